@@ -1,0 +1,116 @@
+// Package flight lets concurrent callers share one run of a function, without sharing their fates: a run belongs to
+// no caller. Each caller leaves when its own context ends, the first one included, and the run is cancelled when the
+// last one has left. (golang.org/x/sync/singleflight knows no contexts, and its runs cannot be left.)
+package flight
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// ErrClosed is the cause with which runs are cancelled by Close, and what Do returns afterwards.
+var ErrClosed = errors.New("flight: group closed")
+
+// errAbandoned is the cause with which a run is cancelled when its last caller has left.
+var errAbandoned = errors.New("every caller has left")
+
+// Group shares runs among callers with the same key. The zero value is ready to use.
+type Group[K comparable, R any] struct {
+	running sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	calls  map[K]*call[R]
+}
+
+type call[R any] struct {
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when result is set
+
+	callers int // guarded by the group's mutex
+
+	result R // written before done is closed
+}
+
+// Do joins the run under way for the key, or starts one. The run gets the values of its first caller's context and a
+// cancellation of its own. The error is the context's, or ErrClosed; what the run has to say is its result.
+// The run must not panic.
+func (g *Group[K, R]) Do(ctx context.Context, key K, run func(context.Context) R) (result R, joined bool, err error) {
+	c, joined, err := g.enter(ctx, key, run)
+	if err != nil {
+		return result, false, err
+	}
+	select {
+	case <-c.done:
+		return c.result, joined, nil
+	case <-ctx.Done():
+		g.leave(key, c)
+		return result, joined, ctx.Err()
+	}
+}
+
+// Start starts a run for the key that belongs to nobody, unless one is under way. Only Close cancels it.
+func (g *Group[K, R]) Start(ctx context.Context, key K, run func(context.Context) R) {
+	_, _, _ = g.enter(ctx, key, run) // there is nobody to tell
+}
+
+func (g *Group[K, R]) enter(ctx context.Context, key K, run func(context.Context) R) (*call[R], bool, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return nil, false, ErrClosed
+	}
+	if c, found := g.calls[key]; found {
+		c.callers++
+		return c, true, nil
+	}
+	runCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	c := &call[R]{cancel: cancel, done: make(chan struct{}), callers: 1}
+	if g.calls == nil {
+		g.calls = make(map[K]*call[R])
+	}
+	g.calls[key] = c
+	g.running.Go(func() { // owner: the Group; stop: cancel; joined by Close
+		defer func() {
+			g.forget(key, c)
+			cancel(nil)
+			close(c.done)
+		}()
+		c.result = run(runCtx)
+	})
+	return c, false, nil
+}
+
+// leave takes one caller off the call. The last one cancels it, and nobody can join it any more.
+func (g *Group[K, R]) leave(key K, c *call[R]) {
+	g.mu.Lock()
+	c.callers--
+	last := c.callers == 0
+	if last && g.calls[key] == c {
+		delete(g.calls, key)
+	}
+	g.mu.Unlock()
+	if last {
+		c.cancel(errAbandoned)
+	}
+}
+
+func (g *Group[K, R]) forget(key K, c *call[R]) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.calls[key] == c {
+		delete(g.calls, key)
+	}
+}
+
+// Close cancels all runs with ErrClosed and waits for them. It may be called more than once.
+func (g *Group[K, R]) Close() {
+	g.mu.Lock()
+	g.closed = true
+	for _, c := range g.calls {
+		c.cancel(ErrClosed)
+	}
+	g.mu.Unlock()
+	g.running.Wait()
+}

@@ -1,0 +1,172 @@
+// Package lease renews leases: one goroutine per process and Redis client, whoever holds them, in pipelines.
+//
+// A renewal is a script that extends the lease if its token is still there and returns 1, or returns 0. It is sent
+// every third of the lease, together with the others that are due soon. An error says nothing about the lease, so the
+// renewal is tried again a tenth of the lease later; only a 0 says it is lost. No reply within the timeout is an error
+// too: a server that hangs holds up its own leases, not those on other nodes.
+package lease
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/perclient"
+	"github.com/cacheguard/go/internal/script"
+)
+
+// Redis is what a keeper needs of a client.
+type Redis interface {
+	Pipeline() redis.Pipeliner
+}
+
+// keepers holds the process's keeper of each client; see package perclient.
+var keepers perclient.Shared[*Keeper]
+
+// maxBatch bounds the renewals of one pipeline.
+const maxBatch = 512
+
+// Renewal is how one lease is renewed. Its functions are called on the keeper's goroutine and must not block.
+type Renewal struct {
+	Call script.Call   // returns 1 when the lease was extended, 0 when it is lost
+	TTL  time.Duration // of the lease; renewed at a third of it
+
+	Lost func() // called at most once, after a 0, and then the renewals end
+
+	due time.Time // guarded by the keeper's mutex
+}
+
+// Keeper renews leases.
+type Keeper struct {
+	rdb     Redis
+	timeout time.Duration
+	kick    chan struct{}
+	start   sync.Once
+	stop    context.CancelFunc
+	ctx     context.Context //nolint:containedctx // the life of the goroutine, ended by stop
+	running sync.WaitGroup
+
+	mu    sync.Mutex
+	held  map[*Renewal]struct{}
+	sleep time.Time // when the goroutine wakes by itself; zero: never
+}
+
+// Open returns the process's keeper for the client. The caller calls release when it holds no lease any more; the
+// last one joins the goroutine. An operation of the first opener's timeout bounds each pipeline.
+func Open(rdb Redis, timeout time.Duration) (k *Keeper, release func()) {
+	return keepers.Open(rdb, func() *Keeper { return newKeeper(rdb, timeout) }, (*Keeper).close)
+}
+
+func newKeeper(rdb Redis, timeout time.Duration) *Keeper {
+	k := &Keeper{rdb: rdb, timeout: timeout, kick: make(chan struct{}, 1), held: make(map[*Renewal]struct{})}
+	k.ctx, k.stop = context.WithCancel(context.Background())
+	return k
+}
+
+func (k *Keeper) close() {
+	k.start.Do(func() {}) // never started: now it never will be
+	k.stop()
+	k.running.Wait()
+}
+
+// Keep renews the lease until drop is called or the lease is lost. A renewal under way when drop is called may still
+// be sent: a lease is released by its token, not by silence.
+func (k *Keeper) Keep(r *Renewal) (drop func()) {
+	k.start.Do(func() { k.running.Go(k.run) }) // owner: the Keeper; stop: k.stop; joined by close
+	r.due = time.Now().Add(r.TTL / 3)
+	k.mu.Lock()
+	k.held[r] = struct{}{}
+	sooner := k.sleep.IsZero() || r.due.Before(k.sleep)
+	k.mu.Unlock()
+	if sooner {
+		select {
+		case k.kick <- struct{}{}:
+		default: // kicked already
+		}
+	}
+	return func() { k.remove(r) }
+}
+
+// remove reports whether the renewal was still held.
+func (k *Keeper) remove(r *Renewal) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	_, held := k.held[r]
+	delete(k.held, r)
+	return held
+}
+
+func (k *Keeper) run() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		due, next := k.collect(time.Now())
+		if len(due) > 0 {
+			k.running.Go(func() { k.renew(due) }) // owner: the Keeper; stop: k.stop; joined by close
+			continue
+		}
+		var alarm <-chan time.Time
+		if !next.IsZero() {
+			timer.Reset(time.Until(next))
+			alarm = timer.C
+		}
+		select {
+		case <-k.ctx.Done():
+			return
+		case <-k.kick:
+		case <-alarm:
+		}
+	}
+}
+
+// collect returns a batch of the renewals that are due, with those that will be within a tenth of their lease, or
+// none and the time the first one will be. Until the batch has its replies, its renewals are due when it times out.
+func (k *Keeper) collect(now time.Time) (due []*Renewal, next time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for r := range k.held {
+		if next.IsZero() || r.due.Before(next) {
+			next = r.due
+		}
+	}
+	k.sleep = next
+	if next.IsZero() || next.After(now) {
+		return nil, next
+	}
+	for r := range k.held {
+		if len(due) < maxBatch && r.due.Before(now.Add(r.TTL/10)) {
+			r.due = now.Add(k.timeout)
+			due = append(due, r)
+		}
+	}
+	return due, next
+}
+
+func (k *Keeper) renew(batch []*Renewal) {
+	ctx, cancel := context.WithTimeout(k.ctx, k.timeout)
+	defer cancel()
+	calls := make([]*script.Call, len(batch))
+	for i, r := range batch {
+		calls[i] = &r.Call
+	}
+	replies := script.RunAll(ctx, k.rdb, calls)
+	for i, r := range batch {
+		kept, err := replies[i].Int()
+		switch {
+		case err != nil:
+			k.schedule(r, r.TTL/10)
+		case kept == 1:
+			k.schedule(r, r.TTL/3)
+		case k.remove(r):
+			r.Lost()
+		}
+	}
+}
+
+func (k *Keeper) schedule(r *Renewal, after time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r.due = time.Now().Add(after)
+}

@@ -1,0 +1,90 @@
+// Package script runs Lua scripts by their hash, alone or in a pipeline, and sends the source when the server has
+// forgotten it: scripts vanish on a restart, a failover and SCRIPT FLUSH, and a pipeline has no fallback of its own.
+package script
+
+import (
+	"context"
+	"crypto/sha1" //nolint:gosec // the name Redis gives a script is its SHA-1
+	"encoding/hex"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Processor runs one command.
+type Processor interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+}
+
+// Pipeliner makes pipelines.
+type Pipeliner interface {
+	Pipeline() redis.Pipeliner
+}
+
+// Script is a Lua script. It is immutable.
+type Script struct {
+	src, sha string
+}
+
+// New makes a Script from its source.
+func New(src string) *Script {
+	sum := sha1.Sum([]byte(src)) //nolint:gosec // see the import
+	return &Script{src: src, sha: hex.EncodeToString(sum[:])}
+}
+
+// Call is one run of a script: all its keys must share a cluster slot.
+type Call struct {
+	Script *Script
+	Keys   []string
+	Args   []any
+}
+
+// Run runs the call: one round trip, two when the server does not know the script.
+func (c *Call) Run(ctx context.Context, rdb Processor) *redis.Cmd {
+	cmd := c.bySHA(ctx)
+	err := rdb.Process(ctx, cmd)
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		cmd = c.bySource(ctx)
+		_ = rdb.Process(ctx, cmd) // the command keeps its error
+	}
+	return cmd
+}
+
+// RunAll runs the calls in one pipeline, and again by source those whose script the server does not know. The
+// commands keep their own results and errors, in the order of the calls.
+func RunAll(ctx context.Context, rdb Pipeliner, calls []*Call) []*redis.Cmd {
+	cmds := make([]*redis.Cmd, len(calls))
+	pipe := rdb.Pipeline()
+	for i, c := range calls {
+		cmds[i] = c.bySHA(ctx)
+		_ = pipe.Process(ctx, cmds[i]) // only queues
+	}
+	_, _ = pipe.Exec(ctx) // each command keeps its error
+
+	for i, c := range calls {
+		if redis.HasErrorPrefix(cmds[i].Err(), "NOSCRIPT") {
+			cmds[i] = c.bySource(ctx)
+			_ = pipe.Process(ctx, cmds[i]) // only queues
+		}
+	}
+	if pipe.Len() > 0 {
+		_, _ = pipe.Exec(ctx) // each command keeps its error
+	}
+	return cmds
+}
+
+func (c *Call) bySHA(ctx context.Context) *redis.Cmd {
+	return c.command(ctx, "evalsha", c.Script.sha)
+}
+
+func (c *Call) bySource(ctx context.Context) *redis.Cmd {
+	return c.command(ctx, "eval", c.Script.src)
+}
+
+func (c *Call) command(ctx context.Context, name, script string) *redis.Cmd {
+	args := make([]any, 0, 3+len(c.Keys)+len(c.Args))
+	args = append(args, name, script, len(c.Keys))
+	for _, k := range c.Keys {
+		args = append(args, k)
+	}
+	return redis.NewCmd(ctx, append(args, c.Args...)...)
+}

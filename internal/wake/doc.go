@@ -1,0 +1,27 @@
+// Package wake delivers wake-ups between processes: one inbox per process and Redis client, whoever waits.
+//
+// # Protocol
+//
+// An inbox is a pub/sub channel of its own, named by 128 random bits. Who wants to be woken does, in this order:
+//
+//  1. Watch the key: from now on messages for it are kept for the waiter.
+//  2. Read the inbox's Address and hand it to the script that finds the key taken; the script registers it.
+//  3. Wait for the waiter's message, and for a timer that bounds the wait.
+//
+// Whoever frees the key publishes a Frame to the registered addresses, in the script that frees it. Since the watch
+// stands before the registration, and the subscription is confirmed before there is an address, no message falls
+// between. What can still be lost is lost with the connection, so:
+//
+//   - When the subscription breaks, and again when it stands anew, every waiter is told to ask again.
+//   - While it is down, Address is empty: nobody can register, and waiters poll.
+//   - A dead connection may look alive for minutes, and the PING of go-redis' own health check does not look for its
+//     PONG. So a watchdog publishes a probe to the inbox when it has been silent for a while (2 s while somebody waits
+//     for messages, 30 s otherwise), and replaces a subscription that does not bring it within a second.
+//
+// A message is a hint. It says why the key may be worth asking for, and may carry what the waiter was waiting for;
+// the body says which state of the key it belongs to, and the waiter judges whether that is the one it registered in.
+// A waiter that finds two messages is told to ask again instead: nobody may rely on seeing every one of them.
+//
+// On a Ring a PUBLISH inside a script reaches the subscribers of the key's shard only, so the inbox subscribes to
+// each shard that is up, and has an address once all of them are confirmed.
+package wake

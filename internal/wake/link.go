@@ -1,0 +1,160 @@
+package wake
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// How closely a subscription is watched.
+const (
+	checkEvery    = time.Second      // how often the watchdog looks
+	busySilence   = 2 * time.Second  // silence that asks for a probe while messages are relied on
+	idleSilence   = 30 * time.Second // and while they are not
+	busyFor       = time.Minute      // how long after a wait they still count as relied on
+	probeDeadline = time.Second      // how long a probe may take to come back
+	maxRedialWait = time.Second      // the longest pause between attempts to subscribe
+)
+
+// link is the subscription on one node.
+type link struct {
+	in   *Inbox
+	node Redis
+	ctx  context.Context //nolint:containedctx // the life of its two goroutines
+	stop context.CancelFunc
+
+	confirmed atomic.Bool
+	heard     atomic.Int64  // when anything last came in, in nanoseconds since base
+	hearing   chan struct{} // told of it; size 1
+
+	mu  sync.Mutex
+	sub *redis.PubSub // the current subscription, to be closed by the watchdog
+}
+
+// base makes monotonic time fit into an integer.
+var base = time.Now()
+
+func sinceBase() time.Duration { return time.Since(base) }
+
+func newLink(in *Inbox, node Redis) *link {
+	l := &link{in: in, node: node, hearing: make(chan struct{}, 1)}
+	l.ctx, l.stop = context.WithCancel(in.ctx)
+	return l
+}
+
+// receive subscribes, and subscribes anew whenever the subscription was closed, until the link is stopped.
+func (l *link) receive() {
+	defer l.drop()
+	pause := 10 * time.Millisecond
+	for l.ctx.Err() == nil {
+		if l.serve() {
+			pause = 10 * time.Millisecond
+		}
+		l.drop()
+		select {
+		case <-l.ctx.Done():
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, maxRedialWait)
+	}
+}
+
+// serve reads one subscription until it fails, and reports whether it ever stood. The library's own loop, because
+// the channel of go-redis drops messages, and its reconnect is not seen.
+func (l *link) serve() (stood bool) {
+	sub := l.node.Subscribe(l.ctx, l.in.channel)
+	l.mu.Lock()
+	l.sub = sub
+	l.mu.Unlock()
+	unhook := context.AfterFunc(l.ctx, func() { _ = sub.Close() }) // twice closed says so and does nothing
+	defer unhook()
+	defer func() { _ = sub.Close() }()
+	for {
+		got, err := sub.Receive(l.ctx)
+		if err != nil {
+			return stood
+		}
+		l.hear()
+		switch m := got.(type) {
+		case *redis.Subscription:
+			stood = true
+			l.confirm()
+		case *redis.Message:
+			l.in.dispatch(m.Payload)
+		}
+	}
+}
+
+func (l *link) hear() {
+	l.heard.Store(int64(sinceBase()))
+	select {
+	case l.hearing <- struct{}{}:
+	default: // told already
+	}
+}
+
+func (l *link) confirm() {
+	if l.confirmed.Swap(true) {
+		l.in.resubscribed() // go-redis reconnected by itself
+		return
+	}
+	l.in.changed()
+}
+
+func (l *link) drop() {
+	if l.confirmed.Swap(false) {
+		l.in.changed()
+	}
+}
+
+// watch probes a silent subscription, and closes one that stays silent so that receive makes a new one.
+func (l *link) watch() {
+	tick := time.NewTicker(checkEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if l.confirmed.Load() && l.silence() > l.patience() && !l.probe() {
+			l.mu.Lock()
+			_ = l.sub.Close() // already closed is as good
+			l.mu.Unlock()
+		}
+	}
+}
+
+func (l *link) silence() time.Duration {
+	return sinceBase() - time.Duration(l.heard.Load())
+}
+
+func (l *link) patience() time.Duration {
+	if sinceBase()-time.Duration(l.in.lastWaiting.Load()) < busyFor {
+		return busySilence
+	}
+	return idleSilence
+}
+
+// probe publishes to the inbox and reports whether anything came in before the deadline. When Redis cannot be asked to
+// publish, nothing is known of the subscription, and it is left alone.
+func (l *link) probe() (heard bool) {
+	select {
+	case <-l.hearing: // old news
+	default:
+	}
+	ctx, cancel := context.WithTimeout(l.ctx, probeDeadline)
+	defer cancel()
+	if l.node.Process(ctx, redis.NewIntCmd(ctx, "publish", l.in.channel, frame("", ""))) != nil {
+		return true
+	}
+	select {
+	case <-l.hearing:
+		return true
+	case <-ctx.Done():
+		return l.ctx.Err() != nil
+	}
+}

@@ -1,0 +1,65 @@
+package wake
+
+// Message is what a waiter finds.
+type Message struct {
+	Body     string // what the script that freed the key published
+	AskAgain bool   // messages may have been lost: look at the key itself
+}
+
+// Waiter keeps the messages for one key, of which it shows at most one at a time.
+type Waiter struct {
+	// C delivers the message. It is never closed.
+	C <-chan Message
+
+	c   chan Message
+	in  *Inbox
+	key string
+}
+
+// Watch begins to keep messages for the key. The caller calls Stop when it is done.
+func (in *Inbox) Watch(key string) *Waiter {
+	c := make(chan Message, 1)
+	w := &Waiter{C: c, c: c, in: in, key: key}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	set := in.waiters[key]
+	if set == nil {
+		set = make(map[*Waiter]struct{}, 1)
+		in.waiters[key] = set
+	}
+	set[w] = struct{}{}
+	return w
+}
+
+// Stop ends the watch.
+func (w *Waiter) Stop() {
+	w.in.mu.Lock()
+	defer w.in.mu.Unlock()
+	set := w.in.waiters[w.key]
+	delete(set, w)
+	if len(set) == 0 {
+		delete(w.in.waiters, w.key)
+	}
+}
+
+// Waiting says that messages are being relied on now, so that the subscription is watched closely for a while.
+func (w *Waiter) Waiting() {
+	w.in.lastWaiting.Store(int64(sinceBase()))
+}
+
+// offer leaves the message, or word to ask again where there is one already. Offers are made under the inbox's mutex.
+func (w *Waiter) offer(m Message) {
+	select {
+	case w.c <- m:
+		return
+	default:
+	}
+	select {
+	case <-w.c: // two messages: neither alone is the whole story
+	default:
+	}
+	select {
+	case w.c <- Message{AskAgain: true}:
+	default: // cannot be: only offers fill it, and they exclude each other
+	}
+}
