@@ -50,9 +50,25 @@ func (g *Group[K, R]) Do(ctx context.Context, key K, run func(context.Context) R
 	}
 }
 
+// Callers is how many callers wait for the key's run.
+func (g *Group[K, R]) Callers(key K) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c := g.calls[key]; c != nil {
+		return c.callers
+	}
+	return 0
+}
+
 // Start starts a run for the key that belongs to nobody, unless one is under way. Only Close cancels it.
 func (g *Group[K, R]) Start(ctx context.Context, key K, run func(context.Context) R) {
-	_, _, _ = g.enter(ctx, key, run) // there is nobody to tell
+	c, joined, err := g.enter(ctx, key, run)
+	if err != nil || !joined {
+		return
+	}
+	g.mu.Lock()
+	c.callers-- // it came only to look
+	g.mu.Unlock()
 }
 
 func (g *Group[K, R]) enter(ctx context.Context, key K, run func(context.Context) R) (*call[R], bool, error) {

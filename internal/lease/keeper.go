@@ -75,17 +75,10 @@ func (k *Keeper) close() {
 // be sent: a lease is released by its token, not by silence.
 func (k *Keeper) Keep(r *Renewal) (drop func()) {
 	k.start.Do(func() { k.running.Go(k.run) }) // owner: the Keeper; stop: k.stop; joined by close
-	r.due = time.Now().Add(r.TTL / 3)
 	k.mu.Lock()
 	k.held[r] = struct{}{}
-	sooner := k.sleep.IsZero() || r.due.Before(k.sleep)
 	k.mu.Unlock()
-	if sooner {
-		select {
-		case k.kick <- struct{}{}:
-		default: // kicked already
-		}
-	}
+	k.schedule(r, r.TTL/3)
 	return func() { k.remove(r) }
 }
 
@@ -165,8 +158,16 @@ func (k *Keeper) renew(batch []*Renewal) {
 	}
 }
 
+// schedule sets when a lease is renewed next, and wakes the goroutine if it would sleep longer than that.
 func (k *Keeper) schedule(r *Renewal, after time.Duration) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	r.due = time.Now().Add(after)
+	sooner := k.sleep.IsZero() || r.due.Before(k.sleep)
+	k.mu.Unlock()
+	if sooner {
+		select {
+		case k.kick <- struct{}{}:
+		default: // woken already
+		}
+	}
 }

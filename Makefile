@@ -1,0 +1,55 @@
+# What a developer runs. `make` alone lists the targets; whatever takes more than a few lines lives in scripts/.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+PACKAGES := ./... ./examples/... ./bench/...
+REDIS := redis-server redis-sentinel redis-cli
+TEST := go test -race -shuffle=on -timeout=10m
+BENCHTIME ?= 1s
+FUZZTIME ?= 20s
+
+LINTER := .tools/golangci-lint
+export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/lint-cache
+
+.PHONY: help test race lint bench examples docs fuzz tidy-check ci
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+test: ## run the tests of all three modules; installs Redis and a C compiler where they are missing
+	@scripts/need $(REDIS) cc git
+	$(TEST) $(PACKAGES)
+
+race: ## run the tests three times, to find what one run misses
+	@scripts/need $(REDIS) cc git
+	$(TEST) -count=3 $(PACKAGES)
+
+lint: $(LINTER) ## check the format, go vet and golangci-lint
+	@scripts/gofmt-check
+	go vet $(PACKAGES)
+	$(LINTER) run $(PACKAGES)
+
+bench: ## run every benchmark; BENCHTIME=1x runs each once
+	@scripts/need $(REDIS)
+	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) -timeout=30m ./... ./bench/...
+
+examples: ## run every example, briefly
+	@scripts/examples
+
+docs: ## check snippets, links, package comments and stray machine paths
+	@scripts/need git
+	go run ./internal/docscheck
+
+fuzz: ## run every fuzz test of the library for FUZZTIME
+	@scripts/need $(REDIS)
+	@FUZZTIME=$(FUZZTIME) scripts/fuzz
+
+tidy-check: ## check that go.mod, go.sum and go.work agree with the code
+	@scripts/tidy-check
+
+ci: ## run what the continuous integration runs
+	@.ci/run
+
+$(LINTER): tools/go.mod tools/go.sum
+	GOWORK=off go -C tools build -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@

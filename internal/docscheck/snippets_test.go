@@ -1,0 +1,45 @@
+package main
+
+import "testing"
+
+const exampleFile = `package shop_test
+
+func ExampleGet() {
+	if ready {
+		fmt.Println("first: 1") // not the Output: of it
+	}
+
+	done()
+	// Output:
+	// first: 1
+}
+`
+
+const copied = "\n\n```go\nif ready {\n    fmt.Println(\"first: 1\") // not the Output: of it\n}\n\ndone()\n```\n"
+
+func TestSnippets(t *testing.T) {
+	const tied = "<!-- example: shop/ExampleGet -->\n"
+	tests := map[string]struct{ file, text, want string }{
+		"a copy but for the indentation": {"README.md", tied + copied, ""},
+		"a copy in a list": {"docs/use.md", tied + "  ```go\n  if ready {\n" +
+			"  \tfmt.Println(\"first: 1\") // not the Output: of it\n  }\n\n  done()\n  ```", ""},
+		"a change": {"docs/use.md", tied + "```go\nif ready {\n\tother()\n```",
+			"use.md:2: differs from shop/ExampleGet in line 2"},
+		"too short":              {"README.md", tied + "```go\nif ready {\n```", "here it has ended"},
+		"no such example":        {"README.md", "<!-- example: shop/ExamplePut -->" + copied, "no Example shop/ExamplePut"},
+		"no such directory":      {"README.md", "<!-- example: shed/ExampleGet -->" + copied, "no Example shed/ExampleGet"},
+		"untied in the README":   {"README.md", "Some text." + copied, "not tied"},
+		"untied on purpose":      {"README.md", "<!-- example: none -->" + copied, ""},
+		"untied elsewhere":       {"docs/use.md", "Some text." + copied, ""},
+		"other languages":        {"README.md", "```sh\nmake test\n```", ""},
+		"text after the comment": {"docs/use.md", tied + "\nText.\n" + copied, "has no block"},
+		"a comment in a block":   {"README.md", "```markdown\n" + tied + "```", ""},
+		"a malformed comment":    {"docs/use.md", "<!-- example shop/ExampleGet -->" + copied, "malformed"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			repository := files(map[string]string{test.file: test.text, "shop/shop_test.go": exampleFile})
+			expect(t, checkSnippets, repository, test.want)
+		})
+	}
+}

@@ -1,0 +1,53 @@
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+)
+
+const (
+	pollInterval = 10 * time.Millisecond
+	awaitTimeout = 20 * time.Second // long, as only a test that fails waits for all of it
+)
+
+// Await returns when cond is true, and fails the test if that takes too long. what says what was awaited.
+func Await(tb testing.TB, what string, cond func() bool) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), awaitTimeout)
+	defer cancel()
+	err := await(ctx, func() error {
+		if !cond() {
+			return errors.New(what)
+		}
+		return nil
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// final is an error that asking again will not mend.
+type final struct{ error }
+
+// await asks until check returns nil or a final error, and gives up with check's last error when ctx ends.
+func await(ctx context.Context, check func() error) error {
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return nil
+		}
+		if f, ok := errors.AsType[final](err); ok {
+			return f.error
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("redistest: gave up waiting: %w", err)
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package redistest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+const (
+	dialTimeout = 2 * time.Second
+	ioTimeout   = 3 * time.Second // shorter than go-redis' 5 s, long enough for a loaded machine under -race
+)
+
+// newClient makes a client for tests. It retries commands as a default client does, because the code under test must
+// live with that, but it dials once, so that a server that is down is noticed quickly, and it sends nothing on a new
+// connection but HELLO.
+func newClient(addr string, tweaks ...func(*redis.Options)) *redis.Client {
+	o := &redis.Options{
+		Addr:                     addr,
+		DialTimeout:              dialTimeout,
+		ReadTimeout:              ioTimeout,
+		WriteTimeout:             ioTimeout,
+		DialerRetries:            1,
+		DisableIdentity:          true,
+		MaintNotificationsConfig: quiet(),
+	}
+	for _, tweak := range tweaks {
+		tweak(o)
+	}
+	return redis.NewClient(o)
+}
+
+func quiet() *maintnotifications.Config {
+	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+}
+
+// closeAtEnd closes a client at the end of the test. A test may have closed it before.
+func closeAtEnd[C interface{ Close() error }](tb testing.TB, client C) C {
+	tb.Cleanup(func() { _ = client.Close() })
+	return client
+}

@@ -1,0 +1,87 @@
+package redistest
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const masters = 3
+
+// Cluster is a Redis Cluster of three masters and their replicas.
+type Cluster struct {
+	nodes []*Server
+}
+
+// StartCluster runs a cluster of three masters with replicas each. When it returns, all slots are served, every node
+// says cluster_state:ok and every node has the same view of who serves what.
+func StartCluster(tb testing.TB, replicas int) *Cluster {
+	tb.Helper()
+	c := &Cluster{nodes: startNodes(tb, masters*(1+replicas), clusterArguments)}
+	if err := join(c.nodes, replicas); err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
+
+func clusterArguments(port int, dir string) ([]string, error) {
+	return serverArguments([]string{
+		"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", "2000",
+		"--repl-ping-replica-period", "1", // nodes do not list a replica that has received nothing yet
+	})(port, dir)
+}
+
+// startNodes starts servers side by side.
+func startNodes(tb testing.TB, count int, args arguments) []*Server {
+	tb.Helper()
+	nodes, errs := make([]*node, count), make([]error, count)
+	var wg sync.WaitGroup
+	for i := range count {
+		wg.Go(func() { nodes[i], errs[i] = launch(args) })
+	}
+	wg.Wait()
+
+	servers := make([]*Server, count)
+	for i, n := range nodes {
+		if n != nil {
+			servers[i] = adopt(tb, n)
+		}
+	}
+	for _, err := range errs {
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return servers
+}
+
+// Addrs are the host:port of all nodes, in the order of Node.
+func (c *Cluster) Addrs() []string {
+	addrs := make([]string, len(c.nodes))
+	for i, n := range c.nodes {
+		addrs[i] = n.Addr()
+	}
+	return addrs
+}
+
+// Node is a node of the cluster: 0, 1 and 2 started as masters, node 3+i as a replica of master i%3. Kill and Pause
+// make the others fail it over after two seconds.
+func (c *Cluster) Node(i int) *Server { return c.nodes[i] }
+
+// Client returns a new client that closes when tb ends. tweaks may change its options.
+func (c *Cluster) Client(tb testing.TB, tweaks ...func(*redis.ClusterOptions)) *redis.ClusterClient {
+	o := &redis.ClusterOptions{
+		Addrs:                    c.Addrs(),
+		DialTimeout:              dialTimeout,
+		ReadTimeout:              ioTimeout,
+		WriteTimeout:             ioTimeout,
+		DialerRetries:            1,
+		DisableIdentity:          true,
+		MaintNotificationsConfig: quiet(),
+	}
+	for _, tweak := range tweaks {
+		tweak(o)
+	}
+	return closeAtEnd(tb, redis.NewClusterClient(o))
+}

@@ -1,0 +1,49 @@
+package redistest_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+func TestClusterServesEveryPrimaryWhenStartReturns(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 0)
+	rdb := c.Client(t)
+	for i := range 30 {
+		set(t, rdb, fmt.Sprint("k", i))
+	}
+	for i := range c.Addrs() {
+		if c.Node(i).Commands()["set"] == 0 {
+			t.Errorf("node %d was sent none of 30 keys", i)
+		}
+	}
+}
+
+func TestClusterPromotesAReplicaWhenItsPrimaryDies(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 1)
+	if n := len(c.Addrs()); n != 6 {
+		t.Fatalf("%d nodes, want 6", n)
+	}
+	if got, want := c.Node(3).Info("replication")["master_port"], fmt.Sprint(c.Node(0).Port()); got != want {
+		t.Fatalf("node 3 follows port %s, want node 0 on %s", got, want)
+	}
+	c.Node(0).Kill()
+	redistest.Await(t, "node 3 to become a primary", func() bool {
+		return c.Node(3).Info("replication")["role"] == "master"
+	})
+}
+
+func TestClusterClientTakesTweaks(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 0)
+	rdb := c.Client(t, func(o *redis.ClusterOptions) { o.ClientName = "tweaked" })
+	if got := rdb.ClientList(t.Context()).Val(); !strings.Contains(got, "name=tweaked") {
+		t.Errorf("no client has the name:\n%s", got)
+	}
+}

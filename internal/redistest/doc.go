@@ -1,0 +1,40 @@
+// Package redistest gives tests real redis-servers of their own, and a proxy that breaks the connection to one exactly
+// where a test wants it broken. Only tests import it.
+//
+// # Servers
+//
+// Start, StartCluster and StartSentinel run redis-server on free ports of 127.0.0.1 in a temporary directory, without
+// persistence, and return when the servers answer. They end with the test, and with the test binary even when that is
+// SIGKILLed. A missing redis-server fails the test: a protocol that was not tested must not look tested.
+//
+// A package whose tests can share one server starts it in TestMain. The server has a goroutine that waits for the
+// process to end, so goleak is told to ignore what runs already:
+//
+//	var shared *redistest.Server
+//
+//	func TestMain(m *testing.M) {
+//		s, stop, err := redistest.StartForMain()
+//		if err != nil {
+//			fmt.Fprintln(os.Stderr, err)
+//			os.Exit(1)
+//		}
+//		shared = s
+//		goleak.VerifyTestMain(m, goleak.IgnoreCurrent(), goleak.Cleanup(func(code int) { stop(); os.Exit(code) }))
+//	}
+//
+// and each test takes shared.Client(t), which closes when that test ends.
+//
+// # Proxy
+//
+// StartProxy puts a proxy before a server. It understands RESP, so it can tell one command and one reply from the next:
+// Proxy.On picks single commands and lets them run without their reply, or not at all, or when the test says so; the
+// other faults are for all commands. Rule.Hit tells a test when a fault has taken hold, so that no test has to sleep.
+//
+// The proxy counts one reply for each command. It does not understand CLIENT REPLY, MONITOR and replication, and in
+// a cluster it sees only the connections that were made to it, not those that a redirection makes.
+//
+// # Processes
+//
+// Child runs one test of the test binary in a process of its own, which the test can kill and pause and talk to line by
+// line. TestMain runs there too.
+package redistest

@@ -1,0 +1,177 @@
+package redistest
+
+import (
+	"net"
+	"strings"
+	"sync"
+	"time"
+)
+
+// link is one connection of a client and the connection to the server that it has for itself.
+type link struct {
+	proxy          *Proxy
+	client, server *net.TCPConn
+	deaf           bool // a command was lost; only commands uses it
+
+	close func()        // closes both connections; may be called again
+	done  chan struct{} // closed by close
+
+	mu     sync.Mutex // also keeps writes to the client apart
+	ledger ledger
+	mute   bool // a reply was lost
+}
+
+func newLink(p *Proxy, client, server *net.TCPConn) *link {
+	l := &link{proxy: p, client: client, server: server, done: make(chan struct{})}
+	l.close = sync.OnceFunc(func() {
+		close(l.done)
+		_ = client.CloseWrite() // first, so that the client reads an end and not a reset; it may be gone
+		_ = client.Close()
+		_ = server.Close()
+	})
+	return l
+}
+
+// run returns when both sides have ended.
+func (l *link) run() {
+	var replies sync.WaitGroup
+	replies.Go(l.replies) // owner: run; stops when the server closes or at close; joined here
+	l.commands()
+	replies.Wait()
+}
+
+// commands passes on commands until the client ends. The server then reads what it was sent and ends too: closing its
+// connection could make it lose that.
+func (l *link) commands() {
+	defer func() { _ = l.server.CloseWrite() }() // it may have closed before
+	for r := newRESPReader(l.client); ; {
+		cmd, err := r.next()
+		if err != nil || len(cmd.words) == 0 {
+			return
+		}
+		cmd.words[0] = strings.ToLower(cmd.words[0])
+		if !l.command(cmd) {
+			return
+		}
+	}
+}
+
+// command tells whether the link takes more commands. Here and in reply, a rule counts before the client can see what
+// it did.
+func (l *link) command(cmd value) bool {
+	weather, rule := l.proxy.arrive(cmd.words)
+	l.deaf = l.deaf || weather.blackHole
+	if l.deaf {
+		return true
+	}
+	if weather.delay > 0 && !l.wait(nil, weather.delay) {
+		return false
+	}
+	due := &debt{name: cmd.words[0], arguments: len(cmd.words) - 1}
+	switch {
+	case rule == nil:
+	case rule.fault.onReply():
+		due.rule = rule
+	case rule.fault == CutBefore:
+		rule.took()
+		return false
+	case rule.fault == Hold:
+		rule.took()
+		if !l.wait(rule.open, 0) {
+			return false
+		}
+	default:
+		due.answer = []byte(string(rule.fault) + "\r\n")
+		rule.took()
+		l.owe(due)
+		return true
+	}
+	l.owe(due)
+	_, err := l.server.Write(cmd.raw)
+	return err == nil
+}
+
+// wait returns when c is closed or d has passed, and tells whether the link is still there.
+func (l *link) wait(c <-chan struct{}, d time.Duration) bool {
+	var timer <-chan time.Time
+	if c == nil {
+		timer = time.After(d)
+	}
+	select {
+	case <-c:
+	case <-timer:
+	case <-l.done:
+		return false
+	}
+	return true
+}
+
+// owe notes that a command is to be replied to, and replies if the proxy does that and it is the command's turn.
+func (l *link) owe(d *debt) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ledger.add(d)
+	l.answer()
+}
+
+// answer sends the proxy's own replies that are due.
+func (l *link) answer() {
+	for _, d := range l.ledger.answered() {
+		l.send(d.answer)
+	}
+}
+
+// replies passes on replies until the server ends.
+func (l *link) replies() {
+	defer l.close()
+	for r := newRESPReader(l.server); ; {
+		v, err := r.next()
+		if err != nil || !l.reply(v) {
+			return
+		}
+	}
+}
+
+// reply tells whether the link takes more replies.
+func (l *link) reply(v value) bool {
+	l.mu.Lock()
+	d, last := l.ledger.match(v)
+	l.mu.Unlock()
+	swallow := false
+	if rule := d.take(v); rule != nil {
+		switch rule.fault {
+		case DropReply:
+			rule.took()
+			l.close()
+			return false
+		case HoldReply:
+			rule.took()
+			if !l.wait(rule.open, 0) {
+				return false
+			}
+		case SwallowReply:
+			rule.took()
+			swallow = true
+		}
+	}
+	weather := l.proxy.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mute = l.mute || swallow || weather.blackHole && d != nil
+	if !weather.blackHole && !(weather.blackHoleSubscribers && l.ledger.subscriber) {
+		l.send(v.raw)
+	}
+	if last {
+		l.ledger.settle()
+		l.answer()
+	}
+	return true
+}
+
+// send writes to the client, unless it has missed something. That it has gone is for commands to find; what the server
+// sends is read to the end.
+func (l *link) send(raw []byte) {
+	if !l.mute {
+		_, _ = l.client.Write(raw)
+	}
+}

@@ -1,0 +1,83 @@
+package redistest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+)
+
+// process is a started child that dies with this process, however this process dies.
+type process struct {
+	cmd  *exec.Cmd
+	done chan struct{} // closed when the child has ended and was waited for
+	err  error         // what Wait returned; read it after done
+}
+
+// startProcess starts cmd.
+func startProcess(cmd *exec.Cmd) (*process, error) {
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	started := make(chan error)
+	go p.run(started) // owner: process; stops when the child ends; kill waits for it
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// run keeps its thread until the child has ended: Linux ties the child's life to the thread that started it, and Go
+// ends idle threads.
+func (p *process) run(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	dieWithParent(p.cmd)
+	if err := p.cmd.Start(); err != nil {
+		started <- err
+		return
+	}
+	release, err := guard(p.cmd.Process.Pid)
+	if err != nil {
+		_ = p.cmd.Process.Kill() // it may have ended by itself
+	}
+	started <- err
+	p.err = p.cmd.Wait()
+	release()
+	close(p.done)
+}
+
+// signal sends sig; a child that has ended already is no error.
+func (p *process) signal(sig os.Signal) error {
+	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return nil
+}
+
+// pause stops the child and returns when none of its threads runs any more, which takes a moment.
+func (p *process) pause() error {
+	if err := p.signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), awaitTimeout)
+	defer cancel()
+	return await(ctx, func() error {
+		if p.ended() || stopped(p.cmd.Process.Pid) {
+			return nil
+		}
+		return errors.New("redistest: a process goes on after SIGSTOP")
+	})
+}
+
+// kill ends the child with SIGKILL, which reaches a stopped process too, and waits for it.
+func (p *process) kill() error {
+	if err := p.signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-p.done
+	return nil
+}
+
+// ended tells whether the child has ended.
+func (p *process) ended() bool { return closed(p.done) }

@@ -1,0 +1,169 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Proxy stands before a server and breaks what passes.
+type Proxy struct {
+	tb       testing.TB
+	addr     string
+	upstream string
+	tasks    sync.WaitGroup // the acceptor and the links
+
+	refusing sync.Mutex // held by Refuse
+
+	mu       sync.Mutex
+	listener net.Listener // nil while connections are refused
+	links    map[*link]struct{}
+	cuts     int // a link from before a cut must not outlive it
+	weather
+	rules  []*Rule
+	counts map[string]int
+}
+
+// weather is the faults that are for all commands.
+type weather struct {
+	delay                time.Duration
+	blackHole            bool
+	blackHoleSubscribers bool
+}
+
+// StartProxy runs a proxy before the server at upstream until the test ends.
+func StartProxy(tb testing.TB, upstream string) *Proxy {
+	tb.Helper()
+	p := &Proxy{tb: tb, upstream: upstream, links: make(map[*link]struct{}), counts: make(map[string]int)}
+	if err := p.listenAnywhere(); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		p.Refuse(true)
+		p.tasks.Wait()
+	})
+	return p
+}
+
+// Addr is the proxy's host:port.
+func (p *Proxy) Addr() string { return p.addr }
+
+// Client returns a new client of the proxy that closes when tb ends. tweaks may change its options.
+func (p *Proxy) Client(tb testing.TB, tweaks ...func(*redis.Options)) *redis.Client {
+	return closeAtEnd(tb, newClient(p.addr, tweaks...))
+}
+
+// On makes a rule. A command has the fault of the oldest rule that wants it.
+func (p *Proxy) On(match Match, fault Fault) *Rule {
+	r := newRule(match, fault)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rules = append(p.rules, r)
+	return r
+}
+
+// Commands is how often clients have sent each command, by its lower-case name, whatever became of it.
+func (p *Proxy) Commands() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.counts)
+}
+
+// listenAnywhere listens on a free port.
+func (p *Proxy) listenAnywhere() error {
+	var err error
+	for range portAttempts {
+		var port int
+		if port, err = freePort(); err != nil {
+			break
+		}
+		p.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		if err = p.listen(); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("redistest: proxy: %w", err)
+}
+
+func (p *Proxy) listen() error {
+	l, err := net.Listen("tcp", p.addr)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.listener = l
+	p.tasks.Go(func() { p.accept(l) }) // owner: proxy; stops when Refuse closes l; joined at the end of the test
+	return nil
+}
+
+// listenAgain waits for the port, which was free for others while connections were refused.
+func (p *Proxy) listenAgain() error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	return await(ctx, p.listen)
+}
+
+func (p *Proxy) accept(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		born := p.cuts
+		p.mu.Unlock()
+		// owner: proxy; stops when a side closes or Cut closes both; joined at the end of the test
+		p.tasks.Go(func() { p.serve(l, conn.(*net.TCPConn), born) })
+	}
+}
+
+// serve connects a client that l accepted to the server.
+func (p *Proxy) serve(l net.Listener, client *net.TCPConn, born int) {
+	server, err := net.DialTimeout("tcp", p.upstream, dialTimeout)
+	if err != nil {
+		_ = client.Close() // the client sees that there is no server
+		return
+	}
+	link := newLink(p, client, server.(*net.TCPConn))
+	p.mu.Lock()
+	if p.cuts == born && p.listener == l {
+		p.links[link] = struct{}{}
+	} else {
+		link.close()
+	}
+	p.mu.Unlock()
+	link.run()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.links, link)
+}
+
+// arrive counts a command and says what is to happen to it. A black hole leaves nothing to the rules.
+func (p *Proxy) arrive(args []string) (weather, *Rule) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counts[args[0]]++
+	if p.blackHole {
+		return p.weather, nil
+	}
+	for _, r := range p.rules {
+		if r.claim(args) {
+			return p.weather, r
+		}
+	}
+	return p.weather, nil
+}
+
+func (p *Proxy) now() weather {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.weather
+}

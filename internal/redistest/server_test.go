@@ -1,0 +1,159 @@
+package redistest_test
+
+import (
+	"net"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+func TestServerAnswersWhenStartReturns(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, "--maxmemory", "64mb")
+	rdb := s.Client(t)
+	if got := rdb.ConfigGet(t.Context(), "maxmemory").Val()["maxmemory"]; got != strconv.Itoa(64<<20) {
+		t.Errorf("maxmemory = %q, the argument did not reach the server", got)
+	}
+	if want := net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port())); s.Addr() != want {
+		t.Errorf("Addr() = %q, want %q", s.Addr(), want)
+	}
+}
+
+func TestServerForMainServesTests(t *testing.T) {
+	t.Parallel()
+	if err := shared.Client(t).Set(t.Context(), t.Name(), "v", 0).Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestServerClientTakesTweaks(t *testing.T) {
+	t.Parallel()
+	rdb := shared.Client(t, func(o *redis.Options) { o.ClientName = "tweaked" })
+	if got := rdb.ClientGetName(t.Context()).Val(); got != "tweaked" {
+		t.Errorf("client name = %q", got)
+	}
+}
+
+func TestServerIsGoneWhenKillReturnsAndBackWhenRestartReturns(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	rdb := s.Client(t, once)
+	set(t, rdb, "k")
+	s.Kill()
+	if err := rdb.Get(t.Context(), "k").Err(); err == nil {
+		t.Fatal("a killed server answers")
+	}
+	s.Restart()
+	if n, err := s.Client(t).Exists(t.Context(), "k").Result(); err != nil || n != 0 {
+		t.Errorf("EXISTS after a restart = %d, %v; want an empty server", n, err)
+	}
+}
+
+func TestServerRestartEndsARunningServer(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	before := s.Info("server")["run_id"]
+	s.Restart()
+	if after := s.Info("server")["run_id"]; before == "" || after == before {
+		t.Errorf("run_id %q became %q", before, after)
+	}
+}
+
+func TestServerIsSilentWhilePausedAndGoesOnAfterResume(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	hasty := s.Client(t, once, func(o *redis.Options) { o.ReadTimeout = 100 * time.Millisecond })
+	set(t, hasty, "k")
+	s.Pause()
+	if err := hasty.Get(t.Context(), "k").Err(); !isTimeout(err) {
+		t.Errorf("GET from a paused server: %v, want a timeout", err)
+	}
+	s.Resume()
+	if got, err := s.Client(t).Get(t.Context(), "k").Result(); got != "v" {
+		t.Errorf("GET after Resume = %q, %v", got, err)
+	}
+}
+
+func TestServerKillReachesAPausedServer(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	s.Pause()
+	s.Kill()
+}
+
+func TestServerCommandsCountsWhatScriptsRun(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	rdb := s.Client(t)
+	set(t, rdb, "k")
+	before := s.Commands()
+	if err := rdb.Eval(t.Context(), "redis.call('get', KEYS[1]) return redis.call('get', KEYS[1])", []string{"k"}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	after := s.Commands()
+	if evals, gets := after["eval"]-before["eval"], after["get"]-before["get"]; evals != 1 || gets != 2 {
+		t.Errorf("counted %d EVAL and %d GET, want 1 and 2", evals, gets)
+	}
+}
+
+func TestServerReadsCountsRoundTripsButNotLooking(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	rdb := s.Client(t)
+	set(t, rdb, "k")
+	before := s.Reads()
+	for range 5 {
+		set(t, rdb, "k")
+		s.Commands()
+		s.Info("memory")
+	}
+	if got := s.Reads() - before; got != 5 {
+		t.Errorf("Reads went up by %d for 5 commands", got)
+	}
+}
+
+func TestStartNamesWhatToInstallWithoutAServer(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // not parallel: the others need PATH
+	tb := &fatalTB{TB: t}
+	tb.run(func() { redistest.Start(tb) })
+	if want := "apt-get install redis-server"; !tb.failedWith(want) {
+		t.Errorf("Start failed with %q, want it to say %q", tb.message, want)
+	}
+}
+
+func TestStartShowsTheLogOfAServerThatRefusesItsArguments(t *testing.T) {
+	t.Parallel()
+	tb := &fatalTB{TB: t}
+	tb.run(func() { redistest.Start(tb, "--no-such-option", "1") })
+	if want := "no-such-option"; !tb.failedWith(want) {
+		t.Errorf("Start failed with %q, want the log that names %q", tb.message, want)
+	}
+}
+
+func TestAwaitReturnsOnceTheConditionHolds(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	redistest.Await(t, "a third question", func() bool { asked++; return asked == 3 })
+	if asked != 3 {
+		t.Errorf("asked %d times", asked)
+	}
+}
+
+// once makes a client that reports the first failure.
+func once(o *redis.Options) { o.MaxRetries = -1 }
+
+func set(t *testing.T, rdb redis.Cmdable, key string) {
+	t.Helper()
+	if err := rdb.Set(t.Context(), key, "v", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func isTimeout(err error) bool {
+	nerr, ok := err.(net.Error)
+	return ok && nerr.Timeout()
+}

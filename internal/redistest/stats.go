@@ -1,0 +1,60 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Info returns a section of INFO. It is asked over one connection that the server keeps for this, named "redistest" in
+// CLIENT LIST.
+func (s *Server) Info(section string) map[string]string {
+	info, err := s.node.current().info(context.Background(), section)
+	s.must(err)
+	return info
+}
+
+// Commands is how often the server has run each command, by its lower-case name, those that scripts ran included. A
+// subcommand is named as in "client|setinfo". INFO is left out, so that asking changes nothing.
+func (s *Server) Commands() map[string]int64 {
+	stats, err := s.node.current().info(context.Background(), "commandstats")
+	s.must(err)
+	calls := make(map[string]int64, len(stats))
+	for name, stat := range stats {
+		name, ok := strings.CutPrefix(name, "cmdstat_")
+		if !ok || name == "info" {
+			continue
+		}
+		n, _, _ := strings.Cut(strings.TrimPrefix(stat, "calls="), ",")
+		calls[name], err = strconv.ParseInt(n, 10, 64)
+		s.must(err)
+	}
+	return calls
+}
+
+// Reads is how often the server has read from a client, its own Info and Commands not counted: for unpipelined
+// commands, the number of round trips.
+func (s *Server) Reads() int64 {
+	run := s.node.current()
+	stats, err := run.info(context.Background(), "stats")
+	s.must(err)
+	reads, err := strconv.ParseInt(stats["total_reads_processed"], 10, 64)
+	s.must(err)
+	return reads - run.looks.Load()
+}
+
+func (r *run) info(ctx context.Context, section string) (map[string]string, error) {
+	text, err := r.control.Info(ctx, section).Result()
+	if err != nil {
+		return nil, fmt.Errorf("redistest: INFO %s: %w", section, err)
+	}
+	r.looks.Add(1)
+	info := make(map[string]string)
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			info[name] = value
+		}
+	}
+	return info, nil
+}
