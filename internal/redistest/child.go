@@ -47,7 +47,7 @@ func startChild(tb testing.TB, name string, env []string) (*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redistest: find the test binary: %w", err)
 	}
-	dir, err := os.MkdirTemp("", "redistest-")
+	dir, err := os.MkdirTemp("", "redistest-") //nolint:usetesting // removed when the child has ended, not before
 	if err != nil {
 		return nil, fmt.Errorf("redistest: child: %w", err)
 	}

@@ -139,8 +139,8 @@ func linked(ctx context.Context, rdb *redis.Client) error {
 
 // topology is a node's view of who serves which slots, in a comparable form.
 func topology(ctx context.Context, rdb *redis.Client, replicas int) ([]string, error) {
-	//lint:ignore SA1019 go-redis' own cluster client asks this too, and it leaves out replicas that are not ready
-	ranges, err := rdb.ClusterSlots(ctx).Result()
+	// go-redis' own cluster client asks this too, and it leaves out replicas that are not ready.
+	ranges, err := rdb.ClusterSlots(ctx).Result() //nolint:staticcheck // see above
 	if err != nil {
 		return nil, err
 	}

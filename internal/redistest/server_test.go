@@ -1,6 +1,7 @@
 package redistest_test
 
 import (
+	"errors"
 	"net"
 	"strconv"
 	"testing"
@@ -154,6 +155,6 @@ func set(t *testing.T, rdb redis.Cmdable, key string) {
 }
 
 func isTimeout(err error) bool {
-	nerr, ok := err.(net.Error)
+	nerr, ok := errors.AsType[net.Error](err)
 	return ok && nerr.Timeout()
 }

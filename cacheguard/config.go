@@ -1,0 +1,157 @@
+package cacheguard
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+)
+
+// Config says how a Guard behaves. In every field 0 means the default, and -1 switches the feature off.
+type Config struct {
+	// Prefix begins every key in Redis: the value of key K is at Prefix:{K}. Guards with the same Prefix on the same
+	// Redis share their values; they must agree on types and Codec. It may not contain braces. Default: cacheguard.
+	Prefix string
+
+	// TTL is how long an entry is fresh. A loader may choose another one with SetTTL. Milliseconds count. Default: 1
+	// minute. -1: values are not stored, only loads are shared.
+	TTL time.Duration
+
+	// StaleFor is how long after its TTL an entry is still served while one background load in the fleet replaces it,
+	// and while such loads fail. Default: 0, off.
+	StaleFor time.Duration
+
+	// NegativeTTL is how long ErrNotFound is remembered. Default: 10 seconds, at most TTL. -1: not at all.
+	NegativeTTL time.Duration
+
+	// Jitter shortens each TTL by a random share of up to this much, so that entries written together do not expire
+	// together. From 0 to 1. Default: 0.1. -1: off.
+	Jitter float64
+
+	// EarlyRefresh is the beta of XFetch (Vattani, Chierichetti, Lowenstein: Optimal Probabilistic Cache Stampede
+	// Prevention, VLDB 2015): entries are replaced in the background before they expire, the sooner the longer they took
+	// to load. 1 is the optimum under the paper's model; more refreshes earlier. Default: 0, off.
+	EarlyRefresh float64
+
+	// LoadTimeout ends a load: its context is cancelled, and its callers get an error that matches
+	// context.DeadlineExceeded. Default: 30 seconds. -1: none.
+	LoadTimeout time.Duration
+
+	// WaitTimeout is how long a Get waits for another instance's load before it loads by itself, without storing.
+	// Default: LoadTimeout, so that a slow load is not run twice. -1: no limit but the context's.
+	WaitTimeout time.Duration
+
+	// LeaseTTL is how long the lease of a load outlives an instance that dies. It is renewed at a third of it. At least
+	// 100 milliseconds. Default: 5 seconds.
+	LeaseTTL time.Duration
+
+	// MaxLoads is how many loaders this Guard runs at once; further loads wait. Default: 64. -1: no limit.
+	MaxLoads int
+
+	// MaxValueBytes is the size of the largest value stored, encoded. Larger ones reach their callers but not the
+	// cache. Default: 8 MiB. -1: no limit but Redis' own.
+	MaxValueBytes int
+
+	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. Default: 500 ms.
+	RedisTimeout time.Duration
+
+	// FailClosed makes Get return a *RedisError when Redis is unavailable, instead of loading without it.
+	FailClosed bool
+
+	// Codec encodes values other than []byte and string. Default: encoding/json.
+	Codec Codec
+
+	// Hooks are called as things happen, for metrics and tests.
+	Hooks Hooks
+
+	// Logger gets what an operator should know of and no caller is told: values that cannot be stored, loaders that
+	// panic. Default: none.
+	Logger *slog.Logger
+}
+
+const (
+	defaultPrefix        = "cacheguard"
+	defaultTTL           = time.Minute
+	defaultNegativeTTL   = 10 * time.Second
+	defaultJitter        = 0.1
+	defaultLoadTimeout   = 30 * time.Second
+	defaultLeaseTTL      = 5 * time.Second
+	minLeaseTTL          = 100 * time.Millisecond
+	defaultMaxLoads      = 64
+	defaultMaxValueBytes = 8 << 20
+	defaultRedisTimeout  = 500 * time.Millisecond
+)
+
+// off is the value that switches a feature off.
+const off = -1
+
+// check returns one error that names every field that is out of range.
+func (c *Config) check() error {
+	var problems []error
+	bad := func(field, format string, args ...any) {
+		problems = append(problems, fmt.Errorf("Config.%s: "+format, append([]any{field}, args...)...))
+	}
+	duration := func(field string, d time.Duration) {
+		if d < 0 && d != off {
+			bad(field, "%v is negative (use -1 to switch it off)", d)
+		}
+	}
+	if strings.ContainsAny(c.Prefix, "{}") {
+		bad("Prefix", "%q contains a brace", c.Prefix)
+	}
+	duration("TTL", c.TTL)
+	duration("StaleFor", c.StaleFor)
+	duration("NegativeTTL", c.NegativeTTL)
+	duration("LoadTimeout", c.LoadTimeout)
+	duration("WaitTimeout", c.WaitTimeout)
+	if c.Jitter != off && !(c.Jitter >= 0 && c.Jitter <= 1) {
+		bad("Jitter", "%v is not between 0 and 1", c.Jitter)
+	}
+	if c.EarlyRefresh != off && !(c.EarlyRefresh >= 0 && c.EarlyRefresh <= 100) {
+		bad("EarlyRefresh", "%v is not between 0 and 100", c.EarlyRefresh)
+	}
+	if c.LeaseTTL != 0 && c.LeaseTTL < minLeaseTTL {
+		bad("LeaseTTL", "%v is shorter than %v", c.LeaseTTL, minLeaseTTL)
+	}
+	if c.MaxLoads < off {
+		bad("MaxLoads", "%d is negative (use -1 for no limit)", c.MaxLoads)
+	}
+	if c.MaxValueBytes < off {
+		bad("MaxValueBytes", "%d is negative (use -1 for no limit)", c.MaxValueBytes)
+	}
+	if c.RedisTimeout < 0 {
+		bad("RedisTimeout", "%v is negative", c.RedisTimeout)
+	}
+	return errors.Join(problems...)
+}
+
+// withDefaults fills in the defaults. What is off becomes 0 or, where 0 would mean something else, stays -1.
+func (c Config) withDefaults() Config {
+	setDefault(&c.Prefix, defaultPrefix)
+	setDefault(&c.TTL, defaultTTL)
+	setDefault(&c.NegativeTTL, min(defaultNegativeTTL, max(c.TTL, 0)))
+	setDefault(&c.Jitter, defaultJitter)
+	setDefault(&c.LoadTimeout, defaultLoadTimeout)
+	setDefault(&c.WaitTimeout, c.LoadTimeout)
+	setDefault(&c.LeaseTTL, defaultLeaseTTL)
+	setDefault(&c.MaxLoads, defaultMaxLoads)
+	setDefault(&c.MaxValueBytes, defaultMaxValueBytes)
+	setDefault(&c.RedisTimeout, defaultRedisTimeout)
+	c.TTL, c.StaleFor, c.NegativeTTL = max(c.TTL, 0), max(c.StaleFor, 0), max(c.NegativeTTL, 0)
+	c.Jitter, c.EarlyRefresh = max(c.Jitter, 0), max(c.EarlyRefresh, 0)
+	if c.Codec == nil {
+		c.Codec = jsonCodec{}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

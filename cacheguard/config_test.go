@@ -1,0 +1,55 @@
+package cacheguard
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func TestNewNamesEveryFieldThatIsOutOfRange(t *testing.T) {
+	t.Parallel()
+	_, err := New(nil, Config{
+		Prefix: "a{b", TTL: -2, StaleFor: -time.Second, NegativeTTL: -3, Jitter: 1.5, EarlyRefresh: -2, LoadTimeout: -2,
+		WaitTimeout: -2, LeaseTTL: time.Millisecond, MaxLoads: -2, MaxValueBytes: -2, RedisTimeout: -1,
+	})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, field := range []string{
+		"rdb", "Prefix", "TTL", "StaleFor", "NegativeTTL", "Jitter", "EarlyRefresh", "LoadTimeout", "WaitTimeout",
+		"LeaseTTL", "MaxLoads", "MaxValueBytes", "RedisTimeout",
+	} {
+		if !strings.Contains(err.Error(), field) {
+			t.Errorf("%s is not named in: %v", field, err)
+		}
+	}
+}
+
+func TestNewRefusesAClientThatReadsFromReplicas(t *testing.T) {
+	t.Parallel()
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, RouteByLatency: true})
+	defer rdb.Close()
+	if _, err := New(rdb, Config{}); err == nil || !strings.Contains(err.Error(), "replicas") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestMinusOneSwitchesFeaturesOff(t *testing.T) {
+	t.Parallel()
+	cfg := Config{TTL: -1, StaleFor: -1, NegativeTTL: -1, Jitter: -1, EarlyRefresh: -1, LoadTimeout: -1, WaitTimeout: -1, MaxLoads: -1, MaxValueBytes: -1}
+	if err := cfg.check(); err != nil {
+		t.Fatal(err)
+	}
+	cfg = cfg.withDefaults()
+	equal(t, "TTL", cfg.TTL, 0)
+	equal(t, "StaleFor", cfg.StaleFor, 0)
+	equal(t, "NegativeTTL", cfg.NegativeTTL, 0)
+	equal(t, "Jitter", cfg.Jitter, 0)
+	equal(t, "EarlyRefresh", cfg.EarlyRefresh, 0)
+	equal(t, "LoadTimeout", cfg.LoadTimeout, off)
+	equal(t, "WaitTimeout", cfg.WaitTimeout, off)
+	equal(t, "MaxLoads", cfg.MaxLoads, off)
+	equal(t, "MaxValueBytes", cfg.MaxValueBytes, off)
+}

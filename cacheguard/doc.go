@@ -1,0 +1,63 @@
+// Package cacheguard is a read-through cache on Redis that loads a missing entry once, however many instances and
+// callers ask for it meanwhile, and never stores a value that a write has overtaken.
+//
+//	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "shop", TTL: time.Minute})
+//	...
+//	p, err := cacheguard.Get(ctx, guard, "product:42", func(ctx context.Context) (Product, error) {
+//		return db.Product(ctx, 42)
+//	})
+//
+// # Guarantees
+//
+//   - One load per key in the whole fleet, while Redis keeps the lease.
+//   - Never a stale fill, even when it does not: a load stores its value only if nothing invalidated the key, and no
+//     other load stored a value, since it began.
+//   - A Get that begins after an Invalidate returned nil, in any process, never returns a value loaded before it.
+//   - Cancelling one caller, the first included, never fails another. A loaded value reaches those who wait for it,
+//     whatever happens to Redis.
+//
+// And their limits. A failover to a replica that lags behind can forget an invalidation or a lease, as Redis
+// replication is asynchronous. A loader that reads from a lagging replica of the database can be handed an old row
+// after the write was invalidated. A writer that does not call Invalidate is bounded by the TTL alone.
+//
+// Callers that share a read or a load get the same decoded value: values are read-only. Copy what you want to change.
+//
+// # Protocol
+//
+// For each key there are a value (one string, see entry.go) and, while it is being loaded, a lease (a hash, see
+// lua/prelude.lua) in the same cluster slot. Every key written has a TTL.
+//
+// A hit is one GET. Concurrent reads share round trips, see package reader; no call gets a value that was read before
+// it asked.
+//
+// A miss makes one flight per key and process, which belongs to no single caller (package flight) and asks Redis with
+// acquire.lua. In one step, that returns the value if there is one by now; or grants the lease; or says who is loading,
+// and registers this process's inbox (package wake) to be told when that is done; or returns a load's failure that is
+// still remembered. Each load has a token of 128 random bits, the lease belongs to the token, and acquire by its holder
+// is granted again, so a request that was sent twice does no harm.
+//
+// The flight with the lease loads. Meanwhile renew.lua extends the lease at a third of LeaseTTL. Then fill.lua stores
+// the value, removes the lease, and publishes to the inboxes registered in it, with the entry in the message when it is
+// small. Who waits is not interested in the lease but in its end, so the wait ends with the message; with the lease's
+// deadline, when the holder may have died and acquire grants the lease to the next; with the caller's context; or with
+// WaitTimeout. While the subscription is down, waiters poll.
+//
+// What may be stored. The token of the load that created a lease is its generation, which it keeps when another load
+// takes it over after the deadline. Whoever finds the generation it acquired knows that nothing was stored and
+// nothing invalidated since, as both remove the lease. That is all fill.lua asks for. So a load that was slower than
+// its lease may still store; one that was overtaken by Invalidate, by another fill, by eviction or a flush may not. The
+// proof is always something that is there, never something missing. The lease outlives its deadline for that purpose.
+//
+// Who may have what was loaded. A call that began before the loader did may have its value in any case. A call that
+// began later, and only joined, may have it if the value was stored, because then nothing was invalidated between
+// (package flight has the logical clock that tells earlier from later). Otherwise it asks again, and in the end loads by
+// itself, without storing.
+//
+// Who may die, and when: before acquire, nothing has happened. Between acquire and fill, the lease expires, and the
+// next flight to ask gets it. After fill, everything has happened. A reply that is lost leaves a lease that is released
+// in the background, or a value that is stored all the same. A process that was paused and wakes up after its lease
+// ended finds its generation gone if anybody stored meanwhile.
+//
+// A load that fails leaves its error's text in the lease for a moment (fail.lua), so that those who wait do not each
+// repeat it. A load that was cancelled, because its last caller left, leaves nothing (release.lua).
+package cacheguard

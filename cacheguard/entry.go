@@ -1,0 +1,107 @@
+package cacheguard
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+	"time"
+)
+
+// An entry is the string that Redis holds for a key. Its header is text of fixed width, so that a script can put in
+// the time of writing:
+//
+//	magic    3  "cg1": whose it is, and the version
+//	kind     1  what the payload is
+//	written 11  server time in ms, hexadecimal; set by the fill script
+//	fresh   10  how long the entry is fresh, ms; 0: until Redis expires it
+//	took     8  how long the load took, ms
+//	sum      8  CRC-32C of the payload
+//	id      11  of the load: the first 66 bits of its token
+//	payload
+const (
+	magic      = "cg1"
+	writtenAt  = len(magic) + 1
+	writtenLen = 11
+	freshAt    = writtenAt + writtenLen
+	tookAt     = freshAt + 10
+	sumAt      = tookAt + 8
+	idAt       = sumAt + 8
+	idLen      = 11
+	headerLen  = idAt + idLen
+)
+
+// kind says what an entry's payload is.
+type kind byte
+
+const (
+	kindRaw    kind = 'r' // the bytes of a []byte or string
+	kindCoded  kind = 'c' // another type, through the Codec
+	kindAbsent kind = 'n' // empty: the source has no such thing
+)
+
+// entry is a decoded entry. Its payload is part of the string it was decoded from.
+type entry struct {
+	kind    kind
+	written time.Time // by the server's clock
+	fresh   time.Duration
+	took    time.Duration
+	payload []byte
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Why a string is no entry.
+var (
+	errForeign   = errors.New("not an entry of this version")
+	errTruncated = errors.New("truncated entry")
+	errDamaged   = errors.New("damaged entry")
+)
+
+// encodeEntry returns the entry in two parts, between which the fill script puts the time of writing.
+func encodeEntry(k kind, fresh, took time.Duration, token string, payload []byte) (head string, tail []byte) {
+	tail = make([]byte, 0, headerLen-freshAt+len(payload))
+	tail = fmt.Appendf(tail, "%010x%08x%08x%s",
+		min(fresh.Milliseconds(), 1<<40-1), min(took.Milliseconds(), 1<<32-1),
+		crc32.Checksum(payload, castagnoli), token[:idLen])
+	return magic + string(k), append(tail, payload...)
+}
+
+// decodeEntry is the inverse. The entry keeps a part of raw.
+func decodeEntry(raw []byte) (entry, error) {
+	if len(raw) < headerLen {
+		if bytes.HasPrefix(raw, []byte(magic)) {
+			return entry{}, errTruncated
+		}
+		return entry{}, errForeign
+	}
+	if string(raw[:len(magic)]) != magic {
+		return entry{}, errForeign
+	}
+	e := entry{kind: kind(raw[len(magic)]), payload: raw[headerLen:]}
+	if e.kind != kindRaw && e.kind != kindCoded && e.kind != kindAbsent {
+		return entry{}, errForeign
+	}
+	written, err1 := parseHex(raw[writtenAt:freshAt])
+	fresh, err2 := parseHex(raw[freshAt:tookAt])
+	took, err3 := parseHex(raw[tookAt:sumAt])
+	sum, err4 := parseHex(raw[sumAt:idAt])
+	if errors.Join(err1, err2, err3, err4) != nil || uint32(sum) != crc32.Checksum(e.payload, castagnoli) {
+		return entry{}, errDamaged
+	}
+	e.written = time.UnixMilli(written)
+	e.fresh = time.Duration(fresh) * time.Millisecond
+	e.took = time.Duration(took) * time.Millisecond
+	return e, nil
+}
+
+func parseHex(digits []byte) (int64, error) {
+	n, err := strconv.ParseUint(string(digits), 16, 63)
+	return int64(n), err
+}
+
+// beginning is how a value begins: enough to tell it from any other that could take its place.
+func beginning(raw []byte) []byte {
+	return raw[:min(len(raw), headerLen)]
+}

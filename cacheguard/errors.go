@@ -1,0 +1,84 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cacheguard/go/internal/flight"
+)
+
+var (
+	// ErrNotFound is a loader's word for absence: the source was asked, and has no such thing. It may be wrapped.
+	// A Guard remembers it for NegativeTTL, and then returns ErrNotFound without asking the loader.
+	ErrNotFound = errors.New("cacheguard: not found")
+
+	// ErrClosed is returned by calls on a Guard that is or gets closed.
+	ErrClosed = errors.New("cacheguard: guard is closed")
+
+	// ErrReentrant is returned to a loader that, directly or through other loaders, asks for the key it is loading:
+	// it would wait for itself. It is found by the context given to the loader.
+	ErrReentrant = errors.New("cacheguard: loader asks for its own key")
+)
+
+var errEmptyKey = errors.New("cacheguard: key is empty")
+
+var errGoexit = errors.New("loader called runtime.Goexit")
+
+// RedisError says that Redis could not be used: it is returned by Get when Config.FailClosed is set, and by Invalidate.
+type RedisError struct {
+	Op  string // the operation: get, acquire, fill, invalidate
+	Key string // the caller's key
+	Err error  // what the client said, or that there was no answer within RedisTimeout
+}
+
+func (e *RedisError) Error() string {
+	return fmt.Sprintf("cacheguard: redis %s of %q: %v", e.Op, e.Key, e.Err)
+}
+
+func (e *RedisError) Unwrap() error { return e.Err }
+
+// PanicError is returned to every caller that waited for a load whose loader panicked, or called runtime.Goexit.
+type PanicError struct {
+	Key   string
+	Value any    // what the loader panicked with
+	Stack []byte // where, as formatted by runtime/debug.Stack
+}
+
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("cacheguard: loader of %q panicked: %v", e.Key, e.Value)
+}
+
+// Unwrap returns the panic's value if it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// LoadError is returned to callers that waited for a load of another instance, or asked shortly after it failed. Only
+// the text of the loader's error travels; on the instance that ran the loader, callers get the error itself.
+type LoadError struct {
+	Key     string
+	Message string // the text of the loader's error, at most 1 KiB of it
+}
+
+func (e *LoadError) Error() string {
+	return fmt.Sprintf("cacheguard: load of %q failed on another instance: %s", e.Key, e.Message)
+}
+
+// closedOr translates the cause with which a flight was cancelled.
+func closedOr(cause error) error {
+	if errors.Is(cause, flight.ErrClosed) {
+		return ErrClosed
+	}
+	return cause
+}
+
+// ended is the error of a call whose context ended: it matches both the context's error and its cause.
+func ended(ctx context.Context, key string) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) || err == nil {
+		return fmt.Errorf("cacheguard: get %q: %w", key, cause)
+	}
+	return fmt.Errorf("cacheguard: get %q: %w: %w", key, err, cause)
+}

@@ -1,0 +1,148 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+// broken is a fleet of two, of which guard 0 reaches Redis through a proxy. The scripts are known to the server.
+func broken(t *testing.T, server *redistest.Server, cfg Config) (*fleet, *redistest.Proxy) {
+	t.Helper()
+	proxy := redistest.StartProxy(t, server.Addr())
+	f := newFleetOn(t, server.Client(t), cfg, proxy.Client(t), server.Client(t))
+	warm(t, f)
+	return f, proxy
+}
+
+// held reports whether somebody has the key's lease.
+func (f *fleet) held(key string) bool {
+	f.t.Helper()
+	held, err := f.redis.HExists(context.Background(), f.lease(key), "token").Result()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return held
+}
+
+var steps = map[string]redistest.Match{
+	"get":     redistest.Command("get"),
+	"acquire": redistest.Script(prelude + acquireSource),
+	"fill":    redistest.Script(prelude + fillSource),
+}
+
+// The client sends a command again when the connection broke, whether the server had run it or not.
+func TestACommandThatIsSentTwiceDoesNoHarm(t *testing.T) {
+	t.Parallel()
+	for name, step := range steps {
+		for _, fault := range []redistest.Fault{redistest.DropReply, redistest.CutBefore} {
+			t.Run(name+", "+string(fault), func(t *testing.T) {
+				t.Parallel()
+				f, proxy := broken(t, shared, Config{LeaseTTL: time.Minute})
+				rule := proxy.On(step, fault).Times(1)
+				equal(t, "value", mustGet(t, f.guards[0], "k", returns("v")), "v")
+				<-rule.Hit()
+				equal(t, "value elsewhere", mustGet(t, f.guards[1], "k", unwanted[string](t)), "v")
+				equal(t, "loads", f.events.loads.Load(), 2) // with the one of warm
+				equal(t, "rejected", f.events.rejected.Load(), 0)
+				equal(t, "held", f.held("k"), false)
+			})
+		}
+	}
+}
+
+func TestALoadReachesItsCallerWhateverRedisDoes(t *testing.T) {
+	t.Parallel()
+	faults := []redistest.Fault{redistest.SwallowReply}
+	for _, message := range []string{
+		"OOM command not allowed when used memory > 'maxmemory'.",
+		"READONLY You can't write against a read only replica.",
+		"LOADING Redis is loading the dataset in memory", "MASTERDOWN Link with MASTER is down",
+		"CLUSTERDOWN The cluster is down", "TRYAGAIN Multiple keys request during rehashing of slot",
+		"BUSY Redis is busy running a script.", "MISCONF Errors writing to the AOF file", "NOSCRIPT No matching script.",
+		"MOVED 1 127.0.0.1:1", "NOPERM this user has no permissions", "ERR anything",
+	} {
+		faults = append(faults, redistest.ReplyError(message))
+	}
+	for name, step := range steps {
+		for _, fault := range faults {
+			t.Run(name+", "+string(fault), func(t *testing.T) {
+				t.Parallel()
+				f, proxy := broken(t, shared, Config{RedisTimeout: 300 * time.Millisecond, LeaseTTL: time.Minute})
+				rule := proxy.On(step, fault)
+				equal(t, "value", mustGet(t, f.guards[0], "k", returns("v")), "v")
+				<-rule.Hit()
+				redistest.Await(t, "the lease is free", func() bool { return !f.held("k") })
+				rule.Remove()
+				equal(t, "value elsewhere", mustGet(t, f.guards[1], "k", returns("v")), "v")
+			})
+		}
+	}
+}
+
+func TestFailClosedReturnsTheRedisError(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"get", "acquire"} {
+		f, proxy := broken(t, shared, Config{FailClosed: true, LeaseTTL: time.Minute})
+		proxy.On(steps[name], redistest.ReplyError("LOADING not yet"))
+		_, err := Get(context.Background(), f.guards[0], "k", unwanted[string](t))
+		failed, ok := errors.AsType[*RedisError](err)
+		if !ok || failed.Op != name || failed.Key != "k" || failed.Err == nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestWithoutRedisCallersStillShareLoads(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond})
+	proxy.Refuse(true)
+	db := newSource("v")
+	var replies []<-chan reply[string]
+	for range 20 {
+		replies = append(replies, async(f.guards[0], "k", db.load))
+	}
+	<-db.begun
+	redistest.Await(t, "20 callers wait", func() bool {
+		return f.guards[0].flights.Callers(flightKey{key: "k", shape: shapeOf[string]{}, mode: direct}) == 20
+	})
+	close(db.release)
+	for _, r := range replies {
+		want(t, r, "v")
+	}
+	if n := db.loads.Load(); n > 2 { // one, and one more for those who began after it did
+		t.Errorf("%d loads", n)
+	}
+	err := f.guards[0].Invalidate(context.Background(), "a", "b")
+	failed, ok := errors.AsType[*RedisError](err)
+	if !ok || failed.Op != "invalidate" || failed.Key != "a" {
+		t.Errorf("Invalidate: %v", err)
+	}
+}
+
+func TestAnInvalidateWhoseReplyIsLostSaysSo(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond})
+	mustGet(t, f.guards[1], "k", returns("old"))
+	rule := proxy.On(redistest.Script(prelude+invalidateSource), redistest.SwallowReply)
+	if _, ok := errors.AsType[*RedisError](f.guards[0].Invalidate(context.Background(), "k")); !ok {
+		t.Error("no *RedisError")
+	}
+	<-rule.Hit()
+	equal(t, "value", mustGet(t, f.guards[1], "k", returns("new")), "new") // it was done all the same
+}
+
+func TestInvalidateIsSentThoughTheCallersContextHasEnded(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{})
+	mustGet(t, f.guards[0], "k", returns("old"))
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := f.guards[0].Invalidate(ctx, "k"); err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	redistest.Await(t, "the value is gone", func() bool { return !f.exists(f.value("k")) })
+}

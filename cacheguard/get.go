@@ -1,0 +1,131 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cacheguard/go/internal/flight"
+	"github.com/cacheguard/go/internal/reader"
+)
+
+// maxAsks is how often a call asks again because the answer it shared was older than itself, before it loads by itself.
+const maxAsks = 3
+
+// Get returns the value of the key: from the cache, or from load, which then runs once for all callers of all
+// instances that ask meanwhile.
+//
+// A Get that begins after an Invalidate returned, in any process, never returns a value that was loaded before it.
+// Callers that share a read or a load share one value: values must not be changed.
+//
+// Load gets a context with the values of the first caller's, which is cancelled when the last caller has left, when
+// LoadTimeout passes and when the Guard is closed. Its error is returned as it is to those who shared the load here, as
+// a *LoadError on other instances, and is remembered for a moment (50 ms, doubling with each failure to at most 5 s):
+// until then Get returns it without asking again. ErrNotFound is remembered for NegativeTTL. A load that panics makes
+// a *PanicError. A value that cannot be stored is returned all the same.
+//
+// When ctx ends, Get returns an error that matches ctx.Err() and the context's cause; the load goes on for the others.
+func Get[V any](ctx context.Context, g *Guard, key string, load func(context.Context) (V, error)) (V, error) {
+	if g.cfg.Hooks.OnGet == nil {
+		v, _, err := get(ctx, g, key, load)
+		return v, err
+	}
+	start := time.Now()
+	v, outcome, err := get(ctx, g, key, load)
+	g.cfg.Hooks.OnGet(ctx, key, outcome, time.Since(start), err)
+	return v, err
+}
+
+// get reads the entry; what it finds decides how it goes on.
+func get[V any](ctx context.Context, g *Guard, key string, load func(context.Context) (V, error)) (v V, how Outcome, err error) {
+	if err := admit(ctx, g, key, load != nil); err != nil {
+		return v, "", err
+	}
+	asked := g.clock.Now()
+	valueKey := g.redisKey(key)
+	for range maxAsks + 1 {
+		read, err := g.reader.Get(ctx, valueKey)
+		if err != nil {
+			return v, "", g.ended(ctx, key, err)
+		}
+		found := view[V](g, key, read)
+		switch found.state {
+		case fresh:
+			return found.result()
+		case ageing, stale:
+			g.refresh(ctx, newJob(ctx, g, key, valueKey, load), read.Raw, found.entry.took)
+			return found.result()
+		case unreachable:
+			return bypass[V](ctx, g, asked, newJob(ctx, g, key, valueKey, load), g.cfg.Hooks.redisError("get", key, read.Err))
+		case missing, expired, unusable:
+			a, joined, err := g.rebuild(ctx, newJob(ctx, g, key, valueKey, load), read.Raw)
+			if err != nil {
+				return v, "", g.ended(ctx, key, err)
+			}
+			if a.answers(asked) {
+				return result[V](a, joined)
+			}
+		}
+	}
+	return bypass[V](ctx, g, asked, newJob(ctx, g, key, valueKey, load), nil)
+}
+
+// admit refuses calls that cannot be answered.
+func admit(ctx context.Context, g *Guard, key string, hasLoad bool) error {
+	switch {
+	case key == "":
+		return errEmptyKey
+	case !hasLoad:
+		return fmt.Errorf("cacheguard: get %q: load is nil", key)
+	case loadingOf(ctx).includes(g, key):
+		return fmt.Errorf("%w: %q", ErrReentrant, key)
+	case ctx.Err() != nil:
+		return ended(ctx, key)
+	}
+	return nil
+}
+
+// bypass loads without the cache, sharing the load with other calls that began before it. With FailClosed it returns
+// the reason instead, if there is one.
+func bypass[V any](ctx context.Context, g *Guard, asked uint64, j *job, reason *RedisError) (v V, how Outcome, err error) {
+	if reason != nil && g.cfg.FailClosed {
+		return v, "", reason
+	}
+	how = Loaded
+	if reason != nil {
+		how = Bypassed
+	}
+	for {
+		a, joined, err := g.flights.Do(ctx, j.flight(direct), func(ctx context.Context) answer {
+			return g.loadDirectly(ctx, j, how)
+		})
+		if err != nil {
+			return v, "", g.ended(ctx, j.key, err)
+		}
+		if a.answers(asked) {
+			return result[V](a, joined)
+		}
+		// It had begun before this call did. The next one begins now.
+	}
+}
+
+// ended is the error of a call that was not answered.
+func (g *Guard) ended(ctx context.Context, key string, err error) error {
+	if errors.Is(err, flight.ErrClosed) || errors.Is(err, reader.ErrClosed) {
+		return ErrClosed
+	}
+	return ended(ctx, key)
+}
+
+// result unpacks a flight's answer.
+func result[V any](a answer, joined bool) (v V, how Outcome, err error) {
+	how = a.outcome
+	if joined && how == Loaded {
+		how = Shared
+	}
+	if a.err != nil {
+		return v, how, a.err
+	}
+	return *a.value.(*V), how, nil
+}

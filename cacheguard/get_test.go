@@ -1,0 +1,270 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestBytesAndStringsAreStoredAsTheyAre(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{})
+	g := f.guards[0]
+	mustGet(t, g, "bytes", returns([]byte("\x00 raw")))
+	mustGet(t, g, "string", returns("text"))
+	mustGet(t, g, "number", returns(7))
+	for key, payload := range map[string]string{"bytes": "\x00 raw", "string": "text", "number": "7"} {
+		raw, err := f.redis.Get(context.Background(), f.value(key)).Result()
+		if err != nil || !strings.HasSuffix(raw, payload) || len(raw) != headerLen+len(payload) {
+			t.Errorf("%s: %q, %v", key, raw, err)
+		}
+	}
+	equal(t, "bytes", string(mustGet(t, g, "bytes", unwanted[[]byte](t))), "\x00 raw")
+	equal(t, "string", mustGet(t, g, "bytes", unwanted[string](t)), "\x00 raw") // the same bytes
+}
+
+// countingCodec counts how often it decodes.
+type countingCodec struct {
+	jsonCodec
+	decoded atomic.Int64
+}
+
+func (c *countingCodec) Unmarshal(data []byte, v any) error {
+	c.decoded.Add(1)
+	return c.jsonCodec.Unmarshal(data, v)
+}
+
+type product struct{ Name string }
+
+func TestCallersThatShareALoadShareOneDecodedValue(t *testing.T) {
+	t.Parallel()
+	codec := new(countingCodec)
+	f := newFleet(t, standalone(t), 2, Config{Codec: codec}).listening()
+	db := newSource("p")
+	load := func(ctx context.Context) (*product, error) {
+		name, err := db.load(ctx)
+		return &product{name}, err
+	}
+	var here, there []<-chan reply[*product]
+	for range 5 {
+		here = append(here, async(f.guards[0], "k", load))
+	}
+	<-db.begun
+	awaitCallers[*product](f, 0, "k", 5)
+	there = append(there, async(f.guards[1], "k", load))
+	f.awaitRegistered("k", 1)
+	close(db.release)
+	first := <-here[0]
+	for _, r := range here[1:] {
+		equal(t, "the pointer", (<-r).value, first.value)
+	}
+	equal(t, "name there", (<-there[0]).value.Name, "p")
+	equal(t, "decoded", codec.decoded.Load(), 1) // there, from the push; never here
+}
+
+func TestEntriesOfAnotherTypeAreReplaced(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{})
+	mustGet(t, f.guards[0], "k", returns("text"))
+	equal(t, "as a number", mustGet(t, f.guards[0], "k", returns(7)), 7)
+	equal(t, "as a number again", mustGet(t, f.guards[0], "k", unwanted[int](t)), 7)
+	equal(t, "damaged", f.events.damaged.Load(), 1)
+}
+
+func TestDamagedEntriesAreCountedMisses(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	f := newFleet(t, standalone(t), 1, Config{})
+	damage := map[string]func(key string) error{
+		"foreign":       func(key string) error { return f.redis.Set(ctx, key, "not ours", time.Minute).Err() },
+		"empty":         func(key string) error { return f.redis.Set(ctx, key, "", time.Minute).Err() },
+		"damaged":       func(key string) error { return f.redis.Append(ctx, key, "more").Err() },
+		"truncated":     func(key string) error { return f.redis.Set(ctx, key, "cg1r000", time.Minute).Err() },
+		"of other type": func(key string) error { return f.redis.SAdd(ctx, key, "member").Err() },
+		"a lease of another type": func(key string) error {
+			return errors.Join(f.redis.Del(ctx, key).Err(), f.redis.Set(ctx, leaseKey(key), "x", time.Minute).Err())
+		},
+	}
+	for name, spoil := range damage {
+		if name != "of other type" {
+			mustGet(t, f.guards[0], name, returns("v"))
+		}
+		if err := spoil(f.value(name)); err != nil {
+			t.Fatal(name, err)
+		}
+		equal(t, name, mustGet(t, f.guards[0], name, returns("new")), "new")
+		equal(t, name+", again", mustGet(t, f.guards[0], name, unwanted[string](t)), "new")
+	}
+	equal(t, "damaged", f.events.damaged.Load(), int64(len(damage)-1))
+}
+
+// endings are what a loader may do other than return a value, and what its callers get.
+var endings = map[string]struct {
+	load func(context.Context) (any, error)
+	is   func(value any, err error) bool
+}{
+	"panics": {
+		func(context.Context) (any, error) { panic("boom") },
+		func(_ any, err error) bool {
+			p, ok := errors.AsType[*PanicError](err)
+			return ok && p.Value == "boom" && p.Key == "k" && strings.Contains(string(p.Stack), "get_test.go")
+		},
+	},
+	"panics with an error": {
+		func(context.Context) (any, error) { panic(context.DeadlineExceeded) },
+		func(_ any, err error) bool { return errors.Is(err, context.DeadlineExceeded) },
+	},
+	"panics with nil": {
+		func(context.Context) (any, error) { panic(nil) },
+		func(_ any, err error) bool { _, ok := errors.AsType[*PanicError](err); return ok },
+	},
+	"calls Goexit": {
+		func(context.Context) (any, error) { runtime.Goexit(); return nil, nil },
+		func(_ any, err error) bool { _, ok := errors.AsType[*PanicError](err); return ok },
+	},
+	"returns what cannot be encoded": {
+		func(context.Context) (any, error) { return func() {}, nil },
+		func(value any, err error) bool { return value != nil && err == nil },
+	},
+	"returns too much": {
+		func(context.Context) (any, error) { return strings.Repeat("x", 1000), nil },
+		func(value any, err error) bool { return value != nil && err == nil },
+	},
+}
+
+func TestWhateverALoaderDoesItsLeaseIsFreeAndItsCallersAreAnswered(t *testing.T) {
+	t.Parallel()
+	for name, end := range endings {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, standalone(t), 2, Config{MaxValueBytes: 100, LeaseTTL: time.Minute}).listening()
+			db := newSource("")
+			load := func(ctx context.Context) (any, error) {
+				if _, err := db.load(ctx); err != nil {
+					return nil, err
+				}
+				return end.load(ctx)
+			}
+			here := async(f.guards[0], "k", load)
+			<-db.begun
+			joined := async(f.guards[0], "k", load)
+			awaitCallers[any](f, 0, "k", 2)
+			there := async(f.guards[1], "k", load)
+			f.awaitRegistered("k", 1)
+			close(db.release)
+			for _, c := range []<-chan reply[any]{here, joined} {
+				if r := <-c; !end.is(r.value, r.err) {
+					t.Errorf("got %v, %v", r.value, r.err)
+				}
+			}
+			<-there // woken, though the lease lasts a minute
+			holder, err := f.redis.HExists(context.Background(), f.lease("k"), "token").Result()
+			if err != nil || holder {
+				t.Errorf("the lease is held: %v, %v", holder, err)
+			}
+			equal(t, "the value is stored", f.exists(f.value("k")), false)
+		})
+	}
+}
+
+func TestALoaderThatAsksForItsOwnKeyGetsErrReentrant(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{MaxLoads: 1})
+	g := f.guards[0]
+	direct := func(ctx context.Context) (string, error) { return Get(ctx, g, "k", returns("inner")) }
+	if _, err := Get(context.Background(), g, "k", direct); !errors.Is(err, ErrReentrant) {
+		t.Errorf("direct: %v", err)
+	}
+	through := func(ctx context.Context) (string, error) { return Get(ctx, g, "outer", returns("inner")) }
+	_, err := Get(context.Background(), g, "outer", func(ctx context.Context) (string, error) {
+		return Get(ctx, g, "between", through)
+	})
+	if !errors.Is(err, ErrReentrant) {
+		t.Errorf("through another key: %v", err)
+	}
+	outer := mustGet(t, g, "page", func(ctx context.Context) (string, error) { // more loads than MaxLoads, nested
+		part, err := Get(ctx, g, "part", returns("part"))
+		return "page of " + part, err
+	})
+	equal(t, "nested loads", outer, "page of part")
+}
+
+func TestCallsThatCannotBeAnsweredSayWhy(t *testing.T) {
+	t.Parallel()
+	g := newFleet(t, standalone(t), 1, Config{}).guards[0]
+	if _, err := Get[string](context.Background(), g, "k", nil); err == nil || !strings.Contains(err.Error(), "load is nil") {
+		t.Errorf("no loader: %v", err)
+	}
+	why := errors.New("the user left")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(why)
+	_, err := Get(ctx, g, "k", unwanted[string](t))
+	if !errors.Is(err, context.Canceled) || !errors.Is(err, why) || !strings.Contains(err.Error(), `"k"`) {
+		t.Errorf("ended context: %v", err)
+	}
+}
+
+func TestTheFirstCallersCancellationIsNotTheOthers(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{})
+	db := newSource("v")
+	ctx, cancel := context.WithCancel(context.Background())
+	first := asyncCtx(ctx, f.guards[0], "k", db.load)
+	<-db.begun
+	second := async(f.guards[0], "k", db.load)
+	awaitCallers[string](f, 0, "k", 2)
+	cancel()
+	if err := (<-first).err; !errors.Is(err, context.Canceled) {
+		t.Errorf("the first got %v", err)
+	}
+	close(db.release)
+	want(t, second, "v")
+	equal(t, "loads", db.loads.Load(), 1)
+}
+
+func TestALoadSlowerThanLoadTimeoutEnds(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{LoadTimeout: 50 * time.Millisecond})
+	polite := func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() }
+	if _, err := Get(context.Background(), f.guards[0], "polite", polite); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("polite: %v", err)
+	}
+	gate := make(chan struct{})
+	defer close(gate) // Close waits for it
+	stubborn := func(context.Context) (string, error) { <-gate; return "", nil }
+	_, err := Get(context.Background(), f.guards[0], "stubborn", stubborn)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "LoadTimeout") {
+		t.Errorf("stubborn: %v", err)
+	}
+}
+
+func TestNoMoreThanMaxLoadsRunAtOnce(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{MaxLoads: 3})
+	db := newSource("v")
+	var running, most atomic.Int64
+	load := func(ctx context.Context) (string, error) {
+		n := running.Add(1)
+		defer running.Add(-1)
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		}
+		return db.load(ctx)
+	}
+	var replies []<-chan reply[string]
+	for i := range 30 {
+		replies = append(replies, async(f.guards[0], string(rune('a'+i)), load))
+	}
+	for range 3 {
+		<-db.begun
+	}
+	close(db.release)
+	for _, r := range replies {
+		want(t, r, "v")
+	}
+	equal(t, "loads", db.loads.Load(), 30)
+	equal(t, "most at once", most.Load(), 3)
+}

@@ -1,0 +1,144 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/cacheguard/go/internal/flight"
+	"github.com/cacheguard/go/internal/lease"
+	"github.com/cacheguard/go/internal/reader"
+	"github.com/cacheguard/go/internal/wake"
+)
+
+// Redis is what a Guard needs of a client: *redis.Client (also a Sentinel failover client), *redis.ClusterClient and
+// *redis.Ring have it. The Guard never configures or closes the client.
+type Redis interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+	Pipeline() redis.Pipeliner
+	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
+}
+
+// Guard is a read-through cache in front of a slow source. It is safe for concurrent use.
+type Guard struct {
+	rdb       Redis
+	cfg       Config
+	keyPrefix string
+	slots     *semaphore.Weighted // MaxLoads; nil: no limit
+
+	clock       flight.Clock
+	serverClock serverClock
+	reader      *reader.Reader
+	flights     flight.Group[flightKey, answer]
+	failures    failures
+	inbox       *wake.Inbox
+	keeper      *lease.Keeper
+	leave       func() // gives up the inbox and the keeper
+
+	closing sync.Once
+	mu      sync.Mutex
+	closed  bool
+	tasks   sync.WaitGroup // operations and loaders that may outlast the call that started them
+}
+
+// New returns a Guard. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
+// A cluster client that may read from replicas is refused: a lagging replica would return what was invalidated.
+func New(rdb Redis, cfg Config) (*Guard, error) {
+	if err := errors.Join(checkClient(rdb), cfg.check()); err != nil {
+		return nil, fmt.Errorf("cacheguard: %w", err)
+	}
+	cfg = cfg.withDefaults()
+	g := &Guard{rdb: rdb, cfg: cfg, keyPrefix: cfg.Prefix + ":{", reader: reader.New(rdb, cfg.RedisTimeout)}
+	if cfg.MaxLoads > 0 {
+		g.slots = semaphore.NewWeighted(int64(cfg.MaxLoads))
+	}
+	inbox, leaveInbox := wake.Open(rdb)
+	keeper, leaveKeeper := lease.Open(rdb, cfg.RedisTimeout)
+	g.inbox, g.keeper = inbox, keeper
+	g.leave = func() {
+		leaveInbox()
+		leaveKeeper()
+	}
+	return g, nil
+}
+
+func checkClient(rdb Redis) error {
+	switch client := rdb.(type) {
+	case nil:
+		return errors.New("rdb is nil")
+	case *redis.ClusterClient:
+		if client != nil && client.Options().ReadOnly {
+			return errors.New("rdb may read from replicas (ReadOnly, RouteByLatency or RouteRandomly), where " +
+				"invalidated values linger: use a client that reads from the primaries")
+		}
+	}
+	return nil
+}
+
+// Close cancels the running loads, releases their leases, and returns when everything the Guard started has ended: so
+// a loader that ignores its context holds Close up. Calls that wait return ErrClosed. Close may be called more than
+// once, and always returns nil.
+func (g *Guard) Close() error {
+	g.closing.Do(func() {
+		g.mu.Lock()
+		g.closed = true
+		g.mu.Unlock()
+		g.reader.Close()
+		g.flights.Close()
+		g.tasks.Wait()
+		g.leave()
+	})
+	return nil
+}
+
+// begin registers a task that Close waits for, and reports whether the Guard is still open. Each true is followed by
+// one g.tasks.Done.
+func (g *Guard) begin() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return false
+	}
+	g.tasks.Add(1)
+	return true
+}
+
+// bounded runs an operation on Redis under RedisTimeout, whatever the client's options say: go-redis does not let a
+// context interrupt a read. An operation that is given up runs on in the background, and late is called with what it
+// returned. Only flights and begun tasks may call it, because Close waits for them first.
+func bounded[T any](ctx context.Context, g *Guard, op func(context.Context) (T, error), late func(T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.cfg.RedisTimeout)
+	type outcome struct {
+		value T
+		err   error
+	}
+	done := make(chan outcome) // no buffer: a value is either received or late
+	g.tasks.Go(func() {        // owner: the Guard; stop: the client's own time-outs; joined by Close
+		defer cancel()
+		value, err := op(ctx)
+		select {
+		case done <- outcome{value, err}:
+		case <-ctx.Done():
+			if late != nil {
+				late(value, err)
+			}
+		}
+	})
+	select {
+	case o := <-done:
+		return o.value, o.err
+	case <-ctx.Done():
+		var none T
+		return none, fmt.Errorf("no answer within %v", g.cfg.RedisTimeout)
+	}
+}
+
+// inBackground runs a clean-up that nobody should have to wait for. Only flights may call it, because Close waits for
+// them first.
+func (g *Guard) inBackground(cleanUp func()) {
+	g.tasks.Go(cleanUp) // owner: the Guard; stop: RedisTimeout and the client's time-outs; joined by Close
+}

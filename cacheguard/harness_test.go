@@ -1,0 +1,241 @@
+package cacheguard
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+// client is a Redis client with the commands that tests look around with.
+type client interface {
+	Redis
+	redis.Cmdable
+}
+
+// arena is a kind of Redis to test on.
+type arena struct {
+	client func(tb testing.TB) client // a new one, as another process would have
+}
+
+func standalone(*testing.T) arena {
+	return arena{func(tb testing.TB) client { return shared.Client(tb) }}
+}
+
+// fleet is some instances of a service: guards with clients of their own and a common prefix.
+type fleet struct {
+	t      *testing.T
+	guards []*Guard
+	redis  client // to look around with
+	events events
+}
+
+// events counts what the hooks of all guards tell.
+type events struct {
+	mu       sync.Mutex
+	outcomes map[Outcome]int
+
+	loads, rejected, unstorable, damaged, lost, takeovers, redisErrors atomic.Int64
+}
+
+func (e *events) hooks(t *testing.T) Hooks {
+	return Hooks{
+		OnGet: func(_ context.Context, _ string, outcome Outcome, _ time.Duration, _ error) {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.outcomes[outcome]++
+		},
+		OnLoad:       func(string, time.Duration, error) { e.loads.Add(1) },
+		OnRejected:   func(string) { e.rejected.Add(1) },
+		OnUnstorable: func(string, error) { e.unstorable.Add(1) },
+		OnDamaged:    func(string, error) { e.damaged.Add(1) },
+		OnLeaseLost:  func(string) { e.lost.Add(1) },
+		OnTakeover:   func(string) { e.takeovers.Add(1) },
+		OnRedisError: func(err *RedisError) {
+			t.Log(err)
+			e.redisErrors.Add(1)
+		},
+	}
+}
+
+func (e *events) count(o Outcome) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.outcomes[o]
+}
+
+// newFleet starts n instances.
+func newFleet(t *testing.T, a arena, n int, cfg Config) *fleet {
+	t.Helper()
+	instances := make([]client, n)
+	for i := range instances {
+		instances[i] = a.client(t)
+	}
+	return newFleetOn(t, a.client(t), cfg, instances...)
+}
+
+// newFleetOn starts an instance on each of the clients.
+func newFleetOn(t *testing.T, rdb client, cfg Config, instances ...client) *fleet {
+	t.Helper()
+	f := &fleet{t: t, redis: rdb, events: events{outcomes: make(map[Outcome]int)}}
+	cfg.Prefix = "test-" + rand.Text()
+	cfg.Hooks = f.events.hooks(t)
+	for _, instance := range instances {
+		f.guards = append(f.guards, newGuard(t, instance, cfg))
+	}
+	return f
+}
+
+func newGuard(t *testing.T, rdb Redis, cfg Config) *Guard {
+	t.Helper()
+	g, err := New(rdb, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = g.Close() }) // always nil
+	return g
+}
+
+// listening makes the fleet's inboxes subscribe, and waits for it.
+func (f *fleet) listening() *fleet {
+	f.t.Helper()
+	for _, g := range f.guards {
+		g.inbox.Start()
+		redistest.Await(f.t, "an inbox is subscribed", func() bool { return g.inbox.Address() != "" })
+	}
+	return f
+}
+
+// awaitCallers waits until n callers wait for guard i's rebuild of a key.
+func awaitCallers[V any](f *fleet, i int, key string, n int) {
+	f.t.Helper()
+	redistest.Await(f.t, fmt.Sprintf("%d callers wait at guard %d", n, i), func() bool {
+		return f.guards[i].flights.Callers(flightKey{key: key, shape: shapeOf[V]{}, mode: filled}) == n
+	})
+}
+
+// awaitRegistered waits until n instances are registered to be woken by the holder of the key's lease.
+func (f *fleet) awaitRegistered(key string, n int) {
+	f.t.Helper()
+	redistest.Await(f.t, fmt.Sprintf("%d instances are registered", n), func() bool {
+		fields, err := f.redis.HKeys(context.Background(), f.lease(key)).Result()
+		registered := 0
+		for _, field := range fields {
+			if len(field) > 6 && field[:6] == "inbox:" {
+				registered++
+			}
+		}
+		return err == nil && registered == n
+	})
+}
+
+func (f *fleet) value(key string) string { return f.guards[0].redisKey(key) }
+func (f *fleet) lease(key string) string { return leaseKey(f.value(key)) }
+
+// exists reports whether Redis has the keys.
+func (f *fleet) exists(key string) bool {
+	f.t.Helper()
+	n, err := f.redis.Exists(context.Background(), key).Result()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return n == 1
+}
+
+// source is a database with one value, whose loads a test holds up.
+type source struct {
+	loads   atomic.Int64
+	begun   chan struct{} // one for each load
+	release chan struct{} // closed or sent to by the test: a load may return
+	value   atomic.Value
+}
+
+func newSource(value string) *source {
+	s := &source{begun: make(chan struct{}, 1024), release: make(chan struct{}, 1024)}
+	s.value.Store(value)
+	return s
+}
+
+// load reads the value when it begins, as a query does, and returns it when the test says so.
+func (s *source) load(ctx context.Context) (string, error) {
+	value := s.value.Load().(string)
+	s.loads.Add(1)
+	s.begun <- struct{}{}
+	select {
+	case <-s.release:
+		return value, nil
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+// reply is what a Get returned.
+type reply[V any] struct {
+	value V
+	err   error
+}
+
+// get starts a Get.
+func async[V any](g *Guard, key string, load func(context.Context) (V, error)) <-chan reply[V] {
+	return asyncCtx(context.Background(), g, key, load)
+}
+
+func asyncCtx[V any](ctx context.Context, g *Guard, key string, load func(context.Context) (V, error)) <-chan reply[V] {
+	c := make(chan reply[V], 1)
+	go func() { // owner: the test; ends with the Get; joined by receiving
+		v, err := Get(ctx, g, key, load)
+		c <- reply[V]{v, err}
+	}()
+	return c
+}
+
+func want[V comparable](t *testing.T, c <-chan reply[V], value V) {
+	t.Helper()
+	if r := <-c; r.err != nil || r.value != value {
+		t.Fatalf("got %v, %v; want %v", r.value, r.err, value)
+	}
+}
+
+func mustGet[V any](t *testing.T, g *Guard, key string, load func(context.Context) (V, error)) V {
+	t.Helper()
+	v, err := Get(context.Background(), g, key, load)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func mustInvalidate(t *testing.T, g *Guard, keys ...string) {
+	t.Helper()
+	if err := g.Invalidate(context.Background(), keys...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// returns is a loader that returns at once.
+func returns[V any](v V) func(context.Context) (V, error) {
+	return func(context.Context) (V, error) { return v, nil }
+}
+
+// unwanted is a loader that must not run.
+func unwanted[V any](t *testing.T) func(context.Context) (V, error) {
+	return func(context.Context) (v V, err error) {
+		t.Error("loaded, but the cache has the value")
+		return v, errors.New("unwanted load")
+	}
+}
+
+func equal[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}

@@ -1,0 +1,82 @@
+package cacheguard
+
+import (
+	"context"
+	"time"
+)
+
+// Hooks are called as things happen. Any of them may be nil. They must be quick, must not block and must not panic;
+// they may be called concurrently.
+type Hooks struct {
+	// OnGet is called at the end of every Get, with the caller's context. The outcome is empty when there was no answer.
+	OnGet func(ctx context.Context, key string, outcome Outcome, took time.Duration, err error)
+
+	// OnLoad is called after every run of a loader.
+	OnLoad func(key string, took time.Duration, err error)
+
+	// OnRejected is called when a load may not store its value: something invalidated the key, or another load stored a
+	// value, since it began.
+	OnRejected func(key string)
+
+	// OnUnstorable is called when a value was loaded but cannot be stored: the Codec failed, it is larger than
+	// MaxValueBytes, or Redis refused it.
+	OnUnstorable func(key string, err error)
+
+	// OnDamaged is called when Redis holds something for the key that is no entry of this version, is truncated or
+	// damaged, or cannot be decoded. It is a miss, and will be overwritten.
+	OnDamaged func(key string, err error)
+
+	// OnLeaseLost is called when a load that is still running no longer holds its lease.
+	OnLeaseLost func(key string)
+
+	// OnTakeover is called when a lease was taken over from a holder that did not renew it.
+	OnTakeover func(key string)
+
+	// OnRedisError is called when an operation on Redis failed.
+	OnRedisError func(err *RedisError)
+}
+
+func (h *Hooks) rejected(key string) {
+	if h.OnRejected != nil {
+		h.OnRejected(key)
+	}
+}
+
+func (h *Hooks) unstorable(key string, err error) {
+	if h.OnUnstorable != nil {
+		h.OnUnstorable(key, err)
+	}
+}
+
+func (h *Hooks) damaged(key string, err error) {
+	if h.OnDamaged != nil {
+		h.OnDamaged(key, err)
+	}
+}
+
+func (h *Hooks) leaseLost(key string) {
+	if h.OnLeaseLost != nil {
+		h.OnLeaseLost(key)
+	}
+}
+
+func (h *Hooks) takeover(key string) {
+	if h.OnTakeover != nil {
+		h.OnTakeover(key)
+	}
+}
+
+func (h *Hooks) loaded(key string, took time.Duration, err error) {
+	if h.OnLoad != nil {
+		h.OnLoad(key, took, err)
+	}
+}
+
+// redisError makes the error of an operation, and reports it.
+func (h *Hooks) redisError(op, key string, err error) *RedisError {
+	e := &RedisError{Op: op, Key: key, Err: err}
+	if h.OnRedisError != nil {
+		h.OnRedisError(e)
+	}
+	return e
+}

@@ -1,0 +1,84 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/script"
+)
+
+// maxInvalidations bounds one pipeline.
+const maxInvalidations = 256
+
+// Invalidate removes the keys from the cache, and kills the right of every running load to store what it has read, on
+// every instance. Call it after the source was written. A Get that begins after Invalidate returned nil, in any
+// process, never returns a value that was loaded before.
+//
+// The invalidation is sent even when ctx has ended, since the source has been written by then; ctx only ends the
+// caller's wait, with an error that matches its cause. An error is one *RedisError for each key that may not have been
+// removed, joined; their values live on until their TTL ends or an Invalidate of them succeeds. Invalidating a key
+// that is not there is no error; an empty key is one, and the other keys are invalidated all the same.
+func (g *Guard) Invalidate(ctx context.Context, keys ...string) error {
+	named := make([]string, 0, len(keys))
+	for _, key := range keys {
+		if key != "" {
+			named = append(named, key)
+		}
+	}
+	var refused error
+	if len(named) < len(keys) {
+		refused = errEmptyKey
+	}
+	if len(named) == 0 {
+		return refused
+	}
+	if !g.begin() {
+		return ErrClosed
+	}
+	defer g.tasks.Done()
+	return errors.Join(refused, g.invalidate(ctx, named))
+}
+
+// invalidate sends the invalidations without holding the caller beyond its context.
+func (g *Guard) invalidate(ctx context.Context, keys []string) error {
+	done := make(chan error, 1)
+	g.tasks.Go(func() { // owner: the Guard; stop: RedisTimeout for each batch; joined by Close
+		var errs []error
+		for batch := range slices.Chunk(keys, maxInvalidations) {
+			errs = append(errs, g.invalidateBatch(ctx, batch)...)
+		}
+		done <- errors.Join(errs...)
+	})
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("cacheguard: invalidate: still under way: %w", context.Cause(ctx))
+	}
+}
+
+// invalidateBatch sends a pipeline, which a cluster client splits by node, and returns the errors of its keys.
+func (g *Guard) invalidateBatch(ctx context.Context, keys []string) []error {
+	calls := make([]*script.Call, len(keys))
+	for i, key := range keys {
+		calls[i] = invalidation(g.redisKey(key))
+	}
+	cmds, err := bounded(ctx, g, func(ctx context.Context) ([]*redis.Cmd, error) {
+		return script.RunAll(ctx, g.rdb, calls), nil
+	}, nil)
+	var errs []error
+	for i, key := range keys {
+		reason := err
+		if err == nil {
+			reason = cmds[i].Err()
+		}
+		if reason != nil {
+			errs = append(errs, g.cfg.Hooks.redisError("invalidate", key, reason))
+		}
+	}
+	return errs
+}

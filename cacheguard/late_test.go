@@ -1,0 +1,80 @@
+package cacheguard
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+// Commands and replies that arrive late: nothing old may come of them.
+
+func TestALeaseThatIsGrantedLateIsGivenBack(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond, LeaseTTL: time.Minute})
+	before := proxy.Commands()["evalsha"]
+	rule := proxy.On(steps["acquire"], redistest.Hold)
+	equal(t, "value", mustGet(t, f.guards[0], "k", returns("v")), "v") // without Redis
+	rule.Release()
+	redistest.Await(t, "the lease was granted and given back", func() bool {
+		// acquire, a release when it was given up, and another one when the reply came
+		return proxy.Commands()["evalsha"]-before == 3 && !f.held("k")
+	})
+	equal(t, "value elsewhere", mustGet(t, f.guards[1], "k", returns("w")), "w")
+}
+
+func TestAFillThatArrivesLateStoresNothingOverNewerData(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	f, proxy := broken(t, server, Config{RedisTimeout: 200 * time.Millisecond, LeaseTTL: time.Minute})
+	rule := proxy.On(steps["fill"], redistest.Hold)
+	equal(t, "value", mustGet(t, f.guards[0], "k", returns("old")), "old")
+	mustInvalidate(t, f.guards[1], "k")
+	equal(t, "value elsewhere", mustGet(t, f.guards[1], "k", returns("new")), "new")
+	before := server.Commands()["evalsha"]
+	rule.Release()
+	redistest.Await(t, "the fill has run", func() bool { return server.Commands()["evalsha"] > before })
+	equal(t, "value", mustGet(t, f.guards[1], "k", unwanted[string](t)), "new")
+}
+
+func TestAReadThatWasSentBeforeAnInvalidateIsNotForThoseWhoAskedAfterIt(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{RedisTimeout: 10 * time.Second})
+	mustGet(t, f.guards[1], "k", returns("old"))
+	rule := proxy.On(steps["get"], redistest.HoldReply).Times(1)
+	before := async(f.guards[0], "k", returns("unused"))
+	<-rule.Hit() // Redis has read the old value
+	mustInvalidate(t, f.guards[1], "k")
+	after := async(f.guards[0], "k", returns("new"))
+	rule.Release()
+	want(t, before, "old")
+	want(t, after, "new")
+}
+
+// The message with a value may be under way while the value is invalidated and a new call joins the flight that waits
+// for it.
+func TestAPushedValueIsNotForThoseWhoAskedAfterAnInvalidate(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	f := newFleet(t, standalone(t), 2, Config{LeaseTTL: time.Minute}).listening()
+	old := newSource("old")
+	loading := async(f.guards[0], "k", old.load)
+	<-old.begun
+	before := async(f.guards[1], "k", returns("unused"))
+	f.awaitRegistered("k", 1)
+	generation, inbox := f.redis.HGet(ctx, f.lease("k"), "generation").Val(), f.guards[1].inbox.Address()
+	f.redis.HDel(ctx, f.lease("k"), "inbox:"+inbox) // as if the fill had sent its message, and it were still on its way
+	mustInvalidate(t, f.guards[0], "k")
+	after := async(f.guards[1], "k", returns("new"))
+	awaitCallers[string](f, 1, "k", 2)
+
+	lease, entry := f.lease("k"), stored(kindRaw, 0, 0, []byte("old"))
+	f.redis.Publish(ctx, inbox, fmt.Sprintf("%d:%sv%s%s", len(lease), lease, generation, entry))
+	want(t, before, "old")
+	want(t, after, "new")
+	close(old.release)
+	want(t, loading, "old")
+	equal(t, "rejected", f.events.rejected.Load(), 1)
+}

@@ -1,0 +1,131 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/cacheguard/go/internal/lease"
+)
+
+// lead loads the value and stores it. The lease is renewed meanwhile; should it be lost all the same, the load goes on:
+// its callers want the value, and if nothing was written in between it may still be stored. (Were it cancelled, two
+// instances with a loader slower than the lease and renewals that fail would take the lease from each other for ever.)
+func (m *missed) lead(ctx context.Context, got acquired) answer {
+	if got.takenOver {
+		m.cfg.Hooks.takeover(m.key)
+	}
+	drop := m.keeper.Keep(m.leaseRenewal())
+	began := m.clock.Tick()
+	out := m.runLoader(ctx, m.job)
+	drop()
+	switch {
+	case out.err != nil && ctx.Err() != nil: // nobody waits any more
+		m.inBackground(m.giveUp)
+		return answer{err: closedOr(context.Cause(ctx))}
+	case out.err != nil && !errors.Is(out.err, ErrNotFound):
+		m.rememberFailure(ctx, out.err)
+		return answer{err: out.err, outcome: Loaded}
+	}
+	return m.store(ctx, out, got.generation, began)
+}
+
+// loadDirectly loads without asking Redis, and stores nothing.
+func (g *Guard) loadDirectly(ctx context.Context, j *job, how Outcome) answer {
+	if err := g.takeSlot(ctx, j); err != nil {
+		return answer{err: err}
+	}
+	began := g.clock.Tick()
+	out := g.runLoader(ctx, j)
+	if out.err != nil && ctx.Err() != nil {
+		return answer{err: closedOr(context.Cause(ctx))}
+	}
+	return answer{value: out.value, err: out.err, outcome: how, before: began}
+}
+
+func (m *missed) leaseRenewal() *lease.Renewal {
+	return &lease.Renewal{
+		Call: m.renewal(m.valueKey, m.token),
+		TTL:  m.cfg.LeaseTTL,
+		Lost: func() { m.cfg.Hooks.leaseLost(m.key) },
+	}
+}
+
+// rememberFailure ends the lease and leaves word of the failure for the other instances.
+func (m *missed) rememberFailure(ctx context.Context, failure error) {
+	m.failures.add(m.token, failure)
+	_, err := bounded(ctx, m.Guard, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, m.fail(ctx, m.valueKey, m.token, failure.Error())
+	}, nil)
+	if err != nil {
+		_ = m.cfg.Hooks.redisError("fail", m.key, err) // the callers get the load's error, and the lease expires
+	}
+}
+
+// store stores what was loaded, and finds out for whom it is good. A load that may be stored was not overtaken by any
+// write up to the moment it was sent to be stored, so it is good for all calls that began until then. One that may not
+// is good only for those that began before the loader did.
+func (m *missed) store(ctx context.Context, out loaded, generation string, began uint64) answer {
+	a := answer{value: out.value, err: out.err, outcome: Loaded, before: began}
+	f := m.prepare(ctx, out, generation)
+	sent := m.clock.Tick()
+	status, err := bounded(ctx, m.Guard, func(ctx context.Context) (string, error) {
+		return m.fill(ctx, m.valueKey, f)
+	}, func(_ string, err error) {
+		if err != nil {
+			m.giveUp()
+		}
+	})
+	switch {
+	case err != nil:
+		m.inBackground(m.giveUp)
+		_ = m.cfg.Hooks.redisError("fill", m.key, err) // the callers get the value
+	case status == "refused":
+		m.cfg.Hooks.rejected(m.key)
+	case status == "stored" || status == "kept":
+		a.before = sent
+	default:
+		m.unstorable(ctx, errors.New(status))
+		a.before = sent
+	}
+	return a
+}
+
+// prepare makes the entry. A value that cannot be stored makes none.
+func (m *missed) prepare(ctx context.Context, out loaded, generation string) filling {
+	f := filling{token: m.token, generation: generation}
+	what, ttl, staleFor := kindAbsent, min(m.cfg.NegativeTTL, time.Duration(out.ttl)), time.Duration(0)
+	var payload []byte
+	if out.err == nil {
+		var err error
+		what, payload, err = m.shape.encode(m.cfg.Codec, out.value)
+		if limit := m.cfg.MaxValueBytes; err == nil && limit > 0 && len(payload) > limit {
+			err = fmt.Errorf("its %d bytes are more than MaxValueBytes (%d)", len(payload), limit)
+		}
+		if err != nil {
+			m.unstorable(ctx, err)
+			return f
+		}
+		ttl, staleFor = m.cfg.TTL, m.cfg.StaleFor
+		if out.ttl != unset {
+			ttl = time.Duration(out.ttl)
+		}
+	}
+	ttl -= time.Duration(float64(ttl) * m.cfg.Jitter * rand.Float64())
+	if ttl > 0 {
+		f.ttl = ttl + staleFor
+	}
+	fresh := ttl
+	if staleFor == 0 && m.cfg.EarlyRefresh == 0 {
+		fresh = 0
+	}
+	f.head, f.tail = encodeEntry(what, fresh, out.took, m.token, payload)
+	return f
+}
+
+func (m *missed) unstorable(ctx context.Context, err error) {
+	m.cfg.Hooks.unstorable(m.key, err)
+	m.cfg.Logger.WarnContext(ctx, "cacheguard: value cannot be stored", "key", m.key, "error", err)
+}

@@ -1,0 +1,159 @@
+package cacheguard
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+)
+
+// job is what a flight needs to know of the call that started it.
+type job struct {
+	key      string
+	valueKey string
+	shape    shape
+	load     func(context.Context) (any, error) // returns a *V
+	nested   bool                               // asked for by a loader of the same Guard
+}
+
+func newJob[V any](ctx context.Context, g *Guard, key, valueKey string, load func(context.Context) (V, error)) *job {
+	j := &job{key: key, valueKey: valueKey, shape: shapeOf[V]{}, nested: loadingOf(ctx).within(g)}
+	j.load = func(ctx context.Context) (any, error) {
+		v, err := load(ctx)
+		return &v, err
+	}
+	return j
+}
+
+func (j *job) flight(m mode) flightKey {
+	return flightKey{key: j.key, shape: j.shape, mode: m, nested: j.nested}
+}
+
+// loading is a load under way, found in the context of its loader.
+type loading struct {
+	guard  *Guard
+	key    string
+	parent *loading     // the load whose loader made this one necessary
+	ttl    atomic.Int64 // set by SetTTL; unset: the Guard's
+}
+
+// unset is a TTL that nobody chooses: too long for any clock.
+const unset = int64(^uint64(0) >> 1)
+
+type loadingKey struct{}
+
+func loadingOf(ctx context.Context) *loading {
+	l, _ := ctx.Value(loadingKey{}).(*loading)
+	return l
+}
+
+// includes reports whether the key is being loaded by l, or by one for whose sake l is.
+func (l *loading) includes(g *Guard, key string) bool {
+	for ; l != nil; l = l.parent {
+		if l.guard == g && l.key == key {
+			return true
+		}
+	}
+	return false
+}
+
+// within reports whether a loader of the Guard is under way.
+func (l *loading) within(g *Guard) bool {
+	for ; l != nil; l = l.parent {
+		if l.guard == g {
+			return true
+		}
+	}
+	return false
+}
+
+// SetTTL chooses the TTL of the entry being loaded. It is called by a loader with the context it was given; elsewhere
+// it does nothing. The Guard's Jitter and StaleFor apply as always. A ttl of 0 or less: the value is handed to those
+// who wait for it, and not stored. For ErrNotFound the shorter of ttl and NegativeTTL counts.
+func SetTTL(ctx context.Context, ttl time.Duration) {
+	if l := loadingOf(ctx); l != nil {
+		l.ttl.Store(int64(max(ttl, 0)))
+	}
+}
+
+// loaded is what a loader returned.
+type loaded struct {
+	value any // *V
+	err   error
+	took  time.Duration
+	ttl   int64 // as set by SetTTL, or unset
+}
+
+// runLoader runs the loader, under LoadTimeout, and frees a slot of MaxLoads when it returns. When the context ends
+// first, the loader is left to itself: nobody may have to wait for one that ignores its context.
+func (g *Guard) runLoader(ctx context.Context, j *job) loaded {
+	l := &loading{guard: g, key: j.key, parent: loadingOf(ctx)}
+	l.ttl.Store(unset)
+	ctx, cancel := g.withLoadTimeout(context.WithValue(ctx, loadingKey{}, l), j.key)
+	done := make(chan loaded, 1)
+	g.tasks.Go(func() { // owner: the Guard; stop: ctx; joined by Close
+		defer cancel()
+		defer g.freeSlot(j)
+		g.protect(ctx, j, l, done)
+	})
+	select {
+	case out := <-done:
+		return out
+	case <-ctx.Done():
+	}
+	select {
+	case out := <-done:
+		return out
+	default:
+		return loaded{err: context.Cause(ctx)}
+	}
+}
+
+func (g *Guard) withLoadTimeout(ctx context.Context, key string) (context.Context, context.CancelFunc) {
+	if g.cfg.LoadTimeout == off {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, g.cfg.LoadTimeout, fmt.Errorf(
+		"cacheguard: load of %q took longer than LoadTimeout (%v): %w", key, g.cfg.LoadTimeout, context.DeadlineExceeded))
+}
+
+// protect calls the loader and always sends one result, also when the loader panics or ends its goroutine.
+func (g *Guard) protect(ctx context.Context, j *job, l *loading, done chan<- loaded) {
+	start := time.Now()
+	out := loaded{err: errGoexit}
+	defer func() {
+		panicked := recover()
+		if panicked == nil && out.err == errGoexit { //nolint:errorlint // this very value
+			panicked = errGoexit
+		}
+		if panicked != nil {
+			out = loaded{err: &PanicError{Key: j.key, Value: panicked, Stack: debug.Stack()}}
+			g.cfg.Logger.ErrorContext(ctx, "cacheguard: loader panicked", "key", j.key, "panic", panicked,
+				"stack", string(debug.Stack()))
+		}
+		out.took = time.Since(start)
+		out.ttl = l.ttl.Load()
+		g.cfg.Hooks.loaded(j.key, out.took, out.err)
+		done <- out
+	}()
+	out.value, out.err = j.load(ctx)
+}
+
+// takeSlot waits for one of MaxLoads. A load that a loader asked for is a part of that loader's: if it needed a slot
+// of its own, loaders that hold all the slots could wait for each other's.
+func (g *Guard) takeSlot(ctx context.Context, j *job) error {
+	if g.slots == nil || j.nested {
+		return nil
+	}
+	if g.slots.Acquire(ctx, 1) != nil {
+		return closedOr(context.Cause(ctx))
+	}
+	return nil
+}
+
+func (g *Guard) freeSlot(j *job) {
+	if g.slots != nil && !j.nested {
+		g.slots.Release(1)
+	}
+}

@@ -1,0 +1,23 @@
+-- Ends a lease whose load failed, remembers the failure for a moment, and tells who waits.
+-- KEYS: lease
+-- ARGV: token, error, first delay in ms, longest delay in ms, jitter (the share of the delay to take, 0 to 1)
+-- Returns 1, or 0 if the token does not hold the lease.
+-- Safe to run twice: the first run takes the token away.
+local lease, inboxes = read_lease(KEYS[1])
+if lease.token ~= ARGV[1] then
+  return 0
+end
+
+local failures = tonumber(lease.failures or 0)
+local delay = math.min(tonumber(ARGV[4]), ARGV[3] * 2 ^ failures) * ARGV[5]
+redis.call('HDEL', KEYS[1], 'token')
+for _, inbox in ipairs(inboxes) do
+  redis.call('HDEL', KEYS[1], 'inbox:' .. inbox)
+end
+local reply = redis.pcall('HSET', KEYS[1], 'deadline', string.format('%.0f', now_ms() + delay), 'failed', ARGV[1],
+  'error', ARGV[2], 'failures', math.min(failures + 1, 30))
+if type(reply) == 'table' and reply.err then
+  redis.call('DEL', KEYS[1]) -- out of memory: forget the failure, but free the key
+end
+wake(KEYS[1], inboxes, 'f' .. lease.generation .. ARGV[2])
+return 1

@@ -1,0 +1,39 @@
+-- Stores what a load returned, if the load's generation is still there, ends the lease, and hands the value to who waits.
+-- KEYS: value, lease
+-- ARGV: generation, TTL in ms (0: do not store), head and tail of the entry (the time of writing goes between them;
+--       an empty tail: there is no entry), id of the load and its offset in the entry, the largest entry to push
+-- Returns 'stored' | 'kept' (valid, and not to be stored) | 'refused' | the error with which Redis refused to store it
+-- Safe to run twice: a second run finds its own id in the entry.
+local generation, ttl, id, offset = ARGV[1], tonumber(ARGV[2]), ARGV[5], tonumber(ARGV[6])
+
+local lease, inboxes = read_lease(KEYS[2])
+if lease.generation ~= generation then
+  if ttl > 0 and redis.pcall('GETRANGE', KEYS[1], offset, offset + #id - 1) == id then
+    return 'stored'
+  end
+  return 'refused'
+end
+
+local entry = ''
+if ARGV[4] ~= '' then
+  entry = ARGV[3] .. string.format('%011x', now_ms()) .. ARGV[4]
+end
+
+local status = 'kept'
+if ttl > 0 then
+  local reply = redis.pcall('SET', KEYS[1], entry, 'PX', ttl)
+  status = reply.err or 'stored'
+end
+if status ~= 'stored' then
+  redis.call('DEL', KEYS[1]) -- what is there is older than what could not be stored
+end
+redis.call('DEL', KEYS[2])
+
+if entry ~= '' and #entry <= tonumber(ARGV[7]) then
+  wake(KEYS[2], inboxes, 'v' .. generation .. entry)
+elseif status == 'stored' then
+  wake(KEYS[2], inboxes, 'g' .. generation)
+else
+  wake(KEYS[2], inboxes, 'p' .. generation)
+end
+return status

@@ -1,0 +1,35 @@
+-- Shared by the scripts of this folder; each is sent with this text before it.
+--
+-- The lease of a key is a hash:
+--   token       of the load that holds it; absent when nobody does
+--   deadline    server time in ms: until then the token holds it, or, without a token, a failed load is remembered
+--   generation  the token of the load that created the hash; whoever finds its generation knows that nothing was
+--               stored or invalidated since it acquired the lease, because both delete the hash
+--   failures, failed, error   how often in a row loads failed, the token and the text of the last failure
+--   inbox:ADDRESS   one field per process that waits
+
+local function now_ms()
+  local t = redis.call('TIME')
+  return t[1] * 1000 + math.floor(t[2] / 1000)
+end
+
+-- Returns the lease's fields and the addresses that wait for it. A key of another type is no lease.
+local function read_lease(key)
+  local lease, inboxes = {}, {}
+  local flat = redis.pcall('HGETALL', key)
+  for i = 1, #flat, 2 do
+    if string.sub(flat[i], 1, 6) == 'inbox:' then
+      inboxes[#inboxes + 1] = string.sub(flat[i], 7)
+    else
+      lease[flat[i]] = flat[i + 1]
+    end
+  end
+  return lease, inboxes
+end
+
+-- Wakes who waits. A user without the right to publish must not lose the fill: waiters have timers too.
+local function wake(key, inboxes, body)
+  for _, inbox in ipairs(inboxes) do
+    redis.pcall('PUBLISH', inbox, #key .. ':' .. key .. body)
+  end
+end

@@ -1,0 +1,150 @@
+package cacheguard
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"github.com/cacheguard/go/internal/wake"
+)
+
+// mode says how a flight gets its value.
+type mode int
+
+const (
+	filled     mode = iota // through the lease
+	direct                 // from the loader alone
+	background             // through the lease, for nobody in particular, without waiting for it
+)
+
+// flightKey tells flights apart. Calls that want different types cannot share a value.
+type flightKey struct {
+	key    string
+	shape  shape
+	mode   mode
+	nested bool // for a loader: such flights take no slot, so they must not wait for one that needs a slot
+}
+
+// answer is what a flight returns to its callers.
+type answer struct {
+	value   any // *V
+	err     error
+	outcome Outcome // of the caller that started the flight, if it loaded
+	before  uint64  // value and absence are good for calls that began before this tick; another error is for all
+}
+
+// answers reports whether the answer is good for a call that began at asked.
+func (a *answer) answers(asked uint64) bool {
+	return asked < a.before || a.err != nil && !errors.Is(a.err, ErrNotFound)
+}
+
+// missed is a flight for a key that was not in the cache.
+type missed struct {
+	*Guard
+	*job
+	token   string
+	unfit   []byte           // what the cache has for the key and nobody can use; nil if nothing
+	woken   int              // how often it was told to ask again
+	patient <-chan time.Time // fires when WaitTimeout is over
+}
+
+// rebuild returns the value of a key that the read did not find, or found to be unfit.
+func (g *Guard) rebuild(ctx context.Context, j *job, unfit []byte) (answer, bool, error) {
+	return g.flights.Do(ctx, j.flight(filled), func(ctx context.Context) answer {
+		m := &missed{Guard: g, job: j, token: rand.Text(), unfit: unfit}
+		return m.fly(ctx)
+	})
+}
+
+// fly asks for the value or the lease until it has an answer. The watch stands before the lease is asked for, so that
+// no wake-up falls between.
+func (m *missed) fly(ctx context.Context) answer {
+	waiter := m.inbox.Watch(leaseKey(m.valueKey))
+	defer waiter.Stop()
+	if m.cfg.WaitTimeout > 0 {
+		timer := time.NewTimer(m.cfg.WaitTimeout)
+		defer timer.Stop()
+		m.patient = timer.C
+	}
+	m.inbox.Start()
+	for polls := 0; m.woken <= maxAsks; polls++ {
+		if a, done := m.ask(ctx, waiter, polls); done {
+			return a
+		}
+	}
+	return m.loadDirectly(ctx, m.job, Loaded)
+}
+
+// ask asks once, and does what the reply says. Not done: ask again.
+func (m *missed) ask(ctx context.Context, waiter *wake.Waiter, polls int) (a answer, done bool) {
+	if err := m.takeSlot(ctx, m.job); err != nil {
+		return answer{err: err}, true
+	}
+	address := m.inbox.Address()
+	before := m.clock.Tick()
+	got, err := bounded(ctx, m.Guard, func(ctx context.Context) (acquired, error) {
+		return m.acquire(ctx, m.valueKey, m.token, address, m.unfit)
+	}, m.tooLate)
+	if err == nil && got.status == "lease" {
+		return m.lead(ctx, got), true // the slot is the loader's now
+	}
+	m.freeSlot(m.job)
+	switch {
+	case err != nil:
+		m.inBackground(m.giveUp) // the reply may be all that was lost
+		reason := m.cfg.Hooks.redisError("acquire", m.key, err)
+		if m.cfg.FailClosed {
+			return answer{err: reason}, true
+		}
+		return m.loadDirectly(ctx, m.job, Bypassed), true
+	case got.status == "value":
+		how := Hit
+		if polls > 0 {
+			how = Shared
+		}
+		return m.use(got.value, how, before)
+	case got.status == "failed":
+		return answer{err: m.failure(got), outcome: Shared}, true
+	}
+	waiter.Waiting()
+	return m.await(ctx, waiter, got, wait{registered: address != "", polls: polls, before: before})
+}
+
+// tooLate gives back a lease that may have been granted after its flight had stopped waiting for the reply.
+func (m *missed) tooLate(got acquired, err error) {
+	if err != nil || got.status == "lease" {
+		m.giveUp()
+	}
+}
+
+// giveUp releases the lease, whatever became of the context.
+func (m *missed) giveUp() {
+	ctx, cancel := context.WithTimeout(context.Background(), m.cfg.RedisTimeout)
+	defer cancel()
+	_ = m.release(ctx, m.valueKey, m.token) // if this fails too, the lease expires
+}
+
+// failure is the remembered error of a load: itself if it was one of ours, else its text.
+func (m *missed) failure(got acquired) error {
+	if err := m.failures.find(got.failed); err != nil {
+		return err
+	}
+	return &LoadError{Key: m.key, Message: got.message}
+}
+
+// use makes the answer of an entry. One that cannot be used will be overwritten.
+func (m *missed) use(raw []byte, how Outcome, before uint64) (answer, bool) {
+	e, value, err := m.decode(raw, m.shape)
+	if err != nil {
+		m.cfg.Hooks.damaged(m.key, err)
+	}
+	if err != nil || how != Shared && m.freshness(e) == expired {
+		m.unfit = raw
+		return answer{}, false
+	}
+	if e.kind == kindAbsent {
+		return answer{err: ErrNotFound, outcome: Negative, before: before}, true
+	}
+	return answer{value: value, outcome: how, before: before}, true
+}

@@ -1,0 +1,129 @@
+package cacheguard
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+// loaderProcess is what the children of the tests below run: for each line KEY VALUE from the parent, a Get whose
+// loader says "begun" and returns the value when the parent says "go". Then it prints what the Get returned.
+func loaderProcess(t *testing.T) {
+	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("ADDR")})
+	defer rdb.Close()
+	ttl, _ := time.ParseDuration(os.Getenv("LEASE"))
+	g := newGuard(t, rdb, Config{Prefix: os.Getenv("PREFIX"), LeaseTTL: ttl})
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		var key, value string
+		if _, err := fmt.Sscan(lines.Text(), &key, &value); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Get(context.Background(), g, key, func(context.Context) (string, error) {
+			fmt.Println("begun")
+			lines.Scan()
+			return value, nil
+		})
+		fmt.Println("got", got, err)
+	}
+}
+
+// parent starts a child and a fleet in this process.
+func parent(t *testing.T, n int, leaseTTL time.Duration) (*fleet, *redistest.Process) {
+	f := newFleet(t, standalone(t), n, Config{LeaseTTL: leaseTTL})
+	child := redistest.Child(t, t.Name(), "ADDR="+shared.Addr(), "LEASE="+leaseTTL.String(),
+		"PREFIX="+f.guards[0].cfg.Prefix)
+	return f, child
+}
+
+func expect(t *testing.T, child *redistest.Process, want string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	line, err := child.ReadLine(ctx)
+	if err != nil {
+		t.Fatalf("%v, waiting for %q", err, want)
+	}
+	equal(t, "the child", line, want)
+}
+
+func TestAHolderThatIsKilledIsReplacedByExactlyOneOther(t *testing.T) {
+	if redistest.IsChild(t) {
+		loaderProcess(t)
+		return
+	}
+	t.Parallel()
+	f, child := parent(t, 4, 500*time.Millisecond)
+	f.listening()
+	child.WriteLine("k dead")
+	expect(t, child, "begun")
+	db := newSource("v")
+	var replies []<-chan reply[string]
+	for _, g := range f.guards {
+		replies = append(replies, async(g, "k", db.load))
+	}
+	f.awaitRegistered("k", len(f.guards))
+	child.Kill()
+	<-db.begun
+	close(db.release)
+	for _, r := range replies {
+		want(t, r, "v")
+	}
+	equal(t, "loads", db.loads.Load(), 1)
+	equal(t, "takeovers", f.events.takeovers.Load(), 1)
+}
+
+func TestAHolderThatWasPausedStoresNothingOverNewerData(t *testing.T) {
+	if redistest.IsChild(t) {
+		loaderProcess(t)
+		return
+	}
+	t.Parallel()
+	f, child := parent(t, 1, 200*time.Millisecond)
+	child.WriteLine("k old")
+	expect(t, child, "begun")
+	child.Pause()
+	mustInvalidate(t, f.guards[0], "k")
+	equal(t, "value", mustGet(t, f.guards[0], "k", returns("new")), "new")
+	child.Resume()
+	child.WriteLine("go")
+	expect(t, child, "got old <nil>") // it began before the Invalidate
+	equal(t, "value", mustGet(t, f.guards[0], "k", unwanted[string](t)), "new")
+
+	// The same without a write: another one took the lease over, and stored.
+	child.WriteLine("j slow")
+	expect(t, child, "begun")
+	child.Pause()
+	equal(t, "value", mustGet(t, f.guards[0], "j", returns("first")), "first")
+	child.Resume()
+	child.WriteLine("go")
+	expect(t, child, "got slow <nil>")
+	equal(t, "value", mustGet(t, f.guards[0], "j", unwanted[string](t)), "first")
+}
+
+func TestInvalidateStopsTheLoadsOfAnotherProcess(t *testing.T) {
+	if redistest.IsChild(t) {
+		loaderProcess(t)
+		return
+	}
+	t.Parallel()
+	f, child := parent(t, 1, time.Minute)
+	for i := range 50 {
+		key := fmt.Sprint("k", i)
+		child.WriteLine(key + " old")
+		expect(t, child, "begun")
+		mustInvalidate(t, f.guards[0], key)
+		child.WriteLine("go")
+		expect(t, child, "got old <nil>")
+		equal(t, key, mustGet(t, f.guards[0], key, returns("new")), "new")
+		child.WriteLine(key + " unused") // a Get of the other process, after the Invalidate
+		expect(t, child, "got new <nil>")
+	}
+}

@@ -1,0 +1,79 @@
+package cacheguard
+
+import (
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+// promises are what a Guard promises on every kind of Redis.
+var promises = []struct {
+	name string
+	test func(*testing.T, arena)
+}{
+	{"ManyCallersOnManyInstancesShareOneLoad", promiseOneLoad},
+	{"AHitIsServedFromRedis", promiseHit},
+	{"InvalidateStopsARunningLoadFromStoring", promiseInvalidateDuringLoad},
+	{"JoinersGetNothingOlderThanTheirCall", promiseJoinersAskAgain},
+	{"AbsenceIsRemembered", promiseAbsence},
+	{"AFailureIsSharedAndNotRepeated", promiseFailure},
+	{"ACancelledLoadLetsTheNextOneIn", promiseCancelledLoad},
+	{"ASlowLoadKeepsItsLease", promiseRenewal},
+	{"ALoadThatLostItsLeaseStoresUnlessOvertaken", promiseLostLease},
+	{"EveryKeyHasATTL", promiseTTL},
+	{"AnyKeyWorks", promiseAnyKey},
+	{"InvalidateTakesManyKeys", promiseInvalidateMany},
+	{"StaleValuesAreServedWhileOneInstanceLoads", promiseStale},
+	{"CloseLeavesNothingBehind", promiseClose},
+	{"ScriptsAreSentAgainWhenTheServerForgotThem", promiseScriptFlush},
+}
+
+func TestPromises(t *testing.T) {
+	t.Parallel()
+	for name, build := range map[string]func(*testing.T) arena{
+		"standalone": standalone, "cluster": onCluster, "ring": onRing, "sentinel": onSentinel, "miniredis": onMiniredis,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := build(t)
+			for _, p := range promises {
+				t.Run(p.name, func(t *testing.T) {
+					t.Parallel()
+					p.test(t, a)
+				})
+			}
+		})
+	}
+}
+
+func onCluster(t *testing.T) arena {
+	cluster := redistest.StartCluster(t, 0)
+	return arena{func(tb testing.TB) client { return cluster.Client(tb) }}
+}
+
+func onRing(t *testing.T) arena {
+	addrs := map[string]string{"a": redistest.Start(t).Addr(), "b": redistest.Start(t).Addr()}
+	return arena{func(tb testing.TB) client {
+		ring := redis.NewRing(&redis.RingOptions{Addrs: addrs})
+		tb.Cleanup(func() { _ = ring.Close() })
+		return ring
+	}}
+}
+
+func onSentinel(t *testing.T) arena {
+	s := redistest.StartSentinel(t)
+	return arena{func(tb testing.TB) client { return s.FailoverClient(tb) }}
+}
+
+func onMiniredis(t *testing.T) arena {
+	m := miniredis.RunT(t)
+	m.ClockTTL(true)
+	return arena{func(tb testing.TB) client {
+		rdb := redis.NewClient(&redis.Options{Addr: m.Addr()})
+		tb.Cleanup(func() { _ = rdb.Close() })
+		return rdb
+	}}
+}

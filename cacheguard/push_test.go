@@ -1,0 +1,89 @@
+package cacheguard
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+func TestWhoseSubscriptionIsDeadLearnsOfTheValueWhenTheLeaseEnds(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{LeaseTTL: time.Second})
+	f.listening()
+	db := newSource("v")
+	first := async(f.guards[1], "k", db.load)
+	<-db.begun
+	proxy.BlackHoleSubscribers(true)
+	second := async(f.guards[0], "k", db.load)
+	f.awaitRegistered("k", 1)
+	close(db.release)
+	want(t, first, "v")
+	want(t, second, "v")
+	equal(t, "loads", db.loads.Load(), 1)
+	redistest.Await(t, "the dead subscription is noticed", func() bool { return f.guards[0].inbox.Address() == "" })
+
+	// Now there is no subscription, and whoever waits polls.
+	slow := newSource("w")
+	leader := async(f.guards[1], "polled", slow.load)
+	<-slow.begun
+	waiting := async(f.guards[0], "polled", slow.load)
+	awaitCallers[string](f, 0, "polled", 1)
+	close(slow.release)
+	want(t, leader, "w")
+	want(t, waiting, "w")
+	equal(t, "loads", slow.loads.Load(), 1)
+
+	proxy.BlackHoleSubscribers(false)
+	redistest.Await(t, "push is back", func() bool { return f.guards[0].inbox.Address() != "" })
+}
+
+func TestABrokenSubscriptionMakesWaitersAskAgain(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{LeaseTTL: time.Minute})
+	f.listening()
+	db := newSource("v")
+	first := async(f.guards[1], "k", db.load)
+	<-db.begun
+	second := async(f.guards[0], "k", db.load)
+	f.awaitRegistered("k", 1)
+	proxy.Refuse(true) // the message falls into the gap
+	close(db.release)
+	want(t, first, "v")
+	proxy.Refuse(false)
+	want(t, second, "v") // though the lease would have lasted a minute
+}
+
+func TestWaitTimeoutEndsTheWaitForAnotherInstance(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{WaitTimeout: 50 * time.Millisecond, LeaseTTL: time.Minute})
+	db := newSource("slow")
+	first := async(f.guards[0], "k", db.load)
+	<-db.begun
+	equal(t, "value", mustGet(t, f.guards[1], "k", returns("own")), "own")
+	close(db.release)
+	want(t, first, "slow")
+	equal(t, "value", mustGet(t, f.guards[1], "k", unwanted[string](t)), "slow") // the own one was not stored
+}
+
+// Two instances whose loads take three times the lease, and whose renewals fail: each loses its lease to the other, and
+// still one of the values is stored.
+func TestLoadsSlowerThanALeaseThatCannotBeRenewedAreStored(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.StartProxy(t, shared.Addr())
+	proxy.On(redistest.Script(prelude+renewSource), redistest.ReplyError("ERR not today"))
+	f := newFleetOn(t, shared.Client(t), Config{LeaseTTL: 100 * time.Millisecond}, proxy.Client(t), proxy.Client(t))
+	warm(t, f)
+	db := newSource("v")
+	first := async(f.guards[0], "k", db.load)
+	<-db.begun
+	second := async(f.guards[1], "k", db.load)
+	<-db.begun // it took the lease over
+	equal(t, "takeovers", f.events.takeovers.Load(), 1)
+	hold(t, 200*time.Millisecond) // its own lease has ended too
+	close(db.release)
+	want(t, first, "v")
+	want(t, second, "v")
+	equal(t, "value", mustGet(t, f.guards[1], "k", unwanted[string](t)), "v")
+	equal(t, "rejected", f.events.rejected.Load(), 1) // the slower of the two
+}

@@ -1,0 +1,171 @@
+package cacheguard
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/cacheguard/go/internal/script"
+)
+
+//go:embed lua/prelude.lua
+var prelude string
+
+//go:embed lua/acquire.lua
+var acquireSource string
+
+//go:embed lua/fill.lua
+var fillSource string
+
+//go:embed lua/fail.lua
+var failSource string
+
+//go:embed lua/release.lua
+var releaseSource string
+
+//go:embed lua/renew.lua
+var renewSource string
+
+//go:embed lua/invalidate.lua
+var invalidateSource string
+
+var (
+	acquireScript    = script.New(prelude + acquireSource)
+	fillScript       = script.New(prelude + fillSource)
+	failScript       = script.New(prelude + failSource)
+	releaseScript    = script.New(prelude + releaseSource)
+	renewScript      = script.New(prelude + renewSource)
+	invalidateScript = script.New(prelude + invalidateSource)
+)
+
+const (
+	firstFailureMemory   = 50 * time.Millisecond
+	longestFailureMemory = 5 * time.Second
+	maxErrorText         = 1 << 10
+	maxPushedEntry       = 4<<10 + headerLen
+)
+
+// acquired is the reply of acquire.
+type acquired struct {
+	status     string        // value, lease, held or failed
+	value      []byte        // value: the entry
+	generation string        // lease, held: of the lease
+	takenOver  bool          // lease: from a holder that let it expire
+	left       time.Duration // held: until the lease expires; failed: until a load may be tried again
+	failed     string        // failed: the token of the load that failed
+	message    string        // failed: the text of its error
+}
+
+// acquire asks for the value, or the lease to load it. Seen is the value the caller has and cannot use, nil if none.
+func (g *Guard) acquire(ctx context.Context, valueKey, token, inbox string, seen []byte) (acquired, error) {
+	marked := ""
+	if seen != nil {
+		marked = "=" + string(beginning(seen))
+	}
+	call := script.Call{
+		Script: acquireScript,
+		Keys:   []string{valueKey, leaseKey(valueKey)},
+		Args:   []any{token, g.leaseMillis(), g.keepMillis(), inbox, marked},
+	}
+	reply, err := call.Run(ctx, g.rdb).Slice()
+	if err != nil {
+		return acquired{}, err
+	}
+	return parseAcquired(reply)
+}
+
+func parseAcquired(reply []any) (a acquired, err error) {
+	field := func(i int) string {
+		if i < len(reply) {
+			s, _ := reply[i].(string)
+			return s
+		}
+		return ""
+	}
+	number := func(i int) int64 {
+		if i < len(reply) {
+			n, _ := reply[i].(int64)
+			return n
+		}
+		return 0
+	}
+	switch a.status = field(0); a.status {
+	case "value":
+		a.value = []byte(field(1))
+	case "lease":
+		a.generation, a.takenOver = field(1), number(2) == 1
+	case "held":
+		a.generation, a.left = field(1), time.Duration(number(2))*time.Millisecond
+	case "failed":
+		a.failed, a.message, a.left = field(1), field(2), time.Duration(number(3))*time.Millisecond
+	default:
+		err = fmt.Errorf("unexpected reply %q", a.status)
+	}
+	return a, err
+}
+
+// filling is what fill stores.
+type filling struct {
+	token, generation string
+	ttl               time.Duration // of the key in Redis; 0: do not store
+	head              string
+	tail              []byte // nil: there is nothing to store or to hand over
+}
+
+// fill stores what a load returned and ends its lease. It returns stored, kept, refused, or why Redis did not store it.
+func (g *Guard) fill(ctx context.Context, valueKey string, f filling) (string, error) {
+	call := script.Call{
+		Script: fillScript,
+		Keys:   []string{valueKey, leaseKey(valueKey)},
+		Args:   []any{f.generation, millis(f.ttl), f.head, f.tail, f.token[:idLen], idAt, maxPushedEntry},
+	}
+	return call.Run(ctx, g.rdb).Text()
+}
+
+// fail ends the lease of a load that failed, and has the failure remembered.
+func (g *Guard) fail(ctx context.Context, valueKey, token, message string) error {
+	call := script.Call{
+		Script: failScript,
+		Keys:   []string{leaseKey(valueKey)},
+		Args: []any{
+			token, message[:min(len(message), maxErrorText)],
+			millis(firstFailureMemory), millis(longestFailureMemory), 1 - rand.Float64()/2,
+		},
+	}
+	return call.Run(ctx, g.rdb).Err()
+}
+
+// release gives a lease up.
+func (g *Guard) release(ctx context.Context, valueKey, token string) error {
+	call := script.Call{Script: releaseScript, Keys: []string{leaseKey(valueKey)}, Args: []any{token}}
+	return call.Run(ctx, g.rdb).Err()
+}
+
+// renewal is the call with which the keeper renews a lease.
+func (g *Guard) renewal(valueKey, token string) script.Call {
+	return script.Call{
+		Script: renewScript,
+		Keys:   []string{leaseKey(valueKey)},
+		Args:   []any{token, g.leaseMillis(), g.keepMillis()},
+	}
+}
+
+// invalidation is the call that removes a key.
+func invalidation(valueKey string) *script.Call {
+	return &script.Call{Script: invalidateScript, Keys: []string{valueKey, leaseKey(valueKey)}}
+}
+
+func (g *Guard) leaseMillis() int64 { return millis(g.cfg.LeaseTTL) }
+
+// keepMillis is how long the lease's hash stays after it was last acquired or renewed. It outlives the lease, so that
+// a load that lost it can still prove that nothing was written since.
+func (g *Guard) keepMillis() int64 {
+	return millis(max(g.cfg.LoadTimeout, time.Minute) + g.cfg.LeaseTTL)
+}
+
+// millis rounds up, so that no duration becomes none.
+func millis(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
+}

@@ -1,0 +1,91 @@
+package cacheguard
+
+import (
+	"context"
+	"crypto/rand"
+	"math"
+	mathrand "math/rand/v2"
+	"time"
+)
+
+// freshness tells a fresh entry from a stale one, and from one that the dice of XFetch want replaced early. An entry
+// that does not say how long it is fresh is so until Redis expires it.
+func (g *Guard) freshness(e entry) state {
+	if e.fresh == 0 {
+		return fresh
+	}
+	age := g.age(e.written)
+	switch {
+	case age >= e.fresh && g.cfg.StaleFor > 0:
+		return stale
+	case age >= e.fresh:
+		return expired // another Guard would still serve it
+	case g.cfg.EarlyRefresh > 0 && age >= e.fresh-xfetchGap(e.took, g.cfg.EarlyRefresh):
+		return ageing
+	}
+	return fresh
+}
+
+// xfetchGap draws how long before its end an entry is to be replaced: took * beta * -ln(rand), after Vattani,
+// Chierichetti and Lowenstein (see Config.EarlyRefresh).
+func xfetchGap(took time.Duration, beta float64) time.Duration {
+	return time.Duration(float64(took) * beta * -math.Log(1-mathrand.Float64()))
+}
+
+// refresh has the entry replaced in the background, unless this instance is at it already.
+func (g *Guard) refresh(ctx context.Context, j *job, raw []byte, took time.Duration) {
+	g.flights.Start(ctx, j.flight(background), func(ctx context.Context) answer {
+		r := &refreshing{missed: missed{Guard: g, job: j, token: rand.Text(), unfit: raw}, expected: took}
+		return r.try(ctx)
+	})
+}
+
+// refreshing is a flight that nobody waits for.
+type refreshing struct {
+	missed
+	expected time.Duration // how long the load took last time
+}
+
+// try takes the lease if it is free, and loads. If it is not, the flight stays for a while: as long as it is there, no
+// other call of this instance asks for the lease again.
+func (r *refreshing) try(ctx context.Context) answer {
+	if r.slots != nil && !r.slots.TryAcquire(1) {
+		return answer{} // all loaders are busy with callers that wait
+	}
+	got, err := bounded(ctx, r.Guard, func(ctx context.Context) (acquired, error) {
+		return r.acquire(ctx, r.valueKey, r.token, "", r.unfit)
+	}, r.tooLate)
+	if err == nil && got.status == "lease" {
+		a := r.lead(ctx, got)
+		r.report(ctx, a)
+		return a
+	}
+	r.freeSlot(r.job)
+	switch {
+	case err != nil:
+		r.inBackground(r.giveUp)
+		_ = r.cfg.Hooks.redisError("acquire", r.key, err) // no caller waits for it
+		r.stay(ctx, r.cfg.RedisTimeout)
+	case got.status == "held":
+		r.stay(ctx, min(got.left, max(r.expected, firstPoll)))
+	case got.status == "failed":
+		r.stay(ctx, got.left)
+	}
+	return answer{}
+}
+
+// report tells the operator of a load that failed while nobody was there to be told.
+func (r *refreshing) report(ctx context.Context, a answer) {
+	if a.err != nil && a.outcome == Loaded {
+		r.cfg.Logger.WarnContext(ctx, "cacheguard: background load failed", "key", r.key, "error", a.err)
+	}
+}
+
+func (r *refreshing) stay(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d/2 + mathrand.N(d/2+1))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,102 @@
+package cacheguard
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"testing"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+// onServer is a server of the test's own, whose counters it can read.
+func onServer(t *testing.T) (arena, *redistest.Server) {
+	s := redistest.Start(t)
+	return arena{func(tb testing.TB) client { return s.Client(tb) }}, s
+}
+
+// traffic returns what the server ran during f, but for what connections and subscriptions send when they begin.
+func traffic(s *redistest.Server, f func()) map[string]int64 {
+	before := s.Commands()
+	f()
+	diff := make(map[string]int64)
+	for name, n := range s.Commands() {
+		if n -= before[name]; n > 0 {
+			diff[name] = n
+		}
+	}
+	for _, name := range []string{"hello", "subscribe", "script|load", "eval", "exists", "hkeys"} {
+		delete(diff, name)
+	}
+	return diff
+}
+
+func wantTraffic(t *testing.T, got, want map[string]int64) {
+	t.Helper()
+	if !maps.Equal(got, want) {
+		t.Errorf("commands: %v, want %v", got, want)
+	}
+}
+
+// warm makes the server know the scripts.
+func warm(t *testing.T, f *fleet) {
+	mustGet(t, f.guards[0], "warm", returns("v"))
+	mustInvalidate(t, f.guards[0], "warm")
+}
+
+func TestAHitIsOnePlainGET(t *testing.T) {
+	t.Parallel()
+	a, s := onServer(t)
+	f := newFleet(t, a, 1, Config{}).listening()
+	mustGet(t, f.guards[0], "k", returns("v"))
+	wantTraffic(t, traffic(s, func() { mustGet(t, f.guards[0], "k", unwanted[string](t)) }), map[string]int64{"get": 1})
+}
+
+func TestAnUncontendedLoadIsThreeRequestsAndPublishesNothing(t *testing.T) {
+	t.Parallel()
+	a, s := onServer(t)
+	f := newFleet(t, a, 1, Config{}).listening()
+	warm(t, f)
+	reads := s.Reads()
+	wantTraffic(t, traffic(s, func() { mustGet(t, f.guards[0], "k", returns("v")) }), map[string]int64{
+		"get": 2, "evalsha": 2, // GET; acquire, which looks at value and lease, and takes it; fill
+		"hmget": 1, "hset": 1, "pexpire": 1, "time": 2, "hgetall": 1, "set": 1, "del": 1,
+	})
+	equal(t, "requests", s.Reads()-reads, 3)
+}
+
+func TestAWaitingInstanceMakesTwoRequestsAndIsPushedTheValue(t *testing.T) {
+	t.Parallel()
+	a, s := onServer(t)
+	f := newFleet(t, a, 2, Config{}).listening()
+	warm(t, f)
+	db := newSource("v")
+	first := async(f.guards[0], "k", db.load)
+	<-db.begun
+	second := async(f.guards[1], "k", db.load)
+	f.awaitRegistered("k", 1)
+	wantTraffic(t, traffic(s, func() {
+		close(db.release)
+		want(t, first, "v")
+		want(t, second, "v")
+	}), map[string]int64{"evalsha": 1, "hgetall": 1, "time": 1, "set": 1, "del": 1, "publish": 1}) // the fill alone
+}
+
+func TestALargeValueIsReadByThoseWhoWaited(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{}).listening()
+	large := bytes.Repeat([]byte("x"), 5000)
+	db := newSource("v")
+	load := func(ctx context.Context) ([]byte, error) {
+		_, err := db.load(ctx)
+		return large, err
+	}
+	first := async(f.guards[0], "k", load)
+	<-db.begun
+	second := async(f.guards[1], "k", load)
+	f.awaitRegistered("k", 1)
+	close(db.release)
+	equal(t, "size here", len((<-first).value), len(large))
+	equal(t, "size there", len((<-second).value), len(large))
+	equal(t, "loads", db.loads.Load(), 1)
+}

@@ -1,0 +1,72 @@
+package cacheguard
+
+import "github.com/cacheguard/go/internal/reader"
+
+// state says what a read found.
+type state int
+
+const (
+	missing     state = iota // nothing
+	fresh                    // a value, or remembered absence
+	ageing                   // fresh, and drawn to be replaced early
+	stale                    // a value past its TTL, within StaleFor
+	expired                  // a value past its TTL, which this Guard does not serve
+	unusable                 // something that is no entry, or not of this type
+	unreachable              // Redis gave no answer
+)
+
+// seen is what a read found, as the type that its readers want.
+type seen[V any] struct {
+	state state
+	value *V // fresh, ageing, stale; nil for remembered absence
+	entry entry
+}
+
+// view decodes and judges what was read: once for all the calls that share the read and want the same type.
+func view[V any](g *Guard, key string, read *reader.Read) seen[V] {
+	if read.Err != nil {
+		return seen[V]{state: unreachable}
+	}
+	if read.Raw == nil {
+		return seen[V]{state: missing}
+	}
+	s, ok := read.Share.Make(func() any { return decodeAs[V](g, key, read.Raw) }).(*seen[V])
+	if !ok {
+		s = decodeAs[V](g, key, read.Raw) // shared with callers that want another type
+	}
+	return *s
+}
+
+func decodeAs[V any](g *Guard, key string, raw []byte) *seen[V] {
+	e, value, err := g.decode(raw, shapeOf[V]{})
+	if err != nil {
+		g.cfg.Hooks.damaged(key, err)
+		return &seen[V]{state: unusable}
+	}
+	s := &seen[V]{state: g.freshness(e), entry: e}
+	if value != nil {
+		s.value = value.(*V)
+	}
+	return s
+}
+
+// decode returns the entry and its value, which is nil for remembered absence.
+func (g *Guard) decode(raw []byte, sh shape) (entry, any, error) {
+	e, err := decodeEntry(raw)
+	if err != nil || e.kind == kindAbsent {
+		return e, nil, err
+	}
+	value, err := sh.decode(g.cfg.Codec, e)
+	return e, value, err
+}
+
+// result is the answer of a call that found a value, or remembered absence.
+func (s *seen[V]) result() (v V, how Outcome, err error) {
+	switch {
+	case s.value == nil:
+		return v, Negative, ErrNotFound
+	case s.state == stale:
+		return *s.value, Stale, nil
+	}
+	return *s.value, Hit, nil
+}

@@ -1,0 +1,102 @@
+// Package backends opens what the examples talk to: a Redis and a database of products. Both are embedded, so that an
+// example needs nothing but Go, unless REDIS_URL and DATABASE_URL name real ones.
+package backends
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// RedisServer is the Redis of an example: the one that REDIS_URL names, or an embedded one.
+type RedisServer struct {
+	options  *redis.Options
+	name     string
+	embedded *embeddedRedis // nil if REDIS_URL names a real one
+}
+
+// Redis opens the Redis of an example, and makes sure that it answers.
+func Redis(ctx context.Context) (*RedisServer, error) {
+	s := &RedisServer{}
+	if raw := os.Getenv("REDIS_URL"); raw != "" {
+		options, err := redis.ParseURL(raw)
+		if err != nil {
+			return nil, fmt.Errorf("REDIS_URL is no address of a Redis: %w", withoutURL(err))
+		}
+		s.options, s.name = options, "Redis at "+options.Addr
+	} else {
+		embedded, err := startEmbeddedRedis()
+		if err != nil {
+			return nil, fmt.Errorf("start the embedded Redis: %w", err)
+		}
+		s.options, s.name, s.embedded = &redis.Options{Addr: embedded.server.Addr()}, "embedded Redis", embedded
+	}
+	s.options.DisableIdentity = true // saves two commands a connection, which an old server would refuse
+	s.options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+
+	if err := s.ping(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("redis at %s does not answer: %w", s.options.Addr, err), s.Close())
+	}
+	return s, nil
+}
+
+func (s *RedisServer) ping(ctx context.Context) error {
+	options := *s.options
+	options.MaxRetries = -1 // go-redis logs each failure: once is enough
+	client := redis.NewClient(&options)
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	return client.Ping(ctx).Err()
+}
+
+// NewClient returns a new client with its own connections, as a service of its own would have. Its user closes it.
+func (s *RedisServer) NewClient() *redis.Client {
+	options := *s.options
+	return redis.NewClient(&options)
+}
+
+// Delete removes the keys that begin with prefix.
+func (s *RedisServer) Delete(ctx context.Context, prefix string) error {
+	client := s.NewClient()
+	defer client.Close()
+
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	keys := client.Scan(ctx, 0, prefix+"*", 1000).Iterator()
+	for keys.Next(ctx) {
+		if err := client.Del(ctx, keys.Val()).Err(); err != nil {
+			return fmt.Errorf("delete the keys %s*: %w", prefix, err)
+		}
+	}
+	if err := keys.Err(); err != nil {
+		return fmt.Errorf("look for the keys %s*: %w", prefix, err)
+	}
+	return nil
+}
+
+// String names the server.
+func (s *RedisServer) String() string { return s.name }
+
+// Close stops an embedded Redis. A real one is left as it is.
+func (s *RedisServer) Close() error {
+	if s.embedded != nil {
+		s.embedded.stop()
+	}
+	return nil
+}
+
+// withoutURL takes the address out of an error of net/url, because it may contain a password.
+func withoutURL(err error) error {
+	var bad *url.Error
+	if errors.As(err, &bad) {
+		return bad.Err
+	}
+	return err
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+
+	"github.com/cacheguard/go/examples/internal/backends"
+)
+
+// stage is where both runs take place.
+type stage struct {
+	redis    *backends.RedisServer
+	db       *backends.ProductDB
+	settings settings
+}
+
+// A sight is what can be seen of a run while it lasts.
+type sight struct{ expiries, queries int64 }
+
+// opening is called when a run may begin, with a func that tells how the run goes. The run ends with the context that it
+// returns, and then over is called.
+type opening func(see func() sight) (open context.Context, over func())
+
+// measure lets the crowd loose on a fleet of shops, and returns what came of it.
+func (st stage) measure(ctx context.Context, shops opener, begin opening) (m measured, err error) {
+	prefix := "quickstart-" + strings.ToLower(rand.Text()[:10]) // a real Redis may have other users
+	var count commands
+	f, err := openFleet(st.redis, st.db, shops, prefix, st.settings, &count)
+	if err != nil {
+		return m, err
+	}
+	watching := st.redis.NewClient() // not counted
+	defer func() {
+		err = errors.Join(err, f.close(), watching.Close(), st.redis.Delete(context.WithoutCancel(ctx), prefix+":"))
+	}()
+	if err := f.warmUp(ctx); err != nil {
+		return m, err
+	}
+
+	queries, sent := st.db.Queries(), count.sent.Load()
+	w := watch(ctx, watching, entryKey(prefix, hotProduct))
+	open, over := begin(func() sight { return sight{w.expiries.Load(), st.db.Queries() - queries} })
+	m.calls = crowd(ctx, open, f.shops, st.settings.callers)
+	m.expiries, m.blind, err = w.end()
+	over()
+	m.queries, m.commands = st.db.Queries()-queries, count.sent.Load()-sent
+	return m, err
+}
