@@ -25,3 +25,6 @@ func TestMain(m *testing.M) {
 		os.Exit(code)
 	}))
 }
+
+// SharedAddr is the address of the shared server, for the examples.
+func SharedAddr() string { return shared.Addr() }

@@ -1,0 +1,103 @@
+package cacheguard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/cacheguard"
+)
+
+// store stands for a database.
+type store map[int]int
+
+func (s store) Price(_ context.Context, id int) (int, error) {
+	price, found := s[id]
+	if !found {
+		return 0, cacheguard.ErrNotFound
+	}
+	return price, nil
+}
+
+func (s store) SavePrice(_ context.Context, id, price int) error {
+	s[id] = price
+	return nil
+}
+
+func newClient() *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: cacheguard.SharedAddr()})
+}
+
+func ExampleGet() {
+	ctx, rdb, db := context.Background(), newClient(), store{42: 1999}
+	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "shop", TTL: time.Minute})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer guard.Close()
+
+	price, err := cacheguard.Get(ctx, guard, "price:42", func(ctx context.Context) (int, error) {
+		return db.Price(ctx, 42) // runs once, however many instances and callers ask
+	})
+	fmt.Println(price, err)
+	// Output: 1999 <nil>
+}
+
+func ExampleGuard_Invalidate() {
+	ctx, rdb, db := context.Background(), newClient(), store{42: 1999}
+	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "example-invalidate"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer guard.Close()
+	price := func() (int, error) {
+		return cacheguard.Get(ctx, guard, "price:42", func(ctx context.Context) (int, error) {
+			return db.Price(ctx, 42)
+		})
+	}
+	fmt.Println(price())
+	if err := db.SavePrice(ctx, 42, 1499); err != nil {
+		log.Fatal(err)
+	}
+	if err := guard.Invalidate(ctx, "price:42"); err != nil {
+		log.Print(err) // the old price may be served until its TTL ends
+	}
+	fmt.Println(price())
+	// Output:
+	// 1999 <nil>
+	// 1499 <nil>
+}
+
+func ExampleSetTTL() {
+	ctx, rdb := context.Background(), newClient()
+	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "example-ttl", TTL: time.Hour})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer guard.Close()
+	token, err := cacheguard.Get(ctx, guard, "token", func(ctx context.Context) (string, error) {
+		token, validFor := "secret", 5*time.Minute // what an identity provider returned
+		cacheguard.SetTTL(ctx, validFor-10*time.Second)
+		return token, nil
+	})
+	fmt.Println(token, err)
+	// Output: secret <nil>
+}
+
+func ExampleGet_notFound() {
+	ctx, rdb, db := context.Background(), newClient(), store{}
+	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "example-absent", NegativeTTL: 5 * time.Second})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer guard.Close()
+	_, err = cacheguard.Get(ctx, guard, "price:7", func(ctx context.Context) (int, error) {
+		return db.Price(ctx, 7)
+	})
+	fmt.Println(errors.Is(err, cacheguard.ErrNotFound))
+	// Output: true
+}
