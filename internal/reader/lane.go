@@ -106,31 +106,33 @@ func (l *lane) run(s *sender, b *batch) {
 	defer cancel()
 	giveUp := time.AfterFunc(l.r.timeout, func() {
 		l.replace(s)
-		b.deliver(func(read *Read, _ int) { read.Err = ErrTimeout })
+		l.deliver(b, func(read *Read, _ int) { read.Err = ErrTimeout })
 	})
 	defer giveUp.Stop()
 
 	cmds := l.r.fetch(ctx, b.keys)
-	delivered := b.deliver(func(read *Read, i int) { read.Raw, read.Err = answer(cmds[i]) })
-	if delivered {
-		l.spreadAbsence(b)
-	}
+	l.deliver(b, func(read *Read, i int) { read.Raw, read.Err = answer(cmds[i]) })
 }
 
-// deliver gives every read its answer, unless that was done before.
-func (b *batch) deliver(set func(read *Read, i int)) bool {
+// deliver gives every read its answer, unless that was done before. Those who wait for the next read of a missing key
+// are taken off the lane before anybody is told: who acts on the answer and asks again must not be among them.
+func (l *lane) deliver(b *batch, set func(read *Read, i int)) {
 	if b.over.Swap(true) {
-		return false
+		return
 	}
 	for i, read := range b.reads {
 		set(read, i)
+	}
+	for _, next := range l.takeMissing(b) {
+		close(next.done)
+	}
+	for _, read := range b.reads {
 		close(read.done)
 	}
-	return true
 }
 
-// spreadAbsence answers the pending reads of keys that were found missing.
-func (l *lane) spreadAbsence(b *batch) {
+// takeMissing takes the pending reads of keys that the batch found missing.
+func (l *lane) takeMissing(b *batch) (taken []*Read) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, read := range b.reads {
@@ -140,9 +142,10 @@ func (l *lane) spreadAbsence(b *batch) {
 		if next, waits := l.pending[b.keys[i]]; waits {
 			delete(l.pending, b.keys[i])
 			l.unqueueLocked(b.keys[i])
-			close(next.done)
+			taken = append(taken, next)
 		}
 	}
+	return taken
 }
 
 func (l *lane) unqueueLocked(key string) {

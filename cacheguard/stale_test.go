@@ -1,0 +1,157 @@
+package cacheguard
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+// knowClock makes the guards know the server's clock.
+func (f *fleet) knowClock() *fleet {
+	f.t.Helper()
+	for _, g := range f.guards {
+		g.age(time.Now())
+		redistest.Await(f.t, "the server's clock is known", func() bool { return g.serverClock.last.Load() != nil })
+	}
+	return f
+}
+
+// makeStale stores a value and waits until it is stale. The guards' TTL is a few milliseconds.
+func (f *fleet) makeStale(key, value string) {
+	f.t.Helper()
+	mustGet(f.t, f.guards[0], key, returns(value))
+	redistest.Await(f.t, "the value is stale", func() bool {
+		raw, err := f.redis.Get(context.Background(), f.value(key)).Bytes()
+		e, _ := decodeEntry(raw)
+		return err == nil && f.guards[0].freshness(e) == stale
+	})
+}
+
+var brief = Config{TTL: 20 * time.Millisecond, StaleFor: time.Minute, Jitter: -1}
+
+func TestARefreshThatFailsKeepsTheStaleValueAndBacksOff(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, brief).knowClock()
+	f.makeStale("k", "old")
+	before := f.events.loads.Load()
+	fail := func(context.Context) (string, error) { return "", errors.New("database is down") }
+	equal(t, "value", mustGet(t, f.guards[0], "k", fail), "old")
+	redistest.Await(t, "the failure is remembered", func() bool {
+		n, err := f.redis.HExists(context.Background(), f.lease("k"), "failed").Result()
+		return err == nil && n
+	})
+	for range 20 {
+		equal(t, "value", mustGet(t, f.guards[1], "k", fail), "old")
+	}
+	if n := f.events.loads.Load() - before; n > 3 { // two, had it backed off for long enough; never one for each Get
+		t.Errorf("%d loads", n)
+	}
+}
+
+func TestAStaleValueDisappearsWhenStaleForIsOver(t *testing.T) {
+	t.Parallel()
+	cfg := brief
+	cfg.StaleFor = time.Hour
+	f := newFleet(t, standalone(t), 1, cfg)
+	mustGet(t, f.guards[0], "k", returns("v"))
+	ttl := f.redis.PTTL(context.Background(), f.value("k")).Val()
+	if ttl <= 59*time.Minute || ttl > time.Hour+cfg.TTL {
+		t.Errorf("TTL in Redis: %v", ttl)
+	}
+}
+
+func TestAGuardWithoutStaleForDoesNotServeStaleValues(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, brief).knowClock()
+	f.makeStale("k", "old")
+	strict := newGuard(t, shared.Client(t), Config{Prefix: f.guards[0].cfg.Prefix})
+	equal(t, "value", mustGet(t, strict, "k", returns("new")), "new")
+	equal(t, "value", mustGet(t, strict, "k", unwanted[string](t)), "new")
+	equal(t, "damaged", f.events.damaged.Load(), 0)
+}
+
+func TestABackgroundLoadIsJoinedByClose(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, brief).knowClock()
+	f.makeStale("k", "old")
+	db := newSource("new")
+	equal(t, "value", mustGet(t, f.guards[0], "k", db.load), "old")
+	<-db.begun
+	equal(t, "Close", f.guards[0].Close(), nil)
+	equal(t, "held", f.held("k"), false)
+}
+
+func TestBackgroundLoadsStayBelowMaxLoads(t *testing.T) {
+	t.Parallel()
+	cfg := brief
+	cfg.MaxLoads = 1
+	f := newFleet(t, standalone(t), 1, cfg).knowClock()
+	f.makeStale("a", "old")
+	f.makeStale("b", "old")
+	db := newSource("new")
+	equal(t, "a", mustGet(t, f.guards[0], "a", db.load), "old")
+	<-db.begun
+	equal(t, "b", mustGet(t, f.guards[0], "b", db.load), "old")
+	redistest.Await(t, "the refresh of b gave up", func() bool {
+		return f.guards[0].flights.Callers(flightKey{key: "b", shape: shapeOf[string]{}, mode: background}) == 0
+	})
+	equal(t, "loads", db.loads.Load(), 1)
+	close(db.release)
+}
+
+// Each dice says yes with a probability of exp(-left / (beta * took)).
+func TestEarlyRefreshReplacesAnEntryThatIsStillFresh(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{TTL: time.Minute, Jitter: -1, EarlyRefresh: 100}).knowClock()
+	g := f.guards[0]
+	e := entry{fresh: time.Minute, took: time.Second}
+	drawn := 0
+	for range 1000 { // beta * took is 100 s, so about exp(-0.6) of the dice fall so early
+		if g.freshness(entry{fresh: e.fresh, took: e.took, written: serverNow(t, f)}) == ageing {
+			drawn++
+		}
+	}
+	if drawn < 400 || drawn > 700 {
+		t.Errorf("%d of 1000 drawn", drawn)
+	}
+	head, tail := encodeEntry(kindRaw, time.Minute, time.Hour, rand.Text(), []byte("old")) // an hour of loading: all say yes
+	raw := fmt.Sprintf("%s%011x%s", head, serverNow(t, f).UnixMilli(), tail)
+	if err := f.redis.Set(context.Background(), f.value("k"), raw, time.Minute).Err(); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "value", mustGet(t, g, "k", returns("new")), "old")
+	redistest.Await(t, "the entry is replaced", func() bool { return mustGet(t, g, "k", returns("new")) == "new" })
+	equal(t, "stale", f.events.count(Stale), 0)
+}
+
+func serverNow(t *testing.T, f *fleet) time.Time {
+	t.Helper()
+	now, err := f.redis.Time(context.Background()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return now
+}
+
+func TestAClockThatIsWrongDoesNotMakeEntriesStale(t *testing.T) {
+	t.Parallel()
+	server := miniredis.RunT(t)
+	server.SetTime(time.Now().Add(-48 * time.Hour)) // seen from there, this machine is two days ahead
+	a := arena{func(tb testing.TB) client {
+		rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
+		tb.Cleanup(func() { _ = rdb.Close() })
+		return rdb
+	}}
+	f := newFleet(t, a, 1, Config{TTL: time.Hour, StaleFor: time.Hour}).knowClock()
+	mustGet(t, f.guards[0], "k", returns("v"))
+	equal(t, "value", mustGet(t, f.guards[0], "k", unwanted[string](t)), "v")
+	equal(t, "hits", f.events.count(Hit), 1)
+}
