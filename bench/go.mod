@@ -2,6 +2,26 @@ module github.com/cacheguard/go/bench
 
 go 1.26.0
 
-require github.com/cacheguard/go v0.0.0
+require (
+	github.com/cacheguard/go v0.0.0
+	github.com/dtm-labs/rockscache v0.1.1
+	github.com/go-redis/cache/v9 v9.0.0
+	github.com/redis/go-redis/v9 v9.23.0
+	github.com/redis/rueidis v1.0.77
+	github.com/redis/rueidis/rueidisaside v1.0.77
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/google/uuid v1.6.0 // indirect
+	github.com/klauspost/compress v1.13.6 // indirect
+	github.com/lithammer/shortuuid v3.0.0+incompatible // indirect
+	github.com/vmihailenco/go-tinylfu v0.2.2 // indirect
+	github.com/vmihailenco/msgpack/v5 v5.3.4 // indirect
+	github.com/vmihailenco/tagparser/v2 v2.0.0 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+)
 
 replace github.com/cacheguard/go => ../

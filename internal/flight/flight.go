@@ -28,7 +28,8 @@ type call[R any] struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when result is set
 
-	callers int // guarded by the group's mutex
+	callers int  // guarded by the group's mutex
+	free    bool // belongs to nobody; set before the mutex is given up
 
 	result R // written before done is closed
 }
@@ -62,13 +63,11 @@ func (g *Group[K, R]) Callers(key K) int {
 
 // Start starts a run for the key that belongs to nobody, unless one is under way. Only Close cancels it.
 func (g *Group[K, R]) Start(ctx context.Context, key K, run func(context.Context) R) {
-	c, joined, err := g.enter(ctx, key, run)
-	if err != nil || !joined {
-		return
-	}
 	g.mu.Lock()
-	c.callers-- // it came only to look
-	g.mu.Unlock()
+	defer g.mu.Unlock()
+	if !g.closed && g.calls[key] == nil {
+		g.beginLocked(ctx, key, run).free = true
+	}
 }
 
 func (g *Group[K, R]) enter(ctx context.Context, key K, run func(context.Context) R) (*call[R], bool, error) {
@@ -77,12 +76,17 @@ func (g *Group[K, R]) enter(ctx context.Context, key K, run func(context.Context
 	if g.closed {
 		return nil, false, ErrClosed
 	}
-	if c, found := g.calls[key]; found {
-		c.callers++
-		return c, true, nil
+	c, joined := g.calls[key]
+	if !joined {
+		c = g.beginLocked(ctx, key, run)
 	}
+	c.callers++
+	return c, joined, nil
+}
+
+func (g *Group[K, R]) beginLocked(ctx context.Context, key K, run func(context.Context) R) *call[R] {
 	runCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	c := &call[R]{cancel: cancel, done: make(chan struct{}), callers: 1}
+	c := &call[R]{cancel: cancel, done: make(chan struct{})}
 	if g.calls == nil {
 		g.calls = make(map[K]*call[R])
 	}
@@ -95,14 +99,14 @@ func (g *Group[K, R]) enter(ctx context.Context, key K, run func(context.Context
 		}()
 		c.result = run(runCtx)
 	})
-	return c, false, nil
+	return c
 }
 
-// leave takes one caller off the call. The last one cancels it, and nobody can join it any more.
+// leave takes one caller off the call. The last one cancels it, unless it is free, and nobody can join it any more.
 func (g *Group[K, R]) leave(key K, c *call[R]) {
 	g.mu.Lock()
 	c.callers--
-	last := c.callers == 0
+	last := c.callers == 0 && !c.free
 	if last && g.calls[key] == c {
 		delete(g.calls, key)
 	}
@@ -120,13 +124,18 @@ func (g *Group[K, R]) forget(key K, c *call[R]) {
 	}
 }
 
-// Close cancels all runs with ErrClosed and waits for them. It may be called more than once.
-func (g *Group[K, R]) Close() {
+// Stop cancels all runs with ErrClosed, and refuses new ones. It does not wait.
+func (g *Group[K, R]) Stop() {
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.closed = true
 	for _, c := range g.calls {
 		c.cancel(ErrClosed)
 	}
-	g.mu.Unlock()
+}
+
+// Close stops the group and waits for its runs. It may be called more than once.
+func (g *Group[K, R]) Close() {
+	g.Stop()
 	g.running.Wait()
 }

@@ -28,14 +28,15 @@ var keepers perclient.Shared[*Keeper]
 // maxBatch bounds the renewals of one pipeline.
 const maxBatch = 512
 
-// Renewal is how one lease is renewed. Its functions are called on the keeper's goroutine and must not block.
+// Renewal is how one lease is renewed. Lost is called on a goroutine of the keeper's, and must not block.
 type Renewal struct {
 	Call script.Call   // returns 1 when the lease was extended, 0 when it is lost
 	TTL  time.Duration // of the lease; renewed at a third of it
 
 	Lost func() // called at most once, after a 0, and then the renewals end
 
-	due time.Time // guarded by the keeper's mutex
+	due  time.Time // guarded by the keeper's mutex
+	sent bool      // no reply yet; guarded likewise
 }
 
 // Keeper renews leases.
@@ -129,8 +130,12 @@ func (k *Keeper) collect(now time.Time) (due []*Renewal, next time.Time) {
 		return nil, next
 	}
 	for r := range k.held {
-		if len(due) < maxBatch && r.due.Before(now.Add(r.TTL/10)) {
-			r.due = now.Add(k.timeout)
+		soon := now
+		if !r.sent {
+			soon = now.Add(r.TTL / 10)
+		}
+		if len(due) < maxBatch && !r.due.After(soon) {
+			r.due, r.sent = now.Add(min(k.timeout, r.TTL/3)), true
 			due = append(due, r)
 		}
 	}
@@ -161,7 +166,7 @@ func (k *Keeper) renew(batch []*Renewal) {
 // schedule sets when a lease is renewed next, and wakes the goroutine if it would sleep longer than that.
 func (k *Keeper) schedule(r *Renewal, after time.Duration) {
 	k.mu.Lock()
-	r.due = time.Now().Add(after)
+	r.due, r.sent = time.Now().Add(after), false
 	sooner := k.sleep.IsZero() || r.due.Before(k.sleep)
 	k.mu.Unlock()
 	if sooner {

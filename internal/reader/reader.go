@@ -11,8 +11,10 @@ package reader
 import (
 	"context"
 	"errors"
+	"fmt"
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -26,7 +28,7 @@ type Redis interface {
 
 // ErrTimeout says that Redis did not answer in time; ErrClosed that the reader was closed.
 var (
-	ErrTimeout = errors.New("no answer in time")
+	ErrTimeout = fmt.Errorf("no answer in time: %w", context.DeadlineExceeded)
 	ErrClosed  = errors.New("reader: closed")
 )
 
@@ -40,6 +42,7 @@ type Reader struct {
 	rdb     Redis
 	timeout time.Duration
 	seed    maphash.Seed
+	mget    atomic.Bool // several keys may be read with one MGET
 	lanes   [laneCount]lane
 	running sync.WaitGroup
 }
@@ -68,6 +71,8 @@ func (s *Share) Make(f func() any) any {
 // New returns a reader. It does no I/O. The timeout bounds a batch from the moment it is sent.
 func New(rdb Redis, timeout time.Duration) *Reader {
 	r := &Reader{rdb: rdb, timeout: timeout, seed: maphash.MakeSeed()}
+	_, single := rdb.(*redis.Client)
+	r.mget.Store(single)
 	for i := range r.lanes {
 		r.lanes[i].r = r
 	}
@@ -83,6 +88,9 @@ func (r *Reader) Get(ctx context.Context, key string) (*Read, error) {
 	}
 	select {
 	case <-read.done:
+		if errors.Is(read.Err, ErrClosed) {
+			return nil, ErrClosed
+		}
 		return read, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()

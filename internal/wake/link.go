@@ -11,12 +11,13 @@ import (
 
 // How closely a subscription is watched.
 const (
-	checkEvery    = time.Second      // how often the watchdog looks
-	busySilence   = 2 * time.Second  // silence that asks for a probe while messages are relied on
-	idleSilence   = 30 * time.Second // and while they are not
-	busyFor       = time.Minute      // how long after a wait they still count as relied on
-	probeDeadline = time.Second      // how long a probe may take to come back
-	maxRedialWait = time.Second      // the longest pause between attempts to subscribe
+	confirmDeadline = 2 * time.Second  // how long a subscription may take to be confirmed
+	checkEvery      = time.Second      // how often the watchdog looks
+	busySilence     = 2 * time.Second  // silence that asks for a probe while messages are relied on
+	idleSilence     = 30 * time.Second // and while they are not
+	busyFor         = time.Minute      // how long after a wait they still count as relied on
+	probeDeadline   = time.Second      // how long a probe may take to be published, and then to come back
+	maxRedialWait   = time.Second      // the longest pause between attempts to subscribe
 )
 
 // link is the subscription on one node.
@@ -72,8 +73,9 @@ func (l *link) serve() (stood bool) {
 	unhook := context.AfterFunc(l.ctx, func() { _ = sub.Close() }) // twice closed says so and does nothing
 	defer unhook()
 	defer func() { _ = sub.Close() }()
+	patience := confirmDeadline
 	for {
-		got, err := sub.Receive(l.ctx)
+		got, err := sub.ReceiveTimeout(l.ctx, patience)
 		if err != nil {
 			return stood
 		}
@@ -81,6 +83,7 @@ func (l *link) serve() (stood bool) {
 		switch m := got.(type) {
 		case *redis.Subscription:
 			stood = true
+			patience = 0 // silence is for the watchdog now
 			l.confirm()
 		case *redis.Message:
 			l.in.dispatch(m.Payload)
@@ -154,7 +157,9 @@ func (l *link) probe() (heard bool) {
 	select {
 	case <-l.hearing:
 		return true
-	case <-ctx.Done():
-		return l.ctx.Err() != nil
+	case <-l.ctx.Done():
+		return true
+	case <-time.After(probeDeadline):
+		return false
 	}
 }

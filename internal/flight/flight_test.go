@@ -1,0 +1,179 @@
+package flight_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestCallersOfOneKeyShareOneRun(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var g group
+		run := newGate()
+		first := do(t.Context(), &g, "k", run.run)
+		var others []*call
+		for range 9 {
+			others = append(others, do(t.Context(), &g, "k", never(t)))
+		}
+		if n := g.Callers("k"); n != 10 {
+			t.Errorf("Callers() = %d, want 10", n)
+		}
+		run.end <- 42
+		if got := first.outcome(); got != (outcome{42, false, nil}) {
+			t.Errorf("the first: %+v", got)
+		}
+		for _, c := range others {
+			if got := c.outcome(); got != (outcome{42, true, nil}) {
+				t.Errorf("another: %+v", got)
+			}
+		}
+		if n := g.Callers("k"); n != 0 {
+			t.Errorf("Callers() = %d afterwards", n)
+		}
+	})
+}
+
+func TestKeysHaveRunsOfTheirOwn(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var g group
+		a, b := newGate(), newGate()
+		first, second := do(t.Context(), &g, "a", a.run), do(t.Context(), &g, "b", b.run)
+		b.end <- 2
+		a.end <- 1
+		if x, y := first.outcome(), second.outcome(); x != (outcome{1, false, nil}) || y != (outcome{2, false, nil}) {
+			t.Errorf("a: %+v, b: %+v", x, y)
+		}
+	})
+}
+
+func TestResultIsNotRemembered(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var g group
+		for want := range 3 {
+			run := newGate()
+			c := do(t.Context(), &g, "k", run.run)
+			run.end <- want
+			if got := c.outcome(); got != (outcome{want, false, nil}) {
+				t.Errorf("run %d: %+v", want, got)
+			}
+		}
+	})
+}
+
+func TestOthersGetTheResultWhenTheFirstCallerLeaves(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var g group
+		run := newGate()
+		first := do(t.Context(), &g, "k", run.run)
+		other := do(t.Context(), &g, "k", never(t))
+		first.leave()
+		if got := first.outcome(); !errors.Is(got.err, context.Canceled) || got.joined {
+			t.Errorf("the first: %+v", got)
+		}
+		if n := g.Callers("k"); n != 1 {
+			t.Errorf("Callers() = %d, want 1", n)
+		}
+		if ctx := <-run.began; ctx.Err() != nil {
+			t.Errorf("the run was cancelled: %v", context.Cause(ctx))
+		}
+		run.end <- 42
+		if got := other.outcome(); got != (outcome{42, true, nil}) {
+			t.Errorf("the other: %+v", got)
+		}
+	})
+}
+
+func TestCallerThatJoinedMayLeave(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var g group
+		run := newGate()
+		first := do(t.Context(), &g, "k", run.run)
+		other := do(t.Context(), &g, "k", never(t))
+		other.leave()
+		if got := other.outcome(); !errors.Is(got.err, context.Canceled) || !got.joined {
+			t.Errorf("the other: %+v", got)
+		}
+		run.end <- 42
+		if got := first.outcome(); got != (outcome{42, false, nil}) {
+			t.Errorf("the first: %+v", got)
+		}
+	})
+}
+
+func TestRunIsCancelledWhenItsLastCallerHasLeft(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var g group
+		ended := make(chan error, 1)
+		first := do(t.Context(), &g, "k", obedient(ended))
+		other := do(t.Context(), &g, "k", never(t))
+		first.leave()
+		synctest.Wait()
+		if len(ended) > 0 {
+			t.Fatal("the run was cancelled while somebody waited")
+		}
+		other.leave()
+		if cause := <-ended; cause == nil || errors.Is(cause, context.Canceled) {
+			t.Errorf("cause = %v, want one that tells why", cause)
+		}
+	})
+}
+
+func TestCallerAfterTheLastHasLeftGetsANewRunWhileTheOldOneStillEnds(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var g group
+		slow, next := newGate(), newGate()
+		do(t.Context(), &g, "k", slow.run).leave()
+		synctest.Wait()
+		second := do(t.Context(), &g, "k", next.run)
+		if next.runs() != 1 {
+			t.Fatal("no new run")
+		}
+		slow.end <- 1 // must neither answer nor forget the new one
+		synctest.Wait()
+		third := do(t.Context(), &g, "k", never(t))
+		next.end <- 2
+		if a, b := second.outcome(), third.outcome(); a != (outcome{2, false, nil}) || b != (outcome{2, true, nil}) {
+			t.Errorf("second: %+v, third: %+v", a, b)
+		}
+	})
+}
+
+type ctxKey struct{}
+
+func TestRunHasTheValuesOfItsFirstCallerAndNotItsCancellation(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var g group
+		run := newGate()
+		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), ctxKey{}, "first"), time.Second)
+		defer cancel()
+		first := do(ctx, &g, "k", run.run)
+		other := do(context.WithValue(t.Context(), ctxKey{}, "other"), &g, "k", never(t))
+		if got := first.outcome(); !errors.Is(got.err, context.DeadlineExceeded) {
+			t.Errorf("the first: %+v", got)
+		}
+		runCtx := <-run.began
+		if v := runCtx.Value(ctxKey{}); v != "first" {
+			t.Errorf("value = %v", v)
+		}
+		if _, has := runCtx.Deadline(); has || runCtx.Err() != nil {
+			t.Errorf("deadline %v, error %v, want neither", has, runCtx.Err())
+		}
+		run.end <- 42
+		other.outcome()
+	})
+}
+
+func TestContextOfARunEndsWithTheRun(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var g group
+		run := newGate()
+		c := do(t.Context(), &g, "k", run.run)
+		run.end <- 42
+		c.outcome()
+		if ctx := <-run.began; ctx.Err() == nil {
+			t.Error("the context is still alive: its resources are never freed")
+		}
+	})
+}

@@ -1,0 +1,172 @@
+package wake_test
+
+import (
+	"testing"
+
+	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/wake"
+)
+
+func TestInboxHasNoAddressBeforeItsSubscriptionIsConfirmed(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	held := p.On(redistest.Command("subscribe"), redistest.HoldReply).Times(1)
+	in := open(t, p.Client(t))
+	if in.Address() != "" {
+		t.Error("an address before Start")
+	}
+	in.Start()
+	<-held.Hit()
+	if in.Address() != "" {
+		t.Error("an address before the subscription is confirmed")
+	}
+	held.Release()
+	awaitAddress(t, in)
+}
+
+func TestOpenDoesNoIO(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	in, release := wake.Open(p.Client(t))
+	in.Watch("k").Stop()
+	release()
+	in.Start() // too late, and nothing to start any more
+	if n := p.Commands(); len(n) != 0 {
+		t.Errorf("sent %v", n)
+	}
+}
+
+func TestMessageReachesThoseWhoWatchItsKey(t *testing.T) {
+	t.Parallel()
+	rdb := shared.Client(t)
+	in := listening(t, rdb)
+	a, b, other := watch(t, in, "k"), watch(t, in, "k"), watch(t, in, "other")
+	send(t, rdb, in.Address(), "k", "body")
+	expect(t, a, wake.Message{Body: "body"})
+	expect(t, b, wake.Message{Body: "body"})
+	fence(t, in, rdb)
+	expectNothing(t, other)
+	expectNothing(t, a)
+}
+
+func TestKeyAndBodyMayHoldAnyBytes(t *testing.T) {
+	t.Parallel()
+	rdb := shared.Client(t)
+	in := listening(t, rdb)
+	var all [256]byte
+	for i := range all {
+		all[i] = byte(i)
+	}
+	for _, key := range []string{string(all[:]), "3:abc", ":", "\xff\xfe", "ключ"} {
+		w := watch(t, in, key)
+		send(t, rdb, in.Address(), key, "body of "+string(all[:]))
+		expect(t, w, wake.Message{Body: "body of " + string(all[:])})
+	}
+}
+
+func TestWaiterThatFindsTwoMessagesIsToldToAskAgain(t *testing.T) {
+	t.Parallel()
+	rdb := shared.Client(t)
+	in := listening(t, rdb)
+	w := watch(t, in, "k")
+	for range 3 {
+		send(t, rdb, in.Address(), "k", "body")
+	}
+	fence(t, in, rdb)
+	expect(t, w, askAgain)
+	expectNothing(t, w)
+	send(t, rdb, in.Address(), "k", "next")
+	expect(t, w, wake.Message{Body: "next"})
+}
+
+func TestWaiterThatHasStoppedIsToldNothing(t *testing.T) {
+	t.Parallel()
+	rdb := shared.Client(t)
+	in := listening(t, rdb)
+	stopped, stays := in.Watch("k"), watch(t, in, "k")
+	stopped.Stop()
+	stopped.Stop()
+	send(t, rdb, in.Address(), "k", "body")
+	expect(t, stays, wake.Message{Body: "body"})
+	expectNothing(t, stopped)
+}
+
+func TestWhatIsNoFrameIsIgnored(t *testing.T) {
+	t.Parallel()
+	rdb := shared.Client(t)
+	in := listening(t, rdb)
+	w, empty := watch(t, in, "k"), watch(t, in, "")
+	for _, payload := range []string{"", "k", "2:k", "-1:k", "0:", "0:k"} {
+		if err := rdb.Publish(t.Context(), in.Address(), payload).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fence(t, in, rdb)
+	expectNothing(t, w)
+	expectNothing(t, empty)
+}
+
+func TestWaitersFromBeforeTheSubscriptionAreToldToAskAgain(t *testing.T) {
+	t.Parallel()
+	in := open(t, shared.Client(t))
+	w := watch(t, in, "k")
+	in.Start()
+	expect(t, w, askAgain)
+	if in.Address() == "" {
+		t.Error("told before there is an address")
+	}
+}
+
+func TestUsersOfOneClientHaveOneSubscriptionUntilTheLastOneLeaves(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	rdb, look := p.Client(t), shared.Client(t)
+	a, releaseA := wake.Open(rdb)
+	b, releaseB := wake.Open(rdb)
+	if a != b {
+		t.Error("two inboxes for one client")
+	}
+	a.Start()
+	b.Start()
+	a.Start()
+	awaitAddress(t, a)
+	address := a.Address()
+	releaseA()
+	releaseA()
+	if n := subscribers(t, look, address); n != 1 {
+		t.Errorf("%d subscriptions while one user is left, want 1", n)
+	}
+	w := watch(t, b, "k")
+	send(t, look, address, "k", "body")
+	expect(t, w, wake.Message{Body: "body"})
+	releaseB()
+	redistest.Await(t, "the subscription ends", func() bool { return subscribers(t, look, address) == 0 })
+	if b.Address() != "" {
+		t.Error("an address after the last user has left")
+	}
+	expectSubscriptions(t, p, 1)
+}
+
+func TestClientsHaveInboxesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	rdb := shared.Client(t)
+	a, b := listening(t, rdb), listening(t, shared.Client(t))
+	if a.Address() == b.Address() {
+		t.Fatal("one address for two clients")
+	}
+	wa, wb := watch(t, a, "k"), watch(t, b, "k")
+	send(t, rdb, b.Address(), "k", "body")
+	expect(t, wb, wake.Message{Body: "body"})
+	fence(t, a, rdb)
+	expectNothing(t, wa)
+}
+
+func TestReleaseEndsAnInboxThatCannotSubscribe(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	lost := p.On(redistest.Command("subscribe"), redistest.SwallowReply)
+	in, release := wake.Open(p.Client(t))
+	in.Start()
+	<-lost.Hit()
+	release()
+}
