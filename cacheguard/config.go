@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Config says how a Guard behaves. In every field 0 means the default, and -1 switches the feature off.
+// Config says how a Guard behaves. In every field 0 means the default, and -1 switches the feature off where the field
+// says so. Durations beyond 10 years count as 10 years.
 type Config struct {
 	// Prefix begins every key in Redis: the value of key K is at Prefix:{K}. Guards with the same Prefix on the same
 	// Redis share their values; they must agree on types and Codec. It may not contain braces. Default: cacheguard.
@@ -31,7 +32,7 @@ type Config struct {
 
 	// EarlyRefresh is the beta of XFetch (Vattani, Chierichetti, Lowenstein: Optimal Probabilistic Cache Stampede
 	// Prevention, VLDB 2015): entries are replaced in the background before they expire, the sooner the longer they took
-	// to load. 1 is the optimum under the paper's model; more refreshes earlier. Default: 0, off.
+	// to load. 1 is the optimum under the paper's model; more refreshes earlier. From 0 to 100. Default: 0, off.
 	EarlyRefresh float64
 
 	// LoadTimeout ends a load: its context is cancelled, and its callers get an error that matches
@@ -39,14 +40,17 @@ type Config struct {
 	LoadTimeout time.Duration
 
 	// WaitTimeout is how long a Get waits for another instance's load before it loads by itself, without storing.
-	// Default: LoadTimeout, so that a slow load is not run twice. -1: no limit but the context's.
+	// Default: LoadTimeout, so that a slow load is not run twice. -1: no limit but the context's. A wait for one of
+	// MaxLoads does not count.
 	WaitTimeout time.Duration
 
 	// LeaseTTL is how long the lease of a load outlives an instance that dies. It is renewed at a third of it. At least
 	// 100 milliseconds. Default: 5 seconds.
 	LeaseTTL time.Duration
 
-	// MaxLoads is how many loaders this Guard runs at once; further loads wait. Default: 64. -1: no limit.
+	// MaxLoads is how many loaders this Guard runs at once. Further loads wait, until their callers' contexts end: a
+	// loader that ignores its own context keeps its place after LoadTimeout too. A loader may call Get with the context it
+	// was given; such a load counts as a part of it. Default: 64. -1: no limit.
 	MaxLoads int
 
 	// MaxValueBytes is the size of the largest value stored, encoded. Larger ones reach their callers but not the
@@ -66,7 +70,7 @@ type Config struct {
 	Hooks Hooks
 
 	// Logger gets what an operator should know of and no caller is told: values that cannot be stored, loaders that
-	// panic. Default: none.
+	// panic, background loads that fail. Default: none.
 	Logger *slog.Logger
 }
 
@@ -85,6 +89,9 @@ const (
 
 // off is the value that switches a feature off.
 const off = -1
+
+// longest is the longest duration there is. Sums of a few do not overflow, in Redis' milliseconds either.
+const longest = 10 * 365 * 24 * time.Hour
 
 // check returns one error that names every field that is out of range.
 func (c *Config) check() error {
@@ -140,6 +147,11 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.RedisTimeout, defaultRedisTimeout)
 	c.TTL, c.StaleFor, c.NegativeTTL = max(c.TTL, 0), max(c.StaleFor, 0), max(c.NegativeTTL, 0)
 	c.Jitter, c.EarlyRefresh = max(c.Jitter, 0), max(c.EarlyRefresh, 0)
+	for _, d := range []*time.Duration{
+		&c.TTL, &c.StaleFor, &c.NegativeTTL, &c.LoadTimeout, &c.WaitTimeout, &c.LeaseTTL, &c.RedisTimeout,
+	} {
+		*d = min(*d, longest)
+	}
 	if c.Codec == nil {
 		c.Codec = jsonCodec{}
 	}

@@ -16,11 +16,15 @@
 //   - Cancelling one caller, the first included, never fails another. A loaded value reaches those who wait for it,
 //     whatever happens to Redis.
 //
-// And their limits. A failover to a replica that lags behind can forget an invalidation or a lease, as Redis
-// replication is asynchronous. A loader that reads from a lagging replica of the database can be handed an old row
-// after the write was invalidated. A writer that does not call Invalidate is bounded by the TTL alone.
+// And their limits. A second load runs beside the first when Redis does not answer within RedisTimeout, and after
+// WaitTimeout. A failover to a replica that lags behind can forget an invalidation or a lease, as Redis replication is
+// asynchronous. The instances of a Ring may disagree for a while on which shards are up; an invalidation then reaches
+// only one of the shards that are in use for a key. A loader that reads from a lagging replica of the database can be
+// handed an old row after the write was invalidated. A writer that does not call Invalidate is bounded by the TTL alone.
 //
 // Callers that share a read or a load get the same decoded value: values are read-only. Copy what you want to change.
+// The callers of a load get what the loader returned, others what the Codec made of it: with encoding/json, unexported
+// fields and the types behind an interface are lost on the way.
 //
 // # Protocol
 //
@@ -34,7 +38,8 @@
 // acquire.lua. In one step, that returns the value if there is one by now; or grants the lease; or says who is loading,
 // and registers this process's inbox (package wake) to be told when that is done; or returns a load's failure that is
 // still remembered. Each load has a token of 128 random bits, the lease belongs to the token, and acquire by its holder
-// is granted again, so a request that was sent twice does no harm.
+// is granted again, so a request that was sent twice does no harm. The lease is asked for when a loader may run at once
+// (MaxLoads): it must not wait in a queue.
 //
 // The flight with the lease loads. Meanwhile renew.lua extends the lease at a third of LeaseTTL. Then fill.lua stores
 // the value, removes the lease, and publishes to the inboxes registered in it, with the entry in the message when it is
@@ -42,8 +47,9 @@
 // deadline, when the holder may have died and acquire grants the lease to the next; with the caller's context; or with
 // WaitTimeout. While the subscription is down, waiters poll.
 //
-// What may be stored. The token of the load that created a lease is its generation, which it keeps when another load
-// takes it over after the deadline. Whoever finds the generation it acquired knows that nothing was stored and
+// What may be stored. Each lease has a generation, the token of the load that created it and the time, which it keeps
+// when another load takes it over after the deadline. (The time, because a copy of an acquire can arrive late and create
+// the lease of a load anew that Invalidate had removed.) Whoever finds the generation it acquired knows that nothing was stored and
 // nothing invalidated since, as both remove the lease. That is all fill.lua asks for. So a load that was slower than
 // its lease may still store; one that was overtaken by Invalidate, by another fill, by eviction or a flush may not. The
 // proof is always something that is there, never something missing. The lease outlives its deadline for that purpose.

@@ -18,7 +18,7 @@ import (
 //	fresh   10  how long the entry is fresh, ms; 0: until Redis expires it
 //	took     8  how long the load took, ms
 //	sum      8  CRC-32C of the payload
-//	id      11  of the load: the first 66 bits of its token
+//	id      11  of the load: the first 55 bits of its token
 //	payload
 const (
 	magic      = "cg1"
@@ -63,7 +63,7 @@ var (
 func encodeEntry(k kind, fresh, took time.Duration, token string, payload []byte) (head string, tail []byte) {
 	tail = make([]byte, 0, headerLen-freshAt+len(payload))
 	tail = fmt.Appendf(tail, "%010x%08x%08x%s",
-		min(fresh.Milliseconds(), 1<<40-1), min(took.Milliseconds(), 1<<32-1),
+		min(millis(fresh), 1<<40-1), min(millis(took), 1<<32-1),
 		crc32.Checksum(payload, castagnoli), token[:idLen])
 	return magic + string(k), append(tail, payload...)
 }
@@ -99,9 +99,4 @@ func decodeEntry(raw []byte) (entry, error) {
 func parseHex(digits []byte) (int64, error) {
 	n, err := strconv.ParseUint(string(digits), 16, 63)
 	return int64(n), err
-}
-
-// beginning is how a value begins: enough to tell it from any other that could take its place.
-func beginning(raw []byte) []byte {
-	return raw[:min(len(raw), headerLen)]
 }

@@ -17,7 +17,8 @@ var (
 	ErrClosed = errors.New("cacheguard: guard is closed")
 
 	// ErrReentrant is returned to a loader that, directly or through other loaders, asks for the key it is loading:
-	// it would wait for itself. It is found by the context given to the loader.
+	// it would wait for itself. It is found by the context given to the loader. Loaders of different calls that ask for
+	// each other's keys are not found: they wait for each other until LoadTimeout.
 	ErrReentrant = errors.New("cacheguard: loader asks for its own key")
 )
 
@@ -27,7 +28,7 @@ var errGoexit = errors.New("loader called runtime.Goexit")
 
 // RedisError says that Redis could not be used: it is returned by Get when Config.FailClosed is set, and by Invalidate.
 type RedisError struct {
-	Op  string // the operation: get, acquire, fill, invalidate
+	Op  string // the operation: get, acquire, invalidate; in hooks also fill and fail
 	Key string // the caller's key
 	Err error  // what the client said, or that there was no answer within RedisTimeout
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/cacheguard/go/internal/flight"
@@ -14,14 +13,6 @@ import (
 	"github.com/cacheguard/go/internal/reader"
 	"github.com/cacheguard/go/internal/wake"
 )
-
-// Redis is what a Guard needs of a client: *redis.Client (also a Sentinel failover client), *redis.ClusterClient and
-// *redis.Ring have it. The Guard never configures or closes the client.
-type Redis interface {
-	Process(ctx context.Context, cmd redis.Cmder) error
-	Pipeline() redis.Pipeliner
-	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
-}
 
 // Guard is a read-through cache in front of a slow source. It is safe for concurrent use.
 type Guard struct {
@@ -46,7 +37,8 @@ type Guard struct {
 }
 
 // New returns a Guard. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
-// A cluster client that may read from replicas is refused: a lagging replica would return what was invalidated.
+// A client that may answer from elsewhere than the primary would return what was invalidated: one with a client-side
+// cache, and a cluster client that may read from replicas, are refused; a failover client must not be ReplicaOnly.
 func New(rdb Redis, cfg Config) (*Guard, error) {
 	if err := errors.Join(checkClient(rdb), cfg.check()); err != nil {
 		return nil, fmt.Errorf("cacheguard: %w", err)
@@ -66,27 +58,15 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 	return g, nil
 }
 
-func checkClient(rdb Redis) error {
-	switch client := rdb.(type) {
-	case nil:
-		return errors.New("rdb is nil")
-	case *redis.ClusterClient:
-		if client != nil && client.Options().ReadOnly {
-			return errors.New("rdb may read from replicas (ReadOnly, RouteByLatency or RouteRandomly), where " +
-				"invalidated values linger: use a client that reads from the primaries")
-		}
-	}
-	return nil
-}
-
-// Close cancels the running loads, releases their leases, and returns when everything the Guard started has ended: so
-// a loader that ignores its context holds Close up. Calls that wait return ErrClosed. Close may be called more than
-// once, and always returns nil.
+// Close cancels the running loads, releases their leases, and returns when everything the Guard started has ended. So
+// a loader that ignores its context holds Close up, and when Redis hangs, so do the client's time-outs. A loader or hook
+// must not call it. Calls that wait return ErrClosed. Close may be called more than once, and always returns nil.
 func (g *Guard) Close() error {
 	g.closing.Do(func() {
 		g.mu.Lock()
 		g.closed = true
 		g.mu.Unlock()
+		g.flights.Stop() // before the reader, as a loader may be waiting for a read and must find itself cancelled
 		g.reader.Close()
 		g.flights.Close()
 		g.tasks.Wait()
@@ -133,7 +113,7 @@ func bounded[T any](ctx context.Context, g *Guard, op func(context.Context) (T, 
 		return o.value, o.err
 	case <-ctx.Done():
 		var none T
-		return none, fmt.Errorf("no answer within %v", g.cfg.RedisTimeout)
+		return none, fmt.Errorf("no answer within %v: %w", g.cfg.RedisTimeout, context.DeadlineExceeded)
 	}
 }
 

@@ -40,6 +40,7 @@ type fleet struct {
 
 // events counts what the hooks of all guards tell.
 type events struct {
+	quiet    bool // Redis errors are not worth a line
 	mu       sync.Mutex
 	outcomes map[Outcome]int
 
@@ -60,7 +61,9 @@ func (e *events) hooks(t *testing.T) Hooks {
 		OnLeaseLost:  func(string) { e.lost.Add(1) },
 		OnTakeover:   func(string) { e.takeovers.Add(1) },
 		OnRedisError: func(err *RedisError) {
-			t.Log(err)
+			if !e.quiet {
+				t.Log(err)
+			}
 			e.redisErrors.Add(1)
 		},
 	}

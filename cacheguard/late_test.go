@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/cacheguard/go/internal/redistest"
 )
 
@@ -77,4 +79,27 @@ func TestAPushedValueIsNotForThoseWhoAskedAfterAnInvalidate(t *testing.T) {
 	close(old.release)
 	want(t, loading, "old")
 	equal(t, "rejected", f.events.rejected.Load(), 1)
+}
+
+func TestACopyOfAcquireThatArrivesLateDoesNotReviveALoadThatWasInvalidated(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.StartProxy(t, shared.Addr())
+	slow := proxy.Client(t, func(o *redis.Options) { o.ReadTimeout = 150 * time.Millisecond })
+	f := newFleetOn(t, shared.Client(t), Config{RedisTimeout: 400 * time.Millisecond, LeaseTTL: time.Minute}, slow, shared.Client(t))
+	warm(t, f)
+	rule := proxy.On(steps["acquire"], redistest.Hold).Times(1)
+	db := newSource("old")
+	loading := async(f.guards[0], "k", db.load)
+	<-db.begun // the client's retry was granted the lease
+	<-rule.Hit()
+	mustInvalidate(t, f.guards[1], "k")
+	if f.held("k") {
+		t.Fatal("held after Invalidate")
+	}
+	rule.Release() // the first copy arrives
+	redistest.Await(t, "the late copy has run", func() bool { return f.held("k") })
+	close(db.release)
+	want(t, loading, "old")
+	got := mustGet(t, f.guards[1], "k", returns("new"))
+	equal(t, "value after Invalidate", got, "new")
 }

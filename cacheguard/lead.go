@@ -25,8 +25,8 @@ func (m *missed) lead(ctx context.Context, got acquired) answer {
 	case out.err != nil && ctx.Err() != nil: // nobody waits any more
 		m.inBackground(m.giveUp)
 		return answer{err: closedOr(context.Cause(ctx))}
-	case out.err != nil && !errors.Is(out.err, ErrNotFound):
-		m.rememberFailure(ctx, out.err)
+	case out.err != nil && !out.absent:
+		m.rememberFailure(ctx, out)
 		return answer{err: out.err, outcome: Loaded}
 	}
 	return m.store(ctx, out, got.generation, began)
@@ -42,7 +42,7 @@ func (g *Guard) loadDirectly(ctx context.Context, j *job, how Outcome) answer {
 	if out.err != nil && ctx.Err() != nil {
 		return answer{err: closedOr(context.Cause(ctx))}
 	}
-	return answer{value: out.value, err: out.err, outcome: how, before: began}
+	return answer{value: out.value, err: out.err, absent: out.absent, outcome: how, before: began}
 }
 
 func (m *missed) leaseRenewal() *lease.Renewal {
@@ -54,10 +54,10 @@ func (m *missed) leaseRenewal() *lease.Renewal {
 }
 
 // rememberFailure ends the lease and leaves word of the failure for the other instances.
-func (m *missed) rememberFailure(ctx context.Context, failure error) {
-	m.failures.add(m.token, failure)
+func (m *missed) rememberFailure(ctx context.Context, out loaded) {
+	m.failures.add(m.token, out.err)
 	_, err := bounded(ctx, m.Guard, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, m.fail(ctx, m.valueKey, m.token, failure.Error())
+		return struct{}{}, m.fail(ctx, m.valueKey, m.token, out.text)
 	}, nil)
 	if err != nil {
 		_ = m.cfg.Hooks.redisError("fail", m.key, err) // the callers get the load's error, and the lease expires
@@ -68,7 +68,7 @@ func (m *missed) rememberFailure(ctx context.Context, failure error) {
 // write up to the moment it was sent to be stored, so it is good for all calls that began until then. One that may not
 // is good only for those that began before the loader did.
 func (m *missed) store(ctx context.Context, out loaded, generation string, began uint64) answer {
-	a := answer{value: out.value, err: out.err, outcome: Loaded, before: began}
+	a := answer{value: out.value, err: out.err, absent: out.absent, outcome: Loaded, before: began}
 	f := m.prepare(ctx, out, generation)
 	sent := m.clock.Tick()
 	status, err := bounded(ctx, m.Guard, func(ctx context.Context) (string, error) {

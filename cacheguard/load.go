@@ -2,6 +2,7 @@ package cacheguard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync/atomic"
@@ -73,16 +74,18 @@ func (l *loading) within(g *Guard) bool {
 // who wait for it, and not stored. For ErrNotFound the shorter of ttl and NegativeTTL counts.
 func SetTTL(ctx context.Context, ttl time.Duration) {
 	if l := loadingOf(ctx); l != nil {
-		l.ttl.Store(int64(max(ttl, 0)))
+		l.ttl.Store(int64(min(max(ttl, 0), longest)))
 	}
 }
 
 // loaded is what a loader returned.
 type loaded struct {
-	value any // *V
-	err   error
-	took  time.Duration
-	ttl   int64 // as set by SetTTL, or unset
+	value  any // *V
+	err    error
+	absent bool   // err is ErrNotFound
+	text   string // of err
+	took   time.Duration
+	ttl    int64 // as set by SetTTL, or unset
 }
 
 // runLoader runs the loader, under LoadTimeout, and frees a slot of MaxLoads when it returns. When the context ends
@@ -106,7 +109,8 @@ func (g *Guard) runLoader(ctx context.Context, j *job) loaded {
 	case out := <-done:
 		return out
 	default:
-		return loaded{err: context.Cause(ctx)}
+		cause := context.Cause(ctx)
+		return loaded{err: cause, text: cause.Error()}
 	}
 }
 
@@ -128,16 +132,26 @@ func (g *Guard) protect(ctx context.Context, j *job, l *loading, done chan<- loa
 			panicked = errGoexit
 		}
 		if panicked != nil {
-			out = loaded{err: &PanicError{Key: j.key, Value: panicked, Stack: debug.Stack()}}
-			g.cfg.Logger.ErrorContext(ctx, "cacheguard: loader panicked", "key", j.key, "panic", panicked,
-				"stack", string(debug.Stack()))
+			stack := debug.Stack()
+			failure := &PanicError{Key: j.key, Value: panicked, Stack: stack}
+			out = loaded{err: failure, text: failure.Error()}
+			g.cfg.Logger.ErrorContext(ctx, "cacheguard: loader panicked", "key", j.key, "stack", string(stack))
 		}
 		out.took = time.Since(start)
 		out.ttl = l.ttl.Load()
 		g.cfg.Hooks.loaded(j.key, out.took, out.err)
 		done <- out
 	}()
-	out.value, out.err = j.load(ctx)
+	value, err := j.load(ctx)
+	out = loaded{value: value, err: err}
+	if err != nil { // asked here, as an error of the loader's own making may panic too
+		out.absent, out.text = errors.Is(err, ErrNotFound), err.Error()
+	}
+}
+
+// trySlot takes one of MaxLoads if there is one.
+func (g *Guard) trySlot(j *job) bool {
+	return g.slots == nil || j.nested || g.slots.TryAcquire(1)
 }
 
 // takeSlot waits for one of MaxLoads. A load that a loader asked for is a part of that loader's: if it needed a slot

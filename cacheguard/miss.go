@@ -3,7 +3,7 @@ package cacheguard
 import (
 	"context"
 	"crypto/rand"
-	"errors"
+	"runtime"
 	"time"
 
 	"github.com/cacheguard/go/internal/wake"
@@ -32,11 +32,12 @@ type answer struct {
 	err     error
 	outcome Outcome // of the caller that started the flight, if it loaded
 	before  uint64  // value and absence are good for calls that began before this tick; another error is for all
+	absent  bool    // err says that there is no such thing
 }
 
 // answers reports whether the answer is good for a call that began at asked.
 func (a *answer) answers(asked uint64) bool {
-	return asked < a.before || a.err != nil && !errors.Is(a.err, ErrNotFound)
+	return asked < a.before || a.err != nil && !a.absent
 }
 
 // missed is a flight for a key that was not in the cache.
@@ -45,6 +46,7 @@ type missed struct {
 	*job
 	token   string
 	unfit   []byte           // what the cache has for the key and nobody can use; nil if nothing
+	slot    bool             // has one of MaxLoads
 	woken   int              // how often it was told to ask again
 	patient <-chan time.Time // fires when WaitTimeout is over
 }
@@ -76,28 +78,23 @@ func (m *missed) fly(ctx context.Context) answer {
 	return m.loadDirectly(ctx, m.job, Loaded)
 }
 
-// ask asks once, and does what the reply says. Not done: ask again.
+// ask asks once, and does what the reply says. Not done: ask again. Without a slot it does not ask for the lease, which
+// must not wait in a queue, but still for the value.
 func (m *missed) ask(ctx context.Context, waiter *wake.Waiter, polls int) (a answer, done bool) {
-	if err := m.takeSlot(ctx, m.job); err != nil {
-		return answer{err: err}, true
-	}
-	address := m.inbox.Address()
+	m.slot = m.slot || m.trySlot(m.job)
+	r := request{token: m.token, take: m.slot, inbox: m.inbox.Address(), unfit: m.unfit}
+	runtime.Gosched() // callers that are about to join may do so before the tick, and be covered
 	before := m.clock.Tick()
 	got, err := bounded(ctx, m.Guard, func(ctx context.Context) (acquired, error) {
-		return m.acquire(ctx, m.valueKey, m.token, address, m.unfit)
+		return m.acquire(ctx, m.valueKey, r)
 	}, m.tooLate)
 	if err == nil && got.status == "lease" {
 		return m.lead(ctx, got), true // the slot is the loader's now
 	}
-	m.freeSlot(m.job)
+	m.returnSlot()
 	switch {
 	case err != nil:
-		m.inBackground(m.giveUp) // the reply may be all that was lost
-		reason := m.cfg.Hooks.redisError("acquire", m.key, err)
-		if m.cfg.FailClosed {
-			return answer{err: reason}, true
-		}
-		return m.loadDirectly(ctx, m.job, Bypassed), true
+		return m.unreachable(ctx, err), true
 	case got.status == "value":
 		how := Hit
 		if polls > 0 {
@@ -106,9 +103,30 @@ func (m *missed) ask(ctx context.Context, waiter *wake.Waiter, polls int) (a ans
 		return m.use(got.value, how, before)
 	case got.status == "failed":
 		return answer{err: m.failure(got), outcome: Shared}, true
+	case got.status == "free":
+		err := m.takeSlot(ctx, m.job)
+		m.slot = err == nil
+		return answer{err: err}, err != nil
 	}
 	waiter.Waiting()
-	return m.await(ctx, waiter, got, wait{registered: address != "", polls: polls, before: before})
+	return m.await(ctx, waiter, got, wait{registered: got.registered, polls: polls, before: before})
+}
+
+func (m *missed) returnSlot() {
+	if m.slot {
+		m.slot = false
+		m.freeSlot(m.job)
+	}
+}
+
+// unreachable answers when Redis could not be asked for the lease. The reply may be all that was lost.
+func (m *missed) unreachable(ctx context.Context, err error) answer {
+	m.inBackground(m.giveUp)
+	reason := m.cfg.Hooks.redisError("acquire", m.key, err)
+	if m.cfg.FailClosed {
+		return answer{err: reason}
+	}
+	return m.loadDirectly(ctx, m.job, Bypassed)
 }
 
 // tooLate gives back a lease that may have been granted after its flight had stopped waiting for the reply.
@@ -144,7 +162,7 @@ func (m *missed) use(raw []byte, how Outcome, before uint64) (answer, bool) {
 		return answer{}, false
 	}
 	if e.kind == kindAbsent {
-		return answer{err: ErrNotFound, outcome: Negative, before: before}, true
+		return answer{err: ErrNotFound, absent: true, outcome: Negative, before: before}, true
 	}
 	return answer{value: value, outcome: how, before: before}, true
 }

@@ -1,6 +1,6 @@
 package cacheguard
 
-// Outcome says how a Get came by its answer. The same words are used in metrics, in Cache-Status and in the docs.
+// Outcome says how a Get came by its answer.
 type Outcome string
 
 // The outcomes. A Get that ended without an answer (its context ended, the Guard was closed, the key is bad) has none.

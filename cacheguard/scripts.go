@@ -49,25 +49,37 @@ const (
 
 // acquired is the reply of acquire.
 type acquired struct {
-	status     string        // value, lease, held or failed
+	status     string        // value, lease, free, held or failed
 	value      []byte        // value: the entry
 	generation string        // lease, held: of the lease
 	takenOver  bool          // lease: from a holder that let it expire
 	left       time.Duration // held: until the lease expires; failed: until a load may be tried again
+	registered bool          // held: the holder will publish to the inbox
 	failed     string        // failed: the token of the load that failed
 	message    string        // failed: the text of its error
 }
 
-// acquire asks for the value, or the lease to load it. Seen is the value the caller has and cannot use, nil if none.
-func (g *Guard) acquire(ctx context.Context, valueKey, token, inbox string, seen []byte) (acquired, error) {
-	marked := ""
-	if seen != nil {
-		marked = "=" + string(beginning(seen))
+// request is what acquire asks for.
+type request struct {
+	token string
+	take  bool   // the lease, if it is free
+	inbox string // to register; empty for none
+	unfit []byte // the value that the caller has and cannot use; nil if none
+}
+
+// acquire asks for the value, or the lease to load it.
+func (g *Guard) acquire(ctx context.Context, valueKey string, r request) (acquired, error) {
+	lease, seen := int64(0), ""
+	if r.take {
+		lease = g.leaseMillis()
+	}
+	if r.unfit != nil {
+		seen = "=" + string(r.unfit[:min(len(r.unfit), headerLen)])
 	}
 	call := script.Call{
 		Script: acquireScript,
 		Keys:   []string{valueKey, leaseKey(valueKey)},
-		Args:   []any{token, g.leaseMillis(), g.keepMillis(), inbox, marked},
+		Args:   []any{r.token, lease, g.keepMillis(), r.inbox, seen, headerLen},
 	}
 	reply, err := call.Run(ctx, g.rdb).Slice()
 	if err != nil {
@@ -96,8 +108,10 @@ func parseAcquired(reply []any) (a acquired, err error) {
 		a.value = []byte(field(1))
 	case "lease":
 		a.generation, a.takenOver = field(1), number(2) == 1
+	case "free":
 	case "held":
 		a.generation, a.left = field(1), time.Duration(number(2))*time.Millisecond
+		a.registered = number(3) == 1
 	case "failed":
 		a.failed, a.message, a.left = field(1), field(2), time.Duration(number(3))*time.Millisecond
 	default:

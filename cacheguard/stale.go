@@ -32,8 +32,11 @@ func xfetchGap(took time.Duration, beta float64) time.Duration {
 	return time.Duration(float64(took) * beta * -math.Log(1-mathrand.Float64()))
 }
 
-// refresh has the entry replaced in the background, unless this instance is at it already.
+// refresh has the entry replaced in the background, unless this instance is at it already. It is no part of the load
+// whose loader may have asked for the entry.
 func (g *Guard) refresh(ctx context.Context, j *job, raw []byte, took time.Duration) {
+	j.nested = false
+	ctx = context.WithValue(ctx, loadingKey{}, (*loading)(nil))
 	g.flights.Start(ctx, j.flight(background), func(ctx context.Context) answer {
 		r := &refreshing{missed: missed{Guard: g, job: j, token: rand.Text(), unfit: raw}, expected: took}
 		return r.try(ctx)
@@ -49,11 +52,11 @@ type refreshing struct {
 // try takes the lease if it is free, and loads. If it is not, the flight stays for a while: as long as it is there, no
 // other call of this instance asks for the lease again.
 func (r *refreshing) try(ctx context.Context) answer {
-	if r.slots != nil && !r.slots.TryAcquire(1) {
+	if !r.trySlot(r.job) {
 		return answer{} // all loaders are busy with callers that wait
 	}
 	got, err := bounded(ctx, r.Guard, func(ctx context.Context) (acquired, error) {
-		return r.acquire(ctx, r.valueKey, r.token, "", r.unfit)
+		return r.acquire(ctx, r.valueKey, request{token: r.token, take: true, unfit: r.unfit})
 	}, r.tooLate)
 	if err == nil && got.status == "lease" {
 		a := r.lead(ctx, got)
@@ -76,7 +79,7 @@ func (r *refreshing) try(ctx context.Context) answer {
 
 // report tells the operator of a load that failed while nobody was there to be told.
 func (r *refreshing) report(ctx context.Context, a answer) {
-	if a.err != nil && a.outcome == Loaded {
+	if a.err != nil && !a.absent && a.outcome == Loaded {
 		r.cfg.Logger.WarnContext(ctx, "cacheguard: background load failed", "key", r.key, "error", a.err)
 	}
 }

@@ -1,42 +1,51 @@
 -- Returns the value, or takes the lease to load it, or registers for a wake-up by who has it.
 -- KEYS: value, lease
--- ARGV: token, lease ms, keep ms (TTL of the hash), inbox ('' for none),
---       seen ('' for none, else '=' and how the value that the caller cannot use begins)
--- Returns {'value', entry} | {'lease', generation, 1 if taken over from a dead holder}
---       | {'held', generation, ms left} | {'failed', token, error, ms left}
--- Safe to run twice: its own token means acquired.
-local token, seen = ARGV[1], ARGV[5]
+-- ARGV: token, lease ms (0: do not take it), keep ms (TTL of the hash), inbox ('' for none),
+--       seen ('' for none, else '=' and the first bytes of the value that the caller cannot use), how many these may be
+-- Returns {'value', entry} | {'lease', generation, 1 if taken over from a dead holder} | {'free'}
+--       | {'held', generation, ms left, 1 if registered} | {'failed', token, error, ms left}
+-- Safe to run twice: its own token means acquired. A copy that arrives after the lease was removed makes a lease of
+-- another generation, with which the load that sent it can do nothing.
+local token, length, seen = ARGV[1], tonumber(ARGV[2]), ARGV[5]
 
 local value = redis.pcall('GET', KEYS[1])
-if type(value) == 'string' then
-  local unusable = seen ~= '' and string.sub(value, 1, #seen - 1) == string.sub(seen, 2)
-  if not unusable then
-    return {'value', value}
-  end
+if type(value) == 'string' and '=' .. string.sub(value, 1, tonumber(ARGV[6])) ~= seen then
+  return {'value', value}
 end
 
-local h = redis.pcall('HMGET', KEYS[2], 'token', 'deadline', 'generation', 'failed', 'error')
+local h = redis.pcall('HMGET', KEYS[2], 'token', 'deadline', 'generation', 'failed', 'error', 'length')
 if h.err then
   redis.call('DEL', KEYS[2]) -- a key of another type, where only leases belong
   h = {}
 end
-local holder, deadline, generation = h[1], tonumber(h[2] or 0), h[3]
+local holder, generation = h[1], h[3]
 if holder == token then
   return {'lease', generation, 0}
 end
 
-local now = now_ms()
-if deadline > now then
+local now, micros = now_ms()
+local left = tonumber(h[2] or 0) - now
+if left > 0 and left <= tonumber(h[6] or 0) then -- more than its length: the clock was set back, nobody renews it
   if not holder then
-    return {'failed', h[4], h[5], deadline - now}
+    return {'failed', h[4], h[5], left}
   end
+  local registered = 0
   if ARGV[4] ~= '' then
-    redis.call('HSET', KEYS[2], 'inbox:' .. ARGV[4], 1)
+    local reply = redis.pcall('HSET', KEYS[2], 'inbox:' .. ARGV[4], 1)
+    registered = type(reply) == 'number' and 1 or 0 -- not when out of memory
   end
-  return {'held', generation, deadline - now}
+  return {'held', generation, left, registered}
 end
 
-generation = generation or token
-redis.call('HSET', KEYS[2], 'token', token, 'deadline', string.format('%.0f', now + ARGV[2]), 'generation', generation)
-redis.call('PEXPIRE', KEYS[2], ARGV[3])
+if length == 0 then
+  return {'free'}
+end
+generation = generation or token .. string.format('%016.0f', micros)
+redis.call('HSET', KEYS[2], 'token', token, 'deadline', string.format('%.0f', now + length), 'length', length,
+  'generation', generation)
+local reply = redis.pcall('PEXPIRE', KEYS[2], ARGV[3])
+if type(reply) == 'table' then
+  redis.call('DEL', KEYS[2]) -- not allowed: no key may be left without a TTL
+  return reply
+end
 return {'lease', generation, holder and 1 or 0}

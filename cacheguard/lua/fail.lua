@@ -9,13 +9,13 @@ if lease.token ~= ARGV[1] then
 end
 
 local failures = tonumber(lease.failures or 0)
-local delay = math.min(tonumber(ARGV[4]), ARGV[3] * 2 ^ failures) * ARGV[5]
+local delay = math.ceil(math.min(tonumber(ARGV[4]), ARGV[3] * 2 ^ failures) * ARGV[5])
 redis.call('HDEL', KEYS[1], 'token')
 for _, inbox in ipairs(inboxes) do
   redis.call('HDEL', KEYS[1], 'inbox:' .. inbox)
 end
-local reply = redis.pcall('HSET', KEYS[1], 'deadline', string.format('%.0f', now_ms() + delay), 'failed', ARGV[1],
-  'error', ARGV[2], 'failures', math.min(failures + 1, 30))
+local reply = redis.pcall('HSET', KEYS[1], 'deadline', string.format('%.0f', (now_ms()) + delay), 'length', delay,
+  'failed', ARGV[1], 'error', ARGV[2], 'failures', math.min(failures + 1, 30))
 if type(reply) == 'table' and reply.err then
   redis.call('DEL', KEYS[1]) -- out of memory: forget the failure, but free the key
 end

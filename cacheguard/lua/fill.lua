@@ -3,7 +3,8 @@
 -- ARGV: generation, TTL in ms (0: do not store), head and tail of the entry (the time of writing goes between them;
 --       an empty tail: there is no entry), id of the load and its offset in the entry, the largest entry to push
 -- Returns 'stored' | 'kept' (valid, and not to be stored) | 'refused' | the error with which Redis refused to store it
--- Safe to run twice: a second run finds its own id in the entry.
+-- Safe to run twice: a second run finds its own id in the entry. Of one that was not stored it says refused, and those
+-- who shared the load then ask once more.
 local generation, ttl, id, offset = ARGV[1], tonumber(ARGV[2]), ARGV[5], tonumber(ARGV[6])
 
 local lease, inboxes = read_lease(KEYS[2])
@@ -16,7 +17,7 @@ end
 
 local entry = ''
 if ARGV[4] ~= '' then
-  entry = ARGV[3] .. string.format('%011x', now_ms()) .. ARGV[4]
+  entry = ARGV[3] .. string.format('%011x', (now_ms())) .. ARGV[4]
 end
 
 local status = 'kept'

@@ -3,14 +3,16 @@
 -- The lease of a key is a hash:
 --   token       of the load that holds it; absent when nobody does
 --   deadline    server time in ms: until then the token holds it, or, without a token, a failed load is remembered
---   generation  the token of the load that created the hash; whoever finds its generation knows that nothing was
---               stored or invalidated since it acquired the lease, because both delete the hash
+--   length      how long before the deadline it was set, in ms
+--   generation  of the hash: the token of the load that created it, and when; whoever finds its generation knows that
+--               nothing was stored or invalidated since it acquired the lease, because both delete the hash
 --   failures, failed, error   how often in a row loads failed, the token and the text of the last failure
 --   inbox:ADDRESS   one field per process that waits
 
+-- Returns the time in ms, and in microseconds.
 local function now_ms()
   local t = redis.call('TIME')
-  return t[1] * 1000 + math.floor(t[2] / 1000)
+  return t[1] * 1000 + math.floor(t[2] / 1000), t[1] * 1000000 + t[2]
 end
 
 -- Returns the lease's fields and the addresses that wait for it. A key of another type is no lease.
