@@ -1,6 +1,8 @@
 package cacheguard
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -52,4 +54,19 @@ func TestMinusOneSwitchesFeaturesOff(t *testing.T) {
 	equal(t, "WaitTimeout", cfg.WaitTimeout, off)
 	equal(t, "MaxLoads", cfg.MaxLoads, off)
 	equal(t, "MaxValueBytes", cfg.MaxValueBytes, off)
+}
+
+func TestTTLsAreShortenedByUpToJitter(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{TTL: time.Hour, Jitter: 0.5})
+	shortest, longest := time.Hour, time.Duration(0)
+	for i := range 50 {
+		key := fmt.Sprint("k", i)
+		mustGet(t, f.guards[0], key, returns("v"))
+		ttl := f.redis.PTTL(context.Background(), f.value(key)).Val()
+		shortest, longest = min(shortest, ttl), max(longest, ttl)
+	}
+	if shortest < 29*time.Minute || longest > time.Hour || longest-shortest < 10*time.Minute {
+		t.Errorf("TTLs from %v to %v", shortest, longest)
+	}
 }
