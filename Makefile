@@ -27,7 +27,7 @@ race: ## run the tests three times, to find what one run misses
 lint: $(LINTER) ## check the format, go vet and golangci-lint
 	@scripts/gofmt-check
 	go vet $(PACKAGES)
-	$(LINTER) run $(PACKAGES)
+	$(LINTER) run --allow-parallel-runners $(PACKAGES)
 
 bench: ## run every benchmark; BENCHTIME=1x runs each once
 	@scripts/need $(REDIS)

@@ -19,7 +19,7 @@ func (m *missed) lead(ctx context.Context, got acquired) answer {
 	}
 	drop := m.keeper.Keep(m.leaseRenewal())
 	began := m.clock.Tick()
-	out := m.runLoader(ctx, m.job)
+	out := m.runLoader(ctx, m.job, m.slot)
 	drop()
 	switch {
 	case out.err != nil && ctx.Err() != nil: // nobody waits any more
@@ -34,11 +34,12 @@ func (m *missed) lead(ctx context.Context, got acquired) answer {
 
 // loadDirectly loads without asking Redis, and stores nothing.
 func (g *Guard) loadDirectly(ctx context.Context, j *job, how Outcome) answer {
-	if err := g.takeSlot(ctx, j); err != nil {
+	s, err := g.takeSlot(ctx, j)
+	if err != nil {
 		return answer{err: err}
 	}
 	began := g.clock.Tick()
-	out := g.runLoader(ctx, j)
+	out := g.runLoader(ctx, j, s)
 	if out.err != nil && ctx.Err() != nil {
 		return answer{err: closedOr(context.Cause(ctx))}
 	}
@@ -47,7 +48,7 @@ func (g *Guard) loadDirectly(ctx context.Context, j *job, how Outcome) answer {
 
 func (m *missed) leaseRenewal() *lease.Renewal {
 	return &lease.Renewal{
-		Call: m.renewal(m.valueKey, m.token),
+		Call: m.renewal(),
 		TTL:  m.cfg.LeaseTTL,
 		Lost: func() { m.cfg.Hooks.leaseLost(m.key) },
 	}
@@ -57,7 +58,7 @@ func (m *missed) leaseRenewal() *lease.Renewal {
 func (m *missed) rememberFailure(ctx context.Context, out loaded) {
 	m.failures.add(m.token, out.err)
 	_, err := bounded(ctx, m.Guard, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, m.fail(ctx, m.valueKey, m.token, out.text)
+		return struct{}{}, m.fail(ctx, out.text)
 	}, nil)
 	if err != nil {
 		_ = m.cfg.Hooks.redisError("fail", m.key, err) // the callers get the load's error, and the lease expires
@@ -72,7 +73,7 @@ func (m *missed) store(ctx context.Context, out loaded, generation string, began
 	f := m.prepare(ctx, out, generation)
 	sent := m.clock.Tick()
 	status, err := bounded(ctx, m.Guard, func(ctx context.Context) (string, error) {
-		return m.fill(ctx, m.valueKey, f)
+		return m.fill(ctx, f)
 	}, func(_ string, err error) {
 		if err != nil {
 			m.giveUp()

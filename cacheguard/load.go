@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -16,6 +17,14 @@ type job struct {
 	shape    shape
 	load     func(context.Context) (any, error) // returns a *V
 	nested   bool                               // asked for by a loader of the same Guard
+	batch    *batch                             // of a GetMany; nil for a Get
+}
+
+// pass says that a batch need not wait for this key any more.
+func (j *job) pass() {
+	if j.batch != nil {
+		j.batch.pass(j.key)
+	}
 }
 
 func newJob[V any](ctx context.Context, g *Guard, key, valueKey string, load func(context.Context) (V, error)) *job {
@@ -34,7 +43,7 @@ func (j *job) flight(m mode) flightKey {
 // loading is a load under way, found in the context of its loader.
 type loading struct {
 	guard  *Guard
-	key    string
+	keys   []string
 	parent *loading     // the load whose loader made this one necessary
 	ttl    atomic.Int64 // set by SetTTL; unset: the Guard's
 }
@@ -52,7 +61,7 @@ func loadingOf(ctx context.Context) *loading {
 // includes reports whether the key is being loaded by l, or by one for whose sake l is.
 func (l *loading) includes(g *Guard, key string) bool {
 	for ; l != nil; l = l.parent {
-		if l.guard == g && l.key == key {
+		if l.guard == g && slices.Contains(l.keys, key) {
 			return true
 		}
 	}
@@ -90,14 +99,14 @@ type loaded struct {
 
 // runLoader runs the loader, under LoadTimeout, and frees a slot of MaxLoads when it returns. When the context ends
 // first, the loader is left to itself: nobody may have to wait for one that ignores its context.
-func (g *Guard) runLoader(ctx context.Context, j *job) loaded {
-	l := &loading{guard: g, key: j.key, parent: loadingOf(ctx)}
+func (g *Guard) runLoader(ctx context.Context, j *job, s slot) loaded {
+	l := &loading{guard: g, keys: []string{j.key}, parent: loadingOf(ctx)}
 	l.ttl.Store(unset)
 	ctx, cancel := g.withLoadTimeout(context.WithValue(ctx, loadingKey{}, l), j.key)
 	done := make(chan loaded, 1)
 	g.tasks.Go(func() { // owner: the Guard; stop: ctx; joined by Close
 		defer cancel()
-		defer g.freeSlot(j)
+		defer g.freeSlot(s)
 		g.protect(ctx, j, l, done)
 	})
 	select {
@@ -145,29 +154,7 @@ func (g *Guard) protect(ctx context.Context, j *job, l *loading, done chan<- loa
 	value, err := j.load(ctx)
 	out = loaded{value: value, err: err}
 	if err != nil { // asked here, as an error of the loader's own making may panic too
-		out.absent, out.text = errors.Is(err, ErrNotFound), err.Error()
-	}
-}
-
-// trySlot takes one of MaxLoads if there is one.
-func (g *Guard) trySlot(j *job) bool {
-	return g.slots == nil || j.nested || g.slots.TryAcquire(1)
-}
-
-// takeSlot waits for one of MaxLoads. A load that a loader asked for is a part of that loader's: if it needed a slot
-// of its own, loaders that hold all the slots could wait for each other's.
-func (g *Guard) takeSlot(ctx context.Context, j *job) error {
-	if g.slots == nil || j.nested {
-		return nil
-	}
-	if g.slots.Acquire(ctx, 1) != nil {
-		return closedOr(context.Cause(ctx))
-	}
-	return nil
-}
-
-func (g *Guard) freeSlot(j *job) {
-	if g.slots != nil && !j.nested {
-		g.slots.Release(1)
+		_, panicked := errors.AsType[*PanicError](err)
+		out.absent, out.text = !panicked && errors.Is(err, ErrNotFound), err.Error()
 	}
 }

@@ -45,8 +45,8 @@ type missed struct {
 	*Guard
 	*job
 	token   string
-	unfit   []byte           // what the cache has for the key and nobody can use; nil if nothing
-	slot    bool             // has one of MaxLoads
+	unfit   []byte // what the cache has for the key and nobody can use; nil if nothing
+	slot    slot
 	woken   int              // how often it was told to ask again
 	patient <-chan time.Time // fires when WaitTimeout is over
 }
@@ -54,9 +54,12 @@ type missed struct {
 // rebuild returns the value of a key that the read did not find, or found to be unfit.
 func (g *Guard) rebuild(ctx context.Context, j *job, unfit []byte) (answer, bool, error) {
 	return g.flights.Do(ctx, j.flight(filled), func(ctx context.Context) answer {
-		m := &missed{Guard: g, job: j, token: rand.Text(), unfit: unfit}
-		return m.fly(ctx)
+		return g.newMissed(j, unfit).fly(ctx)
 	})
+}
+
+func (g *Guard) newMissed(j *job, unfit []byte) *missed {
+	return &missed{Guard: g, job: j, token: rand.Text(), unfit: unfit}
 }
 
 // fly asks for the value or the lease until it has an answer. The watch stands before the lease is asked for, so that
@@ -81,12 +84,14 @@ func (m *missed) fly(ctx context.Context) answer {
 // ask asks once, and does what the reply says. Not done: ask again. Without a slot it does not ask for the lease, which
 // must not wait in a queue, but still for the value.
 func (m *missed) ask(ctx context.Context, waiter *wake.Waiter, polls int) (a answer, done bool) {
-	m.slot = m.slot || m.trySlot(m.job)
-	r := request{token: m.token, take: m.slot, inbox: m.inbox.Address(), unfit: m.unfit}
+	if m.slot == noSlot {
+		m.slot = m.trySlot(m.job)
+	}
+	r := request{token: m.token, take: m.slot != noSlot, inbox: m.inbox.Address(), unfit: m.unfit}
 	runtime.Gosched() // callers that are about to join may do so before the tick, and be covered
 	before := m.clock.Tick()
 	got, err := bounded(ctx, m.Guard, func(ctx context.Context) (acquired, error) {
-		return m.acquire(ctx, m.valueKey, r)
+		return m.acquire(ctx, r)
 	}, m.tooLate)
 	if err == nil && got.status == "lease" {
 		return m.lead(ctx, got), true // the slot is the loader's now
@@ -104,19 +109,17 @@ func (m *missed) ask(ctx context.Context, waiter *wake.Waiter, polls int) (a ans
 	case got.status == "failed":
 		return answer{err: m.failure(got), outcome: Shared}, true
 	case got.status == "free":
-		err := m.takeSlot(ctx, m.job)
-		m.slot = err == nil
+		m.slot, err = m.takeSlot(ctx, m.job)
 		return answer{err: err}, err != nil
 	}
+	m.pass()
 	waiter.Waiting()
 	return m.await(ctx, waiter, got, wait{registered: got.registered, polls: polls, before: before})
 }
 
 func (m *missed) returnSlot() {
-	if m.slot {
-		m.slot = false
-		m.freeSlot(m.job)
-	}
+	m.freeSlot(m.slot)
+	m.slot = noSlot
 }
 
 // unreachable answers when Redis could not be asked for the lease. The reply may be all that was lost.
@@ -140,7 +143,7 @@ func (m *missed) tooLate(got acquired, err error) {
 func (m *missed) giveUp() {
 	ctx, cancel := context.WithTimeout(context.Background(), m.cfg.RedisTimeout)
 	defer cancel()
-	_ = m.release(ctx, m.valueKey, m.token) // if this fails too, the lease expires
+	_ = m.release(ctx) // if this fails too, the lease expires
 }
 
 // failure is the remembered error of a load: itself if it was one of ours, else its text.

@@ -26,6 +26,7 @@ var promises = []struct {
 	{"EveryKeyHasATTL", promiseTTL},
 	{"AnyKeyWorks", promiseAnyKey},
 	{"InvalidateTakesManyKeys", promiseInvalidateMany},
+	{"ManyKeysAreLoadedInOneCallByWhoGotTheirLeases", promiseMany},
 	{"StaleValuesAreServedWhileOneInstanceLoads", promiseStale},
 	{"CloseLeavesNothingBehind", promiseClose},
 	{"ScriptsAreSentAgainWhenTheServerForgotThem", promiseScriptFlush},

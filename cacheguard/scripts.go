@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/cacheguard/go/internal/script"
 )
 
@@ -68,20 +70,20 @@ type request struct {
 }
 
 // acquire asks for the value, or the lease to load it.
-func (g *Guard) acquire(ctx context.Context, valueKey string, r request) (acquired, error) {
+func (m *missed) acquire(ctx context.Context, r request) (acquired, error) {
 	lease, seen := int64(0), ""
 	if r.take {
-		lease = g.leaseMillis()
+		lease = m.leaseMillis()
 	}
 	if r.unfit != nil {
 		seen = "=" + string(r.unfit[:min(len(r.unfit), headerLen)])
 	}
 	call := script.Call{
 		Script: acquireScript,
-		Keys:   []string{valueKey, leaseKey(valueKey)},
-		Args:   []any{r.token, lease, g.keepMillis(), r.inbox, seen, headerLen},
+		Keys:   []string{m.valueKey, leaseKey(m.valueKey)},
+		Args:   []any{r.token, lease, m.keepMillis(), r.inbox, seen, headerLen},
 	}
-	reply, err := call.Run(ctx, g.rdb).Slice()
+	reply, err := m.run(ctx, &call).Slice()
 	if err != nil {
 		return acquired{}, err
 	}
@@ -129,41 +131,49 @@ type filling struct {
 }
 
 // fill stores what a load returned and ends its lease. It returns stored, kept, refused, or why Redis did not store it.
-func (g *Guard) fill(ctx context.Context, valueKey string, f filling) (string, error) {
+func (m *missed) fill(ctx context.Context, f filling) (string, error) {
 	call := script.Call{
 		Script: fillScript,
-		Keys:   []string{valueKey, leaseKey(valueKey)},
+		Keys:   []string{m.valueKey, leaseKey(m.valueKey)},
 		Args:   []any{f.generation, millis(f.ttl), f.head, f.tail, f.token[:idLen], idAt, maxPushedEntry},
 	}
-	return call.Run(ctx, g.rdb).Text()
+	return m.run(ctx, &call).Text()
 }
 
 // fail ends the lease of a load that failed, and has the failure remembered.
-func (g *Guard) fail(ctx context.Context, valueKey, token, message string) error {
+func (m *missed) fail(ctx context.Context, message string) error {
 	call := script.Call{
 		Script: failScript,
-		Keys:   []string{leaseKey(valueKey)},
+		Keys:   []string{leaseKey(m.valueKey)},
 		Args: []any{
-			token, message[:min(len(message), maxErrorText)],
+			m.token, message[:min(len(message), maxErrorText)],
 			millis(firstFailureMemory), millis(longestFailureMemory), 1 - rand.Float64()/2,
 		},
 	}
-	return call.Run(ctx, g.rdb).Err()
+	return m.run(ctx, &call).Err()
 }
 
 // release gives a lease up.
-func (g *Guard) release(ctx context.Context, valueKey, token string) error {
-	call := script.Call{Script: releaseScript, Keys: []string{leaseKey(valueKey)}, Args: []any{token}}
-	return call.Run(ctx, g.rdb).Err()
+func (m *missed) release(ctx context.Context) error {
+	call := script.Call{Script: releaseScript, Keys: []string{leaseKey(m.valueKey)}, Args: []any{m.token}}
+	return call.Run(ctx, m.rdb).Err()
 }
 
 // renewal is the call with which the keeper renews a lease.
-func (g *Guard) renewal(valueKey, token string) script.Call {
+func (m *missed) renewal() script.Call {
 	return script.Call{
 		Script: renewScript,
-		Keys:   []string{leaseKey(valueKey)},
-		Args:   []any{token, g.leaseMillis(), g.keepMillis()},
+		Keys:   []string{leaseKey(m.valueKey)},
+		Args:   []any{m.token, m.leaseMillis(), m.keepMillis()},
 	}
+}
+
+// run runs a call, with those of the other keys of a GetMany if there are any.
+func (m *missed) run(ctx context.Context, call *script.Call) *redis.Cmd {
+	if m.batch != nil {
+		return m.batch.calls.Run(ctx, call)
+	}
+	return call.Run(ctx, m.rdb)
 }
 
 // invalidation is the call that removes a key.

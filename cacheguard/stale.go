@@ -2,7 +2,6 @@ package cacheguard
 
 import (
 	"context"
-	"crypto/rand"
 	"math"
 	mathrand "math/rand/v2"
 	"time"
@@ -37,33 +36,38 @@ func xfetchGap(took time.Duration, beta float64) time.Duration {
 func (g *Guard) refresh(ctx context.Context, j *job, raw []byte, took time.Duration) {
 	j.nested = false
 	ctx = context.WithValue(ctx, loadingKey{}, (*loading)(nil))
-	g.flights.Start(ctx, j.flight(background), func(ctx context.Context) answer {
-		r := &refreshing{missed: missed{Guard: g, job: j, token: rand.Text(), unfit: raw}, expected: took}
+	started := g.flights.Start(ctx, j.flight(background), func(ctx context.Context) answer {
+		defer j.pass()
+		r := &refreshing{missed: g.newMissed(j, raw), expected: took}
 		return r.try(ctx)
 	})
+	if !started {
+		j.pass()
+	}
 }
 
 // refreshing is a flight that nobody waits for.
 type refreshing struct {
-	missed
+	*missed
 	expected time.Duration // how long the load took last time
 }
 
 // try takes the lease if it is free, and loads. If it is not, the flight stays for a while: as long as it is there, no
 // other call of this instance asks for the lease again.
 func (r *refreshing) try(ctx context.Context) answer {
-	if !r.trySlot(r.job) {
+	if r.slot = r.trySlot(r.job); r.slot == noSlot {
 		return answer{} // all loaders are busy with callers that wait
 	}
 	got, err := bounded(ctx, r.Guard, func(ctx context.Context) (acquired, error) {
-		return r.acquire(ctx, r.valueKey, request{token: r.token, take: true, unfit: r.unfit})
+		return r.acquire(ctx, request{token: r.token, take: true, unfit: r.unfit})
 	}, r.tooLate)
 	if err == nil && got.status == "lease" {
 		a := r.lead(ctx, got)
 		r.report(ctx, a)
 		return a
 	}
-	r.freeSlot(r.job)
+	r.returnSlot()
+	r.pass()
 	switch {
 	case err != nil:
 		r.inBackground(r.giveUp)

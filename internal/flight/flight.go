@@ -34,20 +34,50 @@ type call[R any] struct {
 	result R // written before done is closed
 }
 
-// Do joins the run under way for the key, or starts one. The run gets the values of its first caller's context and a
-// cancellation of its own. The error is the context's, or ErrClosed; what the run has to say is its result.
-// The run must not panic.
+// Do joins the run under way for the key, or starts one, and waits for its result. The run gets the values of its first
+// caller's context and a cancellation of its own. The error is the context's, or ErrClosed; what the run has to say is
+// its result. The run must not panic.
 func (g *Group[K, R]) Do(ctx context.Context, key K, run func(context.Context) R) (result R, joined bool, err error) {
-	c, joined, err := g.enter(ctx, key, run)
+	t, err := g.Enter(ctx, key, run)
 	if err != nil {
 		return result, false, err
 	}
+	result, err = t.Wait(ctx)
+	return result, t.Joined, err
+}
+
+// Ticket is a caller's share in a run.
+type Ticket[K comparable, R any] struct {
+	Joined bool // the run was under way already
+
+	group *Group[K, R]
+	key   K
+	call  *call[R]
+}
+
+// Enter is the first half of Do. Each ticket must be waited for.
+func (g *Group[K, R]) Enter(ctx context.Context, key K, run func(context.Context) R) (t Ticket[K, R], err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return t, ErrClosed
+	}
+	c, joined := g.calls[key]
+	if !joined {
+		c = g.beginLocked(ctx, key, run)
+	}
+	c.callers++
+	return Ticket[K, R]{Joined: joined, group: g, key: key, call: c}, nil
+}
+
+// Wait returns the run's result, or leaves it when the context ends.
+func (t Ticket[K, R]) Wait(ctx context.Context) (result R, err error) {
 	select {
-	case <-c.done:
-		return c.result, joined, nil
+	case <-t.call.done:
+		return t.call.result, nil
 	case <-ctx.Done():
-		g.leave(key, c)
-		return result, joined, ctx.Err()
+		t.group.leave(t.key, t.call)
+		return result, ctx.Err()
 	}
 }
 
@@ -61,27 +91,16 @@ func (g *Group[K, R]) Callers(key K) int {
 	return 0
 }
 
-// Start starts a run for the key that belongs to nobody, unless one is under way. Only Close cancels it.
-func (g *Group[K, R]) Start(ctx context.Context, key K, run func(context.Context) R) {
+// Start starts a run for the key that belongs to nobody, unless one is under way, and reports whether it did. Only Close
+// cancels it.
+func (g *Group[K, R]) Start(ctx context.Context, key K, run func(context.Context) R) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.closed && g.calls[key] == nil {
-		g.beginLocked(ctx, key, run).free = true
+	if g.closed || g.calls[key] != nil {
+		return false
 	}
-}
-
-func (g *Group[K, R]) enter(ctx context.Context, key K, run func(context.Context) R) (*call[R], bool, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
-		return nil, false, ErrClosed
-	}
-	c, joined := g.calls[key]
-	if !joined {
-		c = g.beginLocked(ctx, key, run)
-	}
-	c.callers++
-	return c, joined, nil
+	g.beginLocked(ctx, key, run).free = true
+	return true
 }
 
 func (g *Group[K, R]) beginLocked(ctx context.Context, key K, run func(context.Context) R) *call[R] {

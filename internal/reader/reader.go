@@ -81,19 +81,31 @@ func New(rdb Redis, timeout time.Duration) *Reader {
 
 // Get reads the key. The error is the context's or ErrClosed; what Redis had to say is in the Read.
 func (r *Reader) Get(ctx context.Context, key string) (*Read, error) {
-	lane := &r.lanes[maphash.String(r.seed, key)%laneCount]
-	read, err := lane.join(ctx, key)
+	read, err := r.Ask(ctx, key)
+	if err == nil {
+		err = read.Wait(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
+	return read, nil
+}
+
+// Ask is the first half of Get: it has the key read, and does not wait.
+func (r *Reader) Ask(ctx context.Context, key string) (*Read, error) {
+	return r.lanes[maphash.String(r.seed, key)%laneCount].join(ctx, key)
+}
+
+// Wait waits until the rest of the Read is set.
+func (r *Read) Wait(ctx context.Context) error {
 	select {
-	case <-read.done:
-		if errors.Is(read.Err, ErrClosed) {
-			return nil, ErrClosed
+	case <-r.done:
+		if errors.Is(r.Err, ErrClosed) {
+			return ErrClosed
 		}
-		return read, nil
+		return nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
 }
 

@@ -2,20 +2,15 @@ package reader
 
 import (
 	"context"
-	"runtime"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/gather"
 )
 
-const (
-	linger = time.Second // how long a worker stays without work, as new goroutines have to grow their stacks first
-
-	// Before a batch is made, the callers who were just answered get a chance to ask again, which makes batches larger
-	// and round trips fewer: the worker yields while they keep coming.
-	maxYields    = 16
-	maxYieldTime = 50 * time.Microsecond // but not where a yield takes long, as on a machine that is busy
-)
+// linger is how long a worker stays without work, as new goroutines have to grow their stacks first.
+const linger = time.Second
 
 // worker is the goroutine that sends a lane's batches, and the batch it is sending.
 type worker struct {
@@ -69,10 +64,11 @@ func (w *worker) run() {
 	}
 }
 
-// send sends batches until nothing is pending, and reports whether the worker still belongs to its lane.
+// send sends batches until nothing is pending, and reports whether the worker still belongs to its lane. Before a batch
+// is made, the callers who were just answered get a chance to ask again.
 func (w *worker) send() bool {
 	for {
-		w.gather()
+		gather.WhileGrowing(w.lane.arrivals)
 		if !w.lane.take(w) {
 			return true
 		}
@@ -80,20 +76,6 @@ func (w *worker) send() bool {
 		if !w.lane.settle(w, w.answers) {
 			return false
 		}
-	}
-}
-
-// gather yields while callers keep coming.
-func (w *worker) gather() {
-	start := time.Now()
-	seen := w.lane.arrivals()
-	for range maxYields {
-		runtime.Gosched()
-		now := w.lane.arrivals()
-		if now == seen || time.Since(start) > maxYieldTime {
-			return
-		}
-		seen = now
 	}
 }
 

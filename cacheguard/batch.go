@@ -1,0 +1,143 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"sync"
+
+	"github.com/cacheguard/go/internal/script"
+)
+
+// batch is the one load call of a GetMany. Each of its keys has a flight, as for a Get: Gets and other batches may join
+// it, and it asks for the key's lease. A flight that gets its lease obtains the value from the batch; one that finds
+// that there is nothing to load passes. When every flight has done either, the batch loads what is wanted in one call.
+type batch struct {
+	guard *Guard
+	load  func(ctx context.Context, keys []string) (map[string]any, error) // *V by key
+	calls *script.Batcher                                                  // for the scripts of all keys
+	slot  slot
+
+	ctx    context.Context //nolint:containedctx // of the call: ends when nobody waits for it any more
+	cancel context.CancelFunc
+	of     *loading
+	done   chan struct{} // closed when the result is set
+	result map[string]any
+	err    error
+
+	mu      sync.Mutex
+	open    map[string]struct{} // keys whose flights have neither obtained nor passed
+	waiting int                 // flights that wait for the result
+}
+
+// newBatch makes the batch of the keys, which has the slot.
+func newBatch(ctx context.Context, g *Guard, keys []string, s slot,
+	load func(context.Context, []string) (map[string]any, error),
+) *batch {
+	b := &batch{
+		guard: g, load: load, calls: script.NewBatcher(g.rdb), slot: s,
+		of:   &loading{guard: g, parent: loadingOf(ctx)},
+		done: make(chan struct{}), open: make(map[string]struct{}, len(keys)),
+	}
+	for _, key := range keys {
+		b.open[key] = struct{}{}
+	}
+	b.of.ttl.Store(unset)
+	b.ctx, b.cancel = context.WithCancel(context.WithValue(context.WithoutCancel(ctx), loadingKey{}, b.of))
+	return b
+}
+
+// covers reports whether the batch's slot is good for the key.
+func (b *batch) covers(key string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, open := b.open[key]
+	return open
+}
+
+// pass says that the key's flight does not want a value from the batch.
+func (b *batch) pass(key string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closeLocked(key)
+}
+
+// obtain is the loader of the key's flight.
+func (b *batch) obtain(ctx context.Context, key string) (any, error) {
+	b.mu.Lock()
+	_, inTime := b.open[key]
+	if inTime {
+		b.of.keys = append(b.of.keys, key)
+		b.waiting++
+		b.closeLocked(key)
+	}
+	b.mu.Unlock()
+	if !inTime { // it had passed, and got the lease later
+		return b.pick(b.load(ctx, []string{key}))(key)
+	}
+	defer b.leave()
+	select {
+	case <-b.done:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	loadingOf(ctx).ttl.Store(b.of.ttl.Load())
+	return b.pick(b.result, b.err)(key)
+}
+
+// pick returns what the load call says of one key.
+func (b *batch) pick(result map[string]any, err error) func(key string) (any, error) {
+	return func(key string) (any, error) {
+		if err != nil {
+			return nil, err
+		}
+		if value, found := result[key]; found {
+			return value, nil
+		}
+		return nil, ErrNotFound
+	}
+}
+
+// closeLocked takes the key off the open ones. The last one starts the load, if there is anything to load.
+func (b *batch) closeLocked(key string) {
+	if _, open := b.open[key]; !open {
+		return
+	}
+	delete(b.open, key)
+	switch {
+	case len(b.open) > 0:
+	case len(b.of.keys) == 0:
+		b.cancel()
+		b.guard.freeSlot(b.slot)
+	default:
+		b.guard.tasks.Go(b.run) // owner: the Guard; stop: b.cancel; joined by Close
+	}
+}
+
+// leave cancels the load when nobody waits for it any more.
+func (b *batch) leave() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.waiting--; b.waiting == 0 {
+		b.cancel()
+	}
+}
+
+func (b *batch) run() {
+	defer b.guard.freeSlot(b.slot)
+	defer close(b.done)
+	ctx, cancel := b.guard.withLoadTimeout(b.ctx, b.of.keys[0])
+	defer cancel()
+	b.err = errGoexit
+	defer func() {
+		panicked := recover()
+		if panicked == nil && errors.Is(b.err, errGoexit) {
+			panicked = errGoexit
+		}
+		if panicked != nil {
+			b.err = &PanicError{Key: b.of.keys[0], Value: panicked, Stack: debug.Stack()}
+			b.guard.cfg.Logger.ErrorContext(ctx, "cacheguard: loader panicked", "keys", b.of.keys, "error", b.err)
+		}
+	}()
+	b.result, b.err = b.load(ctx, b.of.keys)
+}

@@ -1,0 +1,248 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cacheguard/go/internal/flight"
+	"github.com/cacheguard/go/internal/reader"
+)
+
+// GetMany returns the values of the keys: those it finds in the cache, and the others from load, which is called once
+// with the keys that nobody else, on any instance, is loading at the moment; for those, it waits as Get does.
+//
+// A key that is neither in the cache nor in what load returns is not found: it is absent from the result, without an
+// error, and remembered for NegativeTTL. The error joins one *KeyError for each key that could not be had; the result has
+// the others all the same. An error of load is that of all keys it was called with, unless it is ErrNotFound. Keys that
+// load returns without having been asked for are ignored. A key asked for twice counts once.
+//
+// Otherwise all that is said of Get holds for each key. Hooks are called for each key. SetTTL counts for all keys of a
+// call of load. A call of load takes one of MaxLoads.
+func GetMany[V any](ctx context.Context, g *Guard, keys []string,
+	load func(ctx context.Context, missing []string) (map[string]V, error),
+) (map[string]V, error) {
+	if load == nil {
+		return nil, errors.New("cacheguard: get many: load is nil")
+	}
+	m := &many[V]{Guard: g, load: load, start: time.Now(), found: make(map[string]V, len(keys))}
+	rest := m.admit(ctx, keys)
+	m.asked = g.clock.Now()
+	for asks := 0; len(rest) > 0; asks++ {
+		rest = m.round(ctx, rest, asks > maxAsks)
+	}
+	return m.found, errors.Join(m.errs...)
+}
+
+// many is a GetMany under way.
+type many[V any] struct {
+	*Guard
+	load  func(context.Context, []string) (map[string]V, error)
+	start time.Time
+	asked uint64
+	found map[string]V
+	errs  []error
+}
+
+// wanted is a key that is not in the cache.
+type wanted struct {
+	key   string
+	mode  mode
+	how   Outcome       // direct: what to call it
+	unfit []byte        // filled: what the cache has; background: what is to be replaced
+	took  time.Duration // background: how long the last load took
+}
+
+// admit returns the keys that can be asked for, each once.
+func (m *many[V]) admit(ctx context.Context, keys []string) []string {
+	admitted, seen := make([]string, 0, len(keys)), make(map[string]bool, len(keys))
+	for _, key := range keys {
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		if err := admit(ctx, m.Guard, key, true); err != nil {
+			m.fail(ctx, key, "", err)
+			continue
+		}
+		admitted = append(admitted, key)
+	}
+	return admitted
+}
+
+// round reads the keys and loads or waits for what is missing. It returns the keys whose answers were too old.
+func (m *many[V]) round(ctx context.Context, keys []string, justLoad bool) (rest []string) {
+	reads := make([]*reader.Read, len(keys))
+	for i, key := range keys {
+		reads[i], _ = m.reader.Ask(ctx, m.redisKey(key)) // refuses when it is closed only: nil
+	}
+	var missing, old []wanted
+	for i, key := range keys {
+		err := reader.ErrClosed
+		if reads[i] != nil {
+			err = reads[i].Wait(ctx)
+		}
+		switch w := (wanted{key: key, mode: direct, how: Loaded}); {
+		case err != nil:
+			m.fail(ctx, key, "", m.ended(ctx, key, err))
+		case justLoad:
+			missing = append(missing, w)
+		case m.see(ctx, reads[i], &w):
+			missing = append(missing, w)
+		case w.mode == background:
+			old = append(old, w)
+		}
+	}
+	m.refreshAll(ctx, old)
+	return m.loadAll(ctx, missing)
+}
+
+// see looks at what was read, and reports whether the key is to be loaded, and how.
+func (m *many[V]) see(ctx context.Context, read *reader.Read, w *wanted) bool {
+	found := view[V](m.Guard, w.key, read)
+	w.unfit, w.took = read.Raw, found.entry.took
+	switch found.state {
+	case unreachable:
+		reason := m.cfg.Hooks.redisError("get", w.key, read.Err)
+		if m.cfg.FailClosed {
+			m.fail(ctx, w.key, "", reason)
+			return false
+		}
+		w.mode, w.how = direct, Bypassed
+		return true
+	case missing, expired, unusable:
+		w.mode = filled
+		return true
+	case ageing, stale:
+		w.mode = background
+	}
+	v, how, err := found.result()
+	m.take(ctx, w.key, v, how, err, err != nil)
+	return false
+}
+
+// loadAll makes a flight for each key, or joins the one there is, and one batch for all.
+func (m *many[V]) loadAll(ctx context.Context, missing []wanted) (rest []string) {
+	if len(missing) == 0 {
+		return nil
+	}
+	nested := loadingOf(ctx).within(m.Guard)
+	s, err := m.takeSlot(ctx, &job{nested: nested})
+	if err != nil {
+		for _, w := range missing {
+			m.fail(ctx, w.key, "", m.ended(ctx, w.key, err))
+		}
+		return nil
+	}
+	b := newBatch(ctx, m.Guard, names(missing), s, m.loadAny)
+	tickets := make([]flight.Ticket[flightKey, answer], len(missing))
+	for i, w := range missing {
+		tickets[i], err = m.flights.Enter(ctx, m.job(b, w.key, nested).flight(w.mode), m.flight(b, w, nested))
+		if err != nil || tickets[i].Joined {
+			b.pass(w.key)
+		}
+		if err != nil {
+			m.fail(ctx, w.key, "", m.ended(ctx, w.key, err))
+			missing[i].key = "" // no ticket
+		}
+	}
+	for i, w := range missing {
+		if w.key == "" {
+			continue
+		}
+		switch a, err := tickets[i].Wait(ctx); {
+		case err != nil:
+			m.fail(ctx, w.key, "", m.ended(ctx, w.key, err))
+		case a.answers(m.asked):
+			v, how, err := result[V](a, tickets[i].Joined)
+			m.take(ctx, w.key, v, how, err, a.absent)
+		default:
+			rest = append(rest, w.key)
+		}
+	}
+	return rest
+}
+
+// flight is the run of the key's flight.
+func (m *many[V]) flight(b *batch, w wanted, nested bool) func(context.Context) answer {
+	j := m.job(b, w.key, nested)
+	return func(ctx context.Context) answer {
+		defer j.pass()
+		if w.mode == direct {
+			return m.loadDirectly(ctx, j, w.how)
+		}
+		return m.newMissed(j, w.unfit).fly(ctx)
+	}
+}
+
+func (m *many[V]) job(b *batch, key string, nested bool) *job {
+	j := &job{key: key, valueKey: m.redisKey(key), shape: shapeOf[V]{}, nested: nested, batch: b}
+	j.load = func(ctx context.Context) (any, error) { return b.obtain(ctx, key) }
+	return j
+}
+
+// refreshAll replaces stale entries in the background, in one batch, if a loader may run.
+func (m *many[V]) refreshAll(ctx context.Context, old []wanted) {
+	if len(old) == 0 {
+		return
+	}
+	s := m.trySlot(new(job))
+	if s == noSlot {
+		return
+	}
+	b := newBatch(context.WithValue(ctx, loadingKey{}, (*loading)(nil)), m.Guard, names(old), s, m.loadAny)
+	for _, w := range old {
+		m.refresh(ctx, m.job(b, w.key, false), w.unfit, w.took)
+	}
+}
+
+// loadAny is the caller's load, with values as they travel.
+func (m *many[V]) loadAny(ctx context.Context, keys []string) (map[string]any, error) {
+	loaded, err := m.load(ctx, keys)
+	values := make(map[string]any, len(loaded))
+	for key, v := range loaded {
+		values[key] = &v
+	}
+	return values, err
+}
+
+func (m *many[V]) take(ctx context.Context, key string, v V, how Outcome, err error, absent bool) {
+	if err != nil && !absent {
+		m.fail(ctx, key, how, err)
+		return
+	}
+	if err == nil {
+		m.found[key] = v
+	}
+	m.tell(ctx, key, how, err)
+}
+
+func (m *many[V]) fail(ctx context.Context, key string, how Outcome, err error) {
+	m.errs = append(m.errs, &KeyError{Key: key, Err: err})
+	m.tell(ctx, key, how, err)
+}
+
+func (m *many[V]) tell(ctx context.Context, key string, how Outcome, err error) {
+	if m.cfg.Hooks.OnGet != nil {
+		m.cfg.Hooks.OnGet(ctx, key, how, time.Since(m.start), err)
+	}
+}
+
+func names(all []wanted) []string {
+	keys := make([]string, len(all))
+	for i, w := range all {
+		keys[i] = w.key
+	}
+	return keys
+}
+
+// KeyError is the error of one key of a GetMany.
+type KeyError struct {
+	Key string
+	Err error
+}
+
+func (e *KeyError) Error() string { return fmt.Sprintf("cacheguard: key %q: %v", e.Key, e.Err) }
+
+func (e *KeyError) Unwrap() error { return e.Err }
