@@ -44,6 +44,9 @@ func get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 	}
 	asked := g.clock.Now()
 	valueKey := g.redisKey(key)
+	if g.owed.has(key) {
+		return bypass[V](ctx, g, asked, newJob(ctx, g, key, valueKey, load), &RedisError{Op: "get", Key: key, Err: errOwed})
+	}
 	for range maxAsks + 1 {
 		read, err := g.reader.Get(ctx, valueKey)
 		if err != nil {

@@ -30,6 +30,8 @@ type Guard struct {
 	keeper      *lease.Keeper
 	leave       func() // gives up the inbox and the keeper
 
+	owed    owed
+	ending  chan struct{} // closed by Close
 	closing sync.Once
 	mu      sync.Mutex
 	closed  bool
@@ -44,7 +46,7 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 		return nil, fmt.Errorf("cacheguard: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	g := &Guard{rdb: rdb, cfg: cfg, keyPrefix: cfg.Prefix + ":{", reader: reader.New(rdb, cfg.RedisTimeout)}
+	g := &Guard{rdb: rdb, cfg: cfg, keyPrefix: cfg.Prefix + ":{", reader: reader.New(rdb, cfg.RedisTimeout), ending: make(chan struct{})}
 	if cfg.MaxLoads > 0 {
 		g.slots = semaphore.NewWeighted(int64(cfg.MaxLoads))
 	}
@@ -66,6 +68,7 @@ func (g *Guard) Close() error {
 		g.mu.Lock()
 		g.closed = true
 		g.mu.Unlock()
+		close(g.ending)
 		g.flights.Stop() // before the reader, as a loader may be waiting for a read and must find itself cancelled
 		g.reader.Close()
 		g.flights.Close()

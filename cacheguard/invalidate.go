@@ -20,8 +20,10 @@ const maxInvalidations = 256
 //
 // The invalidation is sent even when ctx has ended, since the source has been written by then; ctx only ends the
 // caller's wait, with an error that matches its cause. An error is one *RedisError for each key that may not have been
-// removed, joined; their values live on until their TTL ends or an Invalidate of them succeeds. Invalidating a key
-// that is not there is no error; an empty key is one, and the other keys are invalidated all the same.
+// removed, joined. Such keys are owed (at most 100,000 of them): they are invalidated again in the background, until that
+// succeeds or the Guard is closed, and meanwhile this Guard loads them without the cache. Other instances may go on
+// serving their values until then. Invalidating a key that is not there is no error; an empty key is one, and the other
+// keys are invalidated all the same.
 func (g *Guard) Invalidate(ctx context.Context, keys ...string) error {
 	named := make([]string, 0, len(keys))
 	for _, key := range keys {
@@ -61,8 +63,24 @@ func (g *Guard) invalidate(ctx context.Context, keys []string) error {
 	}
 }
 
-// invalidateBatch sends a pipeline, which a cluster client splits by node, and returns the errors of its keys.
-func (g *Guard) invalidateBatch(ctx context.Context, keys []string) []error {
+// invalidateBatch sends one batch. What fails is owed.
+func (g *Guard) invalidateBatch(ctx context.Context, keys []string) (errs []error) {
+	failed := g.send(ctx, keys)
+	var owed []string
+	for _, key := range keys {
+		if err := failed[key]; err != nil {
+			errs = append(errs, err)
+			owed = append(owed, key)
+		}
+	}
+	if len(owed) > 0 {
+		g.owe(owed)
+	}
+	return errs
+}
+
+// send invalidates the keys in a pipeline, which a cluster client splits by node, and returns the errors by key.
+func (g *Guard) send(ctx context.Context, keys []string) map[string]*RedisError {
 	calls := make([]*script.Call, len(keys))
 	for i, key := range keys {
 		calls[i] = invalidation(g.redisKey(key))
@@ -70,15 +88,15 @@ func (g *Guard) invalidateBatch(ctx context.Context, keys []string) []error {
 	cmds, err := bounded(ctx, g, func(ctx context.Context) ([]*redis.Cmd, error) {
 		return script.RunAll(ctx, g.rdb, calls), nil
 	}, nil)
-	var errs []error
+	failed := make(map[string]*RedisError)
 	for i, key := range keys {
 		reason := err
 		if err == nil {
 			reason = cmds[i].Err()
 		}
 		if reason != nil {
-			errs = append(errs, g.cfg.Hooks.redisError("invalidate", key, reason))
+			failed[key] = g.cfg.Hooks.redisError("invalidate", key, reason)
 		}
 	}
-	return errs
+	return failed
 }

@@ -85,7 +85,7 @@ func TestACopyOfAcquireThatArrivesLateDoesNotReviveALoadThatWasInvalidated(t *te
 	t.Parallel()
 	proxy := redistest.StartProxy(t, shared.Addr())
 	slow := proxy.Client(t, func(o *redis.Options) { o.ReadTimeout = 150 * time.Millisecond })
-	f := newFleetOn(t, shared.Client(t), Config{RedisTimeout: 400 * time.Millisecond, LeaseTTL: time.Minute}, slow, shared.Client(t))
+	f := newFleetOn(t, shared.Client(t), Config{RedisTimeout: 10 * time.Second, LeaseTTL: time.Minute}, slow, shared.Client(t))
 	warm(t, f)
 	rule := proxy.On(steps["acquire"], redistest.Hold).Times(1)
 	db := newSource("old")

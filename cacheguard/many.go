@@ -100,17 +100,14 @@ func (m *many[V]) round(ctx context.Context, keys []string, justLoad bool) (rest
 
 // see looks at what was read, and reports whether the key is to be loaded, and how.
 func (m *many[V]) see(ctx context.Context, read *reader.Read, w *wanted) bool {
+	if m.owed.has(w.key) {
+		return m.bypass(ctx, w, &RedisError{Op: "get", Key: w.key, Err: errOwed})
+	}
 	found := view[V](m.Guard, w.key, read)
 	w.unfit, w.took = read.Raw, found.entry.took
 	switch found.state {
 	case unreachable:
-		reason := m.cfg.Hooks.redisError("get", w.key, read.Err)
-		if m.cfg.FailClosed {
-			m.fail(ctx, w.key, "", reason)
-			return false
-		}
-		w.mode, w.how = direct, Bypassed
-		return true
+		return m.bypass(ctx, w, m.cfg.Hooks.redisError("get", w.key, read.Err))
 	case missing, expired, unusable:
 		w.mode = filled
 		return true
@@ -120,6 +117,16 @@ func (m *many[V]) see(ctx context.Context, read *reader.Read, w *wanted) bool {
 	v, how, err := found.result()
 	m.take(ctx, w.key, v, how, err, err != nil)
 	return false
+}
+
+// bypass makes the key one to be loaded without the cache, unless that is not wanted.
+func (m *many[V]) bypass(ctx context.Context, w *wanted, reason *RedisError) bool {
+	if m.cfg.FailClosed {
+		m.fail(ctx, w.key, "", reason)
+		return false
+	}
+	w.mode, w.how = direct, Bypassed
+	return true
 }
 
 // loadAll makes a flight for each key, or joins the one there is, and one batch for all.

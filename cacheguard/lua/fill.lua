@@ -12,6 +12,10 @@ if lease.generation ~= generation then
   if ttl > 0 and redis.pcall('GETRANGE', KEYS[1], offset, offset + #id - 1) == id then
     return 'stored'
   end
+  if lease.token and string.sub(lease.token, 1, #id) == id then -- a late copy of acquire took it: nobody will load for it
+    redis.call('DEL', KEYS[2])
+    wake(KEYS[2], inboxes, 'g' .. lease.generation)
+  end
   return 'refused'
 end
 

@@ -1,0 +1,119 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	maxOwed          = 100_000 // keys
+	firstReplayPause = 100 * time.Millisecond
+	maxReplayPause   = 2 * time.Second
+)
+
+// errOwed is why a key is not read: an Invalidate of it has not reached Redis yet.
+var errOwed = errors.New("an invalidation is still to be sent")
+
+// owed are the keys whose invalidation failed. They are invalidated again and again in the background, and until that
+// has succeeded this Guard does not trust what Redis has for them.
+type owed struct {
+	count atomic.Int64 // of keys, for those who only want to know whether there are any
+
+	mu        sync.Mutex
+	keys      map[string]uint64 // when each was owed last, as a number that grows
+	last      uint64
+	replaying bool
+}
+
+// has reports whether the key is owed.
+func (o *owed) has(key string) bool {
+	if o.count.Load() == 0 {
+		return false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, found := o.keys[key]
+	return found
+}
+
+// add adds the keys, as long as there is room, and reports whether a replay has to be started.
+func (o *owed) add(keys []string) (start bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.keys == nil {
+		o.keys = make(map[string]uint64)
+	}
+	o.last++
+	for _, key := range keys {
+		if _, found := o.keys[key]; found || len(o.keys) < maxOwed {
+			o.keys[key] = o.last
+		}
+	}
+	o.count.Store(int64(len(o.keys)))
+	start = !o.replaying && len(o.keys) > 0
+	o.replaying = o.replaying || start
+	return start
+}
+
+// some returns a batch of the keys and what their numbers are at most; none: the replay is over.
+func (o *owed) some() (keys []string, upTo uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for key := range o.keys {
+		if keys = append(keys, key); len(keys) == maxInvalidations {
+			break
+		}
+	}
+	o.replaying = len(keys) > 0
+	return keys, o.last
+}
+
+// settle takes a key off that was invalidated, unless it was owed again since.
+func (o *owed) settle(key string, upTo uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.keys[key] <= upTo {
+		delete(o.keys, key)
+	}
+	o.count.Store(int64(len(o.keys)))
+}
+
+// owe remembers keys whose invalidation failed. It is called by tasks only.
+func (g *Guard) owe(keys []string) {
+	if g.owed.add(keys) {
+		g.tasks.Go(g.replay) // owner: the Guard; stop: g.ending; joined by Close
+	}
+}
+
+// replay invalidates what is owed until nothing is. When the Guard is closed, it tries once more.
+func (g *Guard) replay() {
+	pause := firstReplayPause
+	for ended := false; !ended; {
+		select {
+		case <-time.After(pause/2 + rand.N(pause)):
+		case <-g.ending:
+			ended = true
+		}
+		for {
+			keys, upTo := g.owed.some()
+			if len(keys) == 0 {
+				return
+			}
+			failed := g.send(context.Background(), keys)
+			for _, key := range keys {
+				if failed[key] == nil {
+					g.owed.settle(key, upTo)
+				}
+			}
+			if len(failed) > 0 {
+				break
+			}
+			pause = firstReplayPause
+		}
+		pause = min(2*pause, maxReplayPause)
+	}
+}

@@ -1,0 +1,81 @@
+package cacheguard
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+func TestAnInvalidationThatFailedIsSentAgain(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond})
+	keys := numbered(0, 300)
+	for _, k := range keys[:3] {
+		mustGet(t, f.guards[1], k, returns("old"))
+	}
+	proxy.Refuse(true)
+	if err := f.guards[0].Invalidate(context.Background(), keys...); err == nil {
+		t.Fatal("no error")
+	}
+	equal(t, "owed", f.guards[0].owed.count.Load(), 300)
+	proxy.Refuse(false)
+	redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].owed.count.Load() == 0 })
+	for _, k := range keys[:3] {
+		equal(t, k, mustGet(t, f.guards[1], k, returns("new")), "new")
+	}
+}
+
+func TestWhatIsOwedIsNotServed(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond})
+	mustGet(t, f.guards[0], "k", returns("old"))
+	rule := proxy.On(redistest.Script(prelude+invalidateSource), redistest.ReplyError("READONLY for a while"))
+	if err := f.guards[0].Invalidate(context.Background(), "k"); err == nil {
+		t.Fatal("no error")
+	}
+	equal(t, "value", mustGet(t, f.guards[0], "k", returns("new")), "new")
+	values, err := GetMany(context.Background(), f.guards[0], []string{"k", "other"}, openShelf().load)
+	equal(t, "values", fmt.Sprint(values, err), "map[k:v:k other:v:other] <nil>")
+	equal(t, "bypassed", f.events.count(Bypassed), 2)
+
+	rule.Remove()
+	redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].owed.count.Load() == 0 })
+	equal(t, "value", mustGet(t, f.guards[0], "k", returns("newest")), "newest")
+}
+
+func TestCloseTriesOnceMoreToSendWhatIsOwed(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond})
+	mustGet(t, f.guards[1], "k", returns("old"))
+	rule := proxy.On(redistest.Script(prelude+invalidateSource), redistest.ReplyError("ERR not now")).Times(1)
+	if err := f.guards[0].Invalidate(context.Background(), "k"); err == nil {
+		t.Fatal("no error")
+	}
+	<-rule.Hit()
+	equal(t, "Close", f.guards[0].Close(), nil)
+	equal(t, "value", mustGet(t, f.guards[1], "k", returns("new")), "new")
+}
+
+func TestOwedKeysAreBounded(t *testing.T) {
+	t.Parallel()
+	var o owed
+	for i := range 3 {
+		keys := make([]string, maxOwed/2)
+		for j := range keys {
+			keys[j] = fmt.Sprint(i, ":", j)
+		}
+		equal(t, "start", o.add(keys), i == 0)
+	}
+	equal(t, "owed", o.count.Load(), maxOwed)
+	keys, upTo := o.some()
+	equal(t, "a batch", len(keys), maxInvalidations)
+	o.add(keys[:1]) // owed again while it is being sent
+	for _, key := range keys {
+		o.settle(key, upTo)
+	}
+	equal(t, "owed", o.count.Load(), maxOwed-maxInvalidations+1)
+	equal(t, "still owed", o.has(keys[0]), true)
+}
