@@ -1,0 +1,88 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+const takeoverLease = 500 * time.Millisecond
+
+// TestHolder is the process that BenchmarkTakeover kills while it holds a lease. By itself it has nothing to test.
+func TestHolder(t *testing.T) {
+	if !redistest.IsChild(t) {
+		return
+	}
+	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("ADDR")})
+	g, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "takeover", LeaseTTL: takeoverLease})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = cacheguard.Get(context.Background(), g, os.Getenv("KEY"), func(ctx context.Context) ([]byte, error) {
+		fmt.Println("loading")
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	t.Fatal("not killed: ", err)
+}
+
+// BenchmarkTakeover kills a process that holds a lease while 8 others wait, and measures how long after the end of the
+// lease, by the server's clock, the load of its replacement begins.
+func BenchmarkTakeover(b *testing.B) {
+	var loads atomic.Int64
+	var late []float64
+	rdb := client(b)
+	guards := make([]*cacheguard.Guard, instances)
+	for i := range guards {
+		g, err := cacheguard.New(client(b), cacheguard.Config{Prefix: "takeover", LeaseTTL: takeoverLease})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { _ = g.Close() })
+		guards[i] = g
+	}
+	for round := 0; b.Loop(); round++ {
+		key := fmt.Sprint("k", round)
+		child := redistest.Child(b, "TestHolder", "ADDR="+shared.Addr(), "KEY="+key)
+		ctx, cancel := context.WithTimeout(b.Context(), tooLong)
+		if _, err := child.ReadLine(ctx); err != nil {
+			b.Fatal(err)
+		}
+		lease := "takeover:{" + key + "}:lease"
+		began := make(chan time.Time, instances)
+		done := make(chan error, 1)
+		go func() { // owner: the benchmark; ends with the Gets; joined by receiving
+			done <- together(ctx, instances, func(ctx context.Context, i int) error {
+				_, err := cacheguard.Get(ctx, guards[i], key, func(context.Context) ([]byte, error) {
+					loads.Add(1)
+					began <- rdb.Time(ctx).Val()
+					return []byte("v"), nil
+				})
+				return err
+			})
+		}()
+		redistest.Await(b, "all wait", func() bool { return rdb.HLen(ctx, lease).Val() == 4+instances })
+		child.Kill()
+		deadline, err := rdb.HGet(ctx, lease, "deadline").Int64()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := <-done; err != nil {
+			b.Fatal(err)
+		}
+		late = append(late, float64((<-began).Sub(time.UnixMilli(deadline)).Microseconds())/1000)
+		cancel()
+	}
+	b.ReportMetric(float64(loads.Load())/float64(b.N), "loads")
+	b.ReportMetric(mean(late), "late-ms")
+	b.ReportMetric(slices.Max(late), "latest-ms")
+}
