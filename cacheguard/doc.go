@@ -31,8 +31,8 @@
 // For each key there are a value (one string, see entry.go) and, while it is being loaded, a lease (a hash, see
 // lua/prelude.lua) in the same cluster slot. Every key written has a TTL.
 //
-// A hit is one GET. Concurrent reads share round trips, see package reader; no call gets a value that was read before
-// it asked.
+// A hit is one GET. Concurrent reads share round trips (an MGET, or a pipeline for each node), see package reader; no
+// call gets a value that was read before it asked.
 //
 // A miss makes one flight per key and process, which belongs to no single caller (package flight) and asks Redis with
 // acquire.lua. In one step, that returns the value if there is one by now; or grants the lease; or says who is loading,
@@ -63,6 +63,8 @@
 // next flight to ask gets it. After fill, everything has happened. A reply that is lost leaves a lease that is released
 // in the background, or a value that is stored all the same. A process that was paused and wakes up after its lease
 // ended finds its generation gone if anybody stored meanwhile.
+//
+// GetMany makes a flight for each missing key, each with a lease and token of its own, around one call of the loader.
 //
 // A load that fails leaves its error's text in the lease for a moment (fail.lua), so that those who wait do not each
 // repeat it. A load that was cancelled, because its last caller left, leaves nothing (release.lua).

@@ -67,6 +67,16 @@ func (e *LoadError) Error() string {
 	return fmt.Sprintf("cacheguard: load of %q failed on another instance: %s", e.Key, e.Message)
 }
 
+// KeyError is the error of one key of a GetMany.
+type KeyError struct {
+	Key string
+	Err error
+}
+
+func (e *KeyError) Error() string { return fmt.Sprintf("cacheguard: key %q: %v", e.Key, e.Err) }
+
+func (e *KeyError) Unwrap() error { return e.Err }
+
 // closedOr translates the cause with which a flight was cancelled.
 func closedOr(cause error) error {
 	if errors.Is(cause, flight.ErrClosed) {

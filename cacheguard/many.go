@@ -3,7 +3,6 @@ package cacheguard
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/cacheguard/go/internal/flight"
@@ -243,13 +242,3 @@ func names(all []wanted) []string {
 	}
 	return keys
 }
-
-// KeyError is the error of one key of a GetMany.
-type KeyError struct {
-	Key string
-	Err error
-}
-
-func (e *KeyError) Error() string { return fmt.Sprintf("cacheguard: key %q: %v", e.Key, e.Err) }
-
-func (e *KeyError) Unwrap() error { return e.Err }
