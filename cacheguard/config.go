@@ -30,9 +30,9 @@ type Config struct {
 	// together. From 0 to 1. Default: 0.1. -1: off.
 	Jitter float64
 
-	// EarlyRefresh is the beta of XFetch (Vattani, Chierichetti, Lowenstein: Optimal Probabilistic Cache Stampede
-	// Prevention, VLDB 2015): entries are replaced in the background before they expire, the sooner the longer they took
-	// to load. 1 is the optimum under the paper's model; more refreshes earlier. From 0 to 100. Default: 0, off.
+	// EarlyRefresh has entries replaced in the background before they expire, the sooner the longer they took to load. It
+	// is the beta of XFetch (Vattani, Chierichetti, Lowenstein: Optimal Probabilistic Cache Stampede Prevention, VLDB
+	// 2015): 1 is the optimum under the paper's model, more refreshes earlier. From 0 to 100. Default: 0, off.
 	EarlyRefresh float64
 
 	// LoadTimeout ends a load: its context is cancelled, and its callers get an error that matches
@@ -57,7 +57,8 @@ type Config struct {
 	// cache. Default: 8 MiB. -1: no limit but Redis' own.
 	MaxValueBytes int
 
-	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. Default: 500 ms.
+	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. While Redis does not
+	// answer, each Get waits this long before it loads without it. Default: 500 ms.
 	RedisTimeout time.Duration
 
 	// FailClosed makes Get return a *RedisError when Redis is unavailable, instead of loading without it.
@@ -70,7 +71,7 @@ type Config struct {
 	Hooks Hooks
 
 	// Logger gets what an operator should know of and no caller is told: values that cannot be stored, loaders that
-	// panic, background loads that fail. Default: none.
+	// panic, background loads that fail, and every ten seconds a failure of Redis. Default: none.
 	Logger *slog.Logger
 }
 
@@ -103,6 +104,9 @@ func (c *Config) check() error {
 		if d < 0 && d != off {
 			bad(field, "%v is negative (use -1 to switch it off)", d)
 		}
+		if d > 0 && d < time.Millisecond {
+			bad(field, "%v is shorter than a millisecond (is the unit missing?)", d)
+		}
 	}
 	if strings.ContainsAny(c.Prefix, "{}") {
 		bad("Prefix", "%q contains a brace", c.Prefix)
@@ -127,8 +131,8 @@ func (c *Config) check() error {
 	if c.MaxValueBytes < off {
 		bad("MaxValueBytes", "%d is negative (use -1 for no limit)", c.MaxValueBytes)
 	}
-	if c.RedisTimeout < 0 {
-		bad("RedisTimeout", "%v is negative", c.RedisTimeout)
+	if c.RedisTimeout < 0 || c.RedisTimeout > 0 && c.RedisTimeout < time.Millisecond {
+		bad("RedisTimeout", "%v is shorter than a millisecond", c.RedisTimeout)
 	}
 	return errors.Join(problems...)
 }

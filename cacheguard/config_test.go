@@ -1,13 +1,19 @@
 package cacheguard
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redistest"
 )
 
 func TestNewNamesEveryFieldThatIsOutOfRange(t *testing.T) {
@@ -68,5 +74,42 @@ func TestTTLsAreShortenedByUpToJitter(t *testing.T) {
 	}
 	if shortest < 29*time.Minute || longest > time.Hour || longest-shortest < 10*time.Minute {
 		t.Errorf("TTLs from %v to %v", shortest, longest)
+	}
+}
+
+func TestADurationWithoutItsUnitIsRefused(t *testing.T) {
+	t.Parallel()
+	_, err := New(shared.Client(t), Config{TTL: 60, RedisTimeout: 500})
+	if err == nil || !strings.Contains(err.Error(), "TTL: 60ns") || !strings.Contains(err.Error(), "RedisTimeout: 500ns") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestANilGuardSaysSo(t *testing.T) {
+	t.Parallel()
+	var g *Guard
+	_, err := Get(context.Background(), g, "k", unwanted[string](t))
+	_, errMany := GetMany(context.Background(), g, []string{"k"}, openShelf().load)
+	for _, err := range []error{err, errMany, g.Invalidate(context.Background(), "k")} {
+		if !errors.Is(err, errNilGuard) {
+			t.Errorf("%v", err)
+		}
+	}
+	equal(t, "Close", g.Close(), nil)
+}
+
+func TestAFailureOfRedisIsLoggedNowAndThen(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var log bytes.Buffer
+	f, proxy := broken(t, shared, Config{Logger: slog.New(slog.NewTextHandler(lockedWriter{&mu, &log}, nil))})
+	proxy.On(steps["get"], redistest.ReplyError("LOADING not yet"))
+	for range 20 {
+		mustGet(t, f.guards[0], "k", returns("v"))
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if n := strings.Count(log.String(), "redis failed"); n < 1 || n > 19 || !strings.Contains(log.String(), "LOADING") {
+		t.Errorf("%d lines: %s", n, log.String())
 	}
 }

@@ -48,11 +48,12 @@
 // WaitTimeout. While the subscription is down, waiters poll.
 //
 // What may be stored. Each lease has a generation, the token of the load that created it and the time, which it keeps
-// when another load takes it over after the deadline. (The time, because a copy of an acquire can arrive late and create
-// the lease of a load anew that Invalidate had removed.) Whoever finds the generation it acquired knows that nothing was stored and
-// nothing invalidated since, as both remove the lease. That is all fill.lua asks for. So a load that was slower than
-// its lease may still store; one that was overtaken by Invalidate, by another fill, by eviction or a flush may not. The
-// proof is always something that is there, never something missing. The lease outlives its deadline for that purpose.
+// when another load takes it over after the deadline. (The time, because a copy of an acquire can arrive late and
+// recreate the lease of a load after Invalidate had removed it.) Whoever finds the generation it acquired knows that
+// nothing was stored and nothing invalidated since, as both remove the lease. That is all fill.lua asks for. So a
+// load that was slower than its lease may still store; one that was overtaken by Invalidate, by another fill, by
+// eviction or a flush may not. The proof is always something that is there, never something missing. The lease
+// outlives its deadline for that purpose.
 //
 // Who may have what was loaded. A call that began before the loader did may have its value in any case. A call that
 // began later, and only joined, may have it if the value was stored, because then nothing was invalidated between

@@ -18,9 +18,12 @@ var (
 
 	// ErrReentrant is returned to a loader that, directly or through other loaders, asks for the key it is loading:
 	// it would wait for itself. It is found by the context given to the loader. Loaders of different calls that ask for
-	// each other's keys are not found: they wait for each other until LoadTimeout.
+	// each other's keys are not found, and neither is a loader that uses another context than its own: they wait until
+	// LoadTimeout.
 	ErrReentrant = errors.New("cacheguard: loader asks for its own key")
 )
+
+var errNilGuard = errors.New("cacheguard: guard is nil (did New return an error?)")
 
 var errEmptyKey = errors.New("cacheguard: key is empty")
 
@@ -56,15 +59,15 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// LoadError is returned to callers that waited for a load of another instance, or asked shortly after it failed. Only
-// the text of the loader's error travels; on the instance that ran the loader, callers get the error itself.
+// LoadError is returned to callers that waited for a load of another Guard, or asked shortly after it failed. Only the
+// text of the loader's error travels; callers of the Guard that ran the loader get the error itself.
 type LoadError struct {
 	Key     string
 	Message string // the text of the loader's error, at most 1 KiB of it
 }
 
 func (e *LoadError) Error() string {
-	return fmt.Sprintf("cacheguard: load of %q failed on another instance: %s", e.Key, e.Message)
+	return fmt.Sprintf("cacheguard: load of %q by another guard failed: %s", e.Key, e.Message)
 }
 
 // KeyError is the error of one key of a GetMany.

@@ -16,7 +16,7 @@ const maxAsks = 3
 // Get returns the value of the key: from the cache, or from load, which then runs once for all callers of all
 // instances that ask meanwhile.
 //
-// A Get that begins after an Invalidate returned, in any process, never returns a value that was loaded before it.
+// A Get that begins after an Invalidate returned nil, in any process, never returns a value that was loaded before it.
 // Callers that share a read or a load share one value: values must not be changed.
 //
 // Load gets a context with the values of the first caller's, which is cancelled when the last caller has left, when
@@ -27,6 +27,10 @@ const maxAsks = 3
 //
 // When ctx ends, Get returns an error that matches ctx.Err() and the context's cause; the load goes on for the others.
 func Get[V any](ctx context.Context, g *Guard, key string, load func(context.Context) (V, error)) (V, error) {
+	if g == nil {
+		var none V
+		return none, errNilGuard
+	}
 	if g.cfg.Hooks.OnGet == nil {
 		v, _, err := get(ctx, g, key, load)
 		return v, err
@@ -60,7 +64,7 @@ func get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 			g.refresh(ctx, newJob(ctx, g, key, valueKey, load), read.Raw, found.entry.took)
 			return found.result()
 		case unreachable:
-			return bypass[V](ctx, g, asked, newJob(ctx, g, key, valueKey, load), g.cfg.Hooks.redisError("get", key, read.Err))
+			return bypass[V](ctx, g, asked, newJob(ctx, g, key, valueKey, load), g.redisError("get", key, read.Err))
 		case missing, expired, unusable:
 			a, joined, err := g.rebuild(ctx, newJob(ctx, g, key, valueKey, load), read.Raw)
 			if err != nil {

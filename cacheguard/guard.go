@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
 
@@ -23,6 +24,7 @@ type Guard struct {
 
 	clock       flight.Clock
 	serverClock serverClock
+	warned      atomic.Int64 // when a failure of Redis was logged last, in Unix seconds
 	reader      *reader.Reader
 	flights     flight.Group[flightKey, answer]
 	failures    failures
@@ -38,7 +40,8 @@ type Guard struct {
 	tasks   sync.WaitGroup // operations and loaders that may outlast the call that started them
 }
 
-// New returns a Guard. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
+// New returns a Guard. It does no I/O and starts no goroutine; that Redis cannot be reached is told by Hooks.OnRedisError
+// and the Logger. The error names every field of cfg that is out of range.
 // A client that may answer from elsewhere than the primary would return what was invalidated: one with a client-side
 // cache, and a cluster client that may read from replicas, are refused; a failover client must not be ReplicaOnly.
 func New(rdb Redis, cfg Config) (*Guard, error) {
@@ -64,6 +67,9 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 // a loader that ignores its context holds Close up, and when Redis hangs, so do the client's time-outs. A loader or hook
 // must not call it. Calls that wait return ErrClosed. Close may be called more than once, and always returns nil.
 func (g *Guard) Close() error {
+	if g == nil {
+		return nil // New failed: there is nothing to close
+	}
 	g.closing.Do(func() {
 		g.mu.Lock()
 		g.closed = true

@@ -73,11 +73,18 @@ func (h *Hooks) loaded(key string, took time.Duration, err error) {
 	}
 }
 
+// warnEvery is how often a failure of Redis is logged.
+const warnEvery = 10 // seconds
+
 // redisError makes the error of an operation, and reports it.
-func (h *Hooks) redisError(op, key string, err error) *RedisError {
+func (g *Guard) redisError(op, key string, err error) *RedisError {
 	e := &RedisError{Op: op, Key: key, Err: err}
-	if h.OnRedisError != nil {
-		h.OnRedisError(e)
+	if g.cfg.Hooks.OnRedisError != nil {
+		g.cfg.Hooks.OnRedisError(e)
+	}
+	now, last := time.Now().Unix(), g.warned.Load()
+	if now-last >= warnEvery && g.warned.CompareAndSwap(last, now) {
+		g.cfg.Logger.Warn("cacheguard: redis failed", "op", op, "key", key, "error", err)
 	}
 	return e
 }

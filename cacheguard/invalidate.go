@@ -25,6 +25,9 @@ const maxInvalidations = 256
 // serving their values until then. Invalidating a key that is not there is no error; an empty key is one, and the other
 // keys are invalidated all the same.
 func (g *Guard) Invalidate(ctx context.Context, keys ...string) error {
+	if g == nil {
+		return errNilGuard
+	}
 	named := make([]string, 0, len(keys))
 	for _, key := range keys {
 		if key != "" {
@@ -95,7 +98,7 @@ func (g *Guard) send(ctx context.Context, keys []string) map[string]*RedisError 
 			reason = cmds[i].Err()
 		}
 		if reason != nil {
-			failed[key] = g.cfg.Hooks.redisError("invalidate", key, reason)
+			failed[key] = g.redisError("invalidate", key, reason)
 		}
 	}
 	return failed

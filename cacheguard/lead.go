@@ -61,7 +61,7 @@ func (m *missed) rememberFailure(ctx context.Context, out loaded) {
 		return struct{}{}, m.fail(ctx, out.text)
 	}, nil)
 	if err != nil {
-		_ = m.cfg.Hooks.redisError("fail", m.key, err) // the callers get the load's error, and the lease expires
+		_ = m.redisError("fail", m.key, err) // the callers get the load's error, and the lease expires
 	}
 }
 
@@ -82,7 +82,7 @@ func (m *missed) store(ctx context.Context, out loaded, generation string, began
 	switch {
 	case err != nil:
 		m.inBackground(m.giveUp)
-		_ = m.cfg.Hooks.redisError("fill", m.key, err) // the callers get the value
+		_ = m.redisError("fill", m.key, err) // the callers get the value
 	case status == "refused":
 		m.cfg.Hooks.rejected(m.key)
 	case status == "stored" || status == "kept":

@@ -22,6 +22,9 @@ import (
 func GetMany[V any](ctx context.Context, g *Guard, keys []string,
 	load func(ctx context.Context, missing []string) (map[string]V, error),
 ) (map[string]V, error) {
+	if g == nil {
+		return nil, errNilGuard
+	}
 	if load == nil {
 		return nil, errors.New("cacheguard: get many: load is nil")
 	}
@@ -106,7 +109,7 @@ func (m *many[V]) see(ctx context.Context, read *reader.Read, w *wanted) bool {
 	w.unfit, w.took = read.Raw, found.entry.took
 	switch found.state {
 	case unreachable:
-		return m.bypass(ctx, w, m.cfg.Hooks.redisError("get", w.key, read.Err))
+		return m.bypass(ctx, w, m.redisError("get", w.key, read.Err))
 	case missing, expired, unusable:
 		w.mode = filled
 		return true

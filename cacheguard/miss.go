@@ -125,7 +125,7 @@ func (m *missed) returnSlot() {
 // unreachable answers when Redis could not be asked for the lease. The reply may be all that was lost.
 func (m *missed) unreachable(ctx context.Context, err error) answer {
 	m.inBackground(m.giveUp)
-	reason := m.cfg.Hooks.redisError("acquire", m.key, err)
+	reason := m.redisError("acquire", m.key, err)
 	if m.cfg.FailClosed {
 		return answer{err: reason}
 	}

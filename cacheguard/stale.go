@@ -71,7 +71,7 @@ func (r *refreshing) try(ctx context.Context) answer {
 	switch {
 	case err != nil:
 		r.inBackground(r.giveUp)
-		_ = r.cfg.Hooks.redisError("acquire", r.key, err) // no caller waits for it
+		_ = r.redisError("acquire", r.key, err) // no caller waits for it
 		r.stay(ctx, r.cfg.RedisTimeout)
 	case got.status == "held":
 		r.stay(ctx, min(got.left, max(r.expected, firstPoll)))

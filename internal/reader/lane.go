@@ -2,6 +2,7 @@ package reader
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -135,7 +136,7 @@ func (l *lane) giveUp(w *worker) {
 	l.mu.Unlock()
 	w.cancel()
 	for _, read := range w.reads {
-		read.Err = ErrTimeout
+		read.Err = fmt.Errorf("no answer within %v: %w", l.r.timeout, ErrTimeout)
 	}
 	finish(w.reads)
 }

@@ -11,7 +11,6 @@ package reader
 import (
 	"context"
 	"errors"
-	"fmt"
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
@@ -28,7 +27,7 @@ type Redis interface {
 
 // ErrTimeout says that Redis did not answer in time; ErrClosed that the reader was closed.
 var (
-	ErrTimeout = fmt.Errorf("no answer in time: %w", context.DeadlineExceeded)
+	ErrTimeout = context.DeadlineExceeded
 	ErrClosed  = errors.New("reader: closed")
 )
 
