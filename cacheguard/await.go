@@ -47,8 +47,11 @@ func (w wait) patience(left time.Duration) time.Duration {
 		return left
 	}
 	pause := min(firstPoll<<min(w.polls, 10), longestPoll)
-	return min(left, pause/2+rand.N(pause))
+	return min(left, jittered(pause))
 }
+
+// jittered is half to one and a half of the pause.
+func jittered(pause time.Duration) time.Duration { return pause/2 + rand.N(pause) }
 
 // wakeUp does what a pushed message says. A message says what became of one generation of the lease; of another one
 // than this flight registered in, it proves nothing, and the flight asks again.

@@ -2,8 +2,6 @@ package cacheguard
 
 import (
 	"context"
-	"errors"
-	"runtime/debug"
 	"sync"
 
 	"github.com/cacheguard/go/internal/script"
@@ -73,7 +71,8 @@ func (b *batch) obtain(ctx context.Context, key string) (any, error) {
 	}
 	b.mu.Unlock()
 	if !inTime { // it had passed, and got the lease later
-		return b.pick(b.load(ctx, []string{key}))(key)
+		result, err := b.load(ctx, []string{key})
+		return pick(key, result, err)
 	}
 	defer b.leave()
 	select {
@@ -82,20 +81,18 @@ func (b *batch) obtain(ctx context.Context, key string) (any, error) {
 		return nil, context.Cause(ctx)
 	}
 	loadingOf(ctx).ttl.Store(b.of.ttl.Load())
-	return b.pick(b.result, b.err)(key)
+	return pick(key, b.result, b.err)
 }
 
-// pick returns what the load call says of one key.
-func (b *batch) pick(result map[string]any, err error) func(key string) (any, error) {
-	return func(key string) (any, error) {
-		if err != nil {
-			return nil, err
-		}
-		if value, found := result[key]; found {
-			return value, nil
-		}
-		return nil, ErrNotFound
+// pick returns what a load call says of one key.
+func pick(key string, result map[string]any, err error) (any, error) {
+	if err != nil {
+		return nil, err
 	}
+	if value, found := result[key]; found {
+		return value, nil
+	}
+	return nil, ErrNotFound
 }
 
 // closeLocked takes the key off the open ones. The last one starts the load, if there is anything to load.
@@ -128,16 +125,8 @@ func (b *batch) run() {
 	defer close(b.done)
 	ctx, cancel := b.guard.withLoadTimeout(b.ctx, b.of.keys[0])
 	defer cancel()
-	b.err = errGoexit
-	defer func() {
-		panicked := recover()
-		if panicked == nil && errors.Is(b.err, errGoexit) {
-			panicked = errGoexit
-		}
-		if panicked != nil {
-			b.err = &PanicError{Key: b.of.keys[0], Value: panicked, Stack: debug.Stack()}
-			b.guard.cfg.Logger.ErrorContext(ctx, "cacheguard: loader panicked", "keys", b.of.keys, "error", b.err)
-		}
-	}()
-	b.result, b.err = b.load(ctx, b.of.keys)
+	b.guard.protect(ctx, b.of.keys[0], func() (err error) {
+		b.result, err = b.load(ctx, b.of.keys)
+		return err
+	}, func(err error) { b.err = err })
 }

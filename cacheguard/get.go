@@ -48,8 +48,9 @@ func get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 	}
 	asked := g.clock.Now()
 	valueKey := g.redisKey(key)
-	if g.owed.has(key) {
-		return bypass[V](ctx, g, asked, newJob(ctx, g, key, valueKey, load), &RedisError{Op: "get", Key: key, Err: errOwed})
+	job := func() *job { return newJob(ctx, g, key, valueKey, load) } // not made for a hit
+	if reason := g.distrust(key); reason != nil {
+		return bypass[V](ctx, g, asked, job(), reason)
 	}
 	for range maxAsks + 1 {
 		read, err := g.reader.Get(ctx, valueKey)
@@ -61,12 +62,12 @@ func get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 		case fresh:
 			return found.result()
 		case ageing, stale:
-			g.refresh(ctx, newJob(ctx, g, key, valueKey, load), read.Raw, found.entry.took)
+			g.refresh(ctx, job(), read.Raw, found.entry.took)
 			return found.result()
 		case unreachable:
-			return bypass[V](ctx, g, asked, newJob(ctx, g, key, valueKey, load), g.redisError("get", key, read.Err))
+			return bypass[V](ctx, g, asked, job(), g.redisError("get", key, read.Err))
 		case missing, expired, unusable:
-			a, joined, err := g.rebuild(ctx, newJob(ctx, g, key, valueKey, load), read.Raw)
+			a, joined, err := g.rebuild(ctx, job(), read.Raw)
 			if err != nil {
 				return v, "", g.ended(ctx, key, err)
 			}
@@ -75,7 +76,7 @@ func get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 			}
 		}
 	}
-	return bypass[V](ctx, g, asked, newJob(ctx, g, key, valueKey, load), nil)
+	return bypass[V](ctx, g, asked, job(), nil)
 }
 
 // admit refuses calls that cannot be answered.

@@ -49,7 +49,10 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 		return nil, fmt.Errorf("cacheguard: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	g := &Guard{rdb: rdb, cfg: cfg, keyPrefix: cfg.Prefix + ":{", reader: reader.New(rdb, cfg.RedisTimeout), ending: make(chan struct{})}
+	g := &Guard{
+		rdb: rdb, cfg: cfg, keyPrefix: cfg.Prefix + ":{",
+		reader: reader.New(rdb, cfg.RedisTimeout), ending: make(chan struct{}),
+	}
 	if cfg.MaxLoads > 0 {
 		g.slots = semaphore.NewWeighted(int64(cfg.MaxLoads))
 	}

@@ -53,6 +53,11 @@ const unset = int64(^uint64(0) >> 1)
 
 type loadingKey struct{}
 
+// outsideLoads is the context for what is no part of the load it was asked for in.
+func outsideLoads(ctx context.Context) context.Context {
+	return context.WithValue(ctx, loadingKey{}, (*loading)(nil))
+}
+
 func loadingOf(ctx context.Context) *loading {
 	l, _ := ctx.Value(loadingKey{}).(*loading)
 	return l
@@ -107,7 +112,7 @@ func (g *Guard) runLoader(ctx context.Context, j *job, s slot) loaded {
 	g.tasks.Go(func() { // owner: the Guard; stop: ctx; joined by Close
 		defer cancel()
 		defer g.freeSlot(s)
-		g.protect(ctx, j, l, done)
+		g.runProtected(ctx, j, l, done)
 	})
 	select {
 	case out := <-done:
@@ -131,30 +136,43 @@ func (g *Guard) withLoadTimeout(ctx context.Context, key string) (context.Contex
 		"cacheguard: load of %q took longer than LoadTimeout (%v): %w", key, g.cfg.LoadTimeout, context.DeadlineExceeded))
 }
 
-// protect calls the loader and always sends one result, also when the loader panics or ends its goroutine.
-func (g *Guard) protect(ctx context.Context, j *job, l *loading, done chan<- loaded) {
+// runProtected calls the loader and always sends one result, also when the loader panics or ends its goroutine.
+func (g *Guard) runProtected(ctx context.Context, j *job, l *loading, done chan<- loaded) {
+	var out loaded
 	start := time.Now()
-	out := loaded{err: errGoexit}
-	defer func() {
-		panicked := recover()
-		if panicked == nil && out.err == errGoexit { //nolint:errorlint // this very value
-			panicked = errGoexit
+	g.protect(ctx, j.key, func() (err error) {
+		out.value, err = j.load(ctx)
+		if err != nil { // asked here, as an error of the loader's own making may panic too
+			_, panicked := errors.AsType[*PanicError](err)
+			out.absent, out.text = !panicked && errors.Is(err, ErrNotFound), err.Error()
 		}
-		if panicked != nil {
-			stack := debug.Stack()
-			failure := &PanicError{Key: j.key, Value: panicked, Stack: stack}
-			out = loaded{err: failure, text: failure.Error()}
-			g.cfg.Logger.ErrorContext(ctx, "cacheguard: loader panicked", "key", j.key, "stack", string(stack))
+		return err
+	}, func(err error) {
+		if _, panicked := err.(*PanicError); panicked { //nolint:errorlint // this very error
+			out = loaded{text: err.Error()}
 		}
-		out.took = time.Since(start)
-		out.ttl = l.ttl.Load()
+		out.err, out.took, out.ttl = err, time.Since(start), l.ttl.Load()
 		g.cfg.Hooks.loaded(j.key, out.took, out.err)
 		done <- out
+	})
+}
+
+// protect calls a loader and then always finish, with the loader's error, or a *PanicError when it panicked or ended its
+// goroutine.
+func (g *Guard) protect(ctx context.Context, key string, load func() error, finish func(error)) {
+	returned := false
+	var err error
+	defer func() {
+		if panicked := recover(); !returned {
+			if panicked == nil {
+				panicked = errGoexit
+			}
+			stack := debug.Stack()
+			err = &PanicError{Key: key, Value: panicked, Stack: stack}
+			g.cfg.Logger.ErrorContext(ctx, "cacheguard: loader panicked", "key", key, "stack", string(stack))
+		}
+		finish(err)
 	}()
-	value, err := j.load(ctx)
-	out = loaded{value: value, err: err}
-	if err != nil { // asked here, as an error of the loader's own making may panic too
-		_, panicked := errors.AsType[*PanicError](err)
-		out.absent, out.text = !panicked && errors.Is(err, ErrNotFound), err.Error()
-	}
+	err = load()
+	returned = true
 }

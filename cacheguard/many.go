@@ -32,7 +32,11 @@ func GetMany[V any](ctx context.Context, g *Guard, keys []string,
 	rest := m.admit(ctx, keys)
 	m.asked = g.clock.Now()
 	for asks := 0; len(rest) > 0; asks++ {
-		rest = m.round(ctx, rest, asks > maxAsks)
+		if asks <= maxAsks {
+			rest = m.loadAll(ctx, m.look(ctx, rest))
+		} else {
+			rest = m.loadAll(ctx, unread(rest))
+		}
 	}
 	return m.found, errors.Join(m.errs...)
 }
@@ -73,23 +77,21 @@ func (m *many[V]) admit(ctx context.Context, keys []string) []string {
 	return admitted
 }
 
-// round reads the keys and loads or waits for what is missing. It returns the keys whose answers were too old.
-func (m *many[V]) round(ctx context.Context, keys []string, justLoad bool) (rest []string) {
+// look reads the keys and returns those that are to be loaded. It has stale ones replaced in the background.
+func (m *many[V]) look(ctx context.Context, keys []string) (missing []wanted) {
 	reads := make([]*reader.Read, len(keys))
 	for i, key := range keys {
 		reads[i], _ = m.reader.Ask(ctx, m.redisKey(key)) // refuses when it is closed only: nil
 	}
-	var missing, old []wanted
+	var old []wanted
 	for i, key := range keys {
 		err := reader.ErrClosed
 		if reads[i] != nil {
 			err = reads[i].Wait(ctx)
 		}
-		switch w := (wanted{key: key, mode: direct, how: Loaded}); {
+		switch w := (wanted{key: key}); {
 		case err != nil:
 			m.fail(ctx, key, "", m.ended(ctx, key, err))
-		case justLoad:
-			missing = append(missing, w)
 		case m.see(ctx, reads[i], &w):
 			missing = append(missing, w)
 		case w.mode == background:
@@ -97,13 +99,22 @@ func (m *many[V]) round(ctx context.Context, keys []string, justLoad bool) (rest
 		}
 	}
 	m.refreshAll(ctx, old)
-	return m.loadAll(ctx, missing)
+	return missing
+}
+
+// unread returns the keys as to be loaded without looking.
+func unread(keys []string) []wanted {
+	all := make([]wanted, len(keys))
+	for i, key := range keys {
+		all[i] = wanted{key: key, mode: direct, how: Loaded}
+	}
+	return all
 }
 
 // see looks at what was read, and reports whether the key is to be loaded, and how.
 func (m *many[V]) see(ctx context.Context, read *reader.Read, w *wanted) bool {
-	if m.owed.has(w.key) {
-		return m.bypass(ctx, w, &RedisError{Op: "get", Key: w.key, Err: errOwed})
+	if reason := m.distrust(w.key); reason != nil {
+		return m.bypass(ctx, w, reason)
 	}
 	found := view[V](m.Guard, w.key, read)
 	w.unfit, w.took = read.Raw, found.entry.took
@@ -147,7 +158,8 @@ func (m *many[V]) loadAll(ctx context.Context, missing []wanted) (rest []string)
 	b := newBatch(ctx, m.Guard, names(missing), s, m.loadAny)
 	tickets := make([]flight.Ticket[flightKey, answer], len(missing))
 	for i, w := range missing {
-		tickets[i], err = m.flights.Enter(ctx, m.job(b, w.key, nested).flight(w.mode), m.flight(b, w, nested))
+		j := m.job(b, w.key, nested)
+		tickets[i], err = m.flights.Enter(ctx, j.flight(w.mode), m.flight(j, w))
 		if err != nil || tickets[i].Joined {
 			b.pass(w.key)
 		}
@@ -174,8 +186,7 @@ func (m *many[V]) loadAll(ctx context.Context, missing []wanted) (rest []string)
 }
 
 // flight is the run of the key's flight.
-func (m *many[V]) flight(b *batch, w wanted, nested bool) func(context.Context) answer {
-	j := m.job(b, w.key, nested)
+func (m *many[V]) flight(j *job, w wanted) func(context.Context) answer {
 	return func(ctx context.Context) answer {
 		defer j.pass()
 		if w.mode == direct {
@@ -200,7 +211,7 @@ func (m *many[V]) refreshAll(ctx context.Context, old []wanted) {
 	if s == noSlot {
 		return
 	}
-	b := newBatch(context.WithValue(ctx, loadingKey{}, (*loading)(nil)), m.Guard, names(old), s, m.loadAny)
+	b := newBatch(outsideLoads(ctx), m.Guard, names(old), s, m.loadAny)
 	for _, w := range old {
 		m.refresh(ctx, m.job(b, w.key, false), w.unfit, w.took)
 	}

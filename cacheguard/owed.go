@@ -3,7 +3,6 @@ package cacheguard
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +26,14 @@ type owed struct {
 	keys      map[string]uint64 // when each was owed last, as a number that grows
 	last      uint64
 	replaying bool
+}
+
+// distrust is why the key is not to be read; nil if it is.
+func (g *Guard) distrust(key string) *RedisError {
+	if !g.owed.has(key) {
+		return nil
+	}
+	return &RedisError{Op: "get", Key: key, Err: errOwed}
 }
 
 // has reports whether the key is owed.
@@ -94,7 +101,7 @@ func (g *Guard) replay() {
 	pause := firstReplayPause
 	for ended := false; !ended; {
 		select {
-		case <-time.After(pause/2 + rand.N(pause)):
+		case <-time.After(jittered(pause)):
 		case <-g.ending:
 			ended = true
 		}

@@ -35,8 +35,7 @@ func xfetchGap(took time.Duration, beta float64) time.Duration {
 // whose loader may have asked for the entry.
 func (g *Guard) refresh(ctx context.Context, j *job, raw []byte, took time.Duration) {
 	j.nested = false
-	ctx = context.WithValue(ctx, loadingKey{}, (*loading)(nil))
-	started := g.flights.Start(ctx, j.flight(background), func(ctx context.Context) answer {
+	started := g.flights.Start(outsideLoads(ctx), j.flight(background), func(ctx context.Context) answer {
 		defer j.pass()
 		r := &refreshing{missed: g.newMissed(j, raw), expected: took}
 		return r.try(ctx)
