@@ -1,11 +1,7 @@
 package lease_test
 
 import (
-	"fmt"
-	"os"
 	"testing"
-
-	"go.uber.org/goleak"
 
 	"github.com/cacheguard/go/internal/redistest"
 )
@@ -13,12 +9,4 @@ import (
 // shared is for the tests that neither count nor break anything in the server itself.
 var shared *redistest.Server
 
-func TestMain(m *testing.M) {
-	s, stop, err := redistest.StartForMain()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	shared = s
-	goleak.VerifyTestMain(m, goleak.IgnoreCurrent(), goleak.Cleanup(func(code int) { stop(); os.Exit(code) }))
-}
+func TestMain(m *testing.M) { redistest.Main(m, &shared) }

@@ -7,20 +7,11 @@
 // persistence, and return when the servers answer. They end with the test, and with the test binary even when that is
 // SIGKILLed. A missing redis-server fails the test: a protocol that was not tested must not look tested.
 //
-// A package whose tests can share one server starts it in TestMain. The server has a goroutine that waits for the
-// process to end, so goleak is told to ignore what runs already:
+// A package whose tests can share one server has it started by Main, which also looks for goroutines that are left:
 //
 //	var shared *redistest.Server
 //
-//	func TestMain(m *testing.M) {
-//		s, stop, err := redistest.StartForMain()
-//		if err != nil {
-//			fmt.Fprintln(os.Stderr, err)
-//			os.Exit(1)
-//		}
-//		shared = s
-//		goleak.VerifyTestMain(m, goleak.IgnoreCurrent(), goleak.Cleanup(func(code int) { stop(); os.Exit(code) }))
-//	}
+//	func TestMain(m *testing.M) { redistest.Main(m, &shared) }
 //
 // and each test takes shared.Client(t), which closes when that test ends.
 //

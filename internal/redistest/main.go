@@ -1,0 +1,25 @@
+package redistest
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// Main is the TestMain of a package whose tests share one server: it starts the server, sets shared, runs the tests,
+// fails them if they leave goroutines behind, stops the server and exits. What runs when the tests begin is not theirs:
+// the server has a goroutine that waits for its process to end.
+func Main(m *testing.M, shared **Server) {
+	s, stop, err := StartForMain()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	*shared = s
+	goleak.VerifyTestMain(m, goleak.IgnoreCurrent(), goleak.Cleanup(func(code int) {
+		stop()
+		os.Exit(code)
+	}))
+}
