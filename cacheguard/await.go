@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/wake"
 )
 
@@ -33,6 +34,8 @@ func (m *missed) await(ctx context.Context, waiter *wake.Waiter, got acquired, w
 		return m.wakeUp(ctx, msg, got.generation, w.before)
 	case <-timer.C:
 		return answer{}, false
+	case <-m.breaker.Opened():
+		return m.unreachable(ctx, health.ErrOpen), true // the message would not come either
 	case <-m.patient:
 		return m.loadDirectly(ctx, m.job, Loaded), true
 	case <-ctx.Done():

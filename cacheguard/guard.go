@@ -7,9 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/cacheguard/go/internal/flight"
+	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/lease"
 	"github.com/cacheguard/go/internal/reader"
 	"github.com/cacheguard/go/internal/wake"
@@ -20,11 +19,12 @@ type Guard struct {
 	rdb       Redis
 	cfg       Config
 	keyPrefix string
-	slots     *semaphore.Weighted // MaxLoads; nil: no limit
+	slots     *slots // MaxLoads; nil: no limit
 
 	clock       flight.Clock
 	serverClock serverClock
 	warned      atomic.Int64 // when a failure of Redis was logged last, in Unix seconds
+	health      *health.Health
 	reader      *reader.Reader
 	flights     flight.Group[flightKey, answer]
 	failures    failures
@@ -51,10 +51,11 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 	cfg = cfg.withDefaults()
 	g := &Guard{
 		rdb: rdb, cfg: cfg, keyPrefix: cfg.Prefix + ":{",
-		reader: reader.New(rdb, cfg.RedisTimeout), ending: make(chan struct{}),
+		health: health.New(rdb, cfg.Hooks.OnBreaker), ending: make(chan struct{}),
 	}
+	g.reader = reader.New(rdb, cfg.RedisTimeout, g.health)
 	if cfg.MaxLoads > 0 {
-		g.slots = semaphore.NewWeighted(int64(cfg.MaxLoads))
+		g.slots = newSlots(cfg.MaxLoads)
 	}
 	inbox, leaveInbox := wake.Open(rdb)
 	keeper, leaveKeeper := lease.Open(rdb, cfg.RedisTimeout)

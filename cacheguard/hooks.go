@@ -2,7 +2,10 @@ package cacheguard
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"github.com/cacheguard/go/internal/health"
 )
 
 // Hooks are called as things happen. Any of them may be nil. They must be quick, must not block and must not panic;
@@ -35,6 +38,10 @@ type Hooks struct {
 	// OnRedisError is called when an operation of a call failed: get, acquire, fill, fail or invalidate. Renewals,
 	// clean-ups and the subscription have no hook; what their failures lead to has: OnLeaseLost, OnTakeover.
 	OnRedisError func(err *RedisError)
+
+	// OnBreaker is called when the Guard stops asking Redis for a while because it does not answer, and when it asks again.
+	// On a cluster that is said of a twelfth of the slots.
+	OnBreaker func(open bool)
 }
 
 func (h *Hooks) rejected(key string) {
@@ -79,6 +86,9 @@ const warnEvery = 10 // seconds
 // redisError makes the error of an operation, and reports it.
 func (g *Guard) redisError(op, key string, err error) *RedisError {
 	e := &RedisError{Op: op, Key: key, Err: err}
+	if errors.Is(err, health.ErrOpen) {
+		return e // was not tried; what led to that was reported
+	}
 	if g.cfg.Hooks.OnRedisError != nil {
 		g.cfg.Hooks.OnRedisError(e)
 	}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/script"
 )
 
@@ -52,11 +52,7 @@ func (g *Guard) Invalidate(ctx context.Context, keys ...string) error {
 func (g *Guard) invalidate(ctx context.Context, keys []string) error {
 	done := make(chan error, 1)
 	g.tasks.Go(func() { // owner: the Guard; stop: RedisTimeout for each batch; joined by Close
-		var errs []error
-		for batch := range slices.Chunk(keys, maxInvalidations) {
-			errs = append(errs, g.invalidateBatch(ctx, batch)...)
-		}
-		done <- errors.Join(errs...)
+		done <- errors.Join(g.invalidateAll(ctx, keys)...)
 	})
 	select {
 	case err := <-done:
@@ -66,9 +62,25 @@ func (g *Guard) invalidate(ctx context.Context, keys []string) error {
 	}
 }
 
-// invalidateBatch sends one batch. What fails is owed.
-func (g *Guard) invalidateBatch(ctx context.Context, keys []string) (errs []error) {
-	failed := g.send(ctx, keys)
+// invalidateAll sends the invalidations in batches. When Redis answers to nothing of a batch, the rest is not tried.
+func (g *Guard) invalidateAll(ctx context.Context, keys []string) (errs []error) {
+	for len(keys) > 0 {
+		batch := keys[:min(len(keys), maxInvalidations)]
+		failed := g.send(ctx, batch)
+		if first := failed[batch[0]]; len(failed) == len(batch) && health.Unavailable(first.Err) {
+			for _, key := range keys[len(batch):] {
+				failed[key] = &RedisError{Op: first.Op, Key: key, Err: first.Err}
+			}
+			batch = keys
+		}
+		errs = append(errs, g.oweFailed(batch, failed)...)
+		keys = keys[len(batch):]
+	}
+	return errs
+}
+
+// oweFailed returns the errors of the keys that failed, which are owed from now on.
+func (g *Guard) oweFailed(keys []string, failed map[string]*RedisError) (errs []error) {
 	var owed []string
 	for _, key := range keys {
 		if err := failed[key]; err != nil {

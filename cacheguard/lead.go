@@ -60,6 +60,7 @@ func (m *missed) rememberFailure(ctx context.Context, out loaded) {
 	_, err := bounded(ctx, m.Guard, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, m.fail(ctx, out.text)
 	}, nil)
+	m.breaker.Record(err)
 	if err != nil {
 		_ = m.redisError("fail", m.key, err) // the callers get the load's error, and the lease expires
 	}
@@ -79,6 +80,7 @@ func (m *missed) store(ctx context.Context, out loaded, generation string, began
 			m.giveUp()
 		}
 	})
+	m.breaker.Record(err)
 	switch {
 	case err != nil:
 		m.inBackground(m.giveUp)

@@ -3,9 +3,11 @@ package cacheguard
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"runtime"
 	"time"
 
+	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/wake"
 )
 
@@ -44,6 +46,7 @@ func (a *answer) answers(asked uint64) bool {
 type missed struct {
 	*Guard
 	*job
+	breaker *health.Breaker
 	token   string
 	unfit   []byte // what the cache has for the key and nobody can use; nil if nothing
 	slot    slot
@@ -59,7 +62,7 @@ func (g *Guard) rebuild(ctx context.Context, j *job, unfit []byte) (answer, bool
 }
 
 func (g *Guard) newMissed(j *job, unfit []byte) *missed {
-	return &missed{Guard: g, job: j, token: rand.Text(), unfit: unfit}
+	return &missed{Guard: g, job: j, breaker: g.health.Of(j.valueKey), token: rand.Text(), unfit: unfit}
 }
 
 // fly asks for the value or the lease until it has an answer. The watch stands before the lease is asked for, so that
@@ -90,9 +93,7 @@ func (m *missed) ask(ctx context.Context, waiter *wake.Waiter, polls int) (a ans
 	r := request{token: m.token, take: m.slot != noSlot, inbox: m.inbox.Address(), unfit: m.unfit}
 	runtime.Gosched() // callers that are about to join may do so before the tick, and be covered
 	before := m.clock.Tick()
-	got, err := bounded(ctx, m.Guard, func(ctx context.Context) (acquired, error) {
-		return m.acquire(ctx, r)
-	}, m.tooLate)
+	got, err := m.tryAcquire(ctx, r)
 	if err == nil && got.status == "lease" {
 		return m.lead(ctx, got), true // the slot is the loader's now
 	}
@@ -117,6 +118,19 @@ func (m *missed) ask(ctx context.Context, waiter *wake.Waiter, polls int) (a ans
 	return m.await(ctx, waiter, got, wait{registered: got.registered, polls: polls, before: before})
 }
 
+// tryAcquire asks Redis, unless that does not answer these days.
+func (m *missed) tryAcquire(ctx context.Context, r request) (acquired, error) {
+	report, err := m.breaker.Allow()
+	if err != nil {
+		return acquired{}, err
+	}
+	got, err := bounded(ctx, m.Guard, func(ctx context.Context) (acquired, error) {
+		return m.acquire(ctx, r)
+	}, m.tooLate)
+	report(err)
+	return got, err
+}
+
 func (m *missed) returnSlot() {
 	m.freeSlot(m.slot)
 	m.slot = noSlot
@@ -124,12 +138,19 @@ func (m *missed) returnSlot() {
 
 // unreachable answers when Redis could not be asked for the lease. The reply may be all that was lost.
 func (m *missed) unreachable(ctx context.Context, err error) answer {
-	m.inBackground(m.giveUp)
+	m.recall(err)
 	reason := m.redisError("acquire", m.key, err)
 	if m.cfg.FailClosed {
 		return answer{err: reason}
 	}
 	return m.loadDirectly(ctx, m.job, Bypassed)
+}
+
+// recall gives back a lease that may have been granted although no reply said so.
+func (m *missed) recall(err error) {
+	if !errors.Is(err, health.ErrOpen) {
+		m.inBackground(m.giveUp)
+	}
 }
 
 // tooLate gives back a lease that may have been granted after its flight had stopped waiting for the reply.

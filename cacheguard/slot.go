@@ -1,6 +1,10 @@
 package cacheguard
 
-import "context"
+import (
+	"context"
+
+	"github.com/cacheguard/go/internal/flight"
+)
 
 // slot is the right to run a loader.
 type slot int
@@ -22,18 +26,18 @@ func (g *Guard) trySlot(j *job) slot {
 	switch {
 	case g.borrows(j):
 		return ofOther
-	case g.slots.TryAcquire(1):
+	case g.slots.tryAcquire():
 		return ofOwn
 	}
 	return noSlot
 }
 
-// takeSlot waits for a slot.
+// takeSlot waits for a slot. The context is that of the flight that wants to load, or of the caller of a GetMany.
 func (g *Guard) takeSlot(ctx context.Context, j *job) (slot, error) {
 	if g.borrows(j) {
 		return ofOther, nil
 	}
-	if g.slots.Acquire(ctx, 1) != nil {
+	if !g.slots.acquire(ctx, flight.CallersOf(ctx)) {
 		return noSlot, closedOr(context.Cause(ctx))
 	}
 	return ofOwn, nil
@@ -41,6 +45,6 @@ func (g *Guard) takeSlot(ctx context.Context, j *job) (slot, error) {
 
 func (g *Guard) freeSlot(s slot) {
 	if s == ofOwn {
-		g.slots.Release(1)
+		g.slots.release()
 	}
 }

@@ -57,9 +57,7 @@ func (r *refreshing) try(ctx context.Context) answer {
 	if r.slot = r.trySlot(r.job); r.slot == noSlot {
 		return answer{} // all loaders are busy with callers that wait
 	}
-	got, err := bounded(ctx, r.Guard, func(ctx context.Context) (acquired, error) {
-		return r.acquire(ctx, request{token: r.token, take: true, unfit: r.unfit})
-	}, r.tooLate)
+	got, err := r.tryAcquire(ctx, request{token: r.token, take: true, unfit: r.unfit})
 	if err == nil && got.status == "lease" {
 		a := r.lead(ctx, got)
 		r.report(ctx, a)
@@ -69,7 +67,7 @@ func (r *refreshing) try(ctx context.Context) answer {
 	r.pass()
 	switch {
 	case err != nil:
-		r.inBackground(r.giveUp)
+		r.recall(err)
 		_ = r.redisError("acquire", r.key, err) // no caller waits for it
 		r.stay(ctx, r.cfg.RedisTimeout)
 	case got.status == "held":

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 )
 
 // ErrClosed is the cause with which runs are cancelled by Close, and what Do returns afterwards.
@@ -28,8 +29,8 @@ type call[R any] struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when result is set
 
-	callers int  // guarded by the group's mutex
-	free    bool // belongs to nobody; set before the mutex is given up
+	callers atomic.Int64 // changes under the group's mutex only
+	free    bool         // belongs to nobody; set before the mutex is given up
 
 	result R // written before done is closed
 }
@@ -66,7 +67,7 @@ func (g *Group[K, R]) Enter(ctx context.Context, key K, run func(context.Context
 	if !joined {
 		c = g.beginLocked(ctx, key, run)
 	}
-	c.callers++
+	c.callers.Add(1)
 	return Ticket[K, R]{Joined: joined, group: g, key: key, call: c}, nil
 }
 
@@ -86,10 +87,21 @@ func (g *Group[K, R]) Callers(key K) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if c := g.calls[key]; c != nil {
-		return c.callers
+		return int(c.callers.Load())
 	}
 	return 0
 }
+
+// CallersOf returns what tells how many callers wait for the run that has this context: always one, if it is not the
+// context of a run.
+func CallersOf(ctx context.Context) func() int {
+	if callers, ok := ctx.Value(callersKey{}).(*atomic.Int64); ok {
+		return func() int { return int(callers.Load()) }
+	}
+	return func() int { return 1 }
+}
+
+type callersKey struct{}
 
 // Start starts a run for the key that belongs to nobody, unless one is under way, and reports whether it did. Only Close
 // cancels it.
@@ -104,8 +116,9 @@ func (g *Group[K, R]) Start(ctx context.Context, key K, run func(context.Context
 }
 
 func (g *Group[K, R]) beginLocked(ctx context.Context, key K, run func(context.Context) R) *call[R] {
-	runCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	c := &call[R]{cancel: cancel, done: make(chan struct{})}
+	c := &call[R]{done: make(chan struct{})}
+	runCtx, cancel := context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), callersKey{}, &c.callers))
+	c.cancel = cancel
 	if g.calls == nil {
 		g.calls = make(map[K]*call[R])
 	}
@@ -124,8 +137,7 @@ func (g *Group[K, R]) beginLocked(ctx context.Context, key K, run func(context.C
 // leave takes one caller off the call. The last one cancels it, unless it is free, and nobody can join it any more.
 func (g *Group[K, R]) leave(key K, c *call[R]) {
 	g.mu.Lock()
-	c.callers--
-	last := c.callers == 0 && !c.free
+	last := c.callers.Add(-1) == 0 && !c.free
 	if last && g.calls[key] == c {
 		delete(g.calls, key)
 	}

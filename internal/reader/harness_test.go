@@ -3,7 +3,6 @@ package reader
 import (
 	"context"
 	"crypto/rand"
-	"hash/maphash"
 	"slices"
 	"strconv"
 	"sync"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/redistest"
 )
 
@@ -20,7 +20,7 @@ const patient = 30 * time.Second // a timeout that no test reaches
 // newReader makes a reader that is closed at the end of the test, before the client and the proxy are.
 func newReader(t *testing.T, rdb Redis, timeout time.Duration) *Reader {
 	t.Helper()
-	r := New(rdb, timeout)
+	r := New(rdb, timeout, health.New(rdb, nil))
 	t.Cleanup(r.Close)
 	return r
 }
@@ -37,9 +37,6 @@ func keys(t *testing.T, r *Reader, n int) []string {
 	}
 	return found
 }
-
-// lane is where the key rides.
-func (r *Reader) lane(key string) *lane { return &r.lanes[maphash.String(r.seed, key)%laneCount] }
 
 // asking is a Get under way.
 type asking struct {

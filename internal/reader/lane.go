@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/cacheguard/go/internal/health"
 )
 
 // lane sends one batch at a time.
 type lane struct {
-	r *Reader
+	r       *Reader
+	breaker *health.Breaker
 
 	mu      sync.Mutex
 	closed  bool
@@ -37,7 +40,7 @@ func (l *lane) join(ctx context.Context, key string) (*Read, error) {
 	if len(l.order) == 0 {
 		l.values = ctx
 	}
-	read := &Read{done: make(chan struct{})}
+	read := &Read{done: make(chan struct{}), asked: time.Now()}
 	l.pending[key] = read
 	l.order = append(l.order, key)
 	l.wakeLocked()
@@ -78,19 +81,23 @@ func (l *lane) take(w *worker) bool {
 		delete(l.pending, key)
 	}
 	l.order = l.order[:copy(l.order, l.order[n:])]
-	w.beginLocked(l.values)
+	if w.report, w.refused = l.breaker.Allow(); w.refused == nil {
+		w.beginLocked(l.values, w.reads[0].asked)
+	}
 	return true
 }
 
-// settle answers the worker's batch, unless that was given up. Those who wait for the next read of a missing key are
-// taken off the lane before anybody is told: who acts on the answer and asks again must not be among them.
+// settle answers the worker's batch, unless that was given up, and reports whether the worker may go on. Those who wait
+// for the next read of a missing key are taken off the lane before anybody is told: who acts on the answer and asks
+// again must not be among them.
 func (l *lane) settle(w *worker, answers []Read) bool {
 	l.mu.Lock()
-	if w.replaced {
+	if w.givenUp {
 		l.mu.Unlock()
 		return false
 	}
 	w.busy = false
+	goOn := !w.detached
 	w.followers = w.followers[:0]
 	for i, read := range w.reads {
 		read.Raw, read.Err = answers[i].Raw, answers[i].Err
@@ -101,9 +108,12 @@ func (l *lane) settle(w *worker, answers []Read) bool {
 		}
 	}
 	l.mu.Unlock()
+	if w.refused == nil {
+		w.report(outcome(answers))
+	}
 	finish(w.followers)
 	finish(w.reads)
-	return true
+	return goOn
 }
 
 func (l *lane) unqueueLocked(key string) {
@@ -115,26 +125,44 @@ func (l *lane) unqueueLocked(key string) {
 	}
 }
 
-// giveUp fails the batch of a worker that Redis holds up, and lets another worker go on with the lane: go-redis may
-// hold this one for as long as its own time-outs and retries say.
-func (l *lane) giveUp(w *worker) {
+// overdue is called when a worker may have waited long enough: for half of the time-out, and another worker goes on with
+// the lane; for all of it, and its batch has failed. (go-redis may hold it for as long as its own time-outs and retries
+// say.) So those who came while the batch was in flight have half of the time-out left for one of their own.
+func (l *lane) overdue(w *worker) {
 	l.mu.Lock()
-	if !w.busy || w.replaced {
+	now := time.Now()
+	switch {
+	case !w.busy:
 		w.armed = false
+	case now.Before(w.detachAt): // of a later batch than the one for which the timer was set
+		w.timer.Reset(w.detachAt.Sub(now))
+	default:
+		l.detachLocked(w)
+		if now.Before(w.deadline) {
+			w.timer.Reset(w.deadline.Sub(now))
+			break
+		}
+		w.givenUp = true
 		l.mu.Unlock()
+		l.giveUp(w)
 		return
-	}
-	if left := time.Until(w.deadline); left > 0 { // of a later batch than the one for which the timer was set
-		w.timer.Reset(left)
-		l.mu.Unlock()
-		return
-	}
-	w.replaced = true
-	if l.worker = nil; len(l.order) > 0 && !l.closed {
-		l.wakeLocked()
 	}
 	l.mu.Unlock()
+}
+
+func (l *lane) detachLocked(w *worker) {
+	if l.worker != w {
+		return
+	}
+	w.detached, l.worker = true, nil
+	if len(l.order) > 0 && !l.closed {
+		l.wakeLocked()
+	}
+}
+
+func (l *lane) giveUp(w *worker) {
 	w.cancel()
+	w.report(ErrTimeout)
 	for _, read := range w.reads {
 		read.Err = fmt.Errorf("no answer within %v: %w", l.r.timeout, ErrTimeout)
 	}

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/health"
 )
 
 // Redis is what a reader needs of a client.
@@ -32,7 +34,7 @@ var (
 )
 
 const (
-	laneCount = 4   // batches in flight at once
+	laneCount = 4   // batches in flight at once; on a cluster, one for each of its parts
 	maxBatch  = 128 // keys in a batch
 )
 
@@ -42,13 +44,15 @@ type Reader struct {
 	timeout time.Duration
 	seed    maphash.Seed
 	mget    atomic.Bool // several keys may be read with one MGET
-	lanes   [laneCount]lane
+	health  *health.Health
+	lanes   []lane
 	running sync.WaitGroup
 }
 
 // Read is one read of a key, shared by the calls that asked for it.
 type Read struct {
-	done chan struct{} // closed when the rest is set
+	done  chan struct{} // closed when the rest is set
+	asked time.Time     // by the first who did
 
 	Raw   []byte // the value; nil if absent. It must not be changed.
 	Err   error  // why there is no answer; nil if the key is absent
@@ -67,15 +71,25 @@ func (s *Share) Make(f func() any) any {
 	return s.made
 }
 
-// New returns a reader. It does no I/O. The timeout bounds a batch from the moment it is sent.
-func New(rdb Redis, timeout time.Duration) *Reader {
-	r := &Reader{rdb: rdb, timeout: timeout, seed: maphash.MakeSeed()}
+// New returns a reader. It does no I/O. The timeout bounds a read from the moment it is asked for. What
+// becomes of the batches is reported to h, which may refuse to have them sent: then there is no answer, but ErrOpen.
+func New(rdb Redis, timeout time.Duration, h *health.Health) *Reader {
+	r := &Reader{rdb: rdb, timeout: timeout, seed: maphash.MakeSeed(), health: h}
 	_, single := rdb.(*redis.Client)
 	r.mget.Store(single)
+	r.lanes = make([]lane, max(laneCount, h.Len()))
 	for i := range r.lanes {
-		r.lanes[i].r = r
+		r.lanes[i].r, r.lanes[i].breaker = r, h.Breaker(i%h.Len())
 	}
 	return r
+}
+
+// lane is where the key rides.
+func (r *Reader) lane(key string) *lane {
+	if r.health.Len() > 1 {
+		return &r.lanes[r.health.Part(key)]
+	}
+	return &r.lanes[maphash.String(r.seed, key)%uint64(len(r.lanes))]
 }
 
 // Get reads the key. The error is the context's or ErrClosed; what Redis had to say is in the Read.
@@ -92,7 +106,7 @@ func (r *Reader) Get(ctx context.Context, key string) (*Read, error) {
 
 // Ask is the first half of Get: it has the key read, and does not wait.
 func (r *Reader) Ask(ctx context.Context, key string) (*Read, error) {
-	return r.lanes[maphash.String(r.seed, key)%laneCount].join(ctx, key)
+	return r.lane(key).join(ctx, key)
 }
 
 // Wait waits until the rest of the Read is set.

@@ -2,23 +2,67 @@ package reader
 
 import (
 	"context"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/redistest"
 )
 
-func TestBatchReachesEveryNodeOfACluster(t *testing.T) {
+func TestKeysOfEveryNodeOfAClusterAreRead(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 0)
 	rdb := c.Client(t)
-	expectOneBatch(t, rdb, func(key string) { rdb.Set(t.Context(), key, "value of "+key, 0) })
+	r := newReader(t, rdb, patient)
+	var all []*asking
+	for i := range 200 {
+		key := strconv.Itoa(i)
+		rdb.Set(t.Context(), key, "value of "+key, 0)
+		all = append(all, ask(t, r, key))
+	}
+	for i, a := range all {
+		a.expect("value of " + strconv.Itoa(i))
+	}
 	for i := range 3 {
 		if c.Node(i).Commands()["get"] == 0 {
 			t.Errorf("node %d was asked for none of the keys", i)
 		}
 	}
+}
+
+func TestNodeOfAClusterThatHangsHoldsUpItsOwnKeysOnly(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 0)
+	rdb := c.Client(t, func(o *redis.ClusterOptions) { o.ReadTimeout, o.MaxRedirects = -1, -1 })
+	r := newReader(t, rdb, 500*time.Millisecond)
+	var ofFirst, ofOthers []string // the masters have equal shares of the slots, in order
+	for i := range 300 {
+		key := strconv.Itoa(i)
+		switch r.health.Part(key) {
+		case 1:
+			ofFirst = append(ofFirst, key)
+		case 5, 9:
+			ofOthers = append(ofOthers, key)
+			rdb.Set(t.Context(), key, "value of "+key, 0)
+		}
+	}
+	c.Node(0).Pause()
+	var held, all []*asking
+	for _, key := range ofFirst {
+		held = append(held, ask(t, r, key))
+	}
+	for _, key := range ofOthers {
+		all = append(all, ask(t, r, key))
+	}
+	for i, a := range all {
+		a.expect("value of " + ofOthers[i])
+	}
+	for _, a := range held {
+		a.expectTimeout()
+	}
+	c.Node(0).Resume()
 }
 
 func TestBatchReachesEveryShardOfARing(t *testing.T) {

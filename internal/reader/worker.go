@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/gather"
+	"github.com/cacheguard/go/internal/health"
 )
 
 // linger is how long a worker stays without work, as new goroutines have to grow their stacks first.
@@ -18,16 +19,20 @@ type worker struct {
 	ctx    context.Context //nolint:containedctx // of its operations, ended by cancel
 	cancel context.CancelFunc
 	wake   chan struct{} // size 1
-	timer  *time.Timer   // calls lane.giveUp
+	timer  *time.Timer   // calls lane.overdue
 
 	// Guarded by the lane's mutex.
 	idle     bool
 	busy     bool      // a batch is in flight
-	replaced bool      // its batch was given up; it has nothing more to do with the lane
-	deadline time.Time // of the batch in flight
-	armed    bool      // the timer will fire at some deadline
+	detached bool      // the lane goes on without it
+	givenUp  bool      // so is its batch
+	detachAt time.Time // when that will be, if the batch in flight gets no reply
+	deadline time.Time
+	armed    bool // the timer will fire at some detachAt or deadline
 
-	// The batch. While one is in flight, giveUp may take it over, after setting replaced.
+	// The batch. While one is in flight, overdue may take it over, after setting givenUp.
+	report    func(error)     // tells the breaker what became of it
+	refused   error           // by the breaker: it is not to be sent
 	values    context.Context //nolint:containedctx // values only
 	keys      []string
 	reads     []*Read
@@ -72,24 +77,51 @@ func (w *worker) send() bool {
 		if !w.lane.take(w) {
 			return true
 		}
-		w.fetch(operation{w.ctx, w.values})
+		if w.refused != nil {
+			w.answers = failed(len(w.keys), w.refused)
+		} else {
+			w.fetch(operation{w.ctx, w.values})
+		}
 		if !w.lane.settle(w, w.answers) {
 			return false
 		}
 	}
 }
 
-// beginLocked starts the clock of a batch.
-func (w *worker) beginLocked(values context.Context) {
-	w.values, w.busy, w.deadline = values, true, time.Now().Add(w.lane.r.timeout)
+func failed(n int, err error) []Read {
+	answers := make([]Read, n)
+	for i := range answers {
+		answers[i].Err = err
+	}
+	return answers
+}
+
+// outcome is what a batch says of Redis: nothing bad if any key was answered.
+func outcome(answers []Read) error {
+	for i := range answers {
+		if !health.Unavailable(answers[i].Err) {
+			return nil
+		}
+	}
+	return answers[0].Err
+}
+
+// beginLocked starts the clock of a batch, whose oldest read was asked for at asked.
+func (w *worker) beginLocked(values context.Context, asked time.Time) {
+	now, timeout := time.Now(), w.lane.r.timeout
+	w.values, w.busy = values, true
+	w.deadline = asked.Add(timeout)
+	if w.detachAt = now.Add(timeout / 2); w.deadline.Before(w.detachAt) {
+		w.detachAt = w.deadline
+	}
 	if w.armed {
 		return // it fires no later than this, and looks again
 	}
 	w.armed = true
 	if w.timer == nil {
-		w.timer = time.AfterFunc(w.lane.r.timeout, func() { w.lane.giveUp(w) })
+		w.timer = time.AfterFunc(timeout/2, func() { w.lane.overdue(w) })
 	} else {
-		w.timer.Reset(w.lane.r.timeout)
+		w.timer.Reset(timeout / 2)
 	}
 }
 

@@ -1,0 +1,126 @@
+package health
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/sony/gobreaker/v2"
+)
+
+// ErrOpen says that Redis was not asked, because it has not answered for a while.
+var ErrOpen = errors.New("redis is not asked for a moment, as it did not answer")
+
+const (
+	maxConsecutive = 5                // failures in a row that open a breaker
+	window         = 10 * time.Second // or, in this time,
+	minRequests    = 20               // of at least so many operations
+	failingShare   = 2                // one in so many
+
+	// How long a breaker stays open before it lets one operation through to find out. Drawn once for each breaker,
+	// so that the instances of a fleet do not come back together.
+	shortestPause = 250 * time.Millisecond
+	longestPause  = 500 * time.Millisecond
+)
+
+// Breaker is the circuit breaker of one part of the keyspace.
+type Breaker struct {
+	cb *gobreaker.TwoStepCircuitBreaker[struct{}]
+
+	onChange func(open bool)
+	told     atomic.Bool // what onChange was told last
+
+	mu     sync.Mutex
+	open   bool
+	opened chan struct{} // closed while the breaker is not
+}
+
+func newBreaker(onChange func(open bool)) *Breaker {
+	b := &Breaker{onChange: onChange, opened: make(chan struct{})}
+	b.cb = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+		Interval:      window,
+		BucketPeriod:  window / 10,
+		Timeout:       shortestPause + rand.N(longestPause-shortestPause),
+		ReadyToTrip:   isFailing,
+		OnStateChange: func(_ string, _, to gobreaker.State) { b.set(to != gobreaker.StateClosed) },
+		IsSuccessful:  func(err error) bool { return !Unavailable(err) },
+		IsExcluded:    func(err error) bool { return errors.Is(err, context.Canceled) },
+	})
+	return b
+}
+
+func isFailing(c gobreaker.Counts) bool {
+	return c.ConsecutiveFailures >= maxConsecutive ||
+		c.Requests >= minRequests && c.TotalFailures*failingShare >= c.Requests
+}
+
+// set is called with gobreaker's mutex held.
+func (b *Breaker) set(open bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case open && !b.open:
+		close(b.opened)
+	case !open && b.open:
+		b.opened = make(chan struct{})
+	}
+	b.open = open
+}
+
+// Allow asks whether an operation may be tried. If so, done is to be called once, with what became of it; if not, the
+// error is ErrOpen.
+func (b *Breaker) Allow() (done func(error), err error) {
+	report, err := b.cb.Allow()
+	if err != nil {
+		return nil, ErrOpen
+	}
+	return func(err error) {
+		report(err)
+		b.tell()
+	}, nil
+}
+
+// Record counts an operation that was tried without asking.
+func (b *Breaker) Record(err error) {
+	if done, refused := b.Allow(); refused == nil {
+		done(err)
+	}
+}
+
+// Opened returns a channel that is closed when the breaker opens, or is open already.
+func (b *Breaker) Opened() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.opened
+}
+
+// tell reports a change, outside of all mutexes.
+func (b *Breaker) tell() {
+	b.mu.Lock()
+	open := b.open
+	b.mu.Unlock()
+	if b.told.Swap(open) != open && b.onChange != nil {
+		b.onChange(open)
+	}
+}
+
+// Unavailable reports whether the error of an operation says that Redis cannot serve: there was no answer, or it was
+// one that has nothing to do with the operation. Other answers, such as OOM to a write, are about what was asked.
+func Unavailable(err error) bool {
+	if err == nil || errors.Is(err, redis.Nil) {
+		return false
+	}
+	if _, answered := errors.AsType[redis.Error](err); !answered {
+		return true
+	}
+	for _, prefix := range []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "BUSY", "max number of clients"} {
+		if redis.HasErrorPrefix(err, prefix) {
+			return true
+		}
+	}
+	return false
+}

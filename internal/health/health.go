@@ -1,0 +1,54 @@
+// Package health keeps a process from asking a Redis that does not answer: a circuit breaker (sony/gobreaker) for each
+// part of the keyspace that can fail by itself.
+//
+// A breaker opens after five failures in a row, or when half of the operations of the last ten seconds failed. Slow is
+// failed: an operation that is given up after its time-out counts like one that was refused. A quarter to half of a
+// second later one operation is let through; if it succeeds the breaker closes, else it stays open as long again.
+//
+// A cluster's nodes fail one by one, and its slots are mostly in a few ranges per node. So the slots are cut into Parts
+// ranges, each with a breaker and, in package reader, with batches of its own: a dead node holds up nobody else's keys.
+// Where a part spans two nodes they share their fate in it. One server, and a Ring, whose heartbeat takes dead shards
+// out, have one breaker.
+package health
+
+import (
+	"github.com/redis/go-redis/v9"
+)
+
+// Parts is into how many parts the keys of a cluster are cut: one that the usual numbers of nodes divide.
+const Parts = 12
+
+// Health has the breakers of one client.
+type Health struct {
+	parts []*Breaker
+}
+
+// New returns the breakers of a client. OnChange, which may be nil, is called when one has opened or closed.
+func New(rdb any, onChange func(open bool)) *Health {
+	n := 1
+	if _, cluster := rdb.(*redis.ClusterClient); cluster {
+		n = Parts
+	}
+	h := new(Health)
+	for range n {
+		h.parts = append(h.parts, newBreaker(onChange))
+	}
+	return h
+}
+
+// Len is how many parts there are.
+func (h *Health) Len() int { return len(h.parts) }
+
+// Part is the part that the key belongs to.
+func (h *Health) Part(key string) int {
+	if len(h.parts) == 1 {
+		return 0
+	}
+	return slot(key) * len(h.parts) / slots
+}
+
+// Breaker is the breaker of a part.
+func (h *Health) Breaker(part int) *Breaker { return h.parts[part] }
+
+// Of is the breaker of a key.
+func (h *Health) Of(key string) *Breaker { return h.parts[h.Part(key)] }
