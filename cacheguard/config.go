@@ -64,6 +64,9 @@ type Config struct {
 	// FailClosed makes Get return a *RedisError when Redis is unavailable, instead of loading without it.
 	FailClosed bool
 
+	// Local is a tier in this process, in front of Redis. Default: off.
+	Local LocalConfig
+
 	// Codec encodes values other than []byte and string. Default: encoding/json.
 	Codec Codec
 
@@ -134,6 +137,7 @@ func (c *Config) check() error {
 	if c.RedisTimeout < 0 || c.RedisTimeout > 0 && c.RedisTimeout < time.Millisecond {
 		bad("RedisTimeout", "%v is shorter than a millisecond", c.RedisTimeout)
 	}
+	c.Local.check(bad)
 	return errors.Join(problems...)
 }
 
@@ -149,10 +153,12 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.MaxLoads, defaultMaxLoads)
 	setDefault(&c.MaxValueBytes, defaultMaxValueBytes)
 	setDefault(&c.RedisTimeout, defaultRedisTimeout)
+	setDefault(&c.Local.TTL, defaultLocalTTL)
 	c.TTL, c.StaleFor, c.NegativeTTL = max(c.TTL, 0), max(c.StaleFor, 0), max(c.NegativeTTL, 0)
 	c.Jitter, c.EarlyRefresh = max(c.Jitter, 0), max(c.EarlyRefresh, 0)
 	for _, d := range []*time.Duration{
 		&c.TTL, &c.StaleFor, &c.NegativeTTL, &c.LoadTimeout, &c.WaitTimeout, &c.LeaseTTL, &c.RedisTimeout,
+		&c.Local.TTL,
 	} {
 		*d = min(*d, longest)
 	}

@@ -52,12 +52,16 @@ func get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 	if reason := g.distrust(key); reason != nil {
 		return bypass[V](ctx, g, asked, job(), reason)
 	}
+	if found, ok := kept[V](g, key); ok {
+		return found.result()
+	}
 	for range maxAsks + 1 {
+		mark := g.local.mark(key)
 		read, err := g.reader.Get(ctx, valueKey)
 		if err != nil {
 			return v, "", g.ended(ctx, key, err)
 		}
-		found := view[V](g, key, read)
+		found := view[V](g, key, mark, read)
 		switch found.state {
 		case fresh:
 			return found.result()
@@ -65,7 +69,11 @@ func get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 			g.refresh(ctx, job(), read.Raw, found.entry.took)
 			return found.result()
 		case unreachable:
-			return bypass[V](ctx, g, asked, job(), g.redisError("get", key, read.Err))
+			reason := g.redisError("get", key, read.Err)
+			if found, ok := lastResort[V](g, key); ok {
+				return found.result()
+			}
+			return bypass[V](ctx, g, asked, job(), reason)
 		case missing, expired, unusable:
 			a, joined, err := g.rebuild(ctx, job(), read.Raw)
 			if err != nil {

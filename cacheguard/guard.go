@@ -30,6 +30,8 @@ type Guard struct {
 	failures    failures
 	inbox       *wake.Inbox
 	keeper      *lease.Keeper
+	notices     *notices
+	local       *local // nil: there is no such tier
 	leave       func() // gives up the inbox and the keeper
 
 	owed    owed
@@ -45,7 +47,7 @@ type Guard struct {
 // A client that may answer from elsewhere than the primary would return what was invalidated: one with a client-side
 // cache, and a cluster client that may read from replicas, are refused; a failover client must not be ReplicaOnly.
 func New(rdb Redis, cfg Config) (*Guard, error) {
-	if err := errors.Join(checkClient(rdb), cfg.check()); err != nil {
+	if err := errors.Join(checkClient(rdb), cfg.check(), checkLocal(rdb, &cfg)); err != nil {
 		return nil, fmt.Errorf("cacheguard: %w", err)
 	}
 	cfg = cfg.withDefaults()
@@ -60,9 +62,18 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 	inbox, leaveInbox := wake.Open(rdb)
 	keeper, leaveKeeper := lease.Open(rdb, cfg.RedisTimeout)
 	g.inbox, g.keeper = inbox, keeper
+	g.notices = newNotices(cfg.Prefix, g.health.Len())
 	g.leave = func() {
+		g.local.close()
 		leaveInbox()
 		leaveKeeper()
+	}
+	if cfg.Local.on() {
+		var err error
+		if g.local, err = newLocal(&cfg.Local, inbox, g.notices); err != nil {
+			g.leave()
+			return nil, fmt.Errorf("cacheguard: %w", err)
+		}
 	}
 	return g, nil
 }

@@ -98,8 +98,9 @@ func (g *Guard) oweFailed(keys []string, failed map[string]*RedisError) (errs []
 func (g *Guard) send(ctx context.Context, keys []string) map[string]*RedisError {
 	calls := make([]*script.Call, len(keys))
 	for i, key := range keys {
-		calls[i] = invalidation(g.redisKey(key))
+		calls[i] = g.invalidation(key)
 	}
+	defer g.local.forget(keys) // whatever the reply, it is not known who has read what
 	cmds, err := bounded(ctx, g, func(ctx context.Context) ([]*redis.Cmd, error) {
 		return script.RunAll(ctx, g.rdb, calls), nil
 	}, nil)

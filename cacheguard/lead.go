@@ -121,7 +121,7 @@ func (m *missed) prepare(ctx context.Context, out loaded, generation string) fil
 		f.ttl = ttl + staleFor
 	}
 	fresh := ttl
-	if staleFor == 0 && m.cfg.EarlyRefresh == 0 {
+	if staleFor == 0 && m.cfg.EarlyRefresh == 0 && m.local == nil {
 		fresh = 0
 	}
 	f.head, f.tail = encodeEntry(what, fresh, out.took, m.token, payload)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/reader"
+	"github.com/cacheguard/go/internal/tier"
 )
 
 // GetMany returns the values of the keys: those it finds in the cache, and the others from load, which is called once
@@ -79,8 +80,10 @@ func (m *many[V]) admit(ctx context.Context, keys []string) []string {
 
 // look reads the keys and returns those that are to be loaded. It has stale ones replaced in the background.
 func (m *many[V]) look(ctx context.Context, keys []string) (missing []wanted) {
-	reads := make([]*reader.Read, len(keys))
+	keys = m.lookLocally(ctx, keys)
+	reads, marks := make([]*reader.Read, len(keys)), make([]tier.Mark, len(keys))
 	for i, key := range keys {
+		marks[i] = m.local.mark(key)
 		reads[i], _ = m.reader.Ask(ctx, m.redisKey(key)) // refuses when it is closed only: nil
 	}
 	var old []wanted
@@ -92,7 +95,7 @@ func (m *many[V]) look(ctx context.Context, keys []string) (missing []wanted) {
 		switch w := (wanted{key: key}); {
 		case err != nil:
 			m.fail(ctx, key, "", m.ended(ctx, key, err))
-		case m.see(ctx, reads[i], &w):
+		case m.see(ctx, reads[i], marks[i], &w):
 			missing = append(missing, w)
 		case w.mode == background:
 			old = append(old, w)
@@ -100,6 +103,23 @@ func (m *many[V]) look(ctx context.Context, keys []string) (missing []wanted) {
 	}
 	m.refreshAll(ctx, old)
 	return missing
+}
+
+// lookLocally takes what the local tier has, and returns the other keys.
+func (m *many[V]) lookLocally(ctx context.Context, keys []string) (others []string) {
+	if m.local == nil {
+		return keys
+	}
+	for _, key := range keys {
+		found, ok := kept[V](m.Guard, key)
+		if !ok || m.owed.has(key) {
+			others = append(others, key)
+			continue
+		}
+		v, how, err := found.result()
+		m.take(ctx, key, v, how, err, err != nil)
+	}
+	return others
 }
 
 // unread returns the keys as to be loaded without looking.
@@ -112,15 +132,20 @@ func unread(keys []string) []wanted {
 }
 
 // see looks at what was read, and reports whether the key is to be loaded, and how.
-func (m *many[V]) see(ctx context.Context, read *reader.Read, w *wanted) bool {
+func (m *many[V]) see(ctx context.Context, read *reader.Read, mark tier.Mark, w *wanted) bool {
 	if reason := m.distrust(w.key); reason != nil {
 		return m.bypass(ctx, w, reason)
 	}
-	found := view[V](m.Guard, w.key, read)
+	found := view[V](m.Guard, w.key, mark, read)
 	w.unfit, w.took = read.Raw, found.entry.took
 	switch found.state {
 	case unreachable:
-		return m.bypass(ctx, w, m.redisError("get", w.key, read.Err))
+		reason := m.redisError("get", w.key, read.Err)
+		resort, ok := lastResort[V](m.Guard, w.key)
+		if !ok {
+			return m.bypass(ctx, w, reason)
+		}
+		found = resort
 	case missing, expired, unusable:
 		w.mode = filled
 		return true

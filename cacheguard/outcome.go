@@ -6,8 +6,8 @@ type Outcome string
 // The outcomes. A Get that ended without an answer (its context ended, the Guard was closed, the key is bad) has none.
 const (
 	Hit      Outcome = "hit"      // read from Redis, fresh
-	Local    Outcome = "local"    // read from a tier in this process; not in use yet
-	Stale    Outcome = "stale"    // read from Redis, past its TTL but within StaleFor
+	Local    Outcome = "local"    // from the tier in this process, fresh
+	Stale    Outcome = "stale"    // past its TTL but within StaleFor; or from the local tier, when Redis does not answer
 	Negative Outcome = "negative" // absence, remembered
 	Loaded   Outcome = "loaded"   // this call started the load
 	Shared   Outcome = "shared"   // another call's load, here or on another instance

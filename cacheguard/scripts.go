@@ -177,8 +177,13 @@ func (m *missed) run(ctx context.Context, call *script.Call) *redis.Cmd {
 }
 
 // invalidation is the call that removes a key.
-func invalidation(valueKey string) *script.Call {
-	return &script.Call{Script: invalidateScript, Keys: []string{valueKey, leaseKey(valueKey)}}
+func (g *Guard) invalidation(key string) *script.Call {
+	valueKey := g.redisKey(key)
+	return &script.Call{
+		Script: invalidateScript,
+		Keys:   []string{valueKey, leaseKey(valueKey)},
+		Args:   []any{g.notices.channel, g.notices.next(g.health.Part(valueKey), key)},
+	}
 }
 
 func (g *Guard) leaseMillis() int64 { return millis(g.cfg.LeaseTTL) }

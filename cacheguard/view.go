@@ -1,6 +1,9 @@
 package cacheguard
 
-import "github.com/cacheguard/go/internal/reader"
+import (
+	"github.com/cacheguard/go/internal/reader"
+	"github.com/cacheguard/go/internal/tier"
+)
 
 // state says what a read found.
 type state int
@@ -18,19 +21,25 @@ const (
 // seen is what a read found, as the type that its readers want.
 type seen[V any] struct {
 	state state
-	value *V // fresh, ageing, stale; nil for remembered absence
+	how   Outcome // of a call that this answers: a value, or remembered absence
+	value *V      // fresh, ageing, stale; nil for remembered absence
 	entry entry
 }
 
-// view decodes and judges what was read: once for all the calls that share the read and want the same type.
-func view[V any](g *Guard, key string, read *reader.Read) seen[V] {
+// view decodes and judges what was read after the mark: once for all the calls that share the read and want the same
+// type.
+func view[V any](g *Guard, key string, mark tier.Mark, read *reader.Read) seen[V] {
 	if read.Err != nil {
 		return seen[V]{state: unreachable}
 	}
 	if read.Raw == nil {
 		return seen[V]{state: missing}
 	}
-	s, ok := read.Share.Make(func() any { return decodeAs[V](g, key, read.Raw) }).(*seen[V])
+	s, ok := read.Share.Make(func() any {
+		s := decodeAs[V](g, key, read.Raw)
+		keep(g, key, mark, read, s)
+		return s
+	}).(*seen[V])
 	if !ok {
 		s = decodeAs[V](g, key, read.Raw) // shared with callers that want another type
 	}
@@ -43,7 +52,10 @@ func decodeAs[V any](g *Guard, key string, raw []byte) *seen[V] {
 		g.cfg.Hooks.damaged(key, err)
 		return &seen[V]{state: unusable}
 	}
-	s := &seen[V]{state: g.freshness(e), entry: e}
+	s := &seen[V]{state: g.freshness(e), how: Hit, entry: e}
+	if s.state == stale {
+		s.how = Stale
+	}
 	if value != nil {
 		s.value = value.(*V)
 	}
@@ -62,11 +74,8 @@ func (g *Guard) decode(raw []byte, sh shape) (entry, any, error) {
 
 // result is the answer of a call that found a value, or remembered absence.
 func (s *seen[V]) result() (v V, how Outcome, err error) {
-	switch {
-	case s.value == nil:
+	if s.value == nil {
 		return v, Negative, ErrNotFound
-	case s.state == stale:
-		return *s.value, Stale, nil
 	}
-	return *s.value, Hit, nil
+	return *s.value, s.how, nil
 }

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// A frame is the payload of a published message: the length of the key, a colon, the key, the body. Scripts write it
+// Frame returns the payload of a published message: the length of the key, a colon, the key, the body. Scripts write it
 // as (#key .. ':' .. key .. body). Key and body may hold any bytes. A probe is the frame of an empty key.
-func frame(key, body string) string {
+func Frame(key, body string) string {
 	return strconv.Itoa(len(key)) + ":" + key + body
 }
 

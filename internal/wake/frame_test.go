@@ -43,8 +43,8 @@ func FuzzParseFrame(f *testing.F) {
 		f.Add(seed, seed)
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {
-		if key, body, ok := parseFrame(frame(a, b)); !ok || key != a || body != b {
-			t.Errorf("parseFrame(frame(%q, %q)) = %q, %q, %v", a, b, key, body, ok)
+		if key, body, ok := parseFrame(Frame(a, b)); !ok || key != a || body != b {
+			t.Errorf("parseFrame(Frame(%q, %q)) = %q, %q, %v", a, b, key, body, ok)
 		}
 		if key, body, ok := parseFrame(a); ok && !strings.HasSuffix(a, ":"+key+body) {
 			t.Errorf("parseFrame(%q) = %q, %q: not what was sent", a, key, body)

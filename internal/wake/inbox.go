@@ -33,9 +33,11 @@ type Inbox struct {
 	live        atomic.Bool  // every node's subscription is confirmed
 	lastWaiting atomic.Int64 // when messages were last relied on, in nanoseconds since base
 
-	mu      sync.Mutex
-	waiters map[string]map[*Waiter]struct{}
-	links   map[Redis]*link // the goroutine of run alone adds and removes
+	mu        sync.Mutex
+	waiters   map[string]map[*Waiter]struct{}
+	listeners map[string][]*Listener // by channel; the slices do not change
+	version   int                    // of the set of channels; grows
+	links     map[Redis]*link        // the goroutine of run alone adds and removes
 }
 
 // Open returns the process's inbox on the client. It does no I/O: Start does. The caller calls release when it no
@@ -46,10 +48,11 @@ func Open(rdb Redis) (in *Inbox, release func()) {
 
 func newInbox(rdb Redis) *Inbox {
 	in := &Inbox{
-		rdb:     rdb,
-		channel: "cacheguard:inbox:" + rand.Text(),
-		waiters: make(map[string]map[*Waiter]struct{}),
-		links:   make(map[Redis]*link),
+		rdb:       rdb,
+		channel:   "cacheguard:inbox:" + rand.Text(),
+		waiters:   make(map[string]map[*Waiter]struct{}),
+		listeners: make(map[string][]*Listener),
+		links:     make(map[Redis]*link),
 	}
 	in.lastWaiting.Store(-int64(busyFor))
 	in.ctx, in.stop = context.WithCancel(context.Background())
@@ -135,15 +138,21 @@ func (in *Inbox) changed() {
 	for _, l := range in.links {
 		live = live && l.confirmed.Load()
 	}
-	if in.live.Swap(live) != live {
-		in.askAgainLocked()
+	if live == in.live.Load() {
+		return
 	}
+	if live { // listeners know before anybody can rely on it
+		in.missedLocked()
+	}
+	in.live.Store(live)
+	in.askAgainLocked()
 }
 
-// resubscribed tells every waiter to ask again: what was published meanwhile is lost.
+// resubscribed tells everyone that what was published meanwhile is lost.
 func (in *Inbox) resubscribed() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	in.missedLocked()
 	in.askAgainLocked()
 }
 
@@ -155,8 +164,12 @@ func (in *Inbox) askAgainLocked() {
 	}
 }
 
-// dispatch gives a message to those who watch its key.
-func (in *Inbox) dispatch(payload string) {
+// dispatch gives a message to those who listen to its channel, or watch its key.
+func (in *Inbox) dispatch(channel, payload string) {
+	if channel != in.channel {
+		in.broadcast(channel, payload)
+		return
+	}
 	key, body, ok := parseFrame(payload)
 	if !ok || key == "" {
 		return // a probe, or nothing of ours

@@ -66,10 +66,16 @@ func (l *link) receive() {
 // serve reads one subscription until it fails, and reports whether it ever stood. The library's own loop, because
 // the channel of go-redis drops messages, and its reconnect is not seen.
 func (l *link) serve() (stood bool) {
-	sub := l.node.Subscribe(l.ctx, l.in.channel)
+	channels, version := l.in.channels()
+	sub := l.node.Subscribe(l.ctx, channels...)
 	l.mu.Lock()
 	l.sub = sub
 	l.mu.Unlock()
+	if _, now := l.in.channels(); now != version {
+		_ = sub.Close() // there is one more channel, and renew may have come before this subscription
+		return false
+	}
+	awaited := len(channels)
 	unhook := context.AfterFunc(l.ctx, func() { _ = sub.Close() }) // twice closed says so and does nothing
 	defer unhook()
 	defer func() { _ = sub.Close() }()
@@ -82,11 +88,14 @@ func (l *link) serve() (stood bool) {
 		l.hear()
 		switch m := got.(type) {
 		case *redis.Subscription:
+			if awaited--; awaited > 0 {
+				continue
+			}
 			stood = true
 			patience = 0 // silence is for the watchdog now
 			l.confirm()
 		case *redis.Message:
-			l.in.dispatch(m.Payload)
+			l.in.dispatch(m.Channel, m.Payload)
 		}
 	}
 }
@@ -124,10 +133,17 @@ func (l *link) watch() {
 		case <-tick.C:
 		}
 		if l.confirmed.Load() && l.silence() > l.patience() && !l.probe() {
-			l.mu.Lock()
-			_ = l.sub.Close() // already closed is as good
-			l.mu.Unlock()
+			l.renew()
 		}
+	}
+}
+
+// renew closes the subscription, so that receive makes a new one.
+func (l *link) renew() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.sub != nil {
+		_ = l.sub.Close() // already closed is as good
 	}
 }
 
@@ -136,7 +152,7 @@ func (l *link) silence() time.Duration {
 }
 
 func (l *link) patience() time.Duration {
-	if sinceBase()-time.Duration(l.in.lastWaiting.Load()) < busyFor {
+	if l.in.listening() || sinceBase()-time.Duration(l.in.lastWaiting.Load()) < busyFor {
 		return busySilence
 	}
 	return idleSilence
@@ -151,7 +167,7 @@ func (l *link) probe() (heard bool) {
 	}
 	ctx, cancel := context.WithTimeout(l.ctx, probeDeadline)
 	defer cancel()
-	if l.node.Process(ctx, redis.NewIntCmd(ctx, "publish", l.in.channel, frame("", ""))) != nil {
+	if l.node.Process(ctx, redis.NewIntCmd(ctx, "publish", l.in.channel, Frame("", ""))) != nil {
 		return true
 	}
 	select {

@@ -1,0 +1,193 @@
+package cacheguard
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/reader"
+	"github.com/cacheguard/go/internal/tier"
+	"github.com/cacheguard/go/internal/wake"
+)
+
+// LocalConfig is about a tier of decoded values in this process, in front of Redis. It is on when MaxBytes or
+// MaxEntries is set; one of them must be. Not for a Ring.
+//
+// A Get that the tier answers costs no round trip, and weakens one promise: an Invalidate on another instance reaches
+// this tier by a message. Until it does (normally well under a millisecond; up to 3 seconds when the connection hangs
+// unnoticed), and never for longer than TTL, Get may return the older value. On the instance that called Invalidate
+// there is no such delay. While the subscription to the messages is down, or one is known to be missing, the tier is not
+// asked; when it stands again, the tier starts empty.
+type LocalConfig struct {
+	// MaxBytes bounds the tier by the size of its keys and encoded values, with 256 bytes for each. What values take
+	// when they are decoded is not known, and may be more.
+	MaxBytes int
+
+	// MaxEntries bounds the tier by their number.
+	MaxEntries int
+
+	// TTL is how long a value stays in the tier at most after it was read from Redis. Default: 5 seconds.
+	TTL time.Duration
+
+	// HotKeys lets only so many keys into the tier: those this process asked for most in the last seconds, and at least
+	// some thirty times. Default: 0, all keys.
+	HotKeys int
+}
+
+const defaultLocalTTL = 5 * time.Second
+
+func (c *LocalConfig) on() bool { return c.MaxBytes > 0 || c.MaxEntries > 0 }
+
+func (c *LocalConfig) check(bad func(field, format string, args ...any)) {
+	switch {
+	case c.MaxBytes < 0:
+		bad("Local.MaxBytes", "%d is negative", c.MaxBytes)
+	case c.MaxEntries < 0:
+		bad("Local.MaxEntries", "%d is negative", c.MaxEntries)
+	case c.MaxBytes > 0 && c.MaxEntries > 0:
+		bad("Local", "MaxBytes and MaxEntries are both set")
+	case !c.on() && (c.TTL != 0 || c.HotKeys != 0):
+		bad("Local", "set MaxBytes or MaxEntries, or nothing")
+	}
+	if c.TTL < 0 || c.TTL > 0 && c.TTL < time.Millisecond {
+		bad("Local.TTL", "%v is shorter than a millisecond (is the unit missing?)", c.TTL)
+	}
+	if c.HotKeys < 0 {
+		bad("Local.HotKeys", "%d is negative", c.HotKeys)
+	}
+}
+
+// checkLocal refuses a client whose scripts' messages do not reach every subscriber.
+func checkLocal(rdb Redis, cfg *Config) error {
+	if _, ring := rdb.(*redis.Ring); ring && cfg.Local.on() {
+		return errors.New("Config.Local: rdb is a Ring, on which messages of invalidations do not reach every instance")
+	}
+	return nil
+}
+
+// local is the Guard's tier, if it has one.
+type local struct {
+	*tier.Tier
+	inbox    *wake.Inbox
+	listener *wake.Listener
+	probes   probes
+}
+
+func newLocal(cfg *LocalConfig, inbox *wake.Inbox, n *notices) (*local, error) {
+	limits := tier.Limits{
+		MaxBytes: cfg.MaxBytes, MaxEntries: cfg.MaxEntries, TTL: cfg.TTL, HotKeys: cfg.HotKeys,
+	}
+	t, err := tier.New(limits, inbox.Live)
+	if err != nil {
+		return nil, fmt.Errorf("Config.Local: %w", err)
+	}
+	l := &local{Tier: t, inbox: inbox}
+	l.listener = &wake.Listener{
+		Heard: func(payload string) {
+			if notice, ok := t.Hear(payload, n.own); ok {
+				l.probes.found(notice.Key)
+			}
+		},
+		Missed: t.Missed,
+	}
+	inbox.Listen(n.channel, l.listener)
+	return l, nil
+}
+
+func (l *local) close() {
+	if l != nil {
+		l.listener.Stop()
+		l.Close()
+	}
+}
+
+// mark is called before a key is read; see tier.Mark.
+func (l *local) mark(key string) tier.Mark {
+	if l == nil {
+		return tier.Mark{}
+	}
+	l.inbox.Start() // it does so once
+	return l.Mark(key)
+}
+
+// forget drops keys that were invalidated.
+func (l *local) forget(keys []string) {
+	if l == nil {
+		return
+	}
+	for _, key := range keys {
+		l.Forget(key)
+	}
+}
+
+// kept is what the tier has for the key.
+func kept[V any](g *Guard, key string) (s seen[V], found bool) {
+	if g.local == nil {
+		return s, false
+	}
+	return fromItem[V](g.local.Get(key), Local)
+}
+
+// lastResort is what the tier has for the key when Redis does not answer: as a stale value, if such are served.
+func lastResort[V any](g *Guard, key string) (s seen[V], found bool) {
+	if g.local == nil || g.cfg.StaleFor == 0 {
+		return s, false
+	}
+	return fromItem[V](g.local.GetAnyway(key), Stale)
+}
+
+func fromItem[V any](item *tier.Item, how Outcome) (s seen[V], found bool) {
+	if item == nil {
+		return s, false
+	}
+	if item.Value != nil {
+		if s.value, found = item.Value.(*V); !found {
+			return s, false // another type
+		}
+	}
+	s.how = how
+	return s, true
+}
+
+// keep has the tier keep what was read.
+func keep[V any](g *Guard, key string, mark tier.Mark, read *reader.Read, s *seen[V]) {
+	if g.local == nil || s.state != fresh && s.state != ageing {
+		return
+	}
+	var value any
+	if s.value != nil {
+		value = s.value
+	}
+	left, usable := longest, longest
+	if s.entry.fresh > 0 {
+		left = s.entry.fresh - g.age(s.entry.written)
+		usable = left + g.cfg.StaleFor
+	}
+	g.local.Keep(key, mark, value, len(read.Raw), left, usable)
+}
+
+// notices numbers the messages of this Guard's invalidations: those of each part of the keyspace apart, since messages
+// of different nodes may overtake each other.
+type notices struct {
+	channel string
+	id      string
+	numbers []atomic.Uint64
+}
+
+func newNotices(prefix string, parts int) *notices {
+	return &notices{channel: prefix + ":invalidated", id: rand.Text(), numbers: make([]atomic.Uint64, parts)}
+}
+
+func (n *notices) next(part int, key string) string {
+	return tier.Notice{
+		Source: n.id + "/" + strconv.Itoa(part), Number: n.numbers[part].Add(1), Key: key,
+	}.String()
+}
+
+func (n *notices) own(source string) bool { return strings.HasPrefix(source, n.id) }

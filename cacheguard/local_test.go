@@ -1,0 +1,239 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/tier"
+)
+
+var withLocal = Config{Local: LocalConfig{MaxEntries: 1000, TTL: time.Hour}, RedisTimeout: 300 * time.Millisecond}
+
+// keptBy waits until guard i answers from its tier, after the tier has been filled.
+func (f *fleet) keptBy(i int, key, value string) {
+	f.t.Helper()
+	f.listening()
+	redistest.Await(f.t, "the tier has the value", func() bool {
+		v, how, err := get(context.Background(), f.guards[i], key, returns(value))
+		return err == nil && v == value && how == Local
+	})
+}
+
+func TestLocalTierAnswersWithoutRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	f := newFleet(t, arena{func(tb testing.TB) client { return server.Client(tb) }}, 1, withLocal)
+	f.keptBy(0, "k", "v")
+	before := server.Commands()["get"]
+	for range 100 {
+		equal(t, "value", mustGet(t, f.guards[0], "k", unwanted[string](t)), "v")
+	}
+	equal(t, "GETs", server.Commands()["get"]-before, 0)
+	values, err := GetMany(context.Background(), f.guards[0], []string{"k", "other"}, openShelf().load)
+	equal(t, "values", fmt.Sprint(values, err), "map[k:v other:v:other] <nil>")
+	equal(t, "local", f.events.count(Local) >= 101, true)
+	bytes := mustGet(t, f.guards[0], "k", unwanted[[]byte](t))
+	equal(t, "as another type", string(bytes), "v")
+}
+
+func TestAbsenceIsKeptLocallyToo(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, withLocal).listening()
+	absent := func(context.Context) (string, error) { return "", ErrNotFound }
+	for range 3 {
+		if _, err := Get(context.Background(), f.guards[0], "k", absent); !errors.Is(err, ErrNotFound) {
+			t.Fatal(err)
+		}
+	}
+	equal(t, "kept", f.guards[0].local.Get("k") != nil, true)
+	_, how, err := get(context.Background(), f.guards[0], "k", unwanted[string](t))
+	equal(t, "answer", fmt.Sprint(how, err), fmt.Sprint(Negative, ErrNotFound))
+}
+
+func TestInvalidateReachesEveryTier(t *testing.T) {
+	t.Parallel()
+	for name, a := range map[string]func(*testing.T) arena{"standalone": standalone, "cluster": func(t *testing.T) arena {
+		c := redistest.StartCluster(t, 0)
+		return arena{func(tb testing.TB) client { return c.Client(tb) }}
+	}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, a(t), 3, withLocal)
+			writer := newGuard(t, f.redis, Config{Prefix: f.guards[0].cfg.Prefix}) // has no tier of its own
+			for i, key := range []string{"a", "b", "c", "d"} {
+				for j := range f.guards {
+					f.keptBy(j, key, "old")
+				}
+				by := writer
+				if i < 3 {
+					by = f.guards[i]
+				}
+				mustInvalidate(t, by, key)
+				if i < 3 {
+					_, how, _ := get(context.Background(), by, key, returns("new"))
+					equal(t, "on the instance that invalidated", how, Loaded)
+				}
+				for j, g := range f.guards {
+					redistest.Await(t, fmt.Sprintf("tier %d has heard of it", j), func() bool {
+						return mustGet(t, g, key, returns("new")) == "new"
+					})
+				}
+			}
+		})
+	}
+}
+
+func TestGetDoesNotRefillTheTierWithWhatWasInvalidatedMeanwhile(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{Local: withLocal.Local})
+	f.listening()
+	mustGet(t, f.guards[1], "k", returns("old"))
+	held := proxy.On(redistest.Command("get"), redistest.HoldReply).Times(1)
+	early := async(f.guards[0], "k", unwanted[string](t))
+	<-held.Hit()
+	mustInvalidate(t, f.guards[1], "k")
+	mustGet(t, f.guards[1], "k", returns("new"))
+	f.heard(0)
+	held.Release()
+	want(t, early, "old") // it had begun before
+	equal(t, "later", mustGet(t, f.guards[0], "k", unwanted[string](t)), "new")
+	equal(t, "later still", mustGet(t, f.guards[0], "k", unwanted[string](t)), "new")
+}
+
+// heard returns when guard i has taken in all that was published so far.
+func (f *fleet) heard(i int) {
+	f.t.Helper()
+	if err := f.guards[i].SelfCheck(context.Background()); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func TestTierIsNotServedFromWhileItsSubscriptionIsDownAndEmptyAfterwards(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, withLocal)
+	f.keptBy(0, "k", "old")
+	subscribing := proxy.On(redistest.Command("subscribe"), redistest.Hold)
+	proxy.Cut()
+	redistest.Await(t, "the inbox is down", func() bool { return !f.guards[0].inbox.Live() })
+	mustInvalidate(t, f.guards[1], "k")
+	mustGet(t, f.guards[1], "k", returns("new"))
+	equal(t, "while it is down", mustGet(t, f.guards[0], "k", unwanted[string](t)), "new")
+	subscribing.Remove()
+	subscribing.Release()
+	f.keptBy(0, "k", "new")
+}
+
+func TestTierIsVoidWhenANoticeIsLost(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, withLocal)
+	f.keptBy(0, "k", "old")
+	g := f.guards[0]
+	send := func(number uint64) {
+		n := tier.Notice{Source: "another", Number: number, Key: "x"}
+		if err := f.redis.Publish(context.Background(), g.notices.channel, n.String()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(1)
+	send(3)
+	f.heard(0)
+	_, how, err := get(context.Background(), g, "k", unwanted[string](t))
+	equal(t, "while one is missing", fmt.Sprintf("%v %v", how, err), "hit <nil>")
+	send(2)
+	f.heard(0)
+	_, how, err = get(context.Background(), g, "k", unwanted[string](t))
+	equal(t, "when it has come", fmt.Sprintf("%v %v", how, err), "local <nil>")
+	send(5)
+	redistest.Await(t, "the tier is void", func() bool { return g.local.GetAnyway("k") == nil })
+}
+
+func TestTierAnswersWithStaleValuesWhenRedisDoesNot(t *testing.T) {
+	t.Parallel()
+	cfg := withLocal
+	cfg.StaleFor, cfg.FailClosed = time.Hour, true
+	f, proxy := broken(t, shared, cfg)
+	f.keptBy(0, "k", "v")
+	f.keptBy(0, "gone", "v")
+	proxy.Refuse(true)
+	redistest.Await(t, "the inbox is down", func() bool { return !f.guards[0].inbox.Live() })
+	v, how, err := get(context.Background(), f.guards[0], "k", unwanted[string](t))
+	equal(t, "answer", fmt.Sprintf("%v %v %v", v, how, err), "v stale <nil>")
+	values, err := GetMany(context.Background(), f.guards[0], []string{"k"}, newShelf().load)
+	equal(t, "values", fmt.Sprint(values, err), "map[k:v] <nil>")
+
+	if err := f.guards[0].Invalidate(context.Background(), "gone"); err == nil {
+		t.Fatal("no error")
+	}
+	if v, err := Get(context.Background(), f.guards[0], "gone", unwanted[string](t)); err == nil {
+		t.Errorf("what was invalidated is served: %q", v)
+	}
+	proxy.Refuse(false)
+	redistest.Await(t, "Redis answers again", func() bool {
+		_, how, err := get(context.Background(), f.guards[0], "k", unwanted[string](t))
+		return err == nil && how == Hit
+	})
+}
+
+func TestLocalCopiesLiveNoLongerThanTheirEntries(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, withLocal).listening()
+	var loads atomic.Int64
+	load := func(ctx context.Context) (int64, error) {
+		SetTTL(ctx, 50*time.Millisecond)
+		return loads.Add(1), nil
+	}
+	redistest.Await(t, "the value is replaced", func() bool { return mustGet(t, f.guards[0], "k", load) == 3 })
+}
+
+// In the process that invalidates there is no delay at all, however many read meanwhile.
+func TestOneReadsItsOwnWritesThroughTheTier(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, withLocal).listening()
+	var version atomic.Int64
+	load := func(context.Context) (int64, error) { return version.Load(), nil }
+	stop := make(chan struct{})
+	var readers sync.WaitGroup
+	for _, g := range f.guards {
+		for range 4 {
+			readers.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+						mustGet(t, g, "k", load)
+					}
+				}
+			})
+		}
+	}
+	for range 500 {
+		v := version.Add(1)
+		mustInvalidate(t, f.guards[0], "k")
+		if got := mustGet(t, f.guards[0], "k", load); got < v {
+			t.Errorf("read %d after %d was written", got, v)
+		}
+	}
+	close(stop)
+	readers.Wait()
+	equal(t, "some were local", f.events.count(Local) > 0, true)
+	f.heard(1)
+	equal(t, "at rest", mustGet(t, f.guards[1], "k", load), version.Load())
+}
+
+func TestLocalTierIsRefusedOnARing(t *testing.T) {
+	t.Parallel()
+	rdb := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": shared.Addr()}})
+	defer func() { _ = rdb.Close() }()
+	if _, err := New(rdb, withLocal); err == nil {
+		t.Error("not refused")
+	}
+}

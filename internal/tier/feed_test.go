@@ -1,0 +1,135 @@
+package tier
+
+import (
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func stranger(string) bool { return false }
+
+func hear(t *testing.T, tier *Tier, source string, numbers ...uint64) {
+	t.Helper()
+	for _, n := range numbers {
+		if _, ok := tier.Hear(Notice{source, n, "other"}.String(), stranger); !ok {
+			t.Fatal("not a notice")
+		}
+	}
+}
+
+func TestNoticesAreWrittenAndRead(t *testing.T) {
+	t.Parallel()
+	for _, n := range []Notice{{"a/0", 1, "k"}, {"a", 1<<64 - 1, "a key with spaces\n"}, {"a", 7, ""}} {
+		if got, ok := parseNotice(n.String()); !ok || got != n {
+			t.Errorf("%+v became %+v, %v", n, got, ok)
+		}
+	}
+	for _, s := range []string{"", "a", "a 1", "a 0 k", "a x k", "a -1 k"} {
+		if got, ok := parseNotice(s); ok {
+			t.Errorf("%q became %+v", s, got)
+		}
+	}
+}
+
+func TestOwnNoticesForgetNothing(t *testing.T) {
+	t.Parallel()
+	tier, _ := newTier(t, entries(10))
+	tier.set("k", "v")
+	tier.Hear(Notice{"me/0", 1, "k"}.String(), func(source string) bool { return source == "me/0" })
+	expect(t, tier.Get("k"), "v")
+	tier.Hear(Notice{"you/0", 1, "k"}.String(), func(source string) bool { return source == "me/0" })
+	expect(t, tier.Get("k"), nil)
+}
+
+func TestNoticesMayComeTwiceAndInAnyOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tier, _ := newTier(t, entries(10))
+		tier.set("k", "v")
+		hear(t, tier, "a", 41) // whatever came before the first is not missing
+		for start := uint64(42); start < 500; start += 10 {
+			for _, i := range rand.Perm(10) {
+				hear(t, tier, "a", start+uint64(i), start)
+			}
+			hear(t, tier, "a", start)
+			expect(t, tier.Get("k"), "v")
+		}
+		time.Sleep(2 * grace)
+		expect(t, tier.Get("k"), "v")
+		if s := tier.feed.sources["a"]; len(s.early) > 0 {
+			t.Errorf("%d numbers are kept", len(s.early))
+		}
+	})
+}
+
+func TestTierIsNotServedFromWhileANoticeIsMissing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tier, _ := newTier(t, entries(10))
+		tier.set("k", "v")
+		hear(t, tier, "a", 1, 2)
+		hear(t, tier, "b", 7)
+		hear(t, tier, "a", 4)
+		expect(t, tier.Get("k"), nil)
+		hear(t, tier, "b", 8, 10)
+		hear(t, tier, "a", 3)
+		expect(t, tier.Get("k"), nil)
+		hear(t, tier, "b", 9)
+		expect(t, tier.Get("k"), "v")
+	})
+}
+
+func TestAllIsVoidWhenAMissingNoticeDoesNotCome(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tier, _ := newTier(t, entries(10))
+		tier.set("k", "v")
+		hear(t, tier, "a", 1, 3)
+		time.Sleep(grace / 2)
+		hear(t, tier, "b", 1, 3) // a later gap of another
+		time.Sleep(grace/2 + time.Millisecond)
+		if tier.GetAnyway("k") != nil {
+			t.Error("not void")
+		}
+		tier.set("l", "v")
+		expect(t, tier.Get("l"), nil)
+		time.Sleep(grace)
+		expect(t, tier.Get("l"), nil)
+		tier.set("l", "v")
+		expect(t, tier.Get("l"), "v")
+		hear(t, tier, "a", 2, 4) // 2 at last
+		expect(t, tier.Get("l"), "v")
+	})
+}
+
+// Numbers that never come, one after the other, must not put each other off for ever.
+func TestEveryGapIsGivenUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tier, _ := newTier(t, entries(10))
+		hear(t, tier, "a", 1)
+		for n := uint64(3); n < 60; n += 2 {
+			hear(t, tier, "a", n)
+			time.Sleep(grace / 4)
+		}
+		time.Sleep(2 * grace)
+		tier.set("k", "v")
+		expect(t, tier.Get("k"), "v")
+	})
+}
+
+func TestTooManySourcesAreForgotten(t *testing.T) {
+	t.Parallel()
+	tier, _ := newTier(t, entries(10))
+	hear(t, tier, "gap", 1, 3)
+	for i := range maxSources {
+		hear(t, tier, time.Duration(i).String(), 1)
+	}
+	if n := len(tier.feed.sources); n > maxSources {
+		t.Errorf("%d sources", n)
+	}
+	if tier.feed.waiting() {
+		t.Error("still waiting")
+	}
+}

@@ -1,0 +1,161 @@
+package tier
+
+import (
+	"hash/maphash"
+	"sync/atomic"
+	"time"
+
+	"github.com/maypok86/otter/v2"
+)
+
+// stripes is how many sets the keys are divided into, whose epochs tell what was forgotten while a read was under way.
+const stripes = 1 << 10
+
+// overhead is about what an item takes beside its key and value, in bytes.
+const overhead = 256
+
+// Limits bound a tier. Exactly one of MaxBytes and MaxEntries is set.
+type Limits struct {
+	MaxBytes   int
+	MaxEntries int
+	TTL        time.Duration
+	HotKeys    int // keep only so many keys, those most asked for; 0: any
+}
+
+// Tier keeps values. It is safe for concurrent use.
+type Tier struct {
+	ttl   time.Duration
+	cache *otter.Cache[string, *Item]
+	hot   *hotKeys // nil: every key is kept
+	feed  feed
+	live  func() bool // whether notices arrive
+	seed  maphash.Seed
+	epoch [stripes]atomic.Uint64
+	age   atomic.Uint64 // grows whenever all is void
+}
+
+// Item is a value that is kept. It does not change.
+type Item struct {
+	Value any // nil: remembered absence
+	age   uint64
+	until time.Duration // since base: served as fresh
+	last  time.Duration // since base: served at all
+	bytes int
+}
+
+// base makes monotonic time fit into an integer.
+var base = time.Now()
+
+// New returns an empty tier. Live says whether notices arrive; it is called for every Get.
+func New(l Limits, live func() bool) (*Tier, error) {
+	options := &otter.Options[string, *Item]{
+		MaximumSize: l.MaxEntries,
+		Executor:    func(f func()) { f() }, // no goroutines of its own
+	}
+	if l.MaxBytes > 0 {
+		options.MaximumWeight = uint64(l.MaxBytes)
+		options.Weigher = func(key string, i *Item) uint32 { return uint32(min(len(key)+i.bytes+overhead, 1<<32-1)) }
+	}
+	cache, err := otter.New(options)
+	if err != nil {
+		return nil, err
+	}
+	t := &Tier{ttl: l.TTL, cache: cache, live: live, seed: maphash.MakeSeed()}
+	t.feed.lost = t.Void
+	if l.HotKeys > 0 {
+		t.hot = newHotKeys(l.HotKeys)
+	}
+	return t, nil
+}
+
+// Get returns what is kept for the key, and may be served as fresh; nil if there is nothing.
+func (t *Tier) Get(key string) *Item {
+	if t.hot != nil {
+		t.hot.note(key)
+	}
+	i, found := t.cache.GetIfPresent(key)
+	if !found || i.age != t.age.Load() || time.Since(base) >= i.until || !t.live() || t.feed.waiting() {
+		return nil
+	}
+	return i
+}
+
+// GetAnyway returns what is kept for the key and not too old, though notices may be missing; nil if there is nothing.
+func (t *Tier) GetAnyway(key string) *Item {
+	i, found := t.cache.GetIfPresent(key)
+	if !found || i.age != t.age.Load() || time.Since(base) >= i.last {
+		return nil
+	}
+	return i
+}
+
+// Mark is the state of a tier before a read. The zero Mark has nothing kept.
+type Mark struct {
+	live       bool
+	at         time.Duration
+	age, epoch uint64
+}
+
+// Mark is called before a key is read, for Keep.
+func (t *Tier) Mark(key string) Mark {
+	return Mark{
+		live: t.live(), at: time.Since(base), age: t.age.Load(), epoch: t.stripe(key).Load(),
+	}
+}
+
+// Keep keeps what was read after the mark, unless the key was invalidated since. It is served as fresh for fresh, as
+// anything else for usable, and for the TTL at most, from the mark on.
+func (t *Tier) Keep(key string, m Mark, value any, size int, fresh, usable time.Duration) {
+	if !m.live || t.hot != nil && !t.hot.has(key) {
+		return
+	}
+	i := &Item{
+		Value: value, bytes: size, age: m.age,
+		until: m.at + min(fresh, t.ttl), last: m.at + min(max(fresh, usable), t.ttl),
+	}
+	t.cache.Set(key, i)
+	if t.stripe(key).Load() != m.epoch { // forgotten since, maybe before it was set
+		t.cache.Invalidate(key)
+	}
+}
+
+// Forget drops the key. What is being read now will not be kept.
+func (t *Tier) Forget(key string) {
+	t.stripe(key).Add(1)
+	t.cache.Invalidate(key)
+}
+
+// Void drops everything. What is being read now is not served either.
+func (t *Tier) Void() { t.age.Add(1) }
+
+// Missed is called when notices may have been missed.
+func (t *Tier) Missed() {
+	t.Void()
+	t.feed.restart()
+}
+
+// Hear takes in a notice. Own says that the source is this process, which has seen to it that the key is forgotten.
+func (t *Tier) Hear(payload string, own func(source string) bool) (n Notice, ok bool) {
+	if n, ok = parseNotice(payload); !ok {
+		return n, false
+	}
+	if !own(n.Source) {
+		t.Forget(n.Key)
+	}
+	t.feed.hear(n)
+	return n, true
+}
+
+// Len is about how many keys are kept.
+func (t *Tier) Len() int { return t.cache.EstimatedSize() }
+
+// Close drops everything and frees what the tier holds.
+func (t *Tier) Close() {
+	t.feed.close()
+	t.Void()
+	t.cache.InvalidateAll()
+}
+
+func (t *Tier) stripe(key string) *atomic.Uint64 {
+	return &t.epoch[maphash.String(t.seed, key)%stripes]
+}

@@ -1,0 +1,183 @@
+package tier
+
+import (
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func newTier(t *testing.T, l Limits) (*Tier, *atomic.Bool) {
+	t.Helper()
+	live := new(atomic.Bool)
+	live.Store(true)
+	if l.TTL == 0 {
+		l.TTL = time.Hour
+	}
+	tier, err := New(l, live.Load)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(tier.Close)
+	return tier, live
+}
+
+func entries(n int) Limits { return Limits{MaxEntries: n} }
+
+func (t *Tier) set(key, value string) {
+	t.Keep(key, t.Mark(key), value, len(value), time.Hour, time.Hour)
+}
+
+func expect(t *testing.T, i *Item, want any) {
+	t.Helper()
+	var got any
+	if i != nil {
+		got = i.Value
+	}
+	if got != want {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestWhatWasReadIsKept(t *testing.T) {
+	t.Parallel()
+	tier, _ := newTier(t, entries(10))
+	expect(t, tier.Get("k"), nil)
+	tier.set("k", "v")
+	expect(t, tier.Get("k"), "v")
+	expect(t, tier.GetAnyway("k"), "v")
+	tier.set("k", "w")
+	expect(t, tier.Get("k"), "w")
+	tier.Forget("k")
+	expect(t, tier.Get("k"), nil)
+	expect(t, tier.GetAnyway("k"), nil)
+}
+
+func TestWhatIsReadWhileTheKeyIsForgottenIsNotKept(t *testing.T) {
+	t.Parallel()
+	for name, forget := range map[string]func(*Tier){
+		"forgotten": func(tier *Tier) { tier.Forget("k") },
+		"void":      func(tier *Tier) { tier.Void() },
+		"missed":    func(tier *Tier) { tier.Missed() },
+		"noticed": func(tier *Tier) {
+			tier.Hear(Notice{"other", 5, "k"}.String(), func(string) bool { return false })
+		},
+	} {
+		tier, _ := newTier(t, entries(10))
+		mark := tier.Mark("k")
+		forget(tier)
+		tier.Keep("k", mark, "old", 3, time.Hour, time.Hour)
+		if tier.Get("k") != nil || tier.GetAnyway("k") != nil {
+			t.Error(name, ": kept")
+		}
+		tier.set("k", "new")
+		expect(t, tier.Get("k"), "new")
+	}
+}
+
+func TestTierIsNeitherServedFromNorFilledWhileNoticesDoNotArrive(t *testing.T) {
+	t.Parallel()
+	tier, live := newTier(t, entries(10))
+	tier.set("k", "v")
+	live.Store(false)
+	expect(t, tier.Get("k"), nil)
+	expect(t, tier.GetAnyway("k"), "v")
+	mark := tier.Mark("l")
+	tier.Missed()
+	live.Store(true)
+	tier.Keep("l", mark, "v", 1, time.Hour, time.Hour)
+	for _, key := range []string{"k", "l"} {
+		expect(t, tier.Get(key), nil)
+		expect(t, tier.GetAnyway(key), nil)
+	}
+}
+
+func TestNothingIsServedBeyondItsTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tier, _ := newTier(t, Limits{MaxEntries: 10, TTL: 10 * time.Second})
+		keep := func(key string, fresh, usable time.Duration) {
+			tier.Keep(key, tier.Mark(key), "v", 1, fresh, usable)
+		}
+		keep("short", 2*time.Second, 2*time.Second)
+		keep("stale", 2*time.Second, 5*time.Second)
+		keep("long", time.Hour, time.Hour)
+		mark := tier.Mark("late")
+		for _, step := range []struct {
+			after      time.Duration
+			get, stale string // the keys that are served
+		}{
+			{0, "short stale long ", "short stale long "},
+			{2 * time.Second, "long ", "stale long "},
+			{3 * time.Second, "long ", "long "},
+			{5 * time.Second, "", ""},
+		} {
+			time.Sleep(step.after)
+			get, stale := "", ""
+			for _, key := range []string{"short", "stale", "long"} {
+				if tier.Get(key) != nil {
+					get += key + " "
+				}
+				if tier.GetAnyway(key) != nil {
+					stale += key + " "
+				}
+			}
+			if get != step.get || stale != step.stale {
+				t.Errorf("after %v more: %q and %q", step.after, get, stale)
+			}
+		}
+		tier.Keep("late", mark, "v", 1, time.Hour, time.Hour) // the time counts from the mark
+		expect(t, tier.Get("late"), nil)
+	})
+}
+
+func TestTierIsBounded(t *testing.T) {
+	t.Parallel()
+	for name, l := range map[string]Limits{"entries": entries(100), "bytes": {MaxBytes: 100 * (overhead + 10)}} {
+		tier, _ := newTier(t, l)
+		for i := range 10_000 {
+			tier.set(strconv.Itoa(i), "value")
+		}
+		tier.cache.CleanUp()
+		if n := tier.Len(); n < 50 || n > 110 {
+			t.Errorf("%s: %d are kept, want about 100", name, n)
+		}
+	}
+}
+
+func TestOnlyHotKeysAreKeptIfSoWanted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tier, _ := newTier(t, Limits{MaxEntries: 100, HotKeys: 2})
+		ask := func() {
+			for i := range 20_000 {
+				tier.Get("hot" + strconv.Itoa(i%2))
+				tier.Get("cold" + strconv.Itoa(i%5000))
+			}
+		}
+		tier.set("hot0", "v")
+		expect(t, tier.Get("hot0"), nil)
+		ask()
+		time.Sleep(rankEvery + time.Millisecond)
+		ask()
+		tier.set("hot0", "v")
+		tier.set("hot1", "v")
+		tier.set("cold1", "v")
+		expect(t, tier.Get("hot0"), "v")
+		expect(t, tier.Get("hot1"), "v")
+		expect(t, tier.Get("cold1"), nil)
+		for range 10 { // nobody asks for them any more
+			time.Sleep(rankEvery + time.Millisecond)
+			for range 2000 {
+				tier.Get("new")
+			}
+		}
+		if tier.hot.has("hot0") || !tier.hot.has("new") {
+			t.Error("the past is not forgotten")
+		}
+		if n := len(tier.hot.counts); n > 2*counters || n != len(tier.hot.least) {
+			t.Errorf("%d keys are counted, by %d counters", n, len(tier.hot.least))
+		}
+	})
+}

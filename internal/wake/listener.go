@@ -1,0 +1,92 @@
+package wake
+
+import "slices"
+
+// Listener hears all messages of a channel that many processes share. Its functions must not block.
+type Listener struct {
+	Heard func(payload string)
+
+	// Missed is called when messages may have been lost, and also when the subscription first stands, before Live says
+	// so. It must not call the inbox.
+	Missed func()
+
+	in      *Inbox
+	channel string
+}
+
+// Listen begins to listen to the channel, once the inbox has started; a subscription that stands already is made anew.
+// The caller calls Stop when it is done. Not for a Ring, where a script's message comes from the shard that ran it.
+func (in *Inbox) Listen(channel string, l *Listener) {
+	l.in, l.channel = in, channel
+	in.mu.Lock()
+	others := in.listeners[channel]
+	in.listeners[channel] = append(slices.Clip(others), l)
+	if len(others) == 0 {
+		in.version++
+	}
+	in.mu.Unlock()
+	if len(others) == 0 {
+		in.renew()
+	}
+}
+
+// Stop ends the listening. The channel stays subscribed as long as the subscription does.
+func (l *Listener) Stop() {
+	l.in.mu.Lock()
+	defer l.in.mu.Unlock()
+	rest := slices.DeleteFunc(slices.Clone(l.in.listeners[l.channel]), func(other *Listener) bool { return other == l })
+	if l.in.listeners[l.channel] = rest; len(rest) == 0 {
+		delete(l.in.listeners, l.channel)
+	}
+}
+
+// Live reports whether the subscription stands, as far as one can know.
+func (in *Inbox) Live() bool { return in.live.Load() }
+
+// renew has every link subscribe anew. Until then, the inbox is not live.
+func (in *Inbox) renew() {
+	in.mu.Lock()
+	links := make([]*link, 0, len(in.links))
+	for _, l := range in.links {
+		links = append(links, l)
+	}
+	in.mu.Unlock()
+	for _, l := range links {
+		l.drop()
+		l.renew()
+	}
+}
+
+// channels are those to subscribe to.
+func (in *Inbox) channels() (channels []string, version int) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	channels = []string{in.channel}
+	for channel := range in.listeners {
+		channels = append(channels, channel)
+	}
+	return channels, in.version
+}
+
+func (in *Inbox) listening() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return len(in.listeners) > 0
+}
+
+func (in *Inbox) broadcast(channel, payload string) {
+	in.mu.Lock()
+	listeners := in.listeners[channel]
+	in.mu.Unlock()
+	for _, l := range listeners {
+		l.Heard(payload)
+	}
+}
+
+func (in *Inbox) missedLocked() {
+	for _, set := range in.listeners {
+		for _, l := range set {
+			l.Missed()
+		}
+	}
+}
