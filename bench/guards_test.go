@@ -12,7 +12,7 @@ func BenchmarkThousandGuards(b *testing.B) {
 	rdb := client(b)
 	askers := make([]cache, guards)
 	for i := range askers {
-		askers[i] = newGuard(b, rdb, cacheguard.Hooks{})
+		askers[i] = newGuard(b, rdb, cacheguard.Config{})
 	}
 	warmUp(b, askers, 1) // they share one inbox
 	var all figures

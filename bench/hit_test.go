@@ -6,6 +6,11 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/redistest"
 )
 
 const readers = 64
@@ -17,7 +22,7 @@ func BenchmarkHit(b *testing.B) {
 }
 
 func eachLibrary(b *testing.B, keys int) {
-	for _, lib := range libraries {
+	for _, lib := range append(libraries[:len(libraries):len(libraries)], localTier) {
 		set := newKeySet(lib.name, keys)
 		b.Run(lib.name, func(b *testing.B) { readAll(b, lib.open(b), set) })
 	}
@@ -40,6 +45,24 @@ func readAll(b *testing.B, c cache, set *keySet) {
 		}
 	})
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "gets/s")
+}
+
+// BenchmarkClusterHit is the same on a cluster of three nodes, beside a plain GET for each call.
+func BenchmarkClusterHit(b *testing.B) {
+	cluster := redistest.StartCluster(b, 0)
+	for _, lib := range []library{
+		{name: "cacheguard", open: func(b *testing.B) cache {
+			return newGuard(b, clusterClient(b, cluster), cacheguard.Config{})
+		}},
+		{name: "by hand", open: func(b *testing.B) cache { return byHand{clusterClient(b, cluster)} }},
+	} {
+		set := newKeySet(lib.name, 10_000)
+		b.Run(lib.name, func(b *testing.B) { readAll(b, lib.open(b), set) })
+	}
+}
+
+func clusterClient(b *testing.B, c *redistest.Cluster) *redis.ClusterClient {
+	return c.Client(b, func(o *redis.ClusterOptions) { o.PoolSize = poolSize })
 }
 
 // keySet are the keys that a benchmark reads.

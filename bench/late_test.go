@@ -27,7 +27,7 @@ func late(b *testing.B, order func([]cache) []cache) {
 	var hits [instances]atomic.Int64
 	caches := make([]cache, instances)
 	for i := range caches {
-		caches[i] = newGuard(b, client(b), cacheguard.Hooks{OnGet: countHits(&hits[i])})
+		caches[i] = newGuard(b, client(b), cacheguard.Config{Hooks: cacheguard.Hooks{OnGet: countHits(&hits[i])}})
 	}
 	askers := order(caches)
 	warmUp(b, askers, instances-1)

@@ -15,7 +15,7 @@ import (
 func BenchmarkLoneCaller(b *testing.B) {
 	const key = "lone"
 	rdb := client(b)
-	g := newGuard(b, rdb, cacheguard.Hooks{})
+	g := newGuard(b, rdb, cacheguard.Config{})
 	want := valueOf(key)
 	raw := byHand{rdb}
 	fill(b, raw, key, want)

@@ -47,13 +47,14 @@ func get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 		return v, "", err
 	}
 	asked := g.clock.Now()
+	reason := g.distrust(key)
+	if local, ok := kept[V](g, key); ok && reason == nil {
+		return local.result()
+	}
 	valueKey := g.redisKey(key)
 	job := func() *job { return newJob(ctx, g, key, valueKey, load) } // not made for a hit
-	if reason := g.distrust(key); reason != nil {
+	if reason != nil {
 		return bypass[V](ctx, g, asked, job(), reason)
-	}
-	if found, ok := kept[V](g, key); ok {
-		return found.result()
 	}
 	for range maxAsks + 1 {
 		mark := g.local.mark(key)
@@ -61,17 +62,17 @@ func get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 		if err != nil {
 			return v, "", g.ended(ctx, key, err)
 		}
-		found := view[V](g, key, mark, read)
-		switch found.state {
+		s := view[V](g, key, mark, read)
+		switch s.state {
 		case fresh:
-			return found.result()
+			return s.result()
 		case ageing, stale:
-			g.refresh(ctx, job(), read.Raw, found.entry.took)
-			return found.result()
+			g.refresh(ctx, job(), read.Raw, s.entry.took)
+			return s.result()
 		case unreachable:
 			reason := g.redisError("get", key, read.Err)
-			if found, ok := lastResort[V](g, key); ok {
-				return found.result()
+			if old, ok := lastResort[V](g, key); ok {
+				return old.result()
 			}
 			return bypass[V](ctx, g, asked, job(), reason)
 		case missing, expired, unusable:

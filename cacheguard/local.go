@@ -127,32 +127,32 @@ func (l *local) forget(keys []string) {
 }
 
 // kept is what the tier has for the key.
-func kept[V any](g *Guard, key string) (s seen[V], found bool) {
+func kept[V any](g *Guard, key string) (f found[V], ok bool) {
 	if g.local == nil {
-		return s, false
+		return f, false
 	}
 	return fromItem[V](g.local.Get(key), Local)
 }
 
 // lastResort is what the tier has for the key when Redis does not answer: as a stale value, if such are served.
-func lastResort[V any](g *Guard, key string) (s seen[V], found bool) {
+func lastResort[V any](g *Guard, key string) (f found[V], ok bool) {
 	if g.local == nil || g.cfg.StaleFor == 0 {
-		return s, false
+		return f, false
 	}
 	return fromItem[V](g.local.GetAnyway(key), Stale)
 }
 
-func fromItem[V any](item *tier.Item, how Outcome) (s seen[V], found bool) {
+func fromItem[V any](item *tier.Item, how Outcome) (f found[V], ok bool) {
 	if item == nil {
-		return s, false
+		return f, false
 	}
 	if item.Value != nil {
-		if s.value, found = item.Value.(*V); !found {
-			return s, false // another type
+		if f.value, ok = item.Value.(*V); !ok {
+			return f, false // another type
 		}
 	}
-	s.how = how
-	return s, true
+	f.how = how
+	return f, true
 }
 
 // keep has the tier keep what was read.

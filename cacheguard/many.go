@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/flight"
-	"github.com/cacheguard/go/internal/reader"
-	"github.com/cacheguard/go/internal/tier"
 )
 
 // GetMany returns the values of the keys: those it finds in the cache, and the others from load, which is called once
@@ -78,50 +76,6 @@ func (m *many[V]) admit(ctx context.Context, keys []string) []string {
 	return admitted
 }
 
-// look reads the keys and returns those that are to be loaded. It has stale ones replaced in the background.
-func (m *many[V]) look(ctx context.Context, keys []string) (missing []wanted) {
-	keys = m.lookLocally(ctx, keys)
-	reads, marks := make([]*reader.Read, len(keys)), make([]tier.Mark, len(keys))
-	for i, key := range keys {
-		marks[i] = m.local.mark(key)
-		reads[i], _ = m.reader.Ask(ctx, m.redisKey(key)) // refuses when it is closed only: nil
-	}
-	var old []wanted
-	for i, key := range keys {
-		err := reader.ErrClosed
-		if reads[i] != nil {
-			err = reads[i].Wait(ctx)
-		}
-		switch w := (wanted{key: key}); {
-		case err != nil:
-			m.fail(ctx, key, "", m.ended(ctx, key, err))
-		case m.see(ctx, reads[i], marks[i], &w):
-			missing = append(missing, w)
-		case w.mode == background:
-			old = append(old, w)
-		}
-	}
-	m.refreshAll(ctx, old)
-	return missing
-}
-
-// lookLocally takes what the local tier has, and returns the other keys.
-func (m *many[V]) lookLocally(ctx context.Context, keys []string) (others []string) {
-	if m.local == nil {
-		return keys
-	}
-	for _, key := range keys {
-		found, ok := kept[V](m.Guard, key)
-		if !ok || m.owed.has(key) {
-			others = append(others, key)
-			continue
-		}
-		v, how, err := found.result()
-		m.take(ctx, key, v, how, err, err != nil)
-	}
-	return others
-}
-
 // unread returns the keys as to be loaded without looking.
 func unread(keys []string) []wanted {
 	all := make([]wanted, len(keys))
@@ -129,42 +83,6 @@ func unread(keys []string) []wanted {
 		all[i] = wanted{key: key, mode: direct, how: Loaded}
 	}
 	return all
-}
-
-// see looks at what was read, and reports whether the key is to be loaded, and how.
-func (m *many[V]) see(ctx context.Context, read *reader.Read, mark tier.Mark, w *wanted) bool {
-	if reason := m.distrust(w.key); reason != nil {
-		return m.bypass(ctx, w, reason)
-	}
-	found := view[V](m.Guard, w.key, mark, read)
-	w.unfit, w.took = read.Raw, found.entry.took
-	switch found.state {
-	case unreachable:
-		reason := m.redisError("get", w.key, read.Err)
-		resort, ok := lastResort[V](m.Guard, w.key)
-		if !ok {
-			return m.bypass(ctx, w, reason)
-		}
-		found = resort
-	case missing, expired, unusable:
-		w.mode = filled
-		return true
-	case ageing, stale:
-		w.mode = background
-	}
-	v, how, err := found.result()
-	m.take(ctx, w.key, v, how, err, err != nil)
-	return false
-}
-
-// bypass makes the key one to be loaded without the cache, unless that is not wanted.
-func (m *many[V]) bypass(ctx context.Context, w *wanted, reason *RedisError) bool {
-	if m.cfg.FailClosed {
-		m.fail(ctx, w.key, "", reason)
-		return false
-	}
-	w.mode, w.how = direct, Bypassed
-	return true
 }
 
 // loadAll makes a flight for each key, or joins the one there is, and one batch for all.

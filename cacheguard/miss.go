@@ -120,14 +120,14 @@ func (m *missed) ask(ctx context.Context, waiter *wake.Waiter, polls int) (a ans
 
 // tryAcquire asks Redis, unless that does not answer these days.
 func (m *missed) tryAcquire(ctx context.Context, r request) (acquired, error) {
-	report, err := m.breaker.Allow()
+	permit, err := m.breaker.Allow()
 	if err != nil {
 		return acquired{}, err
 	}
 	got, err := bounded(ctx, m.Guard, func(ctx context.Context) (acquired, error) {
 		return m.acquire(ctx, r)
 	}, m.tooLate)
-	report(err)
+	permit.Done(err)
 	return got, err
 }
 

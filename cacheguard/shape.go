@@ -39,9 +39,13 @@ func (shapeOf[V]) encode(c Codec, value any) (k kind, payload []byte, err error)
 	return kindCoded, payload, err
 }
 
-func (shapeOf[V]) decode(c Codec, e entry) (value any, err error) {
-	defer recoverCodec(&err)
+func (shapeOf[V]) decode(c Codec, e entry) (any, error) {
 	v := new(V)
+	return v, decodeValue(c, e, v)
+}
+
+func decodeValue[V any](c Codec, e entry, v *V) (err error) {
+	defer recoverCodec(&err)
 	raw := true
 	switch p := any(v).(type) {
 	case *[]byte:
@@ -53,11 +57,11 @@ func (shapeOf[V]) decode(c Codec, e entry) (value any, err error) {
 	}
 	switch {
 	case raw != (e.kind == kindRaw):
-		return nil, fmt.Errorf("entry is of another type than %T", *v)
+		return fmt.Errorf("entry is of another type than %T", *v)
 	case !raw:
 		err = c.Unmarshal(e.payload, v)
 	}
-	return v, err
+	return err
 }
 
 // recoverCodec makes a Codec's panic an error: it must not take down those who only share its work.

@@ -18,22 +18,35 @@ const (
 	unreachable              // Redis gave no answer
 )
 
+// found is an answer: a value, or remembered absence.
+type found[V any] struct {
+	value *V // nil: absence
+	how   Outcome
+}
+
+func (f found[V]) result() (v V, how Outcome, err error) {
+	if f.value == nil {
+		return v, Negative, ErrNotFound
+	}
+	return *f.value, f.how, nil
+}
+
 // seen is what a read found, as the type that its readers want.
 type seen[V any] struct {
-	state state
-	how   Outcome // of a call that this answers: a value, or remembered absence
-	value *V      // fresh, ageing, stale; nil for remembered absence
-	entry entry
+	found[V] // when fresh, ageing or stale
+	state    state
+	entry    entry
+	room     V // for the value
 }
 
 // view decodes and judges what was read after the mark: once for all the calls that share the read and want the same
 // type.
-func view[V any](g *Guard, key string, mark tier.Mark, read *reader.Read) seen[V] {
+func view[V any](g *Guard, key string, mark tier.Mark, read *reader.Read) *seen[V] {
 	if read.Err != nil {
-		return seen[V]{state: unreachable}
+		return &seen[V]{state: unreachable}
 	}
 	if read.Raw == nil {
-		return seen[V]{state: missing}
+		return &seen[V]{state: missing}
 	}
 	s, ok := read.Share.Make(func() any {
 		s := decodeAs[V](g, key, read.Raw)
@@ -43,21 +56,23 @@ func view[V any](g *Guard, key string, mark tier.Mark, read *reader.Read) seen[V
 	if !ok {
 		s = decodeAs[V](g, key, read.Raw) // shared with callers that want another type
 	}
-	return *s
+	return s
 }
 
 func decodeAs[V any](g *Guard, key string, raw []byte) *seen[V] {
-	e, value, err := g.decode(raw, shapeOf[V]{})
+	s := new(seen[V])
+	var err error
+	if s.entry, err = decodeEntry(raw); err == nil && s.entry.kind != kindAbsent {
+		s.value = &s.room
+		err = decodeValue(g.cfg.Codec, s.entry, s.value)
+	}
 	if err != nil {
 		g.cfg.Hooks.damaged(key, err)
 		return &seen[V]{state: unusable}
 	}
-	s := &seen[V]{state: g.freshness(e), how: Hit, entry: e}
+	s.state, s.how = g.freshness(s.entry), Hit
 	if s.state == stale {
 		s.how = Stale
-	}
-	if value != nil {
-		s.value = value.(*V)
 	}
 	return s
 }
@@ -70,12 +85,4 @@ func (g *Guard) decode(raw []byte, sh shape) (entry, any, error) {
 	}
 	value, err := sh.decode(g.cfg.Codec, e)
 	return e, value, err
-}
-
-// result is the answer of a call that found a value, or remembered absence.
-func (s *seen[V]) result() (v V, how Outcome, err error) {
-	if s.value == nil {
-		return v, Negative, ErrNotFound
-	}
-	return *s.value, s.how, nil
 }

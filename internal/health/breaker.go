@@ -34,10 +34,17 @@ type Breaker struct {
 	onChange func(open bool)
 	told     atomic.Bool // what onChange was told last
 
+	// Until then operations are counted, in nanoseconds since base. It lies a window after the last failure: as long as
+	// all is well nothing is counted, which costs nothing.
+	countUntil atomic.Int64
+
 	mu     sync.Mutex
 	open   bool
 	opened chan struct{} // closed while the breaker is not
 }
+
+// base makes monotonic time fit into an integer.
+var base = time.Now()
 
 func newBreaker(onChange func(open bool)) *Breaker {
 	b := &Breaker{onChange: onChange, opened: make(chan struct{})}
@@ -71,23 +78,48 @@ func (b *Breaker) set(open bool) {
 	b.open = open
 }
 
-// Allow asks whether an operation may be tried. If so, done is to be called once, with what became of it; if not, the
-// error is ErrOpen.
-func (b *Breaker) Allow() (done func(error), err error) {
+// Permit is the right to try an operation.
+type Permit struct {
+	breaker *Breaker
+	report  func(error) // nil: not counted unless it fails
+}
+
+// Allow asks whether an operation may be tried. If so, the permit's Done is to be called once; if not, the error is
+// ErrOpen.
+func (b *Breaker) Allow() (Permit, error) {
+	until := b.countUntil.Load()
+	if until == 0 {
+		return Permit{breaker: b}, nil
+	}
 	report, err := b.cb.Allow()
 	if err != nil {
-		return nil, ErrOpen
+		return Permit{}, ErrOpen
 	}
-	return func(err error) {
-		report(err)
+	if until < int64(time.Since(base)) && b.cb.State() == gobreaker.StateClosed {
+		b.countUntil.CompareAndSwap(until, 0)
+	}
+	return Permit{breaker: b, report: report}, nil
+}
+
+// Done says what became of the operation.
+func (p Permit) Done(err error) {
+	b := p.breaker
+	if Unavailable(err) && !errors.Is(err, context.Canceled) {
+		b.countUntil.Store(int64(time.Since(base) + window))
+		if p.report == nil {
+			p.report, _ = b.cb.Allow() // refused: it has opened since, and does not need this failure
+		}
+	}
+	if p.report != nil {
+		p.report(err)
 		b.tell()
-	}, nil
+	}
 }
 
 // Record counts an operation that was tried without asking.
 func (b *Breaker) Record(err error) {
-	if done, refused := b.Allow(); refused == nil {
-		done(err)
+	if p, refused := b.Allow(); refused == nil {
+		p.Done(err)
 	}
 }
 

@@ -52,9 +52,13 @@ func TestBreakerOpensWhenHalfFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreaker(nil)
 		for range minRequests / 2 {
-			b.Record(nil)
+			if _, err := b.Allow(); err != nil {
+				t.Fatalf("Allow, too soon: %v", err)
+			}
 			b.Record(errDown)
+			b.Record(nil)
 		}
+		b.Record(errDown)
 		if _, err := b.Allow(); !errors.Is(err, ErrOpen) {
 			t.Errorf("Allow: %v", err)
 		}
@@ -96,7 +100,7 @@ func TestOneOperationFindsOutWhetherRedisIsBack(t *testing.T) {
 				t.Fatalf("Allow, while another finds out: %v", err)
 			}
 			<-b.Opened()
-			done(outcome)
+			done.Done(outcome)
 		}
 		for range 2 * maxConsecutive {
 			if _, err := b.Allow(); err != nil {
@@ -126,11 +130,11 @@ func TestCancelledOperationSaysNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		done(context.Canceled)
+		done.Done(context.Canceled)
 		if done, err = b.Allow(); err != nil {
 			t.Fatalf("nobody finds out any more: %v", err)
 		}
-		done(nil)
+		done.Done(nil)
 		b.Record(nil)
 		if _, err := b.Allow(); err != nil {
 			t.Errorf("Allow: %v", err)

@@ -81,7 +81,7 @@ func (l *lane) take(w *worker) bool {
 		delete(l.pending, key)
 	}
 	l.order = l.order[:copy(l.order, l.order[n:])]
-	if w.report, w.refused = l.breaker.Allow(); w.refused == nil {
+	if w.permit, w.refused = l.breaker.Allow(); w.refused == nil {
 		w.beginLocked(l.values, w.reads[0].asked)
 	}
 	return true
@@ -109,7 +109,7 @@ func (l *lane) settle(w *worker, answers []Read) bool {
 	}
 	l.mu.Unlock()
 	if w.refused == nil {
-		w.report(outcome(answers))
+		w.permit.Done(outcome(answers))
 	}
 	finish(w.followers)
 	finish(w.reads)
@@ -162,7 +162,7 @@ func (l *lane) detachLocked(w *worker) {
 
 func (l *lane) giveUp(w *worker) {
 	w.cancel()
-	w.report(ErrTimeout)
+	w.permit.Done(ErrTimeout)
 	for _, read := range w.reads {
 		read.Err = fmt.Errorf("no answer within %v: %w", l.r.timeout, ErrTimeout)
 	}

@@ -31,8 +31,8 @@ type worker struct {
 	armed    bool // the timer will fire at some detachAt or deadline
 
 	// The batch. While one is in flight, overdue may take it over, after setting givenUp.
-	report    func(error)     // tells the breaker what became of it
-	refused   error           // by the breaker: it is not to be sent
+	permit    health.Permit   // to send it; Done is called by who answers it
+	refused   error           // instead of a permit
 	values    context.Context //nolint:containedctx // values only
 	keys      []string
 	reads     []*Read
