@@ -49,19 +49,23 @@ type Config struct {
 	LeaseTTL time.Duration
 
 	// MaxLoads is how many loaders this Guard runs at once. Further loads wait, until their callers' contexts end: a
-	// loader that ignores its own context keeps its place after LoadTimeout too. A loader may call Get with the context it
-	// was given; such a load counts as a part of it. Default: 64. -1: no limit.
+	// loader that ignores its own context keeps its place after LoadTimeout too. A free place goes by turns to the load
+	// that waits longest and to the one that most callers wait for. A loader may call Get with the context it was given;
+	// such a load counts as a part of it. Default: 64. -1: no limit.
 	MaxLoads int
 
 	// MaxValueBytes is the size of the largest value stored, encoded. Larger ones reach their callers but not the
 	// cache. Default: 8 MiB. -1: no limit but Redis' own.
 	MaxValueBytes int
 
-	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. While Redis does not
-	// answer, each Get waits this long before it loads without it. Default: 500 ms.
+	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. After a few
+	// operations that took longer or failed in a row, Redis is not asked at all, but by one operation every quarter to
+	// half of a second, to see whether it answers again (a circuit breaker; on a cluster, one for each twelfth of the
+	// slots). Default: 500 ms.
 	RedisTimeout time.Duration
 
-	// FailClosed makes Get return a *RedisError when Redis is unavailable, instead of loading without it.
+	// FailClosed makes Get return a *RedisError when Redis is unavailable, instead of loading without it. Stale values of
+	// the local tier are served first.
 	FailClosed bool
 
 	// Local is a tier in this process, in front of Redis. Default: off.

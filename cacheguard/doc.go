@@ -22,6 +22,9 @@
 // only one of the shards that are in use for a key. A loader that reads from a lagging replica of the database can be
 // handed an old row after the write was invalidated. A writer that does not call Invalidate is bounded by the TTL alone.
 //
+// With a local tier (Config.Local), an Invalidate reaches other instances by a message, and until it does they may serve
+// what they have in memory: see LocalConfig.
+//
 // Callers that share a read or a load get the same decoded value: values are read-only. Copy what you want to change.
 // The callers of a load get what the loader returned, others what the Codec made of it: with encoding/json, unexported
 // fields and the types behind an interface are lost on the way.
@@ -66,6 +69,13 @@
 // ended finds its generation gone if anybody stored meanwhile.
 //
 // GetMany makes a flight for each missing key, each with a lease and token of its own, around one call of the loader.
+//
+// While Redis does not answer, it is hardly asked (package health), and loads go on without it: shared by the callers of
+// an instance, and at most MaxLoads at a time. Invalidations are still tried, and those that fail are owed: sent again
+// until they succeed, and until then this instance does not read their keys.
+//
+// A local tier (package tier) is asked before Redis. It is filled from reads, and invalidate.lua publishes a numbered
+// notice that makes every instance forget the key.
 //
 // A load that fails leaves its error's text in the lease for a moment (fail.lua), so that those who wait do not each
 // repeat it. A load that was cancelled, because its last caller left, leaves nothing (release.lua).

@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -54,9 +55,14 @@ func TestACommandThatIsSentTwiceDoesNoHarm(t *testing.T) {
 	}
 }
 
-func TestALoadReachesItsCallerWhateverRedisDoes(t *testing.T) {
+// A finished load reaches its callers, and nothing is stuck or stale afterwards: every error at every step.
+func TestEveryErrorAtEveryStep(t *testing.T) {
 	t.Parallel()
-	faults := []redistest.Fault{redistest.SwallowReply}
+	faults := []redistest.Fault{
+		redistest.SwallowReply, redistest.HoldReply, // the server acts, and the time-out comes
+		redistest.Hold, // the time-out comes before the server acts
+		redistest.DropReply, redistest.CutBefore,
+	}
 	for _, message := range []string{
 		"OOM command not allowed when used memory > 'maxmemory'.",
 		"READONLY You can't write against a read only replica.",
@@ -67,20 +73,85 @@ func TestALoadReachesItsCallerWhateverRedisDoes(t *testing.T) {
 	} {
 		faults = append(faults, redistest.ReplyError(message))
 	}
-	for name, step := range steps {
+	for name, s := range everyStep {
 		for _, fault := range faults {
 			t.Run(name+", "+string(fault), func(t *testing.T) {
 				t.Parallel()
-				f, proxy := broken(t, shared, Config{RedisTimeout: 300 * time.Millisecond, LeaseTTL: time.Minute})
-				rule := proxy.On(step, fault)
-				equal(t, "value", mustGet(t, f.guards[0], "k", returns("v")), "v")
-				<-rule.Hit()
-				redistest.Await(t, "the lease is free", func() bool { return !f.held("k") })
+				f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond, LeaseTTL: 400 * time.Millisecond})
+				f.listening()
+				rule := proxy.On(s.match, fault)
+				s.do(t, f, rule)
 				rule.Remove()
-				equal(t, "value elsewhere", mustGet(t, f.guards[1], "k", returns("v")), "v")
+				redistest.Await(t, "the lease is free", func() bool {
+					left, err := f.redis.HMGet(context.Background(), f.lease("k"), "token").Result()
+					return err == nil && left[0] == nil || f.expired("k")
+				})
+				for i, g := range f.guards {
+					redistest.Await(t, fmt.Sprintf("guard %d has the new value", i), func() bool {
+						v, err := Get(context.Background(), g, "k", returns("new"))
+						return err == nil && v == "new" && f.guards[i].owed.count.Load() == 0
+					})
+				}
 			})
 		}
 	}
+}
+
+// everyStep has, for each operation on Redis, what brings it about at guard 0, and what is promised then.
+var everyStep = map[string]struct {
+	match redistest.Match
+	do    func(*testing.T, *fleet, *redistest.Rule)
+}{
+	"get":     {steps["get"], getTwice},
+	"acquire": {steps["acquire"], getTwice},
+	"fill":    {steps["fill"], getTwice},
+	"fail": {redistest.Script(prelude + failSource), func(t *testing.T, f *fleet, rule *redistest.Rule) {
+		failure := errors.New("no such table")
+		_, err := Get(context.Background(), f.guards[0], "k", func(context.Context) (string, error) { return "", failure })
+		equal(t, "the loader's own error", errors.Is(err, failure), true)
+		<-rule.Hit()
+	}},
+	"renew": {redistest.Script(prelude + renewSource), func(t *testing.T, f *fleet, rule *redistest.Rule) {
+		db := newSource("new")
+		slow := async(f.guards[0], "k", db.load)
+		<-rule.Hit() // and the lease may be lost
+		close(db.release)
+		want(t, slow, "new")
+	}},
+	"release": {redistest.Script(prelude + releaseSource), func(t *testing.T, f *fleet, rule *redistest.Rule) {
+		db := newSource("old")
+		ctx, cancel := context.WithCancel(context.Background())
+		left := asyncCtx(ctx, f.guards[0], "k", db.load)
+		<-db.begun
+		cancel()
+		equal(t, "the caller left", errors.Is((<-left).err, context.Canceled), true)
+		<-rule.Hit()
+	}},
+	"invalidate": {redistest.Script(prelude + invalidateSource), func(t *testing.T, f *fleet, rule *redistest.Rule) {
+		mustGet(t, f.guards[1], "k", returns("old"))
+		err := f.guards[0].Invalidate(context.Background(), "k")
+		<-rule.Hit()
+		if _, failed := errors.AsType[*RedisError](err); err != nil && !failed {
+			t.Errorf("Invalidate: %v", err)
+		}
+		equal(t, "here", mustGet(t, f.guards[0], "k", returns("new")), "new")
+		if err == nil {
+			equal(t, "there", mustGet(t, f.guards[1], "k", returns("new")), "new")
+		}
+	}},
+}
+
+func getTwice(t *testing.T, f *fleet, rule *redistest.Rule) {
+	equal(t, "value", mustGet(t, f.guards[0], "k", returns("new")), "new")
+	<-rule.Hit()
+	equal(t, "value once more", mustGet(t, f.guards[0], "k", returns("new")), "new")
+}
+
+// expired reports whether the key's lease may be taken by anybody.
+func (f *fleet) expired(key string) bool {
+	deadline, err := f.redis.HGet(context.Background(), f.lease(key), "deadline").Int64()
+	now := f.redis.Time(context.Background()).Val()
+	return err == nil && deadline < now.UnixMilli()
 }
 
 func TestFailClosedReturnsTheRedisError(t *testing.T) {

@@ -1,0 +1,121 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+// trip has reads fail until the guard stops asking Redis.
+func trip(t *testing.T, g *Guard) {
+	t.Helper()
+	opened := g.health.Of(g.redisKey("trip")).Opened()
+	redistest.Await(t, "Redis is not asked any more", func() bool {
+		mustGet(t, g, "trip", returns(0))
+		select {
+		case <-opened:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+func TestARedisThatDoesNotAnswerIsNotAsked(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var changes []bool
+	cfg := Config{RedisTimeout: 100 * time.Millisecond}
+	f, proxy := broken(t, shared, cfg)
+	cfg.Prefix = f.guards[0].cfg.Prefix
+	cfg.Hooks.OnBreaker = func(open bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		changes = append(changes, open)
+	}
+	g := newGuard(t, proxy.Client(t), cfg)
+	mustGet(t, g, "k", returns("v"))
+	loading := proxy.On(redistest.Command("get"), redistest.ReplyError("LOADING Redis is loading"))
+	trip(t, g)
+	asked := loading.Count()
+	const calls = 1000
+	for i := range calls {
+		equal(t, "value", mustGet(t, g, fmt.Sprint("other", i), returns(i)), i)
+	}
+	if n := loading.Count() - asked; n > calls/10 {
+		t.Errorf("Redis was asked %d times", n)
+	}
+	loading.Remove()
+	redistest.Await(t, "Redis is asked again", func() bool {
+		_, how, err := get(context.Background(), g, "k", returns("w"))
+		return err == nil && how == Hit
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	if len(changes) == 0 || !changes[0] || changes[len(changes)-1] {
+		t.Errorf("told of %v", changes)
+	}
+}
+
+func TestNobodyWaitsForAnotherInstanceWhenRedisDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{RedisTimeout: 100 * time.Millisecond, LeaseTTL: time.Minute})
+	f.listening()
+	db := newSource("theirs")
+	theirs := async(f.guards[1], "k", db.load)
+	<-db.begun
+	ours := async(f.guards[0], "k", returns("ours"))
+	f.awaitRegistered("k", 1)
+	proxy.On(redistest.Command("get"), redistest.ReplyError("LOADING Redis is loading"))
+	trip(t, f.guards[0])
+	want(t, ours, "ours")
+	close(db.release)
+	want(t, theirs, "theirs")
+}
+
+func TestWithFailClosedAnOpenBreakerIsARedisError(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{RedisTimeout: 100 * time.Millisecond, FailClosed: true})
+	rule := proxy.On(redistest.Command("get"), redistest.ReplyError("LOADING Redis is loading"))
+	for range 200 {
+		_, err := Get(context.Background(), f.guards[0], "k", unwanted[int](t))
+		if failed, ok := errors.AsType[*RedisError](err); !ok || failed.Key != "k" {
+			t.Fatal(err)
+		}
+	}
+	if rule.Count() > 100 {
+		t.Errorf("Redis was asked %d times", rule.Count())
+	}
+}
+
+// Invalidations are tried, and owed, whatever the breaker says.
+func TestAnOpenBreakerDoesNotKeepInvalidationsFromBeingSent(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{RedisTimeout: 100 * time.Millisecond})
+	mustGet(t, f.guards[1], "k", returns("old"))
+	rule := proxy.On(redistest.Command("get"), redistest.ReplyError("LOADING Redis is loading"))
+	trip(t, f.guards[0])
+	mustInvalidate(t, f.guards[0], "k")
+	rule.Remove()
+	equal(t, "value", mustGet(t, f.guards[1], "k", returns("new")), "new")
+}
+
+func TestInvalidateOfManyKeysGivesUpWhenRedisAnswersToNothing(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{RedisTimeout: 100 * time.Millisecond})
+	rule := proxy.On(redistest.Script(prelude+invalidateSource), redistest.SwallowReply)
+	keys := numbered(0, 10*maxInvalidations)
+	f.events.quiet = true
+	err := f.guards[0].Invalidate(context.Background(), keys...)
+	equal(t, "errors", strings.Count(fmt.Sprint(err), "\n")+1, len(keys))
+	equal(t, "attempts", rule.Count() <= maxInvalidations, true)
+	equal(t, "owed", f.guards[0].owed.count.Load(), int64(len(keys)))
+	rule.Remove()
+	redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].owed.count.Load() == 0 })
+}
