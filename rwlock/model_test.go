@@ -1,0 +1,392 @@
+package rwlock
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	mrand "math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/script"
+)
+
+// The model: actors that know only what the protocol tells them do at random what callers, crashes, pauses, networks and
+// clocks do, on a real server, one script at a time. After each script, model_check_test.go compares what the server
+// holds, what it held before and what the actors believe. The server's clock and its PUBLISH are the model's own,
+// by editing the scripts' sources. Everything follows from the seed:
+//
+//	MODEL_SEED=42 go test ./rwlock -run Model
+
+const (
+	modelSteps   = 400
+	modelActors  = 7
+	modelHistory = 40 // steps told when a run goes wrong
+
+	revoker = "revoker" // the token of who revokes
+)
+
+// modelled replaces what would not be replayable: the clock, and messages.
+func modelled(source string) string {
+	source = strings.Replace(source, `redis.call('TIME')`, `redis.call('HMGET', KEYS[1] .. ':clock', 's', 'us')`, 1)
+	return strings.Replace(source, `redis.pcall('PUBLISH', inbox,`, `redis.call('RPUSH', inbox,`, 1)
+}
+
+type stage int
+
+const (
+	idle stage = iota
+	waiting
+	holding
+)
+
+// actor is a caller, with what it believes.
+type actor struct {
+	name   int
+	inbox  string // of its process: some share one
+	stage  stage
+	mode   mode
+	token  string
+	ttl    int64
+	ticket int64
+	fence  int64
+	heard  int64 // waiting: when the last request was sent that was answered
+	until  int64 // holding: the end of its trust
+}
+
+// world is one run of the model. Times are in ms; mono passes, and the server's clock is mono plus skew.
+type world struct {
+	rdb     *redis.Client
+	lock    lock
+	rng     *mrand.Rand
+	mono    int64
+	skew    int64
+	actors  []*actor
+	copies  []script.Call // requests of which a copy may arrive late
+	tokens  int
+	told    []string
+	problem string
+
+	now    snapshot
+	fence  int64                     // the largest so far
+	phases map[string]map[int64]bool // the writers' turns that each queued reader has seen
+}
+
+// play runs the model and returns the problem it found, if any.
+func play(t *testing.T, rdb *redis.Client, seed uint64, edit func(string) string) string {
+	t.Helper()
+	w := &world{
+		rdb: rdb, rng: mrand.New(mrand.NewPCG(seed, 1)), phases: make(map[string]map[int64]bool),
+		lock: lockAt(compile(func(source string) string { return modelled(edit(source)) }), "{model-"+rand.Text()+"}"),
+		skew: 1_700_000_000_000,
+	}
+	for i := range modelActors {
+		w.actors = append(w.actors, &actor{name: i, inbox: w.lock.keys[0] + ":inbox" + strconv.Itoa(i%3)})
+	}
+	defer w.clean()
+	for range modelSteps {
+		if w.step(); w.problem != "" {
+			break
+		}
+	}
+	if w.problem == "" {
+		w.settle()
+	}
+	if w.problem == "" {
+		return ""
+	}
+	return fmt.Sprintf("seed %d: %s\n%s", seed, w.problem, strings.Join(w.told[max(0, len(w.told)-modelHistory):], "\n"))
+}
+
+func (w *world) clean() {
+	extra := []string{w.lock.keys[0] + ":clock"}
+	for _, a := range w.actors {
+		extra = append(extra, a.inbox)
+	}
+	w.rdb.Del(context.Background(), append(extra, w.lock.keys...)...)
+}
+
+func (w *world) tell(format string, args ...any) {
+	w.told = append(w.told, fmt.Sprintf("%8d  ", w.mono)+fmt.Sprintf(format, args...))
+}
+
+func (w *world) wrong(format string, args ...any) {
+	if w.problem == "" {
+		w.problem = fmt.Sprintf(format, args...)
+	}
+}
+
+func (w *world) chance(percent int) bool { return w.rng.IntN(100) < percent }
+
+func (w *world) step() {
+	switch p := w.rng.IntN(100); {
+	case p < 20:
+		w.mono += w.rng.Int64N(700)
+		if w.chance(10) {
+			w.mono += w.rng.Int64N(8000)
+		}
+	case p < 22:
+		w.setClock()
+	case p < 25 && len(w.copies) > 0:
+		w.tell("a copy arrives late")
+		w.run(w.copies[w.rng.IntN(len(w.copies))], "")
+	case p < 26:
+		w.revoke()
+	default:
+		w.act(w.actors[w.rng.IntN(len(w.actors))])
+	}
+}
+
+// setClock sets the server's clock back or forward. A leap forward ends leases that are trusted: that is a limit of the
+// lock, so trust suffers as much.
+func (w *world) setClock() {
+	by := w.rng.Int64N(20_000) - 15_000
+	w.tell("the clock leaps by %d", by)
+	w.skew += by
+	if by > 0 {
+		for _, a := range w.actors {
+			a.heard -= by
+			a.until -= by
+		}
+	}
+}
+
+func (w *world) revoke() {
+	w.tell("revoke")
+	for _, a := range w.actors {
+		a.until, a.heard = 0, -grace.Milliseconds() // that is what it is for; a message may be on its way
+	}
+	call := w.lock.revokeAll(strconv.FormatUint(w.rng.Uint64(), 10))
+	w.run(call, revoker)
+	held := w.now.held()
+	if w.run(call, revoker); len(w.now.held()) < len(held) {
+		w.wrong("a copy of a revoke has taken the lock from one of %v", held)
+	}
+}
+
+func (w *world) act(a *actor) {
+	switch {
+	case a.stage == idle:
+		w.begin(a)
+	case w.chance(4):
+		w.tell("%d crashes", a.name)
+		a.stage = idle
+	case a.stage == waiting:
+		w.wait(a)
+	case a.until <= w.mono:
+		w.tell("%d has lost %s", a.name, a.token)
+		w.finish(a)
+	default:
+		w.hold(a)
+	}
+}
+
+func (w *world) begin(a *actor) {
+	w.tokens++
+	*a = actor{
+		name: a.name, inbox: a.inbox, stage: waiting, mode: reading,
+		token: fmt.Sprintf("t%d", w.tokens), ttl: 500 + w.rng.Int64N(9500), heard: w.mono,
+	}
+	if w.chance(40) {
+		a.mode = writing
+	}
+	if w.ask(a, w.chance(75)); a.stage == waiting && a.ticket == 0 {
+		w.finish(a) // it did not want to wait
+	}
+}
+
+// ask asks for the lock.
+func (w *world) ask(a *actor, queue bool) {
+	inbox := a.inbox
+	if w.chance(20) {
+		inbox = ""
+	}
+	w.send(a, "asks to "+map[mode]string{writing: "write", reading: "read"}[a.mode],
+		w.lock.askFor(a.mode, a.token, ms(a.ttl), queue, inbox), func(cmd *redis.Cmd, sent int64) {
+			got, err := parseAsked(cmd)
+			if err != nil {
+				w.wrong("%v", err)
+				return
+			}
+			if got.left < 0 {
+				w.wrong("%v until leases end", got.left)
+			}
+			switch got.status {
+			case "held":
+				a.stage, a.fence, a.until = holding, got.fence, sent+a.ttl
+			case "queued":
+				a.ticket, a.heard = got.ticket, sent
+			}
+		})
+}
+
+func (w *world) wait(a *actor) {
+	switch p := w.rng.IntN(10); {
+	case p < 4:
+		w.receive(a.inbox)
+	case p < 7:
+		w.send(a, "is alive", w.lock.beat(a.token, a.ticket), func(cmd *redis.Cmd, sent int64) {
+			if n, _ := cmd.Int(); n == 1 {
+				a.heard = sent
+				return
+			}
+			w.ask(a, true)
+		})
+	case p < 9:
+		w.ask(a, true)
+	default:
+		w.finish(a)
+	}
+}
+
+// receive delivers the oldest message to a process, or loses it.
+func (w *world) receive(inbox string) {
+	payload, err := w.rdb.LPop(context.Background(), inbox).Result()
+	if err != nil {
+		return
+	}
+	if w.chance(15) {
+		w.tell("a message is lost")
+		return
+	}
+	_, rest, _ := strings.Cut(payload, ":")
+	for _, a := range w.actors {
+		body, mine := strings.CutPrefix(rest, w.lock.inboxKey(a.mode, a.token))
+		if a.stage != waiting || a.inbox != inbox || !mine {
+			continue
+		}
+		fence, granted := parseGrant(body, a.ticket)
+		if trust := a.heard + grace.Milliseconds(); granted && w.mono < trust {
+			w.tell("%d is told that it holds %s", a.name, a.token)
+			a.stage, a.fence, a.until = holding, fence, trust
+		}
+	}
+}
+
+func (w *world) hold(a *actor) {
+	switch p := w.rng.IntN(10); {
+	case p < 4:
+		w.send(a, "renews", w.lock.extend(a.token, ms(a.ttl), a.fence), func(cmd *redis.Cmd, sent int64) {
+			if n, _ := cmd.Int(); n == replyDone {
+				a.until = sent + a.ttl
+			} else if a.until > w.mono {
+				w.wrong("%s is lost while it is trusted", a.token)
+			}
+		})
+	case p < 6 && a.mode == writing:
+		a.mode = reading // whatever becomes of the request
+		w.send(a, "downgrades", w.lock.toReader(a.token, ms(a.ttl), a.fence), func(cmd *redis.Cmd, sent int64) {
+			if n, _ := cmd.Int(); n == replyDone {
+				a.until = sent + a.ttl
+			}
+		})
+	case p < 6:
+		w.send(a, "upgrades", w.lock.toWriter(a.token, ms(a.ttl), a.fence), func(cmd *redis.Cmd, sent int64) {
+			if n, _ := cmd.Int64(); n > replyDone {
+				a.mode, a.fence, a.until = writing, n, sent+a.ttl
+			}
+		})
+	case p < 9:
+		w.finish(a)
+	}
+}
+
+// finish releases whatever the actor has, at the latest try.
+func (w *world) finish(a *actor) {
+	a.stage = idle
+	w.send(a, "releases", w.lock.giveUp(a.token, a.fence), func(*redis.Cmd, int64) {})
+}
+
+// send sends a request, which may take its time, be lost, or run twice, and whose reply may be lost.
+func (w *world) send(a *actor, what string, call script.Call, heard func(cmd *redis.Cmd, sent int64)) {
+	sent := w.mono
+	w.mono += w.rng.Int64N(40)
+	if w.chance(5) {
+		w.mono += w.rng.Int64N(4000)
+	}
+	if w.chance(20) {
+		w.copies = append(w.copies, call)
+	}
+	switch p := w.rng.IntN(100); {
+	case p < 5:
+		w.tell("%d %s (%s), which is lost", a.name, what, a.token)
+	case p < 12:
+		w.tell("%d %s (%s), and hears nothing", a.name, what, a.token)
+		w.run(call, a.token)
+	case p < 20:
+		w.tell("%d %s (%s), twice", a.name, what, a.token)
+		w.run(call, a.token)
+		w.mono += w.rng.Int64N(1000)
+		heard(w.run(call, a.token), sent)
+	default:
+		w.tell("%d %s (%s)", a.name, what, a.token)
+		heard(w.run(call, a.token), sent)
+	}
+}
+
+// run runs a script of the token's at the present time, and checks what it did.
+func (w *world) run(call script.Call, token string) *redis.Cmd {
+	ctx := context.Background()
+	at := w.mono + w.skew
+	w.rdb.HSet(ctx, w.lock.keys[0]+":clock", "s", at/1000, "us", at%1000*1000+w.rng.Int64N(1000))
+	pushed := w.pushed()
+	cmd := call.Run(ctx, w.rdb)
+	if err := cmd.Err(); err != nil {
+		w.wrong("%v", err)
+	}
+	before := w.now
+	w.now = w.look(at)
+	w.check(before, token, w.pushed()-pushed)
+	return cmd
+}
+
+// pushed is how many messages lie in the inboxes.
+func (w *world) pushed() (n int64) {
+	pipe := w.rdb.Pipeline()
+	var sizes []*redis.IntCmd
+	for i := range 3 {
+		sizes = append(sizes, pipe.LLen(context.Background(), w.actors[i].inbox))
+	}
+	_, _ = pipe.Exec(context.Background()) // a failure shows in the next script
+	for _, size := range sizes {
+		n += size.Val()
+	}
+	return n
+}
+
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+func modelSeeds(t *testing.T, count int) []uint64 {
+	t.Helper()
+	if given := os.Getenv("MODEL_SEED"); given != "" {
+		seed, err := strconv.ParseUint(given, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []uint64{seed}
+	}
+	if given := os.Getenv("MODEL_RUNS"); given != "" {
+		count, _ = strconv.Atoi(given)
+	}
+	first := mrand.Uint64N(1 << 40)
+	seeds := make([]uint64, count)
+	for i := range seeds {
+		seeds[i] = first + uint64(i)
+	}
+	return seeds
+}
+
+func TestModelFindsNoInterleavingThatBreaksAPromise(t *testing.T) {
+	t.Parallel()
+	rdb := shared.Client(t)
+	for _, seed := range modelSeeds(t, 40) {
+		if problem := play(t, rdb, seed, func(source string) string { return source }); problem != "" {
+			t.Fatal(problem)
+		}
+	}
+}
