@@ -40,6 +40,7 @@ type Grant struct {
 	Fence  int64
 	Sent   time.Time     // no later than the lease began
 	Length time.Duration // of the lease, from Sent
+	Short  bool          // it came by message: Length is Grace, until the waiter confirms it
 }
 
 // Answer is what the script says to a waiter. Granted or not, it is alive.
@@ -56,6 +57,9 @@ type Waiter struct {
 	ID       string
 	Grace    time.Duration
 	Patience time.Duration // errors are borne for this long after the first answer; the first error is returned without one
+
+	// Ended ends the wait too, but not a request under way.
+	Ended context.Context //nolint:containedctx // the life of what the waiter belongs to
 
 	// Ask runs the script. The inbox to register is empty while there is none.
 	Ask func(ctx context.Context, inbox string) (Answer, error)
@@ -80,7 +84,7 @@ func (w *Waiter) Wait(ctx context.Context) (Grant, error) {
 		case err != nil:
 			inbox, answer.Left = "", w.Grace // poll
 		case answer.Granted:
-			return Grant{answer.Fence, sent, answer.Length}, nil
+			return Grant{Fence: answer.Fence, Sent: sent, Length: answer.Length}, nil
 		default:
 			answered = sent
 		}
@@ -89,7 +93,7 @@ func (w *Waiter) Wait(ctx context.Context) (Grant, error) {
 		if err != nil {
 			return Grant{}, err
 		}
-		if g := (Grant{fence, answered, w.Grace}); granted && g.trusted() {
+		if g := (Grant{fence, answered, w.Grace, true}); granted && g.trusted() {
 			return g, nil
 		}
 	}
@@ -107,6 +111,8 @@ func (w *Waiter) next(ctx context.Context, watch *wake.Waiter, pause time.Durati
 	case <-timer.C:
 	case <-ctx.Done():
 		err = context.Cause(ctx)
+	case <-w.Ended.Done():
+		err = context.Cause(w.Ended)
 	}
 	return fence, granted, err
 }

@@ -1,0 +1,2 @@
+// Package mutex is a lock.
+package mutex
