@@ -33,9 +33,8 @@
 // scores and fields, judged by the server's clock, which each script reads once. A key's own TTL is for what is forgotten
 // by everybody, and only ever extended.
 //
-// Every script first advances the lock: it ends the leases that have expired, takes the waiters out that are dead, and
-// hands the lock on, before it does what it is for; release, downgrade and revoke hand it on once more afterwards.
-// Handing on is one rule:
+// Every script first ends the leases that have expired and takes the waiters out that are dead, and hands the lock on,
+// before or after it does what it is for. Handing on is one rule:
 //
 //  1. A writer holds: nobody.
 //  2. A writer has just left (it released, downgraded, expired, was revoked), or no writer is queued: all queued readers.

@@ -85,7 +85,7 @@ func (w *world) check(before snapshot, token string, pushed int64) {
 	w.checkPhases(before)
 	w.checkFences(before)
 	w.checkRemains()
-	w.checkMessages(before, token, pushed)
+	w.checkMessages(before, pushed)
 }
 
 func (w *world) checkExclusion() {
@@ -232,16 +232,8 @@ func (w *world) checkRemains() {
 }
 
 // checkMessages: one for the process of each writer that was granted the lock, one for each process with granted readers.
-// Who releases or is revoked may have been granted it in the same script.
-func (w *world) checkMessages(before snapshot, actor string, pushed int64) {
+func (w *world) checkMessages(before snapshot, pushed int64) {
 	told := make(map[string]bool)
-	spare := int64(0)
-	switch {
-	case actor == revoker:
-		spare = int64(len(before.alive()))
-	case before.lives(actor, w.now.at, ""):
-		spare = 1
-	}
 	for token := range before.alive() {
 		inbox := before.hash["inbox:"+token]
 		if !before.lives(token, w.now.at, "") {
@@ -254,7 +246,7 @@ func (w *world) checkMessages(before snapshot, actor string, pushed int64) {
 			told["of "+token] = true
 		}
 	}
-	if n := int64(len(told)); pushed < n || pushed > n+spare {
+	if int64(len(told)) != pushed {
 		w.wrong("%d messages for %v", pushed, told)
 	}
 }

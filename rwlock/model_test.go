@@ -6,6 +6,7 @@ import (
 	"fmt"
 	mrand "math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,10 +26,8 @@ import (
 
 const (
 	modelSteps   = 400
-	modelActors  = 7
-	modelHistory = 40 // steps told when a run goes wrong
-
-	revoker = "revoker" // the token of who revokes
+	modelActors  = 7 // at most
+	modelHistory = 25 // steps told when a run goes wrong
 )
 
 // modelled replaces what would not be replayable: the clock, and messages.
@@ -85,7 +84,7 @@ func play(t *testing.T, rdb *redis.Client, seed uint64, edit func(string) string
 		lock: lockAt(compile(func(source string) string { return modelled(edit(source)) }), "{model-"+rand.Text()+"}"),
 		skew: 1_700_000_000_000,
 	}
-	for i := range modelActors {
+	for i := range 2 + w.rng.IntN(modelActors-1) {
 		w.actors = append(w.actors, &actor{name: i, inbox: w.lock.keys[0] + ":inbox" + strconv.Itoa(i%3)})
 	}
 	defer w.clean()
@@ -132,10 +131,10 @@ func (w *world) step() {
 		}
 	case p < 22:
 		w.setClock()
-	case p < 25 && len(w.copies) > 0:
+	case p < 26 && len(w.copies) > 0:
 		w.tell("a copy arrives late")
-		w.run(w.copies[w.rng.IntN(len(w.copies))], "")
-	case p < 26:
+		w.run(w.copies[max(0, len(w.copies)-1-w.rng.IntN(8))], "")
+	case p < 27:
 		w.revoke()
 	default:
 		w.act(w.actors[w.rng.IntN(len(w.actors))])
@@ -162,9 +161,9 @@ func (w *world) revoke() {
 		a.until, a.heard = 0, -grace.Milliseconds() // that is what it is for; a message may be on its way
 	}
 	call := w.lock.revokeAll(strconv.FormatUint(w.rng.Uint64(), 10))
-	w.run(call, revoker)
+	w.run(call, "")
 	held := w.now.held()
-	if w.run(call, revoker); len(w.now.held()) < len(held) {
+	if w.run(call, ""); len(w.now.held()) < len(held) {
 		w.wrong("a copy of a revoke has taken the lock from one of %v", held)
 	}
 }
@@ -254,10 +253,11 @@ func (w *world) receive(inbox string) {
 		w.tell("a message is lost")
 		return
 	}
-	_, rest, _ := strings.Cut(payload, ":")
+	size, rest, _ := strings.Cut(payload, ":")
+	n, _ := strconv.Atoi(size)
+	key, body := rest[:n], rest[n:]
 	for _, a := range w.actors {
-		body, mine := strings.CutPrefix(rest, w.lock.inboxKey(a.mode, a.token))
-		if a.stage != waiting || a.inbox != inbox || !mine {
+		if a.stage != waiting || a.inbox != inbox || key != w.lock.inboxKey(a.mode, a.token) {
 			continue
 		}
 		fence, granted := parseGrant(body, a.ticket)
@@ -270,7 +270,7 @@ func (w *world) receive(inbox string) {
 
 func (w *world) hold(a *actor) {
 	switch p := w.rng.IntN(10); {
-	case p < 4:
+	case p < 3:
 		w.send(a, "renews", w.lock.extend(a.token, ms(a.ttl), a.fence), func(cmd *redis.Cmd, sent int64) {
 			if n, _ := cmd.Int(); n == replyDone {
 				a.until = sent + a.ttl
@@ -278,14 +278,14 @@ func (w *world) hold(a *actor) {
 				w.wrong("%s is lost while it is trusted", a.token)
 			}
 		})
-	case p < 6 && a.mode == writing:
+	case p < 7 && a.mode == writing:
 		a.mode = reading // whatever becomes of the request
 		w.send(a, "downgrades", w.lock.toReader(a.token, ms(a.ttl), a.fence), func(cmd *redis.Cmd, sent int64) {
 			if n, _ := cmd.Int(); n == replyDone {
 				a.until = sent + a.ttl
 			}
 		})
-	case p < 6:
+	case p < 7:
 		w.send(a, "upgrades", w.lock.toWriter(a.token, ms(a.ttl), a.fence), func(cmd *redis.Cmd, sent int64) {
 			if n, _ := cmd.Int64(); n > replyDone {
 				a.mode, a.fence, a.until = writing, n, sent+a.ttl
@@ -299,7 +299,11 @@ func (w *world) hold(a *actor) {
 // finish releases whatever the actor has, at the latest try.
 func (w *world) finish(a *actor) {
 	a.stage = idle
-	w.send(a, "releases", w.lock.giveUp(a.token, a.fence), func(*redis.Cmd, int64) {})
+	w.send(a, "releases", w.lock.giveUp(a.token, a.fence), func(*redis.Cmd, int64) {
+		if w.now.alive()[a.token] != 0 || slices.Contains(w.now.held(), a.token) {
+			w.wrong("%s is left after its release", a.token)
+		}
+	})
 }
 
 // send sends a request, which may take its time, be lost, or run twice, and whose reply may be lost.
@@ -349,8 +353,8 @@ func (w *world) run(call script.Call, token string) *redis.Cmd {
 func (w *world) pushed() (n int64) {
 	pipe := w.rdb.Pipeline()
 	var sizes []*redis.IntCmd
-	for i := range 3 {
-		sizes = append(sizes, pipe.LLen(context.Background(), w.actors[i].inbox))
+	for _, a := range w.actors[:min(3, len(w.actors))] {
+		sizes = append(sizes, pipe.LLen(context.Background(), a.inbox))
 	}
 	_, _ = pipe.Exec(context.Background()) // a failure shows in the next script
 	for _, size := range sizes {

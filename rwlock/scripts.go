@@ -77,7 +77,7 @@ type lock struct {
 	keys []string
 }
 
-// lockAt returns the lock whose keys begin with base, which ends the hash tag.
+// lockAt returns the lock whose keys begin with base, which has the hash tag.
 func lockAt(s *scripts, base string) lock {
 	main := base + ":rw"
 	return lock{s, []string{main, main + ":readers", main + ":writers", main + ":waiting", main + ":alive"}}
@@ -168,24 +168,24 @@ func (l lock) revokeAll(id string) script.Call { return l.call(l.revoke, id) }
 func (l lock) look() script.Call { return l.call(l.inspect) }
 
 // parseLooked reads the reply to look.
-func parseLooked(cmd *redis.Cmd) (State, error) {
+func parseLooked(cmd *redis.Cmd) (Info, error) {
 	reply, err := cmd.Slice()
 	if err != nil {
-		return State{}, err
+		return Info{}, err
 	}
 	var numbers [6]int64
 	if len(reply) != len(numbers) {
-		return State{}, fmt.Errorf("unexpected reply %v", reply)
+		return Info{}, fmt.Errorf("unexpected reply %v", reply)
 	}
 	for i := range numbers {
 		numbers[i], _ = reply[i].(int64)
 	}
-	s := State{
+	info := Info{
 		Fence: numbers[1], Left: time.Duration(numbers[2]) * time.Millisecond,
-		Readers: int(numbers[3]), WritersWaiting: int(numbers[4]), ReadersWaiting: int(numbers[5]),
+		Readers: int(numbers[3]), WaitingWriters: int(numbers[4]), WaitingReaders: int(numbers[5]),
 	}
-	s.Writer, _ = reply[0].(string)
-	return s, nil
+	info.Token, _ = reply[0].(string)
+	return info, nil
 }
 
 // millis rounds up, so that no duration becomes none.

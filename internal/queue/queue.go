@@ -25,6 +25,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/cacheguard/go/internal/lease"
+	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/internal/wake"
 )
 
@@ -65,6 +67,12 @@ type Waiter struct {
 	Ask func(ctx context.Context, inbox string) (Answer, error)
 	// Parse reads the body of a message. Not ok: ask instead.
 	Parse func(body string) (fence int64, ok bool)
+
+	// Keeper sends heartbeats, with those of the process's other waiters and its renewals, if there is one. Beat is the
+	// call, which returns 1 while the waiter is queued as the last answer said, and otherwise has it ask. Without a
+	// Keeper the waiter asks instead.
+	Keeper *lease.Keeper
+	Beat   func() script.Call
 }
 
 // Wait returns when the lock is granted, when ctx ends, with its cause, or when Redis could not be asked.
@@ -73,6 +81,8 @@ func (w *Waiter) Wait(ctx context.Context) (Grant, error) {
 	defer watch.Stop()
 	w.Inbox.Start()
 	var answered time.Time // before the last request that was answered was sent
+	var pulse *pulse
+	defer func() { pulse.stop() }()
 	for polls := 0; ; polls++ {
 		inbox, sent := w.Inbox.Address(), time.Now()
 		answer, err := w.Ask(ctx, inbox)
@@ -87,9 +97,16 @@ func (w *Waiter) Wait(ctx context.Context) (Grant, error) {
 			return Grant{Fence: answer.Fence, Sent: sent, Length: answer.Length}, nil
 		default:
 			answered = sent
+			pulse.stop()
+			pulse = w.begin(sent)
 		}
 		watch.Waiting()
-		fence, granted, err := w.next(ctx, watch, wake.Patience(min(answer.Left, w.heartbeat()), inbox != "", polls))
+		pause := answer.Left
+		if pulse == nil {
+			pause = min(pause, w.heartbeat())
+		}
+		fence, granted, err := w.next(ctx, watch, pulse.asks(), wake.Patience(pause, inbox != "", polls))
+		answered = pulse.answered(answered)
 		if err != nil {
 			return Grant{}, err
 		}
@@ -100,7 +117,9 @@ func (w *Waiter) Wait(ctx context.Context) (Grant, error) {
 }
 
 // next waits for a grant, or until it is time to ask again.
-func (w *Waiter) next(ctx context.Context, watch *wake.Waiter, pause time.Duration) (fence int64, granted bool, err error) {
+func (w *Waiter) next(
+	ctx context.Context, watch *wake.Waiter, asks <-chan struct{}, pause time.Duration,
+) (fence int64, granted bool, err error) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
@@ -109,6 +128,7 @@ func (w *Waiter) next(ctx context.Context, watch *wake.Waiter, pause time.Durati
 			fence, granted = w.Parse(msg.Body)
 		}
 	case <-timer.C:
+	case <-asks:
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	case <-w.Ended.Done():

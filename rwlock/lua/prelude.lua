@@ -156,8 +156,8 @@ local function promote()
   end
 end
 
--- Ends the leases that have expired, takes the dead out of the queue, and hands the lock on.
-local function advance()
+-- Reads the lock, ends the leases that have expired, and takes the dead out of the queue.
+local function expire()
   local h = redis.call('HMGET', lock, 'writer', 'deadline', 'fence', 'longest')
   writer, deadline, fence, longest = h[1], tonumber(h[2] or 0), tonumber(h[3] or 0), tonumber(h[4] or 0)
   if writer and deadline > now + longest then -- the clock was set back
@@ -177,8 +177,13 @@ local function advance()
     for _, token in ipairs(redis.call('ZRANGEBYSCORE', alive, '-inf', whole(now))) do
       leave(token)
     end
-    promote()
   end
+end
+
+-- What every script does first, unless it takes something away: then it hands on when it has.
+local function advance()
+  expire()
+  promote()
 end
 
 -- Renews the token's lease, if it has one, and returns how it holds, 'w', 'r' or nil, and until when. That is never sooner

@@ -3,8 +3,8 @@
 -- ARGV: token, its fence
 -- Returns 1 if it had the lock or a place, 0 if neither, -1 if that is because the lock was revoked.
 -- Safe to run twice; the second run finds nothing.
-local token = ARGV[1]
-advance()
+local token, had = ARGV[1], 1
+expire()
 if writer == token then
   end_writer()
 elseif read_until > 0 and redis.call('ZREM', readers, token) == 1 then
@@ -12,7 +12,7 @@ elseif read_until > 0 and redis.call('ZREM', readers, token) == 1 then
 elseif queued and redis.call('ZSCORE', alive, token) then
   leave(token)
 else
-  return not_held(ARGV[2])
+  had = not_held(ARGV[2])
 end
 promote()
-return 1
+return had
