@@ -9,6 +9,7 @@ import (
 
 	"github.com/cacheguard/go/internal/detach"
 	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/script"
 )
 
 // Lock waits until it has the lock of the name, or ctx ends: ctx bounds the wait, and has nothing to do with how long the
@@ -139,8 +140,8 @@ func (k *Locker) release(ctx context.Context, w who, line *line) (orphan *place,
 		h = heir{id: next.id, inbox: k.inbox.Address(), ttl: k.cfg.TTL, first: first}
 	}
 	sent := time.Now()
-	reply, err = detach.Do(context.WithoutCancel(ctx), &k.tasks, k.cfg.RedisTimeout,
-		func(ctx context.Context) (released, error) { return w.release(ctx, k.rdb, h) },
+	reply, err = detach.Run(context.WithoutCancel(ctx), &k.tasks, k.redis,
+		func(ctx context.Context, rdb script.Processor) (released, error) { return w.release(ctx, rdb, h) },
 		func(released, error) { k.giveUpFor(line, next) })
 	switch {
 	case reply.code == replyPassed:

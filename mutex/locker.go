@@ -11,6 +11,7 @@ import (
 	"github.com/cacheguard/go/internal/hold"
 	"github.com/cacheguard/go/internal/lease"
 	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/internal/wake"
 )
 
@@ -18,6 +19,7 @@ import (
 type Locker struct {
 	rdb    Redis
 	cfg    Config
+	redis  *detach.Runner
 	lines  lines
 	inbox  *wake.Inbox
 	keeper *lease.Keeper
@@ -41,7 +43,7 @@ func New(rdb Redis, cfg Config) (*Locker, error) {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	k := &Locker{rdb: rdb, cfg: cfg, leases: make(map[*Lease]struct{})}
+	k := &Locker{rdb: rdb, cfg: cfg, redis: detach.NewRunner(rdb, cfg.RedisTimeout), leases: make(map[*Lease]struct{})}
 	k.ending, k.end = context.WithCancelCause(context.Background())
 	inbox, leaveInbox := wake.Open(rdb)
 	keeper, leaveKeeper := lease.Open(rdb, cfg.RedisTimeout)
@@ -155,8 +157,8 @@ func (k *Locker) wait(ctx context.Context, w who) (queue.Grant, error) {
 // ask asks Redis for the lock once. The reply to a request that was given up may come when w has the lock by another one,
 // or still waits; only if it does neither, what was granted is given back.
 func (k *Locker) ask(ctx context.Context, w who, grace time.Duration, inbox string) (queue.Answer, error) {
-	return detach.Do(ctx, &k.tasks, k.cfg.RedisTimeout, func(ctx context.Context) (queue.Answer, error) {
-		return w.ask(ctx, k.rdb, k.cfg.TTL, grace, inbox)
+	return detach.Run(ctx, &k.tasks, k.redis, func(ctx context.Context, rdb script.Processor) (queue.Answer, error) {
+		return w.ask(ctx, rdb, k.cfg.TTL, grace, inbox)
 	}, func(queue.Answer, error) {
 		if w.left.Load() {
 			k.giveUp(w)

@@ -7,7 +7,20 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/cacheguard/go/internal/script"
 )
+
+// Op is an operation on Redis. It must be safe to run twice, also at the same time.
+type Op[T any] func(context.Context, script.Processor) (T, error)
+
+// Run runs op: by the caller itself while Redis is quick, else as Do does.
+func Run[T any](ctx context.Context, tasks *sync.WaitGroup, r *Runner, op Op[T], late func(T, error)) (T, error) {
+	if value, ok := tryQuick(ctx, r, op); ok {
+		return value, nil
+	}
+	return Do(ctx, tasks, r.timeout, func(ctx context.Context) (T, error) { return op(ctx, r.rdb) }, late)
+}
 
 // Do runs op with a context that has ctx's values and ends after the timeout. It returns when op has, when the timeout is
 // over, or when ctx ends. An operation that is given up runs on among the tasks, until the client's own time-outs end it,

@@ -2,13 +2,12 @@
 -- KEYS: lock, queue
 -- Returns {token ('' when it is free), fence, ms left, number of holds, number of waiters}
 -- Safe to run twice.
-local lock = read(KEYS[1], '')
-local left = math.min(lock.deadline - clock(), lock.length)
-local count = 1
-if (lock.token or '') == '' or left <= 0 then
-  lock.token, left, count = '', 0, 0
-elseif (lock.holds or '') ~= '' then
-  local _, spaces = string.gsub(lock.holds, ' ', '')
-  count = spaces - 1
+local s = read(KEYS[1])
+local deadline, length = parse(s.lease)
+local left, count = math.min(deadline - (clock()), length), 1
+if s.token == '' or left <= 0 then
+  s.token, left, count = '', 0, 0
+elseif s.holds ~= '' then
+  count = select(2, string.gsub(s.holds, ' ', ''))
 end
-return {lock.token, tonumber(lock.fence or 0), left, count, redis.call('ZCARD', KEYS[2])}
+return {s.token, tonumber(s.fence), left, count, redis.call('ZCARD', KEYS[2])}

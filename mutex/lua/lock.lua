@@ -6,61 +6,53 @@
 local key, queue, id, token = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 local length, grace, inbox = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 
-local lock = read(key, id)
+local s = read(key)
 local now, micros = clock()
-local left = lock.deadline - now
-
-if holds(lock, id, token) then
-  if lock.waiter then
-    leave(key, queue, id) -- it was given the lock out of turn
-  end
-  redis.call('HSET', key, 'deadline', int(now + length), 'length', length, 'inbox', inbox)
-  keep(key, lock.kept, now, length)
-  return {1, tonumber(lock.fence), length}
-end
-
-if lock.token == token and left > 0 then -- another hold for the owner: it neither renews nor prolongs the lease
-  if lock.waiter then
-    leave(key, queue, id)
-  end
-  redis.call('HSET', key, 'holds', lock.holds .. id .. ' ')
-  return {1, tonumber(lock.fence), left}
-end
-
-local held = (lock.token or '') ~= '' and left > 0
-if not held and not lock.ticket then
-  local fence, err = give(key, lock, '', id, token, inbox, length, now, micros)
+if s.token == '' and s.ticket == 0 then
+  local fence, err = give(key, s, id, token, inbox, length, now, micros)
   return err or {1, fence, length}
 end
 
-if held and left > lock.length then -- the clock was set back
-  left = lock.length
-  redis.call('HSET', key, 'deadline', int(now + left))
+local deadline, was, address = parse(s.lease)
+local left = math.min(deadline - now, was) -- more than its length: the clock was set back
+local held = s.token ~= '' and left > 0
+if held and deadline - now > was then
+  extend(key, s, address, was, now)
 end
-if grace > 0 then
-  local ticket = tonumber(lock.ticket or 0)
-  if not lock.waiter then
-    ticket = ticket + 1
+
+if s.token == token then
+  if s.ticket ~= 0 then
+    leave(key, queue, id) -- it was given the lock out of turn
   end
-  redis.call('HSET', key, 'ticket', int(ticket),
-    'waiter:' .. id, int(now + grace) .. ' ' .. ARGV[4] .. ' ' .. inbox .. ' ' .. token)
-  redis.call('ZADD', queue, 'NX', int(ticket), id)
-  redis.call('PEXPIRE', queue, int(length + MEMORY))
+  if holds(s, id, token) then
+    return extend(key, s, inbox, length, now) or {1, tonumber(s.fence), length}
+  end
+  if held then -- another hold for the owner: it does not prolong the lease
+    redis.call('HSET', key, 'holds', s.holds .. id .. ' ')
+    return {1, tonumber(s.fence), left}
+  end
+end
+
+if grace > 0 then
+  local waiter = now + grace .. ' ' .. grace .. ' ' .. inbox .. ' ' .. token
+  if redis.call('HSET', key, 'waiter:' .. id, waiter) == 1 then
+    s.ticket = redis.call('HINCRBY', key, 'ticket', 1)
+  end
+  redis.call('ZADD', queue, 'NX', s.ticket, id)
+  redis.call('PEXPIRE', queue, length + MEMORY)
 end
 if held then
   return {0, left}
 end
 
--- The holder is gone, and there is a queue.
-local next, fence = promote(key, queue, lock, '', now, micros)
-if next == id then
-  redis.call('HSET', key, 'deadline', int(now + length), 'length', length)
-  keep(key, lock.kept, now, length)
-  return {1, fence, length}
-end
-if not next then -- nobody in it lives: the asker only asks once
-  local err
-  fence, err = give(key, lock, '', id, token, inbox, length, now, micros)
+-- The holder is gone, and there may be a queue.
+local first, fence, err = promote(key, queue, s, now, micros)
+if err then
+  return err
+elseif first == id then
+  return extend(key, s, inbox, length, now) or {1, fence, length}
+elseif not first then
+  fence, err = give(key, s, id, token, inbox, length, now, micros)
   return err or {1, fence, length}
 end
-return {0, grace > 0 and grace or length}
+return {0, length}

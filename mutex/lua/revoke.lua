@@ -5,17 +5,18 @@
 -- Safe to run twice, but a second run may revoke the next holder.
 local key, queue = KEYS[1], KEYS[2]
 
-local lock = read(key, '')
+local s = read(key)
 local now, micros = clock()
-if (lock.token or '') == '' or lock.deadline <= now then
+local deadline, _, inbox = parse(s.lease)
+if s.token == '' or deadline <= now then
   return 0
 end
-local inbox = redis.call('HGET', key, 'inbox')
-redis.call('HSET', key, 'token', '', 'holds', '', 'revoked', lock.token)
-if inbox and inbox ~= '' then
-  redis.pcall('PUBLISH', inbox, #ARGV[1] .. ':' .. ARGV[1] .. lock.token) -- not allowed: the next renewal tells it
+redis.call('HSET', key, 'token', '', 'holds', '', 'revoked', s.token)
+if inbox ~= '' then
+  redis.pcall('PUBLISH', inbox, #ARGV[1] .. ':' .. ARGV[1] .. s.token) -- refused: the next renewal tells it
 end
-if lock.ticket then
-  promote(key, queue, lock, '', now, micros)
+s.holds = ''
+if s.ticket ~= 0 then
+  promote(key, queue, s, now, micros)
 end
 return 1

@@ -1,43 +1,43 @@
--- Gives up a hold, or a place in the queue. When the lock becomes free by that, it goes to the next: to one in the same
--- process that this names, or to the first in the queue.
+-- Gives up a hold, or a place in the queue. When the lock becomes free by that, it goes to the next: to one of the same
+-- process that is named here, or to the first in the queue.
 -- KEYS: lock, queue
--- ARGV: id, token (its owner's, or the id), next id ('' for none), its lease ms, its inbox,
+-- ARGV: id, token (its owner's, or the id), heir's id ('' for none), its lease ms, its inbox,
 --       1 if it goes before those in the queue
--- Returns {1} when the hold was given up | {2, fence} when the next has the lock | {0} when it was held no more
+-- Returns {1} when the hold was given up | {2, fence} when the heir has the lock | {0} when it was held no more
 --       | {-1} when it was revoked
--- Safe to run twice: the lock remembers who released it last.
-local key, queue, id, token, next = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
+-- Safe to run twice: the lock remembers who gave it up last.
+local key, queue, id, token, heir = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
 
-local lock = read(key, id)
-if not holds(lock, id, token) then
-  if lock.waiter then
+local s = read(key)
+if not holds(s, id, token) then
+  if s.ticket ~= 0 then
     leave(key, queue, id)
   end
-  if lock.last == id then
-    if next ~= '' and lock.token == next then
-      return {2, tonumber(lock.fence)}
-    end
-    return {1}
+  local more = redis.call('HMGET', key, 'last', 'revoked')
+  if more[1] == id then
+    return heir ~= '' and s.token == heir and {2, tonumber(s.fence)} or {1}
   end
-  return {redis.call('HGET', key, 'revoked') == token and -1 or 0}
+  return {more[2] == token and -1 or 0}
 end
 
 if token ~= id then
-  local others = string.gsub(lock.holds, ' ' .. id .. ' ', ' ', 1)
-  if others ~= ' ' then
-    redis.call('HSET', key, 'holds', others, 'last', id)
+  local at, to = string.find(' ' .. s.holds, ' ' .. id .. ' ', 1, true)
+  s.holds = string.sub(s.holds, 1, at - 1) .. string.sub(s.holds, to)
+  if s.holds ~= '' then
+    redis.call('HSET', key, 'holds', s.holds, 'last', id)
     return {1}
   end
 end
 
-if lock.ticket or next ~= '' then
+s.last = id
+if s.ticket ~= 0 or heir ~= '' then
   local now, micros = clock()
-  local first = next ~= '' and ARGV[6] == '1'
-  if lock.ticket and not first and promote(key, queue, lock, id, now, micros) then
+  local before = heir ~= '' and ARGV[6] == '1'
+  if s.ticket ~= 0 and not before and promote(key, queue, s, now, micros) then
     return {1}
   end
-  if next ~= '' then
-    local fence, err = give(key, lock, id, next, next, ARGV[5], tonumber(ARGV[4]), now, micros)
+  if heir ~= '' then
+    local fence, err = give(key, s, heir, heir, ARGV[5], tonumber(ARGV[4]), now, micros)
     if not err then
       return {2, fence}
     end
