@@ -32,10 +32,11 @@ func (k *Locker) newClaim(name string, m mode) *claim {
 
 // wait asks Redis for the lock until it has it. The context's error says why it did not get it; another one is Redis'.
 func (c *claim) wait(ctx context.Context) (queue.Grant, error) {
+	g := grace(c.cfg.TTL)
 	waiter := queue.Waiter{
-		Inbox: c.inbox, ID: c.inboxKey(c.mode, c.token), Grace: grace, Patience: c.cfg.TTL, Ended: c.ending,
-		Keeper: c.keeper, Beat: func() script.Call { return c.beat(c.token, c.ticket) },
-		Ask:   func(ctx context.Context, inbox string) (queue.Answer, error) { return c.ask(ctx, true, inbox) },
+		Inbox: c.inbox, ID: c.inboxKey(c.mode, c.token), Grace: g, Patience: c.cfg.TTL, Ended: c.ending,
+		Keeper: c.keeper, Beat: func() script.Call { return c.beat(c.token, c.ticket, g) },
+		Ask:   func(ctx context.Context, inbox string) (queue.Answer, error) { return c.ask(ctx, g, inbox) },
 		Parse: func(body string) (fence int64, ok bool) { return parseGrant(body, c.ticket) },
 	}
 	for {
@@ -49,8 +50,8 @@ func (c *claim) wait(ctx context.Context) (queue.Grant, error) {
 
 // ask asks Redis for the lock once. The reply to a request that was given up may come when there is a lease, or a wait
 // that goes on; only if there is neither, what was granted is given back.
-func (c *claim) ask(ctx context.Context, wait bool, inbox string) (queue.Answer, error) {
-	call := c.askFor(c.mode, c.token, c.cfg.TTL, wait, inbox)
+func (c *claim) ask(ctx context.Context, grace time.Duration, inbox string) (queue.Answer, error) {
+	call := c.askFor(c.mode, c.token, c.cfg.TTL, grace, inbox)
 	got, err := detach.Do(ctx, &c.tasks, c.cfg.RedisTimeout, func(ctx context.Context) (asked, error) {
 		return parseAsked(call.Run(ctx, c.rdb))
 	}, func(asked, error) {

@@ -15,7 +15,7 @@
 //   - Phase-fair, as sync.RWMutex: writers take turns in the order in which they asked; a reader waits for at most one
 //     writer, who may hold already or be queued; a writer for the writers ahead and for the readers that were admitted
 //     before it and between them.
-//   - Who crashes, costs the others at most its own lease, and a waiter at most one heartbeat (3 s).
+//   - Who crashes, costs the others at most its own lease, and a waiter at most its grace: TTL, and at most 3 s.
 //   - Each writer gets a Fence, larger than all before it. A reader's Fence is that of the last writer.
 //
 // And their limits. A failover to a replica that lags behind can forget a holder or a waiter, as Redis replication is
@@ -43,21 +43,22 @@
 // So phases alternate while both kinds wait, and a free lock has no queue. Who asks, gets the lock at once if nobody it
 // must wait for holds or is queued, and its place in the queue in the same script otherwise.
 //
-// A lock handed on is a grant: a lease of 3 s, until its holder has confirmed it by renewing. The script that grants also
-// publishes to the inboxes (package wake) that the granted have registered, once for each process; a writer's message
-// names its token and ticket, a readers' message the ticket up to which all are granted. Who was queued at the time
-// of a request it sent at local time t, holds from the grant until t + 3 s at least, as the grant came later. That is
-// how long it trusts the message: it may begin at once, half a round trip after the release, and renews meanwhile. A
-// message that is older than that is only a reason to ask.
+// A lock handed on is a grant: a lease as long as the waiter's grace, until its holder has confirmed it by renewing. The
+// script that grants also publishes to the inboxes (package wake) that the granted have registered, once for each
+// process; a writer's message names its token and ticket, a readers' message the ticket up to which all are granted.
+// Who was queued at the time of a request it sent at local time t, holds from the grant until t + grace at least, as the
+// grant came later. That is how long it trusts the message: it may begin at once, half a round trip after the release,
+// and renews meanwhile. A message that is older than that is only a reason to ask. (One of an older place in the queue
+// than its own is not for it: hence the ticket, which a heartbeat must name too.)
 //
-// While it waits, a waiter sends a heartbeat every second, which goes with the renewals of the process in one pipeline
+// While it waits, a waiter sends a heartbeat each third of its grace, which goes with the renewals of the process in one pipeline
 // (package lease). It says whether there is a reason to ask again: the grant whose message was lost, a queue that
 // forgot the waiter. It asks again also when the leases of the holders would end, so a crashed holder is replaced as its
 // lease ends, and when the subscription was interrupted. While there is none, waiters poll. Asking is the same script
 // again, with the same token.
 //
-// Who may crash, and when. A holder: its lease ends. A waiter: it is dead 3 s after its last heartbeat, and what is
-// granted to it in between ends after 3 s more. Who may be paused: a holder finds its Context ended, since that is judged by
+// Who may crash, and when. A holder: its lease ends. A waiter: it is dead its grace after its last heartbeat, and what is
+// granted to it in between ends as long after that. Who may be paused: a holder finds its Context ended, since that is judged by
 // its own monotonic clock from before the last successful request was sent; a waiter has lost its place, or finds
 // a grant that it cannot trust, and asks. Who may be cancelled: a waiter that gives up releases its token, which takes
 // it out of the queue or gives back what was granted meanwhile; that request waits for the one under way and for no

@@ -89,7 +89,7 @@ func (k *Locker) try(ctx context.Context, name string, m mode) (*Lease, error) {
 	}
 	c := k.newClaim(name, m)
 	sent := time.Now()
-	answer, err := c.ask(ctx, false, "")
+	answer, err := c.ask(ctx, 0, "")
 	switch {
 	case err == nil && answer.Granted:
 		return k.newLease(ctx, c, queue.Grant{Fence: answer.Fence, Sent: sent, Length: answer.Length}), nil

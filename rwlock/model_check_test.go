@@ -214,13 +214,13 @@ func (w *world) checkRemains() {
 		lasts("reader", token, until, longest)
 	}
 	for token, until := range s.alive() {
-		lasts("waiter", token, until, grace.Milliseconds())
+		lasts("waiter", token, until, longestGrace.Milliseconds())
 	}
 	if len(s.alive()) != len(s.writers())+len(s.waiting()) {
 		w.wrong("%v are alive, of writers %v and readers %v", s.alive(), s.writers(), s.waiting())
 	}
 	for field := range s.hash {
-		if token, ok := strings.CutPrefix(field, "inbox:"); ok && s.alive()[token] == 0 {
+		if token, ok := strings.CutPrefix(field, "waiter:"); ok && s.alive()[token] == 0 {
 			w.wrong("%s is left of a waiter", field)
 		}
 	}
@@ -235,7 +235,7 @@ func (w *world) checkRemains() {
 func (w *world) checkMessages(before snapshot, pushed int64) {
 	told := make(map[string]bool)
 	for token := range before.alive() {
-		inbox := before.hash["inbox:"+token]
+		_, inbox, _ := strings.Cut(before.hash["waiter:"+token], ":")
 		if !before.lives(token, w.now.at, "") {
 			continue
 		}
@@ -254,7 +254,7 @@ func (w *world) checkMessages(before snapshot, pushed int64) {
 // settle ends a run: everybody crashes, and when all leases are over nothing is left but what the fence needs.
 func (w *world) settle() {
 	for range 3 {
-		w.mono += w.now.number("longest") + grace.Milliseconds() + 1
+		w.mono += w.now.number("longest") + longestGrace.Milliseconds() + 1
 		w.run(w.lock.look(), "")
 	}
 	for _, set := range w.now.sets {

@@ -46,8 +46,8 @@ func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {
 			"redis.call('ZRANGE', waiting, 0, -1)", "redis.call('ZRANGE', waiting, 0, 0)"},
 		"one message for each reader": {
 			"if inbox then\n        told[inbox] = true", "if inbox then\n        wake(inbox, lock, '')\n        told[inbox] = true"},
-		"a renewal shortens a grant": {
-			"math.max(tonumber(till), lease(length))", "lease(length)"},
+		"a grant is shorter than its grace": {
+			"lease(tonumber(grace or 0))", "lease(tonumber(grace or 0) / 2)"},
 		"a clock that is set back lengthens leases": {
 			"if score > limit then", "if false then"},
 		"a grant names no ticket": {

@@ -26,7 +26,7 @@ import (
 
 const (
 	modelSteps   = 400
-	modelActors  = 7 // at most
+	modelActors  = 7  // at most
 	modelHistory = 25 // steps told when a run goes wrong
 )
 
@@ -158,7 +158,7 @@ func (w *world) setClock() {
 func (w *world) revoke() {
 	w.tell("revoke")
 	for _, a := range w.actors {
-		a.until, a.heard = 0, -grace.Milliseconds() // that is what it is for; a message may be on its way
+		a.until, a.heard = 0, -longestGrace.Milliseconds() // that is what it is for; a message may be on its way
 	}
 	call := w.lock.revokeAll(strconv.FormatUint(w.rng.Uint64(), 10))
 	w.run(call, "")
@@ -205,8 +205,12 @@ func (w *world) ask(a *actor, queue bool) {
 	if w.chance(20) {
 		inbox = ""
 	}
+	wait := time.Duration(0)
+	if queue {
+		wait = grace(ms(a.ttl))
+	}
 	w.send(a, "asks to "+map[mode]string{writing: "write", reading: "read"}[a.mode],
-		w.lock.askFor(a.mode, a.token, ms(a.ttl), queue, inbox), func(cmd *redis.Cmd, sent int64) {
+		w.lock.askFor(a.mode, a.token, ms(a.ttl), wait, inbox), func(cmd *redis.Cmd, sent int64) {
 			got, err := parseAsked(cmd)
 			if err != nil {
 				w.wrong("%v", err)
@@ -229,7 +233,7 @@ func (w *world) wait(a *actor) {
 	case p < 4:
 		w.receive(a.inbox)
 	case p < 7:
-		w.send(a, "is alive", w.lock.beat(a.token, a.ticket), func(cmd *redis.Cmd, sent int64) {
+		w.send(a, "is alive", w.lock.beat(a.token, a.ticket, grace(ms(a.ttl))), func(cmd *redis.Cmd, sent int64) {
 			if n, _ := cmd.Int(); n == 1 {
 				a.heard = sent
 				return
@@ -261,7 +265,7 @@ func (w *world) receive(inbox string) {
 			continue
 		}
 		fence, granted := parseGrant(body, a.ticket)
-		if trust := a.heard + grace.Milliseconds(); granted && w.mono < trust {
+		if trust := a.heard + grace(ms(a.ttl)).Milliseconds(); granted && w.mono < trust {
 			w.tell("%d is told that it holds %s", a.name, a.token)
 			a.stage, a.fence, a.until = holding, fence, trust
 		}
@@ -319,10 +323,10 @@ func (w *world) send(a *actor, what string, call script.Call, heard func(cmd *re
 	switch p := w.rng.IntN(100); {
 	case p < 5:
 		w.tell("%d %s (%s), which is lost", a.name, what, a.token)
-	case p < 12:
+	case p < 17:
 		w.tell("%d %s (%s), and hears nothing", a.name, what, a.token)
 		w.run(call, a.token)
-	case p < 20:
+	case p < 24:
 		w.tell("%d %s (%s), twice", a.name, what, a.token)
 		w.run(call, a.token)
 		w.mono += w.rng.Int64N(1000)

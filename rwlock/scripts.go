@@ -37,8 +37,11 @@ var revokeSource string
 //go:embed lua/inspect.lua
 var inspectSource string
 
-// grace is how long a waiter lives without a heartbeat, and how long a grant lasts that is not confirmed; see the prelude.
-const grace = 3 * time.Second
+// longestGrace bounds a grace; it stands in the prelude too.
+const longestGrace = 3 * time.Second
+
+// grace is how long a waiter lives without a heartbeat, and how long a grant lasts that is not confirmed.
+func grace(ttl time.Duration) time.Duration { return min(ttl, longestGrace) }
 
 // What a script says of a token that does not hold the lock, when it returns a number.
 const (
@@ -95,13 +98,9 @@ func (l lock) call(s *script.Script, args ...any) script.Call {
 	return script.Call{Script: s, Keys: l.keys, Args: args}
 }
 
-// askFor asks for the lock, and for a place in the queue if queue is set. inbox may be empty.
-func (l lock) askFor(m mode, token string, ttl time.Duration, queue bool, inbox string) script.Call {
-	wait := 0
-	if queue {
-		wait = 1
-	}
-	return l.call(l.acquire, token, string(m), millis(ttl), wait, inbox)
+// askFor asks for the lock, and for a place in the queue unless grace is 0. inbox may be empty.
+func (l lock) askFor(m mode, token string, ttl, grace time.Duration, inbox string) script.Call {
+	return l.call(l.acquire, token, string(m), millis(ttl), millis(grace), inbox)
 }
 
 // asked is the reply to askFor.
@@ -139,7 +138,9 @@ func parseAsked(cmd *redis.Cmd) (a asked, err error) {
 }
 
 // beat says that a waiter is alive. It returns 1 unless the waiter has to ask.
-func (l lock) beat(token string, ticket int64) script.Call { return l.call(l.heartbeat, token, ticket) }
+func (l lock) beat(token string, ticket int64, grace time.Duration) script.Call {
+	return l.call(l.heartbeat, token, ticket, millis(grace))
+}
 
 // extend extends a lease by ttl. It returns 1, or why the token does not hold the lock.
 func (l lock) extend(token string, ttl time.Duration, fence int64) script.Call {

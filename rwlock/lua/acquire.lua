@@ -1,6 +1,6 @@
 -- Takes the lock, or a place in the queue, or says how things stand.
 -- KEYS: as in the prelude
--- ARGV: token, mode ('w' or 'r'), lease ms, 1 to queue or 0, inbox ('' for none)
+-- ARGV: token, mode ('w' or 'r'), lease ms, grace in ms (0: do not queue), inbox ('' for none)
 -- Returns {'held', fence} | {'queued', ms, ticket} | {'busy', ms}; ms until the leases of the holders end
 -- Safe to run twice: its own token means held, or queued.
 local token, mode, length = ARGV[1], ARGV[2], tonumber(ARGV[3])
@@ -31,12 +31,8 @@ if not ticket then
   ticket = redis.call('HINCRBY', lock, 'ticket', 1)
   redis.call('ZADD', queue, ticket, token)
 end
-redis.call('ZADD', alive, whole(now + grant), token)
-if ARGV[5] == '' then
-  redis.call('HDEL', lock, 'inbox:' .. token)
-else
-  redis.call('HSET', lock, 'inbox:' .. token, ARGV[5])
-end
+redis.call('ZADD', alive, whole(now + ARGV[4]), token)
+redis.call('HSET', lock, 'waiter:' .. token, ARGV[4] .. ':' .. ARGV[5])
 keep(lock)
 keep(queue)
 keep(alive)

@@ -1,6 +1,6 @@
 -- Says that a waiter is alive.
 -- KEYS: as in the prelude
--- ARGV: token, its ticket
+-- ARGV: token, its ticket, its grace in ms
 -- Returns 1 if it is queued, 0 if it has to ask: it was granted the lock, or forgotten, or is in a place that it does not
 -- know of, for which it must not take an older grant.
 -- Safe to run twice.
@@ -13,7 +13,7 @@ end
 if ticket ~= ARGV[2] then
   return 0
 end
-redis.call('ZADD', alive, whole(now + grant), token)
+redis.call('ZADD', alive, whole(now + ARGV[3]), token)
 keep(lock)
 keep(queue)
 keep(alive)

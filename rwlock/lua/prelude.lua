@@ -3,7 +3,7 @@
 -- KEYS, the same for every script:
 --   lock     hash: writer (its token) and deadline, while a writer holds; fence, the last one given; longest lease
 --            anybody asked for, in ms; ticket, the last one given to a waiter; revoked, the fence that the last revoke took,
---            and revoker, its id; inbox:TOKEN for each waiter with an inbox
+--            and revoker, its id; waiter:TOKEN for each waiter: its grace in ms, a colon, and its inbox if it has one
 --   readers  zset: the tokens that hold for reading, by deadline
 --   writers  zset: the tokens that wait to write, by ticket
 --   waiting  zset: the tokens that wait to read, by ticket
@@ -11,7 +11,7 @@
 -- All deadlines are the server's time in ms.
 local lock, readers, writers, waiting, alive = unpack(KEYS)
 
-local grant = 3000 -- ms: the lease of who was handed the lock and has not confirmed it; the life of a waiter
+local longest_grace = 3000 -- ms
 local memory = 600000 -- ms: how long the last fence is remembered at least
 
 -- Returns the time in ms, and in microseconds.
@@ -67,15 +67,22 @@ local function read_readers()
   read_until = highest(readers, longest > 0 and now + longest or math.huge)
 end
 
--- Takes a waiter out of the queue, and returns its inbox, or false.
+-- A waiter's grace is how long it lives without a heartbeat, and how long it holds what it is granted unless it confirms it.
+-- Returns the deadline of a grant, and the inbox to tell, or nil.
+local function grant_to(waiter)
+  local grace, inbox = string.match(waiter or '', '^(%d+):(.*)$')
+  return lease(tonumber(grace or 0)), inbox ~= '' and inbox or nil
+end
+
+-- Takes a waiter out of the queue, and returns what is known of it.
 local function leave(token)
-  local field = 'inbox:' .. token
-  local inbox = redis.call('HGET', lock, field)
+  local field = 'waiter:' .. token
+  local waiter = redis.call('HGET', lock, field)
   redis.call('HDEL', lock, field)
   redis.call('ZREM', alive, token)
   redis.call('ZREM', writers, token)
   redis.call('ZREM', waiting, token)
-  return inbox
+  return waiter
 end
 
 local function end_writer()
@@ -111,26 +118,26 @@ local function admit()
   if #tokens == 0 then
     return
   end
-  local till = lease(grant)
   for first = 1, #tokens, 1000 do -- more arguments than some thousand do not fit on Lua's stack
-    local holds, part, fields = {}, {}, {}
+    local part, fields, holds = {}, {}, {}
     for i = first, math.min(first + 999, #tokens) do
-      holds[#holds + 1] = whole(till)
-      holds[#holds + 1] = tokens[i]
       part[#part + 1] = tokens[i]
-      fields[#fields + 1] = 'inbox:' .. tokens[i]
+      fields[#fields + 1] = 'waiter:' .. tokens[i]
     end
-    redis.call('ZADD', readers, unpack(holds))
-    redis.call('ZREM', alive, unpack(part))
-    for _, inbox in ipairs(redis.call('HMGET', lock, unpack(fields))) do
+    for i, waiter in ipairs(redis.call('HMGET', lock, unpack(fields))) do
+      local till, inbox = grant_to(waiter)
+      read_until = math.max(read_until, till)
+      holds[#holds + 1] = whole(till)
+      holds[#holds + 1] = part[i]
       if inbox then
         told[inbox] = true
       end
     end
+    redis.call('ZADD', readers, unpack(holds))
+    redis.call('ZREM', alive, unpack(part))
     redis.call('HDEL', lock, unpack(fields))
   end
   redis.call('DEL', waiting)
-  read_until = math.max(read_until, till)
   keep(readers)
   local body = redis.call('HGET', lock, 'ticket') .. ':' .. whole(fence)
   for inbox in pairs(told) do
@@ -148,8 +155,8 @@ local function promote()
   end
   local first = read_until == 0 and redis.call('ZRANGE', writers, 0, 0, 'WITHSCORES') or {}
   if first[1] then
-    local inbox = leave(first[1])
-    hold_write(first[1], lease(grant))
+    local till, inbox = grant_to(leave(first[1]))
+    hold_write(first[1], till)
     if inbox then
       wake(inbox, lock .. ':' .. first[1], first[2] .. ':' .. whole(fence))
     end
@@ -172,7 +179,7 @@ local function expire()
     redis.call('ZREMRANGEBYSCORE', readers, '-inf', whole(now))
     read_until = read_until > now and read_until or 0
   end
-  queued = highest(alive, now + grant) > 0
+  queued = highest(alive, now + longest_grace) > 0
   if queued then
     for _, token in ipairs(redis.call('ZRANGEBYSCORE', alive, '-inf', whole(now))) do
       leave(token)
@@ -187,7 +194,7 @@ local function advance()
 end
 
 -- Renews the token's lease, if it has one, and returns how it holds, 'w', 'r' or nil, and until when. That is never sooner
--- than before: a grant may be longer than the lease.
+-- than before, whatever the clock and the length.
 local function renew(token, length)
   if writer == token then
     deadline = math.max(deadline, lease(length))
