@@ -2,34 +2,33 @@ package mutex
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
-	"github.com/cacheguard/go/internal/detach"
 	"github.com/cacheguard/go/internal/hold"
-	"github.com/cacheguard/go/internal/queue"
 )
+
+// lender is where a lease is from.
+type lender interface {
+	begin(names ...string) error
+	done()
+	extend(ctx context.Context, l *Lease) error
+	unlock(ctx context.Context, l *Lease) (reply int, err error)
+	remove(l *Lease)
+}
 
 // Lease is a lock that is held. It is safe for concurrent use.
 type Lease struct {
-	locker *Locker
-	who    who
-	line   *line // whose tenure ends when the lease does, or is lost
-	fence  int64
-	hold   *hold.Hold
+	from  lender
+	who   who
+	line  *line // whose tenure ends when the lease does, or is lost
+	fence int64
+	hold  *hold.Hold
 
 	once sync.Once
 	err  error // of Unlock; written once
-}
-
-func (k *Locker) newLease(ctx context.Context, w who, line *line, g queue.Grant) *Lease {
-	l := &Lease{locker: k, who: w, line: line, fence: g.Fence}
-	k.mu.Lock()
-	l.hold = hold.Begin(ctx, k.terms(w, line.vacate), g.Sent, g.Length)
-	k.leases[l] = struct{}{}
-	k.mu.Unlock()
-	return l
 }
 
 // Context is the context to work with under the lock. It ends when the lease is lost, and then its cause is ErrLeaseLost,
@@ -54,23 +53,14 @@ func (l *Lease) TrustedUntil() time.Time { return l.hold.TrustedUntil() }
 // Extend makes the lease end TTL from now, and no later than MaxHold allows. The error matches ErrLeaseLost or ErrRevoked
 // if there is no lease to extend any more; another error says nothing about it.
 func (l *Lease) Extend(ctx context.Context) error {
-	k := l.locker
-	if err := k.begin(); err != nil {
+	if err := l.from.begin(); err != nil {
 		return err
 	}
-	defer k.calls.Done()
+	defer l.from.done()
 	if cause := context.Cause(l.Context()); cause != nil {
 		return l.wrap("extend", cause)
 	}
-	call := l.who.renewal(k.cfg.TTL, 0)
-	sent := time.Now()
-	reply, err := detach.Do(ctx, &k.tasks, k.cfg.RedisTimeout, func(ctx context.Context) (int, error) {
-		return call.Run(ctx, k.rdb).Int()
-	}, nil)
-	if err == nil {
-		err = l.hold.Answered(sent, reply)
-	}
-	return l.wrap("extend", err)
+	return l.wrap("extend", l.from.extend(ctx, l))
 }
 
 // Unlock gives the lock up, or one of its owner's holds on it. It does so whatever became of ctx, of which it uses the
@@ -78,24 +68,33 @@ func (l *Lease) Extend(ctx context.Context) error {
 // case somebody else may have worked meanwhile, and otherwise what Redis or the client said if it could not be asked: then
 // the lock ends with its lease. Another Unlock does nothing, and returns the same.
 func (l *Lease) Unlock(ctx context.Context) error {
-	l.once.Do(func() { l.err = l.unlock(ctx) })
+	l.once.Do(func() {
+		reply, err := l.from.unlock(ctx, l)
+		l.from.remove(l)
+		if err == nil && reply != replyKept {
+			err = lost(reply)
+		}
+		l.err = l.wrap("unlock", err)
+	})
 	return l.err
 }
 
-func (l *Lease) unlock(ctx context.Context) error {
-	k := l.locker
-	line := l.line
-	if !l.hold.End() {
-		line = nil // it was vacated when the lease was lost
+// do runs f with the lease, and unlocks it.
+func (l *Lease) do(ctx context.Context, f func(context.Context, *Lease) error) (err error) {
+	defer func() { err = errors.Join(err, l.Unlock(ctx)) }()
+	ctx, cancel := l.within(ctx)
+	defer cancel()
+	return f(ctx, l)
+}
+
+// within returns a context that ends with ctx, and with the lease's, whose cause it has then.
+func (l *Lease) within(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	unhook := context.AfterFunc(l.Context(), func() { cancel(context.Cause(l.Context())) })
+	return ctx, func() {
+		unhook()
+		cancel(nil)
 	}
-	code, err := k.unlock(ctx, l.who, line)
-	k.mu.Lock()
-	delete(k.leases, l)
-	k.mu.Unlock()
-	if err == nil && code != replyKept {
-		err = lost(code)
-	}
-	return l.wrap("unlock", err)
 }
 
 func (l *Lease) wrap(op string, err error) error {

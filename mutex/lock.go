@@ -7,9 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/cacheguard/go/internal/detach"
 	"github.com/cacheguard/go/internal/queue"
-	"github.com/cacheguard/go/internal/script"
 )
 
 // Lock waits until it has the lock of the name, or ctx ends: ctx bounds the wait, and has nothing to do with how long the
@@ -96,73 +94,12 @@ func (k *Locker) TryLock(ctx context.Context, name string) (*Lease, error) {
 // Do runs f while it holds the lock of the name, for which it waits as Lock does. The context given to f ends when ctx
 // does, and when the lease is lost. Do returns f's error, and joined with it what Unlock says: when f returned nil and Do
 // does not, the work may have been done beside somebody else's.
-func (k *Locker) Do(ctx context.Context, name string, f func(context.Context, *Lease) error) (err error) {
+func (k *Locker) Do(ctx context.Context, name string, f func(context.Context, *Lease) error) error {
 	l, err := k.Lock(ctx, name)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, l.Unlock(ctx)) }()
-	ctx, cancel := l.within(ctx)
-	defer cancel()
-	return f(ctx, l)
-}
-
-// within returns a context that ends with ctx, and with the lease's, whose cause it has then.
-func (l *Lease) within(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	unhook := context.AfterFunc(l.Context(), func() { cancel(context.Cause(l.Context())) })
-	return ctx, func() {
-		unhook()
-		cancel(nil)
-	}
-}
-
-// unlock gives the lock up, to the next in the line if it may.
-func (k *Locker) unlock(ctx context.Context, w who, line *line) (int, error) {
-	code, err := 0, error(nil)
-	for first := true; ; first = false {
-		next, reply, replyErr := k.release(ctx, w, line)
-		if first {
-			code, err = reply.code, replyErr
-		}
-		if next == nil {
-			return code, err
-		}
-		w = next.who // it was given the lock, and has left
-	}
-}
-
-// release gives the lock up. It returns whoever was given the lock, and did not wait for it any more.
-func (k *Locker) release(ctx context.Context, w who, line *line) (orphan *place, reply released, err error) {
-	next, first := line.next()
-	h := heir{}
-	if next != nil {
-		h = heir{id: next.id, inbox: k.inbox.Address(), ttl: k.cfg.TTL, first: first}
-	}
-	sent := time.Now()
-	reply, err = detach.Run(context.WithoutCancel(ctx), &k.tasks, k.redis,
-		func(ctx context.Context, rdb script.Processor) (released, error) { return w.release(ctx, rdb, h) },
-		func(released, error) { k.giveUpFor(line, next) })
-	switch {
-	case reply.code == replyPassed:
-		reply.code = replyKept
-		if !line.pass(next, queue.Grant{Fence: reply.fence, Sent: sent, Length: k.cfg.TTL}) {
-			return next, reply, err
-		}
-	case err != nil:
-		line.vacate() // the next, should it have the lock, finds out by asking
-		k.giveUpFor(line, next)
-	default:
-		line.vacate()
-	}
-	return nil, reply, err
-}
-
-// giveUpFor gives up the lock that was given, or not, to somebody who has left.
-func (k *Locker) giveUpFor(line *line, next *place) {
-	if next != nil && line.left(next) {
-		k.abandon(next.who)
-	}
+	return l.do(ctx, f)
 }
 
 // parseGrant reads a fence.

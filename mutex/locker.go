@@ -17,24 +17,16 @@ import (
 
 // Locker hands out locks that are kept in Redis. It is safe for concurrent use.
 type Locker struct {
+	*life
 	rdb    Redis
-	cfg    Config
 	redis  *detach.Runner
+	cfg    Config
 	lines  lines
 	inbox  *wake.Inbox
 	keeper *lease.Keeper
-	leave  func() // gives up the inbox and the keeper
-
-	ending context.Context //nolint:containedctx // the life of the Locker, ended by end
-	end    context.CancelCauseFunc
-	listen sync.Once      // to revocations
-	tasks  sync.WaitGroup // operations, which may outlast the call that started them
-
-	closing sync.Once
-	mu      sync.Mutex
-	closed  bool
-	calls   sync.WaitGroup // calls under way; added to under mu, while not closed
-	leases  map[*Lease]struct{}
+	leave  func()    // gives up the inbox and the keeper
+	listen sync.Once // to revocations
+	deaf   func()    // undoes listen
 }
 
 // New returns a Locker. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
@@ -43,8 +35,7 @@ func New(rdb Redis, cfg Config) (*Locker, error) {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	k := &Locker{rdb: rdb, cfg: cfg, redis: detach.NewRunner(rdb, cfg.RedisTimeout), leases: make(map[*Lease]struct{})}
-	k.ending, k.end = context.WithCancelCause(context.Background())
+	k := &Locker{life: newLife(), rdb: rdb, cfg: cfg, redis: detach.NewRunner(rdb, cfg.RedisTimeout), deaf: func() {}}
 	inbox, leaveInbox := wake.Open(rdb)
 	keeper, leaveKeeper := lease.Open(rdb, cfg.RedisTimeout)
 	k.inbox, k.keeper = inbox, keeper
@@ -62,86 +53,45 @@ func (k *Locker) Close() error {
 	if k == nil {
 		return nil // New failed: there is nothing to close
 	}
-	k.closing.Do(func() {
-		k.mu.Lock()
-		k.closed = true
-		k.mu.Unlock()
-		k.end(ErrClosed)
-		k.calls.Wait() // from here on there are no new leases
-		k.unlockAll()
-		k.tasks.Wait()
+	k.close(func() {
 		k.listen.Do(func() {})
+		k.deaf()
 		k.leave()
 	})
 	return nil
 }
 
-func (k *Locker) unlockAll() {
-	k.mu.Lock()
-	var unlocking sync.WaitGroup
-	for l := range k.leases {
-		unlocking.Go(func() { // owner: Close; stop: RedisTimeout; joined below
-			l.hold.Lose(ErrClosed)
-			_ = l.Unlock(context.Background()) // if this fails, the lease expires
-		})
-	}
-	k.mu.Unlock()
-	unlocking.Wait()
-}
-
-// begin registers a call that Close waits for. Each nil is followed by one k.calls.Done.
 func (k *Locker) begin(names ...string) error {
 	if k == nil {
 		return errNilLocker
 	}
-	for _, name := range names {
-		if name == "" {
-			return errEmptyName
-		}
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.closed {
-		return ErrClosed
-	}
-	k.calls.Add(1)
-	return nil
+	return k.life.begin(names...)
 }
 
 // start makes the process reachable for messages, when it first needs that. It does not wait for it.
 func (k *Locker) start() {
 	k.listen.Do(func() {
 		k.inbox.Start()
-		stop := k.inbox.Notify(k.cfg.Prefix, k.revoked)
-		leave := k.leave
-		k.leave = func() {
-			stop()
-			leave()
-		}
+		k.deaf = k.inbox.Notify(k.cfg.Prefix, k.revoked)
 	})
 }
 
 // revoked is called when a lock was taken away from the token.
 func (k *Locker) revoked(token string) {
-	var hit []*Lease
-	k.mu.Lock()
-	for l := range k.leases {
+	for _, l := range k.held() {
 		if l.who.token == token {
-			hit = append(hit, l)
+			l.hold.Lose(ErrRevoked)
 		}
-	}
-	k.mu.Unlock()
-	for _, l := range hit {
-		l.hold.Lose(ErrRevoked)
 	}
 }
 
 // wait asks Redis for the lock until it has it. The context's error says why it did not get it; another one is Redis'.
 func (k *Locker) wait(ctx context.Context, w who) (queue.Grant, error) {
+	grace := queue.Grace(k.cfg.TTL)
 	waiter := queue.Waiter{
-		Inbox: k.inbox, ID: w.id, Grace: queue.Grace(k.cfg.TTL), Patience: k.cfg.TTL, Ended: k.ending,
+		Inbox: k.inbox, ID: w.id, Grace: grace, Patience: k.cfg.TTL, Ended: k.ending,
 		Ask: func(ctx context.Context, inbox string) (queue.Answer, error) {
-			return k.ask(ctx, w, queue.Grace(k.cfg.TTL), inbox)
+			return k.ask(ctx, w, grace, inbox)
 		},
 		Parse: parseGrant,
 	}
@@ -161,29 +111,26 @@ func (k *Locker) ask(ctx context.Context, w who, grace time.Duration, inbox stri
 		return w.ask(ctx, rdb, k.cfg.TTL, grace, inbox)
 	}, func(queue.Answer, error) {
 		if w.left.Load() {
-			k.giveUp(w)
+			w.giveUp(k.rdb, k.cfg.RedisTimeout)
 		}
 	})
-}
-
-// giveUp gives back what the holder or waiter may have in Redis, whatever became of the context.
-func (k *Locker) giveUp(w who) {
-	ctx, cancel := context.WithTimeout(context.Background(), k.cfg.RedisTimeout)
-	defer cancel()
-	_, _ = w.release(ctx, k.rdb, heir{}) // if this fails too, the lease expires
 }
 
 // abandon gives up in the background. Only calls that have begun may do so.
 func (k *Locker) abandon(w who) {
 	w.left.Store(true)
-	k.tasks.Go(func() { k.giveUp(w) }) // owner: the Locker; stop: RedisTimeout and the client's time-outs; joined by Close
+	// owner: the Locker; stop: RedisTimeout and the client's time-outs; joined by Close
+	k.tasks.Go(func() { w.giveUp(k.rdb, k.cfg.RedisTimeout) })
 }
 
-// terms are how the holder keeps its lease.
-func (k *Locker) terms(w who, onLost func()) hold.Terms {
-	t := hold.Terms{Renew: w.renewal(k.cfg.TTL, 0), TTL: k.cfg.TTL, Max: k.cfg.MaxHold, Cause: lost, Lost: onLost}
-	if k.cfg.Watchdog != off {
-		t.Keeper = k.keeper
+func (k *Locker) newLease(ctx context.Context, w who, line *line, g queue.Grant) *Lease {
+	l := &Lease{from: k, who: w, line: line, fence: g.Fence}
+	terms := hold.Terms{
+		Renew: w.renewal(k.cfg.TTL, 0), TTL: k.cfg.TTL, Max: k.cfg.MaxHold, Cause: lost, Lost: line.vacate,
 	}
-	return t
+	if k.cfg.Watchdog != off {
+		terms.Keeper = k.keeper
+	}
+	k.add(l, func() { l.hold = hold.Begin(ctx, terms, g.Sent, g.Length) })
+	return l
 }

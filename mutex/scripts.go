@@ -18,6 +18,12 @@ var prelude string
 //go:embed lua/lock.lua
 var lockSource string
 
+//go:embed lua/lock_free.lua
+var lockFree string
+
+//go:embed lua/unlock_lone.lua
+var unlockLone string
+
 //go:embed lua/unlock.lua
 var unlockSource string
 
@@ -31,8 +37,8 @@ var revokeSource string
 var inspectSource string
 
 var (
-	lockScript    = script.New(prelude + lockSource)
-	unlockScript  = script.New(prelude + unlockSource)
+	lockScript    = script.New(lockFree + prelude + lockSource)
+	unlockScript  = script.New(unlockLone + prelude + unlockSource)
 	renewScript   = script.New(prelude + renewSource)
 	revokeScript  = script.New(prelude + revokeSource)
 	inspectScript = script.New(prelude + inspectSource)
@@ -110,6 +116,13 @@ func (w who) release(ctx context.Context, rdb script.Processor, h heir) (release
 		return released{code: int(reply[0])}, nil
 	}
 	return released{}, fmt.Errorf("unexpected reply %v", reply)
+}
+
+// giveUp gives back what a holder or waiter may have in Redis, whatever became of the context.
+func (w who) giveUp(rdb script.Processor, timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	_, _ = w.release(ctx, rdb, heir{}) // if this fails too, the lease expires
 }
 
 // renewal is the call that extends the lease, and raises its fence to a least one.

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	quickTimeout = 25 * time.Millisecond // how long a caller may be held up by a request that it sends itself
-	quickEnough  = 5 * time.Millisecond  // a slower reply is the last for now that a caller waits for itself
-	slowFor      = time.Second           // and how long that is
+	quickTimeout = 25 * time.Millisecond  // how long a caller may be held up by a request that it sends itself
+	quickEnough  = 5 * time.Millisecond   // a slower reply is the last for now that a caller waits for itself
+	slowFor      = 100 * time.Millisecond // and how long that is
 )
 
 // Runner runs operations on one Redis client under a timeout.
