@@ -3,12 +3,14 @@ package rwlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/script"
 )
 
 // behind makes a fleet of one locker on the server and one behind a proxy.
@@ -116,9 +118,9 @@ func TestWithoutPushWaitersPoll(t *testing.T) {
 	f, k, p := behind(t, Config{})
 	p.On(redistest.Command("subscribe"), redistest.CutBefore)
 	held := must(t, f.lockers[0], (*Locker).Lock, "a")
-	r, w := wait(t, k, (*Locker).RLock, "a"), (*waiter)(nil)
+	r := wait(t, k, (*Locker).RLock, "a")
 	f.awaitWaiting("a", 0, 1)
-	w = wait(t, k, (*Locker).Lock, "a")
+	w := wait(t, k, (*Locker).Lock, "a")
 	f.awaitWaiting("a", 1, 1)
 	unlock(t, held)
 	unlock(t, r.got())
@@ -223,4 +225,45 @@ func TestCallsOnAServerThatIsDownReturnItsErrorAndDoNotHang(t *testing.T) {
 		}
 	}
 	s.Resume()
+}
+
+func TestFlushEndsLeasesAndQueuesWaitersAnew(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 3, Config{TTL: time.Second}).listening()
+	l := must(t, f.lockers[0], (*Locker).Lock, "a")
+	w, r := wait(t, f.lockers[1], (*Locker).Lock, "a"), wait(t, f.lockers[2], (*Locker).RLock, "a")
+	f.awaitWaiting("a", 1, 1)
+	if err := f.redis.FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	<-l.Context().Done()
+	if cause := context.Cause(l.Context()); !errors.Is(cause, ErrLeaseLost) {
+		t.Errorf("the context ended with %v", cause)
+	}
+	first, second := w, r
+	select {
+	case <-w.done:
+	case <-r.done:
+		first, second = r, w
+	}
+	unlock(t, first.got())
+	unlock(t, second.got())
+}
+
+// The scripts grant in parts, as Lua's stack has room for some thousand arguments.
+func TestThousandsOfReadersAreAdmittedAtOnce(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{})
+	held := must(t, f.lockers[0], (*Locker).Lock, "a")
+	const crowd = 10_000
+	var calls []*script.Call
+	for i := range crowd {
+		call := held.claim.askFor(reading, fmt.Sprint("reader", i), time.Minute, longestGrace, "")
+		calls = append(calls, &call)
+	}
+	script.RunAll(t.Context(), f.redis, calls)
+	equal(t, "readers in the queue", f.info("a").WaitingReaders, crowd)
+	unlock(t, held)
+	equal(t, "readers", f.info("a").Readers, crowd)
 }
