@@ -38,11 +38,8 @@ func lost(reply int) error {
 	return ErrLeaseLost
 }
 
-// notAcquired is the error of a call whose context has ended, or is ctx nil, of one that does not wait.
+// notAcquired is the error of a call whose context has ended.
 func notAcquired(ctx context.Context, name string) error {
-	if ctx == nil {
-		return fmt.Errorf("rwlock: %q: %w", name, ErrNotAcquired)
-	}
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {
 		return fmt.Errorf("rwlock: %q: %w: %w", name, ErrNotAcquired, cause)

@@ -3,14 +3,12 @@ package rwlock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/redistest"
-	"github.com/cacheguard/go/internal/script"
 )
 
 // behind makes a fleet of one locker on the server and one behind a proxy.
@@ -165,36 +163,6 @@ func TestLeaseEndsByItselfWhenRedisCannotBeReached(t *testing.T) {
 	}
 }
 
-func TestWatchdogKeepsALeaseAndAFixedLeaseEnds(t *testing.T) {
-	t.Parallel()
-	kept := newFleet(t, standalone(t), 2, Config{TTL: 200 * time.Millisecond}).listening()
-	fixed := newFleet(t, standalone(t), 2, Config{TTL: 200 * time.Millisecond, Watchdog: off}).listening()
-	for _, how := range []take{(*Locker).Lock, (*Locker).RLock} {
-		l := must(t, kept.lockers[0], how, "a")
-		began := l.TrustedUntil()
-		redistest.Await(t, "the lease was renewed more than once", func() bool {
-			return l.TrustedUntil().After(began.Add(300 * time.Millisecond))
-		})
-		unlock(t, l)
-
-		held := must(t, fixed.lockers[0], how, "a")
-		pushed := wait(t, fixed.lockers[1], (*Locker).Lock, "a")
-		<-held.Context().Done()
-		equal(t, "lost", errors.Is(context.Cause(held.Context()), ErrLeaseLost), true)
-		unlock(t, pushed.got())
-	}
-}
-
-func TestMaxHoldEndsALeaseThatIsRenewed(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, standalone(t), 2, Config{TTL: 200 * time.Millisecond, MaxHold: 400 * time.Millisecond}).listening()
-	l := must(t, f.lockers[0], (*Locker).RLock, "a")
-	next := wait(t, f.lockers[1], (*Locker).Lock, "a")
-	<-l.Context().Done()
-	equal(t, "lost", errors.Is(context.Cause(l.Context()), ErrLeaseLost), true)
-	unlock(t, next.got())
-}
-
 func TestLockAndUnlockWorkWhenRedisIsOutOfMemory(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
@@ -249,21 +217,4 @@ func TestFlushEndsLeasesAndQueuesWaitersAnew(t *testing.T) {
 	}
 	unlock(t, first.got())
 	unlock(t, second.got())
-}
-
-// The scripts grant in parts, as Lua's stack has room for some thousand arguments.
-func TestThousandsOfReadersAreAdmittedAtOnce(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, standalone(t), 1, Config{})
-	held := must(t, f.lockers[0], (*Locker).Lock, "a")
-	const crowd = 10_000
-	var calls []*script.Call
-	for i := range crowd {
-		call := held.claim.askFor(reading, fmt.Sprint("reader", i), time.Minute, longestGrace, "")
-		calls = append(calls, &call)
-	}
-	script.RunAll(t.Context(), f.redis, calls)
-	equal(t, "readers in the queue", f.info("a").WaitingReaders, crowd)
-	unlock(t, held)
-	equal(t, "readers", f.info("a").Readers, crowd)
 }

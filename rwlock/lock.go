@@ -66,17 +66,10 @@ func (k *Locker) wait(ctx context.Context, name string, m mode) (*Lease, error) 
 	}
 	c := k.newClaim(name, m)
 	g, err := c.wait(ctx)
-	switch {
-	case err == nil:
-		return k.newLease(ctx, c, g), nil
-	case errors.Is(err, ErrClosed):
-	case ctx.Err() != nil:
-		err = notAcquired(ctx, name)
-	default:
-		err = fmt.Errorf("rwlock: lock %q: %w", name, err)
+	if err != nil {
+		return nil, c.failed(ctx, err)
 	}
-	c.abandon()
-	return nil, err
+	return k.newLease(ctx, c, g), nil
 }
 
 func (k *Locker) try(ctx context.Context, name string, m mode) (*Lease, error) {
@@ -91,15 +84,22 @@ func (k *Locker) try(ctx context.Context, name string, m mode) (*Lease, error) {
 	sent := time.Now()
 	answer, err := c.ask(ctx, 0, "")
 	switch {
-	case err == nil && answer.Granted:
-		return k.newLease(ctx, c, queue.Grant{Fence: answer.Fence, Sent: sent, Length: answer.Length}), nil
-	case err == nil:
-		return nil, notAcquired(nil, name) //nolint:staticcheck // no context has ended
-	case ctx.Err() != nil:
-		err = notAcquired(ctx, name)
-	default:
-		err = fmt.Errorf("rwlock: lock %q: %w", name, err)
+	case err != nil:
+		return nil, c.failed(ctx, err)
+	case !answer.Granted:
+		return nil, fmt.Errorf("rwlock: %q: %w", name, ErrNotAcquired)
 	}
+	return k.newLease(ctx, c, queue.Grant{Fence: answer.Fence, Sent: sent, Length: answer.Length}), nil
+}
+
+// failed gives the claim up, and returns the error of its call.
+func (c *claim) failed(ctx context.Context, err error) error {
 	c.abandon()
-	return nil, err
+	switch {
+	case errors.Is(err, ErrClosed):
+		return err
+	case ctx.Err() != nil:
+		return notAcquired(ctx, c.name)
+	}
+	return fmt.Errorf("rwlock: lock %q: %w", c.name, err)
 }
