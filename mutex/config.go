@@ -23,7 +23,7 @@ type Config struct {
 	Watchdog int
 
 	// MaxHold ends a lease that was held for so long, as if it had been lost. It is for holders that hang while the
-	// watchdog goes on. Redis gives the lock to another at most TTL later. Default: 0, no limit. At least TTL.
+	// watchdog goes on. Redis gives the lock to another at most TTL later. At least TTL. Default: no limit.
 	MaxHold time.Duration
 
 	// Fair makes waiters get the lock strictly in the order in which they asked, across all processes that set it. It costs
@@ -63,7 +63,7 @@ func (c *Config) check() error {
 	if c.Watchdog != 0 && c.Watchdog != off {
 		bad("Watchdog", "%d is neither 0 nor -1", c.Watchdog)
 	}
-	if ttl := c.withDefaults().TTL; c.MaxHold != 0 && (c.MaxHold < ttl || c.MaxHold > longest) {
+	if ttl := c.withDefaults().TTL; c.MaxHold != 0 && c.MaxHold != off && (c.MaxHold < ttl || c.MaxHold > longest) {
 		bad("MaxHold", "%v is not between TTL (%v) and 10 years", c.MaxHold, ttl)
 	}
 	if c.RedisTimeout != 0 && (c.RedisTimeout < time.Millisecond || c.RedisTimeout > longest) {
@@ -76,6 +76,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.Prefix, defaultPrefix)
 	setDefault(&c.TTL, defaultTTL)
 	setDefault(&c.RedisTimeout, defaultRedisTimeout)
+	c.MaxHold = max(c.MaxHold, 0)
 	return c
 }
 

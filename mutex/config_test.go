@@ -17,7 +17,7 @@ func mention(t *testing.T, err error, field string) {
 
 func TestEveryBadFieldIsNamed(t *testing.T) {
 	t.Parallel()
-	bad := Config{Prefix: "{", TTL: time.Millisecond, Watchdog: 2, MaxHold: time.Second, RedisTimeout: 1}
+	bad := Config{Prefix: "{", TTL: time.Millisecond, Watchdog: 2, MaxHold: time.Microsecond, RedisTimeout: 1}
 	_, err := New((*redis.Client)(nil), bad)
 	for _, field := range []string{"rdb", "Prefix", "TTL", "Watchdog", "MaxHold", "RedisTimeout"} {
 		mention(t, err, field)
