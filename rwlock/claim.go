@@ -34,7 +34,7 @@ func (k *Locker) newClaim(name string, m mode) *claim {
 func (c *claim) wait(ctx context.Context) (queue.Grant, error) {
 	g := grace(c.cfg.TTL)
 	waiter := queue.Waiter{
-		Inbox: c.inbox, ID: c.inboxKey(c.mode, c.token), Grace: g, Patience: c.cfg.TTL, Ended: c.ending,
+		Inbox: c.inbox, ID: c.inboxKey(c.mode, c.token), Grace: g, Patience: c.cfg.TTL, Ended: c.life.Ending,
 		Keeper: c.keeper, Beat: func() script.Call { return c.beat(c.token, c.ticket, g) },
 		Ask:   func(ctx context.Context, inbox string) (queue.Answer, error) { return c.ask(ctx, g, inbox) },
 		Parse: func(body string) (fence int64, ok bool) { return parseGrant(body, c.ticket) },
@@ -52,7 +52,7 @@ func (c *claim) wait(ctx context.Context) (queue.Grant, error) {
 // that goes on; only if there is neither, what was granted is given back.
 func (c *claim) ask(ctx context.Context, grace time.Duration, inbox string) (queue.Answer, error) {
 	call := c.askFor(c.mode, c.token, c.cfg.TTL, grace, inbox)
-	got, err := detach.Do(ctx, &c.tasks, c.cfg.RedisTimeout, func(ctx context.Context) (asked, error) {
+	got, err := detach.Do(ctx, &c.life.Tasks, c.cfg.RedisTimeout, func(ctx context.Context) (asked, error) {
 		return parseAsked(call.Run(ctx, c.rdb))
 	}, func(asked, error) {
 		if c.left.Load() {
@@ -66,7 +66,7 @@ func (c *claim) ask(ctx context.Context, grace time.Duration, inbox string) (que
 // abandon gives up in the background. Only calls that have begun may do so.
 func (c *claim) abandon() {
 	c.left.Store(true)
-	c.tasks.Go(c.release) // owner: the Locker; stop: RedisTimeout and the client's time-outs; joined by Close
+	c.life.Tasks.Go(c.release) // owner: the Locker; stop: RedisTimeout and the client's time-outs; joined by Close
 }
 
 // release gives back what the claim may have in Redis, whatever became of its context.
@@ -80,7 +80,7 @@ func (c *claim) release() {
 // run runs a call that returns a number, until the context ends or RedisTimeout is over.
 func (c *claim) run(ctx context.Context, call script.Call) (reply int64, sent time.Time, err error) {
 	sent = time.Now()
-	reply, err = detach.Do(ctx, &c.tasks, c.cfg.RedisTimeout, func(ctx context.Context) (int64, error) {
+	reply, err = detach.Do(ctx, &c.life.Tasks, c.cfg.RedisTimeout, func(ctx context.Context) (int64, error) {
 		return call.Run(ctx, c.rdb).Int64()
 	}, nil)
 	return reply, sent, err

@@ -44,8 +44,8 @@ func look[T any](
 	if err := k.begin(name); err != nil {
 		return value, err
 	}
-	defer k.calls.Done()
-	value, err = detach.Do(ctx, &k.tasks, k.cfg.RedisTimeout, func(ctx context.Context) (T, error) {
+	defer k.life.Done()
+	value, err = detach.Do(ctx, &k.life.Tasks, k.cfg.RedisTimeout, func(ctx context.Context) (T, error) {
 		return f(ctx, k.newClaim(name, reading))
 	}, nil)
 	if err != nil {

@@ -32,10 +32,7 @@ func (k *Locker) newLease(ctx context.Context, c *claim, g queue.Grant) *Lease {
 	if k.cfg.Watchdog != off {
 		terms.Keeper = k.keeper
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	l.hold = hold.Begin(context.WithValue(ctx, leaseKey{}, l), terms, g.Sent, g.Length)
-	k.leases[l] = struct{}{}
+	k.life.Add(l, func() { l.hold = hold.Begin(context.WithValue(ctx, leaseKey{}, l), terms, g.Sent, g.Length) })
 	return l
 }
 
@@ -98,9 +95,7 @@ func (l *Lease) unlock(ctx context.Context) error {
 	c := l.claim
 	trusted := l.hold.End()
 	reply, _, err := c.run(context.WithoutCancel(ctx), c.giveUp(c.token, l.Fence()))
-	c.Locker.mu.Lock()
-	delete(c.leases, l)
-	c.Locker.mu.Unlock()
+	c.life.Remove(l)
 	switch {
 	case err != nil:
 	case reply == replyRevoked, reply == replyLost && !l.releasedTwice(trusted):
@@ -115,24 +110,30 @@ func (l *Lease) releasedTwice(trusted bool) bool {
 	return trusted && time.Now().Before(l.hold.TrustedUntil())
 }
 
+// abort is what Close does to it.
+func (l *Lease) abort(cause error) {
+	l.hold.Lose(cause)
+	_ = l.Unlock(context.Background()) // if this fails, the lease expires
+}
+
 // begin begins a call on the lease. The caller calls done if there is no error.
 func (l *Lease) begin(ctx context.Context) (done func(), err error) {
 	if err := l.claim.begin(l.claim.name); err != nil {
 		return nil, err
 	}
 	if cause := context.Cause(l.Context()); cause != nil {
-		l.claim.calls.Done()
+		l.claim.life.Done()
 		return nil, cause
 	}
 	select {
 	case l.turn <- struct{}{}:
 	case <-ctx.Done():
-		l.claim.calls.Done()
+		l.claim.life.Done()
 		return nil, context.Cause(ctx)
 	}
 	return func() {
 		<-l.turn
-		l.claim.calls.Done()
+		l.claim.life.Done()
 	}, nil
 }
 

@@ -60,7 +60,7 @@ func (k *Locker) wait(ctx context.Context, name string, m mode) (*Lease, error) 
 	if err := k.begin(name); err != nil {
 		return nil, err
 	}
-	defer k.calls.Done()
+	defer k.life.Done()
 	if ctx.Err() != nil {
 		return nil, notAcquired(ctx, name)
 	}
@@ -76,7 +76,7 @@ func (k *Locker) try(ctx context.Context, name string, m mode) (*Lease, error) {
 	if err := k.begin(name); err != nil {
 		return nil, err
 	}
-	defer k.calls.Done()
+	defer k.life.Done()
 	if ctx.Err() != nil {
 		return nil, notAcquired(ctx, name)
 	}

@@ -1,42 +1,32 @@
 package rwlock
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/cacheguard/go/internal/lease"
+	"github.com/cacheguard/go/internal/life"
+	"github.com/cacheguard/go/internal/terms"
 	"github.com/cacheguard/go/internal/wake"
 )
 
 // Locker hands out read-write locks that are kept in Redis. It is safe for concurrent use.
 type Locker struct {
+	life   *life.Life[*Lease]
 	rdb    Redis
 	cfg    Config
 	inbox  *wake.Inbox
 	keeper *lease.Keeper
 	leave  func() // gives up the inbox and the keeper
-
-	ending context.Context //nolint:containedctx // the life of the Locker, ended by end
-	end    context.CancelCauseFunc
-	tasks  sync.WaitGroup // operations, which may outlast the call that started them
-
-	closing sync.Once
-	mu      sync.Mutex
-	closed  bool
-	calls   sync.WaitGroup // calls under way; added to under mu, while not closed
-	leases  map[*Lease]struct{}
 }
 
 // New returns a Locker. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
 func New(rdb Redis, cfg Config) (*Locker, error) {
-	if err := errors.Join(checkClient(rdb), cfg.check()); err != nil {
+	if err := errors.Join(terms.CheckClient(rdb), cfg.check()); err != nil {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	k := &Locker{rdb: rdb, cfg: cfg, leases: make(map[*Lease]struct{})}
-	k.ending, k.end = context.WithCancelCause(context.Background())
+	k := &Locker{life: life.New((*Lease).abort), rdb: rdb, cfg: cfg}
 	inbox, leaveInbox := wake.Open(rdb)
 	keeper, leaveKeeper := lease.Open(rdb, cfg.RedisTimeout)
 	k.inbox, k.keeper = inbox, keeper
@@ -54,45 +44,19 @@ func (k *Locker) Close() error {
 	if k == nil {
 		return nil // New failed: there is nothing to close
 	}
-	k.closing.Do(func() {
-		k.mu.Lock()
-		k.closed = true
-		k.mu.Unlock()
-		k.end(ErrClosed)
-		k.calls.Wait() // from here on there are no new leases
-		k.unlockAll()
-		k.tasks.Wait()
-		k.leave()
-	})
+	k.life.Close(ErrClosed, k.leave)
 	return nil
 }
 
-func (k *Locker) unlockAll() {
-	k.mu.Lock()
-	var unlocking sync.WaitGroup
-	for l := range k.leases {
-		unlocking.Go(func() { // owner: Close; stop: RedisTimeout; joined below
-			l.hold.Lose(ErrClosed)
-			_ = l.Unlock(context.Background()) // if this fails, the lease expires
-		})
-	}
-	k.mu.Unlock()
-	unlocking.Wait()
-}
-
-// begin registers a call that Close waits for. Each nil is followed by one k.calls.Done.
+// begin begins a call on the lock of the name. Each nil is followed by one k.life.Done.
 func (k *Locker) begin(name string) error {
 	switch {
 	case k == nil:
 		return errNilLocker
 	case name == "":
 		return errEmptyName
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.closed {
+	case !k.life.Begin():
 		return ErrClosed
 	}
-	k.calls.Add(1)
 	return nil
 }
