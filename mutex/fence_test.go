@@ -57,7 +57,7 @@ func TestAFenceHoldsOffAHolderThatWasPaused(t *testing.T) {
 	}
 	t.Parallel()
 	for _, verb := range []string{"fenced", "plain"} {
-		f := newFleet(t, 1, Config{TTL: 300 * time.Millisecond})
+		f := newFleet(t, 1, Config{TTL: 1500 * time.Millisecond})
 		child := f.child(verb + " k")
 		expect(t, child, "read")
 		child.Pause() // with the value it has read
