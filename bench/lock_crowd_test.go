@@ -9,15 +9,12 @@ import (
 	"time"
 )
 
-const (
-	heldFor   = 3 * time.Millisecond // a lock, by each contender
-	pausesFor = 2 * time.Millisecond // a contender, before it asks again
-)
-
 // contest is some contenders that take turns with one lock.
 type contest struct {
-	lockers []locker // one for each contender
-	rounds  int      // of each contender
+	lockers []locker      // one for each contender
+	rounds  int           // of each contender
+	held    time.Duration // a lock, in each round
+	pause   time.Duration // before a contender asks again
 
 	inside   atomic.Int64
 	unlocked atomic.Int64 // when the last unlock began, in nanoseconds since began
@@ -38,7 +35,7 @@ func (c *contest) run(b *testing.B) {
 			if err := c.round(ctx, c.lockers[i], name); err != nil {
 				return err
 			}
-			time.Sleep(pausesFor)
+			time.Sleep(c.pause)
 		}
 		return nil
 	})
@@ -61,14 +58,16 @@ func (c *contest) round(ctx context.Context, k locker, name string) error {
 	if at := c.unlocked.Load(); at != 0 {
 		c.delays = append(c.delays, now-time.Duration(at))
 	}
-	time.Sleep(heldFor)
+	time.Sleep(c.held)
 	c.inside.Add(-1)
 	c.unlocked.Store(int64(time.Since(c.began)))
 	return unlock()
 }
 
 // BenchmarkHandOver measures from the beginning of an unlock to the next holder. Each contender has a client of its own, as
-// each process has, and pauses before it asks again.
+// each process has. It pauses before it asks again, for as long as redislock does between two attempts, so that it does not
+// get the lock back before those who wait for it have tried. The others hold the lock for longer than that together, so
+// that somebody always waits.
 func BenchmarkHandOver(b *testing.B) {
 	for _, contenders := range []int{2, 16} {
 		for _, lib := range lockLibraries {
@@ -77,16 +76,19 @@ func BenchmarkHandOver(b *testing.B) {
 				for i := range lockers {
 					lockers[i] = lib.open(b)
 				}
-				warm := contest{lockers: lockers, rounds: 3}
+				const pause = 100 * time.Millisecond
+				held := pause * 3 / 2 / time.Duration(contenders-1)
+				warm := contest{lockers: lockers, rounds: 2, held: held, pause: pause}
 				warm.run(b)
 				var all []time.Duration
 				for b.Loop() {
-					c := contest{lockers: lockers, rounds: 160 / contenders}
+					c := contest{lockers: lockers, rounds: 5, held: held, pause: pause}
 					c.run(b)
 					all = append(all, c.delays...)
 				}
 				slices.Sort(all)
 				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(float64(len(all)), "hand-overs")
 				b.ReportMetric(millis(percentile(all, 50)), "p50-ms")
 				b.ReportMetric(millis(percentile(all, 99)), "p99-ms")
 			})
@@ -104,11 +106,12 @@ func BenchmarkLockCrowd(b *testing.B) {
 				for range processes {
 					lockers = append(lockers, slices.Repeat([]locker{lib.open(b)}, contenders/processes)...)
 				}
-				warm := contest{lockers: lockers, rounds: 1}
+				const held, pause = 3 * time.Millisecond, 2 * time.Millisecond
+				warm := contest{lockers: lockers, rounds: 1, held: held, pause: pause}
 				warm.run(b)
 				var requests, commands []float64
 				for b.Loop() {
-					c := contest{lockers: lockers, rounds: 5}
+					c := contest{lockers: lockers, rounds: 5, held: held, pause: pause}
 					c.run(b)
 					requests = append(requests, float64(c.spent.requests)/(contenders*5))
 					commands = append(commands, float64(c.spent.total())/(contenders*5))

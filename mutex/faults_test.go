@@ -89,7 +89,7 @@ func TestALeaseEndsInTimeWhenRedisCannotBeReached(t *testing.T) {
 
 func TestALeaseThatWasTakenAwayEndsWithTheNextRenewal(t *testing.T) {
 	t.Parallel()
-	f, _ := behind(t, Config{TTL: 900 * time.Millisecond})
+	f, _ := behind(t, Config{TTL: 4 * time.Second})
 	l := f.lock(0, "k")
 	if err := f.redis.Del(t.Context(), f.key("k")).Err(); err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestALeaseThatWasTakenAwayEndsWithTheNextRenewal(t *testing.T) {
 
 func TestRenewalsThatFailAreTriedAgain(t *testing.T) {
 	t.Parallel()
-	f, p := behind(t, Config{TTL: time.Second})
+	f, p := behind(t, Config{TTL: 4 * time.Second})
 	refused := p.On(renewCommand, redistest.ReplyError("LOADING not yet")).Times(3)
 	l := f.lock(0, "k")
 	before := l.TrustedUntil()
@@ -117,7 +117,7 @@ func TestRenewalsThatFailAreTriedAgain(t *testing.T) {
 func TestARestartOfRedisInterruptsNobodyForLong(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	f := newFleetOn(t, s.Client(t), Config{TTL: 2 * time.Second}, s.Client(t), s.Client(t)).listening()
+	f := newFleetOn(t, s.Client(t), Config{TTL: 3 * time.Second}, s.Client(t), s.Client(t)).listening()
 	l := f.lock(0, "k")
 	a := f.ask(t.Context(), 1, "k")
 	f.awaitWaiters("k", 1)

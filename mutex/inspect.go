@@ -37,7 +37,7 @@ func look[T any](ctx context.Context, k *Locker, op, name string, f func(context
 	if err := k.begin(name); err != nil {
 		return none, err
 	}
-	defer k.calls.Done()
+	defer k.done()
 	value, err := detach.Do(ctx, &k.tasks, k.cfg.RedisTimeout, func(ctx context.Context) (T, error) {
 		return f(ctx, lockKey(k.cfg.Prefix, name))
 	}, nil)

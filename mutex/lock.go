@@ -15,15 +15,11 @@ import (
 // what Redis or the client said: at once when Redis cannot be asked at all, and when it cannot be asked for longer than
 // TTL during the wait. The caller unlocks the lease.
 func (k *Locker) Lock(ctx context.Context, name string) (*Lease, error) {
-	if err := k.begin(name); err != nil {
+	w, err := k.admit(ctx, name)
+	if err != nil {
 		return nil, err
 	}
-	defer k.calls.Done()
-	if ctx.Err() != nil {
-		return nil, notAcquired(name, ended(ctx))
-	}
-	k.start()
-	w := newcomer(ctx, lockKey(k.cfg.Prefix, name))
+	defer k.done()
 	line, c, err := k.queueUp(ctx, name, w)
 	if err == nil && !c.granted {
 		c.Grant, err = k.wait(ctx, w)
@@ -36,6 +32,19 @@ func (k *Locker) Lock(ctx context.Context, name string) (*Lease, error) {
 		return nil, k.refusal(ctx, name, err)
 	}
 	return k.newLease(ctx, w, line, c.Grant), nil
+}
+
+// admit begins a call that asks for a lock. Each nil is followed by one done.
+func (k *Locker) admit(ctx context.Context, name string) (who, error) {
+	if err := k.begin(name); err != nil {
+		return who{}, err
+	}
+	if ctx.Err() != nil {
+		k.done()
+		return who{}, notAcquired(name, ended(ctx))
+	}
+	k.start()
+	return newcomer(ctx, lockKey(k.cfg.Prefix, name)), nil
 }
 
 // queueUp waits for this caller's turn among those of the process. Fair locks have no such queue, and neither have
@@ -65,15 +74,11 @@ func (k *Locker) refusal(ctx context.Context, name string, err error) error {
 
 // TryLock takes the lock if it is free, in one round trip, and returns ErrNotAcquired if it is not.
 func (k *Locker) TryLock(ctx context.Context, name string) (*Lease, error) {
-	if err := k.begin(name); err != nil {
+	w, err := k.admit(ctx, name)
+	if err != nil {
 		return nil, err
 	}
-	defer k.calls.Done()
-	if ctx.Err() != nil {
-		return nil, notAcquired(name, ended(ctx))
-	}
-	k.start()
-	w := newcomer(ctx, lockKey(k.cfg.Prefix, name))
+	defer k.done()
 	var line *line
 	if !k.cfg.Fair && !w.owned() {
 		line = k.lines.enterFirst(name)

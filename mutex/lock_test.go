@@ -191,10 +191,10 @@ func TestEveryKeyHasATTL(t *testing.T) {
 
 func TestALeaseLivesAsLongAsItIsRenewed(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 1, Config{TTL: 300 * time.Millisecond})
+	f := newFleet(t, 1, Config{TTL: 2 * time.Second})
 	l := f.lock(0, "k")
 	began := l.TrustedUntil()
-	redistest.Await(t, "renewals", func() bool { return l.TrustedUntil().Sub(began) > 600*time.Millisecond })
+	redistest.Await(t, "renewals", func() bool { return time.Now().After(began) || l.Context().Err() != nil })
 	if err := context.Cause(l.Context()); err != nil {
 		t.Error(err)
 	}

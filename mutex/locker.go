@@ -126,7 +126,11 @@ func (k *Locker) abandon(w who) {
 func (k *Locker) newLease(ctx context.Context, w who, line *line, g queue.Grant) *Lease {
 	l := &Lease{from: k, who: w, line: line, fence: g.Fence}
 	terms := hold.Terms{
-		Renew: w.renewal(k.cfg.TTL, 0), TTL: k.cfg.TTL, Max: k.cfg.MaxHold, Cause: lost, Lost: line.vacate,
+		Renew: w.renewal(k.cfg.TTL, 0), TTL: k.cfg.TTL, Max: k.cfg.MaxHold, Cause: lost,
+		Lost: func() {
+			line.vacate()
+			k.remove(l)
+		},
 	}
 	if k.cfg.Watchdog != off {
 		terms.Keeper = k.keeper

@@ -74,7 +74,7 @@ func TestRevokeFreesTheLockAndTellsItsHolder(t *testing.T) {
 
 func TestWithoutAMessageTheRenewalTellsOfARevocation(t *testing.T) {
 	t.Parallel()
-	f, p := behind(t, Config{TTL: 900 * time.Millisecond})
+	f, p := behind(t, Config{TTL: 4 * time.Second})
 	l := f.lock(0, "k")
 	p.BlackHoleSubscribers(true)
 	equal(t, "revoked", must2(f.lockers[1].Revoke(t.Context(), "k")), true)

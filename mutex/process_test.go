@@ -41,6 +41,16 @@ func holderProcess(t *testing.T) {
 			context.AfterFunc(l.Context(), func() { fmt.Println(context.Cause(l.Context())) })
 		case "unlock":
 			fmt.Println(leases[name].Unlock(context.Background()))
+		case "fenced", "plain":
+			increment(t, k, name, verb == "fenced", func() {
+				fmt.Println("read")
+				lines.Scan()
+			})
+			fmt.Println("written")
+		case "work":
+			for {
+				increment(t, k, name, true, func() {})
+			}
 		}
 	}
 }
@@ -62,4 +72,27 @@ func expect(t *testing.T, child *redistest.Process, want string) {
 		t.Fatalf("%v, waiting for %q", err, want)
 	}
 	equal(t, "the child", line, want)
+}
+
+// increment does what the lock is for. between runs between reading and writing.
+func increment(t *testing.T, k *Locker, name string, fenced bool, between func()) {
+	t.Helper()
+	tb := table{k.rdb.(*redis.Client), lockKey(k.cfg.Prefix, name) + ":table"}
+	l, err := k.Lock(context.Background(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fence any = noFence
+	if fenced {
+		fence = l.Fence()
+	}
+	value, err := tb.read(fence)
+	between()
+	if err == nil && value != refused {
+		_, err = tb.write(fence, value+1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Unlock(context.Background()) // that it was lost is what the fence is for
 }

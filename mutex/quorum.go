@@ -86,7 +86,7 @@ func (q *Quorum) TryLock(ctx context.Context, name string) (*Lease, error) {
 	if err := q.begin(name); err != nil {
 		return nil, err
 	}
-	defer q.calls.Done()
+	defer q.done()
 	if ctx.Err() != nil {
 		return nil, notAcquired(name, ended(ctx))
 	}
@@ -124,7 +124,7 @@ func (q *Quorum) newLease(ctx context.Context, w who, fence int64, sent time.Tim
 	l := &Lease{from: q, who: w, fence: fence}
 	ttl := q.trusted()
 	q.add(l, func() {
-		l.hold = hold.Begin(ctx, hold.Terms{TTL: ttl, Max: q.cfg.MaxHold, Cause: lost}, sent, ttl)
+		l.hold = hold.Begin(ctx, hold.Terms{TTL: ttl, Max: q.cfg.MaxHold, Cause: lost, Lost: func() { q.remove(l) }}, sent, ttl)
 	})
 	if q.cfg.Watchdog != off {
 		q.tasks.Go(func() { q.watch(l) }) // owner: the Quorum; stop: the end of the lease; joined by Close

@@ -124,7 +124,7 @@ func TestTheLockIsNotLostWithTheWaiterItIsHandedTo(t *testing.T) {
 func TestALostGrantIsFoundByTheHeartbeat(t *testing.T) {
 	t.Parallel()
 	p := redistest.StartProxy(t, shared.Addr())
-	f := newFleetOn(t, shared.Client(t), Config{TTL: 600 * time.Millisecond}, shared.Client(t), p.Client(t)).listening()
+	f := newFleetOn(t, shared.Client(t), Config{TTL: 3 * time.Second}, shared.Client(t), p.Client(t)).listening()
 	l := f.lock(0, "k")
 	a := f.ask(t.Context(), 1, "k")
 	f.awaitWaiters("k", 1)
@@ -150,7 +150,7 @@ func TestAKilledHolderIsReplacedWhenItsLeaseEnds(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	f := newFleet(t, 3, Config{TTL: 500 * time.Millisecond}).listening()
+	f := newFleet(t, 3, Config{TTL: 1500 * time.Millisecond}).listening()
 	child := f.child("lock k")
 	expect(t, child, "locked")
 	var waiting []attempt
@@ -207,7 +207,7 @@ func TestAPausedHolderKnowsThatItsLeaseIsOver(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	f := newFleet(t, 1, Config{TTL: 300 * time.Millisecond}).listening()
+	f := newFleet(t, 1, Config{TTL: 1500 * time.Millisecond}).listening()
 	child := f.child("lock k")
 	expect(t, child, "locked")
 	child.Pause()

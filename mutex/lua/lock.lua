@@ -6,7 +6,7 @@
 local key, queue, id, token = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 local length, grace, inbox = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 
-local s = read(key)
+local s = read(key, fields)
 local now, micros = clock()
 if s.token == '' and s.ticket == 0 then
   local fence, err = give(key, s, id, token, inbox, length, now, micros)

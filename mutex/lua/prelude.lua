@@ -21,8 +21,9 @@ local function clock()
   return t[1] * 1000 + math.floor(t[2] / 1000), t[1] * 1000000 + t[2]
 end
 
-local function read(key)
-  local h = redis.call('HMGET', key, 'token', 'fence', 'lease', 'kept', 'ticket', 'holds')
+-- Returns the lock, from its fields if they were read already.
+local function read(key, h)
+  h = h or redis.call('HMGET', key, 'token', 'fence', 'lease', 'kept', 'ticket', 'holds')
   return {token = h[1] or '', fence = h[2] or 0, lease = h[3], kept = h[4] or 0, ticket = tonumber(h[5] or 0),
     holds = h[6] or ''}
 end
