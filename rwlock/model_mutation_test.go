@@ -52,10 +52,6 @@ func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {
 			"if score > limit then", "if false then"},
 		"a grant names no ticket": {
 			"first[2] .. ':'", "'999999999:'"},
-		"a heartbeat does not look at its ticket": {
-			"if ticket ~= ARGV[2] then", "if not ticket then"},
-		"a late copy of a downgrade is obeyed": {
-			"if mode == 'w' and whole(fence) == ARGV[3] then", "if mode == 'w' then"},
 		"a second revoke takes the next holder's lock": {
 			"redis.call('HGET', lock, 'revoker') ~= ARGV[1]", "true"},
 		"keys have no TTL": {
