@@ -163,7 +163,7 @@ func TestLeaseEndsByItselfWhenRedisCannotBeReached(t *testing.T) {
 	}
 }
 
-func TestLockAndUnlockWorkWhenRedisIsOutOfMemory(t *testing.T) {
+func TestUnlockHandsOnWhenRedisIsOutOfMemory(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 2, Config{}).listening()

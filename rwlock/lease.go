@@ -63,7 +63,8 @@ func (l *Lease) Fence() int64 {
 func (l *Lease) Token() string { return l.claim.token }
 
 // TrustedUntil is when Context ends unless the lease is renewed. It is measured on this process's monotonic clock, from
-// before the last successful request was sent, and so no later than the end of the lease in Redis.
+// before the last successful request was sent, and so no later than the end of the lease in Redis. A process that was paused
+// may see Context alive for a moment longer, until its timers have run; this time it can compare at once.
 func (l *Lease) TrustedUntil() time.Time { return l.hold.TrustedUntil() }
 
 // Extend makes the lease end TTL from now, and no later than MaxHold allows. The error matches ErrLeaseLost or ErrRevoked
