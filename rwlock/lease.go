@@ -28,6 +28,7 @@ func (k *Locker) newLease(ctx context.Context, c *claim, g queue.Grant) *Lease {
 	l := &Lease{claim: c, turn: make(chan struct{}, 1), writes: c.mode == writing, fence: g.Fence}
 	terms := hold.Terms{
 		Renew: c.extend(c.token, k.cfg.TTL, g.Fence), TTL: k.cfg.TTL, Max: k.cfg.MaxHold, Cause: lost,
+		Lost: func() { k.life.Remove(l) }, // who has lost it need not unlock
 	}
 	if k.cfg.Watchdog != off {
 		terms.Keeper = k.keeper

@@ -38,3 +38,10 @@ func TestMaxHoldEndsALeaseThatIsRenewed(t *testing.T) {
 	equal(t, "lost", errors.Is(context.Cause(l.Context()), ErrLeaseLost), true)
 	unlock(t, next.got())
 }
+
+func TestLostLeasesAreNotKeptThoughNobodyUnlocksThem(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{TTL: 100 * time.Millisecond, Watchdog: off})
+	<-must(t, f.lockers[0], (*Locker).Lock, "a").Context().Done()
+	redistest.Await(t, "it is forgotten", func() bool { return len(f.lockers[0].life.Held()) == 0 })
+}

@@ -46,7 +46,7 @@ func (t Terms) Check() error {
 	if t.Watchdog != 0 && t.Watchdog != Off {
 		bad("Watchdog", "%d is neither 0 nor -1", t.Watchdog)
 	}
-	if ttl := t.WithDefaults().TTL; t.MaxHold != 0 && (t.MaxHold < ttl || t.MaxHold > longest) {
+	if ttl := t.WithDefaults().TTL; t.MaxHold != 0 && t.MaxHold != Off && (t.MaxHold < ttl || t.MaxHold > longest) {
 		bad("MaxHold", "%v is not between TTL (%v) and 10 years", t.MaxHold, ttl)
 	}
 	if t.RedisTimeout != 0 && (t.RedisTimeout < time.Millisecond || t.RedisTimeout > longest) {
@@ -55,11 +55,12 @@ func (t Terms) Check() error {
 	return errors.Join(problems...)
 }
 
-// WithDefaults fills in what is 0.
+// WithDefaults fills in what is 0. A MaxHold that is off becomes 0.
 func (t Terms) WithDefaults() Terms {
 	setDefault(&t.Prefix, defaultPrefix)
 	setDefault(&t.TTL, defaultTTL)
 	setDefault(&t.RedisTimeout, defaultRedisTimeout)
+	t.MaxHold = max(t.MaxHold, 0)
 	return t
 }
 

@@ -34,6 +34,8 @@ func TestFieldsHaveRanges(t *testing.T) {
 		{terms.Terms{Watchdog: terms.Off}, ""},
 		{terms.Terms{Watchdog: 1}, "Watchdog"},
 		{terms.Terms{MaxHold: 10 * time.Second}, ""},
+		{terms.Terms{MaxHold: terms.Off}, ""},
+		{terms.Terms{MaxHold: -2}, "MaxHold"},
 		{terms.Terms{MaxHold: 9 * time.Second}, "MaxHold"},
 		{terms.Terms{MaxHold: 9 * time.Second, TTL: time.Second}, ""},
 		{terms.Terms{RedisTimeout: time.Millisecond}, ""},
