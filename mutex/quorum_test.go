@@ -181,7 +181,7 @@ func TestAQuorumLeaseIsRenewedByAMajorityAndEndsWithoutOne(t *testing.T) {
 	c.servers[0].Kill()
 	c.servers[1].Kill()
 	first := l.TrustedUntil()
-	redistest.Await(t, "a renewal", func() bool { return l.TrustedUntil().After(first.Add(3*time.Second)) })
+	redistest.Await(t, "a renewal", func() bool { return l.TrustedUntil().After(first.Add(3 * time.Second)) })
 	c.proxies[2].Refuse(true)
 	cause(t, l, ErrLeaseLost)
 	c.proxies[2].Refuse(false)

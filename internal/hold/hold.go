@@ -5,7 +5,8 @@
 // when Redis cannot be reached and when the process was paused. The keeper (package lease) renews the lease meanwhile
 // and pushes the end of the trust forward; its no ends the trust at once. After that nothing brings it back.
 //
-// A hold has a timer, and no goroutine.
+// A hold has no goroutine, and a timer only when it needs one: a lease that is renewed cannot end before its first renewal
+// is due. (A timer that is set on an idle processor wakes a thread, which costs as much as a request to Redis.)
 package hold
 
 import (
@@ -38,7 +39,7 @@ type Hold struct {
 	mu    sync.Mutex
 	until time.Time
 	over  bool
-	timer *time.Timer
+	timer *time.Timer // nil until it is needed
 }
 
 // Begin begins a hold on a lease of the given length, granted to a request that was sent at sent or later. Its context has
@@ -52,12 +53,14 @@ func Begin(ctx context.Context, terms Terms, sent time.Time, length time.Duratio
 	h.mu.Lock()
 	defer h.mu.Unlock() // the timer and the keeper may be quick
 	h.until = h.capped(sent.Add(length))
-	h.timer = time.AfterFunc(time.Until(h.until), h.expire)
-	if terms.Keeper != nil {
+	if terms.Keeper == nil {
+		h.armLocked()
+	} else {
 		h.drop = terms.Keeper.Keep(&lease.Renewal{
 			Call:  terms.Renew,
 			TTL:   terms.TTL,
 			First: max(time.Until(sent.Add(length/3)), 1),
+			Due:   h.arm,
 			Kept:  h.kept,
 			Lost:  func(reply int) { h.Lose(terms.Cause(reply)) },
 		})
@@ -103,7 +106,9 @@ func (h *Hold) finish(cause error) bool {
 		return false
 	}
 	h.over = true
-	h.timer.Stop()
+	if h.timer != nil {
+		h.timer.Stop()
+	}
 	h.mu.Unlock()
 	h.drop()
 	h.cancel(cause)
@@ -119,7 +124,24 @@ func (h *Hold) kept(sent time.Time) {
 		return
 	}
 	h.until = until
-	h.timer.Reset(time.Until(until))
+	h.armLocked()
+}
+
+// arm sees to it that the hold ends in time.
+func (h *Hold) arm() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.over && h.timer == nil {
+		h.armLocked()
+	}
+}
+
+func (h *Hold) armLocked() {
+	if h.timer == nil {
+		h.timer = time.AfterFunc(time.Until(h.until), h.expire)
+	} else {
+		h.timer.Reset(time.Until(h.until))
+	}
 }
 
 func (h *Hold) capped(until time.Time) time.Time {

@@ -34,6 +34,7 @@ type Renewal struct {
 	TTL   time.Duration // of the lease; renewed at a third of it
 	First time.Duration // when it is renewed first; 0: at a third of the TTL
 
+	Due  func()               // called before each attempt; nil: nobody wants to know
 	Kept func(sent time.Time) // called after each 1, with the time before it was asked for; nil: nobody wants to know
 	Lost func(reply int)      // called at most once, after another number, and then the renewals end
 
@@ -154,6 +155,9 @@ func (k *Keeper) renew(batch []*Renewal) {
 	calls := make([]*script.Call, len(batch))
 	for i, r := range batch {
 		calls[i] = &r.Call
+		if r.Due != nil {
+			r.Due()
+		}
 	}
 	sent := time.Now()
 	replies := script.RunAll(ctx, k.rdb, calls)
