@@ -2,9 +2,11 @@ package rwlock
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/redistest"
 	"github.com/cacheguard/go/internal/script"
 )
 
@@ -71,4 +73,31 @@ func TestLateCopiesOfDowngradeAndUpgradeChangeNothing(t *testing.T) {
 	equal(t, "upgrade, late", reply(t, f, upgrade), 1)
 	equal(t, "readers", f.info("a").Readers, 1)
 	unlock(t, l)
+}
+
+func TestMessageForAnOlderPlaceInTheQueueIsNoGrant(t *testing.T) {
+	t.Parallel()
+	for _, how := range []take{(*Locker).Lock, (*Locker).RLock} {
+		f, k, p := behind(t, Config{})
+		f.listening()
+		held := must(t, f.lockers[0], (*Locker).Lock, "a")
+		w := wait(t, k, how, "a")
+		redistest.Await(t, "it waits", func() bool { i := f.info("a"); return i.WaitingWriters+i.WaitingReaders == 1 })
+		keys := held.claim.keys
+		token := f.redis.ZRange(t.Context(), keys[4], 0, -1).Val()[0]
+		for _, key := range []string{keys[0], keys[0] + ":" + token} { // one of them is what it watches
+			rule := p.On(scriptOf(acquireSource), redistest.HoldReply).Times(1)
+			frame := fmt.Sprintf("%d:%s0:%d", len(key), key, held.Fence()+1)
+			if err := f.redis.Publish(t.Context(), k.inbox.Address(), frame).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if (key == keys[0]) == (f.info("a").WaitingReaders == 1) {
+				<-rule.Hit() // it asks
+			}
+			rule.Remove()
+		}
+		equal(t, "it waits", w.waits(), true)
+		unlock(t, held)
+		unlock(t, w.got())
+	}
 }
