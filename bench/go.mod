@@ -3,11 +3,14 @@ module github.com/cacheguard/go/bench
 go 1.26.0
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
+	github.com/bsm/redislock v0.9.4
 	github.com/cacheguard/go v0.0.0
 	github.com/dtm-labs/rockscache v0.1.1
 	github.com/go-redis/cache/v9 v9.0.0
+	github.com/go-redsync/redsync/v4 v4.18.1
 	github.com/redis/go-redis/v9 v9.23.0
-	github.com/redis/rueidis v1.0.77
+	github.com/redis/rueidis v1.0.79
 	github.com/redis/rueidis/rueidisaside v1.0.77
 )
 

@@ -2,20 +2,10 @@ package cacheguard
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/wake"
-)
-
-const (
-	// expiryJitter spreads those who ask for a lease at the moment it expires.
-	expiryJitter = 50 * time.Millisecond
-
-	// Without push, waiters poll: the first time after about firstPoll, doubling to longestPoll.
-	firstPoll   = 20 * time.Millisecond
-	longestPoll = 200 * time.Millisecond
 )
 
 // wait is how a flight waits for the holder of the lease.
@@ -27,7 +17,7 @@ type wait struct {
 
 // await waits until the holder is done, or may be dead. Not done: ask again.
 func (m *missed) await(ctx context.Context, waiter *wake.Waiter, got acquired, w wait) (a answer, done bool) {
-	timer := time.NewTimer(w.patience(got.left))
+	timer := time.NewTimer(wake.Patience(got.left, w.registered, w.polls))
 	defer timer.Stop()
 	select {
 	case msg := <-waiter.C:
@@ -42,19 +32,6 @@ func (m *missed) await(ctx context.Context, waiter *wake.Waiter, got acquired, w
 		return answer{err: closedOr(context.Cause(ctx))}, true
 	}
 }
-
-// patience is how long to wait for a push: until the lease may have expired. Without push, it is the pause of a poll.
-func (w wait) patience(left time.Duration) time.Duration {
-	left += rand.N(expiryJitter)
-	if w.registered {
-		return left
-	}
-	pause := min(firstPoll<<min(w.polls, 10), longestPoll)
-	return min(left, jittered(pause))
-}
-
-// jittered is half to one and a half of the pause.
-func jittered(pause time.Duration) time.Duration { return pause/2 + rand.N(pause) }
 
 // wakeUp does what a pushed message says. A message says what became of one generation of the lease; of another one
 // than this flight registered in, it proves nothing, and the flight asks again.

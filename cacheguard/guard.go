@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/cacheguard/go/internal/detach"
 	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/lease"
@@ -16,10 +17,9 @@ import (
 
 // Guard is a read-through cache in front of a slow source. It is safe for concurrent use.
 type Guard struct {
-	rdb       Redis
-	cfg       Config
-	keyPrefix string
-	slots     *slots // MaxLoads; nil: no limit
+	rdb   Redis
+	cfg   Config
+	slots *slots // MaxLoads; nil: no limit
 
 	clock       flight.Clock
 	serverClock serverClock
@@ -52,7 +52,7 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 	}
 	cfg = cfg.withDefaults()
 	g := &Guard{
-		rdb: rdb, cfg: cfg, keyPrefix: cfg.Prefix + ":{",
+		rdb: rdb, cfg: cfg,
 		health: health.New(rdb, cfg.Hooks.OnBreaker), ending: make(chan struct{}),
 	}
 	g.reader = reader.New(rdb, cfg.RedisTimeout, g.health)
@@ -111,34 +111,11 @@ func (g *Guard) begin() bool {
 	return true
 }
 
-// bounded runs an operation on Redis under RedisTimeout, whatever the client's options say: go-redis does not let a
-// context interrupt a read. An operation that is given up runs on in the background, and late is called with what it
-// returned. Only flights and begun tasks may call it, because Close waits for them first.
+// bounded runs an operation on Redis under RedisTimeout, see package detach. An operation that is given up runs on in the
+// background, and late is called with what it returned. Only flights and begun tasks may call it, because Close waits for
+// them first.
 func bounded[T any](ctx context.Context, g *Guard, op func(context.Context) (T, error), late func(T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.cfg.RedisTimeout)
-	type outcome struct {
-		value T
-		err   error
-	}
-	done := make(chan outcome) // no buffer: a value is either received or late
-	g.tasks.Go(func() {        // owner: the Guard; stop: the client's own time-outs; joined by Close
-		defer cancel()
-		value, err := op(ctx)
-		select {
-		case done <- outcome{value, err}:
-		case <-ctx.Done():
-			if late != nil {
-				late(value, err)
-			}
-		}
-	})
-	select {
-	case o := <-done:
-		return o.value, o.err
-	case <-ctx.Done():
-		var none T
-		return none, fmt.Errorf("no answer within %v: %w", g.cfg.RedisTimeout, context.DeadlineExceeded)
-	}
+	return detach.Do(context.WithoutCancel(ctx), &g.tasks, g.cfg.RedisTimeout, op, late)
 }
 
 // inBackground runs a clean-up that nobody should have to wait for. Only flights may call it, because Close waits for

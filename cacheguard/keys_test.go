@@ -29,7 +29,7 @@ func FuzzValueAndLeaseShareASlot(f *testing.F) {
 		if strings.ContainsAny(prefix, "{}") || key == "" || other == "" {
 			return
 		}
-		g := &Guard{keyPrefix: prefix + ":{"}
+		g := &Guard{cfg: Config{Prefix: prefix}}
 		value, lease := g.redisKey(key), leaseKey(g.redisKey(key))
 		if hashtag(value) != hashtag(lease) || hashtag(value) == value {
 			t.Errorf("%q is in slot %q, %q in %q", value, hashtag(value), lease, hashtag(lease))

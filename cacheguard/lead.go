@@ -50,7 +50,7 @@ func (m *missed) leaseRenewal() *lease.Renewal {
 	return &lease.Renewal{
 		Call: m.renewal(),
 		TTL:  m.cfg.LeaseTTL,
-		Lost: func() { m.cfg.Hooks.leaseLost(m.key) },
+		Lost: func(int) { m.cfg.Hooks.leaseLost(m.key) },
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/cacheguard/go/internal/wake"
 )
 
 const (
@@ -101,7 +103,7 @@ func (g *Guard) replay() {
 	pause := firstReplayPause
 	for ended := false; !ended; {
 		select {
-		case <-time.After(jittered(pause)):
+		case <-time.After(wake.Jittered(pause)):
 		case <-g.ending:
 			ended = true
 		}

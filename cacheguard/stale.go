@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// shortestStay is the least that a refresh leaves the key to another instance before it may ask again.
+const shortestStay = 20 * time.Millisecond
+
 // freshness tells a fresh entry from a stale one, and from one that the dice of XFetch want replaced early. An entry
 // that does not say how long it is fresh is so until Redis expires it.
 func (g *Guard) freshness(e entry) state {
@@ -71,7 +74,7 @@ func (r *refreshing) try(ctx context.Context) answer {
 		_ = r.redisError("acquire", r.key, err) // no caller waits for it
 		r.stay(ctx, r.cfg.RedisTimeout)
 	case got.status == "held":
-		r.stay(ctx, min(got.left, max(r.expected, firstPoll)))
+		r.stay(ctx, min(got.left, max(r.expected, shortestStay)))
 	case got.status == "failed":
 		r.stay(ctx, got.left)
 	}

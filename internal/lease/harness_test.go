@@ -130,7 +130,7 @@ func bubble(t *testing.T, reply reply, test func(t *testing.T, f *fake, k *lease
 var anyScript = script.New("return 1")
 
 func renewal(key string, ttl time.Duration, lost func()) *lease.Renewal {
-	return &lease.Renewal{Call: script.Call{Script: anyScript, Keys: []string{key}}, TTL: ttl, Lost: lost}
+	return &lease.Renewal{Call: script.Call{Script: anyScript, Keys: []string{key}}, TTL: ttl, Lost: func(int) { lost() }}
 }
 
 func seconds(s ...float64) []time.Duration {

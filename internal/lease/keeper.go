@@ -1,8 +1,8 @@
 // Package lease renews leases: one goroutine per process and Redis client, whoever holds them, in pipelines.
 //
-// A renewal is a script that extends the lease if its token is still there and returns 1, or returns 0. It is sent
+// A renewal is a script that extends the lease if its token is still there and returns 1, or returns another number. It is sent
 // every third of the lease, together with the others that are due soon. An error says nothing about the lease, so the
-// renewal is tried again a tenth of the lease later; only a 0 says it is lost. No reply within the timeout is an error
+// renewal is tried again a tenth of the lease later; only a number other than 1 says it is lost. No reply within the timeout is an error
 // too: a server that hangs holds up its own leases, not those on other nodes.
 package lease
 
@@ -28,12 +28,15 @@ var keepers perclient.Shared[*Keeper]
 // maxBatch bounds the renewals of one pipeline.
 const maxBatch = 512
 
-// Renewal is how one lease is renewed. Lost is called on a goroutine of the keeper's, and must not block.
+// Renewal is how one lease is renewed. Its functions are called on a goroutine of the keeper's, and must not block.
 type Renewal struct {
-	Call script.Call   // returns 1 when the lease was extended, 0 when it is lost
-	TTL  time.Duration // of the lease; renewed at a third of it
+	Call  script.Call   // returns 1 when the lease was extended, another number when it is lost
+	TTL   time.Duration // of the lease; renewed at a third of it
+	First time.Duration // when it is renewed first; 0: at a third of the TTL
 
-	Lost func() // called at most once, after a 0, and then the renewals end
+	Due  func()               // called before each attempt; nil: nobody wants to know
+	Kept func(sent time.Time) // called after each 1, with the time before it was asked for; nil: nobody wants to know
+	Lost func(reply int)      // called at most once, after another number, and then the renewals end
 
 	due  time.Time // guarded by the keeper's mutex
 	sent bool      // no reply yet; guarded likewise
@@ -79,7 +82,11 @@ func (k *Keeper) Keep(r *Renewal) (drop func()) {
 	k.mu.Lock()
 	k.held[r] = struct{}{}
 	k.mu.Unlock()
-	k.schedule(r, r.TTL/3)
+	first := r.First
+	if first == 0 {
+		first = r.TTL / 3
+	}
+	k.schedule(r, first)
 	return func() { k.remove(r) }
 }
 
@@ -148,7 +155,11 @@ func (k *Keeper) renew(batch []*Renewal) {
 	calls := make([]*script.Call, len(batch))
 	for i, r := range batch {
 		calls[i] = &r.Call
+		if r.Due != nil {
+			r.Due()
+		}
 	}
+	sent := time.Now()
 	replies := script.RunAll(ctx, k.rdb, calls)
 	for i, r := range batch {
 		kept, err := replies[i].Int()
@@ -157,8 +168,11 @@ func (k *Keeper) renew(batch []*Renewal) {
 			k.schedule(r, r.TTL/10)
 		case kept == 1:
 			k.schedule(r, r.TTL/3)
+			if r.Kept != nil {
+				r.Kept(sent)
+			}
 		case k.remove(r):
-			r.Lost()
+			r.Lost(kept)
 		}
 	}
 }

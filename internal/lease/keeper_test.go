@@ -2,6 +2,7 @@ package lease_test
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -140,5 +141,24 @@ func TestLeaseThatWasDroppedIsNotLost(t *testing.T) {
 		drop()
 		pass(time.Minute)
 		expectTimes(t, f, 1)
+	})
+}
+
+func TestKeptTellsWhenTheRenewalWasSentAndDueThatItWillBe(t *testing.T) {
+	bubble(t, func(context.Context, string) (int64, error) {
+		time.Sleep(200 * time.Millisecond) // the reply takes a while
+		return 1, nil
+	}, func(t *testing.T, f *fake, k *lease.Keeper) {
+		var due, kept []time.Duration
+		r := renewal("a", 3*time.Second, mustKeep(t))
+		r.First = 500 * time.Millisecond
+		r.Due = func() { due = append(due, time.Since(f.began)) }
+		r.Kept = func(sent time.Time) { kept = append(kept, sent.Sub(f.began)) }
+		k.Keep(r)
+		pass(2 * time.Second)
+		want := seconds(0.5, 1.7)
+		if !slices.Equal(due, want) || !slices.Equal(kept, want) {
+			t.Errorf("due at %v, kept at %v, want %v", due, kept, want)
+		}
 	})
 }

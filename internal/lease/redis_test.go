@@ -39,7 +39,7 @@ func take(t *testing.T, rdb redis.Cmdable, key string, ttl time.Duration) *held 
 }
 
 func (h *held) renewal(lost func()) *lease.Renewal {
-	return &lease.Renewal{TTL: h.ttl, Lost: lost, Call: script.Call{
+	return &lease.Renewal{TTL: h.ttl, Lost: func(int) { lost() }, Call: script.Call{
 		Script: renew, Keys: []string{h.key, h.key + "renewals"}, Args: []any{"token", h.ttl.Milliseconds()},
 	}}
 }

@@ -3,6 +3,8 @@ package wake
 import (
 	"context"
 	"crypto/rand"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +37,7 @@ type Inbox struct {
 
 	mu        sync.Mutex
 	waiters   map[string]map[*Waiter]struct{}
+	notices   map[string]map[*func(body string)]struct{}
 	listeners map[string][]*Listener // by channel; the slices do not change
 	version   int                    // of the set of channels; grows
 	links     map[Redis]*link        // the goroutine of run alone adds and removes
@@ -51,6 +54,7 @@ func newInbox(rdb Redis) *Inbox {
 		rdb:       rdb,
 		channel:   "cacheguard:inbox:" + rand.Text(),
 		waiters:   make(map[string]map[*Waiter]struct{}),
+		notices:   make(map[string]map[*func(string)]struct{}),
 		listeners: make(map[string][]*Listener),
 		links:     make(map[Redis]*link),
 	}
@@ -174,9 +178,17 @@ func (in *Inbox) dispatch(channel, payload string) {
 	if !ok || key == "" {
 		return // a probe, or nothing of ours
 	}
+	for _, notice := range in.offer(key, body) {
+		(*notice)(body)
+	}
+}
+
+// offer gives a message to the waiters of its key, and returns the functions that are to be called with it.
+func (in *Inbox) offer(key, body string) []*func(string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for w := range in.waiters[key] {
 		w.offer(Message{Body: body})
 	}
+	return slices.Collect(maps.Keys(in.notices[key]))
 }

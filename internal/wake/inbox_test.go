@@ -170,3 +170,24 @@ func TestReleaseEndsAnInboxThatCannotSubscribe(t *testing.T) {
 	<-lost.Hit()
 	release()
 }
+
+func TestNoticesAreGivenOfEachMessageForTheirKeyUntilTheyAreStopped(t *testing.T) {
+	t.Parallel()
+	rdb := shared.Client(t)
+	in := listening(t, rdb)
+	bodies := make(chan string, 8)
+	stop := in.Notify("k", func(body string) { bodies <- body })
+	in.Notify("other", func(string) { t.Error("told of another key") })
+	send(t, rdb, in.Address(), "k", "a")
+	send(t, rdb, in.Address(), "k", "b")
+	if a, b := <-bodies, <-bodies; a != "a" || b != "b" {
+		t.Errorf("told of %q and %q", a, b)
+	}
+	stop()
+	stop()
+	send(t, rdb, in.Address(), "k", "c")
+	fence(t, in, rdb)
+	if len(bodies) != 0 {
+		t.Error("told after stop")
+	}
+}

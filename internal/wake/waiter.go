@@ -42,6 +42,27 @@ func (w *Waiter) Stop() {
 	}
 }
 
+// Notify has f called with the body of each message for the key, by the goroutine that receives them: f must be quick. It
+// is for what nobody waits for, and need not be told of every message. f may be called once more while stop runs.
+func (in *Inbox) Notify(key string, f func(body string)) (stop func()) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	set := in.notices[key]
+	if set == nil {
+		set = make(map[*func(string)]struct{}, 1)
+		in.notices[key] = set
+	}
+	set[&f] = struct{}{}
+	return func() {
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		delete(set, &f)
+		if len(in.notices[key]) == 0 {
+			delete(in.notices, key)
+		}
+	}
+}
+
 // Waiting says that messages are being relied on now, so that the subscription is watched closely for a while.
 func (w *Waiter) Waiting() {
 	w.in.lastWaiting.Store(int64(sinceBase()))

@@ -1,0 +1,77 @@
+package histories
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/mutex"
+	"github.com/cacheguard/go/rwlock"
+)
+
+// ttl is that of the leases: long for a process that runs, short for one that is paused.
+const ttl = 500 * time.Millisecond
+
+// kinds are the locks under test.
+var kinds = []string{"mutex", "fair mutex", "rwlock"}
+
+// locks is a kind of lock. read asks to share it, which only some can.
+type locks interface {
+	lock(ctx context.Context, name string, read bool) (lease, error)
+	Close() error
+}
+
+// lease is that of either package.
+type lease interface {
+	Context() context.Context
+	TrustedUntil() time.Time
+	Fence() int64
+	Unlock(ctx context.Context) error
+}
+
+type mutexes struct{ *mutex.Locker }
+
+func (m mutexes) lock(ctx context.Context, name string, _ bool) (lease, error) {
+	return m.Lock(ctx, name)
+}
+
+type rwlocks struct{ *rwlock.Locker }
+
+func (rw rwlocks) lock(ctx context.Context, name string, read bool) (lease, error) {
+	if read {
+		return rw.RLock(ctx, name)
+	}
+	return rw.Lock(ctx, name)
+}
+
+// environment is what tells a child what to do.
+func environment(kind, prefix string, more ...string) []string {
+	return append(more, "ADDR="+shared.Addr(), "KIND="+kind, "PREFIX="+prefix)
+}
+
+// openLocks is what a child calls: the locks that its environment names, and a client.
+func openLocks(t *testing.T) (locks, *redis.Client) {
+	t.Helper()
+	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("ADDR")})
+	t.Cleanup(func() { _ = rdb.Close() })
+	prefix, kind := os.Getenv("PREFIX"), os.Getenv("KIND")
+	var l locks
+	if kind == "rwlock" {
+		k, err := rwlock.New(rdb, rwlock.Config{Prefix: prefix, TTL: ttl})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l = rwlocks{k}
+	} else {
+		k, err := mutex.New(rdb, mutex.Config{Prefix: prefix, TTL: ttl, Fair: kind == "fair mutex"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l = mutexes{k}
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l, rdb
+}

@@ -1,0 +1,162 @@
+// Package hold is the holder's side of a lease on a lock: a context that ends when the lease can no longer be trusted.
+//
+// What the holder may trust is measured on its own monotonic clock, from before the last request was sent that Redis
+// answered with yes: Redis began to count the lease later than that. So the trust ends no later than the lease, also
+// when Redis cannot be reached and when the process was paused. The keeper (package lease) renews the lease meanwhile
+// and pushes the end of the trust forward; its no ends the trust at once. After that nothing brings it back.
+//
+// A hold has no goroutine, and a timer only when it needs one: a lease that is renewed cannot end before its first renewal
+// is due. (A timer that is set on an idle processor wakes a thread, which costs as much as a request to Redis.)
+package hold
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/cacheguard/go/internal/lease"
+	"github.com/cacheguard/go/internal/script"
+)
+
+// Terms are how a lease is held.
+type Terms struct {
+	Keeper *lease.Keeper         // renews the lease; nil: it is fixed
+	Renew  script.Call           // returns 1 when it extended the lease by TTL, another number when the lease is lost
+	TTL    time.Duration         // from a renewal
+	Max    time.Duration         // the hold ends this long after it began, whatever the renewals say; 0: no limit
+	Cause  func(reply int) error // why the lease is lost: what Renew returned, or 0 when its time has passed
+	Lost   func()                // called once the hold is lost, after its context was cancelled; nil: nobody wants to know
+}
+
+// Hold is a lease that is held.
+type Hold struct {
+	terms  Terms
+	ctx    context.Context //nolint:containedctx // what the hold is for
+	cancel context.CancelCauseFunc
+	drop   func()    // ends the renewals; set before the hold is shared
+	last   time.Time // the hold ends here at the latest; zero: no limit
+
+	mu    sync.Mutex
+	until time.Time
+	over  bool
+	timer *time.Timer // nil until it is needed
+}
+
+// Begin begins a hold on a lease of the given length, granted to a request that was sent at sent or later. Its context has
+// ctx's values, not its cancellation. The caller calls End.
+func Begin(ctx context.Context, terms Terms, sent time.Time, length time.Duration) *Hold {
+	h := &Hold{terms: terms, drop: func() {}}
+	h.ctx, h.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	if terms.Max > 0 {
+		h.last = time.Now().Add(terms.Max)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock() // the timer and the keeper may be quick
+	h.until = h.capped(sent.Add(length))
+	if terms.Keeper == nil {
+		h.armLocked()
+	} else {
+		h.drop = terms.Keeper.Keep(&lease.Renewal{
+			Call:  terms.Renew,
+			TTL:   terms.TTL,
+			First: max(time.Until(sent.Add(length/3)), 1),
+			Due:   h.arm,
+			Kept:  h.kept,
+			Lost:  func(reply int) { h.Lose(terms.Cause(reply)) },
+		})
+	}
+	return h
+}
+
+// Context ends when the lease is lost, with the cause, and when the hold ends.
+func (h *Hold) Context() context.Context { return h.ctx }
+
+// TrustedUntil is when the context ends unless the lease is renewed.
+func (h *Hold) TrustedUntil() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.until
+}
+
+// Answered takes in the reply to a Renew that the holder sent by itself, and returns why the lease is lost, if it is.
+func (h *Hold) Answered(sent time.Time, reply int) error {
+	if reply == 1 {
+		h.kept(sent)
+	} else {
+		h.Lose(h.terms.Cause(reply))
+	}
+	return context.Cause(h.ctx)
+}
+
+// Lose ends the trust, with its cause.
+func (h *Hold) Lose(cause error) {
+	if h.finish(cause) && h.terms.Lost != nil {
+		h.terms.Lost()
+	}
+}
+
+// End ends the hold by the holder's wish: the lease is not renewed any more, and the context is cancelled. It reports
+// whether the lease was trusted until now.
+func (h *Hold) End() bool { return h.finish(context.Canceled) }
+
+func (h *Hold) finish(cause error) bool {
+	h.mu.Lock()
+	if h.over {
+		h.mu.Unlock()
+		return false
+	}
+	h.over = true
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+	h.mu.Unlock()
+	h.drop()
+	h.cancel(cause)
+	return true
+}
+
+// kept pushes the end of the trust forward. What is lost stays lost.
+func (h *Hold) kept(sent time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	until := h.capped(sent.Add(h.terms.TTL))
+	if h.over || !until.After(h.until) {
+		return
+	}
+	h.until = until
+	h.armLocked()
+}
+
+// arm sees to it that the hold ends in time.
+func (h *Hold) arm() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.over && h.timer == nil {
+		h.armLocked()
+	}
+}
+
+func (h *Hold) armLocked() {
+	if h.timer == nil {
+		h.timer = time.AfterFunc(time.Until(h.until), h.expire)
+	} else {
+		h.timer.Reset(time.Until(h.until))
+	}
+}
+
+func (h *Hold) capped(until time.Time) time.Time {
+	if !h.last.IsZero() && until.After(h.last) {
+		return h.last
+	}
+	return until
+}
+
+// expire is called by the timer, perhaps a moment after the trust was extended.
+func (h *Hold) expire() {
+	h.mu.Lock()
+	early := time.Now().Before(h.until)
+	h.mu.Unlock()
+	if !early {
+		h.Lose(h.terms.Cause(0))
+	}
+}

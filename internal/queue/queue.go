@@ -1,0 +1,147 @@
+// Package queue waits for a lock that is handed out by a queue in Redis.
+//
+// # Protocol
+//
+// A waiter has an id of its own, under which it watches the process's inbox (package wake) before it asks. It asks with a
+// script that takes the lock if it is free, and otherwise puts the id into the queue, or finds it there already and notes
+// that the waiter is alive. Whoever frees the lock gives it to the first of the queue that is alive, in the same script,
+// and publishes the grant to its inbox, under its id.
+//
+//   - A grant may be lost on the way, or the waiter may have died: so it is short (Grace) until the waiter confirms it,
+//     by asking again or by renewing the lease. Asking with an id that holds the lock confirms.
+//   - A waiter asks again every third of Grace, its heartbeat, which also finds a grant whose message was lost. One that
+//     has not asked for Grace is dead, and passed over.
+//   - The lock's holder may die: so a waiter also asks when the holder's lease ends.
+//   - Without push, waiters poll. They stay in the queue.
+//   - A waiter that gives up must say so in Redis, for the case that it was granted the lock meanwhile. That is the
+//     caller's business, after Wait has returned an error.
+//
+// A grant by message is trusted as if it had been given when the waiter last asked: the message may have been on its way
+// for any time, but the waiter was in the queue after that.
+package queue
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/cacheguard/go/internal/lease"
+	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/wake"
+)
+
+// longestGrace bounds how long a dead waiter holds up those behind it.
+const longestGrace = 3 * time.Second
+
+// Grace is how long a waiter counts as alive after it asked, and how long a grant that is not confirmed lasts. ttl is that
+// of the lock's leases.
+func Grace(ttl time.Duration) time.Duration { return min(ttl, longestGrace) }
+
+// Grant is a lock that was given to a waiter.
+type Grant struct {
+	Fence  int64
+	Sent   time.Time     // no later than the lease began
+	Length time.Duration // of the lease, from Sent
+	Short  bool          // it came by message: Length is Grace, until the waiter confirms it
+}
+
+// Answer is what the script says to a waiter. Granted or not, it is alive.
+type Answer struct {
+	Granted bool
+	Fence   int64         // granted
+	Length  time.Duration // granted: of the lease
+	Left    time.Duration // not granted: until the holder's lease ends
+}
+
+// Waiter waits for one lock.
+type Waiter struct {
+	Inbox    *wake.Inbox
+	ID       string
+	Grace    time.Duration
+	Patience time.Duration // errors are borne for this long after the first answer; the first error is returned without one
+
+	// Ended ends the wait too, but not a request under way.
+	Ended context.Context //nolint:containedctx // the life of what the waiter belongs to
+
+	// Ask runs the script. The inbox to register is empty while there is none.
+	Ask func(ctx context.Context, inbox string) (Answer, error)
+	// Parse reads the body of a message. Not ok: ask instead.
+	Parse func(body string) (fence int64, ok bool)
+
+	// Keeper sends heartbeats, with those of the process's other waiters and its renewals, if there is one. Beat is the
+	// call, which returns 1 while the waiter is queued as the last answer said, and otherwise has it ask. Without a
+	// Keeper the waiter asks instead.
+	Keeper *lease.Keeper
+	Beat   func() script.Call
+}
+
+// Wait returns when the lock is granted, when ctx ends, with its cause, or when Redis could not be asked.
+func (w *Waiter) Wait(ctx context.Context) (Grant, error) {
+	watch := w.Inbox.Watch(w.ID)
+	defer watch.Stop()
+	w.Inbox.Start()
+	var answered time.Time // before the last request that was answered was sent
+	var pulse *pulse
+	defer func() { pulse.stop() }()
+	for polls := 0; ; polls++ {
+		inbox, sent := w.Inbox.Address(), time.Now()
+		answer, err := w.Ask(ctx, inbox)
+		switch {
+		case ctx.Err() != nil && (err != nil || !answer.Granted):
+			return Grant{}, context.Cause(ctx)
+		case err != nil && (answered.IsZero() || time.Since(answered) > w.Patience):
+			return Grant{}, err
+		case err != nil:
+			inbox, answer.Left = "", w.Grace // poll
+		case answer.Granted:
+			return Grant{Fence: answer.Fence, Sent: sent, Length: answer.Length}, nil
+		default:
+			answered = sent
+			pulse.stop()
+			pulse = w.begin(sent)
+		}
+		watch.Waiting()
+		pause := answer.Left
+		if pulse == nil {
+			pause = min(pause, w.heartbeat())
+		}
+		fence, granted, err := w.next(ctx, watch, pulse.asks(), wake.Patience(pause, inbox != "", polls))
+		answered = pulse.answered(answered)
+		if err != nil {
+			return Grant{}, err
+		}
+		if g := (Grant{fence, answered, w.Grace, true}); granted && g.trusted() {
+			return g, nil
+		}
+	}
+}
+
+// next waits for a grant, or until it is time to ask again.
+func (w *Waiter) next(
+	ctx context.Context, watch *wake.Waiter, asks <-chan struct{}, pause time.Duration,
+) (fence int64, granted bool, err error) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case msg := <-watch.C:
+		if !msg.AskAgain {
+			fence, granted = w.Parse(msg.Body)
+		}
+	case <-timer.C:
+	case <-asks:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-w.Ended.Done():
+		err = context.Cause(w.Ended)
+	}
+	return fence, granted, err
+}
+
+// heartbeat is a little less than a third of Grace, so that heartbeats spread.
+func (w *Waiter) heartbeat() time.Duration {
+	third := w.Grace / 3
+	return third - rand.N(third/4+1)
+}
+
+// trusted reports whether enough of the grant is left to begin with. Otherwise the waiter confirms it first.
+func (g Grant) trusted() bool { return time.Since(g.Sent) < g.Length/2 }

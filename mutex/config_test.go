@@ -1,0 +1,39 @@
+package mutex
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func mention(t *testing.T, err error, field string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), field) {
+		t.Errorf("%v does not mention %s", err, field)
+	}
+}
+
+func TestEveryBadFieldIsNamed(t *testing.T) {
+	t.Parallel()
+	bad := Config{Prefix: "{", TTL: time.Millisecond, Watchdog: 2, MaxHold: time.Microsecond, RedisTimeout: 1}
+	_, err := New((*redis.Client)(nil), bad)
+	for _, field := range []string{"rdb", "Prefix", "TTL", "Watchdog", "MaxHold", "RedisTimeout"} {
+		mention(t, err, field)
+	}
+}
+
+func TestANilLockerSaysSo(t *testing.T) {
+	t.Parallel()
+	var k *Locker
+	_, err := k.Lock(t.Context(), "k")
+	is(t, err, errNilLocker)
+	_, err = k.Inspect(t.Context(), "k")
+	is(t, err, errNilLocker)
+	is(t, k.Close())
+	var q *Quorum
+	_, err = q.Lock(t.Context(), "k")
+	is(t, err, errNilLocker)
+	is(t, q.Close())
+}

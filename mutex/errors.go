@@ -1,0 +1,55 @@
+package mutex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrNotAcquired is returned when somebody else has the lock: by TryLock at once, and by Lock when its context ends
+	// while it waits; then the error matches the context's error and its cause too.
+	ErrNotAcquired = errors.New("mutex: lock not acquired")
+
+	// ErrLeaseLost is the cause with which a lease's context ends when the lease can no longer be trusted: it could not be
+	// renewed in time, somebody else has the lock, or MaxHold is over. Extend and Unlock return it when Redis says so.
+	ErrLeaseLost = errors.New("mutex: lease lost")
+
+	// ErrRevoked is the cause with which a lease's context ends when the lock was taken away with Revoke.
+	ErrRevoked = errors.New("mutex: lease revoked")
+
+	// ErrClosed is returned by calls on a Locker that is or gets closed, and the cause with which the contexts of its
+	// leases end.
+	ErrClosed = errors.New("mutex: locker is closed")
+)
+
+var (
+	errNilLocker = errors.New("mutex: locker is nil (did New return an error?)")
+	errEmptyName = errors.New("mutex: name is empty")
+	errNoNames   = errors.New("mutex: no names")
+)
+
+// lost is why a lease is lost, by what a script said of it.
+func lost(reply int) error {
+	if reply == replyRevoked {
+		return ErrRevoked
+	}
+	return ErrLeaseLost
+}
+
+// notAcquired is the error of a call that somebody else's lock has kept from its own.
+func notAcquired(name string, cause error) error {
+	if cause == nil {
+		return fmt.Errorf("mutex: %q: %w", name, ErrNotAcquired)
+	}
+	return fmt.Errorf("mutex: %q: %w: %w", name, ErrNotAcquired, cause)
+}
+
+// ended is why a context ended: its error, and its cause if that says more.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}

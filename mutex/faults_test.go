@@ -1,0 +1,163 @@
+package mutex
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+var (
+	lockCommand   = redistest.Script(lockFree + prelude + lockSource)
+	unlockCommand = redistest.Script(unlockLone + prelude + unlockSource)
+	renewCommand  = redistest.Script(prelude + renewSource)
+)
+
+// behind is a fleet of one instance behind a proxy, and one that is not.
+func behind(t *testing.T, cfg Config) (*fleet, *redistest.Proxy) {
+	t.Helper()
+	p := redistest.StartProxy(t, shared.Addr())
+	f := newFleetOn(t, shared.Client(t), cfg, p.Client(t, func(o *redis.Options) {
+		o.ReadTimeout = 300 * time.Millisecond // so that what is given up ends soon
+	}), shared.Client(t))
+	return f.listening(), p
+}
+
+func TestALostReplyDoesNotMakeTheHolderWaitForItself(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []redistest.Fault{redistest.DropReply, redistest.SwallowReply} {
+		t.Run(string(fault), func(t *testing.T) {
+			t.Parallel()
+			f, p := behind(t, Config{TTL: time.Hour, RedisTimeout: 5 * time.Second})
+			lost := p.On(lockCommand, fault).Times(2)
+			l := f.lock(0, "k")
+			equal(t, "replies lost", lost.Count(), 2)
+			lost = p.On(unlockCommand, fault).Times(2)
+			f.unlock(l)
+			equal(t, "replies lost", lost.Count(), 2)
+			f.awaitFree("k")
+		})
+	}
+}
+
+func TestALockThatIsGrantedTooLateIsGivenBack(t *testing.T) {
+	t.Parallel()
+	f, p := behind(t, Config{TTL: time.Hour, RedisTimeout: 100 * time.Millisecond})
+	held := p.On(lockCommand, redistest.HoldReply)
+	_, err := f.lockers[0].Lock(patient(t), "k")
+	is(t, err, context.DeadlineExceeded)
+	if errors.Is(err, ErrNotAcquired) {
+		t.Error("it is not known whether somebody else has it")
+	}
+	held.Remove()
+	f.awaitFree("k")
+	f.unlock(f.lock(1, "k"))
+}
+
+func TestARequestThatRedisGetsAfterItWasGivenUpIsUndone(t *testing.T) {
+	t.Parallel()
+	f, p := behind(t, Config{TTL: time.Hour, RedisTimeout: 100 * time.Millisecond})
+	held := p.On(lockCommand, redistest.Hold)
+	ctx, cancel := context.WithCancel(t.Context())
+	a := f.ask(ctx, 0, "k")
+	<-held.Hit()
+	cancel()
+	is(t, (<-a.result).err)
+	held.Remove()
+	redistest.Await(t, "the request ran, and was undone", func() bool {
+		info, err := f.lockers[1].Inspect(context.Background(), "k")
+		return err == nil && info.Fence > 0 && info.Token == ""
+	})
+}
+
+func TestALeaseEndsInTimeWhenRedisCannotBeReached(t *testing.T) {
+	t.Parallel()
+	f, p := behind(t, Config{TTL: 500 * time.Millisecond})
+	l := f.lock(0, "k")
+	p.BlackHole(true)
+	cause(t, l, ErrLeaseLost)
+	late := time.Since(l.TrustedUntil())
+	next := f.lock(1, "k") // Redis' own idea of when the lease ends
+	t.Logf("told %v after the end of trust", late)
+	p.BlackHole(false)
+	f.unlock(next)
+}
+
+func TestALeaseThatWasTakenAwayEndsWithTheNextRenewal(t *testing.T) {
+	t.Parallel()
+	f, _ := behind(t, Config{TTL: 4 * time.Second})
+	l := f.lock(0, "k")
+	if err := f.redis.Del(t.Context(), f.key("k")).Err(); err != nil {
+		t.Fatal(err)
+	}
+	other := f.lock(1, "k")
+	cause(t, l, ErrLeaseLost)
+	if time.Until(l.TrustedUntil()) <= 0 {
+		t.Error("it ended because its time had passed")
+	}
+	is(t, l.Unlock(t.Context()), ErrLeaseLost)
+	f.unlock(other)
+}
+
+func TestRenewalsThatFailAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	f, p := behind(t, Config{TTL: 4 * time.Second})
+	refused := p.On(renewCommand, redistest.ReplyError("LOADING not yet")).Times(3)
+	l := f.lock(0, "k")
+	before := l.TrustedUntil()
+	redistest.Await(t, "a renewal", func() bool { return l.TrustedUntil().After(before) })
+	equal(t, "refused", refused.Count(), 3)
+	f.unlock(l)
+}
+
+func TestARestartOfRedisInterruptsNobodyForLong(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	f := newFleetOn(t, s.Client(t), Config{TTL: 3 * time.Second}, s.Client(t), s.Client(t)).listening()
+	l := f.lock(0, "k")
+	a := f.ask(t.Context(), 1, "k")
+	f.awaitWaiters("k", 1)
+	s.Restart() // without its data: the lock is free
+	f.unlock(a.lease())
+	cause(t, l, ErrLeaseLost)
+}
+
+func TestWithoutRedisLockFailsWithItsErrorInTime(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	f := newFleetOn(t, s.Client(t), Config{RedisTimeout: 100 * time.Millisecond}, s.Client(t))
+	l := f.lock(0, "k")
+	s.Pause()
+	_, err := f.lockers[0].TryLock(t.Context(), "other")
+	is(t, err, context.DeadlineExceeded)
+	is(t, l.Unlock(t.Context()), context.DeadlineExceeded)
+	s.Resume()
+}
+
+func TestUnlockWorksWhenRedisIsOutOfMemory(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	f := newFleetOn(t, s.Client(t), Config{}, s.Client(t), s.Client(t)).listening()
+	l := f.lock(0, "k")
+	a := f.ask(t.Context(), 1, "k")
+	f.awaitWaiters("k", 1)
+	memory := func(size string) {
+		t.Helper()
+		if err := f.redis.ConfigSet(t.Context(), "maxmemory", size).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	memory("1")
+	f.unlock(l)
+	_, err := f.lockers[0].TryLock(t.Context(), "other")
+	if err == nil || errors.Is(err, ErrNotAcquired) {
+		t.Errorf("TryLock returned %v", err)
+	}
+	memory("0")
+	f.unlock(a.lease())
+	f.awaitFree("k")
+}

@@ -1,0 +1,120 @@
+package mutex
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+// table is what a lock protects: a number that its users read, and write back one greater. It counts the writes, so a
+// number that is less shows that updates were lost. It refuses who has a lower fence than it has seen, if it is told to.
+type table struct {
+	rdb redis.Scripter
+	key string
+}
+
+var tableScript = redis.NewScript(`
+if ARGV[1] ~= '' then
+  if tonumber(redis.call('HGET', KEYS[1], 'fence') or 0) > tonumber(ARGV[1]) then return -1 end
+  redis.call('HSET', KEYS[1], 'fence', ARGV[1])
+end
+if ARGV[2] ~= '' then
+  redis.call('HINCRBY', KEYS[1], 'writes', 1)
+  redis.call('HSET', KEYS[1], 'value', ARGV[2])
+end
+redis.call('PEXPIRE', KEYS[1], 600000)
+return tonumber(redis.call('HGET', KEYS[1], 'value') or 0)`)
+
+const refused = -1
+
+// noFence is the fence of who does not care.
+const noFence = ""
+
+func (tb table) read(fence any) (int, error) {
+	return tableScript.Run(context.Background(), tb.rdb, []string{tb.key}, fence, "").Int()
+}
+
+func (tb table) write(fence any, value int) (int, error) {
+	return tableScript.Run(context.Background(), tb.rdb, []string{tb.key}, fence, value).Int()
+}
+
+func (f *fleet) table() table { return table{f.redis, f.key("k") + ":table"} }
+
+func (f *fleet) field(name string) int {
+	n, _ := f.redis.HGet(context.Background(), f.table().key, name).Int() // 0 before the first
+	return n
+}
+
+func TestAFenceHoldsOffAHolderThatWasPaused(t *testing.T) {
+	if redistest.IsChild(t) {
+		holderProcess(t)
+		return
+	}
+	t.Parallel()
+	for _, verb := range []string{"fenced", "plain"} {
+		f := newFleet(t, 1, Config{TTL: 1500 * time.Millisecond})
+		child := f.child(verb + " k")
+		expect(t, child, "read")
+		child.Pause() // with the value it has read
+		l := f.lock(0, "k")
+		value, err := f.table().read(l.Fence())
+		if err == nil {
+			_, err = f.table().write(l.Fence(), value+1)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.unlock(l)
+		child.Resume()
+		child.WriteLine("go")
+		expect(t, child, "written")
+		if verb == "plain" {
+			equal(t, "writes without fences", f.field("writes"), 2)
+			equal(t, "value", f.field("value"), 1) // one is lost
+		} else {
+			equal(t, "writes with fences", f.field("writes"), 1)
+			equal(t, "value", f.field("value"), 1)
+		}
+	}
+}
+
+func TestNoUpdateIsLostWhileProcessesAreKilledAndPaused(t *testing.T) {
+	if redistest.IsChild(t) {
+		holderProcess(t)
+		return
+	}
+	t.Parallel()
+	const processes, disturbances = 4, 12
+	f := newFleet(t, 1, Config{TTL: 200 * time.Millisecond})
+	children := make([]*redistest.Process, processes)
+	for i := range children {
+		children[i] = f.child("work k")
+	}
+	more := func() {
+		goal := f.field("writes") + 1 + rand.IntN(20)
+		redistest.Await(t, "more writes", func() bool { return f.field("writes") >= goal })
+	}
+	for range disturbances {
+		more()
+		i := rand.IntN(processes)
+		if rand.IntN(2) == 0 {
+			children[i].Kill()
+			more()
+			children[i] = f.child("work k")
+		} else {
+			children[i].Pause()
+			more()
+			children[i].Resume()
+		}
+	}
+	for _, child := range children {
+		child.Kill()
+	}
+	equal(t, "value", f.field("value"), f.field("writes"))
+	t.Logf("%d writes", f.field("writes"))
+}

@@ -1,0 +1,215 @@
+package mutex
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+// client is a Redis client with the commands that tests look around with.
+type client interface {
+	Redis
+	redis.Cmdable
+}
+
+// fleet is some instances of a service: lockers with clients of their own and a common prefix.
+type fleet struct {
+	*testing.T
+	lockers []*Locker
+	redis   client // to look around with
+}
+
+func newFleet(t *testing.T, n int, cfg Config) *fleet {
+	t.Helper()
+	instances := make([]client, n)
+	for i := range instances {
+		instances[i] = shared.Client(t)
+	}
+	return newFleetOn(t, shared.Client(t), cfg, instances...)
+}
+
+// newFleetOn starts an instance on each of the clients.
+func newFleetOn(t *testing.T, rdb client, cfg Config, instances ...client) *fleet {
+	t.Helper()
+	f := &fleet{T: t, redis: rdb}
+	if cfg.Prefix == "" {
+		cfg.Prefix = "test-" + rand.Text()
+	}
+	for _, instance := range instances {
+		k, err := New(instance, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = k.Close() }) // always nil
+		f.lockers = append(f.lockers, k)
+	}
+	return f
+}
+
+// eachKind runs a test on locks of both kinds.
+func eachKind(t *testing.T, test func(t *testing.T, cfg Config)) {
+	t.Helper()
+	for name, fair := range map[string]bool{"unfair": false, "fair": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, Config{Fair: fair})
+		})
+	}
+}
+
+// listening makes the fleet's inboxes subscribe, and waits for it.
+func (f *fleet) listening() *fleet {
+	f.Helper()
+	for _, k := range f.lockers {
+		k.start()
+		redistest.Await(f, "an inbox is subscribed", func() bool { return k.inbox.Address() != "" })
+	}
+	return f
+}
+
+func (f *fleet) key(name string) string { return lockKey(f.lockers[0].cfg.Prefix, name) }
+
+func (f *fleet) lock(i int, name string) *Lease {
+	f.Helper()
+	return must(f.T)(f.lockers[i].Lock(patient(f), name))
+}
+
+func must(t *testing.T) func(*Lease, error) *Lease {
+	return func(l *Lease, err error) *Lease {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+}
+
+// patient is a context that only a test that fails waits for.
+func patient(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func (f *fleet) unlock(l *Lease) {
+	f.Helper()
+	if err := l.Unlock(context.Background()); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// attempt is a Lock under way.
+type attempt struct {
+	f      *fleet
+	result chan outcome
+	cancel context.CancelCauseFunc
+}
+
+type outcome struct {
+	lease *Lease
+	err   error
+}
+
+// ask starts a Lock.
+func (f *fleet) ask(ctx context.Context, i int, name string) attempt {
+	ctx, cancel := context.WithCancelCause(ctx)
+	f.Cleanup(func() { cancel(nil) })
+	a := attempt{f, make(chan outcome, 1), cancel}
+	go func() { // owner: the test; ends with the Lock; joined by receiving, or by Close
+		l, err := f.lockers[i].Lock(ctx, name)
+		a.result <- outcome{l, err}
+	}()
+	return a
+}
+
+// lease is the lock that was waited for.
+func (a attempt) lease() *Lease {
+	a.f.Helper()
+	select {
+	case o := <-a.result:
+		return must(a.f.T)(o.lease, o.err)
+	case <-patient(a.f).Done():
+		a.f.Fatal("the lock was not granted")
+		return nil
+	}
+}
+
+// waits checks that the lock was not granted yet.
+func (a attempt) waits() {
+	a.f.Helper()
+	select {
+	case o := <-a.result:
+		a.f.Fatalf("the lock was granted, or refused: %v", o.err)
+	default:
+	}
+}
+
+// awaitWaiters waits until so many wait in Redis.
+func (f *fleet) awaitWaiters(name string, n int) {
+	f.Helper()
+	redistest.Await(f, "waiters in the queue", func() bool {
+		info, err := f.lockers[0].Inspect(context.Background(), name)
+		return err == nil && info.Waiters == n
+	})
+}
+
+// awaitLine waits until so many wait in a locker's line.
+func (f *fleet) awaitLine(i int, name string, n int) {
+	f.Helper()
+	redistest.Await(f, "waiters in the line", func() bool {
+		ls := &f.lockers[i].lines
+		ls.mu.Lock()
+		defer ls.mu.Unlock()
+		l := ls.byName[name]
+		return l != nil && len(l.waiting) == n
+	})
+}
+
+// awaitFree waits until nobody has the lock, and nothing but the memory of its fence is in Redis.
+func (f *fleet) awaitFree(name string) {
+	f.Helper()
+	redistest.Await(f, "the lock is free", func() bool {
+		info, err := f.lockers[0].Inspect(context.Background(), name)
+		return err == nil && info.Token == "" && info.Waiters == 0
+	})
+	for _, field := range f.redis.HKeys(context.Background(), f.key(name)).Val() {
+		if strings.HasPrefix(field, "waiter:") {
+			f.Errorf("%s is left", field)
+		}
+	}
+}
+
+func cause(t *testing.T, l *Lease, want error) {
+	t.Helper()
+	select {
+	case <-l.Context().Done():
+	case <-patient(t).Done():
+		t.Fatal("the context did not end")
+	}
+	if got := context.Cause(l.Context()); !errors.Is(got, want) {
+		t.Errorf("the context ended with %v, want %v", got, want)
+	}
+}
+
+func equal[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+func is(t *testing.T, err error, targets ...error) {
+	t.Helper()
+	for _, target := range targets {
+		if !errors.Is(err, target) {
+			t.Errorf("got %v, want %v", err, target)
+		}
+	}
+}

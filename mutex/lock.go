@@ -1,0 +1,114 @@
+package mutex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/cacheguard/go/internal/queue"
+)
+
+// Lock waits until it has the lock of the name, or ctx ends: ctx bounds the wait, and has nothing to do with how long the
+// lock may be held. An error that matches ErrNotAcquired says that others had the lock until ctx ended. Another one is
+// what Redis or the client said: at once when Redis cannot be asked at all, and when it cannot be asked for longer than
+// TTL during the wait. The caller unlocks the lease.
+func (k *Locker) Lock(ctx context.Context, name string) (*Lease, error) {
+	w, err := k.admit(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer k.done()
+	line, c, err := k.queueUp(ctx, name, w)
+	if err == nil && !c.granted {
+		c.Grant, err = k.wait(ctx, w)
+		if err != nil {
+			k.abandon(w)
+			line.vacate()
+		}
+	}
+	if err != nil {
+		return nil, k.refusal(ctx, name, err)
+	}
+	return k.newLease(ctx, w, line, c.Grant), nil
+}
+
+// admit begins a call that asks for a lock. Each nil is followed by one done.
+func (k *Locker) admit(ctx context.Context, name string) (who, error) {
+	if err := k.begin(name); err != nil {
+		return who{}, err
+	}
+	if ctx.Err() != nil {
+		k.done()
+		return who{}, notAcquired(name, ended(ctx))
+	}
+	k.start()
+	return newcomer(ctx, lockKey(k.cfg.Prefix, name)), nil
+}
+
+// queueUp waits for this caller's turn among those of the process. Fair locks have no such queue, and neither have
+// owners: they may hold the very lock that the others wait for.
+func (k *Locker) queueUp(ctx context.Context, name string, w who) (*line, call, error) {
+	if k.cfg.Fair || w.owned() {
+		return nil, call{}, nil
+	}
+	line, place := k.lines.enter(name, w)
+	if place == nil {
+		return line, call{}, nil
+	}
+	c, err := line.wait(ctx, k.ending, place)
+	return line, c, err
+}
+
+// refusal is the error of a wait that has ended without the lock.
+func (k *Locker) refusal(ctx context.Context, name string, err error) error {
+	switch {
+	case errors.Is(err, ErrClosed):
+		return err
+	case ctx.Err() != nil:
+		return notAcquired(name, ended(ctx))
+	}
+	return fmt.Errorf("mutex: lock %q: %w", name, err)
+}
+
+// TryLock takes the lock if it is free, in one round trip, and returns ErrNotAcquired if it is not.
+func (k *Locker) TryLock(ctx context.Context, name string) (*Lease, error) {
+	w, err := k.admit(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer k.done()
+	var line *line
+	if !k.cfg.Fair && !w.owned() {
+		line = k.lines.enterFirst(name)
+	}
+	sent := time.Now()
+	answer, err := k.ask(ctx, w, 0, k.inbox.Address())
+	if err == nil && answer.Granted {
+		return k.newLease(ctx, w, line, queue.Grant{Fence: answer.Fence, Sent: sent, Length: answer.Length}), nil
+	}
+	line.vacate()
+	if err != nil {
+		k.abandon(w)
+		return nil, k.refusal(ctx, name, err)
+	}
+	return nil, notAcquired(name, nil)
+}
+
+// Do runs f while it holds the lock of the name, for which it waits as Lock does. The context given to f ends when ctx
+// does, and when the lease is lost. Do returns f's error, and joined with it what Unlock says: when f returned nil and Do
+// does not, the work may have been done beside somebody else's.
+func (k *Locker) Do(ctx context.Context, name string, f func(context.Context, *Lease) error) error {
+	l, err := k.Lock(ctx, name)
+	if err != nil {
+		return err
+	}
+	return l.do(ctx, f)
+}
+
+// parseGrant reads a fence.
+func parseGrant(body string) (fence int64, ok bool) {
+	fence, err := strconv.ParseInt(body, 10, 64)
+	return fence, err == nil
+}

@@ -1,0 +1,228 @@
+package mutex
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+func TestOneHolderAtATimeAndFencesGrow(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, cfg Config) {
+		crowd(t, newFleet(t, 4, cfg), 5, 20)
+	})
+}
+
+// crowd has callers of each locker take turns with one lock.
+func crowd(t *testing.T, f *fleet, callers, rounds int) {
+	t.Helper()
+	var wg sync.WaitGroup
+	inside, last := 0, int64(0) // the lock guards them, so the race detector does too
+	for _, k := range f.lockers {
+		for range callers {
+			wg.Go(func() {
+				for range rounds {
+					err := k.Do(patient(t), "k", func(_ context.Context, l *Lease) error {
+						inside++
+						if inside != 1 || l.Fence() <= last {
+							t.Errorf("%d inside, fence %d after %d", inside, l.Fence(), last)
+						}
+						last = l.Fence()
+						inside--
+						return nil
+					})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	f.awaitFree("k")
+}
+
+func TestTryLockDoesNotWait(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, cfg Config) {
+		f := newFleet(t, 2, cfg)
+		l := must(t)(f.lockers[0].TryLock(t.Context(), "k"))
+		for _, k := range f.lockers {
+			_, err := k.TryLock(t.Context(), "k")
+			is(t, err, ErrNotAcquired)
+		}
+		f.awaitWaiters("k", 0)
+		f.unlock(l)
+		f.unlock(must(t)(f.lockers[1].TryLock(t.Context(), "k")))
+	})
+}
+
+func TestUncontendedLockAndUnlockAreOneRoundTripEach(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	f := newFleetOn(t, s.Client(t), Config{}, s.Client(t)).listening()
+	f.unlock(f.lock(0, "k"))
+	f.unlock(f.lock(0, "k"))
+	before := s.Reads()
+	f.unlock(f.lock(0, "k"))
+	equal(t, "requests", s.Reads()-before, 2)
+}
+
+func TestAWaitThatIsCutShortSaysWhyAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, cfg Config) {
+		f := newFleet(t, 2, cfg)
+		l := f.lock(0, "k")
+		why := errors.New("changed my mind")
+		a := f.ask(t.Context(), 1, "k")
+		f.awaitWaiters("k", 1)
+		a.waits()
+		a.cancel(why)
+		is(t, (<-a.result).err, ErrNotAcquired, context.Canceled, why)
+		f.awaitWaiters("k", 0)
+		f.unlock(l)
+		f.awaitFree("k")
+		f.unlock(f.lock(0, "k"))
+	})
+}
+
+func TestAContextThatHasEndedAsksNothing(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := f.lockers[0].Lock(ctx, "k")
+	is(t, err, ErrNotAcquired, context.Canceled)
+	_, err = f.lockers[0].TryLock(ctx, "k")
+	is(t, err, ErrNotAcquired, context.Canceled)
+	equal(t, "keys", f.redis.Exists(t.Context(), f.key("k")).Val(), 0)
+}
+
+func TestTheLeaseOutlivesTheContextOfTheWait(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, Config{})
+	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), ownerKey{}, 1)) // no owner, but a value
+	l := must(t)(f.lockers[0].Lock(ctx, "k"))
+	cancel()
+	if l.Context().Err() != nil || l.Context().Value(ownerKey{}) != 1 {
+		t.Error("the lease ended with the wait, or lost its values")
+	}
+	if err := l.Unlock(ctx); err != nil {
+		t.Errorf("unlock with a dead context: %v", err)
+	}
+	is(t, context.Cause(l.Context()), context.Canceled)
+	f.awaitFree("k")
+}
+
+func TestUnlockIsIdempotentAndNeverFreesAnothers(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 2, Config{})
+	l := f.lock(0, "k")
+	f.unlock(l)
+	other := f.lock(1, "k")
+	f.unlock(l)
+	l.once = sync.Once{} // as if the client had sent it twice
+	f.unlock(l)
+	equal(t, "token", must2(f.lockers[0].Inspect(t.Context(), "k")).Token, other.Token())
+	f.unlock(other)
+}
+
+func must2[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func TestDoReturnsItsErrorAndUnlocksAlsoWhenItPanics(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, Config{})
+	boom := errors.New("boom")
+	is(t, f.lockers[0].Do(t.Context(), "k", func(context.Context, *Lease) error { return boom }), boom)
+	func() {
+		defer func() { equal(t, "panic", recover(), any("boom")) }()
+		_ = f.lockers[0].Do(t.Context(), "k", func(context.Context, *Lease) error { panic("boom") })
+	}()
+	f.unlock(must(t)(f.lockers[0].TryLock(t.Context(), "k")))
+}
+
+func TestTheFenceIsRememberedWhenTheClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, Config{})
+	l := f.lock(0, "k")
+	f.unlock(l)
+	ahead := l.Fence() + int64(time.Minute/time.Microsecond) // as if it had been given before the clock was set back
+	if err := f.redis.HSet(t.Context(), f.key("k"), "fence", ahead).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range int64(3) {
+		l := f.lock(0, "k")
+		equal(t, "fence", l.Fence(), ahead+1+i)
+		f.unlock(l)
+	}
+}
+
+func TestEveryKeyHasATTL(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 2, Config{})
+	check := func() {
+		t.Helper()
+		for _, key := range f.redis.Keys(t.Context(), f.lockers[0].cfg.Prefix+"*").Val() {
+			if f.redis.PTTL(t.Context(), key).Val() <= 0 {
+				t.Errorf("%s has no TTL", key)
+			}
+		}
+	}
+	l := f.lock(0, "k")
+	check()
+	a := f.ask(t.Context(), 1, "k")
+	f.awaitWaiters("k", 1)
+	check()
+	f.unlock(l)
+	f.unlock(a.lease())
+	check()
+}
+
+func TestClosedLockersRefuseAndUnlock(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, cfg Config) {
+		f := newFleet(t, 2, cfg)
+		l := f.lock(0, "k")
+		a, b := f.ask(t.Context(), 1, "k"), f.ask(t.Context(), 1, "k")
+		f.awaitWaiters("k", map[bool]int{false: 1, true: 2}[cfg.Fair])
+		_ = f.lockers[1].Close()
+		is(t, (<-a.result).err, ErrClosed)
+		is(t, (<-b.result).err, ErrClosed)
+		f.awaitWaiters("k", 0)
+		_, err := f.lockers[1].TryLock(t.Context(), "k")
+		is(t, err, ErrClosed)
+		_ = f.lockers[0].Close()
+		cause(t, l, ErrClosed)
+		if err := l.Unlock(t.Context()); err != nil {
+			t.Error(err)
+		}
+		is(t, l.Extend(t.Context()), ErrClosed)
+		equal(t, "token", f.redis.HGet(t.Context(), f.key("k"), "token").Val(), "")
+	})
+}
+
+func TestLocksWithManyNamesDoNotMeet(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, Config{})
+	var all []*Lease
+	for _, name := range []string{"a", "{a}", "}", `\}`, "a}b", "a:queue"} {
+		all = append(all, must(t)(f.lockers[0].TryLock(t.Context(), name)))
+	}
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	for _, l := range all {
+		f.unlock(l)
+	}
+	_, err := f.lockers[0].Lock(t.Context(), "")
+	is(t, err, errEmptyName)
+}

@@ -1,0 +1,140 @@
+package mutex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cacheguard/go/internal/detach"
+	"github.com/cacheguard/go/internal/hold"
+	"github.com/cacheguard/go/internal/lease"
+	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/wake"
+)
+
+// Locker hands out locks that are kept in Redis. It is safe for concurrent use.
+type Locker struct {
+	*life
+	rdb    Redis
+	redis  *detach.Runner
+	cfg    Config
+	lines  lines
+	inbox  *wake.Inbox
+	keeper *lease.Keeper
+	leave  func()    // gives up the inbox and the keeper
+	listen sync.Once // to revocations
+	deaf   func()    // undoes listen
+}
+
+// New returns a Locker. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
+func New(rdb Redis, cfg Config) (*Locker, error) {
+	if err := errors.Join(checkClient(rdb), cfg.check()); err != nil {
+		return nil, fmt.Errorf("mutex: %w", err)
+	}
+	cfg = cfg.withDefaults()
+	k := &Locker{life: newLife(), rdb: rdb, cfg: cfg, redis: detach.NewRunner(rdb, cfg.RedisTimeout), deaf: func() {}}
+	inbox, leaveInbox := wake.Open(rdb)
+	keeper, leaveKeeper := lease.Open(rdb, cfg.RedisTimeout)
+	k.inbox, k.keeper = inbox, keeper
+	k.leave = func() {
+		leaveInbox()
+		leaveKeeper()
+	}
+	return k, nil
+}
+
+// Close ends the contexts of all leases of the Locker with ErrClosed, unlocks them, and returns when everything the Locker
+// started has ended; when Redis hangs, that takes the client's time-outs. Calls that wait return ErrClosed. Close may be
+// called more than once, and always returns nil.
+func (k *Locker) Close() error {
+	if k == nil {
+		return nil // New failed: there is nothing to close
+	}
+	k.close(func() {
+		k.listen.Do(func() {})
+		k.deaf()
+		k.leave()
+	})
+	return nil
+}
+
+func (k *Locker) begin(names ...string) error {
+	if k == nil {
+		return errNilLocker
+	}
+	return k.life.begin(names...)
+}
+
+// start makes the process reachable for messages, when it first needs that. It does not wait for it.
+func (k *Locker) start() {
+	k.listen.Do(func() {
+		k.inbox.Start()
+		k.deaf = k.inbox.Notify(k.cfg.Prefix, k.revoked)
+	})
+}
+
+// revoked is called when a lock was taken away from the token.
+func (k *Locker) revoked(token string) {
+	for _, l := range k.held() {
+		if l.who.token == token {
+			l.hold.Lose(ErrRevoked)
+		}
+	}
+}
+
+// wait asks Redis for the lock until it has it. The context's error says why it did not get it; another one is Redis'.
+func (k *Locker) wait(ctx context.Context, w who) (queue.Grant, error) {
+	grace := queue.Grace(k.cfg.TTL)
+	waiter := queue.Waiter{
+		Inbox: k.inbox, ID: w.id, Grace: grace, Patience: k.cfg.TTL, Ended: k.ending,
+		Ask: func(ctx context.Context, inbox string) (queue.Answer, error) {
+			return k.ask(ctx, w, grace, inbox)
+		},
+		Parse: parseGrant,
+	}
+	for {
+		g, err := waiter.Wait(ctx)
+		if err != nil || !g.Short || k.cfg.Watchdog != off {
+			return g, err
+		}
+		// A fixed lease has its whole length from the beginning, so ask once more, which confirms it.
+	}
+}
+
+// ask asks Redis for the lock once. The reply to a request that was given up may come when w has the lock by another one,
+// or still waits; only if it does neither, what was granted is given back.
+func (k *Locker) ask(ctx context.Context, w who, grace time.Duration, inbox string) (queue.Answer, error) {
+	return detach.Run(ctx, &k.tasks, k.redis, func(ctx context.Context, rdb script.Processor) (queue.Answer, error) {
+		return w.ask(ctx, rdb, k.cfg.TTL, grace, inbox)
+	}, func(queue.Answer, error) {
+		if w.left.Load() {
+			w.giveUp(k.rdb, k.cfg.RedisTimeout)
+		}
+	})
+}
+
+// abandon gives up in the background. Only calls that have begun may do so.
+func (k *Locker) abandon(w who) {
+	w.left.Store(true)
+	// owner: the Locker; stop: RedisTimeout and the client's time-outs; joined by Close
+	k.tasks.Go(func() { w.giveUp(k.rdb, k.cfg.RedisTimeout) })
+}
+
+func (k *Locker) newLease(ctx context.Context, w who, line *line, g queue.Grant) *Lease {
+	l := &Lease{from: k, who: w, line: line, fence: g.Fence}
+	terms := hold.Terms{
+		Renew: w.renewal(k.cfg.TTL, 0), TTL: k.cfg.TTL, Max: k.cfg.MaxHold, Cause: lost,
+		Lost: func() {
+			line.vacate()
+			k.remove(l)
+		},
+	}
+	if k.cfg.Watchdog != off {
+		terms.Keeper = k.keeper
+	}
+	k.add(l, func() { l.hold = hold.Begin(ctx, terms, g.Sent, g.Length) })
+	return l
+}

@@ -1,0 +1,58 @@
+-- Takes the lock, takes it once more for its owner, or queues for it. Says that who is queued lives.
+-- KEYS: lock, queue
+-- ARGV: id, token (its owner's, or the id), lease ms, grace ms (0: do not queue), inbox ('' for none)
+-- Returns {1, fence, lease ms} when the id has the lock | {0, ms until the holder's lease ends}
+-- Safe to run twice: who has the lock gets it again, for a whole lease; who is queued keeps its place.
+local key, queue, id, token = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
+local length, grace, inbox = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
+
+local s = read(key, fields)
+local now, micros = clock()
+if s.token == '' and s.ticket == 0 then
+  local fence, err = give(key, s, id, token, inbox, length, now, micros)
+  return err or {1, fence, length}
+end
+
+local deadline, was, address = parse(s.lease)
+local left = math.min(deadline - now, was) -- more than its length: the clock was set back
+local held = s.token ~= '' and left > 0
+if held and deadline - now > was then
+  extend(key, s, address, was, now)
+end
+
+if s.token == token then
+  if s.ticket ~= 0 then
+    leave(key, queue, id) -- it was given the lock out of turn
+  end
+  if holds(s, id, token) then
+    return extend(key, s, inbox, length, now) or {1, tonumber(s.fence), length}
+  end
+  if held then -- another hold for the owner: it does not prolong the lease
+    redis.call('HSET', key, 'holds', s.holds .. id .. ' ')
+    return {1, tonumber(s.fence), left}
+  end
+end
+
+if grace > 0 then
+  local waiter = now + grace .. ' ' .. grace .. ' ' .. inbox .. ' ' .. token
+  if redis.call('HSET', key, 'waiter:' .. id, waiter) == 1 then
+    s.ticket = redis.call('HINCRBY', key, 'ticket', 1)
+  end
+  redis.call('ZADD', queue, 'NX', s.ticket, id)
+  redis.call('PEXPIRE', queue, length + MEMORY)
+end
+if held then
+  return {0, left}
+end
+
+-- The holder is gone, and there may be a queue.
+local first, fence, err = promote(key, queue, s, now, micros)
+if err then
+  return err
+elseif first == id then
+  return extend(key, s, inbox, length, now) or {1, fence, length}
+elseif not first then
+  fence, err = give(key, s, id, token, inbox, length, now, micros)
+  return err or {1, fence, length}
+end
+return {0, length}

@@ -1,0 +1,22 @@
+-- Takes the lock away from its holder, tells it, and gives the lock to the next.
+-- KEYS: lock, queue
+-- ARGV: the key under which lockers are told
+-- Returns 1, or 0 if nobody held it.
+-- Safe to run twice, but a second run may revoke the next holder.
+local key, queue = KEYS[1], KEYS[2]
+
+local s = read(key)
+local now, micros = clock()
+local deadline, _, inbox = parse(s.lease)
+if s.token == '' or deadline <= now then
+  return 0
+end
+redis.call('HSET', key, 'token', '', 'holds', '', 'revoked', s.token)
+if inbox ~= '' then
+  redis.pcall('PUBLISH', inbox, #ARGV[1] .. ':' .. ARGV[1] .. s.token) -- refused: the next renewal tells it
+end
+s.holds = ''
+if s.ticket ~= 0 then
+  promote(key, queue, s, now, micros)
+end
+return 1

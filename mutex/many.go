@@ -1,0 +1,67 @@
+package mutex
+
+import (
+	"context"
+	"errors"
+	"slices"
+)
+
+// Leases are locks that are held together.
+type Leases struct {
+	each []*Lease        // in the order of their names
+	ctx  context.Context //nolint:containedctx // what the leases are for
+	end  func()
+}
+
+// LockMany takes all the locks, or none of them. It waits for one after the other, in the order of their names, so calls
+// with overlapping sets do not wait for each other in a circle; it is as good on a cluster as on one server, and costs a
+// round trip for each name. A name may be there twice. Errors are those of Lock.
+//
+// Calls that hold a lock already, and ask for another in another order, may still wait for each other until ctx ends.
+func (k *Locker) LockMany(ctx context.Context, names ...string) (*Leases, error) {
+	if len(names) == 0 {
+		return nil, errNoNames
+	}
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	all := &Leases{}
+	all.ctx, all.end = context.WithoutCancel(ctx), func() {}
+	for _, name := range names {
+		l, err := k.Lock(ctx, name)
+		if err != nil {
+			_ = all.Unlock(ctx) // the error of Lock says more
+			return nil, err
+		}
+		all.add(l)
+	}
+	if cause := context.Cause(all.ctx); cause != nil { // while it waited for another
+		_ = all.Unlock(ctx)
+		return nil, notAcquired(names[0], cause)
+	}
+	return all, nil
+}
+
+func (all *Leases) add(l *Lease) {
+	ctx, cancel := l.within(all.ctx)
+	end := all.end
+	all.each = append(all.each, l)
+	all.ctx, all.end = ctx, func() {
+		cancel()
+		end()
+	}
+}
+
+// Context ends when one of the leases is lost, with its cause, and when they are unlocked.
+func (all *Leases) Context() context.Context { return all.ctx }
+
+// Each are the leases, in the order of their names.
+func (all *Leases) Each() []*Lease { return slices.Clone(all.each) }
+
+// Unlock unlocks all, and joins their errors.
+func (all *Leases) Unlock(ctx context.Context) error {
+	all.end()
+	var errs []error
+	for _, l := range slices.Backward(all.each) {
+		errs = append(errs, l.Unlock(ctx))
+	}
+	return errors.Join(errs...)
+}

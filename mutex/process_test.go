@@ -1,0 +1,98 @@
+package mutex
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+// holderProcess is what the children of tests run. It does what its parent says, a line at a time, and says when a lease
+// is over, and why.
+func holderProcess(t *testing.T) {
+	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("ADDR")})
+	defer rdb.Close()
+	ttl, _ := time.ParseDuration(os.Getenv("TTL"))
+	k, err := New(rdb, Config{Prefix: os.Getenv("PREFIX"), TTL: ttl, Fair: os.Getenv("FAIR") == "true"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	leases := make(map[string]*Lease)
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		var verb, name string
+		if _, err := fmt.Sscan(lines.Text(), &verb, &name); err != nil {
+			t.Fatal(err)
+		}
+		switch verb {
+		case "lock":
+			l, err := k.Lock(context.Background(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			leases[name] = l
+			fmt.Println("locked")
+			context.AfterFunc(l.Context(), func() { fmt.Println(context.Cause(l.Context())) })
+		case "unlock":
+			fmt.Println(leases[name].Unlock(context.Background()))
+		case "fenced", "plain":
+			increment(t, k, name, verb == "fenced", func() {
+				fmt.Println("read")
+				lines.Scan()
+			})
+			fmt.Println("written")
+		case "work":
+			for {
+				increment(t, k, name, true, func() {})
+			}
+		}
+	}
+}
+
+// child starts a process, and says its first line to it.
+func (f *fleet) child(line string) *redistest.Process {
+	f.Helper()
+	cfg := f.lockers[0].cfg
+	child := redistest.Child(f, f.Name(), "ADDR="+shared.Addr(), "PREFIX="+cfg.Prefix, "TTL="+cfg.TTL.String(),
+		fmt.Sprintf("FAIR=%v", cfg.Fair))
+	child.WriteLine(line)
+	return child
+}
+
+func expect(t *testing.T, child *redistest.Process, want string) {
+	t.Helper()
+	line, err := child.ReadLine(patient(t))
+	if err != nil {
+		t.Fatalf("%v, waiting for %q", err, want)
+	}
+	equal(t, "the child", line, want)
+}
+
+// increment does what the lock is for. between runs between reading and writing.
+func increment(t *testing.T, k *Locker, name string, fenced bool, between func()) {
+	t.Helper()
+	tb := table{k.rdb.(*redis.Client), lockKey(k.cfg.Prefix, name) + ":table"}
+	l, err := k.Lock(context.Background(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fence any = noFence
+	if fenced {
+		fence = l.Fence()
+	}
+	value, err := tb.read(fence)
+	between()
+	if err == nil && value != refused {
+		_, err = tb.write(fence, value+1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Unlock(context.Background()) // that it was lost is what the fence is for
+}

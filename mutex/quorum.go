@@ -1,0 +1,167 @@
+package mutex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/cacheguard/go/internal/hold"
+)
+
+// Quorum hands out locks that are kept by a majority of independent Redis servers, so that they survive the loss of the
+// others. It is safe for concurrent use. The algorithm is Redlock (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/)
+// with a second round, in which a majority learns the fence: so fences grow, as any two majorities have a server in
+// common. Its leases have the limits of all leases: see the package comment.
+type Quorum struct {
+	*life
+	clients  []Redis
+	cfg      Config
+	majority int
+}
+
+// Without push, a Quorum polls while others have the lock. A random pause lets one of several get a majority.
+const (
+	shortestRetry = 10 * time.Millisecond
+	longestRetry  = 200 * time.Millisecond
+)
+
+// NewQuorum returns a Quorum on independent servers; best an odd number of them, 5 or 3. One cluster, or a primary with its
+// replicas, counts as one. It does no I/O. Config.Fair is refused: there is no queue across servers.
+func NewQuorum(clients []Redis, cfg Config) (*Quorum, error) {
+	problems := []error{cfg.check()}
+	if len(clients) == 0 {
+		problems = append(problems, errors.New("no clients"))
+	}
+	for i, rdb := range clients {
+		if err := checkClient(rdb); err != nil {
+			problems = append(problems, fmt.Errorf("client %d: %w", i, err))
+		}
+	}
+	if cfg.Fair {
+		problems = append(problems, errors.New("Config.Fair: a quorum has no queue"))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, fmt.Errorf("mutex: %w", err)
+	}
+	return &Quorum{life: newLife(), clients: clients, cfg: cfg.withDefaults(), majority: len(clients)/2 + 1}, nil
+}
+
+// Close is like that of a Locker.
+func (q *Quorum) Close() error {
+	if q == nil {
+		return nil // NewQuorum failed: there is nothing to close
+	}
+	q.close(func() {})
+	return nil
+}
+
+func (q *Quorum) begin(names ...string) error {
+	if q == nil {
+		return errNilLocker
+	}
+	return q.life.begin(names...)
+}
+
+// Lock is like that of a Locker. It returns an error of Redis when no majority can be asked.
+func (q *Quorum) Lock(ctx context.Context, name string) (*Lease, error) {
+	for pause := shortestRetry; ; pause = min(2*pause, longestRetry) {
+		l, err := q.TryLock(ctx, name)
+		if err == nil || !errors.Is(err, ErrNotAcquired) || ctx.Err() != nil {
+			return l, err
+		}
+		timer := time.NewTimer(pause/2 + rand.N(pause))
+		select {
+		case <-timer.C:
+		case <-ctx.Done(): // TryLock says so
+		case <-q.ending.Done(): // likewise
+		}
+		timer.Stop()
+	}
+}
+
+// TryLock is like that of a Locker.
+func (q *Quorum) TryLock(ctx context.Context, name string) (*Lease, error) {
+	if err := q.begin(name); err != nil {
+		return nil, err
+	}
+	defer q.done()
+	if ctx.Err() != nil {
+		return nil, notAcquired(name, ended(ctx))
+	}
+	w := newcomer(ctx, lockKey(q.cfg.Prefix, name)) // a new one each time: what is left of another try is not in the way
+	fence, err := q.take(ctx, w)
+	sent := time.Now()
+	if err == nil {
+		err = q.renew(ctx, w, fence)
+	}
+	if err == nil {
+		return q.newLease(ctx, w, fence, sent), nil
+	}
+	w.left.Store(true)
+	q.releaseAll(w)
+	switch {
+	case ctx.Err() != nil:
+		return nil, notAcquired(name, ended(ctx))
+	case errors.Is(err, ErrNotAcquired), errors.Is(err, ErrLeaseLost), errors.Is(err, ErrRevoked):
+		return nil, notAcquired(name, nil)
+	}
+	return nil, fmt.Errorf("mutex: lock %q: %w", name, err)
+}
+
+// Do is like that of a Locker.
+func (q *Quorum) Do(ctx context.Context, name string, f func(context.Context, *Lease) error) error {
+	l, err := q.Lock(ctx, name)
+	if err != nil {
+		return err
+	}
+	return l.do(ctx, f)
+}
+
+// newLease begins a lease that a majority granted or renewed when asked at sent.
+func (q *Quorum) newLease(ctx context.Context, w who, fence int64, sent time.Time) *Lease {
+	l := &Lease{from: q, who: w, fence: fence}
+	ttl := q.trusted()
+	q.add(l, func() {
+		l.hold = hold.Begin(ctx, hold.Terms{TTL: ttl, Max: q.cfg.MaxHold, Cause: lost, Lost: func() { q.remove(l) }}, sent, ttl)
+	})
+	if q.cfg.Watchdog != off {
+		q.tasks.Go(func() { q.watch(l) }) // owner: the Quorum; stop: the end of the lease; joined by Close
+	}
+	return l
+}
+
+// trusted is how long a lease may be trusted, as clocks do not run alike.
+func (q *Quorum) trusted() time.Duration { return q.cfg.TTL - q.cfg.TTL/100 - 2*time.Millisecond }
+
+// watch renews a lease.
+func (q *Quorum) watch(l *Lease) {
+	timer := time.NewTimer(q.cfg.TTL / 3)
+	defer timer.Stop()
+	for {
+		select {
+		case <-l.Context().Done():
+			return
+		case <-timer.C:
+		}
+		if q.extend(l.Context(), l) == nil {
+			timer.Reset(q.cfg.TTL / 3)
+		} else {
+			timer.Reset(q.cfg.TTL / 10)
+		}
+	}
+}
+
+// extend renews a lease, or loses it.
+func (q *Quorum) extend(ctx context.Context, l *Lease) error {
+	sent := time.Now()
+	err := q.renew(ctx, l.who, l.fence)
+	switch {
+	case err == nil:
+		return l.hold.Answered(sent, replyKept)
+	case errors.Is(err, ErrRevoked), errors.Is(err, ErrLeaseLost):
+		l.hold.Lose(err)
+	}
+	return err
+}

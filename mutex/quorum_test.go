@@ -1,0 +1,199 @@
+package mutex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+// council is five servers, each behind a proxy.
+type council struct {
+	*testing.T
+	servers []*redistest.Server
+	proxies []*redistest.Proxy
+}
+
+func newCouncil(t *testing.T) *council {
+	c := &council{T: t}
+	for range 5 {
+		s := redistest.Start(t)
+		c.servers = append(c.servers, s)
+		c.proxies = append(c.proxies, redistest.StartProxy(t, s.Addr()))
+	}
+	return c
+}
+
+func (c *council) quorum(cfg Config) *Quorum {
+	c.Helper()
+	var clients []Redis
+	for _, p := range c.proxies {
+		clients = append(clients, p.Client(c))
+	}
+	q, err := NewQuorum(clients, cfg)
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.Cleanup(func() { _ = q.Close() })
+	return q
+}
+
+// awaitFree waits until no server has a holder.
+func (c *council) awaitFree(key string) {
+	c.Helper()
+	for i, s := range c.servers {
+		rdb := s.Client(c)
+		redistest.Await(c, fmt.Sprintf("server %d has no holder", i), func() bool {
+			return rdb.HGet(context.Background(), key, "token").Val() == ""
+		})
+	}
+}
+
+// The lock is to be had if, and only if, at most two of five servers are out of order, whichever they are.
+func TestAQuorumLocksInEveryPatternWithAMajority(t *testing.T) {
+	t.Parallel()
+	const slow = 100 * time.Millisecond
+	faults := map[string]struct {
+		begin, end func(c *council, i int, key string)
+	}{
+		"dead": {
+			func(c *council, i int, _ string) { c.proxies[i].Refuse(true) },
+			func(c *council, i int, _ string) { c.proxies[i].Refuse(false) },
+		},
+		"slow": {
+			func(c *council, i int, _ string) { c.proxies[i].Delay(5 * slow) },
+			func(c *council, i int, _ string) { c.proxies[i].Delay(0) },
+		},
+		"taken": {
+			func(c *council, i int, key string) {
+				rdb := c.servers[i].Client(c)
+				w := who{key: key, id: "another", token: "another"}
+				if _, err := w.ask(context.Background(), rdb, time.Hour, 0, ""); err != nil {
+					c.Error(err)
+				}
+			},
+			func(c *council, i int, key string) { c.servers[i].Client(c).Del(context.Background(), key) },
+		},
+	}
+	for kind, fault := range faults {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			c := newCouncil(t)
+			timeout := time.Duration(0)
+			if kind == "slow" {
+				timeout = slow
+			}
+			q := c.quorum(Config{TTL: time.Hour, RedisTimeout: timeout})
+			last := int64(0)
+			for pattern := range 1 << 5 {
+				key, bad := lockKey(q.cfg.Prefix, "k"), 0
+				for i := range 5 {
+					if pattern>>i&1 == 1 {
+						fault.begin(c, i, key)
+						bad++
+					}
+				}
+				l, err := q.TryLock(context.Background(), "k")
+				if (err == nil) != (bad <= 2) {
+					t.Errorf("pattern %05b: %v", pattern, err)
+				}
+				if kind == "taken" && err != nil {
+					is(t, err, ErrNotAcquired)
+				}
+				if kind != "taken" && errors.Is(err, ErrNotAcquired) {
+					t.Errorf("pattern %05b: nobody has the lock, but %v", pattern, err)
+				}
+				if err == nil {
+					if l.Fence() <= last {
+						t.Errorf("pattern %05b: fence %d after %d", pattern, l.Fence(), last)
+					}
+					last = l.Fence()
+					if err := l.Extend(context.Background()); err != nil {
+						t.Errorf("pattern %05b: extend: %v", pattern, err)
+					}
+					if err := l.Unlock(context.Background()); err != nil {
+						t.Errorf("pattern %05b: unlock: %v", pattern, err)
+					}
+				}
+				q.calls.Wait()
+				for i := range 5 {
+					if pattern>>i&1 == 1 {
+						fault.end(c, i, key)
+					}
+				}
+				q.tasks.Wait() // what was sent to slow servers
+				for _, rdb := range q.clients {
+					redistest.Await(t, "a connection", func() bool { return rdb.(client).Ping(t.Context()).Err() == nil })
+				}
+				if kind != "dead" {
+					c.awaitFree(key)
+				} else {
+					c.forget(key)
+				}
+			}
+		})
+	}
+}
+
+// forget frees a lock where a release could not.
+func (c *council) forget(key string) {
+	for _, s := range c.servers {
+		s.Client(c).HSet(context.Background(), key, "token", "")
+	}
+}
+
+func TestAQuorumHasOneHolderAtATimeAndFencesGrow(t *testing.T) {
+	t.Parallel()
+	c := newCouncil(t)
+	inside, last := 0, int64(0) // the lock guards them
+	var wg sync.WaitGroup
+	for range 3 {
+		q := c.quorum(Config{})
+		wg.Go(func() {
+			for range 5 {
+				err := q.Do(patient(t), "k", func(_ context.Context, l *Lease) error {
+					inside++
+					if inside != 1 || l.Fence() <= last {
+						t.Errorf("%d inside, fence %d after %d", inside, l.Fence(), last)
+					}
+					last = l.Fence()
+					inside--
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestAQuorumLeaseIsRenewedByAMajorityAndEndsWithoutOne(t *testing.T) {
+	t.Parallel()
+	c := newCouncil(t)
+	q := c.quorum(Config{TTL: 3 * time.Second})
+	l := must(t)(q.Lock(patient(t), "k"))
+	c.servers[0].Kill()
+	c.servers[1].Kill()
+	first := l.TrustedUntil()
+	redistest.Await(t, "a renewal", func() bool { return l.TrustedUntil().After(first.Add(3 * time.Second)) })
+	c.proxies[2].Refuse(true)
+	cause(t, l, ErrLeaseLost)
+	c.proxies[2].Refuse(false)
+}
+
+func TestAQuorumRefusesWhatItCannotDo(t *testing.T) {
+	t.Parallel()
+	_, err := NewQuorum(nil, Config{Fair: true, TTL: -1})
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, field := range []string{"Fair", "TTL", "clients"} {
+		mention(t, err, field)
+	}
+}

@@ -1,0 +1,166 @@
+package mutex
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/cacheguard/go/internal/keys"
+	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/script"
+)
+
+//go:embed lua/prelude.lua
+var prelude string
+
+//go:embed lua/lock.lua
+var lockSource string
+
+//go:embed lua/lock_free.lua
+var lockFree string
+
+//go:embed lua/unlock_lone.lua
+var unlockLone string
+
+//go:embed lua/unlock.lua
+var unlockSource string
+
+//go:embed lua/renew.lua
+var renewSource string
+
+//go:embed lua/revoke.lua
+var revokeSource string
+
+//go:embed lua/inspect.lua
+var inspectSource string
+
+var (
+	lockScript    = script.New(lockFree + prelude + lockSource)
+	unlockScript  = script.New(unlockLone + prelude + unlockSource)
+	renewScript   = script.New(prelude + renewSource)
+	revokeScript  = script.New(prelude + revokeSource)
+	inspectScript = script.New(prelude + inspectSource)
+)
+
+// What scripts say of a hold.
+const (
+	replyLost    = 0
+	replyKept    = 1
+	replyPassed  = 2
+	replyRevoked = -1
+)
+
+// who is a hold, or will be one.
+type who struct {
+	key   string       // of the lock in Redis
+	id    string       // of this hold alone
+	token string       // of its owner, or the id
+	left  *atomic.Bool // it gave up: what it asked for is to be given back when it comes
+}
+
+func lockKey(prefix, name string) string { return keys.Tagged(prefix, name) }
+
+func (w who) keys() []string { return []string{w.key, w.key + ":queue"} }
+
+// ask asks for the lock. grace 0: do not queue for it.
+func (w who) ask(ctx context.Context, rdb script.Processor, ttl, grace time.Duration, inbox string) (queue.Answer, error) {
+	call := script.Call{
+		Script: lockScript, Keys: w.keys(),
+		Args: []any{w.id, w.token, millis(ttl), millis(grace), inbox},
+	}
+	reply, err := call.Run(ctx, rdb).Int64Slice()
+	switch {
+	case err != nil:
+		return queue.Answer{}, err
+	case len(reply) == 3 && reply[0] == 1:
+		return queue.Answer{Granted: true, Fence: reply[1], Length: time.Duration(reply[2]) * time.Millisecond}, nil
+	case len(reply) == 2 && reply[0] == 0:
+		return queue.Answer{Left: time.Duration(reply[1]) * time.Millisecond}, nil
+	}
+	return queue.Answer{}, fmt.Errorf("unexpected reply %v", reply)
+}
+
+// heir is who gets the lock next, in the same process.
+type heir struct {
+	id    string // empty: nobody
+	inbox string
+	ttl   time.Duration
+	first bool // before those in the queue
+}
+
+// released is the reply of unlock.
+type released struct {
+	code  int
+	fence int64 // replyPassed: of the heir
+}
+
+// release gives up a hold, or a place in the queue.
+func (w who) release(ctx context.Context, rdb script.Processor, h heir) (released, error) {
+	first := 0
+	if h.first {
+		first = 1
+	}
+	call := script.Call{
+		Script: unlockScript, Keys: w.keys(),
+		Args: []any{w.id, w.token, h.id, millis(h.ttl), h.inbox, first},
+	}
+	reply, err := call.Run(ctx, rdb).Int64Slice()
+	switch {
+	case err != nil:
+		return released{}, err
+	case len(reply) == 2 && reply[0] == replyPassed:
+		return released{replyPassed, reply[1]}, nil
+	case len(reply) == 1:
+		return released{code: int(reply[0])}, nil
+	}
+	return released{}, fmt.Errorf("unexpected reply %v", reply)
+}
+
+// giveUp gives back what a holder or waiter may have in Redis, whatever became of the context.
+func (w who) giveUp(rdb script.Processor, timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	_, _ = w.release(ctx, rdb, heir{}) // if this fails too, the lease expires
+}
+
+// renewal is the call that extends the lease, and raises its fence to a least one.
+func (w who) renewal(ttl time.Duration, fence int64) script.Call {
+	return script.Call{Script: renewScript, Keys: []string{w.key}, Args: []any{w.id, w.token, millis(ttl), fence}}
+}
+
+// revoke takes the lock away from whoever holds it, tells its locker under the key tell, and reports whether there was one.
+func revoke(ctx context.Context, rdb script.Processor, key, tell string) (bool, error) {
+	call := script.Call{Script: revokeScript, Keys: who{key: key}.keys(), Args: []any{tell}}
+	return call.Run(ctx, rdb).Bool()
+}
+
+// inspect looks at a lock.
+func inspect(ctx context.Context, rdb script.Processor, key string) (Info, error) {
+	call := script.Call{Script: inspectScript, Keys: who{key: key}.keys()}
+	reply, err := call.Run(ctx, rdb).Slice()
+	if err != nil {
+		return Info{}, err
+	}
+	number := func(i int) int64 {
+		if i >= len(reply) {
+			return 0
+		}
+		n, _ := reply[i].(int64)
+		return n
+	}
+	token := ""
+	if len(reply) > 0 {
+		token, _ = reply[0].(string)
+	}
+	return Info{
+		Token: token, Fence: number(1), Left: time.Duration(number(2)) * time.Millisecond,
+		Holds: int(number(3)), Waiters: int(number(4)),
+	}, nil
+}
+
+// millis rounds up, so that no duration becomes none.
+func millis(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
+}

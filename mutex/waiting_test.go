@@ -1,0 +1,223 @@
+package mutex
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+func TestFairLocksAreGrantedInTheOrderOfAsking(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 3, Config{Fair: true}).listening()
+	l := f.lock(0, "k")
+	var waiting []attempt
+	for i := range 12 {
+		waiting = append(waiting, f.ask(t.Context(), i%3, "k"))
+		f.awaitWaiters("k", i+1)
+	}
+	waiting[5].cancel(nil)
+	<-waiting[5].result
+	f.awaitWaiters("k", 11)
+	for i, a := range waiting {
+		if i == 5 {
+			continue
+		}
+		for j := i; j < len(waiting); j++ {
+			if j != 5 {
+				waiting[j].waits()
+			}
+		}
+		f.unlock(l)
+		l = a.lease()
+	}
+	f.unlock(l)
+	f.awaitFree("k")
+}
+
+func TestWaitersOfOneProcessShareAPlaceAndHandTheLockOn(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	f := newFleetOn(t, s.Client(t), Config{}, s.Client(t)).listening()
+	f.unlock(f.lock(0, "k")) // Redis learns the scripts
+	l := f.lock(0, "k")
+	waiting := make([]attempt, 20)
+	for i := range waiting {
+		waiting[i] = f.ask(t.Context(), 0, "k")
+		f.awaitLine(0, "k", i+1)
+	}
+	f.awaitWaiters("k", 0)
+	before := s.Reads()
+	for _, a := range waiting {
+		f.unlock(l)
+		l = a.lease()
+	}
+	equal(t, "requests", s.Reads()-before, int64(len(waiting)))
+	f.unlock(l)
+	f.awaitFree("k")
+}
+
+func TestAProcessHandsTheLockOnOnlySoOftenWhileAnotherWaits(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 2, Config{}).listening()
+	l := f.lock(0, "k")
+	other := f.ask(t.Context(), 1, "k")
+	f.awaitWaiters("k", 1)
+	waiting := make([]attempt, 2*maxPasses)
+	for i := range waiting {
+		waiting[i] = f.ask(t.Context(), 0, "k")
+		f.awaitLine(0, "k", i+1)
+	}
+	for _, a := range waiting[:maxPasses] {
+		other.waits()
+		f.unlock(l)
+		l = a.lease()
+	}
+	f.unlock(l)
+	f.unlock(other.lease())
+	for _, a := range waiting[maxPasses:] {
+		f.unlock(a.lease())
+	}
+	f.awaitFree("k")
+}
+
+func TestAWaiterThatLeavesALineIsPassedOver(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, Config{})
+	l := f.lock(0, "k")
+	first := f.ask(t.Context(), 0, "k")
+	f.awaitLine(0, "k", 1)
+	second := f.ask(t.Context(), 0, "k")
+	f.awaitLine(0, "k", 2)
+	first.cancel(nil)
+	is(t, (<-first.result).err, ErrNotAcquired)
+	f.unlock(l)
+	f.unlock(second.lease())
+}
+
+func TestTheLockIsNotLostWithTheWaiterItIsHandedTo(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	f := newFleetOn(t, shared.Client(t), Config{}, p.Client(t)).listening()
+	l := f.lock(0, "k")
+	first := f.ask(t.Context(), 0, "k")
+	f.awaitLine(0, "k", 1)
+	second := f.ask(t.Context(), 0, "k")
+	f.awaitLine(0, "k", 2)
+	held := p.On(redistest.Script(unlockLone+prelude+unlockSource), redistest.HoldReply).Times(2) // the quick one too
+	done := make(chan error, 1)
+	go func() { done <- l.Unlock(context.Background()) }() // owner: the test; joined by receiving
+	<-held.Hit()
+	first.cancel(nil)
+	is(t, (<-first.result).err, ErrNotAcquired)
+	held.Release()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	f.unlock(second.lease())
+	f.awaitFree("k")
+}
+
+func TestALostGrantIsFoundByTheHeartbeat(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	f := newFleetOn(t, shared.Client(t), Config{TTL: 3 * time.Second}, shared.Client(t), p.Client(t)).listening()
+	l := f.lock(0, "k")
+	a := f.ask(t.Context(), 1, "k")
+	f.awaitWaiters("k", 1)
+	p.BlackHoleSubscribers(true)
+	f.unlock(l)
+	f.unlock(a.lease())
+}
+
+func TestWithoutPushWaitersPoll(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	if err := s.Client(t).Do(t.Context(), "acl", "setuser", "default", "-subscribe").Err(); err != nil {
+		t.Fatal(err)
+	}
+	eachKind(t, func(t *testing.T, cfg Config) {
+		crowd(t, newFleetOn(t, s.Client(t), cfg, s.Client(t), s.Client(t)), 2, 5)
+	})
+}
+
+func TestAKilledHolderIsReplacedWhenItsLeaseEnds(t *testing.T) {
+	if redistest.IsChild(t) {
+		holderProcess(t)
+		return
+	}
+	t.Parallel()
+	f := newFleet(t, 3, Config{TTL: 1500 * time.Millisecond}).listening()
+	child := f.child("lock k")
+	expect(t, child, "locked")
+	var waiting []attempt
+	for i := range f.lockers {
+		waiting = append(waiting, f.ask(t.Context(), i, "k"))
+	}
+	f.awaitWaiters("k", len(f.lockers))
+	child.Kill()
+	for range waiting {
+		f.unlock(anyOf(t, waiting))
+	}
+	f.awaitFree("k")
+}
+
+// anyOf is the lease of whichever attempt has one.
+func anyOf(t *testing.T, attempts []attempt) (l *Lease) {
+	t.Helper()
+	redistest.Await(t, "a lease", func() bool {
+		for _, a := range attempts {
+			select {
+			case o := <-a.result:
+				l = must(t)(o.lease, o.err)
+				return true
+			default:
+			}
+		}
+		return false
+	})
+	return l
+}
+
+func TestADeadWaiterCostsNoMoreThanItsGrace(t *testing.T) {
+	if redistest.IsChild(t) {
+		holderProcess(t)
+		return
+	}
+	t.Parallel()
+	f := newFleet(t, 2, Config{Fair: true, TTL: 10 * time.Minute}).listening() // the lease of a dead holder is far too long
+	l := f.lock(0, "k")
+	child := f.child("lock k")
+	f.awaitWaiters("k", 1)
+	a := f.ask(t.Context(), 1, "k")
+	f.awaitWaiters("k", 2)
+	child.Kill()
+	f.unlock(l)
+	f.unlock(a.lease())
+	equal(t, "grace", queue.Grace(10*time.Minute), 3*time.Second)
+	f.awaitFree("k")
+}
+
+func TestAPausedHolderKnowsThatItsLeaseIsOver(t *testing.T) {
+	if redistest.IsChild(t) {
+		holderProcess(t)
+		return
+	}
+	t.Parallel()
+	f := newFleet(t, 1, Config{TTL: 1500 * time.Millisecond}).listening()
+	child := f.child("lock k")
+	expect(t, child, "locked")
+	child.Pause()
+	l := f.lock(0, "k")
+	child.Resume()
+	expect(t, child, "mutex: lease lost")
+	child.WriteLine("unlock k")
+	expect(t, child, "mutex: unlock "+f.key("k")+": mutex: lease lost")
+	if err := l.Extend(t.Context()); err != nil {
+		t.Error(fmt.Errorf("the next holder: %w", err))
+	}
+	f.unlock(l)
+}

@@ -1,0 +1,64 @@
+package rwlock
+
+import "context"
+
+// Downgrade makes a writer a reader, without a moment in which it holds nothing, and admits the readers that wait. From the
+// call on the lease must count as one for reading, whatever Downgrade returns. The error matches ErrLeaseLost or
+// ErrRevoked if there was no lease any more; after another one, which says nothing about the lock, call it again. For a
+// reader it is Extend.
+func (l *Lease) Downgrade(ctx context.Context) error {
+	c := l.claim
+	done, err := l.begin(ctx)
+	if err != nil {
+		return l.wrap("downgrade", err)
+	}
+	defer done()
+	fence := l.become(false, 0)
+	reply, sent, err := c.run(ctx, c.toReader(c.token, c.cfg.TTL, fence))
+	if err == nil {
+		err = l.hold.Answered(sent, int(reply))
+	}
+	return l.wrap("downgrade", err)
+}
+
+// TryUpgrade makes a reader the writer, with a new Fence, if it is the only reader and no writer waits. Otherwise it
+// returns ErrNotAcquired, at once, and the lease is for reading as before: of two readers that both insist, one has to
+// unlock. It never goes before a writer in the queue, since readers that take turns in upgrading would starve it. The
+// error matches ErrLeaseLost or ErrRevoked if there was no lease any more; after another one, which says nothing about
+// the lock, call it again or unlock: the lock may be held for writing in Redis. For a writer it does nothing.
+func (l *Lease) TryUpgrade(ctx context.Context) error {
+	c := l.claim
+	done, err := l.begin(ctx)
+	if err != nil {
+		return l.wrap("upgrade", err)
+	}
+	defer done()
+	if l.Writes() {
+		return nil
+	}
+	reply, sent, err := c.run(ctx, c.toWriter(c.token, c.cfg.TTL, l.Fence()))
+	switch {
+	case err != nil:
+	case reply > replyDone:
+		l.become(true, reply)
+		err = l.hold.Answered(sent, replyDone)
+	case reply == replyDone:
+		if err = l.hold.Answered(sent, replyDone); err == nil {
+			err = ErrNotAcquired
+		}
+	default:
+		err = l.hold.Answered(sent, int(reply))
+	}
+	return l.wrap("upgrade", err)
+}
+
+// become notes how the lock is held, with which fence unless it stays the same, and returns the fence.
+func (l *Lease) become(writes bool, fence int64) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.writes = writes
+	if fence != 0 {
+		l.fence = fence
+	}
+	return l.fence
+}

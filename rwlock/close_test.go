@@ -1,0 +1,96 @@
+package rwlock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func TestCloseEndsLeasesAndWaitsAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{}).listening()
+	k := f.lockers[1]
+	l := must(t, k, (*Locker).Lock, "a")
+	held := must(t, f.lockers[0], (*Locker).Lock, "b")
+	w, r := wait(t, k, (*Locker).Lock, "b"), wait(t, k, (*Locker).RLock, "b")
+	f.awaitWaiting("b", 1, 1)
+	for range 2 {
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, w := range []*waiter{w, r} {
+		<-w.done
+		equal(t, "a wait ends closed", errors.Is(w.err, ErrClosed), true)
+	}
+	equal(t, "the lease ends closed", errors.Is(context.Cause(l.Context()), ErrClosed), true)
+	equal(t, "holder of a", f.info("a").Token, "")
+	equal(t, "queue of b", f.info("b").WaitingWriters+f.info("b").WaitingReaders, 0)
+	for what, err := range map[string]error{
+		"Extend": l.Extend(t.Context()), "Downgrade": l.Downgrade(t.Context()), "TryUpgrade": l.TryUpgrade(t.Context()),
+		"Do": k.Do(t.Context(), "a", nil),
+	} {
+		equal(t, what, errors.Is(err, ErrClosed), true)
+	}
+	unlock(t, held)
+}
+
+func TestNilLockerAndEmptyNameAreErrors(t *testing.T) {
+	t.Parallel()
+	var k *Locker
+	if err := k.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := k.Lock(t.Context(), "a"); err == nil {
+		t.Error("a nil Locker locks")
+	}
+	f := newFleet(t, standalone(t), 1, Config{})
+	if _, err := f.lockers[0].RLock(t.Context(), ""); err == nil {
+		t.Error("an empty name is locked")
+	}
+}
+
+func TestEndedContextLocksNothing(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{})
+	oops := errors.New("oops")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(oops)
+	for _, how := range []take{(*Locker).Lock, (*Locker).RLock, (*Locker).TryLock, (*Locker).TryRLock} {
+		_, err := how(f.lockers[0], ctx, "a")
+		if !errors.Is(err, ErrNotAcquired) || !errors.Is(err, context.Canceled) || !errors.Is(err, oops) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+func TestNewNamesEveryFieldThatIsOutOfRange(t *testing.T) {
+	t.Parallel()
+	_, err := New((*redis.Client)(nil), Config{
+		Prefix: "{", TTL: time.Millisecond, Watchdog: 2, MaxHold: time.Microsecond, RedisTimeout: -1,
+	})
+	for _, want := range []string{"rdb", "Config.Prefix", "Config.TTL", "Config.Watchdog", "Config.MaxHold", "Config.RedisTimeout"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not name %s", err, want)
+		}
+	}
+}
+
+func TestNamesWithBracesAreLocksLikeOthers(t *testing.T) {
+	t.Parallel()
+	everyone := newFleet(t, cluster(t), 1, Config{})
+	seen := make(map[string]string)
+	for _, name := range []string{"a", "{", "}", "{}", "}{", "a}b{c", `\}`, `\`} {
+		l := must(t, everyone.lockers[0], (*Locker).Lock, name)
+		key := l.claim.keys[0]
+		if other, ok := seen[key]; ok {
+			t.Errorf("%q and %q are one lock", name, other)
+		}
+		seen[key] = name
+		unlock(t, l)
+	}
+}

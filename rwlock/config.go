@@ -1,0 +1,38 @@
+package rwlock
+
+import (
+	"time"
+
+	"github.com/cacheguard/go/internal/terms"
+)
+
+// Config says how a Locker behaves. In every field 0 means the default, and -1 switches the feature off where the field
+// says so.
+type Config struct {
+	// Prefix begins every key in Redis: the lock of name N is at Prefix:{N}:rw. Lockers with the same Prefix on the same
+	// Redis exclude one another. It may not contain braces. Default: lock.
+	Prefix string
+
+	// TTL is the length of a lease: how long a lock outlives a holder that died. Each holder has its own, and those with
+	// the same Prefix may differ. From 100 milliseconds to 10 years. Milliseconds count. Default: 10 seconds.
+	TTL time.Duration
+
+	// Watchdog renews the leases at a third of TTL, until they are unlocked. Default: on. -1: a lease ends TTL after it
+	// began unless Extend is called.
+	Watchdog int
+
+	// MaxHold ends a lease that was held for so long, as if it had been lost. It is for holders that hang while the
+	// watchdog goes on. Redis gives the lock to others at most TTL later. At least TTL. Default: no limit.
+	MaxHold time.Duration
+
+	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. Default: 500 ms.
+	RedisTimeout time.Duration
+}
+
+// off is the value that switches a feature off.
+const off = terms.Off
+
+// check returns one error that names every field that is out of range.
+func (c Config) check() error { return terms.Terms(c).Check() }
+
+func (c Config) withDefaults() Config { return Config(terms.Terms(c).WithDefaults()) }

@@ -1,0 +1,25 @@
+package rwlock
+
+import "context"
+
+type leaseKey struct{}
+
+// FenceFrom returns the fence of the lease whose context this is: one that Do or RDo gave to its function, that of a Lease,
+// or one made from these. Of several it is the innermost.
+func FenceFrom(ctx context.Context) (fence int64, ok bool) {
+	l, ok := ctx.Value(leaseKey{}).(*Lease)
+	if !ok {
+		return 0, false
+	}
+	return l.Fence(), true
+}
+
+// within returns a context that ends with ctx, and with the lease's, whose cause it has then.
+func (l *Lease) within(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, leaseKey{}, l))
+	unhook := context.AfterFunc(l.Context(), func() { cancel(context.Cause(l.Context())) })
+	return ctx, func() {
+		unhook()
+		cancel(nil)
+	}
+}

@@ -1,0 +1,71 @@
+// Package rwlock is a read-write lock in Redis: many readers or one writer, across processes, and nobody starves.
+//
+//	locks, err := rwlock.New(rdb, rwlock.Config{Prefix: "shop"})
+//	...
+//	err = locks.Do(ctx, "prices", func(ctx context.Context, l *rwlock.Lease) error {
+//		return db.SavePrices(ctx, l.Fence(), prices)
+//	})
+//
+// # Guarantees
+//
+// While Redis keeps its data and its clock does not leap forward:
+//
+//   - Never a writer together with anybody else, by the leases' own deadlines: a lease's Context ends before its lease
+//     in Redis does, also when Redis cannot be reached.
+//   - Phase-fair, as sync.RWMutex: writers take turns in the order in which they asked; a reader waits for at most one
+//     writer, who may hold already or be queued; a writer for the writers ahead and for the readers that were admitted
+//     before it and between them.
+//   - Who crashes, costs the others at most its own lease, and a waiter at most its grace: TTL, and at most 3 s.
+//   - Each writer gets a Fence, larger than all before it. A reader's Fence is that of the last writer.
+//
+// And their limits. A failover to a replica that lags behind can forget a holder or a waiter, as Redis replication is
+// asynchronous; so can eviction and FLUSHALL. A leap of the server's clock ends leases early (a step back does not end
+// them late: see below). A holder that is paused between looking at its Context and acting acts too late. What must
+// survive these checks the fence where it writes: refuse a fence smaller than the largest seen.
+//
+// The lock is not re-entrant: who holds it and asks again waits for itself, a reader too when a writer is queued.
+//
+// # Protocol
+//
+// Every holder has a token of 128 random bits and a lease of its own. A lock is a few keys in one cluster slot
+// (lua/prelude.lua describes them): the writer with its deadline and the last fence, the readers by their deadlines,
+// the queued writers by their tickets, the queued readers, and how long each of the queued is believed to be alive.
+// Leases are scores and fields, judged by the server's clock, which each script reads once. A key's own TTL is for
+// what is forgotten by everybody, and only ever extended.
+//
+// Every script first ends the leases that have expired and takes the waiters out that are dead, and hands the lock on,
+// before or after it does what it is for. Handing on is one rule:
+//
+//  1. A writer holds: nobody.
+//  2. A writer has just left (it released, downgraded, expired, was revoked), or no writer is queued: all queued readers.
+//  3. Then, when nobody holds: the first writer of the queue.
+//
+// So phases alternate while both kinds wait, and a free lock has no queue. Who asks, gets the lock at once if nobody
+// it must wait for holds or is queued, and its place in the queue in the same script otherwise.
+//
+// A lock handed on is a grant: a lease as long as the waiter's grace, until its holder has confirmed it by renewing.
+// The script that grants also publishes to the inboxes (package wake) that the granted have registered, once for each
+// process; a writer's message names its token and ticket, a readers' message the ticket up to which all are granted.
+// Who was queued at the time of a request it sent at local time t, holds from the grant until t + grace at least, as
+// the grant came later. That is how long it trusts the message: it may begin at once, half a round trip after the
+// release, and renews meanwhile. A message that is older than that is only a reason to ask. (One of an older place in
+// the queue than its own is not for it: hence the ticket, which a heartbeat must name too.)
+//
+// While it waits, a waiter sends a heartbeat each third of its grace, which goes with the renewals of the process in
+// one pipeline (package lease). It says whether there is a reason to ask again: the grant whose message was lost, a
+// queue that forgot the waiter. It asks again also when the leases of the holders would end, so a crashed holder is
+// replaced as its lease ends, and when the subscription was interrupted. While there is none, waiters poll. Asking is
+// the same script again, with the same token.
+//
+// Who may crash, and when. A holder: its lease ends. A waiter: it is dead its grace after its last heartbeat, and what
+// is granted to it in between ends as long after that. Who may be paused: a holder finds its Context ended, since that
+// is judged by its own monotonic clock from before the last successful request was sent; a waiter has lost its place,
+// or finds a grant that it cannot trust, and asks. Who may be cancelled: a waiter that gives up releases its token,
+// which takes it out of the queue or gives back what was granted meanwhile; that request waits for the one under way
+// and for no caller's context. Which replies may be lost: all. Each script does nothing when its token has already
+// what it asks for, and says the same again. Only a copy of an acquire that arrives after its token was released makes
+// a holder or waiter that nobody knows, which ends as if it had crashed.
+//
+// A server's clock that is set back would make leases last longer by as much. So the lock remembers the longest lease
+// anybody asked for, and cuts what would last longer than that from now on. No living holder loses by it.
+package rwlock

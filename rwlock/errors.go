@@ -1,0 +1,48 @@
+package rwlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrNotAcquired is returned when others have the lock: by TryLock and TryRLock at once, by TryUpgrade when others hold
+	// or wait, and by Lock and RLock when their context ends while they wait; then the error matches the context's error
+	// and its cause too.
+	ErrNotAcquired = errors.New("rwlock: lock not acquired")
+
+	// ErrLeaseLost is the cause with which a lease's context ends when the lease can no longer be trusted: it could not be
+	// renewed in time, it is gone from Redis, or MaxHold is over. Extend, Downgrade, TryUpgrade and Unlock return it when
+	// Redis says so.
+	ErrLeaseLost = errors.New("rwlock: lease lost")
+
+	// ErrRevoked is the cause with which a lease's context ends when the lock was taken away with Revoke.
+	ErrRevoked = errors.New("rwlock: lease revoked")
+
+	// ErrClosed is returned by calls on a Locker that is or gets closed, and the cause with which the contexts of its
+	// leases end.
+	ErrClosed = errors.New("rwlock: locker is closed")
+)
+
+var (
+	errNilLocker = errors.New("rwlock: locker is nil (did New return an error?)")
+	errEmptyName = errors.New("rwlock: name is empty")
+)
+
+// lost is why a lease is lost, by what a script said of it.
+func lost(reply int) error {
+	if reply == replyRevoked {
+		return ErrRevoked
+	}
+	return ErrLeaseLost
+}
+
+// notAcquired is the error of a call whose context has ended.
+func notAcquired(ctx context.Context, name string) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return fmt.Errorf("rwlock: %q: %w: %w", name, ErrNotAcquired, cause)
+	}
+	return fmt.Errorf("rwlock: %q: %w: %w: %w", name, ErrNotAcquired, err, cause)
+}

@@ -1,0 +1,220 @@
+package rwlock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+// behind makes a fleet of one locker on the server and one behind a proxy.
+func behind(t *testing.T, cfg Config, tweaks ...func(*redis.Options)) (f *fleet, far *Locker, p *redistest.Proxy) {
+	t.Helper()
+	p = redistest.StartProxy(t, shared.Addr())
+	f = newFleet(t, standalone(t), 1, cfg)
+	return f, f.join(p.Client(t, tweaks...), cfg), p
+}
+
+func scriptOf(source string) redistest.Match { return redistest.Script(prelude + source) }
+
+// known makes the server know the scripts, so that faults meet the request they are for.
+func known(t *testing.T, k *Locker) {
+	t.Helper()
+	l := must(t, k, (*Locker).Lock, "known")
+	for _, err := range []error{l.Extend(t.Context()), l.Downgrade(t.Context()), l.TryUpgrade(t.Context()), l.Unlock(t.Context())} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestLostRepliesMakeNobodyWaitForHimself(t *testing.T) {
+	t.Parallel()
+	for name, how := range map[string]take{
+		"Lock": (*Locker).Lock, "RLock": (*Locker).RLock, "TryLock": (*Locker).TryLock, "TryRLock": (*Locker).TryRLock,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, k, p := behind(t, Config{})
+			known(t, k)
+			for _, source := range []string{acquireSource, renewSource, downgradeSource, upgradeSource, releaseSource} {
+				p.On(scriptOf(source), redistest.DropReply).Times(1)
+			}
+			l := must(t, k, how, "a")
+			for op, err := range map[string]error{
+				"extend": l.Extend(t.Context()), "downgrade": l.Downgrade(t.Context()), "upgrade": l.TryUpgrade(t.Context()),
+			} {
+				if err != nil {
+					t.Errorf("%s: %v", op, err)
+				}
+			}
+			unlock(t, l)
+			unlock(t, must(t, k, (*Locker).TryLock, "a"))
+		})
+	}
+}
+
+func TestLostReplyOfAWaiterLeavesItInItsPlace(t *testing.T) {
+	t.Parallel()
+	f, k, p := behind(t, Config{})
+	f.listening()
+	held := must(t, f.lockers[0], (*Locker).Lock, "a")
+	rule := p.On(scriptOf(acquireSource), redistest.DropReply).Times(1)
+	w := wait(t, k, (*Locker).Lock, "a")
+	<-rule.Hit()
+	f.awaitWaiting("a", 1, 0)
+	second := wait(t, f.lockers[0], (*Locker).Lock, "a")
+	f.awaitWaiting("a", 2, 0)
+	unlock(t, held)
+	unlock(t, w.got())
+	unlock(t, second.got())
+}
+
+func TestLockThatIsGrantedAfterItsCallerHasLeftIsGivenBack(t *testing.T) {
+	t.Parallel()
+	f, k, p := behind(t, Config{})
+	known(t, k)
+	rule := p.On(scriptOf(acquireSource), redistest.Hold).Times(1)
+	w := wait(t, k, (*Locker).Lock, "a")
+	<-rule.Hit()
+	w.leave()
+	<-w.done
+	rule.Release()
+	redistest.Await(t, "the lock was asked for, and released", func() bool {
+		n, err := f.redis.HGet(t.Context(), k.newClaim("a", writing).keys[0], "fence").Int64()
+		return err == nil && n > 0 && f.info("a").Token == ""
+	})
+}
+
+func TestUnlockReachesRedisThoughItsContextIsDeadAndIsDoneOnce(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{})
+	l := must(t, f.lockers[0], (*Locker).Lock, "a")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 2 {
+		if err := l.Unlock(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	next := must(t, f.lockers[1], (*Locker).TryLock, "a")
+	if err := l.Unlock(ctx); err != nil {
+		t.Error(err)
+	}
+	equal(t, "holder", f.info("a").Token, next.Token())
+	if err := l.Extend(t.Context()); err == nil {
+		t.Error("a lease that was unlocked can be extended")
+	}
+}
+
+func TestWithoutPushWaitersPoll(t *testing.T) {
+	t.Parallel()
+	f, k, p := behind(t, Config{})
+	p.On(redistest.Command("subscribe"), redistest.CutBefore)
+	held := must(t, f.lockers[0], (*Locker).Lock, "a")
+	r := wait(t, k, (*Locker).RLock, "a")
+	f.awaitWaiting("a", 0, 1)
+	w := wait(t, k, (*Locker).Lock, "a")
+	f.awaitWaiting("a", 1, 1)
+	unlock(t, held)
+	unlock(t, r.got())
+	unlock(t, w.got())
+}
+
+func TestGrantWhoseMessageIsLostIsFoundByAHeartbeat(t *testing.T) {
+	t.Parallel()
+	f, k, p := behind(t, Config{TTL: time.Minute})
+	f.listening()
+	held := must(t, f.lockers[0], (*Locker).Lock, "a")
+	w := wait(t, k, (*Locker).Lock, "a")
+	f.awaitWaiting("a", 1, 0)
+	p.BlackHoleSubscribers(true)
+	unlock(t, held)
+	equal(t, "holder", f.info("a").Token, w.got().Token())
+	if err := w.lease.Extend(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLeaseEndsByItselfWhenRedisCannotBeReached(t *testing.T) {
+	t.Parallel()
+	f, k, p := behind(t, Config{TTL: 300 * time.Millisecond, RedisTimeout: 50 * time.Millisecond})
+	f.listening()
+	for _, how := range []take{(*Locker).Lock, (*Locker).RLock} {
+		l := must(t, k, how, "a")
+		next := wait(t, f.lockers[0], (*Locker).Lock, "a")
+		f.awaitWaiting("a", 1, 0)
+		p.BlackHole(true)
+		<-l.Context().Done()
+		if cause := context.Cause(l.Context()); !errors.Is(cause, ErrLeaseLost) {
+			t.Errorf("the context ended with %v", cause)
+		}
+		if time.Now().Before(l.TrustedUntil()) {
+			t.Error("it ended while it was trusted")
+		}
+		next.got()
+		p.BlackHole(false)
+		p.Cut()
+		unlock(t, next.lease)
+	}
+}
+
+func TestUnlockHandsOnWhenRedisIsOutOfMemory(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 2, Config{}).listening()
+	l := must(t, f.lockers[0], (*Locker).Lock, "a")
+	w := wait(t, f.lockers[1], (*Locker).RLock, "a")
+	f.awaitWaiting("a", 0, 1)
+	if err := f.redis.(*redis.Client).ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	unlock(t, l)
+	unlock(t, w.got())
+}
+
+func TestCallsOnAServerThatIsDownReturnItsErrorAndDoNotHang(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 1, Config{RedisTimeout: 100 * time.Millisecond})
+	l := must(t, f.lockers[0], (*Locker).Lock, "a")
+	s.Pause()
+	t.Cleanup(s.Resume)
+	for what, err := range map[string]error{
+		"Extend": l.Extend(t.Context()), "Unlock": l.Unlock(t.Context()),
+		"Do": f.lockers[0].Do(t.Context(), "b", func(context.Context, *Lease) error { return nil }),
+	} {
+		if err == nil || errors.Is(err, ErrNotAcquired) || errors.Is(err, ErrLeaseLost) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	s.Resume()
+}
+
+func TestFlushEndsLeasesAndQueuesWaitersAnew(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 3, Config{TTL: time.Second}).listening()
+	l := must(t, f.lockers[0], (*Locker).Lock, "a")
+	w, r := wait(t, f.lockers[1], (*Locker).Lock, "a"), wait(t, f.lockers[2], (*Locker).RLock, "a")
+	f.awaitWaiting("a", 1, 1)
+	if err := f.redis.FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	<-l.Context().Done()
+	if cause := context.Cause(l.Context()); !errors.Is(cause, ErrLeaseLost) {
+		t.Errorf("the context ended with %v", cause)
+	}
+	first, second := w, r
+	select {
+	case <-w.done:
+	case <-r.done:
+		first, second = r, w
+	}
+	unlock(t, first.got())
+	unlock(t, second.got())
+}

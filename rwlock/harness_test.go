@@ -1,0 +1,172 @@
+package rwlock
+
+import (
+	"context"
+	"crypto/rand"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+// client is a Redis client with the commands that tests look around with.
+type client interface {
+	Redis
+	redis.Cmdable
+}
+
+// arena is a kind of Redis to test on.
+type arena func(tb testing.TB) client // a new client, as another process would have
+
+func standalone(t *testing.T) arena {
+	t.Helper()
+	return func(tb testing.TB) client { return shared.Client(tb) }
+}
+
+func cluster(t *testing.T) arena {
+	t.Helper()
+	c := redistest.StartCluster(t, 0)
+	return func(tb testing.TB) client { return c.Client(tb) }
+}
+
+// everywhere runs a test on each kind of Redis.
+func everywhere(t *testing.T, test func(t *testing.T, a arena)) {
+	t.Helper()
+	t.Parallel()
+	for name, start := range map[string]func(*testing.T) arena{"standalone": standalone, "cluster": cluster} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, start(t))
+		})
+	}
+}
+
+// fleet is some instances of a service: lockers with clients of their own and a common prefix.
+type fleet struct {
+	t       *testing.T
+	prefix  string
+	lockers []*Locker
+	redis   client // to look around with
+}
+
+func newFleet(t *testing.T, a arena, n int, cfg Config) *fleet {
+	t.Helper()
+	f := &fleet{t: t, prefix: "test-" + rand.Text(), redis: a(t)}
+	for range n {
+		f.join(a(t), cfg)
+	}
+	return f
+}
+
+// join adds an instance on the client.
+func (f *fleet) join(rdb Redis, cfg Config) *Locker {
+	f.t.Helper()
+	cfg.Prefix = f.prefix
+	k, err := New(rdb, cfg)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { _ = k.Close() }) // always nil
+	f.lockers = append(f.lockers, k)
+	return k
+}
+
+// listening makes the fleet's inboxes subscribe, and waits for it.
+func (f *fleet) listening() *fleet {
+	f.t.Helper()
+	for _, k := range f.lockers {
+		k.inbox.Start()
+		redistest.Await(f.t, "an inbox is subscribed", func() bool { return k.inbox.Address() != "" })
+	}
+	return f
+}
+
+// info is how things stand with a lock.
+func (f *fleet) info(name string) Info {
+	f.t.Helper()
+	info, err := f.lockers[0].Inspect(context.Background(), name)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return info
+}
+
+// awaitWaiting waits until so many writers and readers are queued.
+func (f *fleet) awaitWaiting(name string, writers, readers int) {
+	f.t.Helper()
+	redistest.Await(f.t, "the queue is as it should be", func() bool {
+		info := f.info(name)
+		return info.WaitingWriters == writers && info.WaitingReaders == readers
+	})
+}
+
+// take is a method with which a Locker waits for a lock.
+type take = func(k *Locker, ctx context.Context, name string) (*Lease, error)
+
+// must takes a lock.
+func must(t *testing.T, k *Locker, how take, name string) *Lease {
+	t.Helper()
+	l, err := how(k, context.Background(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func unlock(t *testing.T, l *Lease) {
+	t.Helper()
+	if err := l.Unlock(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+// waiter is a call that waits for a lock.
+type waiter struct {
+	t     *testing.T
+	leave context.CancelFunc
+	done  chan struct{}
+	lease *Lease // when done is closed, as err
+	err   error
+}
+
+func wait(t *testing.T, k *Locker, how take, name string) *waiter {
+	t.Helper()
+	w := &waiter{t: t, done: make(chan struct{})}
+	var ctx context.Context
+	ctx, w.leave = context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(w.leave)
+	go func() { // owner: the test; ends with the wait; joined by who receives from done
+		defer close(w.done)
+		w.lease, w.err = how(k, ctx, name)
+	}()
+	return w
+}
+
+// waits tells whether the call has not returned.
+func (w *waiter) waits() bool {
+	select {
+	case <-w.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// got waits for the lease.
+func (w *waiter) got() *Lease {
+	w.t.Helper()
+	<-w.done
+	if w.err != nil {
+		w.t.Fatal(w.err)
+	}
+	return w.lease
+}
+
+func equal[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}

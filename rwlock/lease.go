@@ -1,0 +1,147 @@
+package rwlock
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cacheguard/go/internal/hold"
+	"github.com/cacheguard/go/internal/queue"
+)
+
+// Lease is a lock that is held, for writing or reading. It is safe for concurrent use.
+type Lease struct {
+	claim *claim
+	hold  *hold.Hold
+	turn  chan struct{} // size 1: taken by who changes how the lock is held
+
+	mu     sync.Mutex
+	writes bool
+	fence  int64
+
+	once sync.Once
+	err  error // of Unlock; written once
+}
+
+func (k *Locker) newLease(ctx context.Context, c *claim, g queue.Grant) *Lease {
+	l := &Lease{claim: c, turn: make(chan struct{}, 1), writes: c.mode == writing, fence: g.Fence}
+	terms := hold.Terms{
+		Renew: c.extend(c.token, k.cfg.TTL, g.Fence), TTL: k.cfg.TTL, Max: k.cfg.MaxHold, Cause: lost,
+		Lost: func() { k.life.Remove(l) }, // who has lost it need not unlock
+	}
+	if k.cfg.Watchdog != off {
+		terms.Keeper = k.keeper
+	}
+	k.life.Add(l, func() { l.hold = hold.Begin(context.WithValue(ctx, leaseKey{}, l), terms, g.Sent, g.Length) })
+	return l
+}
+
+// Context is the context to work with under the lock. It ends when the lease is lost, and then its cause is ErrLeaseLost,
+// ErrRevoked or ErrClosed; and when it is unlocked. It has the values of the context that the lock was asked for with, and
+// does not end with it. Between the end of the lease and the end of the work, somebody else may work too: Fence is for that.
+func (l *Lease) Context() context.Context { return l.hold.Context() }
+
+// Writes reports whether the lock is held for writing.
+func (l *Lease) Writes() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.writes
+}
+
+// Fence is a number that grows with every writer. Give it to what the lock protects, which has to refuse writes with a
+// smaller one than it has seen: that holds off a writer that was paused and does not know yet that its lease is over. A
+// reader has that of the last writer, or 0 if none is remembered. It is the greater of the last fence + 1 and the server's
+// time in microseconds. Redis remembers a fence for 10 minutes or more after the lease; fences do not go back unless the
+// server's clock is set back by more than that, or a failover loses the last fence and the new primary's clock is behind.
+func (l *Lease) Fence() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.fence
+}
+
+// Token identifies the acquisition. It is what Inspect shows of a writer.
+func (l *Lease) Token() string { return l.claim.token }
+
+// TrustedUntil is when Context ends unless the lease is renewed. It is measured on this process's monotonic clock, from
+// before the last successful request was sent, and so no later than the end of the lease in Redis. A process that was paused
+// may see Context alive for a moment longer, until its timers have run; this time it can compare at once.
+func (l *Lease) TrustedUntil() time.Time { return l.hold.TrustedUntil() }
+
+// Extend makes the lease end TTL from now, and no later than MaxHold allows. The error matches ErrLeaseLost or ErrRevoked
+// if there is no lease to extend any more; another error says nothing about it.
+func (l *Lease) Extend(ctx context.Context) error {
+	c := l.claim
+	done, err := l.begin(ctx)
+	if err != nil {
+		return l.wrap("extend", err)
+	}
+	defer done()
+	reply, sent, err := c.run(ctx, c.extend(c.token, c.cfg.TTL, l.Fence()))
+	if err == nil {
+		err = l.hold.Answered(sent, int(reply))
+	}
+	return l.wrap("extend", err)
+}
+
+// Unlock gives the lock up, however it is held. It does so whatever became of ctx, of which it uses the values, and takes
+// RedisTimeout at most. It returns ErrLeaseLost or ErrRevoked if the lock was not held any more, in which case somebody
+// else may have worked meanwhile, and otherwise what Redis or the client said if it could not be asked: then the lock
+// ends with its lease. Another Unlock does nothing, and returns the same.
+func (l *Lease) Unlock(ctx context.Context) error {
+	l.once.Do(func() { l.err = l.unlock(ctx) })
+	return l.err
+}
+
+func (l *Lease) unlock(ctx context.Context) error {
+	c := l.claim
+	trusted := l.hold.End()
+	reply, _, err := c.run(context.WithoutCancel(ctx), c.giveUp(c.token, l.Fence()))
+	c.life.Remove(l)
+	switch {
+	case err != nil:
+	case reply == replyRevoked, reply == replyLost && !l.releasedTwice(trusted):
+		err = lost(int(reply))
+	}
+	return l.wrap("unlock", err)
+}
+
+// releasedTwice tells whether a release that finds nothing is the second copy of one that found the lease, since go-redis
+// sends a request again when its reply is lost. It must be, if the lease has not ended by now.
+func (l *Lease) releasedTwice(trusted bool) bool {
+	return trusted && time.Now().Before(l.hold.TrustedUntil())
+}
+
+// abort is what Close does to it.
+func (l *Lease) abort(cause error) {
+	l.hold.Lose(cause)
+	_ = l.Unlock(context.Background()) // if this fails, the lease expires
+}
+
+// begin begins a call on the lease. The caller calls done if there is no error.
+func (l *Lease) begin(ctx context.Context) (done func(), err error) {
+	if err := l.claim.begin(l.claim.name); err != nil {
+		return nil, err
+	}
+	if cause := context.Cause(l.Context()); cause != nil {
+		l.claim.life.Done()
+		return nil, cause
+	}
+	select {
+	case l.turn <- struct{}{}:
+	case <-ctx.Done():
+		l.claim.life.Done()
+		return nil, context.Cause(ctx)
+	}
+	return func() {
+		<-l.turn
+		l.claim.life.Done()
+	}, nil
+}
+
+func (l *Lease) wrap(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("rwlock: %s %q: %w", op, l.claim.name, err)
+}

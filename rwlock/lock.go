@@ -1,0 +1,105 @@
+package rwlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cacheguard/go/internal/queue"
+)
+
+// Lock waits until it has the lock of the name for writing, or ctx ends: ctx bounds the wait, and has nothing to do with
+// how long the lock may be held. An error that matches ErrNotAcquired says that others had the lock until ctx ended.
+// Another one is what Redis or the client said: at once when Redis cannot be asked at all, and when it cannot be asked for
+// longer than TTL during the wait. The caller unlocks the lease.
+func (k *Locker) Lock(ctx context.Context, name string) (*Lease, error) {
+	return k.wait(ctx, name, writing)
+}
+
+// RLock is Lock for reading.
+func (k *Locker) RLock(ctx context.Context, name string) (*Lease, error) {
+	return k.wait(ctx, name, reading)
+}
+
+// TryLock takes the lock for writing if nobody has it, in one round trip, and returns ErrNotAcquired if somebody does.
+func (k *Locker) TryLock(ctx context.Context, name string) (*Lease, error) {
+	return k.try(ctx, name, writing)
+}
+
+// TryRLock takes the lock for reading if no writer has it or waits for it, in one round trip, and returns ErrNotAcquired
+// otherwise.
+func (k *Locker) TryRLock(ctx context.Context, name string) (*Lease, error) {
+	return k.try(ctx, name, reading)
+}
+
+// Do runs f while it holds the lock of the name for writing, for which it waits as Lock does. The context given to f ends
+// when ctx does, and when the lease is lost; FenceFrom finds the fence in it. Do returns f's error, and joined with it
+// what Unlock says: when f returned nil and Do does not, the work may have been done beside somebody else's.
+func (k *Locker) Do(ctx context.Context, name string, f func(context.Context, *Lease) error) error {
+	return k.run(ctx, name, writing, f)
+}
+
+// RDo is Do for reading.
+func (k *Locker) RDo(ctx context.Context, name string, f func(context.Context, *Lease) error) error {
+	return k.run(ctx, name, reading, f)
+}
+
+func (k *Locker) run(ctx context.Context, name string, m mode, f func(context.Context, *Lease) error) (err error) {
+	l, err := k.wait(ctx, name, m)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Unlock(ctx)) }()
+	ctx, cancel := l.within(ctx)
+	defer cancel()
+	return f(ctx, l)
+}
+
+func (k *Locker) wait(ctx context.Context, name string, m mode) (*Lease, error) {
+	if err := k.begin(name); err != nil {
+		return nil, err
+	}
+	defer k.life.Done()
+	if ctx.Err() != nil {
+		return nil, notAcquired(ctx, name)
+	}
+	c := k.newClaim(name, m)
+	g, err := c.wait(ctx)
+	if err != nil {
+		return nil, c.failed(ctx, err)
+	}
+	return k.newLease(ctx, c, g), nil
+}
+
+func (k *Locker) try(ctx context.Context, name string, m mode) (*Lease, error) {
+	if err := k.begin(name); err != nil {
+		return nil, err
+	}
+	defer k.life.Done()
+	if ctx.Err() != nil {
+		return nil, notAcquired(ctx, name)
+	}
+	c := k.newClaim(name, m)
+	sent := time.Now()
+	answer, err := c.ask(ctx, 0, "")
+	switch {
+	case err != nil:
+		return nil, c.failed(ctx, err)
+	case !answer.Granted:
+		return nil, fmt.Errorf("rwlock: %q: %w", name, ErrNotAcquired)
+	}
+	return k.newLease(ctx, c, queue.Grant{Fence: answer.Fence, Sent: sent, Length: answer.Length}), nil
+}
+
+// failed gives the claim up, and returns the error of its call.
+func (c *claim) failed(ctx context.Context, err error) error {
+	c.abandon()
+	switch {
+	case errors.Is(err, ErrClosed):
+		return err
+	case ctx.Err() != nil:
+		return notAcquired(ctx, c.name)
+	}
+	return fmt.Errorf("rwlock: lock %q: %w", c.name, err)
+}

@@ -1,0 +1,234 @@
+package rwlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/script"
+)
+
+func TestReadersShareAndAWriterIsAlone(t *testing.T) {
+	everywhere(t, func(t *testing.T, a arena) {
+		f := newFleet(t, a, 2, Config{})
+		r1, r2 := must(t, f.lockers[0], (*Locker).RLock, "a"), must(t, f.lockers[1], (*Locker).RLock, "a")
+		if _, err := f.lockers[1].TryLock(t.Context(), "a"); !errors.Is(err, ErrNotAcquired) {
+			t.Errorf("TryLock beside readers: %v", err)
+		}
+		unlock(t, r1)
+		unlock(t, r2)
+		w := must(t, f.lockers[0], (*Locker).TryLock, "a")
+		for _, try := range []take{(*Locker).TryLock, (*Locker).TryRLock} {
+			if _, err := try(f.lockers[1], t.Context(), "a"); !errors.Is(err, ErrNotAcquired) {
+				t.Errorf("try beside a writer: %v", err)
+			}
+		}
+		unlock(t, w)
+		unlock(t, must(t, f.lockers[1], (*Locker).TryRLock, "a"))
+	})
+}
+
+func TestQueueIsServedInPhases(t *testing.T) {
+	everywhere(t, func(t *testing.T, a arena) {
+		f := newFleet(t, a, 3, Config{}).listening()
+		first := must(t, f.lockers[0], (*Locker).RLock, "a")
+		w1 := wait(t, f.lockers[1], (*Locker).Lock, "a")
+		f.awaitWaiting("a", 1, 0)
+		w2 := wait(t, f.lockers[2], (*Locker).Lock, "a")
+		f.awaitWaiting("a", 2, 0)
+		var readers []*waiter
+		for i := range 4 {
+			readers = append(readers, wait(t, f.lockers[i%3], (*Locker).RLock, "a"))
+		}
+		f.awaitWaiting("a", 2, 4)
+		if _, err := f.lockers[0].TryRLock(t.Context(), "a"); !errors.Is(err, ErrNotAcquired) {
+			t.Errorf("TryRLock past a writer that waits: %v", err)
+		}
+		unlock(t, first)
+		writer := w1.got()
+		f.awaitWaiting("a", 1, 4)
+		unlock(t, writer)
+		for _, r := range readers {
+			r.got()
+		}
+		if !w2.waits() {
+			t.Error("the second writer came before the readers have left")
+		}
+		for i, r := range readers {
+			equal(t, "fence of reader "+fmt.Sprint(i), r.lease.Fence(), writer.Fence())
+			unlock(t, r.lease)
+		}
+		if last := w2.got(); last.Fence() <= writer.Fence() {
+			t.Errorf("fence %d after %d", last.Fence(), writer.Fence())
+		}
+	})
+}
+
+func TestReadersThatWaitForAWriterThatLeavesGoAhead(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 3, Config{}).listening()
+	must(t, f.lockers[0], (*Locker).RLock, "a")
+	w := wait(t, f.lockers[1], (*Locker).Lock, "a")
+	f.awaitWaiting("a", 1, 0)
+	r := wait(t, f.lockers[2], (*Locker).RLock, "a")
+	f.awaitWaiting("a", 1, 1)
+	w.leave()
+	r.got()
+	<-w.done
+	if !errors.Is(w.err, ErrNotAcquired) || !errors.Is(w.err, context.Canceled) {
+		t.Errorf("the wait ended with %v", w.err)
+	}
+}
+
+func TestCancelledWaitLeavesNothingInRedis(t *testing.T) {
+	everywhere(t, func(t *testing.T, a arena) {
+		f := newFleet(t, a, 2, Config{})
+		held := must(t, f.lockers[0], (*Locker).Lock, "a")
+		var waiters []*waiter
+		for range 5 {
+			waiters = append(waiters, wait(t, f.lockers[1], (*Locker).Lock, "a"),
+				wait(t, f.lockers[1], (*Locker).RLock, "a"))
+		}
+		f.awaitWaiting("a", 5, 5)
+		for _, w := range waiters {
+			w.leave()
+			<-w.done
+		}
+		f.awaitWaiting("a", 0, 0)
+		unlock(t, held)
+		for _, key := range f.lockers[0].newClaim("a", writing).keys[1:] {
+			if n := f.redis.Exists(t.Context(), key).Val(); n != 0 {
+				t.Errorf("%s is left", key)
+			}
+		}
+		for field := range f.redis.HGetAll(t.Context(), f.lockers[0].newClaim("a", writing).keys[0]).Val() {
+			if field != "fence" && field != "longest" && field != "ticket" {
+				t.Errorf("%s is left", field)
+			}
+		}
+	})
+}
+
+func TestDoHoldsTheLockAndItsContextCarriesTheFence(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{})
+	k := f.lockers[0]
+	oops := errors.New("oops")
+	err := k.Do(t.Context(), "a", func(ctx context.Context, l *Lease) error {
+		fence, ok := FenceFrom(ctx)
+		equal(t, "fence", fence, l.Fence())
+		equal(t, "fence of the lease's context", ok, true)
+		if again, _ := FenceFrom(l.Context()); again != fence || fence == 0 {
+			t.Errorf("fences %d and %d", fence, again)
+		}
+		equal(t, "holder", f.info("a").Token, l.Token())
+		return oops
+	})
+	if !errors.Is(err, oops) {
+		t.Errorf("Do returned %v", err)
+	}
+	err = k.RDo(t.Context(), "a", func(context.Context, *Lease) error {
+		equal(t, "readers", f.info("a").Readers, 1)
+		return nil
+	})
+	if err != nil || f.info("a").Readers != 0 {
+		t.Errorf("RDo: %v, %+v", err, f.info("a"))
+	}
+	if _, ok := FenceFrom(t.Context()); ok {
+		t.Error("a context without a lease has a fence")
+	}
+}
+
+func TestDoUnlocksWhenItsFunctionPanicsAndWhenItsContextIsDead(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	err := f.lockers[0].Do(ctx, "a", func(ctx context.Context, _ *Lease) error {
+		cancel()
+		return context.Cause(ctx)
+	})
+	equal(t, "error of a cancelled Do", errors.Is(err, context.Canceled), true)
+	equal(t, "holder", f.info("a").Token, "")
+	func() {
+		defer func() { equal(t, "panic", recover(), any("boom")) }()
+		_ = f.lockers[0].Do(t.Context(), "a", func(context.Context, *Lease) error { panic("boom") })
+	}()
+	equal(t, "holder", f.info("a").Token, "")
+}
+
+func TestManyProcessesAndCallersKeepWritersApart(t *testing.T) {
+	everywhere(t, func(t *testing.T, a arena) {
+		f := newFleet(t, a, 4, Config{})
+		var writers, readers atomic.Int64
+		var last int64 // of the fences; guarded by the lock itself
+		var all sync.WaitGroup
+		for i := range 16 {
+			all.Go(func() {
+				for n := range 20 {
+					how, count := (*Locker).RDo, &readers
+					if (n+i)%5 == 0 {
+						how, count = (*Locker).Do, &writers
+					}
+					err := how(f.lockers[i%4], t.Context(), "a", func(_ context.Context, l *Lease) error {
+						count.Add(1)
+						defer count.Add(-1)
+						if w, r := writers.Load(), readers.Load(); w > 1 || w == 1 && r > 0 {
+							t.Errorf("%d writers and %d readers", w, r)
+						}
+						if l.Writes() {
+							if l.Fence() <= last {
+								t.Errorf("fence %d after %d", l.Fence(), last)
+							}
+							last = l.Fence()
+						}
+						return nil
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
+func TestOneProcessIsSentOneMessageForAllItsReaders(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 3, Config{}).listening()
+	l := must(t, f.lockers[0], (*Locker).Lock, "a")
+	var readers []*waiter
+	for i := range 20 {
+		readers = append(readers, wait(t, f.lockers[1+i%2], (*Locker).RLock, "a"))
+	}
+	f.awaitWaiting("a", 0, 20)
+	before := s.Commands()["publish"]
+	unlock(t, l)
+	for _, r := range readers {
+		r.got()
+	}
+	equal(t, "messages", s.Commands()["publish"]-before, 2)
+}
+
+// The scripts grant in parts, as Lua's stack has room for some thousand arguments.
+func TestThousandsOfReadersAreAdmittedAtOnce(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{})
+	held := must(t, f.lockers[0], (*Locker).Lock, "a")
+	const crowd = 10_000
+	var calls []*script.Call
+	for i := range crowd {
+		call := held.claim.askFor(reading, fmt.Sprint("reader", i), time.Minute, longestGrace, "")
+		calls = append(calls, &call)
+	}
+	script.RunAll(t.Context(), f.redis, calls)
+	equal(t, "readers in the queue", f.info("a").WaitingReaders, crowd)
+	unlock(t, held)
+	equal(t, "readers", f.info("a").Readers, crowd)
+}

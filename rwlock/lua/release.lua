@@ -1,0 +1,18 @@
+-- Gives up what the token has, the lock or a place in the queue.
+-- KEYS: as in the prelude
+-- ARGV: token, its fence
+-- Returns 1 if it had the lock or a place, 0 if neither, -1 if that is because the lock was revoked.
+-- Safe to run twice; the second run finds nothing.
+local token, had = ARGV[1], 1
+expire()
+if writer == token then
+  end_writer()
+elseif read_until > 0 and redis.call('ZREM', readers, token) == 1 then
+  read_readers()
+elseif queued and redis.call('ZSCORE', alive, token) then
+  leave(token)
+else
+  had = not_held(ARGV[2])
+end
+promote()
+return had

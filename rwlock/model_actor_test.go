@@ -1,0 +1,176 @@
+package rwlock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+type stage int
+
+const (
+	idle stage = iota
+	waiting
+	holding
+)
+
+// actor is a caller, with what it believes.
+type actor struct {
+	name   int
+	inbox  string // of its process: some share one
+	stage  stage
+	mode   mode
+	token  string
+	ttl    int64
+	ticket int64
+	fence  int64
+	heard  int64 // waiting: when the last request was sent that was answered
+	until  int64 // holding: the end of its trust
+}
+
+func (w *world) act(a *actor) {
+	switch {
+	case a.stage == idle:
+		w.begin(a)
+	case w.chance(4):
+		w.tell("%d crashes", a.name)
+		a.stage = idle
+	case a.stage == waiting:
+		w.wait(a)
+	case a.until <= w.mono:
+		w.tell("%d has lost %s", a.name, a.token)
+		w.finish(a)
+	default:
+		w.hold(a)
+	}
+}
+
+func (w *world) begin(a *actor) {
+	w.tokens++
+	*a = actor{
+		name: a.name, inbox: a.inbox, stage: waiting, mode: reading,
+		token: fmt.Sprintf("t%d", w.tokens), ttl: 500 + w.rng.Int64N(9500), heard: w.mono,
+	}
+	if w.chance(40) {
+		a.mode = writing
+	}
+	if w.ask(a, w.chance(75)); a.stage == waiting && a.ticket == 0 {
+		w.finish(a) // it did not want to wait
+	}
+}
+
+// ask asks for the lock.
+func (w *world) ask(a *actor, queue bool) {
+	inbox := a.inbox
+	if w.chance(20) {
+		inbox = ""
+	}
+	wait := time.Duration(0)
+	if queue {
+		wait = grace(ms(a.ttl))
+	}
+	w.send(a, "asks to "+map[mode]string{writing: "write", reading: "read"}[a.mode],
+		w.lock.askFor(a.mode, a.token, ms(a.ttl), wait, inbox), func(cmd *redis.Cmd, sent int64) {
+			got, err := parseAsked(cmd)
+			if err != nil {
+				w.wrong("%v", err)
+				return
+			}
+			if got.left < 0 {
+				w.wrong("%v until leases end", got.left)
+			}
+			switch got.status {
+			case "held":
+				a.stage, a.fence, a.until = holding, got.fence, sent+a.ttl
+			case "queued":
+				a.ticket, a.heard = got.ticket, sent
+			}
+		})
+}
+
+func (w *world) wait(a *actor) {
+	switch p := w.rng.IntN(10); {
+	case p < 4:
+		w.receive(a.inbox)
+	case p < 7:
+		w.send(a, "is alive", w.lock.beat(a.token, a.ticket, grace(ms(a.ttl))), func(cmd *redis.Cmd, sent int64) {
+			if n, _ := cmd.Int(); n == 1 {
+				a.heard = sent
+				return
+			}
+			w.ask(a, true)
+		})
+	case p < 9:
+		w.ask(a, true)
+	default:
+		w.finish(a)
+	}
+}
+
+// receive delivers the oldest message to a process, or loses it.
+func (w *world) receive(inbox string) {
+	payload, err := w.rdb.LPop(context.Background(), inbox).Result()
+	if err != nil {
+		return
+	}
+	if w.chance(15) {
+		w.tell("a message is lost")
+		return
+	}
+	size, rest, _ := strings.Cut(payload, ":")
+	n, _ := strconv.Atoi(size)
+	key, body := rest[:n], rest[n:]
+	for _, a := range w.actors {
+		if a.stage != waiting || a.inbox != inbox || key != w.lock.inboxKey(a.mode, a.token) {
+			continue
+		}
+		fence, granted := parseGrant(body, a.ticket)
+		if trust := a.heard + grace(ms(a.ttl)).Milliseconds(); granted && w.mono < trust {
+			w.tell("%d is told that it holds %s", a.name, a.token)
+			a.stage, a.fence, a.until = holding, fence, trust
+		}
+	}
+}
+
+func (w *world) hold(a *actor) {
+	switch p := w.rng.IntN(10); {
+	case p < 3:
+		w.send(a, "renews", w.lock.extend(a.token, ms(a.ttl), a.fence), func(cmd *redis.Cmd, sent int64) {
+			if n, _ := cmd.Int(); n == replyDone {
+				a.until = sent + a.ttl
+			} else if a.until > w.mono {
+				w.wrong("%s is lost while it is trusted", a.token)
+			}
+		})
+	case p < 7 && a.mode == writing:
+		a.mode = reading // whatever becomes of the request
+		w.send(a, "downgrades", w.lock.toReader(a.token, ms(a.ttl), a.fence), func(cmd *redis.Cmd, sent int64) {
+			if n, _ := cmd.Int(); n == replyDone {
+				a.until = sent + a.ttl
+			}
+		})
+	case p < 7:
+		w.send(a, "upgrades", w.lock.toWriter(a.token, ms(a.ttl), a.fence), func(cmd *redis.Cmd, sent int64) {
+			if n, _ := cmd.Int64(); n > replyDone {
+				a.mode, a.fence, a.until = writing, n, sent+a.ttl
+			}
+		})
+	case p < 9:
+		w.finish(a)
+	}
+}
+
+// finish releases whatever the actor has, at the latest try.
+func (w *world) finish(a *actor) {
+	a.stage = idle
+	w.send(a, "releases", w.lock.giveUp(a.token, a.fence), func(*redis.Cmd, int64) {
+		if w.now.alive()[a.token] != 0 || slices.Contains(w.now.held(), a.token) {
+			w.wrong("%s is left after its release", a.token)
+		}
+	})
+}

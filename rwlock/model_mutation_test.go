@@ -1,0 +1,80 @@
+package rwlock
+
+import (
+	"strings"
+	"testing"
+)
+
+// A model that finds nothing proves nothing, unless it finds what is there.
+func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {
+	t.Parallel()
+	for name, mutation := range map[string]struct{ old, replacement string }{
+		"readers barge in past queued writers": {
+			"(not queued or redis.call('ZCARD', writers) == 0)", "true"},
+		"a writer comes in beside readers": {
+			"mode == 'w' and read_until == 0", "mode == 'w'"},
+		"expired readers stay": {
+			"redis.call('ZREMRANGEBYSCORE', readers", "redis.call('ZCOUNT', readers"},
+		"an expired writer stays": {
+			"if writer and deadline <= now then", "if false then"},
+		"dead waiters stay": {
+			"redis.call('ZRANGEBYSCORE', alive,", "redis.call('ZRANGEBYSCORE', alive .. 'not',"},
+		"a downgrade admits nobody": {
+			"hold_read(token, till)\n  promote()", "hold_read(token, till)"},
+		"a downgrade lets other writers in": {
+			"end_writer()\n  hold_read(token, till)", "end_writer()"},
+		"release does not look at the token": {
+			"if writer == token then\n  end_writer()", "if writer then\n  end_writer()"},
+		"release hands nothing on": {
+			"promote()\nreturn had", "return had"},
+		"a waiter that gives up stays in the queue": {
+			"  leave(token)\nelse\n  had", "else\n  had"},
+		"an upgrade does not look for other readers": {
+			"redis.call('ZCARD', readers) > 1", "false"},
+		"an upgrade jumps the queue": {
+			"or redis.call('ZCARD', writers) > 0", ""},
+		"an upgrade has the old fence": {
+			"redis.call('DEL', readers)\n  read_until = 0\n  hold_write(token, till)",
+			"redis.call('DEL', readers)\n  read_until = 0\n  fence = fence - 1\n  hold_write(token, till)"},
+		"fences follow the clock alone": {
+			"math.max(fence + 1, micros)", "micros"},
+		"readers are not served after a writer": {
+			"if ended or redis", "if redis"},
+		"writers are served last in, first out": {
+			"redis.call('ZRANGE', writers, 0, 0, 'WITHSCORES')", "redis.call('ZREVRANGE', writers, 0, 0, 'WITHSCORES')"},
+		"only the first reader is admitted": {
+			"redis.call('ZRANGE', waiting, 0, -1)", "redis.call('ZRANGE', waiting, 0, 0)"},
+		"one message for each reader": {
+			"if inbox then\n        told[inbox] = true", "if inbox then\n        wake(inbox, lock, '')\n        told[inbox] = true"},
+		"a grant is shorter than its grace": {
+			"lease(tonumber(grace or 0))", "lease(tonumber(grace or 0) / 2)"},
+		"a clock that is set back lengthens leases": {
+			"if score > limit then", "if false then"},
+		"a grant names no ticket": {
+			"first[2] .. ':'", "'999999999:'"},
+		"a second revoke takes the next holder's lock": {
+			"redis.call('HGET', lock, 'revoker') ~= ARGV[1]", "true"},
+		"keys have no TTL": {
+			"if redis.call('PTTL', key) < least then", "if false then"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			applied := false
+			edit := func(source string) string {
+				applied = applied || strings.Contains(source, mutation.old)
+				return strings.Replace(source, mutation.old, mutation.replacement, 1)
+			}
+			rdb := shared.Client(t)
+			for _, seed := range modelSeeds(t, 2000) {
+				if problem := play(t, rdb, seed, edit); problem != "" {
+					t.Log(strings.SplitN(problem, "\n", 2)[0])
+					if !applied {
+						t.Error("the mutation is not of this source")
+					}
+					return
+				}
+			}
+			t.Error("the model finds nothing wrong")
+		})
+	}
+}

@@ -1,0 +1,177 @@
+package rwlock
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+// lockProcess is what the children of the tests below run: for each line from the parent, "Lock" or "RLock" says "asks",
+// takes the lock and says "holds", and "Unlock" gives it up and says what became of it.
+func lockProcess(t *testing.T) {
+	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("ADDR")})
+	defer rdb.Close()
+	ttl, _ := time.ParseDuration(os.Getenv("TTL"))
+	k, err := New(rdb, Config{Prefix: os.Getenv("PREFIX"), TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	var l *Lease
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		switch how := lines.Text(); how {
+		case "Lock", "RLock":
+			fmt.Println("asks")
+			l, err = map[string]take{"Lock": (*Locker).Lock, "RLock": (*Locker).RLock}[how](k, context.Background(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Println("holds")
+		case "Unlock":
+			err := l.Unlock(context.Background())
+			fmt.Println("lost", errors.Is(err, ErrLeaseLost))
+		}
+	}
+}
+
+// family starts a fleet in this process and children beside it.
+func family(t *testing.T, ttl time.Duration, children int) (*fleet, []*redistest.Process) {
+	t.Helper()
+	f := newFleet(t, standalone(t), 2, Config{TTL: ttl}).listening()
+	var ps []*redistest.Process
+	for range children {
+		ps = append(ps, redistest.Child(t, t.Name(), "ADDR="+shared.Addr(), "PREFIX="+f.prefix, "TTL="+ttl.String()))
+	}
+	return f, ps
+}
+
+func expect(t *testing.T, child *redistest.Process, want string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	line, err := child.ReadLine(ctx)
+	if err != nil {
+		t.Fatalf("%v, waiting for %q", err, want)
+	}
+	equal(t, "the child", line, want)
+}
+
+func takes(t *testing.T, child *redistest.Process, how string) {
+	t.Helper()
+	child.WriteLine(how)
+	expect(t, child, "asks")
+	expect(t, child, "holds")
+}
+
+func TestHolderThatIsKilledCostsItsLease(t *testing.T) {
+	if redistest.IsChild(t) {
+		lockProcess(t)
+		return
+	}
+	t.Parallel()
+	f, children := family(t, 500*time.Millisecond, 2)
+	for i, how := range []string{"Lock", "RLock"} {
+		takes(t, children[i], how)
+		w := wait(t, f.lockers[0], (*Locker).Lock, "a")
+		f.awaitWaiting("a", 1, 0)
+		r := wait(t, f.lockers[1], (*Locker).RLock, "a")
+		f.awaitWaiting("a", 1, 1)
+		children[i].Kill()
+		if how == "Lock" {
+			unlock(t, r.got()) // after a writer the readers come first
+			unlock(t, w.got())
+			continue
+		}
+		unlock(t, w.got())
+		unlock(t, r.got())
+	}
+}
+
+func TestReaderThatIsKilledLeavesOtherReadersTheirs(t *testing.T) {
+	if redistest.IsChild(t) {
+		lockProcess(t)
+		return
+	}
+	t.Parallel()
+	f, children := family(t, 500*time.Millisecond, 1)
+	long := must(t, f.join(shared.Client(t), Config{TTL: time.Minute, Watchdog: off}), (*Locker).RLock, "a")
+	takes(t, children[0], "RLock")
+	equal(t, "readers", f.info("a").Readers, 2)
+	children[0].Kill()
+	redistest.Await(t, "the dead reader's lease is over", func() bool { return f.info("a").Readers == 1 })
+	if left := f.info("a").Left; left < 30*time.Second {
+		t.Errorf("the other one's lease ends in %v", left)
+	}
+	unlock(t, long)
+}
+
+func TestWaiterThatIsKilledIsPassedOver(t *testing.T) {
+	if redistest.IsChild(t) {
+		lockProcess(t)
+		return
+	}
+	t.Parallel()
+	f, children := family(t, 10*time.Second, 2)
+	held := must(t, f.lockers[0], (*Locker).Lock, "a")
+	for i, how := range []string{"Lock", "RLock"} {
+		children[i].WriteLine(how)
+		expect(t, children[i], "asks")
+		f.awaitWaiting("a", 1, i)
+	}
+	w := wait(t, f.lockers[1], (*Locker).Lock, "a")
+	f.awaitWaiting("a", 2, 1)
+	children[0].Kill()
+	children[1].Kill()
+	unlock(t, held) // the dead are granted the lock, if they are not found dead before
+	unlock(t, w.got())
+}
+
+func TestHolderThatWasPausedFindsItsLeaseLost(t *testing.T) {
+	if redistest.IsChild(t) {
+		lockProcess(t)
+		return
+	}
+	t.Parallel()
+	f, children := family(t, 300*time.Millisecond, 1)
+	for _, how := range []string{"Lock", "RLock"} {
+		takes(t, children[0], how)
+		w := wait(t, f.lockers[0], (*Locker).Lock, "a")
+		children[0].Pause()
+		l := w.got()
+		children[0].Resume()
+		children[0].WriteLine("Unlock")
+		expect(t, children[0], "lost true")
+		equal(t, "holder", f.info("a").Token, l.Token())
+		unlock(t, l)
+	}
+}
+
+func TestWaiterThatWasPausedAsksAgain(t *testing.T) {
+	if redistest.IsChild(t) {
+		lockProcess(t)
+		return
+	}
+	t.Parallel()
+	f, children := family(t, 10*time.Second, 1)
+	held := must(t, f.lockers[0], (*Locker).Lock, "a")
+	children[0].WriteLine("Lock")
+	expect(t, children[0], "asks")
+	f.awaitWaiting("a", 1, 0)
+	children[0].Pause()
+	unlock(t, held) // the paused one is granted the lock
+	next := wait(t, f.lockers[1], (*Locker).Lock, "a")
+	l := next.got() // when that grant is over
+	children[0].Resume()
+	f.awaitWaiting("a", 1, 0)
+	equal(t, "holder", f.info("a").Token, l.Token())
+	unlock(t, l)
+	expect(t, children[0], "holds")
+}

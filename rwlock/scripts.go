@@ -1,0 +1,195 @@
+package rwlock
+
+import (
+	_ "embed"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/script"
+)
+
+//go:embed lua/prelude.lua
+var prelude string
+
+//go:embed lua/acquire.lua
+var acquireSource string
+
+//go:embed lua/heartbeat.lua
+var heartbeatSource string
+
+//go:embed lua/renew.lua
+var renewSource string
+
+//go:embed lua/release.lua
+var releaseSource string
+
+//go:embed lua/downgrade.lua
+var downgradeSource string
+
+//go:embed lua/upgrade.lua
+var upgradeSource string
+
+//go:embed lua/revoke.lua
+var revokeSource string
+
+//go:embed lua/inspect.lua
+var inspectSource string
+
+// longestGrace bounds a grace; it stands in the prelude too.
+const longestGrace = 3 * time.Second
+
+// grace is how long a waiter lives without a heartbeat, and how long a grant lasts that is not confirmed.
+func grace(ttl time.Duration) time.Duration { return min(ttl, longestGrace) }
+
+// What a script says of a token that does not hold the lock, when it returns a number.
+const (
+	replyRevoked = -1
+	replyLost    = 0
+	replyDone    = 1 // from upgrade: not done, because others hold or wait
+)
+
+// scripts are the operations on a lock.
+type scripts struct {
+	acquire, heartbeat, renew, release, downgrade, upgrade, revoke, inspect *script.Script
+}
+
+// compile makes the scripts; the tests of the protocol edit their sources.
+func compile(edit func(source string) string) *scripts {
+	s := func(source string) *script.Script { return script.New(edit(prelude + source)) }
+	return &scripts{
+		acquire: s(acquireSource), heartbeat: s(heartbeatSource), renew: s(renewSource), release: s(releaseSource),
+		downgrade: s(downgradeSource), upgrade: s(upgradeSource), revoke: s(revokeSource), inspect: s(inspectSource),
+	}
+}
+
+var protocol = compile(func(source string) string { return source })
+
+// mode is how a lock is held.
+type mode string
+
+const (
+	writing mode = "w"
+	reading mode = "r"
+)
+
+// lock makes the calls that concern one lock.
+type lock struct {
+	*scripts
+	keys []string
+}
+
+// lockAt returns the lock whose keys begin with base, which has the hash tag.
+func lockAt(s *scripts, base string) lock {
+	main := base + ":rw"
+	return lock{s, []string{main, main + ":readers", main + ":writers", main + ":waiting", main + ":alive"}}
+}
+
+// inboxKey is what messages for a waiter are about.
+func (l lock) inboxKey(m mode, token string) string {
+	if m == writing {
+		return l.keys[0] + ":" + token
+	}
+	return l.keys[0]
+}
+
+func (l lock) call(s *script.Script, args ...any) script.Call {
+	return script.Call{Script: s, Keys: l.keys, Args: args}
+}
+
+// askFor asks for the lock, and for a place in the queue unless grace is 0. inbox may be empty.
+func (l lock) askFor(m mode, token string, ttl, grace time.Duration, inbox string) script.Call {
+	return l.call(l.acquire, token, string(m), millis(ttl), millis(grace), inbox)
+}
+
+// asked is the reply to askFor.
+type asked struct {
+	status string        // held, queued or busy
+	fence  int64         // held
+	ticket int64         // queued
+	left   time.Duration // queued, busy: until the leases of the holders end
+}
+
+func parseAsked(cmd *redis.Cmd) (a asked, err error) {
+	reply, err := cmd.Slice()
+	if err != nil {
+		return asked{}, err
+	}
+	if len(reply) > 1 {
+		a.status, _ = reply[0].(string)
+	}
+	number := func(i int) int64 {
+		if i < len(reply) {
+			n, _ := reply[i].(int64)
+			return n
+		}
+		return 0
+	}
+	switch a.status {
+	case "held":
+		a.fence = number(1)
+	case "queued", "busy":
+		a.left, a.ticket = time.Duration(number(1))*time.Millisecond, number(2)
+	default:
+		return asked{}, fmt.Errorf("unexpected reply %v", reply)
+	}
+	return a, nil
+}
+
+// beat says that a waiter is alive. It returns 1 unless the waiter has to ask.
+func (l lock) beat(token string, ticket int64, grace time.Duration) script.Call {
+	return l.call(l.heartbeat, token, ticket, millis(grace))
+}
+
+// extend extends a lease by ttl. It returns 1, or why the token does not hold the lock.
+func (l lock) extend(token string, ttl time.Duration, fence int64) script.Call {
+	return l.call(l.renew, token, millis(ttl), fence)
+}
+
+// giveUp releases whatever the token has. It returns 1, or why the token has nothing.
+func (l lock) giveUp(token string, fence int64) script.Call {
+	return l.call(l.release, token, fence)
+}
+
+// toReader makes the writer with this fence a reader. It returns 1, or why the token does not hold the lock.
+func (l lock) toReader(token string, ttl time.Duration, fence int64) script.Call {
+	return l.call(l.downgrade, token, millis(ttl), fence)
+}
+
+// toWriter makes a reader the writer. It returns the new fence, 1 if others hold or wait, or why the token does not hold.
+func (l lock) toWriter(token string, ttl time.Duration, fence int64) script.Call {
+	return l.call(l.upgrade, token, millis(ttl), fence)
+}
+
+// revokeAll takes the lock from all holders, and returns how many there were.
+func (l lock) revokeAll(id string) script.Call { return l.call(l.revoke, id) }
+
+// look asks who holds the lock.
+func (l lock) look() script.Call { return l.call(l.inspect) }
+
+// parseLooked reads the reply to look.
+func parseLooked(cmd *redis.Cmd) (Info, error) {
+	reply, err := cmd.Slice()
+	if err != nil {
+		return Info{}, err
+	}
+	var numbers [6]int64
+	if len(reply) != len(numbers) {
+		return Info{}, fmt.Errorf("unexpected reply %v", reply)
+	}
+	for i := range numbers {
+		numbers[i], _ = reply[i].(int64)
+	}
+	info := Info{
+		Fence: numbers[1], Left: time.Duration(numbers[2]) * time.Millisecond,
+		Readers: int(numbers[3]), WaitingWriters: int(numbers[4]), WaitingReaders: int(numbers[5]),
+	}
+	info.Token, _ = reply[0].(string)
+	return info, nil
+}
+
+// millis rounds up, so that no duration becomes none.
+func millis(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
+}

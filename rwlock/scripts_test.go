@@ -1,0 +1,103 @@
+package rwlock
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/script"
+)
+
+// Interleavings that the model finds only after many runs.
+
+func reply(t *testing.T, f *fleet, call script.Call) int64 {
+	t.Helper()
+	n, err := call.Run(context.Background(), f.redis).Int64()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// A waiter that was forgotten, and queued anew without hearing of it, would otherwise take the message of its first grant
+// for one that came after its heartbeat.
+func TestHeartbeatOfAnOlderPlaceInTheQueueHasTheWaiterAsk(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{})
+	held := must(t, f.lockers[0], (*Locker).Lock, "a")
+	for _, m := range []mode{writing, reading} {
+		c := f.lockers[0].newClaim("a", m)
+		ask := func() int64 {
+			call := c.askFor(m, c.token, time.Minute, longestGrace, "")
+			got, err := parseAsked(call.Run(t.Context(), f.redis))
+			if err != nil || got.status != "queued" {
+				t.Fatalf("%+v, %v", got, err)
+			}
+			return got.ticket
+		}
+		first := ask()
+		equal(t, "ticket of one that asks again", ask(), first)
+		equal(t, "heartbeat", reply(t, f, c.beat(c.token, first, longestGrace)), 1)
+		equal(t, "release", reply(t, f, c.giveUp(c.token, 0)), 1)
+		second := ask()
+		equal(t, "heartbeat of the first place", reply(t, f, c.beat(c.token, first, longestGrace)), 0)
+		equal(t, "heartbeat of the second", reply(t, f, c.beat(c.token, second, longestGrace)), 1)
+		equal(t, "release", reply(t, f, c.giveUp(c.token, 0)), 1)
+	}
+	unlock(t, held)
+}
+
+func TestLateCopiesOfDowngradeAndUpgradeChangeNothing(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{})
+	l := must(t, f.lockers[0], (*Locker).Lock, "a")
+	c := l.claim
+	downgrade, upgrade := c.toReader(c.token, time.Minute, l.Fence()), c.toWriter(c.token, time.Minute, l.Fence())
+	for range 2 { // the second time as copies
+		equal(t, "downgrade", reply(t, f, downgrade), 1)
+		if err := l.Downgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "readers", f.info("a").Readers, 1)
+		if err := l.TryUpgrade(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "downgrade, late", reply(t, f, downgrade), 1)
+		equal(t, "writer", f.info("a").Token, c.token)
+	}
+	if err := l.Downgrade(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "upgrade, late", reply(t, f, upgrade), 1)
+	equal(t, "readers", f.info("a").Readers, 1)
+	unlock(t, l)
+}
+
+func TestMessageForAnOlderPlaceInTheQueueIsNoGrant(t *testing.T) {
+	t.Parallel()
+	for _, how := range []take{(*Locker).Lock, (*Locker).RLock} {
+		f, k, p := behind(t, Config{})
+		f.listening()
+		held := must(t, f.lockers[0], (*Locker).Lock, "a")
+		w := wait(t, k, how, "a")
+		redistest.Await(t, "it waits", func() bool { i := f.info("a"); return i.WaitingWriters+i.WaitingReaders == 1 })
+		keys := held.claim.keys
+		token := f.redis.ZRange(t.Context(), keys[4], 0, -1).Val()[0]
+		for _, key := range []string{keys[0], keys[0] + ":" + token} { // one of them is what it watches
+			rule := p.On(scriptOf(acquireSource), redistest.HoldReply).Times(1)
+			frame := fmt.Sprintf("%d:%s0:%d", len(key), key, held.Fence()+1)
+			if err := f.redis.Publish(t.Context(), k.inbox.Address(), frame).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if (key == keys[0]) == (f.info("a").WaitingReaders == 1) {
+				<-rule.Hit() // it asks
+			}
+			rule.Remove()
+		}
+		equal(t, "it waits", w.waits(), true)
+		unlock(t, held)
+		unlock(t, w.got())
+	}
+}
