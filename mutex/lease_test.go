@@ -1,0 +1,46 @@
+package mutex
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+func TestALeaseLivesAsLongAsItIsRenewed(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, Config{TTL: 2 * time.Second})
+	l := f.lock(0, "k")
+	began := l.TrustedUntil()
+	redistest.Await(t, "renewals", func() bool { return time.Now().After(began) || l.Context().Err() != nil })
+	if err := context.Cause(l.Context()); err != nil {
+		t.Error(err)
+	}
+	f.unlock(l)
+}
+
+func TestAFixedLeaseEndsUnlessItIsExtended(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 2, Config{TTL: 400 * time.Millisecond, Watchdog: -1})
+	l := f.lock(0, "k")
+	first := l.TrustedUntil()
+	redistest.Await(t, "some time", func() bool { return time.Until(first) < 300*time.Millisecond })
+	if err := l.Extend(t.Context()); err != nil || !l.TrustedUntil().After(first) {
+		t.Errorf("not extended: %v", err)
+	}
+	cause(t, l, ErrLeaseLost)
+	is(t, l.Extend(t.Context()), ErrLeaseLost)
+	next := f.lock(1, "k")
+	is(t, l.Unlock(t.Context()), ErrLeaseLost)
+	f.unlock(next)
+}
+
+func TestMaxHoldEndsALeaseThatIsRenewed(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 2, Config{TTL: 200 * time.Millisecond, MaxHold: 500 * time.Millisecond})
+	l := f.lock(0, "k")
+	a := f.ask(t.Context(), 1, "k")
+	cause(t, l, ErrLeaseLost)
+	f.unlock(a.lease())
+}
