@@ -1,6 +1,7 @@
 package mutex
 
 import (
+	"context"
 	"testing"
 	"time"
 
