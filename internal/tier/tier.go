@@ -2,6 +2,7 @@ package tier
 
 import (
 	"hash/maphash"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,8 +31,15 @@ type Tier struct {
 	feed  feed
 	live  func() bool // whether notices arrive
 	seed  maphash.Seed
-	epoch [stripes]atomic.Uint64
+	all   [stripes]stripe
 	age   atomic.Uint64 // grows whenever all is void
+}
+
+// stripe is a set of keys. Nothing of it is kept or forgotten without its mutex: what was read before the epoch moved on
+// must not be seen for a moment.
+type stripe struct {
+	mu    sync.Mutex
+	epoch uint64 // grows whenever a key of the set is forgotten
 }
 
 // Item is a value that is kept. It does not change.
@@ -98,9 +106,10 @@ type Mark struct {
 
 // Mark is called before a key is read, for Keep.
 func (t *Tier) Mark(key string) Mark {
-	return Mark{
-		live: t.live(), at: time.Since(base), age: t.age.Load(), epoch: t.stripe(key).Load(),
-	}
+	s := t.stripe(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Mark{live: t.live(), at: time.Since(base), age: t.age.Load(), epoch: s.epoch}
 }
 
 // Keep keeps what was read after the mark, unless the key was invalidated since. It is served as fresh for fresh, as
@@ -113,15 +122,20 @@ func (t *Tier) Keep(key string, m Mark, value any, size int, fresh, usable time.
 		Value: value, bytes: size, age: m.age,
 		until: m.at + min(fresh, t.ttl), last: m.at + min(max(fresh, usable), t.ttl),
 	}
-	t.cache.Set(key, i)
-	if t.stripe(key).Load() != m.epoch { // forgotten since, maybe before it was set
-		t.cache.Invalidate(key)
+	s := t.stripe(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.epoch == m.epoch {
+		t.cache.Set(key, i)
 	}
 }
 
 // Forget drops the key. What is being read now will not be kept.
 func (t *Tier) Forget(key string) {
-	t.stripe(key).Add(1)
+	s := t.stripe(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.epoch++
 	t.cache.Invalidate(key)
 }
 
@@ -156,6 +170,6 @@ func (t *Tier) Close() {
 	t.cache.InvalidateAll()
 }
 
-func (t *Tier) stripe(key string) *atomic.Uint64 {
-	return &t.epoch[maphash.String(t.seed, key)%stripes]
+func (t *Tier) stripe(key string) *stripe {
+	return &t.all[maphash.String(t.seed, key)%stripes]
 }

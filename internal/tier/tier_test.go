@@ -2,6 +2,7 @@ package tier
 
 import (
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -180,4 +181,38 @@ func TestOnlyHotKeysAreKeptIfSoWanted(t *testing.T) {
 			t.Errorf("%d keys are counted, by %d counters", n, len(tier.hot.least))
 		}
 	})
+}
+
+// Whoever asks after a key was forgotten must not see for a moment what was read before.
+func TestForgottenValuesDoNotFlashUp(t *testing.T) {
+	t.Parallel()
+	tier, _ := newTier(t, entries(10))
+	var version, forgotten atomic.Int64
+	done := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				least := forgotten.Load()
+				if i := tier.Get("k"); i != nil && i.Value.(int64) < least {
+					t.Errorf("got %d after %d was forgotten", i.Value, least-1)
+					return
+				}
+				mark := tier.Mark("k")
+				tier.Keep("k", mark, version.Load(), 8, time.Hour, time.Hour)
+			}
+		})
+	}
+	for range 50_000 {
+		v := version.Add(1)
+		tier.Forget("k")
+		forgotten.Store(v)
+	}
+	close(done)
+	readers.Wait()
 }
