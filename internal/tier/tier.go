@@ -2,6 +2,7 @@ package tier
 
 import (
 	"hash/maphash"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -54,7 +55,9 @@ func New(l Limits, live func() bool) (*Tier, error) {
 	}
 	if l.MaxBytes > 0 {
 		options.MaximumWeight = uint64(l.MaxBytes)
-		options.Weigher = func(key string, i *Item) uint32 { return uint32(min(len(key)+i.bytes+overhead, 1<<32-1)) }
+		options.Weigher = func(key string, i *Item) uint32 {
+			return uint32(min(int64(len(key)+i.bytes+overhead), math.MaxUint32))
+		}
 	}
 	cache, err := otter.New(options)
 	if err != nil {
