@@ -116,13 +116,17 @@ func (t *Tier) Keep(key string, m Mark, value any, size int, fresh, usable time.
 		Value: value, bytes: size, age: m.age,
 		until: m.at + min(fresh, t.ttl), last: m.at + min(max(fresh, usable), t.ttl),
 	}
-	t.cache.Set(key, i)
-	if t.stripe(key).Load() != m.epoch { // forgotten since, maybe before it was set
-		t.cache.Invalidate(key)
-	}
+	epoch := t.stripe(key)
+	t.cache.Compute(key, func(*Item, bool) (*Item, otter.ComputeOp) {
+		if epoch.Load() != m.epoch {
+			return nil, otter.CancelOp
+		}
+		return i, otter.WriteOp
+	})
 }
 
-// Forget drops the key. What is being read now will not be kept.
+// Forget drops the key. What is being read now will not be kept: a Keep looks at the epoch and writes in one step, which
+// comes before the drop, or finds the new epoch.
 func (t *Tier) Forget(key string) {
 	t.stripe(key).Add(1)
 	t.cache.Invalidate(key)
