@@ -30,3 +30,15 @@ func TestWhatWasForgottenIsNotServedForAMoment(t *testing.T) {
 		}
 	}
 }
+
+// All that was kept is void before notices arrive again, and a Get may be anywhere at that moment.
+func TestWhatIsVoidIsNotServedByAGetThatSeesNoticesArriveAgain(t *testing.T) {
+	t.Parallel()
+	tier, _ := newTier(t, entries(10))
+	tier.set("k", "old")
+	tier.live = func() bool { // they arrive again just before it is asked
+		tier.Missed()
+		return true
+	}
+	expect(t, tier.Get("k"), nil)
+}

@@ -71,13 +71,14 @@ func New(l Limits, live func() bool) (*Tier, error) {
 	return t, nil
 }
 
-// Get returns what is kept for the key, and may be served as fresh; nil if there is nothing.
+// Get returns what is kept for the key, and may be served as fresh; nil if there is nothing. The age is looked at last:
+// what is void is void before notices arrive again.
 func (t *Tier) Get(key string) *Item {
 	if t.hot != nil {
 		t.hot.note(key)
 	}
 	i, found := t.cache.GetIfPresent(key)
-	if !found || i.age != t.age.Load() || time.Since(base) >= i.until || !t.live() || t.feed.waiting() {
+	if !found || time.Since(base) >= i.until || !t.live() || t.feed.waiting() || i.age != t.age.Load() {
 		return nil
 	}
 	return i
