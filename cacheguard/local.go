@@ -20,7 +20,7 @@ import (
 // MaxEntries is set; one of them must be. Not for a Ring.
 //
 // A Get that the tier answers costs no round trip, and weakens one promise: an Invalidate on another instance reaches
-// this tier by a message. Until it does (normally well under a millisecond; up to 3 seconds when the connection hangs
+// this tier by a message. Until it does (normally well under a millisecond; up to 5 seconds when the connection hangs
 // unnoticed), and never for longer than TTL, Get may return the older value. On the instance that called Invalidate
 // there is no such delay. While the subscription to the messages is down, or one is known to be missing, the tier is not
 // asked; when it stands again, the tier starts empty.
