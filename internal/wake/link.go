@@ -92,6 +92,9 @@ func (l *link) serve() (stood bool) {
 			if awaited--; awaited > 0 {
 				continue
 			}
+			if _, now := l.in.channels(); now != version {
+				return stood // without the new channel it does not count; renew may be on its way
+			}
 			stood = true
 			patience = 0 // silence is for the watchdog now
 			l.confirm()
