@@ -181,3 +181,13 @@ func TestOnlyHotKeysAreKeptIfSoWanted(t *testing.T) {
 		}
 	})
 }
+
+func TestGetDoesNotWaitWhileTheHottestKeysAreDetermined(t *testing.T) {
+	t.Parallel()
+	tier, _ := newTier(t, Limits{MaxEntries: 10, HotKeys: 2})
+	tier.hot.mu.Lock()
+	defer tier.hot.mu.Unlock()
+	for range 100 * sampled {
+		tier.Get("k")
+	}
+}
