@@ -31,7 +31,9 @@ func (s slow) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-func (s slow) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook { return next }
+func (s slow) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
 
 // slowly runs a test on virtual time, with a reader that has a second for each read.
 func slowly(t *testing.T, wait func(context.Context), test func(*testing.T, *Reader)) {
