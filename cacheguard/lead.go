@@ -57,6 +57,7 @@ func (m *missed) leaseRenewal() *lease.Renewal {
 // rememberFailure ends the lease and leaves word of the failure for the other instances.
 func (m *missed) rememberFailure(ctx context.Context, out loaded) {
 	m.failures.add(m.token, out.err)
+	defer m.turn(ctx)()
 	_, err := bounded(ctx, m.Guard, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, m.fail(ctx, out.text)
 	}, nil)
@@ -73,6 +74,7 @@ func (m *missed) store(ctx context.Context, out loaded, generation string, began
 	a := answer{value: out.value, err: out.err, absent: out.absent, outcome: Loaded, before: began}
 	f := m.prepare(ctx, out, generation)
 	sent := m.clock.Tick()
+	defer m.turn(ctx)()
 	status, err := bounded(ctx, m.Guard, func(ctx context.Context) (string, error) {
 		return m.fill(ctx, f)
 	}, func(_ string, err error) {

@@ -120,6 +120,7 @@ func (m *missed) ask(ctx context.Context, waiter *wake.Waiter, polls int) (a ans
 
 // tryAcquire asks Redis, unless that does not answer these days.
 func (m *missed) tryAcquire(ctx context.Context, r request) (acquired, error) {
+	defer m.turn(ctx)()
 	permit, err := m.breaker.Allow()
 	if err != nil {
 		return acquired{}, err

@@ -46,6 +46,33 @@ func TestWhatIsOwedIsNotServed(t *testing.T) {
 	equal(t, "value", mustGet(t, f.guards[0], "k", returns("newest")), "newest")
 }
 
+// What GetMany reads while an invalidation is owed is old, even if that has been sent when the reply is there.
+func TestWhatWasReadWhileItWasOwedIsNotServed(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{RedisTimeout: 10 * time.Second})
+	mustGet(t, f.guards[0], "k", returns("old"))
+	refused := proxy.On(redistest.Script(prelude+invalidateSource), redistest.ReplyError("READONLY for a while"))
+	if err := f.guards[0].Invalidate(context.Background(), "k"); err == nil {
+		t.Fatal("no error")
+	}
+	held := proxy.On(redistest.Command("get"), redistest.HoldReply).Times(1)
+	values := make(chan map[string]string, 1)
+	go func() { // owner: the test; ends with GetMany; joined by receiving
+		found, _ := GetMany(context.Background(), f.guards[0], []string{"k"}, openShelf().load)
+		values <- found
+	}()
+	var found map[string]string
+	select {
+	case <-held.Hit():
+		refused.Remove()
+		redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].owed.count.Load() == 0 })
+		held.Release()
+		found = <-values
+	case found = <-values: // not read at all
+	}
+	equal(t, "value", found["k"], "v:k")
+}
+
 func TestCloseTriesOnceMoreToSendWhatIsOwed(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond})

@@ -106,9 +106,9 @@ func (p Permit) Done(err error) {
 	b := p.breaker
 	if Unavailable(err) && !errors.Is(err, context.Canceled) {
 		b.countUntil.Store(int64(time.Since(base) + window))
-		if p.report == nil {
-			p.report, _ = b.cb.Allow() // refused: it has opened since, and does not need this failure
-		}
+	}
+	if p.report == nil && b.countUntil.Load() != 0 {
+		p.report, _ = b.cb.Allow() // refused: it has opened since, and does not need this one
 	}
 	if p.report != nil {
 		p.report(err)
@@ -130,13 +130,18 @@ func (b *Breaker) Opened() <-chan struct{} {
 	return b.opened
 }
 
-// tell reports a change, outside of all mutexes.
+// tell reports a change, outside of all mutexes. It looks again after that: who is late must not have the last word.
 func (b *Breaker) tell() {
-	b.mu.Lock()
-	open := b.open
-	b.mu.Unlock()
-	if b.told.Swap(open) != open && b.onChange != nil {
-		b.onChange(open)
+	for {
+		b.mu.Lock()
+		open := b.open
+		b.mu.Unlock()
+		if b.told.Swap(open) == open {
+			return
+		}
+		if b.onChange != nil {
+			b.onChange(open)
+		}
 	}
 }
 

@@ -48,6 +48,31 @@ func TestBreakerOpensAfterFailuresInARow(t *testing.T) {
 	})
 }
 
+// What was under way when the first one failed counts too, or the failures among it would be in a row.
+func TestBreakerCountsTheSuccessesThatWereUnderWayToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBreaker(nil)
+		var underWay []Permit
+		for range 30 * maxConsecutive {
+			p, err := b.Allow()
+			if err != nil {
+				t.Fatal(err)
+			}
+			underWay = append(underWay, p)
+		}
+		for i, p := range underWay {
+			if i%10 == 0 {
+				p.Done(errDown)
+			} else {
+				p.Done(nil)
+			}
+		}
+		if _, err := b.Allow(); err != nil {
+			t.Errorf("one in ten has failed: %v", err)
+		}
+	})
+}
+
 func TestBreakerOpensWhenHalfFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreaker(nil)
