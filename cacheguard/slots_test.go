@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -94,6 +95,33 @@ func TestACrowdIsFoundAmongAnyNumberOfOthers(t *testing.T) {
 	case <-hot.granted:
 	default:
 		t.Error("not found in a whole round")
+	}
+}
+
+func TestACrowdIsFoundAtOnceInAShortQueueThatOthersKeepJoining(t *testing.T) {
+	t.Parallel()
+	s := newSlots(1)
+	s.tryAcquire()
+	join := func(callers int) *queuedLoad {
+		q := &queuedLoad{callers: func() int { return callers }, granted: make(chan struct{})}
+		s.queue = append(s.queue, q)
+		return q
+	}
+	for range 10 {
+		join(1)
+	}
+	hot := join(9)
+	for range 3 {
+		join(1)
+		join(9) // the crowd's turn goes to the older one
+		s.release()
+		s.release()
+		select {
+		case <-hot.granted:
+		default:
+			t.Error("the slot went to others")
+		}
+		hot = s.queue[slices.IndexFunc(s.queue, func(q *queuedLoad) bool { return q.callers() == 9 })]
 	}
 }
 
