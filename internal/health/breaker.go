@@ -31,8 +31,9 @@ const (
 type Breaker struct {
 	cb *gobreaker.TwoStepCircuitBreaker[struct{}]
 
-	onChange func(open bool)
-	told     atomic.Bool // what onChange was told last
+	onChange  func(open bool)
+	onFailure func()
+	told      atomic.Bool // what onChange was told last
 
 	// Until then operations are counted, in nanoseconds since base. It lies a window after the last failure: as long as
 	// all is well nothing is counted, which costs nothing.
@@ -46,8 +47,8 @@ type Breaker struct {
 // base makes monotonic time fit into an integer.
 var base = time.Now()
 
-func newBreaker(onChange func(open bool)) *Breaker {
-	b := &Breaker{onChange: onChange, opened: make(chan struct{})}
+func newBreaker(onChange func(open bool), onFailure func()) *Breaker {
+	b := &Breaker{onChange: onChange, onFailure: onFailure, opened: make(chan struct{})}
 	b.cb = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Interval:      window,
 		BucketPeriod:  window / 10,
@@ -109,6 +110,7 @@ func (p Permit) Done(err error) {
 		if p.report == nil {
 			p.report, _ = b.cb.Allow() // refused: it has opened since, and does not need this failure
 		}
+		b.onFailure()
 	}
 	if p.report != nil {
 		p.report(err)
