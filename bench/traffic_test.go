@@ -68,7 +68,8 @@ func newTraffic(b *testing.B, rdb cacheguard.Redis, name string, keys int, cfg c
 	return t
 }
 
-// run lets the visitors ask until ctx ends, and returns when all have their answers.
+// run lets the visitors ask until ctx ends, and returns when all have their answers and the service has ended, with the
+// loads that nobody waits for.
 func (t *traffic) run(ctx context.Context) {
 	begin := time.Now()
 	var all sync.WaitGroup
@@ -80,6 +81,7 @@ func (t *traffic) run(ctx context.Context) {
 		})
 	}
 	all.Wait()
+	_ = t.guard.Close()
 }
 
 // until waits for a moment, and reports whether it came before ctx ended.
