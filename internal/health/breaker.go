@@ -132,11 +132,16 @@ func (b *Breaker) Opened() <-chan struct{} {
 	return b.opened
 }
 
+// IsOpen reports whether the breaker is open, or lets single operations through to find out.
+func (b *Breaker) IsOpen() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.open
+}
+
 // tell reports a change, outside of all mutexes.
 func (b *Breaker) tell() {
-	b.mu.Lock()
-	open := b.open
-	b.mu.Unlock()
+	open := b.IsOpen()
 	if b.told.Swap(open) != open && b.onChange != nil {
 		b.onChange(open)
 	}

@@ -9,8 +9,7 @@
 // ranges, each with a breaker and, in package reader, with batches of its own: a dead node holds up nobody else's keys.
 // Where a part spans two nodes they share their fate in it. With each failure the client is told to ask who serves what:
 // by itself go-redis goes on with a primary that is dead for up to a minute after another took its place, as only a node
-// that is alive tells it so (MOVED). One server, and a Ring, whose heartbeat takes dead shards
-// out, have one breaker.
+// that is alive tells it so (MOVED). One server, and a Ring, whose heartbeat takes dead shards out, have one breaker.
 package health
 
 import (
