@@ -96,7 +96,7 @@ func startFailover(t *testing.T, d deployment) *failover {
 	for k := range f.keys {
 		f.tasks.Go(func() { f.write(ctx, k) }) // one for each key, so that versions are acknowledged in their order
 	}
-	for range 20 {
+	for range 8 {
 		f.tasks.Go(func() { f.read(ctx) })
 	}
 	f.awaitHits()
@@ -153,7 +153,7 @@ func (f *failover) read(ctx context.Context) {
 		if err != nil || got < least {
 			f.Errorf("k%d: got version %d, %v; want at least %d", k, got, err, least)
 		}
-		pause(10 * time.Millisecond)
+		pause(15 * time.Millisecond)
 	}
 }
 
@@ -193,7 +193,7 @@ func (f *failover) awaitWritten() {
 		redistest.Await(f.T, "an acknowledgement", func() bool { return f.keys[k].least.Load() > 0 })
 	}
 	read := f.gets.Load()
-	redistest.Await(f.T, "Gets", func() bool { return f.gets.Load() > read+int64(50*len(f.keys)) })
+	redistest.Await(f.T, "Gets", func() bool { return f.gets.Load() > read+int64(20*len(f.keys)) })
 }
 
 // awaitHits waits until every instance finds keys of all nodes in the cache.

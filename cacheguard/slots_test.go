@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/cacheguard/go/internal/redistest"
 )
@@ -129,10 +130,12 @@ func TestACrowdIsFoundAtOnceInAShortQueueThatOthersKeepJoining(t *testing.T) {
 func TestColdKeysDoNotStarveAHotOneNorExceedMaxLoads(t *testing.T) {
 	t.Parallel()
 	const cold, callers, maxLoads = 10_000, 50, 8
-	f := newFleet(t, standalone(t), 1, Config{MaxLoads: maxLoads})
+	f := newFleet(t, standalone(t), 1, Config{MaxLoads: maxLoads, RedisTimeout: time.Minute}) // so many at once are slow
 	g := f.guards[0]
 	var running, most, loads atomic.Int64
 	gate := make(chan struct{})
+	open := sync.OnceFunc(func() { close(gate) })
+	t.Cleanup(open) // or Close would wait for ever
 	load := func(context.Context) (int, error) {
 		now := running.Add(1)
 		for seen := most.Load(); now > seen && !most.CompareAndSwap(seen, now); seen = most.Load() {
@@ -168,7 +171,7 @@ func TestColdKeysDoNotStarveAHotOneNorExceedMaxLoads(t *testing.T) {
 	}
 	awaitCallers[int](f, 0, "hot", callers)
 	redistest.Await(t, "the hot one waits", func() bool { return queued() == cold-maxLoads+1 })
-	close(gate)
+	open()
 	all.Wait()
 	equal(t, "loads", loads.Load(), cold+1)
 	if limit := int64(2*cold/searched + 2*maxLoads); before > limit {
