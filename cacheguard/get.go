@@ -109,13 +109,12 @@ func bypass[V any](ctx context.Context, g *Guard, asked uint64, j *job, reason *
 	if reason != nil && g.cfg.FailClosed {
 		return v, "", reason
 	}
-	how = Loaded
-	if reason != nil {
-		how = Bypassed
-	}
 	for {
 		a, joined, err := g.flights.Do(ctx, j.flight(direct), func(ctx context.Context) answer {
-			return g.loadDirectly(ctx, j, how)
+			if reason != nil {
+				return g.loadBypassed(ctx, j)
+			}
+			return g.loadDirectly(ctx, j, Loaded)
 		})
 		if err != nil {
 			return v, "", g.ended(ctx, j.key, err)

@@ -111,6 +111,7 @@ func (g *Guard) send(ctx context.Context, keys []string) map[string]*RedisError 
 			reason = cmds[i].Err()
 		}
 		if reason != nil {
+			g.health.Failed(reason)
 			failed[key] = g.redisError("invalidate", key, reason)
 		}
 	}

@@ -38,6 +38,28 @@ func (g *Guard) loadDirectly(ctx context.Context, j *job, how Outcome) answer {
 	if err != nil {
 		return answer{err: err}
 	}
+	return g.loadIn(ctx, j, s, how)
+}
+
+// loadBypassed loads without asking Redis because that does not answer. If it does again by the time there is a slot, it
+// is asked after all: the loads that have queued up in an outage would else be made by every instance, and stored by none.
+func (g *Guard) loadBypassed(ctx context.Context, j *job) answer {
+	breaker := g.health.Of(j.valueKey)
+	wasOpen := breaker.IsOpen()
+	s, err := g.takeSlot(ctx, j)
+	if err != nil {
+		return answer{err: err}
+	}
+	if wasOpen && !breaker.IsOpen() {
+		m := g.newMissed(j, nil)
+		m.slot, m.last = s, true
+		return m.fly(ctx)
+	}
+	return g.loadIn(ctx, j, s, Bypassed)
+}
+
+// loadIn is loadDirectly in a slot, which it frees.
+func (g *Guard) loadIn(ctx context.Context, j *job, s slot, how Outcome) answer {
 	began := g.clock.Tick()
 	out := g.runLoader(ctx, j, s)
 	if out.err != nil && ctx.Err() != nil {
