@@ -68,6 +68,10 @@ type Config struct {
 	// the local tier are served first.
 	FailClosed bool
 
+	// UpdateAnyway lets Update write when Redis cannot be used to hold off others: the write then runs without the lock, and
+	// its keys are invalidated as by Invalidate. By default Update returns a *RedisError without having called write.
+	UpdateAnyway bool
+
 	// Local is a tier in this process, in front of Redis. Default: off.
 	Local LocalConfig
 
