@@ -25,13 +25,17 @@ var (
 
 var errNilGuard = errors.New("cacheguard: guard is nil (did New return an error?)")
 
-var errEmptyKey = errors.New("cacheguard: key is empty")
+var (
+	errEmptyKey = errors.New("cacheguard: key is empty")
+	errNoKeys   = errors.New("cacheguard: no keys")
+)
 
 var errGoexit = errors.New("loader called runtime.Goexit")
 
-// RedisError says that Redis could not be used: it is returned by Get when Config.FailClosed is set, and by Invalidate.
+// RedisError says that Redis could not be used: it is returned by Get when Config.FailClosed is set, by Invalidate, and
+// by Update.
 type RedisError struct {
-	Op  string // the operation: get, acquire, invalidate; in hooks also fill and fail
+	Op  string // the operation: get, acquire, invalidate, or update when nothing was written; in hooks also fill and fail
 	Key string // the caller's key
 	Err error  // what the client said, or that there was no answer within RedisTimeout
 }

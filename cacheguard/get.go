@@ -49,6 +49,7 @@ func get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 	asked := g.clock.Now()
 	reason := g.distrust(key)
 	if local, ok := kept[V](g, key); ok && reason == nil {
+		sample(ctx, g, key, local.value, load)
 		return local.result()
 	}
 	valueKey := g.redisKey(key)
@@ -65,6 +66,7 @@ func get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 		s := view[V](g, key, mark, read)
 		switch s.state {
 		case fresh:
+			sample(ctx, g, key, s.value, load)
 			return s.result()
 		case ageing, stale:
 			g.refresh(ctx, job(), read.Raw, s.entry.took)

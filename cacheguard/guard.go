@@ -13,6 +13,7 @@ import (
 	"github.com/cacheguard/go/internal/lease"
 	"github.com/cacheguard/go/internal/reader"
 	"github.com/cacheguard/go/internal/wake"
+	"github.com/cacheguard/go/rwlock"
 )
 
 // Guard is a read-through cache in front of a slow source. It is safe for concurrent use.
@@ -31,6 +32,8 @@ type Guard struct {
 	inbox       *wake.Inbox
 	keeper      *lease.Keeper
 	notices     *notices
+	locks       *rwlock.Locker // of Update
+	verifier    verifier
 	local       *local // nil: there is no such tier
 	leave       func() // gives up the inbox and the keeper
 
@@ -68,14 +71,23 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 		leaveInbox()
 		leaveKeeper()
 	}
-	if cfg.Local.on() {
-		var err error
-		if g.local, err = newLocal(&cfg.Local, inbox, g.notices); err != nil {
-			g.leave()
-			return nil, fmt.Errorf("cacheguard: %w", err)
-		}
+	if err := g.open(); err != nil {
+		_ = g.Close() // always nil
+		return nil, fmt.Errorf("cacheguard: %w", err)
 	}
 	return g, nil
+}
+
+// open makes the parts that may refuse their settings.
+func (g *Guard) open() (err error) {
+	lock := rwlock.Config{Prefix: g.cfg.Prefix, TTL: g.cfg.LeaseTTL, RedisTimeout: g.cfg.RedisTimeout}
+	if g.locks, err = rwlock.New(g.rdb, lock); err != nil {
+		return err
+	}
+	if g.cfg.Local.on() {
+		g.local, err = newLocal(&g.cfg.Local, g.inbox, g.notices)
+	}
+	return err
 }
 
 // Close cancels the running loads, releases their leases, and returns when everything the Guard started has ended. So
@@ -93,6 +105,7 @@ func (g *Guard) Close() error {
 		g.flights.Stop() // before the reader, as a loader may be waiting for a read and must find itself cancelled
 		g.reader.Close()
 		g.flights.Close()
+		_ = g.locks.Close() // always nil; ends the contexts of updates
 		g.tasks.Wait()
 		g.leave()
 	})

@@ -94,11 +94,16 @@ func (g *Guard) oweFailed(keys []string, failed map[string]*RedisError) (errs []
 	return errs
 }
 
-// send invalidates the keys in a pipeline, which a cluster client splits by node, and returns the errors by key.
+// send invalidates the keys, and returns the errors by key.
 func (g *Guard) send(ctx context.Context, keys []string) map[string]*RedisError {
+	return g.forget(ctx, "invalidate", keys, g.invalidation)
+}
+
+// forget runs a call that removes its key for each of the keys, in a pipeline, which a cluster client splits by node.
+func (g *Guard) forget(ctx context.Context, op string, keys []string, call func(string) *script.Call) map[string]*RedisError {
 	calls := make([]*script.Call, len(keys))
 	for i, key := range keys {
-		calls[i] = g.invalidation(key)
+		calls[i] = call(key)
 	}
 	defer g.local.forget(keys) // whatever the reply, it is not known who has read what
 	cmds, err := bounded(ctx, g, func(ctx context.Context) ([]*redis.Cmd, error) {
@@ -112,7 +117,7 @@ func (g *Guard) send(ctx context.Context, keys []string) map[string]*RedisError 
 		}
 		if reason != nil {
 			g.health.Failed(reason)
-			failed[key] = g.redisError("invalidate", key, reason)
+			failed[key] = g.redisError(op, key, reason)
 		}
 	}
 	return failed

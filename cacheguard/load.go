@@ -17,6 +17,7 @@ type job struct {
 	shape    shape
 	load     func(context.Context) (any, error) // returns a *V
 	nested   bool                               // asked for by a loader of the same Guard
+	writing  bool                               // asked for by who updates the key
 	batch    *batch                             // of a GetMany; nil for a Get
 }
 
@@ -28,7 +29,10 @@ func (j *job) pass() {
 }
 
 func newJob[V any](ctx context.Context, g *Guard, key, valueKey string, load func(context.Context) (V, error)) *job {
-	j := &job{key: key, valueKey: valueKey, shape: shapeOf[V]{}, nested: loadingOf(ctx).within(g)}
+	j := &job{
+		key: key, valueKey: valueKey, shape: shapeOf[V]{},
+		nested: loadingOf(ctx).within(g), writing: updateOf(ctx).includes(g, key),
+	}
 	j.load = func(ctx context.Context) (any, error) {
 		v, err := load(ctx)
 		return &v, err
@@ -37,7 +41,7 @@ func newJob[V any](ctx context.Context, g *Guard, key, valueKey string, load fun
 }
 
 func (j *job) flight(m mode) flightKey {
-	return flightKey{key: j.key, shape: j.shape, mode: m, nested: j.nested}
+	return flightKey{key: j.key, shape: j.shape, mode: m, nested: j.nested, writing: j.writing}
 }
 
 // loading is a load under way, found in the context of its loader.

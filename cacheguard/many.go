@@ -140,7 +140,10 @@ func (m *many[V]) flight(j *job, w wanted) func(context.Context) answer {
 }
 
 func (m *many[V]) job(b *batch, key string, nested bool) *job {
-	j := &job{key: key, valueKey: m.redisKey(key), shape: shapeOf[V]{}, nested: nested, batch: b}
+	j := &job{
+		key: key, valueKey: m.redisKey(key), shape: shapeOf[V]{}, nested: nested,
+		writing: updateOf(b.ctx).includes(m.Guard, key), batch: b,
+	}
 	j.load = func(ctx context.Context) (any, error) { return b.obtain(ctx, key) }
 	return j
 }

@@ -26,6 +26,8 @@ type flightKey struct {
 	shape  shape
 	mode   mode
 	nested bool // for a loader: such flights take no slot, so they must not wait for one that needs a slot
+
+	writing bool // for who updates the key: such flights must not wait for the end of the update
 }
 
 // answer is what a flight returns to its callers.
@@ -114,6 +116,8 @@ func (m *missed) ask(ctx context.Context, waiter *wake.Waiter, polls int) (a ans
 		return m.use(got.value, how, before)
 	case got.status == "failed":
 		return answer{err: m.failure(got), outcome: Shared}, true
+	case got.status == "writing" && m.writing:
+		return m.loadDirectly(ctx, m.job, Loaded), true
 	case got.status == "free":
 		m.slot, err = m.takeSlot(ctx, m.job)
 		return answer{err: err}, err != nil

@@ -33,6 +33,15 @@ var renewSource string
 //go:embed lua/invalidate.lua
 var invalidateSource string
 
+//go:embed lua/begin_update.lua
+var beginUpdateSource string
+
+//go:embed lua/end_update.lua
+var endUpdateSource string
+
+//go:embed lua/renew_update.lua
+var renewUpdateSource string
+
 var (
 	acquireScript    = script.New(prelude + acquireSource)
 	fillScript       = script.New(prelude + fillSource)
@@ -40,6 +49,10 @@ var (
 	releaseScript    = script.New(prelude + releaseSource)
 	renewScript      = script.New(prelude + renewSource)
 	invalidateScript = script.New(prelude + invalidateSource)
+
+	beginUpdateScript = script.New(prelude + beginUpdateSource)
+	endUpdateScript   = script.New(prelude + endUpdateSource)
+	renewUpdateScript = script.New(prelude + renewUpdateSource)
 )
 
 const (
@@ -51,12 +64,12 @@ const (
 
 // acquired is the reply of acquire.
 type acquired struct {
-	status     string        // value, lease, free, held or failed
+	status     string        // value, lease, free, held, writing or failed
 	value      []byte        // value: the entry
-	generation string        // lease, held: of the lease
+	generation string        // lease, held: of the lease; writing: of the message at its end
 	takenOver  bool          // lease: from a holder that let it expire
-	left       time.Duration // held: until the lease expires; failed: until a load may be tried again
-	registered bool          // held: the holder will publish to the inbox
+	left       time.Duration // held, writing: until it expires; failed: until a load may be tried again
+	registered bool          // held, writing: the holder will publish to the inbox
 	failed     string        // failed: the token of the load that failed
 	message    string        // failed: the text of its error
 }
@@ -80,8 +93,8 @@ func (m *missed) acquire(ctx context.Context, r request) (acquired, error) {
 	}
 	call := script.Call{
 		Script: acquireScript,
-		Keys:   []string{m.valueKey, leaseKey(m.valueKey)},
-		Args:   []any{r.token, lease, m.keepMillis(), r.inbox, seen, headerLen},
+		Keys:   []string{m.valueKey, leaseKey(m.valueKey), intentKey(m.valueKey)},
+		Args:   []any{r.token, lease, m.keepMillis(), r.inbox, seen, headerLen, m.intentMillis()},
 	}
 	reply, err := m.run(ctx, &call).Slice()
 	if err != nil {
@@ -111,7 +124,7 @@ func parseAcquired(reply []any) (a acquired, err error) {
 	case "lease":
 		a.generation, a.takenOver = field(1), number(2) == 1
 	case "free":
-	case "held":
+	case "held", "writing":
 		a.generation, a.left = field(1), time.Duration(number(2))*time.Millisecond
 		a.registered = number(3) == 1
 	case "failed":
@@ -176,6 +189,33 @@ func (m *missed) run(ctx context.Context, call *script.Call) *redis.Cmd {
 	return call.Run(ctx, m.rdb)
 }
 
+// updating is the call that announces a writer of the key.
+func (g *Guard) updating(key, token string) *script.Call {
+	valueKey := g.redisKey(key)
+	return &script.Call{
+		Script: beginUpdateScript,
+		Keys:   []string{valueKey, leaseKey(valueKey), intentKey(valueKey)},
+		Args:   []any{token, g.intentMillis(), g.notices.channel, g.notices.next(g.health.Part(valueKey), key)},
+	}
+}
+
+// stillUpdating is the call with which the keeper renews a writer's intent.
+func (g *Guard) stillUpdating(key, token string) script.Call {
+	return script.Call{
+		Script: renewUpdateScript, Keys: []string{intentKey(g.redisKey(key))}, Args: []any{token, g.intentMillis()},
+	}
+}
+
+// updated is the call that ends what updating began.
+func (g *Guard) updated(key, token string) *script.Call {
+	valueKey := g.redisKey(key)
+	return &script.Call{
+		Script: endUpdateScript,
+		Keys:   []string{valueKey, leaseKey(valueKey), intentKey(valueKey)},
+		Args:   []any{token, g.notices.channel, g.notices.next(g.health.Part(valueKey), key)},
+	}
+}
+
 // invalidation is the call that removes a key.
 func (g *Guard) invalidation(key string) *script.Call {
 	valueKey := g.redisKey(key)
@@ -186,7 +226,8 @@ func (g *Guard) invalidation(key string) *script.Call {
 	}
 }
 
-func (g *Guard) leaseMillis() int64 { return millis(g.cfg.LeaseTTL) }
+func (g *Guard) leaseMillis() int64  { return millis(g.cfg.LeaseTTL) }
+func (g *Guard) intentMillis() int64 { return millis(g.intentTTL()) }
 
 // keepMillis is how long the lease's hash stays after it was last acquired or renewed. It outlives the lease, so that
 // a load that lost it can still prove that nothing was written since.

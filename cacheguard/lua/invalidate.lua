@@ -4,11 +4,4 @@
 -- ARGV: channel that local tiers listen to, notice for them
 -- Returns 1 if there was a value, else 0.
 -- Safe to run twice.
-local lease, inboxes = read_lease(KEYS[2])
-local removed = redis.call('DEL', KEYS[1])
-redis.call('DEL', KEYS[2])
-if lease.generation then
-  wake(KEYS[2], inboxes, 'g' .. lease.generation)
-end
-redis.pcall('PUBLISH', ARGV[1], ARGV[2]) -- a user without the right to must still be able to invalidate
-return removed
+return forget(KEYS[1], KEYS[2], ARGV[1], ARGV[2])

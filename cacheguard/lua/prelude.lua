@@ -8,6 +8,13 @@
 --               nothing was stored or invalidated since it acquired the lease, because both delete the hash
 --   failures, failed, error   how often in a row loads failed, the token and the text of the last failure
 --   inbox:ADDRESS   one field per process that waits
+--
+-- The intent of a key is a hash that is there while somebody updates it:
+--   writer:TOKEN    server time in ms until which the writer is believed to be alive; of several, all count
+--   inbox:ADDRESS   as above
+
+-- The generation of messages that are about the end of an update.
+local WRITING = 'writing'
 
 -- Returns the time in ms, and in microseconds.
 local function now_ms()
@@ -33,5 +40,38 @@ end
 local function wake(key, inboxes, body)
   for _, inbox in ipairs(inboxes) do
     redis.pcall('PUBLISH', inbox, #key .. ':' .. key .. body)
+  end
+end
+
+-- Removes value and lease, and returns whether there was a value.
+local function forget(value, lease, channel, notice)
+  local was, inboxes = read_lease(lease)
+  local removed = redis.call('DEL', value)
+  redis.call('DEL', lease)
+  if was.generation then
+    wake(lease, inboxes, 'g' .. was.generation)
+  end
+  redis.pcall('PUBLISH', channel, notice) -- a user without the right to must still be able to invalidate
+  return removed
+end
+
+-- Returns how long the intent stands, in ms, and the addresses that wait for its end. A key of another type is none.
+local function read_intent(key, now)
+  local left, inboxes = 0, {}
+  local flat = redis.pcall('HGETALL', key)
+  for i = 1, #flat, 2 do
+    if string.sub(flat[i], 1, 6) == 'inbox:' then
+      inboxes[#inboxes + 1] = string.sub(flat[i], 7)
+    else
+      left = math.max(left, (tonumber(flat[i + 1]) or 0) - now)
+    end
+  end
+  return left, inboxes
+end
+
+-- Sees to it that the key lasts for so many ms at least.
+local function extend_ttl(key, ms)
+  if redis.call('PTTL', key) < tonumber(ms) then
+    redis.call('PEXPIRE', key, ms)
   end
 end

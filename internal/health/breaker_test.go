@@ -53,7 +53,7 @@ func TestBreakerOpensAfterFailuresInARow(t *testing.T) {
 // What was under way when the first one failed counts too, or the failures among it would be in a row.
 func TestBreakerCountsTheSuccessesThatWereUnderWayToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBreaker(nil)
+		b := newBreaker(nil, ignore)
 		var underWay []Permit
 		for range 30 * maxConsecutive {
 			p, err := b.Allow()

@@ -1,0 +1,376 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/rwlock"
+)
+
+// row is a database with one row.
+type row struct{ value atomic.Value }
+
+func newRow(value string) *row {
+	r := new(row)
+	r.value.Store(value)
+	return r
+}
+
+func (r *row) load(context.Context) (string, error) { return r.value.Load().(string), nil }
+
+func (r *row) write(value string) func(context.Context) error {
+	return func(context.Context) error {
+		r.value.Store(value)
+		return nil
+	}
+}
+
+func (f *fleet) intent(key string) string { return intentKey(f.value(key)) }
+
+// expectUntouched checks that an update has left nothing behind but its effect.
+func (f *fleet) expectUntouched(key string, want string, r *row) {
+	f.t.Helper()
+	equal(f.t, "intent", f.exists(f.intent(key)), false)
+	for i, g := range f.guards {
+		equal(f.t, fmt.Sprint("value at ", i), mustGet(f.t, g, key, r.load), want)
+	}
+	equal(f.t, "stored", f.exists(f.value(key)), true)
+}
+
+func TestGetAfterAnUpdateReturnsTheNewValueEverywhere(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{})
+	db := newRow("old")
+	f.expectUntouched("k", "old", db)
+	var fence int64
+	err := f.guards[0].Update(context.Background(), "k", func(ctx context.Context) error {
+		fence, _ = rwlock.FenceFrom(ctx)
+		return db.write("new")(ctx)
+	})
+	equal(t, "Update", err, nil)
+	equal(t, "has a fence", fence > 0, true)
+	f.expectUntouched("k", "new", db)
+}
+
+// writing is an Update whose write waits for the test.
+type writing struct {
+	began   chan context.Context
+	release chan error
+	done    chan error
+}
+
+func beginUpdate(f *fleet, i int, r *row, value string, keys ...string) *writing {
+	w := &writing{make(chan context.Context, 1), make(chan error, 1), make(chan error, 1)}
+	go func() {
+		w.done <- f.guards[i].UpdateMany(context.Background(), keys, func(ctx context.Context) error {
+			w.began <- ctx
+			r.value.Store(value)
+			return <-w.release
+		})
+	}()
+	return w
+}
+
+func TestGetWaitsForTheWriterAndIsWoken(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 3, Config{LeaseTTL: time.Minute}).listening()
+	db := newRow("old")
+	w := beginUpdate(f, 0, db, "new", "k")
+	<-w.began
+	early := async(f.guards[1], "k", db.load)
+	many := make(chan error, 1)
+	go func() {
+		values, err := GetMany(context.Background(), f.guards[2], []string{"k", "l"}, openShelf().load)
+		if err == nil && values["k"] != "new" && values["k"] != "v:k" { // whoever of the two loads
+			err = fmt.Errorf("got %v", values)
+		}
+		many <- err
+	}()
+	redistest.Await(t, "two instances are registered", func() bool {
+		fields, err := f.redis.HKeys(context.Background(), f.intent("k")).Result()
+		return err == nil && len(fields) == 3
+	})
+	w.release <- nil
+	equal(t, "Update", <-w.done, nil)
+	v := <-early
+	equal(t, "the waiting Get", v.err, nil)
+	equal(t, "GetMany", <-many, nil)
+	equal(t, "loads", f.events.loads.Load() >= 2, true)
+}
+
+func TestNobodyStoresWhileAnUpdateIsUnderWay(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{WaitTimeout: 20 * time.Millisecond})
+	db := newRow("old")
+	slow := newSource("old")
+	before := async(f.guards[1], "k", slow.load) // has read the source, and will store
+	<-slow.begun
+	w := beginUpdate(f, 0, db, "new", "k")
+	<-w.began
+	slow.release <- struct{}{}
+	want(t, before, "old")
+	equal(t, "rejected", f.events.rejected.Load(), 1)
+	equal(t, "during the update", mustGet(t, f.guards[1], "k", returns("either")), "either")
+	equal(t, "stored", f.exists(f.value("k")), false)
+	w.release <- nil
+	equal(t, "Update", <-w.done, nil)
+	f.expectUntouched("k", "new", db)
+}
+
+func TestWhateverWriteDoesTheUpdateEnds(t *testing.T) {
+	t.Parallel()
+	failure := errors.New("constraint violated")
+	for name, c := range map[string]struct {
+		write func(context.Context, context.CancelFunc) error
+		want  error
+	}{
+		"returns an error": {func(context.Context, context.CancelFunc) error { return failure }, failure},
+		"is cancelled": {func(ctx context.Context, cancel context.CancelFunc) error {
+			cancel()
+			<-ctx.Done()
+			return ctx.Err()
+		}, context.Canceled},
+		"panics": {func(context.Context, context.CancelFunc) error { panic("write") }, errPanicked},
+		"is slower than the lease": {func(context.Context, context.CancelFunc) error {
+			<-time.After(500 * time.Millisecond) // five leases
+			return nil
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, standalone(t), 2, Config{LeaseTTL: 100 * time.Millisecond})
+			db := newRow("old")
+			f.expectUntouched("k", "old", db)
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			err := recovered(func() error {
+				return f.guards[0].Update(ctx, "k", func(ctx context.Context) error {
+					db.value.Store("new")
+					return c.write(ctx, cancel)
+				})
+			})
+			if !errors.Is(err, c.want) || c.want == nil && err != nil {
+				t.Errorf("Update: %v, want %v", err, c.want)
+			}
+			f.expectUntouched("k", "new", db)
+			equal(t, "the lock is free", f.guards[1].Update(context.Background(), "k", db.write("newer")), nil)
+		})
+	}
+}
+
+var errPanicked = errors.New("panicked")
+
+func recovered(f func() error) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errPanicked
+		}
+	}()
+	return f()
+}
+
+func TestUpdatesOfAKeyTakeTurns(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 3, Config{})
+	var running, count atomic.Int64
+	var last int64
+	var all sync.WaitGroup
+	for _, g := range f.guards {
+		for range 10 {
+			all.Go(func() {
+				err := g.Update(context.Background(), "k", func(ctx context.Context) error {
+					if running.Add(1) > 1 {
+						t.Error("two writers at once")
+					}
+					defer running.Add(-1)
+					fence, _ := rwlock.FenceFrom(ctx)
+					if fence <= last {
+						t.Errorf("fence %d after %d", fence, last)
+					}
+					last = fence
+					count.Add(1)
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	all.Wait()
+	equal(t, "writes", count.Load(), 30)
+}
+
+func TestUpdateThatCannotReachRedisDoesNotWrite(t *testing.T) {
+	t.Parallel()
+	for name, match := range map[string]redistest.Match{
+		"at all":         func(args []string) bool { return true },
+		"for the intent": redistest.Script(prelude + beginUpdateSource),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond, LeaseTTL: 200 * time.Millisecond})
+			db := newRow("old")
+			f.expectUntouched("k", "old", db)
+			rule := proxy.On(match, redistest.ReplyError("READONLY for a while"))
+			err := f.guards[0].Update(context.Background(), "k", func(context.Context) error {
+				t.Error("written")
+				return nil
+			})
+			failed, ok := errors.AsType[*RedisError](err)
+			if !ok || failed.Op != "update" || failed.Key != "k" {
+				t.Errorf("Update: %v", err)
+			}
+			rule.Remove()
+			redistest.Await(t, "others store again", func() bool {
+				mustGet(t, f.guards[1], "k", db.load)
+				return f.exists(f.value("k"))
+			})
+		})
+	}
+}
+
+func TestUpdateAnywayWritesAndOwes(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond, UpdateAnyway: true})
+	db := newRow("old")
+	f.expectUntouched("k", "old", db)
+	proxy.Refuse(true)
+	err := f.guards[0].Update(context.Background(), "k", db.write("new"))
+	if failed, ok := errors.AsType[*RedisError](err); !ok || failed.Op != "invalidate" {
+		t.Errorf("Update: %v", err)
+	}
+	equal(t, "written", db.value.Load().(string), "new")
+	equal(t, "here", mustGet(t, f.guards[0], "k", db.load), "new")
+	proxy.Refuse(false)
+	redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].owed.count.Load() == 0 })
+	f.expectUntouched("k", "new", db)
+}
+
+// Whatever is lost at the end, what Update could not say is owed, and nobody stores the old value.
+func TestUpdateSurvivesFaultsAtItsEnd(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []redistest.Fault{
+		redistest.SwallowReply, redistest.DropReply, redistest.CutBefore, redistest.Hold, redistest.HoldReply,
+		redistest.ReplyError("LOADING Redis is loading"),
+	} {
+		t.Run(string(fault), func(t *testing.T) {
+			t.Parallel()
+			f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond, LeaseTTL: 300 * time.Millisecond})
+			db := newRow("old")
+			f.expectUntouched("k", "old", db)
+			rule := proxy.On(redistest.Script(prelude+endUpdateSource), fault).Times(1)
+			err := f.guards[0].Update(context.Background(), "k", db.write("new"))
+			<-rule.Hit()
+			if failed, ok := errors.AsType[*RedisError](err); err != nil && (!ok || failed.Op != "invalidate") {
+				t.Errorf("Update: %v", err)
+			}
+			equal(t, "here", mustGet(t, f.guards[0], "k", db.load), "new")
+			equal(t, "there", mustGet(t, f.guards[1], "k", db.load), "new")
+			rule.Release()
+			redistest.Await(t, "others store again", func() bool {
+				equal(t, "there", mustGet(t, f.guards[1], "k", db.load), "new")
+				return f.exists(f.value("k"))
+			})
+		})
+	}
+}
+
+func TestUpdateWithinItselfIsRefusedAndItsGetsDoNotWait(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{})
+	g, db := f.guards[0], newRow("old")
+	err := g.Update(context.Background(), "k", func(ctx context.Context) error {
+		if err := g.Update(ctx, "k", db.write("x")); !errors.Is(err, ErrReentrant) {
+			t.Errorf("Update in Update: %v", err)
+		}
+		v, err := Get(ctx, g, "k", db.load)
+		equal(t, "Get", fmt.Sprint(v, err), fmt.Sprint("old", nil))
+		values, err := GetMany(ctx, g, []string{"k"}, openShelf().load)
+		equal(t, "GetMany", fmt.Sprint(values, err), "map[k:v:k] <nil>")
+		return g.Update(ctx, "other", db.write("new"))
+	})
+	equal(t, "Update", err, nil)
+	f.expectUntouched("k", "new", db)
+}
+
+func TestUpdateManyLocksOverlappingSetsWithoutDeadlock(t *testing.T) {
+	t.Parallel()
+	for name, build := range map[string]func(*testing.T) arena{"standalone": standalone, "cluster": onCluster} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, build(t), 2, Config{})
+			db := newRow("0")
+			var all sync.WaitGroup
+			for i, keys := range [][]string{{"a", "b", "c"}, {"c", "b"}, {"b", "a", "b"}, {"c", "a"}} {
+				for range 5 {
+					all.Go(func() {
+						if err := f.guards[i%2].UpdateMany(context.Background(), keys, db.write("1")); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+			}
+			all.Wait()
+			for _, key := range []string{"a", "b", "c"} {
+				f.expectUntouched(key, "1", db)
+			}
+		})
+	}
+}
+
+func TestUpdateTakesFourRoundTrips(t *testing.T) {
+	t.Parallel()
+	a, s := onServer(t)
+	f := newFleet(t, a, 1, Config{}).listening()
+	db := newRow("old")
+	update := func() {
+		if err := f.guards[0].Update(context.Background(), "k", db.write("new")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	update() // the scripts are known now
+	reads := s.Reads()
+	update()
+	equal(t, "requests", s.Reads()-reads, 4)
+}
+
+func TestUpdateReachesLocalTiers(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, withLocal)
+	db := newRow("old")
+	f.keptBy(0, "k", "old")
+	f.keptBy(1, "k", "old")
+	equal(t, "Update", f.guards[0].Update(context.Background(), "k", db.write("new")), nil)
+	equal(t, "here", mustGet(t, f.guards[0], "k", db.load), "new")
+	f.heard(1)
+	equal(t, "there", mustGet(t, f.guards[1], "k", db.load), "new")
+}
+
+func TestCloseEndsUpdates(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{})
+	db := newRow("old")
+	w := beginUpdate(f, 0, db, "new", "k")
+	ctx := <-w.began
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		_ = f.guards[0].Close()
+	}()
+	<-ctx.Done()
+	w.release <- context.Cause(ctx)
+	if err := <-w.done; err == nil {
+		t.Error("no error")
+	}
+	<-closed
+	equal(t, "closed", f.guards[0].Update(context.Background(), "k", db.write("x")), ErrClosed)
+	equal(t, "value", mustGet(t, f.guards[1], "k", db.load), "new")
+	equal(t, "stored", f.exists(f.value("k")), true)
+}
