@@ -23,7 +23,10 @@ import (
 // this tier by a message. Until it does (normally well under a millisecond; up to 5 seconds when the connection hangs
 // unnoticed), and never for longer than TTL, Get may return the older value. On the instance that called Invalidate
 // there is no such delay. While the subscription to the messages is down, or one is known to be missing, the tier is not
-// asked; when it stands again, the tier starts empty.
+// asked, but for stale values when Redis does not answer either (StaleFor); when it stands again, the tier starts empty.
+//
+// Only entries that were stored by a Guard with a tier, StaleFor or EarlyRefresh are kept: others do not say how long they
+// are fresh.
 type LocalConfig struct {
 	// MaxBytes bounds the tier by the size of its keys and encoded values, with 256 bytes for each. What values take
 	// when they are decoded is not known, and may be more.
