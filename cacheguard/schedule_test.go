@@ -203,7 +203,6 @@ type stage struct {
 	*fleet
 	key, token string
 	source     string
-	updated    bool
 	m          *missed
 	got        acquired
 	loaded     string
