@@ -135,7 +135,7 @@ func bypass[V any](ctx context.Context, g *Guard, asked uint64, j *job, reason *
 		return v, "", reason
 	}
 	for {
-		a, joined, err := g.flights.Do(ctx, j.flight(direct), func(ctx context.Context) answer {
+		a, joined, err := g.share(ctx, j, direct, func(ctx context.Context) answer {
 			if reason != nil {
 				return g.loadBypassed(ctx, j)
 			}

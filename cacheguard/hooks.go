@@ -14,6 +14,9 @@ type Hooks struct {
 	// OnGet is called at the end of every Get, with the caller's context. The outcome is empty when there was no answer.
 	OnGet func(ctx context.Context, key string, outcome Outcome, took time.Duration, err error)
 
+	// OnJoin is called when a Get joins a load, or a wait for one, that another call of this Guard has begun.
+	OnJoin func(key string)
+
 	// OnLoad is called after every run of a loader.
 	OnLoad func(key string, took time.Duration, err error)
 
