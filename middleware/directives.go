@@ -13,14 +13,14 @@ const longest = 1 << 31 * time.Second
 
 // directives are those of a Cache-Control field that a shared cache knows, of a request or a response.
 type directives struct {
-	noStore, onlyIfCached       bool
-	public, mustRevalidate, proxyRevalidate  bool
-	mustUnderstand                           bool
-	noCache, private                         bool     // without a list of fields
-	without                                  []string // the fields that no-cache and private list: not to be stored
-	maxAge, sMaxAge, minFresh, maxStale      seconds
-	staleWhileRevalidate, staleIfError       seconds
-	malformed                                bool // nothing may be taken as fresh that was sent with this
+	noStore, onlyIfCached                   bool
+	public, mustRevalidate, proxyRevalidate bool
+	mustUnderstand                          bool
+	noCache, private                        bool     // without a list of fields
+	without                                 []string // the fields that no-cache and private list: not to be stored
+	maxAge, sMaxAge, minFresh, maxStale     seconds
+	staleWhileRevalidate, staleIfError      seconds
+	malformed                               bool // nothing may be taken as fresh that was sent with this
 }
 
 // seconds is the argument of a directive.

@@ -28,16 +28,11 @@ func (l *lookup) load(ctx context.Context, _ *[]byte) ([]byte, error) {
 		out.w.out = nil
 		out.serve(l.request(ctx, true))
 	}
-	rec, keep := l.outcome(out)
-	if rec.kind == stored && known {
-		known = l.versionsAfter(ctx, before, rec)
-	}
-	if !known {
+	rec, keep := out.result()
+	if rec.kind == stored && (!known || !l.versionsAfter(ctx, before, rec)) {
 		keep = 0
 	}
-	if rec.kind == stored && keep <= 0 {
-		out.unkept = true
-	}
+	out.kept.Store(rec.kind == stored && keep > 0)
 	cacheguard.SetTTL(ctx, keep)
 	return rec.encode(), nil
 }
@@ -69,26 +64,31 @@ func setIf(h http.Header, name, value string) {
 	}
 }
 
-// outcome makes the record of a run, and says for how long it is to be kept.
-func (l *lookup) outcome(out *run) (*record, time.Duration) {
+// result is the record of a run, and for how long it is to be kept.
+func (out *run) result() (*record, time.Duration) {
 	select {
-	case <-out.done: // what the run has written may be looked at
+	case <-out.done:
+		return out.rec, out.keepFor
 	default:
-		return l.unfit(out.w.status)
+		return out.unfit(out.w.status) // it has gone to its client, and goes on
 	}
+}
+
+// outcome makes the record when the handler has returned.
+func (out *run) outcome() (*record, time.Duration) {
 	switch {
 	case out.panicked != nil:
-		return l.mark(failed, 0)
+		return out.mark(failed, 0)
 	case out.standsIn:
-		return l.remaining(out.old)
+		return out.remaining(out.old)
 	case out.merges:
 		rec := out.merged()
-		return rec, rec.terms.keep(&l.cfg, rec.headerOf())
-	case out.w.open || !out.complete():
-		return l.unfit(out.w.status)
+		return rec, rec.terms.keep(&out.cfg, rec.headerOf())
+	case out.w.open || out.w.hijacked || !out.complete():
+		return out.unfit(out.w.status)
 	}
 	rec := out.record()
-	return rec, out.terms.keep(&l.cfg, out.w.header)
+	return rec, out.terms.keep(&out.cfg, out.w.header)
 }
 
 // unfit is what is kept instead of a response that may not be stored. What a client had replaced before its time stays: one
@@ -105,7 +105,8 @@ func (l *lookup) unfit(status int) (*record, time.Duration) {
 
 // remaining is a record, for as long as it would have been kept anyway.
 func (l *lookup) remaining(old *record) (*record, time.Duration) {
-	return old, old.terms.keep(&l.cfg, old.headerOf()) - time.Since(old.received)
+	same := *old
+	return &same, old.terms.keep(&l.cfg, old.headerOf()) - time.Since(old.received)
 }
 
 // mark is a record without a response. It counts for requests with the same values of the fields that always count.

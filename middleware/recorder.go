@@ -143,6 +143,11 @@ func (w *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // Unwrap is for http.ResponseController's deadlines.
 func (w *recorder) Unwrap() http.ResponseWriter { return w.out }
 
+// reset forgets a response that was held back.
+func (w *recorder) reset() {
+	w.header, w.status, w.body, w.explicit = make(http.Header), 0, nil, false
+}
+
 // finish ends the response after the handler has returned.
 func (w *recorder) finish() {
 	if w.hijacked {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -26,7 +27,10 @@ type run struct {
 	standsIn       bool // the handler failed, and the stale record is served
 	panicked       any
 
-	unkept bool // set by the load: it was not stored after all
+	rec     *record       // what is made of it
+	keepFor time.Duration // how long that is to be kept
+
+	kept atomic.Bool // set by the load: the response was to be stored
 }
 
 func newRun(l *lookup) *run {
@@ -43,13 +47,9 @@ func (out *run) serve(r *http.Request) {
 	returned := false
 	defer func() {
 		if p := recover(); !returned {
-			if out.panicked = p; p == nil {
-				out.panicked = http.ErrAbortHandler // the handler ended its goroutine
-			}
-			if err, ok := p.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
-				out.cfg.Logger.ErrorContext(r.Context(), "middleware: handler panicked", "panic", p, "stack", string(debug.Stack()))
-			}
+			out.failed(r, p)
 		}
+		out.rec, out.keepFor = out.outcome()
 	}()
 	out.call(r)
 	if out.merges && !out.matches() {
@@ -57,12 +57,19 @@ func (out *run) serve(r *http.Request) {
 		r.Header.Del("If-None-Match")
 		r.Header.Del("If-Modified-Since")
 		out.merges, out.old = false, nil
-		w := newRecorder(out.w.out, out.w.maxBody)
-		w.keep, w.send, w.committed = out.w.keep, out.w.send, out.w.committed
-		*out.w = *w
+		out.w.reset()
 		out.call(r)
 	}
 	returned = true
+}
+
+func (out *run) failed(r *http.Request, panicked any) {
+	if out.panicked = panicked; panicked == nil {
+		out.panicked = http.ErrAbortHandler // the handler ended its goroutine
+	}
+	if err, ok := out.panicked.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
+		out.cfg.Logger.ErrorContext(r.Context(), "middleware: handler panicked", "panic", panicked, "stack", string(debug.Stack()))
+	}
 }
 
 func (out *run) call(r *http.Request) {

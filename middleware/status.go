@@ -115,7 +115,7 @@ func (x *exchange) describe(l *lookup, got fetched, now time.Time) string {
 	f := forwarded{why: l.why, ttl: left, hasTTL: true}
 	switch own := got.own; {
 	case own != nil:
-		f.status, f.stored = own.w.status, !own.unkept
+		f.status, f.stored = own.w.status, own.kept.Load()
 		if got.result() == Bypassed {
 			f.stored, f.detail = false, "redis"
 		}
@@ -128,4 +128,3 @@ func (x *exchange) describe(l *lookup, got fetched, now time.Time) string {
 	}
 	return f.String()
 }
-
