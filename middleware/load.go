@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -130,17 +131,12 @@ func (out *run) record() *record {
 	if _, typed := h["Content-Type"]; !typed && len(rec.body) > 0 && h.Get("Content-Encoding") == "" {
 		h.Set("Content-Type", http.DetectContentType(rec.body))
 	}
-	skip := unstorable(h, out.terms.without)
-	trailers := fieldList(h["Trailer"])
-	for i := range trailers {
-		trailers[i] = http.CanonicalHeaderKey(trailers[i])
+	skip, trailer := unstorable(h, out.terms.without), trailers(h)
+	rec.header = pairs(h, func(name string) bool { return skip(name) || trailer(name) })
+	rec.trailer = pairs(h, func(name string) bool { return !trailer(name) })
+	for i, p := range rec.trailer {
+		rec.trailer[i].name = strings.TrimPrefix(p.name, http.TrailerPrefix)
 	}
-	rec.header = pairs(h, func(name string) bool {
-		return skip(name) || slices.Contains(trailers, name) || isTrailer(name)
-	})
-	rec.trailer = pairs(h, func(name string) bool {
-		return !slices.Contains(trailers, name) && !isTrailer(name)
-	})
 	rec.keepID(out.lookup.old)
 	return rec
 }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"strings"
 )
 
 // errDropped is what a handler gets whose response nobody can receive any more.
@@ -103,7 +102,12 @@ func (w *recorder) pass() {
 }
 
 // copyHeader sets the handler's fields in the client's header.
-func (w *recorder) copyHeader() { setHeader(w.out.Header(), maps.All(w.header)) }
+func (w *recorder) copyHeader() {
+	trailer := trailers(w.header)
+	h := maps.Clone(w.header)
+	maps.DeleteFunc(h, func(name string, _ []string) bool { return trailer(name) })
+	setHeader(w.out.Header(), maps.All(h))
+}
 
 // FlushError makes http.ResponseController flush. What says itself that it may be stored is held back all the same: proxies
 // flush after each write. Anything else passes from here on, as it is meant to be read while it is written.
@@ -157,8 +161,9 @@ func (w *recorder) finish() {
 		w.WriteHeader(http.StatusOK)
 	}
 	if w.open && w.out != nil {
-		for name, values := range w.header { // trailers
-			if _, sent := w.out.Header()[name]; !sent || strings.HasPrefix(name, http.TrailerPrefix) {
+		trailer := trailers(w.header)
+		for name, values := range w.header {
+			if trailer(name) {
 				w.out.Header()[name] = values
 			}
 		}

@@ -172,4 +172,13 @@ func unstorable(h http.Header, without []string) func(name string) bool {
 	}
 }
 
-func isTrailer(name string) bool { return strings.HasPrefix(name, http.TrailerPrefix) }
+// trailers tells the fields that are sent after the body, in the two ways that net/http has.
+func trailers(h http.Header) func(name string) bool {
+	announced := fieldList(h["Trailer"])
+	for i := range announced {
+		announced[i] = http.CanonicalHeaderKey(announced[i])
+	}
+	return func(name string) bool {
+		return strings.HasPrefix(name, http.TrailerPrefix) || slices.Contains(announced, name)
+	}
+}

@@ -60,9 +60,7 @@ func (x *exchange) write(rec *record) {
 	bodyless := rec.status == http.StatusNoContent
 	if len(rec.trailer) > 0 {
 		for _, p := range rec.trailer {
-			if !isTrailer(p.name) {
-				h.Add("Trailer", p.name)
-			}
+			h.Add("Trailer", p.name)
 		}
 	} else if !bodyless {
 		h["Content-Length"] = []string{strconv.Itoa(len(rec.body))}
