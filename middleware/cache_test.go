@@ -14,7 +14,7 @@ import (
 
 func TestAPageIsMadeOnceForAllInstances(t *testing.T) {
 	t.Parallel()
-	const instances, requests = 4, 32
+	const instances, requests = 8, 128
 	p := newPage(says("hello", "Cache-Control: max-age=60")).held()
 	f := newFleet(t, instances, Config{}, p)
 	var replies []<-chan answer

@@ -21,6 +21,9 @@ type lookup struct {
 	route *chi.Context
 	seat  seat
 
+	seen   *record // what judge decoded last, and where from
+	seenAt *byte
+
 	// Set by judge, in the request's goroutine, before a load that is due to it begins.
 	old        *record // what is to be replaced
 	revoked    bool    // it was invalidated: nothing of it may be served again
@@ -51,7 +54,11 @@ func (l *lookup) fetch() fetched {
 	}
 	raw, how, err := cacheguard.Fetch(l.r.Context(), l.guard, l.key, source)
 	got := fetched{how: how, err: err, own: l.seat.leave()}
-	if err == nil {
+	switch {
+	case err != nil:
+	case l.seen != nil && len(raw) > 0 && &raw[0] == l.seenAt:
+		got.rec = l.seen
+	default:
 		got.rec, got.err = decodeRecord(raw)
 	}
 	return got
@@ -63,6 +70,7 @@ func (l *lookup) judge(raw []byte) cacheguard.Verdict {
 	if err != nil {
 		return cacheguard.Replace
 	}
+	l.seen, l.seenAt = rec, &raw[0]
 	if l.page == "" && !rec.selects(l.r) {
 		return cacheguard.Serve // it says where the variants are
 	}
