@@ -107,8 +107,8 @@ func (k *Locker) Do(ctx context.Context, name string, f func(context.Context, *L
 	return l.do(ctx, f)
 }
 
-// parseGrant reads a fence.
-func parseGrant(body string) (fence int64, ok bool) {
+// parseGrant reads the fence of a grant. Not granted: it is no later than the last answer, whose fence is given.
+func parseGrant(body string, answered int64) (fence int64, granted bool) {
 	fence, err := strconv.ParseInt(body, 10, 64)
-	return fence, err == nil
+	return fence, err == nil && fence > answered
 }

@@ -88,12 +88,17 @@ func (k *Locker) revoked(token string) {
 // wait asks Redis for the lock until it has it. The context's error says why it did not get it; another one is Redis'.
 func (k *Locker) wait(ctx context.Context, w who) (queue.Grant, error) {
 	grace := queue.Grace(k.cfg.TTL)
+	answered := int64(0) // the fence of the last answer
 	waiter := queue.Waiter{
 		Inbox: k.inbox, ID: w.id, Grace: grace, Patience: k.cfg.TTL, Ended: k.ending,
 		Ask: func(ctx context.Context, inbox string) (queue.Answer, error) {
-			return k.ask(ctx, w, grace, inbox)
+			answer, err := k.ask(ctx, w, grace, inbox)
+			if err == nil {
+				answered = answer.Fence
+			}
+			return answer, err
 		},
-		Parse: parseGrant,
+		Parse: func(body string) (fence int64, granted bool) { return parseGrant(body, answered) },
 	}
 	for {
 		g, err := waiter.Wait(ctx)

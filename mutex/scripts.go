@@ -76,8 +76,8 @@ func (w who) ask(ctx context.Context, rdb script.Processor, ttl, grace time.Dura
 		return queue.Answer{}, err
 	case len(reply) == 3 && reply[0] == 1:
 		return queue.Answer{Granted: true, Fence: reply[1], Length: time.Duration(reply[2]) * time.Millisecond}, nil
-	case len(reply) == 2 && reply[0] == 0:
-		return queue.Answer{Left: time.Duration(reply[1]) * time.Millisecond}, nil
+	case len(reply) == 3 && reply[0] == 0:
+		return queue.Answer{Fence: reply[2], Left: time.Duration(reply[1]) * time.Millisecond}, nil
 	}
 	return queue.Answer{}, fmt.Errorf("unexpected reply %v", reply)
 }

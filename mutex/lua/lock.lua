@@ -1,7 +1,7 @@
 -- Takes the lock, takes it once more for its owner, or queues for it. Says that who is queued lives.
 -- KEYS: lock, queue
 -- ARGV: id, token (its owner's, or the id), lease ms, grace ms (0: do not queue), inbox ('' for none)
--- Returns {1, fence, lease ms} when the id has the lock | {0, ms until the holder's lease ends}
+-- Returns {1, fence, lease ms} when the id has the lock | {0, ms until the holder's lease ends, fence}
 -- Safe to run twice: who has the lock gets it again, for a whole lease; who is queued keeps its place.
 local key, queue, id, token = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 local length, grace, inbox = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
@@ -42,7 +42,7 @@ if grace > 0 then
   redis.call('PEXPIRE', queue, length + MEMORY)
 end
 if held then
-  return {0, left}
+  return {0, left, tonumber(s.fence)}
 end
 
 -- The holder is gone, and there may be a queue.
@@ -55,4 +55,4 @@ elseif not first then
   fence, err = give(key, s, id, token, inbox, length, now, micros)
   return err or {1, fence, length}
 end
-return {0, length}
+return {0, length, fence}
