@@ -22,7 +22,7 @@ func (k *Locker) unlock(ctx context.Context, l *Lease) (int, error) {
 func (k *Locker) extend(ctx context.Context, l *Lease) error {
 	call := l.who.renewal(k.cfg.TTL, 0)
 	sent := time.Now()
-	reply, err := detach.Run(ctx, &k.tasks, k.redis, func(ctx context.Context, rdb script.Processor) (int, error) {
+	reply, err := detach.Run(ctx, &k.life.Tasks, k.redis, func(ctx context.Context, rdb script.Processor) (int, error) {
 		return call.Run(ctx, rdb).Int()
 	}, nil)
 	if err != nil {
@@ -54,7 +54,7 @@ func (k *Locker) release(ctx context.Context, w who, line *line) (orphan *place,
 		h = heir{id: next.id, inbox: k.inbox.Address(), ttl: k.cfg.TTL, first: first}
 	}
 	sent := time.Now()
-	reply, err = detach.Run(context.WithoutCancel(ctx), &k.tasks, k.redis,
+	reply, err = detach.Run(context.WithoutCancel(ctx), &k.life.Tasks, k.redis,
 		func(ctx context.Context, rdb script.Processor) (released, error) { return w.release(ctx, rdb, h) },
 		func(released, error) { k.giveUpFor(line, next) })
 	switch {
