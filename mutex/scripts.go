@@ -48,7 +48,6 @@ var (
 const (
 	replyLost    = 0
 	replyKept    = 1
-	replyPassed  = 2
 	replyRevoked = -1
 )
 
@@ -66,20 +65,25 @@ func (w who) keys() []string { return []string{w.key, w.key + ":queue"} }
 
 // ask asks for the lock. grace 0: do not queue for it.
 func (w who) ask(ctx context.Context, rdb script.Processor, ttl, grace time.Duration, inbox string) (queue.Answer, error) {
-	call := script.Call{
-		Script: lockScript, Keys: w.keys(),
-		Args: []any{w.id, w.token, millis(ttl), millis(grace), inbox},
+	args := make([]any, 0, 5)
+	args = append(args, w.id, millis(ttl), millis(grace), inbox)
+	if w.owned() {
+		args = append(args, w.token)
 	}
-	reply, err := call.Run(ctx, rdb).Int64Slice()
-	switch {
-	case err != nil:
+	call := script.Call{Script: lockScript, Keys: w.keys(), Args: args}
+	cmd := call.Run(ctx, rdb)
+	if fence, ok := cmd.Val().(int64); ok {
+		return queue.Answer{Granted: true, Fence: fence, Length: ttl}, nil
+	}
+	reply, err := cmd.Int64Slice()
+	if err == nil && len(reply) != 3 {
+		err = fmt.Errorf("unexpected reply %v", reply)
+	}
+	if err != nil {
 		return queue.Answer{}, err
-	case len(reply) == 3 && reply[0] == 1:
-		return queue.Answer{Granted: true, Fence: reply[1], Length: time.Duration(reply[2]) * time.Millisecond}, nil
-	case len(reply) == 3 && reply[0] == 0:
-		return queue.Answer{Fence: reply[2], Left: time.Duration(reply[1]) * time.Millisecond}, nil
 	}
-	return queue.Answer{}, fmt.Errorf("unexpected reply %v", reply)
+	left := time.Duration(reply[1]) * time.Millisecond
+	return queue.Answer{Granted: reply[0] == 1, Fence: reply[2], Length: left, Left: left}, nil
 }
 
 // heir is who gets the lock next, in the same process.
@@ -90,32 +94,18 @@ type heir struct {
 	first bool // before those in the queue
 }
 
-// released is the reply of unlock.
-type released struct {
-	code  int
-	fence int64 // replyPassed: of the heir
-}
-
-// release gives up a hold, or a place in the queue.
-func (w who) release(ctx context.Context, rdb script.Processor, h heir) (released, error) {
-	first := 0
-	if h.first {
-		first = 1
+// release gives up a hold, or a place in the queue. It returns what has become of the hold, or the heir's fence.
+func (w who) release(ctx context.Context, rdb script.Processor, h heir) (int64, error) {
+	args := make([]any, 0, 6)
+	args = append(args, w.id)
+	if w.owned() || h.id != "" {
+		args = append(args, w.token)
 	}
-	call := script.Call{
-		Script: unlockScript, Keys: w.keys(),
-		Args: []any{w.id, w.token, h.id, millis(h.ttl), h.inbox, first},
+	if h.id != "" {
+		args = append(args, h.id, millis(h.ttl), h.inbox, h.first)
 	}
-	reply, err := call.Run(ctx, rdb).Int64Slice()
-	switch {
-	case err != nil:
-		return released{}, err
-	case len(reply) == 2 && reply[0] == replyPassed:
-		return released{replyPassed, reply[1]}, nil
-	case len(reply) == 1:
-		return released{code: int(reply[0])}, nil
-	}
-	return released{}, fmt.Errorf("unexpected reply %v", reply)
+	call := script.Call{Script: unlockScript, Keys: w.keys(), Args: args}
+	return call.Run(ctx, rdb).Int64()
 }
 
 // giveUp gives back what a holder or waiter may have in Redis, whatever became of the context.

@@ -112,8 +112,8 @@ func (q *Quorum) unlock(ctx context.Context, l *Lease) (int, error) {
 	l.hold.End()
 	l.who.left.Store(true)
 	votes, ok := q.ballot(context.WithoutCancel(ctx), func(ctx context.Context, rdb script.Processor) vote {
-		r, err := l.who.release(ctx, rdb, heir{})
-		return vote{reply: r.code, err: err}
+		reply, err := l.who.release(ctx, rdb, heir{})
+		return vote{reply: int(reply), err: err}
 	}, nil)
 	if ok {
 		return replyKept, nil

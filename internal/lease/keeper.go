@@ -123,10 +123,13 @@ func (k *Keeper) run() {
 }
 
 // collect returns a batch of the renewals that are due, with those that will be within a tenth of their lease, or
-// none and the time the first one will be. Until the batch has its replies, its renewals are due when it times out.
+// none and the time to look again. Until the batch has its replies, its renewals are due when it times out.
 func (k *Keeper) collect(now time.Time) (due []*Renewal, next time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.sleep.After(now) {
+		next = k.sleep // it stays, though its lease may be gone: so short leases do not wake the goroutine one by one
+	}
 	for r := range k.held {
 		if next.IsZero() || r.due.Before(next) {
 			next = r.due
@@ -182,6 +185,9 @@ func (k *Keeper) schedule(r *Renewal, after time.Duration) {
 	k.mu.Lock()
 	r.due, r.sent = time.Now().Add(after), false
 	sooner := k.sleep.IsZero() || r.due.Before(k.sleep)
+	if sooner {
+		k.sleep = r.due
+	}
 	k.mu.Unlock()
 	if sooner {
 		select {
