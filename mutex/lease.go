@@ -106,5 +106,5 @@ func (l *Lease) wrap(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("mutex: %s %s: %w", op, l.who.key, err)
+	return fmt.Errorf("mutex: %s %s: %w", op, l.who.keys[0], err)
 }

@@ -71,7 +71,7 @@ func TestAQuorumLocksInEveryPatternWithAMajority(t *testing.T) {
 		"taken": {
 			func(c *council, i int, key string) {
 				rdb := c.servers[i].Client(c)
-				w := who{key: key, id: "another", token: "another"}
+				w := who{keys: keysOf(key), id: "another", token: "another"}
 				if _, err := w.ask(context.Background(), rdb, time.Hour, 0, ""); err != nil {
 					c.Error(err)
 				}

@@ -53,7 +53,7 @@ const (
 
 // who is a hold, or will be one.
 type who struct {
-	key   string       // of the lock in Redis
+	keys  []string     // of the lock in Redis: its hash, and its queue
 	id    string       // of this hold alone
 	token string       // of its owner, or the id
 	left  *atomic.Bool // it gave up: what it asked for is to be given back when it comes
@@ -61,7 +61,7 @@ type who struct {
 
 func lockKey(prefix, name string) string { return keys.Tagged(prefix, name) }
 
-func (w who) keys() []string { return []string{w.key, w.key + ":queue"} }
+func keysOf(lock string) []string { return []string{lock, lock + ":queue"} }
 
 // ask asks for the lock. grace 0: do not queue for it.
 func (w who) ask(ctx context.Context, rdb script.Processor, ttl, grace time.Duration, inbox string) (queue.Answer, error) {
@@ -70,7 +70,7 @@ func (w who) ask(ctx context.Context, rdb script.Processor, ttl, grace time.Dura
 	if w.owned() {
 		args = append(args, w.token)
 	}
-	call := script.Call{Script: lockScript, Keys: w.keys(), Args: args}
+	call := script.Call{Script: lockScript, Keys: w.keys, Args: args}
 	cmd := call.Run(ctx, rdb)
 	if fence, ok := cmd.Val().(int64); ok {
 		return queue.Answer{Granted: true, Fence: fence, Length: ttl}, nil
@@ -104,7 +104,7 @@ func (w who) release(ctx context.Context, rdb script.Processor, h heir) (int64, 
 	if h.id != "" {
 		args = append(args, h.id, millis(h.ttl), h.inbox, h.first)
 	}
-	call := script.Call{Script: unlockScript, Keys: w.keys(), Args: args}
+	call := script.Call{Script: unlockScript, Keys: w.keys, Args: args}
 	return call.Run(ctx, rdb).Int64()
 }
 
@@ -117,18 +117,18 @@ func (w who) giveUp(rdb script.Processor, timeout time.Duration) {
 
 // renewal is the call that extends the lease, and raises its fence to a least one.
 func (w who) renewal(ttl time.Duration, fence int64) script.Call {
-	return script.Call{Script: renewScript, Keys: []string{w.key}, Args: []any{w.id, w.token, millis(ttl), fence}}
+	return script.Call{Script: renewScript, Keys: w.keys[:1], Args: []any{w.id, w.token, millis(ttl), fence}}
 }
 
 // revoke takes the lock away from whoever holds it, tells its locker under the key tell, and reports whether there was one.
 func revoke(ctx context.Context, rdb script.Processor, key, tell string) (bool, error) {
-	call := script.Call{Script: revokeScript, Keys: who{key: key}.keys(), Args: []any{tell}}
+	call := script.Call{Script: revokeScript, Keys: keysOf(key), Args: []any{tell}}
 	return call.Run(ctx, rdb).Bool()
 }
 
 // inspect looks at a lock.
 func inspect(ctx context.Context, rdb script.Processor, key string) (Info, error) {
-	call := script.Call{Script: inspectScript, Keys: who{key: key}.keys()}
+	call := script.Call{Script: inspectScript, Keys: keysOf(key)}
 	reply, err := call.Run(ctx, rdb).Slice()
 	if err != nil {
 		return Info{}, err

@@ -49,11 +49,11 @@ func (k *Locker) handOn(ctx context.Context, w who, line *line) (int, error) {
 // release gives the lock up. It returns whoever was given the lock, and did not wait for it any more.
 func (k *Locker) release(ctx context.Context, w who, line *line) (orphan *place, reply int, err error) {
 	next, first := line.next()
-	h := heir{}
+	h, sent := heir{}, time.Time{}
 	if next != nil {
 		h = heir{id: next.id, inbox: k.inbox.Address(), ttl: k.cfg.TTL, first: first}
+		sent = time.Now()
 	}
-	sent := time.Now()
 	fence, err := detach.Run(context.WithoutCancel(ctx), &k.life.Tasks, k.redis,
 		func(ctx context.Context, rdb script.Processor) (int64, error) { return w.release(ctx, rdb, h) },
 		func(int64, error) { k.giveUpFor(line, next) })
