@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/cacheguard/go/internal/keys"
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/script"
@@ -65,13 +67,21 @@ func keysOf(lock string) []string { return []string{lock, lock + ":queue"} }
 
 // ask asks for the lock. grace 0: do not queue for it.
 func (w who) ask(ctx context.Context, rdb script.Processor, ttl, grace time.Duration, inbox string) (queue.Answer, error) {
+	call := w.asking(ttl, grace, inbox)
+	return parseAnswer(call.Run(ctx, rdb), ttl)
+}
+
+func (w who) asking(ttl, grace time.Duration, inbox string) script.Call {
 	args := make([]any, 0, 5)
 	args = append(args, w.id, millis(ttl), millis(grace), inbox)
 	if w.owned() {
 		args = append(args, w.token)
 	}
-	call := script.Call{Script: lockScript, Keys: w.keys, Args: args}
-	cmd := call.Run(ctx, rdb)
+	return script.Call{Script: lockScript, Keys: w.keys, Args: args}
+}
+
+// parseAnswer reads the reply of lock.lua to who asked for a lease of ttl.
+func parseAnswer(cmd *redis.Cmd, ttl time.Duration) (queue.Answer, error) {
 	if fence, ok := cmd.Val().(int64); ok {
 		return queue.Answer{Granted: true, Fence: fence, Length: ttl}, nil
 	}
@@ -96,6 +106,11 @@ type heir struct {
 
 // release gives up a hold, or a place in the queue. It returns what has become of the hold, or the heir's fence.
 func (w who) release(ctx context.Context, rdb script.Processor, h heir) (int64, error) {
+	call := w.releasing(h)
+	return call.Run(ctx, rdb).Int64()
+}
+
+func (w who) releasing(h heir) script.Call {
 	args := make([]any, 0, 6)
 	args = append(args, w.id)
 	if w.owned() || h.id != "" {
@@ -104,8 +119,7 @@ func (w who) release(ctx context.Context, rdb script.Processor, h heir) (int64, 
 	if h.id != "" {
 		args = append(args, h.id, millis(h.ttl), h.inbox, h.first)
 	}
-	call := script.Call{Script: unlockScript, Keys: w.keys, Args: args}
-	return call.Run(ctx, rdb).Int64()
+	return script.Call{Script: unlockScript, Keys: w.keys, Args: args}
 }
 
 // giveUp gives back what a holder or waiter may have in Redis, whatever became of the context.
@@ -122,8 +136,12 @@ func (w who) renewal(ttl time.Duration, fence int64) script.Call {
 
 // revoke takes the lock away from whoever holds it, tells its locker under the key tell, and reports whether there was one.
 func revoke(ctx context.Context, rdb script.Processor, key, tell string) (bool, error) {
-	call := script.Call{Script: revokeScript, Keys: keysOf(key), Args: []any{tell}}
+	call := revoking(key, tell)
 	return call.Run(ctx, rdb).Bool()
+}
+
+func revoking(key, tell string) script.Call {
+	return script.Call{Script: revokeScript, Keys: keysOf(key), Args: []any{tell}}
 }
 
 // inspect looks at a lock.

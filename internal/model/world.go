@@ -39,9 +39,14 @@ type World struct {
 
 	key     string // of the lock
 	skew    int64
-	copies  []script.Call // requests of which a copy may arrive late
+	copies  []request // of which a copy may arrive late
 	told    []string
 	problem string
+}
+
+type request struct {
+	call  script.Call
+	token string
 }
 
 // NewWorld returns the world of a seed, around the lock whose first key is given, with three processes.
@@ -110,7 +115,7 @@ func (w *World) Send(actor int, token, what string, call script.Call, heard func
 		w.Mono += w.Rand.Int64N(4000)
 	}
 	if w.Chance(20) {
-		w.copies = append(w.copies, call)
+		w.copies = append(w.copies, request{call, token})
 	}
 	switch p := w.Rand.IntN(100); {
 	case p < 5:
@@ -132,8 +137,9 @@ func (w *World) Send(actor int, token, what string, call script.Call, heard func
 // LateCopy delivers a copy of a request that was sent some time ago, if there is one.
 func (w *World) LateCopy() {
 	if len(w.copies) > 0 {
-		w.Tell("a copy arrives late")
-		w.Run(w.copies[max(0, len(w.copies)-1-w.Rand.IntN(8))], "")
+		late := w.copies[max(0, len(w.copies)-1-w.Rand.IntN(8))]
+		w.Tell("a copy arrives late (%s)", late.token)
+		w.Run(late.call, late.token)
 	}
 }
 

@@ -53,6 +53,10 @@ end
 
 -- Sets the lease of who has the lock. Returns an error if Redis refuses.
 local function extend(key, s, inbox, length)
+  if s.holds ~= '' then -- for one of the owner's holds; another, of a longer lease, trusts what there is
+    local deadline, was = parse(s.lease)
+    length = math.max(length, math.min(deadline - now, was))
+  end
   redis.call('HSET', key, 'lease', lease(length, inbox))
   return keep(key, s, length)
 end
@@ -101,6 +105,7 @@ local function holds(s, id, token)
 end
 
 local function leave(key, queue, id)
-  redis.call('ZREM', queue, id)
-  redis.call('HDEL', key, 'waiter:' .. id)
+  if redis.call('HDEL', key, 'waiter:' .. id) == 1 then
+    redis.call('ZREM', queue, id)
+  end
 end

@@ -36,6 +36,9 @@ if s.ticket ~= 0 or heir then
     return 1
   end
   if heir then
+    if s.ticket ~= 0 then
+      leave(key, queue, heir) -- it queued before a copy of this came
+    end
     local fence, err = give(key, s, heir, heir, ARGV[5], tonumber(ARGV[4]))
     if not err then
       return fence
