@@ -1,0 +1,60 @@
+// Package detach runs operations on Redis under a deadline of the library's own, whatever the client's options say:
+// go-redis does not let a context interrupt a read, and by default ignores its deadline.
+package detach
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cacheguard/go/internal/script"
+)
+
+// Op is an operation on Redis. It must be safe to run twice, also at the same time.
+type Op[T any] func(context.Context, script.Processor) (T, error)
+
+// Run runs op: by the caller itself while Redis is quick, else as Do does.
+func Run[T any](ctx context.Context, tasks *sync.WaitGroup, r *Runner, op Op[T], late func(T, error)) (T, error) {
+	if value, ok := tryQuick(ctx, r, op); ok {
+		return value, nil
+	}
+	return Do(ctx, tasks, r.timeout, func(ctx context.Context) (T, error) { return op(ctx, r.rdb) }, late)
+}
+
+// Do runs op with a context that has ctx's values and ends after the timeout. It returns when op has, when the timeout is
+// over, or when ctx ends. An operation that is given up runs on among the tasks, until the client's own time-outs end it,
+// and late, if not nil, is called with what it returned. The caller sees to it that nobody waits for the tasks yet.
+func Do[T any](
+	ctx context.Context, tasks *sync.WaitGroup, timeout time.Duration,
+	op func(context.Context) (T, error), late func(T, error),
+) (T, error) {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	type outcome struct {
+		value T
+		err   error
+	}
+	done := make(chan outcome)  // no buffer: a value is either received or late
+	left := make(chan struct{}) // closed when nobody receives any more
+	tasks.Go(func() {           // owner: the caller's; stop: the client's own time-outs; joined through tasks
+		defer cancel()
+		value, err := op(limited)
+		select {
+		case done <- outcome{value, err}:
+		case <-left:
+			if late != nil {
+				late(value, err)
+			}
+		}
+	})
+	defer close(left)
+	var none T
+	select {
+	case o := <-done:
+		return o.value, o.err
+	case <-ctx.Done():
+		return none, context.Cause(ctx)
+	case <-limited.Done():
+		return none, fmt.Errorf("no answer within %v: %w", timeout, context.DeadlineExceeded)
+	}
+}

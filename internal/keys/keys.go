@@ -1,0 +1,13 @@
+// Package keys names keys in Redis so that all keys of one name share a cluster slot.
+package keys
+
+// Tagged returns prefix:{name}, to which the caller appends what it likes. Keys that begin alike up to the brace that ends
+// the hash tag share a cluster slot, whatever braces the name has. There is one exception: a name that begins with a
+// closing brace would make the tag empty, and the whole key would count. So it gets a backslash in front, and so that no
+// two keys collide, does one that begins with a backslash. The prefix has no braces, and the name is not empty.
+func Tagged(prefix, name string) string {
+	if name[0] == '}' || name[0] == '\\' {
+		return prefix + `:{\` + name + "}"
+	}
+	return prefix + ":{" + name + "}"
+}
