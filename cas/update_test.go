@@ -116,7 +116,7 @@ func TestAnErrorOrPanicOfTheFunctionReachesTheCallerAndStoresNothing(t *testing.
 	}
 	func() {
 		defer func() {
-			if recover() != why {
+			if passed, _ := recover().(error); !errors.Is(passed, why) {
 				t.Error("the panic did not pass")
 			}
 		}()

@@ -26,7 +26,8 @@ var errForeign = errors.New("it is not a value of this package")
 
 // encode returns what is stored.
 func encode[V any](c Codec, version Version, value V) ([]byte, error) {
-	kind, payload := byte(raw), []byte(nil)
+	var payload []byte
+	kind := byte(raw)
 	switch v := any(value).(type) {
 	case []byte:
 		payload = v
