@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -63,20 +64,20 @@ func (s scripted) take(ctx context.Context, name string) error {
 // BenchmarkTake has 64 callers take single units from one stock that is never short.
 func BenchmarkTake(b *testing.B) {
 	b.Run("one server", func(b *testing.B) {
-		benchmarkTake(b, func() redis.UniversalClient { return client(b) })
+		benchmarkTake(b, []*redistest.Server{shared}, func() redis.UniversalClient { return client(b) })
 	})
 	b.Run("cluster of 3", func(b *testing.B) {
 		c := redistest.StartCluster(b, 0)
-		benchmarkTake(b, func() redis.UniversalClient {
+		benchmarkTake(b, []*redistest.Server{c.Node(0), c.Node(1), c.Node(2)}, func() redis.UniversalClient {
 			return c.Client(b, func(o *redis.ClusterOptions) { o.PoolSize = poolSize })
 		})
 	})
 }
 
-func benchmarkTake(b *testing.B, newClient func() redis.UniversalClient) {
+func benchmarkTake(b *testing.B, nodes []*redistest.Server, newClient func() redis.UniversalClient) {
 	for _, n := range []int{1, 3, 12} {
 		b.Run(fmt.Sprintf("segments=%d", n), func(b *testing.B) {
-			measureTakes(b, func() (stock, error) {
+			measureTakes(b, nodes, func() (stock, error) {
 				c, err := segment.New(newClient(), segment.Config{Prefix: "bench", Segments: n})
 				if err == nil {
 					b.Cleanup(func() { _ = c.Close() })
@@ -89,11 +90,11 @@ func benchmarkTake(b *testing.B, newClient func() redis.UniversalClient) {
 	}
 	b.Run("script by hand", func(b *testing.B) {
 		rdb := newClient()
-		measureTakes(b, func() (stock, error) { return scripted{newClient()}, nil },
+		measureTakes(b, nodes, func() (stock, error) { return scripted{newClient()}, nil },
 			func(ctx context.Context, _ stock, name string) error { return rdb.Set(ctx, name, 1<<40, ttl).Err() })
 	})
 	b.Run("compare-and-swap", func(b *testing.B) {
-		measureTakes(b, func() (stock, error) {
+		measureTakes(b, nodes, func() (stock, error) {
 			s, err := cas.New(newClient(), cas.Config{Prefix: "bench", MaxAttempts: -1})
 			if err == nil {
 				b.Cleanup(func() { _ = s.Close() })
@@ -107,7 +108,11 @@ func benchmarkTake(b *testing.B, newClient func() redis.UniversalClient) {
 }
 
 // measureTakes opens a stock for each client, creates it, and has the takers share b.N takes.
-func measureTakes(b *testing.B, open func() (stock, error), create func(context.Context, stock, string) error) {
+func measureTakes(
+	b *testing.B, nodes []*redistest.Server,
+	open func() (stock, error),
+	create func(context.Context, stock, string) error,
+) {
 	name := fmt.Sprintf("stock:%d", time.Now().UnixNano())
 	stocks := make([]stock, takerClients)
 	for i := range stocks {
@@ -134,9 +139,33 @@ func measureTakes(b *testing.B, open func() (stock, error), create func(context.
 	if err := take(takers); err != nil { // connections
 		b.Fatal(err)
 	}
+	before := cpuTimes(b, nodes)
 	b.ResetTimer()
 	if err := take(int64(b.N)); err != nil {
 		b.Fatal(err)
 	}
+	b.StopTimer()
+	busiest := 0.0
+	for i, after := range cpuTimes(b, nodes) {
+		busiest = max(busiest, after-before[i])
+	}
+	b.ReportMetric(busiest*1e6/float64(b.N), "busiest-node-µs/take")
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "takes/s")
+}
+
+// cpuTimes are the seconds of processor time that each node has used.
+func cpuTimes(b *testing.B, nodes []*redistest.Server) []float64 {
+	b.Helper()
+	times := make([]float64, len(nodes))
+	for i, node := range nodes {
+		info := node.Info("cpu")
+		for _, field := range []string{"used_cpu_user", "used_cpu_sys"} {
+			seconds, err := strconv.ParseFloat(info[field], 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			times[i] += seconds
+		}
+	}
+	return times
 }

@@ -75,11 +75,12 @@ func TestWhatIsRememberedOfWritesIsBounded(t *testing.T) {
 	t.Parallel()
 	rdb := shared.Client(t)
 	s := newStore(t, rdb, Config{})
+	s.recent = 16
 	version := create(t, s, "k", 0)
-	for i := range recentWrites + 10 {
+	for i := range s.recent + 10 {
 		version = mustSwap(t, s, "k", version, i)
 	}
-	if n := rdb.LLen(t.Context(), s.valueKey("k")+":recent").Val(); n != recentWrites {
+	if n := rdb.LLen(t.Context(), s.valueKey("k")+":recent").Val(); n != int64(s.recent) {
 		t.Errorf("%d tokens are remembered", n)
 	}
 }

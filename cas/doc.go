@@ -22,7 +22,7 @@
 //
 // # Protocol
 //
-// Each key has a value and, for a minute after a write, a list of its last 256 writes' tokens, in one cluster slot. The value is
+// Each key has a value and, for a minute after a write, a list of the tokens of its last 4096 writes, in one cluster slot. The value is
 // one string: its version, a byte that says what follows, and what the Codec made of it. So Get is one GET, and a write
 // one script. The version is the token of the write that stored it: 130 random bits.
 //

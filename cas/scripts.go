@@ -24,7 +24,7 @@ var (
 )
 
 const (
-	recentWrites = 256
+	recentWrites = 4096        // as many as one key can have within RedisTimeout; 140 KB, for a key that is written so often
 	recentFor    = time.Minute // much longer than any client repeats a request
 )
 
@@ -61,7 +61,7 @@ func (s *Store) write(ctx context.Context, op, key string, w *write, does *scrip
 				Script: does,
 				Keys:   []string{valueKey, valueKey + ":recent"},
 				Args: append([]any{
-					string(w.old), string(w.token), repeated, recentWrites, millis(recentFor),
+					string(w.old), string(w.token), repeated, s.recent, millis(recentFor),
 				}, more...),
 			}
 			return c.Run(ctx, rdb).Int()

@@ -22,9 +22,10 @@ type Redis interface {
 
 // Store keeps values in Redis. It is safe for concurrent use.
 type Store struct {
-	redis *detach.Runner
-	cfg   Config
-	life  *life.Life
+	redis  *detach.Runner
+	cfg    Config
+	recent int // how many writes of a key are remembered
+	life   *life.Life
 }
 
 // New returns a Store. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
@@ -35,7 +36,9 @@ func New(rdb Redis, cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("cas: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	return &Store{redis: detach.NewRunner(rdb, cfg.RedisTimeout), cfg: cfg, life: life.New()}, nil
+	return &Store{
+		redis: detach.NewRunner(rdb, cfg.RedisTimeout), cfg: cfg, recent: recentWrites, life: life.New(),
+	}, nil
 }
 
 // Close returns when everything the Store started has ended: when Redis hangs, that takes the client's time-outs. Calls

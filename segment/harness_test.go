@@ -53,7 +53,7 @@ func newProxied(t *testing.T, c *Counter) (*Counter, *redistest.Proxy) {
 // scripts by their names.
 var scripts = map[string]redistest.Match{
 	"create": redistest.Script(createSource),
-	"take":   redistest.Script(prelude + takeSource),
+	"take":   redistest.Script(takeSource),
 	"undo":   redistest.Script(prelude + undoSource),
 	"put":    redistest.Script(prelude + putSource),
 	"send":   redistest.Script(prelude + sendSource),

@@ -28,7 +28,7 @@ var sendSource string
 
 var (
 	createScript = script.New(createSource)
-	takeScript   = script.New(prelude + takeSource)
+	takeScript   = script.New(takeSource)
 	undoScript   = script.New(prelude + undoSource)
 	putScript    = script.New(prelude + putSource)
 	sendScript   = script.New(prelude + sendSource)

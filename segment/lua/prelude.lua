@@ -1,4 +1,4 @@
--- Shared by the scripts of this folder; each is sent with this text before it.
+-- Shared by undo, put and send, which are sent with this text before them.
 --
 -- A segment is a hash:
 --   left     units that can be taken
