@@ -1,7 +1,17 @@
 // Package life is what something that can be closed has under way, and how that ends.
 package life
 
-import "sync"
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+const (
+	firstPause   = time.Millisecond // at most, and twice as much each time
+	longestPause = 64 * time.Millisecond
+)
 
 // Life counts calls, and the operations that may outlast them. Use New.
 type Life struct {
@@ -28,8 +38,19 @@ func (l *Life) Begin() bool {
 	return true
 }
 
-// Ending is closed by Close: who waits for time to pass stops.
-func (l *Life) Ending() <-chan struct{} { return l.ending }
+// Pause waits for a random time before another attempt, so that those who collided do not do it again; after more
+// attempts, for longer. It reports whether there may be one: not when ctx ends or Close is called meanwhile.
+func (l *Life) Pause(ctx context.Context, attempts int) bool {
+	timer := time.NewTimer(rand.N(min(firstPause<<min(attempts, 10), longestPause)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+	case <-l.ending:
+	}
+	return false
+}
 
 // Close lets nothing begin any more, and returns when all calls and tasks have ended. It may be called more than once.
 func (l *Life) Close() {

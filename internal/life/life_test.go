@@ -1,6 +1,7 @@
 package life
 
 import (
+	"context"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -20,7 +21,7 @@ func TestCloseWaitsForWhatHasBegunAndForWhatThatAdded(t *testing.T) {
 		defer close(closed)
 		l.Close()
 	}()
-	<-l.Ending()
+	<-l.ending
 	if l.Begin() {
 		t.Error("a call began after Close")
 	}
@@ -33,4 +34,19 @@ func TestCloseWaitsForWhatHasBegunAndForWhatThatAdded(t *testing.T) {
 	close(release)
 	<-closed
 	l.Close()
+}
+
+func TestAPauseEndsWithTheContextAndWithTheLife(t *testing.T) {
+	t.Parallel()
+	l := New()
+	ctx, cancel := context.WithCancel(t.Context())
+	if !l.Pause(ctx, 0) {
+		t.Error("a pause was cut short")
+	}
+	cancel()
+	for l.Pause(ctx, 10) { // a short one may be over first
+	}
+	l.Close()
+	for l.Pause(t.Context(), 10) {
+	}
 }
