@@ -16,7 +16,7 @@ type fleet struct {
 	shops   []shop
 }
 
-func openFleet(server *backends.RedisServer, db *backends.ProductDB, open opener, prefix string, s settings, count *commands) (*fleet, error) {
+func openFleet(server *backends.RedisServer, db *backends.ProductDB, open opener, prefix string, s settings, count *backends.Commands) (*fleet, error) {
 	f := &fleet{}
 	for range s.instances {
 		client := server.NewClient()
