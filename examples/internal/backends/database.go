@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 )
@@ -81,16 +80,23 @@ func (d *DB) Create(ctx context.Context, name, columns, each string, rows int) (
 // String names the database.
 func (d *DB) String() string { return d.name }
 
-// Close drops the tables, and nothing else.
-func (d *DB) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+// Drop drops the tables, and nothing else.
+func (d *DB) Drop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	var errs []error
-	for _, table := range slices.Backward(d.tables) {
+	for _, table := range d.tables {
 		if _, err := d.Writer.ExecContext(ctx, `DROP TABLE `+table); err != nil {
 			errs = append(errs, fmt.Errorf("drop table %s: %w", table, err))
 		}
 	}
+	d.tables = nil
+	return errors.Join(errs...)
+}
+
+// Close drops the tables that are left.
+func (d *DB) Close() error {
+	errs := []error{d.Drop(context.Background())}
 	if d.Writer != d.DB {
 		errs = append(errs, d.Writer.Close())
 	}
