@@ -189,7 +189,7 @@ func TestAWriteToARowThatIsNotThereSaysSo(t *testing.T) {
 func TestTheProgramComparesBoth(t *testing.T) {
 	t.Setenv("REDIS_URL", "redis://"+shared.Addr())
 	var out, problems strings.Builder
-	args := strings.Fields("-visitors 5 -pages 30 -pages-per-write 5 -query 0")
+	args := strings.Fields("-visitors 3 -pages 20 -pages-per-write 5 -query 0")
 	if code := new(settings).program().Execute(t.Context(), args, &out, &problems); code != 0 {
 		t.Errorf("exit code %d: %s", code, problems.String())
 	}
