@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/examples/internal/backends"
 	"github.com/cacheguard/go/rwlock"
 )
 
@@ -18,7 +19,7 @@ type invalidating struct {
 }
 
 func openInvalidating(rdb *redis.Client, db *prices, prefix string) (shop, error) {
-	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: prefix, TTL: ttl})
+	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: prefix, TTL: ttl, RedisTimeout: backends.Patience})
 	return invalidating{guard, db}, err
 }
 
@@ -64,7 +65,8 @@ func openReadLocking(rdb *redis.Client, db *prices, prefix string) (shop, error)
 	if err != nil {
 		return nil, err
 	}
-	locks, err := rwlock.New(rdb, rwlock.Config{Prefix: prefix}) // the Guard's Prefix: the Guard's locks
+	// The Guard's Prefix: the Guard's locks.
+	locks, err := rwlock.New(rdb, rwlock.Config{Prefix: prefix, RedisTimeout: backends.Patience})
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

@@ -49,9 +49,8 @@ func (st stage) run(ctx context.Context, p pattern) (r result, err error) {
 	var sent backends.Commands
 	var shops []shop
 	for range instances {
-		client := st.redis.NewClient()
+		client := st.redis.NewCountedClient(&sent)
 		defer client.Close()
-		client.AddHook(&sent)
 		s, err := p.open(client, db, prefix)
 		if err != nil {
 			return r, err

@@ -34,10 +34,11 @@ func (s *settings) measure(ctx context.Context, db *backends.DB, server *backend
 		prefix := "dbloader-" + strings.ToLower(rand.Text()[:10]) // a real Redis may have other users
 		defer func() { err = errors.Join(err, server.Delete(context.WithoutCancel(ctx), prefix+":")) }()
 		for i := range instances {
-			client := server.NewClient()
+			client := server.NewCountedClient(&sent)
 			defer client.Close()
-			client.AddHook(&sent)
-			wrapped, err := newCachedRepository(repository, client, cacheguard.Config{Prefix: prefix, TTL: time.Minute})
+			wrapped, err := newCachedRepository(repository, client, cacheguard.Config{
+				Prefix: prefix, TTL: time.Minute, RedisTimeout: backends.Patience,
+			})
 			if err != nil {
 				return m, err
 			}
