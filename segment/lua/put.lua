@@ -18,7 +18,7 @@ redis.call('SET', KEYS[2], result, 'PX', ARGV[2])
 if result ~= 1 then
   return result
 end
-change(KEYS[1], ARGV[1])
+change(KEYS[1], tonumber(ARGV[1]))
 if made then
   redis.call('HSET', KEYS[1], 'until', ARGV[3])
   if ARGV[3] ~= '0' then
