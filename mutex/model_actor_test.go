@@ -61,7 +61,7 @@ func (w *world) begin(a *actor) {
 		name: a.name, inbox: a.inbox, stage: waiting, ttl: 500 + w.Rand.Int64N(longestLease-500), heard: w.Mono,
 		who: who{keys: keysOf(w.key), id: id, token: id, left: new(atomic.Bool)},
 	}
-	if w.Chance(20) {
+	if w.Chance(30) {
 		a.token = "owner"
 	} else if !w.fair && w.tenant(a) != nil && w.Chance(80) { // else it is of another process that shares the inbox
 		a.stage = lining

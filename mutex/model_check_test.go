@@ -39,6 +39,11 @@ func (s snapshot) lease() (deadline int64, inbox string) {
 	return seconds*1000 + micros/1000 + length, s.hash["lease"][strings.LastIndex(s.hash["lease"], " ")+1:]
 }
 
+func (s snapshot) live() bool {
+	deadline, _ := s.lease()
+	return deadline > s.at
+}
+
 func (s snapshot) holds(id, token string) bool {
 	return s.token() == token && (id == token || strings.Contains(" "+s.hash["holds"], " "+id+" "))
 }

@@ -74,8 +74,10 @@ func player(t *testing.T) model.Play {
 
 func (w *world) step() {
 	switch p := w.Rand.IntN(100); {
-	case p < 20:
+	case p < 19:
 		w.Pass()
+	case p < 20:
+		w.Mono += w.Rand.Int64N(memory) // long enough that the hash has to be kept for longer
 	case p < 22:
 		w.setClock()
 	case p < 26:
@@ -103,9 +105,13 @@ func (w *world) revoke() {
 	for _, a := range w.actors {
 		a.until, a.heard = 0, -longestGrace.Milliseconds() // that is what it is for; a message may be on its way
 	}
+	held := w.now
 	w.revokes = true
 	w.Run(w.edited(revoking(w.key, "told")), "")
 	w.revokes = false
+	if w.now.token() != "" && w.now.token() == held.token() && w.now.number("fence") == held.number("fence") && w.now.live() {
+		w.Wrong("%s still holds after a revoke", w.now.token())
+	}
 }
 
 // edited is the call with the script that stands for its own.
