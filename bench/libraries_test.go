@@ -40,7 +40,10 @@ func openGuard(b *testing.B) cache { return newGuard(b, client(b), cacheguard.Co
 
 func newGuard(b *testing.B, rdb cacheguard.Redis, cfg cacheguard.Config) guarded {
 	b.Helper()
-	cfg.Prefix, cfg.TTL = "bench", ttl
+	cfg.Prefix = "bench"
+	if cfg.TTL == 0 {
+		cfg.TTL = ttl
+	}
 	g, err := cacheguard.New(rdb, cfg)
 	if err != nil {
 		b.Fatal(err)

@@ -5,6 +5,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/redis/go-redis/v9/logging"
+
 	"github.com/cacheguard/go/internal/redistest"
 )
 
@@ -18,6 +20,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	shared = s
+	logging.Disable() // of go-redis, which reports every connection that is refused in an outage
 	code := m.Run()
 	stop()
 	os.Exit(code)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/cacheguard/go/internal/redistest"
 )
 
@@ -118,4 +120,31 @@ func TestInvalidateOfManyKeysGivesUpWhenRedisAnswersToNothing(t *testing.T) {
 	equal(t, "owed", f.guards[0].owed.count.Load(), int64(len(keys)))
 	rule.Remove()
 	redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].owed.count.Load() == 0 })
+}
+
+// distant is a hook that makes each pipeline take its time.
+type distant time.Duration
+
+func (distant) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (distant) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (d distant) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		<-time.After(time.Duration(d))
+		return next(ctx, cmds)
+	}
+}
+
+// The pipelines of its keys take longer than RedisTimeout together, but none of them does.
+func TestGetManyOfThousandsOfKeysIsNotTakenForAFailureOfRedis(t *testing.T) {
+	t.Parallel()
+	rdb := shared.Client(t)
+	rdb.AddHook(distant(50 * time.Millisecond))
+	f := newFleetOn(t, shared.Client(t), Config{RedisTimeout: time.Second}, rdb)
+	keys := numbered(0, 30*128)
+	values, err := GetMany(context.Background(), f.guards[0], keys, openShelf().load)
+	equal(t, "error", err, nil)
+	equal(t, "values", len(values), len(keys))
+	equal(t, "failures of Redis", f.events.redisErrors.Load(), 0)
+	equal(t, "loaded", f.events.count(Loaded), len(keys))
 }

@@ -75,6 +75,9 @@ type Config struct {
 	// Local is a tier in this process, in front of Redis. Default: off.
 	Local LocalConfig
 
+	// Verify compares some hits with the source. Default: off.
+	Verify VerifyConfig
+
 	// Codec encodes values other than []byte and string. Default: encoding/json.
 	Codec Codec
 
@@ -146,6 +149,7 @@ func (c *Config) check() error {
 		bad("RedisTimeout", "%v is shorter than a millisecond", c.RedisTimeout)
 	}
 	c.Local.check(bad)
+	c.Verify.check(bad)
 	return errors.Join(problems...)
 }
 
@@ -162,11 +166,12 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.MaxValueBytes, defaultMaxValueBytes)
 	setDefault(&c.RedisTimeout, defaultRedisTimeout)
 	setDefault(&c.Local.TTL, defaultLocalTTL)
+	setDefault(&c.Verify.Delay, defaultVerifyDelay)
 	c.TTL, c.StaleFor, c.NegativeTTL = max(c.TTL, 0), max(c.StaleFor, 0), max(c.NegativeTTL, 0)
 	c.Jitter, c.EarlyRefresh = max(c.Jitter, 0), max(c.EarlyRefresh, 0)
 	for _, d := range []*time.Duration{
 		&c.TTL, &c.StaleFor, &c.NegativeTTL, &c.LoadTimeout, &c.WaitTimeout, &c.LeaseTTL, &c.RedisTimeout,
-		&c.Local.TTL,
+		&c.Local.TTL, &c.Verify.Delay,
 	} {
 		*d = min(*d, longest)
 	}

@@ -77,6 +77,11 @@
 // A local tier (package tier) is asked before Redis. It is filled from reads, and invalidate.lua publishes a numbered
 // notice that makes every instance forget the key.
 //
+// Update takes the key's write lock (package rwlock) and announces itself with begin_update.lua: value and lease are
+// removed, and an intent stands, which is renewed as leases are. While it stands acquire.lua grants no lease, and registers
+// who asks to be told of the end. end_update.lua removes value and lease once more, and the intent. A writer that dies
+// leaves its intent for two times LeaseTTL at most; it then expires, and loads store again.
+//
 // A load that fails leaves its error's text in the lease for a moment (fail.lua), so that those who wait do not each
 // repeat it. A load that was cancelled, because its last caller left, leaves nothing (release.lua).
 package cacheguard

@@ -49,6 +49,7 @@ func get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 	asked := g.clock.Now()
 	reason := g.distrust(key)
 	if local, ok := kept[V](g, key); ok && reason == nil {
+		sample(ctx, g, key, local.value, load)
 		return local.result()
 	}
 	valueKey := g.redisKey(key)
@@ -65,6 +66,7 @@ func get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 		s := view[V](g, key, mark, read)
 		switch s.state {
 		case fresh:
+			sample(ctx, g, key, s.value, load)
 			return s.result()
 		case ageing, stale:
 			g.refresh(ctx, job(), read.Raw, s.entry.took)
@@ -109,13 +111,12 @@ func bypass[V any](ctx context.Context, g *Guard, asked uint64, j *job, reason *
 	if reason != nil && g.cfg.FailClosed {
 		return v, "", reason
 	}
-	how = Loaded
-	if reason != nil {
-		how = Bypassed
-	}
 	for {
 		a, joined, err := g.flights.Do(ctx, j.flight(direct), func(ctx context.Context) answer {
-			return g.loadDirectly(ctx, j, how)
+			if reason != nil {
+				return g.loadBypassed(ctx, j)
+			}
+			return g.loadDirectly(ctx, j, Loaded)
 		})
 		if err != nil {
 			return v, "", g.ended(ctx, j.key, err)

@@ -34,8 +34,9 @@ type Guard struct {
 	keeper      *lease.Keeper
 	notices     *notices
 	locks       *rwlock.Locker // of Update
-	local       *local         // nil: there is no such tier
-	leave       func()         // gives up the inbox and the keeper
+	verifier    verifier
+	local       *local // nil: there is no such tier
+	leave       func() // gives up the inbox and the keeper
 
 	owed    owed
 	ending  chan struct{} // closed by Close

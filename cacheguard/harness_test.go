@@ -36,6 +36,8 @@ type fleet struct {
 	guards []*Guard
 	redis  client // to look around with
 	events events
+
+	tolerated int64 // failures of Redis that were seen by struck
 }
 
 // events counts what the hooks of all guards tell.

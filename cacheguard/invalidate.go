@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 
@@ -62,11 +65,37 @@ func (g *Guard) invalidate(ctx context.Context, keys []string) error {
 	}
 }
 
-// invalidateAll sends the invalidations in batches. When Redis answers to nothing of a batch, the rest is not tried.
+// invalidateAll sends the invalidations of each part of the keyspace for itself, as its nodes fail for themselves.
 func (g *Guard) invalidateAll(ctx context.Context, keys []string) (errs []error) {
+	parts := g.byPart(keys)
+	failed := make([][]error, len(parts))
+	var all sync.WaitGroup
+	for i, part := range parts[1:] {
+		all.Go(func() { failed[i+1] = g.invalidatePart(ctx, part) })
+	}
+	failed[0] = g.invalidatePart(ctx, parts[0])
+	all.Wait()
+	return slices.Concat(failed...)
+}
+
+// byPart returns the keys by the part of the keyspace that they belong to, without empty parts.
+func (g *Guard) byPart(keys []string) [][]string {
+	if g.health.Len() == 1 {
+		return [][]string{keys}
+	}
+	parts := make([][]string, g.health.Len())
+	for _, key := range keys {
+		i := g.health.Part(g.redisKey(key))
+		parts[i] = append(parts[i], key)
+	}
+	return slices.DeleteFunc(parts, func(part []string) bool { return len(part) == 0 })
+}
+
+// invalidatePart sends the invalidations in batches. When Redis answers to nothing of a batch, the rest is not tried.
+func (g *Guard) invalidatePart(ctx context.Context, keys []string) (errs []error) {
 	for len(keys) > 0 {
 		batch := keys[:min(len(keys), maxInvalidations)]
-		failed := g.send(ctx, batch)
+		failed := g.forgetPart(ctx, "invalidate", batch, g.invalidation)
 		if first := failed[batch[0]]; len(failed) == len(batch) && health.Unavailable(first.Err) {
 			for _, key := range keys[len(batch):] {
 				failed[key] = &RedisError{Op: first.Op, Key: key, Err: first.Err}
@@ -94,13 +123,26 @@ func (g *Guard) oweFailed(keys []string, failed map[string]*RedisError) (errs []
 	return errs
 }
 
-// send invalidates the keys, and returns the errors by key.
-func (g *Guard) send(ctx context.Context, keys []string) map[string]*RedisError {
-	return g.forget(ctx, "invalidate", keys, g.invalidation)
+// forget runs a call that removes its key for each of the keys, for each part of the keyspace in a pipeline of its own,
+// and returns the errors by key.
+func (g *Guard) forget(ctx context.Context, op string, keys []string, call func(string) *script.Call) map[string]*RedisError {
+	parts := g.byPart(keys)
+	failed := make([]map[string]*RedisError, len(parts))
+	var all sync.WaitGroup
+	for i, part := range parts[1:] {
+		all.Go(func() { failed[i+1] = g.forgetPart(ctx, op, part, call) })
+	}
+	failed[0] = g.forgetPart(ctx, op, parts[0], call)
+	all.Wait()
+	for _, more := range failed[1:] {
+		maps.Copy(failed[0], more)
+	}
+	return failed[0]
 }
 
-// forget runs a call that removes its key for each of the keys, in a pipeline, which a cluster client splits by node.
-func (g *Guard) forget(ctx context.Context, op string, keys []string, call func(string) *script.Call) map[string]*RedisError {
+func (g *Guard) forgetPart(
+	ctx context.Context, op string, keys []string, call func(string) *script.Call,
+) map[string]*RedisError {
 	calls := make([]*script.Call, len(keys))
 	for i, key := range keys {
 		calls[i] = call(key)
@@ -116,6 +158,7 @@ func (g *Guard) forget(ctx context.Context, op string, keys []string, call func(
 			reason = cmds[i].Err()
 		}
 		if reason != nil {
+			g.health.Failed(reason)
 			failed[key] = g.redisError(op, key, reason)
 		}
 	}

@@ -38,6 +38,28 @@ func (g *Guard) loadDirectly(ctx context.Context, j *job, how Outcome) answer {
 	if err != nil {
 		return answer{err: err}
 	}
+	return g.loadIn(ctx, j, s, how)
+}
+
+// loadBypassed loads without asking Redis because that does not answer. If it does again by the time there is a slot, it
+// is asked after all: the loads that have queued up in an outage would else be made by every instance, and stored by none.
+func (g *Guard) loadBypassed(ctx context.Context, j *job) answer {
+	breaker := g.health.Of(j.valueKey)
+	wasOpen := breaker.IsOpen()
+	s, err := g.takeSlot(ctx, j)
+	if err != nil {
+		return answer{err: err}
+	}
+	if wasOpen && !breaker.IsOpen() {
+		m := g.newMissed(j, nil)
+		m.slot, m.last = s, true
+		return m.fly(ctx)
+	}
+	return g.loadIn(ctx, j, s, Bypassed)
+}
+
+// loadIn is loadDirectly in a slot, which it frees.
+func (g *Guard) loadIn(ctx context.Context, j *job, s slot, how Outcome) answer {
 	began := g.clock.Tick()
 	out := g.runLoader(ctx, j, s)
 	if out.err != nil && ctx.Err() != nil {
@@ -57,6 +79,7 @@ func (m *missed) leaseRenewal() *lease.Renewal {
 // rememberFailure ends the lease and leaves word of the failure for the other instances.
 func (m *missed) rememberFailure(ctx context.Context, out loaded) {
 	m.failures.add(m.token, out.err)
+	defer m.turn(ctx)()
 	_, err := bounded(ctx, m.Guard, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, m.fail(ctx, out.text)
 	}, nil)
@@ -73,6 +96,7 @@ func (m *missed) store(ctx context.Context, out loaded, generation string, began
 	a := answer{value: out.value, err: out.err, absent: out.absent, outcome: Loaded, before: began}
 	f := m.prepare(ctx, out, generation)
 	sent := m.clock.Tick()
+	defer m.turn(ctx)()
 	status, err := bounded(ctx, m.Guard, func(ctx context.Context) (string, error) {
 		return m.fill(ctx, f)
 	}, func(_ string, err error) {

@@ -20,10 +20,13 @@ import (
 // MaxEntries is set; one of them must be. Not for a Ring.
 //
 // A Get that the tier answers costs no round trip, and weakens one promise: an Invalidate on another instance reaches
-// this tier by a message. Until it does (normally well under a millisecond; up to 3 seconds when the connection hangs
+// this tier by a message. Until it does (normally well under a millisecond; up to 5 seconds when the connection hangs
 // unnoticed), and never for longer than TTL, Get may return the older value. On the instance that called Invalidate
 // there is no such delay. While the subscription to the messages is down, or one is known to be missing, the tier is not
-// asked; when it stands again, the tier starts empty.
+// asked, but for stale values when Redis does not answer either (StaleFor); when it stands again, the tier starts empty.
+//
+// Only entries that were stored by a Guard with a tier, StaleFor or EarlyRefresh are kept: others do not say how long they
+// are fresh.
 type LocalConfig struct {
 	// MaxBytes bounds the tier by the size of its keys and encoded values, with 256 bytes for each. What values take
 	// when they are decoded is not known, and may be more.
@@ -155,21 +158,18 @@ func fromItem[V any](item *tier.Item, how Outcome) (f found[V], ok bool) {
 	return f, true
 }
 
-// keep has the tier keep what was read.
+// keep has the tier keep what was read. An entry that does not say how long it is fresh, as a Guard without a tier wrote
+// it, may be gone from Redis the next moment: it is not kept.
 func keep[V any](g *Guard, key string, mark tier.Mark, read *reader.Read, s *seen[V]) {
-	if g.local == nil || s.state != fresh && s.state != ageing {
+	if g.local == nil || s.entry.fresh == 0 || s.state != fresh && s.state != ageing {
 		return
 	}
-	var value any
-	if s.value != nil {
-		value = s.value
+	left := s.entry.fresh - max(g.age(s.entry.written), 0) // below 0 if the clocks disagree
+	if s.value == nil {
+		g.local.Keep(key, mark, nil, len(read.Raw), left, left)
+		return
 	}
-	left, usable := longest, longest
-	if s.entry.fresh > 0 {
-		left = s.entry.fresh - g.age(s.entry.written)
-		usable = left + g.cfg.StaleFor
-	}
-	g.local.Keep(key, mark, value, len(read.Raw), left, usable)
+	g.local.Keep(key, mark, s.value, len(read.Raw), left, left+g.cfg.StaleFor)
 }
 
 // notices numbers the messages of this Guard's invalidations: those of each part of the keyspace apart, since messages

@@ -193,6 +193,17 @@ func TestLocalCopiesLiveNoLongerThanTheirEntries(t *testing.T) {
 	redistest.Await(t, "the value is replaced", func() bool { return mustGet(t, f.guards[0], "k", load) == 3 })
 }
 
+// Guards without a tier do not write down how long an entry is fresh.
+func TestLocalCopiesOfEntriesOfAGuardWithoutATierLiveNoLongerEither(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, withLocal).listening()
+	plain := newGuard(t, f.redis, Config{Prefix: f.guards[0].cfg.Prefix, TTL: 200 * time.Millisecond, NegativeTTL: off})
+	mustGet(t, plain, "k", returns("old"))
+	mustGet(t, f.guards[0], "k", returns("old"))
+	redistest.Await(t, "it has expired", func() bool { return !f.exists(f.value("k")) })
+	equal(t, "value", mustGet(t, f.guards[0], "k", returns("new")), "new")
+}
+
 // In the process that invalidates there is no delay at all, however many read meanwhile.
 func TestOneReadsItsOwnWritesThroughTheTier(t *testing.T) {
 	t.Parallel()

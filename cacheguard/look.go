@@ -9,6 +9,7 @@ import (
 
 // look reads the keys and returns those that are to be loaded. It has stale ones replaced in the background.
 func (m *many[V]) look(ctx context.Context, keys []string) (missing []wanted) {
+	keys, missing = m.trusted(ctx, keys)
 	keys = m.lookLocally(ctx, keys)
 	reads, marks := make([]*reader.Read, len(keys)), make([]tier.Mark, len(keys))
 	for i, key := range keys {
@@ -34,13 +35,29 @@ func (m *many[V]) look(ctx context.Context, keys []string) (missing []wanted) {
 	return missing
 }
 
+// trusted returns the keys that may be read, and those of the others that are to be loaded. It looks before anything is
+// read: what was read while an invalidation was owed is old, even if that has been sent by the time the reply is there.
+func (m *many[V]) trusted(ctx context.Context, keys []string) (trusted []string, missing []wanted) {
+	trusted = make([]string, 0, len(keys))
+	for _, key := range keys {
+		w, reason := wanted{key: key}, m.distrust(key)
+		switch {
+		case reason == nil:
+			trusted = append(trusted, key)
+		case m.bypass(ctx, &w, reason):
+			missing = append(missing, w)
+		}
+	}
+	return trusted, missing
+}
+
 // lookLocally takes what the local tier has, and returns the other keys.
 func (m *many[V]) lookLocally(ctx context.Context, keys []string) (others []string) {
 	if m.local == nil {
 		return keys
 	}
 	for _, key := range keys {
-		if local, ok := kept[V](m.Guard, key); ok && !m.owed.has(key) {
+		if local, ok := kept[V](m.Guard, key); ok {
 			m.answer(ctx, key, local)
 		} else {
 			others = append(others, key)
@@ -51,9 +68,6 @@ func (m *many[V]) lookLocally(ctx context.Context, keys []string) (others []stri
 
 // see looks at what was read, and reports whether the key is to be loaded, and how.
 func (m *many[V]) see(ctx context.Context, read *reader.Read, mark tier.Mark, w *wanted) bool {
-	if reason := m.distrust(w.key); reason != nil {
-		return m.bypass(ctx, w, reason)
-	}
 	s := view[V](m.Guard, w.key, mark, read)
 	w.unfit, w.took = read.Raw, s.entry.took
 	switch s.state {

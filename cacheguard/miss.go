@@ -52,6 +52,7 @@ type missed struct {
 	token   string
 	unfit   []byte // what the cache has for the key and nobody can use; nil if nothing
 	slot    slot
+	last    bool             // it has given Redis up once: when that fails again, it loads without
 	woken   int              // how often it was told to ask again
 	patient <-chan time.Time // fires when WaitTimeout is over
 }
@@ -95,6 +96,10 @@ func (m *missed) ask(ctx context.Context, waiter *wake.Waiter, polls int) (a ans
 	r := request{token: m.token, take: m.slot != noSlot, inbox: m.inbox.Address(), unfit: m.unfit}
 	runtime.Gosched() // callers that are about to join may do so before the tick, and be covered
 	before := m.clock.Tick()
+	if m.last && m.owed.has(m.key) { // after the tick: no call that began after the key was owed gets this answer
+		m.returnSlot()
+		return m.loadDirectly(ctx, m.job, Bypassed), true
+	}
 	got, err := m.tryAcquire(ctx, r)
 	if err == nil && got.status == "lease" {
 		return m.lead(ctx, got), true // the slot is the loader's now
@@ -124,6 +129,7 @@ func (m *missed) ask(ctx context.Context, waiter *wake.Waiter, polls int) (a ans
 
 // tryAcquire asks Redis, unless that does not answer these days.
 func (m *missed) tryAcquire(ctx context.Context, r request) (acquired, error) {
+	defer m.turn(ctx)()
 	permit, err := m.breaker.Allow()
 	if err != nil {
 		return acquired{}, err
@@ -147,7 +153,10 @@ func (m *missed) unreachable(ctx context.Context, err error) answer {
 	if m.cfg.FailClosed {
 		return answer{err: reason}
 	}
-	return m.loadDirectly(ctx, m.job, Bypassed)
+	if m.last {
+		return m.loadDirectly(ctx, m.job, Bypassed)
+	}
+	return m.loadBypassed(ctx, m.job)
 }
 
 // recall gives back a lease that may have been granted although no reply said so.

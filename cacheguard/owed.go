@@ -25,9 +25,15 @@ type owed struct {
 	count atomic.Int64 // of keys, for those who only want to know whether there are any
 
 	mu        sync.Mutex
-	keys      map[string]uint64 // when each was owed last, as a number that grows
+	keys      map[string]debt
 	last      uint64
 	replaying bool
+}
+
+// debt is a key that is owed.
+type debt struct {
+	since  uint64 // when it was owed last, as a number that grows
+	notice string // of its replays: a number for each of them would be missed by those who do not get it
 }
 
 // distrust is why the key is not to be read; nil if it is.
@@ -49,18 +55,31 @@ func (o *owed) has(key string) bool {
 	return found
 }
 
+// noticeOf is the notice of the key's replays.
+func (o *owed) noticeOf(key string) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.keys[key].notice
+}
+
 // add adds the keys, as long as there is room, and reports whether a replay has to be started.
-func (o *owed) add(keys []string) (start bool) {
+func (o *owed) add(keys []string, notice func(key string) string) (start bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.keys == nil {
-		o.keys = make(map[string]uint64)
+		o.keys = make(map[string]debt)
 	}
 	o.last++
 	for _, key := range keys {
-		if _, found := o.keys[key]; found || len(o.keys) < maxOwed {
-			o.keys[key] = o.last
+		d, found := o.keys[key]
+		if !found && len(o.keys) >= maxOwed {
+			continue
 		}
+		if !found {
+			d.notice = notice(key)
+		}
+		d.since = o.last
+		o.keys[key] = d
 	}
 	o.count.Store(int64(len(o.keys)))
 	start = !o.replaying && len(o.keys) > 0
@@ -85,7 +104,7 @@ func (o *owed) some() (keys []string, upTo uint64) {
 func (o *owed) settle(key string, upTo uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.keys[key] <= upTo {
+	if o.keys[key].since <= upTo {
 		delete(o.keys, key)
 	}
 	o.count.Store(int64(len(o.keys)))
@@ -93,7 +112,7 @@ func (o *owed) settle(key string, upTo uint64) {
 
 // owe remembers keys whose invalidation failed. It is called by tasks only.
 func (g *Guard) owe(keys []string) {
-	if g.owed.add(keys) {
+	if g.owed.add(keys, g.notice) {
 		g.tasks.Go(g.replay) // owner: the Guard; stop: g.ending; joined by Close
 	}
 }
@@ -112,7 +131,7 @@ func (g *Guard) replay() {
 			if len(keys) == 0 {
 				return
 			}
-			failed := g.send(context.Background(), keys)
+			failed := g.forget(context.Background(), "invalidate", keys, g.owedInvalidation)
 			for _, key := range keys {
 				if failed[key] == nil {
 					g.owed.settle(key, upTo)

@@ -3,8 +3,11 @@ package cacheguard
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/redistest"
 )
@@ -46,6 +49,33 @@ func TestWhatIsOwedIsNotServed(t *testing.T) {
 	equal(t, "value", mustGet(t, f.guards[0], "k", returns("newest")), "newest")
 }
 
+// What GetMany reads while an invalidation is owed is old, even if that has been sent when the reply is there.
+func TestWhatWasReadWhileItWasOwedIsNotServed(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{RedisTimeout: 10 * time.Second})
+	mustGet(t, f.guards[0], "k", returns("old"))
+	refused := proxy.On(redistest.Script(prelude+invalidateSource), redistest.ReplyError("READONLY for a while"))
+	if err := f.guards[0].Invalidate(context.Background(), "k"); err == nil {
+		t.Fatal("no error")
+	}
+	held := proxy.On(redistest.Command("get"), redistest.HoldReply).Times(1)
+	values := make(chan map[string]string, 1)
+	go func() { // owner: the test; ends with GetMany; joined by receiving
+		found, _ := GetMany(context.Background(), f.guards[0], []string{"k"}, openShelf().load)
+		values <- found
+	}()
+	var found map[string]string
+	select {
+	case <-held.Hit():
+		refused.Remove()
+		redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].owed.count.Load() == 0 })
+		held.Release()
+		found = <-values
+	case found = <-values: // not read at all
+	}
+	equal(t, "value", found["k"], "v:k")
+}
+
 func TestCloseTriesOnceMoreToSendWhatIsOwed(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond})
@@ -67,15 +97,38 @@ func TestOwedKeysAreBounded(t *testing.T) {
 		for j := range keys {
 			keys[j] = fmt.Sprint(i, ":", j)
 		}
-		equal(t, "start", o.add(keys), i == 0)
+		equal(t, "start", o.add(keys, strings.Clone), i == 0)
 	}
 	equal(t, "owed", o.count.Load(), maxOwed)
 	keys, upTo := o.some()
 	equal(t, "a batch", len(keys), maxInvalidations)
-	o.add(keys[:1]) // owed again while it is being sent
+	o.add(keys[:1], strings.Clone) // owed again while it is being sent
 	for _, key := range keys {
 		o.settle(key, upTo)
 	}
 	equal(t, "owed", o.count.Load(), maxOwed-maxInvalidations+1)
 	equal(t, "still owed", o.has(keys[0]), true)
+}
+
+// One node of a cluster that hangs must not keep the keys of the others from being invalidated.
+func TestInvalidationsOfANodeThatHangsAreOwedAndThoseOfOthersSent(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 0)
+	rdb := c.Client(t, func(o *redis.ClusterOptions) { o.MaxRedirects = -1 })
+	f := newFleetOn(t, rdb, Config{RedisTimeout: 500 * time.Millisecond}, rdb)
+	f.events.quiet = true
+	g, keys := f.guards[0], numbered(0, 100)
+	ofHung := func(key string) bool { return g.health.Part(g.redisKey(key)) < 4 } // masters have equal shares, in order
+	mustInvalidate(t, g, keys...)                                                 // the scripts are known now
+	c.Node(0).Pause()
+	defer c.Node(0).Resume()
+	err := g.Invalidate(context.Background(), keys...)
+	for _, key := range keys {
+		if owed := g.owed.has(key); owed != ofHung(key) {
+			t.Errorf("%s: owed %v, of the node that hangs %v", key, owed, ofHung(key))
+		}
+	}
+	if err == nil {
+		t.Error("no error")
+	}
 }

@@ -195,7 +195,7 @@ func (g *Guard) updating(key, token string) *script.Call {
 	return &script.Call{
 		Script: beginUpdateScript,
 		Keys:   []string{valueKey, leaseKey(valueKey), intentKey(valueKey)},
-		Args:   []any{token, g.intentMillis(), g.notices.channel, g.notices.next(g.health.Part(valueKey), key)},
+		Args:   []any{token, g.intentMillis(), g.notices.channel, g.notice(key)},
 	}
 }
 
@@ -212,19 +212,29 @@ func (g *Guard) updated(key, token string) *script.Call {
 	return &script.Call{
 		Script: endUpdateScript,
 		Keys:   []string{valueKey, leaseKey(valueKey), intentKey(valueKey)},
-		Args:   []any{token, g.notices.channel, g.notices.next(g.health.Part(valueKey), key)},
+		Args:   []any{token, g.notices.channel, g.notice(key)},
 	}
 }
 
 // invalidation is the call that removes a key.
-func (g *Guard) invalidation(key string) *script.Call {
+func (g *Guard) invalidation(key string) *script.Call { return g.invalidationWith(key, g.notice(key)) }
+
+// owedInvalidation is that of a key that is owed.
+func (g *Guard) owedInvalidation(key string) *script.Call {
+	return g.invalidationWith(key, g.owed.noticeOf(key))
+}
+
+func (g *Guard) invalidationWith(key, notice string) *script.Call {
 	valueKey := g.redisKey(key)
 	return &script.Call{
 		Script: invalidateScript,
 		Keys:   []string{valueKey, leaseKey(valueKey)},
-		Args:   []any{g.notices.channel, g.notices.next(g.health.Part(valueKey), key)},
+		Args:   []any{g.notices.channel, notice},
 	}
 }
+
+// notice is the next message to local tiers, that the key is to be forgotten.
+func (g *Guard) notice(key string) string { return g.notices.next(g.health.Part(g.redisKey(key)), key) }
 
 func (g *Guard) leaseMillis() int64  { return millis(g.cfg.LeaseTTL) }
 func (g *Guard) intentMillis() int64 { return millis(g.intentTTL()) }

@@ -91,7 +91,7 @@ func (g *Guard) checkInvalidation(ctx context.Context) error {
 		arrived = g.local.probes.add(key)
 		defer g.local.probes.remove(key)
 	}
-	if failed := g.send(ctx, []string{key})[key]; failed != nil {
+	if failed := g.forget(ctx, "invalidate", []string{key}, g.invalidation)[key]; failed != nil {
 		return failed.Err
 	}
 	if arrived == nil {

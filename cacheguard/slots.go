@@ -88,16 +88,18 @@ func (s *slots) release() {
 
 // mostWantedLocked is the load with the most callers of those that are searched now, and of equals the oldest.
 func (s *slots) mostWantedLocked() int {
-	if s.next >= len(s.queue) {
-		s.next = 0
-	}
-	end := min(s.next+searched, len(s.queue))
-	best, most := s.next, 0
-	for i := s.next; i < end; i++ {
-		if n := s.queue[i].callers(); n > most {
-			best, most = i, n
+	best, most := 0, -1
+	for range min(searched, len(s.queue)) {
+		if s.next >= len(s.queue) {
+			s.next = 0
 		}
+		if n := s.queue[s.next].callers(); n > most || n == most && s.next < best {
+			best, most = s.next, n
+		}
+		s.next++
 	}
-	s.next = end - 1 // one is taken out
+	if best < s.next {
+		s.next-- // it is taken out
+	}
 	return best
 }

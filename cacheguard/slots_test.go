@@ -3,10 +3,12 @@ package cacheguard
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/cacheguard/go/internal/redistest"
 )
@@ -97,14 +99,43 @@ func TestACrowdIsFoundAmongAnyNumberOfOthers(t *testing.T) {
 	}
 }
 
+func TestACrowdIsFoundAtOnceInAShortQueueThatOthersKeepJoining(t *testing.T) {
+	t.Parallel()
+	s := newSlots(1)
+	s.tryAcquire()
+	join := func(callers int) *queuedLoad {
+		q := &queuedLoad{callers: func() int { return callers }, granted: make(chan struct{})}
+		s.queue = append(s.queue, q)
+		return q
+	}
+	for range 10 {
+		join(1)
+	}
+	hot := join(9)
+	for range 3 {
+		join(1)
+		join(9) // the crowd's turn goes to the older one
+		s.release()
+		s.release()
+		select {
+		case <-hot.granted:
+		default:
+			t.Error("the slot went to others")
+		}
+		hot = s.queue[slices.IndexFunc(s.queue, func(q *queuedLoad) bool { return q.callers() == 9 })]
+	}
+}
+
 // Ten thousand cold keys want to be loaded, and then a hot one.
 func TestColdKeysDoNotStarveAHotOneNorExceedMaxLoads(t *testing.T) {
 	t.Parallel()
 	const cold, callers, maxLoads = 10_000, 50, 8
-	f := newFleet(t, standalone(t), 1, Config{MaxLoads: maxLoads})
+	f := newFleet(t, standalone(t), 1, Config{MaxLoads: maxLoads, RedisTimeout: time.Minute}) // so many at once are slow
 	g := f.guards[0]
 	var running, most, loads atomic.Int64
 	gate := make(chan struct{})
+	open := sync.OnceFunc(func() { close(gate) })
+	t.Cleanup(open) // or Close would wait for ever
 	load := func(context.Context) (int, error) {
 		now := running.Add(1)
 		for seen := most.Load(); now > seen && !most.CompareAndSwap(seen, now); seen = most.Load() {
@@ -140,7 +171,7 @@ func TestColdKeysDoNotStarveAHotOneNorExceedMaxLoads(t *testing.T) {
 	}
 	awaitCallers[int](f, 0, "hot", callers)
 	redistest.Await(t, "the hot one waits", func() bool { return queued() == cold-maxLoads+1 })
-	close(gate)
+	open()
 	all.Wait()
 	equal(t, "loads", loads.Load(), cold+1)
 	if limit := int64(2*cold/searched + 2*maxLoads); before > limit {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"time"
 )
 
 // Get returns the value of the key and its version, or ErrNotFound.
@@ -90,28 +88,8 @@ func Update[V any](ctx context.Context, s *Store, key string, change func(old V,
 		case attempt == s.cfg.MaxAttempts:
 			return none, fmt.Errorf("cas: update %q: %w, %d times", key, ErrConflict, attempt)
 		}
-		if err := s.pause(ctx, attempt); err != nil {
-			return none, failed("update", key, err)
+		if !s.life.Pause(ctx, attempt-1) {
+			return none, failed("update", key, stopped(ctx))
 		}
-	}
-}
-
-const (
-	firstPause   = time.Millisecond // at most, and twice as much each time
-	longestPause = 64 * time.Millisecond
-)
-
-// pause waits for a random time, so that those who collided do not do it again.
-func (s *Store) pause(ctx context.Context, attempt int) error {
-	most := min(firstPause<<min(attempt-1, 10), longestPause)
-	timer := time.NewTimer(rand.N(most))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ended(ctx)
-	case <-s.life.Ending():
-		return ErrClosed
 	}
 }

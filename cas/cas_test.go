@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/cacheguard/go/internal/redistest"
 )
 
 func TestASwapReplacesTheVersionItNamesAndNoOther(t *testing.T) {
@@ -83,6 +85,22 @@ func TestWhatIsRememberedOfWritesIsBounded(t *testing.T) {
 	if n := rdb.LLen(t.Context(), s.valueKey("k")+":recent").Val(); n != int64(s.recent) {
 		t.Errorf("%d tokens are remembered", n)
 	}
+}
+
+// What is forgotten matters only to requests that were repeated.
+func TestAVersionThatWasReplacedLongAgoIsAConflict(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, shared.Client(t), Config{})
+	s.recent = 4
+	old := create(t, s, "k", 0)
+	version := old
+	for i := range 2 * s.recent {
+		version = mustSwap(t, s, "k", version, i)
+	}
+	redistest.Await(t, "a conflict", func() bool { // a slow reply may have the request repeated
+		_, err := Swap(t.Context(), s, "k", old, -1)
+		return errors.Is(err, ErrConflict)
+	})
 }
 
 func TestAClosedOrNilStoreSaysSo(t *testing.T) {

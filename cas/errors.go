@@ -37,6 +37,14 @@ func uncertain(op, key string, err error) error {
 	return fmt.Errorf("cas: %s %q: %w: %w", op, key, ErrUncertain, err)
 }
 
+// stopped is why a pause was cut short.
+func stopped(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return ended(ctx)
+	}
+	return ErrClosed
+}
+
 // ended is why a context ended: its error, and its cause if that says more.
 func ended(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)

@@ -126,16 +126,32 @@ func TestAnErrorOrPanicOfTheFunctionReachesTheCallerAndStoresNothing(t *testing.
 	_ = s.Close() // nothing is left that it would wait for
 }
 
-func TestAPauseEndsWithTheContextAndWithTheStore(t *testing.T) {
+func TestAnUpdateThatPausesEndsWithTheContextAndWithTheStore(t *testing.T) {
 	t.Parallel()
-	s := newStore(t, shared.Client(t), Config{})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	redistest.Await(t, "a pause that is cut short by the context", func() bool {
-		return errors.Is(s.pause(ctx, 20), context.Canceled) // a short one may end by itself
-	})
-	_ = s.Close() // always nil
-	redistest.Await(t, "a pause that is cut short by Close", func() bool {
-		return errors.Is(s.pause(t.Context(), 20), ErrClosed)
-	})
+	rdb := shared.Client(t)
+	s := newStore(t, rdb, Config{MaxAttempts: -1})
+	other := newStore(t, rdb, s.cfg)
+	for _, c := range []struct {
+		end  func(cancel func())
+		want error
+	}{
+		{func(cancel func()) { cancel() }, context.Canceled},
+		{func(func()) { _ = s.Close() }, ErrClosed}, // always nil
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		calls := 0
+		_, err := Update(ctx, s, "k", func(int, bool) (int, error) {
+			_, version, err := Get[int](t.Context(), other, "k")
+			if err != nil && !errors.Is(err, ErrNotFound) {
+				t.Error(err)
+			}
+			mustSwap(t, other, "k", version, calls) // somebody else is always faster
+			if calls++; calls == 3 {
+				c.end(cancel)
+			}
+			return 0, nil
+		})
+		wantError(t, err, c.want)
+	}
 }

@@ -48,6 +48,14 @@ func orEnded(ctx context.Context, err error) error {
 	return err
 }
 
+// stopped is why a pause was cut short.
+func stopped(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return ended(ctx)
+	}
+	return ErrClosed
+}
+
 // ended is why a context ended: its error, and its cause if that says more.
 func ended(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)

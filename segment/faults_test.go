@@ -59,6 +59,25 @@ func (c *Counter) idle() int {
 	return len(c.lanes.free)
 }
 
+func TestACopyOfATakeThatArrivesAfterTheLanesNextTakesNothing(t *testing.T) {
+	t.Parallel()
+	rdb := shared.Client(t)
+	c := newStock(t, rdb, 1, 10)
+	first := taking{key: c.key(name, 0), lane: "lane", number: 9}
+	next := first
+	next.number = 10
+	for _, step := range []struct {
+		taking
+		want int64
+	}{{first, 2}, {first, 2}, {next, 2}, {first, replyStale}, {next, 2}} {
+		if got, err := step.take(t.Context(), rdb, 2, 2); got != step.want || err != nil {
+			t.Errorf("request %d took %d, %v; want %d", step.number, got, err, step.want)
+		}
+	}
+	ok(t, first.undo(t.Context(), rdb)) // late, too
+	wantTotal(t, c, 6)
+}
+
 func TestCloseTriesOnceMoreToGiveBack(t *testing.T) {
 	t.Parallel()
 	c := newStock(t, shared.Client(t), 1, 10)

@@ -9,10 +9,8 @@ import (
 )
 
 const (
-	maxRounds    = 32
-	firstPause   = time.Millisecond // at most, and twice as much each time
-	longestPause = 64 * time.Millisecond
-	undoFor      = time.Minute
+	maxRounds = 32
+	undoFor   = time.Minute
 )
 
 // Take takes n units, all or none. It returns ErrShort if fewer are left, and ErrNotFound if there is no such name.
@@ -67,8 +65,8 @@ func (c *Counter) takeFromAll(ctx context.Context, name string, n, enough int64)
 				return got, err
 			}
 			before = nil
-			if err == nil {
-				err = c.pause(ctx, round)
+			if err == nil && !c.life.Pause(ctx, round) {
+				err = stopped(ctx)
 			}
 		}
 		if err != nil {
@@ -121,21 +119,7 @@ func (c *Counter) undo(t taking, l *lane) {
 			if err == nil || last || time.Now().After(until) {
 				return // a lane with something to undo is not used again
 			}
-			last = c.pause(context.Background(), round) != nil // once more
+			last = !c.life.Pause(context.Background(), round) // once more
 		}
 	})
-}
-
-// pause waits for a random time, so that those who collided do not do it again.
-func (c *Counter) pause(ctx context.Context, round int) error {
-	timer := time.NewTimer(rand.N(min(firstPause<<min(round, 10), longestPause)))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ended(ctx)
-	case <-c.life.Ending():
-		return ErrClosed
-	}
 }

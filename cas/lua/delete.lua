@@ -6,6 +6,6 @@ local done = verdict()
 if done then
   return done
 end
-redis.call('DEL', KEYS[1])
-pcall(remember) -- not when out of memory, when deleting must still work
+redis.call('DEL', KEYS[1]) -- before the rest: out of memory, Redis lets a script write only after it has freed some
+remember()
 return 1

@@ -1,7 +1,17 @@
 // Package calls is what something that can be closed has under way, and how that ends.
 package calls
 
-import "sync"
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+const (
+	firstPause   = time.Millisecond // at most, and twice as much each time
+	longestPause = 64 * time.Millisecond
+)
 
 // Calls counts calls, and the operations that may outlast them. Use New.
 type Calls struct {
@@ -14,7 +24,7 @@ type Calls struct {
 	closed bool // nothing begins any more
 }
 
-// New returns Calls that are not closed.
+// New returns a Calls that is not closed.
 func New() *Calls { return &Calls{ending: make(chan struct{})} }
 
 // Begin begins a call, and reports whether that may be done. Each true is followed by one Tasks.Done.
@@ -28,8 +38,19 @@ func (c *Calls) Begin() bool {
 	return true
 }
 
-// Ending is closed by Close: who waits for time to pass stops.
-func (c *Calls) Ending() <-chan struct{} { return c.ending }
+// Pause waits for a random time before another attempt, so that those who collided do not do it again; after more
+// attempts, for longer. It reports whether there may be one: not when ctx ends or Close is called meanwhile.
+func (c *Calls) Pause(ctx context.Context, attempts int) bool {
+	timer := time.NewTimer(rand.N(min(firstPause<<min(attempts, 10), longestPause)))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+	case <-c.ending:
+	}
+	return false
+}
 
 // Close lets nothing begin any more, and returns when all calls and tasks have ended. It may be called more than once.
 func (c *Calls) Close() {

@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"context"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -10,21 +11,21 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestCloseWaitsForWhatHasBegunAndForWhatThatAdded(t *testing.T) {
 	t.Parallel()
-	c := New()
-	if !c.Begin() {
-		t.Fatal("new calls are closed")
+	l := New()
+	if !l.Begin() {
+		t.Fatal("a new life is closed")
 	}
 	release, closed := make(chan struct{}), make(chan struct{})
-	c.Tasks.Go(func() { <-release })
+	l.Tasks.Go(func() { <-release })
 	go func() { // owner: the test; ends with Close; joined by receiving
 		defer close(closed)
-		c.Close()
+		l.Close()
 	}()
-	<-c.Ending()
-	if c.Begin() {
+	<-l.ending
+	if l.Begin() {
 		t.Error("a call began after Close")
 	}
-	c.Tasks.Done()
+	l.Tasks.Done()
 	select {
 	case <-closed:
 		t.Error("Close did not wait for the task")
@@ -32,5 +33,20 @@ func TestCloseWaitsForWhatHasBegunAndForWhatThatAdded(t *testing.T) {
 	}
 	close(release)
 	<-closed
-	c.Close()
+	l.Close()
+}
+
+func TestAPauseEndsWithTheContextAndWithTheLife(t *testing.T) {
+	t.Parallel()
+	l := New()
+	ctx, cancel := context.WithCancel(t.Context())
+	if !l.Pause(ctx, 0) {
+		t.Error("a pause was cut short")
+	}
+	cancel()
+	for l.Pause(ctx, 10) { // a short one may be over first
+	}
+	l.Close()
+	for l.Pause(t.Context(), 10) {
+	}
 }

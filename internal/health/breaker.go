@@ -31,8 +31,9 @@ const (
 type Breaker struct {
 	cb *gobreaker.TwoStepCircuitBreaker[struct{}]
 
-	onChange func(open bool)
-	told     atomic.Bool // what onChange was told last
+	onChange  func(open bool)
+	onFailure func()
+	told      atomic.Bool // what onChange was told last
 
 	// Until then operations are counted, in nanoseconds since base. It lies a window after the last failure: as long as
 	// all is well nothing is counted, which costs nothing.
@@ -46,8 +47,8 @@ type Breaker struct {
 // base makes monotonic time fit into an integer.
 var base = time.Now()
 
-func newBreaker(onChange func(open bool)) *Breaker {
-	b := &Breaker{onChange: onChange, opened: make(chan struct{})}
+func newBreaker(onChange func(open bool), onFailure func()) *Breaker {
+	b := &Breaker{onChange: onChange, onFailure: onFailure, opened: make(chan struct{})}
 	b.cb = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Interval:      window,
 		BucketPeriod:  window / 10,
@@ -106,9 +107,10 @@ func (p Permit) Done(err error) {
 	b := p.breaker
 	if Unavailable(err) && !errors.Is(err, context.Canceled) {
 		b.countUntil.Store(int64(time.Since(base) + window))
-		if p.report == nil {
-			p.report, _ = b.cb.Allow() // refused: it has opened since, and does not need this failure
-		}
+		b.onFailure()
+	}
+	if p.report == nil && b.countUntil.Load() != 0 {
+		p.report, _ = b.cb.Allow() // refused: it has opened since, and does not need this one
 	}
 	if p.report != nil {
 		p.report(err)
@@ -130,13 +132,23 @@ func (b *Breaker) Opened() <-chan struct{} {
 	return b.opened
 }
 
-// tell reports a change, outside of all mutexes.
-func (b *Breaker) tell() {
+// IsOpen reports whether the breaker is open, or lets single operations through to find out.
+func (b *Breaker) IsOpen() bool {
 	b.mu.Lock()
-	open := b.open
-	b.mu.Unlock()
-	if b.told.Swap(open) != open && b.onChange != nil {
-		b.onChange(open)
+	defer b.mu.Unlock()
+	return b.open
+}
+
+// tell reports a change, outside of all mutexes. It looks again after that: who is late must not have the last word.
+func (b *Breaker) tell() {
+	for {
+		open := b.IsOpen()
+		if b.told.Swap(open) == open {
+			return
+		}
+		if b.onChange != nil {
+			b.onChange(open)
+		}
 	}
 }
 

@@ -19,6 +19,8 @@ func (reply) RedisError()     {}
 
 var errDown = fmt.Errorf("dial: %w", io.EOF)
 
+func ignore() {}
+
 // open makes a breaker that has just opened.
 func open(t *testing.T, b *Breaker) {
 	t.Helper()
@@ -38,7 +40,7 @@ func open(t *testing.T, b *Breaker) {
 
 func TestBreakerOpensAfterFailuresInARow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBreaker(nil)
+		b := newBreaker(nil, ignore)
 		for range 3 * maxConsecutive {
 			b.Record(errDown)
 			b.Record(nil)
@@ -48,9 +50,34 @@ func TestBreakerOpensAfterFailuresInARow(t *testing.T) {
 	})
 }
 
+// What was under way when the first one failed counts too, or the failures among it would be in a row.
+func TestBreakerCountsTheSuccessesThatWereUnderWayToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBreaker(nil, ignore)
+		var underWay []Permit
+		for range 30 * maxConsecutive {
+			p, err := b.Allow()
+			if err != nil {
+				t.Fatal(err)
+			}
+			underWay = append(underWay, p)
+		}
+		for i, p := range underWay {
+			if i%10 == 0 {
+				p.Done(errDown)
+			} else {
+				p.Done(nil)
+			}
+		}
+		if _, err := b.Allow(); err != nil {
+			t.Errorf("one in ten has failed: %v", err)
+		}
+	})
+}
+
 func TestBreakerOpensWhenHalfFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBreaker(nil)
+		b := newBreaker(nil, ignore)
 		for range minRequests / 2 {
 			select {
 			case <-b.Opened():
@@ -69,7 +96,7 @@ func TestBreakerOpensWhenHalfFails(t *testing.T) {
 
 func TestFailuresAreForgottenAfterTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBreaker(nil)
+		b := newBreaker(nil, ignore)
 		for range minRequests/2 - 1 {
 			b.Record(errDown)
 			b.Record(nil)
@@ -86,7 +113,7 @@ func TestFailuresAreForgottenAfterTheWindow(t *testing.T) {
 func TestOneOperationFindsOutWhetherRedisIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []bool
-		b := newBreaker(func(open bool) { told = append(told, open) })
+		b := newBreaker(func(open bool) { told = append(told, open) }, ignore)
 		open(t, b)
 		for _, outcome := range []error{errDown, reply("LOADING Redis is loading"), nil} {
 			time.Sleep(shortestPause - time.Millisecond)
@@ -122,7 +149,7 @@ func TestOneOperationFindsOutWhetherRedisIsBack(t *testing.T) {
 
 func TestCancelledOperationSaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBreaker(nil)
+		b := newBreaker(nil, ignore)
 		for range 2 * minRequests {
 			b.Record(context.Canceled)
 		}

@@ -7,11 +7,14 @@
 //
 // A cluster's nodes fail one by one, and its slots are mostly in a few ranges per node. So the slots are cut into Parts
 // ranges, each with a breaker and, in package reader, with batches of its own: a dead node holds up nobody else's keys.
-// Where a part spans two nodes they share their fate in it. One server, and a Ring, whose heartbeat takes dead shards
-// out, have one breaker.
+// Where a part spans two nodes they share their fate in it. With each failure the client is told to ask who serves what:
+// by itself go-redis goes on with a primary that is dead for up to a minute after another took its place, as only a node
+// that is alive tells it so (MOVED). One server, and a Ring, whose heartbeat takes dead shards out, have one breaker.
 package health
 
 import (
+	"context"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/keys"
@@ -22,20 +25,34 @@ const Parts = 12
 
 // Health has the breakers of one client.
 type Health struct {
-	parts []*Breaker
+	parts   []*Breaker
+	cluster *redis.ClusterClient // nil: it is none
 }
 
 // New returns the breakers of a client. OnChange, which may be nil, is called when one has opened or closed.
 func New(rdb any, onChange func(open bool)) *Health {
-	n := 1
-	if _, cluster := rdb.(*redis.ClusterClient); cluster {
-		n = Parts
+	h, n := new(Health), 1
+	if cluster, ok := rdb.(*redis.ClusterClient); ok {
+		h.cluster, n = cluster, Parts
 	}
-	h := new(Health)
 	for range n {
-		h.parts = append(h.parts, newBreaker(onChange))
+		h.parts = append(h.parts, newBreaker(onChange, h.askWhoServes))
 	}
 	return h
+}
+
+// Failed counts nothing, but has the client ask who serves what if the error of an operation says that Redis cannot.
+func (h *Health) Failed(err error) {
+	if Unavailable(err) {
+		h.askWhoServes()
+	}
+}
+
+// askWhoServes returns at once. The client asks five times a second at most, while there is anything to ask for.
+func (h *Health) askWhoServes() {
+	if h.cluster != nil {
+		h.cluster.ReloadState(context.Background()) // the context is not used
+	}
 }
 
 // Len is how many parts there are.

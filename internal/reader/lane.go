@@ -2,7 +2,6 @@ package reader
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -70,9 +69,13 @@ func (l *lane) arrivals() uint64 {
 func (l *lane) take(w *worker) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.dropOverdueLocked()
 	n := min(len(l.order), maxBatch)
 	if n == 0 {
 		w.idle = true
+		if l.closed {
+			w.cancel()
+		}
 		return false
 	}
 	w.keys, w.reads = append(w.keys[:0], l.order[:n]...), w.reads[:0]
@@ -85,6 +88,25 @@ func (l *lane) take(w *worker) bool {
 		w.beginLocked(l.values, w.reads[0].asked)
 	}
 	return true
+}
+
+// dropOverdueLocked answers the reads that had to wait for their turn until their time was up.
+func (l *lane) dropOverdueLocked() {
+	if len(l.order) == 0 {
+		return
+	}
+	now, n := time.Now(), 0
+	for _, key := range l.order {
+		read := l.pending[key]
+		if now.Sub(read.asked) < l.r.timeout {
+			break
+		}
+		read.Err = l.r.noAnswer()
+		close(read.done)
+		delete(l.pending, key)
+		n++
+	}
+	l.order = l.order[:copy(l.order, l.order[n:])]
 }
 
 // settle answers the worker's batch, unless that was given up, and reports whether the worker may go on. Those who wait
@@ -133,13 +155,13 @@ func (l *lane) overdue(w *worker) {
 	now := time.Now()
 	switch {
 	case !w.busy:
-		w.armed = false
+		w.fires = time.Time{}
 	case now.Before(w.detachAt): // of a later batch than the one for which the timer was set
-		w.timer.Reset(w.detachAt.Sub(now))
+		w.setTimerLocked(now, w.detachAt)
 	default:
 		l.detachLocked(w)
 		if now.Before(w.deadline) {
-			w.timer.Reset(w.deadline.Sub(now))
+			w.setTimerLocked(now, w.deadline)
 			break
 		}
 		w.givenUp = true
@@ -162,9 +184,13 @@ func (l *lane) detachLocked(w *worker) {
 
 func (l *lane) giveUp(w *worker) {
 	w.cancel()
-	w.permit.Done(ErrTimeout)
+	verdict := ErrTimeout
+	if w.deadline.Sub(w.sent) < l.r.timeout/4 {
+		verdict = context.Canceled // says nothing of Redis: the reads had used up their time waiting for their turn
+	}
+	w.permit.Done(verdict)
 	for _, read := range w.reads {
-		read.Err = fmt.Errorf("no answer within %v: %w", l.r.timeout, ErrTimeout)
+		read.Err = l.r.noAnswer()
 	}
 	finish(w.reads)
 }

@@ -11,6 +11,7 @@ package reader
 import (
 	"context"
 	"errors"
+	"fmt"
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
@@ -120,6 +121,10 @@ func (r *Read) Wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+func (r *Reader) noAnswer() error {
+	return fmt.Errorf("no answer within %v: %w", r.timeout, ErrTimeout)
 }
 
 // Close waits for the batches in flight. Calls that wait for a batch not sent yet get ErrClosed.

@@ -26,9 +26,10 @@ type worker struct {
 	busy     bool      // a batch is in flight
 	detached bool      // the lane goes on without it
 	givenUp  bool      // so is its batch
-	detachAt time.Time // when that will be, if the batch in flight gets no reply
-	deadline time.Time
-	armed    bool // the timer will fire at some detachAt or deadline
+	sent     time.Time // when the batch in flight was
+	detachAt time.Time // when detached will be, if it gets no reply
+	deadline time.Time // when givenUp will be
+	fires    time.Time // when the timer will; zero: not at all
 
 	// The batch. While one is in flight, overdue may take it over, after setting givenUp.
 	permit    health.Permit   // to send it; Done is called by who answers it
@@ -108,20 +109,23 @@ func outcome(answers []Read) error {
 
 // beginLocked starts the clock of a batch, whose oldest read was asked for at asked.
 func (w *worker) beginLocked(values context.Context, asked time.Time) {
-	now, timeout := time.Now(), w.lane.r.timeout
-	w.values, w.busy = values, true
+	timeout := w.lane.r.timeout
+	w.values, w.busy, w.sent = values, true, time.Now()
 	w.deadline = asked.Add(timeout)
-	if w.detachAt = now.Add(timeout / 2); w.deadline.Before(w.detachAt) {
+	if w.detachAt = w.sent.Add(timeout / 2); w.deadline.Before(w.detachAt) {
 		w.detachAt = w.deadline
 	}
-	if w.armed {
-		return // it fires no later than this, and looks again
+	if w.fires.IsZero() || w.detachAt.Before(w.fires) { // else it fires before that, and looks again
+		w.setTimerLocked(w.sent, w.detachAt)
 	}
-	w.armed = true
+}
+
+func (w *worker) setTimerLocked(now, at time.Time) {
+	w.fires = at
 	if w.timer == nil {
-		w.timer = time.AfterFunc(timeout/2, func() { w.lane.overdue(w) })
+		w.timer = time.AfterFunc(at.Sub(now), func() { w.lane.overdue(w) })
 	} else {
-		w.timer.Reset(timeout / 2)
+		w.timer.Reset(at.Sub(now))
 	}
 }
 

@@ -1,6 +1,7 @@
 package script_test
 
 import (
+	"crypto/rand"
 	"testing"
 
 	"github.com/cacheguard/go/internal/redistest"
@@ -12,7 +13,7 @@ func TestOnceSendsNothingAgainThatWasNotAnswered(t *testing.T) {
 	p := redistest.StartProxy(t, shared.Addr())
 	rdb := p.Client(t)
 	counts := script.New("return redis.call('INCR', KEYS[1])")
-	key := t.Name()
+	key := rand.Text()
 	if err := call(counts, key).Run(t.Context(), script.Once(rdb)).Err(); err != nil {
 		t.Fatal(err)
 	}

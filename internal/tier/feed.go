@@ -85,9 +85,13 @@ func (f *feed) hear(n Notice) {
 }
 
 func (f *feed) addLocked(n Notice) {
-	if f.sources == nil || len(f.sources) >= maxSources {
-		f.sources = make(map[string]*source)
+	if len(f.sources) >= maxSources {
+		f.lost() // what is missing now will not be missed
+		f.sources = nil
 		f.gaps.Store(0)
+	}
+	if f.sources == nil {
+		f.sources = make(map[string]*source)
 	}
 	f.sources[n.Source] = &source{next: n.Number + 1}
 }
@@ -130,7 +134,9 @@ func (f *feed) check() {
 			continue
 		}
 		if left := grace - time.Since(s.since); left > 0 {
-			next = max(next, left)
+			if next == 0 || left < next {
+				next = left
+			}
 			continue
 		}
 		f.lost()

@@ -122,6 +122,7 @@ func TestEveryGapIsGivenUp(t *testing.T) {
 func TestTooManySourcesAreForgotten(t *testing.T) {
 	t.Parallel()
 	tier, _ := newTier(t, entries(10))
+	tier.set("k", "v")
 	hear(t, tier, "gap", 1, 3)
 	for i := range maxSources {
 		hear(t, tier, time.Duration(i).String(), 1)
@@ -131,5 +132,8 @@ func TestTooManySourcesAreForgotten(t *testing.T) {
 	}
 	if tier.feed.waiting() {
 		t.Error("still waiting")
+	}
+	if tier.GetAnyway("k") != nil {
+		t.Error("nobody waits for what was missing, and nothing is void")
 	}
 }

@@ -50,16 +50,16 @@ func (h *hotKeys) has(key string) bool {
 	return hot
 }
 
-// note sees one Get of the key, and counts it if it is in the sample.
+// note sees one Get of the key, and counts it if it is in the sample. While others are being counted or ranked it is
+// left out: no Get waits for that.
 func (h *hotKeys) note(key string) {
-	if rand.Uint32()%sampled == 0 {
-		h.count(key)
+	if rand.Uint32()%sampled == 0 && h.mu.TryLock() {
+		defer h.mu.Unlock()
+		h.countLocked(key)
 	}
 }
 
-func (h *hotKeys) count(key string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (h *hotKeys) countLocked(key string) {
 	c := h.counts[key]
 	switch {
 	case c != nil:
@@ -86,8 +86,9 @@ func (h *hotKeys) count(key string) {
 func (h *hotKeys) rankLocked() {
 	ranked := slices.Clone(h.least)
 	slices.SortFunc(ranked, func(a, b *counter) int { return cmp.Compare(b.count-b.foreign, a.count-a.foreign) })
-	top := make(map[string]struct{}, h.size)
-	for _, c := range ranked[:min(h.size, len(ranked))] {
+	ranked = ranked[:min(h.size, len(ranked))]
+	top := make(map[string]struct{}, len(ranked))
+	for _, c := range ranked {
 		if c.count-c.foreign >= minCount {
 			top[c.key] = struct{}{}
 		}

@@ -2,7 +2,7 @@ package tier
 
 import (
 	"hash/maphash"
-	"sync"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -31,15 +31,8 @@ type Tier struct {
 	feed  feed
 	live  func() bool // whether notices arrive
 	seed  maphash.Seed
-	all   [stripes]stripe
+	epoch [stripes]atomic.Uint64
 	age   atomic.Uint64 // grows whenever all is void
-}
-
-// stripe is a set of keys. Nothing of it is kept or forgotten without its mutex: what was read before the epoch moved on
-// must not be seen for a moment.
-type stripe struct {
-	mu    sync.Mutex
-	epoch uint64 // grows whenever a key of the set is forgotten
 }
 
 // Item is a value that is kept. It does not change.
@@ -62,7 +55,9 @@ func New(l Limits, live func() bool) (*Tier, error) {
 	}
 	if l.MaxBytes > 0 {
 		options.MaximumWeight = uint64(l.MaxBytes)
-		options.Weigher = func(key string, i *Item) uint32 { return uint32(min(len(key)+i.bytes+overhead, 1<<32-1)) }
+		options.Weigher = func(key string, i *Item) uint32 {
+			return uint32(min(int64(len(key)+i.bytes+overhead), math.MaxUint32))
+		}
 	}
 	cache, err := otter.New(options)
 	if err != nil {
@@ -76,13 +71,14 @@ func New(l Limits, live func() bool) (*Tier, error) {
 	return t, nil
 }
 
-// Get returns what is kept for the key, and may be served as fresh; nil if there is nothing.
+// Get returns what is kept for the key, and may be served as fresh; nil if there is nothing. The age is looked at last:
+// what is void is void before notices arrive again.
 func (t *Tier) Get(key string) *Item {
 	if t.hot != nil {
 		t.hot.note(key)
 	}
 	i, found := t.cache.GetIfPresent(key)
-	if !found || i.age != t.age.Load() || time.Since(base) >= i.until || !t.live() || t.feed.waiting() {
+	if !found || time.Since(base) >= i.until || !t.live() || t.feed.waiting() || i.age != t.age.Load() {
 		return nil
 	}
 	return i
@@ -106,10 +102,9 @@ type Mark struct {
 
 // Mark is called before a key is read, for Keep.
 func (t *Tier) Mark(key string) Mark {
-	s := t.stripe(key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return Mark{live: t.live(), at: time.Since(base), age: t.age.Load(), epoch: s.epoch}
+	return Mark{
+		live: t.live(), at: time.Since(base), age: t.age.Load(), epoch: t.stripe(key).Load(),
+	}
 }
 
 // Keep keeps what was read after the mark, unless the key was invalidated since. It is served as fresh for fresh, as
@@ -122,20 +117,19 @@ func (t *Tier) Keep(key string, m Mark, value any, size int, fresh, usable time.
 		Value: value, bytes: size, age: m.age,
 		until: m.at + min(fresh, t.ttl), last: m.at + min(max(fresh, usable), t.ttl),
 	}
-	s := t.stripe(key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.epoch == m.epoch {
-		t.cache.Set(key, i)
-	}
+	epoch := t.stripe(key)
+	t.cache.Compute(key, func(*Item, bool) (*Item, otter.ComputeOp) {
+		if epoch.Load() != m.epoch {
+			return nil, otter.CancelOp
+		}
+		return i, otter.WriteOp
+	})
 }
 
-// Forget drops the key. What is being read now will not be kept.
+// Forget drops the key. What is being read now will not be kept: a Keep looks at the epoch and writes in one step, which
+// comes before the drop, or finds the new epoch.
 func (t *Tier) Forget(key string) {
-	s := t.stripe(key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.epoch++
+	t.stripe(key).Add(1)
 	t.cache.Invalidate(key)
 }
 
@@ -170,6 +164,6 @@ func (t *Tier) Close() {
 	t.cache.InvalidateAll()
 }
 
-func (t *Tier) stripe(key string) *stripe {
-	return &t.all[maphash.String(t.seed, key)%stripes]
+func (t *Tier) stripe(key string) *atomic.Uint64 {
+	return &t.epoch[maphash.String(t.seed, key)%stripes]
 }

@@ -216,3 +216,13 @@ func TestForgottenValuesDoNotFlashUp(t *testing.T) {
 	close(done)
 	readers.Wait()
 }
+
+func TestGetDoesNotWaitWhileTheHottestKeysAreDetermined(t *testing.T) {
+	t.Parallel()
+	tier, _ := newTier(t, Limits{MaxEntries: 10, HotKeys: 2})
+	tier.hot.mu.Lock()
+	defer tier.hot.mu.Unlock()
+	for range 100 * sampled {
+		tier.Get("k")
+	}
+}

@@ -16,8 +16,9 @@
 //   - While it is down, Address is empty: nobody can register, and waiters poll.
 //   - A dead connection may look alive for minutes, and the PING of go-redis' own health check does not look for its
 //     PONG. So a watchdog publishes a probe to the inbox when it has been silent for a while (2 s while somebody waits
-//     for messages, 30 s otherwise), and replaces a subscription that does not bring it within a second. One that is
-//     not confirmed within 2 s is replaced too.
+//     for messages or listens to a channel, 30 s otherwise), and replaces a subscription that does not bring it within a
+//     second, and one of a Redis that cannot be asked to publish. From then on the inbox is not live; with what the
+//     watchdog's own tick adds, 5 s after the last message at most. One that is not confirmed within 2 s is replaced too.
 //
 // A message is a hint. It says why the key may be worth asking for, and may carry what the waiter was waiting for;
 // the body says which state of the key it belongs to, and the waiter judges whether that is the one it registered in.

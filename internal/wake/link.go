@@ -2,6 +2,7 @@ package wake
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -91,6 +92,9 @@ func (l *link) serve() (stood bool) {
 			if awaited--; awaited > 0 {
 				continue
 			}
+			if _, now := l.in.channels(); now != version {
+				return stood // without the new channel it does not count; renew may be on its way
+			}
 			stood = true
 			patience = 0 // silence is for the watchdog now
 			l.confirm()
@@ -133,6 +137,7 @@ func (l *link) watch() {
 		case <-tick.C:
 		}
 		if l.confirmed.Load() && l.silence() > l.patience() && !l.probe() {
+			l.drop() // now, as go-redis may be dialling, and holds renew up as long
 			l.renew()
 		}
 	}
@@ -158,24 +163,39 @@ func (l *link) patience() time.Duration {
 	return idleSilence
 }
 
-// probe publishes to the inbox and reports whether anything came in before the deadline. When Redis cannot be asked to
-// publish, nothing is known of the subscription, and it is left alone.
+// probe publishes to the inbox and reports whether anything came in before the deadline. When Redis refuses to publish,
+// nothing is known of the subscription, and it is left alone. When it cannot be asked, it delivers nothing either.
 func (l *link) probe() (heard bool) {
 	select {
 	case <-l.hearing: // old news
 	default:
 	}
-	ctx, cancel := context.WithTimeout(l.ctx, probeDeadline)
-	defer cancel()
-	if l.node.Process(ctx, redis.NewIntCmd(ctx, "publish", l.in.channel, Frame("", ""))) != nil {
-		return true
+	published := l.publish()
+	for deadline := time.After(2 * probeDeadline); ; {
+		select {
+		case <-l.hearing:
+			return true
+		case <-l.ctx.Done():
+			return true
+		case err := <-published:
+			if err != nil {
+				_, refused := errors.AsType[redis.Error](err)
+				return refused
+			}
+			deadline = time.After(probeDeadline)
+		case <-deadline:
+			return false
+		}
 	}
-	select {
-	case <-l.hearing:
-		return true
-	case <-l.ctx.Done():
-		return true
-	case <-time.After(probeDeadline):
-		return false
-	}
+}
+
+// publish publishes a probe without holding the watchdog up: go-redis lets no context interrupt it.
+func (l *link) publish() <-chan error {
+	done := make(chan error, 1)
+	l.in.running.Go(func() { // owner: the Inbox; stop: probeDeadline, or the client's time-outs; joined by close
+		ctx, cancel := context.WithTimeout(l.ctx, probeDeadline)
+		defer cancel()
+		done <- l.node.Process(ctx, redis.NewIntCmd(ctx, "publish", l.in.channel, Frame("", "")))
+	})
+	return done
 }

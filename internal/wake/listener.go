@@ -43,7 +43,8 @@ func (l *Listener) Stop() {
 // Live reports whether the subscription stands, as far as one can know.
 func (in *Inbox) Live() bool { return in.live.Load() }
 
-// renew has every link subscribe anew. Until then, the inbox is not live.
+// renew has every link subscribe anew. Until then, the inbox is not live. It does not wait: go-redis does not let go of a
+// subscription while it dials.
 func (in *Inbox) renew() {
 	in.mu.Lock()
 	links := make([]*link, 0, len(in.links))
@@ -53,7 +54,7 @@ func (in *Inbox) renew() {
 	in.mu.Unlock()
 	for _, l := range links {
 		l.drop()
-		l.renew()
+		in.running.Go(l.renew) // owner: the Inbox; stop: the client's time-outs; joined by close
 	}
 }
 

@@ -3,6 +3,7 @@ package wake_test
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -101,6 +102,33 @@ func TestChannelMayComeWhenTheSubscriptionStands(t *testing.T) {
 	e.await(t, 1)
 	if e.misses() == 0 || e.live[0] {
 		t.Errorf("the listener was told %d times, when the inbox was live: %v", e.missed, e.live)
+	}
+}
+
+// go-redis holds the subscription's mutex while it dials.
+func TestListenDoesNotWaitForAConnection(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	in := listening(t, p.Client(t, func(o *redis.Options) { o.ReadTimeout = time.Minute }))
+	p.BlackHole(true)
+	p.Cut()
+	dials := p.Commands()["hello"]
+	redistest.Await(t, "it dials", func() bool { return p.Commands()["hello"] > dials })
+	listening := make(chan struct{})
+	go func() { // owner: the test; ends with Listen; joined by receiving
+		defer close(listening)
+		l := &wake.Listener{Heard: func(string) {}, Missed: func() {}}
+		in.Listen(t.Name(), l)
+		l.Stop()
+	}()
+	defer func() { // lets the inbox close
+		p.Cut()
+		<-listening
+	}()
+	select {
+	case <-listening:
+	case <-time.After(20 * time.Second):
+		t.Error("Listen waits")
 	}
 }
 

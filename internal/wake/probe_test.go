@@ -24,7 +24,7 @@ func probing(t *testing.T, want bool, publish func(ctx context.Context, l *link)
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		in := newInbox(nil)
-		defer in.stop()
+		defer in.close()
 		var l *link
 		l = newLink(in, &publisher{publish: func(ctx context.Context) error { return publish(ctx, l) }})
 		if got := l.probe(); got != want {
@@ -64,7 +64,7 @@ func TestProbeIsNotAnsweredByOldNews(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		in := newInbox(nil)
-		defer in.stop()
+		defer in.close()
 		l := newLink(in, &publisher{publish: func(context.Context) error { return nil }})
 		l.hear()
 		if l.probe() {
@@ -73,8 +73,25 @@ func TestProbeIsNotAnsweredByOldNews(t *testing.T) {
 	})
 }
 
-func TestProbeThatCannotBePublishedSaysNothing(t *testing.T) {
-	probing(t, true, func(context.Context, *link) error { return errors.New("down") })
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+func (refusal) RedisError()     {}
+
+func TestProbeThatMayNotBePublishedSaysNothing(t *testing.T) {
+	probing(t, true, func(context.Context, *link) error { return refusal("NOPERM no") })
+}
+
+func TestProbeThatCannotBePublishedIsMissed(t *testing.T) {
+	probing(t, false, func(context.Context, *link) error { return errors.New("down") })
+}
+
+// go-redis may hold a command far longer than its context says.
+func TestProbeDoesNotWaitForAPublishWithoutAReply(t *testing.T) {
+	probing(t, false, func(context.Context, *link) error {
+		time.Sleep(time.Minute) // on virtual time
+		return nil
+	})
 }
 
 func TestProbeSaysNothingWhenTheLinkIsStopped(t *testing.T) {

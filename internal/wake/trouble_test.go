@@ -110,6 +110,21 @@ func TestSubscriptionThatFallsSilentIsReplaced(t *testing.T) {
 	expectDelivery(t, in, "k")
 }
 
+// Neither the subscription nor anything else gets through, and new connections do not come about.
+func TestInboxIsNotLiveBehindABlackHole(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	in := listening(t, p.Client(t))
+	listen(t, in, t.Name())
+	awaitLive(t, in)
+	p.BlackHole(true)
+	redistest.Await(t, "the inbox is not live", func() bool { return !in.Live() })
+	p.Cut()
+	p.BlackHole(false)
+	awaitLive(t, in)
+	expectDelivery(t, in, "k")
+}
+
 func TestSubscriptionThatIsNeverConfirmedIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	p := redistest.StartProxy(t, shared.Addr())

@@ -1,0 +1,130 @@
+package bench
+
+import (
+	"context"
+	crand "crypto/rand"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/cacheguard"
+)
+
+const (
+	visitors     = 200
+	pace         = 100 * time.Millisecond // of one visitor; 2,000 Gets a second are a small part of what the machine can do
+	trafficTTL   = time.Second
+	trafficStale = time.Minute
+)
+
+// traffic is an open loop of Gets: each visitor asks for one of the keys on schedule, answered or not. What
+// a closed loop does not notice, that nobody asks while everybody waits, counts here.
+type traffic struct {
+	guard *cacheguard.Guard
+	db    *slowDB
+	keys  []string
+
+	mu     sync.Mutex
+	visits []*visit
+}
+
+// visit is one Get of the traffic.
+type visit struct {
+	key     string
+	due     time.Time // by the schedule
+	began   time.Time // a little later, as timers are
+	ended   time.Time
+	outcome cacheguard.Outcome
+	err     error
+}
+
+func (v *visit) took() time.Duration { return v.ended.Sub(v.due) }
+
+type visitKey struct{}
+
+// newTraffic makes an instance of a service and fills its cache.
+func newTraffic(b *testing.B, rdb cacheguard.Redis, name string, keys int, cfg cacheguard.Config) *traffic {
+	b.Helper()
+	cfg.Hooks.OnGet = func(ctx context.Context, _ string, o cacheguard.Outcome, _ time.Duration, _ error) {
+		if v, ok := ctx.Value(visitKey{}).(*visit); ok {
+			v.outcome = o
+		}
+	}
+	name += ":" + crand.Text() // keys that nobody has
+	t := &traffic{guard: newGuard(b, rdb, cfg).Guard, db: newSlowDB()}
+	for i := range keys {
+		t.keys = append(t.keys, fmt.Sprintf("traffic:%s:%d", name, i))
+	}
+	err := together(b.Context(), keys, func(ctx context.Context, i int) error {
+		_, err := cacheguard.Get(ctx, t.guard, t.keys[i], t.db.loader(t.keys[i]))
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return t
+}
+
+// run lets the visitors ask until ctx ends, and returns when all have their answers and the service has ended, with the
+// loads that nobody waits for.
+func (t *traffic) run(ctx context.Context) {
+	begin := time.Now()
+	var all sync.WaitGroup
+	for i := range visitors {
+		all.Go(func() { // owner: run; stop: ctx; joined below
+			for due := begin.Add(pace * time.Duration(i) / visitors); until(ctx, due); due = due.Add(pace) {
+				all.Go(func() { t.visit(due) }) // likewise; tooLong
+			}
+		})
+	}
+	all.Wait()
+	_ = t.guard.Close()
+}
+
+// until waits for a moment, and reports whether it came before ctx ended.
+func until(ctx context.Context, moment time.Time) bool {
+	timer := time.NewTimer(time.Until(moment))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (t *traffic) visit(due time.Time) {
+	v := &visit{key: t.keys[rand.N(len(t.keys))], due: due}
+	ctx, cancel := context.WithTimeout(context.WithValue(context.Background(), visitKey{}, v), tooLong)
+	defer cancel()
+	v.began = time.Now()
+	got, err := cacheguard.Get(ctx, t.guard, v.key, t.db.loader(v.key))
+	v.ended = time.Now()
+	v.err = check(v.key, got, t.db.value(v.key), err)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.visits = append(t.visits, v)
+}
+
+// requireAnswers fails the benchmark if a Get failed.
+func (t *traffic) requireAnswers(b *testing.B) {
+	b.Helper()
+	for _, v := range t.visits {
+		if v.err != nil {
+			b.Fatalf("a Get failed after %v: %v", v.took(), v.err)
+		}
+	}
+}
+
+// times are how long the Gets took, in order, from when they were due and from when they began.
+func (t *traffic) times() (due, began []time.Duration) {
+	for _, v := range t.visits {
+		due, began = append(due, v.took()), append(began, v.ended.Sub(v.began))
+	}
+	slices.Sort(due)
+	slices.Sort(began)
+	return due, began
+}

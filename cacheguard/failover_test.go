@@ -1,0 +1,215 @@
+package cacheguard
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+// What a primary that is lost to a failover may cost: loads, but no failed Get, no more loads at once than MaxLoads, and
+// no value from before an Invalidate that was acknowledged after the primary was lost.
+func TestAFailoverCostsNothingButLoads(t *testing.T) {
+	t.Parallel()
+	for name, deploy := range map[string]func(*testing.T) deployment{
+		"sentinel": underSentinel,
+		"cluster":  asCluster,
+	} {
+		t.Run(name+", primary killed", func(t *testing.T) {
+			t.Parallel()
+			d := deploy(t)
+			f := startFailover(t, d)
+			f.lose((*redistest.Server).Kill)
+			f.awaitPromotion()
+			f.awaitHits()
+			f.awaitWritten()
+			f.stop()
+		})
+		t.Run(name+", primary frozen until it is a primary no more", func(t *testing.T) {
+			t.Parallel()
+			d := deploy(t)
+			f := startFailover(t, d)
+			f.lose((*redistest.Server).Pause)
+			f.awaitPromotion()
+			f.awaitHits()
+			d.primary.Resume() // with every command that it was sent
+			redistest.Await(t, "the old primary follows the new one", func() bool { return role(d.primary) == "slave" })
+			f.awaitHits()
+			f.awaitWritten()
+			f.stop()
+		})
+	}
+}
+
+// deployment is a primary that somebody watches, and the replica that will take its place.
+type deployment struct {
+	primary, replica *redistest.Server
+	client           func(testing.TB) client
+}
+
+func underSentinel(t *testing.T) deployment {
+	s := redistest.StartSentinel(t)
+	return deployment{s.Primary(), s.Replica(), func(tb testing.TB) client { return s.FailoverClient(tb) }}
+}
+
+func asCluster(t *testing.T) deployment {
+	c := redistest.StartCluster(t, 1)
+	return deployment{c.Node(0), c.Node(3), func(tb testing.TB) client { return c.Client(tb) }}
+}
+
+func role(s *redistest.Server) string { return s.Info("replication")["role"] }
+
+// failover is a fleet that reads and writes all the time.
+type failover struct {
+	*testing.T
+	deployment
+	fleet *fleet
+	end   context.CancelFunc
+	tasks sync.WaitGroup
+
+	losing sync.RWMutex // writers hold it for an Invalidate, so that none is under way when the primary is lost
+	keys   [24]struct { // on all nodes of a cluster
+		version atomic.Int64 // in the database
+		least   atomic.Int64 // the newest whose Invalidate returned nil, since the primary was lost
+	}
+	running, most      [2]atomic.Int64 // loads of each instance at once
+	gets, acknowledged atomic.Int64
+}
+
+const failoverMaxLoads = 3
+
+func startFailover(t *testing.T, d deployment) *failover {
+	f := &failover{T: t, deployment: d}
+	f.fleet = newFleetOn(t, d.client(t), Config{
+		TTL: 200 * time.Millisecond, StaleFor: time.Second, LeaseTTL: 500 * time.Millisecond,
+		RedisTimeout: 200 * time.Millisecond, MaxLoads: failoverMaxLoads,
+	}, d.client(t), d.client(t))
+	f.fleet.events.quiet = true
+	var ctx context.Context
+	ctx, f.end = context.WithCancel(context.Background())
+	t.Cleanup(f.wait)
+	for k := range f.keys {
+		f.tasks.Go(func() { f.write(ctx, k) }) // one for each key, so that versions are acknowledged in their order
+	}
+	for range 8 {
+		f.tasks.Go(func() { f.read(ctx) })
+	}
+	f.awaitHits()
+	return f
+}
+
+func (f *failover) wait() {
+	f.end()
+	f.tasks.Wait()
+}
+
+// stop ends the reading and writing, and looks at what there was.
+func (f *failover) stop() {
+	f.Helper()
+	f.wait()
+	f.Logf("%d gets, %d invalidations since the failover; %v", f.gets.Load(), f.acknowledged.Load(), f.fleet.events.outcomes)
+	if f.acknowledged.Load() == 0 || f.fleet.events.count(Bypassed) == 0 {
+		f.Error("nothing happened")
+	}
+	for i := range f.most {
+		if n := f.most[i].Load(); n > failoverMaxLoads {
+			f.Errorf("guard %d had %d loads at once", i, n)
+		}
+	}
+}
+
+func (f *failover) write(ctx context.Context, k int) {
+	for ctx.Err() == nil {
+		version := f.keys[k].version.Add(1)
+		f.invalidate(k, version)
+		pause(200 * time.Millisecond)
+	}
+}
+
+func (f *failover) invalidate(k int, version int64) {
+	f.losing.RLock()
+	defer f.losing.RUnlock()
+	if f.fleet.guards[rand.N(len(f.fleet.guards))].Invalidate(context.Background(), name(k)) == nil {
+		f.keys[k].least.Store(version)
+		f.acknowledged.Add(1)
+	}
+}
+
+func name(k int) string { return fmt.Sprint("k", k) }
+
+func (f *failover) read(ctx context.Context) {
+	for ctx.Err() == nil {
+		k, i := rand.N(len(f.keys)), rand.N(len(f.fleet.guards))
+		least := f.keys[k].least.Load()
+		got, err := Get(context.Background(), f.fleet.guards[i], name(k), f.load(i, func() int64 {
+			return f.keys[k].version.Load()
+		}))
+		f.gets.Add(1)
+		if err != nil || got < least {
+			f.Errorf("k%d: got version %d, %v; want at least %d", k, got, err, least)
+		}
+		pause(15 * time.Millisecond)
+	}
+}
+
+// load makes a loader for an instance, which counts how many run.
+func (f *failover) load(i int, read func() int64) func(context.Context) (int64, error) {
+	return func(context.Context) (int64, error) {
+		now := f.running[i].Add(1)
+		defer f.running[i].Add(-1)
+		for seen := f.most[i].Load(); now > seen && !f.most[i].CompareAndSwap(seen, now); seen = f.most[i].Load() {
+		}
+		version := read()
+		pause(20 * time.Millisecond)
+		return version, nil
+	}
+}
+
+// lose loses the primary. Redis replicates behind the writers' backs, so what it has acknowledged may be lost with it.
+func (f *failover) lose(how func(*redistest.Server)) {
+	f.losing.Lock()
+	defer f.losing.Unlock()
+	for k := range f.keys {
+		f.keys[k].least.Store(0)
+	}
+	f.acknowledged.Store(0)
+	how(f.primary)
+}
+
+func (f *failover) awaitPromotion() {
+	f.Helper()
+	redistest.Await(f.T, "the replica is the primary", func() bool { return role(f.replica) == "master" })
+}
+
+// awaitWritten waits until every key was invalidated since the primary was lost, and read many times after that.
+func (f *failover) awaitWritten() {
+	f.Helper()
+	for k := range f.keys {
+		redistest.Await(f.T, "an acknowledgement", func() bool { return f.keys[k].least.Load() > 0 })
+	}
+	read := f.gets.Load()
+	redistest.Await(f.T, "Gets", func() bool { return f.gets.Load() > read+int64(20*len(f.keys)) })
+}
+
+// awaitHits waits until every instance finds keys of all nodes in the cache.
+func (f *failover) awaitHits() {
+	f.Helper()
+	for i, g := range f.fleet.guards {
+		for k := range f.keys {
+			redistest.Await(f.T, fmt.Sprintf("a hit at guard %d", i), func() bool {
+				loaded := false
+				load := f.load(i, func() int64 { loaded = true; return 1 })
+				mustGet(f.T, g, "calm "+name(k), func(ctx context.Context) (int64, error) {
+					SetTTL(ctx, time.Minute) // nobody writes these
+					return load(ctx)
+				})
+				return !loaded
+			})
+		}
+	}
+}

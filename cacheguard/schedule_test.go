@@ -1,0 +1,274 @@
+package cacheguard
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// Every order in which the atomic steps of readers and of one writer can fall, on a model of the scripts; and for one
+// reader on the scripts themselves, which must do what the model does.
+
+// Versions of the value in the source and in the cache.
+const (
+	nothing = iota
+	oldOne
+	newOne
+)
+
+// world is the state of source and cache.
+type world struct {
+	source, cache int
+	lease         int // generation; 0: none
+	intent        bool
+	generations   int
+}
+
+// rules are the parts of the protocol that a mutation takes out.
+type rules struct{ noTokenCheck, noIntent, noSecondDelete bool }
+
+// trouble is what befalls the writer.
+type trouble int
+
+const (
+	none       trouble = iota
+	intentLost         // between the announcement and the commit
+	crash              // between the commit and the end
+)
+
+// aGet is a Get, in four steps.
+type aGet struct {
+	step    int
+	lease   int
+	loaded  int
+	refused bool
+	got     int  // what Get returned; nothing: not over
+	late    bool // it began after the update had returned
+}
+
+const readerSteps = 4
+
+func (r *aGet) next(w *world, rule rules, updated bool) {
+	r.step++
+	if r.got != nothing {
+		return
+	}
+	switch r.step {
+	case 1: // GET
+		r.late = updated
+		r.got = w.cache
+	case 2: // acquire
+		switch {
+		case w.cache != nothing:
+			r.got = w.cache
+		case w.intent && !rule.noIntent, w.lease != 0: // waits in vain, and loads without storing
+		default:
+			w.generations++
+			w.lease, r.lease = w.generations, w.generations
+		}
+	case 3: // the loader
+		r.loaded = w.source
+	case 4: // fill
+		r.got = r.loaded
+		if r.lease == 0 {
+			return
+		}
+		if r.refused = w.lease != r.lease && !rule.noTokenCheck; !r.refused {
+			w.cache, w.lease = r.loaded, 0
+		}
+	}
+}
+
+const writerSteps = 6
+
+// write makes a step of the writer.
+func write(w *world, step int, rule rules, bad trouble) {
+	switch step {
+	case 1: // lock
+	case 2: // begin_update
+		w.cache, w.lease, w.intent = nothing, 0, true
+	case 3:
+		if bad == intentLost {
+			w.intent = false
+		}
+	case 4:
+		w.source = newOne
+	case 5: // end_update
+		if bad == crash {
+			return
+		}
+		if !rule.noSecondDelete {
+			w.cache, w.lease = nothing, 0
+		}
+		w.intent = false
+	case 6: // unlock
+	}
+}
+
+// play runs a schedule, in which 0 is a step of the writer and i one of reader i, and returns what is wrong with it.
+func play(schedule []int, readers, start int, rule rules, bad trouble) (wrong string, w world, all []aGet) {
+	w = world{source: oldOne, cache: start}
+	all = make([]aGet, readers)
+	written := 0
+	for _, who := range schedule {
+		if who == 0 {
+			written++
+			write(&w, written, rule, bad)
+		} else {
+			all[who-1].next(&w, rule, written == writerSteps && bad != crash)
+		}
+	}
+	for i, r := range all {
+		if r.late && r.got != newOne {
+			return fmt.Sprintf("reader %d got version %d after the update", i+1, r.got), w, all
+		}
+	}
+	if w.cache != nothing && w.cache != w.source { // the intent of a dead writer has expired, and hits are served
+		return fmt.Sprintf("at rest the cache has version %d, the source %d", w.cache, w.source), w, all
+	}
+	return "", w, all
+}
+
+// schedules calls f with every order of the steps. The slice is f's until it returns.
+func schedules(readers int, f func([]int)) {
+	left := slices.Repeat([]int{readerSteps}, readers+1)
+	left[0] = writerSteps
+	var order []int
+	var extend func()
+	extend = func() {
+		done := true
+		for who := range left {
+			if left[who] == 0 {
+				continue
+			}
+			done = false
+			left[who]--
+			order = append(order, who)
+			extend()
+			order = order[:len(order)-1]
+			left[who]++
+		}
+		if done {
+			f(order)
+		}
+	}
+	extend()
+}
+
+// check plays all schedules and returns how many there are, and one with something wrong.
+func check(readers int, rule rules) (count int, wrong string) {
+	for _, start := range []int{nothing, oldOne} {
+		for _, bad := range []trouble{none, intentLost, crash} {
+			count = 0
+			schedules(readers, func(s []int) {
+				count++
+				if w, _, _ := play(s, readers, start, rule, bad); w != "" && wrong == "" {
+					wrong = fmt.Sprintf("%v, starting with %d, trouble %d: %s", s, start, bad, w)
+				}
+			})
+		}
+	}
+	return count, wrong
+}
+
+func TestNoScheduleOfReadersAndAWriterLeavesAStaleValue(t *testing.T) {
+	t.Parallel()
+	for readers, want := range map[int]int{1: 210, 2: 210_210} {
+		count, wrong := check(readers, rules{})
+		equal(t, "schedules", count, want)
+		equal(t, "wrong", wrong, "")
+	}
+}
+
+func TestEachPartOfTheProtocolIsNeeded(t *testing.T) {
+	t.Parallel()
+	for name, rule := range map[string]rules{
+		"token check":   {noTokenCheck: true},
+		"intent":        {noIntent: true},
+		"second delete": {noSecondDelete: true},
+	} {
+		if _, wrong := check(1, rule); wrong == "" {
+			t.Errorf("without the %s nothing is wrong", name)
+		} else {
+			t.Logf("without the %s: %s", name, wrong)
+		}
+	}
+}
+
+// stage runs a schedule with the scripts.
+type stage struct {
+	*fleet
+	key, token string
+	source     string
+	m          *missed
+	got        acquired
+	loaded     string
+	refused    bool
+}
+
+func (s *stage) write(step int, bad trouble) error {
+	ctx, g := context.Background(), s.guards[0]
+	switch {
+	case step == 2:
+		return g.updating(s.key, s.token).Run(ctx, s.redis).Err()
+	case step == 3 && bad == intentLost:
+		return s.redis.Del(ctx, s.intent(s.key)).Err()
+	case step == 4:
+		s.source = "new"
+	case step == 5 && bad != crash:
+		return g.updated(s.key, s.token).Run(ctx, s.redis).Err()
+	}
+	return nil
+}
+
+func (s *stage) read(step int) (err error) {
+	ctx, g := context.Background(), s.guards[0]
+	switch step {
+	case 2:
+		j := newJob(ctx, g, s.key, g.redisKey(s.key), returns(""))
+		s.m = g.newMissed(j, nil)
+		s.got, err = s.m.acquire(ctx, request{token: s.m.token, take: true})
+	case 3:
+		s.loaded = s.source
+	case 4:
+		if s.got.status != "lease" {
+			return nil
+		}
+		value := s.loaded
+		status, err := s.m.fill(ctx, s.m.prepare(ctx, loaded{value: &value, ttl: unset}, s.got.generation))
+		s.refused = status == "refused"
+		return err
+	}
+	return err
+}
+
+func TestTheScriptsDoWhatTheModelDoes(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{TTL: time.Hour})
+	for _, bad := range []trouble{none, intentLost, crash} {
+		schedules(1, func(order []int) {
+			s := &stage{fleet: f, key: rand.Text(), token: rand.Text(), source: "old"}
+			steps := [2]int{}
+			_, w, all := play(order, 1, nothing, rules{}, bad)
+			for _, who := range order {
+				steps[who]++
+				var err error
+				if who == 0 {
+					err = s.write(steps[who], bad)
+				} else {
+					err = s.read(steps[who])
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			equal(t, fmt.Sprint(order, bad, ": cached"), f.exists(f.value(s.key)), w.cache != nothing)
+			equal(t, fmt.Sprint(order, bad, ": intent"), f.exists(f.intent(s.key)), w.intent)
+			equal(t, fmt.Sprint(order, bad, ": lease"), f.exists(f.lease(s.key)), w.lease != 0)
+			equal(t, fmt.Sprint(order, bad, ": refused"), s.refused, all[0].refused)
+		})
+	}
+}

@@ -1,0 +1,60 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+func TestVerifyTellsHowHitsCompareWithTheSource(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		cfg   Config
+		write func(*fleet, *row)
+		want  func(Verified) uint64
+	}{
+		"the same":        {Config{}, func(*fleet, *row) {}, func(v Verified) uint64 { return v.Matched }},
+		"the same, local": {withLocal, func(*fleet, *row) {}, func(v Verified) uint64 { return v.Matched }},
+		"written without a word": {Config{}, func(_ *fleet, db *row) { db.value.Store("new") },
+			func(v Verified) uint64 { return v.Stale }},
+		"written and invalidated": {Config{}, func(f *fleet, db *row) {
+			db.value.Store("new")
+			mustInvalidate(f.t, f.guards[0], "k")
+		}, func(v Verified) uint64 { return v.Superseded }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := c.cfg
+			cfg.Verify = VerifyConfig{OneIn: 1, Delay: 50 * time.Millisecond}
+			f := newFleet(t, standalone(t), 1, cfg).listening()
+			g, db := f.guards[0], newRow("old")
+			mustGet(t, g, "k", db.load)
+			mustGet(t, g, "k", db.load) // a hit
+			c.write(f, db)
+			redistest.Await(t, "it was compared", func() bool { return g.Verify() != Verified{} })
+			equal(t, "counted", c.want(g.Verify()), 1)
+		})
+	}
+}
+
+func TestVerifyCountsWhatItCannotRead(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{Verify: VerifyConfig{OneIn: 1, Delay: time.Millisecond}})
+	g := f.guards[0]
+	mustGet(t, g, "k", returns("v"))
+	mustGet(t, g, "k", func(context.Context) (string, error) { return "", errors.New("no") })
+	redistest.Await(t, "it was compared", func() bool { return g.Verify().Failed == 1 })
+}
+
+func TestCloseDoesNotWaitForVerifications(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{Verify: VerifyConfig{OneIn: 1, Delay: time.Hour}})
+	for range 10 {
+		mustGet(t, f.guards[0], "k", returns("v"))
+	}
+	equal(t, "running", f.guards[0].verifier.running.Load(), maxVerifying)
+	equal(t, "Close", f.guards[0].Close(), nil)
+}
