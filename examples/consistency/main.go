@@ -38,7 +38,9 @@ func (s *settings) program() program.Program {
 		},
 		Short: map[string]string{"duration": "400ms"},
 		Check: s.check,
-		Run:   func(ctx context.Context, out io.Writer) error { return s.compare(ctx, out) },
+		Run: func(ctx context.Context, out io.Writer) error {
+			return backends.With(ctx, func(server *backends.RedisServer, db *backends.DB) error { return s.compare(ctx, out, server, db) })
+		},
 	}
 }
 
@@ -56,19 +58,8 @@ func (s *settings) check() error {
 	return nil
 }
 
-// compare opens the backends, and runs one pattern after the other.
-func (s *settings) compare(ctx context.Context, out io.Writer) (err error) {
-	server, err := backends.Redis(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, server.Close()) }()
-	db, err := backends.Open(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-
+// compare runs one pattern after the other.
+func (s *settings) compare(ctx context.Context, out io.Writer, server *backends.RedisServer, db *backends.DB) error {
 	_, _ = fmt.Fprintf(out, "%d instances x %d readers read the prices of %d products, and %d writers raise them.\n"+
 		"The database is %s, %v a query, and ten times as much for one read in %d; the cache is %s.\n"+
 		"A read is stale if it began after an update had returned, in any instance, and shows an older price.\n\n",

@@ -6,7 +6,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -38,7 +37,9 @@ func (s *settings) program() program.Program {
 		},
 		Short: map[string]string{"pages": "100"},
 		Check: s.check,
-		Run:   func(ctx context.Context, out io.Writer) error { return s.compare(ctx, out) },
+		Run: func(ctx context.Context, out io.Writer) error {
+			return backends.With(ctx, func(server *backends.RedisServer, db *backends.DB) error { return s.compare(ctx, out, server, db) })
+		},
 	}
 }
 
@@ -56,19 +57,8 @@ func (s *settings) check() error {
 	return nil
 }
 
-// compare opens the backends, and measures both repositories one after the other.
-func (s *settings) compare(ctx context.Context, out io.Writer) (err error) {
-	server, err := backends.Redis(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, server.Close()) }()
-	db, err := backends.Open(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-
+// compare measures both repositories one after the other.
+func (s *settings) compare(ctx context.Context, out io.Writer, server *backends.RedisServer, db *backends.DB) error {
 	_, _ = fmt.Fprintf(out, "2 instances of a shop x %d visitors x %d pages: a user's name, with a product or a list of some.\n"+
 		"Every %dth page or so somebody changes something, and looks whether the other instance shows it.\n"+
 		"The database is %s, %v a query; the cache is %s.\n"+

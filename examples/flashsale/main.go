@@ -37,7 +37,9 @@ func (s *settings) program() program.Program {
 		},
 		Short: map[string]string{"stock": "150", "clients": "20", "each": "10"},
 		Check: s.check,
-		Run:   func(ctx context.Context, out io.Writer) error { return s.compare(ctx, out) },
+		Run: func(ctx context.Context, out io.Writer) error {
+			return backends.With(ctx, func(server *backends.RedisServer, db *backends.DB) error { return s.compare(ctx, out, server, db) })
+		},
 	}
 }
 
@@ -53,19 +55,8 @@ func (s *settings) check() error {
 	return nil
 }
 
-// compare opens the backends, and holds one sale after the other.
-func (s *settings) compare(ctx context.Context, out io.Writer) (err error) {
-	server, err := backends.Redis(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, server.Close()) }()
-	db, err := backends.Open(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-
+// compare holds one sale after the other.
+func (s *settings) compare(ctx context.Context, out io.Writer, server *backends.RedisServer, db *backends.DB) error {
 	_, _ = fmt.Fprintf(out, "%d instances of a shop sell %s units to %s users, %d at a time. Each may have one;\nbut one user in four clicks twice, at two instances at once.\n"+
 		"The stock is in %s, the orders go to %s.\n",
 		instances, table.Count(s.stock), table.Count(s.clients*s.each), s.clients, server, db)
