@@ -88,6 +88,22 @@ func TestUnitsThatMoveWhileTheyAreCountedAreNotMissed(t *testing.T) {
 	}
 }
 
+func TestASnapshotProvesNothingWhileUnitsAreOnTheirWayOrHaveComeIn(t *testing.T) {
+	t.Parallel()
+	quiet := &snapshot{versions: []string{"1", "2"}}
+	moving := &snapshot{versions: quiet.versions, moves: []move{newMove(0, 1, 1)}}
+	changed := &snapshot{versions: []string{"1", "3"}}
+	var none *snapshot
+	for _, c := range []struct {
+		before, now *snapshot
+		want        bool
+	}{{quiet, quiet, true}, {none, quiet, false}, {moving, quiet, false}, {quiet, changed, false}} {
+		if got := c.before.still(c.now); got != c.want {
+			t.Errorf("%+v, then %+v: %v", c.before, c.now, got)
+		}
+	}
+}
+
 func FuzzMovesKeepTheirPromises(f *testing.F) {
 	f.Add([]byte{0, 0, 9, 3}, uint8(2), uint8(5))
 	f.Add([]byte{200}, uint8(0), uint8(0))
