@@ -49,7 +49,7 @@ func only(history []event, kind string) (some []event) {
 	return some
 }
 
-// committed counts those Updates in that failed when they had written.
+// committed counts as updates those that failed when they had written.
 func committed(history []event) []event {
 	all := slices.Clone(history)
 	for i, e := range all {
