@@ -109,16 +109,19 @@ func BenchmarkLockCrowd(b *testing.B) {
 				const held, pause = 3 * time.Millisecond, 2 * time.Millisecond
 				warm := contest{lockers: lockers, rounds: 1, held: held, pause: pause}
 				warm.run(b)
-				var requests, commands []float64
+				var requests, commands, computed []float64
 				for b.Loop() {
 					c := contest{lockers: lockers, rounds: 5, held: held, pause: pause}
+					before := serverCPU(b)
 					c.run(b)
+					computed = append(computed, (serverCPU(b)-before)/(contenders*5))
 					requests = append(requests, float64(c.spent.requests)/(contenders*5))
 					commands = append(commands, float64(c.spent.total())/(contenders*5))
 				}
 				b.ReportMetric(0, "ns/op")
 				b.ReportMetric(mean(requests), "requests/acquisition")
 				b.ReportMetric(mean(commands), "commands/acquisition")
+				b.ReportMetric(mean(computed), "server-cpu-µs/acquisition")
 			})
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/lease"
+	"github.com/cacheguard/go/internal/primary"
 	"github.com/cacheguard/go/internal/reader"
 	"github.com/cacheguard/go/internal/wake"
 	"github.com/cacheguard/go/rwlock"
@@ -50,7 +51,7 @@ type Guard struct {
 // A client that may answer from elsewhere than the primary would return what was invalidated: one with a client-side
 // cache, and a cluster client that may read from replicas, are refused; a failover client must not be ReplicaOnly.
 func New(rdb Redis, cfg Config) (*Guard, error) {
-	if err := errors.Join(checkClient(rdb), cfg.check(), checkLocal(rdb, &cfg)); err != nil {
+	if err := errors.Join(primary.Check(rdb), cfg.check(), checkLocal(rdb, &cfg)); err != nil {
 		return nil, fmt.Errorf("cacheguard: %w", err)
 	}
 	cfg = cfg.withDefaults()

@@ -2,8 +2,6 @@ package mutex
 
 import (
 	"context"
-	"errors"
-	"reflect"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -14,11 +12,4 @@ type Redis interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 	Pipeline() redis.Pipeliner
 	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
-}
-
-func checkClient(rdb Redis) error {
-	if v := reflect.ValueOf(rdb); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return errors.New("rdb is nil")
-	}
-	return nil
 }

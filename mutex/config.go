@@ -1,10 +1,9 @@
 package mutex
 
 import (
-	"errors"
-	"fmt"
-	"strings"
 	"time"
+
+	"github.com/cacheguard/go/internal/terms"
 )
 
 // Config says how a Locker behaves. In every field 0 means the default, and -1 switches the feature off where the field
@@ -35,54 +34,17 @@ type Config struct {
 	RedisTimeout time.Duration
 }
 
-const (
-	defaultPrefix       = "lock"
-	defaultTTL          = 10 * time.Second
-	minTTL              = 100 * time.Millisecond
-	defaultRedisTimeout = 500 * time.Millisecond
-)
-
 // off is the value that switches a feature off.
-const off = -1
-
-// longest is the longest lease there is.
-const longest = 10 * 365 * 24 * time.Hour
+const off = terms.Off
 
 // check returns one error that names every field that is out of range.
-func (c *Config) check() error {
-	var problems []error
-	bad := func(field, format string, args ...any) {
-		problems = append(problems, fmt.Errorf("Config.%s: "+format, append([]any{field}, args...)...))
-	}
-	if strings.ContainsAny(c.Prefix, "{}") {
-		bad("Prefix", "%q contains a brace", c.Prefix)
-	}
-	if c.TTL != 0 && (c.TTL < minTTL || c.TTL > longest) {
-		bad("TTL", "%v is not between %v and 10 years", c.TTL, minTTL)
-	}
-	if c.Watchdog != 0 && c.Watchdog != off {
-		bad("Watchdog", "%d is neither 0 nor -1", c.Watchdog)
-	}
-	if ttl := c.withDefaults().TTL; c.MaxHold != 0 && c.MaxHold != off && (c.MaxHold < ttl || c.MaxHold > longest) {
-		bad("MaxHold", "%v is not between TTL (%v) and 10 years", c.MaxHold, ttl)
-	}
-	if c.RedisTimeout != 0 && (c.RedisTimeout < time.Millisecond || c.RedisTimeout > longest) {
-		bad("RedisTimeout", "%v is not between a millisecond and 10 years", c.RedisTimeout)
-	}
-	return errors.Join(problems...)
-}
+func (c Config) check() error { return c.terms().Check() }
 
 func (c Config) withDefaults() Config {
-	setDefault(&c.Prefix, defaultPrefix)
-	setDefault(&c.TTL, defaultTTL)
-	setDefault(&c.RedisTimeout, defaultRedisTimeout)
-	c.MaxHold = max(c.MaxHold, 0)
-	return c
+	t := c.terms().WithDefaults()
+	return Config{Prefix: t.Prefix, TTL: t.TTL, Watchdog: t.Watchdog, MaxHold: t.MaxHold, Fair: c.Fair, RedisTimeout: t.RedisTimeout}
 }
 
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
+func (c Config) terms() terms.Terms {
+	return terms.Terms{Prefix: c.Prefix, TTL: c.TTL, Watchdog: c.Watchdog, MaxHold: c.MaxHold, RedisTimeout: c.RedisTimeout}
 }

@@ -54,6 +54,8 @@
 //     delays until after that leaves a lock to nobody, for one lease.
 //   - In the queue: a waiter asks again every third of its grace. One that does not is passed over when its turn comes. When
 //     it dies with the grant on its way, the grant lasts for its grace.
+//   - A waiter that is paused until its grant has ended may queue anew and then find the message of that grant. So each
+//     answer has the lock's last fence, and a message counts only if its fence is greater.
 //   - A holder: the lease ends, and who waits asks at that moment, a little jittered.
 //   - Before unlock.lua ran, the holder holds. After it ran, without a reply: go-redis asks again, and the hash remembers who
 //     gave the lock up last. The successor that the unlock named asks with its own id and finds that it has the lock, or

@@ -37,8 +37,8 @@ func look[T any](ctx context.Context, k *Locker, op, name string, f func(context
 	if err := k.begin(name); err != nil {
 		return none, err
 	}
-	defer k.done()
-	value, err := detach.Do(ctx, &k.tasks, k.cfg.RedisTimeout, func(ctx context.Context) (T, error) {
+	defer k.life.Done()
+	value, err := detach.Do(ctx, &k.life.Tasks, k.cfg.RedisTimeout, func(ctx context.Context) (T, error) {
 		return f(ctx, lockKey(k.cfg.Prefix, name))
 	}, nil)
 	if err != nil {

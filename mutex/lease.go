@@ -8,20 +8,19 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/hold"
+	"github.com/cacheguard/go/internal/life"
 )
 
 // lender is where a lease is from.
 type lender interface {
-	begin(names ...string) error
-	done()
 	extend(ctx context.Context, l *Lease) error
 	unlock(ctx context.Context, l *Lease) (reply int, err error)
-	remove(l *Lease)
 }
 
 // Lease is a lock that is held. It is safe for concurrent use.
 type Lease struct {
 	from  lender
+	life  *life.Life[*Lease] // of the lender
 	who   who
 	line  *line // whose tenure ends when the lease does, or is lost
 	fence int64
@@ -53,10 +52,10 @@ func (l *Lease) TrustedUntil() time.Time { return l.hold.TrustedUntil() }
 // Extend makes the lease end TTL from now, and no later than MaxHold allows. The error matches ErrLeaseLost or ErrRevoked
 // if there is no lease to extend any more; another error says nothing about it.
 func (l *Lease) Extend(ctx context.Context) error {
-	if err := l.from.begin(); err != nil {
-		return err
+	if !l.life.Begin() {
+		return ErrClosed
 	}
-	defer l.from.done()
+	defer l.life.Done()
 	if cause := context.Cause(l.Context()); cause != nil {
 		return l.wrap("extend", cause)
 	}
@@ -70,13 +69,19 @@ func (l *Lease) Extend(ctx context.Context) error {
 func (l *Lease) Unlock(ctx context.Context) error {
 	l.once.Do(func() {
 		reply, err := l.from.unlock(ctx, l)
-		l.from.remove(l)
+		l.life.Remove(l)
 		if err == nil && reply != replyKept {
 			err = lost(reply)
 		}
 		l.err = l.wrap("unlock", err)
 	})
 	return l.err
+}
+
+// abort is what Close does to it.
+func (l *Lease) abort(cause error) {
+	l.hold.Lose(cause)
+	_ = l.Unlock(context.Background()) // if this fails, the lease expires
 }
 
 // do runs f with the lease, and unlocks it.
@@ -101,5 +106,5 @@ func (l *Lease) wrap(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("mutex: %s %s: %w", op, l.who.key, err)
+	return fmt.Errorf("mutex: %s %s: %w", op, l.who.keys[0], err)
 }

@@ -19,7 +19,7 @@ func (k *Locker) Lock(ctx context.Context, name string) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer k.done()
+	defer k.life.Done()
 	line, c, err := k.queueUp(ctx, name, w)
 	if err == nil && !c.granted {
 		c.Grant, err = k.wait(ctx, w)
@@ -40,7 +40,7 @@ func (k *Locker) admit(ctx context.Context, name string) (who, error) {
 		return who{}, err
 	}
 	if ctx.Err() != nil {
-		k.done()
+		k.life.Done()
 		return who{}, notAcquired(name, ended(ctx))
 	}
 	k.start()
@@ -57,7 +57,7 @@ func (k *Locker) queueUp(ctx context.Context, name string, w who) (*line, call, 
 	if place == nil {
 		return line, call{}, nil
 	}
-	c, err := line.wait(ctx, k.ending, place)
+	c, err := line.wait(ctx, k.life.Ending, place)
 	return line, c, err
 }
 
@@ -78,7 +78,7 @@ func (k *Locker) TryLock(ctx context.Context, name string) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer k.done()
+	defer k.life.Done()
 	var line *line
 	if !k.cfg.Fair && !w.owned() {
 		line = k.lines.enterFirst(name)
@@ -107,8 +107,8 @@ func (k *Locker) Do(ctx context.Context, name string, f func(context.Context, *L
 	return l.do(ctx, f)
 }
 
-// parseGrant reads a fence.
-func parseGrant(body string) (fence int64, ok bool) {
+// parseGrant reads the fence of a grant. Not granted: it is no later than the last answer, whose fence is given.
+func parseGrant(body string, answered int64) (fence int64, granted bool) {
 	fence, err := strconv.ParseInt(body, 10, 64)
-	return fence, err == nil
+	return fence, err == nil && fence > answered
 }

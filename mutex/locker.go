@@ -10,14 +10,16 @@ import (
 	"github.com/cacheguard/go/internal/detach"
 	"github.com/cacheguard/go/internal/hold"
 	"github.com/cacheguard/go/internal/lease"
+	"github.com/cacheguard/go/internal/life"
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/terms"
 	"github.com/cacheguard/go/internal/wake"
 )
 
 // Locker hands out locks that are kept in Redis. It is safe for concurrent use.
 type Locker struct {
-	*life
+	life   *life.Life[*Lease]
 	rdb    Redis
 	redis  *detach.Runner
 	cfg    Config
@@ -31,11 +33,11 @@ type Locker struct {
 
 // New returns a Locker. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
 func New(rdb Redis, cfg Config) (*Locker, error) {
-	if err := errors.Join(checkClient(rdb), cfg.check()); err != nil {
+	if err := errors.Join(terms.CheckClient(rdb), cfg.check()); err != nil {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	k := &Locker{life: newLife(), rdb: rdb, cfg: cfg, redis: detach.NewRunner(rdb, cfg.RedisTimeout), deaf: func() {}}
+	k := &Locker{life: life.New((*Lease).abort), rdb: rdb, cfg: cfg, redis: detach.NewRunner(rdb, cfg.RedisTimeout), deaf: func() {}}
 	inbox, leaveInbox := wake.Open(rdb)
 	keeper, leaveKeeper := lease.Open(rdb, cfg.RedisTimeout)
 	k.inbox, k.keeper = inbox, keeper
@@ -53,7 +55,7 @@ func (k *Locker) Close() error {
 	if k == nil {
 		return nil // New failed: there is nothing to close
 	}
-	k.close(func() {
+	k.life.Close(ErrClosed, func() {
 		k.listen.Do(func() {})
 		k.deaf()
 		k.leave()
@@ -61,11 +63,22 @@ func (k *Locker) Close() error {
 	return nil
 }
 
-func (k *Locker) begin(names ...string) error {
+func (k *Locker) begin(name string) error {
 	if k == nil {
 		return errNilLocker
 	}
-	return k.life.begin(names...)
+	return begin(k.life, name)
+}
+
+// begin begins a call on the lock of the name. Each nil is followed by one Done.
+func begin(life *life.Life[*Lease], name string) error {
+	switch {
+	case name == "":
+		return errEmptyName
+	case !life.Begin():
+		return ErrClosed
+	}
+	return nil
 }
 
 // start makes the process reachable for messages, when it first needs that. It does not wait for it.
@@ -78,7 +91,7 @@ func (k *Locker) start() {
 
 // revoked is called when a lock was taken away from the token.
 func (k *Locker) revoked(token string) {
-	for _, l := range k.held() {
+	for _, l := range k.life.Held() {
 		if l.who.token == token {
 			l.hold.Lose(ErrRevoked)
 		}
@@ -88,12 +101,17 @@ func (k *Locker) revoked(token string) {
 // wait asks Redis for the lock until it has it. The context's error says why it did not get it; another one is Redis'.
 func (k *Locker) wait(ctx context.Context, w who) (queue.Grant, error) {
 	grace := queue.Grace(k.cfg.TTL)
+	answered := int64(0) // the fence of the last answer
 	waiter := queue.Waiter{
-		Inbox: k.inbox, ID: w.id, Grace: grace, Patience: k.cfg.TTL, Ended: k.ending,
+		Inbox: k.inbox, ID: w.id, Grace: grace, Patience: k.cfg.TTL, Ended: k.life.Ending,
 		Ask: func(ctx context.Context, inbox string) (queue.Answer, error) {
-			return k.ask(ctx, w, grace, inbox)
+			answer, err := k.ask(ctx, w, grace, inbox)
+			if err == nil {
+				answered = answer.Fence
+			}
+			return answer, err
 		},
-		Parse: parseGrant,
+		Parse: func(body string) (fence int64, granted bool) { return parseGrant(body, answered) },
 	}
 	for {
 		g, err := waiter.Wait(ctx)
@@ -107,7 +125,7 @@ func (k *Locker) wait(ctx context.Context, w who) (queue.Grant, error) {
 // ask asks Redis for the lock once. The reply to a request that was given up may come when w has the lock by another one,
 // or still waits; only if it does neither, what was granted is given back.
 func (k *Locker) ask(ctx context.Context, w who, grace time.Duration, inbox string) (queue.Answer, error) {
-	return detach.Run(ctx, &k.tasks, k.redis, func(ctx context.Context, rdb script.Processor) (queue.Answer, error) {
+	return detach.Run(ctx, &k.life.Tasks, k.redis, func(ctx context.Context, rdb script.Processor) (queue.Answer, error) {
 		return w.ask(ctx, rdb, k.cfg.TTL, grace, inbox)
 	}, func(queue.Answer, error) {
 		if w.left.Load() {
@@ -120,21 +138,21 @@ func (k *Locker) ask(ctx context.Context, w who, grace time.Duration, inbox stri
 func (k *Locker) abandon(w who) {
 	w.left.Store(true)
 	// owner: the Locker; stop: RedisTimeout and the client's time-outs; joined by Close
-	k.tasks.Go(func() { w.giveUp(k.rdb, k.cfg.RedisTimeout) })
+	k.life.Tasks.Go(func() { w.giveUp(k.rdb, k.cfg.RedisTimeout) })
 }
 
 func (k *Locker) newLease(ctx context.Context, w who, line *line, g queue.Grant) *Lease {
-	l := &Lease{from: k, who: w, line: line, fence: g.Fence}
-	terms := hold.Terms{
+	l := &Lease{from: k, life: k.life, who: w, line: line, fence: g.Fence}
+	held := hold.Terms{
 		Renew: w.renewal(k.cfg.TTL, 0), TTL: k.cfg.TTL, Max: k.cfg.MaxHold, Cause: lost,
 		Lost: func() {
 			line.vacate()
-			k.remove(l)
+			k.life.Remove(l)
 		},
 	}
 	if k.cfg.Watchdog != off {
-		terms.Keeper = k.keeper
+		held.Keeper = k.keeper
 	}
-	k.add(l, func() { l.hold = hold.Begin(ctx, terms, g.Sent, g.Length) })
+	k.life.Add(l, func() { l.hold = hold.Begin(ctx, held, g.Sent, g.Length) })
 	return l
 }

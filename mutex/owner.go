@@ -20,7 +20,7 @@ func WithOwner(ctx context.Context) context.Context {
 
 // newcomer is who asks for a lock.
 func newcomer(ctx context.Context, key string) who {
-	w := who{key: key, id: rand.Text(), left: new(atomic.Bool)}
+	w := who{keys: keysOf(key), id: rand.Text(), left: new(atomic.Bool)}
 	w.token = w.id
 	if owner, ok := ctx.Value(ownerKey{}).(string); ok {
 		w.token = owner

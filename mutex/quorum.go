@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/hold"
+	"github.com/cacheguard/go/internal/life"
+	"github.com/cacheguard/go/internal/terms"
 )
 
 // Quorum hands out locks that are kept by a majority of independent Redis servers, so that they survive the loss of the
@@ -15,7 +17,7 @@ import (
 // with a second round, in which a majority learns the fence: so fences grow, as any two majorities have a server in
 // common. Its leases have the limits of all leases: see the package comment.
 type Quorum struct {
-	*life
+	life     *life.Life[*Lease]
 	clients  []Redis
 	cfg      Config
 	majority int
@@ -35,7 +37,7 @@ func NewQuorum(clients []Redis, cfg Config) (*Quorum, error) {
 		problems = append(problems, errors.New("no clients"))
 	}
 	for i, rdb := range clients {
-		if err := checkClient(rdb); err != nil {
+		if err := terms.CheckClient(rdb); err != nil {
 			problems = append(problems, fmt.Errorf("client %d: %w", i, err))
 		}
 	}
@@ -45,7 +47,7 @@ func NewQuorum(clients []Redis, cfg Config) (*Quorum, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
-	return &Quorum{life: newLife(), clients: clients, cfg: cfg.withDefaults(), majority: len(clients)/2 + 1}, nil
+	return &Quorum{life: life.New((*Lease).abort), clients: clients, cfg: cfg.withDefaults(), majority: len(clients)/2 + 1}, nil
 }
 
 // Close is like that of a Locker.
@@ -53,15 +55,15 @@ func (q *Quorum) Close() error {
 	if q == nil {
 		return nil // NewQuorum failed: there is nothing to close
 	}
-	q.close(func() {})
+	q.life.Close(ErrClosed, func() {})
 	return nil
 }
 
-func (q *Quorum) begin(names ...string) error {
+func (q *Quorum) begin(name string) error {
 	if q == nil {
 		return errNilLocker
 	}
-	return q.life.begin(names...)
+	return begin(q.life, name)
 }
 
 // Lock is like that of a Locker. It returns an error of Redis when no majority can be asked.
@@ -75,7 +77,7 @@ func (q *Quorum) Lock(ctx context.Context, name string) (*Lease, error) {
 		select {
 		case <-timer.C:
 		case <-ctx.Done(): // TryLock says so
-		case <-q.ending.Done(): // likewise
+		case <-q.life.Ending.Done(): // likewise
 		}
 		timer.Stop()
 	}
@@ -86,7 +88,7 @@ func (q *Quorum) TryLock(ctx context.Context, name string) (*Lease, error) {
 	if err := q.begin(name); err != nil {
 		return nil, err
 	}
-	defer q.done()
+	defer q.life.Done()
 	if ctx.Err() != nil {
 		return nil, notAcquired(name, ended(ctx))
 	}
@@ -121,13 +123,13 @@ func (q *Quorum) Do(ctx context.Context, name string, f func(context.Context, *L
 
 // newLease begins a lease that a majority granted or renewed when asked at sent.
 func (q *Quorum) newLease(ctx context.Context, w who, fence int64, sent time.Time) *Lease {
-	l := &Lease{from: q, who: w, fence: fence}
+	l := &Lease{from: q, life: q.life, who: w, fence: fence}
 	ttl := q.trusted()
-	q.add(l, func() {
-		l.hold = hold.Begin(ctx, hold.Terms{TTL: ttl, Max: q.cfg.MaxHold, Cause: lost, Lost: func() { q.remove(l) }}, sent, ttl)
+	q.life.Add(l, func() {
+		l.hold = hold.Begin(ctx, hold.Terms{TTL: ttl, Max: q.cfg.MaxHold, Cause: lost, Lost: func() { q.life.Remove(l) }}, sent, ttl)
 	})
 	if q.cfg.Watchdog != off {
-		q.tasks.Go(func() { q.watch(l) }) // owner: the Quorum; stop: the end of the lease; joined by Close
+		q.life.Tasks.Go(func() { q.watch(l) }) // owner: the Quorum; stop: the end of the lease; joined by Close
 	}
 	return l
 }

@@ -71,7 +71,7 @@ func TestAQuorumLocksInEveryPatternWithAMajority(t *testing.T) {
 		"taken": {
 			func(c *council, i int, key string) {
 				rdb := c.servers[i].Client(c)
-				w := who{key: key, id: "another", token: "another"}
+				w := who{keys: keysOf(key), id: "another", token: "another"}
 				if _, err := w.ask(context.Background(), rdb, time.Hour, 0, ""); err != nil {
 					c.Error(err)
 				}
@@ -119,13 +119,12 @@ func TestAQuorumLocksInEveryPatternWithAMajority(t *testing.T) {
 						t.Errorf("pattern %05b: unlock: %v", pattern, err)
 					}
 				}
-				q.calls.Wait()
 				for i := range 5 {
 					if pattern>>i&1 == 1 {
 						fault.end(c, i, key)
 					}
 				}
-				q.tasks.Wait() // what was sent to slow servers
+				q.life.Tasks.Wait() // what was sent to slow servers
 				for _, rdb := range q.clients {
 					redistest.Await(t, "a connection", func() bool { return rdb.(client).Ping(t.Context()).Err() == nil })
 				}

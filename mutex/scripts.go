@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/cacheguard/go/internal/keys"
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/script"
@@ -48,13 +50,12 @@ var (
 const (
 	replyLost    = 0
 	replyKept    = 1
-	replyPassed  = 2
 	replyRevoked = -1
 )
 
 // who is a hold, or will be one.
 type who struct {
-	key   string       // of the lock in Redis
+	keys  []string     // of the lock in Redis: its hash, and its queue
 	id    string       // of this hold alone
 	token string       // of its owner, or the id
 	left  *atomic.Bool // it gave up: what it asked for is to be given back when it comes
@@ -62,24 +63,37 @@ type who struct {
 
 func lockKey(prefix, name string) string { return keys.Tagged(prefix, name) }
 
-func (w who) keys() []string { return []string{w.key, w.key + ":queue"} }
+func keysOf(lock string) []string { return []string{lock, lock + ":queue"} }
 
 // ask asks for the lock. grace 0: do not queue for it.
 func (w who) ask(ctx context.Context, rdb script.Processor, ttl, grace time.Duration, inbox string) (queue.Answer, error) {
-	call := script.Call{
-		Script: lockScript, Keys: w.keys(),
-		Args: []any{w.id, w.token, millis(ttl), millis(grace), inbox},
+	call := w.asking(ttl, grace, inbox)
+	return parseAnswer(call.Run(ctx, rdb), ttl)
+}
+
+func (w who) asking(ttl, grace time.Duration, inbox string) script.Call {
+	args := make([]any, 0, 5)
+	args = append(args, w.id, millis(ttl), millis(grace), inbox)
+	if w.owned() {
+		args = append(args, w.token)
 	}
-	reply, err := call.Run(ctx, rdb).Int64Slice()
-	switch {
-	case err != nil:
+	return script.Call{Script: lockScript, Keys: w.keys, Args: args}
+}
+
+// parseAnswer reads the reply of lock.lua to who asked for a lease of ttl.
+func parseAnswer(cmd *redis.Cmd, ttl time.Duration) (queue.Answer, error) {
+	if fence, ok := cmd.Val().(int64); ok {
+		return queue.Answer{Granted: true, Fence: fence, Length: ttl}, nil
+	}
+	reply, err := cmd.Int64Slice()
+	if err == nil && len(reply) != 3 {
+		err = fmt.Errorf("unexpected reply %v", reply)
+	}
+	if err != nil {
 		return queue.Answer{}, err
-	case len(reply) == 3 && reply[0] == 1:
-		return queue.Answer{Granted: true, Fence: reply[1], Length: time.Duration(reply[2]) * time.Millisecond}, nil
-	case len(reply) == 2 && reply[0] == 0:
-		return queue.Answer{Left: time.Duration(reply[1]) * time.Millisecond}, nil
 	}
-	return queue.Answer{}, fmt.Errorf("unexpected reply %v", reply)
+	left := time.Duration(reply[1]) * time.Millisecond
+	return queue.Answer{Granted: reply[0] == 1, Fence: reply[2], Length: left, Left: left}, nil
 }
 
 // heir is who gets the lock next, in the same process.
@@ -90,32 +104,22 @@ type heir struct {
 	first bool // before those in the queue
 }
 
-// released is the reply of unlock.
-type released struct {
-	code  int
-	fence int64 // replyPassed: of the heir
+// release gives up a hold, or a place in the queue. It returns what has become of the hold, or the heir's fence.
+func (w who) release(ctx context.Context, rdb script.Processor, h heir) (int64, error) {
+	call := w.releasing(h)
+	return call.Run(ctx, rdb).Int64()
 }
 
-// release gives up a hold, or a place in the queue.
-func (w who) release(ctx context.Context, rdb script.Processor, h heir) (released, error) {
-	first := 0
-	if h.first {
-		first = 1
+func (w who) releasing(h heir) script.Call {
+	args := make([]any, 0, 6)
+	args = append(args, w.id)
+	if w.owned() || h.id != "" {
+		args = append(args, w.token)
 	}
-	call := script.Call{
-		Script: unlockScript, Keys: w.keys(),
-		Args: []any{w.id, w.token, h.id, millis(h.ttl), h.inbox, first},
+	if h.id != "" {
+		args = append(args, h.id, millis(h.ttl), h.inbox, h.first)
 	}
-	reply, err := call.Run(ctx, rdb).Int64Slice()
-	switch {
-	case err != nil:
-		return released{}, err
-	case len(reply) == 2 && reply[0] == replyPassed:
-		return released{replyPassed, reply[1]}, nil
-	case len(reply) == 1:
-		return released{code: int(reply[0])}, nil
-	}
-	return released{}, fmt.Errorf("unexpected reply %v", reply)
+	return script.Call{Script: unlockScript, Keys: w.keys, Args: args}
 }
 
 // giveUp gives back what a holder or waiter may have in Redis, whatever became of the context.
@@ -127,18 +131,22 @@ func (w who) giveUp(rdb script.Processor, timeout time.Duration) {
 
 // renewal is the call that extends the lease, and raises its fence to a least one.
 func (w who) renewal(ttl time.Duration, fence int64) script.Call {
-	return script.Call{Script: renewScript, Keys: []string{w.key}, Args: []any{w.id, w.token, millis(ttl), fence}}
+	return script.Call{Script: renewScript, Keys: w.keys[:1], Args: []any{w.id, w.token, millis(ttl), fence}}
 }
 
 // revoke takes the lock away from whoever holds it, tells its locker under the key tell, and reports whether there was one.
 func revoke(ctx context.Context, rdb script.Processor, key, tell string) (bool, error) {
-	call := script.Call{Script: revokeScript, Keys: who{key: key}.keys(), Args: []any{tell}}
+	call := revoking(key, tell)
 	return call.Run(ctx, rdb).Bool()
+}
+
+func revoking(key, tell string) script.Call {
+	return script.Call{Script: revokeScript, Keys: keysOf(key), Args: []any{tell}}
 }
 
 // inspect looks at a lock.
 func inspect(ctx context.Context, rdb script.Processor, key string) (Info, error) {
-	call := script.Call{Script: inspectScript, Keys: who{key: key}.keys()}
+	call := script.Call{Script: inspectScript, Keys: keysOf(key)}
 	reply, err := call.Run(ctx, rdb).Slice()
 	if err != nil {
 		return Info{}, err

@@ -22,7 +22,7 @@ func (k *Locker) unlock(ctx context.Context, l *Lease) (int, error) {
 func (k *Locker) extend(ctx context.Context, l *Lease) error {
 	call := l.who.renewal(k.cfg.TTL, 0)
 	sent := time.Now()
-	reply, err := detach.Run(ctx, &k.tasks, k.redis, func(ctx context.Context, rdb script.Processor) (int, error) {
+	reply, err := detach.Run(ctx, &k.life.Tasks, k.redis, func(ctx context.Context, rdb script.Processor) (int, error) {
 		return call.Run(ctx, rdb).Int()
 	}, nil)
 	if err != nil {
@@ -37,7 +37,7 @@ func (k *Locker) handOn(ctx context.Context, w who, line *line) (int, error) {
 	for first := true; ; first = false {
 		next, reply, replyErr := k.release(ctx, w, line)
 		if first {
-			code, err = reply.code, replyErr
+			code, err = reply, replyErr
 		}
 		if next == nil {
 			return code, err
@@ -47,29 +47,29 @@ func (k *Locker) handOn(ctx context.Context, w who, line *line) (int, error) {
 }
 
 // release gives the lock up. It returns whoever was given the lock, and did not wait for it any more.
-func (k *Locker) release(ctx context.Context, w who, line *line) (orphan *place, reply released, err error) {
+func (k *Locker) release(ctx context.Context, w who, line *line) (orphan *place, reply int, err error) {
 	next, first := line.next()
-	h := heir{}
+	h, sent := heir{}, time.Time{}
 	if next != nil {
 		h = heir{id: next.id, inbox: k.inbox.Address(), ttl: k.cfg.TTL, first: first}
+		sent = time.Now()
 	}
-	sent := time.Now()
-	reply, err = detach.Run(context.WithoutCancel(ctx), &k.tasks, k.redis,
-		func(ctx context.Context, rdb script.Processor) (released, error) { return w.release(ctx, rdb, h) },
-		func(released, error) { k.giveUpFor(line, next) })
+	fence, err := detach.Run(context.WithoutCancel(ctx), &k.life.Tasks, k.redis,
+		func(ctx context.Context, rdb script.Processor) (int64, error) { return w.release(ctx, rdb, h) },
+		func(int64, error) { k.giveUpFor(line, next) })
 	switch {
-	case reply.code == replyPassed:
-		reply.code = replyKept
-		if !line.pass(next, queue.Grant{Fence: reply.fence, Sent: sent, Length: k.cfg.TTL}) {
-			return next, reply, err
+	case fence > replyKept:
+		if !line.pass(next, queue.Grant{Fence: fence, Sent: sent, Length: k.cfg.TTL}) {
+			return next, replyKept, nil
 		}
+		return nil, replyKept, nil
 	case err != nil:
 		line.vacate() // the next, should it have the lock, finds out by asking
 		k.giveUpFor(line, next)
 	default:
 		line.vacate()
 	}
-	return nil, reply, err
+	return nil, int(fence), err
 }
 
 // giveUpFor gives up the lock that was given, or not, to somebody who has left.

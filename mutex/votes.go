@@ -25,8 +25,8 @@ func (q *Quorum) ballot(
 	}
 	all := make(chan vote, len(q.clients))
 	for _, rdb := range q.clients {
-		q.tasks.Go(func() { // owner: the Quorum; stop: RedisTimeout; joined by Close
-			v, err := detach.Do(ctx, &q.tasks, q.cfg.RedisTimeout, func(ctx context.Context) (vote, error) {
+		q.life.Tasks.Go(func() { // owner: the Quorum; stop: RedisTimeout; joined by Close
+			v, err := detach.Do(ctx, &q.life.Tasks, q.cfg.RedisTimeout, func(ctx context.Context) (vote, error) {
 				return ask(ctx, rdb), nil
 			}, func(vote, error) { after(rdb) })
 			if err != nil {
@@ -112,8 +112,8 @@ func (q *Quorum) unlock(ctx context.Context, l *Lease) (int, error) {
 	l.hold.End()
 	l.who.left.Store(true)
 	votes, ok := q.ballot(context.WithoutCancel(ctx), func(ctx context.Context, rdb script.Processor) vote {
-		r, err := l.who.release(ctx, rdb, heir{})
-		return vote{reply: r.code, err: err}
+		reply, err := l.who.release(ctx, rdb, heir{})
+		return vote{reply: int(reply), err: err}
 	}, nil)
 	if ok {
 		return replyKept, nil
@@ -128,6 +128,6 @@ func (q *Quorum) unlock(ctx context.Context, l *Lease) (int, error) {
 // releaseAll gives back in the background whatever the servers have granted.
 func (q *Quorum) releaseAll(w who) {
 	for _, rdb := range q.clients {
-		q.tasks.Go(func() { w.giveUp(rdb, q.cfg.RedisTimeout) }) // owner: the Quorum; stop: RedisTimeout; joined by Close
+		q.life.Tasks.Go(func() { w.giveUp(rdb, q.cfg.RedisTimeout) }) // owner: the Quorum; stop: RedisTimeout; joined by Close
 	}
 }

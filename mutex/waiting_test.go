@@ -3,11 +3,13 @@ package mutex
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/wake"
 )
 
 func TestFairLocksAreGrantedInTheOrderOfAsking(t *testing.T) {
@@ -129,6 +131,28 @@ func TestALostGrantIsFoundByTheHeartbeat(t *testing.T) {
 	a := f.ask(t.Context(), 1, "k")
 	f.awaitWaiters("k", 1)
 	p.BlackHoleSubscribers(true)
+	f.unlock(l)
+	f.unlock(a.lease())
+}
+
+// A waiter that is granted the lock, and paused until the grant has ended, may queue anew before it reads the message.
+func TestTheMessageOfAnEarlierGrantIsNoGrant(t *testing.T) {
+	t.Parallel()
+	f, p := behind(t, Config{Fair: true})
+	l := f.lock(1, "k")
+	a := f.ask(t.Context(), 0, "k")
+	f.awaitWaiters("k", 1)
+	id := f.redis.ZRange(t.Context(), f.key("k")+":queue", 0, 0).Val()[0]
+	asks := p.On(lockCommand, redistest.HoldReply).Times(1)
+	late := wake.Frame(id, strconv.FormatInt(l.Fence(), 10))
+	if err := f.redis.Publish(t.Context(), f.lockers[0].inbox.Address(), late).Err(); err != nil {
+		t.Fatal(err)
+	}
+	redistest.Await(t, "it asks", func() bool {
+		a.waits()
+		return asks.Count() > 0
+	})
+	asks.Remove()
 	f.unlock(l)
 	f.unlock(a.lease())
 }

@@ -1,11 +1,8 @@
 package rwlock
 
 import (
-	"context"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -37,13 +34,13 @@ func (w *world) act(a *actor) {
 	switch {
 	case a.stage == idle:
 		w.begin(a)
-	case w.chance(4):
-		w.tell("%d crashes", a.name)
+	case w.Chance(4):
+		w.Tell("%d crashes", a.name)
 		a.stage = idle
 	case a.stage == waiting:
 		w.wait(a)
-	case a.until <= w.mono:
-		w.tell("%d has lost %s", a.name, a.token)
+	case a.until <= w.Mono:
+		w.Tell("%d has lost %s", a.name, a.token)
 		w.finish(a)
 	default:
 		w.hold(a)
@@ -54,12 +51,12 @@ func (w *world) begin(a *actor) {
 	w.tokens++
 	*a = actor{
 		name: a.name, inbox: a.inbox, stage: waiting, mode: reading,
-		token: fmt.Sprintf("t%d", w.tokens), ttl: 500 + w.rng.Int64N(9500), heard: w.mono,
+		token: fmt.Sprintf("t%d", w.tokens), ttl: 500 + w.Rand.Int64N(9500), heard: w.Mono,
 	}
-	if w.chance(40) {
+	if w.Chance(40) {
 		a.mode = writing
 	}
-	if w.ask(a, w.chance(75)); a.stage == waiting && a.ticket == 0 {
+	if w.ask(a, w.Chance(75)); a.stage == waiting && a.ticket == 0 {
 		w.finish(a) // it did not want to wait
 	}
 }
@@ -67,7 +64,7 @@ func (w *world) begin(a *actor) {
 // ask asks for the lock.
 func (w *world) ask(a *actor, queue bool) {
 	inbox := a.inbox
-	if w.chance(20) {
+	if w.Chance(20) {
 		inbox = ""
 	}
 	wait := time.Duration(0)
@@ -78,11 +75,11 @@ func (w *world) ask(a *actor, queue bool) {
 		w.lock.askFor(a.mode, a.token, ms(a.ttl), wait, inbox), func(cmd *redis.Cmd, sent int64) {
 			got, err := parseAsked(cmd)
 			if err != nil {
-				w.wrong("%v", err)
+				w.Wrong("%v", err)
 				return
 			}
 			if got.left < 0 {
-				w.wrong("%v until leases end", got.left)
+				w.Wrong("%v until leases end", got.left)
 			}
 			switch got.status {
 			case "held":
@@ -94,7 +91,7 @@ func (w *world) ask(a *actor, queue bool) {
 }
 
 func (w *world) wait(a *actor) {
-	switch p := w.rng.IntN(10); {
+	switch p := w.Rand.IntN(10); {
 	case p < 4:
 		w.receive(a.inbox)
 	case p < 7:
@@ -114,37 +111,30 @@ func (w *world) wait(a *actor) {
 
 // receive delivers the oldest message to a process, or loses it.
 func (w *world) receive(inbox string) {
-	payload, err := w.rdb.LPop(context.Background(), inbox).Result()
-	if err != nil {
+	key, body, ok := w.Receive(inbox)
+	if !ok {
 		return
 	}
-	if w.chance(15) {
-		w.tell("a message is lost")
-		return
-	}
-	size, rest, _ := strings.Cut(payload, ":")
-	n, _ := strconv.Atoi(size)
-	key, body := rest[:n], rest[n:]
 	for _, a := range w.actors {
 		if a.stage != waiting || a.inbox != inbox || key != w.lock.inboxKey(a.mode, a.token) {
 			continue
 		}
 		fence, granted := parseGrant(body, a.ticket)
-		if trust := a.heard + grace(ms(a.ttl)).Milliseconds(); granted && w.mono < trust {
-			w.tell("%d is told that it holds %s", a.name, a.token)
+		if trust := a.heard + grace(ms(a.ttl)).Milliseconds(); granted && w.Mono < trust {
+			w.Tell("%d is told that it holds %s", a.name, a.token)
 			a.stage, a.fence, a.until = holding, fence, trust
 		}
 	}
 }
 
 func (w *world) hold(a *actor) {
-	switch p := w.rng.IntN(10); {
+	switch p := w.Rand.IntN(10); {
 	case p < 3:
 		w.send(a, "renews", w.lock.extend(a.token, ms(a.ttl), a.fence), func(cmd *redis.Cmd, sent int64) {
 			if n, _ := cmd.Int(); n == replyDone {
 				a.until = sent + a.ttl
-			} else if a.until > w.mono {
-				w.wrong("%s is lost while it is trusted", a.token)
+			} else if a.until > w.Mono {
+				w.Wrong("%s is lost while it is trusted", a.token)
 			}
 		})
 	case p < 7 && a.mode == writing:
@@ -170,7 +160,7 @@ func (w *world) finish(a *actor) {
 	a.stage = idle
 	w.send(a, "releases", w.lock.giveUp(a.token, a.fence), func(*redis.Cmd, int64) {
 		if w.now.alive()[a.token] != 0 || slices.Contains(w.now.held(), a.token) {
-			w.wrong("%s is left after its release", a.token)
+			w.Wrong("%s is left after its release", a.token)
 		}
 	})
 }

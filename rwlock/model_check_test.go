@@ -46,7 +46,7 @@ func (s snapshot) lives(token string, at int64, actor string) bool {
 
 func (w *world) look(at int64) snapshot {
 	ctx := context.Background()
-	pipe := w.rdb.Pipeline()
+	pipe := w.Redis.Pipeline()
 	hash := pipe.HGetAll(ctx, w.lock.keys[0])
 	var sets [4]*redis.ZSliceCmd
 	var ttls [5]*redis.Cmd
@@ -57,7 +57,7 @@ func (w *world) look(at int64) snapshot {
 		ttls[i] = pipe.Do(ctx, "pttl", w.lock.keys[i])
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		w.wrong("%v", err)
+		w.Wrong("%v", err)
 	}
 	s := snapshot{at: at, hash: hash.Val()}
 	for i, set := range sets {
@@ -78,7 +78,9 @@ func (w *world) look(at int64) snapshot {
 }
 
 // check compares what a script of the token's has left with what was before.
-func (w *world) check(before snapshot, token string, pushed int64) {
+func (w *world) check(at int64, token string, pushed int64) {
+	before := w.now
+	w.now = w.look(at)
 	w.checkExclusion()
 	w.checkTrust()
 	w.checkOrder(before, token)
@@ -91,11 +93,11 @@ func (w *world) check(before snapshot, token string, pushed int64) {
 func (w *world) checkExclusion() {
 	s := w.now
 	if s.writer() != "" && len(s.readers()) > 0 {
-		w.wrong("%s writes beside readers %v", s.writer(), s.readers())
+		w.Wrong("%s writes beside readers %v", s.writer(), s.readers())
 	}
 	var writer, other *actor
 	for _, a := range w.actors {
-		if a.stage != holding || a.until <= w.mono {
+		if a.stage != holding || a.until <= w.Mono {
 			continue
 		}
 		if a.mode == writing && writer == nil {
@@ -105,22 +107,22 @@ func (w *world) checkExclusion() {
 		}
 	}
 	if writer != nil && other != nil {
-		w.wrong("%s trusts that it writes, and %s that it holds", writer.token, other.token)
+		w.Wrong("%s trusts that it writes, and %s that it holds", writer.token, other.token)
 	}
 }
 
 // checkTrust: who trusts its lease has it.
 func (w *world) checkTrust() {
 	for _, a := range w.actors {
-		if a.stage != holding || a.until <= w.mono {
+		if a.stage != holding || a.until <= w.Mono {
 			continue
 		}
 		_, reads := w.now.readers()[a.token]
 		if a.mode == writing && w.now.writer() != a.token {
-			w.wrong("%s trusts that it writes, and does not", a.token)
+			w.Wrong("%s trusts that it writes, and does not", a.token)
 		}
 		if a.mode == reading && !reads && w.now.writer() != a.token { // its downgrade may not have arrived
-			w.wrong("%s trusts that it reads, and does not", a.token)
+			w.Wrong("%s trusts that it reads, and does not", a.token)
 		}
 	}
 }
@@ -140,28 +142,28 @@ func (w *world) checkOrder(before snapshot, token string) {
 	switch {
 	case s.writer() == "" || s.writer() == before.writer():
 	case queued && s.writer() != first:
-		w.wrong("%s writes before %s, which came first", s.writer(), first)
+		w.Wrong("%s writes before %s, which came first", s.writer(), first)
 	case !queued && first != "":
-		w.wrong("%s writes, past %s in the queue", s.writer(), first)
+		w.Wrong("%s writes, past %s in the queue", s.writer(), first)
 	}
 	for reader := range s.readers() {
 		_, read := before.readers()[reader]
 		_, waited := before.waiting()[reader]
 		waited = waited && before.lives(reader, s.at, "")
 		if !read && !waited && reader != before.writer() && first != "" {
-			w.wrong("%s reads, past writer %s in the queue", reader, first)
+			w.Wrong("%s reads, past writer %s in the queue", reader, first)
 		}
 		for other := range s.waiting() {
 			if !read && waited && before.lives(other, s.at, token) {
-				w.wrong("%s was admitted, and %s was not", reader, other)
+				w.Wrong("%s was admitted, and %s was not", reader, other)
 			}
 		}
 	}
 	if len(s.held()) == 0 && len(s.writers())+len(s.waiting()) > 0 {
-		w.wrong("the lock is free, and writers %v and readers %v wait", s.writers(), s.waiting())
+		w.Wrong("the lock is free, and writers %v and readers %v wait", s.writers(), s.waiting())
 	}
 	if s.writer() == "" && len(s.writers()) == 0 && len(s.waiting()) > 0 {
-		w.wrong("readers %v wait for no writer", s.waiting())
+		w.Wrong("readers %v wait for no writer", s.waiting())
 	}
 }
 
@@ -177,7 +179,7 @@ func (w *world) checkPhases(before snapshot) {
 			turns[w.now.number("fence")] = true
 		}
 		if len(turns) > 1 {
-			w.wrong("reader %s waits for writers %v", reader, turns)
+			w.Wrong("reader %s waits for writers %v", reader, turns)
 		}
 		seen[reader] = turns
 	}
@@ -188,12 +190,12 @@ func (w *world) checkPhases(before snapshot) {
 func (w *world) checkFences(before snapshot) {
 	fence := w.now.number("fence")
 	if fence < w.fence || w.now.writer() != "" && w.now.writer() != before.writer() && fence <= w.fence {
-		w.wrong("fence %d of %s comes after %d", fence, w.now.writer(), w.fence)
+		w.Wrong("fence %d of %s comes after %d", fence, w.now.writer(), w.fence)
 	}
 	w.fence = max(w.fence, fence)
 	for _, a := range w.actors {
-		if a.stage == holding && a.until > w.mono && a.mode == writing && a.fence != fence {
-			w.wrong("%s has fence %d, the lock %d", a.token, a.fence, fence)
+		if a.stage == holding && a.until > w.Mono && a.mode == writing && a.fence != fence {
+			w.Wrong("%s has fence %d, the lock %d", a.token, a.fence, fence)
 		}
 	}
 }
@@ -204,7 +206,7 @@ func (w *world) checkRemains() {
 	longest := s.number("longest")
 	lasts := func(what, token string, until, most int64) {
 		if until <= s.at || until > s.at+most {
-			w.wrong("%s %s lasts %d ms, at most %d", what, token, until-s.at, most)
+			w.Wrong("%s %s lasts %d ms, at most %d", what, token, until-s.at, most)
 		}
 	}
 	if s.writer() != "" {
@@ -217,16 +219,16 @@ func (w *world) checkRemains() {
 		lasts("waiter", token, until, longestGrace.Milliseconds())
 	}
 	if len(s.alive()) != len(s.writers())+len(s.waiting()) {
-		w.wrong("%v are alive, of writers %v and readers %v", s.alive(), s.writers(), s.waiting())
+		w.Wrong("%v are alive, of writers %v and readers %v", s.alive(), s.writers(), s.waiting())
 	}
 	for field := range s.hash {
 		if token, ok := strings.CutPrefix(field, "waiter:"); ok && s.alive()[token] == 0 {
-			w.wrong("%s is left of a waiter", field)
+			w.Wrong("%s is left of a waiter", field)
 		}
 	}
 	for _, ttl := range s.ttls {
 		if ttl < longest {
-			w.wrong("a key has a TTL of %d ms, and the longest lease is %d", ttl, longest)
+			w.Wrong("a key has a TTL of %d ms, and the longest lease is %d", ttl, longest)
 		}
 	}
 }
@@ -247,24 +249,24 @@ func (w *world) checkMessages(before snapshot, pushed int64) {
 		}
 	}
 	if int64(len(told)) != pushed {
-		w.wrong("%d messages for %v", pushed, told)
+		w.Wrong("%d messages for %v", pushed, told)
 	}
 }
 
 // settle ends a run: everybody crashes, and when all leases are over nothing is left but what the fence needs.
 func (w *world) settle() {
 	for range 3 {
-		w.mono += w.now.number("longest") + longestGrace.Milliseconds() + 1
-		w.run(w.lock.look(), "")
+		w.Mono += w.now.number("longest") + longestGrace.Milliseconds() + 1
+		w.Run(w.lock.look(), "")
 	}
 	for _, set := range w.now.sets {
 		if len(set) > 0 {
-			w.wrong("%v is left at the end", set)
+			w.Wrong("%v is left at the end", set)
 		}
 	}
 	for field := range w.now.hash {
 		if !slices.Contains([]string{"fence", "longest", "ticket", "revoked", "revoker"}, field) {
-			w.wrong("%s is left at the end", field)
+			w.Wrong("%s is left at the end", field)
 		}
 	}
 }

@@ -1,14 +1,14 @@
 package rwlock
 
 import (
-	"strings"
 	"testing"
+
+	"github.com/cacheguard/go/internal/model"
 )
 
-// A model that finds nothing proves nothing, unless it finds what is there.
 func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {
 	t.Parallel()
-	for name, mutation := range map[string]struct{ old, replacement string }{
+	player(t).ExpectToFind(t, map[string]model.Mistake{
 		"readers barge in past queued writers": {
 			"(not queued or redis.call('ZCARD', writers) == 0)", "true"},
 		"a writer comes in beside readers": {
@@ -56,25 +56,5 @@ func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {
 			"redis.call('HGET', lock, 'revoker') ~= ARGV[1]", "true"},
 		"keys have no TTL": {
 			"if redis.call('PTTL', key) < least then", "if false then"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			applied := false
-			edit := func(source string) string {
-				applied = applied || strings.Contains(source, mutation.old)
-				return strings.Replace(source, mutation.old, mutation.replacement, 1)
-			}
-			rdb := shared.Client(t)
-			for _, seed := range modelSeeds(t, 2000) {
-				if problem := play(t, rdb, seed, edit); problem != "" {
-					t.Log(strings.SplitN(problem, "\n", 2)[0])
-					if !applied {
-						t.Error("the mutation is not of this source")
-					}
-					return
-				}
-			}
-			t.Error("the model finds nothing wrong")
-		})
-	}
+	})
 }

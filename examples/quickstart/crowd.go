@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/cacheguard/go/examples/internal/program"
 )
 
 // thinkTime is the mean pause of a caller between two calls. With a much shorter one, the crowd would saturate the CPU
@@ -40,7 +42,7 @@ func crowd(ctx, open context.Context, shops []shop, callers int) calls {
 
 // caller thinks and calls in turn.
 func caller(ctx, open context.Context, s shop) (c calls) {
-	for pause(open, thinkTime/2+rand.N(thinkTime)) {
+	for program.Pause(open, thinkTime/2+rand.N(thinkTime)) {
 		start := time.Now()
 		_, err := s.Product(ctx, hotProduct)
 		switch {
@@ -60,17 +62,5 @@ func (c *calls) add(more calls) {
 	c.failed += more.failed
 	if c.err == nil {
 		c.err = more.err
-	}
-}
-
-// pause waits, and reports whether ctx lasted that long.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
 	}
 }

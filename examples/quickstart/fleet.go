@@ -16,11 +16,10 @@ type fleet struct {
 	shops   []shop
 }
 
-func openFleet(server *backends.RedisServer, db *backends.ProductDB, open opener, prefix string, s settings, count *commands) (*fleet, error) {
+func openFleet(server *backends.RedisServer, db *backends.ProductDB, open opener, prefix string, s settings, count *backends.Commands) (*fleet, error) {
 	f := &fleet{}
 	for range s.instances {
-		client := server.NewClient()
-		client.AddHook(count)
+		client := server.NewCountedClient(count)
 		f.clients = append(f.clients, client)
 		instance, err := open(client, db, prefix, s.ttl)
 		if err != nil {

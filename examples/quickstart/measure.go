@@ -26,7 +26,7 @@ type opening func(see func() sight) (open context.Context, over func())
 // measure lets the crowd loose on a fleet of shops, and returns what came of it.
 func (st stage) measure(ctx context.Context, shops opener, begin opening) (m measured, err error) {
 	prefix := "quickstart-" + strings.ToLower(rand.Text()[:10]) // a real Redis may have other users
-	var count commands
+	var count backends.Commands
 	f, err := openFleet(st.redis, st.db, shops, prefix, st.settings, &count)
 	if err != nil {
 		return m, err
@@ -39,12 +39,12 @@ func (st stage) measure(ctx context.Context, shops opener, begin opening) (m mea
 		return m, err
 	}
 
-	queries, sent := st.db.Queries(), count.sent.Load()
+	queries, sent := st.db.Queries(), count.Sent()
 	w := watch(ctx, watching, entryKey(prefix, hotProduct))
 	open, over := begin(func() sight { return sight{w.expiries.Load(), st.db.Queries() - queries} })
 	m.calls = crowd(ctx, open, f.shops, st.settings.callers)
 	m.expiries, m.blind, err = w.end()
 	over()
-	m.queries, m.commands = st.db.Queries()-queries, count.sent.Load()-sent
+	m.queries, m.commands = st.db.Queries()-queries, count.Sent()-sent
 	return m, err
 }

@@ -2,9 +2,9 @@ package main
 
 import (
 	"fmt"
-	"math"
-	"slices"
 	"time"
+
+	"github.com/cacheguard/go/examples/internal/table"
 )
 
 // measured is what came of a run.
@@ -32,16 +32,8 @@ func (m measured) perCall() float64 {
 	return float64(m.commands) / float64(len(m.waits)+m.failed)
 }
 
-// wait returns the time within which the given share of the calls were answered, 0 if there were none: the smallest wait
-// that at least that share did not exceed.
-func (m measured) wait(share float64) time.Duration {
-	if len(m.waits) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(m.waits))
-	rank := int(math.Ceil(share*float64(len(sorted)) - 1e-9)) // 0.07 * 100 is a little more than 7
-	return sorted[min(max(rank, 1), len(sorted))-1]
-}
+// wait returns the time within which the given share of the calls were answered.
+func (m measured) wait(share float64) time.Duration { return table.Quantile(m.waits, share) }
 
 // broken says why the run with the guard is not what the guard promises: one query for each expiry, and an answer for
 // each call. It is empty if all is well.

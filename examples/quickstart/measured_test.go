@@ -32,34 +32,6 @@ func TestCommandsPerCallCountFailedCallsToo(t *testing.T) {
 	}
 }
 
-func TestWaitIsTheNearestRank(t *testing.T) {
-	t.Parallel()
-	var hundred []time.Duration
-	for i := 100; i > 0; i-- {
-		hundred = append(hundred, time.Duration(i)*ms)
-	}
-	for _, c := range []struct {
-		waits []time.Duration
-		share float64
-		want  time.Duration
-	}{
-		{nil, 0.5, 0},
-		{[]time.Duration{3 * ms}, 0.01, 3 * ms},
-		{[]time.Duration{3 * ms}, 1, 3 * ms},
-		{[]time.Duration{2 * ms, 1 * ms}, 0.5, 1 * ms},
-		{[]time.Duration{2 * ms, 1 * ms}, 0.51, 2 * ms},
-		{hundred, 0.07, 7 * ms},
-		{hundred, 0.5, 50 * ms},
-		{hundred, 0.99, 99 * ms},
-		{hundred, 1, 100 * ms},
-		{hundred[:10], 0.99, 100 * ms},
-	} {
-		if got := (measured{calls: calls{waits: c.waits}}).wait(c.share); got != c.want {
-			t.Errorf("%v of %d waits: %v, want %v", c.share, len(c.waits), got, c.want)
-		}
-	}
-}
-
 func TestOnlyOneQueryPerExpiryAndNoFailureIsAsPromised(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

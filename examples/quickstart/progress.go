@@ -6,6 +6,8 @@ import (
 	"os"
 	"time"
 	"unicode/utf8"
+
+	"github.com/cacheguard/go/examples/internal/table"
 )
 
 // How often the progress is shown: on a terminal it is one line that changes, elsewhere each time is a new line.
@@ -35,7 +37,7 @@ func (p progress) follow(name string, of time.Duration, see func() sight) (over 
 	line := func() string {
 		now, s := min(time.Since(start), of), see()
 		return fmt.Sprintf("  %-10s  %4.1f of %v   expiries %4s   queries %7s", name, now.Seconds(), of,
-			grouped(s.expiries), grouped(s.queries))
+			table.Count(s.expiries), table.Count(s.queries))
 	}
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() { // owner: the run; stop: stop; joined by over

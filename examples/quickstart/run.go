@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/cacheguard/go/examples/internal/backends"
+	"github.com/cacheguard/go/examples/internal/table"
 )
 
 // The exit codes.
@@ -56,7 +57,7 @@ func compare(ctx context.Context, s settings, stdout io.Writer) (byHand, guarded
 	_, _ = fmt.Fprintf(stdout, "%d instances x %d callers want one product of %s from %s.\n"+
 		"It is cached in %s for %v. A query takes %v, and %d run at a time.\n"+
 		"First with GET and SET by hand, then with cacheguard:\n\n",
-		s.instances, s.callers, grouped(backends.Products), db, server, s.ttl, s.query, backends.Connections)
+		s.instances, s.callers, table.Count(backends.Products), db, server, s.ttl, s.query, backends.Connections)
 	st := stage{redis: server, db: db, settings: s}
 	p := newProgress(stdout)
 	if byHand, err = st.timed(ctx, "by hand", openByHand, p); err != nil {
@@ -81,7 +82,7 @@ func (st stage) timed(ctx context.Context, name string, shops opener, p progress
 // report prints the comparison, and whether the guard kept its promise.
 func report(s settings, byHand, guarded measured, stdout io.Writer) int {
 	_, _ = fmt.Fprintln(stdout)
-	writeTable(stdout, table(byHand, guarded))
+	table.Write(stdout, rowsOf(byHand, guarded))
 	_, _ = fmt.Fprintf(stdout, "\n%s\n", summary(byHand, guarded))
 	if byHand.failed > 0 {
 		_, _ = fmt.Fprintf(stdout, "\n%d calls failed by hand; the first said: %v\n", byHand.failed, byHand.err)

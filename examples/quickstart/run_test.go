@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/examples/internal/backends"
+	"github.com/cacheguard/go/examples/internal/program"
 )
 
 // The tests of this file use the real Redis and database that REDIS_URL and DATABASE_URL name, if they do.
@@ -39,7 +40,7 @@ func until(ctx context.Context, expiries int64) opening {
 		seen := make(chan struct{})
 		go func() { // owner: the run; stop: open; joined by over
 			defer close(seen)
-			for pause(open, lookEvery) {
+			for program.Pause(open, lookEvery) {
 				if see().expiries >= expiries {
 					closing()
 				}

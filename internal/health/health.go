@@ -16,6 +16,8 @@ import (
 	"context"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/keys"
 )
 
 // Parts is into how many parts the keys of a cluster are cut: one that the usual numbers of nodes divide.
@@ -61,7 +63,7 @@ func (h *Health) Part(key string) int {
 	if len(h.parts) == 1 {
 		return 0
 	}
-	return slot(key) * len(h.parts) / slots
+	return keys.Slot(key) * len(h.parts) / keys.Slots
 }
 
 // Breaker is the breaker of a part.

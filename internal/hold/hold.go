@@ -59,7 +59,7 @@ func Begin(ctx context.Context, terms Terms, sent time.Time, length time.Duratio
 		h.drop = terms.Keeper.Keep(&lease.Renewal{
 			Call:  terms.Renew,
 			TTL:   terms.TTL,
-			First: max(time.Until(sent.Add(length/3)), 1),
+			First: sent.Add(length / 3),
 			Due:   h.arm,
 			Kept:  h.kept,
 			Lost:  func(reply int) { h.Lose(terms.Cause(reply)) },

@@ -32,7 +32,7 @@ const maxBatch = 512
 type Renewal struct {
 	Call  script.Call   // returns 1 when the lease was extended, another number when it is lost
 	TTL   time.Duration // of the lease; renewed at a third of it
-	First time.Duration // when it is renewed first; 0: at a third of the TTL
+	First time.Time     // when it is renewed first; zero: a third of the TTL from now
 
 	Due  func()               // called before each attempt; nil: nobody wants to know
 	Kept func(sent time.Time) // called after each 1, with the time before it was asked for; nil: nobody wants to know
@@ -83,8 +83,8 @@ func (k *Keeper) Keep(r *Renewal) (drop func()) {
 	k.held[r] = struct{}{}
 	k.mu.Unlock()
 	first := r.First
-	if first == 0 {
-		first = r.TTL / 3
+	if first.IsZero() {
+		first = time.Now().Add(r.TTL / 3)
 	}
 	k.schedule(r, first)
 	return func() { k.remove(r) }
@@ -123,10 +123,13 @@ func (k *Keeper) run() {
 }
 
 // collect returns a batch of the renewals that are due, with those that will be within a tenth of their lease, or
-// none and the time the first one will be. Until the batch has its replies, its renewals are due when it times out.
+// none and the time to look again. Until the batch has its replies, its renewals are due when it times out.
 func (k *Keeper) collect(now time.Time) (due []*Renewal, next time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.sleep.After(now) {
+		next = k.sleep // it stays, though its lease may be gone: so short leases do not wake the goroutine one by one
+	}
 	for r := range k.held {
 		if next.IsZero() || r.due.Before(next) {
 			next = r.due
@@ -165,9 +168,9 @@ func (k *Keeper) renew(batch []*Renewal) {
 		kept, err := replies[i].Int()
 		switch {
 		case err != nil:
-			k.schedule(r, r.TTL/10)
+			k.schedule(r, time.Now().Add(r.TTL/10))
 		case kept == 1:
-			k.schedule(r, r.TTL/3)
+			k.schedule(r, time.Now().Add(r.TTL/3))
 			if r.Kept != nil {
 				r.Kept(sent)
 			}
@@ -178,10 +181,13 @@ func (k *Keeper) renew(batch []*Renewal) {
 }
 
 // schedule sets when a lease is renewed next, and wakes the goroutine if it would sleep longer than that.
-func (k *Keeper) schedule(r *Renewal, after time.Duration) {
+func (k *Keeper) schedule(r *Renewal, due time.Time) {
 	k.mu.Lock()
-	r.due, r.sent = time.Now().Add(after), false
+	r.due, r.sent = due, false
 	sooner := k.sleep.IsZero() || r.due.Before(k.sleep)
+	if sooner {
+		k.sleep = r.due
+	}
 	k.mu.Unlock()
 	if sooner {
 		select {

@@ -151,7 +151,7 @@ func TestKeptTellsWhenTheRenewalWasSentAndDueThatItWillBe(t *testing.T) {
 	}, func(t *testing.T, f *fake, k *lease.Keeper) {
 		var due, kept []time.Duration
 		r := renewal("a", 3*time.Second, mustKeep(t))
-		r.First = 500 * time.Millisecond
+		r.First = time.Now().Add(500 * time.Millisecond)
 		r.Due = func() { due = append(due, time.Since(f.began)) }
 		r.Kept = func(sent time.Time) { kept = append(kept, sent.Sub(f.began)) }
 		k.Keep(r)

@@ -23,7 +23,7 @@ func (w *Waiter) begin(answered time.Time) *pulse {
 	p.drop = w.Keeper.Keep(&lease.Renewal{
 		Call:  w.Beat(),
 		TTL:   w.Grace,
-		First: max(time.Until(answered.Add(w.heartbeat())), 1),
+		First: answered.Add(w.heartbeat()),
 		Kept:  func(sent time.Time) { p.heard.Store(&sent) },
 		Lost:  func(int) { p.ask <- struct{}{} }, // size 1, and called once
 	})

@@ -48,7 +48,7 @@ type Grant struct {
 // Answer is what the script says to a waiter. Granted or not, it is alive.
 type Answer struct {
 	Granted bool
-	Fence   int64         // granted
+	Fence   int64         // granted: of the grant; otherwise as the lock likes, for Parse to know an older message by
 	Length  time.Duration // granted: of the lease
 	Left    time.Duration // not granted: until the holder's lease ends
 }
@@ -65,7 +65,8 @@ type Waiter struct {
 
 	// Ask runs the script. The inbox to register is empty while there is none.
 	Ask func(ctx context.Context, inbox string) (Answer, error)
-	// Parse reads the body of a message. Not ok: ask instead.
+	// Parse reads the body of a message. Not ok: ask instead, as when the message is older than the last answer, and so
+	// may be of a grant that has ended.
 	Parse func(body string) (fence int64, ok bool)
 
 	// Keeper sends heartbeats, with those of the process's other waiters and its renewals, if there is one. Beat is the

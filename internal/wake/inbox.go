@@ -36,7 +36,7 @@ type Inbox struct {
 	lastWaiting atomic.Int64 // when messages were last relied on, in nanoseconds since base
 
 	mu        sync.Mutex
-	waiters   map[string]map[*Waiter]struct{}
+	waiters   map[string][]*Waiter
 	notices   map[string]map[*func(body string)]struct{}
 	listeners map[string][]*Listener // by channel; the slices do not change
 	version   int                    // of the set of channels; grows
@@ -53,7 +53,7 @@ func newInbox(rdb Redis) *Inbox {
 	in := &Inbox{
 		rdb:       rdb,
 		channel:   "cacheguard:inbox:" + rand.Text(),
-		waiters:   make(map[string]map[*Waiter]struct{}),
+		waiters:   make(map[string][]*Waiter),
 		notices:   make(map[string]map[*func(string)]struct{}),
 		listeners: make(map[string][]*Listener),
 		links:     make(map[Redis]*link),
@@ -162,7 +162,7 @@ func (in *Inbox) resubscribed() {
 
 func (in *Inbox) askAgainLocked() {
 	for _, set := range in.waiters {
-		for w := range set {
+		for _, w := range set {
 			w.offer(Message{AskAgain: true})
 		}
 	}
@@ -187,7 +187,7 @@ func (in *Inbox) dispatch(channel, payload string) {
 func (in *Inbox) offer(key, body string) []*func(string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	for w := range in.waiters[key] {
+	for _, w := range in.waiters[key] {
 		w.offer(Message{Body: body})
 	}
 	return slices.Collect(maps.Keys(in.notices[key]))

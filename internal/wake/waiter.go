@@ -1,5 +1,7 @@
 package wake
 
+import "slices"
+
 // Message is what a waiter finds.
 type Message struct {
 	Body     string // what the script that freed the key published
@@ -22,12 +24,7 @@ func (in *Inbox) Watch(key string) *Waiter {
 	w := &Waiter{C: c, c: c, in: in, key: key}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	set := in.waiters[key]
-	if set == nil {
-		set = make(map[*Waiter]struct{}, 1)
-		in.waiters[key] = set
-	}
-	set[w] = struct{}{}
+	in.waiters[key] = append(in.waiters[key], w)
 	return w
 }
 
@@ -35,9 +32,8 @@ func (in *Inbox) Watch(key string) *Waiter {
 func (w *Waiter) Stop() {
 	w.in.mu.Lock()
 	defer w.in.mu.Unlock()
-	set := w.in.waiters[w.key]
-	delete(set, w)
-	if len(set) == 0 {
+	rest := slices.DeleteFunc(w.in.waiters[w.key], func(other *Waiter) bool { return other == w })
+	if w.in.waiters[w.key] = rest; len(rest) == 0 {
 		delete(w.in.waiters, w.key)
 	}
 }

@@ -4,7 +4,7 @@
 -- Safe to run twice.
 local s = read(KEYS[1])
 local deadline, length = parse(s.lease)
-local left, count = math.min(deadline - (clock()), length), 1
+local left, count = math.min(deadline - now, length), 1
 if s.token == '' or left <= 0 then
   s.token, left, count = '', 0, 0
 elseif s.holds ~= '' then

@@ -1,23 +1,23 @@
 -- Takes the lock, takes it once more for its owner, or queues for it. Says that who is queued lives.
 -- KEYS: lock, queue
--- ARGV: id, token (its owner's, or the id), lease ms, grace ms (0: do not queue), inbox ('' for none)
--- Returns {1, fence, lease ms} when the id has the lock | {0, ms until the holder's lease ends}
+-- ARGV: id, lease ms, grace ms (0: do not queue), inbox ('' for none), its owner's token (absent: the id)
+-- Returns the fence when the id has the lock for a whole lease | {1, ms left, fence} when it has it for less
+--       | {0, ms until the holder's lease ends, fence of the last acquisition} when it has not
 -- Safe to run twice: who has the lock gets it again, for a whole lease; who is queued keeps its place.
-local key, queue, id, token = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
-local length, grace, inbox = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
+local key, queue, id, token = KEYS[1], KEYS[2], ARGV[1], ARGV[5] or ARGV[1]
+local length, grace, inbox = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 
-local s = read(key, fields)
-local now, micros = clock()
+local s = read(key)
 if s.token == '' and s.ticket == 0 then
-  local fence, err = give(key, s, id, token, inbox, length, now, micros)
-  return err or {1, fence, length}
+  local fence, err = give(key, s, id, token, inbox, length)
+  return err or fence
 end
 
 local deadline, was, address = parse(s.lease)
 local left = math.min(deadline - now, was) -- more than its length: the clock was set back
 local held = s.token ~= '' and left > 0
 if held and deadline - now > was then
-  extend(key, s, address, was, now)
+  extend(key, s, address, was)
 end
 
 if s.token == token then
@@ -25,11 +25,11 @@ if s.token == token then
     leave(key, queue, id) -- it was given the lock out of turn
   end
   if holds(s, id, token) then
-    return extend(key, s, inbox, length, now) or {1, tonumber(s.fence), length}
+    return extend(key, s, inbox, length) or tonumber(s.fence)
   end
   if held then -- another hold for the owner: it does not prolong the lease
     redis.call('HSET', key, 'holds', s.holds .. id .. ' ')
-    return {1, tonumber(s.fence), left}
+    return {1, left, tonumber(s.fence)}
   end
 end
 
@@ -42,17 +42,17 @@ if grace > 0 then
   redis.call('PEXPIRE', queue, length + MEMORY)
 end
 if held then
-  return {0, left}
+  return {0, left, tonumber(s.fence)}
 end
 
 -- The holder is gone, and there may be a queue.
-local first, fence, err = promote(key, queue, s, now, micros)
+local first, fence, err = promote(key, queue, s)
 if err then
   return err
 elseif first == id then
-  return extend(key, s, inbox, length, now) or {1, fence, length}
+  return extend(key, s, inbox, length) or fence
 elseif not first then
-  fence, err = give(key, s, id, token, inbox, length, now, micros)
-  return err or {1, fence, length}
+  fence, err = give(key, s, id, token, inbox, length)
+  return err or fence
 end
-return {0, length}
+return {0, length, fence}

@@ -1,9 +1,11 @@
 -- Shared by the scripts of this folder; each is sent with this text before it.
 --
 -- The lock of a name is a hash:
---   token     of the holder: its own id, or that of its owner; empty or absent: the lock is free
+--   token     of the holder: its own id, or that of its owner; empty: the lock is free, and nobody is in the queue;
+--             absent: it is free
 --   fence     of the last acquisition
---   lease     server time in ms until which the token holds the lock, the length of the lease in ms, the holder's inbox
+--   lease     server time when the lease of the token began, in seconds and microseconds, its length in ms, the holder's
+--             inbox
 --   kept      server time in ms until which the hash is there at least, as it has a TTL
 --   holds     the ids of an owner's holds, with a space after each; empty or absent: the token is an id
 --   ticket    of the last that queued; 0 or absent: nobody is in the queue
@@ -15,27 +17,29 @@
 -- How long a fence is remembered after the lease that it was given to, so that the clock may be set back by as much.
 local MEMORY = 600000
 
--- Returns the time in ms, and in microseconds.
-local function clock()
-  local t = redis.call('TIME')
-  return t[1] * 1000 + math.floor(t[2] / 1000), t[1] * 1000000 + t[2]
-end
+local time = redis.call('TIME')
+local now, micros = time[1] * 1000 + math.floor(time[2] / 1000), time[1] * 1000000 + time[2]
 
--- Returns the lock, from its fields if they were read already.
-local function read(key, h)
-  h = h or redis.call('HMGET', key, 'token', 'fence', 'lease', 'kept', 'ticket', 'holds')
+-- Returns the lock.
+local function read(key)
+  local h = redis.call('HMGET', key, 'token', 'fence', 'lease', 'kept', 'ticket', 'holds')
   return {token = h[1] or '', fence = h[2] or 0, lease = h[3], kept = h[4] or 0, ticket = tonumber(h[5] or 0),
     holds = h[6] or ''}
 end
 
 -- Returns the deadline, the length and the inbox of the lease; the deadline is 0 when there was none.
 local function parse(lease)
-  local deadline, length, inbox = string.match(lease or '', '^(%d+) (%d+) (%S*)$')
-  return tonumber(deadline or 0), tonumber(length or 0), inbox or ''
+  local seconds, more, length, inbox = string.match(lease or '0 0 0 ', '^(%d+) (%d+) (%d+) (%S*)$')
+  return seconds * 1000 + math.floor(more / 1000) + length, tonumber(length), inbox
+end
+
+-- Returns a lease that begins now.
+local function lease(length, inbox)
+  return time[1] .. ' ' .. time[2] .. ' ' .. length .. ' ' .. inbox
 end
 
 -- Sees to it that the hash outlives the lease by the memory. Returns an error if Redis refuses.
-local function keep(key, s, now, length)
+local function keep(key, s, length)
   if tonumber(s.kept) >= now + length + MEMORY then
     return
   end
@@ -48,31 +52,34 @@ local function keep(key, s, now, length)
 end
 
 -- Sets the lease of who has the lock. Returns an error if Redis refuses.
-local function extend(key, s, inbox, length, now)
-  redis.call('HSET', key, 'lease', now + length .. ' ' .. length .. ' ' .. inbox)
-  return keep(key, s, now, length)
+local function extend(key, s, inbox, length)
+  if s.holds ~= '' then -- for one of the owner's holds; another, of a longer lease, trusts what there is
+    local deadline, was = parse(s.lease)
+    length = math.max(length, math.min(deadline - now, was))
+  end
+  redis.call('HSET', key, 'lease', lease(length, inbox))
+  return keep(key, s, length)
 end
 
 -- Gives the lock to an id, from s.last if that gives it up. Returns the fence, and an error if Redis refuses.
-local function give(key, s, id, token, inbox, length, now, micros)
+local function give(key, s, id, token, inbox, length)
   local fence = math.max(s.fence + 1, micros)
-  local text, lease = string.format('%.0f', fence), now + length .. ' ' .. length .. ' ' .. inbox
-  local reply
+  local text, from, reply = string.format('%.0f', fence), lease(length, inbox)
   if token == id and s.holds == '' and not s.last then
-    reply = redis.pcall('HSET', key, 'token', token, 'fence', text, 'lease', lease)
+    reply = redis.pcall('HSET', key, 'token', token, 'fence', text, 'lease', from)
   else
-    reply = redis.pcall('HSET', key, 'token', token, 'fence', text, 'lease', lease,
+    reply = redis.pcall('HSET', key, 'token', token, 'fence', text, 'lease', from,
       'holds', token == id and '' or id .. ' ', 'last', s.last or '')
   end
   if type(reply) == 'table' then
     return nil, reply
   end
-  return fence, keep(key, s, now, length)
+  return fence, keep(key, s, length)
 end
 
 -- Gives the lock to the first in the queue that is alive, for its grace, and tells it. Returns its id and the fence, or nil
 -- when there is none.
-local function promote(key, queue, s, now, micros)
+local function promote(key, queue, s)
   while true do
     local id = redis.call('ZPOPMIN', queue)[1]
     if not id then
@@ -83,7 +90,7 @@ local function promote(key, queue, s, now, micros)
     redis.call('HDEL', key, 'waiter:' .. id)
     local alive, grace, inbox, token = string.match(waiter or '', '^(%d+) (%d+) (%S*) (%S+)$')
     if alive and tonumber(alive) > now then
-      local fence, err = give(key, s, id, token, inbox, tonumber(grace), now, micros)
+      local fence, err = give(key, s, id, token, inbox, tonumber(grace))
       if not err and inbox ~= '' then
         redis.pcall('PUBLISH', inbox, #id .. ':' .. id .. string.format('%.0f', fence)) -- refused: a heartbeat finds it
       end
@@ -98,6 +105,7 @@ local function holds(s, id, token)
 end
 
 local function leave(key, queue, id)
-  redis.call('ZREM', queue, id)
-  redis.call('HDEL', key, 'waiter:' .. id)
+  if redis.call('HDEL', key, 'waiter:' .. id) == 1 then
+    redis.call('ZREM', queue, id)
+  end
 end

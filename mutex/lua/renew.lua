@@ -13,4 +13,4 @@ if tonumber(ARGV[4]) > tonumber(s.fence) then
   redis.call('HSET', key, 'fence', ARGV[4])
 end
 local _, _, inbox = parse(s.lease)
-return extend(key, s, inbox, tonumber(ARGV[3]), (clock())) or 1
+return extend(key, s, inbox, tonumber(ARGV[3])) or 1

@@ -6,7 +6,6 @@
 local key, queue = KEYS[1], KEYS[2]
 
 local s = read(key)
-local now, micros = clock()
 local deadline, _, inbox = parse(s.lease)
 if s.token == '' or deadline <= now then
   return 0
@@ -17,6 +16,6 @@ if inbox ~= '' then
 end
 s.holds = ''
 if s.ticket ~= 0 then
-  promote(key, queue, s, now, micros)
+  promote(key, queue, s)
 end
 return 1

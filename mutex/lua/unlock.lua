@@ -1,12 +1,12 @@
 -- Gives up a hold, or a place in the queue. When the lock becomes free by that, it goes to the next: to one of the same
 -- process that is named here, or to the first in the queue.
 -- KEYS: lock, queue
--- ARGV: id, token (its owner's, or the id), heir's id ('' for none), its lease ms, its inbox,
---       1 if it goes before those in the queue
--- Returns {1} when the hold was given up | {2, fence} when the heir has the lock | {0} when it was held no more
---       | {-1} when it was revoked
+-- ARGV: id, and if need be: token (its owner's, or the id), and then: heir's id, its lease ms, its inbox, 1 if it goes
+--       before those in the queue
+-- Returns 1 when the hold was given up | the heir's fence when that has the lock | 0 when it was held no more
+--       | -1 when it was revoked
 -- Safe to run twice: the lock remembers who gave it up last.
-local key, queue, id, token, heir = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[3]
+local key, queue, id, token, heir = KEYS[1], KEYS[2], ARGV[1], ARGV[2] or ARGV[1], ARGV[3]
 
 local s = read(key)
 if not holds(s, id, token) then
@@ -15,9 +15,9 @@ if not holds(s, id, token) then
   end
   local more = redis.call('HMGET', key, 'last', 'revoked')
   if more[1] == id then
-    return heir ~= '' and s.token == heir and {2, tonumber(s.fence)} or {1}
+    return heir and s.token == heir and tonumber(s.fence) or 1
   end
-  return {more[2] == token and -1 or 0}
+  return more[2] == token and -1 or 0
 end
 
 if token ~= id then
@@ -25,25 +25,27 @@ if token ~= id then
   s.holds = string.sub(s.holds, 1, at - 1) .. string.sub(s.holds, to)
   if s.holds ~= '' then
     redis.call('HSET', key, 'holds', s.holds, 'last', id)
-    return {1}
+    return 1
   end
 end
 
 s.last = id
-if s.ticket ~= 0 or heir ~= '' then
-  local now, micros = clock()
-  local before = heir ~= '' and ARGV[6] == '1'
-  if s.ticket ~= 0 and not before and promote(key, queue, s, now, micros) then
-    return {1}
+if s.ticket ~= 0 or heir then
+    local before = heir and ARGV[6] == '1'
+  if s.ticket ~= 0 and not before and promote(key, queue, s) then
+    return 1
   end
-  if heir ~= '' then
-    local fence, err = give(key, s, heir, heir, ARGV[5], tonumber(ARGV[4]), now, micros)
+  if heir then
+    if s.ticket ~= 0 then
+      leave(key, queue, heir) -- it queued before a copy of this came
+    end
+    local fence, err = give(key, s, heir, heir, ARGV[5], tonumber(ARGV[4]))
     if not err then
-      return {2, fence}
+      return fence
     end
   end
 end
-if type(redis.pcall('HSET', key, 'token', '', 'last', id)) == 'table' then
+if type(redis.pcall('HSET', key, 'token', '', 'holds', '', 'last', id)) == 'table' then
   redis.call('HDEL', key, 'token') -- out of memory
 end
-return {1}
+return 1

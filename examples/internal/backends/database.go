@@ -8,121 +8,97 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync/atomic"
 	"time"
-
-	"github.com/cacheguard/go/cacheguard"
 )
 
-// What is in the database, and how many queries it runs at a time. Further ones queue for a connection, as with any
-// database: eight services with five connections each would come to the same.
-const (
-	Products    = 10_000
-	Connections = 40
-)
+// Connections is how many queries the database runs at a time. Further ones queue for a connection, as with any database:
+// eight services with five connections each would come to the same.
+const Connections = 40
 
-// Product is a row of the database.
-type Product struct {
-	ID    int
-	Name  string
-	Cents int // the price
+// DB is the database of an example: the one that DATABASE_URL names, or an embedded one. Its tables are the example's own.
+type DB struct {
+	*sql.DB
+	// Writer runs the statements that write. SQLite lets one in at a time: this is a queue for them. SQLite itself would
+	// let them sleep and try again. With PostgreSQL it is the same as DB.
+	Writer *sql.DB
+
+	name    string
+	prefix  string // of the tables
+	tables  []string
+	cleanUp func() error
 }
 
-// ProductDB is a table of products which counts its queries, and takes its time for each.
-type ProductDB struct {
-	db        *sql.DB
-	name      string
-	table     string
-	created   bool // whether table is there and ours to drop
-	cleanUp   func() error
-	queryTime time.Duration
-	queries   atomic.Int64
-}
-
-// Database opens the database that DATABASE_URL names, or an embedded one, and fills a new table with products. Each
-// query is made to take queryTime.
-func Database(ctx context.Context, queryTime time.Duration) (*ProductDB, error) {
-	d := &ProductDB{table: "cacheguard_example_" + strings.ToLower(rand.Text()[:10]), queryTime: queryTime}
+// Open opens the database and makes sure that it answers.
+func Open(ctx context.Context) (*DB, error) {
+	d := &DB{prefix: "cacheguard_example_" + strings.ToLower(rand.Text()[:10])}
 	if err := d.open(); err != nil {
 		return nil, err
 	}
-	d.db.SetMaxOpenConns(Connections)
-	d.db.SetMaxIdleConns(Connections)
-	if err := d.fill(ctx); err != nil {
+	d.SetMaxOpenConns(Connections)
+	d.SetMaxIdleConns(Connections)
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if err := d.PingContext(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", d.name, err), d.Close())
 	}
 	return d, nil
 }
 
-func (d *ProductDB) open() (err error) {
+func (d *DB) open() (err error) {
 	if raw := os.Getenv("DATABASE_URL"); raw != "" {
 		d.name, d.cleanUp = "PostgreSQL of DATABASE_URL", func() error { return nil }
-		d.db, err = openPostgres(raw)
+		d.DB, err = openPostgres(raw)
+		d.Writer = d.DB
 		return err
 	}
 	d.name = "embedded SQLite"
-	d.db, d.cleanUp, err = openSQLite()
+	d.DB, d.Writer, d.cleanUp, err = openSQLite()
 	return err
 }
 
-// fill creates the table. Both databases understand these statements.
-func (d *ProductDB) fill(ctx context.Context) error {
+// Create makes a table, and fills it with what the statement `SELECT … FROM n` says, where n is a table with a column i
+// of the numbers from 1 to rows. It returns the table's name. Both databases understand these statements.
+func (d *DB) Create(ctx context.Context, name, columns, each string, rows int) (table string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	if err := d.db.PingContext(ctx); err != nil {
-		return err
+	table = d.prefix + "_" + name
+	if _, err := d.Writer.ExecContext(ctx, `CREATE TABLE `+table+` (`+columns+`)`); err != nil {
+		return "", fmt.Errorf("%s: create table %s: %w", d.name, table, err)
 	}
-	create := `CREATE TABLE ` + d.table + ` (id INTEGER PRIMARY KEY, name TEXT NOT NULL, cents INTEGER NOT NULL)`
-	if _, err := d.db.ExecContext(ctx, create); err != nil {
-		return err
+	d.tables = append(d.tables, table)
+	if rows == 0 {
+		return table, nil
 	}
-	d.created = true
 	insert := `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
-		INSERT INTO ` + d.table + ` SELECT i, 'Product ' || i, 100 + i * 37 % 9900 FROM n`
-	_, err := d.db.ExecContext(ctx, insert, Products)
-	return err
+		INSERT INTO ` + table + ` SELECT ` + each + ` FROM n`
+	if _, err := d.Writer.ExecContext(ctx, insert, rows); err != nil {
+		return "", fmt.Errorf("%s: fill table %s: %w", d.name, table, err)
+	}
+	return table, nil
 }
-
-// Product reads a product. It returns cacheguard.ErrNotFound if there is none.
-func (d *ProductDB) Product(ctx context.Context, id int) (Product, error) {
-	d.queries.Add(1)
-	conn, err := d.db.Conn(ctx)
-	if err != nil {
-		return Product{}, fmt.Errorf("product %d: %w", id, err)
-	}
-	defer conn.Close()
-
-	select { // this is what makes the query slow: it keeps its connection busy meanwhile
-	case <-time.After(d.queryTime):
-	case <-ctx.Done():
-		return Product{}, fmt.Errorf("product %d: %w", id, context.Cause(ctx))
-	}
-	p := Product{ID: id}
-	query := `SELECT name, cents FROM ` + d.table + ` WHERE id = $1`
-	switch err := conn.QueryRowContext(ctx, query, id).Scan(&p.Name, &p.Cents); {
-	case errors.Is(err, sql.ErrNoRows):
-		return Product{}, cacheguard.ErrNotFound
-	case err != nil:
-		return Product{}, fmt.Errorf("product %d: %w", id, err)
-	}
-	return p, nil
-}
-
-// Queries returns how many queries were asked so far.
-func (d *ProductDB) Queries() int64 { return d.queries.Load() }
 
 // String names the database.
-func (d *ProductDB) String() string { return d.name }
+func (d *DB) String() string { return d.name }
 
-// Close drops the table, and nothing else.
-func (d *ProductDB) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+// Drop drops the tables, and nothing else.
+func (d *DB) Drop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	var dropped error
-	if d.created {
-		if _, err := d.db.ExecContext(ctx, `DROP TABLE `+d.table); err != nil {
-			dropped = fmt.Errorf("drop table %s: %w", d.table, err)
+	var errs []error
+	for _, table := range d.tables {
+		if _, err := d.Writer.ExecContext(ctx, `DROP TABLE `+table); err != nil {
+			errs = append(errs, fmt.Errorf("drop table %s: %w", table, err))
 		}
 	}
-	return errors.Join(dropped, d.db.Close(), d.cleanUp())
+	d.tables = nil
+	return errors.Join(errs...)
+}
+
+// Close drops the tables that are left.
+func (d *DB) Close() error {
+	errs := []error{d.Drop(context.Background())}
+	if d.Writer != d.DB {
+		errs = append(errs, d.Writer.Close())
+	}
+	return errors.Join(append(errs, d.DB.Close(), d.cleanUp())...)
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
+// Patience is the RedisTimeout of the examples: the embedded Redis is slow with scripts, and a crowd of them must queue.
+const Patience = 5 * time.Second
+
 // RedisServer is the Redis of an example: the one that REDIS_URL names, or an embedded one.
 type RedisServer struct {
 	options  *redis.Options
@@ -59,6 +62,13 @@ func (s *RedisServer) ping(ctx context.Context) error {
 // NewClient returns a new client with its own connections, as a service of its own would have. Its user closes it.
 func (s *RedisServer) NewClient() *redis.Client {
 	options := *s.options
+	return redis.NewClient(&options)
+}
+
+// NewCountedClient is NewClient, and counts what the client asks.
+func (s *RedisServer) NewCountedClient(c *Commands) *redis.Client {
+	options := *s.options
+	c.count(&options)
 	return redis.NewClient(&options)
 }
 

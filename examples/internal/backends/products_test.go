@@ -30,7 +30,7 @@ func openDatabase(t *testing.T, queryTime time.Duration) *ProductDB {
 func TestTheDatabaseIsFullOfProducts(t *testing.T) {
 	db := openDatabase(t, 0)
 	var rows int
-	if err := db.db.QueryRowContext(t.Context(), `SELECT count(*) FROM `+db.table).Scan(&rows); err != nil {
+	if err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM `+db.table).Scan(&rows); err != nil {
 		t.Fatal(err)
 	}
 	if rows != Products {
@@ -69,7 +69,7 @@ func TestASlowQueryEndsWithItsContext(t *testing.T) {
 		_, err := db.Product(ctx, 42)
 		failed <- err
 	}()
-	for db.db.Stats().InUse == 0 { // until the query runs
+	for db.Stats().InUse == 0 { // until the query runs
 		select {
 		case err := <-failed:
 			t.Fatalf("the query did not wait: %v", err)

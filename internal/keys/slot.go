@@ -1,13 +1,13 @@
-package health
+package keys
 
 import "strings"
 
-// slots is how many hash slots a cluster has.
-const slots = 16384
+// Slots is how many hash slots a cluster has.
+const Slots = 16384
 
-// slot is the cluster's hash slot of a key: the CRC-16 (XMODEM) of its hash tag, if it has one, else of all of it. After
+// Slot is the cluster's hash slot of a key: the CRC-16 (XMODEM) of its hash tag, if it has one, else of all of it. After
 // the Redis Cluster specification.
-func slot(key string) int {
+func Slot(key string) int {
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if length := strings.IndexByte(key[open+1:], '}'); length > 0 {
 			key = key[open+1 : open+1+length]
@@ -17,7 +17,7 @@ func slot(key string) int {
 	for i := range len(key) {
 		crc = crc<<8 ^ crcTable[byte(crc>>8)^key[i]]
 	}
-	return int(crc % slots)
+	return int(crc % Slots)
 }
 
 // crcTable has the CRC of each byte, for the polynomial x^16 + x^12 + x^5 + 1.

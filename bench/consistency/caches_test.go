@@ -1,0 +1,117 @@
+package consistency
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/rwlock"
+)
+
+// cache is a way to have the rows cached.
+type cache interface {
+	get(ctx context.Context, key string) (version int64, err error)
+	// update calls begun when it has made its announcements, and then writes.
+	update(ctx context.Context, key string, begun func()) (version int64, err error)
+}
+
+func openCache(t *testing.T, kind, addr string, source rows) cache {
+	t.Helper()
+	rdb := redis.NewClient(&redis.Options{
+		Addr: addr, PoolSize: 40, DialTimeout: 200 * time.Millisecond, ReadTimeout: 100 * time.Millisecond,
+	})
+	t.Cleanup(func() { _ = rdb.Close() })
+	if kind == "by hand" {
+		return byHand{rdb, source}
+	}
+	cfg := cacheguard.Config{TTL: time.Hour}
+	if kind == "hasty" { // leases are long for a process that runs, and short for one that is paused
+		cfg.LeaseTTL, cfg.WaitTimeout, cfg.RedisTimeout = 500*time.Millisecond, time.Second, 250*time.Millisecond
+	}
+	g, err := cacheguard.New(rdb, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = g.Close() })
+	return guarded{g, source}
+}
+
+// guarded is Update.
+type guarded struct {
+	*cacheguard.Guard
+	source rows
+}
+
+func (c guarded) get(ctx context.Context, key string) (int64, error) {
+	return cacheguard.Get(ctx, c.Guard, key, func(ctx context.Context) (int64, error) {
+		version, ttl, err := load(ctx, c.source, key)
+		cacheguard.SetTTL(ctx, ttl)
+		return version, err
+	})
+}
+
+func (c guarded) update(ctx context.Context, key string, begun func()) (version int64, err error) {
+	err = c.Update(ctx, key, func(ctx context.Context) (err error) {
+		begun()
+		fence, ok := rwlock.FenceFrom(ctx)
+		if !ok {
+			return errors.New("no fence")
+		}
+		version, err = write(ctx, c.source, key, fence)
+		return err
+	})
+	return version, err
+}
+
+// byHand is what most do: it deletes what is cached after the write.
+type byHand struct {
+	*redis.Client
+	source rows
+}
+
+func (c byHand) get(ctx context.Context, key string) (int64, error) {
+	if version, err := c.Get(ctx, key).Int64(); err == nil {
+		return version, nil
+	}
+	version, ttl, err := load(ctx, c.source, key)
+	if err == nil {
+		_ = c.Set(ctx, key, version, ttl).Err() // then it is not cached
+	}
+	return version, err
+}
+
+func (c byHand) update(ctx context.Context, key string, begun func()) (int64, error) {
+	begun()
+	version, err := write(ctx, c.source, key, 0)
+	if err != nil {
+		return 0, err
+	}
+	return version, c.Del(ctx, key).Err()
+}
+
+// load takes its time after it has read, and half of what it brings expires soon.
+func load(ctx context.Context, source rows, key string) (version int64, ttl time.Duration, err error) {
+	version, err = source.read(ctx, key)
+	pause(20 * time.Millisecond)
+	return version, []time.Duration{50 * time.Millisecond, time.Hour}[rand.N(2)], err
+}
+
+// write takes its time before and after it has written, now and then a lot of it. It is not stopped when the lock is lost, so that there are zombies,
+// and it is always known what was written.
+func write(ctx context.Context, source rows, key string, fence int64) (int64, error) {
+	pauseAtTimes(10*time.Millisecond, 400*time.Millisecond)
+	version, err := source.write(context.WithoutCancel(ctx), key, fence)
+	pauseAtTimes(10*time.Millisecond, 400*time.Millisecond)
+	return version, err
+}
+
+// pauseAtTimes is a pause, of which one in ten may be long.
+func pauseAtTimes(short, long time.Duration) { pause([]time.Duration{short, long}[rand.N(10)/9]) }
+
+// pause lets something else happen.
+func pause(longest time.Duration) { <-time.After(rand.N(longest)) }

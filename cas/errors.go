@@ -1,0 +1,55 @@
+package cas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrNotFound is returned by Get when there is no value.
+	ErrNotFound = errors.New("cas: not found")
+
+	// ErrConflict is returned by Swap and Delete when the value has another version than they name, or is gone, and by
+	// Update when that happened MaxAttempts times in a row. Nothing was changed.
+	ErrConflict = errors.New("cas: conflict")
+
+	// ErrUncertain is returned by Swap, Delete and Update when the write may have been done, or may yet be, or not: the
+	// context ended, Redis gave no answer in time or an error, or it answered a repeated request after so many other
+	// writes that it has forgotten the first. The error matches what Redis or the context said, too. Get tells what is there.
+	ErrUncertain = errors.New("cas: outcome unknown")
+
+	// ErrClosed is returned by calls on a Store that is or gets closed.
+	ErrClosed = errors.New("cas: store is closed")
+)
+
+var (
+	errNilStore  = errors.New("cas: store is nil (did New return an error?)")
+	errEmptyKey  = errors.New("cas: key is empty")
+	errForgotten = errors.New("redis has forgotten it among later writes")
+)
+
+// failed is the error of an operation on a key.
+func failed(op, key string, err error) error { return fmt.Errorf("cas: %s %q: %w", op, key, err) }
+
+// uncertain is the error of a write whose outcome is not known.
+func uncertain(op, key string, err error) error {
+	return fmt.Errorf("cas: %s %q: %w: %w", op, key, ErrUncertain, err)
+}
+
+// stopped is why a pause was cut short.
+func stopped(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return ended(ctx)
+	}
+	return ErrClosed
+}
+
+// ended is why a context ended: its error, and its cause if that says more.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}

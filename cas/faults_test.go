@@ -1,0 +1,181 @@
+package cas
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+func TestAWriteWhoseReplyIsLostIsDoneOnce(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []redistest.Fault{redistest.DropReply, redistest.SwallowReply, redistest.CutBefore} {
+		t.Run(string(fault), func(t *testing.T) {
+			t.Parallel()
+			p := newPair(t, shared, patient)
+			lost := p.proxy.On(swaps, fault).Times(2)
+			version := create(t, p.near, "k", "a")
+			wantValue(t, p.far, "k", "a", version)
+			if lost.Count() != 2 {
+				t.Errorf("%d replies were lost", lost.Count())
+			}
+			p.proxy.On(deletes, fault).Times(2)
+			if err := Delete(t.Context(), p.near, "k", version); err != nil {
+				t.Error(err)
+			}
+			_, _, err := Get[string](t.Context(), p.far, "k")
+			wantError(t, err, ErrNotFound)
+		})
+	}
+}
+
+// overtaken has the near store swap old for "mine" with a fault in the first request, and between that and its
+// repetition does meanwhile.
+func overtaken(t *testing.T, p pair, fault redistest.Fault, old Version, meanwhile func()) done {
+	t.Helper()
+	first := p.proxy.On(swaps, fault).Times(1)
+	again := p.proxy.On(swaps, redistest.Hold)
+	swapped := swapAsync(t.Context(), p.near, "k", old, "mine")
+	<-first.Hit()
+	<-again.Hit()
+	meanwhile()
+	again.Remove()
+	return <-swapped
+}
+
+func TestASwapThatWasDoneAndOvertakenBeforeItsReplyCameIsASuccess(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, shared, patient)
+	old := create(t, p.far, "k", "old")
+	var after Version
+	d := overtaken(t, p, redistest.DropReply, old, func() {
+		_, mine, err := Get[string](t.Context(), p.far, "k")
+		if err != nil {
+			t.Error(err)
+		}
+		after = mustSwap(t, p.far, "k", mine, "after")
+	})
+	wantError(t, d.err, nil)
+	wantValue(t, p.far, "k", "after", after)
+}
+
+func TestACreationThatWasDeletedBeforeItsReplyCameIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, shared, patient)
+	d := overtaken(t, p, redistest.DropReply, "", func() {
+		_, mine, err := Get[string](t.Context(), p.far, "k")
+		if err != nil {
+			t.Error(err)
+		}
+		if err := Delete(t.Context(), p.far, "k", mine); err != nil {
+			t.Error(err)
+		}
+	})
+	wantError(t, d.err, nil)
+	_, _, err := Get[string](t.Context(), p.far, "k")
+	wantError(t, err, ErrNotFound)
+}
+
+func TestARepeatedSwapThatWasNotDoneBeforeOthersIsAConflict(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, shared, patient)
+	old := create(t, p.far, "k", "old")
+	var theirs Version
+	d := overtaken(t, p, redistest.CutBefore, old, func() { theirs = mustSwap(t, p.far, "k", old, "theirs") })
+	wantError(t, d.err, ErrConflict)
+	wantValue(t, p.far, "k", "theirs", theirs)
+}
+
+func TestARepeatedSwapThatRedisHasForgottenIsUncertain(t *testing.T) {
+	t.Parallel()
+	for name, creates := range map[string]bool{"swap": false, "create": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPair(t, shared, patient)
+			p.near.recent, p.far.recent = 16, 16
+			var old Version
+			if !creates {
+				old = create(t, p.far, "k", "old")
+			}
+			d := overtaken(t, p, redistest.DropReply, old, func() {
+				_, version, err := Get[string](t.Context(), p.far, "k")
+				if err != nil {
+					t.Error(err)
+				}
+				for range p.far.recent {
+					version = mustSwap(t, p.far, "k", version, "theirs")
+				}
+				if creates {
+					if err := Delete(t.Context(), p.far, "k", version); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+			wantError(t, d.err, ErrUncertain)
+			if creates {
+				_, _, err := Get[string](t.Context(), p.far, "k")
+				wantError(t, err, ErrNotFound)
+			}
+		})
+	}
+}
+
+// The first copy arrives when a repetition was done and others have written.
+func TestACopyThatArrivesLateChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := newPair(t, s, patient)
+	old := create(t, p.far, "k", "old")
+	late := p.proxy.On(swaps, redistest.Hold).Times(1)
+	version := mustSwap(t, p.near, "k", old, "mine") // the held request is given up after the read time-out
+	after := mustSwap(t, p.far, "k", version, "after")
+	before := s.Commands()["evalsha"] + s.Commands()["eval"]
+	late.Release()
+	redistest.Await(t, "the late copy ran", func() bool {
+		return s.Commands()["evalsha"]+s.Commands()["eval"] > before
+	})
+	wantValue(t, p.far, "k", "after", after)
+}
+
+func TestACallerWhoseContextEndsIsToldThatTheOutcomeIsUnknown(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, shared, patient)
+	held := p.proxy.On(swaps, redistest.HoldReply)
+	ctx, cancel := context.WithCancel(t.Context())
+	swapped := swapAsync(ctx, p.near, "k", "", "mine")
+	<-held.Hit()
+	cancel()
+	d := <-swapped
+	wantError(t, d.err, ErrUncertain, context.Canceled)
+	wantValue(t, p.far, "k", "mine", d.version)
+	held.Remove()
+}
+
+func TestARedisThatDoesNotAnswerIsGivenUpAfterRedisTimeout(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, shared, 50*time.Millisecond)
+	p.proxy.BlackHole(true)
+	_, err := Swap(t.Context(), p.near, "k", "", "v")
+	wantError(t, err, ErrUncertain, context.DeadlineExceeded)
+	_, _, err = Get[string](t.Context(), p.near, "k")
+	wantError(t, err, context.DeadlineExceeded)
+	p.proxy.BlackHole(false)
+	p.proxy.Cut()
+}
+
+func TestDeletingWorksWhenRedisIsOutOfMemory(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t).Client(t)
+	s := newStore(t, rdb, Config{})
+	version := create(t, s, "k", "v")
+	if err := rdb.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Swap(t.Context(), s, "k", version, "w")
+	wantError(t, err, ErrUncertain)
+	wantValue(t, s, "k", "v", version)
+	if err := Delete(t.Context(), s, "k", version); err != nil {
+		t.Error(err)
+	}
+}

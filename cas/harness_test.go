@@ -1,0 +1,96 @@
+package cas
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+// newStore returns a Store with a prefix of its own, unless the Config has one.
+func newStore(tb testing.TB, rdb Redis, cfg Config) *Store {
+	tb.Helper()
+	if cfg.Prefix == "" {
+		cfg.Prefix = "test-" + rand.Text()
+	}
+	s, err := New(rdb, cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = s.Close() }) // always nil
+	return s
+}
+
+// patient is a time-out that no test waits for.
+const patient = 15 * time.Second
+
+// pair is a Store behind a proxy, and another one that is not.
+type pair struct {
+	near, far *Store
+	proxy     *redistest.Proxy
+	redis     *redis.Client // to look around with
+}
+
+func newPair(t *testing.T, s *redistest.Server, timeout time.Duration) pair {
+	t.Helper()
+	p := pair{proxy: redistest.StartProxy(t, s.Addr()), redis: s.Client(t)}
+	p.far = newStore(t, p.redis, Config{})
+	p.near = newStore(t, p.proxy.Client(t), Config{Prefix: p.far.cfg.Prefix, RedisTimeout: timeout})
+	return p
+}
+
+var (
+	swaps   = redistest.Script(prelude + swapSource)
+	deletes = redistest.Script(prelude + deleteSource)
+)
+
+func create[V any](t *testing.T, s *Store, key string, value V) Version {
+	t.Helper()
+	return mustSwap(t, s, key, "", value)
+}
+
+func mustSwap[V any](t *testing.T, s *Store, key string, old Version, value V) Version {
+	t.Helper()
+	version, err := Swap(t.Context(), s, key, old, value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return version
+}
+
+func wantValue[V comparable](t *testing.T, s *Store, key string, want V, version Version) {
+	t.Helper()
+	got, at, err := Get[V](context.Background(), s, key)
+	if err != nil || got != want || at != version {
+		t.Errorf("%q: %v at %q, %v; want %v at %q", key, got, at, err, want, version)
+	}
+}
+
+func wantError(t *testing.T, err error, wants ...error) {
+	t.Helper()
+	for _, want := range wants {
+		if !errors.Is(err, want) {
+			t.Errorf("error %v, want %v", err, want)
+		}
+	}
+}
+
+// done is what a Swap in the background returned.
+type done struct {
+	version Version
+	err     error
+}
+
+func swapAsync(ctx context.Context, s *Store, key string, old Version, value string) <-chan done {
+	c := make(chan done, 1)
+	go func() { // owner: the test; ends with the Swap; joined by receiving
+		version, err := Swap(ctx, s, key, old, value)
+		c <- done{version, err}
+	}()
+	return c
+}

@@ -1,0 +1,93 @@
+package cas
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"time"
+
+	"github.com/cacheguard/go/internal/script"
+)
+
+//go:embed lua/prelude.lua
+var prelude string
+
+//go:embed lua/swap.lua
+var swapSource string
+
+//go:embed lua/delete.lua
+var deleteSource string
+
+var (
+	swapScript   = script.New(prelude + swapSource)
+	deleteScript = script.New(prelude + deleteSource)
+)
+
+const (
+	recentWrites = 4096        // as many as one key can have within RedisTimeout; 140 KB, for a key that is written so often
+	recentFor    = time.Minute // much longer than any client repeats a request
+)
+
+// What scripts say of a write.
+const (
+	replyDone      = 1
+	replyConflict  = 0
+	replyForgotten = -1
+)
+
+// write is a change that is done at most once.
+type write struct {
+	old   Version
+	token Version
+	value []byte // what to store, which begins with the token; nil: delete
+	sent  bool   // it may have been
+}
+
+// swap stores the value.
+func (s *Store) swap(ctx context.Context, key string, w *write) error {
+	return s.write(ctx, "swap", key, w, swapScript, w.value, millis(s.cfg.TTL))
+}
+
+// remove deletes the value.
+func (s *Store) remove(ctx context.Context, key string, w *write) error {
+	return s.write(ctx, "delete", key, w, deleteScript)
+}
+
+func (s *Store) write(ctx context.Context, op, key string, w *write, does *script.Script, more ...any) error {
+	valueKey := s.valueKey(key)
+	reply, err := run(ctx, s, func(ctx context.Context, rdb script.Processor) (int, error) {
+		call := func(repeated int, rdb script.Processor) (int, error) {
+			c := script.Call{
+				Script: does,
+				Keys:   []string{valueKey, valueKey + ":recent"},
+				Args: append([]any{
+					string(w.old), string(w.token), repeated, s.recent, millis(recentFor),
+				}, more...),
+			}
+			return c.Run(ctx, rdb).Int()
+		}
+		if !w.sent {
+			w.sent = true
+			if reply, err := call(0, script.Once(rdb)); err == nil {
+				return reply, nil
+			}
+		}
+		return call(1, rdb)
+	})
+	switch {
+	case err != nil:
+		return uncertain(op, key, err)
+	case reply == replyDone:
+		return nil
+	case reply == replyConflict:
+		return failed(op, key, ErrConflict)
+	case reply == replyForgotten:
+		return uncertain(op, key, errForgotten)
+	}
+	return uncertain(op, key, fmt.Errorf("unexpected reply %d", reply))
+}
+
+// millis rounds up, so that no duration becomes none.
+func millis(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
+}

@@ -1,0 +1,91 @@
+package cas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/calls"
+	"github.com/cacheguard/go/internal/detach"
+	"github.com/cacheguard/go/internal/keys"
+	"github.com/cacheguard/go/internal/primary"
+	"github.com/cacheguard/go/internal/script"
+)
+
+// Redis is what a Store needs of a client: *redis.Client (also a Sentinel failover client), *redis.ClusterClient and
+// *redis.Ring have it. The Store never configures or closes the client.
+type Redis interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+}
+
+// Store keeps values in Redis. It is safe for concurrent use.
+type Store struct {
+	redis  *detach.Runner
+	cfg    Config
+	recent int // how many writes of a key are remembered
+	life   *calls.Calls
+}
+
+// New returns a Store. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
+// Clients with a client-side cache, and cluster clients that may read from replicas, are refused: they would read what
+// has been replaced.
+func New(rdb Redis, cfg Config) (*Store, error) {
+	if err := errors.Join(primary.Check(rdb), cfg.check()); err != nil {
+		return nil, fmt.Errorf("cas: %w", err)
+	}
+	cfg = cfg.withDefaults()
+	return &Store{
+		redis: detach.NewRunner(rdb, cfg.RedisTimeout), cfg: cfg, recent: recentWrites, life: calls.New(),
+	}, nil
+}
+
+// Close returns when everything the Store started has ended: when Redis hangs, that takes the client's time-outs. Calls
+// that wait to try again return ErrClosed. Close may be called more than once, and always returns nil.
+func (s *Store) Close() error {
+	if s == nil {
+		return nil // New failed: there is nothing to close
+	}
+	s.life.Close()
+	return nil
+}
+
+// begin begins an operation. Each nil is followed by one Tasks.Done.
+func (s *Store) begin(ctx context.Context, op, key string) error {
+	switch {
+	case s == nil:
+		return errNilStore
+	case key == "":
+		return errEmptyKey
+	case ctx.Err() != nil:
+		return failed(op, key, ended(ctx))
+	case !s.life.Begin():
+		return ErrClosed
+	}
+	return nil
+}
+
+func (s *Store) valueKey(key string) string { return keys.Tagged(s.cfg.Prefix, key) }
+
+// run runs op under RedisTimeout. It must be safe to run twice.
+func run[T any](ctx context.Context, s *Store, op detach.Op[T]) (T, error) {
+	value, err := detach.Run(ctx, &s.life.Tasks, s.redis, op, nil)
+	if err != nil && ctx.Err() != nil {
+		err = ended(ctx)
+	}
+	return value, err
+}
+
+// read returns the string at the key, which is empty when there is none.
+func (s *Store) read(ctx context.Context, key string) (string, error) {
+	return run(ctx, s, func(ctx context.Context, rdb script.Processor) (string, error) {
+		cmd := redis.NewCmd(ctx, "get", s.valueKey(key))
+		_ = rdb.Process(ctx, cmd) // the command keeps its error
+		text, err := cmd.Text()
+		if errors.Is(err, redis.Nil) {
+			return "", nil
+		}
+		return text, err
+	})
+}

@@ -1,0 +1,82 @@
+package cas
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+type point struct{ X, Y int }
+
+func TestValuesComeBackAsTheyWere(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, shared.Client(t), Config{})
+	wantValue(t, s, "string", "a\x00b", create(t, s, "string", "a\x00b"))
+	wantValue(t, s, "empty", "", create(t, s, "empty", ""))
+	wantValue(t, s, "point", point{1, 2}, create(t, s, "point", point{1, 2}))
+	create(t, s, "bytes", []byte("bytes"))
+	if got, _, err := Get[[]byte](t.Context(), s, "bytes"); string(got) != "bytes" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestAValueOfAnotherTypeOrOriginIsAnError(t *testing.T) {
+	t.Parallel()
+	rdb := shared.Client(t)
+	s := newStore(t, rdb, Config{})
+	create(t, s, "raw", "text")
+	create(t, s, "coded", point{})
+	if err := rdb.Set(t.Context(), s.valueKey("foreign"), "somebody else's, and long enough to be one", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for key, get := range map[string]func(key string) error{
+		"raw":     func(key string) error { _, _, err := Get[point](t.Context(), s, key); return err },
+		"coded":   func(key string) error { _, _, err := Get[string](t.Context(), s, key); return err },
+		"foreign": func(key string) error { _, _, err := Get[string](t.Context(), s, key); return err },
+	} {
+		if err := get(key); err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+	_, err := Swap(t.Context(), s, "foreign", "", "mine")
+	wantError(t, err, ErrConflict)
+}
+
+func FuzzDecode(f *testing.F) {
+	version := newVersion()
+	seed, _ := encode(jsonCodec{}, version, point{1, 2}) // cannot fail
+	f.Add(string(seed))
+	f.Add(string(version))
+	f.Add("")
+	f.Fuzz(func(t *testing.T, stored string) {
+		_, _, _ = decode[point](jsonCodec{}, stored) // must not panic
+		b, version, err := decode[[]byte](jsonCodec{}, stored)
+		if err != nil {
+			return
+		}
+		again, err := encode(jsonCodec{}, version, b)
+		if err != nil || !bytes.Equal(again, []byte(stored)) {
+			t.Errorf("%q became %q, %v", stored, again, err)
+		}
+	})
+}
+
+func TestNewNamesEveryFieldThatIsOutOfRange(t *testing.T) {
+	t.Parallel()
+	var none *redis.Client
+	_, err := New(none, Config{Prefix: "a{b", TTL: 60, MaxAttempts: -2, RedisTimeout: -1})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, field := range []string{"rdb", "Prefix", "TTL: 60ns", "MaxAttempts", "RedisTimeout"} {
+		if !strings.Contains(err.Error(), field) {
+			t.Errorf("%s is not named in: %v", field, err)
+		}
+	}
+	if _, err := New(shared.Client(t), Config{TTL: -1, MaxAttempts: -1, RedisTimeout: time.Second}); err != nil {
+		t.Error(err)
+	}
+}

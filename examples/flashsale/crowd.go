@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// answers is what the crowd was told.
+type answers struct {
+	mu      sync.Mutex
+	waits   []time.Duration
+	failed  int
+	failure string // the first
+}
+
+// crowd sends the users to the instances, so many at a time, and returns when the last was answered. One user in four clicks
+// twice, at two instances at once.
+func crowd(ctx context.Context, instances []*instance, clients, users int) (*answers, error) {
+	transport := &http.Transport{MaxIdleConnsPerHost: 2 * clients}
+	defer transport.CloseIdleConnections()
+	browser := &http.Client{Transport: transport}
+	a, queue := new(answers), make(chan int)
+	var running sync.WaitGroup
+	for range clients {
+		running.Go(func() { // owner: crowd; stop: the queue is closed; joined below
+			for user := range queue {
+				var clicks sync.WaitGroup
+				for click := range clicksOf(user) {
+					at := instances[(user+click)%len(instances)]
+					clicks.Go(func() { a.click(ctx, browser, at, user) }) // owner: the client; stop: ctx; joined below
+				}
+				clicks.Wait()
+			}
+		})
+	}
+	for user := 1; user <= users && ctx.Err() == nil; user++ {
+		queue <- user
+	}
+	close(queue)
+	running.Wait()
+	return a, context.Cause(ctx)
+}
+
+func clicksOf(user int) int {
+	if user%4 == 0 {
+		return 2
+	}
+	return 1
+}
+
+func (a *answers) click(ctx context.Context, browser *http.Client, at *instance, user int) {
+	start := time.Now()
+	problem, err := order(ctx, browser, fmt.Sprintf("%s/orders?user=%d", at.url, user))
+	if err != nil {
+		problem = err.Error()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.waits = append(a.waits, time.Since(start))
+	if problem == "" {
+		return
+	}
+	if a.failed++; a.failure == "" {
+		a.failure = problem
+	}
+}
+
+// order returns what the shop said if that is neither an order nor a reason why there is none.
+func order(ctx context.Context, browser *http.Client, url string) (problem string, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	response, err := browser.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	switch response.StatusCode {
+	case http.StatusCreated, http.StatusConflict, http.StatusGone:
+		return "", err
+	}
+	return response.Status + ": " + strings.TrimSpace(string(text)), err
+}

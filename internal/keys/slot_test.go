@@ -1,0 +1,26 @@
+package keys
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+func TestSlotIsTheOneOfTheServer(t *testing.T) {
+	t.Parallel()
+	rdb := redistest.Start(t, "--cluster-enabled", "yes").Client(t)
+	keys := []string{"a", "{a}", "x{a}y", "x{}y", "{}a", "a{b{c}d}", "}{a}", "a{b", "ü", "\x00\xff"}
+	for i := range 200 {
+		keys = append(keys, "product:"+strconv.Itoa(i))
+	}
+	for _, key := range keys {
+		want, err := rdb.ClusterKeySlot(t.Context(), key).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Slot(key); got != int(want) {
+			t.Errorf("Slot(%q) = %d, want %d", key, got, want)
+		}
+	}
+}

@@ -1,0 +1,23 @@
+package lease
+
+import (
+	"testing"
+	"time"
+)
+
+func TestLeasesThatEndBeforeTheirFirstRenewalWakeTheKeeperOnlyOnce(t *testing.T) {
+	t.Parallel()
+	k := newKeeper(nil, time.Second)
+	k.start.Do(func() {}) // the test does what its goroutine would
+	for i := range 3 {
+		k.Keep(&Renewal{TTL: time.Hour})()
+		kicked := len(k.kick) == 1
+		if kicked {
+			<-k.kick
+			k.collect(time.Now())
+		}
+		if kicked != (i == 0) {
+			t.Errorf("lease %d: kicked %v", i, kicked)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package model
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Play runs a model with the seed on scripts whose sources are edited, and returns the problem it found, if any.
+type Play func(seed uint64, edit func(source string) string) (problem string)
+
+// Mistake is put into a script: the second text in the place of the first.
+type Mistake [2]string
+
+// Expect plays so many seeds, or MODEL_RUNS, or the MODEL_SEED.
+func (play Play) Expect(t *testing.T, runs int) {
+	t.Helper()
+	for _, seed := range seeds(t, runs) {
+		if problem := play(seed, func(source string) string { return source }); problem != "" {
+			t.Fatal(problem)
+		}
+	}
+}
+
+// ExpectToFind plays until it finds each of the mistakes. A model that finds nothing proves nothing, unless it finds what
+// is there.
+func (play Play) ExpectToFind(t *testing.T, mistakes map[string]Mistake) {
+	t.Helper()
+	for name, mistake := range mistakes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			applied := false
+			edit := func(source string) string {
+				applied = applied || strings.Contains(source, mistake[0])
+				return strings.Replace(source, mistake[0], mistake[1], 1)
+			}
+			for _, seed := range seeds(t, 2000) {
+				if problem := play(seed, edit); problem != "" {
+					t.Log(strings.SplitN(problem, "\n", 2)[0])
+					if !applied {
+						t.Error("the mistake is not made in any source")
+					}
+					return
+				}
+			}
+			t.Error("the model finds nothing wrong")
+		})
+	}
+}
+
+func seeds(t *testing.T, count int) []uint64 {
+	t.Helper()
+	number := func(name string) (n uint64, given bool) {
+		text, given := os.LookupEnv(name)
+		if !given {
+			return 0, false
+		}
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n, true
+	}
+	if seed, given := number("MODEL_SEED"); given {
+		return []uint64{seed}
+	}
+	if runs, given := number("MODEL_RUNS"); given {
+		count = int(runs)
+	}
+	first := rand.Uint64N(1 << 40)
+	all := make([]uint64, count)
+	for i := range all {
+		all[i] = first + uint64(i)
+	}
+	return all
+}

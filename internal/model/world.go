@@ -1,0 +1,187 @@
+// Package model is for tests that play the protocol of a lock at random: actors that know only what its scripts tell them do
+// what callers, crashes, pauses, networks and clocks do, on a real server, one script at a time. After each script the
+// test compares what the server holds, what it held before and what the actors believe. The server's clock and its PUBLISH
+// are the model's own, by editing the scripts' sources (Modelled). Everything follows from a seed:
+//
+//	MODEL_SEED=42 go test ./rwlock -run Model
+package model
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/script"
+)
+
+const history = 25 // steps told when a run goes wrong
+
+// Modelled replaces what would not be replayable in a script: the clock, and messages to an inbox.
+func Modelled(source string) string {
+	source = strings.ReplaceAll(source, `redis.call('TIME')`, `redis.call('HMGET', KEYS[1] .. ':clock', 's', 'us')`)
+	return strings.ReplaceAll(source, `redis.pcall('PUBLISH', inbox,`, `redis.call('RPUSH', inbox,`)
+}
+
+// World is one run of a model. Times are in ms; Mono passes, and the server's clock is Mono plus a skew.
+type World struct {
+	Redis   *redis.Client
+	Rand    *rand.Rand
+	Mono    int64
+	Inboxes []string // of the processes there are
+
+	// Check looks at what a script has done that ran at a time of the server's, for an actor's token if it has one, and sent
+	// so many messages.
+	Check func(at int64, token string, sent int64)
+
+	key     string // of the lock
+	skew    int64
+	copies  []request // of which a copy may arrive late
+	told    []string
+	problem string
+}
+
+type request struct {
+	call  script.Call
+	token string
+}
+
+// NewWorld returns the world of a seed, around the lock whose first key is given, with three processes.
+func NewWorld(rdb *redis.Client, seed uint64, key string) *World {
+	w := &World{Redis: rdb, Rand: rand.New(rand.NewPCG(seed, 1)), key: key, skew: 1_700_000_000_000}
+	for i := range 3 {
+		w.Inboxes = append(w.Inboxes, key+":inbox"+strconv.Itoa(i))
+	}
+	return w
+}
+
+// Clean deletes the model's own keys, and those given.
+func (w *World) Clean(keys ...string) {
+	keys = append(append(keys, w.key+":clock"), w.Inboxes...)
+	w.Redis.Del(context.Background(), keys...)
+}
+
+// Tell notes what happens.
+func (w *World) Tell(format string, args ...any) {
+	w.told = append(w.told, fmt.Sprintf("%8d  ", w.Mono)+fmt.Sprintf(format, args...))
+}
+
+// Wrong notes a problem. The first one counts.
+func (w *World) Wrong(format string, args ...any) {
+	if w.problem == "" {
+		w.problem = fmt.Sprintf(format, args...)
+	}
+}
+
+// Failed reports whether there is a problem.
+func (w *World) Failed() bool { return w.problem != "" }
+
+// Verdict is the problem, and what led to it; empty if there is none.
+func (w *World) Verdict(seed uint64) string {
+	if w.problem == "" {
+		return ""
+	}
+	return fmt.Sprintf("seed %d: %s\n%s", seed, w.problem, strings.Join(w.told[max(0, len(w.told)-history):], "\n"))
+}
+
+// Chance is true in so many of a hundred cases.
+func (w *World) Chance(percent int) bool { return w.Rand.IntN(100) < percent }
+
+// Pass lets time pass: mostly less than a lease, sometimes more.
+func (w *World) Pass() {
+	w.Mono += w.Rand.Int64N(700)
+	if w.Chance(10) {
+		w.Mono += w.Rand.Int64N(8000)
+	}
+}
+
+// SetClock sets the server's clock back or forward, and returns by how much.
+func (w *World) SetClock() (by int64) {
+	by = w.Rand.Int64N(20_000) - 15_000
+	w.Tell("the clock leaps by %d", by)
+	w.skew += by
+	return by
+}
+
+// Send sends an actor's request, which may take its time, be lost, or run twice, and whose reply may be lost. heard is called
+// with a reply and when the request was sent.
+func (w *World) Send(actor int, token, what string, call script.Call, heard func(cmd *redis.Cmd, sent int64)) {
+	sent := w.Mono
+	w.Mono += w.Rand.Int64N(40)
+	if w.Chance(5) {
+		w.Mono += w.Rand.Int64N(4000)
+	}
+	if w.Chance(20) {
+		w.copies = append(w.copies, request{call, token})
+	}
+	switch p := w.Rand.IntN(100); {
+	case p < 5:
+		w.Tell("%d %s (%s), which is lost", actor, what, token)
+	case p < 17:
+		w.Tell("%d %s (%s), and hears nothing", actor, what, token)
+		w.Run(call, token)
+	case p < 24:
+		w.Tell("%d %s (%s), twice", actor, what, token)
+		w.Run(call, token)
+		w.Mono += w.Rand.Int64N(1000)
+		heard(w.Run(call, token), sent)
+	default:
+		w.Tell("%d %s (%s)", actor, what, token)
+		heard(w.Run(call, token), sent)
+	}
+}
+
+// LateCopy delivers a copy of a request that was sent some time ago, if there is one.
+func (w *World) LateCopy() {
+	if len(w.copies) > 0 {
+		late := w.copies[max(0, len(w.copies)-1-w.Rand.IntN(8))]
+		w.Tell("a copy arrives late (%s)", late.token)
+		w.Run(late.call, late.token)
+	}
+}
+
+// Run runs a script of the token's at the present time, and checks what it did.
+func (w *World) Run(call script.Call, token string) *redis.Cmd {
+	ctx := context.Background()
+	at := w.Mono + w.skew
+	w.Redis.HSet(ctx, w.key+":clock", "s", at/1000, "us", at%1000*1000+w.Rand.Int64N(1000))
+	before := w.messages()
+	cmd := call.Run(ctx, w.Redis)
+	if err := cmd.Err(); err != nil {
+		w.Wrong("%v", err)
+	}
+	w.Check(at, token, w.messages()-before)
+	return cmd
+}
+
+// Receive delivers the oldest message to a process, or loses it.
+func (w *World) Receive(inbox string) (key, body string, ok bool) {
+	payload, err := w.Redis.LPop(context.Background(), inbox).Result()
+	if err != nil {
+		return "", "", false
+	}
+	if w.Chance(15) {
+		w.Tell("a message is lost")
+		return "", "", false
+	}
+	size, rest, _ := strings.Cut(payload, ":")
+	n, _ := strconv.Atoi(size)
+	return rest[:n], rest[n:], true
+}
+
+// messages is how many lie in the inboxes.
+func (w *World) messages() (n int64) {
+	pipe := w.Redis.Pipeline()
+	var sizes []*redis.IntCmd
+	for _, inbox := range w.Inboxes {
+		sizes = append(sizes, pipe.LLen(context.Background(), inbox))
+	}
+	_, _ = pipe.Exec(context.Background()) // a failure shows in the next script
+	for _, size := range sizes {
+		n += size.Val()
+	}
+	return n
+}

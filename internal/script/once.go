@@ -1,0 +1,26 @@
+package script
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Once returns a Processor that sends a command only once, where go-redis would send it again when the reply is lost. So
+// its caller knows that a command which is answered ran for the first time.
+func Once(rdb Processor) Processor { return once{rdb} }
+
+type once struct{ rdb Processor }
+
+func (o once) Process(ctx context.Context, cmd redis.Cmder) error {
+	if c, ok := cmd.(*redis.Cmd); ok {
+		cmd = notAgain{c}
+	}
+	return o.rdb.Process(ctx, cmd)
+}
+
+// notAgain is a command that is not sent again.
+type notAgain struct{ *redis.Cmd }
+
+// NoRetry is asked by go-redis.
+func (notAgain) NoRetry() bool { return true }

@@ -1,0 +1,192 @@
+package mutex
+
+import (
+	"crypto/rand"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/model"
+	"github.com/cacheguard/go/internal/script"
+)
+
+// The model, see package model: model_actor_test.go says what actors do, model_check_test.go what has to be true then.
+
+const (
+	modelSteps  = 400
+	modelActors = 7 // at most
+
+	longestLease = 10_000 // ms
+)
+
+// world is one run of the model.
+type world struct {
+	*model.World
+	key     string
+	scripts map[*script.Script]*script.Script // those of the package, and what stands for them
+	fair    bool
+	actors  []*actor
+	ids     int
+	passes  map[string]int // in each process, in a row
+
+	now     snapshot
+	fence   int64           // the largest so far
+	first   map[string]bool // the heirs that were named to go before the queue
+	revokes bool            // it is revoke
+}
+
+// player plays the model.
+func player(t *testing.T) model.Play {
+	t.Helper()
+	rdb := shared.Client(t)
+	return func(seed uint64, edit func(string) string) string {
+		edited := func(sources ...string) *script.Script {
+			whole := ""
+			for _, source := range sources {
+				whole += model.Modelled(edit(source))
+			}
+			return script.New(whole)
+		}
+		w := &world{key: "{model-" + rand.Text() + "}", passes: make(map[string]int), first: make(map[string]bool)}
+		w.scripts = map[*script.Script]*script.Script{
+			lockScript: edited(lockFree, prelude, lockSource), unlockScript: edited(unlockLone, prelude, unlockSource),
+			renewScript: edited(prelude, renewSource), revokeScript: edited(prelude, revokeSource),
+		}
+		w.World = model.NewWorld(rdb, seed, w.key)
+		w.Check = w.check
+		w.fair = w.Chance(40)
+		for i := range 2 + w.Rand.IntN(modelActors-1) {
+			w.actors = append(w.actors, &actor{name: i, inbox: w.Inboxes[i%len(w.Inboxes)]})
+		}
+		defer w.Clean(keysOf(w.key)...)
+		for range modelSteps {
+			if w.step(); w.Failed() {
+				break
+			}
+		}
+		if !w.Failed() {
+			w.settle()
+		}
+		return w.Verdict(seed)
+	}
+}
+
+func (w *world) step() {
+	switch p := w.Rand.IntN(100); {
+	case p < 19:
+		w.Pass()
+	case p < 20:
+		w.Mono += w.Rand.Int64N(memory) // long enough that the hash has to be kept for longer
+	case p < 22:
+		w.setClock()
+	case p < 26:
+		w.LateCopy()
+	case p < 27:
+		w.revoke()
+	default:
+		w.act(w.actors[w.Rand.IntN(len(w.actors))])
+	}
+}
+
+// setClock sets the server's clock. A leap forward ends leases that are trusted: that is a limit of the lock, so trust
+// suffers as much.
+func (w *world) setClock() {
+	if by := w.SetClock(); by > 0 {
+		for _, a := range w.actors {
+			a.heard -= by
+			a.until -= by
+		}
+	}
+}
+
+func (w *world) revoke() {
+	w.Tell("revoke")
+	for _, a := range w.actors {
+		a.until, a.heard = 0, -longestGrace.Milliseconds() // that is what it is for; a message may be on its way
+	}
+	held := w.now
+	w.revokes = true
+	w.Run(w.edited(revoking(w.key, "told")), "")
+	w.revokes = false
+	if w.now.token() != "" && w.now.token() == held.token() && w.now.number("fence") == held.number("fence") && w.now.live() {
+		w.Wrong("%s still holds after a revoke", w.now.token())
+	}
+}
+
+// edited is the call with the script that stands for its own.
+func (w *world) edited(call script.Call) script.Call {
+	call.Script = w.scripts[call.Script]
+	return call
+}
+
+func (w *world) send(a *actor, what string, call script.Call, heard func(cmd *redis.Cmd, sent int64)) {
+	w.Send(a.name, a.who.id, what, w.edited(call), heard)
+}
+
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+func TestModelFindsNoInterleavingThatBreaksAPromise(t *testing.T) {
+	t.Parallel()
+	player(t).Expect(t, 40)
+}
+
+func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {
+	t.Parallel()
+	player(t).ExpectToFind(t, map[string]model.Mistake{
+		"unlock does not look at the token": {
+			"if not holds(s, id, token) then\n  if s.ticket", "if s.token == '' then\n  if s.ticket"},
+		"the common unlock does not look at the token": {
+			"fields[1] == ARGV[1] and not", "fields[1] ~= '' and not"},
+		"the common unlock does not look at the queue": {
+			"and not fields[2] then", "then"},
+		"the common lock takes what is held": {
+			"fields[1] == '' and not ARGV[5]", "fields[1] and not ARGV[5]"},
+		"renew does not look at the token": {
+			"if not holds(s, id, token) then\n  return redis", "if s.token == '' then\n  return redis"},
+		"a grant goes to a dead waiter": {
+			"if alive and tonumber(alive) > now then", "if alive then"},
+		"a waiter is passed over that lives": {
+			"tonumber(alive) > now then", "tonumber(alive) > now + 1000 then"},
+		"the last in the queue is first": {
+			"'ZPOPMIN'", "'ZPOPMAX'"},
+		"who asks goes before the queue": {
+			"local first, fence, err = promote(key, queue, s)", "local first, fence, err"},
+		"an heir goes before the queue though it may not": {
+			"ARGV[6] == '1'", "true"},
+		"unlock hands nothing on": {
+			"if s.ticket ~= 0 or heir then", "if heir then"},
+		"a waiter that gives up stays in the queue": {
+			"  if s.ticket ~= 0 then\n    leave(key, queue, id)\n  end\n  local more", "  local more"},
+		"fences follow the clock alone": {
+			"math.max(s.fence + 1, micros)", "micros"},
+		"common fences follow the clock alone": {
+			"fields[2] + 0 < micros and", ""},
+		"a grant has the old fence": {
+			"local fence = math.max(s.fence + 1, micros)", "local fence = math.max(s.fence, s.last and 0 or micros)"},
+		"a grant is shorter than its grace": {
+			"inbox, tonumber(grace))", "inbox, math.floor(grace / 2))"},
+		"a grant is not told": {
+			"if not err and inbox ~= '' then", "if false then"},
+		"an answer has no fence": {
+			"return {0, left, tonumber(s.fence)}", "return {0, left, 0}"},
+		"a clock that is set back lengthens leases": {
+			"if held and deadline - now > was then", "if false then"},
+		"the hash is forgotten with its lease": {
+			"  if tonumber(s.kept) >=", "  if true or tonumber(s.kept) >="},
+		"the common lock forgets the hash with its lease": {
+			"and fields[3] - 600000 >", "and fields[3] + 600000 >"},
+		"unlock says nothing of who gave it up": {
+			"if more[1] == id then", "if false then"},
+		"one hold of an owner ends all": {
+			"  if s.holds ~= '' then\n    redis", "  if false then\n    redis"},
+		"another hold of an owner ends the first": {
+			"s.holds .. id .. ' ')", "id .. ' ')"},
+		"another hold is trusted for too long": {
+			"return {1, left, ", "return {1, left + 5000, "},
+		"one hold of an owner shortens the lease of another": {
+			"length = math.max(length, math.min(deadline - now, was))", ""},
+		"a revoked lock stays": {
+			"'token', '', 'holds', '', 'revoked', s.token", "'revoked', s.token"},
+	})
+}

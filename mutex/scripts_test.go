@@ -1,0 +1,52 @@
+package mutex
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/script"
+)
+
+// Interleavings that the model has found.
+
+func (f *fleet) run(call script.Call) int64 {
+	f.Helper()
+	n, err := call.Run(f.Context(), f.redis).Int64()
+	if err != nil {
+		f.Fatal(err)
+	}
+	return n
+}
+
+// An unlock that is late finds that its heir, which was not told anything, has queued meanwhile.
+func TestAnHeirThatHasQueuedDoesNotGetTheLockOnceMoreAfterItHasLeft(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, Config{})
+	l := f.lock(0, "k")
+	next := newcomer(t.Context(), f.key("k"))
+	waiting := next.asking(time.Minute, longestGrace, "")
+	if answer, err := parseAnswer(waiting.Run(t.Context(), f.redis), time.Minute); err != nil || answer.Granted {
+		t.Fatalf("%+v, %v", answer, err)
+	}
+	if fence := f.run(l.who.releasing(heir{id: next.id, ttl: time.Minute, first: true})); fence <= l.Fence() {
+		t.Errorf("fence %d after %d", fence, l.Fence())
+	}
+	equal(t, "released", f.run(next.releasing(heir{})), replyKept)
+	equal(t, "token", must2(f.lockers[0].Inspect(t.Context(), "k")).Token, "")
+}
+
+func TestAHoldOfAnOwnerDoesNotShortenTheLeaseOfAnother(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, Config{})
+	owner := WithOwner(t.Context())
+	long, short := newcomer(owner, f.key("k")), newcomer(owner, f.key("k"))
+	for _, call := range []script.Call{long.asking(time.Hour, 0, ""), short.asking(time.Minute, 0, "")} {
+		if answer, err := parseAnswer(call.Run(t.Context(), f.redis), time.Hour); err != nil || !answer.Granted {
+			t.Fatalf("%+v, %v", answer, err)
+		}
+	}
+	equal(t, "renewed", f.run(short.renewal(time.Minute, 0)), replyKept)
+	if left := must2(f.lockers[0].Inspect(t.Context(), "k")).Left; left < 59*time.Minute {
+		t.Errorf("the lease ends in %v", left)
+	}
+}

@@ -1,0 +1,66 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrShort is returned by Take when fewer units were left than it asked for, and by TakeUpTo when none was.
+	ErrShort = errors.New("segment: not enough left")
+
+	// ErrNotFound is returned when nothing was created under a name, or it has expired.
+	ErrNotFound = errors.New("segment: not found")
+
+	// ErrExists is returned by Create when the name is in use.
+	ErrExists = errors.New("segment: exists already")
+
+	// ErrBusy is returned when units were moved and taken by others all the time, so that a Take could neither get its
+	// units nor find that there are too few, and Total not count them. It is worth another try.
+	ErrBusy = errors.New("segment: too busy")
+
+	// ErrUncertain is returned by Create and Add when it is not known whether they were done: the context ended, or Redis
+	// gave no answer in time, or an error, which it matches too. Adding again may add twice.
+	ErrUncertain = errors.New("segment: outcome unknown")
+
+	// ErrClosed is returned by calls on a Counter that is or gets closed.
+	ErrClosed = errors.New("segment: counter is closed")
+)
+
+var (
+	errNilCounter = errors.New("segment: counter is nil (did New return an error?)")
+	errEmptyName  = errors.New("segment: name is empty")
+	errStale      = errors.New("a later request of this lane was answered")
+)
+
+// failed is the error of an operation on a name.
+func failed(op, name string, err error) error { return fmt.Errorf("segment: %s %q: %w", op, name, err) }
+
+// uncertain is the error of an operation of which is not known whether it was done.
+func uncertain(err error) error { return fmt.Errorf("%w: %w", ErrUncertain, err) }
+
+// orEnded is why the context ended, if there is an error and it has.
+func orEnded(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return ended(ctx)
+	}
+	return err
+}
+
+// stopped is why a pause was cut short.
+func stopped(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return ended(ctx)
+	}
+	return ErrClosed
+}
+
+// ended is why a context ended: its error, and its cause if that says more.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}

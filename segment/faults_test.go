@@ -1,0 +1,124 @@
+package segment
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+func TestALostReplyNeitherTakesTwiceNorLosesAnything(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []redistest.Fault{redistest.DropReply, redistest.SwallowReply, redistest.CutBefore} {
+		for step, match := range scripts {
+			t.Run(string(fault)+" of "+step, func(t *testing.T) {
+				t.Parallel()
+				c := newCounter(t, shared.Client(t), Config{Segments: 3})
+				near, p := newProxied(t, c)
+				rule := p.On(match, fault).Times(2)
+				ok(t, near.Create(t.Context(), name, 9))
+				ok(t, near.Take(t.Context(), name, 2))
+				ok(t, near.Take(t.Context(), name, 5)) // moves units
+				ok(t, near.Add(t.Context(), name, 4))
+				wantTotal(t, c, 6)
+				if step != "undo" && rule.Count() == 0 {
+					t.Error("nothing was lost")
+				}
+			})
+		}
+	}
+}
+
+func TestWhatWasTakenForACallerThatLeftIsGivenBack(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []redistest.Fault{redistest.HoldReply, redistest.Hold} {
+		t.Run(string(fault), func(t *testing.T) {
+			t.Parallel()
+			c := newStock(t, shared.Client(t), 1, 10)
+			near, p := newProxied(t, c)
+			held := p.On(scripts["take"], fault)
+			ctx, cancel := context.WithCancel(t.Context())
+			taken := takeAsync(ctx, near, 3)
+			<-held.Hit()
+			cancel()
+			wantError(t, <-taken, context.Canceled)
+			redistest.Await(t, "it is undone", func() bool { return p.Commands()["evalsha"] >= 2 && near.idle() == 1 })
+			wantTotal(t, c, 10)
+			held.Remove() // the copies arrive now, late
+			ok(t, near.Close())
+			wantTotal(t, c, 10)
+		})
+	}
+}
+
+// idle is how many lanes have no take under way.
+func (c *Counter) idle() int {
+	c.lanes.mu.Lock()
+	defer c.lanes.mu.Unlock()
+	return len(c.lanes.free)
+}
+
+func TestACopyOfATakeThatArrivesAfterTheLanesNextTakesNothing(t *testing.T) {
+	t.Parallel()
+	rdb := shared.Client(t)
+	c := newStock(t, rdb, 1, 10)
+	first := taking{key: c.key(name, 0), lane: "lane", number: 9}
+	next := first
+	next.number = 10
+	for _, step := range []struct {
+		taking
+		want int64
+	}{{first, 2}, {first, 2}, {next, 2}, {first, replyStale}, {next, 2}} {
+		if got, err := step.take(t.Context(), rdb, 2, 2); got != step.want || err != nil {
+			t.Errorf("request %d took %d, %v; want %d", step.number, got, err, step.want)
+		}
+	}
+	ok(t, first.undo(t.Context(), rdb)) // late, too
+	wantTotal(t, c, 6)
+}
+
+func TestCloseTriesOnceMoreToGiveBack(t *testing.T) {
+	t.Parallel()
+	c := newStock(t, shared.Client(t), 1, 10)
+	cfg := c.cfg
+	cfg.RedisTimeout = 100 * time.Millisecond
+	p := redistest.StartProxy(t, shared.Addr())
+	near := newCounter(t, p.Client(t), cfg)
+	p.On(scripts["take"], redistest.SwallowReply)
+	refused := p.On(scripts["undo"], redistest.ReplyError("LOADING not yet"))
+	wantError(t, near.Take(t.Context(), name, 3), context.DeadlineExceeded)
+	<-refused.Hit()
+	wantTotal(t, c, 7)
+	refused.Remove()
+	ok(t, near.Close())
+	wantTotal(t, c, 10)
+}
+
+func TestARedisThatDoesNotAnswerIsGivenUpAfterRedisTimeout(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	c := newCounter(t, p.Client(t), Config{RedisTimeout: 50 * time.Millisecond})
+	p.BlackHole(true)
+	wantError(t, c.Create(t.Context(), name, 1), ErrUncertain, context.DeadlineExceeded)
+	wantError(t, c.Take(t.Context(), name, 1), context.DeadlineExceeded)
+	wantError(t, c.Add(t.Context(), name, 1), ErrUncertain, context.DeadlineExceeded)
+	p.BlackHole(false)
+	p.Cut()
+}
+
+func TestACreateWhoseCallerLeftIsUncertain(t *testing.T) {
+	t.Parallel()
+	c := newCounter(t, shared.Client(t), Config{})
+	near, p := newProxied(t, c)
+	held := p.On(scripts["create"], redistest.HoldReply)
+	ctx, cancel := context.WithCancel(t.Context())
+	created := make(chan error, 1)
+	go func() { created <- near.Create(ctx, name, 5) }() // owner: the test; ends with Create; joined by receiving
+	<-held.Hit()
+	cancel()
+	wantError(t, <-created, ErrUncertain, context.Canceled)
+	held.Remove()
+	wantTotal(t, c, 5) // nobody has spread them, and they can be taken
+	ok(t, c.Take(t.Context(), name, 5))
+}

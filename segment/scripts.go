@@ -1,0 +1,110 @@
+package segment
+
+import (
+	"context"
+	_ "embed"
+	"time"
+
+	"github.com/cacheguard/go/internal/script"
+)
+
+//go:embed lua/prelude.lua
+var prelude string
+
+//go:embed lua/create.lua
+var createSource string
+
+//go:embed lua/take.lua
+var takeSource string
+
+//go:embed lua/undo.lua
+var undoSource string
+
+//go:embed lua/put.lua
+var putSource string
+
+//go:embed lua/send.lua
+var sendSource string
+
+var (
+	createScript = script.New(createSource)
+	takeScript   = script.New(takeSource)
+	undoScript   = script.New(prelude + undoSource)
+	putScript    = script.New(prelude + putSource)
+	sendScript   = script.New(prelude + sendSource)
+)
+
+// How long receipts are kept: much longer than a request may be under way, or a process stop in the middle of a move.
+const (
+	keepReceipt     = 10 * time.Minute
+	keepMoveReceipt = 24 * time.Hour
+)
+
+// What scripts say.
+const (
+	replyDone    = 1
+	replyAbsent  = 0 // of put
+	replyTooMany = -1
+
+	replyNoSegment = -1 // of take
+	replyStale     = -2
+)
+
+// create creates a counter and reports whether there was none.
+func create(ctx context.Context, rdb script.Processor, key, token string, units int64, ttl time.Duration) (bool, error) {
+	call := script.Call{Script: createScript, Keys: []string{key}, Args: []any{token, units, millis(ttl)}}
+	return call.Run(ctx, rdb).Bool()
+}
+
+// taking is one request of a lane to a segment.
+type taking struct {
+	key    string // of the segment
+	lane   string
+	number int64
+}
+
+func (t taking) keys() []string { return []string{t.key, receiptKey(t.key, t.lane)} }
+
+// take takes units, or fewer if that is enough, and returns how many.
+func (t taking) take(ctx context.Context, rdb script.Processor, units, enough int64) (int64, error) {
+	call := script.Call{
+		Script: takeScript, Keys: t.keys(),
+		Args: []any{t.number, units, enough, millis(keepReceipt)},
+	}
+	return call.Run(ctx, rdb).Int64()
+}
+
+// undo gives back what was taken, and keeps copies of the request from taking.
+func (t taking) undo(ctx context.Context, rdb script.Processor) error {
+	call := script.Call{Script: undoScript, Keys: t.keys(), Args: []any{t.number, millis(keepReceipt)}}
+	return call.Run(ctx, rdb).Err()
+}
+
+// adding is the call that puts units into a segment, if that is there.
+func adding(key, id string, units int64) *script.Call {
+	return &script.Call{
+		Script: putScript, Keys: []string{key, receiptKey(key, id)},
+		Args: []any{units, millis(keepReceipt), "", most},
+	}
+}
+
+// sending is the call that sends units of a move on their way.
+func (m *move) sending(key string) *script.Call {
+	return &script.Call{
+		Script: sendScript, Keys: []string{key, receiptKey(key, m.id)},
+		Args: []any{m.id, m.to, m.units, millis(keepMoveReceipt)},
+	}
+}
+
+// arriving is the call that lets them arrive.
+func (m *move) arriving(key, until string) *script.Call {
+	return &script.Call{
+		Script: putScript, Keys: []string{key, receiptKey(key, m.id)},
+		Args: []any{m.units, millis(keepMoveReceipt), until, 0},
+	}
+}
+
+// millis rounds up, so that no duration becomes none.
+func millis(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
+}

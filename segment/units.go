@@ -1,0 +1,118 @@
+package segment
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	mathrand "math/rand/v2"
+
+	"github.com/cacheguard/go/internal/script"
+)
+
+// Create makes a name with that many units, from 0 to 2^44, and spreads them over the segments. It returns ErrExists if there
+// is one, and ErrUncertain if it is not known whether it was made. There is no way to remove a name but to let it expire
+// (Takes under way could remain in a new one): so name a sale, not a product.
+func (c *Counter) Create(ctx context.Context, name string, total int64) error {
+	if err := c.begin(ctx, "create", name, total, 0); err != nil {
+		return err
+	}
+	defer c.life.Tasks.Done()
+	key, token := c.key(name, 0), rand.Text()
+	made, err := run(ctx, c, func(ctx context.Context, rdb script.Processor) (bool, error) {
+		return create(ctx, rdb, key, token, total, c.cfg.TTL)
+	})
+	switch {
+	case err != nil:
+		return failed("create", name, uncertain(err))
+	case !made:
+		return failed("create", name, ErrExists)
+	}
+	_ = c.level(ctx, name) // what is not spread can be taken all the same
+	return nil
+}
+
+// Add adds n units, from 1 to 2^44: a new delivery, or what somebody returns. It returns ErrNotFound if there is no such
+// name, and ErrUncertain if it is not known whether they were added.
+func (c *Counter) Add(ctx context.Context, name string, n int64) error {
+	if err := c.begin(ctx, "add", name, n, 1); err != nil {
+		return err
+	}
+	defer c.life.Tasks.Done()
+	id := rand.Text()
+	reply, err := c.addTo(ctx, name, mathrand.IntN(c.cfg.Segments), id, n)
+	if err == nil && reply == replyAbsent {
+		reply, err = c.addTo(ctx, name, 0, id, n)
+	}
+	switch {
+	case err != nil:
+		return failed("add", name, uncertain(err))
+	case reply == replyAbsent:
+		return failed("add", name, ErrNotFound)
+	case reply == replyTooMany:
+		return failed("add", name, errors.New("a segment would have more than 2^44"))
+	}
+	return nil
+}
+
+func (c *Counter) addTo(ctx context.Context, name string, segment int, id string, n int64) (int64, error) {
+	call := adding(c.key(name, segment), id, n)
+	return run(ctx, c, func(ctx context.Context, rdb script.Processor) (int64, error) {
+		return call.Run(ctx, rdb).Int64()
+	})
+}
+
+// Total returns how many units are left: exactly, if none is taken meanwhile. It costs a few round trips, to all segments.
+func (c *Counter) Total(ctx context.Context, name string) (int64, error) {
+	if err := c.begin(ctx, "count", name, 0, 0); err != nil {
+		return 0, err
+	}
+	defer c.life.Tasks.Done()
+	var before *snapshot
+	for range maxRounds {
+		now, err := c.look(ctx, name)
+		switch {
+		case err != nil:
+		case !now.found:
+			err = ErrNotFound
+		case before.still(now):
+			return now.total(), nil
+		case len(now.moves) > 0:
+			err = c.complete(ctx, name, now.until, now.moves)
+		}
+		if err != nil {
+			return 0, failed("count", name, err)
+		}
+		before = now
+	}
+	return 0, failed("count", name, ErrBusy)
+}
+
+// Rebalance spreads the units evenly, and completes what others have left undone. Takes go on meanwhile. It is not needed
+// for them to find what is left, but makes them find it in one round trip.
+func (c *Counter) Rebalance(ctx context.Context, name string) error {
+	if err := c.begin(ctx, "rebalance", name, 0, 0); err != nil {
+		return err
+	}
+	defer c.life.Tasks.Done()
+	if err := c.level(ctx, name); err != nil {
+		return failed("rebalance", name, err)
+	}
+	return nil
+}
+
+// level looks, completes what is on its way, looks again if there was something, and makes all segments equal.
+func (c *Counter) level(ctx context.Context, name string) error {
+	s, err := c.look(ctx, name)
+	if err == nil && s.found && len(s.moves) > 0 {
+		if err = c.complete(ctx, name, s.until, s.moves); err == nil {
+			s, err = c.look(ctx, name)
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case !s.found:
+		return ErrNotFound
+	}
+	return c.carryOut(ctx, name, s.until, s.levelling())
+}
