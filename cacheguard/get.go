@@ -80,6 +80,9 @@ func fetch[V any](ctx context.Context, g *Guard, key string, src origin[V]) (v V
 			src.sample(ctx, g, key, found.value)
 			return found.result()
 		case ageing, stale:
+			if src.judge == nil {
+				g.reportStale(key, s.state, s.entry)
+			}
 			if j := job(found.value); j != nil {
 				g.refresh(ctx, j, read.Raw, s.entry.took)
 			}

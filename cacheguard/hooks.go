@@ -20,6 +20,9 @@ type Hooks struct {
 	// OnLoad is called after every run of a loader.
 	OnLoad func(key string, took time.Duration, err error)
 
+	// OnStale is called when a value is served past its TTL, within StaleFor, with how long past it.
+	OnStale func(key string, past time.Duration)
+
 	// OnRejected is called when a load may not store its value: something invalidated the key, or another load stored a
 	// value, since it began.
 	OnRejected func(key string)
@@ -50,6 +53,13 @@ type Hooks struct {
 func (h *Hooks) rejected(key string) {
 	if h.OnRejected != nil {
 		h.OnRejected(key)
+	}
+}
+
+// reportStale reports a value that is served past its TTL.
+func (g *Guard) reportStale(key string, s state, e entry) {
+	if s == stale && g.cfg.Hooks.OnStale != nil {
+		g.cfg.Hooks.OnStale(key, g.age(e.written)-e.fresh)
 	}
 }
 

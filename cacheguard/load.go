@@ -164,6 +164,8 @@ func (g *Guard) runProtected(ctx context.Context, j *job, l *loading, done chan<
 // protect calls a loader and then always finish, with the loader's error, or a *PanicError when it panicked or ended its
 // goroutine.
 func (g *Guard) protect(ctx context.Context, key string, load func() error, finish func(error)) {
+	g.loading.Add(1)
+	defer g.loading.Add(-1)
 	returned := false
 	var err error
 	defer func() {
