@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -27,7 +28,7 @@ func TestAPageIsMadeOnceForAllInstances(t *testing.T) {
 	f.awaitRegistered("/hot", instances-1)
 	close(p.hold)
 	for _, c := range replies {
-		if a := <-c; a.body != "hello" || a.StatusCode != 200 {
+		if a := <-c; a.body != "hello" || a.StatusCode != http.StatusOK {
 			t.Fatalf("got %q", a.body)
 		}
 	}
@@ -57,7 +58,9 @@ func TestAClientThatLeavesDoesNotTakeTheOthersResponseAway(t *testing.T) {
 	stays := f.async(0, "/")
 	f.awaitJoined(1)
 	leave()
-	<-left
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
 	close(p.hold)
 	equal(t, "body", (<-stays).body, "hello")
 	equal(t, "calls", p.calls.Load(), 1)

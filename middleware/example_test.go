@@ -66,7 +66,7 @@ func ExampleCache_InvalidateTags() {
 	pages := cache.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=3600")
 		w.Header().Set("Cache-Tag", "product-42, prices")
-		fmt.Fprint(w, price)
+		_, _ = fmt.Fprint(w, price)
 	}))
 	fmt.Println(get(pages, "/products/42"), get(pages, "/offers"))
 	price = 1499

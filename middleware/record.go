@@ -177,9 +177,6 @@ func (e *record) get(name string) string {
 	return ""
 }
 
-// validators reports whether the handler can be asked whether the response is still good.
-func (e *record) validators() bool { return e.get("Etag") != "" || e.get("Last-Modified") != "" }
-
 // pairs lists the fields of a header in order of their names, so that equal responses are equal records.
 func pairs(h http.Header, skip func(name string) bool) (list []pair) {
 	for name, values := range h {
