@@ -32,7 +32,7 @@ type world struct {
 
 	now     snapshot
 	fence   int64           // the largest so far
-	first   map[string]bool // the heirs that were named to go before the queue
+	heirs   map[string]bool // the ids that were named as heirs, and whether to go before the queue
 	revokes bool            // it is revoke
 }
 
@@ -48,7 +48,7 @@ func player(t *testing.T) model.Play {
 			}
 			return script.New(whole)
 		}
-		w := &world{key: "{model-" + rand.Text() + "}", passes: make(map[string]int), first: make(map[string]bool)}
+		w := &world{key: "{model-" + rand.Text() + "}", passes: make(map[string]int), heirs: make(map[string]bool)}
 		w.scripts = map[*script.Script]*script.Script{
 			lockScript: edited(lockFree, prelude, lockSource), unlockScript: edited(unlockLone, prelude, unlockSource),
 			renewScript: edited(prelude, renewSource), revokeScript: edited(prelude, revokeSource),
