@@ -175,8 +175,8 @@ func (w *world) finish(a *actor) {
 		h = heir{id: next.id, ttl: ms(next.ttl), inbox: next.inbox, first: w.passes[a.inbox] < 2}
 	}
 	w.passes[a.inbox]++
-	if h.first {
-		w.first[h.id] = true
+	if h.id != "" {
+		w.heirs[h.id] = w.heirs[h.id] || h.first
 	}
 	passed := false
 	w.send(a, "releases to "+h.id, a.releasing(h), func(cmd *redis.Cmd, sent int64) {

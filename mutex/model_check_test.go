@@ -133,7 +133,7 @@ func (w *world) checkOrder(before snapshot, asking string) {
 	}
 	granted := w.granted(before)
 	switch {
-	case s.token() == "" || s.number("fence") == before.number("fence") || w.first[s.token()]:
+	case s.token() == "" || s.number("fence") == before.number("fence") || w.heirs[s.token()]:
 	case granted == "" && first != "" && s.queued(first):
 		w.Wrong("%s holds, past %s in the queue", s.token(), first)
 	case granted != "" && granted != asking && granted != first:
@@ -192,7 +192,9 @@ func (w *world) checkRemains() {
 // too, as it may be the first of the queue.
 func (w *world) checkMessages(before snapshot, asking string, messages int64) {
 	least, most := int64(0), int64(0)
-	if id := w.granted(before); id != "" && id != asking {
+	id := w.granted(before)
+	_, heir := w.heirs[id] // to which its process says so, or nobody
+	if id != "" && id != asking && !heir {
 		if _, inbox, _ := before.waiter(id); inbox != "" {
 			least, most = 1, 1
 		}

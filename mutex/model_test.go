@@ -32,7 +32,7 @@ type world struct {
 
 	now     snapshot
 	fence   int64           // the largest so far
-	first   map[string]bool // the heirs that were named to go before the queue
+	heirs   map[string]bool // the ids that were named as heirs, and whether to go before the queue
 	revokes bool            // it is revoke
 }
 
@@ -48,7 +48,7 @@ func player(t *testing.T) model.Play {
 			}
 			return script.New(whole)
 		}
-		w := &world{key: "{model-" + rand.Text() + "}", passes: make(map[string]int), first: make(map[string]bool)}
+		w := &world{key: "{model-" + rand.Text() + "}", passes: make(map[string]int), heirs: make(map[string]bool)}
 		w.scripts = map[*script.Script]*script.Script{
 			lockScript: edited(lockFree, prelude, lockSource), unlockScript: edited(unlockLone, prelude, unlockSource),
 			renewScript: edited(prelude, renewSource), revokeScript: edited(prelude, revokeSource),
@@ -60,48 +60,22 @@ func player(t *testing.T) model.Play {
 			w.actors = append(w.actors, &actor{name: i, inbox: w.Inboxes[i%len(w.Inboxes)]})
 		}
 		defer w.Clean(keysOf(w.key)...)
-		for range modelSteps {
-			if w.step(); w.Failed() {
-				break
-			}
-		}
-		if !w.Failed() {
-			w.settle()
-		}
+		w.Play(modelSteps, model.Deeds{
+			Act: func() { w.act(w.actors[w.Rand.IntN(len(w.actors))]) }, Revoke: w.revoke, Leap: w.leap, Settle: w.settle,
+		})
 		return w.Verdict(seed)
 	}
 }
 
-func (w *world) step() {
-	switch p := w.Rand.IntN(100); {
-	case p < 19:
-		w.Pass()
-	case p < 20:
-		w.Mono += w.Rand.Int64N(memory) // long enough that the hash has to be kept for longer
-	case p < 22:
-		w.setClock()
-	case p < 26:
-		w.LateCopy()
-	case p < 27:
-		w.revoke()
-	default:
-		w.act(w.actors[w.Rand.IntN(len(w.actors))])
-	}
-}
-
-// setClock sets the server's clock. A leap forward ends leases that are trusted: that is a limit of the lock, so trust
-// suffers as much.
-func (w *world) setClock() {
-	if by := w.SetClock(); by > 0 {
-		for _, a := range w.actors {
-			a.heard -= by
-			a.until -= by
-		}
+// leap has all trust suffer when the clock is set forward.
+func (w *world) leap(by int64) {
+	for _, a := range w.actors {
+		a.heard -= by
+		a.until -= by
 	}
 }
 
 func (w *world) revoke() {
-	w.Tell("revoke")
 	for _, a := range w.actors {
 		a.until, a.heard = 0, -longestGrace.Milliseconds() // that is what it is for; a message may be on its way
 	}

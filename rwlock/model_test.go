@@ -43,46 +43,22 @@ func player(t *testing.T) model.Play {
 			w.actors = append(w.actors, &actor{name: i, inbox: w.Inboxes[i%len(w.Inboxes)]})
 		}
 		defer w.Clean(l.keys...)
-		for range modelSteps {
-			if w.step(); w.Failed() {
-				break
-			}
-		}
-		if !w.Failed() {
-			w.settle()
-		}
+		w.Play(modelSteps, model.Deeds{
+			Act: func() { w.act(w.actors[w.Rand.IntN(len(w.actors))]) }, Revoke: w.revoke, Leap: w.leap, Settle: w.settle,
+		})
 		return w.Verdict(seed)
 	}
 }
 
-func (w *world) step() {
-	switch p := w.Rand.IntN(100); {
-	case p < 20:
-		w.Pass()
-	case p < 22:
-		w.setClock()
-	case p < 26:
-		w.LateCopy()
-	case p < 27:
-		w.revoke()
-	default:
-		w.act(w.actors[w.Rand.IntN(len(w.actors))])
-	}
-}
-
-// setClock sets the server's clock. A leap forward ends leases that are trusted: that is a limit of the lock, so trust
-// suffers as much.
-func (w *world) setClock() {
-	if by := w.SetClock(); by > 0 {
-		for _, a := range w.actors {
-			a.heard -= by
-			a.until -= by
-		}
+// leap has all trust suffer when the clock is set forward.
+func (w *world) leap(by int64) {
+	for _, a := range w.actors {
+		a.heard -= by
+		a.until -= by
 	}
 }
 
 func (w *world) revoke() {
-	w.Tell("revoke")
 	for _, a := range w.actors {
 		a.until, a.heard = 0, -longestGrace.Milliseconds() // that is what it is for; a message may be on its way
 	}

@@ -75,6 +75,19 @@ func TestLateCopiesOfDowngradeAndUpgradeChangeNothing(t *testing.T) {
 	unlock(t, l)
 }
 
+func TestADowngradeThatArrivesAfterAnUpgradeChangesNothing(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{})
+	l := must(t, f.lockers[0], (*Locker).Lock, "a")
+	c := l.claim
+	if fence := reply(t, f, c.toWriter(c.token, time.Minute, l.Fence())); fence <= l.Fence() {
+		t.Errorf("fence %d after %d", fence, l.Fence())
+	}
+	equal(t, "downgrade, late", reply(t, f, c.toReader(c.token, time.Minute, l.Fence())), 1)
+	equal(t, "writer", f.info("a").Token, c.token)
+	unlock(t, l)
+}
+
 func TestMessageForAnOlderPlaceInTheQueueIsNoGrant(t *testing.T) {
 	t.Parallel()
 	for _, how := range []take{(*Locker).Lock, (*Locker).RLock} {

@@ -76,9 +76,6 @@ func (w *World) Wrong(format string, args ...any) {
 	}
 }
 
-// Failed reports whether there is a problem.
-func (w *World) Failed() bool { return w.problem != "" }
-
 // Verdict is the problem, and what led to it; empty if there is none.
 func (w *World) Verdict(seed uint64) string {
 	if w.problem == "" {
@@ -90,20 +87,61 @@ func (w *World) Verdict(seed uint64) string {
 // Chance is true in so many of a hundred cases.
 func (w *World) Chance(percent int) bool { return w.Rand.IntN(100) < percent }
 
-// Pass lets time pass: mostly less than a lease, sometimes more.
-func (w *World) Pass() {
+// Deeds are what happens in a world besides the passing of time, and how it ends.
+type Deeds struct {
+	Act    func()         // one of the actors does something
+	Revoke func()         // somebody takes the lock away
+	Leap   func(by int64) // the server's clock was set forward: leases that are trusted end, and trust suffers as much
+	Settle func()         // everybody crashes, and all leases end
+}
+
+// Play has things happen until something is wrong.
+func (w *World) Play(steps int, d Deeds) {
+	for range steps {
+		if w.problem != "" {
+			return
+		}
+		switch p := w.Rand.IntN(100); {
+		case p < 20:
+			w.pass()
+		case p < 22:
+			by := w.Rand.Int64N(20_000) - 15_000
+			w.Tell("the clock leaps by %d", by)
+			w.skew += by
+			d.Leap(max(by, 0))
+		case p < 26:
+			w.lateCopy()
+		case p < 27:
+			w.Tell("revoke")
+			d.Revoke()
+		default:
+			d.Act()
+		}
+	}
+	if w.problem == "" {
+		d.Settle()
+	}
+}
+
+// pass lets time pass: mostly less than a lease, sometimes more than any, and now and then nearly as long as a fence is
+// remembered.
+func (w *World) pass() {
 	w.Mono += w.Rand.Int64N(700)
 	if w.Chance(10) {
 		w.Mono += w.Rand.Int64N(8000)
 	}
+	if w.Chance(5) {
+		w.Mono += w.Rand.Int64N(600_000)
+	}
 }
 
-// SetClock sets the server's clock back or forward, and returns by how much.
-func (w *World) SetClock() (by int64) {
-	by = w.Rand.Int64N(20_000) - 15_000
-	w.Tell("the clock leaps by %d", by)
-	w.skew += by
-	return by
+// lateCopy delivers a copy of a request that was sent some time ago, if there is one.
+func (w *World) lateCopy() {
+	if len(w.copies) > 0 {
+		late := w.copies[max(0, len(w.copies)-1-w.Rand.IntN(8))]
+		w.Tell("a copy arrives late (%s)", late.token)
+		w.Run(late.call, late.token)
+	}
 }
 
 // Send sends an actor's request, which may take its time, be lost, or run twice, and whose reply may be lost. heard is called
@@ -131,15 +169,6 @@ func (w *World) Send(actor int, token, what string, call script.Call, heard func
 	default:
 		w.Tell("%d %s (%s)", actor, what, token)
 		heard(w.Run(call, token), sent)
-	}
-}
-
-// LateCopy delivers a copy of a request that was sent some time ago, if there is one.
-func (w *World) LateCopy() {
-	if len(w.copies) > 0 {
-		late := w.copies[max(0, len(w.copies)-1-w.Rand.IntN(8))]
-		w.Tell("a copy arrives late (%s)", late.token)
-		w.Run(late.call, late.token)
 	}
 }
 

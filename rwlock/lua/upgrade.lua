@@ -10,6 +10,12 @@ local mode, till = renew(token, tonumber(ARGV[2]))
 if not mode then
   return not_held(ARGV[3])
 end
+if mode == 'w' and whole(fence) == ARGV[3] then -- its downgrade has not arrived, and must not do so when it writes again
+  end_writer()
+  hold_read(token, till)
+  promote()
+  mode = 'r'
+end
 if mode == 'r' then
   if redis.call('ZCARD', readers) > 1 or redis.call('ZCARD', writers) > 0 or whole(fence) ~= ARGV[3] then
     return 1
