@@ -143,6 +143,8 @@ func (b *batch) leave() {
 func (b *batch) run() {
 	defer b.guard.freeSlot(b.slot)
 	defer close(b.done)
+	b.guard.loading.Add(1)
+	defer b.guard.loading.Add(-1)
 	ctx, cancel := b.guard.withLoadTimeout(b.ctx, b.of.keys[0])
 	defer cancel()
 	b.guard.protect(ctx, b.of.keys[0], func() (err error) {

@@ -13,6 +13,9 @@ var (
 	// A Guard remembers it for NegativeTTL, and then returns ErrNotFound without asking the loader.
 	ErrNotFound = errors.New("cacheguard: not found")
 
+	// ErrNotCached is returned by a Fetch without Load when the cache has no value that may be served.
+	ErrNotCached = errors.New("cacheguard: not cached")
+
 	// ErrClosed is returned by calls on a Guard that is or gets closed.
 	ErrClosed = errors.New("cacheguard: guard is closed")
 

@@ -41,21 +41,32 @@ func Get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 	return v, err
 }
 
-// get reads the entry; what it finds decides how it goes on.
-func get[V any](ctx context.Context, g *Guard, key string, load func(context.Context) (V, error)) (v V, how Outcome, err error) {
-	if err := admit(ctx, g, key, load != nil); err != nil {
+func get[V any](ctx context.Context, g *Guard, key string, load func(context.Context) (V, error)) (V, Outcome, error) {
+	return fetch(ctx, g, key, origin[V]{load: load})
+}
+
+// fetch reads the entry; what it finds decides how it goes on.
+func fetch[V any](ctx context.Context, g *Guard, key string, src origin[V]) (v V, how Outcome, err error) {
+	if err := admit(ctx, g, key, src.load != nil || src.reload != nil || src.lookOnly); err != nil {
 		return v, "", err
 	}
 	asked := g.clock.Now()
 	reason := g.distrust(key)
-	if local, ok := kept[V](g, key); ok && reason == nil {
-		sample(ctx, g, key, local.value, load)
-		return local.result()
+	if reason == nil {
+		if local, ok := src.kept(g, key); ok {
+			src.sample(ctx, g, key, local.value)
+			return local.result()
+		}
 	}
 	valueKey := g.redisKey(key)
-	job := func() *job { return newJob(ctx, g, key, valueKey, load) } // not made for a hit
+	job := func(old *V) *job { // not made for a hit; nil: nothing is to be loaded
+		if src.lookOnly {
+			return nil
+		}
+		return newJob(ctx, g, key, valueKey, src.loader(old))
+	}
 	if reason != nil {
-		return bypass[V](ctx, g, asked, job(), reason)
+		return bypass[V](ctx, g, asked, job(nil), reason)
 	}
 	for range maxAsks + 1 {
 		mark := g.local.mark(key)
@@ -64,30 +75,42 @@ func get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 			return v, "", g.ended(ctx, key, err)
 		}
 		s := view[V](g, key, mark, read)
-		switch s.state {
+		switch state, found := src.state(s); state {
 		case fresh:
-			sample(ctx, g, key, s.value, load)
-			return s.result()
+			src.sample(ctx, g, key, found.value)
+			return found.result()
 		case ageing, stale:
-			g.refresh(ctx, job(), read.Raw, s.entry.took)
-			return s.result()
+			if src.judge == nil {
+				g.reportStale(key, s.state, s.entry)
+			}
+			if j := job(found.value); j != nil {
+				g.refresh(ctx, j, read.Raw, s.entry.took)
+			}
+			return found.result()
 		case unreachable:
 			reason := g.redisError("get", key, read.Err)
-			if old, ok := lastResort[V](g, key); ok {
+			if old, ok := src.lastResort(g, key); ok {
 				return old.result()
 			}
-			return bypass[V](ctx, g, asked, job(), reason)
+			return bypass[V](ctx, g, asked, job(nil), reason)
 		case missing, expired, unusable:
-			a, joined, err := g.rebuild(ctx, job(), read.Raw)
+			j := job(found.value)
+			if j == nil {
+				return v, "", ErrNotCached
+			}
+			a, joined, err := g.rebuild(ctx, j, read.Raw)
 			if err != nil {
 				return v, "", g.ended(ctx, key, err)
+			}
+			if found.value != nil {
+				g.local.forget([]string{key}) // it may think that is fresh
 			}
 			if a.answers(asked) {
 				return result[V](a, joined)
 			}
 		}
 	}
-	return bypass[V](ctx, g, asked, job(), nil)
+	return bypass[V](ctx, g, asked, job(nil), nil)
 }
 
 // admit refuses calls that cannot be answered.
@@ -105,14 +128,17 @@ func admit(ctx context.Context, g *Guard, key string, hasLoad bool) error {
 	return nil
 }
 
-// bypass loads without the cache, sharing the load with other calls that began before it. With FailClosed it returns
+// bypass loads without the cache, if there is anything to load, sharing the load with other calls that began before it. With FailClosed it returns
 // the reason instead, if there is one.
 func bypass[V any](ctx context.Context, g *Guard, asked uint64, j *job, reason *RedisError) (v V, how Outcome, err error) {
+	if j == nil {
+		return v, "", ErrNotCached
+	}
 	if reason != nil && g.cfg.FailClosed {
 		return v, "", reason
 	}
 	for {
-		a, joined, err := g.flights.Do(ctx, j.flight(direct), func(ctx context.Context) answer {
+		a, joined, err := g.share(ctx, j, direct, func(ctx context.Context) answer {
 			if reason != nil {
 				return g.loadBypassed(ctx, j)
 			}

@@ -25,6 +25,7 @@ type Guard struct {
 
 	clock       flight.Clock
 	serverClock serverClock
+	loading     atomic.Int64 // loaders that run
 	warned      atomic.Int64 // when a failure of Redis was logged last, in Unix seconds
 	health      *health.Health
 	reader      *reader.Reader

@@ -14,8 +14,14 @@ type Hooks struct {
 	// OnGet is called at the end of every Get, with the caller's context. The outcome is empty when there was no answer.
 	OnGet func(ctx context.Context, key string, outcome Outcome, took time.Duration, err error)
 
+	// OnJoin is called when a Get joins a load, or a wait for one, that another call of this Guard has begun.
+	OnJoin func(key string)
+
 	// OnLoad is called after every run of a loader.
 	OnLoad func(key string, took time.Duration, err error)
+
+	// OnStale is called when a value is served past its TTL, within StaleFor, with how long past it.
+	OnStale func(key string, past time.Duration)
 
 	// OnRejected is called when a load may not store its value: something invalidated the key, or another load stored a
 	// value, since it began.
@@ -47,6 +53,13 @@ type Hooks struct {
 func (h *Hooks) rejected(key string) {
 	if h.OnRejected != nil {
 		h.OnRejected(key)
+	}
+}
+
+// reportStale reports a value that is served past its TTL.
+func (g *Guard) reportStale(key string, s state, e entry) {
+	if s == stale && g.cfg.Hooks.OnStale != nil {
+		g.cfg.Hooks.OnStale(key, g.age(e.written)-e.fresh)
 	}
 }
 

@@ -142,6 +142,11 @@ func (g *Guard) withLoadTimeout(ctx context.Context, key string) (context.Contex
 
 // runProtected calls the loader and always sends one result, also when the loader panics or ends its goroutine.
 func (g *Guard) runProtected(ctx context.Context, j *job, l *loading, done chan<- loaded) {
+	loaders := int64(1)
+	if j.batch != nil {
+		loaders = 0 // it only waits for the batch's
+	}
+	g.loading.Add(loaders)
 	var out loaded
 	start := time.Now()
 	g.protect(ctx, j.key, func() (err error) {
@@ -156,6 +161,7 @@ func (g *Guard) runProtected(ctx context.Context, j *job, l *loading, done chan<
 			out = loaded{text: err.Error()}
 		}
 		out.err, out.took, out.ttl = err, time.Since(start), l.ttl.Load()
+		g.loading.Add(-loaders)
 		g.cfg.Hooks.loaded(j.key, out.took, out.err)
 		done <- out
 	})

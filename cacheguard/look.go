@@ -82,6 +82,7 @@ func (m *many[V]) see(ctx context.Context, read *reader.Read, mark tier.Mark, w 
 		w.mode = filled
 		return true
 	case ageing, stale:
+		m.reportStale(w.key, s.state, s.entry)
 		w.mode = background
 		m.answer(ctx, w.key, s.found)
 	case fresh:

@@ -59,9 +59,22 @@ type missed struct {
 
 // rebuild returns the value of a key that the read did not find, or found to be unfit.
 func (g *Guard) rebuild(ctx context.Context, j *job, unfit []byte) (answer, bool, error) {
-	return g.flights.Do(ctx, j.flight(filled), func(ctx context.Context) answer {
+	return g.share(ctx, j, filled, func(ctx context.Context) answer {
 		return g.newMissed(j, unfit).fly(ctx)
 	})
+}
+
+// share waits for the key's flight, which runs unless there is one under way.
+func (g *Guard) share(ctx context.Context, j *job, m mode, run func(context.Context) answer) (a answer, joined bool, err error) {
+	t, err := g.flights.Enter(ctx, j.flight(m), run)
+	if err != nil {
+		return a, false, err
+	}
+	if t.Joined && g.cfg.Hooks.OnJoin != nil {
+		g.cfg.Hooks.OnJoin(j.key)
+	}
+	a, err = t.Wait(ctx)
+	return a, t.Joined, err
 }
 
 func (g *Guard) newMissed(j *job, unfit []byte) *missed {

@@ -32,6 +32,9 @@ type Config struct {
 
 	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. Default: 500 ms.
 	RedisTimeout time.Duration
+
+	// Hooks are called as things happen, for metrics and tests.
+	Hooks Hooks
 }
 
 // off is the value that switches a feature off.
@@ -42,7 +45,8 @@ func (c Config) check() error { return c.terms().Check() }
 
 func (c Config) withDefaults() Config {
 	t := c.terms().WithDefaults()
-	return Config{Prefix: t.Prefix, TTL: t.TTL, Watchdog: t.Watchdog, MaxHold: t.MaxHold, Fair: c.Fair, RedisTimeout: t.RedisTimeout}
+	c.Prefix, c.TTL, c.MaxHold, c.RedisTimeout = t.Prefix, t.TTL, t.MaxHold, t.RedisTimeout
+	return c
 }
 
 func (c Config) terms() terms.Terms {

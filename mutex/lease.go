@@ -26,8 +26,9 @@ type Lease struct {
 	fence int64
 	hold  *hold.Hold
 
-	once sync.Once
-	err  error // of Unlock; written once
+	once     sync.Once
+	err      error       // of Unlock; written once
+	unlocked func(error) // tells the hooks
 }
 
 // Context is the context to work with under the lock. It ends when the lease is lost, and then its cause is ErrLeaseLost,
@@ -74,6 +75,7 @@ func (l *Lease) Unlock(ctx context.Context) error {
 			err = lost(reply)
 		}
 		l.err = l.wrap("unlock", err)
+		l.unlocked(l.err)
 	})
 	return l.err
 }

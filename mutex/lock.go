@@ -14,7 +14,10 @@ import (
 // lock may be held. An error that matches ErrNotAcquired says that others had the lock until ctx ended. Another one is
 // what Redis or the client said: at once when Redis cannot be asked at all, and when it cannot be asked for longer than
 // TTL during the wait. The caller unlocks the lease.
-func (k *Locker) Lock(ctx context.Context, name string) (*Lease, error) {
+func (k *Locker) Lock(ctx context.Context, name string) (l *Lease, err error) {
+	if k != nil {
+		defer k.cfg.Hooks.asked(name, &err)()
+	}
 	w, err := k.admit(ctx, name)
 	if err != nil {
 		return nil, err
@@ -31,7 +34,7 @@ func (k *Locker) Lock(ctx context.Context, name string) (*Lease, error) {
 	if err != nil {
 		return nil, k.refusal(ctx, name, err)
 	}
-	return k.newLease(ctx, w, line, c.Grant), nil
+	return k.newLease(ctx, name, w, line, c.Grant), nil
 }
 
 // admit begins a call that asks for a lock. Each nil is followed by one done.
@@ -73,7 +76,10 @@ func (k *Locker) refusal(ctx context.Context, name string, err error) error {
 }
 
 // TryLock takes the lock if it is free, in one round trip, and returns ErrNotAcquired if it is not.
-func (k *Locker) TryLock(ctx context.Context, name string) (*Lease, error) {
+func (k *Locker) TryLock(ctx context.Context, name string) (l *Lease, err error) {
+	if k != nil {
+		defer k.cfg.Hooks.asked(name, &err)()
+	}
 	w, err := k.admit(ctx, name)
 	if err != nil {
 		return nil, err
@@ -86,7 +92,7 @@ func (k *Locker) TryLock(ctx context.Context, name string) (*Lease, error) {
 	sent := time.Now()
 	answer, err := k.ask(ctx, w, 0, k.inbox.Address())
 	if err == nil && answer.Granted {
-		return k.newLease(ctx, w, line, queue.Grant{Fence: answer.Fence, Sent: sent, Length: answer.Length}), nil
+		return k.newLease(ctx, name, w, line, queue.Grant{Fence: answer.Fence, Sent: sent, Length: answer.Length}), nil
 	}
 	line.vacate()
 	if err != nil {

@@ -141,8 +141,8 @@ func (k *Locker) abandon(w who) {
 	k.life.Tasks.Go(func() { w.giveUp(k.rdb, k.cfg.RedisTimeout) })
 }
 
-func (k *Locker) newLease(ctx context.Context, w who, line *line, g queue.Grant) *Lease {
-	l := &Lease{from: k, life: k.life, who: w, line: line, fence: g.Fence}
+func (k *Locker) newLease(ctx context.Context, name string, w who, line *line, g queue.Grant) *Lease {
+	l := &Lease{from: k, life: k.life, who: w, line: line, fence: g.Fence, unlocked: k.cfg.Hooks.terms().Held(name)}
 	held := hold.Terms{
 		Renew: w.renewal(k.cfg.TTL, 0), TTL: k.cfg.TTL, Max: k.cfg.MaxHold, Cause: lost,
 		Lost: func() {

@@ -67,9 +67,12 @@ func (q *Quorum) begin(name string) error {
 }
 
 // Lock is like that of a Locker. It returns an error of Redis when no majority can be asked.
-func (q *Quorum) Lock(ctx context.Context, name string) (*Lease, error) {
+func (q *Quorum) Lock(ctx context.Context, name string) (l *Lease, err error) {
+	if q != nil {
+		defer q.cfg.Hooks.asked(name, &err)()
+	}
 	for pause := shortestRetry; ; pause = min(2*pause, longestRetry) {
-		l, err := q.TryLock(ctx, name)
+		l, err = q.try(ctx, name)
 		if err == nil || !errors.Is(err, ErrNotAcquired) || ctx.Err() != nil {
 			return l, err
 		}
@@ -84,7 +87,14 @@ func (q *Quorum) Lock(ctx context.Context, name string) (*Lease, error) {
 }
 
 // TryLock is like that of a Locker.
-func (q *Quorum) TryLock(ctx context.Context, name string) (*Lease, error) {
+func (q *Quorum) TryLock(ctx context.Context, name string) (l *Lease, err error) {
+	if q != nil {
+		defer q.cfg.Hooks.asked(name, &err)()
+	}
+	return q.try(ctx, name)
+}
+
+func (q *Quorum) try(ctx context.Context, name string) (*Lease, error) {
 	if err := q.begin(name); err != nil {
 		return nil, err
 	}
@@ -99,7 +109,7 @@ func (q *Quorum) TryLock(ctx context.Context, name string) (*Lease, error) {
 		err = q.renew(ctx, w, fence)
 	}
 	if err == nil {
-		return q.newLease(ctx, w, fence, sent), nil
+		return q.newLease(ctx, name, w, fence, sent), nil
 	}
 	w.left.Store(true)
 	q.releaseAll(w)
@@ -122,8 +132,8 @@ func (q *Quorum) Do(ctx context.Context, name string, f func(context.Context, *L
 }
 
 // newLease begins a lease that a majority granted or renewed when asked at sent.
-func (q *Quorum) newLease(ctx context.Context, w who, fence int64, sent time.Time) *Lease {
-	l := &Lease{from: q, life: q.life, who: w, fence: fence}
+func (q *Quorum) newLease(ctx context.Context, name string, w who, fence int64, sent time.Time) *Lease {
+	l := &Lease{from: q, life: q.life, who: w, fence: fence, unlocked: q.cfg.Hooks.terms().Held(name)}
 	ttl := q.trusted()
 	q.life.Add(l, func() {
 		l.hold = hold.Begin(ctx, hold.Terms{TTL: ttl, Max: q.cfg.MaxHold, Cause: lost, Lost: func() { q.life.Remove(l) }}, sent, ttl)

@@ -27,12 +27,23 @@ type Config struct {
 
 	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. Default: 500 ms.
 	RedisTimeout time.Duration
+
+	// Hooks are called as things happen, for metrics and tests.
+	Hooks Hooks
 }
 
 // off is the value that switches a feature off.
 const off = terms.Off
 
 // check returns one error that names every field that is out of range.
-func (c Config) check() error { return terms.Terms(c).Check() }
+func (c Config) check() error { return c.terms().Check() }
 
-func (c Config) withDefaults() Config { return Config(terms.Terms(c).WithDefaults()) }
+func (c Config) withDefaults() Config {
+	t := c.terms().WithDefaults()
+	c.Prefix, c.TTL, c.MaxHold, c.RedisTimeout = t.Prefix, t.TTL, t.MaxHold, t.RedisTimeout
+	return c
+}
+
+func (c Config) terms() terms.Terms {
+	return terms.Terms{Prefix: c.Prefix, TTL: c.TTL, Watchdog: c.Watchdog, MaxHold: c.MaxHold, RedisTimeout: c.RedisTimeout}
+}

@@ -20,12 +20,14 @@ type Lease struct {
 	writes bool
 	fence  int64
 
-	once sync.Once
-	err  error // of Unlock; written once
+	once     sync.Once
+	err      error       // of Unlock; written once
+	unlocked func(error) // tells the hooks
 }
 
 func (k *Locker) newLease(ctx context.Context, c *claim, g queue.Grant) *Lease {
 	l := &Lease{claim: c, turn: make(chan struct{}, 1), writes: c.mode == writing, fence: g.Fence}
+	l.unlocked = k.cfg.Hooks.terms().Held(c.name)
 	terms := hold.Terms{
 		Renew: c.extend(c.token, k.cfg.TTL, g.Fence), TTL: k.cfg.TTL, Max: k.cfg.MaxHold, Cause: lost,
 		Lost: func() { k.life.Remove(l) }, // who has lost it need not unlock
@@ -89,7 +91,10 @@ func (l *Lease) Extend(ctx context.Context) error {
 // else may have worked meanwhile, and otherwise what Redis or the client said if it could not be asked: then the lock
 // ends with its lease. Another Unlock does nothing, and returns the same.
 func (l *Lease) Unlock(ctx context.Context) error {
-	l.once.Do(func() { l.err = l.unlock(ctx) })
+	l.once.Do(func() {
+		l.err = l.unlock(ctx)
+		l.unlocked(l.err)
+	})
 	return l.err
 }
 

@@ -56,7 +56,10 @@ func (k *Locker) run(ctx context.Context, name string, m mode, f func(context.Co
 	return f(ctx, l)
 }
 
-func (k *Locker) wait(ctx context.Context, name string, m mode) (*Lease, error) {
+func (k *Locker) wait(ctx context.Context, name string, m mode) (l *Lease, err error) {
+	if k != nil {
+		defer k.cfg.Hooks.asked(name, &err)()
+	}
 	if err := k.begin(name); err != nil {
 		return nil, err
 	}
@@ -72,7 +75,10 @@ func (k *Locker) wait(ctx context.Context, name string, m mode) (*Lease, error) 
 	return k.newLease(ctx, c, g), nil
 }
 
-func (k *Locker) try(ctx context.Context, name string, m mode) (*Lease, error) {
+func (k *Locker) try(ctx context.Context, name string, m mode) (l *Lease, err error) {
+	if k != nil {
+		defer k.cfg.Hooks.asked(name, &err)()
+	}
 	if err := k.begin(name); err != nil {
 		return nil, err
 	}

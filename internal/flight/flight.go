@@ -35,18 +35,6 @@ type call[R any] struct {
 	result R // written before done is closed
 }
 
-// Do joins the run under way for the key, or starts one, and waits for its result. The run gets the values of its first
-// caller's context and a cancellation of its own. The error is the context's, or ErrClosed; what the run has to say is
-// its result. The run must not panic.
-func (g *Group[K, R]) Do(ctx context.Context, key K, run func(context.Context) R) (result R, joined bool, err error) {
-	t, err := g.Enter(ctx, key, run)
-	if err != nil {
-		return result, false, err
-	}
-	result, err = t.Wait(ctx)
-	return result, t.Joined, err
-}
-
 // Ticket is a caller's share in a run.
 type Ticket[K comparable, R any] struct {
 	Joined bool // the run was under way already
@@ -56,7 +44,9 @@ type Ticket[K comparable, R any] struct {
 	call  *call[R]
 }
 
-// Enter is the first half of Do. Each ticket must be waited for.
+// Enter joins the run under way for the key, or starts one; the ticket's Wait returns its result, and each ticket must be waited
+// for. The run gets the values of its first caller's context and a cancellation of its own. The error is ErrClosed; what the
+// run has to say is its result. The run must not panic.
 func (g *Group[K, R]) Enter(ctx context.Context, key K, run func(context.Context) R) (t Ticket[K, R], err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

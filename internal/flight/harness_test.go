@@ -48,22 +48,26 @@ type outcome struct {
 	err    error
 }
 
-// call is a Do under way.
+// call is a caller that waits for a run.
 type call struct {
 	done  chan struct{}
 	leave context.CancelFunc
 	got   outcome // when done is closed
 }
 
-// do begins a Do and returns when it waits, or has its outcome.
+// do begins a call and returns when it waits, or has its outcome.
 func do(ctx context.Context, g *group, key string, run func(context.Context) int) *call {
 	c := &call{done: make(chan struct{})}
 	ctx, c.leave = context.WithCancel(ctx)
 	go func() {
 		defer close(c.done)
 		defer c.leave()
-		result, joined, err := g.Do(ctx, key, run)
-		c.got = outcome{result, joined, err}
+		t, err := g.Enter(ctx, key, run)
+		result := 0
+		if err == nil {
+			result, err = t.Wait(ctx)
+		}
+		c.got = outcome{result, t.Joined, err}
 	}()
 	synctest.Wait()
 	return c

@@ -103,10 +103,11 @@ func TestStartDoesNotRescueARunThatIsBeingAbandoned(t *testing.T) {
 		began := make(chan struct{})
 		go func() {
 			defer close(left)
-			_, _, _ = g.Do(ctx, "k", func(ctx context.Context) int {
+			caller, _ := g.Enter(ctx, "k", func(ctx context.Context) int {
 				close(began)
 				return obedient(ended)(ctx)
 			})
+			_, _ = caller.Wait(ctx)
 		}()
 		<-began
 		go cancel()

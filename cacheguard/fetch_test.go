@@ -1,0 +1,145 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+// says is a Judge with one opinion.
+func says(v Verdict) func(string) Verdict { return func(string) Verdict { return v } }
+
+func TestFetchServesWhatTheJudgeLikes(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{})
+	g := f.guards[0]
+	mustGet(t, g, "k", returns("v"))
+	v, how, err := Fetch(t.Context(), g, "k", Source[string]{Judge: says(Serve), Load: func(context.Context, *string) (string, error) {
+		return "", errors.New("not wanted")
+	}})
+	if v != "v" || how != Hit || err != nil {
+		t.Errorf("got %q, %q, %v", v, how, err)
+	}
+}
+
+func TestFetchReplacesWhatTheJudgeDislikesAndTellsTheLoaderOfIt(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]Config{"in Redis": {}, "in the local tier": withLocal} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, standalone(t), 1, cfg).listening()
+			g := f.guards[0]
+			mustGet(t, g, "k", returns("old"))
+			mustGet(t, g, "k", unwanted[string](t))
+			v, how, err := Fetch(t.Context(), g, "k", Source[string]{Judge: says(Replace), Load: func(_ context.Context, old *string) (string, error) {
+				return *old + "+new", nil
+			}})
+			if v != "old+new" || how != Loaded || err != nil {
+				t.Errorf("got %q, %q, %v", v, how, err)
+			}
+			equal(t, "cached", mustGet(t, g, "k", unwanted[string](t)), "old+new")
+		})
+	}
+}
+
+func TestFetchRefreshesInTheBackgroundOnce(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{})
+	g := f.guards[0]
+	mustGet(t, g, "k", returns("old"))
+	begun, release := make(chan struct{}, 10), make(chan struct{})
+	source := Source[string]{
+		Judge: func(v string) Verdict {
+			if v == "old" {
+				return Refresh
+			}
+			return Serve
+		},
+		Load: func(context.Context, *string) (string, error) {
+			begun <- struct{}{}
+			<-release
+			return "new", nil
+		},
+	}
+	for range 5 {
+		if v, how, err := Fetch(t.Context(), g, "k", source); v != "old" || how != Stale || err != nil {
+			t.Errorf("got %q, %q, %v", v, how, err)
+		}
+	}
+	<-begun
+	close(release)
+	redistest.Await(t, "the value is replaced", func() bool {
+		v, _, err := Fetch(t.Context(), g, "k", source)
+		return v == "new" && err == nil
+	})
+	equal(t, "further loads", len(begun), 0)
+}
+
+// Two instances find the same value unfit: one of them loads, and the other gets what it loaded.
+func TestFetchReplacesOnceInTheFleet(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{}).listening()
+	mustGet(t, f.guards[0], "k", returns("old"))
+	db := newSource("new")
+	replies := make(chan reply[string], 2)
+	for _, g := range f.guards {
+		go func() { // owner: the test; ends with the Fetch; joined by receiving
+			v, _, err := Fetch(t.Context(), g, "k", Source[string]{Judge: says(Replace), Load: func(ctx context.Context, _ *string) (string, error) {
+				return db.load(ctx)
+			}})
+			replies <- reply[string]{v, err}
+		}()
+	}
+	<-db.begun
+	f.awaitRegistered("k", 1)
+	close(db.release)
+	want(t, replies, "new")
+	want(t, replies, "new")
+	equal(t, "loads", db.loads.Load(), 1)
+}
+
+func TestFetchWithoutLoadOnlyLooks(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{})
+	g := f.guards[0]
+	if _, _, err := Fetch(t.Context(), g, "k", Source[string]{}); !errors.Is(err, ErrNotCached) {
+		t.Errorf("of nothing: %v", err)
+	}
+	mustGet(t, g, "k", returns("v"))
+	if v, how, err := Fetch(t.Context(), g, "k", Source[string]{}); v != "v" || how != Hit || err != nil {
+		t.Errorf("got %q, %q, %v", v, how, err)
+	}
+	if _, _, err := Fetch(t.Context(), g, "k", Source[string]{Judge: says(Replace)}); !errors.Is(err, ErrNotCached) {
+		t.Errorf("of what the judge dislikes: %v", err)
+	}
+	if v, _, err := Fetch(t.Context(), g, "k", Source[string]{Judge: says(Refresh)}); v != "v" || err != nil {
+		t.Errorf("of what the judge would have refreshed: %q, %v", v, err)
+	}
+}
+
+func TestFetchWithoutLoadDoesNotLoadWhenRedisIsDown(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	g := newGuard(t, server.Client(t), Config{RedisTimeout: 100 * time.Millisecond})
+	server.Kill()
+	if _, _, err := Fetch(t.Context(), g, "k", Source[string]{}); !errors.Is(err, ErrNotCached) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The invalidation comes while the value is being replaced: nothing may be stored.
+func TestFetchStoresNothingThatAnInvalidateOvertook(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{})
+	g := f.guards[0]
+	mustGet(t, g, "k", returns("old"))
+	_, _, err := Fetch(t.Context(), g, "k", Source[string]{Judge: says(Replace), Load: func(ctx context.Context, _ *string) (string, error) {
+		mustInvalidate(t, g, "k")
+		return "overtaken", nil
+	}})
+	equal(t, "error", err, nil)
+	equal(t, "stored", f.exists(f.value("k")), false)
+}

@@ -1,0 +1,51 @@
+package cacheguard
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+func TestOnStaleTellsHowLongPastItsTTLAValueIs(t *testing.T) {
+	t.Parallel()
+	var past atomic.Int64
+	g := newGuard(t, shared.Client(t), Config{
+		Prefix: "test-" + t.Name(), TTL: 20 * time.Millisecond, StaleFor: time.Hour,
+		Hooks: Hooks{OnStale: func(_ string, d time.Duration) { past.Store(int64(d)) }},
+	})
+	redistest.Await(t, "a stale value is served", func() bool {
+		mustGet(t, g, "k", returns("v"))
+		return past.Load() != 0
+	})
+	if d := time.Duration(past.Load()); d < 0 || d > time.Minute {
+		t.Errorf("past its TTL by %v", d)
+	}
+}
+
+func TestStatsTellOfLoadersThatRun(t *testing.T) {
+	t.Parallel()
+	g := newGuard(t, shared.Client(t), Config{Prefix: "test-" + t.Name()})
+	for _, err := range []error{
+		func() error {
+			_, err := Get(t.Context(), g, "k", func(context.Context) (string, error) {
+				equal(t, "loading", g.Stats(), Stats{Loading: 1})
+				return "", nil
+			})
+			return err
+		}(),
+		func() error {
+			_, err := GetMany(t.Context(), g, []string{"a", "b"}, func(context.Context, []string) (map[string]string, error) {
+				equal(t, "loading many", g.Stats(), Stats{Loading: 1})
+				return nil, nil
+			})
+			return err
+		}(),
+	} {
+		equal(t, "error", err, nil)
+	}
+	equal(t, "afterwards", g.Stats(), Stats{})
+	equal(t, "of nil", (*Guard)(nil).Stats(), Stats{})
+}

@@ -1,0 +1,37 @@
+// Package metrics tells Prometheus what guards, locks and caches of responses do.
+//
+//	m, err := metrics.New(prometheus.DefaultRegisterer, metrics.Config{Routes: []string{"/products/{id}"}})
+//	...
+//	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "shop", Hooks: m.Guard("shop")})
+//	...
+//	m.Watch("shop", guard)
+//
+// # Labels
+//
+// No key, name of a lock, path or error is ever a label. The names that are (cache and lock) are those that the program gives
+// to Guard, Mutex, RWLock and HTTP, each a label once and for all; routes are those of Config.Routes, and "other". So the number
+// of series is known when the program has started, and each is there from the beginning, with the value 0.
+//
+// # What is exported
+//
+//	cacheguard_requests_total{cache,result}           answers of Get, GetMany and Fetch; result is an Outcome, or error
+//	cacheguard_request_duration_seconds{cache}        how long they took
+//	cacheguard_joins_total{cache}                     requests that waited for a load of another request of their instance
+//	cacheguard_load_duration_seconds{cache,result}    runs of loaders; result is ok, absent or error
+//	cacheguard_loads_in_flight{cache}                 loaders that run (Watch)
+//	cacheguard_rejected_fills_total{cache,reason}     loaded values that were not stored: overtaken or unstorable
+//	cacheguard_stale_age_seconds{cache}               how long past their TTL values were served
+//	cacheguard_damaged_entries_total{cache}           entries that could not be read
+//	cacheguard_leases_lost_total{cache}               loads that lost their lease
+//	cacheguard_takeovers_total{cache}                 leases taken over from an instance that had died or hung
+//	cacheguard_redis_errors_total{cache,op}           operations that failed
+//	cacheguard_breakers_open{cache}                   circuit breakers that are open; more than one on a cluster
+//	cacheguard_owed_invalidations{cache}              keys whose invalidation is still to be sent (Watch)
+//	cacheguard_verified_total{cache,result}           hits compared with the source (Config.Verify): matched, stale,
+//	                                                  superseded or failed (Watch)
+//	cacheguard_lock_wait_seconds{lock,result}         calls that asked for a lock; result is acquired, refused or error
+//	cacheguard_lock_hold_seconds{lock}                how long locks were held
+//	cacheguard_locks_lost_total{lock}                 locks that were found lost when they were unlocked
+//	cacheguard_http_requests_total{cache,route,result}  requests; result is a middleware.Result
+//	cacheguard_http_request_duration_seconds{cache,result}  how long they took
+package metrics

@@ -1,0 +1,49 @@
+package metrics_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/metrics"
+)
+
+func ExampleMetrics_Guard() {
+	registry := prometheus.NewRegistry() // or prometheus.DefaultRegisterer
+	m, err := metrics.New(registry, metrics.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	rdb := redis.NewClient(&redis.Options{Addr: metrics.SharedAddr()})
+	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "measured", Hooks: m.Guard("shop")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer guard.Close()
+	m.Watch("shop", guard)
+
+	for range 3 {
+		_, _ = cacheguard.Get(context.Background(), guard, "price:42", func(context.Context) (int, error) { return 1999, nil })
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() != "cacheguard_requests_total" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			if n := m.GetCounter().GetValue(); n > 0 {
+				fmt.Println(m.GetLabel()[1].GetValue(), n)
+			}
+		}
+	}
+	// Output:
+	// hit 2
+	// loaded 1
+}

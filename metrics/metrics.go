@@ -1,0 +1,125 @@
+package metrics
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Config says what labels there are.
+type Config struct {
+	// Routes are the patterns of the routes that HTTP counts apart. All others are "other".
+	Routes []string
+}
+
+// Metrics are the instruments of one registry. It is safe for concurrent use.
+type Metrics struct {
+	routes  []string
+	watched *watched
+
+	requests, joins, rejected, damaged, lost, takeovers, redisErrors *prometheus.CounterVec
+	requestTime, loadTime, staleAge                                  *prometheus.HistogramVec
+	breakers                                                         *prometheus.GaugeVec
+
+	lockWait, lockHold *prometheus.HistogramVec
+	locksLost          *prometheus.CounterVec
+
+	http     *prometheus.CounterVec
+	httpTime *prometheus.HistogramVec
+}
+
+// buckets are from 100 microseconds (a hit) to 30 seconds (LoadTimeout).
+var buckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+
+// ageBuckets are for how long past their TTL values are served.
+var ageBuckets = []float64{.1, 1, 5, 10, 30, 60, 300, 600, 1800, 3600}
+
+// New registers the instruments. The error is the registry's: for one, that there are such instruments already.
+func New(registerer prometheus.Registerer, cfg Config) (*Metrics, error) {
+	if registerer == nil {
+		return nil, errors.New("metrics: registerer is nil")
+	}
+	r := &registrar{to: registerer}
+	m := &Metrics{
+		routes:  slices.Clone(cfg.Routes),
+		watched: &watched{guards: make(map[string]watchable)},
+
+		requests:    r.counter("requests_total", "Answers of Get, GetMany and Fetch, by how they came about.", "cache", "result"),
+		joins:       r.counter("joins_total", "Requests that waited for a load of another request of their instance.", "cache"),
+		rejected:    r.counter("rejected_fills_total", "Loaded values that were not stored.", "cache", "reason"),
+		damaged:     r.counter("damaged_entries_total", "Entries that could not be read.", "cache"),
+		lost:        r.counter("leases_lost_total", "Loads that lost their lease.", "cache"),
+		takeovers:   r.counter("takeovers_total", "Leases taken over from an instance that did not renew them.", "cache"),
+		redisErrors: r.counter("redis_errors_total", "Operations on Redis that failed.", "cache", "op"),
+		requestTime: r.histogram("request_duration_seconds", "How long answers took.", buckets, "cache"),
+		loadTime:    r.histogram("load_duration_seconds", "Runs of loaders.", buckets, "cache", "result"),
+		staleAge:    r.histogram("stale_age_seconds", "How long past their TTL values were served.", ageBuckets, "cache"),
+		breakers:    r.gauge("breakers_open", "Circuit breakers that are open.", "cache"),
+
+		lockWait:  r.histogram("lock_wait_seconds", "Calls that asked for a lock.", buckets, "lock", "result"),
+		lockHold:  r.histogram("lock_hold_seconds", "How long locks were held.", buckets, "lock"),
+		locksLost: r.counter("locks_lost_total", "Locks that were found lost when they were unlocked.", "lock"),
+
+		http:     r.counter("http_requests_total", "Requests, by how they were answered.", "cache", "route", "result"),
+		httpTime: r.histogram("http_request_duration_seconds", "How long requests took.", buckets, "cache", "result"),
+	}
+	r.register(m.watched)
+	if r.err != nil {
+		r.undo()
+		return nil, fmt.Errorf("metrics: %w", r.err)
+	}
+	return m, nil
+}
+
+// registrar registers instruments until one is refused.
+type registrar struct {
+	to   prometheus.Registerer
+	done []prometheus.Collector
+	err  error
+}
+
+func (r *registrar) register(c prometheus.Collector) {
+	if r.err != nil {
+		return
+	}
+	if r.err = r.to.Register(c); r.err == nil {
+		r.done = append(r.done, c)
+	}
+}
+
+// undo leaves the registry as it was.
+func (r *registrar) undo() {
+	for _, c := range r.done {
+		r.to.Unregister(c)
+	}
+}
+
+const namespace = "cacheguard"
+
+func (r *registrar) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
+	r.register(c)
+	return c
+}
+
+func (r *registrar) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	c := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
+	r.register(c)
+	return c
+}
+
+func (r *registrar) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	c := prometheus.NewHistogramVec(
+		prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels)
+	r.register(c)
+	return c
+}
+
+// watched are the guards that are asked when metrics are collected.
+type watched struct {
+	mu     sync.Mutex
+	guards map[string]watchable
+}

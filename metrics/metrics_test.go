@@ -1,0 +1,305 @@
+package metrics
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/middleware"
+	"github.com/cacheguard/go/mutex"
+	"github.com/cacheguard/go/rwlock"
+)
+
+// everything is one of each thing that has metrics.
+type everything struct {
+	t     *testing.T
+	reg   *prometheus.Registry
+	m     *Metrics
+	guard *cacheguard.Guard
+	cfg   string // prefix
+}
+
+func newEverything(t *testing.T) *everything {
+	t.Helper()
+	e := &everything{t: t, reg: prometheus.NewRegistry(), cfg: "test-" + rand.Text()}
+	var err error
+	if e.m, err = New(e.reg, Config{Routes: []string{"/products/{id}"}}); err != nil {
+		t.Fatal(err)
+	}
+	e.guard, err = cacheguard.New(shared.Client(t), cacheguard.Config{
+		Prefix: e.cfg, Hooks: e.m.Guard("shop"), MaxValueBytes: 100, StaleFor: time.Hour,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.guard.Close() }) // always nil
+	e.m.Watch("shop", e.guard)
+	return e
+}
+
+// values is what is exported, by name{label=value,...}; of histograms, the count.
+func (e *everything) values() map[string]float64 {
+	e.t.Helper()
+	families, err := e.reg.Gather()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	values := make(map[string]float64)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetName()+"="+l.GetValue())
+			}
+			values[f.GetName()+"{"+strings.Join(labels, ",")+"}"] = value(f.GetType(), m)
+		}
+	}
+	return values
+}
+
+func value(kind dto.MetricType, m *dto.Metric) float64 {
+	switch kind {
+	case dto.MetricType_COUNTER:
+		return m.GetCounter().GetValue()
+	case dto.MetricType_GAUGE:
+		return m.GetGauge().GetValue()
+	}
+	return float64(m.GetHistogram().GetSampleCount())
+}
+
+func (e *everything) want(name string, want float64) {
+	e.t.Helper()
+	got, found := e.values()[name]
+	if !found || got != want {
+		e.t.Errorf("%s is %v (exported: %v), want %v", name, got, found, want)
+	}
+}
+
+func TestGuardsAreCounted(t *testing.T) {
+	t.Parallel()
+	e := newEverything(t)
+	get := func(key string, load func(context.Context) (string, error)) {
+		_, _ = cacheguard.Get(t.Context(), e.guard, key, load) // what it returns is counted
+	}
+	value := func(v string) func(context.Context) (string, error) {
+		return func(context.Context) (string, error) { return v, nil }
+	}
+	get("a", value("v"))
+	get("a", value("v"))
+	get("absent", func(context.Context) (string, error) { return "", cacheguard.ErrNotFound })
+	get("absent", nil)
+	get("failing", func(context.Context) (string, error) { return "", errors.New("no") })
+	get("large", value(strings.Repeat("x", 101)))
+	get("overtaken", func(ctx context.Context) (string, error) { return "v", e.guard.Invalidate(ctx, "overtaken") })
+	for name, want := range map[string]float64{
+		"cacheguard_requests_total{cache=shop,result=loaded}":           4, // a, absent, large, overtaken
+		"cacheguard_requests_total{cache=shop,result=hit}":              1,
+		"cacheguard_requests_total{cache=shop,result=error}":            2, // failing, and absent without a loader
+		"cacheguard_requests_total{cache=shop,result=bypassed}":         0,
+		"cacheguard_request_duration_seconds{cache=shop}":               7,
+		"cacheguard_load_duration_seconds{cache=shop,result=ok}":        3,
+		"cacheguard_load_duration_seconds{cache=shop,result=absent}":    1,
+		"cacheguard_load_duration_seconds{cache=shop,result=error}":     1,
+		"cacheguard_rejected_fills_total{cache=shop,reason=overtaken}":  1,
+		"cacheguard_rejected_fills_total{cache=shop,reason=unstorable}": 1,
+		"cacheguard_loads_in_flight{cache=shop}":                        0,
+		"cacheguard_owed_invalidations{cache=shop}":                     0,
+		"cacheguard_verified_total{cache=shop,result=matched}":          0,
+		"cacheguard_stale_age_seconds{cache=shop}":                      0,
+		"cacheguard_breakers_open{cache=shop}":                          0,
+		"cacheguard_takeovers_total{cache=shop}":                        0,
+		"cacheguard_redis_errors_total{cache=shop,op=invalidate}":       0,
+	} {
+		e.want(name, want)
+	}
+}
+
+func TestLoadsInFlightAreThoseThatRun(t *testing.T) {
+	t.Parallel()
+	e := newEverything(t)
+	_, err := cacheguard.Get(t.Context(), e.guard, "k", func(context.Context) (string, error) {
+		e.want("cacheguard_loads_in_flight{cache=shop}", 1)
+		return "", nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	e.want("cacheguard_loads_in_flight{cache=shop}", 0)
+}
+
+func TestLocksAreCounted(t *testing.T) {
+	t.Parallel()
+	e := newEverything(t)
+	locks, err := mutex.New(shared.Client(t), mutex.Config{Prefix: e.cfg, Hooks: e.m.Mutex("jobs")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locks.Close() }) // always nil
+	rw, err := rwlock.New(shared.Client(t), rwlock.Config{Prefix: e.cfg, Hooks: e.m.RWLock("files")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = rw.Close() }) // always nil
+	lease, err := locks.Lock(t.Context(), "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = locks.TryLock(t.Context(), "k") // refused
+	_, _ = locks.Revoke(t.Context(), "k")
+	<-lease.Context().Done()
+	_ = lease.Unlock(t.Context()) // it was revoked
+	if err := rw.RDo(t.Context(), "k", func(context.Context, *rwlock.Lease) error { return nil }); err != nil {
+		t.Error(err)
+	}
+	e.want("cacheguard_lock_wait_seconds{lock=jobs,result=acquired}", 1)
+	e.want("cacheguard_lock_wait_seconds{lock=jobs,result=refused}", 1)
+	e.want("cacheguard_lock_wait_seconds{lock=jobs,result=error}", 0)
+	e.want("cacheguard_lock_hold_seconds{lock=jobs}", 1)
+	e.want("cacheguard_locks_lost_total{lock=jobs}", 1)
+	e.want("cacheguard_lock_wait_seconds{lock=files,result=acquired}", 1)
+	e.want("cacheguard_lock_hold_seconds{lock=files}", 1)
+}
+
+func TestRequestsAreCountedByRoute(t *testing.T) {
+	t.Parallel()
+	e := newEverything(t)
+	cache, err := middleware.New(e.guard, middleware.Config{OnResponse: e.m.HTTP("pages")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := cache.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+	}))
+	mux := http.NewServeMux()
+	mux.Handle("/products/{id}", page)
+	mux.Handle("/unknown/{id}", page)
+	for _, path := range []string{"/products/1", "/products/1", "/products/2", "/unknown/1"} {
+		mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil))
+	}
+	e.want("cacheguard_http_requests_total{cache=pages,result=loaded,route=/products/{id}}", 3)
+	e.want("cacheguard_http_requests_total{cache=pages,result=loaded,route=other}", 1)
+	e.want("cacheguard_http_requests_total{cache=pages,result=hit,route=other}", 0)
+	e.want("cacheguard_http_request_duration_seconds{cache=pages,result=loaded}", 4)
+}
+
+func TestAllSeriesAreThereFromTheBeginning(t *testing.T) {
+	t.Parallel()
+	e := newEverything(t)
+	e.m.Mutex("jobs")
+	served := e.m.HTTP("pages")
+	before := e.values()
+	for _, key := range []string{"a", "b", "c"} {
+		_, _ = cacheguard.Get(t.Context(), e.guard, key, func(context.Context) (string, error) { return "", nil })
+		served(nil, middleware.Response{Result: middleware.Hit, Route: "/" + key})
+	}
+	for name := range e.values() {
+		if _, found := before[name]; !found {
+			t.Errorf("%s came later", name)
+		}
+	}
+	e.want("cacheguard_http_requests_total{cache=pages,result=hit,route=other}", 3)
+}
+
+func TestMetricsMayBeRegisteredOnce(t *testing.T) {
+	t.Parallel()
+	reg := prometheus.NewRegistry()
+	if err := reg.Register(prometheus.NewCounter(prometheus.CounterOpts{Name: "cacheguard_takeovers_total", Help: "Another's."})); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(reg, Config{}); err == nil {
+		t.Error("a name that is taken is no error")
+	}
+	families, err := reg.Gather()
+	if len(families) != 1 || err != nil {
+		t.Errorf("it left %d families, %v", len(families), err)
+	}
+	if _, err := New(nil, Config{}); err == nil {
+		t.Error("no registerer is no error")
+	}
+}
+
+// exported is the names that are exported, with those of a histogram's parts.
+func exported(t *testing.T) (map[string]bool, []*dto.MetricFamily) {
+	t.Helper()
+	e := newEverything(t)
+	e.m.Mutex("jobs")
+	e.m.HTTP("pages")
+	families, err := e.reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := make(map[string]bool)
+	for _, f := range families {
+		names[f.GetName()] = true
+		if f.GetType() == dto.MetricType_HISTOGRAM {
+			for _, part := range []string{"_bucket", "_sum", "_count"} {
+				names[f.GetName()+part] = true
+			}
+		}
+	}
+	return names, families
+}
+
+func TestNamesFollowPrometheusRules(t *testing.T) {
+	t.Parallel()
+	_, families := exported(t)
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	if len(problems) > 0 || err != nil {
+		t.Errorf("%v, %v", problems, err)
+	}
+}
+
+// The dashboard, the rules and the package comment speak of what is exported, and of all of it.
+func TestDashboardRulesAndDocumentationSpeakOfWhatIsExported(t *testing.T) {
+	t.Parallel()
+	names, families := exported(t)
+	used := make(map[string]string)
+	for _, file := range []string{"doc.go", "../examples/monitoring/dashboard.json", "../examples/monitoring/alerts.yml"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range regexp.MustCompile(`cacheguard_[a-z_]+`).FindAllString(string(text), -1) {
+			used[name] = file
+			if !names[name] {
+				t.Errorf("%s speaks of %s, which is not exported", file, name)
+			}
+		}
+		for _, f := range families {
+			spoken := strings.Contains(string(text), f.GetName())
+			if !spoken && !strings.HasSuffix(file, ".yml") {
+				t.Errorf("%s does not speak of %s", file, f.GetName())
+			}
+		}
+	}
+	if len(used) == 0 {
+		t.Error("nothing found")
+	}
+	labels := make(map[string]bool)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = true
+			}
+		}
+	}
+	for _, known := range []string{"cache", "result", "reason", "op", "lock", "route"} {
+		delete(labels, known)
+	}
+	if len(labels) > 0 {
+		t.Errorf("labels that nobody planned: %v", maps.Keys(labels))
+	}
+}

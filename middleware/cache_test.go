@@ -1,0 +1,235 @@
+package middleware
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+func TestAPageIsMadeOnceForAllInstances(t *testing.T) {
+	t.Parallel()
+	const instances, requests = 8, 128
+	p := newPage(says("hello", "Cache-Control: max-age=60")).held()
+	f := newFleet(t, instances, Config{}, p)
+	var replies []<-chan answer
+	for i := range instances {
+		for range requests {
+			replies = append(replies, f.async(i, "/hot"))
+		}
+	}
+	<-p.begun
+	f.awaitRegistered("/hot", instances-1)
+	close(p.hold)
+	for _, c := range replies {
+		if a := <-c; a.body != "hello" || a.StatusCode != http.StatusOK {
+			t.Fatalf("got %q", a.body)
+		}
+	}
+	equal(t, "calls of the handler", p.calls.Load(), 1)
+	equal(t, "loaded", f.count(Loaded), 1)
+	if a := f.get("/hot"); !strings.HasPrefix(a.cacheStatus(), "cacheguard; hit; ttl=") || a.Header.Get("Age") == "" {
+		t.Errorf("a hit says %q, Age %q", a.cacheStatus(), a.Header.Get("Age"))
+	}
+}
+
+func TestAClientThatLeavesDoesNotTakeTheOthersResponseAway(t *testing.T) {
+	t.Parallel()
+	p := newPage(says("hello", "Cache-Control: max-age=60")).held()
+	f := newFleet(t, 1, Config{}, p)
+	ctx, leave := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, f.urls[0]+"/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = host
+	left := make(chan error, 1)
+	go func() { // owner: the test; stop: leave; joined by receiving
+		_, err := f.client.Do(r) //nolint:bodyclose // it fails
+		left <- err
+	}()
+	<-p.begun
+	stays := f.async(0, "/")
+	f.awaitJoined(1)
+	leave()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	close(p.hold)
+	equal(t, "body", (<-stays).body, "hello")
+	equal(t, "calls", p.calls.Load(), 1)
+}
+
+func TestAPanicReachesNetHTTPForOneAndTheOthersGet500(t *testing.T) {
+	t.Parallel()
+	recovered := make(chan any, 10)
+	p := newPage(func(http.ResponseWriter, *http.Request) { panic("ouch") }).held()
+	var f *fleet
+	outer := func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if v := recover(); v != nil {
+				recovered <- v
+				w.WriteHeader(http.StatusTeapot)
+			}
+		}()
+		f.caches[0].Handler(p).ServeHTTP(w, r)
+	}
+	f = newFleet(t, 1, Config{}, p)
+	f.servers[0].Config.Handler = http.HandlerFunc(outer)
+	first := f.async(0, "/")
+	<-p.begun
+	second := f.async(0, "/")
+	f.awaitJoined(1)
+	close(p.hold)
+	equal(t, "first", (<-first).StatusCode, http.StatusTeapot)
+	equal(t, "second", (<-second).StatusCode, http.StatusInternalServerError)
+	equal(t, "recovered", <-recovered, any("ouch"))
+	equal(t, "further panics", len(recovered), 0)
+	p.serve, p.hold = says("well"), nil
+	equal(t, "afterwards", f.get("/").body, "well")
+}
+
+// What cannot be stored is let through at once: to the first while it is written, and to those who waited for it.
+func TestAnUncacheableResponseHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	p := newPage(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "private")
+		_, _ = io.WriteString(w, "begin ")
+		<-release
+		_, _ = io.WriteString(w, "end")
+	}).held()
+	f := newFleet(t, 2, Config{}, p)
+	var replies []<-chan answer
+	replies = append(replies, f.async(0, "/"))
+	<-p.begun
+	replies = append(replies, f.async(1, "/"))
+	f.awaitRegistered("/", 1)
+	close(p.hold)
+	<-p.begun // the second runs although the first has not ended
+	close(release)
+	for _, c := range replies {
+		equal(t, "body", (<-c).body, "begin end")
+	}
+	a := f.get("/")
+	equal(t, "calls", p.calls.Load(), 3)
+	equal(t, "passed", f.count(Passed), 3)
+	if !strings.Contains(a.cacheStatus(), "fwd=uri-miss") {
+		t.Errorf("Cache-Status: %q", a.cacheStatus())
+	}
+}
+
+func TestALargeBodyStreamsThroughUnstored(t *testing.T) {
+	t.Parallel()
+	chunk := strings.Repeat("x", 1000)
+	read := make(chan struct{})
+	p := newPage(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		for range 100 {
+			_, _ = io.WriteString(w, chunk)
+		}
+		<-read
+	})
+	f := newFleet(t, 1, Config{MaxBody: 10_000}, p)
+	res, err := f.client.Get(f.urls[0] + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if _, err := io.ReadFull(res.Body, make([]byte, 50_000)); err != nil {
+		t.Fatal(err) // it comes before the handler returns
+	}
+	close(read)
+	rest, err := io.ReadAll(res.Body)
+	equal(t, "error", err, nil)
+	equal(t, "rest", len(rest), 50_000)
+	equal(t, "passed", f.count(Passed), 1)
+}
+
+func TestVariantsAreKeptSideBySide(t *testing.T) {
+	t.Parallel()
+	p := newPage(func(w http.ResponseWriter, r *http.Request) {
+		says("in "+r.Header.Get("Accept-Language"), "Cache-Control: max-age=60", "Vary: Accept-Language")(w, r)
+	})
+	f := newFleet(t, 2, Config{}, p)
+	for i := range 6 {
+		for _, lang := range []string{"de", "en", "fr"} {
+			equal(t, "body", f.do(i%2, "GET", "/", "Accept-Language: "+lang).body, "in "+lang)
+		}
+	}
+	equal(t, "calls", p.calls.Load(), 3)
+	equal(t, "Invalidate", f.invalidate("/"), nil)
+	for _, lang := range []string{"en", "de"} {
+		equal(t, "body", f.get("/", "Accept-Language: "+lang).body, "in "+lang)
+	}
+	equal(t, "calls after Invalidate", p.calls.Load(), 5)
+}
+
+func TestRedisDownMeansTheHandlerIsCalledOnceForAll(t *testing.T) {
+	t.Parallel()
+	p := newPage(says("hello", "Cache-Control: max-age=60")).held()
+	server := redistest.Start(t)
+	f := newFleetOn(t, server, 1, Config{}, cacheguard.Config{}, p)
+	server.Kill()
+	var replies []<-chan answer
+	for range 10 {
+		replies = append(replies, f.async(0, "/"))
+	}
+	<-p.begun
+	f.awaitJoined(9)
+	close(p.hold)
+	for _, c := range replies {
+		equal(t, "body", (<-c).body, "hello")
+	}
+	equal(t, "calls", p.calls.Load(), 1)
+	equal(t, "bypassed", f.count(Bypassed), 10)
+}
+
+func TestAHandlerThatAsksForItsOwnPageIsCalledAgain(t *testing.T) {
+	t.Parallel()
+	var f *fleet
+	var inner http.Handler
+	p := newPage(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Depth") != "" {
+			says("inner")(w, r)
+			return
+		}
+		r = r.Clone(r.Context())
+		r.Header.Set("Depth", "1")
+		inner.ServeHTTP(w, r)
+	})
+	f = newFleet(t, 1, Config{}, p)
+	inner = f.caches[0].Handler(p)
+	equal(t, "body", f.get("/").body, "inner")
+}
+
+func TestHeadIsAnsweredFromGet(t *testing.T) {
+	t.Parallel()
+	p := newPage(says("hello", "Cache-Control: max-age=60"))
+	f := newFleet(t, 1, Config{}, p)
+	f.get("/")
+	a := f.do(0, http.MethodHead, "/")
+	equal(t, "Content-Length", a.Header.Get("Content-Length"), strconv.Itoa(len("hello")))
+	equal(t, "calls", p.calls.Load(), 1)
+}
+
+func TestNewNamesEveryBadField(t *testing.T) {
+	t.Parallel()
+	_, err := New(nil, Config{
+		Name: "a b", DefaultTTL: -2, Heuristic: 2, KeepFor: 5, PassFor: -7, MaxBody: -1, Target: "é", Prefixes: []string{"x"},
+	})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, field := range []string{"guard", "Name", "DefaultTTL", "Heuristic", "KeepFor", "PassFor", "MaxBody", "Target", "Prefixes"} {
+		if !strings.Contains(err.Error(), field) {
+			t.Errorf("%q does not name %s", err, field)
+		}
+	}
+}

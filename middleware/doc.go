@@ -1,0 +1,70 @@
+// Package middleware is a response cache for a server's own endpoints, on a cacheguard.Guard: it behaves as RFC 9111 asks of a
+// shared cache, and has a page that many want at once made by one call of the handler, however many instances there are.
+//
+//	cache, err := middleware.New(guard, middleware.Config{})
+//	...
+//	r := chi.NewRouter()
+//	r.Use(cache.Handler)
+//	r.Get("/products/{id}", product) // says w.Header().Set("Cache-Control", "max-age=60, stale-while-revalidate=600")
+//
+// It is plain net/http; of chi it knows the patterns of routes, and that its routing contexts are used again.
+//
+// # What it does
+//
+//   - The handler's Cache-Control is honoured, or CDN-Cache-Control or Config.Target before it (RFC 9213), and Expires;
+//     stale-while-revalidate and stale-if-error (RFC 5861) too. A handler that says nothing has nothing stored, unless
+//     Config.DefaultTTL or Config.Heuristic are set. What contradicts itself or cannot be read makes stale.
+//   - The directives of requests are honoured, unless Config.IgnoreRequest is set.
+//   - Conditional requests, HEAD and ranges are answered from stored pages. A stale page that has a validator is validated with
+//     the handler: the handler gets If-None-Match and If-Modified-Since, and may answer 304.
+//   - A successful POST, PUT, PATCH or DELETE invalidates its own URL and those that its Location and Content-Location name.
+//   - Every response says how it came about, in Cache-Status (RFC 9211).
+//   - While Redis does not answer, the handler is called, once for all requests of an instance that want the same.
+//
+// # What is not stored
+//
+// Responses to anything but GET; to requests with a body, an Upgrade, If-Match or If-Unmodified-Since; with no-store, private,
+// Vary: *, Set-Cookie (but see Config.StoreSetCookie) or status 206; to requests with Authorization, unless the response has
+// public, s-maxage or must-revalidate; larger than MaxBody; shorter than their Content-Length; and those of handlers that
+// panic, hijack the connection, or flush without having said that the response may be stored.
+//
+// A page is told apart by scheme, Host, path and query as they were sent, and by the fields that Vary names. Requests with
+// Authorization have pages of their own, and with DefaultTTL or Heuristic, those with a Cookie too. Fields by which proxies and
+// frameworks are told another host, scheme, path or method (X-Forwarded-Host and its like) are always told apart, so that who
+// sends one poisons nobody's page but his own. Other fields that shape what a handler answers belong into its Vary.
+//
+// # What a handler has to know
+//
+// While a response may still be stored, nothing of it is sent before the handler returns: it belongs to all who wait, and the
+// client that caused it may read slowly. (A Flush is kept back too, as proxies flush after each write.) The first thing that
+// says otherwise (the header, more than MaxBody) sends it on its way to that client, and the others are let through to call
+// the handler for themselves; that this page is such a one is remembered for Config.PassFor.
+//
+// The handler runs in a goroutine that is not the request's, and its context ends when nobody waits for the response any more,
+// not when its own client leaves. It sees the request without conditions and Range. With stale-while-revalidate it may run after
+// its request has been answered; values in the request's context have to bear that (chi's do).
+//
+// # Protocol
+//
+// A page is one record in the Guard: the response, and what is needed to judge it. The Guard's Fetch asks judge (lookup.go)
+// whether the record may answer this request, has it replaced if not, and does so once for all instances; who may crash, pause,
+// leave or lose a reply meanwhile is told there. What is new here:
+//
+// Where the handler's response goes. A load runs the handler for the request that started it, if that is still there (seat in
+// run.go): then a response that cannot be stored is streamed to it, and the request waits for the handler's end. If its client
+// has left, or was served a stale page, nobody is there to be streamed to, and the handler's writes fail when it turns
+// out that the response cannot be stored. The others get the record; or the mark that there is none, and call the handler; or
+// the mark that it panicked, and answer 500.
+//
+// Variants. The page's own record is the variant that was made first, and says which fields select. A request that it does not
+// suit looks under a key of these fields' values; the record there names the id of the page's record, and counts only while
+// that is the same. So removing one key invalidates all variants: those stored, those being made (whose handler was called
+// after they had read the id), and those nobody knows of. The id stays when the page is made anew with the same Vary.
+//
+// Tags and prefixes. Each is a random value in the Guard, its version. A record has the versions that were read before the
+// handler was called, and counts while they are the same. Removing a version invalidates all its records, without looking for
+// them. A tag that a page has for the first time cannot have been read before; then the version for all tags
+// together, which every InvalidateTags removes first, must be the same before and after (versions.go).
+//
+// Age and freshness are judged by the wall clocks of the instances, as HTTP does.
+package middleware

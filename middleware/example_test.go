@@ -1,0 +1,80 @@
+package middleware_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/middleware"
+)
+
+func newClient() *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: middleware.SharedAddr()})
+}
+
+// get asks a handler for a page.
+func get(h http.Handler, path string) string {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	return w.Body.String()
+}
+
+func ExampleCache_Handler() {
+	guard, err := cacheguard.New(newClient(), cacheguard.Config{Prefix: "pages"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer guard.Close()
+	cache, err := middleware.New(guard, middleware.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	r := chi.NewRouter()
+	r.Use(cache.Handler)
+	r.Get("/products/{id}", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Println("the handler runs")
+		w.Header().Set("Cache-Control", "max-age=60, stale-while-revalidate=600")
+		_, _ = io.WriteString(w, "product "+chi.URLParam(r, "id"))
+	})
+	fmt.Println(get(r, "/products/42"))
+	fmt.Println(get(r, "/products/42"))
+	// Output:
+	// the handler runs
+	// product 42
+	// product 42
+}
+
+func ExampleCache_InvalidateTags() {
+	guard, err := cacheguard.New(newClient(), cacheguard.Config{Prefix: "tagged-pages"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer guard.Close()
+	cache, err := middleware.New(guard, middleware.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	price := 1999
+	pages := cache.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=3600")
+		w.Header().Set("Cache-Tag", "product-42, prices")
+		_, _ = fmt.Fprint(w, price)
+	}))
+	fmt.Println(get(pages, "/products/42"), get(pages, "/offers"))
+	price = 1499
+	if err := cache.InvalidateTags(context.Background(), "product-42"); err != nil {
+		log.Print(err) // other instances may go on serving the old price
+	}
+	fmt.Println(get(pages, "/products/42"), get(pages, "/offers"))
+	// Output:
+	// 1999 1999
+	// 1499 1499
+}

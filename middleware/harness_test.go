@@ -1,0 +1,225 @@
+package middleware
+
+import (
+	"crypto/rand"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+// fleet is some instances of a service, with one handler.
+type fleet struct {
+	t      *testing.T
+	guards []*cacheguard.Guard
+	caches []*Cache
+	urls   []string
+	client *http.Client
+
+	servers []*httptest.Server
+	joined  atomic.Int64 // requests that wait for another of their instance
+
+	mu      sync.Mutex
+	results map[Result]int
+}
+
+// newFleet starts n instances in front of the handler.
+func newFleet(t *testing.T, n int, cfg Config, handler http.Handler) *fleet {
+	t.Helper()
+	return newFleetOn(t, shared, n, cfg, cacheguard.Config{}, handler)
+}
+
+func newFleetOn(t *testing.T, redis *redistest.Server, n int, cfg Config, guarding cacheguard.Config, handler http.Handler) *fleet {
+	t.Helper()
+	f := &fleet{t: t, results: make(map[Result]int)}
+	guarding.Prefix = "test-" + rand.Text()
+	guarding.Hooks.OnJoin = func(string) { f.joined.Add(1) }
+	cfg.OnResponse = func(_ *http.Request, res Response) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.results[res.Result]++
+	}
+	for range n {
+		guard, err := cacheguard.New(redis.Client(t), guarding)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = guard.Close() }) // always nil
+		cache, err := New(guard, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := httptest.NewServer(cache.Handler(handler))
+		t.Cleanup(server.Close)
+		f.guards, f.caches = append(f.guards, guard), append(f.caches, cache)
+		f.urls, f.servers = append(f.urls, server.URL), append(f.servers, server)
+	}
+	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 200}
+	t.Cleanup(transport.CloseIdleConnections)
+	f.client = &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return f
+}
+
+// awaitJoined waits until n requests wait for another of their instance.
+func (f *fleet) awaitJoined(n int64) {
+	f.t.Helper()
+	redistest.Await(f.t, "requests have joined", func() bool { return f.joined.Load() == n })
+}
+
+func (f *fleet) invalidate(path string) error {
+	r := httptest.NewRequestWithContext(f.t.Context(), http.MethodGet, path, nil)
+	r.Host = host
+	return f.caches[0].Invalidate(f.t.Context(), r)
+}
+
+func (f *fleet) count(r Result) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.results[r]
+}
+
+// awaitRegistered waits until an instance is told when the load of the page is over.
+func (f *fleet) awaitRegistered(path string, n int) {
+	f.t.Helper()
+	rdb := shared.Client(f.t)
+	redistest.Await(f.t, "instances wait for "+path, func() bool {
+		keys, err := rdb.Keys(f.t.Context(), "test-*page:*"+path+"*").Result()
+		if err != nil {
+			return false
+		}
+		waiting := 0
+		for _, key := range keys {
+			fields, err := rdb.HKeys(f.t.Context(), key).Result()
+			if err != nil {
+				continue // not a lease
+			}
+			for _, field := range fields {
+				if strings.HasPrefix(field, "inbox:") {
+					waiting++
+				}
+			}
+		}
+		return waiting == n
+	})
+}
+
+// host is the same for all instances, so that they have the same pages.
+const host = "shop.example"
+
+// answer is a response that was read to its end.
+type answer struct {
+	*http.Response
+	body string
+}
+
+func (a answer) cacheStatus() string { return a.Header.Get("Cache-Status") }
+
+// do sends a request to instance i; header is lines of Name: value.
+func (f *fleet) do(i int, method, path string, header ...string) answer {
+	f.t.Helper()
+	a, err := f.try(i, method, path, header...)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return a
+}
+
+func (f *fleet) try(i int, method, path string, header ...string) (answer, error) {
+	r, err := http.NewRequestWithContext(f.t.Context(), method, f.urls[i]+path, nil)
+	if err != nil {
+		return answer{}, err
+	}
+	r.Host = host
+	for _, line := range header {
+		name, value, _ := strings.Cut(line, ":")
+		if name == "Host" {
+			r.Host = strings.TrimSpace(value)
+			continue
+		}
+		r.Header.Add(name, strings.TrimSpace(value))
+	}
+	res, err := f.client.Do(r)
+	if err != nil {
+		return answer{}, err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	return answer{res, string(body)}, err
+}
+
+func (f *fleet) get(path string, header ...string) answer {
+	f.t.Helper()
+	return f.do(0, http.MethodGet, path, header...)
+}
+
+// async sends a GET to instance i.
+func (f *fleet) async(i int, path string, header ...string) <-chan answer {
+	c := make(chan answer, 1)
+	go func() { // owner: the test; ends with the response; joined by receiving
+		a, err := f.try(i, http.MethodGet, path, header...)
+		if err != nil {
+			a.body = err.Error()
+		}
+		c <- a
+	}()
+	return c
+}
+
+// page is a handler that counts its calls and holds them up when it is told to.
+type page struct {
+	calls atomic.Int64
+	begun chan struct{}
+	hold  chan struct{} // nil: not held up
+	serve http.HandlerFunc
+}
+
+func newPage(serve http.HandlerFunc) *page {
+	return &page{begun: make(chan struct{}, 1000), serve: serve}
+}
+
+// held has the calls wait until hold is closed, or their contexts end.
+func (p *page) held() *page {
+	p.hold = make(chan struct{})
+	return p
+}
+
+func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.calls.Add(1)
+	p.begun <- struct{}{}
+	if p.hold != nil {
+		select {
+		case <-p.hold:
+		case <-r.Context().Done():
+			http.Error(w, "cancelled", http.StatusServiceUnavailable)
+			return
+		}
+	}
+	p.serve(w, r)
+}
+
+// says is a handler's answer.
+func says(body string, header ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for _, line := range header {
+			name, value, _ := strings.Cut(line, ":")
+			w.Header().Add(name, strings.TrimSpace(value))
+		}
+		_, _ = io.WriteString(w, body) // a client that has left
+	}
+}
+
+func equal[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}

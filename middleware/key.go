@@ -1,0 +1,177 @@
+package middleware
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// maxKey is the length of the longest key that is used as it is.
+const maxKey = 512
+
+// alwaysKeyed are request fields that often shape what a handler answers though no Vary says so: who sends one gets a
+// response of its own. (Caches are poisoned with these.)
+var alwaysKeyed = []string{
+	"Forwarded", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Proto",
+	"X-Forwarded-Scheme", "X-Forwarded-Server", "X-Forwarded-Ssl", "X-Host", "X-Http-Host-Override", "X-Http-Method",
+	"X-Http-Method-Override", "X-Method-Override", "X-Original-Host", "X-Original-Url", "X-Rewrite-Url",
+}
+
+// class keeps responses for requests that tell who asks apart from those for anybody.
+type class string
+
+const (
+	anybody class = "page:"
+	somefew class = "page-auth:"
+)
+
+// class is that of a request.
+func (c *Config) class(r *http.Request) class {
+	if len(r.Header["Authorization"]) > 0 || (c.DefaultTTL > 0 || c.Heuristic > 0) && len(r.Header["Cookie"]) > 0 {
+		return somefew
+	}
+	return anybody
+}
+
+// origin is scheme and host of a request.
+func origin(r *http.Request) string {
+	scheme := strings.ToLower(r.URL.Scheme)
+	switch {
+	case scheme != "":
+	case r.TLS != nil:
+		scheme = "https"
+	default:
+		scheme = "http"
+	}
+	host := r.Host
+	if host == "" {
+		host = r.URL.Host
+	}
+	return scheme + "://" + strings.ToLower(host)
+}
+
+// location is the URL of a page, as it was sent.
+func (c *Config) location(r *http.Request) string {
+	query := r.URL.RawQuery
+	if c.SortQuery && strings.Contains(query, "&") {
+		params := strings.Split(query, "&")
+		slices.SortStableFunc(params, func(a, b string) int { return strings.Compare(paramName(a), paramName(b)) })
+		query = strings.Join(params, "&")
+	}
+	if query != "" || r.URL.ForceQuery {
+		query = "?" + query
+	}
+	return origin(r) + r.URL.EscapedPath() + query
+}
+
+func paramName(param string) string {
+	name, _, _ := strings.Cut(param, "=")
+	return name
+}
+
+// pageKey is the key of the page at a location.
+func pageKey(c class, location string) string { return shorten(string(c) + location) }
+
+// variantKey is the key of the variant of a page with these values of the fields that select it.
+func variantKey(page string, vary []pair) string {
+	var b strings.Builder
+	for _, p := range vary {
+		b.WriteString(p.name + "=" + p.value + "\n")
+	}
+	return "variant-" + shorten(page+"#"+digest(b.String()))
+}
+
+// shorten keeps keys readable and short. A part that is left out is in the digest.
+func shorten(key string) string {
+	if len(key) <= maxKey {
+		return key
+	}
+	return key[:maxKey/2] + "#" + digest(key)
+}
+
+func digest(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:16])
+}
+
+// selection is the values of the fields that select a response, of a request, by name.
+func selection(r *http.Request, fields []string) []pair {
+	list := make([]pair, 0, len(fields))
+	for _, name := range fields {
+		list = append(list, pair{name, normal(name, r.Header[name])})
+	}
+	for _, name := range alwaysKeyed {
+		if lines := r.Header[name]; len(lines) > 0 && !slices.Contains(fields, name) {
+			list = append(list, pair{name, normal(name, lines)})
+		}
+	}
+	slices.SortFunc(list, func(a, b pair) int { return strings.Compare(a.name, b.name) })
+	return list
+}
+
+// normal makes equal what means the same (RFC 9111 section 4.1): lines are joined, and lists in which order has no meaning
+// are sorted. Any other field is told apart by its exact value. An absent field is not an empty one.
+func normal(name string, lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	value := strings.Join(lines, ",")
+	switch name {
+	case "Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language":
+		members := fieldList([]string{strings.ToLower(value)})
+		for i, m := range members {
+			members[i] = strings.Map(func(r rune) rune {
+				if r == ' ' || r == '\t' {
+					return -1
+				}
+				return r
+			}, m)
+		}
+		if name == "Accept-Encoding" {
+			slices.Sort(members)
+		}
+		value = strings.Join(members, ",")
+	}
+	return "=" + value
+}
+
+// varyFields is the fields that a response says it depends on, in canonical form.
+func varyFields(h http.Header) (fields []string) {
+	for _, name := range fieldList(h["Vary"]) {
+		if name = http.CanonicalHeaderKey(name); !slices.Contains(fields, name) {
+			fields = append(fields, name)
+		}
+	}
+	slices.Sort(fields)
+	return fields
+}
+
+// selects reports whether the request selects the record: it agrees in all fields that the response depends on, and in
+// those that always count.
+func (e *record) selects(r *http.Request) bool {
+	matched := 0
+	for _, p := range e.vary {
+		if normal(p.name, r.Header[p.name]) != p.value {
+			return false
+		}
+		if _, always := slices.BinarySearch(alwaysKeyed, p.name); always && p.value != "" {
+			matched++
+		}
+	}
+	for _, name := range alwaysKeyed {
+		if len(r.Header[name]) > 0 {
+			matched--
+		}
+	}
+	return matched == 0
+}
+
+// fields is the names of the fields that select among the variants of the record's page.
+func (e *record) fields() (names []string) {
+	for _, p := range e.vary {
+		names = append(names, p.name)
+	}
+	return names
+}

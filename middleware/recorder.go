@@ -1,0 +1,171 @@
+package middleware
+
+import (
+	"bufio"
+	"errors"
+	"maps"
+	"net"
+	"net/http"
+)
+
+// errDropped is what a handler gets whose response nobody can receive any more.
+var errDropped = errors.New("middleware: nobody receives this response")
+
+// recorder is the http.ResponseWriter of a handler whose response may be stored. As long as that is so it holds the
+// response back. When it is not, the response goes to the client that the handler runs for, if it is there, and committed is
+// closed. It is used by the handler's goroutine alone until done.
+type recorder struct {
+	out       http.ResponseWriter // nil: the client has been answered, or has left
+	send      func(status int)    // called before a header goes to out, to complete it
+	keep      func(status int, h http.Header) (hold, explicit bool)
+	maxBody   int
+	committed chan struct{} // closed when the response cannot be stored
+
+	header   http.Header
+	status   int // 0: none yet
+	body     []byte
+	open     bool // the response goes to out, or nowhere
+	explicit bool
+	hijacked bool
+}
+
+func newRecorder(out http.ResponseWriter, maxBody int) *recorder {
+	return &recorder{out: out, maxBody: maxBody, committed: make(chan struct{}), header: make(http.Header)}
+}
+
+// Header is part of http.ResponseWriter.
+func (w *recorder) Header() http.Header { return w.header }
+
+// WriteHeader is part of http.ResponseWriter. Informational responses go to the client at once.
+func (w *recorder) WriteHeader(status int) {
+	switch {
+	case w.status != 0 || w.hijacked:
+		return
+	case status == http.StatusSwitchingProtocols:
+		w.status = status
+		w.pass()
+		return
+	case status >= 100 && status < 200:
+		if w.out != nil {
+			w.copyHeader()
+			w.out.WriteHeader(status)
+		}
+		return
+	}
+	w.status = status
+	hold, explicit := w.keep(status, w.header)
+	w.explicit = explicit
+	if !hold {
+		w.pass()
+	}
+}
+
+// Write is part of http.ResponseWriter.
+func (w *recorder) Write(b []byte) (int, error) {
+	if w.hijacked {
+		return 0, http.ErrHijacked
+	}
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	if !w.open && len(w.body)+len(b) <= w.maxBody {
+		w.body = append(w.body, b...)
+		return len(b), nil
+	}
+	if !w.open {
+		w.pass()
+	}
+	if w.out == nil {
+		return 0, errDropped
+	}
+	return w.out.Write(b)
+}
+
+// pass lets what was held back go to the client, and what follows.
+func (w *recorder) pass() {
+	if w.open {
+		return
+	}
+	w.open = true
+	close(w.committed)
+	if w.out == nil {
+		w.body = nil
+		return
+	}
+	w.copyHeader()
+	w.send(w.status)
+	w.out.WriteHeader(w.status)
+	if len(w.body) > 0 {
+		_, _ = w.out.Write(w.body) // the handler's next Write tells it
+		w.body = nil
+	}
+}
+
+// copyHeader sets the handler's fields in the client's header.
+func (w *recorder) copyHeader() {
+	trailer := trailers(w.header)
+	h := maps.Clone(w.header)
+	maps.DeleteFunc(h, func(name string, _ []string) bool { return trailer(name) })
+	setHeader(w.out.Header(), maps.All(h))
+}
+
+// FlushError makes http.ResponseController flush. What says itself that it may be stored is held back all the same: proxies
+// flush after each write. Anything else passes from here on, as it is meant to be read while it is written.
+func (w *recorder) FlushError() error {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	if !w.open && w.explicit {
+		return nil
+	}
+	w.pass()
+	if w.out == nil {
+		return errDropped
+	}
+	return http.NewResponseController(w.out).Flush()
+}
+
+// Flush is part of http.Flusher.
+func (w *recorder) Flush() { _ = w.FlushError() }
+
+// Hijack is part of http.Hijacker.
+func (w *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	if w.out == nil {
+		return nil, nil, errDropped
+	}
+	conn, rw, err := http.NewResponseController(w.out).Hijack()
+	if err == nil && !w.hijacked {
+		w.hijacked = true
+		if !w.open {
+			w.open = true
+			close(w.committed)
+		}
+	}
+	return conn, rw, err
+}
+
+// Unwrap is for http.ResponseController's deadlines.
+func (w *recorder) Unwrap() http.ResponseWriter { return w.out }
+
+// reset forgets a response that was held back.
+func (w *recorder) reset() {
+	w.header, w.status, w.body, w.explicit = make(http.Header), 0, nil, false
+}
+
+// finish ends the response after the handler has returned.
+func (w *recorder) finish() {
+	if w.hijacked {
+		return
+	}
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	if w.open && w.out != nil {
+		trailer := trailers(w.header)
+		for name, values := range w.header {
+			if trailer(name) {
+				w.out.Header()[name] = values
+			}
+		}
+	}
+}

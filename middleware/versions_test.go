@@ -1,0 +1,176 @@
+package middleware
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func TestUnsafeRequestsInvalidate(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		method, path string
+		status       int
+		header       string
+		invalidated  bool
+		request      string
+	}{
+		"POST":                      {method: "POST", path: "/p", status: 200, invalidated: true},
+		"PUT":                       {method: "PUT", path: "/p", status: 204, invalidated: true},
+		"DELETE":                    {method: "DELETE", path: "/p", status: 200, invalidated: true},
+		"PATCH":                     {method: "PATCH", path: "/p", status: 200, invalidated: true},
+		"an unknown method":         {method: "BREW", path: "/p", status: 200, invalidated: true},
+		"with a redirection":        {method: "POST", path: "/p", status: 303, invalidated: true},
+		"another query":             {method: "POST", path: "/p?a=1", status: 200},
+		"another page":              {method: "POST", path: "/q", status: 200},
+		"refused":                   {method: "POST", path: "/p", status: 403},
+		"failed":                    {method: "POST", path: "/p", status: 500},
+		"OPTIONS":                   {method: "OPTIONS", path: "/p", status: 200},
+		"HEAD":                      {method: "HEAD", path: "/p", status: 200},
+		"Location":                  {method: "POST", path: "/q", status: 201, header: "Location: /p", invalidated: true},
+		"a relative Location":       {method: "POST", path: "/q", status: 201, header: "Location: p", invalidated: true},
+		"Location with host":        {method: "POST", path: "/q", status: 201, header: "Location: http://" + host + "/p", invalidated: true},
+		"Location of another host":  {method: "POST", path: "/q", status: 201, header: "Location: http://other.example/p"},
+		"Content-Location":          {method: "POST", path: "/q", status: 200, header: "Content-Location: /p", invalidated: true},
+		"Location of a failure":     {method: "POST", path: "/q", status: 400, header: "Location: /p"},
+		"Location, another scheme":  {method: "POST", path: "/q", status: 201, header: "Location: https://" + host + "/p"},
+		"Location, no URL":          {method: "POST", path: "/q", status: 201, header: "Location: :"},
+		"a request from other host": {method: "POST", path: "/p", status: 200, request: "Host: other.example"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPage(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodGet {
+					says("hello", "Cache-Control: max-age=60")(w, r)
+					return
+				}
+				if c.header != "" {
+					name, value, _ := strings.Cut(c.header, ": ")
+					w.Header().Set(name, value)
+				}
+				w.WriteHeader(c.status)
+			})
+			f := newFleet(t, 2, Config{}, p)
+			f.get("/p")
+			var header []string
+			if c.request != "" {
+				header = append(header, c.request)
+			}
+			f.do(1, c.method, c.path, header...)
+			calls := p.calls.Load()
+			f.get("/p")
+			equal(t, "made anew", p.calls.Load() > calls, c.invalidated)
+		})
+	}
+}
+
+// tagged is a page whose content and tags a test changes.
+func tagged() (*page, *string) {
+	text := "old"
+	p := newPage(nil)
+	p.serve = func(w http.ResponseWriter, r *http.Request) {
+		says(text+r.Header.Get("X-A"), "Cache-Control: max-age=60", "Cache-Tag: t1, t2", "Surrogate-Key: t3 t4", "Vary: X-A")(w, r)
+	}
+	return p, &text
+}
+
+func TestInvalidationsReachAllPagesTheyAreAbout(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		invalidate func(ctx context.Context, c *Cache) error
+		reached    bool
+	}{
+		"a tag":                      {func(ctx context.Context, c *Cache) error { return c.InvalidateTags(ctx, "t2") }, true},
+		"a surrogate key":            {func(ctx context.Context, c *Cache) error { return c.InvalidateTags(ctx, "x", "t4") }, true},
+		"another tag":                {func(ctx context.Context, c *Cache) error { return c.InvalidateTags(ctx, "t") }, false},
+		"no tag":                     {func(ctx context.Context, c *Cache) error { return c.InvalidateTags(ctx) }, false},
+		"a prefix":                   {func(ctx context.Context, c *Cache) error { return c.InvalidatePrefix(ctx, "/a/") }, true},
+		"a prefix of all":            {func(ctx context.Context, c *Cache) error { return c.InvalidatePrefix(ctx, "/") }, true},
+		"a prefix of something else": {func(ctx context.Context, c *Cache) error { return c.InvalidatePrefix(ctx, "/b/") }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, text := tagged()
+			f := newFleet(t, 2, Config{Prefixes: []string{"/", "/a/", "/b/"}}, p)
+			for i := range 4 {
+				equal(t, "a page", f.do(i%2, "GET", "/a/1").body, "old")
+				equal(t, "a variant", f.do(i%2, "GET", "/a/1", "X-A: v").body, "oldv")
+			}
+			equal(t, "calls", p.calls.Load(), 2)
+			*text = "new"
+			equal(t, "error", c.invalidate(t.Context(), f.caches[1]), nil)
+			want := "old"
+			if c.reached {
+				want = "new"
+			}
+			equal(t, "afterwards", f.get("/a/1").body, want)
+			equal(t, "the variant", f.get("/a/1", "X-A: v").body, want+"v")
+			calls := p.calls.Load()
+			equal(t, "again", f.do(1, "GET", "/a/1").body, want)
+			equal(t, "calls for what is stored again", p.calls.Load(), calls)
+		})
+	}
+}
+
+func TestAPrefixThatIsNotConfiguredIsRefused(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, Config{Prefixes: []string{"/a/"}}, http.NotFoundHandler())
+	if err := f.caches[0].InvalidatePrefix(t.Context(), "/a"); err == nil {
+		t.Error("no error")
+	}
+}
+
+// The handler has read the old content when the invalidation comes. Its response may reach who asked before that, and must
+// not be stored, though nobody knew its tags.
+func TestAnInvalidationOvertakesAPageBeingMade(t *testing.T) {
+	t.Parallel()
+	for name, invalidate := range map[string]func(f *fleet) error{
+		"by request": func(f *fleet) error { return f.invalidate("/a/1") },
+		"by tag":     func(f *fleet) error { return f.caches[1].InvalidateTags(f.t.Context(), "t1") },
+		"by prefix":  func(f *fleet) error { return f.caches[1].InvalidatePrefix(f.t.Context(), "/a/") },
+		"by POST":    func(f *fleet) error { f.do(1, "POST", "/a/1"); return nil },
+	} {
+		for _, variant := range []string{"", "v"} {
+			t.Run(name+" "+variant, func(t *testing.T) {
+				t.Parallel()
+				p, text := tagged()
+				serve, hold := p.serve, make(chan struct{})
+				f := newFleet(t, 2, Config{Prefixes: []string{"/a/"}}, p)
+				if variant != "" {
+					f.get("/a/1") // the page is there, the variant is made
+					<-p.begun
+				}
+				holding := true
+				p.serve = func(w http.ResponseWriter, r *http.Request) {
+					if r.Method != http.MethodGet {
+						return
+					}
+					if !holding {
+						serve(w, r)
+						return
+					}
+					holding = false
+					rec := newRecorder(nil, 1<<20)
+					rec.keep = func(int, http.Header) (bool, bool) { return true, true }
+					serve(rec, r) // it reads the old content now
+					p.begun <- struct{}{}
+					<-hold
+					for name, values := range rec.header {
+						w.Header()[name] = values
+					}
+					_, _ = w.Write(rec.body)
+				}
+				first := f.async(0, "/a/1", "X-A: "+variant)
+				<-p.begun
+				<-p.begun
+				*text = "new"
+				equal(t, "error", invalidate(f), nil)
+				close(hold)
+				equal(t, "who asked before", (<-first).body, "old"+variant)
+				equal(t, "who asks afterwards", f.do(1, "GET", "/a/1", "X-A: "+variant).body, "new"+variant)
+				equal(t, "and again", f.get("/a/1", "X-A: "+variant).body, "new"+variant)
+			})
+		}
+	}
+}

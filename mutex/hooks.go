@@ -1,0 +1,30 @@
+package mutex
+
+import (
+	"time"
+
+	"github.com/cacheguard/go/internal/terms"
+)
+
+// Hooks are called as locks are asked for and given up. Any of them may be nil. They must be quick, must not block and must
+// not panic; they may be called concurrently.
+type Hooks struct {
+	// OnLock is called at the end of every call that asked for one lock, with how long that took. An error says why the
+	// caller does not have it.
+	OnLock func(name string, took time.Duration, err error)
+
+	// OnUnlock is called when a lease is unlocked, with how long it was held and what Unlock returns. It is called once for
+	// each lease, if that is unlocked at all: of one that was lost, the holder may not bother.
+	OnUnlock func(name string, held time.Duration, err error)
+}
+
+func (h Hooks) terms() terms.Hooks { return terms.Hooks(h) }
+
+// asked returns what is to be called at the end of a call that asked for a lock.
+func (h Hooks) asked(name string, err *error) func() {
+	if h.OnLock == nil {
+		return func() {}
+	}
+	start := time.Now()
+	return func() { h.terms().Asked(name, start, *err) }
+}
