@@ -11,7 +11,7 @@ import (
 // as its README advises: asynchronously after the TTL, synchronously after StaleFor. Its distributed storage writes to
 // Redis for whoever implements it; here is the local part.
 var sturdy = CacheLibrary{
-	Name: "sturdyc 1.1.5", Kind: Local, Stale: true,
+	Name: "sturdyc 1.1.5", Kind: Local,
 	Open: func(s Setup) (Cache, error) {
 		ttl, options := s.TTL, []sturdyc.Option(nil)
 		if s.StaleFor > 0 {
