@@ -45,7 +45,7 @@ type options struct {
 	rounds            int
 	each              time.Duration
 	smoke, list       bool
-	out               string
+	out, from         string
 }
 
 func parse(args []string, stderr io.Writer) (o options, err error) {
@@ -58,6 +58,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	f.BoolVar(&o.smoke, "smoke", false, "only see whether everything works: one short round of one or two cases each")
 	f.BoolVar(&o.list, "list", false, "list the scenarios and their cases")
 	f.StringVar(&o.out, "out", "", "write compare.json, compare.md and the plots to this `directory`")
+	f.StringVar(&o.from, "from", "", "measure nothing, and write what this compare.json `file` has")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
@@ -84,6 +85,13 @@ func compare(ctx context.Context, args []string, stdout, stderr io.Writer) (err 
 	chosen := o.choose(scenario.All())
 	if o.list {
 		return list(stdout, chosen)
+	}
+	if o.from != "" {
+		r, err := report.Read(o.from)
+		if err != nil {
+			return err
+		}
+		return o.write(r, stdout)
 	}
 	redis, err := open(ctx)
 	if err != nil {

@@ -48,49 +48,41 @@ func runLone(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Figures, er
 			return nil, err
 		}
 	}
-	mine := turns{read: func() error {
+	mine := turns{took: newTimes(), read: func() error {
 		got, err := c.Get(ctx, keys[0], neverLoad)
 		return check(keys[0], got, values[0], err)
 	}}
-	plain := turns{read: func() error {
+	plain := turns{took: newTimes(), read: func() error {
 		got, err := rdb.Get(ctx, keys[1]).Bytes()
 		return check(keys[1], got, values[1], err)
 	}}
 	if err := errors.Join(plain.take(), mine.take()); err != nil { // connections
 		return nil, err
 	}
-	mine.reset()
-	plain.reset()
-	for began := time.Now(); mine.n == 0 || time.Since(began) < e.For; {
+	mine.took, plain.took = newTimes(), newTimes()
+	for began := time.Now(); mine.took.h.TotalCount() == 0 || time.Since(began) < e.For; {
 		if err := errors.Join(plain.take(), mine.take()); err != nil {
 			return nil, err
 		}
 	}
+	mallocs, bytes, err := mine.costs()
 	return Figures{
 		"p50": mine.took.at(50) * 1e3, "p99": mine.took.at(99) * 1e3,
 		"beside GET":      mine.took.at(50) / plain.took.at(50),
-		"allocations":     float64(mine.mallocs) / float64(mine.n),
-		"bytes allocated": float64(mine.bytes) / float64(mine.n),
-	}, nil
+		"allocations":     mallocs,
+		"bytes allocated": bytes,
+	}, err
 }
 
 // turns is one way to read, whose turns are timed call by call.
 type turns struct {
-	read           func() error
-	took           *times
-	n              int
-	mallocs, bytes uint64
+	read func() error
+	took *times
 }
 
-func (t *turns) reset() { *t = turns{read: t.read, took: newTimes()} }
+const batch = 100
 
 func (t *turns) take() error {
-	const batch = 100
-	if t.took == nil {
-		t.reset()
-	}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
 	for range batch {
 		began := time.Now()
 		err := t.read()
@@ -99,9 +91,14 @@ func (t *turns) take() error {
 			return err
 		}
 	}
-	runtime.ReadMemStats(&after)
-	t.n += batch
-	t.mallocs += after.Mallocs - before.Mallocs
-	t.bytes += after.TotalAlloc - before.TotalAlloc
 	return nil
+}
+
+// costs is what a read allocates. To ask stops the world, so it is not asked while time counts.
+func (t *turns) costs() (mallocs, bytes float64, err error) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err = t.take()
+	runtime.ReadMemStats(&after)
+	return float64(after.Mallocs-before.Mallocs) / batch, float64(after.TotalAlloc-before.TotalAlloc) / batch, err
 }

@@ -31,8 +31,10 @@ func outage() Scenario {
 	}
 }
 
-func runOutage(ctx context.Context, _ Env, lib rivals.CacheLibrary) (_ Figures, err error) {
-	const n, before, without, after = 20, 500 * time.Millisecond, 2 * time.Second, 2 * time.Second
+func runOutage(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Figures, err error) {
+	const n, before = 20, 500 * time.Millisecond
+	without := min(2*time.Second, 20*e.For) // long enough for all breakers and time-outs, but for a smoke run
+	after := without
 	redis, err := server.Start()
 	if err != nil {
 		return nil, err
