@@ -104,7 +104,7 @@ func short(x float64) string {
 // dots adds the series to the plot, one row for each name from top to bottom, with each figure beside its point.
 func dots(p *plot.Plot, label string, rows []string, all []series) error {
 	logAxis(&p.X, label, all, func(xy plotter.XY) float64 { return xy.X })
-	p.Y.Min, p.Y.Max = -0.6, float64(len(rows))-0.4
+	p.Y.Min, p.Y.Max = -0.6, float64(len(rows))+0.6 // with room for the legend
 	p.Y.Tick.Marker = plot.TickerFunc(func(float64, float64) (ticks []plot.Tick) {
 		for i, name := range rows {
 			ticks = append(ticks, plot.Tick{Value: float64(len(rows) - 1 - i), Label: name + wider})

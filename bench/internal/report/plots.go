@@ -73,13 +73,13 @@ func (r *Report) readSharesPlot() ([]byte, error) {
 	return r.ladder("read-write lock", "locks", "read-percent", "Locks a second, 32 callers on 4 instances", "locks a second", plot.LinearScale{})
 }
 
-// ladder draws one metric over one parameter. The cases whose names begin with another word are not steps of it.
+// ladder draws one metric over one parameter, without the cases that differ in more than that.
 func (r *Report) ladder(name, metric, param, title, unit string, scale plot.Normalizer) ([]byte, error) {
 	var all []series
 	var steps []plot.Tick
 	at := make(map[string]int)
 	for _, c := range r.cases(name) {
-		if strings.HasPrefix(c.Name, "hand-over") {
+		if strings.HasPrefix(c.Name, "hand-over") || strings.Contains(c.Name, " on ") {
 			continue
 		}
 		steps = append(steps, plot.Tick{Value: c.Params[param], Label: short(c.Params[param])})
@@ -104,8 +104,7 @@ func (r *Report) ladder(name, metric, param, title, unit string, scale plot.Norm
 		return nil, err
 	}
 	p.X.Scale, p.X.Tick.Marker = scale, plot.ConstantTicks(steps)
-	p.Legend.Left, p.Legend.Top = false, true
-	p.Y.Max *= 10 // room for the legend
+	p.Legend.Left = true
 	return svg(width, 280, p)
 }
 

@@ -81,7 +81,7 @@ func start(ctx context.Context, caches []rivals.Cache, db *database, n int) (*ti
 		c, k := caches[i/n], i%n
 		got, err := c.Get(ctx, keys[k], db.load(values[k]))
 		answers.add(time.Since(began))
-		return check(keys[k], got, values[k], err)
+		return Check(keys[k], got, values[k], err)
 	})
 	return answers, time.Since(began), err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 func contests() Scenario {
 	s := Scenario{
 		Name: "lock, contended",
-		About: "Contenders, each with a client of its own, take turns with one lock. Hand-over is from the beginning of an unlock to " +
+		About: "Contenders, each with a client of its own unless it says otherwise, take turns with one lock. Hand-over is from the beginning of an unlock to " +
 			"the next holder. Wait is from asking to having. The last three are by lock taken.",
 		Metrics: []Metric{
 			{Name: "locks", Unit: "/s", Better: Higher},
@@ -28,38 +29,44 @@ func contests() Scenario {
 	}
 	add := func(name string, c Contest) {
 		s.Cases = append(s.Cases, Case{
-			Name: name, Params: map[string]float64{"contenders": float64(c.Contenders)},
-			Smoke: c.Contenders == 8, Slow: true,
+			Name:   name,
+			Params: map[string]float64{"contenders": float64(c.Contenders), "clients": float64(c.Clients)},
+			Smoke:  c.Contenders == 8, Slow: true,
 			Entries: eachLock(rivals.Locks, func(ctx context.Context, e Env, lib rivals.LockLibrary) (Figures, error) {
 				return runContest(ctx, e, lib, c)
 			}),
 		})
 	}
 	for _, n := range []int{2, 4, 8, 16, 32, 64} {
-		add(fmt.Sprintf("%d contenders, held 3 ms, paused 2 ms", n), Contest{n, 3 * time.Millisecond, 2 * time.Millisecond})
+		add(fmt.Sprintf("%d contenders, held 3 ms, paused 2 ms", n), Contest{n, n, 3 * time.Millisecond, 2 * time.Millisecond})
+	}
+	for _, clients := range []int{1, 8} {
+		name := fmt.Sprintf("64 contenders on %d clients, held 3 ms, paused 2 ms", clients)
+		add(name, Contest{64, clients, 3 * time.Millisecond, 2 * time.Millisecond})
 	}
 	// They pause for as long as redislock does between two attempts, so that a holder does not get the lock back before
 	// those who wait have tried, and hold it for longer than that together, so that somebody always waits.
 	const paused = 100 * time.Millisecond
 	for _, n := range []int{2, 16} {
 		held := paused * 3 / 2 / time.Duration(n-1)
-		add(fmt.Sprintf("hand-over: %d contenders, held %d ms, paused 100 ms", n, held.Milliseconds()), Contest{n, held, paused})
+		add(fmt.Sprintf("hand-over: %d contenders, held %d ms, paused 100 ms", n, held.Milliseconds()), Contest{n, n, held, paused})
 	}
 	return s
 }
 
 // Contest is who wants a lock how often.
 type Contest struct {
-	Contenders   int
-	Held, Paused time.Duration
+	Contenders, Clients int
+	Held, Paused        time.Duration
 }
 
 func runContest(ctx context.Context, e Env, lib rivals.LockLibrary, c Contest) (_ Figures, err error) {
-	contenders, err := openLocks(e, lib, c.Contenders)
+	clients, err := openLocks(e, lib, c.Clients)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, closeAll(contenders)) }()
+	defer func() { err = errors.Join(err, closeAll(clients)) }()
+	contenders := slices.Repeat(clients, c.Contenders/c.Clients)
 	if _, err := c.run(ctx, contenders, 0); err != nil { // connections, scripts and subscriptions
 		return nil, err
 	}

@@ -67,14 +67,14 @@ func runCrash(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Figures, e
 		crashed <- time.Now()
 		h.cord.cut()
 	}()
-	db, value := newDatabase(20*time.Millisecond, 0), valueOf(h.key, kibibyte)
+	db, value := newDatabase(20*time.Millisecond, 0), ValueOf(h.key, kibibyte)
 	var began atomic.Int64
 	err = Together(ctx, others, func(ctx context.Context, i int) error {
 		got, err := caches[i].Get(ctx, h.key, func(ctx context.Context) ([]byte, error) {
 			began.CompareAndSwap(0, time.Now().UnixNano())
 			return db.load(value)(ctx)
 		})
-		return check(h.key, got, value, err)
+		return Check(h.key, got, value, err)
 	})
 	answered := time.Now()
 	<-done

@@ -74,19 +74,19 @@ func newKeys(n, size int) (keys []string, values [][]byte) {
 	prefix := newKey()
 	for i := range n {
 		keys = append(keys, fmt.Sprintf("%s:%d", prefix, i))
-		values = append(values, valueOf(keys[i], size))
+		values = append(values, ValueOf(keys[i], size))
 	}
 	return keys, values
 }
 
-// valueOf makes a value that no other key has.
-func valueOf(key string, size int) []byte {
+// ValueOf makes a value that no other key has.
+func ValueOf(key string, size int) []byte {
 	return []byte(strings.Repeat(key+" ", size/len(key)+1)[:size])
 }
 
-// check looks at the size and at the beginning, which has the key: comparing all of it would cost more than a read
+// Check looks at the size and at the beginning, which has the key: comparing all of it would cost more than a read
 // from memory does.
-func check(key string, got, want []byte, err error) error {
+func Check(key string, got, want []byte, err error) error {
 	const beginning = 64
 	n := min(beginning, len(want))
 	if err == nil && (len(got) != len(want) || !bytes.Equal(got[:n], want[:n])) {

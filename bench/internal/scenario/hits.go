@@ -125,7 +125,7 @@ func (r reading) read(ctx context.Context, c rivals.Cache, keys []string, values
 		for !over.Load() {
 			k := pick()
 			got, err := c.Get(ctx, keys[k], neverLoad)
-			if err := check(keys[k], got, values[k], err); err != nil {
+			if err := Check(keys[k], got, values[k], err); err != nil {
 				return err
 			}
 			gets[i]++
@@ -162,7 +162,7 @@ func Fill(ctx context.Context, c rivals.Cache, keys []string, values [][]byte, c
 			}
 			k := i % len(keys)
 			got, err := c.Get(ctx, keys[k], func(context.Context) ([]byte, error) { return values[k], nil })
-			if err := check(keys[k], got, values[k], err); err != nil {
+			if err := Check(keys[k], got, values[k], err); err != nil {
 				return err
 			}
 		}

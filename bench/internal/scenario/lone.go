@@ -50,11 +50,11 @@ func runLone(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Figures, er
 	}
 	mine := turns{took: newTimes(), read: func() error {
 		got, err := c.Get(ctx, keys[0], neverLoad)
-		return check(keys[0], got, values[0], err)
+		return Check(keys[0], got, values[0], err)
 	}}
 	plain := turns{took: newTimes(), read: func() error {
 		got, err := rdb.Get(ctx, keys[1]).Bytes()
-		return check(keys[1], got, values[1], err)
+		return Check(keys[1], got, values[1], err)
 	}}
 	if err := errors.Join(plain.take(), mine.take()); err != nil { // connections
 		return nil, err

@@ -53,7 +53,7 @@ func runOutage(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Figures, 
 	l := openLoop{perSecond: 500, length: before + without + after, ask: func(ctx context.Context, _ int) error {
 		k := rand.IntN(n)
 		got, err := c.Get(ctx, keys[k], db.load(values[k]))
-		return check(keys[k], got, values[k], err)
+		return Check(keys[k], got, values[k], err)
 	}}
 	asked := make(chan struct{})
 	go func() { // owner: runOutage; ends by itself; joined by receiving

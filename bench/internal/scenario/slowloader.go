@@ -37,7 +37,7 @@ func runSlowLoader(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Figur
 	}
 	defer func() { err = errors.Join(err, closeAll(caches)) }()
 	db, key, answers, began := newDatabase(takes, 0), newKey(), newTimes(), time.Now()
-	value := valueOf(key, kibibyte)
+	value := ValueOf(key, kibibyte)
 	var rebuilt atomic.Int64
 	load := func(ctx context.Context) ([]byte, error) {
 		v, err := db.load(value)(ctx)
@@ -47,7 +47,7 @@ func runSlowLoader(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Figur
 	ask := func(ctx context.Context, i int) error {
 		got, err := caches[i%instances].Get(ctx, key, load)
 		answers.add(time.Since(began) - time.Duration(rebuilt.Load()))
-		return check(key, got, value, err)
+		return Check(key, got, value, err)
 	}
 	if err := Together(ctx, instances*callers, ask); err != nil {
 		return nil, err

@@ -70,7 +70,7 @@ func (a load) run(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Figure
 	l := openLoop{perSecond: a.perSecond, length: e.For * 10, late: patience, ask: func(ctx context.Context, _ int) error {
 		k := rand.IntN(a.keys)
 		got, err := c.Get(ctx, keys[k], db.load(values[k]))
-		return check(keys[k], got, values[k], err)
+		return Check(keys[k], got, values[k], err)
 	}}
 	l.run(ctx)
 	after, err := e.Redis.Usage(ctx)

@@ -57,7 +57,7 @@ func runStorm(ctx context.Context, e Env, lib rivals.CacheLibrary, jitter float6
 	l := openLoop{perSecond: 2000, length: ttl * 3 / 2, ask: func(ctx context.Context, i int) error {
 		k := rand.IntN(n)
 		got, err := caches[i%instances].Get(ctx, keys[k], db.load(values[k]))
-		return check(keys[k], got, values[k], err)
+		return Check(keys[k], got, values[k], err)
 	}}
 	l.run(ctx)
 	return Figures{
