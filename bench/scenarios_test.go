@@ -13,7 +13,7 @@ import (
 // These are scenarios of cmd/compare in a form that benchstat reads. What they do is said there.
 
 func BenchmarkStampede(b *testing.B)        { runScenarios(b, "^stampede: 8 × 128 callers, rebuild 50ms") }
-func BenchmarkHit(b *testing.B)             { runScenarios(b, "^hits: (1 key|10000 keys), 64 callers, 1 KiB") }
+func BenchmarkHit(b *testing.B)             { runScenarios(b, "^hits: (1 key|10,000 keys), 64 callers, 1 KiB") }
 func BenchmarkLoneCaller(b *testing.B)      { runScenarios(b, "^lone") }
 func BenchmarkLockUncontended(b *testing.B) { runScenarios(b, "^lock, uncontended") }
 func BenchmarkHandOver(b *testing.B)        { runScenarios(b, "^lock, contended: hand-over") }

@@ -52,7 +52,7 @@ func (r *Report) stampedePlot() ([]byte, error) {
 
 func (r *Report) hitsPlot() ([]byte, error) {
 	one := r.find("hits", "1 key, 64 callers, 1 KiB")
-	spread := r.find("hits", "10000 keys, 64 callers, 1 KiB")
+	spread := r.find("hits", "10,000 keys, 64 callers, 1 KiB")
 	if one == nil || spread == nil {
 		return nil, nil
 	}

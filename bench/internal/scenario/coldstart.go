@@ -3,7 +3,6 @@ package scenario
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/cacheguard/go/bench/internal/rivals"
@@ -26,7 +25,7 @@ func coldStart() Scenario {
 	}
 	for _, keys := range []int{10_000, 500} {
 		s.Cases = append(s.Cases, Case{
-			Name:   fmt.Sprint(keys, " keys"),
+			Name:   thousands(keys) + " keys",
 			Params: map[string]float64{"keys": float64(keys), "instances": coldInstances},
 			Smoke:  keys == 500, Rounds: 3,
 			Entries: eachCache(rivals.Caches, func(ctx context.Context, e Env, lib rivals.CacheLibrary) (Figures, error) {

@@ -114,9 +114,11 @@ func RunStampede(ctx context.Context, redis *server.Server, askers []rivals.Cach
 	var loads, rebuilt atomic.Int64
 	key := newKey()
 	value, began := ValueOf(key, kibibyte), time.Now()
-	load := func(context.Context) ([]byte, error) {
+	load := func(ctx context.Context) ([]byte, error) {
 		loads.Add(1)
-		time.Sleep(rebuild)
+		if !pause(ctx, rebuild) {
+			return nil, context.Cause(ctx)
+		}
 		rebuilt.CompareAndSwap(0, int64(time.Since(began)))
 		return value, nil
 	}
