@@ -80,7 +80,7 @@ func (r *runner) run(ctx context.Context, all []scenario.Scenario, to *report.Re
 				}
 			}
 			r.say("%s: %s: %.1f s\n", s.Name, c.Name, time.Since(began).Seconds())
-			if err := r.redis.Remove(ctx, rivals.Prefix); err != nil {
+			if err := r.redis.Remove(ctx, rivals.Prefix); err != nil && ctx.Err() == nil {
 				return err
 			}
 		}
