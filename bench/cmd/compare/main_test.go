@@ -66,7 +66,7 @@ func TestGivenRedisIsLeftAsItWas(t *testing.T) {
 }
 
 func TestFlagsAreChecked(t *testing.T) {
-	for _, args := range [][]string{{"-rounds", "0"}, {"-duration", "0"}, {"-scenarios", "("}, {"-rivals", "["}, {"more"}} {
+	for _, args := range [][]string{{"-rounds", "0"}, {"-duration", "0"}, {"-duration", "1m"}, {"-scenarios", "("}, {"-rivals", "["}, {"more"}} {
 		if _, err := parse(args, io.Discard); err == nil {
 			t.Errorf("%q are taken", args)
 		}
