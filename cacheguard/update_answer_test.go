@@ -96,7 +96,7 @@ func TestAnUpdateThatLostItsLockBeforeItsWriteDoesNotWrite(t *testing.T) {
 	go func() { // owner: the test; ends with the rule
 		<-rule.Hit()
 		_, _ = f.guards[1].locks.Revoke(context.Background(), "k") // the error of Update tells
-		<-time.After(500 * time.Millisecond) // five leases
+		<-time.After(500 * time.Millisecond)                       // five leases
 		rule.Release()
 	}()
 	err := f.guards[0].Update(context.Background(), "k", func(context.Context) error { panic("written") })
