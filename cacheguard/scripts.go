@@ -94,7 +94,7 @@ func (m *missed) acquire(ctx context.Context, r request) (acquired, error) {
 	call := script.Call{
 		Script: acquireScript,
 		Keys:   []string{m.valueKey, leaseKey(m.valueKey), intentKey(m.valueKey)},
-		Args:   []any{r.token, lease, m.keepMillis(), r.inbox, seen, headerLen, m.intentMillis()},
+		Args:   []any{r.token, lease, m.keepMillis(), r.inbox, seen, headerLen},
 	}
 	reply, err := m.run(ctx, &call).Slice()
 	if err != nil {
