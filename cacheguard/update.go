@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cacheguard/go/internal/detach"
 	"github.com/cacheguard/go/internal/lease"
 	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/rwlock"
@@ -179,11 +180,7 @@ func (u *update) unlocked(ctx context.Context, write func(context.Context) error
 
 // notWritten is the error of an update whose context ended before write was called.
 func notWritten(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return fmt.Errorf("%w: %w", rwlock.ErrNotAcquired, cause)
-	}
-	return fmt.Errorf("%w: %w: %w", rwlock.ErrNotAcquired, err, cause)
+	return fmt.Errorf("%w: %w", rwlock.ErrNotAcquired, detach.Ended(ctx))
 }
 
 func joined(failed map[string]*RedisError) error {
