@@ -163,11 +163,11 @@ func (u *update) refused(ctx context.Context, err error, write func(context.Cont
 	if errors.Is(err, rwlock.ErrNotAcquired) {
 		return fmt.Errorf("cacheguard: update %q: %w", u.keys, err)
 	}
+	if _, is := errors.AsType[*RedisError](err); !is {
+		err = g.redisError("update", u.keys[0], err)
+	}
 	if !g.cfg.UpdateAnyway {
-		if _, is := errors.AsType[*RedisError](err); is {
-			return err
-		}
-		return g.redisError("update", u.keys[0], err)
+		return err
 	}
 	return u.unlocked(ctx, write)
 }

@@ -102,3 +102,15 @@ func TestAnUpdateThatLostItsLockBeforeItsWriteDoesNotWrite(t *testing.T) {
 	err := f.guards[0].Update(context.Background(), "k", func(context.Context) error { panic("written") })
 	equal(t, fmt.Sprint(err), errors.Is(err, rwlock.ErrNotAcquired), true)
 }
+
+// Nobody would know that Update holds nobody off any more.
+func TestAnUpdateThatWritesWithoutTheLockReportsWhy(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{UpdateAnyway: true})
+	invalidates := redistest.Script(prelude + invalidateSource)
+	proxy.On(func(args []string) bool { return !invalidates(args) }, redistest.ReplyError("NOPERM not for you"))
+	mustInvalidate(t, f.guards[0], "k") // knows the script
+	before, db := f.events.redisErrors.Load(), newRow("old")
+	equal(t, "Update", f.guards[0].Update(context.Background(), "k", db.write("new")), nil)
+	equal(t, "reported", f.events.redisErrors.Load()-before, 1)
+}
