@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -113,4 +114,22 @@ func TestAnUpdateThatWritesWithoutTheLockReportsWhy(t *testing.T) {
 	before, db := f.events.redisErrors.Load(), newRow("old")
 	equal(t, "Update", f.guards[0].Update(context.Background(), "k", db.write("new")), nil)
 	equal(t, "reported", f.events.redisErrors.Load()-before, 1)
+}
+
+func TestAnUpdateWhoseLockCannotBeGivenBackIsDone(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond, LeaseTTL: 300 * time.Millisecond})
+	db, ends := newRow("old"), redistest.Script(prelude+endUpdateSource)
+	f.expectUntouched("k", "old", db)
+	equal(t, "one that makes the scripts known", f.guards[0].Update(context.Background(), "other", db.write("old")), nil)
+	var ended atomic.Bool
+	rule := proxy.On(func(args []string) bool { return ended.Load() || ends(args) && ended.Swap(true) }, redistest.CutBefore)
+	err := f.guards[0].Update(context.Background(), "k", db.write("new"))
+	<-rule.Hit()
+	if _, ours := errors.AsType[*RedisError](err); ours || err == nil || errors.Is(err, rwlock.ErrLeaseLost) {
+		t.Errorf("Update: %v", err)
+	}
+	rule.Remove()
+	f.expectUntouched("k", "new", db)
+	equal(t, "the next", f.guards[1].Update(context.Background(), "k", db.write("newer")), nil)
 }
