@@ -54,8 +54,14 @@ func startFleet(t *testing.T, query time.Duration, cached bool) *fleet {
 	return f
 }
 
-// ask sends a request, and returns the response with its body read.
-func ask(t *testing.T, method, url string) (*http.Response, string) {
+// answered is a response that has been read.
+type answered struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func ask(t *testing.T, method, url string) answered {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)
 	if err != nil {
@@ -70,7 +76,7 @@ func ask(t *testing.T, method, url string) (*http.Response, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return response, string(body)
+	return answered{response.StatusCode, response.Header, string(body)}
 }
 
 func price(t *testing.T, body string) int {
@@ -84,20 +90,20 @@ func price(t *testing.T, body string) int {
 
 func TestTheInstancesAnswerInTurnAndShareTheirPages(t *testing.T) {
 	f := startFleet(t, 0, true)
-	answered := make(map[string]string)
+	how := make(map[string]string)
 	for range instances {
-		response, body := ask(t, http.MethodGet, f.url+"/products/42")
-		answered[response.Header.Get("Instance")] = response.Header.Get("Cache-Status")
-		if price(t, body) != 1654 {
-			t.Errorf("the page is %s", body)
+		got := ask(t, http.MethodGet, f.url+"/products/42")
+		how[got.header.Get("Instance")] = got.header.Get("Cache-Status")
+		if price(t, got.body) != 1654 {
+			t.Errorf("the page is %s", got.body)
 		}
 	}
-	if len(answered) != instances || !strings.Contains(answered["1"], "stored") {
-		t.Errorf("who answered, and how: %v", answered)
+	if len(how) != instances || !strings.Contains(how["1"], "stored") {
+		t.Errorf("who answered, and how: %v", how)
 	}
 	for path, want := range map[string]int{"/products/0": 404, "/products/x": 400, "/categories/3": 200, "/orders": 404} {
-		if response, body := ask(t, http.MethodGet, f.url+path); response.StatusCode != want {
-			t.Errorf("%s: %s: %s", path, response.Status, body)
+		if got := ask(t, http.MethodGet, f.url+path); got.status != want {
+			t.Errorf("%s: %d: %s", path, got.status, got.body)
 		}
 	}
 }
@@ -109,22 +115,22 @@ func TestEveryInstanceShowsANewPriceAtOnce(t *testing.T) {
 			ask(t, http.MethodGet, f.url+"/products/42")
 			ask(t, http.MethodGet, f.url+"/categories/43")
 		}
-		response, body := ask(t, http.MethodPut, f.url+"/products/42?cents="+strconv.Itoa(cents))
-		if response.StatusCode != http.StatusNoContent {
-			t.Fatalf("%s: %s", response.Status, body)
+		got := ask(t, http.MethodPut, f.url+"/products/42?cents="+strconv.Itoa(cents))
+		if got.status != http.StatusNoContent {
+			t.Fatalf("%d: %s", got.status, got.body)
 		}
 		for range instances {
-			if _, body := ask(t, http.MethodGet, f.url+"/products/42"); price(t, body) != cents {
+			if body := ask(t, http.MethodGet, f.url+"/products/42").body; price(t, body) != cents {
 				t.Errorf("after it became %d, the product is %s", cents, body)
 			}
-			if _, body := ask(t, http.MethodGet, f.url+"/categories/43"); !strings.Contains(body, `"cents":`+strconv.Itoa(cents)+`}`) {
+			if body := ask(t, http.MethodGet, f.url+"/categories/43").body; !strings.Contains(body, `"cents":`+strconv.Itoa(cents)+`}`) {
 				t.Errorf("after it became %d, the list is %s", cents, body)
 			}
 		}
 	}
 	for path, want := range map[string]int{"/products/42": 400, "/products/42?cents=x": 400, "/products/0?cents=1": 404} {
-		if response, body := ask(t, http.MethodPut, f.url+path); response.StatusCode != want {
-			t.Errorf("PUT %s: %s: %s", path, response.Status, body)
+		if got := ask(t, http.MethodPut, f.url+path); got.status != want {
+			t.Errorf("PUT %s: %d: %s", path, got.status, got.body)
 		}
 	}
 }
@@ -151,7 +157,7 @@ func TestEachInstanceHasMetrics(t *testing.T) {
 		ask(t, http.MethodGet, f.url+"/products/42")
 	}
 	for _, i := range f.instances {
-		_, text := ask(t, http.MethodGet, i.url+"/metrics")
+		text := ask(t, http.MethodGet, i.url+"/metrics").body
 		for _, want := range []string{
 			`cacheguard_http_requests_total{cache="pages",result="loaded",route="/products/{id}"}`,
 			`cacheguard_loads_in_flight{cache="pages"} 0`, `cacheguard_requests_total{cache="pages",result="hit"}`,

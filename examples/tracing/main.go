@@ -105,7 +105,7 @@ func (s *settings) requests(ctx context.Context, tracer trace.Tracer, guards []*
 	case <-ctx.Done():
 	}
 	asking.Wait()
-	return errors.Join(append(errs, context.Cause(ctx))...)
+	return errors.Join(errors.Join(errs...), context.Cause(ctx))
 }
 
 func rowsOf(spans tracetest.SpanStubs) [][]string {
