@@ -146,4 +146,3 @@ func serve(h http.Handler, request *http.Request) error {
 func pageRequest(ctx context.Context, i int) *http.Request {
 	return httptest.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("/pages/%d", i), http.NoBody)
 }
-
