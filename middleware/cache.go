@@ -3,6 +3,7 @@ package middleware
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"net/http"
 	"strings"
 	"time"
@@ -15,6 +16,8 @@ import (
 type Cache struct {
 	guard *cacheguard.Guard
 	cfg   Config
+
+	decoded decodings
 }
 
 // New returns a Cache that keeps its responses in the Guard. The error names every field of cfg that is out of range.
@@ -30,7 +33,7 @@ func New(guard *cacheguard.Guard, cfg Config) (*Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
-	return &Cache{guard: guard, cfg: cfg.withDefaults()}, nil
+	return &Cache{guard: guard, cfg: cfg.withDefaults(), decoded: decodings{seed: maphash.MakeSeed()}}, nil
 }
 
 // Handler puts the Cache in front of next. It is a middleware as chi's Use takes it. Middlewares that change the URL

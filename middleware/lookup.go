@@ -66,7 +66,7 @@ func (l *lookup) fetch() fetched {
 
 // judge says whether a stored record may answer the request.
 func (l *lookup) judge(raw []byte) cacheguard.Verdict {
-	rec, err := decodeRecord(raw)
+	rec, err := l.decoded.of(l.key, raw)
 	if err != nil {
 		return cacheguard.Replace
 	}
