@@ -269,6 +269,13 @@ var rows = []row{
 	{"4.3.4 freshening", "a 304 does not change Content-Encoding", "", "200|Cache-Control: max-age=60|Age: 70|ETag: \"a\"", "", "304|Content-Encoding: x", "validated|-Content-Encoding"},
 	{"4.3.4 freshening", "a 304 does not bring hop-by-hop fields", "", "200|Cache-Control: max-age=60|Age: 70|ETag: \"a\"", "", "304|Proxy-Authenticate: x", "validated|-Proxy-Authenticate"},
 	{"4.3.4 freshening", "a 304 takes the old Age away", "", "200|Cache-Control: max-age=60|Age: 70|ETag: \"a\"", "", "304", "validated|Age: 0"},
+	{"4.3.4 freshening", "a 304 does not bring what its Connection lists", "", "200|Cache-Control: max-age=60|Age: 70|ETag: \"a\"", "", "304|Connection: X-A|X-A: 1", "validated|-X-A"},
+	{"4.3.4 freshening", "a 304 does not change Content-Range", "", "200|Cache-Control: max-age=60|Age: 70|ETag: \"a\"", "", "304|Content-Range: bytes 0-1/2", "validated|-Content-Range"},
+	{"4.3.4 freshening", "a strong ETag is not a weak one made good", "", "200|Cache-Control: max-age=60|Age: 70|ETag: W/\"a\"", "", "304|ETag: \"a\"", "origin|304"},
+	{"4.3.4 freshening", "a weak ETag is a strong one made good", "", "200|Cache-Control: max-age=60|Age: 70|ETag: \"a\"", "", "304|ETag: W/\"a\"", "validated|200"},
+	{"4.3.4 freshening", "a 304 about another Last-Modified is not believed", "", "200|Cache-Control: max-age=60|Age: 70|Last-Modified: {-1000}", "", "304|Last-Modified: {-500}", "origin|304"},
+	{"4.3.4 freshening", "a 304 with private is not merged", "", "200|Cache-Control: max-age=60|Age: 70|ETag: \"a\"", "", "304|Cache-Control: private|ETag: \"a\"", "origin|304"},
+	{"4.3.4 freshening", "a 304 that excepts its cookie is merged", "", "200|Cache-Control: max-age=60|Age: 70|ETag: \"a\"", "", "304|Cache-Control: max-age=60, private=\"Set-Cookie\"|Set-Cookie: a=1", "validated|200|-Set-Cookie"},
 	{"4.3.4 freshening", "a 304 about another ETag is not believed", "", "200|Cache-Control: max-age=60|Age: 70|ETag: \"a\"", "", "304|ETag: \"b\"", "origin|304"},
 
 	// Conditional requests answered from the cache (section 4.3.2, RFC 9110 section 13).

@@ -42,7 +42,7 @@ func (l *lookup) load(ctx context.Context, _ *[]byte) ([]byte, error) {
 // at hand, it is whether that is still good. Alone: the client has been answered, and what it brought may be in use again.
 func (l *lookup) request(ctx context.Context, alone bool) *http.Request {
 	if alone && l.route != nil {
-		ctx = context.WithValue(ctx, chi.RouteCtxKey, l.route)
+		ctx = context.WithValue(ctx, chi.RouteCtxKey, l.route.Clone())
 	}
 	r := l.r.WithContext(ctx)
 	r.Header = l.r.Header.Clone()
@@ -149,12 +149,12 @@ func (e *record) keepID(old *record) {
 	}
 }
 
-// merged is the stale record made good by a 304 (RFC 9111 section 3.2).
+// merged is the stale record made good by a 304 (RFC 9111 section 3.2). What the body was encoded or cut with stays.
 func (out *run) merged() *record {
 	h := out.old.headerOf()
 	skip := unstorable(out.w.header, out.terms.without)
 	for name, values := range out.w.header {
-		if !skip(name) && name != "Content-Encoding" && name != "Content-Range" && name != "Content-Type" {
+		if !skip(name) && name != "Content-Encoding" && name != "Content-Range" {
 			h[name] = values
 		}
 	}

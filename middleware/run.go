@@ -52,8 +52,10 @@ func (out *run) serve(r *http.Request) {
 		out.rec, out.keepFor = out.outcome()
 	}()
 	out.call(r)
-	if out.merges && !out.matches() {
-		// A 304 about another response than the one we have (RFC 9111 section 4.3.4): ask for the whole.
+	if out.merges && !(out.matches() && out.merged().terms.store) {
+		// A 304 about another response than the one we have (RFC 9111 section 4.3.4), or one that is for this client alone, as
+		// a cookie or private says: ask for the whole. That goes through the router again, which must find its beginning.
+		r = out.request(r.Context(), true)
 		r.Header.Del("If-None-Match")
 		r.Header.Del("If-Modified-Since")
 		out.merges, out.old = false, nil
@@ -106,10 +108,17 @@ func (out *run) complete() bool {
 	return declared == "" || declared == strconv.Itoa(len(out.w.body))
 }
 
-// matches reports whether a 304 is about the record that was asked about.
+// matches reports whether a 304 is about the record that was asked about: by its strong validator, or its weak one. (RFC 9111
+// section 4.3.4. One without any is believed.)
 func (out *run) matches() bool {
-	etag := out.w.header.Get("Etag")
-	return etag == "" || weak(etag) == weak(out.old.get("Etag"))
+	etag, modified := out.w.header.Get("Etag"), out.w.header.Get("Last-Modified")
+	switch {
+	case strings.HasPrefix(etag, "W/"):
+		return weak(etag) == weak(out.old.get("Etag"))
+	case etag != "":
+		return etag == out.old.get("Etag")
+	}
+	return modified == "" || modified == out.old.get("Last-Modified")
 }
 
 // weak is an ETag as weak comparison has it (RFC 9110 section 8.8.3.2).
