@@ -89,7 +89,7 @@ func (out *run) outcome() (*record, time.Duration) {
 		return out.unfit(out.w.status)
 	}
 	rec := out.record()
-	return rec, out.terms.keep(&out.cfg, out.w.header)
+	return rec, out.terms.keep(&out.cfg, out.w.sent)
 }
 
 // unfit is what is kept instead of a response that may not be stored. What a client had replaced before its time stays: one
@@ -119,7 +119,7 @@ func (l *lookup) mark(k kind, until time.Duration) (*record, time.Duration) {
 
 // record is that of a response that may be stored.
 func (out *run) record() *record {
-	h := out.w.header
+	h := out.w.sent
 	rec := &record{
 		kind: stored, id: rand.Text(), page: out.page, route: out.route, status: out.w.status,
 		received: out.received, terms: out.terms, body: out.w.body,
@@ -133,7 +133,7 @@ func (out *run) record() *record {
 	}
 	skip, trailer := unstorable(h, out.terms.without), trailers(h)
 	rec.header = pairs(h, func(name string) bool { return skip(name) || trailer(name) })
-	rec.trailer = pairs(h, func(name string) bool { return !trailer(name) })
+	rec.trailer = pairs(out.w.header, func(name string) bool { return !trailer(name) })
 	for i, p := range rec.trailer {
 		rec.trailer[i].name = strings.TrimPrefix(p.name, http.TrailerPrefix)
 	}
@@ -152,16 +152,16 @@ func (e *record) keepID(old *record) {
 // merged is the stale record made good by a 304 (RFC 9111 section 3.2). What the body was encoded or cut with stays.
 func (out *run) merged() *record {
 	h := out.old.headerOf()
-	skip := unstorable(out.w.header, out.terms.without)
-	for name, values := range out.w.header {
+	skip := unstorable(out.w.sent, out.terms.without)
+	for name, values := range out.w.sent {
 		if !skip(name) && name != "Content-Encoding" && name != "Content-Range" {
 			h[name] = values
 		}
 	}
-	if out.w.header.Get("Date") == "" {
+	if out.w.sent.Get("Date") == "" {
 		h.Set("Date", out.received.UTC().Format(http.TimeFormat))
 	}
-	if out.w.header.Get("Age") == "" {
+	if out.w.sent.Get("Age") == "" {
 		h.Del("Age")
 	}
 	rec := *out.old

@@ -147,6 +147,8 @@ func (f *fetched) result() Result {
 		return Failed
 	case f.rec.kind != stored:
 		return Passed
+	case f.own != nil && f.own.standsIn:
+		return Stale
 	}
 	switch f.how {
 	case cacheguard.Loaded:

@@ -86,11 +86,10 @@ func (out *run) keep(status int, h http.Header) (hold, explicit bool) {
 	out.received = time.Now()
 	switch {
 	case status == http.StatusNotModified && out.old != nil:
-		out.merges = true
+		out.merges, out.w.discard = true, true
 		return true, true
 	case standsInFor[status] && out.mayStandIn(out.old, out.received):
-		out.standsIn = true
-		out.w.maxBody = int(^uint(0) >> 1) // it is not sent
+		out.standsIn, out.w.discard = true, true
 		return true, true
 	}
 	out.terms = out.cfg.judge(out.r, reply{status: status, header: h, sent: out.sent, received: out.received})
@@ -104,14 +103,14 @@ var standsInFor = statusSet(500, 502, 503, 504)
 
 // complete reports whether the handler wrote as much as it had said.
 func (out *run) complete() bool {
-	declared := out.w.header.Get("Content-Length")
+	declared := out.w.sent.Get("Content-Length")
 	return declared == "" || declared == strconv.Itoa(len(out.w.body))
 }
 
 // matches reports whether a 304 is about the record that was asked about: by its strong validator, or its weak one. (RFC 9111
 // section 4.3.4. One without any is believed.)
 func (out *run) matches() bool {
-	etag, modified := out.w.header.Get("Etag"), out.w.header.Get("Last-Modified")
+	etag, modified := out.w.sent.Get("Etag"), out.w.sent.Get("Last-Modified")
 	switch {
 	case strings.HasPrefix(etag, "W/"):
 		return weak(etag) == weak(out.old.get("Etag"))
