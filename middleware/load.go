@@ -18,16 +18,22 @@ func (l *lookup) load(ctx context.Context, _ *[]byte) ([]byte, error) {
 	before, known := l.versionsBefore(ctx)
 	out := newRun(l)
 	if seat := !l.background && l.seat.take(out); seat {
-		go out.serve(l.request(ctx, false)) // owner: the request; stop: ctx; joined by seat.leave
+		own, end := out.outlive(ctx)
+		go func() { // owner: the request; stop: own; joined by seat.leave
+			defer end()
+			out.serve(l.request(own, false))
+		}()
 		select {
 		case <-out.w.committed:
 		case <-out.done:
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
 		}
 	} else {
 		out.w.out = nil
 		out.serve(l.request(ctx, true))
+	}
+	if ctx.Err() != nil { // handlers that were told to stop return as if they were done
+		return nil, context.Cause(ctx)
 	}
 	rec, keep := out.result()
 	if rec.kind == stored && (!known || !l.versionsAfter(ctx, before, rec)) {
@@ -36,6 +42,25 @@ func (l *lookup) load(ctx context.Context, _ *[]byte) ([]byte, error) {
 	out.kept.Store(rec.kind == stored && keep > 0)
 	cacheguard.SetTTL(ctx, keep)
 	return rec.encode(), nil
+}
+
+// outlive is the handler's context. It ends with the load's, until the response is on its way to its client: the load is over
+// then, and the context ends with the client's.
+func (out *run) outlive(load context.Context) (ctx context.Context, end func()) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(load))
+	follow := func(leader context.Context) (stop func() bool) {
+		return context.AfterFunc(leader, func() { cancel(context.Cause(leader)) })
+	}
+	stop := follow(load)
+	out.w.leaves = func() {
+		if stop() {
+			stop = follow(out.r.Context())
+		}
+	}
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
 }
 
 // request is what the handler is asked for. It is the whole page, whatever the client has of it already; with a stale record

@@ -19,6 +19,7 @@ type recorder struct {
 	send      func(status int)    // called before a header goes to out, to complete it
 	keep      func(status int, h http.Header) (hold, explicit bool)
 	maxBody   int
+	leaves    func()        // called before committed is closed; nil: nothing is
 	committed chan struct{} // closed when the response cannot be stored
 
 	header   http.Header
@@ -101,8 +102,7 @@ func (w *recorder) pass() {
 	if w.open {
 		return
 	}
-	w.open = true
-	close(w.committed)
+	w.commit()
 	if w.out == nil {
 		w.body = nil
 		return
@@ -114,6 +114,15 @@ func (w *recorder) pass() {
 		_, _ = w.out.Write(w.body) // the handler's next Write tells it
 		w.body = nil
 	}
+}
+
+// commit says that the response is for one client, from here on.
+func (w *recorder) commit() {
+	w.open = true
+	if w.leaves != nil {
+		w.leaves()
+	}
+	close(w.committed)
 }
 
 // copyHeader sets the handler's fields in the client's header.
@@ -152,8 +161,7 @@ func (w *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err == nil && !w.hijacked {
 		w.hijacked = true
 		if !w.open {
-			w.open = true
-			close(w.committed)
+			w.commit()
 		}
 	}
 	return conn, rw, err
