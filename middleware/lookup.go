@@ -38,8 +38,8 @@ type fetched struct {
 	own *run // the handler's run for this very request, if there was one
 }
 
-func (x *exchange) lookup(key string) *lookup {
-	l := &lookup{exchange: x, key: key, why: "uri-miss"}
+func (x *exchange) lookup(key, page, why string) *lookup {
+	l := &lookup{exchange: x, key: key, page: page, why: why}
 	if route := chi.RouteContext(x.r.Context()); route != nil {
 		l.route = route.Clone() // chi uses it again as soon as the request is answered
 	}
@@ -62,6 +62,16 @@ func (l *lookup) fetch() fetched {
 		got.rec, got.err = decodeRecord(raw)
 	}
 	return got
+}
+
+// overtaken reports whether an invalidation came after the load of a record began. The Guard knows that of the record's own
+// key only; what belongs to a page, a tag or a prefix is told by what they are now. (While Redis does not answer, nobody knows.)
+func (l *lookup) overtaken(got fetched) bool {
+	rec := got.rec
+	if rec == l.seen || l.page == "" && !rec.selects(l.r) || got.how == cacheguard.Bypassed {
+		return false // judged; or not used itself
+	}
+	return rec.page != l.page || !l.holds(l.r.Context(), rec.versions)
 }
 
 // judge says whether a stored record may answer the request.
