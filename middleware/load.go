@@ -14,7 +14,10 @@ import (
 )
 
 // load has the handler make the response, and returns the record of it.
-func (l *lookup) load(ctx context.Context, _ *[]byte) ([]byte, error) {
+func (l *lookup) load(ctx context.Context, old *[]byte) ([]byte, error) {
+	if old == nil {
+		l.old = nil // what judge saw has been invalidated meanwhile
+	}
 	before, known := l.versionsBefore(ctx)
 	out := newRun(l)
 	if seat := !l.background && l.seat.take(out); seat {

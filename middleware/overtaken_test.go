@@ -115,3 +115,33 @@ func TestWhoAsksAfterAnInvalidationDoesNotJoinALoadOfThePageFromBefore(t *testin
 		})
 	}
 }
+
+// A request finds a page that has to be made anew, and joins the load of it. The page is invalidated, so the request asks
+// again: what it found is not the page any more, and must not lend it its id, by which its variants are known.
+func TestAnInvalidatedPageIsNotMadeAnewUnderItsOldId(t *testing.T) {
+	t.Parallel()
+	v := newVersioned("Vary: X-A", `ETag: "a"`)
+	f := newFleet(t, 1, Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		if r.Header.Get("X-A") == "w" {
+			w.Header().Set("Cache-Control", "no-cache")
+		}
+		v.ServeHTTP(w, r)
+	}))
+	f.get("/a/1", "X-A: w") // the page
+	f.get("/a/1", "X-A: v") // its variant
+	hold := v.hold()
+	first := f.async(0, "/a/1", "X-A: w")
+	for range 3 {
+		equal(t, "read", <-v.begun, "old")
+	}
+	second := f.async(0, "/a/1", "X-A: w")
+	f.awaitJoined(1)
+	v.set("new")
+	equal(t, "error", f.invalidate("/a/1"), nil)
+	v.release()
+	close(hold)
+	equal(t, "who began the load", (<-first).body, "old")
+	equal(t, "who asks again", (<-second).body, "new")
+	equal(t, "the variant", f.get("/a/1", "X-A: v").body, "new")
+}
