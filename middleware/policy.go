@@ -46,7 +46,7 @@ func (c *Config) judge(r *http.Request, a reply) terms {
 		t.lifetime = c.implied(r, a, &d)
 	}
 	if d.malformed {
-		t.lifetime, t.swr, t.sie = 0, 0, 0
+		t.lifetime, t.swr, t.sie, t.strict = 0, 0, 0, true
 	}
 	t.store = c.mayStore(r, a, &d, &t)
 	return t
