@@ -82,11 +82,11 @@ func (x *exchange) serve() {
 }
 
 // personal reports whether the request is none that others could share the answer to: it has a body or an upgrade, or a
-// condition that only the handler may judge (RFC 9111 section 4.3.2).
+// condition that only the handler may judge (RFC 9111 section 4.3.2), or is odd.
 func (x *exchange) personal() bool {
 	h := x.r.Header
 	return x.r.ContentLength != 0 || len(x.r.TransferEncoding) > 0 || len(h["Upgrade"]) > 0 ||
-		len(h["If-Match"]) > 0 || len(h["If-Unmodified-Since"]) > 0
+		len(h["If-Match"]) > 0 || len(h["If-Unmodified-Since"]) > 0 || odd(x.r)
 }
 
 // forward has the handler answer, without the cache.

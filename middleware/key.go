@@ -35,25 +35,42 @@ func (c *Config) class(r *http.Request) class {
 	return anybody
 }
 
-// origin is scheme and host of a request.
-func origin(r *http.Request) string {
-	scheme := strings.ToLower(r.URL.Scheme)
-	switch {
-	case scheme != "":
-	case r.TLS != nil:
-		scheme = "https"
-	default:
-		scheme = "http"
+// odd reports whether a request names its page in a way that is never needed, and that keys could be mistaken in: a URL with
+// a user or without a path, or a Host with what ends a host.
+func odd(r *http.Request) bool {
+	return r.URL.Opaque != "" || r.URL.User != nil || strings.ContainsAny(r.Host, `/?#@\`)
+}
+
+// connection is the scheme that a request was sent with.
+func connection(r *http.Request) string {
+	if r.TLS != nil {
+		return "https"
 	}
-	host := r.Host
+	return "http"
+}
+
+// site is the scheme and host that a request is for. A client may name any scheme, as may a middleware in front.
+func site(r *http.Request) (scheme, host string) {
+	scheme, host = strings.ToLower(r.URL.Scheme), r.Host
+	if scheme == "" {
+		scheme = connection(r)
+	}
 	if host == "" {
 		host = r.URL.Host
 	}
-	return scheme + "://" + strings.ToLower(host)
+	return scheme, strings.ToLower(host)
 }
 
 // location is the URL of a page, as it was sent.
-func (c *Config) location(r *http.Request) string {
+func (c *Config) location(r *http.Request) string { return c.locationOver(connection(r), r) }
+
+// locationOver is the location for those whose connection has that scheme. Handlers can tell it from the one that was named,
+// so it counts too.
+func (c *Config) locationOver(connection string, r *http.Request) string {
+	scheme, host := site(r)
+	if scheme != connection {
+		scheme += "+" + connection
+	}
 	query := r.URL.RawQuery
 	if c.SortQuery && strings.Contains(query, "&") {
 		params := strings.Split(query, "&")
@@ -63,7 +80,16 @@ func (c *Config) location(r *http.Request) string {
 	if query != "" || r.URL.ForceQuery {
 		query = "?" + query
 	}
-	return origin(r) + r.URL.EscapedPath() + query
+	return scheme + "://" + host + path(r) + query
+}
+
+// path is the path as it was sent. (Of one that was not escaped well, EscapedPath makes another's.)
+func path(r *http.Request) string {
+	path := r.URL.EscapedPath()
+	if raw := r.URL.RawPath; raw != "" && raw != path {
+		path += "#" + raw
+	}
+	return path
 }
 
 func paramName(param string) string {
