@@ -14,9 +14,11 @@ const maxKey = 512
 // alwaysKeyed are request fields that often shape what a handler answers though no Vary says so: who sends one gets a
 // response of its own. (Caches are poisoned with these.)
 var alwaysKeyed = []string{
-	"Forwarded", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Proto",
-	"X-Forwarded-Scheme", "X-Forwarded-Server", "X-Forwarded-Ssl", "X-Host", "X-Http-Host-Override", "X-Http-Method",
-	"X-Http-Method-Override", "X-Method-Override", "X-Original-Host", "X-Original-Url", "X-Rewrite-Url",
+	"Forwarded", "Front-End-Https", "X-Forwarded-Host", "X-Forwarded-Method", "X-Forwarded-Path", "X-Forwarded-Port",
+	"X-Forwarded-Prefix", "X-Forwarded-Proto", "X-Forwarded-Protocol", "X-Forwarded-Scheme", "X-Forwarded-Server",
+	"X-Forwarded-Ssl", "X-Forwarded-Uri", "X-Host", "X-Http-Host-Override", "X-Http-Method", "X-Http-Method-Override",
+	"X-Method-Override", "X-Original-Host", "X-Original-Method", "X-Original-Uri", "X-Original-Url", "X-Rewrite-Url",
+	"X-Scheme", "X-Script-Name", "X-Url-Scheme",
 }
 
 // class keeps responses for requests that tell who asks apart from those for anybody.
