@@ -406,6 +406,9 @@ var rows = []row{
 	{"RFC 5861 4", "stale-if-error, 404 is no such error", "", "200|Cache-Control: max-age=60, stale-if-error=600|Age: 70", "", "404", "origin|404"},
 	{"RFC 5861 4", "stale-if-error that is over", "", "200|Cache-Control: max-age=60, stale-if-error=5|Age: 70|ETag: \"a\"", "", "503", "validated|503"},
 	{"RFC 5861 4", "stale-if-error of the request", "", "200|Cache-Control: max-age=60|Age: 70|ETag: \"a\"", "Cache-Control: stale-if-error=600", "503", "validated|200"},
+	{"RFC 5861 4", "stale-if-error of the request, s-maxage", "", "200|Cache-Control: s-maxage=60|Age: 70|ETag: \"a\"", "Cache-Control: stale-if-error=600", "503", "validated|503"},
+	{"RFC 5861 4", "stale-if-error of the response, s-maxage", "", "200|Cache-Control: s-maxage=60, stale-if-error=600|Age: 70|ETag: \"a\"", "", "503", "validated|200"},
+	{"RFC 5861 4", "stale-if-error of the request, must-revalidate", "", "200|Cache-Control: max-age=60, must-revalidate|Age: 70|ETag: \"a\"", "Cache-Control: stale-if-error=600", "503", "validated|503"},
 	{"RFC 5861 4", "stale-if-error with no-cache", "", "200|Cache-Control: no-cache, max-age=60, stale-if-error=600|ETag: \"a\"", "", "503", "validated|503"},
 	{"RFC 5861 4", "stale-if-error sends Age", "", "200|Cache-Control: max-age=60, stale-if-error=600|Age: 70", "", "503", "origin|Age: 70"},
 

@@ -109,7 +109,9 @@ func (out *run) outcome() (*record, time.Duration) {
 	case out.panicked != nil:
 		return out.mark(failed, 0)
 	case out.standsIn:
-		return out.remaining(out.old)
+		rec, keep := out.remaining(out.old)
+		rec.standsIn = true
+		return rec, keep
 	case out.merges:
 		rec := out.merged()
 		return rec, rec.terms.keep(&out.cfg, rec.headerOf())
@@ -193,7 +195,7 @@ func (out *run) merged() *record {
 		h.Del("Age")
 	}
 	rec := *out.old
-	rec.received, rec.page = out.received, out.page
+	rec.received, rec.page, rec.standsIn = out.received, out.page, false
 	rec.terms = out.cfg.judge(out.r, reply{status: rec.status, header: h, sent: out.sent, received: out.received})
 	rec.header = pairs(h, unstorable(h, rec.terms.without))
 	rec.vary = selection(out.r, varyFields(h))
