@@ -139,30 +139,40 @@ func selection(r *http.Request, fields []string) []pair {
 	return list
 }
 
-// normal makes equal what means the same (RFC 9111 section 4.1): lines are joined, and lists in which order has no meaning
-// are sorted. Any other field is told apart by its exact value. An absent field is not an empty one.
+// normal makes equal what means the same (RFC 9111 section 4.1): lines are joined, and spaces, case and order do not count
+// where they have no meaning. Any other field is told apart by its exact value. An absent field is not an empty one.
 func normal(name string, lines []string) string {
 	if len(lines) == 0 {
 		return ""
 	}
 	value := strings.Join(lines, ",")
 	switch name {
-	case "Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language":
-		members := fieldList([]string{strings.ToLower(value)})
-		for i, m := range members {
-			members[i] = strings.Map(func(r rune) rune {
-				if r == ' ' || r == '\t' {
-					return -1
-				}
-				return r
-			}, m)
+	case "Accept": // its parameters may be quoted, and their case count
+		if !strings.Contains(value, `"`) {
+			value = strings.Join(members(value), ",")
 		}
-		if name == "Accept-Encoding" {
-			slices.Sort(members)
-		}
-		value = strings.Join(members, ",")
+	case "Accept-Charset", "Accept-Language":
+		value = strings.Join(members(strings.ToLower(value)), ",")
+	case "Accept-Encoding":
+		codings := members(strings.ToLower(value))
+		slices.Sort(codings)
+		value = strings.Join(codings, ",")
 	}
 	return "=" + value
+}
+
+// members is the members of a list, without spaces.
+func members(value string) []string {
+	list := fieldList([]string{value})
+	for i, m := range list {
+		list[i] = strings.Map(func(r rune) rune {
+			if r == ' ' || r == '\t' {
+				return -1
+			}
+			return r
+		}, m)
+	}
+	return list
 }
 
 // varyFields is the fields that a response says it depends on, in canonical form.
