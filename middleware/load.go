@@ -3,6 +3,7 @@ package middleware
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -36,7 +37,7 @@ func (l *lookup) load(ctx context.Context, old *[]byte) ([]byte, error) {
 		out.serve(l.request(ctx, true))
 	}
 	if ctx.Err() != nil { // handlers that were told to stop return as if they were done
-		return nil, context.Cause(ctx)
+		return nil, fmt.Errorf("middleware: %w: %w", ctx.Err(), context.Cause(ctx))
 	}
 	rec, keep := out.result()
 	if rec.kind == stored && (!known || !l.versionsAfter(ctx, before, rec)) {
