@@ -3,6 +3,9 @@ package middleware
 import (
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -77,4 +80,31 @@ func TestAResponseThatWasCutOffIsNotStored(t *testing.T) {
 		}
 		return body == "half and half"
 	})
+}
+
+// readerFrom counts what net/http could send without copying it.
+type readerFrom struct {
+	http.ResponseWriter
+	n int64
+}
+
+func (w *readerFrom) ReadFrom(src io.Reader) (n int64, err error) {
+	n, err = io.Copy(w.ResponseWriter, src)
+	w.n += n
+	return n, err
+}
+
+func TestFilesThatPassAreStillSentWithoutCopying(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(name, []byte("0123456789"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := newFleet(t, 1, Config{}, http.NotFoundHandler())
+	w := &readerFrom{ResponseWriter: httptest.NewRecorder()}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	r.Header.Set("Range", "bytes=2-5")
+	f.caches[0].Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, name) })).ServeHTTP(w, r)
+	equal(t, "bytes", w.n, 4)
+	equal(t, "passed", f.count(Passed), 1)
 }
