@@ -82,6 +82,28 @@ func TestAResponseThatWasCutOffIsNotStored(t *testing.T) {
 	})
 }
 
+// Over the network nobody can tell that it is the handler itself that waits for the handler.
+func TestAHandlerThatAsksForItsOwnURLIsHeldUpForLoadTimeoutAtMost(t *testing.T) {
+	t.Parallel()
+	var f *fleet
+	handler := func(w http.ResponseWriter, r *http.Request) {
+		own, err := http.NewRequestWithContext(r.Context(), http.MethodGet, f.urls[0]+"/", nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		own.Host = host
+		res, err := f.client.Do(own)
+		if err != nil {
+			http.Error(w, "timeout", http.StatusGatewayTimeout)
+			return
+		}
+		_ = res.Body.Close()
+	}
+	f = newFleetOn(t, shared, 1, Config{}, cacheguard.Config{LoadTimeout: 50 * time.Millisecond}, http.HandlerFunc(handler))
+	equal(t, "status", f.get("/").StatusCode, http.StatusGatewayTimeout)
+}
+
 // readerFrom counts what net/http could send without copying it.
 type readerFrom struct {
 	http.ResponseWriter

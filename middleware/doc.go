@@ -45,6 +45,9 @@
 // not when its own client leaves. It sees the request without conditions and Range. With stale-while-revalidate it may run after
 // its request has been answered; values in the request's context have to bear that (chi's do).
 //
+// A handler that asks for its own page is called again if it does so in the process, with its request's context. If it does
+// so over the network, it waits for itself, until the Guard's LoadTimeout.
+//
 // # Protocol
 //
 // A page is one record in the Guard: the response, and what is needed to judge it. The Guard's Fetch asks judge (lookup.go)

@@ -22,11 +22,7 @@ func (l *lookup) load(ctx context.Context, old *[]byte) ([]byte, error) {
 	before, known := l.versionsBefore(ctx)
 	out := newRun(l)
 	if seat := !l.background && l.seat.take(out); seat {
-		own, end := out.outlive(ctx)
-		go func() { // owner: the request; stop: own; joined by seat.leave
-			defer end()
-			out.serve(l.request(own, false))
-		}()
+		go out.serve(l.request(out.outlive(ctx), false)) // owner: the request; stop: its context; joined by seat.leave
 		select {
 		case <-out.w.committed:
 		case <-out.done:
@@ -50,7 +46,7 @@ func (l *lookup) load(ctx context.Context, old *[]byte) ([]byte, error) {
 
 // outlive is the handler's context. It ends with the load's, until the response is on its way to its client: the load is over
 // then, and the context ends with the client's.
-func (out *run) outlive(load context.Context) (ctx context.Context, end func()) {
+func (out *run) outlive(load context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(load))
 	follow := func(leader context.Context) (stop func() bool) {
 		return context.AfterFunc(leader, func() { cancel(context.Cause(leader)) })
@@ -61,10 +57,12 @@ func (out *run) outlive(load context.Context) (ctx context.Context, end func()) 
 			stop = follow(out.r.Context())
 		}
 	}
-	return ctx, func() {
+	out.end = func() {
 		stop()
 		cancel(nil)
+		out.w.leaves = func() {} // what is sent after the end needs no context
 	}
+	return ctx
 }
 
 // request is what the handler is asked for. It is the whole page, whatever the client has of it already; with a stale record

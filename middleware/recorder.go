@@ -19,7 +19,7 @@ type recorder struct {
 	send      func(status int)    // called before a header goes to out, to complete it
 	keep      func(status int, h http.Header) (hold, explicit bool)
 	maxBody   int
-	leaves    func()        // called before committed is closed; nil: nothing is
+	leaves    func()        // called before committed is closed
 	committed chan struct{} // closed when the response cannot be stored
 
 	header   http.Header
@@ -33,7 +33,7 @@ type recorder struct {
 }
 
 func newRecorder(out http.ResponseWriter, maxBody int) *recorder {
-	return &recorder{out: out, maxBody: maxBody, committed: make(chan struct{}), header: make(http.Header)}
+	return &recorder{out: out, maxBody: maxBody, leaves: func() {}, committed: make(chan struct{}), header: make(http.Header)}
 }
 
 // Header is part of http.ResponseWriter.
@@ -119,9 +119,7 @@ func (w *recorder) pass() {
 // commit says that the response is for one client, from here on.
 func (w *recorder) commit() {
 	w.open = true
-	if w.leaves != nil {
-		w.leaves()
-	}
+	w.leaves()
 	close(w.committed)
 }
 

@@ -20,6 +20,7 @@ type run struct {
 	old            *record // what the handler may say is still good; nil: there is nothing
 	w              *recorder
 	done           chan struct{}
+	end            func() // ends the handler's context
 	sent, received time.Time
 	terms          terms
 	route          string
@@ -34,7 +35,7 @@ type run struct {
 }
 
 func newRun(l *lookup) *run {
-	out := &run{lookup: l, old: l.usable(), done: make(chan struct{})}
+	out := &run{lookup: l, old: l.usable(), done: make(chan struct{}), end: func() {}}
 	out.w = newRecorder(l.w, l.cfg.MaxBody)
 	out.w.keep = out.keep
 	out.w.send = func(status int) { l.status(forwarded{why: l.why, status: status}.String()) }
@@ -49,6 +50,7 @@ func (out *run) serve(r *http.Request) {
 		if p := recover(); !returned {
 			out.failed(r, p)
 		}
+		out.end()
 		out.rec, out.keepFor = out.outcome()
 	}()
 	out.call(r)
