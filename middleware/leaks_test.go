@@ -88,3 +88,25 @@ func TestA304ChangesContentType(t *testing.T) {
 	equal(t, "body", a.body, "page")
 	equal(t, "Content-Type", a.Header.Get("Content-Type"), "text/x")
 }
+
+// What is put into the header under another spelling is sent all the same, and means the same to clients.
+func TestFieldsCountHoweverTheyAreSpelled(t *testing.T) {
+	t.Parallel()
+	for name, value := range map[string]string{
+		"set-cookie": "session=secret", "cache-control": "private", "CDN-cache-control": "no-store", "vary": "*",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPage(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Cache-Control", "max-age=60")
+				w.Header()[name] = []string{value}
+			})
+			f := newFleet(t, 1, Config{}, p)
+			for range 2 {
+				a := f.get("/")
+				equal(t, "the field", strings.Contains(strings.Join(a.Header.Values(name), ", "), value), true)
+			}
+			equal(t, "calls", p.calls.Load(), 2)
+		})
+	}
+}

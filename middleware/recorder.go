@@ -45,19 +45,29 @@ func (w *recorder) WriteHeader(status int) {
 	case w.status != 0 || w.hijacked:
 		return
 	case status == http.StatusSwitchingProtocols:
-		w.status, w.sent = status, w.header.Clone()
+		w.status, w.sent = status, canonical(w.header)
 		w.pass()
 		return
 	case status >= 100 && status < 200:
 		w.inform(status)
 		return
 	}
-	w.status, w.sent = status, w.header.Clone()
+	w.status, w.sent = status, canonical(w.header)
 	hold, explicit := w.keep(status, w.sent)
 	w.explicit = explicit
 	if !hold {
 		w.pass()
 	}
+}
+
+// canonical is a copy of a header in which each field has its one name.
+func canonical(h http.Header) http.Header {
+	sent := make(http.Header, len(h))
+	for name, values := range h {
+		name = http.CanonicalHeaderKey(name)
+		sent[name] = append(sent[name], values...)
+	}
+	return sent
 }
 
 // inform sends an informational response. Its fields are not those of the final one.
