@@ -2,8 +2,11 @@ package middleware
 
 import (
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -129,4 +132,32 @@ func TestFilesThatPassAreStillSentWithoutCopying(t *testing.T) {
 	f.caches[0].Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, name) })).ServeHTTP(w, r)
 	equal(t, "bytes", w.n, 4)
 	equal(t, "passed", f.count(Passed), 1)
+}
+
+// The origin says no length, so nothing but the end of the connection tells that the body is not whole.
+func TestAnOriginThatDiesHalfwayLeavesNoHalfPage(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		calls++
+		w.Header().Set("Cache-Control", "max-age=60")
+		_, _ = io.WriteString(w, "half")
+		if calls == 1 {
+			_ = http.NewResponseController(w).Flush() // it is sent
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	t.Cleanup(origin.Close)
+	target, err := url.Parse(origin.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.ErrorLog = log.New(io.Discard, "", 0)
+	f := newFleet(t, 1, Config{}, proxy)
+	if _, err := f.try(0, "GET", "/"); err == nil {
+		t.Error("the client was not told")
+	}
+	f.get("/")
+	equal(t, "calls of the origin", calls, 2)
 }
