@@ -122,6 +122,23 @@ func TestARefusedRequestDoesNotUnseatAFreshPage(t *testing.T) {
 	equal(t, "calls", p.calls.Load(), 2)
 }
 
+// Nor one that is answered for itself alone: else one request in PassFor keeps a page out of the cache.
+func TestAPrivateAnswerDoesNotUnseatAFreshPage(t *testing.T) {
+	t.Parallel()
+	p := newPage(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Cookie") != "" {
+			says("mine", "Cache-Control: private")(w, r)
+			return
+		}
+		says("good", "Cache-Control: max-age=60")(w, r)
+	})
+	f := newFleet(t, 1, Config{}, p)
+	f.get("/")
+	equal(t, "attack", f.get("/", "Cookie: me", "Cache-Control: no-cache").body, "mine")
+	equal(t, "afterwards", f.get("/").body, "good")
+	equal(t, "calls", p.calls.Load(), 2)
+}
+
 // A client that reads slowly must not hold up those who wait for the same page.
 func TestASlowClientHoldsNobodyUp(t *testing.T) {
 	t.Parallel()

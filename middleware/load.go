@@ -122,10 +122,10 @@ func (out *run) outcome() (*record, time.Duration) {
 }
 
 // unfit is what is kept instead of a response that may not be stored. What a client had replaced before its time stays: one
-// who asks for a new response in a way that only makes an error must not take the page from the others.
+// who asks for a new response in a way that makes an error, or one for itself alone, must not take the page from the others.
 func (l *lookup) unfit(status int) (*record, time.Duration) {
 	switch old := l.usable(); {
-	case old != nil && !old.terms.noCache && old.fresh(time.Now()) > 0 && status >= 400:
+	case old != nil && !old.terms.noCache && old.fresh(time.Now()) > 0:
 		return l.remaining(old)
 	case status >= 500:
 		return l.mark(passed, 0) // another try may do better
