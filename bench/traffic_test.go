@@ -27,6 +27,8 @@ type traffic struct {
 	db    *slowDB
 	keys  []string
 
+	stoodStill time.Duration // the longest time in which the process did nothing, not even look at its clock
+
 	mu     sync.Mutex
 	visits []*visit
 }
@@ -72,6 +74,9 @@ func newTraffic(b *testing.B, rdb cacheguard.Redis, name string, keys int, cfg c
 // loads that nobody waits for.
 func (t *traffic) run(ctx context.Context) {
 	begin := time.Now()
+	answered := make(chan struct{})
+	var clock sync.WaitGroup
+	clock.Go(func() { t.stoodStill = longestPause(answered) }) // owner: run; stop: answered; joined below
 	var all sync.WaitGroup
 	for i := range visitors {
 		all.Go(func() { // owner: run; stop: ctx; joined below
@@ -81,7 +86,26 @@ func (t *traffic) run(ctx context.Context) {
 		})
 	}
 	all.Wait()
+	close(answered)
+	clock.Wait()
 	_ = t.guard.Close()
+}
+
+// longestPause is how late a timer was at most, until the channel was closed.
+func longestPause(end <-chan struct{}) (longest time.Duration) {
+	const period = 20 * time.Millisecond
+	tick := time.NewTimer(period)
+	defer tick.Stop()
+	for last := time.Now(); ; {
+		select {
+		case <-tick.C:
+		case <-end:
+			return longest
+		}
+		now := time.Now()
+		longest, last = max(longest, now.Sub(last)-period), now
+		tick.Reset(period)
+	}
 }
 
 // until waits for a moment, and reports whether it came before ctx ended.
@@ -109,13 +133,19 @@ func (t *traffic) visit(due time.Time) {
 	t.visits = append(t.visits, v)
 }
 
-// requireAnswers fails the benchmark if a Get failed.
+// requireAnswers fails the benchmark if a Get failed. It says whether the machine, and not the Gets, may have been why.
 func (t *traffic) requireAnswers(b *testing.B) {
 	b.Helper()
+	var failed []*visit
 	for _, v := range t.visits {
 		if v.err != nil {
-			b.Fatalf("a Get failed after %v: %v", v.took(), v.err)
+			failed = append(failed, v)
 		}
+	}
+	if len(failed) > 0 {
+		v := failed[0]
+		b.Fatalf("%d of %d Gets failed, that of %s after %v: %v (the process stood still for %v at most)",
+			len(failed), len(t.visits), v.key, v.took(), v.err, t.stoodStill)
 	}
 }
 
