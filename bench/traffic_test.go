@@ -1,10 +1,12 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	crand "crypto/rand"
 	"fmt"
 	"math/rand/v2"
+	"runtime/pprof"
 	"slices"
 	"sync"
 	"testing"
@@ -28,6 +30,9 @@ type traffic struct {
 	keys  []string
 
 	stoodStill time.Duration // the longest time in which the process did nothing, not even look at its clock
+
+	hung sync.Once
+	seen bytes.Buffer // the goroutines when a Get had taken much too long
 
 	mu     sync.Mutex
 	visits []*visit
@@ -124,6 +129,10 @@ func (t *traffic) visit(due time.Time) {
 	v := &visit{key: t.keys[rand.N(len(t.keys))], due: due}
 	ctx, cancel := context.WithTimeout(context.WithValue(context.Background(), visitKey{}, v), tooLong)
 	defer cancel()
+	look := time.AfterFunc(tooLong/2, func() {
+		t.hung.Do(func() { _ = pprof.Lookup("goroutine").WriteTo(&t.seen, 1) }) // a buffer takes all
+	})
+	defer look.Stop()
 	v.began = time.Now()
 	got, err := cacheguard.Get(ctx, t.guard, v.key, t.db.loader(v.key))
 	v.ended = time.Now()
@@ -144,8 +153,9 @@ func (t *traffic) requireAnswers(b *testing.B) {
 	}
 	if len(failed) > 0 {
 		v := failed[0]
-		b.Fatalf("%d of %d Gets failed, that of %s after %v: %v (the process stood still for %v at most)",
-			len(failed), len(t.visits), v.key, v.took(), v.err, t.stoodStill)
+		t.hung.Do(func() {}) // nobody writes to seen any more
+		b.Fatalf("%d of %d Gets failed, that of %s after %v: %v (the process stood still for %v at most)\n%s",
+			len(failed), len(t.visits), v.key, v.took(), v.err, t.stoodStill, &t.seen)
 	}
 }
 
