@@ -10,6 +10,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/cacheguard/go/bench/internal/scenario"
 )
 
 // BenchmarkHTTPStampede has 8 instances with 128 requests each ask at once for a page that has expired.
@@ -44,7 +46,7 @@ func httpStampede(b *testing.B, p pages) {
 		o.made.Store(0)
 		o.began = time.Now()
 		waits := make([]time.Duration, len(askers))
-		err := together(b.Context(), len(askers), func(ctx context.Context, i int) error {
+		err := scenario.Together(b.Context(), len(askers), func(ctx context.Context, i int) error {
 			err := serve(askers[i], pageRequest(ctx, page))
 			waits[i] = time.Since(o.began)
 			return err
@@ -84,7 +86,7 @@ func httpStampede(b *testing.B, p pages) {
 func hitPages(b *testing.B, p pages) http.Handler {
 	b.Helper()
 	h := p.open(b, "http:"+rand.Text(), newOrigin(ttl).ServeHTTP, ttl)
-	err := together(b.Context(), readers, func(ctx context.Context, _ int) error { return serve(h, pageRequest(ctx, 1)) })
+	err := scenario.Together(b.Context(), readers, func(ctx context.Context, _ int) error { return serve(h, pageRequest(ctx, 1)) })
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,0 +1,137 @@
+// Command compare measures cacheguard beside other libraries on a real redis-server, and writes down what it finds:
+//
+//	go run ./bench/cmd/compare -out bench/results/compare
+//
+// It starts a redis-server of its own, or uses the one at REDIS_URL, on which nobody else should work meanwhile; there it
+// removes its own keys at the end and touches no others. It ends by itself; Ctrl-C ends it with what it has so far.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/cacheguard/go/bench/internal/report"
+	"github.com/cacheguard/go/bench/internal/rivals"
+	"github.com/cacheguard/go/bench/internal/scenario"
+	"github.com/cacheguard/go/bench/internal/server"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait for the clean-up
+	logging.Disable()            // of go-redis, which reports every connection that an outage costs
+	code := 0
+	if err := compare(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "compare:", err)
+		code = 1
+	}
+	stop()
+	os.Exit(code)
+}
+
+// options are the flags.
+type options struct {
+	scenarios, rivals *regexp.Regexp
+	rounds            int
+	each              time.Duration
+	smoke, list       bool
+	out, from         string
+}
+
+// longest is what the scenarios that need a multiple of it can do before their calls count as hanging; more rounds say more.
+const longest = 3 * time.Second
+
+func parse(args []string, stderr io.Writer) (o options, err error) {
+	f := flag.NewFlagSet("compare", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	scenarios := f.String("scenarios", "", "only scenarios, or cases as scenario: case, that match this regular `expression`")
+	who := f.String("rivals", "", "beside our own, only rivals that match this regular `expression`")
+	f.IntVar(&o.rounds, "rounds", 5, "how often the rivals take turns")
+	f.DurationVar(&o.each, "duration", 300*time.Millisecond, "what is timed of each rival in each round of a case, at most 3s; some need a multiple")
+	f.BoolVar(&o.smoke, "smoke", false, "only see whether everything works: one short round of one or two cases each")
+	f.BoolVar(&o.list, "list", false, "list the scenarios and their cases")
+	f.StringVar(&o.out, "out", "", "write compare.json, compare.md and the plots to this `directory`")
+	f.StringVar(&o.from, "from", "", "measure nothing, and write what this compare.json `file` has")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	if f.NArg() > 0 {
+		return o, fmt.Errorf("what is %q?", f.Arg(0))
+	}
+	if o.rounds < 1 || o.each <= 0 || o.each > longest {
+		return o, fmt.Errorf("-rounds must be positive, and -duration as well and at most %v", longest)
+	}
+	if o.smoke {
+		o.rounds, o.each = 1, 20*time.Millisecond
+	}
+	var serr, rerr error
+	o.scenarios, serr = regexp.Compile(*scenarios)
+	o.rivals, rerr = regexp.Compile(*who)
+	return o, errors.Join(serr, rerr)
+}
+
+func compare(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	o, err := parse(args, stderr)
+	if err != nil {
+		return err
+	}
+	chosen := o.choose(scenario.All())
+	if o.list {
+		return list(stdout, chosen)
+	}
+	if o.from != "" {
+		r, err := report.Read(o.from)
+		if err != nil {
+			return err
+		}
+		return o.write(r, stdout)
+	}
+	redis, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, redis.Close()) }()
+	r := report.Report{About: about(ctx, redis, o, args)}
+	failed := (&runner{options: o, redis: redis, progress: stderr}).run(ctx, chosen, &r)
+	r.About.Took, r.About.Partial = time.Since(r.About.Began), failed != nil
+	if err := redis.Remove(context.WithoutCancel(ctx), rivals.Prefix); err != nil && ctx.Err() == nil {
+		failed = errors.Join(failed, err)
+	}
+	return errors.Join(failed, o.write(&r, stdout))
+}
+
+func open(ctx context.Context) (*server.Server, error) {
+	if url := os.Getenv("REDIS_URL"); url != "" {
+		return server.Connect(ctx, url)
+	}
+	return server.Start()
+}
+
+// write writes the report to its directory, or as Markdown to stdout.
+func (o options) write(r *report.Report, stdout io.Writer) error {
+	if o.out == "" {
+		return r.Markdown(stdout)
+	}
+	return r.WriteTo(o.out)
+}
+
+func list(w io.Writer, all []scenario.Scenario) error {
+	for _, s := range all {
+		for _, c := range s.Cases {
+			if _, err := fmt.Fprintf(w, "%s: %s\n", s.Name, c.Name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package bench
+
+import (
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/bench/internal/server"
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/mutex"
+	"github.com/cacheguard/go/rwlock"
+)
+
+// cost is what something may take. Times depend on the machine; these do not.
+type cost struct {
+	requests, commands int64   // exactly; commands with those inside scripts
+	allocations        float64 // at most; 0: they are not looked at
+}
+
+// TestCountsStayAsTheyAre holds every outcome of Get, Update and the locks to its round trips, commands and allocations.
+// Whoever changes one of these on purpose changes it here, too.
+func TestCountsStayAsTheyAre(t *testing.T) {
+	own := redistest.Start(t)
+	s := server.Of(own)
+	t.Cleanup(func() { _ = s.Close() })
+	for _, c := range []struct {
+		name string
+		cost cost
+		prep func(*testing.T, *redis.Client) func() error
+	}{
+		{"hit", cost{1, 1, 13}, hit(cacheguard.Config{})},
+		{"local hit", cost{0, 0, 1}, hit(cacheguard.Config{Local: cacheguard.LocalConfig{MaxEntries: 100, TTL: ttl}})},
+		{"negative", cost{1, 1, 15}, negative},
+		{"loaded", cost{3, 13, 175}, loaded},
+		{"shared in the instance", cost{4, 14, 0}, sharedHere},
+		{"shared by two instances", cost{5, 21, 0}, sharedElsewhere(own, s)},
+		{"loaded, then stale and refreshed", cost{6, 26, 0}, staleOnce},
+		{"invalidate", cost{1, 5, 50}, invalidate},
+		{"update", cost{4, 31, 235}, update},
+		{"mutex", cost{2, 7, 68}, lockMutex(mutex.Config{})},
+		{"mutex, fair", cost{2, 7, 68}, lockMutex(mutex.Config{Fair: true})},
+		{"rwlock", cost{2, 13, 105}, lockRW((*rwlock.Locker).Lock)},
+		{"rwlock, to read", cost{2, 16, 105}, lockRW((*rwlock.Locker).RLock)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			do := c.prep(t, own.Client(t, func(o *redis.Options) { o.PoolSize = poolSize }))
+			c.cost.check(t, s, do)
+		})
+	}
+}
+
+// check takes the least of some tries, as a probe of the subscription may come in between.
+func (c cost) check(t *testing.T, s *server.Server, do func() error) {
+	t.Helper()
+	const tries = 5
+	must := func(err error) {
+		if err != nil {
+			t.Helper()
+			t.Fatal(err)
+		}
+	}
+	must(do()) // connections, scripts, subscriptions
+	least := server.Usage{Requests: 1 << 30}
+	for range tries {
+		must(s.Calm(t.Context()))
+		before, err := s.Usage(t.Context())
+		must(err)
+		must(do())
+		must(s.Calm(t.Context()))
+		after, err := s.Usage(t.Context())
+		must(err)
+		if did := after.Since(before); did.Requests < least.Requests {
+			least = did
+		}
+	}
+	if least.Requests != c.requests || least.Total() != c.commands {
+		t.Errorf("%d requests with %d commands, want %d with %d: %v",
+			least.Requests, least.Total(), c.requests, c.commands, least.Commands)
+	}
+	if c.allocations == 0 || raced {
+		return
+	}
+	if n := testing.AllocsPerRun(100, func() { must(do()) }); n > c.allocations {
+		t.Errorf("%v allocations, want at most %v", n, c.allocations)
+	}
+}

@@ -1,0 +1,81 @@
+// Package rivals is what cacheguard is measured beside, each behind one small adapter. None of their code is here. All
+// are configured as their own documentation advises, which each adapter's comment names, with the same Redis options.
+package rivals
+
+import (
+	"context"
+	"net"
+	"time"
+	"unsafe"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Cache is one instance of a service that caches with one of the libraries. What Get returns is shared: nobody may change it.
+type Cache interface {
+	// Get returns the value of the key as a user of the library would get it, from the loader when it is not there.
+	Get(ctx context.Context, key string, load Loader) ([]byte, error)
+	// Invalidate is what the library offers to a writer whose write is done.
+	Invalidate(ctx context.Context, key string) error
+	// Close ends what the instance has started, its Redis client too.
+	Close() error
+}
+
+// Loader is the slow source of a value.
+type Loader func(ctx context.Context) ([]byte, error)
+
+// Setup is how an instance is to behave. What a library cannot do is left out, and its comment says so.
+type Setup struct {
+	Redis    *redis.Options                                                    // from which every instance makes a client of its own
+	TTL      time.Duration                                                     // whole seconds, as not everybody knows shorter ones
+	StaleFor time.Duration                                                     // after TTL, while a new value is made; 0: off
+	Jitter   float64                                                           // the share by which a TTL may be shorter; 0: off
+	Lease    time.Duration                                                     // of whoever loads; 0: the library's default
+	Entries  int                                                               // that memory must have room for
+	Dial     func(ctx context.Context, network, addr string) (net.Conn, error) // nil: as usual
+}
+
+// CacheLibrary makes instances.
+type CacheLibrary struct {
+	Name string // with its version
+	Ours bool
+	Kind Kind
+	Open func(Setup) (Cache, error)
+
+	Inboxes bool // it wakes by PUBLISH, each waiting instance once
+}
+
+// Kind says where a hit comes from. Only libraries of the same kind are compared.
+type Kind string
+
+// The kinds.
+const (
+	Shared Kind = "Redis"               // all instances share what is cached, and every hit is read there
+	Tiered Kind = "memory before Redis" // hits come from the process's memory, which Redis' messages keep right
+	Local  Kind = "memory"              // there is no Redis: each instance loads for itself, and hears of nobody's writes
+)
+
+// Caches are all of them, ours first in each kind.
+var Caches = []CacheLibrary{
+	cacheguardShared, byHand, goRedisCache, rocks, gocache,
+	cacheguardTiered, aside,
+	sturdy, otterLoader,
+}
+
+// Prefix begins every key of a measurement, so that they can be removed from a Redis that has others too.
+const Prefix = "cacheguard-bench:"
+
+const poolSize = 20 // go-redis' own choice on two cores, fixed so that all machines measure the same
+
+// client makes a go-redis client for an instance.
+func (s Setup) client() *redis.Client {
+	o := *s.Redis
+	o.PoolSize = poolSize
+	if s.Dial != nil {
+		o.Dialer = s.Dial
+	}
+	return redis.NewClient(&o)
+}
+
+// bytesOf is for the libraries whose values are strings: to copy them would be charged to them.
+func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

@@ -1,0 +1,189 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/cacheguard/go/bench/internal/rivals"
+)
+
+// hits have the callers of one instance read what is there, each as soon as it has been answered.
+func hits() Scenario {
+	s := Scenario{
+		Name: "hits",
+		About: "The callers of one instance read what is there, each again as soon as it has been answered. Zipf picks the " +
+			"most wanted of the keys 15 % of the time. Requests and server CPU are by Get. " +
+			"Who thinks that Redis is down, when it is the machine that is busy, loads all the same.",
+		Metrics: []Metric{
+			{Name: "gets", Unit: "/s", Better: Higher, Main: true},
+			{Name: "loaded all the same", Unit: "%", Better: Lower},
+			{Name: "allocations", Better: Lower},
+			{Name: "requests", Better: Lower},
+			{Name: "server CPU", Unit: "µs", Better: Lower},
+		},
+	}
+	add := func(r reading) {
+		main, rounds := r.callers == base.callers && r.bytes == base.bytes, 3
+		if main {
+			rounds = 0
+		}
+		s.Cases = append(s.Cases, Case{
+			Name:   r.String(),
+			Params: map[string]float64{"keys": float64(r.keys), "callers": float64(r.callers), "bytes": float64(r.bytes)},
+			Smoke:  main && !r.zipf,
+			Rounds: rounds,
+			Entries: eachCache(rivals.Caches, func(ctx context.Context, e Env, lib rivals.CacheLibrary) (Figures, error) {
+				return r.run(ctx, e, lib)
+			}),
+		})
+	}
+	for _, which := range []reading{{keys: 1}, {keys: 10_000}, {keys: 10_000, zipf: true}} {
+		for _, callers := range []int{64, 1, 8, 512} {
+			r := which
+			r.callers, r.bytes = callers, base.bytes
+			add(r)
+		}
+	}
+	for _, size := range []int{100, 16 * kibibyte, 256 * kibibyte} {
+		add(reading{keys: 1, callers: base.callers, bytes: size})
+		add(reading{keys: min(10_000, 32<<20/size), callers: base.callers, bytes: size})
+	}
+	return s
+}
+
+var base = reading{callers: 64, bytes: kibibyte}
+
+// reading is who reads what.
+type reading struct {
+	keys, callers, bytes int
+	zipf                 bool
+}
+
+func (r reading) String() string {
+	which := "1 key"
+	switch {
+	case r.zipf:
+		which = thousands(r.keys) + " keys, zipf"
+	case r.keys > 1:
+		which = thousands(r.keys) + " keys"
+	}
+	size := fmt.Sprint(r.bytes, " B")
+	if r.bytes >= kibibyte {
+		size = fmt.Sprint(r.bytes/kibibyte, " KiB")
+	}
+	return fmt.Sprintf("%s, %d callers, %s", which, r.callers, size)
+}
+
+func (r reading) run(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Figures, err error) {
+	c, err := lib.Open(rivals.Setup{Redis: e.Redis.Options(), TTL: forever, Entries: r.keys})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	keys, values := newKeys(r.keys, r.bytes)
+	var loads atomic.Int64
+	loaders := make([]rivals.Loader, len(keys)) // made here, since a hit does not make any
+	for i, v := range values {
+		loaders[i] = func(context.Context) ([]byte, error) {
+			loads.Add(1)
+			return v, nil
+		}
+	}
+	for range 2 { // what was stored must be read once more to be in memory
+		if err := Fill(ctx, c, keys, values, r.callers); err != nil {
+			return nil, err
+		}
+		if err := e.Redis.Calm(ctx); err != nil { // somebody stores in the background
+			return nil, err
+		}
+	}
+	if _, err := r.read(ctx, c, keys, values, loaders, e.For/5); err != nil { // connections and caches of memory
+		return nil, err
+	}
+	runtime.GC()
+	loads.Store(0)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	was, err := e.Redis.Usage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	gets, err := r.read(ctx, c, keys, values, loaders, e.For)
+	if err != nil {
+		return nil, err
+	}
+	took := time.Since(began)
+	runtime.ReadMemStats(&after)
+	now, err := e.Redis.Usage(ctx)
+	spent := now.Since(was)
+	return Figures{
+		"gets":                gets / took.Seconds(),
+		"loaded all the same": 100 * float64(loads.Load()) / gets,
+		"allocations":         float64(after.Mallocs-before.Mallocs) / gets,
+		"requests":            float64(spent.Requests) / gets,
+		"server CPU":          micros(spent.CPU) / gets,
+	}, err
+}
+
+// read has the callers read for so long, and returns how often they did.
+func (r reading) read(
+	ctx context.Context, c rivals.Cache, keys []string, values [][]byte, loaders []rivals.Loader, d time.Duration,
+) (float64, error) {
+	var over atomic.Bool
+	timer := time.AfterFunc(d, func() { over.Store(true) })
+	defer timer.Stop()
+	gets := make([]int, r.callers)
+	err := Together(ctx, r.callers, func(ctx context.Context, i int) error {
+		pick := r.picker()
+		for !over.Load() {
+			k := pick()
+			got, err := c.Get(ctx, keys[k], loaders[k])
+			if err := Check(keys[k], got, values[k], err); err != nil {
+				return err
+			}
+			gets[i]++
+		}
+		return nil
+	})
+	sum := 0
+	for _, n := range gets {
+		sum += n
+	}
+	return float64(sum), err
+}
+
+// picker chooses keys for one caller.
+func (r reading) picker() func() int {
+	switch {
+	case r.keys == 1:
+		return func() int { return 0 }
+	case r.zipf:
+		z := rand.NewZipf(rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), 1.1, 1, uint64(r.keys-1))
+		return func() int { return int(z.Uint64()) }
+	}
+	return func() int { return rand.IntN(r.keys) }
+}
+
+// Fill reads every key, which loads those that are missing, and opens the connections that so many callers need.
+func Fill(ctx context.Context, c rivals.Cache, keys []string, values [][]byte, callers int) error {
+	var next atomic.Int64
+	return Together(ctx, min(callers, 64), func(ctx context.Context, _ int) error {
+		for {
+			i := int(next.Add(1)) - 1
+			if i >= max(len(keys), callers) {
+				return nil
+			}
+			k := i % len(keys)
+			got, err := c.Get(ctx, keys[k], func(context.Context) ([]byte, error) { return values[k], nil })
+			if err := Check(keys[k], got, values[k], err); err != nil {
+				return err
+			}
+		}
+	})
+}

@@ -1,0 +1,91 @@
+// Package scenario has what the rivals are measured with: plain functions, one file each, that need neither a test nor a
+// benchmark around them. They count what can be counted (loads, requests, commands, the server's processor time), and
+// measure times from when something was due or had happened, never from when a busy client came to ask.
+//
+// A run opens its own instances, warms them up, measures for about Env.For and closes them. Whoever calls it repeats
+// it, and takes turns between rivals, so that a slow moment of the machine is one for all.
+package scenario
+
+import (
+	"context"
+	"time"
+
+	"github.com/cacheguard/go/bench/internal/rivals"
+	"github.com/cacheguard/go/bench/internal/server"
+)
+
+// Scenario is a question, with the cases it is asked for.
+type Scenario struct {
+	Name    string
+	About   string // what happens, and what the figures mean
+	Metrics []Metric
+	Cases   []Case
+}
+
+// Case is one choice of a scenario's parameters.
+type Case struct {
+	Name    string
+	Params  map[string]float64 // the same, as numbers
+	Smoke   bool               // part of a smoke run
+	Slow    bool               // and there with our own and one rival only, since it takes a second or more for each
+	Rounds  int                // at most; 0: as many as are asked for
+	Entries []Entry
+}
+
+// Entry is one who takes part.
+type Entry struct {
+	Name string
+	Ours bool
+	Kind string // only entries of the same kind are compared
+	Run  func(context.Context, Env) (Figures, error)
+}
+
+// Env is where and for how long to measure.
+type Env struct {
+	Redis *server.Server
+	For   time.Duration // of what is timed; counts are taken at least once
+}
+
+// Metric is a figure of a scenario.
+type Metric struct {
+	Name   string
+	Unit   string
+	Better Better
+	Main   bool // it is what rivals are compared by; one of a scenario
+}
+
+// Better is which side of a figure is the better one.
+type Better string
+
+// The sides.
+const (
+	Lower  Better = "lower"
+	Higher Better = "higher"
+	Either Better = "" // neither: it explains others
+)
+
+// Figures are what one run found, by the names of metrics. What is absent does not apply.
+type Figures map[string]float64
+
+// All are the scenarios, in the order of the report.
+func All() []Scenario {
+	return []Scenario{
+		stampedes(), hits(), lone(), coldStart(), storms(), steady(),
+		invalidation(), slowLoader(), crash(), outage(),
+		locks(), contests(), readShares(),
+	}
+}
+
+// eachCache makes the entries of the libraries.
+func eachCache(
+	libs []rivals.CacheLibrary, run func(context.Context, Env, rivals.CacheLibrary) (Figures, error),
+) []Entry {
+	var entries []Entry
+	for _, lib := range libs {
+		entries = append(entries, Entry{
+			Name: lib.Name, Ours: lib.Ours, Kind: string(lib.Kind),
+			Run: func(ctx context.Context, e Env) (Figures, error) { return run(ctx, e, lib) },
+		})
+	}
+	return entries
+}

@@ -1,0 +1,37 @@
+package scenario
+
+import (
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// times collects durations. It is safe for concurrent use.
+type times struct {
+	mu sync.Mutex
+	h  *hdrhistogram.Histogram // nanoseconds
+}
+
+func newTimes() *times {
+	const digits = 3
+	return &times{h: hdrhistogram.New(1, int64(10*time.Minute), digits)}
+}
+
+// add keeps a duration. What happened before it was waited for took no time.
+func (t *times) add(d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_ = t.h.RecordValue(int64(max(d, 0))) // longer than any run lasts
+}
+
+// at is a percentile, in milliseconds.
+func (t *times) at(percent float64) float64 {
+	return millis(time.Duration(t.h.ValueAtPercentile(percent)))
+}
+
+func (t *times) longest() float64 { return millis(time.Duration(t.h.Max())) }
+
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
