@@ -48,6 +48,9 @@
 // A handler that asks for its own page is called again if it does so in the process, with its request's context. If it does
 // so over the network, it waits for itself, until the Guard's LoadTimeout.
 //
+// HEAD for a page that is not stored goes to the handler. chi has none for it where there is only a Get, and answers 405, but
+// with its own middleware.GetHead in front of the cache.
+//
 // # Protocol
 //
 // A page is one record in the Guard: the response, and what is needed to judge it. The Guard's Fetch asks judge (lookup.go)

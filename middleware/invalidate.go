@@ -10,12 +10,23 @@ import (
 )
 
 // Invalidate removes the page that the request asks for, in all its variants, on every instance. A response that is being
-// made while it is called is not stored. Only the URL and the Host of the request count. A request that begins after
-// Invalidate returned nil is not answered with what was made before.
+// made while it is called is not stored. Only the Host, path and query of the request count: it may be one that was received,
+// or one made with the page's URL, which names the host as clients do (http.NewRequest with a mere path names none, which
+// is an error). A request that begins after Invalidate returned nil is not answered with what was made before.
 //
 // Like Guard.Invalidate, it is sent even when ctx has ended; an error means that other instances may go on serving the page.
 func (c *Cache) Invalidate(ctx context.Context, r *http.Request) error {
-	return c.guard.Invalidate(ctx, c.keys(r)...)
+	if r == nil || r.URL == nil || r.Host == "" && r.URL.Host == "" {
+		return errors.New("middleware: the request to invalidate names no host")
+	}
+	var keys []string
+	for _, scheme := range []string{r.URL.Scheme, "http", "https"} { // behind a proxy that ends TLS, the instances are not told
+		u := *r.URL
+		u.Scheme = scheme
+		keys = append(keys, c.keys(&http.Request{URL: &u, Host: r.Host})...)
+	}
+	slices.Sort(keys)
+	return c.guard.Invalidate(ctx, slices.Compact(keys)...)
 }
 
 // keys are those under which the page that a request asks for may be stored.
@@ -37,13 +48,14 @@ func (c *Cache) InvalidatePrefix(ctx context.Context, prefix string) error {
 }
 
 // InvalidateTags is Invalidate for all pages whose response has one of the tags in Cache-Tag or Surrogate-Key. It costs the
-// same however many pages there are.
+// same however many pages there are. Tags are compared as they are. One that no response can have is an error: an empty one,
+// and several in one string; the others are invalidated all the same.
 func (c *Cache) InvalidateTags(ctx context.Context, tags ...string) error {
 	if len(tags) == 0 {
 		return nil
 	}
 	first := c.guard.Invalidate(ctx, anyTag) // before the tags: see anyTag
-	return errors.Join(first, c.guard.Invalidate(ctx, tagKeys(tags)...))
+	return errors.Join(checkTags(tags), first, c.guard.Invalidate(ctx, tagKeys(tags)...))
 }
 
 // invalidateAfter invalidates what a successful unsafe request may have changed (RFC 9111 section 4.4): its own page, and

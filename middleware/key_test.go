@@ -99,3 +99,39 @@ func TestARedirectionToTLSDoesNotReachThoseWhoUseTLS(t *testing.T) {
 	ask("/", true)
 	equal(t, "calls after Invalidate", p.calls.Load()-calls, 2)
 }
+
+// A proxy ends TLS, and nobody tells the instances: they hold a page for http by what clients know as https.
+func TestAPageIsInvalidatedByItsURLWhateverTheConnectionsOfTheInstancesAre(t *testing.T) {
+	t.Parallel()
+	p := newPage(says("page", "Cache-Control: max-age=60"))
+	f := newFleet(t, 1, Config{}, p)
+	handler := f.caches[0].Handler(p)
+	for _, c := range []struct {
+		named  string
+		secure bool
+	}{{"https", false}, {"http", false}, {"https", true}, {"http", true}} {
+		handler.ServeHTTP(httptest.NewRecorder(), asked(t, "/", c.secure))
+		calls := p.calls.Load()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.named+"://"+host+"/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "error", f.caches[0].Invalidate(t.Context(), r), nil)
+		handler.ServeHTTP(httptest.NewRecorder(), asked(t, "/", c.secure))
+		equal(t, "calls after Invalidate", p.calls.Load()-calls, 1)
+	}
+}
+
+func TestARequestWithoutAHostInvalidatesNothingAndSaysSo(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, Config{}, http.NotFoundHandler())
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/a", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []*http.Request{nil, {}, r} {
+		if err := f.caches[0].Invalidate(t.Context(), r); err == nil {
+			t.Errorf("no error for %v", r)
+		}
+	}
+}

@@ -99,7 +99,7 @@ func (l *lookup) judge(raw []byte) cacheguard.Verdict {
 		l.revoked = true
 		verdict = cacheguard.Replace
 	}
-	if rec.kind == stored && verdict == cacheguard.Replace {
+	if rec.kind == stored && verdict == cacheguard.Replace && !l.revoked { // of what was invalidated, none counts as there
 		l.why = "stale"
 		if rec.fresh(time.Now()) > 0 {
 			l.why = "request"

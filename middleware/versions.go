@@ -3,6 +3,8 @@ package middleware
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -37,6 +39,18 @@ func tags(h http.Header) (names []string) {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// checkTags names those that tags returns for no header.
+func checkTags(tags []string) error {
+	var problems []error
+	for _, tag := range tags {
+		blank, comma := strings.ContainsAny(tag, " \t"), strings.Contains(tag, ",")
+		if tag == "" || strings.Trim(tag, " \t") != tag || blank && comma {
+			problems = append(problems, fmt.Errorf("middleware: %q is no tag that a response can have", tag))
+		}
+	}
+	return errors.Join(problems...)
 }
 
 func tagKeys(tags []string) []string {

@@ -113,6 +113,44 @@ func TestInvalidationsReachAllPagesTheyAreAbout(t *testing.T) {
 	}
 }
 
+func TestATagThatNoResponseCanHaveIsRefusedAndTheOthersAreInvalidated(t *testing.T) {
+	t.Parallel()
+	p, text := tagged()
+	f := newFleet(t, 1, Config{}, p)
+	for _, tag := range []string{"", " ", "t1 ", "\tt1", "t1, t2"} {
+		*text += "."
+		f.get("/a")
+		*text = "new" + *text
+		if err := f.caches[0].InvalidateTags(t.Context(), tag, "t3"); err == nil {
+			t.Errorf("no error for %q", tag)
+		}
+		equal(t, "afterwards", f.get("/a").body, *text)
+	}
+	for _, tag := range []string{"a b", "a,b"} { // by Cache-Tag, and by Surrogate-Key
+		equal(t, "error for "+tag, f.caches[0].InvalidateTags(t.Context(), tag), nil)
+	}
+}
+
+// The client asked for nothing unusual: RFC 9211 has "request" for when it did.
+func TestWhatATagInvalidatedIsAMissOfTheURL(t *testing.T) {
+	t.Parallel()
+	p, _ := tagged()
+	f := newFleet(t, 1, Config{}, p)
+	f.get("/a", "X-A: page")
+	f.get("/a", "X-A: variant")
+	for field, why := range map[string]string{"X-A: page": "; fwd=uri-miss;", "X-A: variant": "; fwd=vary-miss;"} {
+		if status := f.get("/a", field).cacheStatus(); !strings.Contains(status, "; hit") {
+			t.Errorf("before, %s: %q", field, status)
+		}
+		equal(t, "error", f.caches[0].InvalidateTags(t.Context(), "t1"), nil)
+		if status := f.get("/a", field).cacheStatus(); !strings.Contains(status, why) {
+			t.Errorf("afterwards, %s: %q", field, status)
+		}
+		f.get("/a", "X-A: page")
+		f.get("/a", "X-A: variant")
+	}
+}
+
 func TestAPrefixThatIsNotConfiguredIsRefused(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{Prefixes: []string{"/a/"}}, http.NotFoundHandler())

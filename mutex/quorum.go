@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/cacheguard/go/internal/detach"
@@ -40,6 +42,8 @@ func NewQuorum(clients []Redis, cfg Config) (*Quorum, error) {
 	for i, rdb := range clients {
 		if err := terms.CheckClient(rdb); err != nil {
 			problems = append(problems, fmt.Errorf("client %d: %w", i, err))
+		} else if reflect.TypeOf(rdb).Comparable() && slices.Contains(clients[:i], rdb) {
+			problems = append(problems, fmt.Errorf("client %d: is one of those before it", i))
 		}
 	}
 	if cfg.Fair {

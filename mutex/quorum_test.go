@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/cacheguard/go/internal/redistest"
 )
 
@@ -195,4 +197,15 @@ func TestAQuorumRefusesWhatItCannotDo(t *testing.T) {
 	for _, field := range []string{"Fair", "TTL", "clients"} {
 		mention(t, err, field)
 	}
+	client := redis.NewClient(&redis.Options{}) // is not asked
+	defer client.Close()
+	type uncomparable struct {
+		Redis
+		_ []int
+	}
+	_, err = NewQuorum([]Redis{client, uncomparable{Redis: client}, uncomparable{Redis: client}, nil, client}, Config{})
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	mention(t, err, "client 4")
 }

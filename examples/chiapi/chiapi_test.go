@@ -101,6 +101,11 @@ func TestTheInstancesAnswerInTurnAndShareTheirPages(t *testing.T) {
 	if len(how) != instances || !strings.Contains(how["1"], "stored") {
 		t.Errorf("who answered, and how: %v", how)
 	}
+	for _, path := range []string{"/products/42", "/products/43"} { // `curl -I`, of what is stored and of what is not
+		if got := ask(t, http.MethodHead, f.url+path); got.status != http.StatusOK {
+			t.Errorf("HEAD %s: %d", path, got.status)
+		}
+	}
 	for path, want := range map[string]int{"/products/0": 404, "/products/x": 400, "/categories/3": 200, "/orders": 404} {
 		if got := ask(t, http.MethodGet, f.url+path); got.status != want {
 			t.Errorf("%s: %d: %s", path, got.status, got.body)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/go-chi/chi/v5"
+	chiware "github.com/go-chi/chi/v5/middleware"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/redis/go-redis/v9"
@@ -53,7 +54,8 @@ func (f *fleet) startInstance(ctx context.Context, st stage, number, port int, c
 		a.pages = pages
 	}
 	r := chi.NewRouter()
-	r.Use(named(number)) // in front of the cache: what it adds is not stored
+	r.Use(named(number))   // in front of the cache: what it adds is not stored
+	r.Use(chiware.GetHead) // chi has HEAD refused where there is but a Get, also for `curl -I`
 	r.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	r.Group(a.routes)
 	i.server, err = listen(ctx, port, r)

@@ -51,6 +51,8 @@ func (s *settings) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	_, _ = fmt.Fprintf(out, "An instance is asked for a price that is not cached, and loads it, which takes %v.\n"+
+		"Meanwhile that instance and another one are asked once more. Their spans, as they ended:\n\n", s.query)
 	table.Write(out, rowsOf(spans))
 	_, _ = fmt.Fprintln(out, "\nA span is linked to the load that made its value, in another trace and on whatever instance.")
 	return nil
