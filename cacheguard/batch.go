@@ -15,7 +15,7 @@ type batch struct {
 	load  func(ctx context.Context, keys []string) (map[string]any, error) // *V by key
 	calls *script.Batcher                                                  // for the scripts of all keys
 	slot  slot
-	turns chan struct{} // who may ask Redis; see missed.turn
+	turns turns
 
 	ctx    context.Context //nolint:containedctx // of the call: ends when nobody waits for it any more
 	cancel context.CancelFunc
@@ -29,24 +29,6 @@ type batch struct {
 	waiting int                 // flights that wait for the result
 }
 
-// maxTurns is how many keys of a batch ask Redis at once.
-const maxTurns = 512
-
-// turn waits until the key may ask Redis. The others of a GetMany of thousands of keys go first, and that must not be on
-// the time of its own operation. When Redis does not answer there is nothing to wait for.
-func (m *missed) turn(ctx context.Context) (done func()) {
-	if m.batch == nil {
-		return func() {}
-	}
-	select {
-	case m.batch.turns <- struct{}{}:
-		return func() { <-m.batch.turns }
-	case <-m.breaker.Opened():
-	case <-ctx.Done():
-	}
-	return func() {}
-}
-
 // newBatch makes the batch of the keys, which has the slot.
 func newBatch(ctx context.Context, g *Guard, keys []string, s slot,
 	load func(context.Context, []string) (map[string]any, error),
@@ -54,7 +36,7 @@ func newBatch(ctx context.Context, g *Guard, keys []string, s slot,
 	b := &batch{
 		guard: g, load: load, calls: script.NewBatcher(g.rdb), slot: s,
 		of:    &loading{guard: g, parent: loadingOf(ctx)},
-		turns: make(chan struct{}, maxTurns),
+		turns: newTurns(maxBatchTurns),
 		done:  make(chan struct{}), open: make(map[string]struct{}, len(keys)),
 	}
 	for _, key := range keys {

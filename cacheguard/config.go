@@ -59,9 +59,10 @@ type Config struct {
 
 	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. After a few
 	// operations that took longer or failed in a row, Redis is not asked at all, but by one operation every quarter to
-	// half of a second, to see whether it answers again (a circuit breaker; on a cluster, one for each twelfth of the
-	// slots). Default: 500 ms. (By default go-redis dials five times, 100 ms apart, so a Redis that refuses connections is
-	// one that does not answer. With redis.Options.DialerRetries 1 it says so at once.)
+	// half of a second, to see whether it answers again (a circuit breaker; on a cluster, one for each sixth of the
+	// slots). When more is asked at once than Redis answers in that time, everybody waits for a turn, whose time
+	// counts from the last answer. Default: 500 ms. (By default go-redis dials five times, 100 ms apart, so a Redis that
+	// refuses connections is one that does not answer. With redis.Options.DialerRetries 1 it says so at once.)
 	RedisTimeout time.Duration
 
 	// FailClosed makes Get return a *RedisError when Redis is unavailable, instead of loading without it. Stale values of

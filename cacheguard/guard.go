@@ -22,6 +22,7 @@ type Guard struct {
 	rdb   Redis
 	cfg   Config
 	slots *slots // MaxLoads; nil: no limit
+	turns []turns
 
 	clock       flight.Clock
 	serverClock serverClock
@@ -61,6 +62,9 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 		health: health.New(rdb, cfg.Hooks.OnBreaker), ending: make(chan struct{}),
 	}
 	g.reader = reader.New(rdb, cfg.RedisTimeout, g.health)
+	for range g.health.Len() {
+		g.turns = append(g.turns, newTurns(maxTurns))
+	}
 	if cfg.MaxLoads > 0 {
 		g.slots = newSlots(cfg.MaxLoads)
 	}

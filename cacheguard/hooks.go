@@ -46,7 +46,7 @@ type Hooks struct {
 	OnRedisError func(err *RedisError)
 
 	// OnBreaker is called when the Guard stops asking Redis for a while because it does not answer, and when it asks again.
-	// On a cluster that is said of a twelfth of the slots.
+	// On a cluster that is said of a sixth of the slots.
 	OnBreaker func(open bool)
 }
 

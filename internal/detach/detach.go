@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cacheguard/go/internal/gather"
 	"github.com/cacheguard/go/internal/script"
 )
 
@@ -22,14 +23,16 @@ func Run[T any](ctx context.Context, tasks *sync.WaitGroup, r *Runner, op Op[T],
 	return Do(ctx, tasks, r.timeout, func(ctx context.Context) (T, error) { return op(ctx, r.rdb) }, late)
 }
 
-// Do runs op with a context that has ctx's values and ends after the timeout. It returns when op has, when the timeout is
-// over, or when ctx ends. An operation that is given up runs on among the tasks, until the client's own time-outs end it,
-// and late, if not nil, is called with what it returned. The caller sees to it that nobody waits for the tasks yet.
+// Do runs op with a context that has ctx's values and ends when the timeout is over. It returns when op has, then, or when ctx
+// ends. An operation that is given up runs on among the tasks, until the client's own time-outs
+// end it, and late, if not nil, is called with what it returned. The caller sees to it that nobody waits for the tasks yet.
+//
+// When the process is so busy that op may have an answer and no time to say so, it gets a little longer.
 func Do[T any](
 	ctx context.Context, tasks *sync.WaitGroup, timeout time.Duration,
 	op func(context.Context) (T, error), late func(T, error),
 ) (T, error) {
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*timeout)
 	type outcome struct {
 		value T
 		err   error
@@ -48,13 +51,24 @@ func Do[T any](
 		}
 	})
 	defer close(left)
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
 	var none T
-	select {
-	case o := <-done:
-		return o.value, o.err
-	case <-ctx.Done():
-		return none, context.Cause(ctx)
-	case <-limited.Done():
-		return none, fmt.Errorf("no answer within %v: %w", timeout, context.DeadlineExceeded)
+	for reprieves := maxReprieves; ; reprieves-- {
+		select {
+		case o := <-done:
+			return o.value, o.err
+		case <-ctx.Done():
+			return none, context.Cause(ctx)
+		case <-timer.C:
+		}
+		if reprieves == 0 || !gather.Starved() {
+			cancel()
+			return none, fmt.Errorf("no answer within %v: %w", timeout, context.DeadlineExceeded)
+		}
+		timer.Reset(timeout / maxReprieves)
 	}
 }
+
+// maxReprieves are how many parts of the time-out an operation may get on top of it.
+const maxReprieves = 4

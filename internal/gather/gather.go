@@ -25,3 +25,12 @@ func WhileGrowing(count func() uint64) {
 		seen = now
 	}
 }
+
+// Starved yields, and reports whether that took so long that goroutines must be waiting for the processor: then what seems to
+// be late may only not have had its turn.
+func Starved() bool {
+	const long = 2 * time.Millisecond
+	start := time.Now()
+	runtime.Gosched()
+	return time.Since(start) > long
+}

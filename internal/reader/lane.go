@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cacheguard/go/internal/gather"
 	"github.com/cacheguard/go/internal/health"
 )
 
@@ -20,6 +21,7 @@ type lane struct {
 	pending map[string]*Read // not sent yet
 	order   []string         // its keys, first come first sent
 	joined  uint64           // counts calls, to see whether there are more on their way
+	heard   time.Time        // when Redis answered last
 }
 
 // join returns the pending read of the key, a new one if there is none.
@@ -67,9 +69,12 @@ func (l *lane) arrivals() uint64 {
 
 // take makes what is pending the worker's batch, and reports whether there was anything. If not, the worker is idle.
 func (l *lane) take(w *worker) bool {
+	starved := l.late() && gather.Starved()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.dropOverdueLocked()
+	if !starved {
+		l.dropOverdueLocked()
+	}
 	n := min(len(l.order), maxBatch)
 	if n == 0 {
 		w.idle = true
@@ -85,9 +90,32 @@ func (l *lane) take(w *worker) bool {
 	}
 	l.order = l.order[:copy(l.order, l.order[n:])]
 	if w.permit, w.refused = l.breaker.Allow(); w.refused == nil {
-		w.beginLocked(l.values, w.reads[0].asked)
+		w.beginLocked(l.values, l.sinceLocked(w.reads[0]))
 	}
 	return true
+}
+
+// full reports whether more than a batch is pending already.
+func (l *lane) full() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.order) >= maxBatch
+}
+
+// since is when the time of a read began: when it was asked for, or when Redis answered another, if that was later. As long as
+// there are answers, waiting for one's turn is better than doing without.
+func (l *lane) sinceLocked(read *Read) time.Time {
+	if l.heard.After(read.asked) {
+		return l.heard
+	}
+	return read.asked
+}
+
+// late reports whether the oldest pending read has used up its time.
+func (l *lane) late() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.order) > 0 && time.Since(l.sinceLocked(l.pending[l.order[0]])) >= l.r.timeout
 }
 
 // dropOverdueLocked answers the reads that had to wait for their turn until their time was up.
@@ -98,7 +126,7 @@ func (l *lane) dropOverdueLocked() {
 	now, n := time.Now(), 0
 	for _, key := range l.order {
 		read := l.pending[key]
-		if now.Sub(read.asked) < l.r.timeout {
+		if now.Sub(l.sinceLocked(read)) < l.r.timeout {
 			break
 		}
 		read.Err = l.r.noAnswer()
@@ -119,6 +147,9 @@ func (l *lane) settle(w *worker, answers []Read) bool {
 		return false
 	}
 	w.busy = false
+	if outcome(answers) == nil {
+		l.heard = time.Now()
+	}
 	goOn := !w.detached
 	w.followers = w.followers[:0]
 	for i, read := range w.reads {
@@ -149,8 +180,10 @@ func (l *lane) unqueueLocked(key string) {
 
 // overdue is called when a worker may have waited long enough: for half of the time-out, and another worker goes on with
 // the lane; for all of it, and its batch has failed. (go-redis may hold it for as long as its own time-outs and retries
-// say.) So those who came while the batch was in flight have half of the time-out left for one of their own.
+// say.) So those who came while the batch was in flight have half of the time-out left for one of their own. When the process
+// is so busy that the reply may be there and nobody has had time to look, the batch gets a little longer.
 func (l *lane) overdue(w *worker) {
+	starved := gather.Starved()
 	l.mu.Lock()
 	now := time.Now()
 	switch {
@@ -162,6 +195,11 @@ func (l *lane) overdue(w *worker) {
 		l.detachLocked(w)
 		if now.Before(w.deadline) {
 			w.setTimerLocked(now, w.deadline)
+			break
+		}
+		if starved && w.reprieves > 0 {
+			w.reprieves--
+			w.setTimerLocked(now, now.Add(l.r.timeout/reprieves))
 			break
 		}
 		w.givenUp = true

@@ -10,6 +10,9 @@ import (
 	"github.com/cacheguard/go/internal/health"
 )
 
+// reprieves are how many parts of the time-out a batch may get on top of it.
+const reprieves = 4
+
 // linger is how long a worker stays without work, as new goroutines have to grow their stacks first.
 const linger = time.Second
 
@@ -30,6 +33,8 @@ type worker struct {
 	detachAt time.Time // when detached will be, if it gets no reply
 	deadline time.Time // when givenUp will be
 	fires    time.Time // when the timer will; zero: not at all
+
+	reprieves int // how often the deadline of the batch may be put off; see overdue
 
 	// The batch. While one is in flight, overdue may take it over, after setting givenUp.
 	permit    health.Permit   // to send it; Done is called by who answers it
@@ -74,7 +79,9 @@ func (w *worker) run() {
 // is made, the callers who were just answered get a chance to ask again.
 func (w *worker) send() bool {
 	for {
-		gather.WhileGrowing(w.lane.arrivals)
+		if !w.lane.full() {
+			gather.WhileGrowing(w.lane.arrivals)
+		}
 		if !w.lane.take(w) {
 			return true
 		}
@@ -107,11 +114,11 @@ func outcome(answers []Read) error {
 	return answers[0].Err
 }
 
-// beginLocked starts the clock of a batch, whose oldest read was asked for at asked.
-func (w *worker) beginLocked(values context.Context, asked time.Time) {
+// beginLocked starts the clock of a batch, whose time began at since.
+func (w *worker) beginLocked(values context.Context, since time.Time) {
 	timeout := w.lane.r.timeout
-	w.values, w.busy, w.sent = values, true, time.Now()
-	w.deadline = asked.Add(timeout)
+	w.values, w.busy, w.sent, w.reprieves = values, true, time.Now(), reprieves
+	w.deadline = since.Add(timeout)
 	if w.detachAt = w.sent.Add(timeout / 2); w.deadline.Before(w.detachAt) {
 		w.detachAt = w.deadline
 	}

@@ -1,0 +1,32 @@
+package cacheguard
+
+import "context"
+
+// turns are the rights to have a script under way. Thousands of keys that are missing at once take turns in asking, and
+// none waits for the others on the time of its own operation, which would make a Redis that is busy, or a process that is,
+// look like one that does not answer.
+type turns chan struct{}
+
+const (
+	maxTurns      = 64  // of the Gets for one part of the keyspace
+	maxBatchTurns = 512 // of a GetMany, which sends them in pipelines
+)
+
+func newTurns(n int) turns { return make(turns, n) }
+
+// turn waits until the flight may ask Redis, and returns what ends its turn. When Redis does not answer there is nothing
+// to wait for; nor has one who has waited for WaitTimeout to be patient.
+func (m *missed) turn(ctx context.Context) (done func()) {
+	t := m.turns[m.health.Part(m.valueKey)]
+	if m.batch != nil {
+		t = m.batch.turns
+	}
+	select {
+	case t <- struct{}{}:
+		return func() { <-t }
+	case <-m.breaker.Opened():
+	case <-m.patient:
+	case <-ctx.Done():
+	}
+	return func() {}
+}
