@@ -1,0 +1,75 @@
+package scenario
+
+import (
+	"context"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/cacheguard/go/bench/internal/server"
+)
+
+// phase is what happened between two looks.
+type phase struct {
+	spent  server.Usage
+	client time.Duration // processor time of this process
+}
+
+// look is where the server and this process stand.
+type look struct {
+	usage  server.Usage
+	client time.Duration
+	count  int // of the fleet's looks so far
+}
+
+// look asks the server.
+func (f *fleet) look(ctx context.Context) (l look, err error) {
+	l.client = processTime()
+	l.usage, err = f.redis.Usage(ctx)
+	f.looks++
+	l.count = f.looks
+	return l, err
+}
+
+// since is what happened between the looks, without what looking costs.
+func (f *fleet) since(before, now look) phase {
+	looks := time.Duration(now.count - before.count)
+	p := phase{spent: now.usage.Since(before.usage), client: now.client - before.client - looks*f.lookClient}
+	p.spent.CPU -= looks * f.lookServer
+	return p
+}
+
+// priceLooks finds out what a look costs.
+func (f *fleet) priceLooks(ctx context.Context) error {
+	const times = 51
+	var onServer, here []time.Duration
+	last, err := f.look(ctx)
+	for range times {
+		now, lookErr := f.look(ctx)
+		if err == nil {
+			err = lookErr
+		}
+		onServer = append(onServer, now.usage.CPU-last.usage.CPU)
+		here = append(here, now.client-last.client)
+		last = now
+	}
+	f.lookServer, f.lookClient = median(onServer), median(here)
+	return err
+}
+
+// processTime is how long this process has computed.
+func processTime() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func median[N ~int64 | ~float64](all []N) N {
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}

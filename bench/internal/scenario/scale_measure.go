@@ -1,0 +1,77 @@
+package scenario
+
+import (
+	"context"
+	"time"
+
+	"github.com/cacheguard/go/bench/internal/server"
+)
+
+// measured is what a fleet's waves took: medians of counts, of microseconds and, of one more wave, bytes.
+type measured struct {
+	loads, requests, commands   float64
+	joiningServer, wakingServer float64
+	wakingScript                float64
+	joiningClient, wakingClient float64
+	p50, p99, last              float64
+	idle, waiting               float64 // bytes of this process: in all; more of them while all wait
+	connections, lease          float64 // bytes of the server: for connections in all; of the key that all wait for
+}
+
+// measure runs waves for so long, and so many at least.
+func (f *fleet) measure(ctx context.Context, callers, atLeast int, d time.Duration) (*measured, error) {
+	if err := f.warmUp(ctx, callers); err != nil {
+		return nil, err
+	}
+	var waves []*wave
+	for began := time.Now(); len(waves) < atLeast || time.Since(began) < d; {
+		w, err := f.wave(ctx, callers, nil)
+		if err != nil {
+			return nil, err
+		}
+		waves = append(waves, w)
+	}
+	m := summary(waves)
+	m.idle = here()
+	_, err := f.wave(ctx, callers, func(key string) (err error) {
+		m.waiting = here() - m.idle
+		if m.lease, err = bytesOfKeys(ctx, f.redis, key); err != nil {
+			return err
+		}
+		m.connections, _, err = memoryAt(ctx, f.redis)
+		return err
+	})
+	return m, err
+}
+
+func summary(waves []*wave) *measured {
+	of := func(figure func(*wave) float64) float64 {
+		var all []float64
+		for _, w := range waves {
+			all = append(all, figure(w))
+		}
+		return median(all)
+	}
+	return &measured{
+		loads:         of(func(w *wave) float64 { return float64(w.loads) }),
+		requests:      of(func(w *wave) float64 { return float64(w.joining.spent.Requests + w.waking.spent.Requests) }),
+		commands:      of(func(w *wave) float64 { return float64(w.joining.spent.Total() + w.waking.spent.Total()) }),
+		joiningServer: of(func(w *wave) float64 { return micros(w.joining.spent.CPU) }),
+		wakingServer:  of(func(w *wave) float64 { return micros(w.waking.spent.CPU) }),
+		wakingScript:  of(func(w *wave) float64 { return micros(w.waking.spent.Scripts) }),
+		joiningClient: of(func(w *wave) float64 { return micros(w.joining.client) }),
+		wakingClient:  of(func(w *wave) float64 { return micros(w.waking.client) }),
+		p50:           of(func(w *wave) float64 { return micros(w.at(50)) }),
+		p99:           of(func(w *wave) float64 { return micros(w.at(99)) }),
+		last:          of(func(w *wave) float64 { return micros(w.at(100)) }),
+	}
+}
+
+// memory is what is in use before a fleet is opened.
+type memory struct{ here, connections, data float64 }
+
+func stand(ctx context.Context, redisServer *server.Server) (m memory, err error) {
+	m.connections, m.data, err = memoryAt(ctx, redisServer)
+	m.here = here()
+	return m, err
+}

@@ -1,0 +1,75 @@
+package scenario
+
+import (
+	"context"
+	"runtime"
+)
+
+// The model predicts what a fleet does from what one of each thing costs. bench/SCALE.md explains it.
+
+// Commands, those inside scripts included.
+const (
+	commandsOfWaiter = 8 // GET; acquire: EVALSHA, GET, TIME, EXISTS, HMGET, HSET; and the PUBLISH to it
+	commandsOfLeader = 8 // GET; acquire: EVALSHA, GET, TIME, EXISTS, HMGET, HSET, PEXPIRE
+	commandsOfFill   = 5 // EVALSHA, HGETALL, TIME, SET, DEL
+)
+
+// wave predicts what happens when all instances, with so many callers each, wait for one key. Inboxes is how many of
+// them have to be told.
+func (c *costs) wave(instances, inboxes, callers float64) Figures {
+	told := inboxes * (c.publish + c.write)
+	f := Figures{
+		"loads":      1,
+		"requests":   2*instances + 1,
+		"commands":   (instances-1)*(commandsOfWaiter-1) + inboxes + commandsOfLeader + commandsOfFill,
+		"server CPU": instances*(c.get+c.acquire) + c.fill + told,
+		"waiting":    ((c.waiter*instances + c.follower*instances*(callers-1)) / instances) / kibibyte,
+		"lease":      (c.lease + c.inbox*inboxes) / kibibyte,
+	}
+	if inboxes != instances-1 {
+		return f // of those on one client, the model has nothing to say of who answers when
+	}
+	first := c.alone + inboxes*c.publish // nobody is told before the script has ended
+	all := inboxes*c.receiver() + (callers-1)*c.caller
+	f["answer p50"] = (first + all/2) / 1000
+	f["answer p99"] = (first + all*0.99) / 1000
+	f["answer last"] = (first + all) / 1000
+	return f
+}
+
+// receiver is the time from one instance's answer to the next one's. The server writes on one processor; its writes and
+// the instances' work share those there are, since both are on one machine.
+func (c *costs) receiver() float64 {
+	return max(c.write, (c.write+c.waking)/float64(runtime.GOMAXPROCS(0)))
+}
+
+// figures are those that a wave is reported with.
+func (m *measured) figures(instances float64) Figures {
+	return Figures{
+		"loads": m.loads, "requests": m.requests, "commands": m.commands,
+		"server CPU": m.joiningServer + m.wakingServer,
+		"answer p50": m.p50 / 1000, "answer p99": m.p99 / 1000, "answer last": m.last / 1000,
+		"waiting": m.waiting / instances / kibibyte,
+		"lease":   m.lease / kibibyte,
+	}
+}
+
+// The rows of a scaling scenario.
+const (
+	isMeasured  = "measured"
+	isPredicted = "predicted"
+)
+
+// checked makes the two rows of a case: what is measured, and what the model predicts from costs measured in the same round.
+func checked(run func(context.Context, Env) (Figures, error), predict func(*costs) Figures) []Entry {
+	return []Entry{
+		{Name: isMeasured, Ours: true, Run: run},
+		{Name: isPredicted, Ours: true, Run: func(ctx context.Context, e Env) (Figures, error) {
+			c, err := price(ctx, e.Redis)
+			if err != nil {
+				return nil, err
+			}
+			return predict(c), nil
+		}},
+	}
+}
