@@ -24,6 +24,7 @@ type fleet struct {
 
 	looks                  int
 	lookServer, lookClient time.Duration // what a look costs
+	idleServer, idleClient time.Duration // what a second costs in which nobody asks for anything
 }
 
 // fleetTimeout is the Guards' RedisTimeout. As thousands of them share this process's few processors, the usual half
@@ -87,7 +88,7 @@ func (f *fleet) warmUp(ctx context.Context, callers int) error {
 		}
 		did = w.joining.spent.Plus(w.waking.spent).Commands
 		if i+1 >= atLeast && did["hello"]+did["subscribe"]+did["script|load"] == 0 && did["publish"] >= int64(f.inboxes()) {
-			return f.priceLooks(ctx)
+			return errors.Join(f.priceLooks(ctx), f.priceTime(ctx))
 		}
 	}
 	return fmt.Errorf("not warm after %d waves; the last one: %v", atMost, did)

@@ -11,7 +11,7 @@ func scaleGuards() Scenario {
 	s := Scenario{
 		Name: "scale-guards",
 		About: "Instances, one caller each, ask at once for one key that nobody has, and all wait before its load ends. " +
-			"Answers are timed from that end; requests, commands and server CPU are by stampede. Memory of this process (heap and " +
+			"Answers are timed from that end, at best is the last answer of the least disturbed stampede; requests, commands and server CPU are by stampede. Memory of this process (heap and " +
 			"stacks) and of the server: by instance that is idle but warm, more by instance that waits, and the whole lease.",
 		Metrics: []Metric{
 			{Name: "loads", Better: Lower},
@@ -21,6 +21,7 @@ func scaleGuards() Scenario {
 			{Name: "answer p50", Unit: "ms", Better: Lower},
 			{Name: "answer p99", Unit: "ms", Better: Lower},
 			{Name: "answer last", Unit: "ms", Better: Lower},
+			{Name: "at best", Unit: "ms", Better: Lower},
 			{Name: "guard", Unit: "KiB", Better: Lower},
 			{Name: "waiting", Unit: "KiB", Better: Lower},
 			{Name: "connections", Unit: "KiB", Better: Lower},
@@ -39,10 +40,10 @@ func scaleGuards() Scenario {
 			Entries: checked(
 				func(ctx context.Context, e Env) (Figures, error) { return runGuards(ctx, e, n, shared) },
 				func(c *costs) Figures {
-					f := c.wave(float64(n), float64(inboxes), 1)
-					f["guard"], f["connections"] = c.guard/kibibyte, c.connections/kibibyte
+					f, each := c.wave(n, inboxes, 1), c.at(n)
+					f["guard"], f["connections"] = each.guard/kibibyte, each.connections/kibibyte
 					if shared {
-						f["guard"] = (c.guard + c.sharing*float64(n-1)) / float64(n) / kibibyte
+						f["guard"] = (each.guard + c.sharing*float64(n-1)) / float64(n) / kibibyte
 						delete(f, "connections") // as many as the pool has
 					}
 					return f

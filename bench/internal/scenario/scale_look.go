@@ -17,6 +17,7 @@ type phase struct {
 
 // look is where the server and this process stand.
 type look struct {
+	at     time.Time
 	usage  server.Usage
 	client time.Duration
 	count  int // of the fleet's looks so far
@@ -24,19 +25,35 @@ type look struct {
 
 // look asks the server.
 func (f *fleet) look(ctx context.Context) (l look, err error) {
-	l.client = processTime()
+	l.at, l.client = time.Now(), processTime()
 	l.usage, err = f.redis.Usage(ctx)
 	f.looks++
 	l.count = f.looks
 	return l, err
 }
 
-// since is what happened between the looks, without what looking costs.
+// since is what happened between the looks, without what looking costs, and without what happens anyway.
 func (f *fleet) since(before, now look) phase {
-	looks := time.Duration(now.count - before.count)
-	p := phase{spent: now.usage.Since(before.usage), client: now.client - before.client - looks*f.lookClient}
-	p.spent.CPU -= looks * f.lookServer
+	looks, seconds := time.Duration(now.count-before.count), now.at.Sub(before.at).Seconds()
+	p := phase{spent: now.usage.Since(before.usage), client: now.client - before.client}
+	p.spent.CPU -= looks*f.lookServer + time.Duration(seconds*float64(f.idleServer))
+	p.client -= looks*f.lookClient + time.Duration(seconds*float64(f.idleClient))
 	return p
+}
+
+// priceTime finds out what goes on when nobody asks for anything.
+func (f *fleet) priceTime(ctx context.Context) error {
+	const watched = 200 * time.Millisecond
+	before, err := f.look(ctx)
+	if err != nil {
+		return err
+	}
+	pause(ctx, watched)
+	after, err := f.look(ctx)
+	did, seconds := f.since(before, after), after.at.Sub(before.at).Seconds()
+	f.idleServer = time.Duration(float64(max(did.spent.CPU, 0)) / seconds)
+	f.idleClient = time.Duration(float64(max(did.client, 0)) / seconds)
+	return err
 }
 
 // priceLooks finds out what a look costs.

@@ -1,7 +1,9 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/cacheguard/go/bench/internal/server"
@@ -14,6 +16,7 @@ type measured struct {
 	wakingScript                float64
 	joiningClient, wakingClient float64
 	p50, p99, last              float64
+	best                        float64 // the last answer of the wave that was disturbed least
 	idle, waiting               float64 // bytes of this process: in all; more of them while all wait
 	connections, lease          float64 // bytes of the server: for connections in all; of the key that all wait for
 }
@@ -52,6 +55,7 @@ func summary(waves []*wave) *measured {
 		}
 		return median(all)
 	}
+	best := slices.MinFunc(waves, func(a, b *wave) int { return cmp.Compare(a.at(100), b.at(100)) })
 	return &measured{
 		loads:         of(func(w *wave) float64 { return float64(w.loads) }),
 		requests:      of(func(w *wave) float64 { return float64(w.joining.spent.Requests + w.waking.spent.Requests) }),
@@ -64,6 +68,7 @@ func summary(waves []*wave) *measured {
 		p50:           of(func(w *wave) float64 { return micros(w.at(50)) }),
 		p99:           of(func(w *wave) float64 { return micros(w.at(99)) }),
 		last:          of(func(w *wave) float64 { return micros(w.at(100)) }),
+		best:          micros(best.at(100)),
 	}
 }
 

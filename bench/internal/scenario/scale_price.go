@@ -10,27 +10,39 @@ import (
 	"github.com/cacheguard/go/bench/internal/server"
 )
 
-// Sizes of the fleet that costs are measured on. A hash of more than 128 fields is a hash table, so there are more.
-const (
-	pricedInstances = 200
-	pricedCallers   = 200
-	pricedWaves     = 9
-)
+// sizes are those of the fleets that costs are measured on.
+type sizes struct{ few, many, callers int }
+
+// pricedSizes are smaller when there is only to be seen whether everything works.
+func pricedSizes(e Env) sizes {
+	const short = 50 * time.Millisecond
+	if e.For < short {
+		return sizes{few: 20, many: 100, callers: 100}
+	}
+	return sizes{few: 100, many: 1000, callers: 1000}
+}
+
+const pricedWaves = 9
 
 // price measures the costs.
-func price(ctx context.Context, redisServer *server.Server) (*costs, error) {
-	c := new(costs)
-	for _, part := range []func(context.Context, *server.Server) error{c.priceOne, c.priceMany, c.priceSharing, c.priceProbe} {
-		if err := part(ctx, redisServer); err != nil {
-			return nil, err
-		}
+func price(ctx context.Context, e Env) (c *costs, err error) {
+	c = new(costs)
+	n := pricedSizes(e)
+	if err := c.priceOne(ctx, e.Redis, n.callers); err != nil {
+		return nil, err
 	}
-	return c, nil
+	if c.few, err = c.priceCrowd(ctx, e.Redis, n.few); err != nil {
+		return nil, err
+	}
+	if c.many, err = c.priceCrowd(ctx, e.Redis, n.many); err != nil {
+		return nil, err
+	}
+	return c, errors.Join(c.priceSharing(ctx, e.Redis, n.few), c.priceProbe(ctx, e.Redis))
 }
 
 // priceOne is about a single instance: what is spent on a load although nobody else wants it, and what its further
 // callers cost.
-func (c *costs) priceOne(ctx context.Context, redisServer *server.Server) (err error) {
+func (c *costs) priceOne(ctx context.Context, redisServer *server.Server, callers int) (err error) {
 	f, err := openFleet(redisServer, 1, false)
 	if err != nil {
 		return err
@@ -40,17 +52,18 @@ func (c *costs) priceOne(ctx context.Context, redisServer *server.Server) (err e
 	if err != nil {
 		return err
 	}
-	c.alone, c.fill, c.fillScript, c.lease = lone.last, lone.wakingServer, lone.wakingScript, lone.lease
-	c.rtt, err = f.roundTrip(ctx)
+	c.alone, c.lease = lone.best, lone.lease
+	c.first, c.fill, c.fillScript = lone.joiningServer, lone.wakingServer, lone.wakingScript
+	if c.rtt, err = f.roundTrip(ctx); err != nil {
+		return err
+	}
+	crowd, err := f.measure(ctx, callers, pricedWaves, 0)
 	if err != nil {
 		return err
 	}
-	crowd, err := f.measure(ctx, pricedCallers, pricedWaves, 0)
-	if err != nil {
-		return err
-	}
-	c.caller = max(crowd.last-lone.last, 0) / (pricedCallers - 1)
-	c.follower = (crowd.waiting - lone.waiting) / (pricedCallers - 1)
+	more := float64(callers - 1)
+	c.caller = max(crowd.best-lone.best, 0) / more
+	c.follower = (crowd.waiting - lone.waiting) / more
 	return nil
 }
 
@@ -68,35 +81,37 @@ func (f *fleet) roundTrip(ctx context.Context) (float64, error) {
 	return micros(median(took)), nil
 }
 
-// priceMany is about what each instance adds.
-func (c *costs) priceMany(ctx context.Context, redisServer *server.Server) (err error) {
+// priceCrowd is about what each of so many instances costs.
+func (c *costs) priceCrowd(ctx context.Context, redisServer *server.Server, instances int) (is crowding, err error) {
 	was, err := stand(ctx, redisServer)
 	if err != nil {
-		return err
+		return is, err
 	}
-	f, err := openFleet(redisServer, pricedInstances, false)
+	f, err := openFleet(redisServer, instances, false)
 	if err != nil {
-		return err
+		return is, err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
 	m, err := f.measure(ctx, 1, pricedWaves, 0)
 	if err != nil {
-		return err
+		return is, err
 	}
-	if c.get, err = f.gets(ctx); err != nil {
-		return err
-	}
-	const waiting = pricedInstances - 1
-	c.acquire = m.joiningServer/pricedInstances - c.get
-	c.publish = (m.wakingScript - c.fillScript) / waiting
-	c.write = (m.wakingServer-c.fill)/waiting - c.publish
-	c.asking = m.joiningClient / pricedInstances
-	c.waking = m.wakingClient / pricedInstances
-	c.guard = (m.idle - was.here) / pricedInstances
-	c.waiter = m.waiting / pricedInstances
-	c.connections = (m.connections - was.connections) / pricedInstances
-	c.inbox = (m.lease - c.lease) / waiting
-	return nil
+	get, err := f.gets(ctx)
+	all, waiting := float64(instances), float64(instances-1)
+	publish := (m.wakingScript - c.fillScript) / waiting
+	return crowding{
+		instances:   instances,
+		get:         get,
+		acquire:     (m.joiningServer-c.first)/waiting - get,
+		publish:     publish,
+		write:       (m.wakingServer-c.fill)/waiting - publish,
+		asking:      m.joiningClient / all,
+		waking:      m.wakingClient / all,
+		guard:       (m.idle - was.here) / all,
+		waiter:      m.waiting / all,
+		connections: (m.connections - was.connections) / all,
+		inbox:       (m.lease - c.lease) / waiting,
+	}, err
 }
 
 // gets is what the server computes for each of the GETs that all clients send at once.
@@ -131,9 +146,9 @@ func missing(err error) error {
 }
 
 // priceSharing is about Guards on one client.
-func (c *costs) priceSharing(ctx context.Context, redisServer *server.Server) (err error) {
+func (c *costs) priceSharing(ctx context.Context, redisServer *server.Server, guards int) (err error) {
 	was := here()
-	f, err := openFleet(redisServer, pricedInstances, true)
+	f, err := openFleet(redisServer, guards, true)
 	if err != nil {
 		return err
 	}
@@ -141,13 +156,18 @@ func (c *costs) priceSharing(ctx context.Context, redisServer *server.Server) (e
 	if err := f.warmUp(ctx, 1); err != nil {
 		return err
 	}
-	c.sharing = (here() - was) / pricedInstances
+	c.sharing = (here() - was) / float64(guards)
 	return nil
 }
 
-// priceProbe is about a message that a client publishes to itself.
+// priceProbe is about a message that a client sends itself, at a server that sleeps in between, and about that sleep.
 func (c *costs) priceProbe(ctx context.Context, redisServer *server.Server) (err error) {
-	const times, frame = 500, "0:"
+	const times, pace, frame = 200, 2 * time.Millisecond, "0:"
+	f := &fleet{redis: redisServer}
+	if err := errors.Join(f.priceLooks(ctx), f.priceTime(ctx)); err != nil {
+		return err
+	}
+	c.idle = micros(f.idleServer)
 	rdb := redis.NewClient(redisServer.Options())
 	defer func() { err = errors.Join(err, rdb.Close()) }()
 	channel := newKey()
@@ -156,7 +176,7 @@ func (c *costs) priceProbe(ctx context.Context, redisServer *server.Server) (err
 	if _, err := sub.Receive(ctx); err != nil {
 		return err
 	}
-	before, err := redisServer.Usage(ctx)
+	before, err := f.look(ctx)
 	if err != nil {
 		return err
 	}
@@ -167,8 +187,9 @@ func (c *costs) priceProbe(ctx context.Context, redisServer *server.Server) (err
 		if _, err := sub.ReceiveMessage(ctx); err != nil {
 			return err
 		}
+		pause(ctx, pace)
 	}
-	after, err := redisServer.Usage(ctx)
-	c.probe = micros(after.Since(before).CPU) / times
+	after, err := f.look(ctx)
+	c.probe = micros(f.since(before, after).spent.CPU) / times
 	return err
 }

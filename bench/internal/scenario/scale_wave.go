@@ -79,7 +79,8 @@ func (f *fleet) wave(ctx context.Context, callers int, waiting func(key string) 
 // join waits until every instance has asked for the lease, and every further caller has joined one who did.
 func (f *fleet) join(ctx context.Context, start look, callers int) (look, error) {
 	instances := len(f.guards)
-	for began := time.Now(); ; {
+	const longest = 64 * time.Millisecond // between looks, of which there are to be few
+	for began, rest := time.Now(), time.Millisecond; ; rest = min(2*rest, longest) {
 		now, err := f.look(ctx)
 		if err != nil {
 			return now, err
@@ -88,7 +89,7 @@ func (f *fleet) join(ctx context.Context, start look, callers int) (look, error)
 		if asked >= int64(instances) && f.joins.Load() >= int64(instances*(callers-1)) {
 			return now, nil
 		}
-		if time.Since(began) > tooLong || !pause(ctx, time.Millisecond+time.Duration(instances)*2*time.Microsecond) {
+		if time.Since(began) > tooLong || !pause(ctx, rest) {
 			return now, fmt.Errorf("%d of %d instances have asked for the lease", asked, instances)
 		}
 	}

@@ -67,7 +67,7 @@ type Figures map[string]float64
 
 // All are the scenarios, in the order of the report.
 func All() []Scenario {
-	return []Scenario{stampedes(), hits(), unitCosts(), scaleGuards(), scaleCallers()}
+	return []Scenario{stampedes(), hits(), unitCosts(), scaleGuards(), scaleCallers(), scaleKeys(), scaleIdle()}
 }
 
 // eachCache makes the entries of the libraries.
