@@ -47,7 +47,7 @@ func runCallers(ctx context.Context, e Env, n int) (_ Figures, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
-	m, err := f.measure(ctx, n, 3, e.For)
+	m, err := f.measure(ctx, n, leastWaves, e.For)
 	if err != nil {
 		return nil, err
 	}

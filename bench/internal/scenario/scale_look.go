@@ -58,10 +58,11 @@ func (f *fleet) priceTime(ctx context.Context) error {
 
 // priceLooks finds out what a look costs.
 func (f *fleet) priceLooks(ctx context.Context) error {
-	const times = 51
+	const times, apart = 21, time.Millisecond // as far as those of a wave are
 	var onServer, here []time.Duration
 	last, err := f.look(ctx)
 	for range times {
+		pause(ctx, apart)
 		now, lookErr := f.look(ctx)
 		if err == nil {
 			err = lookErr

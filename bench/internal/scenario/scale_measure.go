@@ -35,16 +35,30 @@ func (f *fleet) measure(ctx context.Context, callers, atLeast int, d time.Durati
 		waves = append(waves, w)
 	}
 	m := summary(waves)
-	m.idle = here()
-	_, err := f.wave(ctx, callers, func(key string) (err error) {
-		m.waiting = here() - m.idle
-		if m.lease, err = bytesOfKeys(ctx, f.redis, key); err != nil {
+	return m, f.weigh(ctx, callers, m)
+}
+
+// weigh measures memory: the median of a few waves, as buffers and stacks come and go.
+func (f *fleet) weigh(ctx context.Context, callers int, m *measured) error {
+	const times = 3
+	var idle, waiting, connections []float64
+	for range times {
+		was := here()
+		_, err := f.wave(ctx, callers, func(key string) error {
+			idle, waiting = append(idle, was), append(waiting, here()-was)
+			clients, _, err := memoryAt(ctx, f.redis)
+			connections = append(connections, clients)
+			if err == nil {
+				m.lease, err = bytesOfKeys(ctx, f.redis, key)
+			}
+			return err
+		})
+		if err != nil {
 			return err
 		}
-		m.connections, _, err = memoryAt(ctx, f.redis)
-		return err
-	})
-	return m, err
+	}
+	m.idle, m.waiting, m.connections = median(idle), median(waiting), median(connections)
+	return nil
 }
 
 func summary(waves []*wave) *measured {

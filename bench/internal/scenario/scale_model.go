@@ -17,7 +17,7 @@ const (
 // wave predicts what happens when all instances, with so many callers each, wait for one key. Inboxes is how many of
 // them have to be told.
 func (c *costs) wave(instances, inboxes, callers int) Figures {
-	each := c.at(instances)
+	each := c.at(inboxes + 1) // caches are filled by connections, and those on one client have few
 	n, told, more := float64(instances), float64(inboxes), float64(callers-1)
 	f := Figures{
 		"loads":      1,

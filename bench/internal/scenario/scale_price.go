@@ -11,44 +11,42 @@ import (
 )
 
 // sizes are those of the fleets that costs are measured on.
-type sizes struct{ few, many, callers int }
+type sizes struct{ few, many, callers, waves int }
 
 // pricedSizes are smaller when there is only to be seen whether everything works.
 func pricedSizes(e Env) sizes {
 	const short = 50 * time.Millisecond
 	if e.For < short {
-		return sizes{few: 20, many: 100, callers: 100}
+		return sizes{few: 20, many: 100, callers: 100, waves: 3}
 	}
-	return sizes{few: 100, many: 1000, callers: 1000}
+	return sizes{few: 100, many: 1000, callers: 1000, waves: 9}
 }
-
-const pricedWaves = 9
 
 // price measures the costs.
 func price(ctx context.Context, e Env) (c *costs, err error) {
 	c = new(costs)
 	n := pricedSizes(e)
-	if err := c.priceOne(ctx, e.Redis, n.callers); err != nil {
+	if err := c.priceOne(ctx, e.Redis, n.callers, n.waves); err != nil {
 		return nil, err
 	}
-	if c.few, err = c.priceCrowd(ctx, e.Redis, n.few); err != nil {
+	if c.few, err = c.priceCrowd(ctx, e.Redis, n.few, n.waves); err != nil {
 		return nil, err
 	}
-	if c.many, err = c.priceCrowd(ctx, e.Redis, n.many); err != nil {
+	if c.many, err = c.priceCrowd(ctx, e.Redis, n.many, n.waves); err != nil {
 		return nil, err
 	}
-	return c, errors.Join(c.priceSharing(ctx, e.Redis, n.few), c.priceProbe(ctx, e.Redis))
+	return c, errors.Join(c.priceSharing(ctx, e.Redis, n.many), c.priceProbe(ctx, e.Redis))
 }
 
 // priceOne is about a single instance: what is spent on a load although nobody else wants it, and what its further
 // callers cost.
-func (c *costs) priceOne(ctx context.Context, redisServer *server.Server, callers int) (err error) {
+func (c *costs) priceOne(ctx context.Context, redisServer *server.Server, callers, waves int) (err error) {
 	f, err := openFleet(redisServer, 1, false)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
-	lone, err := f.measure(ctx, 1, 3*pricedWaves, 0)
+	lone, err := f.measure(ctx, 1, 10*waves, 0)
 	if err != nil {
 		return err
 	}
@@ -57,7 +55,7 @@ func (c *costs) priceOne(ctx context.Context, redisServer *server.Server, caller
 	if c.rtt, err = f.roundTrip(ctx); err != nil {
 		return err
 	}
-	crowd, err := f.measure(ctx, callers, pricedWaves, 0)
+	crowd, err := f.measure(ctx, callers, waves, 0)
 	if err != nil {
 		return err
 	}
@@ -82,7 +80,7 @@ func (f *fleet) roundTrip(ctx context.Context) (float64, error) {
 }
 
 // priceCrowd is about what each of so many instances costs.
-func (c *costs) priceCrowd(ctx context.Context, redisServer *server.Server, instances int) (is crowding, err error) {
+func (c *costs) priceCrowd(ctx context.Context, redisServer *server.Server, instances, waves int) (is crowding, err error) {
 	was, err := stand(ctx, redisServer)
 	if err != nil {
 		return is, err
@@ -92,11 +90,11 @@ func (c *costs) priceCrowd(ctx context.Context, redisServer *server.Server, inst
 		return is, err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
-	m, err := f.measure(ctx, 1, pricedWaves, 0)
+	m, err := f.measure(ctx, 1, waves, 0)
 	if err != nil {
 		return is, err
 	}
-	get, err := f.gets(ctx)
+	get, err := f.gets(ctx, waves)
 	all, waiting := float64(instances), float64(instances-1)
 	publish := (m.wakingScript - c.fillScript) / waiting
 	return crowding{
@@ -115,9 +113,9 @@ func (c *costs) priceCrowd(ctx context.Context, redisServer *server.Server, inst
 }
 
 // gets is what the server computes for each of the GETs that all clients send at once.
-func (f *fleet) gets(ctx context.Context) (float64, error) {
+func (f *fleet) gets(ctx context.Context, waves int) (float64, error) {
 	var all []float64
-	for range pricedWaves {
+	for range waves {
 		before, err := f.look(ctx)
 		if err != nil {
 			return 0, err
