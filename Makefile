@@ -12,10 +12,10 @@ FUZZTIME ?= 20s
 LINTER := .tools/golangci-lint
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/lint-cache
 
-.PHONY: help test race lint bench examples docs fuzz tidy-check ci
+.PHONY: help test race lint bench compare-smoke examples docs fuzz tidy-check ci
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: ## run the tests of all three modules; installs Redis, PostgreSQL and a C compiler where they are missing
 	@scripts/need $(REDIS) $(POSTGRES) cc git
@@ -33,6 +33,11 @@ lint: $(LINTER) ## check the format, go vet and golangci-lint
 bench: ## run every benchmark; BENCHTIME=1x runs each once
 	@scripts/need $(REDIS)
 	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) -timeout=30m ./... ./bench/...
+
+compare-smoke: ## see that the comparison with other libraries works, in less than a minute, and that no allocations were added
+	@scripts/need $(REDIS)
+	go test -run=Counts -timeout=2m ./bench
+	go run ./bench/cmd/compare -smoke -out .tools/compare
 
 examples: ## run every example, briefly
 	@scripts/examples

@@ -1,77 +1,77 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/bench/internal/rivals"
+	"github.com/cacheguard/go/bench/internal/scenario"
+	"github.com/cacheguard/go/cacheguard"
 )
 
 const (
 	valueSize = 1 << 10
 	ttl       = time.Hour // longer than any run
-	poolSize  = 20        // go-redis' own choice on two cores, fixed so that all machines measure the same
+	lockTTL   = 10 * time.Second
+	poolSize  = 20 // go-redis' own choice on two cores, fixed so that all machines measure the same
+
+	// tooLong is when a call is given up, and the benchmark with it.
+	tooLong = 20 * time.Second
 )
-
-// cache is one instance of a service that caches with one of the libraries.
-type cache interface {
-	// get asks for the key, as a user of the library would, and returns an error unless it gets want.
-	get(ctx context.Context, key string, want []byte, load loader) error
-}
-
-// loader is the slow source of a value.
-type loader func() ([]byte, error)
 
 var errLoaded = errors.New("a hit was loaded")
 
-func neverLoad() ([]byte, error) { return nil, errLoaded }
-
-// library makes instances, each with a Redis client of its own, as each process has.
-type library struct {
-	name    string
-	open    func(b *testing.B) cache
-	inboxes int64 // how many instances are woken by PUBLISH in a stampede
-}
-
-func openAll(b *testing.B, lib library, n int) []cache {
-	b.Helper()
-	caches := make([]cache, n)
-	for i := range caches {
-		caches[i] = lib.open(b)
-	}
-	return caches
-}
+func neverLoad(context.Context) ([]byte, error) { return nil, errLoaded }
 
 func client(b *testing.B) *redis.Client {
 	return shared.Client(b, func(o *redis.Options) { o.PoolSize = poolSize })
 }
 
-// valueOf makes a value that no other key has.
-func valueOf(key string) []byte {
-	return []byte(strings.Repeat(key+" ", valueSize/len(key)+1)[:valueSize])
-}
+// guarded is a Guard of a benchmark that needs one of its own kind, among rivals.
+type guarded struct{ *cacheguard.Guard }
 
-// check looks at the size and at the beginning, which has the key: comparing all of it would cost more than a read
-// from memory does.
-func check(key string, got, want []byte, err error) error {
-	const beginning = 64
-	if err == nil && (len(got) != len(want) || !bytes.Equal(got[:beginning], want[:beginning])) {
-		return wrong(key, len(got))
+func newGuard(b *testing.B, rdb cacheguard.Redis, cfg cacheguard.Config) guarded {
+	b.Helper()
+	cfg.Prefix = "bench"
+	if cfg.TTL == 0 {
+		cfg.TTL = ttl
 	}
-	return err
+	g, err := cacheguard.New(rdb, cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = g.Close() })
+	return guarded{g}
 }
 
-// checkString is check for the libraries whose values are strings.
-func checkString(key, got string, want []byte, err error) error {
-	return check(key, unsafe.Slice(unsafe.StringData(got), len(got)), want, err)
+func (c guarded) Get(ctx context.Context, key string, load rivals.Loader) ([]byte, error) {
+	return cacheguard.Get(ctx, c.Guard, key, load)
 }
 
-func wrong(key string, size int) error {
-	return fmt.Errorf("%s: a wrong value of %d bytes", key, size)
+func (c guarded) Invalidate(ctx context.Context, key string) error {
+	return c.Guard.Invalidate(ctx, key)
+}
+
+// readGuarded reads what must be there.
+func readGuarded(ctx context.Context, g *cacheguard.Guard, key string, want []byte) error {
+	got, err := cacheguard.Get(ctx, g, key, neverLoad)
+	return scenario.Check(key, got, want, err)
+}
+
+// timed adds how long a hundred reads took.
+func timed(b *testing.B, times []time.Duration, read func() error) []time.Duration {
+	const batch = 100
+	for range batch {
+		start := time.Now()
+		err := read()
+		times = append(times, time.Since(start))
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	return times
 }

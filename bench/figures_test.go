@@ -4,34 +4,18 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/cacheguard/go/bench/internal/rivals"
+	"github.com/cacheguard/go/bench/internal/scenario"
+	"github.com/cacheguard/go/bench/internal/server"
 )
 
-// spending is what the server was asked to do.
-type spending struct {
-	requests int64            // reads from clients: round trips, as the server sees them
-	commands map[string]int64 // by name, those inside scripts included
-}
-
-func countNow() spending {
-	return spending{requests: shared.Reads(), commands: shared.Commands()}
-}
-
-func (s spending) since(before spending) spending {
-	did := spending{requests: s.requests - before.requests, commands: make(map[string]int64)}
-	for name, calls := range s.commands {
-		if n := calls - before.commands[name]; n > 0 {
-			did.commands[name] = n
-		}
-	}
-	return did
-}
-
-func (s spending) total() (commands int64) {
-	for _, calls := range s.commands {
-		commands += calls
-	}
-	return commands
-}
+// The stampede of BenchmarkLateCallers and BenchmarkTakeover.
+const (
+	instances = 8
+	callers   = 128 // of each instance
+	rebuild   = 50 * time.Millisecond
+)
 
 // figures collects stampedes. Times are reported as medians, since one stampede in a noisy neighbourhood should not
 // speak for the others; counts as means, since every request counts.
@@ -40,13 +24,20 @@ type figures struct {
 	p50, p99                  []float64 // milliseconds
 }
 
-func (f *figures) add(s *stampede) {
-	f.loads = append(f.loads, float64(s.loads.Load()))
-	f.requests = append(f.requests, float64(s.spent.requests))
-	f.commands = append(f.commands, float64(s.spent.total()))
-	delays := s.delays()
-	f.p50 = append(f.p50, millis(percentile(delays, 50)))
-	f.p99 = append(f.p99, millis(percentile(delays, 99)))
+// stampede runs one on a key of its own.
+func (f *figures) stampede(b *testing.B, s *server.Server, askers []rivals.Cache) *scenario.Stampede {
+	b.Helper()
+	was, err := scenario.RunStampede(b.Context(), s, askers, rebuild)
+	if err != nil {
+		b.Fatal(err)
+	}
+	f.loads = append(f.loads, float64(was.Loads))
+	f.requests = append(f.requests, float64(was.Spent.Requests))
+	f.commands = append(f.commands, float64(was.Spent.Total()))
+	slices.Sort(was.Answers)
+	f.p50 = append(f.p50, millis(percentile(was.Answers, 50)))
+	f.p99 = append(f.p99, millis(percentile(was.Answers, 99)))
+	return was
 }
 
 func (f *figures) report(b *testing.B) {
@@ -70,6 +61,13 @@ func (f *figures) calm() float64 {
 		}
 	}
 	return float64(calm) / float64(len(f.requests))
+}
+
+// counter counts what the shared server does.
+func counter(b *testing.B) *server.Server {
+	s := server.Of(shared)
+	b.Cleanup(func() { _ = s.Close() })
+	return s
 }
 
 // percentile is of sorted times.

@@ -3,21 +3,25 @@ package bench
 import (
 	"testing"
 
+	"github.com/cacheguard/go/bench/internal/rivals"
+	"github.com/cacheguard/go/bench/internal/scenario"
 	"github.com/cacheguard/go/cacheguard"
 )
 
 // BenchmarkThousandGuards has 1,000 Guards of one process on one client ask at once for a key that nobody has.
 func BenchmarkThousandGuards(b *testing.B) {
 	const guards = 1000
-	rdb := client(b)
-	askers := make([]cache, guards)
+	rdb, redis := client(b), counter(b)
+	askers := make([]rivals.Cache, guards)
 	for i := range askers {
 		askers[i] = newGuard(b, rdb, cacheguard.Config{})
 	}
-	warmUp(b, askers, 1) // they share one inbox
+	if err := scenario.WarmUp(b.Context(), redis, askers, 1); err != nil { // they share one inbox
+		b.Fatal(err)
+	}
 	var all figures
 	for b.Loop() {
-		all.add(measure(b, askers))
+		all.stampede(b, redis, askers)
 	}
 	all.report(b)
 	b.ReportMetric(mean(all.requests)/guards, "requests/instance")

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/bench/internal/rivals"
+	"github.com/cacheguard/go/bench/internal/scenario"
 	"github.com/cacheguard/go/cacheguard"
 )
 
@@ -15,34 +17,36 @@ import (
 // callers start; the second stretches the arrivals at each instance over many round trips.
 func BenchmarkLateCallers(b *testing.B) {
 	b.Run("by instance", func(b *testing.B) {
-		late(b, func(caches []cache) []cache { return byInstance(caches, callers) })
+		late(b, func(caches []rivals.Cache) []rivals.Cache { return scenario.ByInstance(caches, callers) })
 	})
 	b.Run("in turns", func(b *testing.B) {
-		late(b, func(caches []cache) []cache { return slices.Repeat(caches, callers) })
+		late(b, func(caches []rivals.Cache) []rivals.Cache { return slices.Repeat(caches, callers) })
 	})
 }
 
-func late(b *testing.B, order func([]cache) []cache) {
+func late(b *testing.B, order func([]rivals.Cache) []rivals.Cache) {
 	b.Helper()
 	var hits [instances]atomic.Int64
-	caches := make([]cache, instances)
+	caches := make([]rivals.Cache, instances)
 	for i := range caches {
 		caches[i] = newGuard(b, client(b), cacheguard.Config{Hooks: cacheguard.Hooks{OnGet: countHits(&hits[i])}})
 	}
 	askers := order(caches)
-	warmUp(b, askers, instances-1)
+	redis := counter(b)
+	if err := scenario.WarmUp(b.Context(), redis, askers, instances-1); err != nil {
+		b.Fatal(err)
+	}
 	var calls, reads, firstReads []float64
 	var all figures
 	for b.Loop() {
 		for i := range hits {
 			hits[i].Store(0)
 		}
-		s := measure(b, askers)
-		all.add(s)
+		s := all.stampede(b, redis, askers)
 		late, at := sum(hits[:])
 		calls, reads = append(calls, late), append(reads, at)
-		did := s.spent.commands
-		acquires := did["evalsha"] - s.loads.Load() // the others are fills; each acquire runs a GET of its own
+		did := s.Spent.Commands
+		acquires := did["evalsha"] - s.Loads // the others are fills; each acquire runs a GET of its own
 		firstReads = append(firstReads, float64(did["get"]-acquires)-at)
 	}
 	b.ReportMetric(0, "ns/op")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/bench/internal/scenario"
 	"github.com/cacheguard/go/internal/redistest"
 	"github.com/cacheguard/go/mutex"
 )
@@ -59,7 +60,7 @@ func BenchmarkLockTakeover(b *testing.B) {
 		taken := make(chan time.Time, instances)
 		done := make(chan error, 1)
 		go func() { // owner: the benchmark; ends with the locks; joined by receiving
-			done <- together(ctx, instances, func(ctx context.Context, i int) error {
+			done <- scenario.Together(ctx, instances, func(ctx context.Context, i int) error {
 				return lockers[i].Do(ctx, key, func(ctx context.Context, _ *mutex.Lease) error {
 					taken <- rdb.Time(ctx).Val()
 					return nil

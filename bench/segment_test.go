@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/bench/internal/scenario"
 	"github.com/cacheguard/go/cas"
 	"github.com/cacheguard/go/internal/redistest"
 	"github.com/cacheguard/go/segment"
@@ -127,7 +128,7 @@ func measureTakes(
 	take := func(n int64) error {
 		var left atomic.Int64
 		left.Store(n)
-		return together(b.Context(), takers, func(_ context.Context, i int) error {
+		return scenario.Together(b.Context(), takers, func(_ context.Context, i int) error {
 			for left.Add(-1) >= 0 {
 				if err := stocks[i%len(stocks)].take(b.Context(), name); err != nil {
 					return err

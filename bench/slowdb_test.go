@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/cacheguard/go/bench/internal/scenario"
 )
 
 // slowDB takes 200 ms to make a value, and remembers when it did.
@@ -27,7 +29,7 @@ func (d *slowDB) value(key string) []byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.values[key] == nil {
-		d.values[key] = valueOf(key)
+		d.values[key] = scenario.ValueOf(key, valueSize)
 	}
 	return d.values[key]
 }

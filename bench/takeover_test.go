@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/bench/internal/scenario"
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/redistest"
 )
@@ -61,7 +62,7 @@ func BenchmarkTakeover(b *testing.B) {
 		began := make(chan time.Time, instances)
 		done := make(chan error, 1)
 		go func() { // owner: the benchmark; ends with the Gets; joined by receiving
-			done <- together(ctx, instances, func(ctx context.Context, i int) error {
+			done <- scenario.Together(ctx, instances, func(ctx context.Context, i int) error {
 				_, err := cacheguard.Get(ctx, guards[i], key, func(context.Context) ([]byte, error) {
 					loads.Add(1)
 					began <- rdb.Time(ctx).Val()

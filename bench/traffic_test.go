@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/bench/internal/scenario"
 	"github.com/cacheguard/go/cacheguard"
 )
 
@@ -58,7 +59,7 @@ func newTraffic(b *testing.B, rdb cacheguard.Redis, name string, keys int, cfg c
 	for i := range keys {
 		t.keys = append(t.keys, fmt.Sprintf("traffic:%s:%d", name, i))
 	}
-	err := together(b.Context(), keys, func(ctx context.Context, i int) error {
+	err := scenario.Together(b.Context(), keys, func(ctx context.Context, i int) error {
 		_, err := cacheguard.Get(ctx, t.guard, t.keys[i], t.db.loader(t.keys[i]))
 		return err
 	})
@@ -103,7 +104,7 @@ func (t *traffic) visit(due time.Time) {
 	v.began = time.Now()
 	got, err := cacheguard.Get(ctx, t.guard, v.key, t.db.loader(v.key))
 	v.ended = time.Now()
-	v.err = check(v.key, got, t.db.value(v.key), err)
+	v.err = scenario.Check(v.key, got, t.db.value(v.key), err)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.visits = append(t.visits, v)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/bench/internal/scenario"
 	"github.com/cacheguard/go/cacheguard"
 )
 
@@ -59,11 +60,14 @@ func BenchmarkUpdate(b *testing.B) {
 func BenchmarkHitBesideUpdate(b *testing.B) {
 	const key = "read"
 	idle, busy := newGuard(b, client(b), cacheguard.Config{}), newGuard(b, client(b), cacheguard.Config{})
-	want := valueOf(key)
+	want := scenario.ValueOf(key, valueSize)
 	if err := busy.Update(b.Context(), key, func(context.Context) error { return nil }); err != nil {
 		b.Fatal(err)
 	}
-	fill(b, busy, key, want)
+	_, err := busy.Get(b.Context(), key, func(context.Context) ([]byte, error) { return want, nil })
+	if err != nil {
+		b.Fatal(err)
+	}
 	begun, done, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() { // owner: the benchmark; stop: done; joined below
 		ended <- busy.Update(b.Context(), "written", func(context.Context) error {

@@ -45,7 +45,8 @@ type options struct {
 	rounds            int
 	each              time.Duration
 	smoke, list       bool
-	out               string
+	scale             bool
+	out, from         string
 }
 
 func parse(args []string, stderr io.Writer) (o options, err error) {
@@ -56,8 +57,10 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	f.IntVar(&o.rounds, "rounds", 5, "how often the rivals take turns")
 	f.DurationVar(&o.each, "duration", 300*time.Millisecond, "what is timed of each rival in each round of a case")
 	f.BoolVar(&o.smoke, "smoke", false, "only see whether everything works: one short round of one or two cases each")
+	f.BoolVar(&o.scale, "scale", false, "compare us with the model of bench/SCALE.md instead of with rivals")
 	f.BoolVar(&o.list, "list", false, "list the scenarios and their cases")
 	f.StringVar(&o.out, "out", "", "write compare.json, compare.md and the plots to this `directory`")
+	f.StringVar(&o.from, "from", "", "measure nothing, and write what this compare.json `file` has")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
@@ -81,9 +84,20 @@ func compare(ctx context.Context, args []string, stdout, stderr io.Writer) (err 
 	if err != nil {
 		return err
 	}
-	chosen := o.choose(scenario.All())
+	all := scenario.All()
+	if o.scale {
+		all = scenario.Scaling()
+	}
+	chosen := o.choose(all)
 	if o.list {
 		return list(stdout, chosen)
+	}
+	if o.from != "" {
+		r, err := report.Read(o.from)
+		if err != nil {
+			return err
+		}
+		return o.write(r, stdout)
 	}
 	redis, err := open(ctx)
 	if err != nil {

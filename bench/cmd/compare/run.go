@@ -32,13 +32,7 @@ func (o options) choose(all []scenario.Scenario) (chosen []scenario.Scenario) {
 			if (o.smoke && !c.Smoke) || !o.scenarios.MatchString(s.Name+": "+c.Name) {
 				continue
 			}
-			var entries []scenario.Entry
-			for _, e := range c.Entries {
-				if e.Ours || o.rivals.MatchString(e.Name) {
-					entries = append(entries, e)
-				}
-			}
-			c.Entries = entries
+			c.Entries = o.take(c)
 			cases = append(cases, c)
 		}
 		if s.Cases = cases; len(cases) > 0 {
@@ -46,6 +40,23 @@ func (o options) choose(all []scenario.Scenario) (chosen []scenario.Scenario) {
 		}
 	}
 	return chosen
+}
+
+// take keeps our own and the chosen rivals, and one of them where a smoke run would take too long.
+func (o options) take(c scenario.Case) (some []scenario.Entry) {
+	left := len(c.Entries)
+	if o.smoke && c.Slow {
+		left = 1
+	}
+	for _, e := range c.Entries {
+		if e.Ours || o.rivals.MatchString(e.Name) && left > 0 {
+			some = append(some, e)
+			if !e.Ours {
+				left--
+			}
+		}
+	}
+	return some
 }
 
 // run measures all there is to measure, until ctx ends. What fails is in the report and does not end the run; the error
@@ -69,7 +80,7 @@ func (r *runner) run(ctx context.Context, all []scenario.Scenario, to *report.Re
 				}
 			}
 			r.say("%s: %s: %.1f s\n", s.Name, c.Name, time.Since(began).Seconds())
-			if err := r.redis.Remove(ctx, rivals.Prefix); err != nil {
+			if err := r.redis.Remove(ctx, rivals.Prefix); err != nil && ctx.Err() == nil {
 				return err
 			}
 		}
@@ -86,7 +97,11 @@ func (r *runner) rounds(ctx context.Context, c scenario.Case) []*report.Row {
 	for i, e := range c.Entries {
 		rows[i] = &report.Row{Name: e.Name, Ours: e.Ours, Kind: e.Kind}
 	}
-	for round := range r.options.rounds {
+	n := r.options.rounds
+	if c.Rounds > 0 {
+		n = min(n, c.Rounds)
+	}
+	for round := range n {
 		for i := range c.Entries {
 			i = (i + round) % len(c.Entries)
 			if rows[i].Error != "" || ctx.Err() != nil {

@@ -1,6 +1,6 @@
 // Command scale shows how far the model of bench/SCALE.md is off, in what compare has measured:
 //
-//	go run ./bench/cmd/compare -scenarios '^(unit|scale)-' -rounds 3 -out bench/results/scale
+//	go run ./bench/cmd/compare -scale -rounds 3 -out bench/results/scale
 //	go run ./bench/cmd/scale bench/results/scale/compare.json
 package main
 

@@ -24,6 +24,7 @@ func (r *Report) WriteTo(dir string) error {
 	return errors.Join(
 		os.WriteFile(filepath.Join(dir, "compare.json"), append(text, '\n'), 0o644),
 		os.WriteFile(filepath.Join(dir, "compare.md"), tables.Bytes(), 0o644),
+		r.writePlots(dir),
 	)
 }
 

@@ -120,11 +120,8 @@ func cell(row *Row, m scenario.Metric) string {
 
 func (c *Case) beside(row *Row, m scenario.Metric) string {
 	ratio, ok := c.Ratio(row, m)
-	switch {
-	case !ok:
+	if !ok {
 		return ""
-	case math.IsInf(ratio, 1):
-		return "∞"
 	}
 	return number(ratio) + "×"
 }

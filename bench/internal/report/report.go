@@ -88,13 +88,10 @@ func (c *Case) Ratio(row *Row, m scenario.Metric) (ratio float64, ok bool) {
 	if m.Better == scenario.Higher {
 		num, den = mine.Median, best
 	}
-	switch {
-	case num == den:
+	if num == den {
 		return 1, true
-	case den == 0:
-		return math.Inf(1), true
 	}
-	return num / den, true
+	return num / den, num != 0 && den != 0
 }
 
 func (c *Case) bestRival(kind string, m scenario.Metric) (best float64, found bool) {

@@ -2,14 +2,14 @@ package rivals
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// byHand is what one writes without a library: GET, load, SET, and DEL after a write. It serves nothing stale.
+// byHand is what one writes without a library: GET, load, SET, and DEL after a write. What Redis fails to answer is loaded,
+// and what it fails to store will be loaded again. It serves nothing stale.
 var byHand = CacheLibrary{
 	Name: "GET + SET by hand", Kind: Shared,
 	Open: func(s Setup) (Cache, error) { return hand{s.client(), s}, nil },
@@ -22,9 +22,9 @@ type hand struct {
 
 func (c hand) Get(ctx context.Context, key string, load Loader) ([]byte, error) {
 	got, err := c.Client.Get(ctx, key).Bytes()
-	if errors.Is(err, redis.Nil) {
+	if err != nil {
 		if got, err = load(ctx); err == nil {
-			err = c.Set(ctx, key, got, c.setup.jittered()).Err()
+			_ = c.Set(ctx, key, got, c.setup.jittered()).Err() // see above
 		}
 	}
 	return got, err

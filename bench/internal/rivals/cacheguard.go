@@ -11,13 +11,13 @@ import (
 
 // cacheguardShared is cacheguard without a local tier, with its defaults.
 var cacheguardShared = CacheLibrary{
-	Name: "cacheguard", Ours: true, Kind: Shared, Stale: true, Inboxes: true,
+	Name: "cacheguard", Ours: true, Kind: Shared, Inboxes: true,
 	Open: func(s Setup) (Cache, error) { return openGuard(s, cacheguard.LocalConfig{}) },
 }
 
 // cacheguardTiered has room for all values in the process's memory, and keeps them for as long as they are fresh.
 var cacheguardTiered = CacheLibrary{
-	Name: "cacheguard, local tier", Ours: true, Kind: Tiered, Stale: true, Inboxes: true,
+	Name: "cacheguard, local tier", Ours: true, Kind: Tiered, Inboxes: true,
 	Open: func(s Setup) (Cache, error) {
 		return openGuard(s, cacheguard.LocalConfig{MaxEntries: max(2*s.Entries, 1000), TTL: s.TTL})
 	},

@@ -42,7 +42,6 @@ type CacheLibrary struct {
 	Kind Kind
 	Open func(Setup) (Cache, error)
 
-	Stale   bool // it can serve stale values while it loads
 	Inboxes bool // it wakes by PUBLISH, each waiting instance once
 }
 

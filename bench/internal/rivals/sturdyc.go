@@ -9,11 +9,12 @@ import (
 
 // sturdy is sturdyc 1.1.5 with the shards and the eviction of its README. Where stale values are wanted it refreshes early,
 // as its README advises: asynchronously after the TTL, synchronously after StaleFor. Its distributed storage writes to
-// Redis for whoever implements it; here is the local part.
+// Redis for whoever implements it; here is the local part. Its goroutine that evicts is off, since nothing ends it: it would
+// keep what every round has cached.
 var sturdy = CacheLibrary{
-	Name: "sturdyc 1.1.5", Kind: Local, Stale: true,
+	Name: "sturdyc 1.1.5", Kind: Local,
 	Open: func(s Setup) (Cache, error) {
-		ttl, options := s.TTL, []sturdyc.Option(nil)
+		ttl, options := s.TTL, []sturdyc.Option{sturdyc.WithNoContinuousEvictions()}
 		if s.StaleFor > 0 {
 			ttl += s.StaleFor
 			soonest := s.TTL - time.Duration(s.Jitter*float64(s.TTL))

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -74,19 +75,19 @@ func newKeys(n, size int) (keys []string, values [][]byte) {
 	prefix := newKey()
 	for i := range n {
 		keys = append(keys, fmt.Sprintf("%s:%d", prefix, i))
-		values = append(values, valueOf(keys[i], size))
+		values = append(values, ValueOf(keys[i], size))
 	}
 	return keys, values
 }
 
-// valueOf makes a value that no other key has.
-func valueOf(key string, size int) []byte {
+// ValueOf makes a value that no other key has.
+func ValueOf(key string, size int) []byte {
 	return []byte(strings.Repeat(key+" ", size/len(key)+1)[:size])
 }
 
-// check looks at the size and at the beginning, which has the key: comparing all of it would cost more than a read
+// Check looks at the size and at the beginning, which has the key: comparing all of it would cost more than a read
 // from memory does.
-func check(key string, got, want []byte, err error) error {
+func Check(key string, got, want []byte, err error) error {
 	const beginning = 64
 	n := min(beginning, len(want))
 	if err == nil && (len(got) != len(want) || !bytes.Equal(got[:n], want[:n])) {
@@ -109,4 +110,12 @@ func pause(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// thousands writes a number as people do.
+func thousands(n int) string {
+	if n < 1000 {
+		return strconv.Itoa(n)
+	}
+	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
 }

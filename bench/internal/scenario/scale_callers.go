@@ -3,7 +3,6 @@ package scenario
 import (
 	"context"
 	"errors"
-	"fmt"
 )
 
 // scaleCallers have ever more callers of one instance wait for one key.
@@ -26,7 +25,7 @@ func scaleCallers() Scenario {
 	}
 	for _, n := range []int{1, 10, 100, 1000, 10_000} {
 		s.Cases = append(s.Cases, Case{
-			Name:   fmt.Sprintf("%d callers", n),
+			Name:   thousands(n) + " callers",
 			Params: map[string]float64{"callers": float64(n)},
 			Smoke:  n == 100,
 			Entries: checked(

@@ -3,7 +3,6 @@ package scenario
 import (
 	"context"
 	"errors"
-	"fmt"
 )
 
 // scaleGuards have ever more instances wait for one key.
@@ -29,9 +28,9 @@ func scaleGuards() Scenario {
 		},
 	}
 	add := func(n int, shared bool) {
-		name, inboxes := fmt.Sprintf("%d guards, a client each", n), n-1
+		name, inboxes := thousands(n)+" guards, a client each", n-1
 		if shared {
-			name, inboxes = fmt.Sprintf("%d guards on one client", n), 1
+			name, inboxes = thousands(n)+" guards on one client", 1
 		}
 		s.Cases = append(s.Cases, Case{
 			Name:   name,

@@ -3,7 +3,6 @@ package scenario
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -21,7 +20,7 @@ func scaleIdle() Scenario {
 	}
 	for _, n := range []int{100, 1000, 3000} {
 		s.Cases = append(s.Cases, Case{
-			Name:   fmt.Sprintf("%d guards", n),
+			Name:   thousands(n) + " guards",
 			Params: map[string]float64{"guards": float64(n)},
 			Entries: checked(
 				func(ctx context.Context, e Env) (Figures, error) { return runIdle(ctx, e, n) },

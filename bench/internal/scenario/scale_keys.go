@@ -3,7 +3,6 @@ package scenario
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"sync/atomic"
@@ -34,9 +33,10 @@ func scaleKeys() Scenario {
 	for _, n := range []int{10_000, 100_000, 1_000_000} {
 		priced := n / 10
 		s.Cases = append(s.Cases, Case{
-			Name:   fmt.Sprintf("%d keys", n),
+			Name:   thousands(n) + " keys",
 			Params: map[string]float64{"keys": float64(n)},
 			Smoke:  n == 10_000,
+			Rounds: max(1, 300_000/n), // the million takes minutes
 			Entries: []Entry{
 				{Name: IsMeasured, Ours: true, Run: func(ctx context.Context, e Env) (Figures, error) { return runKeys(ctx, e, n) }},
 				{Name: IsPredicted, Ours: true, Run: func(ctx context.Context, e Env) (Figures, error) {
@@ -130,7 +130,7 @@ func (f *fleet) fill(ctx context.Context, prefix string, n int) error {
 func loadMany(_ context.Context, keys []string) (map[string][]byte, error) {
 	values := make(map[string][]byte, len(keys))
 	for _, key := range keys {
-		values[key] = valueOf(key, 100)
+		values[key] = ValueOf(key, 100)
 	}
 	return values, nil
 }
@@ -144,8 +144,8 @@ func (f *fleet) hit(ctx context.Context, prefix string, n int, d time.Duration, 
 		count := int64(0)
 		for ; !over.Load(); count++ {
 			key := keyOf(prefix, rand.IntN(n))
-			got, err := cacheguard.Get(ctx, f.guards[0], key, func(context.Context) ([]byte, error) { return valueOf(key, 100), nil })
-			if err := check(key, got, valueOf(key, 100), err); err != nil {
+			got, err := cacheguard.Get(ctx, f.guards[0], key, func(context.Context) ([]byte, error) { return ValueOf(key, 100), nil })
+			if err := Check(key, got, ValueOf(key, 100), err); err != nil {
 				return err
 			}
 		}

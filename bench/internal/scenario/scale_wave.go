@@ -27,7 +27,7 @@ func (w *wave) at(percent int) time.Duration {
 func (f *fleet) wave(ctx context.Context, callers int, waiting func(key string) error) (_ *wave, err error) {
 	var loads, ended atomic.Int64
 	key, began := newKey(), time.Now()
-	value, release := valueOf(key, kibibyte), make(chan struct{})
+	value, release := ValueOf(key, kibibyte), make(chan struct{})
 	load := func(ctx context.Context) ([]byte, error) {
 		loads.Add(1)
 		select {
@@ -50,7 +50,7 @@ func (f *fleet) wave(ctx context.Context, callers int, waiting func(key string) 
 		answered <- Together(ctx, len(answers), func(ctx context.Context, i int) error {
 			got, err := cacheguard.Get(ctx, f.guards[i/callers], key, load)
 			answers[i] = time.Since(began)
-			return check(key, got, value, err)
+			return Check(key, got, value, err)
 		})
 	}()
 	joined, err := f.join(ctx, start, callers)

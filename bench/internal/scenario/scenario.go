@@ -27,6 +27,8 @@ type Case struct {
 	Name    string
 	Params  map[string]float64 // the same, as numbers
 	Smoke   bool               // part of a smoke run
+	Slow    bool               // and there with our own and one rival only, since it takes a second or more for each
+	Rounds  int                // at most; 0: as many as are asked for
 	Entries []Entry
 }
 
@@ -67,7 +69,16 @@ type Figures map[string]float64
 
 // All are the scenarios, in the order of the report.
 func All() []Scenario {
-	return []Scenario{stampedes(), hits(), unitCosts(), scaleGuards(), scaleCallers(), scaleKeys(), scaleIdle()}
+	return []Scenario{
+		stampedes(), hits(), lone(), coldStart(), storms(), steady(),
+		invalidation(), slowLoader(), crash(), outage(),
+		locks(), contests(), readShares(),
+	}
+}
+
+// Scaling are those that compare us with a model of ourselves; see bench/SCALE.md.
+func Scaling() []Scenario {
+	return []Scenario{unitCosts(), scaleGuards(), scaleCallers(), scaleKeys(), scaleIdle()}
 }
 
 // eachCache makes the entries of the libraries.

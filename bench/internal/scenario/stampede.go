@@ -113,10 +113,12 @@ type Stampede struct {
 func RunStampede(ctx context.Context, redis *server.Server, askers []rivals.Cache, rebuild time.Duration) (*Stampede, error) {
 	var loads, rebuilt atomic.Int64
 	key := newKey()
-	value, began := valueOf(key, kibibyte), time.Now()
-	load := func(context.Context) ([]byte, error) {
+	value, began := ValueOf(key, kibibyte), time.Now()
+	load := func(ctx context.Context) ([]byte, error) {
 		loads.Add(1)
-		time.Sleep(rebuild)
+		if !pause(ctx, rebuild) {
+			return nil, context.Cause(ctx)
+		}
 		rebuilt.CompareAndSwap(0, int64(time.Since(began)))
 		return value, nil
 	}
@@ -128,7 +130,7 @@ func RunStampede(ctx context.Context, redis *server.Server, askers []rivals.Cach
 	err = Together(ctx, len(askers), func(ctx context.Context, i int) error {
 		got, err := askers[i].Get(ctx, key, load)
 		answers[i] = time.Since(began)
-		return check(key, got, value, err)
+		return Check(key, got, value, err)
 	})
 	if err != nil {
 		return nil, err

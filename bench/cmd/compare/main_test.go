@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cacheguard/go/bench/internal/report"
+	"github.com/cacheguard/go/bench/internal/rivals"
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+var shared *redistest.Server
+
+func TestMain(m *testing.M) { redistest.Main(m, &shared) }
+
+// cancelling is a progress that somebody interrupts at its first line.
+type cancelling struct{ cancel context.CancelFunc }
+
+func (c cancelling) Write(p []byte) (int, error) {
+	c.cancel()
+	return len(p), nil
+}
+
+func TestInterruptedRunWritesWhatItHas(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	dir := t.TempDir()
+	args := []string{"-smoke", "-scenarios", "^(lone|lock, uncontended)", "-rivals", "hand", "-out", dir}
+	if err := compare(ctx, args, io.Discard, cancelling{cancel}); err == nil || !strings.Contains(err.Error(), "interrupted") {
+		t.Fatal(err)
+	}
+	r, err := report.Read(filepath.Join(dir, "compare.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.About.Partial || len(r.Scenarios) != 2 || len(r.Scenarios[0].Cases) != 1 || len(r.Scenarios[1].Cases) != 0 {
+		t.Fatalf("%+v", r)
+	}
+}
+
+func TestGivenRedisIsLeftAsItWas(t *testing.T) {
+	rdb := shared.Client(t)
+	if err := rdb.Set(t.Context(), "mine", "kept", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("REDIS_URL", "redis://"+shared.Addr())
+	var out bytes.Buffer
+	if err := compare(t.Context(), []string{"-smoke", "-scenarios", "^lone|^lock, uncon"}, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	for _, lib := range rivals.Caches {
+		if !strings.Contains(out.String(), lib.Name) {
+			t.Errorf("nothing of %s in\n%s", lib.Name, out.String())
+		}
+	}
+	if left, err := rdb.Keys(t.Context(), rivals.Prefix+"*").Result(); err != nil || len(left) > 0 {
+		t.Error(left, err)
+	}
+	if v, err := rdb.Get(t.Context(), "mine").Result(); v != "kept" {
+		t.Error(v, err)
+	}
+}
+
+func TestFlagsAreChecked(t *testing.T) {
+	for _, args := range [][]string{{"-rounds", "0"}, {"-duration", "0"}, {"-scenarios", "("}, {"-rivals", "["}, {"more"}} {
+		if _, err := parse(args, io.Discard); err == nil {
+			t.Errorf("%q are taken", args)
+		}
+	}
+}
+
+func TestMissingRedisIsNamed(t *testing.T) {
+	t.Setenv("REDIS_URL", "nonsense")
+	if err := compare(t.Context(), []string{"-smoke"}, io.Discard, io.Discard); err == nil || errors.Is(err, context.Canceled) ||
+		!strings.Contains(err.Error(), "REDIS_URL") {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,104 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/bench/internal/rivals"
+)
+
+// lone has one caller read one key, with nobody to share anything with, in turns with a plain GET.
+func lone() Scenario {
+	return Scenario{
+		Name: "lone",
+		About: "One caller reads one key, and has nobody to share anything with. Batches of a hundred take turns with as many plain " +
+			"GETs of go-redis; \"beside GET\" is the ratio of the medians. One caller has no schedule to keep, so these are times of " +
+			"service.",
+		Metrics: []Metric{
+			{Name: "p50", Unit: "µs", Better: Lower},
+			{Name: "p99", Unit: "µs", Better: Lower},
+			{Name: "beside GET", Better: Lower, Main: true},
+			{Name: "allocations", Better: Lower},
+			{Name: "bytes allocated", Better: Lower},
+		},
+		Cases: []Case{{Name: "1 KiB", Smoke: true, Entries: eachCache(rivals.Caches, runLone)}},
+	}
+}
+
+func runLone(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Figures, err error) {
+	c, err := lib.Open(rivals.Setup{Redis: e.Redis.Options(), TTL: forever})
+	if err != nil {
+		return nil, err
+	}
+	rdb := redis.NewClient(e.Redis.Options())
+	defer func() { err = errors.Join(err, c.Close(), rdb.Close()) }()
+	keys, values := newKeys(2, kibibyte)
+	if err := rdb.Set(ctx, keys[1], values[1], forever).Err(); err != nil {
+		return nil, err
+	}
+	for range 2 {
+		if err := Fill(ctx, c, keys[:1], values[:1], 1); err != nil {
+			return nil, err
+		}
+		if err := e.Redis.Calm(ctx); err != nil { // somebody stores in the background
+			return nil, err
+		}
+	}
+	mine := turns{took: newTimes(), read: func() error {
+		got, err := c.Get(ctx, keys[0], neverLoad)
+		return Check(keys[0], got, values[0], err)
+	}}
+	plain := turns{took: newTimes(), read: func() error {
+		got, err := rdb.Get(ctx, keys[1]).Bytes()
+		return Check(keys[1], got, values[1], err)
+	}}
+	if err := errors.Join(plain.take(), mine.take()); err != nil { // connections
+		return nil, err
+	}
+	mine.took, plain.took = newTimes(), newTimes()
+	for began := time.Now(); mine.took.h.TotalCount() == 0 || time.Since(began) < e.For; {
+		if err := errors.Join(plain.take(), mine.take()); err != nil {
+			return nil, err
+		}
+	}
+	mallocs, bytes, err := mine.costs()
+	return Figures{
+		"p50": mine.took.at(50) * 1e3, "p99": mine.took.at(99) * 1e3,
+		"beside GET":      mine.took.at(50) / plain.took.at(50),
+		"allocations":     mallocs,
+		"bytes allocated": bytes,
+	}, err
+}
+
+// turns is one way to read, whose turns are timed call by call.
+type turns struct {
+	read func() error
+	took *times
+}
+
+const batch = 100
+
+func (t *turns) take() error {
+	for range batch {
+		began := time.Now()
+		err := t.read()
+		t.took.add(time.Since(began))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// costs is what a read allocates. To ask stops the world, so it is not asked while time counts.
+func (t *turns) costs() (mallocs, bytes float64, err error) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err = t.take()
+	runtime.ReadMemStats(&after)
+	return float64(after.Mallocs-before.Mallocs) / batch, float64(after.TotalAlloc-before.TotalAlloc) / batch, err
+}

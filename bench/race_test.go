@@ -1,0 +1,5 @@
+//go:build race
+
+package bench
+
+const raced = true // the detector allocates, too
