@@ -5,19 +5,23 @@ import "math"
 // costs are what one of each thing costs, measured on fleets that are small beside those that they are to predict. Times
 // are in microseconds, sizes in bytes.
 type costs struct {
-	first      float64 // of the server: GET and acquire of who comes alone
-	fill       float64 // of the server, when nobody waits
-	fillScript float64 // of that, inside the script
-	rtt        float64 // from sending a GET to its reply, at a server that has nothing else to do
-	alone      float64 // from the end of a load that nobody else waits for to its caller's answer
-	caller     float64 // from one caller's answer to the next one's, on one instance
-	follower   float64 // bytes of one more caller who waits
-	sharing    float64 // bytes of one more Guard on a client that has one
-	lease      float64 // bytes at the server: a key that is being loaded
-	probe      float64 // of the server: an inbox probed by its own process, when there is little else to do
-	idle       float64 // of the server: a second in which there is nothing to do
-	few, many  crowding
+	lone         float64 // of the server: GET, acquire and fill of an instance that nobody else waits with
+	fill         float64 // of that, fill
+	fillScript   float64 // of that, inside the script
+	rtt          float64 // from sending a GET to its reply, at a server that has nothing else to do
+	alone        timing  // from the end of a load that nobody else waits for to its caller's answer
+	caller       timing  // from one caller's answer to the next one's, on one instance
+	follower     float64 // bytes of one more caller who waits
+	sharing      float64 // bytes of one more Guard on a client that has one
+	sharedWaiter float64 // more bytes of it while it waits
+	lease        float64 // bytes at the server: a key that is being loaded
+	probe        float64 // of the server: an inbox probed by its own process, when there is little else to do
+	idle         float64 // of the server: a second in which there is nothing to do
+	few, many    crowding
 }
+
+// timing is a time, and the same when nothing disturbs.
+type timing struct{ usual, best float64 }
 
 // crowding is what each of so many instances costs. They cost more the more there are, as the caches of processors hold
 // less of each.
@@ -62,7 +66,7 @@ func (c *costs) at(n int) crowding {
 
 func (c *costs) figures() Figures {
 	return Figures{
-		"RTT": c.rtt, "alone": c.alone, "caller": c.caller, "first": c.first, "fill": c.fill, "probe": c.probe, "idle": c.idle,
+		"RTT": c.rtt, "alone": c.alone.usual, "caller": c.caller.usual, "lone": c.lone, "fill": c.fill, "probe": c.probe, "idle": c.idle,
 		"sharing": c.sharing, "follower": c.follower, "lease": c.lease,
 	}
 }

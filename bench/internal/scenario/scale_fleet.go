@@ -88,7 +88,7 @@ func (f *fleet) warmUp(ctx context.Context, callers int) error {
 		}
 		did = w.joining.spent.Plus(w.waking.spent).Commands
 		if i+1 >= atLeast && did["hello"]+did["subscribe"]+did["script|load"] == 0 && did["publish"] >= int64(f.inboxes()) {
-			return errors.Join(f.priceLooks(ctx), f.priceTime(ctx))
+			return errors.Join(f.priceLooks(ctx), f.priceTime(ctx, 200*time.Millisecond))
 		}
 	}
 	return fmt.Errorf("not warm after %d waves; the last one: %v", atMost, did)

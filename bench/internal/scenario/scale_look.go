@@ -42,8 +42,7 @@ func (f *fleet) since(before, now look) phase {
 }
 
 // priceTime finds out what goes on when nobody asks for anything.
-func (f *fleet) priceTime(ctx context.Context) error {
-	const watched = 200 * time.Millisecond
+func (f *fleet) priceTime(ctx context.Context, watched time.Duration) error {
 	before, err := f.look(ctx)
 	if err != nil {
 		return err

@@ -23,20 +23,27 @@ func (c *costs) wave(instances, inboxes, callers int) Figures {
 		"loads":      1,
 		"requests":   2*n + 1,
 		"commands":   (n-1)*(commandsOfWaiter-1) + told + commandsOfLeader + commandsOfFill,
-		"server CPU": c.first + (n-1)*(each.get+each.acquire) + c.fill + told*(each.publish+each.write),
+		"server CPU": c.lone + (n-1)*(each.get+each.acquire) + told*(each.publish+each.write),
 		"waiting":    (each.waiter + c.follower*more) / kibibyte,
 		"lease":      (c.lease + each.inbox*told) / kibibyte,
 	}
-	if inboxes != instances-1 {
-		return f // of those on one client, the model has nothing to say of who answers when
+	if inboxes != instances-1 { // some share a client: of who answers when, the model has nothing to say
+		f["waiting"] = c.sharedWaiter / kibibyte
+		return f
 	}
-	first := c.alone + told*each.publish // nobody is told before the script has ended
-	all := told*each.receiver() + more*c.caller
-	f["answer p50"] = (first + all/2) / 1000
-	f["answer p99"] = (first + all*0.99) / 1000
-	f["answer last"] = (first + all) / 1000
-	f["at best"] = f["answer last"]
+	usual, best := c.answers(each, told, more, timing.ofUsual), c.answers(each, told, more, timing.ofBest)
+	f["answer p50"], f["answer p99"], f["answer last"], f["at best"] = usual(0.5), usual(0.99), usual(1), best(1)
 	return f
+}
+
+func (t timing) ofUsual() float64 { return t.usual }
+func (t timing) ofBest() float64  { return t.best }
+
+// answers predicts by when so large a share of the callers has been answered, in milliseconds.
+func (c *costs) answers(each crowding, told, more float64, of func(timing) float64) func(share float64) float64 {
+	first := of(c.alone) + told*each.publish // nobody is told before the script has ended
+	all := told*each.receiver() + more*of(c.caller)
+	return func(share float64) float64 { return (first + share*all) / 1000 }
 }
 
 // receiver is the time from one instance's answer to the next one's. The server writes on one processor; its writes and

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/bench/internal/server"
+	"github.com/cacheguard/go/cacheguard"
 )
 
 // sizes are those of the fleets that costs are measured on.
@@ -35,7 +36,7 @@ func price(ctx context.Context, e Env) (c *costs, err error) {
 	if c.many, err = c.priceCrowd(ctx, e.Redis, n.many, n.waves); err != nil {
 		return nil, err
 	}
-	return c, errors.Join(c.priceSharing(ctx, e.Redis, n.many), c.priceProbe(ctx, e.Redis))
+	return c, errors.Join(c.priceSharing(ctx, e.Redis, n.many/2, n.waves), c.priceProbe(ctx, e.Redis))
 }
 
 // priceOne is about a single instance: what is spent on a load although nobody else wants it, and what its further
@@ -50,8 +51,11 @@ func (c *costs) priceOne(ctx context.Context, redisServer *server.Server, caller
 	if err != nil {
 		return err
 	}
-	c.alone, c.lease = lone.best, lone.lease
-	c.first, c.fill, c.fillScript = lone.joiningServer, lone.wakingServer, lone.wakingScript
+	c.alone, c.lease = timing{usual: lone.last, best: lone.best}, lone.lease
+	c.fill, c.fillScript = lone.wakingServer, lone.wakingScript
+	if c.lone, err = f.misses(ctx, 10*waves); err != nil {
+		return err
+	}
 	if c.rtt, err = f.roundTrip(ctx); err != nil {
 		return err
 	}
@@ -60,9 +64,29 @@ func (c *costs) priceOne(ctx context.Context, redisServer *server.Server, caller
 		return err
 	}
 	more := float64(callers - 1)
-	c.caller = max(crowd.best-lone.best, 0) / more
+	c.caller = timing{usual: max(crowd.last-lone.last, 0) / more, best: max(crowd.best-lone.best, 0) / more}
 	c.follower = (crowd.waiting - lone.waiting) / more
 	return nil
+}
+
+// misses is what the server computes for one of so many misses, which come one after another.
+func (f *fleet) misses(ctx context.Context, times int) (float64, error) {
+	load := func(ctx context.Context) ([]byte, error) {
+		pause(ctx, time.Millisecond)
+		return []byte("value"), nil
+	}
+	before, err := f.look(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for range times {
+		if _, err := cacheguard.Get(ctx, f.guards[0], newKey(), load); err != nil {
+			return 0, err
+		}
+		pause(ctx, time.Millisecond)
+	}
+	after, err := f.look(ctx)
+	return micros(f.since(before, after).spent.CPU) / float64(times), err
 }
 
 // roundTrip is how long a GET takes.
@@ -100,7 +124,7 @@ func (c *costs) priceCrowd(ctx context.Context, redisServer *server.Server, inst
 	return crowding{
 		instances:   instances,
 		get:         get,
-		acquire:     (m.joiningServer-c.first)/waiting - get,
+		acquire:     (m.joiningServer-(c.lone-c.fill))/waiting - get,
 		publish:     publish,
 		write:       (m.wakingServer-c.fill)/waiting - publish,
 		asking:      m.joiningClient / all,
@@ -144,17 +168,18 @@ func missing(err error) error {
 }
 
 // priceSharing is about Guards on one client.
-func (c *costs) priceSharing(ctx context.Context, redisServer *server.Server, guards int) (err error) {
+func (c *costs) priceSharing(ctx context.Context, redisServer *server.Server, guards, waves int) (err error) {
 	was := here()
 	f, err := openFleet(redisServer, guards, true)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
-	if err := f.warmUp(ctx, 1); err != nil {
+	m, err := f.measure(ctx, 1, waves, 0)
+	if err != nil {
 		return err
 	}
-	c.sharing = (here() - was) / float64(guards)
+	c.sharing, c.sharedWaiter = (m.idle-was)/float64(guards), m.waiting/float64(guards)
 	return nil
 }
 
@@ -162,7 +187,7 @@ func (c *costs) priceSharing(ctx context.Context, redisServer *server.Server, gu
 func (c *costs) priceProbe(ctx context.Context, redisServer *server.Server) (err error) {
 	const times, pace, frame = 200, 2 * time.Millisecond, "0:"
 	f := &fleet{redis: redisServer}
-	if err := errors.Join(f.priceLooks(ctx), f.priceTime(ctx)); err != nil {
+	if err := errors.Join(f.priceLooks(ctx), f.priceTime(ctx, time.Second)); err != nil {
 		return err
 	}
 	c.idle = micros(f.idleServer)

@@ -80,7 +80,8 @@ func (f *fleet) wave(ctx context.Context, callers int, waiting func(key string) 
 func (f *fleet) join(ctx context.Context, start look, callers int) (look, error) {
 	instances := len(f.guards)
 	const longest = 64 * time.Millisecond // between looks, of which there are to be few
-	for began, rest := time.Now(), time.Millisecond; ; rest = min(2*rest, longest) {
+	rest := max(time.Millisecond, min(time.Duration(instances*callers)*5*time.Microsecond, longest))
+	for began := time.Now(); ; rest = min(2*rest, longest) {
 		now, err := f.look(ctx)
 		if err != nil {
 			return now, err
