@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -49,6 +50,51 @@ func publish(b *testing.B, cluster *redistest.Cluster, command string, size int)
 	}
 	b.ReportMetric(float64(usage(b, publisher).Since(was).CPU.Nanoseconds())/1000/float64(n), "publisher-µs/message")
 	b.ReportMetric(float64(usage(b, peer).Since(peerWas).CPU.Nanoseconds())/1000/float64(n), "peer-µs/message")
+}
+
+// BenchmarkFanOut publishes to many who subscribe to one channel, as an Invalidate does to local tiers, one message after the other.
+func BenchmarkFanOut(b *testing.B) {
+	for _, subscribers := range []int{100, 1000} {
+		b.Run(fmt.Sprintf("%d_subscribers", subscribers), func(b *testing.B) { fanOut(b, subscribers) })
+	}
+}
+
+func fanOut(b *testing.B, subscribers int) {
+	ctx, s := context.Background(), server.Of(shared)
+	defer s.Close()
+	rdb := shared.Client(b)
+	channel, payload := fmt.Sprint("crowd:", subscribers), bytes.Repeat([]byte("x"), 100)
+	heard := make(chan struct{}, subscribers)
+	var listening sync.WaitGroup
+	subs := make([]*redis.PubSub, subscribers)
+	for i := range subs {
+		subs[i] = rdb.Subscribe(ctx, channel)
+		if _, err := subs[i].Receive(ctx); err != nil {
+			b.Fatal(err)
+		}
+		listening.Go(func() { // owner: fanOut; stop: Close; joined below
+			for {
+				if _, err := subs[i].ReceiveMessage(ctx); err != nil {
+					return
+				}
+				heard <- struct{}{}
+			}
+		})
+	}
+	was, n := usage(b, s), 0
+	for ; b.Loop(); n++ {
+		if err := rdb.Publish(ctx, channel, payload).Err(); err != nil {
+			b.Fatal(err)
+		}
+		for range subs {
+			<-heard
+		}
+	}
+	b.ReportMetric(float64(usage(b, s).Since(was).CPU.Nanoseconds())/1000/float64(n*subscribers), "server-µs/subscriber")
+	for _, sub := range subs {
+		_ = sub.Close() // of a client that ends with the benchmark
+	}
+	listening.Wait()
 }
 
 // ownChannel is a channel in a slot of the client's node: others are refused by SPUBLISH.

@@ -11,17 +11,7 @@ func scaleCallers() Scenario {
 		Name: "scale-callers",
 		About: "Callers of one instance ask at once for one key that nobody has, and all wait before its load ends. Answers are " +
 			"timed from that end; at best is the last answer of the least disturbed stampede. Waiting is the memory (heap and stacks) of all who wait, their goroutines included.",
-		Metrics: []Metric{
-			{Name: "loads", Better: Lower},
-			{Name: "requests", Better: Lower},
-			{Name: "commands", Better: Lower},
-			{Name: "server CPU", Unit: "µs", Better: Lower},
-			{Name: "answer p50", Unit: "ms", Better: Lower},
-			{Name: "answer p99", Unit: "ms", Better: Lower},
-			{Name: "answer last", Unit: "ms", Better: Lower},
-			{Name: "at best", Unit: "ms", Better: Lower},
-			{Name: "waiting", Unit: "KiB", Better: Lower},
-		},
+		Metrics: waveMetrics(Metric{Name: "waiting", Unit: "KiB", Better: Lower}),
 	}
 	for _, n := range []int{1, 10, 100, 1000, 10_000} {
 		s.Cases = append(s.Cases, Case{

@@ -10,22 +10,14 @@ func scaleGuards() Scenario {
 	s := Scenario{
 		Name: "scale-guards",
 		About: "Instances, one caller each, ask at once for one key that nobody has, and all wait before its load ends. " +
-			"Answers are timed from that end, at best is the last answer of the least disturbed stampede; requests, commands and server CPU are by stampede. Memory of this process (heap and " +
-			"stacks) and of the server: by instance that is idle but warm, more by instance that waits, and the whole lease.",
-		Metrics: []Metric{
-			{Name: "loads", Better: Lower},
-			{Name: "requests", Better: Lower},
-			{Name: "commands", Better: Lower},
-			{Name: "server CPU", Unit: "µs", Better: Lower},
-			{Name: "answer p50", Unit: "ms", Better: Lower},
-			{Name: "answer p99", Unit: "ms", Better: Lower},
-			{Name: "answer last", Unit: "ms", Better: Lower},
-			{Name: "at best", Unit: "ms", Better: Lower},
-			{Name: "guard", Unit: "KiB", Better: Lower},
-			{Name: "waiting", Unit: "KiB", Better: Lower},
-			{Name: "connections", Unit: "KiB", Better: Lower},
-			{Name: "lease", Unit: "KiB", Better: Lower},
-		},
+			"Answers are timed from that end; at best is the last answer of the least disturbed stampede. Requests, commands and " +
+			"server CPU are by stampede. Memory of this process (heap and stacks) and of the server: by instance that is idle but warm, more by instance that waits, and the whole lease.",
+		Metrics: waveMetrics(
+			Metric{Name: "guard", Unit: "KiB", Better: Lower},
+			Metric{Name: "waiting", Unit: "KiB", Better: Lower},
+			Metric{Name: "connections", Unit: "KiB", Better: Lower},
+			Metric{Name: "lease", Unit: "KiB", Better: Lower},
+		),
 	}
 	add := func(n int, shared bool) {
 		name, inboxes := thousands(n)+" guards, a client each", n-1
@@ -74,7 +66,9 @@ func runGuards(ctx context.Context, e Env, n int, shared bool) (_ Figures, err e
 		return nil, err
 	}
 	figures := m.figures(float64(n))
-	figures["guard"] = (m.idle - was.here) / float64(n) / kibibyte
+	if n > 1 { // one guard is less than what comes and goes anyway
+		figures["guard"] = (m.idle - was.here) / float64(n) / kibibyte
+	}
 	figures["connections"] = (m.connections - was.connections) / float64(n) / kibibyte
 	return figures, nil
 }

@@ -34,15 +34,19 @@ func (f *fleet) look(ctx context.Context) (l look, err error) {
 
 // since is what happened between the looks, without what looking costs, and without what happens anyway.
 func (f *fleet) since(before, now look) phase {
-	looks, seconds := time.Duration(now.count-before.count), now.at.Sub(before.at).Seconds()
-	p := phase{spent: now.usage.Since(before.usage), client: now.client - before.client}
-	p.spent.CPU -= looks*f.lookServer + time.Duration(seconds*float64(f.idleServer))
-	p.client -= looks*f.lookClient + time.Duration(seconds*float64(f.idleClient))
+	looks, seconds := float64(now.count-before.count), now.at.Sub(before.at).Seconds()
+	without := func(all, look, idle time.Duration) time.Duration {
+		return all - time.Duration(looks*float64(look)+seconds*float64(idle))
+	}
+	p := phase{spent: now.usage.Since(before.usage)}
+	p.spent.CPU = without(p.spent.CPU, f.lookServer, f.idleServer)
+	p.client = without(now.client-before.client, f.lookClient, f.idleClient)
 	return p
 }
 
 // priceTime finds out what goes on when nobody asks for anything.
 func (f *fleet) priceTime(ctx context.Context, watched time.Duration) error {
+	f.idleServer, f.idleClient = 0, 0
 	before, err := f.look(ctx)
 	if err != nil {
 		return err

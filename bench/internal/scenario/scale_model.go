@@ -64,6 +64,20 @@ func (m *measured) figures(instances float64) Figures {
 	}
 }
 
+// waveMetrics are the metrics of a wave, and more.
+func waveMetrics(more ...Metric) []Metric {
+	return append([]Metric{
+		{Name: "loads", Better: Lower},
+		{Name: "requests", Better: Lower},
+		{Name: "commands", Better: Lower},
+		{Name: "server CPU", Unit: "µs", Better: Lower},
+		{Name: "answer p50", Unit: "ms", Better: Lower},
+		{Name: "answer p99", Unit: "ms", Better: Lower},
+		{Name: "answer last", Unit: "ms", Better: Lower},
+		{Name: "at best", Unit: "ms", Better: Lower},
+	}, more...)
+}
+
 // The rows of a scaling scenario.
 const (
 	IsMeasured  = "measured"

@@ -8,7 +8,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/bench/internal/server"
-	"github.com/cacheguard/go/cacheguard"
 )
 
 // sizes are those of the fleets that costs are measured on.
@@ -36,7 +35,7 @@ func price(ctx context.Context, e Env) (c *costs, err error) {
 	if c.many, err = c.priceCrowd(ctx, e.Redis, n.many, n.waves); err != nil {
 		return nil, err
 	}
-	return c, errors.Join(c.priceSharing(ctx, e.Redis, n.many/2, n.waves), c.priceProbe(ctx, e.Redis))
+	return c, errors.Join(c.priceSharing(ctx, e.Redis, n.many/2, n.waves), c.priceProbe(ctx, e.Redis, 3*e.For))
 }
 
 // priceOne is about a single instance: what is spent on a load although nobody else wants it, and what its further
@@ -52,10 +51,8 @@ func (c *costs) priceOne(ctx context.Context, redisServer *server.Server, caller
 		return err
 	}
 	c.alone, c.lease = timing{usual: lone.last, best: lone.best}, lone.lease
+	c.lone = lone.joiningServer + lone.wakingServer
 	c.fill, c.fillScript = lone.wakingServer, lone.wakingScript
-	if c.lone, err = f.misses(ctx, 10*waves); err != nil {
-		return err
-	}
 	if c.rtt, err = f.roundTrip(ctx); err != nil {
 		return err
 	}
@@ -67,26 +64,6 @@ func (c *costs) priceOne(ctx context.Context, redisServer *server.Server, caller
 	c.caller = timing{usual: max(crowd.last-lone.last, 0) / more, best: max(crowd.best-lone.best, 0) / more}
 	c.follower = (crowd.waiting - lone.waiting) / more
 	return nil
-}
-
-// misses is what the server computes for one of so many misses, which come one after another.
-func (f *fleet) misses(ctx context.Context, times int) (float64, error) {
-	load := func(ctx context.Context) ([]byte, error) {
-		pause(ctx, time.Millisecond)
-		return []byte("value"), nil
-	}
-	before, err := f.look(ctx)
-	if err != nil {
-		return 0, err
-	}
-	for range times {
-		if _, err := cacheguard.Get(ctx, f.guards[0], newKey(), load); err != nil {
-			return 0, err
-		}
-		pause(ctx, time.Millisecond)
-	}
-	after, err := f.look(ctx)
-	return micros(f.since(before, after).spent.CPU) / float64(times), err
 }
 
 // roundTrip is how long a GET takes.
@@ -184,10 +161,10 @@ func (c *costs) priceSharing(ctx context.Context, redisServer *server.Server, gu
 }
 
 // priceProbe is about a message that a client sends itself, at a server that sleeps in between, and about that sleep.
-func (c *costs) priceProbe(ctx context.Context, redisServer *server.Server) (err error) {
+func (c *costs) priceProbe(ctx context.Context, redisServer *server.Server, watched time.Duration) (err error) {
 	const times, pace, frame = 200, 2 * time.Millisecond, "0:"
 	f := &fleet{redis: redisServer}
-	if err := errors.Join(f.priceLooks(ctx), f.priceTime(ctx, time.Second)); err != nil {
+	if err := errors.Join(f.priceLooks(ctx), f.priceTime(ctx, watched)); err != nil {
 		return err
 	}
 	c.idle = micros(f.idleServer)

@@ -31,7 +31,7 @@ func unitCosts() Scenario {
 			cost("connections", "B"), cost("lease", "B"), cost("inbox", "B"),
 		},
 		Cases: []Case{{
-			Name: "one of each", Smoke: true,
+			Name: "one of each", // a smoke run has them in the predictions of the others
 			Entries: []Entry{
 				row(alone, func() Figures { return c.figures() }),
 				row("of few", func() Figures { return c.few.figures() }),
