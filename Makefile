@@ -5,6 +5,7 @@ SHELL := /bin/sh
 PACKAGES := ./... ./examples/... ./bench/...
 REDIS := redis-server redis-sentinel redis-cli
 POSTGRES := postgres
+PROMTOOL := promtool
 TEST := go test -race -shuffle=on -timeout=10m
 BENCHTIME ?= 1s
 FUZZTIME ?= 20s
@@ -17,12 +18,12 @@ export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/lint-cache
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: ## run the tests of all three modules; installs Redis, PostgreSQL and a C compiler where they are missing
-	@scripts/need $(REDIS) $(POSTGRES) cc git
+test: ## run the tests of all three modules; installs Redis, PostgreSQL, promtool and a C compiler where they are missing
+	@scripts/need $(REDIS) $(POSTGRES) $(PROMTOOL) cc git
 	$(TEST) $(PACKAGES)
 
 race: ## run the tests three times, to find what one run misses
-	@scripts/need $(REDIS) $(POSTGRES) cc git
+	@scripts/need $(REDIS) $(POSTGRES) $(PROMTOOL) cc git
 	$(TEST) -count=3 $(PACKAGES)
 
 lint: $(LINTER) ## check the format, go vet and golangci-lint

@@ -1,10 +1,12 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	crand "crypto/rand"
 	"fmt"
 	"math/rand/v2"
+	"runtime/pprof"
 	"slices"
 	"sync"
 	"testing"
@@ -27,6 +29,11 @@ type traffic struct {
 	guard *cacheguard.Guard
 	db    *slowDB
 	keys  []string
+
+	stoodStill time.Duration // the longest time in which the process did nothing, not even look at its clock
+
+	hung sync.Once
+	seen bytes.Buffer // the goroutines when a Get had taken much too long
 
 	mu     sync.Mutex
 	visits []*visit
@@ -73,6 +80,9 @@ func newTraffic(b *testing.B, rdb cacheguard.Redis, name string, keys int, cfg c
 // loads that nobody waits for.
 func (t *traffic) run(ctx context.Context) {
 	begin := time.Now()
+	answered := make(chan struct{})
+	var clock sync.WaitGroup
+	clock.Go(func() { t.stoodStill = longestPause(answered) }) // owner: run; stop: answered; joined below
 	var all sync.WaitGroup
 	for i := range visitors {
 		all.Go(func() { // owner: run; stop: ctx; joined below
@@ -82,7 +92,26 @@ func (t *traffic) run(ctx context.Context) {
 		})
 	}
 	all.Wait()
+	close(answered)
+	clock.Wait()
 	_ = t.guard.Close()
+}
+
+// longestPause is how late a timer was at most, until the channel was closed.
+func longestPause(end <-chan struct{}) (longest time.Duration) {
+	const period = 20 * time.Millisecond
+	tick := time.NewTimer(period)
+	defer tick.Stop()
+	for last := time.Now(); ; {
+		select {
+		case <-tick.C:
+		case <-end:
+			return longest
+		}
+		now := time.Now()
+		longest, last = max(longest, now.Sub(last)-period), now
+		tick.Reset(period)
+	}
 }
 
 // until waits for a moment, and reports whether it came before ctx ended.
@@ -101,6 +130,10 @@ func (t *traffic) visit(due time.Time) {
 	v := &visit{key: t.keys[rand.N(len(t.keys))], due: due}
 	ctx, cancel := context.WithTimeout(context.WithValue(context.Background(), visitKey{}, v), tooLong)
 	defer cancel()
+	look := time.AfterFunc(tooLong/2, func() {
+		t.hung.Do(func() { _ = pprof.Lookup("goroutine").WriteTo(&t.seen, 1) }) // a buffer takes all
+	})
+	defer look.Stop()
 	v.began = time.Now()
 	got, err := cacheguard.Get(ctx, t.guard, v.key, t.db.loader(v.key))
 	v.ended = time.Now()
@@ -110,13 +143,20 @@ func (t *traffic) visit(due time.Time) {
 	t.visits = append(t.visits, v)
 }
 
-// requireAnswers fails the benchmark if a Get failed.
+// requireAnswers fails the benchmark if a Get failed. It says whether the machine, and not the Gets, may have been why.
 func (t *traffic) requireAnswers(b *testing.B) {
 	b.Helper()
+	var failed []*visit
 	for _, v := range t.visits {
 		if v.err != nil {
-			b.Fatalf("a Get failed after %v: %v", v.took(), v.err)
+			failed = append(failed, v)
 		}
+	}
+	if len(failed) > 0 {
+		v := failed[0]
+		t.hung.Do(func() {}) // nobody writes to seen any more
+		b.Fatalf("%d of %d Gets failed, that of %s after %v: %v (the process stood still for %v at most)\n%s",
+			len(failed), len(t.visits), v.key, v.took(), v.err, t.stoodStill, &t.seen)
 	}
 }
 

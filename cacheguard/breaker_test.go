@@ -33,7 +33,7 @@ func TestARedisThatDoesNotAnswerIsNotAsked(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var changes []bool
-	cfg := Config{RedisTimeout: 100 * time.Millisecond}
+	cfg := Config{}
 	f, proxy := broken(t, shared, cfg)
 	cfg.Prefix = f.guards[0].cfg.Prefix
 	cfg.Hooks.OnBreaker = func(open bool) {
@@ -67,7 +67,7 @@ func TestARedisThatDoesNotAnswerIsNotAsked(t *testing.T) {
 
 func TestNobodyWaitsForAnotherInstanceWhenRedisDoesNotAnswer(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{RedisTimeout: 100 * time.Millisecond, LeaseTTL: time.Minute})
+	f, proxy := broken(t, shared, Config{LeaseTTL: time.Minute})
 	f.listening()
 	db := newSource("theirs")
 	theirs := async(f.guards[1], "k", db.load)
@@ -83,7 +83,7 @@ func TestNobodyWaitsForAnotherInstanceWhenRedisDoesNotAnswer(t *testing.T) {
 
 func TestWithFailClosedAnOpenBreakerIsARedisError(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{RedisTimeout: 100 * time.Millisecond, FailClosed: true})
+	f, proxy := broken(t, shared, Config{FailClosed: true})
 	rule := proxy.On(redistest.Command("get"), redistest.ReplyError("LOADING Redis is loading"))
 	for range 200 {
 		_, err := Get(context.Background(), f.guards[0], "k", unwanted[int](t))
@@ -99,7 +99,7 @@ func TestWithFailClosedAnOpenBreakerIsARedisError(t *testing.T) {
 // Invalidations are tried, and owed, whatever the breaker says.
 func TestAnOpenBreakerDoesNotKeepInvalidationsFromBeingSent(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{RedisTimeout: 100 * time.Millisecond})
+	f, proxy := broken(t, shared, Config{})
 	mustGet(t, f.guards[1], "k", returns("old"))
 	rule := proxy.On(redistest.Command("get"), redistest.ReplyError("LOADING Redis is loading"))
 	trip(t, f.guards[0])
@@ -110,7 +110,7 @@ func TestAnOpenBreakerDoesNotKeepInvalidationsFromBeingSent(t *testing.T) {
 
 func TestInvalidateOfManyKeysGivesUpWhenRedisAnswersToNothing(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{RedisTimeout: 100 * time.Millisecond})
+	f, proxy := broken(t, shared, Config{RedisTimeout: 300 * time.Millisecond})
 	rule := proxy.On(redistest.Script(prelude+invalidateSource), redistest.SwallowReply)
 	keys := numbered(0, 10*maxInvalidations)
 	f.events.quiet = true

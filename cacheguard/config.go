@@ -1,11 +1,10 @@
 package cacheguard
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
-	"strings"
 	"time"
+
+	"github.com/cacheguard/go/internal/terms"
 )
 
 // Config says how a Guard behaves. In every field 0 means the default, and -1 switches the feature off where the field
@@ -99,21 +98,17 @@ const (
 	minLeaseTTL          = 100 * time.Millisecond
 	defaultMaxLoads      = 64
 	defaultMaxValueBytes = 8 << 20
-	defaultRedisTimeout  = 500 * time.Millisecond
 )
 
 // off is the value that switches a feature off.
-const off = -1
+const off = terms.Off
 
-// longest is the longest duration there is. Sums of a few do not overflow, in Redis' milliseconds either.
-const longest = 10 * 365 * 24 * time.Hour
+const longest = terms.Longest
 
 // check returns one error that names every field that is out of range.
 func (c *Config) check() error {
-	var problems []error
-	bad := func(field, format string, args ...any) {
-		problems = append(problems, fmt.Errorf("Config.%s: "+format, append([]any{field}, args...)...))
-	}
+	var p terms.Problems
+	bad := p.Add
 	duration := func(field string, d time.Duration) {
 		if d < 0 && d != off {
 			bad(field, "%v is negative (use -1 to switch it off)", d)
@@ -122,9 +117,7 @@ func (c *Config) check() error {
 			bad(field, "%v is shorter than a millisecond (is the unit missing?)", d)
 		}
 	}
-	if strings.ContainsAny(c.Prefix, "{}") {
-		bad("Prefix", "%q contains a brace", c.Prefix)
-	}
+	p.Prefix(c.Prefix)
 	duration("TTL", c.TTL)
 	duration("StaleFor", c.StaleFor)
 	duration("NegativeTTL", c.NegativeTTL)
@@ -150,23 +143,23 @@ func (c *Config) check() error {
 	}
 	c.Local.check(bad)
 	c.Verify.check(bad)
-	return errors.Join(problems...)
+	return p.Err()
 }
 
 // withDefaults fills in the defaults. What is off becomes 0 or, where 0 would mean something else, stays -1.
 func (c Config) withDefaults() Config {
-	setDefault(&c.Prefix, defaultPrefix)
-	setDefault(&c.TTL, defaultTTL)
-	setDefault(&c.NegativeTTL, min(defaultNegativeTTL, max(c.TTL, 0)))
-	setDefault(&c.Jitter, defaultJitter)
-	setDefault(&c.LoadTimeout, defaultLoadTimeout)
-	setDefault(&c.WaitTimeout, c.LoadTimeout)
-	setDefault(&c.LeaseTTL, defaultLeaseTTL)
-	setDefault(&c.MaxLoads, defaultMaxLoads)
-	setDefault(&c.MaxValueBytes, defaultMaxValueBytes)
-	setDefault(&c.RedisTimeout, defaultRedisTimeout)
-	setDefault(&c.Local.TTL, defaultLocalTTL)
-	setDefault(&c.Verify.Delay, defaultVerifyDelay)
+	terms.SetDefault(&c.Prefix, defaultPrefix)
+	terms.SetDefault(&c.TTL, defaultTTL)
+	terms.SetDefault(&c.NegativeTTL, min(defaultNegativeTTL, max(c.TTL, 0)))
+	terms.SetDefault(&c.Jitter, defaultJitter)
+	terms.SetDefault(&c.LoadTimeout, defaultLoadTimeout)
+	terms.SetDefault(&c.WaitTimeout, c.LoadTimeout)
+	terms.SetDefault(&c.LeaseTTL, defaultLeaseTTL)
+	terms.SetDefault(&c.MaxLoads, defaultMaxLoads)
+	terms.SetDefault(&c.MaxValueBytes, defaultMaxValueBytes)
+	terms.SetDefault(&c.RedisTimeout, terms.DefaultRedisTimeout)
+	terms.SetDefault(&c.Local.TTL, defaultLocalTTL)
+	terms.SetDefault(&c.Verify.Delay, defaultVerifyDelay)
 	c.TTL, c.StaleFor, c.NegativeTTL = max(c.TTL, 0), max(c.StaleFor, 0), max(c.NegativeTTL, 0)
 	c.Jitter, c.EarlyRefresh = max(c.Jitter, 0), max(c.EarlyRefresh, 0)
 	for _, d := range []*time.Duration{
@@ -182,11 +175,4 @@ func (c Config) withDefaults() Config {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }

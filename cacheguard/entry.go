@@ -7,6 +7,8 @@ import (
 	"hash/crc32"
 	"strconv"
 	"time"
+
+	"github.com/cacheguard/go/internal/script"
 )
 
 // An entry is the string that Redis holds for a key. Its header is text of fixed width, so that a script can put in
@@ -63,7 +65,7 @@ var (
 func encodeEntry(k kind, fresh, took time.Duration, token string, payload []byte) (head string, tail []byte) {
 	tail = make([]byte, 0, headerLen-freshAt+len(payload))
 	tail = fmt.Appendf(tail, "%010x%08x%08x%s",
-		min(millis(fresh), 1<<40-1), min(millis(took), 1<<32-1),
+		min(script.Millis(fresh), 1<<40-1), min(script.Millis(took), 1<<32-1),
 		crc32.Checksum(payload, castagnoli), token[:idLen])
 	return magic + string(k), append(tail, payload...)
 }

@@ -19,11 +19,11 @@ var (
 	// ErrClosed is returned by calls on a Guard that is or gets closed.
 	ErrClosed = errors.New("cacheguard: guard is closed")
 
-	// ErrReentrant is returned to a loader that, directly or through other loaders, asks for the key it is loading:
-	// it would wait for itself. It is found by the context given to the loader. Loaders of different calls that ask for
-	// each other's keys are not found, and neither is a loader that uses another context than its own: they wait until
-	// LoadTimeout.
-	ErrReentrant = errors.New("cacheguard: loader asks for its own key")
+	// ErrReentrant is returned to a loader that, directly or through other loaders, asks for the key it is loading, and to
+	// an Update within the write of another one of the key: they would wait for themselves. It is found by the context given
+	// to the loader, or to write. Loaders of different calls that ask for each other's keys are not found, and neither is a
+	// loader that uses another context than its own: they wait until LoadTimeout.
+	ErrReentrant = errors.New("cacheguard: call would wait for itself")
 )
 
 var errNilGuard = errors.New("cacheguard: guard is nil (did New return an error?)")

@@ -72,6 +72,30 @@ func ExampleGuard_Invalidate() {
 	// 1499 <nil>
 }
 
+func ExampleGuard_Update() {
+	ctx, rdb, db := context.Background(), newClient(), store{42: 1999}
+	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "example-update"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer guard.Close()
+	price := func() (int, error) {
+		return cacheguard.Get(ctx, guard, "price:42", func(ctx context.Context) (int, error) {
+			return db.Price(ctx, 42)
+		})
+	}
+	fmt.Println(price())
+	err = guard.Update(ctx, "price:42", func(ctx context.Context) error {
+		return db.SavePrice(ctx, 42, 1499) // and, with the fence of ctx, only if it saw no later one
+	})
+	fmt.Println(err)
+	fmt.Println(price())
+	// Output:
+	// 1999 <nil>
+	// <nil>
+	// 1499 <nil>
+}
+
 func ExampleSetTTL() {
 	ctx, rdb := context.Background(), newClient()
 	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "example-ttl", TTL: time.Hour})

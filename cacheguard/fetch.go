@@ -106,7 +106,7 @@ func (s *origin[V]) lastResort(g *Guard, key string) (f found[V], ok bool) {
 
 // sample has a hit verified. What has a judge changes with each load, and cannot be compared.
 func (s *origin[V]) sample(ctx context.Context, g *Guard, key string, served *V) {
-	if s.load != nil {
-		sample(ctx, g, key, served, s.load)
+	if s.load != nil && g.drawn() {
+		verify(ctx, g, key, served, s.load)
 	}
 }

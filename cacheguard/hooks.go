@@ -41,7 +41,7 @@ type Hooks struct {
 	// OnTakeover is called when a lease was taken over from a holder that did not renew it.
 	OnTakeover func(key string)
 
-	// OnRedisError is called when an operation of a call failed: get, acquire, fill, fail or invalidate. Renewals,
+	// OnRedisError is called when an operation of a call failed: get, acquire, fill, fail, invalidate or update. Renewals,
 	// clean-ups and the subscription have no hook; what their failures lead to has: OnLeaseLost, OnTakeover.
 	OnRedisError func(err *RedisError)
 

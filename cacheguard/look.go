@@ -58,6 +58,7 @@ func (m *many[V]) lookLocally(ctx context.Context, keys []string) (others []stri
 	}
 	for _, key := range keys {
 		if local, ok := kept[V](m.Guard, key); ok {
+			m.sample(ctx, key, local.value)
 			m.answer(ctx, key, local)
 		} else {
 			others = append(others, key)
@@ -86,9 +87,26 @@ func (m *many[V]) see(ctx context.Context, read *reader.Read, mark tier.Mark, w 
 		w.mode = background
 		m.answer(ctx, w.key, s.found)
 	case fresh:
+		m.sample(ctx, w.key, s.value)
 		m.answer(ctx, w.key, s.found)
 	}
 	return false
+}
+
+// sample has a hit verified.
+func (m *many[V]) sample(ctx context.Context, key string, served *V) {
+	if !m.drawn() {
+		return
+	}
+	load := m.load
+	verify(ctx, m.Guard, key, served, func(ctx context.Context) (V, error) {
+		values, err := load(ctx, []string{key})
+		value, found := values[key]
+		if err == nil && !found {
+			err = ErrNotFound
+		}
+		return value, err
+	})
 }
 
 func (m *many[V]) answer(ctx context.Context, key string, f found[V]) {

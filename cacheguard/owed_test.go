@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/redistest"
 )
 
@@ -118,8 +119,8 @@ func TestInvalidationsOfANodeThatHangsAreOwedAndThoseOfOthersSent(t *testing.T) 
 	f := newFleetOn(t, rdb, Config{RedisTimeout: 500 * time.Millisecond}, rdb)
 	f.events.quiet = true
 	g, keys := f.guards[0], numbered(0, 100)
-	ofHung := func(key string) bool { return g.health.Part(g.redisKey(key)) < 4 } // masters have equal shares, in order
-	mustInvalidate(t, g, keys...)                                                 // the scripts are known now
+	ofHung := func(key string) bool { return g.health.Part(g.redisKey(key)) < health.Parts/3 } // masters have equal shares, in order
+	mustInvalidate(t, g, keys...)                                                              // the scripts are known now
 	c.Node(0).Pause()
 	defer c.Node(0).Resume()
 	err := g.Invalidate(context.Background(), keys...)

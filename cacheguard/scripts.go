@@ -94,7 +94,7 @@ func (m *missed) acquire(ctx context.Context, r request) (acquired, error) {
 	call := script.Call{
 		Script: acquireScript,
 		Keys:   []string{m.valueKey, leaseKey(m.valueKey), intentKey(m.valueKey)},
-		Args:   []any{r.token, lease, m.keepMillis(), r.inbox, seen, headerLen, m.intentMillis()},
+		Args:   []any{r.token, lease, m.keepMillis(), r.inbox, seen, headerLen},
 	}
 	reply, err := m.run(ctx, &call).Slice()
 	if err != nil {
@@ -148,7 +148,7 @@ func (m *missed) fill(ctx context.Context, f filling) (string, error) {
 	call := script.Call{
 		Script: fillScript,
 		Keys:   []string{m.valueKey, leaseKey(m.valueKey)},
-		Args:   []any{f.generation, millis(f.ttl), f.head, f.tail, f.token[:idLen], idAt, maxPushedEntry},
+		Args:   []any{f.generation, script.Millis(f.ttl), f.head, f.tail, f.token[:idLen], idAt, maxPushedEntry},
 	}
 	return m.run(ctx, &call).Text()
 }
@@ -160,7 +160,7 @@ func (m *missed) fail(ctx context.Context, message string) error {
 		Keys:   []string{leaseKey(m.valueKey)},
 		Args: []any{
 			m.token, message[:min(len(message), maxErrorText)],
-			millis(firstFailureMemory), millis(longestFailureMemory), 1 - rand.Float64()/2,
+			script.Millis(firstFailureMemory), script.Millis(longestFailureMemory), 1 - rand.Float64()/2,
 		},
 	}
 	return m.run(ctx, &call).Err()
@@ -236,16 +236,11 @@ func (g *Guard) invalidationWith(key, notice string) *script.Call {
 // notice is the next message to local tiers, that the key is to be forgotten.
 func (g *Guard) notice(key string) string { return g.notices.next(g.health.Part(g.redisKey(key)), key) }
 
-func (g *Guard) leaseMillis() int64  { return millis(g.cfg.LeaseTTL) }
-func (g *Guard) intentMillis() int64 { return millis(g.intentTTL()) }
+func (g *Guard) leaseMillis() int64  { return script.Millis(g.cfg.LeaseTTL) }
+func (g *Guard) intentMillis() int64 { return script.Millis(g.intentTTL()) }
 
 // keepMillis is how long the lease's hash stays after it was last acquired or renewed. It outlives the lease, so that
 // a load that lost it can still prove that nothing was written since.
 func (g *Guard) keepMillis() int64 {
-	return millis(max(g.cfg.LoadTimeout, time.Minute) + g.cfg.LeaseTTL)
-}
-
-// millis rounds up, so that no duration becomes none.
-func millis(d time.Duration) int64 {
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
+	return script.Millis(max(g.cfg.LoadTimeout, time.Minute) + g.cfg.LeaseTTL)
 }

@@ -61,26 +61,39 @@ func (g *Guard) checkSubscription(ctx context.Context) error {
 	return nil
 }
 
-// checkMessages sends a message as scripts do to wake those who wait.
+// checkMessages sends a message as scripts do to wake those who wait, and again when it may have been lost with the
+// subscription.
 func (g *Guard) checkMessages(ctx context.Context) error {
 	key := g.redisKey("self-check:" + rand.Text())
 	waiter := g.inbox.Watch(key)
 	defer waiter.Stop()
+	for {
+		waiter.Waiting()
+		if err := g.publish(ctx, wake.Frame(key, "")); err != nil {
+			return err
+		}
+		select {
+		case msg := <-waiter.C:
+			if !msg.AskAgain {
+				return nil
+			}
+		case <-g.ending:
+			return ErrClosed
+		case <-ctx.Done():
+			return fmt.Errorf("it did not arrive: %w", ctx.Err())
+		}
+		if err := g.checkSubscription(ctx); err != nil {
+			return fmt.Errorf("it did not arrive: %w", err)
+		}
+	}
+}
+
+func (g *Guard) publish(ctx context.Context, frame string) error {
 	_, err := bounded(ctx, g, func(ctx context.Context) (struct{}, error) {
-		cmd := redis.NewIntCmd(ctx, "publish", g.inbox.Address(), wake.Frame(key, ""))
+		cmd := redis.NewIntCmd(ctx, "publish", g.inbox.Address(), frame)
 		return struct{}{}, g.rdb.Process(ctx, cmd)
 	}, nil)
-	if err != nil {
-		return err
-	}
-	select {
-	case <-waiter.C:
-		return nil
-	case <-g.ending:
-		return ErrClosed
-	case <-ctx.Done():
-		return fmt.Errorf("it did not arrive: %w", ctx.Err())
-	}
+	return err
 }
 
 // checkInvalidation invalidates a key, and waits until the tier has heard of it, if there is one.

@@ -85,3 +85,19 @@ func TestSelfCheckEndsWithItsContext(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestSelfCheckDoesNotTakeALostSubscriptionForAMessage(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{})
+	f.listening()
+	proxy.BlackHoleSubscribers(true)
+	defer proxy.BlackHoleSubscribers(false)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f.guards[0].SelfCheck(ctx) }()
+	redistest.Await(t, "the loss to be seen", func() bool { return f.guards[0].inbox.Address() == "" })
+	cancel()
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "did not arrive") {
+		t.Errorf("%v", err)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cacheguard/go/internal/detach"
 	"github.com/cacheguard/go/internal/lease"
 	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/rwlock"
@@ -16,24 +17,33 @@ import (
 // Update writes to the source so that no Get that begins after Update returned, in any process, returns an older value,
 // whatever becomes of write or of this process. It is for data that is written seldom and must not be read stale.
 //
-// It holds the write lock of the key (package rwlock, with the Guard's Prefix) and keeps loads from storing while write
-// runs; Get waits for the end of the update, up to WaitTimeout, and then loads without storing. The context given to
-// write ends when ctx does and when the lock is lost, and carries a fencing token (rwlock.FenceFrom): a write that checks
-// it in the source cannot overwrite a later one even if this process was paused. A Get of the key with the context given
-// to write does not wait.
+// It holds the write lock of the key (package rwlock, with the Guard's Prefix), for which it waits until ctx ends, and keeps
+// loads from storing while write runs; Get waits for the end of the update, up to WaitTimeout, and then loads without
+// storing. The context given to write ends when ctx does and when the lock is lost, and carries a fencing token
+// (rwlock.FenceFrom): a write that checks it in the source cannot overwrite a later one even if this process was paused. A
+// Get of the key with the context given to write does not wait, an Update of it is ErrReentrant, and updates of other keys
+// within write can wait for each other in a circle: UpdateMany is for that.
 //
-// Update returns write's error, joined with what went wrong around it. When the error matches rwlock.ErrNotAcquired or is
-// a *RedisError whose Op is update, write was not called (but see Config.UpdateAnyway). When it matches
-// rwlock.ErrLeaseLost, another Update may have run beside this one. A *RedisError whose Op is invalidate says that the
-// end of the update could not be told to Redis: then the key is owed as after Invalidate, and nobody stores a value
-// until the intent has expired, two times LeaseTTL after the last renewal. That is also how long a process that dies in
-// write keeps others from storing. Errors, panics and slow writes leave nothing else behind.
+// Update returns write's error, joined with what went wrong around it:
+//
+//   - Write was not called when the error matches rwlock.ErrNotAcquired (ctx ended, or a lock was lost before that) or
+//     ErrClosed, or is a *RedisError whose Op is update (but see Config.UpdateAnyway).
+//   - Otherwise write was called. Another Update may have run beside it when the error matches rwlock.ErrLeaseLost,
+//     rwlock.ErrRevoked or rwlock.ErrClosed.
+//   - A *RedisError whose Op is invalidate: the end of the update could not be told to Redis. The key is owed as after
+//     Invalidate, and nobody stores a value until the intent has expired, two times LeaseTTL after the last renewal.
+//   - Another error than these and write's: the lock could not be given back. It ends within LeaseTTL, and all else is done.
+//
+// A process that dies in write keeps others from storing until its intent has expired. (One that was paused for longer than
+// that, then wrote, and died before Update returned, can leave an older value until its TTL.) Errors, panics and slow writes
+// leave nothing else behind.
 func (g *Guard) Update(ctx context.Context, key string, write func(context.Context) error) error {
 	return g.UpdateMany(ctx, []string{key}, write)
 }
 
 // UpdateMany is Update for several keys. Their locks are taken one after the other, in one order everywhere, so updates of
-// overlapping sets do not wait for one another in a circle. The fence is that of the last key in byte order.
+// overlapping sets do not wait for one another in a circle. The fence is that of the last key in byte order; the nodes of a
+// cluster have clocks of their own, so there it can only be compared with fences of the same key.
 func (g *Guard) UpdateMany(ctx context.Context, keys []string, write func(context.Context) error) error {
 	if err := g.admitUpdate(ctx, keys, write); err != nil {
 		return err
@@ -61,7 +71,7 @@ func (g *Guard) admitUpdate(ctx context.Context, keys []string, write func(conte
 	case len(keys) == 0:
 		return errNoKeys
 	case ctx.Err() != nil:
-		return fmt.Errorf("cacheguard: update %q: %w", keys, context.Cause(ctx))
+		return fmt.Errorf("cacheguard: update %q: %w", keys, notWritten(ctx))
 	}
 	for _, key := range keys {
 		if key == "" {
@@ -128,7 +138,7 @@ func (u *update) run(ctx context.Context, write func(context.Context) error) (er
 		})()
 	}
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return notWritten(ctx)
 	}
 	u.began = true
 	return write(context.WithValue(ctx, updateKey{}, u))
@@ -150,17 +160,27 @@ func (u *update) refused(ctx context.Context, err error, write func(context.Cont
 	if errors.Is(err, rwlock.ErrClosed) {
 		return ErrClosed
 	}
-	if errors.Is(err, rwlock.ErrNotAcquired) || ctx.Err() != nil {
+	if errors.Is(err, rwlock.ErrNotAcquired) {
 		return fmt.Errorf("cacheguard: update %q: %w", u.keys, err)
 	}
-	if !g.cfg.UpdateAnyway {
-		if _, is := errors.AsType[*RedisError](err); is {
-			return err
-		}
-		return g.redisError("update", u.keys[0], err)
+	if _, is := errors.AsType[*RedisError](err); !is {
+		err = g.redisError("update", u.keys[0], err)
 	}
-	err = write(context.WithValue(ctx, updateKey{}, u))
-	return errors.Join(err, g.invalidate(context.WithoutCancel(ctx), u.keys))
+	if !g.cfg.UpdateAnyway {
+		return err
+	}
+	return u.unlocked(ctx, write)
+}
+
+// unlocked writes without the lock, and invalidates, whatever write did.
+func (u *update) unlocked(ctx context.Context, write func(context.Context) error) (err error) {
+	defer func() { err = errors.Join(err, u.guard.invalidate(context.WithoutCancel(ctx), u.keys)) }()
+	return write(context.WithValue(ctx, updateKey{}, u))
+}
+
+// notWritten is the error of an update whose context ended before write was called.
+func notWritten(ctx context.Context) error {
+	return fmt.Errorf("%w: %w", rwlock.ErrNotAcquired, detach.Ended(ctx))
 }
 
 func joined(failed map[string]*RedisError) error {

@@ -123,59 +123,6 @@ func TestNobodyStoresWhileAnUpdateIsUnderWay(t *testing.T) {
 	f.expectUntouched("k", "new", db)
 }
 
-func TestWhateverWriteDoesTheUpdateEnds(t *testing.T) {
-	t.Parallel()
-	failure := errors.New("constraint violated")
-	for name, c := range map[string]struct {
-		write func(context.Context, context.CancelFunc) error
-		want  error
-	}{
-		"returns an error": {func(context.Context, context.CancelFunc) error { return failure }, failure},
-		"is cancelled": {func(ctx context.Context, cancel context.CancelFunc) error {
-			cancel()
-			<-ctx.Done()
-			return ctx.Err()
-		}, context.Canceled},
-		"panics": {func(context.Context, context.CancelFunc) error { panic("write") }, errPanicked},
-		"is slower than the lease": {func(context.Context, context.CancelFunc) error {
-			<-time.After(500 * time.Millisecond) // five leases
-			return nil
-		}, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFleet(t, standalone(t), 2, Config{LeaseTTL: 100 * time.Millisecond})
-			db := newRow("old")
-			f.expectUntouched("k", "old", db)
-			ctx, cancel := context.WithCancel(context.Background())
-			defer cancel()
-			err := recovered(func() error {
-				return f.guards[0].Update(ctx, "k", func(ctx context.Context) error {
-					db.value.Store("new")
-					return c.write(ctx, cancel)
-				})
-			})
-			lost := errors.Is(err, rwlock.ErrLeaseLost) // on a busy machine the renewals of so short a lease come late
-			if !lost && (!errors.Is(err, c.want) || c.want == nil && err != nil) {
-				t.Errorf("Update: %v, want %v", err, c.want)
-			}
-			f.expectUntouched("k", "new", db)
-			equal(t, "the lock is free", f.guards[1].Update(context.Background(), "k", db.write("newer")), nil)
-		})
-	}
-}
-
-var errPanicked = errors.New("panicked")
-
-func recovered(f func() error) (err error) {
-	defer func() {
-		if recover() != nil {
-			err = errPanicked
-		}
-	}()
-	return f()
-}
-
 func TestUpdatesOfAKeyTakeTurns(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 3, Config{})
@@ -208,81 +155,6 @@ func TestUpdatesOfAKeyTakeTurns(t *testing.T) {
 	equal(t, "writes", count.Load(), 30)
 }
 
-func TestUpdateThatCannotReachRedisDoesNotWrite(t *testing.T) {
-	t.Parallel()
-	for name, match := range map[string]redistest.Match{
-		"at all":         func(args []string) bool { return true },
-		"for the intent": redistest.Script(prelude + beginUpdateSource),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond, LeaseTTL: 200 * time.Millisecond})
-			db := newRow("old")
-			f.expectUntouched("k", "old", db)
-			rule := proxy.On(match, redistest.ReplyError("READONLY for a while"))
-			err := f.guards[0].Update(context.Background(), "k", func(context.Context) error {
-				t.Error("written")
-				return nil
-			})
-			failed, ok := errors.AsType[*RedisError](err)
-			if !ok || failed.Op != "update" || failed.Key != "k" {
-				t.Errorf("Update: %v", err)
-			}
-			rule.Remove()
-			redistest.Await(t, "others store again", func() bool {
-				mustGet(t, f.guards[1], "k", db.load)
-				return f.exists(f.value("k"))
-			})
-		})
-	}
-}
-
-func TestUpdateAnywayWritesAndOwes(t *testing.T) {
-	t.Parallel()
-	f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond, UpdateAnyway: true})
-	db := newRow("old")
-	f.expectUntouched("k", "old", db)
-	proxy.Refuse(true)
-	err := f.guards[0].Update(context.Background(), "k", db.write("new"))
-	if failed, ok := errors.AsType[*RedisError](err); !ok || failed.Op != "invalidate" {
-		t.Errorf("Update: %v", err)
-	}
-	equal(t, "written", db.value.Load().(string), "new")
-	equal(t, "here", mustGet(t, f.guards[0], "k", db.load), "new")
-	proxy.Refuse(false)
-	redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].owed.count.Load() == 0 })
-	f.expectUntouched("k", "new", db)
-}
-
-// Whatever is lost at the end, what Update could not say is owed, and nobody stores the old value.
-func TestUpdateSurvivesFaultsAtItsEnd(t *testing.T) {
-	t.Parallel()
-	for _, fault := range []redistest.Fault{
-		redistest.SwallowReply, redistest.DropReply, redistest.CutBefore, redistest.Hold, redistest.HoldReply,
-		redistest.ReplyError("LOADING Redis is loading"),
-	} {
-		t.Run(string(fault), func(t *testing.T) {
-			t.Parallel()
-			f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond, LeaseTTL: 300 * time.Millisecond})
-			db := newRow("old")
-			f.expectUntouched("k", "old", db)
-			rule := proxy.On(redistest.Script(prelude+endUpdateSource), fault).Times(1)
-			err := f.guards[0].Update(context.Background(), "k", db.write("new"))
-			<-rule.Hit()
-			if failed, ok := errors.AsType[*RedisError](err); err != nil && (!ok || failed.Op != "invalidate") {
-				t.Errorf("Update: %v", err)
-			}
-			equal(t, "here", mustGet(t, f.guards[0], "k", db.load), "new")
-			equal(t, "there", mustGet(t, f.guards[1], "k", db.load), "new")
-			rule.Release()
-			redistest.Await(t, "others store again", func() bool {
-				equal(t, "there", mustGet(t, f.guards[1], "k", db.load), "new")
-				return f.exists(f.value("k"))
-			})
-		})
-	}
-}
-
 func TestUpdateWithinItselfIsRefusedAndItsGetsDoNotWait(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 1, Config{})
@@ -298,6 +170,20 @@ func TestUpdateWithinItselfIsRefusedAndItsGetsDoNotWait(t *testing.T) {
 		return g.Update(ctx, "other", db.write("new"))
 	})
 	equal(t, "Update", err, nil)
+	f.expectUntouched("k", "new", db)
+}
+
+func TestALoaderThatUpdatesItsOwnKeyStoresNothingOld(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{})
+	g, db := f.guards[0], newRow("old")
+	v, err := Get(context.Background(), g, "k", func(ctx context.Context) (string, error) {
+		old, err := db.load(ctx)
+		return old, errors.Join(err, g.Update(ctx, "k", db.write("new")))
+	})
+	equal(t, "the loader's caller", v, "old")
+	equal(t, "error", err, nil)
+	equal(t, "stored", f.exists(f.value("k")), false)
 	f.expectUntouched("k", "new", db)
 }
 

@@ -8,8 +8,13 @@ import (
 	"time"
 )
 
-// VerifyConfig has the Guard compare some of the hits of Get with the source, to see how consistent cache and source are while
-// both are in use.
+// VerifyConfig has the Guard compare some of the hits of Get and GetMany with the source, to see how consistent cache and
+// source are while both are in use.
+//
+// For that, the loader of the call runs again, perhaps after the call has returned, with one key if it is GetMany's, as one
+// of MaxLoads and not if all are taken; Hooks.OnLoad is called. It must not return something else each time. At most 4
+// comparisons are under way at once, and hits beyond that are not compared. Neither are remembered absence, stale values, and
+// what Fetch returns.
 type VerifyConfig struct {
 	// OneIn is how many hits there are for each that is compared. Default: 0, none; it costs nothing then.
 	OneIn int
@@ -27,7 +32,7 @@ const (
 // Verified counts hits that were compared with the source; see VerifyConfig.
 type Verified struct {
 	Matched    uint64 // the source had the same
-	Stale      uint64 // the source had another value, and the cache still had the old one a while later
+	Stale      uint64 // the source had another value, and the cache, local or Redis, still had the old one a while later
 	Superseded uint64 // the source had another value, and so had the cache a while later, or none
 	Failed     uint64 // the source or Redis could not be read
 }
@@ -56,9 +61,12 @@ func (c *VerifyConfig) check(bad func(field, format string, args ...any)) {
 	}
 }
 
-// sample has a hit compared, if its turn has come.
-func sample[V any](ctx context.Context, g *Guard, key string, served *V, load func(context.Context) (V, error)) {
-	if g.cfg.Verify.OneIn == 0 || served == nil || rand.N(g.cfg.Verify.OneIn) != 0 {
+// drawn reports whether it is a hit's turn to be compared.
+func (g *Guard) drawn() bool { return g.cfg.Verify.OneIn > 0 && rand.N(g.cfg.Verify.OneIn) == 0 }
+
+// verify has a hit compared, in the background. A nil value is remembered absence.
+func verify[V any](ctx context.Context, g *Guard, key string, served *V, load func(context.Context) (V, error)) {
+	if served == nil {
 		return
 	}
 	if g.verifier.running.Add(1) > maxVerifying || !g.begin() {
@@ -97,22 +105,38 @@ func (g *Guard) compare(ctx context.Context, j *job, served any) *atomic.Uint64 
 	if !g.pause(g.cfg.Verify.Delay) {
 		return nil
 	}
-	read, err := g.reader.Get(ctx, j.valueKey)
-	if err != nil || read.Err != nil {
+	switch still, err := g.serves(ctx, j, served); {
+	case err != nil:
 		return &v.failed
-	}
-	if e, value, err := g.decode(read.Raw, j.shape); read.Raw != nil && err == nil && e.kind != kindAbsent &&
-		g.same(j, served, value) {
+	case still:
 		return &v.stale
 	}
 	return &v.superseded
 }
 
+// serves reports whether the value is what a hit would return now.
+func (g *Guard) serves(ctx context.Context, j *job, value any) (bool, error) {
+	if g.local != nil {
+		if item := g.local.Get(j.key); item != nil {
+			return item.Value != nil && g.same(j, value, item.Value), nil
+		}
+	}
+	read, err := g.reader.Get(ctx, j.valueKey)
+	if err == nil {
+		err = read.Err
+	}
+	if err != nil || read.Raw == nil {
+		return false, err
+	}
+	e, now, err := g.decode(read.Raw, j.shape)
+	return err == nil && e.kind != kindAbsent && g.same(j, value, now), nil
+}
+
 // same reports whether two values are the same when they are encoded.
 func (g *Guard) same(j *job, a, b any) bool {
-	_, x, err1 := j.shape.encode(g.cfg.Codec, a)
-	_, y, err2 := j.shape.encode(g.cfg.Codec, b)
-	return err1 == nil && err2 == nil && bytes.Equal(x, y)
+	kindA, x, err1 := j.shape.encode(g.cfg.Codec, a)
+	kindB, y, err2 := j.shape.encode(g.cfg.Codec, b)
+	return err1 == nil && err2 == nil && kindA == kindB && bytes.Equal(x, y)
 }
 
 // untilClosed returns a context that ends when the Guard is closed.

@@ -40,6 +40,48 @@ func TestVerifyTellsHowHitsCompareWithTheSource(t *testing.T) {
 	}
 }
 
+// The tier has missed the notice.
+func TestVerifyFindsWhatOnlyTheLocalTierStillServes(t *testing.T) {
+	t.Parallel()
+	cfg := withLocal
+	cfg.Verify = VerifyConfig{OneIn: 1, Delay: 50 * time.Millisecond}
+	f := newFleet(t, standalone(t), 1, cfg)
+	g, db := f.guards[0], newRow("old")
+	f.keptBy(0, "k", "old")
+	db.value.Store("new")
+	f.redis.Del(context.Background(), f.value("k"))
+	redistest.Await(t, "it was found", func() bool {
+		equal(t, "served", mustGet(t, g, "k", db.load), "old")
+		return g.Verify().Stale > 0
+	})
+}
+
+func TestVerifyComparesHitsOfGetManyKeyByKey(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]Config{"redis": {}, "local": withLocal} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg.Verify = VerifyConfig{OneIn: 1, Delay: time.Millisecond}
+			f := newFleet(t, standalone(t), 1, cfg).listening()
+			g, db := f.guards[0], openShelf()
+			many := func() {
+				if _, err := GetMany(context.Background(), g, []string{"a", "b"}, db.load); err != nil {
+					t.Error(err)
+				}
+			}
+			many()
+			if cfg.Local.on() {
+				f.keptBy(0, "a", "v:a")
+				f.keptBy(0, "b", "v:b")
+			}
+			redistest.Await(t, "no comparison is under way", func() bool { return g.verifier.running.Load() == 0 })
+			before := g.Verify()
+			many()
+			redistest.Await(t, "both were compared", func() bool { return g.Verify().Matched == before.Matched+2 })
+		})
+	}
+}
+
 func TestVerifyCountsWhatItCannotRead(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 1, Config{Verify: VerifyConfig{OneIn: 1, Delay: time.Millisecond}})

@@ -2,10 +2,9 @@ package cas
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
-	"strings"
 	"time"
+
+	"github.com/cacheguard/go/internal/terms"
 )
 
 // Config says how a Store behaves. In every field 0 means the default, and -1 switches the feature off where the field
@@ -42,53 +41,34 @@ func (jsonCodec) Marshal(v any) ([]byte, error)      { return json.Marshal(v) }
 func (jsonCodec) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }
 
 const (
-	defaultPrefix       = "cas"
-	defaultTTL          = 24 * time.Hour
-	defaultMaxAttempts  = 32
-	defaultRedisTimeout = 500 * time.Millisecond
+	defaultPrefix      = "cas"
+	defaultTTL         = 24 * time.Hour
+	defaultMaxAttempts = 32
 )
 
 // off is the value that switches a feature off.
-const off = -1
-
-const longest = 10 * 365 * 24 * time.Hour
+const off = terms.Off
 
 // check returns one error that names every field that is out of range.
 func (c *Config) check() error {
-	var problems []error
-	bad := func(field, format string, args ...any) {
-		problems = append(problems, fmt.Errorf("Config.%s: "+format, append([]any{field}, args...)...))
-	}
-	if strings.ContainsAny(c.Prefix, "{}") {
-		bad("Prefix", "%q contains a brace", c.Prefix)
-	}
-	if c.TTL != 0 && c.TTL != off && (c.TTL < time.Millisecond || c.TTL > longest) {
-		bad("TTL", "%v is not between a millisecond and 10 years (use -1 for no limit)", c.TTL)
-	}
+	var p terms.Problems
+	p.Prefix(c.Prefix)
 	if c.MaxAttempts < off {
-		bad("MaxAttempts", "%d is negative (use -1 for no limit)", c.MaxAttempts)
+		p.Add("MaxAttempts", "%d is negative (use -1 for no limit)", c.MaxAttempts)
 	}
-	if c.RedisTimeout != 0 && (c.RedisTimeout < time.Millisecond || c.RedisTimeout > longest) {
-		bad("RedisTimeout", "%v is not between a millisecond and 10 years", c.RedisTimeout)
-	}
-	return errors.Join(problems...)
+	p.Life(c.TTL)
+	p.RedisTimeout(c.RedisTimeout)
+	return p.Err()
 }
 
 func (c Config) withDefaults() Config {
-	setDefault(&c.Prefix, defaultPrefix)
-	setDefault(&c.TTL, defaultTTL)
-	setDefault(&c.MaxAttempts, defaultMaxAttempts)
-	setDefault(&c.RedisTimeout, defaultRedisTimeout)
+	terms.SetDefault(&c.Prefix, defaultPrefix)
+	terms.SetDefault(&c.TTL, defaultTTL)
+	terms.SetDefault(&c.MaxAttempts, defaultMaxAttempts)
+	terms.SetDefault(&c.RedisTimeout, terms.DefaultRedisTimeout)
 	c.TTL = max(c.TTL, 0) // 0: none
 	if c.Codec == nil {
 		c.Codec = jsonCodec{}
 	}
 	return c
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }

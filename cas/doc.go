@@ -18,7 +18,7 @@
 // And their limits. Redis replicates asynchronously, so a failover can forget what was acknowledged. What was evicted or
 // flushed is gone, and so is what Redis remembers of recent writes: values that matter want maxmemory-policy noeviction.
 // Values expire: see Config.TTL. Something that is created, and then gone, is as if it had never been: a copy of a
-// request that a network holds back for longer than a minute can create it again.
+// request that a network holds back for longer than a minute, or than 4096 other writes, can create it again.
 //
 // # Protocol
 //

@@ -179,3 +179,22 @@ func TestDeletingWorksWhenRedisIsOutOfMemory(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The same for a creation, of which nothing is left.
+func TestACopyOfACreationThatArrivesAfterTheValueWasDeletedChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	p := newPair(t, s, patient)
+	late := p.proxy.On(swaps, redistest.Hold).Times(1)
+	version := create(t, p.near, "k", "mine") // the held request is given up after the read time-out
+	if err := Delete(t.Context(), p.far, "k", version); err != nil {
+		t.Fatal(err)
+	}
+	before := s.Commands()["evalsha"] + s.Commands()["eval"]
+	late.Release()
+	redistest.Await(t, "the late copy ran", func() bool {
+		return s.Commands()["evalsha"]+s.Commands()["eval"] > before
+	})
+	_, _, err := Get[string](t.Context(), p.far, "k")
+	wantError(t, err, ErrNotFound)
+}

@@ -45,7 +45,7 @@ type write struct {
 
 // swap stores the value.
 func (s *Store) swap(ctx context.Context, key string, w *write) error {
-	return s.write(ctx, "swap", key, w, swapScript, w.value, millis(s.cfg.TTL))
+	return s.write(ctx, "swap", key, w, swapScript, w.value, script.Millis(s.cfg.TTL))
 }
 
 // remove deletes the value.
@@ -61,7 +61,7 @@ func (s *Store) write(ctx context.Context, op, key string, w *write, does *scrip
 				Script: does,
 				Keys:   []string{valueKey, valueKey + ":recent"},
 				Args: append([]any{
-					string(w.old), string(w.token), repeated, s.recent, millis(recentFor),
+					string(w.old), string(w.token), repeated, s.recent, script.Millis(recentFor),
 				}, more...),
 			}
 			return c.Run(ctx, rdb).Int()
@@ -85,9 +85,4 @@ func (s *Store) write(ctx context.Context, op, key string, w *write, does *scrip
 		return uncertain(op, key, errForgotten)
 	}
 	return uncertain(op, key, fmt.Errorf("unexpected reply %d", reply))
-}
-
-// millis rounds up, so that no duration becomes none.
-func millis(d time.Duration) int64 {
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }

@@ -59,7 +59,7 @@ func (s *Store) begin(ctx context.Context, op, key string) error {
 	case key == "":
 		return errEmptyKey
 	case ctx.Err() != nil:
-		return failed(op, key, ended(ctx))
+		return failed(op, key, detach.Ended(ctx))
 	case !s.life.Begin():
 		return ErrClosed
 	}
@@ -72,7 +72,7 @@ func (s *Store) valueKey(key string) string { return keys.Tagged(s.cfg.Prefix, k
 func run[T any](ctx context.Context, s *Store, op detach.Op[T]) (T, error) {
 	value, err := detach.Run(ctx, &s.life.Tasks, s.redis, op, nil)
 	if err != nil && ctx.Err() != nil {
-		err = ended(ctx)
+		err = detach.Ended(ctx)
 	}
 	return value, err
 }

@@ -14,10 +14,12 @@
 //
 // # What is exported
 //
-//	cacheguard_requests_total{cache,result}           answers of Get, GetMany and Fetch; result is an Outcome, or error
+//	cacheguard_requests_total{cache,result}           answers of Get, GetMany and Fetch; result is an Outcome, missed
+//	                                                  (nothing there, and no loader), left (the caller) or error
 //	cacheguard_request_duration_seconds{cache}        how long they took
 //	cacheguard_joins_total{cache}                     requests that waited for a load of another request of their instance
-//	cacheguard_load_duration_seconds{cache,result}    runs of loaders; result is ok, absent or error
+//	cacheguard_load_duration_seconds{cache,result}    runs of loaders; result is ok, absent, abandoned
+//	                                                  (nobody waited any more) or error
 //	cacheguard_loads_in_flight{cache}                 loaders that run (Watch)
 //	cacheguard_rejected_fills_total{cache,reason}     loaded values that were not stored: overtaken or unstorable
 //	cacheguard_stale_age_seconds{cache}               how long past their TTL values were served

@@ -26,9 +26,10 @@ func (m *Metrics) Guard(name string) cacheguard.Hooks {
 	for _, o := range outcomes {
 		byOutcome[o] = m.requests.WithLabelValues(name, string(o))
 	}
-	failed := m.requests.WithLabelValues(name, "error")
+	failed, missed := m.requests.WithLabelValues(name, "error"), m.requests.WithLabelValues(name, "missed")
+	left := m.requests.WithLabelValues(name, "left")
 	loads := map[string]prometheus.Observer{}
-	for _, result := range []string{"ok", "absent", "error"} {
+	for _, result := range []string{"ok", "absent", "abandoned", "error"} {
 		loads[result] = m.loadTime.WithLabelValues(name, result)
 	}
 	byOp := make(map[string]prometheus.Counter)
@@ -40,13 +41,18 @@ func (m *Metrics) Guard(name string) cacheguard.Hooks {
 	joins, damaged := m.joins.WithLabelValues(name), m.damaged.WithLabelValues(name)
 	lost, takeovers, breakers := m.lost.WithLabelValues(name), m.takeovers.WithLabelValues(name), m.breakers.WithLabelValues(name)
 	return cacheguard.Hooks{
-		OnGet: func(_ context.Context, _ string, outcome cacheguard.Outcome, took time.Duration, err error) {
+		OnGet: func(ctx context.Context, _ string, outcome cacheguard.Outcome, took time.Duration, err error) {
 			requestTime.Observe(took.Seconds())
-			if c := byOutcome[outcome]; c != nil && (err == nil || errors.Is(err, cacheguard.ErrNotFound)) {
+			switch c := byOutcome[outcome]; {
+			case c != nil && (err == nil || errors.Is(err, cacheguard.ErrNotFound)):
 				c.Inc()
-				return
+			case errors.Is(err, cacheguard.ErrNotCached):
+				missed.Inc()
+			case errors.Is(ctx.Err(), context.Canceled):
+				left.Inc()
+			default:
+				failed.Inc()
 			}
-			failed.Inc()
 		},
 		OnJoin:       func(string) { joins.Inc() },
 		OnLoad:       func(_ string, took time.Duration, err error) { loads[loadResult(err)].Observe(took.Seconds()) },
@@ -77,6 +83,8 @@ func loadResult(err error) string {
 		return "ok"
 	case errors.Is(err, cacheguard.ErrNotFound):
 		return "absent"
+	case errors.Is(err, context.Canceled):
+		return "abandoned"
 	}
 	return "error"
 }

@@ -18,6 +18,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/redistest"
 	"github.com/cacheguard/go/middleware"
 	"github.com/cacheguard/go/mutex"
 	"github.com/cacheguard/go/rwlock"
@@ -125,6 +126,32 @@ func TestGuardsAreCounted(t *testing.T) {
 	} {
 		e.want(name, want)
 	}
+}
+
+// Neither is a failure that anybody has to get up for.
+func TestWhatIsNotCachedAndWhoLeavesAreNoErrors(t *testing.T) {
+	t.Parallel()
+	e := newEverything(t)
+	_, _, err := cacheguard.Fetch(t.Context(), e.guard, "k", cacheguard.Source[string]{})
+	if !errors.Is(err, cacheguard.ErrNotCached) {
+		t.Error(err)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	_, err = cacheguard.Get(ctx, e.guard, "k", func(ctx context.Context) (string, error) {
+		leave()
+		<-ctx.Done()
+		return "", ctx.Err()
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	e.want("cacheguard_requests_total{cache=shop,result=missed}", 1)
+	e.want("cacheguard_requests_total{cache=shop,result=left}", 1)
+	e.want("cacheguard_requests_total{cache=shop,result=error}", 0)
+	redistest.Await(t, "the load has ended", func() bool {
+		return e.values()["cacheguard_load_duration_seconds{cache=shop,result=abandoned}"] == 1
+	})
+	e.want("cacheguard_load_duration_seconds{cache=shop,result=error}", 0)
 }
 
 func TestLoadsInFlightAreThoseThatRun(t *testing.T) {

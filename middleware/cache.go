@@ -3,6 +3,7 @@ package middleware
 import (
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"net/http"
 	"strings"
 	"time"
@@ -15,6 +16,8 @@ import (
 type Cache struct {
 	guard *cacheguard.Guard
 	cfg   Config
+
+	decoded decodings
 }
 
 // New returns a Cache that keeps its responses in the Guard. The error names every field of cfg that is out of range.
@@ -30,7 +33,7 @@ func New(guard *cacheguard.Guard, cfg Config) (*Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
-	return &Cache{guard: guard, cfg: cfg.withDefaults()}, nil
+	return &Cache{guard: guard, cfg: cfg.withDefaults(), decoded: decodings{seed: maphash.MakeSeed()}}, nil
 }
 
 // Handler puts the Cache in front of next. It is a middleware as chi's Use takes it. Middlewares that change the URL
@@ -82,11 +85,11 @@ func (x *exchange) serve() {
 }
 
 // personal reports whether the request is none that others could share the answer to: it has a body or an upgrade, or a
-// condition that only the handler may judge (RFC 9111 section 4.3.2).
+// condition that only the handler may judge (RFC 9111 section 4.3.2), or is odd.
 func (x *exchange) personal() bool {
 	h := x.r.Header
 	return x.r.ContentLength != 0 || len(x.r.TransferEncoding) > 0 || len(h["Upgrade"]) > 0 ||
-		len(h["If-Match"]) > 0 || len(h["If-Unmodified-Since"]) > 0
+		len(h["If-Match"]) > 0 || len(h["If-Unmodified-Since"]) > 0 || odd(x.r)
 }
 
 // forward has the handler answer, without the cache.
@@ -115,15 +118,26 @@ func (x *exchange) unsafe() {
 
 // look answers from the cache, or has the page made for it.
 func (x *exchange) look() {
-	l := x.lookup(pageKey(x.cfg.class(x.r), x.cfg.location(x.r)))
-	got := l.fetch()
+	l, got := x.fetch(pageKey(x.cfg.class(x.r), x.cfg.location(x.r)), "", "uri-miss")
 	if got.err == nil && got.own == nil && !got.rec.selects(x.r) {
 		page := got.rec
-		l = x.lookup(variantKey(l.key, selection(x.r, page.fields())))
-		l.page, l.why = page.id, "vary-miss"
-		got = l.fetch()
+		l, got = x.fetch(variantKey(l.key, selection(x.r, page.fields())), page.id, "vary-miss")
 	}
 	x.answer(l, got)
+}
+
+// maxTries is how often a request asks again because a load that it joined was overtaken by an invalidation.
+const maxTries = 3
+
+// fetch gets the record of a page, or of a variant of the page with that id, which has not been invalidated.
+func (x *exchange) fetch(key, page, why string) (l *lookup, got fetched) {
+	for range maxTries {
+		l = x.lookup(key, page, why)
+		if got = l.fetch(); got.err != nil || got.own != nil || !l.overtaken(got) {
+			return l, got
+		}
+	}
+	return l, fetched{err: cacheguard.ErrNotCached}
 }
 
 // answer sends what was found or made.

@@ -175,7 +175,7 @@ func TestRedisDownMeansTheHandlerIsCalledOnceForAll(t *testing.T) {
 	t.Parallel()
 	p := newPage(says("hello", "Cache-Control: max-age=60")).held()
 	server := redistest.Start(t)
-	f := newFleetOn(t, server, 1, Config{}, cacheguard.Config{}, p)
+	f := newFleetOn(t, server, 1, Config{Prefixes: []string{"/"}}, cacheguard.Config{}, p)
 	server.Kill()
 	var replies []<-chan answer
 	for range 10 {

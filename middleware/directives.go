@@ -29,14 +29,15 @@ type seconds struct {
 	given bool
 }
 
-// parseDirectives reads the lines of a Cache-Control field. What contradicts itself or cannot be read is malformed.
+// parseDirectives reads the lines of a Cache-Control field. What contradicts itself or cannot be read is malformed; a line that
+// does not even consist of directives ("private; max-age=60") is private too.
 func parseDirectives(lines []string) (d directives) {
 	for _, line := range lines {
 		for rest := line; rest != ""; {
 			var name, arg string
 			var ok bool
 			if name, arg, rest, ok = nextDirective(rest); !ok {
-				d.malformed = true
+				d.malformed, d.private = true, true // what follows may forbid to store it
 				return d
 			}
 			if name != "" {

@@ -28,10 +28,11 @@
 // public, s-maxage or must-revalidate; larger than MaxBody; shorter than their Content-Length; and those of handlers that
 // panic, hijack the connection, or flush without having said that the response may be stored.
 //
-// A page is told apart by scheme, Host, path and query as they were sent, and by the fields that Vary names. Requests with
-// Authorization have pages of their own, and with DefaultTTL or Heuristic, those with a Cookie too. Fields by which proxies and
-// frameworks are told another host, scheme, path or method (X-Forwarded-Host and its like) are always told apart, so that who
-// sends one poisons nobody's page but his own. Other fields that shape what a handler answers belong into its Vary.
+// A page is told apart by scheme (of the URL and of the connection), Host, path and query as they were sent, and by the fields
+// that Vary names. Requests with Authorization have pages of their own, and with DefaultTTL or Heuristic, those with a Cookie
+// too. Fields by which proxies and frameworks are told another host, scheme, path or method (X-Forwarded-Host and its like)
+// are always told apart, so that who sends one poisons nobody's page but his own. Other fields that shape what a handler
+// answers belong into its Vary.
 //
 // # What a handler has to know
 //
@@ -43,6 +44,9 @@
 // The handler runs in a goroutine that is not the request's, and its context ends when nobody waits for the response any more,
 // not when its own client leaves. It sees the request without conditions and Range. With stale-while-revalidate it may run after
 // its request has been answered; values in the request's context have to bear that (chi's do).
+//
+// A handler that asks for its own page is called again if it does so in the process, with its request's context. If it does
+// so over the network, it waits for itself, until the Guard's LoadTimeout.
 //
 // # Protocol
 //

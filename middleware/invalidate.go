@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 )
 
 // Invalidate removes the page that the request asks for, in all its variants, on every instance. A response that is being
@@ -16,12 +15,16 @@ import (
 //
 // Like Guard.Invalidate, it is sent even when ctx has ended; an error means that other instances may go on serving the page.
 func (c *Cache) Invalidate(ctx context.Context, r *http.Request) error {
-	return c.guard.Invalidate(ctx, c.keys(c.cfg.location(r))...)
+	return c.guard.Invalidate(ctx, c.keys(r)...)
 }
 
-// keys are those under which the page of a location may be stored.
-func (c *Cache) keys(location string) []string {
-	return []string{pageKey(anybody, location), pageKey(somefew, location)}
+// keys are those under which the page that a request asks for may be stored.
+func (c *Cache) keys(r *http.Request) (keys []string) {
+	for _, connection := range []string{"http", "https"} {
+		location := c.cfg.locationOver(connection, r)
+		keys = append(keys, pageKey(anybody, location), pageKey(somefew, location))
+	}
+	return keys
 }
 
 // InvalidatePrefix is Invalidate for all pages, of all hosts, whose path begins with the prefix. That must be one of
@@ -46,17 +49,17 @@ func (c *Cache) InvalidateTags(ctx context.Context, tags ...string) error {
 // invalidateAfter invalidates what a successful unsafe request may have changed (RFC 9111 section 4.4): its own page, and
 // those that Location and Content-Location name, of the same origin. What cannot be sent, the Guard owes and reports.
 func (x *exchange) invalidateAfter(h http.Header) {
-	keys := x.keys(x.cfg.location(x.r))
+	keys := x.keys(x.r)
 	base := *x.r.URL
-	base.Scheme, base.Host, _ = strings.Cut(origin(x.r), "://")
+	base.Scheme, base.Host = site(x.r)
 	for _, name := range []string{"Location", "Content-Location"} {
 		u, err := url.Parse(h.Get(name))
 		if h.Get(name) == "" || err != nil {
 			continue
 		}
 		target := &http.Request{URL: base.ResolveReference(u)}
-		if origin(target) == origin(x.r) {
-			keys = append(keys, x.keys(x.cfg.location(target))...)
+		if scheme, host := site(target); scheme == base.Scheme && host == base.Host {
+			keys = append(keys, x.keys(target)...)
 		}
 	}
 	_ = x.guard.Invalidate(x.r.Context(), keys...)

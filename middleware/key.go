@@ -14,9 +14,11 @@ const maxKey = 512
 // alwaysKeyed are request fields that often shape what a handler answers though no Vary says so: who sends one gets a
 // response of its own. (Caches are poisoned with these.)
 var alwaysKeyed = []string{
-	"Forwarded", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Proto",
-	"X-Forwarded-Scheme", "X-Forwarded-Server", "X-Forwarded-Ssl", "X-Host", "X-Http-Host-Override", "X-Http-Method",
-	"X-Http-Method-Override", "X-Method-Override", "X-Original-Host", "X-Original-Url", "X-Rewrite-Url",
+	"Forwarded", "Front-End-Https", "X-Forwarded-Host", "X-Forwarded-Method", "X-Forwarded-Path", "X-Forwarded-Port",
+	"X-Forwarded-Prefix", "X-Forwarded-Proto", "X-Forwarded-Protocol", "X-Forwarded-Scheme", "X-Forwarded-Server",
+	"X-Forwarded-Ssl", "X-Forwarded-Uri", "X-Host", "X-Http-Host-Override", "X-Http-Method", "X-Http-Method-Override",
+	"X-Method-Override", "X-Original-Host", "X-Original-Method", "X-Original-Uri", "X-Original-Url", "X-Rewrite-Url",
+	"X-Scheme", "X-Script-Name", "X-Url-Scheme",
 }
 
 // class keeps responses for requests that tell who asks apart from those for anybody.
@@ -35,25 +37,42 @@ func (c *Config) class(r *http.Request) class {
 	return anybody
 }
 
-// origin is scheme and host of a request.
-func origin(r *http.Request) string {
-	scheme := strings.ToLower(r.URL.Scheme)
-	switch {
-	case scheme != "":
-	case r.TLS != nil:
-		scheme = "https"
-	default:
-		scheme = "http"
+// odd reports whether a request names its page in a way that is never needed, and that keys could be mistaken in: a URL with
+// a user or without a path, or a Host with what ends a host.
+func odd(r *http.Request) bool {
+	return r.URL.Opaque != "" || r.URL.User != nil || strings.ContainsAny(r.Host, `/?#@\`)
+}
+
+// connection is the scheme that a request was sent with.
+func connection(r *http.Request) string {
+	if r.TLS != nil {
+		return "https"
 	}
-	host := r.Host
+	return "http"
+}
+
+// site is the scheme and host that a request is for. A client may name any scheme, as may a middleware in front.
+func site(r *http.Request) (scheme, host string) {
+	scheme, host = strings.ToLower(r.URL.Scheme), r.Host
+	if scheme == "" {
+		scheme = connection(r)
+	}
 	if host == "" {
 		host = r.URL.Host
 	}
-	return scheme + "://" + strings.ToLower(host)
+	return scheme, strings.ToLower(host)
 }
 
 // location is the URL of a page, as it was sent.
-func (c *Config) location(r *http.Request) string {
+func (c *Config) location(r *http.Request) string { return c.locationOver(connection(r), r) }
+
+// locationOver is the location for those whose connection has that scheme. Handlers can tell it from the one that was named,
+// so it counts too.
+func (c *Config) locationOver(connection string, r *http.Request) string {
+	scheme, host := site(r)
+	if scheme != connection {
+		scheme += "+" + connection
+	}
 	query := r.URL.RawQuery
 	if c.SortQuery && strings.Contains(query, "&") {
 		params := strings.Split(query, "&")
@@ -63,7 +82,16 @@ func (c *Config) location(r *http.Request) string {
 	if query != "" || r.URL.ForceQuery {
 		query = "?" + query
 	}
-	return origin(r) + r.URL.EscapedPath() + query
+	return scheme + "://" + host + path(r) + query
+}
+
+// path is the path as it was sent. (Of one that was not escaped well, EscapedPath makes another's.)
+func path(r *http.Request) string {
+	path := r.URL.EscapedPath()
+	if raw := r.URL.RawPath; raw != "" && raw != path {
+		path += "#" + raw
+	}
+	return path
 }
 
 func paramName(param string) string {
@@ -111,30 +139,40 @@ func selection(r *http.Request, fields []string) []pair {
 	return list
 }
 
-// normal makes equal what means the same (RFC 9111 section 4.1): lines are joined, and lists in which order has no meaning
-// are sorted. Any other field is told apart by its exact value. An absent field is not an empty one.
+// normal makes equal what means the same (RFC 9111 section 4.1): lines are joined, and spaces, case and order do not count
+// where they have no meaning. Any other field is told apart by its exact value. An absent field is not an empty one.
 func normal(name string, lines []string) string {
 	if len(lines) == 0 {
 		return ""
 	}
 	value := strings.Join(lines, ",")
 	switch name {
-	case "Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language":
-		members := fieldList([]string{strings.ToLower(value)})
-		for i, m := range members {
-			members[i] = strings.Map(func(r rune) rune {
-				if r == ' ' || r == '\t' {
-					return -1
-				}
-				return r
-			}, m)
+	case "Accept": // its parameters may be quoted, and their case count
+		if !strings.Contains(value, `"`) {
+			value = strings.Join(members(value), ",")
 		}
-		if name == "Accept-Encoding" {
-			slices.Sort(members)
-		}
-		value = strings.Join(members, ",")
+	case "Accept-Charset", "Accept-Language":
+		value = strings.Join(members(strings.ToLower(value)), ",")
+	case "Accept-Encoding":
+		codings := members(strings.ToLower(value))
+		slices.Sort(codings)
+		value = strings.Join(codings, ",")
 	}
 	return "=" + value
+}
+
+// members is the members of a list, without spaces.
+func members(value string) []string {
+	list := fieldList([]string{value})
+	for i, m := range list {
+		list[i] = strings.Map(func(r rune) rune {
+			if r == ' ' || r == '\t' {
+				return -1
+			}
+			return r
+		}, m)
+	}
+	return list
 }
 
 // varyFields is the fields that a response says it depends on, in canonical form.

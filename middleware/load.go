@@ -3,6 +3,7 @@ package middleware
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,20 +15,25 @@ import (
 )
 
 // load has the handler make the response, and returns the record of it.
-func (l *lookup) load(ctx context.Context, _ *[]byte) ([]byte, error) {
+func (l *lookup) load(ctx context.Context, old *[]byte) ([]byte, error) {
+	if old == nil {
+		l.old = nil // what judge saw has been invalidated meanwhile
+	}
 	before, known := l.versionsBefore(ctx)
 	out := newRun(l)
 	if seat := !l.background && l.seat.take(out); seat {
-		go out.serve(l.request(ctx, false)) // owner: the request; stop: ctx; joined by seat.leave
+		go out.serve(l.request(out.outlive(ctx), false)) // owner: the request; stop: its context; joined by seat.leave
 		select {
 		case <-out.w.committed:
 		case <-out.done:
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
 		}
 	} else {
 		out.w.out = nil
 		out.serve(l.request(ctx, true))
+	}
+	if ctx.Err() != nil { // handlers that were told to stop return as if they were done
+		return nil, fmt.Errorf("middleware: %w: %w", ctx.Err(), context.Cause(ctx))
 	}
 	rec, keep := out.result()
 	if rec.kind == stored && (!known || !l.versionsAfter(ctx, before, rec)) {
@@ -38,11 +44,32 @@ func (l *lookup) load(ctx context.Context, _ *[]byte) ([]byte, error) {
 	return rec.encode(), nil
 }
 
+// outlive is the handler's context. It ends with the load's, until the response is on its way to its client: the load is over
+// then, and the context ends with the client's.
+func (out *run) outlive(load context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(load))
+	follow := func(leader context.Context) (stop func() bool) {
+		return context.AfterFunc(leader, func() { cancel(context.Cause(leader)) })
+	}
+	stop := follow(load)
+	out.w.leaves = func() {
+		if stop() {
+			stop = follow(out.r.Context())
+		}
+	}
+	out.end = func() {
+		stop()
+		cancel(nil)
+		out.w.leaves = func() {} // what is sent after the end needs no context
+	}
+	return ctx
+}
+
 // request is what the handler is asked for. It is the whole page, whatever the client has of it already; with a stale record
 // at hand, it is whether that is still good. Alone: the client has been answered, and what it brought may be in use again.
 func (l *lookup) request(ctx context.Context, alone bool) *http.Request {
 	if alone && l.route != nil {
-		ctx = context.WithValue(ctx, chi.RouteCtxKey, l.route)
+		ctx = context.WithValue(ctx, chi.RouteCtxKey, l.route.Clone())
 	}
 	r := l.r.WithContext(ctx)
 	r.Header = l.r.Header.Clone()
@@ -81,7 +108,9 @@ func (out *run) outcome() (*record, time.Duration) {
 	case out.panicked != nil:
 		return out.mark(failed, 0)
 	case out.standsIn:
-		return out.remaining(out.old)
+		rec, keep := out.remaining(out.old)
+		rec.standsIn = true
+		return rec, keep
 	case out.merges:
 		rec := out.merged()
 		return rec, rec.terms.keep(&out.cfg, rec.headerOf())
@@ -89,14 +118,14 @@ func (out *run) outcome() (*record, time.Duration) {
 		return out.unfit(out.w.status)
 	}
 	rec := out.record()
-	return rec, out.terms.keep(&out.cfg, out.w.header)
+	return rec, out.terms.keep(&out.cfg, out.w.sent)
 }
 
 // unfit is what is kept instead of a response that may not be stored. What a client had replaced before its time stays: one
-// who asks for a new response in a way that only makes an error must not take the page from the others.
+// who asks for a new response in a way that makes an error, or one for itself alone, must not take the page from the others.
 func (l *lookup) unfit(status int) (*record, time.Duration) {
 	switch old := l.usable(); {
-	case old != nil && !old.terms.noCache && old.fresh(time.Now()) > 0 && status >= 400:
+	case old != nil && !old.terms.noCache && old.fresh(time.Now()) > 0:
 		return l.remaining(old)
 	case status >= 500:
 		return l.mark(passed, 0) // another try may do better
@@ -119,7 +148,7 @@ func (l *lookup) mark(k kind, until time.Duration) (*record, time.Duration) {
 
 // record is that of a response that may be stored.
 func (out *run) record() *record {
-	h := out.w.header
+	h := out.w.sent
 	rec := &record{
 		kind: stored, id: rand.Text(), page: out.page, route: out.route, status: out.w.status,
 		received: out.received, terms: out.terms, body: out.w.body,
@@ -133,7 +162,7 @@ func (out *run) record() *record {
 	}
 	skip, trailer := unstorable(h, out.terms.without), trailers(h)
 	rec.header = pairs(h, func(name string) bool { return skip(name) || trailer(name) })
-	rec.trailer = pairs(h, func(name string) bool { return !trailer(name) })
+	rec.trailer = pairs(out.w.header, func(name string) bool { return !trailer(name) })
 	for i, p := range rec.trailer {
 		rec.trailer[i].name = strings.TrimPrefix(p.name, http.TrailerPrefix)
 	}
@@ -149,23 +178,23 @@ func (e *record) keepID(old *record) {
 	}
 }
 
-// merged is the stale record made good by a 304 (RFC 9111 section 3.2).
+// merged is the stale record made good by a 304 (RFC 9111 section 3.2). What the body was encoded or cut with stays.
 func (out *run) merged() *record {
 	h := out.old.headerOf()
-	skip := unstorable(out.w.header, out.terms.without)
-	for name, values := range out.w.header {
-		if !skip(name) && name != "Content-Encoding" && name != "Content-Range" && name != "Content-Type" {
+	skip := unstorable(out.w.sent, out.terms.without)
+	for name, values := range out.w.sent {
+		if !skip(name) && name != "Content-Encoding" && name != "Content-Range" {
 			h[name] = values
 		}
 	}
-	if out.w.header.Get("Date") == "" {
+	if out.w.sent.Get("Date") == "" {
 		h.Set("Date", out.received.UTC().Format(http.TimeFormat))
 	}
-	if out.w.header.Get("Age") == "" {
+	if out.w.sent.Get("Age") == "" {
 		h.Del("Age")
 	}
 	rec := *out.old
-	rec.received, rec.page = out.received, out.page
+	rec.received, rec.page, rec.standsIn = out.received, out.page, false
 	rec.terms = out.cfg.judge(out.r, reply{status: rec.status, header: h, sent: out.sent, received: out.received})
 	rec.header = pairs(h, unstorable(h, rec.terms.without))
 	rec.vary = selection(out.r, varyFields(h))

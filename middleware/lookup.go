@@ -38,8 +38,8 @@ type fetched struct {
 	own *run // the handler's run for this very request, if there was one
 }
 
-func (x *exchange) lookup(key string) *lookup {
-	l := &lookup{exchange: x, key: key, why: "uri-miss"}
+func (x *exchange) lookup(key, page, why string) *lookup {
+	l := &lookup{exchange: x, key: key, page: page, why: why}
 	if route := chi.RouteContext(x.r.Context()); route != nil {
 		l.route = route.Clone() // chi uses it again as soon as the request is answered
 	}
@@ -64,9 +64,25 @@ func (l *lookup) fetch() fetched {
 	return got
 }
 
+// overtaken reports whether the request may not have what a load that it joined brought: it stands in for a failure, which this
+// request has not accepted; or an invalidation came after that load began. The Guard knows this of the record's own key only;
+// what belongs to a page, a tag or a prefix is told by what they are now. (While Redis does not answer, nobody knows.)
+func (l *lookup) overtaken(got fetched) bool {
+	switch rec := got.rec; {
+	case rec == l.seen, l.page == "" && !rec.selects(l.r):
+		return false // judged; or not used itself
+	case rec.standsIn && !l.mayStandIn(rec, time.Now()):
+		return true
+	case got.how == cacheguard.Bypassed:
+		return false
+	default:
+		return rec.page != l.page || !l.holds(l.r.Context(), rec.versions)
+	}
+}
+
 // judge says whether a stored record may answer the request.
 func (l *lookup) judge(raw []byte) cacheguard.Verdict {
-	rec, err := decodeRecord(raw)
+	rec, err := l.decoded.of(l.key, raw)
 	if err != nil {
 		return cacheguard.Replace
 	}
@@ -118,10 +134,16 @@ func (l *lookup) verdict(rec *record, now time.Time) cacheguard.Verdict {
 	return cacheguard.Replace
 }
 
-// mayStandIn reports whether a stale record may be served because the handler failed.
+// mayStandIn reports whether a stale record may be served to the request because the handler failed.
 func (l *lookup) mayStandIn(old *record, now time.Time) bool {
-	return old != nil && !old.terms.strict && !old.terms.noCache &&
-		-old.fresh(now) < max(old.terms.sie, l.want.staleIfError.Duration)
+	if old == nil || old.terms.strict || old.terms.noCache {
+		return false
+	}
+	longest := old.terms.sie
+	if !old.terms.noStale {
+		longest = max(longest, l.want.staleIfError.Duration)
+	}
+	return -old.fresh(now) < longest
 }
 
 // usable is the record that is to be replaced, if something of it may still be used.
@@ -147,6 +169,8 @@ func (f *fetched) result() Result {
 		return Failed
 	case f.rec.kind != stored:
 		return Passed
+	case f.rec.standsIn:
+		return Stale
 	}
 	switch f.how {
 	case cacheguard.Loaded:

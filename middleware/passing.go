@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"bufio"
+	"io"
 	"net"
 	"net/http"
 )
@@ -26,6 +27,12 @@ func (w *passing) WriteHeader(status int) {
 func (w *passing) Write(b []byte) (int, error) {
 	w.begin()
 	return w.ResponseWriter.Write(b)
+}
+
+// ReadFrom has net/http send files without copying them.
+func (w *passing) ReadFrom(src io.Reader) (int64, error) {
+	w.begin()
+	return io.Copy(w.ResponseWriter, src)
 }
 
 // begin sends the header if that is still to be done.

@@ -46,7 +46,7 @@ func (c *Config) judge(r *http.Request, a reply) terms {
 		t.lifetime = c.implied(r, a, &d)
 	}
 	if d.malformed {
-		t.lifetime, t.swr, t.sie = 0, 0, 0
+		t.lifetime, t.swr, t.sie, t.strict = 0, 0, 0, true
 	}
 	t.store = c.mayStore(r, a, &d, &t)
 	return t
@@ -144,13 +144,15 @@ func (t *terms) keep(c *Config, h http.Header) time.Duration {
 	return min(fresh-t.age, longest) + after
 }
 
-// age is corrected_initial_age of RFC 9111 section 4.2.3. An Age that cannot be read is ignored (section 5.1).
+// age is corrected_initial_age of RFC 9111 section 4.2.3. Of an Age with several members the first counts, and one that
+// cannot be read is ignored (section 5.1).
 func (a reply) age() time.Duration {
 	apparent := time.Duration(0)
 	if date, ok := httpDate(a.header, "Date"); ok && !date.IsZero() {
 		apparent = max(0, a.received.Sub(date).Truncate(time.Second))
 	}
-	age, _ := parseSeconds(strings.TrimSpace(a.header.Get("Age")))
+	first, _, _ := strings.Cut(a.header.Get("Age"), ",")
+	age, _ := parseSeconds(strings.TrimSpace(first))
 	return max(apparent, age+a.received.Sub(a.sent))
 }
 

@@ -28,6 +28,7 @@ type record struct {
 	received time.Time
 	terms    terms         // as they were when it was received; without what only storing needs
 	until    time.Duration // passed: how long after it was received
+	standsIn bool          // it is stale, and served because the handler failed
 	vary     []pair        // fields that select it, and their values in the request
 	versions []pair        // names and values of what it may be invalidated by
 	header   []pair
@@ -74,7 +75,7 @@ func appendString(b []byte, s string) []byte {
 }
 
 func (e *record) flags() (f byte) {
-	for i, set := range []bool{e.terms.noCache, e.terms.strict, e.terms.noStale, e.terms.explicit, e.terms.shared} {
+	for i, set := range []bool{e.terms.noCache, e.terms.strict, e.terms.noStale, e.terms.explicit, e.terms.shared, e.standsIn} {
 		if set {
 			f |= 1 << i
 		}
@@ -97,6 +98,7 @@ func decodeRecord(b []byte) (*record, error) {
 	e := &record{kind: kind(t.rest[0]), body: b[n+int(size):]}
 	f := t.rest[1]
 	e.terms = terms{noCache: f&1 > 0, strict: f&2 > 0, noStale: f&4 > 0, explicit: f&8 > 0, shared: f&16 > 0}
+	e.standsIn = f&32 > 0
 	t.rest = t.rest[2:]
 	e.id, e.page, e.route = t.string(), t.string(), t.string()
 	e.status, e.received = int(t.int()), time.UnixMilli(t.int())

@@ -19,18 +19,21 @@ type recorder struct {
 	send      func(status int)    // called before a header goes to out, to complete it
 	keep      func(status int, h http.Header) (hold, explicit bool)
 	maxBody   int
+	leaves    func()        // called before committed is closed
 	committed chan struct{} // closed when the response cannot be stored
 
 	header   http.Header
-	status   int // 0: none yet
+	sent     http.Header // as header was when the status was given: what comes later counts in trailers only
+	status   int         // 0: none yet
 	body     []byte
+	discard  bool // the body is for nobody
 	open     bool // the response goes to out, or nowhere
 	explicit bool
 	hijacked bool
 }
 
 func newRecorder(out http.ResponseWriter, maxBody int) *recorder {
-	return &recorder{out: out, maxBody: maxBody, committed: make(chan struct{}), header: make(http.Header)}
+	return &recorder{out: out, maxBody: maxBody, leaves: func() {}, committed: make(chan struct{}), header: make(http.Header)}
 }
 
 // Header is part of http.ResponseWriter.
@@ -42,22 +45,42 @@ func (w *recorder) WriteHeader(status int) {
 	case w.status != 0 || w.hijacked:
 		return
 	case status == http.StatusSwitchingProtocols:
-		w.status = status
+		w.status, w.sent = status, canonical(w.header)
 		w.pass()
 		return
 	case status >= 100 && status < 200:
-		if w.out != nil {
-			w.copyHeader()
-			w.out.WriteHeader(status)
-		}
+		w.inform(status)
 		return
 	}
-	w.status = status
-	hold, explicit := w.keep(status, w.header)
+	w.status, w.sent = status, canonical(w.header)
+	hold, explicit := w.keep(status, w.sent)
 	w.explicit = explicit
 	if !hold {
 		w.pass()
 	}
+}
+
+// canonical is a copy of a header in which each field has its one name.
+func canonical(h http.Header) http.Header {
+	sent := make(http.Header, len(h))
+	for name, values := range h {
+		name = http.CanonicalHeaderKey(name)
+		sent[name] = append(sent[name], values...)
+	}
+	return sent
+}
+
+// inform sends an informational response. Its fields are not those of the final one.
+func (w *recorder) inform(status int) {
+	if w.out == nil {
+		return
+	}
+	h := w.out.Header()
+	before := h.Clone()
+	setHeader(h, maps.All(w.header))
+	w.out.WriteHeader(status)
+	clear(h)
+	maps.Copy(h, before)
 }
 
 // Write is part of http.ResponseWriter.
@@ -67,6 +90,9 @@ func (w *recorder) Write(b []byte) (int, error) {
 	}
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
+	}
+	if !w.open && w.discard {
+		return len(b), nil
 	}
 	if !w.open && len(w.body)+len(b) <= w.maxBody {
 		w.body = append(w.body, b...)
@@ -86,8 +112,7 @@ func (w *recorder) pass() {
 	if w.open {
 		return
 	}
-	w.open = true
-	close(w.committed)
+	w.commit()
 	if w.out == nil {
 		w.body = nil
 		return
@@ -101,10 +126,17 @@ func (w *recorder) pass() {
 	}
 }
 
+// commit says that the response is for one client, from here on.
+func (w *recorder) commit() {
+	w.open = true
+	w.leaves()
+	close(w.committed)
+}
+
 // copyHeader sets the handler's fields in the client's header.
 func (w *recorder) copyHeader() {
-	trailer := trailers(w.header)
-	h := maps.Clone(w.header)
+	trailer := trailers(w.sent)
+	h := maps.Clone(w.sent)
 	maps.DeleteFunc(h, func(name string, _ []string) bool { return trailer(name) })
 	setHeader(w.out.Header(), maps.All(h))
 }
@@ -137,8 +169,7 @@ func (w *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err == nil && !w.hijacked {
 		w.hijacked = true
 		if !w.open {
-			w.open = true
-			close(w.committed)
+			w.commit()
 		}
 	}
 	return conn, rw, err
@@ -149,7 +180,7 @@ func (w *recorder) Unwrap() http.ResponseWriter { return w.out }
 
 // reset forgets a response that was held back.
 func (w *recorder) reset() {
-	w.header, w.status, w.body, w.explicit = make(http.Header), 0, nil, false
+	w.header, w.sent, w.status, w.body, w.explicit, w.discard = make(http.Header), nil, 0, nil, false, false
 }
 
 // finish ends the response after the handler has returned.
@@ -161,7 +192,7 @@ func (w *recorder) finish() {
 		w.WriteHeader(http.StatusOK)
 	}
 	if w.open && w.out != nil {
-		trailer := trailers(w.header)
+		trailer := trailers(w.sent)
 		for name, values := range w.header {
 			if trailer(name) {
 				w.out.Header()[name] = values

@@ -20,6 +20,7 @@ type run struct {
 	old            *record // what the handler may say is still good; nil: there is nothing
 	w              *recorder
 	done           chan struct{}
+	end            func() // ends the handler's context
 	sent, received time.Time
 	terms          terms
 	route          string
@@ -34,7 +35,7 @@ type run struct {
 }
 
 func newRun(l *lookup) *run {
-	out := &run{lookup: l, old: l.usable(), done: make(chan struct{})}
+	out := &run{lookup: l, old: l.usable(), done: make(chan struct{}), end: func() {}}
 	out.w = newRecorder(l.w, l.cfg.MaxBody)
 	out.w.keep = out.keep
 	out.w.send = func(status int) { l.status(forwarded{why: l.why, status: status}.String()) }
@@ -49,11 +50,14 @@ func (out *run) serve(r *http.Request) {
 		if p := recover(); !returned {
 			out.failed(r, p)
 		}
+		out.end()
 		out.rec, out.keepFor = out.outcome()
 	}()
 	out.call(r)
-	if out.merges && !out.matches() {
-		// A 304 about another response than the one we have (RFC 9111 section 4.3.4): ask for the whole.
+	if out.merges && !(out.matches() && out.merged().terms.store) {
+		// A 304 about another response than the one we have (RFC 9111 section 4.3.4), or one that is for this client alone, as
+		// a cookie or private says: ask for the whole. That goes through the router again, which must find its beginning.
+		r = out.request(r.Context(), true)
 		r.Header.Del("If-None-Match")
 		r.Header.Del("If-Modified-Since")
 		out.merges, out.old = false, nil
@@ -84,11 +88,10 @@ func (out *run) keep(status int, h http.Header) (hold, explicit bool) {
 	out.received = time.Now()
 	switch {
 	case status == http.StatusNotModified && out.old != nil:
-		out.merges = true
+		out.merges, out.w.discard = true, true
 		return true, true
 	case standsInFor[status] && out.mayStandIn(out.old, out.received):
-		out.standsIn = true
-		out.w.maxBody = int(^uint(0) >> 1) // it is not sent
+		out.standsIn, out.w.discard = true, true
 		return true, true
 	}
 	out.terms = out.cfg.judge(out.r, reply{status: status, header: h, sent: out.sent, received: out.received})
@@ -102,14 +105,21 @@ var standsInFor = statusSet(500, 502, 503, 504)
 
 // complete reports whether the handler wrote as much as it had said.
 func (out *run) complete() bool {
-	declared := out.w.header.Get("Content-Length")
+	declared := out.w.sent.Get("Content-Length")
 	return declared == "" || declared == strconv.Itoa(len(out.w.body))
 }
 
-// matches reports whether a 304 is about the record that was asked about.
+// matches reports whether a 304 is about the record that was asked about: by its strong validator, or its weak one. (RFC 9111
+// section 4.3.4. One without any is believed.)
 func (out *run) matches() bool {
-	etag := out.w.header.Get("Etag")
-	return etag == "" || weak(etag) == weak(out.old.get("Etag"))
+	etag, modified := out.w.sent.Get("Etag"), out.w.sent.Get("Last-Modified")
+	switch {
+	case strings.HasPrefix(etag, "W/"):
+		return weak(etag) == weak(out.old.get("Etag"))
+	case etag != "":
+		return etag == out.old.get("Etag")
+	}
+	return modified == "" || modified == out.old.get("Last-Modified")
 }
 
 // weak is an ETag as weak comparison has it (RFC 9110 section 8.8.3.2).

@@ -32,7 +32,7 @@ func (x *exchange) send(l *lookup, got fetched) {
 		}
 		x.res.Status = http.StatusNotModified
 		x.w.WriteHeader(http.StatusNotModified)
-	case x.r.Method == http.MethodGet && len(x.r.Header["Range"]) > 0 && len(rec.trailer) == 0:
+	case x.r.Method == http.MethodGet && strings.HasPrefix(x.r.Header.Get("Range"), "bytes=") && len(rec.trailer) == 0:
 		modified, _ := http.ParseTime(rec.get("Last-Modified"))
 		w := &passing{ResponseWriter: x.w, before: func(int) {}}
 		http.ServeContent(w, withoutConditions(x.r), "", modified, bytes.NewReader(rec.body))

@@ -1,7 +1,6 @@
 package mutex
 
 import (
-	"context"
 	"errors"
 	"fmt"
 )
@@ -43,13 +42,4 @@ func notAcquired(name string, cause error) error {
 		return fmt.Errorf("mutex: %q: %w", name, ErrNotAcquired)
 	}
 	return fmt.Errorf("mutex: %q: %w: %w", name, ErrNotAcquired, cause)
-}
-
-// ended is why a context ended: its error, and its cause if that says more.
-func ended(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", err, cause)
 }

@@ -64,17 +64,20 @@ func (l *Lease) Extend(ctx context.Context) error {
 }
 
 // Unlock gives the lock up, or one of its owner's holds on it. It does so whatever became of ctx, of which it uses the
-// values, and takes RedisTimeout at most. It returns ErrLeaseLost or ErrRevoked if the lock was not held any more, in which
-// case somebody else may have worked meanwhile, and otherwise what Redis or the client said if it could not be asked: then
-// the lock ends with its lease. Another Unlock does nothing, and returns the same.
-func (l *Lease) Unlock(ctx context.Context) error {
+// values, and takes RedisTimeout at most. It returns ErrLeaseLost, ErrRevoked or ErrClosed if the lock was not held any
+// more, in which case somebody else may have worked meanwhile, and otherwise what Redis or the client said if it could not be
+// asked: then the lock ends with its lease. Another Unlock does nothing, and returns the same.
+func (l *Lease) Unlock(ctx context.Context) error { return l.finish(ctx, nil) }
+
+// finish unlocks, once. The cause, if there is one, is why its holder did not do so.
+func (l *Lease) finish(ctx context.Context, cause error) error {
 	l.once.Do(func() {
 		reply, err := l.from.unlock(ctx, l)
 		l.life.Remove(l)
 		if err == nil && reply != replyKept {
 			err = lost(reply)
 		}
-		l.err = l.wrap("unlock", err)
+		l.err = errors.Join(l.wrap("unlock", cause), l.wrap("unlock", err))
 		l.unlocked(l.err)
 	})
 	return l.err
@@ -83,7 +86,7 @@ func (l *Lease) Unlock(ctx context.Context) error {
 // abort is what Close does to it.
 func (l *Lease) abort(cause error) {
 	l.hold.Lose(cause)
-	_ = l.Unlock(context.Background()) // if this fails, the lease expires
+	_ = l.finish(context.Background(), cause) // if this fails, the lease expires
 }
 
 // do runs f with the lease, and unlocks it.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/cacheguard/go/internal/detach"
 	"github.com/cacheguard/go/internal/queue"
 )
 
@@ -80,7 +81,7 @@ func (l *line) wait(ctx, ending context.Context, p *place) (call, error) {
 	case c := <-p.call:
 		return c, nil
 	case <-ctx.Done():
-		err = ended(ctx)
+		err = detach.Ended(ctx)
 	case <-ending.Done():
 		err = context.Cause(ending)
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cacheguard/go/internal/detach"
 	"github.com/cacheguard/go/internal/queue"
 )
 
@@ -44,7 +45,7 @@ func (k *Locker) admit(ctx context.Context, name string) (who, error) {
 	}
 	if ctx.Err() != nil {
 		k.life.Done()
-		return who{}, notAcquired(name, ended(ctx))
+		return who{}, notAcquired(name, detach.Ended(ctx))
 	}
 	k.start()
 	return newcomer(ctx, lockKey(k.cfg.Prefix, name)), nil
@@ -70,7 +71,7 @@ func (k *Locker) refusal(ctx context.Context, name string, err error) error {
 	case errors.Is(err, ErrClosed):
 		return err
 	case ctx.Err() != nil:
-		return notAcquired(name, ended(ctx))
+		return notAcquired(name, detach.Ended(ctx))
 	}
 	return fmt.Errorf("mutex: lock %q: %w", name, err)
 }

@@ -204,9 +204,7 @@ func TestClosedLockersRefuseAndUnlock(t *testing.T) {
 		is(t, err, ErrClosed)
 		_ = f.lockers[0].Close()
 		cause(t, l, ErrClosed)
-		if err := l.Unlock(t.Context()); err != nil {
-			t.Error(err)
-		}
+		is(t, l.Unlock(t.Context()), ErrClosed)
 		is(t, l.Extend(t.Context()), ErrClosed)
 		equal(t, "token", f.redis.HGet(t.Context(), f.key("k"), "token").Val(), "")
 	})

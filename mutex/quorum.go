@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/cacheguard/go/internal/detach"
 	"github.com/cacheguard/go/internal/hold"
 	"github.com/cacheguard/go/internal/life"
 	"github.com/cacheguard/go/internal/terms"
@@ -100,7 +101,7 @@ func (q *Quorum) try(ctx context.Context, name string) (*Lease, error) {
 	}
 	defer q.life.Done()
 	if ctx.Err() != nil {
-		return nil, notAcquired(name, ended(ctx))
+		return nil, notAcquired(name, detach.Ended(ctx))
 	}
 	w := newcomer(ctx, lockKey(q.cfg.Prefix, name)) // a new one each time: what is left of another try is not in the way
 	fence, err := q.take(ctx, w)
@@ -115,7 +116,7 @@ func (q *Quorum) try(ctx context.Context, name string) (*Lease, error) {
 	q.releaseAll(w)
 	switch {
 	case ctx.Err() != nil:
-		return nil, notAcquired(name, ended(ctx))
+		return nil, notAcquired(name, detach.Ended(ctx))
 	case errors.Is(err, ErrNotAcquired), errors.Is(err, ErrLeaseLost), errors.Is(err, ErrRevoked):
 		return nil, notAcquired(name, nil)
 	}

@@ -73,7 +73,7 @@ func (w who) ask(ctx context.Context, rdb script.Processor, ttl, grace time.Dura
 
 func (w who) asking(ttl, grace time.Duration, inbox string) script.Call {
 	args := make([]any, 0, 5)
-	args = append(args, w.id, millis(ttl), millis(grace), inbox)
+	args = append(args, w.id, script.Millis(ttl), script.Millis(grace), inbox)
 	if w.owned() {
 		args = append(args, w.token)
 	}
@@ -117,7 +117,7 @@ func (w who) releasing(h heir) script.Call {
 		args = append(args, w.token)
 	}
 	if h.id != "" {
-		args = append(args, h.id, millis(h.ttl), h.inbox, h.first)
+		args = append(args, h.id, script.Millis(h.ttl), h.inbox, h.first)
 	}
 	return script.Call{Script: unlockScript, Keys: w.keys, Args: args}
 }
@@ -131,7 +131,7 @@ func (w who) giveUp(rdb script.Processor, timeout time.Duration) {
 
 // renewal is the call that extends the lease, and raises its fence to a least one.
 func (w who) renewal(ttl time.Duration, fence int64) script.Call {
-	return script.Call{Script: renewScript, Keys: w.keys[:1], Args: []any{w.id, w.token, millis(ttl), fence}}
+	return script.Call{Script: renewScript, Keys: w.keys[:1], Args: []any{w.id, w.token, script.Millis(ttl), fence}}
 }
 
 // revoke takes the lock away from whoever holds it, tells its locker under the key tell, and reports whether there was one.
@@ -166,9 +166,4 @@ func inspect(ctx context.Context, rdb script.Processor, key string) (Info, error
 		Token: token, Fence: number(1), Left: time.Duration(number(2)) * time.Millisecond,
 		Holds: int(number(3)), Waiters: int(number(4)),
 	}, nil
-}
-
-// millis rounds up, so that no duration becomes none.
-func millis(d time.Duration) int64 {
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }

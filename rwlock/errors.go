@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/cacheguard/go/internal/detach"
 )
 
 var (
@@ -40,9 +42,5 @@ func lost(reply int) error {
 
 // notAcquired is the error of a call whose context has ended.
 func notAcquired(ctx context.Context, name string) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return fmt.Errorf("rwlock: %q: %w: %w", name, ErrNotAcquired, cause)
-	}
-	return fmt.Errorf("rwlock: %q: %w: %w: %w", name, ErrNotAcquired, err, cause)
+	return fmt.Errorf("rwlock: %q: %w: %w", name, ErrNotAcquired, detach.Ended(ctx))
 }

@@ -2,6 +2,7 @@ package rwlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -87,12 +88,15 @@ func (l *Lease) Extend(ctx context.Context) error {
 }
 
 // Unlock gives the lock up, however it is held. It does so whatever became of ctx, of which it uses the values, and takes
-// RedisTimeout at most. It returns ErrLeaseLost or ErrRevoked if the lock was not held any more, in which case somebody
-// else may have worked meanwhile, and otherwise what Redis or the client said if it could not be asked: then the lock
-// ends with its lease. Another Unlock does nothing, and returns the same.
-func (l *Lease) Unlock(ctx context.Context) error {
+// RedisTimeout at most. It returns ErrLeaseLost, ErrRevoked or ErrClosed if the lock was not held any more, in which case
+// somebody else may have worked meanwhile, and otherwise what Redis or the client said if it could not be asked: then the
+// lock ends with its lease. Another Unlock does nothing, and returns the same.
+func (l *Lease) Unlock(ctx context.Context) error { return l.finish(ctx, nil) }
+
+// finish unlocks, once. The cause, if there is one, is why its holder did not do so.
+func (l *Lease) finish(ctx context.Context, cause error) error {
 	l.once.Do(func() {
-		l.err = l.unlock(ctx)
+		l.err = errors.Join(l.wrap("unlock", cause), l.unlock(ctx))
 		l.unlocked(l.err)
 	})
 	return l.err
@@ -120,7 +124,7 @@ func (l *Lease) releasedTwice(trusted bool) bool {
 // abort is what Close does to it.
 func (l *Lease) abort(cause error) {
 	l.hold.Lose(cause)
-	_ = l.Unlock(context.Background()) // if this fails, the lease expires
+	_ = l.finish(context.Background(), cause) // if this fails, the lease expires
 }
 
 // begin begins a call on the lease. The caller calls done if there is no error.

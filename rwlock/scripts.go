@@ -100,7 +100,7 @@ func (l lock) call(s *script.Script, args ...any) script.Call {
 
 // askFor asks for the lock, and for a place in the queue unless grace is 0. inbox may be empty.
 func (l lock) askFor(m mode, token string, ttl, grace time.Duration, inbox string) script.Call {
-	return l.call(l.acquire, token, string(m), millis(ttl), millis(grace), inbox)
+	return l.call(l.acquire, token, string(m), script.Millis(ttl), script.Millis(grace), inbox)
 }
 
 // asked is the reply to askFor.
@@ -139,12 +139,12 @@ func parseAsked(cmd *redis.Cmd) (a asked, err error) {
 
 // beat says that a waiter is alive. It returns 1 unless the waiter has to ask.
 func (l lock) beat(token string, ticket int64, grace time.Duration) script.Call {
-	return l.call(l.heartbeat, token, ticket, millis(grace))
+	return l.call(l.heartbeat, token, ticket, script.Millis(grace))
 }
 
 // extend extends a lease by ttl. It returns 1, or why the token does not hold the lock.
 func (l lock) extend(token string, ttl time.Duration, fence int64) script.Call {
-	return l.call(l.renew, token, millis(ttl), fence)
+	return l.call(l.renew, token, script.Millis(ttl), fence)
 }
 
 // giveUp releases whatever the token has. It returns 1, or why the token has nothing.
@@ -154,12 +154,12 @@ func (l lock) giveUp(token string, fence int64) script.Call {
 
 // toReader makes the writer with this fence a reader. It returns 1, or why the token does not hold the lock.
 func (l lock) toReader(token string, ttl time.Duration, fence int64) script.Call {
-	return l.call(l.downgrade, token, millis(ttl), fence)
+	return l.call(l.downgrade, token, script.Millis(ttl), fence)
 }
 
 // toWriter makes a reader the writer. It returns the new fence, 1 if others hold or wait, or why the token does not hold.
 func (l lock) toWriter(token string, ttl time.Duration, fence int64) script.Call {
-	return l.call(l.upgrade, token, millis(ttl), fence)
+	return l.call(l.upgrade, token, script.Millis(ttl), fence)
 }
 
 // revokeAll takes the lock from all holders, and returns how many there were.
@@ -187,9 +187,4 @@ func parseLooked(cmd *redis.Cmd) (Info, error) {
 	}
 	info.Token, _ = reply[0].(string)
 	return info, nil
-}
-
-// millis rounds up, so that no duration becomes none.
-func millis(d time.Duration) int64 {
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }

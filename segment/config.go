@@ -1,10 +1,9 @@
 package segment
 
 import (
-	"errors"
-	"fmt"
-	"strings"
 	"time"
+
+	"github.com/cacheguard/go/internal/terms"
 )
 
 // Config says how a Counter behaves. In every field 0 means the default, and -1 switches the feature off where the field
@@ -28,51 +27,29 @@ type Config struct {
 }
 
 const (
-	defaultPrefix       = "segment"
-	defaultSegments     = 8
-	maxSegments         = 64
-	defaultTTL          = 24 * time.Hour
-	defaultRedisTimeout = 500 * time.Millisecond
+	defaultPrefix   = "segment"
+	defaultSegments = 8
+	maxSegments     = 64
+	defaultTTL      = 24 * time.Hour
 )
-
-// off is the value that switches a feature off.
-const off = -1
-
-const longest = 10 * 365 * 24 * time.Hour
 
 // check returns one error that names every field that is out of range.
 func (c *Config) check() error {
-	var problems []error
-	bad := func(field, format string, args ...any) {
-		problems = append(problems, fmt.Errorf("Config.%s: "+format, append([]any{field}, args...)...))
-	}
-	if strings.ContainsAny(c.Prefix, "{}") {
-		bad("Prefix", "%q contains a brace", c.Prefix)
-	}
+	var p terms.Problems
+	p.Prefix(c.Prefix)
 	if c.Segments < 0 || c.Segments > maxSegments {
-		bad("Segments", "%d is not between 1 and %d", c.Segments, maxSegments)
+		p.Add("Segments", "%d is not between 1 and %d", c.Segments, maxSegments)
 	}
-	if c.TTL != 0 && c.TTL != off && (c.TTL < time.Millisecond || c.TTL > longest) {
-		bad("TTL", "%v is not between a millisecond and 10 years (use -1 for no limit)", c.TTL)
-	}
-	if c.RedisTimeout != 0 && (c.RedisTimeout < time.Millisecond || c.RedisTimeout > longest) {
-		bad("RedisTimeout", "%v is not between a millisecond and 10 years", c.RedisTimeout)
-	}
-	return errors.Join(problems...)
+	p.Life(c.TTL)
+	p.RedisTimeout(c.RedisTimeout)
+	return p.Err()
 }
 
 func (c Config) withDefaults() Config {
-	setDefault(&c.Prefix, defaultPrefix)
-	setDefault(&c.Segments, defaultSegments)
-	setDefault(&c.TTL, defaultTTL)
-	setDefault(&c.RedisTimeout, defaultRedisTimeout)
+	terms.SetDefault(&c.Prefix, defaultPrefix)
+	terms.SetDefault(&c.Segments, defaultSegments)
+	terms.SetDefault(&c.TTL, defaultTTL)
+	terms.SetDefault(&c.RedisTimeout, terms.DefaultRedisTimeout)
 	c.TTL = max(c.TTL, 0) // 0: none
 	return c
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }

@@ -63,7 +63,7 @@ func (c *Counter) begin(ctx context.Context, op, name string, units, least int64
 	case units < least || units > most:
 		return failed(op, name, fmt.Errorf("%d is not between %d and 2^44", units, least))
 	case ctx.Err() != nil:
-		return failed(op, name, ended(ctx))
+		return failed(op, name, detach.Ended(ctx))
 	case !c.life.Begin():
 		return ErrClosed
 	}

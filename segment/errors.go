@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/cacheguard/go/internal/detach"
 )
 
 var (
@@ -43,7 +45,7 @@ func uncertain(err error) error { return fmt.Errorf("%w: %w", ErrUncertain, err)
 // orEnded is why the context ended, if there is an error and it has.
 func orEnded(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
-		return ended(ctx)
+		return detach.Ended(ctx)
 	}
 	return err
 }
@@ -51,16 +53,7 @@ func orEnded(ctx context.Context, err error) error {
 // stopped is why a pause was cut short.
 func stopped(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return ended(ctx)
+		return detach.Ended(ctx)
 	}
 	return ErrClosed
-}
-
-// ended is why a context ended: its error, and its cause if that says more.
-func ended(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", err, cause)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/terms"
 )
 
 const name = "sale"
@@ -21,7 +22,7 @@ func newCounter(tb testing.TB, rdb Redis, cfg Config) *Counter {
 	if cfg.Prefix == "" {
 		cfg.Prefix = "test-" + rand.Text()
 	}
-	setDefault(&cfg.RedisTimeout, patient)
+	terms.SetDefault(&cfg.RedisTimeout, patient)
 	c, err := New(rdb, cfg)
 	if err != nil {
 		tb.Fatal(err)

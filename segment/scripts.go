@@ -52,7 +52,7 @@ const (
 
 // create creates a counter and reports whether there was none.
 func create(ctx context.Context, rdb script.Processor, key, token string, units int64, ttl time.Duration) (bool, error) {
-	call := script.Call{Script: createScript, Keys: []string{key}, Args: []any{token, units, millis(ttl)}}
+	call := script.Call{Script: createScript, Keys: []string{key}, Args: []any{token, units, script.Millis(ttl)}}
 	return call.Run(ctx, rdb).Bool()
 }
 
@@ -69,14 +69,14 @@ func (t taking) keys() []string { return []string{t.key, receiptKey(t.key, t.lan
 func (t taking) take(ctx context.Context, rdb script.Processor, units, enough int64) (int64, error) {
 	call := script.Call{
 		Script: takeScript, Keys: t.keys(),
-		Args: []any{t.number, units, enough, millis(keepReceipt)},
+		Args: []any{t.number, units, enough, script.Millis(keepReceipt)},
 	}
 	return call.Run(ctx, rdb).Int64()
 }
 
 // undo gives back what was taken, and keeps copies of the request from taking.
 func (t taking) undo(ctx context.Context, rdb script.Processor) error {
-	call := script.Call{Script: undoScript, Keys: t.keys(), Args: []any{t.number, millis(keepReceipt)}}
+	call := script.Call{Script: undoScript, Keys: t.keys(), Args: []any{t.number, script.Millis(keepReceipt)}}
 	return call.Run(ctx, rdb).Err()
 }
 
@@ -84,7 +84,7 @@ func (t taking) undo(ctx context.Context, rdb script.Processor) error {
 func adding(key, id string, units int64) *script.Call {
 	return &script.Call{
 		Script: putScript, Keys: []string{key, receiptKey(key, id)},
-		Args: []any{units, millis(keepReceipt), "", most},
+		Args: []any{units, script.Millis(keepReceipt), "", most},
 	}
 }
 
@@ -92,7 +92,7 @@ func adding(key, id string, units int64) *script.Call {
 func (m *move) sending(key string) *script.Call {
 	return &script.Call{
 		Script: sendScript, Keys: []string{key, receiptKey(key, m.id)},
-		Args: []any{m.id, m.to, m.units, millis(keepMoveReceipt)},
+		Args: []any{m.id, m.to, m.units, script.Millis(keepMoveReceipt)},
 	}
 }
 
@@ -100,11 +100,6 @@ func (m *move) sending(key string) *script.Call {
 func (m *move) arriving(key, until string) *script.Call {
 	return &script.Call{
 		Script: putScript, Keys: []string{key, receiptKey(key, m.id)},
-		Args: []any{m.units, millis(keepMoveReceipt), until, 0},
+		Args: []any{m.units, script.Millis(keepMoveReceipt), until, 0},
 	}
-}
-
-// millis rounds up, so that no duration becomes none.
-func millis(d time.Duration) int64 {
-	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }

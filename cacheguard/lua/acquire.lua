@@ -1,8 +1,7 @@
 -- Returns the value, or takes the lease to load it, or registers for a wake-up by who has it.
 -- KEYS: value, lease, intent
 -- ARGV: token, lease ms (0: do not take it), keep ms (TTL of the hash), inbox ('' for none),
---       seen ('' for none, else '=' and the first bytes of the value that the caller cannot use), how many these may be,
---       the longest intent in ms
+--       seen ('' for none, else '=' and the first bytes of the value that the caller cannot use), how many these may be
 -- Returns {'value', entry} | {'lease', generation, 1 if taken over from a dead holder} | {'free'}
 --       | {'held', generation, ms left, 1 if registered} | {'failed', token, error, ms left}
 --       | {'writing', generation of the message that tells of the end, ms left, 1 if registered}
@@ -26,7 +25,7 @@ end
 
 local now, micros = now_ms()
 if redis.call('EXISTS', KEYS[3]) == 1 then
-  local left = math.min(read_intent(KEYS[3], now), tonumber(ARGV[7])) -- the clock may have been set back
+  local left = read_intent(KEYS[3], now)
   if left > 0 then
     return {'writing', WRITING, left, register(KEYS[3])}
   end

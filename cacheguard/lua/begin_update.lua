@@ -4,10 +4,10 @@
 -- ARGV: token, intent ms, channel that local tiers listen to, notice for them
 -- Returns 1.
 -- Safe to run twice. A copy that arrives after the update has ended keeps loads from storing until the intent expires.
-local reply = redis.pcall('HSET', KEYS[3], 'writer:' .. ARGV[1], string.format('%.0f', (now_ms()) + ARGV[2]))
+local reply = set_intent(KEYS[3], ARGV[1], ARGV[2])
 if type(reply) == 'table' and string.find(reply.err, 'WRONGTYPE', 1, true) then
   redis.call('DEL', KEYS[3]) -- a key of another type, where only intents belong
-  reply = redis.pcall('HSET', KEYS[3], 'writer:' .. ARGV[1], string.format('%.0f', (now_ms()) + ARGV[2]))
+  reply = set_intent(KEYS[3], ARGV[1], ARGV[2])
 end
 if type(reply) == 'table' then
   return reply -- nothing was removed, as nothing will be written

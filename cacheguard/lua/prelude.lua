@@ -10,7 +10,8 @@
 --   inbox:ADDRESS   one field per process that waits
 --
 -- The intent of a key is a hash that is there while somebody updates it:
---   writer:TOKEN    server time in ms until which the writer is believed to be alive; of several, all count
+--   writer:TOKEN    "DEADLINE LENGTH": server time in ms until which the writer is believed to be alive, and how long
+--                   before it that was set; of several writers, all count
 --   inbox:ADDRESS   as above
 
 -- The generation of messages that are about the end of an update.
@@ -60,13 +61,22 @@ local function read_intent(key, now)
   local left, inboxes = 0, {}
   local flat = redis.pcall('HGETALL', key)
   for i = 1, #flat, 2 do
+    local deadline, length = string.match(flat[i + 1], '^(%d+) (%d+)$')
     if string.sub(flat[i], 1, 6) == 'inbox:' then
       inboxes[#inboxes + 1] = string.sub(flat[i], 7)
+    elseif deadline and deadline - now > tonumber(length) then -- the clock was set back: from now on, then
+      redis.pcall('HSET', key, flat[i], string.format('%.0f %s', now + length, length))
+      left = math.max(left, tonumber(length))
     else
-      left = math.max(left, (tonumber(flat[i + 1]) or 0) - now)
+      left = math.max(left, (deadline or now) - now)
     end
   end
   return left, inboxes
+end
+
+-- Has the writer's intent stand for so many ms from now. Returns what HSET does.
+local function set_intent(key, token, ms)
+  return redis.pcall('HSET', key, 'writer:' .. token, string.format('%.0f %s', (now_ms()) + ms, ms))
 end
 
 -- Sees to it that the key lasts for so many ms at least.

@@ -6,6 +6,9 @@
 if redis.call('HEXISTS', KEYS[1], 'writer:' .. ARGV[1]) == 0 then
   return 0
 end
-redis.call('HSET', KEYS[1], 'writer:' .. ARGV[1], string.format('%.0f', (now_ms()) + ARGV[2]))
+local reply = set_intent(KEYS[1], ARGV[1], ARGV[2])
+if type(reply) == 'table' then
+  return reply
+end
 extend_ttl(KEYS[1], ARGV[2])
 return 1

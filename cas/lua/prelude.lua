@@ -12,10 +12,11 @@
 local function verdict()
   local old, token, repeated = ARGV[1], ARGV[2], ARGV[3] == '1'
   local current = redis.call('GETRANGE', KEYS[1], 0, #token - 1)
-  if current == token or repeated and redis.call('LPOS', KEYS[2], token) then
+  -- A version never comes back, so finding it proves that nothing was done. Absence does come back, and then the first
+  -- copy may arrive after a repetition was done.
+  if current == token or (repeated or old == '') and redis.call('LPOS', KEYS[2], token) then
     return 1
   end
-  -- A version never comes back, so finding it proves that nothing was done. Absence does come back.
   local forgotten = repeated and redis.call('LLEN', KEYS[2]) >= tonumber(ARGV[4])
   if current == old and not (old == '' and forgotten) then
     return nil

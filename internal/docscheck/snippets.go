@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	example       = regexp.MustCompile(`^<!--\s*example:\s*(\S+)\s*-->$`)
+	example       = regexp.MustCompile(`^<!--\s*example:\s*([^\s,]+)(, a part)?\s*-->$`)
 	exampleInText = regexp.MustCompile(`^\s*<!--\s*example\b`)
 )
 
@@ -60,12 +60,24 @@ func checkSnippet(t tree, file string, b block, m []string) (string, error) {
 		return fmt.Sprintf("there is no Example %s", m[1]), nil
 	}
 	code := normal(b.code)
+	if m[2] != "" {
+		body = part(body, code)
+	}
 	for i := range max(len(code), len(body)) {
 		if i >= len(code) || i >= len(body) || code[i] != body[i] {
 			return fmt.Sprintf("differs from %s in line %d: here %s, there %s", m[1], i+1, quoted(code, i), quoted(body, i)), nil
 		}
 	}
 	return "", nil
+}
+
+// part is the part of the body that begins like the code, and is no longer.
+func part(body, code []string) []string {
+	if len(code) == 0 {
+		return body
+	}
+	begin := max(0, slices.Index(body, code[0]))
+	return body[begin:min(begin+len(code), len(body))]
 }
 
 func quoted(lines []string, i int) string {

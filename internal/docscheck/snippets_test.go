@@ -19,6 +19,7 @@ const copied = "\n\n```go\nif ready {\n    fmt.Println(\"first: 1\") // not the 
 
 func TestSnippets(t *testing.T) {
 	const tied = "<!-- example: shop/ExampleGet -->\n"
+	const tiedPart = "<!-- example: shop/ExampleGet, a part -->\n"
 	tests := map[string]struct{ file, text, want string }{
 		"a copy but for the indentation": {"README.md", tied + copied, ""},
 		"a copy in a list": {"docs/use.md", tied + "  ```go\n  if ready {\n" +
@@ -26,6 +27,9 @@ func TestSnippets(t *testing.T) {
 		"a change": {"docs/use.md", tied + "```go\nif ready {\n\tother()\n```",
 			"use.md:2: differs from shop/ExampleGet in line 2"},
 		"too short":              {"README.md", tied + "```go\nif ready {\n```", "here it has ended"},
+		"a part":                 {"README.md", tiedPart + "```go\n}\n\ndone()\n```", ""},
+		"a part with a gap":      {"README.md", tiedPart + "```go\nif ready {\n\ndone()\n```", "in line 2"},
+		"no part":                {"README.md", tiedPart + "```go\nother()\n```", "in line 1"},
 		"no such example":        {"README.md", "<!-- example: shop/ExamplePut -->" + copied, "no Example shop/ExamplePut"},
 		"no such directory":      {"README.md", "<!-- example: shed/ExampleGet -->" + copied, "no Example shed/ExampleGet"},
 		"untied in the README":   {"README.md", "Some text." + copied, "not tied"},

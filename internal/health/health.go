@@ -20,8 +20,9 @@ import (
 	"github.com/cacheguard/go/internal/keys"
 )
 
-// Parts is into how many parts the keys of a cluster are cut: one that the usual numbers of nodes divide.
-const Parts = 12
+// Parts is into how many parts the keys of a cluster are cut: one that the usual numbers of nodes divide. More of them would
+// confine the failure of a node of a large cluster better, and make batches smaller.
+const Parts = 6
 
 // Health has the breakers of one client.
 type Health struct {

@@ -1,5 +1,5 @@
 // Package redistest gives tests real redis-servers of their own, and a proxy that breaks the connection to one exactly
-// where a test wants it broken. Only tests import it.
+// where a test wants it broken. Only tests and bench import it.
 //
 // # Servers
 //

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha1" //nolint:gosec // the name Redis gives a script is its SHA-1
 	"encoding/hex"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -87,4 +88,9 @@ func (c *Call) command(ctx context.Context, name, script string) *redis.Cmd {
 		args = append(args, k)
 	}
 	return redis.NewCmd(ctx, append(args, c.Args...)...)
+}
+
+// Millis is a duration as scripts take it. It rounds up, so that no duration becomes none.
+func Millis(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }

@@ -57,3 +57,26 @@ func TestNilClientsAreFound(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestProblemsNameEveryField(t *testing.T) {
+	t.Parallel()
+	var p terms.Problems
+	p.Prefix("a:b")
+	p.Life(0)
+	p.Life(terms.Off)
+	p.Life(terms.Longest)
+	p.RedisTimeout(time.Millisecond)
+	if err := p.Err(); err != nil {
+		t.Error(err)
+	}
+	p.Prefix("a{")
+	p.Life(terms.Longest + 1)
+	p.RedisTimeout(terms.Off)
+	p.Add("Size", "%d is too large", 7)
+	err := p.Err()
+	for _, want := range []string{"Config.Prefix: ", "Config.TTL: ", "Config.RedisTimeout: ", "Config.Size: 7 is too large"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not have %q", err, want)
+		}
+	}
+}

@@ -49,13 +49,16 @@ type options struct {
 	out, from         string
 }
 
+// longest is what the scenarios that need a multiple of it can do before their calls count as hanging; more rounds say more.
+const longest = 3 * time.Second
+
 func parse(args []string, stderr io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("compare", flag.ContinueOnError)
 	f.SetOutput(stderr)
 	scenarios := f.String("scenarios", "", "only scenarios, or cases as scenario: case, that match this regular `expression`")
 	who := f.String("rivals", "", "beside our own, only rivals that match this regular `expression`")
 	f.IntVar(&o.rounds, "rounds", 5, "how often the rivals take turns")
-	f.DurationVar(&o.each, "duration", 300*time.Millisecond, "what is timed of each rival in each round of a case")
+	f.DurationVar(&o.each, "duration", 300*time.Millisecond, "what is timed of each rival in each round of a case, at most 3s; some need a multiple")
 	f.BoolVar(&o.smoke, "smoke", false, "only see whether everything works: one short round of one or two cases each")
 	f.BoolVar(&o.scale, "scale", false, "compare us with the model of bench/SCALE.md instead of with rivals")
 	f.BoolVar(&o.list, "list", false, "list the scenarios and their cases")
@@ -67,8 +70,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	if f.NArg() > 0 {
 		return o, fmt.Errorf("what is %q?", f.Arg(0))
 	}
-	if o.rounds < 1 || o.each <= 0 {
-		return o, errors.New("-rounds and -duration must be positive")
+	if o.rounds < 1 || o.each <= 0 || o.each > longest {
+		return o, fmt.Errorf("-rounds must be positive, and -duration as well and at most %v", longest)
 	}
 	if o.smoke {
 		o.rounds, o.each = 1, 20*time.Millisecond

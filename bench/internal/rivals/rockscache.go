@@ -9,12 +9,12 @@ import (
 
 // rocks is rockscache 0.1.1 with NewDefaultOptions, as its README has it: after TagAsDeleted it serves the old value once
 // more while it loads (weak consistency), but nothing after the TTL. It takes its Delay off the TTL, which is
-// added here, and knows whole seconds.
+// added here, and out of the jitter, which it takes as a share of both. It knows whole seconds.
 var rocks = CacheLibrary{
 	Name: "rockscache 0.1.1", Kind: Shared,
 	Open: func(s Setup) (Cache, error) {
 		rdb, o := s.client(), rockscache.NewDefaultOptions()
-		o.RandomExpireAdjustment = s.Jitter
+		o.RandomExpireAdjustment = s.Jitter * float64(s.TTL) / float64(s.TTL+o.Delay)
 		if s.Lease != 0 {
 			o.LockExpire = s.Lease
 		}

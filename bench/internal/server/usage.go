@@ -75,7 +75,8 @@ func microsOf(stat string) (time.Duration, error) {
 // Since is what was done after before.
 func (u Usage) Since(before Usage) Usage {
 	did := Usage{
-		Requests: u.Requests - before.Requests, Hits: u.Hits - before.Hits, CPU: u.CPU - before.CPU,
+		Requests: u.Requests - before.Requests, Hits: u.Hits - before.Hits,
+		CPU:     max(u.CPU-before.CPU, 0), // the time of INFO, which is left out, is measured by another clock
 		Scripts: u.Scripts - before.Scripts, Commands: make(map[string]int64),
 	}
 	for name, calls := range u.Commands {

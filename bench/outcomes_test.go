@@ -1,0 +1,188 @@
+package bench
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/bench/internal/server"
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/mutex"
+	"github.com/cacheguard/go/rwlock"
+)
+
+// What follows prepares what TestCountsStayAsTheyAre counts: each function returns one that has its outcome every time.
+
+func countedGuard(t *testing.T, rdb cacheguard.Redis, cfg cacheguard.Config) *cacheguard.Guard {
+	t.Helper()
+	cfg.Prefix, cfg.Jitter = "counts", -1
+	g, err := cacheguard.New(rdb, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = g.Close() })
+	if err := g.SelfCheck(t.Context()); err != nil { // the subscription stands
+		t.Fatal(err)
+	}
+	return g
+}
+
+func getting(t *testing.T, g *cacheguard.Guard, key string, load func(context.Context) ([]byte, error)) func() error {
+	return func() error {
+		_, err := cacheguard.Get(t.Context(), g, key, load)
+		return err
+	}
+}
+
+func loadValue(context.Context) ([]byte, error) { return []byte("value"), nil }
+
+func hit(cfg cacheguard.Config) func(*testing.T, *redis.Client) func() error {
+	return func(t *testing.T, rdb *redis.Client) func() error {
+		g := countedGuard(t, rdb, cfg)
+		get := getting(t, g, rand.Text(), loadValue)
+		if err := errors.Join(get(), get()); err != nil {
+			t.Fatal(err)
+		}
+		return get
+	}
+}
+
+func negative(t *testing.T, rdb *redis.Client) func() error {
+	get := getting(t, countedGuard(t, rdb, cacheguard.Config{}), rand.Text(), func(context.Context) ([]byte, error) {
+		return nil, cacheguard.ErrNotFound
+	})
+	return func() error {
+		if err := get(); !errors.Is(err, cacheguard.ErrNotFound) {
+			return errors.Join(errors.New("found"), err)
+		}
+		return nil
+	}
+}
+
+func loaded(t *testing.T, rdb *redis.Client) func() error {
+	g := countedGuard(t, rdb, cacheguard.Config{})
+	return func() error { return getting(t, g, rand.Text(), loadValue)() }
+}
+
+// sharedHere has a second caller join the load of the first.
+func sharedHere(t *testing.T, rdb *redis.Client) func() error {
+	joined := make(chan struct{}, 1)
+	g := countedGuard(t, rdb, cacheguard.Config{Hooks: cacheguard.Hooks{OnJoin: func(string) { joined <- struct{}{} }}})
+	return func() error {
+		return beside(t, g, g, func() { <-joined })
+	}
+}
+
+// sharedElsewhere has another instance wait for the load.
+func sharedElsewhere(own *redistest.Server, s *server.Server) func(*testing.T, *redis.Client) func() error {
+	return func(t *testing.T, rdb *redis.Client) func() error {
+		first := countedGuard(t, rdb, cacheguard.Config{})
+		second := countedGuard(t, own.Client(t), cacheguard.Config{})
+		return func() error {
+			before := scripts(t, s)
+			return beside(t, first, second, func() {
+				redistest.Await(t, "both have asked for the lease", func() bool { return scripts(t, s) == before+2 })
+			})
+		}
+	}
+}
+
+// scripts is how many have run.
+func scripts(t *testing.T, s *server.Server) int64 {
+	t.Helper()
+	u, err := s.Usage(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Commands["evalsha"]
+}
+
+// beside has second ask for what first is loading, which ends when second has joined.
+func beside(t *testing.T, first, second *cacheguard.Guard, joined func()) error {
+	key, loading := rand.Text(), make(chan struct{})
+	done := make(chan error, 1)
+	go func() { // owner: beside; ends with the load; joined by receiving
+		done <- getting(t, first, key, func(ctx context.Context) ([]byte, error) {
+			close(loading)
+			joined()
+			return loadValue(ctx)
+		})()
+	}()
+	<-loading
+	return errors.Join(getting(t, second, key, neverLoad)(), <-done)
+}
+
+// staleOnce reads a value that is stale, and waits until its refresh has loaded.
+func staleOnce(t *testing.T, rdb *redis.Client) func() error {
+	refreshed := make(chan struct{}, 1)
+	g := countedGuard(t, rdb, cacheguard.Config{TTL: ttl, StaleFor: ttl})
+	return func() error {
+		key := rand.Text()
+		load := func(ctx context.Context) ([]byte, error) {
+			cacheguard.SetTTL(ctx, time.Millisecond)
+			return loadValue(ctx)
+		}
+		if err := getting(t, g, key, load)(); err != nil {
+			return err
+		}
+		<-time.After(2 * time.Millisecond) // longer than it is fresh
+		err := getting(t, g, key, func(ctx context.Context) ([]byte, error) {
+			refreshed <- struct{}{}
+			return loadValue(ctx)
+		})()
+		<-refreshed
+		return err
+	}
+}
+
+func invalidate(t *testing.T, rdb *redis.Client) func() error {
+	g := countedGuard(t, rdb, cacheguard.Config{})
+	return func() error { return g.Invalidate(t.Context(), "k") }
+}
+
+func update(t *testing.T, rdb *redis.Client) func() error {
+	g := countedGuard(t, rdb, cacheguard.Config{})
+	return func() error {
+		return g.Update(t.Context(), "k", func(context.Context) error { return nil })
+	}
+}
+
+func lockMutex(cfg mutex.Config) func(*testing.T, *redis.Client) func() error {
+	return func(t *testing.T, rdb *redis.Client) func() error {
+		cfg.Prefix = "counts:" + rand.Text()
+		k, err := mutex.New(rdb, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = k.Close() })
+		return func() error {
+			l, err := k.Lock(t.Context(), "k")
+			if err != nil {
+				return err
+			}
+			return l.Unlock(t.Context())
+		}
+	}
+}
+
+func lockRW(lock func(*rwlock.Locker, context.Context, string) (*rwlock.Lease, error)) func(*testing.T, *redis.Client) func() error {
+	return func(t *testing.T, rdb *redis.Client) func() error {
+		k, err := rwlock.New(rdb, rwlock.Config{Prefix: "counts:" + rand.Text()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = k.Close() })
+		return func() error {
+			l, err := lock(k, t.Context(), "k")
+			if err != nil {
+				return err
+			}
+			return l.Unlock(t.Context())
+		}
+	}
+}

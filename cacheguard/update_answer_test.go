@@ -1,0 +1,135 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/rwlock"
+)
+
+// Whatever write does, it may have written.
+func TestUpdateAnywayInvalidatesWhateverWriteDoes(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(){
+		"returns": func() {}, "panics": func() { panic("write") }, "calls Goexit": runtime.Goexit,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond, UpdateAnyway: true})
+			db := newRow("old")
+			f.expectUntouched("k", "old", db)
+			proxy.On(redistest.Script(prelude+beginUpdateSource), redistest.ReplyError("READONLY for a while"))
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				_ = recovered(func() error {
+					return f.guards[0].Update(context.Background(), "k", func(context.Context) error {
+						equal(t, "meanwhile", mustGet(t, f.guards[1], "k", db.load), "old") // and stored
+						db.value.Store("new")
+						end()
+						return nil
+					})
+				})
+			}()
+			<-done
+			f.expectUntouched("k", "new", db)
+		})
+	}
+}
+
+// Close gives the lock away while write runs: whoever ignores that the context has ended is told.
+func TestAnUpdateThatWasClosedDuringItsWriteSaysSo(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{})
+	db := newRow("old")
+	w := beginUpdate(f, 0, db, "new", "k")
+	ctx := <-w.began
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		_ = f.guards[0].Close()
+	}()
+	<-ctx.Done()
+	equal(t, "another", f.guards[1].Update(context.Background(), "k", db.write("newer")), nil)
+	w.release <- nil
+	if err := <-w.done; !errors.Is(err, rwlock.ErrClosed) {
+		t.Errorf("Update: %v", err)
+	}
+	<-closed
+	f.guards = f.guards[1:]
+	f.expectUntouched("k", "newer", db)
+}
+
+func TestAnUpdateWhoseContextEndedBeforeItsWriteSaysSo(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{UpdateAnyway: true})
+	g, db, why := f.guards[0], newRow("old"), errors.New("why")
+	check := func(ctx context.Context) {
+		t.Helper()
+		err := g.Update(ctx, "k", func(context.Context) error { panic("written") })
+		for _, want := range []error{rwlock.ErrNotAcquired, context.Canceled, why} {
+			equal(t, fmt.Sprintf("%q matches %q", err, want), errors.Is(err, want), true)
+		}
+		f.expectUntouched("k", "old", db)
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	rule := proxy.On(redistest.Script(prelude+beginUpdateSource), redistest.HoldReply).Times(1)
+	go func() { // owner: the test; ends with the rule
+		<-rule.Hit()
+		cancel(why)
+		rule.Release()
+	}()
+	check(ctx)
+	check(ctx)
+}
+
+// Redis is well: UpdateAnyway is not for this.
+func TestAnUpdateThatLostItsLockBeforeItsWriteDoesNotWrite(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{UpdateAnyway: true, LeaseTTL: 100 * time.Millisecond, RedisTimeout: time.Minute})
+	rule := proxy.On(redistest.Script(prelude+beginUpdateSource), redistest.HoldReply).Times(1)
+	go func() { // owner: the test; ends with the rule
+		<-rule.Hit()
+		_, _ = f.guards[1].locks.Revoke(context.Background(), "k") // the error of Update tells
+		<-time.After(500 * time.Millisecond)                       // five leases
+		rule.Release()
+	}()
+	err := f.guards[0].Update(context.Background(), "k", func(context.Context) error { panic("written") })
+	equal(t, fmt.Sprint(err), errors.Is(err, rwlock.ErrNotAcquired), true)
+}
+
+// Nobody would know that Update holds nobody off any more.
+func TestAnUpdateThatWritesWithoutTheLockReportsWhy(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{UpdateAnyway: true})
+	invalidates := redistest.Script(prelude + invalidateSource)
+	proxy.On(func(args []string) bool { return !invalidates(args) }, redistest.ReplyError("NOPERM not for you"))
+	mustInvalidate(t, f.guards[0], "k") // knows the script
+	before, db := f.events.redisErrors.Load(), newRow("old")
+	equal(t, "Update", f.guards[0].Update(context.Background(), "k", db.write("new")), nil)
+	equal(t, "reported", f.events.redisErrors.Load()-before, 1)
+}
+
+func TestAnUpdateWhoseLockCannotBeGivenBackIsDone(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond, LeaseTTL: 300 * time.Millisecond})
+	db, ends := newRow("old"), redistest.Script(prelude+endUpdateSource)
+	f.expectUntouched("k", "old", db)
+	equal(t, "one that makes the scripts known", f.guards[0].Update(context.Background(), "other", db.write("old")), nil)
+	var ended atomic.Bool
+	rule := proxy.On(func(args []string) bool { return ended.Load() || ends(args) && ended.Swap(true) }, redistest.CutBefore)
+	err := f.guards[0].Update(context.Background(), "k", db.write("new"))
+	<-rule.Hit()
+	if _, ours := errors.AsType[*RedisError](err); ours || err == nil || errors.Is(err, rwlock.ErrLeaseLost) {
+		t.Errorf("Update: %v", err)
+	}
+	rule.Remove()
+	f.expectUntouched("k", "new", db)
+	equal(t, "the next", f.guards[1].Update(context.Background(), "k", db.write("newer")), nil)
+}

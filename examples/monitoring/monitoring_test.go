@@ -1,0 +1,153 @@
+// Package monitoring has a dashboard and alert rules, and the tests of both.
+package monitoring
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/metrics"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func read(t *testing.T, file string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// expressions are those of the dashboard.
+func expressions(t *testing.T) (found []string) {
+	t.Helper()
+	var dashboard any
+	if err := json.Unmarshal(read(t, "dashboard.json"), &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	var walk func(any)
+	walk = func(part any) {
+		switch part := part.(type) {
+		case []any:
+			for _, p := range part {
+				walk(p)
+			}
+		case map[string]any:
+			for name, p := range part {
+				if text, ok := p.(string); ok && name == "expr" {
+					found = append(found, text)
+				}
+				walk(p)
+			}
+		}
+	}
+	walk(dashboard)
+	if len(found) == 0 {
+		t.Fatal("the dashboard has no expressions")
+	}
+	return found
+}
+
+// exported are the label values of each metric, a histogram's parts among them.
+func exported(t *testing.T) map[string][]string {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	m, err := metrics.New(registry, metrics.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(&redis.Options{}) // is not asked
+	defer client.Close()
+	guard, err := cacheguard.New(client, cacheguard.Config{Hooks: m.Guard("shop")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer guard.Close()
+	m.Watch("shop", guard)
+	m.HTTP("shop")
+	m.Mutex("jobs")
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := make(map[string][]string)
+	for _, f := range families {
+		for _, series := range f.GetMetric() {
+			for _, label := range series.GetLabel() {
+				for _, part := range []string{"", "_bucket", "_count", "_sum"} {
+					values[f.GetName()+part] = append(values[f.GetName()+part], label.GetName()+"="+label.GetValue())
+				}
+			}
+		}
+	}
+	return values
+}
+
+var (
+	selector = regexp.MustCompile(`(cacheguard_\w+)\{([^}]*)\}`)
+	matcher  = regexp.MustCompile(`(\w+)(=~|!~|!=|=)"([^"]*)"`)
+)
+
+func TestLabelsAreMatchedWithValuesThatAreExported(t *testing.T) {
+	t.Parallel()
+	values, matched := exported(t), 0
+	for _, text := range append(expressions(t), string(read(t, "alerts.yml"))) {
+		for _, s := range selector.FindAllStringSubmatch(text, -1) {
+			for _, m := range matcher.FindAllStringSubmatch(s[2], -1) {
+				if strings.HasPrefix(m[3], "$") {
+					continue // the dashboard's variable
+				}
+				for value := range strings.SplitSeq(m[3], "|") {
+					matched++
+					if !slices.Contains(values[s[1]], m[1]+"="+value) {
+						t.Errorf("%s has no %s=%q", s[1], m[1], value)
+					}
+				}
+			}
+		}
+	}
+	if matched == 0 {
+		t.Error("no label is matched")
+	}
+}
+
+func TestPromtoolAcceptsRulesAndExpressions(t *testing.T) {
+	t.Parallel()
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Fatal("promtool is missing: install Prometheus, or run make test, which does")
+	}
+	// An expression of the dashboard is checked as a rule that records it.
+	rules := []byte("groups:\n- name: dashboard\n  rules:\n")
+	for _, expr := range expressions(t) {
+		expr, err := json.Marshal(strings.NewReplacer("$__rate_interval", "1m", "$cache", "shop").Replace(expr))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules = append(rules, "  - record: shown\n    expr: "...)
+		rules = append(append(rules, expr...), '\n')
+	}
+	file := filepath.Join(t.TempDir(), "dashboard.yml")
+	if err := os.WriteFile(file, rules, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, checked := range []string{"alerts.yml", file} {
+		said, err := exec.CommandContext(t.Context(), promtool, "check", "rules", "--lint=none", checked).CombinedOutput()
+		if err != nil || !bytes.Contains(said, []byte("SUCCESS")) {
+			t.Errorf("%s: %v\n%s", checked, err, said)
+		}
+	}
+}

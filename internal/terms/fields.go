@@ -1,0 +1,59 @@
+package terms
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+const (
+	// Off is the value that switches a feature off.
+	Off = -1
+
+	// Longest is the longest duration there is. Sums of a few do not overflow, in Redis' milliseconds either.
+	Longest = 10 * 365 * 24 * time.Hour
+
+	// DefaultRedisTimeout bounds each operation on Redis.
+	DefaultRedisTimeout = 500 * time.Millisecond
+)
+
+// Problems are what is wrong with a Config.
+type Problems []error
+
+// Add adds one, with a field.
+func (p *Problems) Add(field, format string, args ...any) {
+	*p = append(*p, fmt.Errorf("Config.%s: "+format, append([]any{field}, args...)...))
+}
+
+// Prefix refuses one that would end the hash tag of a key.
+func (p *Problems) Prefix(prefix string) {
+	if strings.ContainsAny(prefix, "{}") {
+		p.Add("Prefix", "%q contains a brace", prefix)
+	}
+}
+
+// RedisTimeout refuses one that is out of range.
+func (p *Problems) RedisTimeout(d time.Duration) {
+	if d != 0 && (d < time.Millisecond || d > Longest) {
+		p.Add("RedisTimeout", "%v is not between a millisecond and 10 years", d)
+	}
+}
+
+// Life refuses a TTL of something that may live without end.
+func (p *Problems) Life(ttl time.Duration) {
+	if ttl != 0 && ttl != Off && (ttl < time.Millisecond || ttl > Longest) {
+		p.Add("TTL", "%v is not between a millisecond and 10 years (use -1 for no limit)", ttl)
+	}
+}
+
+// Err returns one error that names every field, or nil.
+func (p *Problems) Err() error { return errors.Join(*p...) }
+
+// SetDefault fills in a field that is not set.
+func SetDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

@@ -1,0 +1,101 @@
+package middleware
+
+import (
+	"bufio"
+	"crypto/tls"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// asked is a request as net/http makes it of its first line.
+func asked(t *testing.T, target string, secure bool) *http.Request {
+	t.Helper()
+	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader("GET " + target + " HTTP/1.1\r\nHost: " + host + "\r\n\r\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if secure {
+		r.TLS = new(tls.ConnectionState)
+	}
+	return r
+}
+
+func TestRequestsThatAHandlerCanTellApartAreDifferentPages(t *testing.T) {
+	t.Parallel()
+	type request struct {
+		target string
+		secure bool
+	}
+	for name, pair := range map[string][2]request{
+		"another scheme than that of the connection": {{"https://" + host + "/", false}, {"/", true}},
+		"the other way":               {{"http://" + host + "/", true}, {"/", false}},
+		"a path that was not escaped": {{`/x"%2Fy`, false}, {"/x%22/y", false}},
+		"a path that is not ASCII":    {{"/caf\xc3\xa9%2Fmenu", false}, {"/caf%C3%A9/menu", false}},
+		"a URL without a path":        {{"http:a", false}, {"http:b", false}},
+		"who asks, in the URL":        {{"http://a@" + host + "/", false}, {"/", false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, b := asked(t, pair[0].target, pair[0].secure), asked(t, pair[1].target, pair[1].secure)
+			cfg := Config{}
+			if !odd(a) && !odd(b) && cfg.location(a) == cfg.location(b) {
+				t.Errorf("both are %q", cfg.location(a))
+			}
+		})
+	}
+}
+
+// Nothing keeps a client of HTTP/2 from sending an authority with a slash.
+func TestAHostDoesNotReachIntoThePath(t *testing.T) {
+	t.Parallel()
+	p := newPage(func(w http.ResponseWriter, r *http.Request) {
+		says(r.Host+" "+r.URL.Path, "Cache-Control: max-age=60")(w, r)
+	})
+	f := newFleet(t, 1, Config{}, p)
+	handler := f.caches[0].Handler(p)
+	answer := func(host, path string) string {
+		r, w := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil), httptest.NewRecorder()
+		r.Host = host
+		handler.ServeHTTP(w, r)
+		return w.Body.String()
+	}
+	equal(t, "attack", answer(host+"/a", "/b"), host+"/a /b")
+	equal(t, "afterwards", answer(host, "/a/b"), host+" /a/b")
+}
+
+// A handler sends who asks without TLS to the same page with TLS. He must not be able to have that sent to the others.
+func TestARedirectionToTLSDoesNotReachThoseWhoUseTLS(t *testing.T) {
+	t.Parallel()
+	p := newPage(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		if r.TLS == nil {
+			http.Redirect(w, r, "https://"+host+"/", http.StatusMovedPermanently)
+			return
+		}
+		_, _ = io.WriteString(w, "page")
+	})
+	f := newFleet(t, 1, Config{}, p)
+	handler := f.caches[0].Handler(p)
+	ask := func(target string, secure bool) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, asked(t, target, secure))
+		return w
+	}
+	equal(t, "attack", ask("https://"+host+"/", false).Code, http.StatusMovedPermanently)
+	equal(t, "afterwards", ask("/", true).Body.String(), "page")
+	// Behind a proxy that ends TLS, some middlewares set the scheme. Its page is one that can be invalidated by its URL.
+	calls := p.calls.Load()
+	ask("https://"+host+"/", false)
+	equal(t, "calls for a hit", p.calls.Load()-calls, 0)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+host+"/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "error", f.caches[0].Invalidate(t.Context(), r), nil)
+	ask("https://"+host+"/", false)
+	ask("/", true)
+	equal(t, "calls after Invalidate", p.calls.Load()-calls, 2)
+}

@@ -1,0 +1,112 @@
+package middleware
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/go-chi/chi/v5"
+)
+
+// stalePage is what a handler says of a page that has to be validated at once.
+var stalePage = says("page", "Cache-Control: max-age=60", "Age: 70", `ETag: "a"`)
+
+func TestA304ThatMayNotBeStoredIsForItsClientAlone(t *testing.T) {
+	t.Parallel()
+	for name, line := range map[string]string{
+		"a cookie": "Set-Cookie: session=secret",
+		"private":  "Cache-Control: private, max-age=60",
+		"no-store": "Cache-Control: no-store, max-age=60",
+		"Vary":     "Vary: *",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPage(stalePage)
+			f := newFleet(t, 1, Config{}, p)
+			f.get("/")
+			field, value, _ := strings.Cut(line, ": ")
+			p.serve = func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Cache-Control", "max-age=60")
+				w.Header().Set("Etag", `"a"`)
+				w.Header().Set(field, value)
+				if r.Header.Get("If-None-Match") != "" {
+					w.WriteHeader(http.StatusNotModified)
+					return
+				}
+				_, _ = io.WriteString(w, "mine")
+			}
+			mine := f.get("/")
+			equal(t, "the status of who asked", mine.StatusCode, http.StatusOK)
+			equal(t, "what the handler told who asked", mine.Header.Get(field), value)
+			p.serve = says("page", "Cache-Control: max-age=60")
+			others := f.get("/")
+			equal(t, "what others get", others.body, "page")
+			equal(t, "what the handler told another", others.Header.Get(field) == value, false)
+		})
+	}
+}
+
+// The handler is called twice for such a 304, and chi's routing context remembers the first time.
+func TestA304ThatIsNotBelievedIsAskedAgainThroughTheSameRoutes(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, Config{}, http.NotFoundHandler())
+	stale := true
+	products := chi.NewRouter()
+	products.Get("/{id}", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("If-None-Match") != "" {
+			w.Header().Set("Etag", `"b"`)
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		if stale {
+			stalePage(w, r)
+			return
+		}
+		says("new "+chi.URLParam(r, "id"), "Cache-Control: max-age=60")(w, r)
+	})
+	router := chi.NewRouter()
+	router.Use(f.caches[0].Handler)
+	router.Mount("/products", products)
+	f.servers[0].Config.Handler = router
+	equal(t, "before", f.get("/products/1").body, "page")
+	stale = false
+	equal(t, "afterwards", f.get("/products/1").body, "new 1")
+}
+
+// (net/http keeps an origin from sending one, so this is no row of the conformance table.)
+func TestA304ChangesContentType(t *testing.T) {
+	t.Parallel()
+	p := newPage(stalePage)
+	f := newFleet(t, 1, Config{}, p)
+	f.get("/")
+	p.serve = func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/x")
+		w.WriteHeader(http.StatusNotModified)
+	}
+	a := f.get("/")
+	equal(t, "body", a.body, "page")
+	equal(t, "Content-Type", a.Header.Get("Content-Type"), "text/x")
+}
+
+// What is put into the header under another spelling is sent all the same, and means the same to clients.
+func TestFieldsCountHoweverTheyAreSpelled(t *testing.T) {
+	t.Parallel()
+	for name, value := range map[string]string{
+		"set-cookie": "session=secret", "cache-control": "private", "CDN-cache-control": "no-store", "vary": "*",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPage(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Cache-Control", "max-age=60")
+				w.Header()[name] = []string{value}
+			})
+			f := newFleet(t, 1, Config{}, p)
+			for range 2 {
+				a := f.get("/")
+				equal(t, "the field", strings.Contains(strings.Join(a.Header.Values(name), ", "), value), true)
+			}
+			equal(t, "calls", p.calls.Load(), 2)
+		})
+	}
+}
