@@ -39,6 +39,7 @@ compare-smoke: ## see that the comparison with other libraries works, in less th
 	@scripts/need $(REDIS)
 	go test -run=Counts -timeout=2m ./bench
 	go run ./bench/cmd/compare -smoke -out .tools/compare
+	go run ./bench/cmd/compare -smoke -scale -out .tools/scale
 
 examples: ## run every example, briefly
 	@scripts/examples

@@ -45,6 +45,7 @@ type options struct {
 	rounds            int
 	each              time.Duration
 	smoke, list       bool
+	scale             bool
 	out, from         string
 }
 
@@ -59,6 +60,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	f.IntVar(&o.rounds, "rounds", 5, "how often the rivals take turns")
 	f.DurationVar(&o.each, "duration", 300*time.Millisecond, "what is timed of each rival in each round of a case, at most 3s; some need a multiple")
 	f.BoolVar(&o.smoke, "smoke", false, "only see whether everything works: one short round of one or two cases each")
+	f.BoolVar(&o.scale, "scale", false, "compare us with the model of bench/SCALE.md instead of with rivals")
 	f.BoolVar(&o.list, "list", false, "list the scenarios and their cases")
 	f.StringVar(&o.out, "out", "", "write compare.json, compare.md and the plots to this `directory`")
 	f.StringVar(&o.from, "from", "", "measure nothing, and write what this compare.json `file` has")
@@ -85,7 +87,11 @@ func compare(ctx context.Context, args []string, stdout, stderr io.Writer) (err 
 	if err != nil {
 		return err
 	}
-	chosen := o.choose(scenario.All())
+	all := scenario.All()
+	if o.scale {
+		all = scenario.Scaling()
+	}
+	chosen := o.choose(all)
 	if o.list {
 		return list(stdout, chosen)
 	}

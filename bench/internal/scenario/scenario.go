@@ -76,6 +76,11 @@ func All() []Scenario {
 	}
 }
 
+// Scaling are those that compare us with a model of ourselves; see bench/SCALE.md.
+func Scaling() []Scenario {
+	return []Scenario{unitCosts(), scaleGuards(), scaleCallers(), scaleKeys(), scaleIdle()}
+}
+
 // eachCache makes the entries of the libraries.
 func eachCache(
 	libs []rivals.CacheLibrary, run func(context.Context, Env, rivals.CacheLibrary) (Figures, error),

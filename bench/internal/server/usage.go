@@ -14,6 +14,7 @@ type Usage struct {
 	Commands map[string]int64 // by lower-case name, those inside scripts included
 	Hits     int64            // keys that were read and there
 	CPU      time.Duration    // that it computed, reading and writing included, but for INFO
+	Scripts  time.Duration    // of that, inside EVALSHA
 }
 
 // Usage asks the server.
@@ -49,7 +50,11 @@ func (s *Server) Usage(ctx context.Context) (Usage, error) {
 		u.CPU += time.Duration(seconds * float64(time.Second))
 	}
 	looking, err := microsOf(info["cmdstat_info"])
+	if err != nil {
+		return Usage{}, err
+	}
 	u.CPU -= looking
+	u.Scripts, err = microsOf(info["cmdstat_evalsha"])
 	return u, err
 }
 
@@ -62,7 +67,7 @@ func microsOf(stat string) (time.Duration, error) {
 	text, _, _ := strings.Cut(rest, ",")
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("INFO commandstats: info: %w", err)
+		return 0, fmt.Errorf("INFO commandstats: %q: %w", stat, err)
 	}
 	return time.Duration(n) * time.Microsecond, nil
 }
@@ -71,8 +76,8 @@ func microsOf(stat string) (time.Duration, error) {
 func (u Usage) Since(before Usage) Usage {
 	did := Usage{
 		Requests: u.Requests - before.Requests, Hits: u.Hits - before.Hits,
-		CPU:      max(u.CPU-before.CPU, 0), // the time of INFO, which is left out, is measured by another clock
-		Commands: make(map[string]int64),
+		CPU:     max(u.CPU-before.CPU, 0), // the time of INFO, which is left out, is measured by another clock
+		Scripts: u.Scripts - before.Scripts, Commands: make(map[string]int64),
 	}
 	for name, calls := range u.Commands {
 		if n := calls - before.Commands[name]; n > 0 {
@@ -109,7 +114,7 @@ func (s *Server) info(ctx context.Context) (map[string]string, error) {
 func (u Usage) Plus(more Usage) Usage {
 	sum := Usage{
 		Requests: u.Requests + more.Requests, Hits: u.Hits + more.Hits, CPU: u.CPU + more.CPU,
-		Commands: make(map[string]int64),
+		Scripts: u.Scripts + more.Scripts, Commands: make(map[string]int64),
 	}
 	for _, part := range []Usage{u, more} {
 		for name, calls := range part.Commands {
