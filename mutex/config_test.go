@@ -37,3 +37,13 @@ func TestANilLockerSaysSo(t *testing.T) {
 	is(t, err, errNilLocker)
 	is(t, q.Close())
 }
+
+func TestDoWithNothingToDoIsRefusedBeforeItLocks(t *testing.T) {
+	t.Parallel()
+	if err := new(Locker).Do(t.Context(), "a", nil); err == nil || !strings.Contains(err.Error(), "f is nil") {
+		t.Error(err)
+	}
+	if err := new(Quorum).Do(t.Context(), "a", nil); err == nil || !strings.Contains(err.Error(), "f is nil") {
+		t.Error(err)
+	}
+}

@@ -107,12 +107,17 @@ func (k *Locker) TryLock(ctx context.Context, name string) (l *Lease, err error)
 // does, and when the lease is lost. Do returns f's error, and joined with it what Unlock says: when f returned nil and Do
 // does not, the work may have been done beside somebody else's.
 func (k *Locker) Do(ctx context.Context, name string, f func(context.Context, *Lease) error) error {
+	if f == nil {
+		return nothingToDo(name)
+	}
 	l, err := k.Lock(ctx, name)
 	if err != nil {
 		return err
 	}
 	return l.do(ctx, f)
 }
+
+func nothingToDo(name string) error { return fmt.Errorf("mutex: do %q: f is nil", name) }
 
 // parseGrant reads the fence of a grant. Not granted: it is no later than the last answer, whose fence is given.
 func parseGrant(body string, answered int64) (fence int64, granted bool) {

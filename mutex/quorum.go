@@ -129,6 +129,9 @@ func (q *Quorum) try(ctx context.Context, name string) (*Lease, error) {
 
 // Do is like that of a Locker.
 func (q *Quorum) Do(ctx context.Context, name string, f func(context.Context, *Lease) error) error {
+	if f == nil {
+		return nothingToDo(name)
+	}
 	l, err := q.Lock(ctx, name)
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ func TestCloseEndsLeasesAndWaitsAndLeavesNothing(t *testing.T) {
 	equal(t, "queue of b", f.info("b").WaitingWriters+f.info("b").WaitingReaders, 0)
 	for what, err := range map[string]error{
 		"Extend": l.Extend(t.Context()), "Downgrade": l.Downgrade(t.Context()), "TryUpgrade": l.TryUpgrade(t.Context()),
-		"Do": k.Do(t.Context(), "a", nil), "Unlock": l.Unlock(t.Context()),
+		"Do": k.Do(t.Context(), "a", func(context.Context, *Lease) error { return nil }), "Unlock": l.Unlock(t.Context()),
 	} {
 		equal(t, what, errors.Is(err, ErrClosed), true)
 	}

@@ -46,6 +46,9 @@ func (k *Locker) RDo(ctx context.Context, name string, f func(context.Context, *
 }
 
 func (k *Locker) run(ctx context.Context, name string, m mode, f func(context.Context, *Lease) error) (err error) {
+	if f == nil {
+		return fmt.Errorf("rwlock: do %q: f is nil", name)
+	}
 	l, err := k.wait(ctx, name, m)
 	if err != nil {
 		return err

@@ -21,8 +21,11 @@ const (
 	categoryRoute = "/categories/{id}"
 )
 
-// freshFor is short, so that pages keep expiring while one looks.
-const freshFor = time.Second
+// Pages keep expiring while one looks. Nobody waits for the next one, as the old one may be served meanwhile.
+const (
+	freshFor = time.Second
+	staleFor = 10 * time.Second
+)
 
 // api is the handlers. What makes their pages cacheable is what they say in their headers.
 type api struct {
@@ -91,14 +94,14 @@ func answer(w http.ResponseWriter, what any, err error, tag string) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", fmt.Sprintf("max-age=%d", freshFor/time.Second))
+	w.Header().Set("Cache-Control", fmt.Sprintf("max-age=%d, stale-while-revalidate=%d", freshFor/time.Second, staleFor/time.Second))
 	w.Header().Set("Cache-Tag", tag)
 	_ = json.NewEncoder(w).Encode(what) // the client has left
 }
 
 func fail(w http.ResponseWriter, err error) {
 	if errors.Is(err, sql.ErrNoRows) {
-		http.Error(w, "no such product", http.StatusNotFound)
+		http.Error(w, "there is none", http.StatusNotFound)
 		return
 	}
 	http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -106,8 +109,9 @@ func fail(w http.ResponseWriter, err error) {
 
 func number(w http.ResponseWriter, s string) (n int, ok bool) {
 	n, err := strconv.Atoi(s)
-	if err != nil {
-		http.Error(w, fmt.Sprintf("%q is no number", s), http.StatusBadRequest)
+	if err != nil || n < 1 {
+		http.Error(w, fmt.Sprintf("%q is no number above 0", s), http.StatusBadRequest)
+		return 0, false
 	}
-	return n, err == nil
+	return n, true
 }

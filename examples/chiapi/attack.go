@@ -33,7 +33,8 @@ type measured struct {
 // compare puts both fleets under load, one after the other.
 func (s *settings) compare(ctx context.Context, out io.Writer, st stage) error {
 	_, _ = fmt.Fprintf(out, "%d instances behind a proxy get %d requests a second, for %v, answered or not:\n"+
-		"every other one for the same page, the rest for %d more. Each page expires after %v.\n"+
+		"every other one for the same page, the rest for %d more. Each page expires after %v, and\n"+
+		"is served while one instance makes it anew.\n"+
 		"A handler asks the database once. The database is %s, %v a query; the cache is %s.\n\n",
 		instances, s.rate, s.duration, len(paths), freshFor, st.db, s.query, st.redis)
 	bare, err := s.measure(ctx, st, false)

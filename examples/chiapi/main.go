@@ -75,7 +75,7 @@ func (s *settings) serve(ctx context.Context, out io.Writer, st stage) error {
 		return err
 	}
 	_, _ = fmt.Fprintf(out, "A product API in %d instances; the database is %s, %v a query; the cache is %s.\n\n"+
-		"  %s/products/42     a product, fresh for %v: reload it, and look at Cache-Status and Instance\n"+
+		"  %s/products/42     a product, fresh for %v and then replaced behind your back: reload it, and look at Cache-Status and Instance\n"+
 		"  %s/categories/3    the products of a category\n", instances, st.db, s.query, st.redis, f.url, freshFor, f.url)
 	for _, i := range f.instances {
 		_, _ = fmt.Fprintf(out, "  %s/metrics         what an instance tells Prometheus\n", i.url)

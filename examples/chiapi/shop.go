@@ -50,9 +50,13 @@ func (s *shop) product(ctx context.Context, id int) (Product, error) {
 	return append(found, Product{})[0], err
 }
 
-// category reads the products of a category.
+// category reads the products of a category, or returns sql.ErrNoRows.
 func (s *shop) category(ctx context.Context, id int) ([]Product, error) {
-	return s.read(ctx, `category = $1`, id)
+	found, err := s.read(ctx, `category = $1`, id)
+	if err == nil && len(found) == 0 {
+		return nil, sql.ErrNoRows
+	}
+	return found, err
 }
 
 func (s *shop) read(ctx context.Context, which string, id int) (found []Product, err error) {
