@@ -109,8 +109,8 @@ func fail(w http.ResponseWriter, err error) {
 
 func number(w http.ResponseWriter, s string) (n int, ok bool) {
 	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 {
-		http.Error(w, fmt.Sprintf("%q is no number above 0", s), http.StatusBadRequest)
+	if err != nil || n < 0 {
+		http.Error(w, fmt.Sprintf("%q is no number, or below 0", s), http.StatusBadRequest)
 		return 0, false
 	}
 	return n, true
