@@ -1,6 +1,9 @@
 package cacheguard
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // turns are the rights to have a script under way. Thousands of keys that are missing at once take turns in asking, and
 // none waits for the others on the time of its own operation, which would make a Redis that is busy, or a process that is,
@@ -26,6 +29,9 @@ func (m *missed) turn(ctx context.Context) (done func()) {
 		return func() { <-t }
 	case <-m.breaker.Opened():
 	case <-m.patient:
+		over := make(chan time.Time)
+		close(over)
+		m.patient = over // it does not wait for the holder of the lease either
 	case <-ctx.Done():
 	}
 	return func() {}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -71,4 +72,19 @@ func TestWhoWaitsForATurnDoesWithoutWhenRedisHangs(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+func TestWaitTimeoutBoundsTheWaitForATurnToo(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{WaitTimeout: 50 * time.Millisecond}).listening()
+	db := newSource("theirs")
+	theirs := async(f.guards[1], "k", db.load)
+	<-db.begun
+	g := f.guards[0]
+	for range maxTurns { // nobody gives a turn back
+		g.turns[g.health.Part(g.redisKey("k"))] <- struct{}{}
+	}
+	equal(t, "without a turn", mustGet(t, g, "k", returns("ours")), "ours")
+	close(db.release)
+	want(t, theirs, "theirs")
 }

@@ -102,7 +102,7 @@ func (l *lane) full() bool {
 	return len(l.order) >= maxBatch
 }
 
-// since is when the time of a read began: when it was asked for, or when Redis answered another, if that was later. As long as
+// sinceLocked is when the time of a read began: when it was asked for, or when Redis answered another, if that was later. As long as
 // there are answers, waiting for one's turn is better than doing without.
 func (l *lane) sinceLocked(read *Read) time.Time {
 	if l.heard.After(read.asked) {
