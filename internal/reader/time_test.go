@@ -106,8 +106,8 @@ func TestReadsThatWaitForTheirTurnHaveTheirTimeoutFromTheLastAnswer(t *testing.T
 		}
 		time.Sleep(90 * time.Millisecond)
 	}, func(t *testing.T, r *Reader) {
-		unanswered, took := crowd(t, r, 20*maxBatch)
-		if unanswered != 17*maxBatch || took > 3*90*time.Millisecond+time.Second {
+		unanswered, took := crowd(t, r, 20*maxBatch) // the first batch may be sent before it is full
+		if unanswered < 17*maxBatch || unanswered == 20*maxBatch || took > 3*90*time.Millisecond+time.Second {
 			t.Errorf("%d got no answer; all had theirs after %v", unanswered, took)
 		}
 	})
