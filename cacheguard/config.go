@@ -111,20 +111,12 @@ const longest = terms.Longest
 func (c *Config) check() error {
 	var p terms.Problems
 	bad := p.Add
-	duration := func(field string, d time.Duration) {
-		if d < 0 && d != off {
-			bad(field, "%v is negative (use -1 to switch it off)", d)
-		}
-		if d > 0 && d < time.Millisecond {
-			bad(field, "%v is shorter than a millisecond (is the unit missing?)", d)
-		}
-	}
 	p.Prefix(c.Prefix)
-	duration("TTL", c.TTL)
-	duration("StaleFor", c.StaleFor)
-	duration("NegativeTTL", c.NegativeTTL)
-	duration("LoadTimeout", c.LoadTimeout)
-	duration("WaitTimeout", c.WaitTimeout)
+	p.Duration("TTL", c.TTL)
+	p.Duration("StaleFor", c.StaleFor)
+	p.Duration("NegativeTTL", c.NegativeTTL)
+	p.Duration("LoadTimeout", c.LoadTimeout)
+	p.Duration("WaitTimeout", c.WaitTimeout)
 	if c.Jitter != off && !(c.Jitter >= 0 && c.Jitter <= 1) {
 		bad("Jitter", "%v is not between 0 and 1", c.Jitter)
 	}

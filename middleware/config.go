@@ -1,12 +1,12 @@
 package middleware
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
 	"time"
+
+	configs "github.com/cacheguard/go/internal/terms"
 )
 
 // Config says how a Cache behaves. In every field 0 means the default, and -1 switches the feature off where the field
@@ -71,22 +71,14 @@ const (
 	defaultKeepFor = time.Minute
 	defaultPassFor = 10 * time.Second
 	defaultMaxBody = 1 << 20
-	off            = -1
 )
 
 // check returns one error that names every field that is out of range.
 func (c *Config) check() error {
-	var problems []error
-	bad := func(field, format string, args ...any) {
-		problems = append(problems, fmt.Errorf("Config.%s: "+format, append([]any{field}, args...)...))
-	}
+	var p configs.Problems
+	bad := p.Add
 	duration := func(field string, d time.Duration) {
-		if d < 0 && d != off {
-			bad(field, "%v is negative (use -1 to switch it off)", d)
-		}
-		if d > 0 && d < time.Millisecond {
-			bad(field, "%v is shorter than a millisecond (is the unit missing?)", d)
-		}
+		p.Duration(field, d)
 		if d > longest {
 			bad(field, "%v is longer than %v", d, longest)
 		}
@@ -100,7 +92,7 @@ func (c *Config) check() error {
 	if !token(c.Target) {
 		bad("Target", "%q is no name of a field", c.Target)
 	}
-	if c.Heuristic != off && !(c.Heuristic >= 0 && c.Heuristic <= 1) {
+	if c.Heuristic != configs.Off && !(c.Heuristic >= 0 && c.Heuristic <= 1) {
 		bad("Heuristic", "%v is not between 0 and 1", c.Heuristic)
 	}
 	if c.MaxBody < 0 {
@@ -111,7 +103,7 @@ func (c *Config) check() error {
 			bad("Prefixes", "%q does not begin with a slash", prefix)
 		}
 	}
-	return errors.Join(problems...)
+	return p.Err()
 }
 
 // token reports whether s can name things in a Structured Field, or is not set.
@@ -125,10 +117,10 @@ func token(s string) bool {
 }
 
 func (c Config) withDefaults() Config {
-	setDefault(&c.Name, defaultName)
-	setDefault(&c.KeepFor, defaultKeepFor)
-	setDefault(&c.PassFor, defaultPassFor)
-	setDefault(&c.MaxBody, defaultMaxBody)
+	configs.SetDefault(&c.Name, defaultName)
+	configs.SetDefault(&c.KeepFor, defaultKeepFor)
+	configs.SetDefault(&c.PassFor, defaultPassFor)
+	configs.SetDefault(&c.MaxBody, defaultMaxBody)
 	c.DefaultTTL, c.KeepFor, c.PassFor = max(c.DefaultTTL, 0), max(c.KeepFor, 0), max(c.PassFor, 0)
 	c.Heuristic = max(c.Heuristic, 0)
 	c.targets = []string{"CDN-Cache-Control"}
@@ -139,11 +131,4 @@ func (c Config) withDefaults() Config {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/redistest"
+	configs "github.com/cacheguard/go/internal/terms"
 )
 
 // fleet is some instances of a service, with one handler.
@@ -43,8 +44,8 @@ func newFleetOn(t *testing.T, redis *redistest.Server, n int, cfg Config, guardi
 	guarding.Prefix = f.prefix
 	// On a machine with too much to do, 1024 requests at once have Redis not answer within 500 ms, and what does not hear from
 	// Redis calls the handler. Tests that count calls must not depend on that.
-	setDefault(&guarding.RedisTimeout, time.Minute)
-	setDefault(&guarding.LeaseTTL, time.Minute)
+	configs.SetDefault(&guarding.RedisTimeout, time.Minute)
+	configs.SetDefault(&guarding.LeaseTTL, time.Minute)
 	guarding.Hooks.OnJoin = func(string) { f.joined.Add(1) }
 	cfg.OnResponse = func(_ *http.Request, res Response) {
 		f.mu.Lock()

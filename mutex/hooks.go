@@ -19,12 +19,3 @@ type Hooks struct {
 }
 
 func (h Hooks) terms() terms.Hooks { return terms.Hooks(h) }
-
-// asked returns what is to be called at the end of a call that asked for a lock.
-func (h Hooks) asked(name string, err *error) func() {
-	if h.OnLock == nil {
-		return func() {}
-	}
-	start := time.Now()
-	return func() { h.terms().Asked(name, start, *err) }
-}

@@ -17,7 +17,7 @@ import (
 // TTL during the wait. The caller unlocks the lease.
 func (k *Locker) Lock(ctx context.Context, name string) (l *Lease, err error) {
 	if k != nil {
-		defer k.cfg.Hooks.asked(name, &err)()
+		defer k.cfg.Hooks.terms().Asked(name, &err)()
 	}
 	w, err := k.admit(ctx, name)
 	if err != nil {
@@ -79,7 +79,7 @@ func (k *Locker) refusal(ctx context.Context, name string, err error) error {
 // TryLock takes the lock if it is free, in one round trip, and returns ErrNotAcquired if it is not.
 func (k *Locker) TryLock(ctx context.Context, name string) (l *Lease, err error) {
 	if k != nil {
-		defer k.cfg.Hooks.asked(name, &err)()
+		defer k.cfg.Hooks.terms().Asked(name, &err)()
 	}
 	w, err := k.admit(ctx, name)
 	if err != nil {

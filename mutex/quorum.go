@@ -74,7 +74,7 @@ func (q *Quorum) begin(name string) error {
 // Lock is like that of a Locker. It returns an error of Redis when no majority can be asked.
 func (q *Quorum) Lock(ctx context.Context, name string) (l *Lease, err error) {
 	if q != nil {
-		defer q.cfg.Hooks.asked(name, &err)()
+		defer q.cfg.Hooks.terms().Asked(name, &err)()
 	}
 	for pause := shortestRetry; ; pause = min(2*pause, longestRetry) {
 		l, err = q.try(ctx, name)
@@ -94,7 +94,7 @@ func (q *Quorum) Lock(ctx context.Context, name string) (l *Lease, err error) {
 // TryLock is like that of a Locker.
 func (q *Quorum) TryLock(ctx context.Context, name string) (l *Lease, err error) {
 	if q != nil {
-		defer q.cfg.Hooks.asked(name, &err)()
+		defer q.cfg.Hooks.terms().Asked(name, &err)()
 	}
 	return q.try(ctx, name)
 }

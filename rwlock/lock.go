@@ -61,7 +61,7 @@ func (k *Locker) run(ctx context.Context, name string, m mode, f func(context.Co
 
 func (k *Locker) wait(ctx context.Context, name string, m mode) (l *Lease, err error) {
 	if k != nil {
-		defer k.cfg.Hooks.asked(name, &err)()
+		defer k.cfg.Hooks.terms().Asked(name, &err)()
 	}
 	if err := k.begin(name); err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (k *Locker) wait(ctx context.Context, name string, m mode) (l *Lease, err e
 
 func (k *Locker) try(ctx context.Context, name string, m mode) (l *Lease, err error) {
 	if k != nil {
-		defer k.cfg.Hooks.asked(name, &err)()
+		defer k.cfg.Hooks.terms().Asked(name, &err)()
 	}
 	if err := k.begin(name); err != nil {
 		return nil, err

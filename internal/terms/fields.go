@@ -33,6 +33,16 @@ func (p *Problems) Prefix(prefix string) {
 	}
 }
 
+// Duration refuses one that is negative, but for Off, or so short that its unit must be missing.
+func (p *Problems) Duration(field string, d time.Duration) {
+	if d < 0 && d != Off {
+		p.Add(field, "%v is negative (use -1 to switch it off)", d)
+	}
+	if d > 0 && d < time.Millisecond {
+		p.Add(field, "%v is shorter than a millisecond (is the unit missing?)", d)
+	}
+}
+
 // RedisTimeout refuses one that is out of range.
 func (p *Problems) RedisTimeout(d time.Duration) {
 	if d != 0 && (d < time.Millisecond || d > Longest) {
