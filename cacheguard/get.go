@@ -128,8 +128,8 @@ func admit(ctx context.Context, g *Guard, key string, hasLoad bool) error {
 	return nil
 }
 
-// bypass loads without the cache, if there is anything to load, sharing the load with other calls that began before it. With FailClosed it returns
-// the reason instead, if there is one.
+// bypass loads without the cache, if there is anything to load, sharing the load with other calls that began before it.
+// With FailClosed it returns the reason instead, if there is one.
 func bypass[V any](ctx context.Context, g *Guard, asked uint64, j *job, reason *RedisError) (v V, how Outcome, err error) {
 	if j == nil {
 		return v, "", ErrNotCached

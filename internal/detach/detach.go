@@ -24,8 +24,8 @@ func Run[T any](ctx context.Context, tasks *sync.WaitGroup, r *Runner, op Op[T],
 }
 
 // Do runs op with a context that has ctx's values and ends when the timeout is over. It returns when op has, then, or when ctx
-// ends. An operation that is given up runs on among the tasks, until the client's own time-outs
-// end it, and late, if not nil, is called with what it returned. The caller sees to it that nobody waits for the tasks yet.
+// ends. An operation that is given up runs on among the tasks, until the client's own time-outs end it, and late, if not nil, is
+// called with what it returned. The caller sees to it that nobody waits for the tasks yet.
 //
 // When the process is so busy that op may have an answer and no time to say so, it gets a little longer.
 func Do[T any](
@@ -54,7 +54,7 @@ func Do[T any](
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	var none T
-	for reprieves := maxReprieves; ; reprieves-- {
+	for reprieves := gather.Reprieves; ; reprieves-- {
 		select {
 		case o := <-done:
 			return o.value, o.err
@@ -66,9 +66,6 @@ func Do[T any](
 			cancel()
 			return none, fmt.Errorf("no answer within %v: %w", timeout, context.DeadlineExceeded)
 		}
-		timer.Reset(timeout / maxReprieves)
+		timer.Reset(timeout / gather.Reprieves)
 	}
 }
-
-// maxReprieves are how many parts of the time-out an operation may get on top of it.
-const maxReprieves = 4

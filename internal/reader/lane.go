@@ -69,11 +69,15 @@ func (l *lane) arrivals() uint64 {
 
 // take makes what is pending the worker's batch, and reports whether there was anything. If not, the worker is idle.
 func (l *lane) take(w *worker) bool {
-	starved := l.late() && gather.Starved()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !starved {
-		l.dropOverdueLocked()
+	if len(l.order) > 0 && l.lateLocked(l.order[0], time.Now()) {
+		l.mu.Unlock()
+		starved := gather.Starved()
+		l.mu.Lock()
+		if !starved {
+			l.dropLateLocked()
+		}
 	}
 	n := min(len(l.order), maxBatch)
 	if n == 0 {
@@ -111,24 +115,19 @@ func (l *lane) sinceLocked(read *Read) time.Time {
 	return read.asked
 }
 
-// late reports whether the oldest pending read has used up its time.
-func (l *lane) late() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.order) > 0 && time.Since(l.sinceLocked(l.pending[l.order[0]])) >= l.r.timeout
+// lateLocked reports whether the pending read of the key has used up its time.
+func (l *lane) lateLocked(key string, now time.Time) bool {
+	return now.Sub(l.sinceLocked(l.pending[key])) >= l.r.timeout
 }
 
-// dropOverdueLocked answers the reads that had to wait for their turn until their time was up.
-func (l *lane) dropOverdueLocked() {
-	if len(l.order) == 0 {
-		return
-	}
+// dropLateLocked answers the reads that had to wait for their turn until their time was up.
+func (l *lane) dropLateLocked() {
 	now, n := time.Now(), 0
 	for _, key := range l.order {
-		read := l.pending[key]
-		if now.Sub(l.sinceLocked(read)) < l.r.timeout {
+		if !l.lateLocked(key, now) {
 			break
 		}
+		read := l.pending[key]
 		read.Err = l.r.noAnswer()
 		close(read.done)
 		delete(l.pending, key)
@@ -199,7 +198,7 @@ func (l *lane) overdue(w *worker) {
 		}
 		if starved && w.reprieves > 0 {
 			w.reprieves--
-			w.setTimerLocked(now, now.Add(l.r.timeout/reprieves))
+			w.setTimerLocked(now, now.Add(l.r.timeout/gather.Reprieves))
 			break
 		}
 		w.givenUp = true

@@ -10,9 +10,6 @@ import (
 	"github.com/cacheguard/go/internal/health"
 )
 
-// reprieves are how many parts of the time-out a batch may get on top of it.
-const reprieves = 4
-
 // linger is how long a worker stays without work, as new goroutines have to grow their stacks first.
 const linger = time.Second
 
@@ -117,7 +114,7 @@ func outcome(answers []Read) error {
 // beginLocked starts the clock of a batch, whose time began at since.
 func (w *worker) beginLocked(values context.Context, since time.Time) {
 	timeout := w.lane.r.timeout
-	w.values, w.busy, w.sent, w.reprieves = values, true, time.Now(), reprieves
+	w.values, w.busy, w.sent, w.reprieves = values, true, time.Now(), gather.Reprieves
 	w.deadline = since.Add(timeout)
 	if w.detachAt = w.sent.Add(timeout / 2); w.deadline.Before(w.detachAt) {
 		w.detachAt = w.deadline
