@@ -1,10 +1,12 @@
 package bench
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/bench/internal/scenario"
 	"github.com/cacheguard/go/bench/internal/server"
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/redistest"
@@ -18,21 +20,22 @@ type cost struct {
 	allocations        float64 // at most; 0: they are not looked at
 }
 
-// TestCountsStayAsTheyAre holds every outcome of Get, Update and the locks to its round trips, commands and allocations.
-// Whoever changes one of these on purpose changes it here, too.
-func TestCountsStayAsTheyAre(t *testing.T) {
-	own := redistest.Start(t)
-	s := server.Of(own)
-	t.Cleanup(func() { _ = s.Close() })
-	for _, c := range []struct {
-		name string
-		cost cost
-		prep func(*testing.T, *redis.Client) func() error
-	}{
+// outcome is one that do has each time.
+type outcome struct {
+	name string
+	cost cost
+	prep func(testing.TB, *redis.Client) (do func() error)
+}
+
+// allOutcomes are those of Get, Update, the locks and the middleware.
+func allOutcomes(own *redistest.Server, s *server.Server) []outcome {
+	local := cacheguard.Config{Local: cacheguard.LocalConfig{MaxEntries: 100, TTL: ttl}}
+	return []outcome{
 		{"hit", cost{1, 1, 13}, hit(cacheguard.Config{})},
-		{"local hit", cost{0, 0, 1}, hit(cacheguard.Config{Local: cacheguard.LocalConfig{MaxEntries: 100, TTL: ttl}})},
+		{"local hit", cost{0, 0, 1}, hit(local)},
 		{"negative", cost{1, 1, 15}, negative},
 		{"loaded", cost{3, 13, 175}, loaded},
+		{"loaded without Redis", cost{0, 0, 45}, withoutRedis},
 		{"shared in the instance", cost{4, 14, 0}, sharedHere},
 		{"shared by two instances", cost{5, 21, 0}, sharedElsewhere(own, s)},
 		{"loaded, then stale and refreshed", cost{6, 26, 0}, staleOnce},
@@ -42,10 +45,44 @@ func TestCountsStayAsTheyAre(t *testing.T) {
 		{"mutex, fair", cost{2, 7, 68}, lockMutex(mutex.Config{Fair: true})},
 		{"rwlock", cost{2, 13, 105}, lockRW((*rwlock.Locker).Lock)},
 		{"rwlock, to read", cost{2, 16, 105}, lockRW((*rwlock.Locker).RLock)},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			do := c.prep(t, own.Client(t, func(o *redis.Options) { o.PoolSize = poolSize }))
-			c.cost.check(t, s, do)
+		{"page", cost{1, 1, 34}, page(cacheguard.Config{}, http.MethodGet)},
+		{"page, local tier", cost{0, 0, 18}, page(local, http.MethodGet)},
+		{"page that is not cached", cost{0, 0, 11}, page(local, http.MethodOptions)},
+	}
+}
+
+// TestCountsStayAsTheyAre holds every outcome to its round trips, commands and allocations. Whoever changes one of these on
+// purpose changes it here, too.
+func TestCountsStayAsTheyAre(t *testing.T) {
+	own := redistest.Start(t)
+	s := server.Of(own)
+	t.Cleanup(func() { _ = s.Close() })
+	for _, o := range allOutcomes(own, s) {
+		t.Run(o.name, func(t *testing.T) {
+			do := o.prep(t, own.Client(t, func(o *redis.Options) { o.PoolSize = poolSize }))
+			o.cost.check(t, s, do)
+		})
+	}
+}
+
+// BenchmarkOutcome has what each outcome costs this process: time with what it waits for Redis, and of the processor.
+func BenchmarkOutcome(b *testing.B) {
+	s := server.Of(shared)
+	b.Cleanup(func() { _ = s.Close() })
+	for _, o := range allOutcomes(shared, s) {
+		b.Run(o.name, func(b *testing.B) {
+			do := o.prep(b, client(b))
+			if err := do(); err != nil { // connections, scripts, subscriptions
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			before := scenario.ProcessTime()
+			for b.Loop() {
+				if err := do(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(scenario.ProcessTime()-before)/float64(b.N), "cpu-ns/op")
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"net"
 	"testing"
 	"time"
 
@@ -16,9 +17,9 @@ import (
 	"github.com/cacheguard/go/rwlock"
 )
 
-// What follows prepares what TestCountsStayAsTheyAre counts: each function returns one that has its outcome every time.
+// What follows prepares outcomes: each function returns one that has its outcome every time.
 
-func countedGuard(t *testing.T, rdb cacheguard.Redis, cfg cacheguard.Config) *cacheguard.Guard {
+func countedGuard(t testing.TB, rdb cacheguard.Redis, cfg cacheguard.Config) *cacheguard.Guard {
 	t.Helper()
 	cfg.Prefix, cfg.Jitter = "counts", -1
 	g, err := cacheguard.New(rdb, cfg)
@@ -32,7 +33,7 @@ func countedGuard(t *testing.T, rdb cacheguard.Redis, cfg cacheguard.Config) *ca
 	return g
 }
 
-func getting(t *testing.T, g *cacheguard.Guard, key string, load func(context.Context) ([]byte, error)) func() error {
+func getting(t testing.TB, g *cacheguard.Guard, key string, load func(context.Context) ([]byte, error)) func() error {
 	return func() error {
 		_, err := cacheguard.Get(t.Context(), g, key, load)
 		return err
@@ -41,8 +42,8 @@ func getting(t *testing.T, g *cacheguard.Guard, key string, load func(context.Co
 
 func loadValue(context.Context) ([]byte, error) { return []byte("value"), nil }
 
-func hit(cfg cacheguard.Config) func(*testing.T, *redis.Client) func() error {
-	return func(t *testing.T, rdb *redis.Client) func() error {
+func hit(cfg cacheguard.Config) func(testing.TB, *redis.Client) func() error {
+	return func(t testing.TB, rdb *redis.Client) func() error {
 		g := countedGuard(t, rdb, cfg)
 		get := getting(t, g, rand.Text(), loadValue)
 		if err := errors.Join(get(), get()); err != nil {
@@ -52,7 +53,7 @@ func hit(cfg cacheguard.Config) func(*testing.T, *redis.Client) func() error {
 	}
 }
 
-func negative(t *testing.T, rdb *redis.Client) func() error {
+func negative(t testing.TB, rdb *redis.Client) func() error {
 	get := getting(t, countedGuard(t, rdb, cacheguard.Config{}), rand.Text(), func(context.Context) ([]byte, error) {
 		return nil, cacheguard.ErrNotFound
 	})
@@ -64,13 +65,37 @@ func negative(t *testing.T, rdb *redis.Client) func() error {
 	}
 }
 
-func loaded(t *testing.T, rdb *redis.Client) func() error {
+func loaded(t testing.TB, rdb *redis.Client) func() error {
 	g := countedGuard(t, rdb, cacheguard.Config{})
 	return func() error { return getting(t, g, rand.Text(), loadValue)() }
 }
 
+// withoutRedis has a port that refuses connections in place of Redis.
+func withoutRedis(t testing.TB, _ *redis.Client) func() error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close() // that it is free is all that was wanted
+	rdb := redis.NewClient(&redis.Options{Addr: l.Addr().String(), DialerRetries: 1, MaxRetries: -1})
+	t.Cleanup(func() { _ = rdb.Close() })
+	g, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "counts"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = g.Close() })
+	get := getting(t, g, "k", loadValue)
+	const enough = 100 // failures until Redis is left alone
+	for range enough {
+		if err := get(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return get
+}
+
 // sharedHere has a second caller join the load of the first.
-func sharedHere(t *testing.T, rdb *redis.Client) func() error {
+func sharedHere(t testing.TB, rdb *redis.Client) func() error {
 	joined := make(chan struct{}, 1)
 	g := countedGuard(t, rdb, cacheguard.Config{Hooks: cacheguard.Hooks{OnJoin: func(string) { joined <- struct{}{} }}})
 	return func() error {
@@ -79,8 +104,8 @@ func sharedHere(t *testing.T, rdb *redis.Client) func() error {
 }
 
 // sharedElsewhere has another instance wait for the load.
-func sharedElsewhere(own *redistest.Server, s *server.Server) func(*testing.T, *redis.Client) func() error {
-	return func(t *testing.T, rdb *redis.Client) func() error {
+func sharedElsewhere(own *redistest.Server, s *server.Server) func(testing.TB, *redis.Client) func() error {
+	return func(t testing.TB, rdb *redis.Client) func() error {
 		first := countedGuard(t, rdb, cacheguard.Config{})
 		second := countedGuard(t, own.Client(t), cacheguard.Config{})
 		return func() error {
@@ -93,7 +118,7 @@ func sharedElsewhere(own *redistest.Server, s *server.Server) func(*testing.T, *
 }
 
 // scripts is how many have run.
-func scripts(t *testing.T, s *server.Server) int64 {
+func scripts(t testing.TB, s *server.Server) int64 {
 	t.Helper()
 	u, err := s.Usage(t.Context())
 	if err != nil {
@@ -103,7 +128,7 @@ func scripts(t *testing.T, s *server.Server) int64 {
 }
 
 // beside has second ask for what first is loading, which ends when second has joined.
-func beside(t *testing.T, first, second *cacheguard.Guard, joined func()) error {
+func beside(t testing.TB, first, second *cacheguard.Guard, joined func()) error {
 	key, loading := rand.Text(), make(chan struct{})
 	done := make(chan error, 1)
 	go func() { // owner: beside; ends with the load; joined by receiving
@@ -118,7 +143,7 @@ func beside(t *testing.T, first, second *cacheguard.Guard, joined func()) error 
 }
 
 // staleOnce reads a value that is stale, and waits until its refresh has loaded.
-func staleOnce(t *testing.T, rdb *redis.Client) func() error {
+func staleOnce(t testing.TB, rdb *redis.Client) func() error {
 	refreshed := make(chan struct{}, 1)
 	g := countedGuard(t, rdb, cacheguard.Config{TTL: ttl, StaleFor: ttl})
 	return func() error {
@@ -140,20 +165,20 @@ func staleOnce(t *testing.T, rdb *redis.Client) func() error {
 	}
 }
 
-func invalidate(t *testing.T, rdb *redis.Client) func() error {
+func invalidate(t testing.TB, rdb *redis.Client) func() error {
 	g := countedGuard(t, rdb, cacheguard.Config{})
 	return func() error { return g.Invalidate(t.Context(), "k") }
 }
 
-func update(t *testing.T, rdb *redis.Client) func() error {
+func update(t testing.TB, rdb *redis.Client) func() error {
 	g := countedGuard(t, rdb, cacheguard.Config{})
 	return func() error {
 		return g.Update(t.Context(), "k", func(context.Context) error { return nil })
 	}
 }
 
-func lockMutex(cfg mutex.Config) func(*testing.T, *redis.Client) func() error {
-	return func(t *testing.T, rdb *redis.Client) func() error {
+func lockMutex(cfg mutex.Config) func(testing.TB, *redis.Client) func() error {
+	return func(t testing.TB, rdb *redis.Client) func() error {
 		cfg.Prefix = "counts:" + rand.Text()
 		k, err := mutex.New(rdb, cfg)
 		if err != nil {
@@ -170,8 +195,8 @@ func lockMutex(cfg mutex.Config) func(*testing.T, *redis.Client) func() error {
 	}
 }
 
-func lockRW(lock func(*rwlock.Locker, context.Context, string) (*rwlock.Lease, error)) func(*testing.T, *redis.Client) func() error {
-	return func(t *testing.T, rdb *redis.Client) func() error {
+func lockRW(lock func(*rwlock.Locker, context.Context, string) (*rwlock.Lease, error)) func(testing.TB, *redis.Client) func() error {
+	return func(t testing.TB, rdb *redis.Client) func() error {
 		k, err := rwlock.New(rdb, rwlock.Config{Prefix: "counts:" + rand.Text()})
 		if err != nil {
 			t.Fatal(err)

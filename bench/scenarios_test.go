@@ -20,6 +20,10 @@ func BenchmarkHandOver(b *testing.B)        { runScenarios(b, "^lock, contended:
 func BenchmarkLockCrowd(b *testing.B)       { runScenarios(b, "^lock, contended: 64") }
 func BenchmarkReadMostly(b *testing.B)      { runScenarios(b, "^read-write lock: 95") }
 func BenchmarkInvalidated(b *testing.B)     { runScenarios(b, "^invalidation") }
+func BenchmarkHTTPStampede(b *testing.B)    { runScenarios(b, "^HTTP, stampede") }
+func BenchmarkHTTPHit(b *testing.B)         { runScenarios(b, "^HTTP, hits: .*ServeHTTP") }
+func BenchmarkHTTPServerHit(b *testing.B)   { runScenarios(b, "^HTTP, hits: .*net/http") }
+func BenchmarkHTTPOverhead(b *testing.B)    { runScenarios(b, "^HTTP, lone") }
 
 // each is what is timed in an iteration.
 const each = 300 * time.Millisecond

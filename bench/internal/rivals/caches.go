@@ -4,6 +4,7 @@ package rivals
 
 import (
 	"context"
+	"errors"
 	"net"
 	"time"
 	"unsafe"
@@ -23,6 +24,24 @@ type Cache interface {
 
 // Loader is the slow source of a value.
 type Loader func(ctx context.Context) ([]byte, error)
+
+type loaderKey struct{}
+
+// with is for what has one function for all keys: the loader of a call travels in its context.
+func (load Loader) with(ctx context.Context) context.Context {
+	return context.WithValue(ctx, loaderKey{}, load)
+}
+
+var errNoLoader = errors.New("no loader in the context")
+
+// loadWith is that function.
+func loadWith(ctx context.Context) ([]byte, error) {
+	load, ok := ctx.Value(loaderKey{}).(Loader)
+	if !ok {
+		return nil, errNoLoader
+	}
+	return load(ctx)
+}
 
 // Setup is how an instance is to behave. What a library cannot do is left out, and its comment says so.
 type Setup struct {

@@ -3,7 +3,6 @@ package rivals
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/eko/gocache/lib/v4/cache"
 	"github.com/eko/gocache/lib/v4/store"
@@ -12,24 +11,18 @@ import (
 )
 
 // gocache is eko/gocache 4.2.0 with its loadable cache before its Redis store, as its README has it. A loadable has one
-// function for all keys, so the loader of a call travels in its context. It stores in the background, and serves nothing stale.
+// function for all keys. It stores in the background, and serves nothing stale.
 var gocache = CacheLibrary{
 	Name: "eko/gocache 4.2.0", Kind: Shared,
 	Open: func(s Setup) (Cache, error) {
 		rdb := s.client()
-		load := func(ctx context.Context, key any) (string, []store.Option, error) {
-			load, ok := ctx.Value(loaderKey{}).(Loader)
-			if !ok {
-				return "", nil, fmt.Errorf("%v: no loader in the context", key)
-			}
-			v, err := load(ctx)
+		load := func(ctx context.Context, _ any) (string, []store.Option, error) {
+			v, err := loadWith(ctx)
 			return string(v), []store.Option{store.WithExpiration(s.jittered())}, err
 		}
 		return loadable{rdb, cache.NewLoadable(load, cache.New[string](redisstore.NewRedis(rdb)))}, nil
 	},
 }
-
-type loaderKey struct{}
 
 type loadable struct {
 	rdb   *redis.Client
@@ -37,7 +30,7 @@ type loadable struct {
 }
 
 func (c loadable) Get(ctx context.Context, key string, load Loader) ([]byte, error) {
-	got, err := c.cache.Get(context.WithValue(ctx, loaderKey{}, load), key)
+	got, err := c.cache.Get(load.with(ctx), key)
 	return bytesOf(got), err
 }
 

@@ -59,11 +59,8 @@ func runLone(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Figures, er
 	if err := errors.Join(plain.take(), mine.take()); err != nil { // connections
 		return nil, err
 	}
-	mine.took, plain.took = newTimes(), newTimes()
-	for began := time.Now(); mine.took.h.TotalCount() == 0 || time.Since(began) < e.For; {
-		if err := errors.Join(plain.take(), mine.take()); err != nil {
-			return nil, err
-		}
+	if err := alternate(&plain, &mine, e.For); err != nil {
+		return nil, err
 	}
 	mallocs, bytes, err := mine.costs()
 	return Figures{
@@ -81,6 +78,17 @@ type turns struct {
 }
 
 const batch = 100
+
+// alternate times the two in turns of a batch, for so long and at least once.
+func alternate(a, b *turns, d time.Duration) error {
+	a.took, b.took = newTimes(), newTimes()
+	for began := time.Now(); a.took.h.TotalCount() == 0 || time.Since(began) < d; {
+		if err := errors.Join(a.take(), b.take()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 func (t *turns) take() error {
 	for range batch {

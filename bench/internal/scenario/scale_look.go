@@ -25,7 +25,7 @@ type look struct {
 
 // look asks the server.
 func (f *fleet) look(ctx context.Context) (l look, err error) {
-	l.at, l.client = time.Now(), processTime()
+	l.at, l.client = time.Now(), ProcessTime()
 	l.usage, err = f.redis.Usage(ctx)
 	f.looks++
 	l.count = f.looks
@@ -78,8 +78,8 @@ func (f *fleet) priceLooks(ctx context.Context) error {
 	return err
 }
 
-// processTime is how long this process has computed.
-func processTime() time.Duration {
+// ProcessTime is how long this process has computed.
+func ProcessTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
 		return 0

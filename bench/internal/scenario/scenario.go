@@ -73,6 +73,7 @@ func All() []Scenario {
 		stampedes(), hits(), lone(), coldStart(), storms(), steady(),
 		invalidation(), slowLoader(), crash(), outage(),
 		locks(), contests(), readShares(),
+		pageStampedes(), pageHits(), pageLone(),
 	}
 }
 

@@ -30,36 +30,45 @@ func stampedes() Scenario {
 		},
 	}
 	for _, c := range []Crowd{
-		{8, 128, 50 * time.Millisecond},
-		{8, 128, 5 * time.Millisecond},
-		{8, 128, 200 * time.Millisecond},
-		{1, 1000, 50 * time.Millisecond},
-		{32, 32, 50 * time.Millisecond},
-		{64, 1, 50 * time.Millisecond},
+		{8, 128, 50 * time.Millisecond, false},
+		{8, 128, 5 * time.Millisecond, false},
+		{8, 128, 200 * time.Millisecond, false},
+		{1, 1000, 50 * time.Millisecond, false},
+		{32, 32, 50 * time.Millisecond, false},
+		{64, 1, 50 * time.Millisecond, false},
 	} {
-		s.Cases = append(s.Cases, Case{
-			Name: fmt.Sprintf("%d × %d callers, rebuild %v", c.Instances, c.Callers, c.Rebuild),
-			Params: map[string]float64{
-				"instances": float64(c.Instances), "callers": float64(c.Callers), "rebuild-ms": millis(c.Rebuild),
-			},
-			Smoke: len(s.Cases) == 0,
-			Entries: eachCache(rivals.Caches, func(ctx context.Context, e Env, lib rivals.CacheLibrary) (Figures, error) {
-				return runStampedes(ctx, e, lib, c)
-			}),
-		})
+		s.Cases = append(s.Cases, c.of(rivals.Caches, len(s.Cases) == 0))
 	}
 	return s
+}
+
+func (c Crowd) of(libs []rivals.CacheLibrary, smoke bool) Case {
+	return Case{
+		Name: fmt.Sprintf("%d × %d callers, rebuild %v", c.Instances, c.Callers, c.Rebuild),
+		Params: map[string]float64{
+			"instances": float64(c.Instances), "callers": float64(c.Callers), "rebuild-ms": millis(c.Rebuild),
+		},
+		Smoke: smoke,
+		Entries: eachCache(libs, func(ctx context.Context, e Env, lib rivals.CacheLibrary) (Figures, error) {
+			return runStampedes(ctx, e, lib, c)
+		}),
+	}
 }
 
 // Crowd is who comes to a stampede.
 type Crowd struct {
 	Instances, Callers int // callers of each instance
 	Rebuild            time.Duration
+	Expired            bool // all instances have had the key, and its time is just over
 }
 
 // runStampedes takes means of counts, since every request counts, and percentiles of all answers.
 func runStampedes(ctx context.Context, e Env, lib rivals.CacheLibrary, c Crowd) (_ Figures, err error) {
-	caches, err := openCaches(lib, rivals.Setup{Redis: e.Redis.Options(), TTL: forever}, c.Instances)
+	ttl := forever
+	if c.Expired {
+		ttl = time.Second // not everybody knows shorter ones
+	}
+	caches, err := openCaches(lib, rivals.Setup{Redis: e.Redis.Options(), TTL: ttl}, c.Instances)
 	if err != nil {
 		return nil, err
 	}
@@ -72,9 +81,15 @@ func runStampedes(ctx context.Context, e Env, lib rivals.CacheLibrary, c Crowd) 
 	if err := WarmUp(ctx, e.Redis, askers, inboxes); err != nil {
 		return nil, err
 	}
+	keys, values := newKeys(int(e.For/c.Rebuild)+1, kibibyte) // no stampede is shorter
+	if c.Expired {
+		if err := expire(ctx, caches, keys, values, ttl); err != nil {
+			return nil, err
+		}
+	}
 	answers, n, loads, spent := newTimes(), 0.0, 0.0, server.Usage{}
-	for began := time.Now(); n == 0 || time.Since(began) < e.For; n++ {
-		s, err := RunStampede(ctx, e.Redis, askers, c.Rebuild)
+	for began := time.Now(); n == 0 || int(n) < len(keys) && time.Since(began) < e.For; n++ {
+		s, err := stampedeOn(ctx, e.Redis, askers, c.Rebuild, keys[int(n)])
 		if err != nil {
 			return nil, err
 		}
@@ -109,10 +124,29 @@ type Stampede struct {
 	Spent   server.Usage
 }
 
+// expire has every instance read all keys, and waits until they have expired.
+func expire(ctx context.Context, caches []rivals.Cache, keys []string, values [][]byte, ttl time.Duration) error {
+	for _, c := range caches {
+		if err := Fill(ctx, c, keys, values, 1); err != nil {
+			return err
+		}
+	}
+	const late = 100 * time.Millisecond // of a clock that ticks now and then
+	if !pause(ctx, ttl+late) {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
 // RunStampede has all askers ask for a new key.
 func RunStampede(ctx context.Context, redis *server.Server, askers []rivals.Cache, rebuild time.Duration) (*Stampede, error) {
+	return stampedeOn(ctx, redis, askers, rebuild, newKey())
+}
+
+func stampedeOn(
+	ctx context.Context, redis *server.Server, askers []rivals.Cache, rebuild time.Duration, key string,
+) (*Stampede, error) {
 	var loads, rebuilt atomic.Int64
-	key := newKey()
 	value, began := ValueOf(key, kibibyte), time.Now()
 	load := func(ctx context.Context) ([]byte, error) {
 		loads.Add(1)

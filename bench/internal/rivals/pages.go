@@ -1,0 +1,120 @@
+package rivals
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+)
+
+// Pages cache what a handler answers, each as chi's routes have it: Get asks for a page of the key's name, and the loader is
+// what the handler does. The local tier is compared with who has nothing but memory, as nobody else has both.
+var Pages = []CacheLibrary{middlewareShared, handPages, middlewareLocal, stampede, BarePages}
+
+// bare is the kind of a handler that nothing caches.
+const bare Kind = "the handler"
+
+// BarePages is the handler behind its router: the least that a page can cost.
+var BarePages = CacheLibrary{
+	Name: "bare handler", Kind: bare,
+	Open: func(s Setup) (Cache, error) { return &site{handler: routed(s.origin)}, nil },
+}
+
+// site is one instance of a service that has pages.
+type site struct {
+	handler    http.Handler
+	invalidate func(context.Context, *http.Request) error // nil: the library offers none
+	close      func() error                               // nil: nothing is open
+}
+
+func routed(origin http.HandlerFunc, through ...func(http.Handler) http.Handler) http.Handler {
+	r := chi.NewRouter()
+	r.Use(through...)
+	r.Get("/pages/{id}", origin)
+	return r
+}
+
+const path = "/pages/"
+
+// origin is the handler whose pages are cached. What it loads is said by whoever asks.
+func (s Setup) origin(w http.ResponseWriter, r *http.Request) {
+	body, err := loadWith(r.Context())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	w.Header().Set("Cache-Control", fmt.Sprintf("max-age=%d", s.TTL/time.Second))
+	w.Header().Set("Content-Type", "text/plain")
+	_, _ = w.Write(body) // whoever does not get it fails for that
+}
+
+func (c *site) Get(ctx context.Context, key string, load Loader) ([]byte, error) {
+	got := answer{header: make(http.Header)}
+	c.handler.ServeHTTP(&got, pageRequest(load.with(ctx), key))
+	return got.page(key)
+}
+
+// pageRequest is as a server makes it.
+func pageRequest(ctx context.Context, key string) *http.Request {
+	r := &http.Request{
+		Method: http.MethodGet, URL: &url.URL{Path: path + key}, Host: "pages.test", Header: make(http.Header), Body: http.NoBody,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}
+	return r.WithContext(ctx)
+}
+
+func (c *site) Invalidate(ctx context.Context, key string) error {
+	if c.invalidate == nil {
+		return nil
+	}
+	return c.invalidate(ctx, pageRequest(ctx, key))
+}
+
+func (c *site) Close() error {
+	if c.close == nil {
+		return nil
+	}
+	return c.close()
+}
+
+// answer is a client in the same process. A body that comes in one piece is kept as it is, since nobody here writes into
+// one afterwards: to copy it would be charged to everybody.
+type answer struct {
+	header http.Header
+	status int
+	body   []byte
+}
+
+func (a *answer) Header() http.Header { return a.header }
+func (a *answer) WriteHeader(s int)   { a.status = s }
+func (a *answer) Write(p []byte) (int, error) {
+	if a.body == nil {
+		a.body = p[:len(p):len(p)]
+	} else {
+		a.body = append(a.body, p...)
+	}
+	return len(p), nil
+}
+
+func (a *answer) page(key string) ([]byte, error) {
+	if a.status > http.StatusOK {
+		return nil, fmt.Errorf("%s: status %d: %s", key, a.status, strings.TrimSpace(string(a.body)))
+	}
+	return a.body, nil
+}
+
+// download is an answer that comes over a network.
+func download(by http.RoundTripper, r *http.Request) (*answer, error) {
+	response, err := by.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return &answer{response.Header, response.StatusCode, body}, err
+}
