@@ -45,8 +45,8 @@ func allOutcomes(own *redistest.Server, s *server.Server) []outcome {
 		{"mutex, fair", cost{2, 7, 68}, lockMutex(mutex.Config{Fair: true})},
 		{"rwlock", cost{2, 13, 105}, lockRW((*rwlock.Locker).Lock)},
 		{"rwlock, to read", cost{2, 16, 105}, lockRW((*rwlock.Locker).RLock)},
-		{"page", cost{1, 1, 34}, page(cacheguard.Config{}, http.MethodGet)},
-		{"page, local tier", cost{0, 0, 18}, page(local, http.MethodGet)},
+		{"page", cost{1, 1, 32}, page(cacheguard.Config{}, http.MethodGet)},
+		{"page, local tier", cost{0, 0, 16}, page(local, http.MethodGet)},
 		{"page that is not cached", cost{0, 0, 11}, page(local, http.MethodOptions)},
 	}
 }

@@ -40,11 +40,13 @@ func Fetch[V any](ctx context.Context, g *Guard, key string, s Source[V]) (V, Ou
 		var none V
 		return none, "", errNilGuard
 	}
-	start := time.Now()
-	v, outcome, err := fetch(ctx, g, key, origin[V]{judge: s.Judge, reload: s.Load, skipLocal: s.SkipLocal, lookOnly: s.Load == nil})
-	if g.cfg.Hooks.OnGet != nil {
-		g.cfg.Hooks.OnGet(ctx, key, outcome, time.Since(start), err)
+	src := origin[V]{judge: s.Judge, reload: s.Load, skipLocal: s.SkipLocal, lookOnly: s.Load == nil}
+	if g.cfg.Hooks.OnGet == nil {
+		return fetch(ctx, g, key, src)
 	}
+	start := time.Now()
+	v, outcome, err := fetch(ctx, g, key, src)
+	g.cfg.Hooks.OnGet(ctx, key, outcome, time.Since(start), err)
 	return v, outcome, err
 }
 

@@ -28,10 +28,16 @@ func (f *fleet) knowClock() *fleet {
 func (f *fleet) makeStale(key, value string) {
 	f.t.Helper()
 	mustGet(f.t, f.guards[0], key, returns(value))
-	redistest.Await(f.t, "the value is stale", func() bool {
+	f.awaitState(f.guards[0], key, stale)
+}
+
+// awaitState waits until the stored value has aged so far for the guard. Others may estimate the time a little differently.
+func (f *fleet) awaitState(g *Guard, key string, want state) {
+	f.t.Helper()
+	redistest.Await(f.t, "the value has aged", func() bool {
 		raw, err := f.redis.Get(context.Background(), f.value(key)).Bytes()
 		e, _ := decodeEntry(raw)
-		return err == nil && f.guards[0].freshness(e) == stale
+		return err == nil && g.freshness(e) == want
 	})
 }
 
@@ -73,6 +79,7 @@ func TestAGuardWithoutStaleForDoesNotServeStaleValues(t *testing.T) {
 	f := newFleet(t, standalone(t), 1, brief).knowClock()
 	f.makeStale("k", "old")
 	strict := newGuard(t, shared.Client(t), Config{Prefix: f.guards[0].cfg.Prefix})
+	f.awaitState(strict, "k", expired)
 	equal(t, "value", mustGet(t, strict, "k", returns("new")), "new")
 	equal(t, "value", mustGet(t, strict, "k", unwanted[string](t)), "new")
 	equal(t, "damaged", f.events.damaged.Load(), 0)

@@ -41,8 +41,9 @@ func New(guard *cacheguard.Guard, cfg Config) (*Cache, error) {
 // in front of it; those that compress, behind it.
 func (c *Cache) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x := &exchange{Cache: c, w: w, r: r, next: next, began: time.Now()}
+		x := &exchange{Cache: c, w: w, r: r, next: next}
 		if c.cfg.OnResponse != nil {
+			x.began = time.Now()
 			defer x.report()
 		}
 		x.serve()
@@ -55,7 +56,7 @@ type exchange struct {
 	w     http.ResponseWriter
 	r     *http.Request
 	next  http.Handler
-	began time.Time
+	began time.Time  // where somebody wants to know
 	want  directives // of the request
 	res   Response
 }
@@ -119,7 +120,7 @@ func (x *exchange) unsafe() {
 // look answers from the cache, or has the page made for it.
 func (x *exchange) look() {
 	l, got := x.fetch(pageKey(x.cfg.class(x.r), x.cfg.location(x.r)), "", "uri-miss")
-	if got.err == nil && got.own == nil && !got.rec.selects(x.r) {
+	if got.err == nil && got.own == nil && !got.mine {
 		page := got.rec
 		l, got = x.fetch(variantKey(l.key, selection(x.r, page.fields())), page.id, "vary-miss")
 	}
@@ -149,14 +150,14 @@ func (x *exchange) answer(l *lookup, got fetched) {
 	case own != nil && own.w.open:
 		x.res.Status, x.res.Route = own.w.status, own.route // it has had its response
 		return
-	case own != nil && !own.merges && (got.err != nil || got.rec.kind != stored || !got.rec.selects(x.r)):
+	case own != nil && !own.merges && (got.err != nil || got.rec.kind != stored || !got.mine):
 		x.res.Status, x.res.Route = own.w.status, own.route
 		own.w.pass() // it was held back, and is for nobody else
 		own.w.finish()
 		return
 	}
 	switch err := got.err; {
-	case err == nil && got.rec.kind == stored && got.rec.selects(x.r):
+	case err == nil && got.rec.kind == stored && got.mine:
 		x.send(l, got)
 	case err == nil && got.rec.kind == failed:
 		x.fail(http.StatusInternalServerError, "handler-panicked")

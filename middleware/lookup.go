@@ -21,8 +21,9 @@ type lookup struct {
 	route *chi.Context
 	seat  seat
 
-	seen   *record // what judge decoded last, and where from
-	seenAt *byte
+	seen     *record // what judge decoded last, where from, and whether the request selects it
+	seenAt   *byte
+	seenMine bool
 
 	// Set by judge, in the request's goroutine, before a load that is due to it begins.
 	old        *record // what is to be replaced
@@ -32,10 +33,11 @@ type lookup struct {
 
 // fetched is what a lookup came to.
 type fetched struct {
-	rec *record
-	how cacheguard.Outcome
-	err error
-	own *run // the handler's run for this very request, if there was one
+	rec  *record
+	mine bool // the request selects the record
+	how  cacheguard.Outcome
+	err  error
+	own  *run // the handler's run for this very request, if there was one
 }
 
 func (x *exchange) lookup(key, page, why string) *lookup {
@@ -57,9 +59,11 @@ func (l *lookup) fetch() fetched {
 	switch {
 	case err != nil:
 	case l.seen != nil && len(raw) > 0 && &raw[0] == l.seenAt:
-		got.rec = l.seen
+		got.rec, got.mine = l.seen, l.seenMine
 	default:
-		got.rec, got.err = decodeRecord(raw)
+		if got.rec, got.err = decodeRecord(raw); got.err == nil {
+			got.mine = got.rec.selects(l.r)
+		}
 	}
 	return got
 }
@@ -69,7 +73,7 @@ func (l *lookup) fetch() fetched {
 // what belongs to a page, a tag or a prefix is told by what they are now. (While Redis does not answer, nobody knows.)
 func (l *lookup) overtaken(got fetched) bool {
 	switch rec := got.rec; {
-	case rec == l.seen, l.page == "" && !rec.selects(l.r):
+	case rec == l.seen, l.page == "" && !got.mine:
 		return false // judged; or not used itself
 	case rec.standsIn && !l.mayStandIn(rec, time.Now()):
 		return true
@@ -86,11 +90,11 @@ func (l *lookup) judge(raw []byte) cacheguard.Verdict {
 	if err != nil {
 		return cacheguard.Replace
 	}
-	l.seen, l.seenAt = rec, &raw[0]
-	if l.page == "" && !rec.selects(l.r) {
+	l.seen, l.seenAt, l.seenMine = rec, &raw[0], rec.selects(l.r)
+	if l.page == "" && !l.seenMine {
 		return cacheguard.Serve // it says where the variants are
 	}
-	l.old, l.revoked = rec, rec.page != l.page || !rec.selects(l.r)
+	l.old, l.revoked = rec, rec.page != l.page || !l.seenMine
 	if l.revoked {
 		return cacheguard.Replace
 	}

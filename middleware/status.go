@@ -84,7 +84,7 @@ func (f forwarded) String() string {
 		s += "; fwd-status=" + strconv.Itoa(f.status)
 	}
 	if f.hasTTL {
-		s += ttl(f.ttl)
+		s += string(appendTTL(nil, f.ttl))
 	}
 	if f.stored {
 		s += "; stored"
@@ -101,12 +101,12 @@ func (f forwarded) String() string {
 func fwd(why string) string         { return forwarded{why: why}.String() }
 func detailed(detail string) string { return "; detail=" + detail }
 
-func ttl(d time.Duration) string {
+func appendTTL(b []byte, d time.Duration) []byte {
 	seconds := d / time.Second
 	if d < 0 && d%time.Second != 0 {
 		seconds-- // a response that has just become stale is not fresh
 	}
-	return "; ttl=" + strconv.FormatInt(int64(seconds), 10)
+	return strconv.AppendInt(append(b, "; ttl="...), int64(seconds), 10)
 }
 
 // describe is what Cache-Status says of a stored response.
@@ -124,7 +124,8 @@ func (x *exchange) describe(l *lookup, got fetched, now time.Time) string {
 	case got.result() == Bypassed:
 		f.collapsed, f.detail = true, "redis"
 	default:
-		return "; hit" + ttl(left)
+		var room [32]byte
+		return string(appendTTL(append(room[:0], "; hit"...), left))
 	}
 	return f.String()
 }
