@@ -94,9 +94,11 @@ func (x *exchange) personal() bool {
 }
 
 // forward has the handler answer, without the cache.
-func (x *exchange) forward(why string) {
+func (x *exchange) forward(why string) { x.forwardFor(forwarded{why: why}) }
+
+func (x *exchange) forwardFor(f forwarded) {
 	x.res.Result = Passed
-	x.run(&passing{ResponseWriter: x.w, before: func(int) { x.status(fwd(why)) }})
+	x.run(&passing{ResponseWriter: x.w, before: func(int) { x.status(f.String()) }})
 }
 
 // run calls the handler.
@@ -152,7 +154,7 @@ func (x *exchange) answer(l *lookup, got fetched) {
 		return
 	case own != nil && !own.merges && (got.err != nil || got.rec.kind != stored || !got.mine):
 		x.res.Status, x.res.Route = own.w.status, own.route
-		own.w.pass() // it was held back, and is for nobody else
+		own.w.passFor(own.whyHeldBack()) // and it is for nobody else
 		own.w.finish()
 		return
 	}
@@ -163,6 +165,8 @@ func (x *exchange) answer(l *lookup, got fetched) {
 		x.fail(http.StatusInternalServerError, "handler-panicked")
 	case x.want.onlyIfCached:
 		x.fail(http.StatusGatewayTimeout, "only-if-cached")
+	case err == nil && got.rec.kind == passed:
+		x.forwardFor(forwarded{why: l.why, detail: got.rec.get(whyField)})
 	case err == nil || errors.Is(err, cacheguard.ErrNotCached):
 		x.forward(l.why)
 	default:

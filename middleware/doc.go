@@ -18,7 +18,9 @@
 //   - Conditional requests, HEAD and ranges are answered from stored pages. A stale page that has a validator is validated with
 //     the handler: the handler gets If-None-Match and If-Modified-Since, and may answer 304.
 //   - A successful POST, PUT, PATCH or DELETE invalidates its own URL and those that its Location and Content-Location name.
-//   - Every response says how it came about, in Cache-Status (RFC 9211).
+//   - Every response says how it came about, in Cache-Status (RFC 9211), and why it was not stored: detail=no-store, private,
+//     authorization, set-cookie, vary, status, stale (it may never be used), no-lifetime (it does not say for how long), too-large,
+//     flush, incomplete or tags (there are too many).
 //   - While Redis does not answer, the handler is called, once for all requests of an instance that want the same.
 //
 // # What is not stored

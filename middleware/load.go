@@ -98,7 +98,7 @@ func (out *run) result() (*record, time.Duration) {
 	case <-out.done:
 		return out.rec, out.keepFor
 	default:
-		return out.unfit(out.w.status) // it has gone to its client, and goes on
+		return out.unfit(out.w.status, out.w.unfit) // it has gone to its client, and goes on
 	}
 }
 
@@ -114,8 +114,10 @@ func (out *run) outcome() (*record, time.Duration) {
 	case out.merges:
 		rec := out.merged()
 		return rec, rec.terms.keep(&out.cfg, rec.headerOf())
-	case out.w.open || out.w.hijacked || !out.complete():
-		return out.unfit(out.w.status)
+	case out.w.open || out.w.hijacked:
+		return out.unfit(out.w.status, out.w.unfit)
+	case !out.complete():
+		return out.unfit(out.w.status, incomplete)
 	}
 	rec := out.record()
 	return rec, out.terms.keep(&out.cfg, out.w.sent)
@@ -123,15 +125,20 @@ func (out *run) outcome() (*record, time.Duration) {
 
 // unfit is what is kept instead of a response that may not be stored. What a client had replaced before its time stays: one
 // who asks for a new response in a way that makes an error, or one for itself alone, must not take the page from the others.
-func (l *lookup) unfit(status int) (*record, time.Duration) {
+func (l *lookup) unfit(status int, why string) (*record, time.Duration) {
 	switch old := l.usable(); {
 	case old != nil && !old.terms.noCache && old.fresh(time.Now()) > 0:
 		return l.remaining(old)
 	case status >= 500:
 		return l.mark(passed, 0) // another try may do better
 	}
-	return l.mark(passed, l.cfg.PassFor)
+	rec, keep := l.mark(passed, l.cfg.PassFor)
+	rec.header = []pair{{whyField, why}}
+	return rec, keep
 }
+
+// whyField is the only field of what is kept instead of a response: why it was not stored.
+const whyField = "Why"
 
 // remaining is a record, for as long as it would have been kept anyway.
 func (l *lookup) remaining(old *record) (*record, time.Duration) {

@@ -9,7 +9,7 @@ import (
 
 // terms are what a response's header says about keeping it.
 type terms struct {
-	store    bool
+	unfit    string        // why it is not to be stored, a word for Cache-Status; empty: it is
 	explicit bool          // the response itself says how long it is fresh
 	lifetime time.Duration // how long it is fresh, counted from its age 0
 	age      time.Duration // when it was received: corrected_initial_age of RFC 9111 section 4.2.3
@@ -48,7 +48,7 @@ func (c *Config) judge(r *http.Request, a reply) terms {
 	if d.malformed {
 		t.lifetime, t.swr, t.sie, t.strict = 0, 0, 0, true
 	}
-	t.store = c.mayStore(r, a, &d, &t)
+	t.unfit = c.whyNot(r, a, &d, &t)
 	return t
 }
 
@@ -102,30 +102,32 @@ func streams(h http.Header) bool {
 	return strings.HasPrefix(h.Get("Content-Type"), "text/event-stream")
 }
 
-// mayStore is section 3 of RFC 9111, and what is not worth being stored.
-func (c *Config) mayStore(r *http.Request, a reply, d *directives, t *terms) bool {
+// whyNot is section 3 of RFC 9111, and what is not worth being stored, as it could never be used.
+func (c *Config) whyNot(r *http.Request, a reply, d *directives, t *terms) string {
 	switch {
-	case r.Method != http.MethodGet, a.status < 200, a.status == http.StatusPartialContent, a.status == http.StatusNotModified:
-		return false
-	case d.mustUnderstand && !understood[a.status]:
-		return false
+	case r.Method != http.MethodGet:
+		return "method"
+	case a.status < 200, a.status == http.StatusPartialContent, a.status == http.StatusNotModified,
+		d.mustUnderstand && !understood[a.status]:
+		return "status"
 	case d.noStore && !d.mustUnderstand:
-		return false
+		return "no-store"
 	case d.private:
-		return false
+		return "private"
 	case len(r.Header["Authorization"]) > 0 && !t.shared:
-		return false
+		return "authorization"
 	case len(a.header["Set-Cookie"]) > 0 && !c.StoreSetCookie && !slices.Contains(t.without, "Set-Cookie"):
-		return false
+		return "set-cookie"
 	case slices.Contains(fieldList(a.header["Vary"]), "*"):
-		return false
+		return "vary"
+	case len(tags(a.header)) > maxTags:
+		return "tags"
+	case t.keep(c, a.header) > 0:
+		return ""
+	case t.explicit || d.noCache:
+		return "stale"
 	}
-	return t.useful(c, a.header)
-}
-
-// useful reports whether a stored response could ever be reused.
-func (t *terms) useful(c *Config, h http.Header) bool {
-	return t.keep(c, h) > 0
+	return "no-lifetime"
 }
 
 // keep is how long from now on the response may be of use: fresh, stale, or to be validated.

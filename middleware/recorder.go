@@ -17,7 +17,7 @@ var errDropped = errors.New("middleware: nobody receives this response")
 type recorder struct {
 	out       http.ResponseWriter // nil: the client has been answered, or has left
 	send      func(status int)    // called before a header goes to out, to complete it
-	keep      func(status int, h http.Header) (hold, explicit bool)
+	keep      func(status int, h http.Header) (unfit string, explicit bool)
 	maxBody   int
 	leaves    func()        // called before committed is closed
 	committed chan struct{} // closed when the response cannot be stored
@@ -26,8 +26,9 @@ type recorder struct {
 	sent     http.Header // as header was when the status was given: what comes later counts in trailers only
 	status   int         // 0: none yet
 	body     []byte
-	discard  bool // the body is for nobody
-	open     bool // the response goes to out, or nowhere
+	discard  bool   // the body is for nobody
+	unfit    string // why it cannot be stored, if it was said; not changed once it is open
+	open     bool   // the response goes to out, or nowhere
 	explicit bool
 	hijacked bool
 }
@@ -53,10 +54,10 @@ func (w *recorder) WriteHeader(status int) {
 		return
 	}
 	w.status, w.sent = status, canonical(w.header)
-	hold, explicit := w.keep(status, w.sent)
+	unfit, explicit := w.keep(status, w.sent)
 	w.explicit = explicit
-	if !hold {
-		w.pass()
+	if unfit != "" {
+		w.passFor(unfit)
 	}
 }
 
@@ -99,12 +100,21 @@ func (w *recorder) Write(b []byte) (int, error) {
 		return len(b), nil
 	}
 	if !w.open {
-		w.pass()
+		w.passFor(tooLarge)
 	}
 	if w.out == nil {
 		return 0, errDropped
 	}
 	return w.out.Write(b)
+}
+
+// tooLarge says that a response is larger than MaxBody.
+const tooLarge = "too-large"
+
+// passFor is pass with the reason.
+func (w *recorder) passFor(unfit string) {
+	w.unfit = unfit
+	w.pass()
 }
 
 // pass lets what was held back go to the client, and what follows.
@@ -150,7 +160,9 @@ func (w *recorder) FlushError() error {
 	if !w.open && w.explicit {
 		return nil
 	}
-	w.pass()
+	if !w.open {
+		w.passFor("flush")
+	}
 	if w.out == nil {
 		return errDropped
 	}

@@ -38,7 +38,7 @@ func newRun(l *lookup) *run {
 	out := &run{lookup: l, old: l.usable(), done: make(chan struct{}), end: func() {}}
 	out.w = newRecorder(l.w, l.cfg.MaxBody)
 	out.w.keep = out.keep
-	out.w.send = func(status int) { l.status(forwarded{why: l.why, status: status}.String()) }
+	out.w.send = func(status int) { l.status(forwarded{why: l.why, status: status, detail: out.w.unfit}.String()) }
 	return out
 }
 
@@ -54,7 +54,7 @@ func (out *run) serve(r *http.Request) {
 		out.rec, out.keepFor = out.outcome()
 	}()
 	out.call(r)
-	if out.merges && !(out.matches() && out.merged().terms.store) {
+	if out.merges && !(out.matches() && out.merged().terms.unfit == "") {
 		// A 304 about another response than the one we have (RFC 9111 section 4.3.4), or one that is for this client alone, as
 		// a cookie or private says: ask for the whole. That goes through the router again, which must find its beginning.
 		r = out.request(r.Context(), true)
@@ -83,21 +83,23 @@ func (out *run) call(r *http.Request) {
 	out.route = route(r)
 }
 
-// keep decides on the header of the response whether it is held back to be stored. It is called once.
-func (out *run) keep(status int, h http.Header) (hold, explicit bool) {
+// keep decides on the header of the response whether it is held back to be stored, or why not. It is called once.
+func (out *run) keep(status int, h http.Header) (unfit string, explicit bool) {
 	out.received = time.Now()
 	switch {
 	case status == http.StatusNotModified && out.old != nil:
 		out.merges, out.w.discard = true, true
-		return true, true
+		return "", true
 	case standsInFor[status] && out.mayStandIn(out.old, out.received):
 		out.standsIn, out.w.discard = true, true
-		return true, true
+		return "", true
 	}
 	out.terms = out.cfg.judge(out.r, reply{status: status, header: h, sent: out.sent, received: out.received})
 	declared, err := strconv.ParseInt(h.Get("Content-Length"), 10, 64)
-	tooLong := err == nil && declared > int64(out.w.maxBody)
-	return out.terms.store && !tooLong && len(tags(h)) <= maxTags, out.terms.explicit
+	if unfit = out.terms.unfit; unfit == "" && err == nil && declared > int64(out.w.maxBody) {
+		unfit = tooLarge
+	}
+	return unfit, out.terms.explicit
 }
 
 // standsInFor has the status codes for which stale-if-error counts (RFC 5861 section 4).
@@ -107,6 +109,18 @@ var standsInFor = statusSet(500, 502, 503, 504)
 func (out *run) complete() bool {
 	declared := out.w.sent.Get("Content-Length")
 	return declared == "" || declared == strconv.Itoa(len(out.w.body))
+}
+
+// incomplete says that a response is shorter than it said.
+const incomplete = "incomplete"
+
+// whyHeldBack is why a response was not stored that was held back until the handler had returned; empty: there was
+// nothing wrong with it.
+func (out *run) whyHeldBack() string {
+	if out.panicked == nil && !out.complete() {
+		return incomplete
+	}
+	return ""
 }
 
 // matches reports whether a 304 is about the record that was asked about: by its strong validator, or its weak one. (RFC 9111

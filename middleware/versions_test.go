@@ -190,7 +190,7 @@ func TestAnInvalidationOvertakesAPageBeingMade(t *testing.T) {
 					}
 					holding = false
 					rec := newRecorder(nil, 1<<20)
-					rec.keep = func(int, http.Header) (bool, bool) { return true, true }
+					rec.keep = func(int, http.Header) (string, bool) { return "", true }
 					serve(rec, r) // it reads the old content now
 					p.begun <- struct{}{}
 					<-hold
