@@ -34,7 +34,7 @@ type remote struct {
 }
 
 func serve(s *site) (Cache, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

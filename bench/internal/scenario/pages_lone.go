@@ -37,7 +37,7 @@ func runPageLone(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Figures
 	defer func() { err = errors.Join(err, c.Close(), bare.Close()) }()
 	keys, values := newKeys(1, kibibyte)
 	read := func(c rivals.Cache) func() error {
-		load := func(context.Context) ([]byte, error) { return values[0], nil }
+		load := func(ctx context.Context) ([]byte, error) { return values[0], ctx.Err() }
 		return func() error {
 			got, err := c.Get(ctx, keys[0], load)
 			return Check(keys[0], got, values[0], err)
