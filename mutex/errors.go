@@ -39,7 +39,7 @@ func lost(reply int) error {
 // notAcquired is the error of a call that somebody else's lock has kept from its own.
 func notAcquired(name string, cause error) error {
 	if cause == nil {
-		return fmt.Errorf("mutex: %q: %w", name, ErrNotAcquired)
+		return fmt.Errorf("%w: %q", ErrNotAcquired, name)
 	}
-	return fmt.Errorf("mutex: %q: %w: %w", name, ErrNotAcquired, cause)
+	return fmt.Errorf("%w: %q: %w", ErrNotAcquired, name, cause)
 }

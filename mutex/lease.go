@@ -22,6 +22,7 @@ type Lease struct {
 	from  lender
 	life  *life.Life[*Lease] // of the lender
 	who   who
+	name  string
 	line  *line // whose tenure ends when the lease does, or is lost
 	fence int64
 	hold  *hold.Hold
@@ -111,5 +112,5 @@ func (l *Lease) wrap(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("mutex: %s %s: %w", op, l.who.keys[0], err)
+	return fmt.Errorf("mutex: %s %q: %w", op, l.name, err)
 }

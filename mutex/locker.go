@@ -142,7 +142,7 @@ func (k *Locker) abandon(w who) {
 }
 
 func (k *Locker) newLease(ctx context.Context, name string, w who, line *line, g queue.Grant) *Lease {
-	l := &Lease{from: k, life: k.life, who: w, line: line, fence: g.Fence, unlocked: k.cfg.Hooks.terms().Held(name)}
+	l := &Lease{from: k, life: k.life, who: w, name: name, line: line, fence: g.Fence, unlocked: k.cfg.Hooks.terms().Held(name)}
 	held := hold.Terms{
 		Renew: w.renewal(k.cfg.TTL, 0), TTL: k.cfg.TTL, Max: k.cfg.MaxHold, Cause: lost,
 		Lost: func() {

@@ -141,7 +141,7 @@ func (q *Quorum) Do(ctx context.Context, name string, f func(context.Context, *L
 
 // newLease begins a lease that a majority granted or renewed when asked at sent.
 func (q *Quorum) newLease(ctx context.Context, name string, w who, fence int64, sent time.Time) *Lease {
-	l := &Lease{from: q, life: q.life, who: w, fence: fence, unlocked: q.cfg.Hooks.terms().Held(name)}
+	l := &Lease{from: q, life: q.life, who: w, name: name, fence: fence, unlocked: q.cfg.Hooks.terms().Held(name)}
 	ttl := q.trusted()
 	q.life.Add(l, func() {
 		l.hold = hold.Begin(ctx, hold.Terms{TTL: ttl, Max: q.cfg.MaxHold, Cause: lost, Lost: func() { q.life.Remove(l) }}, sent, ttl)

@@ -42,5 +42,5 @@ func lost(reply int) error {
 
 // notAcquired is the error of a call whose context has ended.
 func notAcquired(ctx context.Context, name string) error {
-	return fmt.Errorf("rwlock: %q: %w: %w", name, ErrNotAcquired, detach.Ended(ctx))
+	return fmt.Errorf("%w: %q: %w", ErrNotAcquired, name, detach.Ended(ctx))
 }

@@ -96,7 +96,7 @@ func (k *Locker) try(ctx context.Context, name string, m mode) (l *Lease, err er
 	case err != nil:
 		return nil, c.failed(ctx, err)
 	case !answer.Granted:
-		return nil, fmt.Errorf("rwlock: %q: %w", name, ErrNotAcquired)
+		return nil, fmt.Errorf("%w: %q", ErrNotAcquired, name)
 	}
 	return k.newLease(ctx, c, queue.Grant{Fence: answer.Fence, Sent: sent, Length: answer.Length}), nil
 }

@@ -133,7 +133,7 @@ func TestPromtoolAcceptsRulesAndExpressions(t *testing.T) {
 	// An expression of the dashboard is checked as a rule that records it.
 	rules := []byte("groups:\n- name: dashboard\n  rules:\n")
 	for _, expr := range expressions(t) {
-		expr, err := json.Marshal(strings.NewReplacer("$__rate_interval", "1m", "$cache", "shop").Replace(expr))
+		expr, err := json.Marshal(strings.NewReplacer("$__rate_interval", "1m", "$cache", "shop", "$job", "shop", "$instance", "a").Replace(expr))
 		if err != nil {
 			t.Fatal(err)
 		}
