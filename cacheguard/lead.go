@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/cacheguard/go/internal/lease"
@@ -80,10 +81,11 @@ func (m *missed) leaseRenewal() *lease.Renewal {
 func (m *missed) rememberFailure(ctx context.Context, out loaded) {
 	m.failures.add(m.token, out.err)
 	defer m.turn(ctx)()
+	var carried atomic.Bool
 	_, err := bounded(ctx, m.Guard, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, m.fail(ctx, out.text)
+		return struct{}{}, m.fail(ctx, out.text, &carried)
 	}, nil)
-	m.breaker.Record(err)
+	m.record(err, &carried)
 	if err != nil {
 		_ = m.redisError("fail", m.key, err) // the callers get the load's error, and the lease expires
 	}
@@ -97,14 +99,15 @@ func (m *missed) store(ctx context.Context, out loaded, generation string, began
 	f := m.prepare(ctx, out, generation)
 	sent := m.clock.Tick()
 	defer m.turn(ctx)()
+	var carried atomic.Bool
 	status, err := bounded(ctx, m.Guard, func(ctx context.Context) (string, error) {
-		return m.fill(ctx, f)
+		return m.fill(ctx, f, &carried)
 	}, func(_ string, err error) {
 		if err != nil {
 			m.giveUp()
 		}
 	})
-	m.breaker.Record(err)
+	m.record(err, &carried)
 	switch {
 	case err != nil:
 		m.inBackground(m.giveUp)

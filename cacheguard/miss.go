@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/cacheguard/go/internal/health"
@@ -147,11 +148,23 @@ func (m *missed) tryAcquire(ctx context.Context, r request) (acquired, error) {
 	if err != nil {
 		return acquired{}, err
 	}
+	var carried atomic.Bool
 	got, err := bounded(ctx, m.Guard, func(ctx context.Context) (acquired, error) {
-		return m.acquire(ctx, r)
+		return m.acquire(ctx, r, &carried)
 	}, m.tooLate)
-	permit.Done(err)
+	if err != nil && carried.Load() {
+		permit.Drop() // one pipeline that is lost is one failure
+	} else {
+		permit.Done(err)
+	}
 	return got, err
+}
+
+// record tells the breaker what became of a call, unless it is told so of the pipeline that carried it.
+func (m *missed) record(err error, carried *atomic.Bool) {
+	if err == nil || !carried.Load() {
+		m.breaker.Record(err)
+	}
 }
 
 func (m *missed) returnSlot() {

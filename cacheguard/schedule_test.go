@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -230,7 +231,7 @@ func (s *stage) read(step int) (err error) {
 	case 2:
 		j := newJob(ctx, g, s.key, g.redisKey(s.key), returns(""))
 		s.m = g.newMissed(j, nil)
-		s.got, err = s.m.acquire(ctx, request{token: s.m.token, take: true})
+		s.got, err = s.m.acquire(ctx, request{token: s.m.token, take: true}, new(atomic.Bool))
 	case 3:
 		s.loaded = s.source
 	case 4:
@@ -238,7 +239,7 @@ func (s *stage) read(step int) (err error) {
 			return nil
 		}
 		value := s.loaded
-		status, err := s.m.fill(ctx, s.m.prepare(ctx, loaded{value: &value, ttl: unset}, s.got.generation))
+		status, err := s.m.fill(ctx, s.m.prepare(ctx, loaded{value: &value, ttl: unset}, s.got.generation), new(atomic.Bool))
 		s.refused = status == "refused"
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -60,6 +61,7 @@ const (
 	longestFailureMemory = 5 * time.Second
 	maxErrorText         = 1 << 10
 	maxPushedEntry       = 4<<10 + headerLen
+	maxCarried           = 64 << 10 // bytes of a value that may hold up others in a pipeline
 )
 
 // acquired is the reply of acquire.
@@ -83,7 +85,7 @@ type request struct {
 }
 
 // acquire asks for the value, or the lease to load it.
-func (m *missed) acquire(ctx context.Context, r request) (acquired, error) {
+func (m *missed) acquire(ctx context.Context, r request, carried *atomic.Bool) (acquired, error) {
 	lease, seen := int64(0), ""
 	if r.take {
 		lease = m.leaseMillis()
@@ -96,7 +98,7 @@ func (m *missed) acquire(ctx context.Context, r request) (acquired, error) {
 		Keys:   []string{m.valueKey, leaseKey(m.valueKey), intentKey(m.valueKey)},
 		Args:   []any{r.token, lease, m.keepMillis(), r.inbox, seen, headerLen},
 	}
-	reply, err := m.run(ctx, &call).Slice()
+	reply, err := m.run(ctx, &call, carried).Slice()
 	if err != nil {
 		return acquired{}, err
 	}
@@ -144,17 +146,20 @@ type filling struct {
 }
 
 // fill stores what a load returned and ends its lease. It returns stored, kept, refused, or why Redis did not store it.
-func (m *missed) fill(ctx context.Context, f filling) (string, error) {
+func (m *missed) fill(ctx context.Context, f filling, carried *atomic.Bool) (string, error) {
 	call := script.Call{
 		Script: fillScript,
 		Keys:   []string{m.valueKey, leaseKey(m.valueKey)},
 		Args:   []any{f.generation, script.Millis(f.ttl), f.head, f.tail, f.token[:idLen], idAt, maxPushedEntry},
 	}
-	return m.run(ctx, &call).Text()
+	if len(f.tail) > maxCarried && m.batch == nil {
+		return call.Run(ctx, m.rdb).Text()
+	}
+	return m.run(ctx, &call, carried).Text()
 }
 
 // fail ends the lease of a load that failed, and has the failure remembered.
-func (m *missed) fail(ctx context.Context, message string) error {
+func (m *missed) fail(ctx context.Context, message string, carried *atomic.Bool) error {
 	call := script.Call{
 		Script: failScript,
 		Keys:   []string{leaseKey(m.valueKey)},
@@ -163,7 +168,7 @@ func (m *missed) fail(ctx context.Context, message string) error {
 			script.Millis(firstFailureMemory), script.Millis(longestFailureMemory), 1 - rand.Float64()/2,
 		},
 	}
-	return m.run(ctx, &call).Err()
+	return m.run(ctx, &call, carried).Err()
 }
 
 // release gives a lease up.
@@ -181,12 +186,13 @@ func (m *missed) renewal() script.Call {
 	}
 }
 
-// run runs a call, with those of the other keys of a GetMany if there are any.
-func (m *missed) run(ctx context.Context, call *script.Call) *redis.Cmd {
+// run runs a call, in a pipeline with others of the GetMany, or of all Gets when there are many.
+func (m *missed) run(ctx context.Context, call *script.Call, carried *atomic.Bool) *redis.Cmd {
+	calls := m.calls[m.health.Part(m.valueKey)]
 	if m.batch != nil {
-		return m.batch.calls.Run(ctx, call)
+		calls = m.batch.calls
 	}
-	return call.Run(ctx, m.rdb)
+	return calls.Run(ctx, call, carried)
 }
 
 // updating is the call that announces a writer of the key.

@@ -8,11 +8,18 @@ import (
 // turns are the rights to have a script under way. Thousands of keys that are missing at once take turns in asking, and
 // none waits for the others on the time of its own operation, which would make a Redis that is busy, or a process that is,
 // look like one that does not answer.
+//
+// Scripts that find maxRequests under way share the next requests. Five of them: when Redis hangs, as many failures in a row
+// open the breaker. At most maxCalls each: so many keys wait if a connection alone hangs.
 type turns chan struct{}
 
 const (
-	maxTurns      = 64  // of the Gets for one part of the keyspace
-	maxBatchTurns = 512 // of a GetMany, which sends them in pipelines
+	maxTurns    = 64 // of the Gets for one part of the keyspace
+	maxRequests = 5
+	maxCalls    = 16
+
+	maxBatchTurns = 512 // of a GetMany, which sends one pipeline after the other
+	maxBatchCalls = 128
 )
 
 func newTurns(n int) turns { return make(turns, n) }

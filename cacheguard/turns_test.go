@@ -9,34 +9,55 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redistest"
 )
 
-// gauge is a hook that counts the scripts under way.
+// gauge counts what is under way.
 type gauge struct{ now, most atomic.Int64 }
 
-func (*gauge) DialHook(next redis.DialHook) redis.DialHook { return next }
-func (*gauge) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+func (g *gauge) add(n int64) {
+	now := g.now.Add(n)
+	for most := g.most.Load(); now > most && !g.most.CompareAndSwap(most, now); most = g.most.Load() {
+	}
 }
 
-func (g *gauge) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+// gauges is a hook that counts the scripts under way, and the requests that have them.
+type gauges struct{ scripts, requests gauge }
+
+func (*gauges) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (g *gauges) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() != "evalsha" {
-			return next(ctx, cmd)
-		}
-		now := g.now.Add(1)
-		defer g.now.Add(-1)
-		for most := g.most.Load(); now > most && !g.most.CompareAndSwap(most, now); most = g.most.Load() {
-		}
+		defer g.count(cmd)()
 		return next(ctx, cmd)
+	}
+}
+
+func (g *gauges) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		defer g.count(cmds...)()
+		return next(ctx, cmds)
+	}
+}
+
+func (g *gauges) count(cmds ...redis.Cmder) (done func()) {
+	if cmds[0].Name() != "evalsha" {
+		return func() {}
+	}
+	g.requests.add(1)
+	g.scripts.add(int64(len(cmds)))
+	return func() {
+		g.requests.add(-1)
+		g.scripts.add(int64(-len(cmds)))
 	}
 }
 
 func TestManyMissingKeysTakeTurnsInAskingForTheirLeases(t *testing.T) {
 	t.Parallel()
 	rdb := shared.Client(t)
-	scripts := new(gauge)
-	rdb.AddHook(scripts)
+	under := new(gauges)
+	rdb.AddHook(under)
 	f := newFleetOn(t, rdb, Config{}, rdb)
 	var all sync.WaitGroup
 	for i := range 20 * maxTurns {
@@ -50,10 +71,46 @@ func TestManyMissingKeysTakeTurnsInAskingForTheirLeases(t *testing.T) {
 	}
 	all.Wait()
 	// Clean-ups take no turns, and there should be none.
-	if most := scripts.most.Load(); most < 2 || most > maxTurns {
+	if most := under.scripts.most.Load(); most < 2 || most > maxTurns {
 		t.Errorf("%d scripts at once", most)
 	}
+	if most := under.requests.most.Load(); most > maxRequests {
+		t.Errorf("%d requests at once", most)
+	}
 }
+
+func TestAPipelineThatIsLostIsOneFailure(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{RedisTimeout: 500 * time.Millisecond, LeaseTTL: time.Minute})
+	f.events.quiet = true
+	f.listening()
+	g := f.guards[0]
+	var all sync.WaitGroup
+	load := func(name string, n int) {
+		for i := range n {
+			all.Go(func() {
+				equal(t, "value", mustGet(t, g, fmt.Sprint(name, i), returns(i)), i)
+			})
+		}
+	}
+	taken := proxy.On(steps["acquire"], redistest.HoldReply).Times(maxRequests)
+	load("a", maxRequests)
+	redistest.Await(t, "all requests are taken", func() bool { return taken.Count() == maxRequests })
+	lost := proxy.On(steps["acquire"], redistest.SwallowReply).Times(1) // and so of all that come after it on its connection
+	before := proxy.Commands()["evalsha"]
+	load("b", maxCalls)
+	redistest.Await(t, "the others wait", func() bool { return f.gathered() == maxCalls })
+	taken.Release()
+	redistest.Await(t, "the pipeline is sent", func() bool { return lost.Count() == 1 })
+	all.Wait()
+	if n := proxy.Commands()["evalsha"] - before; n < 2*maxCalls { // they were sent, and released when no reply came
+		t.Errorf("%d scripts", n)
+	}
+	equal(t, "open", g.health.Of(g.redisKey("b0")).IsOpen(), false)
+}
+
+// gathered is how many scripts of the first guard wait for a request.
+func (f *fleet) gathered() int { return int(f.guards[0].calls[0].Waiting()) }
 
 func TestWhoWaitsForATurnDoesWithoutWhenRedisHangs(t *testing.T) {
 	t.Parallel()
