@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync/atomic"
 	"time"
 
 	"github.com/cacheguard/go/internal/lease"
@@ -81,11 +80,11 @@ func (m *missed) leaseRenewal() *lease.Renewal {
 func (m *missed) rememberFailure(ctx context.Context, out loaded) {
 	m.failures.add(m.token, out.err)
 	defer m.turn(ctx)()
-	var carried atomic.Bool
+	p := m.place(ctx, m.fail(out.text), false)
 	_, err := bounded(ctx, m.Guard, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, m.fail(ctx, out.text, &carried)
+		return struct{}{}, p.Run(ctx).Err()
 	}, nil)
-	m.record(err, &carried)
+	m.record(p, err)
 	if err != nil {
 		_ = m.redisError("fail", m.key, err) // the callers get the load's error, and the lease expires
 	}
@@ -99,15 +98,15 @@ func (m *missed) store(ctx context.Context, out loaded, generation string, began
 	f := m.prepare(ctx, out, generation)
 	sent := m.clock.Tick()
 	defer m.turn(ctx)()
-	var carried atomic.Bool
+	p := m.place(ctx, m.fill(f), len(f.tail) > maxCarried)
 	status, err := bounded(ctx, m.Guard, func(ctx context.Context) (string, error) {
-		return m.fill(ctx, f, &carried)
+		return p.Run(ctx).Text()
 	}, func(_ string, err error) {
 		if err != nil {
 			m.giveUp()
 		}
 	})
-	m.record(err, &carried)
+	m.record(p, err)
 	switch {
 	case err != nil:
 		m.inBackground(m.giveUp)

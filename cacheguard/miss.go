@@ -5,10 +5,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"runtime"
-	"sync/atomic"
 	"time"
 
 	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/internal/wake"
 )
 
@@ -144,27 +144,31 @@ func (m *missed) ask(ctx context.Context, waiter *wake.Waiter, polls int) (a ans
 // tryAcquire asks Redis, unless that does not answer these days.
 func (m *missed) tryAcquire(ctx context.Context, r request) (acquired, error) {
 	defer m.turn(ctx)()
-	permit, err := m.breaker.Allow()
-	if err != nil {
-		return acquired{}, err
+	p := m.place(ctx, m.acquire(r), false)
+	report := func(err error) { m.record(p, err) }
+	if !p.Carried() {
+		permit, err := m.breaker.Allow()
+		if err != nil {
+			p.Quit()
+			return acquired{}, err
+		}
+		report = permit.Done
 	}
-	var carried atomic.Bool
 	got, err := bounded(ctx, m.Guard, func(ctx context.Context) (acquired, error) {
-		return m.acquire(ctx, r, &carried)
+		return parseAcquired(p.Run(ctx))
 	}, m.tooLate)
-	if err != nil && carried.Load() {
-		permit.Drop() // one pipeline that is lost is one failure
-	} else {
-		permit.Done(err)
-	}
+	report(err)
 	return got, err
 }
 
-// record tells the breaker what became of a call, unless it is told so of the pipeline that carried it.
-func (m *missed) record(err error, carried *atomic.Bool) {
-	if err == nil || !carried.Load() {
-		m.breaker.Record(err)
+// record tells the breaker what became of a call, unless it is told so of the request that carried it: one that is lost is one
+// failure. GetMany does not wait for five of them.
+func (m *missed) record(p *script.Place, err error) {
+	if p.Carried() && m.batch == nil {
+		m.health.Failed(err)
+		return
 	}
+	m.breaker.Record(err)
 }
 
 func (m *missed) returnSlot() {

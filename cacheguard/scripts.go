@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"fmt"
 	"math/rand/v2"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -61,7 +60,6 @@ const (
 	longestFailureMemory = 5 * time.Second
 	maxErrorText         = 1 << 10
 	maxPushedEntry       = 4<<10 + headerLen
-	maxCarried           = 64 << 10 // bytes of a value that may hold up others in a pipeline
 )
 
 // acquired is the reply of acquire.
@@ -84,8 +82,8 @@ type request struct {
 	unfit []byte // the value that the caller has and cannot use; nil if none
 }
 
-// acquire asks for the value, or the lease to load it.
-func (m *missed) acquire(ctx context.Context, r request, carried *atomic.Bool) (acquired, error) {
+// acquire is the call that asks for the value, or the lease to load it.
+func (m *missed) acquire(r request) *script.Call {
 	lease, seen := int64(0), ""
 	if r.take {
 		lease = m.leaseMillis()
@@ -93,19 +91,18 @@ func (m *missed) acquire(ctx context.Context, r request, carried *atomic.Bool) (
 	if r.unfit != nil {
 		seen = "=" + string(r.unfit[:min(len(r.unfit), headerLen)])
 	}
-	call := script.Call{
+	return &script.Call{
 		Script: acquireScript,
 		Keys:   []string{m.valueKey, leaseKey(m.valueKey), intentKey(m.valueKey)},
 		Args:   []any{r.token, lease, m.keepMillis(), r.inbox, seen, headerLen},
 	}
-	reply, err := m.run(ctx, &call, carried).Slice()
-	if err != nil {
-		return acquired{}, err
-	}
-	return parseAcquired(reply)
 }
 
-func parseAcquired(reply []any) (a acquired, err error) {
+func parseAcquired(cmd *redis.Cmd) (a acquired, err error) {
+	reply, err := cmd.Slice()
+	if err != nil {
+		return a, err
+	}
 	field := func(i int) string {
 		if i < len(reply) {
 			s, _ := reply[i].(string)
@@ -145,22 +142,19 @@ type filling struct {
 	tail              []byte // nil: there is nothing to store or to hand over
 }
 
-// fill stores what a load returned and ends its lease. It returns stored, kept, refused, or why Redis did not store it.
-func (m *missed) fill(ctx context.Context, f filling, carried *atomic.Bool) (string, error) {
-	call := script.Call{
+// fill is the call that stores what a load returned and ends its lease. It returns stored, kept, refused, or why Redis did not
+// store it.
+func (m *missed) fill(f filling) *script.Call {
+	return &script.Call{
 		Script: fillScript,
 		Keys:   []string{m.valueKey, leaseKey(m.valueKey)},
 		Args:   []any{f.generation, script.Millis(f.ttl), f.head, f.tail, f.token[:idLen], idAt, maxPushedEntry},
 	}
-	if len(f.tail) > maxCarried && m.batch == nil {
-		return call.Run(ctx, m.rdb).Text()
-	}
-	return m.run(ctx, &call, carried).Text()
 }
 
-// fail ends the lease of a load that failed, and has the failure remembered.
-func (m *missed) fail(ctx context.Context, message string, carried *atomic.Bool) error {
-	call := script.Call{
+// fail is the call that ends the lease of a load that failed, and has the failure remembered.
+func (m *missed) fail(message string) *script.Call {
+	return &script.Call{
 		Script: failScript,
 		Keys:   []string{leaseKey(m.valueKey)},
 		Args: []any{
@@ -168,7 +162,6 @@ func (m *missed) fail(ctx context.Context, message string, carried *atomic.Bool)
 			script.Millis(firstFailureMemory), script.Millis(longestFailureMemory), 1 - rand.Float64()/2,
 		},
 	}
-	return m.run(ctx, &call, carried).Err()
 }
 
 // release gives a lease up.
@@ -184,15 +177,6 @@ func (m *missed) renewal() script.Call {
 		Keys:   []string{leaseKey(m.valueKey)},
 		Args:   []any{m.token, m.leaseMillis(), m.keepMillis()},
 	}
-}
-
-// run runs a call, in a pipeline with others of the GetMany, or of all Gets when there are many.
-func (m *missed) run(ctx context.Context, call *script.Call, carried *atomic.Bool) *redis.Cmd {
-	calls := m.calls[m.health.Part(m.valueKey)]
-	if m.batch != nil {
-		calls = m.batch.calls
-	}
-	return calls.Run(ctx, call, carried)
 }
 
 // updating is the call that announces a writer of the key.

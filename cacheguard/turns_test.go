@@ -103,14 +103,87 @@ func TestAPipelineThatIsLostIsOneFailure(t *testing.T) {
 	taken.Release()
 	redistest.Await(t, "the pipeline is sent", func() bool { return lost.Count() == 1 })
 	all.Wait()
-	if n := proxy.Commands()["evalsha"] - before; n < 2*maxCalls { // they were sent, and released when no reply came
-		t.Errorf("%d scripts", n)
-	}
+	redistest.Await(t, "they were sent, and released when no reply came", func() bool {
+		return proxy.Commands()["evalsha"]-before >= 2*maxCalls
+	})
 	equal(t, "open", g.health.Of(g.redisKey("b0")).IsOpen(), false)
 }
 
 // gathered is how many scripts of the first guard wait for a request.
 func (f *fleet) gathered() int { return int(f.guards[0].calls[0].Waiting()) }
+
+// slow is a hook that makes each request with scripts take its time.
+type slow time.Duration
+
+func (slow) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (s slow) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "evalsha" {
+			<-time.After(time.Duration(s))
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (s slow) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return distant(s).ProcessPipelineHook(next)
+}
+
+// A request that gathers, and the one before it, take longer than RedisTimeout together, but neither of them does.
+func TestTheWaitForARequestIsNotOnTheTimeOfAScript(t *testing.T) {
+	t.Parallel()
+	rdb := shared.Client(t)
+	f := newFleetOn(t, shared.Client(t), Config{RedisTimeout: time.Second}, rdb)
+	warm(t, f)
+	under := new(gauges)
+	rdb.AddHook(under)
+	rdb.AddHook(slow(600 * time.Millisecond))
+	var all sync.WaitGroup
+	load := func(name string, n int) {
+		for i := range n {
+			all.Go(func() {
+				_, how, err := get(context.Background(), f.guards[0], fmt.Sprint(name, i), returns(i))
+				if err != nil || how != Loaded {
+					t.Errorf("%s%d: %v, %v", name, i, how, err)
+				}
+			})
+		}
+	}
+	load("a", maxRequests)
+	redistest.Await(t, "all requests are taken", func() bool { return under.requests.most.Load() == maxRequests })
+	load("b", 2*maxCalls)
+	all.Wait()
+	equal(t, "failures of Redis", f.events.redisErrors.Load(), 0)
+}
+
+// The client waits for its own time-outs, which may be long or none. Others do not.
+func TestConnectionsThatHangDoNotKeepScriptsFromBeingSent(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.StartProxy(t, shared.Addr())
+	rdb := proxy.Client(t, func(o *redis.Options) { o.ReadTimeout = -1 })
+	f := newFleetOn(t, shared.Client(t), Config{RedisTimeout: 300 * time.Millisecond}, rdb)
+	f.events.quiet = true
+	warm(t, f)
+	hanging := proxy.On(steps["acquire"], redistest.HoldReply).Times(maxRequests)
+	defer hanging.Release()
+	var all sync.WaitGroup
+	for i := range maxRequests {
+		all.Go(func() { equal(t, "value", mustGet(t, f.guards[0], fmt.Sprint("a", i), returns(i)), i) })
+	}
+	all.Wait()
+	equal(t, "hanging", hanging.Count(), maxRequests)
+	g := f.guards[0]
+	redistest.Await(t, "the breaker is closed", func() bool {
+		mustGet(t, g, "b", returns(0))
+		return !g.health.Of(g.redisKey("b")).IsOpen()
+	})
+	for i := range maxRequests { // all lanes
+		got := async(g, fmt.Sprint("c", i), returns(i))
+		redistest.Await(t, "a Get has its value", func() bool { return len(got) == 1 })
+		want(t, got, i)
+	}
+}
 
 func TestWhoWaitsForATurnDoesWithoutWhenRedisHangs(t *testing.T) {
 	t.Parallel()

@@ -118,9 +118,6 @@ func (p Permit) Done(err error) {
 	}
 }
 
-// Drop gives the permit back: what became of the operation says nothing that is not counted already.
-func (p Permit) Drop() { p.Done(context.Canceled) }
-
 // Record counts an operation that was tried without asking.
 func (b *Breaker) Record(err error) {
 	if p, refused := b.Allow(); refused == nil {

@@ -2,8 +2,8 @@ package script
 
 import (
 	"context"
+	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
@@ -23,15 +23,8 @@ type Batcher struct {
 	lanes, most int
 
 	mu      sync.Mutex
-	sending int       // requests in flight, or about to be
-	queue   []*queued // empty unless all lanes are taken
-}
-
-type queued struct {
-	call    *Call
-	carried *atomic.Bool
-	cmd     *redis.Cmd
-	told    chan bool // size 1; true: it is this caller's turn to send; false: cmd is set
+	sending int      // lanes that are taken
+	queue   []*Place // empty unless all lanes are
 }
 
 // NewBatcher returns a Batcher that has so many requests in flight, with at most so many calls in each.
@@ -39,56 +32,125 @@ func NewBatcher(rdb Client, lanes, most int) *Batcher {
 	return &Batcher{rdb: rdb, lanes: lanes, most: most}
 }
 
-// Run runs the call. It returns when the call has its reply, whatever the context says. The context of the caller that
-// sends is that of all calls of its pipeline. Carried is set when another caller sends the call: what goes wrong then is told to
-// that one too.
-func (b *Batcher) Run(ctx context.Context, call *Call, carried *atomic.Bool) *redis.Cmd {
-	q := &queued{call: call, carried: carried}
+// role is how a call is sent.
+type role int
+
+const (
+	queued  role = iota // not yet
+	leads               // by its caller, who has a lane and may carry others
+	carried             // by another caller
+	alone               // by its caller, who would not wait
+)
+
+// Place is a call's place in a Batcher. Its caller waits until it is Ready, or Leaves, and then Runs it: the wait is not on
+// the time of the operation.
+type Place struct {
+	batcher *Batcher
+	call    *Call
+	role    role          // guarded by batcher.mu until ready is closed
+	ready   chan struct{} // closed when it is no more queued
+	cmd     *redis.Cmd
+	done    chan struct{} // closed when cmd is set, if it is carried
+}
+
+// Place gives the call a place. When it is ready or was left, Run or Quit is to be called, once.
+func (b *Batcher) Place(call *Call) *Place {
+	p := &Place{batcher: b, call: call, ready: make(chan struct{}), done: make(chan struct{})}
 	b.mu.Lock()
-	if b.sending < b.lanes {
-		b.sending++
-		b.mu.Unlock()
-		return b.send(ctx, q)
+	defer b.mu.Unlock()
+	if b.sending == b.lanes {
+		b.queue = append(b.queue, p)
+		return p
 	}
-	q.told = make(chan bool, 1)
-	b.queue = append(b.queue, q)
-	b.mu.Unlock()
-	if <-q.told {
-		return b.send(ctx, q)
+	b.sending++
+	p.becomeLocked(leads)
+	return p
+}
+
+// Alone gives the call a place that is ready and shares nothing.
+func (b *Batcher) Alone(call *Call) *Place {
+	return &Place{batcher: b, call: call, role: alone}
+}
+
+func (p *Place) becomeLocked(r role) {
+	p.role = r
+	close(p.ready)
+}
+
+// Ready is closed when the call is about to be sent, or nil if it is Alone.
+func (p *Place) Ready() <-chan struct{} { return p.ready }
+
+// Leave has the call be sent alone, unless it is Ready.
+func (p *Place) Leave() {
+	b := p.batcher
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if i := slices.Index(b.queue, p); i >= 0 {
+		b.queue = slices.Delete(b.queue, i, i+1)
+		p.becomeLocked(alone)
 	}
-	return q.cmd
+}
+
+// Quit says that there will be no Run after all of a call that is not Carried.
+func (p *Place) Quit() {
+	if p.role == leads {
+		p.batcher.next()
+	}
+}
+
+// Carried reports whether another caller sends the call: what goes wrong with the request is told to that one too.
+func (p *Place) Carried() bool { return p.role == carried }
+
+// Run runs the call. It returns when the call has its reply, whatever the context says. The context of the caller that
+// sends is that of all calls of its pipeline, which begin to run when it does; when it ends others may have the lane, as a
+// connection that hangs does so until the client's own time-outs.
+func (p *Place) Run(ctx context.Context) *redis.Cmd {
+	switch p.role {
+	case carried:
+		<-p.done
+		return p.cmd
+	case leads:
+		return p.batcher.send(ctx, p)
+	}
+	return p.call.Run(ctx, p.batcher.rdb)
 }
 
 // send sends what has gathered, first of all the caller's own.
-func (b *Batcher) send(ctx context.Context, own *queued) *redis.Cmd {
+func (b *Batcher) send(ctx context.Context, own *Place) *redis.Cmd {
+	stop := context.AfterFunc(ctx, b.next)
+	defer func() {
+		if stop() {
+			b.next()
+		}
+	}()
 	gather.WhileGrowing(b.Waiting)
 	others := b.take()
 	if len(others) == 0 {
-		defer b.next()
 		return own.call.Run(ctx, b.rdb)
 	}
 	calls := make([]*Call, 1, 1+len(others))
 	calls[0] = own.call
-	for _, q := range others {
-		q.carried.Store(true)
-		calls = append(calls, q.call)
+	for _, p := range others {
+		calls = append(calls, p.call)
 	}
 	cmds := RunAll(ctx, b.rdb, calls)
-	b.next()
-	for i, q := range others {
-		q.cmd = cmds[1+i]
-		q.told <- false // size 1, and empty: who is carried was never told to send
+	for i, p := range others {
+		p.cmd = cmds[1+i]
+		close(p.done)
 	}
 	return cmds[0]
 }
 
 // take takes from the queue what one more request may carry.
-func (b *Batcher) take() []*queued {
+func (b *Batcher) take() []*Place {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := min(len(b.queue), b.most-1)
-	others := b.queue[:n:n]
-	b.queue = b.queue[n:]
+	others := slices.Clone(b.queue[:n])
+	b.queue = slices.Delete(b.queue, 0, n)
+	for _, p := range others {
+		p.becomeLocked(carried)
+	}
 	return others
 }
 
@@ -101,8 +163,8 @@ func (b *Batcher) next() {
 		return
 	}
 	first := b.queue[0]
-	b.queue = b.queue[1:]
-	first.told <- true // size 1, and empty: it is told once
+	b.queue = slices.Delete(b.queue, 0, 1)
+	first.becomeLocked(leads)
 }
 
 // Waiting is how many calls wait to be sent.

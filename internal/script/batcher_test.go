@@ -57,17 +57,22 @@ func newBatching(t *testing.T, lanes, most int) *batching {
 // run makes so many calls at once, and waits until so many of them wait.
 func (b *batching) run(n, waiting int) {
 	for i := range n {
+		p := b.Place(echoed(i))
 		b.all.Go(func() {
-			var carried atomic.Bool
-			if got, err := b.Run(b.t.Context(), echoed(i), &carried).Text(); err != nil || got != strconv.Itoa(i) {
-				b.t.Errorf("call %d: %q, %v", i, got, err)
-			}
-			if carried.Load() {
-				b.carried.Add(1)
-			}
+			<-p.Ready()
+			b.finish(b.t.Context(), p, i)
 		})
 	}
 	redistest.Await(b.t, "calls wait", func() bool { return b.Waiting() == uint64(waiting) })
+}
+
+func (b *batching) finish(ctx context.Context, p *Place, i int) {
+	if got, err := p.Run(ctx).Text(); err != nil || got != strconv.Itoa(i) {
+		b.t.Errorf("call %d: %q, %v", i, got, err)
+	}
+	if p.Carried() {
+		b.carried.Add(1)
+	}
 }
 
 func (b *batching) expect(pipelines, carried int64) {
@@ -76,9 +81,11 @@ func (b *batching) expect(pipelines, carried int64) {
 	if n, c := b.sent.count.Load(), b.carried.Load(); n != pipelines || c != carried {
 		b.t.Errorf("%d pipelines and %d carried, want %d and %d", n, c, pipelines, carried)
 	}
-	if b.Waiting() != 0 || b.sending != 0 {
-		b.t.Error("the batcher is not at rest")
-	}
+	redistest.Await(b.t, "the batcher is at rest", func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return len(b.queue) == 0 && b.sending == 0
+	})
 }
 
 func TestCallsThatAreMadeWhileAllRequestsAreUnderWayShareTheNext(t *testing.T) {
@@ -117,5 +124,43 @@ func TestACallAloneNeedsNoPipeline(t *testing.T) {
 		b.run(1, 0)
 		b.all.Wait()
 	}
+	b.expect(0, 0)
+}
+
+func TestWhoGivesUpHoldsUpNoLane(t *testing.T) {
+	t.Parallel()
+	b := newBatching(t, 1, 8)
+	held := b.proxy.On(redistest.Command("evalsha"), redistest.Hold).Times(1)
+	ctx, giveUp := context.WithCancel(t.Context())
+	first := b.Place(echoed(0))
+	b.all.Go(func() { b.finish(ctx, first, 0) })
+	<-held.Hit()
+	b.run(3, 3)
+	giveUp()
+	redistest.Await(t, "the others are done", func() bool { return b.carried.Load() == 2 })
+	held.Release()
+	b.expect(1, 2)
+}
+
+func TestWhoLeavesTheQueueGoesAlone(t *testing.T) {
+	t.Parallel()
+	b := newBatching(t, 1, 8)
+	busy, second, third := b.Place(echoed(1)), b.Place(echoed(2)), b.Place(echoed(3))
+	second.Leave()
+	b.finish(t.Context(), second, 2) // though the lane is taken
+	b.finish(t.Context(), busy, 1)
+	third.Leave() // too late: it was carried
+	b.finish(t.Context(), third, 3)
+	b.expect(1, 1)
+}
+
+func TestWhoQuitsGivesTheLaneToTheNext(t *testing.T) {
+	t.Parallel()
+	b := newBatching(t, 1, 8)
+	busy, second := b.Place(echoed(1)), b.Place(echoed(2))
+	second.Leave()
+	b.run(1, 1)
+	second.Quit() // it has none
+	busy.Quit()
 	b.expect(0, 0)
 }
