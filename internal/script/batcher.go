@@ -108,6 +108,9 @@ func (p *Place) Run(ctx context.Context) *redis.Cmd {
 	switch p.role {
 	case carried:
 		<-p.done
+		if againAlone(p.cmd.Err()) {
+			return p.call.Run(ctx, p.batcher.rdb)
+		}
 		return p.cmd
 	case leads:
 		return p.batcher.send(ctx, p)
@@ -139,6 +142,12 @@ func (b *Batcher) send(ctx context.Context, own *Place) *redis.Cmd {
 		close(p.done)
 	}
 	return cmds[0]
+}
+
+// againAlone reports whether the error is one that only some commands of a pipeline get, and for which the client sends a command
+// again if it was alone: of a slot that moves, or that nobody serves for a moment, or of a primary that is one no more.
+func againAlone(err error) bool {
+	return redis.HasErrorPrefix(err, "TRYAGAIN") || redis.HasErrorPrefix(err, "CLUSTERDOWN") || redis.HasErrorPrefix(err, "READONLY")
 }
 
 // take takes from the queue what one more request may carry.

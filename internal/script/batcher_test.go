@@ -164,3 +164,20 @@ func TestWhoQuitsGivesTheLaneToTheNext(t *testing.T) {
 	busy.Quit()
 	b.expect(0, 0)
 }
+
+// Go-redis sends a command again when it gets such an error alone, but in a pipeline only if the first one does.
+func TestACallThatARequestFailsForAMomentIsSentAgain(t *testing.T) {
+	t.Parallel()
+	for _, message := range []string{"TRYAGAIN keys are moving", "CLUSTERDOWN Hash slot not served", "READONLY You can't write"} {
+		b := newBatching(t, 1, 8)
+		refused := b.proxy.On(func(args []string) bool { return args[0] == "evalsha" && args[len(args)-1] == "2" },
+			redistest.ReplyError(message)).Times(1)
+		busy := b.Place(echoed(0))
+		b.run(4, 4)
+		b.finish(t.Context(), busy, 0)
+		b.expect(1, 4)
+		if refused.Count() != 1 {
+			t.Error(message, "was not the reply")
+		}
+	}
+}
