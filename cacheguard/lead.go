@@ -81,10 +81,11 @@ func (m *missed) rememberFailure(ctx context.Context, out loaded) {
 	m.failures.add(m.token, out.err)
 	defer m.turn(ctx)()
 	p := m.place(ctx, m.fail(out.text), false)
+	defer p.Quit()
 	_, err := bounded(ctx, m.Guard, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, p.Run(ctx).Err()
 	}, nil)
-	m.record(p, err)
+	m.report(p, err, m.breaker.Record)
 	if err != nil {
 		_ = m.redisError("fail", m.key, err) // the callers get the load's error, and the lease expires
 	}
@@ -99,6 +100,7 @@ func (m *missed) store(ctx context.Context, out loaded, generation string, began
 	sent := m.clock.Tick()
 	defer m.turn(ctx)()
 	p := m.place(ctx, m.fill(f), len(f.tail) > maxCarried)
+	defer p.Quit()
 	status, err := bounded(ctx, m.Guard, func(ctx context.Context) (string, error) {
 		return p.Run(ctx).Text()
 	}, func(_ string, err error) {
@@ -106,7 +108,7 @@ func (m *missed) store(ctx context.Context, out loaded, generation string, began
 			m.giveUp()
 		}
 	})
-	m.record(p, err)
+	m.report(p, err, m.breaker.Record)
 	switch {
 	case err != nil:
 		m.inBackground(m.giveUp)

@@ -145,11 +145,11 @@ func (m *missed) ask(ctx context.Context, waiter *wake.Waiter, polls int) (a ans
 func (m *missed) tryAcquire(ctx context.Context, r request) (acquired, error) {
 	defer m.turn(ctx)()
 	p := m.place(ctx, m.acquire(r), false)
-	report := func(err error) { m.record(p, err) }
+	defer p.Quit()
+	report := m.breaker.Record
 	if !p.Carried() {
 		permit, err := m.breaker.Allow()
 		if err != nil {
-			p.Quit()
 			return acquired{}, err
 		}
 		report = permit.Done
@@ -157,18 +157,23 @@ func (m *missed) tryAcquire(ctx context.Context, r request) (acquired, error) {
 	got, err := bounded(ctx, m.Guard, func(ctx context.Context) (acquired, error) {
 		return parseAcquired(p.Run(ctx))
 	}, m.tooLate)
-	report(err)
+	m.report(p, err, report)
 	return got, err
 }
 
-// record tells the breaker what became of a call, unless it is told so of the request that carried it: one that is lost is one
-// failure. GetMany does not wait for five of them.
-func (m *missed) record(p *script.Place, err error) {
-	if p.Carried() && m.batch == nil {
+// report tells the breaker what became of a call: once of a request, as one that is lost is one failure. GetMany has one
+// under way at a time, so that of all its calls is told.
+func (m *missed) report(p *script.Place, err error, report func(error)) {
+	if p.Carried() {
 		m.health.Failed(err)
 		return
 	}
-	m.breaker.Record(err)
+	report(err)
+	if err != nil && m.batch != nil {
+		for range p.Carries() {
+			m.breaker.Record(err)
+		}
+	}
 }
 
 func (m *missed) returnSlot() {

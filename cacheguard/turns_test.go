@@ -109,6 +109,32 @@ func TestAPipelineThatIsLostIsOneFailure(t *testing.T) {
 	equal(t, "open", g.health.Of(g.redisKey("b0")).IsOpen(), false)
 }
 
+// It sends one request at a time, and could not wait for five of them.
+func TestOfAGetManyAllCallsOfALostPipelineAreFailures(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond})
+	f.events.quiet = true
+	f.listening()
+	defer proxy.On(steps["acquire"], redistest.Hold).Remove()
+	var keys []string
+	for i := range 4 * maxRequests {
+		keys = append(keys, fmt.Sprint("k", i))
+	}
+	g := f.guards[0]
+	opened := g.health.Of(g.redisKey("k0")).Opened()
+	got, err := GetMany(t.Context(), g, keys, func(_ context.Context, keys []string) (map[string]int, error) {
+		return map[string]int{keys[0]: 1}, nil
+	})
+	if err != nil || len(got) == 0 {
+		t.Error(got, err)
+	}
+	select {
+	case <-opened:
+	default:
+		t.Error("the breaker did not open")
+	}
+}
+
 // gathered is how many scripts of the first guard wait for a request.
 func (f *fleet) gathered() int { return int(f.guards[0].calls[0].Waiting()) }
 

@@ -43,17 +43,19 @@ const (
 )
 
 // Place is a call's place in a Batcher. Its caller waits until it is Ready, or Leaves, and then Runs it: the wait is not on
-// the time of the operation.
+// the time of the operation. In the end it Quits.
 type Place struct {
 	batcher *Batcher
 	call    *Call
 	role    role          // guarded by batcher.mu until ready is closed
+	carries int           // guarded by batcher.mu
 	ready   chan struct{} // closed when it is no more queued
 	cmd     *redis.Cmd
 	done    chan struct{} // closed when cmd is set, if it is carried
+	quit    sync.Once
 }
 
-// Place gives the call a place. When it is ready or was left, Run or Quit is to be called, once.
+// Place gives the call a place.
 func (b *Batcher) Place(call *Call) *Place {
 	p := &Place{batcher: b, call: call, ready: make(chan struct{}), done: make(chan struct{})}
 	b.mu.Lock()
@@ -91,19 +93,27 @@ func (p *Place) Leave() {
 	}
 }
 
-// Quit says that there will be no Run after all of a call that is not Carried.
+// Quit gives the lane, if the call has one, to the next. A call that is Carried must be Run, any other need not be. Whoever gave up
+// waiting for Run quits too: a connection that hangs does so until the client's own time-outs. He first tells whom it may
+// concern that the request failed, so that the next in the queue knows.
 func (p *Place) Quit() {
 	if p.role == leads {
-		p.batcher.next()
+		p.quit.Do(p.batcher.next)
 	}
 }
 
 // Carried reports whether another caller sends the call: what goes wrong with the request is told to that one too.
 func (p *Place) Carried() bool { return p.role == carried }
 
+// Carries is how many others are sent with the call.
+func (p *Place) Carries() int {
+	p.batcher.mu.Lock()
+	defer p.batcher.mu.Unlock()
+	return p.carries
+}
+
 // Run runs the call. It returns when the call has its reply, whatever the context says. The context of the caller that
-// sends is that of all calls of its pipeline, which begin to run when it does; when it ends others may have the lane, as a
-// connection that hangs does so until the client's own time-outs.
+// sends is that of all calls of its pipeline, which begin to run when it does.
 func (p *Place) Run(ctx context.Context) *redis.Cmd {
 	switch p.role {
 	case carried:
@@ -118,18 +128,14 @@ func (p *Place) Run(ctx context.Context) *redis.Cmd {
 	return p.call.Run(ctx, p.batcher.rdb)
 }
 
-// send sends what has gathered, first of all the caller's own.
+// send sends what has gathered, first of all the caller's own. When that goes well the next need not wait for its caller.
 func (b *Batcher) send(ctx context.Context, own *Place) *redis.Cmd {
-	stop := context.AfterFunc(ctx, b.next)
-	defer func() {
-		if stop() {
-			b.next()
-		}
-	}()
 	gather.WhileGrowing(b.Waiting)
-	others := b.take()
+	others := b.take(own)
 	if len(others) == 0 {
-		return own.call.Run(ctx, b.rdb)
+		cmd := own.call.Run(ctx, b.rdb)
+		own.quitIf(cmd)
+		return cmd
 	}
 	calls := make([]*Call, 1, 1+len(others))
 	calls[0] = own.call
@@ -137,11 +143,18 @@ func (b *Batcher) send(ctx context.Context, own *Place) *redis.Cmd {
 		calls = append(calls, p.call)
 	}
 	cmds := RunAll(ctx, b.rdb, calls)
+	own.quitIf(cmds[0])
 	for i, p := range others {
 		p.cmd = cmds[1+i]
 		close(p.done)
 	}
 	return cmds[0]
+}
+
+func (p *Place) quitIf(cmd *redis.Cmd) {
+	if cmd.Err() == nil {
+		p.Quit()
+	}
 }
 
 // againAlone reports whether the error is one that only some commands of a pipeline get, and for which the client sends a command
@@ -150,8 +163,8 @@ func againAlone(err error) bool {
 	return redis.HasErrorPrefix(err, "TRYAGAIN") || redis.HasErrorPrefix(err, "CLUSTERDOWN") || redis.HasErrorPrefix(err, "READONLY")
 }
 
-// take takes from the queue what one more request may carry.
-func (b *Batcher) take() []*Place {
+// take takes from the queue what the request of its own call may carry.
+func (b *Batcher) take(own *Place) []*Place {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := min(len(b.queue), b.most-1)
@@ -160,6 +173,7 @@ func (b *Batcher) take() []*Place {
 	for _, p := range others {
 		p.becomeLocked(carried)
 	}
+	own.carries = n
 	return others
 }
 
