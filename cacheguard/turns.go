@@ -56,6 +56,9 @@ func (m *missed) place(ctx context.Context, call *script.Call, large bool) *scri
 		return calls.Alone(call)
 	}
 	p := calls.Place(call)
+	if p.Ready() == nil {
+		return p
+	}
 	select {
 	case <-p.Ready():
 		return p

@@ -49,7 +49,7 @@ type Place struct {
 	call    *Call
 	role    role          // guarded by batcher.mu until ready is closed
 	carries int           // guarded by batcher.mu
-	ready   chan struct{} // closed when it is no more queued
+	ready   chan struct{} // closed when it is no more queued; nil if it never was
 	cmd     *redis.Cmd
 	done    chan struct{} // closed when cmd is set, if it is carried
 	quit    sync.Once
@@ -57,15 +57,15 @@ type Place struct {
 
 // Place gives the call a place.
 func (b *Batcher) Place(call *Call) *Place {
-	p := &Place{batcher: b, call: call, ready: make(chan struct{}), done: make(chan struct{})}
+	p := &Place{batcher: b, call: call, role: leads}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.sending == b.lanes {
-		b.queue = append(b.queue, p)
+	if b.sending < b.lanes {
+		b.sending++
 		return p
 	}
-	b.sending++
-	p.becomeLocked(leads)
+	p.role, p.ready, p.done = queued, make(chan struct{}), make(chan struct{})
+	b.queue = append(b.queue, p)
 	return p
 }
 
@@ -79,7 +79,7 @@ func (p *Place) becomeLocked(r role) {
 	close(p.ready)
 }
 
-// Ready is closed when the call is about to be sent, or nil if it is Alone.
+// Ready is closed when the call is about to be sent; nil: it is, at once.
 func (p *Place) Ready() <-chan struct{} { return p.ready }
 
 // Leave has the call be sent alone, unless it is Ready.

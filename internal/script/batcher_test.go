@@ -59,7 +59,9 @@ func (b *batching) run(n, waiting int) {
 	for i := range n {
 		p := b.Place(echoed(i))
 		b.all.Go(func() {
-			<-p.Ready()
+			if ready := p.Ready(); ready != nil {
+				<-ready
+			}
 			b.finish(b.t.Context(), p, i)
 		})
 	}
