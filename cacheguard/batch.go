@@ -34,7 +34,7 @@ func newBatch(ctx context.Context, g *Guard, keys []string, s slot,
 	load func(context.Context, []string) (map[string]any, error),
 ) *batch {
 	b := &batch{
-		guard: g, load: load, calls: script.NewBatcher(g.rdb), slot: s,
+		guard: g, load: load, calls: script.NewBatcher(g.rdb, 1, maxBatchCalls), slot: s,
 		of:    &loading{guard: g, parent: loadingOf(ctx)},
 		turns: newTurns(maxBatchTurns),
 		done:  make(chan struct{}), open: make(map[string]struct{}, len(keys)),

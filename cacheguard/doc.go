@@ -42,7 +42,7 @@
 // and registers this process's inbox (package wake) to be told when that is done; or returns a load's failure that is
 // still remembered. Each load has a token of 128 random bits, the lease belongs to the token, and acquire by its holder
 // is granted again, so a request that was sent twice does no harm. The lease is asked for when a loader may run at once
-// (MaxLoads): it must not wait in a queue.
+// (MaxLoads): it must not wait in a queue. Flights for many keys send their scripts in pipelines, see turns.go.
 //
 // The flight with the lease loads. Meanwhile renew.lua extends the lease at a third of LeaseTTL. Then fill.lua stores
 // the value, removes the lease, and publishes to the inboxes registered in it, with the entry in the message when it is

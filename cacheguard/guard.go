@@ -13,6 +13,7 @@ import (
 	"github.com/cacheguard/go/internal/lease"
 	"github.com/cacheguard/go/internal/primary"
 	"github.com/cacheguard/go/internal/reader"
+	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/internal/wake"
 	"github.com/cacheguard/go/rwlock"
 )
@@ -21,8 +22,9 @@ import (
 type Guard struct {
 	rdb   Redis
 	cfg   Config
-	slots *slots // MaxLoads; nil: no limit
-	turns []turns
+	slots *slots            // MaxLoads; nil: no limit
+	turns []turns           // of each part of the keyspace
+	calls []*script.Batcher // as well
 
 	clock       flight.Clock
 	serverClock serverClock
@@ -64,6 +66,7 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 	g.reader = reader.New(rdb, cfg.RedisTimeout, g.health)
 	for range g.health.Len() {
 		g.turns = append(g.turns, newTurns(maxTurns))
+		g.calls = append(g.calls, script.NewBatcher(rdb, maxRequests, maxCalls))
 	}
 	if cfg.MaxLoads > 0 {
 		g.slots = newSlots(cfg.MaxLoads)

@@ -80,10 +80,12 @@ func (m *missed) leaseRenewal() *lease.Renewal {
 func (m *missed) rememberFailure(ctx context.Context, out loaded) {
 	m.failures.add(m.token, out.err)
 	defer m.turn(ctx)()
+	p := m.place(ctx, m.fail(out.text), false)
+	defer p.Quit()
 	_, err := bounded(ctx, m.Guard, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, m.fail(ctx, out.text)
+		return struct{}{}, p.Run(ctx).Err()
 	}, nil)
-	m.breaker.Record(err)
+	m.report(p, err, m.breaker.Record)
 	if err != nil {
 		_ = m.redisError("fail", m.key, err) // the callers get the load's error, and the lease expires
 	}
@@ -97,14 +99,16 @@ func (m *missed) store(ctx context.Context, out loaded, generation string, began
 	f := m.prepare(ctx, out, generation)
 	sent := m.clock.Tick()
 	defer m.turn(ctx)()
+	p := m.place(ctx, m.fill(f), len(f.tail) > maxCarried)
+	defer p.Quit()
 	status, err := bounded(ctx, m.Guard, func(ctx context.Context) (string, error) {
-		return m.fill(ctx, f)
+		return p.Run(ctx).Text()
 	}, func(_ string, err error) {
 		if err != nil {
 			m.giveUp()
 		}
 	})
-	m.breaker.Record(err)
+	m.report(p, err, m.breaker.Record)
 	switch {
 	case err != nil:
 		m.inBackground(m.giveUp)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/internal/wake"
 )
 
@@ -143,15 +144,36 @@ func (m *missed) ask(ctx context.Context, waiter *wake.Waiter, polls int) (a ans
 // tryAcquire asks Redis, unless that does not answer these days.
 func (m *missed) tryAcquire(ctx context.Context, r request) (acquired, error) {
 	defer m.turn(ctx)()
-	permit, err := m.breaker.Allow()
-	if err != nil {
-		return acquired{}, err
+	p := m.place(ctx, m.acquire(r), false)
+	defer p.Quit()
+	report := m.breaker.Record
+	if !p.Carried() {
+		permit, err := m.breaker.Allow()
+		if err != nil {
+			return acquired{}, err
+		}
+		report = permit.Done
 	}
 	got, err := bounded(ctx, m.Guard, func(ctx context.Context) (acquired, error) {
-		return m.acquire(ctx, r)
+		return parseAcquired(p.Run(ctx))
 	}, m.tooLate)
-	permit.Done(err)
+	m.report(p, err, report)
 	return got, err
+}
+
+// report tells the breaker what became of a call: once of a request, as one that is lost is one failure. GetMany has one
+// under way at a time, so that of all its calls is told.
+func (m *missed) report(p *script.Place, err error, report func(error)) {
+	if p.Carried() {
+		m.health.Failed(err)
+		return
+	}
+	report(err)
+	if err != nil && m.batch != nil {
+		for range p.Carries() {
+			m.breaker.Record(err)
+		}
+	}
 }
 
 func (m *missed) returnSlot() {

@@ -230,7 +230,7 @@ func (s *stage) read(step int) (err error) {
 	case 2:
 		j := newJob(ctx, g, s.key, g.redisKey(s.key), returns(""))
 		s.m = g.newMissed(j, nil)
-		s.got, err = s.m.acquire(ctx, request{token: s.m.token, take: true})
+		s.got, err = parseAcquired(s.m.acquire(request{token: s.m.token, take: true}).Run(ctx, g.rdb))
 	case 3:
 		s.loaded = s.source
 	case 4:
@@ -238,7 +238,8 @@ func (s *stage) read(step int) (err error) {
 			return nil
 		}
 		value := s.loaded
-		status, err := s.m.fill(ctx, s.m.prepare(ctx, loaded{value: &value, ttl: unset}, s.got.generation))
+		f := s.m.prepare(ctx, loaded{value: &value, ttl: unset}, s.got.generation)
+		status, err := s.m.fill(f).Run(ctx, g.rdb).Text()
 		s.refused = status == "refused"
 		return err
 	}

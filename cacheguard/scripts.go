@@ -82,8 +82,8 @@ type request struct {
 	unfit []byte // the value that the caller has and cannot use; nil if none
 }
 
-// acquire asks for the value, or the lease to load it.
-func (m *missed) acquire(ctx context.Context, r request) (acquired, error) {
+// acquire is the call that asks for the value, or the lease to load it.
+func (m *missed) acquire(r request) *script.Call {
 	lease, seen := int64(0), ""
 	if r.take {
 		lease = m.leaseMillis()
@@ -91,19 +91,18 @@ func (m *missed) acquire(ctx context.Context, r request) (acquired, error) {
 	if r.unfit != nil {
 		seen = "=" + string(r.unfit[:min(len(r.unfit), headerLen)])
 	}
-	call := script.Call{
+	return &script.Call{
 		Script: acquireScript,
 		Keys:   []string{m.valueKey, leaseKey(m.valueKey), intentKey(m.valueKey)},
 		Args:   []any{r.token, lease, m.keepMillis(), r.inbox, seen, headerLen},
 	}
-	reply, err := m.run(ctx, &call).Slice()
-	if err != nil {
-		return acquired{}, err
-	}
-	return parseAcquired(reply)
 }
 
-func parseAcquired(reply []any) (a acquired, err error) {
+func parseAcquired(cmd *redis.Cmd) (a acquired, err error) {
+	reply, err := cmd.Slice()
+	if err != nil {
+		return a, err
+	}
 	field := func(i int) string {
 		if i < len(reply) {
 			s, _ := reply[i].(string)
@@ -143,19 +142,19 @@ type filling struct {
 	tail              []byte // nil: there is nothing to store or to hand over
 }
 
-// fill stores what a load returned and ends its lease. It returns stored, kept, refused, or why Redis did not store it.
-func (m *missed) fill(ctx context.Context, f filling) (string, error) {
-	call := script.Call{
+// fill is the call that stores what a load returned and ends its lease. It returns stored, kept, refused, or why Redis did not
+// store it.
+func (m *missed) fill(f filling) *script.Call {
+	return &script.Call{
 		Script: fillScript,
 		Keys:   []string{m.valueKey, leaseKey(m.valueKey)},
 		Args:   []any{f.generation, script.Millis(f.ttl), f.head, f.tail, f.token[:idLen], idAt, maxPushedEntry},
 	}
-	return m.run(ctx, &call).Text()
 }
 
-// fail ends the lease of a load that failed, and has the failure remembered.
-func (m *missed) fail(ctx context.Context, message string) error {
-	call := script.Call{
+// fail is the call that ends the lease of a load that failed, and has the failure remembered.
+func (m *missed) fail(message string) *script.Call {
+	return &script.Call{
 		Script: failScript,
 		Keys:   []string{leaseKey(m.valueKey)},
 		Args: []any{
@@ -163,7 +162,6 @@ func (m *missed) fail(ctx context.Context, message string) error {
 			script.Millis(firstFailureMemory), script.Millis(longestFailureMemory), 1 - rand.Float64()/2,
 		},
 	}
-	return m.run(ctx, &call).Err()
 }
 
 // release gives a lease up.
@@ -179,14 +177,6 @@ func (m *missed) renewal() script.Call {
 		Keys:   []string{leaseKey(m.valueKey)},
 		Args:   []any{m.token, m.leaseMillis(), m.keepMillis()},
 	}
-}
-
-// run runs a call, with those of the other keys of a GetMany if there are any.
-func (m *missed) run(ctx context.Context, call *script.Call) *redis.Cmd {
-	if m.batch != nil {
-		return m.batch.calls.Run(ctx, call)
-	}
-	return call.Run(ctx, m.rdb)
 }
 
 // updating is the call that announces a writer of the key.

@@ -29,38 +29,156 @@ func (p *pipelines) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 
 var echo = New("return ARGV[1]")
 
-// While one pipeline is held up, calls gather for the next.
-func TestCallsOfABatcherThatAreMadeMeanwhileShareAPipeline(t *testing.T) {
-	t.Parallel()
-	proxy := redistest.StartProxy(t, redistest.Start(t).Addr())
-	rdb := proxy.Client(t)
-	sent := new(pipelines)
-	rdb.AddHook(sent)
-	call := func(i int) *Call { return &Call{Script: echo, Keys: []string{"k"}, Args: []any{strconv.Itoa(i)}} }
-	first := call(0)
-	if err := first.Run(t.Context(), rdb).Err(); err != nil { // now the server knows the script
+func echoed(i int) *Call {
+	return &Call{Script: echo, Keys: []string{"k"}, Args: []any{strconv.Itoa(i)}}
+}
+
+// batching is a batcher whose requests a proxy may hold up.
+type batching struct {
+	*Batcher
+	t       *testing.T
+	sent    pipelines
+	proxy   *redistest.Proxy
+	all     sync.WaitGroup
+	carried atomic.Int64
+}
+
+func newBatching(t *testing.T, lanes, most int) *batching {
+	b := &batching{t: t, proxy: redistest.StartProxy(t, redistest.Start(t).Addr())}
+	rdb := b.proxy.Client(t)
+	rdb.AddHook(&b.sent)
+	if err := echoed(0).Run(t.Context(), rdb).Err(); err != nil { // now the server knows the script
 		t.Fatal(err)
 	}
-	b := NewBatcher(rdb)
-	held := proxy.On(redistest.Command("evalsha"), redistest.Hold).Times(1)
-	var wg sync.WaitGroup
-	run := func(i int) {
-		if got, err := b.Run(t.Context(), call(i)).Text(); err != nil || got != strconv.Itoa(i) {
-			t.Errorf("call %d: %q, %v", i, got, err)
-		}
+	b.Batcher = NewBatcher(rdb, lanes, most)
+	return b
+}
+
+// run makes so many calls at once, and waits until so many of them wait.
+func (b *batching) run(n, waiting int) {
+	for i := range n {
+		p := b.Place(echoed(i))
+		b.all.Go(func() {
+			if ready := p.Ready(); ready != nil {
+				<-ready
+			}
+			b.finish(b.t.Context(), p, i)
+		})
 	}
-	wg.Go(func() { run(0) })
+	redistest.Await(b.t, "calls wait", func() bool { return b.Waiting() == uint64(waiting) })
+}
+
+func (b *batching) finish(ctx context.Context, p *Place, i int) {
+	if got, err := p.Run(ctx).Text(); err != nil || got != strconv.Itoa(i) {
+		b.t.Errorf("call %d: %q, %v", i, got, err)
+	}
+	if p.Carried() {
+		b.carried.Add(1)
+	}
+}
+
+func (b *batching) expect(pipelines, carried int64) {
+	b.t.Helper()
+	b.all.Wait()
+	if n, c := b.sent.count.Load(), b.carried.Load(); n != pipelines || c != carried {
+		b.t.Errorf("%d pipelines and %d carried, want %d and %d", n, c, pipelines, carried)
+	}
+	redistest.Await(b.t, "the batcher is at rest", func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return len(b.queue) == 0 && b.sending == 0
+	})
+}
+
+func TestCallsThatAreMadeWhileAllRequestsAreUnderWayShareTheNext(t *testing.T) {
+	t.Parallel()
+	const most = 8
+	b := newBatching(t, 1, most)
+	held := b.proxy.On(redistest.Command("evalsha"), redistest.Hold).Times(1)
+	b.run(1, 0)
 	<-held.Hit()
-	for i := range 2*maxCalls + 1 {
-		wg.Go(func() { run(i) })
-	}
-	redistest.Await(t, "all calls wait", func() bool { return b.queued() == 2*maxCalls+1 })
+	b.run(2*most+2, 2*most+2)
 	held.Release()
-	wg.Wait()
-	if n := sent.count.Load(); n != 4 {
-		t.Errorf("%d pipelines", n)
+	b.expect(3, 2*most+2-3)
+}
+
+func TestARequestThatIsHeldUpHoldsUpNoOtherLane(t *testing.T) {
+	t.Parallel()
+	const lanes, most = 3, 8
+	b := newBatching(t, lanes, most)
+	first := b.proxy.On(redistest.Command("evalsha"), redistest.Hold).Times(lanes - 1)
+	b.run(lanes-1, 0)
+	redistest.Await(t, "two are held", func() bool { return first.Count() == lanes-1 })
+	last := b.proxy.On(redistest.Command("evalsha"), redistest.Hold).Times(1)
+	b.run(1, 0)
+	<-last.Hit()
+	b.run(most, most)
+	last.Release()
+	redistest.Await(t, "the others are done", func() bool { return b.Waiting() == 0 && b.carried.Load() == most-1 })
+	first.Release()
+	b.expect(1, most-1)
+}
+
+func TestACallAloneNeedsNoPipeline(t *testing.T) {
+	t.Parallel()
+	b := newBatching(t, 2, 8)
+	for range 3 {
+		b.run(1, 0)
+		b.all.Wait()
 	}
-	if b.queued() != 0 || b.sending {
-		t.Error("the batcher is not at rest")
+	b.expect(0, 0)
+}
+
+func TestWhoGivesUpHoldsUpNoLane(t *testing.T) {
+	t.Parallel()
+	b := newBatching(t, 1, 8)
+	held := b.proxy.On(redistest.Command("evalsha"), redistest.Hold).Times(1)
+	first := b.Place(echoed(0))
+	b.all.Go(func() { b.finish(t.Context(), first, 0) })
+	<-held.Hit()
+	b.run(3, 3)
+	first.Quit()
+	redistest.Await(t, "the others are done", func() bool { return b.carried.Load() == 2 })
+	held.Release()
+	b.expect(1, 2)
+}
+
+func TestWhoLeavesTheQueueGoesAlone(t *testing.T) {
+	t.Parallel()
+	b := newBatching(t, 1, 8)
+	busy, second, third := b.Place(echoed(1)), b.Place(echoed(2)), b.Place(echoed(3))
+	second.Leave()
+	b.finish(t.Context(), second, 2) // though the lane is taken
+	b.finish(t.Context(), busy, 1)
+	third.Leave() // too late: it was carried
+	b.finish(t.Context(), third, 3)
+	b.expect(1, 1)
+}
+
+func TestWhoQuitsGivesTheLaneToTheNext(t *testing.T) {
+	t.Parallel()
+	b := newBatching(t, 1, 8)
+	busy, second := b.Place(echoed(1)), b.Place(echoed(2))
+	second.Leave()
+	b.run(1, 1)
+	second.Quit() // it has none
+	busy.Quit()
+	b.expect(0, 0)
+}
+
+// Go-redis sends a command again when it gets such an error alone, but in a pipeline only if the first one does.
+func TestACallThatARequestFailsForAMomentIsSentAgain(t *testing.T) {
+	t.Parallel()
+	for _, message := range []string{"TRYAGAIN keys are moving", "CLUSTERDOWN Hash slot not served", "READONLY You can't write"} {
+		b := newBatching(t, 1, 8)
+		refused := b.proxy.On(func(args []string) bool { return args[0] == "evalsha" && args[len(args)-1] == "2" },
+			redistest.ReplyError(message)).Times(1)
+		busy := b.Place(echoed(0))
+		b.run(4, 4)
+		b.finish(t.Context(), busy, 0)
+		b.expect(1, 4)
+		if refused.Count() != 1 {
+			t.Error(message, "was not the reply")
+		}
 	}
 }
