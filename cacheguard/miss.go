@@ -164,7 +164,7 @@ func (m *missed) tryAcquire(ctx context.Context, r request) (acquired, error) {
 // report tells the breaker what became of a call: once of a request, as one that is lost is one failure. GetMany has one
 // under way at a time, so that of all its calls is told.
 func (m *missed) report(p *script.Place, err error, report func(error)) {
-	if p.Carried() {
+	if p.Told() {
 		m.health.Failed(err)
 		return
 	}

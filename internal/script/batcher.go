@@ -50,9 +50,12 @@ type Place struct {
 	role    role          // guarded by batcher.mu until ready is closed
 	carries int           // guarded by batcher.mu
 	ready   chan struct{} // closed when it is no more queued; nil if it never was
-	cmd     *redis.Cmd
-	done    chan struct{} // closed when cmd is set, if it is carried
 	quit    sync.Once
+
+	// Of a call that is carried.
+	cmd   *redis.Cmd
+	alike bool          // the call of who carries it failed too
+	done  chan struct{} // closed when they are set
 }
 
 // Place gives the call a place.
@@ -102,8 +105,21 @@ func (p *Place) Quit() {
 	}
 }
 
-// Carried reports whether another caller sends the call: what goes wrong with the request is told to that one too.
+// Carried reports whether another caller sends the call.
 func (p *Place) Carried() bool { return p.role == carried }
+
+// Told reports whether the caller who sends the call has the same trouble with his own, and tells of it.
+func (p *Place) Told() bool {
+	if p.role != carried {
+		return false
+	}
+	select {
+	case <-p.done:
+		return p.alike
+	default:
+		return true // both wait
+	}
+}
 
 // Carries is how many others are sent with the call.
 func (p *Place) Carries() int {
@@ -145,7 +161,7 @@ func (b *Batcher) send(ctx context.Context, own *Place) *redis.Cmd {
 	cmds := RunAll(ctx, b.rdb, calls)
 	own.quitIf(cmds[0])
 	for i, p := range others {
-		p.cmd = cmds[1+i]
+		p.cmd, p.alike = cmds[1+i], cmds[0].Err() != nil
 		close(p.done)
 	}
 	return cmds[0]

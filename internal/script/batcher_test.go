@@ -3,6 +3,7 @@ package script
 import (
 	"context"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -180,5 +181,25 @@ func TestACallThatARequestFailsForAMomentIsSentAgain(t *testing.T) {
 		if refused.Count() != 1 {
 			t.Error(message, "was not the reply")
 		}
+	}
+}
+
+func TestWhoIsCarriedTellsOfWhatTheOtherDoesNotSee(t *testing.T) {
+	t.Parallel()
+	for refused, told := range map[string]bool{"12": false, "012": true} {
+		b := newBatching(t, 1, 8)
+		b.proxy.On(func(args []string) bool { return args[0] == "evalsha" && strings.Contains(refused, args[len(args)-1]) },
+			redistest.ReplyError("OUCH"))
+		first, second, third := b.Place(echoed(0)), b.Place(echoed(1)), b.Place(echoed(3))
+		if second.Told() {
+			t.Error("told before it was sent")
+		}
+		_ = first.Run(t.Context()) // with the others
+		first.Quit()
+		if err := second.Run(t.Context()).Err(); err == nil || second.Told() != told {
+			t.Errorf("%s refused: %v, %v", refused, err, second.Told())
+		}
+		b.finish(t.Context(), third, 3)
+		b.expect(1, 1)
 	}
 }
