@@ -15,6 +15,8 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -61,7 +63,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	f.DurationVar(&o.each, "duration", 300*time.Millisecond, "what is timed of each rival in each round of a case, at most 3s; some need a multiple")
 	f.BoolVar(&o.smoke, "smoke", false, "only see whether everything works: one short round of one or two cases each")
 	f.BoolVar(&o.scale, "scale", false, "compare us with the model of bench/SCALE.md instead of with rivals")
-	f.BoolVar(&o.list, "list", false, "list the scenarios and their cases")
+	f.BoolVar(&o.list, "list", false, "list the scenarios, their cases and who takes part")
 	f.StringVar(&o.out, "out", "", "write compare.json, compare.md and the plots to this `directory`")
 	f.StringVar(&o.from, "from", "", "measure nothing, and write what this compare.json `file` has")
 	if err := f.Parse(args); err != nil {
@@ -92,6 +94,9 @@ func compare(ctx context.Context, args []string, stdout, stderr io.Writer) (err 
 		all = scenario.Scaling()
 	}
 	chosen := o.choose(all)
+	if len(chosen) == 0 {
+		return errors.New("no scenario matches; -list has them all")
+	}
 	if o.list {
 		return list(stdout, chosen)
 	}
@@ -132,12 +137,19 @@ func (o options) write(r *report.Report, stdout io.Writer) error {
 }
 
 func list(w io.Writer, all []scenario.Scenario) error {
+	var text strings.Builder
 	for _, s := range all {
+		var names []string
 		for _, c := range s.Cases {
-			if _, err := fmt.Fprintf(w, "%s: %s\n", s.Name, c.Name); err != nil {
-				return err
+			fmt.Fprintf(&text, "%s: %s\n", s.Name, c.Name)
+			for _, e := range c.Entries {
+				if !slices.Contains(names, e.Name) {
+					names = append(names, e.Name)
+				}
 			}
 		}
+		fmt.Fprintf(&text, "\tbetween %s\n", strings.Join(names, "; "))
 	}
-	return nil
+	_, err := io.WriteString(w, text.String())
+	return err
 }

@@ -74,6 +74,12 @@ func TestFlagsAreChecked(t *testing.T) {
 	}
 }
 
+func TestAScenarioThatIsNotThereIsAnError(t *testing.T) {
+	if err := compare(t.Context(), []string{"-scenarios", "nosuch"}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "-list") {
+		t.Fatal(err)
+	}
+}
+
 func TestMissingRedisIsNamed(t *testing.T) {
 	t.Setenv("REDIS_URL", "nonsense")
 	if err := compare(t.Context(), []string{"-smoke"}, io.Discard, io.Discard); err == nil || errors.Is(err, context.Canceled) ||

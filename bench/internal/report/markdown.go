@@ -33,7 +33,7 @@ func (r *Report) head(b *strings.Builder) {
 	if a.Partial {
 		fmt.Fprint(b, "\n**The run was interrupted or something failed.**\n")
 	}
-	fmt.Fprintf(b, "\nMedians of %d rounds of %v in which the rivals take turns, and (least–most). \"beside best\": how many times "+
+	fmt.Fprintf(b, "\nMedians of at most %d rounds of %v in which the rivals take turns, and (least–most). \"beside best\": how many times "+
 		"as good as the best rival whose hits come from the same place, by the column that is marked with it.\n", a.Rounds, a.Each)
 }
 

@@ -13,7 +13,8 @@ import (
 )
 
 // Pages cache what a handler answers, each as chi's routes have it: Get asks for a page of the key's name, and the loader is
-// what the handler does. The local tier is compared with who has nothing but memory, as nobody else has both.
+// what the handler does. The local tier is compared with who has nothing but memory, as nobody else has both. All are mounted with
+// Use, where hits do without chi's routing.
 var Pages = []CacheLibrary{middlewareShared, handPages, middlewareLocal, stampede, BarePages}
 
 // bare is the kind of a handler that nothing caches.
@@ -82,8 +83,8 @@ func (c *site) Close() error {
 	return c.close()
 }
 
-// answer is a client in the same process. A body that comes in one piece is kept as it is, since nobody here writes into
-// one afterwards: to copy it would be charged to everybody.
+// answer is a client in the same process. A page that comes in one piece is kept as it is, since nobody here writes into
+// one afterwards: to copy it would be charged to everybody. (Errors are written from buffers that are used again.)
 type answer struct {
 	header http.Header
 	status int
@@ -93,7 +94,7 @@ type answer struct {
 func (a *answer) Header() http.Header { return a.header }
 func (a *answer) WriteHeader(s int)   { a.status = s }
 func (a *answer) Write(p []byte) (int, error) {
-	if a.body == nil {
+	if a.body == nil && a.status <= http.StatusOK {
 		a.body = p[:len(p):len(p)]
 	} else {
 		a.body = append(a.body, p...)

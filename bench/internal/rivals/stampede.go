@@ -2,7 +2,7 @@ package rivals
 
 import chistampede "github.com/go-chi/stampede"
 
-// stampede is go-chi/stampede 0.6.0 as its README has it, with room for all pages. Its cache is the instance's own. It
+// stampede is go-chi/stampede 0.6.0 with the settings of its README, and room for all pages. Its cache is the instance's own. It
 // offers nothing to a writer.
 var stampede = CacheLibrary{
 	Name: "go-chi/stampede 0.6.0", Kind: Local,

@@ -23,7 +23,7 @@ func pageHits() Scenario {
 	s := hits()
 	s.Name = "HTTP, hits"
 	s.About = "The callers of one instance ask for pages that are there, each again as soon as it has been answered: from ServeHTTP, " +
-		"or through a server, connections and a client of net/http, all in the one process. The page of the bare handler costs nothing to make. " +
+		"or through a server, connections and a client of net/http, all in the one process. The bare handler makes its page's header each time, and nothing else. \"Memory\" is that before Redis, or all there is. " +
 		"Requests and server CPU, of Redis, are by page."
 	s.Cases = nil
 	add := func(name string, libs []rivals.CacheLibrary, r reading, smoke bool) {
