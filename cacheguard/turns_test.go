@@ -160,11 +160,11 @@ func (s slow) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 func TestTheWaitForARequestIsNotOnTheTimeOfAScript(t *testing.T) {
 	t.Parallel()
 	rdb := shared.Client(t)
-	f := newFleetOn(t, shared.Client(t), Config{RedisTimeout: time.Second}, rdb)
+	f := newFleetOn(t, shared.Client(t), Config{RedisTimeout: 2 * time.Second}, rdb)
 	warm(t, f)
 	under := new(gauges)
 	rdb.AddHook(under)
-	rdb.AddHook(slow(600 * time.Millisecond))
+	rdb.AddHook(slow(1200 * time.Millisecond))
 	var all sync.WaitGroup
 	load := func(name string, n int) {
 		for i := range n {
