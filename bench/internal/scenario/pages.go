@@ -15,6 +15,7 @@ func pageStampedes() Scenario {
 		"Loads are calls of the handler. Answers are timed from the end of the first call. Redis' requests, commands and processor time are by stampede."
 	c := Crowd{8, 128, 50 * time.Millisecond, true}
 	s.Cases = []Case{c.of(rivals.Pages, true)}
+	s.Cases[0].Slow = true // as pages have to expire
 	return s
 }
 
