@@ -81,7 +81,7 @@ func TestManyMissingKeysTakeTurnsInAskingForTheirLeases(t *testing.T) {
 
 func TestAPipelineThatIsLostIsOneFailure(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{RedisTimeout: 500 * time.Millisecond, LeaseTTL: time.Minute})
+	f, proxy := broken(t, shared, Config{RedisTimeout: 2 * time.Second, LeaseTTL: time.Minute})
 	f.events.quiet = true
 	f.listening()
 	g := f.guards[0]

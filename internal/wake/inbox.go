@@ -96,8 +96,11 @@ func (in *Inbox) run() {
 	}
 }
 
+// syncLinks starts and stops links. What that means for the inbox is told before a new one may be confirmed: else it would
+// seem to have been there all the time, and nobody would ask again.
 func (in *Inbox) syncLinks() {
 	current := nodes(in.ctx, in.rdb)
+	var started []*link
 	in.mu.Lock()
 	for node, l := range in.links {
 		if _, still := current[node]; !still {
@@ -109,12 +112,15 @@ func (in *Inbox) syncLinks() {
 		if _, known := in.links[node]; !known {
 			l := newLink(in, node)
 			in.links[node] = l
-			in.running.Go(l.receive) // owner: the Inbox; stop: l.stop or in.stop; joined by close
-			in.running.Go(l.watch)   // likewise
+			started = append(started, l)
 		}
 	}
+	in.changedLocked()
 	in.mu.Unlock()
-	in.changed()
+	for _, l := range started {
+		in.running.Go(l.receive) // owner: the Inbox; stop: l.stop or in.stop; joined by close
+		in.running.Go(l.watch)   // likewise
+	}
 }
 
 // nodes returns the clients to subscribe on.
@@ -138,6 +144,10 @@ func nodes(ctx context.Context, rdb Redis) map[Redis]struct{} {
 func (in *Inbox) changed() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	in.changedLocked()
+}
+
+func (in *Inbox) changedLocked() {
 	live := len(in.links) > 0
 	for _, l := range in.links {
 		live = live && l.confirmed.Load()
