@@ -40,7 +40,11 @@ func Fetch[V any](ctx context.Context, g *Guard, key string, s Source[V]) (V, Ou
 		var none V
 		return none, "", errNilGuard
 	}
-	src := origin[V]{judge: s.Judge, reload: s.Load, skipLocal: s.SkipLocal, lookOnly: s.Load == nil}
+	return toldFetch(ctx, g, key, origin[V]{judge: s.Judge, reload: s.Load, skipLocal: s.SkipLocal, lookOnly: s.Load == nil})
+}
+
+// toldFetch is fetch, of which OnGet is told.
+func toldFetch[V any](ctx context.Context, g *Guard, key string, src origin[V]) (V, Outcome, error) {
 	if g.cfg.Hooks.OnGet == nil {
 		return fetch(ctx, g, key, src)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/reader"
@@ -31,18 +30,8 @@ func Get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 		var none V
 		return none, errNilGuard
 	}
-	if g.cfg.Hooks.OnGet == nil {
-		v, _, err := get(ctx, g, key, load)
-		return v, err
-	}
-	start := time.Now()
-	v, outcome, err := get(ctx, g, key, load)
-	g.cfg.Hooks.OnGet(ctx, key, outcome, time.Since(start), err)
+	v, _, err := toldFetch(ctx, g, key, origin[V]{load: load})
 	return v, err
-}
-
-func get[V any](ctx context.Context, g *Guard, key string, load func(context.Context) (V, error)) (V, Outcome, error) {
-	return fetch(ctx, g, key, origin[V]{load: load})
 }
 
 // fetch reads the entry; what it finds decides how it goes on.

@@ -244,3 +244,8 @@ func equal[T comparable](t *testing.T, what string, got, want T) {
 		t.Errorf("%s: %v, want %v", what, got, want)
 	}
 }
+
+// get is Get with the outcome.
+func get[V any](ctx context.Context, g *Guard, key string, load func(context.Context) (V, error)) (V, Outcome, error) {
+	return fetch(ctx, g, key, origin[V]{load: load})
+}

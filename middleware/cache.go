@@ -154,7 +154,7 @@ func (x *exchange) answer(l *lookup, got fetched) {
 		return
 	case own != nil && !own.merges && (got.err != nil || got.rec.kind != stored || !got.mine):
 		x.res.Status, x.res.Route = own.w.status, own.route
-		own.w.passFor(own.whyHeldBack()) // and it is for nobody else
+		own.w.pass() // it was held back, and is for nobody else
 		own.w.finish()
 		return
 	}

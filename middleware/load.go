@@ -117,7 +117,8 @@ func (out *run) outcome() (*record, time.Duration) {
 	case out.w.open || out.w.hijacked:
 		return out.unfit(out.w.status, out.w.unfit)
 	case !out.complete():
-		return out.unfit(out.w.status, incomplete)
+		out.w.unfit = "incomplete" // whoever passes it on says so
+		return out.unfit(out.w.status, out.w.unfit)
 	}
 	rec := out.record()
 	return rec, out.terms.keep(&out.cfg, out.w.sent)

@@ -111,18 +111,6 @@ func (out *run) complete() bool {
 	return declared == "" || declared == strconv.Itoa(len(out.w.body))
 }
 
-// incomplete says that a response is shorter than it said.
-const incomplete = "incomplete"
-
-// whyHeldBack is why a response was not stored that was held back until the handler had returned; empty: there was
-// nothing wrong with it.
-func (out *run) whyHeldBack() string {
-	if out.panicked == nil && !out.complete() {
-		return incomplete
-	}
-	return ""
-}
-
 // matches reports whether a 304 is about the record that was asked about: by its strong validator, or its weak one. (RFC 9111
 // section 4.3.4. One without any is believed.)
 func (out *run) matches() bool {

@@ -18,9 +18,11 @@ var cacheguardShared = CacheLibrary{
 // cacheguardTiered has room for all values in the process's memory, and keeps them for as long as they are fresh.
 var cacheguardTiered = CacheLibrary{
 	Name: "cacheguard, local tier", Ours: true, Kind: Tiered, Inboxes: true,
-	Open: func(s Setup) (Cache, error) {
-		return openGuard(s, cacheguard.LocalConfig{MaxEntries: max(2*s.Entries, 1000), TTL: s.TTL})
-	},
+	Open: func(s Setup) (Cache, error) { return openGuard(s, s.local()) },
+}
+
+func (s Setup) local() cacheguard.LocalConfig {
+	return cacheguard.LocalConfig{MaxEntries: max(2*s.Entries, 1000), TTL: s.TTL}
 }
 
 type guarded struct {

@@ -14,9 +14,7 @@ var middlewareShared = CacheLibrary{
 // middlewareLocal has room for all pages in the process's memory.
 var middlewareLocal = CacheLibrary{
 	Name: "middleware, local tier", Ours: true, Kind: Local, Inboxes: true,
-	Open: func(s Setup) (Cache, error) {
-		return openMiddleware(s, cacheguard.LocalConfig{MaxEntries: max(2*s.Entries, 1000), TTL: s.TTL})
-	},
+	Open: func(s Setup) (Cache, error) { return openMiddleware(s, s.local()) },
 }
 
 func openMiddleware(s Setup, local cacheguard.LocalConfig) (Cache, error) {
