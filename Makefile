@@ -9,11 +9,12 @@ PROMTOOL := promtool
 TEST := go test -race -shuffle=on -timeout=10m
 BENCHTIME ?= 1s
 FUZZTIME ?= 20s
+CHAOS ?= 5m
 
 LINTER := .tools/golangci-lint
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/lint-cache
 
-.PHONY: help test race lint bench compare-smoke examples docs fuzz tidy-check ci
+.PHONY: help test race lint bench compare-smoke conformance examples docs fuzz chaos tidy-check clone-check ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,9 +38,12 @@ bench: ## run every benchmark; BENCHTIME=1x runs each once
 
 compare-smoke: ## see that the comparison with other libraries works, in less than a minute, and that no allocations were added
 	@scripts/need $(REDIS)
-	go test -run=Counts -timeout=2m ./bench
+	go test -run=Counts -timeout=5m ./bench
 	go run ./bench/cmd/compare -smoke -out .tools/compare
 	go run ./bench/cmd/compare -smoke -scale -out .tools/scale
+
+conformance: ## run the public test suite for HTTP caches, and write docs/conformance.md; CACHE_TESTS names a checkout of it
+	@scripts/conformance -required 159 -optimal 95 -out docs/conformance.md
 
 examples: ## run every example, briefly
 	@scripts/examples
@@ -52,8 +56,16 @@ fuzz: ## run every fuzz test of the library for FUZZTIME
 	@scripts/need $(REDIS)
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz
 
+chaos: ## disturb processes and their Redis for CHAOS (5m), and check that no promise was broken; make test does so for seconds
+	@scripts/need $(REDIS)
+	CHAOS=$(CHAOS) go test -count=1 -v -timeout=24h -run=. ./bench/chaos
+
 tidy-check: ## check that go.mod, go.sum and go.work agree with the code
 	@scripts/tidy-check
+
+clone-check: ## check that building a fresh clone of the last commit changes no file
+	@scripts/need git
+	@scripts/clone-check
 
 ci: ## run what the continuous integration runs
 	@.ci/run

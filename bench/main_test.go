@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9/logging"
 
+	"github.com/cacheguard/go/internal/distance"
 	"github.com/cacheguard/go/internal/redistest"
 )
 
@@ -14,6 +15,7 @@ import (
 var shared *redistest.Server
 
 func TestMain(m *testing.M) {
+	distance.Main()
 	s, stop, err := redistest.StartForMain()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

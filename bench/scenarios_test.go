@@ -14,7 +14,8 @@ import (
 
 func BenchmarkStampede(b *testing.B)        { runScenarios(b, "^stampede: 8 × 128 callers, rebuild 50ms") }
 func BenchmarkHit(b *testing.B)             { runScenarios(b, "^hits: (1 key|10,000 keys), 64 callers, 1 KiB") }
-func BenchmarkLoneCaller(b *testing.B)      { runScenarios(b, "^lone") }
+func BenchmarkLoneCaller(b *testing.B)      { runScenarios(b, "^lone:") }
+func BenchmarkLoneMiss(b *testing.B)        { runScenarios(b, "^lone miss") }
 func BenchmarkLockUncontended(b *testing.B) { runScenarios(b, "^lock, uncontended") }
 func BenchmarkHandOver(b *testing.B)        { runScenarios(b, "^lock, contended: hand-over") }
 func BenchmarkLockCrowd(b *testing.B)       { runScenarios(b, "^lock, contended: 64") }

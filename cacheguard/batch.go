@@ -2,10 +2,12 @@ package cacheguard
 
 import (
 	"context"
+	"slices"
 	"sync"
-
-	"github.com/cacheguard/go/internal/script"
 )
+
+// maxTurns is how many keys of a batch ask for their leases at once.
+const maxTurns = 256
 
 // batch is the one load call of a GetMany. Each of its keys has a flight, as for a Get: Gets and other batches may join
 // it, and it asks for the key's lease. A flight that gets its lease obtains the value from the batch; one that finds
@@ -13,9 +15,8 @@ import (
 type batch struct {
 	guard *Guard
 	load  func(ctx context.Context, keys []string) (map[string]any, error) // *V by key
-	calls *script.Batcher                                                  // for the scripts of all keys
 	slot  slot
-	turns turns
+	turns chan struct{} // to ask for a lease, so that one call does not hold up others with thousands of requests
 
 	ctx    context.Context //nolint:containedctx // of the call: ends when nobody waits for it any more
 	cancel context.CancelFunc
@@ -27,6 +28,7 @@ type batch struct {
 	mu      sync.Mutex
 	open    map[string]struct{} // keys whose flights have neither obtained nor passed
 	waiting int                 // flights that wait for the result
+	started bool                // the load was
 }
 
 // newBatch makes the batch of the keys, which has the slot.
@@ -34,9 +36,8 @@ func newBatch(ctx context.Context, g *Guard, keys []string, s slot,
 	load func(context.Context, []string) (map[string]any, error),
 ) *batch {
 	b := &batch{
-		guard: g, load: load, calls: script.NewBatcher(g.rdb, 1, maxBatchCalls), slot: s,
-		of:    &loading{guard: g, parent: loadingOf(ctx)},
-		turns: newTurns(maxBatchTurns),
+		guard: g, load: load, slot: s, of: &loading{guard: g, parent: loadingOf(ctx)},
+		turns: make(chan struct{}, maxTurns),
 		done:  make(chan struct{}), open: make(map[string]struct{}, len(keys)),
 	}
 	for _, key := range keys {
@@ -45,6 +46,16 @@ func newBatch(ctx context.Context, g *Guard, keys []string, s slot,
 	b.of.ttl.Store(unset)
 	b.ctx, b.cancel = context.WithCancel(context.WithValue(context.WithoutCancel(ctx), loadingKey{}, b.of))
 	return b
+}
+
+// turn waits until one of the batch's flights may ask for its lease.
+func (b *batch) turn(ctx context.Context) (done func(), err error) {
+	select {
+	case b.turns <- struct{}{}:
+		return func() { <-b.turns }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // covers reports whether the batch's slot is good for the key.
@@ -76,7 +87,7 @@ func (b *batch) obtain(ctx context.Context, key string) (any, error) {
 		result, err := b.load(ctx, []string{key})
 		return pick(key, result, err)
 	}
-	defer b.leave()
+	defer b.leave(key)
 	select {
 	case <-b.done:
 	case <-ctx.Done():
@@ -109,15 +120,21 @@ func (b *batch) closeLocked(key string) {
 		b.cancel()
 		b.guard.freeSlot(b.slot)
 	default:
+		b.started = true
 		b.guard.tasks.Go(b.run) // owner: the Guard; stop: b.cancel; joined by Close
 	}
 }
 
-// leave cancels the load when nobody waits for it any more.
-func (b *batch) leave() {
+// leave is called by a flight that does not wait any more. When it was the last one, the load is cancelled. As long as the
+// load has not started, only its key is taken off: flights that are still to obtain theirs want it.
+func (b *batch) leave(key string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.waiting--; b.waiting == 0 {
+	b.waiting--
+	switch {
+	case !b.started:
+		b.of.keys = slices.DeleteFunc(b.of.keys, func(k string) bool { return k == key })
+	case b.waiting == 0:
 		b.cancel()
 	}
 }

@@ -60,8 +60,7 @@ type Config struct {
 	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. After a few
 	// operations that took longer or failed in a row, Redis is not asked at all, but by one operation every quarter to
 	// half of a second, to see whether it answers again (a circuit breaker; on a cluster, one for each sixth of the
-	// slots). When more is asked at once than Redis answers in that time, everybody waits for a turn, whose time
-	// counts from the last answer. Default: 500 ms. (By default go-redis dials five times, 100 ms apart, so a Redis that
+	// slots). What waits to be sent does not count. Default: 500 ms. (By default go-redis dials five times, 100 ms apart, so a Redis that
 	// refuses connections is one that does not answer. With redis.Options.DialerRetries 1 it says so at once.)
 	RedisTimeout time.Duration
 
@@ -72,6 +71,12 @@ type Config struct {
 	// UpdateAnyway lets Update write when Redis cannot be used to hold off others: the write then runs without the lock, and
 	// its keys are invalidated as by Invalidate. By default Update returns a *RedisError without having called write.
 	UpdateAnyway bool
+
+	// UpdateTimeout is how long an Update may hold its locks. Then the context of write ends, and if write goes on, neither the
+	// locks nor the word to loads not to store are renewed any more: others can write within LeaseTTL, and loads store again
+	// within two times LeaseTTL. Update says so when write returns. At least LeaseTTL. Default: 1 minute, or LeaseTTL if that
+	// is longer. -1: no limit.
+	UpdateTimeout time.Duration
 
 	// Local is a tier in this process, in front of Redis. Default: off.
 	Local LocalConfig
@@ -86,7 +91,8 @@ type Config struct {
 	Hooks Hooks
 
 	// Logger gets what an operator should know of and no caller is told: values that cannot be stored, loaders that
-	// panic, background loads that fail, and every ten seconds a failure of Redis. Default: none.
+	// panic, background loads that fail, and failures of Redis; of each kind one every ten seconds, and how many more
+	// there were. Default: none.
 	Logger *slog.Logger
 }
 
@@ -97,6 +103,7 @@ const (
 	defaultJitter        = 0.1
 	defaultLoadTimeout   = 30 * time.Second
 	defaultLeaseTTL      = 5 * time.Second
+	defaultUpdateTimeout = time.Minute
 	minLeaseTTL          = 100 * time.Millisecond
 	defaultMaxLoads      = 64
 	defaultMaxValueBytes = 8 << 20
@@ -117,6 +124,7 @@ func (c *Config) check() error {
 	p.Duration("NegativeTTL", c.NegativeTTL)
 	p.Duration("LoadTimeout", c.LoadTimeout)
 	p.Duration("WaitTimeout", c.WaitTimeout)
+	p.Duration("UpdateTimeout", c.UpdateTimeout)
 	if c.Jitter != off && !(c.Jitter >= 0 && c.Jitter <= 1) {
 		bad("Jitter", "%v is not between 0 and 1", c.Jitter)
 	}
@@ -125,6 +133,9 @@ func (c *Config) check() error {
 	}
 	if c.LeaseTTL != 0 && c.LeaseTTL < minLeaseTTL {
 		bad("LeaseTTL", "%v is shorter than %v", c.LeaseTTL, minLeaseTTL)
+	}
+	if lease := c.withDefaults().LeaseTTL; c.UpdateTimeout > 0 && c.UpdateTimeout < lease {
+		bad("UpdateTimeout", "%v is shorter than LeaseTTL (%v)", c.UpdateTimeout, lease)
 	}
 	if c.MaxLoads < off {
 		bad("MaxLoads", "%d is negative (use -1 for no limit)", c.MaxLoads)
@@ -149,6 +160,7 @@ func (c Config) withDefaults() Config {
 	terms.SetDefault(&c.LoadTimeout, defaultLoadTimeout)
 	terms.SetDefault(&c.WaitTimeout, c.LoadTimeout)
 	terms.SetDefault(&c.LeaseTTL, defaultLeaseTTL)
+	terms.SetDefault(&c.UpdateTimeout, max(defaultUpdateTimeout, c.LeaseTTL))
 	terms.SetDefault(&c.MaxLoads, defaultMaxLoads)
 	terms.SetDefault(&c.MaxValueBytes, defaultMaxValueBytes)
 	terms.SetDefault(&c.RedisTimeout, terms.DefaultRedisTimeout)
@@ -157,7 +169,7 @@ func (c Config) withDefaults() Config {
 	c.TTL, c.StaleFor, c.NegativeTTL = max(c.TTL, 0), max(c.StaleFor, 0), max(c.NegativeTTL, 0)
 	c.Jitter, c.EarlyRefresh = max(c.Jitter, 0), max(c.EarlyRefresh, 0)
 	for _, d := range []*time.Duration{
-		&c.TTL, &c.StaleFor, &c.NegativeTTL, &c.LoadTimeout, &c.WaitTimeout, &c.LeaseTTL, &c.RedisTimeout,
+		&c.TTL, &c.StaleFor, &c.NegativeTTL, &c.LoadTimeout, &c.WaitTimeout, &c.LeaseTTL, &c.RedisTimeout, &c.UpdateTimeout,
 		&c.Local.TTL, &c.Verify.Delay,
 	} {
 		*d = min(*d, longest)

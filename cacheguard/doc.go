@@ -20,7 +20,10 @@
 // WaitTimeout. A failover to a replica that lags behind can forget an invalidation or a lease, as Redis replication is
 // asynchronous. The instances of a Ring may disagree for a while on which shards are up; an invalidation then reaches
 // only one of the shards that are in use for a key. A loader that reads from a lagging replica of the database can be
-// handed an old row after the write was invalidated. A writer that does not call Invalidate is bounded by the TTL alone.
+// handed an old row after the write was invalidated, and so can one that reads in a transaction whose snapshot is older than
+// the write: the load began after the Invalidate or Update, so what it returns is stored, and served until its TTL. A
+// loader should begin a transaction of its own, or read outside of any. A writer that does not call Invalidate is bounded
+// by the TTL alone.
 //
 // With a local tier (Config.Local), an Invalidate reaches other instances by a message, and until it does they may serve
 // what they have in memory: see LocalConfig.
@@ -34,21 +37,24 @@
 // For each key there are a value (one string, see entry.go) and, while it is being loaded, a lease (a hash, see
 // lua/prelude.lua) in the same cluster slot. Every key written has a TTL.
 //
-// A hit is one GET. Concurrent reads share round trips (an MGET, or a pipeline for each node), see package reader; no
-// call gets a value that was read before it asked.
+// A hit is one GET. Concurrent reads share round trips (an MGET, or a pipeline for each node), see package link; no
+// call gets a value that was read before it asked. After some twenty misses in a row a Get does not read first: acquire
+// returns the value if there is one.
 //
 // A miss makes one flight per key and process, which belongs to no single caller (package flight) and asks Redis with
 // acquire.lua. In one step, that returns the value if there is one by now; or grants the lease; or says who is loading,
 // and registers this process's inbox (package wake) to be told when that is done; or returns a load's failure that is
 // still remembered. Each load has a token of 128 random bits, the lease belongs to the token, and acquire by its holder
 // is granted again, so a request that was sent twice does no harm. The lease is asked for when a loader may run at once
-// (MaxLoads): it must not wait in a queue. Flights for many keys send their scripts in pipelines, see turns.go.
+// (MaxLoads): it must not wait in a queue. Scripts of many keys share requests, and what nobody waits for any more is not sent
+// (package link).
 //
-// The flight with the lease loads. Meanwhile renew.lua extends the lease at a third of LeaseTTL. Then fill.lua stores
-// the value, removes the lease, and publishes to the inboxes registered in it, with the entry in the message when it is
-// small. Who waits is not interested in the lease but in its end, so the wait ends with the message; with the lease's
-// deadline, when the holder may have died and acquire grants the lease to the next; with the caller's context; or with
-// WaitTimeout. While the subscription is down, waiters poll.
+// The flight with the lease loads. Until its fill is answered, renew.lua extends the lease at a third of LeaseTTL. When the
+// loader returns, the callers that began before it did have their values and go; the flight goes on for nobody in particular,
+// ahead of all new requests: fill.lua stores the value, removes the lease, and publishes to the inboxes registered in it, with
+// the entry in the message when it is small. A Get that comes meanwhile joins the flight, and Close waits for it. A wait for
+// another instance ends with the message; with the lease's deadline, when the holder may have died and acquire grants the lease
+// to the next; with the caller's context; or with WaitTimeout. While the subscription is down, waiters poll.
 //
 // What may be stored. Each lease has a generation, the token of the load that created it and the time, which it keeps
 // when another load takes it over after the deadline. (The time, because a copy of an acquire can arrive late and

@@ -31,8 +31,8 @@ func (f *fleet) held(key string) bool {
 
 var steps = map[string]redistest.Match{
 	"get":     redistest.Command("get"),
-	"acquire": redistest.Script(prelude + acquireSource),
-	"fill":    redistest.Script(prelude + fillSource),
+	"acquire": redistest.Script(acquireCommon + prelude + acquireSource),
+	"fill":    redistest.Script(fillLone + prelude + fillSource),
 }
 
 // The client sends a command again when the connection broke, whether the server had run it or not.

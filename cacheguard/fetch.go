@@ -26,8 +26,11 @@ type Source[V any] struct {
 	// none. Default: nothing is loaded, and Fetch returns ErrNotCached instead.
 	Load func(ctx context.Context, old *V) (V, error)
 
-	// SkipLocal has the local tier not asked.
+	// SkipLocal bypasses the local tier.
 	SkipLocal bool
+
+	// Unlimited loads do not count for MaxLoads, and do not wait for it: what they do would be done without the Guard too.
+	Unlimited bool
 }
 
 // Fetch is Get for values that know themselves how long they are good, as HTTP responses do. All that is said of Get holds;
@@ -40,7 +43,9 @@ func Fetch[V any](ctx context.Context, g *Guard, key string, s Source[V]) (V, Ou
 		var none V
 		return none, "", errNilGuard
 	}
-	return toldFetch(ctx, g, key, origin[V]{judge: s.Judge, reload: s.Load, skipLocal: s.SkipLocal, lookOnly: s.Load == nil})
+	return toldFetch(ctx, g, key, origin[V]{
+		judge: s.Judge, reload: s.Load, skipLocal: s.SkipLocal, lookOnly: s.Load == nil, unlimited: s.Unlimited,
+	})
 }
 
 // toldFetch is fetch, of which OnGet is told.
@@ -54,6 +59,37 @@ func toldFetch[V any](ctx context.Context, g *Guard, key string, src origin[V]) 
 	return v, outcome, err
 }
 
+// beingStored returns what is closed when this Guard has stored what a load of the key has returned to others; else nil.
+func (g *Guard) beingStored(key string, sh shape) <-chan struct{} {
+	for _, nested := range []bool{false, true} {
+		if stored := g.flights.Ending(flightKey{key: key, shape: sh, mode: filled, nested: nested}); stored != nil {
+			return stored
+		}
+	}
+	return nil
+}
+
+// notCached is the error of a Fetch that may not load.
+func (g *Guard) notCached(ctx context.Context, key string) error {
+	if ctx.Err() != nil {
+		return ended(ctx, key)
+	}
+	return ErrNotCached
+}
+
+// over waits for the end of what is under way, if anything is, and reports whether that was before ctx ended.
+func over(ctx context.Context, underWay <-chan struct{}) bool {
+	if underWay == nil {
+		return false
+	}
+	select {
+	case <-underWay:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // origin is what Get and Fetch have in common.
 type origin[V any] struct {
 	load      func(context.Context) (V, error)     // of Get
@@ -61,18 +97,35 @@ type origin[V any] struct {
 	reload    func(context.Context, *V) (V, error) //
 	skipLocal bool
 	lookOnly  bool
+	unlimited bool
+}
+
+// job is what a flight has to do; nil: nothing is to be loaded.
+func (s origin[V]) job(ctx context.Context, g *Guard, key string, old *V) *job {
+	if s.lookOnly {
+		return nil
+	}
+	j := newJob(ctx, g, key, g.redisKey(key), s.loader(old))
+	j.unlimited = s.unlimited
+	return j
 }
 
 // loader is the loader that is to replace old.
-func (s *origin[V]) loader(old *V) func(context.Context) (V, error) {
+func (s origin[V]) loader(old *V) func(context.Context) (V, error) {
 	if s.load != nil {
 		return s.load
 	}
 	return func(ctx context.Context) (V, error) { return s.reload(ctx, old) }
 }
 
+// wouldJudge reports whether the answer is a value that may have been loaded before the call began, though it was not in Redis
+// then: the judge has to see it, so it is read again.
+func (s origin[V]) wouldJudge(a *answer, asked uint64) bool {
+	return s.judge != nil && a.err == nil && (a.outcome == Hit || a.loaded > 0 && asked >= a.loaded)
+}
+
 // state is what the source makes of what was read.
-func (s *origin[V]) state(seen *seen[V]) (state, found[V]) {
+func (s origin[V]) state(seen *seen[V]) (state, found[V]) {
 	if s.judge == nil || seen.value == nil {
 		return seen.state, seen.found
 	}
@@ -87,7 +140,7 @@ func (s *origin[V]) state(seen *seen[V]) (state, found[V]) {
 }
 
 // kept is what the local tier has, if it may be served.
-func (s *origin[V]) kept(g *Guard, key string) (f found[V], ok bool) {
+func (s origin[V]) kept(g *Guard, key string) (f found[V], ok bool) {
 	if s.skipLocal {
 		return f, false
 	}
@@ -99,11 +152,11 @@ func (s *origin[V]) kept(g *Guard, key string) (f found[V], ok bool) {
 }
 
 // lastResort is what the local tier has when Redis does not answer.
-func (s *origin[V]) lastResort(g *Guard, key string) (f found[V], ok bool) {
+func (s origin[V]) lastResort(g *Guard, key string) (f found[V], ok bool) {
 	if s.skipLocal {
 		return f, false
 	}
-	f, ok = lastResort[V](g, key)
+	f, ok = lastResort[V](g, key, s.judge != nil)
 	if ok && s.judge != nil && f.value != nil {
 		ok = s.judge(*f.value) != Replace
 	}
@@ -111,7 +164,7 @@ func (s *origin[V]) lastResort(g *Guard, key string) (f found[V], ok bool) {
 }
 
 // sample has a hit verified. What has a judge changes with each load, and cannot be compared.
-func (s *origin[V]) sample(ctx context.Context, g *Guard, key string, served *V) {
+func (s origin[V]) sample(ctx context.Context, g *Guard, key string, served *V) {
 	if s.load != nil && g.drawn() {
 		verify(ctx, g, key, served, s.load)
 	}

@@ -2,6 +2,7 @@ package cacheguard
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"testing"
 	"time"
@@ -40,6 +41,7 @@ func TestFetchReplacesWhatTheJudgeDislikesAndTellsTheLoaderOfIt(t *testing.T) {
 			if v != "old+new" || how != Loaded || err != nil {
 				t.Errorf("got %q, %q, %v", v, how, err)
 			}
+			f.stored()
 			equal(t, "cached", mustGet(t, g, "k", unwanted[string](t)), "old+new")
 		})
 	}
@@ -142,4 +144,23 @@ func TestFetchStoresNothingThatAnInvalidateOvertook(t *testing.T) {
 	}})
 	equal(t, "error", err, nil)
 	equal(t, "stored", f.exists(f.value("k")), false)
+}
+
+// What would be done without the Guard too does not wait for those loads that MaxLoads holds up, nor does it hold them up.
+func TestAnUnlimitedLoadDoesNotCountForMaxLoads(t *testing.T) {
+	t.Parallel()
+	g := newFleet(t, standalone(t), 1, Config{MaxLoads: 1}).guards[0]
+	unlimited := func(load func(context.Context, *string) (string, error)) {
+		if v, how, err := Fetch(t.Context(), g, rand.Text(), Source[string]{Load: load, Unlimited: true}); v != "v" || how != Loaded || err != nil {
+			t.Errorf("got %q, %q, %v", v, how, err)
+		}
+	}
+	mustGet(t, g, "limited", func(context.Context) (string, error) {
+		unlimited(func(context.Context, *string) (string, error) { return "v", nil })
+		return "v", nil
+	})
+	unlimited(func(context.Context, *string) (string, error) {
+		mustGet(t, g, "another", returns("v")) // not a part of that load: its context is the test's
+		return "v", nil
+	})
 }

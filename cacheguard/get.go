@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/cacheguard/go/internal/flight"
-	"github.com/cacheguard/go/internal/reader"
+	"github.com/cacheguard/go/internal/link"
 )
 
 // maxAsks is how often a call asks again because the answer it shared was older than itself, before it loads by itself.
@@ -40,30 +40,35 @@ func fetch[V any](ctx context.Context, g *Guard, key string, src origin[V]) (v V
 		return v, "", err
 	}
 	asked := g.clock.Now()
-	reason := g.distrust(key)
-	if reason == nil {
-		if local, ok := src.kept(g, key); ok {
-			src.sample(ctx, g, key, local.value)
-			return local.result()
+	if reason := g.distrust(key); reason != nil {
+		return bypass[V](ctx, g, asked, src.job(ctx, g, key, nil), reason)
+	}
+	if local, ok := src.kept(g, key); ok {
+		src.sample(ctx, g, key, local.value)
+		return local.result()
+	}
+	if src.load != nil && g.local == nil && g.expected.miss() {
+		a, joined, err := g.rebuild(ctx, src.job(ctx, g, key, nil), asked, nil)
+		if err != nil {
+			return v, "", g.ended(ctx, key, err)
+		}
+		if a.answers(asked, joined) {
+			return result[V](a, joined)
 		}
 	}
 	valueKey := g.redisKey(key)
-	job := func(old *V) *job { // not made for a hit; nil: nothing is to be loaded
-		if src.lookOnly {
-			return nil
-		}
-		return newJob(ctx, g, key, valueKey, src.loader(old))
-	}
-	if reason != nil {
-		return bypass[V](ctx, g, asked, job(nil), reason)
-	}
 	for range maxAsks + 1 {
 		mark := g.local.mark(key)
-		read, err := g.reader.Get(ctx, valueKey)
+		var storing <-chan struct{} // looked for before the read: what is stored by then, the read finds
+		if src.lookOnly {
+			storing = g.beingStored(key, shapeOf[V]{})
+		}
+		read, err := g.link.Get(ctx, valueKey)
 		if err != nil {
 			return v, "", g.ended(ctx, key, err)
 		}
 		s := view[V](g, key, mark, read)
+		g.expected.found(read.Raw != nil || read.Err != nil)
 		switch state, found := src.state(s); state {
 		case fresh:
 			src.sample(ctx, g, key, found.value)
@@ -72,7 +77,8 @@ func fetch[V any](ctx context.Context, g *Guard, key string, src origin[V]) (v V
 			if src.judge == nil {
 				g.reportStale(key, s.state, s.entry)
 			}
-			if j := job(found.value); j != nil {
+			if j := src.job(ctx, g, key, found.value); j != nil {
+				j.aged = src.judge == nil && s.aged()
 				g.refresh(ctx, j, read.Raw, s.entry.took)
 			}
 			return found.result()
@@ -81,25 +87,29 @@ func fetch[V any](ctx context.Context, g *Guard, key string, src origin[V]) (v V
 			if old, ok := src.lastResort(g, key); ok {
 				return old.result()
 			}
-			return bypass[V](ctx, g, asked, job(nil), reason)
+			return bypass[V](ctx, g, asked, src.job(ctx, g, key, nil), reason)
 		case missing, expired, unusable:
-			j := job(found.value)
+			j := src.job(ctx, g, key, found.value)
 			if j == nil {
-				return v, "", ErrNotCached
+				if over(ctx, storing) {
+					continue
+				}
+				return v, "", g.notCached(ctx, key)
 			}
-			a, joined, err := g.rebuild(ctx, j, read.Raw)
+			j.aged = src.judge == nil && s.aged()
+			a, joined, err := g.rebuild(ctx, j, asked, read.Raw)
 			if err != nil {
 				return v, "", g.ended(ctx, key, err)
 			}
 			if found.value != nil {
 				g.local.forget([]string{key}) // it may think that is fresh
 			}
-			if a.answers(asked) {
+			if a.answers(asked, joined) && !src.wouldJudge(&a, asked) {
 				return result[V](a, joined)
 			}
 		}
 	}
-	return bypass[V](ctx, g, asked, job(nil), nil)
+	return bypass[V](ctx, g, asked, src.job(ctx, g, key, nil), nil)
 }
 
 // admit refuses calls that cannot be answered.
@@ -127,16 +137,16 @@ func bypass[V any](ctx context.Context, g *Guard, asked uint64, j *job, reason *
 		return v, "", reason
 	}
 	for {
-		a, joined, err := g.share(ctx, j, direct, func(ctx context.Context) answer {
+		a, joined, err := g.share(ctx, j, direct, asked, func(ctx context.Context, publish func(answer)) answer {
 			if reason != nil {
-				return g.loadBypassed(ctx, j)
+				return g.loadBypassed(ctx, j, publish)
 			}
 			return g.loadDirectly(ctx, j, Loaded)
 		})
 		if err != nil {
 			return v, "", g.ended(ctx, j.key, err)
 		}
-		if a.answers(asked) {
+		if a.answers(asked, joined) {
 			return result[V](a, joined)
 		}
 		// It had begun before this call did. The next one begins now.
@@ -145,7 +155,7 @@ func bypass[V any](ctx context.Context, g *Guard, asked uint64, j *job, reason *
 
 // ended is the error of a call that was not answered.
 func (g *Guard) ended(ctx context.Context, key string, err error) error {
-	if errors.Is(err, flight.ErrClosed) || errors.Is(err, reader.ErrClosed) {
+	if errors.Is(err, flight.ErrClosed) || errors.Is(err, link.ErrClosed) {
 		return ErrClosed
 	}
 	return ended(ctx, key)

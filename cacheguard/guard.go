@@ -7,13 +7,14 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/cacheguard/go/internal/detach"
 	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/lease"
+	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/primary"
-	"github.com/cacheguard/go/internal/reader"
-	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/internal/wake"
 	"github.com/cacheguard/go/rwlock"
 )
@@ -22,25 +23,26 @@ import (
 type Guard struct {
 	rdb   Redis
 	cfg   Config
-	slots *slots            // MaxLoads; nil: no limit
-	turns []turns           // of each part of the keyspace
-	calls []*script.Batcher // as well
+	slots *slots // MaxLoads; nil: no limit
+	plain bool   // the client sends any command as it is; one for a cluster may split it by key, or refuse it in a pipeline
 
-	clock       flight.Clock
-	serverClock serverClock
-	loading     atomic.Int64 // loaders that run
-	warned      atomic.Int64 // when a failure of Redis was logged last, in Unix seconds
-	health      *health.Health
-	reader      *reader.Reader
-	flights     flight.Group[flightKey, answer]
-	failures    failures
-	inbox       *wake.Inbox
-	keeper      *lease.Keeper
-	notices     *notices
-	locks       *rwlock.Locker // of Update
-	verifier    verifier
-	local       *local // nil: there is no such tier
-	leave       func() // gives up the inbox and the keeper
+	clock        flight.Clock
+	expected     expected
+	serverClocks []serverClock // of each part of the keyspace
+	loading      atomic.Int64  // loaders that run
+	health       *health.Health
+	link         *link.Link
+	flights      flight.Group[flightKey, answer]
+	failures     failures
+	inbox        *wake.Inbox
+	keeper       *lease.Keeper
+	notices      *notices
+	locks        *rwlock.Locker // of Update
+	verifier     verifier
+
+	redisFailed, panicked, unstored, unrefreshed throttled // what is logged
+	local                                        *local    // nil: there is no such tier
+	leave                                        func()    // gives up the inbox and the keeper
 
 	owed    owed
 	ending  chan struct{} // closed by Close
@@ -63,15 +65,13 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 		rdb: rdb, cfg: cfg,
 		health: health.New(rdb, cfg.Hooks.OnBreaker), ending: make(chan struct{}),
 	}
-	g.reader = reader.New(rdb, cfg.RedisTimeout, g.health)
-	for range g.health.Len() {
-		g.turns = append(g.turns, newTurns(maxTurns))
-		g.calls = append(g.calls, script.NewBatcher(rdb, maxRequests, maxCalls))
-	}
+	g.serverClocks = make([]serverClock, g.health.Len())
+	g.link = link.New(rdb, cfg.RedisTimeout, g.health)
+	_, g.plain = rdb.(*redis.Client)
 	if cfg.MaxLoads > 0 {
 		g.slots = newSlots(cfg.MaxLoads)
 	}
-	inbox, leaveInbox := wake.Open(rdb)
+	inbox, leaveInbox := wake.Open(rdb, cfg.Prefix)
 	keeper, leaveKeeper := lease.Open(rdb, cfg.RedisTimeout)
 	g.inbox, g.keeper = inbox, keeper
 	g.notices = newNotices(cfg.Prefix, g.health.Len())
@@ -89,7 +89,9 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 
 // open makes the parts that may refuse their settings.
 func (g *Guard) open() (err error) {
-	lock := rwlock.Config{Prefix: g.cfg.Prefix, TTL: g.cfg.LeaseTTL, RedisTimeout: g.cfg.RedisTimeout}
+	lock := rwlock.Config{
+		Prefix: g.cfg.Prefix, TTL: g.cfg.LeaseTTL, MaxHold: g.cfg.UpdateTimeout, RedisTimeout: g.cfg.RedisTimeout,
+	}
 	if g.locks, err = rwlock.New(g.rdb, lock); err != nil {
 		return err
 	}
@@ -111,11 +113,12 @@ func (g *Guard) Close() error {
 		g.closed = true
 		g.mu.Unlock()
 		close(g.ending)
-		g.flights.Stop() // before the reader, as a loader may be waiting for a read and must find itself cancelled
-		g.reader.Close()
+		g.flights.Stop() // before reads end, as a loader may be waiting for one and must find itself cancelled
+		g.link.StopReading()
 		g.flights.Close()
 		_ = g.locks.Close() // always nil; ends the contexts of updates
 		g.tasks.Wait()
+		g.link.Close()
 		g.leave()
 	})
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/terms"
 )
 
 // client is a Redis client with the commands that tests look around with.
@@ -23,11 +24,12 @@ type client interface {
 
 // arena is a kind of Redis to test on.
 type arena struct {
-	client func(tb testing.TB) client // a new one, as another process would have
+	client   func(tb testing.TB) client // a new one, as another process would have
+	patience time.Duration              // RedisTimeout, where a test does not set it; 0: the default
 }
 
 func standalone(*testing.T) arena {
-	return arena{func(tb testing.TB) client { return shared.Client(tb) }}
+	return arena{client: func(tb testing.TB) client { return shared.Client(tb) }}
 }
 
 // fleet is some instances of a service: guards with clients of their own and a common prefix.
@@ -84,6 +86,7 @@ func newFleet(t *testing.T, a arena, n int, cfg Config) *fleet {
 	for i := range instances {
 		instances[i] = a.client(t)
 	}
+	terms.SetDefault(&cfg.RedisTimeout, a.patience)
 	return newFleetOn(t, a.client(t), cfg, instances...)
 }
 
@@ -155,6 +158,20 @@ func (f *fleet) exists(key string) bool {
 	return n == 1
 }
 
+// stored waits until what the instances have loaded is stored, or refused: callers have their values earlier.
+func (f *fleet) stored() *fleet {
+	f.t.Helper()
+	redistest.Await(f.t, "nothing is being stored", func() bool {
+		for _, g := range f.guards {
+			if g.flights.Published() > 0 {
+				return false
+			}
+		}
+		return true
+	})
+	return f
+}
+
 // source is a database with one value, whose loads a test holds up.
 type source struct {
 	loads   atomic.Int64
@@ -209,11 +226,15 @@ func want[V comparable](t *testing.T, c <-chan reply[V], value V) {
 	}
 }
 
+// mustGet is a Get after which the value is stored, if this Guard loaded it.
 func mustGet[V any](t *testing.T, g *Guard, key string, load func(context.Context) (V, error)) V {
 	t.Helper()
 	v, err := Get(context.Background(), g, key, load)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if stored := g.flights.Ending(flightKey{key: key, shape: shapeOf[V]{}, mode: filled}); stored != nil {
+		<-stored
 	}
 	return v
 }

@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/cacheguard/go/internal/health"
@@ -20,7 +21,8 @@ type Hooks struct {
 	// OnLoad is called after every run of a loader.
 	OnLoad func(key string, took time.Duration, err error)
 
-	// OnStale is called when a value is served past its TTL, within StaleFor, with how long past it.
+	// OnStale is called when a value is served past its TTL, within StaleFor, with how long past it. Also when Redis does not
+	// answer and the local tier stands in: then with 0 if the TTL is not over, though the value may have been invalidated.
 	OnStale func(key string, past time.Duration)
 
 	// OnRejected is called when a load may not store its value: something invalidated the key, or another load stored a
@@ -59,7 +61,7 @@ func (h *Hooks) rejected(key string) {
 // reportStale reports a value that is served past its TTL.
 func (g *Guard) reportStale(key string, s state, e entry) {
 	if s == stale && g.cfg.Hooks.OnStale != nil {
-		g.cfg.Hooks.OnStale(key, g.age(e.written)-e.fresh)
+		g.cfg.Hooks.OnStale(key, g.age(key, e.written)-e.fresh)
 	}
 }
 
@@ -93,9 +95,6 @@ func (h *Hooks) loaded(key string, took time.Duration, err error) {
 	}
 }
 
-// warnEvery is how often a failure of Redis is logged.
-const warnEvery = 10 // seconds
-
 // redisError makes the error of an operation, and reports it.
 func (g *Guard) redisError(op, key string, err error) *RedisError {
 	e := &RedisError{Op: op, Key: key, Err: err}
@@ -105,9 +104,6 @@ func (g *Guard) redisError(op, key string, err error) *RedisError {
 	if g.cfg.Hooks.OnRedisError != nil {
 		g.cfg.Hooks.OnRedisError(e)
 	}
-	now, last := time.Now().Unix(), g.warned.Load()
-	if now-last >= warnEvery && g.warned.CompareAndSwap(last, now) {
-		g.cfg.Logger.Warn("cacheguard: redis failed", "op", op, "key", key, "error", err)
-	}
+	g.redisFailed.log(context.Background(), g.cfg.Logger, slog.LevelWarn, "redis failed", key, "op", op, "error", err)
 	return e
 }

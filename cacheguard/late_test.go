@@ -15,14 +15,18 @@ import (
 
 func TestALeaseThatIsGrantedLateIsGivenBack(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond, LeaseTTL: time.Minute})
+	f, proxy := broken(t, shared, Config{RedisTimeout: time.Second, LeaseTTL: time.Minute})
 	before := proxy.Commands()["evalsha"]
 	rule := proxy.On(steps["acquire"], redistest.Hold)
 	equal(t, "value", mustGet(t, f.guards[0], "k", returns("v")), "v") // without Redis
 	rule.Release()
+	calm := 0
 	redistest.Await(t, "the lease was granted and given back", func() bool {
-		// acquire, a release when it was given up, and another one when the reply came
-		return proxy.Commands()["evalsha"]-before == 3 && !f.held("k")
+		// acquire, a release when it was given up, and another one when the reply came; some may be sent twice
+		if calm++; proxy.Commands()["evalsha"]-before < 3 || f.held("k") {
+			calm = 0
+		}
+		return calm == 10
 	})
 	equal(t, "value elsewhere", mustGet(t, f.guards[1], "k", returns("w")), "w")
 }
@@ -30,7 +34,7 @@ func TestALeaseThatIsGrantedLateIsGivenBack(t *testing.T) {
 func TestAFillThatArrivesLateStoresNothingOverNewerData(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	f, proxy := broken(t, server, Config{RedisTimeout: 200 * time.Millisecond, LeaseTTL: time.Minute})
+	f, proxy := broken(t, server, Config{RedisTimeout: time.Second, LeaseTTL: time.Minute})
 	rule := proxy.On(steps["fill"], redistest.Hold)
 	equal(t, "value", mustGet(t, f.guards[0], "k", returns("old")), "old")
 	mustInvalidate(t, f.guards[1], "k")
@@ -78,6 +82,7 @@ func TestAPushedValueIsNotForThoseWhoAskedAfterAnInvalidate(t *testing.T) {
 	want(t, after, "new")
 	close(old.release)
 	want(t, loading, "old")
+	f.stored()
 	equal(t, "rejected", f.events.rejected.Load(), 1)
 }
 

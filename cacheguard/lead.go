@@ -4,32 +4,47 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
 	"github.com/cacheguard/go/internal/lease"
+	"github.com/cacheguard/go/internal/link"
 )
 
 // lead loads the value and stores it. The lease is renewed meanwhile; should it be lost all the same, the load goes on:
 // its callers want the value, and if nothing was written in between it may still be stored. (Were it cancelled, two
 // instances with a loader slower than the lease and renewals that fail would take the lease from each other for ever.)
+//
+// The callers that began before the loader did have their answer as soon as it returns, and the others when Redis has
+// said that nothing was written since. Until then the lease is renewed.
 func (m *missed) lead(ctx context.Context, got acquired) answer {
 	if got.takenOver {
 		m.cfg.Hooks.takeover(m.key)
 	}
 	drop := m.keeper.Keep(m.leaseRenewal())
+	defer drop()
 	began := m.clock.Tick()
 	out := m.runLoader(ctx, m.job, m.slot)
-	drop()
+	a := answer{
+		value: out.value, err: out.err, absent: out.absent, outcome: Loaded, before: began, loaded: m.clock.Tick(),
+	}
 	switch {
 	case out.err != nil && ctx.Err() != nil: // nobody waits any more
 		m.inBackground(m.giveUp)
 		return answer{err: closedOr(context.Cause(ctx))}
+	case out.err != nil && errors.Is(out.err, context.Canceled):
+		a.cancelled = true
+		m.publish(a)
+		m.giveUp()
 	case out.err != nil && !out.absent:
-		m.rememberFailure(ctx, out)
-		return answer{err: out.err, outcome: Loaded}
+		m.publish(a)
+		m.rememberFailure(out)
+	default:
+		m.publish(a)
+		a.before = m.store(ctx, out, got.generation, began)
 	}
-	return m.store(ctx, out, got.generation, began)
+	return a
 }
 
 // loadDirectly loads without asking Redis, and stores nothing.
@@ -43,7 +58,7 @@ func (g *Guard) loadDirectly(ctx context.Context, j *job, how Outcome) answer {
 
 // loadBypassed loads without asking Redis because that does not answer. If it does again by the time there is a slot, it
 // is asked after all: the loads that have queued up in an outage would else be made by every instance, and stored by none.
-func (g *Guard) loadBypassed(ctx context.Context, j *job) answer {
+func (g *Guard) loadBypassed(ctx context.Context, j *job, publish func(answer)) answer {
 	breaker := g.health.Of(j.valueKey)
 	wasOpen := breaker.IsOpen()
 	s, err := g.takeSlot(ctx, j)
@@ -51,7 +66,7 @@ func (g *Guard) loadBypassed(ctx context.Context, j *job) answer {
 		return answer{err: err}
 	}
 	if wasOpen && !breaker.IsOpen() {
-		m := g.newMissed(j, nil)
+		m := g.newMissed(j, nil, publish)
 		m.slot, m.last = s, true
 		return m.fly(ctx)
 	}
@@ -65,7 +80,10 @@ func (g *Guard) loadIn(ctx context.Context, j *job, s slot, how Outcome) answer 
 	if out.err != nil && ctx.Err() != nil {
 		return answer{err: closedOr(context.Cause(ctx))}
 	}
-	return answer{value: out.value, err: out.err, absent: out.absent, outcome: how, before: began}
+	return answer{
+		value: out.value, err: out.err, absent: out.absent, outcome: how, before: began,
+		cancelled: out.err != nil && errors.Is(out.err, context.Canceled),
+	}
 }
 
 func (m *missed) leaseRenewal() *lease.Renewal {
@@ -77,51 +95,38 @@ func (m *missed) leaseRenewal() *lease.Renewal {
 }
 
 // rememberFailure ends the lease and leaves word of the failure for the other instances.
-func (m *missed) rememberFailure(ctx context.Context, out loaded) {
+func (m *missed) rememberFailure(out loaded) {
 	m.failures.add(m.token, out.err)
-	defer m.turn(ctx)()
-	p := m.place(ctx, m.fail(out.text), false)
-	defer p.Quit()
-	_, err := bounded(ctx, m.Guard, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, p.Run(ctx).Err()
-	}, nil)
-	m.report(p, err, m.breaker.Record)
+	// The callers have the load's error, whoever may have left, and if this fails the lease expires.
+	_, err := m.link.Do(context.Background(), m.valueKey, &link.Call{Script: m.fail(out.text), Rank: link.EndsWork})
 	if err != nil {
-		_ = m.redisError("fail", m.key, err) // the callers get the load's error, and the lease expires
+		_ = m.redisError("fail", m.key, err)
 	}
 }
 
-// store stores what was loaded, and finds out for whom it is good. A load that may be stored was not overtaken by any
-// write up to the moment it was sent to be stored, so it is good for all calls that began until then. One that may not
-// is good only for those that began before the loader did.
-func (m *missed) store(ctx context.Context, out loaded, generation string, began uint64) answer {
-	a := answer{value: out.value, err: out.err, absent: out.absent, outcome: Loaded, before: began}
+// store stores what was loaded, and returns before which tick calls must have begun for it to be good for them. A load
+// that may be stored was not overtaken by any write up to the moment it was sent to be stored, so it is good for all calls
+// that began until then. One that may not is good only for those that began before the loader did.
+func (m *missed) store(ctx context.Context, out loaded, generation string, began uint64) (before uint64) {
 	f := m.prepare(ctx, out, generation)
 	sent := m.clock.Tick()
-	defer m.turn(ctx)()
-	p := m.place(ctx, m.fill(f), len(f.tail) > maxCarried)
-	defer p.Quit()
-	status, err := bounded(ctx, m.Guard, func(ctx context.Context) (string, error) {
-		return p.Run(ctx).Text()
-	}, func(_ string, err error) {
-		if err != nil {
-			m.giveUp()
-		}
+	cmd, err := m.link.Do(context.WithoutCancel(ctx), m.valueKey, &link.Call{
+		Script: m.fill(f), Rank: link.EndsWork, Size: len(f.tail),
 	})
-	m.report(p, err, m.breaker.Record)
-	switch {
-	case err != nil:
+	if err != nil {
 		m.inBackground(m.giveUp)
-		_ = m.redisError("fill", m.key, err) // the callers get the value
-	case status == "refused":
+		_ = m.redisError("fill", m.key, err) // the callers have the value
+		return began
+	}
+	switch status, _ := cmd.Text(); status {
+	case "refused":
 		m.cfg.Hooks.rejected(m.key)
-	case status == "stored" || status == "kept":
-		a.before = sent
+		return began
+	case "stored", "kept":
 	default:
 		m.unstorable(ctx, errors.New(status))
-		a.before = sent
 	}
-	return a
+	return sent
 }
 
 // prepare makes the entry. A value that cannot be stored makes none.
@@ -158,5 +163,5 @@ func (m *missed) prepare(ctx context.Context, out loaded, generation string) fil
 
 func (m *missed) unstorable(ctx context.Context, err error) {
 	m.cfg.Hooks.unstorable(m.key, err)
-	m.cfg.Logger.WarnContext(ctx, "cacheguard: value cannot be stored", "key", m.key, "error", err)
+	m.unstored.log(ctx, m.cfg.Logger, slog.LevelWarn, "value cannot be stored", m.key, "error", err)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"slices"
 	"sync/atomic"
@@ -12,13 +13,15 @@ import (
 
 // job is what a flight needs to know of the call that started it.
 type job struct {
-	key      string
-	valueKey string
-	shape    shape
-	load     func(context.Context) (any, error) // returns a *V
-	nested   bool                               // asked for by a loader of the same Guard
-	writing  bool                               // asked for by who updates the key
-	batch    *batch                             // of a GetMany; nil for a Get
+	key       string
+	valueKey  string
+	shape     shape
+	load      func(context.Context) (any, error) // returns a *V
+	nested    bool                               // asked for by a loader of the same Guard
+	writing   bool                               // asked for by who updates the key
+	unlimited bool                               // it does not count for MaxLoads
+	aged      bool                               // the cache has a value that seems too old, by the estimate of the server's clock
+	batch     *batch                             // of a GetMany; nil for a Get
 }
 
 // pass says that a batch need not wait for this key any more.
@@ -109,6 +112,10 @@ type loaded struct {
 // runLoader runs the loader, under LoadTimeout, and frees a slot of MaxLoads when it returns. When the context ends
 // first, the loader is left to itself: nobody may have to wait for one that ignores its context.
 func (g *Guard) runLoader(ctx context.Context, j *job, s slot) loaded {
+	if ctx.Err() != nil { // nobody waits any more
+		g.freeSlot(s)
+		return loaded{err: context.Cause(ctx)}
+	}
 	l := &loading{guard: g, keys: []string{j.key}, parent: loadingOf(ctx)}
 	l.ttl.Store(unset)
 	ctx, cancel := g.withLoadTimeout(context.WithValue(ctx, loadingKey{}, l), j.key)
@@ -179,7 +186,7 @@ func (g *Guard) protect(ctx context.Context, key string, load func() error, fini
 			}
 			stack := debug.Stack()
 			err = &PanicError{Key: key, Value: panicked, Stack: stack}
-			g.cfg.Logger.ErrorContext(ctx, "cacheguard: loader panicked", "key", key, "stack", string(stack))
+			g.panicked.log(ctx, g.cfg.Logger, slog.LevelError, "loader panicked", key, "stack", string(stack))
 		}
 		finish(err)
 	}()

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/reader"
+	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/tier"
 	"github.com/cacheguard/go/internal/wake"
 )
@@ -137,12 +137,18 @@ func kept[V any](g *Guard, key string) (f found[V], ok bool) {
 	return fromItem[V](g.local.Get(key), Local)
 }
 
-// lastResort is what the tier has for the key when Redis does not answer: as a stale value, if such are served.
-func lastResort[V any](g *Guard, key string) (f found[V], ok bool) {
+// lastResort is what the tier has for the key when Redis does not answer: as a stale value, if such are served. Judged says
+// that the caller decides whether it is one.
+func lastResort[V any](g *Guard, key string, judged bool) (f found[V], ok bool) {
 	if g.local == nil || g.cfg.StaleFor == 0 {
 		return f, false
 	}
-	return fromItem[V](g.local.GetAnyway(key), Stale)
+	item := g.local.GetAnyway(key)
+	f, ok = fromItem[V](item, Stale)
+	if ok && f.value != nil && !judged && g.cfg.Hooks.OnStale != nil {
+		g.cfg.Hooks.OnStale(key, item.Past())
+	}
+	return f, ok
 }
 
 func fromItem[V any](item *tier.Item, how Outcome) (f found[V], ok bool) {
@@ -160,11 +166,11 @@ func fromItem[V any](item *tier.Item, how Outcome) (f found[V], ok bool) {
 
 // keep has the tier keep what was read. An entry that does not say how long it is fresh, as a Guard without a tier wrote
 // it, may be gone from Redis the next moment: it is not kept.
-func keep[V any](g *Guard, key string, mark tier.Mark, read *reader.Read, s *seen[V]) {
+func keep[V any](g *Guard, key string, mark tier.Mark, read *link.Read, s *seen[V]) {
 	if g.local == nil || s.entry.fresh == 0 || s.state != fresh && s.state != ageing {
 		return
 	}
-	left := s.entry.fresh - max(g.age(s.entry.written), 0) // below 0 if the clocks disagree
+	left := s.entry.fresh - max(g.age(key, s.entry.written), 0) // below 0 if the clocks disagree
 	if s.value == nil {
 		g.local.Keep(key, mark, nil, len(read.Raw), left, left)
 		return

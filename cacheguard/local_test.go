@@ -30,7 +30,7 @@ func (f *fleet) keptBy(i int, key, value string) {
 func TestLocalTierAnswersWithoutRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	f := newFleet(t, arena{func(tb testing.TB) client { return server.Client(tb) }}, 1, withLocal)
+	f := newFleet(t, arena{client: func(tb testing.TB) client { return server.Client(tb) }}, 1, withLocal)
 	f.keptBy(0, "k", "v")
 	before := server.Commands()["get"]
 	for range 100 {
@@ -62,7 +62,7 @@ func TestInvalidateReachesEveryTier(t *testing.T) {
 	t.Parallel()
 	for name, a := range map[string]func(*testing.T) arena{"standalone": standalone, "cluster": func(t *testing.T) arena {
 		c := redistest.StartCluster(t, 0)
-		return arena{func(tb testing.TB) client { return c.Client(tb) }}
+		return arena{client: func(tb testing.TB) client { return c.Client(tb) }}
 	}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

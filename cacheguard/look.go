@@ -3,7 +3,7 @@ package cacheguard
 import (
 	"context"
 
-	"github.com/cacheguard/go/internal/reader"
+	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/tier"
 )
 
@@ -11,14 +11,14 @@ import (
 func (m *many[V]) look(ctx context.Context, keys []string) (missing []wanted) {
 	keys, missing = m.trusted(ctx, keys)
 	keys = m.lookLocally(ctx, keys)
-	reads, marks := make([]*reader.Read, len(keys)), make([]tier.Mark, len(keys))
+	reads, marks := make([]*link.Read, len(keys)), make([]tier.Mark, len(keys))
 	for i, key := range keys {
 		marks[i] = m.local.mark(key)
-		reads[i], _ = m.reader.Ask(ctx, m.redisKey(key)) // refuses when it is closed only: nil
+		reads[i], _ = m.link.Ask(ctx, m.redisKey(key)) // refuses when it is closed only: nil
 	}
 	var old []wanted
 	for i, key := range keys {
-		err := reader.ErrClosed
+		err := link.ErrClosed
 		if reads[i] != nil {
 			err = reads[i].Wait(ctx)
 		}
@@ -68,13 +68,13 @@ func (m *many[V]) lookLocally(ctx context.Context, keys []string) (others []stri
 }
 
 // see looks at what was read, and reports whether the key is to be loaded, and how.
-func (m *many[V]) see(ctx context.Context, read *reader.Read, mark tier.Mark, w *wanted) bool {
+func (m *many[V]) see(ctx context.Context, read *link.Read, mark tier.Mark, w *wanted) bool {
 	s := view[V](m.Guard, w.key, mark, read)
-	w.unfit, w.took = read.Raw, s.entry.took
+	w.unfit, w.aged, w.took = read.Raw, s.aged(), s.entry.took
 	switch s.state {
 	case unreachable:
 		reason := m.redisError("get", w.key, read.Err)
-		old, ok := lastResort[V](m.Guard, w.key)
+		old, ok := lastResort[V](m.Guard, w.key, false)
 		if !ok {
 			return m.bypass(ctx, w, reason)
 		}

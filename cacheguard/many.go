@@ -55,6 +55,7 @@ type wanted struct {
 	key   string
 	mode  mode
 	how   Outcome       // direct: what to call it
+	aged  bool          // that seems too old
 	unfit []byte        // filled: what the cache has; background: what is to be replaced
 	took  time.Duration // background: how long the last load took
 }
@@ -101,7 +102,7 @@ func (m *many[V]) loadAll(ctx context.Context, missing []wanted) (rest []string)
 	b := newBatch(ctx, m.Guard, names(missing), s, m.loadAny)
 	tickets := make([]flight.Ticket[flightKey, answer], len(missing))
 	for i, w := range missing {
-		j := m.job(b, w.key, nested)
+		j := m.job(b, w, nested)
 		tickets[i], err = m.flights.Enter(ctx, j.flight(w.mode), m.flight(j, w))
 		if err != nil || tickets[i].Joined {
 			b.pass(w.key)
@@ -115,10 +116,10 @@ func (m *many[V]) loadAll(ctx context.Context, missing []wanted) (rest []string)
 		if w.key == "" {
 			continue
 		}
-		switch a, err := tickets[i].Wait(ctx); {
+		switch a, err := tickets[i].Wait(ctx, m.acceptable(tickets[i].Joined)); {
 		case err != nil:
 			m.fail(ctx, w.key, "", m.ended(ctx, w.key, err))
-		case a.answers(m.asked):
+		case a.answers(m.asked, tickets[i].Joined):
 			v, how, err := result[V](a, tickets[i].Joined)
 			m.take(ctx, w.key, v, how, err, a.absent)
 		default:
@@ -128,23 +129,28 @@ func (m *many[V]) loadAll(ctx context.Context, missing []wanted) (rest []string)
 	return rest
 }
 
+// acceptable tells which first result of a flight is good for the call.
+func (m *many[V]) acceptable(joined bool) func(answer) bool {
+	return func(a answer) bool { return a.answers(m.asked, joined) }
+}
+
 // flight is the run of the key's flight.
-func (m *many[V]) flight(j *job, w wanted) func(context.Context) answer {
-	return func(ctx context.Context) answer {
+func (m *many[V]) flight(j *job, w wanted) flight.Run[answer] {
+	return func(ctx context.Context, publish func(answer)) answer {
 		defer j.pass()
 		if w.mode == direct {
 			return m.loadDirectly(ctx, j, w.how)
 		}
-		return m.newMissed(j, w.unfit).fly(ctx)
+		return m.newMissed(j, w.unfit, publish).fly(ctx)
 	}
 }
 
-func (m *many[V]) job(b *batch, key string, nested bool) *job {
+func (m *many[V]) job(b *batch, w wanted, nested bool) *job {
 	j := &job{
-		key: key, valueKey: m.redisKey(key), shape: shapeOf[V]{}, nested: nested,
-		writing: updateOf(b.ctx).includes(m.Guard, key), batch: b,
+		key: w.key, valueKey: m.redisKey(w.key), shape: shapeOf[V]{}, nested: nested,
+		writing: updateOf(b.ctx).includes(m.Guard, w.key), aged: w.aged, batch: b,
 	}
-	j.load = func(ctx context.Context) (any, error) { return b.obtain(ctx, key) }
+	j.load = func(ctx context.Context) (any, error) { return b.obtain(ctx, w.key) }
 	return j
 }
 
@@ -159,7 +165,7 @@ func (m *many[V]) refreshAll(ctx context.Context, old []wanted) {
 	}
 	b := newBatch(outsideLoads(ctx), m.Guard, names(old), s, m.loadAny)
 	for _, w := range old {
-		m.refresh(ctx, m.job(b, w.key, false), w.unfit, w.took)
+		m.refresh(ctx, m.job(b, w, false), w.unfit, w.took)
 	}
 }
 

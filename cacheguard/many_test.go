@@ -135,6 +135,7 @@ func TestKeysThatAreNotFoundAreAbsentFromTheResultAndRemembered(t *testing.T) {
 	db.missing = []string{"k001"}
 	for range 2 {
 		wantMany(t, asyncMany(f.guards[0], numbered(0, 3), db.load), shelved("v:", []string{"k000", "k002"}))
+		f.stored()
 	}
 	equal(t, "calls", len(db.calls()), 1)
 	equal(t, "negative", f.events.count(Negative), 1)
@@ -179,7 +180,7 @@ func TestTheErrorsOfAGetManyNameTheirKeys(t *testing.T) {
 			failed = append(failed, k.Key)
 		}
 		equal(t, name+": failed", fmt.Sprint(failed), fmt.Sprint([]string{"", "a-" + name, "b-" + name}))
-		equal(t, name+": held", f.held("a-"+name), false)
+		equal(t, name+": held", f.stored().held("a-"+name), false)
 	}
 }
 
@@ -250,7 +251,7 @@ func TestStaleKeysOfAGetManyAreReplacedByOneCall(t *testing.T) {
 		redistest.Await(t, "the value is stale", func() bool {
 			raw, _ := f.redis.Get(context.Background(), f.value(k)).Bytes()
 			e, err := decodeEntry(raw)
-			return err == nil && f.guards[0].freshness(e) == stale
+			return err == nil && f.guards[0].freshness("k", e) == stale
 		})
 	}
 	db := newShelf()

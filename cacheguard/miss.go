@@ -7,8 +7,11 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/health"
-	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/wake"
 )
 
@@ -38,10 +41,18 @@ type answer struct {
 	outcome Outcome // of the caller that started the flight, if it loaded
 	before  uint64  // value and absence are good for calls that began before this tick; another error is for all
 	absent  bool    // err says that there is no such thing
+	loaded  uint64  // the tick at which the loader had returned; 0: no loader ran
+
+	// The loader gave up because something it used was cancelled, though not by those who wait for it: nobody's failure but
+	// that of the call whose loader it was.
+	cancelled bool
 }
 
-// answers reports whether the answer is good for a call that began at asked.
-func (a *answer) answers(asked uint64) bool {
+// answers reports whether the answer is good for a call that began at asked. Joined: another call's loader ran.
+func (a *answer) answers(asked uint64, joined bool) bool {
+	if a.cancelled {
+		return !joined
+	}
 	return asked < a.before || a.err != nil && !a.absent
 }
 
@@ -51,7 +62,9 @@ type missed struct {
 	*job
 	breaker *health.Breaker
 	token   string
-	unfit   []byte // what the cache has for the key and nobody can use; nil if nothing
+	unfit   []byte       // what the cache has for the key and nobody can use; nil if nothing
+	aged    bool         // because it seems too old
+	publish func(answer) // has those callers leave for whom it is good
 	slot    slot
 	last    bool             // it has given Redis up once: when that fails again, it loads without
 	woken   int              // how often it was told to ask again
@@ -59,14 +72,16 @@ type missed struct {
 }
 
 // rebuild returns the value of a key that the read did not find, or found to be unfit.
-func (g *Guard) rebuild(ctx context.Context, j *job, unfit []byte) (answer, bool, error) {
-	return g.share(ctx, j, filled, func(ctx context.Context) answer {
-		return g.newMissed(j, unfit).fly(ctx)
+func (g *Guard) rebuild(ctx context.Context, j *job, asked uint64, unfit []byte) (answer, bool, error) {
+	return g.share(ctx, j, filled, asked, func(ctx context.Context, publish func(answer)) answer {
+		return g.newMissed(j, unfit, publish).fly(ctx)
 	})
 }
 
 // share waits for the key's flight, which runs unless there is one under way.
-func (g *Guard) share(ctx context.Context, j *job, m mode, run func(context.Context) answer) (a answer, joined bool, err error) {
+func (g *Guard) share(
+	ctx context.Context, j *job, m mode, asked uint64, run flight.Run[answer],
+) (a answer, joined bool, err error) {
 	t, err := g.flights.Enter(ctx, j.flight(m), run)
 	if err != nil {
 		return a, false, err
@@ -74,12 +89,14 @@ func (g *Guard) share(ctx context.Context, j *job, m mode, run func(context.Cont
 	if t.Joined && g.cfg.Hooks.OnJoin != nil {
 		g.cfg.Hooks.OnJoin(j.key)
 	}
-	a, err = t.Wait(ctx)
+	a, err = t.Wait(ctx, func(early answer) bool { return early.answers(asked, t.Joined) })
 	return a, t.Joined, err
 }
 
-func (g *Guard) newMissed(j *job, unfit []byte) *missed {
-	return &missed{Guard: g, job: j, breaker: g.health.Of(j.valueKey), token: rand.Text(), unfit: unfit}
+func (g *Guard) newMissed(j *job, unfit []byte, publish func(answer)) *missed {
+	return &missed{
+		Guard: g, job: j, breaker: g.health.Of(j.valueKey), token: rand.Text(), unfit: unfit, aged: j.aged, publish: publish,
+	}
 }
 
 // fly asks for the value or the lease until it has an answer. The watch stands before the lease is asked for, so that
@@ -107,7 +124,7 @@ func (m *missed) ask(ctx context.Context, waiter *wake.Waiter, polls int) (a ans
 	if m.slot == noSlot {
 		m.slot = m.trySlot(m.job)
 	}
-	r := request{token: m.token, take: m.slot != noSlot, inbox: m.inbox.Address(), unfit: m.unfit}
+	r := request{token: m.token, take: m.slot != noSlot, inbox: m.inbox.Address(), unfit: m.unfit, aged: m.aged}
 	runtime.Gosched() // callers that are about to join may do so before the tick, and be covered
 	before := m.clock.Tick()
 	if m.last && m.owed.has(m.key) { // after the tick: no call that began after the key was owed gets this answer
@@ -120,9 +137,12 @@ func (m *missed) ask(ctx context.Context, waiter *wake.Waiter, polls int) (a ans
 	}
 	m.returnSlot()
 	switch {
+	case err != nil && ctx.Err() != nil: // every caller has left
+		return answer{err: closedOr(context.Cause(ctx))}, true
 	case err != nil:
 		return m.unreachable(ctx, err), true
 	case got.status == "value":
+		m.expected.found(true)
 		how := Hit
 		if polls > 0 {
 			how = Shared
@@ -141,39 +161,37 @@ func (m *missed) ask(ctx context.Context, waiter *wake.Waiter, polls int) (a ans
 	return m.await(ctx, waiter, got, wait{registered: got.registered, polls: polls, before: before})
 }
 
-// tryAcquire asks Redis, unless that does not answer these days.
+// tryAcquire asks Redis. When the flight has ended before there is a reply, a lease that was granted is given back. A flight
+// that may not take the lease looks first whether there is anything at all: in a process that loads as much as it may there
+// mostly is not, and that costs Redis a third.
 func (m *missed) tryAcquire(ctx context.Context, r request) (acquired, error) {
-	defer m.turn(ctx)()
-	p := m.place(ctx, m.acquire(r), false)
-	defer p.Quit()
-	report := m.breaker.Record
-	if !p.Carried() {
-		permit, err := m.breaker.Allow()
+	if m.batch != nil {
+		done, err := m.batch.turn(ctx)
 		if err != nil {
 			return acquired{}, err
 		}
-		report = permit.Done
+		defer done()
 	}
-	got, err := bounded(ctx, m.Guard, func(ctx context.Context) (acquired, error) {
-		return parseAcquired(p.Run(ctx))
-	}, m.tooLate)
-	m.report(p, err, report)
-	return got, err
-}
-
-// report tells the breaker what became of a call: once of a request, as one that is lost is one failure. GetMany has one
-// under way at a time, so that of all its calls is told.
-func (m *missed) report(p *script.Place, err error, report func(error)) {
-	if p.Told() {
-		m.health.Failed(err)
-		return
-	}
-	report(err)
-	if err != nil && m.batch != nil {
-		for range p.Carries() {
-			m.breaker.Record(err)
+	if !r.take && r.unfit == nil && m.plain {
+		cmd, err := m.link.Do(ctx, m.valueKey, &link.Call{Script: m.look(), Rank: link.Ordinary})
+		if err != nil || cmd.Val() == int64(0) {
+			return acquired{status: "free"}, err
 		}
 	}
+	rank := link.Ordinary
+	if m.slot == ofOwn {
+		rank = link.HoldsSlot
+	}
+	asked := time.Now()
+	cmd, err := m.link.Do(ctx, m.valueKey, &link.Call{Script: m.acquire(r), Rank: rank, Late: m.tooLate})
+	if err != nil {
+		return acquired{}, err
+	}
+	got, err := parseAcquired(cmd)
+	if got.freshAt > 0 {
+		m.clockOf(m.key).read(got.freshAt, asked)
+	}
+	return got, err
 }
 
 func (m *missed) returnSlot() {
@@ -191,7 +209,7 @@ func (m *missed) unreachable(ctx context.Context, err error) answer {
 	if m.last {
 		return m.loadDirectly(ctx, m.job, Bypassed)
 	}
-	return m.loadBypassed(ctx, m.job)
+	return m.loadBypassed(ctx, m.job, m.publish)
 }
 
 // recall gives back a lease that may have been granted although no reply said so.
@@ -202,17 +220,25 @@ func (m *missed) recall(err error) {
 }
 
 // tooLate gives back a lease that may have been granted after its flight had stopped waiting for the reply.
-func (m *missed) tooLate(got acquired, err error) {
-	if err != nil || got.status == "lease" {
-		m.giveUp()
+func (m *missed) tooLate(cmd *redis.Cmd, err error) {
+	if err == nil {
+		got, unclear := parseAcquired(cmd)
+		if unclear == nil && got.status != "lease" {
+			return
+		}
+	}
+	if m.begin() { // else the Guard is closed, and the lease expires
+		go func() { // owner: the Guard; stop: RedisTimeout; joined by Close
+			defer m.tasks.Done()
+			m.giveUp()
+		}()
 	}
 }
 
-// giveUp releases the lease, whatever became of the context.
+// giveUp releases the lease, also when the flight's context has ended.
 func (m *missed) giveUp() {
-	ctx, cancel := context.WithTimeout(context.Background(), m.cfg.RedisTimeout)
-	defer cancel()
-	_ = m.release(ctx) // if this fails too, the lease expires
+	// If this fails too, the lease expires.
+	_, _ = m.link.Do(context.Background(), m.valueKey, &link.Call{Script: m.release(), Rank: link.EndsWork})
 }
 
 // failure is the remembered error of a load: itself if it was one of ours, else its text.
@@ -229,9 +255,16 @@ func (m *missed) use(raw []byte, how Outcome, before uint64) (answer, bool) {
 	if err != nil {
 		m.cfg.Hooks.damaged(m.key, err)
 	}
-	if err != nil || how != Shared && m.freshness(e) == expired {
-		m.unfit = raw
+	state := fresh
+	if err == nil && how != Shared {
+		state = m.freshness(m.key, e)
+	}
+	switch {
+	case err != nil || state == expired:
+		m.unfit, m.aged = raw, err == nil
 		return answer{}, false
+	case state != fresh:
+		return answer{}, true // good for nobody: a call that reads such a value has it replaced, too
 	}
 	if e.kind == kindAbsent {
 		return answer{err: ErrNotFound, absent: true, outcome: Negative, before: before}, true

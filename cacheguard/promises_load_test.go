@@ -120,9 +120,11 @@ func promiseLostLease(t *testing.T, a arena) {
 	<-newer.begun
 	close(old.release)
 	want(t, first, "old")
+	f.stored()
 	equal(t, "value", mustGet(t, f.guards[1], "k", unwanted[string](t)), "old") // nothing had been written since
 	close(newer.release)
 	want(t, second, "newer")
+	f.stored()
 	equal(t, "rejected", f.events.rejected.Load(), 1) // the second: a value was stored since
 	equal(t, "value", mustGet(t, f.guards[1], "k", unwanted[string](t)), "old")
 	equal(t, "takeovers", f.events.takeovers.Load(), 1)

@@ -2,6 +2,7 @@ package cacheguard
 
 import (
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -23,6 +24,7 @@ var promises = []struct {
 	{"ACancelledLoadLetsTheNextOneIn", promiseCancelledLoad},
 	{"ASlowLoadKeepsItsLease", promiseRenewal},
 	{"ALoadThatLostItsLeaseStoresUnlessOvertaken", promiseLostLease},
+	{"BusyLoadersDoNotHoldUpWhatAnotherInstanceLoads", promiseBusyLoaders},
 	{"EveryKeyHasATTL", promiseTTL},
 	{"AnyKeyWorks", promiseAnyKey},
 	{"InvalidateTakesManyKeys", promiseInvalidateMany},
@@ -52,12 +54,12 @@ func TestPromises(t *testing.T) {
 
 func onCluster(t *testing.T) arena {
 	cluster := redistest.StartCluster(t, 0)
-	return arena{func(tb testing.TB) client { return cluster.Client(tb) }}
+	return arena{client: func(tb testing.TB) client { return cluster.Client(tb) }}
 }
 
 func onRing(t *testing.T) arena {
 	addrs := map[string]string{"a": redistest.Start(t).Addr(), "b": redistest.Start(t).Addr()}
-	return arena{func(tb testing.TB) client {
+	return arena{client: func(tb testing.TB) client {
 		ring := redis.NewRing(&redis.RingOptions{Addrs: addrs})
 		tb.Cleanup(func() { _ = ring.Close() })
 		return ring
@@ -66,13 +68,14 @@ func onRing(t *testing.T) arena {
 
 func onSentinel(t *testing.T) arena {
 	s := redistest.StartSentinel(t)
-	return arena{func(tb testing.TB) client { return s.FailoverClient(tb) }}
+	return arena{client: func(tb testing.TB) client { return s.FailoverClient(tb) }}
 }
 
 func onMiniredis(t *testing.T) arena {
 	m := miniredis.RunT(t)
 	m.ClockTTL(true)
-	return arena{func(tb testing.TB) client {
+	// Under the race detector it takes milliseconds for each script, of which a hundred may come at once.
+	return arena{patience: time.Minute, client: func(tb testing.TB) client {
 		rdb := redis.NewClient(&redis.Options{Addr: m.Addr()})
 		tb.Cleanup(func() { _ = rdb.Close() })
 		return rdb

@@ -96,11 +96,14 @@ func promiseTTL(t *testing.T, a arena) {
 	within("a lease", f.lease("lease"), time.Second, 2*time.Minute)
 	close(db.release)
 	want(t, loading, "v")
+	f.stored()
 	within("a value", f.value("lease"), 0, 1500*time.Millisecond)
 
 	_, _ = Get(ctx, g, "absent", func(context.Context) (string, error) { return "", ErrNotFound })
+	f.stored()
 	within("absence", f.value("absent"), 0, 700*time.Millisecond)
 	_, _ = Get(ctx, g, "failed", func(context.Context) (string, error) { return "", errors.New("no") })
+	f.stored()
 	within("a failure", f.lease("failed"), 0, 2*time.Minute)
 	mustGet(t, g, "own", func(ctx context.Context) (string, error) {
 		SetTTL(ctx, time.Hour)
@@ -143,8 +146,8 @@ func promiseAnyKey(t *testing.T, a arena) {
 func promiseStale(t *testing.T, a arena) {
 	f := newFleet(t, a, 3, Config{TTL: 50 * time.Millisecond, StaleFor: time.Minute, Jitter: -1})
 	for _, g := range f.guards {
-		g.age(time.Now())
-		redistest.Await(t, "the server's clock is known", func() bool { return g.serverClock.last.Load() != nil })
+		g.age("k", time.Now())
+		redistest.Await(t, "the server's clock is known", func() bool { return g.clockOf("k").last.Load() != nil })
 	}
 	mustGet(t, f.guards[0], "k", returns("old"))
 	hold(t, 60*time.Millisecond)

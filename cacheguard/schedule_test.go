@@ -229,7 +229,7 @@ func (s *stage) read(step int) (err error) {
 	switch step {
 	case 2:
 		j := newJob(ctx, g, s.key, g.redisKey(s.key), returns(""))
-		s.m = g.newMissed(j, nil)
+		s.m = g.newMissed(j, nil, nil)
 		s.got, err = parseAcquired(s.m.acquire(request{token: s.m.token, take: true}).Run(ctx, g.rdb))
 	case 3:
 		s.loaded = s.source

@@ -1,7 +1,6 @@
 package cacheguard
 
 import (
-	"context"
 	_ "embed"
 	"fmt"
 	"math/rand/v2"
@@ -15,8 +14,14 @@ import (
 //go:embed lua/prelude.lua
 var prelude string
 
+//go:embed lua/acquire_common.lua
+var acquireCommon string
+
 //go:embed lua/acquire.lua
 var acquireSource string
+
+//go:embed lua/fill_lone.lua
+var fillLone string
 
 //go:embed lua/fill.lua
 var fillSource string
@@ -42,9 +47,12 @@ var endUpdateSource string
 //go:embed lua/renew_update.lua
 var renewUpdateSource string
 
+//go:embed lua/time.lua
+var timeSource string
+
 var (
-	acquireScript    = script.New(prelude + acquireSource)
-	fillScript       = script.New(prelude + fillSource)
+	acquireScript    = script.New(acquireCommon + prelude + acquireSource)
+	fillScript       = script.New(fillLone + prelude + fillSource)
 	failScript       = script.New(prelude + failSource)
 	releaseScript    = script.New(prelude + releaseSource)
 	renewScript      = script.New(prelude + renewSource)
@@ -53,6 +61,10 @@ var (
 	beginUpdateScript = script.New(prelude + beginUpdateSource)
 	endUpdateScript   = script.New(prelude + endUpdateSource)
 	renewUpdateScript = script.New(prelude + renewUpdateSource)
+
+	timeScript = script.New(prelude + timeSource)
+
+	existsCommand = script.Command("exists")
 )
 
 const (
@@ -66,6 +78,7 @@ const (
 type acquired struct {
 	status     string        // value, lease, free, held, writing or failed
 	value      []byte        // value: the entry
+	freshAt    int64         // value: that of the request's unfit, which is fresh, as the server's clock shows so many ms; 0: another
 	generation string        // lease, held: of the lease; writing: of the message at its end
 	takenOver  bool          // lease: from a holder that let it expire
 	left       time.Duration // held, writing: until it expires; failed: until a load may be tried again
@@ -80,21 +93,32 @@ type request struct {
 	take  bool   // the lease, if it is free
 	inbox string // to register; empty for none
 	unfit []byte // the value that the caller has and cannot use; nil if none
+	aged  bool   // it seems to be too old
+}
+
+// look is the call that asks how many of the value, the lease and the intent are there.
+func (m *missed) look() *script.Call {
+	return &script.Call{Script: existsCommand, Keys: []string{m.valueKey, leaseKey(m.valueKey), intentKey(m.valueKey)}}
 }
 
 // acquire is the call that asks for the value, or the lease to load it.
 func (m *missed) acquire(r request) *script.Call {
-	lease, seen := int64(0), ""
+	lease := int64(0)
 	if r.take {
 		lease = m.leaseMillis()
 	}
+	args := []any{r.token, lease, m.keepMillis(), r.inbox}
 	if r.unfit != nil {
-		seen = "=" + string(r.unfit[:min(len(r.unfit), headerLen)])
+		aged := 0
+		if r.aged {
+			aged = writtenAt + 1 // Lua counts from 1
+		}
+		args = append(args, r.unfit[:min(len(r.unfit), headerLen)], headerLen, aged)
 	}
 	return &script.Call{
 		Script: acquireScript,
 		Keys:   []string{m.valueKey, leaseKey(m.valueKey), intentKey(m.valueKey)},
-		Args:   []any{r.token, lease, m.keepMillis(), r.inbox, seen, headerLen},
+		Args:   args,
 	}
 }
 
@@ -119,7 +143,7 @@ func parseAcquired(cmd *redis.Cmd) (a acquired, err error) {
 	}
 	switch a.status = field(0); a.status {
 	case "value":
-		a.value = []byte(field(1))
+		a.value, a.freshAt = []byte(field(1)), number(2)
 	case "lease":
 		a.generation, a.takenOver = field(1), number(2) == 1
 	case "free":
@@ -164,10 +188,9 @@ func (m *missed) fail(message string) *script.Call {
 	}
 }
 
-// release gives a lease up.
-func (m *missed) release(ctx context.Context) error {
-	call := script.Call{Script: releaseScript, Keys: []string{leaseKey(m.valueKey)}, Args: []any{m.token}}
-	return call.Run(ctx, m.rdb).Err()
+// release is the call that gives a lease up.
+func (m *missed) release() *script.Call {
+	return &script.Call{Script: releaseScript, Keys: []string{leaseKey(m.valueKey)}, Args: []any{m.token}}
 }
 
 // renewal is the call with which the keeper renews a lease.

@@ -2,24 +2,24 @@ package cacheguard
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/rights"
+	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/internal/wake"
+	"github.com/cacheguard/go/rwlock"
 )
 
-// selfCheckPatience bounds a SelfCheck whose context has no deadline.
-const selfCheckPatience = 10 * time.Second
-
-// SelfCheck finds out whether what the Guard needs of Redis works, for use when a service starts: that scripts run, that
-// messages arrive, and, if there is a local tier, that invalidations reach it. It invalidates a key that does not exist,
-// and waits for the messages until ctx ends, or for 10 seconds. The error says what does not work; Get works all the
-// same, but with polls where there should be messages.
+// SelfCheck finds out whether what the Guard needs of Redis works, for use when a service starts: that Redis can be
+// reached, that its user may run each command (docs/redis.md lists them), keys and channels that begin with the Prefix, that
+// every script of a Get, an Invalidate and an Update does what it should, that messages arrive, and, if there is a local
+// tier, that invalidations reach it. It does so on keys of its own, and removes them. It waits until ctx ends, or for 10
+// seconds, but not for Redis to become better: a refused connection, a wrong password and a refused command are returned at
+// once. The error names what was refused.
 func (g *Guard) SelfCheck(ctx context.Context) error {
 	if g == nil {
 		return errNilGuard
@@ -28,21 +28,30 @@ func (g *Guard) SelfCheck(ctx context.Context) error {
 		return ErrClosed
 	}
 	defer g.tasks.Done()
-	ctx, cancel := context.WithTimeout(ctx, selfCheckPatience)
+	ctx, cancel := context.WithTimeout(ctx, rights.Patience)
 	defer cancel()
-	for _, check := range []struct {
-		what string
-		do   func(context.Context) error
-	}{
-		{"subscribe", g.checkSubscription},
-		{"send a message to itself", g.checkMessages},
-		{"invalidate a key", g.checkInvalidation},
+	for _, check := range []func(context.Context) error{
+		g.checkRights, g.checkSubscription, g.checkMessages, g.checkScripts, g.checkLock, g.checkInvalidation,
 	} {
-		if err := check.do(ctx); err != nil {
-			return fmt.Errorf("cacheguard: self-check: cannot %s: %w", check.what, err)
+		if err := check(ctx); err != nil {
+			if errors.Is(err, ErrClosed) {
+				return ErrClosed
+			}
+			return fmt.Errorf("cacheguard: self-check: %w", err)
 		}
 	}
 	return nil
+}
+
+// checkRights has the user's rights tried one by one: some refusals make a script go on with less, as it should in an
+// emergency, and of the others Redis does not say which command it was.
+func (g *Guard) checkRights(ctx context.Context) error {
+	if err := rights.Guard.Check(ctx, &g.tasks, g.rdb, g.cfg.Prefix); err != nil {
+		return err
+	}
+	return errors.Join(
+		rights.CheckChannel(ctx, &g.tasks, g.rdb, g.inbox.Channel()),
+		rights.CheckChannel(ctx, &g.tasks, g.rdb, g.notices.channel))
 }
 
 func (g *Guard) checkSubscription(ctx context.Context) error {
@@ -55,7 +64,7 @@ func (g *Guard) checkSubscription(ctx context.Context) error {
 		case <-g.ending:
 			return ErrClosed
 		case <-ctx.Done():
-			return ctx.Err()
+			return fmt.Errorf("cannot subscribe: %w", ctx.Err())
 		}
 	}
 	return nil
@@ -64,13 +73,13 @@ func (g *Guard) checkSubscription(ctx context.Context) error {
 // checkMessages sends a message as scripts do to wake those who wait, and again when it may have been lost with the
 // subscription.
 func (g *Guard) checkMessages(ctx context.Context) error {
-	key := g.redisKey("self-check:" + rand.Text())
+	key := g.redisKey(rights.Name())
 	waiter := g.inbox.Watch(key)
 	defer waiter.Stop()
 	for {
 		waiter.Waiting()
 		if err := g.publish(ctx, wake.Frame(key, "")); err != nil {
-			return err
+			return fmt.Errorf("cannot send a message: %w", err)
 		}
 		select {
 		case msg := <-waiter.C:
@@ -80,10 +89,10 @@ func (g *Guard) checkMessages(ctx context.Context) error {
 		case <-g.ending:
 			return ErrClosed
 		case <-ctx.Done():
-			return fmt.Errorf("it did not arrive: %w", ctx.Err())
+			return fmt.Errorf("a message did not arrive: %w", ctx.Err())
 		}
 		if err := g.checkSubscription(ctx); err != nil {
-			return fmt.Errorf("it did not arrive: %w", err)
+			return fmt.Errorf("a message did not arrive: %w", err)
 		}
 	}
 }
@@ -96,16 +105,83 @@ func (g *Guard) publish(ctx context.Context, frame string) error {
 	return err
 }
 
+// checkScripts runs each script as calls do, in the three ways in which a load ends, and in an update.
+func (g *Guard) checkScripts(ctx context.Context) error {
+	key := rights.Name()
+	m := g.newMissed(&job{key: key, valueKey: g.redisKey(key), shape: shapeOf[string]{}}, nil, nil)
+	acquire := m.acquire(request{token: m.token, take: true})
+	head, tail := encodeEntry(kindRaw, 0, 0, m.token, []byte("value"))
+	fill := filling{token: m.token, ttl: rights.Patience, head: head, tail: tail}
+	for _, step := range []struct {
+		name string
+		call func() *script.Call
+		want any // what the reply is, or begins with
+	}{
+		{"acquire", func() *script.Call { return acquire }, "lease"},
+		{"renew", func() *script.Call { r := m.renewal(); return &r }, int64(1)},
+		{"fill", func() *script.Call { return m.fill(fill) }, "stored"},
+		{"acquire a value", func() *script.Call { return acquire }, "value"},
+		{"invalidate", func() *script.Call { return g.invalidation(key) }, int64(1)},
+		{"acquire", func() *script.Call { return acquire }, "lease"},
+		{"fail", func() *script.Call { return m.fail("self-check") }, int64(1)},
+		{"invalidate", func() *script.Call { return g.invalidation(key) }, int64(0)},
+		{"acquire", func() *script.Call { return acquire }, "lease"},
+		{"release", func() *script.Call { return m.release() }, int64(1)},
+		{"begin_update", func() *script.Call { return g.updating(key, m.token) }, int64(1)},
+		{"renew_update", func() *script.Call { r := g.stillUpdating(key, m.token); return &r }, int64(1)},
+		{"end_update", func() *script.Call { return g.updated(key, m.token) }, int64(1)},
+	} {
+		reply, err := bounded(ctx, g, func(ctx context.Context) (any, error) {
+			return step.call().Run(ctx, g.rdb).Result()
+		}, nil)
+		if err != nil {
+			return fmt.Errorf("script %s: %w", step.name, err)
+		}
+		if list, ok := reply.([]any); ok && len(list) > 0 {
+			if reply = list[0]; len(list) > 1 && reply == "lease" {
+				fill.generation, _ = list[1].(string)
+			}
+		}
+		if reply != step.want {
+			return fmt.Errorf("script %s: it returned %v instead of %v", step.name, reply, step.want)
+		}
+	}
+	return g.checkRead(ctx, key)
+}
+
+// checkRead reads a key as Get does: it was updated, so there is none.
+func (g *Guard) checkRead(ctx context.Context, key string) error {
+	read, err := g.link.Get(ctx, g.redisKey(key))
+	switch {
+	case err != nil:
+		return g.ended(ctx, key, err)
+	case read.Err != nil:
+		return fmt.Errorf("cannot read a key: %w", read.Err)
+	case read.Raw != nil:
+		return errors.New("a value is there after it was removed")
+	}
+	return nil
+}
+
+// checkLock takes a lock as Update does.
+func (g *Guard) checkLock(ctx context.Context) error {
+	err := g.locks.Do(ctx, rights.Name(), func(context.Context, *rwlock.Lease) error { return nil })
+	if err != nil {
+		return fmt.Errorf("cannot take the lock of an update: %w", err)
+	}
+	return nil
+}
+
 // checkInvalidation invalidates a key, and waits until the tier has heard of it, if there is one.
 func (g *Guard) checkInvalidation(ctx context.Context) error {
-	key := "self-check:" + rand.Text()
+	key := rights.Name()
 	var arrived <-chan struct{}
 	if g.local != nil {
 		arrived = g.local.probes.add(key)
 		defer g.local.probes.remove(key)
 	}
 	if failed := g.forget(ctx, "invalidate", []string{key}, g.invalidation)[key]; failed != nil {
-		return failed.Err
+		return fmt.Errorf("cannot invalidate a key: %w", failed.Err)
 	}
 	if arrived == nil {
 		return nil
@@ -116,38 +192,6 @@ func (g *Guard) checkInvalidation(ctx context.Context) error {
 	case <-g.ending:
 		return ErrClosed
 	case <-ctx.Done():
-		return errors.Join(errors.New("the message of it did not arrive"), ctx.Err())
-	}
-}
-
-// probes are keys whose invalidation somebody waits to hear of.
-type probes struct {
-	mu   sync.Mutex
-	keys map[string]chan struct{}
-}
-
-func (p *probes) add(key string) <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.keys == nil {
-		p.keys = make(map[string]chan struct{})
-	}
-	c := make(chan struct{})
-	p.keys[key] = c
-	return c
-}
-
-func (p *probes) remove(key string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.keys, key)
-}
-
-func (p *probes) found(key string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if c := p.keys[key]; c != nil {
-		close(c)
-		delete(p.keys, key)
+		return errors.Join(errors.New("the message of an invalidation did not arrive"), ctx.Err())
 	}
 }

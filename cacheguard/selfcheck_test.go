@@ -5,65 +5,149 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/rights"
 )
+
+func TestSelfCheckSucceedsOnOtherKindsOfRedis(t *testing.T) {
+	t.Parallel()
+	for name, build := range map[string]func(*testing.T) arena{"ring": onRing, "sentinel": onSentinel, "miniredis": onMiniredis} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			equal(t, "SelfCheck", newFleet(t, build(t), 1, Config{}).guards[0].SelfCheck(t.Context()), nil)
+		})
+	}
+}
 
 func TestSelfCheckSucceedsWhereEverythingWorks(t *testing.T) {
 	t.Parallel()
 	for _, cfg := range []Config{{}, withLocal} {
 		f := newFleet(t, standalone(t), 1, cfg)
+		ctx := context.Background()
 		for range 2 {
-			equal(t, "SelfCheck", f.guards[0].SelfCheck(context.Background()), nil)
+			equal(t, "SelfCheck", f.guards[0].SelfCheck(ctx), nil)
 		}
-		equal(t, "keys left", len(f.redis.Keys(context.Background(), f.guards[0].cfg.Prefix+"*").Val()), 0)
+		for _, key := range f.redis.Keys(ctx, f.guards[0].cfg.Prefix+"*").Val() {
+			if !strings.HasSuffix(key, ":rw") || f.redis.TTL(ctx, key).Val() <= 0 { // a lock is remembered for a while
+				t.Errorf("%s is left", key)
+			}
+		}
 		_ = f.guards[0].Close()
-		equal(t, "closed", f.guards[0].SelfCheck(context.Background()), ErrClosed)
+		equal(t, "closed", f.guards[0].SelfCheck(ctx), ErrClosed)
 	}
 }
 
-// selfCheckAs runs a SelfCheck as a user with the rights.
-func selfCheckAs(t *testing.T, rights ...string) error {
+// serviceAs returns a Guard with the Prefix shop, whose user may do what rights.Guard says, but for the changes.
+func serviceAs(t *testing.T, server *redistest.Server, changes ...string) *Guard {
 	t.Helper()
-	server := redistest.Start(t)
-	admin := server.Client(t)
-	args := []any{"acl", "setuser", "service", "on", ">secret", "~*", "+@all", "resetchannels"}
-	for _, right := range rights {
-		args = append(args, right)
-	}
-	if err := admin.Do(t.Context(), args...).Err(); err != nil {
-		t.Fatal(err)
-	}
-	rdb := server.Client(t, func(o *redis.Options) { o.Username, o.Password = "service", "secret" })
 	cfg := withLocal
 	cfg.Prefix = "shop"
-	g := newGuard(t, rdb, cfg)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	return g.SelfCheck(ctx)
+	return newGuard(t, server.Client(t, server.As(t, append(rights.Guard.ACL("shop"), changes...)...)), cfg)
 }
 
-func TestSelfCheckSaysWhatDoesNotWork(t *testing.T) {
+func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 	t.Parallel()
+	server := redistest.Start(t)
+	ctx := t.Context()
+	a, b := serviceAs(t, server), serviceAs(t, server)
+	equal(t, "SelfCheck", a.SelfCheck(ctx), nil)
+	equal(t, "SelfCheck", b.SelfCheck(ctx), nil)
+	sees := func(g *Guard, key, want string, how Outcome) {
+		t.Helper()
+		v, outcome, err := get(ctx, g, key, returns("1"))
+		if v != want || outcome != how || err != nil {
+			t.Errorf("%s: %q, %s, %v; want %q, %s", key, v, outcome, err, want, how)
+		}
+		redistest.Await(t, "what was loaded is stored", func() bool { return g.flights.Published() == 0 })
+	}
+	sees(a, "k", "1", Loaded)
+	sees(b, "k", "1", Hit)
+	sees(b, "k", "1", Local)
+	if got, err := GetMany(ctx, a, []string{"k", "l", "m"}, func(_ context.Context, keys []string) (map[string]string, error) {
+		return map[string]string{"l": "2", "m": "3"}, nil
+	}); err != nil || got["l"] != "2" || got["m"] != "3" {
+		t.Errorf("GetMany: %v, %v", got, err)
+	}
+	equal(t, "Update", a.Update(ctx, "k", func(context.Context) error { return nil }), nil)
+	sees(a, "k", "1", Loaded)
+	mustInvalidate(t, a, "k")
+	sees(a, "k", "1", Loaded)
+	failing := errors.New("no")
+	if _, err := Get(ctx, a, "failing", func(context.Context) (string, error) { return "", failing }); !errors.Is(err, failing) {
+		t.Error(err)
+	}
+	var remembered *LoadError
+	if _, err := Get(ctx, b, "failing", unwanted[string](t)); !errors.As(err, &remembered) {
+		t.Errorf("b does not know of the failure: %v", err)
+	}
+	src := newSource("pushed")
+	loaded := async(a, "slow", src.load)
+	<-src.begun
+	waits := async(b, "slow", src.load)
+	redistest.Await(t, "b is registered", func() bool {
+		fields := server.Client(t).HGetAll(ctx, leaseKey(b.redisKey("slow"))).Val()
+		return fields["inbox:"+b.inbox.Channel()] != ""
+	})
+	close(src.release)
+	want(t, loaded, "pushed")
+	want(t, waits, "pushed")
+	equal(t, "loads", src.loads.Load(), 1)
+}
+
+func TestSelfCheckNamesWhatIsRefused(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	for changes, want := range map[string]string{
+		"":                                     "",
+		"-hgetall -hset":                       "HGETALL, HSET",
+		"-mget":                                "MGET",
+		"-time":                                "TIME",
+		"-publish":                             `PUBLISH on the channel "shop:inbox:`,
+		"-subscribe":                           `SUBSCRIBE on the channel "shop:inbox:`,
+		"resetchannels &shop:invalidated":      `the channel "shop:inbox:`,
+		"resetchannels &shop:inbox:*":          `the channel "shop:invalidated"`,
+		"resetkeys ~other:*":                   `keys such as "shop:{`,
+		"-eval -evalsha":                       "EVAL, EVALSHA",
+		"+@all -@write":                        "HSET",
+		"resetkeys ~shop:* +@all -@connection": "",
+	} {
+		t.Run(changes, func(t *testing.T) {
+			t.Parallel()
+			err := serviceAs(t, server, strings.Fields(changes)...).SelfCheck(t.Context())
+			if want == "" {
+				equal(t, "SelfCheck", err, nil)
+			} else if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "NOPERM") {
+				t.Errorf("%v, want word of %q", err, want)
+			}
+		})
+	}
+}
+
+// With the defaults of go-redis, which dials and asks again and again.
+func TestSelfCheckSaysWhyRedisCannotBeUsedInsteadOfWaiting(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	equal(t, "config", server.Client(t).ConfigSet(t.Context(), "requirepass", "secret").Err(), nil)
+	unused := redistest.Start(t)
+	addr := unused.Addr()
+	unused.Kill()
 	for name, c := range map[string]struct {
-		rights []string
-		want   string // part of the error; none: nil
+		options redis.Options
+		want    string
 	}{
-		"all it needs":        {[]string{"&cacheguard:inbox:*", "&shop:invalidated"}, ""},
-		"no right to inboxes": {[]string{"&shop:invalidated"}, "subscribe"},
-		"no right to notices": {[]string{"&cacheguard:inbox:*"}, "subscribe"},
-		"no right to publish": {[]string{"&*", "-publish"}, "send a message"},
-		"no right to run Lua": {[]string{"&*", "-evalsha", "-eval"}, "invalidate"},
+		"refused":        {redis.Options{Addr: addr}, "connection refused"},
+		"no password":    {redis.Options{Addr: server.Addr()}, "NOAUTH"},
+		"wrong password": {redis.Options{Addr: server.Addr(), Password: "wrong"}, "WRONGPASS"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := selfCheckAs(t, c.rights...)
-			if c.want == "" {
-				equal(t, "SelfCheck", err, nil)
-			} else if err == nil || !strings.Contains(err.Error(), c.want) {
+			rdb := redis.NewClient(&c.options)
+			t.Cleanup(func() { _ = rdb.Close() })
+			err := newGuard(t, rdb, Config{}).SelfCheck(t.Context())
+			if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%v, want word of %q", err, c.want)
 			}
 		})
@@ -94,10 +178,34 @@ func TestSelfCheckDoesNotTakeALostSubscriptionForAMessage(t *testing.T) {
 	defer proxy.BlackHoleSubscribers(false)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- f.guards[0].SelfCheck(ctx) }()
+	go func() { done <- f.guards[0].checkMessages(ctx) }()
 	redistest.Await(t, "the loss to be seen", func() bool { return f.guards[0].inbox.Address() == "" })
 	cancel()
 	if err := <-done; err == nil || !strings.Contains(err.Error(), "did not arrive") {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestAUserWithTheDocumentedRightsCanUseACluster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 0)
+	rules := []any{"acl", "setuser", "service", "on", ">secret"}
+	for _, rule := range rights.Guard.ACL("shop") {
+		rules = append(rules, rule)
+	}
+	for _, command := range rights.Cluster() {
+		rules = append(rules, "+"+strings.ToLower(command))
+	}
+	for i := range 3 {
+		equal(t, "acl", cluster.Node(i).Client(t).Do(t.Context(), rules...).Err(), nil)
+	}
+	cfg := withLocal
+	cfg.Prefix = "shop"
+	g := newGuard(t, cluster.Client(t, func(o *redis.ClusterOptions) { o.Username, o.Password = "service", "secret" }), cfg)
+	equal(t, "SelfCheck", g.SelfCheck(t.Context()), nil)
+	for _, key := range []string{"a", "b", "c", "d", "e"} { // on all nodes
+		if _, how, err := get(t.Context(), g, key, returns("1")); how != Loaded || err != nil {
+			t.Errorf("%s: %s, %v", key, how, err)
+		}
 	}
 }

@@ -18,7 +18,7 @@ const (
 // borrows reports whether a load needs no slot of its own. A load that a loader asked for is a part of that loader's: if
 // it needed a slot, loaders that hold all the slots could wait for each other's. The keys of a GetMany share one.
 func (g *Guard) borrows(j *job) bool {
-	return g.slots == nil || j.nested || j.batch != nil && j.batch.covers(j.key)
+	return g.slots == nil || j.nested || j.unlimited || j.batch != nil && j.batch.covers(j.key)
 }
 
 // trySlot takes a slot if there is one.

@@ -2,6 +2,7 @@ package cacheguard
 
 import (
 	"context"
+	"log/slog"
 	"math"
 	mathrand "math/rand/v2"
 	"time"
@@ -12,11 +13,11 @@ const shortestStay = 20 * time.Millisecond
 
 // freshness tells a fresh entry from a stale one, and from one that the dice of XFetch want replaced early. An entry
 // that does not say how long it is fresh is so until Redis expires it.
-func (g *Guard) freshness(e entry) state {
+func (g *Guard) freshness(key string, e entry) state {
 	if e.fresh == 0 {
 		return fresh
 	}
-	age := g.age(e.written)
+	age := g.age(key, e.written)
 	switch {
 	case age >= e.fresh && g.cfg.StaleFor > 0:
 		return stale
@@ -38,9 +39,9 @@ func xfetchGap(took time.Duration, beta float64) time.Duration {
 // whose loader may have asked for the entry.
 func (g *Guard) refresh(ctx context.Context, j *job, raw []byte, took time.Duration) {
 	j.nested = false
-	started := g.flights.Start(outsideLoads(ctx), j.flight(background), func(ctx context.Context) answer {
+	started := g.flights.Start(outsideLoads(ctx), j.flight(background), func(ctx context.Context, publish func(answer)) answer {
 		defer j.pass()
-		r := &refreshing{missed: g.newMissed(j, raw), expected: took}
+		r := &refreshing{missed: g.newMissed(j, raw, publish), expected: took}
 		return r.try(ctx)
 	})
 	if !started {
@@ -60,7 +61,7 @@ func (r *refreshing) try(ctx context.Context) answer {
 	if r.slot = r.trySlot(r.job); r.slot == noSlot {
 		return answer{} // all loaders are busy with callers that wait
 	}
-	got, err := r.tryAcquire(ctx, request{token: r.token, take: true, unfit: r.unfit})
+	got, err := r.tryAcquire(ctx, request{token: r.token, take: true, unfit: r.unfit, aged: r.aged})
 	if err == nil && got.status == "lease" {
 		a := r.lead(ctx, got)
 		r.report(ctx, a)
@@ -84,7 +85,7 @@ func (r *refreshing) try(ctx context.Context) answer {
 // report tells the operator of a load that failed while nobody was there to be told.
 func (r *refreshing) report(ctx context.Context, a answer) {
 	if a.err != nil && !a.absent && a.outcome == Loaded {
-		r.cfg.Logger.WarnContext(ctx, "cacheguard: background load failed", "key", r.key, "error", a.err)
+		r.unrefreshed.log(ctx, r.cfg.Logger, slog.LevelWarn, "background load failed", r.key, "error", a.err)
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 func (f *fleet) knowClock() *fleet {
 	f.t.Helper()
 	for _, g := range f.guards {
-		g.age(time.Now())
-		redistest.Await(f.t, "the server's clock is known", func() bool { return g.serverClock.last.Load() != nil })
+		g.age("k", time.Now())
+		redistest.Await(f.t, "the server's clock is known", func() bool { return g.clockOf("k").last.Load() != nil })
 	}
 	return f
 }
@@ -37,7 +37,7 @@ func (f *fleet) awaitState(g *Guard, key string, want state) {
 	redistest.Await(f.t, "the value has aged", func() bool {
 		raw, err := f.redis.Get(context.Background(), f.value(key)).Bytes()
 		e, _ := decodeEntry(raw)
-		return err == nil && g.freshness(e) == want
+		return err == nil && g.freshness("k", e) == want
 	})
 }
 
@@ -122,7 +122,7 @@ func TestEarlyRefreshReplacesAnEntryThatIsStillFresh(t *testing.T) {
 	e := entry{fresh: time.Minute, took: time.Second}
 	drawn := 0
 	for range 1000 { // beta * took is 100 s, so about exp(-0.6) of the dice fall so early
-		if g.freshness(entry{fresh: e.fresh, took: e.took, written: serverNow(t, f)}) == ageing {
+		if g.freshness("k", entry{fresh: e.fresh, took: e.took, written: serverNow(t, f)}) == ageing {
 			drawn++
 		}
 	}
@@ -152,7 +152,7 @@ func TestAClockThatIsWrongDoesNotMakeEntriesStale(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)
 	server.SetTime(time.Now().Add(-48 * time.Hour)) // seen from there, this machine is two days ahead
-	a := arena{func(tb testing.TB) client {
+	a := arena{client: func(tb testing.TB) client {
 		rdb := redis.NewClient(&redis.Options{Addr: server.Addr()})
 		tb.Cleanup(func() { _ = rdb.Close() })
 		return rdb

@@ -49,3 +49,28 @@ func TestStatsTellOfLoadersThatRun(t *testing.T) {
 	equal(t, "afterwards", g.Stats(), Stats{})
 	equal(t, "of nil", (*Guard)(nil).Stats(), Stats{})
 }
+
+func TestOnStaleTellsOfValuesThatStandInForRedis(t *testing.T) {
+	t.Parallel()
+	cfg := withLocal
+	cfg.StaleFor = time.Hour
+	f, proxy := broken(t, shared, cfg)
+	g := f.guards[0]
+	var told []time.Duration
+	g.cfg.Hooks.OnStale = func(_ string, past time.Duration) { told = append(told, past) }
+	f.keptBy(0, "k", "v")
+	proxy.Refuse(true)
+	redistest.Await(t, "the inbox is down", func() bool { return !g.inbox.Live() })
+	equal(t, "Get", mustGet(t, g, "k", unwanted[string](t)), "v")
+	if _, err := GetMany(t.Context(), g, []string{"k"}, newShelf().load); err != nil {
+		t.Error(err)
+	}
+	_, how, err := Fetch(t.Context(), g, "k", Source[string]{Judge: func(string) Verdict { return Serve }})
+	if how != Stale || err != nil {
+		t.Errorf("Fetch: %s, %v", how, err)
+	}
+	equal(t, "times told, of Get and GetMany", len(told), 2)
+	for _, past := range told {
+		equal(t, "past its TTL", past, 0) // which is not over
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/cacheguard/go/internal/detach"
@@ -18,7 +19,7 @@ import (
 // whatever becomes of write or of this process. It is for data that is written seldom and must not be read stale.
 //
 // It holds the write lock of the key (package rwlock, with the Guard's Prefix), for which it waits until ctx ends, and keeps
-// loads from storing while write runs; Get waits for the end of the update, up to WaitTimeout, and then loads without
+// loads from storing while write runs, up to UpdateTimeout; Get waits for the end of the update, up to WaitTimeout, and then loads without
 // storing. The context given to write ends when ctx does and when the lock is lost, and carries a fencing token
 // (rwlock.FenceFrom): a write that checks it in the source cannot overwrite a later one even if this process was paused. A
 // Get of the key with the context given to write does not wait, an Update of it is ErrReentrant, and updates of other keys
@@ -28,8 +29,8 @@ import (
 //
 //   - Write was not called when the error matches rwlock.ErrNotAcquired (ctx ended, or a lock was lost before that) or
 //     ErrClosed, or is a *RedisError whose Op is update (but see Config.UpdateAnyway).
-//   - Otherwise write was called. Another Update may have run beside it when the error matches rwlock.ErrLeaseLost,
-//     rwlock.ErrRevoked or rwlock.ErrClosed.
+//   - Otherwise write was called. Another Update may have run beside it when the error matches rwlock.ErrLeaseLost (also
+//     because write took longer than UpdateTimeout), rwlock.ErrRevoked or rwlock.ErrClosed.
 //   - A *RedisError whose Op is invalidate: the end of the update could not be told to Redis. The key is owed as after
 //     Invalidate, and nobody stores a value until the intent has expired, two times LeaseTTL after the last renewal.
 //   - Another error than these and write's: the lock could not be given back. It ends within LeaseTTL, and all else is done.
@@ -132,16 +133,44 @@ func (u *update) run(ctx context.Context, write func(context.Context) error) (er
 	if failed := g.forget(ctx, "update", u.keys, begin); len(failed) > 0 {
 		return joined(failed)
 	}
-	for _, key := range u.keys {
-		defer g.keeper.Keep(&lease.Renewal{
-			Call: g.stillUpdating(key, u.token), TTL: g.intentTTL(), Lost: func(int) {},
-		})()
-	}
+	overdue := u.renew()
 	if ctx.Err() != nil {
+		_ = overdue() // write was not called
 		return notWritten(ctx)
 	}
 	u.began = true
+	defer func() { err = errors.Join(err, overdue()) }()
 	return write(context.WithValue(ctx, updateKey{}, u))
+}
+
+// renew has the intents renewed until the caller calls stop, but no longer than UpdateTimeout: a write that ignores its
+// context must not keep others from storing for ever. Stop says so if that was the end.
+func (u *update) renew() (stop func() error) {
+	g := u.guard
+	var drops []func()
+	for _, key := range u.keys {
+		drops = append(drops, g.keeper.Keep(&lease.Renewal{
+			Call: g.stillUpdating(key, u.token), TTL: g.intentTTL(), Lost: func(int) {},
+		}))
+	}
+	drop := sync.OnceFunc(func() {
+		for _, drop := range drops {
+			drop()
+		}
+	})
+	if g.cfg.UpdateTimeout == off {
+		return func() error { drop(); return nil }
+	}
+	timer := time.AfterFunc(g.cfg.UpdateTimeout, drop) // owner: the update; stop: stop; joined by drop, which runs once
+	return func() error {
+		inTime := timer.Stop()
+		drop()
+		if inTime {
+			return nil
+		}
+		return fmt.Errorf("cacheguard: update %q: write took longer than UpdateTimeout (%v), and others may have written meanwhile: %w",
+			u.keys, g.cfg.UpdateTimeout, rwlock.ErrLeaseLost)
+	}
 }
 
 // end ends the update, whatever became of ctx. What fails is owed, if there was a write.

@@ -79,8 +79,8 @@ func TestAnUpdateWhoseContextEndedBeforeItsWriteSaysSo(t *testing.T) {
 		f.expectUntouched("k", "old", db)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
-	rule := proxy.On(redistest.Script(prelude+beginUpdateSource), redistest.HoldReply).Times(1)
-	go func() { // owner: the test; ends with the rule
+	rule := proxy.On(redistest.Script(prelude+beginUpdateSource), redistest.HoldReply) // also of a second copy, sent as the first has no answer
+	go func() {                                                                        // owner: the test; ends with the rule
 		<-rule.Hit()
 		cancel(why)
 		rule.Release()
@@ -93,8 +93,8 @@ func TestAnUpdateWhoseContextEndedBeforeItsWriteSaysSo(t *testing.T) {
 func TestAnUpdateThatLostItsLockBeforeItsWriteDoesNotWrite(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{UpdateAnyway: true, LeaseTTL: 100 * time.Millisecond, RedisTimeout: time.Minute})
-	rule := proxy.On(redistest.Script(prelude+beginUpdateSource), redistest.HoldReply).Times(1)
-	go func() { // owner: the test; ends with the rule
+	rule := proxy.On(redistest.Script(prelude+beginUpdateSource), redistest.HoldReply) // also of a second copy, sent as the first has no answer
+	go func() {                                                                        // owner: the test; ends with the rule
 		<-rule.Hit()
 		_, _ = f.guards[1].locks.Revoke(context.Background(), "k") // the error of Update tells
 		<-time.After(500 * time.Millisecond)                       // five leases

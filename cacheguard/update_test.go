@@ -115,6 +115,7 @@ func TestNobodyStoresWhileAnUpdateIsUnderWay(t *testing.T) {
 	<-w.began
 	slow.release <- struct{}{}
 	want(t, before, "old")
+	f.stored()
 	equal(t, "rejected", f.events.rejected.Load(), 1)
 	equal(t, "during the update", mustGet(t, f.guards[1], "k", returns("either")), "either")
 	equal(t, "stored", f.exists(f.value("k")), false)

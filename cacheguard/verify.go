@@ -121,7 +121,7 @@ func (g *Guard) serves(ctx context.Context, j *job, value any) (bool, error) {
 			return item.Value != nil && g.same(j, value, item.Value), nil
 		}
 	}
-	read, err := g.reader.Get(ctx, j.valueKey)
+	read, err := g.link.Get(ctx, j.valueKey)
 	if err == nil {
 		err = read.Err
 	}

@@ -70,6 +70,7 @@ func TestVerifyComparesHitsOfGetManyKeyByKey(t *testing.T) {
 				}
 			}
 			many()
+			f.stored()
 			if cfg.Local.on() {
 				f.keptBy(0, "a", "v:a")
 				f.keptBy(0, "b", "v:b")

@@ -1,7 +1,7 @@
 package cacheguard
 
 import (
-	"github.com/cacheguard/go/internal/reader"
+	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/tier"
 )
 
@@ -39,9 +39,12 @@ type seen[V any] struct {
 	room     V // for the value
 }
 
+// aged reports whether the value seems too old.
+func (s *seen[V]) aged() bool { return s.state == stale || s.state == expired }
+
 // view decodes and judges what was read after the mark: once for all the calls that share the read and want the same
 // type.
-func view[V any](g *Guard, key string, mark tier.Mark, read *reader.Read) *seen[V] {
+func view[V any](g *Guard, key string, mark tier.Mark, read *link.Read) *seen[V] {
 	if read.Err != nil {
 		return &seen[V]{state: unreachable}
 	}
@@ -70,7 +73,7 @@ func decodeAs[V any](g *Guard, key string, raw []byte) *seen[V] {
 		g.cfg.Hooks.damaged(key, err)
 		return &seen[V]{state: unusable}
 	}
-	s.state, s.how = g.freshness(s.entry), Hit
+	s.state, s.how = g.freshness(key, s.entry), Hit
 	if s.state == stale {
 		s.how = Stale
 	}

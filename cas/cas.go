@@ -11,7 +11,7 @@ func Get[V any](ctx context.Context, s *Store, key string) (value V, version Ver
 	if err := s.begin(ctx, "get", key); err != nil {
 		return value, "", err
 	}
-	defer s.life.Tasks.Done()
+	defer s.life.Done()
 	stored, err := s.read(ctx, key)
 	switch {
 	case err != nil:
@@ -33,7 +33,7 @@ func Swap[V any](ctx context.Context, s *Store, key string, old Version, value V
 	if err := s.begin(ctx, "swap", key); err != nil {
 		return "", err
 	}
-	defer s.life.Tasks.Done()
+	defer s.life.Done()
 	w := write{old: old, token: newVersion()}
 	var err error
 	if w.value, err = encode(s.cfg.Codec, w.token, value); err != nil {
@@ -54,7 +54,7 @@ func Delete(ctx context.Context, s *Store, key string, old Version) error {
 	if err := s.begin(ctx, "delete", key); err != nil {
 		return err
 	}
-	defer s.life.Tasks.Done()
+	defer s.life.Done()
 	if old == "" {
 		return failed("delete", key, errors.New("version is empty"))
 	}

@@ -7,9 +7,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/calls"
 	"github.com/cacheguard/go/internal/detach"
 	"github.com/cacheguard/go/internal/keys"
+	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/primary"
 	"github.com/cacheguard/go/internal/script"
 )
@@ -22,10 +22,11 @@ type Redis interface {
 
 // Store keeps values in Redis. It is safe for concurrent use.
 type Store struct {
+	rdb    Redis
 	redis  *detach.Runner
 	cfg    Config
 	recent int // how many writes of a key are remembered
-	life   *calls.Calls
+	life   *lifecycle.Life
 }
 
 // New returns a Store. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
@@ -37,7 +38,7 @@ func New(rdb Redis, cfg Config) (*Store, error) {
 	}
 	cfg = cfg.withDefaults()
 	return &Store{
-		redis: detach.NewRunner(rdb, cfg.RedisTimeout), cfg: cfg, recent: recentWrites, life: calls.New(),
+		rdb: rdb, redis: detach.NewRunner(rdb, cfg.RedisTimeout), cfg: cfg, recent: recentWrites, life: lifecycle.New(),
 	}, nil
 }
 
@@ -47,11 +48,11 @@ func (s *Store) Close() error {
 	if s == nil {
 		return nil // New failed: there is nothing to close
 	}
-	s.life.Close()
+	s.life.Close(ErrClosed, nil)
 	return nil
 }
 
-// begin begins an operation. Each nil is followed by one Tasks.Done.
+// begin begins an operation. Each nil is followed by one life.Done.
 func (s *Store) begin(ctx context.Context, op, key string) error {
 	switch {
 	case s == nil:
@@ -70,7 +71,7 @@ func (s *Store) valueKey(key string) string { return keys.Tagged(s.cfg.Prefix, k
 
 // run runs op under RedisTimeout. It must be safe to run twice.
 func run[T any](ctx context.Context, s *Store, op detach.Op[T]) (T, error) {
-	value, err := detach.Run(ctx, &s.life.Tasks, s.redis, op, nil)
+	value, err := detach.Run(ctx, s.life, s.redis, op, nil)
 	if err != nil && ctx.Err() != nil {
 		err = detach.Ended(ctx)
 	}

@@ -34,16 +34,18 @@ func ExampleMetrics_Guard() {
 		log.Fatal(err)
 	}
 	for _, f := range families {
-		if f.GetName() != "cacheguard_requests_total" {
-			continue
-		}
+		var n uint64
 		for _, m := range f.GetMetric() {
-			if n := m.GetCounter().GetValue(); n > 0 {
-				fmt.Println(m.GetLabel()[1].GetValue(), n)
-			}
+			n += m.GetHistogram().GetSampleCount()
+		}
+		switch f.GetName() {
+		case "cacheguard_load_duration_seconds":
+			fmt.Println("loads:", n)
+		case "cacheguard_request_duration_seconds":
+			fmt.Println("requests:", n)
 		}
 	}
 	// Output:
-	// hit 2
-	// loaded 1
+	// loads: 1
+	// requests: 3
 }

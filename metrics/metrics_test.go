@@ -77,6 +77,18 @@ func value(kind dto.MetricType, m *dto.Metric) float64 {
 	return float64(m.GetHistogram().GetSampleCount())
 }
 
+// await waits for what is counted after the caller has its answer.
+func (e *everything) await(name string, want float64) {
+	e.t.Helper()
+	redistest.Await(e.t, name, func() bool { return e.values()[name] == want })
+}
+
+// stored waits until what was loaded is stored: callers have it earlier.
+func (e *everything) stored() {
+	e.t.Helper()
+	redistest.AwaitNoLease(e.t, shared.Client(e.t), e.cfg)
+}
+
 func (e *everything) want(name string, want float64) {
 	e.t.Helper()
 	got, found := e.values()[name]
@@ -90,6 +102,7 @@ func TestGuardsAreCounted(t *testing.T) {
 	e := newEverything(t)
 	get := func(key string, load func(context.Context) (string, error)) {
 		_, _ = cacheguard.Get(t.Context(), e.guard, key, load) // what it returns is counted
+		e.stored()
 	}
 	value := func(v string) func(context.Context) (string, error) {
 		return func(context.Context) (string, error) { return v, nil }
@@ -101,6 +114,7 @@ func TestGuardsAreCounted(t *testing.T) {
 	get("failing", func(context.Context) (string, error) { return "", errors.New("no") })
 	get("large", value(strings.Repeat("x", 101)))
 	get("overtaken", func(ctx context.Context) (string, error) { return "v", e.guard.Invalidate(ctx, "overtaken") })
+	e.await("cacheguard_rejected_fills_total{cache=shop,reason=overtaken}", 1)
 	for name, want := range map[string]float64{
 		"cacheguard_requests_total{cache=shop,result=loaded}":           4, // a, absent, large, overtaken
 		"cacheguard_requests_total{cache=shop,result=hit}":              1,

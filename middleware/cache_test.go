@@ -89,7 +89,9 @@ func TestAPanicReachesNetHTTPForOneAndTheOthersGet500(t *testing.T) {
 	close(p.hold)
 	equal(t, "first", (<-first).StatusCode, http.StatusTeapot)
 	equal(t, "second", (<-second).StatusCode, http.StatusInternalServerError)
-	equal(t, "recovered", <-recovered, any("ouch"))
+	if p, ok := (<-recovered).(*PanicError); !ok || p.Value != "ouch" {
+		t.Errorf("recovered %v", p)
+	}
 	equal(t, "further panics", len(recovered), 0)
 	p.serve, p.hold = says("well"), nil
 	equal(t, "afterwards", f.get("/").body, "well")
@@ -222,14 +224,26 @@ func TestHeadIsAnsweredFromGet(t *testing.T) {
 func TestNewNamesEveryBadField(t *testing.T) {
 	t.Parallel()
 	_, err := New(nil, Config{
-		Name: "a b", DefaultTTL: -2, Heuristic: 2, KeepFor: 5, PassFor: -7, MaxBody: -1, Target: "é", Prefixes: []string{"x"},
+		Name: "a b", DefaultTTL: -2, Heuristic: 2, KeepFor: 5, PassFor: -7, MaxBody: -1, SliceBytes: -1, Target: "é", Prefixes: []string{"x"},
 	})
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, field := range []string{"guard", "Name", "DefaultTTL", "Heuristic", "KeepFor", "PassFor", "MaxBody", "Target", "Prefixes"} {
+	for _, field := range []string{"guard", "Name", "DefaultTTL", "Heuristic", "KeepFor", "PassFor", "MaxBody", "SliceBytes", "Target", "Prefixes"} {
 		if !strings.Contains(err.Error(), field) {
 			t.Errorf("%q does not name %s", err, field)
 		}
+	}
+}
+
+func TestSlicesAreNotLargerThanMaxBody(t *testing.T) {
+	t.Parallel()
+	for _, cfg := range []Config{{SliceBytes: defaultMaxBody + 1}, {MaxBody: 10, SliceBytes: 11}} {
+		if err := cfg.check(); err == nil || !strings.Contains(err.Error(), "SliceBytes") {
+			t.Errorf("%d of %d: %v", cfg.SliceBytes, cfg.MaxBody, err)
+		}
+	}
+	if err := (&Config{SliceBytes: defaultMaxBody}).check(); err != nil {
+		t.Error(err)
 	}
 }

@@ -40,6 +40,7 @@ var settings = map[string]Config{
 	"cookies":   {StoreSetCookie: true},
 	"unmoved":   {IgnoreRequest: true},
 	"sorted":    {SortQuery: true},
+	"standsin":  {StaleIfError: time.Minute},
 }
 
 func TestConformance(t *testing.T) {

@@ -42,7 +42,7 @@ func TestAResponseThatStreamsKeepsItsContext(t *testing.T) {
 			}))
 			reply := f.async(0, "/")
 			redistest.Await(t, "the load is over", func() bool {
-				_, _, err := cacheguard.Fetch(t.Context(), f.guards[0], pageKey(anybody, "http://"+host+"/"), cacheguard.Source[[]byte]{})
+				_, _, err := cacheguard.Fetch(t.Context(), f.guards[0], f.pageKey("/"), cacheguard.Source[[]byte]{})
 				return err == nil
 			})
 			close(release)
@@ -125,7 +125,7 @@ func TestFilesThatPassAreStillSentWithoutCopying(t *testing.T) {
 	if err := os.WriteFile(name, []byte("0123456789"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f := newFleet(t, 1, Config{}, http.NotFoundHandler())
+	f := newFleet(t, 1, Config{KeepFor: -1}, http.NotFoundHandler())
 	w := &readerFrom{ResponseWriter: httptest.NewRecorder()}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	r.Header.Set("Range", "bytes=2-5")

@@ -4,14 +4,16 @@ import (
 	"bytes"
 	"hash/maphash"
 	"testing"
+
+	"github.com/cacheguard/go/middleware/internal/record"
 )
 
 func TestTheSameMemoryIsDecodedOnce(t *testing.T) {
 	t.Parallel()
 	d := decodings{seed: maphash.MakeSeed()}
-	raw := (&record{kind: stored, id: "a", status: 200, body: []byte("page")}).encode()
+	raw := (&record.Record{Kind: record.Stored, ID: "a", Status: 200, Body: []byte("page")}).Encode()
 	first, err := d.of("k", raw)
-	if err != nil || string(first.body) != "page" {
+	if err != nil || string(first.Body) != "page" {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	if again, err := d.of("k", raw); again != first || err != nil {

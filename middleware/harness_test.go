@@ -100,10 +100,16 @@ func (f *fleet) awaitRegistered(path string, n int) {
 	redistest.Await(f.t, "instances wait for "+path, func() bool { return f.registered(path) == n })
 }
 
+// stored waits until what the handler made is stored: clients have it earlier.
+func (f *fleet) stored() {
+	f.t.Helper()
+	redistest.AwaitNoLease(f.t, shared.Client(f.t), f.prefix)
+}
+
 // registered is how many instances are told when the load of the page is over.
 func (f *fleet) registered(path string) (waiting int) {
 	rdb := shared.Client(f.t)
-	keys, err := rdb.Keys(f.t.Context(), f.prefix+"*page:*"+path+"*").Result()
+	keys, err := rdb.Keys(f.t.Context(), f.prefix+"*"+path+"*").Result()
 	if err != nil {
 		return 0
 	}
@@ -120,6 +126,9 @@ func (f *fleet) registered(path string) (waiting int) {
 	}
 	return waiting
 }
+
+// pageKey is the key of a page in the Guard.
+func (f *fleet) pageKey(path string) string { return f.caches[0].cfg.pageKey("http://" + host + path) }
 
 // host is the same for all instances, so that they have the same pages.
 const host = "shop.example"

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 )
 
 // Invalidate removes the page that the request asks for, in all its variants, on every instance. A response that is being
@@ -24,6 +25,9 @@ func (c *Cache) Invalidate(ctx context.Context, r *http.Request) error {
 		u := *r.URL
 		u.Scheme = scheme
 		keys = append(keys, c.keys(&http.Request{URL: &u, Host: r.Host})...)
+		if r.RequestURI != "" { // the client may have asked for another URL than a router made of it
+			keys = append(keys, c.keys(&http.Request{URL: &u, Host: r.Host, RequestURI: r.RequestURI})...)
+		}
 	}
 	slices.Sort(keys)
 	return c.guard.Invalidate(ctx, slices.Compact(keys)...)
@@ -31,9 +35,13 @@ func (c *Cache) Invalidate(ctx context.Context, r *http.Request) error {
 
 // keys are those under which the page that a request asks for may be stored.
 func (c *Cache) keys(r *http.Request) (keys []string) {
-	for _, connection := range []string{"http", "https"} {
-		location := c.cfg.locationOver(connection, r)
-		keys = append(keys, pageKey(anybody, location), pageKey(somefew, location))
+	p := c.cfg.placeOf(r)
+	named := r.URL.Scheme != ""
+	for _, p.connection = range []string{"http", "https"} {
+		if !named {
+			p.scheme = p.connection
+		}
+		keys = append(keys, c.cfg.pageKey(p.location()))
 	}
 	return keys
 }
@@ -44,7 +52,7 @@ func (c *Cache) InvalidatePrefix(ctx context.Context, prefix string) error {
 	if !slices.Contains(c.cfg.Prefixes, prefix) {
 		return fmt.Errorf("middleware: %q is none of Config.Prefixes", prefix)
 	}
-	return c.guard.Invalidate(ctx, pathPrefix+prefix)
+	return c.guard.Invalidate(ctx, c.cfg.key(pathPrefix, prefix))
 }
 
 // InvalidateTags is Invalidate for all pages whose response has one of the tags in Cache-Tag or Surrogate-Key. It costs the
@@ -54,25 +62,29 @@ func (c *Cache) InvalidateTags(ctx context.Context, tags ...string) error {
 	if len(tags) == 0 {
 		return nil
 	}
-	first := c.guard.Invalidate(ctx, anyTag) // before the tags: see anyTag
-	return errors.Join(checkTags(tags), first, c.guard.Invalidate(ctx, tagKeys(tags)...))
+	first := c.guard.Invalidate(ctx, c.cfg.anyTagKey()) // before the tags: see versions.go
+	return errors.Join(checkTags(tags), first, c.guard.Invalidate(ctx, c.cfg.tagKeys(tags)...))
 }
 
 // invalidateAfter invalidates what a successful unsafe request may have changed (RFC 9111 section 4.4): its own page, and
 // those that Location and Content-Location name, of the same origin. What cannot be sent, the Guard owes and reports.
 func (x *exchange) invalidateAfter(h http.Header) {
-	keys := x.keys(x.r)
-	base := *x.r.URL
-	base.Scheme, base.Host = site(x.r)
+	cache := x.cache
+	own := cache.cfg.placeOf(x.r)
+	base := url.URL{Scheme: own.scheme, Host: own.host, Path: x.r.URL.Path, RawPath: x.r.URL.RawPath}
+	if asked, err := url.ParseRequestURI(x.r.RequestURI); err == nil {
+		base.Path, base.RawPath = asked.Path, asked.RawPath
+	}
+	keys := cache.keys(x.r)
 	for _, name := range []string{"Location", "Content-Location"} {
 		u, err := url.Parse(h.Get(name))
 		if h.Get(name) == "" || err != nil {
 			continue
 		}
-		target := &http.Request{URL: base.ResolveReference(u)}
-		if scheme, host := site(target); scheme == base.Scheme && host == base.Host {
-			keys = append(keys, x.keys(target)...)
+		target := base.ResolveReference(u)
+		if strings.EqualFold(target.Scheme, base.Scheme) && strings.EqualFold(target.Host, base.Host) {
+			keys = append(keys, cache.keys(&http.Request{URL: target})...)
 		}
 	}
-	_ = x.guard.Invalidate(x.r.Context(), keys...)
+	_ = cache.guard.Invalidate(x.r.Context(), keys...)
 }

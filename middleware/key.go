@@ -4,43 +4,106 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/cacheguard/go/middleware/internal/record"
 )
-
-// maxKey is the length of the longest key that is used as it is.
-const maxKey = 512
-
-// alwaysKeyed are request fields that often shape what a handler answers though no Vary says so: who sends one gets a
-// response of its own. (Caches are poisoned with these.)
-var alwaysKeyed = []string{
-	"Forwarded", "Front-End-Https", "X-Forwarded-Host", "X-Forwarded-Method", "X-Forwarded-Path", "X-Forwarded-Port",
-	"X-Forwarded-Prefix", "X-Forwarded-Proto", "X-Forwarded-Protocol", "X-Forwarded-Scheme", "X-Forwarded-Server",
-	"X-Forwarded-Ssl", "X-Forwarded-Uri", "X-Host", "X-Http-Host-Override", "X-Http-Method", "X-Http-Method-Override",
-	"X-Method-Override", "X-Original-Host", "X-Original-Method", "X-Original-Uri", "X-Original-Url", "X-Rewrite-Url",
-	"X-Scheme", "X-Script-Name", "X-Url-Scheme",
-}
-
-// class keeps responses for requests that tell who asks apart from those for anybody.
-type class string
 
 const (
-	anybody class = "page:"
-	somefew class = "page-auth:"
+	// maxKey is the length of the longest key that is used as it is.
+	maxKey = 512
+
+	// maxURL is the length of the longest URL that has a page: records name it in Redis, and clients choose it.
+	maxURL = 8 << 10
+
+	// beyond stands in keys where no URL, field or tag can have anything: net/http refuses control characters in all of them.
+	beyond = "\n"
 )
 
-// class is that of a request.
-func (c *Config) class(r *http.Request) class {
-	if len(r.Header["Authorization"]) > 0 || (c.DefaultTTL > 0 || c.Heuristic > 0) && len(r.Header["Cookie"]) > 0 {
-		return somefew
+// key is the name of something in the Guard: what it is, the Space it belongs to, and the rest.
+func (c *Config) key(what, rest string) string { return shorten(c.kind(what) + rest) }
+
+// kind begins the keys of what is of one kind.
+func (c *Config) kind(what string) string {
+	if c.Space != "" {
+		what += "@" + c.Space
 	}
-	return anybody
+	return what + ":"
 }
 
-// odd reports whether a request names its page in a way that is never needed, and that keys could be mistaken in: a URL with
-// a user or without a path, or a Host with what ends a host.
-func odd(r *http.Request) bool {
-	return r.URL.Opaque != "" || r.URL.User != nil || strings.ContainsAny(r.Host, `/?#@\`)
+// pageKey is the key of the page at a location.
+func (c *Config) pageKey(location string) string { return shorten(c.pages + location) }
+
+// pageAt is the key of the page at a place, and its location, which is a part of the same memory.
+func (c *Config) pageAt(p place) (key, location string) {
+	whole := p.locationAfter(c.pages)
+	return shorten(whole), whole[len(c.pages):]
+}
+
+// variantKey is the key of the variant of a page with these values of the fields that select it.
+func (c *Config) variantKey(location string, vary []record.Pair) string {
+	var b strings.Builder
+	for _, p := range vary {
+		b.WriteString(p.Name + "=" + p.Value + beyond)
+	}
+	return c.key("variant", location+beyond+digest(b.String()))
+}
+
+// shorten keeps keys readable and short. A part that is left out is in the digest. (A record names its location in full, so
+// that nothing depends on two keys being different.)
+func shorten(key string) string {
+	if len(key) <= maxKey {
+		return key
+	}
+	return key[:maxKey/2] + beyond + digest(key)
+}
+
+func digest(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:16])
+}
+
+// place is what a request is for.
+type place struct {
+	scheme, host string // as the client named them, or a middleware in front
+	connection   string // the scheme of the connection: handlers can tell it from the other, so it counts too
+	path, query  string // as they were sent; the query with its question mark
+}
+
+// location is the URL of a page, as it was asked for.
+func (p place) location() string { return p.locationAfter("") }
+
+func (p place) locationAfter(prefix string) string {
+	scheme := p.scheme
+	if scheme != p.connection {
+		scheme += "+" + p.connection
+	}
+	return prefix + scheme + "://" + p.host + p.path + p.query
+}
+
+// placeOf is where the client's request goes. The path and the query are those of the request line where there is one: a router
+// in front may have taken a part of the URL away, by which others tell their pages apart.
+func (c *Config) placeOf(r *http.Request) place {
+	p := c.placeOfURL(r, r.URL)
+	if path, query, ok := requestLine(r); ok {
+		p.path, p.query = path, c.normalQuery(query)
+	}
+	return p
+}
+
+// placeOfURL is where a request for the URL goes.
+func (c *Config) placeOfURL(r *http.Request, u *url.URL) place {
+	p := place{scheme: strings.ToLower(u.Scheme), host: strings.ToLower(r.Host), connection: connection(r)}
+	if p.scheme == "" {
+		p.scheme = p.connection
+	}
+	if p.host == "" {
+		p.host = strings.ToLower(u.Host)
+	}
+	p.path, p.query = escapedPath(u), c.normalQuery(queryOf(u))
+	return p
 }
 
 // connection is the scheme that a request was sent with.
@@ -51,165 +114,75 @@ func connection(r *http.Request) string {
 	return "http"
 }
 
-// site is the scheme and host that a request is for. A client may name any scheme, as may a middleware in front.
-func site(r *http.Request) (scheme, host string) {
-	scheme, host = strings.ToLower(r.URL.Scheme), r.Host
-	if scheme == "" {
-		scheme = connection(r)
+// requestLine is the path and query of a request as they were sent.
+func requestLine(r *http.Request) (path, query string, ok bool) {
+	if r.RequestURI == "" { // a server did not receive it
+		return "", "", false
 	}
-	if host == "" {
-		host = r.URL.Host
+	if r.RequestURI[0] != '/' {
+		u, err := url.ParseRequestURI(r.RequestURI)
+		if err != nil {
+			return "", "", false // it names no page
+		}
+		return escapedPath(u), queryOf(u), true
 	}
-	return scheme, strings.ToLower(host)
-}
-
-// location is the URL of a page, as it was sent.
-func (c *Config) location(r *http.Request) string { return c.locationOver(connection(r), r) }
-
-// locationOver is the location for those whose connection has that scheme. Handlers can tell it from the one that was named,
-// so it counts too.
-func (c *Config) locationOver(connection string, r *http.Request) string {
-	scheme, host := site(r)
-	if scheme != connection {
-		scheme += "+" + connection
-	}
-	query := r.URL.RawQuery
-	if c.SortQuery && strings.Contains(query, "&") {
-		params := strings.Split(query, "&")
-		slices.SortStableFunc(params, func(a, b string) int { return strings.Compare(paramName(a), paramName(b)) })
-		query = strings.Join(params, "&")
-	}
-	if query != "" || r.URL.ForceQuery {
+	path, query, found := strings.Cut(r.RequestURI, "?")
+	if found {
 		query = "?" + query
 	}
-	return scheme + "://" + host + path(r) + query
+	return path, query, true
 }
 
-// path is the path as it was sent. (Of one that was not escaped well, EscapedPath makes another's.)
-func path(r *http.Request) string {
-	path := r.URL.EscapedPath()
-	if raw := r.URL.RawPath; raw != "" && raw != path {
-		path += "#" + raw
+// rewritten is the URL that the handler sees, where that is another one than the client asked for.
+func (c *Config) rewritten(r *http.Request) string {
+	path, query, ok := requestLine(r)
+	if !ok || r.URL.RawPath == "" && r.URL.Path == path && queryOf(r.URL) == query {
+		return ""
+	}
+	if u, err := url.ParseRequestURI(r.RequestURI); err == nil && u.Path == r.URL.Path && u.RawPath == r.URL.RawPath && queryOf(u) == queryOf(r.URL) {
+		return ""
+	}
+	return escapedPath(r.URL) + c.normalQuery(queryOf(r.URL))
+}
+
+// escapedPath is a path as it was sent. (Of one that was not escaped well, EscapedPath makes another's.)
+func escapedPath(u *url.URL) string {
+	path := u.EscapedPath()
+	if raw := u.RawPath; raw != "" && raw != path {
+		path += beyond + raw
 	}
 	return path
 }
 
+// queryOf is the query of a URL, with its question mark.
+func queryOf(u *url.URL) string {
+	if u.RawQuery != "" || u.ForceQuery {
+		return "?" + u.RawQuery
+	}
+	return ""
+}
+
+// normalQuery sorts the parameters of a query, where that is wanted, by their names as handlers read them. One with a semicolon
+// stays as it is: handlers do not agree on what that separates.
+func (c *Config) normalQuery(query string) string {
+	if !c.SortQuery || !strings.Contains(query, "&") || strings.Contains(query, ";") {
+		return query
+	}
+	params := strings.Split(query[1:], "&")
+	slices.SortStableFunc(params, func(a, b string) int { return strings.Compare(paramName(a), paramName(b)) })
+	return "?" + strings.Join(params, "&")
+}
+
 func paramName(param string) string {
 	name, _, _ := strings.Cut(param, "=")
+	if decoded, err := url.QueryUnescape(name); err == nil {
+		return decoded
+	}
 	return name
 }
 
-// pageKey is the key of the page at a location.
-func pageKey(c class, location string) string { return shorten(string(c) + location) }
-
-// variantKey is the key of the variant of a page with these values of the fields that select it.
-func variantKey(page string, vary []pair) string {
-	var b strings.Builder
-	for _, p := range vary {
-		b.WriteString(p.name + "=" + p.value + "\n")
-	}
-	return "variant-" + shorten(page+"#"+digest(b.String()))
-}
-
-// shorten keeps keys readable and short. A part that is left out is in the digest.
-func shorten(key string) string {
-	if len(key) <= maxKey {
-		return key
-	}
-	return key[:maxKey/2] + "#" + digest(key)
-}
-
-func digest(s string) string {
-	sum := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(sum[:16])
-}
-
-// selection is the values of the fields that select a response, of a request, by name.
-func selection(r *http.Request, fields []string) []pair {
-	list := make([]pair, 0, len(fields))
-	for _, name := range fields {
-		list = append(list, pair{name, normal(name, r.Header[name])})
-	}
-	for _, name := range alwaysKeyed {
-		if lines := r.Header[name]; len(lines) > 0 && !slices.Contains(fields, name) {
-			list = append(list, pair{name, normal(name, lines)})
-		}
-	}
-	slices.SortFunc(list, func(a, b pair) int { return strings.Compare(a.name, b.name) })
-	return list
-}
-
-// normal makes equal what means the same (RFC 9111 section 4.1): lines are joined, and spaces, case and order do not count
-// where they have no meaning. Any other field is told apart by its exact value. An absent field is not an empty one.
-func normal(name string, lines []string) string {
-	if len(lines) == 0 {
-		return ""
-	}
-	value := strings.Join(lines, ",")
-	switch name {
-	case "Accept": // its parameters may be quoted, and their case count
-		if !strings.Contains(value, `"`) {
-			value = strings.Join(members(value), ",")
-		}
-	case "Accept-Charset", "Accept-Language":
-		value = strings.Join(members(strings.ToLower(value)), ",")
-	case "Accept-Encoding":
-		codings := members(strings.ToLower(value))
-		slices.Sort(codings)
-		value = strings.Join(codings, ",")
-	}
-	return "=" + value
-}
-
-// members is the members of a list, without spaces.
-func members(value string) []string {
-	list := fieldList([]string{value})
-	for i, m := range list {
-		list[i] = strings.Map(func(r rune) rune {
-			if r == ' ' || r == '\t' {
-				return -1
-			}
-			return r
-		}, m)
-	}
-	return list
-}
-
-// varyFields is the fields that a response says it depends on, in canonical form.
-func varyFields(h http.Header) (fields []string) {
-	for _, name := range fieldList(h["Vary"]) {
-		if name = http.CanonicalHeaderKey(name); !slices.Contains(fields, name) {
-			fields = append(fields, name)
-		}
-	}
-	slices.Sort(fields)
-	return fields
-}
-
-// selects reports whether the request selects the record: it agrees in all fields that the response depends on, and in
-// those that always count.
-func (e *record) selects(r *http.Request) bool {
-	matched := 0
-	for _, p := range e.vary {
-		if normal(p.name, r.Header[p.name]) != p.value {
-			return false
-		}
-		if _, always := slices.BinarySearch(alwaysKeyed, p.name); always && p.value != "" {
-			matched++
-		}
-	}
-	for _, name := range alwaysKeyed {
-		if len(r.Header[name]) > 0 {
-			matched--
-		}
-	}
-	return matched == 0
-}
-
-// fields is the names of the fields that select among the variants of the record's page.
-func (e *record) fields() (names []string) {
-	for _, p := range e.vary {
-		names = append(names, p.name)
-	}
-	return names
+// odd reports whether a request names its page in a way that is never needed, and that keys could be mistaken in: a URL with
+// a user or without a path, a Host with what ends a host, or one that is too long.
+func odd(r *http.Request) bool {
+	return len(r.RequestURI) > maxURL || r.URL.Opaque != "" || r.URL.User != nil || strings.ContainsAny(r.Host, "/?#@\\\n") || strings.Contains(r.URL.Scheme, "+")
 }

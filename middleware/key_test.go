@@ -41,8 +41,8 @@ func TestRequestsThatAHandlerCanTellApartAreDifferentPages(t *testing.T) {
 			t.Parallel()
 			a, b := asked(t, pair[0].target, pair[0].secure), asked(t, pair[1].target, pair[1].secure)
 			cfg := Config{}
-			if !odd(a) && !odd(b) && cfg.location(a) == cfg.location(b) {
-				t.Errorf("both are %q", cfg.location(a))
+			if !odd(a) && !odd(b) && cfg.placeOf(a) == cfg.placeOf(b) {
+				t.Errorf("both are %q", cfg.placeOf(a))
 			}
 		})
 	}

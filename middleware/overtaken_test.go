@@ -100,6 +100,7 @@ func TestWhoAsksAfterAnInvalidationDoesNotJoinALoadOfThePageFromBefore(t *testin
 			v := newVersioned("Cache-Control: max-age=0", `ETag: "a"`, "Cache-Tag: t1")
 			f := newFleet(t, 2, Config{Prefixes: []string{"/a/"}}, v)
 			f.get("/a/1")
+			f.stored()
 			hold := v.hold()
 			before := f.async(0, "/a/1")
 			equal(t, "read", <-v.begun, "old")
@@ -130,6 +131,7 @@ func TestAnInvalidatedPageIsNotMadeAnewUnderItsOldId(t *testing.T) {
 	}))
 	f.get("/a/1", "X-A: w") // the page
 	f.get("/a/1", "X-A: v") // its variant
+	f.stored()
 	hold := v.hold()
 	first := f.async(0, "/a/1", "X-A: w")
 	for range 3 {
@@ -144,4 +146,38 @@ func TestAnInvalidatedPageIsNotMadeAnewUnderItsOldId(t *testing.T) {
 	equal(t, "who began the load", (<-first).body, "old")
 	equal(t, "who asks again", (<-second).body, "new")
 	equal(t, "the variant", f.get("/a/1", "X-A: v").body, "new")
+}
+
+// Nobody knows the tags of a page that is made for the first time. Its response is not stored then, and is none for who asked
+// after the invalidation either.
+func TestWhoAsksAfterAnInvalidationDoesNotJoinTheFirstLoadOfThePage(t *testing.T) {
+	t.Parallel()
+	for name, invalidate := range map[string]func(f *fleet) error{
+		"by tag":    func(f *fleet) error { return f.caches[1].InvalidateTags(f.t.Context(), "t1") },
+		"by prefix": func(f *fleet) error { return f.caches[1].InvalidatePrefix(f.t.Context(), "/a/") },
+	} {
+		for where, instance := range map[string]int{"same instance": 0, "other instance": 1} {
+			t.Run(name+", "+where, func(t *testing.T) {
+				t.Parallel()
+				v := newVersioned("Cache-Control: max-age=60", "Cache-Tag: t1")
+				f := newFleet(t, 2, Config{Prefixes: []string{"/a/"}}, v)
+				hold := v.hold()
+				before := f.async(0, "/a/1")
+				equal(t, "read", <-v.begun, "old")
+				v.set("new")
+				equal(t, "error", invalidate(f), nil)
+				v.release()
+				after := f.async(instance, "/a/1")
+				if instance == 0 {
+					f.awaitJoined(1)
+				} else {
+					f.awaitRegistered("/a/1", 1)
+				}
+				close(hold)
+				equal(t, "who asked before", (<-before).body, "old")
+				equal(t, "who asked afterwards", (<-after).body, "new")
+				equal(t, "and again", f.get("/a/1").body, "new")
+			})
+		}
+	}
 }

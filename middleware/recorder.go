@@ -6,6 +6,8 @@ import (
 	"maps"
 	"net"
 	"net/http"
+
+	"github.com/cacheguard/go/middleware/internal/rules"
 )
 
 // errDropped is what a handler gets whose response nobody can receive any more.
@@ -15,11 +17,12 @@ var errDropped = errors.New("middleware: nobody receives this response")
 // response back. When it is not, the response goes to the client that the handler runs for, if it is there, and committed is
 // closed. It is used by the handler's goroutine alone until done.
 type recorder struct {
-	out       http.ResponseWriter // nil: the client has been answered, or has left
-	send      func(status int)    // called before a header goes to out, to complete it
+	out       http.ResponseWriter           // nil: nobody is there to have what cannot be stored
+	send      func(status int)              // called before a header goes to out, to complete it
+	unchanged func(header http.Header) bool // the client has the response already, as its condition says
 	keep      func(status int, h http.Header) (unfit string, explicit bool)
 	maxBody   int
-	leaves    func()        // called before committed is closed
+	leaves    func() bool   // called before committed is closed; reports whether out may have the response
 	committed chan struct{} // closed when the response cannot be stored
 
 	header   http.Header
@@ -34,7 +37,9 @@ type recorder struct {
 }
 
 func newRecorder(out http.ResponseWriter, maxBody int) *recorder {
-	return &recorder{out: out, maxBody: maxBody, leaves: func() {}, committed: make(chan struct{}), header: make(http.Header)}
+	return &recorder{
+		out: out, maxBody: maxBody, leaves: func() bool { return true }, committed: make(chan struct{}), header: make(http.Header),
+	}
 }
 
 // Header is part of http.ResponseWriter.
@@ -102,8 +107,11 @@ func (w *recorder) Write(b []byte) (int, error) {
 	if !w.open {
 		w.passFor(tooLarge)
 	}
-	if w.out == nil {
+	switch {
+	case w.out == nil:
 		return 0, errDropped
+	case w.discard:
+		return len(b), nil
 	}
 	return w.out.Write(b)
 }
@@ -117,7 +125,8 @@ func (w *recorder) passFor(unfit string) {
 	w.pass()
 }
 
-// pass lets what was held back go to the client, and what follows.
+// pass lets what was held back go to the client, and what follows. The handler did not see the client's condition: whether that
+// holds is found here.
 func (w *recorder) pass() {
 	if w.open {
 		return
@@ -129,6 +138,11 @@ func (w *recorder) pass() {
 	}
 	w.copyHeader()
 	w.send(w.status)
+	if w.status == http.StatusOK && w.unchanged(w.sent) {
+		w.discard, w.body = true, nil
+		notModified(w.out)
+		return
+	}
 	w.out.WriteHeader(w.status)
 	if len(w.body) > 0 {
 		_, _ = w.out.Write(w.body) // the handler's next Write tells it
@@ -139,13 +153,15 @@ func (w *recorder) pass() {
 // commit says that the response is for one client, from here on.
 func (w *recorder) commit() {
 	w.open = true
-	w.leaves()
+	if !w.leaves() {
+		w.out = nil
+	}
 	close(w.committed)
 }
 
 // copyHeader sets the handler's fields in the client's header.
 func (w *recorder) copyHeader() {
-	trailer := trailers(w.sent)
+	trailer := rules.Trailers(w.sent)
 	h := maps.Clone(w.sent)
 	maps.DeleteFunc(h, func(name string, _ []string) bool { return trailer(name) })
 	setHeader(w.out.Header(), maps.All(h))
@@ -204,7 +220,7 @@ func (w *recorder) finish() {
 		w.WriteHeader(http.StatusOK)
 	}
 	if w.open && w.out != nil {
-		trailer := trailers(w.sent)
+		trailer := rules.Trailers(w.sent)
 		for name, values := range w.header {
 			if trailer(name) {
 				w.out.Header()[name] = values

@@ -11,6 +11,7 @@ func TestAStalePageStandsInForThoseAloneWhoAcceptIt(t *testing.T) {
 	p := newPage(says("stale", "Cache-Control: max-age=60", "Age: 70", `ETag: "a"`))
 	f := newFleet(t, 2, Config{}, p)
 	f.get("/")
+	f.stored()
 	<-p.begun
 	p.serve = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }
 	p.held()
@@ -32,6 +33,7 @@ func TestAStalePageStandsInForAllWhenItSaysSo(t *testing.T) {
 	p := newPage(says("stale", "Cache-Control: max-age=60, stale-if-error=600", "Age: 70"))
 	f := newFleet(t, 1, Config{}, p)
 	f.get("/")
+	f.stored()
 	<-p.begun
 	p.serve = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }
 	p.held()

@@ -34,20 +34,22 @@ func (x *exchange) report() {
 	if x.res.Result == "" {
 		x.res.Result = Failed
 	}
-	x.cfg.OnResponse(x.r, x.res)
+	x.cache.cfg.OnResponse(x.r, x.res)
 }
 
-// status adds this cache's member to Cache-Status (RFC 9211), after those of caches behind it.
-func (x *exchange) status(params string) {
+// status adds this cache's member, with the parameters, to Cache-Status.
+func (x *exchange) status(params string) { x.addStatus(x.cache.cfg.Name + params) }
+
+// addStatus adds a member to Cache-Status (RFC 9211), after those of caches behind it.
+func (x *exchange) addStatus(member string) {
 	h := x.w.Header()
-	member := x.cfg.Name + params
-	if x.cfg.KeyInStatus {
-		member += "; key=" + sfString(x.cfg.location(x.r))
+	if x.cache.cfg.KeyInStatus {
+		member += "; key=" + sfString(x.cache.cfg.placeOf(x.r).location())
 	}
 	if before := h["Cache-Status"]; len(before) > 0 {
 		member = strings.Join(before, ", ") + ", " + member
 	}
-	h["Cache-Status"] = []string{member}
+	h["Cache-Status"] = x.line(statusLine, member)
 }
 
 // sfString is a String of Structured Fields. What may not be in one is left out.
@@ -109,9 +111,9 @@ func appendTTL(b []byte, d time.Duration) []byte {
 	return strconv.AppendInt(append(b, "; ttl="...), int64(seconds), 10)
 }
 
-// describe is what Cache-Status says of a stored response.
+// describe is the member of Cache-Status for a stored response.
 func (x *exchange) describe(l *lookup, got fetched, now time.Time) string {
-	left := got.rec.fresh(now)
+	left := got.rec.Fresh(now)
 	f := forwarded{why: l.why, ttl: left, hasTTL: true}
 	switch own := got.own; {
 	case own != nil:
@@ -124,8 +126,9 @@ func (x *exchange) describe(l *lookup, got fetched, now time.Time) string {
 	case got.result() == Bypassed:
 		f.collapsed, f.detail = true, "redis"
 	default:
-		var room [32]byte
-		return string(appendTTL(append(room[:0], "; hit"...), left))
+		var room [64]byte
+		member := append(append(room[:0], x.cache.cfg.Name...), "; hit"...)
+		return string(appendTTL(member, left))
 	}
-	return f.String()
+	return x.cache.cfg.Name + f.String()
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cacheguard/go/middleware/internal/rules"
 )
 
 func TestCacheStatusSaysWhyAPageWasNotStored(t *testing.T) {
@@ -80,7 +82,7 @@ func TestCacheStatusSaysThatAPageWasFlushed(t *testing.T) {
 func TestCacheStatusSaysThatAPageHasTooManyTags(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{DefaultTTL: time.Minute}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		for i := range maxTags + 1 {
+		for i := range rules.MaxTags + 1 {
 			w.Header().Add("Cache-Tag", strconv.Itoa(i))
 		}
 	}))

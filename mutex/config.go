@@ -25,9 +25,10 @@ type Config struct {
 	// watchdog goes on. Redis gives the lock to another at most TTL later. At least TTL. Default: no limit.
 	MaxHold time.Duration
 
-	// Fair makes waiters get the lock strictly in the order in which they asked, across all processes that set it. It costs
-	// a request for each waiter. Otherwise the waiters of one process share a place, and may hand the lock on among
-	// themselves a few times before another process gets it. Default: false.
+	// Fair makes waiters get the lock in the order in which they asked, across all processes that set it; between processes,
+	// give or take the time that a request takes. It costs a request more for each lock that was waited for. Otherwise the
+	// waiters of one process share a place, and may hand the lock on among themselves a few times before another process
+	// gets it. Default: false.
 	Fair bool
 
 	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. Default: 500 ms.

@@ -36,6 +36,11 @@
 // processes costs no more, whatever the number of those who wait. How waiting works is described in package
 // queue: the queue in Redis is first come, first served.
 //
+// Of the callers of a Fair lock, the first few of each process queue in Redis. The others wait in the process, at the lock's door
+// (package queue): leaving it costs no request. Each takes the place in Redis of when it came. For that the process reckons
+// the server's time from the answers it has, to within half a round trip. Whoever could not make use of a grant in time
+// does not go in.
+//
 // Unless the lock is Fair, callers of one process queue in the process, and the first of them has a place in Redis. It has
 // the tenure: asks, waits, holds. Unlock names its successor to unlock.lua, which then gives the lock to it in the same
 // request, without a place in the queue: always when no other process waits, and otherwise a few times in a row. So
@@ -49,9 +54,9 @@
 // Who may die, be paused or be cut off, and when:
 //
 //   - Before lock.lua ran, nothing has happened. After it ran, without a reply: the call asks again with the same id, which
-//     is told that it has the lock, or keeps its place. When the call gives up instead, it releases the id in the
-//     background; and once more should an earlier request be answered later. Only a request that a network
-//     delays until after that leaves a lock to nobody, for one lease.
+//     is told that it has the lock, or keeps its place. When the call gives up instead, the id is released in the
+//     background, until that is known to have happened. If one of its requests has no reply, the lock remembers for ten minutes
+//     that the id is gone, and refuses what still arrives.
 //   - In the queue: a waiter asks again every third of its grace. One that does not is passed over when its turn comes. When
 //     it dies with the grant on its way, the grant lasts for its grace.
 //   - A waiter that is paused until its grant has ended may queue anew and then find the message of that grant. So each

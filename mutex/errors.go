@@ -24,6 +24,7 @@ var (
 
 var (
 	errNilLocker = errors.New("mutex: locker is nil (did New return an error?)")
+	errNilLease  = errors.New("mutex: lease is nil (did Lock return an error?)")
 	errEmptyName = errors.New("mutex: name is empty")
 	errNoNames   = errors.New("mutex: no names")
 )
@@ -42,4 +43,9 @@ func notAcquired(name string, cause error) error {
 		return fmt.Errorf("%w: %q", ErrNotAcquired, name)
 	}
 	return fmt.Errorf("%w: %q: %w", ErrNotAcquired, name, cause)
+}
+
+// tooLate is the error of a call that has its answer when the lease is over already.
+func tooLate(name string, cause error) error {
+	return fmt.Errorf("mutex: lock %q: the answer took longer than the lease: %w", name, cause)
 }

@@ -12,9 +12,9 @@ import (
 )
 
 var (
-	lockCommand   = redistest.Script(lockFree + prelude + lockSource)
-	unlockCommand = redistest.Script(unlockLone + prelude + unlockSource)
-	renewCommand  = redistest.Script(prelude + renewSource)
+	lockCommand   = redistest.Script(fields + lockFree + prelude + lockSource)
+	unlockCommand = redistest.Script(fields + unlockLone + prelude + unlockSource)
+	renewCommand  = redistest.Script(fields + prelude + renewSource)
 )
 
 // behind is a fleet of one instance behind a proxy, and one that is not.

@@ -7,25 +7,27 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cacheguard/go/internal/dispatch"
 	"github.com/cacheguard/go/internal/hold"
-	"github.com/cacheguard/go/internal/life"
+	"github.com/cacheguard/go/internal/lifecycle"
 )
 
 // lender is where a lease is from.
 type lender interface {
 	extend(ctx context.Context, l *Lease) error
-	unlock(ctx context.Context, l *Lease) (reply int, err error)
+	unlock(l *Lease) (reply int, err error)
 }
 
 // Lease is a lock that is held. It is safe for concurrent use.
 type Lease struct {
-	from  lender
-	life  *life.Life[*Lease] // of the lender
-	who   who
-	name  string
-	line  *line // whose tenure ends when the lease does, or is lost
-	fence int64
-	hold  *hold.Hold
+	from   lender
+	life   *lifecycle.Lender[*Lease] // of the lender
+	who    who
+	name   string
+	trails []dispatch.Trail // of a Quorum, one for each server
+	line   *line            // whose tenure ends when the lease does, or is lost
+	fence  int64
+	hold   *hold.Hold
 
 	once     sync.Once
 	err      error       // of Unlock; written once
@@ -35,25 +37,48 @@ type Lease struct {
 // Context is the context to work with under the lock. It ends when the lease is lost, and then its cause is ErrLeaseLost,
 // ErrRevoked or ErrClosed; and when it is unlocked. It has the values of the context that the lock was asked for with, and
 // does not end with it. Between the end of the lease and the end of the work, somebody else may work too: Fence is for that.
-func (l *Lease) Context() context.Context { return l.hold.Context() }
+func (l *Lease) Context() context.Context {
+	if l == nil {
+		return hold.Never(errNilLease)
+	}
+	return l.hold.Context()
+}
 
 // Fence is a number that grows with every acquisition of the lock. Give it to what the lock protects, which has to refuse
 // requests with a smaller one than it has seen: that holds off a holder that was paused and does not know yet that its
 // lease is over. It is the greater of the last fence + 1 and the server's time in microseconds. Redis remembers a fence
 // for 10 minutes or more after the lease; fences do not go back unless the server's clock is set back by more than that,
 // or a failover loses the last fence and the new primary's clock is behind.
-func (l *Lease) Fence() int64 { return l.fence }
+func (l *Lease) Fence() int64 {
+	if l == nil {
+		return 0
+	}
+	return l.fence
+}
 
 // Token identifies the acquisition, or its owner if it has one (WithOwner). It is what Inspect shows.
-func (l *Lease) Token() string { return l.who.token }
+func (l *Lease) Token() string {
+	if l == nil {
+		return ""
+	}
+	return l.who.token
+}
 
 // TrustedUntil is when Context ends unless the lease is renewed. It is measured on this process's monotonic clock, from
 // before the last successful request was sent, and so no later than the end of the lease in Redis.
-func (l *Lease) TrustedUntil() time.Time { return l.hold.TrustedUntil() }
+func (l *Lease) TrustedUntil() time.Time {
+	if l == nil {
+		return time.Time{}
+	}
+	return l.hold.TrustedUntil()
+}
 
 // Extend makes the lease end TTL from now, and no later than MaxHold allows. The error matches ErrLeaseLost or ErrRevoked
 // if there is no lease to extend any more; another error says nothing about it.
 func (l *Lease) Extend(ctx context.Context) error {
+	if l == nil {
+		return errNilLease
+	}
 	if !l.life.Begin() {
 		return ErrClosed
 	}
@@ -64,48 +89,51 @@ func (l *Lease) Extend(ctx context.Context) error {
 	return l.wrap("extend", l.from.extend(ctx, l))
 }
 
-// Unlock gives the lock up, or one of its owner's holds on it. It does so whatever became of ctx, of which it uses the
-// values, and takes RedisTimeout at most. It returns ErrLeaseLost, ErrRevoked or ErrClosed if the lock was not held any
-// more, in which case somebody else may have worked meanwhile, and otherwise what Redis or the client said if it could not be
-// asked: then the lock ends with its lease. Another Unlock does nothing, and returns the same.
-func (l *Lease) Unlock(ctx context.Context) error { return l.finish(ctx, nil) }
+// Unlock gives the lock up, or one of its owner's holds on it. It ignores ctx, and takes RedisTimeout at
+// most. It returns ErrLeaseLost, ErrRevoked or ErrClosed if the lock was not held any more, in which case somebody else may
+// have worked meanwhile, and otherwise what Redis or the client said if it could not be asked: then it is asked again in the
+// background, until the lock is known to be given up or its lease has ended. Another Unlock does nothing, and returns the same.
+func (l *Lease) Unlock(_ context.Context) error { return l.finish(nil) }
 
 // finish unlocks, once. The cause, if there is one, is why its holder did not do so.
-func (l *Lease) finish(ctx context.Context, cause error) error {
+func (l *Lease) finish(cause error) error {
+	if l == nil {
+		return errNilLease
+	}
 	l.once.Do(func() {
-		reply, err := l.from.unlock(ctx, l)
-		l.life.Remove(l)
-		if err == nil && reply != replyKept {
-			err = lost(reply)
-		}
+		err := l.release()
 		l.err = errors.Join(l.wrap("unlock", cause), l.wrap("unlock", err))
 		l.unlocked(l.err)
 	})
 	return l.err
 }
 
+// release gives the lock up. What Close has not waited for it does not ask Redis: such a lease was lost before.
+func (l *Lease) release() error {
+	if !l.life.Enter() {
+		return context.Cause(l.Context())
+	}
+	defer l.life.Leave()
+	reply, err := l.from.unlock(l)
+	l.life.Remove(l)
+	if err == nil && reply != replyKept {
+		err = lost(reply)
+	}
+	return err
+}
+
 // abort is what Close does to it.
 func (l *Lease) abort(cause error) {
 	l.hold.Lose(cause)
-	_ = l.finish(context.Background(), cause) // if this fails, the lease expires
+	_ = l.finish(cause) // if this fails, the lease expires
 }
 
 // do runs f with the lease, and unlocks it.
 func (l *Lease) do(ctx context.Context, f func(context.Context, *Lease) error) (err error) {
 	defer func() { err = errors.Join(err, l.Unlock(ctx)) }()
-	ctx, cancel := l.within(ctx)
+	ctx, cancel := l.hold.Within(ctx)
 	defer cancel()
 	return f(ctx, l)
-}
-
-// within returns a context that ends with ctx, and with the lease's, whose cause it has then.
-func (l *Lease) within(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	unhook := context.AfterFunc(l.Context(), func() { cancel(context.Cause(l.Context())) })
-	return ctx, func() {
-		unhook()
-		cancel(nil)
-	}
 }
 
 func (l *Lease) wrap(op string, err error) error {

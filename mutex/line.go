@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/cacheguard/go/internal/detach"
 	"github.com/cacheguard/go/internal/queue"
@@ -16,6 +17,8 @@ const maxPasses = 8
 // the lock, waits there for it, and holds it. The others wait here until that is over, so that Redis knows one waiter of
 // each process.
 type lines struct {
+	roundTrip func(name string) time.Duration // to Redis and back, as far as is known
+
 	mu     sync.Mutex
 	byName map[string]*line
 }
@@ -32,8 +35,9 @@ type line struct {
 // place is a caller's place in a line.
 type place struct {
 	who
-	call chan call // size 1, and one call at most; sent under the mutex of lines
-	gone bool      // it does not wait any more; guarded likewise
+	patience time.Time // it leaves then at the latest; zero: never
+	call     chan call // size 1, and one call at most; sent under the mutex of lines
+	gone     bool      // it does not wait any more; guarded likewise
 }
 
 // call tells who waits in a line that its tenure begins. Without a grant it has to ask Redis.
@@ -43,7 +47,7 @@ type call struct {
 }
 
 // enter begins a tenure if there is no line. Otherwise it takes a place in the line.
-func (ls *lines) enter(name string, w who) (*line, *place) {
+func (ls *lines) enter(ctx context.Context, name string, w who) (*line, *place) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	l := ls.byName[name]
@@ -51,6 +55,7 @@ func (ls *lines) enter(name string, w who) (*line, *place) {
 		return ls.beginLocked(name), nil
 	}
 	p := &place{who: w, call: make(chan call, 1)}
+	p.patience, _ = ctx.Deadline()
 	l.waiting = append(l.waiting, p)
 	return l, p
 }
@@ -115,8 +120,32 @@ func (l *line) vacate() {
 		delete(l.lines.byName, l.name)
 		return
 	}
-	l.waiting[0].call <- call{} // size 1, and empty: it is called once
-	l.waiting = l.waiting[1:]
+	next := l.firstLocked()
+	if next == nil {
+		next = l.waiting[0]
+	}
+	l.callLocked(next, call{})
+}
+
+// firstLocked is the first that will still wait when what it is given has reached it, or nil. Those before it will have left by
+// then, and the lock would wait for them to give it back.
+func (l *line) firstLocked() *place {
+	if len(l.waiting) == 0 {
+		return nil
+	}
+	then := time.Now().Add(l.lines.roundTrip(l.name))
+	for _, p := range l.waiting {
+		if p.patience.IsZero() || p.patience.After(then) {
+			return p
+		}
+	}
+	return nil
+}
+
+func (l *line) callLocked(p *place, c call) {
+	i := slices.Index(l.waiting, p)
+	l.waiting = slices.Delete(l.waiting, i, i+1)
+	p.call <- c // size 1, and empty: it is called once
 }
 
 // next is who may be handed the lock, or nil, and whether it may go before other processes.
@@ -126,10 +155,7 @@ func (l *line) next() (p *place, first bool) {
 	}
 	l.lines.mu.Lock()
 	defer l.lines.mu.Unlock()
-	if len(l.waiting) == 0 {
-		return nil, false
-	}
-	return l.waiting[0], l.passes < maxPasses
+	return l.firstLocked(), l.passes < maxPasses
 }
 
 // pass ends the tenure, and begins that of p with the lock in its hands. Not ok: p has left.
@@ -140,8 +166,7 @@ func (l *line) pass(p *place, g queue.Grant) (ok bool) {
 		return false
 	}
 	l.passes++
-	l.waiting = l.waiting[1:] // p was the first, and only who has the tenure takes from there
-	p.call <- call{true, g}   // size 1, and empty: it is called once
+	l.callLocked(p, call{true, g})
 	return true
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/cacheguard/go/internal/detach"
 	"github.com/cacheguard/go/internal/queue"
@@ -26,16 +25,15 @@ func (k *Locker) Lock(ctx context.Context, name string) (l *Lease, err error) {
 	defer k.life.Done()
 	line, c, err := k.queueUp(ctx, name, w)
 	if err == nil && !c.granted {
-		c.Grant, err = k.wait(ctx, w)
-		if err != nil {
-			k.abandon(w)
+		if c.Grant, err = k.queueInRedis(ctx, name, w); err != nil {
 			line.vacate()
 		}
 	}
 	if err != nil {
+		k.abandon(w)
 		return nil, k.refusal(ctx, name, err)
 	}
-	return k.newLease(ctx, name, w, line, c.Grant), nil
+	return k.granted(ctx, name, w, line, c.Grant)
 }
 
 // admit begins a call that asks for a lock. Each nil is followed by one done.
@@ -57,12 +55,26 @@ func (k *Locker) queueUp(ctx context.Context, name string, w who) (*line, call, 
 	if k.cfg.Fair || w.owned() {
 		return nil, call{}, nil
 	}
-	line, place := k.lines.enter(name, w)
+	line, place := k.lines.enter(ctx, name, w)
 	if place == nil {
 		return line, call{}, nil
 	}
 	c, err := line.wait(ctx, k.life.Ending, place)
 	return line, c, err
+}
+
+// queueInRedis waits for the lock in Redis; for a fair one, once few of the process are before this caller.
+func (k *Locker) queueInRedis(ctx context.Context, name string, w who) (queue.Grant, error) {
+	if !k.cfg.Fair || w.owned() {
+		return k.wait(ctx, w, nil)
+	}
+	g, err := k.doors.Enter(ctx, k.life.Ending, name)
+	if err != nil {
+		return queue.Grant{}, err
+	}
+	defer g.Leave()
+	w.arrived = g.Arrived()
+	return k.wait(ctx, w, g)
 }
 
 // refusal is the error of a wait that has ended without the lock.
@@ -90,10 +102,9 @@ func (k *Locker) TryLock(ctx context.Context, name string) (l *Lease, err error)
 	if !k.cfg.Fair && !w.owned() {
 		line = k.lines.enterFirst(name)
 	}
-	sent := time.Now()
 	answer, err := k.ask(ctx, w, 0, k.inbox.Address())
 	if err == nil && answer.Granted {
-		return k.newLease(ctx, name, w, line, queue.Grant{Fence: answer.Fence, Sent: sent, Length: answer.Length}), nil
+		return k.granted(ctx, name, w, line, queue.Grant{Fence: answer.Fence, Sent: answer.Sent, Length: answer.Length})
 	}
 	line.vacate()
 	if err != nil {

@@ -7,23 +7,26 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cacheguard/go/internal/detach"
+	"github.com/cacheguard/go/internal/dispatch"
 	"github.com/cacheguard/go/internal/hold"
 	"github.com/cacheguard/go/internal/lease"
-	"github.com/cacheguard/go/internal/life"
+	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/queue"
-	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/internal/terms"
 	"github.com/cacheguard/go/internal/wake"
 )
 
+// doorWidth is how many callers of a process may queue for a fair lock in Redis: who is next, and some in case that one leaves.
+const doorWidth = 4
+
 // Locker hands out locks that are kept in Redis. It is safe for concurrent use.
 type Locker struct {
-	life   *life.Life[*Lease]
-	rdb    Redis
-	redis  *detach.Runner
+	life   *lifecycle.Lender[*Lease]
+	redis  *dispatch.Dispatcher
+	rdb    Redis // of SelfCheck
 	cfg    Config
-	lines  lines
+	lines  lines       // of locks that are not fair
+	doors  queue.Doors // of those that are
 	inbox  *wake.Inbox
 	keeper *lease.Keeper
 	leave  func()    // gives up the inbox and the keeper
@@ -37,8 +40,11 @@ func New(rdb Redis, cfg Config) (*Locker, error) {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	k := &Locker{life: life.New((*Lease).abort), rdb: rdb, cfg: cfg, redis: detach.NewRunner(rdb, cfg.RedisTimeout), deaf: func() {}}
-	inbox, leaveInbox := wake.Open(rdb)
+	k := &Locker{life: lifecycle.NewLender((*Lease).abort), rdb: rdb, cfg: cfg, deaf: func() {}}
+	k.redis = dispatch.New(rdb, cfg.RedisTimeout, k.life.Life)
+	k.lines.roundTrip = func(name string) time.Duration { return k.redis.RoundTrip(lockKey(cfg.Prefix, name)) }
+	k.doors = queue.Doors{Width: doorWidth, RoundTrip: k.lines.roundTrip}
+	inbox, leaveInbox := wake.Open(rdb, cfg.Prefix)
 	keeper, leaveKeeper := lease.Open(rdb, cfg.RedisTimeout)
 	k.inbox, k.keeper = inbox, keeper
 	k.leave = func() {
@@ -55,11 +61,10 @@ func (k *Locker) Close() error {
 	if k == nil {
 		return nil // New failed: there is nothing to close
 	}
-	k.life.Close(ErrClosed, func() {
-		k.listen.Do(func() {})
-		k.deaf()
-		k.leave()
-	})
+	k.life.Close(ErrClosed)
+	k.listen.Do(func() {})
+	k.deaf()
+	k.leave()
 	return nil
 }
 
@@ -71,7 +76,7 @@ func (k *Locker) begin(name string) error {
 }
 
 // begin begins a call on the lock of the name. Each nil is followed by one Done.
-func begin(life *life.Life[*Lease], name string) error {
+func begin(life *lifecycle.Lender[*Lease], name string) error {
 	switch {
 	case name == "":
 		return errEmptyName
@@ -99,7 +104,7 @@ func (k *Locker) revoked(token string) {
 }
 
 // wait asks Redis for the lock until it has it. The context's error says why it did not get it; another one is Redis'.
-func (k *Locker) wait(ctx context.Context, w who) (queue.Grant, error) {
+func (k *Locker) wait(ctx context.Context, w who, g *queue.Guest) (queue.Grant, error) {
 	grace := queue.Grace(k.cfg.TTL)
 	answered := int64(0) // the fence of the last answer
 	waiter := queue.Waiter{
@@ -108,6 +113,7 @@ func (k *Locker) wait(ctx context.Context, w who) (queue.Grant, error) {
 			answer, err := k.ask(ctx, w, grace, inbox)
 			if err == nil {
 				answered = answer.Fence
+				g.Answered(answer.Sent, answer.Clock)
 			}
 			return answer, err
 		},
@@ -122,23 +128,31 @@ func (k *Locker) wait(ctx context.Context, w who) (queue.Grant, error) {
 	}
 }
 
-// ask asks Redis for the lock once. The reply to a request that was given up may come when w has the lock by another one,
-// or still waits; only if it does neither, what was granted is given back.
+// ask asks Redis for the lock once. What it was not asked for any more is given back by abandon.
 func (k *Locker) ask(ctx context.Context, w who, grace time.Duration, inbox string) (queue.Answer, error) {
-	return detach.Run(ctx, &k.life.Tasks, k.redis, func(ctx context.Context, rdb script.Processor) (queue.Answer, error) {
-		return w.ask(ctx, rdb, k.cfg.TTL, grace, inbox)
-	}, func(queue.Answer, error) {
-		if w.left.Load() {
-			w.giveUp(k.rdb, k.cfg.RedisTimeout)
-		}
-	})
+	patience := queue.PatienceOf(ctx, k.redis.RoundTrip(w.keys[0]))
+	reply, err := k.redis.Ask(ctx, w.asking(k.cfg.TTL, grace, patience, inbox), w.trail)
+	if err != nil {
+		return queue.Answer{}, err
+	}
+	answer, err := parseAnswer(reply.Cmd, k.cfg.TTL)
+	answer.Sent = reply.Sent
+	return answer, err
 }
 
-// abandon gives up in the background. Only calls that have begun may do so.
+// abandon gives up in the background what w may have in Redis. Only what the life counts may do so.
 func (k *Locker) abandon(w who) {
-	w.left.Store(true)
-	// owner: the Locker; stop: RedisTimeout and the client's time-outs; joined by Close
-	k.life.Tasks.Go(func() { w.giveUp(k.rdb, k.cfg.RedisTimeout) })
+	w.trail.Leave(func(lost bool) { k.redis.ReleaseLater(w.releasing(heir{}, lost), k.cfg.TTL) })
+}
+
+// granted returns the lease of w, unless that was over before it could begin.
+func (k *Locker) granted(ctx context.Context, name string, w who, line *line, g queue.Grant) (*Lease, error) {
+	l := k.newLease(ctx, name, w, line, g)
+	if l.Context().Err() == nil {
+		return l, nil
+	}
+	k.abandon(w)
+	return nil, tooLate(name, context.Cause(l.Context()))
 }
 
 func (k *Locker) newLease(ctx context.Context, name string, w who, line *line, g queue.Grant) *Lease {

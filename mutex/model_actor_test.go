@@ -2,11 +2,11 @@ package mutex
 
 import (
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/dispatch"
 	"github.com/cacheguard/go/internal/queue"
 )
 
@@ -31,6 +31,8 @@ type actor struct {
 	heard    int64 // waiting: when the last request was sent that was answered
 	fence    int64 // holding
 	until    int64 // holding: the end of its trust
+	leaves   int64 // when it waits no longer; 0: never
+	lost     bool  // a request for it has no reply
 }
 
 func (a *actor) grace() time.Duration { return queue.Grace(ms(a.ttl)) }
@@ -59,7 +61,13 @@ func (w *world) begin(a *actor) {
 	id := fmt.Sprintf("id%d", w.ids)
 	*a = actor{
 		name: a.name, inbox: a.inbox, stage: waiting, ttl: 500 + w.Rand.Int64N(longestLease-500), heard: w.Mono,
-		who: who{keys: keysOf(w.key), id: id, token: id, left: new(atomic.Bool)},
+		who: who{keys: keysOf(w.key), id: id, token: id, trail: new(dispatch.Trail)},
+	}
+	if w.fair && w.Chance(50) {
+		a.arrived = w.arrivals.Waited(id)
+	}
+	if w.Chance(40) {
+		a.leaves = w.Mono + w.Rand.Int64N(6000)
 	}
 	if w.Chance(30) {
 		a.token = "owner"
@@ -90,21 +98,27 @@ func (w *world) line(a *actor) {
 		w.ask(a, true)
 	case w.Chance(10):
 		w.Tell("%d leaves its line", a.name)
-		a.stage = idle
+		if a.stage = idle; a.lost {
+			w.finish(a)
+		}
 	}
 }
 
 // ask asks for the lock.
-func (w *world) ask(a *actor, queue bool) {
+func (w *world) ask(a *actor, waits bool) {
 	inbox := a.inbox
 	if w.Chance(20) {
 		inbox = ""
 	}
 	grace := time.Duration(0)
-	if queue {
+	if waits {
 		grace = a.grace()
 	}
-	w.send(a, "asks", a.asking(ms(a.ttl), grace, inbox), func(cmd *redis.Cmd, sent int64) {
+	patience := queue.Unlimited
+	if a.leaves > 0 {
+		patience = max(a.leaves-w.Mono, 0)
+	}
+	w.send(a, "asks", a.asking(ms(a.ttl), grace, patience, inbox), func(cmd *redis.Cmd, sent int64) {
 		if deadline, _ := w.now.lease(); w.now.token() != "" && deadline > w.now.at+longestLease {
 			w.Wrong("%s holds for %d ms", w.now.token(), deadline-w.now.at)
 		}
@@ -117,13 +131,15 @@ func (w *world) ask(a *actor, queue bool) {
 		case got.Left < 0:
 			w.Wrong("%v until the lease ends", got.Left)
 		default:
-			a.queued, a.answered, a.heard = queue, got.Fence, sent
+			a.queued, a.answered, a.heard = waits && patience > 0, got.Fence, sent
 		}
-	})
+	}, func() { a.lost = true })
 }
 
 func (w *world) wait(a *actor) {
 	switch p := w.Rand.IntN(10); {
+	case a.leaves > 0 && w.Mono >= a.leaves:
+		w.finish(a)
 	case p < 5:
 		w.receive(a.inbox)
 	case p < 9:
@@ -159,7 +175,7 @@ func (w *world) hold(a *actor) {
 			} else if a.until > w.Mono {
 				w.Wrong("%s is lost while it is trusted", a.id)
 			}
-		})
+		}, nil)
 		return
 	}
 	w.finish(a)
@@ -178,20 +194,33 @@ func (w *world) finish(a *actor) {
 	if h.id != "" {
 		w.heirs[h.id] = w.heirs[h.id] || h.first
 	}
-	passed := false
-	w.send(a, "releases to "+h.id, a.releasing(h), func(cmd *redis.Cmd, sent int64) {
-		reply, _ := cmd.Int64()
-		if w.now.holds(a.id, a.token) || w.now.queued(a.id) {
-			w.Wrong("%s is left after its release", a.id)
+	passed, known := false, false
+	for tries := 0; !known && tries < 20; tries++ { // a release is sent until it is known to have run
+		w.send(a, "releases to "+h.id, a.releasing(h, a.lost), func(cmd *redis.Cmd, sent int64) {
+			known = true
+			reply, _ := cmd.Int64()
+			if w.now.holds(a.id, a.token) || w.now.queued(a.id) {
+				w.Wrong("%s is left after its release", a.id)
+			}
+			w.gone[a.id] = a.token
+			if held && a.until > w.Mono && reply < replyKept {
+				w.Wrong("%s was trusted, and its release says %d", a.id, reply)
+			}
+			if reply > replyKept && next.stage == lining {
+				passed = true
+				next.stage, next.fence, next.until = holding, reply, sent+next.ttl
+			}
+		}, func() {
+			if next != nil && h.id != "" {
+				next.lost = true
+			}
+		})
+		if !known && h.id != "" && next.stage == lining && w.Chance(30) {
+			w.Tell("%d leaves its line", next.name)
+			w.finish(next)
+			held = false // as far as its holder is told: it has heard that Redis does not answer
 		}
-		if held && a.until > w.Mono && reply < replyKept {
-			w.Wrong("%s was trusted, and its release says %d", a.id, reply)
-		}
-		if reply > replyKept {
-			passed = true
-			next.stage, next.fence, next.until = holding, reply, sent+next.ttl
-		}
-	})
+	}
 	if !passed {
 		w.passes[a.inbox] = 0
 	} else if w.Chance(10) {

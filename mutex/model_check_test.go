@@ -89,10 +89,21 @@ func (w *world) check(at int64, id string, messages int64) {
 	before := w.now
 	w.now = w.look(at)
 	w.checkTrust()
+	w.arrivals.Check(w.now.queue, before.queued)
 	w.checkOrder(before, id)
 	w.checkFences(before)
 	w.checkRemains()
 	w.checkMessages(before, id, messages)
+	w.checkGone()
+}
+
+// checkGone: who has given up, and was told so, neither holds nor waits, whatever of it arrives late.
+func (w *world) checkGone() {
+	for id, token := range w.gone {
+		if w.now.holds(id, token) || w.now.queued(id) {
+			w.Wrong("%s is back after it has given up", id)
+		}
+	}
 }
 
 // checkTrust: who trusts its lease has it, with its fence. As there is one token, nobody else has.
@@ -121,7 +132,8 @@ func (w *world) granted(before snapshot) string {
 	return ""
 }
 
-// checkOrder: the lock goes to the first of the queue that lives, and past it only to the heir that was named.
+// checkOrder: the lock goes to the first of the queue that lives, and past it only to the heir that was named, and to who asks and
+// came before.
 func (w *world) checkOrder(before snapshot, asking string) {
 	s := w.now
 	first := ""
@@ -134,7 +146,7 @@ func (w *world) checkOrder(before snapshot, asking string) {
 	granted := w.granted(before)
 	switch {
 	case s.token() == "" || s.number("fence") == before.number("fence") || w.heirs[s.token()]:
-	case granted == "" && first != "" && s.queued(first):
+	case granted == "" && first != "" && s.queued(first) && !w.arrivals.MayPass(asking, first):
 		w.Wrong("%s holds, past %s in the queue", s.token(), first)
 	case granted != "" && granted != asking && granted != first:
 		w.Wrong("%s holds before %q, which came first", granted, first)
@@ -219,12 +231,12 @@ func (w *world) settle() {
 	last := who{keys: keysOf(w.key), id: "last", token: "last"}
 	for range 2 {
 		w.Mono += 60_000
-		w.Run(w.edited(last.asking(time.Second, 0, "")), last.id)
+		w.Run(w.edited(last.asking(time.Second, 0, 0, "")), last.id)
 	}
 	if w.now.token() != last.id {
 		w.Wrong("%s has the lock at the end", w.now.token())
 	}
-	w.Run(w.edited(last.releasing(heir{})), last.id)
+	w.Run(w.edited(last.releasing(heir{}, false)), last.id)
 	if len(w.now.queue) > 0 {
 		w.Wrong("%v are queued at the end", w.now.queue)
 	}

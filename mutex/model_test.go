@@ -30,10 +30,13 @@ type world struct {
 	ids     int
 	passes  map[string]int // in each process, in a row
 
+	arrivals *model.Arrivals
+
 	now     snapshot
-	fence   int64           // the largest so far
-	heirs   map[string]bool // the ids that were named as heirs, and whether to go before the queue
-	revokes bool            // it is revoke
+	fence   int64             // the largest so far
+	gone    map[string]string // the token of each id that has given up, and was told so
+	heirs   map[string]bool   // the ids that were named as heirs, and whether to go before the queue
+	revokes bool              // it is revoke
 }
 
 // player plays the model.
@@ -48,12 +51,13 @@ func player(t *testing.T) model.Play {
 			}
 			return script.New(whole)
 		}
-		w := &world{key: "{model-" + rand.Text() + "}", passes: make(map[string]int), heirs: make(map[string]bool)}
+		w := &world{key: "{model-" + rand.Text() + "}", passes: make(map[string]int), heirs: make(map[string]bool), gone: make(map[string]string)}
 		w.scripts = map[*script.Script]*script.Script{
-			lockScript: edited(lockFree, prelude, lockSource), unlockScript: edited(unlockLone, prelude, unlockSource),
-			renewScript: edited(prelude, renewSource), revokeScript: edited(prelude, revokeSource),
+			lockScript: edited(fields, lockFree, prelude, lockSource), unlockScript: edited(fields, unlockLone, prelude, unlockSource),
+			renewScript: edited(fields, prelude, renewSource), revokeScript: edited(fields, prelude, revokeSource),
 		}
 		w.World = model.NewWorld(rdb, seed, w.key)
+		w.arrivals = model.NewArrivals(w.World)
 		w.Check = w.check
 		w.fair = w.Chance(40)
 		for i := range 2 + w.Rand.IntN(modelActors-1) {
@@ -94,8 +98,8 @@ func (w *world) edited(call script.Call) script.Call {
 	return call
 }
 
-func (w *world) send(a *actor, what string, call script.Call, heard func(cmd *redis.Cmd, sent int64)) {
-	w.Send(a.name, a.who.id, what, w.edited(call), heard)
+func (w *world) send(a *actor, what string, call script.Call, heard func(cmd *redis.Cmd, sent int64), unheard func()) {
+	w.Send(a.name, a.who.id, what, w.edited(call), heard, unheard)
 }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
@@ -109,25 +113,29 @@ func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {
 	t.Parallel()
 	player(t).ExpectToFind(t, map[string]model.Mistake{
 		"unlock does not look at the token": {
-			"if not holds(s, id, token) then\n  if s.ticket", "if s.token == '' then\n  if s.ticket"},
+			"if not holds(id, token) then\n  if s.ticket", "if s.token == '' then\n  if s.ticket"},
 		"the common unlock does not look at the token": {
 			"fields[1] == ARGV[1] and not", "fields[1] ~= '' and not"},
 		"the common unlock does not look at the queue": {
-			"and not fields[2] then", "then"},
+			"and not fields[5] then", "then"},
 		"the common lock takes what is held": {
-			"fields[1] == '' and not ARGV[5]", "fields[1] and not ARGV[5]"},
+			"fields[1] == '' and not fields[7]", "fields[1] and not fields[7]"},
 		"renew does not look at the token": {
-			"if not holds(s, id, token) then\n  return redis", "if s.token == '' then\n  return redis"},
+			"if not holds(id, token) then\n  return redis", "if s.token == '' then\n  return redis"},
 		"a grant goes to a dead waiter": {
 			"if alive and tonumber(alive) > now then", "if alive then"},
 		"a waiter is passed over that lives": {
 			"tonumber(alive) > now then", "tonumber(alive) > now + 1000 then"},
 		"the last in the queue is first": {
 			"'ZPOPMIN'", "'ZPOPMAX'"},
+		"the place is that of the request": {
+			"whole(ticket - waited)", "whole(ticket)"},
+		"a clock that is set back stops the tickets": {
+			"math.max(micros - s.asked, 1)", "math.max(micros - s.ticket, 1)"},
 		"who asks goes before the queue": {
-			"local first, fence, err = promote(key, queue, s)", "local first, fence, err"},
+			"local first, fence, err = promote(key, queue)", "local first, fence, err"},
 		"an heir goes before the queue though it may not": {
-			"ARGV[6] == '1'", "true"},
+			"ARGV[7] == '1'", "true"},
 		"unlock hands nothing on": {
 			"if s.ticket ~= 0 or heir then", "if heir then"},
 		"a waiter that gives up stays in the queue": {
@@ -143,13 +151,13 @@ func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {
 		"a grant is not told": {
 			"if not err and inbox ~= '' then", "if false then"},
 		"an answer has no fence": {
-			"return {0, left, tonumber(s.fence)}", "return {0, left, 0}"},
+			"return {0, left, tonumber(s.fence), micros}", "return {0, left, 0, micros}"},
 		"a clock that is set back lengthens leases": {
 			"if held and deadline - now > was then", "if false then"},
 		"the hash is forgotten with its lease": {
 			"  if tonumber(s.kept) >=", "  if true or tonumber(s.kept) >="},
 		"the common lock forgets the hash with its lease": {
-			"and fields[3] - 600000 >", "and fields[3] + 600000 >"},
+			"and fields[4] - 600000 >", "and fields[4] + 600000 >"},
 		"unlock says nothing of who gave it up": {
 			"if more[1] == id then", "if false then"},
 		"one hold of an owner ends all": {
@@ -160,6 +168,14 @@ func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {
 			"return {1, left, ", "return {1, left + 5000, "},
 		"one hold of an owner shortens the lease of another": {
 			"length = math.max(length, math.min(deadline - now, was))", ""},
+		"who has given up is not remembered": {
+			"if ARGV[3] == '1' then", "if false then"},
+		"who has given up gets the lock": {
+			"if late(id) then", "if false then"},
+		"the common lock goes to who has given up": {
+			"and not fields[7]", ""},
+		"an heir that has given up gets the lock": {
+			"if heir and late(heir) then", "if false then"},
 		"a revoked lock stays": {
 			"'token', '', 'holds', '', 'revoked', s.token", "'revoked', s.token"},
 	})

@@ -3,7 +3,8 @@ package mutex
 import (
 	"context"
 	"crypto/rand"
-	"sync/atomic"
+
+	"github.com/cacheguard/go/internal/dispatch"
 )
 
 type ownerKey struct{}
@@ -20,7 +21,7 @@ func WithOwner(ctx context.Context) context.Context {
 
 // newcomer is who asks for a lock.
 func newcomer(ctx context.Context, key string) who {
-	w := who{keys: keysOf(key), id: rand.Text(), left: new(atomic.Bool)}
+	w := who{keys: keysOf(key), id: rand.Text(), trail: new(dispatch.Trail)}
 	w.token = w.id
 	if owner, ok := ctx.Value(ownerKey{}).(string); ok {
 		w.token = owner

@@ -42,14 +42,14 @@ func holderProcess(t *testing.T) {
 		case "unlock":
 			fmt.Println(leases[name].Unlock(context.Background()))
 		case "fenced", "plain":
-			increment(t, k, name, verb == "fenced", func() {
+			increment(t, rdb, k, name, verb == "fenced", func() {
 				fmt.Println("read")
 				lines.Scan()
 			})
 			fmt.Println("written")
 		case "work":
 			for {
-				increment(t, k, name, true, func() {})
+				increment(t, rdb, k, name, true, func() {})
 			}
 		}
 	}
@@ -75,9 +75,9 @@ func expect(t *testing.T, child *redistest.Process, want string) {
 }
 
 // increment does what the lock is for. between runs between reading and writing.
-func increment(t *testing.T, k *Locker, name string, fenced bool, between func()) {
+func increment(t *testing.T, rdb *redis.Client, k *Locker, name string, fenced bool, between func()) {
 	t.Helper()
-	tb := table{k.rdb.(*redis.Client), lockKey(k.cfg.Prefix, name) + ":table"}
+	tb := table{rdb, lockKey(k.cfg.Prefix, name) + ":table"}
 	l, err := k.Lock(context.Background(), name)
 	if err != nil {
 		t.Fatal(err)

@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/detach"
+	"github.com/cacheguard/go/internal/dispatch"
 	"github.com/cacheguard/go/internal/hold"
-	"github.com/cacheguard/go/internal/life"
+	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/terms"
 )
 
@@ -20,8 +21,8 @@ import (
 // with a second round, in which a majority learns the fence: so fences grow, as any two majorities have a server in
 // common. Its leases have the limits of all leases: see the package comment.
 type Quorum struct {
-	life     *life.Life[*Lease]
-	clients  []Redis
+	life     *lifecycle.Lender[*Lease]
+	servers  []*dispatch.Dispatcher
 	cfg      Config
 	majority int
 }
@@ -52,7 +53,11 @@ func NewQuorum(clients []Redis, cfg Config) (*Quorum, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
-	return &Quorum{life: life.New((*Lease).abort), clients: clients, cfg: cfg.withDefaults(), majority: len(clients)/2 + 1}, nil
+	q := &Quorum{life: lifecycle.NewLender((*Lease).abort), cfg: cfg.withDefaults(), majority: len(clients)/2 + 1}
+	for _, rdb := range clients {
+		q.servers = append(q.servers, dispatch.New(rdb, q.cfg.RedisTimeout, q.life.Life))
+	}
+	return q, nil
 }
 
 // Close is like that of a Locker.
@@ -60,7 +65,7 @@ func (q *Quorum) Close() error {
 	if q == nil {
 		return nil // NewQuorum failed: there is nothing to close
 	}
-	q.life.Close(ErrClosed, func() {})
+	q.life.Close(ErrClosed)
 	return nil
 }
 
@@ -71,14 +76,20 @@ func (q *Quorum) begin(name string) error {
 	return begin(q.life, name)
 }
 
-// Lock is like that of a Locker. It returns an error of Redis when no majority can be asked.
+// Lock is like that of a Locker. It returns an error of Redis at once when no majority can be asked at all, and when none can
+// be asked for longer than TTL during the wait.
 func (q *Quorum) Lock(ctx context.Context, name string) (l *Lease, err error) {
 	if q != nil {
 		defer q.cfg.Hooks.terms().Asked(name, &err)()
 	}
+	var answered time.Time // when a majority said no
 	for pause := shortestRetry; ; pause = min(2*pause, longestRetry) {
+		asked := time.Now()
 		l, err = q.try(ctx, name)
-		if err == nil || !errors.Is(err, ErrNotAcquired) || ctx.Err() != nil {
+		if errors.Is(err, ErrNotAcquired) {
+			answered = asked
+		}
+		if err == nil || q == nil || time.Since(answered) > q.cfg.TTL || ctx.Err() != nil || q.life.Ending.Err() != nil {
 			return l, err
 		}
 		timer := time.NewTimer(pause/2 + rand.N(pause))
@@ -91,7 +102,8 @@ func (q *Quorum) Lock(ctx context.Context, name string) (l *Lease, err error) {
 	}
 }
 
-// TryLock is like that of a Locker.
+// TryLock is like that of a Locker, but of several that ask at the same time each may get some of the servers, and none of
+// them a majority: then all are refused.
 func (q *Quorum) TryLock(ctx context.Context, name string) (l *Lease, err error) {
 	if q != nil {
 		defer q.cfg.Hooks.terms().Asked(name, &err)()
@@ -108,16 +120,21 @@ func (q *Quorum) try(ctx context.Context, name string) (*Lease, error) {
 		return nil, notAcquired(name, detach.Ended(ctx))
 	}
 	w := newcomer(ctx, lockKey(q.cfg.Prefix, name)) // a new one each time: what is left of another try is not in the way
-	fence, err := q.take(ctx, w)
+	trails := make([]dispatch.Trail, len(q.servers))
+	fence, err := q.take(ctx, w, trails)
 	sent := time.Now()
 	if err == nil {
 		err = q.renew(ctx, w, fence)
 	}
 	if err == nil {
-		return q.newLease(ctx, name, w, fence, sent), nil
+		l := q.newLease(ctx, name, w, trails, fence, sent)
+		if l.Context().Err() == nil {
+			return l, nil
+		}
+		q.abandon(w, trails)
+		return nil, tooLate(name, context.Cause(l.Context()))
 	}
-	w.left.Store(true)
-	q.releaseAll(w)
+	q.abandon(w, trails)
 	switch {
 	case ctx.Err() != nil:
 		return nil, notAcquired(name, detach.Ended(ctx))
@@ -140,14 +157,14 @@ func (q *Quorum) Do(ctx context.Context, name string, f func(context.Context, *L
 }
 
 // newLease begins a lease that a majority granted or renewed when asked at sent.
-func (q *Quorum) newLease(ctx context.Context, name string, w who, fence int64, sent time.Time) *Lease {
-	l := &Lease{from: q, life: q.life, who: w, name: name, fence: fence, unlocked: q.cfg.Hooks.terms().Held(name)}
+func (q *Quorum) newLease(ctx context.Context, name string, w who, trails []dispatch.Trail, fence int64, sent time.Time) *Lease {
+	l := &Lease{from: q, life: q.life, who: w, trails: trails, name: name, fence: fence, unlocked: q.cfg.Hooks.terms().Held(name)}
 	ttl := q.trusted()
 	q.life.Add(l, func() {
 		l.hold = hold.Begin(ctx, hold.Terms{TTL: ttl, Max: q.cfg.MaxHold, Cause: lost, Lost: func() { q.life.Remove(l) }}, sent, ttl)
 	})
 	if q.cfg.Watchdog != off {
-		q.life.Tasks.Go(func() { q.watch(l) }) // owner: the Quorum; stop: the end of the lease; joined by Close
+		q.life.Go(func() { q.watch(l) }) // owner: the Quorum; stop: the end of the lease; joined by Close
 	}
 	return l
 }

@@ -17,6 +17,7 @@ import (
 type council struct {
 	*testing.T
 	servers []*redistest.Server
+	clients []Redis // of the last quorum
 	proxies []*redistest.Proxy
 }
 
@@ -36,6 +37,7 @@ func (c *council) quorum(cfg Config) *Quorum {
 	for _, p := range c.proxies {
 		clients = append(clients, p.Client(c))
 	}
+	c.clients = clients
 	q, err := NewQuorum(clients, cfg)
 	if err != nil {
 		c.Fatal(err)
@@ -74,7 +76,8 @@ func TestAQuorumLocksInEveryPatternWithAMajority(t *testing.T) {
 			func(c *council, i int, key string) {
 				rdb := c.servers[i].Client(c)
 				w := who{keys: keysOf(key), id: "another", token: "another"}
-				if _, err := w.ask(context.Background(), rdb, time.Hour, 0, ""); err != nil {
+				call := w.asking(time.Hour, 0, 0, "")
+				if err := call.Run(context.Background(), rdb).Err(); err != nil {
 					c.Error(err)
 				}
 			},
@@ -126,8 +129,8 @@ func TestAQuorumLocksInEveryPatternWithAMajority(t *testing.T) {
 						fault.end(c, i, key)
 					}
 				}
-				q.life.Tasks.Wait() // what was sent to slow servers
-				for _, rdb := range q.clients {
+				redistest.Await(t, "the end of what was sent to slow servers", q.life.Quiet)
+				for _, rdb := range c.clients {
 					redistest.Await(t, "a connection", func() bool { return rdb.(client).Ping(t.Context()).Err() == nil })
 				}
 				if kind != "dead" {

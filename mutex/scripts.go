@@ -1,18 +1,20 @@
 package mutex
 
 import (
-	"context"
 	_ "embed"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/dispatch"
 	"github.com/cacheguard/go/internal/keys"
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/script"
 )
+
+//go:embed lua/fields.lua
+var fields string
 
 //go:embed lua/prelude.lua
 var prelude string
@@ -39,11 +41,11 @@ var revokeSource string
 var inspectSource string
 
 var (
-	lockScript    = script.New(lockFree + prelude + lockSource)
-	unlockScript  = script.New(unlockLone + prelude + unlockSource)
-	renewScript   = script.New(prelude + renewSource)
-	revokeScript  = script.New(prelude + revokeSource)
-	inspectScript = script.New(prelude + inspectSource)
+	lockScript    = script.New(fields + lockFree + prelude + lockSource)
+	unlockScript  = script.New(fields + unlockLone + prelude + unlockSource)
+	renewScript   = script.New(fields + prelude + renewSource)
+	revokeScript  = script.New(fields + prelude + revokeSource)
+	inspectScript = script.New(fields + prelude + inspectSource)
 )
 
 // What scripts say of a hold.
@@ -55,25 +57,23 @@ const (
 
 // who is a hold, or will be one.
 type who struct {
-	keys  []string     // of the lock in Redis: its hash, and its queue
-	id    string       // of this hold alone
-	token string       // of its owner, or the id
-	left  *atomic.Bool // it gave up: what it asked for is to be given back when it comes
+	keys  []string        // of the lock in Redis: its hash, its queue, and who is gone
+	id    string          // of this hold alone
+	token string          // of its owner, or the id
+	trail *dispatch.Trail // of its requests
+
+	arrived int64 // in µs by the server's clock; 0: when it first asks
 }
 
 func lockKey(prefix, name string) string { return keys.Tagged(prefix, name) }
 
-func keysOf(lock string) []string { return []string{lock, lock + ":queue"} }
+func keysOf(lock string) []string { return []string{lock, lock + ":queue", lock + ":gone"} }
 
-// ask asks for the lock. grace 0: do not queue for it.
-func (w who) ask(ctx context.Context, rdb script.Processor, ttl, grace time.Duration, inbox string) (queue.Answer, error) {
-	call := w.asking(ttl, grace, inbox)
-	return parseAnswer(call.Run(ctx, rdb), ttl)
-}
-
-func (w who) asking(ttl, grace time.Duration, inbox string) script.Call {
-	args := make([]any, 0, 5)
-	args = append(args, w.id, script.Millis(ttl), script.Millis(grace), inbox)
+// asking asks for the lock, and waits for it no longer than patience, in ms or a queue.Patience. grace 0: it does not queue
+// for it.
+func (w who) asking(ttl, grace time.Duration, patience any, inbox string) script.Call {
+	args := make([]any, 0, 7)
+	args = append(args, w.id, script.Millis(ttl), script.Millis(grace), patience, inbox, w.arrived)
 	if w.owned() {
 		args = append(args, w.token)
 	}
@@ -86,14 +86,14 @@ func parseAnswer(cmd *redis.Cmd, ttl time.Duration) (queue.Answer, error) {
 		return queue.Answer{Granted: true, Fence: fence, Length: ttl}, nil
 	}
 	reply, err := cmd.Int64Slice()
-	if err == nil && len(reply) != 3 {
+	if err == nil && len(reply) != 4 {
 		err = fmt.Errorf("unexpected reply %v", reply)
 	}
 	if err != nil {
 		return queue.Answer{}, err
 	}
 	left := time.Duration(reply[1]) * time.Millisecond
-	return queue.Answer{Granted: reply[0] == 1, Fence: reply[2], Length: left, Left: left}, nil
+	return queue.Answer{Granted: reply[0] == 1, Fence: reply[2], Length: left, Left: left, Clock: reply[3]}, nil
 }
 
 // heir is who gets the lock next, in the same process.
@@ -104,17 +104,13 @@ type heir struct {
 	first bool // before those in the queue
 }
 
-// release gives up a hold, or a place in the queue. It returns what has become of the hold, or the heir's fence.
-func (w who) release(ctx context.Context, rdb script.Processor, h heir) (int64, error) {
-	call := w.releasing(h)
-	return call.Run(ctx, rdb).Int64()
-}
-
-func (w who) releasing(h heir) script.Call {
-	args := make([]any, 0, 6)
+// releasing gives up a hold, or a place in the queue. It returns what has become of the hold, or the heir's fence. lost: some
+// request of w may come later.
+func (w who) releasing(h heir, lost bool) script.Call {
+	args := make([]any, 0, 7)
 	args = append(args, w.id)
-	if w.owned() || h.id != "" {
-		args = append(args, w.token)
+	if w.owned() || lost || h.id != "" {
+		args = append(args, w.token, lost)
 	}
 	if h.id != "" {
 		args = append(args, h.id, script.Millis(h.ttl), h.inbox, h.first)
@@ -122,32 +118,22 @@ func (w who) releasing(h heir) script.Call {
 	return script.Call{Script: unlockScript, Keys: w.keys, Args: args}
 }
 
-// giveUp gives back what a holder or waiter may have in Redis, whatever became of the context.
-func (w who) giveUp(rdb script.Processor, timeout time.Duration) {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	_, _ = w.release(ctx, rdb, heir{}) // if this fails too, the lease expires
-}
-
 // renewal is the call that extends the lease, and raises its fence to a least one.
 func (w who) renewal(ttl time.Duration, fence int64) script.Call {
 	return script.Call{Script: renewScript, Keys: w.keys[:1], Args: []any{w.id, w.token, script.Millis(ttl), fence}}
 }
 
-// revoke takes the lock away from whoever holds it, tells its locker under the key tell, and reports whether there was one.
-func revoke(ctx context.Context, rdb script.Processor, key, tell string) (bool, error) {
-	call := revoking(key, tell)
-	return call.Run(ctx, rdb).Bool()
-}
-
+// revoking takes the lock away from whoever holds it, tells its locker under the key tell, and returns whether there was one.
 func revoking(key, tell string) script.Call {
 	return script.Call{Script: revokeScript, Keys: keysOf(key), Args: []any{tell}}
 }
 
-// inspect looks at a lock.
-func inspect(ctx context.Context, rdb script.Processor, key string) (Info, error) {
-	call := script.Call{Script: inspectScript, Keys: keysOf(key)}
-	reply, err := call.Run(ctx, rdb).Slice()
+// inspecting looks at a lock.
+func inspecting(key string) script.Call { return script.Call{Script: inspectScript, Keys: keysOf(key)} }
+
+// parseInfo reads the reply of inspect.lua.
+func parseInfo(cmd *redis.Cmd) (Info, error) {
+	reply, err := cmd.Slice()
 	if err != nil {
 		return Info{}, err
 	}

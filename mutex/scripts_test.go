@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/script"
 )
 
@@ -24,14 +25,14 @@ func TestAnHeirThatHasQueuedDoesNotGetTheLockOnceMoreAfterItHasLeft(t *testing.T
 	f := newFleet(t, 1, Config{})
 	l := f.lock(0, "k")
 	next := newcomer(t.Context(), f.key("k"))
-	waiting := next.asking(time.Minute, longestGrace, "")
+	waiting := next.asking(time.Minute, longestGrace, queue.Unlimited, "")
 	if answer, err := parseAnswer(waiting.Run(t.Context(), f.redis), time.Minute); err != nil || answer.Granted {
 		t.Fatalf("%+v, %v", answer, err)
 	}
-	if fence := f.run(l.who.releasing(heir{id: next.id, ttl: time.Minute, first: true})); fence <= l.Fence() {
+	if fence := f.run(l.who.releasing(heir{id: next.id, ttl: time.Minute, first: true}, false)); fence <= l.Fence() {
 		t.Errorf("fence %d after %d", fence, l.Fence())
 	}
-	equal(t, "released", f.run(next.releasing(heir{})), replyKept)
+	equal(t, "released", f.run(next.releasing(heir{}, false)), replyKept)
 	equal(t, "token", must2(f.lockers[0].Inspect(t.Context(), "k")).Token, "")
 }
 
@@ -40,7 +41,7 @@ func TestAHoldOfAnOwnerDoesNotShortenTheLeaseOfAnother(t *testing.T) {
 	f := newFleet(t, 1, Config{})
 	owner := WithOwner(t.Context())
 	long, short := newcomer(owner, f.key("k")), newcomer(owner, f.key("k"))
-	for _, call := range []script.Call{long.asking(time.Hour, 0, ""), short.asking(time.Minute, 0, "")} {
+	for _, call := range []script.Call{long.asking(time.Hour, 0, 0, ""), short.asking(time.Minute, 0, 0, "")} {
 		if answer, err := parseAnswer(call.Run(t.Context(), f.redis), time.Hour); err != nil || !answer.Granted {
 			t.Fatalf("%+v, %v", answer, err)
 		}

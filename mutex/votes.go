@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 
-	"github.com/cacheguard/go/internal/detach"
-	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/dispatch"
 )
+
+// errUnasked is the vote of a server that could not be reached when the lock was asked for.
+var errUnasked = errors.New("not asked")
 
 // vote is what one server says to a request.
 type vote struct {
@@ -15,30 +17,14 @@ type vote struct {
 	err   error
 }
 
-// ballot sends a request to every server at once, and counts until a majority says yes, or no majority can. The others go
-// on by themselves. after, if not nil, is called when a server has replied, however late.
-func (q *Quorum) ballot(
-	ctx context.Context, ask func(context.Context, script.Processor) vote, after func(Redis),
-) (votes []vote, ok bool) {
-	if after == nil {
-		after = func(Redis) {}
-	}
-	all := make(chan vote, len(q.clients))
-	for _, rdb := range q.clients {
-		q.life.Tasks.Go(func() { // owner: the Quorum; stop: RedisTimeout; joined by Close
-			v, err := detach.Do(ctx, &q.life.Tasks, q.cfg.RedisTimeout, func(ctx context.Context) (vote, error) {
-				return ask(ctx, rdb), nil
-			}, func(vote, error) { after(rdb) })
-			if err != nil {
-				v.err = err // late
-			} else {
-				after(rdb)
-			}
-			all <- v
-		})
+// ballot asks every server at once, and counts until a majority says yes, or no majority can. The others go on by themselves.
+func (q *Quorum) ballot(ask func(server int) vote) (votes []vote, ok bool) {
+	all := make(chan vote, len(q.servers))
+	for i := range q.servers {
+		q.life.Go(func() { all <- ask(i) }) // owner: the Quorum; stop: RedisTimeout; joined by Close
 	}
 	yes := 0
-	for range q.clients {
+	for range q.servers {
 		v := <-all
 		votes = append(votes, v)
 		if v.err == nil && v.reply == replyKept {
@@ -47,7 +33,7 @@ func (q *Quorum) ballot(
 		if yes == q.majority {
 			return votes, true
 		}
-		if len(votes)-yes > len(q.clients)-q.majority {
+		if len(votes)-yes > len(q.servers)-q.majority {
 			return votes, false
 		}
 	}
@@ -55,17 +41,17 @@ func (q *Quorum) ballot(
 }
 
 // take asks every server for the lock, and returns the greatest fence that a majority granted.
-func (q *Quorum) take(ctx context.Context, w who) (fence int64, err error) {
-	votes, ok := q.ballot(ctx, func(ctx context.Context, rdb script.Processor) vote {
-		answer, err := w.ask(ctx, rdb, q.cfg.TTL, 0, "")
+func (q *Quorum) take(ctx context.Context, w who, trails []dispatch.Trail) (fence int64, err error) {
+	votes, ok := q.ballot(func(i int) vote {
+		reply, err := q.servers[i].Ask(ctx, w.asking(q.cfg.TTL, 0, 0, ""), &trails[i])
+		if err != nil {
+			return vote{err: err}
+		}
+		answer, err := parseAnswer(reply.Cmd, q.cfg.TTL)
 		if !answer.Granted {
 			return vote{err: err}
 		}
 		return vote{reply: replyKept, fence: answer.Fence}
-	}, func(rdb Redis) {
-		if w.left.Load() {
-			w.giveUp(rdb, q.cfg.RedisTimeout)
-		}
 	})
 	for _, v := range votes {
 		fence = max(fence, v.fence)
@@ -78,11 +64,14 @@ func (q *Quorum) take(ctx context.Context, w who) (fence int64, err error) {
 
 // renew asks every server to extend the lease and to remember the fence.
 func (q *Quorum) renew(ctx context.Context, w who, fence int64) error {
-	call := w.renewal(q.cfg.TTL, fence)
-	votes, ok := q.ballot(ctx, func(ctx context.Context, rdb script.Processor) vote {
-		reply, err := call.Run(ctx, rdb).Int()
+	votes, ok := q.ballot(func(i int) vote {
+		answer, err := q.servers[i].Ask(ctx, w.renewal(q.cfg.TTL, fence), nil)
+		if err != nil {
+			return vote{err: err}
+		}
+		reply, err := answer.Int()
 		return vote{reply: reply, err: err}
-	}, nil)
+	})
 	if ok {
 		return nil
 	}
@@ -108,13 +97,19 @@ func verdict(votes []vote, no error) error {
 }
 
 // unlock gives the lock up everywhere. It is given up when a majority says so.
-func (q *Quorum) unlock(ctx context.Context, l *Lease) (int, error) {
+func (q *Quorum) unlock(l *Lease) (int, error) {
 	l.hold.End()
-	l.who.left.Store(true)
-	votes, ok := q.ballot(context.WithoutCancel(ctx), func(ctx context.Context, rdb script.Processor) vote {
-		reply, err := l.who.release(ctx, rdb, heir{})
-		return vote{reply: int(reply), err: err}
-	}, nil)
+	votes, ok := q.ballot(func(i int) vote {
+		if !l.trails[i].Sent() {
+			return vote{err: errUnasked}
+		}
+		answer, err := q.servers[i].Release(l.who.releasing(heir{}, l.trails[i].Lost()), q.cfg.TTL)
+		if err != nil {
+			return vote{err: err}
+		}
+		reply, err := answer.Int()
+		return vote{reply: reply, err: err}
+	})
 	if ok {
 		return replyKept, nil
 	}
@@ -125,9 +120,9 @@ func (q *Quorum) unlock(ctx context.Context, l *Lease) (int, error) {
 	return 0, err
 }
 
-// releaseAll gives back in the background whatever the servers have granted.
-func (q *Quorum) releaseAll(w who) {
-	for _, rdb := range q.clients {
-		q.life.Tasks.Go(func() { w.giveUp(rdb, q.cfg.RedisTimeout) }) // owner: the Quorum; stop: RedisTimeout; joined by Close
+// abandon gives back in the background whatever the servers have granted.
+func (q *Quorum) abandon(w who, trails []dispatch.Trail) {
+	for i, server := range q.servers {
+		trails[i].Leave(func(lost bool) { server.ReleaseLater(w.releasing(heir{}, lost), q.cfg.TTL) })
 	}
 }

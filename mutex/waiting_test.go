@@ -109,7 +109,7 @@ func TestTheLockIsNotLostWithTheWaiterItIsHandedTo(t *testing.T) {
 	f.awaitLine(0, "k", 1)
 	second := f.ask(t.Context(), 0, "k")
 	f.awaitLine(0, "k", 2)
-	held := p.On(redistest.Script(unlockLone+prelude+unlockSource), redistest.HoldReply).Times(2) // the quick one too
+	held := p.On(unlockCommand, redistest.HoldReply).Times(2) // the quick one too
 	done := make(chan error, 1)
 	go func() { done <- l.Unlock(context.Background()) }() // owner: the test; joined by receiving
 	<-held.Hit()

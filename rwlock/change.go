@@ -7,6 +7,9 @@ import "context"
 // ErrRevoked if there was no lease any more; after another one, which says nothing about the lock, call it again. For a
 // reader it is Extend.
 func (l *Lease) Downgrade(ctx context.Context) error {
+	if l == nil {
+		return errNilLease
+	}
 	c := l.claim
 	done, err := l.begin(ctx)
 	if err != nil {
@@ -27,6 +30,9 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 // error matches ErrLeaseLost or ErrRevoked if there was no lease any more; after another one, which says nothing about
 // the lock, call it again or unlock: the lock may be held for writing in Redis. For a writer it does nothing.
 func (l *Lease) TryUpgrade(ctx context.Context) error {
+	if l == nil {
+		return errNilLease
+	}
 	c := l.claim
 	done, err := l.begin(ctx)
 	if err != nil {

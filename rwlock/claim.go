@@ -3,10 +3,9 @@ package rwlock
 import (
 	"context"
 	"crypto/rand"
-	"sync/atomic"
 	"time"
 
-	"github.com/cacheguard/go/internal/detach"
+	"github.com/cacheguard/go/internal/dispatch"
 	"github.com/cacheguard/go/internal/keys"
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/script"
@@ -20,8 +19,10 @@ type claim struct {
 	mode  mode
 	token string
 
-	ticket int64       // of its place in the queue, as far as it knows; belongs to the goroutine of wait
-	left   atomic.Bool // it gave up: what comes now is to be given back
+	trail  dispatch.Trail // of its requests
+	guest  *queue.Guest   // while it queues; nil: it came by no door; belongs to the goroutine of wait, as what follows
+	ticket int64          // of its place in the queue, as far as it knows
+	dead   time.Time      // when Redis takes it out of the queue as it does not wait for longer; zero: never
 }
 
 func (k *Locker) newClaim(name string, m mode) *claim {
@@ -30,14 +31,40 @@ func (k *Locker) newClaim(name string, m mode) *claim {
 	}
 }
 
-// wait asks Redis for the lock until it has it. The context's error says why it did not get it; another one is Redis'.
+// wait waits until the claim has the lock. The context's error says why it did not get it; another one is Redis'.
 func (c *claim) wait(ctx context.Context) (queue.Grant, error) {
+	if err := c.enter(ctx); err != nil {
+		return queue.Grant{}, err
+	}
+	defer c.guest.Leave()
+	got, err := c.queue(ctx)
+	if err == nil {
+		c.guest.Granted()
+	}
+	return got, err
+}
+
+// enter goes through the lock's door. Readers that are patient need not: each waits for one writer at most, and costs no more for
+// leaving than for showing that it lives.
+func (c *claim) enter(ctx context.Context) (err error) {
+	leaves, given := ctx.Deadline()
+	switch {
+	case c.mode == writing:
+		c.guest, err = c.writers.Enter(ctx, c.life.Ending, c.name)
+	case given && time.Until(leaves) < grace(c.cfg.TTL)/3:
+		c.guest, err = c.readers.Enter(ctx, c.life.Ending, c.name)
+	}
+	return err
+}
+
+// queue waits for the lock in Redis.
+func (c *claim) queue(ctx context.Context) (queue.Grant, error) {
 	g := grace(c.cfg.TTL)
 	waiter := queue.Waiter{
 		Inbox: c.inbox, ID: c.inboxKey(c.mode, c.token), Grace: g, Patience: c.cfg.TTL, Ended: c.life.Ending,
 		Keeper: c.keeper, Beat: func() script.Call { return c.beat(c.token, c.ticket, g) },
 		Ask:   func(ctx context.Context, inbox string) (queue.Answer, error) { return c.ask(ctx, g, inbox) },
-		Parse: func(body string) (fence int64, ok bool) { return parseGrant(body, c.ticket) },
+		Parse: c.parse,
 	}
 	for {
 		g, err := waiter.Wait(ctx)
@@ -48,40 +75,41 @@ func (c *claim) wait(ctx context.Context) (queue.Grant, error) {
 	}
 }
 
-// ask asks Redis for the lock once. The reply to a request that was given up may come when there is a lease, or a wait
-// that goes on; only if there is neither, what was granted is given back.
+// ask asks Redis for the lock once. What it was not asked for any more is given back by abandon.
 func (c *claim) ask(ctx context.Context, grace time.Duration, inbox string) (queue.Answer, error) {
-	call := c.askFor(c.mode, c.token, c.cfg.TTL, grace, inbox)
-	got, err := detach.Do(ctx, &c.life.Tasks, c.cfg.RedisTimeout, func(ctx context.Context) (asked, error) {
-		return parseAsked(call.Run(ctx, c.rdb))
-	}, func(asked, error) {
-		if c.left.Load() {
-			c.release()
-		}
-	})
+	patience := queue.PatienceOf(ctx, c.redis.RoundTrip(c.keys[0]))
+	c.dead = queue.Ends(patience)
+	reply, err := c.redis.Ask(ctx, c.askFor(c.mode, c.token, c.cfg.TTL, grace, patience, inbox, c.guest.Arrived()), &c.trail)
+	if err != nil {
+		return queue.Answer{}, err
+	}
+	got, err := parseAsked(reply.Cmd)
 	c.ticket = got.ticket
-	return queue.Answer{Granted: got.status == "held", Fence: got.fence, Length: c.cfg.TTL, Left: got.left}, err
+	c.guest.Answered(reply.Sent, got.clock)
+	return queue.Answer{
+		Granted: got.status == "held", Sent: reply.Sent, Fence: got.fence, Length: c.cfg.TTL, Left: got.left,
+	}, err
 }
 
-// abandon gives up in the background. Only calls that have begun may do so.
+// parse reads a grant. Not granted: it may be of others.
+func (c *claim) parse(body string) (fence int64, granted bool) {
+	if !c.dead.IsZero() && time.Now().After(c.dead) {
+		return 0, false
+	}
+	return parseGrant(body, c.ticket)
+}
+
+// abandon gives up in the background what the claim may have in Redis. Only what the life counts may do so.
 func (c *claim) abandon() {
-	c.left.Store(true)
-	c.life.Tasks.Go(c.release) // owner: the Locker; stop: RedisTimeout and the client's time-outs; joined by Close
-}
-
-// release gives back what the claim may have in Redis, whatever became of its context.
-func (c *claim) release() {
-	ctx, cancel := context.WithTimeout(context.Background(), c.cfg.RedisTimeout)
-	defer cancel()
-	call := c.giveUp(c.token, 0)
-	_ = call.Run(ctx, c.rdb).Err() // if this fails too, the lease or the place expires
+	c.trail.Leave(func(lost bool) { c.redis.ReleaseLater(c.giveUp(c.token, 0, lost), c.cfg.TTL) })
 }
 
 // run runs a call that returns a number, until the context ends or RedisTimeout is over.
 func (c *claim) run(ctx context.Context, call script.Call) (reply int64, sent time.Time, err error) {
-	sent = time.Now()
-	reply, err = detach.Do(ctx, &c.life.Tasks, c.cfg.RedisTimeout, func(ctx context.Context) (int64, error) {
-		return call.Run(ctx, c.rdb).Int64()
-	}, nil)
-	return reply, sent, err
+	answer, err := c.redis.Ask(ctx, call, nil)
+	if err != nil {
+		return 0, sent, err
+	}
+	reply, err = answer.Int64()
+	return reply, answer.Sent, err
 }

@@ -13,13 +13,3 @@ func FenceFrom(ctx context.Context) (fence int64, ok bool) {
 	}
 	return l.Fence(), true
 }
-
-// within returns a context that ends with ctx, and with the lease's, whose cause it has then.
-func (l *Lease) within(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, leaseKey{}, l))
-	unhook := context.AfterFunc(l.Context(), func() { cancel(context.Cause(l.Context())) })
-	return ctx, func() {
-		unhook()
-		cancel(nil)
-	}
-}

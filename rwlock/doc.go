@@ -13,7 +13,8 @@
 //   - Never a writer together with anybody else, by the leases' own deadlines: a lease's Context ends before its lease
 //     in Redis does, also when Redis cannot be reached.
 //   - Phase-fair, as sync.RWMutex: writers take turns in the order in which they asked; a reader waits for at most one
-//     writer, who may hold already or be queued; a writer for the writers ahead and for the readers that were admitted
+//     writer, who may hold already or be queued (behind 64 impatient readers of its process, an impatient one waits
+//     for at most one from when it is queued; see below); a writer for the writers ahead and for the readers that were admitted
 //     before it and between them.
 //   - Who crashes, costs the others at most its own lease, and a waiter at most its grace: TTL, and at most 3 s.
 //   - Each writer gets a Fence, larger than all before it. A reader's Fence is that of the last writer.
@@ -29,7 +30,7 @@
 //
 // Every holder has a token of 128 random bits and a lease of its own. A lock is a few keys in one cluster slot
 // (lua/prelude.lua describes them): the writer with its deadline and the last fence, the readers by their deadlines,
-// the queued writers by their tickets, the queued readers, and how long each of the queued is believed to be alive.
+// the queued writers by when they came, the queued readers, and how long each of the queued is believed to be alive.
 // Leases are scores and fields, judged by the server's clock, which each script reads once. A key's own TTL is for
 // what is forgotten by everybody, and only ever extended.
 //
@@ -49,12 +50,22 @@
 // Who was queued at the time of a request it sent at local time t, holds from the grant until t + grace at least, as
 // the grant came later. That is how long it trusts the message: it may begin at once, half a round trip after the
 // release, and renews meanwhile. A message that is older than that is only a reason to ask. (One of an older place in
-// the queue than its own is not for it: hence the ticket, which a heartbeat must name too.)
+// the queue than its own is not for it: hence the ticket, which a heartbeat must name too.) Redis takes a waiter out of
+// the queue a little before its context ends, when a grant would reach it too late; from then on it takes no message for its
+// grant.
+//
+// Of the writers of a process, only the first few queue in Redis. The others wait in the process, at the lock's door (package
+// queue): leaving it costs no request. Each takes the place in the queue of when it came: its score is its ticket less the time
+// it had waited before, which the process reckons by the server's clock from the answers it has. Whoever could not make
+// use of a grant in time does not go in. Impatient readers, which leave within a third of their grace, a second at
+// most, have a wider door, which is open as long as nobody has to queue and when one of them is granted the lock. All other
+// readers queue at once.
 //
 // While it waits, a waiter sends a heartbeat each third of its grace, which goes with the renewals of the process in
 // one pipeline (package lease). It says whether there is a reason to ask again: the grant whose message was lost, a
 // queue that forgot the waiter. It asks again also when the leases of the holders would end, so a crashed holder is
-// replaced as its lease ends, and when the subscription was interrupted. While there is none, waiters poll. Asking is
+// replaced as its lease ends, and when the subscription was interrupted. When one of the holders leaves and the leases of
+// the others end before a heartbeat could find that out, the first writer of the queue is told to ask. While there is none, waiters poll. Asking is
 // the same script again, with the same token.
 //
 // Who may crash, and when. A holder: its lease ends. A waiter: it is dead its grace after its last heartbeat, and what
@@ -63,8 +74,8 @@
 // or finds a grant that it cannot trust, and asks. Who may be cancelled: a waiter that gives up releases its token,
 // which takes it out of the queue or gives back what was granted meanwhile; that request waits for the one under way
 // and for no caller's context. Which replies may be lost: all. Each script does nothing when its token has already
-// what it asks for, and says the same again. Only a copy of an acquire that arrives after its token was released makes
-// a holder or waiter that nobody knows, which ends as if it had crashed.
+// what it asks for, and says the same again. Of a token that gives up while one of its requests has no reply, the lock
+// remembers for ten minutes that it is gone, and refuses what still arrives.
 //
 // A server's clock that is set back would make leases last longer by as much. So the lock remembers the longest lease
 // anybody asked for, and cuts what would last longer than that from now on. No living holder loses by it.

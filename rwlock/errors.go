@@ -29,6 +29,7 @@ var (
 
 var (
 	errNilLocker = errors.New("rwlock: locker is nil (did New return an error?)")
+	errNilLease  = errors.New("rwlock: lease is nil (did Lock return an error?)")
 	errEmptyName = errors.New("rwlock: name is empty")
 )
 

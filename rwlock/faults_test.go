@@ -19,7 +19,7 @@ func behind(t *testing.T, cfg Config, tweaks ...func(*redis.Options)) (f *fleet,
 	return f, f.join(p.Client(t, tweaks...), cfg), p
 }
 
-func scriptOf(source string) redistest.Match { return redistest.Script(prelude + source) }
+func scriptOf(source string) redistest.Match { return redistest.Script(fields + prelude + source) }
 
 // known makes the server know the scripts, so that faults meet the request they are for.
 func known(t *testing.T, k *Locker) {
@@ -138,6 +138,22 @@ func TestGrantWhoseMessageIsLostIsFoundByAHeartbeat(t *testing.T) {
 	if err := w.lease.Extend(t.Context()); err != nil {
 		t.Error(err)
 	}
+}
+
+// A writer that waits for one of two readers knows when the longer lease ends, and hears of the other by a heartbeat, which may come too
+// late. So none comes here.
+func TestAWriterBehindACrashedReaderIsToldThatItsLeaseIsTheLast(t *testing.T) {
+	t.Parallel()
+	f, k, p := behind(t, Config{TTL: time.Minute})
+	f.listening()
+	short := f.join(shared.Client(t), Config{TTL: 900 * time.Millisecond, Watchdog: off})
+	long := must(t, f.lockers[0], (*Locker).RLock, "a")
+	must(t, short, (*Locker).RLock, "a") // crashes
+	p.On(scriptOf(heartbeatSource), redistest.ReplyError("ERR no heartbeat"))
+	w := wait(t, k, (*Locker).Lock, "a")
+	f.awaitWaiting("a", 1, 0)
+	unlock(t, long)
+	unlock(t, w.got())
 }
 
 func TestLeaseEndsByItselfWhenRedisCannotBeReached(t *testing.T) {

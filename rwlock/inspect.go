@@ -2,11 +2,8 @@ package rwlock
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"time"
-
-	"github.com/cacheguard/go/internal/detach"
 )
 
 // Info is what Redis knows of a lock.
@@ -15,41 +12,42 @@ type Info struct {
 	Readers        int           // that hold it
 	Fence          int64         // of the last writer; 0: none is remembered
 	Left           time.Duration // until the leases of the holders end, unless they are renewed
-	WaitingWriters int
+	WaitingWriters int           // in the queue: the first few of each process
 	WaitingReaders int
 }
 
 // Inspect looks at the lock of the name.
 func (k *Locker) Inspect(ctx context.Context, name string) (Info, error) {
-	return look(ctx, k, "inspect", name, func(ctx context.Context, c *claim) (Info, error) {
-		call := c.look()
-		return parseLooked(call.Run(ctx, k.rdb))
+	var info Info
+	err := k.regard("inspect", name, func(c *claim) error {
+		reply, err := k.redis.Ask(ctx, c.look(), nil)
+		if err == nil {
+			info, err = parseLooked(reply.Cmd)
+		}
+		return err
 	})
+	return info, err
 }
 
 // Revoke takes the lock of the name away from all its holders, and returns how many there were. Their contexts end with
 // ErrRevoked when they are next renewed, at most a third of TTL later; the next holders do not wait for that. Those who
 // wait keep their places. It takes a fence, so that those of the revoked are old.
 func (k *Locker) Revoke(ctx context.Context, name string) (holders int, err error) {
-	id := rand.Text()
-	return look(ctx, k, "revoke", name, func(ctx context.Context, c *claim) (int, error) {
-		call := c.revokeAll(id)
-		return call.Run(ctx, k.rdb).Int()
+	err = k.regard("revoke", name, func(c *claim) error {
+		n, _, err := c.run(ctx, c.revokeAll(c.token))
+		holders = int(n)
+		return err
 	})
+	return holders, err
 }
 
-func look[T any](
-	ctx context.Context, k *Locker, op, name string, f func(context.Context, *claim) (T, error),
-) (value T, err error) {
+func (k *Locker) regard(op, name string, f func(*claim) error) error {
 	if err := k.begin(name); err != nil {
-		return value, err
+		return err
 	}
 	defer k.life.Done()
-	value, err = detach.Do(ctx, &k.life.Tasks, k.cfg.RedisTimeout, func(ctx context.Context) (T, error) {
-		return f(ctx, k.newClaim(name, reading))
-	}, nil)
-	if err != nil {
-		return value, fmt.Errorf("rwlock: %s %q: %w", op, name, err)
+	if err := f(k.newClaim(name, reading)); err != nil {
+		return fmt.Errorf("rwlock: %s %q: %w", op, name, err)
 	}
-	return value, nil
+	return nil
 }

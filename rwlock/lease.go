@@ -43,10 +43,18 @@ func (k *Locker) newLease(ctx context.Context, c *claim, g queue.Grant) *Lease {
 // Context is the context to work with under the lock. It ends when the lease is lost, and then its cause is ErrLeaseLost,
 // ErrRevoked or ErrClosed; and when it is unlocked. It has the values of the context that the lock was asked for with, and
 // does not end with it. Between the end of the lease and the end of the work, somebody else may work too: Fence is for that.
-func (l *Lease) Context() context.Context { return l.hold.Context() }
+func (l *Lease) Context() context.Context {
+	if l == nil {
+		return hold.Never(errNilLease)
+	}
+	return l.hold.Context()
+}
 
 // Writes reports whether the lock is held for writing.
 func (l *Lease) Writes() bool {
+	if l == nil {
+		return false
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.writes
@@ -58,22 +66,38 @@ func (l *Lease) Writes() bool {
 // time in microseconds. Redis remembers a fence for 10 minutes or more after the lease; fences do not go back unless the
 // server's clock is set back by more than that, or a failover loses the last fence and the new primary's clock is behind.
 func (l *Lease) Fence() int64 {
+	if l == nil {
+		return 0
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.fence
 }
 
 // Token identifies the acquisition. It is what Inspect shows of a writer.
-func (l *Lease) Token() string { return l.claim.token }
+func (l *Lease) Token() string {
+	if l == nil {
+		return ""
+	}
+	return l.claim.token
+}
 
 // TrustedUntil is when Context ends unless the lease is renewed. It is measured on this process's monotonic clock, from
 // before the last successful request was sent, and so no later than the end of the lease in Redis. A process that was paused
 // may see Context alive for a moment longer, until its timers have run; this time it can compare at once.
-func (l *Lease) TrustedUntil() time.Time { return l.hold.TrustedUntil() }
+func (l *Lease) TrustedUntil() time.Time {
+	if l == nil {
+		return time.Time{}
+	}
+	return l.hold.TrustedUntil()
+}
 
 // Extend makes the lease end TTL from now, and no later than MaxHold allows. The error matches ErrLeaseLost or ErrRevoked
 // if there is no lease to extend any more; another error says nothing about it.
 func (l *Lease) Extend(ctx context.Context) error {
+	if l == nil {
+		return errNilLease
+	}
 	c := l.claim
 	done, err := l.begin(ctx)
 	if err != nil {
@@ -87,26 +111,38 @@ func (l *Lease) Extend(ctx context.Context) error {
 	return l.wrap("extend", err)
 }
 
-// Unlock gives the lock up, however it is held. It does so whatever became of ctx, of which it uses the values, and takes
-// RedisTimeout at most. It returns ErrLeaseLost, ErrRevoked or ErrClosed if the lock was not held any more, in which case
-// somebody else may have worked meanwhile, and otherwise what Redis or the client said if it could not be asked: then the
-// lock ends with its lease. Another Unlock does nothing, and returns the same.
-func (l *Lease) Unlock(ctx context.Context) error { return l.finish(ctx, nil) }
+// Unlock gives the lock up, however it is held. It ignores ctx, and takes RedisTimeout at
+// most. It returns ErrLeaseLost, ErrRevoked or ErrClosed if the lock was not held any more, in which case somebody else may
+// have worked meanwhile, and otherwise what Redis or the client said if it could not be asked: then it is asked again in the
+// background, until the lock is known to be given up or its lease has ended. Another Unlock does nothing, and returns the same.
+func (l *Lease) Unlock(_ context.Context) error { return l.finish(nil) }
 
 // finish unlocks, once. The cause, if there is one, is why its holder did not do so.
-func (l *Lease) finish(ctx context.Context, cause error) error {
+func (l *Lease) finish(cause error) error {
+	if l == nil {
+		return errNilLease
+	}
 	l.once.Do(func() {
-		l.err = errors.Join(l.wrap("unlock", cause), l.unlock(ctx))
+		l.err = errors.Join(l.wrap("unlock", cause), l.unlock())
 		l.unlocked(l.err)
 	})
 	return l.err
 }
 
-func (l *Lease) unlock(ctx context.Context) error {
+// unlock gives the lock up. What Close has not waited for it does not ask Redis: such a lease was lost before.
+func (l *Lease) unlock() error {
 	c := l.claim
+	if !c.life.Enter() {
+		return l.wrap("unlock", context.Cause(l.Context()))
+	}
+	defer c.life.Leave()
 	trusted := l.hold.End()
-	reply, _, err := c.run(context.WithoutCancel(ctx), c.giveUp(c.token, l.Fence()))
+	answer, err := c.redis.Release(c.giveUp(c.token, l.Fence(), c.trail.Lost()), c.cfg.TTL)
 	c.life.Remove(l)
+	reply := int64(0)
+	if err == nil {
+		reply, err = answer.Int64()
+	}
 	switch {
 	case err != nil:
 	case reply == replyRevoked, reply == replyLost && !l.releasedTwice(trusted):
@@ -124,7 +160,7 @@ func (l *Lease) releasedTwice(trusted bool) bool {
 // abort is what Close does to it.
 func (l *Lease) abort(cause error) {
 	l.hold.Lose(cause)
-	_ = l.finish(context.Background(), cause) // if this fails, the lease expires
+	_ = l.finish(cause) // if this fails, the lease expires
 }
 
 // begin begins a call on the lease. The caller calls done if there is no error.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/cacheguard/go/internal/queue"
 )
@@ -54,7 +53,7 @@ func (k *Locker) run(ctx context.Context, name string, m mode, f func(context.Co
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Unlock(ctx)) }()
-	ctx, cancel := l.within(ctx)
+	ctx, cancel := l.hold.Within(context.WithValue(ctx, leaseKey{}, l))
 	defer cancel()
 	return f(ctx, l)
 }
@@ -75,7 +74,7 @@ func (k *Locker) wait(ctx context.Context, name string, m mode) (l *Lease, err e
 	if err != nil {
 		return nil, c.failed(ctx, err)
 	}
-	return k.newLease(ctx, c, g), nil
+	return c.granted(ctx, g)
 }
 
 func (k *Locker) try(ctx context.Context, name string, m mode) (l *Lease, err error) {
@@ -90,7 +89,6 @@ func (k *Locker) try(ctx context.Context, name string, m mode) (l *Lease, err er
 		return nil, notAcquired(ctx, name)
 	}
 	c := k.newClaim(name, m)
-	sent := time.Now()
 	answer, err := c.ask(ctx, 0, "")
 	switch {
 	case err != nil:
@@ -98,7 +96,17 @@ func (k *Locker) try(ctx context.Context, name string, m mode) (l *Lease, err er
 	case !answer.Granted:
 		return nil, fmt.Errorf("%w: %q", ErrNotAcquired, name)
 	}
-	return k.newLease(ctx, c, queue.Grant{Fence: answer.Fence, Sent: sent, Length: answer.Length}), nil
+	return c.granted(ctx, queue.Grant{Fence: answer.Fence, Sent: answer.Sent, Length: answer.Length})
+}
+
+// granted returns the lease of the claim, unless that was over before it could begin.
+func (c *claim) granted(ctx context.Context, g queue.Grant) (*Lease, error) {
+	l := c.newLease(ctx, c, g)
+	if l.Context().Err() == nil {
+		return l, nil
+	}
+	c.abandon()
+	return nil, fmt.Errorf("rwlock: lock %q: the answer took longer than the lease: %w", c.name, context.Cause(l.Context()))
 }
 
 // failed gives the claim up, and returns the error of its call.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/redistest"
 	"github.com/cacheguard/go/internal/script"
 )
@@ -90,11 +91,11 @@ func TestCancelledWaitLeavesNothingInRedis(t *testing.T) {
 		f := newFleet(t, a, 2, Config{})
 		held := must(t, f.lockers[0], (*Locker).Lock, "a")
 		var waiters []*waiter
-		for range 5 {
+		for range doorWidth {
 			waiters = append(waiters, wait(t, f.lockers[1], (*Locker).Lock, "a"),
 				wait(t, f.lockers[1], (*Locker).RLock, "a"))
 		}
-		f.awaitWaiting("a", 5, 5)
+		f.awaitWaiting("a", doorWidth, doorWidth)
 		for _, w := range waiters {
 			w.leave()
 			<-w.done
@@ -107,7 +108,7 @@ func TestCancelledWaitLeavesNothingInRedis(t *testing.T) {
 			}
 		}
 		for field := range f.redis.HGetAll(t.Context(), f.lockers[0].newClaim("a", writing).keys[0]).Val() {
-			if field != "fence" && field != "longest" && field != "ticket" {
+			if field != "fence" && field != "longest" && field != "ticket" && field != "asked" {
 				t.Errorf("%s is left", field)
 			}
 		}
@@ -224,7 +225,7 @@ func TestThousandsOfReadersAreAdmittedAtOnce(t *testing.T) {
 	const crowd = 10_000
 	var calls []*script.Call
 	for i := range crowd {
-		call := held.claim.askFor(reading, fmt.Sprint("reader", i), time.Minute, longestGrace, "")
+		call := held.claim.askFor(reading, fmt.Sprint("reader", i), time.Minute, longestGrace, queue.Unlimited, "", 0)
 		calls = append(calls, &call)
 	}
 	script.RunAll(t.Context(), f.redis, calls)

@@ -3,21 +3,34 @@ package rwlock
 import (
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/cacheguard/go/internal/dispatch"
+	"github.com/cacheguard/go/internal/keys"
 	"github.com/cacheguard/go/internal/lease"
-	"github.com/cacheguard/go/internal/life"
+	"github.com/cacheguard/go/internal/lifecycle"
+	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/terms"
 	"github.com/cacheguard/go/internal/wake"
 )
 
+// doorWidth is how many writers of a process may queue for a lock in Redis: who is next, and some in case that one leaves.
+const doorWidth = 4
+
+// readersWidth is how many impatient readers of a process may do so.
+const readersWidth = 64
+
 // Locker hands out read-write locks that are kept in Redis. It is safe for concurrent use.
 type Locker struct {
-	life   *life.Life[*Lease]
-	rdb    Redis
-	cfg    Config
-	inbox  *wake.Inbox
-	keeper *lease.Keeper
-	leave  func() // gives up the inbox and the keeper
+	life    *lifecycle.Lender[*Lease]
+	redis   *dispatch.Dispatcher
+	rdb     Redis // of SelfCheck
+	cfg     Config
+	writers queue.Doors
+	readers queue.Doors // those that are impatient
+	inbox   *wake.Inbox
+	keeper  *lease.Keeper
+	leave   func() // gives up the inbox and the keeper
 }
 
 // New returns a Locker. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
@@ -26,8 +39,12 @@ func New(rdb Redis, cfg Config) (*Locker, error) {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	k := &Locker{life: life.New((*Lease).abort), rdb: rdb, cfg: cfg}
-	inbox, leaveInbox := wake.Open(rdb)
+	k := &Locker{life: lifecycle.NewLender((*Lease).abort), rdb: rdb, cfg: cfg}
+	k.redis = dispatch.New(rdb, cfg.RedisTimeout, k.life.Life)
+	roundTrip := func(name string) time.Duration { return k.redis.RoundTrip(keys.Tagged(cfg.Prefix, name)) }
+	k.writers = queue.Doors{Width: doorWidth, RoundTrip: roundTrip}
+	k.readers = queue.Doors{Width: readersWidth, RoundTrip: roundTrip, Shared: true}
+	inbox, leaveInbox := wake.Open(rdb, cfg.Prefix)
 	keeper, leaveKeeper := lease.Open(rdb, cfg.RedisTimeout)
 	k.inbox, k.keeper = inbox, keeper
 	k.leave = func() {
@@ -44,7 +61,8 @@ func (k *Locker) Close() error {
 	if k == nil {
 		return nil // New failed: there is nothing to close
 	}
-	k.life.Close(ErrClosed, k.leave)
+	k.life.Close(ErrClosed)
+	k.leave()
 	return nil
 }
 

@@ -2,10 +2,11 @@ package rwlock
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/queue"
 )
 
 type stage int
@@ -25,9 +26,13 @@ type actor struct {
 	token  string
 	ttl    int64
 	ticket int64
-	fence  int64
-	heard  int64 // waiting: when the last request was sent that was answered
-	until  int64 // holding: the end of its trust
+
+	arrived int64
+	fence   int64
+	heard   int64 // waiting: when the last request was sent that was answered
+	until   int64 // holding: the end of its trust
+	leaves  int64 // when it waits no longer; 0: never
+	lost    bool  // a request for it has no reply
 }
 
 func (w *world) act(a *actor) {
@@ -55,6 +60,12 @@ func (w *world) begin(a *actor) {
 	}
 	if w.Chance(40) {
 		a.mode = writing
+		if w.Chance(50) {
+			a.arrived = w.arrivals.Waited(a.token)
+		}
+	}
+	if w.Chance(40) {
+		a.leaves = w.Mono + w.Rand.Int64N(6000)
 	}
 	if w.ask(a, w.Chance(75)); a.stage == waiting && a.ticket == 0 {
 		w.finish(a) // it did not want to wait
@@ -62,17 +73,21 @@ func (w *world) begin(a *actor) {
 }
 
 // ask asks for the lock.
-func (w *world) ask(a *actor, queue bool) {
+func (w *world) ask(a *actor, waits bool) {
 	inbox := a.inbox
 	if w.Chance(20) {
 		inbox = ""
 	}
 	wait := time.Duration(0)
-	if queue {
+	if waits {
 		wait = grace(ms(a.ttl))
 	}
+	patience := queue.Unlimited
+	if a.leaves > 0 {
+		patience = max(a.leaves-w.Mono, 0)
+	}
 	w.send(a, "asks to "+map[mode]string{writing: "write", reading: "read"}[a.mode],
-		w.lock.askFor(a.mode, a.token, ms(a.ttl), wait, inbox), func(cmd *redis.Cmd, sent int64) {
+		w.lock.askFor(a.mode, a.token, ms(a.ttl), wait, patience, inbox, a.arrived), func(cmd *redis.Cmd, sent int64) {
 			got, err := parseAsked(cmd)
 			if err != nil {
 				w.Wrong("%v", err)
@@ -87,21 +102,23 @@ func (w *world) ask(a *actor, queue bool) {
 			case "queued":
 				a.ticket, a.heard = got.ticket, sent
 			}
-		})
+		}, func() { a.lost = true })
 }
 
 func (w *world) wait(a *actor) {
 	switch p := w.Rand.IntN(10); {
+	case a.leaves > 0 && w.Mono >= a.leaves:
+		w.finish(a)
 	case p < 4:
 		w.receive(a.inbox)
 	case p < 7:
 		w.send(a, "is alive", w.lock.beat(a.token, a.ticket, grace(ms(a.ttl))), func(cmd *redis.Cmd, sent int64) {
-			if n, _ := cmd.Int(); n == 1 {
+			if n, _ := cmd.Int(); n > 0 {
 				a.heard = sent
 				return
 			}
 			w.ask(a, true)
-		})
+		}, nil)
 	case p < 9:
 		w.ask(a, true)
 	default:
@@ -120,6 +137,7 @@ func (w *world) receive(inbox string) {
 			continue
 		}
 		fence, granted := parseGrant(body, a.ticket)
+		granted = granted && (a.leaves == 0 || w.Mono < a.leaves)
 		if trust := a.heard + grace(ms(a.ttl)).Milliseconds(); granted && w.Mono < trust {
 			w.Tell("%d is told that it holds %s", a.name, a.token)
 			a.stage, a.fence, a.until = holding, fence, trust
@@ -136,31 +154,32 @@ func (w *world) hold(a *actor) {
 			} else if a.until > w.Mono {
 				w.Wrong("%s is lost while it is trusted", a.token)
 			}
-		})
+		}, nil)
 	case p < 7 && a.mode == writing:
 		a.mode = reading // whatever becomes of the request
 		w.send(a, "downgrades", w.lock.toReader(a.token, ms(a.ttl), a.fence), func(cmd *redis.Cmd, sent int64) {
 			if n, _ := cmd.Int(); n == replyDone {
 				a.until = sent + a.ttl
 			}
-		})
+		}, nil)
 	case p < 7:
 		w.send(a, "upgrades", w.lock.toWriter(a.token, ms(a.ttl), a.fence), func(cmd *redis.Cmd, sent int64) {
 			if n, _ := cmd.Int64(); n > replyDone {
 				a.mode, a.fence, a.until = writing, n, sent+a.ttl
 			}
-		})
+		}, nil)
 	case p < 9:
 		w.finish(a)
 	}
 }
 
-// finish releases whatever the actor has, at the latest try.
+// finish releases whatever the actor has, until that is known to have run.
 func (w *world) finish(a *actor) {
 	a.stage = idle
-	w.send(a, "releases", w.lock.giveUp(a.token, a.fence), func(*redis.Cmd, int64) {
-		if w.now.alive()[a.token] != 0 || slices.Contains(w.now.held(), a.token) {
-			w.Wrong("%s is left after its release", a.token)
-		}
-	})
+	for known, tries := false, 0; !known && tries < 20; tries++ {
+		w.send(a, "releases", w.lock.giveUp(a.token, a.fence, a.lost), func(*redis.Cmd, int64) {
+			known, w.gone[a.token] = true, true
+			w.checkGone()
+		}, func() {})
+	}
 }

@@ -41,7 +41,11 @@ func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {
 		"readers are not served after a writer": {
 			"if ended or redis", "if redis"},
 		"writers are served last in, first out": {
-			"redis.call('ZRANGE', writers, 0, 0, 'WITHSCORES')", "redis.call('ZREVRANGE', writers, 0, 0, 'WITHSCORES')"},
+			"read_until == 0 and redis.call('ZRANGE', writers, 0, 0)", "read_until == 0 and redis.call('ZREVRANGE', writers, 0, 0)"},
+		"the place is that of the request": {
+			"came > 0 and last -", "false and last -"},
+		"a clock that is set back stops the tickets": {
+			"(fields[7] or 0), 1)", "(fields[6] or 0), 1)"},
 		"only the first reader is admitted": {
 			"redis.call('ZRANGE', waiting, 0, -1)", "redis.call('ZRANGE', waiting, 0, 0)"},
 		"one message for each reader": {
@@ -51,9 +55,15 @@ func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {
 		"a clock that is set back lengthens leases": {
 			"if score > limit then", "if false then"},
 		"a grant names no ticket": {
-			"first[2] .. ':'", "'999999999:'"},
+			"first, ticket .. ':'", "first, '9999999999999999:'"},
+		"a writer is not told that what it waits for ends sooner": {
+			"    hasten()\n", ""},
 		"a second revoke takes the next holder's lock": {
 			"redis.call('HGET', lock, 'revoker') ~= ARGV[1]", "true"},
+		"who has given up is not remembered": {
+			"if ARGV[3] == '1' then", "if false then"},
+		"who has given up gets the lock": {
+			"if late(token) then", "if false then"},
 		"keys have no TTL": {
 			"if redis.call('PTTL', key) < least then", "if false then"},
 	})

@@ -26,6 +26,9 @@ type world struct {
 	actors []*actor
 	tokens int
 
+	gone     map[string]bool // the tokens that have given up, and were told so
+	arrivals *model.Arrivals // of the writers
+
 	now    snapshot
 	fence  int64                     // the largest so far
 	phases map[string]map[int64]bool // the writers' turns that each queued reader has seen
@@ -37,8 +40,9 @@ func player(t *testing.T) model.Play {
 	rdb := shared.Client(t)
 	return func(seed uint64, edit func(string) string) string {
 		l := lockAt(compile(func(source string) string { return model.Modelled(edit(source)) }), "{model-"+rand.Text()+"}")
-		w := &world{World: model.NewWorld(rdb, seed, l.keys[0]), lock: l, phases: make(map[string]map[int64]bool)}
+		w := &world{World: model.NewWorld(rdb, seed, l.keys[0]), lock: l, gone: make(map[string]bool), phases: make(map[string]map[int64]bool)}
 		w.Check = w.check
+		w.arrivals = model.NewArrivals(w.World)
 		for i := range 2 + w.Rand.IntN(modelActors-1) {
 			w.actors = append(w.actors, &actor{name: i, inbox: w.Inboxes[i%len(w.Inboxes)]})
 		}
@@ -70,8 +74,8 @@ func (w *world) revoke() {
 	}
 }
 
-func (w *world) send(a *actor, what string, call script.Call, heard func(cmd *redis.Cmd, sent int64)) {
-	w.Send(a.name, a.token, what, call, heard)
+func (w *world) send(a *actor, what string, call script.Call, heard func(cmd *redis.Cmd, sent int64), unheard func()) {
+	w.Send(a.name, a.token, what, call, heard, unheard)
 }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

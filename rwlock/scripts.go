@@ -10,6 +10,9 @@ import (
 	"github.com/cacheguard/go/internal/script"
 )
 
+//go:embed lua/fields.lua
+var fields string
+
 //go:embed lua/prelude.lua
 var prelude string
 
@@ -57,7 +60,7 @@ type scripts struct {
 
 // compile makes the scripts; the tests of the protocol edit their sources.
 func compile(edit func(source string) string) *scripts {
-	s := func(source string) *script.Script { return script.New(edit(prelude + source)) }
+	s := func(source string) *script.Script { return script.New(edit(fields + prelude + source)) }
 	return &scripts{
 		acquire: s(acquireSource), heartbeat: s(heartbeatSource), renew: s(renewSource), release: s(releaseSource),
 		downgrade: s(downgradeSource), upgrade: s(upgradeSource), revoke: s(revokeSource), inspect: s(inspectSource),
@@ -83,7 +86,7 @@ type lock struct {
 // lockAt returns the lock whose keys begin with base, which has the hash tag.
 func lockAt(s *scripts, base string) lock {
 	main := base + ":rw"
-	return lock{s, []string{main, main + ":readers", main + ":writers", main + ":waiting", main + ":alive"}}
+	return lock{s, []string{main, main + ":readers", main + ":writers", main + ":waiting", main + ":alive", main + ":gone"}}
 }
 
 // inboxKey is what messages for a waiter are about.
@@ -98,9 +101,10 @@ func (l lock) call(s *script.Script, args ...any) script.Call {
 	return script.Call{Script: s, Keys: l.keys, Args: args}
 }
 
-// askFor asks for the lock, and for a place in the queue unless grace is 0. inbox may be empty.
-func (l lock) askFor(m mode, token string, ttl, grace time.Duration, inbox string) script.Call {
-	return l.call(l.acquire, token, string(m), script.Millis(ttl), script.Millis(grace), inbox)
+// askFor asks for the lock, and for a place in the queue unless grace is 0, for no longer than patience, in ms or a
+// queue.Patience. inbox may be empty. arrived is when the caller came, in µs by the server's clock, or 0 for now.
+func (l lock) askFor(m mode, token string, ttl, grace time.Duration, patience any, inbox string, arrived int64) script.Call {
+	return l.call(l.acquire, token, string(m), script.Millis(ttl), script.Millis(grace), patience, inbox, arrived)
 }
 
 // asked is the reply to askFor.
@@ -108,7 +112,8 @@ type asked struct {
 	status string        // held, queued or busy
 	fence  int64         // held
 	ticket int64         // queued
-	left   time.Duration // queued, busy: until the leases of the holders end
+	clock  int64         // queued: what the server's clock showed, in µs
+	left   time.Duration // queued: until it may be worth asking again; busy: until the leases of the holders end
 }
 
 func parseAsked(cmd *redis.Cmd) (a asked, err error) {
@@ -130,14 +135,14 @@ func parseAsked(cmd *redis.Cmd) (a asked, err error) {
 	case "held":
 		a.fence = number(1)
 	case "queued", "busy":
-		a.left, a.ticket = time.Duration(number(1))*time.Millisecond, number(2)
+		a.left, a.ticket, a.clock = time.Duration(number(1))*time.Millisecond, number(2), number(3)
 	default:
 		return asked{}, fmt.Errorf("unexpected reply %v", reply)
 	}
 	return a, nil
 }
 
-// beat says that a waiter is alive. It returns 1 unless the waiter has to ask.
+// beat says that a waiter is alive. It returns in how many ms it may be worth asking again, or 0 if the waiter has to ask.
 func (l lock) beat(token string, ticket int64, grace time.Duration) script.Call {
 	return l.call(l.heartbeat, token, ticket, script.Millis(grace))
 }
@@ -147,9 +152,10 @@ func (l lock) extend(token string, ttl time.Duration, fence int64) script.Call {
 	return l.call(l.renew, token, script.Millis(ttl), fence)
 }
 
-// giveUp releases whatever the token has. It returns 1, or why the token has nothing.
-func (l lock) giveUp(token string, fence int64) script.Call {
-	return l.call(l.release, token, fence)
+// giveUp releases whatever the token has. It returns 1, or why the token has nothing. lost: some request of the token may come
+// later.
+func (l lock) giveUp(token string, fence int64, lost bool) script.Call {
+	return l.call(l.release, token, fence, lost)
 }
 
 // toReader makes the writer with this fence a reader. It returns 1, or why the token does not hold the lock.

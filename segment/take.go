@@ -32,7 +32,7 @@ func (c *Counter) take(ctx context.Context, name string, n, enough int64) (int64
 	if err := c.begin(ctx, "take", name, n, 1); err != nil {
 		return 0, err
 	}
-	defer c.life.Tasks.Done()
+	defer c.life.Done()
 	got, err := c.takeFrom(ctx, name, rand.IntN(c.cfg.Segments), n, n)
 	if err == nil && got == 0 {
 		got, err = c.takeFromAll(ctx, name, n, enough)
@@ -108,7 +108,7 @@ func (c *Counter) takeFrom(ctx context.Context, name string, segment int, n, eno
 // undo gives back, in the background, what may have been taken.
 func (c *Counter) undo(t taking, l *lane) {
 	until := time.Now().Add(undoFor)
-	c.life.Tasks.Go(func() { // owner: the Counter; stop: it is done, undoFor or Close; joined by Close
+	c.life.Go(func() { // owner: the Counter; stop: it is done, undoFor or Close; joined by Close
 		for round, last := 0, false; ; round++ {
 			ctx, cancel := context.WithTimeout(context.Background(), c.cfg.RedisTimeout)
 			err := t.undo(ctx, c.rdb)

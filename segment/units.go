@@ -16,7 +16,7 @@ func (c *Counter) Create(ctx context.Context, name string, total int64) error {
 	if err := c.begin(ctx, "create", name, total, 0); err != nil {
 		return err
 	}
-	defer c.life.Tasks.Done()
+	defer c.life.Done()
 	key, token := c.key(name, 0), rand.Text()
 	made, err := run(ctx, c, func(ctx context.Context, rdb script.Processor) (bool, error) {
 		return create(ctx, rdb, key, token, total, c.cfg.TTL)
@@ -37,7 +37,7 @@ func (c *Counter) Add(ctx context.Context, name string, n int64) error {
 	if err := c.begin(ctx, "add", name, n, 1); err != nil {
 		return err
 	}
-	defer c.life.Tasks.Done()
+	defer c.life.Done()
 	id := rand.Text()
 	reply, err := c.addTo(ctx, name, mathrand.IntN(c.cfg.Segments), id, n)
 	if err == nil && reply == replyAbsent {
@@ -66,7 +66,7 @@ func (c *Counter) Total(ctx context.Context, name string) (int64, error) {
 	if err := c.begin(ctx, "count", name, 0, 0); err != nil {
 		return 0, err
 	}
-	defer c.life.Tasks.Done()
+	defer c.life.Done()
 	var before *snapshot
 	for range maxRounds {
 		now, err := c.look(ctx, name)
@@ -93,7 +93,7 @@ func (c *Counter) Rebalance(ctx context.Context, name string) error {
 	if err := c.begin(ctx, "rebalance", name, 0, 0); err != nil {
 		return err
 	}
-	defer c.life.Tasks.Done()
+	defer c.life.Done()
 	if err := c.level(ctx, name); err != nil {
 		return failed("rebalance", name, err)
 	}

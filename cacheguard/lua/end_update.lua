@@ -8,6 +8,6 @@ redis.call('HDEL', KEYS[3], 'writer:' .. ARGV[1])
 local left, inboxes = read_intent(KEYS[3], (now_ms()))
 if left <= 0 then
   redis.call('DEL', KEYS[3])
-  wake(KEYS[2], inboxes, 'g' .. WRITING)
+  wake(KEYS[2], inboxes, 'g', WRITING)
 end
 return 1

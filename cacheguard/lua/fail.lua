@@ -19,5 +19,5 @@ local reply = redis.pcall('HSET', KEYS[1], 'deadline', string.format('%.0f', (no
 if type(reply) == 'table' and reply.err then
   redis.call('DEL', KEYS[1]) -- out of memory: forget the failure, but free the key
 end
-wake(KEYS[1], inboxes, 'f' .. lease.generation .. ARGV[2])
+wake(KEYS[1], inboxes, 'f', lease.generation, ARGV[2])
 return 1

@@ -5,16 +5,16 @@
 -- Returns 'stored' | 'kept' (valid, and not to be stored) | 'refused' | the error with which Redis refused to store it
 -- Safe to run twice: a second run finds its own id in the entry. Of one that was not stored it says refused, and those
 -- who shared the load then ask once more.
-local generation, ttl, id, offset = ARGV[1], tonumber(ARGV[2]), ARGV[5], tonumber(ARGV[6])
+local id, offset = ARGV[5], tonumber(ARGV[6])
 
-local lease, inboxes = read_lease(KEYS[2])
+local lease, inboxes = parse_lease(fields)
 if lease.generation ~= generation then
   if ttl > 0 and redis.pcall('GETRANGE', KEYS[1], offset, offset + #id - 1) == id then
     return 'stored'
   end
   if lease.token and string.sub(lease.token, 1, #id) == id then -- a late copy of acquire took it: nobody will load for it
     redis.call('DEL', KEYS[2])
-    wake(KEYS[2], inboxes, 'g' .. lease.generation)
+    wake(KEYS[2], inboxes, 'g', lease.generation)
   end
   return 'refused'
 end
@@ -35,10 +35,10 @@ end
 redis.call('DEL', KEYS[2])
 
 if entry ~= '' and #entry <= tonumber(ARGV[7]) then
-  wake(KEYS[2], inboxes, 'v' .. generation .. entry)
+  wake(KEYS[2], inboxes, 'v', generation, entry)
 elseif status == 'stored' then
-  wake(KEYS[2], inboxes, 'g' .. generation)
+  wake(KEYS[2], inboxes, 'g', generation)
 else
-  wake(KEYS[2], inboxes, 'p' .. generation)
+  wake(KEYS[2], inboxes, 'p', generation)
 end
 return status

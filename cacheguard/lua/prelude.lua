@@ -23,10 +23,9 @@ local function now_ms()
   return t[1] * 1000 + math.floor(t[2] / 1000), t[1] * 1000000 + t[2]
 end
 
--- Returns the lease's fields and the addresses that wait for it. A key of another type is no lease.
-local function read_lease(key)
+-- Returns the lease's fields and the addresses that wait for it, of what HGETALL returned. A key of another type is no lease.
+local function parse_lease(flat)
   local lease, inboxes = {}, {}
-  local flat = redis.pcall('HGETALL', key)
   for i = 1, #flat, 2 do
     if string.sub(flat[i], 1, 6) == 'inbox:' then
       inboxes[#inboxes + 1] = string.sub(flat[i], 7)
@@ -37,10 +36,15 @@ local function read_lease(key)
   return lease, inboxes
 end
 
+local function read_lease(key)
+  return parse_lease(redis.pcall('HGETALL', key))
+end
+
 -- Wakes who waits. A user without the right to publish must not lose the fill: waiters have timers too.
-local function wake(key, inboxes, body)
+local function wake(key, inboxes, what, generation, more)
+  local message = inboxes[1] and #key .. ':' .. key .. what .. generation .. (more or '')
   for _, inbox in ipairs(inboxes) do
-    redis.pcall('PUBLISH', inbox, #key .. ':' .. key .. body)
+    redis.pcall('PUBLISH', inbox, message)
   end
 end
 
@@ -50,7 +54,7 @@ local function forget(value, lease, channel, notice)
   local removed = redis.call('DEL', value)
   redis.call('DEL', lease)
   if was.generation then
-    wake(lease, inboxes, 'g' .. was.generation)
+    wake(lease, inboxes, 'g', was.generation)
   end
   redis.pcall('PUBLISH', channel, notice) -- a user without the right to must still be able to invalidate
   return removed

@@ -8,5 +8,5 @@ if lease.token ~= ARGV[1] then
   return 0
 end
 redis.call('DEL', KEYS[1])
-wake(KEYS[1], inboxes, 'g' .. lease.generation)
+wake(KEYS[1], inboxes, 'g', lease.generation)
 return 1

@@ -1,42 +1,107 @@
-// Quickstart lets a crowd of callers hammer one product whose cache entry keeps expiring: first with a cache as it is
-// usually written by hand, then with cacheguard, and compares what that did to the database.
+// Quickstart lets a crowd of callers hammer one product whose cache entry keeps expiring, with three caches one after the
+// other: GET and SET by hand, the same behind a singleflight in each instance, and cacheguard. It compares what that did to
+// the database.
 //
-// It needs nothing but Go. REDIS_URL and DATABASE_URL name a real Redis and a real PostgreSQL to use instead.
+// It needs nothing but Go. REDIS_URL and DATABASE_URL name a real Redis and a real PostgreSQL to use instead. The crowd is in
+// ../internal/stampede.
 package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/examples/internal/backends"
+	"github.com/cacheguard/go/examples/internal/program"
+	"github.com/cacheguard/go/examples/internal/stampede"
 )
 
-// guardedShop is all it takes: one Guard for each process, and the query in the place where a cache would miss.
-type guardedShop struct {
-	*cacheguard.Guard
-	db *backends.ProductDB
+func main() { newProgram().Main() }
+
+func newProgram() program.Program {
+	return stampede.Quickstart(
+		stampede.Contestant{Name: "by hand", Open: openByHand},
+		stampede.Contestant{Name: "singleflight", Open: openShared},
+		stampede.Contestant{Name: "cacheguard", Open: openGuarded},
+	)
 }
 
-func openGuarded(rdb *redis.Client, db *backends.ProductDB, prefix string, ttl time.Duration) (shop, error) {
+func key(id int) string { return fmt.Sprintf("product:%d", id) }
+
+// guarded is all it takes: one Guard for each process, and the query in the place where a cache would miss.
+type guarded struct {
+	guard *cacheguard.Guard
+	db    *backends.ProductDB
+}
+
+func openGuarded(rdb *redis.Client, db *backends.ProductDB, prefix string, ttl time.Duration) (stampede.Shop, error) {
 	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: prefix, TTL: ttl})
-	return guardedShop{guard, db}, err
+	return guarded{guard, db}, err
 }
 
-func (s guardedShop) Product(ctx context.Context, id int) (backends.Product, error) {
-	return cacheguard.Get(ctx, s.Guard, fmt.Sprintf("product:%d", id), func(ctx context.Context) (backends.Product, error) {
-		return s.db.Product(ctx, id)
+func (s guarded) Product(ctx context.Context, id int) (backends.Product, error) {
+	return cacheguard.Get(ctx, s.guard, key(id), func(ctx context.Context) (backends.Product, error) {
+		return s.db.Product(ctx, id) // runs once, however many instances and callers ask
 	})
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait for the clean-up
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+func (s guarded) Close() error { return s.guard.Close() }
+
+// byHand has the cache that is usually written: ask Redis, on a miss ask the database and store what it said. When the entry
+// expires, everybody who asks misses it, and everybody goes to the database.
+type byHand struct {
+	rdb    *redis.Client
+	db     *backends.ProductDB
+	prefix string
+	ttl    time.Duration
+}
+
+func openByHand(rdb *redis.Client, db *backends.ProductDB, prefix string, ttl time.Duration) (stampede.Shop, error) {
+	return byHand{rdb, db, prefix, ttl}, nil
+}
+
+func (s byHand) Product(ctx context.Context, id int) (p backends.Product, err error) {
+	entry := s.prefix + ":{" + key(id) + "}" // where a Guard has it too
+	cached, err := s.rdb.Get(ctx, entry).Bytes()
+	if err == nil {
+		return p, json.Unmarshal(cached, &p)
+	}
+	if !errors.Is(err, redis.Nil) {
+		return p, err
+	}
+	if p, err = s.db.Product(ctx, id); err != nil {
+		return p, err
+	}
+	encoded, err := json.Marshal(p)
+	if err != nil {
+		return p, err
+	}
+	return p, s.rdb.Set(ctx, entry, encoded, s.ttl).Err()
+}
+
+func (byHand) Close() error { return nil }
+
+// shared is byHand with the calls of an instance shared. Each instance still asks the database, and a caller shares the fate of
+// the one that came first: if that is cancelled, so are all.
+type shared struct {
+	byHand
+	group *singleflight.Group
+}
+
+func openShared(rdb *redis.Client, db *backends.ProductDB, prefix string, ttl time.Duration) (stampede.Shop, error) {
+	return shared{byHand{rdb, db, prefix, ttl}, new(singleflight.Group)}, nil
+}
+
+func (s shared) Product(ctx context.Context, id int) (backends.Product, error) {
+	p, err, _ := s.group.Do(key(id), func() (any, error) { return s.byHand.Product(ctx, id) })
+	if err != nil {
+		return backends.Product{}, err
+	}
+	return p.(backends.Product), nil
 }

@@ -5,7 +5,6 @@ package detach
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/cacheguard/go/internal/gather"
@@ -15,8 +14,11 @@ import (
 // Op is an operation on Redis. It must be safe to run twice, also at the same time.
 type Op[T any] func(context.Context, script.Processor) (T, error)
 
+// Tasks runs functions that somebody joins. A *sync.WaitGroup does.
+type Tasks interface{ Go(f func()) }
+
 // Run runs op: by the caller itself while Redis is quick, else as Do does.
-func Run[T any](ctx context.Context, tasks *sync.WaitGroup, r *Runner, op Op[T], late func(T, error)) (T, error) {
+func Run[T any](ctx context.Context, tasks Tasks, r *Runner, op Op[T], late func(T, error)) (T, error) {
 	if value, ok := tryQuick(ctx, r, op); ok {
 		return value, nil
 	}
@@ -29,7 +31,7 @@ func Run[T any](ctx context.Context, tasks *sync.WaitGroup, r *Runner, op Op[T],
 //
 // When the process is so busy that op may have an answer and no time to say so, it gets a little longer.
 func Do[T any](
-	ctx context.Context, tasks *sync.WaitGroup, timeout time.Duration,
+	ctx context.Context, tasks Tasks, timeout time.Duration,
 	op func(context.Context) (T, error), late func(T, error),
 ) (T, error) {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*timeout)

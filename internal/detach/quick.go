@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/hooks"
 	"github.com/cacheguard/go/internal/script"
 )
 
@@ -36,7 +37,7 @@ var base = time.Now()
 func NewRunner(rdb script.Processor, timeout time.Duration) *Runner {
 	r := &Runner{rdb: rdb, timeout: timeout}
 	if c, ok := rdb.(*redis.Client); ok {
-		r.quick = &quick{c.WithTimeout(min(quickTimeout, timeout))}
+		r.quick = &quick{c.WithTimeout(min(quickTimeout, timeout)), hooks.Of(c)}
 	}
 	return r
 }
@@ -44,7 +45,7 @@ func NewRunner(rdb script.Processor, timeout time.Duration) *Runner {
 // tryQuick runs op in the caller's goroutine, if that may be done. Not ok: run it detached.
 func tryQuick[T any](ctx context.Context, r *Runner, op Op[T]) (value T, ok bool) {
 	began := time.Since(base)
-	if r.quick == nil || began < time.Duration(r.slow.Load()) || !r.quick.connected() {
+	if r.quick == nil || began < time.Duration(r.slow.Load()) || !r.quick.hooks.None() || !r.quick.connected() {
 		return value, false
 	}
 	value, err := op(ctx, r.quick)
@@ -55,7 +56,10 @@ func tryQuick[T any](ctx context.Context, r *Runner, op Op[T]) (value T, ok bool
 }
 
 // quick is a client whose patience is short, and that sends nothing twice.
-type quick struct{ *redis.Client }
+type quick struct {
+	*redis.Client
+	hooks *hooks.Watch // of the client that this one is a copy of
+}
 
 // connected reports whether there is a connection that is not in use. To wait for one, or to dial, takes too long.
 func (q *quick) connected() bool { return q.PoolStats().IdleConns > 0 }

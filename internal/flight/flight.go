@@ -1,6 +1,9 @@
 // Package flight lets concurrent callers share one run of a function, without sharing their fates: a run belongs to
 // no caller. Each caller leaves when its own context ends, the first one included, and the run is cancelled when the
 // last one has left. (golang.org/x/sync/singleflight knows no contexts, and its runs cannot be left.)
+//
+// A run may publish a first result before it ends. Callers that accept it go; from then on the run belongs to nobody, and
+// ends what it has begun.
 package flight
 
 import (
@@ -29,11 +32,17 @@ type call[R any] struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when result is set
 
-	callers atomic.Int64 // changes under the group's mutex only
-	free    bool         // belongs to nobody; set before the mutex is given up
+	first chan struct{} // closed when early is set
 
+	callers atomic.Int64 // changes under the group's mutex only
+	free    bool         // belongs to nobody; guarded by the group's mutex
+
+	early  R // written before first is closed
 	result R // written before done is closed
 }
+
+// Run is what callers share. It may call publish once, with a result that is good for those who accept it.
+type Run[R any] func(ctx context.Context, publish func(R)) R
 
 // Ticket is a caller's share in a run.
 type Ticket[K comparable, R any] struct {
@@ -47,7 +56,7 @@ type Ticket[K comparable, R any] struct {
 // Enter joins the run under way for the key, or starts one; the ticket's Wait returns its result, and each ticket must be waited
 // for. The run gets the values of its first caller's context and a cancellation of its own. The error is ErrClosed; what the
 // run has to say is its result. The run must not panic.
-func (g *Group[K, R]) Enter(ctx context.Context, key K, run func(context.Context) R) (t Ticket[K, R], err error) {
+func (g *Group[K, R]) Enter(ctx context.Context, key K, run Run[R]) (t Ticket[K, R], err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -61,14 +70,23 @@ func (g *Group[K, R]) Enter(ctx context.Context, key K, run func(context.Context
 	return Ticket[K, R]{Joined: joined, group: g, key: key, call: c}, nil
 }
 
-// Wait returns the run's result, or leaves it when the context ends.
-func (t Ticket[K, R]) Wait(ctx context.Context) (result R, err error) {
-	select {
-	case <-t.call.done:
-		return t.call.result, nil
-	case <-ctx.Done():
-		t.group.leave(t.key, t.call)
-		return result, ctx.Err()
+// Wait returns the published result if it is acceptable, else the run's result, or leaves when the context ends.
+func (t Ticket[K, R]) Wait(ctx context.Context, acceptable func(R) bool) (result R, err error) {
+	first := t.call.first
+	for {
+		select {
+		case <-first:
+			if acceptable(t.call.early) {
+				t.group.leave(t.key, t.call)
+				return t.call.early, nil
+			}
+			first = nil
+		case <-t.call.done:
+			return t.call.result, nil
+		case <-ctx.Done():
+			t.group.leave(t.key, t.call)
+			return result, ctx.Err()
+		}
 	}
 }
 
@@ -80,6 +98,36 @@ func (g *Group[K, R]) Callers(key K) int {
 		return int(c.callers.Load())
 	}
 	return 0
+}
+
+// Ending returns what is closed at the end of the key's run if that has published its first result; else nil.
+func (g *Group[K, R]) Ending(key K) <-chan struct{} {
+	g.mu.Lock()
+	c := g.calls[key]
+	g.mu.Unlock()
+	if c == nil {
+		return nil
+	}
+	select {
+	case <-c.first:
+		return c.done
+	default:
+		return nil
+	}
+}
+
+// Published is how many runs have published their first results and go on.
+func (g *Group[K, R]) Published() (n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range g.calls {
+		select {
+		case <-c.first:
+			n++
+		default:
+		}
+	}
+	return n
 }
 
 // CallersOf returns what tells how many callers wait for the run that has this context: always one, if it is not the
@@ -95,7 +143,7 @@ type callersKey struct{}
 
 // Start starts a run for the key that belongs to nobody, unless one is under way, and reports whether it did. Only Close
 // cancels it.
-func (g *Group[K, R]) Start(ctx context.Context, key K, run func(context.Context) R) bool {
+func (g *Group[K, R]) Start(ctx context.Context, key K, run Run[R]) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed || g.calls[key] != nil {
@@ -105,8 +153,8 @@ func (g *Group[K, R]) Start(ctx context.Context, key K, run func(context.Context
 	return true
 }
 
-func (g *Group[K, R]) beginLocked(ctx context.Context, key K, run func(context.Context) R) *call[R] {
-	c := &call[R]{done: make(chan struct{})}
+func (g *Group[K, R]) beginLocked(ctx context.Context, key K, run Run[R]) *call[R] {
+	c := &call[R]{first: make(chan struct{}), done: make(chan struct{})}
 	runCtx, cancel := context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), callersKey{}, &c.callers))
 	c.cancel = cancel
 	if g.calls == nil {
@@ -119,9 +167,17 @@ func (g *Group[K, R]) beginLocked(ctx context.Context, key K, run func(context.C
 			cancel(nil)
 			close(c.done)
 		}()
-		c.result = run(runCtx)
+		c.result = run(runCtx, func(early R) { g.publish(c, early) })
 	})
 	return c
+}
+
+func (g *Group[K, R]) publish(c *call[R], early R) {
+	g.mu.Lock()
+	c.free = true
+	g.mu.Unlock()
+	c.early = early
+	close(c.first)
 }
 
 // leave takes one caller off the call. The last one cancels it, unless it is free, and nobody can join it any more.

@@ -18,7 +18,7 @@ type gate struct {
 
 func newGate() *gate { return &gate{began: make(chan context.Context, 8), end: make(chan int)} }
 
-func (g *gate) run(ctx context.Context) int {
+func (g *gate) run(ctx context.Context, _ func(int)) int {
 	g.began <- ctx
 	return <-g.end
 }
@@ -27,20 +27,22 @@ func (g *gate) run(ctx context.Context) int {
 func (g *gate) runs() int { return len(g.began) }
 
 // obedient is a run that ends when it is cancelled, and says that it has.
-func obedient(ended chan<- error) func(context.Context) int {
-	return func(ctx context.Context) int {
+func obedient(ended chan<- error) func(context.Context, func(int)) int {
+	return func(ctx context.Context, _ func(int)) int {
 		<-ctx.Done()
 		ended <- context.Cause(ctx)
 		return 0
 	}
 }
 
-func never(t *testing.T) func(context.Context) int {
-	return func(context.Context) int {
+func never(t *testing.T) func(context.Context, func(int)) int {
+	return func(context.Context, func(int)) int {
 		t.Error("a run that must not be")
 		return 0
 	}
 }
+
+func always(int) bool { return true }
 
 type outcome struct {
 	result int
@@ -56,7 +58,7 @@ type call struct {
 }
 
 // do begins a call and returns when it waits, or has its outcome.
-func do(ctx context.Context, g *group, key string, run func(context.Context) int) *call {
+func do(ctx context.Context, g *group, key string, run func(context.Context, func(int)) int) *call {
 	c := &call{done: make(chan struct{})}
 	ctx, c.leave = context.WithCancel(ctx)
 	go func() {
@@ -65,7 +67,7 @@ func do(ctx context.Context, g *group, key string, run func(context.Context) int
 		t, err := g.Enter(ctx, key, run)
 		result := 0
 		if err == nil {
-			result, err = t.Wait(ctx)
+			result, err = t.Wait(ctx, always)
 		}
 		c.got = outcome{result, t.Joined, err}
 	}()

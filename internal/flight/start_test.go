@@ -103,16 +103,16 @@ func TestStartDoesNotRescueARunThatIsBeingAbandoned(t *testing.T) {
 		began := make(chan struct{})
 		go func() {
 			defer close(left)
-			caller, _ := g.Enter(ctx, "k", func(ctx context.Context) int {
+			caller, _ := g.Enter(ctx, "k", func(ctx context.Context, _ func(int)) int {
 				close(began)
-				return obedient(ended)(ctx)
+				return obedient(ended)(ctx, nil)
 			})
-			_, _ = caller.Wait(ctx)
+			_, _ = caller.Wait(ctx, always)
 		}()
 		<-began
 		go cancel()
 		for range 20 {
-			g.Start(t.Context(), "k", func(context.Context) int { return 0 })
+			g.Start(t.Context(), "k", func(context.Context, func(int)) int { return 0 })
 		}
 		<-left
 		g.Close()

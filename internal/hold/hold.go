@@ -61,15 +61,66 @@ func Begin(ctx context.Context, terms Terms, sent time.Time, length time.Duratio
 			TTL:   terms.TTL,
 			First: sent.Add(length / 3),
 			Due:   h.arm,
-			Kept:  h.kept,
+			Kept:  func(sent time.Time, _ int) { h.kept(sent) },
 			Lost:  func(reply int) { h.Lose(terms.Cause(reply)) },
 		})
 	}
 	return h
 }
 
-// Context ends when the lease is lost, with the cause, and when the hold ends.
-func (h *Hold) Context() context.Context { return h.ctx }
+// Context ends when the lease is lost, with the cause, and when the hold ends. Its Err looks at the clock: the timer of a
+// process that was stopped may be late.
+func (h *Hold) Context() context.Context { return timely{h.ctx, h} }
+
+// Never is the context of a hold that there never was, and why.
+func Never(why error) context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(why)
+	return ctx
+}
+
+// timely is the context of a hold.
+type timely struct {
+	context.Context //nolint:containedctx // it is one
+
+	hold *Hold
+}
+
+func (c timely) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	c.hold.expire()
+	return c.Context.Err()
+}
+
+// Within returns a context that ends with ctx, and with the hold, whose cause it has then; and at the end of the hold's trust
+// its Err says so at once.
+func (h *Hold) Within(ctx context.Context) (_ context.Context, end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	unhook := context.AfterFunc(h.ctx, func() { cancel(context.Cause(h.ctx)) })
+	return within{ctx, h, cancel}, func() {
+		unhook()
+		cancel(nil)
+	}
+}
+
+type within struct {
+	context.Context //nolint:containedctx // it is one
+
+	hold   *Hold
+	cancel context.CancelCauseFunc
+}
+
+func (c within) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	if c.hold.Context().Err() != nil {
+		c.cancel(context.Cause(c.hold.ctx))
+	}
+	return c.Context.Err()
+}
 
 // TrustedUntil is when the context ends unless the lease is renewed.
 func (h *Hold) TrustedUntil() time.Time {
@@ -109,9 +160,9 @@ func (h *Hold) finish(cause error) bool {
 	if h.timer != nil {
 		h.timer.Stop()
 	}
+	h.cancel(cause) // with the mutex, or somebody who finds it over would find the context alive
 	h.mu.Unlock()
 	h.drop()
-	h.cancel(cause)
 	return true
 }
 
@@ -151,7 +202,7 @@ func (h *Hold) capped(until time.Time) time.Time {
 	return until
 }
 
-// expire is called by the timer, perhaps a moment after the trust was extended.
+// expire is called by the timer, perhaps a moment after the trust was extended, and by whoever wants to know.
 func (h *Hold) expire() {
 	h.mu.Lock()
 	early := time.Now().Before(h.until)

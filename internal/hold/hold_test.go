@@ -113,3 +113,15 @@ func TestAnEndedHoldIsNotLost(t *testing.T) {
 		}
 	})
 }
+
+// The timer of a process that was stopped may be late: whoever asks finds the lease over all the same.
+func TestErrComparesTheClock(t *testing.T) {
+	t.Parallel()
+	for range 1000 {
+		h := hold.Begin(context.Background(), terms(nil), time.Now().Add(-time.Minute), 10*time.Second)
+		if h.Context().Err() == nil {
+			t.Fatal("a lease that is over counts as alive")
+		}
+		h.End()
+	}
+}

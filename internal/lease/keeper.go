@@ -1,8 +1,8 @@
 // Package lease renews leases: one goroutine per process and Redis client, whoever holds them, in pipelines.
 //
-// A renewal is a script that extends the lease if its token is still there and returns 1, or returns another number. It is sent
-// every third of the lease, together with the others that are due soon. An error says nothing about the lease, so the
-// renewal is tried again a tenth of the lease later; only a number other than 1 says it is lost. No reply within the timeout is an error
+// A renewal is a script that extends the lease if its token is still there and returns a number above 0, or returns another
+// one. It is sent every third of the lease, together with the others that are due soon. An error says nothing about the lease,
+// so the renewal is tried again a tenth of the lease later; only a number says it is lost. No reply within the timeout is an error
 // too: a server that hangs holds up its own leases, not those on other nodes.
 package lease
 
@@ -30,13 +30,13 @@ const maxBatch = 512
 
 // Renewal is how one lease is renewed. Its functions are called on a goroutine of the keeper's, and must not block.
 type Renewal struct {
-	Call  script.Call   // returns 1 when the lease was extended, another number when it is lost
+	Call  script.Call   // returns a number above 0 when the lease was extended, another one when it is lost
 	TTL   time.Duration // of the lease; renewed at a third of it
 	First time.Time     // when it is renewed first; zero: a third of the TTL from now
 
-	Due  func()               // called before each attempt; nil: nobody wants to know
-	Kept func(sent time.Time) // called after each 1, with the time before it was asked for; nil: nobody wants to know
-	Lost func(reply int)      // called at most once, after another number, and then the renewals end
+	Due  func()                          // called before each attempt; nil: nobody wants to know
+	Kept func(sent time.Time, reply int) // called after each such number, with the time before it was asked for; nil: nobody wants to know
+	Lost func(reply int)                 // called at most once, after another number, and then the renewals end
 
 	due  time.Time // guarded by the keeper's mutex
 	sent bool      // no reply yet; guarded likewise
@@ -169,10 +169,10 @@ func (k *Keeper) renew(batch []*Renewal) {
 		switch {
 		case err != nil:
 			k.schedule(r, time.Now().Add(r.TTL/10))
-		case kept == 1:
+		case kept > 0:
 			k.schedule(r, time.Now().Add(r.TTL/3))
 			if r.Kept != nil {
-				r.Kept(sent)
+				r.Kept(sent, kept)
 			}
 		case k.remove(r):
 			r.Lost(kept)

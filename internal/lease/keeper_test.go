@@ -153,7 +153,7 @@ func TestKeptTellsWhenTheRenewalWasSentAndDueThatItWillBe(t *testing.T) {
 		r := renewal("a", 3*time.Second, mustKeep(t))
 		r.First = time.Now().Add(500 * time.Millisecond)
 		r.Due = func() { due = append(due, time.Since(f.began)) }
-		r.Kept = func(sent time.Time) { kept = append(kept, sent.Sub(f.began)) }
+		r.Kept = func(sent time.Time, _ int) { kept = append(kept, sent.Sub(f.began)) }
 		k.Keep(r)
 		pass(2 * time.Second)
 		want := seconds(0.5, 1.7)

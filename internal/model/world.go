@@ -39,6 +39,8 @@ type World struct {
 
 	key     string // of the lock
 	skew    int64
+	leaps   int       // of the clock
+	rests   int       // how many of a hundred pauses are long: some locks are used all the time, and others now and then
 	copies  []request // of which a copy may arrive late
 	told    []string
 	problem string
@@ -47,11 +49,19 @@ type World struct {
 type request struct {
 	call  script.Call
 	token string
+	sent  int64
 }
+
+// latest is how late a copy may be, in ms: less than what is remembered of those who have left, as the clock leaps.
+const latest = 300_000
 
 // NewWorld returns the world of a seed, around the lock whose first key is given, with three processes.
 func NewWorld(rdb *redis.Client, seed uint64, key string) *World {
 	w := &World{Redis: rdb, Rand: rand.New(rand.NewPCG(seed, 1)), key: key, skew: 1_700_000_000_000}
+	w.rests = 5
+	if w.Chance(20) {
+		w.rests = 50
+	}
 	for i := range 3 {
 		w.Inboxes = append(w.Inboxes, key+":inbox"+strconv.Itoa(i))
 	}
@@ -63,6 +73,9 @@ func (w *World) Clean(keys ...string) {
 	keys = append(append(keys, w.key+":clock"), w.Inboxes...)
 	w.Redis.Del(context.Background(), keys...)
 }
+
+// Clock is what the server's clock shows.
+func (w *World) Clock() int64 { return w.Mono + w.skew }
 
 // Tell notes what happens.
 func (w *World) Tell(format string, args ...any) {
@@ -108,6 +121,7 @@ func (w *World) Play(steps int, d Deeds) {
 			by := w.Rand.Int64N(20_000) - 15_000
 			w.Tell("the clock leaps by %d", by)
 			w.skew += by
+			w.leaps++
 			d.Leap(max(by, 0))
 		case p < 26:
 			w.lateCopy()
@@ -130,40 +144,57 @@ func (w *World) pass() {
 	if w.Chance(10) {
 		w.Mono += w.Rand.Int64N(8000)
 	}
-	if w.Chance(5) {
+	if w.Chance(w.rests) {
 		w.Mono += w.Rand.Int64N(600_000)
 	}
 }
 
 // lateCopy delivers a copy of a request that was sent some time ago, if there is one.
 func (w *World) lateCopy() {
-	if len(w.copies) > 0 {
-		late := w.copies[max(0, len(w.copies)-1-w.Rand.IntN(8))]
+	if len(w.copies) == 0 {
+		return
+	}
+	late := w.copies[max(0, len(w.copies)-1-w.Rand.IntN(8))]
+	if w.Mono-late.sent < latest {
 		w.Tell("a copy arrives late (%s)", late.token)
 		w.Run(late.call, late.token)
 	}
 }
 
 // Send sends an actor's request, which may take its time, be lost, or run twice, and whose reply may be lost. heard is called
-// with a reply and when the request was sent.
-func (w *World) Send(actor int, token, what string, call script.Call, heard func(cmd *redis.Cmd, sent int64)) {
+// with a reply and when the request was sent. unheard, if not nil, is called when a request was sent whose reply was never
+// heard: only such a request may arrive late. With a nil one, answered requests may also come again, as of a client that sends
+// them again by itself.
+func (w *World) Send(actor int, token, what string, call script.Call, heard func(cmd *redis.Cmd, sent int64), unheard func()) {
 	sent := w.Mono
 	w.Mono += w.Rand.Int64N(40)
 	if w.Chance(5) {
 		w.Mono += w.Rand.Int64N(4000)
 	}
-	if w.Chance(20) {
-		w.copies = append(w.copies, request{call, token})
+	late := request{call, token, sent}
+	if unheard == nil {
+		unheard = func() {}
+		if w.Chance(20) {
+			w.copies = append(w.copies, late)
+		}
 	}
 	switch p := w.Rand.IntN(100); {
 	case p < 5:
 		w.Tell("%d %s (%s), which is lost", actor, what, token)
+		w.copies = append(w.copies, late)
+		unheard()
 	case p < 17:
 		w.Tell("%d %s (%s), and hears nothing", actor, what, token)
+		unheard()
 		w.Run(call, token)
 	case p < 24:
 		w.Tell("%d %s (%s), twice", actor, what, token)
-		w.Run(call, token)
+		unheard()
+		if w.Chance(50) {
+			w.Run(call, token)
+		} else {
+			w.copies = append(w.copies, late)
+		}
 		w.Mono += w.Rand.Int64N(1000)
 		heard(w.Run(call, token), sent)
 	default:
@@ -175,7 +206,7 @@ func (w *World) Send(actor int, token, what string, call script.Call, heard func
 // Run runs a script of the token's at the present time, and checks what it did.
 func (w *World) Run(call script.Call, token string) *redis.Cmd {
 	ctx := context.Background()
-	at := w.Mono + w.skew
+	at := w.Clock()
 	w.Redis.HSet(ctx, w.key+":clock", "s", at/1000, "us", at%1000*1000+w.Rand.Int64N(1000))
 	before := w.messages()
 	cmd := call.Run(ctx, w.Redis)

@@ -5,12 +5,14 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/lease"
+	"github.com/cacheguard/go/internal/wake"
 )
 
 // pulse is the heartbeats of a waiter from one answer to the next. A nil pulse does not beat.
 type pulse struct {
-	heard atomic.Pointer[time.Time] // before the last beat that was answered with 1 was sent; nil: none was
+	heard atomic.Pointer[time.Time] // before the last beat that was answered well was sent; nil: none was
 	ask   chan struct{}             // size 1: the waiter has to ask
+	soon  *time.Timer               // sets it off when the last beat said that it may be worth it
 	drop  func()
 }
 
@@ -20,19 +22,33 @@ func (w *Waiter) begin(answered time.Time) *pulse {
 		return nil
 	}
 	p := &pulse{ask: make(chan struct{}, 1)}
+	p.soon = time.AfterFunc(time.Hour, p.set)
+	p.soon.Stop()
 	p.drop = w.Keeper.Keep(&lease.Renewal{
 		Call:  w.Beat(),
 		TTL:   w.Grace,
 		First: answered.Add(w.heartbeat()),
-		Kept:  func(sent time.Time) { p.heard.Store(&sent) },
-		Lost:  func(int) { p.ask <- struct{}{} }, // size 1, and called once
+		Kept: func(sent time.Time, left int) {
+			p.heard.Store(&sent)
+			p.soon.Reset(wake.Patience(time.Duration(left)*time.Millisecond, true, 0))
+		},
+		Lost: func(int) { p.set() },
 	})
 	return p
+}
+
+// set has the waiter ask.
+func (p *pulse) set() {
+	select {
+	case p.ask <- struct{}{}:
+	default: // it is about to
+	}
 }
 
 func (p *pulse) stop() {
 	if p != nil {
 		p.drop()
+		p.soon.Stop()
 	}
 }
 

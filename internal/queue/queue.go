@@ -13,6 +13,8 @@
 //     has not asked for Grace is dead, and passed over.
 //   - The lock's holder may die: so a waiter also asks when the holder's lease ends.
 //   - Without push, waiters poll. They stay in the queue.
+//   - A waiter says for how long it can make use of a grant (Patience), and counts as dead after that: a grant that comes when
+//     it has left costs the others a round trip.
 //   - A waiter that gives up must say so in Redis, for the case that it was granted the lock meanwhile. That is the
 //     caller's business, after Wait has returned an error.
 //
@@ -48,9 +50,11 @@ type Grant struct {
 // Answer is what the script says to a waiter. Granted or not, it is alive.
 type Answer struct {
 	Granted bool
+	Sent    time.Time     // before it was asked for
 	Fence   int64         // granted: of the grant; otherwise as the lock likes, for Parse to know an older message by
 	Length  time.Duration // granted: of the lease
-	Left    time.Duration // not granted: until the holder's lease ends
+	Clock   int64         // not granted: what the server's clock showed, in µs
+	Left    time.Duration // not granted: until asking again may be worth it, as the holder's lease has ended
 }
 
 // Waiter waits for one lock.
@@ -70,8 +74,8 @@ type Waiter struct {
 	Parse func(body string) (fence int64, ok bool)
 
 	// Keeper sends heartbeats, with those of the process's other waiters and its renewals, if there is one. Beat is the
-	// call, which returns 1 while the waiter is queued as the last answer said, and otherwise has it ask. Without a
-	// Keeper the waiter asks instead.
+	// call. While the waiter is queued as the last answer said, it returns in how many ms asking may be worth it, and
+	// otherwise 0, which has it ask at once. Without a Keeper the waiter asks instead.
 	Keeper *lease.Keeper
 	Beat   func() script.Call
 }
@@ -85,7 +89,7 @@ func (w *Waiter) Wait(ctx context.Context) (Grant, error) {
 	var pulse *pulse
 	defer func() { pulse.stop() }()
 	for polls := 0; ; polls++ {
-		inbox, sent := w.Inbox.Address(), time.Now()
+		inbox := w.Inbox.Address()
 		answer, err := w.Ask(ctx, inbox)
 		switch {
 		case ctx.Err() != nil && (err != nil || !answer.Granted):
@@ -95,11 +99,11 @@ func (w *Waiter) Wait(ctx context.Context) (Grant, error) {
 		case err != nil:
 			inbox, answer.Left = "", w.Grace // poll
 		case answer.Granted:
-			return Grant{Fence: answer.Fence, Sent: sent, Length: answer.Length}, nil
+			return Grant{Fence: answer.Fence, Sent: answer.Sent, Length: answer.Length}, nil
 		default:
-			answered = sent
+			answered = answer.Sent
 			pulse.stop()
-			pulse = w.begin(sent)
+			pulse = w.begin(answered)
 		}
 		watch.Waiting()
 		pause := answer.Left

@@ -36,7 +36,7 @@ type reply struct {
 func newDesk(t *testing.T, grace time.Duration) *desk {
 	t.Helper()
 	rdb := shared.Client(t)
-	in, release := wake.Open(rdb)
+	in, release := wake.Open(rdb, "test")
 	t.Cleanup(release)
 	in.Start()
 	redistest.Await(t, "an address", func() bool { return in.Address() != "" })
@@ -47,9 +47,11 @@ func newDesk(t *testing.T, grace time.Duration) *desk {
 	d.Waiter = &Waiter{
 		Inbox: in, ID: rand.Text(), Grace: grace, Patience: 300 * time.Millisecond, Ended: ctx,
 		Ask: func(ctx context.Context, inbox string) (Answer, error) {
+			sent := time.Now()
 			d.asked <- inbox
 			select {
 			case r := <-d.answers:
+				r.Sent = sent
 				return r.Answer, r.err
 			case <-ctx.Done():
 				return Answer{}, ctx.Err()

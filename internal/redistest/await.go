@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 const (
@@ -28,6 +30,24 @@ func Await(tb testing.TB, what string, cond func() bool) {
 		tb.Fatal(err)
 	}
 }
+
+// AwaitNoLease returns when no load of a Guard with the prefix is under way or being stored.
+func AwaitNoLease(tb testing.TB, rdb *redis.Client, prefix string) {
+	tb.Helper()
+	Await(tb, "no lease is held", func() bool {
+		keys, err := rdb.Keys(tb.Context(), prefix+"*").Result()
+		for _, key := range keys {
+			if held, is := rdb.HExists(tb.Context(), key, "token").Result(); is == nil && held {
+				return false
+			}
+		}
+		return err == nil
+	})
+}
+
+// Later returns when the clock of the test's machine, which is that of its servers, has moved on by more than requests take.
+// What is ordered by the time at a server is ordered for sure then.
+func Later() { <-time.After(250 * time.Millisecond) }
 
 // final is an error that asking again will not mend.
 type final struct{ error }

@@ -4,14 +4,16 @@ import (
 	"net"
 	"strings"
 	"sync"
-	"time"
+
+	"github.com/cacheguard/go/internal/distance"
 )
 
 // link is one connection of a client and the connection to the server that it has for itself.
 type link struct {
 	proxy          *Proxy
 	client, server *net.TCPConn
-	deaf           bool // a command was lost; only commands uses it
+	road           *distance.Stretch // on which commands reach the server; only commands uses it, and deaf
+	deaf           bool              // a command was lost
 
 	close func()        // closes both connections; may be called again
 	done  chan struct{} // closed by close
@@ -21,15 +23,20 @@ type link struct {
 	mute   bool // a reply was lost
 }
 
-func newLink(p *Proxy, client, server *net.TCPConn) *link {
-	l := &link{proxy: p, client: client, server: server, done: make(chan struct{})}
+func newLink(p *Proxy, client, server *net.TCPConn) (*link, error) {
+	road, err := distance.NewStretch(server, 0)
+	if err != nil {
+		return nil, err
+	}
+	l := &link{proxy: p, client: client, server: server, road: road, done: make(chan struct{})}
 	l.close = sync.OnceFunc(func() {
 		close(l.done)
+		road.Stop()
 		_ = client.CloseWrite() // first, so that the client reads an end and not a reset; it may be gone
 		_ = client.Close()
 		_ = server.Close()
 	})
-	return l
+	return l, nil
 }
 
 // run returns when both sides have ended.
@@ -43,7 +50,10 @@ func (l *link) run() {
 // commands passes on commands until the client ends. The server then reads what it was sent and ends too: closing its
 // connection could make it lose that.
 func (l *link) commands() {
-	defer func() { _ = l.server.CloseWrite() }() // it may have closed before
+	defer func() {
+		_ = l.road.End()          // what was lost on it was so in a cut
+		_ = l.server.CloseWrite() // it may have closed before
+	}()
 	for r := newRESPReader(l.client); ; {
 		cmd, err := r.next()
 		if err != nil || len(cmd.words) == 0 {
@@ -64,9 +74,7 @@ func (l *link) command(cmd value) bool {
 	if l.deaf {
 		return true
 	}
-	if weather.delay > 0 && !l.wait(nil, weather.delay) {
-		return false
-	}
+	l.road.Delay(weather.delay)
 	due := &debt{name: cmd.words[0], arguments: len(cmd.words) - 1}
 	switch {
 	case rule == nil:
@@ -77,7 +85,7 @@ func (l *link) command(cmd value) bool {
 		return false
 	case rule.fault == Hold:
 		rule.took()
-		if !l.wait(rule.open, 0) {
+		if !l.wait(rule.open) {
 			return false
 		}
 	default:
@@ -87,19 +95,14 @@ func (l *link) command(cmd value) bool {
 		return true
 	}
 	l.owe(due)
-	_, err := l.server.Write(cmd.raw)
+	_, err := l.road.Write(cmd.raw)
 	return err == nil
 }
 
-// wait returns when c is closed or d has passed, and tells whether the link is still there.
-func (l *link) wait(c <-chan struct{}, d time.Duration) bool {
-	var timer <-chan time.Time
-	if c == nil {
-		timer = time.After(d)
-	}
+// wait returns when c is closed, and tells whether the link is still there.
+func (l *link) wait(c <-chan struct{}) bool {
 	select {
 	case <-c:
-	case <-timer:
 	case <-l.done:
 		return false
 	}
@@ -146,7 +149,7 @@ func (l *link) reply(v value) bool {
 			return false
 		case HoldReply:
 			rule.took()
-			if !l.wait(rule.open, 0) {
+			if !l.wait(rule.open) {
 				return false
 			}
 		case SwallowReply:

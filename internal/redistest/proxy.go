@@ -132,7 +132,13 @@ func (p *Proxy) serve(l net.Listener, client *net.TCPConn, born int) {
 		_ = client.Close() // the client sees that there is no server
 		return
 	}
-	link := newLink(p, client, server.(*net.TCPConn))
+	link, err := newLink(p, client, server.(*net.TCPConn))
+	if err != nil {
+		_ = client.Close()
+		_ = server.Close()
+		p.tb.Error(err)
+		return
+	}
 	p.mu.Lock()
 	if p.cuts == born && p.listener == l {
 		p.links[link] = struct{}{}

@@ -2,7 +2,7 @@ package redistest
 
 import "time"
 
-// Delay makes every command wait before it reaches Redis; 0 ends that.
+// Delay has every command reach Redis later by d, as if that were further away; 0 ends that. Many can be under way at once.
 func (p *Proxy) Delay(d time.Duration) { p.change(func(w *weather) { w.delay = d }) }
 
 // BlackHole makes commands and replies vanish, on new connections too, and no connection closes. A connection that has

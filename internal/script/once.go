@@ -19,6 +19,22 @@ func (o once) Process(ctx context.Context, cmd redis.Cmder) error {
 	return o.rdb.Process(ctx, cmd)
 }
 
+// OncePipeliner is Once for pipelines: one with a command that may not be sent again is not sent again.
+func OncePipeliner(rdb Pipeliner) Pipeliner { return oncePipeliner{rdb} }
+
+type oncePipeliner struct{ rdb Pipeliner }
+
+func (o oncePipeliner) Pipeline() redis.Pipeliner { return oncePipeline{o.rdb.Pipeline()} }
+
+type oncePipeline struct{ redis.Pipeliner }
+
+func (p oncePipeline) Process(ctx context.Context, cmd redis.Cmder) error {
+	if c, ok := cmd.(*redis.Cmd); ok {
+		cmd = notAgain{c}
+	}
+	return p.Pipeliner.Process(ctx, cmd)
+}
+
 // notAgain is a command that is not sent again.
 type notAgain struct{ *redis.Cmd }
 

@@ -52,6 +52,22 @@ func TestRunSendsTheSourceOnlyToAServerThatDoesNotKnowTheScript(t *testing.T) {
 	expectSent(t, p, 2, 1)
 }
 
+func TestACommandTakesThePlaceOfAScript(t *testing.T) {
+	t.Parallel()
+	rdb := shared.Client(t)
+	key := rand.Text()
+	set := call(script.Command("set"), key, "v")
+	if got, err := set.Run(t.Context(), rdb).Text(); got != "OK" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	exists := &script.Call{Script: script.Command("exists"), Keys: []string{key, key + "?", key}}
+	cmds := script.RunAll(t.Context(), rdb, []*script.Call{exists, call(unknown(), "k", "v")})
+	if n, err := cmds[0].Int(); n != 2 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	expect(t, cmds[1], "k", "v")
+}
+
 func TestRunWorksWhenTheServerHasForgottenTheScript(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -41,8 +41,12 @@ type Item struct {
 	age   uint64
 	until time.Duration // since base: served as fresh
 	last  time.Duration // since base: served at all
+	ends  time.Duration // since base: its TTL
 	bytes int
 }
+
+// Past is for how long the value's TTL has been over.
+func (i *Item) Past() time.Duration { return max(time.Since(base)-i.ends, 0) }
 
 // base makes monotonic time fit into an integer.
 var base = time.Now()
@@ -115,7 +119,7 @@ func (t *Tier) Keep(key string, m Mark, value any, size int, fresh, usable time.
 	}
 	i := &Item{
 		Value: value, bytes: size, age: m.age,
-		until: m.at + min(fresh, t.ttl), last: m.at + min(max(fresh, usable), t.ttl),
+		until: m.at + min(fresh, t.ttl), last: m.at + min(max(fresh, usable), t.ttl), ends: m.at + fresh,
 	}
 	epoch := t.stripe(key)
 	t.cache.Compute(key, func(*Item, bool) (*Item, otter.ComputeOp) {

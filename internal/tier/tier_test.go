@@ -170,7 +170,7 @@ func TestOnlyHotKeysAreKeptIfSoWanted(t *testing.T) {
 		expect(t, tier.Get("cold1"), nil)
 		for range 10 { // nobody asks for them any more
 			time.Sleep(rankEvery + time.Millisecond)
-			for range 2000 {
+			for range 20_000 {
 				tier.Get("new")
 			}
 		}

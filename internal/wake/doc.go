@@ -1,8 +1,10 @@
-// Package wake delivers wake-ups between processes: one inbox per process and Redis client, whoever waits.
+// Package wake delivers wake-ups between processes: one subscription per process and Redis client, whoever waits, with an
+// inbox for each prefix of keys.
 //
 // # Protocol
 //
-// An inbox is a pub/sub channel of its own, named by 128 random bits. Who wants to be woken does, in this order:
+// An inbox is a pub/sub channel of its own, PREFIX:inbox:RANDOM, so that whoever may use the keys with the prefix can be
+// given the right to its channels alike; 128 random bits name the subscription. A caller that wants to be woken does this, in this order:
 //
 //  1. Watch the key: from now on messages for it are kept for the waiter.
 //  2. Read the inbox's Address and hand it to the script that finds the key taken; the script registers it.

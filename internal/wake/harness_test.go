@@ -24,7 +24,7 @@ func send(t *testing.T, rdb redis.Scripter, address, key, body string) {
 // open opens the client's inbox until the test ends.
 func open(t *testing.T, rdb wake.Redis) *wake.Inbox {
 	t.Helper()
-	in, release := wake.Open(rdb)
+	in, release := wake.Open(rdb, "test")
 	t.Cleanup(release)
 	return in
 }

@@ -1,6 +1,7 @@
 package wake_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/cacheguard/go/internal/redistest"
@@ -27,7 +28,7 @@ func TestInboxHasNoAddressBeforeItsSubscriptionIsConfirmed(t *testing.T) {
 func TestOpenDoesNoIO(t *testing.T) {
 	t.Parallel()
 	p := redistest.StartProxy(t, shared.Addr())
-	in, release := wake.Open(p.Client(t))
+	in, release := wake.Open(p.Client(t), "test")
 	in.Watch("k").Stop()
 	release()
 	in.Start() // too late, and nothing to start any more
@@ -121,16 +122,16 @@ func TestUsersOfOneClientHaveOneSubscriptionUntilTheLastOneLeaves(t *testing.T) 
 	t.Parallel()
 	p := redistest.StartProxy(t, shared.Addr())
 	rdb, look := p.Client(t), shared.Client(t)
-	a, releaseA := wake.Open(rdb)
-	b, releaseB := wake.Open(rdb)
-	if a != b {
-		t.Error("two inboxes for one client")
-	}
+	a, releaseA := wake.Open(rdb, "test")
+	b, releaseB := wake.Open(rdb, "test")
 	a.Start()
 	b.Start()
 	a.Start()
 	awaitAddress(t, a)
 	address := a.Address()
+	if b.Address() != address {
+		t.Error("two addresses for one client and prefix")
+	}
 	releaseA()
 	releaseA()
 	if n := subscribers(t, look, address); n != 1 {
@@ -165,7 +166,7 @@ func TestReleaseEndsAnInboxThatCannotSubscribe(t *testing.T) {
 	t.Parallel()
 	p := redistest.StartProxy(t, shared.Addr())
 	lost := p.On(redistest.Command("subscribe"), redistest.SwallowReply)
-	in, release := wake.Open(p.Client(t))
+	in, release := wake.Open(p.Client(t), "test")
 	in.Start()
 	<-lost.Hit()
 	release()
@@ -190,4 +191,32 @@ func TestNoticesAreGivenOfEachMessageForTheirKeyUntilTheyAreStopped(t *testing.T
 	if len(bodies) != 0 {
 		t.Error("told after stop")
 	}
+}
+
+func TestInboxesOfAllPrefixesShareASubscription(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	rdb, look := p.Client(t), shared.Client(t)
+	shop := listening(t, rdb)
+	blog, releaseBlog := wake.Open(rdb, "blog")
+	if blog.Address() != "" {
+		t.Error("an address that nobody subscribed to")
+	}
+	waits := watch(t, shop, "k")
+	blog.Start()
+	if shop.Address() != "" {
+		t.Error("live while the new channel is not subscribed")
+	}
+	expect(t, waits, askAgain) // what was published meanwhile is lost
+	awaitAddress(t, blog)
+	if !strings.HasPrefix(blog.Address(), "blog:inbox:") || !strings.HasPrefix(shop.Address(), "test:inbox:") {
+		t.Errorf("%q and %q do not begin with their prefixes", shop.Address(), blog.Address())
+	}
+	drain(waits)
+	send(t, look, blog.Address(), "k", "to blog")
+	expect(t, waits, wake.Message{Body: "to blog"})
+	releaseBlog()
+	send(t, look, shop.Address(), "k", "to shop")
+	expect(t, waits, wake.Message{Body: "to shop"})
+	expectSubscriptions(t, p, 2) // one connection at a time, the second with both channels
 }

@@ -23,7 +23,7 @@ const (
 
 // link is the subscription on one node.
 type link struct {
-	in   *Inbox
+	in   *hub
 	node Redis
 	ctx  context.Context //nolint:containedctx // the life of its two goroutines
 	stop context.CancelFunc
@@ -41,7 +41,7 @@ var base = time.Now()
 
 func sinceBase() time.Duration { return time.Since(base) }
 
-func newLink(in *Inbox, node Redis) *link {
+func newLink(in *hub, node Redis) *link {
 	l := &link{in: in, node: node, hearing: make(chan struct{}, 1)}
 	l.ctx, l.stop = context.WithCancel(in.ctx)
 	return l
@@ -192,10 +192,10 @@ func (l *link) probe() (heard bool) {
 // publish publishes a probe without holding the watchdog up: go-redis lets no context interrupt it.
 func (l *link) publish() <-chan error {
 	done := make(chan error, 1)
-	l.in.running.Go(func() { // owner: the Inbox; stop: probeDeadline, or the client's time-outs; joined by close
+	l.in.running.Go(func() { // owner: the hub; stop: probeDeadline, or the client's time-outs; joined by close
 		ctx, cancel := context.WithTimeout(l.ctx, probeDeadline)
 		defer cancel()
-		done <- l.node.Process(ctx, redis.NewIntCmd(ctx, "publish", l.in.channel, Frame("", "")))
+		done <- l.node.Process(ctx, redis.NewIntCmd(ctx, "publish", l.in.anyInbox(), Frame("", "")))
 	})
 	return done
 }

@@ -1,6 +1,9 @@
 package wake
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // Listener hears all messages of a channel that many processes share. Its functions must not block.
 type Listener struct {
@@ -10,13 +13,13 @@ type Listener struct {
 	// so. It must not call the inbox.
 	Missed func()
 
-	in      *Inbox
+	in      *hub
 	channel string
 }
 
 // Listen begins to listen to the channel, once the inbox has started; a subscription that stands already is made anew.
 // The caller calls Stop when it is done. Not for a Ring, where a script's message comes from the shard that ran it.
-func (in *Inbox) Listen(channel string, l *Listener) {
+func (in *hub) Listen(channel string, l *Listener) {
 	l.in, l.channel = in, channel
 	in.mu.Lock()
 	others := in.listeners[channel]
@@ -41,11 +44,11 @@ func (l *Listener) Stop() {
 }
 
 // Live reports whether the subscription stands, as far as one can know.
-func (in *Inbox) Live() bool { return in.live.Load() }
+func (in *hub) Live() bool { return in.live.Load() }
 
 // renew has every link subscribe anew. Until then, the inbox is not live. It does not wait: go-redis does not let go of a
 // subscription while it dials.
-func (in *Inbox) renew() {
+func (in *hub) renew() {
 	in.mu.Lock()
 	links := make([]*link, 0, len(in.links))
 	for _, l := range in.links {
@@ -54,28 +57,25 @@ func (in *Inbox) renew() {
 	in.mu.Unlock()
 	for _, l := range links {
 		l.drop()
-		in.running.Go(l.renew) // owner: the Inbox; stop: the client's time-outs; joined by close
+		in.running.Go(l.renew) // owner: the hub; stop: the client's time-outs; joined by close
 	}
 }
 
 // channels are those to subscribe to.
-func (in *Inbox) channels() (channels []string, version int) {
+func (in *hub) channels() (channels []string, version int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	channels = []string{in.channel}
-	for channel := range in.listeners {
-		channels = append(channels, channel)
-	}
+	channels = slices.AppendSeq(slices.Collect(maps.Keys(in.inboxes)), maps.Keys(in.listeners))
 	return channels, in.version
 }
 
-func (in *Inbox) listening() bool {
+func (in *hub) listening() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return len(in.listeners) > 0
 }
 
-func (in *Inbox) broadcast(channel, payload string) {
+func (in *hub) broadcast(channel, payload string) {
 	in.mu.Lock()
 	listeners := in.listeners[channel]
 	in.mu.Unlock()
@@ -84,7 +84,7 @@ func (in *Inbox) broadcast(channel, payload string) {
 	}
 }
 
-func (in *Inbox) missedLocked() {
+func (in *hub) missedLocked() {
 	for _, set := range in.listeners {
 		for _, l := range set {
 			l.Missed()

@@ -23,7 +23,7 @@ func probing(t *testing.T, want bool, publish func(ctx context.Context, l *link)
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		in := newInbox(nil)
+		in := newHub(nil)
 		defer in.close()
 		var l *link
 		l = newLink(in, &publisher{publish: func(ctx context.Context) error { return publish(ctx, l) }})
@@ -63,7 +63,7 @@ func TestProbeThatNeverComesBackIsMissed(t *testing.T) {
 func TestProbeIsNotAnsweredByOldNews(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		in := newInbox(nil)
+		in := newHub(nil)
 		defer in.close()
 		l := newLink(in, &publisher{publish: func(context.Context) error { return nil }})
 		l.hear()
@@ -103,7 +103,7 @@ func TestProbeSaysNothingWhenTheLinkIsStopped(t *testing.T) {
 
 func TestSubscriptionIsWatchedCloselyForAWhileAfterAWait(t *testing.T) {
 	t.Parallel()
-	in := newInbox(nil)
+	in := newHub(nil)
 	defer in.stop()
 	l := newLink(in, nil)
 	if l.patience() != idleSilence {

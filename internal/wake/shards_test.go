@@ -100,7 +100,7 @@ func TestInboxDoesWithoutAShardThatIsDownAndTakesItBack(t *testing.T) {
 func TestReleaseEndsTheSubscriptionsOfAllShards(t *testing.T) {
 	t.Parallel()
 	r := newRing(t)
-	in, release := wake.Open(r.Ring)
+	in, release := wake.Open(r.Ring, "test")
 	in.Start()
 	awaitAddress(t, in)
 	address := in.Address()

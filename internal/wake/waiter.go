@@ -14,12 +14,12 @@ type Waiter struct {
 	C <-chan Message
 
 	c   chan Message
-	in  *Inbox
+	in  *hub
 	key string
 }
 
 // Watch begins to keep messages for the key. The caller calls Stop when it is done.
-func (in *Inbox) Watch(key string) *Waiter {
+func (in *hub) Watch(key string) *Waiter {
 	c := make(chan Message, 1)
 	w := &Waiter{C: c, c: c, in: in, key: key}
 	in.mu.Lock()
@@ -40,7 +40,7 @@ func (w *Waiter) Stop() {
 
 // Notify has f called with the body of each message for the key, by the goroutine that receives them: f must be quick. It
 // is for what nobody waits for, and need not be told of every message. f may be called once more while stop runs.
-func (in *Inbox) Notify(key string, f func(body string)) (stop func()) {
+func (in *hub) Notify(key string, f func(body string)) (stop func()) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	set := in.notices[key]

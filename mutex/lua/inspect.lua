@@ -2,7 +2,6 @@
 -- KEYS: lock, queue
 -- Returns {token ('' when it is free), fence, ms left, number of holds, number of waiters}
 -- Safe to run twice.
-local s = read(KEYS[1])
 local deadline, length = parse(s.lease)
 local left, count = math.min(deadline - now, length), 1
 if s.token == '' or left <= 0 then

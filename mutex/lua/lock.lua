@@ -1,15 +1,22 @@
 -- Takes the lock, takes it once more for its owner, or queues for it. Says that who is queued lives.
--- KEYS: lock, queue
--- ARGV: id, lease ms, grace ms (0: do not queue), inbox ('' for none), its owner's token (absent: the id)
--- Returns the fence when the id has the lock for a whole lease | {1, ms left, fence} when it has it for less
---       | {0, ms until the holder's lease ends, fence of the last acquisition} when it has not
--- Safe to run twice: who has the lock gets it again, for a whole lease; who is queued keeps its place.
-local key, queue, id, token = KEYS[1], KEYS[2], ARGV[1], ARGV[5] or ARGV[1]
-local length, grace, inbox = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+-- KEYS: lock, queue, gone
+-- ARGV: id, lease ms, grace ms (0: do not queue), ms for which it waits at most, inbox ('' for none), when it came by
+--       this server's clock in microseconds (0: now), its owner's token (absent: the id)
+-- Returns the fence when the id has the lock for a whole lease | {1, ms left, fence, time} when it has it for less
+--       | {0, ms until the holder's lease ends, fence of the last acquisition, time in microseconds} when it has not
+-- Safe to run twice: who has the lock gets it again, for a whole lease; who is queued keeps its place; who has given up with a
+-- request on its way gets nothing.
+local key, queue, id, token = KEYS[1], KEYS[2], ARGV[1], ARGV[7] or ARGV[1]
+local length, grace, patience, inbox = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 
-local s = read(key)
+if late(id) then
+  return {0, 0, tonumber(s.fence), micros}
+end
+if s.gone ~= 0 and s.gone <= now then
+  redis.call('HDEL', key, 'gone')
+end
 if s.token == '' and s.ticket == 0 then
-  local fence, err = give(key, s, id, token, inbox, length)
+  local fence, err = give(key, id, token, inbox, length)
   return err or fence
 end
 
@@ -17,42 +24,45 @@ local deadline, was, address = parse(s.lease)
 local left = math.min(deadline - now, was) -- more than its length: the clock was set back
 local held = s.token ~= '' and left > 0
 if held and deadline - now > was then
-  extend(key, s, address, was)
+  extend(key, address, was)
 end
 
-if s.token == token then
+local again = holds(id, token)
+if again or held and s.token == token then
   if s.ticket ~= 0 then
     leave(key, queue, id) -- it was given the lock out of turn
   end
-  if holds(s, id, token) then
-    return extend(key, s, inbox, length) or tonumber(s.fence)
+  if again then
+    return extend(key, inbox, length) or tonumber(s.fence)
   end
-  if held then -- another hold for the owner: it does not prolong the lease
-    redis.call('HSET', key, 'holds', s.holds .. id .. ' ')
-    return {1, left, tonumber(s.fence)}
-  end
+  redis.call('HSET', key, 'holds', s.holds .. id .. ' ') -- another hold for the owner: it does not prolong the lease
+  return {1, left, tonumber(s.fence), micros}
 end
 
-if grace > 0 then
-  local waiter = now + grace .. ' ' .. grace .. ' ' .. inbox .. ' ' .. token
-  if redis.call('HSET', key, 'waiter:' .. id, waiter) == 1 then
-    s.ticket = redis.call('HINCRBY', key, 'ticket', 1)
+if grace > 0 and patience > 0 then
+  local waiter = now + math.min(grace, patience) .. ' ' .. grace .. ' ' .. inbox .. ' ' .. token
+  local ticket, came = s.ticket + math.max(micros - s.asked, 1), tonumber(ARGV[6])
+  local waited = came > 0 and math.max(micros - came, 0) or 0
+  if redis.call('ZADD', queue, 'NX', whole(ticket - waited), id) == 1 then
+    s.ticket = ticket
+    redis.call('HSET', key, 'waiter:' .. id, waiter, 'ticket', whole(ticket), 'asked', whole(micros))
+  else
+    redis.call('HSET', key, 'waiter:' .. id, waiter)
   end
-  redis.call('ZADD', queue, 'NX', s.ticket, id)
   redis.call('PEXPIRE', queue, length + MEMORY)
 end
 if held then
-  return {0, left, tonumber(s.fence)}
+  return {0, left, tonumber(s.fence), micros}
 end
 
 -- The holder is gone, and there may be a queue.
-local first, fence, err = promote(key, queue, s)
+local first, fence, err = promote(key, queue)
 if err then
   return err
 elseif first == id then
-  return extend(key, s, inbox, length) or fence
+  return extend(key, inbox, length) or fence
 elseif not first then
-  fence, err = give(key, s, id, token, inbox, length)
+  fence, err = give(key, id, token, inbox, length)
   return err or fence
 end
-return {0, length, fence}
+return {0, length, fence, micros}

@@ -1,12 +1,12 @@
--- The common case of lock.lua, before which it runs: the lock is free, not asked for by an owner, and its last fence is not
--- ahead of the clock. It makes no numbers into strings, which costs more than a command.
-local fields = redis.call('HMGET', KEYS[1], 'token', 'fence', 'kept')
-if fields[1] == '' and not ARGV[5] then
+-- The common case of lock.lua, before which it runs: the lock is free, not asked for by an owner, its last fence is not ahead
+-- of the clock, and it remembers nobody whose requests may come late. It makes no numbers into strings, which costs more
+-- than a command.
+if fields[1] == '' and not fields[7] and not ARGV[7] then
   local t, length = redis.call('TIME'), tonumber(ARGV[2])
   local micros = t[1] * 1000000 + t[2]
-  if fields[2] + 0 < micros and fields[3] - 600000 > micros / 1000 + length then
+  if fields[2] + 0 < micros and fields[4] - 600000 > micros / 1000 + length then
     redis.call('HSET', KEYS[1], 'token', ARGV[1], 'fence', t[1] .. string.sub('00000' .. t[2], -6),
-      'lease', t[1] .. ' ' .. t[2] .. ' ' .. ARGV[2] .. ' ' .. ARGV[4])
+      'lease', t[1] .. ' ' .. t[2] .. ' ' .. ARGV[2] .. ' ' .. ARGV[5])
     return micros
   end
 end

@@ -1,4 +1,4 @@
--- Shared by the scripts of this folder; each is sent with this text before it.
+-- Shared by the scripts of this folder; each is sent with this text, and fields.lua, before it.
 --
 -- The lock of a name is a hash:
 --   token     of the holder: its own id, or that of its owner; empty: the lock is free, and nobody is in the queue;
@@ -8,24 +8,29 @@
 --             inbox
 --   kept      server time in ms until which the hash is there at least, as it has a TTL
 --   holds     the ids of an owner's holds, with a space after each; empty or absent: the token is an id
---   ticket    of the last that queued; 0 or absent: nobody is in the queue
+--   ticket    of the last that queued; absent: nobody is in the queue. It grows by the microseconds that pass, and by 1 if the clock
+--             is set back
+--   asked     server time in microseconds when that was
 --   waiter:ID one for each in the queue: until when it counts as alive, its grace in ms, its inbox, its token
 --   last      the id that gave the lock up last
 --   revoked   the token that was revoked last
--- The queue is a sorted set of ids by ticket.
+--   gone      server time in ms until which somebody is among the gone; absent: nobody is
+-- The queue is a sorted set of ids by ticket, less the microseconds that each had waited before it got one. The gone are a sorted
+-- set of the ids that have given up and of whose requests some may still be on their way, by when they are forgotten.
 
--- How long a fence is remembered after the lease that it was given to, so that the clock may be set back by as much.
+-- How long a fence is remembered after the lease that it was given to, so that the clock may be set back by as much; and who
+-- is gone, so that the network may be late by as much.
 local MEMORY = 600000
 
 local time = redis.call('TIME')
 local now, micros = time[1] * 1000 + math.floor(time[2] / 1000), time[1] * 1000000 + time[2]
 
--- Returns the lock.
-local function read(key)
-  local h = redis.call('HMGET', key, 'token', 'fence', 'lease', 'kept', 'ticket', 'holds')
-  return {token = h[1] or '', fence = h[2] or 0, lease = h[3], kept = h[4] or 0, ticket = tonumber(h[5] or 0),
-    holds = h[6] or ''}
-end
+-- The lock.
+local s = {token = fields[1] or '', fence = fields[2] or 0, lease = fields[3], kept = fields[4] or 0,
+  ticket = tonumber(fields[5] or 0), holds = fields[6] or '', gone = tonumber(fields[7] or 0),
+  asked = tonumber(fields[8] or 0)}
+
+local function whole(n) return string.format('%.0f', n) end
 
 -- Returns the deadline, the length and the inbox of the lease; the deadline is 0 when there was none.
 local function parse(lease)
@@ -39,7 +44,7 @@ local function lease(length, inbox)
 end
 
 -- Sees to it that the hash outlives the lease by the memory. Returns an error if Redis refuses.
-local function keep(key, s, length)
+local function keep(key, length)
   if tonumber(s.kept) >= now + length + MEMORY then
     return
   end
@@ -51,18 +56,21 @@ local function keep(key, s, length)
   redis.call('HSET', key, 'kept', now + length + 2 * MEMORY)
 end
 
--- Sets the lease of who has the lock. Returns an error if Redis refuses.
-local function extend(key, s, inbox, length)
+-- Sets the lease of who has the lock. Returns an error if Redis refuses. What somebody else did to the key's TTL is made good.
+local function extend(key, inbox, length)
   if s.holds ~= '' then -- for one of the owner's holds; another, of a longer lease, trusts what there is
     local deadline, was = parse(s.lease)
     length = math.max(length, math.min(deadline - now, was))
   end
   redis.call('HSET', key, 'lease', lease(length, inbox))
-  return keep(key, s, length)
+  if redis.call('PTTL', key) < length + MEMORY then
+    s.kept = 0
+  end
+  return keep(key, length)
 end
 
 -- Gives the lock to an id, from s.last if that gives it up. Returns the fence, and an error if Redis refuses.
-local function give(key, s, id, token, inbox, length)
+local function give(key, id, token, inbox, length)
   local fence = math.max(s.fence + 1, micros)
   local text, from, reply = string.format('%.0f', fence), lease(length, inbox)
   if token == id and s.holds == '' and not s.last then
@@ -74,23 +82,23 @@ local function give(key, s, id, token, inbox, length)
   if type(reply) == 'table' then
     return nil, reply
   end
-  return fence, keep(key, s, length)
+  return fence, keep(key, length)
 end
 
 -- Gives the lock to the first in the queue that is alive, for its grace, and tells it. Returns its id and the fence, or nil
 -- when there is none.
-local function promote(key, queue, s)
+local function promote(key, queue)
   while true do
     local id = redis.call('ZPOPMIN', queue)[1]
     if not id then
-      redis.call('HDEL', key, 'ticket')
+      redis.call('HDEL', key, 'ticket', 'asked')
       return nil
     end
     local waiter = redis.call('HGET', key, 'waiter:' .. id)
     redis.call('HDEL', key, 'waiter:' .. id)
     local alive, grace, inbox, token = string.match(waiter or '', '^(%d+) (%d+) (%S*) (%S+)$')
     if alive and tonumber(alive) > now then
-      local fence, err = give(key, s, id, token, inbox, tonumber(grace))
+      local fence, err = give(key, id, token, inbox, tonumber(grace))
       if not err and inbox ~= '' then
         redis.pcall('PUBLISH', inbox, #id .. ':' .. id .. string.format('%.0f', fence)) -- refused: a heartbeat finds it
       end
@@ -100,7 +108,7 @@ local function promote(key, queue, s)
 end
 
 -- Returns whether the id has the lock: as itself, or as one of the holds of the owner that the token names.
-local function holds(s, id, token)
+local function holds(id, token)
   return s.token == token and (token == id or string.find(' ' .. s.holds, ' ' .. id .. ' ', 1, true) ~= nil)
 end
 
@@ -108,4 +116,24 @@ local function leave(key, queue, id)
   if redis.call('HDEL', key, 'waiter:' .. id) == 1 then
     redis.call('ZREM', queue, id)
   end
+end
+
+-- Returns whether the id has given up before, so that what it asks for now comes late.
+local function late(id)
+  return s.gone > now and redis.call('ZSCORE', KEYS[3], id)
+end
+
+-- Remembers that the id has given up. If Redis refuses, a request that comes late costs one lease.
+local function remember(key, gone, id)
+  redis.call('ZREMRANGEBYSCORE', gone, '-inf', now)
+  if type(redis.pcall('ZADD', gone, now + MEMORY, id)) == 'table' then
+    return
+  end
+  if type(redis.pcall('PEXPIRE', gone, 2 * MEMORY)) == 'table' then
+    redis.call('DEL', gone) -- not allowed: no key may be left without a TTL
+    return
+  end
+  s.gone = now + MEMORY
+  redis.pcall('HSET', key, 'gone', s.gone)
+  return keep(key, 0)
 end

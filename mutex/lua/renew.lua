@@ -5,12 +5,11 @@
 -- Safe to run twice.
 local key, id, token = KEYS[1], ARGV[1], ARGV[2]
 
-local s = read(key)
-if not holds(s, id, token) then
+if not holds(id, token) then
   return redis.call('HGET', key, 'revoked') == token and -1 or 0
 end
 if tonumber(ARGV[4]) > tonumber(s.fence) then
   redis.call('HSET', key, 'fence', ARGV[4])
 end
 local _, _, inbox = parse(s.lease)
-return extend(key, s, inbox, tonumber(ARGV[3])) or 1
+return extend(key, inbox, tonumber(ARGV[3])) or 1

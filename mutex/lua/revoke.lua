@@ -5,7 +5,6 @@
 -- Safe to run twice, but a second run may revoke the next holder.
 local key, queue = KEYS[1], KEYS[2]
 
-local s = read(key)
 local deadline, _, inbox = parse(s.lease)
 if s.token == '' or deadline <= now then
   return 0
@@ -16,6 +15,6 @@ if inbox ~= '' then
 end
 s.holds = ''
 if s.ticket ~= 0 then
-  promote(key, queue, s)
+  promote(key, queue)
 end
 return 1

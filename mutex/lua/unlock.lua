@@ -1,15 +1,23 @@
 -- Gives up a hold, or a place in the queue. When the lock becomes free by that, it goes to the next: to one of the same
 -- process that is named here, or to the first in the queue.
--- KEYS: lock, queue
--- ARGV: id, and if need be: token (its owner's, or the id), and then: heir's id, its lease ms, its inbox, 1 if it goes
---       before those in the queue
+-- KEYS: lock, queue, gone
+-- ARGV: id, and if need be: token (its owner's, or the id), 1 if requests of the id may still be on their way (else 0), and
+--       then: heir's id, its lease ms, its inbox, 1 if it goes before those in the queue
 -- Returns 1 when the hold was given up | the heir's fence when that has the lock | 0 when it was held no more
 --       | -1 when it was revoked
 -- Safe to run twice: the lock remembers who gave it up last.
-local key, queue, id, token, heir = KEYS[1], KEYS[2], ARGV[1], ARGV[2] or ARGV[1], ARGV[3]
+local key, queue, gone, id, token, heir = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2] or ARGV[1], ARGV[4]
 
-local s = read(key)
-if not holds(s, id, token) then
+if ARGV[3] == '1' then
+  local err = remember(key, gone, id)
+  if err then
+    return err
+  end
+end
+if heir and late(heir) then
+  heir = nil
+end
+if not holds(id, token) then
   if s.ticket ~= 0 then
     leave(key, queue, id)
   end
@@ -31,15 +39,15 @@ end
 
 s.last = id
 if s.ticket ~= 0 or heir then
-    local before = heir and ARGV[6] == '1'
-  if s.ticket ~= 0 and not before and promote(key, queue, s) then
+  local before = heir and ARGV[7] == '1'
+  if s.ticket ~= 0 and not before and promote(key, queue) then
     return 1
   end
   if heir then
     if s.ticket ~= 0 then
       leave(key, queue, heir) -- it queued before a copy of this came
     end
-    local fence, err = give(key, s, heir, heir, ARGV[5], tonumber(ARGV[4]))
+    local fence, err = give(key, heir, heir, ARGV[6], tonumber(ARGV[5]))
     if not err then
       return fence
     end

@@ -1,10 +1,15 @@
 -- Takes the lock, or a place in the queue, or says how things stand.
 -- KEYS: as in the prelude
--- ARGV: token, mode ('w' or 'r'), lease ms, grace in ms (0: do not queue), inbox ('' for none)
--- Returns {'held', fence} | {'queued', ms, ticket} | {'busy', ms}; ms until the leases of the holders end
--- Safe to run twice: its own token means held, or queued.
+-- ARGV: token, mode ('w' or 'r'), lease ms, grace in ms (0: do not queue), ms for which it waits at most, inbox ('' for none),
+--       when it came by this server's clock in microseconds (0: now)
+-- Returns {'held', fence} | {'queued', ms until it may be worth asking again, ticket, time in microseconds}
+--       | {'busy', ms until the leases of the holders end}
+-- Safe to run twice: its own token means held, or queued; who has given up with a request on its way gets nothing.
 local token, mode, length = ARGV[1], ARGV[2], tonumber(ARGV[3])
 advance()
+if late(token) then
+  return {'busy', 0}
+end
 
 local held = renew(token, length)
 if not held and not writer then
@@ -20,20 +25,22 @@ if held then
   return {'held', fence}
 end
 
-local left = (writer and deadline or read_until) - now
-if ARGV[4] == '0' then
-  return {'busy', left}
+local patience = tonumber(ARGV[5])
+if ARGV[4] == '0' or patience <= 0 then
+  return {'busy', (writer and deadline or read_until) - now}
 end
 
 local queue = mode == 'w' and writers or waiting
-local ticket = redis.call('ZSCORE', queue, token)
+local ticket = redis.call('ZSCORE', queue, token) and ticket_of(token)
 if not ticket then
-  ticket = redis.call('HINCRBY', lock, 'ticket', 1)
-  redis.call('ZADD', queue, ticket, token)
+  local last, came = tonumber(fields[6] or 0) + math.max(micros - (fields[7] or 0), 1), tonumber(ARGV[7])
+  ticket = whole(last)
+  redis.call('ZADD', queue, whole(came > 0 and last - math.max(micros - came, 0) or last), token)
+  redis.call('HSET', lock, 'ticket', ticket, 'asked', whole(micros))
 end
-redis.call('ZADD', alive, whole(now + ARGV[4]), token)
-redis.call('HSET', lock, 'waiter:' .. token, ARGV[4] .. ':' .. ARGV[5])
+redis.call('ZADD', alive, whole(now + math.min(ARGV[4], patience)), token)
+redis.call('HSET', lock, 'waiter:' .. token, ARGV[4] .. ':' .. whole(now + patience) .. ':' .. ticket .. ':' .. ARGV[6])
 keep(lock)
 keep(queue)
 keep(alive)
-return {'queued', left, tonumber(ticket)}
+return {'queued', soonest(mode), tonumber(ticket), micros}

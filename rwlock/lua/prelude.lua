@@ -1,18 +1,21 @@
--- Shared by the scripts of this folder; each is sent with this text before it.
+-- Shared by the scripts of this folder; each is sent with this text before it, and fields.lua before that.
 --
 -- KEYS, the same for every script:
 --   lock     hash: writer (its token) and deadline, while a writer holds; fence, the last one given; longest lease
---            anybody asked for, in ms; ticket, the last one given to a waiter; revoked, the fence that the last revoke took,
---            and revoker, its id; waiter:TOKEN for each waiter: its grace in ms, a colon, and its inbox if it has one
+--            anybody asked for, in ms; ticket, the last one given to a waiter, which grows by the microseconds that pass, and by
+--            1 if the clock is set back; asked, when that was, in microseconds; revoked, the fence that the last revoke took,
+--            and revoker, its id; gone, until when somebody is among the gone; waiter:TOKEN for each waiter: its grace in ms,
+--            until when it waits at most, its ticket, and its inbox if it has one, with colons between them
 --   readers  zset: the tokens that hold for reading, by deadline
---   writers  zset: the tokens that wait to write, by ticket
+--   writers  zset: the tokens that wait to write, by ticket less the microseconds that each had waited before it got one
 --   waiting  zset: the tokens that wait to read, by ticket
 --   alive    zset: the tokens that wait, by when they are dead without another heartbeat
+--   gone     zset: the tokens that have given up and of whose requests some may still be on their way, by when they are forgotten
 -- All deadlines are the server's time in ms.
-local lock, readers, writers, waiting, alive = unpack(KEYS)
+local lock, readers, writers, waiting, alive, gone = unpack(KEYS)
 
 local longest_grace = 3000 -- ms
-local memory = 600000 -- ms: how long the last fence is remembered at least
+local memory = 600000 -- ms: how long the last fence, and who is gone, is remembered at least
 
 -- Returns the time in ms, and in microseconds.
 local function now_ms()
@@ -21,10 +24,12 @@ local function now_ms()
 end
 
 local now, micros = now_ms()
-local writer, deadline, fence, longest -- as in the hash
+local writer, deadline, fence, longest = fields[1], tonumber(fields[2] or 0), tonumber(fields[3] or 0), tonumber(fields[4] or 0)
 local read_until -- when the last reader's lease ends; 0: nobody reads
 local queued -- somebody waits
 local ended = false -- a writer's turn has ended in this run
+local known -- until when somebody held, as far as those who wait could hear before this run
+local left = false -- somebody has left the queue in this run
 
 local function whole(n) return string.format('%.0f', n) end
 
@@ -68,10 +73,16 @@ local function read_readers()
 end
 
 -- A waiter's grace is how long it lives without a heartbeat, and how long it holds what it is granted unless it confirms it.
--- Returns the deadline of a grant, and the inbox to tell, or nil.
+-- Returns the deadline of a grant, the inbox to tell, or nil, and the ticket.
 local function grant_to(waiter)
-  local grace, inbox = string.match(waiter or '', '^(%d+):(.*)$')
-  return lease(tonumber(grace or 0)), inbox ~= '' and inbox or nil
+  local grace, ticket, inbox = string.match(waiter or '', '^(%d+):%d+:(%d+):(.*)$')
+  return lease(tonumber(grace or 0)), inbox ~= '' and inbox or nil, ticket
+end
+
+-- Returns the ticket of a waiter, and until when it waits at most, if it is known.
+local function ticket_of(token)
+  local leaves, ticket = string.match(redis.call('HGET', lock, 'waiter:' .. token) or '', '^%d+:(%d+):(%d+):')
+  return ticket, leaves
 end
 
 -- Takes a waiter out of the queue, and returns what is known of it.
@@ -82,6 +93,7 @@ local function leave(token)
   redis.call('ZREM', alive, token)
   redis.call('ZREM', writers, token)
   redis.call('ZREM', waiting, token)
+  left = true
   return waiter
 end
 
@@ -139,42 +151,64 @@ local function admit()
   end
   redis.call('DEL', waiting)
   keep(readers)
-  local body = redis.call('HGET', lock, 'ticket') .. ':' .. whole(fence)
+  local body = (redis.call('HGET', lock, 'ticket') or 0) .. ':' .. whole(fence) -- a lock that was deleted has no tickets
   for inbox in pairs(told) do
     wake(inbox, lock, body)
   end
 end
 
+-- Those who wait reckon with the lease that was the last to end when they asked. If what is left ends sooner, and before the
+-- next heartbeat, the first writer is told to ask: it hears when that is, and asks again then, which hands on to whoever is next.
+local function hasten()
+  local till = writer and deadline or read_until
+  if not left and till >= known then
+    return
+  end
+  known, left = till, false
+  local first = redis.call('ZRANGE', writers, 0, 0)[1]
+  local waiter = first and redis.call('HGET', lock, 'waiter:' .. first)
+  local grace, inbox = string.match(waiter or '', '^(%d+):%d+:%d+:(.+)$')
+  if grace and till - now < grace / 3 then
+    wake(inbox, lock .. ':' .. first, '')
+  end
+end
+
 -- Hands the lock on, if it can be.
-local function promote()
-  if writer or not queued then
+local function hand_on()
+  if writer then
     return
   end
   if ended or redis.call('ZCARD', writers) == 0 then
     admit()
   end
-  local first = read_until == 0 and redis.call('ZRANGE', writers, 0, 0, 'WITHSCORES') or {}
-  if first[1] then
-    local till, inbox = grant_to(leave(first[1]))
-    hold_write(first[1], till)
+  local first = read_until == 0 and redis.call('ZRANGE', writers, 0, 0)[1]
+  if first then
+    local till, inbox, ticket = grant_to(leave(first))
+    hold_write(first, till)
     if inbox then
-      wake(inbox, lock .. ':' .. first[1], first[2] .. ':' .. whole(fence))
+      wake(inbox, lock .. ':' .. first, ticket .. ':' .. whole(fence))
     end
+  end
+end
+
+local function promote()
+  if queued then
+    hand_on()
+    hasten()
   end
 end
 
 -- Reads the lock, ends the leases that have expired, and takes the dead out of the queue.
 local function expire()
-  local h = redis.call('HMGET', lock, 'writer', 'deadline', 'fence', 'longest')
-  writer, deadline, fence, longest = h[1], tonumber(h[2] or 0), tonumber(h[3] or 0), tonumber(h[4] or 0)
   if writer and deadline > now + longest then -- the clock was set back
     deadline = now + longest
     redis.call('HSET', lock, 'deadline', whole(deadline))
   end
+  read_readers()
+  known = writer and deadline or read_until
   if writer and deadline <= now then
     end_writer()
   end
-  read_readers()
   if read_until > 0 then
     redis.call('ZREMRANGEBYSCORE', readers, '-inf', whole(now))
     read_until = read_until > now and read_until or 0
@@ -210,7 +244,35 @@ local function renew(token, length)
   end
 end
 
+-- Returns in how many ms asking again may change something for a waiter: when the leases of the holders have ended, or, for one
+-- that waits to read behind a queue of writers, when the last of these is dead without another heartbeat.
+local function soonest(mode)
+  local till = writer and deadline or read_until
+  local last = mode == 'r' and not writer and redis.call('ZRANGE', writers, -1, -1)[1]
+  if last then
+    till = math.min(till, tonumber(redis.call('ZSCORE', alive, last) or till))
+  end
+  return math.max(till - now, 1)
+end
+
 -- What to say to a token that does not hold: -1 if the lock was revoked since it got this fence, else 0.
 local function not_held(since)
   return tonumber(redis.call('HGET', lock, 'revoked') or 0) > tonumber(since) and -1 or 0
+end
+
+-- Returns whether the token has given up before, so that what it asks for now comes late.
+local function late(token)
+  return now < tonumber(fields[5] or 0) and redis.call('ZSCORE', gone, token)
+end
+
+-- Remembers that the token has given up. If Redis refuses, a request that comes late costs one lease.
+local function remember(token)
+  redis.call('ZREMRANGEBYSCORE', gone, '-inf', whole(now))
+  if type(redis.pcall('ZADD', gone, whole(now + memory), token)) == 'table' then
+    return
+  end
+  if type(redis.pcall('HSET', lock, 'gone', whole(now + memory))) ~= 'table' then
+    keep(lock)
+  end
+  keep(gone)
 end

@@ -1,10 +1,13 @@
 -- Gives up what the token has, the lock or a place in the queue.
 -- KEYS: as in the prelude
--- ARGV: token, its fence
+-- ARGV: token, its fence, 1 if requests of the token may still be on their way, else 0
 -- Returns 1 if it had the lock or a place, 0 if neither, -1 if that is because the lock was revoked.
 -- Safe to run twice; the second run finds nothing.
 local token, had = ARGV[1], 1
 expire()
+if ARGV[3] == '1' then
+  remember(token)
+end
 if writer == token then
   end_writer()
 elseif read_until > 0 and redis.call('ZREM', readers, token) == 1 then

@@ -24,11 +24,14 @@ import (
 
 	"github.com/cacheguard/go/bench/internal/report"
 	"github.com/cacheguard/go/bench/internal/rivals"
+	"github.com/cacheguard/go/bench/internal/scale"
 	"github.com/cacheguard/go/bench/internal/scenario"
 	"github.com/cacheguard/go/bench/internal/server"
+	"github.com/cacheguard/go/internal/distance"
 )
 
 func main() {
+	distance.Main()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait for the clean-up
 	logging.Disable()            // of go-redis, which reports every connection that an outage costs
@@ -49,6 +52,7 @@ type options struct {
 	smoke, list       bool
 	scale             bool
 	out, from         string
+	trips             []time.Duration // round trips to Redis; none: each case has its own
 }
 
 // longest is what the scenarios that need a multiple of it can do before their calls count as hanging; more rounds say more.
@@ -64,6 +68,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	f.BoolVar(&o.smoke, "smoke", false, "only see whether everything works: one short round of one or two cases each")
 	f.BoolVar(&o.scale, "scale", false, "compare us with the model of bench/SCALE.md instead of with rivals")
 	f.BoolVar(&o.list, "list", false, "list the scenarios, their cases and who takes part")
+	trips := f.String("rtt", "", "put Redis a `round trip` away, or several: 0,1ms; without this flag each scenario at 0 and 1 ms, and some further away")
 	f.StringVar(&o.out, "out", "", "write compare.json, compare.md and the plots to this `directory`")
 	f.StringVar(&o.from, "from", "", "measure nothing, and write what this compare.json `file` has")
 	if err := f.Parse(args); err != nil {
@@ -75,14 +80,36 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	if o.rounds < 1 || o.each <= 0 || o.each > longest {
 		return o, fmt.Errorf("-rounds must be positive, and -duration as well and at most %v", longest)
 	}
+	if o.scale && *trips != "" {
+		return o, errors.New("-scale measures on the loopback interface, without -rtt")
+	}
 	if o.smoke {
 		o.rounds, o.each = 1, 20*time.Millisecond
 	}
-	var serr, rerr error
+	var serr, rerr, terr error
 	o.scenarios, serr = regexp.Compile(*scenarios)
 	o.rivals, rerr = regexp.Compile(*who)
-	return o, errors.Join(serr, rerr)
+	o.trips, terr = roundTrips(*trips)
+	return o, errors.Join(serr, rerr, terr)
 }
+
+// roundTrips are separated by commas.
+func roundTrips(text string) (all []time.Duration, err error) {
+	for word := range strings.SplitSeq(text, ",") {
+		if word == "" {
+			continue
+		}
+		trip, err := time.ParseDuration(word)
+		if err != nil || trip < 0 || trip > farthest {
+			return nil, fmt.Errorf("-rtt: %q is no round trip of 0 to %v", word, farthest)
+		}
+		all = append(all, trip)
+	}
+	return all, nil
+}
+
+// farthest is how far away Redis can be before a stampede's calls count as hanging.
+const farthest = 200 * time.Millisecond
 
 func compare(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	o, err := parse(args, stderr)
@@ -91,7 +118,7 @@ func compare(ctx context.Context, args []string, stdout, stderr io.Writer) (err 
 	}
 	all := scenario.All()
 	if o.scale {
-		all = scenario.Scaling()
+		all = scale.All()
 	}
 	chosen := o.choose(all)
 	if len(chosen) == 0 {
@@ -113,7 +140,9 @@ func compare(ctx context.Context, args []string, stdout, stderr io.Writer) (err 
 	}
 	defer func() { err = errors.Join(err, redis.Close()) }()
 	r := report.Report{About: about(ctx, redis, o, args)}
-	failed := (&runner{options: o, redis: redis, progress: stderr}).run(ctx, chosen, &r)
+	run := runner{options: o, redis: redis, progress: stderr, proxies: make(map[time.Duration]*distance.Remote)}
+	failed := run.run(ctx, chosen, &r)
+	failed = errors.Join(failed, run.close())
 	r.About.Took, r.About.Partial = time.Since(r.About.Began), failed != nil
 	if err := redis.Remove(context.WithoutCancel(ctx), rivals.Prefix); err != nil && ctx.Err() == nil {
 		failed = errors.Join(failed, err)

@@ -6,17 +6,24 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cacheguard/go/bench/internal/report"
 	"github.com/cacheguard/go/bench/internal/rivals"
+	"github.com/cacheguard/go/bench/internal/scenario"
+	"github.com/cacheguard/go/internal/distance"
 	"github.com/cacheguard/go/internal/redistest"
 )
 
 var shared *redistest.Server
 
-func TestMain(m *testing.M) { redistest.Main(m, &shared) }
+func TestMain(m *testing.M) {
+	distance.Main()
+	redistest.Main(m, &shared)
+}
 
 // cancelling is a progress that somebody interrupts at its first line.
 type cancelling struct{ cancel context.CancelFunc }
@@ -67,9 +74,47 @@ func TestGivenRedisIsLeftAsItWas(t *testing.T) {
 }
 
 func TestFlagsAreChecked(t *testing.T) {
-	for _, args := range [][]string{{"-rounds", "0"}, {"-duration", "0"}, {"-duration", "1m"}, {"-scenarios", "("}, {"-rivals", "["}, {"more"}} {
+	for _, args := range [][]string{
+		{"-rounds", "0"}, {"-duration", "0"}, {"-duration", "1m"}, {"-scenarios", "("}, {"-rivals", "["}, {"more"},
+		{"-rtt", "far"}, {"-rtt", "0,-1ms"}, {"-rtt", "1h"}, {"-rtt", "1ms", "-scale"},
+	} {
 		if _, err := parse(args, io.Discard); err == nil {
 			t.Errorf("%q are taken", args)
+		}
+	}
+}
+
+func TestEachRoundTripIsACaseOfItsOwn(t *testing.T) {
+	const far = 2 * time.Millisecond
+	dir := t.TempDir()
+	args := []string{"-smoke", "-scenarios", "^lone: ", "-rivals", "hand", "-rtt", far.String(), "-out", dir}
+	if err := compare(t.Context(), args, io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	r, err := report.Read(filepath.Join(dir, "compare.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := r.Scenarios[0].Cases[0]
+	if c.RoundTrip != far || !strings.Contains(c.Title(), far.String()) {
+		t.Errorf("%+v", c)
+	}
+	for _, row := range c.Rows {
+		if took, _ := row.Of("p50"); row.Kind == string(rivals.Shared) && took.Least < float64(far.Microseconds()) {
+			t.Errorf("%s read in %v µs what is %v away", row.Name, took.Least, far)
+		}
+	}
+	for _, args := range []struct {
+		flags []string
+		want  []time.Duration
+	}{
+		{nil, []time.Duration{0, time.Millisecond}},
+		{[]string{"-rtt", "0,3ms"}, []time.Duration{0, 3 * time.Millisecond}},
+		{[]string{"-rtt", "3ms,0", "-smoke"}, []time.Duration{3 * time.Millisecond}},
+	} {
+		o, err := parse(args.flags, io.Discard)
+		if got := o.roundTrips(scenario.Case{Smoke: true}); err != nil || !slices.Equal(got, args.want) {
+			t.Errorf("%q: %v, %v", args.flags, got, err)
 		}
 	}
 }

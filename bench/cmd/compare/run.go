@@ -12,6 +12,7 @@ import (
 	"github.com/cacheguard/go/bench/internal/rivals"
 	"github.com/cacheguard/go/bench/internal/scenario"
 	"github.com/cacheguard/go/bench/internal/server"
+	"github.com/cacheguard/go/internal/distance"
 )
 
 // atMost is how long one run of one rival may take.
@@ -22,6 +23,7 @@ type runner struct {
 	options
 	redis    *server.Server
 	progress io.Writer
+	proxies  map[time.Duration]*distance.Remote // by round trip
 }
 
 // choose keeps the cases and entries that the flags ask for.
@@ -67,21 +69,22 @@ func (r *runner) run(ctx context.Context, all []scenario.Scenario, to *report.Re
 		result := &report.Scenario{Name: s.Name, About: s.About, Metrics: s.Metrics}
 		to.Scenarios = append(to.Scenarios, result)
 		for _, c := range s.Cases {
-			began := time.Now()
-			rows := r.rounds(ctx, c)
-			if ctx.Err() != nil {
-				return errors.New("interrupted")
-			}
-			result.Cases = append(result.Cases, &report.Case{Name: c.Name, Params: c.Params, Rows: rows})
-			for _, row := range rows {
-				if row.Error != "" {
-					failures++
-					r.say("    %s failed: %s\n", row.Name, row.Error)
+			for _, trip := range r.roundTrips(c) {
+				began := time.Now()
+				rows, err := r.rounds(ctx, c, trip)
+				if ctx.Err() != nil {
+					return errors.New("interrupted")
 				}
-			}
-			r.say("%s: %s: %.1f s\n", s.Name, c.Name, time.Since(began).Seconds())
-			if err := r.redis.Remove(ctx, rivals.Prefix); err != nil && ctx.Err() == nil {
-				return err
+				if err != nil {
+					return err
+				}
+				done := &report.Case{Name: c.Name, RoundTrip: trip, Params: c.Params, Rows: rows}
+				result.Cases = append(result.Cases, done)
+				failures += r.failed(rows)
+				r.say("%s: %s: %.1f s\n", s.Name, done.Title(), time.Since(began).Seconds())
+				if err := r.redis.Remove(ctx, rivals.Prefix); err != nil && ctx.Err() == nil {
+					return err
+				}
 			}
 		}
 	}
@@ -91,11 +94,67 @@ func (r *runner) run(ctx context.Context, all []scenario.Scenario, to *report.Re
 	return nil
 }
 
+// failed says what has failed, and how much.
+func (r *runner) failed(rows []*report.Row) (n int) {
+	for _, row := range rows {
+		if row.Error != "" {
+			n++
+			r.say("    %s failed: %s\n", row.Name, row.Error)
+		}
+	}
+	return n
+}
+
+// roundTrips are those that the flags ask for, or else the case's own. The first one will do for a smoke run.
+func (o options) roundTrips(c scenario.Case) []time.Duration {
+	trips := o.trips
+	if len(trips) == 0 {
+		trips = c.RoundTrips()
+	}
+	if o.smoke {
+		trips = trips[:1]
+	}
+	return trips
+}
+
+// env is at so long a round trip from the server. All cases share the proxy, which close ends.
+func (r *runner) env(trip time.Duration) (scenario.Env, error) {
+	e := scenario.Env{Redis: r.redis, RoundTrip: trip, For: r.each}
+	if trip == 0 {
+		return e, nil
+	}
+	p := r.proxies[trip]
+	if p == nil {
+		o := r.redis.Options()
+		if o.Network == "unix" {
+			return e, errors.New("a Redis on a Unix socket cannot be put further away: use -rtt 0")
+		}
+		var err error
+		if p, err = distance.Apart(o.Addr, trip); err != nil {
+			return e, err
+		}
+		r.proxies[trip] = p
+	}
+	e.Through = p.Addr()
+	return e, nil
+}
+
+func (r *runner) close() (err error) {
+	for _, p := range r.proxies {
+		err = errors.Join(err, p.Close())
+	}
+	return err
+}
+
 // rounds has the entries take turns. Each round begins with another one, so that nobody always comes after the same.
-func (r *runner) rounds(ctx context.Context, c scenario.Case) []*report.Row {
+func (r *runner) rounds(ctx context.Context, c scenario.Case, trip time.Duration) ([]*report.Row, error) {
+	env, err := r.env(trip)
+	if err != nil {
+		return nil, err
+	}
 	rows := make([]*report.Row, len(c.Entries))
 	for i, e := range c.Entries {
-		rows[i] = &report.Row{Name: e.Name, Ours: e.Ours, Kind: e.Kind}
+		rows[i] = &report.Row{Name: e.Name, Ours: e.Ours, Kind: e.Kind, Promise: e.Promise}
 	}
 	n := r.options.rounds
 	if c.Rounds > 0 {
@@ -107,7 +166,7 @@ func (r *runner) rounds(ctx context.Context, c scenario.Case) []*report.Row {
 			if rows[i].Error != "" || ctx.Err() != nil {
 				continue
 			}
-			figures, err := r.once(ctx, c.Entries[i])
+			figures, err := once(ctx, c.Entries[i], env)
 			if err != nil {
 				rows[i].Error = err.Error()
 				continue
@@ -115,14 +174,14 @@ func (r *runner) rounds(ctx context.Context, c scenario.Case) []*report.Row {
 			rows[i].Rounds = append(rows[i].Rounds, figures)
 		}
 	}
-	return rows
+	return rows, nil
 }
 
-func (r *runner) once(ctx context.Context, e scenario.Entry) (scenario.Figures, error) {
+func once(ctx context.Context, e scenario.Entry, env scenario.Env) (scenario.Figures, error) {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
 	runtime.GC() // nobody pays for the garbage of others
-	return e.Run(ctx, scenario.Env{Redis: r.redis, For: r.each})
+	return e.Run(ctx, env)
 }
 
 func (r *runner) say(format string, args ...any) {

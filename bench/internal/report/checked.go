@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/cacheguard/go/bench/internal/scale"
 	"github.com/cacheguard/go/bench/internal/scenario"
 )
 
@@ -18,7 +19,7 @@ func (r *Report) Checked(w io.Writer) error {
 	var b strings.Builder
 	within, all := 0, 0
 	for _, s := range r.Scenarios {
-		if len(s.Cases) == 0 || s.Cases[0].row(scenario.IsPredicted) == nil {
+		if len(s.Cases) == 0 || s.Cases[0].row(scale.IsPredicted) == nil {
 			continue
 		}
 		fmt.Fprintf(&b, "\n**%s**, measured / predicted\n\n| |", s.Name)
@@ -59,7 +60,7 @@ func (c *Case) row(name string) *Row {
 
 // pair is a figure beside its prediction. Not ok: there are not both.
 func (c *Case) pair(m scenario.Metric) (text string, off float64, ok bool) {
-	measured, predicted := c.row(scenario.IsMeasured), c.row(scenario.IsPredicted)
+	measured, predicted := c.row(scale.IsMeasured), c.row(scale.IsPredicted)
 	if measured == nil || predicted == nil {
 		return "", 0, false
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cacheguard/go/bench/internal/scale"
 	"github.com/cacheguard/go/bench/internal/scenario"
 )
 
@@ -11,8 +12,8 @@ func TestPredictionsThatAreFarOffAreBold(t *testing.T) {
 	t.Parallel()
 	both := func(measured, predicted scenario.Figures) []*Row {
 		return []*Row{
-			{Name: scenario.IsMeasured, Rounds: []scenario.Figures{measured}},
-			{Name: scenario.IsPredicted, Rounds: []scenario.Figures{predicted}},
+			{Name: scale.IsMeasured, Rounds: []scenario.Figures{measured}},
+			{Name: scale.IsPredicted, Rounds: []scenario.Figures{predicted}},
 		}
 	}
 	r := Report{Scenarios: []*Scenario{

@@ -17,7 +17,7 @@ func (r *Report) Markdown(w io.Writer) error {
 	for _, s := range r.Scenarios {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n", s.Name, s.About)
 		for _, c := range s.Cases {
-			fmt.Fprintf(&b, "\n### %s: %s\n\n", s.Name, c.Name)
+			fmt.Fprintf(&b, "\n### %s: %s\n\n", s.Name, c.Title())
 			c.table(&b, s.Metrics)
 		}
 	}
@@ -34,7 +34,8 @@ func (r *Report) head(b *strings.Builder) {
 		fmt.Fprint(b, "\n**The run was interrupted or something failed.**\n")
 	}
 	fmt.Fprintf(b, "\nMedians of at most %d rounds of %v in which the rivals take turns, and (least–most). \"beside best\": how many times "+
-		"as good as the best rival whose hits come from the same place, by the column that is marked with it.\n", a.Rounds, a.Each)
+		"as good as the best rival whose hits come from the same place, by the column that is marked with it. Where a round trip is named, a proxy before Redis delays each direction by half of it; without, "+
+		"there is the loopback interface alone.\n", a.Rounds, a.Each)
 }
 
 func (c *Case) table(b *strings.Builder, metrics []scenario.Metric) {

@@ -2,155 +2,152 @@ package report
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/plotter"
+	"github.com/cacheguard/go/bench/internal/scenario"
 )
+
+// plot is a chart of some cases of a scenario, one for each round trip at which they were run.
+type plot struct {
+	file, scenario, title string
+	cases                 []string // each is a panel for each metric
+	panels                []string // their titles
+	metrics               []string
+	kinds                 []string // of which rows; nil: all
+}
+
+var memory = []string{"memory before Redis", "memory"}
+
+// plots are what the results show at a glance.
+var plots = []plot{
+	{
+		file: "stampede", scenario: "stampede", title: "Stampede: 8 instances × 128 callers ask at once for one missing key, its load takes 50 ms",
+		cases: []string{"8 × 128 callers, rebuild 50ms"}, metrics: []string{"loads", "answer p99"},
+		panels: []string{"Loads by stampede", "Answered after the load"},
+	},
+	{
+		file: "hits", scenario: "hits", title: "Hits from Redis: 64 callers of one instance, 1 KiB",
+		cases:  []string{"1 key, 64 callers, 1 KiB", "10,000 keys, 64 callers, 1 KiB"},
+		panels: []string{"One key", "10,000 keys"}, metrics: []string{"gets"}, kinds: []string{"Redis", "Redis, one socket"},
+	},
+	{
+		file: "hits-memory", scenario: "hits", title: "Hits from memory: 64 callers of one instance, 1 KiB",
+		cases:  []string{"1 key, 64 callers, 1 KiB", "10,000 keys, 64 callers, 1 KiB"},
+		panels: []string{"One key", "10,000 keys"}, metrics: []string{"gets"}, kinds: memory,
+	},
+	{
+		file: "open-loop", scenario: "open loop", title: "Hits as they come (open loop): 10,000 keys, 1 KiB, beside plain GETs in between",
+		cases:  []string{"10,000 keys, 500 a second", "10,000 keys, 2,000 a second", "10,000 keys, 5,000 a second", "10,000 keys, 10,000 a second"},
+		panels: []string{"500 a second", "2,000 a second", "5,000 a second", "10,000 a second"}, metrics: []string{"p90 beside GET"},
+	},
+	{
+		file: "cold-start", scenario: "cold start", title: "Cold start: 4 instances ask at once for 10,000 missing keys",
+		cases: []string{"10,000 keys"}, panels: []string{"All answered", "Loads by key"}, metrics: []string{"all answered", "loads by key"},
+		kinds: []string{"Redis", "memory before Redis"},
+	},
+	{
+		file: "locks", scenario: "lock, contended", title: "A lock that contenders hold for 3 ms each: from asking for it to having it",
+		cases: []string{
+			"2 contenders, held 3 ms, paused 2 ms", "16 contenders, held 3 ms, paused 2 ms", "64 contenders, held 3 ms, paused 2 ms",
+		},
+		panels: []string{"2 contenders", "16 contenders", "64 contenders"}, metrics: []string{"wait p99"},
+	},
+	{
+		file: "read-shares", scenario: "read-write lock", title: "A lock that 32 callers on 4 instances hold for 2 ms, some of them to read",
+		cases:  []string{"50 % read", "95 % read", "99 % read"},
+		panels: []string{"50 % read", "95 % read", "99 % read"}, metrics: []string{"locks"},
+	},
+}
 
 // writePlots draws what the report has of what there is a plot of.
 func (r *Report) writePlots(dir string) (err error) {
-	for _, p := range []struct {
-		file string
-		draw func() ([]byte, error)
-	}{
-		{"stampede.svg", r.stampedePlot},
-		{"hits.svg", r.hitsPlot},
-		{"locks.svg", r.locksPlot},
-		{"read-shares.svg", r.readSharesPlot},
-	} {
-		picture, derr := p.draw()
-		if derr == nil && picture != nil {
-			derr = os.WriteFile(filepath.Join(dir, p.file), picture, 0o644)
+	for _, p := range plots {
+		for _, trip := range r.roundTrips(p.scenario) {
+			if c := r.chart(p, trip); c != nil {
+				err = errors.Join(err, os.WriteFile(filepath.Join(dir, p.name(trip)), c.draw(), 0o644))
+			}
 		}
-		err = errors.Join(err, derr)
 	}
 	return err
 }
 
-const width = 860 * font.Length(0.75) // README pages are about so many pixels wide
-
-func (r *Report) stampedePlot() ([]byte, error) {
-	c := r.find("stampede", "8 × 128 callers, rebuild 50ms")
-	if c == nil {
-		return nil, nil
+// name is that of the file. Redis on the loopback interface is not mentioned.
+func (p plot) name(trip time.Duration) string {
+	if trip == 0 {
+		return p.file + ".svg"
 	}
-	rows := c.names()
-	times := newPlot("Answer after the rebuild")
-	terr := dots(times, "ms", rows, []series{c.column("answer p50", "p50"), c.column("answer p99", "p99")})
-	asked := newPlot("Asked of the database and of Redis")
-	aerr := dots(asked, "loads and requests by stampede", rows, []series{c.column("loads", "loads"), c.column("requests", "requests")})
-	if err := errors.Join(terr, aerr); err != nil {
-		return nil, err
-	}
-	asked.Y.Tick.Marker = unnamed(len(rows))
-	return svg(width, rowsHigh(len(rows)), times, asked)
+	return fmt.Sprintf("%s-%v.svg", p.file, trip)
 }
 
-func (r *Report) hitsPlot() ([]byte, error) {
-	one := r.find("hits", "1 key, 64 callers, 1 KiB")
-	spread := r.find("hits", "10,000 keys, 64 callers, 1 KiB")
-	if one == nil || spread == nil {
-		return nil, nil
+// chart is nil if a case is missing.
+func (r *Report) chart(p plot, trip time.Duration) *chart {
+	c := &chart{title: p.title}
+	if trip > 0 {
+		c.title += fmt.Sprintf(", Redis %v away", trip)
 	}
-	rows := one.names()
-	p := newPlot("Gets a second, 64 callers, 1 KiB")
-	err := dots(p, "Gets a second", rows, []series{one.column("gets", "one key"), spread.column("gets", "10,000 keys")})
-	if err != nil {
-		return nil, err
-	}
-	return svg(width, rowsHigh(len(rows)), p)
-}
-
-func (r *Report) locksPlot() ([]byte, error) {
-	return r.ladder("lock, contended", "wait p99", "contenders", "From asking for a lock to having it, p99", "ms", plot.LogScale{})
-}
-
-func (r *Report) readSharesPlot() ([]byte, error) {
-	return r.ladder("read-write lock", "locks", "read-percent", "Locks a second, 32 callers on 4 instances", "locks a second", plot.LinearScale{})
-}
-
-// ladder draws one metric over one parameter, without the cases that differ in more than that.
-func (r *Report) ladder(name, metric, param, title, unit string, scale plot.Normalizer) ([]byte, error) {
-	var all []series
-	var steps []plot.Tick
-	at := make(map[string]int)
-	for _, c := range r.cases(name) {
-		if strings.HasPrefix(c.Name, "hand-over") || strings.Contains(c.Name, " on ") {
-			continue
+	var rows []*Row
+	for i, name := range p.cases {
+		of := r.find(p.scenario, name, trip)
+		if of == nil {
+			return nil
 		}
-		steps = append(steps, plot.Tick{Value: c.Params[param], Label: short(c.Params[param])})
-		for _, row := range c.Rows {
-			figure, ok := row.Of(metric)
-			if !ok {
-				continue
-			}
-			i, known := at[row.Name]
-			if !known {
-				i = len(all)
-				at[row.Name], all = i, append(all, series{name: row.Name})
-			}
-			all[i].points = append(all[i].points, plotter.XY{X: c.Params[param], Y: figure.Median})
+		if i == 0 {
+			rows = p.rows(of)
+		}
+		for j, metric := range p.metrics {
+			c.panels = append(c.panels, panel{title: p.panels[i*len(p.metrics)+j], metric: r.metric(p.scenario, metric), of: of})
 		}
 	}
-	if len(steps) < 2 {
-		return nil, nil
-	}
-	p := newPlot(title)
-	if err := lines(p, strings.ReplaceAll(param, "-", " "), unit, all); err != nil {
-		return nil, err
-	}
-	p.X.Scale, p.X.Tick.Marker = scale, plot.ConstantTicks(steps)
-	p.Legend.Left = true
-	return svg(width, 280, p)
+	c.groups = grouped(rows)
+	return c
 }
 
-func (r *Report) cases(name string) []*Case {
+func (p plot) rows(c *Case) (rows []*Row) {
+	for _, row := range c.Rows {
+		if p.kinds == nil || slices.Contains(p.kinds, row.Kind) {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+func (r *Report) scenario(name string) *Scenario {
 	for _, s := range r.Scenarios {
 		if s.Name == name {
-			return s.Cases
+			return s
 		}
 	}
-	return nil
+	return new(Scenario)
 }
 
-func (r *Report) find(scenario, name string) *Case {
-	for _, c := range r.cases(scenario) {
-		if c.Name == name {
+func (r *Report) roundTrips(name string) (trips []time.Duration) {
+	for _, c := range r.scenario(name).Cases {
+		if !slices.Contains(trips, c.RoundTrip) {
+			trips = append(trips, c.RoundTrip)
+		}
+	}
+	return trips
+}
+
+func (r *Report) find(name, of string, trip time.Duration) *Case {
+	for _, c := range r.scenario(name).Cases {
+		if c.Name == of && c.RoundTrip == trip {
 			return c
 		}
 	}
 	return nil
 }
 
-func (c *Case) names() (names []string) {
-	for _, row := range c.Rows {
-		names = append(names, row.Name)
-	}
-	return names
-}
-
-// column is a metric of all rows, whose places are those of names. A logarithm of nothing cannot be drawn.
-func (c *Case) column(metric, name string) series {
-	s := series{name: name}
-	for i, row := range c.Rows {
-		if figure, ok := row.Of(metric); ok && figure.Median > 0 {
-			s.points = append(s.points, plotter.XY{X: figure.Median, Y: float64(len(c.Rows) - 1 - i)})
+func (r *Report) metric(name, of string) scenario.Metric {
+	for _, m := range r.scenario(name).Metrics {
+		if strings.EqualFold(m.Name, of) {
+			return m
 		}
 	}
-	return s
+	return scenario.Metric{Name: of}
 }
-
-func unnamed(rows int) plot.Ticker {
-	return plot.TickerFunc(func(float64, float64) (ticks []plot.Tick) {
-		for i := range rows {
-			ticks = append(ticks, plot.Tick{Value: float64(i), Label: " "})
-		}
-		return ticks
-	})
-}
-
-func rowsHigh(rows int) font.Length { return 90 + 27*font.Length(rows) }

@@ -3,6 +3,7 @@
 package report
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -40,18 +41,28 @@ type Scenario struct {
 
 // Case is what became of a case.
 type Case struct {
-	Name   string
-	Params map[string]float64
-	Rows   []*Row
+	Name      string
+	RoundTrip time.Duration // to Redis, more than what the loopback interface takes
+	Params    map[string]float64
+	Rows      []*Row
+}
+
+// Title is the name, with the distance of Redis if there is any.
+func (c *Case) Title() string {
+	if c.RoundTrip == 0 {
+		return c.Name
+	}
+	return fmt.Sprintf("%s, round trip %v", c.Name, c.RoundTrip)
 }
 
 // Row is what one entry did in a case.
 type Row struct {
-	Name   string
-	Ours   bool
-	Kind   string `json:",omitempty"`
-	Rounds []scenario.Figures
-	Error  string `json:",omitempty"` // of the first round that failed
+	Name    string
+	Ours    bool
+	Kind    string `json:",omitempty"`
+	Promise string `json:",omitempty"` // of how often it loads
+	Rounds  []scenario.Figures
+	Error   string `json:",omitempty"` // of the first round that failed
 }
 
 // Spread is a figure over the rounds.

@@ -1,12 +1,17 @@
 package report
 
 import (
+	"encoding/xml"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/cacheguard/go/bench/internal/rivals"
 	"github.com/cacheguard/go/bench/internal/scenario"
 )
 
@@ -96,5 +101,64 @@ func TestReportIsWrittenWithItsFailuresAndReadBack(t *testing.T) {
 	again, err := Read(filepath.Join(dir, "compare.json"))
 	if err != nil || !reflect.DeepEqual(again, r) {
 		t.Errorf("read back: %v\n%+v", err, again)
+	}
+}
+
+func TestChartGroupsRowsByWhatTheyPromiseOursFirst(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for _, g := range grouped([]*Row{
+		{Name: "by hand", Promise: rivals.NoPromise},
+		{Name: "rival", Promise: rivals.OnePerFleet},
+		{Name: "of a process", Promise: rivals.OnePerProcess},
+		{Name: "ours", Promise: rivals.OnePerFleet, Ours: true},
+	}) {
+		for _, row := range g.rows {
+			names = append(names, row.Name)
+		}
+	}
+	if want := []string{"ours", "rival", "of a process", "by hand"}; !slices.Equal(names, want) {
+		t.Errorf("%q, want %q", names, want)
+	}
+}
+
+func TestChartHasABarForEachFigureAndSaysWhatFailed(t *testing.T) {
+	t.Parallel()
+	r := &Report{Scenarios: []*Scenario{{
+		Name: "stampede", Metrics: []scenario.Metric{{Name: "loads", Better: scenario.Lower}, {Name: "answer p99", Unit: "ms", Better: scenario.Lower}},
+		Cases: []*Case{{Name: "8 × 128 callers, rebuild 50ms", RoundTrip: time.Millisecond, Rows: []*Row{
+			{Name: "ours", Ours: true, Rounds: []scenario.Figures{{"loads": 0, "answer p99": 3}}},
+			{Name: "rival <1>", Rounds: []scenario.Figures{{"loads": 8, "answer p99": 2}}},
+			{Name: "broken", Error: "no"},
+		}}},
+	}}}
+	dir := t.TempDir()
+	if err := r.writePlots(dir); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "stampede-1ms.svg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	svg := string(text)
+	for _, want := range []string{"Redis 1ms away", ">← better · answer p99, ms<", ">rival &lt;1&gt;<", ">failed<", ">8<", ">3<"} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("no %q in\n%s", want, svg)
+		}
+	}
+	if ours, others := strings.Count(svg, `class="ours"`), strings.Count(svg, `class="other"`); ours != 2 || others != 2 {
+		t.Errorf("%d and %d bars", ours, others)
+	}
+	if err := xml.Unmarshal(text, new(struct{})); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNiceStepsAreRoundNumbers(t *testing.T) {
+	t.Parallel()
+	for x, want := range map[float64]float64{1: 1, 1.1: 2, 3: 5, 6: 10, 256: 500, 0.03: 0.05} {
+		if got := nice(x); math.Abs(got-want) > want/1e9 {
+			t.Errorf("%v: %v, want %v", x, got, want)
+		}
 	}
 }

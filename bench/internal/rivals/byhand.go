@@ -11,7 +11,7 @@ import (
 // byHand is what one writes without a library: GET, load, SET, and DEL after a write. What Redis fails to answer is loaded,
 // and what it fails to store will be loaded again. It serves nothing stale.
 var byHand = CacheLibrary{
-	Name: "GET + SET by hand", Kind: Shared,
+	Name: "GET + SET by hand", Kind: Shared, Promise: NoPromise,
 	Open: func(s Setup) (Cache, error) { return hand{s.client(), s}, nil },
 }
 

@@ -9,7 +9,7 @@ import (
 
 // handPages is what one writes without a library: GET, else the handler and SET. Of a page it keeps the body alone.
 var handPages = CacheLibrary{
-	Name: "GET + SET by hand", Kind: Shared,
+	Name: "GET + SET by hand", Kind: Shared, Promise: NoPromise,
 	Open: func(s Setup) (Cache, error) {
 		c := hand{s.client(), s}
 		return &site{

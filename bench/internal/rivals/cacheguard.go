@@ -11,13 +11,13 @@ import (
 
 // cacheguardShared is cacheguard without a local tier, with its defaults.
 var cacheguardShared = CacheLibrary{
-	Name: "cacheguard", Ours: true, Kind: Shared, Inboxes: true,
+	Name: "cacheguard", Ours: true, Kind: Shared, Promise: OnePerFleet, Inboxes: true,
 	Open: func(s Setup) (Cache, error) { return openGuard(s, cacheguard.LocalConfig{}) },
 }
 
 // cacheguardTiered has room for all values in the process's memory, and keeps them for as long as they are fresh.
 var cacheguardTiered = CacheLibrary{
-	Name: "cacheguard, local tier", Ours: true, Kind: Tiered, Inboxes: true,
+	Name: "cacheguard, local tier", Ours: true, Kind: Tiered, Promise: OnePerFleet, Inboxes: true,
 	Open: func(s Setup) (Cache, error) { return openGuard(s, s.local()) },
 }
 
@@ -38,6 +38,7 @@ func openGuard(s Setup, local cacheguard.LocalConfig) (Cache, error) {
 	}
 	g, err := cacheguard.New(rdb, cacheguard.Config{
 		Prefix: Prefix + "guard", TTL: s.TTL, StaleFor: s.StaleFor, Jitter: jitter, LeaseTTL: s.Lease, Local: local,
+		MaxLoads: s.MaxLoads, Hooks: s.Hooks,
 	})
 	if err != nil {
 		return nil, errors.Join(err, rdb.Close())

@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/cacheguard"
 )
 
 // Cache is one instance of a service that caches with one of the libraries. What Get returns is shared: nobody may change it.
@@ -51,15 +53,18 @@ type Setup struct {
 	Jitter   float64                                                           // the share by which a TTL may be shorter; 0: off
 	Lease    time.Duration                                                     // of whoever loads; 0: the library's default
 	Entries  int                                                               // that memory must have room for
+	MaxLoads int                                                               // of an instance at once; 0: the library's default
+	Hooks    cacheguard.Hooks                                                  // for ours alone
 	Dial     func(ctx context.Context, network, addr string) (net.Conn, error) // nil: as usual
 }
 
 // CacheLibrary makes instances.
 type CacheLibrary struct {
-	Name string // with its version
-	Ours bool
-	Kind Kind
-	Open func(Setup) (Cache, error)
+	Name    string // with its version
+	Ours    bool
+	Kind    Kind
+	Promise string // one of the promises
+	Open    func(Setup) (Cache, error)
 
 	Inboxes bool // it wakes by PUBLISH, each waiting instance once
 }
@@ -69,9 +74,17 @@ type Kind string
 
 // The kinds.
 const (
-	Shared Kind = "Redis"               // all instances share what is cached, and every hit is read there
-	Tiered Kind = "memory before Redis" // hits come from the process's memory, which Redis' messages keep right
-	Local  Kind = "memory"              // there is no Redis: each instance loads for itself, and hears of nobody's writes
+	Shared      Kind = "Redis"               // all instances share what is cached, and every hit is read there
+	Multiplexed Kind = "Redis, one socket"   // as far as a connection goes that everybody shares; a limit, and no rival
+	Tiered      Kind = "memory before Redis" // hits come from the process's memory, which Redis' messages keep right
+	Local       Kind = "memory"              // there is no Redis: each instance loads for itself, and hears of nobody's writes
+)
+
+// What libraries promise of the loads of a key that many miss at once.
+const (
+	OnePerFleet   = "one load in the fleet"
+	OnePerProcess = "one load in each process"
+	NoPromise     = "no promise"
 )
 
 // Caches are all of them, ours first in each kind.

@@ -13,7 +13,7 @@ import (
 // gocache is eko/gocache 4.2.0 with its loadable cache before its Redis store, as its README has it. A loadable has one
 // function for all keys. It stores in the background, and serves nothing stale.
 var gocache = CacheLibrary{
-	Name: "eko/gocache 4.2.0", Kind: Shared,
+	Name: "eko/gocache 4.2.0", Kind: Shared, Promise: OnePerProcess,
 	Open: func(s Setup) (Cache, error) {
 		rdb := s.client()
 		load := func(ctx context.Context, _ any) (string, []store.Option, error) {

@@ -10,7 +10,7 @@ import (
 // goRedisCache is go-redis/cache v9.0.0 with Once, as its README has it against stampedes ("only one Do at a time"), without
 // its optional TinyLFU, which no invalidation of another instance would reach. It serves nothing stale.
 var goRedisCache = CacheLibrary{
-	Name: "go-redis/cache 9.0.0", Kind: Shared,
+	Name: "go-redis/cache 9.0.0", Kind: Shared, Promise: OnePerProcess,
 	Open: func(s Setup) (Cache, error) {
 		rdb := s.client()
 		return onceCache{rdb, rediscache.New(&rediscache.Options{Redis: rdb}), s}, nil

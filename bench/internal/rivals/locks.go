@@ -10,7 +10,7 @@ import (
 
 // Lock is one instance of a service that locks with one of the libraries.
 type Lock interface {
-	// Lock waits for the lock, and returns how to unlock it.
+	// Lock waits for the lock, and returns how to unlock it, whether or not ctx has ended.
 	Lock(ctx context.Context, name string) (unlock func() error, err error)
 	// Close ends what the instance has started, its Redis client too.
 	Close() error

@@ -7,13 +7,13 @@ import (
 
 // middlewareShared is the middleware without a local tier, with its defaults.
 var middlewareShared = CacheLibrary{
-	Name: "middleware", Ours: true, Kind: Shared, Inboxes: true,
+	Name: "middleware", Ours: true, Kind: Shared, Promise: OnePerFleet, Inboxes: true,
 	Open: func(s Setup) (Cache, error) { return openMiddleware(s, cacheguard.LocalConfig{}) },
 }
 
 // middlewareLocal has room for all pages in the process's memory.
 var middlewareLocal = CacheLibrary{
-	Name: "middleware, local tier", Ours: true, Kind: Local, Inboxes: true,
+	Name: "middleware, local tier", Ours: true, Kind: Local, Promise: OnePerFleet, Inboxes: true,
 	Open: func(s Setup) (Cache, error) { return openMiddleware(s, s.local()) },
 }
 

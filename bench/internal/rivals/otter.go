@@ -9,7 +9,7 @@ import (
 
 // otterLoader is otter 2.4.0 with the loader of its README, and with RefreshWriting where stale values are wanted.
 var otterLoader = CacheLibrary{
-	Name: "otter 2.4.0", Kind: Local,
+	Name: "otter 2.4.0", Kind: Local, Promise: OnePerProcess,
 	Open: func(s Setup) (Cache, error) {
 		o := &otter.Options[string, []byte]{
 			MaximumSize: max(2*s.Entries, 10_000),

@@ -22,7 +22,7 @@ const bare Kind = "the handler"
 
 // BarePages is the handler behind its router: the least that a page can cost.
 var BarePages = CacheLibrary{
-	Name: "bare handler", Kind: bare,
+	Name: "bare handler", Kind: bare, Promise: NoPromise,
 	Open: func(s Setup) (Cache, error) { return &site{handler: routed(s.origin)}, nil },
 }
 

@@ -30,5 +30,5 @@ func (k redislockLock) Lock(ctx context.Context, name string) (func() error, err
 	if err != nil {
 		return nil, err
 	}
-	return func() error { return l.Release(ctx) }, nil
+	return func() error { return l.Release(context.WithoutCancel(ctx)) }, nil
 }

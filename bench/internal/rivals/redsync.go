@@ -31,7 +31,7 @@ func (k redsyncLock) Lock(ctx context.Context, name string) (func() error, error
 		return nil, err
 	}
 	return func() error {
-		ok, err := m.UnlockContext(ctx)
+		ok, err := m.UnlockContext(context.WithoutCancel(ctx))
 		if err == nil && !ok {
 			err = errNotHeld
 		}

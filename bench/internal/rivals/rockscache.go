@@ -11,7 +11,7 @@ import (
 // more while it loads (weak consistency), but nothing after the TTL. It takes its Delay off the TTL, which is
 // added here, and out of the jitter, which it takes as a share of both. It knows whole seconds.
 var rocks = CacheLibrary{
-	Name: "rockscache 0.1.1", Kind: Shared,
+	Name: "rockscache 0.1.1", Kind: Shared, Promise: OnePerFleet,
 	Open: func(s Setup) (Cache, error) {
 		rdb, o := s.client(), rockscache.NewDefaultOptions()
 		o.RandomExpireAdjustment = s.Jitter * float64(s.TTL) / float64(s.TTL+o.Delay)

@@ -12,18 +12,9 @@ import (
 // aside is rueidisaside 1.0.77 as its README has it. It brings its own client, and always keeps values in memory with
 // client-side caching. It serves nothing stale.
 var aside = CacheLibrary{
-	Name: "rueidisaside 1.0.77", Kind: Tiered,
+	Name: "rueidisaside 1.0.77", Kind: Tiered, Promise: OnePerFleet,
 	Open: func(s Setup) (Cache, error) {
-		o := rueidis.ClientOption{
-			InitAddress: []string{s.Redis.Addr}, Username: s.Redis.Username, Password: s.Redis.Password,
-			SelectDB: s.Redis.DB, TLSConfig: s.Redis.TLSConfig,
-		}
-		if s.Dial != nil {
-			o.DialCtxFn = func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
-				return s.Dial(ctx, "tcp", addr)
-			}
-		}
-		c, err := rueidisaside.NewClient(rueidisaside.ClientOption{ClientOption: o, ClientTTL: s.Lease})
+		c, err := rueidisaside.NewClient(rueidisaside.ClientOption{ClientOption: s.rueidis(), ClientTTL: s.Lease})
 		return asideCache{c, s}, err
 	},
 }
@@ -46,4 +37,18 @@ func (c asideCache) Invalidate(ctx context.Context, key string) error { return c
 func (c asideCache) Close() error {
 	c.CacheAsideClient.Close()
 	return nil
+}
+
+// rueidis is what a client of rueidis is made with.
+func (s Setup) rueidis() rueidis.ClientOption {
+	o := rueidis.ClientOption{
+		InitAddress: []string{s.Redis.Addr}, Username: s.Redis.Username, Password: s.Redis.Password,
+		SelectDB: s.Redis.DB, TLSConfig: s.Redis.TLSConfig,
+	}
+	if s.Dial != nil {
+		o.DialCtxFn = func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+			return s.Dial(ctx, "tcp", addr)
+		}
+	}
+	return o
 }

@@ -12,7 +12,7 @@ import (
 // Redis for whoever implements it; here is the local part. Its goroutine that evicts is off, since nothing ends it: it would
 // keep what every round has cached.
 var sturdy = CacheLibrary{
-	Name: "sturdyc 1.1.5", Kind: Local,
+	Name: "sturdyc 1.1.5", Kind: Local, Promise: OnePerProcess,
 	Open: func(s Setup) (Cache, error) {
 		ttl, options := s.TTL, []sturdyc.Option{sturdyc.WithNoContinuousEvictions()}
 		if s.StaleFor > 0 {

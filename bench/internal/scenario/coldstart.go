@@ -25,9 +25,9 @@ func coldStart() Scenario {
 	}
 	for _, keys := range []int{10_000, 500} {
 		s.Cases = append(s.Cases, Case{
-			Name:   thousands(keys) + " keys",
+			Name:   Thousands(keys) + " keys",
 			Params: map[string]float64{"keys": float64(keys), "instances": coldInstances},
-			Smoke:  keys == 500, Rounds: 3,
+			Smoke:  keys == 500, Rounds: 3, Away: []time.Duration{0, time.Millisecond, 10 * time.Millisecond},
 			Entries: eachCache(rivals.Caches, func(ctx context.Context, e Env, lib rivals.CacheLibrary) (Figures, error) {
 				return runColdStart(ctx, e, lib, keys)
 			}),
@@ -39,11 +39,11 @@ func coldStart() Scenario {
 const coldInstances = 4
 
 func runColdStart(ctx context.Context, e Env, lib rivals.CacheLibrary, n int) (_ Figures, err error) {
-	caches, err := openCaches(lib, rivals.Setup{Redis: e.Redis.Options(), TTL: forever, Entries: n}, coldInstances)
+	caches, err := openCaches(lib, rivals.Setup{Redis: e.Options(), TTL: Forever, Entries: n}, coldInstances)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, closeAll(caches)) }()
+	defer func() { err = errors.Join(err, CloseAll(caches)) }()
 	if _, _, err := start(ctx, caches, newDatabase(time.Millisecond, 100), 100); err != nil { // connections and scripts
 		return nil, err
 	}
@@ -65,16 +65,16 @@ func runColdStart(ctx context.Context, e Env, lib rivals.CacheLibrary, n int) (_
 	after, err := e.Redis.Usage(ctx)
 	spent, keys := after.Since(before), float64(n)
 	return Figures{
-		"all answered": millis(took), "answer p50": answers.at(50),
+		"all answered": Millis(took), "answer p50": answers.at(50),
 		"loads by key":    float64(db.loads.Load()) / keys,
 		"requests by key": float64(spent.Requests) / keys, "commands by key": float64(spent.Total()) / keys,
-		"server CPU by key": micros(spent.CPU) / keys,
+		"server CPU by key": Micros(spent.CPU) / keys,
 	}, err
 }
 
 // start has each instance ask for n new keys.
 func start(ctx context.Context, caches []rivals.Cache, db *database, n int) (*times, time.Duration, error) {
-	keys, values := newKeys(n, kibibyte)
+	keys, values := newKeys(n, Kibibyte)
 	answers, began := newTimes(), time.Now()
 	err := Together(ctx, len(caches)*n, func(ctx context.Context, i int) error {
 		c, k := caches[i/n], i%n

@@ -65,7 +65,7 @@ func runContest(ctx context.Context, e Env, lib rivals.LockLibrary, c Contest) (
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, closeAll(clients)) }()
+	defer func() { err = errors.Join(err, CloseAll(clients)) }()
 	contenders := slices.Repeat(clients, c.Contenders/c.Clients)
 	if _, err := c.run(ctx, contenders, 0); err != nil { // connections, scripts and subscriptions
 		return nil, err
@@ -83,7 +83,7 @@ func runContest(ctx context.Context, e Env, lib rivals.LockLibrary, c Contest) (
 	return Figures{
 		"locks":         n / r.took.Seconds(),
 		"hand-over p50": r.handOver.at(50), "hand-over p99": r.handOver.at(99), "wait p99": r.wait.at(99),
-		"requests": float64(spent.Requests) / n, "commands": float64(spent.Total()) / n, "server CPU": micros(spent.CPU) / n,
+		"requests": float64(spent.Requests) / n, "commands": float64(spent.Total()) / n, "server CPU": Micros(spent.CPU) / n,
 	}, err
 }
 
@@ -101,13 +101,13 @@ type contested struct {
 // run has each contender take the lock until the time is over, and at least once.
 func (c Contest) run(ctx context.Context, contenders []rivals.Lock, d time.Duration) (*contested, error) {
 	r := &contested{handOver: newTimes(), wait: newTimes(), began: time.Now()}
-	name := newKey()
+	name := NewKey()
 	err := Together(ctx, len(contenders), func(ctx context.Context, i int) error {
 		for turn := 0; turn == 0 || time.Since(r.began) < d; turn++ {
 			if err := r.turn(ctx, contenders[i], name, c.Held); err != nil {
 				return err
 			}
-			pause(ctx, c.Paused)
+			Pause(ctx, c.Paused)
 		}
 		return nil
 	})
@@ -130,7 +130,7 @@ func (r *contested) turn(ctx context.Context, k rivals.Lock, name string, held t
 		r.handOver.add(now - time.Duration(at))
 	}
 	r.taken.Add(1)
-	pause(ctx, held)
+	Pause(ctx, held)
 	r.inside.Add(-1)
 	r.unlocked.Store(int64(time.Since(r.began)))
 	return unlock()

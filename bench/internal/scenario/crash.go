@@ -40,16 +40,16 @@ func inRedis(libs []rivals.CacheLibrary) (some []rivals.CacheLibrary) {
 
 func runCrash(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Figures, err error) {
 	const others = 4
-	setup := rivals.Setup{Redis: e.Redis.Options(), TTL: forever, Lease: lease}
+	setup := rivals.Setup{Redis: e.Options(), TTL: Forever, Lease: lease}
 	caches, err := openCaches(lib, setup, others)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, closeAll(caches)) }()
+	defer func() { err = errors.Join(err, CloseAll(caches)) }()
 	if err := WarmUp(ctx, e.Redis, caches, 0); err != nil {
 		return nil, err
 	}
-	h := holder{key: newKey(), loading: make(chan struct{}), release: make(chan struct{}), done: make(chan struct{})}
+	h := holder{key: NewKey(), loading: make(chan struct{}), release: make(chan struct{}), done: make(chan struct{})}
 	if err := h.open(lib, setup); err != nil {
 		return nil, err
 	}
@@ -57,17 +57,17 @@ func runCrash(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Figures, e
 	defer h.close()
 	select {
 	case <-h.loading:
-	case <-time.After(tooLong):
+	case <-time.After(TooLong):
 		return nil, errors.New("the holder does not load")
 	}
 	crashed, done := make(chan time.Time, 1), make(chan struct{})
 	go func() { // owner: runCrash; ends by itself; joined by receiving
 		defer close(done)
-		pause(ctx, 200*time.Millisecond)
+		Pause(ctx, 200*time.Millisecond)
 		crashed <- time.Now()
 		h.cord.cut()
 	}()
-	db, value := newDatabase(20*time.Millisecond, 0), ValueOf(h.key, kibibyte)
+	db, value := newDatabase(20*time.Millisecond, 0), ValueOf(h.key, Kibibyte)
 	var began atomic.Int64
 	err = Together(ctx, others, func(ctx context.Context, i int) error {
 		got, err := caches[i].Get(ctx, h.key, func(ctx context.Context) ([]byte, error) {
@@ -81,8 +81,8 @@ func runCrash(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Figures, e
 	at := <-crashed
 	return Figures{
 		"loads by the others": float64(db.loads.Load()),
-		"next load begins":    max(millis(time.Unix(0, began.Load()).Sub(at)), 0),
-		"all answered":        max(millis(answered.Sub(at)), 0),
+		"next load begins":    max(Millis(time.Unix(0, began.Load()).Sub(at)), 0),
+		"all answered":        max(Millis(answered.Sub(at)), 0),
 	}, err
 }
 

@@ -14,11 +14,11 @@ import (
 	"github.com/cacheguard/go/bench/internal/rivals"
 )
 
-// tooLong is when a call is given up, and its run with it.
-const tooLong = 20 * time.Second
+// TooLong is when a call is given up, and its run with it.
+const TooLong = 20 * time.Second
 
-// forever is a TTL longer than any run.
-const forever = time.Hour
+// Forever is a TTL longer than any run.
+const Forever = time.Hour
 
 // Together runs each for 0 to n-1 at the same moment, with contexts of their own, as requests have. It returns when all
 // have ended, with one of their errors.
@@ -28,8 +28,8 @@ func Together(ctx context.Context, n int, each func(ctx context.Context, i int) 
 	errs := make([]error, n)
 	ready.Add(n)
 	for i := range n {
-		running.Go(func() { // owner: Together; stop: tooLong; joined below
-			ctx, cancel := context.WithTimeout(ctx, tooLong)
+		running.Go(func() { // owner: Together; stop: TooLong; joined below
+			ctx, cancel := context.WithTimeout(ctx, TooLong)
 			defer cancel()
 			ready.Done()
 			<-start
@@ -53,26 +53,27 @@ func openCaches(lib rivals.CacheLibrary, s rivals.Setup, n int) ([]rivals.Cache,
 	for range n {
 		c, err := lib.Open(s)
 		if err != nil {
-			return nil, errors.Join(err, closeAll(caches))
+			return nil, errors.Join(err, CloseAll(caches))
 		}
 		caches = append(caches, c)
 	}
 	return caches, nil
 }
 
-func closeAll[C interface{ Close() error }](all []C) (err error) {
+// CloseAll closes them, whatever becomes of the others.
+func CloseAll[C interface{ Close() error }](all []C) (err error) {
 	for _, c := range all {
 		err = errors.Join(err, c.Close())
 	}
 	return err
 }
 
-// newKey is a key that nobody has.
-func newKey() string { return rivals.Prefix + rand.Text() }
+// NewKey is a key that nobody has.
+func NewKey() string { return rivals.Prefix + rand.Text() }
 
 // newKeys are n keys that nobody has, and their values.
 func newKeys(n, size int) (keys []string, values [][]byte) {
-	prefix := newKey()
+	prefix := NewKey()
 	for i := range n {
 		keys = append(keys, fmt.Sprintf("%s:%d", prefix, i))
 		values = append(values, ValueOf(keys[i], size))
@@ -100,8 +101,8 @@ var errLoaded = errors.New("a hit was loaded")
 
 func neverLoad(context.Context) ([]byte, error) { return nil, errLoaded }
 
-// pause waits, and reports whether it waited for all of d.
-func pause(ctx context.Context, d time.Duration) bool {
+// Pause waits, and reports whether it waited for all of d.
+func Pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -112,10 +113,10 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// thousands writes a number as people do.
-func thousands(n int) string {
+// Thousands writes a number as people do.
+func Thousands(n int) string {
 	if n < 1000 {
 		return strconv.Itoa(n)
 	}
-	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
+	return fmt.Sprintf("%s,%03d", Thousands(n/1000), n%1000)
 }

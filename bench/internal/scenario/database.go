@@ -37,7 +37,7 @@ func (d *database) load(value []byte) func(context.Context) ([]byte, error) {
 			d.connections <- struct{}{}
 			defer func() { <-d.connections }()
 		}
-		if !pause(ctx, d.takes) {
+		if !Pause(ctx, d.takes) {
 			return nil, context.Cause(ctx)
 		}
 		return value, nil

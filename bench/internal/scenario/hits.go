@@ -32,12 +32,16 @@ func hits() Scenario {
 		if main {
 			rounds = 0
 		}
+		near := []time.Duration{0}
+		if r.bytes == base.bytes && !r.zipf {
+			near = append(near, time.Millisecond)
+		}
 		s.Cases = append(s.Cases, Case{
 			Name:   r.String(),
 			Params: map[string]float64{"keys": float64(r.keys), "callers": float64(r.callers), "bytes": float64(r.bytes)},
-			Smoke:  main && !r.zipf,
-			Rounds: rounds,
-			Entries: eachCache(rivals.Caches, func(ctx context.Context, e Env, lib rivals.CacheLibrary) (Figures, error) {
+			Smoke:  main && !r.zipf, Slow: r.keys > 1,
+			Rounds: rounds, Away: near,
+			Entries: eachCache(append(rivals.Caches[:len(rivals.Caches):len(rivals.Caches)], rivals.OneSocket), func(ctx context.Context, e Env, lib rivals.CacheLibrary) (Figures, error) {
 				return r.run(ctx, e, lib)
 			}),
 		})
@@ -49,14 +53,14 @@ func hits() Scenario {
 			add(r)
 		}
 	}
-	for _, size := range []int{100, 16 * kibibyte, 256 * kibibyte} {
+	for _, size := range []int{100, 16 * Kibibyte, 256 * Kibibyte} {
 		add(reading{keys: 1, callers: base.callers, bytes: size})
 		add(reading{keys: min(10_000, 32<<20/size), callers: base.callers, bytes: size})
 	}
 	return s
 }
 
-var base = reading{callers: 64, bytes: kibibyte}
+var base = reading{callers: 64, bytes: Kibibyte}
 
 // reading is who reads what.
 type reading struct {
@@ -64,42 +68,38 @@ type reading struct {
 	zipf                 bool
 }
 
-func (r reading) String() string {
-	which := "1 key"
+// which says which keys are read.
+func (r reading) which() string {
 	switch {
 	case r.zipf:
-		which = thousands(r.keys) + " keys, zipf"
+		return Thousands(r.keys) + " keys, zipf"
 	case r.keys > 1:
-		which = thousands(r.keys) + " keys"
+		return Thousands(r.keys) + " keys"
 	}
+	return "1 key"
+}
+
+func (r reading) String() string {
 	size := fmt.Sprint(r.bytes, " B")
-	if r.bytes >= kibibyte {
-		size = fmt.Sprint(r.bytes/kibibyte, " KiB")
+	if r.bytes >= Kibibyte {
+		size = fmt.Sprint(r.bytes/Kibibyte, " KiB")
 	}
-	return fmt.Sprintf("%s, %d callers, %s", which, r.callers, size)
+	return fmt.Sprintf("%s, %d callers, %s", r.which(), r.callers, size)
 }
 
 func (r reading) run(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Figures, err error) {
-	c, err := lib.Open(rivals.Setup{Redis: e.Redis.Options(), TTL: forever, Entries: r.keys})
+	keys, values := newKeys(r.keys, r.bytes)
+	c, err := stocked(ctx, e, lib, keys, values)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	keys, values := newKeys(r.keys, r.bytes)
 	var loads atomic.Int64
 	loaders := make([]rivals.Loader, len(keys)) // made here, since a hit does not make any
 	for i, v := range values {
 		loaders[i] = func(context.Context) ([]byte, error) {
 			loads.Add(1)
 			return v, nil
-		}
-	}
-	for range 2 { // what was stored must be read once more to be in memory
-		if err := Fill(ctx, c, keys, values, r.callers); err != nil {
-			return nil, err
-		}
-		if err := e.Redis.Calm(ctx); err != nil { // somebody stores in the background
-			return nil, err
 		}
 	}
 	if _, err := r.read(ctx, c, keys, values, loaders, e.For/5); err != nil { // connections and caches of memory
@@ -127,7 +127,7 @@ func (r reading) run(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Fig
 		"loaded all the same": 100 * float64(loads.Load()) / gets,
 		"allocations":         float64(after.Mallocs-before.Mallocs) / gets,
 		"requests":            float64(spent.Requests) / gets,
-		"server CPU":          micros(spent.CPU) / gets,
+		"server CPU":          Micros(spent.CPU) / gets,
 	}, err
 }
 
@@ -170,10 +170,47 @@ func (r reading) picker() func() int {
 	return func() int { return rand.IntN(r.keys) }
 }
 
+// stocked opens an instance that has everything where its hits come from, and connections. The caller closes it. What is in Redis
+// was put there by an instance that is close, since a distance would take its time for each key.
+func stocked(
+	ctx context.Context, e Env, lib rivals.CacheLibrary, keys []string, values [][]byte,
+) (_ rivals.Cache, err error) {
+	setup := rivals.Setup{Redis: e.Redis.Options(), TTL: Forever, Entries: len(keys)}
+	if e.RoundTrip > 0 {
+		near, err := lib.Open(setup)
+		if err != nil {
+			return nil, err
+		}
+		if err := errors.Join(Fill(ctx, near, keys, values, atOnce), near.Close()); err != nil {
+			return nil, err
+		}
+	}
+	setup.Redis = e.Options()
+	c, err := lib.Open(setup)
+	if err != nil {
+		return nil, err
+	}
+	if e.RoundTrip > 0 && (lib.Kind == rivals.Shared || lib.Kind == rivals.Multiplexed) {
+		keys, values = keys[:1], values[:1]
+	}
+	for range 2 { // what was stored must be read once more to be in memory
+		err = Fill(ctx, c, keys, values, atOnce)
+		if err == nil {
+			err = e.Redis.Calm(ctx) // somebody stores in the background
+		}
+		if err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+	}
+	return c, nil
+}
+
+const atOnce = 64 // callers who fill
+
 // Fill reads every key, which loads those that are missing, and opens the connections that so many callers need.
 func Fill(ctx context.Context, c rivals.Cache, keys []string, values [][]byte, callers int) error {
 	var next atomic.Int64
-	return Together(ctx, min(callers, 64), func(ctx context.Context, _ int) error {
+	return Together(ctx, min(callers, atOnce), func(ctx context.Context, _ int) error {
 		for {
 			i := int(next.Add(1)) - 1
 			if i >= max(len(keys), callers) {

@@ -31,14 +31,14 @@ func runInvalidations(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Fi
 	if lib.Kind == rivals.Local {
 		instances = 1 // the others would hear of nothing anyway
 	}
-	caches, err := openCaches(lib, rivals.Setup{Redis: e.Redis.Options(), TTL: forever}, instances)
+	caches, err := openCaches(lib, rivals.Setup{Redis: e.Options(), TTL: Forever}, instances)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, closeAll(caches)) }()
+	defer func() { err = errors.Join(err, CloseAll(caches)) }()
 	var atOnce, left atomic.Int64
 	err = Together(ctx, tries, func(ctx context.Context, _ int) error {
-		o := overtaken{key: newKey(), reader: caches[0], writer: caches[instances-1]}
+		o := overtaken{key: NewKey(), reader: caches[0], writer: caches[instances-1]}
 		return o.run(ctx, &atOnce, &left)
 	})
 	return Figures{
@@ -75,12 +75,12 @@ func (o *overtaken) run(ctx context.Context, atOnce, left *atomic.Int64) error {
 	if err := errors.Join(err, <-done); err != nil {
 		return err
 	}
-	pause(ctx, 20*time.Millisecond) // whoever stores in the background has done so
+	Pause(ctx, 20*time.Millisecond) // whoever stores in the background has done so
 	old, err := o.old(ctx, o.writer)
 	if old {
 		atOnce.Add(1)
 	}
-	pause(ctx, 150*time.Millisecond)
+	Pause(ctx, 150*time.Millisecond)
 	w, werr := o.old(ctx, o.writer)
 	r, rerr := o.old(ctx, o.reader)
 	if w || r {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/cacheguard/go/bench/internal/rivals"
@@ -25,13 +26,16 @@ func eachLock(
 	return entries
 }
 
+// allLocks are those that are only exclusive, and read-write locks.
+func allLocks() []rivals.LockLibrary { return slices.Concat(rivals.Locks, rivals.RWLocks) }
+
 // openLocks makes n instances. The caller closes them.
 func openLocks(e Env, lib rivals.LockLibrary, n int) ([]rivals.Lock, error) {
 	var locks []rivals.Lock
 	for range n {
-		k, err := lib.Open(rivals.LockSetup{Redis: e.Redis.Options(), TTL: lockTTL})
+		k, err := lib.Open(rivals.LockSetup{Redis: e.Options(), TTL: lockTTL})
 		if err != nil {
-			return nil, errors.Join(err, closeAll(locks))
+			return nil, errors.Join(err, CloseAll(locks))
 		}
 		locks = append(locks, k)
 	}
@@ -42,7 +46,7 @@ func openLocks(e Env, lib rivals.LockLibrary, n int) ([]rivals.Lock, error) {
 func locks() Scenario {
 	return Scenario{
 		Name:  "lock, uncontended",
-		About: "One caller locks and unlocks what nobody else wants. All figures are for both together.",
+		About: "One caller locks and unlocks what nobody else wants, rwlock to write. All figures are for both together.",
 		Metrics: []Metric{
 			{Name: "p50", Unit: "µs", Better: Lower, Main: true},
 			{Name: "p99", Unit: "µs", Better: Lower},
@@ -51,7 +55,7 @@ func locks() Scenario {
 			{Name: "server CPU", Unit: "µs", Better: Lower},
 			{Name: "allocations", Better: Lower},
 		},
-		Cases: []Case{{Name: "lock and unlock", Smoke: true, Entries: eachLock(rivals.Locks, runLoneLock)}},
+		Cases: []Case{{Name: "lock and unlock", Smoke: true, Entries: eachLock(allLocks(), runLoneLock)}},
 	}
 }
 
@@ -60,8 +64,8 @@ func runLoneLock(ctx context.Context, e Env, lib rivals.LockLibrary) (_ Figures,
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, closeAll(opened)) }()
-	k, name := opened[0], newKey()
+	defer func() { err = errors.Join(err, CloseAll(opened)) }()
+	k, name := opened[0], NewKey()
 	if err := LockUnlock(ctx, k, name); err != nil { // connections and scripts
 		return nil, err
 	}
@@ -85,7 +89,7 @@ func runLoneLock(ctx context.Context, e Env, lib rivals.LockLibrary) (_ Figures,
 	return Figures{
 		"p50": took.at(50) * 1e3, "p99": took.at(99) * 1e3,
 		"requests": float64(spent.Requests) / n, "commands": float64(spent.Total()) / n,
-		"server CPU": micros(spent.CPU) / n, "allocations": float64(then.Mallocs-memory.Mallocs) / n,
+		"server CPU": Micros(spent.CPU) / n, "allocations": float64(then.Mallocs-memory.Mallocs) / n,
 	}, err
 }
 

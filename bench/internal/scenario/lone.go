@@ -15,7 +15,7 @@ import (
 func lone() Scenario {
 	return Scenario{
 		Name: "lone",
-		About: "One caller reads one key, and has nobody to share anything with. Batches of a hundred take turns with as many plain " +
+		About: "One caller reads one key, and has nobody to share anything with. Batches (of a hundred on the loopback interface) take turns with as many plain " +
 			"GETs of go-redis; \"beside GET\" is the ratio of the medians. One caller has no schedule to keep, so these are times of " +
 			"service.",
 		Metrics: []Metric{
@@ -30,14 +30,14 @@ func lone() Scenario {
 }
 
 func runLone(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Figures, err error) {
-	c, err := lib.Open(rivals.Setup{Redis: e.Redis.Options(), TTL: forever})
+	c, err := lib.Open(rivals.Setup{Redis: e.Options(), TTL: Forever})
 	if err != nil {
 		return nil, err
 	}
-	rdb := redis.NewClient(e.Redis.Options())
+	rdb := redis.NewClient(e.Options())
 	defer func() { err = errors.Join(err, c.Close(), rdb.Close()) }()
-	keys, values := newKeys(2, kibibyte)
-	if err := rdb.Set(ctx, keys[1], values[1], forever).Err(); err != nil {
+	keys, values := newKeys(2, Kibibyte)
+	if err := rdb.Set(ctx, keys[1], values[1], Forever).Err(); err != nil {
 		return nil, err
 	}
 	for range 2 {
@@ -48,11 +48,11 @@ func runLone(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Figures, er
 			return nil, err
 		}
 	}
-	mine := turns{took: newTimes(), read: func() error {
+	mine := turns{batch: e.batch(), took: newTimes(), read: func() error {
 		got, err := c.Get(ctx, keys[0], neverLoad)
 		return Check(keys[0], got, values[0], err)
 	}}
-	plain := turns{took: newTimes(), read: func() error {
+	plain := turns{batch: e.batch(), took: newTimes(), read: func() error {
 		got, err := rdb.Get(ctx, keys[1]).Bytes()
 		return Check(keys[1], got, values[1], err)
 	}}
@@ -73,11 +73,10 @@ func runLone(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Figures, er
 
 // turns is one way to read, whose turns are timed call by call.
 type turns struct {
-	read func() error
-	took *times
+	batch int // calls in a turn
+	read  func() error
+	took  *times
 }
-
-const batch = 100
 
 // alternate times the two in turns of a batch, for so long and at least once.
 func alternate(a, b *turns, d time.Duration) error {
@@ -91,7 +90,7 @@ func alternate(a, b *turns, d time.Duration) error {
 }
 
 func (t *turns) take() error {
-	for range batch {
+	for range t.batch {
 		began := time.Now()
 		err := t.read()
 		t.took.add(time.Since(began))
@@ -108,5 +107,6 @@ func (t *turns) costs() (mallocs, bytes float64, err error) {
 	runtime.ReadMemStats(&before)
 	err = t.take()
 	runtime.ReadMemStats(&after)
-	return float64(after.Mallocs-before.Mallocs) / batch, float64(after.TotalAlloc-before.TotalAlloc) / batch, err
+	n := float64(t.batch)
+	return float64(after.Mallocs-before.Mallocs) / n, float64(after.TotalAlloc-before.TotalAlloc) / n, err
 }

@@ -2,20 +2,25 @@ package scenario
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/cacheguard/go/internal/alarm"
 )
 
-// openLoop asks on schedule, perSecond times a second for so long, whether or not it has been answered, and waits for all
+// openLoop asks on schedule, perSecond times a second for so long and at least once, whether or not it has been answered, and waits for all
 // answers. What a closed loop does not notice, that nobody asks while everybody waits, counts here: an answer takes the time
-// from when it was due, timers' lateness included, which is the same for all.
+// from when it was due, an alarm's lateness included, which is some tens of microseconds for all.
 type openLoop struct {
 	perSecond int
+	random    bool // as visitors come who know nothing of each other (Poisson), and not one every so often
 	length    time.Duration
 	ask       func(ctx context.Context, i int) error
 
-	took   *times
+	took   *times        // nil: new ones
+	last   time.Duration // when the last one came
 	failed atomic.Int64
 	slow   atomic.Int64  // took longer than patience
 	first  atomic.Value  // one of the errors
@@ -23,21 +28,40 @@ type openLoop struct {
 }
 
 func (l *openLoop) run(ctx context.Context) {
-	l.took = newTimes()
+	if l.took == nil {
+		l.took = newTimes()
+	}
+	clock, err := alarm.New()
+	if err != nil {
+		l.fail(err)
+		return
+	}
+	defer func() { _ = clock.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = clock.Close() })()
 	began := time.Now()
 	var all sync.WaitGroup
 	defer all.Wait()
-	for i := range int(l.length.Seconds() * float64(l.perSecond)) {
-		due := began.Add(time.Duration(i) * time.Second / time.Duration(l.perSecond))
-		if wait := time.Until(due); wait > 0 && !pause(ctx, wait) {
+	for i := 0; ; i++ {
+		after := l.after(i)
+		if after >= l.length && i > 0 || clock.Sleep(began.Add(after)) != nil || ctx.Err() != nil {
 			return
 		}
-		all.Go(func() { l.one(ctx, i, due) }) // owner: run; stop: tooLong; joined above
+		all.Go(func() { l.one(ctx, i, began.Add(after)) }) // owner: run; stop: TooLong; joined above
 	}
 }
 
+// after is when the i-th comes, from the beginning.
+func (l *openLoop) after(i int) time.Duration {
+	gap := time.Second / time.Duration(l.perSecond)
+	if !l.random {
+		return time.Duration(i) * gap
+	}
+	l.last += time.Duration(rand.ExpFloat64() * float64(gap))
+	return l.last
+}
+
 func (l *openLoop) one(ctx context.Context, i int, due time.Time) {
-	ctx, cancel := context.WithTimeout(ctx, tooLong)
+	ctx, cancel := context.WithTimeout(ctx, TooLong)
 	defer cancel()
 	err := l.ask(ctx, i)
 	took := time.Since(due)
@@ -46,9 +70,13 @@ func (l *openLoop) one(ctx context.Context, i int, due time.Time) {
 		l.slow.Add(1)
 	}
 	if err != nil {
-		l.failed.Add(1)
-		l.first.CompareAndSwap(nil, failure{err})
+		l.fail(err)
 	}
+}
+
+func (l *openLoop) fail(err error) {
+	l.failed.Add(1)
+	l.first.CompareAndSwap(nil, failure{err})
 }
 
 // failure makes errors of all types one type, as atomic.Value wants it.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cacheguard/go/bench/internal/rivals"
 	"github.com/cacheguard/go/bench/internal/server"
+	"github.com/cacheguard/go/internal/distance"
 )
 
 // outage kills Redis under load, and starts it again.
@@ -40,12 +41,17 @@ func runOutage(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Figures, 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, redis.Close()) }()
-	c, err := lib.Open(rivals.Setup{Redis: redis.Options(), TTL: forever})
+	own, near, err := e.ownServer(redis)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, near()) }()
+	c, err := lib.Open(rivals.Setup{Redis: own.Options(), TTL: Forever})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	keys, values := newKeys(n, kibibyte)
+	keys, values := newKeys(n, Kibibyte)
 	if err := Fill(ctx, c, keys, values, 64); err != nil {
 		return nil, err
 	}
@@ -60,9 +66,9 @@ func runOutage(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Figures, 
 		defer close(asked)
 		l.run(ctx)
 	}()
-	pause(ctx, before)
+	Pause(ctx, before)
 	redis.Kill()
-	pause(ctx, without)
+	Pause(ctx, without)
 	redis.Restart()
 	first := firstHit(ctx, redis, after)
 	<-asked
@@ -72,17 +78,31 @@ func runOutage(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Figures, 
 		"loads": float64(db.loads.Load()), "loads at once, at most": float64(db.most.Load()),
 	}
 	if first > 0 {
-		figures["first hit"] = millis(first)
+		figures["first hit"] = Millis(first)
 	}
 	return figures, ctx.Err()
 }
 
 // firstHit waits until the server has answered a read with a value; 0 if that takes longer than atMost.
 func firstHit(ctx context.Context, redis *server.Server, atMost time.Duration) time.Duration {
-	for began := time.Now(); time.Since(began) < atMost && pause(ctx, 5*time.Millisecond); {
+	for began := time.Now(); time.Since(began) < atMost && Pause(ctx, 5*time.Millisecond); {
 		if u, err := redis.Usage(ctx); err == nil && u.Hits > 0 {
 			return time.Since(began)
 		}
 	}
 	return 0
+}
+
+// ownServer is e with another server at the same distance. near ends the proxy.
+func (e Env) ownServer(s *server.Server) (own Env, near func() error, err error) {
+	own = Env{Redis: s, RoundTrip: e.RoundTrip, For: e.For}
+	if e.RoundTrip == 0 {
+		return own, func() error { return nil }, nil
+	}
+	p, err := distance.Apart(s.Options().Addr, e.RoundTrip)
+	if err != nil {
+		return own, nil, err
+	}
+	own.Through = p.Addr()
+	return own, p.Close, nil
 }

@@ -25,7 +25,7 @@ func pageLone() Scenario {
 }
 
 func runPageLone(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Figures, err error) {
-	setup := rivals.Setup{Redis: e.Redis.Options(), TTL: forever}
+	setup := rivals.Setup{Redis: e.Options(), TTL: Forever}
 	c, err := lib.Open(setup)
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func runPageLone(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Figures
 		return nil, errors.Join(err, c.Close())
 	}
 	defer func() { err = errors.Join(err, c.Close(), bare.Close()) }()
-	keys, values := newKeys(1, kibibyte)
+	keys, values := newKeys(1, Kibibyte)
 	if err := errors.Join(Fill(ctx, c, keys, values, 1), Fill(ctx, c, keys, values, 1)); err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func runPageLone(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Figures
 			return Check(keys[0], got, values[0], err)
 		}
 	}
-	mine, plain := turns{read(c, neverLoad), newTimes()}, turns{read(bare, made), newTimes()}
+	mine, plain := turns{e.batch(), read(c, neverLoad), newTimes()}, turns{e.batch(), read(bare, made), newTimes()}
 	if lib.Name == rivals.BarePages.Name {
 		mine.read = read(c, made)
 	}

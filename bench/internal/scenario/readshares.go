@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -28,7 +29,7 @@ func readShares() Scenario {
 		s.Cases = append(s.Cases, Case{
 			Name: fmt.Sprint(percent, " % read"), Params: map[string]float64{"read-percent": float64(percent)},
 			Smoke: percent == 95, Slow: true,
-			Entries: eachLock(append(rivals.RWLocks[:len(rivals.RWLocks):len(rivals.RWLocks)], rivals.Locks...),
+			Entries: eachLock(slices.Concat(rivals.RWLocks, rivals.Locks),
 				func(ctx context.Context, e Env, lib rivals.LockLibrary) (Figures, error) {
 					return runReadShare(ctx, e, lib, percent)
 				}),
@@ -43,8 +44,8 @@ func runReadShare(ctx context.Context, e Env, lib rivals.LockLibrary, percent in
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, closeAll(opened)) }()
-	name := newKey()
+	defer func() { err = errors.Join(err, CloseAll(opened)) }()
+	name := NewKey()
 	for _, k := range opened { // connections and scripts
 		if err := LockUnlock(ctx, k, name); err != nil {
 			return nil, err
@@ -68,7 +69,7 @@ func runReadShare(ctx context.Context, e Env, lib rivals.LockLibrary, percent in
 				return err
 			}
 			wait.add(time.Since(asked))
-			pause(ctx, held)
+			Pause(ctx, held)
 			if err := unlock(); err != nil {
 				return err
 			}

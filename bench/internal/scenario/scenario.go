@@ -10,6 +10,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/cacheguard/go/bench/internal/rivals"
 	"github.com/cacheguard/go/bench/internal/server"
 )
@@ -26,24 +28,48 @@ type Scenario struct {
 type Case struct {
 	Name    string
 	Params  map[string]float64 // the same, as numbers
-	Smoke   bool               // part of a smoke run
+	Smoke   bool               // it stands for its scenario: part of a smoke run, and of others also at a distance
 	Slow    bool               // and there with our own and one rival only, since it takes a second or more for each
 	Rounds  int                // at most; 0: as many as are asked for
+	Away    []time.Duration    // round trips to Redis, unless others are asked for; nil: none, and 1 ms for what Smoke has
 	Entries []Entry
+}
+
+// RoundTrips are those that the case is for, the first one for a smoke run.
+func (c Case) RoundTrips() []time.Duration {
+	switch {
+	case c.Away != nil:
+		return c.Away
+	case c.Smoke:
+		return []time.Duration{0, time.Millisecond}
+	}
+	return []time.Duration{0}
 }
 
 // Entry is one who takes part.
 type Entry struct {
-	Name string
-	Ours bool
-	Kind string // only entries of the same kind are compared
-	Run  func(context.Context, Env) (Figures, error)
+	Name    string
+	Ours    bool
+	Kind    string // only entries of the same kind are compared
+	Promise string // of how often a key is loaded that many ask for; empty: it is not about that
+	Run     func(context.Context, Env) (Figures, error)
 }
 
 // Env is where and for how long to measure.
 type Env struct {
-	Redis *server.Server
-	For   time.Duration // of what is timed; counts are taken at least once
+	Redis     *server.Server
+	RoundTrip time.Duration // to Redis, more than what the loopback interface takes
+	Through   string        // the address of the proxy that makes it so; empty: there is none
+	For       time.Duration // of what is timed; counts are taken at least once
+}
+
+// Options are those of a client of what is measured.
+func (e Env) Options() *redis.Options {
+	o := e.Redis.Options()
+	if e.Through != "" {
+		o.Addr = e.Through
+	}
+	return o
 }
 
 // Metric is a figure of a scenario.
@@ -70,16 +96,11 @@ type Figures map[string]float64
 // All are the scenarios, in the order of the report.
 func All() []Scenario {
 	return []Scenario{
-		stampedes(), hits(), lone(), coldStart(), storms(), steady(),
+		stampedes(), hits(), arrivals(), lone(), loneMiss(), coldStart(), crowds(), storms(), steady(),
 		invalidation(), slowLoader(), crash(), outage(),
-		locks(), contests(), readShares(),
+		locks(), contests(), lockStorms(), readShares(),
 		pageStampedes(), pageHits(), pageLone(),
 	}
-}
-
-// Scaling are those that compare us with a model of ourselves; see bench/SCALE.md.
-func Scaling() []Scenario {
-	return []Scenario{unitCosts(), scaleGuards(), scaleCallers(), scaleKeys(), scaleIdle()}
 }
 
 // eachCache makes the entries of the libraries.
@@ -89,7 +110,7 @@ func eachCache(
 	var entries []Entry
 	for _, lib := range libs {
 		entries = append(entries, Entry{
-			Name: lib.Name, Ours: lib.Ours, Kind: string(lib.Kind),
+			Name: lib.Name, Ours: lib.Ours, Kind: string(lib.Kind), Promise: lib.Promise,
 			Run: func(ctx context.Context, e Env) (Figures, error) { return run(ctx, e, lib) },
 		})
 	}

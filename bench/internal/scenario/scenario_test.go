@@ -61,6 +61,25 @@ func TestOpenLoopAsksOnThoughNobodyIsAnswered(t *testing.T) {
 	}
 }
 
+func TestArrivalsComeAsOftenAsTheyShould(t *testing.T) {
+	t.Parallel()
+	const n = 100_000
+	for _, random := range []bool{false, true} {
+		l := openLoop{perSecond: 1000, random: random}
+		var last time.Duration
+		for i := range n + 1 {
+			now := l.after(i)
+			if now < last {
+				t.Fatalf("random %v: %v after %v", random, now, last)
+			}
+			last = now
+		}
+		if off := last.Seconds()/(n/1000) - 1; off < -0.05 || off > 0.05 { // 15 times what chance does
+			t.Errorf("random %v: %d in %v", random, n, last)
+		}
+	}
+}
+
 func TestTogetherReturnsAnErrorOnceAllHaveEnded(t *testing.T) {
 	t.Parallel()
 	wrong, ended := errors.New("wrong"), make([]bool, 10)
@@ -84,7 +103,7 @@ func TestTogetherReturnsAnErrorOnceAllHaveEnded(t *testing.T) {
 func TestThousandsAreWrittenWithCommas(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]string{1: "1", 999: "999", 1000: "1,000", 1_234_056: "1,234,056"} {
-		if got := thousands(n); got != want {
+		if got := Thousands(n); got != want {
 			t.Errorf("%d: %q", n, got)
 		}
 	}

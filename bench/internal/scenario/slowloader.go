@@ -31,13 +31,13 @@ func slowLoader() Scenario {
 
 func runSlowLoader(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Figures, err error) {
 	const instances, callers, takes = 4, 4, 2500 * time.Millisecond
-	caches, err := openCaches(lib, rivals.Setup{Redis: e.Redis.Options(), TTL: forever, Lease: lease}, instances)
+	caches, err := openCaches(lib, rivals.Setup{Redis: e.Options(), TTL: Forever, Lease: lease}, instances)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, closeAll(caches)) }()
-	db, key, answers, began := newDatabase(takes, 0), newKey(), newTimes(), time.Now()
-	value := ValueOf(key, kibibyte)
+	defer func() { err = errors.Join(err, CloseAll(caches)) }()
+	db, key, answers, began := newDatabase(takes, 0), NewKey(), newTimes(), time.Now()
+	value := ValueOf(key, Kibibyte)
 	var rebuilt atomic.Int64
 	load := func(ctx context.Context) ([]byte, error) {
 		v, err := db.load(value)(ctx)

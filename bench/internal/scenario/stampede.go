@@ -12,7 +12,8 @@ import (
 	"github.com/cacheguard/go/bench/internal/server"
 )
 
-const kibibyte = 1 << 10
+// Kibibyte is the size of most values.
+const Kibibyte = 1 << 10
 
 // stampedes have the callers of all instances ask at the same moment for one key that nobody has.
 func stampedes() Scenario {
@@ -46,7 +47,7 @@ func (c Crowd) of(libs []rivals.CacheLibrary, smoke bool) Case {
 	return Case{
 		Name: fmt.Sprintf("%d × %d callers, rebuild %v", c.Instances, c.Callers, c.Rebuild),
 		Params: map[string]float64{
-			"instances": float64(c.Instances), "callers": float64(c.Callers), "rebuild-ms": millis(c.Rebuild),
+			"instances": float64(c.Instances), "callers": float64(c.Callers), "rebuild-ms": Millis(c.Rebuild),
 		},
 		Smoke: smoke,
 		Entries: eachCache(libs, func(ctx context.Context, e Env, lib rivals.CacheLibrary) (Figures, error) {
@@ -64,15 +65,15 @@ type Crowd struct {
 
 // runStampedes takes means of counts, since every request counts, and percentiles of all answers.
 func runStampedes(ctx context.Context, e Env, lib rivals.CacheLibrary, c Crowd) (_ Figures, err error) {
-	ttl := forever
+	ttl := Forever
 	if c.Expired {
 		ttl = time.Second // not everybody knows shorter ones
 	}
-	caches, err := openCaches(lib, rivals.Setup{Redis: e.Redis.Options(), TTL: ttl}, c.Instances)
+	caches, err := openCaches(lib, rivals.Setup{Redis: e.Options(), TTL: ttl}, c.Instances)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, closeAll(caches)) }()
+	defer func() { err = errors.Join(err, CloseAll(caches)) }()
 	askers := ByInstance(caches, c.Callers)
 	inboxes := 0
 	if lib.Inboxes {
@@ -81,7 +82,7 @@ func runStampedes(ctx context.Context, e Env, lib rivals.CacheLibrary, c Crowd) 
 	if err := WarmUp(ctx, e.Redis, askers, inboxes); err != nil {
 		return nil, err
 	}
-	keys, values := newKeys(int(e.For/c.Rebuild)+1, kibibyte) // no stampede is shorter
+	keys, values := newKeys(int(e.For/c.Rebuild)+1, Kibibyte) // no stampede is shorter
 	if c.Expired {
 		if err := expire(ctx, caches, keys, values, ttl); err != nil {
 			return nil, err
@@ -103,7 +104,7 @@ func runStampedes(ctx context.Context, e Env, lib rivals.CacheLibrary, c Crowd) 
 		"loads":      loads / n,
 		"answer p50": answers.at(50), "answer p99": answers.at(99),
 		"requests": float64(spent.Requests) / n, "commands": float64(spent.Total()) / n,
-		"server CPU": micros(spent.CPU) / n,
+		"server CPU": Micros(spent.CPU) / n,
 	}, nil
 }
 
@@ -132,7 +133,7 @@ func expire(ctx context.Context, caches []rivals.Cache, keys []string, values []
 		}
 	}
 	const late = 100 * time.Millisecond // of a clock that ticks now and then
-	if !pause(ctx, ttl+late) {
+	if !Pause(ctx, ttl+late) {
 		return context.Cause(ctx)
 	}
 	return nil
@@ -140,17 +141,17 @@ func expire(ctx context.Context, caches []rivals.Cache, keys []string, values []
 
 // RunStampede has all askers ask for a new key.
 func RunStampede(ctx context.Context, redis *server.Server, askers []rivals.Cache, rebuild time.Duration) (*Stampede, error) {
-	return stampedeOn(ctx, redis, askers, rebuild, newKey())
+	return stampedeOn(ctx, redis, askers, rebuild, NewKey())
 }
 
 func stampedeOn(
 	ctx context.Context, redis *server.Server, askers []rivals.Cache, rebuild time.Duration, key string,
 ) (*Stampede, error) {
 	var loads, rebuilt atomic.Int64
-	value, began := ValueOf(key, kibibyte), time.Now()
+	value, began := ValueOf(key, Kibibyte), time.Now()
 	load := func(ctx context.Context) ([]byte, error) {
 		loads.Add(1)
-		if !pause(ctx, rebuild) {
+		if !Pause(ctx, rebuild) {
 			return nil, context.Cause(ctx)
 		}
 		rebuilt.CompareAndSwap(0, int64(time.Since(began)))

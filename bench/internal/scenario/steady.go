@@ -15,7 +15,7 @@ func steady() Scenario {
 		Name: "steady",
 		About: "One instance, asked in an open loop. Keys that expire do so every second, take 200 ms to load and may be served stale " +
 			"for a minute by whoever can; \"waited\" is the share of Gets that took longer than 100 ms. A Get takes the time from when " +
-			"it was due; half a millisecond of that is Go's timer.",
+			"it was due.",
 		Metrics: []Metric{
 			{Name: "p50", Unit: "ms", Better: Lower},
 			{Name: "p99", Unit: "ms", Better: Lower, Main: true},
@@ -28,7 +28,7 @@ func steady() Scenario {
 	}
 	for _, c := range []load{
 		{name: "20 keys that expire, 2,000 Gets a second", keys: 20, perSecond: 2000, ttl: time.Second, stale: time.Minute},
-		{name: "1,000 keys that do not expire, 10,000 Gets a second", keys: 1000, perSecond: 10_000, ttl: forever},
+		{name: "1,000 keys that do not expire, 10,000 Gets a second", keys: 1000, perSecond: 10_000, ttl: Forever},
 	} {
 		s.Cases = append(s.Cases, Case{
 			Name: c.name, Params: map[string]float64{"keys": float64(c.keys), "perSecond": float64(c.perSecond)},
@@ -50,13 +50,13 @@ type load struct {
 
 func (a load) run(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Figures, err error) {
 	const patience = 100 * time.Millisecond
-	setup := rivals.Setup{Redis: e.Redis.Options(), TTL: a.ttl, StaleFor: a.stale, Entries: a.keys}
+	setup := rivals.Setup{Redis: e.Options(), TTL: a.ttl, StaleFor: a.stale, Entries: a.keys}
 	c, err := lib.Open(setup)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	keys, values := newKeys(a.keys, kibibyte)
+	keys, values := newKeys(a.keys, Kibibyte)
 	for range 2 {
 		if err := Fill(ctx, c, keys, values, 64); err != nil {
 			return nil, err

@@ -41,13 +41,13 @@ func storms() Scenario {
 
 func runStorm(ctx context.Context, e Env, lib rivals.CacheLibrary, jitter float64) (_ Figures, err error) {
 	const n, instances, ttl = 500, 2, 2 * time.Second // not everybody knows TTLs of less than a second, jitter included
-	setup := rivals.Setup{Redis: e.Redis.Options(), TTL: ttl, Jitter: jitter, Entries: n}
+	setup := rivals.Setup{Redis: e.Options(), TTL: ttl, Jitter: jitter, Entries: n}
 	caches, err := openCaches(lib, setup, instances)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, closeAll(caches)) }()
-	keys, values := newKeys(n, kibibyte)
+	defer func() { err = errors.Join(err, CloseAll(caches)) }()
+	keys, values := newKeys(n, Kibibyte)
 	for _, c := range caches {
 		if err := Fill(ctx, c, keys, values, 64); err != nil {
 			return nil, err

@@ -27,11 +27,13 @@ func (t *times) add(d time.Duration) {
 
 // at is a percentile, in milliseconds.
 func (t *times) at(percent float64) float64 {
-	return millis(time.Duration(t.h.ValueAtPercentile(percent)))
+	return Millis(time.Duration(t.h.ValueAtPercentile(percent)))
 }
 
-func (t *times) longest() float64 { return millis(time.Duration(t.h.Max())) }
+func (t *times) longest() float64 { return Millis(time.Duration(t.h.Max())) }
 
-func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+// Millis are milliseconds.
+func Millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+// Micros are microseconds.
+func Micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

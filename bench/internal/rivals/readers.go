@@ -1,0 +1,52 @@
+package rivals
+
+import (
+	"context"
+
+	"github.com/redis/rueidis"
+)
+
+// Readers are ours beside what a read costs at least, with a connection for each that is under way, and with one for all.
+var Readers = []CacheLibrary{cacheguardShared, PlainGet, OneSocket}
+
+// PlainGet is go-redis alone, with its pool. What is missing is stored by hand.
+var PlainGet = CacheLibrary{Name: "plain GET (pool)", Kind: Shared, Promise: NoPromise, Open: byHand.Open}
+
+// OneSocket is rueidis 1.0.79 without client-side caching: it writes everybody's GETs to one connection as they come, which is
+// as much as a connection can do.
+var OneSocket = CacheLibrary{
+	Name: "rueidis 1.0.79 GET (one socket)", Kind: Multiplexed, Promise: NoPromise,
+	Open: func(s Setup) (Cache, error) {
+		o := s.rueidis()
+		o.DisableCache, o.PipelineMultiplex = true, -1 // one, and not one for each processor
+		c, err := rueidis.NewClient(o)
+		return socket{c, s}, err
+	},
+}
+
+type socket struct {
+	rueidis.Client
+	setup Setup
+}
+
+func (c socket) Get(ctx context.Context, key string, load Loader) ([]byte, error) {
+	got, err := c.Do(ctx, c.B().Get().Key(key).Build()).ToString()
+	if err == nil {
+		return bytesOf(got), nil
+	}
+	v, err := load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_ = c.Do(ctx, c.B().Set().Key(key).Value(string(v)).Px(c.setup.jittered()).Build()).Error() // it will be loaded again
+	return v, nil
+}
+
+func (c socket) Invalidate(ctx context.Context, key string) error {
+	return c.Do(ctx, c.B().Del().Key(key).Build()).Error()
+}
+
+func (c socket) Close() error {
+	c.Client.Close()
+	return nil
+}

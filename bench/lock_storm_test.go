@@ -1,0 +1,203 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/mutex"
+	"github.com/cacheguard/go/rwlock"
+)
+
+// A storm: many callers of one lock, whose contexts end before most of them can have it. They come again at once.
+const (
+	stormCallers  = 400
+	stormHold     = 2 * time.Millisecond
+	stormFor      = 1500 * time.Millisecond
+	stormSpare    = 100 // goroutines besides the callers' and their contexts' timers: those of the client, this test and the lock
+	stormPatience = 30 * time.Second
+	stormTimeout  = 5 * time.Second // a machine that is busy with other things is not a Redis that does not answer
+)
+
+// stormLock is a lock in a storm.
+type stormLock struct {
+	lock  func(ctx context.Context, name string) (unlock func(context.Context) error, err error)
+	left  func(ctx context.Context, name string) (holders, waiters int, err error)
+	close func() error
+}
+
+func stormMutex(fair bool) func(testing.TB, *redis.Client) stormLock {
+	return func(tb testing.TB, rdb *redis.Client) stormLock {
+		tb.Helper()
+		k, err := mutex.New(rdb, mutex.Config{Prefix: tb.Name(), Fair: fair, RedisTimeout: stormTimeout})
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return stormLock{
+			lock: func(ctx context.Context, name string) (func(context.Context) error, error) {
+				l, err := k.Lock(ctx, name)
+				if err != nil {
+					return nil, err
+				}
+				return l.Unlock, nil
+			},
+			left: func(ctx context.Context, name string) (int, int, error) {
+				info, err := k.Inspect(ctx, name)
+				return info.Holds, info.Waiters, err
+			},
+			close: k.Close,
+		}
+	}
+}
+
+func stormRWLock(tb testing.TB, rdb *redis.Client) stormLock {
+	tb.Helper()
+	k, err := rwlock.New(rdb, rwlock.Config{Prefix: tb.Name(), RedisTimeout: stormTimeout})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return stormLock{
+		lock: func(ctx context.Context, name string) (func(context.Context) error, error) {
+			l, err := k.Lock(ctx, name)
+			if err != nil {
+				return nil, err
+			}
+			return l.Unlock, nil
+		},
+		left: func(ctx context.Context, name string) (int, int, error) {
+			info, err := k.Inspect(ctx, name)
+			holders := info.Readers
+			if info.Token != "" {
+				holders++
+			}
+			return holders, info.WaitingReaders + info.WaitingWriters, err
+		},
+		close: k.Close,
+	}
+}
+
+// storm is what became of one.
+type storm struct {
+	attempts, locked, unlockErrors atomic.Int64
+	goroutines                     int // at most, at a time
+}
+
+// run has the callers come until the time is over.
+func (s *storm) run(tb testing.TB, k stormLock, shortest, longest time.Duration) {
+	tb.Helper()
+	before := runtime.NumGoroutine()
+	end := time.Now().Add(stormFor)
+	var callers sync.WaitGroup
+	for range stormCallers {
+		callers.Go(func() { // owner: the storm; stop: end; joined below
+			for time.Now().Before(end) {
+				s.attempts.Add(1)
+				ctx, cancel := context.WithTimeout(context.Background(), shortest+rand.N(longest-shortest))
+				unlock, err := k.lock(ctx, "k")
+				if err == nil {
+					s.locked.Add(1)
+					time.Sleep(stormHold)
+					err = unlock(context.Background())
+				}
+				if err != nil && !errors.Is(err, mutex.ErrNotAcquired) && !errors.Is(err, rwlock.ErrNotAcquired) {
+					s.unlockErrors.Add(1)
+					tb.Log(err)
+				}
+				cancel()
+			}
+		})
+	}
+	for time.Now().Before(end) {
+		s.goroutines = max(s.goroutines, runtime.NumGoroutine()-before)
+		time.Sleep(5 * time.Millisecond)
+	}
+	callers.Wait()
+}
+
+// TestAStormOfImpatientCallersCostsNobodyElse: goroutines are bounded by the callers, most
+// attempts cost Redis nothing, nothing is left in Redis for those who have
+// left, and who is patient has the lock in its turn.
+func TestAStormOfImpatientCallersCostsNobodyElse(t *testing.T) {
+	for name, open := range map[string]func(testing.TB, *redis.Client) stormLock{
+		"mutex": stormMutex(false), "mutex, fair": stormMutex(true), "rwlock": stormRWLock,
+	} {
+		for _, roundTrip := range []time.Duration{0, 4 * time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond} {
+			for _, deadlines := range [][2]time.Duration{{0, 4 * time.Millisecond}, {20 * time.Millisecond, 50 * time.Millisecond}} {
+				t.Run(fmt.Sprint(name, ", round trip ", roundTrip, ", deadlines ", deadlines), func(t *testing.T) {
+					rdb := shared.Client(t)
+					if roundTrip > 0 {
+						rdb = redistest.StartFar(t, shared.Addr(), roundTrip).Client(t)
+					}
+					k := open(t, rdb)
+					k.check(t, deadlines[0], deadlines[1])
+				})
+			}
+		}
+	}
+}
+
+func (k stormLock) check(t *testing.T, shortest, longest time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), stormPatience)
+	defer cancel()
+	unlock, err := k.lock(ctx, "k") // connections, scripts
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unlock(ctx); err != nil {
+		t.Fatal(err)
+	}
+	var s storm
+	var patient sync.WaitGroup
+	patient.Go(func() { // owner: the test; stop: ctx; joined below
+		time.Sleep(stormFor / 2)
+		began := time.Now()
+		unlock, err := k.lock(ctx, "k")
+		t.Logf("patient during the storm: %v", time.Since(began))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if err := unlock(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	scripts := shared.Commands()["evalsha"]
+	s.run(t, k, shortest, longest)
+	patient.Wait()
+	scripts = shared.Commands()["evalsha"] - scripts
+	t.Logf("%d of %d locked, %d scripts, %d goroutines", s.locked.Load(), s.attempts.Load(), scripts, s.goroutines)
+	began := time.Now()
+	if unlock, err = k.lock(ctx, "k"); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("patient after the storm: %v", time.Since(began))
+	if err := unlock(ctx); err != nil {
+		t.Error(err)
+	}
+	if most := s.attempts.Load() / 2; scripts > most {
+		t.Errorf("%d scripts for %d attempts, want at most %d", scripts, s.attempts.Load(), most)
+	}
+	if s.goroutines > 2*stormCallers+stormSpare {
+		t.Errorf("%d goroutines for %d callers", s.goroutines, stormCallers)
+	}
+	if n := s.unlockErrors.Load(); n > 0 {
+		t.Errorf("%d locks were not given up", n)
+	}
+	redistest.Await(t, "nothing is left in Redis", func() bool {
+		holders, waiters, err := k.left(ctx, "k")
+		return err == nil && holders+waiters == 0
+	})
+	if err := k.close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,153 @@
+package cacheguard
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+// step has the guard believe what it would if the clock of the key's server had been set by d just now.
+func (g *Guard) step(key string, d time.Duration) {
+	asked := time.Now().Add(-2 * clockPause)
+	g.clockOf(key).read(asked.Add(-d).UnixMilli(), asked)
+}
+
+// aging are the settings with which entries say how long they are fresh.
+var aging = map[string]Config{
+	"StaleFor":     {TTL: time.Minute, StaleFor: 3 * time.Hour},
+	"short stale":  {TTL: time.Minute, StaleFor: time.Second},
+	"EarlyRefresh": {TTL: time.Minute, EarlyRefresh: 1},
+	"Local":        withLocal,
+}
+
+// Also when a node whose clock is behind takes over.
+func TestAServersClockThatIsSetBackMakesNobodyLoadWhatIsFresh(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range aging {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proxy := redistest.StartProxy(t, shared.Addr())
+			f := newFleetOn(t, shared.Client(t), cfg, shared.Client(t), proxy.Client(t))
+			keys := []string{"a", "b", "c"}
+			for _, key := range keys {
+				mustGet(t, f.guards[0], key, returns(key))
+			}
+			g := f.guards[1]
+			equal(t, "first Get", mustGet(t, g, "a", unwanted[string](t)), "a") // subscribes
+			redistest.Await(t, "the clock is known", func() bool { return g.clockOf("a").last.Load() != nil })
+			for _, d := range []time.Duration{-time.Hour, -2 * time.Minute} {
+				g.local.forget(keys)
+				g.step("a", d)
+				for range 20 {
+					equal(t, "Get", mustGet(t, g, "a", unwanted[string](t)), "a")
+				}
+				asked := proxy.Commands()["evalsha"]
+				got, err := GetMany(context.Background(), g, keys, func(context.Context, []string) (map[string]string, error) {
+					t.Error("loaded")
+					return nil, nil
+				})
+				if err != nil || got["a"] != "a" || got["b"] != "b" || got["c"] != "c" {
+					t.Errorf("GetMany: %v, %v", got, err)
+				}
+				equal(t, "scripts after the first Get", proxy.Commands()["evalsha"]-asked, 0)
+			}
+		})
+	}
+}
+
+func TestAGetManyIsTheFirstToLearnThatTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range aging {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, standalone(t), 1, cfg).knowClock()
+			g, keys := f.guards[0], []string{"a", "b", "c"}
+			load := func(_ context.Context, keys []string) (map[string]string, error) {
+				values := make(map[string]string)
+				for _, key := range keys {
+					values[key] = key
+				}
+				return values, nil
+			}
+			for i := range 3 {
+				g.step("a", -time.Hour)
+				g.local.forget(keys)
+				if got, err := GetMany(context.Background(), g, keys, load); err != nil || len(got) != 3 {
+					t.Errorf("GetMany %d: %v, %v", i, got, err)
+				}
+			}
+			equal(t, "loads", f.events.loads.Load(), 3) // of the first one
+		})
+	}
+}
+
+func TestAServersClockThatIsSetForwardIsReadAgain(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, aging["StaleFor"]).knowClock()
+	g := f.guards[0]
+	g.step("k", time.Hour)
+	mustGet(t, g, "k", returns("new"))
+	redistest.Await(t, "the clock is mended", func() bool {
+		mustGet(t, g, "k", unwanted[string](t))
+		return time.Since(g.clockOf("k").last.Load().server).Abs() < time.Minute
+	})
+}
+
+func TestWhatIsTooOldIsReplacedAlthoughTheClockWasSetBack(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, brief).knowClock()
+	g := f.guards[0]
+	f.makeStale("k", "old")
+	redistest.Await(t, "it is too old by the server's clock, which the estimate may be ahead of", func() bool {
+		raw, err := f.redis.Get(t.Context(), f.value("k")).Bytes()
+		e, _ := decodeEntry(raw)
+		return err == nil && f.redis.Time(t.Context()).Val().Sub(e.written) >= e.fresh
+	})
+	g.step("k", -time.Hour)
+	db := newSource("new")
+	redistest.Await(t, "it is being replaced", func() bool {
+		equal(t, "value", mustGet(t, g, "k", db.load), "old")
+		select {
+		case <-db.begun:
+			return true
+		default:
+			return false
+		}
+	})
+	close(db.release)
+}
+
+func TestWhatAJudgeRejectsIsReplacedHoweverOldItSeems(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, aging["StaleFor"]).knowClock()
+	g := f.guards[0]
+	mustGet(t, g, "k", returns("old"))
+	g.step("k", -time.Hour)
+	v, how, err := Fetch(t.Context(), g, "k", Source[string]{
+		Judge: func(string) Verdict { return Replace },
+		Load:  func(context.Context, *string) (string, error) { return "new", nil },
+	})
+	if v != "new" || how != Loaded || err != nil {
+		t.Errorf("%q, %s, %v", v, how, err)
+	}
+}
+
+// One of its flights has mended the estimate when the others ask.
+func TestGetManyAsksTheServerOfEachKeyThatSeemsTooOld(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, aging["short stale"]).knowClock()
+	g := f.guards[0]
+	mustGet(t, g, "k", returns("v"))
+	raw, err := f.redis.Get(t.Context(), f.value("k")).Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := newJob(t.Context(), g, "k", f.value("k"), unwanted[string](t))
+	j.aged = true // by an estimate that another flight has mended since
+	a, _, err := g.rebuild(t.Context(), j, g.clock.Now(), raw)
+	if v, how, _ := result[string](a, false); v != "v" || how != Hit || err != nil {
+		t.Errorf("%q, %s, %v", v, how, err)
+	}
+}

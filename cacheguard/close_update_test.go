@@ -1,0 +1,46 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/keys"
+	"github.com/cacheguard/go/rwlock"
+)
+
+// The locks of updates that are lost are given up by those updates, while Close ends everything.
+func TestCloseBesideUpdatesThatHaveLostTheirLocksJoinsThemAll(t *testing.T) {
+	t.Parallel()
+	for range 3 {
+		f := newFleet(t, standalone(t), 1, Config{LeaseTTL: 300 * time.Millisecond})
+		g := f.guards[0]
+		var writing, all sync.WaitGroup
+		var once sync.Once
+		lost := make(chan struct{})
+		for i := range 40 {
+			writing.Add(1)
+			all.Go(func() { // owner: the test; ends with Update; joined below
+				err := g.Update(context.Background(), fmt.Sprint("k", i), func(ctx context.Context) error {
+					writing.Done()
+					<-ctx.Done()
+					once.Do(func() { close(lost) })
+					return nil
+				})
+				if !errors.Is(err, rwlock.ErrLeaseLost) && !errors.Is(err, rwlock.ErrClosed) {
+					t.Error(err)
+				}
+			})
+		}
+		writing.Wait()
+		for i := range 40 {
+			f.redis.Del(t.Context(), keys.Tagged(g.cfg.Prefix, fmt.Sprint("k", i))+":rw")
+		}
+		<-lost
+		_ = g.Close() // always nil
+		all.Wait()
+	}
+}

@@ -1,0 +1,56 @@
+package cacheguard
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+// expectingMisses is a fleet whose first instance has missed so often that it expects to.
+func expectingMisses(t *testing.T, a arena, cfg Config) *fleet {
+	t.Helper()
+	f := newFleet(t, a, 1, cfg).listening()
+	warm(t, f)
+	for i := 0; !f.guards[0].expected.miss(); i++ {
+		mustGet(t, f.guards[0], fmt.Sprint("missed", i), returns("v"))
+	}
+	return f
+}
+
+func TestAMissThatIsExpectedIsTwoRequests(t *testing.T) {
+	t.Parallel()
+	a, s := onServer(t)
+	f := expectingMisses(t, a, Config{})
+	reads := s.Reads()
+	mustGet(t, f.guards[0], "k", returns("v"))
+	equal(t, "requests", s.Reads()-reads, 2) // acquire, fill
+}
+
+func TestAHitWhereAMissIsExpectedIsStillAHit(t *testing.T) {
+	t.Parallel()
+	a, s := onServer(t)
+	f := expectingMisses(t, a, Config{})
+	g := f.guards[0]
+	for i := 0; g.expected.miss(); i++ {
+		v, how, err := get(context.Background(), g, fmt.Sprint("missed", i), unwanted[string](t))
+		if v != "v" || how != Hit || err != nil {
+			t.Fatalf("got %q, %q, %v", v, how, err)
+		}
+	}
+	wantTraffic(t, traffic(s, func() { mustGet(t, g, "missed0", unwanted[string](t)) }), map[string]int64{"get": 1})
+}
+
+func TestAStaleValueWhereAMissIsExpectedIsServedAndReplaced(t *testing.T) {
+	t.Parallel()
+	f := expectingMisses(t, standalone(t), Config{TTL: 20 * time.Millisecond, StaleFor: time.Hour, Jitter: -1})
+	g := f.guards[0]
+	mustGet(t, g, "k", returns("old"))
+	redistest.Await(t, "the value is stale", func() bool {
+		v, how, err := get(context.Background(), g, "k", returns("new"))
+		return err == nil && v == "old" && how == Stale
+	})
+	redistest.Await(t, "it is replaced", func() bool { return mustGet(t, g, "k", returns("new")) == "new" })
+}

@@ -1,0 +1,30 @@
+package cacheguard
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+)
+
+// logEvery is how often a Guard logs things of one kind.
+const logEvery = 10 * time.Second
+
+// throttled logs things of one kind, at most every ten seconds: what fails may do so with each call.
+type throttled struct {
+	last atomic.Int64 // when something was logged, in nanoseconds since 1970; 0: never
+	held atomic.Int64 // how many were not, since then
+}
+
+func (t *throttled) log(ctx context.Context, logger *slog.Logger, level slog.Level, what, key string, args ...any) {
+	now, last := time.Now().UnixNano(), t.last.Load()
+	if last != 0 && now-last < int64(logEvery) || !t.last.CompareAndSwap(last, now) {
+		t.held.Add(1)
+		return
+	}
+	args = append([]any{"key", key}, args...)
+	if held := t.held.Swap(0); held > 0 {
+		args = append(args, "more", held) // like it, that were not logged
+	}
+	logger.Log(ctx, level, "cacheguard: "+what, args...)
+}

@@ -1,0 +1,89 @@
+package cacheguard
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+// logged returns a Config with a Logger, and what it has written.
+func logged() (cfg Config, text func() string) {
+	var mu sync.Mutex
+	var log bytes.Buffer
+	cfg.Logger = slog.New(slog.NewTextHandler(lockedWriter{&mu, &log}, nil))
+	return cfg, func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return log.String()
+	}
+}
+
+func TestOfLoadersThatPanicOneIsLoggedEveryTenSeconds(t *testing.T) {
+	t.Parallel()
+	cfg, text := logged()
+	g := newFleet(t, standalone(t), 1, cfg).guards[0]
+	panics := func(context.Context) (string, error) { panic("oops") }
+	get := func(key string) {
+		t.Helper()
+		_, err := Get(context.Background(), g, key, panics)
+		if _, ok := errors.AsType[*PanicError](err); !ok {
+			t.Error(err)
+		}
+	}
+	for _, key := range []string{"a", "b", "c"} {
+		get(key)
+	}
+	if n := strings.Count(text(), "loader panicked"); n != 1 || !strings.Contains(text(), "key=a") {
+		t.Errorf("%d are logged:\n%s", n, text())
+	}
+	g.panicked.last.Add(-int64(logEvery)) // ten seconds later
+	get("d")
+	if !strings.Contains(text(), "key=d") || !strings.Contains(text(), "more=2") {
+		t.Errorf("the next one is not logged, or not how many there were:\n%s", text())
+	}
+}
+
+func TestOfValuesThatCannotBeStoredOneIsLoggedEveryTenSeconds(t *testing.T) {
+	t.Parallel()
+	cfg, text := logged()
+	cfg.MaxValueBytes = 1
+	g := newFleet(t, standalone(t), 1, cfg).guards[0]
+	for _, key := range []string{"a", "b", "c"} {
+		mustGet(t, g, key, returns("too long"))
+	}
+	equal(t, "logged", strings.Count(text(), "cannot be stored"), 1)
+}
+
+func TestOfBackgroundLoadsThatFailOneIsLoggedEveryTenSeconds(t *testing.T) {
+	t.Parallel()
+	cfg, text := logged()
+	cfg.TTL, cfg.StaleFor, cfg.Jitter = brief.TTL, brief.StaleFor, brief.Jitter
+	f := newFleet(t, standalone(t), 1, cfg).knowClock()
+	f.makeStale("a", "old")
+	f.makeStale("b", "old")
+	loads := f.events.loads.Load()
+	for _, key := range []string{"a", "b"} {
+		mustGet(t, f.guards[0], key, func(context.Context) (string, error) { return "", errors.New("down") })
+	}
+	redistest.Await(t, "both have failed", func() bool {
+		return f.events.loads.Load() == loads+2 && f.guards[0].unrefreshed.held.Load() == 1
+	})
+	equal(t, "logged", strings.Count(text(), "background load failed"), 1)
+}
+
+func TestTheFirstOfItsKindIsLogged(t *testing.T) {
+	t.Parallel()
+	cfg, text := logged()
+	var kind throttled
+	kind.log(context.Background(), cfg.Logger, slog.LevelWarn, "first", "k", "took", time.Second)
+	if !strings.Contains(text(), `level=WARN msg="cacheguard: first" key=k took=1s`) {
+		t.Error(text())
+	}
+}

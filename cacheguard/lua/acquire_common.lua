@@ -1,0 +1,61 @@
+-- The common cases of acquire.lua, before which it runs: a value that the caller can use, nothing at all, or a lease whose
+-- holder lives. They need none of the prelude's functions, and read no key that cannot be there.
+local there = redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3])
+if there == 0 and ARGV[2] == '0' then
+  return {'free'}
+end
+
+local value = there > 0 and redis.pcall('GET', KEYS[1])
+local usable = type(value) == 'string'
+if usable and not ARGV[5] then
+  return {'value', value, 0}
+end
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+if usable then
+  if string.sub(value, 1, tonumber(ARGV[6])) ~= ARGV[5] then
+    return {'value', value, 0}
+  end
+  local at = tonumber(ARGV[7])
+  local written = tonumber(string.sub(value, at, at + 10), 16)
+  local fresh = tonumber(string.sub(value, at + 11, at + 20), 16)
+  if at > 0 and written and fresh and now - written < fresh then
+    return {'value', value, now}
+  end
+end
+
+-- Takes the lease, which nobody has, if the caller wants it.
+local function take(generation, dead)
+  if ARGV[2] == '0' then
+    return {'free'}
+  end
+  generation = generation or ARGV[1] .. time[1] .. string.sub('00000' .. time[2], -6)
+  redis.call('HSET', KEYS[2], 'token', ARGV[1], 'deadline', now + ARGV[2], 'length', ARGV[2], 'generation', generation)
+  local reply = redis.pcall('PEXPIRE', KEYS[2], ARGV[3])
+  if type(reply) == 'table' then
+    redis.call('DEL', KEYS[2]) -- not allowed: no key may be left without a TTL
+    return reply
+  end
+  return {'lease', generation, dead and 1 or 0}
+end
+
+-- Has the holder, or the writer, tell the caller's inbox. Returns 1 if it will.
+local function register(key)
+  if ARGV[4] == '' then
+    return 0
+  end
+  local reply = redis.pcall('HSET', key, 'inbox:' .. ARGV[4], 1)
+  return type(reply) == 'number' and 1 or 0 -- not when out of memory
+end
+
+local beside = value and there - 1 or there -- lease, intent, or both
+if beside == 0 then
+  return take()
+end
+local h = redis.pcall('HMGET', KEYS[2], 'token', 'deadline', 'generation', 'failed', 'error', 'length')
+local left = tonumber(h[2] or 0) - now
+local stands = left > 0 and left <= tonumber(h[6] or 0) -- more than its length: the clock was set back, nobody renews it
+if beside == 1 and stands and h[1] and h[1] ~= ARGV[1] then
+  return {'held', h[3], left, register(KEYS[2])}
+end

@@ -1,0 +1,135 @@
+package cacheguard
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/keys"
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+// reshardings is how many slots move, each with all its keys: values, leases, intents and locks.
+const reshardings = 170
+
+// table is a database with a version for each key.
+type table struct {
+	keys  []string
+	rows  map[string]*atomic.Int64
+	least map[string]*atomic.Int64 // what the last Update, which had returned nil, wrote
+}
+
+func newTable(n int) *table {
+	s := &table{rows: make(map[string]*atomic.Int64), least: make(map[string]*atomic.Int64)}
+	for i := range n {
+		key := fmt.Sprint("k", i)
+		s.keys = append(s.keys, key)
+		s.rows[key], s.least[key] = new(atomic.Int64), new(atomic.Int64)
+	}
+	return s
+}
+
+func (s *table) load(_ context.Context, keys []string) (map[string]int64, error) {
+	found := make(map[string]int64)
+	for _, key := range keys {
+		found[key] = s.rows[key].Load()
+	}
+	return found, nil
+}
+
+func TestNothingStaleIsReadWhileSlotsMoveKeyByKey(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]Config{"Redis alone": {}, "with a local tier": withLocal} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := redistest.StartCluster(t, 0)
+			cfg.LeaseTTL = 500 * time.Millisecond
+			f := newFleetOn(t, cluster.Client(t), cfg, cluster.Client(t), cluster.Client(t))
+			f.events.quiet = true
+			db := newTable(24)
+			ctx, cancel := context.WithCancel(context.Background())
+			var all sync.WaitGroup
+			stop := func() { cancel(); all.Wait() }
+			defer stop()
+			var gets, updates, failed atomic.Int64
+			for i := range 4 { // owner: the test; stop: ctx; joined below
+				all.Go(func() { db.read(ctx, t, f.guards[0], i, &gets) })
+			}
+			for i, key := range db.keys { // one for each key, so that versions come in their order
+				if i%3 == 0 {
+					all.Go(func() { db.update(ctx, f.guards[0], key, &updates, &failed) })
+				}
+			}
+			slots, steps := 0, 0
+			for i := 0; slots < reshardings; i++ {
+				slot, to := keys.Slot(f.value(db.keys[i%len(db.keys)])), (i+i/len(db.keys))%3 // another one in each round
+				if err := cluster.Move(t.Context(), slot, to, func(moved int) {
+					steps++
+					if moved == 0 {
+						slots++
+					}
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			stop()
+			t.Logf("%d slots moved, in %d steps; %d gets, %d updates, %d failed", slots, steps, gets.Load(), updates.Load(), failed.Load())
+			if gets.Load() == 0 || updates.Load() == 0 {
+				t.Error("nothing happened")
+			}
+			for _, key := range db.keys { // nothing is left that would hold up a reader
+				equal(t, key, mustGet(t, f.guards[1], key, func(context.Context) (int64, error) { return db.rows[key].Load(), nil }),
+					db.rows[key].Load())
+			}
+		})
+	}
+}
+
+// read reads one key or all of them. The instance that updates reads, as others may be behind by a message with a local tier.
+func (s *table) read(ctx context.Context, t *testing.T, g *Guard, turn int, gets *atomic.Int64) {
+	for ; ctx.Err() == nil; turn++ {
+		asked := s.keys
+		if turn%4 > 0 {
+			asked = s.keys[turn%len(s.keys):][:1]
+		}
+		least := make(map[string]int64)
+		for _, key := range asked {
+			least[key] = s.least[key].Load()
+		}
+		got := make(map[string]int64)
+		var err error
+		if len(asked) > 1 {
+			got, err = GetMany(context.Background(), g, asked, s.load)
+		} else {
+			got[asked[0]], err = Get(context.Background(), g, asked[0], func(context.Context) (int64, error) { return s.rows[asked[0]].Load(), nil })
+		}
+		if err != nil {
+			t.Errorf("%v: %v", asked, err)
+		}
+		for key, version := range got {
+			if version < least[key] {
+				t.Errorf("%s: version %d after an Update to %d had returned", key, version, least[key])
+			}
+		}
+		gets.Add(1)
+	}
+}
+
+func (s *table) update(ctx context.Context, g *Guard, key string, updates, failed *atomic.Int64) {
+	for ctx.Err() == nil {
+		version := int64(0)
+		err := g.Update(context.Background(), key, func(context.Context) error {
+			version = s.rows[key].Add(1)
+			return nil
+		})
+		if err != nil {
+			failed.Add(1)
+			continue
+		}
+		s.least[key].Store(version)
+		updates.Add(1)
+	}
+}

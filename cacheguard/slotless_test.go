@@ -1,0 +1,84 @@
+package cacheguard
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+// busyAt has the guard run as many loaders as it may, which is one, until it is released.
+func busyAt(t *testing.T, g *Guard) (release func()) {
+	t.Helper()
+	busy := newSource("busy")
+	reply := async(g, "busy", busy.load)
+	<-busy.begun
+	return func() {
+		close(busy.release)
+		want(t, reply, "busy")
+	}
+}
+
+func TestALoadThatHasToWaitForItsTurnRunsNoScriptBefore(t *testing.T) {
+	t.Parallel()
+	a, s := onServer(t)
+	f := newFleet(t, a, 1, Config{MaxLoads: 1}).listening()
+	warm(t, f)
+	g := f.guards[0]
+	release := busyAt(t, g)
+	before := s.Commands()
+	reply := async(g, "k", returns("v"))
+	redistest.Await(t, "it waits for its turn", func() bool {
+		g.slots.mu.Lock()
+		defer g.slots.mu.Unlock()
+		return len(g.slots.queue) == 1
+	})
+	after := s.Commands()
+	equal(t, "EXISTS", after["exists"]-before["exists"], 1)
+	equal(t, "EVALSHA", after["evalsha"]-before["evalsha"], 0)
+	release()
+	want(t, reply, "v")
+}
+
+func promiseBusyLoaders(t *testing.T, a arena) {
+	f := newFleet(t, a, 2, Config{MaxLoads: 1}).listening()
+	release := busyAt(t, f.guards[1])
+	db := newSource("v")
+	there := async(f.guards[0], "k", db.load)
+	<-db.begun
+	here := async(f.guards[1], "k", unwanted[string](t))
+	f.awaitRegistered("k", 1)
+	close(db.release)
+	want(t, there, "v")
+	want(t, here, "v")
+
+	var waiting []<-chan reply[int] // on all nodes, and several to a request
+	for i := range 100 {
+		waiting = append(waiting, async(f.guards[1], fmt.Sprint("waiting", i), returns(i)))
+	}
+	redistest.Await(t, "all wait for their turn", func() bool {
+		g := f.guards[1]
+		g.slots.mu.Lock()
+		defer g.slots.mu.Unlock()
+		return len(g.slots.queue) == len(waiting)
+	})
+	release()
+	for i, r := range waiting {
+		want(t, r, i)
+	}
+	equal(t, "Gets without the cache", f.events.count(Bypassed), 0)
+}
+
+func TestBusyLoadersDoNotHoldUpAHitWhereAMissIsExpected(t *testing.T) {
+	t.Parallel()
+	f := expectingMisses(t, standalone(t), Config{MaxLoads: 1})
+	g := f.stored().guards[0]
+	release := busyAt(t, g)
+	equal(t, "a miss is expected", g.expected.miss(), true)
+	v, how, err := get(context.Background(), g, "missed0", unwanted[string](t))
+	if v != "v" || how != Hit || err != nil {
+		t.Errorf("got %q, %q, %v", v, how, err)
+	}
+	release()
+}

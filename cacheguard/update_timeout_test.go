@@ -1,0 +1,67 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/rwlock"
+)
+
+func TestAWriteThatIgnoresItsContextDoesNotHoldOthersUpForEver(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{LeaseTTL: 100 * time.Millisecond, UpdateTimeout: 200 * time.Millisecond})
+	db := newRow("old")
+	begun, release, first := make(chan context.Context, 1), make(chan struct{}), make(chan error, 1)
+	go func() { // owner: the test; ends with Update; joined by receiving
+		first <- f.guards[0].Update(context.Background(), "k", func(ctx context.Context) error {
+			begun <- ctx
+			<-release
+			return nil
+		})
+	}()
+	ctx := <-begun
+	<-ctx.Done()
+	if cause := context.Cause(ctx); !errors.Is(cause, rwlock.ErrLeaseLost) {
+		t.Errorf("the context of write ended with %v", cause)
+	}
+	equal(t, "another Update", f.guards[1].Update(context.Background(), "k", db.write("new")), nil)
+	redistest.Await(t, "loads store again", func() bool {
+		equal(t, "Get", mustGet(t, f.guards[1], "k", db.load), "new")
+		return f.exists(f.value("k"))
+	})
+	close(release)
+	err := <-first
+	if !errors.Is(err, rwlock.ErrLeaseLost) || !strings.Contains(err.Error(), "UpdateTimeout (200ms)") {
+		t.Error(err)
+	}
+	f.expectUntouched("k", "new", db) // what write may have written is not served from before
+}
+
+func TestAWriteWithinUpdateTimeoutHoldsItsLockHoweverLongTheLeaseIs(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]time.Duration{"a minute": time.Minute, "no limit": off} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, standalone(t), 1, Config{LeaseTTL: 100 * time.Millisecond, UpdateTimeout: limit})
+			err := f.guards[0].Update(context.Background(), "k", func(ctx context.Context) error {
+				hold(t, 300*time.Millisecond) // three leases
+				equal(t, "intent", f.exists(f.intent("k")), true)
+				return ctx.Err()
+			})
+			equal(t, "Update", err, nil)
+		})
+	}
+}
+
+func TestUpdateTimeoutIsNotShorterThanALease(t *testing.T) {
+	t.Parallel()
+	if _, err := New(shared.Client(t), Config{UpdateTimeout: time.Second}); err == nil || !strings.Contains(err.Error(), "Config.UpdateTimeout") {
+		t.Error(err)
+	}
+	equal(t, "default", Config{}.withDefaults().UpdateTimeout, time.Minute)
+	equal(t, "default of a long lease", Config{LeaseTTL: time.Hour}.withDefaults().UpdateTimeout, time.Hour)
+}

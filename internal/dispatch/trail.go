@@ -1,0 +1,82 @@
+package dispatch
+
+import "sync"
+
+// Trail is what is known of the requests that were sent under one id. The zero value is that of an id that has sent none.
+type Trail struct {
+	mu     sync.Mutex
+	sent   bool            // one may have run
+	flying int             // without a reply
+	lost   bool            // one that will never have one
+	leave  func(lost bool) // once nothing is in flight
+}
+
+// Leave has release called when the last request in flight is answered or lost, if any was sent at all: at once if none is in
+// flight. It says whether one was lost, which may still arrive. The id asks for nothing any more.
+func (t *Trail) Leave(release func(lost bool)) {
+	t.mu.Lock()
+	if t.flying > 0 {
+		t.leave = release
+		t.mu.Unlock()
+		return
+	}
+	sent, lost := t.sent, t.lost
+	t.mu.Unlock()
+	if sent {
+		release(lost)
+	}
+}
+
+// Lose notes that a request under the id, perhaps of somebody else, was lost.
+func (t *Trail) Lose() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sent, t.lost = true, true
+}
+
+// Lost reports whether a request has no reply.
+func (t *Trail) Lost() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.lost || t.flying > 0
+}
+
+// Sent reports whether a request may have run.
+func (t *Trail) Sent() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.sent || t.flying > 0
+}
+
+// begin notes that a request is about to be written. A nil Trail notes nothing.
+func (t *Trail) begin() {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.flying++
+}
+
+// end notes that it has ended, with Redis' answer, or with another error.
+func (t *Trail) end(err error) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	t.flying--
+	if written(err) {
+		t.sent = true
+		t.lost = t.lost || !answered(err)
+	}
+	leave, sent, lost := t.leave, t.sent, t.lost
+	if t.flying > 0 || leave == nil {
+		t.mu.Unlock()
+		return
+	}
+	t.leave = nil
+	t.mu.Unlock()
+	if sent {
+		leave(lost)
+	}
+}

@@ -1,0 +1,113 @@
+// Package lifecycle counts what is under way in something that can be closed, and joins it.
+//
+// There are calls, which begin as long as nobody has called Close, and tasks: operations that may outlast the call that
+// started them, or that give up what a call has left behind, and may begin until Close returns. Everything is counted before
+// it starts, under one mutex, so Close misses nothing, and what comes too late is refused.
+package lifecycle
+
+import (
+	"context"
+	"sync"
+)
+
+// Life is that of something that can be closed. Use New.
+type Life struct {
+	Ending context.Context //nolint:containedctx // ended by Close
+
+	end     context.CancelCauseFunc
+	closing sync.Once
+
+	mu     sync.Mutex
+	change sync.Cond // a count has become 0
+	closed bool      // no call begins
+	over   bool      // no task does either
+	calls  int
+	tasks  int
+}
+
+// New begins a life.
+func New() *Life {
+	l := new(Life)
+	l.change.L = &l.mu
+	l.Ending, l.end = context.WithCancelCause(context.Background())
+	return l
+}
+
+// Begin begins a call, and reports whether that may be done. Each true is followed by one Done.
+func (l *Life) Begin() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	l.calls++
+	return true
+}
+
+// Done ends a call.
+func (l *Life) Done() { l.finish(&l.calls) }
+
+// Enter begins a task, and reports whether that may be done. Each true is followed by one Leave.
+func (l *Life) Enter() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over {
+		return false
+	}
+	l.tasks++
+	return true
+}
+
+// Leave ends a task.
+func (l *Life) Leave() { l.finish(&l.tasks) }
+
+// Go runs f as a task. Only calls and tasks may start one like this: nothing is over while they run.
+func (l *Life) Go(f func()) {
+	l.mu.Lock()
+	l.tasks++
+	l.mu.Unlock()
+	go func() { // owner: the Life's; stop: as its caller says; joined by Close
+		defer l.Leave()
+		f()
+	}()
+}
+
+// Quiet reports whether no task is under way.
+func (l *Life) Quiet() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tasks == 0
+}
+
+func (l *Life) finish(count *int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if *count--; *count == 0 {
+		l.change.Broadcast()
+	}
+}
+
+// Close ends Ending with the cause, joins the calls, has last, if not nil, give up what they have left, and joins the tasks.
+// It may be called more than once, and returns when all that is done.
+func (l *Life) Close(cause error, last func()) {
+	l.closing.Do(func() {
+		l.mu.Lock()
+		l.closed = true
+		l.mu.Unlock()
+		l.end(cause)
+		l.mu.Lock()
+		for l.calls > 0 {
+			l.change.Wait()
+		}
+		l.mu.Unlock()
+		if last != nil {
+			last()
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for l.tasks > 0 {
+			l.change.Wait()
+		}
+		l.over = true
+	})
+}

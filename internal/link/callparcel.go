@@ -1,0 +1,94 @@
+package link
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/script"
+)
+
+// calls are a parcel of calls.
+type calls struct {
+	all  []*queuedCall
+	cmds []*redis.Cmd
+}
+
+func (p *calls) values() context.Context { return p.all[0].ctx }
+
+func (p *calls) carry(ctx context.Context) error {
+	l := p.all[0].lane.link
+	if len(p.all) == 1 {
+		p.cmds = []*redis.Cmd{p.all[0].Script.Run(ctx, l.rdb)}
+	} else {
+		scripts := make([]*script.Call, len(p.all))
+		for i, c := range p.all {
+			scripts[i] = c.Script
+		}
+		p.cmds = script.RunAll(ctx, l.rdb, scripts)
+	}
+	outcome := p.cmds[0].Err()
+	for _, cmd := range p.cmds {
+		l.health.Failed(cmd.Err())
+		if !health.Unavailable(cmd.Err()) {
+			outcome = nil // any answer says that Redis can serve
+		}
+	}
+	return outcome
+}
+
+// deliver sends again, alone, what only a pipeline is refused.
+func (p *calls) deliver() {
+	for i, c := range p.all {
+		cmd := p.cmds[i]
+		if len(p.all) > 1 && sentAgain(cmd.Err()) {
+			c.again()
+			continue
+		}
+		if !c.answer(cmd, cmd.Err()) && c.Late != nil {
+			c.Late(cmd, cmd.Err())
+		}
+	}
+}
+
+// again has the call sent once more, if somebody waits for it.
+func (c *queuedCall) again() {
+	c.lane.mu.Lock()
+	c.alone, c.sent = true, false // what is alone shares no parcel, and is not refused again
+	queued := c.waited && !c.lane.closed
+	if queued {
+		c.lane.queue.(*callQueue).add(c)
+		c.lane.dispatchLocked()
+	}
+	c.lane.mu.Unlock()
+	if !queued {
+		c.answer(nil, ErrClosed)
+		c.unanswered(ErrClosed)
+	}
+}
+
+// sentAgain reports whether the error is one for which the client sends a command again, but no pipeline: of a slot that
+// moves, or that nobody serves for a moment, or of a primary that is one no more, or has no replicas yet.
+func sentAgain(err error) bool {
+	return redis.HasErrorPrefix(err, "TRYAGAIN") || redis.HasErrorPrefix(err, "CLUSTERDOWN") ||
+		redis.HasErrorPrefix(err, "READONLY") || redis.HasErrorPrefix(err, "NOREPLICAS")
+}
+
+// fail answers calls that were not sent, or whose reply did not come in time. That will be late, then.
+func (p *calls) fail(err error) {
+	for _, c := range p.all {
+		c.answer(nil, err)
+		if !c.sent {
+			c.unanswered(err)
+		}
+	}
+}
+
+func (p *calls) late() {
+	for i, c := range p.all {
+		if c.Late != nil {
+			c.Late(p.cmds[i], p.cmds[i].Err())
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/health"
+)
+
+// Redis is what a Link needs of a client.
+type Redis interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+	Pipeline() redis.Pipeliner
+}
+
+// ErrTimeout says that Redis did not answer in time; ErrClosed that the Link was closed.
+var (
+	ErrTimeout = context.DeadlineExceeded
+	ErrClosed  = errors.New("link: closed")
+)
+
+// Link carries the requests of one user of a Redis client.
+type Link struct {
+	rdb     Redis
+	timeout time.Duration
+	health  *health.Health
+	mget    atomic.Bool // several keys may be read with one MGET
+	own     *ownHands   // nil: callers never send a request themselves
+	reads   []*lane     // one for each part of the keyspace
+	calls   []*lane     // likewise
+	running sync.WaitGroup
+}
+
+// New returns a Link. It does no I/O and starts no goroutine. The timeout bounds a request from the moment it is sent.
+func New(rdb Redis, timeout time.Duration, h *health.Health) *Link {
+	l := &Link{rdb: rdb, timeout: timeout, health: h, own: newOwnHands(rdb, timeout)}
+	_, single := rdb.(*redis.Client)
+	l.mget.Store(single)
+	for part := range h.Len() {
+		l.reads = append(l.reads, newLane(l, h.Breaker(part), new(readQueue)))
+		l.calls = append(l.calls, newLane(l, h.Breaker(part), new(callQueue)))
+	}
+	return l
+}
+
+func (l *Link) noAnswer() error {
+	return fmt.Errorf("no answer within %v: %w", l.timeout, ErrTimeout)
+}
+
+// StopReading refuses new reads with ErrClosed, and answers those that are not sent yet with it.
+func (l *Link) StopReading() {
+	for _, lane := range l.reads {
+		lane.close()
+	}
+}
+
+// Close does so for calls too, and waits for what is in flight: when Redis hangs, for the client's own time-outs.
+func (l *Link) Close() {
+	l.StopReading()
+	for _, lane := range l.calls {
+		lane.close()
+	}
+	l.running.Wait()
+	for _, lane := range slices.Concat(l.reads, l.calls) {
+		lane.stopAlarm()
+	}
+}

@@ -1,0 +1,200 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/hooks"
+	"github.com/cacheguard/go/internal/script"
+)
+
+const (
+	ownTimeout = 25 * time.Millisecond  // how long a caller may be held up by a request that it sends itself
+	ownEnough  = 5 * time.Millisecond   // a slower reply is the last for now that a caller waits for itself
+	slowFor    = 100 * time.Millisecond // and how long that is
+)
+
+// ownHands send requests on the goroutine of their callers, which saves the change between goroutines: as much again as a
+// request costs a caller that is alone and near.
+//
+// A context cannot interrupt what go-redis reads, so this is done with a client that gives up after ownTimeout and sends
+// nothing twice; what fails is sent again by the lane. That client shares the user's connections, but go-redis drops its
+// hooks: a client with hooks is left to the lane, which calls them.
+type ownHands struct {
+	timeout   time.Duration
+	quick     *redis.Client    // the user's, with another time-out and without hooks
+	once      script.Processor // quick, for scripts
+	hooks     *hooks.Watch
+	slowUntil atomic.Int64 // in nanoseconds since base
+}
+
+// base makes monotonic time fit into an integer.
+var base = time.Now()
+
+// newOwnHands returns nil for a client that cannot do so.
+func newOwnHands(rdb Redis, timeout time.Duration) *ownHands {
+	client, ok := rdb.(*redis.Client)
+	if !ok {
+		return nil
+	}
+	timeout = min(ownTimeout, timeout)
+	quick := client.WithTimeout(timeout)
+	return &ownHands{timeout: timeout, quick: quick, once: script.Once(quick), hooks: hooks.Of(client)}
+}
+
+// ready reports whether a caller may send a request: Redis is quick these days, and nobody wants to see the requests.
+func (o *ownHands) ready() bool {
+	now := time.Since(base)
+	return now >= time.Duration(o.slowUntil.Load()) && o.hooks.None()
+}
+
+// unseen reports whether no hooks look at the requests of the client.
+func (l *Link) unseen() bool {
+	return l.own != nil && l.own.hooks.None()
+}
+
+// took notes how long a request took.
+func (o *ownHands) took(d time.Duration) {
+	if d > ownEnough {
+		o.slowUntil.Store(int64(time.Since(base) + slowFor))
+	}
+}
+
+// ownFlight is a request that its caller sends, and the context for it: the wait for a connection ends with ownTimeout too.
+// A lane has one at a time, so it keeps it for the next.
+type ownFlight struct {
+	flight
+	caller context.Context //nolint:containedctx // values only
+	end    chan struct{}
+
+	once sync.Once // closes end
+}
+
+func (f *ownFlight) Deadline() (time.Time, bool) { return f.slowAt, true }
+func (f *ownFlight) Done() <-chan struct{}       { return f.end }
+func (f *ownFlight) Value(key any) any           { return f.caller.Value(key) }
+
+func (f *ownFlight) Err() error {
+	select {
+	case <-f.end:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+func (f *ownFlight) expire() { f.once.Do(func() { close(f.end) }) }
+
+// beginOwnLocked starts the clock of a caller's own request.
+func (l *lane) beginOwnLocked(ctx context.Context) *ownFlight {
+	if l.own == nil || l.own.Err() != nil {
+		l.own = &ownFlight{end: make(chan struct{})}
+	}
+	now := time.Now()
+	l.own.flight = flight{own: l.own, sent: now, slowAt: now.Add(l.link.own.timeout)}
+	l.own.caller = ctx
+	l.flying = append(l.flying, &l.own.flight)
+	l.credits++
+	l.watchLocked(now, l.own.slowAt)
+	return l.own
+}
+
+// beginAlone has a caller send a request itself, if nothing is under way in the lane. The caller calls endAlone.
+func (l *lane) beginAlone(ctx context.Context) (f *ownFlight, ok bool) {
+	own := l.link.own
+	if own == nil {
+		return nil, false
+	}
+	l.mu.Lock()
+	alone := !l.closed && !l.gathering && len(l.flying) == 0 && l.queue.empty() && l.trip.isNear()
+	if alone {
+		f = l.beginOwnLocked(ctx)
+		l.link.running.Add(1)
+	}
+	l.mu.Unlock()
+	if !alone {
+		return nil, false
+	}
+	var err error
+	if !own.ready() {
+		l.endAlone(f, errNotSent)
+		return nil, false
+	}
+	if f.permit, err = l.breaker.Allow(); err != nil {
+		l.endAlone(f, errNotSent)
+		return nil, false
+	}
+	f.asked = true
+	return f, true
+}
+
+var errNotSent = errors.New("not sent")
+
+// endAlone lands the flight. A failure says nothing of Redis yet: the lane tries again, with more patience.
+func (l *lane) endAlone(f *ownFlight, err error) {
+	defer l.link.running.Done()
+	took, permit, asked := time.Since(f.sent), f.permit, f.asked // it is the next caller's as soon as it has landed
+	l.mu.Lock()
+	if err == nil {
+		l.trip.add(took)
+	}
+	l.landLocked(&f.flight)
+	l.dispatchLocked()
+	l.mu.Unlock()
+	if asked {
+		l.link.own.took(took)
+		if err != nil {
+			err = context.Canceled // which the breaker does not count
+		}
+		permit.Done(err)
+	}
+}
+
+// readAlone reads the key on the caller's goroutine; nil: it is to be queued.
+func (l *lane) readAlone(ctx context.Context, key string) *Read {
+	f, ok := l.beginAlone(ctx)
+	if !ok {
+		return nil
+	}
+	read := &Read{key: key}
+	cmd := redis.NewStringCmd(f, "get", &read.key)   // by its address, which saves a copy of the string's header
+	_ = l.link.own.quick.Process(f, onceString{cmd}) // the command keeps its error
+	a := answerOf(cmd)
+	l.endAlone(f, a.err)
+	if a.err != nil {
+		return nil
+	}
+	read.Raw = a.raw
+	return read
+}
+
+// callAlone runs the call on the caller's goroutine; nil: it is to be queued. Tried: the script may have run.
+func (l *lane) callAlone(ctx context.Context, c *Call) (cmd *redis.Cmd, tried bool) {
+	f, ok := l.beginAlone(ctx)
+	if !ok {
+		return nil, false
+	}
+	cmd = c.Script.Run(f, l.link.own.once)
+	err := cmd.Err()
+	if err != nil && !health.Unavailable(err) && !sentAgain(err) {
+		err = nil // it is the reply
+	}
+	l.endAlone(f, err)
+	if err != nil {
+		_, answered := errors.AsType[redis.Error](err)
+		return nil, !answered
+	}
+	return cmd, false
+}
+
+// onceString is a read that is not sent again, as script.Once has it for scripts.
+type onceString struct{ *redis.StringCmd }
+
+// NoRetry is asked by go-redis.
+func (onceString) NoRetry() bool { return true }

@@ -1,0 +1,158 @@
+package link
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+// awaitOwnHands returns when a caller would send a request itself.
+func (s *stage) awaitOwnHands(key string) {
+	s.t.Helper()
+	redistest.Await(s.t, "own hands", func() bool {
+		ask(s.t, s.Link, key).answer()
+		lane := s.reads[0]
+		lane.mu.Lock()
+		defer lane.mu.Unlock()
+		return !lane.gathering && s.own.ready()
+	})
+}
+
+// byOwnHands reports whether the next lone read is seen to be sent by its caller.
+func (s *stage) byOwnHands(key string) (own bool) {
+	s.t.Helper()
+	held := s.hold("get", redistest.Hold)
+	defer held.Remove()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if read, err := s.Get(s.t.Context(), key); err != nil || read.Err != nil {
+			s.t.Errorf("read %+v, %v", read, err)
+		}
+	}()
+	receive(s.t, held.Hit())
+	lane := s.reads[0]
+	lane.mu.Lock()
+	own = len(lane.flying) == 1 && lane.flying[0].worker == nil
+	lane.mu.Unlock()
+	held.Release()
+	receive(s.t, done)
+	return own
+}
+
+func TestLoneCallerThatIsNearSendsByItself(t *testing.T) {
+	t.Parallel()
+	s := bareStage(t, patient)
+	redistest.Await(t, "a request by own hands", func() bool { // an earlier reply may have been slow
+		s.awaitOwnHands("k")
+		return s.byOwnHands("k")
+	})
+}
+
+func TestCallerThatIsFarLeavesItToAWorker(t *testing.T) {
+	t.Parallel()
+	s := bareStage(t, patient)
+	s.awaitOwnHands("k")
+	s.pin(near)
+	if s.byOwnHands("k") {
+		t.Error("the caller sent it")
+	}
+}
+
+func TestLostReplyToACallerIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	s := bareStage(t, patient)
+	s.set("own hands", "v")
+	var lost *redistest.Rule
+	redistest.Await(t, "the fault", func() bool {
+		s.awaitOwnHands("k")
+		lost = s.hold("get", redistest.HoldReply) // a worker would wait for it as long as the test takes
+		defer lost.Remove()
+		read, err := s.Get(t.Context(), "own hands")
+		if err != nil || string(read.Raw) != "v" {
+			t.Errorf("read %+v, %v", read, err)
+		}
+		return lost.Count() == 1
+	})
+}
+
+// A caller that has to dial, as its connections are gone, is not held up by that, and nor are others.
+func TestDialThatHangsHoldsUpNeitherItsCallerNorTheLane(t *testing.T) {
+	t.Parallel()
+	var dials atomic.Int64
+	var first net.Conn
+	hang, hung := make(chan struct{}), make(chan struct{})
+	s := bareStage(t, patient, func(o *redis.Options) {
+		o.Dialer = func(_ context.Context, network, addr string) (net.Conn, error) {
+			n := dials.Add(1)
+			if n == 2 {
+				close(hung)
+				<-hang
+			}
+			conn, err := net.DialTimeout(network, addr, time.Second)
+			if n == 1 {
+				first = conn
+			}
+			return conn, err
+		}
+	})
+	defer close(hang)
+	s.awaitOwnHands("k")
+	_ = first.Close() // the pool has it as idle
+	for range 3 {
+		ask(t, s.Link, "k").expectAbsence()
+	}
+	receive(t, hung)
+}
+
+// The socket's own time-out is longer here, so that it is the lane that goes on without the caller.
+func TestCallerWhoseOwnRequestHangsHoldsUpNobodyElseAndCloseWaitsForIt(t *testing.T) {
+	t.Parallel()
+	s := bareStage(t, patient)
+	s.own.timeout, s.own.quick = time.Millisecond, s.client.WithTimeout(patient)
+	var held *redistest.Rule
+	done := make(chan struct{})
+	redistest.Await(t, "a request by own hands", func() bool {
+		s.awaitOwnHands("k")
+		held = s.hold("get", redistest.Hold)
+		go func() {
+			_, _ = s.Get(t.Context(), "k") // an error would be the test's end
+			done <- struct{}{}
+		}()
+		receive(t, held.Hit())
+		lane := s.reads[0]
+		lane.mu.Lock()
+		own := len(lane.flying) == 1 && lane.flying[0].worker == nil
+		lane.mu.Unlock()
+		if !own {
+			held.Remove()
+			<-done
+		}
+		return own
+	})
+	ask(t, s.Link, "k").expectAbsence()
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		s.Close()
+	}()
+	redistest.Await(t, "it is closing", func() bool {
+		s.calls[0].mu.Lock()
+		defer s.calls[0].mu.Unlock()
+		return s.calls[0].closed
+	})
+	select {
+	case <-closed:
+		t.Error("Close has returned while a request was in flight")
+	default:
+	}
+	held.Release()
+	receive(t, done)
+	receive(t, closed)
+}

@@ -1,0 +1,203 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/cacheguard/go/internal/health"
+)
+
+// maxReads is how many keys one parcel reads.
+const maxReads = 128
+
+// Read is one read of a key, shared by the calls that asked for it before it was sent.
+type Read struct {
+	Raw   []byte // the value; nil if absent. It must not be changed.
+	Err   error  // why there is no answer; nil if the key is absent
+	Share Share
+
+	key     string
+	lane    *lane
+	group   *reads // nil: it is answered
+	waiting int    // calls; guarded by the lane's mutex
+}
+
+// Share holds what its readers make of the value, made once for all of them.
+type Share struct {
+	once sync.Once
+	made any
+}
+
+// Make returns what the first caller's f returned.
+func (s *Share) Make(f func() any) any {
+	s.once.Do(func() { s.made = f() })
+	return s.made
+}
+
+// Get reads the key. The error is the context's or ErrClosed; what Redis had to say is in the Read.
+func (l *Link) Get(ctx context.Context, key string) (*Read, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	lane := l.reads[l.health.Part(key)]
+	if read := lane.readAlone(ctx, key); read != nil {
+		return read, nil
+	}
+	read, err := lane.join(ctx, key)
+	if err == nil {
+		err = read.Wait(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return read, nil
+}
+
+// Ask is the first half of Get: it has the key read, and does not wait. Each Read of it must be waited for.
+func (l *Link) Ask(ctx context.Context, key string) (*Read, error) {
+	return l.reads[l.health.Part(key)].join(ctx, key)
+}
+
+// join returns the queued read of the key, a new one if there is none.
+func (l *lane) join(ctx context.Context, key string) (*Read, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, ErrClosed
+	}
+	l.arrived++
+	q := l.queue.(*readQueue)
+	read := q.byKey[key]
+	if read == nil {
+		read = &Read{key: key, lane: l}
+		q.addLocked(ctx, read)
+		l.dispatchLocked()
+	}
+	read.waiting++
+	return read, nil
+}
+
+// Wait waits for the answer.
+func (r *Read) Wait(ctx context.Context) error {
+	if r.group == nil {
+		return nil
+	}
+	select {
+	case <-r.group.done:
+		if errors.Is(r.Err, ErrClosed) {
+			return ErrClosed
+		}
+		return nil
+	case <-ctx.Done():
+		r.lane.mu.Lock()
+		r.waiting-- // 0, and not sent: it never will be
+		r.lane.mu.Unlock()
+		return ctx.Err()
+	}
+}
+
+// readQueue has the reads that wait, in groups that are sent together.
+type readQueue struct {
+	groups []*reads // the last one may grow
+	byKey  map[string]*Read
+}
+
+func (q *readQueue) addLocked(ctx context.Context, read *Read) {
+	n := len(q.groups)
+	if n == 0 || len(q.groups[n-1].all) >= maxReads {
+		q.groups = append(q.groups, &reads{lane: read.lane, ctx: ctx, done: make(chan struct{})})
+		n++
+	}
+	read.group = q.groups[n-1]
+	read.group.all = append(read.group.all, read)
+	if q.byKey == nil {
+		q.byKey = make(map[string]*Read)
+	}
+	q.byKey[read.key] = read
+}
+
+func (q *readQueue) empty() bool { return len(q.groups) == 0 }
+func (q *readQueue) full() bool  { return len(q.groups) > 0 && len(q.groups[0].all) >= maxReads }
+
+// take leaves out what nobody waits for.
+func (q *readQueue) take(firstRankOnly bool) parcel {
+	for len(q.groups) > 0 && !firstRankOnly {
+		g := q.popLocked()
+		kept := g.all[:0]
+		for _, read := range g.all {
+			if read.waiting > 0 {
+				kept = append(kept, read)
+			}
+		}
+		clear(g.all[len(kept):])
+		if g.all = kept; len(kept) > 0 {
+			return g
+		}
+	}
+	return nil
+}
+
+func (q *readQueue) popLocked() *reads {
+	g := q.groups[0]
+	q.groups[0] = nil
+	if q.groups = q.groups[1:]; len(q.groups) == 0 {
+		q.groups = nil
+	}
+	for _, read := range g.all {
+		delete(q.byKey, read.key)
+	}
+	return g
+}
+
+func (q *readQueue) drain(bool) (all []parcel) {
+	for len(q.groups) > 0 {
+		all = append(all, q.popLocked())
+	}
+	return all
+}
+
+// reads are a parcel of reads.
+type reads struct {
+	lane    *lane
+	ctx     context.Context //nolint:containedctx // values only
+	all     []*Read
+	answers []answer
+	done    chan struct{} // closed when the reads are answered
+}
+
+// answer is what Redis has for a key.
+type answer struct {
+	raw []byte
+	err error
+}
+
+func (g *reads) values() context.Context { return g.ctx }
+func (g *reads) late()                   {}
+
+func (g *reads) carry(ctx context.Context) error {
+	g.answers = make([]answer, len(g.all))
+	g.fetch(ctx)
+	outcome := g.answers[0].err
+	for i := range g.answers {
+		g.lane.link.health.Failed(g.answers[i].err)
+		if !health.Unavailable(g.answers[i].err) {
+			outcome = nil // any answer says that Redis can serve
+		}
+	}
+	return outcome
+}
+
+func (g *reads) deliver() {
+	for i, read := range g.all {
+		read.Raw, read.Err = g.answers[i].raw, g.answers[i].err
+	}
+	close(g.done)
+}
+
+func (g *reads) fail(err error) {
+	for _, read := range g.all {
+		read.Err = err
+	}
+	close(g.done)
+}

@@ -1,0 +1,67 @@
+// Package rights says what a user of Redis has to be allowed for each package of the library, and finds out what it is not.
+// The table in docs/redis.md is made of this.
+package rights
+
+import "strings"
+
+// Set is what a user needs for a package, besides the keys that begin with its Prefix.
+type Set struct {
+	Package  string
+	Commands []string
+	Channels []string // patterns, behind the prefix; none: neither PUBLISH nor SUBSCRIBE is needed
+	Optional []string // commands without which something is left out
+}
+
+const (
+	scripts  = "EVAL EVALSHA "
+	messages = "PUBLISH SUBSCRIBE "
+	rwlock   = "DEL HDEL HGET HINCRBY HMGET HSET PEXPIRE PTTL TIME ZADD ZCARD ZRANGE ZRANGEBYSCORE ZREM ZREMRANGEBYSCORE " +
+		"ZREVRANGE ZSCORE "
+
+	inboxes = ":inbox:*"
+	notices = ":invalidated"
+)
+
+// What the packages need. SelfCheck looks at each, and a test at each command of their scripts.
+var (
+	// Guard has what rwlock needs, too: Update uses it.
+	Guard = set("cacheguard", scripts+messages+rwlock+"EXISTS GET GETRANGE HEXISTS HGETALL MGET SET").with(inboxes, notices)
+
+	Mutex = set("mutex", scripts+messages+
+		"DEL HDEL HGET HINCRBY HMGET HSET PEXPIRE PTTL TIME ZADD ZCARD ZPOPMIN ZREM ZREMRANGEBYSCORE ZSCORE").with(inboxes).mayInform()
+	RWLock  = set("rwlock", scripts+messages+rwlock).with(inboxes).mayInform()
+	CAS     = set("cas", scripts+"DEL GET GETRANGE LLEN LPOS LPUSH LTRIM PEXPIRE SET").mayInform()
+	Segment = set("segment", scripts+"DEL EXISTS GET HDEL HGET HGETALL HINCRBY HSET PEXPIREAT SET TIME").mayInform()
+)
+
+// All are the sets of all packages.
+func All() []Set { return []Set{Guard, Mutex, RWLock, CAS, Segment} }
+
+// Cluster are the commands with which a cluster client learns who serves what.
+func Cluster() []string { return []string{"CLUSTER|SLOTS", "COMMAND"} }
+
+func set(name, commands string) Set { return Set{Package: name, Commands: sorted(commands)} }
+
+func (s Set) with(channels ...string) Set {
+	s.Channels = channels
+	return s
+}
+
+// mayInform lets the SelfCheck of what must not lose keys ask whether Redis evicts them.
+func (s Set) mayInform() Set {
+	s.Optional = []string{"INFO"}
+	return s
+}
+
+// ACL are the rules of a user that may do just this, under the prefix, as ACL SETUSER takes them.
+func (s Set) ACL(prefix string) []string {
+	rules := []string{"resetkeys", "~" + prefix + ":*", "resetchannels"}
+	for _, channel := range s.Channels {
+		rules = append(rules, "&"+prefix+channel)
+	}
+	rules = append(rules, "-@all")
+	for _, command := range s.Commands {
+		rules = append(rules, "+"+strings.ToLower(command))
+	}
+	return rules
+}

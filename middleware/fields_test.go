@@ -1,0 +1,100 @@
+package middleware
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"testing"
+)
+
+// RFC 9111 sections 5.2.2.4 and 5.2.2.7 restrict storing the field and using it again, not sending it to who caused it.
+func TestAFieldThatIsNotForOthersIsForTheClientThatCausedIt(t *testing.T) {
+	t.Parallel()
+	for _, directive := range []string{`no-cache="Set-Cookie"`, `private="Set-Cookie"`} {
+		t.Run(directive, func(t *testing.T) {
+			t.Parallel()
+			p := newPage(says("page", "Cache-Control: max-age=60, "+directive, "Set-Cookie: session=1"))
+			f := newFleet(t, 1, Config{}, p)
+			equal(t, "who caused it", f.get("/").Header.Get("Set-Cookie"), "session=1")
+			equal(t, "another", f.get("/").Header.Get("Set-Cookie"), "")
+			equal(t, "calls", p.calls.Load(), 1)
+		})
+	}
+}
+
+// proxied is a cache with ReverseProxy behind it, and an origin that allows who asks to read its answer.
+func proxied(t *testing.T) *fleet {
+	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		w.Header().Set("Vary", "Origin")
+		w.Header().Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))
+		_, _ = io.WriteString(w, "page")
+	}))
+	t.Cleanup(origin.Close)
+	target, err := url.Parse(origin.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newFleet(t, 1, Config{}, httputil.NewSingleHostReverseProxy(target))
+}
+
+// A proxy drops what Connection names, so the response is not the one for the value that was sent.
+func TestAFieldThatConnectionNamesDoesNotSelect(t *testing.T) {
+	t.Parallel()
+	f := proxied(t)
+	const ours = "https://shop.example"
+	f.raw(t, "GET / HTTP/1.1", "Origin: "+ours, "Connection: close, Origin")
+	for range 2 {
+		equal(t, "who may read it", f.get("/", "Origin: "+ours).Header.Get("Access-Control-Allow-Origin"), ours)
+	}
+}
+
+func TestForwardedTellsPagesApartByWhatItSaysOfTheRequestNotOfTheClient(t *testing.T) {
+	t.Parallel()
+	p := newPage(func(w http.ResponseWriter, r *http.Request) {
+		says(r.Header.Get("Forwarded"), "Cache-Control: max-age=60")(w, r)
+	})
+	f := newFleet(t, 1, Config{}, p)
+	f.get("/", "Forwarded: for=192.0.2.1;host=a;proto=https")
+	f.get("/", `Forwarded: For="[2001:db8::1]:80"; HOST=a;proto=https;by=10.0.0.1`)
+	equal(t, "calls for two clients", p.calls.Load(), 1)
+	f.get("/", "Forwarded: for=192.0.2.1")
+	f.get("/")
+	equal(t, "calls for one whose proxy says nothing but who it is", p.calls.Load(), 2)
+	for i, other := range []string{
+		"for=192.0.2.1;host=b;proto=https", "for=192.0.2.1;host=a;proto=http", `for="x;host=a";proto=https`, `for="x,host=a"`,
+		"for=192.0.2.1, host=a;proto=https", "host=a", `for="a\";host=a;proto=https"`, "secret=1",
+	} {
+		calls := p.calls.Load()
+		equal(t, other, f.get("/", "Forwarded: "+other).body, other)
+		if p.calls.Load() != calls+1 {
+			t.Errorf("%d: %q is no page of its own", i, other)
+		}
+	}
+}
+
+func TestASuppressedContentTypeIsNotGuessed(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, Config{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["Content-Type"] = nil
+		w.Header().Set("Cache-Control", "max-age=60")
+		_, _ = io.WriteString(w, "<html>")
+	}))
+	for range 2 {
+		equal(t, "Content-Type", len(f.get("/").Header.Values("Content-Type")), 0)
+	}
+}
+
+func TestFieldsThatTellPagesApartCanBeNamed(t *testing.T) {
+	t.Parallel()
+	p := newPage(says("page", "Cache-Control: max-age=60"))
+	f := newFleet(t, 1, Config{KeyFields: []string{"x-tenant"}, NotKeyFields: []string{"x-forwarded-port"}}, p)
+	for range 2 {
+		f.get("/", "X-Tenant: a")
+		f.get("/", "X-Tenant: b", "X-Forwarded-Port: 80")
+		f.get("/", "X-Tenant: b", "X-Forwarded-Port: 81")
+	}
+	equal(t, "calls", p.calls.Load(), 2)
+}

@@ -1,0 +1,166 @@
+package rules
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cacheguard/go/middleware/internal/record"
+)
+
+// MaxTags is how many tags a response may have to be stored.
+const MaxTags = 128
+
+// maxHeuristic bounds guesses, as RFC 9111 section 4.2.2 has it in mind.
+const maxHeuristic = 24 * time.Hour
+
+// Settings are those of the cache that decide what may be kept. The middleware's Config documents them.
+type Settings struct {
+	DefaultTTL, KeepFor, StaleIfError time.Duration
+	Heuristic                         float64
+	StoreSetCookie                    bool
+	Targets                           []string // response fields that count before Cache-Control
+}
+
+// Reply is a response as the handler made it.
+type Reply struct {
+	Status   int
+	Header   http.Header
+	Sent     time.Time // when the handler was called
+	Received time.Time
+}
+
+// Assessment is what is to become of a response.
+type Assessment struct {
+	record.Terms
+	Unfit   string   // why it is not to be stored, a word for Cache-Status; empty: it is
+	Without []string // fields that are not to be stored
+}
+
+// Assess decides whether and how a response may be kept (RFC 9111 sections 3 and 4.2).
+func (s *Settings) Assess(r *http.Request, a Reply) Assessment {
+	d, isTargeted := targeted(a.Header, s.Targets)
+	if !isTargeted {
+		d = Parse(a.Header.Values("Cache-Control"))
+	}
+	t := record.Terms{
+		NoCache: d.NoCache, Strict: d.MustRevalidate || d.ProxyRevalidate, NoStale: d.SMaxAge.Given,
+		Shared: d.Public || d.SMaxAge.Given || d.MustRevalidate,
+		SWR:    d.StaleWhileRevalidate.Duration, SIE: d.StaleIfError.Duration,
+		Age: a.age(),
+	}
+	t.Lifetime, t.Explicit = lifetime(a, &d, isTargeted)
+	if !t.Explicit {
+		t.Lifetime = s.implied(r, a, &d)
+	}
+	if !d.StaleIfError.Given && !t.Strict && !t.NoStale && !t.NoCache {
+		t.SIE = s.StaleIfError
+	}
+	if d.Malformed {
+		t.Lifetime, t.SWR, t.SIE, t.Strict = 0, 0, 0, true
+	}
+	out := Assessment{Terms: t, Without: d.Without}
+	out.Unfit = s.whyNot(r, a, &d, &out)
+	return out
+}
+
+// lifetime is what the response says about how long it is fresh. What cannot be read says 0.
+func lifetime(a Reply, d *Directives, isTargeted bool) (time.Duration, bool) {
+	switch {
+	case d.SMaxAge.Given:
+		return d.SMaxAge.Duration, true
+	case d.MaxAge.Given:
+		return d.MaxAge.Duration, true
+	case !isTargeted && len(a.Header.Values("Expires")) > 0:
+		expires, ok := date(a.Header, "Expires")
+		sent, readable := date(a.Header, "Date")
+		if sent.IsZero() || !readable {
+			sent = a.Received // RFC 9110 section 6.6.1
+		}
+		if !ok {
+			return 0, true
+		}
+		return expires.Sub(sent), true
+	}
+	return 0, d.Malformed
+}
+
+// implied is how long a response is fresh that says nothing about that.
+func (s *Settings) implied(r *http.Request, a Reply, d *Directives) time.Duration {
+	if !heuristic[a.Status] && !d.Public || d.NoCache || credentials(r) || streams(a.Header) {
+		return 0
+	}
+	if s.DefaultTTL > 0 {
+		return s.DefaultTTL
+	}
+	modified, ok := date(a.Header, "Last-Modified")
+	if s.Heuristic <= 0 || !ok || modified.IsZero() || !modified.Before(a.Received) {
+		return 0
+	}
+	return min(time.Duration(s.Heuristic*float64(a.Received.Sub(modified))), maxHeuristic)
+}
+
+// credentials reports whether a request tells who asks.
+func credentials(r *http.Request) bool {
+	return len(r.Header["Authorization"]) > 0 || len(r.Header["Cookie"]) > 0
+}
+
+// streams reports whether a response is made to be read while it is written.
+func streams(h http.Header) bool {
+	return strings.HasPrefix(h.Get("Content-Type"), "text/event-stream")
+}
+
+// whyNot is section 3 of RFC 9111, and what is not worth being stored, as it could never be used.
+func (s *Settings) whyNot(r *http.Request, a Reply, d *Directives, out *Assessment) string {
+	switch {
+	case a.Status < 200, a.Status == http.StatusPartialContent, a.Status == http.StatusNotModified,
+		d.MustUnderstand && !understood[a.Status]:
+		return "status"
+	case d.NoStore && !d.MustUnderstand:
+		return "no-store"
+	case d.Private:
+		return "private"
+	case len(r.Header["Authorization"]) > 0 && !out.Shared:
+		return "authorization"
+	case len(a.Header["Set-Cookie"]) > 0 && !s.StoreSetCookie && !slices.Contains(out.Without, "Set-Cookie"):
+		return "set-cookie"
+	case slices.ContainsFunc(List(a.Header["Vary"]), notAField):
+		return "vary"
+	case len(Tags(a.Header)) > MaxTags:
+		return "tags"
+	case s.Keep(&out.Terms, a.Header) > 0:
+		return ""
+	case out.Explicit || d.NoCache:
+		return "stale"
+	}
+	return "no-lifetime"
+}
+
+// Keep is how long from now on the response may be of use: fresh, stale, or to be validated.
+func (s *Settings) Keep(t *record.Terms, h http.Header) time.Duration {
+	fresh := t.Lifetime
+	if t.NoCache {
+		fresh = t.Age
+	}
+	after := time.Duration(0)
+	if !t.Strict && !t.NoCache {
+		after = max(t.SWR, t.SIE)
+	}
+	if h.Get("ETag") != "" || h.Get("Last-Modified") != "" {
+		after = max(after, s.KeepFor)
+	}
+	return min(fresh-t.Age, Longest) + after
+}
+
+// age is corrected_initial_age of RFC 9111 section 4.2.3. Of an Age with several members the first counts, and one that
+// cannot be read is ignored (section 5.1).
+func (a Reply) age() time.Duration {
+	apparent := time.Duration(0)
+	if sent, ok := date(a.Header, "Date"); ok && !sent.IsZero() {
+		apparent = max(0, a.Received.Sub(sent).Truncate(time.Second))
+	}
+	first, _, _ := strings.Cut(a.Header.Get("Age"), ",")
+	age, _ := parseSeconds(strings.TrimSpace(first))
+	return max(apparent, age+a.Received.Sub(a.Sent))
+}

@@ -1,0 +1,234 @@
+package rules
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/dunglas/httpsfv"
+)
+
+// Longest is the longest delta-seconds there is: more counts as so much (RFC 9111 section 1.2.2 asks for at least 2^31).
+const Longest = 1 << 31 * time.Second
+
+// Directives are those of a Cache-Control field that a shared cache knows, of a request or a response.
+type Directives struct {
+	NoStore, OnlyIfCached                   bool
+	Public, MustRevalidate, ProxyRevalidate bool
+	MustUnderstand                          bool
+	NoCache, Private                        bool     // without a list of fields
+	Without                                 []string // the fields that no-cache and private list: not to be stored
+	MaxAge, SMaxAge, MinFresh, MaxStale     Seconds
+	StaleWhileRevalidate, StaleIfError      Seconds
+	Malformed                               bool // nothing may be taken as fresh that was sent with this
+}
+
+// Seconds is the argument of a directive.
+type Seconds struct {
+	time.Duration
+	Given bool
+}
+
+// Parse reads the lines of a Cache-Control field. What contradicts itself or cannot be read is malformed; a line that
+// does not even consist of directives ("private; max-age=60") is private too.
+func Parse(lines []string) (d Directives) {
+	for _, line := range lines {
+		for rest := line; rest != ""; {
+			var name, arg string
+			var ok bool
+			if name, arg, rest, ok = nextDirective(rest); !ok {
+				d.Malformed, d.Private = true, true // what follows may forbid to store it
+				return d
+			}
+			if name != "" {
+				d.set(name, arg)
+			}
+		}
+	}
+	return d
+}
+
+// nextDirective splits off one directive: a token, or a token, = and a token or quoted string. An argument of its own is
+// returned with a leading =.
+func nextDirective(s string) (name, arg, rest string, ok bool) {
+	s = strings.TrimLeft(s, " \t,")
+	i := 0
+	for i < len(s) && IsTokenChar(s[i]) {
+		i++
+	}
+	name, s = strings.ToLower(s[:i]), s[i:]
+	if name == "" {
+		return "", "", "", s == ""
+	}
+	if strings.HasPrefix(s, "=") {
+		if arg, s, ok = argument(s[1:]); !ok {
+			return "", "", "", false
+		}
+		arg = "=" + arg
+	}
+	s = strings.TrimLeft(s, " \t")
+	if s != "" && s[0] != ',' {
+		return "", "", "", false
+	}
+	return name, arg, s, true
+}
+
+// argument splits off a token or a quoted string.
+func argument(s string) (arg, rest string, ok bool) {
+	if !strings.HasPrefix(s, `"`) {
+		i := 0
+		for i < len(s) && IsTokenChar(s[i]) {
+			i++
+		}
+		return s[:i], s[i:], true
+	}
+	var b strings.Builder
+	for i := 1; i < len(s); i++ {
+		switch {
+		case s[i] == '"':
+			return b.String(), s[i+1:], true
+		case s[i] == '\\' && i+1 < len(s):
+			i++
+			b.WriteByte(s[i])
+		default:
+			b.WriteByte(s[i])
+		}
+	}
+	return "", "", false
+}
+
+// IsTokenChar reports whether a token may contain c.
+func IsTokenChar(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
+}
+
+// set takes in one directive. Those that are not known are ignored (RFC 9111 section 5.2.3).
+func (d *Directives) set(name, arg string) {
+	arg, hasArg := strings.CutPrefix(arg, "=")
+	switch name {
+	case "no-cache":
+		d.limit(&d.NoCache, arg, hasArg)
+	case "private":
+		d.limit(&d.Private, arg, hasArg)
+	case "max-stale":
+		if !hasArg {
+			d.MaxStale = Seconds{Longest, true}
+			return
+		}
+		d.seconds(&d.MaxStale, arg)
+	default:
+		if flag := d.flag(name); flag != nil {
+			*flag = true
+		} else if field := d.delta(name); field != nil {
+			d.seconds(field, arg)
+		}
+	}
+}
+
+func (d *Directives) flag(name string) *bool {
+	switch name {
+	case "no-store":
+		return &d.NoStore
+	case "only-if-cached":
+		return &d.OnlyIfCached
+	case "public":
+		return &d.Public
+	case "must-revalidate":
+		return &d.MustRevalidate
+	case "proxy-revalidate":
+		return &d.ProxyRevalidate
+	case "must-understand":
+		return &d.MustUnderstand
+	}
+	return nil
+}
+
+func (d *Directives) delta(name string) *Seconds {
+	switch name {
+	case "max-age":
+		return &d.MaxAge
+	case "s-maxage":
+		return &d.SMaxAge
+	case "min-fresh":
+		return &d.MinFresh
+	case "stale-while-revalidate":
+		return &d.StaleWhileRevalidate
+	case "stale-if-error":
+		return &d.StaleIfError
+	}
+	return nil
+}
+
+// limit is no-cache or private: for the whole response, or for the fields listed.
+func (d *Directives) limit(whole *bool, fields string, hasFields bool) {
+	listed := strings.FieldsFunc(fields, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
+	if !hasFields || len(listed) == 0 {
+		*whole = true
+	}
+	for _, field := range listed {
+		d.Without = append(d.Without, http.CanonicalHeaderKey(field))
+	}
+}
+
+// seconds takes in an argument in seconds. Two that differ, and what is no number, make the field malformed.
+func (d *Directives) seconds(field *Seconds, arg string) {
+	t, ok := parseSeconds(arg)
+	if !ok || field.Given && field.Duration != t {
+		d.Malformed = true
+		return
+	}
+	*field = Seconds{t, true}
+}
+
+// parseSeconds reads delta-seconds: digits only.
+func parseSeconds(s string) (time.Duration, bool) {
+	if s == "" {
+		return 0, false
+	}
+	var n int64
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return 0, false
+		}
+		n = min(10*n+int64(s[i]-'0'), int64(Longest/time.Second))
+	}
+	return time.Duration(n) * time.Second, true
+}
+
+// targeted reads the first of the fields that is there and can be read, which then counts instead of Cache-Control and
+// Expires (RFC 9213). They are Dictionaries of Structured Fields; members of a wrong type are ignored.
+func targeted(h http.Header, fields []string) (d Directives, found bool) {
+	for _, field := range fields {
+		lines := h.Values(field)
+		if len(lines) == 0 {
+			continue
+		}
+		dict, err := httpsfv.UnmarshalDictionary(lines)
+		if err != nil || len(dict.Names()) == 0 {
+			continue
+		}
+		for _, name := range dict.Names() {
+			member, _ := dict.Get(name)
+			if item, ok := member.(httpsfv.Item); ok {
+				d.setItem(name, item.Value)
+			}
+		}
+		return d, true
+	}
+	return d, false
+}
+
+func (d *Directives) setItem(name string, value any) {
+	listed, isString := value.(string)
+	yes, isBool := value.(bool)
+	switch n, isInt := value.(int64); {
+	case isBool && yes && (name == "no-cache" || name == "private"):
+		d.set(name, "")
+	case isString && (name == "no-cache" || name == "private"):
+		d.set(name, "="+listed)
+	case isBool && d.flag(name) != nil:
+		*d.flag(name) = yes
+	case isInt && n >= 0 && d.delta(name) != nil:
+		*d.delta(name) = Seconds{min(time.Duration(min(n, int64(Longest/time.Second)))*time.Second, Longest), true}
+	}
+}

@@ -1,0 +1,110 @@
+package middleware
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+)
+
+// mounted has two applications in front of one cache, as http.StripPrefix mounts them.
+func mounted(t *testing.T, cfg Config) (f *fleet, calls map[string]*page) {
+	f = newFleet(t, 1, cfg, http.NotFoundHandler())
+	mux := http.NewServeMux()
+	calls = make(map[string]*page)
+	for _, name := range []string{"admin", "shop"} {
+		p := newPage(says(name, "Cache-Control: max-age=60"))
+		calls[name] = p
+		mux.Handle("/"+name+"/", http.StripPrefix("/"+name, f.caches[0].Handler(p)))
+	}
+	f.servers[0].Config.Handler = mux
+	return f, calls
+}
+
+func TestApplicationsBehindStripPrefixHaveTheirOwnPages(t *testing.T) {
+	t.Parallel()
+	f, calls := mounted(t, Config{})
+	for range 2 {
+		equal(t, "admin", f.get("/admin/list").body, "admin")
+		equal(t, "shop", f.get("/shop/list").body, "shop")
+	}
+	equal(t, "calls", calls["shop"].calls.Load(), 1)
+}
+
+func TestAPageBehindStripPrefixIsInvalidatedByTheURLThatClientsKnow(t *testing.T) {
+	t.Parallel()
+	for name, invalidate := range map[string]func(f *fleet) error{
+		"by request": func(f *fleet) error { return f.invalidate("/shop/list") },
+		"by POST":    func(f *fleet) error { f.do(0, http.MethodPost, "/shop/list"); return nil },
+		"by prefix":  func(f *fleet) error { return f.caches[0].InvalidatePrefix(f.t.Context(), "/shop/") },
+		"by the prefix that the application knows": func(f *fleet) error {
+			return f.caches[0].InvalidatePrefix(f.t.Context(), "/list")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, calls := mounted(t, Config{Prefixes: []string{"/shop/", "/list"}})
+			f.get("/shop/list")
+			f.get("/shop/list")
+			before := calls["shop"].calls.Load()
+			equal(t, "calls", before, 1)
+			equal(t, "error", invalidate(f), nil)
+			before = calls["shop"].calls.Load()
+			f.get("/shop/list")
+			equal(t, "calls after it", calls["shop"].calls.Load()-before, 1)
+		})
+	}
+}
+
+// Handlers that clean paths take these for the same.
+func TestAnAliasOfAPathFallsUnderItsPrefix(t *testing.T) {
+	t.Parallel()
+	for _, alias := range []string{"//shop/a", "/x/../shop/a", "/./shop/a", "/%2Fshop/a", "/x/%2e%2e/shop/a"} {
+		p := newPage(says("page", "Cache-Control: max-age=60"))
+		f := newFleet(t, 1, Config{Prefixes: []string{"/shop/"}}, p)
+		f.raw(t, "GET "+alias+" HTTP/1.1")
+		equal(t, "error", f.caches[0].InvalidatePrefix(t.Context(), "/shop/"), nil)
+		f.raw(t, "GET "+alias+" HTTP/1.1")
+		equal(t, "calls for "+alias, p.calls.Load(), 2)
+	}
+}
+
+// A middleware in front may send who asks for one URL to different pages.
+func TestAURLThatIsRewrittenInFrontIsSeveralPages(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, Config{}, http.NotFoundHandler())
+	pages := f.caches[0].Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		says(r.URL.Path, "Cache-Control: max-age=60")(w, r)
+	}))
+	f.servers[0].Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r2 := r.Clone(r.Context())
+		r2.URL.Path = "/" + r.Header.Get("X-Group") + r.URL.Path
+		pages.ServeHTTP(w, r2)
+	})
+	for range 2 {
+		equal(t, "a", f.get("/x", "X-Group: a").body, "/a/x")
+		equal(t, "b", f.get("/x", "X-Group: b").body, "/b/x")
+	}
+}
+
+func TestCachesWithOtherSpacesHaveOtherPages(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, Config{}, http.NotFoundHandler())
+	var caches []*Cache
+	for _, space := range []string{"admin", "shop"} {
+		cache, err := New(f.guards[0], Config{Space: space})
+		if err != nil {
+			t.Fatal(err)
+		}
+		caches = append(caches, cache)
+	}
+	handler := func(i int) string {
+		w := httptest.NewRecorder()
+		caches[i].Handler(says([]string{"admin", "shop"}[i], "Cache-Control: max-age=60", "Cache-Tag: t")).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+		return w.Body.String() + w.Header().Get("Cache-Status")[:len("cacheguard; hit")]
+	}
+	equal(t, "admin", handler(0), "admincacheguard; fwd")
+	equal(t, "shop", handler(1), "shopcacheguard; fwd")
+	equal(t, "error", caches[0].InvalidateTags(t.Context(), "t"), nil)
+	equal(t, "shop, when a tag of admin's was invalidated", handler(1), "shopcacheguard; hit")
+	equal(t, "admin", handler(0), "admincacheguard; fwd")
+}

@@ -1,0 +1,103 @@
+package middleware
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cacheguard/go/middleware/internal/rules"
+)
+
+// normal makes equal what means the same (RFC 9111 section 4.1): lines are joined, and spaces, case, order and the ways to write
+// a weight do not count where they have no meaning. Any other field is told apart by its exact value, but for the spaces around
+// its commas. An absent field is not an empty one.
+func normal(name string, lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	value := strings.Join(lines, ",")
+	switch {
+	case strings.Contains(value, `"`): // what is quoted counts as it is
+	case name == "Accept": // the case of its parameters counts
+		value = preferences(value)
+	case name == "Accept-Charset", name == "Accept-Encoding", name == "Accept-Language":
+		value = preferences(strings.ToLower(value))
+	case name == "Authorization", name == "Cookie":
+	default:
+		value = spaceless(value)
+	}
+	return short("=" + value)
+}
+
+// maxValue is the length of the longest value that is kept as it is.
+const maxValue = 256
+
+// short is a value that is told apart, at a length that clients cannot choose: records have it in Redis.
+func short(value string) string {
+	if len(value) <= maxValue {
+		return value
+	}
+	sum := sha256.Sum256([]byte(value))
+	return beyond + hex.EncodeToString(sum[:])
+}
+
+// spaceless is a list without the spaces around its commas.
+func spaceless(value string) string {
+	if !strings.ContainsAny(value, " \t") {
+		return value
+	}
+	parts := strings.Split(value, ",")
+	for i := range parts {
+		parts[i] = strings.Trim(parts[i], " \t")
+	}
+	return strings.Join(parts, ",")
+}
+
+// preferences is a list of what a client accepts, the most wanted first. In which order it names what it wants equally has no
+// meaning (RFC 9110 section 12.5).
+func preferences(value string) string {
+	type preference struct {
+		weight int // of 1000
+		text   string
+	}
+	var list []preference
+	for _, member := range rules.List([]string{value}) {
+		p := preference{weight: 1000}
+		for i, part := range strings.Split(member, ";") {
+			part = strings.Trim(part, " \t")
+			if weight, ok := weight(part); ok && i > 0 {
+				p.weight = weight
+			} else if part != "" {
+				p.text += ";" + part
+			}
+		}
+		list = append(list, p)
+	}
+	slices.SortStableFunc(list, func(a, b preference) int {
+		if a.weight != b.weight {
+			return b.weight - a.weight
+		}
+		return strings.Compare(a.text, b.text)
+	})
+	var b strings.Builder
+	for _, p := range list {
+		b.WriteString(p.text + ";q=" + strconv.Itoa(p.weight) + ",")
+	}
+	return b.String()
+}
+
+// weight reads a weight: q=0 to q=1, with at most three decimals (RFC 9110 section 12.4.2).
+func weight(param string) (thousandths int, ok bool) {
+	digits, ok := strings.CutPrefix(strings.ToLower(param), "q=")
+	if !ok || len(digits) == 0 || len(digits) > len("0.000") || digits[0] != '0' && digits[0] != '1' || len(digits) > 1 && digits[1] != '.' {
+		return 0, false
+	}
+	decimals := "000"
+	if len(digits) > 2 {
+		decimals = (digits[2:] + "000")[:3]
+	}
+	n, err := strconv.Atoi(digits[:1] + decimals)
+	return n, err == nil && n <= 1000 && !strings.ContainsAny(decimals, "+-")
+}

@@ -1,0 +1,143 @@
+package middleware
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// part is a response to a request for bytes 100 to 199 of a film, with the fields of a right one but for those given.
+func part(w http.ResponseWriter, status int, body string, header ...string) {
+	h := w.Header()
+	h.Set("Cache-Control", "max-age=60")
+	h.Set("Content-Type", "video/mp4")
+	h.Set("Etag", `"a"`)
+	h.Set("Content-Range", "bytes 100-199/1000")
+	for _, line := range header {
+		name, value, _ := strings.Cut(line, ":")
+		h.Del(name)
+		for v := range strings.SplitSeq(value, "|") {
+			if v != "" {
+				h.Add(name, strings.TrimSpace(v))
+			}
+		}
+	}
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, body) // too much is refused
+}
+
+// What is not the very slice that was asked for is neither stored nor sent as one. The page is the handler's from then on.
+func TestAPartThatLiesIsNeverStored(t *testing.T) {
+	t.Parallel()
+	right := filmed("a")[100:200]
+	for name, lie := range map[string]http.HandlerFunc{
+		"a later part":     lies(right, "Content-Range: bytes 101-200/1000"),
+		"too long":         lies(right, "Content-Range: bytes 100-200/1000"),
+		"too short":        lies(right, "Content-Range: bytes 100-198/1000"),
+		"overlapping":      lies(right, "Content-Range: bytes 50-149/1000"),
+		"another length":   lies(right, "Content-Range: bytes 100-199/2000"),
+		"unknown length":   lies(right, "Content-Range: bytes 100-199/*"),
+		"another unit":     lies(right, "Content-Range: items 100-199/1000"),
+		"two ranges":       lies(right, "Content-Range: bytes 100-199/1000|bytes 100-199/1000"),
+		"no range":         lies(right, "Content-Range:"),
+		"several parts":    lies(right, "Content-Type: multipart/byteranges; boundary=a"),
+		"no validator":     lies(right, "Etag:"),
+		"a weak validator": lies(right, `Etag: W/"a"`),
+		"another page":     lies(right, `Etag: "b"`),
+		"private":          lies(right, "Cache-Control: private, max-age=60"),
+		"no-cache":         lies(right, "Cache-Control: no-cache"),
+		"a cookie":         lies(right, "Set-Cookie: a=b"),
+		"another Vary":     lies(right, "Vary: X-A"),
+		"another encoding": lies(right, "Content-Encoding: gzip"),
+		"a longer body":    lies(right + "0"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newFilm()
+			f := newFleet(t, 1, inSlices, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Range") == "bytes=100-199" {
+					p.calls.Add(1)
+					lie(w, r)
+					return
+				}
+				p.ServeHTTP(w, r)
+			}))
+			equal(t, "body", f.get("/", "Range: bytes=120-139").body, filmed("a")[120:140])
+			f.stored()
+			equal(t, "slices", f.slices(), 0)
+			equal(t, "what is known", f.marked("/").Get(whyField), noRanges)
+			if n := p.calls.Load(); n > 6 {
+				t.Errorf("%d calls", n)
+			}
+			f.get("/", "Range: bytes=120-139")
+			if n := p.calls.Load(); n > 7 {
+				t.Errorf("%d calls, as if nothing had been learnt", n)
+			}
+		})
+	}
+}
+
+func lies(body string, header ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { part(w, http.StatusPartialContent, body, header...) }
+}
+
+// What ends early may be whole the next time.
+func TestAPartThatEndsEarlyIsNotStored(t *testing.T) {
+	t.Parallel()
+	p := newFilm()
+	var broken atomic.Bool
+	broken.Store(true)
+	f := newFleet(t, 1, inSlices, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Range") == "bytes=100-199" && broken.Load() {
+			part(w, http.StatusPartialContent, filmed("a")[100:199])
+			return
+		}
+		p.ServeHTTP(w, r)
+	}))
+	a := f.get("/", "Range: bytes=120-139")
+	equal(t, "body", a.body, filmed("a")[120:140])
+	equal(t, "Cache-Status", a.cacheStatus(), "cacheguard; fwd=partial")
+	f.stored()
+	equal(t, "slices", f.slices(), 0)
+	broken.Store(false)
+	f.get("/", "Range: bytes=120-139")
+	f.stored()
+	equal(t, "slices", f.slices(), 1)
+}
+
+// A handler that answers a range with the whole is not listened to, and not asked for a slice again.
+func TestAHandlerThatIgnoresRangesIsRemembered(t *testing.T) {
+	t.Parallel()
+	const chunks = 1000
+	var calls, written atomic.Int64
+	p := func(w http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		w.Header().Set("Cache-Control", "max-age=60")
+		w.Header().Set("Content-Type", "video/mp4")
+		w.Header().Set("Etag", `"a"`)
+		w.Header().Set("Content-Length", strconv.Itoa(100*chunks))
+		for range chunks {
+			if _, err := io.WriteString(w, filmed("a")[:100]); err != nil {
+				return
+			}
+			if r.Header.Get("If-Range") != "" {
+				written.Add(1)
+			}
+		}
+	}
+	f := newFleet(t, 1, inSlices, http.HandlerFunc(p))
+	a := f.get("/", "Range: bytes=120-139")
+	equal(t, "status", a.StatusCode, http.StatusOK)
+	equal(t, "length", len(a.body), 100*chunks)
+	equal(t, "written by the call for a slice", written.Load(), 0)
+	equal(t, "calls", calls.Load(), 4) // for the whole, for a slice, for the whole to be passed on, for the client's range
+	f.stored()
+	equal(t, "what is known", f.marked("/").Get(whyField), noRanges)
+	a = f.get("/")
+	equal(t, "length", len(a.body), 100*chunks)
+	equal(t, "Cache-Status", a.cacheStatus(), "cacheguard; fwd=uri-miss; detail=no-ranges")
+	equal(t, "calls", calls.Load(), 5)
+}

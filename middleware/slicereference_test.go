@@ -1,0 +1,97 @@
+package middleware
+
+import (
+	"crypto/rand"
+	mathrand "math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/cacheguard/go/cacheguard"
+)
+
+// The table of what RFC 9111 forbids holds for slices too: a range is asked for twice as the first request of a pair does, and once as
+// the second; whether the handler was called for that says whether a slice was reused.
+func TestNoSliceIsReusedThatRFC9111Forbids(t *testing.T) {
+	t.Parallel()
+	cache := slicingCache(t)
+	bits := func(n int) (b uint32) {
+		for range mathrand.IntN(4) {
+			b |= 1 << mathrand.IntN(n)
+		}
+		return b
+	}
+	reused := 0
+	for range 1500 {
+		ask1, reply := picked(askLines, bits(len(askLines))), picked(replyLines, 1|bits(len(replyLines)))
+		if compareSlices(t, cache, ask1, reply, picked(askLines, bits(len(askLines)))) {
+			reused++
+		}
+	}
+	if reused < 100 {
+		t.Errorf("%d slices were reused", reused)
+	}
+}
+
+func slicingCache(t *testing.T) *Cache {
+	t.Helper()
+	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{Prefix: "test-" + rand.Text()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = guard.Close() }) // always nil
+	cache, err := New(guard, Config{MaxBody: 20, SliceBytes: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cache
+}
+
+func compareSlices(t *testing.T, cache *Cache, ask1, reply, ask2 lines) (reused bool) {
+	t.Helper()
+	path, body := "/"+rand.Text(), rand.Text()
+	p := newPage(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		if len(reply.of("ETag")) == 0 {
+			w.Header().Set("Etag", `"a"`)
+		}
+		says("", reply...)(headerOnly{w}, r)
+		modified, _ := http.ParseTime(w.Header().Get("Last-Modified"))
+		r.Header.Del("If-Match") // some of the requests have one
+		http.ServeContent(w, r, "", modified, strings.NewReader(body))
+	})
+	send := func(ask lines) {
+		t.Helper()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+		r.Header.Set("Range", "bytes=12-17")
+		for _, line := range ask {
+			name, value, _ := strings.Cut(line, ": ")
+			r.Header.Add(name, value)
+		}
+		w := httptest.NewRecorder()
+		cache.Handler(p).ServeHTTP(w, r)
+		if w.Code != http.StatusPartialContent || w.Body.String() != body[12:18] {
+			t.Fatalf("%q of %q: %d %q", ask, reply, w.Code, w.Body)
+		}
+	}
+	send(ask1)
+	send(ask1)
+	calls := p.calls.Load()
+	send(ask2)
+	if reused = p.calls.Load() == calls; !reused {
+		return false
+	}
+	for _, row := range forbidden {
+		if row.when(ask1, reply, ask2) {
+			t.Errorf("reused against %q: first %q, reply %q, second %q", row.rule, ask1, reply, ask2)
+		}
+	}
+	return true
+}
+
+// headerOnly takes the header of an answer and nothing else.
+type headerOnly struct{ http.ResponseWriter }
+
+func (headerOnly) WriteHeader(int)             {}
+func (headerOnly) Write(b []byte) (int, error) { return len(b), nil }

@@ -1,0 +1,171 @@
+package mutex
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+// atDoor is patient with Redis: a busy machine must not end a wait.
+var atDoor = Config{Fair: true, RedisTimeout: 10 * time.Second}
+
+// crowdOf asks as often in the first process, and returns the attempts in that order: some are queued in Redis, the others wait at
+// the door.
+func crowdOf(t *testing.T, f *fleet, n int) []attempt {
+	t.Helper()
+	var crowd []attempt
+	for i := range n {
+		crowd = append(crowd, f.ask(t.Context(), 0, "k"))
+		if i < doorWidth {
+			f.awaitWaiters("k", i+1)
+		}
+		f.awaitDoor(0, "k", max(i+1-doorWidth, 0))
+	}
+	return crowd
+}
+
+// handOver unlocks, and has each of the attempts lock and unlock in this order, until the lock is free.
+func (f *fleet) handOver(l *Lease, in []attempt) {
+	f.Helper()
+	for _, a := range in {
+		f.unlock(l)
+		l = a.lease()
+	}
+	f.unlock(l)
+	f.awaitFree("k")
+}
+
+// awaitDoor waits until so many wait at a locker's door.
+func (f *fleet) awaitDoor(i int, name string, n int) {
+	f.Helper()
+	redistest.Await(f, "waiters at the door", func() bool { return f.lockers[i].doors.Waiting(name) == n })
+}
+
+func TestACallerAtTheDoorGoesBeforeOneOfAnotherProcessThatCameLater(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 2, atDoor).listening()
+	l := f.lock(0, "k")
+	crowd := crowdOf(t, f, 3*doorWidth)
+	redistest.Later()
+	later := f.ask(t.Context(), 1, "k")
+	f.awaitWaiters("k", doorWidth+1)
+	for i, a := range crowd {
+		later.waits()
+		for _, behind := range crowd[i:] {
+			behind.waits()
+		}
+		f.unlock(l)
+		l = a.lease()
+		f.awaitWaiters("k", min(doorWidth, len(crowd)-i-1)+1)
+	}
+	f.unlock(l)
+	f.unlock(later.lease())
+	f.awaitFree("k")
+}
+
+func TestWhoLeavesTheDoorCostsNoRequest(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	f := newFleetOn(t, s.Client(t), atDoor, s.Client(t)).listening()
+	l := f.lock(0, "k")
+	crowd := crowdOf(t, f, 100)
+	before := s.Commands()["zrem"]
+	for _, a := range crowd[doorWidth : len(crowd)-1] {
+		a.cancel(nil)
+		is(t, (<-a.result).err, ErrNotAcquired)
+	}
+	equal(t, "at the door", f.lockers[0].doors.Waiting("k"), 1)
+	equal(t, "queue changes", s.Commands()["zrem"]-before, 0)
+	f.handOver(l, append(crowd[:doorWidth:doorWidth], crowd[len(crowd)-1]))
+}
+
+func TestWhenAllInsideLeaveThoseAtTheDoorComeNext(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	f := newFleetOn(t, s.Client(t), atDoor, s.Client(t), s.Client(t)).listening()
+	l := f.lock(0, "k")
+	crowd := crowdOf(t, f, 2*doorWidth)
+	redistest.Later()
+	later := f.ask(t.Context(), 1, "k")
+	f.awaitWaiters("k", doorWidth+1)
+	before := s.Commands()["zrem"]
+	for _, a := range crowd[:doorWidth] {
+		a.cancel(nil)
+	}
+	for _, a := range crowd[:doorWidth] {
+		is(t, (<-a.result).err, ErrNotAcquired)
+	}
+	f.awaitDoor(0, "k", 0)
+	redistest.Await(t, "those who have given up left the queue", func() bool { return s.Commands()["zrem"]-before >= doorWidth })
+	f.awaitWaiters("k", doorWidth+1)
+	f.handOver(l, append(crowd[doorWidth:], later))
+}
+
+func TestAThousandWaitersOfAFairLockGiveUpForNothing(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, atDoor).listening()
+	l := f.lock(0, "k")
+	var crowd []attempt
+	for range 1000 {
+		crowd = append(crowd, f.ask(t.Context(), 0, "k"))
+	}
+	f.awaitDoor(0, "k", len(crowd)-doorWidth)
+	f.awaitWaiters("k", doorWidth)
+	for _, a := range crowd {
+		a.cancel(nil)
+	}
+	for _, a := range crowd {
+		is(t, (<-a.result).err, ErrNotAcquired)
+	}
+	f.awaitWaiters("k", 0)
+	f.unlock(l)
+	f.unlock(f.lock(0, "k"))
+	f.awaitFree("k")
+}
+
+func TestCloseEndsTheWaitOfThoseAtTheDoor(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 2, atDoor).listening()
+	l := f.lock(1, "k")
+	crowd := crowdOf(t, f, 2*doorWidth)
+	if err := f.lockers[0].Close(); err != nil {
+		t.Error(err)
+	}
+	for _, a := range crowd {
+		is(t, (<-a.result).err, ErrClosed)
+	}
+	f.lockers = f.lockers[1:]
+	f.awaitWaiters("k", 0)
+	f.unlock(l)
+	f.awaitFree("k")
+}
+
+// An owner may hold the lock that the others at the door wait for.
+func TestAnOwnerLocksAgainPastTheDoor(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, atDoor).listening()
+	ctx := WithOwner(t.Context())
+	l := must(t)(f.lockers[0].Lock(ctx, "k"))
+	crowd := crowdOf(t, f, doorWidth+1)
+	f.unlock(must(t)(f.lockers[0].Lock(ctx, "k")))
+	for _, a := range crowd {
+		a.waits()
+		f.unlock(l)
+		l = a.lease()
+	}
+	f.unlock(l)
+	f.awaitFree("k")
+}
+
+func TestTheOrderIsKeptFarFromRedis(t *testing.T) {
+	t.Parallel()
+	far := redistest.StartFar(t, shared.Addr(), 50*time.Millisecond)
+	f := newFleetOn(t, shared.Client(t), atDoor, far.Client(t), shared.Client(t)).listening()
+	l := f.lock(0, "k")
+	crowd := crowdOf(t, f, 2*doorWidth)
+	redistest.Later()
+	later := f.ask(t.Context(), 1, "k")
+	f.awaitWaiters("k", doorWidth+1)
+	f.handOver(l, append(crowd, later))
+}

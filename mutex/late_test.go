@@ -1,0 +1,135 @@
+package mutex
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+// The first request is held up on its way. The call asks again, has the lock, and gives it up; others have it; and only then the
+// first request arrives.
+func TestARequestThatArrivesAfterItsCallHasUnlockedGetsNothing(t *testing.T) {
+	t.Parallel()
+	for _, cycles := range []int{0, 1, 20} {
+		f, p := behind(t, Config{TTL: time.Hour})
+		redistest.Await(t, "Redis is quick, so that callers ask by themselves and soon again", func() bool {
+			f.unlock(f.lock(0, "another"))
+			return f.lockers[0].redis.RoundTrip("another") < 3*time.Millisecond
+		})
+		late := p.On(lockCommand, redistest.Hold).Times(1)
+		l := f.lock(0, "k")
+		equal(t, "requests held up", late.Count(), 1)
+		f.unlock(l)
+		for range cycles {
+			f.unlock(f.lock(1, "k"))
+		}
+		before := shared.Commands()["evalsha"] + shared.Commands()["eval"]
+		late.Release()
+		redistest.Await(t, "the late request", func() bool { return shared.Commands()["evalsha"]+shared.Commands()["eval"] > before })
+		f.awaitFree("k")
+		f.unlock(must(t)(f.lockers[1].TryLock(t.Context(), "k")))
+	}
+}
+
+func TestAWaiterIsNotGrantedWhatItWillNotWaitFor(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, Config{})
+	l := f.lock(0, "k")
+	var last who
+	for _, patience := range []int64{0, 1, queue.Unlimited} {
+		last = newcomer(t.Context(), f.key("k"))
+		call := last.asking(time.Minute, longestGrace, patience, "")
+		if err := call.Run(t.Context(), f.redis).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	equal(t, "waiters", must2(f.lockers[0].Inspect(t.Context(), "k")).Waiters, 2) // one of them waits for a millisecond
+	asked := f.redis.Time(t.Context()).Val()
+	redistest.Await(t, "the end of its patience", func() bool { return f.redis.Time(t.Context()).Val().Sub(asked) > 2*time.Millisecond })
+	f.unlock(l)
+	equal(t, "holder", must2(f.lockers[0].Inspect(t.Context(), "k")).Token, last.token)
+	f.run(last.releasing(heir{}, false))
+}
+
+func TestALeaseThatIsOverBeforeItsAnswerComesIsAnError(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, cfg Config) {
+		f := newFleetOn(t, shared.Client(t), Config{Fair: cfg.Fair, TTL: 100 * time.Millisecond, Watchdog: off},
+			redistest.StartFar(t, shared.Addr(), 160*time.Millisecond).Client(t))
+		for name, lock := range map[string]func(context.Context, string) (*Lease, error){
+			"Lock": f.lockers[0].Lock, "TryLock": f.lockers[0].TryLock,
+		} {
+			if _, err := lock(patient(t), "k"); !errors.Is(err, ErrLeaseLost) {
+				t.Errorf("%s: %v", name, err)
+			}
+			f.awaitFree("k")
+		}
+		err := f.lockers[0].Do(patient(t), "k", func(context.Context, *Lease) error {
+			t.Error("it was called")
+			return nil
+		})
+		is(t, err, ErrLeaseLost)
+	})
+}
+
+func TestATTLThatSomebodyElseSetsIsMadeGood(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, Config{})
+	l := f.lock(0, "k")
+	f.redis.PExpire(t.Context(), f.key("k"), 5*time.Second)
+	if err := l.Extend(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if ttl := f.redis.PTTL(t.Context(), f.key("k")).Val(); ttl < 10*time.Minute {
+		t.Errorf("the lock is forgotten in %v", ttl)
+	}
+	f.unlock(l)
+}
+
+func TestANilLeaseSaysSo(t *testing.T) {
+	t.Parallel()
+	var l *Lease
+	for what, err := range map[string]error{"Extend": l.Extend(t.Context()), "Unlock": l.Unlock(t.Context()), "Context": context.Cause(l.Context())} {
+		if !errors.Is(err, errNilLease) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if l.Fence() != 0 || l.Token() != "" || !l.TrustedUntil().IsZero() {
+		t.Error("a nil Lease has a fence, a token or trust")
+	}
+}
+
+// Contention first, then the majority stops: the wait goes on, as that of a Locker would.
+func TestAQuorumThatStopsDuringAWaitIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	c := newCouncil(t)
+	q := c.quorum(Config{TTL: time.Hour, RedisTimeout: 200 * time.Millisecond})
+	l := must(t)(q.Lock(patient(t), "k"))
+	ctx, cancel := context.WithCancel(patient(t))
+	done := make(chan error, 1)
+	go func() { // owner: the test; ends with ctx; joined by receiving
+		_, err := q.Lock(ctx, "k")
+		done <- err
+	}()
+	redistest.Await(t, "it asks", func() bool { return c.servers[0].Commands()["evalsha"] > 4 })
+	for i := range 3 {
+		c.proxies[i].Refuse(true)
+	}
+	select {
+	case err := <-done:
+		t.Errorf("it did not wait: %v", err)
+	case <-time.After(600 * time.Millisecond): // longer than a round without a majority takes
+	}
+	cancel()
+	is(t, <-done, ErrNotAcquired, context.Canceled)
+	for i := range 3 {
+		c.proxies[i].Refuse(false)
+	}
+	if err := l.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,124 @@
+package rwlock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/redistest"
+)
+
+// The first request is held up on its way. The call asks again, has the lock, and gives it up; only then it arrives.
+func TestARequestThatArrivesAfterItsCallHasUnlockedGetsNothing(t *testing.T) {
+	t.Parallel()
+	for _, how := range []take{(*Locker).Lock, (*Locker).RLock} {
+		f, k, p := behind(t, Config{TTL: time.Hour})
+		redistest.Await(t, "Redis is quick, so that callers ask by themselves and soon again", func() bool {
+			unlock(t, must(t, k, how, "another"))
+			return k.redis.RoundTrip("another") < 3*time.Millisecond
+		})
+		late := p.On(scriptOf(acquireSource), redistest.Hold).Times(1)
+		l := must(t, k, how, "a")
+		equal(t, "requests held up", late.Count(), 1)
+		unlock(t, l)
+		before := shared.Commands()["evalsha"] + shared.Commands()["eval"]
+		late.Release()
+		redistest.Await(t, "the late request", func() bool { return shared.Commands()["evalsha"]+shared.Commands()["eval"] > before })
+		redistest.Await(t, "nobody holds", func() bool { return f.info("a").Token == "" && f.info("a").Readers == 0 })
+		unlock(t, must(t, f.lockers[0], (*Locker).TryLock, "a"))
+	}
+}
+
+func TestALeaseThatIsOverBeforeItsAnswerComesIsAnError(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{})
+	far := f.join(redistest.StartFar(t, shared.Addr(), 160*time.Millisecond).Client(t), Config{TTL: 100 * time.Millisecond, Watchdog: off})
+	for _, how := range []take{(*Locker).Lock, (*Locker).RLock, (*Locker).TryLock, (*Locker).TryRLock} {
+		if _, err := how(far, t.Context(), "a"); !errors.Is(err, ErrLeaseLost) {
+			t.Errorf("got %v", err)
+		}
+		redistest.Await(t, "nobody holds", func() bool { return f.info("a").Token == "" && f.info("a").Readers == 0 })
+	}
+}
+
+func TestUnlockOfALockWhoseKeyIsGoneIsNoErrorOfTheScript(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{}).listening()
+	l := must(t, f.lockers[0], (*Locker).Lock, "a")
+	w := wait(t, f.lockers[0], (*Locker).RLock, "a")
+	f.awaitWaiting("a", 0, 1)
+	f.redis.Del(t.Context(), l.claim.keys[0])
+	if err := l.Unlock(t.Context()); err != nil && !errors.Is(err, ErrLeaseLost) {
+		t.Error(err)
+	}
+	unlock(t, w.got())
+}
+
+// The writer in the queue has crashed, and the readers hold on: one that waits to read goes on when the writer counts as dead.
+func TestAReaderBehindADeadWriterAsksWhenThatIsDead(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{})
+	held := must(t, f.lockers[0], (*Locker).RLock, "a")
+	dead, reader := f.lockers[0].newClaim("a", writing), f.lockers[0].newClaim("a", reading)
+	ask := func(c *claim, grace time.Duration) asked {
+		call := c.askFor(c.mode, c.token, time.Minute, grace, time.Hour.Milliseconds(), "", 0)
+		got, err := parseAsked(call.Run(t.Context(), f.redis))
+		if err != nil || got.status != "queued" {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		return got
+	}
+	ask(dead, time.Second)
+	got := ask(reader, longestGrace)
+	if got.left > time.Second {
+		t.Errorf("it is worth asking in %v", got.left)
+	}
+	if ms := reply(t, f, reader.beat(reader.token, got.ticket, longestGrace)); ms < 1 || ms > 1000 {
+		t.Errorf("after a heartbeat, in %d ms", ms)
+	}
+	reply(t, f, dead.giveUp(dead.token, 0, false))
+	reply(t, f, reader.giveUp(reader.token, 0, false))
+	unlock(t, held)
+}
+
+func TestANilLeaseSaysSo(t *testing.T) {
+	t.Parallel()
+	var l *Lease
+	for what, err := range map[string]error{
+		"Extend": l.Extend(t.Context()), "Downgrade": l.Downgrade(t.Context()), "TryUpgrade": l.TryUpgrade(t.Context()),
+		"Unlock": l.Unlock(t.Context()), "Context": context.Cause(l.Context()),
+	} {
+		equal(t, what, errors.Is(err, errNilLease), true)
+	}
+	equal(t, "nothing", l.Fence() == 0 && l.Token() == "" && !l.Writes() && l.TrustedUntil().IsZero(), true)
+}
+
+// A message for readers does not name them: it says up to which ticket all are granted who were queued. Redis takes a reader out of
+// the queue when it could not make use of a grant any more, a little before its context ends.
+func TestAReaderThatWaitsNoLongerInRedisTakesNoGrantOfOthers(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{})
+	far := f.join(redistest.StartFar(t, shared.Addr(), 100*time.Millisecond).Client(t), Config{})
+	f.listening()
+	for range 20 { // so that it knows how far it is
+		unlock(t, must(t, far, (*Locker).RLock, "other"))
+	}
+	writer := must(t, f.lockers[0], (*Locker).Lock, "k")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	patient := wait(t, far, (*Locker).RLock, "k")
+	got := make(chan error, 1)
+	go func() { // owner: the test; stop: ctx; joined below
+		_, err := far.RLock(ctx, "k")
+		got <- err
+	}()
+	f.awaitWaiting("k", 0, 2)
+	f.awaitWaiting("k", 0, 1)
+	unlock(t, writer)
+	lease := patient.got()
+	if err := <-got; !errors.Is(err, ErrNotAcquired) {
+		t.Errorf("it got %v, with %d readers in Redis", err, f.info("k").Readers)
+	}
+	unlock(t, lease)
+}

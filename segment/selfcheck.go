@@ -1,0 +1,53 @@
+package segment
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+
+	"github.com/cacheguard/go/internal/rights"
+	"github.com/cacheguard/go/internal/script"
+)
+
+// SelfCheck finds out whether the Counter can do its work, for use when a service starts: that Redis can be reached, that its
+// user may run each command (docs/redis.md lists them) on keys that begin with the Prefix, that units can be created, taken
+// and added, and that Redis evicts no keys (maxmemory-policy noeviction, where the user may ask with INFO). It waits until
+// ctx ends, or for 10 seconds, and the counter it makes expires by then. The error names what was refused.
+func (c *Counter) SelfCheck(ctx context.Context) error {
+	name := rights.Name()
+	if err := c.begin(ctx, "check", name, 0, 0); err != nil {
+		return err
+	}
+	defer c.life.Done()
+	ctx, cancel := context.WithTimeout(ctx, rights.Patience)
+	defer cancel()
+	err := rights.First(
+		func() error { return rights.Segment.Check(ctx, c.life, c.rdb, c.cfg.Prefix) },
+		func() error { return c.tryOut(ctx, name) },
+		func() error { return rights.CheckEviction(ctx, c.life, c.rdb) },
+	)
+	if err != nil {
+		return fmt.Errorf("segment: self-check: %w", err)
+	}
+	return nil
+}
+
+// tryOut makes a counter that expires soon, takes from it, which may move units between segments, adds to it, and counts.
+func (c *Counter) tryOut(ctx context.Context, name string) error {
+	if _, err := run(ctx, c, func(ctx context.Context, rdb script.Processor) (bool, error) {
+		return create(ctx, rdb, c.key(name, 0), rand.Text(), 2, rights.Patience)
+	}); err != nil {
+		return failed("create", name, err)
+	}
+	if err := c.Take(ctx, name, 1); err != nil {
+		return err
+	}
+	if err := c.Add(ctx, name, 1); err != nil {
+		return err
+	}
+	total, err := c.Total(ctx, name)
+	if err == nil && total != 2 {
+		err = fmt.Errorf("there are %d units instead of 2", total)
+	}
+	return err
+}

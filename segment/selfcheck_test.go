@@ -1,0 +1,62 @@
+package segment
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/rights"
+)
+
+func shopOn(t *testing.T, rdb *redis.Client) *Counter {
+	t.Helper()
+	s, err := New(rdb, Config{Prefix: "shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() }) // always nil
+	return s
+}
+
+func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := shopOn(t, server.Client(t, server.As(t, rights.Segment.ACL("shop")...)))
+	if err := s.SelfCheck(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := s.Create(t.Context(), name, 1000); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := s.TakeUpTo(t.Context(), name, 1000); n != 1000 || err != nil { // of all segments
+		t.Error(n, err)
+	}
+}
+
+func TestSelfCheckNamesWhatIsRefused(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := shopOn(t, server.Client(t, server.As(t, append(rights.Segment.ACL("shop"), "-evalsha", "-hgetall")...)))
+	if err := s.SelfCheck(t.Context()); err == nil || !strings.Contains(err.Error(), "EVALSHA") {
+		t.Error(err)
+	}
+}
+
+func TestSelfCheckWarnsOfARedisThatEvicts(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, "--maxmemory", "100mb", "--maxmemory-policy", "volatile-lru")
+	if err := shopOn(t, server.Client(t)).SelfCheck(t.Context()); err == nil || !strings.Contains(err.Error(), "volatile-lru") {
+		t.Error(err)
+	}
+}
+
+func TestSelfCheckOfAClosedOneSaysSo(t *testing.T) {
+	t.Parallel()
+	s := shopOn(t, shared.Client(t))
+	_ = s.Close()                                          // always nil
+	if err := s.SelfCheck(t.Context()); err != ErrClosed { //nolint:errorlint // this very error
+		t.Error(err)
+	}
+}
