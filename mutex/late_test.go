@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/redistest"
 )
@@ -32,6 +34,29 @@ func TestARequestThatArrivesAfterItsCallHasUnlockedGetsNothing(t *testing.T) {
 		redistest.Await(t, "the late request", func() bool { return shared.Commands()["evalsha"]+shared.Commands()["eval"] > before })
 		f.awaitFree("k")
 		f.unlock(must(t)(f.lockers[1].TryLock(t.Context(), "k")))
+	}
+}
+
+// The reply to a release comes late, and others have the lock before it comes.
+func TestAnUnlockThatIsAnsweredLateHasNotLostItsLease(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	f := newFleetOn(t, shared.Client(t), Config{TTL: time.Hour, RedisTimeout: time.Minute}, p.Client(t, func(o *redis.Options) {
+		o.ReadTimeout = time.Minute
+	}), shared.Client(t)).listening()
+	late := p.On(unlockCommand, redistest.HoldReply).Times(1)
+	l, unlocked := f.lock(0, "k"), make(chan error, 1)
+	go func() { unlocked <- l.Unlock(t.Context()) }() // owner: the test; ends with the reply; joined by receiving
+	<-late.Hit()
+	f.unlock(f.lock(1, "k"))
+	select {
+	case err := <-unlocked:
+		t.Errorf("it returned without the reply: %v", err)
+	case <-time.After(100 * time.Millisecond): // longer than a caller waits for an answer to what it asks by itself
+		late.Release()
+		if err := <-unlocked; err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -15,34 +15,53 @@ const (
 	quickEnough  = 5 * time.Millisecond  // a round trip for which it need not look at its context
 )
 
-// quick is a client whose patience is short, and that sends nothing twice.
+// quick is a client for requests that callers send by themselves. It sends nothing twice.
 type quick struct {
-	client  *redis.Client
-	hooks   *hooks.Watch // of the client that this one is a copy of
-	send    script.Processor
-	bounded bool // by contexts, which would cost a connection each time
+	client   *redis.Client
+	hooks    *hooks.Watch     // of the client that this one is a copy of
+	asks     script.Processor // its patience is short
+	releases script.Processor // is as patient as any, as a second copy of a release cannot always tell that the first one ran
+	bounded  bool             // by contexts, which would cost a connection each time
 }
 
 func newQuick(c *redis.Client, timeout time.Duration) *quick {
-	q := c.WithTimeout(min(quickTimeout, timeout))
-	return &quick{q, hooks.Of(c), script.Once(q), q.Options().ContextTimeoutEnabled}
+	patient := c.WithTimeout(min(impatient(c.Options().ReadTimeout, timeout), timeout))
+	return &quick{
+		patient, hooks.Of(c), script.Once(c.WithTimeout(min(quickTimeout, timeout))), script.Once(patient),
+		c.Options().ContextTimeoutEnabled,
+	}
 }
 
 // idle reports whether there is a connection that is not in use. To wait for one, or to dial, takes too long.
 func (q *quick) idle() bool { return q.client.PoolStats().IdleConns > 0 }
 
-func (q *quick) run(ctx context.Context, call *script.Call) *redis.Cmd {
+func (q *quick) run(ctx context.Context, call *script.Call, send script.Processor) *redis.Cmd {
 	if q.bounded {
 		ctx = context.WithoutCancel(ctx)
 	}
-	return call.Run(ctx, q.send)
+	return call.Run(ctx, send)
 }
 
 // direct has the caller send its request by itself, if that may be done, which saves two changes between goroutines: more than
 // half of what a request costs besides its round trip. As go-redis does not interrupt a read when a context ends, that is
 // for a Redis that is quick, and given up soon. Not ok: it was not done, or has failed in a way that says nothing.
 func (p *part) direct(ctx context.Context, call *script.Call, trail *Trail) (reply Reply, ok bool) {
-	if p.quick == nil || !p.quick.hooks.None() || !p.enterDirect() {
+	if p.quick == nil {
+		return reply, false
+	}
+	return p.sendSelf(ctx, call, trail, p.quick.asks)
+}
+
+// directRelease is direct for a release.
+func (p *part) directRelease(call *script.Call) (reply Reply, ok bool) {
+	if p.quick == nil {
+		return reply, false
+	}
+	return p.sendSelf(context.Background(), call, nil, p.quick.releases)
+}
+
+func (p *part) sendSelf(ctx context.Context, call *script.Call, trail *Trail, send script.Processor) (reply Reply, ok bool) {
+	if !p.quick.hooks.None() || !p.enterDirect() {
 		return reply, false
 	}
 	defer p.leaveDirect()
@@ -51,7 +70,7 @@ func (p *part) direct(ctx context.Context, call *script.Call, trail *Trail) (rep
 	}
 	trail.begin()
 	reply.Sent = time.Now()
-	reply.Cmd = p.quick.run(ctx, call)
+	reply.Cmd = p.quick.run(ctx, call, send)
 	err := reply.Err()
 	p.took(time.Since(reply.Sent))
 	trail.end(err)

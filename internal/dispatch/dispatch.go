@@ -137,13 +137,13 @@ func (p *part) ask(ctx context.Context, call *script.Call, trail *Trail) (Reply,
 // Release runs a call that gives something up until it is known to have run, or so much time has passed that it need not be.
 // It returns after RedisTimeout at the latest; then the rest is done in the background.
 func (d *Dispatcher) Release(call script.Call, worth time.Duration) (Reply, error) {
-	p := d.part(call.Keys[0])
-	if reply, ok := p.direct(context.Background(), &call, nil); ok {
+	p, began := d.part(call.Keys[0]), time.Now()
+	if reply, ok := p.directRelease(&call); ok {
 		return reply, reply.Err()
 	}
-	r := &request{call: &call, done: make(chan struct{}), until: time.Now().Add(worth)}
+	r := &request{call: &call, done: make(chan struct{}), until: began.Add(worth)}
 	p.enter(r)
-	if !within(d.timeout, r.done) {
+	if !within(d.timeout-time.Since(began), r.done) {
 		return Reply{}, d.late()
 	}
 	return r.reply, r.reply.Err()
