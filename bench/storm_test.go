@@ -47,6 +47,9 @@ func TestStormCountsStayBounded(t *testing.T) {
 				if was.Taken < least {
 					t.Errorf("%d of %d attempts had the lock, want %d", was.Taken, was.Asked, least)
 				}
+				if was.Unanswered > was.Taken/50 {
+					t.Errorf("%d of %d releases were not answered in time", was.Unanswered, was.Taken)
+				}
 				if scripts > was.Asked {
 					t.Errorf("%d scripts for %d attempts: most of them must not reach Redis", scripts, was.Asked)
 				}

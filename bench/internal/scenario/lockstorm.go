@@ -26,6 +26,7 @@ type LockStorm struct {
 // Stormed is what became of it.
 type Stormed struct {
 	Asked, Taken int64
+	Unanswered   int64         // releases to which Redis did not answer in time; they are sent again in the background
 	Goroutines   int64         // at once, at most, beyond those from before
 	Patient      time.Duration // for which somebody waits who asks when all have left
 }
@@ -127,7 +128,11 @@ func (was *Stormed) ask(ctx context.Context, k rivals.Lock, name string, patienc
 	}
 	atomic.AddInt64(&was.Taken, 1)
 	Pause(context.WithoutCancel(ctx), held)
-	return unlock()
+	if err = unlock(); errors.Is(err, context.DeadlineExceeded) {
+		atomic.AddInt64(&was.Unanswered, 1)
+		return nil
+	}
+	return err
 }
 
 // countGoroutines looks every now and then, until it is told to stop.
