@@ -7,6 +7,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/redis/go-redis/v9"
@@ -77,4 +78,80 @@ func ExampleCache_InvalidateTags() {
 	// Output:
 	// 1999 1999
 	// 1499 1499
+}
+
+func ExampleNew() {
+	guard, err := cacheguard.New(newClient(), cacheguard.Config{
+		Prefix: "shop-pages",
+		Local:  cacheguard.LocalConfig{MaxBytes: 64 << 20}, // hot pages cost no round trip
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer guard.Close()
+	cache, err := middleware.New(guard, middleware.Config{
+		StaleIfError: time.Hour,            // an old page stands in for a handler that fails
+		Prefixes:     []string{"/catalog"}, // what InvalidatePrefix may be called with
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	http.Handle("/catalog/", cache.Handler(http.NotFoundHandler()))
+	// Output:
+}
+
+func ExampleCache_Invalidate() {
+	guard, err := cacheguard.New(newClient(), cacheguard.Config{Prefix: "invalidated-pages"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer guard.Close()
+	cache, err := middleware.New(guard, middleware.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	price := 1999
+	pages := cache.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=3600")
+		_, _ = fmt.Fprint(w, price)
+	}))
+	fmt.Println(get(pages, "http://shop.example/products/42"))
+	price = 1499
+	page, err := http.NewRequest(http.MethodGet, "http://shop.example/products/42", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := cache.Invalidate(context.Background(), page); err != nil {
+		log.Print(err) // other instances may go on serving the old price
+	}
+	fmt.Println(get(pages, "http://shop.example/products/42"))
+	// Output:
+	// 1999
+	// 1499
+}
+
+func ExampleCache_InvalidatePrefix() {
+	guard, err := cacheguard.New(newClient(), cacheguard.Config{Prefix: "prefixed-pages"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer guard.Close()
+	cache, err := middleware.New(guard, middleware.Config{Prefixes: []string{"/catalog"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	edition := 1
+	pages := cache.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=3600")
+		_, _ = fmt.Fprint(w, edition)
+	}))
+	fmt.Println(get(pages, "/catalog/shoes"), get(pages, "/catalog/hats"))
+	edition = 2
+	if err := cache.InvalidatePrefix(context.Background(), "/catalog"); err != nil {
+		log.Print(err)
+	}
+	fmt.Println(get(pages, "/catalog/shoes"), get(pages, "/catalog/hats"))
+	// Output:
+	// 1 1
+	// 2 2
 }
