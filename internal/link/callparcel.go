@@ -2,6 +2,9 @@ package link
 
 import (
 	"context"
+	"errors"
+	"io"
+	"net"
 
 	"github.com/redis/go-redis/v9"
 
@@ -26,24 +29,33 @@ func (p *calls) carry(ctx context.Context) error {
 		for i, c := range p.all {
 			scripts[i] = c.Script
 		}
-		p.cmds = script.RunAll(ctx, l.rdb, scripts)
+		p.cmds = script.RunAll(ctx, l.piped, scripts)
 	}
-	outcome := p.cmds[0].Err()
+	outcome := context.Canceled // which the breaker does not count: all of it is sent again
 	for _, cmd := range p.cmds {
-		l.health.Failed(cmd.Err())
-		if !health.Unavailable(cmd.Err()) {
+		err := cmd.Err()
+		l.health.Failed(err)
+		switch {
+		case !health.Unavailable(err):
 			outcome = nil // any answer says that Redis can serve
+		case outcome != nil && !p.broken(err):
+			outcome = err
 		}
 	}
 	return outcome
+}
+
+// broken reports whether a pipeline ended with its connection, and the client, which sends no pipeline twice, has left it so.
+func (p *calls) broken(err error) bool {
+	return len(p.all) > 1 && p.all[0].lane.link.once && brokenConnection(err)
 }
 
 // deliver sends again, alone, what only a pipeline is refused.
 func (p *calls) deliver() {
 	for i, c := range p.all {
 		cmd := p.cmds[i]
-		if len(p.all) > 1 && sentAgain(cmd.Err()) {
-			c.again()
+		if broken := p.broken(cmd.Err()); broken || len(p.all) > 1 && sentAgain(cmd.Err()) {
+			c.again(broken)
 			continue
 		}
 		if !c.answer(cmd, cmd.Err()) && c.Late != nil {
@@ -52,9 +64,10 @@ func (p *calls) deliver() {
 	}
 }
 
-// again has the call sent once more, if somebody waits for it.
-func (c *queuedCall) again() {
+// again has the call sent once more, if somebody waits for it. Tried: it may have run.
+func (c *queuedCall) again(tried bool) {
 	c.lane.mu.Lock()
+	c.tried = c.tried || tried
 	c.alone, c.sent = true, false // what is alone shares no parcel, and is not refused again
 	queued := c.waited && !c.lane.closed
 	if queued {
@@ -73,6 +86,15 @@ func (c *queuedCall) again() {
 func sentAgain(err error) bool {
 	return redis.HasErrorPrefix(err, "TRYAGAIN") || redis.HasErrorPrefix(err, "CLUSTERDOWN") ||
 		redis.HasErrorPrefix(err, "READONLY") || redis.HasErrorPrefix(err, "NOREPLICAS")
+}
+
+// brokenConnection reports whether the error is that of a connection which ended, or could not be made, before its replies came.
+func brokenConnection(err error) bool {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return true
+	}
+	op, is := errors.AsType[*net.OpError](err)
+	return is && !op.Timeout()
 }
 
 // fail answers calls that were not sent, or whose reply did not come in time. That will be late, then.

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/script"
 )
 
 // Redis is what a Link needs of a client.
@@ -29,6 +30,8 @@ var (
 // Link carries the requests of one user of a Redis client.
 type Link struct {
 	rdb     Redis
+	piped   script.Pipeliner // for scripts
+	once    bool             // it sends no pipeline twice
 	timeout time.Duration
 	health  *health.Health
 	mget    atomic.Bool // several keys may be read with one MGET
@@ -40,7 +43,12 @@ type Link struct {
 
 // New returns a Link. It does no I/O and starts no goroutine. The timeout bounds a request from the moment it is sent.
 func New(rdb Redis, timeout time.Duration, h *health.Health) *Link {
-	l := &Link{rdb: rdb, timeout: timeout, health: h, own: newOwnHands(rdb, timeout)}
+	l := &Link{rdb: rdb, piped: rdb, timeout: timeout, health: h, own: newOwnHands(rdb, timeout)}
+	if _, cluster := rdb.(interface{ ReloadState(ctx context.Context) }); cluster {
+		// A cluster client sends a whole pipeline again when its first command fails, beside those of its commands that it has sent to
+		// other nodes already: two goroutines then write into one command.
+		l.piped, l.once = script.OncePipeliner(rdb), true
+	}
 	_, single := rdb.(*redis.Client)
 	l.mget.Store(single)
 	for part := range h.Len() {

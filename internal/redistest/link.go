@@ -69,7 +69,10 @@ func (l *link) commands() {
 // command tells whether the link takes more commands. Here and in reply, a rule counts before the client can see what
 // it did.
 func (l *link) command(cmd value) bool {
-	weather, rule := l.proxy.arrive(cmd.words)
+	weather, rule, ok := l.proxy.arrive(cmd.words, l)
+	if !ok {
+		return false
+	}
 	l.deaf = l.deaf || weather.blackHole
 	if l.deaf {
 		return true

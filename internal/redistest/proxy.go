@@ -152,20 +152,24 @@ func (p *Proxy) serve(l net.Listener, client *net.TCPConn, born int) {
 	delete(p.links, link)
 }
 
-// arrive counts a command and says what is to happen to it. A black hole leaves nothing to the rules.
-func (p *Proxy) arrive(args []string) (weather, *Rule) {
+// arrive counts a command and says what is to happen to it. A black hole leaves nothing to the rules. Not ok: the link was
+// closed, as the client may know; a rule that was made since is not for what was sent before.
+func (p *Proxy) arrive(args []string, link *link) (_ weather, _ *Rule, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if closed(link.done) {
+		return weather{}, nil, false
+	}
 	p.counts[args[0]]++
 	if p.blackHole {
-		return p.weather, nil
+		return p.weather, nil, true
 	}
 	for _, r := range p.rules {
 		if r.claim(args) {
-			return p.weather, r
+			return p.weather, r, true
 		}
 	}
-	return p.weather, nil
+	return p.weather, nil, true
 }
 
 func (p *Proxy) now() weather {
