@@ -3,7 +3,7 @@ package link
 import (
 	"context"
 	"net"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -85,30 +85,52 @@ func TestLostReplyToACallerIsAskedForAgain(t *testing.T) {
 // A caller that has to dial, as its connections are gone, is not held up by that, and nor are others.
 func TestDialThatHangsHoldsUpNeitherItsCallerNorTheLane(t *testing.T) {
 	t.Parallel()
-	var dials atomic.Int64
-	var first net.Conn
-	hang, hung := make(chan struct{}), make(chan struct{})
-	s := bareStage(t, patient, func(o *redis.Options) {
-		o.Dialer = func(_ context.Context, network, addr string) (net.Conn, error) {
-			n := dials.Add(1)
-			if n == 2 {
-				close(hung)
-				<-hang
-			}
-			conn, err := net.DialTimeout(network, addr, time.Second)
-			if n == 1 {
-				first = conn
-			}
-			return conn, err
-		}
-	})
-	defer close(hang)
+	var dialled dialled
+	s := bareStage(t, patient, func(o *redis.Options) { o.Dialer = dialled.dial })
 	s.awaitOwnHands("k")
-	_ = first.Close() // the pool has it as idle
+	hung, release := dialled.cutAndHang() // the pool has the connections as idle
+	defer release()
 	for range 3 {
 		ask(t, s.Link, "k").expectAbsence()
 	}
 	receive(t, hung)
+}
+
+// dialled has the connections of a client.
+type dialled struct {
+	mu         sync.Mutex
+	all        []net.Conn
+	hung, hang chan struct{} // nil: no dial hangs any more, or yet
+}
+
+// cutAndHang closes all connections, and has the next dial hang until it is released. Hung is closed when it does.
+func (d *dialled) cutAndHang() (hung <-chan struct{}, release func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, conn := range d.all {
+		_ = conn.Close()
+	}
+	hang := make(chan struct{})
+	d.hung, d.hang = make(chan struct{}), hang
+	return d.hung, func() { close(hang) }
+}
+
+func (d *dialled) dial(_ context.Context, network, addr string) (net.Conn, error) {
+	d.mu.Lock()
+	hung, hang := d.hung, d.hang
+	d.hung, d.hang = nil, nil
+	d.mu.Unlock()
+	if hung != nil {
+		close(hung)
+		<-hang
+	}
+	conn, err := net.DialTimeout(network, addr, 10*time.Second)
+	if err == nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.all = append(d.all, conn)
+	}
+	return conn, err
 }
 
 // The socket's own time-out is longer here, so that it is the lane that goes on without the caller.
