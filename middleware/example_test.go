@@ -81,7 +81,9 @@ func ExampleCache_InvalidateTags() {
 }
 
 func ExampleNew() {
-	guard, err := cacheguard.New(newClient(), cacheguard.Config{
+	rdb := newClient()
+	defer rdb.Close()
+	guard, err := cacheguard.New(rdb, cacheguard.Config{
 		Prefix: "shop-pages",
 		Local:  cacheguard.LocalConfig{MaxBytes: 64 << 20}, // hot pages cost no round trip
 	})
