@@ -150,6 +150,29 @@ func (c *council) forget(key string) {
 	}
 }
 
+// One server's lanes are all busy, so that it is not asked before a majority has granted the lock and it was given up.
+func TestAServerThatAQuorumHasNotAskedYetIsNotAskedAfterTheUnlock(t *testing.T) {
+	t.Parallel()
+	c := newCouncil(t)
+	q := c.quorum(Config{TTL: time.Hour, RedisTimeout: time.Minute})
+	held := c.proxies[4].On(redistest.Command("evalsha"), redistest.Hold)
+	ctx, cancel := context.WithCancel(t.Context())
+	var busy sync.WaitGroup
+	defer busy.Wait()
+	defer cancel()
+	for i := range 10 { // more than are sent at once
+		busy.Go(func() { _, _ = q.servers[4].Ask(ctx, newcomer(ctx, lockKey(q.cfg.Prefix, fmt.Sprint(i))).asking(time.Second, 0, 0, ""), nil) })
+		redistest.Await(t, "it is under way", func() bool { return held.Count() > min(i, 3) })
+	}
+	l := must(t)(q.TryLock(t.Context(), "k"))
+	if err := l.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+	held.Remove()
+	redistest.Await(t, "the end of all requests", q.life.Quiet)
+	c.awaitFree(lockKey(q.cfg.Prefix, "k"))
+}
+
 func TestAQuorumHasOneHolderAtATimeAndFencesGrow(t *testing.T) {
 	t.Parallel()
 	c := newCouncil(t)

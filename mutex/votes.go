@@ -100,7 +100,7 @@ func verdict(votes []vote, no error) error {
 func (q *Quorum) unlock(l *Lease) (int, error) {
 	l.hold.End()
 	votes, ok := q.ballot(func(i int) vote {
-		if !l.trails[i].Sent() {
+		if !l.trails[i].Close() {
 			return vote{err: errUnasked}
 		}
 		answer, err := q.servers[i].Release(l.who.releasing(heir{}, l.trails[i].Lost()), q.cfg.TTL)

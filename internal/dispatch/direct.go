@@ -68,7 +68,9 @@ func (p *part) sendSelf(ctx context.Context, call *script.Call, trail *Trail, se
 	if !p.quick.idle() {
 		return reply, false
 	}
-	trail.begin()
+	if !trail.begin() {
+		return p.notSent(), true
+	}
 	reply.Sent = time.Now()
 	reply.Cmd = p.quick.run(ctx, call, send)
 	err := reply.Err()

@@ -187,9 +187,14 @@ func (d *Dispatcher) late() error {
 }
 
 // noReply is the reply to a request that has none in time.
-func (d *Dispatcher) noReply() Reply {
+func (d *Dispatcher) noReply() Reply { return failed(d.late()) }
+
+// notSent is the reply to a request of an id that asks for nothing any more.
+func (d *Dispatcher) notSent() Reply { return failed(context.Canceled) }
+
+func failed(err error) Reply {
 	cmd := redis.NewCmd(context.Background())
-	cmd.SetErr(d.late())
+	cmd.SetErr(err)
 	return Reply{Cmd: cmd}
 }
 

@@ -105,7 +105,10 @@ func (p *part) take() []*request {
 	add := func(queue *list.List, e *list.Element) {
 		r := queue.Remove(e).(*request)
 		r.place = nil
-		r.trail.begin() // its caller, who may leave from here on, finds it so
+		if !r.trail.begin() { // its caller, who may leave from here on, finds it so
+			r.finish(p.notSent())
+			return
+		}
 		b = append(b, r)
 	}
 	for len(b) < maxBatch && p.releases.Len() > 0 {
@@ -119,7 +122,7 @@ func (p *part) take() []*request {
 			add(&p.asks, this)
 		}
 	}
-	if len(b) == 0 && p.underWay == 1 && p.asks.Len() > 0 {
+	for len(b) == 0 && p.underWay == 1 && p.asks.Len() > 0 {
 		add(&p.asks, p.asks.Back())
 	}
 	if len(b) == 0 {

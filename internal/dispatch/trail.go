@@ -5,6 +5,7 @@ import "sync"
 // Trail is what is known of the requests that were sent under one id. The zero value is that of an id that has sent none.
 type Trail struct {
 	mu     sync.Mutex
+	closed bool            // the id asks for nothing any more
 	sent   bool            // one may have run
 	flying int             // without a reply
 	lost   bool            // one that will never have one
@@ -12,9 +13,10 @@ type Trail struct {
 }
 
 // Leave has release called when the last request in flight is answered or lost, if any was sent at all: at once if none is in
-// flight. It says whether one was lost, which may still arrive. The id asks for nothing any more.
+// flight. It says whether one was lost, which may still arrive. What was not sent under the id never is.
 func (t *Trail) Leave(release func(lost bool)) {
 	t.mu.Lock()
+	t.closed = true
 	if t.flying > 0 {
 		t.leave = release
 		t.mu.Unlock()
@@ -41,21 +43,26 @@ func (t *Trail) Lost() bool {
 	return t.lost || t.flying > 0
 }
 
-// Sent reports whether a request may have run.
-func (t *Trail) Sent() bool {
+// Close reports whether a request may have run. What was not sent under the id never is.
+func (t *Trail) Close() (sent bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.closed = true
 	return t.sent || t.flying > 0
 }
 
-// begin notes that a request is about to be written. A nil Trail notes nothing.
-func (t *Trail) begin() {
+// begin notes that a request is about to be written. Not ok: it must not be. A nil Trail notes nothing.
+func (t *Trail) begin() (ok bool) {
 	if t == nil {
-		return
+		return true
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.closed {
+		return false
+	}
 	t.flying++
+	return true
 }
 
 // end notes that it has ended, with Redis' answer, or with another error.
