@@ -207,7 +207,9 @@ func TestLocalCopiesOfEntriesOfAGuardWithoutATierLiveNoLongerEither(t *testing.T
 // In the process that invalidates there is no delay at all, however many read meanwhile.
 func TestOneReadsItsOwnWritesThroughTheTier(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 2, withLocal).listening()
+	cfg := withLocal
+	cfg.RedisTimeout = 0
+	f := newFleet(t, standalone(t), 2, cfg).listening()
 	var version atomic.Int64
 	load := func(context.Context) (int64, error) { return version.Load(), nil }
 	stop := make(chan struct{})
