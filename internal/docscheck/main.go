@@ -8,8 +8,9 @@
 //	<!-- example: cacheguard/ExampleGet -->
 //
 // The code must equal the body of the function, but for the indentation and the Output comment, or lines of it that follow
-// each other if the comment says "DIR/ExampleName, a part". Each Go block of the top README.md needs such a comment;
-// `<!-- example: none -->` says that a block is no Example.
+// each other if the comment says "DIR/ExampleName, a part". A comment may also name a file: `<!-- file: PATH, a part -->`.
+// Each Go block of the top README.md and of the pages in docs needs such a comment; `<!-- example: none -->` says that a
+// block is copied from nowhere.
 package main
 
 import (

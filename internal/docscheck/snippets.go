@@ -9,11 +9,11 @@ import (
 )
 
 var (
-	example       = regexp.MustCompile(`^<!--\s*example:\s*([^\s,]+)(, a part)?\s*-->$`)
-	exampleInText = regexp.MustCompile(`^\s*<!--\s*example\b`)
+	example       = regexp.MustCompile(`^<!--\s*(example|file):\s*([^\s,]+)(, a part)?\s*-->$`)
+	exampleInText = regexp.MustCompile(`^\s*<!--\s*(?:example|file)\b`)
 )
 
-// checkSnippets compares the Go code in Markdown with the Examples it is copied from.
+// checkSnippets compares the Go code in Markdown with the Examples and files it is copied from.
 func checkSnippets(t tree) ([]problem, error) {
 	var found []problem
 	for _, file := range t.named("*.md") {
@@ -46,35 +46,55 @@ func checkSnippets(t tree) ([]problem, error) {
 // checkSnippet says what is wrong with a block whose marker is m, if it has one.
 func checkSnippet(t tree, file string, b block, m []string) (string, error) {
 	switch {
-	case m == nil && b.info == "go" && file == "README.md":
+	case m == nil && b.info == "go" && forUsers(file):
 		return "this Go code is not tied to an Example: put <!-- example: DIR/ExampleName -->, or none, before it", nil
-	case m == nil || m[1] == "none":
+	case m == nil || m[2] == "none":
 		return "", nil
 	}
-	dir, name := path.Split(m[1])
-	body, err := exampleBody(t, path.Clean(dir), name)
+	body, err := original(t, m[1], m[2])
 	if err != nil {
 		return "", err
 	}
 	if body == nil {
-		return fmt.Sprintf("there is no Example %s", m[1]), nil
+		return fmt.Sprintf("there is no %s %s", m[1], m[2]), nil
 	}
 	code := normal(b.code)
-	if m[2] != "" {
+	if m[3] != "" {
 		body = part(body, code)
 	}
 	for i := range max(len(code), len(body)) {
 		if i >= len(code) || i >= len(body) || code[i] != body[i] {
-			return fmt.Sprintf("differs from %s in line %d: here %s, there %s", m[1], i+1, quoted(code, i), quoted(body, i)), nil
+			return fmt.Sprintf("differs from %s in line %d: here %s, there %s", m[2], i+1, quoted(code, i), quoted(body, i)), nil
 		}
 	}
 	return "", nil
 }
 
-// part is the part of the body that begins like the code, and is no longer.
+// forUsers reports whether a page is for those who copy code from it.
+func forUsers(file string) bool { return file == "README.md" || strings.HasPrefix(file, "docs/") }
+
+// original returns the lines that a block is copied from, or nil when there are none: the body of an Example, or a file.
+func original(t tree, kind, name string) ([]string, error) {
+	if kind == "example" {
+		dir, name := path.Split(name)
+		return exampleBody(t, path.Clean(dir), name)
+	}
+	if !slices.Contains(t.files, name) {
+		return nil, nil
+	}
+	text, err := t.read(name)
+	return normal(strings.Split(text, "\n")), err
+}
+
+// part is the part of the body that equals the code, or else one that begins like it and is no longer.
 func part(body, code []string) []string {
 	if len(code) == 0 {
 		return body
+	}
+	for begin := range body {
+		if rest := body[begin:]; len(rest) >= len(code) && slices.Equal(rest[:len(code)], code) {
+			return code
+		}
 	}
 	begin := max(0, slices.Index(body, code[0]))
 	return body[begin:min(begin+len(code), len(body))]
