@@ -62,3 +62,36 @@ func ExampleSwap() {
 	// published <nil>
 	// <nil>
 }
+
+func ExampleGet() {
+	ctx := context.Background()
+	store, err := cas.New(newClient(), cas.Config{Prefix: "example-get"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+
+	_, version, err := cas.Get[cart](ctx, store, "user:8")
+	fmt.Println(errors.Is(err, cas.ErrNotFound), version == "") // Swap creates it with this version
+	// Output: true true
+}
+
+func ExampleDelete() {
+	ctx := context.Background()
+	store, err := cas.New(newClient(), cas.Config{Prefix: "example-delete"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+
+	seen, err := cas.Swap(ctx, store, "page", "", "draft")
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := cas.Swap(ctx, store, "page", seen, "somebody else's edit"); err != nil {
+		log.Fatal(err)
+	}
+	err = cas.Delete(ctx, store, "page", seen) // nobody deletes what he has not seen
+	fmt.Println(errors.Is(err, cas.ErrConflict))
+	// Output: true
+}

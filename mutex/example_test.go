@@ -138,3 +138,46 @@ func ExampleNewQuorum() {
 	// a majority granted it
 	// <nil>
 }
+
+func ExampleLocker_Inspect() {
+	ctx := context.Background()
+	locks, err := mutex.New(newClient(), mutex.Config{Prefix: "example-inspect", TTL: 10 * time.Second})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close()
+
+	lease, err := locks.Lock(ctx, "import")
+	if err != nil {
+		log.Fatal(err)
+	}
+	info, err := locks.Inspect(ctx, "import")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(info.Token == lease.Token(), info.Left <= 10*time.Second, info.Waiters)
+	fmt.Println(lease.Unlock(ctx))
+	// Output:
+	// true true 0
+	// <nil>
+}
+
+func ExampleLocker_Revoke() {
+	ctx := context.Background()
+	locks, err := mutex.New(newClient(), mutex.Config{Prefix: "example-revoke"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close()
+
+	lease, err := locks.Lock(ctx, "import")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(locks.Revoke(ctx, "import"))
+	<-lease.Context().Done() // its holder hears of it
+	fmt.Println(errors.Is(context.Cause(lease.Context()), mutex.ErrRevoked))
+	// Output:
+	// true <nil>
+	// true
+}

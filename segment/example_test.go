@@ -54,3 +54,39 @@ func ExampleCounter_TakeUpTo() {
 	// <nil>
 	// 1 <nil>
 }
+
+func ExampleCounter_Create() {
+	ctx, sale := context.Background(), "sale:"+rand.Text()
+	stock, err := segment.New(newClient(), segment.Config{Prefix: "stock"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer stock.Close()
+
+	for range 2 { // several instances start, and each creates the stock
+		if err := stock.Create(ctx, sale, 2000); err != nil && !errors.Is(err, segment.ErrExists) {
+			log.Fatal(err)
+		}
+	}
+	fmt.Println(stock.Total(ctx, sale))
+	// Output: 2000 <nil>
+}
+
+func ExampleCounter_Add() {
+	ctx, sale := context.Background(), "sale:"+rand.Text()
+	stock, err := segment.New(newClient(), segment.Config{Prefix: "stock"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer stock.Close()
+
+	if err := stock.Create(ctx, sale, 1); err != nil {
+		log.Fatal(err)
+	}
+	err = stock.Add(ctx, sale, 5)
+	fmt.Println(errors.Is(err, segment.ErrUncertain), err) // after ErrUncertain, adding again may add twice
+	fmt.Println(stock.Total(ctx, sale))
+	// Output:
+	// false <nil>
+	// 6 <nil>
+}

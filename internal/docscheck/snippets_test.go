@@ -51,9 +51,9 @@ func TestSnippets(t *testing.T) {
 		"untied on purpose":                      {"README.md", "<!-- example: none -->" + copied, ""},
 		"untied elsewhere":                       {"bench/README.md", "Some text." + copied, ""},
 		"other languages":                        {"README.md", "```sh\nmake test\n```", ""},
-		"text after the comment":                 {"docs/use.md", tied + "\nText.\n" + copied, "has no block"},
+		"text after the comment":                 {"bench/use.md", tied + "\nText.\n" + copied, "has no block"},
 		"a comment in a block":                   {"README.md", "```markdown\n" + tied + "```", ""},
-		"a malformed comment":                    {"docs/use.md", "<!-- example shop/ExampleGet -->" + copied, "malformed"},
+		"a malformed comment":                    {"bench/use.md", "<!-- example shop/ExampleGet -->" + copied, "malformed"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
