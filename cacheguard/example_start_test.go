@@ -134,7 +134,7 @@ func ExampleGuard_Verify() {
 	}
 	defer guard.Close()
 
-	// After some traffic: a value that was stale a second after it was served tells of a write without Invalidate.
+	// After some traffic: a value that was stale a second after it was served shows a write without Invalidate.
 	fmt.Println(guard.Verify().Stale)
 	// Output: 0
 }

@@ -15,7 +15,7 @@
 // # What is exported
 //
 // A middleware.Cache reads its Guard more than once for a page that has variants, tags or prefixes: how many pages are hits
-// is told by cacheguard_http_requests_total, not by the Guard's cacheguard_requests_total.
+// is in cacheguard_http_requests_total, not in the Guard's cacheguard_requests_total.
 //
 //	cacheguard_requests_total{cache,result}           answers of Get, GetMany and Fetch; result is an Outcome, missed
 //	                                                  (nothing there, and no loader), left (the caller) or error

@@ -53,8 +53,8 @@ func (s updating) Raise(ctx context.Context, id int) (cents int64, err error) {
 }
 
 // readLocking is the classical pattern: readers take the read lock, writers the write lock, which is what Update takes. One
-// price needs no more than an Update. Who reads several that belong together, or acts on what it read, holds off writers
-// meanwhile in this way.
+// price needs no more than an Update. Code that reads several prices that belong together, or acts on what it read, holds off
+// writers in this way.
 type readLocking struct {
 	updating
 	locks *rwlock.Locker

@@ -41,8 +41,8 @@ type handLocked struct {
 	unlock func(ctx context.Context, rdb *redis.Client, key, token string) error
 }
 
-// openBlindDelete unlocks with DEL. Who comes back when its lease is over deletes the lock of somebody else, whose own DEL then
-// deletes that of a third: from then on, there are always two at work.
+// openBlindDelete unlocks with DEL. A holder that comes back after its lease has ended deletes the lock of somebody else, whose own
+// DEL then deletes that of a third: from then on, there are always two at work.
 func openBlindDelete(o opening) (seller, error) {
 	return handLocked{newShelf(o), func(ctx context.Context, rdb *redis.Client, key, _ string) error {
 		return rdb.Del(ctx, key).Err()

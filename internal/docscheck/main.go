@@ -28,7 +28,7 @@ type problem struct {
 
 func (p problem) String() string { return fmt.Sprintf("%s:%d: %s", p.file, p.line, p.text) }
 
-var checks = []func(tree) ([]problem, error){checkSnippets, checkLinks, checkPackageComments, checkPaths}
+var checks = []func(tree) ([]problem, error){checkSnippets, checkLinks, checkPackageComments, checkPaths, checkWords}
 
 func main() {
 	found, err := run(context.Background(), ".")

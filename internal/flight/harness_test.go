@@ -10,7 +10,7 @@ import (
 
 type group = flight.Group[string, int]
 
-// gate is a run that says when it has begun and ends when the test says so, whatever becomes of its context.
+// gate is a run that says when it has begun and ends when the test says so; it ignores its context.
 type gate struct {
 	began chan context.Context
 	end   chan int

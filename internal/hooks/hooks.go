@@ -15,7 +15,7 @@ import (
 // lookAgain is how long what was found out counts: hooks may be added at any time.
 const lookAgain = 50 * time.Millisecond
 
-// Watch tells of one client.
+// Watch finds out about one client.
 type Watch struct {
 	client *redis.Client
 	began  time.Time

@@ -2,7 +2,7 @@ package queue
 
 import "time"
 
-// clock is what answers tell of a server's clock. The zero value knows nothing.
+// clock is what is known of a server's clock from its answers. The zero value knows nothing.
 type clock struct {
 	began       time.Time
 	least, most int64 // what it showed then, in µs

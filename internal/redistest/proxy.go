@@ -69,7 +69,7 @@ func (p *Proxy) On(match Match, fault Fault) *Rule {
 	return r
 }
 
-// Commands is how often clients have sent each command, by its lower-case name, whatever became of it.
+// Commands is how often clients have sent each command, by its lower-case name, whether or not it reached the server.
 func (p *Proxy) Commands() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -30,7 +30,7 @@ type link struct {
 
 	confirmed atomic.Bool
 	heard     atomic.Int64  // when anything last came in, in nanoseconds since base
-	hearing   chan struct{} // told of it; size 1
+	hearing   chan struct{} // signalled when heard changes; size 1
 
 	mu  sync.Mutex
 	sub *redis.PubSub // the current subscription, to be closed by the watchdog

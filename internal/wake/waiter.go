@@ -38,8 +38,8 @@ func (w *Waiter) Stop() {
 	}
 }
 
-// Notify has f called with the body of each message for the key, by the goroutine that receives them: f must be quick. It
-// is for what nobody waits for, and need not be told of every message. f may be called once more while stop runs.
+// Notify calls f with the body of each message for the key, on the goroutine that receives them: f must be quick. It is for
+// news that nobody waits for; messages may be missed. f may be called once more while stop runs.
 func (in *hub) Notify(key string, f func(body string)) (stop func()) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

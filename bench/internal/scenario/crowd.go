@@ -60,7 +60,7 @@ func openCaches(lib rivals.CacheLibrary, s rivals.Setup, n int) ([]rivals.Cache,
 	return caches, nil
 }
 
-// CloseAll closes them, whatever becomes of the others.
+// CloseAll closes all of them, also when closing one fails.
 func CloseAll[C interface{ Close() error }](all []C) (err error) {
 	for _, c := range all {
 		err = errors.Join(err, c.Close())

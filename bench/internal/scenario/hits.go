@@ -18,7 +18,7 @@ func hits() Scenario {
 		Name: "hits",
 		About: "The callers of one instance read what is there, each again as soon as it has been answered. Zipf picks the " +
 			"most wanted of the keys 15 % of the time. Requests and server CPU are by Get. " +
-			"Who thinks that Redis is down, when it is the machine that is busy, loads all the same.",
+			"A library that takes a busy machine for a Redis that is down loads all the same.",
 		Metrics: []Metric{
 			{Name: "gets", Unit: "/s", Better: Higher, Main: true},
 			{Name: "loaded all the same", Unit: "%", Better: Lower},

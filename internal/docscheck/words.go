@@ -1,0 +1,134 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"regexp"
+	"strings"
+)
+
+// A turn is a turn of phrase that is not to come back, and what to write instead.
+type turn struct {
+	pattern *regexp.Regexp
+	instead string
+}
+
+// turns are patterns of text in which a line break is a space and code is left out. Questions may begin with Who.
+var turns = []turn{
+	{regexp.MustCompile(`(?:^|[.:;] )(?:Who|Whom|Whose)\b[^.?!]*[.!]`), "say it with a noun as the subject: A crashed holder delays …"},
+	{regexp.MustCompile(`(?:^|[.:;] )[Ww](?:hoever|ho) [^.?!,;:]*, (?:\w+s|may|can|must|will|has|is|does)\b`), "say it with a noun as the subject, without a comma after it"},
+	{regexp.MustCompile(`\b[Oo]f (?:which|whom)\b[^.?!]*\b(?:is|are|was|were) told\b`), "say who reports it: observed calls f and reports to OnGet"},
+	{regexp.MustCompile(`\b(?:is|are|was|were|be|been) told (?:by|of|in)\b`), "is reported by, hears of, is described in"},
+	{regexp.MustCompile(`\b(?:tells?|telling|told) of\b`), "reports"},
+	{regexp.MustCompile(`\b(?:has|have|had) (?:the|its|their|a|an) (?:[\w-]+ ){1,2}not \w+ed\b`), "say what acts: SkipLocal bypasses the local tier"},
+	{regexp.MustCompile(`\b(?:whatever|whichever|whoever) (?:became|becomes|become) of\b`), "whatever happens to, ignores"},
+	{regexp.MustCompile(`\b[Ww]hat contradicts itself\b`), "name the thing: A response whose …"},
+	{regexp.MustCompile(`\b[Uu]ntil then\b[^.?!]*\bmeanwhile\b|\b[Mm]eanwhile\b[^.?!]*\buntil then\b`), "one of the two is enough"},
+}
+
+// unswept are the folders whose comments are not checked yet.
+var unswept = []string{"cacheguard/", "middleware/", "mutex/", "rwlock/"}
+
+// checkWords finds turns of phrase that were swept out, in Markdown and in the comments of Go files.
+func checkWords(t tree) ([]problem, error) {
+	var found []problem
+	for _, file := range t.named("*.md") {
+		text, err := t.read(file)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range paragraphs(parsePage(text).lines) {
+			found = append(found, p.turns(file)...)
+		}
+	}
+	for _, file := range t.named("*.go") {
+		if isUnswept(file) {
+			continue
+		}
+		text, err := t.read(file)
+		if err != nil {
+			return nil, err
+		}
+		comments, err := commentsOf(file, text)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range comments {
+			found = append(found, c.turns(file)...)
+		}
+	}
+	return found, nil
+}
+
+func isUnswept(file string) bool {
+	for _, dir := range unswept {
+		if strings.HasPrefix(file, dir) {
+			return true
+		}
+	}
+	return false
+}
+
+// A passage is text that is read in one go, without line breaks.
+type passage struct {
+	line int
+	text string
+}
+
+// turns returns the problems of a passage.
+func (p passage) turns(file string) []problem {
+	var found []problem
+	for _, turn := range turns {
+		if m := turn.pattern.FindString(p.text); m != "" {
+			found = append(found, problem{file, p.line, "reads like a translation: \"" + strings.TrimLeft(m, ".:; ") + "\" (" + turn.instead + ")"})
+		}
+	}
+	return found
+}
+
+var listItem = regexp.MustCompile(`^\s*(?:[-*+]|\d+\.|#+|\|) ?`)
+
+// paragraphs takes prose apart at blank lines, and before each item of a list, heading and row of a table.
+func paragraphs(lines []string) []passage {
+	var all []passage
+	open := false
+	for i, line := range lines {
+		item := listItem.FindString(line)
+		words := strings.TrimSpace(codeSpan.ReplaceAllString(line[len(item):], "X"))
+		words = strings.Trim(words, "*_")
+		switch {
+		case words == "":
+			open = false
+		case open && item == "":
+			last := &all[len(all)-1]
+			last.text += " " + words
+		default:
+			all = append(all, passage{i + 1, words})
+			open = true
+		}
+	}
+	return all
+}
+
+// commentsOf returns the comments of a Go file, paragraph by paragraph, without the code in them.
+func commentsOf(file, text string) ([]passage, error) {
+	files := token.NewFileSet()
+	parsed, err := parser.ParseFile(files, file, text, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	var all []passage
+	for _, group := range parsed.Comments {
+		lines := strings.Split(group.Text(), "\n")
+		for i, line := range lines {
+			if strings.HasPrefix(line, "\t") { // code
+				lines[i] = ""
+			}
+		}
+		first := files.Position(group.Pos()).Line
+		for _, p := range paragraphs(lines) {
+			all = append(all, passage{first + p.line - 1, p.text})
+		}
+	}
+	return all, nil
+}
