@@ -17,10 +17,8 @@ const (
 	valueSize = 1 << 10
 	ttl       = time.Hour // longer than any run
 	lockTTL   = 10 * time.Second
-	poolSize  = 20 // go-redis' own choice on two cores, fixed so that all machines measure the same
-
-	// tooLong is when a call is given up, and the benchmark with it.
-	tooLong = 20 * time.Second
+	poolSize  = 20               // go-redis' own choice on two cores, fixed so that all machines measure the same
+	tooLong   = 20 * time.Second // when a call is given up, and the benchmark with it
 )
 
 var errLoaded = errors.New("a hit was loaded")

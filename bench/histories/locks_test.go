@@ -18,7 +18,7 @@ const ttl = 500 * time.Millisecond
 // kinds are the locks under test.
 var kinds = []string{"mutex", "fair mutex", "rwlock"}
 
-// locks is a kind of lock. read asks to share it, which only some can.
+// locks is a kind of lock. With read, a caller asks to share it, which only some can.
 type locks interface {
 	lock(ctx context.Context, name string, read bool) (lease, error)
 	Close() error

@@ -1,5 +1,6 @@
 // Command docscheck finds what rots in documentation: Go code in Markdown that is no longer the Example it was copied
-// from, links that lead nowhere, packages without a comment, and paths of the machine somebody wrote on.
+// from, links that lead nowhere, packages without a comment, paths of the machine somebody wrote on, and turns of phrase
+// that were swept out (words.go).
 //
 // It checks the files of the repository in the current directory, prints one line per problem, and exits with 1 when
 // there is one. Code in Markdown is tied to an Example by a comment before its fence, which names the directory and the

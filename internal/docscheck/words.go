@@ -16,7 +16,7 @@ type turn struct {
 // turns are patterns of text in which a line break is a space and code is left out. Questions may begin with Who.
 var turns = []turn{
 	{regexp.MustCompile(`(?:^|[.:;] )(?:Who|Whom|Whose)\b[^.?!]*[.!]`), "say it with a noun as the subject: A crashed holder delays …"},
-	{regexp.MustCompile(`(?:^|[.:;] )[Ww](?:hoever|ho) [^.?!,;:]*, (?:\w+s|may|can|must|will|has|is|does)\b`), "say it with a noun as the subject, without a comma after it"},
+	{regexp.MustCompile(`(?:^|[.:;] )[Ww]hoever [^.?!,;:]*, (?:\w+s|may|can|must|will|has|is|does)\b`), "say it with a noun as the subject, without a comma after it"},
 	{regexp.MustCompile(`\b[Oo]f (?:which|whom)\b[^.?!]*\b(?:is|are|was|were) told\b`), "say who reports it: observed calls f and reports to OnGet"},
 	{regexp.MustCompile(`\b(?:is|are|was|were|be|been) told (?:by|of|in)\b`), "is reported by, hears of, is described in"},
 	{regexp.MustCompile(`\b(?:tells?|telling|told) of\b`), "reports"},

@@ -7,7 +7,7 @@ import (
 	"github.com/cacheguard/go/bench/internal/scenario"
 )
 
-// The model predicts what a fleet does from what one of each thing costs. bench/SCALE.md explains it.
+// The model predicts what a fleet does from what one of each thing costs: see bench/SCALE.md.
 
 // Commands, those inside scripts included.
 const (

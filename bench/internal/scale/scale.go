@@ -1,5 +1,5 @@
 // Package scale compares cacheguard with a model of itself: what a load costs when thousands wait for it, beside what one of each thing
-// costs. bench/SCALE.md explains the model and has the results.
+// costs. The model and the results are in bench/SCALE.md.
 package scale
 
 import (

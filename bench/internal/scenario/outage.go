@@ -93,7 +93,7 @@ func firstHit(ctx context.Context, redis *server.Server, atMost time.Duration) t
 	return 0
 }
 
-// ownServer is e with another server at the same distance. near ends the proxy.
+// ownServer is e with another server at the same distance; near ends the proxy.
 func (e Env) ownServer(s *server.Server) (own Env, near func() error, err error) {
 	own = Env{Redis: s, RoundTrip: e.RoundTrip, For: e.For}
 	if e.RoundTrip == 0 {

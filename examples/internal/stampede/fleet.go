@@ -30,8 +30,8 @@ func openFleet(server *backends.RedisServer, db *backends.ProductDB, c Contestan
 	return f, nil
 }
 
-// warmUp has the entry stored, so that the run begins with a warm cache and every rebuild in it follows an expiry.
-// warmUp asks twice: the first call returns as soon as it has the product, the second when the product is in Redis.
+// warmUp stores the entry, so that the run begins with a warm cache and every rebuild in it follows an expiry. It asks
+// twice: the first call returns as soon as it has the product, the second when the product is in Redis.
 func (f *fleet) warmUp(ctx context.Context) error {
 	_, err := f.shops[0].Product(ctx, hotProduct)
 	if err == nil {
