@@ -1,4 +1,4 @@
-// Package metrics tells Prometheus what guards, locks and caches of responses do.
+// Package metrics exports what guards, locks and response caches do to Prometheus.
 //
 //	m, err := metrics.New(prometheus.DefaultRegisterer, metrics.Config{Routes: []string{"/products/{id}"}})
 //	...

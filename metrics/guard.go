@@ -95,8 +95,8 @@ type watchable interface {
 	Verify() cacheguard.Verified
 }
 
-// Watch has a Guard asked for what it has to do whenever metrics are collected. The name is that given to Guard; a Guard
-// watched under a name takes the place of the one before.
+// Watch reads a Guard's Stats and Verify whenever metrics are collected. The name is that given to Guard; a Guard watched
+// under a name takes the place of the one before.
 func (m *Metrics) Watch(name string, guard *cacheguard.Guard) {
 	m.watched.mu.Lock()
 	defer m.watched.mu.Unlock()

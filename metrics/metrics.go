@@ -15,7 +15,7 @@ type Config struct {
 	Routes []string
 }
 
-// Metrics are the instruments of one registry. It is safe for concurrent use.
+// Metrics are the instruments of one registry. They are safe for concurrent use.
 type Metrics struct {
 	routes  []string
 	watched *watched

@@ -14,8 +14,8 @@ type Config struct {
 	// their units. It may not contain braces. Default: segment.
 	Prefix string
 
-	// Segments is over how many keys a name is split. Everybody must agree on it: with another number, it is another
-	// counter. From 1 to 64; two to four for each node of a cluster are enough. On one server, 1. Default: 8.
+	// Segments is the number of Redis keys that a counter is split across. All users of a counter must agree on it: with
+	// another number, it is another counter. From 1 to 64; two to four for each node of a cluster are enough. On one server, 1. Default: 8.
 	Segments int
 
 	// TTL is how long a name lives after Create; nothing extends it. Milliseconds count, at most 10 years. Default: 24 hours.

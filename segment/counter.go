@@ -39,8 +39,8 @@ func New(rdb Redis, cfg Config) (*Counter, error) {
 	return &Counter{rdb: rdb, redis: detach.NewRunner(rdb, cfg.RedisTimeout), cfg: cfg, life: lifecycle.New()}, nil
 }
 
-// Close returns when everything the Counter started has ended: what was taken for calls that failed is given back, or was
-// tried to for a last time. When Redis hangs, that takes the client's time-outs. Calls that wait return ErrClosed. Close
+// Close returns when everything the Counter started has ended. What was taken for calls that failed is given back first, if
+// a last attempt succeeds. When Redis hangs, that takes the client's time-outs. Calls that wait return ErrClosed. Close
 // may be called more than once, and always returns nil.
 func (c *Counter) Close() error {
 	if c == nil {

@@ -39,7 +39,7 @@
 // When the segment is short, Take reads all of them. If one has enough, it takes there. If only all together have enough, it
 // moves units to the richest one and takes there. Units are never held by a process: a move is written down in the segment
 // that they leave (send.lua), then they arrive in the other, which remembers the move's id (put.lua), then the
-// note is removed. Whoever reads the segments and finds such a note, of whomever, completes the move. So a mover may die
+// note is removed. A process that reads the segments and finds such a note completes the move, also another's. So a mover may die
 // between any two steps, and moving twice moves once. All takes are from one segment, in one step: there is nothing
 // to give back when others were faster, and Take begins again after a short random pause.
 //

@@ -61,7 +61,7 @@ func (c *Counter) addTo(ctx context.Context, name string, segment int, id string
 	})
 }
 
-// Total returns how many units are left: exactly, if none is taken meanwhile. It costs a few round trips, to all segments.
+// Total returns how many units are left: exactly, if none is taken while it counts. It costs a few round trips, to all segments.
 func (c *Counter) Total(ctx context.Context, name string) (int64, error) {
 	if err := c.begin(ctx, "count", name, 0, 0); err != nil {
 		return 0, err
@@ -87,7 +87,7 @@ func (c *Counter) Total(ctx context.Context, name string) (int64, error) {
 	return 0, failed("count", name, ErrBusy)
 }
 
-// Rebalance spreads the units evenly, and completes what others have left undone. Takes go on meanwhile. It is not needed
+// Rebalance spreads the units evenly, and completes what others have left undone. Takes go on while it runs. It is not needed
 // for them to find what is left, but makes them find it in one round trip.
 func (c *Counter) Rebalance(ctx context.Context, name string) error {
 	if err := c.begin(ctx, "rebalance", name, 0, 0); err != nil {

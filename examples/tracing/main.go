@@ -58,7 +58,7 @@ func (s *settings) run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// trace has the requests made, and returns their spans.
+// trace makes the requests, and returns their spans.
 func (s *settings) trace(ctx context.Context) (_ tracetest.SpanStubs, err error) {
 	exporter := tracetest.NewInMemoryExporter() // in place of one that sends the spans to a collector
 	provider := sdk.NewTracerProvider(sdk.WithSyncer(exporter))

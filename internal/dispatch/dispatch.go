@@ -13,7 +13,7 @@
 // part of the keyspace has lanes of its own, so a node that hangs holds up its own keys.
 //
 // A request is written once. One without a reply is not lost to Redis: it may still arrive. Its Trail remembers that, so
-// that whoever gives up can have Redis refuse it from then on.
+// that a caller that gives up can make Redis refuse it from then on.
 package dispatch
 
 import (

@@ -20,7 +20,7 @@ var turns = []turn{
 	{regexp.MustCompile(`\b[Oo]f (?:which|whom)\b[^.?!]*\b(?:is|are|was|were) told\b`), "say who reports it: observed calls f and reports to OnGet"},
 	{regexp.MustCompile(`\b(?:is|are|was|were|be|been) told (?:by|of|in)\b`), "is reported by, hears of, is described in"},
 	{regexp.MustCompile(`\b(?:tells?|telling|told) of\b`), "reports"},
-	{regexp.MustCompile(`\b(?:has|have|had) (?:the|its|their|a|an) (?:[\w-]+ ){1,2}not \w+ed\b`), "say what acts: SkipLocal bypasses the local tier"},
+	{regexp.MustCompile(`\b(?:has|have|had) (?:the|its|their|a|an) (?:[\w-]+ ){1,2}(?:not \w+ed|asked|told|verified)\b`), "say what acts: SkipLocal bypasses the local tier"},
 	{regexp.MustCompile(`\b(?:whatever|whichever|whoever) (?:became|becomes|become) of\b`), "whatever happens to, ignores"},
 	{regexp.MustCompile(`\b[Ww]hat contradicts itself\b`), "name the thing: A response whose …"},
 	{regexp.MustCompile(`\b[Uu]ntil then\b[^.?!]*\bmeanwhile\b|\b[Mm]eanwhile\b[^.?!]*\buntil then\b`), "one of the two is enough"},

@@ -130,8 +130,8 @@ func (g *Group[K, R]) Published() (n int) {
 	return n
 }
 
-// CallersOf returns what tells how many callers wait for the run that has this context: always one, if it is not the
-// context of a run.
+// CallersOf returns a function that counts the callers who wait for the run with this context: always one, if it is not
+// the context of a run.
 func CallersOf(ctx context.Context) func() int {
 	if callers, ok := ctx.Value(callersKey{}).(*atomic.Int64); ok {
 		return func() int { return int(callers.Load()) }

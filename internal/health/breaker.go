@@ -139,7 +139,7 @@ func (b *Breaker) IsOpen() bool {
 	return b.open
 }
 
-// tell reports a change, outside of all mutexes. It looks again after that: who is late must not have the last word.
+// tell reports a change, outside of all mutexes. It looks again after that: a late caller must not have the last word.
 func (b *Breaker) tell() {
 	for {
 		open := b.IsOpen()

@@ -1,15 +1,15 @@
 // Package health keeps a process from asking a Redis that does not answer: a circuit breaker (sony/gobreaker) for each
 // part of the keyspace that can fail by itself.
 //
-// A breaker opens after five failures in a row, or when half of the operations of the last ten seconds failed. Slow is
-// failed: an operation that is given up after its time-out counts like one that was refused. A quarter to half of a
-// second later one operation is let through; if it succeeds the breaker closes, else it stays open as long again.
+// A breaker opens after five failures in a row, or when half of the operations of the last ten seconds failed. Slow
+// counts as failed: an operation that is given up after its time-out is like one that was refused. A quarter to half of a
+// second later one operation is let through; if it succeeds the breaker closes, otherwise it stays open as long again.
 //
 // A cluster's nodes fail one by one, and its slots are mostly in a few ranges per node. So the slots are cut into Parts
-// ranges, each with a breaker and, in package reader, with batches of its own: a dead node holds up nobody else's keys.
-// Where a part spans two nodes they share their fate in it. With each failure the client is told to ask who serves what:
-// by itself go-redis goes on with a primary that is dead for up to a minute after another took its place, as only a node
-// that is alive tells it so (MOVED). One server, and a Ring, whose heartbeat takes dead shards out, have one breaker.
+// ranges, each with a breaker and, in package link, with lanes of its own: a dead node holds up nobody else's keys. Two
+// nodes that share a part share its fate. Each failure makes the client reload the cluster's slots: by itself go-redis goes
+// on with a dead primary for up to a minute after another took its place, because only a node that is alive answers MOVED.
+// One server has one breaker, and so has a Ring, whose heartbeat takes dead shards out.
 package health
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/cacheguard/go/internal/keys"
 )
 
-// Parts is into how many parts the keys of a cluster are cut: one that the usual numbers of nodes divide. More of them would
+// Parts is the number of parts that the keys of a cluster are cut into. The usual numbers of nodes divide it. More parts would
 // confine the failure of a node of a large cluster better, and make batches smaller.
 const Parts = 6
 

@@ -1,4 +1,4 @@
-// Package hooks tells whether a go-redis client has hooks. go-redis does not say so, and drops them without a word from the copy
+// Package hooks reports whether a go-redis client has hooks. go-redis does not say so, and drops them without a word from the copy
 // that it makes of a client for another time-out (Client.WithTimeout). What a user wants to see of each request must not be
 // sent by such a copy.
 package hooks

@@ -1,4 +1,4 @@
-// Package lease renews leases: one goroutine per process and Redis client, whoever holds them, in pipelines.
+// Package lease renews leases: one goroutine per process and Redis client renews all of them, in pipelines.
 //
 // A renewal is a script that extends the lease if its token is still there and returns a number above 0, or returns another
 // one. It is sent every third of the lease, together with the others that are due soon. An error says nothing about the lease,

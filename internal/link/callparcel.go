@@ -64,7 +64,7 @@ func (p *calls) deliver() {
 	}
 }
 
-// again has the call sent once more, if somebody waits for it. Tried: it may have run.
+// again sends the call once more, if somebody waits for it. Tried: it may have run.
 func (c *queuedCall) again(tried bool) {
 	c.lane.mu.Lock()
 	c.tried = c.tried || tried

@@ -191,8 +191,8 @@ func (l *lane) land(f *flight, err error) bool {
 	return true
 }
 
-// report tells the breaker what became of a parcel. When that opens it, nobody waits in a queue for nothing. The user's hook
-// may be called, so that no mutex is held, and no worker is about to gather, who would be waited for.
+// report reports a parcel's outcome to the breaker. When that opens it, the queue is answered at once. The user's hook may be
+// called, so the caller holds no mutex, and no worker that others wait for is about to gather.
 func (l *lane) report(f *flight, err error) {
 	if f.asked {
 		f.permit.Done(err)

@@ -1,4 +1,4 @@
-// Package primary refuses Redis clients that may answer from elsewhere than the primary, and so with what is no more.
+// Package primary refuses Redis clients that may read from a replica, and so return what the primary has replaced.
 package primary
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Check says why rdb cannot be used. A failover client that is ReplicaOnly cannot be told.
+// Check says why rdb cannot be used. A failover client that is ReplicaOnly cannot be recognized.
 func Check(rdb any) error {
 	if v := reflect.ValueOf(rdb); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return errors.New("rdb is nil")

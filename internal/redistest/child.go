@@ -39,7 +39,7 @@ func Child(tb testing.TB, name string, env ...string) *Process {
 	return p
 }
 
-// IsChild tells whether tb runs in a process that Child started for it.
+// IsChild reports whether tb runs in a process that Child started for it.
 func IsChild(tb testing.TB) bool { return os.Getenv(childVar) == tb.Name() }
 
 func startChild(tb testing.TB, name string, env []string) (*Process, error) {

@@ -66,7 +66,7 @@ func (l *link) commands() {
 	}
 }
 
-// command tells whether the link takes more commands. Here and in reply, a rule counts before the client can see what
+// command reports whether the link takes more commands. Here and in reply, a rule counts before the client can see what
 // it did.
 func (l *link) command(cmd value) bool {
 	weather, rule, ok := l.proxy.arrive(cmd.words, l)
@@ -102,7 +102,7 @@ func (l *link) command(cmd value) bool {
 	return err == nil
 }
 
-// wait returns when c is closed, and tells whether the link is still there.
+// wait returns when c is closed, and reports whether the link is still there.
 func (l *link) wait(c <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -138,7 +138,7 @@ func (l *link) replies() {
 	}
 }
 
-// reply tells whether the link takes more replies.
+// reply reports whether the link takes more replies.
 func (l *link) reply(v value) bool {
 	l.mu.Lock()
 	d, last := l.ledger.match(v)

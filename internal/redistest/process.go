@@ -79,5 +79,5 @@ func (p *process) kill() error {
 	return nil
 }
 
-// ended tells whether the child has ended.
+// ended reports whether the child has ended.
 func (p *process) ended() bool { return closed(p.done) }

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Match tells whether a rule is for a command; args[0] is its name in lower case.
+// Match reports whether a rule is for a command; args[0] is its name in lower case.
 type Match func(args []string) bool
 
 // Command matches the commands of a name.
@@ -55,7 +55,7 @@ const (
 // ReplyError answers the command with an error, as in "READONLY You can't write", and Redis never sees it.
 func ReplyError(message string) Fault { return Fault("-" + message) }
 
-// onReply tells whether the fault is in the reply, so that the command runs.
+// onReply reports whether the fault is in the reply, so that the command runs.
 func (f Fault) onReply() bool { return f == DropReply || f == SwallowReply || f == HoldReply }
 
 // Rule is a fault for the commands it matches.
@@ -109,7 +109,7 @@ func (r *Rule) Remove() {
 	r.Release()
 }
 
-// claim tells whether the rule is for a command, which is one of its matches then.
+// claim reports whether the rule is for a command, which is one of its matches then.
 func (r *Rule) claim(args []string) bool {
 	if !r.match(args) {
 		return false

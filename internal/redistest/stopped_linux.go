@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// stopped tells whether all threads of a process are stopped.
+// stopped reports whether all threads of a process are stopped.
 func stopped(pid int) bool {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// stopped tells whether a process is stopped.
+// stopped reports whether a process is stopped.
 func stopped(pid int) bool {
 	state, err := exec.Command("ps", "-o", "state=", "-p", strconv.Itoa(pid)).Output()
 	return err == nil && bytes.HasPrefix(bytes.TrimSpace(state), []byte("T"))

@@ -1,4 +1,4 @@
-// Package rights says what a user of Redis has to be allowed for each package of the library, and finds out what it is not.
+// Package rights lists the rights that a Redis user needs for each package of the library, and finds out which of them are missing.
 // The table in docs/redis.md is made of this.
 package rights
 

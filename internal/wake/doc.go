@@ -1,17 +1,17 @@
-// Package wake delivers wake-ups between processes: one subscription per process and Redis client, whoever waits, with an
-// inbox for each prefix of keys.
+// Package wake delivers wake-ups between processes: one subscription per process and Redis client serves all who
+// wait, with an inbox for each prefix of keys.
 //
 // # Protocol
 //
-// An inbox is a pub/sub channel of its own, PREFIX:inbox:RANDOM, so that whoever may use the keys with the prefix can be
-// given the right to its channels alike; 128 random bits name the subscription. A caller that wants to be woken does this, in this order:
+// An inbox is a pub/sub channel of its own, PREFIX:inbox:RANDOM, so that a Redis user who may use the keys with the
+// prefix can be given the right to its channels in the same way; 128 random bits name the subscription. A caller that wants to be woken does this, in this order:
 //
 //  1. Watch the key: from now on messages for it are kept for the waiter.
 //  2. Read the inbox's Address and hand it to the script that finds the key taken; the script registers it.
 //  3. Wait for the waiter's message, and for a timer that bounds the wait.
 //
-// Whoever frees the key publishes a Frame to the registered addresses, in the script that frees it. Since the watch
-// stands before the registration, and the subscription is confirmed before there is an address, no message falls
+// The script that frees the key publishes a Frame to the registered addresses. Since the watch stands before the
+// registration, and the subscription is confirmed before there is an address, no message falls
 // between. What can still be lost is lost with the connection, so:
 //
 //   - When the subscription breaks, and again when it stands anew, every waiter is told to ask again.

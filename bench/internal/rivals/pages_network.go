@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// OverNetwork has the pages of a library asked for through a server, connections and a client of net/http.
+// OverNetwork asks for the pages of a library through a server, connections and a client of net/http.
 func OverNetwork(lib CacheLibrary) CacheLibrary {
 	open := lib.Open
 	lib.Open = func(s Setup) (Cache, error) {
