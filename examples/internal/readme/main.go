@@ -23,14 +23,16 @@ func main() {
 	defer guard.Close()
 
 	var queries atomic.Int64
+	load := func(context.Context) (int, error) {
+		queries.Add(1) // here goes SELECT price FROM products WHERE id = 42
+		time.Sleep(80 * time.Millisecond)
+		return 1999, nil
+	}
+
 	var callers sync.WaitGroup
 	for range 1000 {
 		callers.Go(func() {
-			price, err := cacheguard.Get(context.Background(), guard, "price:42", func(context.Context) (int, error) {
-				queries.Add(1) // here goes SELECT price FROM products WHERE id = 42
-				time.Sleep(80 * time.Millisecond)
-				return 1999, nil
-			})
+			price, err := cacheguard.Get(context.Background(), guard, "price:42", load)
 			if err != nil || price != 1999 {
 				log.Fatal(price, err)
 			}
