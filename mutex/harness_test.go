@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/terms"
 )
 
 // client is a Redis client with the commands that tests look around with.
@@ -18,6 +19,10 @@ type client interface {
 	Redis
 	redis.Cmdable
 }
+
+// redisTimeout is that of tests that are not about it: a machine on which tests share two processors may stand still for longer
+// than the default.
+const redisTimeout = 5 * time.Second
 
 // fleet is some instances of a service: lockers with clients of their own and a common prefix.
 type fleet struct {
@@ -42,6 +47,7 @@ func newFleetOn(t *testing.T, rdb client, cfg Config, instances ...client) *flee
 	if cfg.Prefix == "" {
 		cfg.Prefix = "test-" + rand.Text()
 	}
+	terms.SetDefault(&cfg.RedisTimeout, redisTimeout)
 	for _, instance := range instances {
 		k, err := New(instance, cfg)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/terms"
 )
 
 // client is a Redis client with the commands that tests look around with.
@@ -43,6 +44,10 @@ func everywhere(t *testing.T, test func(t *testing.T, a arena)) {
 	}
 }
 
+// redisTimeout is that of tests that are not about it: a machine on which tests share two processors may stand still for longer
+// than the default.
+const redisTimeout = 5 * time.Second
+
 // fleet is some instances of a service: lockers with clients of their own and a common prefix.
 type fleet struct {
 	t       *testing.T
@@ -64,6 +69,7 @@ func newFleet(t *testing.T, a arena, n int, cfg Config) *fleet {
 func (f *fleet) join(rdb Redis, cfg Config) *Locker {
 	f.t.Helper()
 	cfg.Prefix = f.prefix
+	terms.SetDefault(&cfg.RedisTimeout, redisTimeout)
 	k, err := New(rdb, cfg)
 	if err != nil {
 		f.t.Fatal(err)
