@@ -23,10 +23,10 @@ func main() {
 	defer guard.Close()
 
 	var queries atomic.Int64
-	load := func(context.Context) (int, error) {
+	load := func(ctx context.Context) (int, error) {
 		queries.Add(1) // here goes SELECT price FROM products WHERE id = 42
 		time.Sleep(80 * time.Millisecond)
-		return 1999, nil
+		return 1999, ctx.Err()
 	}
 
 	var callers sync.WaitGroup
