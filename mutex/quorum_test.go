@@ -161,7 +161,9 @@ func TestAServerThatAQuorumHasNotAskedYetIsNotAskedAfterTheUnlock(t *testing.T) 
 	defer busy.Wait()
 	defer cancel()
 	for i := range 10 { // more than are sent at once
-		busy.Go(func() { _, _ = q.servers[4].Ask(ctx, newcomer(ctx, lockKey(q.cfg.Prefix, fmt.Sprint(i))).asking(time.Second, 0, 0, ""), nil) })
+		busy.Go(func() {
+			_, _ = q.servers[4].Ask(ctx, newcomer(ctx, lockKey(q.cfg.Prefix, fmt.Sprint(i))).asking(time.Second, 0, 0, ""), nil)
+		})
 		redistest.Await(t, "it is under way", func() bool { return held.Count() > min(i, 3) })
 	}
 	l := must(t)(q.TryLock(t.Context(), "k"))
