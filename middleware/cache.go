@@ -1,29 +1,37 @@
 package middleware
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"net/http"
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/middleware/internal/identity"
+	"github.com/cacheguard/go/middleware/internal/record"
+	"github.com/cacheguard/go/middleware/internal/rules"
+	"github.com/cacheguard/go/middleware/internal/sliced"
+	"github.com/cacheguard/go/middleware/internal/versions"
 )
 
-// Cache stores responses of a handler. It is safe for concurrent use. It has nothing to close: what runs in the background
-// belongs to the Guard.
+// Cache stores responses of a handler. It is safe for concurrent use. It needs no Close: its background work belongs to the Guard.
 type Cache struct {
-	guard *cacheguard.Guard
-	cfg   Config
-
-	decoded decodings
+	cfg      Config
+	guard    *cacheguard.Guard
+	names    *identity.Namer
+	rules    *rules.Settings
+	versions *versions.Set
+	slices   *sliced.Store
+	decoded  *record.Recent
 }
 
-// New returns a Cache that keeps its responses in the Guard. The error names every field of cfg that is out of range.
+// New returns a Cache that stores its responses in the Guard. The error names every field of cfg that is out of range.
 //
-// Caches that share a Guard and a Space share its pages, so that routes may have Caches with settings of their own. The Guard's
-// TTL, StaleFor, EarlyRefresh and Codec do not count for pages. Its Prefix, Local, MaxValueBytes, LoadTimeout (how long a handler
-// may take for a response that is to be stored), WaitTimeout, FailClosed and Hooks do, and MaxLoads with Config.LimitLoads.
+// Caches that share a Guard and a Space share their pages, so routes may have Caches with settings of their own.
+//
+// These settings of the Guard count for pages: Prefix, Local, MaxValueBytes, LoadTimeout (how long a handler may take for a response that
+// is to be stored), WaitTimeout, FailClosed, Hooks, and, with Config.LimitLoads, MaxLoads. TTL, StaleFor, EarlyRefresh and Codec do not.
 func New(guard *cacheguard.Guard, cfg Config) (*Cache, error) {
 	err := cfg.check()
 	if guard == nil {
@@ -32,13 +40,22 @@ func New(guard *cacheguard.Guard, cfg Config) (*Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
-	return &Cache{guard: guard, cfg: cfg.withDefaults(), decoded: decodings{seed: maphash.MakeSeed()}}, nil
+	cfg = cfg.withDefaults()
+	c := &Cache{cfg: cfg, guard: guard, names: identity.New(cfg.identity()), rules: cfg.rules(), decoded: record.NewRecent()}
+	c.versions = &versions.Set{Guard: guard, Names: c.names, Prefixes: cfg.Prefixes}
+	c.slices = &sliced.Store{
+		Guard: guard, Names: c.names, Rules: c.rules, Size: cfg.SliceBytes, Unlimited: !cfg.LimitLoads, LogPanic: c.logPanic,
+	}
+	return c, nil
 }
 
-// Handler puts the Cache in front of next. It is a middleware as chi's Use takes it. Middlewares that decide by who asks
-// (authentication), or that add to each response what is not to be shared, belong in front of it; those that compress, behind
-// it. Next may run after its request was answered, and is called by GET for a HEAD: routers that use their contexts again (gin,
-// Echo), or that choose by the method, belong behind the Cache as a whole. (Of chi and http.ServeMux it knows enough.)
+// Handler puts the Cache in front of next. It is a middleware as chi's Use takes it.
+//
+// Middlewares that depend on the user (authentication), or that add to each response what must not be shared, belong in front of the
+// Cache. Middlewares that compress belong behind it.
+//
+// Next may run after its request has been answered, and is called with GET for a HEAD. A router that reuses its contexts (gin, Echo) or
+// chooses handlers by the method therefore belongs behind the Cache as a whole. Chi and http.ServeMux may stand on either side.
 func (c *Cache) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{cache: c, w: w, r: r, next: next}
@@ -48,4 +65,8 @@ func (c *Cache) Handler(next http.Handler) http.Handler {
 		}
 		x.serve()
 	})
+}
+
+func (c *Cache) logPanic(ctx context.Context, panicked any, stack []byte) {
+	c.cfg.Logger.ErrorContext(ctx, "middleware: handler panicked", "panic", panicked, "stack", string(stack))
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	configs "github.com/cacheguard/go/internal/terms"
+	"github.com/cacheguard/go/middleware/internal/identity"
 	"github.com/cacheguard/go/middleware/internal/rules"
 )
 
@@ -87,10 +88,6 @@ type Config struct {
 
 	// Logger gets the stacks of handlers that panic. Default: none.
 	Logger *slog.Logger
-
-	selectors []string
-	pages     string // begins the keys of pages
-	rules     rules.Settings
 }
 
 const (
@@ -167,17 +164,26 @@ func (c Config) withDefaults() Config {
 	configs.SetDefault(&c.MaxBody, defaultMaxBody)
 	c.DefaultTTL, c.KeepFor, c.PassFor = max(c.DefaultTTL, 0), max(c.KeepFor, 0), max(c.PassFor, 0)
 	c.Heuristic, c.StaleIfError = max(c.Heuristic, 0), max(c.StaleIfError, 0)
-	c.selectors = selectors(c.KeyFields, c.NotKeyFields)
-	c.pages = c.kind("page")
-	c.rules = rules.Settings{
-		DefaultTTL: c.DefaultTTL, Heuristic: c.Heuristic, KeepFor: c.KeepFor, StaleIfError: c.StaleIfError,
-		StoreSetCookie: c.StoreSetCookie, Targets: []string{"CDN-Cache-Control"},
-	}
-	if c.Target != "" {
-		c.rules.Targets = []string{c.Target, "CDN-Cache-Control"}
-	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
+}
+
+func (c *Config) identity() identity.Settings {
+	return identity.Settings{
+		Space: c.Space, SortQuery: c.SortQuery, KeyFields: c.KeyFields, NotKeyFields: c.NotKeyFields,
+		Guesses: c.DefaultTTL > 0 || c.Heuristic > 0,
+	}
+}
+
+func (c *Config) rules() *rules.Settings {
+	targets := []string{"CDN-Cache-Control"}
+	if c.Target != "" {
+		targets = []string{c.Target, "CDN-Cache-Control"}
+	}
+	return &rules.Settings{
+		DefaultTTL: c.DefaultTTL, Heuristic: c.Heuristic, KeepFor: c.KeepFor, StaleIfError: c.StaleIfError,
+		StoreSetCookie: c.StoreSetCookie, Targets: targets,
+	}
 }

@@ -128,7 +128,9 @@ func (f *fleet) registered(path string) (waiting int) {
 }
 
 // pageKey is the key of a page in the Guard.
-func (f *fleet) pageKey(path string) string { return f.caches[0].cfg.pageKey("http://" + host + path) }
+func (f *fleet) pageKey(path string) string {
+	return f.caches[0].names.PageKey("http://" + host + path)
+}
 
 // host is the same for all instances, so that they have the same pages.
 const host = "shop.example"

@@ -20,30 +20,7 @@ func (c *Cache) Invalidate(ctx context.Context, r *http.Request) error {
 	if r == nil || r.URL == nil || r.Host == "" && r.URL.Host == "" {
 		return errors.New("middleware: the request to invalidate names no host")
 	}
-	var keys []string
-	for _, scheme := range []string{r.URL.Scheme, "http", "https"} { // behind a proxy that ends TLS, the instances are not told
-		u := *r.URL
-		u.Scheme = scheme
-		keys = append(keys, c.keys(&http.Request{URL: &u, Host: r.Host})...)
-		if r.RequestURI != "" { // the client may have asked for another URL than a router made of it
-			keys = append(keys, c.keys(&http.Request{URL: &u, Host: r.Host, RequestURI: r.RequestURI})...)
-		}
-	}
-	slices.Sort(keys)
-	return c.guard.Invalidate(ctx, slices.Compact(keys)...)
-}
-
-// keys are those under which the page that a request asks for may be stored.
-func (c *Cache) keys(r *http.Request) (keys []string) {
-	p := c.cfg.placeOf(r)
-	named := r.URL.Scheme != ""
-	for _, p.connection = range []string{"http", "https"} {
-		if !named {
-			p.scheme = p.connection
-		}
-		keys = append(keys, c.cfg.pageKey(p.location()))
-	}
-	return keys
+	return c.guard.Invalidate(ctx, c.names.AllKeys(r)...)
 }
 
 // InvalidatePrefix is Invalidate for all pages, of all hosts, whose path begins with the prefix. That must be one of
@@ -52,7 +29,7 @@ func (c *Cache) InvalidatePrefix(ctx context.Context, prefix string) error {
 	if !slices.Contains(c.cfg.Prefixes, prefix) {
 		return fmt.Errorf("middleware: %q is none of Config.Prefixes", prefix)
 	}
-	return c.guard.Invalidate(ctx, c.cfg.key(pathPrefix, prefix))
+	return c.versions.InvalidatePrefix(ctx, prefix)
 }
 
 // InvalidateTags is Invalidate for all pages whose response has one of the tags in Cache-Tag or Surrogate-Key. It costs the
@@ -62,20 +39,14 @@ func (c *Cache) InvalidateTags(ctx context.Context, tags ...string) error {
 	if len(tags) == 0 {
 		return nil
 	}
-	first := c.guard.Invalidate(ctx, c.cfg.anyTagKey()) // before the tags: see versions.go
-	return errors.Join(checkTags(tags), first, c.guard.Invalidate(ctx, c.cfg.tagKeys(tags)...))
+	return c.versions.InvalidateTags(ctx, tags)
 }
 
 // invalidateAfter invalidates what a successful unsafe request may have changed (RFC 9111 section 4.4): its own page, and
 // those that Location and Content-Location name, of the same origin. What cannot be sent, the Guard owes and reports.
 func (x *exchange) invalidateAfter(h http.Header) {
 	cache := x.cache
-	own := cache.cfg.placeOf(x.r)
-	base := url.URL{Scheme: own.scheme, Host: own.host, Path: x.r.URL.Path, RawPath: x.r.URL.RawPath}
-	if asked, err := url.ParseRequestURI(x.r.RequestURI); err == nil {
-		base.Path, base.RawPath = asked.Path, asked.RawPath
-	}
-	keys := cache.keys(x.r)
+	base, keys := cache.names.Base(x.r), cache.names.Keys(x.r)
 	for _, name := range []string{"Location", "Content-Location"} {
 		u, err := url.Parse(h.Get(name))
 		if h.Get(name) == "" || err != nil {
@@ -83,7 +54,7 @@ func (x *exchange) invalidateAfter(h http.Header) {
 		}
 		target := base.ResolveReference(u)
 		if strings.EqualFold(target.Scheme, base.Scheme) && strings.EqualFold(target.Host, base.Host) {
-			keys = append(keys, cache.keys(&http.Request{URL: target})...)
+			keys = append(keys, cache.names.Keys(&http.Request{URL: target})...)
 		}
 	}
 	_ = cache.guard.Invalidate(x.r.Context(), keys...)

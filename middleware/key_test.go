@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/cacheguard/go/middleware/internal/identity"
 )
 
 // asked is a request as net/http makes it of its first line.
@@ -40,9 +42,9 @@ func TestRequestsThatAHandlerCanTellApartAreDifferentPages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a, b := asked(t, pair[0].target, pair[0].secure), asked(t, pair[1].target, pair[1].secure)
-			cfg := Config{}
-			if !odd(a) && !odd(b) && cfg.placeOf(a) == cfg.placeOf(b) {
-				t.Errorf("both are %q", cfg.placeOf(a))
+			names := identity.New(identity.Settings{})
+			if !identity.Odd(a) && !identity.Odd(b) && names.Location(a) == names.Location(b) {
+				t.Errorf("both are %q", names.Location(a))
 			}
 		})
 	}

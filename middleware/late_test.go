@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
 // net/http sends the header as it is when it is written. What a handler adds to it later is neither sent nor stored.
@@ -67,8 +69,8 @@ func TestTheBodyOfAFailureIsNotKeptWhenAStalePageStandsIn(t *testing.T) {
 				t.Errorf("wrote %d, %v", n, err)
 			}
 		}
-		if rec, ok := w.(*recorder); ok {
-			equal(t, "bytes kept", len(rec.body), 0)
+		if rec, ok := w.(*writer.Recorder); ok {
+			equal(t, "bytes kept", len(rec.Body), 0)
 		}
 	}
 	a := f.get("/")

@@ -2,44 +2,77 @@ package middleware
 
 import (
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/middleware/internal/identity"
 	"github.com/cacheguard/go/middleware/internal/record"
+	"github.com/cacheguard/go/middleware/internal/sliced"
 )
 
-// lookup is one page or variant that a request asks the Guard for. A load of it may outlive the request, and then must not
-// look at more of the request than it was given here.
+// lookup asks the Guard for the record of a page or of a variant. A load of it may outlive the request.
 type lookup struct {
 	x       *exchange
 	variant variant
 	key     string
-	why     string // what Cache-Status says of having asked the handler
-	route   *chi.Context
+	why     string       // why the handler is asked, as Cache-Status says it
+	routing *chi.Context // a copy: chi reuses its own as soon as the request is answered
 	seat    seat
-	anew    *anew // as the exchange had it when the lookup began
+	reload  *reload // of the exchange, when the lookup began
 
-	// Set by judge, in the request's goroutine.
-	seen     *record.Record // what was decoded last, and whether the request selects it
-	seenMine bool
+	// Set by evaluate, in the request's goroutine.
+	seen     *record.Record // the record that was decoded last
+	seenMine bool           // the request selects it
 
-	// Likewise, before a load that is due to it begins.
-	old        *record.Record // what is to be replaced
-	revoked    bool           // it was invalidated: nothing of it may be served again
-	background bool           // the request is answered with it meanwhile
-	told       chan bool      // of a mark whose time is up: whether it still holds, as the request's own response shows
+	// Set by evaluate too, before it causes a load.
+	previous   *record.Record // the record that is to be replaced
+	revoked    bool           // previous was invalidated: nothing of it may be served again
+	background bool           // the request is answered with previous meanwhile
+	markHolds  chan bool      // previous is a mark whose time is up: see mark.go
 }
 
-// fetched is what a lookup came to.
-type fetched struct {
+// found is the outcome of a lookup.
+type found struct {
 	rec  *record.Record
 	mine bool // the request selects the record
 	how  cacheguard.Outcome
 	err  error
-	own  *run // the handler's run for this very request, if there was one
+	own  *rebuild // the rebuild that ran for this very request, if there was one
+}
+
+// variant is one of the variants of a page, or, if page is empty, the page itself.
+type variant struct {
+	page   string        // the ID of the page
+	fields []string      // by which its variants are told apart
+	values []record.Pair // of the fields, in the request
+}
+
+// find gets the record that the request selects. The page's own record is the variant that was made first, and names the fields by which
+// variants are told apart. A request that it does not suit looks under the key of these fields' values.
+func (x *exchange) find() (*lookup, found) {
+	l, got := x.fetch(variant{}, "uri-miss")
+	if got.err == nil && got.own == nil && !got.mine {
+		fields := identity.NamedFields(got.rec)
+		values := identity.Selection(x.r, fields, x.unnamed)
+		l, got = x.fetch(variant{page: got.rec.ID, fields: fields, values: values}, "vary-miss")
+	}
+	return l, got
+}
+
+// maxTries is how often a request asks again because an invalidation overtook the load that it joined.
+const maxTries = 3
+
+// fetch gets the record of a page or of a variant. No invalidation has overtaken it.
+func (x *exchange) fetch(v variant, why string) (l *lookup, got found) {
+	for range maxTries {
+		l = newLookup(x, v, why)
+		if got = l.fetch(); got.err != nil || got.own != nil || !l.overtaken(got) {
+			return l, got
+		}
+	}
+	return l, found{err: cacheguard.ErrNotCached}
 }
 
 func newLookup(x *exchange, v variant, why string) *lookup {
@@ -47,154 +80,83 @@ func newLookup(x *exchange, v variant, why string) *lookup {
 	if l.x != nil { // it is in use, perhaps for longer than the request
 		l = new(lookup)
 	}
-	l.x, l.variant, l.why, l.anew = x, v, why, x.anew
-	if v.page == "" {
-		l.key = x.page
-	} else {
-		l.key = x.cache.cfg.variantKey(x.location, v.values)
+	l.x, l.variant, l.why, l.reload, l.key = x, v, why, x.reload, x.key
+	if v.page != "" {
+		l.key = x.cache.names.VariantKey(x.location, v.values)
 	}
-	if route := chi.RouteContext(x.r.Context()); route != nil {
-		l.route = route.Clone() // chi uses it again as soon as the request is answered
+	if routing := chi.RouteContext(x.r.Context()); routing != nil {
+		l.routing = routing.Clone()
 	}
 	return l
 }
 
-// fetch gets the record, from the cache or the handler.
-func (l *lookup) fetch() fetched {
-	source := cacheguard.Source[[]byte]{Judge: l.judge, Load: l.load, Unlimited: !l.x.cache.cfg.LimitLoads}
+// fetch asks the Guard, which calls evaluate for what is stored, and load for what has to be made.
+func (l *lookup) fetch() found {
+	source := cacheguard.Source[[]byte]{Judge: l.evaluate, Load: l.load, Unlimited: !l.x.cache.cfg.LimitLoads}
 	if l.x.want.OnlyIfCached || routedForHead(l.x.r) {
 		source.Load = nil
 	}
 	raw, how, err := cacheguard.Fetch(l.x.r.Context(), l.x.cache.guard, l.key, source)
-	got := fetched{how: how, err: err, own: l.seat.leave()}
+	got := found{how: how, err: err, own: l.seat.leave()}
 	switch {
 	case err != nil:
 	case l.seen != nil && l.seen.IsOf(raw):
 		got.rec, got.mine = l.seen, l.seenMine
 	default:
 		if got.rec, got.err = record.Decode(raw); got.err == nil {
-			got.mine = selects(got.rec, l.x.r, l.x.unnamed)
+			got.mine = identity.Selects(got.rec, l.x.r, l.x.unnamed)
 		}
 	}
-	if got.err == nil && (got.rec.Location != l.x.location || l.leftOver(got)) {
+	if got.err == nil && (got.rec.Location != l.x.location || l.refusesLeftover(got)) {
 		got.err = cacheguard.ErrNotCached
 	}
 	return got
 }
 
-// leftOver reports whether a load that the request joined brought no response, but what was there before, and the request may not
-// have that.
-func (l *lookup) leftOver(got fetched) bool {
-	return got.rec.Leftover && !got.rec.StandsIn && got.rec != l.seen && got.own == nil && got.mine && l.assess(got.rec, time.Now()) == cacheguard.Replace
+// refusesLeftover reports whether the load that the request joined left the earlier record in place, and that does not satisfy the request.
+func (l *lookup) refusesLeftover(got found) bool {
+	return got.rec.Leftover && !got.rec.StandsIn && got.rec != l.seen && got.own == nil && got.mine &&
+		l.freshness(got.rec, time.Now()) == cacheguard.Replace
 }
 
-// overtaken reports whether the request may not have what a load that it joined brought: it stands in for a failure, which this
-// request has not accepted; or an invalidation came after that load began. The Guard knows this of the record's own key only;
-// what belongs to a page, a tag or a prefix is told by what they are now. (While Redis does not answer, nobody knows.)
-func (l *lookup) overtaken(got fetched) bool {
+// overtaken reports whether the request must not have what the load that it joined brought: a stale page in place of a failure, which
+// this request does not accept, or a page that an invalidation has overtaken. The Guard sees only invalidations of the record's own key.
+// Those of its page, a tag or a prefix show in their current values, unless Redis does not answer.
+func (l *lookup) overtaken(got found) bool {
 	switch rec := got.rec; {
 	case rec == l.seen, l.variant.page == "" && !got.mine:
-		return false // judged; or not used itself
+		return false // evaluated already; or not used itself
 	case rec.StandsIn && !l.mayStandIn(rec, time.Now()):
 		return true
 	case got.how == cacheguard.Bypassed:
 		return false
 	default:
-		return rec.Page != l.variant.page || !l.x.cache.holds(l.x.r.Context(), rec.Versions)
+		return rec.Page != l.variant.page || !l.x.cache.versions.Hold(l.x.r.Context(), rec.Versions)
 	}
 }
 
-// judge says whether a stored record may answer the request.
-func (l *lookup) judge(raw []byte) cacheguard.Verdict {
-	l.told, l.x.due, l.background = nil, nil, false // of what was read before, in the local tier say
-	rec, err := l.x.cache.decoded.of(l.key, raw)
-	if err != nil || rec.Location != l.x.location {
-		return cacheguard.Replace
-	}
-	l.seen, l.seenMine = rec, selects(rec, l.x.r, l.x.unnamed)
-	if l.variant.page == "" && !l.seenMine {
-		return cacheguard.Serve // it says where the variants are
-	}
-	l.old, l.revoked = rec, rec.Page != l.variant.page || !l.seenMine || !l.x.cache.holds(l.x.r.Context(), rec.Versions)
-	if l.revoked || l.anew.isFor(rec) { // of what was invalidated, none may validate it or stand in either
-		return cacheguard.Replace
-	}
-	verdict := l.assess(rec, time.Now())
-	if rec.IsResponse() && verdict == cacheguard.Replace {
-		l.why = "stale"
-		if rec.Fresh(time.Now()) > 0 {
-			l.why = "request"
-		}
-	}
-	l.background = verdict == cacheguard.Refresh
-	if l.background && !rec.IsResponse() {
-		l.told, l.x.due = make(chan bool, 1), l
-	}
-	return verdict
-}
-
-// assess judges a record by its age (RFC 9111 sections 4.2 and 5.2, RFC 5861), and by whether it has what the request wants.
-func (l *lookup) assess(rec *record.Record, now time.Time) cacheguard.Verdict {
-	if !rec.IsResponse() {
-		return assessMark(rec, now)
-	}
-	age, ttl, want := rec.Age(now), rec.Fresh(now), &l.x.want
-	switch {
-	case rec.Terms.NoCache, want.NoCache, want.MaxAge.Given && age > want.MaxAge.Duration,
-		want.MinFresh.Given && ttl < want.MinFresh.Duration:
-		return cacheguard.Replace
-	case ttl > 0:
-		return cacheguard.Serve
-	case rec.Terms.Strict, want.MaxAge.Given && !want.MaxStale.Given:
-		return cacheguard.Replace
-	case -ttl < rec.Terms.SWR:
-		return cacheguard.Refresh
-	case want.MaxStale.Given && -ttl <= want.MaxStale.Duration && !rec.Terms.NoStale:
-		return cacheguard.Serve
-	}
-	return cacheguard.Replace
-}
-
-// assessMark judges a mark. When its time is up, requests go on to pass for as long again, and the first of them tells whether
-// what it got may still not be stored: nobody has to wait for that.
-func assessMark(rec *record.Record, now time.Time) cacheguard.Verdict {
-	switch age := now.Sub(rec.Received); {
-	case age < rec.Until:
-		return cacheguard.Serve
-	case age < 2*rec.Until:
-		return cacheguard.Refresh
-	}
-	return cacheguard.Replace
-}
-
-// mayStandIn reports whether a stale record may be served to the request because the handler failed. An error does not stand in
-// for another.
-func (l *lookup) mayStandIn(old *record.Record, now time.Time) bool {
-	if old == nil || old.Status >= 500 || old.Terms.Strict || old.Terms.NoCache {
-		return false
-	}
-	longest := old.Terms.SIE
-	if !old.Terms.NoStale {
-		longest = max(longest, l.x.want.StaleIfError.Duration)
-	}
-	return -old.Fresh(now) < longest
-}
-
-// usable is the record that is to be replaced, if something of it may still be used.
+// usable is the record that is to be replaced, if any of it may still be used.
 func (l *lookup) usable() *record.Record {
-	if l.old == nil || l.revoked || !l.old.IsResponse() || l.anew.passes() {
+	if l.previous == nil || l.revoked || !l.previous.IsResponse() || l.reload.isUnsliceable() {
 		return nil
 	}
-	return l.old
+	return l.previous
 }
 
-// part reports whether the request wants a part of the page: a range, or the header alone. The page is loaded as a whole then.
-func (l *lookup) part() bool {
+// wantsPart reports whether the request wants a range, or the header alone. The page is loaded whole then.
+func (l *lookup) wantsPart() bool {
 	return l.x.r.Method == http.MethodHead || len(l.x.r.Header["Range"]) > 0
 }
 
+// slices is the page in slices that has the record as its header.
+func (l *lookup) slices(head *record.Record) *sliced.Page {
+	return &sliced.Page{
+		Store: l.x.cache.slices, Head: head, Key: l.key, Client: l.x.r, Handler: l.x.next, Ask: l.backgroundRequest,
+	}
+}
+
 // result is the word for how the request was answered.
-func (f *fetched) result() Result {
+func (f *found) result() Result {
 	switch {
 	case f.err != nil:
 		return Failed
@@ -214,14 +176,4 @@ func (f *fetched) result() Result {
 		return Stale
 	}
 	return Hit
-}
-
-// namedFields are the fields by which the variants of a page are told apart, as Vary names them.
-func namedFields(rec *record.Record) (names []string) {
-	for _, p := range rec.Vary {
-		if !strings.HasPrefix(p.Name, unnamed) {
-			names = append(names, p.Name)
-		}
-	}
-	return names
 }

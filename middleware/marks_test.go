@@ -12,13 +12,14 @@ import (
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/redistest"
 	"github.com/cacheguard/go/middleware/internal/record"
+	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
 // mark has a page known as one that cannot be stored, for so long.
 func (f *fleet) mark(path string, age time.Duration) {
 	f.t.Helper()
 	rec := record.Record{
-		Kind: record.Passed, ID: "a", Location: "http://" + host + path, Received: time.Now().Add(-age), Until: defaultPassFor,
+		Kind: record.PassThrough, ID: "a", Location: "http://" + host + path, Received: time.Now().Add(-age), Until: defaultPassFor,
 	}
 	f.keep(path, rec)
 }
@@ -134,7 +135,7 @@ func TestAMarkIsNotRenewedByWhatDoesNotSayHowLargeThePageIs(t *testing.T) {
 			t.Parallel()
 			status, header, body := parseReply(reply)
 			f := newFleet(t, 1, Config{MaxBody: 100}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				setHeader(w.Header(), maps.All(header))
+				writer.SetHeader(w.Header(), maps.All(header))
 				w.WriteHeader(status)
 				says(body)(w, nil)
 			}))
@@ -166,10 +167,10 @@ func TestAPageIsNotTakenForTheMarkThatWasReadBefore(t *testing.T) {
 	x := &exchange{cache: f.caches[0], r: r, location: "http://" + host + "/"}
 	l := newLookup(x, variant{}, "uri-miss")
 	mark := record.Record{
-		Kind: record.Passed, Location: x.location, Received: time.Now().Add(-defaultPassFor - time.Second), Until: defaultPassFor,
+		Kind: record.PassThrough, Location: x.location, Received: time.Now().Add(-defaultPassFor - time.Second), Until: defaultPassFor,
 	}
-	equal(t, "the mark", l.judge(mark.Encode()), cacheguard.Refresh)
+	equal(t, "the mark", l.evaluate(mark.Encode()), cacheguard.Refresh)
 	page := record.Record{Kind: record.Stored, Status: http.StatusOK, Location: x.location, Received: time.Now()}
-	equal(t, "a stale page", l.judge(page.Encode()), cacheguard.Replace)
-	equal(t, "nothing is waited for", l.told == nil && x.due == nil, true)
+	equal(t, "a stale page", l.evaluate(page.Encode()), cacheguard.Replace)
+	equal(t, "nothing is waited for", l.markHolds == nil && x.checked == nil, true)
 }

@@ -7,191 +7,167 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cacheguard/go/middleware/internal/identity"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
+	"github.com/cacheguard/go/middleware/internal/sliced"
 )
 
-// result is the record of a run, and for how long it is to be kept.
-func (out *run) result() (*record.Record, time.Duration) {
-	select {
-	case <-out.done:
-		return out.rec, out.keepFor
-	default: // it has gone to its client, and goes on
-		if out.head != nil {
-			return out.headAlone()
-		}
-		return out.instead(record.Passed)
-	}
-}
+// Why a response is not stored, beside the words of rules, writer and sliced.
+const (
+	wrongMethod = "method"
+	incomplete  = "incomplete"
+)
 
-// headAlone is the record of a page in slices, and for how long it is kept.
-func (out *run) headAlone() (*record.Record, time.Duration) {
-	return out.head, out.l.x.cache.cfg.rules.Keep(&out.head.Terms, out.w.sent)
+// result is the record of a rebuild, and how long to keep it.
+func (b *rebuild) result() (*record.Record, time.Duration) {
+	select {
+	case <-b.done:
+		return b.rec, b.keep
+	default: // the response has been released to its client, and goes on
+		if b.head != nil {
+			return b.headAlone()
+		}
+		return b.instead(record.PassThrough)
+	}
 }
 
 // outcome makes the record when the handler has returned.
-func (out *run) outcome() (*record.Record, time.Duration) {
+func (b *rebuild) outcome() (*record.Record, time.Duration) {
+	settings := b.lookup.x.cache.rules
 	switch {
-	case out.head != nil: // a body that broke off makes no difference
-		return out.headAlone()
-	case out.panicked != nil:
-		return out.instead(record.Failed)
-	case out.standsIn:
-		rec, keep := out.l.remaining(out.old)
+	case b.head != nil: // even if the body broke off
+		return b.headAlone()
+	case b.panicked != nil:
+		return b.instead(record.Failed)
+	case b.standsIn:
+		rec := *b.validate
 		rec.StandsIn = true
-		return rec, keep
-	case out.merges:
-		m := out.merged()
-		rec := m.rec
-		out.terms = m.terms
-		return rec, out.l.x.cache.cfg.rules.Keep(&rec.Terms, rec.HTTPHeader())
-	case out.w.open || out.w.hijacked:
-		return out.instead(record.Passed)
-	case !out.complete():
-		out.w.unfit = "incomplete" // whoever passes it on says so
-		return out.instead(record.Passed)
+		return &rec, settings.Remaining(b.validate)
+	case b.confirmed:
+		rec, assessed := b.renewed()
+		b.assessed = assessed
+		return rec, settings.Keep(&rec.Terms, rec.HTTPHeader())
+	case b.w.IsReleased() || b.w.Hijacked:
+		return b.instead(record.PassThrough)
+	case !b.isComplete():
+		b.w.Unfit = incomplete // Cache-Status says so
+		return b.instead(record.PassThrough)
 	}
-	rec := out.record()
-	return rec, out.l.x.cache.cfg.rules.Keep(&out.terms.Terms, out.w.sent)
+	rec := b.record()
+	return rec, settings.Keep(&b.assessed.Terms, b.w.Sent)
 }
 
-// instead is what is kept instead of a response that may not be stored. What was there stays for as long as it may be of use: one
-// who asks for a new response in a way that makes an error, or one for itself alone, must not take the page from the others. And
-// no mark is learnt from an error, nor from what was not a GET.
-func (out *run) instead(kind record.Kind) (*record.Record, time.Duration) {
-	status, now := out.w.status, time.Now()
-	failed := kind == record.Failed || status >= 400 || status == 0 && !out.w.hijacked
-	if old := out.l.usable(); old != nil && (failed || servable(old, now)) {
-		rec, keep := out.l.remaining(old)
-		rec.Leftover, rec.StandsIn = true, kind == record.Failed && out.l.mayStandIn(old, now)
-		if keep > 0 {
-			return rec, keep
+// headAlone is the record of a page in slices, and how long to keep it.
+func (b *rebuild) headAlone() (*record.Record, time.Duration) {
+	return b.head, b.lookup.x.cache.rules.Keep(&b.head.Terms, b.w.Sent)
+}
+
+// instead is what is kept in place of a response that may not be stored. The previous record stays while it may be of use: a request that
+// provokes an error, or a response for itself alone, must not take the page from the others. No mark is made of an error, nor of a
+// response to anything but GET.
+func (b *rebuild) instead(kind record.Kind) (*record.Record, time.Duration) {
+	l, status, now := b.lookup, b.w.Status, time.Now()
+	failed := kind == record.Failed || status >= 400 || status == 0 && !b.w.Hijacked
+	if previous := l.usable(); previous != nil && (failed || previous.Servable(now)) {
+		if keep := l.x.cache.rules.Remaining(previous); keep > 0 {
+			rec := *previous
+			rec.Leftover, rec.StandsIn = true, kind == record.Failed && l.mayStandIn(previous, now)
+			return &rec, keep
 		}
 	}
-	if failed || out.w.unfit == "method" || out.w.unfit == "incomplete" {
-		return out.mark(kind, 0)
+	if failed || b.w.Unfit == wrongMethod || b.w.Unfit == incomplete {
+		return b.mark(kind, 0)
 	}
-	return out.mark(kind, out.l.x.cache.cfg.PassFor)
+	return b.mark(kind, l.x.cache.cfg.PassFor)
 }
 
-// servable reports whether a record may be served as it is: it is fresh, or may be stale.
-func servable(old *record.Record, now time.Time) bool {
-	fresh := old.Fresh(now)
-	return !old.Terms.NoCache && (fresh > 0 || !old.Terms.Strict && -fresh < old.Terms.SWR)
-}
-
-// whyField is the only field of what is kept instead of a response: why it was not stored.
-const whyField = "Why"
-
-// remaining is a record, for as long as it would have been kept anyway.
-func (l *lookup) remaining(old *record.Record) (*record.Record, time.Duration) {
-	same := *old
-	return &same, l.x.cache.cfg.rules.Keep(&old.Terms, old.HTTPHeader()) - time.Since(old.Received)
-}
-
-// mark is a record without a response. It counts for the variant that the request selects: by the fields that the response names,
-// those by which the page's variants are known, and what no Vary names.
-func (out *run) mark(kind record.Kind, until time.Duration) (*record.Record, time.Duration) {
-	l := out.l
+// mark is a record without a response. It counts for the variant that the request selects: by the fields that the response names, by those
+// that tell the variants of the page apart, and by what no Vary names.
+func (b *rebuild) mark(kind record.Kind, until time.Duration) (*record.Record, time.Duration) {
+	l := b.lookup
 	fields := l.variant.fields
 	if l.variant.page == "" {
-		fields = varyFields(out.w.sent)
-		if l.old != nil && !l.revoked {
-			fields = append(fields, namedFields(l.old)...)
+		fields = identity.VaryFields(b.w.Sent)
+		if l.previous != nil && !l.revoked {
+			fields = append(fields, identity.NamedFields(l.previous)...)
 		}
 		slices.Sort(fields)
 		fields = slices.DeleteFunc(slices.Compact(fields), func(name string) bool { return name == "*" })
 	}
 	rec := &record.Record{
 		Kind: kind, ID: rand.Text(), Page: l.variant.page, Location: l.x.location, Received: time.Now(), Until: until,
-		Vary: selection(l.x.r, fields, l.x.unnamed),
+		Vary: identity.Selection(l.x.r, fields, l.x.unnamed),
 	}
-	if out.w.unfit != "" {
-		rec.Header = []record.Pair{{Name: whyField, Value: out.w.unfit}}
+	if b.w.Unfit != "" {
+		rec.SetWhy(b.w.Unfit)
 	}
-	out.keepID(rec)
+	b.keepID(rec)
 	return rec, 2 * until
 }
 
 // record is that of a response that may be stored.
-func (out *run) record() *record.Record {
-	h := out.w.sent
-	if _, typed := h["Content-Type"]; !typed && len(out.w.body) > 0 && h.Get("Content-Encoding") == "" {
-		h.Set("Content-Type", http.DetectContentType(out.w.body))
+func (b *rebuild) record() *record.Record {
+	h := b.w.Sent
+	if _, typed := h["Content-Type"]; !typed && len(b.w.Body) > 0 && h.Get("Content-Encoding") == "" {
+		h.Set("Content-Type", http.DetectContentType(b.w.Body))
 	}
-	rec := out.recordOf(record.Stored, h)
-	rec.Body = out.w.body
+	rec := b.recordOfHeader(record.Stored, h)
+	rec.Body = b.w.Body
 	trailer := rules.Trailers(h)
-	rec.Trailer = record.Pairs(out.w.header, func(name string) bool { return !trailer(name) })
+	rec.Trailer = record.Pairs(b.w.Header(), func(name string) bool { return !trailer(name) })
 	for i, p := range rec.Trailer {
 		rec.Trailer[i].Name = strings.TrimPrefix(p.Name, http.TrailerPrefix)
 	}
 	return rec
 }
 
-// recordOf is the record of the response without what comes after its header.
-func (out *run) recordOf(kind record.Kind, h http.Header) *record.Record {
+// recordOfHeader is the record of a response, without what follows its header.
+func (b *rebuild) recordOfHeader(kind record.Kind, h http.Header) *record.Record {
+	x := b.lookup.x
 	rec := &record.Record{
-		Kind: kind, ID: rand.Text(), Page: out.l.variant.page, Location: out.l.x.location, Route: out.route,
-		Status: out.w.status, Received: out.received, Terms: out.terms.Terms,
+		Kind: kind, ID: rand.Text(), Page: b.lookup.variant.page, Location: x.location, Route: b.route,
+		Status: b.w.Status, Received: b.received, Terms: b.assessed.Terms,
 	}
-	rec.Vary = varyOf(rec, out.l.x.r, varyFields(h), out.l.x.unnamed)
-	if _, ok := rules.ParseDate(h.Get("Date"), out.received); !ok {
-		h.Set("Date", out.received.UTC().Format(http.TimeFormat))
+	rec.Vary = identity.VaryOf(rec, x.r, identity.VaryFields(h), x.unnamed)
+	if _, ok := rules.ParseDate(h.Get("Date"), b.received); !ok {
+		h.Set("Date", b.received.UTC().Format(http.TimeFormat))
 	}
-	skip, trailer := rules.Unstorable(h, out.terms.Without), rules.Trailers(h)
+	skip, trailer := rules.Unstorable(h, b.assessed.Without), rules.Trailers(h)
 	rec.Header = record.Pairs(h, func(name string) bool { return skip(name) || trailer(name) })
-	out.keepID(rec)
+	b.keepID(rec)
 	return rec
 }
 
-// keepID keeps the id of the record that is replaced, by which its variants know it, when they are still told apart by the same
-// fields.
-func (out *run) keepID(rec *record.Record) {
-	if old := out.l.old; old != nil && slices.Equal(namedFields(old), namedFields(rec)) {
-		rec.ID = old.ID
+// keepID gives the record the ID of the one it replaces if the same fields tell their variants apart. The variants know the page by it.
+func (b *rebuild) keepID(rec *record.Record) {
+	if previous := b.lookup.previous; previous != nil && slices.Equal(identity.NamedFields(previous), identity.NamedFields(rec)) {
+		rec.ID = previous.ID
 	}
 }
 
-// merged is the stale record made good by a 304, and what the response is now.
-type merged struct {
-	rec   *record.Record
-	terms rules.Assessment
+// mayConfirm reports whether a 304 confirms the stale record. It does not if it is about another response than the stored one (RFC 9111
+// section 4.3.4), or if the response is for this client alone by now, as a cookie or private says.
+func (b *rebuild) mayConfirm() bool {
+	if !rules.Confirms(b.w.Sent, b.validate) {
+		return false
+	}
+	_, assessed := b.renewed()
+	return assessed.Unfit == ""
 }
 
-func (m merged) fit() bool { return m.terms.Unfit == "" }
-
-// updated is the header of a stored response with what a later one says of it (RFC 9111 section 3.2). What the body was encoded or
-// cut with stays.
-func updated(old *record.Record, sent http.Header, without []string, received time.Time) http.Header {
-	h := old.HTTPHeader()
-	skip := rules.Unstorable(sent, without)
-	for name, values := range sent {
-		if !skip(name) && name != "Content-Encoding" && name != "Content-Range" {
-			h[name] = values
-		}
+// renewed is the stale record that a 304 has confirmed, and the assessment of what the response is now.
+func (b *rebuild) renewed() (*record.Record, rules.Assessment) {
+	x, rec := b.lookup.x, *b.validate
+	h := rules.Updated(b.validate, b.w.Sent, b.assessed.Without, b.received)
+	rec.Received, rec.Page, rec.StandsIn, rec.Leftover = b.received, b.lookup.variant.page, false, false
+	assessed := x.cache.rules.Assess(x.r, b.reply(rec.Status, h))
+	if rec.Kind == record.Sliced && !rules.SameValidator(b.validate.Get, h.Get) {
+		assessed.Unfit = string(sliced.Changed) // its slices are known by the other validator
 	}
-	if sent.Get("Date") == "" {
-		h.Set("Date", received.UTC().Format(http.TimeFormat))
-	}
-	if sent.Get("Age") == "" {
-		h.Del("Age")
-	}
-	return h
-}
-
-// merged is the stale record made good by a 304.
-func (out *run) merged() merged {
-	h := updated(out.old, out.w.sent, out.terms.Without, out.received)
-	rec := *out.old
-	rec.Received, rec.Page, rec.StandsIn, rec.Leftover = out.received, out.l.variant.page, false, false
-	terms := out.l.x.cache.cfg.rules.Assess(out.l.x.r, out.reply(rec.Status, h))
-	if rec.Kind == record.Sliced && !sameValidator(out.old.Get, h.Get) {
-		terms.Unfit = changed // its slices are known by the other
-	}
-	rec.Terms = terms.Terms
-	rec.Header = record.Pairs(h, rules.Unstorable(h, terms.Without))
-	rec.Vary = varyOf(&rec, out.l.x.r, varyFields(h), out.l.x.unnamed)
-	out.keepID(&rec)
-	return merged{rec: &rec, terms: terms}
+	rec.Terms = assessed.Terms
+	rec.Header = record.Pairs(h, rules.Unstorable(h, assessed.Without))
+	rec.Vary = identity.VaryOf(&rec, x.r, identity.VaryFields(h), x.unnamed)
+	b.keepID(&rec)
+	return &rec, assessed
 }

@@ -177,8 +177,8 @@ func TestAPageThatWasMarkedIsSlicedWhenPassForIsOver(t *testing.T) {
 			p := newFilm()
 			f := newFleet(t, 1, inSlices, p)
 			f.keep("/", record.Record{
-				Kind: record.Passed, ID: "a", Location: "http://" + host + "/", Received: time.Now().Add(-11 * time.Second), Until: defaultPassFor,
-				Header: []record.Pair{{Name: whyField, Value: why}},
+				Kind: record.PassThrough, ID: "a", Location: "http://" + host + "/", Received: time.Now().Add(-11 * time.Second), Until: defaultPassFor,
+				Header: []record.Pair{{Name: "Why", Value: why}},
 			})
 			redistest.Await(t, "it is sliced", func() bool {
 				equal(t, "body", f.get("/", "Range: bytes=0-9").body, filmed("a")[:10])

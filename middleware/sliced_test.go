@@ -11,6 +11,7 @@ import (
 
 	"github.com/cacheguard/go/internal/redistest"
 	"github.com/cacheguard/go/middleware/internal/record"
+	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
 func TestARangeOfAPageThatIsTooLargeIsPutTogetherFromSlices(t *testing.T) {
@@ -158,7 +159,7 @@ func TestWhichPagesAreSliced(t *testing.T) {
 				p.serve(&without{ResponseWriter: w}, r)
 			}))
 			equal(t, "body", f.get("/", "Range: bytes=0-9").body, filmed("a")[:10])
-			kind := record.Passed
+			kind := record.PassThrough
 			if c.sliced {
 				kind = record.Sliced
 			}
@@ -193,8 +194,8 @@ func TestAPageThatIsMarkedAsTooLargeIsSlicedWhenPassForIsOver(t *testing.T) {
 	p := newFilm()
 	f := newFleet(t, 1, inSlices, p)
 	rec := record.Record{
-		Kind: record.Passed, ID: "a", Location: "http://" + host + "/", Received: time.Now().Add(-11 * time.Second), Until: defaultPassFor,
-		Header: []record.Pair{{Name: whyField, Value: tooLarge}},
+		Kind: record.PassThrough, ID: "a", Location: "http://" + host + "/", Received: time.Now().Add(-11 * time.Second), Until: defaultPassFor,
+		Header: []record.Pair{{Name: "Why", Value: writer.TooLarge}},
 	}
 	f.keep("/", rec)
 	redistest.Await(t, "it is sliced", func() bool {

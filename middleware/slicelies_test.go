@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/cacheguard/go/middleware/internal/sliced"
 )
 
 // part is a response to a request for bytes 100 to 199 of a film, with the fields of a right one but for those given.
@@ -68,7 +70,7 @@ func TestAPartThatLiesIsNeverStored(t *testing.T) {
 			equal(t, "body", f.get("/", "Range: bytes=120-139").body, filmed("a")[120:140])
 			f.stored()
 			equal(t, "slices", f.slices(), 0)
-			equal(t, "what is known", f.marked("/").Get(whyField), noRanges)
+			equal(t, "what is known", f.marked("/").Why(), string(sliced.NoRanges))
 			if n := p.calls.Load(); n > 6 {
 				t.Errorf("%d calls", n)
 			}
@@ -135,7 +137,7 @@ func TestAHandlerThatIgnoresRangesIsRemembered(t *testing.T) {
 	equal(t, "written by the call for a slice", written.Load(), 0)
 	equal(t, "calls", calls.Load(), 4) // for the whole, for a slice, for the whole to be passed on, for the client's range
 	f.stored()
-	equal(t, "what is known", f.marked("/").Get(whyField), noRanges)
+	equal(t, "what is known", f.marked("/").Why(), string(sliced.NoRanges))
 	a = f.get("/")
 	equal(t, "length", len(a.body), 100*chunks)
 	equal(t, "Cache-Status", a.cacheStatus(), "cacheguard; fwd=uri-miss; detail=no-ranges")

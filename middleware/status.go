@@ -1,9 +1,10 @@
 package middleware
 
 import (
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/cacheguard/go/middleware/internal/cachestatus"
 )
 
 // Result says how a request was answered.
@@ -37,14 +38,14 @@ func (x *exchange) report() {
 	x.cache.cfg.OnResponse(x.r, x.res)
 }
 
-// status adds this cache's member, with the parameters, to Cache-Status.
-func (x *exchange) status(params string) { x.addStatus(x.cache.cfg.Name + params) }
+// setStatus adds this cache's member, with the parameters, to Cache-Status.
+func (x *exchange) setStatus(params string) { x.addStatus(x.cache.cfg.Name + params) }
 
-// addStatus adds a member to Cache-Status (RFC 9211), after those of caches behind it.
+// addStatus adds a member to Cache-Status (RFC 9211), after those of caches behind this one.
 func (x *exchange) addStatus(member string) {
 	h := x.w.Header()
 	if x.cache.cfg.KeyInStatus {
-		member += "; key=" + sfString(x.cache.cfg.placeOf(x.r).location())
+		member += cachestatus.Key(x.cache.names.Location(x.r))
 	}
 	if before := h["Cache-Status"]; len(before) > 0 {
 		member = strings.Join(before, ", ") + ", " + member
@@ -52,83 +53,22 @@ func (x *exchange) addStatus(member string) {
 	h["Cache-Status"] = x.line(statusLine, member)
 }
 
-// sfString is a String of Structured Fields. What may not be in one is left out.
-func sfString(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			b.WriteByte('\\')
-			b.WriteByte(c)
-		case c >= ' ' && c < 127:
-			b.WriteByte(c)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
-}
-
-// forwarded are the parameters of a response that the handler was asked for.
-type forwarded struct {
-	why       string
-	status    int // of the handler's response; 0: not said
-	stored    bool
-	collapsed bool
-	ttl       time.Duration
-	hasTTL    bool
-	detail    string
-}
-
-func (f forwarded) String() string {
-	s := "; fwd=" + f.why
-	if f.status != 0 {
-		s += "; fwd-status=" + strconv.Itoa(f.status)
-	}
-	if f.hasTTL {
-		s += string(appendTTL(nil, f.ttl))
-	}
-	if f.stored {
-		s += "; stored"
-	}
-	if f.collapsed {
-		s += "; collapsed"
-	}
-	if f.detail != "" {
-		s += detailed(f.detail)
-	}
-	return s
-}
-
-func fwd(why string) string         { return forwarded{why: why}.String() }
-func detailed(detail string) string { return "; detail=" + detail }
-
-func appendTTL(b []byte, d time.Duration) []byte {
-	seconds := d / time.Second
-	if d < 0 && d%time.Second != 0 {
-		seconds-- // a response that has just become stale is not fresh
-	}
-	return strconv.AppendInt(append(b, "; ttl="...), int64(seconds), 10)
-}
-
 // describe is the member of Cache-Status for a stored response.
-func (x *exchange) describe(l *lookup, got fetched, now time.Time) string {
+func (x *exchange) describe(l *lookup, got found, now time.Time) string {
 	left := got.rec.Fresh(now)
-	f := forwarded{why: l.why, ttl: left, hasTTL: true}
+	f := cachestatus.Forward{Why: l.why, TTL: left, HasTTL: true}
 	switch own := got.own; {
 	case own != nil:
-		f.status, f.stored = own.w.status, own.kept.Load()
+		f.Status, f.Stored = own.w.Status, own.stored.Load()
 		if got.result() == Bypassed {
-			f.stored, f.detail = false, "redis"
+			f.Stored, f.Detail = false, "redis"
 		}
 	case got.result() == Shared || got.result() == Loaded:
-		f.collapsed = true
+		f.Collapsed = true
 	case got.result() == Bypassed:
-		f.collapsed, f.detail = true, "redis"
+		f.Collapsed, f.Detail = true, "redis"
 	default:
-		var room [64]byte
-		member := append(append(room[:0], x.cache.cfg.Name...), "; hit"...)
-		return string(appendTTL(member, left))
+		return cachestatus.Hit(x.cache.cfg.Name, left)
 	}
 	return x.cache.cfg.Name + f.String()
 }

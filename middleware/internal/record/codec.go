@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// version begins every record.
+// version is the first bytes of every record.
 const version = "h2"
 
-// errNone is why something in the cache is no record.
+// errNone says that something in the cache is no record.
 var errNone = errors.New("middleware: no record of this version")
 
-// Encode makes the bytes that Decode reads. All that is text goes before the body, which is not copied on reading.
+// Encode returns the bytes that Decode reads. The body comes last, so that Decode need not copy it.
 func (e *Record) Encode() []byte {
 	b := make([]byte, 0, 256+len(e.Body)+48*len(e.Header))
 	b = append(b, version...)
@@ -61,8 +61,8 @@ func (e *Record) flags() (f byte) {
 	return f
 }
 
-// Decode reads a record. Its body shares the memory of b. Lines that no header may contain are refused: whatever got into
-// Redis, it must not break out of its field.
+// Decode reads a record. Its body shares the memory of b. Decode refuses lines that no header may contain: a value in Redis, wherever
+// it comes from, must not break out of its field.
 func Decode(b []byte) (*Record, error) {
 	if len(b) < len(version) || string(b[:len(version)]) != version {
 		return nil, errNone
@@ -96,7 +96,7 @@ func Decode(b []byte) (*Record, error) {
 // valid reports whether a record may be sent.
 func (e *Record) valid() bool {
 	switch e.Kind {
-	case Passed, Failed:
+	case PassThrough, Failed:
 	case Stored:
 		if e.Status < 200 || e.Status > 999 {
 			return false
@@ -122,7 +122,7 @@ func notToken(r rune) bool {
 	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
 }
 
-// text is the part of a record that is being read.
+// text reads the part of a record before its body.
 type text struct {
 	rest string
 	bad  bool

@@ -29,7 +29,7 @@ func TestAnEntryCannotBreakOutOfItsField(t *testing.T) {
 // Whoever writes into Redis must not have the instances reserve much more memory than he has written.
 func TestAHostileRecordClaimsNoMoreMemoryThanItHas(t *testing.T) {
 	const size = 1 << 20
-	rec := Record{Kind: Passed, ID: "a"}
+	rec := Record{Kind: PassThrough, ID: "a"}
 	whole := rec.Encode()
 	_, n := binary.Uvarint(whole[len(version):])
 	text := whole[len(version)+n:]

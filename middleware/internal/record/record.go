@@ -1,8 +1,11 @@
-// Package record is what the middleware keeps for a page: a response with what is needed to judge it, or word that there is
-// none. It knows the bytes, what makes a record fit to be sent, and its age; what is done with a record is the middleware's.
+// Package record is what the cache stores for a page: a response with its terms of reuse, or a mark that there is none.
+//
+// It holds the encoding, and what a record says about itself: its age, and whether it may still be served. What a request may have is
+// decided in package middleware.
 package record
 
 import (
+	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,51 +15,46 @@ import (
 // Kind says what a record is.
 type Kind byte
 
-// The kinds.
+// The kinds. PassThrough and Failed are marks: records without a response.
 const (
-	Stored Kind = 'r' // a response
-	Passed Kind = 'p' // a response could not be stored: requests go to the handler at once
-	Failed Kind = 'f' // the handler panicked: those who waited for it are told
-	Sliced Kind = 's' // a response without its body, which is in slices
+	Stored      Kind = 'r' // a response
+	Sliced      Kind = 's' // a response without its body, which is stored in slices
+	PassThrough Kind = 'p' // the response could not be stored, and requests go straight to the handler
+	Failed      Kind = 'f' // the handler panicked, and the requests that waited for it get an error
 )
 
-// Record is what the Guard has for a page or a variant of it.
+// Record is what the Guard stores for a page, for a variant of it, or for a slice.
 type Record struct {
 	Kind     Kind
-	ID       string // variants name the page they belong to by it
-	Page     string // of a variant: the id of its page
-	Location string // what was asked for, in full: keys are shortened
-	Route    string // pattern of the route that made it
+	ID       string // identifies a page to its variants
+	Page     string // of a variant: the ID of its page; of a slice: the Parts of its page
+	Location string // the URL that was asked for, in full, as keys are shortened
+	Route    string // pattern of the route that made the response
 	Status   int
 	Received time.Time
-	Terms    Terms         // as they were when it was received
-	Until    time.Duration // Passed: how long after it was received
+	Terms    Terms         // as they were at Received
+	Until    time.Duration // PassThrough: how long the mark holds, from Received on
 	StandsIn bool          // it is stale, and served because the handler failed
 	Leftover bool          // it was there before, and the response that was to replace it could not be stored
-	Vary     []Pair        // fields that select it, and their values in the request
-	Versions []Pair        // names and values of what it may be invalidated by
+	Vary     []Pair        // the fields that select it, with their values in the request
+	Versions []Pair        // the keys and values of the versions it was made under
 	Header   []Pair
 	Trailer  []Pair
 	Body     []byte
 	Length   int64  // Sliced: of the whole body
-	Parts    string // Sliced: the id by which the slices name the response
+	Parts    string // Sliced: identifies the response to its slices
 
 	raw []byte // what it was decoded from
 }
 
-// IsOf reports whether the record was decoded from this very memory.
-func (e *Record) IsOf(raw []byte) bool {
-	return len(raw) > 0 && len(raw) == len(e.raw) && &raw[0] == &e.raw[0]
-}
-
-// Terms are what a response's header says about using it again.
+// Terms are what the header of a response says about reusing it.
 type Terms struct {
 	Explicit bool          // the response itself says how long it is fresh
-	Lifetime time.Duration // how long it is fresh, counted from its age 0
+	Lifetime time.Duration // how long it is fresh, counted from age 0
 	Age      time.Duration // when it was received: corrected_initial_age of RFC 9111 section 4.2.3
 	NoCache  bool          // to be validated before each use
 	Strict   bool          // must-revalidate or proxy-revalidate: never served stale
-	NoStale  bool          // s-maxage: served stale only as the response says itself
+	NoStale  bool          // s-maxage: served stale only if the response itself allows it
 	Shared   bool          // public, s-maxage or must-revalidate: also for requests with Authorization
 	SWR, SIE time.Duration // stale-while-revalidate and stale-if-error
 }
@@ -64,7 +62,12 @@ type Terms struct {
 // Pair is a name and a value.
 type Pair struct{ Name, Value string }
 
-// IsResponse reports whether the record is one of a response that may be sent again.
+// IsOf reports whether the record was decoded from this very memory.
+func (e *Record) IsOf(raw []byte) bool {
+	return len(raw) > 0 && len(raw) == len(e.raw) && &raw[0] == &e.raw[0]
+}
+
+// IsResponse reports whether the record has a response to send.
 func (e *Record) IsResponse() bool { return e.Kind == Stored || e.Kind == Sliced }
 
 // Age is current_age of RFC 9111 section 4.2.3.
@@ -75,7 +78,35 @@ func (e *Record) Age(now time.Time) time.Duration {
 // Fresh is how long the record is still fresh; 0 or less: it is stale.
 func (e *Record) Fresh(now time.Time) time.Duration { return e.Terms.Lifetime - e.Age(now) }
 
-// Get returns the value of a field of the header.
+// Servable reports whether a request without wishes of its own gets the record as it is: fresh, or stale while it is revalidated.
+func (e *Record) Servable(now time.Time) bool {
+	fresh := e.Fresh(now)
+	return !e.Terms.NoCache && (fresh > 0 || !e.Terms.Strict && -fresh < e.Terms.SWR)
+}
+
+// MayStandIn reports whether the record may be served stale because the handler failed. Accepted is how stale the request accepts it
+// then. An error does not stand in for another.
+func (e *Record) MayStandIn(accepted time.Duration, now time.Time) bool {
+	if e.Status >= 500 || e.Terms.Strict || e.Terms.NoCache {
+		return false
+	}
+	longest := e.Terms.SIE
+	if !e.Terms.NoStale {
+		longest = max(longest, accepted)
+	}
+	return -e.Fresh(now) < longest
+}
+
+// whyField is the only field of a mark.
+const whyField = "Why"
+
+// SetWhy makes a mark say why no response was stored.
+func (e *Record) SetWhy(why string) { e.Header = []Pair{{whyField, why}} }
+
+// Why is why no response was stored, as a mark says.
+func (e *Record) Why() string { return e.Get(whyField) }
+
+// Get returns the first value of a field of the header.
 func (e *Record) Get(name string) string {
 	for _, p := range e.Header {
 		if p.Name == name {
@@ -108,7 +139,7 @@ func (e *Record) HTTPHeader() http.Header {
 	return h
 }
 
-// maxPairs is how many values each of the lists of a record may have.
+// maxPairs bounds each of the lists of a record.
 const maxPairs = 1024
 
 // Fits reports whether a record can have the header.
@@ -118,4 +149,24 @@ func Fits(h http.Header) bool {
 		values += len(lines)
 	}
 	return values <= maxPairs && strings.Count(strings.Join(h["Vary"], ","), ",") < maxPairs/2
+}
+
+// Fields iterates over the header by name.
+func (e *Record) Fields() iter.Seq2[string, []string] {
+	values := make([]string, len(e.Header))
+	for i, p := range e.Header {
+		values[i] = p.Value
+	}
+	return func(yield func(string, []string) bool) {
+		for from := 0; from < len(values); {
+			to := from + 1
+			for to < len(values) && e.Header[to].Name == e.Header[from].Name {
+				to++
+			}
+			if !yield(e.Header[from].Name, values[from:to:to]) {
+				return
+			}
+			from = to
+		}
+	}
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/cacheguard/go/middleware/internal/record"
 )
 
-// MaxTags is how many tags a response may have to be stored.
+// MaxTags bounds the tags of a response that is stored.
 const MaxTags = 128
 
-// maxHeuristic bounds guesses, as RFC 9111 section 4.2.2 has it in mind.
+// maxHeuristic bounds heuristic lifetimes (RFC 9111 section 4.2.2).
 const maxHeuristic = 24 * time.Hour
 
-// Settings are those of the cache that decide what may be kept. The middleware's Config documents them.
+// Settings decide what may be stored, and for how long. The Config of package middleware documents them.
 type Settings struct {
 	DefaultTTL, KeepFor, StaleIfError time.Duration
 	Heuristic                         float64
@@ -31,14 +31,15 @@ type Reply struct {
 	Received time.Time
 }
 
-// Assessment is what is to become of a response.
+// Assessment says whether a response may be stored, and on which terms it may be reused.
 type Assessment struct {
 	record.Terms
-	Unfit   string   // why it is not to be stored, a word for Cache-Status; empty: it is
-	Without []string // fields that are not to be stored
+	Unfit   string   // why it may not be stored, a word for Cache-Status; empty: it may
+	Without []string // fields that must not be stored
 }
 
-// Assess decides whether and how a response may be kept (RFC 9111 sections 3 and 4.2).
+// Assess decides whether a response may be stored, and how long it is fresh (RFC 9111 sections 3 and 4.2). A response whose freshness
+// information is contradictory or unparsable is treated as stale (section 4.2.1).
 func (s *Settings) Assess(r *http.Request, a Reply) Assessment {
 	d, isTargeted := targeted(a.Header, s.Targets)
 	if !isTargeted {
@@ -65,7 +66,7 @@ func (s *Settings) Assess(r *http.Request, a Reply) Assessment {
 	return out
 }
 
-// lifetime is what the response says about how long it is fresh. What cannot be read says 0.
+// lifetime is how long the response says it is fresh, and whether it says so. An unparsable Expires counts as 0.
 func lifetime(a Reply, d *Directives, isTargeted bool) (time.Duration, bool) {
 	switch {
 	case d.SMaxAge.Given:
@@ -86,7 +87,7 @@ func lifetime(a Reply, d *Directives, isTargeted bool) (time.Duration, bool) {
 	return 0, d.Malformed
 }
 
-// implied is how long a response is fresh that says nothing about that.
+// implied is the lifetime of a response that does not state one.
 func (s *Settings) implied(r *http.Request, a Reply, d *Directives) time.Duration {
 	if !heuristic[a.Status] && !d.Public || d.NoCache || credentials(r) || streams(a.Header) {
 		return 0
@@ -101,17 +102,17 @@ func (s *Settings) implied(r *http.Request, a Reply, d *Directives) time.Duratio
 	return min(time.Duration(s.Heuristic*float64(a.Received.Sub(modified))), maxHeuristic)
 }
 
-// credentials reports whether a request tells who asks.
+// credentials reports whether a request identifies its user.
 func credentials(r *http.Request) bool {
 	return len(r.Header["Authorization"]) > 0 || len(r.Header["Cookie"]) > 0
 }
 
-// streams reports whether a response is made to be read while it is written.
+// streams reports whether a client is meant to read the response while it is written.
 func streams(h http.Header) bool {
 	return strings.HasPrefix(h.Get("Content-Type"), "text/event-stream")
 }
 
-// whyNot is section 3 of RFC 9111, and what is not worth being stored, as it could never be used.
+// whyNot is why a response may not be stored (RFC 9111 section 3), or need not be, as it could never be used; empty: store it.
 func (s *Settings) whyNot(r *http.Request, a Reply, d *Directives, out *Assessment) string {
 	switch {
 	case a.Status < 200, a.Status == http.StatusPartialContent, a.Status == http.StatusNotModified,
@@ -137,7 +138,7 @@ func (s *Settings) whyNot(r *http.Request, a Reply, d *Directives, out *Assessme
 	return "no-lifetime"
 }
 
-// Keep is how long from now on the response may be of use: fresh, stale, or to be validated.
+// Keep is how long a response may be of use from its receipt on: while it is fresh, may be served stale, or may be validated.
 func (s *Settings) Keep(t *record.Terms, h http.Header) time.Duration {
 	fresh := t.Lifetime
 	if t.NoCache {
@@ -153,8 +154,13 @@ func (s *Settings) Keep(t *record.Terms, h http.Header) time.Duration {
 	return min(fresh-t.Age, Longest) + after
 }
 
-// age is corrected_initial_age of RFC 9111 section 4.2.3. Of an Age with several members the first counts, and one that
-// cannot be read is ignored (section 5.1).
+// Remaining is how long a stored record may still be of use.
+func (s *Settings) Remaining(rec *record.Record) time.Duration {
+	return s.Keep(&rec.Terms, rec.HTTPHeader()) - time.Since(rec.Received)
+}
+
+// age is corrected_initial_age of RFC 9111 section 4.2.3. The first member of an Age field counts; an unparsable one is ignored
+// (section 5.1).
 func (a Reply) age() time.Duration {
 	apparent := time.Duration(0)
 	if sent, ok := date(a.Header, "Date"); ok && !sent.IsZero() {

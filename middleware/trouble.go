@@ -8,25 +8,26 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/middleware/internal/cachestatus"
 )
 
-// errInterrupted is why a response of the handler's is not sent: its context had ended before it was whole.
+// errInterrupted says that the handler's context ended before its response was whole.
 var errInterrupted = errors.New("middleware: the handler was interrupted")
 
-// trouble answers when the Guard had no answer.
+// trouble answers a request that the Guard had no record for: with a stale page that may stand in, or by giving up.
 func (x *exchange) trouble(l *lookup, err error) {
 	_, redisFailed := errors.AsType[*cacheguard.RedisError](err)
 	_, loadFailed := errors.AsType[*cacheguard.LoadError](err)
 	now := time.Now()
 	if (loadFailed || isTimeout(err)) && !redisFailed && x.r.Context().Err() == nil && l.mayStandIn(l.usable(), now) {
 		x.res.Result = Stale
-		x.send(l, fetched{rec: l.usable(), mine: true, how: cacheguard.Stale})
+		x.send(l, found{rec: l.usable(), mine: true, how: cacheguard.Stale})
 		return
 	}
 	x.giveUp(l, err)
 }
 
-// giveUp answers when there is nothing to answer with.
+// giveUp answers a request for which there is no response.
 func (x *exchange) giveUp(l *lookup, err error) {
 	_, redisFailed := errors.AsType[*cacheguard.RedisError](err)
 	_, panicked := errors.AsType[*cacheguard.PanicError](err)
@@ -39,7 +40,7 @@ func (x *exchange) giveUp(l *lookup, err error) {
 	case panicked, loadFailed, isTimeout(err):
 		x.fail(http.StatusGatewayTimeout, "handler")
 	default: // the handler asks for its own page, or the Guard is closed
-		x.forward(l.why)
+		x.passThrough(l.why)
 	}
 }
 
@@ -50,7 +51,7 @@ func isTimeout(err error) bool {
 // fail answers with an error of the cache's own.
 func (x *exchange) fail(status int, detail string) {
 	x.res.Result, x.res.Status = Failed, status
-	x.status(detailed(detail))
+	x.setStatus(cachestatus.Detail(detail))
 	x.w.Header().Set("Cache-Control", "no-store")
 	http.Error(x.w, strings.ToLower(http.StatusText(status)), status)
 }

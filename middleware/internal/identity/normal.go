@@ -1,4 +1,4 @@
-package middleware
+package identity
 
 import (
 	"crypto/sha256"
@@ -10,9 +10,9 @@ import (
 	"github.com/cacheguard/go/middleware/internal/rules"
 )
 
-// normal makes equal what means the same (RFC 9111 section 4.1): lines are joined, and spaces, case, order and the ways to write
-// a weight do not count where they have no meaning. Any other field is told apart by its exact value, but for the spaces around
-// its commas. An absent field is not an empty one.
+// normal gives values with the same meaning the same text (RFC 9111 section 4.1). It joins lines; in fields of preferences it removes
+// differences in spaces, case, order, and the notation of weights; in other fields only spaces around commas. A field that is absent
+// differs from an empty one.
 func normal(name string, lines []string) string {
 	if len(lines) == 0 {
 		return ""
@@ -31,16 +31,16 @@ func normal(name string, lines []string) string {
 	return short("=" + value)
 }
 
-// maxValue is the length of the longest value that is kept as it is.
+// maxValue is the length of the longest value that is used as it is.
 const maxValue = 256
 
-// short is a value that is told apart, at a length that clients cannot choose: records have it in Redis.
+// short replaces a long value by a digest: records hold it in Redis, and clients must not choose its length.
 func short(value string) string {
 	if len(value) <= maxValue {
 		return value
 	}
 	sum := sha256.Sum256([]byte(value))
-	return beyond + hex.EncodeToString(sum[:])
+	return Separator + hex.EncodeToString(sum[:])
 }
 
 // spaceless is a list without the spaces around its commas.
@@ -55,8 +55,8 @@ func spaceless(value string) string {
 	return strings.Join(parts, ",")
 }
 
-// preferences is a list of what a client accepts, the most wanted first. In which order it names what it wants equally has no
-// meaning (RFC 9110 section 12.5).
+// preferences sorts what a client accepts, the most wanted first. The order of equally wanted members has no meaning (RFC 9110 section
+// 12.5).
 func preferences(value string) string {
 	type preference struct {
 		weight int // of 1000
@@ -67,8 +67,8 @@ func preferences(value string) string {
 		p := preference{weight: 1000}
 		for i, part := range strings.Split(member, ";") {
 			part = strings.Trim(part, " \t")
-			if weight, ok := weight(part); ok && i > 0 {
-				p.weight = weight
+			if thousandths, ok := weight(part); ok && i > 0 {
+				p.weight = thousandths
 			} else if part != "" {
 				p.text += ";" + part
 			}

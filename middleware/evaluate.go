@@ -1,0 +1,66 @@
+package middleware
+
+import (
+	"time"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/middleware/internal/identity"
+	"github.com/cacheguard/go/middleware/internal/record"
+)
+
+// evaluate decides whether a stored record may answer the request.
+func (l *lookup) evaluate(raw []byte) cacheguard.Verdict {
+	l.markHolds, l.x.checked, l.background = nil, nil, false // of a record that was read before, for example in the local tier
+	rec, err := l.x.cache.decoded.Decode(l.key, raw)
+	if err != nil || rec.Location != l.x.location {
+		return cacheguard.Replace
+	}
+	l.seen, l.seenMine = rec, identity.Selects(rec, l.x.r, l.x.unnamed)
+	if l.variant.page == "" && !l.seenMine {
+		return cacheguard.Serve // it says where the variants are
+	}
+	l.previous = rec
+	l.revoked = rec.Page != l.variant.page || !l.seenMine || !l.x.cache.versions.Hold(l.x.r.Context(), rec.Versions)
+	if l.revoked || l.reload.replaces(rec) {
+		return cacheguard.Replace
+	}
+	verdict := l.freshness(rec, time.Now())
+	if rec.IsResponse() && verdict == cacheguard.Replace {
+		l.why = "stale"
+		if rec.Fresh(time.Now()) > 0 {
+			l.why = "request"
+		}
+	}
+	l.background = verdict == cacheguard.Refresh
+	if l.background && !rec.IsResponse() {
+		l.markHolds, l.x.checked = make(chan bool, 1), l
+	}
+	return verdict
+}
+
+// freshness compares the age of a record with what its response and the request say (RFC 9111 sections 4.2 and 5.2, RFC 5861).
+func (l *lookup) freshness(rec *record.Record, now time.Time) cacheguard.Verdict {
+	if !rec.IsResponse() {
+		return freshnessOfMark(rec, now)
+	}
+	age, ttl, want := rec.Age(now), rec.Fresh(now), &l.x.want
+	switch {
+	case rec.Terms.NoCache, want.NoCache, want.MaxAge.Given && age > want.MaxAge.Duration,
+		want.MinFresh.Given && ttl < want.MinFresh.Duration:
+		return cacheguard.Replace
+	case ttl > 0:
+		return cacheguard.Serve
+	case rec.Terms.Strict, want.MaxAge.Given && !want.MaxStale.Given:
+		return cacheguard.Replace
+	case -ttl < rec.Terms.SWR:
+		return cacheguard.Refresh
+	case want.MaxStale.Given && -ttl <= want.MaxStale.Duration && !rec.Terms.NoStale:
+		return cacheguard.Serve
+	}
+	return cacheguard.Replace
+}
+
+// mayStandIn reports whether the request may have a stale record because the handler failed.
+func (l *lookup) mayStandIn(rec *record.Record, now time.Time) bool {
+	return rec != nil && rec.MayStandIn(l.x.want.StaleIfError.Duration, now)
+}

@@ -1,0 +1,113 @@
+// Package identity tells pages apart: it names the page that a request asks for, and the variant of the page that the request selects.
+package identity
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/cacheguard/go/middleware/internal/record"
+)
+
+const (
+	// maxKey is the length of the longest key that is used as it is.
+	maxKey = 512
+
+	// Separator stands in keys where no URL, field or tag can have anything: net/http refuses control characters in all of them.
+	Separator = "\n"
+)
+
+// Settings say what makes two requests ask for different pages. The Config of package middleware documents them.
+type Settings struct {
+	Space                   string
+	SortQuery               bool
+	Guesses                 bool // responses may be fresh without saying so
+	KeyFields, NotKeyFields []string
+}
+
+// Namer names pages.
+type Namer struct {
+	set       Settings
+	keyFields []string
+	pages     string // begins the keys of pages
+}
+
+// New returns a Namer.
+func New(set Settings) *Namer {
+	n := &Namer{set: set, keyFields: keyFields(set.KeyFields, set.NotKeyFields)}
+	n.pages = n.kind("page")
+	return n
+}
+
+// Key is the key of something else than a page in the Guard: what it is, the Space it belongs to, and its name.
+func (n *Namer) Key(what, name string) string { return shorten(n.kind(what) + name) }
+
+// kind begins the keys of what is of one kind.
+func (n *Namer) kind(what string) string {
+	if n.set.Space != "" {
+		what += "@" + n.set.Space
+	}
+	return what + ":"
+}
+
+// Page is the key of the page that a request asks for, and its location, the URL in full. Both share their memory.
+func (n *Namer) Page(r *http.Request) (key, location string) {
+	whole := n.placeOf(r).locationAfter(n.pages)
+	return shorten(whole), whole[len(n.pages):]
+}
+
+// PageKey is the key of the page at a location.
+func (n *Namer) PageKey(location string) string { return shorten(n.pages + location) }
+
+// VariantKey is the key of the variant of a page with these values of the fields that select it.
+func (n *Namer) VariantKey(location string, vary []record.Pair) string {
+	var b strings.Builder
+	for _, p := range vary {
+		b.WriteString(p.Name + "=" + p.Value + Separator)
+	}
+	return n.Key("variant", location+Separator+digest(b.String()))
+}
+
+// Keys are those under which the page that a request asks for may be stored, whichever connection the instances were asked through.
+func (n *Namer) Keys(r *http.Request) (keys []string) {
+	p := n.placeOf(r)
+	named := r.URL.Scheme != ""
+	for _, p.connection = range []string{"http", "https"} {
+		if !named {
+			p.scheme = p.connection
+		}
+		keys = append(keys, n.PageKey(p.location()))
+	}
+	return keys
+}
+
+// AllKeys are Keys for every scheme that clients may have used: behind a proxy that ends TLS, the instances do not know it. A router may
+// also have made another URL of the one that the client asked for.
+func (n *Namer) AllKeys(r *http.Request) (keys []string) {
+	for _, scheme := range []string{r.URL.Scheme, "http", "https"} {
+		u := *r.URL
+		u.Scheme = scheme
+		keys = append(keys, n.Keys(&http.Request{URL: &u, Host: r.Host})...)
+		if r.RequestURI != "" {
+			keys = append(keys, n.Keys(&http.Request{URL: &u, Host: r.Host, RequestURI: r.RequestURI})...)
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// shorten keeps keys readable and short: a digest stands for the end of a long key. (A record names its location in full, so nothing
+// depends on different pages having different keys.)
+func shorten(key string) string {
+	if len(key) <= maxKey {
+		return key
+	}
+	return key[:maxKey/2] + Separator + digest(key)
+}
+
+func digest(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,96 @@
+package identity
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/cacheguard/go/middleware/internal/record"
+	"github.com/cacheguard/go/middleware/internal/rules"
+)
+
+// shapingFields are request fields that often shape a handler's answer although no Vary names them. Attackers poison caches with them, so
+// a client that sends one gets a page of its own.
+var shapingFields = []string{
+	"Forwarded", "Front-End-Https", "X-Forwarded-Host", "X-Forwarded-Method", "X-Forwarded-Path", "X-Forwarded-Port",
+	"X-Forwarded-Prefix", "X-Forwarded-Proto", "X-Forwarded-Protocol", "X-Forwarded-Scheme", "X-Forwarded-Server",
+	"X-Forwarded-Ssl", "X-Forwarded-Uri", "X-Host", "X-Http-Host-Override", "X-Http-Method", "X-Http-Method-Override",
+	"X-Method-Override", "X-Original-Host", "X-Original-Method", "X-Original-Uri", "X-Original-Url", "X-Rewrite-Url",
+	"X-Scheme", "X-Script-Name", "X-Url-Scheme",
+}
+
+// A record names what selects it although no Vary does by a name that begins with a colon, as no field does.
+const (
+	colon           = ":"
+	byAuthorization = ":authorization" // that there is one
+	byCookie        = ":cookie"        // that there is one
+	byURL           = ":url"           // the URL that a router in front made
+)
+
+// keyFields are the shapingFields, with more and without less.
+func keyFields(more, less []string) []string {
+	names := append(slices.Clone(shapingFields), rules.Names(more)...)
+	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(rules.Names(less), name) })
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Unnamed is what selects among the variants of a page for this request although no Vary names it, by name.
+func (n *Namer) Unnamed(r *http.Request) (list []record.Pair) {
+	for _, name := range n.keyFields {
+		if lines := r.Header[name]; len(lines) > 0 {
+			if value := unnamedValue(name, lines); value != "" {
+				list = append(list, record.Pair{Name: colon + name, Value: value})
+			}
+		}
+	}
+	for name, lines := range r.Header { // CGI and its descendants read _ as -
+		if strings.Contains(name, "_") && slices.Contains(n.keyFields, http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))) {
+			list = append(list, record.Pair{Name: colon + name, Value: normal(name, lines)})
+		}
+	}
+	if len(r.Header["Authorization"]) > 0 {
+		list = append(list, record.Pair{Name: byAuthorization, Value: "="})
+	}
+	if n.set.Guesses && len(r.Header["Cookie"]) > 0 {
+		list = append(list, record.Pair{Name: byCookie, Value: "="})
+	}
+	if u := n.rewritten(r); u != "" {
+		list = append(list, record.Pair{Name: byURL, Value: short(u)})
+	}
+	return list
+}
+
+func unnamedValue(name string, lines []string) string {
+	if name == "Forwarded" {
+		return forwardedShape(lines)
+	}
+	return normal(name, lines)
+}
+
+// forwardedShape is what a Forwarded field (RFC 7239) tells the handler about the request. It leaves out the addresses of clients and
+// proxies, which would give every client pages of its own. A field that can be read in two ways counts as it is.
+func forwardedShape(lines []string) string {
+	whole := strings.Join(lines, ",")
+	if strings.ContainsAny(whole, `\()<>{}`) {
+		return short("=" + whole)
+	}
+	var elements []string
+	for element := range strings.SplitSeq(whole, ",") {
+		var shape []string
+		for param := range strings.SplitSeq(element, ";") {
+			name, value, _ := strings.Cut(strings.Trim(param, " \t"), "=")
+			if name = strings.ToLower(name); name != "for" && name != "by" {
+				shape = append(shape, name+"="+value)
+			} else if strings.Count(value, `"`)%2 > 0 {
+				return short("=" + whole) // the quotes reach beyond the parameter
+			}
+		}
+		shape = slices.DeleteFunc(shape, func(s string) bool { return s == "=" })
+		elements = append(elements, strings.Join(shape, ";")) // an empty one counts: handlers read the first, or the last
+	}
+	if shape := strings.Join(elements, ","); strings.Trim(shape, ",") != "" {
+		return short("=" + shape)
+	}
+	return ""
+}

@@ -1,0 +1,72 @@
+package identity
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/cacheguard/go/middleware/internal/record"
+	"github.com/cacheguard/go/middleware/internal/rules"
+)
+
+// Selection is the values, in a request, of the fields that select a response and of what no Vary names, by name.
+func Selection(r *http.Request, fields []string, unnamed []record.Pair) []record.Pair {
+	list := make([]record.Pair, 0, len(fields)+len(unnamed))
+	for _, name := range fields {
+		list = append(list, record.Pair{Name: name, Value: normal(name, r.Header[name])})
+	}
+	list = append(list, unnamed...)
+	slices.SortFunc(list, func(a, b record.Pair) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// Selects reports whether a request selects the record: both agree on all fields that the response depends on, and on what no Vary
+// names.
+func Selects(rec *record.Record, r *http.Request, unnamed []record.Pair) bool {
+	matched := 0
+	for _, p := range rec.Vary {
+		if strings.HasPrefix(p.Name, colon) {
+			if !slices.Contains(unnamed, p) {
+				return false
+			}
+			matched++
+		} else if normal(p.Name, r.Header[p.Name]) != p.Value {
+			return false
+		}
+	}
+	for _, p := range unnamed {
+		if waived(rec, p.Name) {
+			matched++
+		}
+	}
+	return matched == len(unnamed)
+}
+
+// waived reports whether a response does not depend on who asks, because it says that it may be shared (RFC 9111 section 3.5), or how
+// long it is fresh.
+func waived(rec *record.Record, name string) bool {
+	return rec.IsResponse() && (name == byAuthorization && rec.Terms.Shared || name == byCookie && rec.Terms.Explicit)
+}
+
+// VaryOf is what selects a response among the variants of its page.
+func VaryOf(rec *record.Record, r *http.Request, fields []string, unnamed []record.Pair) []record.Pair {
+	kept := slices.DeleteFunc(slices.Clone(unnamed), func(p record.Pair) bool { return waived(rec, p.Name) })
+	return Selection(r, fields, kept)
+}
+
+// VaryFields are the fields that a response says it depends on, in canonical form.
+func VaryFields(h http.Header) []string {
+	fields := rules.Names(h["Vary"])
+	slices.Sort(fields)
+	return slices.Compact(fields)
+}
+
+// NamedFields are the fields by which the variants of a page are told apart, as Vary names them.
+func NamedFields(rec *record.Record) (names []string) {
+	for _, p := range rec.Vary {
+		if !strings.HasPrefix(p.Name, colon) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}

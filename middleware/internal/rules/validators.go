@@ -1,0 +1,85 @@
+package rules
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cacheguard/go/middleware/internal/record"
+)
+
+// Confirms reports whether a 304 is about the stored response: it has the same strong validator, or the same weak one (RFC 9111 section
+// 4.3.4). A 304 without a validator is believed.
+func Confirms(sent http.Header, stored *record.Record) bool {
+	etag, modified := sent.Get("Etag"), sent.Get("Last-Modified")
+	switch {
+	case strings.HasPrefix(etag, "W/"):
+		return weak(etag) == weak(stored.Get("Etag"))
+	case etag != "":
+		return etag == stored.Get("Etag")
+	}
+	return modified == "" || modified == stored.Get("Last-Modified")
+}
+
+// Updated is the header of a stored response, updated by a later response (RFC 9111 section 3.2). Fields about the encoding and the
+// range of the body stay as they are.
+func Updated(stored *record.Record, sent http.Header, without []string, received time.Time) http.Header {
+	h := stored.HTTPHeader()
+	skip := Unstorable(sent, without)
+	for name, values := range sent {
+		if !skip(name) && name != "Content-Encoding" && name != "Content-Range" {
+			h[name] = values
+		}
+	}
+	if sent.Get("Date") == "" {
+		h.Set("Date", received.UTC().Format(http.TimeFormat))
+	}
+	if sent.Get("Age") == "" {
+		h.Del("Age")
+	}
+	return h
+}
+
+// margin is how much older than its Date a Last-Modified has to be to count as a strong validator (RFC 9110 section 8.8.2.2).
+const margin = time.Minute
+
+// StrongValidator returns the field that shows which responses have the same bytes. Its name is empty if there is none.
+func StrongValidator(get func(string) string, received time.Time) (name, value string) {
+	if etag := get("Etag"); etag != "" {
+		if len(etag) > 1 && strings.HasPrefix(etag, `"`) && strings.HasSuffix(etag, `"`) {
+			return "Etag", etag
+		}
+		return "", ""
+	}
+	sent, ok := ParseDate(get("Date"), received)
+	if !ok {
+		sent = received
+	}
+	value = get("Last-Modified")
+	if modified, ok := ParseDate(value, received); ok && !modified.Add(margin).After(sent) {
+		return "Last-Modified", value
+	}
+	return "", ""
+}
+
+// SameValidator reports whether two responses have the same strong validator, and so the same body.
+func SameValidator(a, b func(string) string) bool {
+	now := time.Now()
+	nameA, valueA := StrongValidator(a, now)
+	nameB, valueB := StrongValidator(b, now)
+	return nameA != "" && nameA == nameB && valueA == valueB
+}
+
+// DeclaredSize is the size of the page that a response is, or is a part of, as its header says; 0: it does not say.
+func DeclaredSize(status int, h http.Header) int64 {
+	length := h.Get("Content-Length")
+	if status == http.StatusPartialContent {
+		_, length, _ = strings.Cut(h.Get("Content-Range"), "/")
+	}
+	size, err := strconv.ParseInt(length, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return size
+}

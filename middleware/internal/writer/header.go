@@ -1,0 +1,44 @@
+package writer
+
+import (
+	"iter"
+	"net/http"
+	"slices"
+)
+
+// Canonical is a copy of a header in which every field has its canonical name.
+func Canonical(h http.Header) http.Header {
+	sent := make(http.Header, len(h))
+	for name, values := range h {
+		name = http.CanonicalHeaderKey(name)
+		sent[name] = append(sent[name], values...)
+	}
+	return sent
+}
+
+// SetHeader sets fields in the header of a response. Vary and Set-Cookie that other middlewares have set before are kept.
+func SetHeader(h http.Header, fields iter.Seq2[string, []string]) {
+	for name, values := range fields {
+		if before := h[name]; len(before) > 0 && (name == "Vary" || name == "Set-Cookie") {
+			for _, v := range values {
+				if !slices.Contains(before, v) {
+					before = append(before, v)
+				}
+			}
+			values = before
+		}
+		h[name] = values
+	}
+}
+
+// NotModified answers with a 304. Its fields are those of the response in w, without those that describe the body.
+func NotModified(w http.ResponseWriter) {
+	h := w.Header()
+	for _, name := range []string{"Content-Encoding", "Content-Language", "Content-Length", "Content-Type"} {
+		h.Del(name)
+	}
+	if h.Get("Etag") != "" {
+		h.Del("Last-Modified")
+	}
+	w.WriteHeader(http.StatusNotModified)
+}

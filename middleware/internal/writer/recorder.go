@@ -1,0 +1,254 @@
+// Package writer has the http.ResponseWriters that handlers write to: Recorder holds a response back while it may be stored,
+// PassThrough hands it on as it comes, and Late delays the header until there is a body.
+package writer
+
+import (
+	"bufio"
+	"errors"
+	"maps"
+	"net"
+	"net/http"
+
+	"github.com/cacheguard/go/middleware/internal/rules"
+)
+
+var (
+	// ErrUnheard ends the context of a handler whose response can neither be stored nor sent to anybody.
+	ErrUnheard = errors.New("middleware: the response cannot be stored, and nobody waits for it")
+
+	// errDropped is what the writes of such a handler return.
+	errDropped = errors.New("middleware: nobody receives this response")
+)
+
+// Why a Recorder releases a response on its own account.
+const (
+	TooLarge = "too-large" // the body is larger than the Recorder's limit
+	flushed  = "flush"     // the handler flushed a response that did not say that it may be stored
+)
+
+// Decision says what becomes of a response, once its header is known.
+type Decision struct {
+	Unfit    string // why the response cannot be stored; empty: it is held back
+	Explicit bool   // the response itself says that it may be stored
+	Discard  bool   // nobody needs the body
+}
+
+// Recorder is the http.ResponseWriter of a handler whose response may be stored. It holds the response back until the handler returns,
+// or until the response turns out not to be storable. Then it releases it: to the client that the handler runs for, or to nobody. Only
+// the handler's goroutine may use a Recorder before that has ended, except for Released.
+type Recorder struct {
+	Decide    func(status int, h http.Header) Decision // called with the header of the final response
+	Unchanged func(h http.Header) bool                 // reports whether the client has the response already, by its condition
+	Before    func(status int)                         // called before the client gets a header, to complete it
+	Leaving   func() bool                              // called when the response is released; reports whether the client may have it
+
+	Status   int         // 0: none yet
+	Sent     http.Header // the header as it was when the status was given; what is added later counts in trailers only
+	Body     []byte
+	Unfit    string // why the response cannot be stored, if that was said
+	Hijacked bool
+
+	client   http.ResponseWriter // nil: nobody is there to get what cannot be stored
+	limit    int
+	header   http.Header
+	open     bool          // the response has been released
+	released chan struct{} // closed then
+	explicit bool
+	discard  bool
+}
+
+// NewRecorder returns a Recorder of bodies of at most limit bytes, for a client; nil: for nobody.
+func NewRecorder(client http.ResponseWriter, limit int) *Recorder {
+	return &Recorder{
+		client: client, limit: limit, Leaving: func() bool { return true }, released: make(chan struct{}), header: make(http.Header),
+	}
+}
+
+// Released is closed when the response turns out not to be storable.
+func (w *Recorder) Released() <-chan struct{} { return w.released }
+
+// IsReleased reports whether the response turned out not to be storable.
+func (w *Recorder) IsReleased() bool { return w.open }
+
+// Reached reports whether the client got anything of the response.
+func (w *Recorder) Reached() bool { return w.Hijacked || w.open && w.client != nil }
+
+// Detach makes a Recorder one for nobody, before the handler has begun.
+func (w *Recorder) Detach() { w.client = nil }
+
+// Grow makes room for a body whose size is known.
+func (w *Recorder) Grow(size int) { w.Body = make([]byte, 0, size) }
+
+// Reset forgets a response that was held back.
+func (w *Recorder) Reset() {
+	w.header, w.Sent, w.Status, w.Body, w.explicit, w.discard = make(http.Header), nil, 0, nil, false, false
+}
+
+// Header implements http.ResponseWriter.
+func (w *Recorder) Header() http.Header { return w.header }
+
+// WriteHeader implements http.ResponseWriter. Informational responses reach the client at once.
+func (w *Recorder) WriteHeader(status int) {
+	switch {
+	case w.Status != 0 || w.Hijacked:
+		return
+	case status == http.StatusSwitchingProtocols:
+		w.Status, w.Sent = status, Canonical(w.header)
+		w.Release()
+		return
+	case status >= 100 && status < 200:
+		w.inform(status)
+		return
+	}
+	w.Status, w.Sent = status, Canonical(w.header)
+	decision := w.Decide(status, w.Sent)
+	w.explicit, w.discard = decision.Explicit, decision.Discard
+	if decision.Unfit != "" {
+		w.releaseAs(decision.Unfit)
+	}
+}
+
+// inform sends an informational response. The final response does not have its fields.
+func (w *Recorder) inform(status int) {
+	if w.client == nil {
+		return
+	}
+	h := w.client.Header()
+	before := h.Clone()
+	SetHeader(h, maps.All(w.header))
+	w.client.WriteHeader(status)
+	clear(h)
+	maps.Copy(h, before)
+}
+
+// Write implements http.ResponseWriter.
+func (w *Recorder) Write(b []byte) (int, error) {
+	if w.Hijacked {
+		return 0, http.ErrHijacked
+	}
+	if w.Status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	if !w.open && w.discard {
+		return len(b), nil
+	}
+	if !w.open && len(w.Body)+len(b) <= w.limit {
+		w.Body = append(w.Body, b...)
+		return len(b), nil
+	}
+	if !w.open {
+		w.releaseAs(TooLarge)
+	}
+	switch {
+	case w.client == nil:
+		return 0, errDropped
+	case w.discard:
+		return len(b), nil
+	}
+	return w.client.Write(b)
+}
+
+// releaseAs releases the response and says why.
+func (w *Recorder) releaseAs(unfit string) {
+	w.Unfit = unfit
+	w.Release()
+}
+
+// Release sends what was held back to the client, and has what follows sent as it comes. The handler did not see the client's
+// condition, so it is evaluated here.
+func (w *Recorder) Release() {
+	if w.open {
+		return
+	}
+	w.leave()
+	if w.client == nil {
+		w.Body = nil
+		return
+	}
+	w.copyHeader()
+	w.Before(w.Status)
+	if w.Status == http.StatusOK && w.Unchanged(w.Sent) {
+		w.discard, w.Body = true, nil
+		NotModified(w.client)
+		return
+	}
+	w.client.WriteHeader(w.Status)
+	if len(w.Body) > 0 {
+		_, _ = w.client.Write(w.Body) // an error shows again at the handler's next Write
+		w.Body = nil
+	}
+}
+
+// leave marks the response as one for its client alone.
+func (w *Recorder) leave() {
+	w.open = true
+	if !w.Leaving() {
+		w.client = nil
+	}
+	close(w.released)
+}
+
+// copyHeader sets the handler's fields in the client's header.
+func (w *Recorder) copyHeader() {
+	trailer := rules.Trailers(w.Sent)
+	h := maps.Clone(w.Sent)
+	maps.DeleteFunc(h, func(name string, _ []string) bool { return trailer(name) })
+	SetHeader(w.client.Header(), maps.All(h))
+}
+
+// FlushError serves http.ResponseController. A response that itself says that it may be stored is still held back, as proxies flush
+// after each write. Any other is meant to be read while it is written, and is released.
+func (w *Recorder) FlushError() error {
+	if w.Status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	if !w.open && w.explicit {
+		return nil
+	}
+	if !w.open {
+		w.releaseAs(flushed)
+	}
+	if w.client == nil {
+		return errDropped
+	}
+	return http.NewResponseController(w.client).Flush()
+}
+
+// Flush implements http.Flusher.
+func (w *Recorder) Flush() { _ = w.FlushError() }
+
+// Hijack implements http.Hijacker.
+func (w *Recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	if w.client == nil {
+		return nil, nil, errDropped
+	}
+	conn, rw, err := http.NewResponseController(w.client).Hijack()
+	if err == nil && !w.Hijacked {
+		w.Hijacked = true
+		if !w.open {
+			w.leave()
+		}
+	}
+	return conn, rw, err
+}
+
+// Unwrap serves the deadlines of http.ResponseController.
+func (w *Recorder) Unwrap() http.ResponseWriter { return w.client }
+
+// Finish completes the response after the handler has returned.
+func (w *Recorder) Finish() {
+	if w.Hijacked {
+		return
+	}
+	if w.Status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	if w.open && w.client != nil {
+		trailer := rules.Trailers(w.Sent)
+		for name, values := range w.header {
+			if trailer(name) {
+				w.client.Header()[name] = values
+			}
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package middleware
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/middleware/internal/record"
+	"github.com/cacheguard/go/middleware/internal/rules"
+	"github.com/cacheguard/go/middleware/internal/sliced"
+	"github.com/cacheguard/go/middleware/internal/writer"
+)
+
+// A mark is a record that says that a page cannot be stored. While it holds, requests go straight to the handler. When its time is up
+// (Config.PassFor), they do so for as long again, so that nobody has to wait for the check: the first of them shows by its own response
+// whether the page can be stored by now.
+
+// freshnessOfMark is freshness for a mark.
+func freshnessOfMark(rec *record.Record, now time.Time) cacheguard.Verdict {
+	switch age := now.Sub(rec.Received); {
+	case age < rec.Until:
+		return cacheguard.Serve
+	case age < 2*rec.Until:
+		return cacheguard.Refresh
+	}
+	return cacheguard.Replace
+}
+
+// checkMark learns from a response that passed through whether the mark still holds. A partial response shows how large the page is.
+func (l *lookup) checkMark(status int, h http.Header, began time.Time) {
+	cache, h := l.x.cache, writer.Canonical(h)
+	holds := rules.DeclaredSize(status, h) > int64(cache.cfg.MaxBody)
+	switch {
+	case status >= 400, status == http.StatusNotModified, status == http.StatusPartialContent && !holds:
+		return
+	case !holds:
+		assessed, _ := l.assess(status, h, began)
+		holds = assessed.Unfit != ""
+	case cache.cfg.SliceBytes > 0 && l.previous.Why() != string(sliced.NoRanges):
+		assessed, now := l.assess(http.StatusOK, h, began)
+		holds = !sliced.Possible(h, &assessed, now)
+	}
+	select {
+	case l.markHolds <- holds:
+	default: // it is known already
+	}
+}
+
+// assess assesses a response that has just been received.
+func (l *lookup) assess(status int, h http.Header, began time.Time) (rules.Assessment, time.Time) {
+	now := time.Now()
+	return l.x.cache.rules.Assess(l.x.r, rules.Reply{Status: status, Header: h, Sent: began, Received: now}), now
+}
+
+// renewMark keeps a mark whose time is up, if the response of the request that found it could not be stored either.
+func (l *lookup) renewMark(ctx context.Context, old *[]byte) ([]byte, error) {
+	var holds bool
+	select {
+	case holds = <-l.markHolds: // closed: the response did not show it
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	same, keep := *l.previous, time.Duration(0)
+	if holds && old != nil {
+		same.Received, keep = time.Now(), 2*same.Until
+	}
+	cacheguard.SetTTL(ctx, keep)
+	return same.Encode(), nil
+}

@@ -1,0 +1,165 @@
+package middleware
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/cacheguard/go/middleware/internal/cachestatus"
+	"github.com/cacheguard/go/middleware/internal/record"
+	"github.com/cacheguard/go/middleware/internal/rules"
+	"github.com/cacheguard/go/middleware/internal/writer"
+)
+
+// PanicError is what a Cache panics with when a handler has panicked. The handler ran in another goroutine, whose stack would be lost.
+// http.ErrAbortHandler is passed on as it is.
+type PanicError struct {
+	Value any    // what the handler panicked with
+	Stack []byte // where it panicked, as formatted by runtime/debug.Stack
+}
+
+// Error includes the stack, because recovering middlewares print what they recover.
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("%v\n\nin the handler's goroutine:\n%s", e.Value, e.Stack)
+}
+
+// Unwrap returns the panic's value if it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// rebuild is a handler at work on a response that may be stored. Its fields belong to the handler's goroutine until done is closed.
+type rebuild struct {
+	lookup   *lookup
+	validate *record.Record // the stale record that a 304 would confirm; nil: there is none
+	w        *writer.Recorder
+	done     chan struct{}
+	end      func() (interrupted bool) // ends the handler's context
+	began    time.Time
+	received time.Time
+	assessed rules.Assessment
+	asked    *http.Request
+	route    string
+	unheard  bool // nobody is there to get a response that cannot be stored
+
+	confirmed   bool // the handler said that the stale record is good
+	standsIn    bool // the handler failed, and the stale record is served
+	interrupted bool // its context ended before its response was whole
+	panicked    any  // what its request is to panic with
+
+	head *record.Record // of a response that is stored in slices; set when the header is given
+	rec  *record.Record // what is made of the response
+	keep time.Duration  // how long to keep rec
+
+	stored atomic.Bool // set by the load
+}
+
+func newRebuild(l *lookup) *rebuild {
+	b := &rebuild{lookup: l, validate: l.usable(), done: make(chan struct{}), end: func() bool { return false }}
+	b.w = writer.NewRecorder(l.x.w, l.x.cache.cfg.MaxBody)
+	b.w.Decide = b.decide
+	b.w.Before = func(status int) {
+		l.x.setStatus(cachestatus.Forward{Why: l.why, Status: status, Detail: b.w.Unfit}.String())
+	}
+	b.w.Unchanged = func(h http.Header) bool {
+		return rules.Unchanged(l.x.r, func(name string) string {
+			if name == "Date" { // it stands for Last-Modified only in stored responses
+				return ""
+			}
+			return h.Get(name)
+		})
+	}
+	return b
+}
+
+// run calls the handler. A panic is left to whoever joins the rebuild.
+func (b *rebuild) run(r *http.Request) {
+	defer close(b.done)
+	returned := false
+	defer func() {
+		if p := recover(); !returned {
+			b.recovered(r, p)
+		}
+		b.interrupted = b.end() && !b.isWhole()
+		b.rec, b.keep = b.outcome()
+	}()
+	b.call(r)
+	if b.confirmed && !b.mayConfirm() {
+		// This goes through the router again, which has to find its beginning.
+		r = b.lookup.backgroundRequest(r.Context())
+		rules.DropConditions(r.Header)
+		b.confirmed, b.validate = false, nil
+		b.w.Reset()
+		b.call(r)
+	}
+	returned = true
+}
+
+func (b *rebuild) call(r *http.Request) {
+	b.began, b.asked = time.Now(), r
+	b.lookup.x.next.ServeHTTP(b.w, r)
+	b.w.Finish()
+	b.route = route(r)
+}
+
+func (b *rebuild) recovered(r *http.Request, panicked any) {
+	if err, ok := panicked.(error); panicked == nil || ok && errors.Is(err, http.ErrAbortHandler) {
+		b.panicked = http.ErrAbortHandler // recoverers compare it; nil: the handler ended its goroutine
+		return
+	}
+	stack := debug.Stack()
+	b.panicked = &PanicError{Value: panicked, Stack: stack}
+	b.lookup.x.cache.logPanic(r.Context(), panicked, stack)
+}
+
+// decide reports whether the response is held back to be stored. It is called once its header is known.
+func (b *rebuild) decide(status int, h http.Header) writer.Decision {
+	b.received = time.Now()
+	switch {
+	case status == http.StatusNotModified && b.validate != nil:
+		b.confirmed = true
+		return writer.Decision{Explicit: true, Discard: true}
+	case rules.IsFailure(status) && b.lookup.mayStandIn(b.validate, b.received):
+		b.standsIn = true
+		return writer.Decision{Explicit: true, Discard: true}
+	}
+	cache, method := b.lookup.x.cache, b.lookup.x.r.Method
+	b.assessed = cache.rules.Assess(b.lookup.x.r, b.reply(status, h))
+	unfit := b.assessed.Unfit
+	switch {
+	case unfit != "":
+	case !record.Fits(h):
+		unfit = writer.TooLarge
+	case rules.DeclaredSize(status, h) > int64(cache.cfg.MaxBody):
+		unfit = b.tooLarge(status, h)
+	case method == http.MethodHead && (status != http.StatusOK || !b.assessed.Explicit):
+		unfit = wrongMethod // a router in front may have chosen this handler for HEAD, and refuse other requests with it
+	}
+	return writer.Decision{Unfit: unfit, Explicit: b.assessed.Explicit}
+}
+
+func (b *rebuild) reply(status int, h http.Header) rules.Reply {
+	return rules.Reply{Status: status, Header: h, Sent: b.began, Received: b.received}
+}
+
+// wasCutOff reports whether the handler ended before its response was complete: its context ended, or it aborted, as ReverseProxy does
+// when the origin breaks off.
+func (b *rebuild) wasCutOff() bool {
+	return b.panicked == http.ErrAbortHandler || b.panicked == nil && b.interrupted //nolint:errorlint // this very error
+}
+
+// isComplete reports whether the handler wrote as much as it announced.
+func (b *rebuild) isComplete() bool {
+	declared := b.w.Sent.Get("Content-Length")
+	return declared == "" || declared == strconv.Itoa(len(b.w.Body))
+}
+
+// isWhole reports whether the response itself shows that it is complete.
+func (b *rebuild) isWhole() bool {
+	return !b.w.IsReleased() && b.panicked == nil && len(b.w.Body) > 0 && b.w.Sent.Get("Content-Length") != "" && b.isComplete()
+}

@@ -1,0 +1,69 @@
+package middleware
+
+import (
+	"context"
+	"sync"
+
+	"github.com/cacheguard/go/middleware/internal/writer"
+)
+
+// seat is the place in a request for the rebuild that runs for it. While the request is there, a response that cannot be stored can be
+// streamed to it.
+type seat struct {
+	mu      sync.Mutex
+	left    bool
+	rebuild *rebuild
+}
+
+// take has the request wait for the rebuild. It reports whether the request is there and waits for no other.
+func (s *seat) take(b *rebuild) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left || s.rebuild != nil {
+		return false
+	}
+	s.rebuild = b
+	return true
+}
+
+// leave waits for the end of the rebuild and returns it; nil if there was none. There will be none from then on.
+func (s *seat) leave() *rebuild {
+	s.mu.Lock()
+	s.left = true
+	b := s.rebuild
+	s.mu.Unlock()
+	if b != nil {
+		<-b.done
+	}
+	return b
+}
+
+// outlive is the handler's context. It ends with the load. When the response is released to the client, the load is over, and the context
+// ends with the client's from then on; if no client is there, it ends at once.
+func (b *rebuild) outlive(load context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(load))
+	follow := func(leader context.Context) (stop func() bool) {
+		return context.AfterFunc(leader, func() { cancel(context.Cause(leader)) })
+	}
+	stop, ended := follow(load), false
+	b.w.Leaving = func() bool {
+		if !stop() {
+			ended = true // the load has ended, so what comes is not whole
+			return false
+		}
+		if b.unheard {
+			cancel(writer.ErrUnheard)
+			return false
+		}
+		stop = follow(b.lookup.x.r.Context())
+		return true
+	}
+	b.end = func() bool {
+		interrupted := ended || ctx.Err() != nil && !b.w.IsReleased()
+		stop()
+		cancel(nil)
+		b.w.Leaving = func() bool { return !b.unheard } // what is sent after the end needs no context
+		return interrupted
+	}
+	return ctx
+}
