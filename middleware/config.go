@@ -12,72 +12,71 @@ import (
 	"github.com/cacheguard/go/middleware/internal/rules"
 )
 
-// Config says how a Cache behaves. In every field 0 means the default, and -1 switches the feature off where the field
-// says so. The zero Config keeps what the handler's Cache-Control allows, and nothing else.
+// Config configures a Cache. In every field 0 means the default, and -1 switches the feature off where the field says so. The zero Config
+// stores what the handler's Cache-Control allows, and nothing else.
 type Config struct {
-	// Name is what the Cache calls itself in Cache-Status (RFC 9211), a token. Default: cacheguard.
+	// Name is the name of the Cache in Cache-Status (RFC 9211), a token. Default: cacheguard.
 	Name string
 
-	// Space names the set of pages that the Cache has, a token. Caches on one Guard share pages, tags and prefixes when their
-	// Spaces are the same, and nothing when they differ. Default: none, which is a Space too.
+	// Space names the set of pages that the Cache has, a token. Caches on one Guard share pages, tags and prefixes if their Spaces are
+	// the same, and nothing if they differ. Default: the empty Space.
 	Space string
 
-	// DefaultTTL is how long a response is fresh that says nothing about it: no max-age, s-maxage or Expires. Only for
-	// status codes that allow it, and only for requests without Authorization and Cookie, as what says nothing may be meant
-	// for one user. Default: 0, such responses are not stored.
+	// DefaultTTL is the lifetime of a response that states none: no max-age, s-maxage or Expires. It counts only for status codes that
+	// allow it, and for requests without Authorization and Cookie, as the response may be meant for one user. Default: 0, such responses
+	// are not stored.
 	DefaultTTL time.Duration
 
-	// Heuristic is the share of the time since Last-Modified for which a response is fresh that says nothing about it (RFC
-	// 9111 section 4.2.2 suggests 0.1), at most a day; under the conditions of DefaultTTL, which goes first. Default: 0, off.
+	// Heuristic makes the lifetime of a response that states none a share of the time since its Last-Modified (RFC 9111 section 4.2.2
+	// suggests 0.1), at most a day. It counts under the conditions of DefaultTTL, which has precedence. Default: 0, off.
 	Heuristic float64
 
-	// KeepFor is how long after its freshness a response with an ETag or Last-Modified is kept, to be validated with the
-	// handler instead of being made anew. Default: 1 minute. -1: not at all.
+	// KeepFor is how long a stale response with an ETag or Last-Modified is kept, to be validated with the handler instead of being made
+	// anew. Default: 1 minute. -1: not at all.
 	KeepFor time.Duration
 
-	// StaleIfError is how long after its freshness a page may stand in when the handler fails (it answers 500, 502, 503 or 504,
-	// or takes longer than LoadTimeout) and the page says nothing of it. A page with must-revalidate, proxy-revalidate, s-maxage
-	// or no-cache stands in only if it says so itself. Default: 0, off.
+	// StaleIfError is how long a stale page may stand in when the handler fails (it answers 500, 502, 503 or 504, or takes longer than
+	// LoadTimeout) and the page has no stale-if-error. A page with must-revalidate, proxy-revalidate, s-maxage or no-cache stands in only
+	// if it says so itself. Default: 0, off.
 	StaleIfError time.Duration
 
-	// PassFor is how long it is remembered that a response could not be stored. Meanwhile requests for it go to the handler
-	// at once, instead of waiting for one another. An error is not remembered. Default: 10 seconds. -1: not at all.
+	// PassFor is how long the Cache remembers that a response could not be stored. Requests for it go straight to the handler then,
+	// instead of waiting for one another. Errors are not remembered. Default: 10 seconds. -1: not at all.
 	PassFor time.Duration
 
-	// MaxBody is the size of the largest body stored. A larger one reaches its client as it is written. The Guard's
-	// MaxValueBytes counts too. Default: 1 MiB.
+	// MaxBody is the size of the largest body that is stored, in bytes. A larger one reaches its client as it is written. The Guard's
+	// MaxValueBytes limits it too. Default: 1 MiB.
 	MaxBody int
 
-	// SliceBytes has pages that are larger than MaxBody stored in slices of this size, at most MaxBody, each loaded when a request needs
-	// it. Such a page is a 200 that says itself how long it is fresh, how long it is, and has a strong ETag (or a Last-Modified
-	// that counts as one); its handler is asked for ranges. An answer holds one slice in memory. Default: 0, off.
+	// SliceBytes stores pages that are larger than MaxBody in slices of this size, at most MaxBody. A slice is loaded when a request needs
+	// it, and an answer holds one slice in memory. This works for a response with status 200 that states its lifetime and its length, has
+	// a strong ETag (or a Last-Modified that counts as one), and whose handler answers ranges. Default: 0, off.
 	SliceBytes int
 
-	// LimitLoads has the handler's calls for pages count for the Guard's MaxLoads. One that goes on although its response turned
-	// out not to be storable does not count any more. Default: they are not limited, as they are not without a Cache.
+	// LimitLoads makes the handler's calls for pages count towards the Guard's MaxLoads. A call whose response turns out not to be
+	// storable stops counting. Default: they are not limited, just as without a Cache.
 	LimitLoads bool
 
-	// StoreSetCookie stores responses with Set-Cookie when RFC 9111 permits that, and sends the cookie to everybody.
+	// StoreSetCookie stores responses with Set-Cookie if RFC 9111 permits that, and sends the cookie to everybody.
 	StoreSetCookie bool
 
-	// IgnoreRequest ignores the Cache-Control of requests: clients cannot have a page rebuilt by asking.
+	// IgnoreRequest ignores the Cache-Control of requests, so that clients cannot force a page to be made anew.
 	IgnoreRequest bool
 
-	// SortQuery makes queries that differ in the order of their parameters one page. Parameters of the same name keep
-	// their order.
+	// SortQuery treats queries that differ only in the order of their parameters as one page. Parameters of the same name keep their order.
 	SortQuery bool
 
-	// KeyFields are further request fields by which pages are told apart although no Vary names them, as the fields are by which
-	// frameworks are told another host, scheme, path or method. NotKeyFields are those of these that the handler does not look
-	// at, or that a proxy in front always sets.
+	// KeyFields are more request fields that tell pages apart although no Vary names them. Those that tell frameworks another host, scheme,
+	// path or method do so by default. NotKeyFields are those of the default that the handler does not read, or that a proxy in front
+	// always sets.
 	KeyFields, NotKeyFields []string
 
-	// Target is a response field that counts instead of CDN-Cache-Control and Cache-Control for this cache (RFC 9213).
-	// Default: none; CDN-Cache-Control counts before Cache-Control.
+	// Target is a response field that counts instead of CDN-Cache-Control and Cache-Control for this cache (RFC 9213). Default: none;
+	// CDN-Cache-Control has precedence over Cache-Control.
 	Target string
 
-	// Prefixes are the prefixes of paths that InvalidatePrefix may be called with. Each that a page falls under costs a
-	// read with each hit, which hits share. Default: none.
+	// Prefixes are the prefixes of paths that InvalidatePrefix accepts. Each prefix that a page falls under costs a read with each hit,
+	// which concurrent hits share. Default: none.
 	Prefixes []string
 
 	// KeyInStatus adds the key of the page to Cache-Status.
@@ -86,7 +85,7 @@ type Config struct {
 	// OnResponse is called at the end of every request, for metrics. It must be quick, must not block and must not panic.
 	OnResponse func(r *http.Request, res Response)
 
-	// Logger gets the stacks of handlers that panic. Default: none.
+	// Logger receives the stacks of handlers that panic. Default: none.
 	Logger *slog.Logger
 }
 
@@ -120,16 +119,15 @@ func (c *Config) check() error {
 	if !token(c.Target) {
 		bad("Target", "%q is no name of a field", c.Target)
 	}
-	for _, name := range c.KeyFields {
-		if name == "" || !token(name) {
-			bad("KeyFields", "%q is no name of a field", name)
+	fields := func(field string, names []string) {
+		for _, name := range names {
+			if name == "" || !token(name) {
+				bad(field, "%q is no name of a field", name)
+			}
 		}
 	}
-	for _, name := range c.NotKeyFields {
-		if name == "" || !token(name) {
-			bad("NotKeyFields", "%q is no name of a field", name)
-		}
-	}
+	fields("KeyFields", c.KeyFields)
+	fields("NotKeyFields", c.NotKeyFields)
 	if c.Heuristic != configs.Off && !(c.Heuristic >= 0 && c.Heuristic <= 1) {
 		bad("Heuristic", "%v is not between 0 and 1", c.Heuristic)
 	}
@@ -147,7 +145,7 @@ func (c *Config) check() error {
 	return p.Err()
 }
 
-// token reports whether s can name things in a Structured Field, or is not set.
+// token reports whether s is a token of Structured Fields, or empty.
 func token(s string) bool {
 	for i := range len(s) {
 		if !rules.IsTokenChar(s[i]) {

@@ -1,5 +1,5 @@
-// Package middleware is a response cache for a server's own endpoints, on a cacheguard.Guard: it behaves as RFC 9111 asks of a
-// shared cache, and has a page that many want at once made by one call of the handler, however many instances there are.
+// Package middleware caches the responses of a server's own endpoints in Redis, through a cacheguard.Guard. It behaves as RFC 9111 asks
+// of a shared cache. When many requests want the same missing page, the handler is called once for all instances.
 //
 //	cache, err := middleware.New(guard, middleware.Config{})
 //	...
@@ -7,89 +7,88 @@
 //	r.Use(cache.Handler)
 //	r.Get("/products/{id}", product) // says w.Header().Set("Cache-Control", "max-age=60, stale-while-revalidate=600")
 //
-// It is plain net/http; of chi it knows the patterns of routes, and that its routing contexts are used again.
+// It is plain net/http. Of chi it knows the patterns of routes, and that chi reuses its routing contexts.
 //
 // # What it does
 //
-//   - The handler's Cache-Control is honoured, or CDN-Cache-Control or Config.Target before it (RFC 9213), and Expires;
-//     stale-while-revalidate and stale-if-error (RFC 5861) too. A handler that says nothing has nothing stored, unless
-//     Config.DefaultTTL or Config.Heuristic are set. A lifetime that is contradictory or cannot be read is treated as over.
-//   - The directives of requests are honoured, unless Config.IgnoreRequest is set.
-//   - Conditional requests, HEAD and ranges are answered from stored pages. A HEAD or a range has a page that is not stored made as a
-//     whole, once for all who want parts of it; if it cannot be stored, the handler is asked for the part. A stale page that has a
-//     validator is validated with the handler: the handler gets If-None-Match and If-Modified-Since, and may answer 304.
-//   - A page that may still be served stays when a refresh fails, or brings what cannot be stored. Config.StaleIfError has stale pages
-//     stand in for a handler that fails.
-//   - A successful POST, PUT, PATCH or DELETE invalidates its own URL and those that its Location and Content-Location name.
-//   - Every response says how it came about, in Cache-Status (RFC 9211), and why it was not stored: detail=no-store, private,
-//     authorization, set-cookie, vary, status, stale (it may never be used), no-lifetime (it does not say for how long), too-large,
-//     flush, incomplete, tags (there are too many), or no-ranges (it cannot be kept in slices).
-//   - While Redis does not answer, the handler is called, once for all requests of an instance that want the same.
+//   - It honours the handler's Cache-Control and Expires, or instead of them CDN-Cache-Control or Config.Target (RFC 9213), including
+//     stale-while-revalidate and stale-if-error (RFC 5861). A response that says nothing about its lifetime is not stored, unless
+//     Config.DefaultTTL or Config.Heuristic are set. Contradictory or unparsable freshness information makes a response stale.
+//   - It honours the Cache-Control of requests, unless Config.IgnoreRequest is set.
+//   - It answers conditional requests, HEAD and ranges from stored pages. If the page is missing, it is made as a whole, once for all
+//     requests that want parts of it. If it cannot be stored, the handler is asked for the part.
+//   - It validates stale pages with the handler, which gets If-None-Match and If-Modified-Since and may answer 304.
+//   - It keeps a page that may still be served when a refresh fails or cannot be stored. With Config.StaleIfError, stale pages stand in
+//     for a handler that fails.
+//   - A successful POST, PUT, PATCH or DELETE invalidates its own URL and those in its Location and Content-Location.
+//   - While Redis does not answer, the handler is called once for all requests of an instance that want the same page.
+//   - Cache-Status (RFC 9211) says how each response came about, and why it was not stored: detail=no-store, private, authorization,
+//     set-cookie, vary, status, stale (it could never be used), no-lifetime (it does not state one), too-large, flush, incomplete, tags
+//     (there are too many), method (a response to HEAD), or no-ranges (the page cannot be kept in slices).
 //
 // # What is not stored
 //
-// Responses to anything but GET and HEAD; to requests with a body, an Upgrade, If-Match or If-Unmodified-Since, with a URL of more
-// than 8 KiB, or whose Connection names another field (a proxy behind would drop that); with no-store, private, Vary: *, Set-Cookie
-// (but see Config.StoreSetCookie) or status 206; to requests with Authorization, unless the response has public, s-maxage or
-// must-revalidate; larger than MaxBody (but see Config.SliceBytes); shorter than their Content-Length; and those of handlers that
-// panic, hijack the connection, outlast the Guard's LoadTimeout, or flush without having said that the response may be stored.
+//   - Responses to methods other than GET and HEAD, and to requests with a body, an Upgrade, If-Match or If-Unmodified-Since, a URL of
+//     more than 8 KiB, or a Connection that names an end-to-end field (a proxy behind would drop that field).
+//   - Responses with no-store, private, Vary: *, Set-Cookie (but see Config.StoreSetCookie) or status 206.
+//   - Responses to requests with Authorization, without public, s-maxage or must-revalidate.
+//   - Responses larger than Config.MaxBody (but see Config.SliceBytes), or shorter than their Content-Length.
+//   - Responses of handlers that panic, hijack the connection, take longer than the Guard's LoadTimeout, or flush without having said
+//     that the response may be stored.
 //
-// A page is told apart by scheme (of the URL and of the connection), Host, path and query as the client sent them (a router in front
-// that takes a part of the URL away makes variants of the page), and by the fields that Vary names. A request with Authorization gets
-// a page that is not its own only if that says public, s-maxage or must-revalidate; with DefaultTTL or Heuristic, one with a Cookie
-// only if the page says itself how long it is fresh. Fields by which proxies and frameworks are told another host, scheme, path or
-// method (X-Forwarded-Host and its like, see Config.KeyFields) are always told apart, so that a client that sends one poisons its
-// own page only. Other fields that shape what a handler answers belong into its Vary.
+// # What tells pages apart
+//
+// Pages differ by the scheme of the URL and of the connection, by Host, by the path and query as the client sent them, and by the fields
+// that Vary names. If a router in front removes a part of the URL, what is left makes variants of the page.
+//
+// A request with Authorization gets a shared page only if the page says public, s-maxage or must-revalidate. With Config.DefaultTTL or
+// Config.Heuristic, a request with a Cookie gets one only if the page states its own lifetime.
+//
+// Some fields tell proxies and frameworks another host, scheme, path or method, such as X-Forwarded-Host (see Config.KeyFields). They
+// always tell pages apart, so a client that sends one can poison only its own page. Other fields that shape a handler's answer belong in
+// its Vary.
 //
 // # What a handler has to know
 //
-// While a response may still be stored, nothing of it is sent before the handler returns: it belongs to all who wait, and the
-// client that caused it may read slowly. (A Flush is kept back too, as proxies flush after each write.) The first thing that
-// says otherwise (the header, more than MaxBody) sends it on its way to that client, and the others are let through to call
-// the handler for themselves; that this page is such a one is remembered for Config.PassFor.
+//   - While its response may be stored, nothing of it is sent before the handler returns, not even at a Flush: the response belongs to
+//     all who wait, and the client that caused it may read slowly. As soon as the response turns out not to be storable, by its header or
+//     by its size, it is streamed to that client, and the other requests call the handler for themselves. For Config.PassFor, requests
+//     for this page then go straight to the handler.
+//   - It runs in its own goroutine. Its context ends when nobody waits for the response any more, not when its own client leaves.
+//   - It sees the request without conditions and Range. With stale-while-revalidate, it may run after the request has been answered; the
+//     values in the request's context have to allow that, as chi's do.
+//   - It is called with GET for a HEAD, unless chi or http.ServeMux chose it for HEAD before the cache was asked. Other routers that
+//     choose by the method belong behind the cache as a whole. So do routers that reuse their contexts, such as gin and Echo.
+//   - If it asks for its own page within the process, with its request's context, it is called again. If it does so over the network, it
+//     waits for itself until LoadTimeout.
+//   - If LoadTimeout ends its context before its response is complete, the client gets a 504.
 //
-// The handler runs in a goroutine that is not the request's, and its context ends when nobody waits for the response any more,
-// not when its own client leaves. It sees the request without conditions and Range. With stale-while-revalidate it may run after
-// its request has been answered; values in the request's context have to bear that (chi's do).
+// # How a page is answered from the cache
 //
-// A handler that asks for its own page is called again if it does so in the process, with its request's context. If it does
-// so over the network, it waits for itself, until the Guard's LoadTimeout.
+//  1. Cache.Handler makes an exchange of the request (cache.go). It passes requests that no cache may answer through to the handler, and
+//     names the page that the others ask for (exchange.go, internal/identity).
+//  2. A lookup asks the Guard for the page's record, and if that names another variant, for the variant's (lookup.go, internal/record).
+//  3. The Guard reads the record, from Redis or its local tier, and has evaluate decide: serve it, serve it and refresh it in the
+//     background, or replace it (evaluate.go).
+//  4. The record is sent: whole, as a range, or as a 304 (answer.go).
 //
-// It is called by GET for a HEAD, unless chi or http.ServeMux have chosen it for HEAD before the cache was asked. Routers of another
-// make that choose by the method belong behind the cache as a whole; and so do those that use their contexts again when a request
-// is answered, as gin and Echo do.
+// # How a missing page is made once for the fleet
 //
-// When LoadTimeout ends its context before its response is whole, the client gets 504.
+//  1. Of all lookups, the Guard has one call load (load.go). The others wait: on this instance for its result, on others for Redis.
+//  2. The load starts a rebuild: the handler at work, writing to a recorder (rebuild.go, internal/writer). The client that caused it waits
+//     in its seat (seat.go).
+//  3. When the header is given, internal/rules says whether the response may be stored. If not, the recorder streams it to the client in
+//     the seat. If nobody sits there, because the client has left or has been served a stale page, the handler's context ends.
+//  4. Of what the handler did, a record is made (outcome.go): the response; the stale page, if that was confirmed or stands in; or a mark,
+//     that the page cannot be stored or that the handler panicked.
+//  5. The Guard stores the record and gives it to all who wait. They send it, call the handler for themselves, or answer 500. If an
+//     invalidation overtook the load, those who asked after that look again (lookup.go).
 //
-// # Protocol
+// # Invalidation
 //
-// A page is one record in the Guard: the response, and what is needed to judge it. The Guard's Fetch asks judge (lookup.go)
-// whether the record may answer this request, has it replaced if not, and does so once for all instances; who may crash, pause,
-// leave or lose a reply meanwhile is told there. What is new here:
+// The page's own record is the variant that was made first. Variants name it by its ID, and count only while it is the same. So removing
+// one key invalidates all variants: those stored, those being made, and those nobody knows of. Package internal/versions does the same
+// for tags and prefixes of paths, and internal/sliced for the slices of large pages.
 //
-// A request is an exchange, which makes one lookup for the page and perhaps one for a variant; a lookup that has to load makes a run
-// of the handler. internal/record is what is kept, internal/rules what RFC 9111 says of one response.
-//
-// Where the handler's response goes. A load runs the handler for the request that started it, if that is still there (seat in
-// run.go): then a response that cannot be stored is streamed to it, and the request waits for the handler's end. If its client
-// has left, or was served a stale page, nobody is there to be streamed to, and the handler's writes fail when it turns
-// out that the response cannot be stored. The others get the record; or the mark that there is none, and call the handler; or
-// the mark that it panicked, and answer 500.
-//
-// Variants. The page's own record is the variant that was made first, and says which fields select. A request that it does not
-// suit looks under a key of these fields' values; the record there names the id of the page's record, and counts only while
-// that is the same. So removing one key invalidates all variants: those stored, those being made (whose handler was called
-// after they had read the id), and those nobody knows of. The id stays when the page is made anew with the same Vary.
-//
-// Tags and prefixes. Each is a random value in the Guard, its version. A record has the versions that were read before the
-// handler was called, and counts while they are the same. Removing a version invalidates all its records, without looking for
-// them. A tag that a page has for the first time cannot have been read before; then the version for all tags
-// together, which every InvalidateTags removes first, must be the same before and after (versions.go).
-//
-// Slices. The record of a page that is larger than MaxBody is its header, where slices are switched on: it is judged and
-// replaced as any page, and its body is in slices, which are records and loads of their own (slice.go). A slice names the page's record
-// by an id that an invalidation ends, and counts while that is the same, so it has neither variants nor versions. The handler is asked for
-// a slice by If-Range and Range; what is not exactly that (part.go) has the page loaded anew, or marked as one that cannot be sliced.
-//
-// Age and freshness are judged by the wall clocks of the instances, as HTTP does.
+// Ages are measured by the wall clocks of the instances, as HTTP does.
 package middleware

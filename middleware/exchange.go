@@ -92,14 +92,14 @@ func (x *exchange) passThroughAs(f cachestatus.Forward) {
 		if x.checked != nil {
 			x.checked.checkMark(status, x.w.Header(), began)
 		}
-		x.setStatus(f.String())
+		x.setStatus(f)
 	})
 }
 
 // serveUnsafe has the handler answer, and invalidates what it has changed before the client learns of it.
 func (x *exchange) serveUnsafe() {
 	x.callHandler(func(status int) {
-		x.setStatus(cachestatus.Forward{Why: "method"}.String())
+		x.setStatus(cachestatus.Forward{Why: "method"})
 		if status >= 200 && status < 400 {
 			x.invalidateAfter(x.w.Header())
 		}

@@ -10,12 +10,13 @@ import (
 	"strings"
 )
 
-// Invalidate removes the page that the request asks for, in all its variants, on every instance. A response that is being
-// made while it is called is not stored. Only the Host, path and query of the request count: it may be one that was received,
-// or one made with the page's URL, which names the host as clients do (http.NewRequest with a mere path names none, which
-// is an error). A request that begins after Invalidate returned nil is not answered with what was made before.
+// Invalidate removes the page that the request asks for, with all its variants, on every instance. A request that begins after Invalidate
+// returned nil is not answered with a response that was made before. A response that is being made meanwhile is not stored.
 //
-// Like Guard.Invalidate, it is sent even when ctx has ended; an error means that other instances may go on serving the page.
+// Only the Host, path and query of the request count. It may be a request that was received, or one made with the page's URL as clients
+// know it. A request without a host is an error, such as one that http.NewRequest makes of a mere path.
+//
+// Like Guard.Invalidate, it is sent even if ctx has ended. An error means that other instances may go on serving the page.
 func (c *Cache) Invalidate(ctx context.Context, r *http.Request) error {
 	if r == nil || r.URL == nil || r.Host == "" && r.URL.Host == "" {
 		return errors.New("middleware: the request to invalidate names no host")
@@ -23,8 +24,8 @@ func (c *Cache) Invalidate(ctx context.Context, r *http.Request) error {
 	return c.guard.Invalidate(ctx, c.names.AllKeys(r)...)
 }
 
-// InvalidatePrefix is Invalidate for all pages, of all hosts, whose path begins with the prefix. That must be one of
-// Config.Prefixes. It costs the same however many pages there are.
+// InvalidatePrefix is Invalidate for all pages, of all hosts, whose path begins with the prefix, which must be one of Config.Prefixes. Its
+// cost does not depend on the number of pages.
 func (c *Cache) InvalidatePrefix(ctx context.Context, prefix string) error {
 	if !slices.Contains(c.cfg.Prefixes, prefix) {
 		return fmt.Errorf("middleware: %q is none of Config.Prefixes", prefix)
@@ -32,9 +33,9 @@ func (c *Cache) InvalidatePrefix(ctx context.Context, prefix string) error {
 	return c.versions.InvalidatePrefix(ctx, prefix)
 }
 
-// InvalidateTags is Invalidate for all pages whose response has one of the tags in Cache-Tag or Surrogate-Key. It costs the
-// same however many pages there are. Tags are compared as they are. One that no response can have is an error: an empty one,
-// and several in one string; the others are invalidated all the same.
+// InvalidateTags is Invalidate for all pages whose response has one of the tags in Cache-Tag or Surrogate-Key. Its cost does not depend on
+// the number of pages. Tags are compared as they are. A tag that no response can have is an error: an empty string, or several tags in one
+// string. The other tags are invalidated all the same.
 func (c *Cache) InvalidateTags(ctx context.Context, tags ...string) error {
 	if len(tags) == 0 {
 		return nil
@@ -42,8 +43,8 @@ func (c *Cache) InvalidateTags(ctx context.Context, tags ...string) error {
 	return c.versions.InvalidateTags(ctx, tags)
 }
 
-// invalidateAfter invalidates what a successful unsafe request may have changed (RFC 9111 section 4.4): its own page, and
-// those that Location and Content-Location name, of the same origin. What cannot be sent, the Guard owes and reports.
+// invalidateAfter invalidates what a successful unsafe request may have changed (RFC 9111 section 4.4): its own page, and those of the same
+// origin that Location and Content-Location name. The Guard retries and reports what it cannot send.
 func (x *exchange) invalidateAfter(h http.Header) {
 	cache := x.cache
 	base, keys := cache.names.Base(x.r), cache.names.Keys(x.r)

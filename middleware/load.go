@@ -21,7 +21,7 @@ func (l *lookup) load(ctx context.Context, old *[]byte) ([]byte, error) {
 	}
 	versions := l.x.cache.versions
 	before, known := versions.Before(ctx, l.x.r, l.previous)
-	b := newRebuild(l)
+	b := &rebuild{lookup: l, validate: l.usable(), done: make(chan struct{})}
 	b.make(ctx)
 	if ctx.Err() != nil { // a handler that is told to stop returns as if it were done
 		return nil, fmt.Errorf("middleware: %w: %w", ctx.Err(), context.Cause(ctx))
@@ -40,9 +40,8 @@ func (l *lookup) load(ctx context.Context, old *[]byte) ([]byte, error) {
 func (b *rebuild) make(ctx context.Context) {
 	l := b.lookup
 	seated := !l.background && !l.reload.isLate() && l.seat.take(b)
-	if b.unheard = !seated || l.wantsPart(); b.unheard {
-		b.w.Detach()
-	}
+	b.unheard = !seated || l.wantsPart()
+	b.w = b.recorder()
 	handlerCtx := b.outlive(ctx)
 	if !seated {
 		b.run(l.backgroundRequest(handlerCtx))

@@ -166,14 +166,8 @@ func (f *found) result() Result {
 		return Stale
 	}
 	switch f.how {
-	case cacheguard.Loaded:
-		return Loaded
-	case cacheguard.Shared:
-		return Shared
-	case cacheguard.Bypassed:
-		return Bypassed
-	case cacheguard.Stale:
-		return Stale
+	case cacheguard.Loaded, cacheguard.Shared, cacheguard.Bypassed, cacheguard.Stale:
+		return Result(f.how)
 	}
 	return Hit
 }

@@ -59,22 +59,16 @@ type rebuild struct {
 	stored atomic.Bool // set by the load
 }
 
-func newRebuild(l *lookup) *rebuild {
-	b := &rebuild{lookup: l, validate: l.usable(), done: make(chan struct{}), end: func() bool { return false }}
-	b.w = writer.NewRecorder(l.x.w, l.x.cache.cfg.MaxBody)
-	b.w.Decide = b.decide
-	b.w.Before = func(status int) {
-		l.x.setStatus(cachestatus.Forward{Why: l.why, Status: status, Detail: b.w.Unfit}.String())
+// recorder has the handler's response recorded, for its client or, if it is unheard, for nobody.
+func (b *rebuild) recorder() *writer.Recorder {
+	x, client := b.lookup.x, http.ResponseWriter(nil)
+	if !b.unheard {
+		client = x.w
 	}
-	b.w.Unchanged = func(h http.Header) bool {
-		return rules.Unchanged(l.x.r, func(name string) string {
-			if name == "Date" { // it stands for Last-Modified only in stored responses
-				return ""
-			}
-			return h.Get(name)
-		})
-	}
-	return b
+	w := writer.NewRecorder(client, x.r, x.cache.cfg.MaxBody)
+	w.Decide = b.decide
+	w.Before = func(status int) { x.setStatus(cachestatus.Forward{Why: b.lookup.why, Status: status, Detail: w.Unfit}) }
+	return w
 }
 
 // run calls the handler. A panic is left to whoever joins the rebuild.

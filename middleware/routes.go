@@ -7,7 +7,7 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
-// routedForHead reports whether the handler behind the Cache may be one for HEAD alone: it has been chosen already.
+// routedForHead reports whether a router in front has already chosen the handler by the method HEAD.
 func routedForHead(r *http.Request) bool {
 	if r.Method != http.MethodHead {
 		return false
@@ -18,7 +18,7 @@ func routedForHead(r *http.Request) bool {
 	return strings.HasPrefix(r.Pattern, http.MethodHead+" ")
 }
 
-// route is the pattern of the route that answered, if the router tells it.
+// route is the pattern of the route that answered, if the router is one that says so.
 func route(r *http.Request) string {
 	if c := chi.RouteContext(r.Context()); c != nil {
 		return c.RoutePattern()

@@ -13,23 +13,23 @@ type Result string
 // The results. The words are those of cacheguard.Outcome where they mean the same.
 const (
 	Hit      Result = "hit"      // from the cache, fresh
-	Stale    Result = "stale"    // from the cache, stale; it is made anew in the background, or cannot be for now
-	Loaded   Result = "loaded"   // by the handler, or with its word that the stored response is good
+	Stale    Result = "stale"    // from the cache, stale: it is refreshed in the background, or cannot be for now
+	Loaded   Result = "loaded"   // by the handler, or from the cache after the handler confirmed it
 	Shared   Result = "shared"   // with what the handler made for another request, here or on another instance
 	Bypassed Result = "bypassed" // by the handler, because Redis is unavailable; shared by requests to this instance
-	Passed   Result = "passed"   // by the handler, for this request alone: the response or the request is not for caches
-	Failed   Result = "failed"   // not at all, or with an error of the cache's own
+	Passed   Result = "passed"   // by the handler, for this request alone: no cache may answer it, or store the response
+	Failed   Result = "failed"   // not at all, or with an error of the cache itself
 )
 
-// Response is what a request came to.
+// Response describes how a request was answered, for Config.OnResponse.
 type Response struct {
 	Result Result
 	Status int           // 0: none was sent
-	Route  string        // pattern of the route that answered, if the router tells (chi and http.ServeMux do); of a hit, that which made it
-	Took   time.Duration // until the response was sent, or the client had left
+	Route  string        // pattern of the route that made the response, if the router is chi or http.ServeMux
+	Took   time.Duration // until the response was sent, or the client left
 }
 
-// report tells Config.OnResponse. It runs when the handler panics too.
+// report calls Config.OnResponse, also when the handler panics.
 func (x *exchange) report() {
 	x.res.Took = time.Since(x.began)
 	if x.res.Result == "" {
@@ -38,8 +38,8 @@ func (x *exchange) report() {
 	x.cache.cfg.OnResponse(x.r, x.res)
 }
 
-// setStatus adds this cache's member, with the parameters, to Cache-Status.
-func (x *exchange) setStatus(params string) { x.addStatus(x.cache.cfg.Name + params) }
+// setStatus adds this cache's member to Cache-Status, for a response of the handler's.
+func (x *exchange) setStatus(f cachestatus.Forward) { x.addStatus(x.cache.cfg.Name + f.String()) }
 
 // addStatus adds a member to Cache-Status (RFC 9211), after those of caches behind this one.
 func (x *exchange) addStatus(member string) {

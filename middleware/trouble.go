@@ -51,7 +51,7 @@ func isTimeout(err error) bool {
 // fail answers with an error of the cache's own.
 func (x *exchange) fail(status int, detail string) {
 	x.res.Result, x.res.Status = Failed, status
-	x.setStatus(cachestatus.Detail(detail))
+	x.addStatus(x.cache.cfg.Name + cachestatus.Detail(detail))
 	x.w.Header().Set("Cache-Control", "no-store")
 	http.Error(x.w, strings.ToLower(http.StatusText(status)), status)
 }

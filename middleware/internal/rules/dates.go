@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// date reads the date of a field. A field that is not there is the zero time; one that is there twice or cannot be read is not ok.
+// date parses the date in a field. An absent field gives the zero time. A repeated or unparsable field is not ok.
 func date(h http.Header, field string) (time.Time, bool) {
 	lines := h.Values(field)
 	if len(lines) == 0 {
@@ -24,8 +24,8 @@ var dateFormats = []struct{ shape, layout string }{
 	{"aaa aaa _0 00:00:00 0000", time.ANSIC},
 }
 
-// ParseDate reads an HTTP date, in whatever case (RFC 9111 section 4.2). The century of a year with two digits depends on now: more
-// than 50 years in the future is in the past.
+// ParseDate parses an HTTP date, in upper or lower case (RFC 9111 section 4.2). A two-digit year that would be more than 50 years in the
+// future is in the past.
 func ParseDate(s string, now time.Time) (time.Time, bool) {
 	if len(s) > 40 {
 		return time.Time{}, false
@@ -50,7 +50,7 @@ func ParseDate(s string, now time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// shaped reports whether s has the shape. A leading star is a word.
+// shaped reports whether s has the shape. A star at its beginning is a word.
 func shaped(s, shape string) bool {
 	if rest, ok := strings.CutPrefix(shape, "*"); ok {
 		shape, s = rest, strings.TrimLeft(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")

@@ -8,10 +8,10 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// Longest is the longest delta-seconds there is: more counts as so much (RFC 9111 section 1.2.2 asks for at least 2^31).
+// Longest is the longest duration. Larger delta-seconds count as Longest (RFC 9111 section 1.2.2 asks for at least 2^31).
 const Longest = 1 << 31 * time.Second
 
-// Directives are those of a Cache-Control field that a shared cache knows, of a request or a response.
+// Directives are the directives of a Cache-Control field that concern a shared cache, of a request or a response.
 type Directives struct {
 	NoStore, OnlyIfCached                   bool
 	Public, MustRevalidate, ProxyRevalidate bool
@@ -20,7 +20,7 @@ type Directives struct {
 	Without                                 []string // the fields that no-cache and private list: not to be stored
 	MaxAge, SMaxAge, MinFresh, MaxStale     Seconds
 	StaleWhileRevalidate, StaleIfError      Seconds
-	Malformed                               bool // nothing may be taken as fresh that was sent with this
+	Malformed                               bool // contradictory or unparsable: the response is stale
 }
 
 // Seconds is the argument of a directive.
@@ -29,15 +29,15 @@ type Seconds struct {
 	Given bool
 }
 
-// Parse reads the lines of a Cache-Control field. What contradicts itself or cannot be read is malformed; a line that
-// does not even consist of directives ("private; max-age=60") is private too.
+// Parse parses the lines of a Cache-Control field. Contradictory or unparsable directives make it malformed. A line that does not consist
+// of directives ("private; max-age=60") also makes it private, as the rest of the line may forbid storing.
 func Parse(lines []string) (d Directives) {
 	for _, line := range lines {
 		for rest := line; rest != ""; {
 			var name, arg string
 			var ok bool
 			if name, arg, rest, ok = nextDirective(rest); !ok {
-				d.Malformed, d.Private = true, true // what follows may forbid to store it
+				d.Malformed, d.Private = true, true
 				return d
 			}
 			if name != "" {
@@ -48,8 +48,8 @@ func Parse(lines []string) (d Directives) {
 	return d
 }
 
-// nextDirective splits off one directive: a token, or a token, = and a token or quoted string. An argument of its own is
-// returned with a leading =.
+// nextDirective splits off one directive: a token, which = and a token or quoted string may follow. It returns the argument with a leading
+// =, to tell an empty one from none.
 func nextDirective(s string) (name, arg, rest string, ok bool) {
 	s = strings.TrimLeft(s, " \t,")
 	i := 0
@@ -102,7 +102,7 @@ func IsTokenChar(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
 }
 
-// set takes in one directive. Those that are not known are ignored (RFC 9111 section 5.2.3).
+// set sets one directive. Unknown directives are ignored (RFC 9111 section 5.2.3).
 func (d *Directives) set(name, arg string) {
 	arg, hasArg := strings.CutPrefix(arg, "=")
 	switch name {
@@ -159,7 +159,7 @@ func (d *Directives) delta(name string) *Seconds {
 	return nil
 }
 
-// limit is no-cache or private: for the whole response, or for the fields listed.
+// limit sets no-cache or private: for the whole response, or for the listed fields.
 func (d *Directives) limit(whole *bool, fields string, hasFields bool) {
 	listed := strings.FieldsFunc(fields, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
 	if !hasFields || len(listed) == 0 {
@@ -170,7 +170,7 @@ func (d *Directives) limit(whole *bool, fields string, hasFields bool) {
 	}
 }
 
-// seconds takes in an argument in seconds. Two that differ, and what is no number, make the field malformed.
+// seconds sets an argument in seconds. Two different arguments, or one that is not a number, make the directives malformed.
 func (d *Directives) seconds(field *Seconds, arg string) {
 	t, ok := parseSeconds(arg)
 	if !ok || field.Given && field.Duration != t {
@@ -180,7 +180,7 @@ func (d *Directives) seconds(field *Seconds, arg string) {
 	*field = Seconds{t, true}
 }
 
-// parseSeconds reads delta-seconds: digits only.
+// parseSeconds parses delta-seconds: digits only.
 func parseSeconds(s string) (time.Duration, bool) {
 	if s == "" {
 		return 0, false
@@ -195,8 +195,8 @@ func parseSeconds(s string) (time.Duration, bool) {
 	return time.Duration(n) * time.Second, true
 }
 
-// targeted reads the first of the fields that is there and can be read, which then counts instead of Cache-Control and
-// Expires (RFC 9213). They are Dictionaries of Structured Fields; members of a wrong type are ignored.
+// targeted parses the first of the fields that is present and valid. It counts instead of Cache-Control and Expires (RFC 9213). These fields
+// are Dictionaries of Structured Fields; members of a wrong type are ignored.
 func targeted(h http.Header, fields []string) (d Directives, found bool) {
 	for _, field := range fields {
 		lines := h.Values(field)

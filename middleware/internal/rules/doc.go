@@ -1,3 +1,3 @@
-// Package rules is what RFC 9111 and its companions say of one response: its directives, its dates, whether and how a shared
-// cache may keep it. Functions of headers alone: nothing here knows of requests under way, of keys or of Redis.
+// Package rules is what RFC 9111 and its companions say about one response: its directives, dates, validators and conditions, and whether
+// a shared cache may store it. Its functions depend on headers only: they know no requests under way, no keys and no Redis.
 package rules

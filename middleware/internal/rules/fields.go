@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// List is the members of a list of tokens.
+// List returns the members of a comma-separated list.
 func List(lines []string) (members []string) {
 	for _, line := range lines {
 		for member := range strings.SplitSeq(line, ",") {
@@ -18,12 +18,12 @@ func List(lines []string) (members []string) {
 	return members
 }
 
-// notAField reports whether a member of Vary names no field: * does not, and what cannot be a name may mean anything.
+// notAField reports whether a member of Vary is not the name of a field: * is not, and what is no token may mean anything.
 func notAField(name string) bool {
 	return name == "*" || strings.ContainsFunc(name, func(c rune) bool { return c > 127 || !IsTokenChar(byte(c)) })
 }
 
-// Names is the members of a list of field names, in canonical form.
+// Names returns the members of a list of field names, in canonical form.
 func Names(lines []string) []string {
 	names := List(lines)
 	for i := range names {
@@ -32,7 +32,7 @@ func Names(lines []string) []string {
 	return names
 }
 
-// Tags are those of a response: Cache-Tag is separated by commas, Surrogate-Key by spaces.
+// Tags returns the tags of a response. Commas separate those in Cache-Tag, spaces those in Surrogate-Key.
 func Tags(h http.Header) (names []string) {
 	names = List(h["Cache-Tag"])
 	for _, line := range h["Surrogate-Key"] {
@@ -42,16 +42,17 @@ func Tags(h http.Header) (names []string) {
 	return slices.Compact(names)
 }
 
-// hopByHop are fields that are for one connection (RFC 9110 section 7.6.1), and proxies' own (RFC 9111 section 3.1).
+// hopByHop are the fields of one connection (RFC 9110 section 7.6.1) and of one proxy (RFC 9111 section 3.1).
 var hopByHop = []string{
 	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authentication-Info", "Proxy-Authorization",
 	"Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
-// IsHopByHop reports whether a field is for one connection alone.
+// IsHopByHop reports whether a field concerns one connection only.
 func IsHopByHop(name string) bool { return name == "Close" || slices.Contains(hopByHop, name) }
 
-// Unstorable tells the fields that are not stored: those, what Connection lists, and what Cache-Control excepts.
+// Unstorable returns a function that reports whether a field of the response must not be stored: hop-by-hop fields, those that Connection
+// lists, and those that Cache-Control excepts.
 func Unstorable(h http.Header, without []string) func(name string) bool {
 	listed := Names(h["Connection"])
 	return func(name string) bool {
@@ -60,7 +61,7 @@ func Unstorable(h http.Header, without []string) func(name string) bool {
 	}
 }
 
-// Trailers tells the fields that are sent after the body, in the two ways that net/http has.
+// Trailers returns a function that reports whether a field is sent after the body, declared in either of the two ways of net/http.
 func Trailers(h http.Header) func(name string) bool {
 	announced := Names(h["Trailer"])
 	return func(name string) bool {

@@ -28,7 +28,7 @@ type asking struct {
 func (s *slice) ask(ctx context.Context) (*record.Record, time.Duration) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	a := asking{slice: s, w: writer.NewRecorder(nil, s.length()), began: time.Now()}
+	a := asking{slice: s, w: writer.NewRecorder(nil, nil, s.length()), began: time.Now()}
 	a.w.Decide = a.decide
 	a.w.Leaving = func() bool {
 		cancel(writer.ErrUnheard)
@@ -76,8 +76,7 @@ func (a *asking) decide(status int, h http.Header) writer.Decision {
 		// The page may be like this now. If it is not, it is not loaded anew a second time.
 		return writer.Decision{Unfit: string(Changed), Explicit: true}
 	}
-	a.w.Grow(s.length())
-	return writer.Decision{Explicit: true}
+	return writer.Decision{Explicit: true, Size: s.length()}
 }
 
 // validator is the strong validator of the page.

@@ -15,7 +15,6 @@ import (
 var (
 	// ErrUnheard ends the context of a handler whose response can neither be stored nor sent to anybody.
 	ErrUnheard = errors.New("middleware: the response cannot be stored, and nobody waits for it")
-
 	// errDropped is what the writes of such a handler return.
 	errDropped = errors.New("middleware: nobody receives this response")
 )
@@ -31,16 +30,16 @@ type Decision struct {
 	Unfit    string // why the response cannot be stored; empty: it is held back
 	Explicit bool   // the response itself says that it may be stored
 	Discard  bool   // nobody needs the body
+	Size     int    // of the body, if it is known
 }
 
 // Recorder is the http.ResponseWriter of a handler whose response may be stored. It holds the response back until the handler returns,
 // or until the response turns out not to be storable. Then it releases it: to the client that the handler runs for, or to nobody. Only
 // the handler's goroutine may use a Recorder before that has ended, except for Released.
 type Recorder struct {
-	Decide    func(status int, h http.Header) Decision // called with the header of the final response
-	Unchanged func(h http.Header) bool                 // reports whether the client has the response already, by its condition
-	Before    func(status int)                         // called before the client gets a header, to complete it
-	Leaving   func() bool                              // called when the response is released; reports whether the client may have it
+	Decide  func(status int, h http.Header) Decision // called with the header of the final response
+	Before  func(status int)                         // called before the client gets a header, to complete it
+	Leaving func() bool                              // called when the response is released; reports whether the client may have it
 
 	Status   int         // 0: none yet
 	Sent     http.Header // the header as it was when the status was given; what is added later counts in trailers only
@@ -49,6 +48,7 @@ type Recorder struct {
 	Hijacked bool
 
 	client   http.ResponseWriter // nil: nobody is there to get what cannot be stored
+	request  *http.Request       // of the client
 	limit    int
 	header   http.Header
 	open     bool          // the response has been released
@@ -57,11 +57,9 @@ type Recorder struct {
 	discard  bool
 }
 
-// NewRecorder returns a Recorder of bodies of at most limit bytes, for a client; nil: for nobody.
-func NewRecorder(client http.ResponseWriter, limit int) *Recorder {
-	return &Recorder{
-		client: client, limit: limit, Leaving: func() bool { return true }, released: make(chan struct{}), header: make(http.Header),
-	}
+// NewRecorder returns a Recorder of bodies of at most limit bytes, for a client and its request; nil: for nobody.
+func NewRecorder(client http.ResponseWriter, r *http.Request, limit int) *Recorder {
+	return &Recorder{client: client, request: r, limit: limit, released: make(chan struct{}), header: make(http.Header)}
 }
 
 // Released is closed when the response turns out not to be storable.
@@ -72,12 +70,6 @@ func (w *Recorder) IsReleased() bool { return w.open }
 
 // Reached reports whether the client got anything of the response.
 func (w *Recorder) Reached() bool { return w.Hijacked || w.open && w.client != nil }
-
-// Detach makes a Recorder one for nobody, before the handler has begun.
-func (w *Recorder) Detach() { w.client = nil }
-
-// Grow makes room for a body whose size is known.
-func (w *Recorder) Grow(size int) { w.Body = make([]byte, 0, size) }
 
 // Reset forgets a response that was held back.
 func (w *Recorder) Reset() {
@@ -102,7 +94,7 @@ func (w *Recorder) WriteHeader(status int) {
 	}
 	w.Status, w.Sent = status, Canonical(w.header)
 	decision := w.Decide(status, w.Sent)
-	w.explicit, w.discard = decision.Explicit, decision.Discard
+	w.explicit, w.discard, w.Body = decision.Explicit, decision.Discard, make([]byte, 0, decision.Size)
 	if decision.Unfit != "" {
 		w.releaseAs(decision.Unfit)
 	}
@@ -165,9 +157,11 @@ func (w *Recorder) Release() {
 		w.Body = nil
 		return
 	}
-	w.copyHeader()
+	h, trailer := maps.Clone(w.Sent), rules.Trailers(w.Sent)
+	maps.DeleteFunc(h, func(name string, _ []string) bool { return trailer(name) })
+	SetHeader(w.client.Header(), maps.All(h))
 	w.Before(w.Status)
-	if w.Status == http.StatusOK && w.Unchanged(w.Sent) {
+	if w.Status == http.StatusOK && w.unchanged() {
 		w.discard, w.Body = true, nil
 		NotModified(w.client)
 		return
@@ -179,6 +173,16 @@ func (w *Recorder) Release() {
 	}
 }
 
+// unchanged reports whether the client has the response already. (A Date stands for Last-Modified only in stored responses.)
+func (w *Recorder) unchanged() bool {
+	return rules.Unchanged(w.request, func(name string) string {
+		if name == "Date" {
+			return ""
+		}
+		return w.Sent.Get(name)
+	})
+}
+
 // leave marks the response as one for its client alone.
 func (w *Recorder) leave() {
 	w.open = true
@@ -186,14 +190,6 @@ func (w *Recorder) leave() {
 		w.client = nil
 	}
 	close(w.released)
-}
-
-// copyHeader sets the handler's fields in the client's header.
-func (w *Recorder) copyHeader() {
-	trailer := rules.Trailers(w.Sent)
-	h := maps.Clone(w.Sent)
-	maps.DeleteFunc(h, func(name string, _ []string) bool { return trailer(name) })
-	SetHeader(w.client.Header(), maps.All(h))
 }
 
 // FlushError serves http.ResponseController. A response that itself says that it may be stored is still held back, as proxies flush
