@@ -12,7 +12,7 @@ import (
 	"github.com/cacheguard/go/cacheguard"
 )
 
-// echo answers with everything an attacker could want to see in another's response.
+// echo answers with everything that an attacker could want to appear in another client's response.
 var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	w.Header().Set("Cache-Control", "max-age=60")
@@ -60,7 +60,7 @@ func TestNothingUnkeyedShapesAStoredResponse(t *testing.T) {
 	}
 }
 
-func TestABodyOfAGetShapesNothing(t *testing.T) {
+func TestTheBodyOfAGetDoesNotShapeAStoredResponse(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{}, echo)
 	for range 2 {
@@ -106,7 +106,7 @@ func TestALongURLIsAPageOfItsOwn(t *testing.T) {
 	equal(t, "a hit", f.get(long+"1").body, a)
 }
 
-// A client that has a page made anew in a way that is refused must not take it away from the others.
+// A client whose request is refused must not take the page away from the others.
 func TestARefusedRequestDoesNotUnseatAFreshPage(t *testing.T) {
 	t.Parallel()
 	p := newPage(func(w http.ResponseWriter, r *http.Request) {
@@ -114,7 +114,7 @@ func TestARefusedRequestDoesNotUnseatAFreshPage(t *testing.T) {
 			http.Error(w, "bad", http.StatusBadRequest)
 			return
 		}
-		says("good", "Cache-Control: max-age=60")(w, r)
+		says("good", fresh)(w, r)
 	})
 	f := newFleet(t, 1, Config{}, p)
 	f.get("/")
@@ -123,7 +123,7 @@ func TestARefusedRequestDoesNotUnseatAFreshPage(t *testing.T) {
 	equal(t, "calls", p.calls.Load(), 2)
 }
 
-// Nor one that is answered for itself alone: else one request in PassFor keeps a page out of the cache.
+// A private answer must not do so either, or one request per PassFor would keep a page out of the cache.
 func TestAPrivateAnswerDoesNotUnseatAFreshPage(t *testing.T) {
 	t.Parallel()
 	p := newPage(func(w http.ResponseWriter, r *http.Request) {
@@ -131,7 +131,7 @@ func TestAPrivateAnswerDoesNotUnseatAFreshPage(t *testing.T) {
 			says("mine", "Cache-Control: private")(w, r)
 			return
 		}
-		says("good", "Cache-Control: max-age=60")(w, r)
+		says("good", fresh)(w, r)
 	})
 	f := newFleet(t, 1, Config{}, p)
 	f.get("/")
@@ -140,11 +140,11 @@ func TestAPrivateAnswerDoesNotUnseatAFreshPage(t *testing.T) {
 	equal(t, "calls", p.calls.Load(), 2)
 }
 
-// A client that reads slowly must not hold up those who wait for the same page.
+// A client that reads slowly must not hold up other requests for the same page.
 func TestASlowClientHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	big := strings.Repeat("x", 900_000)
-	p := newPage(says(big, "Cache-Control: max-age=60")).held()
+	p := newPage(says(big, fresh)).held()
 	f := newFleet(t, 1, Config{}, p)
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(f.urls[0], "http://"))
 	if err != nil {
@@ -156,15 +156,15 @@ func TestASlowClientHoldsNobodyUp(t *testing.T) {
 	}
 	<-p.begun
 	other := f.async(0, "/")
-	f.awaitJoined(1)
+	f.joins(1)
 	close(p.hold)
 	equal(t, "bytes", len((<-other).body), len(big))
 	equal(t, "calls", p.calls.Load(), 1)
 }
 
-func TestWhatIsNoRecordIsMadeAnew(t *testing.T) {
+func TestAValueThatIsNotARecordIsReplaced(t *testing.T) {
 	t.Parallel()
-	p := newPage(says("good", "Cache-Control: max-age=60"))
+	p := newPage(says("good", fresh))
 	f := newFleet(t, 1, Config{}, p)
 	key := f.pageKey("/")
 	if _, err := cacheguard.Get(t.Context(), f.guards[0], key, func(context.Context) ([]byte, error) { return []byte("evil"), nil }); err != nil {
@@ -176,7 +176,7 @@ func TestWhatIsNoRecordIsMadeAnew(t *testing.T) {
 	equal(t, "calls", p.calls.Load(), 1)
 }
 
-func TestTheKeyIsToldWhenAskedFor(t *testing.T) {
+func TestKeyInStatusAddsTheKeyToCacheStatus(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{KeyInStatus: true, Name: "shop"}, says("x"))
 	a := f.get(`/a"b?q=` + url.QueryEscape("é"))
@@ -185,10 +185,10 @@ func TestTheKeyIsToldWhenAskedFor(t *testing.T) {
 	}
 }
 
-// Clients choose URLs and the values of fields. What they choose must not fill Redis.
-func TestWhatClientsChooseIsShortInRedis(t *testing.T) {
+// Clients choose URLs and the values of fields, and must not be able to fill Redis with them.
+func TestClientsCannotStoreLongKeysAndFieldsInRedis(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 1, Config{}, says("page", "Cache-Control: max-age=60", "Vary: X-A"))
+	f := newFleet(t, 1, Config{}, says("page", fresh, "Vary: X-A"))
 	big := strings.Repeat("x", 100_000)
 	f.get("/"+big, "X-A: "+big)
 	f.get("/a", "X-A: "+big)

@@ -16,7 +16,7 @@ import (
 func TestAPageIsMadeOnceForAllInstances(t *testing.T) {
 	t.Parallel()
 	const instances, requests = 8, 128
-	p := newPage(says("hello", "Cache-Control: max-age=60")).held()
+	p := newPage(says("hello", fresh)).held()
 	f := newFleet(t, instances, Config{}, p)
 	var replies []<-chan answer
 	for i := range instances {
@@ -25,7 +25,7 @@ func TestAPageIsMadeOnceForAllInstances(t *testing.T) {
 		}
 	}
 	<-p.begun
-	f.awaitRegistered("/hot", instances-1)
+	f.waits("/hot", instances-1)
 	close(p.hold)
 	for _, c := range replies {
 		if a := <-c; a.body != "hello" || a.StatusCode != http.StatusOK {
@@ -41,7 +41,7 @@ func TestAPageIsMadeOnceForAllInstances(t *testing.T) {
 
 func TestAClientThatLeavesDoesNotTakeTheOthersResponseAway(t *testing.T) {
 	t.Parallel()
-	p := newPage(says("hello", "Cache-Control: max-age=60")).held()
+	p := newPage(says("hello", fresh)).held()
 	f := newFleet(t, 1, Config{}, p)
 	ctx, leave := context.WithCancel(t.Context())
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, f.urls[0]+"/", nil)
@@ -56,7 +56,7 @@ func TestAClientThatLeavesDoesNotTakeTheOthersResponseAway(t *testing.T) {
 	}()
 	<-p.begun
 	stays := f.async(0, "/")
-	f.awaitJoined(1)
+	f.joins(1)
 	leave()
 	if err := <-left; !errors.Is(err, context.Canceled) {
 		t.Error(err)
@@ -81,11 +81,11 @@ func TestAPanicReachesNetHTTPForOneAndTheOthersGet500(t *testing.T) {
 		f.caches[0].Handler(p).ServeHTTP(w, r)
 	}
 	f = newFleet(t, 1, Config{}, p)
-	f.servers[0].Config.Handler = http.HandlerFunc(outer)
+	f.front(http.HandlerFunc(outer))
 	first := f.async(0, "/")
 	<-p.begun
 	second := f.async(0, "/")
-	f.awaitJoined(1)
+	f.joins(1)
 	close(p.hold)
 	equal(t, "first", (<-first).StatusCode, http.StatusTeapot)
 	equal(t, "second", (<-second).StatusCode, http.StatusInternalServerError)
@@ -97,7 +97,7 @@ func TestAPanicReachesNetHTTPForOneAndTheOthersGet500(t *testing.T) {
 	equal(t, "afterwards", f.get("/").body, "well")
 }
 
-// What cannot be stored is let through at once: to the first while it is written, and to those who waited for it.
+// A response that cannot be stored reaches the first client while it is written, and the waiting requests call the handler at once.
 func TestAnUncacheableResponseHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
@@ -112,7 +112,7 @@ func TestAnUncacheableResponseHoldsNobodyUp(t *testing.T) {
 	replies = append(replies, f.async(0, "/"))
 	<-p.begun
 	replies = append(replies, f.async(1, "/"))
-	f.awaitRegistered("/", 1)
+	f.waits("/", 1)
 	close(p.hold)
 	<-p.begun // the second runs although the first has not ended
 	close(release)
@@ -157,7 +157,7 @@ func TestALargeBodyStreamsThroughUnstored(t *testing.T) {
 func TestVariantsAreKeptSideBySide(t *testing.T) {
 	t.Parallel()
 	p := newPage(func(w http.ResponseWriter, r *http.Request) {
-		says("in "+r.Header.Get("Accept-Language"), "Cache-Control: max-age=60", "Vary: Accept-Language")(w, r)
+		says("in "+r.Header.Get("Accept-Language"), fresh, "Vary: Accept-Language")(w, r)
 	})
 	f := newFleet(t, 2, Config{}, p)
 	for i := range 6 {
@@ -175,7 +175,7 @@ func TestVariantsAreKeptSideBySide(t *testing.T) {
 
 func TestRedisDownMeansTheHandlerIsCalledOnceForAll(t *testing.T) {
 	t.Parallel()
-	p := newPage(says("hello", "Cache-Control: max-age=60")).held()
+	p := newPage(says("hello", fresh)).held()
 	server := redistest.Start(t)
 	f := newFleetOn(t, server, 1, Config{Prefixes: []string{"/"}}, cacheguard.Config{}, p)
 	server.Kill()
@@ -184,7 +184,7 @@ func TestRedisDownMeansTheHandlerIsCalledOnceForAll(t *testing.T) {
 		replies = append(replies, f.async(0, "/"))
 	}
 	<-p.begun
-	f.awaitJoined(9)
+	f.joins(9)
 	close(p.hold)
 	for _, c := range replies {
 		equal(t, "body", (<-c).body, "hello")
@@ -193,7 +193,7 @@ func TestRedisDownMeansTheHandlerIsCalledOnceForAll(t *testing.T) {
 	equal(t, "bypassed", f.count(Bypassed), 10)
 }
 
-func TestAHandlerThatAsksForItsOwnPageIsCalledAgain(t *testing.T) {
+func TestAHandlerThatRequestsItsOwnPageIsCalledAgain(t *testing.T) {
 	t.Parallel()
 	var f *fleet
 	var inner http.Handler
@@ -213,7 +213,7 @@ func TestAHandlerThatAsksForItsOwnPageIsCalledAgain(t *testing.T) {
 
 func TestHeadIsAnsweredFromGet(t *testing.T) {
 	t.Parallel()
-	p := newPage(says("hello", "Cache-Control: max-age=60"))
+	p := newPage(says("hello", fresh))
 	f := newFleet(t, 1, Config{}, p)
 	f.get("/")
 	a := f.do(0, http.MethodHead, "/")
@@ -236,7 +236,7 @@ func TestNewNamesEveryBadField(t *testing.T) {
 	}
 }
 
-func TestSlicesAreNotLargerThanMaxBody(t *testing.T) {
+func TestSliceBytesMayNotExceedMaxBody(t *testing.T) {
 	t.Parallel()
 	for _, cfg := range []Config{{SliceBytes: defaultMaxBody + 1}, {MaxBody: 10, SliceBytes: 11}} {
 		if err := cfg.check(); err == nil || !strings.Contains(err.Error(), "SliceBytes") {

@@ -7,6 +7,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,25 +15,28 @@ import (
 	"time"
 )
 
-// The conformance table, conformance_rows_test.go, is run through a real client, this cache on a real server with
-// httputil.ReverseProxy as its handler, and a real origin behind that.
+// The conformance table runs through a real client, this cache on a real server with httputil.ReverseProxy as its handler, and a real
+// origin behind that.
 //
-// A row is two requests for one URL of its own, and what is to become of the second. A request is a method or a query, and
-// header lines, a response a status and header lines, both with | between; in dates, {-60} is 60 seconds ago. Wanted is who answers:
+// A row is two requests for a URL of its own, and the answer that the second has to get. A request is a method or a query, and header
+// lines; a response is a status and header lines. A | separates them. In dates, {-60} is 60 seconds ago. Wanted is who answers:
 //
 //	cache      the cache, without asking the origin
 //	origin     the origin, asked without a condition of the cache's
 //	validated  the origin is asked whether the stored response is good
 //	504        the cache, which was not allowed to ask
 //
-// and then what holds for the second response: a status, Name: value, Name~part of the value, -Name for absent, body text.
+// and then what the second response has: a status, Name: value, Name~part of the value, -Name for an absent field, body text.
 type row struct {
 	section, name        string
 	ask1, reply1         string
 	ask2, reply2, wanted string
 }
 
-// origins are the settings that rows may ask for by the beginning of their names.
+// rows is the conformance table.
+var rows = slices.Concat(storingRows, freshnessRows, reuseRows)
+
+// settings are those of the cache that rows may ask for by the beginning of their names.
 var settings = map[string]Config{
 	"":          {Target: "Shop-Cache-Control"},
 	"default":   {DefaultTTL: time.Minute},
@@ -141,7 +145,7 @@ func parseReply(s string) (status int, h http.Header, body string) {
 
 var dates = regexp.MustCompile(`\{([+-]\d+)\}`)
 
-// dated puts dates in.
+// dated replaces {seconds} by dates.
 func dated(s string) string {
 	return dates.ReplaceAllStringFunc(s, func(m string) string {
 		n, _ := strconv.Atoi(m[1 : len(m)-1])

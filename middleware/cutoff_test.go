@@ -5,19 +5,16 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/redistest"
 )
 
-// What goes to its client while it is written outlives the load: the others do not wait for it any more.
+// A response that streams to its client outlives the load, because no other request waits for it any more.
 func TestAResponseThatStreamsKeepsItsContext(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(w http.ResponseWriter){
@@ -53,11 +50,11 @@ func TestAResponseThatStreamsKeepsItsContext(t *testing.T) {
 	}
 }
 
-// Many handlers stop writing and return when their context ends: what they wrote is no page.
+// Many handlers stop writing and return when their context ends. What they wrote is not a page.
 func TestAResponseThatWasCutOffIsNotStored(t *testing.T) {
 	t.Parallel()
 	p := newPage(says("page", "Cache-Control: max-age=60, stale-while-revalidate=600", "Age: 70"))
-	f := newFleetOn(t, shared, 1, Config{}, cacheguard.Config{LoadTimeout: 50 * time.Millisecond}, p)
+	f := newHurried(t, Config{}, p)
 	f.get("/")
 	<-p.begun
 	ended := make(chan struct{})
@@ -85,8 +82,8 @@ func TestAResponseThatWasCutOffIsNotStored(t *testing.T) {
 	})
 }
 
-// Over the network nobody can tell that it is the handler itself that waits for the handler.
-func TestAHandlerThatAsksForItsOwnURLIsHeldUpForLoadTimeoutAtMost(t *testing.T) {
+// Over the network, the cache cannot know that the handler waits for itself.
+func TestAHandlerThatRequestsItsOwnURLWaitsAtMostLoadTimeout(t *testing.T) {
 	t.Parallel()
 	var f *fleet
 	handler := func(w http.ResponseWriter, r *http.Request) {
@@ -103,11 +100,11 @@ func TestAHandlerThatAsksForItsOwnURLIsHeldUpForLoadTimeoutAtMost(t *testing.T) 
 		}
 		_ = res.Body.Close()
 	}
-	f = newFleetOn(t, shared, 1, Config{}, cacheguard.Config{LoadTimeout: 50 * time.Millisecond}, http.HandlerFunc(handler))
+	f = newHurried(t, Config{}, http.HandlerFunc(handler))
 	equal(t, "status", f.get("/").StatusCode, http.StatusGatewayTimeout)
 }
 
-// readerFrom counts what net/http could send without copying it.
+// readerFrom counts the bytes that net/http could send without copying them.
 type readerFrom struct {
 	http.ResponseWriter
 	n int64
@@ -119,7 +116,7 @@ func (w *readerFrom) ReadFrom(src io.Reader) (n int64, err error) {
 	return n, err
 }
 
-func TestFilesThatPassAreStillSentWithoutCopying(t *testing.T) {
+func TestFilesThatPassThroughAreSentWithoutCopying(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(name, []byte("0123456789"), 0o600); err != nil {
@@ -134,11 +131,11 @@ func TestFilesThatPassAreStillSentWithoutCopying(t *testing.T) {
 	equal(t, "passed", f.count(Passed), 1)
 }
 
-// The origin says no length, so nothing but the end of the connection tells that the body is not whole.
+// The origin states no length, so only the end of the connection shows that the body is incomplete.
 func TestAnOriginThatDiesHalfwayLeavesNoHalfPage(t *testing.T) {
 	t.Parallel()
 	calls := 0
-	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	behind := proxy(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		calls++
 		w.Header().Set("Cache-Control", "max-age=60")
 		_, _ = io.WriteString(w, "half")
@@ -147,16 +144,10 @@ func TestAnOriginThatDiesHalfwayLeavesNoHalfPage(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}
 	}))
-	t.Cleanup(origin.Close)
-	target, err := url.Parse(origin.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := httputil.NewSingleHostReverseProxy(target)
-	proxy.ErrorLog = log.New(io.Discard, "", 0)
-	f := newFleet(t, 1, Config{}, proxy)
+	behind.ErrorLog = log.New(io.Discard, "", 0)
+	f := newFleet(t, 1, Config{}, behind)
 	if _, err := f.try(0, "GET", "/"); err == nil {
-		t.Error("the client was not told")
+		t.Error("the client did not notice")
 	}
 	f.get("/")
 	equal(t, "calls of the origin", calls, 2)

@@ -3,58 +3,49 @@ package middleware
 import (
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"testing"
 )
 
-// RFC 9111 sections 5.2.2.4 and 5.2.2.7 restrict storing the field and using it again, not sending it to who caused it.
-func TestAFieldThatIsNotForOthersIsForTheClientThatCausedIt(t *testing.T) {
+// RFC 9111 sections 5.2.2.4 and 5.2.2.7 restrict storing and reusing the field, not sending it to the client that caused it.
+func TestAnUnstorableFieldReachesTheClientThatCausedIt(t *testing.T) {
 	t.Parallel()
 	for _, directive := range []string{`no-cache="Set-Cookie"`, `private="Set-Cookie"`} {
 		t.Run(directive, func(t *testing.T) {
 			t.Parallel()
 			p := newPage(says("page", "Cache-Control: max-age=60, "+directive, "Set-Cookie: session=1"))
 			f := newFleet(t, 1, Config{}, p)
-			equal(t, "who caused it", f.get("/").Header.Get("Set-Cookie"), "session=1")
+			equal(t, "the client that caused it", f.get("/").Header.Get("Set-Cookie"), "session=1")
 			equal(t, "another", f.get("/").Header.Get("Set-Cookie"), "")
 			equal(t, "calls", p.calls.Load(), 1)
 		})
 	}
 }
 
-// proxied is a cache with ReverseProxy behind it, and an origin that allows who asks to read its answer.
+// proxied is a cache with ReverseProxy behind it, and an origin that allows the Origin of the request to read its answer.
 func proxied(t *testing.T) *fleet {
-	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return newFleet(t, 1, Config{}, proxy(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=60")
 		w.Header().Set("Vary", "Origin")
 		w.Header().Set("Access-Control-Allow-Origin", r.Header.Get("Origin"))
 		_, _ = io.WriteString(w, "page")
-	}))
-	t.Cleanup(origin.Close)
-	target, err := url.Parse(origin.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return newFleet(t, 1, Config{}, httputil.NewSingleHostReverseProxy(target))
+	})))
 }
 
-// A proxy drops what Connection names, so the response is not the one for the value that was sent.
+// A proxy drops the fields that Connection names, so the response is not the one for the value that was sent.
 func TestAFieldThatConnectionNamesDoesNotSelect(t *testing.T) {
 	t.Parallel()
 	f := proxied(t)
 	const ours = "https://shop.example"
 	f.raw(t, "GET / HTTP/1.1", "Origin: "+ours, "Connection: close, Origin")
 	for range 2 {
-		equal(t, "who may read it", f.get("/", "Origin: "+ours).Header.Get("Access-Control-Allow-Origin"), ours)
+		equal(t, "the origin that may read it", f.get("/", "Origin: "+ours).Header.Get("Access-Control-Allow-Origin"), ours)
 	}
 }
 
-func TestForwardedTellsPagesApartByWhatItSaysOfTheRequestNotOfTheClient(t *testing.T) {
+func TestForwardedTellsPagesApartByTheRequestAndNotByTheClient(t *testing.T) {
 	t.Parallel()
 	p := newPage(func(w http.ResponseWriter, r *http.Request) {
-		says(r.Header.Get("Forwarded"), "Cache-Control: max-age=60")(w, r)
+		says(r.Header.Get("Forwarded"), fresh)(w, r)
 	})
 	f := newFleet(t, 1, Config{}, p)
 	f.get("/", "Forwarded: for=192.0.2.1;host=a;proto=https")
@@ -89,7 +80,7 @@ func TestASuppressedContentTypeIsNotGuessed(t *testing.T) {
 
 func TestFieldsThatTellPagesApartCanBeNamed(t *testing.T) {
 	t.Parallel()
-	p := newPage(says("page", "Cache-Control: max-age=60"))
+	p := newPage(says("page", fresh))
 	f := newFleet(t, 1, Config{KeyFields: []string{"x-tenant"}, NotKeyFields: []string{"x-forwarded-port"}}, p)
 	for range 2 {
 		f.get("/", "X-Tenant: a")

@@ -18,7 +18,7 @@ type film struct {
 	header []string
 }
 
-var inSlices = Config{MaxBody: 200, SliceBytes: 100, Prefixes: []string{"/films/"}}
+var inSlices = Config{MaxBody: 200, SliceBytes: 100, Prefixes: []string{"/a/"}}
 
 func newFilm(header ...string) *film {
 	f := &film{edit: "a", header: header}
@@ -43,7 +43,7 @@ func (f *film) serve(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", modified, strings.NewReader(filmed(edit)))
 }
 
-// filmed is the body of a film: each position tells where it is.
+// filmed is the body of a film: every few bytes say where they are.
 func filmed(edit string) string {
 	var b bytes.Buffer
 	for i := range 200 {
@@ -58,14 +58,14 @@ func (f *film) edition() string {
 	return f.edit
 }
 
-// change has the film be another one.
+// change replaces the film by another one.
 func (f *film) change(edit string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.edit = edit
 }
 
-// withoutTTL is what Cache-Status says apart from the time that is left.
+// withoutTTL is the Cache-Status without its ttl.
 func (a answer) withoutTTL() string {
 	var kept []string
 	for param := range strings.SplitSeq(a.cacheStatus(), "; ") {
@@ -85,7 +85,7 @@ func (f *film) asked() string {
 	return list
 }
 
-// slices is how many of them are in Redis.
+// slices is the number of slices in Redis.
 func (f *fleet) slices() (n int) {
 	f.t.Helper()
 	keys, err := shared.Client(f.t).Keys(f.t.Context(), f.prefix+"*slice:*").Result()
@@ -98,4 +98,11 @@ func (f *fleet) slices() (n int) {
 		}
 	}
 	return n
+}
+
+// learn makes the cache store the record of a page in slices, and none of its slices.
+func (f *fleet) learn(path string) {
+	f.t.Helper()
+	f.do(0, http.MethodHead, path)
+	f.stored()
 }

@@ -33,7 +33,7 @@ func TestInformationalResponsesAndTrailersPass(t *testing.T) {
 	equal(t, "calls", p.calls.Load(), 1)
 }
 
-func TestAHandlerMayHijack(t *testing.T) {
+func TestAHandlerMayHijackTheConnection(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		conn, rw, err := w.(http.Hijacker).Hijack()
@@ -76,7 +76,7 @@ func TestAnEventStreamIsReadWhileItIsWritten(t *testing.T) {
 	}
 }
 
-func TestWhatAHandlerFlushesWithoutSayingThatItMayBeStoredIsNot(t *testing.T) {
+func TestAFlushedResponseThatStatesNoLifetimeIsNotStored(t *testing.T) {
 	t.Parallel()
 	next := make(chan struct{})
 	p := newPage(func(w http.ResponseWriter, _ *http.Request) {
@@ -110,7 +110,7 @@ func TestATruncatedBodyIsNotStored(t *testing.T) {
 	f := newFleet(t, 1, Config{}, p)
 	for range 2 {
 		if _, err := f.try(0, "GET", "/"); err == nil {
-			t.Error("the client was not told")
+			t.Error("the client did not notice")
 		}
 	}
 	equal(t, "calls", p.calls.Load(), 2)
@@ -122,7 +122,7 @@ func TestAStalePageIsServedWhileOneInstanceMakesItAnew(t *testing.T) {
 	f := newFleet(t, 2, Config{}, p)
 	f.get("/")
 	<-p.begun
-	p.serve, p.hold = says("new", "Cache-Control: max-age=60"), make(chan struct{})
+	p.serve, p.hold = says("new", fresh), make(chan struct{})
 	for i := range 10 {
 		equal(t, "body", f.do(i%2, "GET", "/").body, "old")
 	}
@@ -133,9 +133,8 @@ func TestAStalePageIsServedWhileOneInstanceMakesItAnew(t *testing.T) {
 	equal(t, "stale", f.count(Stale) >= 10, true)
 }
 
-// chi takes its routing context back when a request is answered. A page that is made in the background must not see another
-// request's.
-func TestRoutesAreChisWhenAPageIsMadeInTheBackground(t *testing.T) {
+// chi reuses its routing context when a request has been answered. A background refresh must not see that of another request.
+func TestABackgroundRefreshSeesItsOwnChiRoute(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{}, http.NotFoundHandler())
 	hold, ids := make(chan struct{}), make(chan string, 10)
@@ -151,7 +150,7 @@ func TestRoutesAreChisWhenAPageIsMadeInTheBackground(t *testing.T) {
 		says("p"+chi.URLParam(r, "id"), "Cache-Control: max-age=60, stale-while-revalidate=600", "Age: 70")(w, r)
 	})
 	router.Get("/other/{id}", says("other", "Cache-Control: no-store"))
-	f.servers[0].Config.Handler = router
+	f.front(router)
 	f.get("/products/1")
 	equal(t, "made", <-ids, "1")
 	equal(t, "stale", f.get("/products/1").body, "p1")
@@ -162,7 +161,7 @@ func TestRoutesAreChisWhenAPageIsMadeInTheBackground(t *testing.T) {
 	equal(t, "made in the background", <-ids, "1")
 }
 
-func TestRoutePatternsAreTold(t *testing.T) {
+func TestOnResponseGetsTheRoutePattern(t *testing.T) {
 	t.Parallel()
 	routes := make(chan string, 10)
 	f := newFleet(t, 1, Config{}, http.NotFoundHandler())
@@ -172,12 +171,12 @@ func TestRoutePatternsAreTold(t *testing.T) {
 	}
 	router := chi.NewRouter()
 	router.Use(cache.Handler)
-	router.Get("/products/{id}", says("p", "Cache-Control: max-age=60"))
+	router.Get("/products/{id}", says("p", fresh))
 	router.Post("/products/{id}", says("p"))
 	mux := http.NewServeMux()
 	mux.Handle("/", router)
-	mux.Handle("GET /std/{id}", cache.Handler(says("p", "Cache-Control: max-age=60")))
-	f.servers[0].Config.Handler = mux
+	mux.Handle("GET /std/{id}", cache.Handler(says("p", fresh)))
+	f.front(mux)
 	for _, c := range []struct{ method, path, want string }{
 		{"GET", "/products/1", "/products/{id}"},
 		{"GET", "/products/1", "/products/{id}"},

@@ -38,12 +38,19 @@ func newFleet(t *testing.T, n int, cfg Config, handler http.Handler) *fleet {
 	return newFleetOn(t, shared, n, cfg, cacheguard.Config{}, handler)
 }
 
+// newHurried starts an instance whose handler has little time.
+func newHurried(t *testing.T, cfg Config, handler http.Handler) *fleet {
+	t.Helper()
+	return newFleetOn(t, shared, 1, cfg, cacheguard.Config{LoadTimeout: 50 * time.Millisecond}, handler)
+}
+
+// newFleetOn starts n instances on a server, with Guards of their own settings.
 func newFleetOn(t *testing.T, redis *redistest.Server, n int, cfg Config, guarding cacheguard.Config, handler http.Handler) *fleet {
 	t.Helper()
 	f := &fleet{t: t, prefix: "test-" + rand.Text(), results: make(map[Result]int)}
 	guarding.Prefix = f.prefix
-	// On a machine with too much to do, 1024 requests at once have Redis not answer within 500 ms, and what does not hear from
-	// Redis calls the handler. Tests that count calls must not depend on that.
+	// On a busy machine, Redis may take more than 500 ms to answer 1024 requests at once, and a request that Redis does not answer calls
+	// the handler. Tests that count calls must not depend on that.
 	configs.SetDefault(&guarding.RedisTimeout, time.Minute)
 	configs.SetDefault(&guarding.LeaseTTL, time.Minute)
 	guarding.Hooks.OnJoin = func(string) { f.joined.Add(1) }
@@ -76,8 +83,8 @@ func newFleetOn(t *testing.T, redis *redistest.Server, n int, cfg Config, guardi
 	return f
 }
 
-// awaitJoined waits until n requests wait for another of their instance.
-func (f *fleet) awaitJoined(n int64) {
+// joins returns when n requests wait for another of their instance.
+func (f *fleet) joins(n int64) {
 	f.t.Helper()
 	redistest.Await(f.t, "requests have joined", func() bool { return f.joined.Load() == n })
 }
@@ -94,11 +101,21 @@ func (f *fleet) count(r Result) int {
 	return f.results[r]
 }
 
-// awaitRegistered waits until n instances are told when the load of the page is over.
-func (f *fleet) awaitRegistered(path string, n int) {
+// waits returns when n instances wait for another instance's load of the page.
+func (f *fleet) waits(path string, n int) {
 	f.t.Helper()
 	redistest.Await(f.t, "instances wait for "+path, func() bool { return f.registered(path) == n })
 }
+
+// warm gets a page and waits until it is stored.
+func (f *fleet) warm(path string, header ...string) {
+	f.t.Helper()
+	f.get(path, header...)
+	f.stored()
+}
+
+// front puts another handler in front of the cache of instance 0.
+func (f *fleet) front(h http.Handler) { f.servers[0].Config.Handler = h }
 
 // stored waits until what the handler made is stored: clients have it earlier.
 func (f *fleet) stored() {
@@ -106,7 +123,7 @@ func (f *fleet) stored() {
 	redistest.AwaitNoLease(f.t, shared.Client(f.t), f.prefix)
 }
 
-// registered is how many instances are told when the load of the page is over.
+// registered is how many instances wait for another instance's load of the page.
 func (f *fleet) registered(path string) (waiting int) {
 	rdb := shared.Client(f.t)
 	keys, err := rdb.Keys(f.t.Context(), f.prefix+"*"+path+"*").Result()
@@ -192,49 +209,6 @@ func (f *fleet) async(i int, path string, header ...string) <-chan answer {
 		c <- a
 	}()
 	return c
-}
-
-// page is a handler that counts its calls and holds them up when it is told to.
-type page struct {
-	calls atomic.Int64
-	begun chan struct{}
-	hold  chan struct{} // nil: not held up
-	serve http.HandlerFunc
-}
-
-func newPage(serve http.HandlerFunc) *page {
-	return &page{begun: make(chan struct{}, 1000), serve: serve}
-}
-
-// held has the calls wait until hold is closed, or their contexts end.
-func (p *page) held() *page {
-	p.hold = make(chan struct{})
-	return p
-}
-
-func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p.calls.Add(1)
-	p.begun <- struct{}{}
-	if p.hold != nil {
-		select {
-		case <-p.hold:
-		case <-r.Context().Done():
-			http.Error(w, "cancelled", http.StatusServiceUnavailable)
-			return
-		}
-	}
-	p.serve(w, r)
-}
-
-// says is a handler's answer.
-func says(body string, header ...string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		for _, line := range header {
-			name, value, _ := strings.Cut(line, ":")
-			w.Header().Add(name, strings.TrimSpace(value))
-		}
-		_, _ = io.WriteString(w, body) // a client that has left
-	}
 }
 
 func equal[T comparable](t *testing.T, what string, got, want T) {

@@ -5,12 +5,10 @@ import (
 	"net/http"
 	"testing"
 	"time"
-
-	"github.com/cacheguard/go/cacheguard"
 )
 
-// Handlers that obey their context return when LoadTimeout ends it, as if they were done.
-func TestAHandlerThatLoadTimeoutEndsIsAnsweredForWith504(t *testing.T) {
+// A handler that obeys its context returns when LoadTimeout ends it, as if it were done.
+func TestAHandlerThatExceedsLoadTimeoutIsAnsweredWith504(t *testing.T) {
 	t.Parallel()
 	for name, serve := range map[string]func(w http.ResponseWriter, until <-chan struct{}){
 		"half a page": func(w http.ResponseWriter, until <-chan struct{}) {
@@ -37,8 +35,7 @@ func TestAHandlerThatLoadTimeoutEndsIsAnsweredForWith504(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFleetOn(t, shared, 1, Config{}, cacheguard.Config{LoadTimeout: 50 * time.Millisecond},
-				http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(w, r.Context().Done()) }))
+			f := newHurried(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(w, r.Context().Done()) }))
 			a := f.get("/")
 			equal(t, "status", a.StatusCode, http.StatusGatewayTimeout)
 			equal(t, "Cache-Control", a.Header.Get("Cache-Control"), "no-store")
@@ -47,20 +44,19 @@ func TestAHandlerThatLoadTimeoutEndsIsAnsweredForWith504(t *testing.T) {
 	}
 }
 
-// A response that the handler has made as a whole is one, however late.
-func TestAPageThatIsWholeIsSentAlthoughItIsLate(t *testing.T) {
+// A response that is complete by its Content-Length is sent, however late it is.
+func TestACompletePageIsSentEvenIfItIsLate(t *testing.T) {
 	t.Parallel()
-	f := newFleetOn(t, shared, 1, Config{}, cacheguard.Config{LoadTimeout: 50 * time.Millisecond},
-		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			<-r.Context().Done()
-			w.Header().Set("Cache-Control", "max-age=60")
-			w.Header().Set("Content-Length", "5")
-			_, _ = io.WriteString(w, "whole")
-		}))
+	f := newHurried(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done()
+		w.Header().Set("Cache-Control", "max-age=60")
+		w.Header().Set("Content-Length", "5")
+		_, _ = io.WriteString(w, "whole")
+	}))
 	equal(t, "body", f.get("/").body, "whole")
 }
 
-func TestAStalePageStandsInForAHandlerThatDoesNotGetThere(t *testing.T) {
+func TestAStalePageStandsInForAnInterruptedHandler(t *testing.T) {
 	t.Parallel()
 	for name, serve := range map[string]http.HandlerFunc{
 		"it takes too long":         func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
@@ -68,14 +64,14 @@ func TestAStalePageStandsInForAHandlerThatDoesNotGetThere(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPage(says("page", "Cache-Control: max-age=60", "Age: 70"))
-			f := newFleetOn(t, shared, 1, Config{StaleIfError: time.Minute}, cacheguard.Config{LoadTimeout: 50 * time.Millisecond}, p)
+			p := newPage(says("page", fresh, "Age: 70"))
+			f := newHurried(t, Config{StaleIfError: time.Minute}, p)
 			f.get("/")
 			p.serve = serve
 			for range 2 {
 				equal(t, "body", f.get("/").body, "page")
 			}
-			equal(t, "told as stale", f.count(Stale), 2)
+			equal(t, "reported as stale", f.count(Stale), 2)
 		})
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/cacheguard/go/middleware/internal/identity"
 )
 
-// asked is a request as net/http makes it of its first line.
+// asked is the request that net/http makes of a request line.
 func asked(t *testing.T, target string, secure bool) *http.Request {
 	t.Helper()
 	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader("GET " + target + " HTTP/1.1\r\nHost: " + host + "\r\n\r\n")))
@@ -50,11 +50,11 @@ func TestRequestsThatAHandlerCanTellApartAreDifferentPages(t *testing.T) {
 	}
 }
 
-// Nothing keeps a client of HTTP/2 from sending an authority with a slash.
+// A client of HTTP/2 can send an authority with a slash.
 func TestAHostDoesNotReachIntoThePath(t *testing.T) {
 	t.Parallel()
 	p := newPage(func(w http.ResponseWriter, r *http.Request) {
-		says(r.Host+" "+r.URL.Path, "Cache-Control: max-age=60")(w, r)
+		says(r.Host+" "+r.URL.Path, fresh)(w, r)
 	})
 	f := newFleet(t, 1, Config{}, p)
 	handler := f.caches[0].Handler(p)
@@ -68,8 +68,8 @@ func TestAHostDoesNotReachIntoThePath(t *testing.T) {
 	equal(t, "afterwards", answer(host, "/a/b"), host+" /a/b")
 }
 
-// A handler sends who asks without TLS to the same page with TLS. He must not be able to have that sent to the others.
-func TestARedirectionToTLSDoesNotReachThoseWhoUseTLS(t *testing.T) {
+// A handler redirects clients without TLS to the same page with TLS. They must not be able to redirect the others too.
+func TestARedirectToTLSDoesNotReachRequestsThatUseTLS(t *testing.T) {
 	t.Parallel()
 	p := newPage(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=60")
@@ -88,7 +88,7 @@ func TestARedirectionToTLSDoesNotReachThoseWhoUseTLS(t *testing.T) {
 	}
 	equal(t, "attack", ask("https://"+host+"/", false).Code, http.StatusMovedPermanently)
 	equal(t, "afterwards", ask("/", true).Body.String(), "page")
-	// Behind a proxy that ends TLS, some middlewares set the scheme. Its page is one that can be invalidated by its URL.
+	// Behind a proxy that ends TLS, some middlewares set the scheme. The page can still be invalidated by its URL.
 	calls := p.calls.Load()
 	ask("https://"+host+"/", false)
 	equal(t, "calls for a hit", p.calls.Load()-calls, 0)
@@ -102,10 +102,10 @@ func TestARedirectionToTLSDoesNotReachThoseWhoUseTLS(t *testing.T) {
 	equal(t, "calls after Invalidate", p.calls.Load()-calls, 2)
 }
 
-// A proxy ends TLS, and nobody tells the instances: they hold a page for http by what clients know as https.
-func TestAPageIsInvalidatedByItsURLWhateverTheConnectionsOfTheInstancesAre(t *testing.T) {
+// Behind a proxy that ends TLS, instances store under http what clients know as https.
+func TestAPageIsInvalidatedByItsURLForEveryKindOfConnection(t *testing.T) {
 	t.Parallel()
-	p := newPage(says("page", "Cache-Control: max-age=60"))
+	p := newPage(says("page", fresh))
 	f := newFleet(t, 1, Config{}, p)
 	handler := f.caches[0].Handler(p)
 	for _, c := range []struct {
@@ -124,7 +124,7 @@ func TestAPageIsInvalidatedByItsURLWhateverTheConnectionsOfTheInstancesAre(t *te
 	}
 }
 
-func TestARequestWithoutAHostInvalidatesNothingAndSaysSo(t *testing.T) {
+func TestInvalidatingARequestWithoutAHostIsAnError(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{}, http.NotFoundHandler())
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/a", nil)

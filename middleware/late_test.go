@@ -9,8 +9,8 @@ import (
 	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
-// net/http sends the header as it is when it is written. What a handler adds to it later is neither sent nor stored.
-func TestWhatIsAddedToTheHeaderTooLateIsNotStored(t *testing.T) {
+// net/http sends the header as it is at WriteHeader. A field that the handler adds later is neither sent nor stored.
+func TestAFieldAddedTooLateIsNotStored(t *testing.T) {
 	t.Parallel()
 	p := newPage(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=60")
@@ -30,7 +30,7 @@ func TestWhatIsAddedToTheHeaderTooLateIsNotStored(t *testing.T) {
 	equal(t, "calls", p.calls.Load(), 1)
 }
 
-func TestWhatIsAddedToTheHeaderTooLateIsNotSentEither(t *testing.T) {
+func TestAFieldAddedTooLateIsNotSent(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{MaxBody: 10}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=60")
@@ -41,7 +41,7 @@ func TestWhatIsAddedToTheHeaderTooLateIsNotSentEither(t *testing.T) {
 	equal(t, "the field", f.get("/").Header.Get("X-Late"), "")
 }
 
-// ReverseProxy takes the fields of an informational response away before it goes on.
+// ReverseProxy removes the fields of an informational response before it continues.
 func TestFieldsOfAnInformationalResponseDoNotStay(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -56,8 +56,8 @@ func TestFieldsOfAnInformationalResponseDoNotStay(t *testing.T) {
 	}
 }
 
-// The body of a failure that a stale page stands in for is sent to nobody, and may be endless.
-func TestTheBodyOfAFailureIsNotKeptWhenAStalePageStandsIn(t *testing.T) {
+// If a stale page stands in for a failure, nobody gets the body of the failure, which may be endless.
+func TestTheBodyOfAFailureIsNotKeptIfAStalePageStandsIn(t *testing.T) {
 	t.Parallel()
 	p := newPage(says("page", "Cache-Control: max-age=60, stale-if-error=600", "Age: 70"))
 	f := newFleet(t, 1, Config{MaxBody: 1000}, p)
@@ -75,5 +75,5 @@ func TestTheBodyOfAFailureIsNotKeptWhenAStalePageStandsIn(t *testing.T) {
 	}
 	a := f.get("/")
 	equal(t, "body", a.body, "page")
-	equal(t, "told as", f.count(Stale), 1)
+	equal(t, "reported as stale", f.count(Stale), 1)
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
-// stalePage is what a handler says of a page that has to be validated at once.
-var stalePage = says("page", "Cache-Control: max-age=60", "Age: 70", `ETag: "a"`)
+// stalePage is a page that has to be validated at once.
+var stalePage = says("page", fresh, "Age: 70", `ETag: "a"`)
 
-func TestA304ThatMayNotBeStoredIsForItsClientAlone(t *testing.T) {
+func TestA304ThatMayNotBeStoredReachesItsClientOnly(t *testing.T) {
 	t.Parallel()
 	for name, line := range map[string]string{
 		"a cookie": "Set-Cookie: session=secret",
@@ -37,18 +37,18 @@ func TestA304ThatMayNotBeStoredIsForItsClientAlone(t *testing.T) {
 				_, _ = io.WriteString(w, "mine")
 			}
 			mine := f.get("/")
-			equal(t, "the status of who asked", mine.StatusCode, http.StatusOK)
-			equal(t, "what the handler told who asked", mine.Header.Get(field), value)
-			p.serve = says("page", "Cache-Control: max-age=60")
+			equal(t, "the client's own status", mine.StatusCode, http.StatusOK)
+			equal(t, "the field for the client", mine.Header.Get(field), value)
+			p.serve = says("page", fresh)
 			others := f.get("/")
 			equal(t, "what others get", others.body, "page")
-			equal(t, "what the handler told another", others.Header.Get(field) == value, false)
+			equal(t, "another client gets the field", others.Header.Get(field) == value, false)
 		})
 	}
 }
 
 // The handler is called twice for such a 304, and chi's routing context remembers the first time.
-func TestA304ThatIsNotBelievedIsAskedAgainThroughTheSameRoutes(t *testing.T) {
+func TestARejected304IsFollowedByARequestThroughTheSameRoutes(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{}, http.NotFoundHandler())
 	stale := true
@@ -63,18 +63,18 @@ func TestA304ThatIsNotBelievedIsAskedAgainThroughTheSameRoutes(t *testing.T) {
 			stalePage(w, r)
 			return
 		}
-		says("new "+chi.URLParam(r, "id"), "Cache-Control: max-age=60")(w, r)
+		says("new "+chi.URLParam(r, "id"), fresh)(w, r)
 	})
 	router := chi.NewRouter()
 	router.Use(f.caches[0].Handler)
 	router.Mount("/products", products)
-	f.servers[0].Config.Handler = router
+	f.front(router)
 	equal(t, "before", f.get("/products/1").body, "page")
 	stale = false
 	equal(t, "afterwards", f.get("/products/1").body, "new 1")
 }
 
-// (net/http keeps an origin from sending one, so this is no row of the conformance table.)
+// No origin on net/http can send such a 304, so this is not a row of the conformance table.
 func TestA304ChangesContentType(t *testing.T) {
 	t.Parallel()
 	p := newPage(stalePage)
@@ -89,8 +89,8 @@ func TestA304ChangesContentType(t *testing.T) {
 	equal(t, "Content-Type", a.Header.Get("Content-Type"), "text/x")
 }
 
-// What is put into the header under another spelling is sent all the same, and means the same to clients.
-func TestFieldsCountHoweverTheyAreSpelled(t *testing.T) {
+// A field set under another spelling is sent too, and means the same to clients.
+func TestFieldNamesAreComparedWithoutCase(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string]string{
 		"set-cookie": "session=secret", "cache-control": "private", "CDN-cache-control": "no-store", "vary": "*",

@@ -6,7 +6,7 @@ import (
 	"github.com/cacheguard/go/internal/redistest"
 )
 
-// shared is the server of the tests that neither break it nor look at its counters.
+// shared is the server of the tests that neither break it nor read its counters.
 var shared *redistest.Server
 
 func TestMain(m *testing.M) { redistest.Main(m, &shared) }

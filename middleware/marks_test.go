@@ -15,12 +15,17 @@ import (
 	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
-// mark has a page known as one that cannot be stored, for so long.
-func (f *fleet) mark(path string, age time.Duration) {
+// expiredMark is a mark whose time is up.
+func expiredMark(path string) record.Record {
+	received := time.Now().Add(-defaultPassFor - time.Second)
+	return record.Record{Kind: record.PassThrough, ID: "a", Location: "http://" + host + path, Received: received, Until: defaultPassFor}
+}
+
+// mark stores a mark whose time is up, with the reason why it was made.
+func (f *fleet) mark(path, why string) {
 	f.t.Helper()
-	rec := record.Record{
-		Kind: record.PassThrough, ID: "a", Location: "http://" + host + path, Received: time.Now().Add(-age), Until: defaultPassFor,
-	}
+	rec := expiredMark(path)
+	rec.SetWhy(why)
 	f.keep(path, rec)
 }
 
@@ -50,11 +55,11 @@ func (f *fleet) marked(path string) *record.Record {
 	return rec
 }
 
-func TestUsersOfAPageThatCannotBeStoredDoNotWaitForOneAnotherWhenPassForIsOver(t *testing.T) {
+func TestRequestsDoNotWaitForOneAnotherWhenAMarkExpires(t *testing.T) {
 	t.Parallel()
 	p := newPage(says("mine", "Cache-Control: private")).held()
 	f := newFleet(t, 1, Config{}, p)
-	f.mark("/", defaultPassFor+time.Second)
+	f.mark("/", "")
 	var users []<-chan answer
 	for range 4 {
 		users = append(users, f.async(0, "/"))
@@ -66,18 +71,18 @@ func TestUsersOfAPageThatCannotBeStoredDoNotWaitForOneAnotherWhenPassForIsOver(t
 	for _, c := range users {
 		equal(t, "body", (<-c).body, "mine")
 	}
-	redistest.Await(t, "it is known for another while", func() bool {
+	redistest.Await(t, "the mark is renewed", func() bool {
 		rec := f.marked("/")
 		return rec != nil && time.Since(rec.Received) < defaultPassFor
 	})
 	equal(t, "calls", p.calls.Load(), 4)
 }
 
-func TestAPageThatCanBeStoredAgainIsStoredWhenPassForIsOver(t *testing.T) {
+func TestAPageThatCanBeStoredAgainIsStoredWhenItsMarkExpires(t *testing.T) {
 	t.Parallel()
-	p := newPage(says("page", "Cache-Control: max-age=60"))
+	p := newPage(says("page", fresh))
 	f := newFleet(t, 1, Config{}, p)
-	f.mark("/", defaultPassFor+time.Second)
+	f.mark("/", "")
 	redistest.Await(t, "it is stored", func() bool {
 		f.get("/")
 		rec := f.marked("/")
@@ -85,8 +90,8 @@ func TestAPageThatCanBeStoredAgainIsStoredWhenPassForIsOver(t *testing.T) {
 	})
 }
 
-// A page that is larger than MaxBody stays so while all that is asked for of it are ranges: its length is in each of them.
-func TestAPageThatIsTooLargeIsNotAskedForAsAWholeAgainWhenPassForIsOver(t *testing.T) {
+// Each range of a page shows its length, so a page that is too large is known as such from ranges alone.
+func TestAPageThatIsStillTooLargeIsNotLoadedWholeWhenItsMarkExpires(t *testing.T) {
 	t.Parallel()
 	for name, lines := range map[string][]string{
 		"range": {http.MethodGet, "Range: bytes=2-4"}, "whole": {http.MethodGet}, "HEAD": {http.MethodHead},
@@ -98,9 +103,9 @@ func TestAPageThatIsTooLargeIsNotAskedForAsAWholeAgainWhenPassForIsOver(t *testi
 				http.ServeContent(w, r, "page.txt", time.Time{}, strings.NewReader(strings.Repeat("0123456789", 100)))
 			})
 			f := newFleet(t, 1, Config{MaxBody: 100}, p)
-			f.mark("/", defaultPassFor+time.Second)
+			f.mark("/", "")
 			f.do(0, lines[0], "/", lines[1:]...)
-			redistest.Await(t, "it is known for another while", func() bool {
+			redistest.Await(t, "the mark is renewed", func() bool {
 				rec := f.marked("/")
 				return rec != nil && time.Since(rec.Received) < defaultPassFor
 			})
@@ -110,13 +115,13 @@ func TestAPageThatIsTooLargeIsNotAskedForAsAWholeAgainWhenPassForIsOver(t *testi
 	}
 }
 
-func TestAPageThatIsNoLongerTooLargeIsStoredAlthoughRangesAloneAreAskedFor(t *testing.T) {
+func TestAPageThatIsNoLongerTooLargeIsStoredEvenIfOnlyRangesAreRequested(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{MaxBody: 100}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=60")
 		http.ServeContent(w, r, "page.txt", time.Time{}, strings.NewReader("0123456789"))
 	}))
-	f.mark("/", defaultPassFor+time.Second)
+	f.mark("/", "")
 	redistest.Await(t, "it is stored", func() bool {
 		equal(t, "body", f.get("/", "Range: bytes=2-4").body, "234")
 		rec := f.marked("/")
@@ -124,7 +129,7 @@ func TestAPageThatIsNoLongerTooLargeIsStoredAlthoughRangesAloneAreAskedFor(t *te
 	})
 }
 
-func TestAMarkIsNotRenewedByWhatDoesNotSayHowLargeThePageIs(t *testing.T) {
+func TestAMarkIsNotRenewedByAResponseThatDoesNotShowTheSizeOfThePage(t *testing.T) {
 	t.Parallel()
 	for name, reply := range map[string]string{
 		"a large error":                "500|Content-Length: 1000",
@@ -139,15 +144,15 @@ func TestAMarkIsNotRenewedByWhatDoesNotSayHowLargeThePageIs(t *testing.T) {
 				w.WriteHeader(status)
 				says(body)(w, nil)
 			}))
-			f.mark("/", defaultPassFor+time.Second)
+			f.mark("/", "")
 			_, _ = f.try(0, http.MethodGet, "/", "Range: bytes=2-4") // the length of some of them is not true
-			redistest.Await(t, "it is forgotten", func() bool { return f.marked("/") == nil })
+			redistest.Await(t, "the mark is gone", func() bool { return f.marked("/") == nil })
 		})
 	}
 }
 
-// The condition is kept from the handler, as its response may be for all.
-func TestAConditionalRequestForAPrivatePageIsAnsweredByWhatTheHandlerSays(t *testing.T) {
+// The handler does not see the condition, as its response may be for all.
+func TestAConditionalRequestForAPrivatePageIsEvaluatedAgainstTheHandlersResponse(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{PassFor: -1}, says("mine", "Cache-Control: private", `ETag: "a"`))
 	for range 2 {
@@ -159,16 +164,14 @@ func TestAConditionalRequestForAPrivatePageIsAnsweredByWhatTheHandlerSays(t *tes
 	}
 }
 
-// The local tier may have a mark whose time is up where Redis has a page already: what is told of the one says nothing of the other.
-func TestAPageIsNotTakenForTheMarkThatWasReadBefore(t *testing.T) {
+// The local tier may have an expired mark when Redis already has a page. What is found out about the mark says nothing about the page.
+func TestAPageIsNotConfusedWithTheMarkThatWasReadBefore(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{}, http.NotFoundHandler())
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+host+"/", nil)
 	x := &exchange{cache: f.caches[0], r: r, location: "http://" + host + "/"}
 	l := newLookup(x, variant{}, "uri-miss")
-	mark := record.Record{
-		Kind: record.PassThrough, Location: x.location, Received: time.Now().Add(-defaultPassFor - time.Second), Until: defaultPassFor,
-	}
+	mark := expiredMark("/")
 	equal(t, "the mark", l.evaluate(mark.Encode()), cacheguard.Refresh)
 	page := record.Record{Kind: record.Stored, Status: http.StatusOK, Location: x.location, Received: time.Now()}
 	equal(t, "a stale page", l.evaluate(page.Encode()), cacheguard.Replace)

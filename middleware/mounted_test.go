@@ -6,17 +6,17 @@ import (
 	"testing"
 )
 
-// mounted has two applications in front of one cache, as http.StripPrefix mounts them.
+// mounted is two applications behind one cache, mounted by http.StripPrefix.
 func mounted(t *testing.T, cfg Config) (f *fleet, calls map[string]*page) {
 	f = newFleet(t, 1, cfg, http.NotFoundHandler())
 	mux := http.NewServeMux()
 	calls = make(map[string]*page)
 	for _, name := range []string{"admin", "shop"} {
-		p := newPage(says(name, "Cache-Control: max-age=60"))
+		p := newPage(says(name, fresh))
 		calls[name] = p
 		mux.Handle("/"+name+"/", http.StripPrefix("/"+name, f.caches[0].Handler(p)))
 	}
-	f.servers[0].Config.Handler = mux
+	f.front(mux)
 	return f, calls
 }
 
@@ -55,11 +55,11 @@ func TestAPageBehindStripPrefixIsInvalidatedByTheURLThatClientsKnow(t *testing.T
 	}
 }
 
-// Handlers that clean paths take these for the same.
+// Handlers that clean paths take these for the same page.
 func TestAnAliasOfAPathFallsUnderItsPrefix(t *testing.T) {
 	t.Parallel()
 	for _, alias := range []string{"//shop/a", "/x/../shop/a", "/./shop/a", "/%2Fshop/a", "/x/%2e%2e/shop/a"} {
-		p := newPage(says("page", "Cache-Control: max-age=60"))
+		p := newPage(says("page", fresh))
 		f := newFleet(t, 1, Config{Prefixes: []string{"/shop/"}}, p)
 		f.raw(t, "GET "+alias+" HTTP/1.1")
 		equal(t, "error", f.caches[0].InvalidatePrefix(t.Context(), "/shop/"), nil)
@@ -68,12 +68,12 @@ func TestAnAliasOfAPathFallsUnderItsPrefix(t *testing.T) {
 	}
 }
 
-// A middleware in front may send who asks for one URL to different pages.
+// A middleware in front may rewrite one URL into several pages.
 func TestAURLThatIsRewrittenInFrontIsSeveralPages(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{}, http.NotFoundHandler())
 	pages := f.caches[0].Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		says(r.URL.Path, "Cache-Control: max-age=60")(w, r)
+		says(r.URL.Path, fresh)(w, r)
 	}))
 	f.servers[0].Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r2 := r.Clone(r.Context())
@@ -99,7 +99,7 @@ func TestCachesWithOtherSpacesHaveOtherPages(t *testing.T) {
 	}
 	handler := func(i int) string {
 		w := httptest.NewRecorder()
-		caches[i].Handler(says([]string{"admin", "shop"}[i], "Cache-Control: max-age=60", "Cache-Tag: t")).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+		caches[i].Handler(says([]string{"admin", "shop"}[i], fresh, "Cache-Tag: t")).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
 		return w.Body.String() + w.Header().Get("Cache-Status")[:len("cacheguard; hit")]
 	}
 	equal(t, "admin", handler(0), "admincacheguard; fwd")

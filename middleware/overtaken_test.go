@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"sync/atomic"
@@ -26,7 +27,7 @@ func newVersioned(head ...string) *versioned {
 
 func (v *versioned) set(text string) { v.text.Store(&text) }
 
-// hold has the calls from now on wait for what it returns to be closed.
+// hold makes further calls wait until the channel that it returns is closed.
 func (v *versioned) hold() chan struct{} {
 	c := make(chan struct{})
 	v.holds.Store(&c)
@@ -43,23 +44,13 @@ func (v *versioned) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, text)
 }
 
-// A load of the same page or variant is under way that began before the invalidation. Who asks afterwards joins it, and
-// must not get what it brings.
-func TestWhoAsksAfterAnInvalidationDoesNotGetWhatALoadFromBeforeBrings(t *testing.T) {
+// A request after an invalidation joins a load of the same page or variant that began before it, and must not get its result.
+func TestARequestAfterAnInvalidationDoesNotGetTheResultOfAnEarlierLoad(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		invalidate func(f *fleet) error
-		other      int // the instance that asks afterwards
-	}{
-		"by request":            {func(f *fleet) error { return f.invalidate("/a/1") }, 0},
-		"by tag":                {func(f *fleet) error { return f.caches[1].InvalidateTags(f.t.Context(), "t1") }, 0},
-		"by prefix":             {func(f *fleet) error { return f.caches[1].InvalidatePrefix(f.t.Context(), "/a/") }, 0},
-		"by request, elsewhere": {func(f *fleet) error { return f.invalidate("/a/1") }, 1},
-		"by tag, elsewhere":     {func(f *fleet) error { return f.caches[1].InvalidateTags(f.t.Context(), "t1") }, 1},
-		"by prefix, elsewhere":  {func(f *fleet) error { return f.caches[1].InvalidatePrefix(f.t.Context(), "/a/") }, 1},
-	} {
-		for _, value := range []string{"", "v"} {
-			t.Run(name+" "+value, func(t *testing.T) {
+	for name, invalidate := range ways("by request", "by tag", "by prefix") {
+		for i, value := range []string{"", "v", "", "v"} {
+			instance := i / 2 // which is asked afterwards
+			t.Run(fmt.Sprintf("%s %s on %d", name, value, instance), func(t *testing.T) {
 				t.Parallel()
 				v := newVersioned("Cache-Control: max-age=0", `ETag: "a"`, "Vary: X-A", "Cache-Tag: t1")
 				f := newFleet(t, 2, Config{Prefixes: []string{"/a/"}}, v)
@@ -71,55 +62,50 @@ func TestWhoAsksAfterAnInvalidationDoesNotGetWhatALoadFromBeforeBrings(t *testin
 					equal(t, "read", <-v.begun, "old")
 				}
 				v.set("new")
-				equal(t, "error", c.invalidate(f), nil)
+				invalidate(f)
 				v.release()
 				equal(t, "the page", f.do(1, "GET", "/a/1", "X-A: w").body, "new")
 				<-v.begun
-				after := f.async(c.other, "/a/1", "X-A: "+value)
+				after := f.async(instance, "/a/1", "X-A: "+value)
 				redistest.Await(t, "it joins, or is on its own", func() bool {
-					return f.joined.Load() > 0 || len(v.begun) > 0 || c.other == 1 && f.registered("/a/1") == 1
+					return f.joined.Load() > 0 || len(v.begun) > 0 || instance == 1 && f.registered("/a/1") == 1
 				})
 				close(hold)
-				equal(t, "who asked before", (<-before).body, "old")
-				equal(t, "who asked afterwards", (<-after).body, "new")
+				equal(t, "the request before", (<-before).body, "old")
+				equal(t, "the request afterwards", (<-after).body, "new")
 			})
 		}
 	}
 }
 
-// The same, of the page's own record.
-func TestWhoAsksAfterAnInvalidationDoesNotJoinALoadOfThePageFromBefore(t *testing.T) {
+// The same for the page's own record.
+func TestARequestAfterAnInvalidationDoesNotJoinAnEarlierLoadOfThePage(t *testing.T) {
 	t.Parallel()
-	for name, invalidate := range map[string]func(f *fleet) error{
-		"by request": func(f *fleet) error { return f.invalidate("/a/1") },
-		"by tag":     func(f *fleet) error { return f.caches[1].InvalidateTags(f.t.Context(), "t1") },
-		"by prefix":  func(f *fleet) error { return f.caches[1].InvalidatePrefix(f.t.Context(), "/a/") },
-	} {
+	for name, invalidate := range ways("by request", "by tag", "by prefix") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := newVersioned("Cache-Control: max-age=0", `ETag: "a"`, "Cache-Tag: t1")
 			f := newFleet(t, 2, Config{Prefixes: []string{"/a/"}}, v)
-			f.get("/a/1")
-			f.stored()
+			f.warm("/a/1")
 			hold := v.hold()
 			before := f.async(0, "/a/1")
 			equal(t, "read", <-v.begun, "old")
 			equal(t, "read", <-v.begun, "old")
 			v.set("new")
-			equal(t, "error", invalidate(f), nil)
+			invalidate(f)
 			v.release()
 			after := f.async(0, "/a/1")
-			f.awaitJoined(1)
+			f.joins(1)
 			close(hold)
-			equal(t, "who asked before", (<-before).body, "old")
-			equal(t, "who asked afterwards", (<-after).body, "new")
+			equal(t, "the request before", (<-before).body, "old")
+			equal(t, "the request afterwards", (<-after).body, "new")
 		})
 	}
 }
 
-// A request finds a page that has to be made anew, and joins the load of it. The page is invalidated, so the request asks
-// again: what it found is not the page any more, and must not lend it its id, by which its variants are known.
-func TestAnInvalidatedPageIsNotMadeAnewUnderItsOldId(t *testing.T) {
+// A request finds a page that has to be made anew, and joins its load. The page is invalidated, so the request asks again. The record that
+// it found must not lend its ID to the new page, because the old variants are known by that ID.
+func TestAnInvalidatedPageGetsANewID(t *testing.T) {
 	t.Parallel()
 	v := newVersioned("Vary: X-A", `ETag: "a"`)
 	f := newFleet(t, 1, Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -138,44 +124,41 @@ func TestAnInvalidatedPageIsNotMadeAnewUnderItsOldId(t *testing.T) {
 		equal(t, "read", <-v.begun, "old")
 	}
 	second := f.async(0, "/a/1", "X-A: w")
-	f.awaitJoined(1)
+	f.joins(1)
 	v.set("new")
 	equal(t, "error", f.invalidate("/a/1"), nil)
 	v.release()
 	close(hold)
-	equal(t, "who began the load", (<-first).body, "old")
-	equal(t, "who asks again", (<-second).body, "new")
+	equal(t, "the request that began the load", (<-first).body, "old")
+	equal(t, "the request that asks again", (<-second).body, "new")
 	equal(t, "the variant", f.get("/a/1", "X-A: v").body, "new")
 }
 
-// Nobody knows the tags of a page that is made for the first time. Its response is not stored then, and is none for who asked
-// after the invalidation either.
-func TestWhoAsksAfterAnInvalidationDoesNotJoinTheFirstLoadOfThePage(t *testing.T) {
+// Nobody knows the tags of a page that is made for the first time. If a tag is invalidated meanwhile, the response is not stored, and
+// requests that began after the invalidation do not get it.
+func TestARequestAfterAnInvalidationDoesNotJoinTheFirstLoadOfThePage(t *testing.T) {
 	t.Parallel()
-	for name, invalidate := range map[string]func(f *fleet) error{
-		"by tag":    func(f *fleet) error { return f.caches[1].InvalidateTags(f.t.Context(), "t1") },
-		"by prefix": func(f *fleet) error { return f.caches[1].InvalidatePrefix(f.t.Context(), "/a/") },
-	} {
+	for name, invalidate := range ways("by tag", "by prefix") {
 		for where, instance := range map[string]int{"same instance": 0, "other instance": 1} {
 			t.Run(name+", "+where, func(t *testing.T) {
 				t.Parallel()
-				v := newVersioned("Cache-Control: max-age=60", "Cache-Tag: t1")
+				v := newVersioned(fresh, "Cache-Tag: t1")
 				f := newFleet(t, 2, Config{Prefixes: []string{"/a/"}}, v)
 				hold := v.hold()
 				before := f.async(0, "/a/1")
 				equal(t, "read", <-v.begun, "old")
 				v.set("new")
-				equal(t, "error", invalidate(f), nil)
+				invalidate(f)
 				v.release()
 				after := f.async(instance, "/a/1")
 				if instance == 0 {
-					f.awaitJoined(1)
+					f.joins(1)
 				} else {
-					f.awaitRegistered("/a/1", 1)
+					f.waits("/a/1", 1)
 				}
 				close(hold)
-				equal(t, "who asked before", (<-before).body, "old")
-				equal(t, "who asked afterwards", (<-after).body, "new")
+				equal(t, "the request before", (<-before).body, "old")
+				equal(t, "the request afterwards", (<-after).body, "new")
 				equal(t, "and again", f.get("/a/1").body, "new")
 			})
 		}

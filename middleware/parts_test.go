@@ -13,7 +13,7 @@ import (
 	"github.com/cacheguard/go/internal/redistest"
 )
 
-// fifty requests at once for a page that is not stored, with the lines given.
+// fifty sends fifty requests with these lines at once, for a page that is not stored.
 func fifty(t *testing.T, f *fleet, p *page, lines ...string) (replies []answer) {
 	t.Helper()
 	p.held()
@@ -22,7 +22,7 @@ func fifty(t *testing.T, f *fleet, p *page, lines ...string) (replies []answer) 
 		go func() { got <- f.raw(t, lines...) }() // owner: the test; ends with the response; joined by receiving
 	}
 	<-p.begun
-	f.awaitJoined(49)
+	f.joins(49)
 	close(p.hold)
 	for range 50 {
 		replies = append(replies, <-got)
@@ -44,7 +44,7 @@ func TestFiftyPartsOfAPageAreMadeByOneCall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPage(says("0123456789", "Cache-Control: max-age=60", `ETag: "a"`))
+			p := newPage(says("0123456789", fresh, `ETag: "a"`))
 			f := newFleet(t, 1, Config{}, p)
 			for _, a := range fifty(t, f, p, c.lines...) {
 				if a.StatusCode != c.status || a.body != c.body {
@@ -57,18 +57,18 @@ func TestFiftyPartsOfAPageAreMadeByOneCall(t *testing.T) {
 	}
 }
 
-func TestClientsThatWantRangesAloneHaveAPageMadeAnew(t *testing.T) {
+func TestRequestsForRangesRefreshAStalePage(t *testing.T) {
 	t.Parallel()
 	p := newPage(says("0123456789", swr, "Age: 70"))
 	f := newFleet(t, 1, Config{}, p)
 	f.get("/")
-	p.serve = says("abcdefghij", "Cache-Control: max-age=60")
+	p.serve = says("abcdefghij", fresh)
 	redistest.Await(t, "the page is new", func() bool { return f.get("/", "Range: bytes=2-4").body == "cde" })
 	equal(t, "calls", p.calls.Load(), 2)
 }
 
-// What cannot be stored is not sent as a whole to one who wants three bytes of it.
-func TestAPartOfWhatCannotBeStoredIsTheHandlers(t *testing.T) {
+// A client that wants three bytes of a page that cannot be stored does not get the whole page.
+func TestTheHandlerAnswersForAPartOfAPageThatCannotBeStored(t *testing.T) {
 	t.Parallel()
 	for name, header := range map[string]string{"private": "private", "large": "max-age=60"} {
 		t.Run(name, func(t *testing.T) {
@@ -129,9 +129,9 @@ func TestAHeadIsAnsweredFromTheWholePageBehindChi(t *testing.T) {
 	f := newFleet(t, 1, Config{}, http.NotFoundHandler())
 	router := chi.NewRouter()
 	router.Use(f.caches[0].Handler)
-	p := newPage(says("0123456789", "Cache-Control: max-age=60"))
+	p := newPage(says("0123456789", fresh))
 	router.Get("/page", p.ServeHTTP)
-	f.servers[0].Config.Handler = router
+	f.front(router)
 	for range 2 {
 		a := f.do(0, http.MethodHead, "/page")
 		equal(t, "status", a.StatusCode, http.StatusOK)
@@ -141,11 +141,11 @@ func TestAHeadIsAnsweredFromTheWholePageBehindChi(t *testing.T) {
 	equal(t, "calls", p.calls.Load(), 1)
 }
 
-// Where a router has chosen a handler for HEAD before the cache is asked, that makes no page.
-func TestAHandlerForHeadAloneMakesNoPage(t *testing.T) {
+// If a router in front has chosen the handler by the method HEAD, its response does not become the page.
+func TestAHandlerChosenForHeadMakesNoPage(t *testing.T) {
 	t.Parallel()
-	head := says("", "Cache-Control: max-age=60")
-	get := says("page", "Cache-Control: max-age=60")
+	head := says("", fresh)
+	get := says("page", fresh)
 	f := newFleet(t, 1, Config{}, http.NotFoundHandler())
 	cache := f.caches[0]
 	mux := http.NewServeMux()
@@ -165,7 +165,7 @@ func TestAHandlerForHeadAloneMakesNoPage(t *testing.T) {
 		}
 		cache.Handler(next).ServeHTTP(w, r)
 	})
-	f.servers[0].Config.Handler = mux
+	f.front(mux)
 	for _, path := range []string{"/mux", "/chi", "/refused"} {
 		f.do(0, http.MethodHead, path)
 		equal(t, path, f.get(path).body, "page")

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// What the cache says must not depend on how it is asked.
+// The cache's answers must not depend on the protocol.
 func TestHTTP1AndHTTP2AndH2CAreAnsweredAlike(t *testing.T) {
 	t.Parallel()
 	var want []string
@@ -27,7 +27,7 @@ func TestHTTP1AndHTTP2AndH2CAreAnsweredAlike(t *testing.T) {
 	}
 }
 
-// transcript is what a client is answered, over one connection that it keeps.
+// transcript is the cache's answers to a client over one connection.
 func transcript(t *testing.T, protocol string) (answers []string) {
 	f := newFleet(t, 1, Config{MaxBody: 1000}, http.NotFoundHandler())
 	server := httptest.NewUnstartedServer(f.caches[0].Handler(http.HandlerFunc(various)))
@@ -70,7 +70,7 @@ func rootsOf(server *httptest.Server) *x509.CertPool {
 	return pool
 }
 
-// exchanged sends one request, and returns what matters of the answer.
+// exchanged sends one request, and returns the answer's important parts.
 func exchanged(t *testing.T, client *http.Client, base, ask, protocol string) string {
 	t.Helper()
 	parts := strings.Split(ask, "|")

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// raw sends instance 0 a request as it stands, with the lines given, which no client of net/http would have to agree to.
+// raw sends instance 0 a request with exactly these lines, including some that a client of net/http would refuse.
 func (f *fleet) raw(t *testing.T, lines ...string) answer {
 	t.Helper()
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(f.urls[0], "http://"))

@@ -12,8 +12,8 @@ import (
 	"github.com/cacheguard/go/cacheguard"
 )
 
-// The fuzz test below sends two requests for one URL and lets the handler answer the first with some fields. The table of what
-// RFC 9111 forbids then says whether the second may be answered without asking the handler. It shares no code with the cache.
+// The fuzz test sends two requests for one URL and lets the handler answer the first with some fields. The table of what RFC 9111 forbids
+// then says whether the second may be answered without asking the handler. It shares no code with the cache.
 var (
 	askLines = []string{
 		"Authorization: a", "Authorization: b", "Cookie: a=b", "Cache-Control: no-store", "Cache-Control: no-cache",
@@ -37,7 +37,7 @@ func (l lines) has(wanted ...string) bool {
 	return slices.ContainsFunc(wanted, func(s string) bool { return slices.Contains(l, s) })
 }
 
-// of is the values of a field.
+// of returns the values of a field.
 func (l lines) of(name string) (values string) {
 	for _, line := range l {
 		if strings.HasPrefix(line, name+": ") {
@@ -47,7 +47,7 @@ func (l lines) of(name string) (values string) {
 	return values
 }
 
-// forbidden is the table: when a stored response may not answer a second request without asking.
+// forbidden is the table: when a stored response must not answer a second request without asking the handler.
 var forbidden = []struct {
 	rule string
 	when func(ask1, reply, ask2 lines) bool
@@ -93,7 +93,7 @@ var forbidden = []struct {
 	}},
 }
 
-// picked are the lines whose bits are set, without those that contradict each other.
+// picked are the lines whose bits are set.
 func picked(all []string, bits uint32) (list lines) {
 	for i, line := range all {
 		if bits>>i&1 > 0 {
@@ -112,7 +112,7 @@ func FuzzNothingIsReusedThatRFC9111Forbids(f *testing.F) {
 	for i := range len(replyLines) {
 		f.Add(uint32(0), uint32(1|1<<i), uint32(1<<(i%len(askLines))))
 	}
-	cache := referenceCache(f)
+	cache := newCache(f, Config{})
 	f.Fuzz(func(t *testing.T, bits1, replyBits, bits2 uint32) {
 		compare(t, cache, picked(askLines, bits1), picked(replyLines, replyBits), picked(askLines, bits2))
 	})
@@ -121,7 +121,7 @@ func FuzzNothingIsReusedThatRFC9111Forbids(f *testing.F) {
 // The same with a few thousand combinations of two or three lines each, in every run.
 func TestNothingIsReusedThatRFC9111Forbids(t *testing.T) {
 	t.Parallel()
-	cache := referenceCache(t)
+	cache := newCache(t, Config{})
 	bits := func(n int) (b uint32) {
 		for range mathrand.IntN(4) {
 			b |= 1 << mathrand.IntN(n)
@@ -133,14 +133,15 @@ func TestNothingIsReusedThatRFC9111Forbids(t *testing.T) {
 	}
 }
 
-func referenceCache(t testing.TB) *Cache {
+// newCache is a cache without a server.
+func newCache(t testing.TB, cfg Config) *Cache {
 	t.Helper()
 	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{Prefix: "test-" + rand.Text()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = guard.Close() }) // always nil
-	cache, err := New(guard, Config{})
+	cache, err := New(guard, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

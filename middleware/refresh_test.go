@@ -8,10 +8,8 @@ import (
 	"github.com/cacheguard/go/internal/redistest"
 )
 
-const swr = "Cache-Control: max-age=60, stale-while-revalidate=600"
-
-// One bad request in the time in which a page may be stale must not take it away from everybody.
-func TestARefreshThatBringsNoBetterPageLeavesTheOldOne(t *testing.T) {
+// One bad request while a page may be served stale must not take the page away from the others.
+func TestAFailedRefreshKeepsTheOldPage(t *testing.T) {
 	t.Parallel()
 	for name, bad := range map[string]http.HandlerFunc{
 		"500":     func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
@@ -21,8 +19,8 @@ func TestARefreshThatBringsNoBetterPageLeavesTheOldOne(t *testing.T) {
 		"panic":   func(http.ResponseWriter, *http.Request) { panic("ouch") },
 		"abort":   func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 		"private": says("mine", "Cache-Control: private"),
-		"cookie":  says("mine", "Cache-Control: max-age=60", "Set-Cookie: a=b"),
-		"cut off": says("half", "Cache-Control: max-age=60", "Content-Length: 100"),
+		"cookie":  says("mine", fresh, "Set-Cookie: a=b"),
+		"cut off": says("half", fresh, "Content-Length: 100"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -51,27 +49,26 @@ func TestARefreshThatBringsNoBetterPageLeavesTheOldOne(t *testing.T) {
 	}
 }
 
-// A request that waits for a load that fails may get the page that was there before only if it would have accepted that.
-func TestWhoJoinsALoadThatFailsDoesNotGetWhatHeRefused(t *testing.T) {
+// A request that joined a failed load may get the earlier page only if it would have accepted that page.
+func TestARequestThatJoinsAFailedLoadDoesNotGetThePageItRefused(t *testing.T) {
 	t.Parallel()
-	p := newPage(says("old", "Cache-Control: max-age=60", `ETag: "a"`))
+	p := newPage(says("old", fresh, `ETag: "a"`))
 	f := newFleet(t, 1, Config{}, p)
-	f.get("/")
-	f.stored()
+	f.warm("/")
 	<-p.begun
 	p.serve = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) }
 	p.held()
 	first := f.async(0, "/", "Cache-Control: no-cache")
 	<-p.begun
 	second := f.async(0, "/", "Cache-Control: no-cache")
-	f.awaitJoined(1)
+	f.joins(1)
 	close(p.hold)
-	equal(t, "who began", (<-first).StatusCode, http.StatusBadRequest)
-	equal(t, "who joined", (<-second).StatusCode, http.StatusBadRequest)
+	equal(t, "the request that began the load", (<-first).StatusCode, http.StatusBadRequest)
+	equal(t, "the request that joined", (<-second).StatusCode, http.StatusBadRequest)
 	equal(t, "another", f.get("/").body, "old")
 }
 
-func TestAnErrorIsNotRememberedAsAPageThatCannotBeStored(t *testing.T) {
+func TestAnErrorLeavesNoMark(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{400, 403, 404, 429, 500, 503} {
 		p := newPage(func(w http.ResponseWriter, r *http.Request) {
@@ -79,7 +76,7 @@ func TestAnErrorIsNotRememberedAsAPageThatCannotBeStored(t *testing.T) {
 				w.WriteHeader(status)
 				return
 			}
-			says("page", "Cache-Control: max-age=60")(w, r)
+			says("page", fresh)(w, r)
 		})
 		f := newFleet(t, 1, Config{}, p)
 		equal(t, "attack", f.get("/", "X-Bad: 1").StatusCode, status)
@@ -89,7 +86,7 @@ func TestAnErrorIsNotRememberedAsAPageThatCannotBeStored(t *testing.T) {
 	}
 }
 
-func TestThatAPageCannotBeStoredIsRememberedOfItsVariantAlone(t *testing.T) {
+func TestAMarkCountsForItsVariantOnly(t *testing.T) {
 	t.Parallel()
 	p := newPage(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Vary", "X-User")
@@ -97,14 +94,14 @@ func TestThatAPageCannotBeStoredIsRememberedOfItsVariantAlone(t *testing.T) {
 			says("mine", "Cache-Control: private")(w, r)
 			return
 		}
-		says("page", "Cache-Control: max-age=60")(w, r)
+		says("page", fresh)(w, r)
 	})
 	f := newFleet(t, 1, Config{}, p)
 	f.get("/", "X-User: a")
 	f.get("/")
 	f.get("/")
 	equal(t, "calls", p.calls.Load(), 2)
-	equal(t, "who is passed", f.get("/", "X-User: a").body, "mine")
+	equal(t, "the client of the mark", f.get("/", "X-User: a").body, "mine")
 	equal(t, "everybody else", f.get("/").body, "page")
 	equal(t, "calls", p.calls.Load(), 3)
 }

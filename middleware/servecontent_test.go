@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Random requests for a page in slices beside the same requests for the bare handler.
+// Random requests get the same answer from a page in slices as from the bare handler.
 func TestAnswersFromSlicesAreThoseOfServeContent(t *testing.T) {
 	t.Parallel()
 	for name, header := range map[string]string{
@@ -43,7 +43,7 @@ func TestAnswersFromSlicesAreThoseOfServeContent(t *testing.T) {
 	}
 }
 
-// randomPart is a request for a part of a film.
+// randomPart is a random request for a part of a film.
 func randomPart() (method string, lines []string) {
 	number := func() string {
 		if mathrand.IntN(8) == 0 {

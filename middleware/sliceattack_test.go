@@ -3,32 +3,22 @@ package middleware
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/cacheguard/go/internal/redistest"
 	"github.com/cacheguard/go/middleware/internal/record"
+	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
-// A proxy behind drops what Connection names, also a field that the client has not sent and the cache adds.
-func TestNoClientHasTheRangesOfSlicesDropped(t *testing.T) {
+// A proxy behind drops the fields that Connection names, even if not the client but the cache has set them.
+func TestNoClientCanMakeAProxyDropTheRangesOfSlices(t *testing.T) {
 	t.Parallel()
 	for _, named := range []string{"Range", "If-Range", "close, range"} {
 		t.Run(named, func(t *testing.T) {
 			t.Parallel()
-			origin := httptest.NewServer(newFilm())
-			t.Cleanup(origin.Close)
-			at, err := url.Parse(origin.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
-			f := newFleet(t, 1, inSlices, httputil.NewSingleHostReverseProxy(at))
-			f.do(0, http.MethodHead, "/")
-			f.stored()
+			f := newFleet(t, 1, inSlices, proxy(t, newFilm()))
+			f.learn("/")
 			equal(t, "body", f.raw(t, "GET / HTTP/1.1", "Connection: "+named).body, filmed("a"))
 			f.stored()
 			equal(t, "it is still sliced", f.marked("/").Kind == record.Sliced, true)
@@ -36,32 +26,26 @@ func TestNoClientHasTheRangesOfSlicesDropped(t *testing.T) {
 	}
 }
 
-// What was invalidated while it was stale is not made good by a handler that says the same ETag.
+// A stale page that was invalidated is not confirmed by a handler that still sends the same ETag.
 func TestSlicesOfAStalePageAreMadeAnewAfterAnInvalidation(t *testing.T) {
 	t.Parallel()
 	for name, lines := range map[string][]string{"stale": {"Age: 70"}, "to be validated": {"Cache-Control: max-age=60, no-cache"}, "fresh": nil} {
-		for by, invalidate := range map[string]func(*fleet) error{
-			"tag":    func(f *fleet) error { return f.caches[0].InvalidateTags(f.t.Context(), "films") },
-			"prefix": func(f *fleet) error { return f.caches[0].InvalidatePrefix(f.t.Context(), "/films/") },
-		} {
-			t.Run(name+" by "+by, func(t *testing.T) {
+		for by, invalidate := range ways("by tag", "by prefix") {
+			t.Run(name+" "+by, func(t *testing.T) {
 				t.Parallel()
-				p := newFilm(append(lines, "Cache-Tag: films")...)
+				p := newFilm(append(lines, "Cache-Tag: t1")...)
 				f := newFleet(t, 1, inSlices, p)
-				f.get("/films/a", "Range: bytes=0-149")
-				f.stored()
-				if err := invalidate(f); err != nil {
-					t.Fatal(err)
-				}
+				f.warm("/a/1", "Range: bytes=0-149")
+				invalidate(f)
 				p.asked()
-				f.get("/films/a", "Range: bytes=0-149", "Cache-Control: no-cache")
+				f.get("/a/1", "Range: bytes=0-149", "Cache-Control: no-cache")
 				equal(t, "asked", p.asked(), " 0-99 100-199")
 			})
 		}
 	}
 }
 
-// The same, of a page that is one record: a handler that fails does not bring it back.
+// The same for a page that is one record: a failing handler does not bring it back.
 func TestAPageThatATagInvalidatedDoesNotStandIn(t *testing.T) {
 	t.Parallel()
 	var fails atomic.Bool
@@ -72,8 +56,7 @@ func TestAPageThatATagInvalidatedDoesNotStandIn(t *testing.T) {
 		}
 		says("old", "Cache-Control: max-age=60, stale-if-error=600", "Age: 70", "Cache-Tag: t1")(w, r)
 	}))
-	f.get("/")
-	f.stored()
+	f.warm("/")
 	fails.Store(true)
 	equal(t, "it stands in", f.get("/").body, "old")
 	f.stored()
@@ -81,7 +64,7 @@ func TestAPageThatATagInvalidatedDoesNotStandIn(t *testing.T) {
 	equal(t, "status", f.get("/").StatusCode, http.StatusServiceUnavailable)
 }
 
-// An error is the client's who caused it, or passes.
+// An error concerns the client that caused it, or is temporary.
 func TestAnErrorForASliceIsNotRemembered(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{401, 403, 404, 408, 425, 429, 500, 503} {
@@ -102,8 +85,8 @@ func TestAnErrorForASliceIsNotRemembered(t *testing.T) {
 	}
 }
 
-// Whose request a slice is made for, its refusal is; another who waits for the slice asks for himself.
-func TestARefusalOfASliceIsForWhoCausedIt(t *testing.T) {
+// Another request that waits for the same slice asks the handler itself.
+func TestARefusedSliceAffectsOnlyTheRequestThatCausedIt(t *testing.T) {
 	t.Parallel()
 	p := newFilm()
 	begun, hold := make(chan struct{}, 1), make(chan struct{})
@@ -117,18 +100,17 @@ func TestARefusalOfASliceIsForWhoCausedIt(t *testing.T) {
 		p.ServeHTTP(w, r)
 	}))
 	f.flushing()
-	f.get("/", "Range: bytes=0-99")
-	f.stored()
+	f.warm("/", "Range: bytes=0-99")
 	bad := f.async(0, "/", "X-Bad: 1", "Range: bytes=100-199")
 	<-begun
 	good := f.async(0, "/") // it has had the first slice when it waits for the second
-	f.awaitJoined(1)
+	f.joins(1)
 	close(hold)
 	<-bad
 	equal(t, "body", (<-good).body, filmed("a"))
 }
 
-// A page whose terms have changed is loaded anew, and not given up.
+// A page whose terms have changed is loaded anew.
 func TestAPageWhoseTermsHaveChangedIsStillSliced(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"Cache-Control: max-age=60, public", "Cache-Control: max-age=60, must-revalidate", "Vary: X-A"} {
@@ -136,8 +118,7 @@ func TestAPageWhoseTermsHaveChangedIsStillSliced(t *testing.T) {
 			t.Parallel()
 			p := newFilm()
 			f := newFleet(t, 1, inSlices, p)
-			f.do(0, http.MethodHead, "/")
-			f.stored()
+			f.learn("/")
 			p.mu.Lock()
 			p.header = []string{line}
 			p.mu.Unlock()
@@ -158,8 +139,7 @@ func TestACookieForOneClientLeavesThePageInSlices(t *testing.T) {
 		}
 		p.ServeHTTP(w, r)
 	}))
-	f.do(0, http.MethodHead, "/")
-	f.stored()
+	f.learn("/")
 	a := f.get("/", "Cookie: session=old", "Range: bytes=0-9")
 	equal(t, "body", a.body, filmed("a")[:10])
 	equal(t, "cookie", a.Header.Get("Set-Cookie"), "session=renewed")
@@ -168,18 +148,15 @@ func TestACookieForOneClientLeavesThePageInSlices(t *testing.T) {
 	equal(t, "cookie of another", f.get("/", "Range: bytes=0-9").Header.Get("Set-Cookie"), "")
 }
 
-// Whatever a page was marked for, it is sliced when that is over. (But no-ranges: only a slice could show that.)
-func TestAPageThatWasMarkedIsSlicedWhenPassForIsOver(t *testing.T) {
+// This holds for every mark except no-ranges, which only the answer for a slice could disprove.
+func TestAMarkedPageIsSlicedWhenItsMarkExpires(t *testing.T) {
 	t.Parallel()
-	for _, why := range []string{"set-cookie", "private", "no-store", "flush"} {
+	for _, why := range []string{"set-cookie", "private", "no-store", "flush", writer.TooLarge /* before slices were switched on */} {
 		t.Run(why, func(t *testing.T) {
 			t.Parallel()
 			p := newFilm()
 			f := newFleet(t, 1, inSlices, p)
-			f.keep("/", record.Record{
-				Kind: record.PassThrough, ID: "a", Location: "http://" + host + "/", Received: time.Now().Add(-11 * time.Second), Until: defaultPassFor,
-				Header: []record.Pair{{Name: "Why", Value: why}},
-			})
+			f.mark("/", why)
 			redistest.Await(t, "it is sliced", func() bool {
 				equal(t, "body", f.get("/", "Range: bytes=0-9").body, filmed("a")[:10])
 				rec := f.marked("/")

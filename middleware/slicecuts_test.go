@@ -14,15 +14,14 @@ import (
 	"github.com/cacheguard/go/middleware/internal/record"
 )
 
-func TestAPageThatHasChangedIsStartedOver(t *testing.T) {
+func TestAnAnswerStartsOverIfThePageHasChanged(t *testing.T) {
 	t.Parallel()
 	for name, lines := range map[string][]string{"whole": nil, "range": {"Range: bytes=100-299"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newFilm()
 			f := newFleet(t, 2, inSlices, p)
-			f.do(0, http.MethodHead, "/")
-			f.stored()
+			f.learn("/")
 			p.change("b")
 			from, to := 0, 1000
 			if len(lines) > 0 {
@@ -32,12 +31,12 @@ func TestAPageThatHasChangedIsStartedOver(t *testing.T) {
 				equal(t, "body", f.do(i, http.MethodGet, "/", lines...).body, filmed("b")[from:to])
 				f.stored()
 			}
-			equal(t, "what is known", f.marked("/").Get("Etag"), `"b"`)
+			equal(t, "what is stored", f.marked("/").Get("Etag"), `"b"`)
 		})
 	}
 }
 
-// What comes when something has been sent cannot be mended; the next client has the new page.
+// An answer that has begun can only be cut off; the next client gets the new page.
 func TestAPageThatChangesWhileItIsSentIsCutOff(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(*film){"changed": func(p *film) { p.change("b") }, "failing": func(p *film) { p.change("fail") }} {
@@ -55,8 +54,7 @@ func TestAPageThatChangesWhileItIsSentIsCutOff(t *testing.T) {
 				p.ServeHTTP(w, r)
 			}))
 			f.flushing()
-			f.do(0, http.MethodHead, "/")
-			f.stored()
+			f.learn("/")
 			a, err := f.try(0, http.MethodGet, "/")
 			if !errors.Is(err, io.ErrUnexpectedEOF) || a.body != filmed("a")[:500] {
 				t.Errorf("%v %q", err, a.body)
@@ -67,13 +65,13 @@ func TestAPageThatChangesWhileItIsSentIsCutOff(t *testing.T) {
 				equal(t, "body", f.get("/", "Range: bytes=0-9").body, filmed("b")[:10])
 				return
 			}
-			equal(t, "what is there", f.get("/", "Range: bytes=0-9").body, filmed("a")[:10])
+			equal(t, "a stored slice", f.get("/", "Range: bytes=0-9").body, filmed("a")[:10])
 		})
 	}
 }
 
-// A handler that panics for a slice does so for the request, in its goroutine.
-func TestAPanicForASliceIsTheRequests(t *testing.T) {
+// A handler that panics for a slice is called again for the request, in its goroutine.
+func TestAPanicForASliceReachesTheRequest(t *testing.T) {
 	t.Parallel()
 	p := newFilm()
 	f := newFleet(t, 1, inSlices, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -89,7 +87,7 @@ func TestAPanicForASliceIsTheRequests(t *testing.T) {
 	f.servers[0].Config.Handler.ServeHTTP(httptest.NewRecorder(), r)
 }
 
-// A client that leaves in the middle has no further slice made, and the one that is being made for nobody else is given up.
+// When a client leaves, no further slice is made for it, and the handler's context ends if nobody else waits for the slice.
 func TestAClientThatLeavesStopsTheSlices(t *testing.T) {
 	t.Parallel()
 	p := newFilm()
@@ -104,8 +102,7 @@ func TestAClientThatLeavesStopsTheSlices(t *testing.T) {
 		p.serve(w, r)
 	}))
 	f.flushing()
-	f.do(0, http.MethodHead, "/")
-	f.stored()
+	f.learn("/")
 	p.asked()
 	res := f.open("/")
 	<-p.begun
@@ -118,7 +115,7 @@ func TestAClientThatLeavesStopsTheSlices(t *testing.T) {
 	equal(t, "slices", f.slices(), 3)
 }
 
-// flushing has what is sent reach the client, although it is little.
+// flushing makes each write reach the client at once.
 func (f *fleet) flushing() {
 	h := f.servers[0].Config.Handler
 	f.servers[0].Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(flusher{w}, r) })
@@ -149,8 +146,8 @@ func (f *fleet) open(path string) *http.Response {
 	return res
 }
 
-// Slices are another instance's, which has them switched on.
-func TestAnInstanceWithoutSlicesPassesAPageOn(t *testing.T) {
+// The slices were made by another instance, which has them switched on.
+func TestAnInstanceWithoutSlicesPassesASlicedPageThrough(t *testing.T) {
 	t.Parallel()
 	p := newFilm()
 	f := newFleet(t, 1, Config{MaxBody: 200}, p)
@@ -162,7 +159,7 @@ func TestAnInstanceWithoutSlicesPassesAPageOn(t *testing.T) {
 	equal(t, "body", a.body, filmed("a")[:10])
 }
 
-// Nothing has been sent, and the client's own request would take as long.
+// Nothing has been sent yet, and a request for this client alone would take as long.
 func TestASliceThatTakesTooLongIsAnsweredWith504(t *testing.T) {
 	t.Parallel()
 	p := newFilm()
@@ -179,7 +176,7 @@ func TestASliceThatTakesTooLongIsAnsweredWith504(t *testing.T) {
 	equal(t, "another slice", f.get("/", "Range: bytes=200-201").body, filmed("a")[200:202])
 }
 
-func TestRedisDownMeansThatSlicesAreTheHandlers(t *testing.T) {
+func TestTheHandlerAnswersRangesWhileRedisIsDown(t *testing.T) {
 	t.Parallel()
 	p := newFilm()
 	server := redistest.Start(t)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/cacheguard/go/internal/redistest"
 	"github.com/cacheguard/go/middleware/internal/record"
-	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
 func TestARangeOfAPageThatIsTooLargeIsPutTogetherFromSlices(t *testing.T) {
@@ -56,7 +55,7 @@ func TestAWholePageIsCompletedFromSlices(t *testing.T) {
 	equal(t, "asked", p.asked(), "")
 }
 
-func TestWhatNeedsNoSliceAsksForNone(t *testing.T) {
+func TestRequestsThatNeedNoSliceLoadNone(t *testing.T) {
 	t.Parallel()
 	p := newFilm()
 	f := newFleet(t, 1, inSlices, p)
@@ -101,7 +100,7 @@ func TestAThousandRequestsForASliceCallTheHandlerOnce(t *testing.T) {
 			bodies <- ""
 		}()
 	}
-	f.awaitJoined(999)
+	f.joins(999)
 	close(p.hold)
 	for range 1000 {
 		if wrong := <-bodies; wrong != "" {
@@ -126,7 +125,7 @@ func TestSlicesAreSelectedAsTheirPageIs(t *testing.T) {
 	equal(t, "asked", p.asked(), " 0-99  0-99")
 }
 
-func TestWhichPagesAreSliced(t *testing.T) {
+func TestOnlyPagesThatCanBePutTogetherAreSliced(t *testing.T) {
 	t.Parallel()
 	old := "Last-Modified: " + time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat)
 	const recent = "Last-Modified: now"
@@ -163,7 +162,7 @@ func TestWhichPagesAreSliced(t *testing.T) {
 			if c.sliced {
 				kind = record.Sliced
 			}
-			redistest.Await(t, "what is known of the page", func() bool {
+			redistest.Await(t, "the record", func() bool {
 				rec := f.marked("/")
 				return rec != nil && rec.Kind == kind
 			})
@@ -173,7 +172,7 @@ func TestWhichPagesAreSliced(t *testing.T) {
 	}
 }
 
-// without leaves out the fields that are empty.
+// without removes empty fields.
 type without struct{ http.ResponseWriter }
 
 func (w *without) WriteHeader(status int) {
@@ -186,21 +185,4 @@ func (w *without) WriteHeader(status int) {
 		}
 	}
 	w.ResponseWriter.WriteHeader(status)
-}
-
-// A mark that a page is too large was learnt before slices were switched on.
-func TestAPageThatIsMarkedAsTooLargeIsSlicedWhenPassForIsOver(t *testing.T) {
-	t.Parallel()
-	p := newFilm()
-	f := newFleet(t, 1, inSlices, p)
-	rec := record.Record{
-		Kind: record.PassThrough, ID: "a", Location: "http://" + host + "/", Received: time.Now().Add(-11 * time.Second), Until: defaultPassFor,
-		Header: []record.Pair{{Name: "Why", Value: writer.TooLarge}},
-	}
-	f.keep("/", rec)
-	redistest.Await(t, "it is sliced", func() bool {
-		equal(t, "body", f.get("/", "Range: bytes=0-9").body, filmed("a")[:10])
-		rec := f.marked("/")
-		return rec != nil && rec.Kind == record.Sliced
-	})
 }

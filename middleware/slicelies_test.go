@@ -11,7 +11,7 @@ import (
 	"github.com/cacheguard/go/middleware/internal/sliced"
 )
 
-// part is a response to a request for bytes 100 to 199 of a film, with the fields of a right one but for those given.
+// part answers a request for bytes 100 to 199 of a film correctly, except for the fields given.
 func part(w http.ResponseWriter, status int, body string, header ...string) {
 	h := w.Header()
 	h.Set("Cache-Control", "max-age=60")
@@ -31,8 +31,8 @@ func part(w http.ResponseWriter, status int, body string, header ...string) {
 	_, _ = io.WriteString(w, body) // too much is refused
 }
 
-// What is not the very slice that was asked for is neither stored nor sent as one. The page is the handler's from then on.
-func TestAPartThatLiesIsNeverStored(t *testing.T) {
+// An answer that is not exactly the requested slice is neither stored nor sent. The handler answers for the page from then on.
+func TestAPartThatIsNotTheRequestedSliceIsNeverStored(t *testing.T) {
 	t.Parallel()
 	right := filmed("a")[100:200]
 	for name, lie := range map[string]http.HandlerFunc{
@@ -70,7 +70,7 @@ func TestAPartThatLiesIsNeverStored(t *testing.T) {
 			equal(t, "body", f.get("/", "Range: bytes=120-139").body, filmed("a")[120:140])
 			f.stored()
 			equal(t, "slices", f.slices(), 0)
-			equal(t, "what is known", f.marked("/").Why(), string(sliced.NoRanges))
+			equal(t, "what is stored", f.marked("/").Why(), string(sliced.NoRanges))
 			if n := p.calls.Load(); n > 6 {
 				t.Errorf("%d calls", n)
 			}
@@ -86,7 +86,7 @@ func lies(body string, header ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { part(w, http.StatusPartialContent, body, header...) }
 }
 
-// What ends early may be whole the next time.
+// A part that ended early may be complete the next time.
 func TestAPartThatEndsEarlyIsNotStored(t *testing.T) {
 	t.Parallel()
 	p := newFilm()
@@ -105,12 +105,11 @@ func TestAPartThatEndsEarlyIsNotStored(t *testing.T) {
 	f.stored()
 	equal(t, "slices", f.slices(), 0)
 	broken.Store(false)
-	f.get("/", "Range: bytes=120-139")
-	f.stored()
+	f.warm("/", "Range: bytes=120-139")
 	equal(t, "slices", f.slices(), 1)
 }
 
-// A handler that answers a range with the whole is not listened to, and not asked for a slice again.
+// A handler that answers a range with the whole page is stopped, and not asked for a slice again.
 func TestAHandlerThatIgnoresRangesIsRemembered(t *testing.T) {
 	t.Parallel()
 	const chunks = 1000
@@ -137,7 +136,7 @@ func TestAHandlerThatIgnoresRangesIsRemembered(t *testing.T) {
 	equal(t, "written by the call for a slice", written.Load(), 0)
 	equal(t, "calls", calls.Load(), 4) // for the whole, for a slice, for the whole to be passed on, for the client's range
 	f.stored()
-	equal(t, "what is known", f.marked("/").Why(), string(sliced.NoRanges))
+	equal(t, "what is stored", f.marked("/").Why(), string(sliced.NoRanges))
 	a = f.get("/")
 	equal(t, "length", len(a.body), 100*chunks)
 	equal(t, "Cache-Status", a.cacheStatus(), "cacheguard; fwd=uri-miss; detail=no-ranges")

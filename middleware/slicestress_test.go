@@ -4,9 +4,6 @@ import (
 	"fmt"
 	mathrand "math/rand/v2"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,8 +11,8 @@ import (
 	"testing"
 )
 
-// A film changes, and is invalidated each time, while many read parts of it on two instances: no answer has parts of two films, and none
-// that begins after an invalidation is of a film of before.
+// A film changes and is invalidated many times while clients read parts of it on two instances. No answer has parts of two films, and no
+// request gets a film from before an invalidation that it began after.
 func TestNoAnswerMixesTwoPages(t *testing.T) {
 	t.Parallel()
 	p := newFilm()
@@ -61,17 +58,11 @@ func TestNoAnswerMixesTwoPages(t *testing.T) {
 	readers.Wait()
 }
 
-// ReverseProxy panics when its client's context ends while it copies a body, as that of a page does which is too large.
+// ReverseProxy panics when its context ends while it copies a body, which happens when a page is too large.
 func TestSlicesOfAnOriginBehindAProxy(t *testing.T) {
 	t.Parallel()
 	p := newFilm()
-	origin := httptest.NewServer(p)
-	t.Cleanup(origin.Close)
-	at, err := url.Parse(origin.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := newFleet(t, 2, inSlices, httputil.NewSingleHostReverseProxy(at))
+	f := newFleet(t, 2, inSlices, proxy(t, p))
 	for range 20 {
 		path := "/" + strconv.Itoa(mathrand.Int())
 		var answers []<-chan answer

@@ -8,7 +8,7 @@ import (
 	"github.com/cacheguard/go/cacheguard"
 )
 
-// Without a cache, slow requests hold up nobody but themselves.
+// Without a cache, slow requests hold up only themselves.
 func TestSlowRequestsDoNotHoldUpOthers(t *testing.T) {
 	t.Parallel()
 	p := newPage(says("slow")).held()
@@ -17,7 +17,7 @@ func TestSlowRequestsDoNotHoldUpOthers(t *testing.T) {
 			p.ServeHTTP(w, r)
 			return
 		}
-		says("page", "Cache-Control: max-age=60")(w, r)
+		says("page", fresh)(w, r)
 	}))
 	var slow []<-chan answer
 	for _, path := range []string{"/slow1", "/slow2", "/slow3"} {

@@ -5,46 +5,44 @@ import (
 	"testing"
 )
 
-// A client may accept a stale page for itself. Who waits for the same page has not.
-func TestAStalePageStandsInForThoseAloneWhoAcceptIt(t *testing.T) {
+// A client may accept a stale page for itself only. Others that wait for the same page have not accepted it.
+func TestAStalePageStandsInOnlyForRequestsThatAcceptIt(t *testing.T) {
 	t.Parallel()
-	p := newPage(says("stale", "Cache-Control: max-age=60", "Age: 70", `ETag: "a"`))
+	p := newPage(says("stale", fresh, "Age: 70", `ETag: "a"`))
 	f := newFleet(t, 2, Config{}, p)
-	f.get("/")
-	f.stored()
+	f.warm("/")
 	<-p.begun
 	p.serve = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }
 	p.held()
 	accepts := f.async(0, "/", "Cache-Control: stale-if-error=600")
 	<-p.begun
 	others := []<-chan answer{f.async(0, "/"), f.async(1, "/")}
-	f.awaitJoined(1)
-	f.awaitRegistered("/", 1)
+	f.joins(1)
+	f.waits("/", 1)
 	close(p.hold)
-	equal(t, "who accepts it", (<-accepts).body, "stale")
+	equal(t, "the client that accepts it", (<-accepts).body, "stale")
 	for _, other := range others {
-		equal(t, "who does not", (<-other).StatusCode, http.StatusServiceUnavailable)
+		equal(t, "a client that does not", (<-other).StatusCode, http.StatusServiceUnavailable)
 	}
-	equal(t, "told as stale", f.count(Stale), 1)
+	equal(t, "reported as stale", f.count(Stale), 1)
 }
 
-func TestAStalePageStandsInForAllWhenItSaysSo(t *testing.T) {
+func TestAStalePageThatAllowsItStandsInForAllRequests(t *testing.T) {
 	t.Parallel()
 	p := newPage(says("stale", "Cache-Control: max-age=60, stale-if-error=600", "Age: 70"))
 	f := newFleet(t, 1, Config{}, p)
-	f.get("/")
-	f.stored()
+	f.warm("/")
 	<-p.begun
 	p.serve = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }
 	p.held()
 	replies := []<-chan answer{f.async(0, "/")}
 	<-p.begun
 	replies = append(replies, f.async(0, "/"))
-	f.awaitJoined(1)
+	f.joins(1)
 	close(p.hold)
 	for _, reply := range replies {
 		equal(t, "body", (<-reply).body, "stale")
 	}
 	equal(t, "calls", p.calls.Load(), 2)
-	equal(t, "told as stale", f.count(Stale), 2)
+	equal(t, "reported as stale", f.count(Stale), 2)
 }

@@ -37,7 +37,7 @@ func TestCacheStatusSaysWhyAPageWasNotStored(t *testing.T) {
 		"/private": "private", "/set-cookie?lifetime": "set-cookie", "/too-large?lifetime": "too-large",
 		"/declared?lifetime": "too-large", "/flush": "no-lifetime", "/stale": "stale", "/nothing": "no-lifetime",
 	} {
-		for i, kind := range []string{"who caused it", "who is let through", "another instance"} {
+		for i, kind := range []string{"the client that caused it", "a request that passes through", "another instance"} {
 			got := f.do(i/2, http.MethodGet, path)
 			if s := got.cacheStatus(); !strings.HasPrefix(s, "cacheguard; fwd=uri-miss") || !strings.HasSuffix(s, "; detail="+why) {
 				t.Errorf("%s, %s: %q", path, kind, s)
@@ -49,7 +49,7 @@ func TestCacheStatusSaysWhyAPageWasNotStored(t *testing.T) {
 	}
 }
 
-func TestCacheStatusSaysThatAPageWasCutOff(t *testing.T) {
+func TestCacheStatusSaysThatAPageWasIncomplete(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=60")
