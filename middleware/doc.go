@@ -82,7 +82,7 @@
 //  4. Of what the handler did, a record is made (outcome.go): the response; the stale page, if that was confirmed or stands in; or a mark,
 //     that the page cannot be stored or that the handler panicked.
 //  5. The Guard stores the record and gives it to all who wait. They send it, call the handler for themselves, or answer 500. If an
-//     invalidation overtook the load, those who asked after that look again (lookup.go).
+//     invalidation overtook the load, requests that began after it ask again (lookup.go).
 //
 // # Invalidation
 //

@@ -80,7 +80,7 @@ func (x *exchange) sendSliced(l *lookup, got found) {
 	}
 }
 
-// reload says that a page is to be loaded anew because its handler does not have the slices any more that were found. Nil: no page is.
+// reload says that a page has to be loaded anew, because its handler no longer has the slices of the record that was found. Nil: none has.
 type reload struct {
 	parts       string // of the page that was found
 	unsliceable bool   // the page cannot be sliced, whatever it says

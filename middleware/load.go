@@ -59,7 +59,8 @@ func (b *rebuild) make(ctx context.Context) {
 	}
 }
 
-// request is what the handler is asked for: the whole page, whatever the client has of it, or whether the previous one is still good.
+// request is what the handler is asked for: the whole page, even if the client has or wants only a part, or whether the previous one is
+// still good.
 func (l *lookup) request(ctx context.Context) *http.Request {
 	r := l.x.r.WithContext(ctx)
 	r.Method = http.MethodGet

@@ -10,6 +10,7 @@
 package versions
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -107,11 +108,7 @@ func (s *Set) After(ctx context.Context, r *http.Request, before Snapshot, rec *
 		}
 	}
 	for _, key := range keys {
-		value, known := before[key]
-		if !known {
-			value = after[key]
-		}
-		rec.Versions = append(rec.Versions, record.Pair{Name: key, Value: value})
+		rec.Versions = append(rec.Versions, record.Pair{Name: key, Value: cmp.Or(before[key], after[key])})
 	}
 	return true
 }

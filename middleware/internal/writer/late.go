@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// Late sends the header together with the first byte of the body. Until then, the answer may still become another one.
+// Late sends the header together with the first byte of the body. Before that, the answer can still be replaced by another one.
 type Late struct {
 	Client http.ResponseWriter
 	Fields http.Header      // the header that will be sent
