@@ -22,7 +22,7 @@ func (l *lookup) load(ctx context.Context, old *[]byte) ([]byte, error) {
 	versions := l.x.cache.versions
 	before, known := versions.Before(ctx, l.x.r, l.previous)
 	b := &rebuild{lookup: l, validate: l.usable(), done: make(chan struct{})}
-	b.make(ctx)
+	b.run(ctx)
 	if ctx.Err() != nil { // a handler that is told to stop returns as if it were done
 		return nil, fmt.Errorf("middleware: %w: %w", ctx.Err(), context.Cause(ctx))
 	}
@@ -35,23 +35,23 @@ func (l *lookup) load(ctx context.Context, old *[]byte) ([]byte, error) {
 	return rec.Encode(), nil
 }
 
-// make runs the handler: in the seat of the request, if that is there, or for nobody. It returns when the handler is done, when its
-// response turns out not to be storable, or when ctx ends.
-func (b *rebuild) make(ctx context.Context) {
+// run runs the handler: in the seat of the request, if that is there, or for nobody. It returns when the handler is done, when its response
+// turns out not to be storable, or when ctx ends.
+func (b *rebuild) run(ctx context.Context) {
 	l := b.lookup
 	seated := !l.background && !l.reload.isLate() && l.seat.take(b)
 	b.unheard = !seated || l.wantsPart()
 	b.w = b.recorder()
 	handlerCtx := b.outlive(ctx)
 	if !seated {
-		b.run(l.backgroundRequest(handlerCtx))
+		b.handle(l.backgroundRequest(handlerCtx))
 		return
 	}
 	r := l.request(handlerCtx)
 	if l.wantsPart() {
 		r = l.backgroundRequest(handlerCtx)
 	}
-	go b.run(r) // owner: the request; stop: its context; joined by seat.leave
+	go b.handle(r) // owner: the request; stop: its context; joined by seat.leave
 	select {
 	case <-b.w.Released():
 	case <-b.done:

@@ -71,8 +71,8 @@ func (b *rebuild) recorder() *writer.Recorder {
 	return w
 }
 
-// run calls the handler. A panic is left to whoever joins the rebuild.
-func (b *rebuild) run(r *http.Request) {
+// handle calls the handler, and makes the record of its response. It leaves a panic to the request that joins the rebuild.
+func (b *rebuild) handle(r *http.Request) {
 	defer close(b.done)
 	returned := false
 	defer func() {
