@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/wake"
 )
 
@@ -16,12 +17,12 @@ type wait struct {
 }
 
 // await waits until the holder is done, or may be dead. Not done: ask again.
-func (m *missed) await(ctx context.Context, waiter *wake.Waiter, got acquired, w wait) (a answer, done bool) {
-	timer := time.NewTimer(wake.Patience(got.left, w.registered, w.polls))
+func (m *missed) await(ctx context.Context, waiter *wake.Waiter, got protocol.Acquired, w wait) (a answer, done bool) {
+	timer := time.NewTimer(wake.Patience(got.Left, w.registered, w.polls))
 	defer timer.Stop()
 	select {
 	case msg := <-waiter.C:
-		return m.wakeUp(ctx, msg, got.generation, w.before)
+		return m.wakeUp(ctx, msg, got.Generation, w.before)
 	case <-timer.C:
 		return answer{}, false
 	case <-m.breaker.Opened():
@@ -36,38 +37,19 @@ func (m *missed) await(ctx context.Context, waiter *wake.Waiter, got acquired, w
 // wakeUp does what a pushed message says. A message says what became of one generation of the lease; of another one
 // than this flight registered in, it proves nothing, and the flight asks again.
 func (m *missed) wakeUp(ctx context.Context, msg wake.Message, generation string, before uint64) (answer, bool) {
-	what, rest, ok := parsePush(msg, generation)
-	if !ok {
+	what, rest, ok := protocol.ParsePush(msg.Body, generation)
+	if msg.AskAgain || !ok {
 		return answer{}, false
 	}
 	switch what {
-	case pushedValue:
+	case protocol.PushedValue:
 		return m.use([]byte(rest), Shared, before)
-	case pushedFailure:
+	case protocol.PushedFailure:
 		return answer{err: &LoadError{Key: m.key, Message: rest}, outcome: Shared}, true
-	case pushedPass:
+	case protocol.PushedPass:
 		return m.loadDirectly(ctx, m.job, Loaded), true
-	case pushedGone:
+	case protocol.PushedGone:
 		m.woken++
 	}
 	return answer{}, false
-}
-
-// push is what a script says of the lease it ended.
-type push byte
-
-const (
-	pushedValue   push = 'v' // a value was loaded; it follows
-	pushedFailure push = 'f' // the load failed; the error's text follows
-	pushedPass    push = 'p' // a value was loaded that cannot be stored: everyone has to load it
-	pushedGone    push = 'g' // ask again
-)
-
-// parsePush splits a message. Not ok: it does not speak of this generation.
-func parsePush(msg wake.Message, generation string) (what push, rest string, ok bool) {
-	body := msg.Body
-	if msg.AskAgain || len(body) <= len(generation) || body[1:1+len(generation)] != generation {
-		return 0, "", false
-	}
-	return push(body[0]), body[1+len(generation):], true
 }

@@ -111,7 +111,7 @@ func TestAnOpenBreakerDoesNotKeepInvalidationsFromBeingSent(t *testing.T) {
 func TestInvalidateOfManyKeysGivesUpWhenRedisAnswersToNothing(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{RedisTimeout: 300 * time.Millisecond})
-	rule := proxy.On(redistest.Script(prelude+invalidateSource), redistest.SwallowReply)
+	rule := proxy.On(scriptOf("invalidate"), redistest.SwallowReply)
 	keys := numbered(0, 10*maxInvalidations)
 	f.events.quiet = true
 	err := f.guards[0].Invalidate(context.Background(), keys...)

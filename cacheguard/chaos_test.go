@@ -119,13 +119,13 @@ func (c *chaos) load(k int) func(context.Context) (int64, error) {
 }
 
 func (c *chaos) disturb(ctx context.Context) {
-	sources := []string{acquireSource, fillSource, failSource, releaseSource, renewSource, invalidateSource}
+	scripts := []string{"acquire", "fill", "fail", "release", "renew", "invalidate"}
 	faults := []redistest.Fault{
 		redistest.DropReply, redistest.SwallowReply, redistest.CutBefore, redistest.Hold, redistest.HoldReply,
 	}
 	for ctx.Err() == nil {
 		p := c.proxies[rand.N(len(c.proxies))]
-		match := redistest.Script(prelude + sources[rand.N(len(sources))])
+		match := scriptOf(scripts[rand.N(len(scripts))])
 		if rand.N(5) == 0 {
 			match = redistest.Command("get")
 		}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
-
-	"github.com/cacheguard/go/internal/script"
 )
 
 const (
@@ -67,7 +65,7 @@ func (g *Guard) readServerClock(c *serverClock, key string) {
 		defer g.tasks.Done()
 		defer c.reading.Store(false)
 		asked := time.Now()
-		call := script.Call{Script: timeScript, Keys: []string{g.redisKey(key)}}
+		call := g.keys.Time(g.redisKey(key))
 		millis, err := bounded(context.Background(), g, func(ctx context.Context) (int64, error) {
 			return call.Run(ctx, g.rdb).Int64()
 		}, nil)

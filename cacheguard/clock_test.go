@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/redistest"
 )
 
@@ -102,8 +103,8 @@ func TestWhatIsTooOldIsReplacedAlthoughTheClockWasSetBack(t *testing.T) {
 	f.makeStale("k", "old")
 	redistest.Await(t, "it is too old by the server's clock, which the estimate may be ahead of", func() bool {
 		raw, err := f.redis.Get(t.Context(), f.value("k")).Bytes()
-		e, _ := decodeEntry(raw)
-		return err == nil && f.redis.Time(t.Context()).Val().Sub(e.written) >= e.fresh
+		e, _ := protocol.DecodeEntry(raw)
+		return err == nil && f.redis.Time(t.Context()).Val().Sub(e.Written) >= e.Fresh
 	})
 	g.step("k", -time.Hour)
 	db := newSource("new")

@@ -3,6 +3,8 @@ package cacheguard
 import (
 	"sync"
 	"time"
+
+	"github.com/cacheguard/go/internal/protocol"
 )
 
 // failures remembers the errors of this Guard's own loads for as long as Redis may remember their text, so that
@@ -33,7 +35,7 @@ func (f *failures) add(token string, err error) {
 	if f.errs == nil {
 		f.errs = make(map[string]failure)
 	}
-	f.errs[token] = failure{err: err, expires: now.Add(longestFailureMemory + time.Second)}
+	f.errs[token] = failure{err: err, expires: now.Add(protocol.LongestFailureMemory + time.Second)}
 }
 
 // find returns the error of the load, nil if it was not one of ours.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/redistest"
 )
 
@@ -31,8 +32,8 @@ func (f *fleet) held(key string) bool {
 
 var steps = map[string]redistest.Match{
 	"get":     redistest.Command("get"),
-	"acquire": redistest.Script(acquireCommon + prelude + acquireSource),
-	"fill":    redistest.Script(fillLone + prelude + fillSource),
+	"acquire": scriptOf("acquire"),
+	"fill":    scriptOf("fill"),
 }
 
 // The client sends a command again when the connection broke, whether the server had run it or not.
@@ -105,14 +106,14 @@ var everyStep = map[string]struct {
 	"get":     {steps["get"], getTwice},
 	"acquire": {steps["acquire"], getTwice},
 	"fill":    {steps["fill"], getTwice},
-	"fail": {redistest.Script(prelude + failSource), func(t *testing.T, f *fleet, rule *redistest.Rule) {
+	"fail": {scriptOf("fail"), func(t *testing.T, f *fleet, rule *redistest.Rule) {
 		failure := errors.New("no such table")
 		f.until(rule, func() {
 			_, err := Get(context.Background(), f.guards[0], "k", func(context.Context) (string, error) { return "", failure })
 			equal(t, "the loader's own error", errors.Is(err, failure), true)
 		})
 	}},
-	"renew": {redistest.Script(prelude + renewSource), func(t *testing.T, f *fleet, rule *redistest.Rule) {
+	"renew": {scriptOf("renew"), func(t *testing.T, f *fleet, rule *redistest.Rule) {
 		f.until(rule, func() {
 			db := newSource("new")
 			slow := async(f.guards[0], "k", db.load)
@@ -121,7 +122,7 @@ var everyStep = map[string]struct {
 			want(t, slow, "new")
 		})
 	}},
-	"release": {redistest.Script(prelude + releaseSource), func(t *testing.T, f *fleet, rule *redistest.Rule) {
+	"release": {scriptOf("release"), func(t *testing.T, f *fleet, rule *redistest.Rule) {
 		f.until(rule, func() {
 			db := newSource("old")
 			ctx, cancel := context.WithCancel(context.Background())
@@ -132,7 +133,7 @@ var everyStep = map[string]struct {
 			f.struck(rule)
 		})
 	}},
-	"invalidate": {redistest.Script(prelude + invalidateSource), func(t *testing.T, f *fleet, rule *redistest.Rule) {
+	"invalidate": {scriptOf("invalidate"), func(t *testing.T, f *fleet, rule *redistest.Rule) {
 		mustGet(t, f.guards[1], "k", returns("old"))
 		err := f.guards[0].Invalidate(context.Background(), "k")
 		<-rule.Hit() // it is sent in any case
@@ -202,7 +203,7 @@ func TestWithoutRedisCallersStillShareLoads(t *testing.T) {
 	}
 	<-db.begun
 	redistest.Await(t, "20 callers wait", func() bool {
-		return f.guards[0].flights.Callers(flightKey{key: "k", shape: shapeOf[string]{}, mode: direct}) == 20
+		return f.guards[0].flights.Callers(flightKey{key: "k", shape: protocol.ShapeOf[string]{}, mode: direct}) == 20
 	})
 	close(db.release)
 	for _, r := range replies {
@@ -222,7 +223,7 @@ func TestAnInvalidateWhoseReplyIsLostSaysSo(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond})
 	mustGet(t, f.guards[1], "k", returns("old"))
-	rule := proxy.On(redistest.Script(prelude+invalidateSource), redistest.SwallowReply)
+	rule := proxy.On(scriptOf("invalidate"), redistest.SwallowReply)
 	if _, ok := errors.AsType[*RedisError](f.guards[0].Invalidate(context.Background(), "k")); !ok {
 		t.Error("no *RedisError")
 	}

@@ -3,6 +3,8 @@ package cacheguard
 import (
 	"context"
 	"time"
+
+	"github.com/cacheguard/go/internal/protocol"
 )
 
 // Verdict is what a Source says of a value that is in the cache.
@@ -60,7 +62,7 @@ func toldFetch[V any](ctx context.Context, g *Guard, key string, src origin[V]) 
 }
 
 // beingStored returns what is closed when this Guard has stored what a load of the key has returned to others; else nil.
-func (g *Guard) beingStored(key string, sh shape) <-chan struct{} {
+func (g *Guard) beingStored(key string, sh protocol.Shape) <-chan struct{} {
 	for _, nested := range []bool{false, true} {
 		if stored := g.flights.Ending(flightKey{key: key, shape: sh, mode: filled, nested: nested}); stored != nil {
 			return stored

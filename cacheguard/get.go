@@ -7,6 +7,7 @@ import (
 
 	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/link"
+	"github.com/cacheguard/go/internal/protocol"
 )
 
 // maxAsks is how often a call asks again because the answer it shared was older than itself, before it loads by itself.
@@ -61,7 +62,7 @@ func fetch[V any](ctx context.Context, g *Guard, key string, src origin[V]) (v V
 		mark := g.local.mark(key)
 		var storing <-chan struct{} // looked for before the read: what is stored by then, the read finds
 		if src.lookOnly {
-			storing = g.beingStored(key, shapeOf[V]{})
+			storing = g.beingStored(key, protocol.ShapeOf[V]{})
 		}
 		read, err := g.link.Get(ctx, valueKey)
 		if err != nil {
@@ -79,7 +80,7 @@ func fetch[V any](ctx context.Context, g *Guard, key string, src origin[V]) (v V
 			}
 			if j := src.job(ctx, g, key, found.value); j != nil {
 				j.aged = src.judge == nil && s.aged()
-				g.refresh(ctx, j, read.Raw, s.entry.took)
+				g.refresh(ctx, j, read.Raw, s.entry.Took)
 			}
 			return found.result()
 		case unreachable:

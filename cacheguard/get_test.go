@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/cacheguard/go/internal/protocol"
 )
 
 func TestBytesAndStringsAreStoredAsTheyAre(t *testing.T) {
@@ -19,7 +21,7 @@ func TestBytesAndStringsAreStoredAsTheyAre(t *testing.T) {
 	mustGet(t, g, "number", returns(7))
 	for key, payload := range map[string]string{"bytes": "\x00 raw", "string": "text", "number": "7"} {
 		raw, err := f.redis.Get(context.Background(), f.value(key)).Result()
-		if err != nil || !strings.HasSuffix(raw, payload) || len(raw) != headerLen+len(payload) {
+		if err != nil || !strings.HasSuffix(raw, payload) || len(raw) != protocol.HeaderLen+len(payload) {
 			t.Errorf("%s: %q, %v", key, raw, err)
 		}
 	}
@@ -86,7 +88,7 @@ func TestDamagedEntriesAreCountedMisses(t *testing.T) {
 		"truncated":     func(key string) error { return f.redis.Set(ctx, key, "cg1r000", time.Minute).Err() },
 		"of other type": func(key string) error { return f.redis.SAdd(ctx, key, "member").Err() },
 		"a lease of another type": func(key string) error {
-			return errors.Join(f.redis.Del(ctx, key).Err(), f.redis.Set(ctx, leaseKey(key), "x", time.Minute).Err())
+			return errors.Join(f.redis.Del(ctx, key).Err(), f.redis.Set(ctx, protocol.LeaseKey(key), "x", time.Minute).Err())
 		},
 	}
 	for name, spoil := range damage {

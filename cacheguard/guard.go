@@ -15,6 +15,7 @@ import (
 	"github.com/cacheguard/go/internal/lease"
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/primary"
+	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/wake"
 	"github.com/cacheguard/go/rwlock"
 )
@@ -23,6 +24,7 @@ import (
 type Guard struct {
 	rdb   Redis
 	cfg   Config
+	keys  protocol.Keyspace
 	slots *slots // MaxLoads; nil: no limit
 	plain bool   // the client sends any command as it is; one for a cluster may split it by key, or refuse it in a pipeline
 
@@ -75,6 +77,9 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 	keeper, leaveKeeper := lease.Open(rdb, cfg.RedisTimeout)
 	g.inbox, g.keeper = inbox, keeper
 	g.notices = newNotices(cfg.Prefix, g.health.Len())
+	g.keys = protocol.Keyspace{
+		Prefix: cfg.Prefix, Channel: g.notices.channel, LeaseTTL: cfg.LeaseTTL, LoadTimeout: cfg.LoadTimeout,
+	}
 	g.leave = func() {
 		g.local.close()
 		leaveInbox()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/redistest"
 	"github.com/cacheguard/go/internal/terms"
 )
@@ -126,7 +127,7 @@ func (f *fleet) listening() *fleet {
 func awaitCallers[V any](f *fleet, i int, key string, n int) {
 	f.t.Helper()
 	redistest.Await(f.t, fmt.Sprintf("%d callers wait at guard %d", n, i), func() bool {
-		return f.guards[i].flights.Callers(flightKey{key: key, shape: shapeOf[V]{}, mode: filled}) == n
+		return f.guards[i].flights.Callers(flightKey{key: key, shape: protocol.ShapeOf[V]{}, mode: filled}) == n
 	})
 }
 
@@ -146,7 +147,7 @@ func (f *fleet) awaitRegistered(key string, n int) {
 }
 
 func (f *fleet) value(key string) string { return f.guards[0].redisKey(key) }
-func (f *fleet) lease(key string) string { return leaseKey(f.value(key)) }
+func (f *fleet) lease(key string) string { return protocol.LeaseKey(f.value(key)) }
 
 // exists reports whether Redis has the keys.
 func (f *fleet) exists(key string) bool {
@@ -233,7 +234,7 @@ func mustGet[V any](t *testing.T, g *Guard, key string, load func(context.Contex
 	if err != nil {
 		t.Fatal(err)
 	}
-	if stored := g.flights.Ending(flightKey{key: key, shape: shapeOf[V]{}, mode: filled}); stored != nil {
+	if stored := g.flights.Ending(flightKey{key: key, shape: protocol.ShapeOf[V]{}, mode: filled}); stored != nil {
 		<-stored
 	}
 	return v

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/protocol"
 )
 
 // Hooks are called as things happen. Any of them may be nil. They must be quick, must not block and must not panic;
@@ -59,9 +60,9 @@ func (h *Hooks) rejected(key string) {
 }
 
 // reportStale reports a value that is served past its TTL.
-func (g *Guard) reportStale(key string, s state, e entry) {
+func (g *Guard) reportStale(key string, s state, e protocol.Entry) {
 	if s == stale && g.cfg.Hooks.OnStale != nil {
-		g.cfg.Hooks.OnStale(key, g.age(key, e.written)-e.fresh)
+		g.cfg.Hooks.OnStale(key, g.age(key, e.Written)-e.Fresh)
 	}
 }
 

@@ -164,3 +164,29 @@ func (g *Guard) forgetPart(
 	}
 	return failed
 }
+
+// redisKey is the key in Redis of a value.
+func (g *Guard) redisKey(key string) string { return g.keys.ValueKey(key) }
+
+// beginUpdate is the call that announces a writer of the key.
+func (g *Guard) beginUpdate(key, token string) *script.Call {
+	return g.keys.BeginUpdate(g.redisKey(key), token, g.notice(key))
+}
+
+// endUpdate is the call that ends what beginUpdate began.
+func (g *Guard) endUpdate(key, token string) *script.Call {
+	return g.keys.EndUpdate(g.redisKey(key), token, g.notice(key))
+}
+
+// invalidation is the call that removes a key.
+func (g *Guard) invalidation(key string) *script.Call {
+	return g.keys.Invalidate(g.redisKey(key), g.notice(key))
+}
+
+// owedInvalidation is that of a key that is owed.
+func (g *Guard) owedInvalidation(key string) *script.Call {
+	return g.keys.Invalidate(g.redisKey(key), g.owed.noticeOf(key))
+}
+
+// notice is the next message to local tiers, that the key is to be forgotten.
+func (g *Guard) notice(key string) string { return g.notices.next(g.health.Part(g.redisKey(key)), key) }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/redistest"
 )
 
@@ -76,7 +77,7 @@ func TestAPushedValueIsNotForThoseWhoAskedAfterAnInvalidate(t *testing.T) {
 	after := async(f.guards[1], "k", returns("new"))
 	awaitCallers[string](f, 1, "k", 2)
 
-	lease, entry := f.lease("k"), stored(kindRaw, 0, 0, []byte("old"))
+	lease, entry := f.lease("k"), storedEntry(protocol.Raw, 0, 0, []byte("old"))
 	f.redis.Publish(ctx, inbox, fmt.Sprintf("%d:%sv%s%s", len(lease), lease, generation, entry))
 	want(t, before, "old")
 	want(t, after, "new")

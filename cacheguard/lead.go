@@ -10,6 +10,7 @@ import (
 
 	"github.com/cacheguard/go/internal/lease"
 	"github.com/cacheguard/go/internal/link"
+	"github.com/cacheguard/go/internal/protocol"
 )
 
 // lead loads the value and stores it. The lease is renewed meanwhile; should it be lost all the same, the load goes on:
@@ -18,8 +19,8 @@ import (
 //
 // The callers that began before the loader did have their answer as soon as it returns, and the others when Redis has
 // said that nothing was written since. Until then the lease is renewed.
-func (m *missed) lead(ctx context.Context, got acquired) answer {
-	if got.takenOver {
+func (m *missed) lead(ctx context.Context, got protocol.Acquired) answer {
+	if got.TakenOver {
 		m.cfg.Hooks.takeover(m.key)
 	}
 	drop := m.keeper.Keep(m.leaseRenewal())
@@ -42,7 +43,7 @@ func (m *missed) lead(ctx context.Context, got acquired) answer {
 		m.rememberFailure(out)
 	default:
 		m.publish(a)
-		a.before = m.store(ctx, out, got.generation, began)
+		a.before = m.store(ctx, out, got.Generation, began)
 	}
 	return a
 }
@@ -88,7 +89,7 @@ func (g *Guard) loadIn(ctx context.Context, j *job, s slot, how Outcome) answer 
 
 func (m *missed) leaseRenewal() *lease.Renewal {
 	return &lease.Renewal{
-		Call: m.renewal(),
+		Call: m.keys.Renew(m.valueKey, m.token),
 		TTL:  m.cfg.LeaseTTL,
 		Lost: func(int) { m.cfg.Hooks.leaseLost(m.key) },
 	}
@@ -98,7 +99,7 @@ func (m *missed) leaseRenewal() *lease.Renewal {
 func (m *missed) rememberFailure(out loaded) {
 	m.failures.add(m.token, out.err)
 	// The callers have the load's error, whoever may have left, and if this fails the lease expires.
-	_, err := m.link.Do(context.Background(), m.valueKey, &link.Call{Script: m.fail(out.text), Rank: link.EndsWork})
+	_, err := m.link.Do(context.Background(), m.valueKey, &link.Call{Script: m.keys.Fail(m.valueKey, m.token, out.text), Rank: link.EndsWork})
 	if err != nil {
 		_ = m.redisError("fail", m.key, err)
 	}
@@ -111,7 +112,7 @@ func (m *missed) store(ctx context.Context, out loaded, generation string, began
 	f := m.prepare(ctx, out, generation)
 	sent := m.clock.Tick()
 	cmd, err := m.link.Do(context.WithoutCancel(ctx), m.valueKey, &link.Call{
-		Script: m.fill(f), Rank: link.EndsWork, Size: len(f.tail),
+		Script: m.keys.Fill(m.valueKey, f), Rank: link.EndsWork, Size: len(f.Tail),
 	})
 	if err != nil {
 		m.inBackground(m.giveUp)
@@ -119,10 +120,10 @@ func (m *missed) store(ctx context.Context, out loaded, generation string, began
 		return began
 	}
 	switch status, _ := cmd.Text(); status {
-	case "refused":
+	case protocol.Refused:
 		m.cfg.Hooks.rejected(m.key)
 		return began
-	case "stored", "kept":
+	case protocol.Stored, protocol.Kept:
 	default:
 		m.unstorable(ctx, errors.New(status))
 	}
@@ -130,13 +131,13 @@ func (m *missed) store(ctx context.Context, out loaded, generation string, began
 }
 
 // prepare makes the entry. A value that cannot be stored makes none.
-func (m *missed) prepare(ctx context.Context, out loaded, generation string) filling {
-	f := filling{token: m.token, generation: generation}
-	what, ttl, staleFor := kindAbsent, min(m.cfg.NegativeTTL, time.Duration(out.ttl)), time.Duration(0)
+func (m *missed) prepare(ctx context.Context, out loaded, generation string) protocol.Filling {
+	f := protocol.Filling{Token: m.token, Generation: generation}
+	what, ttl, staleFor := protocol.Absent, min(m.cfg.NegativeTTL, time.Duration(out.ttl)), time.Duration(0)
 	var payload []byte
 	if out.err == nil {
 		var err error
-		what, payload, err = m.shape.encode(m.cfg.Codec, out.value)
+		what, payload, err = m.shape.Encode(m.cfg.Codec, out.value)
 		if limit := m.cfg.MaxValueBytes; err == nil && limit > 0 && len(payload) > limit {
 			err = fmt.Errorf("its %d bytes are more than MaxValueBytes (%d)", len(payload), limit)
 		}
@@ -151,13 +152,13 @@ func (m *missed) prepare(ctx context.Context, out loaded, generation string) fil
 	}
 	ttl -= time.Duration(float64(ttl) * m.cfg.Jitter * rand.Float64())
 	if ttl > 0 {
-		f.ttl = ttl + staleFor
+		f.TTL = ttl + staleFor
 	}
 	fresh := ttl
 	if staleFor == 0 && m.cfg.EarlyRefresh == 0 && m.local == nil {
 		fresh = 0
 	}
-	f.head, f.tail = encodeEntry(what, fresh, out.took, m.token, payload)
+	f.Head, f.Tail = protocol.EncodeEntry(what, fresh, out.took, m.token, payload)
 	return f
 }
 

@@ -9,13 +9,15 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/cacheguard/go/internal/protocol"
 )
 
 // job is what a flight needs to know of the call that started it.
 type job struct {
 	key       string
 	valueKey  string
-	shape     shape
+	shape     protocol.Shape
 	load      func(context.Context) (any, error) // returns a *V
 	nested    bool                               // asked for by a loader of the same Guard
 	writing   bool                               // asked for by who updates the key
@@ -33,7 +35,7 @@ func (j *job) pass() {
 
 func newJob[V any](ctx context.Context, g *Guard, key, valueKey string, load func(context.Context) (V, error)) *job {
 	j := &job{
-		key: key, valueKey: valueKey, shape: shapeOf[V]{},
+		key: key, valueKey: valueKey, shape: protocol.ShapeOf[V]{},
 		nested: loadingOf(ctx).within(g), writing: updateOf(ctx).includes(g, key),
 	}
 	j.load = func(ctx context.Context) (any, error) {

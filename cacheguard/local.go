@@ -167,10 +167,10 @@ func fromItem[V any](item *tier.Item, how Outcome) (f found[V], ok bool) {
 // keep has the tier keep what was read. An entry that does not say how long it is fresh, as a Guard without a tier wrote
 // it, may be gone from Redis the next moment: it is not kept.
 func keep[V any](g *Guard, key string, mark tier.Mark, read *link.Read, s *seen[V]) {
-	if g.local == nil || s.entry.fresh == 0 || s.state != fresh && s.state != ageing {
+	if g.local == nil || s.entry.Fresh == 0 || s.state != fresh && s.state != ageing {
 		return
 	}
-	left := s.entry.fresh - max(g.age(key, s.entry.written), 0) // below 0 if the clocks disagree
+	left := s.entry.Fresh - max(g.age(key, s.entry.Written), 0) // below 0 if the clocks disagree
 	if s.value == nil {
 		g.local.Keep(key, mark, nil, len(read.Raw), left, left)
 		return

@@ -70,7 +70,7 @@ func (m *many[V]) lookLocally(ctx context.Context, keys []string) (others []stri
 // see looks at what was read, and reports whether the key is to be loaded, and how.
 func (m *many[V]) see(ctx context.Context, read *link.Read, mark tier.Mark, w *wanted) bool {
 	s := view[V](m.Guard, w.key, mark, read)
-	w.unfit, w.aged, w.took = read.Raw, s.aged(), s.entry.took
+	w.unfit, w.aged, w.took = read.Raw, s.aged(), s.entry.Took
 	switch s.state {
 	case unreachable:
 		reason := m.redisError("get", w.key, read.Err)

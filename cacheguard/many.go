@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/flight"
+	"github.com/cacheguard/go/internal/protocol"
 )
 
 // GetMany returns the values of the keys: those it finds in the cache, and the others from load, which is called once
@@ -147,7 +148,7 @@ func (m *many[V]) flight(j *job, w wanted) flight.Run[answer] {
 
 func (m *many[V]) job(b *batch, w wanted, nested bool) *job {
 	j := &job{
-		key: w.key, valueKey: m.redisKey(w.key), shape: shapeOf[V]{}, nested: nested,
+		key: w.key, valueKey: m.redisKey(w.key), shape: protocol.ShapeOf[V]{}, nested: nested,
 		writing: updateOf(b.ctx).includes(m.Guard, w.key), aged: w.aged, batch: b,
 	}
 	j.load = func(ctx context.Context) (any, error) { return b.obtain(ctx, w.key) }

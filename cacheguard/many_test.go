@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/redistest"
 )
 
@@ -250,7 +251,7 @@ func TestStaleKeysOfAGetManyAreReplacedByOneCall(t *testing.T) {
 	for _, k := range keys {
 		redistest.Await(t, "the value is stale", func() bool {
 			raw, _ := f.redis.Get(context.Background(), f.value(k)).Bytes()
-			e, err := decodeEntry(raw)
+			e, err := protocol.DecodeEntry(raw)
 			return err == nil && f.guards[0].freshness("k", e) == stale
 		})
 	}

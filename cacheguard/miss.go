@@ -12,6 +12,7 @@ import (
 	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/link"
+	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/wake"
 )
 
@@ -27,7 +28,7 @@ const (
 // flightKey tells flights apart. Calls that want different types cannot share a value.
 type flightKey struct {
 	key    string
-	shape  shape
+	shape  protocol.Shape
 	mode   mode
 	nested bool // for a loader: such flights take no slot, so they must not wait for one that needs a slot
 
@@ -102,7 +103,7 @@ func (g *Guard) newMissed(j *job, unfit []byte, publish func(answer)) *missed {
 // fly asks for the value or the lease until it has an answer. The watch stands before the lease is asked for, so that
 // no wake-up falls between.
 func (m *missed) fly(ctx context.Context) answer {
-	waiter := m.inbox.Watch(leaseKey(m.valueKey))
+	waiter := m.inbox.Watch(protocol.LeaseKey(m.valueKey))
 	defer waiter.Stop()
 	if m.cfg.WaitTimeout > 0 {
 		timer := time.NewTimer(m.cfg.WaitTimeout)
@@ -124,7 +125,7 @@ func (m *missed) ask(ctx context.Context, waiter *wake.Waiter, polls int) (a ans
 	if m.slot == noSlot {
 		m.slot = m.trySlot(m.job)
 	}
-	r := request{token: m.token, take: m.slot != noSlot, inbox: m.inbox.Address(), unfit: m.unfit, aged: m.aged}
+	r := protocol.Request{Token: m.token, Take: m.slot != noSlot, Inbox: m.inbox.Address(), Unfit: m.unfit, Aged: m.aged}
 	runtime.Gosched() // callers that are about to join may do so before the tick, and be covered
 	before := m.clock.Tick()
 	if m.last && m.owed.has(m.key) { // after the tick: no call that began after the key was owed gets this answer
@@ -132,7 +133,7 @@ func (m *missed) ask(ctx context.Context, waiter *wake.Waiter, polls int) (a ans
 		return m.loadDirectly(ctx, m.job, Bypassed), true
 	}
 	got, err := m.tryAcquire(ctx, r)
-	if err == nil && got.status == "lease" {
+	if err == nil && got.Status == protocol.Granted {
 		return m.lead(ctx, got), true // the slot is the loader's now
 	}
 	m.returnSlot()
@@ -141,41 +142,41 @@ func (m *missed) ask(ctx context.Context, waiter *wake.Waiter, polls int) (a ans
 		return answer{err: closedOr(context.Cause(ctx))}, true
 	case err != nil:
 		return m.unreachable(ctx, err), true
-	case got.status == "value":
+	case got.Status == protocol.HasValue:
 		m.expected.found(true)
 		how := Hit
 		if polls > 0 {
 			how = Shared
 		}
-		return m.use(got.value, how, before)
-	case got.status == "failed":
+		return m.use(got.Value, how, before)
+	case got.Status == protocol.Failed:
 		return answer{err: m.failure(got), outcome: Shared}, true
-	case got.status == "writing" && m.writing:
+	case got.Status == protocol.Writing && m.writing:
 		return m.loadDirectly(ctx, m.job, Loaded), true
-	case got.status == "free":
+	case got.Status == protocol.Free:
 		m.slot, err = m.takeSlot(ctx, m.job)
 		return answer{err: err}, err != nil
 	}
 	m.pass()
 	waiter.Waiting()
-	return m.await(ctx, waiter, got, wait{registered: got.registered, polls: polls, before: before})
+	return m.await(ctx, waiter, got, wait{registered: got.Registered, polls: polls, before: before})
 }
 
 // tryAcquire asks Redis. When the flight has ended before there is a reply, a lease that was granted is given back. A flight
 // that may not take the lease looks first whether there is anything at all: in a process that loads as much as it may there
 // mostly is not, and that costs Redis a third.
-func (m *missed) tryAcquire(ctx context.Context, r request) (acquired, error) {
+func (m *missed) tryAcquire(ctx context.Context, r protocol.Request) (protocol.Acquired, error) {
 	if m.batch != nil {
 		done, err := m.batch.turn(ctx)
 		if err != nil {
-			return acquired{}, err
+			return protocol.Acquired{}, err
 		}
 		defer done()
 	}
-	if !r.take && r.unfit == nil && m.plain {
-		cmd, err := m.link.Do(ctx, m.valueKey, &link.Call{Script: m.look(), Rank: link.Ordinary})
+	if !r.Take && r.Unfit == nil && m.plain {
+		cmd, err := m.link.Do(ctx, m.valueKey, &link.Call{Script: m.keys.Exists(m.valueKey), Rank: link.Ordinary})
 		if err != nil || cmd.Val() == int64(0) {
-			return acquired{status: "free"}, err
+			return protocol.Acquired{Status: protocol.Free}, err
 		}
 	}
 	rank := link.Ordinary
@@ -183,13 +184,13 @@ func (m *missed) tryAcquire(ctx context.Context, r request) (acquired, error) {
 		rank = link.HoldsSlot
 	}
 	asked := time.Now()
-	cmd, err := m.link.Do(ctx, m.valueKey, &link.Call{Script: m.acquire(r), Rank: rank, Late: m.tooLate})
+	cmd, err := m.link.Do(ctx, m.valueKey, &link.Call{Script: m.keys.Acquire(m.valueKey, r), Rank: rank, Late: m.tooLate})
 	if err != nil {
-		return acquired{}, err
+		return protocol.Acquired{}, err
 	}
-	got, err := parseAcquired(cmd)
-	if got.freshAt > 0 {
-		m.clockOf(m.key).read(got.freshAt, asked)
+	got, err := protocol.ParseAcquired(cmd)
+	if got.FreshAt > 0 {
+		m.clockOf(m.key).read(got.FreshAt, asked)
 	}
 	return got, err
 }
@@ -222,8 +223,8 @@ func (m *missed) recall(err error) {
 // tooLate gives back a lease that may have been granted after its flight had stopped waiting for the reply.
 func (m *missed) tooLate(cmd *redis.Cmd, err error) {
 	if err == nil {
-		got, unclear := parseAcquired(cmd)
-		if unclear == nil && got.status != "lease" {
+		got, unclear := protocol.ParseAcquired(cmd)
+		if unclear == nil && got.Status != protocol.Granted {
 			return
 		}
 	}
@@ -238,15 +239,15 @@ func (m *missed) tooLate(cmd *redis.Cmd, err error) {
 // giveUp releases the lease, also when the flight's context has ended.
 func (m *missed) giveUp() {
 	// If this fails too, the lease expires.
-	_, _ = m.link.Do(context.Background(), m.valueKey, &link.Call{Script: m.release(), Rank: link.EndsWork})
+	_, _ = m.link.Do(context.Background(), m.valueKey, &link.Call{Script: m.keys.Release(m.valueKey, m.token), Rank: link.EndsWork})
 }
 
 // failure is the remembered error of a load: itself if it was one of ours, else its text.
-func (m *missed) failure(got acquired) error {
-	if err := m.failures.find(got.failed); err != nil {
+func (m *missed) failure(got protocol.Acquired) error {
+	if err := m.failures.find(got.Failed); err != nil {
 		return err
 	}
-	return &LoadError{Key: m.key, Message: got.message}
+	return &LoadError{Key: m.key, Message: got.Message}
 }
 
 // use makes the answer of an entry. One that cannot be used will be overwritten.
@@ -266,7 +267,7 @@ func (m *missed) use(raw []byte, how Outcome, before uint64) (answer, bool) {
 	case state != fresh:
 		return answer{}, true // good for nobody: a call that reads such a value has it replaced, too
 	}
-	if e.kind == kindAbsent {
+	if e.Kind == protocol.Absent {
 		return answer{err: ErrNotFound, absent: true, outcome: Negative, before: before}, true
 	}
 	return answer{value: value, outcome: how, before: before}, true

@@ -36,7 +36,7 @@ func TestWhatIsOwedIsNotServed(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond})
 	mustGet(t, f.guards[0], "k", returns("old"))
-	rule := proxy.On(redistest.Script(prelude+invalidateSource), redistest.ReplyError("READONLY for a while"))
+	rule := proxy.On(scriptOf("invalidate"), redistest.ReplyError("READONLY for a while"))
 	if err := f.guards[0].Invalidate(context.Background(), "k"); err == nil {
 		t.Fatal("no error")
 	}
@@ -55,7 +55,7 @@ func TestWhatWasReadWhileItWasOwedIsNotServed(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{RedisTimeout: 10 * time.Second})
 	mustGet(t, f.guards[0], "k", returns("old"))
-	refused := proxy.On(redistest.Script(prelude+invalidateSource), redistest.ReplyError("READONLY for a while"))
+	refused := proxy.On(scriptOf("invalidate"), redistest.ReplyError("READONLY for a while"))
 	if err := f.guards[0].Invalidate(context.Background(), "k"); err == nil {
 		t.Fatal("no error")
 	}
@@ -81,7 +81,7 @@ func TestCloseTriesOnceMoreToSendWhatIsOwed(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond})
 	mustGet(t, f.guards[1], "k", returns("old"))
-	rule := proxy.On(redistest.Script(prelude+invalidateSource), redistest.ReplyError("ERR not now")).Times(1)
+	rule := proxy.On(scriptOf("invalidate"), redistest.ReplyError("ERR not now")).Times(1)
 	if err := f.guards[0].Invalidate(context.Background(), "k"); err == nil {
 		t.Fatal("no error")
 	}

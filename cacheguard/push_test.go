@@ -71,7 +71,7 @@ func TestWaitTimeoutEndsTheWaitForAnotherInstance(t *testing.T) {
 func TestLoadsSlowerThanALeaseThatCannotBeRenewedAreStored(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.StartProxy(t, shared.Addr())
-	proxy.On(redistest.Script(prelude+renewSource), redistest.ReplyError("ERR not today"))
+	proxy.On(scriptOf("renew"), redistest.ReplyError("ERR not today"))
 	f := newFleetOn(t, shared.Client(t), Config{LeaseTTL: 100 * time.Millisecond}, proxy.Client(t), proxy.Client(t))
 	warm(t, f)
 	db := newSource("v")

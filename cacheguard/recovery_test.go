@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/redistest"
 )
 
@@ -19,7 +20,7 @@ func TestALoadThatWaitedForItsSlotUntilRedisIsBackIsStored(t *testing.T) {
 	f.awaitBreaker(true)
 	second := async(g, "late", late.load)
 	redistest.Await(t, "it waits", func() bool {
-		return g.flights.Callers(flightKey{key: "late", shape: shapeOf[string]{}, mode: direct}) == 1
+		return g.flights.Callers(flightKey{key: "late", shape: protocol.ShapeOf[string]{}, mode: direct}) == 1
 	})
 	proxy.Refuse(false)
 	f.awaitBreaker(false)
@@ -43,13 +44,13 @@ func TestAnOwedKeyIsNotAskedForWhenRedisIsBack(t *testing.T) {
 	first := async(g, "busy", busy.load)
 	<-busy.begun
 	f.awaitBreaker(true)
-	proxy.On(redistest.Script(prelude+invalidateSource), redistest.ReplyError("ERR sorry"))
+	proxy.On(scriptOf("invalidate"), redistest.ReplyError("ERR sorry"))
 	if g.Invalidate(t.Context(), "k") == nil {
 		t.Error("it could be invalidated")
 	}
 	second := async(g, "k", returns("new"))
 	redistest.Await(t, "it waits", func() bool {
-		return g.flights.Callers(flightKey{key: "k", shape: shapeOf[string]{}, mode: direct}) == 1
+		return g.flights.Callers(flightKey{key: "k", shape: protocol.ShapeOf[string]{}, mode: direct}) == 1
 	})
 	proxy.Refuse(false)
 	f.awaitBreaker(false)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/cacheguard/go/internal/protocol"
 )
 
 // Every order in which the atomic steps of readers and of one writer can fall, on a model of the scripts; and for one
@@ -204,7 +206,7 @@ type stage struct {
 	key, token string
 	source     string
 	m          *missed
-	got        acquired
+	got        protocol.Acquired
 	loaded     string
 	refused    bool
 }
@@ -213,13 +215,13 @@ func (s *stage) write(step int, bad trouble) error {
 	ctx, g := context.Background(), s.guards[0]
 	switch {
 	case step == 2:
-		return g.updating(s.key, s.token).Run(ctx, s.redis).Err()
+		return g.beginUpdate(s.key, s.token).Run(ctx, s.redis).Err()
 	case step == 3 && bad == intentLost:
 		return s.redis.Del(ctx, s.intent(s.key)).Err()
 	case step == 4:
 		s.source = "new"
 	case step == 5 && bad != crash:
-		return g.updated(s.key, s.token).Run(ctx, s.redis).Err()
+		return g.endUpdate(s.key, s.token).Run(ctx, s.redis).Err()
 	}
 	return nil
 }
@@ -230,16 +232,16 @@ func (s *stage) read(step int) (err error) {
 	case 2:
 		j := newJob(ctx, g, s.key, g.redisKey(s.key), returns(""))
 		s.m = g.newMissed(j, nil, nil)
-		s.got, err = parseAcquired(s.m.acquire(request{token: s.m.token, take: true}).Run(ctx, g.rdb))
+		s.got, err = protocol.ParseAcquired(s.m.keys.Acquire(s.m.valueKey, protocol.Request{Token: s.m.token, Take: true}).Run(ctx, g.rdb))
 	case 3:
 		s.loaded = s.source
 	case 4:
-		if s.got.status != "lease" {
+		if s.got.Status != protocol.Granted {
 			return nil
 		}
 		value := s.loaded
-		f := s.m.prepare(ctx, loaded{value: &value, ttl: unset}, s.got.generation)
-		status, err := s.m.fill(f).Run(ctx, g.rdb).Text()
+		f := s.m.prepare(ctx, loaded{value: &value, ttl: unset}, s.got.Generation)
+		status, err := s.m.keys.Fill(s.m.valueKey, f).Run(ctx, g.rdb).Text()
 		s.refused = status == "refused"
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/rights"
 	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/internal/wake"
@@ -108,28 +109,28 @@ func (g *Guard) publish(ctx context.Context, frame string) error {
 // checkScripts runs each script as calls do, in the three ways in which a load ends, and in an update.
 func (g *Guard) checkScripts(ctx context.Context) error {
 	key := rights.Name()
-	m := g.newMissed(&job{key: key, valueKey: g.redisKey(key), shape: shapeOf[string]{}}, nil, nil)
-	acquire := m.acquire(request{token: m.token, take: true})
-	head, tail := encodeEntry(kindRaw, 0, 0, m.token, []byte("value"))
-	fill := filling{token: m.token, ttl: rights.Patience, head: head, tail: tail}
+	m := g.newMissed(&job{key: key, valueKey: g.redisKey(key), shape: protocol.ShapeOf[string]{}}, nil, nil)
+	acquire := m.keys.Acquire(m.valueKey, protocol.Request{Token: m.token, Take: true})
+	head, tail := protocol.EncodeEntry(protocol.Raw, 0, 0, m.token, []byte("value"))
+	fill := protocol.Filling{Token: m.token, TTL: rights.Patience, Head: head, Tail: tail}
 	for _, step := range []struct {
 		name string
 		call func() *script.Call
 		want any // what the reply is, or begins with
 	}{
 		{"acquire", func() *script.Call { return acquire }, "lease"},
-		{"renew", func() *script.Call { r := m.renewal(); return &r }, int64(1)},
-		{"fill", func() *script.Call { return m.fill(fill) }, "stored"},
+		{"renew", func() *script.Call { r := m.keys.Renew(m.valueKey, m.token); return &r }, int64(1)},
+		{"fill", func() *script.Call { return m.keys.Fill(m.valueKey, fill) }, "stored"},
 		{"acquire a value", func() *script.Call { return acquire }, "value"},
 		{"invalidate", func() *script.Call { return g.invalidation(key) }, int64(1)},
 		{"acquire", func() *script.Call { return acquire }, "lease"},
-		{"fail", func() *script.Call { return m.fail("self-check") }, int64(1)},
+		{"fail", func() *script.Call { return m.keys.Fail(m.valueKey, m.token, "self-check") }, int64(1)},
 		{"invalidate", func() *script.Call { return g.invalidation(key) }, int64(0)},
 		{"acquire", func() *script.Call { return acquire }, "lease"},
-		{"release", func() *script.Call { return m.release() }, int64(1)},
-		{"begin_update", func() *script.Call { return g.updating(key, m.token) }, int64(1)},
-		{"renew_update", func() *script.Call { r := g.stillUpdating(key, m.token); return &r }, int64(1)},
-		{"end_update", func() *script.Call { return g.updated(key, m.token) }, int64(1)},
+		{"release", func() *script.Call { return m.keys.Release(m.valueKey, m.token) }, int64(1)},
+		{"begin_update", func() *script.Call { return g.beginUpdate(key, m.token) }, int64(1)},
+		{"renew_update", func() *script.Call { r := g.keys.RenewUpdate(g.redisKey(key), m.token); return &r }, int64(1)},
+		{"end_update", func() *script.Call { return g.endUpdate(key, m.token) }, int64(1)},
 	} {
 		reply, err := bounded(ctx, g, func(ctx context.Context) (any, error) {
 			return step.call().Run(ctx, g.rdb).Result()
@@ -139,7 +140,7 @@ func (g *Guard) checkScripts(ctx context.Context) error {
 		}
 		if list, ok := reply.([]any); ok && len(list) > 0 {
 			if reply = list[0]; len(list) > 1 && reply == "lease" {
-				fill.generation, _ = list[1].(string)
+				fill.Generation, _ = list[1].(string)
 			}
 		}
 		if reply != step.want {

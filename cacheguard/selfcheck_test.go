@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/redistest"
 	"github.com/cacheguard/go/internal/rights"
 )
@@ -88,7 +89,7 @@ func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 	<-src.begun
 	waits := async(b, "slow", src.load)
 	redistest.Await(t, "b is registered", func() bool {
-		fields := server.Client(t).HGetAll(ctx, leaseKey(b.redisKey("slow"))).Val()
+		fields := server.Client(t).HGetAll(ctx, protocol.LeaseKey(b.redisKey("slow"))).Val()
 		return fields["inbox:"+b.inbox.Channel()] != ""
 	})
 	close(src.release)

@@ -6,6 +6,8 @@ import (
 	"math"
 	mathrand "math/rand/v2"
 	"time"
+
+	"github.com/cacheguard/go/internal/protocol"
 )
 
 // shortestStay is the least that a refresh leaves the key to another instance before it may ask again.
@@ -13,17 +15,17 @@ const shortestStay = 20 * time.Millisecond
 
 // freshness tells a fresh entry from a stale one, and from one that the dice of XFetch want replaced early. An entry
 // that does not say how long it is fresh is so until Redis expires it.
-func (g *Guard) freshness(key string, e entry) state {
-	if e.fresh == 0 {
+func (g *Guard) freshness(key string, e protocol.Entry) state {
+	if e.Fresh == 0 {
 		return fresh
 	}
-	age := g.age(key, e.written)
+	age := g.age(key, e.Written)
 	switch {
-	case age >= e.fresh && g.cfg.StaleFor > 0:
+	case age >= e.Fresh && g.cfg.StaleFor > 0:
 		return stale
-	case age >= e.fresh:
+	case age >= e.Fresh:
 		return expired // another Guard would still serve it
-	case g.cfg.EarlyRefresh > 0 && age >= e.fresh-xfetchGap(e.took, g.cfg.EarlyRefresh):
+	case g.cfg.EarlyRefresh > 0 && age >= e.Fresh-xfetchGap(e.Took, g.cfg.EarlyRefresh):
 		return ageing
 	}
 	return fresh
@@ -61,8 +63,8 @@ func (r *refreshing) try(ctx context.Context) answer {
 	if r.slot = r.trySlot(r.job); r.slot == noSlot {
 		return answer{} // all loaders are busy with callers that wait
 	}
-	got, err := r.tryAcquire(ctx, request{token: r.token, take: true, unfit: r.unfit, aged: r.aged})
-	if err == nil && got.status == "lease" {
+	got, err := r.tryAcquire(ctx, protocol.Request{Token: r.token, Take: true, Unfit: r.unfit, Aged: r.aged})
+	if err == nil && got.Status == protocol.Granted {
 		a := r.lead(ctx, got)
 		r.report(ctx, a)
 		return a
@@ -74,10 +76,10 @@ func (r *refreshing) try(ctx context.Context) answer {
 		r.recall(err)
 		_ = r.redisError("acquire", r.key, err) // no caller waits for it
 		r.stay(ctx, r.cfg.RedisTimeout)
-	case got.status == "held":
-		r.stay(ctx, min(got.left, max(r.expected, shortestStay)))
-	case got.status == "failed":
-		r.stay(ctx, got.left)
+	case got.Status == protocol.Held:
+		r.stay(ctx, min(got.Left, max(r.expected, shortestStay)))
+	case got.Status == protocol.Failed:
+		r.stay(ctx, got.Left)
 	}
 	return answer{}
 }

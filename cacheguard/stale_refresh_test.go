@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/redistest"
 )
 
@@ -28,7 +29,7 @@ func TestAStaleValueReadByALoaderTakesNoSlotForGood(t *testing.T) {
 		}
 		redistest.Await(t, "stale", func() bool {
 			raw, err := f.redis.Get(ctx, f.value(inner)).Bytes()
-			e, _ := decodeEntry(raw)
+			e, _ := protocol.DecodeEntry(raw)
 			return err == nil && g.freshness("k", e) == stale
 		})
 		_, err = Get(ctx, g, fmt.Sprint("outer", i), func(ctx context.Context) (string, error) {

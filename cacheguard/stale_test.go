@@ -11,6 +11,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/redistest"
 )
 
@@ -36,7 +37,7 @@ func (f *fleet) awaitState(g *Guard, key string, want state) {
 	f.t.Helper()
 	redistest.Await(f.t, "the value has aged", func() bool {
 		raw, err := f.redis.Get(context.Background(), f.value(key)).Bytes()
-		e, _ := decodeEntry(raw)
+		e, _ := protocol.DecodeEntry(raw)
 		return err == nil && g.freshness("k", e) == want
 	})
 }
@@ -108,7 +109,7 @@ func TestBackgroundLoadsStayBelowMaxLoads(t *testing.T) {
 	<-db.begun
 	equal(t, "b", mustGet(t, f.guards[0], "b", db.load), "old")
 	redistest.Await(t, "the refresh of b gave up", func() bool {
-		return f.guards[0].flights.Callers(flightKey{key: "b", shape: shapeOf[string]{}, mode: background}) == 0
+		return f.guards[0].flights.Callers(flightKey{key: "b", shape: protocol.ShapeOf[string]{}, mode: background}) == 0
 	})
 	equal(t, "loads", db.loads.Load(), 1)
 	close(db.release)
@@ -119,17 +120,17 @@ func TestEarlyRefreshReplacesAnEntryThatIsStillFresh(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 1, Config{TTL: time.Minute, Jitter: -1, EarlyRefresh: 100}).knowClock()
 	g := f.guards[0]
-	e := entry{fresh: time.Minute, took: time.Second}
+	e := protocol.Entry{Fresh: time.Minute, Took: time.Second}
 	drawn := 0
 	for range 1000 { // beta * took is 100 s, so about exp(-0.6) of the dice fall so early
-		if g.freshness("k", entry{fresh: e.fresh, took: e.took, written: serverNow(t, f)}) == ageing {
+		if g.freshness("k", protocol.Entry{Fresh: e.Fresh, Took: e.Took, Written: serverNow(t, f)}) == ageing {
 			drawn++
 		}
 	}
 	if drawn < 400 || drawn > 700 {
 		t.Errorf("%d of 1000 drawn", drawn)
 	}
-	head, tail := encodeEntry(kindRaw, time.Minute, time.Hour, rand.Text(), []byte("old")) // an hour of loading: all say yes
+	head, tail := protocol.EncodeEntry(protocol.Raw, time.Minute, time.Hour, rand.Text(), []byte("old")) // an hour of loading: all say yes
 	raw := fmt.Sprintf("%s%011x%s", head, serverNow(t, f).UnixMilli(), tail)
 	if err := f.redis.Set(context.Background(), f.value("k"), raw, time.Minute).Err(); err != nil {
 		t.Fatal(err)

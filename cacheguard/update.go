@@ -124,7 +124,7 @@ func (u *update) locked(ctx context.Context, keys []string, f func(context.Conte
 // run announces the update, writes, and ends the update, whatever write did.
 func (u *update) run(ctx context.Context, write func(context.Context) error) (err error) {
 	g := u.guard
-	begin := func(key string) *script.Call { return g.updating(key, u.token) }
+	begin := func(key string) *script.Call { return g.beginUpdate(key, u.token) }
 	defer func() {
 		if ended := u.end(ctx); u.began {
 			err = errors.Join(err, ended)
@@ -150,7 +150,7 @@ func (u *update) renew() (stop func() error) {
 	var drops []func()
 	for _, key := range u.keys {
 		drops = append(drops, g.keeper.Keep(&lease.Renewal{
-			Call: g.stillUpdating(key, u.token), TTL: g.intentTTL(), Lost: func(int) {},
+			Call: g.keys.RenewUpdate(g.redisKey(key), u.token), TTL: g.keys.IntentTTL(), Lost: func(int) {},
 		}))
 	}
 	drop := sync.OnceFunc(func() {
@@ -176,7 +176,7 @@ func (u *update) renew() (stop func() error) {
 // end ends the update, whatever became of ctx. What fails is owed, if there was a write.
 func (u *update) end(ctx context.Context) error {
 	g := u.guard
-	failed := g.forget(ctx, "invalidate", u.keys, func(key string) *script.Call { return g.updated(key, u.token) })
+	failed := g.forget(ctx, "invalidate", u.keys, func(key string) *script.Call { return g.endUpdate(key, u.token) })
 	if !u.began {
 		return nil // the intent, if there is one, expires
 	}
@@ -219,6 +219,3 @@ func joined(failed map[string]*RedisError) error {
 	}
 	return errors.Join(errs...)
 }
-
-// intentTTL is how long a writer that died keeps others from storing: longer than it keeps them from writing.
-func (g *Guard) intentTTL() time.Duration { return 2 * g.cfg.LeaseTTL }

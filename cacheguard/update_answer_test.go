@@ -24,7 +24,7 @@ func TestUpdateAnywayInvalidatesWhateverWriteDoes(t *testing.T) {
 			f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond, UpdateAnyway: true})
 			db := newRow("old")
 			f.expectUntouched("k", "old", db)
-			proxy.On(redistest.Script(prelude+beginUpdateSource), redistest.ReplyError("READONLY for a while"))
+			proxy.On(scriptOf("begin_update"), redistest.ReplyError("READONLY for a while"))
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
@@ -79,8 +79,8 @@ func TestAnUpdateWhoseContextEndedBeforeItsWriteSaysSo(t *testing.T) {
 		f.expectUntouched("k", "old", db)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
-	rule := proxy.On(redistest.Script(prelude+beginUpdateSource), redistest.HoldReply) // also of a second copy, sent as the first has no answer
-	go func() {                                                                        // owner: the test; ends with the rule
+	rule := proxy.On(scriptOf("begin_update"), redistest.HoldReply) // also of a second copy, sent as the first has no answer
+	go func() {                                                     // owner: the test; ends with the rule
 		<-rule.Hit()
 		cancel(why)
 		rule.Release()
@@ -93,8 +93,8 @@ func TestAnUpdateWhoseContextEndedBeforeItsWriteSaysSo(t *testing.T) {
 func TestAnUpdateThatLostItsLockBeforeItsWriteDoesNotWrite(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{UpdateAnyway: true, LeaseTTL: 100 * time.Millisecond, RedisTimeout: time.Minute})
-	rule := proxy.On(redistest.Script(prelude+beginUpdateSource), redistest.HoldReply) // also of a second copy, sent as the first has no answer
-	go func() {                                                                        // owner: the test; ends with the rule
+	rule := proxy.On(scriptOf("begin_update"), redistest.HoldReply) // also of a second copy, sent as the first has no answer
+	go func() {                                                     // owner: the test; ends with the rule
 		<-rule.Hit()
 		_, _ = f.guards[1].locks.Revoke(context.Background(), "k") // the error of Update tells
 		<-time.After(500 * time.Millisecond)                       // five leases
@@ -108,7 +108,7 @@ func TestAnUpdateThatLostItsLockBeforeItsWriteDoesNotWrite(t *testing.T) {
 func TestAnUpdateThatWritesWithoutTheLockReportsWhy(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{UpdateAnyway: true})
-	invalidates := redistest.Script(prelude + invalidateSource)
+	invalidates := scriptOf("invalidate")
 	proxy.On(func(args []string) bool { return !invalidates(args) }, redistest.ReplyError("NOPERM not for you"))
 	mustInvalidate(t, f.guards[0], "k") // knows the script
 	before, db := f.events.redisErrors.Load(), newRow("old")
@@ -119,7 +119,7 @@ func TestAnUpdateThatWritesWithoutTheLockReportsWhy(t *testing.T) {
 func TestAnUpdateWhoseLockCannotBeGivenBackIsDone(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond, LeaseTTL: 300 * time.Millisecond})
-	db, ends := newRow("old"), redistest.Script(prelude+endUpdateSource)
+	db, ends := newRow("old"), scriptOf("end_update")
 	f.expectUntouched("k", "old", db)
 	equal(t, "one that makes the scripts known", f.guards[0].Update(context.Background(), "other", db.write("old")), nil)
 	var ended atomic.Bool

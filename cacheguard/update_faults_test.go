@@ -67,7 +67,7 @@ func TestUpdateThatCannotReachRedisDoesNotWrite(t *testing.T) {
 	t.Parallel()
 	for name, match := range map[string]redistest.Match{
 		"at all":         func(args []string) bool { return true },
-		"for the intent": redistest.Script(prelude + beginUpdateSource),
+		"for the intent": scriptOf("begin_update"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -121,7 +121,7 @@ func TestUpdateSurvivesFaultsAtItsEnd(t *testing.T) {
 			f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond, LeaseTTL: 300 * time.Millisecond})
 			db := newRow("old")
 			f.expectUntouched("k", "old", db)
-			rule := proxy.On(redistest.Script(prelude+endUpdateSource), fault).Times(1)
+			rule := proxy.On(scriptOf("end_update"), fault).Times(1)
 			err := f.guards[0].Update(context.Background(), "k", db.write("new"))
 			<-rule.Hit()
 			if failed, ok := errors.AsType[*RedisError](err); err != nil && (!ok || failed.Op != "invalidate") {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/redistest"
 	"github.com/cacheguard/go/rwlock"
 )
@@ -31,7 +32,7 @@ func (r *row) write(value string) func(context.Context) error {
 	}
 }
 
-func (f *fleet) intent(key string) string { return intentKey(f.value(key)) }
+func (f *fleet) intent(key string) string { return protocol.IntentKey(f.value(key)) }
 
 // expectUntouched checks that an update has left nothing behind but its effect.
 func (f *fleet) expectUntouched(key string, want string, r *row) {

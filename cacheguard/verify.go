@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
+
+	"github.com/cacheguard/go/internal/protocol"
 )
 
 // VerifyConfig has the Guard compare some of the hits of Get and GetMany with the source, to see how consistent cache and
@@ -129,13 +131,13 @@ func (g *Guard) serves(ctx context.Context, j *job, value any) (bool, error) {
 		return false, err
 	}
 	e, now, err := g.decode(read.Raw, j.shape)
-	return err == nil && e.kind != kindAbsent && g.same(j, value, now), nil
+	return err == nil && e.Kind != protocol.Absent && g.same(j, value, now), nil
 }
 
 // same reports whether two values are the same when they are encoded.
 func (g *Guard) same(j *job, a, b any) bool {
-	kindA, x, err1 := j.shape.encode(g.cfg.Codec, a)
-	kindB, y, err2 := j.shape.encode(g.cfg.Codec, b)
+	kindA, x, err1 := j.shape.Encode(g.cfg.Codec, a)
+	kindB, y, err2 := j.shape.Encode(g.cfg.Codec, b)
 	return err1 == nil && err2 == nil && kindA == kindB && bytes.Equal(x, y)
 }
 

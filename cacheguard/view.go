@@ -2,6 +2,7 @@ package cacheguard
 
 import (
 	"github.com/cacheguard/go/internal/link"
+	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/tier"
 )
 
@@ -35,7 +36,7 @@ func (f found[V]) result() (v V, how Outcome, err error) {
 type seen[V any] struct {
 	found[V] // when fresh, ageing or stale
 	state    state
-	entry    entry
+	entry    protocol.Entry
 	room     V // for the value
 }
 
@@ -65,9 +66,9 @@ func view[V any](g *Guard, key string, mark tier.Mark, read *link.Read) *seen[V]
 func decodeAs[V any](g *Guard, key string, raw []byte) *seen[V] {
 	s := new(seen[V])
 	var err error
-	if s.entry, err = decodeEntry(raw); err == nil && s.entry.kind != kindAbsent {
+	if s.entry, err = protocol.DecodeEntry(raw); err == nil && s.entry.Kind != protocol.Absent {
 		s.value = &s.room
-		err = decodeValue(g.cfg.Codec, s.entry, s.value)
+		err = protocol.DecodeValue(g.cfg.Codec, s.entry, s.value)
 	}
 	if err != nil {
 		g.cfg.Hooks.damaged(key, err)
@@ -81,11 +82,11 @@ func decodeAs[V any](g *Guard, key string, raw []byte) *seen[V] {
 }
 
 // decode returns the entry and its value, which is nil for remembered absence.
-func (g *Guard) decode(raw []byte, sh shape) (entry, any, error) {
-	e, err := decodeEntry(raw)
-	if err != nil || e.kind == kindAbsent {
+func (g *Guard) decode(raw []byte, sh protocol.Shape) (protocol.Entry, any, error) {
+	e, err := protocol.DecodeEntry(raw)
+	if err != nil || e.Kind == protocol.Absent {
 		return e, nil, err
 	}
-	value, err := sh.decode(g.cfg.Codec, e)
+	value, err := sh.Decode(g.cfg.Codec, e)
 	return e, value, err
 }

@@ -36,6 +36,14 @@ func New(src string) *Script {
 // Command makes of a plain command what can be sent where a Script can. It costs the server a third of what a script does.
 func Command(name string) *Script { return &Script{command: name} }
 
+// Source is the text that the script was made from; empty if there is no script.
+func (s *Script) Source() string {
+	if s == nil {
+		return ""
+	}
+	return s.src
+}
+
 // Call is one run of a script: all its keys must share a cluster slot.
 type Call struct {
 	Script *Script

@@ -1,4 +1,4 @@
-package cacheguard
+package protocol
 
 import (
 	"strings"
@@ -29,12 +29,12 @@ func FuzzValueAndLeaseShareASlot(f *testing.F) {
 		if strings.ContainsAny(prefix, "{}") || key == "" || other == "" {
 			return
 		}
-		g := &Guard{cfg: Config{Prefix: prefix}}
-		value, lease := g.redisKey(key), leaseKey(g.redisKey(key))
+		space := Keyspace{Prefix: prefix}
+		value, lease := space.ValueKey(key), LeaseKey(space.ValueKey(key))
 		if hashtag(value) != hashtag(lease) || hashtag(value) == value {
 			t.Errorf("%q is in slot %q, %q in %q", value, hashtag(value), lease, hashtag(lease))
 		}
-		if key != other && (value == g.redisKey(other) || lease == g.redisKey(other)) {
+		if key != other && (value == space.ValueKey(other) || lease == space.ValueKey(other)) {
 			t.Errorf("%q and %q collide", key, other)
 		}
 	})

@@ -1,4 +1,4 @@
-package cacheguard
+package protocol
 
 import (
 	"bytes"
@@ -31,25 +31,28 @@ const (
 	sumAt      = tookAt + 8
 	idAt       = sumAt + 8
 	idLen      = 11
-	headerLen  = idAt + idLen
+
+	// HeaderLen is how many bytes of an entry stand before its payload.
+	HeaderLen = idAt + idLen
 )
 
-// kind says what an entry's payload is.
-type kind byte
+// Kind says what an entry's payload is.
+type Kind byte
 
+// The kinds of entries.
 const (
-	kindRaw    kind = 'r' // the bytes of a []byte or string
-	kindCoded  kind = 'c' // another type, through the Codec
-	kindAbsent kind = 'n' // empty: the source has no such thing
+	Raw    Kind = 'r' // the bytes of a []byte or string
+	Coded  Kind = 'c' // another type, through the Codec
+	Absent Kind = 'n' // empty: the source has no such thing
 )
 
-// entry is a decoded entry. Its payload is part of the string it was decoded from.
-type entry struct {
-	kind    kind
-	written time.Time // by the server's clock
-	fresh   time.Duration
-	took    time.Duration
-	payload []byte
+// Entry is a decoded entry. Its payload is part of the string it was decoded from.
+type Entry struct {
+	Kind    Kind
+	Written time.Time     // by the server's clock
+	Fresh   time.Duration // how long the entry is fresh; 0: until Redis expires it
+	Took    time.Duration // how long the load took
+	Payload []byte
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -61,40 +64,40 @@ var (
 	errDamaged   = errors.New("damaged entry")
 )
 
-// encodeEntry returns the entry in two parts, between which the fill script puts the time of writing.
-func encodeEntry(k kind, fresh, took time.Duration, token string, payload []byte) (head string, tail []byte) {
-	tail = make([]byte, 0, headerLen-freshAt+len(payload))
+// EncodeEntry returns the entry in two parts, between which the fill script puts the time of writing.
+func EncodeEntry(k Kind, fresh, took time.Duration, token string, payload []byte) (head string, tail []byte) {
+	tail = make([]byte, 0, HeaderLen-freshAt+len(payload))
 	tail = fmt.Appendf(tail, "%010x%08x%08x%s",
 		min(script.Millis(fresh), 1<<40-1), min(script.Millis(took), 1<<32-1),
 		crc32.Checksum(payload, castagnoli), token[:idLen])
 	return magic + string(k), append(tail, payload...)
 }
 
-// decodeEntry is the inverse. The entry keeps a part of raw.
-func decodeEntry(raw []byte) (entry, error) {
-	if len(raw) < headerLen {
+// DecodeEntry is the inverse. The entry keeps a part of raw.
+func DecodeEntry(raw []byte) (Entry, error) {
+	if len(raw) < HeaderLen {
 		if bytes.HasPrefix(raw, []byte(magic)) {
-			return entry{}, errTruncated
+			return Entry{}, errTruncated
 		}
-		return entry{}, errForeign
+		return Entry{}, errForeign
 	}
 	if string(raw[:len(magic)]) != magic {
-		return entry{}, errForeign
+		return Entry{}, errForeign
 	}
-	e := entry{kind: kind(raw[len(magic)]), payload: raw[headerLen:]}
-	if e.kind != kindRaw && e.kind != kindCoded && e.kind != kindAbsent {
-		return entry{}, errForeign
+	e := Entry{Kind: Kind(raw[len(magic)]), Payload: raw[HeaderLen:]}
+	if e.Kind != Raw && e.Kind != Coded && e.Kind != Absent {
+		return Entry{}, errForeign
 	}
 	written, err1 := parseHex(raw[writtenAt:freshAt])
 	fresh, err2 := parseHex(raw[freshAt:tookAt])
 	took, err3 := parseHex(raw[tookAt:sumAt])
 	sum, err4 := parseHex(raw[sumAt:idAt])
-	if errors.Join(err1, err2, err3, err4) != nil || uint32(sum) != crc32.Checksum(e.payload, castagnoli) {
-		return entry{}, errDamaged
+	if errors.Join(err1, err2, err3, err4) != nil || uint32(sum) != crc32.Checksum(e.Payload, castagnoli) {
+		return Entry{}, errDamaged
 	}
-	e.written = time.UnixMilli(written)
-	e.fresh = time.Duration(fresh) * time.Millisecond
-	e.took = time.Duration(took) * time.Millisecond
+	e.Written = time.UnixMilli(written)
+	e.Fresh = time.Duration(fresh) * time.Millisecond
+	e.Took = time.Duration(took) * time.Millisecond
 	return e, nil
 }
 

@@ -1,0 +1,104 @@
+package protocol
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/cacheguard/go/internal/script"
+)
+
+const (
+	firstFailureMemory = 50 * time.Millisecond
+	maxErrorText       = 1 << 10
+	maxPushedEntry     = 4<<10 + HeaderLen
+
+	// LongestFailureMemory is how long Redis remembers a failure at most.
+	LongestFailureMemory = 5 * time.Second
+)
+
+// Filling is what Fill stores.
+type Filling struct {
+	Token, Generation string
+	TTL               time.Duration // of the key in Redis; 0: do not store
+	Head              string        // of the entry, see EncodeEntry
+	Tail              []byte        // nil: there is nothing to store or to hand over
+}
+
+// The replies of Fill. Another reply is the error with which Redis refused to store the value.
+const (
+	Stored  = "stored"
+	Kept    = "kept"    // the value is valid, and its TTL says that it is not to be stored
+	Refused = "refused" // something was stored or invalidated since the lease was acquired
+)
+
+// Fill stores what a load returned, and ends its lease.
+func (k *Keyspace) Fill(valueKey string, f Filling) *script.Call {
+	return &script.Call{
+		Script: fillScript,
+		Keys:   []string{valueKey, LeaseKey(valueKey)},
+		Args:   []any{f.Generation, script.Millis(f.TTL), f.Head, f.Tail, f.Token[:idLen], idAt, maxPushedEntry},
+	}
+}
+
+// Fail ends the lease of a load that failed, and has the failure remembered.
+func (k *Keyspace) Fail(valueKey, token, message string) *script.Call {
+	return &script.Call{
+		Script: failScript,
+		Keys:   []string{LeaseKey(valueKey)},
+		Args: []any{
+			token, message[:min(len(message), maxErrorText)],
+			script.Millis(firstFailureMemory), script.Millis(LongestFailureMemory), 1 - rand.Float64()/2,
+		},
+	}
+}
+
+// Release gives a lease up.
+func (k *Keyspace) Release(valueKey, token string) *script.Call {
+	return &script.Call{Script: releaseScript, Keys: []string{LeaseKey(valueKey)}, Args: []any{token}}
+}
+
+// Renew extends a lease.
+func (k *Keyspace) Renew(valueKey, token string) script.Call {
+	return script.Call{
+		Script: renewScript,
+		Keys:   []string{LeaseKey(valueKey)},
+		Args:   []any{token, k.leaseMillis(), k.keepMillis()},
+	}
+}
+
+// BeginUpdate announces a writer of the key: it removes value and lease, and leaves an intent.
+func (k *Keyspace) BeginUpdate(valueKey, token, notice string) *script.Call {
+	return &script.Call{
+		Script: beginUpdateScript,
+		Keys:   []string{valueKey, LeaseKey(valueKey), IntentKey(valueKey)},
+		Args:   []any{token, k.intentMillis(), k.Channel, notice},
+	}
+}
+
+// RenewUpdate extends a writer's intent.
+func (k *Keyspace) RenewUpdate(valueKey, token string) script.Call {
+	return script.Call{Script: renewUpdateScript, Keys: []string{IntentKey(valueKey)}, Args: []any{token, k.intentMillis()}}
+}
+
+// EndUpdate ends what BeginUpdate began: it removes value and lease once more, and the intent.
+func (k *Keyspace) EndUpdate(valueKey, token, notice string) *script.Call {
+	return &script.Call{
+		Script: endUpdateScript,
+		Keys:   []string{valueKey, LeaseKey(valueKey), IntentKey(valueKey)},
+		Args:   []any{token, k.Channel, notice},
+	}
+}
+
+// Invalidate removes the value and the lease, and publishes the notice.
+func (k *Keyspace) Invalidate(valueKey, notice string) *script.Call {
+	return &script.Call{
+		Script: invalidateScript,
+		Keys:   []string{valueKey, LeaseKey(valueKey)},
+		Args:   []any{k.Channel, notice},
+	}
+}
+
+// Time asks for the clock of the server that has the key, in ms.
+func (k *Keyspace) Time(valueKey string) *script.Call {
+	return &script.Call{Script: timeScript, Keys: []string{valueKey}}
+}

@@ -1,0 +1,12 @@
+// Package protocol is what the instances of a Guard agree on in Redis: the names of the keys, the format of an entry, the
+// scripts that change both in one step, and the messages that these send.
+//
+// For each key of a caller there are, in one cluster slot:
+//
+//   - the value: one string, see entry.go;
+//   - the lease, while the value is loaded: a hash, see lua/prelude.lua;
+//   - the intent, while somebody updates the key: a hash, see there.
+//
+// Each script has a file in lua/ and a method of Keyspace that makes the call. Every key that a script writes has a TTL.
+// The package knows nothing of callers, loads and time-outs: it makes calls and reads replies.
+package protocol

@@ -1,0 +1,38 @@
+package protocol
+
+import (
+	"time"
+
+	"github.com/cacheguard/go/internal/keys"
+	"github.com/cacheguard/go/internal/script"
+)
+
+// Keyspace is the part of Redis that the Guards of one prefix share, and the times that they agree on. It does not change.
+type Keyspace struct {
+	Prefix      string
+	Channel     string        // on which scripts publish the notices for local tiers
+	LeaseTTL    time.Duration // how long a load is believed to be alive
+	LoadTimeout time.Duration // of a load
+}
+
+// ValueKey is the key of the value: P:{K} for key K under prefix P. The lease is at P:{K}:lease, the intent at
+// P:{K}:intent, and the lock of an Update at P:{K}:rw and more.
+func (k *Keyspace) ValueKey(key string) string { return keys.Tagged(k.Prefix, key) }
+
+// LeaseKey is the key of the lease beside a value.
+func LeaseKey(valueKey string) string { return valueKey + ":lease" }
+
+// IntentKey is the key of the intent beside a value.
+func IntentKey(valueKey string) string { return valueKey + ":intent" }
+
+// IntentTTL is how long a writer that died keeps others from storing: longer than it keeps them from writing.
+func (k *Keyspace) IntentTTL() time.Duration { return 2 * k.LeaseTTL }
+
+func (k *Keyspace) leaseMillis() int64  { return script.Millis(k.LeaseTTL) }
+func (k *Keyspace) intentMillis() int64 { return script.Millis(k.IntentTTL()) }
+
+// keepMillis is how long the lease's hash stays after it was last acquired or renewed. It outlives the lease, so that
+// a load that lost it can still prove that nothing was written since.
+func (k *Keyspace) keepMillis() int64 {
+	return script.Millis(max(k.LoadTimeout, time.Minute) + k.LeaseTTL)
+}

@@ -1,0 +1,20 @@
+package protocol
+
+// Push says what became of a lease, or of an update, in the message that a script sends to those who wait for its end.
+type Push byte
+
+// What a message says.
+const (
+	PushedValue   Push = 'v' // a value was loaded; it follows
+	PushedFailure Push = 'f' // the load failed; the error's text follows
+	PushedPass    Push = 'p' // a value was loaded that cannot be stored: everyone has to load it
+	PushedGone    Push = 'g' // ask again
+)
+
+// ParsePush splits the body of a message. Not ok: it does not speak of this generation.
+func ParsePush(body, generation string) (what Push, rest string, ok bool) {
+	if len(body) <= len(generation) || body[1:1+len(generation)] != generation {
+		return 0, "", false
+	}
+	return Push(body[0]), body[1+len(generation):], true
+}

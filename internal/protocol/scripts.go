@@ -1,0 +1,73 @@
+package protocol
+
+import (
+	_ "embed"
+
+	"github.com/cacheguard/go/internal/script"
+)
+
+//go:embed lua/prelude.lua
+var prelude string
+
+//go:embed lua/acquire_common.lua
+var acquireCommon string
+
+//go:embed lua/acquire.lua
+var acquireSource string
+
+//go:embed lua/fill_lone.lua
+var fillLone string
+
+//go:embed lua/fill.lua
+var fillSource string
+
+//go:embed lua/fail.lua
+var failSource string
+
+//go:embed lua/release.lua
+var releaseSource string
+
+//go:embed lua/renew.lua
+var renewSource string
+
+//go:embed lua/invalidate.lua
+var invalidateSource string
+
+//go:embed lua/begin_update.lua
+var beginUpdateSource string
+
+//go:embed lua/end_update.lua
+var endUpdateSource string
+
+//go:embed lua/renew_update.lua
+var renewUpdateSource string
+
+//go:embed lua/time.lua
+var timeSource string
+
+var (
+	acquireScript    = script.New(acquireCommon + prelude + acquireSource)
+	fillScript       = script.New(fillLone + prelude + fillSource)
+	failScript       = script.New(prelude + failSource)
+	releaseScript    = script.New(prelude + releaseSource)
+	renewScript      = script.New(prelude + renewSource)
+	invalidateScript = script.New(prelude + invalidateSource)
+
+	beginUpdateScript = script.New(prelude + beginUpdateSource)
+	endUpdateScript   = script.New(prelude + endUpdateSource)
+	renewUpdateScript = script.New(prelude + renewUpdateSource)
+
+	timeScript = script.New(prelude + timeSource)
+
+	existsCommand = script.Command("exists")
+)
+
+// Source is the text of the script as Redis gets it, for tests that pick it out of the traffic. The name is that of its
+// file in lua/; empty: there is no such script.
+func Source(name string) string {
+	return map[string]*script.Script{
+		"acquire": acquireScript, "fill": fillScript, "fail": failScript, "release": releaseScript, "renew": renewScript,
+		"invalidate": invalidateScript, "begin_update": beginUpdateScript, "end_update": endUpdateScript,
+		"renew_update": renewUpdateScript, "time": timeScript,
+	}[name].Source()
+}
