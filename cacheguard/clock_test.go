@@ -7,12 +7,19 @@ import (
 
 	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/serverclock"
 )
 
 // step has the guard believe what it would if the clock of the key's server had been set by d just now.
 func (g *Guard) step(key string, d time.Duration) {
-	asked := time.Now().Add(-2 * clockPause)
-	g.clockOf(key).read(asked.Add(-d).UnixMilli(), asked)
+	asked := time.Now().Add(-2 * serverclock.Pause)
+	g.serverClocks.Note(key, asked.Add(-d), asked)
+}
+
+// knowsClock reports whether the guard has read the clock of the key's server.
+func (g *Guard) knowsClock(key string) bool {
+	_, asked := g.serverClocks.Last(key)
+	return !asked.IsZero()
 }
 
 // aging are the settings with which entries say how long they are fresh.
@@ -37,7 +44,7 @@ func TestAServersClockThatIsSetBackMakesNobodyLoadWhatIsFresh(t *testing.T) {
 			}
 			g := f.guards[1]
 			equal(t, "first Get", mustGet(t, g, "a", unwanted[string](t)), "a") // subscribes
-			redistest.Await(t, "the clock is known", func() bool { return g.clockOf("a").last.Load() != nil })
+			redistest.Await(t, "the clock is known", func() bool { return g.knowsClock("a") })
 			for _, d := range []time.Duration{-time.Hour, -2 * time.Minute} {
 				g.local.forget(keys)
 				g.step("a", d)
@@ -92,7 +99,8 @@ func TestAServersClockThatIsSetForwardIsReadAgain(t *testing.T) {
 	mustGet(t, g, "k", returns("new"))
 	redistest.Await(t, "the clock is mended", func() bool {
 		mustGet(t, g, "k", unwanted[string](t))
-		return time.Since(g.clockOf("k").last.Load().server).Abs() < time.Minute
+		server, _ := g.serverClocks.Last("k")
+		return time.Since(server).Abs() < time.Minute
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -16,6 +17,9 @@ import (
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/primary"
 	"github.com/cacheguard/go/internal/protocol"
+	"github.com/cacheguard/go/internal/serverclock"
+	"github.com/cacheguard/go/internal/slots"
+	"github.com/cacheguard/go/internal/tier"
 	"github.com/cacheguard/go/internal/wake"
 	"github.com/cacheguard/go/rwlock"
 )
@@ -25,20 +29,20 @@ type Guard struct {
 	rdb   Redis
 	cfg   Config
 	keys  protocol.Keyspace
-	slots *slots // MaxLoads; nil: no limit
-	plain bool   // the client sends any command as it is; one for a cluster may split it by key, or refuse it in a pipeline
+	slots *slots.Slots // MaxLoads; nil: no limit
+	plain bool         // the client sends any command as it is; one for a cluster may split it by key, or refuse it in a pipeline
 
 	clock        flight.Clock
 	expected     expected
-	serverClocks []serverClock // of each part of the keyspace
-	loading      atomic.Int64  // loaders that run
+	serverClocks *serverclock.Clocks
+	loading      atomic.Int64 // loaders that run
 	health       *health.Health
 	link         *link.Link
 	flights      flight.Group[flightKey, answer]
 	failures     failures
 	inbox        *wake.Inbox
 	keeper       *lease.Keeper
-	notices      *notices
+	notices      *tier.Notices
 	locks        *rwlock.Locker // of Update
 	verifier     verifier
 
@@ -67,18 +71,20 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 		rdb: rdb, cfg: cfg,
 		health: health.New(rdb, cfg.Hooks.OnBreaker), ending: make(chan struct{}),
 	}
-	g.serverClocks = make([]serverClock, g.health.Len())
+	g.serverClocks = serverclock.New(serverclock.Servers{
+		Parts: g.health.Len(), PartOf: g.partOf, Time: g.serverTime, Background: g.inTask,
+	})
 	g.link = link.New(rdb, cfg.RedisTimeout, g.health)
 	_, g.plain = rdb.(*redis.Client)
 	if cfg.MaxLoads > 0 {
-		g.slots = newSlots(cfg.MaxLoads)
+		g.slots = slots.New(cfg.MaxLoads)
 	}
 	inbox, leaveInbox := wake.Open(rdb, cfg.Prefix)
 	keeper, leaveKeeper := lease.Open(rdb, cfg.RedisTimeout)
 	g.inbox, g.keeper = inbox, keeper
-	g.notices = newNotices(cfg.Prefix, g.health.Len())
+	g.notices = tier.NewNotices(cfg.Prefix+":invalidated", g.health.Len())
 	g.keys = protocol.Keyspace{
-		Prefix: cfg.Prefix, Channel: g.notices.channel, LeaseTTL: cfg.LeaseTTL, LoadTimeout: cfg.LoadTimeout,
+		Prefix: cfg.Prefix, Channel: g.notices.Channel, LeaseTTL: cfg.LeaseTTL, LoadTimeout: cfg.LoadTimeout,
 	}
 	g.leave = func() {
 		g.local.close()
@@ -139,6 +145,30 @@ func (g *Guard) begin() bool {
 	}
 	g.tasks.Add(1)
 	return true
+}
+
+// inTask runs f as a task that Close waits for, unless the Guard is closed, and reports whether it does.
+func (g *Guard) inTask(f func()) bool {
+	if !g.begin() {
+		return false
+	}
+	go func() { // owner: the Guard; stop: as the caller says; joined by Close
+		defer g.tasks.Done()
+		f()
+	}()
+	return true
+}
+
+// partOf is the part of the keyspace that a key belongs to. Parts fail one by one, and have clocks of their own.
+func (g *Guard) partOf(key string) int { return g.health.Part(g.redisKey(key)) }
+
+// serverTime asks the server that has the key for its time.
+func (g *Guard) serverTime(key string) (time.Time, error) {
+	call := g.keys.Time(g.redisKey(key))
+	millis, err := bounded(context.Background(), g, func(ctx context.Context) (int64, error) {
+		return call.Run(ctx, g.rdb).Int64()
+	}, nil)
+	return time.UnixMilli(millis), err
 }
 
 // bounded runs an operation on Redis under RedisTimeout, see package detach. An operation that is given up runs on in the

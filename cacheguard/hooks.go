@@ -62,7 +62,7 @@ func (h *Hooks) rejected(key string) {
 // reportStale reports a value that is served past its TTL.
 func (g *Guard) reportStale(key string, s state, e protocol.Entry) {
 	if s == stale && g.cfg.Hooks.OnStale != nil {
-		g.cfg.Hooks.OnStale(key, g.age(key, e.Written)-e.Fresh)
+		g.cfg.Hooks.OnStale(key, g.serverClocks.Age(key, e.Written)-e.Fresh)
 	}
 }
 

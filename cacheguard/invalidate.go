@@ -85,7 +85,7 @@ func (g *Guard) byPart(keys []string) [][]string {
 	}
 	parts := make([][]string, g.health.Len())
 	for _, key := range keys {
-		i := g.health.Part(g.redisKey(key))
+		i := g.partOf(key)
 		parts[i] = append(parts[i], key)
 	}
 	return slices.DeleteFunc(parts, func(part []string) bool { return len(part) == 0 })
@@ -189,4 +189,4 @@ func (g *Guard) owedInvalidation(key string) *script.Call {
 }
 
 // notice is the next message to local tiers, that the key is to be forgotten.
-func (g *Guard) notice(key string) string { return g.notices.next(g.health.Part(g.redisKey(key)), key) }
+func (g *Guard) notice(key string) string { return g.notices.Next(g.partOf(key), key) }

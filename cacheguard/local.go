@@ -1,12 +1,8 @@
 package cacheguard
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -79,10 +75,10 @@ type local struct {
 	*tier.Tier
 	inbox    *wake.Inbox
 	listener *wake.Listener
-	probes   probes
+	probes   tier.Probes
 }
 
-func newLocal(cfg *LocalConfig, inbox *wake.Inbox, n *notices) (*local, error) {
+func newLocal(cfg *LocalConfig, inbox *wake.Inbox, n *tier.Notices) (*local, error) {
 	limits := tier.Limits{
 		MaxBytes: cfg.MaxBytes, MaxEntries: cfg.MaxEntries, TTL: cfg.TTL, HotKeys: cfg.HotKeys,
 	}
@@ -93,13 +89,13 @@ func newLocal(cfg *LocalConfig, inbox *wake.Inbox, n *notices) (*local, error) {
 	l := &local{Tier: t, inbox: inbox}
 	l.listener = &wake.Listener{
 		Heard: func(payload string) {
-			if notice, ok := t.Hear(payload, n.own); ok {
-				l.probes.found(notice.Key)
+			if notice, ok := t.Hear(payload, n.Own); ok {
+				l.probes.Found(notice.Key)
 			}
 		},
 		Missed: t.Missed,
 	}
-	inbox.Listen(n.channel, l.listener)
+	inbox.Listen(n.Channel, l.listener)
 	return l, nil
 }
 
@@ -170,30 +166,10 @@ func keep[V any](g *Guard, key string, mark tier.Mark, read *link.Read, s *seen[
 	if g.local == nil || s.entry.Fresh == 0 || s.state != fresh && s.state != ageing {
 		return
 	}
-	left := s.entry.Fresh - max(g.age(key, s.entry.Written), 0) // below 0 if the clocks disagree
+	left := s.entry.Fresh - max(g.serverClocks.Age(key, s.entry.Written), 0) // below 0 if the clocks disagree
 	if s.value == nil {
 		g.local.Keep(key, mark, nil, len(read.Raw), left, left)
 		return
 	}
 	g.local.Keep(key, mark, s.value, len(read.Raw), left, left+g.cfg.StaleFor)
 }
-
-// notices numbers the messages of this Guard's invalidations: those of each part of the keyspace apart, since messages
-// of different nodes may overtake each other.
-type notices struct {
-	channel string
-	id      string
-	numbers []atomic.Uint64
-}
-
-func newNotices(prefix string, parts int) *notices {
-	return &notices{channel: prefix + ":invalidated", id: rand.Text(), numbers: make([]atomic.Uint64, parts)}
-}
-
-func (n *notices) next(part int, key string) string {
-	return tier.Notice{
-		Source: n.id + "/" + strconv.Itoa(part), Number: n.numbers[part].Add(1), Key: key,
-	}.String()
-}
-
-func (n *notices) own(source string) bool { return strings.HasPrefix(source, n.id) }

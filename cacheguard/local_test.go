@@ -138,7 +138,7 @@ func TestTierIsVoidWhenANoticeIsLost(t *testing.T) {
 	g := f.guards[0]
 	send := func(number uint64) {
 		n := tier.Notice{Source: "another", Number: number, Key: "x"}
-		if err := f.redis.Publish(context.Background(), g.notices.channel, n.String()).Err(); err != nil {
+		if err := f.redis.Publish(context.Background(), g.notices.Channel, n.String()).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}

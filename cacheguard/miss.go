@@ -189,8 +189,8 @@ func (m *missed) tryAcquire(ctx context.Context, r protocol.Request) (protocol.A
 		return protocol.Acquired{}, err
 	}
 	got, err := protocol.ParseAcquired(cmd)
-	if got.FreshAt > 0 {
-		m.clockOf(m.key).read(got.FreshAt, asked)
+	if !got.FreshAt.IsZero() {
+		m.serverClocks.Note(m.key, got.FreshAt, asked)
 	}
 	return got, err
 }
@@ -228,12 +228,7 @@ func (m *missed) tooLate(cmd *redis.Cmd, err error) {
 			return
 		}
 	}
-	if m.begin() { // else the Guard is closed, and the lease expires
-		go func() { // owner: the Guard; stop: RedisTimeout; joined by Close
-			defer m.tasks.Done()
-			m.giveUp()
-		}()
-	}
+	_ = m.inTask(m.giveUp) // stop: RedisTimeout. If the Guard is closed, the lease expires.
 }
 
 // giveUp releases the lease, also when the flight's context has ended.

@@ -146,8 +146,8 @@ func promiseAnyKey(t *testing.T, a arena) {
 func promiseStale(t *testing.T, a arena) {
 	f := newFleet(t, a, 3, Config{TTL: 50 * time.Millisecond, StaleFor: time.Minute, Jitter: -1})
 	for _, g := range f.guards {
-		g.age("k", time.Now())
-		redistest.Await(t, "the server's clock is known", func() bool { return g.clockOf("k").last.Load() != nil })
+		g.serverClocks.Age("k", time.Now())
+		redistest.Await(t, "the server's clock is known", func() bool { return g.knowsClock("k") })
 	}
 	mustGet(t, f.guards[0], "k", returns("old"))
 	hold(t, 60*time.Millisecond)

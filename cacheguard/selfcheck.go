@@ -52,7 +52,7 @@ func (g *Guard) checkRights(ctx context.Context) error {
 	}
 	return errors.Join(
 		rights.CheckChannel(ctx, &g.tasks, g.rdb, g.inbox.Channel()),
-		rights.CheckChannel(ctx, &g.tasks, g.rdb, g.notices.channel))
+		rights.CheckChannel(ctx, &g.tasks, g.rdb, g.notices.Channel))
 }
 
 func (g *Guard) checkSubscription(ctx context.Context) error {
@@ -178,8 +178,8 @@ func (g *Guard) checkInvalidation(ctx context.Context) error {
 	key := rights.Name()
 	var arrived <-chan struct{}
 	if g.local != nil {
-		arrived = g.local.probes.add(key)
-		defer g.local.probes.remove(key)
+		arrived = g.local.probes.Add(key)
+		defer g.local.probes.Remove(key)
 	}
 	if failed := g.forget(ctx, "invalidate", []string{key}, g.invalidation)[key]; failed != nil {
 		return fmt.Errorf("cannot invalidate a key: %w", failed.Err)

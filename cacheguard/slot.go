@@ -26,7 +26,7 @@ func (g *Guard) trySlot(j *job) slot {
 	switch {
 	case g.borrows(j):
 		return ofOther
-	case g.slots.tryAcquire():
+	case g.slots.TryAcquire():
 		return ofOwn
 	}
 	return noSlot
@@ -37,7 +37,7 @@ func (g *Guard) takeSlot(ctx context.Context, j *job) (slot, error) {
 	if g.borrows(j) {
 		return ofOther, nil
 	}
-	if !g.slots.acquire(ctx, flight.CallersOf(ctx)) {
+	if !g.slots.Acquire(ctx, flight.CallersOf(ctx)) {
 		return noSlot, closedOr(context.Cause(ctx))
 	}
 	return ofOwn, nil
@@ -45,6 +45,6 @@ func (g *Guard) takeSlot(ctx context.Context, j *job) (slot, error) {
 
 func (g *Guard) freeSlot(s slot) {
 	if s == ofOwn {
-		g.slots.release()
+		g.slots.Release()
 	}
 }

@@ -30,9 +30,7 @@ func TestALoadThatHasToWaitForItsTurnRunsNoScriptBefore(t *testing.T) {
 	before := s.Commands()
 	reply := async(g, "k", returns("v"))
 	redistest.Await(t, "it waits for its turn", func() bool {
-		g.slots.mu.Lock()
-		defer g.slots.mu.Unlock()
-		return len(g.slots.queue) == 1
+		return g.slots.Waiting() == 1
 	})
 	after := s.Commands()
 	equal(t, "EXISTS", after["exists"]-before["exists"], 1)
@@ -58,10 +56,7 @@ func promiseBusyLoaders(t *testing.T, a arena) {
 		waiting = append(waiting, async(f.guards[1], fmt.Sprint("waiting", i), returns(i)))
 	}
 	redistest.Await(t, "all wait for their turn", func() bool {
-		g := f.guards[1]
-		g.slots.mu.Lock()
-		defer g.slots.mu.Unlock()
-		return len(g.slots.queue) == len(waiting)
+		return f.guards[1].slots.Waiting() == len(waiting)
 	})
 	release()
 	for i, r := range waiting {

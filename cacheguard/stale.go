@@ -19,7 +19,7 @@ func (g *Guard) freshness(key string, e protocol.Entry) state {
 	if e.Fresh == 0 {
 		return fresh
 	}
-	age := g.age(key, e.Written)
+	age := g.serverClocks.Age(key, e.Written)
 	switch {
 	case age >= e.Fresh && g.cfg.StaleFor > 0:
 		return stale

@@ -19,8 +19,8 @@ import (
 func (f *fleet) knowClock() *fleet {
 	f.t.Helper()
 	for _, g := range f.guards {
-		g.age("k", time.Now())
-		redistest.Await(f.t, "the server's clock is known", func() bool { return g.clockOf("k").last.Load() != nil })
+		g.serverClocks.Age("k", time.Now())
+		redistest.Await(f.t, "the server's clock is known", func() bool { return g.knowsClock("k") })
 	}
 	return f
 }

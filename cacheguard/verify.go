@@ -71,18 +71,21 @@ func verify[V any](ctx context.Context, g *Guard, key string, served *V, load fu
 	if served == nil {
 		return
 	}
-	if g.verifier.running.Add(1) > maxVerifying || !g.begin() {
+	if g.verifier.running.Add(1) > maxVerifying {
 		g.verifier.running.Add(-1)
 		return
 	}
-	j := newJob(outsideLoads(ctx), g, key, g.redisKey(key), load)
-	go func() { // owner: the Guard; stop: g.ending and LoadTimeout; joined by Close
-		defer g.tasks.Done()
+	ctx = outsideLoads(context.WithoutCancel(ctx))
+	j := newJob(ctx, g, key, g.redisKey(key), load)
+	begun := g.inTask(func() { // stop: g.ending and LoadTimeout
 		defer g.verifier.running.Add(-1)
-		if count := g.compare(outsideLoads(context.WithoutCancel(ctx)), j, served); count != nil {
+		if count := g.compare(ctx, j, served); count != nil {
 			count.Add(1)
 		}
-	}()
+	})
+	if !begun {
+		g.verifier.running.Add(-1)
+	}
 }
 
 // compare returns the counter of what it finds; nil if nothing could be compared now.

@@ -26,7 +26,7 @@ const (
 type Acquired struct {
 	Status     Status
 	Value      []byte        // HasValue: the entry
-	FreshAt    int64         // HasValue: the request's unfit entry is fresh, as the server's clock shows so many ms; 0: it is another entry
+	FreshAt    time.Time     // HasValue: the server's clock, by which the request's unfit entry is fresh; zero: it is another entry
 	Generation string        // Granted, Held: of the lease; Writing: of the message at its end
 	TakenOver  bool          // Granted: from a holder that let it expire
 	Left       time.Duration // Held, Writing: until it expires; Failed: until a load may be tried again
@@ -92,7 +92,10 @@ func ParseAcquired(cmd *redis.Cmd) (a Acquired, err error) {
 	}
 	switch a.Status = Status(field(0)); a.Status {
 	case HasValue:
-		a.Value, a.FreshAt = []byte(field(1)), number(2)
+		a.Value = []byte(field(1))
+		if shown := number(2); shown > 0 {
+			a.FreshAt = time.UnixMilli(shown)
+		}
 	case Granted:
 		a.Generation, a.TakenOver = field(1), number(2) == 1
 	case Free:

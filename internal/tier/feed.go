@@ -1,8 +1,6 @@
 package tier
 
 import (
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,29 +13,6 @@ const (
 	// maxSources bounds the processes whose numbers are followed; if there are more, all are forgotten.
 	maxSources = 10_000
 )
-
-// Notice is the message that a key was invalidated.
-type Notice struct {
-	Source string // the process, or a part of the keys of one; without spaces
-	Number uint64 // of the notice, by its source: 1, 2, 3 …
-	Key    string
-}
-
-func (n Notice) String() string {
-	return n.Source + " " + strconv.FormatUint(n.Number, 10) + " " + n.Key
-}
-
-func parseNotice(s string) (n Notice, ok bool) {
-	var number string
-	n.Source, s, _ = strings.Cut(s, " ")
-	number, n.Key, ok = strings.Cut(s, " ")
-	if !ok {
-		return n, false
-	}
-	var err error
-	n.Number, err = strconv.ParseUint(number, 10, 64)
-	return n, err == nil && n.Number > 0
-}
 
 // feed finds out whether notices are missing.
 type feed struct {

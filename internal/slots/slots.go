@@ -1,4 +1,6 @@
-package cacheguard
+// Package slots is a semaphore that serves a crowd without starving the others: a free slot goes in turn to the load that
+// waits longest, and to the one that most callers wait for.
+package slots
 
 import (
 	"context"
@@ -6,18 +8,17 @@ import (
 	"sync"
 )
 
-// searched is how many of the loads that wait for a slot are compared when one is free. The search goes on where the
+// Searched is how many of the loads that wait for a slot are compared when one is free. The search goes on where the
 // last one ended, so a crowd is found among any number of others.
-const searched = 256
+const Searched = 256
 
-// slots are the rights to run a loader: MaxLoads of them. One that becomes free goes, by turns, to the load that waits
-// longest and to the one that most callers wait for: a hot key is not held up by ten thousand cold ones, nor they by hot
-// ones for ever.
-type slots struct {
+// Slots are the rights to run a load. Ten thousand cold keys do not hold up a hot one, and hot keys do not hold up the cold
+// ones for ever. It is safe for concurrent use.
+type Slots struct {
 	mu    sync.Mutex
 	free  int
-	queue []*queuedLoad // those who wait, first come first
-	crowd bool          // whose turn it is
+	queue []*queuedLoad // first come first
+	crowd bool          // the last free slot went to the load with the most callers
 	next  int           // where the search goes on
 }
 
@@ -27,9 +28,11 @@ type queuedLoad struct {
 	granted chan struct{} // closed when it has its slot
 }
 
-func newSlots(n int) *slots { return &slots{free: n} }
+// New returns n slots.
+func New(n int) *Slots { return &Slots{free: n} }
 
-func (s *slots) tryAcquire() bool {
+// TryAcquire takes a slot if one is free, and reports whether it did.
+func (s *Slots) TryAcquire() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.free == 0 {
@@ -39,8 +42,9 @@ func (s *slots) tryAcquire() bool {
 	return true
 }
 
-// acquire waits for a slot, and reports whether there was one before the context ended.
-func (s *slots) acquire(ctx context.Context, callers func() int) bool {
+// Acquire waits for a slot, and reports whether there was one before the context ended. Callers tells how many wait for the
+// load; it is called under the mutex, and must not block.
+func (s *Slots) Acquire(ctx context.Context, callers func() int) bool {
 	s.mu.Lock()
 	if s.free > 0 {
 		s.free--
@@ -59,7 +63,7 @@ func (s *slots) acquire(ctx context.Context, callers func() int) bool {
 	}
 }
 
-func (s *slots) leave(q *queuedLoad) {
+func (s *Slots) leave(q *queuedLoad) {
 	s.mu.Lock()
 	i := slices.Index(s.queue, q)
 	if i >= 0 {
@@ -67,11 +71,12 @@ func (s *slots) leave(q *queuedLoad) {
 	}
 	s.mu.Unlock()
 	if i < 0 { // it was granted at the last moment
-		s.release()
+		s.Release()
 	}
 }
 
-func (s *slots) release() {
+// Release gives a slot back, or hands it to a load that waits.
+func (s *Slots) Release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.queue) == 0 {
@@ -87,9 +92,9 @@ func (s *slots) release() {
 }
 
 // mostWantedLocked is the load with the most callers of those that are searched now, and of equals the oldest.
-func (s *slots) mostWantedLocked() int {
+func (s *Slots) mostWantedLocked() int {
 	best, most := 0, -1
-	for range min(searched, len(s.queue)) {
+	for range min(Searched, len(s.queue)) {
 		if s.next >= len(s.queue) {
 			s.next = 0
 		}
@@ -102,4 +107,11 @@ func (s *slots) mostWantedLocked() int {
 		s.next-- // it is taken out
 	}
 	return best
+}
+
+// Waiting is how many loads wait for a slot.
+func (s *Slots) Waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.queue)
 }

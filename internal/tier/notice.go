@@ -1,0 +1,55 @@
+package tier
+
+import (
+	"crypto/rand"
+	"strconv"
+	"strings"
+	"sync/atomic"
+)
+
+// Notice is the message that a key was invalidated.
+type Notice struct {
+	Source string // the process, or a part of the keys of one; without spaces
+	Number uint64 // of the notice, by its source: 1, 2, 3 …
+	Key    string
+}
+
+func (n Notice) String() string {
+	return n.Source + " " + strconv.FormatUint(n.Number, 10) + " " + n.Key
+}
+
+func parseNotice(s string) (n Notice, ok bool) {
+	var number string
+	n.Source, s, _ = strings.Cut(s, " ")
+	number, n.Key, ok = strings.Cut(s, " ")
+	if !ok {
+		return n, false
+	}
+	var err error
+	n.Number, err = strconv.ParseUint(number, 10, 64)
+	return n, err == nil && n.Number > 0
+}
+
+// Notices makes the notices of one process. It numbers those of each part of the keyspace for themselves, as messages of
+// different nodes may overtake each other. It is safe for concurrent use.
+type Notices struct {
+	Channel string // on which they are published
+
+	id      string
+	numbers []atomic.Uint64
+}
+
+// NewNotices begins the numbers of a process, under an id that no other process has.
+func NewNotices(channel string, parts int) *Notices {
+	return &Notices{Channel: channel, id: rand.Text(), numbers: make([]atomic.Uint64, parts)}
+}
+
+// Next is the next notice: that the key, of that part, was invalidated.
+func (n *Notices) Next(part int, key string) string {
+	return Notice{
+		Source: n.id + "/" + strconv.Itoa(part), Number: n.numbers[part].Add(1), Key: key,
+	}.String()
+}
+
+// Own reports whether a notice comes from this process.
+func (n *Notices) Own(source string) bool { return strings.HasPrefix(source, n.id) }
