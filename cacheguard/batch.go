@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// maxTurns is how many keys of a batch ask for their leases at once.
-const maxTurns = 256
+// maxScripts is how many keys of a batch ask for their leases at once.
+const maxScripts = 256
 
 // batch is the one load call of a GetMany. Each of its keys has a flight, as for a Get: Gets and other batches may join
 // it, and it asks for the key's lease. A flight that gets its lease obtains the value from the batch; one that finds
@@ -16,14 +16,15 @@ type batch struct {
 	guard *Guard
 	load  func(ctx context.Context, keys []string) (map[string]any, error) // *V by key
 	slot  slot
-	turns chan struct{} // to ask for a lease, so that one call does not hold up others with thousands of requests
 
-	ctx    context.Context //nolint:containedctx // of the call: ends when nobody waits for it any more
-	cancel context.CancelFunc
-	of     *loading
-	done   chan struct{} // closed when the result is set
-	result map[string]any
-	err    error
+	scriptSlots chan struct{} // to ask for a lease, so that one call does not hold up others with thousands of requests
+
+	ctx     context.Context //nolint:containedctx // of the call: ends when nobody waits for it any more
+	cancel  context.CancelFunc
+	loading *loading
+	done    chan struct{} // closed when the result is set
+	result  map[string]any
+	err     error
 
 	mu      sync.Mutex
 	open    map[string]struct{} // keys whose flights have neither obtained nor passed
@@ -36,23 +37,22 @@ func newBatch(ctx context.Context, g *Guard, keys []string, s slot,
 	load func(context.Context, []string) (map[string]any, error),
 ) *batch {
 	b := &batch{
-		guard: g, load: load, slot: s, of: &loading{guard: g, parent: loadingOf(ctx)},
-		turns: make(chan struct{}, maxTurns),
-		done:  make(chan struct{}), open: make(map[string]struct{}, len(keys)),
+		guard: g, load: load, slot: s, loading: newLoading(ctx, &g.loaders),
+		scriptSlots: make(chan struct{}, maxScripts),
+		done:        make(chan struct{}), open: make(map[string]struct{}, len(keys)),
 	}
 	for _, key := range keys {
 		b.open[key] = struct{}{}
 	}
-	b.of.ttl.Store(unset)
-	b.ctx, b.cancel = context.WithCancel(context.WithValue(context.WithoutCancel(ctx), loadingKey{}, b.of))
+	b.ctx, b.cancel = context.WithCancel(context.WithValue(context.WithoutCancel(ctx), loadingKey{}, b.loading))
 	return b
 }
 
-// turn waits until one of the batch's flights may ask for its lease.
-func (b *batch) turn(ctx context.Context) (done func(), err error) {
+// takeScriptSlot waits until one of the batch's flights may ask for its lease.
+func (b *batch) takeScriptSlot(ctx context.Context) (done func(), err error) {
 	select {
-	case b.turns <- struct{}{}:
-		return func() { <-b.turns }, nil
+	case b.scriptSlots <- struct{}{}:
+		return func() { <-b.scriptSlots }, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -78,14 +78,14 @@ func (b *batch) obtain(ctx context.Context, key string) (any, error) {
 	b.mu.Lock()
 	_, inTime := b.open[key]
 	if inTime {
-		b.of.keys = append(b.of.keys, key)
+		b.loading.keys = append(b.loading.keys, key)
 		b.waiting++
 		b.closeLocked(key)
 	}
 	b.mu.Unlock()
 	if !inTime { // it had passed, and got the lease later
-		result, err := b.load(ctx, []string{key})
-		return pick(key, result, err)
+		values, err := b.load(ctx, []string{key})
+		return pick(key, values, err)
 	}
 	defer b.leave(key)
 	select {
@@ -93,16 +93,16 @@ func (b *batch) obtain(ctx context.Context, key string) (any, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	loadingOf(ctx).ttl.Store(b.of.ttl.Load())
+	loadingOf(ctx).ttl.Store(b.loading.ttl.Load())
 	return pick(key, b.result, b.err)
 }
 
 // pick returns what a load call says of one key.
-func pick(key string, result map[string]any, err error) (any, error) {
+func pick(key string, values map[string]any, err error) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if value, found := result[key]; found {
+	if value, ok := values[key]; ok {
 		return value, nil
 	}
 	return nil, ErrNotFound
@@ -116,9 +116,9 @@ func (b *batch) closeLocked(key string) {
 	delete(b.open, key)
 	switch {
 	case len(b.open) > 0:
-	case len(b.of.keys) == 0:
+	case len(b.loading.keys) == 0:
 		b.cancel()
-		b.guard.freeSlot(b.slot)
+		b.guard.loaders.freeSlot(b.slot)
 	default:
 		b.started = true
 		b.guard.tasks.Go(b.run) // owner: the Guard; stop: b.cancel; joined by Close
@@ -133,21 +133,21 @@ func (b *batch) leave(key string) {
 	b.waiting--
 	switch {
 	case !b.started:
-		b.of.keys = slices.DeleteFunc(b.of.keys, func(k string) bool { return k == key })
+		b.loading.keys = slices.DeleteFunc(b.loading.keys, func(k string) bool { return k == key })
 	case b.waiting == 0:
 		b.cancel()
 	}
 }
 
 func (b *batch) run() {
-	defer b.guard.freeSlot(b.slot)
+	defer b.guard.loaders.freeSlot(b.slot)
 	defer close(b.done)
-	b.guard.loading.Add(1)
-	defer b.guard.loading.Add(-1)
-	ctx, cancel := b.guard.withLoadTimeout(b.ctx, b.of.keys[0])
+	b.guard.loaders.running.Add(1)
+	defer b.guard.loaders.running.Add(-1)
+	ctx, cancel := b.guard.loaders.withTimeout(b.ctx, b.loading.keys[0])
 	defer cancel()
-	b.guard.protect(ctx, b.of.keys[0], func() (err error) {
-		b.result, err = b.load(ctx, b.of.keys)
+	b.guard.loaders.protect(ctx, b.loading.keys[0], func() (err error) {
+		b.result, err = b.load(ctx, b.loading.keys)
 		return err
 	}, func(err error) { b.err = err })
 }

@@ -17,7 +17,7 @@ import (
 // trip has reads fail until the guard stops asking Redis.
 func trip(t *testing.T, g *Guard) {
 	t.Helper()
-	opened := g.health.Of(g.redisKey("trip")).Opened()
+	opened := g.health.Of(g.keys.ValueKey("trip")).Opened()
 	redistest.Await(t, "Redis is not asked any more", func() bool {
 		mustGet(t, g, "trip", returns(0))
 		select {
@@ -117,9 +117,9 @@ func TestInvalidateOfManyKeysGivesUpWhenRedisAnswersToNothing(t *testing.T) {
 	err := f.guards[0].Invalidate(context.Background(), keys...)
 	equal(t, "errors", strings.Count(fmt.Sprint(err), "\n")+1, len(keys))
 	equal(t, "attempts", rule.Count() <= maxInvalidations, true)
-	equal(t, "owed", f.guards[0].owed.count.Load(), int64(len(keys)))
+	equal(t, "owed", f.guards[0].invalidations.pending.count.Load(), int64(len(keys)))
 	rule.Remove()
-	redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].owed.count.Load() == 0 })
+	redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].invalidations.pending.count.Load() == 0 })
 }
 
 // distant is a hook that makes each pipeline take its time.

@@ -153,10 +153,10 @@ func TestGetManyAsksTheServerOfEachKeyThatSeemsTooOld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := newJob(t.Context(), g, "k", f.value("k"), unwanted[string](t))
+	j := newJob(g, "k", scope{}, unwanted[string](t))
 	j.aged = true // by an estimate that another flight has mended since
 	a, _, err := g.rebuild(t.Context(), j, g.clock.Now(), raw)
-	if v, how, _ := result[string](a, false); v != "v" || how != Hit || err != nil {
+	if v, how, _ := unpack[string](a, false); v != "v" || how != Hit || err != nil {
 		t.Errorf("%q, %s, %v", v, how, err)
 	}
 }

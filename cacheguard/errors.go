@@ -1,7 +1,6 @@
 package cacheguard
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -93,13 +92,4 @@ func closedOr(cause error) error {
 		return ErrClosed
 	}
 	return cause
-}
-
-// ended is the error of a call whose context ended: it matches both the context's error and its cause.
-func ended(ctx context.Context, key string) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) || err == nil {
-		return fmt.Errorf("cacheguard: get %q: %w", key, cause)
-	}
-	return fmt.Errorf("cacheguard: get %q: %w: %w", key, err, cause)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/link"
@@ -31,86 +32,160 @@ func Get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 		var none V
 		return none, errNilGuard
 	}
-	v, _, err := toldFetch(ctx, g, key, origin[V]{load: load})
+	v, _, err := observedFetch(ctx, g, key, loadSpec[V]{load: load})
 	return v, err
 }
 
-// fetch reads the entry; what it finds decides how it goes on.
-func fetch[V any](ctx context.Context, g *Guard, key string, src origin[V]) (v V, how Outcome, err error) {
-	if err := admit(ctx, g, key, src.load != nil || src.reload != nil || src.lookOnly); err != nil {
+// observedFetch calls fetch and reports the outcome to OnGet.
+func observedFetch[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]) (V, Outcome, error) {
+	if g.cfg.Hooks.OnGet == nil {
+		return fetch(ctx, g, key, spec)
+	}
+	start := time.Now()
+	v, outcome, err := fetch(ctx, g, key, spec)
+	g.cfg.Hooks.OnGet(ctx, key, outcome, time.Since(start), err)
+	return v, outcome, err
+}
+
+// lookup is a Get or a Fetch under way.
+type lookup[V any] struct {
+	guard *Guard
+	key   string
+	spec  loadSpec[V]
+	asked uint64 // the tick of the Guard's clock at which the call began
+}
+
+// fetch answers a Get or a Fetch: from the local tier, from Redis, or with a load.
+func fetch[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]) (v V, how Outcome, err error) {
+	if err := admit(ctx, g, key, spec.load != nil || spec.reload != nil || spec.lookOnly); err != nil {
 		return v, "", err
 	}
-	asked := g.clock.Now()
-	if reason := g.distrust(key); reason != nil {
-		return bypass[V](ctx, g, asked, src.job(ctx, g, key, nil), reason)
+	l := lookup[V]{guard: g, key: key, spec: spec, asked: g.clock.Now()}
+	if reason := g.mustBypass(key); reason != nil {
+		return l.bypass(ctx, reason)
 	}
-	if local, ok := src.kept(g, key); ok {
-		src.sample(ctx, g, key, local.value)
-		return local.result()
+	if kept, ok := spec.fromLocal(g, key); ok {
+		sample(ctx, g, key, kept, spec)
+		return kept.result()
 	}
-	if src.load != nil && g.local == nil && g.expected.miss() {
-		a, joined, err := g.rebuild(ctx, src.job(ctx, g, key, nil), asked, nil)
-		if err != nil {
-			return v, "", g.ended(ctx, key, err)
-		}
-		if a.answers(asked, joined) {
-			return result[V](a, joined)
+	if spec.load != nil && g.local == nil && g.expected.miss() {
+		if v, how, done, err := l.rebuild(ctx, nil, nil, false); done {
+			return v, how, err
 		}
 	}
-	valueKey := g.redisKey(key)
+	return l.read(ctx)
+}
+
+// read reads the entry from Redis, and does what decide says. It reads again if a load that the call joined was older than
+// the call.
+func (l *lookup[V]) read(ctx context.Context) (v V, how Outcome, err error) {
+	g := l.guard
+	valueKey := g.keys.ValueKey(l.key)
 	for range maxAsks + 1 {
-		mark := g.local.mark(key)
+		mark := g.local.mark(l.key)
 		var storing <-chan struct{} // looked for before the read: what is stored by then, the read finds
-		if src.lookOnly {
-			storing = g.beingStored(key, protocol.ShapeOf[V]{})
+		if l.spec.lookOnly {
+			storing = g.beingStored(l.key, protocol.ShapeOf[V]{})
 		}
 		read, err := g.link.Get(ctx, valueKey)
 		if err != nil {
-			return v, "", g.ended(ctx, key, err)
+			return v, "", g.ended(ctx, l.key, err)
 		}
-		s := view[V](g, key, mark, read)
+		r := decodeRead[V](g, l.key, mark, read)
 		g.expected.found(read.Raw != nil || read.Err != nil)
-		switch state, found := src.state(s); state {
-		case fresh:
-			src.sample(ctx, g, key, found.value)
-			return found.result()
-		case ageing, stale:
-			if src.judge == nil {
-				g.reportStale(key, s.state, s.entry)
+		switch d := l.spec.decide(g, l.key, r, read.Err); {
+		case d.action == doServe:
+			sample(ctx, g, l.key, d.found, l.spec)
+			return d.found.result()
+		case d.action == doRefresh:
+			if !l.spec.lookOnly {
+				g.refresh(ctx, l.job(ctx, d.value, d.aged), read.Raw, r.entry.Took)
 			}
-			if j := src.job(ctx, g, key, found.value); j != nil {
-				j.aged = src.judge == nil && s.aged()
-				g.refresh(ctx, j, read.Raw, s.entry.Took)
+			return d.found.result()
+		case d.action == doBypass:
+			return l.bypass(ctx, d.reason)
+		case l.spec.lookOnly:
+			if !l.stored(ctx, storing) {
+				return v, "", l.notCached(ctx)
 			}
-			return found.result()
-		case unreachable:
-			reason := g.redisError("get", key, read.Err)
-			if old, ok := src.lastResort(g, key); ok {
-				return old.result()
-			}
-			return bypass[V](ctx, g, asked, src.job(ctx, g, key, nil), reason)
-		case missing, expired, unusable:
-			j := src.job(ctx, g, key, found.value)
-			if j == nil {
-				if over(ctx, storing) {
-					continue
-				}
-				return v, "", g.notCached(ctx, key)
-			}
-			j.aged = src.judge == nil && s.aged()
-			a, joined, err := g.rebuild(ctx, j, asked, read.Raw)
-			if err != nil {
-				return v, "", g.ended(ctx, key, err)
-			}
-			if found.value != nil {
-				g.local.forget([]string{key}) // it may think that is fresh
-			}
-			if a.answers(asked, joined) && !src.wouldJudge(&a, asked) {
-				return result[V](a, joined)
+		default:
+			if v, how, done, err := l.rebuild(ctx, d.value, read.Raw, d.aged); done {
+				return v, how, err
 			}
 		}
 	}
-	return bypass[V](ctx, g, asked, src.job(ctx, g, key, nil), nil)
+	return l.bypass(ctx, nil)
+}
+
+func (l *lookup[V]) job(ctx context.Context, old *V, aged bool) *job {
+	j := l.spec.job(l.guard, l.key, scopeOf(ctx, l.guard, l.key), old)
+	j.aged = aged
+	return j
+}
+
+// rebuild waits for the load of a value that the read did not find, or found to be unfit. Not done: what the load returned
+// is no answer to this call.
+func (l *lookup[V]) rebuild(ctx context.Context, old *V, unfit []byte, aged bool) (v V, how Outcome, done bool, err error) {
+	g := l.guard
+	a, joined, err := g.rebuild(ctx, l.job(ctx, old, aged), l.asked, unfit)
+	if err != nil {
+		return v, "", true, g.ended(ctx, l.key, err)
+	}
+	if old != nil {
+		g.local.forget([]string{l.key}) // it may think that is fresh
+	}
+	if !a.answers(l.asked, joined) || l.spec.mustBeJudged(&a, l.asked) {
+		return v, "", false, nil
+	}
+	v, how, err = unpack[V](a, joined)
+	return v, how, true, err
+}
+
+// bypass loads without the cache, if the call may. It shares the load with other calls that began before it. The reason is
+// that of a Redis that cannot be used; nil if it can.
+func (l *lookup[V]) bypass(ctx context.Context, reason *RedisError) (v V, how Outcome, err error) {
+	g := l.guard
+	if err := l.spec.refusal(g, reason); err != nil {
+		return v, "", err
+	}
+	j := l.job(ctx, nil, false)
+	for {
+		a, joined, err := g.share(ctx, j, direct, l.asked, func(ctx context.Context, publish func(answer)) answer {
+			if reason != nil {
+				return g.loadBypassed(ctx, j, publish)
+			}
+			return g.loadDirectly(ctx, j, Loaded)
+		})
+		if err != nil {
+			return v, "", g.ended(ctx, j.key, err)
+		}
+		if a.answers(l.asked, joined) {
+			return unpack[V](a, joined)
+		}
+		// It had begun before this call did. The next one begins now.
+	}
+}
+
+// stored waits until what this Guard is storing for the key is stored. It reports false if there is nothing to wait for, or
+// ctx ends.
+func (l *lookup[V]) stored(ctx context.Context, storing <-chan struct{}) bool {
+	if storing == nil {
+		return false
+	}
+	select {
+	case <-storing:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// notCached is the error of a Fetch that may not load.
+func (l *lookup[V]) notCached(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return ended(ctx, l.key)
+	}
+	return ErrNotCached
 }
 
 // admit refuses calls that cannot be answered.
@@ -128,32 +203,6 @@ func admit(ctx context.Context, g *Guard, key string, hasLoad bool) error {
 	return nil
 }
 
-// bypass loads without the cache, if there is anything to load, sharing the load with other calls that began before it.
-// With FailClosed it returns the reason instead, if there is one.
-func bypass[V any](ctx context.Context, g *Guard, asked uint64, j *job, reason *RedisError) (v V, how Outcome, err error) {
-	if j == nil {
-		return v, "", ErrNotCached
-	}
-	if reason != nil && g.cfg.FailClosed {
-		return v, "", reason
-	}
-	for {
-		a, joined, err := g.share(ctx, j, direct, asked, func(ctx context.Context, publish func(answer)) answer {
-			if reason != nil {
-				return g.loadBypassed(ctx, j, publish)
-			}
-			return g.loadDirectly(ctx, j, Loaded)
-		})
-		if err != nil {
-			return v, "", g.ended(ctx, j.key, err)
-		}
-		if a.answers(asked, joined) {
-			return result[V](a, joined)
-		}
-		// It had begun before this call did. The next one begins now.
-	}
-}
-
 // ended is the error of a call that was not answered.
 func (g *Guard) ended(ctx context.Context, key string, err error) error {
 	if errors.Is(err, flight.ErrClosed) || errors.Is(err, link.ErrClosed) {
@@ -162,8 +211,17 @@ func (g *Guard) ended(ctx context.Context, key string, err error) error {
 	return ended(ctx, key)
 }
 
-// result unpacks a flight's answer.
-func result[V any](a answer, joined bool) (v V, how Outcome, err error) {
+// ended is the error of a call whose context ended: it matches both the context's error and its cause.
+func ended(ctx context.Context, key string) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) || err == nil {
+		return fmt.Errorf("cacheguard: get %q: %w", key, cause)
+	}
+	return fmt.Errorf("cacheguard: get %q: %w: %w", key, err, cause)
+}
+
+// unpack unpacks a flight's answer.
+func unpack[V any](a answer, joined bool) (v V, how Outcome, err error) {
 	how = a.outcome
 	if joined && how == Loaded {
 		how = Shared

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -29,28 +28,31 @@ type Guard struct {
 	rdb   Redis
 	cfg   Config
 	keys  protocol.Keyspace
-	slots *slots.Slots // MaxLoads; nil: no limit
-	plain bool         // the client sends any command as it is; one for a cluster may split it by key, or refuse it in a pipeline
+	plain bool // the client sends any command as it is; one for a cluster may split it by key, or refuse it in a pipeline
 
-	clock        flight.Clock
-	expected     expected
-	serverClocks *serverclock.Clocks
-	loading      atomic.Int64 // loaders that run
-	health       *health.Health
-	link         *link.Link
-	flights      flight.Group[flightKey, answer]
-	failures     failures
-	inbox        *wake.Inbox
-	keeper       *lease.Keeper
-	notices      *tier.Notices
-	locks        *rwlock.Locker // of Update
-	verifier     verifier
+	// The way of a Get.
+	clock    flight.Clock
+	local    *local // nil: there is no such tier
+	expected expected
+	link     *link.Link
+	flights  flight.Group[flightKey, answer]
+	loaders  loaders
+	failures failures
 
-	redisFailed, panicked, unstored, unrefreshed throttled // what is logged
-	local                                        *local    // nil: there is no such tier
-	leave                                        func()    // gives up the inbox and the keeper
+	// What goes on beside it.
+	invalidations invalidations
+	notices       *tier.Notices
+	locks         *rwlock.Locker // of Update
+	verifier      verifier
+	inbox         *wake.Inbox
+	keeper        *lease.Keeper
+	health        *health.Health
+	serverClocks  *serverclock.Clocks
 
-	owed    owed
+	redisFailed, unstored, unrefreshed throttled // what is logged
+
+	// The end.
+	leave   func()        // gives up the inbox and the keeper
 	ending  chan struct{} // closed by Close
 	closing sync.Once
 	mu      sync.Mutex
@@ -58,10 +60,12 @@ type Guard struct {
 	tasks   sync.WaitGroup // operations and loaders that may outlast the call that started them
 }
 
-// New returns a Guard. It does no I/O and starts no goroutine; that Redis cannot be reached is told by Hooks.OnRedisError
-// and the Logger. The error names every field of cfg that is out of range.
-// A client that may answer from elsewhere than the primary would return what was invalidated: one with a client-side
-// cache, and a cluster client that may read from replicas, are refused; a failover client must not be ReplicaOnly.
+// New returns a Guard. It does no I/O and starts no goroutine. An unreachable Redis is no error here: Hooks.OnRedisError and
+// the Logger report it later. The error names every field of cfg that is out of range.
+//
+// New refuses a client that may answer from elsewhere than the primary, as it would return what was invalidated: one with a
+// client-side cache, and a cluster client that may read from replicas. A failover client must not be ReplicaOnly; New cannot
+// see that.
 func New(rdb Redis, cfg Config) (*Guard, error) {
 	if err := errors.Join(primary.Check(rdb), cfg.check(), checkLocal(rdb, &cfg)); err != nil {
 		return nil, fmt.Errorf("cacheguard: %w", err)
@@ -76,8 +80,10 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 	})
 	g.link = link.New(rdb, cfg.RedisTimeout, g.health)
 	_, g.plain = rdb.(*redis.Client)
+	g.invalidations.guard = g
+	g.loaders.cfg, g.loaders.tasks = &g.cfg, &g.tasks
 	if cfg.MaxLoads > 0 {
-		g.slots = slots.New(cfg.MaxLoads)
+		g.loaders.slots = slots.New(cfg.MaxLoads)
 	}
 	inbox, leaveInbox := wake.Open(rdb, cfg.Prefix)
 	keeper, leaveKeeper := lease.Open(rdb, cfg.RedisTimeout)
@@ -112,9 +118,9 @@ func (g *Guard) open() (err error) {
 	return err
 }
 
-// Close cancels the running loads, releases their leases, and returns when everything the Guard started has ended. So
-// a loader that ignores its context holds Close up, and when Redis hangs, so do the client's time-outs. A loader or hook
-// must not call it. Calls that wait return ErrClosed. Close may be called more than once, and always returns nil.
+// Close cancels the running loads, releases their leases, and returns when everything that the Guard started has ended. A
+// loader that ignores its context holds Close up, and when Redis hangs, so do the client's time-outs. Calls that wait return
+// ErrClosed. A loader or hook must not call Close. It may be called more than once, and always returns nil.
 func (g *Guard) Close() error {
 	if g == nil {
 		return nil // New failed: there is nothing to close
@@ -160,22 +166,21 @@ func (g *Guard) inTask(f func()) bool {
 }
 
 // partOf is the part of the keyspace that a key belongs to. Parts fail one by one, and have clocks of their own.
-func (g *Guard) partOf(key string) int { return g.health.Part(g.redisKey(key)) }
+func (g *Guard) partOf(key string) int { return g.health.Part(g.keys.ValueKey(key)) }
 
 // serverTime asks the server that has the key for its time.
 func (g *Guard) serverTime(key string) (time.Time, error) {
-	call := g.keys.Time(g.redisKey(key))
+	call := g.keys.Time(g.keys.ValueKey(key))
 	millis, err := bounded(context.Background(), g, func(ctx context.Context) (int64, error) {
 		return call.Run(ctx, g.rdb).Int64()
-	}, nil)
+	})
 	return time.UnixMilli(millis), err
 }
 
 // bounded runs an operation on Redis under RedisTimeout, see package detach. An operation that is given up runs on in the
-// background, and late is called with what it returned. Only flights and begun tasks may call it, because Close waits for
-// them first.
-func bounded[T any](ctx context.Context, g *Guard, op func(context.Context) (T, error), late func(T, error)) (T, error) {
-	return detach.Do(context.WithoutCancel(ctx), &g.tasks, g.cfg.RedisTimeout, op, late)
+// background. Only flights and begun tasks may call bounded, because Close waits for them first.
+func bounded[T any](ctx context.Context, g *Guard, op func(context.Context) (T, error)) (T, error) {
+	return detach.Do(context.WithoutCancel(ctx), &g.tasks, g.cfg.RedisTimeout, op, nil)
 }
 
 // inBackground runs a clean-up that nobody should have to wait for. Only flights may call it, because Close waits for

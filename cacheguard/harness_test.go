@@ -146,7 +146,7 @@ func (f *fleet) awaitRegistered(key string, n int) {
 	})
 }
 
-func (f *fleet) value(key string) string { return f.guards[0].redisKey(key) }
+func (f *fleet) value(key string) string { return f.guards[0].keys.ValueKey(key) }
 func (f *fleet) lease(key string) string { return protocol.LeaseKey(f.value(key)) }
 
 // exists reports whether Redis has the keys.
@@ -269,5 +269,5 @@ func equal[T comparable](t *testing.T, what string, got, want T) {
 
 // get is Get with the outcome.
 func get[V any](ctx context.Context, g *Guard, key string, load func(context.Context) (V, error)) (V, Outcome, error) {
-	return fetch(ctx, g, key, origin[V]{load: load})
+	return fetch(ctx, g, key, loadSpec[V]{load: load})
 }

@@ -19,38 +19,38 @@ import (
 //
 // The callers that began before the loader did have their answer as soon as it returns, and the others when Redis has
 // said that nothing was written since. Until then the lease is renewed.
-func (m *missed) lead(ctx context.Context, got protocol.Acquired) answer {
+func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 	if got.TakenOver {
-		m.cfg.Hooks.takeover(m.key)
+		r.guard.cfg.Hooks.takeover(r.job.key)
 	}
-	drop := m.keeper.Keep(m.leaseRenewal())
+	drop := r.guard.keeper.Keep(r.leaseRenewal())
 	defer drop()
-	began := m.clock.Tick()
-	out := m.runLoader(ctx, m.job, m.slot)
+	began := r.guard.clock.Tick()
+	out := r.guard.loaders.run(ctx, r.job, r.slot)
 	a := answer{
-		value: out.value, err: out.err, absent: out.absent, outcome: Loaded, before: began, loaded: m.clock.Tick(),
+		value: out.value, err: out.err, absent: out.absent, outcome: Loaded, before: began, loaded: r.guard.clock.Tick(),
 	}
 	switch {
 	case out.err != nil && ctx.Err() != nil: // nobody waits any more
-		m.inBackground(m.giveUp)
+		r.guard.inBackground(r.giveUp)
 		return answer{err: closedOr(context.Cause(ctx))}
 	case out.err != nil && errors.Is(out.err, context.Canceled):
 		a.cancelled = true
-		m.publish(a)
-		m.giveUp()
+		r.publish(a)
+		r.giveUp()
 	case out.err != nil && !out.absent:
-		m.publish(a)
-		m.rememberFailure(out)
+		r.publish(a)
+		r.rememberFailure(out)
 	default:
-		m.publish(a)
-		a.before = m.store(ctx, out, got.Generation, began)
+		r.publish(a)
+		a.before = r.store(ctx, out, got.Generation, began)
 	}
 	return a
 }
 
 // loadDirectly loads without asking Redis, and stores nothing.
 func (g *Guard) loadDirectly(ctx context.Context, j *job, how Outcome) answer {
-	s, err := g.takeSlot(ctx, j)
+	s, err := g.loaders.takeSlot(ctx, j)
 	if err != nil {
 		return answer{err: err}
 	}
@@ -62,14 +62,14 @@ func (g *Guard) loadDirectly(ctx context.Context, j *job, how Outcome) answer {
 func (g *Guard) loadBypassed(ctx context.Context, j *job, publish func(answer)) answer {
 	breaker := g.health.Of(j.valueKey)
 	wasOpen := breaker.IsOpen()
-	s, err := g.takeSlot(ctx, j)
+	s, err := g.loaders.takeSlot(ctx, j)
 	if err != nil {
 		return answer{err: err}
 	}
 	if wasOpen && !breaker.IsOpen() {
-		m := g.newMissed(j, nil, publish)
-		m.slot, m.last = s, true
-		return m.fly(ctx)
+		r := g.newRebuild(j, nil, publish)
+		r.slot, r.afterBypass = s, true
+		return r.run(ctx)
 	}
 	return g.loadIn(ctx, j, s, Bypassed)
 }
@@ -77,7 +77,7 @@ func (g *Guard) loadBypassed(ctx context.Context, j *job, publish func(answer)) 
 // loadIn is loadDirectly in a slot, which it frees.
 func (g *Guard) loadIn(ctx context.Context, j *job, s slot, how Outcome) answer {
 	began := g.clock.Tick()
-	out := g.runLoader(ctx, j, s)
+	out := g.loaders.run(ctx, j, s)
 	if out.err != nil && ctx.Err() != nil {
 		return answer{err: closedOr(context.Cause(ctx))}
 	}
@@ -87,82 +87,82 @@ func (g *Guard) loadIn(ctx context.Context, j *job, s slot, how Outcome) answer 
 	}
 }
 
-func (m *missed) leaseRenewal() *lease.Renewal {
+func (r *rebuild) leaseRenewal() *lease.Renewal {
 	return &lease.Renewal{
-		Call: m.keys.Renew(m.valueKey, m.token),
-		TTL:  m.cfg.LeaseTTL,
-		Lost: func(int) { m.cfg.Hooks.leaseLost(m.key) },
+		Call: r.guard.keys.Renew(r.job.valueKey, r.token),
+		TTL:  r.guard.cfg.LeaseTTL,
+		Lost: func(int) { r.guard.cfg.Hooks.leaseLost(r.job.key) },
 	}
 }
 
 // rememberFailure ends the lease and leaves word of the failure for the other instances.
-func (m *missed) rememberFailure(out loaded) {
-	m.failures.add(m.token, out.err)
+func (r *rebuild) rememberFailure(out loaded) {
+	r.guard.failures.add(r.token, out.err)
 	// The callers have the load's error, whoever may have left, and if this fails the lease expires.
-	_, err := m.link.Do(context.Background(), m.valueKey, &link.Call{Script: m.keys.Fail(m.valueKey, m.token, out.text), Rank: link.EndsWork})
+	_, err := r.guard.link.Do(context.Background(), r.job.valueKey, &link.Call{Script: r.guard.keys.Fail(r.job.valueKey, r.token, out.text), Rank: link.EndsWork})
 	if err != nil {
-		_ = m.redisError("fail", m.key, err)
+		_ = r.guard.redisError("fail", r.job.key, err)
 	}
 }
 
 // store stores what was loaded, and returns before which tick calls must have begun for it to be good for them. A load
 // that may be stored was not overtaken by any write up to the moment it was sent to be stored, so it is good for all calls
 // that began until then. One that may not is good only for those that began before the loader did.
-func (m *missed) store(ctx context.Context, out loaded, generation string, began uint64) (before uint64) {
-	f := m.prepare(ctx, out, generation)
-	sent := m.clock.Tick()
-	cmd, err := m.link.Do(context.WithoutCancel(ctx), m.valueKey, &link.Call{
-		Script: m.keys.Fill(m.valueKey, f), Rank: link.EndsWork, Size: len(f.Tail),
+func (r *rebuild) store(ctx context.Context, out loaded, generation string, began uint64) (before uint64) {
+	f := r.prepare(ctx, out, generation)
+	sent := r.guard.clock.Tick()
+	cmd, err := r.guard.link.Do(context.WithoutCancel(ctx), r.job.valueKey, &link.Call{
+		Script: r.guard.keys.Fill(r.job.valueKey, f), Rank: link.EndsWork, Size: len(f.Tail),
 	})
 	if err != nil {
-		m.inBackground(m.giveUp)
-		_ = m.redisError("fill", m.key, err) // the callers have the value
+		r.guard.inBackground(r.giveUp)
+		_ = r.guard.redisError("fill", r.job.key, err) // the callers have the value
 		return began
 	}
 	switch status, _ := cmd.Text(); status {
 	case protocol.Refused:
-		m.cfg.Hooks.rejected(m.key)
+		r.guard.cfg.Hooks.rejected(r.job.key)
 		return began
 	case protocol.Stored, protocol.Kept:
 	default:
-		m.unstorable(ctx, errors.New(status))
+		r.unstorable(ctx, errors.New(status))
 	}
 	return sent
 }
 
 // prepare makes the entry. A value that cannot be stored makes none.
-func (m *missed) prepare(ctx context.Context, out loaded, generation string) protocol.Filling {
-	f := protocol.Filling{Token: m.token, Generation: generation}
-	what, ttl, staleFor := protocol.Absent, min(m.cfg.NegativeTTL, time.Duration(out.ttl)), time.Duration(0)
+func (r *rebuild) prepare(ctx context.Context, out loaded, generation string) protocol.Filling {
+	f := protocol.Filling{Token: r.token, Generation: generation}
+	what, ttl, staleFor := protocol.Absent, min(r.guard.cfg.NegativeTTL, time.Duration(out.ttl)), time.Duration(0)
 	var payload []byte
 	if out.err == nil {
 		var err error
-		what, payload, err = m.shape.Encode(m.cfg.Codec, out.value)
-		if limit := m.cfg.MaxValueBytes; err == nil && limit > 0 && len(payload) > limit {
+		what, payload, err = r.job.shape.Encode(r.guard.cfg.Codec, out.value)
+		if limit := r.guard.cfg.MaxValueBytes; err == nil && limit > 0 && len(payload) > limit {
 			err = fmt.Errorf("its %d bytes are more than MaxValueBytes (%d)", len(payload), limit)
 		}
 		if err != nil {
-			m.unstorable(ctx, err)
+			r.unstorable(ctx, err)
 			return f
 		}
-		ttl, staleFor = m.cfg.TTL, m.cfg.StaleFor
+		ttl, staleFor = r.guard.cfg.TTL, r.guard.cfg.StaleFor
 		if out.ttl != unset {
 			ttl = time.Duration(out.ttl)
 		}
 	}
-	ttl -= time.Duration(float64(ttl) * m.cfg.Jitter * rand.Float64())
+	ttl -= time.Duration(float64(ttl) * r.guard.cfg.Jitter * rand.Float64())
 	if ttl > 0 {
 		f.TTL = ttl + staleFor
 	}
-	fresh := ttl
-	if staleFor == 0 && m.cfg.EarlyRefresh == 0 && m.local == nil {
-		fresh = 0
+	freshFor := ttl
+	if staleFor == 0 && r.guard.cfg.EarlyRefresh == 0 && r.guard.local == nil {
+		freshFor = 0
 	}
-	f.Head, f.Tail = protocol.EncodeEntry(what, fresh, out.took, m.token, payload)
+	f.Head, f.Tail = protocol.EncodeEntry(what, freshFor, out.took, r.token, payload)
 	return f
 }
 
-func (m *missed) unstorable(ctx context.Context, err error) {
-	m.cfg.Hooks.unstorable(m.key, err)
-	m.unstored.log(ctx, m.cfg.Logger, slog.LevelWarn, "value cannot be stored", m.key, "error", err)
+func (r *rebuild) unstorable(ctx context.Context, err error) {
+	r.guard.cfg.Hooks.unstorable(r.job.key, err)
+	r.guard.unstored.log(ctx, r.guard.cfg.Logger, slog.LevelWarn, "value cannot be stored", r.job.key, "error", err)
 }

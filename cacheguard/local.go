@@ -125,28 +125,7 @@ func (l *local) forget(keys []string) {
 	}
 }
 
-// kept is what the tier has for the key.
-func kept[V any](g *Guard, key string) (f found[V], ok bool) {
-	if g.local == nil {
-		return f, false
-	}
-	return fromItem[V](g.local.Get(key), Local)
-}
-
-// lastResort is what the tier has for the key when Redis does not answer: as a stale value, if such are served. Judged says
-// that the caller decides whether it is one.
-func lastResort[V any](g *Guard, key string, judged bool) (f found[V], ok bool) {
-	if g.local == nil || g.cfg.StaleFor == 0 {
-		return f, false
-	}
-	item := g.local.GetAnyway(key)
-	f, ok = fromItem[V](item, Stale)
-	if ok && f.value != nil && !judged && g.cfg.Hooks.OnStale != nil {
-		g.cfg.Hooks.OnStale(key, item.Past())
-	}
-	return f, ok
-}
-
+// fromItem is the answer that an item of the tier is.
 func fromItem[V any](item *tier.Item, how Outcome) (f found[V], ok bool) {
 	if item == nil {
 		return f, false
@@ -162,14 +141,14 @@ func fromItem[V any](item *tier.Item, how Outcome) (f found[V], ok bool) {
 
 // keep has the tier keep what was read. An entry that does not say how long it is fresh, as a Guard without a tier wrote
 // it, may be gone from Redis the next moment: it is not kept.
-func keep[V any](g *Guard, key string, mark tier.Mark, read *link.Read, s *seen[V]) {
-	if g.local == nil || s.entry.Fresh == 0 || s.state != fresh && s.state != ageing {
+func keep[V any](g *Guard, key string, mark tier.Mark, read *link.Read, r *readResult[V]) {
+	if g.local == nil || r.entry.Fresh == 0 || r.state != fresh && r.state != ageing {
 		return
 	}
-	left := s.entry.Fresh - max(g.serverClocks.Age(key, s.entry.Written), 0) // below 0 if the clocks disagree
-	if s.value == nil {
+	left := r.entry.Fresh - max(g.serverClocks.Age(key, r.entry.Written), 0) // below 0 if the clocks disagree
+	if r.value == nil {
 		g.local.Keep(key, mark, nil, len(read.Raw), left, left)
 		return
 	}
-	g.local.Keep(key, mark, s.value, len(read.Raw), left, left+g.cfg.StaleFor)
+	g.local.Keep(key, mark, r.value, len(read.Raw), left, left+g.cfg.StaleFor)
 }

@@ -43,7 +43,7 @@ func TestOfLoadersThatPanicOneIsLoggedEveryTenSeconds(t *testing.T) {
 	if n := strings.Count(text(), "loader panicked"); n != 1 || !strings.Contains(text(), "key=a") {
 		t.Errorf("%d are logged:\n%s", n, text())
 	}
-	g.panicked.last.Add(-int64(logEvery)) // ten seconds later
+	g.loaders.panicked.last.Add(-int64(logEvery)) // ten seconds later
 	get("d")
 	if !strings.Contains(text(), "key=d") || !strings.Contains(text(), "more=2") {
 		t.Errorf("the next one is not logged, or not how many there were:\n%s", text())

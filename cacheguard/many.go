@@ -9,16 +9,16 @@ import (
 	"github.com/cacheguard/go/internal/protocol"
 )
 
-// GetMany returns the values of the keys: those it finds in the cache, and the others from load, which is called once
-// with the keys that nobody else, on any instance, is loading at the moment; for those, it waits as Get does.
+// GetMany returns the values of the keys. It takes those that it can from the cache, and calls load once for those that
+// nobody is loading, on any instance. For keys that others are loading it waits as Get does. What is said of Get holds for
+// each key, and Hooks are called for each.
 //
-// A key that is neither in the cache nor in what load returns is not found: it is absent from the result, without an
-// error, and remembered for NegativeTTL. The error joins one *KeyError for each key that could not be had; the result has
-// the others all the same. An error of load is that of all keys it was called with, unless it is ErrNotFound. Keys that
-// load returns without having been asked for are ignored. A key asked for twice counts once.
-//
-// Otherwise all that is said of Get holds for each key. Hooks are called for each key. SetTTL counts for all keys of a
-// call of load. A call of load takes one of MaxLoads.
+//   - A key that is neither in the cache nor in what load returns is absent from the result, without an error, and its
+//     absence is remembered for NegativeTTL.
+//   - The error joins a *KeyError for each key that failed; the result has the others all the same.
+//   - An error of load counts for all keys that it was called with. If it is ErrNotFound, these are absent.
+//   - GetMany ignores keys that load returns without having been asked for. A key that is asked for twice counts once.
+//   - SetTTL counts for all keys of a call of load. The call takes one of MaxLoads.
 func GetMany[V any](ctx context.Context, g *Guard, keys []string,
 	load func(ctx context.Context, missing []string) (map[string]V, error),
 ) (map[string]V, error) {
@@ -28,12 +28,12 @@ func GetMany[V any](ctx context.Context, g *Guard, keys []string,
 	if load == nil {
 		return nil, errors.New("cacheguard: get many: load is nil")
 	}
-	m := &many[V]{Guard: g, load: load, start: time.Now(), found: make(map[string]V, len(keys))}
+	m := &many[V]{guard: g, spec: loadSpec[V]{loadMany: load}, start: time.Now(), found: make(map[string]V, len(keys))}
 	rest := m.admit(ctx, keys)
 	m.asked = g.clock.Now()
 	for asks := 0; len(rest) > 0; asks++ {
 		if asks <= maxAsks {
-			rest = m.loadAll(ctx, m.look(ctx, rest))
+			rest = m.loadAll(ctx, m.readKeys(ctx, rest))
 		} else {
 			rest = m.loadAll(ctx, unread(rest))
 		}
@@ -43,8 +43,8 @@ func GetMany[V any](ctx context.Context, g *Guard, keys []string,
 
 // many is a GetMany under way.
 type many[V any] struct {
-	*Guard
-	load  func(context.Context, []string) (map[string]V, error)
+	guard *Guard
+	spec  loadSpec[V]
 	start time.Time
 	asked uint64
 	found map[string]V
@@ -69,7 +69,7 @@ func (m *many[V]) admit(ctx context.Context, keys []string) []string {
 			continue
 		}
 		seen[key] = true
-		if err := admit(ctx, m.Guard, key, true); err != nil {
+		if err := admit(ctx, m.guard, key, true); err != nil {
 			m.fail(ctx, key, "", err)
 			continue
 		}
@@ -78,7 +78,7 @@ func (m *many[V]) admit(ctx context.Context, keys []string) []string {
 	return admitted
 }
 
-// unread returns the keys as to be loaded without looking.
+// unread has the keys loaded without reading them.
 func unread(keys []string) []wanted {
 	all := make([]wanted, len(keys))
 	for i, key := range keys {
@@ -88,40 +88,40 @@ func unread(keys []string) []wanted {
 }
 
 // loadAll makes a flight for each key, or joins the one there is, and one batch for all.
-func (m *many[V]) loadAll(ctx context.Context, missing []wanted) (rest []string) {
-	if len(missing) == 0 {
+func (m *many[V]) loadAll(ctx context.Context, toLoad []wanted) (rest []string) {
+	if len(toLoad) == 0 {
 		return nil
 	}
-	nested := loadingOf(ctx).within(m.Guard)
-	s, err := m.takeSlot(ctx, &job{nested: nested})
+	nested := loadingOf(ctx).within(m.guard)
+	s, err := m.guard.loaders.takeSlot(ctx, &job{scope: scope{nested: nested}})
 	if err != nil {
-		for _, w := range missing {
-			m.fail(ctx, w.key, "", m.ended(ctx, w.key, err))
+		for _, w := range toLoad {
+			m.fail(ctx, w.key, "", m.guard.ended(ctx, w.key, err))
 		}
 		return nil
 	}
-	b := newBatch(ctx, m.Guard, names(missing), s, m.loadAny)
-	tickets := make([]flight.Ticket[flightKey, answer], len(missing))
-	for i, w := range missing {
+	b := newBatch(ctx, m.guard, names(toLoad), s, m.loadAny)
+	tickets := make([]flight.Ticket[flightKey, answer], len(toLoad))
+	for i, w := range toLoad {
 		j := m.job(b, w, nested)
-		tickets[i], err = m.flights.Enter(ctx, j.flight(w.mode), m.flight(j, w))
+		tickets[i], err = m.guard.flights.Enter(ctx, j.flight(w.mode), m.flight(j, w))
 		if err != nil || tickets[i].Joined {
 			b.pass(w.key)
 		}
 		if err != nil {
-			m.fail(ctx, w.key, "", m.ended(ctx, w.key, err))
-			missing[i].key = "" // no ticket
+			m.fail(ctx, w.key, "", m.guard.ended(ctx, w.key, err))
+			toLoad[i].key = "" // no ticket
 		}
 	}
-	for i, w := range missing {
+	for i, w := range toLoad {
 		if w.key == "" {
 			continue
 		}
 		switch a, err := tickets[i].Wait(ctx, m.acceptable(tickets[i].Joined)); {
 		case err != nil:
-			m.fail(ctx, w.key, "", m.ended(ctx, w.key, err))
+			m.fail(ctx, w.key, "", m.guard.ended(ctx, w.key, err))
 		case a.answers(m.asked, tickets[i].Joined):
-			v, how, err := result[V](a, tickets[i].Joined)
+			v, how, err := unpack[V](a, tickets[i].Joined)
 			m.take(ctx, w.key, v, how, err, a.absent)
 		default:
 			rest = append(rest, w.key)
@@ -140,19 +140,18 @@ func (m *many[V]) flight(j *job, w wanted) flight.Run[answer] {
 	return func(ctx context.Context, publish func(answer)) answer {
 		defer j.pass()
 		if w.mode == direct {
-			return m.loadDirectly(ctx, j, w.how)
+			return m.guard.loadDirectly(ctx, j, w.how)
 		}
-		return m.newMissed(j, w.unfit, publish).fly(ctx)
+		return m.guard.newRebuild(j, w.unfit, publish).run(ctx)
 	}
 }
 
 func (m *many[V]) job(b *batch, w wanted, nested bool) *job {
-	j := &job{
-		key: w.key, valueKey: m.redisKey(w.key), shape: protocol.ShapeOf[V]{}, nested: nested,
-		writing: updateOf(b.ctx).includes(m.Guard, w.key), aged: w.aged, batch: b,
+	return &job{
+		key: w.key, valueKey: m.guard.keys.ValueKey(w.key), shape: protocol.ShapeOf[V]{},
+		scope: scope{nested: nested, writing: updateOf(b.ctx).includes(m.guard, w.key)}, aged: w.aged, batch: b,
+		load: func(ctx context.Context) (any, error) { return b.obtain(ctx, w.key) },
 	}
-	j.load = func(ctx context.Context) (any, error) { return b.obtain(ctx, w.key) }
-	return j
 }
 
 // refreshAll replaces stale entries in the background, in one batch, if a loader may run.
@@ -160,24 +159,24 @@ func (m *many[V]) refreshAll(ctx context.Context, old []wanted) {
 	if len(old) == 0 {
 		return
 	}
-	s := m.trySlot(new(job))
+	s := m.guard.loaders.trySlot(new(job))
 	if s == noSlot {
 		return
 	}
-	b := newBatch(outsideLoads(ctx), m.Guard, names(old), s, m.loadAny)
+	b := newBatch(outsideLoads(ctx), m.guard, names(old), s, m.loadAny)
 	for _, w := range old {
-		m.refresh(ctx, m.job(b, w, false), w.unfit, w.took)
+		m.guard.refresh(ctx, m.job(b, w, false), w.unfit, w.took)
 	}
 }
 
 // loadAny is the caller's load, with values as they travel.
 func (m *many[V]) loadAny(ctx context.Context, keys []string) (map[string]any, error) {
-	loaded, err := m.load(ctx, keys)
-	values := make(map[string]any, len(loaded))
-	for key, v := range loaded {
-		values[key] = &v
+	values, err := m.spec.loadMany(ctx, keys)
+	pointers := make(map[string]any, len(values))
+	for key, v := range values {
+		pointers[key] = &v
 	}
-	return values, err
+	return pointers, err
 }
 
 func (m *many[V]) take(ctx context.Context, key string, v V, how Outcome, err error, absent bool) {
@@ -197,8 +196,8 @@ func (m *many[V]) fail(ctx context.Context, key string, how Outcome, err error) 
 }
 
 func (m *many[V]) tell(ctx context.Context, key string, how Outcome, err error) {
-	if m.cfg.Hooks.OnGet != nil {
-		m.cfg.Hooks.OnGet(ctx, key, how, time.Since(m.start), err)
+	if m.guard.cfg.Hooks.OnGet != nil {
+		m.guard.cfg.Hooks.OnGet(ctx, key, how, time.Since(m.start), err)
 	}
 }
 

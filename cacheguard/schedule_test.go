@@ -205,7 +205,7 @@ type stage struct {
 	*fleet
 	key, token string
 	source     string
-	m          *missed
+	m          *rebuild
 	got        protocol.Acquired
 	loaded     string
 	refused    bool
@@ -215,13 +215,13 @@ func (s *stage) write(step int, bad trouble) error {
 	ctx, g := context.Background(), s.guards[0]
 	switch {
 	case step == 2:
-		return g.beginUpdate(s.key, s.token).Run(ctx, s.redis).Err()
+		return g.keys.BeginUpdate(s.value(s.key), s.token, g.invalidations.notice(s.key)).Run(ctx, s.redis).Err()
 	case step == 3 && bad == intentLost:
 		return s.redis.Del(ctx, s.intent(s.key)).Err()
 	case step == 4:
 		s.source = "new"
 	case step == 5 && bad != crash:
-		return g.endUpdate(s.key, s.token).Run(ctx, s.redis).Err()
+		return g.keys.EndUpdate(s.value(s.key), s.token, g.invalidations.notice(s.key)).Run(ctx, s.redis).Err()
 	}
 	return nil
 }
@@ -230,9 +230,9 @@ func (s *stage) read(step int) (err error) {
 	ctx, g := context.Background(), s.guards[0]
 	switch step {
 	case 2:
-		j := newJob(ctx, g, s.key, g.redisKey(s.key), returns(""))
-		s.m = g.newMissed(j, nil, nil)
-		s.got, err = protocol.ParseAcquired(s.m.keys.Acquire(s.m.valueKey, protocol.Request{Token: s.m.token, Take: true}).Run(ctx, g.rdb))
+		j := newJob(g, s.key, scope{}, returns(""))
+		s.m = g.newRebuild(j, nil, nil)
+		s.got, err = protocol.ParseAcquired(s.guards[0].keys.Acquire(s.m.job.valueKey, protocol.Request{Token: s.m.token, Take: true}).Run(ctx, g.rdb))
 	case 3:
 		s.loaded = s.source
 	case 4:
@@ -241,7 +241,7 @@ func (s *stage) read(step int) (err error) {
 		}
 		value := s.loaded
 		f := s.m.prepare(ctx, loaded{value: &value, ttl: unset}, s.got.Generation)
-		status, err := s.m.keys.Fill(s.m.valueKey, f).Run(ctx, g.rdb).Text()
+		status, err := s.guards[0].keys.Fill(s.m.job.valueKey, f).Run(ctx, g.rdb).Text()
 		s.refused = status == "refused"
 		return err
 	}

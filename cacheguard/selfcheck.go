@@ -2,6 +2,7 @@ package cacheguard
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -31,8 +32,9 @@ func (g *Guard) SelfCheck(ctx context.Context) error {
 	defer g.tasks.Done()
 	ctx, cancel := context.WithTimeout(ctx, rights.Patience)
 	defer cancel()
+	c := selfCheck{g}
 	for _, check := range []func(context.Context) error{
-		g.checkRights, g.checkSubscription, g.checkMessages, g.checkScripts, g.checkLock, g.checkInvalidation,
+		c.rights, c.subscription, c.messages, c.scripts, c.lock, c.invalidation,
 	} {
 		if err := check(ctx); err != nil {
 			if errors.Is(err, ErrClosed) {
@@ -44,9 +46,13 @@ func (g *Guard) SelfCheck(ctx context.Context) error {
 	return nil
 }
 
-// checkRights has the user's rights tried one by one: some refusals make a script go on with less, as it should in an
+// selfCheck is a SelfCheck under way.
+type selfCheck struct{ guard *Guard }
+
+// rights has the user's rights tried one by one: some refusals make a script go on with less, as it should in an
 // emergency, and of the others Redis does not say which command it was.
-func (g *Guard) checkRights(ctx context.Context) error {
+func (c selfCheck) rights(ctx context.Context) error {
+	g := c.guard
 	if err := rights.Guard.Check(ctx, &g.tasks, g.rdb, g.cfg.Prefix); err != nil {
 		return err
 	}
@@ -55,7 +61,8 @@ func (g *Guard) checkRights(ctx context.Context) error {
 		rights.CheckChannel(ctx, &g.tasks, g.rdb, g.notices.Channel))
 }
 
-func (g *Guard) checkSubscription(ctx context.Context) error {
+func (c selfCheck) subscription(ctx context.Context) error {
+	g := c.guard
 	g.inbox.Start()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -71,15 +78,16 @@ func (g *Guard) checkSubscription(ctx context.Context) error {
 	return nil
 }
 
-// checkMessages sends a message as scripts do to wake those who wait, and again when it may have been lost with the
+// messages sends a message as scripts do to wake those who wait, and again when it may have been lost with the
 // subscription.
-func (g *Guard) checkMessages(ctx context.Context) error {
-	key := g.redisKey(rights.Name())
+func (c selfCheck) messages(ctx context.Context) error {
+	g := c.guard
+	key := g.keys.ValueKey(rights.Name())
 	waiter := g.inbox.Watch(key)
 	defer waiter.Stop()
 	for {
 		waiter.Waiting()
-		if err := g.publish(ctx, wake.Frame(key, "")); err != nil {
+		if err := c.publish(ctx, wake.Frame(key, "")); err != nil {
 			return fmt.Errorf("cannot send a message: %w", err)
 		}
 		select {
@@ -92,49 +100,51 @@ func (g *Guard) checkMessages(ctx context.Context) error {
 		case <-ctx.Done():
 			return fmt.Errorf("a message did not arrive: %w", ctx.Err())
 		}
-		if err := g.checkSubscription(ctx); err != nil {
+		if err := c.subscription(ctx); err != nil {
 			return fmt.Errorf("a message did not arrive: %w", err)
 		}
 	}
 }
 
-func (g *Guard) publish(ctx context.Context, frame string) error {
+func (c selfCheck) publish(ctx context.Context, frame string) error {
+	g := c.guard
 	_, err := bounded(ctx, g, func(ctx context.Context) (struct{}, error) {
 		cmd := redis.NewIntCmd(ctx, "publish", g.inbox.Address(), frame)
 		return struct{}{}, g.rdb.Process(ctx, cmd)
-	}, nil)
+	})
 	return err
 }
 
-// checkScripts runs each script as calls do, in the three ways in which a load ends, and in an update.
-func (g *Guard) checkScripts(ctx context.Context) error {
+// scripts runs each script as calls do, in the three ways in which a load ends, and in an update.
+func (c selfCheck) scripts(ctx context.Context) error {
+	g := c.guard
 	key := rights.Name()
-	m := g.newMissed(&job{key: key, valueKey: g.redisKey(key), shape: protocol.ShapeOf[string]{}}, nil, nil)
-	acquire := m.keys.Acquire(m.valueKey, protocol.Request{Token: m.token, Take: true})
-	head, tail := protocol.EncodeEntry(protocol.Raw, 0, 0, m.token, []byte("value"))
-	fill := protocol.Filling{Token: m.token, TTL: rights.Patience, Head: head, Tail: tail}
+	valueKey, token := g.keys.ValueKey(key), rand.Text()
+	acquire := g.keys.Acquire(valueKey, protocol.Request{Token: token, Take: true})
+	head, tail := protocol.EncodeEntry(protocol.Raw, 0, 0, token, []byte("value"))
+	fill := protocol.Filling{Token: token, TTL: rights.Patience, Head: head, Tail: tail}
 	for _, step := range []struct {
 		name string
 		call func() *script.Call
 		want any // what the reply is, or begins with
 	}{
 		{"acquire", func() *script.Call { return acquire }, "lease"},
-		{"renew", func() *script.Call { r := m.keys.Renew(m.valueKey, m.token); return &r }, int64(1)},
-		{"fill", func() *script.Call { return m.keys.Fill(m.valueKey, fill) }, "stored"},
+		{"renew", func() *script.Call { r := g.keys.Renew(valueKey, token); return &r }, int64(1)},
+		{"fill", func() *script.Call { return g.keys.Fill(valueKey, fill) }, "stored"},
 		{"acquire a value", func() *script.Call { return acquire }, "value"},
-		{"invalidate", func() *script.Call { return g.invalidation(key) }, int64(1)},
+		{"invalidate", func() *script.Call { return g.invalidations.call(key) }, int64(1)},
 		{"acquire", func() *script.Call { return acquire }, "lease"},
-		{"fail", func() *script.Call { return m.keys.Fail(m.valueKey, m.token, "self-check") }, int64(1)},
-		{"invalidate", func() *script.Call { return g.invalidation(key) }, int64(0)},
+		{"fail", func() *script.Call { return g.keys.Fail(valueKey, token, "self-check") }, int64(1)},
+		{"invalidate", func() *script.Call { return g.invalidations.call(key) }, int64(0)},
 		{"acquire", func() *script.Call { return acquire }, "lease"},
-		{"release", func() *script.Call { return m.keys.Release(m.valueKey, m.token) }, int64(1)},
-		{"begin_update", func() *script.Call { return g.beginUpdate(key, m.token) }, int64(1)},
-		{"renew_update", func() *script.Call { r := g.keys.RenewUpdate(g.redisKey(key), m.token); return &r }, int64(1)},
-		{"end_update", func() *script.Call { return g.endUpdate(key, m.token) }, int64(1)},
+		{"release", func() *script.Call { return g.keys.Release(valueKey, token) }, int64(1)},
+		{"begin_update", func() *script.Call { return g.keys.BeginUpdate(valueKey, token, g.invalidations.notice(key)) }, int64(1)},
+		{"renew_update", func() *script.Call { r := g.keys.RenewUpdate(valueKey, token); return &r }, int64(1)},
+		{"end_update", func() *script.Call { return g.keys.EndUpdate(valueKey, token, g.invalidations.notice(key)) }, int64(1)},
 	} {
 		reply, err := bounded(ctx, g, func(ctx context.Context) (any, error) {
 			return step.call().Run(ctx, g.rdb).Result()
-		}, nil)
+		})
 		if err != nil {
 			return fmt.Errorf("script %s: %w", step.name, err)
 		}
@@ -147,12 +157,13 @@ func (g *Guard) checkScripts(ctx context.Context) error {
 			return fmt.Errorf("script %s: it returned %v instead of %v", step.name, reply, step.want)
 		}
 	}
-	return g.checkRead(ctx, key)
+	return c.read(ctx, key)
 }
 
-// checkRead reads a key as Get does: it was updated, so there is none.
-func (g *Guard) checkRead(ctx context.Context, key string) error {
-	read, err := g.link.Get(ctx, g.redisKey(key))
+// read reads a key as Get does: it was updated, so there is none.
+func (c selfCheck) read(ctx context.Context, key string) error {
+	g := c.guard
+	read, err := g.link.Get(ctx, g.keys.ValueKey(key))
 	switch {
 	case err != nil:
 		return g.ended(ctx, key, err)
@@ -164,8 +175,9 @@ func (g *Guard) checkRead(ctx context.Context, key string) error {
 	return nil
 }
 
-// checkLock takes a lock as Update does.
-func (g *Guard) checkLock(ctx context.Context) error {
+// lock takes a lock as Update does.
+func (c selfCheck) lock(ctx context.Context) error {
+	g := c.guard
 	err := g.locks.Do(ctx, rights.Name(), func(context.Context, *rwlock.Lease) error { return nil })
 	if err != nil {
 		return fmt.Errorf("cannot take the lock of an update: %w", err)
@@ -173,15 +185,16 @@ func (g *Guard) checkLock(ctx context.Context) error {
 	return nil
 }
 
-// checkInvalidation invalidates a key, and waits until the tier has heard of it, if there is one.
-func (g *Guard) checkInvalidation(ctx context.Context) error {
+// invalidation invalidates a key, and waits until the tier has heard of it, if there is one.
+func (c selfCheck) invalidation(ctx context.Context) error {
+	g := c.guard
 	key := rights.Name()
 	var arrived <-chan struct{}
 	if g.local != nil {
 		arrived = g.local.probes.Add(key)
 		defer g.local.probes.Remove(key)
 	}
-	if failed := g.forget(ctx, "invalidate", []string{key}, g.invalidation)[key]; failed != nil {
+	if failed := g.invalidations.forget(ctx, "invalidate", []string{key}, g.invalidations.call)[key]; failed != nil {
 		return fmt.Errorf("cannot invalidate a key: %w", failed.Err)
 	}
 	if arrived == nil {

@@ -89,7 +89,7 @@ func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 	<-src.begun
 	waits := async(b, "slow", src.load)
 	redistest.Await(t, "b is registered", func() bool {
-		fields := server.Client(t).HGetAll(ctx, protocol.LeaseKey(b.redisKey("slow"))).Val()
+		fields := server.Client(t).HGetAll(ctx, protocol.LeaseKey(b.keys.ValueKey("slow"))).Val()
 		return fields["inbox:"+b.inbox.Channel()] != ""
 	})
 	close(src.release)
@@ -179,7 +179,7 @@ func TestSelfCheckDoesNotTakeALostSubscriptionForAMessage(t *testing.T) {
 	defer proxy.BlackHoleSubscribers(false)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- f.guards[0].checkMessages(ctx) }()
+	go func() { done <- (selfCheck{f.guards[0]}).messages(ctx) }()
 	redistest.Await(t, "the loss to be seen", func() bool { return f.guards[0].inbox.Address() == "" })
 	cancel()
 	if err := <-done; err == nil || !strings.Contains(err.Error(), "did not arrive") {

@@ -30,7 +30,7 @@ func TestALoadThatHasToWaitForItsTurnRunsNoScriptBefore(t *testing.T) {
 	before := s.Commands()
 	reply := async(g, "k", returns("v"))
 	redistest.Await(t, "it waits for its turn", func() bool {
-		return g.slots.Waiting() == 1
+		return g.loaders.slots.Waiting() == 1
 	})
 	after := s.Commands()
 	equal(t, "EXISTS", after["exists"]-before["exists"], 1)
@@ -56,7 +56,7 @@ func promiseBusyLoaders(t *testing.T, a arena) {
 		waiting = append(waiting, async(f.guards[1], fmt.Sprint("waiting", i), returns(i)))
 	}
 	redistest.Await(t, "all wait for their turn", func() bool {
-		return f.guards[1].slots.Waiting() == len(waiting)
+		return f.guards[1].loaders.slots.Waiting() == len(waiting)
 	})
 	release()
 	for i, r := range waiting {

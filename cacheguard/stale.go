@@ -40,44 +40,37 @@ func xfetchGap(took time.Duration, beta float64) time.Duration {
 // refresh has the entry replaced in the background, unless this instance is at it already. It is no part of the load
 // whose loader may have asked for the entry.
 func (g *Guard) refresh(ctx context.Context, j *job, raw []byte, took time.Duration) {
-	j.nested = false
+	j.scope.nested = false
 	started := g.flights.Start(outsideLoads(ctx), j.flight(background), func(ctx context.Context, publish func(answer)) answer {
 		defer j.pass()
-		r := &refreshing{missed: g.newMissed(j, raw, publish), expected: took}
-		return r.try(ctx)
+		return g.newRebuild(j, raw, publish).refresh(ctx, took)
 	})
 	if !started {
 		j.pass()
 	}
 }
 
-// refreshing is a flight that nobody waits for.
-type refreshing struct {
-	*missed
-	expected time.Duration // how long the load took last time
-}
-
-// try takes the lease if it is free, and loads. If it is not, the flight stays for a while: as long as it is there, no
+// refresh takes the lease if it is free, and loads. If it is not, the flight stays for a while: as long as it is there, no
 // other call of this instance asks for the lease again.
-func (r *refreshing) try(ctx context.Context) answer {
-	if r.slot = r.trySlot(r.job); r.slot == noSlot {
+func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
+	if r.slot = r.guard.loaders.trySlot(r.job); r.slot == noSlot {
 		return answer{} // all loaders are busy with callers that wait
 	}
-	got, err := r.tryAcquire(ctx, protocol.Request{Token: r.token, Take: true, Unfit: r.unfit, Aged: r.aged})
+	got, err := r.acquire(ctx, r.request())
 	if err == nil && got.Status == protocol.Granted {
 		a := r.lead(ctx, got)
 		r.report(ctx, a)
 		return a
 	}
 	r.returnSlot()
-	r.pass()
+	r.job.pass()
 	switch {
 	case err != nil:
 		r.recall(err)
-		_ = r.redisError("acquire", r.key, err) // no caller waits for it
-		r.stay(ctx, r.cfg.RedisTimeout)
+		_ = r.guard.redisError("acquire", r.job.key, err) // no caller waits for it
+		r.stay(ctx, r.guard.cfg.RedisTimeout)
 	case got.Status == protocol.Held:
-		r.stay(ctx, min(got.Left, max(r.expected, shortestStay)))
+		r.stay(ctx, min(got.Left, max(lastTook, shortestStay)))
 	case got.Status == protocol.Failed:
 		r.stay(ctx, got.Left)
 	}
@@ -85,13 +78,13 @@ func (r *refreshing) try(ctx context.Context) answer {
 }
 
 // report tells the operator of a load that failed while nobody was there to be told.
-func (r *refreshing) report(ctx context.Context, a answer) {
+func (r *rebuild) report(ctx context.Context, a answer) {
 	if a.err != nil && !a.absent && a.outcome == Loaded {
-		r.unrefreshed.log(ctx, r.cfg.Logger, slog.LevelWarn, "background load failed", r.key, "error", a.err)
+		r.guard.unrefreshed.log(ctx, r.guard.cfg.Logger, slog.LevelWarn, "background load failed", r.job.key, "error", a.err)
 	}
 }
 
-func (r *refreshing) stay(ctx context.Context, d time.Duration) {
+func (r *rebuild) stay(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d/2 + mathrand.N(d/2+1))
 	defer timer.Stop()
 	select {

@@ -11,5 +11,5 @@ func (g *Guard) Stats() Stats {
 	if g == nil {
 		return Stats{}
 	}
-	return Stats{Loading: int(g.loading.Load()), Owed: int(g.owed.count.Load())}
+	return Stats{Loading: int(g.loaders.running.Load()), Owed: int(g.invalidations.pending.count.Load())}
 }

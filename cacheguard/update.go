@@ -18,12 +18,14 @@ import (
 // Update writes to the source so that no Get that begins after Update returned, in any process, returns an older value,
 // whatever becomes of write or of this process. It is for data that is written seldom and must not be read stale.
 //
-// It holds the write lock of the key (package rwlock, with the Guard's Prefix), for which it waits until ctx ends, and keeps
-// loads from storing while write runs, up to UpdateTimeout; Get waits for the end of the update, up to WaitTimeout, and then loads without
-// storing. The context given to write ends when ctx does and when the lock is lost, and carries a fencing token
-// (rwlock.FenceFrom): a write that checks it in the source cannot overwrite a later one even if this process was paused. A
-// Get of the key with the context given to write does not wait, an Update of it is ErrReentrant, and updates of other keys
-// within write can wait for each other in a circle: UpdateMany is for that.
+// Update waits for the write lock of the key (package rwlock, with the Guard's Prefix) until ctx ends. While write runs, up to
+// UpdateTimeout, no load stores a value. A Get waits for the end of the update, up to WaitTimeout, and then loads without
+// storing.
+//
+// The context given to write ends when ctx does and when the lock is lost. It carries a fencing token (rwlock.FenceFrom): a
+// write that checks the token in the source cannot overwrite a later one, even if this process was paused. With this context,
+// a Get of the key does not wait, and an Update of it returns ErrReentrant. Updates of other keys within write can wait for
+// each other in a circle; use UpdateMany instead.
 //
 // Update returns write's error, joined with what went wrong around it:
 //
@@ -31,20 +33,21 @@ import (
 //     ErrClosed, or is a *RedisError whose Op is update (but see Config.UpdateAnyway).
 //   - Otherwise write was called. Another Update may have run beside it when the error matches rwlock.ErrLeaseLost (also
 //     because write took longer than UpdateTimeout), rwlock.ErrRevoked or rwlock.ErrClosed.
-//   - A *RedisError whose Op is invalidate: the end of the update could not be told to Redis. The key is owed as after
-//     Invalidate, and nobody stores a value until the intent has expired, two times LeaseTTL after the last renewal.
-//   - Another error than these and write's: the lock could not be given back. It ends within LeaseTTL, and all else is done.
+//   - With a *RedisError whose Op is invalidate, Redis did not learn of the end of the update. The invalidation is pending, as
+//     after Invalidate, and nobody stores a value until the intent has expired, two times LeaseTTL after the last renewal.
+//   - With another error than these and write's, the lock could not be given back. It ends within LeaseTTL, and all else is
+//     done.
 //
-// A process that dies in write keeps others from storing until its intent has expired. (One that was paused for longer than
-// that, then wrote, and died before Update returned, can leave an older value until its TTL.) Errors, panics and slow writes
+// A process that dies in write keeps others from storing until its intent has expired. A process that is paused for longer than
+// that, then writes, and dies before Update returns, can leave an older value until its TTL. Errors, panics and slow writes
 // leave nothing else behind.
 func (g *Guard) Update(ctx context.Context, key string, write func(context.Context) error) error {
 	return g.UpdateMany(ctx, []string{key}, write)
 }
 
-// UpdateMany is Update for several keys. Their locks are taken one after the other, in one order everywhere, so updates of
-// overlapping sets do not wait for one another in a circle. The fence is that of the last key in byte order; the nodes of a
-// cluster have clocks of their own, so there it can only be compared with fences of the same key.
+// UpdateMany is Update for several keys. It takes their locks in one order everywhere, so updates of overlapping sets do not
+// wait for one another in a circle. The fence is that of the last key in byte order. On a cluster it can only be compared with
+// fences of the same key, as the nodes have clocks of their own.
 func (g *Guard) UpdateMany(ctx context.Context, keys []string, write func(context.Context) error) error {
 	if err := g.admitUpdate(ctx, keys, write); err != nil {
 		return err
@@ -91,24 +94,7 @@ type update struct {
 	keys  []string
 	token string
 	outer *update // in whose write this one was called
-	began bool    // write was called, or must not be any more
-}
-
-type updateKey struct{}
-
-func updateOf(ctx context.Context) *update {
-	u, _ := ctx.Value(updateKey{}).(*update)
-	return u
-}
-
-// includes reports whether the key is being updated by u, or by one that u is a part of.
-func (u *update) includes(g *Guard, key string) bool {
-	for ; u != nil; u = u.outer {
-		if u.guard == g && slices.Contains(u.keys, key) {
-			return true
-		}
-	}
-	return false
+	began bool    // write was called
 }
 
 // locked runs f with the locks of the keys.
@@ -121,17 +107,19 @@ func (u *update) locked(ctx context.Context, keys []string, f func(context.Conte
 	})
 }
 
-// run announces the update, writes, and ends the update, whatever write did.
+// run announces the update, calls write, and ends the update, even if write fails or panics.
 func (u *update) run(ctx context.Context, write func(context.Context) error) (err error) {
 	g := u.guard
-	begin := func(key string) *script.Call { return g.beginUpdate(key, u.token) }
+	begin := func(key string) *script.Call {
+		return g.keys.BeginUpdate(g.keys.ValueKey(key), u.token, g.invalidations.notice(key))
+	}
 	defer func() {
-		if ended := u.end(ctx); u.began {
-			err = errors.Join(err, ended)
+		if endErr := u.end(ctx); u.began {
+			err = errors.Join(err, endErr)
 		}
 	}()
-	if failed := g.forget(ctx, "update", u.keys, begin); len(failed) > 0 {
-		return joined(failed)
+	if failed := g.invalidations.forget(ctx, "update", u.keys, begin); len(failed) > 0 {
+		return joinAll(failed)
 	}
 	overdue := u.renew()
 	if ctx.Err() != nil {
@@ -143,14 +131,14 @@ func (u *update) run(ctx context.Context, write func(context.Context) error) (er
 	return write(context.WithValue(ctx, updateKey{}, u))
 }
 
-// renew has the intents renewed until the caller calls stop, but no longer than UpdateTimeout: a write that ignores its
-// context must not keep others from storing for ever. Stop says so if that was the end.
+// renew keeps the intents renewed until the caller calls stop, but no longer than UpdateTimeout: a write that ignores its
+// context must not keep others from storing for ever. Stop returns an error if UpdateTimeout was over first.
 func (u *update) renew() (stop func() error) {
 	g := u.guard
 	var drops []func()
 	for _, key := range u.keys {
 		drops = append(drops, g.keeper.Keep(&lease.Renewal{
-			Call: g.keys.RenewUpdate(g.redisKey(key), u.token), TTL: g.keys.IntentTTL(), Lost: func(int) {},
+			Call: g.keys.RenewUpdate(g.keys.ValueKey(key), u.token), TTL: g.keys.IntentTTL(), Lost: func(int) {},
 		}))
 	}
 	drop := sync.OnceFunc(func() {
@@ -173,17 +161,19 @@ func (u *update) renew() (stop func() error) {
 	}
 }
 
-// end ends the update, whatever became of ctx. What fails is owed, if there was a write.
+// end ends the update, even when ctx has ended. What fails is pending from now on, if write was called.
 func (u *update) end(ctx context.Context) error {
 	g := u.guard
-	failed := g.forget(ctx, "invalidate", u.keys, func(key string) *script.Call { return g.endUpdate(key, u.token) })
+	failed := g.invalidations.forget(ctx, "invalidate", u.keys, func(key string) *script.Call {
+		return g.keys.EndUpdate(g.keys.ValueKey(key), u.token, g.invalidations.notice(key))
+	})
 	if !u.began {
 		return nil // the intent, if there is one, expires
 	}
-	return errors.Join(g.oweFailed(u.keys, failed)...)
+	return errors.Join(g.invalidations.enqueueFailed(u.keys, failed)...)
 }
 
-// refused is the error of an update whose write was not called. If it is Redis' fault, the write may be called anyway.
+// refused returns the error of an update whose write was not called. With UpdateAnyway, it calls write if Redis failed.
 func (u *update) refused(ctx context.Context, err error, write func(context.Context) error) error {
 	g := u.guard
 	if errors.Is(err, rwlock.ErrClosed) {
@@ -201,9 +191,9 @@ func (u *update) refused(ctx context.Context, err error, write func(context.Cont
 	return u.unlocked(ctx, write)
 }
 
-// unlocked writes without the lock, and invalidates, whatever write did.
+// unlocked calls write without the lock, and then invalidates, even if write fails or panics.
 func (u *update) unlocked(ctx context.Context, write func(context.Context) error) (err error) {
-	defer func() { err = errors.Join(err, u.guard.invalidate(context.WithoutCancel(ctx), u.keys)) }()
+	defer func() { err = errors.Join(err, u.guard.invalidations.send(context.WithoutCancel(ctx), u.keys)) }()
 	return write(context.WithValue(ctx, updateKey{}, u))
 }
 
@@ -212,7 +202,7 @@ func notWritten(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", rwlock.ErrNotAcquired, detach.Ended(ctx))
 }
 
-func joined(failed map[string]*RedisError) error {
+func joinAll(failed map[string]*RedisError) error {
 	errs := make([]error, 0, len(failed))
 	for _, err := range failed {
 		errs = append(errs, err)

@@ -63,23 +63,37 @@ func (c *VerifyConfig) check(bad func(field, format string, args ...any)) {
 	}
 }
 
-// drawn reports whether it is a hit's turn to be compared.
-func (g *Guard) drawn() bool { return g.cfg.Verify.OneIn > 0 && rand.N(g.cfg.Verify.OneIn) == 0 }
-
-// verify has a hit compared, in the background. A nil value is remembered absence.
-func verify[V any](ctx context.Context, g *Guard, key string, served *V, load func(context.Context) (V, error)) {
-	if served == nil {
+// sample has one in so many hits compared. What has a judge changes with each load, and cannot be compared.
+func sample[V any](ctx context.Context, g *Guard, key string, hit found[V], spec loadSpec[V]) {
+	if g.cfg.Verify.OneIn == 0 || hit.value == nil || hit.how == Stale || rand.N(g.cfg.Verify.OneIn) != 0 {
 		return
 	}
+	switch {
+	case spec.load != nil:
+		verify(ctx, g, key, hit.value, spec.load)
+	case spec.loadMany != nil:
+		verify(ctx, g, key, hit.value, func(ctx context.Context) (V, error) {
+			values, err := spec.loadMany(ctx, []string{key})
+			value, ok := values[key]
+			if err == nil && !ok {
+				err = ErrNotFound
+			}
+			return value, err
+		})
+	}
+}
+
+// verify has a hit compared in the background, unless too many are being compared.
+func verify[V any](ctx context.Context, g *Guard, key string, served *V, load func(context.Context) (V, error)) {
 	if g.verifier.running.Add(1) > maxVerifying {
 		g.verifier.running.Add(-1)
 		return
 	}
 	ctx = outsideLoads(context.WithoutCancel(ctx))
-	j := newJob(ctx, g, key, g.redisKey(key), load)
+	c := comparison{guard: g, job: newJob(g, key, scopeOf(ctx, g, key), load), served: served}
 	begun := g.inTask(func() { // stop: g.ending and LoadTimeout
 		defer g.verifier.running.Add(-1)
-		if count := g.compare(ctx, j, served); count != nil {
+		if count := c.run(ctx); count != nil {
 			count.Add(1)
 		}
 	})
@@ -88,29 +102,36 @@ func verify[V any](ctx context.Context, g *Guard, key string, served *V, load fu
 	}
 }
 
-// compare returns the counter of what it finds; nil if nothing could be compared now.
-func (g *Guard) compare(ctx context.Context, j *job, served any) *atomic.Uint64 {
-	v := &g.verifier
-	ctx, cancel := g.untilClosed(ctx)
+// comparison compares a value that was served with the source.
+type comparison struct {
+	guard  *Guard
+	job    *job
+	served any // *V
+}
+
+// run returns the counter of what it finds; nil if nothing could be compared now.
+func (c *comparison) run(ctx context.Context) *atomic.Uint64 {
+	g, v := c.guard, &c.guard.verifier
+	ctx, cancel := c.untilClosed(ctx)
 	defer cancel()
-	if !g.pause(g.cfg.Verify.Delay) {
+	if !c.pause() {
 		return nil
 	}
-	s := g.trySlot(j)
+	s := g.loaders.trySlot(c.job)
 	if s == noSlot {
 		return nil // loaders are busy with callers that wait
 	}
-	out := g.runLoader(ctx, j, s)
+	out := g.loaders.run(ctx, c.job, s)
 	if out.err != nil && !out.absent {
 		return &v.failed
 	}
-	if out.err == nil && g.same(j, served, out.value) {
+	if out.err == nil && c.isServed(out.value) {
 		return &v.matched
 	}
-	if !g.pause(g.cfg.Verify.Delay) {
+	if !c.pause() {
 		return nil
 	}
-	switch still, err := g.serves(ctx, j, served); {
+	switch still, err := c.stillServed(ctx); {
 	case err != nil:
 		return &v.failed
 	case still:
@@ -119,37 +140,38 @@ func (g *Guard) compare(ctx context.Context, j *job, served any) *atomic.Uint64 
 	return &v.superseded
 }
 
-// serves reports whether the value is what a hit would return now.
-func (g *Guard) serves(ctx context.Context, j *job, value any) (bool, error) {
+// stillServed reports whether a hit would return the same value now.
+func (c *comparison) stillServed(ctx context.Context) (bool, error) {
+	g := c.guard
 	if g.local != nil {
-		if item := g.local.Get(j.key); item != nil {
-			return item.Value != nil && g.same(j, value, item.Value), nil
+		if item := g.local.Get(c.job.key); item != nil {
+			return item.Value != nil && c.isServed(item.Value), nil
 		}
 	}
-	read, err := g.link.Get(ctx, j.valueKey)
+	read, err := g.link.Get(ctx, c.job.valueKey)
 	if err == nil {
 		err = read.Err
 	}
 	if err != nil || read.Raw == nil {
 		return false, err
 	}
-	e, now, err := g.decode(read.Raw, j.shape)
-	return err == nil && e.Kind != protocol.Absent && g.same(j, value, now), nil
+	e, now, err := g.decode(read.Raw, c.job.shape)
+	return err == nil && e.Kind != protocol.Absent && c.isServed(now), nil
 }
 
-// same reports whether two values are the same when they are encoded.
-func (g *Guard) same(j *job, a, b any) bool {
-	kindA, x, err1 := j.shape.Encode(g.cfg.Codec, a)
-	kindB, y, err2 := j.shape.Encode(g.cfg.Codec, b)
+// isServed reports whether the value is, when it is encoded, the one that was served.
+func (c *comparison) isServed(value any) bool {
+	kindA, x, err1 := c.job.shape.Encode(c.guard.cfg.Codec, c.served)
+	kindB, y, err2 := c.job.shape.Encode(c.guard.cfg.Codec, value)
 	return err1 == nil && err2 == nil && kindA == kindB && bytes.Equal(x, y)
 }
 
 // untilClosed returns a context that ends when the Guard is closed.
-func (g *Guard) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
+func (c *comparison) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	g.tasks.Go(func() { // owner: the Guard; stop: g.ending, or the context; joined by Close
+	c.guard.tasks.Go(func() { // owner: the Guard; stop: g.ending, or the context; joined by Close
 		select {
-		case <-g.ending:
+		case <-c.guard.ending:
 			cancel()
 		case <-ctx.Done():
 		}
@@ -157,14 +179,14 @@ func (g *Guard) untilClosed(ctx context.Context) (context.Context, context.Cance
 	return ctx, cancel
 }
 
-// pause waits, and reports whether the Guard is still open.
-func (g *Guard) pause(d time.Duration) bool {
-	timer := time.NewTimer(d)
+// pause waits for Verify.Delay, and reports whether the Guard is still open.
+func (c *comparison) pause() bool {
+	timer := time.NewTimer(c.guard.cfg.Verify.Delay)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return true
-	case <-g.ending:
+	case <-c.guard.ending:
 		return false
 	}
 }

@@ -25,24 +25,24 @@ type Limits struct {
 
 // Tier keeps values. It is safe for concurrent use.
 type Tier struct {
-	ttl   time.Duration
-	cache *otter.Cache[string, *Item]
-	hot   *hotKeys // nil: every key is kept
-	feed  feed
-	live  func() bool // whether notices arrive
-	seed  maphash.Seed
-	epoch [stripes]atomic.Uint64
-	age   atomic.Uint64 // grows whenever all is void
+	ttl        time.Duration
+	cache      *otter.Cache[string, *Item]
+	hot        *hotKeys // nil: every key is kept
+	feed       feed
+	live       func() bool // whether notices arrive
+	seed       maphash.Seed
+	epoch      [stripes]atomic.Uint64
+	generation atomic.Uint64 // grows whenever all is void
 }
 
 // Item is a value that is kept. It does not change.
 type Item struct {
-	Value any // nil: remembered absence
-	age   uint64
-	until time.Duration // since base: served as fresh
-	last  time.Duration // since base: served at all
-	ends  time.Duration // since base: its TTL
-	bytes int
+	Value      any // nil: remembered absence
+	generation uint64
+	until      time.Duration // since base: served as fresh
+	last       time.Duration // since base: served at all
+	ends       time.Duration // since base: its TTL
+	bytes      int
 }
 
 // Past is for how long the value's TTL has been over.
@@ -75,14 +75,14 @@ func New(l Limits, live func() bool) (*Tier, error) {
 	return t, nil
 }
 
-// Get returns what is kept for the key, and may be served as fresh; nil if there is nothing. The age is looked at last:
-// what is void is void before notices arrive again.
+// Get returns what is kept for the key, and may be served as fresh; nil if there is nothing. It looks at the generation
+// last: what is void is void before notices arrive again.
 func (t *Tier) Get(key string) *Item {
 	if t.hot != nil {
 		t.hot.note(key)
 	}
 	i, found := t.cache.GetIfPresent(key)
-	if !found || time.Since(base) >= i.until || !t.live() || t.feed.waiting() || i.age != t.age.Load() {
+	if !found || time.Since(base) >= i.until || !t.live() || t.feed.waiting() || i.generation != t.generation.Load() {
 		return nil
 	}
 	return i
@@ -91,7 +91,7 @@ func (t *Tier) Get(key string) *Item {
 // GetAnyway returns what is kept for the key and not too old, though notices may be missing; nil if there is nothing.
 func (t *Tier) GetAnyway(key string) *Item {
 	i, found := t.cache.GetIfPresent(key)
-	if !found || i.age != t.age.Load() || time.Since(base) >= i.last {
+	if !found || i.generation != t.generation.Load() || time.Since(base) >= i.last {
 		return nil
 	}
 	return i
@@ -99,15 +99,15 @@ func (t *Tier) GetAnyway(key string) *Item {
 
 // Mark is the state of a tier before a read. The zero Mark has nothing kept.
 type Mark struct {
-	live       bool
-	at         time.Duration
-	age, epoch uint64
+	live              bool
+	at                time.Duration
+	generation, epoch uint64
 }
 
 // Mark is called before a key is read, for Keep.
 func (t *Tier) Mark(key string) Mark {
 	return Mark{
-		live: t.live(), at: time.Since(base), age: t.age.Load(), epoch: t.stripe(key).Load(),
+		live: t.live(), at: time.Since(base), generation: t.generation.Load(), epoch: t.stripe(key).Load(),
 	}
 }
 
@@ -118,7 +118,7 @@ func (t *Tier) Keep(key string, m Mark, value any, size int, fresh, usable time.
 		return
 	}
 	i := &Item{
-		Value: value, bytes: size, age: m.age,
+		Value: value, bytes: size, generation: m.generation,
 		until: m.at + min(fresh, t.ttl), last: m.at + min(max(fresh, usable), t.ttl), ends: m.at + fresh,
 	}
 	epoch := t.stripe(key)
@@ -138,7 +138,7 @@ func (t *Tier) Forget(key string) {
 }
 
 // Void drops everything. What is being read now is not served either.
-func (t *Tier) Void() { t.age.Add(1) }
+func (t *Tier) Void() { t.generation.Add(1) }
 
 // Missed is called when notices may have been missed.
 func (t *Tier) Missed() {

@@ -24,9 +24,9 @@ func TestAnInvalidationThatFailedIsSentAgain(t *testing.T) {
 	if err := f.guards[0].Invalidate(context.Background(), keys...); err == nil {
 		t.Fatal("no error")
 	}
-	equal(t, "owed", f.guards[0].owed.count.Load(), 300)
+	equal(t, "owed", f.guards[0].invalidations.pending.count.Load(), 300)
 	proxy.Refuse(false)
-	redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].owed.count.Load() == 0 })
+	redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].invalidations.pending.count.Load() == 0 })
 	for _, k := range keys[:3] {
 		equal(t, k, mustGet(t, f.guards[1], k, returns("new")), "new")
 	}
@@ -46,7 +46,7 @@ func TestWhatIsOwedIsNotServed(t *testing.T) {
 	equal(t, "bypassed", f.events.count(Bypassed), 2)
 
 	rule.Remove()
-	redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].owed.count.Load() == 0 })
+	redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].invalidations.pending.count.Load() == 0 })
 	equal(t, "value", mustGet(t, f.guards[0], "k", returns("newest")), "newest")
 }
 
@@ -69,7 +69,7 @@ func TestWhatWasReadWhileItWasOwedIsNotServed(t *testing.T) {
 	select {
 	case <-held.Hit():
 		refused.Remove()
-		redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].owed.count.Load() == 0 })
+		redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].invalidations.pending.count.Load() == 0 })
 		held.Release()
 		found = <-values
 	case found = <-values: // not read at all
@@ -92,23 +92,23 @@ func TestCloseTriesOnceMoreToSendWhatIsOwed(t *testing.T) {
 
 func TestOwedKeysAreBounded(t *testing.T) {
 	t.Parallel()
-	var o owed
+	var p pendingInvalidations
 	for i := range 3 {
-		keys := make([]string, maxOwed/2)
+		keys := make([]string, maxPending/2)
 		for j := range keys {
 			keys[j] = fmt.Sprint(i, ":", j)
 		}
-		equal(t, "start", o.add(keys, strings.Clone), i == 0)
+		equal(t, "start", p.enqueue(keys, strings.Clone), i == 0)
 	}
-	equal(t, "owed", o.count.Load(), maxOwed)
-	keys, upTo := o.some()
+	equal(t, "owed", p.count.Load(), maxPending)
+	keys, upTo := p.batch()
 	equal(t, "a batch", len(keys), maxInvalidations)
-	o.add(keys[:1], strings.Clone) // owed again while it is being sent
+	p.enqueue(keys[:1], strings.Clone) // owed again while it is being sent
 	for _, key := range keys {
-		o.settle(key, upTo)
+		p.resolve(key, upTo)
 	}
-	equal(t, "owed", o.count.Load(), maxOwed-maxInvalidations+1)
-	equal(t, "still owed", o.has(keys[0]), true)
+	equal(t, "owed", p.count.Load(), maxPending-maxInvalidations+1)
+	equal(t, "still owed", p.has(keys[0]), true)
 }
 
 // One node of a cluster that hangs must not keep the keys of the others from being invalidated.
@@ -119,13 +119,13 @@ func TestInvalidationsOfANodeThatHangsAreOwedAndThoseOfOthersSent(t *testing.T) 
 	f := newFleetOn(t, rdb, Config{RedisTimeout: 500 * time.Millisecond}, rdb)
 	f.events.quiet = true
 	g, keys := f.guards[0], numbered(0, 100)
-	ofHung := func(key string) bool { return g.health.Part(g.redisKey(key)) < health.Parts/3 } // masters have equal shares, in order
-	mustInvalidate(t, g, keys...)                                                              // the scripts are known now
+	ofHung := func(key string) bool { return g.health.Part(g.keys.ValueKey(key)) < health.Parts/3 } // masters have equal shares, in order
+	mustInvalidate(t, g, keys...)                                                                   // the scripts are known now
 	c.Node(0).Pause()
 	defer c.Node(0).Resume()
 	err := g.Invalidate(context.Background(), keys...)
 	for _, key := range keys {
-		if owed := g.owed.has(key); owed != ofHung(key) {
+		if owed := g.invalidations.pending.has(key); owed != ofHung(key) {
 			t.Errorf("%s: owed %v, of the node that hangs %v", key, owed, ofHung(key))
 		}
 	}

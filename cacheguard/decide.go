@@ -1,0 +1,143 @@
+package cacheguard
+
+import (
+	"github.com/cacheguard/go/internal/link"
+	"github.com/cacheguard/go/internal/protocol"
+	"github.com/cacheguard/go/internal/tier"
+)
+
+// state says what a read found.
+type state int
+
+const (
+	missing     state = iota // nothing
+	fresh                    // a value, or remembered absence
+	ageing                   // fresh, and drawn to be replaced early
+	stale                    // a value past its TTL, within StaleFor
+	expired                  // a value past its TTL, which this Guard does not serve
+	unusable                 // something that is no entry, or not of this type
+	unreachable              // Redis gave no answer
+)
+
+// action is what a call does after a read.
+type action int
+
+const (
+	doServe   action = iota // return what was found
+	doRefresh               // return what was found, and replace it in the background
+	doRebuild               // load through the lease
+	doBypass                // load without Redis
+)
+
+// decide is the table of Get, GetMany and Fetch: it says which state leads to which action.
+func decide(s state) action {
+	switch s {
+	case fresh:
+		return doServe
+	case ageing, stale:
+		return doRefresh
+	case unreachable:
+		return doBypass
+	case missing, expired, unusable:
+	}
+	return doRebuild
+}
+
+// decision is an action with what it needs.
+type decision[V any] struct {
+	action   action
+	found[V]             // doServe, doRefresh: the answer; doRebuild: what is replaced, nil if nobody can read it
+	aged     bool        // doRefresh, doRebuild: the value seems too old
+	reason   *RedisError // doBypass: why Redis cannot be used
+}
+
+// decide looks at what was read, as the caller sees it. It reports a stale value that is served, and a read that failed.
+func (s loadSpec[V]) decide(g *Guard, key string, r *readResult[V], readErr error) decision[V] {
+	seenAs, answer := s.assess(r)
+	d := decision[V]{action: decide(seenAs), found: answer, aged: s.judge == nil && r.aged()}
+	switch d.action {
+	case doRefresh:
+		if s.judge == nil {
+			g.reportStale(key, r.state, r.entry)
+		}
+	case doBypass:
+		d.reason = g.redisError("get", key, readErr)
+		if old, ok := s.staleFromLocal(g, key); ok {
+			d.action, d.found = doServe, old
+		}
+	case doServe, doRebuild:
+	}
+	return d
+}
+
+// found is an answer: a value, or remembered absence.
+type found[V any] struct {
+	value *V // nil: absence
+	how   Outcome
+}
+
+func (f found[V]) result() (v V, how Outcome, err error) {
+	if f.value == nil {
+		return v, Negative, ErrNotFound
+	}
+	return *f.value, f.how, nil
+}
+
+// readResult is what a read found, decoded as the type that its readers want.
+type readResult[V any] struct {
+	found[V] // when fresh, ageing or stale
+	state    state
+	entry    protocol.Entry
+	room     V // for the value
+}
+
+// aged reports whether the value seems too old.
+func (r *readResult[V]) aged() bool { return r.state == stale || r.state == expired }
+
+// decodeRead decodes what was read after the mark, and tells its state. The calls that share the read and want the same type
+// share the result as well.
+func decodeRead[V any](g *Guard, key string, mark tier.Mark, read *link.Read) *readResult[V] {
+	if read.Err != nil {
+		return &readResult[V]{state: unreachable}
+	}
+	if read.Raw == nil {
+		return &readResult[V]{state: missing}
+	}
+	r, ok := read.Share.Make(func() any {
+		r := decodeAs[V](g, key, read.Raw)
+		keep(g, key, mark, read, r)
+		return r
+	}).(*readResult[V])
+	if !ok {
+		r = decodeAs[V](g, key, read.Raw) // shared with callers that want another type
+	}
+	return r
+}
+
+func decodeAs[V any](g *Guard, key string, raw []byte) *readResult[V] {
+	r := new(readResult[V])
+	var err error
+	if r.entry, err = protocol.DecodeEntry(raw); err == nil && r.entry.Kind != protocol.Absent {
+		r.value = &r.room
+		err = protocol.DecodeValue(g.cfg.Codec, r.entry, r.value)
+	}
+	if err != nil {
+		g.cfg.Hooks.damaged(key, err)
+		return &readResult[V]{state: unusable}
+	}
+	r.state, r.how = g.freshness(key, r.entry), Hit
+	if r.state == stale {
+		r.how = Stale
+	}
+	return r
+}
+
+// decode returns the entry and its value, which is nil for remembered absence.
+func (g *Guard) decode(raw []byte, shape protocol.Shape) (protocol.Entry, any, error) {
+	e, err := protocol.DecodeEntry(raw)
+	if err != nil || e.Kind == protocol.Absent {
+		return e, nil, err
+	}
+	value, err := shape.Decode(g.cfg.Codec, e)
+	return e, value, err
+}

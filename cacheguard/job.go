@@ -1,0 +1,81 @@
+package cacheguard
+
+import (
+	"context"
+
+	"github.com/cacheguard/go/internal/protocol"
+)
+
+// job is what a flight needs to know of the call that started it.
+type job struct {
+	key       string
+	valueKey  string
+	shape     protocol.Shape
+	load      func(context.Context) (any, error) // returns a *V
+	scope     scope
+	unlimited bool   // it does not count for MaxLoads
+	aged      bool   // the cache has a value that seems too old, by the estimate of the server's clock
+	batch     *batch // of a GetMany; nil for a Get
+}
+
+func newJob[V any](g *Guard, key string, of scope, load func(context.Context) (V, error)) *job {
+	return &job{
+		key: key, valueKey: g.keys.ValueKey(key), shape: protocol.ShapeOf[V]{}, scope: of,
+		load: func(ctx context.Context) (any, error) {
+			v, err := load(ctx)
+			return &v, err
+		},
+	}
+}
+
+// pass says that a batch need not wait for this key any more.
+func (j *job) pass() {
+	if j.batch != nil {
+		j.batch.pass(j.key)
+	}
+}
+
+// mode says how a flight gets its value.
+type mode int
+
+const (
+	filled     mode = iota // through the lease
+	direct                 // from the loader alone
+	background             // through the lease, for nobody in particular, without waiting for it
+)
+
+// flightKey tells flights apart. Calls that want different types cannot share a value. Flights of another scope are others:
+// those for a loader take no slot, so they must not wait for one that needs a slot, and those for a writer must not wait for
+// the end of the update.
+type flightKey struct {
+	key   string
+	shape protocol.Shape
+	mode  mode
+	scope scope
+}
+
+func (j *job) flight(m mode) flightKey {
+	return flightKey{key: j.key, shape: j.shape, mode: m, scope: j.scope}
+}
+
+// answer is what a flight returns to its callers.
+type answer struct {
+	value   any // *V
+	err     error
+	outcome Outcome // of the caller that started the flight, if it loaded
+	before  uint64  // value and absence are good for calls that began before this tick; another error is for all
+	absent  bool    // err says that there is no such thing
+	loaded  uint64  // the tick at which the loader had returned; 0: no loader ran
+
+	// The loader gave up because something it used was cancelled, though not by those who wait for it: nobody's failure but
+	// that of the call whose loader it was.
+	cancelled bool
+}
+
+// answers reports whether the answer is good for a call that began at asked. Joined: another call's loader ran.
+func (a *answer) answers(asked uint64, joined bool) bool {
+	if a.cancelled {
+		return !joined
+	}
+	return asked < a.before || a.err != nil && !a.absent
+}

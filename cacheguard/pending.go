@@ -1,0 +1,152 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/wake"
+)
+
+const (
+	maxPending       = 100_000 // keys
+	firstReplayPause = 100 * time.Millisecond
+	maxReplayPause   = 2 * time.Second
+)
+
+// errPending is why a key is not read: an Invalidate of it has not reached Redis yet.
+var errPending = errors.New("an invalidation is still to be sent")
+
+// pendingInvalidations are those that failed. The Guard sends them again in the background until they succeed, and does not
+// read their keys from Redis before.
+type pendingInvalidations struct {
+	count atomic.Int64 // of keys, for those who only want to know whether there are any
+
+	mu        sync.Mutex
+	keys      map[string]pendingInvalidation
+	last      uint64
+	replaying bool
+}
+
+type pendingInvalidation struct {
+	since  uint64 // when it failed last, as a number that grows
+	notice string // of all its replays: local tiers would miss a number that none of them gets
+}
+
+// has reports whether an invalidation of the key is pending.
+func (p *pendingInvalidations) has(key string) bool {
+	if p.count.Load() == 0 {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, pending := p.keys[key]
+	return pending
+}
+
+// noticeOf is the notice of the key's replays.
+func (p *pendingInvalidations) noticeOf(key string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.keys[key].notice
+}
+
+// enqueue adds the keys, as long as there is room, and reports whether a replay has to be started.
+func (p *pendingInvalidations) enqueue(keys []string, notice func(key string) string) (start bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.keys == nil {
+		p.keys = make(map[string]pendingInvalidation)
+	}
+	p.last++
+	for _, key := range keys {
+		k, again := p.keys[key]
+		if !again && len(p.keys) >= maxPending {
+			continue
+		}
+		if !again {
+			k.notice = notice(key)
+		}
+		k.since = p.last
+		p.keys[key] = k
+	}
+	p.count.Store(int64(len(p.keys)))
+	start = !p.replaying && len(p.keys) > 0
+	p.replaying = p.replaying || start
+	return start
+}
+
+// batch returns some of the keys, and what their numbers are at most. Without any, the replay is over.
+func (p *pendingInvalidations) batch() (keys []string, upTo uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key := range p.keys {
+		if keys = append(keys, key); len(keys) == maxInvalidations {
+			break
+		}
+	}
+	p.replaying = len(keys) > 0
+	return keys, p.last
+}
+
+// resolve takes a key off that was invalidated, unless it failed again since.
+func (p *pendingInvalidations) resolve(key string, upTo uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.keys[key].since <= upTo {
+		delete(p.keys, key)
+	}
+	p.count.Store(int64(len(p.keys)))
+}
+
+// mustBypass is why the key is not to be read; nil if it may be.
+func (g *Guard) mustBypass(key string) *RedisError {
+	if !g.invalidations.pending.has(key) {
+		return nil
+	}
+	return &RedisError{Op: "get", Key: key, Err: errPending}
+}
+
+// enqueue remembers keys whose invalidation failed. Only tasks may call it.
+func (i *invalidations) enqueue(keys []string) {
+	if i.pending.enqueue(keys, i.notice) {
+		i.guard.tasks.Go(i.replay) // owner: the Guard; stop: g.ending; joined by Close
+	}
+}
+
+// replay sends what is pending until nothing is. When the Guard is closed, it tries once more.
+func (i *invalidations) replay() {
+	pause := firstReplayPause
+	for closed := false; !closed; {
+		select {
+		case <-time.After(wake.Jittered(pause)):
+		case <-i.guard.ending:
+			closed = true
+		}
+		for {
+			keys, upTo := i.pending.batch()
+			if len(keys) == 0 {
+				return
+			}
+			failed := i.forget(context.Background(), "invalidate", keys, i.replayCall)
+			for _, key := range keys {
+				if failed[key] == nil {
+					i.pending.resolve(key, upTo)
+				}
+			}
+			if len(failed) > 0 {
+				break
+			}
+			pause = firstReplayPause
+		}
+		pause = min(2*pause, maxReplayPause)
+	}
+}
+
+// replayCall is the call that removes a key at last.
+func (i *invalidations) replayCall(key string) *script.Call {
+	return i.guard.keys.Invalidate(i.guard.keys.ValueKey(key), i.pending.noticeOf(key))
+}

@@ -1,0 +1,238 @@
+package cacheguard
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"runtime"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/flight"
+	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/link"
+	"github.com/cacheguard/go/internal/protocol"
+	"github.com/cacheguard/go/internal/wake"
+)
+
+// rebuild is a flight that gets the value of a key through the lease: from another instance that loads, or with a load of
+// its own.
+type rebuild struct {
+	guard       *Guard
+	job         *job
+	breaker     *health.Breaker
+	token       string
+	unfit       []byte       // what the cache has for the key and nobody can use; nil if nothing
+	aged        bool         // it is unfit because it seems too old
+	publish     func(answer) // lets those callers go for whom the answer is good
+	slot        slot
+	afterBypass bool             // it has given Redis up once: when that fails again, it loads without
+	askedAgain  int              // how often it was told to ask again
+	waitTimeout <-chan time.Time // fires when WaitTimeout is over
+}
+
+// rebuild returns the value of a key that the read did not find, or found to be unfit.
+func (g *Guard) rebuild(ctx context.Context, j *job, asked uint64, unfit []byte) (a answer, joined bool, err error) {
+	return g.share(ctx, j, filled, asked, func(ctx context.Context, publish func(answer)) answer {
+		return g.newRebuild(j, unfit, publish).run(ctx)
+	})
+}
+
+// share waits for the key's flight, which runs unless there is one under way.
+func (g *Guard) share(
+	ctx context.Context, j *job, m mode, asked uint64, run flight.Run[answer],
+) (a answer, joined bool, err error) {
+	t, err := g.flights.Enter(ctx, j.flight(m), run)
+	if err != nil {
+		return a, false, err
+	}
+	if t.Joined && g.cfg.Hooks.OnJoin != nil {
+		g.cfg.Hooks.OnJoin(j.key)
+	}
+	a, err = t.Wait(ctx, func(early answer) bool { return early.answers(asked, t.Joined) })
+	return a, t.Joined, err
+}
+
+func (g *Guard) newRebuild(j *job, unfit []byte, publish func(answer)) *rebuild {
+	return &rebuild{
+		guard: g, job: j, breaker: g.health.Of(j.valueKey), token: rand.Text(), unfit: unfit, aged: j.aged, publish: publish,
+	}
+}
+
+// run asks for the value or the lease until it has an answer. The watch stands before the lease is asked for, so that
+// no wake-up falls between.
+func (r *rebuild) run(ctx context.Context) answer {
+	g := r.guard
+	waiter := g.inbox.Watch(protocol.LeaseKey(r.job.valueKey))
+	defer waiter.Stop()
+	if g.cfg.WaitTimeout > 0 {
+		timer := time.NewTimer(g.cfg.WaitTimeout)
+		defer timer.Stop()
+		r.waitTimeout = timer.C
+	}
+	g.inbox.Start()
+	for polls := 0; r.askedAgain <= maxAsks; polls++ {
+		if a, done := r.attempt(ctx, waiter, polls); done {
+			return a
+		}
+	}
+	return g.loadDirectly(ctx, r.job, Loaded)
+}
+
+// attempt asks once, and does what the reply says. Not done: ask again. Without a slot it does not ask for the lease, which
+// must not wait in a queue, but still for the value.
+func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (a answer, done bool) {
+	g := r.guard
+	if r.slot == noSlot {
+		r.slot = g.loaders.trySlot(r.job)
+	}
+	request := r.request()
+	request.Inbox = g.inbox.Address()
+	runtime.Gosched() // callers that are about to join may do so before the tick, and be covered
+	before := g.clock.Tick()
+	if r.afterBypass && g.invalidations.pending.has(r.job.key) { // after the tick: no call that began later gets this answer
+		r.returnSlot()
+		return g.loadDirectly(ctx, r.job, Bypassed), true
+	}
+	got, err := r.acquire(ctx, request)
+	if err == nil && got.Status == protocol.Granted {
+		return r.lead(ctx, got), true // the slot is the loader's now
+	}
+	r.returnSlot()
+	switch {
+	case err != nil && ctx.Err() != nil: // every caller has left
+		return answer{err: closedOr(context.Cause(ctx))}, true
+	case err != nil:
+		return r.unreachable(ctx, err), true
+	case got.Status == protocol.HasValue:
+		g.expected.found(true)
+		how := Hit
+		if polls > 0 {
+			how = Shared
+		}
+		return r.use(got.Value, how, before)
+	case got.Status == protocol.Failed:
+		return answer{err: r.failure(got), outcome: Shared}, true
+	case got.Status == protocol.Writing && r.job.scope.writing:
+		return g.loadDirectly(ctx, r.job, Loaded), true
+	case got.Status == protocol.Free:
+		r.slot, err = g.loaders.takeSlot(ctx, r.job)
+		return answer{err: err}, err != nil
+	}
+	r.job.pass()
+	waiter.Waiting()
+	return r.await(ctx, waiter, got, wait{polls: polls, before: before})
+}
+
+// request is what the rebuild asks for: the lease only if it has a slot.
+func (r *rebuild) request() protocol.Request {
+	return protocol.Request{Token: r.token, Take: r.slot != noSlot, Unfit: r.unfit, Aged: r.aged}
+}
+
+// acquire asks Redis. When the flight has ended before there is a reply, a lease that was granted is given back. A flight
+// that may not take the lease looks first whether there is anything at all: in a process that loads as much as it may there
+// mostly is not, and that costs Redis a third.
+func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protocol.Acquired, error) {
+	g, valueKey := r.guard, r.job.valueKey
+	if r.job.batch != nil {
+		done, err := r.job.batch.takeScriptSlot(ctx)
+		if err != nil {
+			return protocol.Acquired{}, err
+		}
+		defer done()
+	}
+	if !request.Take && request.Unfit == nil && g.plain {
+		cmd, err := g.link.Do(ctx, valueKey, &link.Call{Script: g.keys.Exists(valueKey), Rank: link.Ordinary})
+		if err != nil || cmd.Val() == int64(0) {
+			return protocol.Acquired{Status: protocol.Free}, err
+		}
+	}
+	rank := link.Ordinary
+	if r.slot == ofOwn {
+		rank = link.HoldsSlot
+	}
+	asked := time.Now()
+	cmd, err := g.link.Do(ctx, valueKey, &link.Call{Script: g.keys.Acquire(valueKey, request), Rank: rank, Late: r.tooLate})
+	if err != nil {
+		return protocol.Acquired{}, err
+	}
+	got, err := protocol.ParseAcquired(cmd)
+	if !got.FreshAt.IsZero() {
+		g.serverClocks.Note(r.job.key, got.FreshAt, asked)
+	}
+	return got, err
+}
+
+func (r *rebuild) returnSlot() {
+	r.guard.loaders.freeSlot(r.slot)
+	r.slot = noSlot
+}
+
+// unreachable answers when Redis could not be asked for the lease. The reply may be all that was lost.
+func (r *rebuild) unreachable(ctx context.Context, err error) answer {
+	r.recall(err)
+	reason := r.guard.redisError("acquire", r.job.key, err)
+	if r.guard.cfg.FailClosed {
+		return answer{err: reason}
+	}
+	if r.afterBypass {
+		return r.guard.loadDirectly(ctx, r.job, Bypassed)
+	}
+	return r.guard.loadBypassed(ctx, r.job, r.publish)
+}
+
+// recall gives back a lease that may have been granted although no reply said so.
+func (r *rebuild) recall(err error) {
+	if !errors.Is(err, health.ErrOpen) {
+		r.guard.inBackground(r.giveUp)
+	}
+}
+
+// tooLate gives back a lease that may have been granted after its flight had stopped waiting for the reply.
+func (r *rebuild) tooLate(cmd *redis.Cmd, err error) {
+	if err == nil {
+		got, unclear := protocol.ParseAcquired(cmd)
+		if unclear == nil && got.Status != protocol.Granted {
+			return
+		}
+	}
+	_ = r.guard.inTask(r.giveUp) // stop: RedisTimeout. If the Guard is closed, the lease expires.
+}
+
+// giveUp releases the lease, also when the flight's context has ended.
+func (r *rebuild) giveUp() {
+	// If this fails too, the lease expires.
+	_, _ = r.guard.link.Do(context.Background(), r.job.valueKey, &link.Call{Script: r.guard.keys.Release(r.job.valueKey, r.token), Rank: link.EndsWork})
+}
+
+// failure is the remembered error of a load: itself if it was one of ours, else its text.
+func (r *rebuild) failure(got protocol.Acquired) error {
+	if err := r.guard.failures.find(got.Failed); err != nil {
+		return err
+	}
+	return &LoadError{Key: r.job.key, Message: got.Message}
+}
+
+// use makes the answer of an entry. One that cannot be used will be overwritten.
+func (r *rebuild) use(raw []byte, how Outcome, before uint64) (answer, bool) {
+	e, value, err := r.guard.decode(raw, r.job.shape)
+	if err != nil {
+		r.guard.cfg.Hooks.damaged(r.job.key, err)
+	}
+	age := fresh
+	if err == nil && how != Shared {
+		age = r.guard.freshness(r.job.key, e)
+	}
+	switch {
+	case err != nil || age == expired:
+		r.unfit, r.aged = raw, err == nil
+		return answer{}, false
+	case age != fresh:
+		return answer{}, true // good for nobody: a call that reads such a value has it replaced, too
+	}
+	if e.Kind == protocol.Absent {
+		return answer{err: ErrNotFound, absent: true, outcome: Negative, before: before}, true
+	}
+	return answer{value: value, outcome: how, before: before}, true
+}

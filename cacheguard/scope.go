@@ -1,0 +1,93 @@
+package cacheguard
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// scope says within which loads and updates of the same Guard a call is made. Its context tells.
+type scope struct {
+	nested  bool // a loader makes the call
+	writing bool // the write of an update of the key makes it
+}
+
+func scopeOf(ctx context.Context, g *Guard, key string) scope {
+	return scope{nested: loadingOf(ctx).within(g), writing: updateOf(ctx).includes(g, key)}
+}
+
+// loading is a load under way, found in the context of its loader.
+type loading struct {
+	loaders *loaders
+	keys    []string
+	parent  *loading     // the load whose loader made this one necessary
+	ttl     atomic.Int64 // set by SetTTL; unset: the Guard's
+}
+
+// unset is a TTL that nobody chooses: too long for any clock.
+const unset = int64(^uint64(0) >> 1)
+
+type loadingKey struct{}
+
+func newLoading(ctx context.Context, l *loaders, keys ...string) *loading {
+	load := &loading{loaders: l, keys: keys, parent: loadingOf(ctx)}
+	load.ttl.Store(unset)
+	return load
+}
+
+// outsideLoads is the context for what is no part of the load it was asked for in.
+func outsideLoads(ctx context.Context) context.Context {
+	return context.WithValue(ctx, loadingKey{}, (*loading)(nil))
+}
+
+func loadingOf(ctx context.Context) *loading {
+	l, _ := ctx.Value(loadingKey{}).(*loading)
+	return l
+}
+
+// includes reports whether the key is being loaded by l, or by one for whose sake l is.
+func (l *loading) includes(g *Guard, key string) bool {
+	for ; l != nil; l = l.parent {
+		if l.loaders == &g.loaders && slices.Contains(l.keys, key) {
+			return true
+		}
+	}
+	return false
+}
+
+// within reports whether a loader of the Guard is under way.
+func (l *loading) within(g *Guard) bool {
+	for ; l != nil; l = l.parent {
+		if l.loaders == &g.loaders {
+			return true
+		}
+	}
+	return false
+}
+
+// SetTTL chooses the TTL of the entry being loaded. It is called by a loader with the context it was given; elsewhere
+// it does nothing. The Guard's Jitter and StaleFor apply as always. A ttl of 0 or less: the value is handed to those
+// who wait for it, and not stored. For ErrNotFound the shorter of ttl and NegativeTTL counts.
+func SetTTL(ctx context.Context, ttl time.Duration) {
+	if l := loadingOf(ctx); l != nil {
+		l.ttl.Store(int64(min(max(ttl, 0), longest)))
+	}
+}
+
+type updateKey struct{}
+
+func updateOf(ctx context.Context) *update {
+	u, _ := ctx.Value(updateKey{}).(*update)
+	return u
+}
+
+// includes reports whether the key is being updated by u, or by one that u is a part of.
+func (u *update) includes(g *Guard, key string) bool {
+	for ; u != nil; u = u.outer {
+		if u.guard == g && slices.Contains(u.keys, key) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,91 @@
+package cacheguard
+
+import "context"
+
+// loadSpec says where a call has its value from. It is what Get, GetMany and Fetch differ in.
+type loadSpec[V any] struct {
+	load     func(context.Context) (V, error)                      // of Get
+	loadMany func(context.Context, []string) (map[string]V, error) // of GetMany
+	reload   func(context.Context, *V) (V, error)                  // of Fetch, as what follows
+
+	judge     func(V) Verdict
+	skipLocal bool
+	lookOnly  bool // nothing is loaded
+	unlimited bool // the load does not count for MaxLoads
+}
+
+// job is what a flight of the key has to do.
+func (s loadSpec[V]) job(g *Guard, key string, of scope, old *V) *job {
+	j := newJob(g, key, of, s.loader(old))
+	j.unlimited = s.unlimited
+	return j
+}
+
+// loader is the loader that is to replace old.
+func (s loadSpec[V]) loader(old *V) func(context.Context) (V, error) {
+	if s.load != nil {
+		return s.load
+	}
+	return func(ctx context.Context) (V, error) { return s.reload(ctx, old) }
+}
+
+// refusal is the error of a call that may not load without Redis; nil if it may.
+func (s loadSpec[V]) refusal(g *Guard, reason *RedisError) error {
+	switch {
+	case s.lookOnly:
+		return ErrNotCached
+	case reason != nil && g.cfg.FailClosed:
+		return reason
+	}
+	return nil
+}
+
+// mustBeJudged reports whether the answer is a value that may have been loaded before the call began, though it was not in
+// Redis then: the call reads it again, so that Judge sees it.
+func (s loadSpec[V]) mustBeJudged(a *answer, asked uint64) bool {
+	return s.judge != nil && a.err == nil && (a.outcome == Hit || a.loaded > 0 && asked >= a.loaded)
+}
+
+// assess is the state of what was read, as the caller sees it.
+func (s loadSpec[V]) assess(r *readResult[V]) (state, found[V]) {
+	if s.judge == nil || r.value == nil {
+		return r.state, r.found
+	}
+	switch s.judge(*r.value) {
+	case Serve:
+		return fresh, found[V]{value: r.value, how: Hit}
+	case Refresh:
+		return stale, found[V]{value: r.value, how: Stale}
+	case Replace:
+	}
+	return expired, r.found
+}
+
+// fromLocal is what the local tier has, if it may be served.
+func (s loadSpec[V]) fromLocal(g *Guard, key string) (f found[V], ok bool) {
+	if s.skipLocal || g.local == nil {
+		return f, false
+	}
+	f, ok = fromItem[V](g.local.Get(key), Local)
+	if ok && s.judge != nil && f.value != nil {
+		ok = s.judge(*f.value) == Serve // another one is read from Redis, where it may have been replaced
+	}
+	return f, ok
+}
+
+// staleFromLocal is what the local tier has when Redis does not answer: as a stale value, if such are served.
+func (s loadSpec[V]) staleFromLocal(g *Guard, key string) (f found[V], ok bool) {
+	if s.skipLocal || g.local == nil || g.cfg.StaleFor == 0 {
+		return f, false
+	}
+	item := g.local.GetAnyway(key)
+	f, ok = fromItem[V](item, Stale)
+	switch {
+	case !ok || f.value == nil:
+	case s.judge != nil:
+		ok = s.judge(*f.value) != Replace
+	case g.cfg.Hooks.OnStale != nil:
+		g.cfg.Hooks.OnStale(key, item.Past())
+	}
+	return f, ok
+}
