@@ -1,5 +1,5 @@
-// Package cacheguard is a read-through cache on Redis that loads a missing entry once, however many instances and
-// callers ask for it meanwhile, and never stores a value that a write has overtaken.
+// Package cacheguard is a read-through cache on Redis. It loads a missing entry once, however many instances and callers ask
+// for it at the same time, and it never stores a value that a write has overtaken.
 //
 //	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "shop", TTL: time.Minute})
 //	...
@@ -16,78 +16,109 @@
 //   - Cancelling one caller, the first included, never fails another. A loaded value reaches those who wait for it,
 //     whatever happens to Redis.
 //
-// And their limits. A second load runs beside the first when Redis does not answer within RedisTimeout, and after
-// WaitTimeout. A failover to a replica that lags behind can forget an invalidation or a lease, as Redis replication is
-// asynchronous. The instances of a Ring may disagree for a while on which shards are up; an invalidation then reaches
-// only one of the shards that are in use for a key. A loader that reads from a lagging replica of the database can be
-// handed an old row after the write was invalidated, and so can one that reads in a transaction whose snapshot is older than
-// the write: the load began after the Invalidate or Update, so what it returns is stored, and served until its TTL. A
-// loader should begin a transaction of its own, or read outside of any. A writer that does not call Invalidate is bounded
-// by the TTL alone.
+// # Limits
 //
-// With a local tier (Config.Local), an Invalidate reaches other instances by a message, and until it does they may serve
-// what they have in memory: see LocalConfig.
+//   - A second load runs beside the first when Redis does not answer within RedisTimeout, and after WaitTimeout.
+//   - Redis replicates asynchronously: a failover to a replica that lags behind can forget an invalidation or a lease.
+//   - The instances of a Ring may disagree for a while on which shards are up. An invalidation then reaches only one of the
+//     shards that are in use for a key.
+//   - A loader can be handed a row that is older than the write that was invalidated: by a replica of the database that
+//     lags behind, or by a transaction whose snapshot is older than the write. The load began after the Invalidate or Update,
+//     so its value is stored, and served until its TTL. A loader should begin a transaction of its own, or read outside any.
+//   - The TTL alone bounds what a writer leaves behind that does not call Invalidate.
+//   - With a local tier (Config.Local), an Invalidate reaches other instances by a message. Until it arrives they may serve
+//     what they have in memory: see LocalConfig.
+//   - Callers that share a read or a load get the same decoded value, so values are read-only: copy what you want to change.
+//     The callers of a load get what the loader returned, and others what the Codec made of it. With encoding/json,
+//     unexported fields and the types behind an interface are lost on the way.
 //
-// Callers that share a read or a load get the same decoded value: values are read-only. Copy what you want to change.
-// The callers of a load get what the loader returned, others what the Codec made of it: with encoding/json, unexported
-// fields and the types behind an interface are lost on the way.
+// # How a Get is answered
 //
-// # Protocol
+//	an invalidation of the key is pending ──> bypassed        load without Redis
+//	the local tier has it ──────────────────> local           return it
+//	read it from Redis, one GET; it is
+//	  fresh ────────────────────────────────> hit, negative   return it
+//	  stale, or drawn for an early refresh ─> stale, hit      return it, and replace it in the background
+//	  missing, expired or unreadable ───────> loaded, shared  a miss, see below
+//	  not answered ─────────────────────────> stale           return what the local tier has, if StaleFor is set
+//	                                          bypassed        else load without Redis
 //
-// For each key there are a value (one string, see entry.go) and, while it is being loaded, a lease (a hash, see
-// lua/prelude.lua) in the same cluster slot. Every key written has a TTL.
+// The words behind the arrows are the Outcomes. The table is decide in decide.go, and Get in get.go follows it; GetMany uses the
+// same table for each key, and Fetch has its Judge say what is fresh.
 //
-// A hit is one GET. Concurrent reads share round trips (an MGET, or a pipeline for each node), see package link; no
-// call gets a value that was read before it asked. After some twenty misses in a row a Get does not read first: acquire
-// returns the value if there is one.
+// Concurrent reads share round trips: an MGET, or a pipeline for each node (package link). No call gets a value that was read
+// before it asked. After some twenty misses in a row a Get does not read first, as step 2 below returns a value if there is
+// one. Scripts of many keys share requests, too, and what nobody waits for any more is not sent.
 //
-// A miss makes one flight per key and process, which belongs to no single caller (package flight) and asks Redis with
-// acquire.lua. In one step, that returns the value if there is one by now; or grants the lease; or says who is loading,
-// and registers this process's inbox (package wake) to be told when that is done; or returns a load's failure that is
-// still remembered. Each load has a token of 128 random bits, the lease belongs to the token, and acquire by its holder
-// is granted again, so a request that was sent twice does no harm. The lease is asked for when a loader may run at once
-// (MaxLoads): it must not wait in a queue. Scripts of many keys share requests, and what nobody waits for any more is not sent
-// (package link).
+// # A miss over two instances
 //
-// The flight with the lease loads. Until its fill is answered, renew.lua extends the lease at a third of LeaseTTL. When the
-// loader returns, the callers that began before it did have their values and go; the flight goes on for nobody in particular,
-// ahead of all new requests: fill.lua stores the value, removes the lease, and publishes to the inboxes registered in it, with
-// the entry in the message when it is small. A Get that comes meanwhile joins the flight, and Close waits for it. A wait for
-// another instance ends with the message; with the lease's deadline, when the holder may have died and acquire grants the lease
-// to the next; with the caller's context; or with WaitTimeout. While the subscription is down, waiters poll.
+// For each key there are a value (one string) and, while it is being loaded, a lease (a hash) in the same cluster slot.
+// Package protocol describes both, and has the scripts. Each has a TTL. Instance A misses first, then instance B:
 //
-// What may be stored. Each lease has a generation, the token of the load that created it and the time, which it keeps
-// when another load takes it over after the deadline. (The time, because a copy of an acquire can arrive late and
-// recreate the lease of a load after Invalidate had removed it.) Whoever finds the generation it acquired knows that
-// nothing was stored and nothing invalidated since, as both remove the lease. That is all fill.lua asks for. So a
-// load that was slower than its lease may still store; one that was overtaken by Invalidate, by another fill, by
-// eviction or a flush may not. The proof is always something that is there, never something missing. The lease
-// outlives its deadline for that purpose.
+//  1. A starts a flight for the key, which belongs to no single caller (package flight). Later Gets on A join it. The flight
+//     takes one of MaxLoads if one is free; without it, it asks for the value, but not for the lease.
+//  2. A sends acquire.lua, with a token of 128 random bits. Redis has neither value nor lease, so A gets the lease.
+//  3. B starts a flight and sends acquire.lua too. Redis finds A's lease and writes B's inbox (package wake) into it. B waits.
+//  4. A runs its loader. In the meantime renew.lua extends the lease at each third of LeaseTTL.
+//  5. The loader returns. The callers of A that began before the loader did have their value, and go.
+//  6. A sends fill.lua. In one step, Redis finds the lease as A left it, stores the value, removes the lease, and publishes to
+//     B's inbox, with the entry in the message if it is small.
+//  7. B's flight wakes, and its callers have the value. A's flight ends; until here, Gets on A joined it and Close waits
+//     for it.
 //
-// Who may have what was loaded. A call that began before the loader did may have its value in any case. A call that
-// began later, and only joined, may have it if the value was stored, because then nothing was invalidated between
-// (package flight has the logical clock that tells earlier from later). Otherwise it asks again, and in the end loads by
-// itself, without storing.
+// What happens instead, when:
 //
-// Who may die, and when: before acquire, nothing has happened. Between acquire and fill, the lease expires, and the
-// next flight to ask gets it. After fill, everything has happened. A reply that is lost leaves a lease that is released
-// in the background, or a value that is stored all the same. A process that was paused and wakes up after its lease
-// ended finds its generation gone if anybody stored meanwhile.
+//   - A value was stored before step 2: acquire.lua returns it.
+//   - A load failed a moment ago: acquire.lua returns the text of its error, which fail.lua left in the lease.
+//   - A loses all its callers: the loader's context ends, and release.lua removes the lease without a result.
+//   - A dies: nobody renews the lease. When its deadline is over, B asks again and takes the lease.
+//   - The key is invalidated during step 4: the lease is gone, and fill.lua refuses. The callers of step 5 keep their value,
+//     which they asked for before; those that joined later ask again.
+//   - The loader is slower than the lease, or A was paused: fill.lua stores the value all the same if nothing was stored or
+//     invalidated in between, and refuses it otherwise.
+//   - B's subscription is down: B polls. After WaitTimeout, B loads by itself, without storing.
+//   - Redis does not answer: A and B load without it, see "Outages".
+//   - A reply is lost, and go-redis sends the script again: acquire.lua grants A's token its own lease once more, and the
+//     second fill.lua finds the value of the first. If A gives up, it releases the lease in the background.
 //
-// GetMany makes a flight for each missing key, each with a lease and token of its own, around one call of the loader.
+// # What may be stored
 //
-// While Redis does not answer, it is hardly asked (package health), and loads go on without it: shared by the callers of
-// an instance, and at most MaxLoads at a time. Invalidations are still tried, and those that fail are owed: sent again
-// until they succeed, and until then this instance does not read their keys.
+// A lease has a generation: the token of the load that created it, and the time. The lease keeps its generation when another
+// load takes it over after the deadline. (The time is in it because a copy of acquire.lua can arrive late, and recreate the
+// lease of a load after an Invalidate removed it.) Storing and invalidating both remove the lease. So a load that finds the
+// generation it acquired knows that nothing was stored and nothing invalidated since, and that is all that fill.lua asks for.
+// The proof is always something that is there, never something missing: a load whose lease was evicted or flushed stores
+// nothing. For this purpose the hash outlives the deadline of the lease.
 //
-// A local tier (package tier) is asked before Redis. It is filled from reads, and invalidate.lua publishes a numbered
-// notice that makes every instance forget the key.
+// # Who may have what was loaded
 //
-// Update takes the key's write lock (package rwlock) and announces itself with begin_update.lua: value and lease are
-// removed, and an intent stands, which is renewed as leases are. While it stands acquire.lua grants no lease, and registers
-// who asks to be told of the end. end_update.lua removes value and lease once more, and the intent. A writer that dies
-// leaves its intent for two times LeaseTTL at most; it then expires, and loads store again.
+// A call that began before the loader did may have its value in any case. A call that began later, and joined, may have it
+// if the value was stored, as then nothing was invalidated in between. Otherwise it asks again, and after three times it loads
+// by itself, without storing. A logical clock in package flight tells earlier from later.
 //
-// A load that fails leaves its error's text in the lease for a moment (fail.lua), so that those who wait do not each
-// repeat it. A load that was cancelled, because its last caller left, leaves nothing (release.lua).
+// # GetMany
+//
+// GetMany makes a flight for each missing key, each with a lease and a token of its own, around one call of the loader. Other
+// Gets can join any of these flights.
+//
+// # Outages
+//
+// While Redis does not answer, a Guard hardly asks it (package health). Loads go on without Redis: the callers of an instance
+// share them, and at most MaxLoads run at a time. (With Config.FailClosed, Get returns a *RedisError instead.) Invalidations are still tried. Those that fail are pending: the Guard sends
+// them again until they succeed, and does not read their keys before.
+//
+// # Local tier
+//
+// A Guard with a local tier (package tier) asks it before Redis, and fills it from what it reads. invalidate.lua publishes a
+// numbered notice that makes every instance forget the key.
+//
+// # Update
+//
+//  1. Update takes the key's write lock (package rwlock).
+//  2. begin_update.lua removes value and lease, and leaves an intent, which is renewed as leases are.
+//  3. The write runs. While the intent stands, acquire.lua grants no lease; it registers those who ask, to tell them of the
+//     end.
+//  4. end_update.lua removes value and lease once more, and the intent, and wakes those who wait.
+//
+// A writer that dies leaves its intent for two times LeaseTTL at most. Then it expires, and loads store again.
 package cacheguard
