@@ -33,8 +33,8 @@ func (r *rebuild) await(ctx context.Context, waiter *wake.Waiter, got protocol.A
 	}
 }
 
-// wakeUp does what a pushed message says. A message says what became of one generation of the lease; of another one
-// than this flight registered in, it proves nothing, and the flight asks again.
+// wakeUp does what a message says. A message is about the end of one generation of the lease. If the flight registered in
+// another one, the message proves nothing, and the flight asks again.
 func (r *rebuild) wakeUp(ctx context.Context, msg wake.Message, generation string, before uint64) (answer, bool) {
 	what, rest, ok := protocol.ParsePush(msg.Body, generation)
 	if msg.AskAgain || !ok {

@@ -9,9 +9,9 @@ import (
 // maxScripts is how many keys of a batch ask for their leases at once.
 const maxScripts = 256
 
-// batch is the one load call of a GetMany. Each of its keys has a flight, as for a Get: Gets and other batches may join
-// it, and it asks for the key's lease. A flight that gets its lease obtains the value from the batch; one that finds
-// that there is nothing to load passes. When every flight has done either, the batch loads what is wanted in one call.
+// batch is the one load call of a GetMany. Each of its keys has a flight, as for a Get: Gets and other batches may join the
+// flight, and it asks for the key's lease. A flight that gets its lease obtains the value from the batch. A flight that finds
+// nothing to load passes. When every flight has done one or the other, the batch loads what is wanted in one call.
 type batch struct {
 	guard *Guard
 	load  func(ctx context.Context, keys []string) (map[string]any, error) // *V by key
@@ -108,7 +108,7 @@ func pick(key string, values map[string]any, err error) (any, error) {
 	return nil, ErrNotFound
 }
 
-// closeLocked takes the key off the open ones. The last one starts the load, if there is anything to load.
+// closeLocked takes the key off the open ones. Behind the last one it starts the load, if there is anything to load.
 func (b *batch) closeLocked(key string) {
 	if _, open := b.open[key]; !open {
 		return
@@ -125,8 +125,8 @@ func (b *batch) closeLocked(key string) {
 	}
 }
 
-// leave is called by a flight that does not wait any more. When it was the last one, the load is cancelled. As long as the
-// load has not started, only its key is taken off: flights that are still to obtain theirs want it.
+// leave is called by a flight that does not wait any more. The last one to leave cancels the load. Before the load has
+// started, leave only takes the key off it: other flights are still to obtain theirs.
 func (b *batch) leave(key string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

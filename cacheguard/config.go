@@ -29,8 +29,8 @@ type Config struct {
 	// together. From 0 to 1. Default: 0.1. -1: off.
 	Jitter float64
 
-	// EarlyRefresh has entries replaced in the background before they expire, the sooner the longer they took to load. It
-	// is the beta of XFetch (Vattani, Chierichetti, Lowenstein: Optimal Probabilistic Cache Stampede Prevention, VLDB
+	// EarlyRefresh replaces entries in the background before they expire, the sooner the longer they took to load. It is the
+	// beta of XFetch (Vattani, Chierichetti, Lowenstein: Optimal Probabilistic Cache Stampede Prevention, VLDB
 	// 2015): 1 is the optimum under the paper's model, more refreshes earlier. From 0 to 100. Default: 0, off.
 	EarlyRefresh float64
 
@@ -38,44 +38,45 @@ type Config struct {
 	// context.DeadlineExceeded. Default: 30 seconds. -1: none.
 	LoadTimeout time.Duration
 
-	// WaitTimeout is how long a Get waits for another instance's load before it loads by itself, without storing.
-	// Default: LoadTimeout, so that a slow load is not run twice. -1: no limit but the context's. A wait for one of
-	// MaxLoads does not count.
+	// WaitTimeout is how long a Get waits for another instance's load before it loads by itself, without storing. A wait for
+	// one of MaxLoads does not count. Default: LoadTimeout, so that a slow load does not run twice. -1: no limit but the
+	// context's.
 	WaitTimeout time.Duration
 
 	// LeaseTTL is how long the lease of a load outlives an instance that dies. It is renewed at a third of it. At least
 	// 100 milliseconds. Default: 5 seconds.
 	LeaseTTL time.Duration
 
-	// MaxLoads is how many loaders this Guard runs at once. Further loads wait, until their callers' contexts end: a
-	// loader that ignores its own context keeps its place after LoadTimeout too. A free place goes by turns to the load
-	// that waits longest and to the one that most callers wait for. A loader may call Get with the context it was given;
-	// such a load counts as a part of it. Default: 64. -1: no limit.
+	// MaxLoads is how many loaders this Guard runs at once. Excess loads queue until a slot frees or their callers give up.
+	// Freed slots alternate between the load that waits longest and the one with the most waiting callers. A loader that
+	// ignores its context keeps its slot even after LoadTimeout. A loader may call Get with the context it was given; such a
+	// load shares its slot. Default: 64. -1: no limit.
 	MaxLoads int
 
 	// MaxValueBytes is the size of the largest value stored, encoded. Larger ones reach their callers but not the
 	// cache. Default: 8 MiB. -1: no limit but Redis' own.
 	MaxValueBytes int
 
-	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. After a few
-	// operations that took longer or failed in a row, Redis is not asked at all, but by one operation every quarter to
-	// half of a second, to see whether it answers again (a circuit breaker; on a cluster, one for each sixth of the
-	// slots). What waits to be sent does not count. Default: 500 ms. (By default go-redis dials five times, 100 ms apart, so a Redis that
-	// refuses connections is one that does not answer. With redis.Options.DialerRetries 1 it says so at once.)
+	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. The time before an
+	// operation is sent does not count. Default: 500 ms.
+	//
+	// After a few operations in a row that took longer or failed, a circuit breaker opens (on a cluster, there is one for each
+	// sixth of the slots): the Guard sends one operation every quarter to half of a second, to see whether Redis answers again.
+	// By default go-redis dials five times, 100 ms apart, so a Redis that refuses connections looks like one that does not
+	// answer. With redis.Options.DialerRetries 1, its refusal is seen at once.
 	RedisTimeout time.Duration
 
 	// FailClosed makes Get return a *RedisError when Redis is unavailable, instead of loading without it. Stale values of
 	// the local tier are served first.
 	FailClosed bool
 
-	// UpdateAnyway lets Update write when Redis cannot be used to hold off others: the write then runs without the lock, and
-	// its keys are invalidated as by Invalidate. By default Update returns a *RedisError without having called write.
+	// UpdateAnyway lets Update write when it cannot take the lock because Redis fails. The write then runs without the lock,
+	// and Update invalidates its keys as Invalidate does. By default Update returns a *RedisError and does not call write.
 	UpdateAnyway bool
 
-	// UpdateTimeout is how long an Update may hold its locks. Then the context of write ends, and if write goes on, neither the
-	// locks nor the word to loads not to store are renewed any more: others can write within LeaseTTL, and loads store again
-	// within two times LeaseTTL. Update says so when write returns. At least LeaseTTL. Default: 1 minute, or LeaseTTL if that
-	// is longer. -1: no limit.
+	// UpdateTimeout is how long an Update may hold its locks. Then the context of write ends. If write goes on, others can
+	// write within LeaseTTL, loads store again within two times LeaseTTL, and Update returns an error when write returns. At
+	// least LeaseTTL. Default: 1 minute, or LeaseTTL if that is longer. -1: no limit.
 	UpdateTimeout time.Duration
 
 	// Local is a tier in this process, in front of Redis. Default: off.
@@ -90,9 +91,9 @@ type Config struct {
 	// Hooks are called as things happen, for metrics and tests.
 	Hooks Hooks
 
-	// Logger gets what an operator should know of and no caller is told: values that cannot be stored, loaders that
-	// panic, background loads that fail, and failures of Redis; of each kind one every ten seconds, and how many more
-	// there were. Default: none.
+	// Logger gets what an operator should know and no caller learns: values that cannot be stored, loaders that panic,
+	// background loads that fail, and failures of Redis. It gets one record of each kind every ten seconds, with the number of
+	// those that were left out. Default: none.
 	Logger *slog.Logger
 }
 

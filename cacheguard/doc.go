@@ -14,7 +14,7 @@
 //     other load stored a value, since it began.
 //   - A Get that begins after an Invalidate returned nil, in any process, never returns a value loaded before it.
 //   - Cancelling one caller, the first included, never fails another. A loaded value reaches those who wait for it,
-//     whatever happens to Redis.
+//     even if Redis fails.
 //
 // # Limits
 //

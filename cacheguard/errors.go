@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	// ErrNotFound is a loader's word for absence: the source was asked, and has no such thing. It may be wrapped.
-	// A Guard remembers it for NegativeTTL, and then returns ErrNotFound without asking the loader.
+	// ErrNotFound is a loader's word for absence: the source has no such thing. A loader may wrap it. A Guard remembers it
+	// for NegativeTTL, and returns ErrNotFound in that time without calling the loader.
 	ErrNotFound = errors.New("cacheguard: not found")
 
 	// ErrNotCached is returned by a Fetch without Load when the cache has no value that may be served.
@@ -19,9 +19,9 @@ var (
 	ErrClosed = errors.New("cacheguard: guard is closed")
 
 	// ErrReentrant is returned to a loader that, directly or through other loaders, asks for the key it is loading, and to
-	// an Update within the write of another one of the key: they would wait for themselves. It is found by the context given
-	// to the loader, or to write. Loaders of different calls that ask for each other's keys are not found, and neither is a
-	// loader that uses another context than its own: they wait until LoadTimeout.
+	// an Update within the write of another one of the key: they would wait for themselves. The Guard sees this by the context
+	// that it gave to the loader, or to write. It does not see loaders of different calls that ask for each other's keys, nor a
+	// loader that uses another context than its own: these wait until LoadTimeout.
 	ErrReentrant = errors.New("cacheguard: call would wait for itself")
 )
 
@@ -39,7 +39,7 @@ var errGoexit = errors.New("loader called runtime.Goexit")
 type RedisError struct {
 	Op  string // the operation: get, acquire, invalidate, or update when nothing was written; in hooks also fill and fail
 	Key string // the caller's key
-	Err error  // what the client said, or that there was no answer within RedisTimeout
+	Err error  // the client's error, or context.DeadlineExceeded after RedisTimeout
 }
 
 func (e *RedisError) Error() string {
@@ -65,8 +65,8 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// LoadError is returned to callers that waited for a load of another Guard, or asked shortly after it failed. Only the
-// text of the loader's error travels; callers of the Guard that ran the loader get the error itself.
+// LoadError is returned to callers that waited for a load of another Guard, or asked shortly after the load failed. Only the
+// text of the loader's error travels. Callers of the Guard that ran the loader get the error itself.
 type LoadError struct {
 	Key     string
 	Message string // the text of the loader's error, at most 1 KiB of it

@@ -16,29 +16,29 @@ const (
 	Replace                // it is not good: load another one, which takes its place
 )
 
-// Source is where Fetch has values from that know themselves how long they are good.
+// Source is where Fetch gets values from that know themselves how long they are good.
 type Source[V any] struct {
 	// Judge looks at a value that is in the cache. It decides alone: StaleFor and EarlyRefresh of the Guard do not count.
 	// It is called in the caller's goroutine, perhaps more than once, and may call Get for other keys. Values that were
 	// loaded since the call began are not judged. Default: all values are good.
 	Judge func(V) Verdict
 
-	// Load is the loader, as of Get. Old is the value that the caller who started the load wanted replaced; nil if there was
-	// none. Default: nothing is loaded, and Fetch returns ErrNotCached instead.
+	// Load is the loader, as that of Get. Old is the value that the load replaces, as the caller that started it saw it; nil if
+	// there was none. Default: Fetch loads nothing, and returns ErrNotCached instead.
 	Load func(ctx context.Context, old *V) (V, error)
 
 	// SkipLocal bypasses the local tier.
 	SkipLocal bool
 
-	// Unlimited loads do not count for MaxLoads, and do not wait for it: what they do would be done without the Guard too.
+	// Unlimited loads do not count for MaxLoads, and do not wait for it. It is for loads that would run without the Guard too.
 	Unlimited bool
 }
 
-// Fetch is Get for values that know themselves how long they are good, as HTTP responses do. All that is said of Get holds;
-// SetTTL says how long the value stays in the cache. The Outcome says how Fetch came by the value.
+// Fetch is Get for values that know themselves how long they are good, as HTTP responses do. What is said of Get holds. SetTTL
+// says how long the value stays in the cache. The Outcome says how Fetch came by the value.
 //
-// While Redis does not answer, values of the local tier are served as Judge says, and with StaleFor those that Judge would
-// have replaced are not.
+// While Redis does not answer and StaleFor is set, Fetch serves values of the local tier, except those that Judge wants
+// replaced.
 func Fetch[V any](ctx context.Context, g *Guard, key string, s Source[V]) (V, Outcome, error) {
 	if g == nil {
 		var none V

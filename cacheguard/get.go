@@ -14,19 +14,22 @@ import (
 // maxAsks is how often a call asks again because the answer it shared was older than itself, before it loads by itself.
 const maxAsks = 3
 
-// Get returns the value of the key: from the cache, or from load, which then runs once for all callers of all
-// instances that ask meanwhile.
+// Get returns the value of the key: from the cache, or from load. Load then runs once for all callers, on all instances, that
+// ask while it runs.
 //
 // A Get that begins after an Invalidate returned nil, in any process, never returns a value that was loaded before it.
-// Callers that share a read or a load share one value: values must not be changed.
+// Callers that share a read or a load share one value: do not change it.
 //
-// Load gets a context with the values of the first caller's, which is cancelled when the last caller has left, when
-// LoadTimeout passes and when the Guard is closed. Its error is returned as it is to those who shared the load here, as
-// a *LoadError on other instances, and is remembered for a moment (50 ms, doubling with each failure to at most 5 s):
-// until then Get returns it without asking again. ErrNotFound is remembered for NegativeTTL. A load that panics makes
-// a *PanicError. A value that cannot be stored is returned all the same.
+// Load gets a context with the values of the first caller's. It is cancelled when the last caller has left, when LoadTimeout
+// passes and when the Guard is closed. What load returns reaches the callers like this:
 //
-// When ctx ends, Get returns an error that matches ctx.Err() and the context's cause; the load goes on for the others.
+//   - A value goes to all that wait, even if it cannot be stored.
+//   - ErrNotFound goes to all that wait, and Get remembers it for NegativeTTL.
+//   - Another error goes as it is to the callers on this instance, and as a *LoadError to those on others. Get remembers it for
+//     a moment (50 ms, doubling with each failure to at most 5 s), and returns it in that time without calling load.
+//   - A panic becomes a *PanicError.
+//
+// When ctx ends, Get returns an error that matches ctx.Err() and the context's cause. The load goes on for the others.
 func Get[V any](ctx context.Context, g *Guard, key string, load func(context.Context) (V, error)) (V, error) {
 	if g == nil {
 		var none V

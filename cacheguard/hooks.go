@@ -22,8 +22,9 @@ type Hooks struct {
 	// OnLoad is called after every run of a loader.
 	OnLoad func(key string, took time.Duration, err error)
 
-	// OnStale is called when a value is served past its TTL, within StaleFor, with how long past it. Also when Redis does not
-	// answer and the local tier stands in: then with 0 if the TTL is not over, though the value may have been invalidated.
+	// OnStale is called when a value is served past its TTL, within StaleFor, with the time since the TTL. It is also called
+	// when the local tier stands in for a Redis that does not answer. The time is 0 then if the TTL is not over, and the value
+	// may have been invalidated.
 	OnStale func(key string, past time.Duration)
 
 	// OnRejected is called when a load may not store its value: something invalidated the key, or another load stored a
@@ -35,7 +36,7 @@ type Hooks struct {
 	OnUnstorable func(key string, err error)
 
 	// OnDamaged is called when Redis holds something for the key that is no entry of this version, is truncated or
-	// damaged, or cannot be decoded. It is a miss, and will be overwritten.
+	// damaged, or cannot be decoded. The Get is a miss, and its load overwrites what is there.
 	OnDamaged func(key string, err error)
 
 	// OnLeaseLost is called when a load that is still running no longer holds its lease.
@@ -45,11 +46,11 @@ type Hooks struct {
 	OnTakeover func(key string)
 
 	// OnRedisError is called when an operation of a call failed: get, acquire, fill, fail, invalidate or update. Renewals,
-	// clean-ups and the subscription have no hook; what their failures lead to has: OnLeaseLost, OnTakeover.
+	// clean-ups and the subscription have no hook. OnLeaseLost and OnTakeover report what their failures lead to.
 	OnRedisError func(err *RedisError)
 
-	// OnBreaker is called when the Guard stops asking Redis for a while because it does not answer, and when it asks again.
-	// On a cluster that is said of a sixth of the slots.
+	// OnBreaker is called when the Guard stops asking Redis for a while because it does not answer, and when it asks again. On
+	// a cluster, each call is about a sixth of the slots.
 	OnBreaker func(open bool)
 }
 

@@ -155,7 +155,7 @@ func (i *invalidations) forgetPart(
 	for n, key := range keys {
 		calls[n] = call(key)
 	}
-	defer i.guard.local.forget(keys) // whatever the reply, it is not known who has read what
+	defer i.guard.local.forget(keys) // also after an error, as Redis may have removed the key
 	cmds, err := bounded(ctx, i.guard, func(ctx context.Context) ([]*redis.Cmd, error) {
 		return script.RunAll(ctx, i.guard.rdb, calls), nil
 	})

@@ -13,12 +13,13 @@ import (
 	"github.com/cacheguard/go/internal/protocol"
 )
 
-// lead loads the value and stores it. The lease is renewed meanwhile; should it be lost all the same, the load goes on:
-// its callers want the value, and if nothing was written in between it may still be stored. (Were it cancelled, two
-// instances with a loader slower than the lease and renewals that fail would take the lease from each other for ever.)
+// lead loads the value and stores it, and renews the lease until Redis has answered. If the lease is lost all the same, the
+// load goes on: its callers want the value, and if nothing was written in between it may still be stored. (If it were
+// cancelled, two instances with a loader slower than the lease and renewals that fail would take the lease from each other for
+// ever.)
 //
-// The callers that began before the loader did have their answer as soon as it returns, and the others when Redis has
-// said that nothing was written since. Until then the lease is renewed.
+// The callers that began before the loader did have their answer as soon as it returns. The others have it when Redis has
+// said that nothing was written since.
 func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 	if got.TakenOver {
 		r.guard.cfg.Hooks.takeover(r.job.key)
@@ -57,8 +58,8 @@ func (g *Guard) loadDirectly(ctx context.Context, j *job, how Outcome) answer {
 	return g.loadIn(ctx, j, s, how)
 }
 
-// loadBypassed loads without asking Redis because that does not answer. If it does again by the time there is a slot, it
-// is asked after all: the loads that have queued up in an outage would else be made by every instance, and stored by none.
+// loadBypassed loads without Redis, because Redis does not answer. If it answers again by the time there is a slot, the flight
+// asks it after all: otherwise every instance would make the loads that queued up in an outage, and none would store them.
 func (g *Guard) loadBypassed(ctx context.Context, j *job, publish func(answer)) answer {
 	breaker := g.health.Of(j.valueKey)
 	wasOpen := breaker.IsOpen()
@@ -95,19 +96,19 @@ func (r *rebuild) leaseRenewal() *lease.Renewal {
 	}
 }
 
-// rememberFailure ends the lease and leaves word of the failure for the other instances.
+// rememberFailure ends the lease and leaves the failure in Redis for the other instances.
 func (r *rebuild) rememberFailure(out loaded) {
 	r.guard.failures.add(r.token, out.err)
-	// The callers have the load's error, whoever may have left, and if this fails the lease expires.
+	// Not ctx, as all callers have the error by now, and may have left. If this fails, the lease expires.
 	_, err := r.guard.link.Do(context.Background(), r.job.valueKey, &link.Call{Script: r.guard.keys.Fail(r.job.valueKey, r.token, out.text), Rank: link.EndsWork})
 	if err != nil {
 		_ = r.guard.redisError("fail", r.job.key, err)
 	}
 }
 
-// store stores what was loaded, and returns before which tick calls must have begun for it to be good for them. A load
-// that may be stored was not overtaken by any write up to the moment it was sent to be stored, so it is good for all calls
-// that began until then. One that may not is good only for those that began before the loader did.
+// store stores what was loaded. The value is good for calls that began before the tick that store returns. A load that may be
+// stored was not overtaken by any write up to the moment it was sent, so it is good for all calls that began until then.
+// Another one is good only for calls that began before the loader did.
 func (r *rebuild) store(ctx context.Context, out loaded, generation string, began uint64) (before uint64) {
 	f := r.prepare(ctx, out, generation)
 	sent := r.guard.clock.Tick()

@@ -32,8 +32,8 @@ const (
 	ofOwn        // one of MaxLoads
 )
 
-// borrows reports whether a load needs no slot of its own. A load that a loader asked for is a part of that loader's: if
-// it needed a slot, loaders that hold all the slots could wait for each other's. The keys of a GetMany share one.
+// borrows reports whether a load needs no slot of its own. A load that a loader asked for shares that loader's slot: if it
+// needed one, loaders that hold all the slots could wait for each other. The keys of a GetMany share one slot.
 func (l *loaders) borrows(j *job) bool {
 	return l.slots == nil || j.scope.nested || j.unlimited || j.batch != nil && j.batch.covers(j.key)
 }
@@ -76,8 +76,8 @@ type loaded struct {
 	ttl    int64 // as set by SetTTL, or unset
 }
 
-// run runs the loader, under LoadTimeout, and frees a slot of MaxLoads when it returns. When the context ends
-// first, the loader is left to itself: nobody may have to wait for one that ignores its context.
+// run runs the loader under LoadTimeout, and frees its slot when the loader returns. When the context ends first, run leaves
+// the loader to itself, as nobody may have to wait for one that ignores its context.
 func (l *loaders) run(ctx context.Context, j *job, s slot) loaded {
 	if ctx.Err() != nil { // nobody waits any more
 		l.freeSlot(s)

@@ -12,30 +12,32 @@ import (
 	"github.com/cacheguard/go/internal/wake"
 )
 
-// LocalConfig is about a tier of decoded values in this process, in front of Redis. It is on when MaxBytes or
-// MaxEntries is set; one of them must be. Not for a Ring.
+// LocalConfig describes a tier of decoded values in this process, in front of Redis. The tier is on when either MaxBytes or
+// MaxEntries is set. It is not available on a Ring.
 //
 // A Get that the tier answers costs no round trip, and weakens one promise: an Invalidate on another instance reaches
-// this tier by a message. Until it does (normally well under a millisecond; up to 5 seconds when the connection hangs
-// unnoticed), and never for longer than TTL, Get may return the older value. On the instance that called Invalidate
-// there is no such delay. While the subscription to the messages is down, or one is known to be missing, the tier is not
-// asked, but for stale values when Redis does not answer either (StaleFor); when it stands again, the tier starts empty.
+// this tier by a message. Until the message arrives, Get may return the older value, but never for longer than TTL. That
+// normally takes well under a millisecond, and up to 5 seconds when the connection hangs unnoticed. On the instance that
+// called Invalidate there is no such delay.
 //
-// Only entries that were stored by a Guard with a tier, StaleFor or EarlyRefresh are kept: others do not say how long they
-// are fresh.
+// While the subscription to the messages is down, or a message is known to be missing, Get does not use the tier, except for
+// stale values (StaleFor) when Redis does not answer either. When the subscription is back, the tier starts empty.
+//
+// The tier only keeps entries that a Guard with a tier, StaleFor or EarlyRefresh stored: others do not say how long they are
+// fresh.
 type LocalConfig struct {
-	// MaxBytes bounds the tier by the size of its keys and encoded values, with 256 bytes for each. What values take
-	// when they are decoded is not known, and may be more.
+	// MaxBytes bounds the tier by the size of its keys and encoded values, with 256 bytes added for each. Decoded values may
+	// take more than that.
 	MaxBytes int
 
-	// MaxEntries bounds the tier by their number.
+	// MaxEntries bounds the tier by the number of its entries.
 	MaxEntries int
 
 	// TTL is how long a value stays in the tier at most after it was read from Redis. Default: 5 seconds.
 	TTL time.Duration
 
-	// HotKeys lets only so many keys into the tier: those this process asked for most in the last seconds, and at least
-	// some thirty times. Default: 0, all keys.
+	// HotKeys limits the tier to so many keys: those that this process asked for most in the last seconds, and at least some
+	// thirty times. Default: 0, all keys.
 	HotKeys int
 }
 
@@ -139,7 +141,7 @@ func fromItem[V any](item *tier.Item, how Outcome) (f found[V], ok bool) {
 	return f, true
 }
 
-// keep has the tier keep what was read. An entry that does not say how long it is fresh, as a Guard without a tier wrote
+// keep puts what was read into the tier. An entry that does not say how long it is fresh, as a Guard without a tier wrote
 // it, may be gone from Redis the next moment: it is not kept.
 func keep[V any](g *Guard, key string, mark tier.Mark, read *link.Read, r *readResult[V]) {
 	if g.local == nil || r.entry.Fresh == 0 || r.state != fresh && r.state != ageing {

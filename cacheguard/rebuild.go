@@ -39,7 +39,7 @@ func (g *Guard) rebuild(ctx context.Context, j *job, asked uint64, unfit []byte)
 	})
 }
 
-// share waits for the key's flight, which runs unless there is one under way.
+// share joins the key's flight, or starts one, and waits for its answer.
 func (g *Guard) share(
 	ctx context.Context, j *job, m mode, asked uint64, run flight.Run[answer],
 ) (a answer, joined bool, err error) {
@@ -130,9 +130,9 @@ func (r *rebuild) request() protocol.Request {
 	return protocol.Request{Token: r.token, Take: r.slot != noSlot, Unfit: r.unfit, Aged: r.aged}
 }
 
-// acquire asks Redis. When the flight has ended before there is a reply, a lease that was granted is given back. A flight
-// that may not take the lease looks first whether there is anything at all: in a process that loads as much as it may there
-// mostly is not, and that costs Redis a third.
+// acquire asks Redis. If the flight ends before the reply, it gives back a lease that was granted. A flight that may not take
+// the lease first asks whether there is anything at all: in a process that loads as much as it may there mostly is not, and
+// the question costs Redis a third of the script.
 func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protocol.Acquired, error) {
 	g, valueKey := r.guard, r.job.valueKey
 	if r.job.batch != nil {

@@ -16,12 +16,15 @@ import (
 	"github.com/cacheguard/go/rwlock"
 )
 
-// SelfCheck finds out whether what the Guard needs of Redis works, for use when a service starts: that Redis can be
-// reached, that its user may run each command (docs/redis.md lists them), keys and channels that begin with the Prefix, that
-// every script of a Get, an Invalidate and an Update does what it should, that messages arrive, and, if there is a local
-// tier, that invalidations reach it. It does so on keys of its own, and removes them. It waits until ctx ends, or for 10
-// seconds, but not for Redis to become better: a refused connection, a wrong password and a refused command are returned at
-// once. The error names what was refused.
+// SelfCheck checks that what the Guard needs of Redis works. It is for the start of a service. It checks that
+//
+//   - Redis can be reached;
+//   - its user may run each command, and use keys and channels that begin with the Prefix (docs/redis.md lists them);
+//   - every script of a Get, an Invalidate and an Update does what it should;
+//   - messages arrive, and, if there is a local tier, invalidations reach it.
+//
+// It uses keys of its own, and removes them. It waits until ctx ends, or for 10 seconds. It does not wait for Redis to get
+// better: it returns at once when Redis refuses the connection, the password or a command. The error names what was refused.
 func (g *Guard) SelfCheck(ctx context.Context) error {
 	if g == nil {
 		return errNilGuard
@@ -49,8 +52,8 @@ func (g *Guard) SelfCheck(ctx context.Context) error {
 // selfCheck is a SelfCheck under way.
 type selfCheck struct{ guard *Guard }
 
-// rights has the user's rights tried one by one: some refusals make a script go on with less, as it should in an
-// emergency, and of the others Redis does not say which command it was.
+// rights tries the user's rights one by one: after some refusals a script goes on with less, as it should in an
+// emergency, and with the others Redis does not name the command.
 func (c selfCheck) rights(ctx context.Context) error {
 	g := c.guard
 	if err := rights.Guard.Check(ctx, &g.tasks, g.rdb, g.cfg.Prefix); err != nil {

@@ -37,8 +37,8 @@ func xfetchGap(took time.Duration, beta float64) time.Duration {
 	return time.Duration(float64(took) * beta * -math.Log(1-mathrand.Float64()))
 }
 
-// refresh has the entry replaced in the background, unless this instance is at it already. It is no part of the load
-// whose loader may have asked for the entry.
+// refresh replaces the entry in the background, unless this instance is doing so already. If a loader asked for the entry, the
+// refresh is no part of that load.
 func (g *Guard) refresh(ctx context.Context, j *job, raw []byte, took time.Duration) {
 	j.scope.nested = false
 	started := g.flights.Start(outsideLoads(ctx), j.flight(background), func(ctx context.Context, publish func(answer)) answer {
@@ -77,7 +77,7 @@ func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
 	return answer{}
 }
 
-// report tells the operator of a load that failed while nobody was there to be told.
+// report logs a load that failed, as no caller learns of it.
 func (r *rebuild) report(ctx context.Context, a answer) {
 	if a.err != nil && !a.absent && a.outcome == Loaded {
 		r.guard.unrefreshed.log(ctx, r.guard.cfg.Logger, slog.LevelWarn, "background load failed", r.job.key, "error", a.err)

@@ -1,12 +1,12 @@
 package cacheguard
 
-// Stats is what a Guard has to do at the moment.
+// Stats is what a Guard is doing at the moment.
 type Stats struct {
 	Loading int // loaders that run
-	Owed    int // keys whose invalidation is still to be sent
+	Owed    int // keys whose invalidation is pending, see Invalidate
 }
 
-// Stats returns it, for metrics.
+// Stats returns what the Guard is doing at the moment, for metrics.
 func (g *Guard) Stats() Stats {
 	if g == nil {
 		return Stats{}

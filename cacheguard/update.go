@@ -15,8 +15,8 @@ import (
 	"github.com/cacheguard/go/rwlock"
 )
 
-// Update writes to the source so that no Get that begins after Update returned, in any process, returns an older value,
-// whatever becomes of write or of this process. It is for data that is written seldom and must not be read stale.
+// Update writes to the source so that no Get that begins after Update returned, in any process, returns an older value, even
+// if write fails or this process dies. It is for data that is written seldom and must not be read stale.
 //
 // Update waits for the write lock of the key (package rwlock, with the Guard's Prefix) until ctx ends. While write runs, up to
 // UpdateTimeout, no load stores a value. A Get waits for the end of the update, up to WaitTimeout, and then loads without

@@ -10,13 +10,15 @@ import (
 	"github.com/cacheguard/go/internal/protocol"
 )
 
-// VerifyConfig has the Guard compare some of the hits of Get and GetMany with the source, to see how consistent cache and
+// VerifyConfig lets the Guard compare some of the hits of Get and GetMany with the source, to see how consistent cache and
 // source are while both are in use.
 //
-// For that, the loader of the call runs again, perhaps after the call has returned, with one key if it is GetMany's, as one
-// of MaxLoads and not if all are taken; Hooks.OnLoad is called. It must not return something else each time. At most 4
-// comparisons are under way at once, and hits beyond that are not compared. Neither are remembered absence, stale values, and
-// what Fetch returns.
+// To compare a hit, the Guard runs the loader of the call again, perhaps after the call has returned. The loader of GetMany
+// gets one key. The load takes one of MaxLoads, and Hooks.OnLoad is called. A loader must not return something else each
+// time.
+//
+// The Guard skips a hit when all of MaxLoads are taken, or 4 comparisons are under way. It never compares remembered absence,
+// stale values, and what Fetch returns.
 type VerifyConfig struct {
 	// OneIn is how many hits there are for each that is compared. Default: 0, none; it costs nothing then.
 	OneIn int

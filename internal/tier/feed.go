@@ -126,7 +126,7 @@ func (f *feed) check() {
 	}
 }
 
-// restart forgets all sources: what they sent meanwhile was not heard.
+// restart forgets all sources: what they sent while nobody listened is lost.
 func (f *feed) restart() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
