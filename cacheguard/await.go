@@ -45,7 +45,7 @@ func (r *rebuild) wakeUp(ctx context.Context, msg wake.Message, generation strin
 		return r.use([]byte(rest), Shared, before)
 	case protocol.PushedFailure:
 		return answer{err: &LoadError{Key: r.job.key, Message: rest}, outcome: Shared}, true
-	case protocol.PushedPass:
+	case protocol.PushedUnstored:
 		return r.guard.loadDirectly(ctx, r.job, Loaded), true
 	case protocol.PushedGone:
 		r.askedAgain++

@@ -66,8 +66,8 @@ func (b *batch) covers(key string) bool {
 	return open
 }
 
-// pass says that the key's flight does not want a value from the batch.
-func (b *batch) pass(key string) {
+// skip says that the key's flight does not want a value from the batch.
+func (b *batch) skip(key string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closeLocked(key)

@@ -45,7 +45,7 @@ func Fetch[V any](ctx context.Context, g *Guard, key string, s Source[V]) (V, Ou
 		return none, "", errNilGuard
 	}
 	return observedFetch(ctx, g, key, loadSpec[V]{
-		judge: s.Judge, reload: s.Load, skipLocal: s.SkipLocal, lookOnly: s.Load == nil, unlimited: s.Unlimited,
+		judge: s.Judge, reload: s.Load, skipLocal: s.SkipLocal, cacheOnly: s.Load == nil, unlimited: s.Unlimited,
 	})
 }
 

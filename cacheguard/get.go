@@ -60,7 +60,7 @@ type lookup[V any] struct {
 
 // fetch answers a Get or a Fetch: from the local tier, from Redis, or with a load.
 func fetch[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]) (v V, how Outcome, err error) {
-	if err := admit(ctx, g, key, spec.load != nil || spec.reload != nil || spec.lookOnly); err != nil {
+	if err := admit(ctx, g, key, spec.load != nil || spec.reload != nil || spec.cacheOnly); err != nil {
 		return v, "", err
 	}
 	l := lookup[V]{guard: g, key: key, spec: spec, asked: g.clock.Now()}
@@ -87,7 +87,7 @@ func (l *lookup[V]) read(ctx context.Context) (v V, how Outcome, err error) {
 	for range maxAsks + 1 {
 		mark := g.local.mark(l.key)
 		var storing <-chan struct{} // looked for before the read: what is stored by then, the read finds
-		if l.spec.lookOnly {
+		if l.spec.cacheOnly {
 			storing = g.beingStored(l.key, protocol.ShapeOf[V]{})
 		}
 		read, err := g.link.Get(ctx, valueKey)
@@ -101,15 +101,15 @@ func (l *lookup[V]) read(ctx context.Context) (v V, how Outcome, err error) {
 			sample(ctx, g, l.key, d.found, l.spec)
 			return d.found.result()
 		case d.action == doRefresh:
-			if !l.spec.lookOnly {
+			if !l.spec.cacheOnly {
 				g.refresh(ctx, l.job(ctx, d.value, d.aged), read.Raw, r.entry.Took)
 			}
 			return d.found.result()
 		case d.action == doBypass:
 			return l.bypass(ctx, d.reason)
-		case l.spec.lookOnly:
-			if !l.stored(ctx, storing) {
-				return v, "", l.notCached(ctx)
+		case l.spec.cacheOnly:
+			if err := l.awaitStored(ctx, storing); err != nil {
+				return v, "", err
 			}
 		default:
 			if v, how, done, err := l.rebuild(ctx, d.value, read.Raw, d.aged); done {
@@ -169,22 +169,15 @@ func (l *lookup[V]) bypass(ctx context.Context, reason *RedisError) (v V, how Ou
 	}
 }
 
-// stored waits until what this Guard is storing for the key is stored. It reports false if there is nothing to wait for, or
-// ctx ends.
-func (l *lookup[V]) stored(ctx context.Context, storing <-chan struct{}) bool {
-	if storing == nil {
-		return false
+// awaitStored waits until what this Guard is storing for the key is stored. The error is that of a Fetch that may not load.
+func (l *lookup[V]) awaitStored(ctx context.Context, storing <-chan struct{}) error {
+	if storing != nil {
+		select {
+		case <-storing:
+			return nil
+		case <-ctx.Done():
+		}
 	}
-	select {
-	case <-storing:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// notCached is the error of a Fetch that may not load.
-func (l *lookup[V]) notCached(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ended(ctx, l.key)
 	}

@@ -28,10 +28,10 @@ func newJob[V any](g *Guard, key string, of scope, load func(context.Context) (V
 	}
 }
 
-// pass says that a batch need not wait for this key any more.
-func (j *job) pass() {
+// skip says that a batch need not wait for this key any more.
+func (j *job) skip() {
 	if j.batch != nil {
-		j.batch.pass(j.key)
+		j.batch.skip(j.key)
 	}
 }
 

@@ -106,7 +106,7 @@ func (m *many[V]) loadAll(ctx context.Context, toLoad []wanted) (rest []string) 
 		j := m.job(b, w, nested)
 		tickets[i], err = m.guard.flights.Enter(ctx, j.flight(w.mode), m.flight(j, w))
 		if err != nil || tickets[i].Joined {
-			b.pass(w.key)
+			b.skip(w.key)
 		}
 		if err != nil {
 			m.fail(ctx, w.key, "", m.guard.ended(ctx, w.key, err))
@@ -138,7 +138,7 @@ func (m *many[V]) acceptable(joined bool) func(answer) bool {
 // flight is the run of the key's flight.
 func (m *many[V]) flight(j *job, w wanted) flight.Run[answer] {
 	return func(ctx context.Context, publish func(answer)) answer {
-		defer j.pass()
+		defer j.skip()
 		if w.mode == direct {
 			return m.guard.loadDirectly(ctx, j, w.how)
 		}

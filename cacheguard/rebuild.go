@@ -120,7 +120,7 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 		r.slot, err = g.loaders.takeSlot(ctx, r.job)
 		return answer{err: err}, err != nil
 	}
-	r.job.pass()
+	r.job.skip()
 	waiter.Waiting()
 	return r.await(ctx, waiter, got, wait{polls: polls, before: before})
 }

@@ -35,11 +35,10 @@ func (g *Guard) SelfCheck(ctx context.Context) error {
 	defer g.tasks.Done()
 	ctx, cancel := context.WithTimeout(ctx, rights.Patience)
 	defer cancel()
-	c := selfCheck{g}
-	for _, check := range []func(context.Context) error{
-		c.rights, c.subscription, c.messages, c.scripts, c.lock, c.invalidation,
+	for _, check := range []func(context.Context, *Guard) error{
+		checkRights, checkSubscription, checkMessages, checkScripts, checkLock, checkInvalidation,
 	} {
-		if err := check(ctx); err != nil {
+		if err := check(ctx, g); err != nil {
 			if errors.Is(err, ErrClosed) {
 				return ErrClosed
 			}
@@ -49,13 +48,9 @@ func (g *Guard) SelfCheck(ctx context.Context) error {
 	return nil
 }
 
-// selfCheck is a SelfCheck under way.
-type selfCheck struct{ guard *Guard }
-
-// rights tries the user's rights one by one: after some refusals a script goes on with less, as it should in an
+// checkRights tries the user's rights one by one: after some refusals a script goes on with less, as it should in an
 // emergency, and with the others Redis does not name the command.
-func (c selfCheck) rights(ctx context.Context) error {
-	g := c.guard
+func checkRights(ctx context.Context, g *Guard) error {
 	if err := rights.Guard.Check(ctx, &g.tasks, g.rdb, g.cfg.Prefix); err != nil {
 		return err
 	}
@@ -64,8 +59,7 @@ func (c selfCheck) rights(ctx context.Context) error {
 		rights.CheckChannel(ctx, &g.tasks, g.rdb, g.notices.Channel))
 }
 
-func (c selfCheck) subscription(ctx context.Context) error {
-	g := c.guard
+func checkSubscription(ctx context.Context, g *Guard) error {
 	g.inbox.Start()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -81,16 +75,15 @@ func (c selfCheck) subscription(ctx context.Context) error {
 	return nil
 }
 
-// messages sends a message as scripts do to wake those who wait, and again when it may have been lost with the
+// checkMessages sends a message as scripts do to wake those who wait, and again when it may have been lost with the
 // subscription.
-func (c selfCheck) messages(ctx context.Context) error {
-	g := c.guard
+func checkMessages(ctx context.Context, g *Guard) error {
 	key := g.keys.ValueKey(rights.Name())
 	waiter := g.inbox.Watch(key)
 	defer waiter.Stop()
 	for {
 		waiter.Waiting()
-		if err := c.publish(ctx, wake.Frame(key, "")); err != nil {
+		if err := publish(ctx, g, wake.Frame(key, "")); err != nil {
 			return fmt.Errorf("cannot send a message: %w", err)
 		}
 		select {
@@ -103,14 +96,13 @@ func (c selfCheck) messages(ctx context.Context) error {
 		case <-ctx.Done():
 			return fmt.Errorf("a message did not arrive: %w", ctx.Err())
 		}
-		if err := c.subscription(ctx); err != nil {
+		if err := checkSubscription(ctx, g); err != nil {
 			return fmt.Errorf("a message did not arrive: %w", err)
 		}
 	}
 }
 
-func (c selfCheck) publish(ctx context.Context, frame string) error {
-	g := c.guard
+func publish(ctx context.Context, g *Guard, frame string) error {
 	_, err := bounded(ctx, g, func(ctx context.Context) (struct{}, error) {
 		cmd := redis.NewIntCmd(ctx, "publish", g.inbox.Address(), frame)
 		return struct{}{}, g.rdb.Process(ctx, cmd)
@@ -118,9 +110,8 @@ func (c selfCheck) publish(ctx context.Context, frame string) error {
 	return err
 }
 
-// scripts runs each script as calls do, in the three ways in which a load ends, and in an update.
-func (c selfCheck) scripts(ctx context.Context) error {
-	g := c.guard
+// checkScripts runs each script as calls do, in the three ways in which a load ends, and in an update.
+func checkScripts(ctx context.Context, g *Guard) error {
 	key := rights.Name()
 	valueKey, token := g.keys.ValueKey(key), rand.Text()
 	acquire := g.keys.Acquire(valueKey, protocol.Request{Token: token, Take: true})
@@ -160,12 +151,11 @@ func (c selfCheck) scripts(ctx context.Context) error {
 			return fmt.Errorf("script %s: it returned %v instead of %v", step.name, reply, step.want)
 		}
 	}
-	return c.read(ctx, key)
+	return checkRead(ctx, g, key)
 }
 
-// read reads a key as Get does: it was updated, so there is none.
-func (c selfCheck) read(ctx context.Context, key string) error {
-	g := c.guard
+// checkRead reads a key as Get does: it was updated, so there is none.
+func checkRead(ctx context.Context, g *Guard, key string) error {
 	read, err := g.link.Get(ctx, g.keys.ValueKey(key))
 	switch {
 	case err != nil:
@@ -178,9 +168,8 @@ func (c selfCheck) read(ctx context.Context, key string) error {
 	return nil
 }
 
-// lock takes a lock as Update does.
-func (c selfCheck) lock(ctx context.Context) error {
-	g := c.guard
+// checkLock takes a lock as Update does.
+func checkLock(ctx context.Context, g *Guard) error {
 	err := g.locks.Do(ctx, rights.Name(), func(context.Context, *rwlock.Lease) error { return nil })
 	if err != nil {
 		return fmt.Errorf("cannot take the lock of an update: %w", err)
@@ -188,9 +177,8 @@ func (c selfCheck) lock(ctx context.Context) error {
 	return nil
 }
 
-// invalidation invalidates a key, and waits until the tier has heard of it, if there is one.
-func (c selfCheck) invalidation(ctx context.Context) error {
-	g := c.guard
+// checkInvalidation invalidates a key, and waits until the tier has heard of it, if there is one.
+func checkInvalidation(ctx context.Context, g *Guard) error {
 	key := rights.Name()
 	var arrived <-chan struct{}
 	if g.local != nil {

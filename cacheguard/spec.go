@@ -10,7 +10,7 @@ type loadSpec[V any] struct {
 
 	judge     func(V) Verdict
 	skipLocal bool
-	lookOnly  bool // nothing is loaded
+	cacheOnly bool // nothing is loaded
 	unlimited bool // the load does not count for MaxLoads
 }
 
@@ -32,7 +32,7 @@ func (s loadSpec[V]) loader(old *V) func(context.Context) (V, error) {
 // refusal is the error of a call that may not load without Redis; nil if it may.
 func (s loadSpec[V]) refusal(g *Guard, reason *RedisError) error {
 	switch {
-	case s.lookOnly:
+	case s.cacheOnly:
 		return ErrNotCached
 	case reason != nil && g.cfg.FailClosed:
 		return reason

@@ -42,11 +42,11 @@ func xfetchGap(took time.Duration, beta float64) time.Duration {
 func (g *Guard) refresh(ctx context.Context, j *job, raw []byte, took time.Duration) {
 	j.scope.nested = false
 	started := g.flights.Start(outsideLoads(ctx), j.flight(background), func(ctx context.Context, publish func(answer)) answer {
-		defer j.pass()
+		defer j.skip()
 		return g.newRebuild(j, raw, publish).refresh(ctx, took)
 	})
 	if !started {
-		j.pass()
+		j.skip()
 	}
 }
 
@@ -63,7 +63,7 @@ func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
 		return a
 	}
 	r.returnSlot()
-	r.job.pass()
+	r.job.skip()
 	switch {
 	case err != nil:
 		r.recall(err)

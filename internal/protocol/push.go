@@ -5,10 +5,10 @@ type Push byte
 
 // What a message says.
 const (
-	PushedValue   Push = 'v' // a value was loaded; it follows
-	PushedFailure Push = 'f' // the load failed; the error's text follows
-	PushedPass    Push = 'p' // a value was loaded that cannot be stored: everyone has to load it
-	PushedGone    Push = 'g' // ask again
+	PushedValue    Push = 'v' // a value was loaded; it follows
+	PushedFailure  Push = 'f' // the load failed; the error's text follows
+	PushedUnstored Push = 'p' // a value was loaded that cannot be stored: everyone has to load it
+	PushedGone     Push = 'g' // ask again
 )
 
 // ParsePush splits the body of a message. Not ok: it does not speak of this generation.
