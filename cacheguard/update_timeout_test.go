@@ -46,9 +46,9 @@ func TestAWriteWithinUpdateTimeoutHoldsItsLockHoweverLongTheLeaseIs(t *testing.T
 	for name, limit := range map[string]time.Duration{"a minute": time.Minute, "no limit": off} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFleet(t, standalone(t), 1, Config{LeaseTTL: 100 * time.Millisecond, UpdateTimeout: limit})
+			f := newFleet(t, standalone(t), 1, Config{LeaseTTL: 500 * time.Millisecond, UpdateTimeout: limit})
 			err := f.guards[0].Update(context.Background(), "k", func(ctx context.Context) error {
-				hold(t, 300*time.Millisecond) // three leases
+				hold(t, 1500*time.Millisecond) // three leases
 				equal(t, "intent", f.exists(f.intent("k")), true)
 				return ctx.Err()
 			})
