@@ -13,8 +13,6 @@ import (
 	"github.com/cacheguard/go/bench/internal/server"
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/redistest"
-	"github.com/cacheguard/go/mutex"
-	"github.com/cacheguard/go/rwlock"
 )
 
 // What follows prepares outcomes: each function returns one that has its outcome every time.
@@ -118,13 +116,16 @@ func sharedElsewhere(own *redistest.Server, s *server.Server) func(testing.TB, *
 }
 
 // scripts is how many have run.
-func scripts(t testing.TB, s *server.Server) int64 {
+func scripts(t testing.TB, s *server.Server) int64 { return ran(t, s, "evalsha") }
+
+// ran is how often a command has.
+func ran(t testing.TB, s *server.Server, command string) int64 {
 	t.Helper()
 	u, err := s.Usage(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return u.Commands["evalsha"]
+	return u.Commands[command]
 }
 
 // beside has second ask for what first is loading, which ends when second has joined.
@@ -182,40 +183,5 @@ func update(t testing.TB, rdb *redis.Client) func() error {
 	g := countedGuard(t, rdb, cacheguard.Config{})
 	return func() error {
 		return g.Update(t.Context(), "k", func(context.Context) error { return nil })
-	}
-}
-
-func lockMutex(cfg mutex.Config) func(testing.TB, *redis.Client) func() error {
-	return func(t testing.TB, rdb *redis.Client) func() error {
-		cfg.Prefix = "counts:" + rand.Text()
-		k, err := mutex.New(rdb, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = k.Close() })
-		return func() error {
-			l, err := k.Lock(t.Context(), "k")
-			if err != nil {
-				return err
-			}
-			return l.Unlock(t.Context())
-		}
-	}
-}
-
-func lockRW(lock func(*rwlock.Locker, context.Context, string) (*rwlock.Lease, error)) func(testing.TB, *redis.Client) func() error {
-	return func(t testing.TB, rdb *redis.Client) func() error {
-		k, err := rwlock.New(rdb, rwlock.Config{Prefix: "counts:" + rand.Text()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = k.Close() })
-		return func() error {
-			l, err := lock(k, t.Context(), "k")
-			if err != nil {
-				return err
-			}
-			return l.Unlock(t.Context())
-		}
 	}
 }

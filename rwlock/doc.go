@@ -42,7 +42,9 @@
 //  3. Then, when nobody holds: the first writer of the queue.
 //
 // So phases alternate while both kinds wait, and a free lock has no queue. Who asks, gets the lock at once if nobody
-// it must wait for holds or is queued, and its place in the queue in the same script otherwise.
+// it must wait for holds or is queued, and its place in the queue in the same script otherwise. A writer that finds the lock
+// free, and one that leaves while nobody waits, are spared all this: two short scripts before the others see that there is nothing to
+// end and nobody to hand on to (lua/acquire_free.lua, lua/release_lone.lua).
 //
 // A lock handed on is a grant: a lease as long as the waiter's grace, until its holder has confirmed it by renewing.
 // The script that grants also publishes to the inboxes (package wake) that the granted have registered, once for each

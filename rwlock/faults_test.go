@@ -19,7 +19,14 @@ func behind(t *testing.T, cfg Config, tweaks ...func(*redis.Options)) (f *fleet,
 	return f, f.join(p.Client(t, tweaks...), cfg), p
 }
 
-func scriptOf(source string) redistest.Match { return redistest.Script(fields + prelude + source) }
+var (
+	acquireCommand   = redistest.Script(fields + acquireFree + prelude + acquireSource)
+	releaseCommand   = redistest.Script(fields + releaseLone + prelude + releaseSource)
+	heartbeatCommand = redistest.Script(fields + prelude + heartbeatSource)
+	renewCommand     = redistest.Script(fields + prelude + renewSource)
+	downgradeCommand = redistest.Script(fields + prelude + downgradeSource)
+	upgradeCommand   = redistest.Script(fields + prelude + upgradeSource)
+)
 
 // known makes the server know the scripts, so that faults meet the request they are for.
 func known(t *testing.T, k *Locker) {
@@ -41,8 +48,8 @@ func TestLostRepliesMakeNobodyWaitForHimself(t *testing.T) {
 			t.Parallel()
 			_, k, p := behind(t, Config{})
 			known(t, k)
-			for _, source := range []string{acquireSource, renewSource, downgradeSource, upgradeSource, releaseSource} {
-				p.On(scriptOf(source), redistest.DropReply).Times(1)
+			for _, command := range []redistest.Match{acquireCommand, renewCommand, downgradeCommand, upgradeCommand, releaseCommand} {
+				p.On(command, redistest.DropReply).Times(1)
 			}
 			l := must(t, k, how, "a")
 			for op, err := range map[string]error{
@@ -63,7 +70,7 @@ func TestLostReplyOfAWaiterLeavesItInItsPlace(t *testing.T) {
 	f, k, p := behind(t, Config{})
 	f.listening()
 	held := must(t, f.lockers[0], (*Locker).Lock, "a")
-	rule := p.On(scriptOf(acquireSource), redistest.DropReply).Times(1)
+	rule := p.On(acquireCommand, redistest.DropReply).Times(1)
 	w := wait(t, k, (*Locker).Lock, "a")
 	<-rule.Hit()
 	f.awaitWaiting("a", 1, 0)
@@ -78,7 +85,7 @@ func TestLockThatIsGrantedAfterItsCallerHasLeftIsGivenBack(t *testing.T) {
 	t.Parallel()
 	f, k, p := behind(t, Config{})
 	known(t, k)
-	rule := p.On(scriptOf(acquireSource), redistest.Hold).Times(1)
+	rule := p.On(acquireCommand, redistest.Hold).Times(1)
 	w := wait(t, k, (*Locker).Lock, "a")
 	<-rule.Hit()
 	w.leave()
@@ -149,7 +156,7 @@ func TestAWriterBehindACrashedReaderIsToldThatItsLeaseIsTheLast(t *testing.T) {
 	short := f.join(shared.Client(t), Config{TTL: 900 * time.Millisecond, Watchdog: off})
 	long := must(t, f.lockers[0], (*Locker).RLock, "a")
 	must(t, short, (*Locker).RLock, "a") // crashes
-	p.On(scriptOf(heartbeatSource), redistest.ReplyError("ERR no heartbeat"))
+	p.On(heartbeatCommand, redistest.ReplyError("ERR no heartbeat"))
 	w := wait(t, k, (*Locker).Lock, "a")
 	f.awaitWaiting("a", 1, 0)
 	unlock(t, long)

@@ -18,7 +18,7 @@ func TestARequestThatArrivesAfterItsCallHasUnlockedGetsNothing(t *testing.T) {
 			unlock(t, must(t, k, how, "another"))
 			return k.redis.RoundTrip("another") < 3*time.Millisecond
 		})
-		late := p.On(scriptOf(acquireSource), redistest.Hold).Times(1)
+		late := p.On(acquireCommand, redistest.Hold).Times(1)
 		l := must(t, k, how, "a")
 		equal(t, "requests held up", late.Count(), 1)
 		unlock(t, l)

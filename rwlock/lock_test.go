@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -108,7 +109,7 @@ func TestCancelledWaitLeavesNothingInRedis(t *testing.T) {
 			}
 		}
 		for field := range f.redis.HGetAll(t.Context(), f.lockers[0].newClaim("a", writing).keys[0]).Val() {
-			if field != "fence" && field != "longest" && field != "ticket" && field != "asked" {
+			if !slices.Contains([]string{"fence", "longest", "kept", "ticket", "asked"}, field) {
 				t.Errorf("%s is left", field)
 			}
 		}

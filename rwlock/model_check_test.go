@@ -10,6 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// memory is how long a fence is remembered, in ms.
+const memory = 600_000
+
 // snapshot is what the server has of the lock.
 type snapshot struct {
 	at       int64 // by its clock
@@ -229,6 +232,9 @@ func (w *world) checkRemains() {
 	}
 	if s.writer() != "" {
 		lasts("writer", s.writer(), s.number("deadline"), longest)
+		if s.number("kept") < s.number("deadline")+memory {
+			w.Wrong("the hash is kept until %d, the lease until %d", s.number("kept"), s.number("deadline"))
+		}
 	}
 	for token, until := range s.readers() {
 		lasts("reader", token, until, longest)
@@ -315,7 +321,7 @@ func (w *world) settle() {
 		}
 	}
 	for field := range w.now.hash {
-		if !slices.Contains([]string{"fence", "longest", "ticket", "asked", "revoked", "revoker", "gone"}, field) {
+		if !slices.Contains([]string{"fence", "longest", "ticket", "asked", "revoked", "revoker", "gone", "solo", "kept"}, field) {
 			w.Wrong("%s is left at the end", field)
 		}
 	}

@@ -65,6 +65,20 @@ func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {
 		"who has given up gets the lock": {
 			"if late(token) then", "if false then"},
 		"keys have no TTL": {
-			"if redis.call('PTTL', key) < least then", "if false then"},
+			"if left < least then", "if false then"},
+		"the common writer comes in beside readers": {
+			"'EXISTS', KEYS[2], KEYS[3]", "'EXISTS', KEYS[3], KEYS[3]"},
+		"the common writer has given up": {
+			"not (fields[5] and now", "not (false and now"},
+		"the common writer's fence follows the clock alone": {
+			"if fields[3] + 0 < micros", "if true"},
+		"the common writer's lease is longer than the lock knows of": {
+			"and length <= fields[4] + 0", ""},
+		"the common writer's lock is forgotten with its lease": {
+			"fields[9] - fields[4] - 600000 >= now", "true"},
+		"the common release hands nothing on": {
+			"fields[8] == (fields[6] or '')", "true"},
+		"the common release does not look at the token": {
+			"fields[1] == ARGV[1] and", "fields[1] and"},
 	})
 }

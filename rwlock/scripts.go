@@ -19,6 +19,12 @@ var prelude string
 //go:embed lua/acquire.lua
 var acquireSource string
 
+//go:embed lua/acquire_free.lua
+var acquireFree string
+
+//go:embed lua/release_lone.lua
+var releaseLone string
+
 //go:embed lua/heartbeat.lua
 var heartbeatSource string
 
@@ -58,12 +64,15 @@ type scripts struct {
 	acquire, heartbeat, renew, release, downgrade, upgrade, revoke, inspect *script.Script
 }
 
-// compile makes the scripts; the tests of the protocol edit their sources.
+// compile makes the scripts, those with a common case with that before the rest; the tests of the protocol edit their sources.
 func compile(edit func(source string) string) *scripts {
-	s := func(source string) *script.Script { return script.New(edit(fields + prelude + source)) }
+	s := func(common, source string) *script.Script {
+		return script.New(edit(fields + common + prelude + source))
+	}
 	return &scripts{
-		acquire: s(acquireSource), heartbeat: s(heartbeatSource), renew: s(renewSource), release: s(releaseSource),
-		downgrade: s(downgradeSource), upgrade: s(upgradeSource), revoke: s(revokeSource), inspect: s(inspectSource),
+		acquire: s(acquireFree, acquireSource), release: s(releaseLone, releaseSource),
+		heartbeat: s("", heartbeatSource), renew: s("", renewSource), downgrade: s("", downgradeSource),
+		upgrade: s("", upgradeSource), revoke: s("", revokeSource), inspect: s("", inspectSource),
 	}
 }
 

@@ -100,7 +100,7 @@ func TestMessageForAnOlderPlaceInTheQueueIsNoGrant(t *testing.T) {
 		keys := held.claim.keys
 		token := f.redis.ZRange(t.Context(), keys[4], 0, -1).Val()[0]
 		for _, key := range []string{keys[0], keys[0] + ":" + token} { // one of them is what it watches
-			rule := p.On(scriptOf(acquireSource), redistest.HoldReply).Times(1)
+			rule := p.On(acquireCommand, redistest.HoldReply).Times(1)
 			frame := fmt.Sprintf("%d:%s0:%d", len(key), key, held.Fence()+1)
 			if err := f.redis.Publish(t.Context(), k.inbox.Address(), frame).Err(); err != nil {
 				t.Fatal(err)

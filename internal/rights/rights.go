@@ -15,8 +15,8 @@ type Set struct {
 const (
 	scripts  = "EVAL EVALSHA "
 	messages = "PUBLISH SUBSCRIBE "
-	rwlock   = "DEL HDEL HGET HINCRBY HMGET HSET PEXPIRE PTTL TIME ZADD ZCARD ZRANGE ZRANGEBYSCORE ZREM ZREMRANGEBYSCORE " +
-		"ZREVRANGE ZSCORE "
+	rwlock   = "DEL EXISTS HDEL HGET HINCRBY HMGET HSET PEXPIRE PTTL TIME ZADD ZCARD ZRANGE ZRANGEBYSCORE ZREM " +
+		"ZREMRANGEBYSCORE ZREVRANGE ZSCORE "
 
 	inboxes = ":inbox:*"
 	notices = ":invalidated"
@@ -25,7 +25,7 @@ const (
 // What the packages need. SelfCheck looks at each, and a test at each command of their scripts.
 var (
 	// Guard has what rwlock needs, too: Update uses it.
-	Guard = set("cacheguard", scripts+messages+rwlock+"EXISTS GET GETRANGE HEXISTS HGETALL MGET SET").with(inboxes, notices)
+	Guard = set("cacheguard", scripts+messages+rwlock+"GET GETRANGE HEXISTS HGETALL MGET SET").with(inboxes, notices)
 
 	Mutex = set("mutex", scripts+messages+
 		"DEL HDEL HGET HINCRBY HMGET HSET PEXPIRE PTTL TIME ZADD ZCARD ZPOPMIN ZREM ZREMRANGEBYSCORE ZSCORE").with(inboxes).mayInform()

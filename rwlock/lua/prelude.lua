@@ -1,11 +1,14 @@
--- Shared by the scripts of this folder; each is sent with this text before it, and fields.lua before that.
+-- Shared by the scripts of this folder; each is sent with this text before it, and fields.lua before that. To make all these functions
+-- takes longer than most of what they do, so the common case of a script comes in between, if it has one.
 --
 -- KEYS, the same for every script:
 --   lock     hash: writer (its token) and deadline, while a writer holds; fence, the last one given; longest lease
 --            anybody asked for, in ms; ticket, the last one given to a waiter, which grows by the microseconds that pass, and by
 --            1 if the clock is set back; asked, when that was, in microseconds; revoked, the fence that the last revoke took,
 --            and revoker, its id; gone, until when somebody is among the gone; waiter:TOKEN for each waiter: its grace in ms,
---            until when it waits at most, its ticket, and its inbox if it has one, with colons between them
+--            until when it waits at most, its ticket, and its inbox if it has one, with colons between them; solo, what the ticket
+--            was (empty: none) when nobody was queued: whoever queues gets a new one, so as long as they are equal nobody has
+--            queued since; kept, until when the hash is there at least, as it has a TTL
 --   readers  zset: the tokens that hold for reading, by deadline
 --   writers  zset: the tokens that wait to write, by ticket less the microseconds that each had waited before it got one
 --   waiting  zset: the tokens that wait to read, by ticket
@@ -25,6 +28,7 @@ end
 
 local now, micros = now_ms()
 local writer, deadline, fence, longest = fields[1], tonumber(fields[2] or 0), tonumber(fields[3] or 0), tonumber(fields[4] or 0)
+local kept = tonumber(fields[9] or 0)
 local read_until -- when the last reader's lease ends; 0: nobody reads
 local queued -- somebody waits
 local ended = false -- a writer's turn has ended in this run
@@ -35,9 +39,14 @@ local function whole(n) return string.format('%.0f', n) end
 
 -- No key may be left without a TTL, nor with one that ends before what it is about.
 local function keep(key)
-  local least = memory + longest
-  if redis.call('PTTL', key) < least then
-    redis.call('PEXPIRE', key, whole(2 * least))
+  local least, left = memory + longest, redis.call('PTTL', key)
+  if left < least then
+    left = 2 * least
+    redis.call('PEXPIRE', key, whole(left))
+  end
+  if key == lock and kept < now + least then
+    kept = now + left
+    redis.call('HSET', lock, 'kept', whole(kept))
   end
 end
 

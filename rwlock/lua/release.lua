@@ -1,15 +1,18 @@
 -- Gives up what the token has, the lock or a place in the queue.
 -- KEYS: as in the prelude
 -- ARGV: token, its fence, 1 if requests of the token may still be on their way, else 0
--- Returns 1 if it had the lock or a place, 0 if neither, -1 if that is because the lock was revoked.
+-- Returns 1 if it had the lock or a place, 0 if neither, -1 if that is because the lock was revoked. A writer whose lease is over
+-- had the lock all the same if no script has run since that would have ended it: nobody else has had it.
 -- Safe to run twice; the second run finds nothing.
-local token, had = ARGV[1], 1
+local token, had, wrote = ARGV[1], 1, writer == ARGV[1]
 expire()
 if ARGV[3] == '1' then
   remember(token)
 end
 if writer == token then
   end_writer()
+elseif wrote then
+  had = 1
 elseif read_until > 0 and redis.call('ZREM', readers, token) == 1 then
   read_readers()
 elseif queued and redis.call('ZSCORE', alive, token) then

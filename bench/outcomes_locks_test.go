@@ -1,0 +1,92 @@
+package bench
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/bench/internal/server"
+	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/mutex"
+	"github.com/cacheguard/go/rwlock"
+)
+
+func lockMutex(cfg mutex.Config) func(testing.TB, *redis.Client) func() error {
+	return func(t testing.TB, rdb *redis.Client) func() error {
+		cfg.Prefix = "counts:" + rand.Text()
+		k, err := mutex.New(rdb, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = k.Close() })
+		return func() error {
+			l, err := k.Lock(t.Context(), "k")
+			if err != nil {
+				return err
+			}
+			return l.Unlock(t.Context())
+		}
+	}
+}
+
+// passMutex has a locker wait for another's lock, which then passes to it, back and forth.
+func passMutex(own *redistest.Server, s *server.Server) func(testing.TB, *redis.Client) func() error {
+	return func(t testing.TB, rdb *redis.Client) func() error {
+		prefix := "counts:" + rand.Text()
+		var lockers [2]*mutex.Locker
+		for i, client := range []*redis.Client{rdb, own.Client(t)} {
+			k, err := mutex.New(client, mutex.Config{Prefix: prefix})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = k.Close() })
+			lockers[i] = k
+		}
+		held, err := lockers[0].Lock(t.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := 1
+		pass := func() error {
+			before, done := scripts(t, s), make(chan error, 1)
+			lease := held
+			go func() { // owner: passMutex; ends with the lock; joined by receiving
+				var err error
+				held, err = lockers[next].Lock(t.Context(), "k")
+				done <- err
+			}()
+			redistest.Await(t, "it has asked", func() bool { return scripts(t, s) > before })
+			err := errors.Join(lease.Unlock(t.Context()), <-done)
+			next = 1 - next
+			return err
+		}
+		redistest.Await(t, "both are told", func() bool { // when they are subscribed
+			before := ran(t, s, "publish")
+			if err := errors.Join(pass(), pass()); err != nil {
+				t.Fatal(err)
+			}
+			return ran(t, s, "publish") == before+2
+		})
+		return pass
+	}
+}
+
+func lockRW(lock func(*rwlock.Locker, context.Context, string) (*rwlock.Lease, error)) func(testing.TB, *redis.Client) func() error {
+	return func(t testing.TB, rdb *redis.Client) func() error {
+		k, err := rwlock.New(rdb, rwlock.Config{Prefix: "counts:" + rand.Text()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = k.Close() })
+		return func() error {
+			l, err := lock(k, t.Context(), "k")
+			if err != nil {
+				return err
+			}
+			return l.Unlock(t.Context())
+		}
+	}
+}

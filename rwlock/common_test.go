@@ -1,0 +1,131 @@
+package rwlock
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	mrand "math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/model"
+	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/rights"
+	"github.com/cacheguard/go/internal/script"
+)
+
+// The common cases of scripts run before the prelude. They do what the rest would do, whatever has happened to the lock.
+func TestTheCommonCasesOfScriptsDoWhatTheRestDoes(t *testing.T) {
+	t.Parallel()
+	acquire := model.NewShortcut(fields, acquireFree, prelude+acquireSource)
+	release := model.NewShortcut(fields, releaseLone, prelude+releaseSource)
+	for seed := range uint64(40) {
+		newWalk(t, seed, acquire, release).Run(150)
+		if t.Failed() {
+			t.Fatalf("walk %d", seed)
+		}
+	}
+	if acquire.Taken < 50 || release.Taken < 50 {
+		t.Errorf("%d times a free lock, %d times a lone holder", acquire.Taken, release.Taken)
+	}
+}
+
+func newWalk(t *testing.T, seed uint64, acquire, release *model.Shortcut) *model.Walk {
+	t.Helper()
+	rdb := shared.Client(t)
+	l := lockAt(compile(model.Modelled), "{walk-"+rand.Text()+"}")
+	w := &model.Walk{T: t, Redis: rdb, Rand: mrand.New(mrand.NewPCG(seed, 2)), Keys: l.keys, Except: []string{"solo"}}
+	fence := func() int64 {
+		n, _ := rdb.HGet(t.Context(), l.keys[0], "fence").Int64() // none: 0
+		return n
+	}
+	w.Call = func() (script.Call, *model.Shortcut) {
+		token, ttl := fmt.Sprint("t", w.Rand.IntN(4)), ms(1000+w.Rand.Int64N(3)*3000)
+		if holder := rdb.HGet(t.Context(), l.keys[0], "writer").Val(); holder != "" && w.Rand.IntN(2) == 0 {
+			token = holder
+		}
+		switch p := w.Rand.IntN(100); {
+		case p < 40:
+			m, wait := writing, grace(ttl)
+			if w.Rand.IntN(5) < 2 {
+				m = reading
+			}
+			if w.Rand.IntN(2) == 0 {
+				wait = 0
+			}
+			return l.askFor(m, token, ttl, wait, queue.Unlimited, "", 0), acquire
+		case p < 85:
+			return l.giveUp(token, fence(), w.Rand.IntN(5) == 0), release
+		case p < 90:
+			return l.extend(token, ttl, fence()), nil
+		case p < 93:
+			return l.toReader(token, ttl, fence()), nil
+		case p < 96:
+			return l.toWriter(token, ttl, fence()), nil
+		case p < 98:
+			return l.revokeAll(fmt.Sprint(w.Rand.Int())), nil
+		}
+		return l.beat(token, 0, grace(ttl)), nil
+	}
+	return w
+}
+
+func TestAFreeLockIsRefusedAndALoneOneGivenUpWhenRedisIsOutOfMemory(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 1, Config{})
+	memory := func(size string) {
+		t.Helper()
+		if err := f.redis.(*redis.Client).ConfigSet(t.Context(), "maxmemory", size).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"fresh", "known", "known"} {
+		l := must(t, f.lockers[0], (*Locker).Lock, name)
+		memory("1")
+		unlock(t, l)
+		if _, err := f.lockers[0].TryLock(t.Context(), name); err == nil || errors.Is(err, ErrNotAcquired) {
+			t.Errorf("TryLock: %v", err)
+		}
+		memory("0")
+		for _, key := range l.claim.keys {
+			if ttl := f.redis.PTTL(t.Context(), key).Val(); ttl == -1 {
+				t.Errorf("%s has no TTL", key)
+			}
+		}
+	}
+	unlock(t, must(t, f.lockers[0], (*Locker).TryLock, "known"))
+}
+
+// EXISTS came later than the other rights.
+func TestWithoutTheRightToEXISTSLocksWork(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	k := shopOn(t, s.Client(t, s.As(t, append(rights.RWLock.ACL("shop"), "-exists")...)))
+	for range 3 {
+		unlock(t, must(t, k, (*Locker).Lock, "a"))
+	}
+}
+
+// Nobody has worked meanwhile, so there is nothing to report, whichever way the script takes.
+func TestAnUnlockAfterTheLeaseIsNoErrorIfNobodyHasHadTheLockSince(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{TTL: 100 * time.Millisecond, Watchdog: off})
+	for range 3 {
+		l := must(t, f.lockers[0], (*Locker).Lock, "a")
+		<-l.Context().Done()
+		asked := f.redis.Time(t.Context()).Val()
+		redistest.Await(t, "it is over in Redis", func() bool { return f.redis.Time(t.Context()).Val().Sub(asked) > 100*time.Millisecond })
+		unlock(t, l)
+
+		l = must(t, f.lockers[0], (*Locker).Lock, "a")
+		<-l.Context().Done()
+		unlock(t, must(t, f.lockers[1], (*Locker).Lock, "a"))
+		if err := l.Unlock(t.Context()); !errors.Is(err, ErrLeaseLost) {
+			t.Errorf("somebody else has had it: %v", err)
+		}
+	}
+}
