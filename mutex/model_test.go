@@ -117,9 +117,9 @@ func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {
 		"the common unlock does not look at the token": {
 			"fields[1] == ARGV[1] and not", "fields[1] ~= '' and not"},
 		"the common unlock does not look at the queue": {
-			"and not fields[5] then", "then"},
+			"and not fields[5] and", "and"},
 		"the common lock takes what is held": {
-			"fields[1] == '' and not fields[7]", "fields[1] and not fields[7]"},
+			"fields[1] == '' and fields[2]", "fields[1] and fields[2]"},
 		"renew does not look at the token": {
 			"if not holds(id, token) then\n  return redis", "if s.token == '' then\n  return redis"},
 		"a grant goes to a dead waiter": {
@@ -139,7 +139,7 @@ func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {
 		"unlock hands nothing on": {
 			"if s.ticket ~= 0 or heir then", "if heir then"},
 		"a waiter that gives up stays in the queue": {
-			"  if s.ticket ~= 0 then\n    leave(key, queue, id)\n  end\n  local more", "  local more"},
+			"  if s.ticket ~= 0 and leave(key, queue, id) then\n    return 0\n  end\n  local more", "  local more"},
 		"fences follow the clock alone": {
 			"math.max(s.fence + 1, micros)", "micros"},
 		"common fences follow the clock alone": {
@@ -173,7 +173,7 @@ func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {
 		"who has given up gets the lock": {
 			"if late(id) then", "if false then"},
 		"the common lock goes to who has given up": {
-			"and not fields[7]", ""},
+			"(not fields[7] or", "(true or"},
 		"an heir that has given up gets the lock": {
 			"if heir and late(heir) then", "if false then"},
 		"a revoked lock stays": {

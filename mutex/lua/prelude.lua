@@ -112,10 +112,9 @@ local function holds(id, token)
   return s.token == token and (token == id or string.find(' ' .. s.holds, ' ' .. id .. ' ', 1, true) ~= nil)
 end
 
+-- Takes the id out of the queue, and returns whether it was there.
 local function leave(key, queue, id)
-  if redis.call('HDEL', key, 'waiter:' .. id) == 1 then
-    redis.call('ZREM', queue, id)
-  end
+  return redis.call('HDEL', key, 'waiter:' .. id) == 1 and redis.call('ZREM', queue, id) == 1
 end
 
 -- Returns whether the id has given up before, so that what it asks for now comes late.

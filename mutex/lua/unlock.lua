@@ -3,8 +3,8 @@
 -- KEYS: lock, queue, gone
 -- ARGV: id, and if need be: token (its owner's, or the id), 1 if requests of the id may still be on their way (else 0), and
 --       then: heir's id, its lease ms, its inbox, 1 if it goes before those in the queue
--- Returns 1 when the hold was given up | the heir's fence when that has the lock | 0 when it was held no more
---       | -1 when it was revoked
+-- Returns 1 when the hold was given up | the heir's fence when that has the lock | 0 when it was held no more,
+--       or not yet | -1 when it was revoked
 -- Safe to run twice: the lock remembers who gave it up last.
 local key, queue, gone, id, token, heir = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2] or ARGV[1], ARGV[4]
 
@@ -18,8 +18,8 @@ if heir and late(heir) then
   heir = nil
 end
 if not holds(id, token) then
-  if s.ticket ~= 0 then
-    leave(key, queue, id)
+  if s.ticket ~= 0 and leave(key, queue, id) then
+    return 0
   end
   local more = redis.call('HMGET', key, 'last', 'revoked')
   if more[1] == id then

@@ -1,0 +1,70 @@
+package mutex
+
+import (
+	"crypto/rand"
+	"fmt"
+	mrand "math/rand/v2"
+	"testing"
+
+	"github.com/cacheguard/go/internal/dispatch"
+	"github.com/cacheguard/go/internal/model"
+	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/script"
+)
+
+// The common cases of scripts run before the prelude. They do what the rest would do, whatever has happened to the lock.
+func TestTheCommonCasesOfScriptsDoWhatTheRestDoes(t *testing.T) {
+	t.Parallel()
+	lock := model.NewShortcut(fields, lockFree, prelude+lockSource)
+	unlock := model.NewShortcut(fields, unlockLone, prelude+unlockSource)
+	for seed := range uint64(40) {
+		newWalk(t, seed, lock, unlock).Run(150)
+		if t.Failed() {
+			t.Fatalf("walk %d", seed)
+		}
+	}
+	if lock.Taken < 50 || unlock.Taken < 50 {
+		t.Errorf("%d times a free lock, %d times a lone holder", lock.Taken, unlock.Taken)
+	}
+}
+
+func newWalk(t *testing.T, seed uint64, lock, unlock *model.Shortcut) *model.Walk {
+	t.Helper()
+	rdb := shared.Client(t)
+	key := "{walk-" + rand.Text() + "}"
+	modelled := func(source string) *script.Script { return script.New(model.Modelled(fields + prelude + source)) }
+	renew, revoke := modelled(renewSource), modelled(revokeSource)
+	w := &model.Walk{T: t, Redis: rdb, Rand: mrand.New(mrand.NewPCG(seed, 2)), Keys: keysOf(key)}
+	w.Call = func() (script.Call, *model.Shortcut) {
+		id, ttl := fmt.Sprint("id", w.Rand.IntN(4)), ms(1000+w.Rand.Int64N(3)*3000)
+		if holder := rdb.HGet(t.Context(), key, "token").Val(); holder != "" && w.Rand.IntN(2) == 0 {
+			id = holder
+		}
+		who := who{keys: keysOf(key), id: id, token: id, trail: new(dispatch.Trail)}
+		if w.Rand.IntN(5) == 0 {
+			who.token = "owner"
+		}
+		switch p := w.Rand.IntN(100); {
+		case p < 45:
+			grace := queue.Grace(ttl)
+			if w.Rand.IntN(2) == 0 {
+				grace = 0
+			}
+			return who.asking(ttl, grace, queue.Unlimited, ""), lock
+		case p < 90:
+			h := heir{}
+			if w.Rand.IntN(5) == 0 {
+				h = heir{id: "heir", ttl: ttl, first: w.Rand.IntN(2) == 0}
+			}
+			return who.releasing(h, w.Rand.IntN(5) == 0), unlock
+		case p < 97:
+			call := who.renewal(ttl, 0)
+			call.Script = renew
+			return call, nil
+		}
+		call := revoking(key, "told")
+		call.Script = revoke
+		return call, nil
+	}
+	return w
+}
