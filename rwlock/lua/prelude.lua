@@ -37,9 +37,9 @@ local left = false -- somebody has left the queue in this run
 
 local function whole(n) return string.format('%.0f', n) end
 
--- No key may be left without a TTL, nor with one that ends before what it is about.
-local function keep(key)
-  local least, left = memory + longest, redis.call('PTTL', key)
+-- No key may be left without a TTL, nor with one that ends before what it is about. A new one has none.
+local function keep(key, new)
+  local least, left = memory + longest, new and -1 or redis.call('PTTL', key)
   if left < least then
     left = 2 * least
     redis.call('PEXPIRE', key, whole(left))
@@ -124,8 +124,8 @@ end
 
 local function hold_read(token, till)
   redis.call('ZADD', readers, whole(till), token)
+  keep(readers, read_until == 0)
   read_until = math.max(read_until, till)
-  keep(readers)
 end
 
 -- A user without the right to publish must not lose the lock: waiters have timers too.
