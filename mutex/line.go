@@ -23,8 +23,8 @@ type lines struct {
 	byName map[string]*line
 }
 
-// line is there while somebody has the tenure. Who has it calls vacate or pass, and then has it no more. A nil line is
-// that of those who do not queue here.
+// line is there while a caller has the tenure. That caller ends it by vacate or pass. A nil line is that of callers that do not
+// queue here.
 type line struct {
 	lines   *lines
 	name    string

@@ -200,8 +200,8 @@ func (w *world) checkRemains() {
 	}
 }
 
-// checkMessages: one to who was given the lock from the queue, and one to who has lost it by a revoke. Who asks may get one
-// too, as it may be the first of the queue.
+// checkMessages: the waiter that got the lock from the queue gets a message, and so does the holder that lost it by a revoke. The
+// actor that asks may get one too, as it may be the first of the queue.
 func (w *world) checkMessages(before snapshot, asking string, messages int64) {
 	least, most := int64(0), int64(0)
 	id := w.granted(before)

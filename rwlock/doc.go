@@ -16,7 +16,7 @@
 //     writer, who may hold already or be queued (behind 64 impatient readers of its process, an impatient one waits
 //     for at most one from when it is queued; see below); a writer for the writers ahead and for the readers that were admitted
 //     before it and between them.
-//   - Who crashes, costs the others at most its own lease, and a waiter at most its grace: TTL, and at most 3 s.
+//   - A crashed holder delays the others by at most its lease (TTL); a crashed waiter by at most its grace (TTL, and 3 s at most).
 //   - Each writer gets a Fence, larger than all before it. A reader's Fence is that of the last writer.
 //
 // And their limits. A failover to a replica that lags behind can forget a holder or a waiter, as Redis replication is
@@ -41,7 +41,7 @@
 //  2. A writer has just left (it released, downgraded, expired, was revoked), or no writer is queued: all queued readers.
 //  3. Then, when nobody holds: the first writer of the queue.
 //
-// So phases alternate while both kinds wait, and a free lock has no queue. Who asks, gets the lock at once if nobody
+// So phases alternate while both kinds wait, and a free lock has no queue. A request gets the lock at once if nobody
 // it must wait for holds or is queued, and its place in the queue in the same script otherwise. A writer that finds the lock
 // free, and one that leaves while nobody waits, are spared all this: two short scripts before the others see that there is nothing to
 // end and nobody to hand on to (lua/acquire_free.lua, lua/release_lone.lua).
@@ -49,7 +49,7 @@
 // A lock handed on is a grant: a lease as long as the waiter's grace, until its holder has confirmed it by renewing.
 // The script that grants also publishes to the inboxes (package wake) that the granted have registered, once for each
 // process; a writer's message names its token and ticket, a readers' message the ticket up to which all are granted.
-// Who was queued at the time of a request it sent at local time t, holds from the grant until t + grace at least, as
+// A waiter that was queued when its request of local time t ran holds from the grant until t + grace at least, as
 // the grant came later. That is how long it trusts the message: it may begin at once, half a round trip after the
 // release, and renews meanwhile. A message that is older than that is only a reason to ask. (One of an older place in
 // the queue than its own is not for it: hence the ticket, which a heartbeat must name too.) Redis takes a waiter out of
@@ -70,7 +70,7 @@
 // the others end before a heartbeat could find that out, the first writer of the queue is told to ask. While there is none, waiters poll. Asking is
 // the same script again, with the same token.
 //
-// Who may crash, and when. A holder: its lease ends. A waiter: it is dead its grace after its last heartbeat, and what
+// What may crash, and when. A holder: its lease ends. A waiter: it is dead its grace after its last heartbeat, and what
 // is granted to it in between ends as long after that. Who may be paused: a holder finds its Context ended, since that
 // is judged by its own monotonic clock from before the last successful request was sent; a waiter has lost its place,
 // or finds a grant that it cannot trust, and asks. Who may be cancelled: a waiter that gives up releases its token,

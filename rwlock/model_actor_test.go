@@ -156,7 +156,7 @@ func (w *world) hold(a *actor) {
 			}
 		}, nil)
 	case p < 7 && a.mode == writing:
-		a.mode = reading // whatever becomes of the request
+		a.mode = reading // also when the request is lost
 		w.send(a, "downgrades", w.lock.toReader(a.token, ms(a.ttl), a.fence), func(cmd *redis.Cmd, sent int64) {
 			if n, _ := cmd.Int(); n == replyDone {
 				a.until = sent + a.ttl

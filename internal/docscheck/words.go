@@ -26,9 +26,6 @@ var turns = []turn{
 	{regexp.MustCompile(`\b[Uu]ntil then\b[^.?!]*\bmeanwhile\b|\b[Mm]eanwhile\b[^.?!]*\buntil then\b`), "one of the two is enough"},
 }
 
-// unswept are the folders whose comments are not checked yet.
-var unswept = []string{"cacheguard/", "middleware/", "mutex/", "rwlock/"}
-
 // checkWords finds turns of phrase that were swept out, in Markdown and in the comments of Go files.
 func checkWords(t tree) ([]problem, error) {
 	var found []problem
@@ -42,9 +39,6 @@ func checkWords(t tree) ([]problem, error) {
 		}
 	}
 	for _, file := range t.named("*.go") {
-		if isUnswept(file) {
-			continue
-		}
 		text, err := t.read(file)
 		if err != nil {
 			return nil, err
@@ -58,15 +52,6 @@ func checkWords(t tree) ([]problem, error) {
 		}
 	}
 	return found, nil
-}
-
-func isUnswept(file string) bool {
-	for _, dir := range unswept {
-		if strings.HasPrefix(file, dir) {
-			return true
-		}
-	}
-	return false
 }
 
 // A passage is text that is read in one go, without line breaks.

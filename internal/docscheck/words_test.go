@@ -20,7 +20,6 @@ func TestWords(t *testing.T) {
 		"in a comment":              {"a/a.go", "package a\n\n// F does\n// so whatever\n// became of ctx.\nfunc F() {}\n", "a/a.go:3"},
 		"in code of a comment":      {"a/a.go", "package a\n\n// F does this:\n//\n//\twhatever became of\nfunc F() {}\n", ""},
 		"in a string":               {"a/a.go", "package a\n\nvar s = \"whatever became of\"\n", ""},
-		"in a folder not swept yet": {unswept[0] + "a.go", "package a\n\n// F is told by f.\nfunc F() {}\n", ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
