@@ -71,9 +71,9 @@
 // the same script again, with the same token.
 //
 // What may crash, and when. A holder: its lease ends. A waiter: it is dead its grace after its last heartbeat, and what
-// is granted to it in between ends as long after that. Who may be paused: a holder finds its Context ended, since that
-// is judged by its own monotonic clock from before the last successful request was sent; a waiter has lost its place,
-// or finds a grant that it cannot trust, and asks. Who may be cancelled: a waiter that gives up releases its token,
+// is granted to it in between ends as long after that. A holder that was paused finds its Context ended, since that
+// is judged by its own monotonic clock from before the last successful request was sent; a waiter that was paused has lost its place,
+// or finds a grant that it cannot trust, and asks. A waiter that gives up releases its token,
 // which takes it out of the queue or gives back what was granted meanwhile; that request waits for the one under way
 // and for no caller's context. Which replies may be lost: all. Each script does nothing when its token has already
 // what it asks for, and says the same again. Of a token that gives up while one of its requests has no reply, the lock
