@@ -24,7 +24,7 @@ type Source[V any] struct {
 	Judge func(V) Verdict
 
 	// Load is the loader, as that of Get. Old is the value that the load replaces, as the caller that started it saw it; nil if
-	// there was none. Default: Fetch loads nothing, and returns ErrNotCached instead.
+	// there was none, or if it is gone by the time that the load begins, as an invalidation may have removed it. Default: Fetch loads nothing, and returns ErrNotCached instead.
 	Load func(ctx context.Context, old *V) (V, error)
 
 	// SkipLocal bypasses the local tier.

@@ -132,6 +132,43 @@ func TestFetchWithoutLoadDoesNotLoadWhenRedisIsDown(t *testing.T) {
 	}
 }
 
+// The invalidation comes between the read and the lease. What the read found must not be made good again, say by a 304.
+func TestFetchDoesNotShowTheLoaderAValueThatWasInvalidatedSinceItWasRead(t *testing.T) {
+	t.Parallel()
+	for name, replace := range map[string]func(f *fleet){
+		"gone": func(f *fleet) { mustInvalidate(f.t, f.guards[1], "k") },
+		"replaced": func(f *fleet) {
+			mustInvalidate(f.t, f.guards[1], "k")
+			mustGet(f.t, f.guards[1], "k", returns("other"))
+		},
+		"there": func(*fleet) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, proxy := broken(t, shared, Config{RedisTimeout: time.Minute})
+			mustGet(t, f.guards[1], "k", returns("old"))
+			held := proxy.On(scriptOf("acquire"), redistest.Hold)
+			got := make(chan string, 1)
+			go func() { // owner: the test; ends with the load; joined by receiving
+				v, _, err := Fetch(t.Context(), f.guards[0], "k", Source[string]{Judge: says(Replace), Load: func(_ context.Context, old *string) (string, error) {
+					if old == nil {
+						return "new", nil
+					}
+					return *old + " made good", nil
+				}})
+				if err != nil {
+					t.Error(err)
+				}
+				got <- v
+			}()
+			<-held.Hit()
+			replace(f)
+			held.Remove()
+			equal(t, "value", <-got, map[string]string{"gone": "new", "replaced": "other made good", "there": "old made good"}[name])
+		})
+	}
+}
+
 // The invalidation comes while the value is being replaced: nothing may be stored.
 func TestFetchStoresNothingThatAnInvalidateOvertook(t *testing.T) {
 	t.Parallel()

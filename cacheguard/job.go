@@ -12,6 +12,7 @@ type job struct {
 	valueKey  string
 	shape     protocol.Shape
 	load      func(context.Context) (any, error) // returns a *V
+	anew      func(context.Context) (any, error) // load without the value that it is to replace; nil if it has none
 	scope     scope
 	unlimited bool   // it does not count for MaxLoads
 	aged      bool   // the cache has a value that seems too old, by the estimate of the server's clock
@@ -19,12 +20,21 @@ type job struct {
 }
 
 func newJob[V any](g *Guard, key string, of scope, load func(context.Context) (V, error)) *job {
-	return &job{
-		key: key, valueKey: g.keys.ValueKey(key), shape: protocol.ShapeOf[V]{}, scope: of,
-		load: func(ctx context.Context) (any, error) {
-			v, err := load(ctx)
-			return &v, err
-		},
+	return &job{key: key, valueKey: g.keys.ValueKey(key), shape: protocol.ShapeOf[V]{}, scope: of, load: untyped(load)}
+}
+
+func untyped[V any](load func(context.Context) (V, error)) func(context.Context) (any, error) {
+	return func(ctx context.Context) (any, error) {
+		v, err := load(ctx)
+		return &v, err
+	}
+}
+
+// forgetOld hides the value that is to be replaced from the loader: it may have been invalidated since it was read, and must not
+// be made good again.
+func (j *job) forgetOld() {
+	if j.anew != nil {
+		j.load, j.anew = j.anew, nil
 	}
 }
 

@@ -24,6 +24,9 @@ func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 	if got.TakenOver {
 		r.guard.cfg.Hooks.takeover(r.job.key)
 	}
+	if !got.Unfit {
+		r.job.forgetOld()
+	}
 	drop := r.guard.keeper.Keep(r.leaseRenewal())
 	defer drop()
 	began := r.guard.clock.Tick()
@@ -77,6 +80,7 @@ func (g *Guard) loadBypassed(ctx context.Context, j *job, publish func(answer)) 
 
 // loadIn is loadDirectly in a slot, which it frees.
 func (g *Guard) loadIn(ctx context.Context, j *job, s slot, how Outcome) answer {
+	j.forgetOld()
 	began := g.clock.Tick()
 	out := g.loaders.run(ctx, j, s)
 	if out.err != nil && ctx.Err() != nil {

@@ -227,6 +227,7 @@ func (r *rebuild) use(raw []byte, how Outcome, before uint64) (answer, bool) {
 	switch {
 	case err != nil || age == expired:
 		r.unfit, r.aged = raw, err == nil
+		r.job.forgetOld() // another value has taken its place
 		return answer{}, false
 	case age != fresh:
 		return answer{}, true // good for nobody: a call that reads such a value has it replaced, too

@@ -17,6 +17,9 @@ type loadSpec[V any] struct {
 // job is what a flight of the key has to do.
 func (s loadSpec[V]) job(g *Guard, key string, of scope, old *V) *job {
 	j := newJob(g, key, of, s.loader(old))
+	if old != nil && s.load == nil {
+		j.anew = untyped(s.loader(nil))
+	}
 	j.unlimited = s.unlimited
 	return j
 }

@@ -29,6 +29,7 @@ type Acquired struct {
 	FreshAt    time.Time     // HasValue: the server's clock, by which the request's unfit entry is fresh; zero: it is another entry
 	Generation string        // Granted, Held: of the lease; Writing: of the message at its end
 	TakenOver  bool          // Granted: from a holder that let it expire
+	Unfit      bool          // Granted: the request's unfit entry is still there, so nothing invalidated it since it was read
 	Left       time.Duration // Held, Writing: until it expires; Failed: until a load may be tried again
 	Registered bool          // Held, Writing: the holder will publish to the inbox
 	Failed     string        // Failed: the token of the load that failed
@@ -97,7 +98,7 @@ func ParseAcquired(cmd *redis.Cmd) (a Acquired, err error) {
 			a.FreshAt = time.UnixMilli(shown)
 		}
 	case Granted:
-		a.Generation, a.TakenOver = field(1), number(2) == 1
+		a.Generation, a.TakenOver, a.Unfit = field(1), number(2) == 1, number(3) == 1
 	case Free:
 	case Held, Writing:
 		a.Generation, a.Left = field(1), time.Duration(number(2))*time.Millisecond

@@ -3,7 +3,8 @@
 -- ARGV: token, lease ms (0: do not take it), keep ms (TTL of the hash), inbox ('' for none); and if there is a value that the
 --       caller cannot use, its first bytes, how many these may be, and, if that is because of its age, where its time of
 --       writing begins, else 0
--- Returns {'value', entry, 0, or time in ms if it is the caller's, which is fresh by this clock} | {'lease', generation, 1 if taken over from a dead holder} | {'free'}
+-- Returns {'value', entry, 0, or time in ms if it is the caller's, which is fresh by this clock} | {'lease', generation, 1 if taken over from a dead holder,
+--         1 if the caller's value is still there} | {'free'}
 --       | {'held', generation, ms left, 1 if registered} | {'failed', token, error, ms left}
 --       | {'writing', generation of the message that tells of the end, ms left, 1 if registered}
 -- Safe to run twice: its own token means acquired. A copy that arrives after the lease was removed makes a lease of
@@ -20,7 +21,7 @@ if h.err then
   redis.call('DEL', KEYS[2]) -- a key of another type, where only leases belong
 end
 if h[1] == ARGV[1] then
-  return {'lease', h[3], 0}
+  return {'lease', h[3], 0, usable and 1 or 0}
 elseif stands and h[1] then
   return {'held', h[3], left, register(KEYS[2])}
 elseif stands then

@@ -37,7 +37,7 @@ local function take(generation, dead)
     redis.call('DEL', KEYS[2]) -- not allowed: no key may be left without a TTL
     return reply
   end
-  return {'lease', generation, dead and 1 or 0}
+  return {'lease', generation, dead and 1 or 0, usable and 1 or 0}
 end
 
 -- Has the holder, or the writer, tell the caller's inbox. Returns 1 if it will.
