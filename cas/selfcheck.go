@@ -2,7 +2,6 @@ package cas
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/cacheguard/go/internal/rights"
 )
@@ -17,17 +16,7 @@ func (s *Store) SelfCheck(ctx context.Context) error {
 		return err
 	}
 	defer s.life.Done()
-	ctx, cancel := context.WithTimeout(ctx, rights.Patience)
-	defer cancel()
-	err := rights.First(
-		func() error { return rights.CAS.Check(ctx, s.life, s.rdb, s.cfg.Prefix) },
-		func() error { return s.tryOut(ctx, key) },
-		func() error { return rights.CheckEviction(ctx, s.life, s.rdb) },
-	)
-	if err != nil {
-		return fmt.Errorf("cas: self-check: %w", err)
-	}
-	return nil
+	return rights.CAS.SelfCheck(ctx, s.life, s.rdb, s.cfg.Prefix, func(ctx context.Context) error { return s.tryOut(ctx, key) })
 }
 
 // tryOut writes a value, reads it and deletes it.

@@ -1,7 +1,6 @@
 package cas
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -32,28 +31,7 @@ func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 	}
 }
 
-func TestSelfCheckNamesWhatIsRefused(t *testing.T) {
+func TestSelfCheck(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	s := shopOn(t, server.Client(t, server.As(t, append(rights.CAS.ACL("shop"), "-evalsha", "-lpos")...)))
-	if err := s.SelfCheck(t.Context()); err == nil || !strings.Contains(err.Error(), "EVALSHA") {
-		t.Error(err)
-	}
-}
-
-func TestSelfCheckWarnsOfARedisThatEvicts(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t, "--maxmemory", "100mb", "--maxmemory-policy", "volatile-lru")
-	if err := shopOn(t, server.Client(t)).SelfCheck(t.Context()); err == nil || !strings.Contains(err.Error(), "volatile-lru") {
-		t.Error(err)
-	}
-}
-
-func TestSelfCheckOfAClosedOneSaysSo(t *testing.T) {
-	t.Parallel()
-	s := shopOn(t, shared.Client(t))
-	_ = s.Close()                                          // always nil
-	if err := s.SelfCheck(t.Context()); err != ErrClosed { //nolint:errorlint // this very error
-		t.Error(err)
-	}
+	redistest.SelfCheck(t, rights.CAS.ACL("shop"), "lpos", ErrClosed, shopOn)
 }

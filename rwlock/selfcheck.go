@@ -2,7 +2,6 @@ package rwlock
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/cacheguard/go/internal/rights"
 )
@@ -17,17 +16,10 @@ func (k *Locker) SelfCheck(ctx context.Context) error {
 		return err
 	}
 	defer k.life.Done()
-	ctx, cancel := context.WithTimeout(ctx, rights.Patience)
-	defer cancel()
-	tasks := k.life
-	err := rights.First(
-		func() error { return rights.RWLock.Check(ctx, tasks, k.rdb, k.cfg.Prefix) },
-		func() error { return rights.CheckChannel(ctx, tasks, k.rdb, k.inbox.Channel()) },
-		func() error { return k.Do(ctx, name, func(context.Context, *Lease) error { return nil }) },
-		func() error { return rights.CheckEviction(ctx, tasks, k.rdb) },
+	return rights.RWLock.SelfCheck(ctx, k.life, k.rdb, k.cfg.Prefix,
+		func(ctx context.Context) error { return rights.CheckChannel(ctx, k.life, k.rdb, k.inbox.Channel()) },
+		func(ctx context.Context) error {
+			return k.Do(ctx, name, func(context.Context, *Lease) error { return nil })
+		},
 	)
-	if err != nil {
-		return fmt.Errorf("rwlock: self-check: %w", err)
-	}
-	return nil
 }

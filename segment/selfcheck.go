@@ -19,17 +19,7 @@ func (c *Counter) SelfCheck(ctx context.Context) error {
 		return err
 	}
 	defer c.life.Done()
-	ctx, cancel := context.WithTimeout(ctx, rights.Patience)
-	defer cancel()
-	err := rights.First(
-		func() error { return rights.Segment.Check(ctx, c.life, c.rdb, c.cfg.Prefix) },
-		func() error { return c.tryOut(ctx, name) },
-		func() error { return rights.CheckEviction(ctx, c.life, c.rdb) },
-	)
-	if err != nil {
-		return fmt.Errorf("segment: self-check: %w", err)
-	}
-	return nil
+	return rights.Segment.SelfCheck(ctx, c.life, c.rdb, c.cfg.Prefix, func(ctx context.Context) error { return c.tryOut(ctx, name) })
 }
 
 // tryOut makes a counter that expires soon, takes from it, which may move units between segments, adds to it, and counts.

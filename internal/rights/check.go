@@ -22,6 +22,25 @@ const Patience = 10 * time.Second
 // Name is that of a key, lock or counter of which nobody else knows, to try things on.
 func Name() string { return "self-check:" + rand.Text() }
 
+// SelfCheck is that of the set's package: the user's rights, then what else there is to try, and that Redis evicts no keys. It
+// returns the first error.
+func (s Set) SelfCheck(
+	ctx context.Context, tasks detach.Tasks, rdb script.Processor, prefix string, tries ...func(context.Context) error,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	err := s.Check(ctx, tasks, rdb, prefix)
+	for _, try := range append(tries, func(ctx context.Context) error { return checkEviction(ctx, tasks, rdb) }) {
+		if err == nil {
+			err = try(ctx)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: self-check: %w", s.Package, err)
+	}
+	return nil
+}
+
 // Check tries each command of the set on a key of its own that does not exist, and returns what was refused, by name. When
 // Redis cannot be used at all it says why as soon as the client does: neither the client's retries nor a time-out of the
 // caller's stand between.
@@ -101,14 +120,4 @@ func attempt(command, key string) []any {
 		return append([]any{command}, more...)
 	}
 	return []any{command, key}
-}
-
-// First runs checks until one fails, and returns its error.
-func First(checks ...func() error) error {
-	for _, check := range checks {
-		if err := check(); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/cacheguard/go/internal/script"
 )
 
-// CheckEviction returns an error when Redis may evict keys. A Redis that does not say, as the user may not run INFO, passes. Of a
+// checkEviction returns an error when Redis may evict keys. A Redis that does not say, as the user may not run INFO, passes. Of a
 // cluster it looks at one node.
-func CheckEviction(ctx context.Context, tasks detach.Tasks, rdb script.Processor) error {
+func checkEviction(ctx context.Context, tasks detach.Tasks, rdb script.Processor) error {
 	_, err := detach.Do(ctx, tasks, Patience, func(ctx context.Context) (struct{}, error) {
 		cmd := redis.NewCmd(ctx, "INFO", "memory")
 		_ = rdb.Process(ctx, cmd) // the command keeps its error

@@ -155,11 +155,11 @@ func TestARedisThatDoesNotSayWhetherItEvictsPasses(t *testing.T) {
 	server := redistest.Start(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
-	if err := CheckEviction(t.Context(), &tasks, server.Client(t)); err == nil || !strings.Contains(err.Error(), "allkeys-lru") {
+	if err := checkEviction(t.Context(), &tasks, server.Client(t)); err == nil || !strings.Contains(err.Error(), "allkeys-lru") {
 		t.Error(err)
 	}
 	silent := server.Client(t, server.As(t, CAS.ACL("shop")...))
-	if err := CheckEviction(t.Context(), &tasks, silent); err != nil {
+	if err := checkEviction(t.Context(), &tasks, silent); err != nil {
 		t.Error(err)
 	}
 }
