@@ -35,33 +35,21 @@ func newQuick(c *redis.Client, timeout time.Duration) *quick {
 // idle reports whether there is a connection that is not in use. To wait for one, or to dial, takes too long.
 func (q *quick) idle() bool { return q.client.PoolStats().IdleConns > 0 }
 
-func (q *quick) run(ctx context.Context, call *script.Call, send script.Processor) *redis.Cmd {
+func (q *quick) run(ctx context.Context, call *script.Call, release bool) *redis.Cmd {
 	if q.bounded {
 		ctx = context.WithoutCancel(ctx)
 	}
-	return call.Run(ctx, send)
+	if release {
+		return call.Run(ctx, q.releases)
+	}
+	return call.Run(ctx, q.asks)
 }
 
 // direct has the caller send its request by itself, if that may be done, which saves two changes between goroutines: more than
 // half of what a request costs besides its round trip. As go-redis does not interrupt a read when a context ends, that is
 // for a Redis that is quick, and given up soon. Not ok: it was not done, or has failed in a way that says nothing.
-func (p *part) direct(ctx context.Context, call *script.Call, trail *Trail) (reply Reply, ok bool) {
-	if p.quick == nil {
-		return reply, false
-	}
-	return p.sendSelf(ctx, call, trail, p.quick.asks)
-}
-
-// directRelease is direct for a release.
-func (p *part) directRelease(call *script.Call) (reply Reply, ok bool) {
-	if p.quick == nil {
-		return reply, false
-	}
-	return p.sendSelf(context.Background(), call, nil, p.quick.releases)
-}
-
-func (p *part) sendSelf(ctx context.Context, call *script.Call, trail *Trail, send script.Processor) (reply Reply, ok bool) {
-	if !p.quick.hooks.None() || !p.enterDirect() {
+func (p *part) direct(ctx context.Context, call *script.Call, trail *Trail, release bool) (reply Reply, ok bool) {
+	if p.quick == nil || !p.quick.hooks.None() || !p.enterDirect() {
 		return reply, false
 	}
 	defer p.leaveDirect()
@@ -72,7 +60,7 @@ func (p *part) sendSelf(ctx context.Context, call *script.Call, trail *Trail, se
 		return p.notSent(), true
 	}
 	reply.Sent = time.Now()
-	reply.Cmd = p.quick.run(ctx, call, send)
+	reply.Cmd = p.quick.run(ctx, call, release)
 	err := reply.Err()
 	p.took(time.Since(reply.Sent))
 	trail.end(err)

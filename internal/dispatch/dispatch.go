@@ -119,7 +119,7 @@ func (p *part) ask(ctx context.Context, call *script.Call, trail *Trail) (Reply,
 	if ctx.Err() != nil {
 		return Reply{}, context.Cause(ctx)
 	}
-	if reply, ok := p.direct(ctx, call, trail); ok {
+	if reply, ok := p.direct(ctx, call, trail, false); ok {
 		return reply, reply.Err()
 	}
 	r := &request{call: call, trail: trail, done: make(chan struct{})}
@@ -138,7 +138,7 @@ func (p *part) ask(ctx context.Context, call *script.Call, trail *Trail) (Reply,
 // It returns after RedisTimeout at the latest; then the rest is done in the background.
 func (d *Dispatcher) Release(call script.Call, worth time.Duration) (Reply, error) {
 	p, began := d.part(call.Keys[0]), time.Now()
-	if reply, ok := p.directRelease(&call); ok {
+	if reply, ok := p.direct(context.Background(), &call, nil, true); ok {
 		return reply, reply.Err()
 	}
 	r := &request{call: &call, done: make(chan struct{}), until: began.Add(worth)}
