@@ -45,8 +45,8 @@ func newPair(t *testing.T, s *redistest.Server, timeout time.Duration) pair {
 }
 
 var (
-	swaps   = redistest.Script(prelude + swapSource)
-	deletes = redistest.Script(prelude + deleteSource)
+	swaps   = redistest.Script(swapScript.Source())
+	deletes = redistest.Script(deleteScript.Source())
 )
 
 func create[V any](t *testing.T, s *Store, key string, value V) Version {

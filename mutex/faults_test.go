@@ -12,9 +12,9 @@ import (
 )
 
 var (
-	lockCommand   = redistest.Script(fields + lockFree + prelude + lockSource)
-	unlockCommand = redistest.Script(fields + unlockLone + prelude + unlockSource)
-	renewCommand  = redistest.Script(fields + prelude + renewSource)
+	lockCommand   = redistest.Script(lockScript.Source())
+	unlockCommand = redistest.Script(unlockScript.Source())
+	renewCommand  = redistest.Script(renewScript.Source())
 )
 
 // behind is a fleet of one instance behind a proxy, and one that is not.

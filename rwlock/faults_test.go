@@ -20,12 +20,12 @@ func behind(t *testing.T, cfg Config, tweaks ...func(*redis.Options)) (f *fleet,
 }
 
 var (
-	acquireCommand   = redistest.Script(fields + acquireFree + prelude + acquireSource)
-	releaseCommand   = redistest.Script(fields + releaseLone + prelude + releaseSource)
-	heartbeatCommand = redistest.Script(fields + prelude + heartbeatSource)
-	renewCommand     = redistest.Script(fields + prelude + renewSource)
-	downgradeCommand = redistest.Script(fields + prelude + downgradeSource)
-	upgradeCommand   = redistest.Script(fields + prelude + upgradeSource)
+	acquireCommand   = redistest.Script(protocol.acquire.Source())
+	releaseCommand   = redistest.Script(protocol.release.Source())
+	heartbeatCommand = redistest.Script(protocol.heartbeat.Source())
+	renewCommand     = redistest.Script(protocol.renew.Source())
+	downgradeCommand = redistest.Script(protocol.downgrade.Source())
+	upgradeCommand   = redistest.Script(protocol.upgrade.Source())
 )
 
 // known makes the server know the scripts, so that faults meet the request they are for.

@@ -53,11 +53,11 @@ func newProxied(t *testing.T, c *Counter) (*Counter, *redistest.Proxy) {
 
 // scripts by their names.
 var scripts = map[string]redistest.Match{
-	"create": redistest.Script(createSource),
-	"take":   redistest.Script(takeSource),
-	"undo":   redistest.Script(prelude + undoSource),
-	"put":    redistest.Script(prelude + putSource),
-	"send":   redistest.Script(prelude + sendSource),
+	"create": redistest.Script(createScript.Source()),
+	"take":   redistest.Script(takeScript.Source()),
+	"undo":   redistest.Script(undoScript.Source()),
+	"put":    redistest.Script(putScript.Source()),
+	"send":   redistest.Script(sendScript.Source()),
 }
 
 func ok(t *testing.T, err error) {
