@@ -43,13 +43,7 @@ func stormMutex(fair bool) func(testing.TB, *redis.Client) stormLock {
 			tb.Fatal(err)
 		}
 		return stormLock{
-			lock: func(ctx context.Context, name string) (func(context.Context) error, error) {
-				l, err := k.Lock(ctx, name)
-				if err != nil {
-					return nil, err
-				}
-				return l.Unlock, nil
-			},
+			lock: locking(k.Lock),
 			left: func(ctx context.Context, name string) (int, int, error) {
 				info, err := k.Inspect(ctx, name)
 				return info.Holds, info.Waiters, err
@@ -66,13 +60,7 @@ func stormRWLock(tb testing.TB, rdb *redis.Client) stormLock {
 		tb.Fatal(err)
 	}
 	return stormLock{
-		lock: func(ctx context.Context, name string) (func(context.Context) error, error) {
-			l, err := k.Lock(ctx, name)
-			if err != nil {
-				return nil, err
-			}
-			return l.Unlock, nil
-		},
+		lock: locking(k.Lock),
 		left: func(ctx context.Context, name string) (int, int, error) {
 			info, err := k.Inspect(ctx, name)
 			holders := info.Readers
@@ -85,7 +73,20 @@ func stormRWLock(tb testing.TB, rdb *redis.Client) stormLock {
 	}
 }
 
-// storm is what became of one.
+// locking is a lock function that returns how to unlock.
+func locking[L interface {
+	Unlock(ctx context.Context) error
+}](lock func(ctx context.Context, name string) (L, error)) func(context.Context, string) (func(context.Context) error, error) {
+	return func(ctx context.Context, name string) (func(context.Context) error, error) {
+		l, err := lock(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		return l.Unlock, nil
+	}
+}
+
+// storm counts what happened in one.
 type storm struct {
 	attempts, locked, unlockErrors atomic.Int64
 	goroutines                     int // at most, at a time
@@ -125,7 +126,7 @@ func (s *storm) run(tb testing.TB, k stormLock, shortest, longest time.Duration)
 
 // TestAStormOfImpatientCallersCostsNobodyElse: goroutines are bounded by the callers, most
 // attempts cost Redis nothing, nothing is left in Redis for those who have
-// left, and who is patient has the lock in its turn.
+// left, and a patient caller has the lock in its turn.
 func TestAStormOfImpatientCallersCostsNobodyElse(t *testing.T) {
 	for name, open := range map[string]func(testing.TB, *redis.Client) stormLock{
 		"mutex": stormMutex(false), "mutex, fair": stormMutex(true), "rwlock": stormRWLock,

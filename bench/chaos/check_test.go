@@ -1,12 +1,12 @@
 package chaos
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
-	"os"
 	"slices"
 	"testing"
+
+	"github.com/cacheguard/go/internal/redistest"
 )
 
 // event is a line of a log.
@@ -21,25 +21,12 @@ type span struct{ from, to int64 }
 
 func (s span) has(at int64) bool { return s.from <= at && at <= s.to }
 
-// readLog reads what a process has done. The last line of one that was killed may be a part.
-func readLog(t *testing.T, path string) (all []event) {
+// readLog reads what a process has done.
+func readLog(t *testing.T, path string) []event {
 	t.Helper()
-	f, err := os.Open(path)
-	if os.IsNotExist(err) {
-		return nil // killed before it could do anything
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var e event
-		if n, err := fmt.Sscan(lines.Text(), &e.kind, &e.row, &e.version, &e.called, &e.returned); err != nil || n != 5 {
-			t.Fatalf("%s: %q: %v", path, lines.Text(), err)
-		}
-		all = append(all, e)
-	}
-	return all
+	return redistest.ReadLog(t, path, func(e *event) []any {
+		return []any{&e.kind, &e.row, &e.version, &e.called, &e.returned}
+	})
 }
 
 func only(history []event, kind, row string) (some []event) {

@@ -1,12 +1,11 @@
 package consistency
 
 import (
-	"bufio"
 	"cmp"
-	"fmt"
-	"os"
 	"slices"
 	"testing"
+
+	"github.com/cacheguard/go/internal/redistest"
 )
 
 // event is a line of a log.
@@ -18,26 +17,12 @@ type event struct {
 	called, returned int64
 }
 
-// readLog reads what a process has done. The last line of one that was killed may be a part.
-func readLog(t *testing.T, path string) (all []event) {
+// readLog reads what a process has done.
+func readLog(t *testing.T, path string) []event {
 	t.Helper()
-	f, err := os.Open(path)
-	if os.IsNotExist(err) {
-		return nil // killed before it could do anything
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var e event
-		n, err := fmt.Sscan(lines.Text(), &e.kind, &e.who, &e.key, &e.version, &e.called, &e.returned)
-		if err != nil || n != 6 {
-			t.Fatalf("%s: %q: %v", path, lines.Text(), err)
-		}
-		all = append(all, e)
-	}
-	return all
+	return redistest.ReadLog(t, path, func(e *event) []any {
+		return []any{&e.kind, &e.who, &e.key, &e.version, &e.called, &e.returned}
+	})
 }
 
 func only(history []event, kind string) (some []event) {
