@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/bench/internal/server"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // BenchmarkClusterBus publishes on one node of three, to nobody. PUBLISH goes to every node of the cluster, SPUBLISH to

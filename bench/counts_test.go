@@ -10,7 +10,7 @@ import (
 	"github.com/cacheguard/go/bench/internal/scale"
 	"github.com/cacheguard/go/bench/internal/server"
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/mutex"
 	"github.com/cacheguard/go/rwlock"
 )

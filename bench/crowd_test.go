@@ -8,8 +8,8 @@ import (
 
 	"github.com/cacheguard/go/bench/internal/rivals"
 	"github.com/cacheguard/go/bench/internal/scenario"
-	"github.com/cacheguard/go/internal/distance"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/distance"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // crowdAt is what a crowd does to cacheguard, with Redis a round trip away.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/redis/go-redis/v9/logging"
 
-	"github.com/cacheguard/go/internal/distance"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/distance"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // shared is the one server that everybody is measured on.

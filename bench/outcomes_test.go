@@ -12,7 +12,7 @@ import (
 
 	"github.com/cacheguard/go/bench/internal/server"
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // What follows prepares outcomes: each function returns one that has its outcome every time.

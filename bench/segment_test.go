@@ -13,7 +13,7 @@ import (
 
 	"github.com/cacheguard/go/bench/internal/scenario"
 	"github.com/cacheguard/go/cas"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/segment"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/cacheguard/go/bench/internal/rivals"
 	"github.com/cacheguard/go/bench/internal/scenario"
-	"github.com/cacheguard/go/internal/distance"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/distance"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // TestStormCountsStayBounded holds waits that time out to costing those who stay nothing: with each of our locks, some thousand

@@ -13,7 +13,7 @@ import (
 
 	"github.com/cacheguard/go/bench/internal/scenario"
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 const takeoverLease = 500 * time.Millisecond

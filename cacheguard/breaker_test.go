@@ -11,7 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // trip has reads fail until the guard stops asking Redis.
@@ -48,7 +49,7 @@ func TestARedisThatDoesNotAnswerIsNotAsked(t *testing.T) {
 	asked := loading.Count()
 	const calls = 1000
 	for i := range calls {
-		equal(t, "value", mustGet(t, g, fmt.Sprint("other", i), returns(i)), i)
+		expect.Equal(t, "value", mustGet(t, g, fmt.Sprint("other", i), returns(i)), i)
 	}
 	if n := loading.Count() - asked; n > calls/10 {
 		t.Errorf("Redis was asked %d times", n)
@@ -105,7 +106,7 @@ func TestAnOpenBreakerDoesNotKeepInvalidationsFromBeingSent(t *testing.T) {
 	trip(t, f.guards[0])
 	mustInvalidate(t, f.guards[0], "k")
 	rule.Remove()
-	equal(t, "value", mustGet(t, f.guards[1], "k", returns("new")), "new")
+	expect.Equal(t, "value", mustGet(t, f.guards[1], "k", returns("new")), "new")
 }
 
 func TestInvalidateOfManyKeysGivesUpWhenRedisAnswersToNothing(t *testing.T) {
@@ -115,9 +116,9 @@ func TestInvalidateOfManyKeysGivesUpWhenRedisAnswersToNothing(t *testing.T) {
 	keys := numbered(0, 10*maxInvalidations)
 	f.events.quiet = true
 	err := f.guards[0].Invalidate(context.Background(), keys...)
-	equal(t, "errors", strings.Count(fmt.Sprint(err), "\n")+1, len(keys))
-	equal(t, "attempts", rule.Count() <= maxInvalidations, true)
-	equal(t, "owed", f.guards[0].invalidations.pending.count.Load(), int64(len(keys)))
+	expect.Equal(t, "errors", strings.Count(fmt.Sprint(err), "\n")+1, len(keys))
+	expect.Equal(t, "attempts", rule.Count() <= maxInvalidations, true)
+	expect.Equal(t, "owed", f.guards[0].invalidations.pending.count.Load(), int64(len(keys)))
 	rule.Remove()
 	redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].invalidations.pending.count.Load() == 0 })
 }
@@ -143,8 +144,8 @@ func TestGetManyOfThousandsOfKeysIsNotTakenForAFailureOfRedis(t *testing.T) {
 	f := newFleetOn(t, shared.Client(t), Config{RedisTimeout: time.Second}, rdb)
 	keys := numbered(0, 30*128)
 	values, err := GetMany(context.Background(), f.guards[0], keys, openShelf().load)
-	equal(t, "error", err, nil)
-	equal(t, "values", len(values), len(keys))
-	equal(t, "failures of Redis", f.events.redisErrors.Load(), 0)
-	equal(t, "loaded", f.events.count(Loaded), len(keys))
+	expect.Equal(t, "error", err, nil)
+	expect.Equal(t, "values", len(values), len(keys))
+	expect.Equal(t, "failures of Redis", f.events.redisErrors.Load(), 0)
+	expect.Equal(t, "loaded", f.events.count(Loaded), len(keys))
 }

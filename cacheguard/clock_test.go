@@ -6,8 +6,9 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/protocol"
-	"github.com/cacheguard/go/internal/redistest"
 	"github.com/cacheguard/go/internal/serverclock"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // step has the guard believe what it would if the clock of the key's server had been set by d just now.
@@ -43,13 +44,13 @@ func TestAServersClockThatIsSetBackMakesNobodyLoadWhatIsFresh(t *testing.T) {
 				mustGet(t, f.guards[0], key, returns(key))
 			}
 			g := f.guards[1]
-			equal(t, "first Get", mustGet(t, g, "a", unwanted[string](t)), "a") // subscribes
+			expect.Equal(t, "first Get", mustGet(t, g, "a", unwanted[string](t)), "a") // subscribes
 			redistest.Await(t, "the clock is known", func() bool { return g.knowsClock("a") })
 			for _, d := range []time.Duration{-time.Hour, -2 * time.Minute} {
 				g.local.forget(keys)
 				g.step("a", d)
 				for range 20 {
-					equal(t, "Get", mustGet(t, g, "a", unwanted[string](t)), "a")
+					expect.Equal(t, "Get", mustGet(t, g, "a", unwanted[string](t)), "a")
 				}
 				asked := proxy.Commands()["evalsha"]
 				got, err := GetMany(context.Background(), g, keys, func(context.Context, []string) (map[string]string, error) {
@@ -59,7 +60,7 @@ func TestAServersClockThatIsSetBackMakesNobodyLoadWhatIsFresh(t *testing.T) {
 				if err != nil || got["a"] != "a" || got["b"] != "b" || got["c"] != "c" {
 					t.Errorf("GetMany: %v, %v", got, err)
 				}
-				equal(t, "scripts after the first Get", proxy.Commands()["evalsha"]-asked, 0)
+				expect.Equal(t, "scripts after the first Get", proxy.Commands()["evalsha"]-asked, 0)
 			}
 		})
 	}
@@ -86,7 +87,7 @@ func TestAGetManyIsTheFirstToLearnThatTheClockWasSetBack(t *testing.T) {
 					t.Errorf("GetMany %d: %v, %v", i, got, err)
 				}
 			}
-			equal(t, "loads", f.events.loads.Load(), 3) // of the first one
+			expect.Equal(t, "loads", f.events.loads.Load(), 3) // of the first one
 		})
 	}
 }
@@ -117,7 +118,7 @@ func TestWhatIsTooOldIsReplacedAlthoughTheClockWasSetBack(t *testing.T) {
 	g.step("k", -time.Hour)
 	db := newSource("new")
 	redistest.Await(t, "it is being replaced", func() bool {
-		equal(t, "value", mustGet(t, g, "k", db.load), "old")
+		expect.Equal(t, "value", mustGet(t, g, "k", db.load), "old")
 		select {
 		case <-db.begun:
 			return true

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestCloseCancelsLoadsThoughAReadHangs(t *testing.T) {

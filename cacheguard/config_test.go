@@ -13,7 +13,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestNewNamesEveryFieldThatIsOutOfRange(t *testing.T) {
@@ -51,15 +52,15 @@ func TestMinusOneSwitchesFeaturesOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg = cfg.withDefaults()
-	equal(t, "TTL", cfg.TTL, 0)
-	equal(t, "StaleFor", cfg.StaleFor, 0)
-	equal(t, "NegativeTTL", cfg.NegativeTTL, 0)
-	equal(t, "Jitter", cfg.Jitter, 0)
-	equal(t, "EarlyRefresh", cfg.EarlyRefresh, 0)
-	equal(t, "LoadTimeout", cfg.LoadTimeout, off)
-	equal(t, "WaitTimeout", cfg.WaitTimeout, off)
-	equal(t, "MaxLoads", cfg.MaxLoads, off)
-	equal(t, "MaxValueBytes", cfg.MaxValueBytes, off)
+	expect.Equal(t, "TTL", cfg.TTL, 0)
+	expect.Equal(t, "StaleFor", cfg.StaleFor, 0)
+	expect.Equal(t, "NegativeTTL", cfg.NegativeTTL, 0)
+	expect.Equal(t, "Jitter", cfg.Jitter, 0)
+	expect.Equal(t, "EarlyRefresh", cfg.EarlyRefresh, 0)
+	expect.Equal(t, "LoadTimeout", cfg.LoadTimeout, off)
+	expect.Equal(t, "WaitTimeout", cfg.WaitTimeout, off)
+	expect.Equal(t, "MaxLoads", cfg.MaxLoads, off)
+	expect.Equal(t, "MaxValueBytes", cfg.MaxValueBytes, off)
 }
 
 func TestTTLsAreShortenedByUpToJitter(t *testing.T) {
@@ -95,7 +96,7 @@ func TestANilGuardSaysSo(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	equal(t, "Close", g.Close(), nil)
+	expect.Equal(t, "Close", g.Close(), nil)
 }
 
 func TestAFailureOfRedisIsLoggedNowAndThen(t *testing.T) {

@@ -9,7 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestAPanicWithErrNotFoundIsNoAbsence(t *testing.T) {
@@ -21,7 +22,7 @@ func TestAPanicWithErrNotFoundIsNoAbsence(t *testing.T) {
 	if _, ok := errors.AsType[*PanicError](err); !ok {
 		t.Errorf("first: %v", err)
 	}
-	equal(t, "absence stored", f.exists(f.value("k")), false)
+	expect.Equal(t, "absence stored", f.exists(f.value("k")), false)
 }
 
 func TestAnErrorThatPanicsDoesNotEndTheProcess(t *testing.T) {
@@ -36,7 +37,7 @@ func TestAnErrorThatPanicsDoesNotEndTheProcess(t *testing.T) {
 		return
 	}
 	child := redistest.Child(t, t.Name(), "ADDR="+shared.Addr(), "PREFIX=typednil")
-	expect(t, child, "alive true")
+	child.Expect("alive true")
 }
 
 func TestAnErrorThatPanicsInUnwrapDoesNotEndTheProcess(t *testing.T) {
@@ -50,7 +51,7 @@ func TestAnErrorThatPanicsInUnwrapDoesNotEndTheProcess(t *testing.T) {
 		return
 	}
 	child := redistest.Child(t, t.Name())
-	expect(t, child, "alive true")
+	child.Expect("alive true")
 }
 
 type typedNil struct{ s string }

@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // expectingMisses is a fleet whose first instance has missed so often that it expects to.
@@ -26,7 +27,7 @@ func TestAMissThatIsExpectedIsTwoRequests(t *testing.T) {
 	f := expectingMisses(t, a, Config{})
 	reads := s.Reads()
 	mustGet(t, f.guards[0], "k", returns("v"))
-	equal(t, "requests", s.Reads()-reads, 2) // acquire, fill
+	expect.Equal(t, "requests", s.Reads()-reads, 2) // acquire, fill
 }
 
 func TestAHitWhereAMissIsExpectedIsStillAHit(t *testing.T) {

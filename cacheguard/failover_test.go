@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // What a primary that is lost to a failover may cost: loads, but no failed Get, no more loads at once than MaxLoads, and

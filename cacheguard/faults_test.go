@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/protocol"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // broken is a fleet of two, of which guard 0 reaches Redis through a proxy. The scripts are known to the server.
@@ -45,12 +46,12 @@ func TestACommandThatIsSentTwiceDoesNoHarm(t *testing.T) {
 				t.Parallel()
 				f, proxy := broken(t, shared, Config{LeaseTTL: time.Minute})
 				rule := proxy.On(step, fault).Times(1)
-				equal(t, "value", mustGet(t, f.guards[0], "k", returns("v")), "v")
+				expect.Equal(t, "value", mustGet(t, f.guards[0], "k", returns("v")), "v")
 				<-rule.Hit()
-				equal(t, "value elsewhere", mustGet(t, f.guards[1], "k", unwanted[string](t)), "v")
-				equal(t, "loads", f.events.loads.Load(), 2) // with the one of warm
-				equal(t, "rejected", f.events.rejected.Load(), 0)
-				equal(t, "held", f.held("k"), false)
+				expect.Equal(t, "value elsewhere", mustGet(t, f.guards[1], "k", unwanted[string](t)), "v")
+				expect.Equal(t, "loads", f.events.loads.Load(), 2) // with the one of warm
+				expect.Equal(t, "rejected", f.events.rejected.Load(), 0)
+				expect.Equal(t, "held", f.held("k"), false)
 			})
 		}
 	}
@@ -110,7 +111,7 @@ var everyStep = map[string]struct {
 		failure := errors.New("no such table")
 		f.until(rule, func() {
 			_, err := Get(context.Background(), f.guards[0], "k", func(context.Context) (string, error) { return "", failure })
-			equal(t, "the loader's own error", errors.Is(err, failure), true)
+			expect.Equal(t, "the loader's own error", errors.Is(err, failure), true)
 		})
 	}},
 	"renew": {scriptOf("renew"), func(t *testing.T, f *fleet, rule *redistest.Rule) {
@@ -129,7 +130,7 @@ var everyStep = map[string]struct {
 			left := asyncCtx(ctx, f.guards[0], "k", db.load)
 			<-db.begun
 			cancel()
-			equal(t, "the caller left", errors.Is((<-left).err, context.Canceled), true)
+			expect.Equal(t, "the caller left", errors.Is((<-left).err, context.Canceled), true)
 			f.struck(rule)
 		})
 	}},
@@ -140,9 +141,9 @@ var everyStep = map[string]struct {
 		if _, failed := errors.AsType[*RedisError](err); err != nil && !failed {
 			t.Errorf("Invalidate: %v", err)
 		}
-		equal(t, "here", mustGet(t, f.guards[0], "k", returns("new")), "new")
+		expect.Equal(t, "here", mustGet(t, f.guards[0], "k", returns("new")), "new")
 		if err == nil {
-			equal(t, "there", mustGet(t, f.guards[1], "k", returns("new")), "new")
+			expect.Equal(t, "there", mustGet(t, f.guards[1], "k", returns("new")), "new")
 		}
 	}},
 }
@@ -168,8 +169,8 @@ func (f *fleet) until(rule *redistest.Rule, do func()) {
 }
 
 func getTwice(t *testing.T, f *fleet, rule *redistest.Rule) {
-	f.until(rule, func() { equal(t, "value", mustGet(t, f.guards[0], "k", returns("new")), "new") })
-	equal(t, "value once more", mustGet(t, f.guards[0], "k", returns("new")), "new")
+	f.until(rule, func() { expect.Equal(t, "value", mustGet(t, f.guards[0], "k", returns("new")), "new") })
+	expect.Equal(t, "value once more", mustGet(t, f.guards[0], "k", returns("new")), "new")
 }
 
 // expired reports whether the key's lease may be taken by anybody.
@@ -228,7 +229,7 @@ func TestAnInvalidateWhoseReplyIsLostSaysSo(t *testing.T) {
 		t.Error("no *RedisError")
 	}
 	<-rule.Hit()
-	equal(t, "value", mustGet(t, f.guards[1], "k", returns("new")), "new") // it was done all the same
+	expect.Equal(t, "value", mustGet(t, f.guards[1], "k", returns("new")), "new") // it was done all the same
 }
 
 func TestInvalidateIsSentThoughTheCallersContextHasEnded(t *testing.T) {

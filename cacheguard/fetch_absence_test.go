@@ -5,7 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // An absence that was read before the value was stored is no answer for who asks after that.
@@ -54,10 +55,10 @@ func TestFetchWithoutLoadWaitsWhileAValueIsStored(t *testing.T) {
 			get := func(ctx context.Context) (string, error) { return Get(ctx, g, "k", returns("v")) }
 			if by == "a caller" {
 				_, err := get(t.Context())
-				equal(t, "error", err, nil)
+				expect.Equal(t, "error", err, nil)
 			} else {
 				_, err := Get(t.Context(), g, "outer", get)
-				equal(t, "error", err, nil)
+				expect.Equal(t, "error", err, nil)
 			}
 			<-fill.Hit()
 			read := proxy.On(steps["get"], redistest.HoldReply).Times(1)
@@ -70,7 +71,7 @@ func TestFetchWithoutLoadWaitsWhileAValueIsStored(t *testing.T) {
 			fill.Release()
 			redistest.Await(t, "the value is stored", func() bool { return f.exists(f.value("k")) })
 			read.Release()
-			equal(t, "error of Fetch", <-found, nil)
+			expect.Equal(t, "error of Fetch", <-found, nil)
 		})
 	}
 }

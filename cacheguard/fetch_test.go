@@ -7,7 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // says is a Judge with one opinion.
@@ -42,7 +43,7 @@ func TestFetchReplacesWhatTheJudgeDislikesAndTellsTheLoaderOfIt(t *testing.T) {
 				t.Errorf("got %q, %q, %v", v, how, err)
 			}
 			f.stored()
-			equal(t, "cached", mustGet(t, g, "k", unwanted[string](t)), "old+new")
+			expect.Equal(t, "cached", mustGet(t, g, "k", unwanted[string](t)), "old+new")
 		})
 	}
 }
@@ -77,7 +78,7 @@ func TestFetchRefreshesInTheBackgroundOnce(t *testing.T) {
 		v, _, err := Fetch(t.Context(), g, "k", source)
 		return v == "new" && err == nil
 	})
-	equal(t, "further loads", len(begun), 0)
+	expect.Equal(t, "further loads", len(begun), 0)
 }
 
 // Two instances find the same value unfit: one of them loads, and the other gets what it loaded.
@@ -100,7 +101,7 @@ func TestFetchReplacesOnceInTheFleet(t *testing.T) {
 	close(db.release)
 	want(t, replies, "new")
 	want(t, replies, "new")
-	equal(t, "loads", db.loads.Load(), 1)
+	expect.Equal(t, "loads", db.loads.Load(), 1)
 }
 
 func TestFetchWithoutLoadOnlyLooks(t *testing.T) {
@@ -164,7 +165,7 @@ func TestFetchDoesNotShowTheLoaderAValueThatWasInvalidatedSinceItWasRead(t *test
 			<-held.Hit()
 			replace(f)
 			held.Remove()
-			equal(t, "value", <-got, map[string]string{"gone": "new", "replaced": "other made good", "there": "old made good"}[name])
+			expect.Equal(t, "value", <-got, map[string]string{"gone": "new", "replaced": "other made good", "there": "old made good"}[name])
 		})
 	}
 }
@@ -179,8 +180,8 @@ func TestFetchStoresNothingThatAnInvalidateOvertook(t *testing.T) {
 		mustInvalidate(t, g, "k")
 		return "overtaken", nil
 	}})
-	equal(t, "error", err, nil)
-	equal(t, "stored", f.exists(f.value("k")), false)
+	expect.Equal(t, "error", err, nil)
+	expect.Equal(t, "stored", f.exists(f.value("k")), false)
 }
 
 // What would be done without the Guard too does not wait for those loads that MaxLoads holds up, nor does it hold them up.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/protocol"
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 func TestBytesAndStringsAreStoredAsTheyAre(t *testing.T) {
@@ -25,8 +26,8 @@ func TestBytesAndStringsAreStoredAsTheyAre(t *testing.T) {
 			t.Errorf("%s: %q, %v", key, raw, err)
 		}
 	}
-	equal(t, "bytes", string(mustGet(t, g, "bytes", unwanted[[]byte](t))), "\x00 raw")
-	equal(t, "string", mustGet(t, g, "bytes", unwanted[string](t)), "\x00 raw") // the same bytes
+	expect.Equal(t, "bytes", string(mustGet(t, g, "bytes", unwanted[[]byte](t))), "\x00 raw")
+	expect.Equal(t, "string", mustGet(t, g, "bytes", unwanted[string](t)), "\x00 raw") // the same bytes
 }
 
 // countingCodec counts how often it decodes.
@@ -62,19 +63,19 @@ func TestCallersThatShareALoadShareOneDecodedValue(t *testing.T) {
 	close(db.release)
 	first := <-here[0]
 	for _, r := range here[1:] {
-		equal(t, "the pointer", (<-r).value, first.value)
+		expect.Equal(t, "the pointer", (<-r).value, first.value)
 	}
-	equal(t, "name there", (<-there[0]).value.Name, "p")
-	equal(t, "decoded", codec.decoded.Load(), 1) // there, from the push; never here
+	expect.Equal(t, "name there", (<-there[0]).value.Name, "p")
+	expect.Equal(t, "decoded", codec.decoded.Load(), 1) // there, from the push; never here
 }
 
 func TestEntriesOfAnotherTypeAreReplaced(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 1, Config{})
 	mustGet(t, f.guards[0], "k", returns("text"))
-	equal(t, "as a number", mustGet(t, f.guards[0], "k", returns(7)), 7)
-	equal(t, "as a number again", mustGet(t, f.guards[0], "k", unwanted[int](t)), 7)
-	equal(t, "damaged", f.events.damaged.Load(), 1)
+	expect.Equal(t, "as a number", mustGet(t, f.guards[0], "k", returns(7)), 7)
+	expect.Equal(t, "as a number again", mustGet(t, f.guards[0], "k", unwanted[int](t)), 7)
+	expect.Equal(t, "damaged", f.events.damaged.Load(), 1)
 }
 
 func TestDamagedEntriesAreCountedMisses(t *testing.T) {
@@ -98,10 +99,10 @@ func TestDamagedEntriesAreCountedMisses(t *testing.T) {
 		if err := spoil(f.value(name)); err != nil {
 			t.Fatal(name, err)
 		}
-		equal(t, name, mustGet(t, f.guards[0], name, returns("new")), "new")
-		equal(t, name+", again", mustGet(t, f.guards[0], name, unwanted[string](t)), "new")
+		expect.Equal(t, name, mustGet(t, f.guards[0], name, returns("new")), "new")
+		expect.Equal(t, name+", again", mustGet(t, f.guards[0], name, unwanted[string](t)), "new")
 	}
-	equal(t, "damaged", f.events.damaged.Load(), int64(len(damage)-1))
+	expect.Equal(t, "damaged", f.events.damaged.Load(), int64(len(damage)-1))
 }
 
 // endings are what a loader may do other than return a value, and what its callers get.
@@ -168,7 +169,7 @@ func TestWhateverALoaderDoesItsLeaseIsFreeAndItsCallersAreAnswered(t *testing.T)
 			if err != nil || holder {
 				t.Errorf("the lease is held: %v, %v", holder, err)
 			}
-			equal(t, "the value is stored", f.exists(f.value("k")), false)
+			expect.Equal(t, "the value is stored", f.exists(f.value("k")), false)
 		})
 	}
 }
@@ -192,7 +193,7 @@ func TestALoaderThatAsksForItsOwnKeyGetsErrReentrant(t *testing.T) {
 		part, err := Get(ctx, g, "part", returns("part"))
 		return "page of " + part, err
 	})
-	equal(t, "nested loads", outer, "page of part")
+	expect.Equal(t, "nested loads", outer, "page of part")
 }
 
 func TestCallsThatCannotBeAnsweredSayWhy(t *testing.T) {
@@ -225,7 +226,7 @@ func TestTheFirstCallersCancellationIsNotTheOthers(t *testing.T) {
 	}
 	close(db.release)
 	want(t, second, "v")
-	equal(t, "loads", db.loads.Load(), 1)
+	expect.Equal(t, "loads", db.loads.Load(), 1)
 }
 
 func TestALoadSlowerThanLoadTimeoutEnds(t *testing.T) {
@@ -267,6 +268,6 @@ func TestNoMoreThanMaxLoadsRunAtOnce(t *testing.T) {
 	for _, r := range replies {
 		want(t, r, "v")
 	}
-	equal(t, "loads", db.loads.Load(), 30)
-	equal(t, "most at once", most.Load(), 3)
+	expect.Equal(t, "loads", db.loads.Load(), 30)
+	expect.Equal(t, "most at once", most.Load(), 3)
 }

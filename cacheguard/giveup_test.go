@@ -7,7 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // held is a fleet whose first instance has its requests for leases held up by a proxy.
@@ -48,9 +49,9 @@ func TestAGetManyThatIsCancelledLeavesALoadToThoseWhoJoinedIt(t *testing.T) {
 	}
 	rule.Release()
 	want(t, live, "v:k299")
-	equal(t, "what was loaded", fmt.Sprint(db.calls()), "[[k299]]")
-	equal(t, "value elsewhere", mustGet(t, f.guards[1], "k299", unwanted[string](t)), "v:k299")
-	equal(t, "and of a key that was given up", mustGet(t, f.guards[1], "k000", returns("new")), "new")
+	expect.Equal(t, "what was loaded", fmt.Sprint(db.calls()), "[[k299]]")
+	expect.Equal(t, "value elsewhere", mustGet(t, f.guards[1], "k299", unwanted[string](t)), "v:k299")
+	expect.Equal(t, "and of a key that was given up", mustGet(t, f.guards[1], "k000", returns("new")), "new")
 }
 
 func TestNothingIsLoadedForCallersThatHaveLeft(t *testing.T) {
@@ -83,8 +84,8 @@ func TestNothingIsLoadedForCallersThatHaveLeft(t *testing.T) {
 			}
 			rule.Release()
 			f.idle() // leases that were granted all the same are given back
-			equal(t, "loads", len(db.calls()), 0)
-			equal(t, "failures of Redis", f.events.redisErrors.Load(), 0)
+			expect.Equal(t, "loads", len(db.calls()), 0)
+			expect.Equal(t, "failures of Redis", f.events.redisErrors.Load(), 0)
 		})
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/protocol"
-	"github.com/cacheguard/go/internal/redistest"
 	"github.com/cacheguard/go/internal/terms"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // client is a Redis client with the commands that tests look around with.
@@ -257,13 +257,6 @@ func unwanted[V any](t *testing.T) func(context.Context) (V, error) {
 	return func(context.Context) (v V, err error) {
 		t.Error("loaded, but the cache has the value")
 		return v, errors.New("unwanted load")
-	}
-}
-
-func equal[T comparable](t *testing.T, what string, got, want T) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s: %v, want %v", what, got, want)
 	}
 }
 

@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestBusyLoadersDoNotHoldUpAValueThatAnotherInstanceStored(t *testing.T) {
@@ -50,7 +51,7 @@ func TestAForeignValueIsReplacedByOneLoad(t *testing.T) {
 			for _, r := range replies {
 				want(t, r, big)
 			}
-			equal(t, "loads", db.loads.Load(), 1)
+			expect.Equal(t, "loads", db.loads.Load(), 1)
 		})
 	}
 }
@@ -69,13 +70,13 @@ func TestWhoCannotRegisterBecauseRedisIsFullStillWaits(t *testing.T) {
 	awaitCallers[string](f, 1, "k", 1)
 	awaitCallers[string](f, 2, "k", 1)
 	hold(t, 200*time.Millisecond)
-	equal(t, "loads", db.loads.Load(), 1)
+	expect.Equal(t, "loads", db.loads.Load(), 1)
 	f.redis.ConfigSet(context.Background(), "maxmemory", "0")
 	close(db.release)
 	for _, r := range []<-chan reply[string]{first, second, third} {
 		want(t, r, "v")
 	}
-	equal(t, "loads", db.loads.Load(), 1)
+	expect.Equal(t, "loads", db.loads.Load(), 1)
 }
 
 func TestAHitIsNotHeldUpByALoadThatWasOvertaken(t *testing.T) {
@@ -85,7 +86,7 @@ func TestAHitIsNotHeldUpByALoadThatWasOvertaken(t *testing.T) {
 	first := async(f.guards[0], "k", slow.load)
 	<-slow.begun
 	mustInvalidate(t, f.guards[1], "k")
-	equal(t, "new", mustGet(t, f.guards[1], "k", returns("new")), "new")
+	expect.Equal(t, "new", mustGet(t, f.guards[1], "k", returns("new")), "new")
 	second := async(f.guards[0], "k", returns("unwanted"))
 	want(t, second, "new") // while the load goes on
 	close(slow.release)

@@ -9,7 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/protocol"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // Commands and replies that arrive late: nothing old may come of them.
@@ -19,7 +20,7 @@ func TestALeaseThatIsGrantedLateIsGivenBack(t *testing.T) {
 	f, proxy := broken(t, shared, Config{RedisTimeout: time.Second, LeaseTTL: time.Minute})
 	before := proxy.Commands()["evalsha"]
 	rule := proxy.On(steps["acquire"], redistest.Hold)
-	equal(t, "value", mustGet(t, f.guards[0], "k", returns("v")), "v") // without Redis
+	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", returns("v")), "v") // without Redis
 	rule.Release()
 	calm := 0
 	redistest.Await(t, "the lease was granted and given back", func() bool {
@@ -29,7 +30,7 @@ func TestALeaseThatIsGrantedLateIsGivenBack(t *testing.T) {
 		}
 		return calm == 10
 	})
-	equal(t, "value elsewhere", mustGet(t, f.guards[1], "k", returns("w")), "w")
+	expect.Equal(t, "value elsewhere", mustGet(t, f.guards[1], "k", returns("w")), "w")
 }
 
 func TestAFillThatArrivesLateStoresNothingOverNewerData(t *testing.T) {
@@ -37,13 +38,13 @@ func TestAFillThatArrivesLateStoresNothingOverNewerData(t *testing.T) {
 	server := redistest.Start(t)
 	f, proxy := broken(t, server, Config{RedisTimeout: time.Second, LeaseTTL: time.Minute})
 	rule := proxy.On(steps["fill"], redistest.Hold)
-	equal(t, "value", mustGet(t, f.guards[0], "k", returns("old")), "old")
+	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", returns("old")), "old")
 	mustInvalidate(t, f.guards[1], "k")
-	equal(t, "value elsewhere", mustGet(t, f.guards[1], "k", returns("new")), "new")
+	expect.Equal(t, "value elsewhere", mustGet(t, f.guards[1], "k", returns("new")), "new")
 	before := server.Commands()["evalsha"]
 	rule.Release()
 	redistest.Await(t, "the fill has run", func() bool { return server.Commands()["evalsha"] > before })
-	equal(t, "value", mustGet(t, f.guards[1], "k", unwanted[string](t)), "new")
+	expect.Equal(t, "value", mustGet(t, f.guards[1], "k", unwanted[string](t)), "new")
 }
 
 func TestAReadThatWasSentBeforeAnInvalidateIsNotForThoseWhoAskedAfterIt(t *testing.T) {
@@ -84,7 +85,7 @@ func TestAPushedValueIsNotForThoseWhoAskedAfterAnInvalidate(t *testing.T) {
 	close(old.release)
 	want(t, loading, "old")
 	f.stored()
-	equal(t, "rejected", f.events.rejected.Load(), 1)
+	expect.Equal(t, "rejected", f.events.rejected.Load(), 1)
 }
 
 func TestACopyOfAcquireThatArrivesLateDoesNotReviveALoadThatWasInvalidated(t *testing.T) {
@@ -107,5 +108,5 @@ func TestACopyOfAcquireThatArrivesLateDoesNotReviveALoadThatWasInvalidated(t *te
 	close(db.release)
 	want(t, loading, "old")
 	got := mustGet(t, f.guards[1], "k", returns("new"))
-	equal(t, "value after Invalidate", got, "new")
+	expect.Equal(t, "value after Invalidate", got, "new")
 }

@@ -11,7 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/internal/tier"
 )
 
@@ -34,14 +35,14 @@ func TestLocalTierAnswersWithoutRedis(t *testing.T) {
 	f.keptBy(0, "k", "v")
 	before := server.Commands()["get"]
 	for range 100 {
-		equal(t, "value", mustGet(t, f.guards[0], "k", unwanted[string](t)), "v")
+		expect.Equal(t, "value", mustGet(t, f.guards[0], "k", unwanted[string](t)), "v")
 	}
-	equal(t, "GETs", server.Commands()["get"]-before, 0)
+	expect.Equal(t, "GETs", server.Commands()["get"]-before, 0)
 	values, err := GetMany(context.Background(), f.guards[0], []string{"k", "other"}, openShelf().load)
-	equal(t, "values", fmt.Sprint(values, err), "map[k:v other:v:other] <nil>")
-	equal(t, "local", f.events.count(Local) >= 101, true)
+	expect.Equal(t, "values", fmt.Sprint(values, err), "map[k:v other:v:other] <nil>")
+	expect.Equal(t, "local", f.events.count(Local) >= 101, true)
 	bytes := mustGet(t, f.guards[0], "k", unwanted[[]byte](t))
-	equal(t, "as another type", string(bytes), "v")
+	expect.Equal(t, "as another type", string(bytes), "v")
 }
 
 func TestAbsenceIsKeptLocallyToo(t *testing.T) {
@@ -53,9 +54,9 @@ func TestAbsenceIsKeptLocallyToo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	equal(t, "kept", f.guards[0].local.Get("k") != nil, true)
+	expect.Equal(t, "kept", f.guards[0].local.Get("k") != nil, true)
 	_, how, err := get(context.Background(), f.guards[0], "k", unwanted[string](t))
-	equal(t, "answer", fmt.Sprint(how, err), fmt.Sprint(Negative, ErrNotFound))
+	expect.Equal(t, "answer", fmt.Sprint(how, err), fmt.Sprint(Negative, ErrNotFound))
 }
 
 func TestInvalidateReachesEveryTier(t *testing.T) {
@@ -79,7 +80,7 @@ func TestInvalidateReachesEveryTier(t *testing.T) {
 				mustInvalidate(t, by, key)
 				if i < 3 {
 					_, how, _ := get(context.Background(), by, key, returns("new"))
-					equal(t, "on the instance that invalidated", how, Loaded)
+					expect.Equal(t, "on the instance that invalidated", how, Loaded)
 				}
 				for j, g := range f.guards {
 					redistest.Await(t, fmt.Sprintf("tier %d has heard of it", j), func() bool {
@@ -104,8 +105,8 @@ func TestGetDoesNotRefillTheTierWithWhatWasInvalidatedMeanwhile(t *testing.T) {
 	f.heard(0)
 	held.Release()
 	want(t, early, "old") // it had begun before
-	equal(t, "later", mustGet(t, f.guards[0], "k", unwanted[string](t)), "new")
-	equal(t, "later still", mustGet(t, f.guards[0], "k", unwanted[string](t)), "new")
+	expect.Equal(t, "later", mustGet(t, f.guards[0], "k", unwanted[string](t)), "new")
+	expect.Equal(t, "later still", mustGet(t, f.guards[0], "k", unwanted[string](t)), "new")
 }
 
 // heard returns when guard i has taken in all that was published so far.
@@ -125,7 +126,7 @@ func TestTierIsNotServedFromWhileItsSubscriptionIsDownAndEmptyAfterwards(t *test
 	redistest.Await(t, "the inbox is down", func() bool { return !f.guards[0].inbox.Live() })
 	mustInvalidate(t, f.guards[1], "k")
 	mustGet(t, f.guards[1], "k", returns("new"))
-	equal(t, "while it is down", mustGet(t, f.guards[0], "k", unwanted[string](t)), "new")
+	expect.Equal(t, "while it is down", mustGet(t, f.guards[0], "k", unwanted[string](t)), "new")
 	subscribing.Remove()
 	subscribing.Release()
 	f.keptBy(0, "k", "new")
@@ -146,11 +147,11 @@ func TestTierIsVoidWhenANoticeIsLost(t *testing.T) {
 	send(3)
 	f.heard(0)
 	_, how, err := get(context.Background(), g, "k", unwanted[string](t))
-	equal(t, "while one is missing", fmt.Sprintf("%v %v", how, err), "hit <nil>")
+	expect.Equal(t, "while one is missing", fmt.Sprintf("%v %v", how, err), "hit <nil>")
 	send(2)
 	f.heard(0)
 	_, how, err = get(context.Background(), g, "k", unwanted[string](t))
-	equal(t, "when it has come", fmt.Sprintf("%v %v", how, err), "local <nil>")
+	expect.Equal(t, "when it has come", fmt.Sprintf("%v %v", how, err), "local <nil>")
 	send(5)
 	redistest.Await(t, "the tier is void", func() bool { return g.local.GetAnyway("k") == nil })
 }
@@ -165,9 +166,9 @@ func TestTierAnswersWithStaleValuesWhenRedisDoesNot(t *testing.T) {
 	proxy.Refuse(true)
 	redistest.Await(t, "the inbox is down", func() bool { return !f.guards[0].inbox.Live() })
 	v, how, err := get(context.Background(), f.guards[0], "k", unwanted[string](t))
-	equal(t, "answer", fmt.Sprintf("%v %v %v", v, how, err), "v stale <nil>")
+	expect.Equal(t, "answer", fmt.Sprintf("%v %v %v", v, how, err), "v stale <nil>")
 	values, err := GetMany(context.Background(), f.guards[0], []string{"k"}, newShelf().load)
-	equal(t, "values", fmt.Sprint(values, err), "map[k:v] <nil>")
+	expect.Equal(t, "values", fmt.Sprint(values, err), "map[k:v] <nil>")
 
 	if err := f.guards[0].Invalidate(context.Background(), "gone"); err == nil {
 		t.Fatal("no error")
@@ -201,7 +202,7 @@ func TestLocalCopiesOfEntriesOfAGuardWithoutATierLiveNoLongerEither(t *testing.T
 	mustGet(t, plain, "k", returns("old"))
 	mustGet(t, f.guards[0], "k", returns("old"))
 	redistest.Await(t, "it has expired", func() bool { return !f.exists(f.value("k")) })
-	equal(t, "value", mustGet(t, f.guards[0], "k", returns("new")), "new")
+	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", returns("new")), "new")
 }
 
 // In the process that invalidates there is no delay at all, however many read meanwhile.
@@ -237,9 +238,9 @@ func TestOneReadsItsOwnWritesThroughTheTier(t *testing.T) {
 	}
 	close(stop)
 	readers.Wait()
-	equal(t, "some were local", f.events.count(Local) > 0, true)
+	expect.Equal(t, "some were local", f.events.count(Local) > 0, true)
 	f.heard(1)
-	equal(t, "at rest", mustGet(t, f.guards[1], "k", load), version.Load())
+	expect.Equal(t, "at rest", mustGet(t, f.guards[1], "k", load), version.Load())
 }
 
 func TestLocalTierIsRefusedOnARing(t *testing.T) {

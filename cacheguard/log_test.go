@@ -10,7 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // logged returns a Config with a Logger, and what it has written.
@@ -58,7 +59,7 @@ func TestOfValuesThatCannotBeStoredOneIsLoggedEveryTenSeconds(t *testing.T) {
 	for _, key := range []string{"a", "b", "c"} {
 		mustGet(t, g, key, returns("too long"))
 	}
-	equal(t, "logged", strings.Count(text(), "cannot be stored"), 1)
+	expect.Equal(t, "logged", strings.Count(text(), "cannot be stored"), 1)
 }
 
 func TestOfBackgroundLoadsThatFailOneIsLoggedEveryTenSeconds(t *testing.T) {
@@ -74,7 +75,7 @@ func TestOfBackgroundLoadsThatFailOneIsLoggedEveryTenSeconds(t *testing.T) {
 		}
 		return f.guards[0].unrefreshed.held.Load() > 0
 	})
-	equal(t, "logged", strings.Count(text(), "background load failed"), 1)
+	expect.Equal(t, "logged", strings.Count(text(), "background load failed"), 1)
 }
 
 func TestTheFirstOfItsKindIsLogged(t *testing.T) {

@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/protocol"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // shelf is a database of many values: the value of key k is "v:k" unless it is said to be missing.
@@ -103,16 +104,16 @@ func promiseMany(t *testing.T, a arena) {
 	left, right := numbered(0, 60), numbered(40, 100)
 	one, two := newShelf(), newShelf()
 	first := asyncMany(f.guards[0], append(left, left...), one.load)
-	equal(t, "first call", fmt.Sprint(<-one.begun), fmt.Sprint(left))
+	expect.Equal(t, "first call", fmt.Sprint(<-one.begun), fmt.Sprint(left))
 	second := asyncMany(f.guards[1], right, two.load)
-	equal(t, "second call", fmt.Sprint(<-two.begun), fmt.Sprint(right[20:])) // what the first is not loading
+	expect.Equal(t, "second call", fmt.Sprint(<-two.begun), fmt.Sprint(right[20:])) // what the first is not loading
 	f.awaitRegistered("k050", 1)
 	close(one.release)
 	close(two.release)
 	wantMany(t, first, shelved("v:", left))
 	wantMany(t, second, shelved("v:", right))
 	wantMany(t, asyncMany(f.guards[0], numbered(0, 100), one.load), shelved("v:", numbered(0, 100)))
-	equal(t, "more calls", len(one.calls())+len(two.calls()), 0)
+	expect.Equal(t, "more calls", len(one.calls())+len(two.calls()), 0)
 }
 
 func TestManyKeysThatNobodyHasAreAFewRequests(t *testing.T) {
@@ -126,7 +127,7 @@ func TestManyKeysThatNobodyHasAreAFewRequests(t *testing.T) {
 	if n := server.Reads() - requests; n > 60 { // about 15; one by one it would be 300
 		t.Errorf("%d requests", n)
 	}
-	equal(t, "calls", len(db.calls()), 1)
+	expect.Equal(t, "calls", len(db.calls()), 1)
 }
 
 func TestKeysThatAreNotFoundAreAbsentFromTheResultAndRemembered(t *testing.T) {
@@ -138,8 +139,8 @@ func TestKeysThatAreNotFoundAreAbsentFromTheResultAndRemembered(t *testing.T) {
 		wantMany(t, asyncMany(f.guards[0], numbered(0, 3), db.load), shelved("v:", []string{"k000", "k002"}))
 		f.stored()
 	}
-	equal(t, "calls", len(db.calls()), 1)
-	equal(t, "negative", f.events.count(Negative), 1)
+	expect.Equal(t, "calls", len(db.calls()), 1)
+	expect.Equal(t, "negative", f.events.count(Negative), 1)
 }
 
 func TestGetAndGetManyShareTheirLoads(t *testing.T) {
@@ -150,7 +151,7 @@ func TestGetAndGetManyShareTheirLoads(t *testing.T) {
 	get := async(g, "k000", single.load)
 	<-single.begun
 	many := asyncMany(g, numbered(0, 2), db.load)
-	equal(t, "call", fmt.Sprint(<-db.begun), "[k001]")
+	expect.Equal(t, "call", fmt.Sprint(<-db.begun), "[k001]")
 	joined := async(g, "k001", single.load)
 	awaitCallers[string](f, 0, "k001", 2)
 	close(single.release)
@@ -170,7 +171,7 @@ func TestTheErrorsOfAGetManyNameTheirKeys(t *testing.T) {
 		"panics": func(context.Context, []string) (map[string]string, error) { panic(broken) },
 	} {
 		values, err := GetMany(context.Background(), f.guards[0], []string{"k000", "", "a-" + name, "b-" + name}, load)
-		equal(t, name+": found", fmt.Sprint(values), "map[k000:cached]")
+		expect.Equal(t, name+": found", fmt.Sprint(values), "map[k000:cached]")
 		joined, _ := err.(interface{ Unwrap() []error })
 		var failed []string
 		for _, e := range joined.Unwrap() {
@@ -180,8 +181,8 @@ func TestTheErrorsOfAGetManyNameTheirKeys(t *testing.T) {
 			}
 			failed = append(failed, k.Key)
 		}
-		equal(t, name+": failed", fmt.Sprint(failed), fmt.Sprint([]string{"", "a-" + name, "b-" + name}))
-		equal(t, name+": held", f.stored().held("a-"+name), false)
+		expect.Equal(t, name+": failed", fmt.Sprint(failed), fmt.Sprint([]string{"", "a-" + name, "b-" + name}))
+		expect.Equal(t, name+": held", f.stored().held("a-"+name), false)
 	}
 }
 
@@ -259,7 +260,7 @@ func TestStaleKeysOfAGetManyAreReplacedByOneCall(t *testing.T) {
 	db := newShelf()
 	db.prefix = "new:"
 	wantMany(t, asyncMany(f.guards[0], keys, db.load), shelved("v:", keys))
-	equal(t, "background call", fmt.Sprint(<-db.begun), fmt.Sprint(keys))
+	expect.Equal(t, "background call", fmt.Sprint(<-db.begun), fmt.Sprint(keys))
 	close(db.release)
 	redistest.Await(t, "the new values are stored", func() bool {
 		values, err := GetMany(context.Background(), f.guards[0], keys, db.load)
@@ -273,14 +274,14 @@ func TestWithoutRedisAGetManyIsOneCall(t *testing.T) {
 	proxy.Refuse(true)
 	db := openShelf()
 	wantMany(t, asyncMany(f.guards[0], numbered(0, 20), db.load), shelved("v:", numbered(0, 20)))
-	equal(t, "calls", len(db.calls()), 1)
-	equal(t, "bypassed", f.events.count(Bypassed), 20)
+	expect.Equal(t, "calls", len(db.calls()), 1)
+	expect.Equal(t, "bypassed", f.events.count(Bypassed), 20)
 }
 
 func TestAGetManyOnAClosedGuardSaysSo(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 1, Config{})
-	equal(t, "Close", f.guards[0].Close(), nil)
+	expect.Equal(t, "Close", f.guards[0].Close(), nil)
 	if _, err := GetMany(context.Background(), f.guards[0], []string{"k"}, openShelf().load); !errors.Is(err, ErrClosed) {
 		t.Error(err)
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/health"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestAnInvalidationThatFailedIsSentAgain(t *testing.T) {
@@ -24,11 +25,11 @@ func TestAnInvalidationThatFailedIsSentAgain(t *testing.T) {
 	if err := f.guards[0].Invalidate(context.Background(), keys...); err == nil {
 		t.Fatal("no error")
 	}
-	equal(t, "owed", f.guards[0].invalidations.pending.count.Load(), 300)
+	expect.Equal(t, "owed", f.guards[0].invalidations.pending.count.Load(), 300)
 	proxy.Refuse(false)
 	redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].invalidations.pending.count.Load() == 0 })
 	for _, k := range keys[:3] {
-		equal(t, k, mustGet(t, f.guards[1], k, returns("new")), "new")
+		expect.Equal(t, k, mustGet(t, f.guards[1], k, returns("new")), "new")
 	}
 }
 
@@ -40,14 +41,14 @@ func TestWhatIsOwedIsNotServed(t *testing.T) {
 	if err := f.guards[0].Invalidate(context.Background(), "k"); err == nil {
 		t.Fatal("no error")
 	}
-	equal(t, "value", mustGet(t, f.guards[0], "k", returns("new")), "new")
+	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", returns("new")), "new")
 	values, err := GetMany(context.Background(), f.guards[0], []string{"k", "other"}, openShelf().load)
-	equal(t, "values", fmt.Sprint(values, err), "map[k:v:k other:v:other] <nil>")
-	equal(t, "bypassed", f.events.count(Bypassed), 2)
+	expect.Equal(t, "values", fmt.Sprint(values, err), "map[k:v:k other:v:other] <nil>")
+	expect.Equal(t, "bypassed", f.events.count(Bypassed), 2)
 
 	rule.Remove()
 	redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].invalidations.pending.count.Load() == 0 })
-	equal(t, "value", mustGet(t, f.guards[0], "k", returns("newest")), "newest")
+	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", returns("newest")), "newest")
 }
 
 // What GetMany reads while an invalidation is owed is old, even if that has been sent when the reply is there.
@@ -74,7 +75,7 @@ func TestWhatWasReadWhileItWasOwedIsNotServed(t *testing.T) {
 		found = <-values
 	case found = <-values: // not read at all
 	}
-	equal(t, "value", found["k"], "v:k")
+	expect.Equal(t, "value", found["k"], "v:k")
 }
 
 func TestCloseTriesOnceMoreToSendWhatIsOwed(t *testing.T) {
@@ -86,8 +87,8 @@ func TestCloseTriesOnceMoreToSendWhatIsOwed(t *testing.T) {
 		t.Fatal("no error")
 	}
 	<-rule.Hit()
-	equal(t, "Close", f.guards[0].Close(), nil)
-	equal(t, "value", mustGet(t, f.guards[1], "k", returns("new")), "new")
+	expect.Equal(t, "Close", f.guards[0].Close(), nil)
+	expect.Equal(t, "value", mustGet(t, f.guards[1], "k", returns("new")), "new")
 }
 
 func TestOwedKeysAreBounded(t *testing.T) {
@@ -98,17 +99,17 @@ func TestOwedKeysAreBounded(t *testing.T) {
 		for j := range keys {
 			keys[j] = fmt.Sprint(i, ":", j)
 		}
-		equal(t, "start", p.enqueue(keys, strings.Clone), i == 0)
+		expect.Equal(t, "start", p.enqueue(keys, strings.Clone), i == 0)
 	}
-	equal(t, "owed", p.count.Load(), maxPending)
+	expect.Equal(t, "owed", p.count.Load(), maxPending)
 	keys, upTo := p.batch()
-	equal(t, "a batch", len(keys), maxInvalidations)
+	expect.Equal(t, "a batch", len(keys), maxInvalidations)
 	p.enqueue(keys[:1], strings.Clone) // owed again while it is being sent
 	for _, key := range keys {
 		p.resolve(key, upTo)
 	}
-	equal(t, "owed", p.count.Load(), maxPending-maxInvalidations+1)
-	equal(t, "still owed", p.has(keys[0]), true)
+	expect.Equal(t, "owed", p.count.Load(), maxPending-maxInvalidations+1)
+	expect.Equal(t, "still owed", p.has(keys[0]), true)
 }
 
 // One node of a cluster that hangs must not keep the keys of the others from being invalidated.

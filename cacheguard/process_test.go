@@ -10,7 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // loaderProcess is what the children of the tests below run: for each line KEY VALUE from the parent, a Get whose
@@ -43,17 +44,6 @@ func parent(t *testing.T, n int, leaseTTL time.Duration) (*fleet, *redistest.Pro
 	return f, child
 }
 
-func expect(t *testing.T, child *redistest.Process, want string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	line, err := child.ReadLine(ctx)
-	if err != nil {
-		t.Fatalf("%v, waiting for %q", err, want)
-	}
-	equal(t, "the child", line, want)
-}
-
 func TestAHolderThatIsKilledIsReplacedByExactlyOneOther(t *testing.T) {
 	if redistest.IsChild(t) {
 		loaderProcess(t)
@@ -63,7 +53,7 @@ func TestAHolderThatIsKilledIsReplacedByExactlyOneOther(t *testing.T) {
 	f, child := parent(t, 4, 500*time.Millisecond)
 	f.listening()
 	child.WriteLine("k dead")
-	expect(t, child, "begun")
+	child.Expect("begun")
 	db := newSource("v")
 	var replies []<-chan reply[string]
 	for _, g := range f.guards {
@@ -76,8 +66,8 @@ func TestAHolderThatIsKilledIsReplacedByExactlyOneOther(t *testing.T) {
 	for _, r := range replies {
 		want(t, r, "v")
 	}
-	equal(t, "loads", db.loads.Load(), 1)
-	equal(t, "takeovers", f.events.takeovers.Load(), 1)
+	expect.Equal(t, "loads", db.loads.Load(), 1)
+	expect.Equal(t, "takeovers", f.events.takeovers.Load(), 1)
 }
 
 func TestAHolderThatWasPausedStoresNothingOverNewerData(t *testing.T) {
@@ -88,24 +78,24 @@ func TestAHolderThatWasPausedStoresNothingOverNewerData(t *testing.T) {
 	t.Parallel()
 	f, child := parent(t, 1, 200*time.Millisecond)
 	child.WriteLine("k old")
-	expect(t, child, "begun")
+	child.Expect("begun")
 	child.Pause()
 	mustInvalidate(t, f.guards[0], "k")
-	equal(t, "value", mustGet(t, f.guards[0], "k", returns("new")), "new")
+	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", returns("new")), "new")
 	child.Resume()
 	child.WriteLine("go")
-	expect(t, child, "got old <nil>") // it began before the Invalidate
-	equal(t, "value", mustGet(t, f.guards[0], "k", unwanted[string](t)), "new")
+	child.Expect("got old <nil>") // it began before the Invalidate
+	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", unwanted[string](t)), "new")
 
 	// The same without a write: another one took the lease over, and stored.
 	child.WriteLine("j slow")
-	expect(t, child, "begun")
+	child.Expect("begun")
 	child.Pause()
-	equal(t, "value", mustGet(t, f.guards[0], "j", returns("first")), "first")
+	expect.Equal(t, "value", mustGet(t, f.guards[0], "j", returns("first")), "first")
 	child.Resume()
 	child.WriteLine("go")
-	expect(t, child, "got slow <nil>")
-	equal(t, "value", mustGet(t, f.guards[0], "j", unwanted[string](t)), "first")
+	child.Expect("got slow <nil>")
+	expect.Equal(t, "value", mustGet(t, f.guards[0], "j", unwanted[string](t)), "first")
 }
 
 func TestInvalidateStopsTheLoadsOfAnotherProcess(t *testing.T) {
@@ -118,12 +108,12 @@ func TestInvalidateStopsTheLoadsOfAnotherProcess(t *testing.T) {
 	for i := range 50 {
 		key := fmt.Sprint("k", i)
 		child.WriteLine(key + " old")
-		expect(t, child, "begun")
+		child.Expect("begun")
 		mustInvalidate(t, f.guards[0], key)
 		child.WriteLine("go")
-		expect(t, child, "got old <nil>")
-		equal(t, key, mustGet(t, f.guards[0], key, returns("new")), "new")
+		child.Expect("got old <nil>")
+		expect.Equal(t, key, mustGet(t, f.guards[0], key, returns("new")), "new")
 		child.WriteLine(key + " unused") // a Get of the other process, after the Invalidate
-		expect(t, child, "got new <nil>")
+		child.Expect("got new <nil>")
 	}
 }

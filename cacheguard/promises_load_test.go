@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 func promiseOneLoad(t *testing.T, a arena) {
@@ -24,18 +26,18 @@ func promiseOneLoad(t *testing.T, a arena) {
 	for _, r := range replies {
 		want(t, r, "v")
 	}
-	equal(t, "loads", db.loads.Load(), 1)
-	equal(t, "loaded", f.events.count(Loaded), 1)
+	expect.Equal(t, "loads", db.loads.Load(), 1)
+	expect.Equal(t, "loaded", f.events.count(Loaded), 1)
 	// Callers that came after their flight had registered read the value once more: the push does not cover them.
-	equal(t, "shared", f.events.count(Shared)+f.events.count(Hit), instances*callers-1)
-	equal(t, "the lease is there", f.exists(f.lease("k")), false)
+	expect.Equal(t, "shared", f.events.count(Shared)+f.events.count(Hit), instances*callers-1)
+	expect.Equal(t, "the lease is there", f.exists(f.lease("k")), false)
 }
 
 func promiseHit(t *testing.T, a arena) {
 	f := newFleet(t, a, 2, Config{})
 	mustGet(t, f.guards[0], "k", returns("v"))
-	equal(t, "value", mustGet(t, f.guards[1], "k", unwanted[string](t)), "v")
-	equal(t, "hits", f.events.count(Hit), 1)
+	expect.Equal(t, "value", mustGet(t, f.guards[1], "k", unwanted[string](t)), "v")
+	expect.Equal(t, "hits", f.events.count(Hit), 1)
 }
 
 func promiseFailure(t *testing.T, a arena) {
@@ -64,7 +66,7 @@ func promiseFailure(t *testing.T, a arena) {
 			t.Errorf("on another instance: %v", err)
 		}
 	}
-	equal(t, "loads", db.loads.Load(), 1)
+	expect.Equal(t, "loads", db.loads.Load(), 1)
 }
 
 func promiseCancelledLoad(t *testing.T, a arena) {
@@ -99,8 +101,8 @@ func promiseRenewal(t *testing.T, a arena) {
 	close(db.release)
 	want(t, first, "v")
 	want(t, second, "v")
-	equal(t, "loads", db.loads.Load(), 1)
-	equal(t, "leases lost", f.events.lost.Load(), 0)
+	expect.Equal(t, "loads", db.loads.Load(), 1)
+	expect.Equal(t, "leases lost", f.events.lost.Load(), 0)
 }
 
 func promiseLostLease(t *testing.T, a arena) {
@@ -121,13 +123,13 @@ func promiseLostLease(t *testing.T, a arena) {
 	close(old.release)
 	want(t, first, "old")
 	f.stored()
-	equal(t, "value", mustGet(t, f.guards[1], "k", unwanted[string](t)), "old") // nothing had been written since
+	expect.Equal(t, "value", mustGet(t, f.guards[1], "k", unwanted[string](t)), "old") // nothing had been written since
 	close(newer.release)
 	want(t, second, "newer")
 	f.stored()
-	equal(t, "rejected", f.events.rejected.Load(), 1) // the second: a value was stored since
-	equal(t, "value", mustGet(t, f.guards[1], "k", unwanted[string](t)), "old")
-	equal(t, "takeovers", f.events.takeovers.Load(), 1)
+	expect.Equal(t, "rejected", f.events.rejected.Load(), 1) // the second: a value was stored since
+	expect.Equal(t, "value", mustGet(t, f.guards[1], "k", unwanted[string](t)), "old")
+	expect.Equal(t, "takeovers", f.events.takeovers.Load(), 1)
 }
 
 // hold lets the clock run, where the passing of time itself is what is tested: no outcome depends on how much more

@@ -7,7 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func promiseInvalidateDuringLoad(t *testing.T, a arena) {
@@ -21,11 +22,11 @@ func promiseInvalidateDuringLoad(t *testing.T, a arena) {
 		close(db.release)
 		want(t, loading, "old") // it began before the write
 		for _, g := range f.guards {
-			equal(t, "value after Invalidate", mustGet(t, g, "k", db.load), "new")
+			expect.Equal(t, "value after Invalidate", mustGet(t, g, "k", db.load), "new")
 		}
 		mustInvalidate(t, f.guards[0], "k")
 	}
-	equal(t, "rejected", f.events.rejected.Load(), 50)
+	expect.Equal(t, "rejected", f.events.rejected.Load(), 50)
 }
 
 // A call that began after Invalidate may find a load under way that has read the old value: on its own instance and on
@@ -45,7 +46,7 @@ func promiseJoinersAskAgain(t *testing.T, a arena) {
 	want(t, first, "old")
 	want(t, waiting, "new")
 	want(t, joining, "new")
-	equal(t, "value", mustGet(t, f.guards[1], "k", unwanted[string](t)), "new")
+	expect.Equal(t, "value", mustGet(t, f.guards[1], "k", unwanted[string](t)), "new")
 }
 
 func promiseAbsence(t *testing.T, a arena) {
@@ -57,9 +58,9 @@ func promiseAbsence(t *testing.T, a arena) {
 	if _, err := Get(context.Background(), f.guards[1], "k", unwanted[string](t)); !errors.Is(err, ErrNotFound) {
 		t.Errorf("remembered: %v", err)
 	}
-	equal(t, "negative", f.events.count(Negative), 1)
+	expect.Equal(t, "negative", f.events.count(Negative), 1)
 	mustInvalidate(t, f.guards[0], "k")
-	equal(t, "after Invalidate", mustGet(t, f.guards[1], "k", returns("v")), "v")
+	expect.Equal(t, "after Invalidate", mustGet(t, f.guards[1], "k", returns("v")), "v")
 }
 
 func promiseInvalidateMany(t *testing.T, a arena) {
@@ -75,7 +76,7 @@ func promiseInvalidateMany(t *testing.T, a arena) {
 		t.Errorf("an empty key among others: %v", err)
 	}
 	for _, k := range keys[:20] {
-		equal(t, k, mustGet(t, f.guards[0], k, returns("new")), "new")
+		expect.Equal(t, k, mustGet(t, f.guards[0], k, returns("new")), "new")
 	}
 }
 
@@ -119,7 +120,7 @@ func promiseTTL(t *testing.T, a arena) {
 		SetTTL(ctx, 0)
 		return "v", nil
 	})
-	equal(t, "a value that was not to be stored is there", f.exists(f.value("unstored")), false)
+	expect.Equal(t, "a value that was not to be stored is there", f.exists(f.value("unstored")), false)
 }
 
 func promiseAnyKey(t *testing.T, a arena) {
@@ -133,10 +134,10 @@ func promiseAnyKey(t *testing.T, a arena) {
 		"%s%d", string(long),
 	}
 	for i, k := range keys {
-		equal(t, k, mustGet(t, f.guards[0], k, returns(i)), i)
+		expect.Equal(t, k, mustGet(t, f.guards[0], k, returns(i)), i)
 	}
 	for i, k := range keys {
-		equal(t, k, mustGet(t, f.guards[1], k, unwanted[int](t)), i)
+		expect.Equal(t, k, mustGet(t, f.guards[1], k, unwanted[int](t)), i)
 	}
 	if _, err := Get(context.Background(), f.guards[0], "", returns(1)); !errors.Is(err, errEmptyKey) {
 		t.Errorf("empty key: %v", err)
@@ -154,19 +155,19 @@ func promiseStale(t *testing.T, a arena) {
 	db := newSource("new")
 	for range 5 {
 		for _, g := range f.guards {
-			equal(t, "stale value", mustGet(t, g, "k", db.load), "old")
+			expect.Equal(t, "stale value", mustGet(t, g, "k", db.load), "old")
 		}
 	}
 	<-db.begun
-	equal(t, "stale", f.events.count(Stale), 15)
-	equal(t, "background loads", db.loads.Load(), 1)
+	expect.Equal(t, "stale", f.events.count(Stale), 15)
+	expect.Equal(t, "background loads", db.loads.Load(), 1)
 	close(db.release)
 	redistest.Await(t, "the new value is stored", func() bool {
 		return mustGet(t, f.guards[2], "k", db.load) == "new"
 	})
 	db.value.Store("newest")
 	mustInvalidate(t, f.guards[0], "k")
-	equal(t, "after Invalidate", mustGet(t, f.guards[1], "k", db.load), "newest")
+	expect.Equal(t, "after Invalidate", mustGet(t, f.guards[1], "k", db.load), "newest")
 }
 
 func promiseClose(t *testing.T, a arena) {
@@ -177,16 +178,16 @@ func promiseClose(t *testing.T, a arena) {
 	waiting := async(f.guards[1], "k", db.load)
 	f.awaitRegistered("k", 1)
 	for range 2 {
-		equal(t, "Close", f.guards[1].Close(), nil)
+		expect.Equal(t, "Close", f.guards[1].Close(), nil)
 	}
 	if err := (<-waiting).err; !errors.Is(err, ErrClosed) {
 		t.Errorf("who waited got %v", err)
 	}
-	equal(t, "Close", f.guards[0].Close(), nil)
+	expect.Equal(t, "Close", f.guards[0].Close(), nil)
 	if err := (<-loading).err; !errors.Is(err, ErrClosed) {
 		t.Errorf("who loaded got %v", err)
 	}
-	equal(t, "the lease is there", f.exists(f.lease("k")), false)
+	expect.Equal(t, "the lease is there", f.exists(f.lease("k")), false)
 	if _, err := Get(context.Background(), f.guards[0], "k", db.load); !errors.Is(err, ErrClosed) {
 		t.Errorf("Get after Close: %v", err)
 	}
@@ -203,8 +204,8 @@ func promiseScriptFlush(t *testing.T, a arena) {
 		if err := f.redis.ScriptFlush(ctx).Err(); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, key, mustGet(t, f.guards[0], key, returns(i)), i)
+		expect.Equal(t, key, mustGet(t, f.guards[0], key, returns(i)), i)
 		mustInvalidate(t, f.guards[0], key, key+"x")
-		equal(t, "value is there", f.exists(f.value(key)), false)
+		expect.Equal(t, "value is there", f.exists(f.value(key)), false)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/protocol"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // scriptOf picks the runs of a script out of the traffic, by the name of its file.

@@ -4,7 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestWhoseSubscriptionIsDeadLearnsOfTheValueWhenTheLeaseEnds(t *testing.T) {
@@ -20,7 +21,7 @@ func TestWhoseSubscriptionIsDeadLearnsOfTheValueWhenTheLeaseEnds(t *testing.T) {
 	close(db.release)
 	want(t, first, "v")
 	want(t, second, "v")
-	equal(t, "loads", db.loads.Load(), 1)
+	expect.Equal(t, "loads", db.loads.Load(), 1)
 	redistest.Await(t, "the dead subscription is noticed", func() bool { return f.guards[0].inbox.Address() == "" })
 
 	// Now there is no subscription, and whoever waits polls.
@@ -32,7 +33,7 @@ func TestWhoseSubscriptionIsDeadLearnsOfTheValueWhenTheLeaseEnds(t *testing.T) {
 	close(slow.release)
 	want(t, leader, "w")
 	want(t, waiting, "w")
-	equal(t, "loads", slow.loads.Load(), 1)
+	expect.Equal(t, "loads", slow.loads.Load(), 1)
 
 	proxy.BlackHoleSubscribers(false)
 	redistest.Await(t, "push is back", func() bool { return f.guards[0].inbox.Address() != "" })
@@ -60,10 +61,10 @@ func TestWaitTimeoutEndsTheWaitForAnotherInstance(t *testing.T) {
 	db := newSource("slow")
 	first := async(f.guards[0], "k", db.load)
 	<-db.begun
-	equal(t, "value", mustGet(t, f.guards[1], "k", returns("own")), "own")
+	expect.Equal(t, "value", mustGet(t, f.guards[1], "k", returns("own")), "own")
 	close(db.release)
 	want(t, first, "slow")
-	equal(t, "value", mustGet(t, f.guards[1], "k", unwanted[string](t)), "slow") // the own one was not stored
+	expect.Equal(t, "value", mustGet(t, f.guards[1], "k", unwanted[string](t)), "slow") // the own one was not stored
 }
 
 // Two instances whose loads take three times the lease, and whose renewals fail: each loses its lease to the other, and
@@ -79,11 +80,11 @@ func TestLoadsSlowerThanALeaseThatCannotBeRenewedAreStored(t *testing.T) {
 	<-db.begun
 	second := async(f.guards[1], "k", db.load)
 	<-db.begun // it took the lease over
-	equal(t, "takeovers", f.events.takeovers.Load(), 1)
+	expect.Equal(t, "takeovers", f.events.takeovers.Load(), 1)
 	hold(t, 200*time.Millisecond) // its own lease has ended too
 	close(db.release)
 	want(t, first, "v")
 	want(t, second, "v")
-	equal(t, "value", mustGet(t, f.guards[1], "k", unwanted[string](t)), "v")
+	expect.Equal(t, "value", mustGet(t, f.guards[1], "k", unwanted[string](t)), "v")
 	redistest.Await(t, "the slower of the two is rejected", func() bool { return f.events.rejected.Load() == 1 })
 }

@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/protocol"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestALoadThatWaitedForItsSlotUntilRedisIsBackIsStored(t *testing.T) {
@@ -26,12 +27,12 @@ func TestALoadThatWaitedForItsSlotUntilRedisIsBackIsStored(t *testing.T) {
 	f.awaitBreaker(false)
 	close(busy.release)
 	<-late.begun
-	equal(t, "held", f.held("late"), true)
+	expect.Equal(t, "held", f.held("late"), true)
 	close(late.release)
 	want(t, first, "busy")
 	want(t, second, "late")
-	equal(t, "value elsewhere", mustGet(t, f.guards[1], "late", unwanted[string](t)), "late")
-	equal(t, "bypassed", f.events.count(Bypassed), 1)
+	expect.Equal(t, "value elsewhere", mustGet(t, f.guards[1], "late", unwanted[string](t)), "late")
+	expect.Equal(t, "bypassed", f.events.count(Bypassed), 1)
 }
 
 func TestAnOwedKeyIsNotAskedForWhenRedisIsBack(t *testing.T) {

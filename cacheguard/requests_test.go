@@ -10,7 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // gauge counts what is under way.
@@ -126,7 +127,7 @@ func TestTheWaitForARequestIsNotOnTheTimeOfAScript(t *testing.T) {
 	redistest.Await(t, "a request is under way", func() bool { return under.requests.most.Load() > 0 })
 	load("b", 2*calls)
 	all.Wait()
-	equal(t, "failures of Redis", f.events.redisErrors.Load(), 0)
+	expect.Equal(t, "failures of Redis", f.events.redisErrors.Load(), 0)
 }
 
 // The client waits for its own time-outs, which may be long or none. Others do not.
@@ -141,7 +142,7 @@ func TestConnectionsThatHangDoNotKeepScriptsFromBeingSent(t *testing.T) {
 	defer hanging.Release()
 	var all sync.WaitGroup
 	for i := range requests {
-		all.Go(func() { equal(t, "value", mustGet(t, f.guards[0], fmt.Sprint("a", i), returns(i)), i) })
+		all.Go(func() { expect.Equal(t, "value", mustGet(t, f.guards[0], fmt.Sprint("a", i), returns(i)), i) })
 		redistest.Await(t, "it hangs too", func() bool { return hanging.Count() > i })
 	}
 	all.Wait()

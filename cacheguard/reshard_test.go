@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/keys"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // reshardings is how many slots move, each with all its keys: values, leases, intents and locks.
@@ -81,7 +82,7 @@ func TestNothingStaleIsReadWhileSlotsMoveKeyByKey(t *testing.T) {
 				t.Error("nothing happened")
 			}
 			for _, key := range db.keys { // nothing is left that would hold up a reader
-				equal(t, key, mustGet(t, f.guards[1], key, func(context.Context) (int64, error) { return db.rows[key].Load(), nil }),
+				expect.Equal(t, key, mustGet(t, f.guards[1], key, func(context.Context) (int64, error) { return db.rows[key].Load(), nil }),
 					db.rows[key].Load())
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/protocol"
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 // Every order in which the atomic steps of readers and of one writer can fall, on a model of the scripts; and for one
@@ -180,8 +181,8 @@ func TestNoScheduleOfReadersAndAWriterLeavesAStaleValue(t *testing.T) {
 	t.Parallel()
 	for readers, want := range map[int]int{1: 210, 2: 210_210} {
 		count, wrong := check(readers, rules{})
-		equal(t, "schedules", count, want)
-		equal(t, "wrong", wrong, "")
+		expect.Equal(t, "schedules", count, want)
+		expect.Equal(t, "wrong", wrong, "")
 	}
 }
 
@@ -268,10 +269,10 @@ func TestTheScriptsDoWhatTheModelDoes(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			equal(t, fmt.Sprint(order, bad, ": cached"), f.exists(f.value(s.key)), w.cache != nothing)
-			equal(t, fmt.Sprint(order, bad, ": intent"), f.exists(f.intent(s.key)), w.intent)
-			equal(t, fmt.Sprint(order, bad, ": lease"), f.exists(f.lease(s.key)), w.lease != 0)
-			equal(t, fmt.Sprint(order, bad, ": refused"), s.refused, all[0].refused)
+			expect.Equal(t, fmt.Sprint(order, bad, ": cached"), f.exists(f.value(s.key)), w.cache != nothing)
+			expect.Equal(t, fmt.Sprint(order, bad, ": intent"), f.exists(f.intent(s.key)), w.intent)
+			expect.Equal(t, fmt.Sprint(order, bad, ": lease"), f.exists(f.lease(s.key)), w.lease != 0)
+			expect.Equal(t, fmt.Sprint(order, bad, ": refused"), s.refused, all[0].refused)
 		})
 	}
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/protocol"
-	"github.com/cacheguard/go/internal/redistest"
 	"github.com/cacheguard/go/internal/rights"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestSelfCheckSucceedsOnOtherKindsOfRedis(t *testing.T) {
@@ -18,7 +19,7 @@ func TestSelfCheckSucceedsOnOtherKindsOfRedis(t *testing.T) {
 	for name, build := range map[string]func(*testing.T) arena{"ring": onRing, "sentinel": onSentinel, "miniredis": onMiniredis} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			equal(t, "SelfCheck", newFleet(t, build(t), 1, Config{}).guards[0].SelfCheck(t.Context()), nil)
+			expect.Equal(t, "SelfCheck", newFleet(t, build(t), 1, Config{}).guards[0].SelfCheck(t.Context()), nil)
 		})
 	}
 }
@@ -29,7 +30,7 @@ func TestSelfCheckSucceedsWhereEverythingWorks(t *testing.T) {
 		f := newFleet(t, standalone(t), 1, cfg)
 		ctx := context.Background()
 		for range 2 {
-			equal(t, "SelfCheck", f.guards[0].SelfCheck(ctx), nil)
+			expect.Equal(t, "SelfCheck", f.guards[0].SelfCheck(ctx), nil)
 		}
 		for _, key := range f.redis.Keys(ctx, f.guards[0].cfg.Prefix+"*").Val() {
 			if !strings.HasSuffix(key, ":rw") || f.redis.TTL(ctx, key).Val() <= 0 { // a lock is remembered for a while
@@ -37,7 +38,7 @@ func TestSelfCheckSucceedsWhereEverythingWorks(t *testing.T) {
 			}
 		}
 		_ = f.guards[0].Close()
-		equal(t, "closed", f.guards[0].SelfCheck(ctx), ErrClosed)
+		expect.Equal(t, "closed", f.guards[0].SelfCheck(ctx), ErrClosed)
 	}
 }
 
@@ -54,8 +55,8 @@ func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 	server := redistest.Start(t)
 	ctx := t.Context()
 	a, b := serviceAs(t, server), serviceAs(t, server)
-	equal(t, "SelfCheck", a.SelfCheck(ctx), nil)
-	equal(t, "SelfCheck", b.SelfCheck(ctx), nil)
+	expect.Equal(t, "SelfCheck", a.SelfCheck(ctx), nil)
+	expect.Equal(t, "SelfCheck", b.SelfCheck(ctx), nil)
 	sees := func(g *Guard, key, want string, how Outcome) {
 		t.Helper()
 		v, outcome, err := get(ctx, g, key, returns("1"))
@@ -72,7 +73,7 @@ func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 	}); err != nil || got["l"] != "2" || got["m"] != "3" {
 		t.Errorf("GetMany: %v, %v", got, err)
 	}
-	equal(t, "Update", a.Update(ctx, "k", func(context.Context) error { return nil }), nil)
+	expect.Equal(t, "Update", a.Update(ctx, "k", func(context.Context) error { return nil }), nil)
 	sees(a, "k", "1", Loaded)
 	mustInvalidate(t, a, "k")
 	sees(a, "k", "1", Loaded)
@@ -95,7 +96,7 @@ func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 	close(src.release)
 	want(t, loaded, "pushed")
 	want(t, waits, "pushed")
-	equal(t, "loads", src.loads.Load(), 1)
+	expect.Equal(t, "loads", src.loads.Load(), 1)
 }
 
 func TestSelfCheckNamesWhatIsRefused(t *testing.T) {
@@ -119,7 +120,7 @@ func TestSelfCheckNamesWhatIsRefused(t *testing.T) {
 			t.Parallel()
 			err := serviceAs(t, server, strings.Fields(changes)...).SelfCheck(t.Context())
 			if want == "" {
-				equal(t, "SelfCheck", err, nil)
+				expect.Equal(t, "SelfCheck", err, nil)
 			} else if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "NOPERM") {
 				t.Errorf("%v, want word of %q", err, want)
 			}
@@ -131,7 +132,7 @@ func TestSelfCheckNamesWhatIsRefused(t *testing.T) {
 func TestSelfCheckSaysWhyRedisCannotBeUsedInsteadOfWaiting(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	equal(t, "config", server.Client(t).ConfigSet(t.Context(), "requirepass", "secret").Err(), nil)
+	expect.Equal(t, "config", server.Client(t).ConfigSet(t.Context(), "requirepass", "secret").Err(), nil)
 	unused := redistest.Start(t)
 	addr := unused.Addr()
 	unused.Kill()
@@ -198,12 +199,12 @@ func TestAUserWithTheDocumentedRightsCanUseACluster(t *testing.T) {
 		rules = append(rules, "+"+strings.ToLower(command))
 	}
 	for i := range 3 {
-		equal(t, "acl", cluster.Node(i).Client(t).Do(t.Context(), rules...).Err(), nil)
+		expect.Equal(t, "acl", cluster.Node(i).Client(t).Do(t.Context(), rules...).Err(), nil)
 	}
 	cfg := withLocal
 	cfg.Prefix = "shop"
 	g := newGuard(t, cluster.Client(t, func(o *redis.ClusterOptions) { o.Username, o.Password = "service", "secret" }), cfg)
-	equal(t, "SelfCheck", g.SelfCheck(t.Context()), nil)
+	expect.Equal(t, "SelfCheck", g.SelfCheck(t.Context()), nil)
 	for _, key := range []string{"a", "b", "c", "d", "e"} { // on all nodes
 		if _, how, err := get(t.Context(), g, key, returns("1")); how != Loaded || err != nil {
 			t.Errorf("%s: %s, %v", key, how, err)

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // busyAt has the guard run as many loaders as it may, which is one, until it is released.
@@ -33,8 +34,8 @@ func TestALoadThatHasToWaitForItsTurnRunsNoScriptBefore(t *testing.T) {
 		return g.loaders.slots.Waiting() == 1
 	})
 	after := s.Commands()
-	equal(t, "EXISTS", after["exists"]-before["exists"], 1)
-	equal(t, "EVALSHA", after["evalsha"]-before["evalsha"], 0)
+	expect.Equal(t, "EXISTS", after["exists"]-before["exists"], 1)
+	expect.Equal(t, "EVALSHA", after["evalsha"]-before["evalsha"], 0)
 	release()
 	want(t, reply, "v")
 }
@@ -62,7 +63,7 @@ func promiseBusyLoaders(t *testing.T, a arena) {
 	for i, r := range waiting {
 		want(t, r, i)
 	}
-	equal(t, "Gets without the cache", f.events.count(Bypassed), 0)
+	expect.Equal(t, "Gets without the cache", f.events.count(Bypassed), 0)
 }
 
 func TestBusyLoadersDoNotHoldUpAHitWhereAMissIsExpected(t *testing.T) {
@@ -70,7 +71,7 @@ func TestBusyLoadersDoNotHoldUpAHitWhereAMissIsExpected(t *testing.T) {
 	f := expectingMisses(t, standalone(t), Config{MaxLoads: 1})
 	g := f.stored().guards[0]
 	release := busyAt(t, g)
-	equal(t, "a miss is expected", g.expected.miss(), true)
+	expect.Equal(t, "a miss is expected", g.expected.miss(), true)
 	v, how, err := get(context.Background(), g, "missed0", unwanted[string](t))
 	if v != "v" || how != Hit || err != nil {
 		t.Errorf("got %q, %q, %v", v, how, err)

@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
 	"github.com/cacheguard/go/internal/slots"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // Ten thousand cold keys want to be loaded, and then a hot one.
@@ -54,7 +55,7 @@ func TestColdKeysDoNotStarveAHotOneNorExceedMaxLoads(t *testing.T) {
 	redistest.Await(t, "the hot one waits", func() bool { return g.loaders.slots.Waiting() == cold-maxLoads+1 })
 	open()
 	all.Wait()
-	equal(t, "loads", loads.Load(), cold+1)
+	expect.Equal(t, "loads", loads.Load(), cold+1)
 	if limit := int64(2*cold/slots.Searched + 2*maxLoads); before > limit {
 		t.Errorf("%d loads began before that of the hot key, want at most %d", before, limit)
 	}

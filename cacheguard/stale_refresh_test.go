@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/protocol"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestAStaleValueReadByALoaderTakesNoSlotForGood(t *testing.T) {
@@ -69,7 +70,7 @@ func TestATTLBelowAMillisecondIsStaleNotFreshForEver(t *testing.T) {
 	mustGet(t, f.guards[0], "k", func(ctx context.Context) (string, error) { SetTTL(ctx, 300*time.Microsecond); return "v", nil })
 	hold(t, 20*time.Millisecond)
 	mustGet(t, f.guards[0], "k", returns("w"))
-	equal(t, "stale", f.events.count(Stale), 1)
+	expect.Equal(t, "stale", f.events.count(Stale), 1)
 }
 
 type lockedWriter struct {

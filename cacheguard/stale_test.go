@@ -12,7 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/protocol"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // knowClock makes the guards know the server's clock.
@@ -50,13 +51,13 @@ func TestARefreshThatFailsKeepsTheStaleValueAndBacksOff(t *testing.T) {
 	f.makeStale("k", "old")
 	before := f.events.loads.Load()
 	fail := func(context.Context) (string, error) { return "", errors.New("database is down") }
-	equal(t, "value", mustGet(t, f.guards[0], "k", fail), "old")
+	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", fail), "old")
 	redistest.Await(t, "the failure is remembered", func() bool {
 		n, err := f.redis.HExists(context.Background(), f.lease("k"), "failed").Result()
 		return err == nil && n
 	})
 	for range 20 {
-		equal(t, "value", mustGet(t, f.guards[1], "k", fail), "old")
+		expect.Equal(t, "value", mustGet(t, f.guards[1], "k", fail), "old")
 	}
 	if n := f.events.loads.Load() - before; n > 3 { // two, had it backed off for long enough; never one for each Get
 		t.Errorf("%d loads", n)
@@ -81,9 +82,9 @@ func TestAGuardWithoutStaleForDoesNotServeStaleValues(t *testing.T) {
 	f.makeStale("k", "old")
 	strict := newGuard(t, shared.Client(t), Config{Prefix: f.guards[0].cfg.Prefix})
 	f.awaitState(strict, "k", expired)
-	equal(t, "value", mustGet(t, strict, "k", returns("new")), "new")
-	equal(t, "value", mustGet(t, strict, "k", unwanted[string](t)), "new")
-	equal(t, "damaged", f.events.damaged.Load(), 0)
+	expect.Equal(t, "value", mustGet(t, strict, "k", returns("new")), "new")
+	expect.Equal(t, "value", mustGet(t, strict, "k", unwanted[string](t)), "new")
+	expect.Equal(t, "damaged", f.events.damaged.Load(), 0)
 }
 
 func TestABackgroundLoadIsJoinedByClose(t *testing.T) {
@@ -91,10 +92,10 @@ func TestABackgroundLoadIsJoinedByClose(t *testing.T) {
 	f := newFleet(t, standalone(t), 1, brief).knowClock()
 	f.makeStale("k", "old")
 	db := newSource("new")
-	equal(t, "value", mustGet(t, f.guards[0], "k", db.load), "old")
+	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", db.load), "old")
 	<-db.begun
-	equal(t, "Close", f.guards[0].Close(), nil)
-	equal(t, "held", f.held("k"), false)
+	expect.Equal(t, "Close", f.guards[0].Close(), nil)
+	expect.Equal(t, "held", f.held("k"), false)
 }
 
 func TestBackgroundLoadsStayBelowMaxLoads(t *testing.T) {
@@ -105,13 +106,13 @@ func TestBackgroundLoadsStayBelowMaxLoads(t *testing.T) {
 	f.makeStale("a", "old")
 	f.makeStale("b", "old")
 	db := newSource("new")
-	equal(t, "a", mustGet(t, f.guards[0], "a", db.load), "old")
+	expect.Equal(t, "a", mustGet(t, f.guards[0], "a", db.load), "old")
 	<-db.begun
-	equal(t, "b", mustGet(t, f.guards[0], "b", db.load), "old")
+	expect.Equal(t, "b", mustGet(t, f.guards[0], "b", db.load), "old")
 	redistest.Await(t, "the refresh of b gave up", func() bool {
 		return f.guards[0].flights.Callers(flightKey{key: "b", shape: protocol.ShapeOf[string]{}, mode: background}) == 0
 	})
-	equal(t, "loads", db.loads.Load(), 1)
+	expect.Equal(t, "loads", db.loads.Load(), 1)
 	close(db.release)
 }
 
@@ -135,9 +136,9 @@ func TestEarlyRefreshReplacesAnEntryThatIsStillFresh(t *testing.T) {
 	if err := f.redis.Set(context.Background(), f.value("k"), raw, time.Minute).Err(); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "value", mustGet(t, g, "k", returns("new")), "old")
+	expect.Equal(t, "value", mustGet(t, g, "k", returns("new")), "old")
 	redistest.Await(t, "the entry is replaced", func() bool { return mustGet(t, g, "k", returns("new")) == "new" })
-	equal(t, "stale", f.events.count(Stale), 0)
+	expect.Equal(t, "stale", f.events.count(Stale), 0)
 }
 
 func serverNow(t *testing.T, f *fleet) time.Time {
@@ -160,6 +161,6 @@ func TestAClockThatIsWrongDoesNotMakeEntriesStale(t *testing.T) {
 	}}
 	f := newFleet(t, a, 1, Config{TTL: time.Hour, StaleFor: time.Hour}).knowClock()
 	mustGet(t, f.guards[0], "k", returns("v"))
-	equal(t, "value", mustGet(t, f.guards[0], "k", unwanted[string](t)), "v")
-	equal(t, "hits", f.events.count(Hit), 1)
+	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", unwanted[string](t)), "v")
+	expect.Equal(t, "hits", f.events.count(Hit), 1)
 }

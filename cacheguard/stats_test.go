@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestOnStaleTellsHowLongPastItsTTLAValueIs(t *testing.T) {
@@ -31,23 +32,23 @@ func TestStatsTellOfLoadersThatRun(t *testing.T) {
 	for _, err := range []error{
 		func() error {
 			_, err := Get(t.Context(), g, "k", func(context.Context) (string, error) {
-				equal(t, "loading", g.Stats(), Stats{Loading: 1})
+				expect.Equal(t, "loading", g.Stats(), Stats{Loading: 1})
 				return "", nil
 			})
 			return err
 		}(),
 		func() error {
 			_, err := GetMany(t.Context(), g, []string{"a", "b"}, func(context.Context, []string) (map[string]string, error) {
-				equal(t, "loading many", g.Stats(), Stats{Loading: 1})
+				expect.Equal(t, "loading many", g.Stats(), Stats{Loading: 1})
 				return nil, nil
 			})
 			return err
 		}(),
 	} {
-		equal(t, "error", err, nil)
+		expect.Equal(t, "error", err, nil)
 	}
-	equal(t, "afterwards", g.Stats(), Stats{})
-	equal(t, "of nil", (*Guard)(nil).Stats(), Stats{})
+	expect.Equal(t, "afterwards", g.Stats(), Stats{})
+	expect.Equal(t, "of nil", (*Guard)(nil).Stats(), Stats{})
 }
 
 func TestOnStaleTellsOfValuesThatStandInForRedis(t *testing.T) {
@@ -61,7 +62,7 @@ func TestOnStaleTellsOfValuesThatStandInForRedis(t *testing.T) {
 	f.keptBy(0, "k", "v")
 	proxy.Refuse(true)
 	redistest.Await(t, "the inbox is down", func() bool { return !g.inbox.Live() })
-	equal(t, "Get", mustGet(t, g, "k", unwanted[string](t)), "v")
+	expect.Equal(t, "Get", mustGet(t, g, "k", unwanted[string](t)), "v")
 	if _, err := GetMany(t.Context(), g, []string{"k"}, newShelf().load); err != nil {
 		t.Error(err)
 	}
@@ -69,8 +70,8 @@ func TestOnStaleTellsOfValuesThatStandInForRedis(t *testing.T) {
 	if how != Stale || err != nil {
 		t.Errorf("Fetch: %s, %v", how, err)
 	}
-	equal(t, "times told, of Get and GetMany", len(told), 2)
+	expect.Equal(t, "times told, of Get and GetMany", len(told), 2)
 	for _, past := range told {
-		equal(t, "past its TTL", past, 0) // which is not over
+		expect.Equal(t, "past its TTL", past, 0) // which is not over
 	}
 }

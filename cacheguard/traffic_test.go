@@ -6,7 +6,8 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // onServer is a server of the test's own, whose counters it can read.
@@ -62,7 +63,7 @@ func TestAnUncontendedLoadIsThreeRequestsAndPublishesNothing(t *testing.T) {
 		"get": 1, "evalsha": 2, // GET; acquire, which sees that nothing is there (EXISTS, which is not counted) and takes the lease; fill
 		"hset": 1, "pexpire": 1, "time": 2, "hgetall": 1, "set": 1, "del": 1,
 	})
-	equal(t, "requests", s.Reads()-reads, 3)
+	expect.Equal(t, "requests", s.Reads()-reads, 3)
 }
 
 func TestAWaitingInstanceMakesTwoRequestsAndIsPushedTheValue(t *testing.T) {
@@ -96,7 +97,7 @@ func TestALargeValueIsReadByThoseWhoWaited(t *testing.T) {
 	second := async(f.guards[1], "k", load)
 	f.awaitRegistered("k", 1)
 	close(db.release)
-	equal(t, "size here", len((<-first).value), len(large))
-	equal(t, "size there", len((<-second).value), len(large))
-	equal(t, "loads", db.loads.Load(), 1)
+	expect.Equal(t, "size here", len((<-first).value), len(large))
+	expect.Equal(t, "size there", len((<-second).value), len(large))
+	expect.Equal(t, "loads", db.loads.Load(), 1)
 }

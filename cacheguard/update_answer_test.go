@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/rwlock"
 )
 
@@ -30,7 +31,7 @@ func TestUpdateAnywayInvalidatesWhateverWriteDoes(t *testing.T) {
 				defer close(done)
 				_ = recovered(func() error {
 					return f.guards[0].Update(context.Background(), "k", func(context.Context) error {
-						equal(t, "meanwhile", mustGet(t, f.guards[1], "k", db.load), "old") // and stored
+						expect.Equal(t, "meanwhile", mustGet(t, f.guards[1], "k", db.load), "old") // and stored
 						db.value.Store("new")
 						end()
 						return nil
@@ -56,7 +57,7 @@ func TestAnUpdateThatWasClosedDuringItsWriteSaysSo(t *testing.T) {
 		_ = f.guards[0].Close()
 	}()
 	<-ctx.Done()
-	equal(t, "another", f.guards[1].Update(context.Background(), "k", db.write("newer")), nil)
+	expect.Equal(t, "another", f.guards[1].Update(context.Background(), "k", db.write("newer")), nil)
 	w.release <- nil
 	if err := <-w.done; !errors.Is(err, rwlock.ErrClosed) {
 		t.Errorf("Update: %v", err)
@@ -74,7 +75,7 @@ func TestAnUpdateWhoseContextEndedBeforeItsWriteSaysSo(t *testing.T) {
 		t.Helper()
 		err := g.Update(ctx, "k", func(context.Context) error { panic("written") })
 		for _, want := range []error{rwlock.ErrNotAcquired, context.Canceled, why} {
-			equal(t, fmt.Sprintf("%q matches %q", err, want), errors.Is(err, want), true)
+			expect.Equal(t, fmt.Sprintf("%q matches %q", err, want), errors.Is(err, want), true)
 		}
 		f.expectUntouched("k", "old", db)
 	}
@@ -101,7 +102,7 @@ func TestAnUpdateThatLostItsLockBeforeItsWriteDoesNotWrite(t *testing.T) {
 		rule.Release()
 	}()
 	err := f.guards[0].Update(context.Background(), "k", func(context.Context) error { panic("written") })
-	equal(t, fmt.Sprint(err), errors.Is(err, rwlock.ErrNotAcquired), true)
+	expect.Equal(t, fmt.Sprint(err), errors.Is(err, rwlock.ErrNotAcquired), true)
 }
 
 // Nobody would know that Update holds nobody off any more.
@@ -112,8 +113,8 @@ func TestAnUpdateThatWritesWithoutTheLockReportsWhy(t *testing.T) {
 	proxy.On(func(args []string) bool { return !invalidates(args) }, redistest.ReplyError("NOPERM not for you"))
 	mustInvalidate(t, f.guards[0], "k") // knows the script
 	before, db := f.events.redisErrors.Load(), newRow("old")
-	equal(t, "Update", f.guards[0].Update(context.Background(), "k", db.write("new")), nil)
-	equal(t, "reported", f.events.redisErrors.Load()-before, 1)
+	expect.Equal(t, "Update", f.guards[0].Update(context.Background(), "k", db.write("new")), nil)
+	expect.Equal(t, "reported", f.events.redisErrors.Load()-before, 1)
 }
 
 func TestAnUpdateWhoseLockCannotBeGivenBackIsDone(t *testing.T) {
@@ -121,7 +122,7 @@ func TestAnUpdateWhoseLockCannotBeGivenBackIsDone(t *testing.T) {
 	f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond, LeaseTTL: 300 * time.Millisecond})
 	db, ends := newRow("old"), scriptOf("end_update")
 	f.expectUntouched("k", "old", db)
-	equal(t, "one that makes the scripts known", f.guards[0].Update(context.Background(), "other", db.write("old")), nil)
+	expect.Equal(t, "one that makes the scripts known", f.guards[0].Update(context.Background(), "other", db.write("old")), nil)
 	var ended atomic.Bool
 	rule := proxy.On(func(args []string) bool { return ended.Load() || ends(args) && ended.Swap(true) }, redistest.CutBefore)
 	err := f.guards[0].Update(context.Background(), "k", db.write("new"))
@@ -131,5 +132,5 @@ func TestAnUpdateWhoseLockCannotBeGivenBackIsDone(t *testing.T) {
 	}
 	rule.Remove()
 	f.expectUntouched("k", "new", db)
-	equal(t, "the next", f.guards[1].Update(context.Background(), "k", db.write("newer")), nil)
+	expect.Equal(t, "the next", f.guards[1].Update(context.Background(), "k", db.write("newer")), nil)
 }

@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/rwlock"
 )
 
@@ -47,7 +48,7 @@ func TestWhateverWriteDoesTheUpdateEnds(t *testing.T) {
 				t.Errorf("Update: %v, want %v", err, c.want)
 			}
 			f.expectUntouched("k", "new", db)
-			equal(t, "the lock is free", f.guards[1].Update(context.Background(), "k", db.write("newer")), nil)
+			expect.Equal(t, "the lock is free", f.guards[1].Update(context.Background(), "k", db.write("newer")), nil)
 		})
 	}
 }
@@ -102,8 +103,8 @@ func TestUpdateAnywayWritesAndOwes(t *testing.T) {
 	if failed, ok := errors.AsType[*RedisError](err); !ok || failed.Op != "invalidate" {
 		t.Errorf("Update: %v", err)
 	}
-	equal(t, "written", db.value.Load().(string), "new")
-	equal(t, "here", mustGet(t, f.guards[0], "k", db.load), "new")
+	expect.Equal(t, "written", db.value.Load().(string), "new")
+	expect.Equal(t, "here", mustGet(t, f.guards[0], "k", db.load), "new")
 	proxy.Refuse(false)
 	redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].invalidations.pending.count.Load() == 0 })
 	f.expectUntouched("k", "new", db)
@@ -127,11 +128,11 @@ func TestUpdateSurvivesFaultsAtItsEnd(t *testing.T) {
 			if failed, ok := errors.AsType[*RedisError](err); err != nil && (!ok || failed.Op != "invalidate") {
 				t.Errorf("Update: %v", err)
 			}
-			equal(t, "here", mustGet(t, f.guards[0], "k", db.load), "new")
-			equal(t, "there", mustGet(t, f.guards[1], "k", db.load), "new")
+			expect.Equal(t, "here", mustGet(t, f.guards[0], "k", db.load), "new")
+			expect.Equal(t, "there", mustGet(t, f.guards[1], "k", db.load), "new")
 			rule.Release()
 			redistest.Await(t, "others store again", func() bool {
-				equal(t, "there", mustGet(t, f.guards[1], "k", db.load), "new")
+				expect.Equal(t, "there", mustGet(t, f.guards[1], "k", db.load), "new")
 				return f.exists(f.value("k"))
 			})
 		})

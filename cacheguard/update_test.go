@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/protocol"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/rwlock"
 )
 
@@ -37,11 +38,11 @@ func (f *fleet) intent(key string) string { return protocol.IntentKey(f.value(ke
 // expectUntouched checks that an update has left nothing behind but its effect.
 func (f *fleet) expectUntouched(key string, want string, r *row) {
 	f.t.Helper()
-	equal(f.t, "intent", f.exists(f.intent(key)), false)
+	expect.Equal(f.t, "intent", f.exists(f.intent(key)), false)
 	for i, g := range f.guards {
-		equal(f.t, fmt.Sprint("value at ", i), mustGet(f.t, g, key, r.load), want)
+		expect.Equal(f.t, fmt.Sprint("value at ", i), mustGet(f.t, g, key, r.load), want)
 	}
-	equal(f.t, "stored", f.exists(f.value(key)), true)
+	expect.Equal(f.t, "stored", f.exists(f.value(key)), true)
 }
 
 func TestGetAfterAnUpdateReturnsTheNewValueEverywhere(t *testing.T) {
@@ -54,8 +55,8 @@ func TestGetAfterAnUpdateReturnsTheNewValueEverywhere(t *testing.T) {
 		fence, _ = rwlock.FenceFrom(ctx)
 		return db.write("new")(ctx)
 	})
-	equal(t, "Update", err, nil)
-	equal(t, "has a fence", fence > 0, true)
+	expect.Equal(t, "Update", err, nil)
+	expect.Equal(t, "has a fence", fence > 0, true)
 	f.expectUntouched("k", "new", db)
 }
 
@@ -98,11 +99,11 @@ func TestGetWaitsForTheWriterAndIsWoken(t *testing.T) {
 		return err == nil && len(fields) == 3
 	})
 	w.release <- nil
-	equal(t, "Update", <-w.done, nil)
+	expect.Equal(t, "Update", <-w.done, nil)
 	v := <-early
-	equal(t, "the waiting Get", v.err, nil)
-	equal(t, "GetMany", <-many, nil)
-	equal(t, "loads", f.events.loads.Load() >= 2, true)
+	expect.Equal(t, "the waiting Get", v.err, nil)
+	expect.Equal(t, "GetMany", <-many, nil)
+	expect.Equal(t, "loads", f.events.loads.Load() >= 2, true)
 }
 
 func TestNobodyStoresWhileAnUpdateIsUnderWay(t *testing.T) {
@@ -117,11 +118,11 @@ func TestNobodyStoresWhileAnUpdateIsUnderWay(t *testing.T) {
 	slow.release <- struct{}{}
 	want(t, before, "old")
 	f.stored()
-	equal(t, "rejected", f.events.rejected.Load(), 1)
-	equal(t, "during the update", mustGet(t, f.guards[1], "k", returns("either")), "either")
-	equal(t, "stored", f.exists(f.value("k")), false)
+	expect.Equal(t, "rejected", f.events.rejected.Load(), 1)
+	expect.Equal(t, "during the update", mustGet(t, f.guards[1], "k", returns("either")), "either")
+	expect.Equal(t, "stored", f.exists(f.value("k")), false)
 	w.release <- nil
-	equal(t, "Update", <-w.done, nil)
+	expect.Equal(t, "Update", <-w.done, nil)
 	f.expectUntouched("k", "new", db)
 }
 
@@ -154,7 +155,7 @@ func TestUpdatesOfAKeyTakeTurns(t *testing.T) {
 		}
 	}
 	all.Wait()
-	equal(t, "writes", count.Load(), 30)
+	expect.Equal(t, "writes", count.Load(), 30)
 }
 
 func TestUpdateWithinItselfIsRefusedAndItsGetsDoNotWait(t *testing.T) {
@@ -166,12 +167,12 @@ func TestUpdateWithinItselfIsRefusedAndItsGetsDoNotWait(t *testing.T) {
 			t.Errorf("Update in Update: %v", err)
 		}
 		v, err := Get(ctx, g, "k", db.load)
-		equal(t, "Get", fmt.Sprint(v, err), fmt.Sprint("old", nil))
+		expect.Equal(t, "Get", fmt.Sprint(v, err), fmt.Sprint("old", nil))
 		values, err := GetMany(ctx, g, []string{"k"}, openShelf().load)
-		equal(t, "GetMany", fmt.Sprint(values, err), "map[k:v:k] <nil>")
+		expect.Equal(t, "GetMany", fmt.Sprint(values, err), "map[k:v:k] <nil>")
 		return g.Update(ctx, "other", db.write("new"))
 	})
-	equal(t, "Update", err, nil)
+	expect.Equal(t, "Update", err, nil)
 	f.expectUntouched("k", "new", db)
 }
 
@@ -183,9 +184,9 @@ func TestALoaderThatUpdatesItsOwnKeyStoresNothingOld(t *testing.T) {
 		old, err := db.load(ctx)
 		return old, errors.Join(err, g.Update(ctx, "k", db.write("new")))
 	})
-	equal(t, "the loader's caller", v, "old")
-	equal(t, "error", err, nil)
-	equal(t, "stored", f.exists(f.value("k")), false)
+	expect.Equal(t, "the loader's caller", v, "old")
+	expect.Equal(t, "error", err, nil)
+	expect.Equal(t, "stored", f.exists(f.value("k")), false)
 	f.expectUntouched("k", "new", db)
 }
 
@@ -227,7 +228,7 @@ func TestUpdateTakesFourRoundTrips(t *testing.T) {
 	update() // the scripts are known now
 	reads := s.Reads()
 	update()
-	equal(t, "requests", s.Reads()-reads, 4)
+	expect.Equal(t, "requests", s.Reads()-reads, 4)
 }
 
 func TestUpdateReachesLocalTiers(t *testing.T) {
@@ -236,10 +237,10 @@ func TestUpdateReachesLocalTiers(t *testing.T) {
 	db := newRow("old")
 	f.keptBy(0, "k", "old")
 	f.keptBy(1, "k", "old")
-	equal(t, "Update", f.guards[0].Update(context.Background(), "k", db.write("new")), nil)
-	equal(t, "here", mustGet(t, f.guards[0], "k", db.load), "new")
+	expect.Equal(t, "Update", f.guards[0].Update(context.Background(), "k", db.write("new")), nil)
+	expect.Equal(t, "here", mustGet(t, f.guards[0], "k", db.load), "new")
 	f.heard(1)
-	equal(t, "there", mustGet(t, f.guards[1], "k", db.load), "new")
+	expect.Equal(t, "there", mustGet(t, f.guards[1], "k", db.load), "new")
 }
 
 func TestCloseEndsUpdates(t *testing.T) {
@@ -259,7 +260,7 @@ func TestCloseEndsUpdates(t *testing.T) {
 		t.Error("no error")
 	}
 	<-closed
-	equal(t, "closed", f.guards[0].Update(context.Background(), "k", db.write("x")), ErrClosed)
-	equal(t, "value", mustGet(t, f.guards[1], "k", db.load), "new")
-	equal(t, "stored", f.exists(f.value("k")), true)
+	expect.Equal(t, "closed", f.guards[0].Update(context.Background(), "k", db.write("x")), ErrClosed)
+	expect.Equal(t, "value", mustGet(t, f.guards[1], "k", db.load), "new")
+	expect.Equal(t, "stored", f.exists(f.value("k")), true)
 }

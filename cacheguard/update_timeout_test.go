@@ -7,7 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/rwlock"
 )
 
@@ -28,9 +29,9 @@ func TestAWriteThatIgnoresItsContextDoesNotHoldOthersUpForEver(t *testing.T) {
 	if cause := context.Cause(ctx); !errors.Is(cause, rwlock.ErrLeaseLost) {
 		t.Errorf("the context of write ended with %v", cause)
 	}
-	equal(t, "another Update", f.guards[1].Update(context.Background(), "k", db.write("new")), nil)
+	expect.Equal(t, "another Update", f.guards[1].Update(context.Background(), "k", db.write("new")), nil)
 	redistest.Await(t, "loads store again", func() bool {
-		equal(t, "Get", mustGet(t, f.guards[1], "k", db.load), "new")
+		expect.Equal(t, "Get", mustGet(t, f.guards[1], "k", db.load), "new")
 		return f.exists(f.value("k"))
 	})
 	close(release)
@@ -49,10 +50,10 @@ func TestAWriteWithinUpdateTimeoutHoldsItsLockHoweverLongTheLeaseIs(t *testing.T
 			f := newFleet(t, standalone(t), 1, Config{LeaseTTL: 500 * time.Millisecond, UpdateTimeout: limit})
 			err := f.guards[0].Update(context.Background(), "k", func(ctx context.Context) error {
 				hold(t, 1500*time.Millisecond) // three leases
-				equal(t, "intent", f.exists(f.intent("k")), true)
+				expect.Equal(t, "intent", f.exists(f.intent("k")), true)
 				return ctx.Err()
 			})
-			equal(t, "Update", err, nil)
+			expect.Equal(t, "Update", err, nil)
 		})
 	}
 }
@@ -62,6 +63,6 @@ func TestUpdateTimeoutIsNotShorterThanALease(t *testing.T) {
 	if _, err := New(shared.Client(t), Config{UpdateTimeout: time.Second}); err == nil || !strings.Contains(err.Error(), "Config.UpdateTimeout") {
 		t.Error(err)
 	}
-	equal(t, "default", Config{}.withDefaults().UpdateTimeout, time.Minute)
-	equal(t, "default of a long lease", Config{LeaseTTL: time.Hour}.withDefaults().UpdateTimeout, time.Hour)
+	expect.Equal(t, "default", Config{}.withDefaults().UpdateTimeout, time.Minute)
+	expect.Equal(t, "default of a long lease", Config{LeaseTTL: time.Hour}.withDefaults().UpdateTimeout, time.Hour)
 }

@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestVerifyTellsHowHitsCompareWithTheSource(t *testing.T) {
@@ -35,7 +36,7 @@ func TestVerifyTellsHowHitsCompareWithTheSource(t *testing.T) {
 			mustGet(t, g, "k", db.load) // a hit
 			c.write(f, db)
 			redistest.Await(t, "it was compared", func() bool { return g.Verify() != Verified{} })
-			equal(t, "counted", c.want(g.Verify()), 1)
+			expect.Equal(t, "counted", c.want(g.Verify()), 1)
 		})
 	}
 }
@@ -51,7 +52,7 @@ func TestVerifyFindsWhatOnlyTheLocalTierStillServes(t *testing.T) {
 	db.value.Store("new")
 	f.redis.Del(context.Background(), f.value("k"))
 	redistest.Await(t, "it was found", func() bool {
-		equal(t, "served", mustGet(t, g, "k", db.load), "old")
+		expect.Equal(t, "served", mustGet(t, g, "k", db.load), "old")
 		return g.Verify().Stale > 0
 	})
 }
@@ -98,6 +99,6 @@ func TestCloseDoesNotWaitForVerifications(t *testing.T) {
 	for range 10 {
 		mustGet(t, f.guards[0], "k", returns("v"))
 	}
-	equal(t, "running", f.guards[0].verifier.running.Load(), maxVerifying)
-	equal(t, "Close", f.guards[0].Close(), nil)
+	expect.Equal(t, "running", f.guards[0].verifier.running.Load(), maxVerifying)
+	expect.Equal(t, "Close", f.guards[0].Close(), nil)
 }

@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestASwapReplacesTheVersionItNamesAndNoOther(t *testing.T) {
@@ -18,7 +19,7 @@ func TestASwapReplacesTheVersionItNamesAndNoOther(t *testing.T) {
 	wantValue(t, s, "k", "b", second)
 	for _, old := range []Version{first, "", "cas1nonsense"} {
 		_, err := Swap(t.Context(), s, "k", old, "c")
-		wantError(t, err, ErrConflict)
+		expect.ErrorIs(t, err, ErrConflict)
 	}
 	wantValue(t, s, "k", "b", second)
 }
@@ -30,7 +31,7 @@ func TestAValueThatWasChangedBackHasAnotherVersion(t *testing.T) {
 	second := mustSwap(t, s, "k", first, "b")
 	mustSwap(t, s, "k", second, "a")
 	_, err := Swap(t.Context(), s, "k", first, "c")
-	wantError(t, err, ErrConflict)
+	expect.ErrorIs(t, err, ErrConflict)
 }
 
 func TestADeleteRemovesTheVersionItNamesAndNoOther(t *testing.T) {
@@ -38,14 +39,14 @@ func TestADeleteRemovesTheVersionItNamesAndNoOther(t *testing.T) {
 	s := newStore(t, shared.Client(t), Config{})
 	first := create(t, s, "k", 1)
 	second := mustSwap(t, s, "k", first, 2)
-	wantError(t, Delete(t.Context(), s, "k", first), ErrConflict)
+	expect.ErrorIs(t, Delete(t.Context(), s, "k", first), ErrConflict)
 	wantValue(t, s, "k", 2, second)
 	if err := Delete(t.Context(), s, "k", second); err != nil {
 		t.Fatal(err)
 	}
 	_, _, err := Get[int](t.Context(), s, "k")
-	wantError(t, err, ErrNotFound)
-	wantError(t, Delete(t.Context(), s, "k", second), ErrConflict)
+	expect.ErrorIs(t, err, ErrNotFound)
+	expect.ErrorIs(t, Delete(t.Context(), s, "k", second), ErrConflict)
 	create(t, s, "k", 3)
 	if err := Delete(t.Context(), s, "k", ""); err == nil {
 		t.Error("deleted without a version")
@@ -113,12 +114,12 @@ func TestAClosedOrNilStoreSaysSo(t *testing.T) {
 		want  error
 	}{{closed, ErrClosed}, {nil, errNilStore}} {
 		_, _, err := Get[int](t.Context(), c.store, "k")
-		wantError(t, err, c.want)
+		expect.ErrorIs(t, err, c.want)
 		_, err = Swap(t.Context(), c.store, "k", "", 1)
-		wantError(t, err, c.want)
-		wantError(t, Delete(t.Context(), c.store, "k", "v"), c.want)
+		expect.ErrorIs(t, err, c.want)
+		expect.ErrorIs(t, Delete(t.Context(), c.store, "k", "v"), c.want)
 		_, err = Update(t.Context(), c.store, "k", func(int, bool) (int, error) { return 1, nil })
-		wantError(t, err, c.want)
+		expect.ErrorIs(t, err, c.want)
 	}
 	var none *Store
 	if err := none.Close(); err != nil {
@@ -130,12 +131,12 @@ func TestACallThatCannotSucceedIsNotMade(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, shared.Client(t), Config{})
 	_, _, err := Get[int](t.Context(), s, "")
-	wantError(t, err, errEmptyKey)
+	expect.ErrorIs(t, err, errEmptyKey)
 	why := errors.New("why")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
 	_, err = Swap(ctx, s, "k", "", 1)
-	wantError(t, err, context.Canceled, why)
+	expect.ErrorIs(t, err, context.Canceled, why)
 	if errors.Is(err, ErrUncertain) {
 		t.Errorf("nothing was sent, and yet: %v", err)
 	}

@@ -5,7 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestAWriteWhoseReplyIsLostIsDoneOnce(t *testing.T) {
@@ -25,7 +26,7 @@ func TestAWriteWhoseReplyIsLostIsDoneOnce(t *testing.T) {
 				t.Error(err)
 			}
 			_, _, err := Get[string](t.Context(), p.far, "k")
-			wantError(t, err, ErrNotFound)
+			expect.ErrorIs(t, err, ErrNotFound)
 		})
 	}
 }
@@ -56,7 +57,7 @@ func TestASwapThatWasDoneAndOvertakenBeforeItsReplyCameIsASuccess(t *testing.T) 
 		}
 		after = mustSwap(t, p.far, "k", mine, "after")
 	})
-	wantError(t, d.err, nil)
+	expect.ErrorIs(t, d.err, nil)
 	wantValue(t, p.far, "k", "after", after)
 }
 
@@ -72,9 +73,9 @@ func TestACreationThatWasDeletedBeforeItsReplyCameIsNotRepeated(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	wantError(t, d.err, nil)
+	expect.ErrorIs(t, d.err, nil)
 	_, _, err := Get[string](t.Context(), p.far, "k")
-	wantError(t, err, ErrNotFound)
+	expect.ErrorIs(t, err, ErrNotFound)
 }
 
 func TestARepeatedSwapThatWasNotDoneBeforeOthersIsAConflict(t *testing.T) {
@@ -83,7 +84,7 @@ func TestARepeatedSwapThatWasNotDoneBeforeOthersIsAConflict(t *testing.T) {
 	old := create(t, p.far, "k", "old")
 	var theirs Version
 	d := overtaken(t, p, redistest.CutBefore, old, func() { theirs = mustSwap(t, p.far, "k", old, "theirs") })
-	wantError(t, d.err, ErrConflict)
+	expect.ErrorIs(t, d.err, ErrConflict)
 	wantValue(t, p.far, "k", "theirs", theirs)
 }
 
@@ -112,10 +113,10 @@ func TestARepeatedSwapThatRedisHasForgottenIsUncertain(t *testing.T) {
 					}
 				}
 			})
-			wantError(t, d.err, ErrUncertain)
+			expect.ErrorIs(t, d.err, ErrUncertain)
 			if creates {
 				_, _, err := Get[string](t.Context(), p.far, "k")
-				wantError(t, err, ErrNotFound)
+				expect.ErrorIs(t, err, ErrNotFound)
 			}
 		})
 	}
@@ -147,7 +148,7 @@ func TestACallerWhoseContextEndsIsToldThatTheOutcomeIsUnknown(t *testing.T) {
 	<-held.Hit()
 	cancel()
 	d := <-swapped
-	wantError(t, d.err, ErrUncertain, context.Canceled)
+	expect.ErrorIs(t, d.err, ErrUncertain, context.Canceled)
 	wantValue(t, p.far, "k", "mine", d.version)
 	held.Remove()
 }
@@ -157,9 +158,9 @@ func TestARedisThatDoesNotAnswerIsGivenUpAfterRedisTimeout(t *testing.T) {
 	p := newPair(t, shared, 50*time.Millisecond)
 	p.proxy.BlackHole(true)
 	_, err := Swap(t.Context(), p.near, "k", "", "v")
-	wantError(t, err, ErrUncertain, context.DeadlineExceeded)
+	expect.ErrorIs(t, err, ErrUncertain, context.DeadlineExceeded)
 	_, _, err = Get[string](t.Context(), p.near, "k")
-	wantError(t, err, context.DeadlineExceeded)
+	expect.ErrorIs(t, err, context.DeadlineExceeded)
 	p.proxy.BlackHole(false)
 	p.proxy.Cut()
 }
@@ -173,7 +174,7 @@ func TestDeletingWorksWhenRedisIsOutOfMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Swap(t.Context(), s, "k", version, "w")
-	wantError(t, err, ErrUncertain)
+	expect.ErrorIs(t, err, ErrUncertain)
 	wantValue(t, s, "k", "v", version)
 	if err := Delete(t.Context(), s, "k", version); err != nil {
 		t.Error(err)
@@ -196,5 +197,5 @@ func TestACopyOfACreationThatArrivesAfterTheValueWasDeletedChangesNothing(t *tes
 		return s.Commands()["evalsha"]+s.Commands()["eval"] > before
 	})
 	_, _, err := Get[string](t.Context(), p.far, "k")
-	wantError(t, err, ErrNotFound)
+	expect.ErrorIs(t, err, ErrNotFound)
 }

@@ -3,13 +3,12 @@ package cas
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // newStore returns a Store with a prefix of its own, unless the Config has one.
@@ -68,15 +67,6 @@ func wantValue[V comparable](t *testing.T, s *Store, key string, want V, version
 	got, at, err := Get[V](context.Background(), s, key)
 	if err != nil || got != want || at != version {
 		t.Errorf("%q: %v at %q, %v; want %v at %q", key, got, at, err, want, version)
-	}
-}
-
-func wantError(t *testing.T, err error, wants ...error) {
-	t.Helper()
-	for _, want := range wants {
-		if !errors.Is(err, want) {
-			t.Errorf("error %v, want %v", err, want)
-		}
 	}
 }
 

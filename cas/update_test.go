@@ -8,7 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func increment(old int, _ bool) (int, error) { return old + 1, nil }
@@ -100,7 +101,7 @@ func TestUpdateGivesUpAfterMaxAttempts(t *testing.T) {
 		mustSwap(t, s, "k", version, calls) // somebody else is faster
 		return -1, nil
 	})
-	wantError(t, err, ErrConflict)
+	expect.ErrorIs(t, err, ErrConflict)
 	if got, _, _ := Get[int](t.Context(), s, "k"); got != 3 || calls != 3 {
 		t.Errorf("%d after %d calls", got, calls)
 	}
@@ -152,6 +153,6 @@ func TestAnUpdateThatPausesEndsWithTheContextAndWithTheStore(t *testing.T) {
 			}
 			return 0, nil
 		})
-		wantError(t, err, c.want)
+		expect.ErrorIs(t, err, c.want)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 type point struct{ X, Y int }
@@ -42,7 +44,7 @@ func TestAValueOfAnotherTypeOrOriginIsAnError(t *testing.T) {
 		}
 	}
 	_, err := Swap(t.Context(), s, "foreign", "", "mine")
-	wantError(t, err, ErrConflict)
+	expect.ErrorIs(t, err, ErrConflict)
 }
 
 func FuzzDecode(f *testing.F) {

@@ -14,7 +14,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/middleware"
 	"github.com/cacheguard/go/mutex"
 	"github.com/cacheguard/go/rwlock"

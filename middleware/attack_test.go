@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 // echo answers with everything that an attacker could want to appear in another client's response.
@@ -53,9 +54,9 @@ func TestNothingUnkeyedShapesAStoredResponse(t *testing.T) {
 			f := newFleet(t, 1, Config{}, echo)
 			clean := newFleet(t, 1, Config{}, echo).get("/a?b=c").body
 			f.get("/a?b=c", header)
-			equal(t, "what others get", f.get("/a?b=c").body, clean)
+			expect.Equal(t, "what others get", f.get("/a?b=c").body, clean)
 			f.get("/a?b=c", header)
-			equal(t, "what others get from the cache", f.get("/a?b=c").body, clean)
+			expect.Equal(t, "what others get from the cache", f.get("/a?b=c").body, clean)
 		})
 	}
 }
@@ -103,7 +104,7 @@ func TestALongURLIsAPageOfItsOwn(t *testing.T) {
 	if a == b {
 		t.Error("two long URLs are one page")
 	}
-	equal(t, "a hit", f.get(long+"1").body, a)
+	expect.Equal(t, "a hit", f.get(long+"1").body, a)
 }
 
 // A client whose request is refused must not take the page away from the others.
@@ -118,9 +119,9 @@ func TestARefusedRequestDoesNotUnseatAFreshPage(t *testing.T) {
 	})
 	f := newFleet(t, 1, Config{}, p)
 	f.get("/")
-	equal(t, "attack", f.get("/", "X-Bad: 1", "Cache-Control: no-cache").StatusCode, http.StatusBadRequest)
-	equal(t, "afterwards", f.get("/").body, "good")
-	equal(t, "calls", p.calls.Load(), 2)
+	expect.Equal(t, "attack", f.get("/", "X-Bad: 1", "Cache-Control: no-cache").StatusCode, http.StatusBadRequest)
+	expect.Equal(t, "afterwards", f.get("/").body, "good")
+	expect.Equal(t, "calls", p.calls.Load(), 2)
 }
 
 // A private answer must not do so either, or one request per PassFor would keep a page out of the cache.
@@ -135,9 +136,9 @@ func TestAPrivateAnswerDoesNotUnseatAFreshPage(t *testing.T) {
 	})
 	f := newFleet(t, 1, Config{}, p)
 	f.get("/")
-	equal(t, "attack", f.get("/", "Cookie: me", "Cache-Control: no-cache").body, "mine")
-	equal(t, "afterwards", f.get("/").body, "good")
-	equal(t, "calls", p.calls.Load(), 2)
+	expect.Equal(t, "attack", f.get("/", "Cookie: me", "Cache-Control: no-cache").body, "mine")
+	expect.Equal(t, "afterwards", f.get("/").body, "good")
+	expect.Equal(t, "calls", p.calls.Load(), 2)
 }
 
 // A client that reads slowly must not hold up other requests for the same page.
@@ -158,8 +159,8 @@ func TestASlowClientHoldsNobodyUp(t *testing.T) {
 	other := f.async(0, "/")
 	f.joins(1)
 	close(p.hold)
-	equal(t, "bytes", len((<-other).body), len(big))
-	equal(t, "calls", p.calls.Load(), 1)
+	expect.Equal(t, "bytes", len((<-other).body), len(big))
+	expect.Equal(t, "calls", p.calls.Load(), 1)
 }
 
 func TestAValueThatIsNotARecordIsReplaced(t *testing.T) {
@@ -171,9 +172,9 @@ func TestAValueThatIsNotARecordIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		equal(t, "body", f.get("/").body, "good")
+		expect.Equal(t, "body", f.get("/").body, "good")
 	}
-	equal(t, "calls", p.calls.Load(), 1)
+	expect.Equal(t, "calls", p.calls.Load(), 1)
 }
 
 func TestKeyInStatusAddsTheKeyToCacheStatus(t *testing.T) {
@@ -194,7 +195,7 @@ func TestClientsCannotStoreLongKeysAndFieldsInRedis(t *testing.T) {
 	f.get("/a", "X-A: "+big)
 	f.get("/a", "X-Forwarded-Host: "+big)
 	f.get("/a", "X-Forwarded-Host: "+big+"y")
-	equal(t, "a hit", f.get("/a", "X-A: "+big).cacheStatus()[:len("cacheguard; hit")], "cacheguard; hit")
+	expect.Equal(t, "a hit", f.get("/a", "X-A: "+big).cacheStatus()[:len("cacheguard; hit")], "cacheguard; hit")
 	rdb := shared.Client(t)
 	keys, err := rdb.Keys(t.Context(), f.prefix+"*").Result()
 	if err != nil || len(keys) == 0 {

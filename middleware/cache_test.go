@@ -10,7 +10,8 @@ import (
 	"testing"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestAPageIsMadeOnceForAllInstances(t *testing.T) {
@@ -32,8 +33,8 @@ func TestAPageIsMadeOnceForAllInstances(t *testing.T) {
 			t.Fatalf("got %q", a.body)
 		}
 	}
-	equal(t, "calls of the handler", p.calls.Load(), 1)
-	equal(t, "loaded", f.count(Loaded), 1)
+	expect.Equal(t, "calls of the handler", p.calls.Load(), 1)
+	expect.Equal(t, "loaded", f.count(Loaded), 1)
 	if a := f.get("/hot"); !strings.HasPrefix(a.cacheStatus(), "cacheguard; hit; ttl=") || a.Header.Get("Age") == "" {
 		t.Errorf("a hit says %q, Age %q", a.cacheStatus(), a.Header.Get("Age"))
 	}
@@ -62,8 +63,8 @@ func TestAClientThatLeavesDoesNotTakeTheOthersResponseAway(t *testing.T) {
 		t.Error(err)
 	}
 	close(p.hold)
-	equal(t, "body", (<-stays).body, "hello")
-	equal(t, "calls", p.calls.Load(), 1)
+	expect.Equal(t, "body", (<-stays).body, "hello")
+	expect.Equal(t, "calls", p.calls.Load(), 1)
 }
 
 func TestAPanicReachesNetHTTPForOneAndTheOthersGet500(t *testing.T) {
@@ -87,14 +88,14 @@ func TestAPanicReachesNetHTTPForOneAndTheOthersGet500(t *testing.T) {
 	second := f.async(0, "/")
 	f.joins(1)
 	close(p.hold)
-	equal(t, "first", (<-first).StatusCode, http.StatusTeapot)
-	equal(t, "second", (<-second).StatusCode, http.StatusInternalServerError)
+	expect.Equal(t, "first", (<-first).StatusCode, http.StatusTeapot)
+	expect.Equal(t, "second", (<-second).StatusCode, http.StatusInternalServerError)
 	if p, ok := (<-recovered).(*PanicError); !ok || p.Value != "ouch" {
 		t.Errorf("recovered %v", p)
 	}
-	equal(t, "further panics", len(recovered), 0)
+	expect.Equal(t, "further panics", len(recovered), 0)
 	p.serve, p.hold = says("well"), nil
-	equal(t, "afterwards", f.get("/").body, "well")
+	expect.Equal(t, "afterwards", f.get("/").body, "well")
 }
 
 // A response that cannot be stored reaches the first client while it is written, and the waiting requests call the handler at once.
@@ -117,11 +118,11 @@ func TestAnUncacheableResponseHoldsNobodyUp(t *testing.T) {
 	<-p.begun // the second runs although the first has not ended
 	close(release)
 	for _, c := range replies {
-		equal(t, "body", (<-c).body, "begin end")
+		expect.Equal(t, "body", (<-c).body, "begin end")
 	}
 	a := f.get("/")
-	equal(t, "calls", p.calls.Load(), 3)
-	equal(t, "passed", f.count(Passed), 3)
+	expect.Equal(t, "calls", p.calls.Load(), 3)
+	expect.Equal(t, "passed", f.count(Passed), 3)
 	if !strings.Contains(a.cacheStatus(), "fwd=uri-miss") {
 		t.Errorf("Cache-Status: %q", a.cacheStatus())
 	}
@@ -149,9 +150,9 @@ func TestALargeBodyStreamsThroughUnstored(t *testing.T) {
 	}
 	close(read)
 	rest, err := io.ReadAll(res.Body)
-	equal(t, "error", err, nil)
-	equal(t, "rest", len(rest), 50_000)
-	equal(t, "passed", f.count(Passed), 1)
+	expect.Equal(t, "error", err, nil)
+	expect.Equal(t, "rest", len(rest), 50_000)
+	expect.Equal(t, "passed", f.count(Passed), 1)
 }
 
 func TestVariantsAreKeptSideBySide(t *testing.T) {
@@ -162,15 +163,15 @@ func TestVariantsAreKeptSideBySide(t *testing.T) {
 	f := newFleet(t, 2, Config{}, p)
 	for i := range 6 {
 		for _, lang := range []string{"de", "en", "fr"} {
-			equal(t, "body", f.do(i%2, "GET", "/", "Accept-Language: "+lang).body, "in "+lang)
+			expect.Equal(t, "body", f.do(i%2, "GET", "/", "Accept-Language: "+lang).body, "in "+lang)
 		}
 	}
-	equal(t, "calls", p.calls.Load(), 3)
-	equal(t, "Invalidate", f.invalidate("/"), nil)
+	expect.Equal(t, "calls", p.calls.Load(), 3)
+	expect.Equal(t, "Invalidate", f.invalidate("/"), nil)
 	for _, lang := range []string{"en", "de"} {
-		equal(t, "body", f.get("/", "Accept-Language: "+lang).body, "in "+lang)
+		expect.Equal(t, "body", f.get("/", "Accept-Language: "+lang).body, "in "+lang)
 	}
-	equal(t, "calls after Invalidate", p.calls.Load(), 5)
+	expect.Equal(t, "calls after Invalidate", p.calls.Load(), 5)
 }
 
 func TestRedisDownMeansTheHandlerIsCalledOnceForAll(t *testing.T) {
@@ -187,10 +188,10 @@ func TestRedisDownMeansTheHandlerIsCalledOnceForAll(t *testing.T) {
 	f.joins(9)
 	close(p.hold)
 	for _, c := range replies {
-		equal(t, "body", (<-c).body, "hello")
+		expect.Equal(t, "body", (<-c).body, "hello")
 	}
-	equal(t, "calls", p.calls.Load(), 1)
-	equal(t, "bypassed", f.count(Bypassed), 10)
+	expect.Equal(t, "calls", p.calls.Load(), 1)
+	expect.Equal(t, "bypassed", f.count(Bypassed), 10)
 }
 
 func TestAHandlerThatRequestsItsOwnPageIsCalledAgain(t *testing.T) {
@@ -208,7 +209,7 @@ func TestAHandlerThatRequestsItsOwnPageIsCalledAgain(t *testing.T) {
 	})
 	f = newFleet(t, 1, Config{}, p)
 	inner = f.caches[0].Handler(p)
-	equal(t, "body", f.get("/").body, "inner")
+	expect.Equal(t, "body", f.get("/").body, "inner")
 }
 
 func TestHeadIsAnsweredFromGet(t *testing.T) {
@@ -217,8 +218,8 @@ func TestHeadIsAnsweredFromGet(t *testing.T) {
 	f := newFleet(t, 1, Config{}, p)
 	f.get("/")
 	a := f.do(0, http.MethodHead, "/")
-	equal(t, "Content-Length", a.Header.Get("Content-Length"), strconv.Itoa(len("hello")))
-	equal(t, "calls", p.calls.Load(), 1)
+	expect.Equal(t, "Content-Length", a.Header.Get("Content-Length"), strconv.Itoa(len("hello")))
+	expect.Equal(t, "calls", p.calls.Load(), 1)
 }
 
 func TestNewNamesEveryBadField(t *testing.T) {

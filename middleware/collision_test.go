@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 // Keys of long URLs are shortened. A URL with a # in its query must not be able to spell such a key.
@@ -44,8 +45,8 @@ func TestARecordOfAnotherURLIsNotServed(t *testing.T) {
 	}
 	f.stored()
 	f.get("/")
-	equal(t, "calls", p.calls.Load(), 2)
+	expect.Equal(t, "calls", p.calls.Load(), 2)
 	f.stored()
 	f.get("/")
-	equal(t, "calls for a hit", p.calls.Load(), 2)
+	expect.Equal(t, "calls for a hit", p.calls.Load(), 2)
 }

@@ -11,7 +11,8 @@ import (
 	"testing"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // A response that streams to its client outlives the load, because no other request waits for it any more.
@@ -44,8 +45,8 @@ func TestAResponseThatStreamsKeepsItsContext(t *testing.T) {
 			})
 			close(release)
 			a := <-reply
-			equal(t, "context", <-ended, nil)
-			equal(t, "the end", strings.HasSuffix(a.body, "begin end"), true)
+			expect.Equal(t, "context", <-ended, nil)
+			expect.Equal(t, "the end", strings.HasSuffix(a.body, "begin end"), true)
 		})
 	}
 }
@@ -70,7 +71,7 @@ func TestAResponseThatWasCutOffIsNotStored(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, " and half")
 	}
-	equal(t, "stale", f.get("/").body, "page")
+	expect.Equal(t, "stale", f.get("/").body, "page")
 	<-p.begun
 	<-ended
 	redistest.Await(t, "the page is whole", func() bool {
@@ -101,7 +102,7 @@ func TestAHandlerThatRequestsItsOwnURLWaitsAtMostLoadTimeout(t *testing.T) {
 		_ = res.Body.Close()
 	}
 	f = newHurried(t, Config{}, http.HandlerFunc(handler))
-	equal(t, "status", f.get("/").StatusCode, http.StatusGatewayTimeout)
+	expect.Equal(t, "status", f.get("/").StatusCode, http.StatusGatewayTimeout)
 }
 
 // readerFrom counts the bytes that net/http could send without copying them.
@@ -127,8 +128,8 @@ func TestFilesThatPassThroughAreSentWithoutCopying(t *testing.T) {
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	r.Header.Set("Range", "bytes=2-5")
 	f.caches[0].Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, name) })).ServeHTTP(w, r)
-	equal(t, "bytes", w.n, 4)
-	equal(t, "passed", f.count(Passed), 1)
+	expect.Equal(t, "bytes", w.n, 4)
+	expect.Equal(t, "passed", f.count(Passed), 1)
 }
 
 // The origin states no length, so only the end of the connection shows that the body is incomplete.
@@ -150,5 +151,5 @@ func TestAnOriginThatDiesHalfwayLeavesNoHalfPage(t *testing.T) {
 		t.Error("the client did not notice")
 	}
 	f.get("/")
-	equal(t, "calls of the origin", calls, 2)
+	expect.Equal(t, "calls of the origin", calls, 2)
 }

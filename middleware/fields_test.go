@@ -4,6 +4,8 @@ import (
 	"io"
 	"net/http"
 	"testing"
+
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 // RFC 9111 sections 5.2.2.4 and 5.2.2.7 restrict storing and reusing the field, not sending it to the client that caused it.
@@ -14,9 +16,9 @@ func TestAnUnstorableFieldReachesTheClientThatCausedIt(t *testing.T) {
 			t.Parallel()
 			p := newPage(says("page", "Cache-Control: max-age=60, "+directive, "Set-Cookie: session=1"))
 			f := newFleet(t, 1, Config{}, p)
-			equal(t, "the client that caused it", f.get("/").Header.Get("Set-Cookie"), "session=1")
-			equal(t, "another", f.get("/").Header.Get("Set-Cookie"), "")
-			equal(t, "calls", p.calls.Load(), 1)
+			expect.Equal(t, "the client that caused it", f.get("/").Header.Get("Set-Cookie"), "session=1")
+			expect.Equal(t, "another", f.get("/").Header.Get("Set-Cookie"), "")
+			expect.Equal(t, "calls", p.calls.Load(), 1)
 		})
 	}
 }
@@ -38,7 +40,7 @@ func TestAFieldThatConnectionNamesDoesNotSelect(t *testing.T) {
 	const ours = "https://shop.example"
 	f.raw(t, "GET / HTTP/1.1", "Origin: "+ours, "Connection: close, Origin")
 	for range 2 {
-		equal(t, "the origin that may read it", f.get("/", "Origin: "+ours).Header.Get("Access-Control-Allow-Origin"), ours)
+		expect.Equal(t, "the origin that may read it", f.get("/", "Origin: "+ours).Header.Get("Access-Control-Allow-Origin"), ours)
 	}
 }
 
@@ -50,16 +52,16 @@ func TestForwardedTellsPagesApartByTheRequestAndNotByTheClient(t *testing.T) {
 	f := newFleet(t, 1, Config{}, p)
 	f.get("/", "Forwarded: for=192.0.2.1;host=a;proto=https")
 	f.get("/", `Forwarded: For="[2001:db8::1]:80"; HOST=a;proto=https;by=10.0.0.1`)
-	equal(t, "calls for two clients", p.calls.Load(), 1)
+	expect.Equal(t, "calls for two clients", p.calls.Load(), 1)
 	f.get("/", "Forwarded: for=192.0.2.1")
 	f.get("/")
-	equal(t, "calls for one whose proxy says nothing but who it is", p.calls.Load(), 2)
+	expect.Equal(t, "calls for one whose proxy says nothing but who it is", p.calls.Load(), 2)
 	for i, other := range []string{
 		"for=192.0.2.1;host=b;proto=https", "for=192.0.2.1;host=a;proto=http", `for="x;host=a";proto=https`, `for="x,host=a"`,
 		"for=192.0.2.1, host=a;proto=https", "host=a", `for="a\";host=a;proto=https"`, "secret=1",
 	} {
 		calls := p.calls.Load()
-		equal(t, other, f.get("/", "Forwarded: "+other).body, other)
+		expect.Equal(t, other, f.get("/", "Forwarded: "+other).body, other)
 		if p.calls.Load() != calls+1 {
 			t.Errorf("%d: %q is no page of its own", i, other)
 		}
@@ -74,7 +76,7 @@ func TestASuppressedContentTypeIsNotGuessed(t *testing.T) {
 		_, _ = io.WriteString(w, "<html>")
 	}))
 	for range 2 {
-		equal(t, "Content-Type", len(f.get("/").Header.Values("Content-Type")), 0)
+		expect.Equal(t, "Content-Type", len(f.get("/").Header.Values("Content-Type")), 0)
 	}
 }
 
@@ -87,5 +89,5 @@ func TestFieldsThatTellPagesApartCanBeNamed(t *testing.T) {
 		f.get("/", "X-Tenant: b", "X-Forwarded-Port: 80")
 		f.get("/", "X-Tenant: b", "X-Forwarded-Port: 81")
 	}
-	equal(t, "calls", p.calls.Load(), 2)
+	expect.Equal(t, "calls", p.calls.Load(), 2)
 }

@@ -8,7 +8,8 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestInformationalResponsesAndTrailersPass(t *testing.T) {
@@ -25,12 +26,12 @@ func TestInformationalResponsesAndTrailersPass(t *testing.T) {
 	f := newFleet(t, 1, Config{}, p)
 	for range 2 {
 		a := f.get("/")
-		equal(t, "body", a.body, "hello")
-		equal(t, "trailer", a.Trailer.Get("X-Sum"), "42")
-		equal(t, "unannounced trailer", a.Trailer.Get("X-More"), "43")
-		equal(t, "the trailer as a header", a.Header.Get("X-Sum"), "")
+		expect.Equal(t, "body", a.body, "hello")
+		expect.Equal(t, "trailer", a.Trailer.Get("X-Sum"), "42")
+		expect.Equal(t, "unannounced trailer", a.Trailer.Get("X-More"), "43")
+		expect.Equal(t, "the trailer as a header", a.Header.Get("X-Sum"), "")
 	}
-	equal(t, "calls", p.calls.Load(), 1)
+	expect.Equal(t, "calls", p.calls.Load(), 1)
 }
 
 func TestAHandlerMayHijackTheConnection(t *testing.T) {
@@ -46,8 +47,8 @@ func TestAHandlerMayHijackTheConnection(t *testing.T) {
 		_ = rw.Flush()
 	}))
 	for range 2 {
-		equal(t, "body", f.get("/").body, "hijacked")
-		equal(t, "body of a request that is passed on", f.get("/", "Cache-Control: no-store").body, "hijacked")
+		expect.Equal(t, "body", f.get("/").body, "hijacked")
+		expect.Equal(t, "body of a request that is passed on", f.get("/", "Cache-Control: no-store").body, "hijacked")
 	}
 }
 
@@ -113,7 +114,7 @@ func TestATruncatedBodyIsNotStored(t *testing.T) {
 			t.Error("the client did not notice")
 		}
 	}
-	equal(t, "calls", p.calls.Load(), 2)
+	expect.Equal(t, "calls", p.calls.Load(), 2)
 }
 
 func TestAStalePageIsServedWhileOneInstanceMakesItAnew(t *testing.T) {
@@ -124,13 +125,13 @@ func TestAStalePageIsServedWhileOneInstanceMakesItAnew(t *testing.T) {
 	<-p.begun
 	p.serve, p.hold = says("new", fresh), make(chan struct{})
 	for i := range 10 {
-		equal(t, "body", f.do(i%2, "GET", "/").body, "old")
+		expect.Equal(t, "body", f.do(i%2, "GET", "/").body, "old")
 	}
 	<-p.begun
 	close(p.hold)
 	redistest.Await(t, "the page is new", func() bool { return f.get("/").body == "new" })
-	equal(t, "calls", p.calls.Load(), 2)
-	equal(t, "stale", f.count(Stale) >= 10, true)
+	expect.Equal(t, "calls", p.calls.Load(), 2)
+	expect.Equal(t, "stale", f.count(Stale) >= 10, true)
 }
 
 // chi reuses its routing context when a request has been answered. A background refresh must not see that of another request.
@@ -152,13 +153,13 @@ func TestABackgroundRefreshSeesItsOwnChiRoute(t *testing.T) {
 	router.Get("/other/{id}", says("other", "Cache-Control: no-store"))
 	f.front(router)
 	f.get("/products/1")
-	equal(t, "made", <-ids, "1")
-	equal(t, "stale", f.get("/products/1").body, "p1")
+	expect.Equal(t, "made", <-ids, "1")
+	expect.Equal(t, "stale", f.get("/products/1").body, "p1")
 	for range 20 {
 		f.get("/other/2")
 	}
 	close(hold)
-	equal(t, "made in the background", <-ids, "1")
+	expect.Equal(t, "made in the background", <-ids, "1")
 }
 
 func TestOnResponseGetsTheRoutePattern(t *testing.T) {
@@ -185,6 +186,6 @@ func TestOnResponseGetsTheRoutePattern(t *testing.T) {
 		{"GET", "/std/1", "GET /std/{id}"},
 	} {
 		f.do(0, c.method, c.path)
-		equal(t, c.method+" "+c.path, <-routes, c.want)
+		expect.Equal(t, c.method+" "+c.path, <-routes, c.want)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/redistest"
 	configs "github.com/cacheguard/go/internal/terms"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // fleet is some instances of a service, with one handler.
@@ -209,11 +209,4 @@ func (f *fleet) async(i int, path string, header ...string) <-chan answer {
 		c <- a
 	}()
 	return c
-}
-
-func equal[T comparable](t *testing.T, what string, got, want T) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s: %v, want %v", what, got, want)
-	}
 }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 // A handler that obeys its context returns when LoadTimeout ends it, as if it were done.
@@ -37,9 +39,9 @@ func TestAHandlerThatExceedsLoadTimeoutIsAnsweredWith504(t *testing.T) {
 			t.Parallel()
 			f := newHurried(t, Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(w, r.Context().Done()) }))
 			a := f.get("/")
-			equal(t, "status", a.StatusCode, http.StatusGatewayTimeout)
-			equal(t, "Cache-Control", a.Header.Get("Cache-Control"), "no-store")
-			equal(t, "Last-Modified", a.Header.Get("Last-Modified"), "")
+			expect.Equal(t, "status", a.StatusCode, http.StatusGatewayTimeout)
+			expect.Equal(t, "Cache-Control", a.Header.Get("Cache-Control"), "no-store")
+			expect.Equal(t, "Last-Modified", a.Header.Get("Last-Modified"), "")
 		})
 	}
 }
@@ -53,7 +55,7 @@ func TestACompletePageIsSentEvenIfItIsLate(t *testing.T) {
 		w.Header().Set("Content-Length", "5")
 		_, _ = io.WriteString(w, "whole")
 	}))
-	equal(t, "body", f.get("/").body, "whole")
+	expect.Equal(t, "body", f.get("/").body, "whole")
 }
 
 func TestAStalePageStandsInForAnInterruptedHandler(t *testing.T) {
@@ -69,9 +71,9 @@ func TestAStalePageStandsInForAnInterruptedHandler(t *testing.T) {
 			f.get("/")
 			p.serve = serve
 			for range 2 {
-				equal(t, "body", f.get("/").body, "page")
+				expect.Equal(t, "body", f.get("/").body, "page")
 			}
-			equal(t, "reported as stale", f.count(Stale), 2)
+			expect.Equal(t, "reported as stale", f.count(Stale), 2)
 		})
 	}
 }

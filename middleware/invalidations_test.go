@@ -4,6 +4,8 @@ import (
 	"iter"
 	"net/http"
 	"slices"
+
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 // invalidations are the ways to invalidate the page /a/1, which has the tag t1, from the last instance of a fleet.
@@ -26,7 +28,7 @@ func ways(names ...string) iter.Seq2[string, func(*fleet)] {
 			}
 			if !yield(name, func(f *fleet) {
 				f.t.Helper()
-				equal(f.t, "error of the invalidation", invalidate(f, len(f.caches)-1), nil)
+				expect.Equal(f.t, "error of the invalidation", invalidate(f, len(f.caches)-1), nil)
 			}) {
 				return
 			}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/middleware/internal/identity"
 )
 
@@ -64,8 +65,8 @@ func TestAHostDoesNotReachIntoThePath(t *testing.T) {
 		handler.ServeHTTP(w, r)
 		return w.Body.String()
 	}
-	equal(t, "attack", answer(host+"/a", "/b"), host+"/a /b")
-	equal(t, "afterwards", answer(host, "/a/b"), host+" /a/b")
+	expect.Equal(t, "attack", answer(host+"/a", "/b"), host+"/a /b")
+	expect.Equal(t, "afterwards", answer(host, "/a/b"), host+" /a/b")
 }
 
 // A handler redirects clients without TLS to the same page with TLS. They must not be able to redirect the others too.
@@ -86,20 +87,20 @@ func TestARedirectToTLSDoesNotReachRequestsThatUseTLS(t *testing.T) {
 		handler.ServeHTTP(w, asked(t, target, secure))
 		return w
 	}
-	equal(t, "attack", ask("https://"+host+"/", false).Code, http.StatusMovedPermanently)
-	equal(t, "afterwards", ask("/", true).Body.String(), "page")
+	expect.Equal(t, "attack", ask("https://"+host+"/", false).Code, http.StatusMovedPermanently)
+	expect.Equal(t, "afterwards", ask("/", true).Body.String(), "page")
 	// Behind a proxy that ends TLS, some middlewares set the scheme. The page can still be invalidated by its URL.
 	calls := p.calls.Load()
 	ask("https://"+host+"/", false)
-	equal(t, "calls for a hit", p.calls.Load()-calls, 0)
+	expect.Equal(t, "calls for a hit", p.calls.Load()-calls, 0)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+host+"/", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "error", f.caches[0].Invalidate(t.Context(), r), nil)
+	expect.Equal(t, "error", f.caches[0].Invalidate(t.Context(), r), nil)
 	ask("https://"+host+"/", false)
 	ask("/", true)
-	equal(t, "calls after Invalidate", p.calls.Load()-calls, 2)
+	expect.Equal(t, "calls after Invalidate", p.calls.Load()-calls, 2)
 }
 
 // Behind a proxy that ends TLS, instances store under http what clients know as https.
@@ -118,9 +119,9 @@ func TestAPageIsInvalidatedByItsURLForEveryKindOfConnection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "error", f.caches[0].Invalidate(t.Context(), r), nil)
+		expect.Equal(t, "error", f.caches[0].Invalidate(t.Context(), r), nil)
 		handler.ServeHTTP(httptest.NewRecorder(), asked(t, "/", c.secure))
-		equal(t, "calls after Invalidate", p.calls.Load()-calls, 1)
+		expect.Equal(t, "calls after Invalidate", p.calls.Load()-calls, 1)
 	}
 }
 

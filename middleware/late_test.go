@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
@@ -23,11 +24,11 @@ func TestAFieldAddedTooLateIsNotStored(t *testing.T) {
 	f := newFleet(t, 1, Config{}, p)
 	for range 2 {
 		a := f.get("/")
-		equal(t, "the cookie", a.Header.Get("Set-Cookie"), "")
-		equal(t, "Cache-Control", strings.Join(a.Header.Values("Cache-Control"), ", "), "max-age=60")
-		equal(t, "the trailer", a.Trailer.Get("X-Sum"), "42")
+		expect.Equal(t, "the cookie", a.Header.Get("Set-Cookie"), "")
+		expect.Equal(t, "Cache-Control", strings.Join(a.Header.Values("Cache-Control"), ", "), "max-age=60")
+		expect.Equal(t, "the trailer", a.Trailer.Get("X-Sum"), "42")
 	}
-	equal(t, "calls", p.calls.Load(), 1)
+	expect.Equal(t, "calls", p.calls.Load(), 1)
 }
 
 func TestAFieldAddedTooLateIsNotSent(t *testing.T) {
@@ -38,7 +39,7 @@ func TestAFieldAddedTooLateIsNotSent(t *testing.T) {
 		w.Header().Set("X-Late", "1")
 		_, _ = io.WriteString(w, strings.Repeat("x", 20))
 	}))
-	equal(t, "the field", f.get("/").Header.Get("X-Late"), "")
+	expect.Equal(t, "the field", f.get("/").Header.Get("X-Late"), "")
 }
 
 // ReverseProxy removes the fields of an informational response before it continues.
@@ -52,7 +53,7 @@ func TestFieldsOfAnInformationalResponseDoNotStay(t *testing.T) {
 		_, _ = io.WriteString(w, "hello")
 	}))
 	for range 2 {
-		equal(t, "Link", f.get("/").Header.Get("Link"), "")
+		expect.Equal(t, "Link", f.get("/").Header.Get("Link"), "")
 	}
 }
 
@@ -70,10 +71,10 @@ func TestTheBodyOfAFailureIsNotKeptIfAStalePageStandsIn(t *testing.T) {
 			}
 		}
 		if rec, ok := w.(*writer.Recorder); ok {
-			equal(t, "bytes kept", len(rec.Body), 0)
+			expect.Equal(t, "bytes kept", len(rec.Body), 0)
 		}
 	}
 	a := f.get("/")
-	equal(t, "body", a.body, "page")
-	equal(t, "reported as stale", f.count(Stale), 1)
+	expect.Equal(t, "body", a.body, "page")
+	expect.Equal(t, "reported as stale", f.count(Stale), 1)
 }

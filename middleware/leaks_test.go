@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/go-chi/chi/v5"
+
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 // stalePage is a page that has to be validated at once.
@@ -37,12 +39,12 @@ func TestA304ThatMayNotBeStoredReachesItsClientOnly(t *testing.T) {
 				_, _ = io.WriteString(w, "mine")
 			}
 			mine := f.get("/")
-			equal(t, "the client's own status", mine.StatusCode, http.StatusOK)
-			equal(t, "the field for the client", mine.Header.Get(field), value)
+			expect.Equal(t, "the client's own status", mine.StatusCode, http.StatusOK)
+			expect.Equal(t, "the field for the client", mine.Header.Get(field), value)
 			p.serve = says("page", fresh)
 			others := f.get("/")
-			equal(t, "what others get", others.body, "page")
-			equal(t, "another client gets the field", others.Header.Get(field) == value, false)
+			expect.Equal(t, "what others get", others.body, "page")
+			expect.Equal(t, "another client gets the field", others.Header.Get(field) == value, false)
 		})
 	}
 }
@@ -69,9 +71,9 @@ func TestARejected304IsFollowedByARequestThroughTheSameRoutes(t *testing.T) {
 	router.Use(f.caches[0].Handler)
 	router.Mount("/products", products)
 	f.front(router)
-	equal(t, "before", f.get("/products/1").body, "page")
+	expect.Equal(t, "before", f.get("/products/1").body, "page")
 	stale = false
-	equal(t, "afterwards", f.get("/products/1").body, "new 1")
+	expect.Equal(t, "afterwards", f.get("/products/1").body, "new 1")
 }
 
 // No origin on net/http can send such a 304, so this is not a row of the conformance table.
@@ -85,8 +87,8 @@ func TestA304ChangesContentType(t *testing.T) {
 		w.WriteHeader(http.StatusNotModified)
 	}
 	a := f.get("/")
-	equal(t, "body", a.body, "page")
-	equal(t, "Content-Type", a.Header.Get("Content-Type"), "text/x")
+	expect.Equal(t, "body", a.body, "page")
+	expect.Equal(t, "Content-Type", a.Header.Get("Content-Type"), "text/x")
 }
 
 // A field set under another spelling is sent too, and means the same to clients.
@@ -104,9 +106,9 @@ func TestFieldNamesAreComparedWithoutCase(t *testing.T) {
 			f := newFleet(t, 1, Config{}, p)
 			for range 2 {
 				a := f.get("/")
-				equal(t, "the field", strings.Contains(strings.Join(a.Header.Values(name), ", "), value), true)
+				expect.Equal(t, "the field", strings.Contains(strings.Join(a.Header.Values(name), ", "), value), true)
 			}
-			equal(t, "calls", p.calls.Load(), 2)
+			expect.Equal(t, "calls", p.calls.Load(), 2)
 		})
 	}
 }

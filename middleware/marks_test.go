@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/writer"
 )
@@ -69,13 +70,13 @@ func TestRequestsDoNotWaitForOneAnotherWhenAMarkExpires(t *testing.T) {
 	}
 	close(p.hold)
 	for _, c := range users {
-		equal(t, "body", (<-c).body, "mine")
+		expect.Equal(t, "body", (<-c).body, "mine")
 	}
 	redistest.Await(t, "the mark is renewed", func() bool {
 		rec := f.marked("/")
 		return rec != nil && time.Since(rec.Received) < defaultPassFor
 	})
-	equal(t, "calls", p.calls.Load(), 4)
+	expect.Equal(t, "calls", p.calls.Load(), 4)
 }
 
 func TestAPageThatCanBeStoredAgainIsStoredWhenItsMarkExpires(t *testing.T) {
@@ -110,7 +111,7 @@ func TestAPageThatIsStillTooLargeIsNotLoadedWholeWhenItsMarkExpires(t *testing.T
 				return rec != nil && time.Since(rec.Received) < defaultPassFor
 			})
 			f.do(0, lines[0], "/", lines[1:]...)
-			equal(t, "calls", p.calls.Load(), 2)
+			expect.Equal(t, "calls", p.calls.Load(), 2)
 		})
 	}
 }
@@ -123,7 +124,7 @@ func TestAPageThatIsNoLongerTooLargeIsStoredEvenIfOnlyRangesAreRequested(t *test
 	}))
 	f.mark("/", "")
 	redistest.Await(t, "it is stored", func() bool {
-		equal(t, "body", f.get("/", "Range: bytes=2-4").body, "234")
+		expect.Equal(t, "body", f.get("/", "Range: bytes=2-4").body, "234")
 		rec := f.marked("/")
 		return rec != nil && rec.Kind == record.Stored
 	})
@@ -157,10 +158,10 @@ func TestAConditionalRequestForAPrivatePageIsEvaluatedAgainstTheHandlersResponse
 	f := newFleet(t, 1, Config{PassFor: -1}, says("mine", "Cache-Control: private", `ETag: "a"`))
 	for range 2 {
 		a := f.get("/", `If-None-Match: "b", W/"a"`)
-		equal(t, "status", a.StatusCode, http.StatusNotModified)
-		equal(t, "ETag", a.Header.Get("ETag"), `"a"`)
-		equal(t, "body", a.body, "")
-		equal(t, "another", f.get("/", `If-None-Match: "b"`).body, "mine")
+		expect.Equal(t, "status", a.StatusCode, http.StatusNotModified)
+		expect.Equal(t, "ETag", a.Header.Get("ETag"), `"a"`)
+		expect.Equal(t, "body", a.body, "")
+		expect.Equal(t, "another", f.get("/", `If-None-Match: "b"`).body, "mine")
 	}
 }
 
@@ -172,8 +173,8 @@ func TestAPageIsNotConfusedWithTheMarkThatWasReadBefore(t *testing.T) {
 	x := &exchange{cache: f.caches[0], r: r, location: "http://" + host + "/"}
 	l := newLookup(x, variant{}, "uri-miss")
 	mark := expiredMark("/")
-	equal(t, "the mark", l.evaluate(mark.Encode()), cacheguard.Refresh)
+	expect.Equal(t, "the mark", l.evaluate(mark.Encode()), cacheguard.Refresh)
 	page := record.Record{Kind: record.Stored, Status: http.StatusOK, Location: x.location, Received: time.Now()}
-	equal(t, "a stale page", l.evaluate(page.Encode()), cacheguard.Replace)
-	equal(t, "nothing is waited for", l.markHolds == nil && x.checked == nil, true)
+	expect.Equal(t, "a stale page", l.evaluate(page.Encode()), cacheguard.Replace)
+	expect.Equal(t, "nothing is waited for", l.markHolds == nil && x.checked == nil, true)
 }

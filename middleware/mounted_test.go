@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 // mounted is two applications behind one cache, mounted by http.StripPrefix.
@@ -24,10 +26,10 @@ func TestApplicationsBehindStripPrefixHaveTheirOwnPages(t *testing.T) {
 	t.Parallel()
 	f, calls := mounted(t, Config{})
 	for range 2 {
-		equal(t, "admin", f.get("/admin/list").body, "admin")
-		equal(t, "shop", f.get("/shop/list").body, "shop")
+		expect.Equal(t, "admin", f.get("/admin/list").body, "admin")
+		expect.Equal(t, "shop", f.get("/shop/list").body, "shop")
 	}
-	equal(t, "calls", calls["shop"].calls.Load(), 1)
+	expect.Equal(t, "calls", calls["shop"].calls.Load(), 1)
 }
 
 func TestAPageBehindStripPrefixIsInvalidatedByTheURLThatClientsKnow(t *testing.T) {
@@ -46,11 +48,11 @@ func TestAPageBehindStripPrefixIsInvalidatedByTheURLThatClientsKnow(t *testing.T
 			f.get("/shop/list")
 			f.get("/shop/list")
 			before := calls["shop"].calls.Load()
-			equal(t, "calls", before, 1)
-			equal(t, "error", invalidate(f), nil)
+			expect.Equal(t, "calls", before, 1)
+			expect.Equal(t, "error", invalidate(f), nil)
 			before = calls["shop"].calls.Load()
 			f.get("/shop/list")
-			equal(t, "calls after it", calls["shop"].calls.Load()-before, 1)
+			expect.Equal(t, "calls after it", calls["shop"].calls.Load()-before, 1)
 		})
 	}
 }
@@ -62,9 +64,9 @@ func TestAnAliasOfAPathFallsUnderItsPrefix(t *testing.T) {
 		p := newPage(says("page", fresh))
 		f := newFleet(t, 1, Config{Prefixes: []string{"/shop/"}}, p)
 		f.raw(t, "GET "+alias+" HTTP/1.1")
-		equal(t, "error", f.caches[0].InvalidatePrefix(t.Context(), "/shop/"), nil)
+		expect.Equal(t, "error", f.caches[0].InvalidatePrefix(t.Context(), "/shop/"), nil)
 		f.raw(t, "GET "+alias+" HTTP/1.1")
-		equal(t, "calls for "+alias, p.calls.Load(), 2)
+		expect.Equal(t, "calls for "+alias, p.calls.Load(), 2)
 	}
 }
 
@@ -81,8 +83,8 @@ func TestAURLThatIsRewrittenInFrontIsSeveralPages(t *testing.T) {
 		pages.ServeHTTP(w, r2)
 	})
 	for range 2 {
-		equal(t, "a", f.get("/x", "X-Group: a").body, "/a/x")
-		equal(t, "b", f.get("/x", "X-Group: b").body, "/b/x")
+		expect.Equal(t, "a", f.get("/x", "X-Group: a").body, "/a/x")
+		expect.Equal(t, "b", f.get("/x", "X-Group: b").body, "/b/x")
 	}
 }
 
@@ -102,9 +104,9 @@ func TestCachesWithOtherSpacesHaveOtherPages(t *testing.T) {
 		caches[i].Handler(says([]string{"admin", "shop"}[i], fresh, "Cache-Tag: t")).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
 		return w.Body.String() + w.Header().Get("Cache-Status")[:len("cacheguard; hit")]
 	}
-	equal(t, "admin", handler(0), "admincacheguard; fwd")
-	equal(t, "shop", handler(1), "shopcacheguard; fwd")
-	equal(t, "error", caches[0].InvalidateTags(t.Context(), "t"), nil)
-	equal(t, "shop, when a tag of admin's was invalidated", handler(1), "shopcacheguard; hit")
-	equal(t, "admin", handler(0), "admincacheguard; fwd")
+	expect.Equal(t, "admin", handler(0), "admincacheguard; fwd")
+	expect.Equal(t, "shop", handler(1), "shopcacheguard; fwd")
+	expect.Equal(t, "error", caches[0].InvalidateTags(t.Context(), "t"), nil)
+	expect.Equal(t, "shop, when a tag of admin's was invalidated", handler(1), "shopcacheguard; hit")
+	expect.Equal(t, "admin", handler(0), "admincacheguard; fwd")
 }

@@ -7,7 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // versioned is a page whose handler reads its content when it is called and may be held up before it answers.
@@ -59,20 +60,20 @@ func TestARequestAfterAnInvalidationDoesNotGetTheResultOfAnEarlierLoad(t *testin
 				hold := v.hold()
 				before := f.async(0, "/a/1", "X-A: "+value)
 				for range 3 {
-					equal(t, "read", <-v.begun, "old")
+					expect.Equal(t, "read", <-v.begun, "old")
 				}
 				v.set("new")
 				invalidate(f)
 				v.release()
-				equal(t, "the page", f.do(1, "GET", "/a/1", "X-A: w").body, "new")
+				expect.Equal(t, "the page", f.do(1, "GET", "/a/1", "X-A: w").body, "new")
 				<-v.begun
 				after := f.async(instance, "/a/1", "X-A: "+value)
 				redistest.Await(t, "it joins, or is on its own", func() bool {
 					return f.joined.Load() > 0 || len(v.begun) > 0 || instance == 1 && f.registered("/a/1") == 1
 				})
 				close(hold)
-				equal(t, "the request before", (<-before).body, "old")
-				equal(t, "the request afterwards", (<-after).body, "new")
+				expect.Equal(t, "the request before", (<-before).body, "old")
+				expect.Equal(t, "the request afterwards", (<-after).body, "new")
 			})
 		}
 	}
@@ -89,16 +90,16 @@ func TestARequestAfterAnInvalidationDoesNotJoinAnEarlierLoadOfThePage(t *testing
 			f.warm("/a/1")
 			hold := v.hold()
 			before := f.async(0, "/a/1")
-			equal(t, "read", <-v.begun, "old")
-			equal(t, "read", <-v.begun, "old")
+			expect.Equal(t, "read", <-v.begun, "old")
+			expect.Equal(t, "read", <-v.begun, "old")
 			v.set("new")
 			invalidate(f)
 			v.release()
 			after := f.async(0, "/a/1")
 			f.joins(1)
 			close(hold)
-			equal(t, "the request before", (<-before).body, "old")
-			equal(t, "the request afterwards", (<-after).body, "new")
+			expect.Equal(t, "the request before", (<-before).body, "old")
+			expect.Equal(t, "the request afterwards", (<-after).body, "new")
 		})
 	}
 }
@@ -121,17 +122,17 @@ func TestAnInvalidatedPageGetsANewID(t *testing.T) {
 	hold := v.hold()
 	first := f.async(0, "/a/1", "X-A: w")
 	for range 3 {
-		equal(t, "read", <-v.begun, "old")
+		expect.Equal(t, "read", <-v.begun, "old")
 	}
 	second := f.async(0, "/a/1", "X-A: w")
 	f.joins(1)
 	v.set("new")
-	equal(t, "error", f.invalidate("/a/1"), nil)
+	expect.Equal(t, "error", f.invalidate("/a/1"), nil)
 	v.release()
 	close(hold)
-	equal(t, "the request that began the load", (<-first).body, "old")
-	equal(t, "the request that asks again", (<-second).body, "new")
-	equal(t, "the variant", f.get("/a/1", "X-A: v").body, "new")
+	expect.Equal(t, "the request that began the load", (<-first).body, "old")
+	expect.Equal(t, "the request that asks again", (<-second).body, "new")
+	expect.Equal(t, "the variant", f.get("/a/1", "X-A: v").body, "new")
 }
 
 // Nobody knows the tags of a page that is made for the first time. If a tag is invalidated meanwhile, the response is not stored, and
@@ -146,7 +147,7 @@ func TestARequestAfterAnInvalidationDoesNotJoinTheFirstLoadOfThePage(t *testing.
 				f := newFleet(t, 2, Config{Prefixes: []string{"/a/"}}, v)
 				hold := v.hold()
 				before := f.async(0, "/a/1")
-				equal(t, "read", <-v.begun, "old")
+				expect.Equal(t, "read", <-v.begun, "old")
 				v.set("new")
 				invalidate(f)
 				v.release()
@@ -157,9 +158,9 @@ func TestARequestAfterAnInvalidationDoesNotJoinTheFirstLoadOfThePage(t *testing.
 					f.waits("/a/1", 1)
 				}
 				close(hold)
-				equal(t, "the request before", (<-before).body, "old")
-				equal(t, "the request afterwards", (<-after).body, "new")
-				equal(t, "and again", f.get("/a/1").body, "new")
+				expect.Equal(t, "the request before", (<-before).body, "old")
+				expect.Equal(t, "the request afterwards", (<-after).body, "new")
+				expect.Equal(t, "and again", f.get("/a/1").body, "new")
 			})
 		}
 	}

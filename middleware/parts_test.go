@@ -10,7 +10,8 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // fifty sends fifty requests with these lines at once, for a page that is not stored.
@@ -51,8 +52,8 @@ func TestFiftyPartsOfAPageAreMadeByOneCall(t *testing.T) {
 					t.Fatalf("%d %q", a.StatusCode, a.body)
 				}
 			}
-			equal(t, "the page", f.get("/").body, "0123456789")
-			equal(t, "calls", p.calls.Load(), 1)
+			expect.Equal(t, "the page", f.get("/").body, "0123456789")
+			expect.Equal(t, "calls", p.calls.Load(), 1)
 		})
 	}
 }
@@ -64,7 +65,7 @@ func TestRequestsForRangesRefreshAStalePage(t *testing.T) {
 	f.get("/")
 	p.serve = says("abcdefghij", fresh)
 	redistest.Await(t, "the page is new", func() bool { return f.get("/", "Range: bytes=2-4").body == "cde" })
-	equal(t, "calls", p.calls.Load(), 2)
+	expect.Equal(t, "calls", p.calls.Load(), 2)
 }
 
 // A client that wants three bytes of a page that cannot be stored does not get the whole page.
@@ -88,11 +89,11 @@ func TestTheHandlerAnswersForAPartOfAPageThatCannotBeStored(t *testing.T) {
 			f := newFleet(t, 1, Config{MaxBody: 100}, p)
 			for range 2 {
 				a := f.get("/", "Range: bytes=2-4")
-				equal(t, "status", a.StatusCode, http.StatusPartialContent)
-				equal(t, "body", a.body, "234")
-				equal(t, "method", f.do(0, http.MethodHead, "/").Header.Get("X-Method"), http.MethodHead)
+				expect.Equal(t, "status", a.StatusCode, http.StatusPartialContent)
+				expect.Equal(t, "body", a.body, "234")
+				expect.Equal(t, "method", f.do(0, http.MethodHead, "/").Header.Get("X-Method"), http.MethodHead)
 			}
-			equal(t, "calls", p.calls.Load(), 5)
+			expect.Equal(t, "calls", p.calls.Load(), 5)
 		})
 	}
 }
@@ -104,7 +105,7 @@ func TestRangesOfAPageThatIsTooLargeDoNotWaitForOneAnother(t *testing.T) {
 		http.ServeContent(w, r, "page.txt", time.Time{}, strings.NewReader(strings.Repeat("0123456789", 100)))
 	})
 	f := newFleet(t, 1, Config{MaxBody: 100}, p)
-	equal(t, "the first", f.get("/", "Range: bytes=0-0").body, "0")
+	expect.Equal(t, "the first", f.get("/", "Range: bytes=0-0").body, "0")
 	<-p.begun // for the whole, in vain
 	<-p.begun
 	p.held()
@@ -118,10 +119,10 @@ func TestRangesOfAPageThatIsTooLargeDoNotWaitForOneAnother(t *testing.T) {
 	close(p.hold)
 	for i, c := range ranges {
 		a := <-c
-		equal(t, "status", a.StatusCode, http.StatusPartialContent)
-		equal(t, "body", a.body, strconv.Itoa(i))
+		expect.Equal(t, "status", a.StatusCode, http.StatusPartialContent)
+		expect.Equal(t, "body", a.body, strconv.Itoa(i))
 	}
-	equal(t, "calls", p.calls.Load(), 6)
+	expect.Equal(t, "calls", p.calls.Load(), 6)
 }
 
 func TestAHeadIsAnsweredFromTheWholePageBehindChi(t *testing.T) {
@@ -134,11 +135,11 @@ func TestAHeadIsAnsweredFromTheWholePageBehindChi(t *testing.T) {
 	f.front(router)
 	for range 2 {
 		a := f.do(0, http.MethodHead, "/page")
-		equal(t, "status", a.StatusCode, http.StatusOK)
-		equal(t, "Content-Length", a.Header.Get("Content-Length"), strconv.Itoa(10))
+		expect.Equal(t, "status", a.StatusCode, http.StatusOK)
+		expect.Equal(t, "Content-Length", a.Header.Get("Content-Length"), strconv.Itoa(10))
 	}
-	equal(t, "the page", f.get("/page").body, "0123456789")
-	equal(t, "calls", p.calls.Load(), 1)
+	expect.Equal(t, "the page", f.get("/page").body, "0123456789")
+	expect.Equal(t, "calls", p.calls.Load(), 1)
 }
 
 // If a router in front has chosen the handler by the method HEAD, its response does not become the page.
@@ -168,7 +169,7 @@ func TestAHandlerChosenForHeadMakesNoPage(t *testing.T) {
 	f.front(mux)
 	for _, path := range []string{"/mux", "/chi", "/refused"} {
 		f.do(0, http.MethodHead, path)
-		equal(t, path, f.get(path).body, "page")
+		expect.Equal(t, path, f.get(path).body, "page")
 		if s := f.get(path).cacheStatus(); !strings.HasPrefix(s, "cacheguard; hit") {
 			t.Errorf("%s: %s", path, s)
 		}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 // The cache's answers must not depend on the protocol.
@@ -21,7 +23,7 @@ func TestHTTP1AndHTTP2AndH2CAreAnsweredAlike(t *testing.T) {
 			want = got
 		} else {
 			for i := range want {
-				equal(t, protocol, got[i], want[i])
+				expect.Equal(t, protocol, got[i], want[i])
 			}
 		}
 	}
@@ -88,7 +90,7 @@ func exchanged(t *testing.T, client *http.Client, base, ask, protocol string) st
 		return "broken off"
 	}
 	defer res.Body.Close()
-	equal(t, "protocol", res.Proto, protocol)
+	expect.Equal(t, "protocol", res.Proto, protocol)
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
 		return "broken off"

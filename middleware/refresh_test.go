@@ -5,7 +5,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // One bad request while a page may be served stale must not take the page away from the others.
@@ -36,15 +37,15 @@ func TestAFailedRefreshKeepsTheOldPage(t *testing.T) {
 			})
 			f := newFleet(t, 1, Config{}, p)
 			f.get("/")
-			equal(t, "the attack itself", f.get("/", "X-Bad: 1").body, "page")
+			expect.Equal(t, "the attack itself", f.get("/", "X-Bad: 1").body, "page")
 			redistest.Await(t, "the refresh has ended", func() bool { return ended.Load() == 2 })
 			for range 3 {
 				if a := f.get("/"); a.body != "page" || a.Header.Get("Age") == "" {
 					t.Errorf("got %q, %q", a.body, a.cacheStatus())
 				}
 			}
-			equal(t, "passed", f.count(Passed), 0)
-			equal(t, "loaded", f.count(Loaded), 1)
+			expect.Equal(t, "passed", f.count(Passed), 0)
+			expect.Equal(t, "loaded", f.count(Loaded), 1)
 		})
 	}
 }
@@ -63,9 +64,9 @@ func TestARequestThatJoinsAFailedLoadDoesNotGetThePageItRefused(t *testing.T) {
 	second := f.async(0, "/", "Cache-Control: no-cache")
 	f.joins(1)
 	close(p.hold)
-	equal(t, "the request that began the load", (<-first).StatusCode, http.StatusBadRequest)
-	equal(t, "the request that joined", (<-second).StatusCode, http.StatusBadRequest)
-	equal(t, "another", f.get("/").body, "old")
+	expect.Equal(t, "the request that began the load", (<-first).StatusCode, http.StatusBadRequest)
+	expect.Equal(t, "the request that joined", (<-second).StatusCode, http.StatusBadRequest)
+	expect.Equal(t, "another", f.get("/").body, "old")
 }
 
 func TestAnErrorLeavesNoMark(t *testing.T) {
@@ -79,10 +80,10 @@ func TestAnErrorLeavesNoMark(t *testing.T) {
 			says("page", fresh)(w, r)
 		})
 		f := newFleet(t, 1, Config{}, p)
-		equal(t, "attack", f.get("/", "X-Bad: 1").StatusCode, status)
+		expect.Equal(t, "attack", f.get("/", "X-Bad: 1").StatusCode, status)
 		f.get("/")
 		f.get("/")
-		equal(t, "calls", p.calls.Load(), 2)
+		expect.Equal(t, "calls", p.calls.Load(), 2)
 	}
 }
 
@@ -100,10 +101,10 @@ func TestAMarkCountsForItsVariantOnly(t *testing.T) {
 	f.get("/", "X-User: a")
 	f.get("/")
 	f.get("/")
-	equal(t, "calls", p.calls.Load(), 2)
-	equal(t, "the client of the mark", f.get("/", "X-User: a").body, "mine")
-	equal(t, "everybody else", f.get("/").body, "page")
-	equal(t, "calls", p.calls.Load(), 3)
+	expect.Equal(t, "calls", p.calls.Load(), 2)
+	expect.Equal(t, "the client of the mark", f.get("/", "X-User: a").body, "mine")
+	expect.Equal(t, "everybody else", f.get("/").body, "page")
+	expect.Equal(t, "calls", p.calls.Load(), 3)
 }
 
 func TestAFailureDoesNotStandInForAFailure(t *testing.T) {
@@ -116,5 +117,5 @@ func TestAFailureDoesNotStandInForAFailure(t *testing.T) {
 	f := newFleet(t, 1, Config{}, p)
 	f.get("/")
 	p.serve = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }
-	equal(t, "status", f.get("/").StatusCode, http.StatusInternalServerError)
+	expect.Equal(t, "status", f.get("/").StatusCode, http.StatusInternalServerError)
 }

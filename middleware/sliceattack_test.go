@@ -6,7 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/writer"
 )
@@ -19,9 +20,9 @@ func TestNoClientCanMakeAProxyDropTheRangesOfSlices(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t, 1, inSlices, proxy(t, newFilm()))
 			f.learn("/")
-			equal(t, "body", f.raw(t, "GET / HTTP/1.1", "Connection: "+named).body, filmed("a"))
+			expect.Equal(t, "body", f.raw(t, "GET / HTTP/1.1", "Connection: "+named).body, filmed("a"))
 			f.stored()
-			equal(t, "it is still sliced", f.marked("/").Kind == record.Sliced, true)
+			expect.Equal(t, "it is still sliced", f.marked("/").Kind == record.Sliced, true)
 		})
 	}
 }
@@ -39,7 +40,7 @@ func TestSlicesOfAStalePageAreMadeAnewAfterAnInvalidation(t *testing.T) {
 				invalidate(f)
 				p.asked()
 				f.get("/a/1", "Range: bytes=0-149", "Cache-Control: no-cache")
-				equal(t, "asked", p.asked(), " 0-99 100-199")
+				expect.Equal(t, "asked", p.asked(), " 0-99 100-199")
 			})
 		}
 	}
@@ -58,10 +59,10 @@ func TestAPageThatATagInvalidatedDoesNotStandIn(t *testing.T) {
 	}))
 	f.warm("/")
 	fails.Store(true)
-	equal(t, "it stands in", f.get("/").body, "old")
+	expect.Equal(t, "it stands in", f.get("/").body, "old")
 	f.stored()
-	equal(t, "error", f.caches[0].InvalidateTags(t.Context(), "t1"), nil)
-	equal(t, "status", f.get("/").StatusCode, http.StatusServiceUnavailable)
+	expect.Equal(t, "error", f.caches[0].InvalidateTags(t.Context(), "t1"), nil)
+	expect.Equal(t, "status", f.get("/").StatusCode, http.StatusServiceUnavailable)
 }
 
 // An error concerns the client that caused it, or is temporary.
@@ -78,9 +79,9 @@ func TestAnErrorForASliceIsNotRemembered(t *testing.T) {
 				}
 				p.ServeHTTP(w, r)
 			}))
-			equal(t, "status", f.get("/", "X-Bad: 1", "Range: bytes=0-9").StatusCode, status)
+			expect.Equal(t, "status", f.get("/", "X-Bad: 1", "Range: bytes=0-9").StatusCode, status)
 			f.stored()
-			equal(t, "it is still sliced", f.marked("/").Kind == record.Sliced, true)
+			expect.Equal(t, "it is still sliced", f.marked("/").Kind == record.Sliced, true)
 		})
 	}
 }
@@ -107,7 +108,7 @@ func TestARefusedSliceAffectsOnlyTheRequestThatCausedIt(t *testing.T) {
 	f.joins(1)
 	close(hold)
 	<-bad
-	equal(t, "body", (<-good).body, filmed("a"))
+	expect.Equal(t, "body", (<-good).body, filmed("a"))
 }
 
 // A page whose terms have changed is loaded anew.
@@ -122,9 +123,9 @@ func TestAPageWhoseTermsHaveChangedIsStillSliced(t *testing.T) {
 			p.mu.Lock()
 			p.header = []string{line}
 			p.mu.Unlock()
-			equal(t, "body", f.get("/", "Range: bytes=0-9").body, filmed("a")[:10])
+			expect.Equal(t, "body", f.get("/", "Range: bytes=0-9").body, filmed("a")[:10])
 			f.stored()
-			equal(t, "it is still sliced", f.marked("/").Kind == record.Sliced, true)
+			expect.Equal(t, "it is still sliced", f.marked("/").Kind == record.Sliced, true)
 		})
 	}
 }
@@ -141,11 +142,11 @@ func TestACookieForOneClientLeavesThePageInSlices(t *testing.T) {
 	}))
 	f.learn("/")
 	a := f.get("/", "Cookie: session=old", "Range: bytes=0-9")
-	equal(t, "body", a.body, filmed("a")[:10])
-	equal(t, "cookie", a.Header.Get("Set-Cookie"), "session=renewed")
+	expect.Equal(t, "body", a.body, filmed("a")[:10])
+	expect.Equal(t, "cookie", a.Header.Get("Set-Cookie"), "session=renewed")
 	f.stored()
-	equal(t, "it is still sliced", f.marked("/").Kind == record.Sliced, true)
-	equal(t, "cookie of another", f.get("/", "Range: bytes=0-9").Header.Get("Set-Cookie"), "")
+	expect.Equal(t, "it is still sliced", f.marked("/").Kind == record.Sliced, true)
+	expect.Equal(t, "cookie of another", f.get("/", "Range: bytes=0-9").Header.Get("Set-Cookie"), "")
 }
 
 // This holds for every mark except no-ranges, which only the answer for a slice could disprove.
@@ -158,7 +159,7 @@ func TestAMarkedPageIsSlicedWhenItsMarkExpires(t *testing.T) {
 			f := newFleet(t, 1, inSlices, p)
 			f.mark("/", why)
 			redistest.Await(t, "it is sliced", func() bool {
-				equal(t, "body", f.get("/", "Range: bytes=0-9").body, filmed("a")[:10])
+				expect.Equal(t, "body", f.get("/", "Range: bytes=0-9").body, filmed("a")[:10])
 				rec := f.marked("/")
 				return rec != nil && rec.Kind == record.Sliced
 			})

@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/middleware/internal/record"
 )
 
@@ -28,10 +29,10 @@ func TestAnAnswerStartsOverIfThePageHasChanged(t *testing.T) {
 				from, to = 100, 300
 			}
 			for i := range 2 {
-				equal(t, "body", f.do(i, http.MethodGet, "/", lines...).body, filmed("b")[from:to])
+				expect.Equal(t, "body", f.do(i, http.MethodGet, "/", lines...).body, filmed("b")[from:to])
 				f.stored()
 			}
-			equal(t, "what is stored", f.marked("/").Get("Etag"), `"b"`)
+			expect.Equal(t, "what is stored", f.marked("/").Get("Etag"), `"b"`)
 		})
 	}
 }
@@ -59,13 +60,13 @@ func TestAPageThatChangesWhileItIsSentIsCutOff(t *testing.T) {
 			if !errors.Is(err, io.ErrUnexpectedEOF) || a.body != filmed("a")[:500] {
 				t.Errorf("%v %q", err, a.body)
 			}
-			equal(t, "failed", f.count(Failed), 1)
+			expect.Equal(t, "failed", f.count(Failed), 1)
 			f.stored()
 			if name == "changed" {
-				equal(t, "body", f.get("/", "Range: bytes=0-9").body, filmed("b")[:10])
+				expect.Equal(t, "body", f.get("/", "Range: bytes=0-9").body, filmed("b")[:10])
 				return
 			}
-			equal(t, "a stored slice", f.get("/", "Range: bytes=0-9").body, filmed("a")[:10])
+			expect.Equal(t, "a stored slice", f.get("/", "Range: bytes=0-9").body, filmed("a")[:10])
 		})
 	}
 }
@@ -81,7 +82,7 @@ func TestAPanicForASliceReachesTheRequest(t *testing.T) {
 		p.ServeHTTP(w, r)
 	}))
 	f.do(0, http.MethodHead, "/")
-	defer func() { equal(t, "panic", recover(), any("a slice")) }()
+	defer func() { expect.Equal(t, "panic", recover(), any("a slice")) }()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+host+"/", nil)
 	r.Header.Set("Range", "bytes=0-1")
 	f.servers[0].Config.Handler.ServeHTTP(httptest.NewRecorder(), r)
@@ -106,13 +107,13 @@ func TestAClientThatLeavesStopsTheSlices(t *testing.T) {
 	p.asked()
 	res := f.open("/")
 	<-p.begun
-	equal(t, "asked", p.asked(), "0-99 100-199 200-299")
+	expect.Equal(t, "asked", p.asked(), "0-99 100-199 200-299")
 	_ = res.Body.Close() // it leaves
 	redistest.Await(t, "the handler's context has ended", ended.Load)
 	redistest.Await(t, "the request is over", func() bool { return f.count(Failed) == 1 })
-	equal(t, "asked", p.asked(), "")
+	expect.Equal(t, "asked", p.asked(), "")
 	f.stored()
-	equal(t, "slices", f.slices(), 3)
+	expect.Equal(t, "slices", f.slices(), 3)
 }
 
 // flushing makes each write reach the client at once.
@@ -156,7 +157,7 @@ func TestAnInstanceWithoutSlicesPassesASlicedPageThrough(t *testing.T) {
 		Terms: record.Terms{Lifetime: 1 << 50, Explicit: true},
 	})
 	a := f.get("/", "Range: bytes=0-9")
-	equal(t, "body", a.body, filmed("a")[:10])
+	expect.Equal(t, "body", a.body, filmed("a")[:10])
 }
 
 // Nothing has been sent yet, and a request for this client alone would take as long.
@@ -171,9 +172,9 @@ func TestASliceThatTakesTooLongIsAnsweredWith504(t *testing.T) {
 		p.ServeHTTP(w, r)
 	}))
 	a := f.get("/", "Range: bytes=0-9")
-	equal(t, "status", a.StatusCode, http.StatusGatewayTimeout)
-	equal(t, "Cache-Control", a.Header.Get("Cache-Control"), "no-store")
-	equal(t, "another slice", f.get("/", "Range: bytes=200-201").body, filmed("a")[200:202])
+	expect.Equal(t, "status", a.StatusCode, http.StatusGatewayTimeout)
+	expect.Equal(t, "Cache-Control", a.Header.Get("Cache-Control"), "no-store")
+	expect.Equal(t, "another slice", f.get("/", "Range: bytes=200-201").body, filmed("a")[200:202])
 }
 
 func TestTheHandlerAnswersRangesWhileRedisIsDown(t *testing.T) {
@@ -184,8 +185,8 @@ func TestTheHandlerAnswersRangesWhileRedisIsDown(t *testing.T) {
 	f.get("/", "Range: bytes=0-9")
 	server.Kill()
 	a := f.get("/", "Range: bytes=150-349")
-	equal(t, "body", a.body, filmed("a")[150:350])
-	equal(t, "Cache-Status", a.withoutTTL(), "cacheguard; fwd=uri-miss; fwd-status=200; detail=redis")
-	equal(t, "the whole", f.get("/").body, filmed("a"))
-	equal(t, "bypassed", f.count(Bypassed), 2)
+	expect.Equal(t, "body", a.body, filmed("a")[150:350])
+	expect.Equal(t, "Cache-Status", a.withoutTTL(), "cacheguard; fwd=uri-miss; fwd-status=200; detail=redis")
+	expect.Equal(t, "the whole", f.get("/").body, filmed("a"))
+	expect.Equal(t, "bypassed", f.count(Bypassed), 2)
 }

@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/middleware/internal/record"
 )
 
@@ -18,41 +19,41 @@ func TestARangeOfAPageThatIsTooLargeIsPutTogetherFromSlices(t *testing.T) {
 	p := newFilm()
 	f := newFleet(t, 2, inSlices, p)
 	a := f.get("/", "Range: bytes=150-349")
-	equal(t, "status", a.StatusCode, http.StatusPartialContent)
-	equal(t, "body", a.body, filmed("a")[150:350])
-	equal(t, "Content-Range", a.Header.Get("Content-Range"), "bytes 150-349/1000")
-	equal(t, "Cache-Status", a.withoutTTL(), "cacheguard; fwd=uri-miss; fwd-status=200; stored")
-	equal(t, "asked", p.asked(), " 100-199 200-299 300-399")
+	expect.Equal(t, "status", a.StatusCode, http.StatusPartialContent)
+	expect.Equal(t, "body", a.body, filmed("a")[150:350])
+	expect.Equal(t, "Content-Range", a.Header.Get("Content-Range"), "bytes 150-349/1000")
+	expect.Equal(t, "Cache-Status", a.withoutTTL(), "cacheguard; fwd=uri-miss; fwd-status=200; stored")
+	expect.Equal(t, "asked", p.asked(), " 100-199 200-299 300-399")
 	for i := range 2 {
 		a = f.do(i, http.MethodGet, "/", "Range: bytes=399-399")
-		equal(t, "body", a.body, filmed("a")[399:400])
+		expect.Equal(t, "body", a.body, filmed("a")[399:400])
 		if s := a.cacheStatus(); !strings.HasPrefix(s, "cacheguard; hit; ttl=") {
 			t.Error(s)
 		}
 	}
-	equal(t, "asked for what is there", p.asked(), "")
+	expect.Equal(t, "asked for what is there", p.asked(), "")
 	a = f.get("/", "Range: bytes=-1")
-	equal(t, "Cache-Status", a.withoutTTL(), "cacheguard; fwd=partial; fwd-status=206; stored")
-	equal(t, "asked", p.asked(), "900-999")
-	equal(t, "hits", f.count(Hit), 2)
-	equal(t, "loaded", f.count(Loaded), 2)
+	expect.Equal(t, "Cache-Status", a.withoutTTL(), "cacheguard; fwd=partial; fwd-status=206; stored")
+	expect.Equal(t, "asked", p.asked(), "900-999")
+	expect.Equal(t, "hits", f.count(Hit), 2)
+	expect.Equal(t, "loaded", f.count(Loaded), 2)
 }
 
 func TestAWholePageIsCompletedFromSlices(t *testing.T) {
 	t.Parallel()
 	p := newFilm()
 	f := newFleet(t, 2, inSlices, p)
-	equal(t, "the first", f.get("/").body, filmed("a"))
+	expect.Equal(t, "the first", f.get("/").body, filmed("a"))
 	f.stored()
 	f.get("/", "Range: bytes=500-699")
-	equal(t, "asked", p.asked(), " 500-599 600-699")
+	expect.Equal(t, "asked", p.asked(), " 500-599 600-699")
 	a := f.do(1, http.MethodGet, "/")
-	equal(t, "status", a.StatusCode, http.StatusOK)
-	equal(t, "body", a.body, filmed("a"))
-	equal(t, "length", a.ContentLength, 1000)
-	equal(t, "asked", p.asked(), "0-99 100-199 200-299 300-399 400-499 700-799 800-899 900-999")
-	equal(t, "again", f.get("/").body, filmed("a"))
-	equal(t, "asked", p.asked(), "")
+	expect.Equal(t, "status", a.StatusCode, http.StatusOK)
+	expect.Equal(t, "body", a.body, filmed("a"))
+	expect.Equal(t, "length", a.ContentLength, 1000)
+	expect.Equal(t, "asked", p.asked(), "0-99 100-199 200-299 300-399 400-499 700-799 800-899 900-999")
+	expect.Equal(t, "again", f.get("/").body, filmed("a"))
+	expect.Equal(t, "asked", p.asked(), "")
 }
 
 func TestRequestsThatNeedNoSliceLoadNone(t *testing.T) {
@@ -60,22 +61,22 @@ func TestRequestsThatNeedNoSliceLoadNone(t *testing.T) {
 	p := newFilm()
 	f := newFleet(t, 1, inSlices, p)
 	a := f.raw(t, "HEAD / HTTP/1.1", "Range: bytes=0-1")
-	equal(t, "HEAD", a.StatusCode, http.StatusOK)
-	equal(t, "length", a.Header.Get("Content-Length"), "1000")
-	equal(t, "age", a.Header.Get("Age"), "0")
-	equal(t, "asked", p.asked(), "")
+	expect.Equal(t, "HEAD", a.StatusCode, http.StatusOK)
+	expect.Equal(t, "length", a.Header.Get("Content-Length"), "1000")
+	expect.Equal(t, "age", a.Header.Get("Age"), "0")
+	expect.Equal(t, "asked", p.asked(), "")
 	a = f.get("/", `If-None-Match: "a"`)
-	equal(t, "condition", a.StatusCode, http.StatusNotModified)
+	expect.Equal(t, "condition", a.StatusCode, http.StatusNotModified)
 	a = f.get("/", "Range: bytes=1000-")
-	equal(t, "not satisfiable", a.StatusCode, http.StatusRequestedRangeNotSatisfiable)
-	equal(t, "Content-Range", a.Header.Get("Content-Range"), "bytes */1000")
+	expect.Equal(t, "not satisfiable", a.StatusCode, http.StatusRequestedRangeNotSatisfiable)
+	expect.Equal(t, "Content-Range", a.Header.Get("Content-Range"), "bytes */1000")
 	a = f.get("/", "Range: bytes=0-1", "Cache-Control: only-if-cached")
-	equal(t, "only if cached", a.StatusCode, http.StatusGatewayTimeout)
-	equal(t, "calls", p.calls.Load(), 1)
-	equal(t, "a unit that nobody knows", f.get("/", "Range: items=1-2").StatusCode, http.StatusOK)
+	expect.Equal(t, "only if cached", a.StatusCode, http.StatusGatewayTimeout)
+	expect.Equal(t, "calls", p.calls.Load(), 1)
+	expect.Equal(t, "a unit that nobody knows", f.get("/", "Range: items=1-2").StatusCode, http.StatusOK)
 	a = f.get("/", "Range: bytes=0-1,500-501")
-	equal(t, "several ranges", a.StatusCode, http.StatusPartialContent)
-	equal(t, "Cache-Status", a.cacheStatus(), "cacheguard; fwd=bypass; detail=ranges")
+	expect.Equal(t, "several ranges", a.StatusCode, http.StatusPartialContent)
+	expect.Equal(t, "Cache-Status", a.cacheStatus(), "cacheguard; fwd=bypass; detail=ranges")
 }
 
 func TestAThousandRequestsForASliceCallTheHandlerOnce(t *testing.T) {
@@ -107,7 +108,7 @@ func TestAThousandRequestsForASliceCallTheHandlerOnce(t *testing.T) {
 			t.Error(wrong)
 		}
 	}
-	equal(t, "calls", p.calls.Load(), 2)
+	expect.Equal(t, "calls", p.calls.Load(), 2)
 }
 
 func TestSlicesAreSelectedAsTheirPageIs(t *testing.T) {
@@ -119,10 +120,10 @@ func TestSlicesAreSelectedAsTheirPageIs(t *testing.T) {
 	}))
 	for range 2 {
 		for _, edit := range []string{"b", "c"} {
-			equal(t, "body", f.get("/", "X-A: "+edit, "Range: bytes=0-9").body, filmed(edit)[:10])
+			expect.Equal(t, "body", f.get("/", "X-A: "+edit, "Range: bytes=0-9").body, filmed(edit)[:10])
 		}
 	}
-	equal(t, "asked", p.asked(), " 0-99  0-99")
+	expect.Equal(t, "asked", p.asked(), " 0-99  0-99")
 }
 
 func TestOnlyPagesThatCanBePutTogetherAreSliced(t *testing.T) {
@@ -157,7 +158,7 @@ func TestOnlyPagesThatCanBePutTogetherAreSliced(t *testing.T) {
 				p := newFilm(header...)
 				p.serve(&without{ResponseWriter: w}, r)
 			}))
-			equal(t, "body", f.get("/", "Range: bytes=0-9").body, filmed("a")[:10])
+			expect.Equal(t, "body", f.get("/", "Range: bytes=0-9").body, filmed("a")[:10])
 			kind := record.PassThrough
 			if c.sliced {
 				kind = record.Sliced
@@ -167,7 +168,7 @@ func TestOnlyPagesThatCanBePutTogetherAreSliced(t *testing.T) {
 				return rec != nil && rec.Kind == kind
 			})
 			f.stored()
-			equal(t, "slices", f.slices() > 0, c.sliced)
+			expect.Equal(t, "slices", f.slices() > 0, c.sliced)
 		})
 	}
 }

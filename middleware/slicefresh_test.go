@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // newAgedFilm is a film in front of n instances that is stale as long as aged is true.
@@ -27,20 +28,20 @@ func TestAPageIsValidatedTogetherWithItsSlices(t *testing.T) {
 	t.Parallel()
 	f, p, aged := newAgedFilm(t, 2)
 	f.warm("/", "Range: bytes=0-149")
-	equal(t, "asked", p.asked(), " 0-99 100-199")
+	expect.Equal(t, "asked", p.asked(), " 0-99 100-199")
 	aged.Store(false)
 	a := f.do(1, http.MethodGet, "/", "Range: bytes=50-149")
-	equal(t, "body", a.body, filmed("a")[50:150])
-	equal(t, "Cache-Status", a.withoutTTL(), "cacheguard; fwd=stale; fwd-status=304; stored")
-	equal(t, "Age", a.Header.Get("Age"), "0")
-	equal(t, "asked", p.asked(), "") // the whole, with a condition
+	expect.Equal(t, "body", a.body, filmed("a")[50:150])
+	expect.Equal(t, "Cache-Status", a.withoutTTL(), "cacheguard; fwd=stale; fwd-status=304; stored")
+	expect.Equal(t, "Age", a.Header.Get("Age"), "0")
+	expect.Equal(t, "asked", p.asked(), "") // the whole, with a condition
 	f.stored()
 	a = f.get("/", "Range: bytes=50-149", "Cache-Control: max-age=30")
-	equal(t, "Cache-Status", a.withoutTTL(), "cacheguard; hit")
-	equal(t, "asked", p.asked(), "")
+	expect.Equal(t, "Cache-Status", a.withoutTTL(), "cacheguard; hit")
+	expect.Equal(t, "asked", p.asked(), "")
 	a = f.get("/", "Range: bytes=50-149", "Cache-Control: no-cache")
-	equal(t, "Cache-Status", a.withoutTTL(), "cacheguard; fwd=request; fwd-status=304; stored")
-	equal(t, "asked", p.asked(), "")
+	expect.Equal(t, "Cache-Status", a.withoutTTL(), "cacheguard; fwd=request; fwd-status=304; stored")
+	expect.Equal(t, "asked", p.asked(), "")
 }
 
 // A slice that a later record of its page vouches for is kept as long as that record, without asking the handler.
@@ -50,10 +51,10 @@ func TestASliceLivesAsLongAsThePageThatVouchesForIt(t *testing.T) {
 	f.warm("/", "Range: bytes=0-9")
 	aged.Store(false)
 	redistest.Await(t, "the slice is kept for longer", func() bool {
-		equal(t, "body", f.get("/", "Range: bytes=0-9").body, filmed("a")[:10])
+		expect.Equal(t, "body", f.get("/", "Range: bytes=0-9").body, filmed("a")[:10])
 		return f.sliceTTL() > defaultKeepFor
 	})
-	equal(t, "asked", p.asked(), " 0-99 ")
+	expect.Equal(t, "asked", p.asked(), " 0-99 ")
 }
 
 // A page that may be served stale is served with the slices that are stored while the handler fails.
@@ -71,10 +72,10 @@ func TestAPageInSlicesStandsInForAHandlerThatFails(t *testing.T) {
 	f.warm("/", "Range: bytes=0-9")
 	fails.Store(true)
 	a := f.get("/", "Range: bytes=5-9")
-	equal(t, "status", a.StatusCode, http.StatusPartialContent)
-	equal(t, "body", a.body, filmed("a")[5:10])
-	equal(t, "stale", f.count(Stale), 1)
-	equal(t, "a slice that there is not", f.get("/", "Range: bytes=200-201").StatusCode, http.StatusServiceUnavailable)
+	expect.Equal(t, "status", a.StatusCode, http.StatusPartialContent)
+	expect.Equal(t, "body", a.body, filmed("a")[5:10])
+	expect.Equal(t, "stale", f.count(Stale), 1)
+	expect.Equal(t, "a slice that there is not", f.get("/", "Range: bytes=200-201").StatusCode, http.StatusServiceUnavailable)
 }
 
 // sliceTTL is how long the only slice will be kept.
@@ -113,10 +114,10 @@ func TestASlicedPageIsNotConfirmedByA304WithAnotherValidator(t *testing.T) {
 	f.warm("/", "Range: bytes=0-9")
 	aged.Store(false)
 	p.asked()
-	equal(t, "body", f.get("/", "Range: bytes=0-9").body, filmed("a")[:10])
-	equal(t, "asked", p.asked(), "") // the whole, without a condition
+	expect.Equal(t, "body", f.get("/", "Range: bytes=0-9").body, filmed("a")[:10])
+	expect.Equal(t, "asked", p.asked(), "") // the whole, without a condition
 	f.stored()
-	equal(t, "ETag", f.marked("/").Get("Etag"), `"a"`)
+	expect.Equal(t, "ETag", f.marked("/").Get("Etag"), `"a"`)
 }
 
 func TestASliceIsRequestedWithIfRange(t *testing.T) {
@@ -131,6 +132,6 @@ func TestASliceIsRequestedWithIfRange(t *testing.T) {
 	<-asked // the whole
 	h := <-asked
 	for name, want := range map[string]string{"Range": "bytes=200-299", "If-Range": `"a"`, "If-None-Match": "", "X-A": "1"} {
-		equal(t, name, h.Get(name), want)
+		expect.Equal(t, name, h.Get(name), want)
 	}
 }

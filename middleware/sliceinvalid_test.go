@@ -8,7 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // Every invalidation of a page ends its slices, on every instance, although nobody looks for them.
@@ -26,7 +27,7 @@ func TestInvalidatingAPageInvalidatesItsSlices(t *testing.T) {
 				want := func(edit string) {
 					t.Helper()
 					for i := range 2 {
-						equal(t, "body", f.do(i, http.MethodGet, "/a/1", "X-A: 1", "Range: bytes=50-149").body, filmed(edit)[50:150])
+						expect.Equal(t, "body", f.do(i, http.MethodGet, "/a/1", "X-A: 1", "Range: bytes=50-149").body, filmed(edit)[50:150])
 						f.stored()
 					}
 				}
@@ -51,7 +52,7 @@ func TestAnInvalidationEndsSlicesEvenIfTheETagStaysTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.get("/", "Range: bytes=0-149")
-	equal(t, "asked", p.asked(), " 0-99 100-199")
+	expect.Equal(t, "asked", p.asked(), " 0-99 100-199")
 }
 
 // An invalidation comes between two slices of one answer. If the page is still the same, the answer goes on, but no request after the
@@ -78,7 +79,7 @@ func TestAnInvalidationBetweenTwoSlicesEndsTheEarlierOnes(t *testing.T) {
 			a, err := f.try(0, http.MethodGet, "/")
 			switch edit {
 			case "a":
-				equal(t, "body", a.body, filmed("a"))
+				expect.Equal(t, "body", a.body, filmed("a"))
 			default:
 				if !errors.Is(err, io.ErrUnexpectedEOF) || a.body != filmed("a")[:500] {
 					t.Errorf("%v %q", err, a.body)
@@ -86,7 +87,7 @@ func TestAnInvalidationBetweenTwoSlicesEndsTheEarlierOnes(t *testing.T) {
 			}
 			f.stored()
 			p.asked()
-			equal(t, "body", f.get("/", "Range: bytes=450-649").body, filmed(edit)[450:650])
+			expect.Equal(t, "body", f.get("/", "Range: bytes=450-649").body, filmed(edit)[450:650])
 			if asked := p.asked(); !strings.HasSuffix(asked, "400-499 500-599 600-699") {
 				t.Errorf("asked %q: slices of before the invalidation were used", asked)
 			}
@@ -120,8 +121,8 @@ func TestASliceOvertakenByAnInvalidationIsNotServedAfterwards(t *testing.T) {
 		return rec != nil && rec.Get("Etag") == `"b"`
 	})
 	close(hold)
-	equal(t, "early", (<-early).body, filmed("a")[:10])
-	equal(t, "late", (<-late).body, filmed("b")[:10])
+	expect.Equal(t, "early", (<-early).body, filmed("a")[:10])
+	expect.Equal(t, "late", (<-late).body, filmed("b")[:10])
 	f.stored()
-	equal(t, "later", f.get("/", "Range: bytes=0-9").body, filmed("b")[:10])
+	expect.Equal(t, "later", f.get("/", "Range: bytes=0-9").body, filmed("b")[:10])
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/middleware/internal/sliced"
 )
 
@@ -67,10 +68,10 @@ func TestAPartThatIsNotTheRequestedSliceIsNeverStored(t *testing.T) {
 				}
 				p.ServeHTTP(w, r)
 			}))
-			equal(t, "body", f.get("/", "Range: bytes=120-139").body, filmed("a")[120:140])
+			expect.Equal(t, "body", f.get("/", "Range: bytes=120-139").body, filmed("a")[120:140])
 			f.stored()
-			equal(t, "slices", f.slices(), 0)
-			equal(t, "what is stored", f.marked("/").Why(), string(sliced.NoRanges))
+			expect.Equal(t, "slices", f.slices(), 0)
+			expect.Equal(t, "what is stored", f.marked("/").Why(), string(sliced.NoRanges))
 			if n := p.calls.Load(); n > 6 {
 				t.Errorf("%d calls", n)
 			}
@@ -100,13 +101,13 @@ func TestAPartThatEndsEarlyIsNotStored(t *testing.T) {
 		p.ServeHTTP(w, r)
 	}))
 	a := f.get("/", "Range: bytes=120-139")
-	equal(t, "body", a.body, filmed("a")[120:140])
-	equal(t, "Cache-Status", a.cacheStatus(), "cacheguard; fwd=partial")
+	expect.Equal(t, "body", a.body, filmed("a")[120:140])
+	expect.Equal(t, "Cache-Status", a.cacheStatus(), "cacheguard; fwd=partial")
 	f.stored()
-	equal(t, "slices", f.slices(), 0)
+	expect.Equal(t, "slices", f.slices(), 0)
 	broken.Store(false)
 	f.warm("/", "Range: bytes=120-139")
-	equal(t, "slices", f.slices(), 1)
+	expect.Equal(t, "slices", f.slices(), 1)
 }
 
 // A handler that answers a range with the whole page is stopped, and not asked for a slice again.
@@ -131,14 +132,14 @@ func TestAHandlerThatIgnoresRangesIsRemembered(t *testing.T) {
 	}
 	f := newFleet(t, 1, inSlices, http.HandlerFunc(p))
 	a := f.get("/", "Range: bytes=120-139")
-	equal(t, "status", a.StatusCode, http.StatusOK)
-	equal(t, "length", len(a.body), 100*chunks)
-	equal(t, "written by the call for a slice", written.Load(), 0)
-	equal(t, "calls", calls.Load(), 4) // for the whole, for a slice, for the whole to be passed on, for the client's range
+	expect.Equal(t, "status", a.StatusCode, http.StatusOK)
+	expect.Equal(t, "length", len(a.body), 100*chunks)
+	expect.Equal(t, "written by the call for a slice", written.Load(), 0)
+	expect.Equal(t, "calls", calls.Load(), 4) // for the whole, for a slice, for the whole to be passed on, for the client's range
 	f.stored()
-	equal(t, "what is stored", f.marked("/").Why(), string(sliced.NoRanges))
+	expect.Equal(t, "what is stored", f.marked("/").Why(), string(sliced.NoRanges))
 	a = f.get("/")
-	equal(t, "length", len(a.body), 100*chunks)
-	equal(t, "Cache-Status", a.cacheStatus(), "cacheguard; fwd=uri-miss; detail=no-ranges")
-	equal(t, "calls", calls.Load(), 5)
+	expect.Equal(t, "length", len(a.body), 100*chunks)
+	expect.Equal(t, "Cache-Status", a.cacheStatus(), "cacheguard; fwd=uri-miss; detail=no-ranges")
+	expect.Equal(t, "calls", calls.Load(), 5)
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 // A film changes and is invalidated many times while clients read parts of it on two instances. No answer has parts of two films, and no
@@ -75,9 +77,9 @@ func TestSlicesOfAnOriginBehindAProxy(t *testing.T) {
 			}
 		}
 		f.stored()
-		equal(t, "asked for twenty", p.asked(), " 100-199 200-299")
-		equal(t, "body", f.get(path).body, filmed("a"))
-		equal(t, "asked", p.asked(), "0-99 300-399 400-499 500-599 600-699 700-799 800-899 900-999")
-		equal(t, "failed", f.count(Failed), 0)
+		expect.Equal(t, "asked for twenty", p.asked(), " 100-199 200-299")
+		expect.Equal(t, "body", f.get(path).body, filmed("a"))
+		expect.Equal(t, "asked", p.asked(), "0-99 300-399 400-499 500-599 600-699 700-799 800-899 900-999")
+		expect.Equal(t, "failed", f.count(Failed), 0)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 // Without a cache, slow requests hold up only themselves.
@@ -26,10 +27,10 @@ func TestSlowRequestsDoNotHoldUpOthers(t *testing.T) {
 	for range slow {
 		<-p.begun
 	}
-	equal(t, "a page", f.get("/").body, "page")
+	expect.Equal(t, "a page", f.get("/").body, "page")
 	close(p.hold)
 	for _, c := range slow {
-		equal(t, "a slow one", (<-c).body, "slow")
+		expect.Equal(t, "a slow one", (<-c).body, "slow")
 	}
 }
 

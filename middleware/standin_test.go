@@ -3,6 +3,8 @@ package middleware
 import (
 	"net/http"
 	"testing"
+
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 // A client may accept a stale page for itself only. Others that wait for the same page have not accepted it.
@@ -20,11 +22,11 @@ func TestAStalePageStandsInOnlyForRequestsThatAcceptIt(t *testing.T) {
 	f.joins(1)
 	f.waits("/", 1)
 	close(p.hold)
-	equal(t, "the client that accepts it", (<-accepts).body, "stale")
+	expect.Equal(t, "the client that accepts it", (<-accepts).body, "stale")
 	for _, other := range others {
-		equal(t, "a client that does not", (<-other).StatusCode, http.StatusServiceUnavailable)
+		expect.Equal(t, "a client that does not", (<-other).StatusCode, http.StatusServiceUnavailable)
 	}
-	equal(t, "reported as stale", f.count(Stale), 1)
+	expect.Equal(t, "reported as stale", f.count(Stale), 1)
 }
 
 func TestAStalePageThatAllowsItStandsInForAllRequests(t *testing.T) {
@@ -41,8 +43,8 @@ func TestAStalePageThatAllowsItStandsInForAllRequests(t *testing.T) {
 	f.joins(1)
 	close(p.hold)
 	for _, reply := range replies {
-		equal(t, "body", (<-reply).body, "stale")
+		expect.Equal(t, "body", (<-reply).body, "stale")
 	}
-	equal(t, "calls", p.calls.Load(), 2)
-	equal(t, "reported as stale", f.count(Stale), 2)
+	expect.Equal(t, "calls", p.calls.Load(), 2)
+	expect.Equal(t, "reported as stale", f.count(Stale), 2)
 }

@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 func TestUnsafeRequestsInvalidate(t *testing.T) {
@@ -61,7 +63,7 @@ func TestUnsafeRequestsInvalidate(t *testing.T) {
 			f.do(1, c.method, c.path, c.request...)
 			calls := p.calls.Load()
 			f.get("/p")
-			equal(t, "made anew", p.calls.Load() > calls, c.invalidated)
+			expect.Equal(t, "made anew", p.calls.Load() > calls, c.invalidated)
 		})
 	}
 }
@@ -95,21 +97,21 @@ func TestAnInvalidationReachesEveryPageItNames(t *testing.T) {
 			p, text := tagged()
 			f := newFleet(t, 2, Config{Prefixes: []string{"/", "/a/", "/b/"}}, p)
 			for i := range 4 {
-				equal(t, "a page", f.do(i%2, "GET", "/a/1").body, "old")
-				equal(t, "a variant", f.do(i%2, "GET", "/a/1", "X-A: v").body, "oldv")
+				expect.Equal(t, "a page", f.do(i%2, "GET", "/a/1").body, "old")
+				expect.Equal(t, "a variant", f.do(i%2, "GET", "/a/1", "X-A: v").body, "oldv")
 			}
-			equal(t, "calls", p.calls.Load(), 2)
+			expect.Equal(t, "calls", p.calls.Load(), 2)
 			*text = "new"
-			equal(t, "error", c.invalidate(t.Context(), f.caches[1]), nil)
+			expect.Equal(t, "error", c.invalidate(t.Context(), f.caches[1]), nil)
 			want := "old"
 			if c.reached {
 				want = "new"
 			}
-			equal(t, "afterwards", f.get("/a/1").body, want)
-			equal(t, "the variant", f.get("/a/1", "X-A: v").body, want+"v")
+			expect.Equal(t, "afterwards", f.get("/a/1").body, want)
+			expect.Equal(t, "the variant", f.get("/a/1", "X-A: v").body, want+"v")
 			calls := p.calls.Load()
-			equal(t, "again", f.do(1, "GET", "/a/1").body, want)
-			equal(t, "calls for what is stored again", p.calls.Load(), calls)
+			expect.Equal(t, "again", f.do(1, "GET", "/a/1").body, want)
+			expect.Equal(t, "calls for what is stored again", p.calls.Load(), calls)
 		})
 	}
 }
@@ -125,10 +127,10 @@ func TestAnImpossibleTagIsAnErrorAndTheOthersAreInvalidated(t *testing.T) {
 		if err := f.caches[0].InvalidateTags(t.Context(), tag, "t3"); err == nil {
 			t.Errorf("no error for %q", tag)
 		}
-		equal(t, "afterwards", f.get("/a").body, *text)
+		expect.Equal(t, "afterwards", f.get("/a").body, *text)
 	}
 	for _, tag := range []string{"a b", "a,b"} { // by Cache-Tag, and by Surrogate-Key
-		equal(t, "error for "+tag, f.caches[0].InvalidateTags(t.Context(), tag), nil)
+		expect.Equal(t, "error for "+tag, f.caches[0].InvalidateTags(t.Context(), tag), nil)
 	}
 }
 
@@ -143,7 +145,7 @@ func TestAPageInvalidatedByTagIsReportedAsAMiss(t *testing.T) {
 		if status := f.get("/a", field).cacheStatus(); !strings.Contains(status, "; hit") {
 			t.Errorf("before, %s: %q", field, status)
 		}
-		equal(t, "error", f.caches[0].InvalidateTags(t.Context(), "t1"), nil)
+		expect.Equal(t, "error", f.caches[0].InvalidateTags(t.Context(), "t1"), nil)
 		if status := f.get("/a", field).cacheStatus(); !strings.Contains(status, why) {
 			t.Errorf("afterwards, %s: %q", field, status)
 		}
@@ -200,9 +202,9 @@ func TestAnInvalidationOvertakesAPageBeingMade(t *testing.T) {
 				*text = "new"
 				invalidate(f)
 				close(hold)
-				equal(t, "the request before", (<-first).body, "old"+variant)
-				equal(t, "the request afterwards", f.do(1, "GET", "/a/1", "X-A: "+variant).body, "new"+variant)
-				equal(t, "and again", f.get("/a/1", "X-A: "+variant).body, "new"+variant)
+				expect.Equal(t, "the request before", (<-first).body, "old"+variant)
+				expect.Equal(t, "the request afterwards", f.do(1, "GET", "/a/1", "X-A: "+variant).body, "new"+variant)
+				expect.Equal(t, "and again", f.get("/a/1", "X-A: "+variant).body, "new"+variant)
 			})
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 // locked is what Lockers and Quorums have in common here.
@@ -68,6 +70,6 @@ func TestUnlockOfALostLeaseAfterCloseSaysWhyItWasLost(t *testing.T) {
 		l := must(t)(k.Lock(patient(t), "k"))
 		l.hold.Lose(ErrRevoked)
 		_ = k.Close()
-		is(t, l.Unlock(t.Context()), ErrRevoked)
+		expect.ErrorIs(t, l.Unlock(t.Context()), ErrRevoked)
 	})
 }

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/cacheguard/go/internal/dispatch"
-	"github.com/cacheguard/go/internal/model"
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/testing/model"
 )
 
 // The common cases of scripts run before the prelude. They do what the rest would do, whatever has happened to the lock.

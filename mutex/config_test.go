@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 func mention(t *testing.T, err error, field string) {
@@ -28,14 +30,14 @@ func TestANilLockerSaysSo(t *testing.T) {
 	t.Parallel()
 	var k *Locker
 	_, err := k.Lock(t.Context(), "k")
-	is(t, err, errNilLocker)
+	expect.ErrorIs(t, err, errNilLocker)
 	_, err = k.Inspect(t.Context(), "k")
-	is(t, err, errNilLocker)
-	is(t, k.Close())
+	expect.ErrorIs(t, err, errNilLocker)
+	expect.ErrorIs(t, k.Close())
 	var q *Quorum
 	_, err = q.Lock(t.Context(), "k")
-	is(t, err, errNilLocker)
-	is(t, q.Close())
+	expect.ErrorIs(t, err, errNilLocker)
+	expect.ErrorIs(t, q.Close())
 }
 
 func TestDoWithNothingToDoIsRefusedBeforeItLocks(t *testing.T) {

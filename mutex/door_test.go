@@ -4,7 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // atDoor is patient with Redis: a busy machine must not end a wait.
@@ -73,10 +74,10 @@ func TestWhoLeavesTheDoorCostsNoRequest(t *testing.T) {
 	before := s.Commands()["zrem"]
 	for _, a := range crowd[doorWidth : len(crowd)-1] {
 		a.cancel(nil)
-		is(t, (<-a.result).err, ErrNotAcquired)
+		expect.ErrorIs(t, (<-a.result).err, ErrNotAcquired)
 	}
-	equal(t, "at the door", f.lockers[0].doors.Waiting("k"), 1)
-	equal(t, "queue changes", s.Commands()["zrem"]-before, 0)
+	expect.Equal(t, "at the door", f.lockers[0].doors.Waiting("k"), 1)
+	expect.Equal(t, "queue changes", s.Commands()["zrem"]-before, 0)
 	f.handOver(l, append(crowd[:doorWidth:doorWidth], crowd[len(crowd)-1]))
 }
 
@@ -94,7 +95,7 @@ func TestWhenAllInsideLeaveThoseAtTheDoorComeNext(t *testing.T) {
 		a.cancel(nil)
 	}
 	for _, a := range crowd[:doorWidth] {
-		is(t, (<-a.result).err, ErrNotAcquired)
+		expect.ErrorIs(t, (<-a.result).err, ErrNotAcquired)
 	}
 	f.awaitDoor(0, "k", 0)
 	redistest.Await(t, "those who have given up left the queue", func() bool { return s.Commands()["zrem"]-before >= doorWidth })
@@ -116,7 +117,7 @@ func TestAThousandWaitersOfAFairLockGiveUpForNothing(t *testing.T) {
 		a.cancel(nil)
 	}
 	for _, a := range crowd {
-		is(t, (<-a.result).err, ErrNotAcquired)
+		expect.ErrorIs(t, (<-a.result).err, ErrNotAcquired)
 	}
 	f.awaitWaiters("k", 0)
 	f.unlock(l)
@@ -133,7 +134,7 @@ func TestCloseEndsTheWaitOfThoseAtTheDoor(t *testing.T) {
 		t.Error(err)
 	}
 	for _, a := range crowd {
-		is(t, (<-a.result).err, ErrClosed)
+		expect.ErrorIs(t, (<-a.result).err, ErrClosed)
 	}
 	f.lockers = f.lockers[1:]
 	f.awaitWaiters("k", 0)

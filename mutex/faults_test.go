@@ -8,7 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 var (
@@ -35,10 +36,10 @@ func TestALostReplyDoesNotMakeTheHolderWaitForItself(t *testing.T) {
 			f, p := behind(t, Config{TTL: time.Hour, RedisTimeout: 5 * time.Second})
 			lost := p.On(lockCommand, fault).Times(2)
 			l := f.lock(0, "k")
-			equal(t, "replies lost", lost.Count(), 2)
+			expect.Equal(t, "replies lost", lost.Count(), 2)
 			lost = p.On(unlockCommand, fault).Times(2)
 			f.unlock(l)
-			equal(t, "replies lost", lost.Count(), 2)
+			expect.Equal(t, "replies lost", lost.Count(), 2)
 			f.awaitFree("k")
 		})
 	}
@@ -49,7 +50,7 @@ func TestALockThatIsGrantedTooLateIsGivenBack(t *testing.T) {
 	f, p := behind(t, Config{TTL: time.Hour, RedisTimeout: 100 * time.Millisecond})
 	held := p.On(lockCommand, redistest.HoldReply)
 	_, err := f.lockers[0].Lock(patient(t), "k")
-	is(t, err, context.DeadlineExceeded)
+	expect.ErrorIs(t, err, context.DeadlineExceeded)
 	if errors.Is(err, ErrNotAcquired) {
 		t.Error("it is not known whether somebody else has it")
 	}
@@ -66,7 +67,7 @@ func TestARequestThatRedisGetsAfterItWasGivenUpIsUndone(t *testing.T) {
 	a := f.ask(ctx, 0, "k")
 	<-held.Hit()
 	cancel()
-	is(t, (<-a.result).err)
+	expect.ErrorIs(t, (<-a.result).err)
 	held.Remove()
 	redistest.Await(t, "the request ran, and was undone", func() bool {
 		info, err := f.lockers[1].Inspect(context.Background(), "k")
@@ -99,7 +100,7 @@ func TestALeaseThatWasTakenAwayEndsWithTheNextRenewal(t *testing.T) {
 	if time.Until(l.TrustedUntil()) <= 0 {
 		t.Error("it ended because its time had passed")
 	}
-	is(t, l.Unlock(t.Context()), ErrLeaseLost)
+	expect.ErrorIs(t, l.Unlock(t.Context()), ErrLeaseLost)
 	f.unlock(other)
 }
 
@@ -110,7 +111,7 @@ func TestRenewalsThatFailAreTriedAgain(t *testing.T) {
 	l := f.lock(0, "k")
 	before := l.TrustedUntil()
 	redistest.Await(t, "a renewal", func() bool { return l.TrustedUntil().After(before) })
-	equal(t, "refused", refused.Count(), 3)
+	expect.Equal(t, "refused", refused.Count(), 3)
 	f.unlock(l)
 }
 
@@ -133,8 +134,8 @@ func TestWithoutRedisLockFailsWithItsErrorInTime(t *testing.T) {
 	l := f.lock(0, "k")
 	s.Pause()
 	_, err := f.lockers[0].TryLock(t.Context(), "other")
-	is(t, err, context.DeadlineExceeded)
-	is(t, l.Unlock(t.Context()), context.DeadlineExceeded)
+	expect.ErrorIs(t, err, context.DeadlineExceeded)
+	expect.ErrorIs(t, l.Unlock(t.Context()), context.DeadlineExceeded)
 	s.Resume()
 }
 

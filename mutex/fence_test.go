@@ -8,7 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // table is what a lock protects: a number that its users read, and write back one greater. It counts the writes, so a
@@ -59,7 +60,7 @@ func TestAFenceHoldsOffAHolderThatWasPaused(t *testing.T) {
 	for _, verb := range []string{"fenced", "plain"} {
 		f := newFleet(t, 1, Config{TTL: 1500 * time.Millisecond})
 		child := f.child(verb + " k")
-		expect(t, child, "read")
+		child.Expect("read")
 		child.Pause() // with the value it has read
 		l := f.lock(0, "k")
 		value, err := f.table().read(l.Fence())
@@ -72,13 +73,13 @@ func TestAFenceHoldsOffAHolderThatWasPaused(t *testing.T) {
 		f.unlock(l)
 		child.Resume()
 		child.WriteLine("go")
-		expect(t, child, "written")
+		child.Expect("written")
 		if verb == "plain" {
-			equal(t, "writes without fences", f.field("writes"), 2)
-			equal(t, "value", f.field("value"), 1) // one is lost
+			expect.Equal(t, "writes without fences", f.field("writes"), 2)
+			expect.Equal(t, "value", f.field("value"), 1) // one is lost
 		} else {
-			equal(t, "writes with fences", f.field("writes"), 1)
-			equal(t, "value", f.field("value"), 1)
+			expect.Equal(t, "writes with fences", f.field("writes"), 1)
+			expect.Equal(t, "value", f.field("value"), 1)
 		}
 	}
 }
@@ -115,6 +116,6 @@ func TestNoUpdateIsLostWhileProcessesAreKilledAndPaused(t *testing.T) {
 	for _, child := range children {
 		child.Kill()
 	}
-	equal(t, "value", f.field("value"), f.field("writes"))
+	expect.Equal(t, "value", f.field("value"), f.field("writes"))
 	t.Logf("%d writes", f.field("writes"))
 }

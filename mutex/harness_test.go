@@ -10,8 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/redistest"
 	"github.com/cacheguard/go/internal/terms"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // client is a Redis client with the commands that tests look around with.
@@ -201,21 +201,5 @@ func cause(t *testing.T, l *Lease, want error) {
 	}
 	if got := context.Cause(l.Context()); !errors.Is(got, want) {
 		t.Errorf("the context ended with %v, want %v", got, want)
-	}
-}
-
-func equal[T comparable](t *testing.T, what string, got, want T) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s: %v, want %v", what, got, want)
-	}
-}
-
-func is(t *testing.T, err error, targets ...error) {
-	t.Helper()
-	for _, target := range targets {
-		if !errors.Is(err, target) {
-			t.Errorf("got %v, want %v", err, target)
-		}
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/queue"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // The first request is held up on its way. The call asks again, has the lock, and gives it up; others have it; and only then the
@@ -24,7 +25,7 @@ func TestARequestThatArrivesAfterItsCallHasUnlockedGetsNothing(t *testing.T) {
 		})
 		late := p.On(lockCommand, redistest.Hold).Times(1)
 		l := f.lock(0, "k")
-		equal(t, "requests held up", late.Count(), 1)
+		expect.Equal(t, "requests held up", late.Count(), 1)
 		f.unlock(l)
 		for range cycles {
 			f.unlock(f.lock(1, "k"))
@@ -72,11 +73,11 @@ func TestAWaiterIsNotGrantedWhatItWillNotWaitFor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	equal(t, "waiters", must2(f.lockers[0].Inspect(t.Context(), "k")).Waiters, 2) // one of them waits for a millisecond
+	expect.Equal(t, "waiters", must2(f.lockers[0].Inspect(t.Context(), "k")).Waiters, 2) // one of them waits for a millisecond
 	asked := f.redis.Time(t.Context()).Val()
 	redistest.Await(t, "the end of its patience", func() bool { return f.redis.Time(t.Context()).Val().Sub(asked) > 2*time.Millisecond })
 	f.unlock(l)
-	equal(t, "holder", must2(f.lockers[0].Inspect(t.Context(), "k")).Token, last.token)
+	expect.Equal(t, "holder", must2(f.lockers[0].Inspect(t.Context(), "k")).Token, last.token)
 	f.run(last.releasing(heir{}, false))
 }
 
@@ -97,7 +98,7 @@ func TestALeaseThatIsOverBeforeItsAnswerComesIsAnError(t *testing.T) {
 			t.Error("it was called")
 			return nil
 		})
-		is(t, err, ErrLeaseLost)
+		expect.ErrorIs(t, err, ErrLeaseLost)
 	})
 }
 
@@ -150,7 +151,7 @@ func TestAQuorumThatStopsDuringAWaitIsWaitedFor(t *testing.T) {
 	case <-time.After(600 * time.Millisecond): // longer than a round without a majority takes
 	}
 	cancel()
-	is(t, <-done, ErrNotAcquired, context.Canceled)
+	expect.ErrorIs(t, <-done, ErrNotAcquired, context.Canceled)
 	for i := range 3 {
 		c.proxies[i].Refuse(false)
 	}

@@ -5,7 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestALeaseLivesAsLongAsItIsRenewed(t *testing.T) {
@@ -30,9 +31,9 @@ func TestAFixedLeaseEndsUnlessItIsExtended(t *testing.T) {
 		t.Errorf("not extended: %v", err)
 	}
 	cause(t, l, ErrLeaseLost)
-	is(t, l.Extend(t.Context()), ErrLeaseLost)
+	expect.ErrorIs(t, l.Extend(t.Context()), ErrLeaseLost)
 	next := f.lock(1, "k")
-	is(t, l.Unlock(t.Context()), ErrLeaseLost)
+	expect.ErrorIs(t, l.Unlock(t.Context()), ErrLeaseLost)
 	f.unlock(next)
 }
 

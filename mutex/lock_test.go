@@ -8,7 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestOneHolderAtATimeAndFencesGrow(t *testing.T) {
@@ -55,7 +56,7 @@ func TestTryLockDoesNotWait(t *testing.T) {
 		l := must(t)(f.lockers[0].TryLock(t.Context(), "k"))
 		for _, k := range f.lockers {
 			_, err := k.TryLock(t.Context(), "k")
-			is(t, err, ErrNotAcquired)
+			expect.ErrorIs(t, err, ErrNotAcquired)
 		}
 		f.awaitWaiters("k", 0)
 		f.unlock(l)
@@ -71,7 +72,7 @@ func TestUncontendedLockAndUnlockAreOneRoundTripEach(t *testing.T) {
 	f.unlock(f.lock(0, "k"))
 	before := s.Reads()
 	f.unlock(f.lock(0, "k"))
-	equal(t, "requests", s.Reads()-before, 2)
+	expect.Equal(t, "requests", s.Reads()-before, 2)
 }
 
 func TestAWaitThatIsCutShortSaysWhyAndLeavesNothing(t *testing.T) {
@@ -84,7 +85,7 @@ func TestAWaitThatIsCutShortSaysWhyAndLeavesNothing(t *testing.T) {
 		f.awaitWaiters("k", 1)
 		a.waits()
 		a.cancel(why)
-		is(t, (<-a.result).err, ErrNotAcquired, context.Canceled, why)
+		expect.ErrorIs(t, (<-a.result).err, ErrNotAcquired, context.Canceled, why)
 		f.awaitWaiters("k", 0)
 		f.unlock(l)
 		f.awaitFree("k")
@@ -98,10 +99,10 @@ func TestAContextThatHasEndedAsksNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := f.lockers[0].Lock(ctx, "k")
-	is(t, err, ErrNotAcquired, context.Canceled)
+	expect.ErrorIs(t, err, ErrNotAcquired, context.Canceled)
 	_, err = f.lockers[0].TryLock(ctx, "k")
-	is(t, err, ErrNotAcquired, context.Canceled)
-	equal(t, "keys", f.redis.Exists(t.Context(), f.key("k")).Val(), 0)
+	expect.ErrorIs(t, err, ErrNotAcquired, context.Canceled)
+	expect.Equal(t, "keys", f.redis.Exists(t.Context(), f.key("k")).Val(), 0)
 }
 
 func TestTheLeaseOutlivesTheContextOfTheWait(t *testing.T) {
@@ -116,7 +117,7 @@ func TestTheLeaseOutlivesTheContextOfTheWait(t *testing.T) {
 	if err := l.Unlock(ctx); err != nil {
 		t.Errorf("unlock with a dead context: %v", err)
 	}
-	is(t, context.Cause(l.Context()), context.Canceled)
+	expect.ErrorIs(t, context.Cause(l.Context()), context.Canceled)
 	f.awaitFree("k")
 }
 
@@ -129,7 +130,7 @@ func TestUnlockIsIdempotentAndNeverFreesAnothers(t *testing.T) {
 	f.unlock(l)
 	l.once = sync.Once{} // as if the client had sent it twice
 	f.unlock(l)
-	equal(t, "token", must2(f.lockers[0].Inspect(t.Context(), "k")).Token, other.Token())
+	expect.Equal(t, "token", must2(f.lockers[0].Inspect(t.Context(), "k")).Token, other.Token())
 	f.unlock(other)
 }
 
@@ -144,9 +145,9 @@ func TestDoReturnsItsErrorAndUnlocksAlsoWhenItPanics(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{})
 	boom := errors.New("boom")
-	is(t, f.lockers[0].Do(t.Context(), "k", func(context.Context, *Lease) error { return boom }), boom)
+	expect.ErrorIs(t, f.lockers[0].Do(t.Context(), "k", func(context.Context, *Lease) error { return boom }), boom)
 	func() {
-		defer func() { equal(t, "panic", recover(), any("boom")) }()
+		defer func() { expect.Equal(t, "panic", recover(), any("boom")) }()
 		_ = f.lockers[0].Do(t.Context(), "k", func(context.Context, *Lease) error { panic("boom") })
 	}()
 	f.unlock(must(t)(f.lockers[0].TryLock(t.Context(), "k")))
@@ -163,7 +164,7 @@ func TestTheFenceIsRememberedWhenTheClockIsSetBack(t *testing.T) {
 	}
 	for i := range int64(3) {
 		l := f.lock(0, "k")
-		equal(t, "fence", l.Fence(), ahead+1+i)
+		expect.Equal(t, "fence", l.Fence(), ahead+1+i)
 		f.unlock(l)
 	}
 }
@@ -197,16 +198,16 @@ func TestClosedLockersRefuseAndUnlock(t *testing.T) {
 		a, b := f.ask(t.Context(), 1, "k"), f.ask(t.Context(), 1, "k")
 		f.awaitWaiters("k", map[bool]int{false: 1, true: 2}[cfg.Fair])
 		_ = f.lockers[1].Close()
-		is(t, (<-a.result).err, ErrClosed)
-		is(t, (<-b.result).err, ErrClosed)
+		expect.ErrorIs(t, (<-a.result).err, ErrClosed)
+		expect.ErrorIs(t, (<-b.result).err, ErrClosed)
 		f.awaitWaiters("k", 0)
 		_, err := f.lockers[1].TryLock(t.Context(), "k")
-		is(t, err, ErrClosed)
+		expect.ErrorIs(t, err, ErrClosed)
 		_ = f.lockers[0].Close()
 		cause(t, l, ErrClosed)
-		is(t, l.Unlock(t.Context()), ErrClosed)
-		is(t, l.Extend(t.Context()), ErrClosed)
-		equal(t, "token", f.redis.HGet(t.Context(), f.key("k"), "token").Val(), "")
+		expect.ErrorIs(t, l.Unlock(t.Context()), ErrClosed)
+		expect.ErrorIs(t, l.Extend(t.Context()), ErrClosed)
+		expect.Equal(t, "token", f.redis.HGet(t.Context(), f.key("k"), "token").Val(), "")
 	})
 }
 
@@ -222,5 +223,5 @@ func TestLocksWithManyNamesDoNotMeet(t *testing.T) {
 		f.unlock(l)
 	}
 	_, err := f.lockers[0].Lock(t.Context(), "")
-	is(t, err, errEmptyName)
+	expect.ErrorIs(t, err, errEmptyName)
 }

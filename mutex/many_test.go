@@ -7,7 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestOverlappingSetsOfLocksDoNotWaitForEachOtherInACircle(t *testing.T) {
@@ -29,10 +30,10 @@ func philosophers(t *testing.T, f *fleet) {
 					t.Error(err)
 					return
 				}
-				equal(t, "leases", len(all.Each()), 2)
+				expect.Equal(t, "leases", len(all.Each()), 2)
 				inside[left]++
 				inside[right]++
-				equal(t, "holders of a fork", max(inside[left], inside[right]), 1)
+				expect.Equal(t, "holders of a fork", max(inside[left], inside[right]), 1)
 				inside[left]--
 				inside[right]--
 				if err := all.Unlock(context.Background()); err != nil {
@@ -58,14 +59,14 @@ func TestLockManyTakesAllOrNone(t *testing.T) {
 	}()
 	f.awaitWaiters("b", 1)
 	_, err := f.lockers[0].TryLock(t.Context(), "a")
-	is(t, err, ErrNotAcquired)
+	expect.ErrorIs(t, err, ErrNotAcquired)
 	cancel()
-	is(t, <-done, ErrNotAcquired, context.Canceled)
+	expect.ErrorIs(t, <-done, ErrNotAcquired, context.Canceled)
 	f.awaitFree("a")
 	f.awaitFree("c")
 	f.unlock(l)
 	_, err = f.lockers[0].LockMany(t.Context())
-	is(t, err, errNoNames)
+	expect.ErrorIs(t, err, errNoNames)
 }
 
 func TestTheContextOfManyLeasesEndsWithTheFirst(t *testing.T) {
@@ -75,10 +76,10 @@ func TestTheContextOfManyLeasesEndsWithTheFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "revoked", must2(f.lockers[1].Revoke(t.Context(), "b")), true)
+	expect.Equal(t, "revoked", must2(f.lockers[1].Revoke(t.Context(), "b")), true)
 	<-all.Context().Done()
-	is(t, context.Cause(all.Context()), ErrRevoked)
-	is(t, all.Unlock(t.Context()), ErrRevoked)
+	expect.ErrorIs(t, context.Cause(all.Context()), ErrRevoked)
+	expect.ErrorIs(t, all.Unlock(t.Context()), ErrRevoked)
 	f.awaitFree("a")
 }
 
@@ -90,7 +91,7 @@ func TestLocksOnACluster(t *testing.T) {
 		crowd(t, f, 3, 5)
 		philosophers(t, f)
 		l := f.lock(0, "k")
-		equal(t, "revoked", must2(f.lockers[1].Revoke(t.Context(), "k")), true)
+		expect.Equal(t, "revoked", must2(f.lockers[1].Revoke(t.Context(), "k")), true)
 		cause(t, l, ErrRevoked)
 	})
 }

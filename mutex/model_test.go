@@ -7,8 +7,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/model"
 	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/testing/model"
 )
 
 // The model, see package model: model_actor_test.go says what actors do, model_check_test.go what has to be true then.

@@ -5,7 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestAnOwnerMayLockAgainWhatItHolds(t *testing.T) {
@@ -18,12 +19,12 @@ func TestAnOwnerMayLockAgainWhatItHolds(t *testing.T) {
 		f.awaitWaiters("k", 1)
 		inner := must(t)(f.lockers[0].Lock(ctx, "k"))
 		third := must(t)(f.lockers[1].TryLock(ctx, "k"))
-		equal(t, "fence", inner.Fence(), outer.Fence())
-		equal(t, "token", third.Token(), outer.Token())
+		expect.Equal(t, "fence", inner.Fence(), outer.Fence())
+		expect.Equal(t, "token", third.Token(), outer.Token())
 		info := must2(f.lockers[0].Inspect(t.Context(), "k"))
-		equal(t, "holds", info.Holds, 3)
+		expect.Equal(t, "holds", info.Holds, 3)
 		_, err := f.lockers[0].TryLock(WithOwner(ctx), "k")
-		is(t, err, ErrNotAcquired)
+		expect.ErrorIs(t, err, ErrNotAcquired)
 		f.unlock(outer) // in any order
 		f.unlock(outer)
 		f.unlock(third)
@@ -64,12 +65,12 @@ func TestRevokeFreesTheLockAndTellsItsHolder(t *testing.T) {
 	l := f.lock(0, "k")
 	a := f.ask(t.Context(), 1, "k")
 	f.awaitWaiters("k", 1)
-	equal(t, "revoked", must2(f.lockers[2].Revoke(t.Context(), "k")), true)
+	expect.Equal(t, "revoked", must2(f.lockers[2].Revoke(t.Context(), "k")), true)
 	cause(t, l, ErrRevoked)
 	next := a.lease()
-	is(t, l.Unlock(t.Context()), ErrRevoked)
+	expect.ErrorIs(t, l.Unlock(t.Context()), ErrRevoked)
 	f.unlock(next)
-	equal(t, "revoked", must2(f.lockers[2].Revoke(t.Context(), "k")), false)
+	expect.Equal(t, "revoked", must2(f.lockers[2].Revoke(t.Context(), "k")), false)
 }
 
 func TestWithoutAMessageTheRenewalTellsOfARevocation(t *testing.T) {
@@ -77,21 +78,21 @@ func TestWithoutAMessageTheRenewalTellsOfARevocation(t *testing.T) {
 	f, p := behind(t, Config{TTL: 4 * time.Second})
 	l := f.lock(0, "k")
 	p.BlackHoleSubscribers(true)
-	equal(t, "revoked", must2(f.lockers[1].Revoke(t.Context(), "k")), true)
+	expect.Equal(t, "revoked", must2(f.lockers[1].Revoke(t.Context(), "k")), true)
 	cause(t, l, ErrRevoked)
 }
 
 func TestInspectTellsWhoHasTheLock(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 2, Config{TTL: time.Minute})
-	equal(t, "info", must2(f.lockers[0].Inspect(t.Context(), "k")), Info{})
+	expect.Equal(t, "info", must2(f.lockers[0].Inspect(t.Context(), "k")), Info{})
 	l := f.lock(0, "k")
 	info := must2(f.lockers[1].Inspect(t.Context(), "k"))
 	if info.Left <= 0 || info.Left > time.Minute {
 		t.Errorf("%v are left", info.Left)
 	}
 	info.Left = 0
-	equal(t, "info", info, Info{Token: l.Token(), Fence: l.Fence(), Holds: 1})
+	expect.Equal(t, "info", info, Info{Token: l.Token(), Fence: l.Fence(), Holds: 1})
 	f.unlock(l)
-	equal(t, "info", must2(f.lockers[0].Inspect(context.Background(), "k")), Info{Fence: l.Fence()})
+	expect.Equal(t, "info", must2(f.lockers[0].Inspect(context.Background(), "k")), Info{Fence: l.Fence()})
 }

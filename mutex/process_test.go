@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // holderProcess is what the children of tests run. It does what its parent says, a line at a time, and says when a lease
@@ -63,15 +63,6 @@ func (f *fleet) child(line string) *redistest.Process {
 		fmt.Sprintf("FAIR=%v", cfg.Fair))
 	child.WriteLine(line)
 	return child
-}
-
-func expect(t *testing.T, child *redistest.Process, want string) {
-	t.Helper()
-	line, err := child.ReadLine(patient(t))
-	if err != nil {
-		t.Fatalf("%v, waiting for %q", err, want)
-	}
-	equal(t, "the child", line, want)
 }
 
 // increment does what the lock is for. between runs between reading and writing.

@@ -10,7 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // council is five servers, each behind a proxy.
@@ -107,7 +108,7 @@ func TestAQuorumLocksInEveryPatternWithAMajority(t *testing.T) {
 					t.Errorf("pattern %05b: %v", pattern, err)
 				}
 				if kind == "taken" && err != nil {
-					is(t, err, ErrNotAcquired)
+					expect.ErrorIs(t, err, ErrNotAcquired)
 				}
 				if kind != "taken" && errors.Is(err, ErrNotAcquired) {
 					t.Errorf("pattern %05b: nobody has the lock, but %v", pattern, err)

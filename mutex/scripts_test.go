@@ -6,6 +6,7 @@ import (
 
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 // Interleavings that the model has found.
@@ -32,8 +33,8 @@ func TestAnHeirThatHasQueuedDoesNotGetTheLockOnceMoreAfterItHasLeft(t *testing.T
 	if fence := f.run(l.who.releasing(heir{id: next.id, ttl: time.Minute, first: true}, false)); fence <= l.Fence() {
 		t.Errorf("fence %d after %d", fence, l.Fence())
 	}
-	equal(t, "released", f.run(next.releasing(heir{}, false)), replyKept)
-	equal(t, "token", must2(f.lockers[0].Inspect(t.Context(), "k")).Token, "")
+	expect.Equal(t, "released", f.run(next.releasing(heir{}, false)), replyKept)
+	expect.Equal(t, "token", must2(f.lockers[0].Inspect(t.Context(), "k")).Token, "")
 }
 
 func TestAHoldOfAnOwnerDoesNotShortenTheLeaseOfAnother(t *testing.T) {
@@ -46,7 +47,7 @@ func TestAHoldOfAnOwnerDoesNotShortenTheLeaseOfAnother(t *testing.T) {
 			t.Fatalf("%+v, %v", answer, err)
 		}
 	}
-	equal(t, "renewed", f.run(short.renewal(time.Minute, 0)), replyKept)
+	expect.Equal(t, "renewed", f.run(short.renewal(time.Minute, 0)), replyKept)
 	if left := must2(f.lockers[0].Inspect(t.Context(), "k")).Left; left < 59*time.Minute {
 		t.Errorf("the lease ends in %v", left)
 	}

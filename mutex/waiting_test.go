@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/queue"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/internal/wake"
 )
 
@@ -57,7 +58,7 @@ func TestWaitersOfOneProcessShareAPlaceAndHandTheLockOn(t *testing.T) {
 		f.unlock(l)
 		l = a.lease()
 	}
-	equal(t, "requests", s.Reads()-before, int64(len(waiting)))
+	expect.Equal(t, "requests", s.Reads()-before, int64(len(waiting)))
 	f.unlock(l)
 	f.awaitFree("k")
 }
@@ -95,7 +96,7 @@ func TestAWaiterThatLeavesALineIsPassedOver(t *testing.T) {
 	second := f.ask(t.Context(), 0, "k")
 	f.awaitLine(0, "k", 2)
 	first.cancel(nil)
-	is(t, (<-first.result).err, ErrNotAcquired)
+	expect.ErrorIs(t, (<-first.result).err, ErrNotAcquired)
 	f.unlock(l)
 	f.unlock(second.lease())
 }
@@ -114,7 +115,7 @@ func TestTheLockIsNotLostWithTheWaiterItIsHandedTo(t *testing.T) {
 	go func() { done <- l.Unlock(context.Background()) }() // owner: the test; joined by receiving
 	<-held.Hit()
 	first.cancel(nil)
-	is(t, (<-first.result).err, ErrNotAcquired)
+	expect.ErrorIs(t, (<-first.result).err, ErrNotAcquired)
 	held.Release()
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -176,7 +177,7 @@ func TestAKilledHolderIsReplacedWhenItsLeaseEnds(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 3, Config{TTL: 1500 * time.Millisecond}).listening()
 	child := f.child("lock k")
-	expect(t, child, "locked")
+	child.Expect("locked")
 	var waiting []attempt
 	for i := range f.lockers {
 		waiting = append(waiting, f.ask(t.Context(), i, "k"))
@@ -221,7 +222,7 @@ func TestADeadWaiterCostsNoMoreThanItsGrace(t *testing.T) {
 	child.Kill()
 	f.unlock(l)
 	f.unlock(a.lease())
-	equal(t, "grace", queue.Grace(10*time.Minute), 3*time.Second)
+	expect.Equal(t, "grace", queue.Grace(10*time.Minute), 3*time.Second)
 	f.awaitFree("k")
 }
 
@@ -233,13 +234,13 @@ func TestAPausedHolderKnowsThatItsLeaseIsOver(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{TTL: 1500 * time.Millisecond}).listening()
 	child := f.child("lock k")
-	expect(t, child, "locked")
+	child.Expect("locked")
 	child.Pause()
 	l := f.lock(0, "k")
 	child.Resume()
-	expect(t, child, "mutex: lease lost")
+	child.Expect("mutex: lease lost")
 	child.WriteLine("unlock k")
-	expect(t, child, `mutex: unlock "k": mutex: lease lost`)
+	child.Expect(`mutex: unlock "k": mutex: lease lost`)
 	if err := l.Extend(t.Context()); err != nil {
 		t.Error(fmt.Errorf("the next holder: %w", err))
 	}

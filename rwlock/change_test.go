@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 func TestDowngradeAdmitsTheReadersThatWaitAndKeepsTheLock(t *testing.T) {
@@ -19,7 +21,7 @@ func TestDowngradeAdmitsTheReadersThatWaitAndKeepsTheLock(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	equal(t, "the reader's fence", r.got().Fence(), l.Fence())
+	expect.Equal(t, "the reader's fence", r.got().Fence(), l.Fence())
 	if l.Writes() || !w.waits() || l.Context().Err() != nil {
 		t.Errorf("after a downgrade: writes %v, the next writer waits %v, %v", l.Writes(), w.waits(), l.Context().Err())
 	}
@@ -78,7 +80,7 @@ func TestRevokedHoldersLearnOfItAndTheNextGoesAhead(t *testing.T) {
 		if err := l.Unlock(t.Context()); !errors.Is(err, ErrRevoked) {
 			t.Errorf("Unlock: %v", err)
 		}
-		equal(t, "holder", f.info("a").Token, next.lease.Token())
+		expect.Equal(t, "holder", f.info("a").Token, next.lease.Token())
 		unlock(t, next.lease)
 	}
 }

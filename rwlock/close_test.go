@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 func TestCloseEndsLeasesAndWaitsAndLeavesNothing(t *testing.T) {
@@ -25,16 +27,16 @@ func TestCloseEndsLeasesAndWaitsAndLeavesNothing(t *testing.T) {
 	}
 	for _, w := range []*waiter{w, r} {
 		<-w.done
-		equal(t, "a wait ends closed", errors.Is(w.err, ErrClosed), true)
+		expect.Equal(t, "a wait ends closed", errors.Is(w.err, ErrClosed), true)
 	}
-	equal(t, "the lease ends closed", errors.Is(context.Cause(l.Context()), ErrClosed), true)
-	equal(t, "holder of a", f.info("a").Token, "")
-	equal(t, "queue of b", f.info("b").WaitingWriters+f.info("b").WaitingReaders, 0)
+	expect.Equal(t, "the lease ends closed", errors.Is(context.Cause(l.Context()), ErrClosed), true)
+	expect.Equal(t, "holder of a", f.info("a").Token, "")
+	expect.Equal(t, "queue of b", f.info("b").WaitingWriters+f.info("b").WaitingReaders, 0)
 	for what, err := range map[string]error{
 		"Extend": l.Extend(t.Context()), "Downgrade": l.Downgrade(t.Context()), "TryUpgrade": l.TryUpgrade(t.Context()),
 		"Do": k.Do(t.Context(), "a", func(context.Context, *Lease) error { return nil }), "Unlock": l.Unlock(t.Context()),
 	} {
-		equal(t, what, errors.Is(err, ErrClosed), true)
+		expect.Equal(t, what, errors.Is(err, ErrClosed), true)
 	}
 	unlock(t, held)
 }

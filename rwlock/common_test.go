@@ -10,11 +10,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/model"
 	"github.com/cacheguard/go/internal/queue"
-	"github.com/cacheguard/go/internal/redistest"
 	"github.com/cacheguard/go/internal/rights"
 	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/testing/model"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // The common cases of scripts run before the prelude. They do what the rest would do, whatever has happened to the lock.

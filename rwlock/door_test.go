@@ -7,7 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // crowdOf has so many writers of the first process come, and returns them in that order: some are queued in Redis, the others wait
@@ -86,7 +87,7 @@ func TestWritersThatLeaveTheDoorCostNoRequest(t *testing.T) {
 		<-w.done
 	}
 	after := s.Commands()
-	equal(t, "releases", after["zrem"]-before["zrem"], 0)
+	expect.Equal(t, "releases", after["zrem"]-before["zrem"], 0)
 	if n := after["zadd"] - before["zadd"]; n > 10*doorWidth { // those in the queue say now and then that they live
 		t.Errorf("%d places", n)
 	}
@@ -181,7 +182,7 @@ func TestAThousandReadersThatLeaveSoonCostRedisLittle(t *testing.T) {
 	f.awaitWaiting("k", 0, 1)
 	unlock(t, l)
 	unlock(t, first.got())
-	equal(t, "at the door", f.lockers[0].readers.Waiting("k"), 0)
+	expect.Equal(t, "at the door", f.lockers[0].readers.Waiting("k"), 0)
 }
 
 func TestCloseEndsTheWaitOfWritersAtTheDoor(t *testing.T) {

@@ -8,7 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // behind makes a fleet of one locker on the server and one behind a proxy.
@@ -112,7 +113,7 @@ func TestUnlockReachesRedisThoughItsContextIsDeadAndIsDoneOnce(t *testing.T) {
 	if err := l.Unlock(ctx); err != nil {
 		t.Error(err)
 	}
-	equal(t, "holder", f.info("a").Token, next.Token())
+	expect.Equal(t, "holder", f.info("a").Token, next.Token())
 	if err := l.Extend(t.Context()); err == nil {
 		t.Error("a lease that was unlocked can be extended")
 	}
@@ -141,7 +142,7 @@ func TestGrantWhoseMessageIsLostIsFoundByAHeartbeat(t *testing.T) {
 	f.awaitWaiting("a", 1, 0)
 	p.BlackHoleSubscribers(true)
 	unlock(t, held)
-	equal(t, "holder", f.info("a").Token, w.got().Token())
+	expect.Equal(t, "holder", f.info("a").Token, w.got().Token())
 	if err := w.lease.Extend(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/redistest"
 	"github.com/cacheguard/go/internal/terms"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // client is a Redis client with the commands that tests look around with.
@@ -168,11 +168,4 @@ func (w *waiter) got() *Lease {
 		w.t.Fatal(w.err)
 	}
 	return w.lease
-}
-
-func equal[T comparable](t *testing.T, what string, got, want T) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s: %v, want %v", what, got, want)
-	}
 }

@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // The first request is held up on its way. The call asks again, has the lock, and gives it up; only then it arrives.
@@ -20,7 +21,7 @@ func TestARequestThatArrivesAfterItsCallHasUnlockedGetsNothing(t *testing.T) {
 		})
 		late := p.On(acquireCommand, redistest.Hold).Times(1)
 		l := must(t, k, how, "a")
-		equal(t, "requests held up", late.Count(), 1)
+		expect.Equal(t, "requests held up", late.Count(), 1)
 		unlock(t, l)
 		before := shared.Commands()["evalsha"] + shared.Commands()["eval"]
 		late.Release()
@@ -89,9 +90,9 @@ func TestANilLeaseSaysSo(t *testing.T) {
 		"Extend": l.Extend(t.Context()), "Downgrade": l.Downgrade(t.Context()), "TryUpgrade": l.TryUpgrade(t.Context()),
 		"Unlock": l.Unlock(t.Context()), "Context": context.Cause(l.Context()),
 	} {
-		equal(t, what, errors.Is(err, errNilLease), true)
+		expect.Equal(t, what, errors.Is(err, errNilLease), true)
 	}
-	equal(t, "nothing", l.Fence() == 0 && l.Token() == "" && !l.Writes() && l.TrustedUntil().IsZero(), true)
+	expect.Equal(t, "nothing", l.Fence() == 0 && l.Token() == "" && !l.Writes() && l.TrustedUntil().IsZero(), true)
 }
 
 // A message for readers does not name them: it says up to which ticket all are granted who were queued. Redis takes a reader out of

@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestWatchdogKeepsALeaseAndAFixedLeaseEnds(t *testing.T) {
@@ -24,7 +25,7 @@ func TestWatchdogKeepsALeaseAndAFixedLeaseEnds(t *testing.T) {
 		held := must(t, fixed.lockers[0], how, "a")
 		pushed := wait(t, fixed.lockers[1], (*Locker).Lock, "a")
 		<-held.Context().Done()
-		equal(t, "lost", errors.Is(context.Cause(held.Context()), ErrLeaseLost), true)
+		expect.Equal(t, "lost", errors.Is(context.Cause(held.Context()), ErrLeaseLost), true)
 		unlock(t, pushed.got())
 	}
 }
@@ -35,7 +36,7 @@ func TestMaxHoldEndsALeaseThatIsRenewed(t *testing.T) {
 	l := must(t, f.lockers[0], (*Locker).RLock, "a")
 	next := wait(t, f.lockers[1], (*Locker).Lock, "a")
 	<-l.Context().Done()
-	equal(t, "lost", errors.Is(context.Cause(l.Context()), ErrLeaseLost), true)
+	expect.Equal(t, "lost", errors.Is(context.Cause(l.Context()), ErrLeaseLost), true)
 	unlock(t, next.got())
 }
 

@@ -11,8 +11,9 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/queue"
-	"github.com/cacheguard/go/internal/redistest"
 	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestReadersShareAndAWriterIsAlone(t *testing.T) {
@@ -62,7 +63,7 @@ func TestQueueIsServedInPhases(t *testing.T) {
 			t.Error("the second writer came before the readers have left")
 		}
 		for i, r := range readers {
-			equal(t, "fence of reader "+fmt.Sprint(i), r.lease.Fence(), writer.Fence())
+			expect.Equal(t, "fence of reader "+fmt.Sprint(i), r.lease.Fence(), writer.Fence())
 			unlock(t, r.lease)
 		}
 		if last := w2.got(); last.Fence() <= writer.Fence() {
@@ -123,19 +124,19 @@ func TestDoHoldsTheLockAndItsContextCarriesTheFence(t *testing.T) {
 	oops := errors.New("oops")
 	err := k.Do(t.Context(), "a", func(ctx context.Context, l *Lease) error {
 		fence, ok := FenceFrom(ctx)
-		equal(t, "fence", fence, l.Fence())
-		equal(t, "fence of the lease's context", ok, true)
+		expect.Equal(t, "fence", fence, l.Fence())
+		expect.Equal(t, "fence of the lease's context", ok, true)
 		if again, _ := FenceFrom(l.Context()); again != fence || fence == 0 {
 			t.Errorf("fences %d and %d", fence, again)
 		}
-		equal(t, "holder", f.info("a").Token, l.Token())
+		expect.Equal(t, "holder", f.info("a").Token, l.Token())
 		return oops
 	})
 	if !errors.Is(err, oops) {
 		t.Errorf("Do returned %v", err)
 	}
 	err = k.RDo(t.Context(), "a", func(context.Context, *Lease) error {
-		equal(t, "readers", f.info("a").Readers, 1)
+		expect.Equal(t, "readers", f.info("a").Readers, 1)
 		return nil
 	})
 	if err != nil || f.info("a").Readers != 0 {
@@ -154,13 +155,13 @@ func TestDoUnlocksWhenItsFunctionPanicsAndWhenItsContextIsDead(t *testing.T) {
 		cancel()
 		return context.Cause(ctx)
 	})
-	equal(t, "error of a cancelled Do", errors.Is(err, context.Canceled), true)
-	equal(t, "holder", f.info("a").Token, "")
+	expect.Equal(t, "error of a cancelled Do", errors.Is(err, context.Canceled), true)
+	expect.Equal(t, "holder", f.info("a").Token, "")
 	func() {
-		defer func() { equal(t, "panic", recover(), any("boom")) }()
+		defer func() { expect.Equal(t, "panic", recover(), any("boom")) }()
 		_ = f.lockers[0].Do(t.Context(), "a", func(context.Context, *Lease) error { panic("boom") })
 	}()
-	equal(t, "holder", f.info("a").Token, "")
+	expect.Equal(t, "holder", f.info("a").Token, "")
 }
 
 func TestManyProcessesAndCallersKeepWritersApart(t *testing.T) {
@@ -215,7 +216,7 @@ func TestOneProcessIsSentOneMessageForAllItsReaders(t *testing.T) {
 	for _, r := range readers {
 		r.got()
 	}
-	equal(t, "messages", s.Commands()["publish"]-before, 2)
+	expect.Equal(t, "messages", s.Commands()["publish"]-before, 2)
 }
 
 // The scripts grant in parts, as Lua's stack has room for some thousand arguments.
@@ -230,7 +231,7 @@ func TestThousandsOfReadersAreAdmittedAtOnce(t *testing.T) {
 		calls = append(calls, &call)
 	}
 	script.RunAll(t.Context(), f.redis, calls)
-	equal(t, "readers in the queue", f.info("a").WaitingReaders, crowd)
+	expect.Equal(t, "readers in the queue", f.info("a").WaitingReaders, crowd)
 	unlock(t, held)
-	equal(t, "readers", f.info("a").Readers, crowd)
+	expect.Equal(t, "readers", f.info("a").Readers, crowd)
 }

@@ -3,7 +3,7 @@ package rwlock
 import (
 	"testing"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // shared is the server of the tests that neither break it nor look at its counters.

@@ -3,7 +3,7 @@ package rwlock
 import (
 	"testing"
 
-	"github.com/cacheguard/go/internal/model"
+	"github.com/cacheguard/go/internal/testing/model"
 )
 
 func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {

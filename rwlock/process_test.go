@@ -11,7 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // lockProcess is what the children of the tests below run: for each line from the parent, "Lock" or "RLock" says "asks",
@@ -53,22 +54,11 @@ func family(t *testing.T, ttl time.Duration, children int) (*fleet, []*redistest
 	return f, ps
 }
 
-func expect(t *testing.T, child *redistest.Process, want string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	line, err := child.ReadLine(ctx)
-	if err != nil {
-		t.Fatalf("%v, waiting for %q", err, want)
-	}
-	equal(t, "the child", line, want)
-}
-
 func takes(t *testing.T, child *redistest.Process, how string) {
 	t.Helper()
 	child.WriteLine(how)
-	expect(t, child, "asks")
-	expect(t, child, "holds")
+	child.Expect("asks")
+	child.Expect("holds")
 }
 
 func TestHolderThatIsKilledCostsItsLease(t *testing.T) {
@@ -104,7 +94,7 @@ func TestReaderThatIsKilledLeavesOtherReadersTheirs(t *testing.T) {
 	f, children := family(t, 500*time.Millisecond, 1)
 	long := must(t, f.join(shared.Client(t), Config{TTL: time.Minute, Watchdog: off}), (*Locker).RLock, "a")
 	takes(t, children[0], "RLock")
-	equal(t, "readers", f.info("a").Readers, 2)
+	expect.Equal(t, "readers", f.info("a").Readers, 2)
 	children[0].Kill()
 	redistest.Await(t, "the dead reader's lease is over", func() bool { return f.info("a").Readers == 1 })
 	if left := f.info("a").Left; left < 30*time.Second {
@@ -123,7 +113,7 @@ func TestWaiterThatIsKilledIsPassedOver(t *testing.T) {
 	held := must(t, f.lockers[0], (*Locker).Lock, "a")
 	for i, how := range []string{"Lock", "RLock"} {
 		children[i].WriteLine(how)
-		expect(t, children[i], "asks")
+		children[i].Expect("asks")
 		f.awaitWaiting("a", 1, i)
 	}
 	w := wait(t, f.lockers[1], (*Locker).Lock, "a")
@@ -148,8 +138,8 @@ func TestHolderThatWasPausedFindsItsLeaseLost(t *testing.T) {
 		l := w.got()
 		children[0].Resume()
 		children[0].WriteLine("Unlock")
-		expect(t, children[0], "lost true")
-		equal(t, "holder", f.info("a").Token, l.Token())
+		children[0].Expect("lost true")
+		expect.Equal(t, "holder", f.info("a").Token, l.Token())
 		unlock(t, l)
 	}
 }
@@ -163,7 +153,7 @@ func TestWaiterThatWasPausedAsksAgain(t *testing.T) {
 	f, children := family(t, 10*time.Second, 1)
 	held := must(t, f.lockers[0], (*Locker).Lock, "a")
 	children[0].WriteLine("Lock")
-	expect(t, children[0], "asks")
+	children[0].Expect("asks")
 	f.awaitWaiting("a", 1, 0)
 	children[0].Pause()
 	unlock(t, held) // the paused one is granted the lock
@@ -171,7 +161,7 @@ func TestWaiterThatWasPausedAsksAgain(t *testing.T) {
 	l := next.got() // when that grant is over
 	children[0].Resume()
 	f.awaitWaiting("a", 1, 0)
-	equal(t, "holder", f.info("a").Token, l.Token())
+	expect.Equal(t, "holder", f.info("a").Token, l.Token())
 	unlock(t, l)
-	expect(t, children[0], "holds")
+	children[0].Expect("holds")
 }

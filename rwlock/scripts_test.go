@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/queue"
-	"github.com/cacheguard/go/internal/redistest"
 	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // Interleavings that the model finds only after many runs.
@@ -39,13 +40,13 @@ func TestHeartbeatOfAnOlderPlaceInTheQueueHasTheWaiterAsk(t *testing.T) {
 			return got.ticket
 		}
 		first := ask()
-		equal(t, "ticket of one that asks again", ask(), first)
-		equal(t, "heartbeat", min(1, reply(t, f, c.beat(c.token, first, longestGrace))), 1)
-		equal(t, "release", reply(t, f, c.giveUp(c.token, 0, false)), 1)
+		expect.Equal(t, "ticket of one that asks again", ask(), first)
+		expect.Equal(t, "heartbeat", min(1, reply(t, f, c.beat(c.token, first, longestGrace))), 1)
+		expect.Equal(t, "release", reply(t, f, c.giveUp(c.token, 0, false)), 1)
 		second := ask()
-		equal(t, "heartbeat of the first place", reply(t, f, c.beat(c.token, first, longestGrace)), 0)
-		equal(t, "heartbeat of the second", min(1, reply(t, f, c.beat(c.token, second, longestGrace))), 1)
-		equal(t, "release", reply(t, f, c.giveUp(c.token, 0, false)), 1)
+		expect.Equal(t, "heartbeat of the first place", reply(t, f, c.beat(c.token, first, longestGrace)), 0)
+		expect.Equal(t, "heartbeat of the second", min(1, reply(t, f, c.beat(c.token, second, longestGrace))), 1)
+		expect.Equal(t, "release", reply(t, f, c.giveUp(c.token, 0, false)), 1)
 	}
 	unlock(t, held)
 }
@@ -57,22 +58,22 @@ func TestLateCopiesOfDowngradeAndUpgradeChangeNothing(t *testing.T) {
 	c := l.claim
 	downgrade, upgrade := c.toReader(c.token, time.Minute, l.Fence()), c.toWriter(c.token, time.Minute, l.Fence())
 	for range 2 { // the second time as copies
-		equal(t, "downgrade", reply(t, f, downgrade), 1)
+		expect.Equal(t, "downgrade", reply(t, f, downgrade), 1)
 		if err := l.Downgrade(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "readers", f.info("a").Readers, 1)
+		expect.Equal(t, "readers", f.info("a").Readers, 1)
 		if err := l.TryUpgrade(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "downgrade, late", reply(t, f, downgrade), 1)
-		equal(t, "writer", f.info("a").Token, c.token)
+		expect.Equal(t, "downgrade, late", reply(t, f, downgrade), 1)
+		expect.Equal(t, "writer", f.info("a").Token, c.token)
 	}
 	if err := l.Downgrade(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "upgrade, late", reply(t, f, upgrade), 1)
-	equal(t, "readers", f.info("a").Readers, 1)
+	expect.Equal(t, "upgrade, late", reply(t, f, upgrade), 1)
+	expect.Equal(t, "readers", f.info("a").Readers, 1)
 	unlock(t, l)
 }
 
@@ -84,8 +85,8 @@ func TestADowngradeThatArrivesAfterAnUpgradeChangesNothing(t *testing.T) {
 	if fence := reply(t, f, c.toWriter(c.token, time.Minute, l.Fence())); fence <= l.Fence() {
 		t.Errorf("fence %d after %d", fence, l.Fence())
 	}
-	equal(t, "downgrade, late", reply(t, f, c.toReader(c.token, time.Minute, l.Fence())), 1)
-	equal(t, "writer", f.info("a").Token, c.token)
+	expect.Equal(t, "downgrade, late", reply(t, f, c.toReader(c.token, time.Minute, l.Fence())), 1)
+	expect.Equal(t, "writer", f.info("a").Token, c.token)
 	unlock(t, l)
 }
 
@@ -110,7 +111,7 @@ func TestMessageForAnOlderPlaceInTheQueueIsNoGrant(t *testing.T) {
 			}
 			rule.Remove()
 		}
-		equal(t, "it waits", w.waits(), true)
+		expect.Equal(t, "it waits", w.waits(), true)
 		unlock(t, held)
 		unlock(t, w.got())
 	}

@@ -5,7 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestALostReplyNeitherTakesTwiceNorLosesAnything(t *testing.T) {
@@ -42,7 +43,7 @@ func TestWhatWasTakenForACallerThatLeftIsGivenBack(t *testing.T) {
 			taken := takeAsync(ctx, near, 3)
 			<-held.Hit()
 			cancel()
-			wantError(t, <-taken, context.Canceled)
+			expect.ErrorIs(t, <-taken, context.Canceled)
 			redistest.Await(t, "it is undone", func() bool { return p.Commands()["evalsha"] >= 2 && near.idle() == 1 })
 			wantTotal(t, c, 10)
 			held.Remove() // the copies arrive now, late
@@ -87,7 +88,7 @@ func TestCloseTriesOnceMoreToGiveBack(t *testing.T) {
 	near := newCounter(t, p.Client(t), cfg)
 	p.On(scripts["take"], redistest.SwallowReply)
 	refused := p.On(scripts["undo"], redistest.ReplyError("LOADING not yet"))
-	wantError(t, near.Take(t.Context(), name, 3), context.DeadlineExceeded)
+	expect.ErrorIs(t, near.Take(t.Context(), name, 3), context.DeadlineExceeded)
 	<-refused.Hit()
 	wantTotal(t, c, 7)
 	refused.Remove()
@@ -100,9 +101,9 @@ func TestARedisThatDoesNotAnswerIsGivenUpAfterRedisTimeout(t *testing.T) {
 	p := redistest.StartProxy(t, shared.Addr())
 	c := newCounter(t, p.Client(t), Config{RedisTimeout: 50 * time.Millisecond})
 	p.BlackHole(true)
-	wantError(t, c.Create(t.Context(), name, 1), ErrUncertain, context.DeadlineExceeded)
-	wantError(t, c.Take(t.Context(), name, 1), context.DeadlineExceeded)
-	wantError(t, c.Add(t.Context(), name, 1), ErrUncertain, context.DeadlineExceeded)
+	expect.ErrorIs(t, c.Create(t.Context(), name, 1), ErrUncertain, context.DeadlineExceeded)
+	expect.ErrorIs(t, c.Take(t.Context(), name, 1), context.DeadlineExceeded)
+	expect.ErrorIs(t, c.Add(t.Context(), name, 1), ErrUncertain, context.DeadlineExceeded)
 	p.BlackHole(false)
 	p.Cut()
 }
@@ -117,7 +118,7 @@ func TestACreateWhoseCallerLeftIsUncertain(t *testing.T) {
 	go func() { created <- near.Create(ctx, name, 5) }() // owner: the test; ends with Create; joined by receiving
 	<-held.Hit()
 	cancel()
-	wantError(t, <-created, ErrUncertain, context.Canceled)
+	expect.ErrorIs(t, <-created, ErrUncertain, context.Canceled)
 	held.Remove()
 	wantTotal(t, c, 5) // nobody has spread them, and they can be taken
 	ok(t, c.Take(t.Context(), name, 5))

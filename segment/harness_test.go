@@ -3,12 +3,11 @@ package segment
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/redistest"
 	"github.com/cacheguard/go/internal/terms"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 const name = "sale"
@@ -64,15 +63,6 @@ func ok(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-func wantError(t *testing.T, err error, wants ...error) {
-	t.Helper()
-	for _, want := range wants {
-		if !errors.Is(err, want) {
-			t.Errorf("error %v, want %v", err, want)
-		}
 	}
 }
 

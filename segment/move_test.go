@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/cacheguard/go/internal/keys"
-	"github.com/cacheguard/go/internal/redistest"
 	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // What a mover that died has left is completed by the next who needs it, whatever it had done.

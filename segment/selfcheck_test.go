@@ -5,8 +5,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/redistest"
 	"github.com/cacheguard/go/internal/rights"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func shopOn(t *testing.T, rdb *redis.Client) *Counter {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 func TestTakesNeverTakeMoreThanThereIs(t *testing.T) {
@@ -14,9 +16,9 @@ func TestTakesNeverTakeMoreThanThereIs(t *testing.T) {
 	for range 10 {
 		ok(t, c.Take(t.Context(), name, 1))
 	}
-	wantError(t, c.Take(t.Context(), name, 1), ErrShort)
+	expect.ErrorIs(t, c.Take(t.Context(), name, 1), ErrShort)
 	_, err := c.TakeUpTo(t.Context(), name, 1)
-	wantError(t, err, ErrShort)
+	expect.ErrorIs(t, err, ErrShort)
 	wantTotal(t, c, 0)
 }
 
@@ -28,7 +30,7 @@ func TestATakeGathersUnitsFromSeveralSegmentsOrTakesNone(t *testing.T) {
 	}
 	ok(t, c.Take(t.Context(), name, 5))
 	wantTotal(t, c, 3)
-	wantError(t, c.Take(t.Context(), name, 4), ErrShort)
+	expect.ErrorIs(t, c.Take(t.Context(), name, 4), ErrShort)
 	wantTotal(t, c, 3)
 	ok(t, c.Take(t.Context(), name, 3))
 	wantTotal(t, c, 0)
@@ -43,30 +45,30 @@ func TestTakeUpToTakesWhatIsLeft(t *testing.T) {
 		}
 	}
 	_, err := c.TakeUpTo(t.Context(), name, 7)
-	wantError(t, err, ErrShort)
+	expect.ErrorIs(t, err, ErrShort)
 }
 
 func TestWhatIsAddedCanBeTaken(t *testing.T) {
 	t.Parallel()
 	c := newStock(t, shared.Client(t), 4, 0)
-	wantError(t, c.Take(t.Context(), name, 1), ErrShort)
+	expect.ErrorIs(t, c.Take(t.Context(), name, 1), ErrShort)
 	for range 10 {
 		ok(t, c.Add(t.Context(), name, 3))
 	}
 	wantTotal(t, c, 30)
 	ok(t, c.Take(t.Context(), name, 30))
-	wantError(t, c.Add(t.Context(), "nothing", 1), ErrNotFound)
+	expect.ErrorIs(t, c.Add(t.Context(), "nothing", 1), ErrNotFound)
 }
 
 func TestANameIsCreatedOnce(t *testing.T) {
 	t.Parallel()
 	c := newStock(t, shared.Client(t), 4, 10)
-	wantError(t, c.Create(t.Context(), name, 20), ErrExists)
+	expect.ErrorIs(t, c.Create(t.Context(), name, 20), ErrExists)
 	wantTotal(t, c, 10)
-	wantError(t, c.Take(t.Context(), "nothing", 1), ErrNotFound)
+	expect.ErrorIs(t, c.Take(t.Context(), "nothing", 1), ErrNotFound)
 	_, err := c.Total(t.Context(), "nothing")
-	wantError(t, err, ErrNotFound)
-	wantError(t, c.Rebalance(t.Context(), "nothing"), ErrNotFound)
+	expect.ErrorIs(t, err, ErrNotFound)
+	expect.ErrorIs(t, c.Rebalance(t.Context(), "nothing"), ErrNotFound)
 }
 
 func TestRebalanceLevelsTheSegments(t *testing.T) {
@@ -133,12 +135,12 @@ func TestAClosedOrNilCounterSaysSo(t *testing.T) {
 		counter *Counter
 		want    error
 	}{{closed, ErrClosed}, {nil, errNilCounter}} {
-		wantError(t, c.counter.Create(t.Context(), name, 1), c.want)
-		wantError(t, c.counter.Take(t.Context(), name, 1), c.want)
-		wantError(t, c.counter.Add(t.Context(), name, 1), c.want)
-		wantError(t, c.counter.Rebalance(t.Context(), name), c.want)
+		expect.ErrorIs(t, c.counter.Create(t.Context(), name, 1), c.want)
+		expect.ErrorIs(t, c.counter.Take(t.Context(), name, 1), c.want)
+		expect.ErrorIs(t, c.counter.Add(t.Context(), name, 1), c.want)
+		expect.ErrorIs(t, c.counter.Rebalance(t.Context(), name), c.want)
 		_, err := c.counter.Total(t.Context(), name)
-		wantError(t, err, c.want)
+		expect.ErrorIs(t, err, c.want)
 		ok(t, c.counter.Close())
 	}
 }
@@ -146,7 +148,7 @@ func TestAClosedOrNilCounterSaysSo(t *testing.T) {
 func TestACallThatCannotSucceedIsNotMade(t *testing.T) {
 	t.Parallel()
 	c := newCounter(t, shared.Client(t), Config{})
-	wantError(t, c.Take(t.Context(), "", 1), errEmptyName)
+	expect.ErrorIs(t, c.Take(t.Context(), "", 1), errEmptyName)
 	for _, n := range []int64{0, -1, most + 1} {
 		if err := c.Take(t.Context(), name, n); err == nil || errors.Is(err, ErrNotFound) {
 			t.Errorf("take %d: %v", n, err)
@@ -155,5 +157,5 @@ func TestACallThatCannotSucceedIsNotMade(t *testing.T) {
 	why := errors.New("why")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
-	wantError(t, c.Take(ctx, name, 1), context.Canceled, why)
+	expect.ErrorIs(t, c.Take(ctx, name, 1), context.Canceled, why)
 }

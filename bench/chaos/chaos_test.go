@@ -12,7 +12,7 @@ import (
 
 	"github.com/cacheguard/go/cas"
 	slots "github.com/cacheguard/go/internal/keys"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 const processes = 4

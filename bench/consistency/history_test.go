@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // event is a line of a log.

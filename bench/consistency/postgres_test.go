@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // watchdog runs a command and ends it when its own standard input does, as it does when the test ends, however.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/examples/internal/backends"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/rwlock"
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/examples/internal/backends"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 var shared *redistest.Server

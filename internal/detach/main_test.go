@@ -3,7 +3,7 @@ package detach
 import (
 	"testing"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 var shared *redistest.Server

@@ -10,8 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/redistest"
 	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // doAll begins so many calls, and returns when all wait.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestWhatNobodyWaitsForIsNotSent(t *testing.T) {

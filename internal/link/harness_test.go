@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/health"
-	"github.com/cacheguard/go/internal/redistest"
 	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 const (

@@ -3,7 +3,7 @@ package link
 import (
 	"testing"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // shared is for the tests that neither count nor break anything in the server itself.

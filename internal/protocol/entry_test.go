@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 // stored is the entry as the fill script would store it.
@@ -23,11 +25,11 @@ func TestAnEntryDecodesToWhatWasEncoded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "kind", e.Kind, Raw)
-		equal(t, "fresh", e.Fresh, time.Minute)
-		equal(t, "took", e.Took, 20*time.Millisecond)
-		equal(t, "written", e.Written.UnixMilli(), 0x190a1b2c3d)
-		equal(t, "payload", string(e.Payload), string(payload))
+		expect.Equal(t, "kind", e.Kind, Raw)
+		expect.Equal(t, "fresh", e.Fresh, time.Minute)
+		expect.Equal(t, "took", e.Took, 20*time.Millisecond)
+		expect.Equal(t, "written", e.Written.UnixMilli(), 0x190a1b2c3d)
+		expect.Equal(t, "payload", string(e.Payload), string(payload))
 	}
 }
 
@@ -85,11 +87,4 @@ func FuzzDecodeEntry(f *testing.F) {
 			_, _ = sh.Decode(jsonCodec{}, e) // must not panic
 		}
 	})
-}
-
-func equal[T comparable](t *testing.T, what string, got, want T) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s: %v, want %v", what, got, want)
-	}
 }

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 var shared *redistest.Server

@@ -4,8 +4,8 @@ import (
 	"crypto/rand"
 	"testing"
 
-	"github.com/cacheguard/go/internal/redistest"
 	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestOnceSendsNothingAgainThatWasNotAnswered(t *testing.T) {

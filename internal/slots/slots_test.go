@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 // enqueue makes a load wait for a slot, and returns what ends its wait.
@@ -24,30 +26,30 @@ func enqueue(s *Slots, name string, callers int, granted chan<- string) context.
 func TestSlotGoesByTurnsToTheMostWantedLoadAndToTheOldest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, granted := New(1), make(chan string, 10)
-		equal(t, "acquired", s.Acquire(t.Context(), func() int { return 1 }), true)
+		expect.Equal(t, "acquired", s.Acquire(t.Context(), func() int { return 1 }), true)
 		for i, callers := range []int{1, 2, 1, 9, 5} {
 			defer enqueue(s, fmt.Sprint(i), callers, granted)()
 		}
 		for _, want := range []string{"3", "0", "4", "1", "2"} {
 			s.Release()
-			equal(t, "granted", <-granted, want)
+			expect.Equal(t, "granted", <-granted, want)
 		}
-		equal(t, "one more", s.TryAcquire(), false)
+		expect.Equal(t, "one more", s.TryAcquire(), false)
 		s.Release()
-		equal(t, "one more, when one is free", s.TryAcquire(), true)
+		expect.Equal(t, "one more, when one is free", s.TryAcquire(), true)
 	})
 }
 
 func TestLoadThatDoesNotWaitAnyMoreGetsNoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, granted := New(1), make(chan string, 10)
-		equal(t, "acquired", s.TryAcquire(), true)
+		expect.Equal(t, "acquired", s.TryAcquire(), true)
 		leave := enqueue(s, "gone", 5, granted)
 		defer enqueue(s, "there", 1, granted)()
 		leave()
 		synctest.Wait()
 		s.Release()
-		equal(t, "granted", <-granted, "there")
+		expect.Equal(t, "granted", <-granted, "there")
 	})
 }
 
@@ -119,12 +121,5 @@ func TestACrowdIsFoundAtOnceInAShortQueueThatOthersKeepJoining(t *testing.T) {
 			t.Error("the slot went to others")
 		}
 		hot = s.queue[slices.IndexFunc(s.queue, func(q *queuedLoad) bool { return q.callers() == 9 })]
-	}
-}
-
-func equal[T comparable](t *testing.T, what string, got, want T) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s: %v, want %v", what, got, want)
 	}
 }

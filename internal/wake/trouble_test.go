@@ -3,7 +3,7 @@ package wake_test
 import (
 	"testing"
 
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/internal/wake"
 )
 

@@ -27,7 +27,7 @@ import (
 	"github.com/cacheguard/go/bench/internal/scale"
 	"github.com/cacheguard/go/bench/internal/scenario"
 	"github.com/cacheguard/go/bench/internal/server"
-	"github.com/cacheguard/go/internal/distance"
+	"github.com/cacheguard/go/internal/testing/distance"
 )
 
 func main() {

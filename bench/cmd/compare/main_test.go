@@ -14,8 +14,8 @@ import (
 	"github.com/cacheguard/go/bench/internal/report"
 	"github.com/cacheguard/go/bench/internal/rivals"
 	"github.com/cacheguard/go/bench/internal/scenario"
-	"github.com/cacheguard/go/internal/distance"
-	"github.com/cacheguard/go/internal/redistest"
+	"github.com/cacheguard/go/internal/testing/distance"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 var shared *redistest.Server

@@ -12,7 +12,7 @@ import (
 	"github.com/cacheguard/go/bench/internal/rivals"
 	"github.com/cacheguard/go/bench/internal/scenario"
 	"github.com/cacheguard/go/bench/internal/server"
-	"github.com/cacheguard/go/internal/distance"
+	"github.com/cacheguard/go/internal/testing/distance"
 )
 
 // atMost is how long one run of one rival may take.

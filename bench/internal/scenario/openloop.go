@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cacheguard/go/internal/alarm"
+	"github.com/cacheguard/go/internal/testing/alarm"
 )
 
 // openLoop asks on schedule, perSecond times a second for so long and at least once, whether or not it has been answered, and waits for all

@@ -8,7 +8,7 @@ import (
 
 	"github.com/cacheguard/go/bench/internal/rivals"
 	"github.com/cacheguard/go/bench/internal/server"
-	"github.com/cacheguard/go/internal/distance"
+	"github.com/cacheguard/go/internal/testing/distance"
 )
 
 // outage kills Redis under load, and starts it again.

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"syscall"
 	"testing"
+	"time"
 )
 
 const childVar = "REDISTEST_CHILD"
@@ -112,6 +113,20 @@ func (p *Process) Wait() error {
 // ReadLine returns the next line the child wrote to its standard output, or io.EOF after the last one. A child that ends
 // by itself writes a line of the testing package at the end, such as PASS.
 func (p *Process) ReadLine(ctx context.Context) (string, error) { return p.stdout.next(ctx) }
+
+// Expect fails the test unless the next line the child writes, within a minute, is want.
+func (p *Process) Expect(want string) {
+	p.tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	line, err := p.ReadLine(ctx)
+	if err != nil {
+		p.tb.Fatalf("%v, waiting for %q from the child", err, want)
+	}
+	if line != want {
+		p.tb.Errorf("the child: %v, want %v", line, want)
+	}
+}
 
 // WriteLine sends a line to the child's standard input.
 func (p *Process) WriteLine(line string) {

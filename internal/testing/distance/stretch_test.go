@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/distance"
+	"github.com/cacheguard/go/internal/testing/distance"
 )
 
 // A hundred chunks that come out later by a tenth of a second take that, and not ten seconds.

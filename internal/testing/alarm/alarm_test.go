@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/alarm"
+	"github.com/cacheguard/go/internal/testing/alarm"
 )
 
 func start(t *testing.T) *alarm.Alarm {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/cacheguard/go/internal/distance"
+	"github.com/cacheguard/go/internal/testing/distance"
 )
 
 // link is one connection of a client and the connection to the server that it has for itself.

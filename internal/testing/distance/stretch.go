@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cacheguard/go/internal/alarm"
+	"github.com/cacheguard/go/internal/testing/alarm"
 )
 
 // limit is how much may be under way on a stretch. A writer waits for room, as it does for a full socket.

@@ -12,7 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/cacheguard/go/internal/distance"
+	"github.com/cacheguard/go/internal/testing/distance"
 )
 
 func TestMain(m *testing.M) {

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cacheguard/go/internal/alarm"
+	"github.com/cacheguard/go/internal/testing/alarm"
 )
 
 // Proxy is at a distance from a server. To connect through it takes a round trip, too.

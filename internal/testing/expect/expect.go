@@ -1,0 +1,26 @@
+// Package expect has the assertions that tests of several packages share. They report and go on: a test that cannot go on
+// says so itself.
+package expect
+
+import (
+	"errors"
+	"testing"
+)
+
+// Equal reports a test's failure unless got is want. what says in a few words what was looked at.
+func Equal[T comparable](tb testing.TB, what string, got, want T) {
+	tb.Helper()
+	if got != want {
+		tb.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// ErrorIs reports a test's failure unless err is each of the targets, as errors.Is has it. A single nil target wants no error.
+func ErrorIs(tb testing.TB, err error, targets ...error) {
+	tb.Helper()
+	for _, target := range targets {
+		if !errors.Is(err, target) {
+			tb.Errorf("error %v, want %v", err, target)
+		}
+	}
+}
