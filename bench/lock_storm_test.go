@@ -22,7 +22,7 @@ import (
 const (
 	stormCallers  = 400
 	stormHold     = 2 * time.Millisecond
-	stormFor      = 1500 * time.Millisecond
+	stormFor      = 600 * time.Millisecond
 	stormSpare    = 100 // goroutines besides the callers' and their contexts' timers: those of the client, this test and the lock
 	stormPatience = 30 * time.Second
 	stormTimeout  = 5 * time.Second // a machine that is busy with other things is not a Redis that does not answer
@@ -124,9 +124,8 @@ func (s *storm) run(tb testing.TB, k stormLock, shortest, longest time.Duration)
 	callers.Wait()
 }
 
-// TestAStormOfImpatientCallersCostsNobodyElse: goroutines are bounded by the callers, most
-// attempts cost Redis nothing, nothing is left in Redis for those who have
-// left, and a patient caller has the lock in its turn.
+// TestAStormOfImpatientCallersCostsNobodyElse: goroutines are bounded by the callers, most attempts cost Redis nothing, the lock
+// is handed on all the same, nothing is left in Redis for callers that have left, and a patient caller has the lock in its turn.
 func TestAStormOfImpatientCallersCostsNobodyElse(t *testing.T) {
 	for name, open := range map[string]func(testing.TB, *redis.Client) stormLock{
 		"mutex": stormMutex(false), "mutex, fair": stormMutex(true), "rwlock": stormRWLock,
@@ -139,14 +138,14 @@ func TestAStormOfImpatientCallersCostsNobodyElse(t *testing.T) {
 						rdb = redistest.StartFar(t, shared.Addr(), roundTrip).Client(t)
 					}
 					k := open(t, rdb)
-					k.check(t, deadlines[0], deadlines[1])
+					k.check(t, roundTrip, deadlines[0], deadlines[1])
 				})
 			}
 		}
 	}
 }
 
-func (k stormLock) check(t *testing.T, shortest, longest time.Duration) {
+func (k stormLock) check(t *testing.T, roundTrip, shortest, longest time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), stormPatience)
 	defer cancel()
@@ -187,6 +186,10 @@ func (k stormLock) check(t *testing.T, shortest, longest time.Duration) {
 	}
 	if most := s.attempts.Load() / 2; scripts > most {
 		t.Errorf("%d scripts for %d attempts, want at most %d", scripts, s.attempts.Load(), most)
+	}
+	// a hundredth of what a lock held for so long can do: a busy machine does less, but not next to nothing
+	if least := max(1, int64(stormFor/(stormHold+2*roundTrip))/100); shortest > 3*roundTrip && s.locked.Load() < least {
+		t.Errorf("%d of %d attempts had the lock, want %d", s.locked.Load(), s.attempts.Load(), least)
 	}
 	if s.goroutines > 2*stormCallers+stormSpare {
 		t.Errorf("%d goroutines for %d callers", s.goroutines, stormCallers)
