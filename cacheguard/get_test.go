@@ -86,7 +86,7 @@ func TestDamagedEntriesAreCountedMisses(t *testing.T) {
 		"foreign":       func(key string) error { return f.redis.Set(ctx, key, "not ours", time.Minute).Err() },
 		"empty":         func(key string) error { return f.redis.Set(ctx, key, "", time.Minute).Err() },
 		"damaged":       func(key string) error { return f.redis.Append(ctx, key, "more").Err() },
-		"truncated":     func(key string) error { return f.redis.Set(ctx, key, "cg1r000", time.Minute).Err() },
+		"truncated":     func(key string) error { return f.redis.Set(ctx, key, "cg2r000", time.Minute).Err() },
 		"of other type": func(key string) error { return f.redis.SAdd(ctx, key, "member").Err() },
 		"a lease of another type": func(key string) error {
 			return errors.Join(f.redis.Del(ctx, key).Err(), f.redis.Set(ctx, protocol.LeaseKey(key), "x", time.Minute).Err())

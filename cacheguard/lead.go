@@ -163,7 +163,7 @@ func (r *rebuild) prepare(ctx context.Context, out loaded, generation string) pr
 	if staleFor == 0 && r.guard.cfg.EarlyRefresh == 0 && r.guard.local == nil {
 		freshFor = 0
 	}
-	f.Head, f.Tail = protocol.EncodeEntry(what, freshFor, out.took, r.token, payload)
+	f.Head, f.Tail = protocol.EncodeEntry(protocol.Entry{Kind: what, Fresh: freshFor, Took: out.took, Payload: payload}, r.token)
 	return f
 }
 

@@ -13,6 +13,6 @@ func scriptOf(name string) redistest.Match { return redistest.Script(protocol.So
 
 // storedEntry is the entry as the fill script would store it.
 func storedEntry(k protocol.Kind, fresh, took time.Duration, payload []byte) []byte {
-	head, tail := protocol.EncodeEntry(k, fresh, took, rand.Text(), payload)
+	head, tail := protocol.EncodeEntry(protocol.Entry{Kind: k, Fresh: fresh, Took: took, Payload: payload}, rand.Text())
 	return append([]byte(head+"0190a1b2c3d"), tail...)
 }

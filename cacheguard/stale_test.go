@@ -131,7 +131,7 @@ func TestEarlyRefreshReplacesAnEntryThatIsStillFresh(t *testing.T) {
 	if drawn < 400 || drawn > 700 {
 		t.Errorf("%d of 1000 drawn", drawn)
 	}
-	head, tail := protocol.EncodeEntry(protocol.Raw, time.Minute, time.Hour, rand.Text(), []byte("old")) // an hour of loading: all say yes
+	head, tail := protocol.EncodeEntry(protocol.Entry{Kind: protocol.Raw, Fresh: time.Minute, Took: time.Hour, Payload: []byte("old")}, rand.Text()) // an hour of loading: all say yes
 	raw := fmt.Sprintf("%s%011x%s", head, serverNow(t, f).UnixMilli(), tail)
 	if err := f.redis.Set(context.Background(), f.value("k"), raw, time.Minute).Err(); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 
 // stored is the entry as the fill script would store it.
 func stored(k Kind, fresh, took time.Duration, payload []byte) []byte {
-	head, tail := EncodeEntry(k, fresh, took, rand.Text(), payload)
+	head, tail := EncodeEntry(Entry{Kind: k, Fresh: fresh, Took: took, Payload: payload}, rand.Text())
 	return append([]byte(head+"0190a1b2c3d"), tail...)
 }
 
@@ -31,6 +31,25 @@ func TestAnEntryDecodesToWhatWasEncoded(t *testing.T) {
 		expect.Equal(t, "written", e.Written.UnixMilli(), 0x190a1b2c3d)
 		expect.Equal(t, "payload", string(e.Payload), string(payload))
 	}
+}
+
+func TestAnEntryHasTheStampsItWasMadeUnder(t *testing.T) {
+	t.Parallel()
+	var stamps Stamps
+	stamps = stamps.Append("r", "1").Append("t:a b", strings.Repeat("v", 200))
+	head, tail := EncodeEntry(Entry{Kind: Raw, Packed: 'z', Stamps: stamps, Payload: []byte("p")}, rand.Text())
+	e, err := DecodeEntry(append([]byte(head+"0190a1b2c3d"), tail...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect.Equal(t, "payload", string(e.Payload), "p")
+	expect.Equal(t, "packed", e.Packed, 'z')
+	name, version, rest := e.Stamps.Next()
+	expect.Equal(t, "first", string(name)+"="+string(version), "r=1")
+	name, version, rest = rest.Next()
+	expect.Equal(t, "second", string(name)+"="+string(version), "t:a b="+strings.Repeat("v", 200))
+	name, _, rest = rest.Next()
+	expect.Equal(t, "bytes behind the last", len(name)+len(rest), 0)
 }
 
 func TestDurationsTooLongForTheHeaderAreCut(t *testing.T) {
@@ -51,12 +70,14 @@ func TestWhatIsNoEntryIsRefused(t *testing.T) {
 		"empty":              {"", errForeign},
 		"somebody's value":   {`{"id": 7}`, errForeign},
 		"a longer one":       {strings.Repeat("x", 200), errForeign},
-		"another version":    {"cg2" + good[3:], errForeign},
-		"another kind":       {"cg1x" + good[4:], errForeign},
+		"another version":    {"cg1" + good[3:], errForeign},
+		"another kind":       {"cg2x" + good[4:], errForeign},
 		"cut in the header":  {good[:20], errTruncated},
 		"cut in the payload": {good[:len(good)-1], errDamaged},
 		"a flipped bit":      {good[:len(good)-1] + "D", errDamaged},
-		"a letter in a time": {good[:5] + "z" + good[6:], errDamaged},
+		"a letter in a time": {good[:6] + "z" + good[7:], errDamaged},
+		"no stamps there":    {strings.Replace(good, "0000payload", "0008payload", 1), errDamaged},
+		"bad stamps":         {strings.Replace(good, "0000payload", "0003payload", 1), errDamaged},
 		"a sign in a time":   {good[:writtenAt] + "-" + good[writtenAt+1:], errDamaged},
 	} {
 		if _, err := DecodeEntry([]byte(c.raw)); !errors.Is(err, c.want) {
@@ -74,7 +95,7 @@ func (jsonCodec) Unmarshal(data []byte, v any) error { return json.Unmarshal(dat
 func FuzzDecodeEntry(f *testing.F) {
 	f.Add(stored(Raw, time.Minute, time.Second, []byte("payload")))
 	f.Add(stored(Absent, 0, 0, nil))
-	f.Add([]byte("cg1"))
+	f.Add([]byte("cg2"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		e, err := DecodeEntry(raw)
 		if err != nil {
