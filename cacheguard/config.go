@@ -18,8 +18,8 @@ type Config struct {
 	// minute. -1: values are not stored, only loads are shared.
 	TTL time.Duration
 
-	// StaleFor is how long after its TTL an entry is still served while one background load in the fleet replaces it,
-	// and while such loads fail. Default: 0, off.
+	// StaleFor is how long after its TTL an entry is still served: while one background load in the fleet replaces it, and
+	// when such loads fail. An Invalidate ends that at once. Default: 0, off.
 	StaleFor time.Duration
 
 	// NegativeTTL is how long ErrNotFound is remembered. Default: 10 seconds, at most TTL. -1: not at all.
@@ -29,17 +29,17 @@ type Config struct {
 	// together. From 0 to 1. Default: 0.1. -1: off.
 	Jitter float64
 
-	// EarlyRefresh replaces entries in the background before they expire, the sooner the longer they took to load. It is the
-	// beta of XFetch (Vattani, Chierichetti, Lowenstein: Optimal Probabilistic Cache Stampede Prevention, VLDB
-	// 2015): 1 is the optimum under the paper's model, more refreshes earlier. From 0 to 100. Default: 0, off.
+	// EarlyRefresh replaces entries in the background before they expire, the sooner the longer they took to load. Higher values
+	// refresh earlier. It is the beta of XFetch (Vattani, Chierichetti, Lowenstein: Optimal Probabilistic Cache Stampede Prevention, VLDB
+	// 2015): 1 is the optimum under the paper's model. From 0 to 100. Default: 0, off.
 	EarlyRefresh float64
 
 	// LoadTimeout ends a load: its context is cancelled, and its callers get an error that matches
 	// context.DeadlineExceeded. Default: 30 seconds. -1: none.
 	LoadTimeout time.Duration
 
-	// WaitTimeout is how long a Get waits for another instance's load before it loads by itself, without storing. A wait for
-	// one of MaxLoads does not count. Default: LoadTimeout, so that a slow load does not run twice. -1: no limit but the
+	// WaitTimeout is how long a Get waits for another instance's load before it loads by itself, without storing. Time
+	// spent queueing for MaxLoads does not count. Default: LoadTimeout, so that a slow load does not run twice. -1: no limit but the
 	// context's.
 	WaitTimeout time.Duration
 
@@ -67,11 +67,11 @@ type Config struct {
 	RedisTimeout time.Duration
 
 	// FailClosed makes Get return a *RedisError when Redis is unavailable, instead of loading without it. Stale values of
-	// the local tier are served first.
+	// the local tier are served first. Default: false.
 	FailClosed bool
 
 	// UpdateAnyway lets Update write when it cannot take the lock because Redis fails. The write then runs without the lock,
-	// and Update invalidates its keys as Invalidate does. By default Update returns a *RedisError and does not call write.
+	// and Update invalidates its keys as Invalidate does. Default: false, Update returns a *RedisError and does not call write.
 	UpdateAnyway bool
 
 	// UpdateTimeout is how long an Update may hold its locks. Then the context of write ends. If write goes on, others can

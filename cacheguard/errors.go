@@ -8,14 +8,14 @@ import (
 )
 
 var (
-	// ErrNotFound is a loader's word for absence: the source has no such thing. A loader may wrap it. A Guard remembers it
+	// ErrNotFound says that the source has no such thing. A loader returns it, or an error that wraps it. A Guard remembers it
 	// for NegativeTTL, and returns ErrNotFound in that time without calling the loader.
 	ErrNotFound = errors.New("cacheguard: not found")
 
 	// ErrNotCached is returned by a Fetch without Load when the cache has no value that may be served.
 	ErrNotCached = errors.New("cacheguard: not cached")
 
-	// ErrClosed is returned by calls on a Guard that is or gets closed.
+	// ErrClosed is returned by calls on a Guard that is closed, or that is closed while they wait.
 	ErrClosed = errors.New("cacheguard: guard is closed")
 
 	// ErrReentrant is returned to a loader that, directly or through other loaders, asks for the key it is loading, and to

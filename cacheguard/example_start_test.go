@@ -19,7 +19,6 @@ func ExampleNew() {
 		TTL:      time.Minute,      // how long a value is fresh
 		StaleFor: 10 * time.Minute, // after that it is served while one instance loads a new one
 		MaxLoads: 32,               // how many queries this instance sends to the database at once
-		Local:    cacheguard.LocalConfig{MaxBytes: 64 << 20},
 		Logger:   slog.New(slog.NewJSONHandler(os.Stderr, nil)),
 	})
 	if err != nil {

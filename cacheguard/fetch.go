@@ -11,20 +11,20 @@ type Verdict int
 
 // The verdicts.
 const (
-	Serve   Verdict = iota // it is good
-	Refresh                // it is good enough, and to be replaced in the background
-	Replace                // it is not good: load another one, which takes its place
+	Serve   Verdict = iota // fresh: serve it
+	Refresh                // serve it, and replace it in the background
+	Replace                // do not serve it: load another one
 )
 
-// Source is where Fetch gets values from that know themselves how long they are good.
+// Source says where Fetch gets values that carry their own freshness, and what is fresh.
 type Source[V any] struct {
-	// Judge looks at a value that is in the cache. It decides alone: StaleFor and EarlyRefresh of the Guard do not count.
-	// It is called in the caller's goroutine, perhaps more than once, and may call Get for other keys. Values that were
-	// loaded since the call began are not judged. Default: all values are good.
+	// Judge looks at a value that is in the cache. Judge alone decides: StaleFor and EarlyRefresh of the Guard are
+	// ignored. It is called in the caller's goroutine, perhaps more than once, and may call Get for other keys. Values that were
+	// loaded since the call began are not judged. Default: all values are fresh.
 	Judge func(V) Verdict
 
-	// Load is the loader, as that of Get. Old is the value that the load replaces, as the caller that started it saw it; nil if
-	// there was none, or if it is gone by the time that the load begins, as an invalidation may have removed it. Default: Fetch loads nothing, and returns ErrNotCached instead.
+	// Load is the loader, as that of Get. The value old is the one to be replaced. It is nil if there is none, or if it was
+	// invalidated before the load began. Default: Fetch loads nothing, and returns ErrNotCached instead.
 	Load func(ctx context.Context, old *V) (V, error)
 
 	// SkipLocal bypasses the local tier.
@@ -34,7 +34,7 @@ type Source[V any] struct {
 	Unlimited bool
 }
 
-// Fetch is Get for values that know themselves how long they are good, as HTTP responses do. What is said of Get holds. SetTTL
+// Fetch is Get for values that carry their own freshness, as HTTP responses do. What is said of Get holds. SetTTL
 // says how long the value stays in the cache. The Outcome says how Fetch came by the value.
 //
 // While Redis does not answer and StaleFor is set, Fetch serves values of the local tier, except those that Judge wants

@@ -14,13 +14,14 @@ import (
 // maxAsks is how often a call asks again because the answer it shared was older than itself, before it loads by itself.
 const maxAsks = 3
 
-// Get returns the value of the key: from the cache, or from load. Load then runs once for all callers, on all instances, that
-// ask while it runs.
+// Get returns the value of the key: from the cache, or from load. The function load then runs once for all callers, on all
+// instances, that ask while it runs.
 //
-// A Get that begins after an Invalidate returned nil, in any process, never returns a value that was loaded before it.
+// A Get that begins after an Invalidate returned nil, in any process, never returns a value that was loaded before it (with
+// Config.Local: see LocalConfig).
 // Callers that share a read or a load share one value: do not change it.
 //
-// Load gets a context with the values of the first caller's. It is cancelled when the last caller has left, when LoadTimeout
+// The loader gets a context with the values of the first caller's. It is cancelled when the last caller has left, when LoadTimeout
 // passes and when the Guard is closed. What load returns reaches the callers like this:
 //
 //   - A value goes to all that wait, even if it cannot be stored.

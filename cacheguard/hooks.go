@@ -23,7 +23,7 @@ type Hooks struct {
 	OnLoad func(key string, took time.Duration, err error)
 
 	// OnStale is called when a value is served past its TTL, within StaleFor, with the time since the TTL. It is also called
-	// when the local tier stands in for a Redis that does not answer. The time is 0 then if the TTL is not over, and the value
+	// when the local tier stands in for a Redis that does not answer. Then the time is 0 if the TTL is not over. Such a value
 	// may have been invalidated.
 	OnStale func(key string, past time.Duration)
 
@@ -50,7 +50,7 @@ type Hooks struct {
 	OnRedisError func(err *RedisError)
 
 	// OnBreaker is called when the Guard stops asking Redis for a while because it does not answer, and when it asks again. On
-	// a cluster, each call is about a sixth of the slots.
+	// a cluster each sixth of the slots has a breaker, which calls it for itself.
 	OnBreaker func(open bool)
 }
 

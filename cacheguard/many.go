@@ -16,7 +16,8 @@ import (
 //   - A key that is neither in the cache nor in what load returns is absent from the result, without an error, and its
 //     absence is remembered for NegativeTTL.
 //   - The error joins a *KeyError for each key that failed; the result has the others all the same.
-//   - An error of load counts for all keys that it was called with. If it is ErrNotFound, these are absent.
+//   - If load returns an error, its map is ignored, and each key that it was called with has the error. If that is
+//     ErrNotFound, they are absent.
 //   - GetMany ignores keys that load returns without having been asked for. A key that is asked for twice counts once.
 //   - SetTTL counts for all keys of a call of load. The call takes one of MaxLoads.
 func GetMany[V any](ctx context.Context, g *Guard, keys []string,

@@ -9,7 +9,7 @@ const (
 	Local    Outcome = "local"    // from the tier in this process, fresh
 	Stale    Outcome = "stale"    // past its TTL but within StaleFor; or from the local tier, when Redis does not answer
 	Negative Outcome = "negative" // absence, remembered
-	Loaded   Outcome = "loaded"   // this call started the load
+	Loaded   Outcome = "loaded"   // this call started the load, or loaded by itself after WaitTimeout
 	Shared   Outcome = "shared"   // another call's load, here or on another instance
-	Bypassed Outcome = "bypassed" // loaded without the cache, because Redis is unavailable
+	Bypassed Outcome = "bypassed" // loaded without the cache: Redis is unavailable, or an invalidation of the key is owed
 )

@@ -62,7 +62,8 @@ func Delete(ctx context.Context, s *Store, key string, old Version) error {
 }
 
 // Update replaces the value by what change makes of it, and returns that. When somebody else was faster, change is called
-// again with the newer value, after a short random pause: it may be called often, and must not do more than compute.
+// again with the newer value, after a random pause: at most MaxAttempts times, so it
+// must have no side effects.
 // Without a value, old is the zero value and found is false.
 //
 // An error of change ends the Update, and is returned as it is; nothing was stored. So does a panic, which passes through.

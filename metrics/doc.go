@@ -18,7 +18,7 @@
 // is in cacheguard_http_requests_total, not in the Guard's cacheguard_requests_total.
 //
 //	cacheguard_requests_total{cache,result}           answers of Get, GetMany and Fetch; result is an Outcome, missed
-//	                                                  (nothing there, and no loader), left (the caller) or error
+//	                                                  (nothing there, and no loader), left (the caller cancelled) or error
 //	cacheguard_request_duration_seconds{cache}        how long they took
 //	cacheguard_joins_total{cache}                     requests that waited for a load of another request of their instance
 //	cacheguard_load_duration_seconds{cache,result}    runs of loaders; result is ok, absent, abandoned

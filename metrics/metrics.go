@@ -11,7 +11,8 @@ import (
 
 // Config says what labels there are.
 type Config struct {
-	// Routes are the patterns of the routes that HTTP counts apart. All others are "other".
+	// Routes are the patterns of the routes that HTTP counts apart, as the router knows them: "/products/{id}" with chi,
+	// "GET /products/{id}" with http.ServeMux if the pattern has a method. All others are "other".
 	Routes []string
 }
 

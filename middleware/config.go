@@ -27,8 +27,8 @@ type Config struct {
 	// are not stored.
 	DefaultTTL time.Duration
 
-	// Heuristic makes the lifetime of a response that states none a share of the time since its Last-Modified (RFC 9111 section 4.2.2
-	// suggests 0.1), at most a day. It counts under the conditions of DefaultTTL, which has precedence. Default: 0, off.
+	// Heuristic makes the lifetime of a response that states none a share, from 0 to 1, of the time since its Last-Modified (RFC 9111
+	// section 4.2.2 suggests 0.1), at most a day. It counts under the conditions of DefaultTTL, which has precedence. Default: 0, off.
 	Heuristic float64
 
 	// KeepFor is how long a stale response with an ETag or Last-Modified is kept, to be validated with the handler instead of being made
@@ -67,11 +67,12 @@ type Config struct {
 	SortQuery bool
 
 	// KeyFields are more request fields that tell pages apart although no Vary names them. Those that tell frameworks another host, scheme,
-	// path or method do so by default. NotKeyFields are those of the default that the handler does not read, or that a proxy in front
+	// path or method do so by default, such as Forwarded, X-Forwarded-Host and X-Http-Method-Override. NotKeyFields are those of the default that the handler does not read, or that a proxy in front
 	// always sets.
 	KeyFields, NotKeyFields []string
 
-	// Target is a response field that counts instead of CDN-Cache-Control and Cache-Control for this cache (RFC 9213). Default: none;
+	// Target is a response field that counts instead of CDN-Cache-Control and Cache-Control for this cache (RFC 9213), such as
+	// Shop-Cache-Control. Default: none;
 	// CDN-Cache-Control has precedence over Cache-Control.
 	Target string
 

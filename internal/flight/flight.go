@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 )
 
-// ErrClosed is the cause with which runs are cancelled by Close, and what Do returns afterwards.
+// ErrClosed is the cause with which runs are cancelled by Close, and what Enter returns afterwards.
 var ErrClosed = errors.New("flight: group closed")
 
 // errAbandoned is the cause with which a run is cancelled when its last caller has left.

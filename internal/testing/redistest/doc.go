@@ -24,6 +24,13 @@
 // The proxy counts one reply for each command. It does not understand CLIENT REPLY, MONITOR and replication, and in
 // a cluster it sees only the connections that were made to it, not those that a redirection makes.
 //
+// # Trace
+//
+// With REDISTEST_TRACE=1 in the environment, servers print the commands that they run to the standard error, those inside
+// scripts included:
+//
+//	REDISTEST_TRACE=1 go test ./cacheguard -run TestName -v
+//
 // # Processes
 //
 // Child runs one test of the test binary in a process of its own, which the test can kill and pause and talk to line by

@@ -46,6 +46,7 @@ type run struct {
 	proc    *process
 	control *redis.Client // one connection, kept, so that looking at the counters hardly moves them
 	looks   atomic.Int64  // INFO commands sent by control
+	trace   *trace        // nil: nobody asked for one
 }
 
 // launch starts a node on a free port.
@@ -95,6 +96,9 @@ func (n *node) start() error {
 		o.ClientName, o.PoolSize = "redistest", 1
 	})}
 	if err := n.ready(r); err != nil {
+		return errors.Join(err, r.stop())
+	}
+	if r.trace, err = startTrace(n.addr(), os.Stderr); err != nil {
 		return errors.Join(err, r.stop())
 	}
 	n.mu.Lock()
@@ -182,6 +186,7 @@ func (n *node) logFile() string { return filepath.Join(n.dir, "redis.log") }
 // stop kills the server. It may be called again.
 func (r *run) stop() error {
 	err := r.proc.kill()
+	r.trace.close()
 	if cerr := r.control.Close(); cerr != nil && !errors.Is(cerr, redis.ErrClosed) {
 		err = errors.Join(err, cerr)
 	}
