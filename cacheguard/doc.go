@@ -7,12 +7,20 @@
 //		return db.Product(ctx, 42)
 //	})
 //
+// # Entry points
+//
+//   - New makes a Guard, one for each process and Prefix. Guard.SelfCheck tries what it needs of Redis; Guard.Close ends it.
+//   - Get reads one key, GetMany many, and Fetch values that carry their own freshness.
+//   - Guard.Invalidate follows a write; Guard.Update and Guard.UpdateMany make it.
+//   - SetTTL and ErrNotFound are for loaders. Hooks and Guard.Stats are for those who watch.
+//
 // # Guarantees
 //
 //   - One load per key in the whole fleet, while Redis keeps the lease.
 //   - Never a stale fill, even when it does not: a load stores its value only if nothing invalidated the key, and no
 //     other load stored a value, since it began.
-//   - A Get that begins after an Invalidate returned nil, in any process, never returns a value loaded before it.
+//   - A Get that begins after an Invalidate returned nil, in any process, never returns a value loaded before it (with a
+//     local tier: see Limits).
 //   - Cancelling one caller, the first included, never fails another. A loaded value reaches those who wait for it,
 //     even if Redis fails.
 //

@@ -7,6 +7,11 @@
 //		return old.With(item), nil
 //	})
 //
+// # Entry points
+//
+// Get reads a value with its version, Swap and Store.Delete change it if it still has that version, and Update reads, changes
+// and swaps until it succeeds.
+//
 // # Guarantees
 //
 //   - A Swap or Delete is done if the value still has the version that it names, and otherwise changes nothing. Versions
