@@ -42,7 +42,7 @@ func (r *rebuild) wakeUp(ctx context.Context, msg wake.Message, generation strin
 	}
 	switch what {
 	case protocol.PushedValue:
-		return r.use([]byte(rest), Shared, before)
+		return r.use(ctx, []byte(rest), Shared, before)
 	case protocol.PushedFailure:
 		return answer{err: &LoadError{Key: r.job.key, Message: rest}, outcome: Shared}, true
 	case protocol.PushedUnstored:

@@ -94,6 +94,7 @@ func (b *batch) obtain(ctx context.Context, key string) (any, error) {
 		return nil, context.Cause(ctx)
 	}
 	loadingOf(ctx).ttl.Store(b.loading.ttl.Load())
+	loadingOf(ctx).addTags(b.loading.allTags())
 	return pick(key, b.result, b.err)
 }
 

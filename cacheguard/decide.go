@@ -15,6 +15,7 @@ const (
 	ageing                   // fresh, and drawn to be replaced early
 	stale                    // a value past its TTL, within StaleFor
 	expired                  // a value past its TTL, which this Guard does not serve
+	revoked                  // something that was made under a version that is gone, and that nobody may see
 	unusable                 // something that is no entry, or not of this type
 	unreachable              // Redis gave no answer
 )
@@ -38,7 +39,7 @@ func decide(s state) action {
 		return doRefresh
 	case unreachable:
 		return doBypass
-	case missing, expired, unusable:
+	case missing, expired, revoked, unusable:
 	}
 	return doRebuild
 }
@@ -105,7 +106,9 @@ func decodeRead[V any](g *Guard, key string, mark tier.Mark, read *link.Read) *r
 	}
 	r, ok := read.Share.Make(func() any {
 		r := decodeAs[V](g, key, read.Raw)
-		keep(g, key, mark, read, r)
+		if len(r.entry.Stamps) == 0 {
+			keep(g, key, mark, read, r, nil)
+		}
 		return r
 	}).(*readResult[V])
 	if !ok {

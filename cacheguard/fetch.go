@@ -27,6 +27,14 @@ type Source[V any] struct {
 	// invalidated before the load began. Default: Fetch loads nothing, and returns ErrNotCached instead.
 	Load func(ctx context.Context, old *V) (V, error)
 
+	// Tags are what the value has in any case, beside those of SetTags. They are known before Load begins, so InvalidateTags of other
+	// tags meanwhile does not keep the value from being stored.
+	Tags []string
+
+	// DespiteTags reports whether a value is good for this call even if one of its tags was invalidated, as what only says where others
+	// are may be. Default: none is.
+	DespiteTags func(V) bool
+
 	// SkipLocal bypasses the local tier.
 	SkipLocal bool
 
@@ -45,7 +53,7 @@ func Fetch[V any](ctx context.Context, g *Guard, key string, s Source[V]) (V, Ou
 		return none, "", errNilGuard
 	}
 	return observedFetch(ctx, g, key, loadSpec[V]{
-		judge: s.Judge, reload: s.Load, skipLocal: s.SkipLocal, cacheOnly: s.Load == nil, unlimited: s.Unlimited,
+		judge: s.Judge, reload: s.Load, skipLocal: s.SkipLocal, cacheOnly: s.Load == nil, unlimited: s.Unlimited, known: s.Tags, despiteTags: s.DespiteTags,
 	})
 }
 

@@ -97,7 +97,12 @@ func (l *lookup[V]) read(ctx context.Context) (v V, how Outcome, err error) {
 		}
 		r := decodeRead[V](g, l.key, mark, read)
 		g.expected.found(read.Raw != nil || read.Err != nil)
-		switch d := l.spec.decide(g, l.key, r, read.Err); {
+		compared := g.versions.compare(ctx, r.entry.Stamps)
+		r, redisErr, err := confirmed(ctx, g, l.key, mark, read, r, &compared, l.spec.despiteTags)
+		if err != nil {
+			return v, "", g.ended(ctx, l.key, err)
+		}
+		switch d := l.spec.decide(g, l.key, r, redisErr); {
 		case d.action == doServe:
 			sample(ctx, g, l.key, d.found, l.spec)
 			return d.found.result()

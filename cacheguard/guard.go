@@ -41,6 +41,7 @@ type Guard struct {
 
 	// What goes on beside it.
 	invalidations invalidations
+	versions      *versions
 	notices       *tier.Notices
 	locks         *rwlock.Locker // of Update
 	verifier      verifier
@@ -80,7 +81,7 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 	})
 	g.link = link.New(rdb, cfg.RedisTimeout, g.health)
 	_, g.plain = rdb.(*redis.Client)
-	g.invalidations.guard = g
+	g.invalidations, g.versions = ofKeys(g), newVersions(g)
 	g.loaders.cfg, g.loaders.tasks = &g.cfg, &g.tasks
 	if cfg.MaxLoads > 0 {
 		g.loaders.slots = slots.New(cfg.MaxLoads)

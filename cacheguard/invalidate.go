@@ -57,6 +57,27 @@ func (g *Guard) Invalidate(ctx context.Context, keys ...string) error {
 type invalidations struct {
 	guard   *Guard
 	pending pendingInvalidations
+
+	part        func(key string) int                  // of the keyspace
+	call        func(key, notice string) *script.Call // that removes it
+	message     func(key string) string               // the next notice of it
+	forgetLocal func(keys []string)                   // has the local tier do so
+	shown       func(key string) string               // as errors have it
+	first       func(ctx context.Context) error       // is done before any is sent; nil: nothing
+}
+
+// ofKeys are the invalidations of keys.
+func ofKeys(g *Guard) invalidations {
+	return invalidations{
+		guard: g,
+		part:  g.partOf,
+		call: func(key, notice string) *script.Call {
+			return g.keys.Invalidate(g.keys.ValueKey(key), notice)
+		},
+		message:     func(key string) string { return g.notices.Next(g.partOf(key), key) },
+		forgetLocal: func(keys []string) { g.local.forget(keys) },
+		shown:       func(key string) string { return key },
+	}
 }
 
 // send sends the invalidations without holding the caller beyond its context.
@@ -75,6 +96,10 @@ func (i *invalidations) send(ctx context.Context, keys []string) error {
 
 // sendAll sends the invalidations of each part of the keyspace for itself, as its nodes fail for themselves.
 func (i *invalidations) sendAll(ctx context.Context, keys []string) (errs []error) {
+	if err := i.begin(ctx); err != nil {
+		i.forgetLocal(keys)
+		return i.enqueueFailed(keys, i.allFailed("invalidate", keys, err))
+	}
 	parts := i.byPart(keys)
 	failed := make([][]error, len(parts))
 	var all sync.WaitGroup
@@ -86,6 +111,23 @@ func (i *invalidations) sendAll(ctx context.Context, keys []string) (errs []erro
 	return slices.Concat(failed...)
 }
 
+// begin does what comes before the invalidations are sent.
+func (i *invalidations) begin(ctx context.Context) error {
+	if i.first == nil {
+		return nil
+	}
+	return i.first(ctx)
+}
+
+// allFailed are the errors of keys of which none was sent.
+func (i *invalidations) allFailed(op string, keys []string, err error) map[string]*RedisError {
+	failed := make(map[string]*RedisError, len(keys))
+	for _, key := range keys {
+		failed[key] = i.guard.redisError(op, i.shown(key), err)
+	}
+	return failed
+}
+
 // byPart returns the keys by the part of the keyspace that they belong to, without empty parts.
 func (i *invalidations) byPart(keys []string) [][]string {
 	if i.guard.health.Len() == 1 {
@@ -93,7 +135,7 @@ func (i *invalidations) byPart(keys []string) [][]string {
 	}
 	parts := make([][]string, i.guard.health.Len())
 	for _, key := range keys {
-		n := i.guard.partOf(key)
+		n := i.part(key)
 		parts[n] = append(parts[n], key)
 	}
 	return slices.DeleteFunc(parts, func(part []string) bool { return len(part) == 0 })
@@ -103,10 +145,10 @@ func (i *invalidations) byPart(keys []string) [][]string {
 func (i *invalidations) sendPart(ctx context.Context, keys []string) (errs []error) {
 	for len(keys) > 0 {
 		chunk := keys[:min(len(keys), maxInvalidations)]
-		failed := i.forgetPart(ctx, "invalidate", chunk, i.call)
+		failed := i.forgetPart(ctx, "invalidate", chunk, i.next)
 		if first := failed[chunk[0]]; len(failed) == len(chunk) && health.Unavailable(first.Err) {
 			for _, key := range keys[len(chunk):] {
-				failed[key] = &RedisError{Op: first.Op, Key: key, Err: first.Err}
+				failed[key] = &RedisError{Op: first.Op, Key: i.shown(key), Err: first.Err}
 			}
 			chunk = keys
 		}
@@ -155,7 +197,7 @@ func (i *invalidations) forgetPart(
 	for n, key := range keys {
 		calls[n] = call(key)
 	}
-	defer i.guard.local.forget(keys) // also after an error, as Redis may have removed the key
+	defer i.forgetLocal(keys) // also after an error, as Redis may have removed the key
 	cmds, err := bounded(ctx, i.guard, func(ctx context.Context) ([]*redis.Cmd, error) {
 		return script.RunAll(ctx, i.guard.rdb, calls), nil
 	})
@@ -167,18 +209,14 @@ func (i *invalidations) forgetPart(
 		}
 		if reason != nil {
 			i.guard.health.Failed(reason)
-			failed[key] = i.guard.redisError(op, key, reason)
+			failed[key] = i.guard.redisError(op, i.shown(key), reason)
 		}
 	}
 	return failed
 }
 
-// call is the call that removes a key.
-func (i *invalidations) call(key string) *script.Call {
-	return i.guard.keys.Invalidate(i.guard.keys.ValueKey(key), i.notice(key))
-}
+// next is the call that removes a key, with a notice of its own.
+func (i *invalidations) next(key string) *script.Call { return i.call(key, i.message(key)) }
 
 // notice is the next message that local tiers are to forget the key.
-func (i *invalidations) notice(key string) string {
-	return i.guard.notices.Next(i.guard.partOf(key), key)
-}
+func (i *invalidations) notice(key string) string { return i.message(key) }

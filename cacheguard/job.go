@@ -17,6 +17,10 @@ type job struct {
 	unlimited bool   // it does not count for MaxLoads
 	aged      bool   // the cache has a value that seems too old, by the estimate of the server's clock
 	batch     *batch // of a GetMany; nil for a Get
+
+	kind  string               // the name of a Cache; empty without
+	known []string             // tags that the value will have in any case
+	tags  func(v any) []string // tags of the value, a *V; nil: none. Those of SetTags count too.
 }
 
 func newJob[V any](g *Guard, key string, of scope, load func(context.Context) (V, error)) *job {

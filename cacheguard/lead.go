@@ -29,6 +29,9 @@ func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 	}
 	drop := r.guard.keeper.Keep(r.leaseRenewal())
 	defer drop()
+	if r.stamps.ready(ctx); !r.stamps.confirms(r.unfit) {
+		r.job.forgetOld()
+	}
 	began := r.guard.clock.Tick()
 	out := r.guard.loaders.run(ctx, r.job, r.slot)
 	a := answer{
@@ -114,11 +117,24 @@ func (r *rebuild) rememberFailure(out loaded) {
 // stored was not overtaken by any write up to the moment it was sent, so it is good for all calls that began until then.
 // Another one is good only for calls that began before the loader did.
 func (r *rebuild) store(ctx context.Context, out loaded, generation string, began uint64) (before uint64) {
-	f := r.prepare(ctx, out, generation)
+	ctx = context.WithoutCancel(ctx)
+	tags := union(r.job.known, out.tags)
+	refused := checkTags(tags)
+	var stamps protocol.Stamps
+	if refused == nil {
+		var proven bool
+		if stamps, proven = r.stamps.stamp(ctx, tags); !proven {
+			r.unproven(tags)
+			return began
+		}
+	}
+	f := r.prepare(ctx, out, generation, stamps, refused)
 	sent := r.guard.clock.Tick()
-	cmd, err := r.guard.link.Do(context.WithoutCancel(ctx), r.job.valueKey, &link.Call{
+	compared := r.guard.versions.compare(ctx, stamps)
+	cmd, err := r.guard.link.Do(ctx, r.job.valueKey, &link.Call{
 		Script: r.guard.keys.Fill(r.job.valueKey, f), Rank: link.EndsWork, Size: len(f.Tail),
 	})
+	holds, _, comparedErr := compared.holds(ctx)
 	if err != nil {
 		r.guard.inBackground(r.giveUp)
 		_ = r.guard.redisError("fill", r.job.key, err) // the callers have the value
@@ -132,12 +148,27 @@ func (r *rebuild) store(ctx context.Context, out loaded, generation string, bega
 	default:
 		r.unstorable(ctx, errors.New(status))
 	}
+	if !holds || comparedErr != nil {
+		return began // a tag was invalidated meanwhile, or nobody knows
+	}
 	return sent
 }
 
+// unproven ends a load whose value is not stored, as a tag of it may have been invalidated since the loader began. The next load knows
+// the tags before.
+func (r *rebuild) unproven(tags []string) {
+	r.guard.versions.miss(r.job.key, tags)
+	r.guard.cfg.Hooks.rejected(r.job.key)
+	r.giveUp()
+}
+
 // prepare makes the entry. A value that cannot be stored makes none.
-func (r *rebuild) prepare(ctx context.Context, out loaded, generation string) protocol.Filling {
+func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, stamps protocol.Stamps, refused error) protocol.Filling {
 	f := protocol.Filling{Token: r.token, Generation: generation}
+	if refused != nil {
+		r.unstorable(ctx, refused)
+		return f
+	}
 	what, ttl, staleFor := protocol.Absent, min(r.guard.cfg.NegativeTTL, time.Duration(out.ttl)), time.Duration(0)
 	var payload []byte
 	if out.err == nil {
@@ -163,7 +194,7 @@ func (r *rebuild) prepare(ctx context.Context, out loaded, generation string) pr
 	if staleFor == 0 && r.guard.cfg.EarlyRefresh == 0 && r.guard.local == nil {
 		freshFor = 0
 	}
-	f.Head, f.Tail = protocol.EncodeEntry(protocol.Entry{Kind: what, Fresh: freshFor, Took: out.took, Payload: payload}, r.token)
+	f.Head, f.Tail = protocol.EncodeEntry(protocol.Entry{Kind: what, Fresh: freshFor, Took: out.took, Stamps: stamps, Payload: payload}, r.token)
 	return f
 }
 

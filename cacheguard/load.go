@@ -73,7 +73,8 @@ type loaded struct {
 	absent bool   // err is ErrNotFound
 	text   string // of err
 	took   time.Duration
-	ttl    int64 // as set by SetTTL, or unset
+	ttl    int64    // as set by SetTTL, or unset
+	tags   []string // as set by SetTags, and those of the value
 }
 
 // run runs the loader under LoadTimeout, and frees its slot when the loader returns. When the context ends first, run leaves
@@ -121,9 +122,12 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 	}
 	l.running.Add(running)
 	var out loaded
+	var tags []string
 	start := time.Now()
 	l.protect(ctx, j.key, func() (err error) {
-		out.value, err = j.load(ctx)
+		if out.value, err = j.load(ctx); err == nil && j.tags != nil {
+			tags = j.tags(out.value)
+		}
 		if err != nil { // asked here, as an error of the loader's own making may panic too
 			_, panicked := errors.AsType[*PanicError](err)
 			out.absent, out.text = !panicked && errors.Is(err, ErrNotFound), err.Error()
@@ -134,6 +138,7 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 			out = loaded{text: err.Error()}
 		}
 		out.err, out.took, out.ttl = err, time.Since(start), load.ttl.Load()
+		out.tags = append(load.allTags(), tags...)
 		l.running.Add(-running)
 		l.cfg.Hooks.loaded(j.key, out.took, out.err)
 		done <- out

@@ -127,6 +127,16 @@ func (l *local) forget(keys []string) {
 	}
 }
 
+// forgetMany drops what was made under names that were invalidated.
+func (l *local) forgetMany(names []string) {
+	if l == nil {
+		return
+	}
+	for _, name := range names {
+		l.ForgetMany(name)
+	}
+}
+
 // fromItem is the answer that an item of the tier is.
 func fromItem[V any](item *tier.Item, how Outcome) (f found[V], ok bool) {
 	if item == nil {
@@ -143,14 +153,14 @@ func fromItem[V any](item *tier.Item, how Outcome) (f found[V], ok bool) {
 
 // keep puts what was read into the tier. An entry that does not say how long it is fresh, as a Guard without a tier wrote
 // it, may be gone from Redis the next moment: it is not kept.
-func keep[V any](g *Guard, key string, mark tier.Mark, read *link.Read, r *readResult[V]) {
+func keep[V any](g *Guard, key string, mark tier.Mark, read *link.Read, r *readResult[V], under []tier.NameMark) {
 	if g.local == nil || r.entry.Fresh == 0 || r.state != fresh && r.state != ageing {
 		return
 	}
 	left := r.entry.Fresh - max(g.serverClocks.Age(key, r.entry.Written), 0) // below 0 if the clocks disagree
 	if r.value == nil {
-		g.local.Keep(key, mark, nil, len(read.Raw), left, left)
+		g.local.Keep(key, mark, nil, len(read.Raw), left, left, under...)
 		return
 	}
-	g.local.Keep(key, mark, r.value, len(read.Raw), left, left+g.cfg.StaleFor)
+	g.local.Keep(key, mark, r.value, len(read.Raw), left, left+g.cfg.StaleFor, under...)
 }

@@ -151,6 +151,7 @@ func (m *many[V]) job(b *batch, w wanted, nested bool) *job {
 	return &job{
 		key: w.key, valueKey: m.guard.keys.ValueKey(w.key), shape: protocol.ShapeOf[V]{},
 		scope: scope{nested: nested, writing: updateOf(b.ctx).includes(m.guard, w.key)}, aged: w.aged, batch: b,
+		kind: m.spec.kind, known: m.spec.known, tags: m.spec.tagsOf(),
 		load: func(ctx context.Context) (any, error) { return b.obtain(ctx, w.key) },
 	}
 }

@@ -112,7 +112,7 @@ func (g *Guard) mustBypass(key string) *RedisError {
 
 // enqueue remembers keys whose invalidation failed. Only tasks may call it.
 func (i *invalidations) enqueue(keys []string) {
-	if i.pending.enqueue(keys, i.notice) {
+	if i.pending.enqueue(keys, i.message) {
 		i.guard.tasks.Go(i.replay) // owner: the Guard; stop: g.ending; joined by Close
 	}
 }
@@ -131,7 +131,7 @@ func (i *invalidations) replay() {
 			if len(keys) == 0 {
 				return
 			}
-			failed := i.forget(context.Background(), "invalidate", keys, i.replayCall)
+			failed := i.sendAgain(keys)
 			for _, key := range keys {
 				if failed[key] == nil {
 					i.pending.resolve(key, upTo)
@@ -146,7 +146,16 @@ func (i *invalidations) replay() {
 	}
 }
 
+// sendAgain sends invalidations that failed.
+func (i *invalidations) sendAgain(keys []string) map[string]*RedisError {
+	ctx := context.Background()
+	if err := i.begin(ctx); err != nil {
+		return i.allFailed("invalidate", keys, err)
+	}
+	return i.forget(ctx, "invalidate", keys, i.replayCall)
+}
+
 // replayCall is the call that removes a key at last.
 func (i *invalidations) replayCall(key string) *script.Call {
-	return i.guard.keys.Invalidate(i.guard.keys.ValueKey(key), i.pending.noticeOf(key))
+	return i.call(key, i.pending.noticeOf(key))
 }

@@ -30,6 +30,10 @@ var promises = []struct {
 	{"InvalidateTakesManyKeys", promiseInvalidateMany},
 	{"ManyKeysAreLoadedInOneCallByWhoGotTheirLeases", promiseMany},
 	{"StaleValuesAreServedWhileOneInstanceLoads", promiseStale},
+	{"TagsReachAllEntriesThatHaveThem", promiseTagsReachAllEntries},
+	{"TagsReachALoadUnderWay", promiseTagsOfALoadUnderWay},
+	{"TagsReachAnotherInstancesLoad", promiseTagsOfAnotherInstancesLoad},
+	{"TagsReachWhatGetManyLoaded", promiseManyWithTags},
 	{"CloseLeavesNothingBehind", promiseClose},
 	{"ScriptsAreSentAgainWhenTheServerForgotThem", promiseScriptFlush},
 }

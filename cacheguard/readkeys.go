@@ -16,16 +16,17 @@ func (m *many[V]) readKeys(ctx context.Context, keys []string) (toLoad []wanted)
 		marks[i] = m.guard.local.mark(key)
 		reads[i], _ = m.guard.link.Ask(ctx, m.guard.keys.ValueKey(key)) // refuses when it is closed only: nil
 	}
+	all := make([]beingRead[V], len(keys))
+	for i := range keys {
+		all[i] = m.decoded(ctx, keys[i], reads[i], marks[i])
+	}
 	var old []wanted
 	for i, key := range keys {
-		err := link.ErrClosed
-		if reads[i] != nil {
-			err = reads[i].Wait(ctx)
-		}
+		b := &all[i]
 		switch w := (wanted{key: key}); {
-		case err != nil:
-			m.fail(ctx, key, "", m.guard.ended(ctx, key, err))
-		case m.act(ctx, reads[i], marks[i], &w):
+		case m.confirm(ctx, key, b) != nil:
+			m.fail(ctx, key, "", m.guard.ended(ctx, key, b.err))
+		case m.act(ctx, b, &w):
 			toLoad = append(toLoad, w)
 		case w.mode == background:
 			old = append(old, w)
@@ -33,6 +34,37 @@ func (m *many[V]) readKeys(ctx context.Context, keys []string) (toLoad []wanted)
 	}
 	m.refreshAll(ctx, old)
 	return toLoad
+}
+
+// beingRead is a key that is read, and whose stamps are compared.
+type beingRead[V any] struct {
+	read     *link.Read
+	mark     tier.Mark
+	result   *readResult[V]
+	compared validity
+	redisErr error
+	err      error
+}
+
+// decoded waits for the read of a key, and has its stamps compared. It does not wait for that.
+func (m *many[V]) decoded(ctx context.Context, key string, read *link.Read, mark tier.Mark) (b beingRead[V]) {
+	b.read, b.mark, b.err = read, mark, link.ErrClosed
+	if read == nil {
+		return b
+	}
+	if b.err = read.Wait(ctx); b.err == nil {
+		b.result = decodeRead[V](m.guard, key, mark, read)
+		b.compared = m.guard.versions.compare(ctx, b.result.entry.Stamps)
+	}
+	return b
+}
+
+// confirm waits for the comparison of the stamps.
+func (m *many[V]) confirm(ctx context.Context, key string, b *beingRead[V]) error {
+	if b.err == nil {
+		b.result, b.redisErr, b.err = confirmed(ctx, m.guard, key, b.mark, b.read, b.result, &b.compared, nil)
+	}
+	return b.err
 }
 
 // readable returns the keys that may be read, and those of the others that are to be loaded. It looks before anything is
@@ -68,10 +100,9 @@ func (m *many[V]) takeLocal(ctx context.Context, keys []string) (others []string
 }
 
 // act does what decide says of what was read. It reports whether the key is to be loaded, and w says how.
-func (m *many[V]) act(ctx context.Context, read *link.Read, mark tier.Mark, w *wanted) bool {
-	r := decodeRead[V](m.guard, w.key, mark, read)
-	d := m.spec.decide(m.guard, w.key, r, read.Err)
-	w.unfit, w.aged, w.took = read.Raw, d.aged, r.entry.Took
+func (m *many[V]) act(ctx context.Context, b *beingRead[V], w *wanted) bool {
+	d := m.spec.decide(m.guard, w.key, b.result, b.redisErr)
+	w.unfit, w.aged, w.took = b.read.Raw, d.aged, b.result.entry.Took
 	switch d.action {
 	case doServe:
 		sample(ctx, m.guard, w.key, d.found, m.spec)

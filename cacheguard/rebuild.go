@@ -27,6 +27,7 @@ type rebuild struct {
 	aged        bool         // it is unfit because it seems too old
 	publish     func(answer) // lets those callers go for whom the answer is good
 	slot        slot
+	stamps      *stamper         // of the load, if it gets the lease
 	afterBypass bool             // it has given Redis up once: when that fails again, it loads without
 	askedAgain  int              // how often it was told to ask again
 	waitTimeout <-chan time.Time // fires when WaitTimeout is over
@@ -99,6 +100,7 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 	if err == nil && got.Status == protocol.Granted {
 		return r.lead(ctx, got), true // the slot is the loader's now
 	}
+	r.stamps.abandon()
 	r.returnSlot()
 	switch {
 	case err != nil && ctx.Err() != nil: // every caller has left
@@ -111,7 +113,7 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 		if polls > 0 {
 			how = Shared
 		}
-		return r.use(got.Value, how, before)
+		return r.use(ctx, got.Value, how, before)
 	case got.Status == protocol.Failed:
 		return answer{err: r.failure(got), outcome: Shared}, true
 	case got.Status == protocol.Writing && r.job.scope.writing:
@@ -151,6 +153,11 @@ func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protoc
 	rank := link.Ordinary
 	if r.slot == ofOwn {
 		rank = link.HoldsSlot
+	}
+	if request.Take {
+		r.stamps = r.stamper(ctx)
+	} else {
+		r.stamps = nil
 	}
 	asked := time.Now()
 	cmd, err := g.link.Do(ctx, valueKey, &link.Call{Script: g.keys.Acquire(valueKey, request), Rank: rank, Late: r.tooLate})
@@ -214,8 +221,25 @@ func (r *rebuild) failure(got protocol.Acquired) error {
 	return &LoadError{Key: r.job.key, Message: got.Message}
 }
 
+// confirm asks whether an entry's stamps are the current versions. If they are not, the entry will be overwritten.
+func (r *rebuild) confirm(ctx context.Context, raw []byte, stamps protocol.Stamps) (a answer, done, valid bool) {
+	compared := r.guard.versions.compare(ctx, stamps)
+	switch holds, redisErr, err := compared.holds(ctx); {
+	case err != nil:
+		return answer{err: closedOr(context.Cause(ctx))}, true, false
+	case redisErr != nil:
+		return r.unreachable(ctx, redisErr), true, false
+	case !holds:
+		r.unfit, r.aged = raw, false
+		r.askedAgain++
+		r.job.forgetOld()
+		return answer{}, false, false
+	}
+	return answer{}, false, true
+}
+
 // use makes the answer of an entry. One that cannot be used will be overwritten.
-func (r *rebuild) use(raw []byte, how Outcome, before uint64) (answer, bool) {
+func (r *rebuild) use(ctx context.Context, raw []byte, how Outcome, before uint64) (answer, bool) {
 	e, value, err := r.guard.decode(raw, r.job.shape)
 	if err != nil {
 		r.guard.cfg.Hooks.damaged(r.job.key, err)
@@ -223,6 +247,11 @@ func (r *rebuild) use(raw []byte, how Outcome, before uint64) (answer, bool) {
 	age := fresh
 	if err == nil && how != Shared {
 		age = r.guard.freshness(r.job.key, e)
+	}
+	if err == nil && age != expired && len(e.Stamps) > 0 {
+		if a, done, valid := r.confirm(ctx, raw, e.Stamps); !valid {
+			return a, done
+		}
 	}
 	switch {
 	case err != nil || age == expired:

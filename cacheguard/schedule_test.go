@@ -241,7 +241,7 @@ func (s *stage) read(step int) (err error) {
 			return nil
 		}
 		value := s.loaded
-		f := s.m.prepare(ctx, loaded{value: &value, ttl: unset}, s.got.Generation)
+		f := s.m.prepare(ctx, loaded{value: &value, ttl: unset}, s.got.Generation, nil, nil)
 		status, err := s.guards[0].keys.Fill(s.m.job.valueKey, f).Run(ctx, g.rdb).Text()
 		s.refused = status == "refused"
 		return err

@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"context"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -23,6 +24,29 @@ type loading struct {
 	keys    []string
 	parent  *loading     // the load whose loader made this one necessary
 	ttl     atomic.Int64 // set by SetTTL; unset: the Guard's
+
+	mu   sync.Mutex
+	tags []string // set by SetTags
+}
+
+// addTags adds tags. Of too many it keeps as many as show that.
+func (l *loading) addTags(tags []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.tags)+len(tags) > 2*maxTags {
+		l.tags = union(l.tags)
+		tags = tags[:min(len(tags), 2*maxTags)]
+	}
+	if len(l.tags) <= maxTags {
+		l.tags = append(l.tags, tags...)
+	}
+}
+
+// allTags are those that addTags was given.
+func (l *loading) allTags() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.tags)
 }
 
 // unset is a TTL that nobody chooses: too long for any clock.

@@ -126,10 +126,10 @@ func checkScripts(ctx context.Context, g *Guard) error {
 		{"renew", func() *script.Call { r := g.keys.Renew(valueKey, token); return &r }, int64(1)},
 		{"fill", func() *script.Call { return g.keys.Fill(valueKey, fill) }, "stored"},
 		{"acquire a value", func() *script.Call { return acquire }, "value"},
-		{"invalidate", func() *script.Call { return g.invalidations.call(key) }, int64(1)},
+		{"invalidate", func() *script.Call { return g.invalidations.next(key) }, int64(1)},
 		{"acquire", func() *script.Call { return acquire }, "lease"},
 		{"fail", func() *script.Call { return g.keys.Fail(valueKey, token, "self-check") }, int64(1)},
-		{"invalidate", func() *script.Call { return g.invalidations.call(key) }, int64(0)},
+		{"invalidate", func() *script.Call { return g.invalidations.next(key) }, int64(0)},
 		{"acquire", func() *script.Call { return acquire }, "lease"},
 		{"release", func() *script.Call { return g.keys.Release(valueKey, token) }, int64(1)},
 		{"begin_update", func() *script.Call { return g.keys.BeginUpdate(valueKey, token, g.invalidations.notice(key)) }, int64(1)},
@@ -185,7 +185,7 @@ func checkInvalidation(ctx context.Context, g *Guard) error {
 		arrived = g.local.probes.Add(key)
 		defer g.local.probes.Remove(key)
 	}
-	if failed := g.invalidations.forget(ctx, "invalidate", []string{key}, g.invalidations.call)[key]; failed != nil {
+	if failed := g.invalidations.forget(ctx, "invalidate", []string{key}, g.invalidations.next)[key]; failed != nil {
 		return fmt.Errorf("cannot invalidate a key: %w", failed.Err)
 	}
 	if arrived == nil {

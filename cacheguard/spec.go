@@ -8,10 +8,23 @@ type loadSpec[V any] struct {
 	loadMany func(context.Context, []string) (map[string]V, error) // of GetMany
 	reload   func(context.Context, *V) (V, error)                  // of Fetch, as what follows
 
-	judge     func(V) Verdict
-	skipLocal bool
-	cacheOnly bool // nothing is loaded
-	unlimited bool // the load does not count for MaxLoads
+	judge       func(V) Verdict
+	despiteTags func(V) bool // nil: none
+	skipLocal   bool
+	cacheOnly   bool // nothing is loaded
+	unlimited   bool // the load does not count for MaxLoads
+
+	kind  string           // the name of a Cache; empty without
+	known []string         // tags that the value will have in any case
+	tags  func(V) []string // tags of the value; nil: none. Those of SetTags count too.
+}
+
+// tagsOf is tags for a *V.
+func (s loadSpec[V]) tagsOf() func(any) []string {
+	if s.tags == nil {
+		return nil
+	}
+	return func(v any) []string { return s.tags(*v.(*V)) }
 }
 
 // job is what a flight of the key has to do.
@@ -21,6 +34,7 @@ func (s loadSpec[V]) job(g *Guard, key string, of scope, old *V) *job {
 		j.anew = untyped(s.loader(nil))
 	}
 	j.unlimited = s.unlimited
+	j.kind, j.known, j.tags = s.kind, s.known, s.tagsOf()
 	return j
 }
 

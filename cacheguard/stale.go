@@ -62,6 +62,7 @@ func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
 		r.report(ctx, a)
 		return a
 	}
+	r.stamps.abandon()
 	r.returnSlot()
 	r.job.skip()
 	switch {

@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"bytes"
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -158,6 +159,12 @@ func (c *comparison) stillServed(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	e, now, err := g.decode(read.Raw, c.job.shape)
+	if err == nil {
+		compared := g.versions.compare(ctx, e.Stamps)
+		if holds, redisErr, err := compared.holds(ctx); err != nil || redisErr != nil || !holds {
+			return false, errors.Join(err, redisErr)
+		}
+	}
 	return err == nil && e.Kind != protocol.Absent && c.isServed(now), nil
 }
 

@@ -12,18 +12,16 @@ import (
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
 	"github.com/cacheguard/go/middleware/internal/sliced"
-	"github.com/cacheguard/go/middleware/internal/versions"
 )
 
 // Cache stores responses of a handler. It is safe for concurrent use. It needs no Close: its background work belongs to the Guard.
 type Cache struct {
-	cfg      Config
-	guard    *cacheguard.Guard
-	names    *identity.Namer
-	rules    *rules.Settings
-	versions *versions.Set
-	slices   *sliced.Store
-	decoded  *record.Recent
+	cfg     Config
+	guard   *cacheguard.Guard
+	names   *identity.Namer
+	rules   *rules.Settings
+	slices  *sliced.Store
+	decoded *record.Recent
 }
 
 // New returns a Cache that stores its responses in the Guard. The error names every field of cfg that is out of range.
@@ -42,7 +40,6 @@ func New(guard *cacheguard.Guard, cfg Config) (*Cache, error) {
 	}
 	cfg = cfg.withDefaults()
 	c := &Cache{cfg: cfg, guard: guard, names: identity.New(cfg.identity()), rules: cfg.rules(), decoded: record.NewRecent()}
-	c.versions = &versions.Set{Guard: guard, Names: c.names, Prefixes: cfg.Prefixes}
 	c.slices = &sliced.Store{
 		Guard: guard, Names: c.names, Rules: c.rules, Size: cfg.SliceBytes, Unlimited: !cfg.LimitLoads, LogPanic: c.logPanic,
 	}

@@ -20,7 +20,7 @@ func (l *lookup) evaluate(raw []byte) cacheguard.Verdict {
 		return cacheguard.Serve // it says where the variants are
 	}
 	l.previous = rec
-	l.revoked = rec.Page != l.variant.page || !l.seenMine || !l.x.cache.versions.Hold(l.x.r.Context(), rec.Versions)
+	l.revoked = rec.Page != l.variant.page || !l.seenMine
 	if l.revoked || l.reload.replaces(rec) {
 		return cacheguard.Replace
 	}
@@ -36,6 +36,12 @@ func (l *lookup) evaluate(raw []byte) cacheguard.Verdict {
 		l.markHolds, l.x.checked = make(chan bool, 1), l
 	}
 	return verdict
+}
+
+// leadsToVariants reports whether a record is only asked where the variants of its page are.
+func (l *lookup) leadsToVariants(raw []byte) bool {
+	rec, err := l.x.cache.decoded.Decode(l.key, raw)
+	return err == nil && l.variant.page == "" && !identity.Selects(rec, l.x.r, l.x.unnamed)
 }
 
 // freshness compares the age of a record with what its response and the request say (RFC 9111 sections 4.2 and 5.2, RFC 5861).

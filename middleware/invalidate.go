@@ -30,7 +30,7 @@ func (c *Cache) InvalidatePrefix(ctx context.Context, prefix string) error {
 	if !slices.Contains(c.cfg.Prefixes, prefix) {
 		return fmt.Errorf("middleware: %q is none of Config.Prefixes", prefix)
 	}
-	return c.versions.InvalidatePrefix(ctx, prefix)
+	return c.guard.InvalidateTags(ctx, c.names.Key(prefixName, prefix))
 }
 
 // InvalidateTags is Invalidate for all pages whose response has one of the tags in Cache-Tag or Surrogate-Key. Its cost does not depend on
@@ -40,7 +40,7 @@ func (c *Cache) InvalidateTags(ctx context.Context, tags ...string) error {
 	if len(tags) == 0 {
 		return nil
 	}
-	return c.versions.InvalidateTags(ctx, tags)
+	return errors.Join(checkTags(tags), c.guard.InvalidateTags(ctx, c.tagNames(tags)...))
 }
 
 // invalidateAfter invalidates what a successful unsafe request may have changed (RFC 9111 section 4.4): its own page, and those of the same

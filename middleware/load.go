@@ -19,16 +19,14 @@ func (l *lookup) load(ctx context.Context, old *[]byte) ([]byte, error) {
 	if old == nil {
 		l.previous = nil // what evaluate saw has been invalidated meanwhile
 	}
-	versions := l.x.cache.versions
-	before, known := versions.Before(ctx, l.x.r, l.previous)
 	b := &rebuild{lookup: l, validate: l.usable(), done: make(chan struct{})}
 	b.run(ctx)
 	if ctx.Err() != nil { // a handler that is told to stop returns as if it were done
 		return nil, fmt.Errorf("middleware: %w: %w", ctx.Err(), context.Cause(ctx))
 	}
 	rec, keep := b.result()
-	if rec.IsResponse() && (!known || !versions.After(ctx, l.x.r, before, rec)) {
-		keep = 0
+	if rec.IsResponse() {
+		cacheguard.SetTags(ctx, l.x.cache.tagsOf(rec)...)
 	}
 	b.stored.Store(rec.IsResponse() && keep > 0)
 	cacheguard.SetTTL(ctx, keep)

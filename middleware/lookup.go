@@ -92,7 +92,10 @@ func newLookup(x *exchange, v variant, why string) *lookup {
 
 // fetch asks the Guard, which calls evaluate for what is stored, and load for what has to be made.
 func (l *lookup) fetch() found {
-	source := cacheguard.Source[[]byte]{Judge: l.evaluate, Load: l.load, Unlimited: !l.x.cache.cfg.LimitLoads}
+	source := cacheguard.Source[[]byte]{
+		Judge: l.evaluate, Load: l.load, Unlimited: !l.x.cache.cfg.LimitLoads, Tags: l.x.cache.prefixTags(l.x.r),
+		DespiteTags: l.leadsToVariants,
+	}
 	if l.x.want.OnlyIfCached || routedForHead(l.x.r) {
 		source.Load = nil
 	}
@@ -131,7 +134,7 @@ func (l *lookup) overtaken(got found) bool {
 	case got.how == cacheguard.Bypassed:
 		return false
 	default:
-		return rec.Page != l.variant.page || !l.x.cache.versions.Hold(l.x.r.Context(), rec.Versions)
+		return rec.Page != l.variant.page
 	}
 }
 

@@ -106,6 +106,7 @@ func TestCachesWithOtherSpacesHaveOtherPages(t *testing.T) {
 	}
 	expect.Equal(t, "admin", handler(0), "admincacheguard; fwd")
 	expect.Equal(t, "shop", handler(1), "shopcacheguard; fwd")
+	f.stored()
 	expect.Equal(t, "error", caches[0].InvalidateTags(t.Context(), "t"), nil)
 	expect.Equal(t, "shop, when a tag of admin's was invalidated", handler(1), "shopcacheguard; hit")
 	expect.Equal(t, "admin", handler(0), "admincacheguard; fwd")

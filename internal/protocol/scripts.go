@@ -42,6 +42,12 @@ var endUpdateSource string
 //go:embed lua/renew_update.lua
 var renewUpdateSource string
 
+//go:embed lua/version.lua
+var versionSource string
+
+//go:embed lua/revoke.lua
+var revokeSource string
+
 //go:embed lua/time.lua
 var timeSource string
 
@@ -57,9 +63,13 @@ var (
 	endUpdateScript   = script.New(prelude + endUpdateSource)
 	renewUpdateScript = script.New(prelude + renewUpdateSource)
 
+	versionScript = script.New(versionSource)
+	revokeScript  = script.New(revokeSource)
+
 	timeScript = script.New(prelude + timeSource)
 
 	existsCommand = script.Command("exists")
+	delCommand    = script.Command("del")
 )
 
 // Source is the text of the script as Redis gets it, for tests that pick it out of the traffic. The name is that of its
@@ -68,6 +78,6 @@ func Source(name string) string {
 	return map[string]*script.Script{
 		"acquire": acquireScript, "fill": fillScript, "fail": failScript, "release": releaseScript, "renew": renewScript,
 		"invalidate": invalidateScript, "begin_update": beginUpdateScript, "end_update": endUpdateScript,
-		"renew_update": renewUpdateScript, "time": timeScript,
+		"renew_update": renewUpdateScript, "time": timeScript, "version": versionScript, "revoke": revokeScript,
 	}[name].Source()
 }

@@ -12,7 +12,7 @@ func stranger(string) bool { return false }
 func hear(t *testing.T, tier *Tier, source string, numbers ...uint64) {
 	t.Helper()
 	for _, n := range numbers {
-		if _, ok := tier.Hear(Notice{source, n, "other"}.String(), stranger); !ok {
+		if _, ok := tier.Hear(Notice{Source: source, Number: n, Key: "other"}.String(), stranger); !ok {
 			t.Fatal("not a notice")
 		}
 	}
@@ -20,7 +20,10 @@ func hear(t *testing.T, tier *Tier, source string, numbers ...uint64) {
 
 func TestNoticesAreWrittenAndRead(t *testing.T) {
 	t.Parallel()
-	for _, n := range []Notice{{"a/0", 1, "k"}, {"a", 1<<64 - 1, "a key with spaces\n"}, {"a", 7, ""}} {
+	for _, n := range []Notice{
+		{Source: "a/0", Number: 1, Key: "k"}, {Source: "a", Number: 1<<64 - 1, Key: "a key with spaces\n"}, {Source: "a", Number: 7},
+		{Source: "a", Number: 8, Key: "t+ ", Many: true},
+	} {
 		if got, ok := parseNotice(n.String()); !ok || got != n {
 			t.Errorf("%+v became %+v, %v", n, got, ok)
 		}
@@ -36,9 +39,9 @@ func TestOwnNoticesForgetNothing(t *testing.T) {
 	t.Parallel()
 	tier, _ := newTier(t, entries(10))
 	tier.set("k", "v")
-	tier.Hear(Notice{"me/0", 1, "k"}.String(), func(source string) bool { return source == "me/0" })
+	tier.Hear(Notice{Source: "me/0", Number: 1, Key: "k"}.String(), func(source string) bool { return source == "me/0" })
 	expect(t, tier.Get("k"), "v")
-	tier.Hear(Notice{"you/0", 1, "k"}.String(), func(source string) bool { return source == "me/0" })
+	tier.Hear(Notice{Source: "you/0", Number: 1, Key: "k"}.String(), func(source string) bool { return source == "me/0" })
 	expect(t, tier.Get("k"), nil)
 }
 

@@ -7,15 +7,23 @@ import (
 	"sync/atomic"
 )
 
-// Notice is the message that a key was invalidated.
+// Notice is the message that a key, or all that was made under a name, was invalidated.
 type Notice struct {
 	Source string // the process, or a part of the keys of one; without spaces
 	Number uint64 // of the notice, by its source: 1, 2, 3 …
 	Key    string
+	Many   bool // Key is such a name, see Tier.ForgetMany
 }
 
+// many stands behind the number of a notice about many keys.
+const many = "+"
+
 func (n Notice) String() string {
-	return n.Source + " " + strconv.FormatUint(n.Number, 10) + " " + n.Key
+	number := strconv.FormatUint(n.Number, 10)
+	if n.Many {
+		number += many
+	}
+	return n.Source + " " + number + " " + n.Key
 }
 
 func parseNotice(s string) (n Notice, ok bool) {
@@ -25,6 +33,7 @@ func parseNotice(s string) (n Notice, ok bool) {
 	if !ok {
 		return n, false
 	}
+	number, n.Many = strings.CutSuffix(number, many)
 	var err error
 	n.Number, err = strconv.ParseUint(number, 10, 64)
 	return n, err == nil && n.Number > 0
@@ -48,6 +57,13 @@ func NewNotices(channel string, parts int) *Notices {
 func (n *Notices) Next(part int, key string) string {
 	return Notice{
 		Source: n.id + "/" + strconv.Itoa(part), Number: n.numbers[part].Add(1), Key: key,
+	}.String()
+}
+
+// NextOfMany is the next notice of that part, about all that was made under a name.
+func (n *Notices) NextOfMany(part int, name string) string {
+	return Notice{
+		Source: n.id + "/" + strconv.Itoa(part), Number: n.numbers[part].Add(1), Key: name, Many: true,
 	}.String()
 }
 

@@ -32,7 +32,8 @@ type Tier struct {
 	live       func() bool // whether notices arrive
 	seed       maphash.Seed
 	epoch      [stripes]atomic.Uint64
-	generation atomic.Uint64 // grows whenever all is void
+	names      [stripes]atomic.Uint64 // epochs of the names that items were made under
+	generation atomic.Uint64          // grows whenever all is void
 }
 
 // Item is a value that is kept. It does not change.
@@ -43,6 +44,26 @@ type Item struct {
 	last       time.Duration // since base: served at all
 	ends       time.Duration // since base: its TTL
 	bytes      int
+	under      []NameMark
+}
+
+// NameMark is the state of a name before it was looked at.
+type NameMark struct {
+	epoch *atomic.Uint64
+	was   uint64
+}
+
+func (m NameMark) holds() bool { return m.epoch.Load() == m.was }
+
+// MarkName is called before anybody asks whether what was made under the name is still valid, for Keep.
+func (t *Tier) MarkName(name []byte) NameMark {
+	epoch := &t.names[maphash.Bytes(t.seed, name)%stripes]
+	return NameMark{epoch, epoch.Load()}
+}
+
+// ForgetMany drops all that was made under the name, and, now and then, what was made under another one.
+func (t *Tier) ForgetMany(name string) {
+	t.names[maphash.String(t.seed, name)%stripes].Add(1)
 }
 
 // Past is for how long the value's TTL has been over.
@@ -82,16 +103,26 @@ func (t *Tier) Get(key string) *Item {
 		t.hot.note(key)
 	}
 	i, found := t.cache.GetIfPresent(key)
-	if !found || time.Since(base) >= i.until || !t.live() || t.feed.waiting() || i.generation != t.generation.Load() {
+	if !found || time.Since(base) >= i.until || !t.live() || t.feed.waiting() || i.generation != t.generation.Load() || !i.standing() {
 		return nil
 	}
 	return i
 }
 
+// standing reports whether none of the names that the item was made under was forgotten.
+func (i *Item) standing() bool {
+	for _, name := range i.under {
+		if !name.holds() {
+			return false
+		}
+	}
+	return true
+}
+
 // GetAnyway returns what is kept for the key and not too old, though notices may be missing; nil if there is nothing.
 func (t *Tier) GetAnyway(key string) *Item {
 	i, found := t.cache.GetIfPresent(key)
-	if !found || i.generation != t.generation.Load() || time.Since(base) >= i.last {
+	if !found || i.generation != t.generation.Load() || time.Since(base) >= i.last || !i.standing() {
 		return nil
 	}
 	return i
@@ -112,13 +143,13 @@ func (t *Tier) Mark(key string) Mark {
 }
 
 // Keep keeps what was read after the mark, unless the key was invalidated since. It is served as fresh for fresh, as
-// anything else for usable, and for the TTL at most, from the mark on.
-func (t *Tier) Keep(key string, m Mark, value any, size int, fresh, usable time.Duration) {
+// anything else for usable, and for the TTL at most, from the mark on. It is dropped with any of the names it was made under.
+func (t *Tier) Keep(key string, m Mark, value any, size int, fresh, usable time.Duration, under ...NameMark) {
 	if !m.live || t.hot != nil && !t.hot.has(key) {
 		return
 	}
 	i := &Item{
-		Value: value, bytes: size, generation: m.generation,
+		Value: value, bytes: size, generation: m.generation, under: under,
 		until: m.at + min(fresh, t.ttl), last: m.at + min(max(fresh, usable), t.ttl), ends: m.at + fresh,
 	}
 	epoch := t.stripe(key)
@@ -151,7 +182,11 @@ func (t *Tier) Hear(payload string, own func(source string) bool) (n Notice, ok 
 	if n, ok = parseNotice(payload); !ok {
 		return n, false
 	}
-	if !own(n.Source) {
+	switch {
+	case own(n.Source):
+	case n.Many:
+		t.ForgetMany(n.Key)
+	default:
 		t.Forget(n.Key)
 	}
 	t.feed.hear(n)

@@ -62,7 +62,7 @@ func TestWhatIsReadWhileTheKeyIsForgottenIsNotKept(t *testing.T) {
 		"void":      func(tier *Tier) { tier.Void() },
 		"missed":    func(tier *Tier) { tier.Missed() },
 		"noticed": func(tier *Tier) {
-			tier.Hear(Notice{"other", 5, "k"}.String(), func(string) bool { return false })
+			tier.Hear(Notice{Source: "other", Number: 5, Key: "k"}.String(), func(string) bool { return false })
 		},
 	} {
 		tier, _ := newTier(t, entries(10))

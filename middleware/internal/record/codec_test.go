@@ -48,7 +48,7 @@ func TestAHostileRecordClaimsNoMoreMemoryThanItHas(t *testing.T) {
 }
 
 func FuzzDecodeRecord(f *testing.F) {
-	rec := Record{Kind: Stored, Status: 200, Header: []Pair{{"X-A", "1"}}, Versions: []Pair{{"a", "b"}}, Body: []byte("body")}
+	rec := Record{Kind: Stored, Status: 200, Header: []Pair{{"X-A", "1"}}, Vary: []Pair{{"a", "b"}}, Body: []byte("body")}
 	f.Add(rec.Encode())
 	f.Add((&Record{Kind: Sliced, Status: 200, Length: 1 << 40, Parts: "a"}).Encode())
 	f.Add([]byte(version))

@@ -37,7 +37,6 @@ type Record struct {
 	StandsIn bool          // it is stale, and served because the handler failed
 	Leftover bool          // it was there before, and the response that was to replace it could not be stored
 	Vary     []Pair        // the fields that select it, with their values in the request
-	Versions []Pair        // the keys and values of the versions it was made under
 	Header   []Pair
 	Trailer  []Pair
 	Body     []byte

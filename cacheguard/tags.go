@@ -1,0 +1,98 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+const (
+	maxTags = 256 // of an entry
+	maxTag  = 512 // bytes
+
+	maxAllTags = 50 << 10 // bytes; with their versions they fit into protocol.MaxStamps
+)
+
+// SetTags adds tags to the entry being loaded, which InvalidateTags finds it by. A loader calls it with the context that it was given;
+// with another context it does nothing. In GetMany the tags count for all keys of a call of load. Remembered absence has tags too.
+//
+// An entry can have 256 tags, of 1 to 512 bytes each, and of 50 KiB together. With others the value reaches those who wait for it, and is not stored;
+// Hooks.OnUnstorable has the reason.
+//
+// A value with tags is not stored when one of its tags may have been invalidated since its load began. A tag that nobody could know
+// before the load counts as invalidated if any tag was; the next load of the key knows it.
+//
+// A hit with tags costs one more batched read, and none from the local tier.
+func SetTags(ctx context.Context, tags ...string) {
+	if l := loadingOf(ctx); l != nil {
+		l.addTags(tags)
+	}
+}
+
+// InvalidateTags is Invalidate for all entries with one of the tags, of all keys, and for what is being loaded and will have one. Its
+// cost does not depend on how many there are.
+//
+// A Get that begins after InvalidateTags returned nil, in any process, never returns a value with one of the tags that was loaded
+// before. What is said of Invalidate holds: InvalidateTags is sent even if ctx has ended, what fails is pending, and meanwhile the
+// Guard does not serve entries with the tag. The Key of the *RedisError is the tag.
+//
+// An empty tag, and one of more than 512 bytes, is an error, and the others are invalidated all the same.
+func (g *Guard) InvalidateTags(ctx context.Context, tags ...string) error {
+	if g == nil {
+		return errNilGuard
+	}
+	var names []string
+	var refused error
+	for _, tag := range tags {
+		if err := checkTag(tag); err != nil {
+			refused = errors.Join(refused, err)
+		} else {
+			names = append(names, tagName(tag))
+		}
+	}
+	if len(names) == 0 {
+		return refused
+	}
+	if !g.begin() {
+		return ErrClosed
+	}
+	defer g.tasks.Done()
+	g.versions.used.Store(true)
+	return errors.Join(refused, g.versions.invalidations.send(ctx, names))
+}
+
+func checkTag(tag string) error {
+	switch {
+	case tag == "":
+		return errors.New("cacheguard: tag is empty")
+	case len(tag) > maxTag:
+		return fmt.Errorf("cacheguard: tag %.40q… has %d bytes, more than %d", tag, len(tag), maxTag)
+	}
+	return nil
+}
+
+// checkTags refuses tags that no entry can have.
+func checkTags(tags []string) error {
+	if len(tags) > maxTags {
+		return fmt.Errorf("cacheguard: it has more than %d tags", maxTags)
+	}
+	bytes := 0
+	for _, tag := range tags {
+		if err := checkTag(tag); err != nil {
+			return err
+		}
+		bytes += len(tag)
+	}
+	if bytes > maxAllTags {
+		return fmt.Errorf("cacheguard: its tags have %d bytes together, more than %d", bytes, maxAllTags)
+	}
+	return nil
+}
+
+// union is the tags of the lists, each once.
+func union(lists ...[]string) []string {
+	all := slices.Concat(lists...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}

@@ -1,0 +1,246 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+// tagged is a loader whose value has tags.
+func tagged[V any](v V, tags ...string) func(context.Context) (V, error) {
+	return func(ctx context.Context) (V, error) {
+		SetTags(ctx, tags...)
+		return v, nil
+	}
+}
+
+// loadTagged is the source's load with tags.
+func (s *source) loadTagged(tags ...string) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		SetTags(ctx, tags...)
+		return s.load(ctx)
+	}
+}
+
+func mustInvalidateTags(t *testing.T, g *Guard, tags ...string) {
+	t.Helper()
+	if err := g.InvalidateTags(context.Background(), tags...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func promiseTagsReachAllEntries(t *testing.T, a arena) {
+	f := newFleet(t, a, 2, Config{})
+	for i := range 8 {
+		mustGet(t, f.guards[i%2], fmt.Sprint("k", i), tagged("old", "all", fmt.Sprint("parity:", i%2)))
+	}
+	mustGet(t, f.guards[0], "none", returns("old"))
+	mustInvalidateTags(t, f.guards[1], "parity:1", "of nothing")
+	for i := range 8 {
+		want := []string{"old", "new"}[i%2]
+		for _, g := range f.guards {
+			expect.Equal(t, fmt.Sprint("k", i), mustGet(t, g, fmt.Sprint("k", i), tagged("new", "all", fmt.Sprint("parity:", i%2))), want)
+		}
+	}
+	mustInvalidateTags(t, f.guards[0], "all")
+	for i := range 8 {
+		expect.Equal(t, fmt.Sprint("k", i), mustGet(t, f.guards[1], fmt.Sprint("k", i), returns("newer")), "newer")
+	}
+	expect.Equal(t, "without tags", mustGet(t, f.guards[1], "none", unwanted[string](t)), "old")
+}
+
+func promiseTagsOfALoadUnderWay(t *testing.T, a arena) {
+	for name, known := range map[string]bool{"a tag seen for the first time": false, "a tag of the entry before": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, a, 2, Config{})
+			if known {
+				mustGet(t, f.guards[0], "k", tagged("older", "t"))
+				mustInvalidateTags(t, f.guards[0], "t")
+			}
+			db := newSource("old")
+			first := async(f.guards[0], "k", db.loadTagged("t"))
+			<-db.begun
+			mustInvalidateTags(t, f.guards[1], "t")
+			joined := async(f.guards[0], "k", tagged("new", "t")) // begins afterwards
+			awaitCallers[string](f, 0, "k", 2)
+			close(db.release)
+			want(t, first, "old")
+			want(t, joined, "new")
+			f.stored()
+			for _, g := range f.guards {
+				expect.Equal(t, "afterwards", mustGet(t, g, "k", tagged("new", "t")), "new")
+			}
+		})
+	}
+}
+
+func promiseTagsOfAnotherInstancesLoad(t *testing.T, a arena) {
+	f := newFleet(t, a, 2, Config{}).listening()
+	db := newSource("old")
+	first := async(f.guards[0], "k", db.loadTagged("t"))
+	<-db.begun
+	mustInvalidateTags(t, f.guards[1], "t")
+	waits := async(f.guards[1], "k", tagged("new", "t"))
+	f.awaitRegistered("k", 1)
+	close(db.release)
+	want(t, first, "old")
+	want(t, waits, "new")
+}
+
+func promiseManyWithTags(t *testing.T, a arena) {
+	f := newFleet(t, a, 2, Config{})
+	load := func(text string) func(context.Context, []string) (map[string]string, error) {
+		return func(ctx context.Context, keys []string) (map[string]string, error) {
+			SetTags(ctx, "t")
+			all := make(map[string]string)
+			for _, key := range keys {
+				all[key] = text
+			}
+			return all, nil
+		}
+	}
+	keys := []string{"a", "b", "c"}
+	for round, text := range []string{"old", "new"} {
+		for _, g := range f.guards {
+			got, err := GetMany(context.Background(), g, keys, load(text))
+			f.stored()
+			expect.Equal(t, "error", err, nil)
+			expect.Equal(t, fmt.Sprint("round ", round), fmt.Sprint(got), fmt.Sprintf("map[a:%[1]s b:%[1]s c:%[1]s]", text))
+		}
+		mustInvalidateTags(t, f.guards[1], "t")
+	}
+}
+
+func TestAVersionThatWasLostMakesItsEntriesInvalid(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{})
+	mustGet(t, f.guards[0], "k", tagged("old", "t"))
+	key := f.guards[0].keys.TagKey("t")
+	if n, err := f.redis.Del(context.Background(), key).Result(); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	expect.Equal(t, "with the version evicted", mustGet(t, f.guards[1], "k", tagged("new", "t")), "new")
+	expect.Equal(t, "afterwards", mustGet(t, f.guards[0], "k", unwanted[string](t)), "new")
+}
+
+func TestTagsOfOthersThatAreInvalidatedAllTheTimeDoNotKeepAKeyFromBeingStored(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{})
+	mustGet(t, f.guards[0], "warm", tagged("v", "x"))
+	loads := 0
+	load := func(ctx context.Context) (string, error) {
+		loads++
+		SetTags(ctx, "t")
+		return "v", f.guards[0].InvalidateTags(ctx, "of others")
+	}
+	for range 4 {
+		mustGet(t, f.guards[0], "k", load)
+	}
+	expect.Equal(t, "loads", loads, 2)
+}
+
+func TestAStaleValueIsNotServedWhenATagOfItWasInvalidated(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{TTL: time.Millisecond, StaleFor: time.Hour, Jitter: -1})
+	mustGet(t, f.guards[0], "k", tagged("old", "t"))
+	mustInvalidateTags(t, f.guards[0], "t")
+	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", tagged("new", "t")), "new")
+}
+
+func TestTheLocalTierDropsWhatHasAnInvalidatedTag(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{Local: LocalConfig{MaxEntries: 100, TTL: time.Hour}, TTL: time.Hour}).listening()
+	read := func(g *Guard, text string) Outcome {
+		v, how, err := get(context.Background(), g, "k", tagged(text, "t"))
+		if err != nil || v != text {
+			t.Fatalf("%q, %v", v, err)
+		}
+		return how
+	}
+	mustGet(t, f.guards[0], "k", tagged("old", "t"))
+	for _, g := range f.guards {
+		expect.Equal(t, "from Redis", read(g, "old"), Hit)
+		expect.Equal(t, "from memory", read(g, "old"), Local)
+	}
+	mustInvalidateTags(t, f.guards[0], "t")
+	expect.Equal(t, "here, at once", read(f.guards[0], "new"), Loaded)
+	f.stored()
+	redistest.Await(t, "the other instance has the new one", func() bool {
+		v, _, err := get(context.Background(), f.guards[1], "k", tagged("new", "t"))
+		return err == nil && v == "new"
+	})
+}
+
+func TestTagsThatNoEntryCanHaveAreRefusedAndNothingIsLost(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{})
+	many := make([]string, maxTags+1)
+	for i := range many {
+		many[i] = fmt.Sprint("t", i)
+	}
+	for name, tags := range map[string][]string{
+		"empty": {"a", ""}, "too long": {strings.Repeat("x", maxTag+1)}, "too many": many,
+	} {
+		before := f.events.unstorable.Load()
+		expect.Equal(t, name, mustGet(t, f.guards[0], name, tagged("v", tags...)), "v")
+		f.stored()
+		expect.Equal(t, name+": told", f.events.unstorable.Load(), before+1)
+		expect.Equal(t, name+": stored", f.exists(f.value(name)), false)
+	}
+	expect.Equal(t, "the largest", mustGet(t, f.guards[0], "most", tagged("v", many[1:]...)), "v")
+	expect.Equal(t, "is stored", mustGet(t, f.guards[0], "most", unwanted[string](t)), "v")
+	mustGet(t, f.guards[0], "k", tagged("old", "good"))
+	if err := f.guards[0].InvalidateTags(context.Background(), "", "good", strings.Repeat("x", maxTag+1)); err == nil {
+		t.Error("no error")
+	}
+	expect.Equal(t, "the good tag", mustGet(t, f.guards[0], "k", tagged("new", "good")), "new")
+}
+
+func TestAnInvalidationOfATagThatFailedIsPendingAndTheGuardDoesNotServeWhatHasIt(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{RedisTimeout: 2 * time.Second})
+	g := f.guards[0]
+	mustGet(t, g, "k", tagged("old", "t"))
+	mustGet(t, g, "other", tagged("old", "u"))
+	rule := proxy.On(scriptOf("revoke"), redistest.ReplyError("READONLY for a while"))
+	err := g.InvalidateTags(context.Background(), "t")
+	if failed, ok := errors.AsType[*RedisError](err); !ok || failed.Key != "t" {
+		t.Errorf("error: %v", err)
+	}
+	expect.Equal(t, "owed", g.Stats().Owed, 1)
+	expect.Equal(t, "with the tag", mustGet(t, g, "k", tagged("new", "t")), "new")
+	expect.Equal(t, "without it", mustGet(t, g, "other", unwanted[string](t)), "old")
+	rule.Remove()
+	redistest.Await(t, "nothing is owed", func() bool { return g.Stats().Owed == 0 })
+	expect.Equal(t, "afterwards", mustGet(t, g, "k", tagged("newest", "t")), "newest")
+}
+
+func TestWhatATagMadeInvalidIsNotShownToTheLoaderThatReplacesIt(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{})
+	mustGet(t, f.guards[0], "k", tagged("old", "t"))
+	judged := false
+	v, _, err := Fetch(context.Background(), f.guards[0], "k", Source[string]{
+		Judge: func(string) Verdict { // it was read, and is valid
+			judged = true
+			mustInvalidateTags(t, f.guards[0], "t")
+			return Replace
+		},
+		Load: func(_ context.Context, old *string) (string, error) {
+			if old != nil {
+				t.Errorf("the loader sees %q", *old)
+			}
+			return "new", nil
+		},
+	})
+	expect.Equal(t, "judged", judged, true)
+	expect.Equal(t, "value", v, "new")
+	expect.Equal(t, "error", err, nil)
+}

@@ -1,0 +1,70 @@
+package middleware
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/cacheguard/go/middleware/internal/record"
+	"github.com/cacheguard/go/middleware/internal/rules"
+)
+
+// The Guard's tags of a page: those of its response, and the prefixes that its path is under.
+const (
+	tagName    = "tag"
+	prefixName = "path"
+)
+
+// tagsOf are the Guard's tags of a response, besides prefixTags.
+func (c *Cache) tagsOf(rec *record.Record) []string { return c.tagNames(rules.Tags(rec.HTTPHeader())) }
+
+func (c *Cache) tagNames(tags []string) []string {
+	names := make([]string, len(tags))
+	for i, tag := range tags {
+		names[i] = c.names.Key(tagName, tag)
+	}
+	return names
+}
+
+// prefixTags are the Guard's tags of the prefixes that a request falls under: by the path that the client sent, by the path that a
+// router made of it, and by both as handlers see them that clean paths (//shop/a, /x/../shop/a).
+func (c *Cache) prefixTags(r *http.Request) (names []string) {
+	if len(c.cfg.Prefixes) == 0 {
+		return nil
+	}
+	paths := []string{r.URL.Path, cleaned(r.URL.Path)}
+	if u, err := url.ParseRequestURI(r.RequestURI); err == nil {
+		paths = append(paths, u.Path, cleaned(u.Path))
+	}
+	for _, prefix := range c.cfg.Prefixes {
+		if slices.ContainsFunc(paths, func(asked string) bool { return strings.HasPrefix(asked, prefix) }) {
+			names = append(names, c.names.Key(prefixName, prefix))
+		}
+	}
+	return names
+}
+
+// cleaned is the shortest path with the same meaning; a slash at its end stays.
+func cleaned(p string) string {
+	short := path.Clean("/" + p)
+	if strings.HasSuffix(p, "/") && short != "/" {
+		short += "/"
+	}
+	return short
+}
+
+// checkTags names the tags that rules.Tags returns for no header.
+func checkTags(tags []string) error {
+	var problems []error
+	for _, tag := range tags {
+		blank, comma := strings.ContainsAny(tag, " \t"), strings.Contains(tag, ",")
+		if tag == "" || strings.Trim(tag, " \t") != tag || blank && comma {
+			problems = append(problems, fmt.Errorf("middleware: %q is no tag that a response can have", tag))
+		}
+	}
+	return errors.Join(problems...)
+}
