@@ -1,9 +1,10 @@
 package cacheguard
 
 import (
+	"sync/atomic"
+
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/protocol"
-	"github.com/cacheguard/go/internal/tier"
 )
 
 // state says what a read found.
@@ -89,15 +90,16 @@ type readResult[V any] struct {
 	found[V] // when fresh, ageing or stale
 	state    state
 	entry    protocol.Entry
-	room     V // for the value
+	room     V           // for the value
+	kept     atomic.Bool // in the local tier
 }
 
 // aged reports whether the value seems too old.
 func (r *readResult[V]) aged() bool { return r.state == stale || r.state == expired }
 
-// decodeRead decodes what was read after the mark, and tells its state. The calls that share the read and want the same type
+// decodeRead decodes what was read, and tells its state. The calls that share the read and want the same type
 // share the result as well.
-func decodeRead[V any](g *Guard, key string, mark tier.Mark, read *link.Read) *readResult[V] {
+func decodeRead[V any](g *Guard, key string, read *link.Read) *readResult[V] {
 	if read.Err != nil {
 		return &readResult[V]{state: unreachable}
 	}
@@ -105,11 +107,7 @@ func decodeRead[V any](g *Guard, key string, mark tier.Mark, read *link.Read) *r
 		return &readResult[V]{state: missing}
 	}
 	r, ok := read.Share.Make(func() any {
-		r := decodeAs[V](g, key, read.Raw)
-		if len(r.entry.Stamps) == 0 {
-			keep(g, key, mark, read, r, nil)
-		}
-		return r
+		return decodeAs[V](g, key, read.Raw)
 	}).(*readResult[V])
 	if !ok {
 		r = decodeAs[V](g, key, read.Raw) // shared with callers that want another type

@@ -1,6 +1,7 @@
 package cacheguard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,13 +92,14 @@ func (l *lookup[V]) read(ctx context.Context) (v V, how Outcome, err error) {
 		if l.spec.cacheOnly {
 			storing = g.beingStored(l.key, protocol.ShapeOf[V]{})
 		}
+		realms := g.versions.realms(ctx, valueKey, l.spec.kind)
 		read, err := g.link.Get(ctx, valueKey)
-		if err != nil {
+		if err := cmp.Or(err, realms.settle(ctx)); err != nil {
 			return v, "", g.ended(ctx, l.key, err)
 		}
-		r := decodeRead[V](g, l.key, mark, read)
+		r := decodeRead[V](g, l.key, read)
 		g.expected.found(read.Raw != nil || read.Err != nil)
-		compared := g.versions.compare(ctx, r.entry.Stamps)
+		compared := g.versions.compare(ctx, r.entry.Stamps, &realms)
 		r, redisErr, err := confirmed(ctx, g, l.key, mark, read, r, &compared, l.spec.despiteTags)
 		if err != nil {
 			return v, "", g.ended(ctx, l.key, err)

@@ -22,7 +22,7 @@ func held(t *testing.T) (f *fleet, rule *redistest.Rule) {
 func (f *fleet) idle() {
 	f.t.Helper()
 	redistest.Await(f.t, "no lease is held", func() bool {
-		all, err := f.redis.Keys(context.Background(), f.guards[0].cfg.Prefix+":*").Result()
+		all, err := f.redis.Keys(context.Background(), f.guards[0].cfg.Prefix+":*:lease").Result()
 		return err == nil && len(all) == 0
 	})
 }

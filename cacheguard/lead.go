@@ -122,19 +122,18 @@ func (r *rebuild) store(ctx context.Context, out loaded, generation string, bega
 	refused := checkTags(tags)
 	var stamps protocol.Stamps
 	if refused == nil {
-		var proven bool
-		if stamps, proven = r.stamps.stamp(ctx, tags); !proven {
+		if stamps, refused = r.stamps.stamp(ctx, tags); errors.Is(refused, errUnproven) {
 			r.unproven(tags)
 			return began
 		}
 	}
 	f := r.prepare(ctx, out, generation, stamps, refused)
 	sent := r.guard.clock.Tick()
-	compared := r.guard.versions.compare(ctx, stamps)
+	confirm := r.guard.beginConfirm(ctx, r.job, stamps)
 	cmd, err := r.guard.link.Do(ctx, r.job.valueKey, &link.Call{
 		Script: r.guard.keys.Fill(r.job.valueKey, f), Rank: link.EndsWork, Size: len(f.Tail),
 	})
-	holds, _, comparedErr := compared.holds(ctx)
+	confirmed := confirm()
 	if err != nil {
 		r.guard.inBackground(r.giveUp)
 		_ = r.guard.redisError("fill", r.job.key, err) // the callers have the value
@@ -148,10 +147,32 @@ func (r *rebuild) store(ctx context.Context, out loaded, generation string, bega
 	default:
 		r.unstorable(ctx, errors.New(status))
 	}
-	if !holds || comparedErr != nil {
+	if !confirmed {
 		return began // a tag was invalidated meanwhile, or nobody knows
 	}
 	return sent
+}
+
+// beginConfirm begins to ask whether the stamps are the current versions. The function it returns waits for that.
+func (g *Guard) beginConfirm(ctx context.Context, j *job, stamps protocol.Stamps) func() bool {
+	w := g.versions.realms(ctx, j.valueKey, j.kind)
+	if len(w.asked.reads) > 0 {
+		return func() bool { return g.confirm(ctx, &w, stamps) }
+	}
+	compared := g.versions.compare(ctx, stamps, &w)
+	return func() bool {
+		holds, redisErr, err := compared.holds(ctx)
+		return holds && redisErr == nil && err == nil
+	}
+}
+
+func (g *Guard) confirm(ctx context.Context, w *realms, stamps protocol.Stamps) bool {
+	if w.settle(ctx) != nil {
+		return false
+	}
+	compared := g.versions.compare(ctx, stamps, w)
+	holds, redisErr, err := compared.holds(ctx)
+	return holds && redisErr == nil && err == nil
 }
 
 // unproven ends a load whose value is not stored, as a tag of it may have been invalidated since the loader began. The next load knows

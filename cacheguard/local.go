@@ -127,6 +127,13 @@ func (l *local) forget(keys []string) {
 	}
 }
 
+// void drops everything.
+func (l *local) void() {
+	if l != nil {
+		l.Void()
+	}
+}
+
 // forgetMany drops what was made under names that were invalidated.
 func (l *local) forgetMany(names []string) {
 	if l == nil {

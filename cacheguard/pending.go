@@ -47,6 +47,18 @@ func (p *pendingInvalidations) has(key string) bool {
 	return pending
 }
 
+// any reports whether an invalidation is pending whose key is one of those.
+func (p *pendingInvalidations) any(is func(key string) bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key := range p.keys {
+		if is(key) {
+			return true
+		}
+	}
+	return false
+}
+
 // noticeOf is the notice of the key's replays.
 func (p *pendingInvalidations) noticeOf(key string) string {
 	p.mu.Lock()

@@ -30,6 +30,7 @@ var promises = []struct {
 	{"InvalidateTakesManyKeys", promiseInvalidateMany},
 	{"ManyKeysAreLoadedInOneCallByWhoGotTheirLeases", promiseMany},
 	{"StaleValuesAreServedWhileOneInstanceLoads", promiseStale},
+	{"InvalidateAllReachesEveryKey", promiseInvalidateAll},
 	{"TagsReachAllEntriesThatHaveThem", promiseTagsReachAllEntries},
 	{"TagsReachALoadUnderWay", promiseTagsOfALoadUnderWay},
 	{"TagsReachAnotherInstancesLoad", promiseTagsOfAnotherInstancesLoad},

@@ -1,6 +1,7 @@
 package cacheguard
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/cacheguard/go/internal/link"
@@ -12,13 +13,14 @@ func (m *many[V]) readKeys(ctx context.Context, keys []string) (toLoad []wanted)
 	keys, toLoad = m.readable(ctx, keys)
 	keys = m.takeLocal(ctx, keys)
 	reads, marks := make([]*link.Read, len(keys)), make([]tier.Mark, len(keys))
+	all, parts := make([]beingRead[V], len(keys)), make([]*realms, m.guard.health.Len())
 	for i, key := range keys {
 		marks[i] = m.guard.local.mark(key)
+		all[i].realms = realmsOf(ctx, m, key, parts)
 		reads[i], _ = m.guard.link.Ask(ctx, m.guard.keys.ValueKey(key)) // refuses when it is closed only: nil
 	}
-	all := make([]beingRead[V], len(keys))
 	for i := range keys {
-		all[i] = m.decoded(ctx, keys[i], reads[i], marks[i])
+		m.decoded(ctx, keys[i], reads[i], marks[i], &all[i])
 	}
 	var old []wanted
 	for i, key := range keys {
@@ -41,22 +43,32 @@ type beingRead[V any] struct {
 	read     *link.Read
 	mark     tier.Mark
 	result   *readResult[V]
+	realms   *realms // shared by keys of one part
 	compared validity
 	redisErr error
 	err      error
 }
 
 // decoded waits for the read of a key, and has its stamps compared. It does not wait for that.
-func (m *many[V]) decoded(ctx context.Context, key string, read *link.Read, mark tier.Mark) (b beingRead[V]) {
+func (m *many[V]) decoded(ctx context.Context, key string, read *link.Read, mark tier.Mark, b *beingRead[V]) {
 	b.read, b.mark, b.err = read, mark, link.ErrClosed
 	if read == nil {
-		return b
+		return
 	}
-	if b.err = read.Wait(ctx); b.err == nil {
-		b.result = decodeRead[V](m.guard, key, mark, read)
-		b.compared = m.guard.versions.compare(ctx, b.result.entry.Stamps)
+	if b.err = cmp.Or(read.Wait(ctx), b.realms.settle(ctx)); b.err == nil {
+		b.result = decodeRead[V](m.guard, key, read)
+		b.compared = m.guard.versions.compare(ctx, b.result.entry.Stamps, b.realms)
 	}
-	return b
+}
+
+// realmsOf returns those of the key's part.
+func realmsOf[V any](ctx context.Context, m *many[V], key string, parts []*realms) *realms {
+	part := m.guard.partOf(key)
+	if parts[part] == nil {
+		w := m.guard.versions.realms(ctx, m.guard.keys.ValueKey(key), m.spec.kind)
+		parts[part] = &w
+	}
+	return parts[part]
 }
 
 // confirm waits for the comparison of the stamps.

@@ -1,7 +1,11 @@
 package cacheguard
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"time"
 
 	"github.com/cacheguard/go/internal/protocol"
 )
@@ -13,13 +17,21 @@ type stamper struct {
 	asked    asked             // their versions, and behind them that of all tags together
 	before   map[string]string // versions by tag
 	anyTag   string            // the version of all tags together; empty: nobody knows
+	realms   realms            // that the key belongs to
+	kind     string
+	realmErr error // why their versions are not known
 }
+
+// errUnproven says that one of the tags may have been invalidated since the loader began.
+var errUnproven = errors.New("a tag may have been invalidated")
 
 // stamper begins to read what a load will need, and does not wait. It is followed by one call of ready. A Guard that has nothing to do
 // with tags reads nothing, but for the version of all tags together, once.
 func (r *rebuild) stamper(ctx context.Context) *stamper {
 	v := r.guard.versions
-	s := &stamper{versions: v, anyTag: v.known()}
+	s := &stamper{
+		versions: v, anyTag: v.knownAnyTag(), realms: v.realms(ctx, r.job.valueKey, r.job.kind), kind: r.job.kind,
+	}
 	s.tags = union(r.job.known, tagsOf(r.unfit), v.missed(r.job.key))
 	s.tags = s.tags[:min(len(s.tags), 3*maxTags)]
 	keys := make([]string, 0, len(s.tags)+1)
@@ -47,7 +59,7 @@ func tagsOf(raw []byte) (tags []string) {
 	}
 	for stamps := e.Stamps; len(stamps) > 0; {
 		var name []byte
-		if name, _, stamps = stamps.Next(); name[0] == tagKind {
+		if name, _, stamps = stamps.Next(); name[0] == tagStamp {
 			tags = append(tags, string(name[1:]))
 		}
 	}
@@ -56,22 +68,56 @@ func tagsOf(raw []byte) (tags []string) {
 
 // abandon is for a load that does not begin.
 func (s *stamper) abandon() {
-	if s != nil && len(s.asked.reads) > 0 {
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		_, _ = s.asked.wait(ctx) // nobody needs them
+	if s == nil {
+		return
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, _ = s.asked.wait(ctx) // nobody needs them
+	_, _ = s.realms.asked.wait(ctx)
 }
 
 // ready waits for what was asked, and makes versions that are not there. What fails is not known, and the load goes on.
 func (s *stamper) ready(ctx context.Context) {
 	s.before = make(map[string]string, len(s.tags))
+	s.realmErr = s.realms.settle(ctx)
 	if len(s.asked.reads) > 0 {
 		s.take(ctx)
 	}
-	if s.anyTag == "" && ctx.Err() == nil {
-		s.anyTag = s.versions.learnAnyTag(ctx)
+	if ctx.Err() == nil {
+		s.makeMissing(ctx)
 	}
+}
+
+// makeMissing makes the versions that every load needs, in the first load of all.
+func (s *stamper) makeMissing(ctx context.Context) {
+	var keys []string
+	var set []func(version string)
+	if s.anyTag == "" {
+		keys, set = append(keys, s.versions.guard.keys.AnyTagKey()), append(set, func(version string) {
+			s.anyTag = version
+			s.versions.learnAnyTag(version)
+		})
+	}
+	asked := time.Now()
+	for i, p := range s.realms.parts {
+		if p != nil && s.realms.version[i] == "" {
+			keys, set = append(keys, p.key), append(set, func(version string) {
+				s.realms.version[i] = version
+				s.versions.learn(p, version, asked)
+			})
+		}
+	}
+	if len(keys) == 0 {
+		return
+	}
+	made, err := s.versions.obtain(ctx, keys)
+	for i, version := range made {
+		if version != "" {
+			set[i](version)
+		}
+	}
+	s.realmErr = cmp.Or(s.realmErr, s.realms.redisErr, err)
 }
 
 // take takes the versions that were asked for.
@@ -85,7 +131,7 @@ func (s *stamper) take(ctx context.Context) {
 		switch {
 		case i == len(s.tags): // of all tags together
 			s.anyTag = value
-			s.versions.learn(value)
+			s.versions.learnAnyTag(value)
 		case value != "":
 			s.before[s.tags[i]] = value
 		case read.Err == nil:
@@ -115,46 +161,69 @@ func (s *stamper) confirms(raw []byte) bool {
 	for stamps := e.Stamps; len(stamps) > 0; {
 		var name, version []byte
 		name, version, stamps = stamps.Next()
-		if name[0] == tagKind && s.before[string(name[1:])] != string(version) {
+		var now string
+		switch name[0] {
+		case rootStamp:
+			now = s.realms.version[0]
+		case kindStamp:
+			now = s.realms.version[1]
+		case tagStamp:
+			now = s.before[string(name[1:])]
+		}
+		if now != string(version) {
 			return false
 		}
 	}
 	return true
 }
 
-// stamp returns the stamps of an entry with these tags. Not proven: one of them may have been invalidated since the loader began.
-func (s *stamper) stamp(ctx context.Context, tags []string) (stamps protocol.Stamps, proven bool) {
+// stamp returns the stamps of an entry with these tags. The error is errUnproven, or what Redis had to say.
+func (s *stamper) stamp(ctx context.Context, tags []string) (stamps protocol.Stamps, err error) {
+	stamps = make(protocol.Stamps, 0, 64)
+	for i, name := range []string{string(rootStamp), kindName(s.kind)} {
+		switch {
+		case s.realms.parts[i] == nil:
+		case s.realms.version[i] == "":
+			return nil, fmt.Errorf("what it belongs to has no version: %w", s.realmErr)
+		default:
+			stamps = stamps.Append(name, s.realms.version[i])
+		}
+	}
 	if len(tags) == 0 {
-		return nil, true
+		return stamps, nil
 	}
 	s.versions.used.Store(true)
+	if err := s.complete(ctx, tags); err != nil {
+		return nil, err
+	}
+	for _, tag := range tags {
+		stamps = stamps.Append(tagName(tag), s.before[tag])
+	}
+	return stamps, nil
+}
+
+// complete reads the versions of tags that were not known before.
+func (s *stamper) complete(ctx context.Context, tags []string) error {
 	var unknown, keys []string
 	for _, tag := range tags {
 		if s.before[tag] == "" {
 			unknown, keys = append(unknown, tag), append(keys, s.versions.key(tagName(tag)))
 		}
 	}
-	after := make(map[string]string, len(unknown))
-	if len(unknown) > 0 {
-		if s.anyTag == "" {
-			return nil, false
-		}
-		now, err := s.versions.obtain(ctx, keys)
-		if err != nil || !s.noneWasInvalidated(ctx) {
-			return nil, false
-		}
-		for i, tag := range unknown {
-			after[tag] = now[i]
-		}
+	if len(unknown) == 0 {
+		return nil
 	}
-	for _, tag := range tags {
-		version := s.before[tag]
-		if version == "" {
-			version = after[tag]
-		}
-		stamps = stamps.Append(tagName(tag), version)
+	if s.anyTag == "" {
+		return errUnproven
 	}
-	return stamps, true
+	now, err := s.versions.obtain(ctx, keys)
+	if err != nil || !s.noneWasInvalidated(ctx) {
+		return errUnproven
+	}
+	for i, tag := range unknown {
+		s.before[tag] = now[i]
+	}
+	return nil
 }
 
 // noneWasInvalidated reports whether no tag at all was invalidated since the version of all tags together was read.

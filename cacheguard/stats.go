@@ -11,5 +11,6 @@ func (g *Guard) Stats() Stats {
 	if g == nil {
 		return Stats{}
 	}
-	return Stats{Loading: int(g.loaders.running.Load()), Owed: int(g.invalidations.pending.count.Load() + g.versions.invalidations.pending.count.Load())}
+	return Stats{Loading: int(g.loaders.running.Load()), Owed: int(g.invalidations.pending.count.Load() + g.versions.invalidations.pending.count.Load() +
+		g.versions.ofRealms.pending.count.Load())}
 }

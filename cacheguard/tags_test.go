@@ -35,6 +35,37 @@ func mustInvalidateTags(t *testing.T, g *Guard, tags ...string) {
 	}
 }
 
+func promiseInvalidateAll(t *testing.T, a arena) {
+	f := newFleet(t, a, 2, Config{})
+	for _, g := range f.guards {
+		g.versions.lease = realmLease
+	}
+	keys := numbered(0, 20)
+	for i, key := range keys {
+		mustGet(t, f.guards[i%2], key, returns("old"))
+	}
+	for _, key := range keys {
+		expect.Equal(t, key, mustGet(t, f.guards[1], key, unwanted[string](t)), "old")
+	}
+	db := newSource("old")
+	first := async(f.guards[0], "under way", db.load)
+	<-db.begun
+	if err := f.guards[0].InvalidateAll(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	joined := async(f.guards[0], "under way", returns("new"))
+	awaitCallers[string](f, 0, "under way", 2)
+	waits := async(f.guards[1], "under way", returns("new"))
+	close(db.release)
+	want(t, first, "old")
+	want(t, joined, "new")
+	want(t, waits, "new")
+	for _, key := range keys {
+		expect.Equal(t, key, mustGet(t, f.guards[1], key, returns("new")), "new")
+		expect.Equal(t, key, mustGet(t, f.guards[0], key, unwanted[string](t)), "new")
+	}
+}
+
 func promiseTagsReachAllEntries(t *testing.T, a arena) {
 	f := newFleet(t, a, 2, Config{})
 	for i := range 8 {

@@ -11,41 +11,59 @@ import (
 // validity is the comparison of an entry's stamps with the current versions. It is begun after the entry was read.
 type validity struct {
 	asked
-	versions [][]byte        // as the stamps have them
+	versions [][]byte        // of tags, as the stamps have them
 	under    []tier.NameMark // for the local tier
 	revoked  bool
+	redisErr error // the versions of realms are not known
 }
 
-// compare begins the comparison, and does not wait. An entry without stamps is valid, and costs nothing. Each is followed by one call
-// of holds.
-func (v *versions) compare(ctx context.Context, stamps protocol.Stamps) (c validity) {
-	if len(stamps) == 0 {
-		return c
+// compare begins the comparison, and does not wait. The realms are settled. It is followed by one call of holds.
+func (v *versions) compare(ctx context.Context, stamps protocol.Stamps, w *realms) (c validity) {
+	if len(stamps) > 0 && w.redisErr != nil {
+		return validity{redisErr: w.redisErr}
 	}
 	var keys []string
 	for len(stamps) > 0 {
 		var name, version []byte
 		name, version, stamps = stamps.Next()
-		if name[0] != tagKind {
-			continue // of a version of this program that is newer than this one
+		switch name[0] {
+		case rootStamp:
+			c.revoked = c.revoked || string(version) != w.version[0] || v.isPending(w.parts[0])
+		case kindStamp:
+			c.revoked = c.revoked || string(version) != w.version[1] || v.isPending(w.parts[1])
+			c.mark(v.guard.local, name)
+		case tagStamp:
+			c.revoked = c.revoked || v.invalidations.pending.has(string(name))
+			c.mark(v.guard.local, name)
+			keys, c.versions = append(keys, v.key(string(name))), append(c.versions, version)
 		}
-		if v.invalidations.pending.has(string(name)) {
-			return validity{revoked: true}
-		}
-		if v.guard.local != nil {
-			c.under = append(c.under, v.guard.local.MarkName(name))
-		}
-		keys, c.versions = append(keys, v.key(string(name))), append(c.versions, version)
 	}
-	v.used.Store(true)
-	c.asked = v.ask(ctx, keys...)
+	if len(keys) > 0 && !c.revoked {
+		v.used.Store(true)
+		c.asked = v.ask(ctx, keys...)
+	}
 	return c
+}
+
+// mark notes the state of a name in the local tier.
+func (c *validity) mark(l *local, name []byte) {
+	if l != nil {
+		c.under = append(c.under, l.MarkName(name))
+	}
+}
+
+// isPending reports whether an invalidation of the realm is.
+func (v *versions) isPending(p *realmPart) bool {
+	if p == nil || v.ofRealms.pending.count.Load() == 0 {
+		return false
+	}
+	return v.ofRealms.pending.any(func(name string) bool { of, _ := v.ofRealm(name); return of == p })
 }
 
 // holds reports whether the entry is valid. Redis' error is what Redis had to say.
 func (c *validity) holds(ctx context.Context) (holds bool, redisErr, err error) {
-	if c.revoked || len(c.reads) == 0 {
-		return !c.revoked, nil, nil
+	if c.redisErr != nil || c.revoked || len(c.reads) == 0 {
+		return !c.revoked, c.redisErr, nil
 	}
 	if redisErr, err = c.wait(ctx); err != nil {
 		return false, nil, err
@@ -63,7 +81,8 @@ func (c *validity) holds(ctx context.Context) (holds bool, redisErr, err error) 
 func confirmed[V any](ctx context.Context, g *Guard, key string, mark tier.Mark, read *link.Read, r *readResult[V], c *validity,
 	despite func(V) bool,
 ) (_ *readResult[V], redisErr, err error) {
-	if len(r.entry.Stamps) == 0 {
+	switch r.state {
+	case missing, unusable, unreachable:
 		return r, read.Err, nil
 	}
 	switch holds, redisErr, err := c.holds(ctx); {
@@ -76,6 +95,8 @@ func confirmed[V any](ctx context.Context, g *Guard, key string, mark tier.Mark,
 	case !holds:
 		return &readResult[V]{state: revoked, entry: r.entry}, nil, nil
 	}
-	keep(g, key, mark, read, r, c.under)
+	if g.local != nil && r.kept.CompareAndSwap(false, true) {
+		keep(g, key, mark, read, r, c.under)
+	}
 	return r, nil, nil
 }

@@ -160,7 +160,11 @@ func (c *comparison) stillServed(ctx context.Context) (bool, error) {
 	}
 	e, now, err := g.decode(read.Raw, c.job.shape)
 	if err == nil {
-		compared := g.versions.compare(ctx, e.Stamps)
+		w := g.versions.realms(ctx, c.job.valueKey, c.job.kind)
+		if err := w.settle(ctx); err != nil {
+			return false, err
+		}
+		compared := g.versions.compare(ctx, e.Stamps, &w)
 		if holds, redisErr, err := compared.holds(ctx); err != nil || redisErr != nil || !holds {
 			return false, errors.Join(err, redisErr)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/script"
@@ -15,29 +16,39 @@ import (
 // invalidates all entries that have it, wherever they are. One that was evicted does so too.
 type versions struct {
 	guard         *Guard
-	invalidations invalidations // of names
-	used          atomic.Bool   // somebody has set or invalidated tags here
+	invalidations invalidations // of tags
+	ofRealms      invalidations // of realms
+	all           *realm
+	kinds         sync.Map      // *realm by kind
+	lease         time.Duration // of what is known of realms
+	makings       makings
+	used          atomic.Bool // somebody has set or invalidated tags here
 
 	mu         sync.Mutex
 	anyTag     string              // the version of all tags together, as this Guard has seen it last
 	missing    map[string][]string // by key: tags of a load that could not be stored, as nobody had known them before
 	remembered int                 // tags in missing
-	learning   *learning           // of anyTag; nil: none is under way
 }
 
 // maxMissing bounds the tags in versions.missing.
 const maxMissing = 1 << 13
 
-// A name begins with what it is the name of.
-const tagKind = 't'
+// The names of stamps begin with what has the version.
+const (
+	rootStamp = 'r' // all keys
+	kindStamp = 'k' // a kind
+	tagStamp  = 't' // a tag
+)
 
-func tagName(tag string) string { return string(tagKind) + tag }
+func kindName(kind string) string { return string(kindStamp) + kind }
+func tagName(tag string) string   { return string(tagStamp) + tag }
 
-// key is the key of a name's version.
+// key is the key of the version of a tag, by its name.
 func (v *versions) key(name string) string { return v.guard.keys.TagKey(name[1:]) }
 
 func newVersions(g *Guard) *versions {
-	v := &versions{guard: g}
+	v := &versions{guard: g, lease: realmLease}
+	v.all = v.newRealm("")
 	v.invalidations = invalidations{
 		guard: g,
 		part:  func(name string) int { return g.health.Part(v.key(name)) },
@@ -48,6 +59,20 @@ func newVersions(g *Guard) *versions {
 		forgetLocal: func(names []string) { g.local.forgetMany(names) },
 		shown:       func(name string) string { return name[1:] },
 		first:       v.revokeAnyTag,
+	}
+	v.ofRealms = invalidations{
+		guard: g,
+		part:  func(name string) int { p, _ := v.ofRealm(name); return g.health.Part(p.key) },
+		call: func(name, notice string) *script.Call {
+			p, _ := v.ofRealm(name)
+			return g.keys.Revoke(p.key, notice)
+		},
+		message: func(name string) string {
+			p, kind := v.ofRealm(name)
+			return g.notices.NextOfMany(g.health.Part(p.key), noticeOfRealm(kind))
+		},
+		forgetLocal: v.forgetRealms,
+		shown:       func(name string) string { _, kind := v.ofRealm(name); return kind },
 	}
 	return v
 }
@@ -62,58 +87,54 @@ func (v *versions) revokeAnyTag(ctx context.Context) error {
 	return err
 }
 
-// obtain returns the versions at the keys, in their order. It makes those that are not there. Only flights and tasks may call it.
+// obtain returns the versions at the keys, in their order. It makes those that are not there. Calls at the same time share that.
 func (v *versions) obtain(ctx context.Context, keys []string) ([]string, error) {
-	all, errs := make([]string, len(keys)), make([]error, len(keys))
-	one := func(i int) {
-		call := &link.Call{Script: v.guard.keys.Version(keys[i]), Rank: link.HoldsSlot}
-		cmd, err := v.guard.link.Do(ctx, keys[i], call)
-		if err == nil {
-			all[i], err = cmd.Text()
+	all, errs, makings := make([]string, len(keys)), make([]error, len(keys)), make([]*making, len(keys))
+	for i, key := range keys {
+		makings[i] = v.making(key)
+	}
+	for i, m := range makings {
+		select {
+		case <-m.done:
+			all[i], errs[i] = m.version, m.err
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
 		}
-		errs[i] = err
 	}
-	var others sync.WaitGroup
-	for i := 1; i < len(keys); i++ {
-		others.Go(func() { one(i) }) // owner: the caller; stop: ctx, RedisTimeout; joined here
-	}
-	one(0)
-	others.Wait()
 	return all, errors.Join(errs...)
 }
 
-// learning is the making of the version of all tags together, for all loads that wait for it.
-type learning struct{ done chan struct{} }
-
-// learnAnyTag has the version of all tags together made, if it is not there, and waits. Loads share that.
-func (v *versions) learnAnyTag(ctx context.Context) string {
-	v.mu.Lock()
-	l := v.learning
-	if l == nil {
-		l = &learning{done: make(chan struct{})}
-		if v.guard.inTask(func() { v.learnFor(l) }) { // stop: RedisTimeout
-			v.learning = l
-		} else {
-			close(l.done)
-		}
+// making has the version at the key made, if it is not there.
+func (v *versions) making(key string) *making {
+	v.makings.mu.Lock()
+	defer v.makings.mu.Unlock()
+	if m := v.makings.byKey[key]; m != nil {
+		return m
 	}
-	v.mu.Unlock()
-	select {
-	case <-l.done:
-	case <-ctx.Done():
+	m := &making{done: make(chan struct{})}
+	if v.makings.byKey == nil {
+		v.makings.byKey = make(map[string]*making)
 	}
-	return v.known()
+	v.makings.byKey[key] = m
+	if !v.guard.inTask(func() { v.make(key, m) }) { // stop: RedisTimeout
+		delete(v.makings.byKey, key)
+		m.err = ErrClosed
+		close(m.done)
+	}
+	return m
 }
 
-func (v *versions) learnFor(l *learning) {
-	made, err := v.obtain(context.Background(), []string{v.guard.keys.AnyTagKey()})
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.learning, v.anyTag = nil, ""
+func (v *versions) make(key string, m *making) {
+	call := &link.Call{Script: v.guard.keys.Version(key), Rank: link.HoldsSlot}
+	cmd, err := v.guard.link.Do(context.Background(), key, call)
 	if err == nil {
-		v.anyTag = made[0]
+		m.version, err = cmd.Text()
 	}
-	close(l.done)
+	m.err = err
+	v.makings.mu.Lock()
+	defer v.makings.mu.Unlock()
+	delete(v.makings.byKey, key)
+	close(m.done)
 }
 
 // asked is versions that are being read.
@@ -148,17 +169,17 @@ func (a *asked) wait(ctx context.Context) (redisErr, err error) {
 	return redisErr, err
 }
 
-// known is what this Guard knows of the version of all tags together; empty: nothing.
-func (v *versions) known() string {
+// knownAnyTag is what this Guard knows of the version of all tags together; empty: nothing.
+func (v *versions) knownAnyTag() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.anyTag
 }
 
-func (v *versions) learn(anyTag string) {
+func (v *versions) learnAnyTag(version string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.anyTag = anyTag
+	v.anyTag = version
 }
 
 // miss remembers tags that a load of the key had, for the next one.

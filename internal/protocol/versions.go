@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"crypto/rand"
+	"strconv"
 	"time"
 
 	"github.com/cacheguard/go/internal/keys"
@@ -19,6 +20,14 @@ func (k *Keyspace) TagKey(tag string) string { return keys.Tagged(k.Prefix, tag)
 
 // AnyTagKey is the key of the version that stands for all tags together.
 func (k *Keyspace) AnyTagKey() string { return k.Prefix + ":{any}:tags" }
+
+// RealmKey is one of the keys that the version of a kind can have, or, if the kind is empty, that of all keys; there is one for each number.
+func (k *Keyspace) RealmKey(kind string, number int) string {
+	if kind == "" {
+		return k.Prefix + ":{all" + strconv.Itoa(number) + "}:all"
+	}
+	return keys.Tagged(k.Prefix, kind+"#"+strconv.Itoa(number)) + ":kind"
+}
 
 // Version asks for the version at the key, and makes one if there is none.
 func (k *Keyspace) Version(versionKey string) *script.Call {

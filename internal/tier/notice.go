@@ -15,6 +15,9 @@ type Notice struct {
 	Many   bool // Key is such a name, see Tier.ForgetMany
 }
 
+// All is the name that everything is made under.
+const All = "*"
+
 // many stands behind the number of a notice about many keys.
 const many = "+"
 

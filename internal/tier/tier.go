@@ -184,6 +184,8 @@ func (t *Tier) Hear(payload string, own func(source string) bool) (n Notice, ok 
 	}
 	switch {
 	case own(n.Source):
+	case n.Many && n.Key == All:
+		t.Void()
 	case n.Many:
 		t.ForgetMany(n.Key)
 	default:

@@ -1,0 +1,233 @@
+package cacheguard
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cacheguard/go/internal/tier"
+)
+
+const (
+	// realmLease is how long a Guard uses what it knows of the version of a realm, from before it asked for it, so that hits need not ask.
+	realmLease = 900 * time.Millisecond
+	// realmWait is how long InvalidateAll waits for the end of all such leases. The rest is for clocks that do not run alike.
+	realmWait = time.Second
+
+	firstRefresh = time.Minute // of a version's TTL, after it was first seen
+	nextRefresh  = time.Hour
+)
+
+// realm is what InvalidateAll invalidates: all entries of the Guard's Prefix, or those of one kind. It has a version for each part of the
+// keyspace, so that a node that does not answer makes no keys of others unreachable.
+type realm struct {
+	kind  string // empty: all
+	parts []realmPart
+}
+
+type realmPart struct {
+	key   string // of the version
+	known atomic.Pointer[knowledge]
+}
+
+// knowledge is a version as it was at a time.
+type knowledge struct {
+	version string    // empty: there was none
+	asked   time.Time // before Redis was asked
+	refresh time.Time // when its TTL is to be renewed
+}
+
+// isFresh reports whether the knowledge may be used. By the monotonic clock, and by the other one, as the first may stand still while
+// the machine is suspended.
+func (k *knowledge) isFresh(now time.Time, lease time.Duration) bool {
+	return k != nil && now.Sub(k.asked) < lease && now.Round(0).Sub(k.asked.Round(0)) < lease
+}
+
+// realm is the realm of a kind.
+func (v *versions) realm(kind string) *realm {
+	if kind == "" {
+		return v.all
+	}
+	if w, ok := v.kinds.Load(kind); ok {
+		return w.(*realm)
+	}
+	w, _ := v.kinds.LoadOrStore(kind, v.newRealm(kind))
+	return w.(*realm)
+}
+
+// newRealm finds keys that belong to the parts.
+func (v *versions) newRealm(kind string) *realm {
+	h := v.guard.health
+	w := &realm{kind: kind, parts: make([]realmPart, h.Len())}
+	for i, left := 0, h.Len(); left > 0; i++ {
+		key := v.guard.keys.RealmKey(kind, i)
+		if part := &w.parts[h.Part(key)]; part.key == "" {
+			part.key = key
+			left--
+		}
+	}
+	return w
+}
+
+// learn notes what Redis had.
+func (v *versions) learn(p *realmPart, version string, asked time.Time) {
+	old := p.known.Load()
+	k := &knowledge{version: version, asked: asked, refresh: asked.Add(firstRefresh)}
+	if old != nil {
+		if old.asked.After(asked) {
+			return
+		}
+		if k.refresh = old.refresh; asked.After(old.refresh) {
+			k.refresh = asked.Add(nextRefresh)
+			v.guard.inTask(func() { _, _ = v.obtain(context.Background(), []string{p.key}) }) // stop: RedisTimeout; the next one tries again
+		}
+		if old.version != version {
+			v.guard.local.void()
+		}
+	}
+	p.known.Store(k)
+}
+
+// realms is the versions of the realms that a key belongs to, as they were when a call began or later.
+type realms struct {
+	versions *versions
+	parts    [2]*realmPart // of all keys, and of the kind; nil: none
+	version  [2]string
+	asked    asked
+	at       time.Time
+	redisErr error // the versions are not known
+}
+
+// realms begins to read what this Guard does not know, and does not wait. It is followed by settle.
+func (v *versions) realms(ctx context.Context, valueKey, kind string) (w realms) {
+	part := v.guard.health.Part(valueKey)
+	w.versions, w.parts[0] = v, &v.all.parts[part]
+	if kind != "" {
+		w.parts[1] = &v.realm(kind).parts[part]
+	}
+	w.at = time.Now()
+	var keys []string
+	for i, p := range w.parts {
+		if p == nil {
+			continue
+		}
+		if k := p.known.Load(); k.isFresh(w.at, v.lease) {
+			w.version[i] = k.version
+		} else {
+			keys = append(keys, p.key)
+		}
+	}
+	if len(keys) > 0 {
+		w.asked = v.ask(ctx, keys...)
+	}
+	return w
+}
+
+// settle waits for what is being read. The error is the context's, or that the Guard is closed.
+func (w *realms) settle(ctx context.Context) error {
+	if len(w.asked.reads) == 0 {
+		return nil
+	}
+	redisErr, err := w.asked.wait(ctx)
+	if err != nil {
+		return err
+	}
+	w.redisErr = redisErr
+	for i, p := range w.parts {
+		for n, key := range w.asked.keys {
+			if read := w.asked.reads[n]; p != nil && p.key == key && read.Err == nil {
+				w.version[i] = string(read.Raw)
+				w.versions.learn(p, w.version[i], w.at)
+			}
+		}
+	}
+	w.asked = asked{}
+	return nil
+}
+
+// InvalidateAll is Invalidate for all keys under the Prefix, of all Guards. Its cost does not depend on how many there are.
+//
+// It takes a second: other Guards may use what they know of the Prefix for so long, so that hits need not ask. When it returned nil, all
+// of them know. This relies on the clocks of their machines advancing at the same rate, within a tenth.
+func (g *Guard) InvalidateAll(ctx context.Context) error { return g.invalidateRealm(ctx, "") }
+
+// invalidateRealm is InvalidateAll for a kind; empty: for all.
+func (g *Guard) invalidateRealm(ctx context.Context, kind string) error {
+	if g == nil {
+		return errNilGuard
+	}
+	if !g.begin() {
+		return ErrClosed
+	}
+	defer g.tasks.Done()
+	realm := g.versions.realm(kind)
+	var names []string
+	for part := range realm.parts {
+		names = append(names, realmName(kind, part))
+	}
+	if err := g.versions.ofRealms.send(ctx, names); err != nil {
+		return err
+	}
+	for i := range realm.parts {
+		realm.parts[i].known.Store(nil)
+	}
+	timer := time.NewTimer(realmWait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-g.ending:
+		return ErrClosed
+	case <-ctx.Done():
+		return fmt.Errorf("cacheguard: invalidate all: other instances may not know yet: %w", context.Cause(ctx))
+	}
+}
+
+// realmName names the version of a part of a realm among invalidations.
+func realmName(kind string, part int) string { return strconv.Itoa(part) + ":" + kind }
+
+// ofRealm returns the part of a realm that has the name.
+func (v *versions) ofRealm(name string) (p *realmPart, kind string) {
+	for i := range name {
+		if name[i] == ':' {
+			part, _ := strconv.Atoi(name[:i])
+			return &v.realm(name[i+1:]).parts[part], name[i+1:]
+		}
+	}
+	return nil, ""
+}
+
+// forgetRealms has the local tier drop what belongs to the realms.
+func (v *versions) forgetRealms(names []string) {
+	for _, name := range names {
+		if _, kind := v.ofRealm(name); kind == "" {
+			v.guard.local.void()
+		} else {
+			v.guard.local.forgetMany([]string{kindName(kind)})
+		}
+	}
+}
+
+// noticeOfRealm is what local tiers are told.
+func noticeOfRealm(kind string) string {
+	if kind == "" {
+		return tier.All
+	}
+	return kindName(kind)
+}
+
+// making is the making of a version, for all that wait for it.
+type making struct {
+	done    chan struct{}
+	version string // when done is closed
+	err     error
+}
+
+// makings has those under way, by key.
+type makings struct {
+	mu    sync.Mutex
+	byKey map[string]*making
+}
