@@ -22,7 +22,8 @@ func TestBytesAndStringsAreStoredAsTheyAre(t *testing.T) {
 	mustGet(t, g, "number", returns(7))
 	for key, payload := range map[string]string{"bytes": "\x00 raw", "string": "text", "number": "7"} {
 		raw, err := f.redis.Get(context.Background(), f.value(key)).Result()
-		if err != nil || !strings.HasSuffix(raw, payload) || len(raw) != protocol.HeaderLen+len(payload) {
+		e, bad := protocol.DecodeEntry([]byte(raw))
+		if err != nil || bad != nil || string(e.Payload) != payload || len(raw) != protocol.HeaderLen+len(e.Stamps)+len(payload) {
 			t.Errorf("%s: %q, %v", key, raw, err)
 		}
 	}

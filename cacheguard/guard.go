@@ -114,7 +114,7 @@ func (g *Guard) open() (err error) {
 		return err
 	}
 	if g.cfg.Local.on() {
-		g.local, err = newLocal(&g.cfg.Local, g.inbox, g.notices)
+		g.local, err = newLocal(&g.cfg.Local, g.inbox, g.notices, g.versions)
 	}
 	return err
 }

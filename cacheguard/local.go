@@ -80,7 +80,7 @@ type local struct {
 	probes   tier.Probes
 }
 
-func newLocal(cfg *LocalConfig, inbox *wake.Inbox, n *tier.Notices) (*local, error) {
+func newLocal(cfg *LocalConfig, inbox *wake.Inbox, n *tier.Notices, v *versions) (*local, error) {
 	limits := tier.Limits{
 		MaxBytes: cfg.MaxBytes, MaxEntries: cfg.MaxEntries, TTL: cfg.TTL, HotKeys: cfg.HotKeys,
 	}
@@ -91,11 +91,17 @@ func newLocal(cfg *LocalConfig, inbox *wake.Inbox, n *tier.Notices) (*local, err
 	l := &local{Tier: t, inbox: inbox}
 	l.listener = &wake.Listener{
 		Heard: func(payload string) {
+			if tier.IsMany(payload) {
+				v.dropAll() // before the tier forgets
+			}
 			if notice, ok := t.Hear(payload, n.Own); ok {
 				l.probes.Found(notice.Key)
 			}
 		},
-		Missed: t.Missed,
+		Missed: func() {
+			v.dropAll()
+			t.Missed()
+		},
 	}
 	inbox.Listen(n.Channel, l.listener)
 	return l, nil

@@ -31,13 +31,16 @@ type realm struct {
 type realmPart struct {
 	key   string // of the version
 	known atomic.Pointer[knowledge]
+
+	mu      sync.Mutex
+	drops   uint64    // how often the knowledge was dropped
+	refresh time.Time // when the TTL of the version is to be renewed
 }
 
 // knowledge is a version as it was at a time.
 type knowledge struct {
-	version string    // empty: there was none
+	version string    // not empty
 	asked   time.Time // before Redis was asked
-	refresh time.Time // when its TTL is to be renewed
 }
 
 // isFresh reports whether the knowledge may be used. By the monotonic clock, and by the other one, as the first may stand still while
@@ -72,30 +75,57 @@ func (v *versions) newRealm(kind string) *realm {
 	return w
 }
 
-// learn notes what Redis had.
-func (v *versions) learn(p *realmPart, version string, asked time.Time) {
-	old := p.known.Load()
-	k := &knowledge{version: version, asked: asked, refresh: asked.Add(firstRefresh)}
-	if old != nil {
-		if old.asked.After(asked) {
-			return
-		}
-		if k.refresh = old.refresh; asked.After(old.refresh) {
-			k.refresh = asked.Add(nextRefresh)
-			v.guard.inTask(func() { _, _ = v.obtain(context.Background(), []string{p.key}) }) // stop: RedisTimeout; the next one tries again
-		}
-		if old.version != version {
-			v.guard.local.void()
-		}
+// drop forgets what is known, and what is being asked for.
+func (p *realmPart) drop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.drops++
+	p.known.Store(nil)
+}
+
+// outdated forgets a version that seems to be another one by now.
+func (p *realmPart) outdated(version string) {
+	if k := p.known.Load(); k != nil && k.version == version {
+		p.known.CompareAndSwap(k, nil)
 	}
-	p.known.Store(k)
+}
+
+// asking is called before Redis is asked for the version, for learn.
+func (p *realmPart) asking() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.drops
+}
+
+// learn notes what Redis had, unless it was dropped since. Without a version, the next load makes one, and until then every call asks.
+func (v *versions) learn(p *realmPart, version string, asked time.Time, drops uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	old := p.known.Load()
+	if drops != p.drops || version == "" || old != nil && old.asked.After(asked) {
+		return
+	}
+	if p.refresh.IsZero() {
+		p.refresh = asked.Add(firstRefresh)
+	}
+	if asked.After(p.refresh) {
+		p.refresh = asked.Add(nextRefresh)
+		v.guard.inTask(func() { _, _ = v.obtain(context.Background(), []string{p.key}) }) // stop: RedisTimeout; the next one tries again
+	}
+	if old != nil && old.version != version {
+		v.guard.local.void()
+	}
+	p.known.Store(&knowledge{version: version, asked: asked})
 }
 
 // realms is the versions of the realms that a key belongs to, as they were when a call began or later.
 type realms struct {
 	versions *versions
+	kind     string
 	parts    [2]*realmPart // of all keys, and of the kind; nil: none
+	part     int
 	version  [2]string
+	drops    [2]uint64
 	asked    asked
 	at       time.Time
 	redisErr error // the versions are not known
@@ -104,7 +134,7 @@ type realms struct {
 // realms begins to read what this Guard does not know, and does not wait. It is followed by settle.
 func (v *versions) realms(ctx context.Context, valueKey, kind string) (w realms) {
 	part := v.guard.health.Part(valueKey)
-	w.versions, w.parts[0] = v, &v.all.parts[part]
+	w.versions, w.kind, w.part, w.parts[0] = v, kind, part, &v.all.parts[part]
 	if kind != "" {
 		w.parts[1] = &v.realm(kind).parts[part]
 	}
@@ -117,6 +147,7 @@ func (v *versions) realms(ctx context.Context, valueKey, kind string) (w realms)
 		if k := p.known.Load(); k.isFresh(w.at, v.lease) {
 			w.version[i] = k.version
 		} else {
+			w.drops[i] = p.asking()
 			keys = append(keys, p.key)
 		}
 	}
@@ -140,12 +171,23 @@ func (w *realms) settle(ctx context.Context) error {
 		for n, key := range w.asked.keys {
 			if read := w.asked.reads[n]; p != nil && p.key == key && read.Err == nil {
 				w.version[i] = string(read.Raw)
-				w.versions.learn(p, w.version[i], w.at)
+				w.versions.learn(p, w.version[i], w.at, w.drops[i])
 			}
 		}
 	}
 	w.asked = asked{}
 	return nil
+}
+
+// of returns what the call knows of the realm of a stamp; empty: nothing, as it is another kind than the call's.
+func (w *realms) of(name []byte) (*realmPart, string) {
+	if name[0] == rootStamp {
+		return w.parts[0], w.version[0]
+	}
+	if kind := string(name[1:]); kind != w.kind {
+		return &w.versions.realm(kind).parts[w.part], ""
+	}
+	return w.parts[1], w.version[1]
 }
 
 // InvalidateAll is Invalidate for all keys under the Prefix, of all Guards. Its cost does not depend on how many there are.
@@ -170,9 +212,6 @@ func (g *Guard) invalidateRealm(ctx context.Context, kind string) error {
 	}
 	if err := g.versions.ofRealms.send(ctx, names); err != nil {
 		return err
-	}
-	for i := range realm.parts {
-		realm.parts[i].known.Store(nil)
 	}
 	timer := time.NewTimer(realmWait)
 	defer timer.Stop()
@@ -200,10 +239,25 @@ func (v *versions) ofRealm(name string) (p *realmPart, kind string) {
 	return nil, ""
 }
 
-// forgetRealms has the local tier drop what belongs to the realms.
+// dropAll drops what is known of all realms: what the local tier keeps from now on was compared with what is read from now on.
+func (v *versions) dropAll() {
+	for i := range v.all.parts {
+		v.all.parts[i].drop()
+	}
+	v.kinds.Range(func(_, r any) bool {
+		for i := range r.(*realm).parts {
+			r.(*realm).parts[i].drop()
+		}
+		return true
+	})
+}
+
+// forgetRealms forgets what is known of the realms, and then what the local tier has of them.
 func (v *versions) forgetRealms(names []string) {
 	for _, name := range names {
-		if _, kind := v.ofRealm(name); kind == "" {
+		p, kind := v.ofRealm(name)
+		p.drop()
+		if kind == "" {
 			v.guard.local.void()
 		} else {
 			v.guard.local.forgetMany([]string{kindName(kind)})

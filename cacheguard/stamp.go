@@ -102,9 +102,10 @@ func (s *stamper) makeMissing(ctx context.Context) {
 	asked := time.Now()
 	for i, p := range s.realms.parts {
 		if p != nil && s.realms.version[i] == "" {
+			drops := p.asking()
 			keys, set = append(keys, p.key), append(set, func(version string) {
 				s.realms.version[i] = version
-				s.versions.learn(p, version, asked)
+				s.versions.learn(p, version, asked, drops)
 			})
 		}
 	}

@@ -27,19 +27,24 @@ func (v *versions) compare(ctx context.Context, stamps protocol.Stamps, w *realm
 		var name, version []byte
 		name, version, stamps = stamps.Next()
 		switch name[0] {
-		case rootStamp:
-			c.revoked = c.revoked || string(version) != w.version[0] || v.isPending(w.parts[0])
-		case kindStamp:
-			c.revoked = c.revoked || string(version) != w.version[1] || v.isPending(w.parts[1])
-			c.mark(v.guard.local, name)
+		case rootStamp, kindStamp:
+			p, known := w.of(name)
+			c.revoked = c.revoked || v.isPending(p)
+			if name[0] == kindStamp {
+				c.mark(v.guard.local, name)
+			}
+			if string(version) != known { // perhaps there is a newer one by now
+				p.outdated(known)
+				keys, c.versions = append(keys, p.key), append(c.versions, version)
+			}
 		case tagStamp:
+			v.used.Store(true)
 			c.revoked = c.revoked || v.invalidations.pending.has(string(name))
 			c.mark(v.guard.local, name)
 			keys, c.versions = append(keys, v.key(string(name))), append(c.versions, version)
 		}
 	}
 	if len(keys) > 0 && !c.revoked {
-		v.used.Store(true)
 		c.asked = v.ask(ctx, keys...)
 	}
 	return c

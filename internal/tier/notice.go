@@ -29,6 +29,12 @@ func (n Notice) String() string {
 	return n.Source + " " + number + " " + n.Key
 }
 
+// IsMany reports whether a message is a notice about all that was made under a name.
+func IsMany(payload string) bool {
+	n, ok := parseNotice(payload)
+	return ok && n.Many
+}
+
 func parseNotice(s string) (n Notice, ok bool) {
 	var number string
 	n.Source, s, _ = strings.Cut(s, " ")
