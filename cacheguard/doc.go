@@ -21,6 +21,7 @@
 //     other load stored a value, since it began.
 //   - A Get that begins after an Invalidate returned nil, in any process, never returns a value loaded before it (with a
 //     local tier: see Limits).
+//   - InvalidateTags promises that for all entries with a tag, and InvalidateAll for all under the Prefix.
 //   - Cancelling one caller, the first included, never fails another. A loaded value reaches those who wait for it,
 //     even if Redis fails.
 //
@@ -33,6 +34,7 @@
 //   - A loader can be handed a row that is older than the write that was invalidated: by a replica of the database that
 //     lags behind, or by a transaction whose snapshot is older than the write. The load began after the Invalidate or Update,
 //     so its value is stored, and served until its TTL. A loader should begin a transaction of its own, or read outside any.
+//   - InvalidateAll relies on clocks that advance at the same rate on all machines, within a tenth.
 //   - The TTL alone bounds what a writer leaves behind that does not call Invalidate.
 //   - With a local tier (Config.Local), an Invalidate reaches other instances by a message. Until it arrives they may serve
 //     what they have in memory: see LocalConfig.
@@ -103,6 +105,30 @@
 // A call that began before the loader did may have its value in any case. A call that began later, and joined, may have it
 // if the value was stored, as then nothing was invalidated in between. Otherwise it asks again, and after three times it loads
 // by itself, without storing. A logical clock in package flight tells earlier from later.
+//
+// # Tags
+//
+// A loader names the tags of its value by SetTags. For each tag Redis has a version, a random text, and an entry has stamps: the
+// versions that its tags had before its loader began. It is valid only while they are the same. So InvalidateTags removes the versions,
+// which costs the same for ten entries and for a million. A version that was evicted makes entries invalid, too. A hit with tags reads
+// the versions after the value, in one batch.
+//
+//  1. The Guard reads the versions of the tags that are known before the load, together with acquire.lua: those of the entry that is
+//     replaced, and those that the last load of the key had and could not store. It also reads one more version, which stands for all
+//     tags together.
+//  2. The loader runs, and names a tag that nobody knew.
+//  3. The Guard reads the version of this tag, and then that of all tags together once more. InvalidateTags removes the latter first. So
+//     if it is the one of step 1, nothing has removed the tag's since then, and fill.lua stores the value with it.
+//  4. If it is another one, some tag was invalidated. The value reaches those who asked before, and is not stored. The Guard remembers
+//     the tags of the key, and the next load knows them in step 1: it does not matter then what others invalidate.
+//
+// While fill.lua runs, the Guard reads the versions again, for callers that joined after the loader began: they may have the value
+// only if nothing was invalidated since.
+//
+// InvalidateAll works the same way. All entries have a stamp of the Prefix, and those of a Cache one of their kind. Hits need not ask for
+// these: a Guard uses what it knows for 0.9 seconds, from before it asked, and then reads them beside the next value. InvalidateAll
+// removes the version, and returns a second later, when all such knowledge is over. A Guard that finds another stamp than the one it
+// knows asks at once. On a cluster there is a version for each sixth of the slots, so that a dead node takes no other keys with it.
 //
 // # GetMany
 //

@@ -125,3 +125,34 @@ func ExampleGet_notFound() {
 	fmt.Println(errors.Is(err, cacheguard.ErrNotFound))
 	// Output: true
 }
+
+func ExampleSetTags() {
+	ctx, rdb, db := context.Background(), newClient(), store{42: 1999}
+	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "tagged", TTL: time.Minute})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer guard.Close()
+	list := func() string {
+		text, err := cacheguard.Get(ctx, guard, "list:shoes", func(ctx context.Context) (string, error) {
+			cacheguard.SetTags(ctx, "category:shoes", "product:42")
+			price, err := db.Price(ctx, 42)
+			return fmt.Sprint("42 costs ", price), err
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+		return text
+	}
+	fmt.Println(list())
+	if err := db.SavePrice(ctx, 42, 1499); err != nil {
+		log.Fatal(err)
+	}
+	if err := guard.InvalidateTags(ctx, "product:42"); err != nil { // all that shows the product
+		log.Fatal(err)
+	}
+	fmt.Println(list())
+	// Output:
+	// 42 costs 1999
+	// 42 costs 1499
+}

@@ -91,7 +91,7 @@ func newLocal(cfg *LocalConfig, inbox *wake.Inbox, n *tier.Notices, v *versions)
 	l := &local{Tier: t, inbox: inbox}
 	l.listener = &wake.Listener{
 		Heard: func(payload string) {
-			if tier.IsMany(payload) {
+			if name := tier.NameOf(payload); name != "" && name[0] != tagStamp {
 				v.dropAll() // before the tier forgets
 			}
 			if notice, ok := t.Hear(payload, n.Own); ok {

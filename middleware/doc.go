@@ -87,8 +87,8 @@
 // # Invalidation
 //
 // The page's own record is the variant that was made first. Variants name it by its ID, and count only while it is the same. So removing
-// one key invalidates all variants: those stored, those being made, and those nobody knows of. Package internal/versions does the same
-// for tags and prefixes of paths, and internal/sliced for the slices of large pages.
+// one key invalidates all variants: those stored, those being made, and those nobody knows of. Tags and prefixes
+// of paths are tags of the Guard (tags.go), and internal/sliced does the same for the slices of large pages.
 //
 // Ages are measured by the wall clocks of the instances, as HTTP does.
 package middleware

@@ -29,10 +29,12 @@ func (n Notice) String() string {
 	return n.Source + " " + number + " " + n.Key
 }
 
-// IsMany reports whether a message is a notice about all that was made under a name.
-func IsMany(payload string) bool {
-	n, ok := parseNotice(payload)
-	return ok && n.Many
+// NameOf returns the name that a message is about, as a notice of many keys; else it is empty.
+func NameOf(payload string) string {
+	if n, ok := parseNotice(payload); ok && n.Many {
+		return n.Key
+	}
+	return ""
 }
 
 func parseNotice(s string) (n Notice, ok bool) {
