@@ -129,11 +129,11 @@ func (r *rebuild) store(ctx context.Context, out loaded, generation string, bega
 	}
 	f := r.prepare(ctx, out, generation, stamps, refused)
 	sent := r.guard.clock.Tick()
-	confirm := r.guard.beginConfirm(ctx, r.job, stamps)
+	confirming := r.guard.confirm(ctx, r.job, stamps)
 	cmd, err := r.guard.link.Do(ctx, r.job.valueKey, &link.Call{
 		Script: r.guard.keys.Fill(r.job.valueKey, f), Rank: link.EndsWork, Size: len(f.Tail),
 	})
-	confirmed := confirm()
+	confirmed := confirming.wait(ctx)
 	if err != nil {
 		r.guard.inBackground(r.giveUp)
 		_ = r.guard.redisError("fill", r.job.key, err) // the callers have the value
@@ -153,25 +153,33 @@ func (r *rebuild) store(ctx context.Context, out loaded, generation string, bega
 	return sent
 }
 
-// beginConfirm begins to ask whether the stamps are the current versions. The function it returns waits for that.
-func (g *Guard) beginConfirm(ctx context.Context, j *job, stamps protocol.Stamps) func() bool {
-	w := g.versions.realms(ctx, j.valueKey, j.kind)
-	if len(w.asked.reads) > 0 {
-		return func() bool { return g.confirm(ctx, &w, stamps) }
-	}
-	compared := g.versions.compare(ctx, stamps, &w)
-	return func() bool {
-		holds, redisErr, err := compared.holds(ctx)
-		return holds && redisErr == nil && err == nil
-	}
+// confirming asks whether stamps are the current versions.
+type confirming struct {
+	guard    *Guard
+	realms   realms
+	compared validity
+	stamps   protocol.Stamps
+	asking   bool // for the realms first
 }
 
-func (g *Guard) confirm(ctx context.Context, w *realms, stamps protocol.Stamps) bool {
-	if w.settle(ctx) != nil {
-		return false
+// confirm begins to ask, and does not wait. It is followed by one call of wait.
+func (g *Guard) confirm(ctx context.Context, j *job, stamps protocol.Stamps) (c confirming) {
+	c.guard, c.stamps, c.realms = g, stamps, g.versions.realms(ctx, j.valueKey, j.kind)
+	if c.asking = len(c.realms.asked.reads) > 0; !c.asking {
+		c.compared = g.versions.compare(ctx, stamps, &c.realms)
 	}
-	compared := g.versions.compare(ctx, stamps, w)
-	holds, redisErr, err := compared.holds(ctx)
+	return c
+}
+
+// wait reports whether they are. It does not tell why not.
+func (c *confirming) wait(ctx context.Context) bool {
+	if c.asking {
+		if c.realms.settle(ctx) != nil {
+			return false
+		}
+		c.compared = c.guard.versions.compare(ctx, c.stamps, &c.realms)
+	}
+	holds, redisErr, err := c.compared.holds(ctx)
 	return holds && redisErr == nil && err == nil
 }
 

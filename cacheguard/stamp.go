@@ -79,7 +79,6 @@ func (s *stamper) abandon() {
 
 // ready waits for what was asked, and makes versions that are not there. What fails is not known, and the load goes on.
 func (s *stamper) ready(ctx context.Context) {
-	s.before = make(map[string]string, len(s.tags))
 	s.realmErr = s.realms.settle(ctx)
 	if len(s.asked.reads) > 0 {
 		s.take(ctx)
@@ -126,6 +125,7 @@ func (s *stamper) take(ctx context.Context) {
 	if _, err := s.asked.wait(ctx); err != nil {
 		return
 	}
+	s.before = make(map[string]string, len(s.tags))
 	var absent, keys []string
 	for i, read := range s.asked.reads {
 		value := string(read.Raw)
@@ -181,14 +181,17 @@ func (s *stamper) confirms(raw []byte) bool {
 // stamp returns the stamps of an entry with these tags. The error is errUnproven, or what Redis had to say.
 func (s *stamper) stamp(ctx context.Context, tags []string) (stamps protocol.Stamps, err error) {
 	stamps = make(protocol.Stamps, 0, 64)
-	for i, name := range []string{string(rootStamp), kindName(s.kind)} {
+	for i, p := range s.realms.parts {
+		name := string(rootStamp)
 		switch {
-		case s.realms.parts[i] == nil:
+		case p == nil:
+			continue
 		case s.realms.version[i] == "":
 			return nil, fmt.Errorf("what it belongs to has no version: %w", s.realmErr)
-		default:
-			stamps = stamps.Append(name, s.realms.version[i])
+		case i > 0:
+			name = kindName(s.kind)
 		}
+		stamps = stamps.Append(name, s.realms.version[i])
 	}
 	if len(tags) == 0 {
 		return stamps, nil
@@ -220,6 +223,9 @@ func (s *stamper) complete(ctx context.Context, tags []string) error {
 	now, err := s.versions.obtain(ctx, keys)
 	if err != nil || !s.noneWasInvalidated(ctx) {
 		return errUnproven
+	}
+	if s.before == nil {
+		s.before = make(map[string]string, len(unknown))
 	}
 	for i, tag := range unknown {
 		s.before[tag] = now[i]

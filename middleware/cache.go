@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
@@ -22,6 +23,7 @@ type Cache struct {
 	rules   *rules.Settings
 	slices  *sliced.Store
 	decoded *record.Recent
+	tagged  atomic.Bool // there are pages with tags
 }
 
 // New returns a Cache that stores its responses in the Guard. The error names every field of cfg that is out of range.

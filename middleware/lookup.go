@@ -94,7 +94,9 @@ func newLookup(x *exchange, v variant, why string) *lookup {
 func (l *lookup) fetch() found {
 	source := cacheguard.Source[[]byte]{
 		Judge: l.evaluate, Load: l.load, Unlimited: !l.x.cache.cfg.LimitLoads, Tags: l.x.cache.prefixTags(l.x.r),
-		DespiteTags: l.leadsToVariants,
+	}
+	if l.x.cache.tagged.Load() || len(source.Tags) > 0 {
+		source.DespiteTags = l.leadsToVariants
 	}
 	if l.x.want.OnlyIfCached || routedForHead(l.x.r) {
 		source.Load = nil

@@ -23,6 +23,9 @@ const (
 func (c *Cache) tagsOf(rec *record.Record) []string { return c.tagNames(rules.Tags(rec.HTTPHeader())) }
 
 func (c *Cache) tagNames(tags []string) []string {
+	if len(tags) > 0 && !c.tagged.Load() {
+		c.tagged.Store(true)
+	}
 	names := make([]string, len(tags))
 	for i, tag := range tags {
 		names[i] = c.names.Key(tagName, tag)
