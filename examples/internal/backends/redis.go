@@ -72,6 +72,24 @@ func (s *RedisServer) NewCountedClient(c *Commands) *redis.Client {
 	return redis.NewClient(&options)
 }
 
+// Endpoint returns where the server listens, as net.Dial wants it.
+func (s *RedisServer) Endpoint() (network, addr string) {
+	if s.options.Network != "" {
+		return s.options.Network, s.options.Addr
+	}
+	return "tcp", s.options.Addr
+}
+
+// NewClientThrough is NewClient for one that reaches the server through addr, where something passes its bytes on that may
+// hang or refuse them. It tries everything once, and takes no longer than patience.
+func (s *RedisServer) NewClientThrough(addr string, patience time.Duration) *redis.Client {
+	options := *s.options
+	options.Network, options.Addr = "tcp", addr
+	options.MaxRetries, options.DialerRetries = -1, 1
+	options.DialTimeout, options.ReadTimeout, options.WriteTimeout = patience, patience, patience
+	return redis.NewClient(&options)
+}
+
 // Delete removes the keys that begin with prefix.
 func (s *RedisServer) Delete(ctx context.Context, prefix string) error {
 	client := s.NewClient()

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"time"
+)
+
+// mode is what stands between the callers and the database.
+type mode string
+
+const (
+	modeHand   mode = "hand"   // GET and SET
+	modeFlight mode = "flight" // and singleflight in each instance
+	modeGuard  mode = "guard"  // cacheguard
+)
+
+func (m mode) name() string {
+	return map[mode]string{modeHand: "by hand", modeFlight: "singleflight", modeGuard: "cacheguard"}[m]
+}
+
+// settings are what the page can change.
+type settings struct {
+	Mode    mode `json:"mode"`
+	Callers int  `json:"callers"`
+	TTL     int  `json:"ttl"`   // seconds
+	Stale   bool `json:"stale"` // of cacheguard: serve the old value while a new one is loaded
+	Local   bool `json:"local"` // of cacheguard: keep it in the memory of each instance
+	Slow    bool `json:"slow"`  // the database
+}
+
+func (s settings) ttl() time.Duration { return time.Duration(s.TTL) * time.Second }
+
+// check names the field that is wrong.
+func (s settings) check() error {
+	switch {
+	case s.Mode.name() == "":
+		return fmt.Errorf("mode: %q is none of hand, flight, guard", s.Mode)
+	case s.Callers < 0 || s.Callers > 500:
+		return fmt.Errorf("callers: %d is not between 0 and 500", s.Callers)
+	case s.TTL < 1 || s.TTL > 3600:
+		return fmt.Errorf("ttl: %d is not between 1 and 3600 seconds", s.TTL)
+	}
+	return nil
+}
+
+// lasting is the settings without those that can change while instances run.
+func (s settings) lasting() settings {
+	s.Callers, s.Slow = 0, false
+	return s
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/cacheguard/go/cacheguard"
+)
+
+const hotKey = "product:42"
+
+// entry is where a Guard keeps the hot key, and so do its rivals.
+func entry(prefix string) string { return prefix + ":{" + hotKey + "}" }
+
+// A shop reads and writes the product through a cache.
+type shop interface {
+	get(ctx context.Context) (answer, error)
+	write(ctx context.Context) error
+	close() error
+}
+
+// answer is a product, and how the shop came by it, in the words of cacheguard.
+type answer struct {
+	product product
+	how     cacheguard.Outcome
+}
+
+// byHand has the cache that is usually written: GET, on a miss query and SET. When Redis fails, it queries.
+type byHand struct {
+	rdb *redis.Client
+	in  *instance
+	key string
+	ttl time.Duration
+}
+
+func (s byHand) get(ctx context.Context) (a answer, err error) {
+	cached, err := s.rdb.Get(ctx, s.key).Bytes()
+	if err == nil {
+		a.how = cacheguard.Hit
+		return a, json.Unmarshal(cached, &a.product)
+	}
+	if a.how = cacheguard.Loaded; !errors.Is(err, redis.Nil) {
+		a.how = cacheguard.Bypassed
+	}
+	if a.product, err = s.in.query(ctx); err != nil || a.how == cacheguard.Bypassed {
+		return a, err
+	}
+	encoded, err := json.Marshal(a.product)
+	if err == nil {
+		_ = s.rdb.Set(ctx, s.key, encoded, s.ttl).Err() // what is not stored is queried again
+	}
+	return a, err
+}
+
+func (s byHand) write(ctx context.Context) error {
+	if err := s.in.db.write(ctx); err != nil {
+		return err
+	}
+	return s.rdb.Del(ctx, s.key).Err()
+}
+
+func (byHand) close() error { return nil }
+
+// shared is byHand with the calls of an instance shared.
+type shared struct {
+	byHand
+	group *singleflight.Group
+}
+
+func (s shared) get(ctx context.Context) (answer, error) {
+	first := false
+	got, err, _ := s.group.Do(hotKey, func() (any, error) {
+		first = true
+		return s.byHand.get(ctx)
+	})
+	a := got.(answer)
+	if !first && a.how == cacheguard.Loaded {
+		a.how = cacheguard.Shared
+	}
+	return a, err
+}
+
+// guarded is cacheguard.
+type guarded struct {
+	guard *cacheguard.Guard
+	in    *instance
+}
+
+func (s guarded) get(ctx context.Context) (a answer, err error) {
+	a.product, err = cacheguard.Get(context.WithValue(ctx, outcomeKey{}, &a.how), s.guard, hotKey, s.in.query)
+	return a, err
+}
+
+func (s guarded) write(ctx context.Context) error { return s.guard.Update(ctx, hotKey, s.in.db.write) }
+
+func (s guarded) close() error { return s.guard.Close() }
+
+// outcomeKey is where the context of a Get says who wants to know its outcome.
+type outcomeKey struct{}
+
+// noteOutcome is the hook OnGet.
+func noteOutcome(ctx context.Context, _ string, how cacheguard.Outcome, _ time.Duration, _ error) {
+	if want, ok := ctx.Value(outcomeKey{}).(*cacheguard.Outcome); ok {
+		*want = how
+	}
+}

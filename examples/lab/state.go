@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cacheguard/go/cacheguard"
+)
+
+// state is what a page is told, four times a second.
+type state struct {
+	Time      int64            `json:"time"` // milliseconds, as all times here
+	Settings  settings         `json:"settings"`
+	Redis     flow             `json:"redis"`
+	Fresh     int64            `json:"fresh"` // for how long the hot key still is
+	Missing   bool             `json:"missing"`
+	Expiries  int64            `json:"expiries"`
+	Busy      int              `json:"busy"`
+	Pool      int              `json:"pool"`
+	Queued    int64            `json:"queued"`
+	Latency   int64            `json:"latency"`
+	Instances []doing          `json:"instances"`
+	Queries   int              `json:"queries"` // in the last second
+	Waiting   int              `json:"waiting"` // callers
+	P99       float64          `json:"p99"`     // of the calls that ended in the last second, or still wait
+	Hits      *float64         `json:"hits"`    // their share; nil when nobody had an answer
+	Failed    int64            `json:"failed"`
+	Outdated  int64            `json:"outdated"`
+	Episode   *episode         `json:"episode"`
+	Costs     map[mode]episode `json:"costs"`
+	Journal   []line           `json:"journal"`
+}
+
+// doing is what an instance is doing.
+type doing struct {
+	Name    string                       `json:"name"`
+	State   string                       `json:"state"`
+	Loading int                          `json:"loading"`
+	Waiting int                          `json:"waiting"`
+	Answers map[cacheguard.Outcome]int64 `json:"answers"`
+}
+
+func (l *lab) state(ctx context.Context, now time.Time) state {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := state{
+		Time: now.UnixMilli(), Settings: l.settings, Redis: l.redis, Expiries: l.expiries,
+		Busy: len(l.db.pool), Pool: cap(l.db.pool), Queued: l.db.queued.Load(),
+		Latency: time.Duration(l.db.latency.Load()).Milliseconds(),
+	}
+	left, err := l.admin.PTTL(ctx, entry(l.prefix())).Result()
+	s.Missing = err != nil || left < 0
+	if l.settings.Mode == modeGuard && l.settings.Stale {
+		left -= staleFor
+	}
+	s.Fresh = max(left, 0).Milliseconds()
+	l.ledger.fill(&s, now)
+	for i := range l.instances {
+		s.Instances = append(s.Instances, l.ledger.doing(l.instances[i].Load(), now))
+	}
+	return s
+}
+
+// fill adds what the ledger knows.
+func (l *ledger) fill(s *state, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	past := now.Add(-time.Second)
+	l.ended = slices.DeleteFunc(l.ended, func(e ending) bool { return e.at.Before(past) })
+	l.queries = slices.DeleteFunc(l.queries, func(at time.Time) bool { return at.Before(past) })
+	s.Queries, s.Waiting, s.Failed, s.Outdated = len(l.queries), len(l.calls), l.failed, l.outdated
+	s.Costs, s.Journal = maps.Clone(l.costs), slices.Clone(l.journal)
+	if l.episode != nil {
+		e := *l.episode
+		s.Episode = &e
+	}
+
+	var took []time.Duration
+	hits := 0.0
+	for _, e := range l.ended {
+		took = append(took, e.took)
+		if e.hit {
+			hits++
+		}
+	}
+	if n := len(took); n > 0 {
+		hits /= float64(n)
+		s.Hits = &hits
+	}
+	for c := range l.calls {
+		took = append(took, now.Sub(c.began))
+	}
+	if n := len(took); n > 0 {
+		slices.Sort(took)
+		s.P99 = millis(took[(n*99-1)/100])
+	}
+}
+
+// doing looks at the callers to tell waiting from serving: one that has waited for so long does not wait for a read.
+func (l *ledger) doing(in *instance, now time.Time) doing {
+	const long = 50 * time.Millisecond
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d := doing{Name: in.name, Loading: in.loading, Answers: maps.Clone(in.answers)}
+	for c := range l.calls {
+		if c.by == in && now.Sub(c.began) > long {
+			d.Waiting++
+		}
+	}
+	switch {
+	case !in.alive():
+		d.State = "killed"
+	case in.loading > 0:
+		d.State = "loading"
+	case d.Waiting > 0:
+		d.State = "waiting"
+	default:
+		d.State = "serving" // the page says idle when the answers do not become more
+	}
+	return d
+}
