@@ -33,7 +33,7 @@ func runTour(ctx context.Context, out io.Writer, folder string) error {
 	}
 	return errors.Join(open(ctx, 0, backends.Patience, func(ctx context.Context, url string) error {
 		ctx, stop := chromedp.NewExecAllocator(ctx, chromedp.ExecPath(browser), chromedp.UserDataDir(profile), chromedp.Headless,
-			chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun, chromedp.Flag("disable-quic", true), chromedp.WindowSize(1280, 1000),
+			chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun, chromedp.Flag("disable-quic", true),
 			chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
 			chromedp.Flag("disable-sync", true))
 		defer stop()
@@ -58,14 +58,14 @@ func (t tour) run(ctx context.Context, url string) error {
 		steps []step
 	}{
 		{"the page opens", []step{
-			chromedp.Navigate(url), await("!!now && shown('#link') === 'live'"),
+			chromedp.EmulateViewport(1280, 706), chromedp.Navigate(url), await("!!now && says('#link') === 'live'"),
 			do("$('ttl').value = 600, $('ttl').dispatchEvent(new Event('change'))"), await("now.settings.ttl === 600"),
 		}},
-		{"by hand, about as many queries as callers", []step{stampede("hand", 5, "queries >= 120")}},
-		{"with singleflight, one query for each instance", []step{stampede("flight", 5, "queries > 1 && queries <= 5")}},
-		{"with cacheguard, one query", []step{stampede("guard", 1, "queries === 1")}},
+		{"by hand, about as many queries as callers", []step{stampede("hand", 1, "queries >= 120", false)}},
+		{"with singleflight, one query for each instance", []step{stampede("flight", 4, "queries > 1 && queries <= 5", false)}},
+		{"with cacheguard, one query", []step{stampede("guard", 4, "queries === 1", true)}},
 		{"one instance loads and the others wait", []step{
-			click("#slow"), await("now.settings.slow"), t.pictures("rows('loading') === 1 && rows('waiting') === 4 && shown('#busy') === '1'"),
+			click("#slow"), await("now.settings.slow"), t.pictures("rows('loading') === 1 && rows('waiting') === 4 && says('#busy') === '1' && says('td:nth-child(4)') === '0'"),
 			await("now.episode === null && now.hits === 1"),
 		}},
 		{"one other takes over from an instance that dies in mid-load", []step{
@@ -74,10 +74,10 @@ func (t tour) run(ctx context.Context, url string) error {
 			click("#slow"), await("!now.settings.slow"), click("tr[data-state=killed] button"), await("rows('serving') === 5"),
 		}},
 		{"while Redis is down nobody fails, and an instance makes one query at a time", []step{
-			do("failed = shown('#failed')"), click("#down"), await("shown('#redis') === 'killed'"),
+			do("failed = says('#failed')"), click("#down"), await("says('#redis') === 'killed'"),
 			await("now.instances.every((one) => one.answers.bypassed > 0) && now.episode.queries > 10"),
-			check("now.episode.peak <= 5 && shown('#failed') === failed"), click("#down"), await("shown('#redis') === 'up'"),
-			await("now.episode === null && now.hits === 1"), check("shown('#failed') === failed"),
+			check("now.episode.peak <= 5 && says('#failed') === failed"), click("#down"), await("says('#redis') === 'up'"),
+			await("now.episode === null && now.hits === 1"), check("says('#failed') === failed"),
 		}},
 	} {
 		if err := chromedp.Do(ctx, scene.steps...); err != nil {
@@ -90,26 +90,30 @@ func (t tour) run(ctx context.Context, url string) error {
 	return nil
 }
 
-// stampede expires the hot key with a mode until the card shows what is expected of its queries. It may take several tries to
-// have all callers at the same moment.
-func stampede(mode string, tries int, expected string) step {
+// stampede expires the hot key with a mode, until the card has so often shown what is expected of the queries. Only a mode that
+// promises nothing may show something else now and then: it depends on how many call at the same moment.
+func stampede(mode string, times int, expected string, promised bool) step {
 	return func(ctx context.Context, t *chromedp.Target) (none chromedp.Void, err error) {
 		choose := chromedp.Steps(click("[value="+mode+"]"), await(fmt.Sprintf("now.settings.mode === '%s' && now.hits === 1", mode)))
 		if _, err = choose(ctx, t); err != nil {
 			return none, err
 		}
-		number := fmt.Sprintf("shown('[data-mode=%s] b')", mode)
-		for range tries {
+		card := fmt.Sprintf("says('[data-mode=%s] b')", mode)
+		for others := 0; times > 0; {
 			expire := chromedp.Steps(do("before = lines('One expiry')"), click("#expire"), await("lines('One expiry') > before && now.hits === 1"))
 			if _, err = expire(ctx, t); err != nil {
 				return none, err
 			}
-			if _, err = check("(queries => "+expected+")(Number("+number+"))")(ctx, t); err == nil {
-				return none, nil
+			if _, err = check("(queries => "+expected+")(Number("+card+"))")(ctx, t); err == nil {
+				times--
+				continue
+			}
+			if others++; promised || others > 5 {
+				queries, terr := chromedp.Evaluate[string](helpers+card)(ctx, t)
+				return none, errors.Join(fmt.Errorf("the page shows %s queries: %w", queries, err), terr)
 			}
 		}
-		queries, terr := chromedp.Evaluate[string](helpers+number)(ctx, t)
-		return none, errors.Join(fmt.Errorf("the page shows %s queries: %w", queries, err), terr)
+		return none, nil
 	}
 }
 
@@ -146,7 +150,7 @@ func (t tour) picture(scheme string) step {
 }
 
 const helpers = `
-	var shown = (selector) => document.querySelector(selector).textContent;
+	var says = (selector) => document.querySelector(selector).textContent;
 	var rows = (state) => document.querySelectorAll('tr[data-state=' + state + ']').length;
 	var lines = (part) => [...$('journal').children].filter((li) => li.textContent.includes(part)).length;
 `

@@ -131,7 +131,8 @@ function drawServers(state) {
 
 // --- The charts.
 
-const span = 30; // seconds
+const span = 30; // seconds at most
+const shown = () => Math.max(10, Math.min(span, latest() - (history[0]?.time ?? 0)));
 const history = []; // { time, mode, expiries, and a value for each chart }
 const charts = [];
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
@@ -159,9 +160,11 @@ function bands(u) {
     ctx.fillRect(x, top, end - x, height);
     ctx.globalAlpha = 1;
     ctx.fillRect(x, top, end - x, 3 * devicePixelRatio);
-    ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+    ctx.textAlign = 'left';
+    ctx.textBaseline = 'top';
+    ctx.font = `${10 * devicePixelRatio}px system-ui, sans-serif`;
     const label = modeNames[history[from].mode];
-    if (ctx.measureText(label).width < end - x - 6) ctx.fillText(label, x + 4, top + 15 * devicePixelRatio);
+    if (ctx.measureText(label).width < end - x - 3) ctx.fillText(label, x + 3, top + 5 * devicePixelRatio);
     from = i + 1;
   }
   ctx.restore();
@@ -177,11 +180,11 @@ function makeCharts() {
     const axis = { stroke: colour('soft'), grid: { stroke: colour('grid'), width: 1 }, ticks: { show: false }, font: '11px system-ui, sans-serif' };
     const top = { queries: 10, waiting: 10, p99: 100, hits: 100 }[name];
     const plot = new uPlot({
-      width: box.clientWidth, height: 128, legend: { show: false }, cursor: { show: false }, padding: [6, 6, 0, 0],
-      scales: { x: { time: false, range: [-span, 0] }, y: { range: (u, min, max) => [0, name === 'hits' ? 100 : Math.max(top, max * 1.3)] } },
+      width: box.clientWidth, height: 128, legend: { show: false }, cursor: { show: false }, padding: [6, 14, 0, 0],
+      scales: { x: { time: false, range: () => [-shown(), 0] }, y: { range: (u, min, max) => [0, name === 'hits' ? 105 : Math.max(top, max * 1.4)] } },
       axes: [
-        { ...axis, size: 22, splits: () => [-span, -20, -10, 0], values: (u, all) => all.map((x) => x ? `${-x} s ago` : 'now').map((s, i) => i ? s : '') },
-        { ...axis, size: 44, values: (u, all) => all.map((y) => name === 'hits' ? y + '%' : name === 'p99' ? seconds(y) : y), space: 28 },
+        { ...axis, size: 22, splits: () => [-20, -10, 0].filter((x) => x >= -shown()), values: (u, all) => all.map((x) => x ? `${-x} s ago` : 'now') },
+        { ...axis, size: 44, values: (u, all) => all.map((y) => name === 'hits' ? (y > 100 ? '' : y + '%') : name === 'p99' ? seconds(y) : y), space: 28 },
       ],
       series: [{}, { stroke: colour('ink'), width: 2, fill: colour('accent') + '30', points: { show: false }, spanGaps: false }],
       hooks: { drawClear: [bands] },
@@ -196,9 +199,9 @@ function drawCharts() {
   for (const { plot, name, figure, box } of charts) {
     plot.setData([history.map((h) => h.time - end), history.map((h) => h[name])]);
     const value = history.length ? history[history.length - 1][name] : null;
-    const shown = value === null ? 'none' : name === 'p99' ? seconds(value) : name === 'hits' ? value.toFixed(0) + ' %' : String(value);
-    text(figure.querySelector('b'), shown);
-    box.setAttribute('aria-label', `${figure.querySelector('figcaption').firstChild.data.trim()}: now ${shown}`);
+    const said = value === null ? 'none' : name === 'p99' ? seconds(value) : name === 'hits' ? value.toFixed(0) + ' %' : String(value);
+    text(figure.querySelector('b'), said);
+    box.setAttribute('aria-label', `${figure.querySelector('figcaption').firstChild.data.trim()}: now ${said}`);
   }
 }
 
