@@ -45,7 +45,7 @@ compare-smoke: ## see that the comparison with other libraries works, in less th
 conformance: ## run the public test suite for HTTP caches, and write docs/conformance.md; CACHE_TESTS names a checkout of it
 	@scripts/conformance -required 159 -optimal 95 -out docs/conformance.md
 
-examples: ## run every example, briefly
+examples: ## run every example, briefly, and one page in Chromium
 	@scripts/examples
 
 docs: ## check snippets, links, package comments and stray machine paths

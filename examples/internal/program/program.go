@@ -64,7 +64,7 @@ func (p Program) parse(args []string, help io.Writer) error {
 	flags := flag.NewFlagSet(p.Name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // errors are returned, and printed once
 	p.Flags(flags)
-	short := flags.Bool("short", false, "a second or two in all")
+	short := flags.Bool("short", false, "as briefly as makes sense")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			_, _ = fmt.Fprint(help, p.About,

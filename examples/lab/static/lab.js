@@ -181,7 +181,7 @@ function makeCharts() {
     const top = { queries: 10, waiting: 10, p99: 100, hits: 100 }[name];
     const plot = new uPlot({
       width: box.clientWidth, height: 128, legend: { show: false }, cursor: { show: false }, padding: [6, 14, 0, 0],
-      scales: { x: { time: false, range: () => [-shown(), 0] }, y: { range: (u, min, max) => [0, name === 'hits' ? 105 : Math.max(top, max * 1.4)] } },
+      scales: { x: { time: false, range: () => [-shown(), 0] }, y: { range: (u, min, max) => [0, name === 'hits' ? 130 : Math.max(top, max * 1.4)] } },
       axes: [
         { ...axis, size: 22, splits: () => [-20, -10, 0].filter((x) => x >= -shown()), values: (u, all) => all.map((x) => x ? `${-x} s ago` : 'now') },
         { ...axis, size: 44, values: (u, all) => all.map((y) => name === 'hits' ? (y > 100 ? '' : y + '%') : name === 'p99' ? seconds(y) : y), space: 28 },
