@@ -73,7 +73,7 @@ func (l *lab) change(ctx context.Context, s settings) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.fleets == 0 || s.lasting() != l.settings.lasting() {
+	if s.lasting() != l.settings.lasting() {
 		if err := l.renew(ctx, s); err != nil {
 			return err
 		}
@@ -89,6 +89,7 @@ func (l *lab) change(ctx context.Context, s settings) error {
 
 // renew replaces all instances. The cache of the new ones is warm, if Redis is up.
 func (l *lab) renew(ctx context.Context, s settings) error {
+	l.settings = settings{} // if this fails, the next change tries again
 	l.setCallers(0)
 	l.ledger.pays("") // what ends and begins with instances is no expiry
 	l.killAll()
@@ -108,8 +109,8 @@ func (l *lab) renew(ctx context.Context, s settings) error {
 			_, err = l.pick(0).shop.get(ctx)
 		}
 	}
-	l.ledger.note(fmt.Sprintf("New instances, %s, with a warm cache.", s.Mode.name()))
-	l.ledger.pays(s.Mode)
+	l.ledger.note(fmt.Sprintf("New instances, %s, with a warm cache.", names[s.Mode]))
+	l.pays(s.Mode)
 	return err
 }
 
@@ -141,11 +142,11 @@ func (l *lab) setRedis(ctx context.Context, f flow) (err error) {
 	if f == l.redis {
 		return nil
 	}
-	l.ledger.mar()
 	if l.redis == down {
 		err = l.server.Delete(ctx, l.prefix())
 	}
 	l.redis = f
+	l.pays(l.settings.Mode)
 	for i := range l.instances {
 		if in := l.instances[i].Load(); in.alive() {
 			in.wire.set(f)
@@ -153,6 +154,14 @@ func (l *lab) setRedis(ctx context.Context, f flow) (err error) {
 	}
 	l.ledger.note(map[flow]string{up: "Redis is back.", frozen: "Redis hangs.", down: "Redis was killed."}[f])
 	return err
+}
+
+// pays has the mode pay for expiries, but not for what happens without Redis.
+func (l *lab) pays(m mode) {
+	if l.redis != up {
+		m = ""
+	}
+	l.ledger.pays(m)
 }
 
 // setInstance kills an instance, or starts a new one in its place.
@@ -171,7 +180,7 @@ func (l *lab) setInstance(i int, alive bool) error {
 		}
 		return err
 	}
-	l.ledger.mar()
+	l.pays(l.settings.Mode)
 	l.ledger.note(in.name + " was killed.")
 	l.kill(in)
 	return nil
@@ -198,7 +207,7 @@ func (l *lab) write() {
 	if in == nil || !l.writing.CompareAndSwap(false, true) {
 		return
 	}
-	l.ledger.mar()
+	l.pays(l.settings.Mode)
 	l.tasks.Go(func() { // owner: l; stop: the end of the instance; joined by renew and close
 		defer l.writing.Store(false)
 		err := in.shop.write(in.ctx)

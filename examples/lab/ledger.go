@@ -12,7 +12,7 @@ import (
 // ledger has the figures: calls, queries, and what each expiry cost.
 type ledger struct {
 	mu       sync.Mutex
-	mode     mode  // that pays for expiries; empty: what happens now is none
+	payer    mode  // of what begins now; empty: it is not an expiry alone
 	number   int64 // of the newest call
 	calls    map[*call]bool
 	ended    []ending    // within the last second, the oldest first
@@ -53,7 +53,7 @@ type episode struct {
 	Peak    int     `json:"peak"`    // the most queries at once
 	Slowest float64 `json:"slowest"` // milliseconds
 	last    int64   // the newest call when the last query ended
-	marred  bool    // by more than an expiry: an outage, a death, a write
+	payer   mode
 }
 
 func newLedger() *ledger { return &ledger{calls: make(map[*call]bool), costs: make(map[mode]episode)} }
@@ -94,7 +94,7 @@ func (l *ledger) queryBegan(by *instance) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.episode == nil {
-		l.episode = &episode{}
+		l.episode = &episode{payer: l.payer}
 	}
 	l.running++
 	by.loading++
@@ -124,26 +124,19 @@ func (l *ledger) settle() {
 	}
 	e := *l.episode
 	l.episode = nil
-	if e.marred || l.mode == "" {
-		return
+	if e.payer != "" {
+		l.costs[e.payer] = e
+		l.add(fmt.Sprintf("One expiry, %s: queries %d, the slowest caller waited %.0f ms.", names[e.payer], e.Queries, e.Slowest))
 	}
-	l.costs[l.mode] = e
-	l.add(fmt.Sprintf("One expiry, %s: queries %d, the slowest caller waited %.0f ms.", l.mode.name(), e.Queries, e.Slowest))
 }
 
-// pays says who pays for the expiries from now on. What is under way is none.
+// pays says who pays for the expiries that begin from now on, if anybody. What is under way is more than an expiry.
 func (l *ledger) pays(m mode) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.mode = m
-}
-
-// mar says that what is under way is not an expiry alone.
-func (l *ledger) mar() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.payer = m
 	if l.episode != nil {
-		l.episode.marred = true
+		l.episode.payer = ""
 	}
 }
 

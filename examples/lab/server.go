@@ -25,6 +25,7 @@ func handler(l *lab) http.Handler {
 	mux.HandleFunc("GET /events", l.stream)
 	act := func(pattern string, do func(*http.Request) error) {
 		mux.HandleFunc("POST "+pattern, func(w http.ResponseWriter, r *http.Request) {
+			r = r.WithContext(context.WithoutCancel(r.Context())) // an action is not left half done
 			if err := do(r); err != nil {
 				http.Error(w, err.Error(), http.StatusBadRequest)
 				return

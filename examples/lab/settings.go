@@ -14,9 +14,7 @@ const (
 	modeGuard  mode = "guard"  // cacheguard
 )
 
-func (m mode) name() string {
-	return map[mode]string{modeHand: "by hand", modeFlight: "singleflight", modeGuard: "cacheguard"}[m]
-}
+var names = map[mode]string{modeHand: "by hand", modeFlight: "singleflight", modeGuard: "cacheguard"}
 
 // settings are what the page can change.
 type settings struct {
@@ -33,7 +31,7 @@ func (s settings) ttl() time.Duration { return time.Duration(s.TTL) * time.Secon
 // check names the field that is wrong.
 func (s settings) check() error {
 	switch {
-	case s.Mode.name() == "":
+	case names[s.Mode] == "":
 		return fmt.Errorf("mode: %q is none of hand, flight, guard", s.Mode)
 	case s.Callers < 0 || s.Callers > 500:
 		return fmt.Errorf("callers: %d is not between 0 and 500", s.Callers)

@@ -152,7 +152,7 @@ func (t tour) picture(scheme string) step {
 const helpers = `
 	var says = (selector) => document.querySelector(selector).textContent;
 	var rows = (state) => document.querySelectorAll('tr[data-state=' + state + ']').length;
-	var lines = (part) => [...$('journal').children].filter((li) => li.textContent.includes(part)).length;
+	var lines = (part) => [...$('journal').children].filter((line) => line.textContent.includes(part)).length;
 `
 
 func click(selector string) step { return chromedp.Click(chromedp.CSS(selector)) }

@@ -45,10 +45,10 @@ $('pause').addEventListener('click', () => {
 
 let noted = 0;
 function note(line) {
-  const li = document.createElement('li');
-  li.dataset.at = new Date().toTimeString().slice(0, 8);
-  li.textContent = line;
-  $('journal').prepend(li);
+  const p = document.createElement('p');
+  p.dataset.at = new Date().toTimeString().slice(0, 8);
+  p.textContent = line;
+  $('journal').prepend(p);
   while ($('journal').childElementCount > 50) $('journal').lastChild.remove();
 }
 
@@ -113,10 +113,10 @@ function drawServers(state) {
   text($('redis'), { up: 'up', frozen: 'frozen', down: 'killed' }[state.redis]);
   $('freeze').setAttribute('aria-pressed', state.redis === 'frozen');
   $('down').setAttribute('aria-pressed', state.redis === 'down');
-  const missing = 'is missing';
-  const stale = state.settings.stale && state.settings.mode === 'guard' ? 'has expired, and is served stale' : missing;
-  text($('entry'), state.missing ? missing : state.fresh ? `expires in ${seconds(Math.ceil(state.fresh / 1000) * 1000)}` : stale);
-  $('entry-bar').style.width = `${100 * state.fresh / (state.settings.ttl * 1000)}%`;
+  const fresh = state.redis === 'up' ? state.fresh : 0;
+  const entry = fresh ? `expires in ${seconds(Math.ceil(fresh / 1000) * 1000)}` : state.missing ? 'is missing' : 'has expired, and is served stale';
+  text($('entry'), state.redis === 'up' ? entry : 'is out of reach');
+  $('entry-bar').style.width = `${fresh / state.settings.ttl / 10}%`;
 
   const full = state.busy === state.pool;
   $('database').dataset.state = full ? 'full' : state.settings.slow ? 'slow' : 'up';
