@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -29,7 +28,6 @@ type instance struct {
 	rdb    *redis.Client
 	ctx    context.Context //nolint:containedctx // it is the life of the instance
 	die    context.CancelFunc
-	ending sync.Once
 
 	// Under the mutex of the ledger.
 	loading int // queries that run or queue
@@ -112,8 +110,7 @@ func (in *instance) kill() {
 	in.die()
 }
 
-// close ends an instance that was killed.
-func (in *instance) close() (err error) {
-	in.ending.Do(func() { err = errors.Join(in.shop.close(), in.rdb.Close(), in.wire.close()) })
-	return err
+// close joins what an instance that was killed leaves behind.
+func (in *instance) close() error {
+	return errors.Join(in.shop.close(), in.rdb.Close(), in.wire.close())
 }

@@ -127,7 +127,7 @@ func TestAnExpiryCostsAQueryForEachCallerOrEachInstanceOrOne(t *testing.T) {
 		release()
 		all.Wait()
 		awaitFact(t, "the expiry is over", func() bool { return l.state(t.Context(), time.Now()).Costs[m].Queries > 0 })
-		if got := l.state(t.Context(), time.Now()).Costs[m]; got.Queries != want || got.Peak != want {
+		if got := l.state(t.Context(), time.Now()); got.Costs[m].Queries != want || got.Peak != want {
 			t.Errorf("%s: %+v, want %d queries", m, got, want)
 		}
 	}

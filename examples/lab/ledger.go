@@ -18,6 +18,7 @@ type ledger struct {
 	ended    []ending    // within the last second, the oldest first
 	queries  []time.Time // that began within the last second, the oldest first
 	running  int         // queries, those that queue included
+	peak     int         // the most at once, since pays
 	failed   int64
 	outdated int64 // answers older than a write that had returned before the call began
 	written  int64 // the newest version whose write has returned
@@ -50,7 +51,6 @@ type line struct {
 // last one ended have their answer.
 type episode struct {
 	Queries int     `json:"queries"`
-	Peak    int     `json:"peak"`    // the most queries at once
 	Slowest float64 `json:"slowest"` // milliseconds
 	last    int64   // the newest call when the last query ended
 	payer   mode
@@ -100,7 +100,7 @@ func (l *ledger) queryBegan(by *instance) {
 	by.loading++
 	l.queries = append(l.queries, time.Now())
 	l.episode.Queries++
-	l.episode.Peak = max(l.episode.Peak, l.running)
+	l.peak = max(l.peak, l.running)
 }
 
 func (l *ledger) queryEnded(by *instance) {
@@ -134,7 +134,7 @@ func (l *ledger) settle() {
 func (l *ledger) pays(m mode) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.payer = m
+	l.payer, l.peak = m, l.running
 	if l.episode != nil {
 		l.episode.payer = ""
 	}

@@ -23,6 +23,7 @@ type state struct {
 	Latency   int64            `json:"latency"`
 	Instances []doing          `json:"instances"`
 	Queries   int              `json:"queries"` // in the last second
+	Peak      int              `json:"peak"`    // the most queries at once since a setting, Redis or an instance changed
 	Waiting   int              `json:"waiting"` // callers
 	P99       float64          `json:"p99"`     // of the calls that ended in the last second, or still wait
 	Hits      *float64         `json:"hits"`    // their share; nil when nobody had an answer
@@ -70,7 +71,7 @@ func (l *ledger) fill(s *state, now time.Time) {
 	past := now.Add(-time.Second)
 	l.ended = slices.DeleteFunc(l.ended, func(e ending) bool { return e.at.Before(past) })
 	l.queries = slices.DeleteFunc(l.queries, func(at time.Time) bool { return at.Before(past) })
-	s.Queries, s.Waiting, s.Failed, s.Outdated = len(l.queries), len(l.calls), l.failed, l.outdated
+	s.Queries, s.Peak, s.Waiting, s.Failed, s.Outdated = len(l.queries), l.peak, len(l.calls), l.failed, l.outdated
 	s.Costs, s.Journal = maps.Clone(l.costs), slices.Clone(l.journal)
 	if l.episode != nil {
 		e := *l.episode

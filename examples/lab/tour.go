@@ -39,104 +39,99 @@ func runTour(ctx context.Context, out io.Writer, folder string) error {
 		defer stop()
 		ctx, end := chromedp.NewContext(ctx)
 		defer end()
-		return errors.Join(tour{out, folder}.run(ctx, url), chromedp.Cancel(ctx))
+		t := tour{ctx: ctx, out: out, folder: folder}
+		t.scenes(url)
+		return errors.Join(t.err, chromedp.Cancel(ctx))
 	}), os.RemoveAll(profile))
 }
 
-// tour goes through scenes. They wait for facts on the page, never for a time.
+// tour goes through scenes. It waits for facts on the page, never for a time. After an error it does nothing any more.
 type tour struct {
+	ctx    context.Context //nolint:containedctx // of the browser's tab
 	out    io.Writer
 	folder string // for the pictures
+	err    error
 }
 
-// step is what the tour does, or waits for.
-type step = chromedp.Action[chromedp.Void]
+const healthy = "now.episode === null && now.hits === 1"
 
-func (t tour) run(ctx context.Context, url string) error {
-	for _, scene := range []struct {
-		name  string
-		steps []step
-	}{
-		{"the page opens", []step{
-			chromedp.EmulateViewport(1280, 706), chromedp.Navigate(url), await("!!now && says('#link') === 'live'"),
-			do("$('ttl').value = 600, $('ttl').dispatchEvent(new Event('change'))"), await("now.settings.ttl === 600"),
-		}},
-		{"by hand, about as many queries as callers", []step{stampede("hand", 1, "queries >= 120", false)}},
-		{"with singleflight, one query for each instance", []step{stampede("flight", 4, "queries > 1 && queries <= 5", false)}},
-		{"with cacheguard, one query", []step{stampede("guard", 4, "queries === 1", true)}},
-		{"one instance loads and the others wait", []step{
-			click("#slow"), await("now.settings.slow"), t.pictures("rows('loading') === 1 && rows('waiting') === 4 && says('#busy') === '1' && says('td:nth-child(4)') === '0'"),
-			await("now.episode === null && now.hits === 1"),
-		}},
-		{"one other takes over from an instance that dies in mid-load", []step{
-			click("#expire"), await("rows('loading') === 1"), click("tr[data-state=loading] button"), await("rows('killed') === 1"),
-			await("lines('took over') === 1 && now.episode === null && now.hits === 1"),
-			click("#slow"), await("!now.settings.slow"), click("tr[data-state=killed] button"), await("rows('serving') === 5"),
-		}},
-		{"while Redis is down nobody fails, and an instance makes one query at a time", []step{
-			do("failed = says('#failed')"), click("#down"), await("says('#redis') === 'killed'"),
-			await("now.instances.every((one) => one.answers.bypassed > 0) && now.episode.queries > 10"),
-			check("now.episode.peak <= 5 && says('#failed') === failed"), click("#down"), await("says('#redis') === 'up'"),
-			await("now.episode === null && now.hits === 1"), check("says('#failed') === failed"),
-		}},
-	} {
-		if err := chromedp.Do(ctx, scene.steps...); err != nil {
-			return fmt.Errorf("%s: %w", scene.name, err)
-		}
-		if _, err := fmt.Fprintln(t.out, "ok:", scene.name); err != nil {
-			return err
-		}
-	}
-	return nil
+func (t *tour) scenes(url string) {
+	t.do(chromedp.EmulateViewport(1280, 706), chromedp.Navigate(url))
+	t.await("!!now && says('#link') === 'live'")
+	t.run("$('ttl').value = 600, $('ttl').dispatchEvent(new Event('change'))")
+	t.await("now.settings.ttl === 600")
+	t.seen("the page lives")
+
+	t.stampede("hand", 1, "queries >= 120", false)
+	t.seen("by hand, there are about as many queries as callers")
+	t.stampede("flight", 4, "queries > 1 && queries <= 5", false)
+	t.seen("with singleflight, there is one query for each instance")
+	t.stampede("guard", 4, "queries === 1", true)
+	t.seen("with cacheguard, there is one query")
+
+	t.click("#slow")
+	t.await("now.settings.slow")
+	t.pictures("rows('loading') === 1 && rows('waiting') === 4 && says('#busy') === '1' && says('td:nth-child(4)') === '0'")
+	t.await(healthy)
+	t.seen("one instance loads, and the others wait")
+
+	t.click("#expire")
+	t.await("rows('loading') === 1")
+	t.click("tr[data-state=loading] button")
+	t.await("rows('killed') === 1")
+	t.await("lines('took over') === 1 && " + healthy)
+	t.click("#slow")
+	t.await("!now.settings.slow")
+	t.click("tr[data-state=killed] button")
+	t.await("rows('serving') === 5")
+	t.seen("one other takes over from an instance that dies in mid-load")
+
+	t.run("failed = says('#failed')")
+	t.click("#down")
+	t.await("says('#redis') === 'killed'")
+	t.await("now.instances.every((one) => one.answers.bypassed >= 200)")
+	t.check("Number(says('#peak')) <= 10 && says('#failed') === failed")
+	t.click("#down")
+	t.await("says('#redis') === 'up' && " + healthy)
+	t.check("says('#failed') === failed")
+	t.seen("while Redis is down nobody fails, and each instance shares its queries")
 }
 
 // stampede expires the hot key with a mode, until the card has so often shown what is expected of the queries. Only a mode that
 // promises nothing may show something else now and then: it depends on how many call at the same moment.
-func stampede(mode string, times int, expected string, promised bool) step {
-	return func(ctx context.Context, t *chromedp.Target) (none chromedp.Void, err error) {
-		choose := chromedp.Steps(click("[value="+mode+"]"), await(fmt.Sprintf("now.settings.mode === '%s' && now.hits === 1", mode)))
-		if _, err = choose(ctx, t); err != nil {
-			return none, err
+func (t *tour) stampede(mode string, times int, expected string, promised bool) {
+	t.click("[value=" + mode + "]")
+	t.await("now.settings.mode === '" + mode + "' && now.hits === 1")
+	card := "says('[data-mode=" + mode + "] b')"
+	for others := 0; times > 0 && t.err == nil; {
+		t.run("before = lines('One expiry')")
+		t.click("#expire")
+		t.await("lines('One expiry') > before && " + healthy)
+		if expectation := fmt.Sprintf("((queries) => %s)(Number(%s))", expected, card); t.is(expectation) {
+			times--
+		} else if others++; promised || others > 5 {
+			t.check(expectation)
 		}
-		card := fmt.Sprintf("says('[data-mode=%s] b')", mode)
-		for others := 0; times > 0; {
-			expire := chromedp.Steps(do("before = lines('One expiry')"), click("#expire"), await("lines('One expiry') > before && now.hits === 1"))
-			if _, err = expire(ctx, t); err != nil {
-				return none, err
-			}
-			if _, err = check("(queries => "+expected+")(Number("+card+"))")(ctx, t); err == nil {
-				times--
-				continue
-			}
-			if others++; promised || others > 5 {
-				queries, terr := chromedp.Evaluate[string](helpers+card)(ctx, t)
-				return none, errors.Join(fmt.Errorf("the page shows %s queries: %w", queries, err), terr)
-			}
-		}
-		return none, nil
 	}
 }
 
 // pictures expires the hot key until the page has come to a halt with the fact in it.
-func (t tour) pictures(fact string) step {
-	return func(ctx context.Context, to *chromedp.Target) (none chromedp.Void, err error) {
-		for {
-			halt := chromedp.Steps(click("#expire"), await(fact), click("#pause"))
-			if _, err := halt(ctx, to); err != nil {
-				return none, err
-			}
-			if _, err := check(fact)(ctx, to); err == nil {
-				return chromedp.Steps(t.picture("light"), t.picture("dark"), click("#pause"))(ctx, to)
-			}
-			if _, err := chromedp.Steps(click("#pause"), await("now.episode === null && now.hits === 1"))(ctx, to); err != nil {
-				return none, err
-			}
+func (t *tour) pictures(fact string) {
+	for halted := false; !halted && t.err == nil; {
+		t.click("#expire")
+		t.await(fact)
+		t.click("#pause")
+		if halted = t.is(fact); halted {
+			t.picture("light")
+			t.picture("dark")
 		}
+		t.click("#pause")
+		t.await(healthy)
 	}
 }
 
-func (t tour) picture(scheme string) step {
-	return func(ctx context.Context, to *chromedp.Target) (none chromedp.Void, err error) {
+func (t *tour) picture(scheme string) {
+	t.do(func(ctx context.Context, to *chromedp.Target) (none chromedp.Void, err error) {
 		media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
 		if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, media); err != nil {
 			return none, err
@@ -146,8 +141,22 @@ func (t tour) picture(scheme string) step {
 			err = errors.Join(os.MkdirAll(t.folder, 0o755), os.WriteFile(filepath.Join(t.folder, "lab-"+scheme+".png"), png, 0o644))
 		}
 		return none, err
+	})
+}
+
+func (t *tour) seen(what string) {
+	if t.err == nil {
+		_, t.err = fmt.Fprintln(t.out, "ok:", what)
 	}
 }
+
+func (t *tour) do(steps ...chromedp.Action[chromedp.Void]) {
+	if t.err == nil {
+		t.err = chromedp.Do(t.ctx, steps...)
+	}
+}
+
+func (t *tour) click(selector string) { t.do(chromedp.Click(chromedp.CSS(selector))) }
 
 const helpers = `
 	var says = (selector) => document.querySelector(selector).textContent;
@@ -155,38 +164,31 @@ const helpers = `
 	var lines = (part) => [...$('journal').children].filter((line) => line.textContent.includes(part)).length;
 `
 
-func click(selector string) step { return chromedp.Click(chromedp.CSS(selector)) }
+func (t *tour) run(js string) { t.do(chromedp.Evaluate[chromedp.Void](helpers + js)) }
 
-func do(js string) step { return chromedp.Evaluate[chromedp.Void](helpers + js) }
+func (t *tour) is(js string) (ok bool) {
+	if t.err == nil {
+		ok, t.err = chromedp.Run(t.ctx, chromedp.Evaluate[bool](helpers+js))
+	}
+	return ok
+}
 
-// check fails unless js is true.
-func check(js string) step {
-	return func(ctx context.Context, t *chromedp.Target) (none chromedp.Void, err error) {
-		ok, err := chromedp.Evaluate[bool](helpers+js)(ctx, t)
-		if err == nil && !ok {
-			err = fmt.Errorf("it is not true that %s", js)
-		}
-		return none, err
+// check fails, with all that the page says, unless js is true.
+func (t *tour) check(js string) {
+	if !t.is(js) && t.err == nil {
+		page, err := chromedp.Run(t.ctx, chromedp.Evaluate[string]("document.body.innerText"))
+		t.err = errors.Join(fmt.Errorf("it is not true that %s; the page: %s", js, page), err)
 	}
 }
 
 // await waits until js is true.
-func await(js string) step {
-	return func(ctx context.Context, t *chromedp.Target) (none chromedp.Void, err error) {
-		patience, cancel := context.WithTimeout(ctx, 2*time.Minute)
-		defer cancel()
-		look := time.NewTicker(50 * time.Millisecond)
-		defer look.Stop()
-		for {
-			if _, err = check(js)(ctx, t); err == nil {
-				return none, nil
-			}
-			select {
-			case <-look.C:
-			case <-patience.Done():
-				page, _ := chromedp.Evaluate[string]("document.body.innerText")(ctx, t) // to say more
-				return none, fmt.Errorf("%w; the page: %s", err, page)
-			}
+func (t *tour) await(js string) {
+	look := time.NewTicker(50 * time.Millisecond)
+	defer look.Stop()
+	for limit := time.Now().Add(2 * time.Minute); !t.is(js) && t.err == nil; {
+		<-look.C
+		if time.Now().After(limit) {
+			t.check(js)
 		}
 	}
 }

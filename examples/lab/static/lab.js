@@ -121,7 +121,7 @@ function drawServers(state) {
   const full = state.busy === state.pool;
   $('database').dataset.state = full ? 'full' : state.settings.slow ? 'slow' : 'up';
   text($('database'), full ? 'full' : state.settings.slow ? 'slow' : 'up');
-  for (const id of ['busy', 'pool', 'queued', 'failed', 'outdated']) text($(id), state[id]);
+  for (const id of ['busy', 'pool', 'queued', 'peak', 'failed', 'outdated']) text($(id), state[id]);
   text($('latency'), seconds(state.latency));
   const box = $('connections');
   while (box.childElementCount < state.pool) box.append(document.createElement('span'));
