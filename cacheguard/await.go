@@ -44,7 +44,7 @@ func (r *rebuild) wakeUp(ctx context.Context, msg wake.Message, generation strin
 	case protocol.PushedValue:
 		return r.use(ctx, []byte(rest), Shared, before)
 	case protocol.PushedFailure:
-		return answer{err: &LoadError{Key: r.job.key, Message: rest}, outcome: Shared}, true
+		return answer{err: r.job.policy.loadError(r.job.key, rest), outcome: Shared}, true
 	case protocol.PushedUnstored:
 		return r.guard.loadDirectly(ctx, r.job, Loaded), true
 	case protocol.PushedGone:

@@ -17,6 +17,8 @@ type batch struct {
 	load  func(ctx context.Context, keys []string) (map[string]any, error) // *V by key
 	slot  slot
 
+	policy *policy // of the keys
+
 	scriptSlots chan struct{} // to ask for a lease, so that one call does not hold up others with thousands of requests
 
 	ctx     context.Context //nolint:containedctx // of the call: ends when nobody waits for it any more
@@ -33,11 +35,11 @@ type batch struct {
 }
 
 // newBatch makes the batch of the keys, which has the slot.
-func newBatch(ctx context.Context, g *Guard, keys []string, s slot,
+func newBatch(ctx context.Context, g *Guard, keys []string, s slot, p *policy,
 	load func(context.Context, []string) (map[string]any, error),
 ) *batch {
 	b := &batch{
-		guard: g, load: load, slot: s, loading: newLoading(ctx, &g.loaders),
+		guard: g, load: load, slot: s, policy: p, loading: newLoading(ctx, &g.loaders),
 		scriptSlots: make(chan struct{}, maxScripts),
 		done:        make(chan struct{}), open: make(map[string]struct{}, len(keys)),
 	}
@@ -145,6 +147,8 @@ func (b *batch) run() {
 	defer close(b.done)
 	b.guard.loaders.running.Add(1)
 	defer b.guard.loaders.running.Add(-1)
+	b.policy.countRunning(1)
+	defer b.policy.countRunning(-1)
 	ctx, cancel := b.guard.loaders.withTimeout(b.ctx, b.loading.keys[0])
 	defer cancel()
 	b.guard.loaders.protect(ctx, b.loading.keys[0], func() (err error) {

@@ -126,12 +126,7 @@ func (c *Config) check() error {
 	p.Duration("LoadTimeout", c.LoadTimeout)
 	p.Duration("WaitTimeout", c.WaitTimeout)
 	p.Duration("UpdateTimeout", c.UpdateTimeout)
-	if c.Jitter != off && !(c.Jitter >= 0 && c.Jitter <= 1) {
-		bad("Jitter", "%v is not between 0 and 1", c.Jitter)
-	}
-	if c.EarlyRefresh != off && !(c.EarlyRefresh >= 0 && c.EarlyRefresh <= 100) {
-		bad("EarlyRefresh", "%v is not between 0 and 100", c.EarlyRefresh)
-	}
+	checkShares(bad, c.Jitter, c.EarlyRefresh)
 	if c.LeaseTTL != 0 && c.LeaseTTL < minLeaseTTL {
 		bad("LeaseTTL", "%v is shorter than %v", c.LeaseTTL, minLeaseTTL)
 	}
@@ -150,6 +145,16 @@ func (c *Config) check() error {
 	c.Local.check(bad)
 	c.Verify.check(bad)
 	return p.Err()
+}
+
+// checkShares looks at what a Config and a CacheConfig both have.
+func checkShares(bad func(field, format string, args ...any), jitter, earlyRefresh float64) {
+	if jitter != off && !(jitter >= 0 && jitter <= 1) {
+		bad("Jitter", "%v is not between 0 and 1", jitter)
+	}
+	if earlyRefresh != off && !(earlyRefresh >= 0 && earlyRefresh <= 100) {
+		bad("EarlyRefresh", "%v is not between 0 and 100", earlyRefresh)
+	}
 }
 
 // withDefaults fills in the defaults. What is off becomes 0 or, where 0 would mean something else, stays -1.

@@ -18,6 +18,7 @@ const (
 	expired                  // a value past its TTL, which this Guard does not serve
 	revoked                  // something that was made under a version that is gone, and that nobody may see
 	unusable                 // something that is no entry, or not of this type
+	alienEntry               // what another version of the program stored, and this one cannot decode
 	unreachable              // Redis gave no answer
 )
 
@@ -25,10 +26,11 @@ const (
 type action int
 
 const (
-	doServe   action = iota // return what was found
-	doRefresh               // return what was found, and replace it in the background
-	doRebuild               // load through the lease
-	doBypass                // load without Redis
+	doServe     action = iota // return what was found
+	doRefresh                 // return what was found, and replace it in the background
+	doRebuild                 // load through the lease
+	doBypass                  // load without Redis
+	doLoadApart               // load, and leave what is stored as it is
 )
 
 // decide is the table of Get, GetMany and Fetch: it says which state leads to which action.
@@ -40,6 +42,8 @@ func decide(s state) action {
 		return doRefresh
 	case unreachable:
 		return doBypass
+	case alienEntry:
+		return doLoadApart
 	case missing, expired, revoked, unusable:
 	}
 	return doRebuild
@@ -67,7 +71,7 @@ func (s loadSpec[V]) decide(g *Guard, key string, r *readResult[V], readErr erro
 		if old, ok := s.staleFromLocal(g, key); ok {
 			d.action, d.found = doServe, old
 		}
-	case doServe, doRebuild:
+	case doServe, doRebuild, doLoadApart:
 	}
 	return d
 }
@@ -99,7 +103,7 @@ func (r *readResult[V]) aged() bool { return r.state == stale || r.state == expi
 
 // decodeRead decodes what was read, and tells its state. The calls that share the read and want the same type
 // share the result as well.
-func decodeRead[V any](g *Guard, key string, read *link.Read) *readResult[V] {
+func decodeRead[V any](g *Guard, key string, p *policy, read *link.Read) *readResult[V] {
 	if read.Err != nil {
 		return &readResult[V]{state: unreachable}
 	}
@@ -107,26 +111,28 @@ func decodeRead[V any](g *Guard, key string, read *link.Read) *readResult[V] {
 		return &readResult[V]{state: missing}
 	}
 	r, ok := read.Share.Make(func() any {
-		return decodeAs[V](g, key, read.Raw)
+		return decodeAs[V](g, key, p, read.Raw)
 	}).(*readResult[V])
 	if !ok {
-		r = decodeAs[V](g, key, read.Raw) // shared with callers that want another type
+		r = decodeAs[V](g, key, p, read.Raw) // shared with callers that want another type
 	}
 	return r
 }
 
-func decodeAs[V any](g *Guard, key string, raw []byte) *readResult[V] {
+func decodeAs[V any](g *Guard, key string, p *policy, raw []byte) *readResult[V] {
 	r := new(readResult[V])
 	var err error
-	if r.entry, err = protocol.DecodeEntry(raw); err == nil && r.entry.Kind != protocol.Absent {
-		r.value = &r.room
-		err = protocol.DecodeValue(g.cfg.Codec, r.entry, r.value)
-	}
-	if err != nil {
+	if r.entry, err = protocol.DecodeEntry(raw); err != nil {
 		g.cfg.Hooks.damaged(key, err)
 		return &readResult[V]{state: unusable}
 	}
-	r.state, r.how = g.freshness(key, r.entry), Hit
+	if r.entry.Kind != protocol.Absent {
+		r.value = &r.room
+		if err := protocol.DecodeValue(p.codec, r.entry, r.value); err != nil {
+			return &readResult[V]{state: g.undecodable(key, p, r.entry, err)}
+		}
+	}
+	r.state, r.how = g.freshness(key, p, r.entry), Hit
 	if r.state == stale {
 		r.how = Stale
 	}
@@ -134,11 +140,11 @@ func decodeAs[V any](g *Guard, key string, raw []byte) *readResult[V] {
 }
 
 // decode returns the entry and its value, which is nil for remembered absence.
-func (g *Guard) decode(raw []byte, shape protocol.Shape) (protocol.Entry, any, error) {
+func (j *job) decode(raw []byte) (protocol.Entry, any, error) {
 	e, err := protocol.DecodeEntry(raw)
 	if err != nil || e.Kind == protocol.Absent {
 		return e, nil, err
 	}
-	value, err := shape.Decode(g.cfg.Codec, e)
+	value, err := j.shape.Decode(j.policy.codec, e)
 	return e, value, err
 }

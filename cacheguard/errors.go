@@ -66,15 +66,20 @@ func (e *PanicError) Unwrap() error {
 }
 
 // LoadError is returned to callers that waited for a load of another Guard, or asked shortly after the load failed. Only the
-// text of the loader's error travels. Callers of the Guard that ran the loader get the error itself.
+// text of the loader's error travels, and, of a Cache, which of CacheConfig.Errors it matched. Callers of the Guard that ran the loader get the error itself.
 type LoadError struct {
 	Key     string
 	Message string // the text of the loader's error, at most 1 KiB of it
+
+	matched []error // of CacheConfig.Errors
 }
 
 func (e *LoadError) Error() string {
 	return fmt.Sprintf("cacheguard: load of %q by another guard failed: %s", e.Key, e.Message)
 }
+
+// Unwrap returns those of CacheConfig.Errors that the loader's error matched.
+func (e *LoadError) Unwrap() []error { return e.matched }
 
 // KeyError is the error of one key of a GetMany.
 type KeyError struct {

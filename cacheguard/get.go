@@ -65,13 +65,17 @@ func fetch[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]) (
 	if err := admit(ctx, g, key, spec.load != nil || spec.reload != nil || spec.cacheOnly); err != nil {
 		return v, "", err
 	}
+	if kept, ok := spec.tryLocal(ctx, g, key); ok {
+		return kept.result()
+	}
+	return fetchRemote(ctx, g, key, spec)
+}
+
+// fetchRemote is fetch when the local tier has no answer.
+func fetchRemote[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]) (v V, how Outcome, err error) {
 	l := lookup[V]{guard: g, key: key, spec: spec, asked: g.clock.Now()}
 	if reason := g.mustBypass(key); reason != nil {
 		return l.bypass(ctx, reason)
-	}
-	if kept, ok := spec.fromLocal(g, key); ok {
-		sample(ctx, g, key, kept, spec)
-		return kept.result()
 	}
 	if spec.load != nil && g.local == nil && g.expected.miss() {
 		if v, how, done, err := l.rebuild(ctx, nil, nil, false); done {
@@ -85,7 +89,7 @@ func fetch[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]) (
 // the call.
 func (l *lookup[V]) read(ctx context.Context) (v V, how Outcome, err error) {
 	g := l.guard
-	valueKey := g.keys.ValueKey(l.key)
+	valueKey := l.spec.valueKeyOf(g, l.key)
 	for range maxAsks + 1 {
 		mark := g.local.mark(l.key)
 		var storing <-chan struct{} // looked for before the read: what is stored by then, the read finds
@@ -97,10 +101,10 @@ func (l *lookup[V]) read(ctx context.Context) (v V, how Outcome, err error) {
 		if err := cmp.Or(err, realms.settle(ctx)); err != nil {
 			return v, "", g.ended(ctx, l.key, err)
 		}
-		r := decodeRead[V](g, l.key, read)
+		r := decodeRead[V](g, l.key, l.spec.policyOf(g), read)
 		g.expected.found(read.Raw != nil || read.Err != nil)
 		compared := g.versions.compare(ctx, r.entry.Stamps, &realms)
-		r, redisErr, err := confirmed(ctx, g, l.key, mark, read, r, &compared, l.spec.despiteTags)
+		r, redisErr, err := confirmed(ctx, g, l.key, mark, read, r, &compared, l.spec)
 		if err != nil {
 			return v, "", g.ended(ctx, l.key, err)
 		}
@@ -113,7 +117,7 @@ func (l *lookup[V]) read(ctx context.Context) (v V, how Outcome, err error) {
 				g.refresh(ctx, l.job(ctx, d.value, d.aged), read.Raw, r.entry.Took)
 			}
 			return d.found.result()
-		case d.action == doBypass:
+		case d.action == doBypass, d.action == doLoadApart && !l.spec.cacheOnly:
 			return l.bypass(ctx, d.reason)
 		case l.spec.cacheOnly:
 			if err := l.awaitStored(ctx, storing); err != nil {

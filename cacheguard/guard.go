@@ -34,6 +34,8 @@ type Guard struct {
 	clock    flight.Clock
 	local    *local // nil: there is no such tier
 	expected expected
+	ordinary policy // of entries of no Cache
+	kinds    kinds
 	link     *link.Link
 	flights  flight.Group[flightKey, answer]
 	loaders  loaders
@@ -82,6 +84,7 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 	g.link = link.New(rdb, cfg.RedisTimeout, g.health)
 	_, g.plain = rdb.(*redis.Client)
 	g.invalidations, g.versions = ofKeys(g), newVersions(g)
+	g.ordinary = ordinaryPolicy(&g.cfg)
 	g.loaders.cfg, g.loaders.tasks = &g.cfg, &g.tasks
 	if cfg.MaxLoads > 0 {
 		g.loaders.slots = slots.New(cfg.MaxLoads)

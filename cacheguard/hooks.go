@@ -16,6 +16,10 @@ type Hooks struct {
 	// OnGet is called at the end of every Get, with the caller's context. The outcome is empty when there was no answer.
 	OnGet func(ctx context.Context, key string, outcome Outcome, took time.Duration, err error)
 
+	// OnCache is called by NewCache with each new name of a Cache of this Guard. The keys that the other hooks get of it begin with
+	// that name and a colon.
+	OnCache func(name string)
+
 	// OnJoin is called when a Get joins a load, or a wait for one, that another call of this Guard has begun.
 	OnJoin func(key string)
 

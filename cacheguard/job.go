@@ -10,6 +10,7 @@ import (
 type job struct {
 	key       string
 	valueKey  string
+	policy    *policy
 	shape     protocol.Shape
 	load      func(context.Context) (any, error) // returns a *V
 	anew      func(context.Context) (any, error) // load without the value that it is to replace; nil if it has none
@@ -24,7 +25,9 @@ type job struct {
 }
 
 func newJob[V any](g *Guard, key string, of scope, load func(context.Context) (V, error)) *job {
-	return &job{key: key, valueKey: g.keys.ValueKey(key), shape: protocol.ShapeOf[V]{}, scope: of, load: untyped(load)}
+	return &job{
+		key: key, valueKey: g.keys.ValueKey(key), policy: &g.ordinary, shape: protocol.ShapeOf[V]{}, scope: of, load: untyped(load),
+	}
 }
 
 func untyped[V any](load func(context.Context) (V, error)) func(context.Context) (any, error) {

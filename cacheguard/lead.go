@@ -193,16 +193,16 @@ func (r *rebuild) unproven(tags []string) {
 
 // prepare makes the entry. A value that cannot be stored makes none.
 func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, stamps protocol.Stamps, refused error) protocol.Filling {
-	f := protocol.Filling{Token: r.token, Generation: generation}
+	f, p := protocol.Filling{Token: r.token, Generation: generation}, r.job.policy
 	if refused != nil {
 		r.unstorable(ctx, refused)
 		return f
 	}
-	what, ttl, staleFor := protocol.Absent, min(r.guard.cfg.NegativeTTL, time.Duration(out.ttl)), time.Duration(0)
+	what, ttl, staleFor := protocol.Absent, min(p.negativeTTL, time.Duration(out.ttl)), time.Duration(0)
 	var payload []byte
 	if out.err == nil {
 		var err error
-		what, payload, err = r.job.shape.Encode(r.guard.cfg.Codec, out.value)
+		what, payload, err = r.job.shape.Encode(p.codec, out.value)
 		if limit := r.guard.cfg.MaxValueBytes; err == nil && limit > 0 && len(payload) > limit {
 			err = fmt.Errorf("its %d bytes are more than MaxValueBytes (%d)", len(payload), limit)
 		}
@@ -210,17 +210,17 @@ func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, st
 			r.unstorable(ctx, err)
 			return f
 		}
-		ttl, staleFor = r.guard.cfg.TTL, r.guard.cfg.StaleFor
+		ttl, staleFor = p.ttl, p.staleFor
 		if out.ttl != unset {
 			ttl = time.Duration(out.ttl)
 		}
 	}
-	ttl -= time.Duration(float64(ttl) * r.guard.cfg.Jitter * rand.Float64())
+	ttl -= time.Duration(float64(ttl) * p.jitter * rand.Float64())
 	if ttl > 0 {
 		f.TTL = ttl + staleFor
 	}
 	freshFor := ttl
-	if staleFor == 0 && r.guard.cfg.EarlyRefresh == 0 && r.guard.local == nil {
+	if staleFor == 0 && p.earlyRefresh == 0 && r.guard.local == nil {
 		freshFor = 0
 	}
 	f.Head, f.Tail = protocol.EncodeEntry(protocol.Entry{Kind: what, Fresh: freshFor, Took: out.took, Stamps: stamps, Payload: payload}, r.token)
@@ -229,5 +229,6 @@ func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, st
 
 func (r *rebuild) unstorable(ctx context.Context, err error) {
 	r.guard.cfg.Hooks.unstorable(r.job.key, err)
-	r.guard.unstored.log(ctx, r.guard.cfg.Logger, slog.LevelWarn, "value cannot be stored", r.job.key, "error", err)
+	r.guard.unstored.log(ctx, r.guard.cfg.Logger, slog.LevelWarn, "value cannot be stored", r.job.key,
+		r.job.policy.logAttrs("error", err)...)
 }

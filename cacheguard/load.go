@@ -24,45 +24,72 @@ type loaders struct {
 }
 
 // slot is the right to run a loader.
-type slot int
+type slot struct {
+	right
+	kind *slots.Slots // those of the Cache, if this takes one of them, too
+}
+
+// right says whose a slot is.
+type right int
 
 const (
-	noSlot  slot = iota
-	ofOther      // that of another load, of which this one is a part; or there is no limit
-	ofOwn        // one of MaxLoads
+	noSlot  right = iota
+	ofOther       // that of another load, of which this one is a part; or there is no limit
+	ofOwn         // one of MaxLoads
 )
 
 // borrows reports whether a load needs no slot of its own. A load that a loader asked for shares that loader's slot: if it
 // needed one, loaders that hold all the slots could wait for each other. The keys of a GetMany share one slot.
 func (l *loaders) borrows(j *job) bool {
-	return l.slots == nil || j.scope.nested || j.unlimited || j.batch != nil && j.batch.covers(j.key)
+	return l.slots == nil && j.policy.slotsOf() == nil || j.scope.nested || j.unlimited || j.batch != nil && j.batch.covers(j.key)
 }
 
 // trySlot takes a slot if there is one.
 func (l *loaders) trySlot(j *job) slot {
-	switch {
-	case l.borrows(j):
-		return ofOther
-	case l.slots.TryAcquire():
-		return ofOwn
+	if l.borrows(j) {
+		return slot{right: ofOther}
 	}
-	return noSlot
+	s := slot{right: ofOwn, kind: j.policy.slotsOf()}
+	if s.kind != nil && !s.kind.TryAcquire() {
+		return slot{}
+	}
+	if l.slots != nil && !l.slots.TryAcquire() {
+		s.freeOfKind()
+		return slot{}
+	}
+	return s
 }
 
 // takeSlot waits for a slot. The context is that of the flight that wants to load, or of the caller of a GetMany.
 func (l *loaders) takeSlot(ctx context.Context, j *job) (slot, error) {
 	if l.borrows(j) {
-		return ofOther, nil
+		return slot{right: ofOther}, nil
 	}
-	if !l.slots.Acquire(ctx, flight.CallersOf(ctx)) {
-		return noSlot, closedOr(context.Cause(ctx))
+	// That of the kind first: a load that waits for it must not take the Guard's from other kinds.
+	s := slot{right: ofOwn, kind: j.policy.slotsOf()}
+	if s.kind != nil && !s.kind.Acquire(ctx, flight.CallersOf(ctx)) {
+		return slot{}, closedOr(context.Cause(ctx))
 	}
-	return ofOwn, nil
+	if l.slots != nil && !l.slots.Acquire(ctx, flight.CallersOf(ctx)) {
+		s.freeOfKind()
+		return slot{}, closedOr(context.Cause(ctx))
+	}
+	return s, nil
 }
 
 func (l *loaders) freeSlot(s slot) {
-	if s == ofOwn {
+	if s.right != ofOwn {
+		return
+	}
+	if l.slots != nil {
 		l.slots.Release()
+	}
+	s.freeOfKind()
+}
+
+func (s slot) freeOfKind() {
+	if s.kind != nil {
+		s.kind.Release()
 	}
 }
 
@@ -121,6 +148,7 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 		running = 0 // it only waits for the batch's
 	}
 	l.running.Add(running)
+	j.policy.countRunning(running)
 	var out loaded
 	var tags []string
 	start := time.Now()
@@ -130,7 +158,7 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 		}
 		if err != nil { // asked here, as an error of the loader's own making may panic too
 			_, panicked := errors.AsType[*PanicError](err)
-			out.absent, out.text = !panicked && errors.Is(err, ErrNotFound), err.Error()
+			out.absent, out.text = !panicked && errors.Is(err, ErrNotFound), j.policy.names.encode(err)
 		}
 		return err
 	}, func(err error) {
@@ -140,6 +168,7 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 		out.err, out.took, out.ttl = err, time.Since(start), load.ttl.Load()
 		out.tags = append(load.allTags(), tags...)
 		l.running.Add(-running)
+		j.policy.countRunning(-running)
 		l.cfg.Hooks.loaded(j.key, out.took, out.err)
 		done <- out
 	})

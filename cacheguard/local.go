@@ -166,7 +166,7 @@ func fromItem[V any](item *tier.Item, how Outcome) (f found[V], ok bool) {
 
 // keep puts what was read into the tier. An entry that does not say how long it is fresh, as a Guard without a tier wrote
 // it, may be gone from Redis the next moment: it is not kept.
-func keep[V any](g *Guard, key string, mark tier.Mark, read *link.Read, r *readResult[V], under []tier.NameMark) {
+func keep[V any](g *Guard, key string, p *policy, mark tier.Mark, read *link.Read, r *readResult[V], under []tier.NameMark) {
 	if g.local == nil || r.entry.Fresh == 0 || r.state != fresh && r.state != ageing {
 		return
 	}
@@ -175,5 +175,5 @@ func keep[V any](g *Guard, key string, mark tier.Mark, read *link.Read, r *readR
 		g.local.Keep(key, mark, nil, len(read.Raw), left, left, under...)
 		return
 	}
-	g.local.Keep(key, mark, r.value, len(read.Raw), left, left+g.cfg.StaleFor, under...)
+	g.local.Keep(key, mark, r.value, len(read.Raw), left, left+p.staleFor, under...)
 }

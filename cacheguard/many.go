@@ -29,17 +29,7 @@ func GetMany[V any](ctx context.Context, g *Guard, keys []string,
 	if load == nil {
 		return nil, errors.New("cacheguard: get many: load is nil")
 	}
-	m := &many[V]{guard: g, spec: loadSpec[V]{loadMany: load}, start: time.Now(), found: make(map[string]V, len(keys))}
-	rest := m.admit(ctx, keys)
-	m.asked = g.clock.Now()
-	for asks := 0; len(rest) > 0; asks++ {
-		if asks <= maxAsks {
-			rest = m.loadAll(ctx, m.readKeys(ctx, rest))
-		} else {
-			rest = m.loadAll(ctx, unread(rest))
-		}
-	}
-	return m.found, errors.Join(m.errs...)
+	return getMany(ctx, g, keys, loadSpec[V]{loadMany: load})
 }
 
 // many is a GetMany under way.
@@ -94,20 +84,19 @@ func (m *many[V]) loadAll(ctx context.Context, toLoad []wanted) (rest []string) 
 		return nil
 	}
 	nested := loadingOf(ctx).within(m.guard)
-	s, err := m.guard.loaders.takeSlot(ctx, &job{scope: scope{nested: nested}})
+	b, err := m.newBatch(ctx, toLoad, nested)
 	if err != nil {
 		for _, w := range toLoad {
 			m.fail(ctx, w.key, "", m.guard.ended(ctx, w.key, err))
 		}
 		return nil
 	}
-	b := newBatch(ctx, m.guard, names(toLoad), s, m.loadAny)
 	tickets := make([]flight.Ticket[flightKey, answer], len(toLoad))
 	for i, w := range toLoad {
-		j := m.job(b, w, nested)
+		j := m.job(ctx, b, w, nested)
 		tickets[i], err = m.guard.flights.Enter(ctx, j.flight(w.mode), m.flight(j, w))
 		if err != nil || tickets[i].Joined {
-			b.skip(w.key)
+			j.skip()
 		}
 		if err != nil {
 			m.fail(ctx, w.key, "", m.guard.ended(ctx, w.key, err))
@@ -147,13 +136,31 @@ func (m *many[V]) flight(j *job, w wanted) flight.Run[answer] {
 	}
 }
 
-func (m *many[V]) job(b *batch, w wanted, nested bool) *job {
-	return &job{
-		key: w.key, valueKey: m.guard.keys.ValueKey(w.key), shape: protocol.ShapeOf[V]{},
-		scope: scope{nested: nested, writing: updateOf(b.ctx).includes(m.guard, w.key)}, aged: w.aged, batch: b,
+func (m *many[V]) job(ctx context.Context, b *batch, w wanted, nested bool) *job {
+	j := &job{
+		key: w.key, valueKey: m.spec.valueKeyOf(m.guard, w.key), policy: m.spec.policyOf(m.guard), shape: protocol.ShapeOf[V]{},
+		scope: scope{nested: nested, writing: updateOf(ctx).includes(m.guard, w.key)}, aged: w.aged, batch: b,
 		kind: m.spec.kind, known: m.spec.known, tags: m.spec.tagsOf(),
 		load: func(ctx context.Context) (any, error) { return b.obtain(ctx, w.key) },
 	}
+	if m.spec.loadEach != nil {
+		j.load = untyped(func(ctx context.Context) (V, error) { return m.spec.loadEach(ctx, w.key) })
+	}
+	return j
+}
+
+// newBatch makes the batch of the keys, for which it waits for a slot. Keys that are loaded one by one have none: each takes
+// a slot of its own.
+func (m *many[V]) newBatch(ctx context.Context, toLoad []wanted, nested bool) (*batch, error) {
+	if m.spec.loadEach != nil {
+		return nil, nil //nolint:nilnil // what a job without a batch has
+	}
+	p := m.spec.policyOf(m.guard)
+	s, err := m.guard.loaders.takeSlot(ctx, &job{policy: p, scope: scope{nested: nested}})
+	if err != nil {
+		return nil, err
+	}
+	return newBatch(ctx, m.guard, names(toLoad), s, p, m.loadAny), nil
 }
 
 // refreshAll replaces stale entries in the background, in one batch, if a loader may run.
@@ -161,13 +168,17 @@ func (m *many[V]) refreshAll(ctx context.Context, old []wanted) {
 	if len(old) == 0 {
 		return
 	}
-	s := m.guard.loaders.trySlot(new(job))
-	if s == noSlot {
-		return
+	var b *batch
+	if m.spec.loadEach == nil {
+		p := m.spec.policyOf(m.guard)
+		s := m.guard.loaders.trySlot(&job{policy: p})
+		if s.right == noSlot {
+			return
+		}
+		b = newBatch(outsideLoads(ctx), m.guard, names(old), s, p, m.loadAny)
 	}
-	b := newBatch(outsideLoads(ctx), m.guard, names(old), s, m.loadAny)
 	for _, w := range old {
-		m.guard.refresh(ctx, m.job(b, w, false), w.unfit, w.took)
+		m.guard.refresh(ctx, m.job(ctx, b, w, false), w.unfit, w.took)
 	}
 }
 

@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,6 +58,21 @@ func (p *pendingInvalidations) any(is func(key string) bool) bool {
 		}
 	}
 	return false
+}
+
+// beginningWith is how many of the keys begin so.
+func (p *pendingInvalidations) beginningWith(prefix string) (n int) {
+	if p.count.Load() == 0 {
+		return 0
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key := range p.keys {
+		if strings.HasPrefix(key, prefix) {
+			n++
+		}
+	}
+	return n
 }
 
 // noticeOf is the notice of the key's replays.

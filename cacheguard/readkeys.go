@@ -17,7 +17,7 @@ func (m *many[V]) readKeys(ctx context.Context, keys []string) (toLoad []wanted)
 	for i, key := range keys {
 		marks[i] = m.guard.local.mark(key)
 		all[i].realms = realmsOf(ctx, m, key, parts)
-		reads[i], _ = m.guard.link.Ask(ctx, m.guard.keys.ValueKey(key)) // refuses when it is closed only: nil
+		reads[i], _ = m.guard.link.Ask(ctx, m.spec.valueKeyOf(m.guard, key)) // refuses when it is closed only: nil
 	}
 	for i := range keys {
 		m.decoded(ctx, keys[i], reads[i], marks[i], &all[i])
@@ -56,7 +56,7 @@ func (m *many[V]) decoded(ctx context.Context, key string, read *link.Read, mark
 		return
 	}
 	if b.err = cmp.Or(read.Wait(ctx), b.realms.settle(ctx)); b.err == nil {
-		b.result = decodeRead[V](m.guard, key, read)
+		b.result = decodeRead[V](m.guard, key, m.spec.policyOf(m.guard), read)
 		b.compared = m.guard.versions.compare(ctx, b.result.entry.Stamps, b.realms)
 	}
 }
@@ -74,7 +74,7 @@ func realmsOf[V any](ctx context.Context, m *many[V], key string, parts []*realm
 // confirm waits for the comparison of the stamps.
 func (m *many[V]) confirm(ctx context.Context, key string, b *beingRead[V]) error {
 	if b.err == nil {
-		b.result, b.redisErr, b.err = confirmed(ctx, m.guard, key, b.mark, b.read, b.result, &b.compared, nil)
+		b.result, b.redisErr, b.err = confirmed(ctx, m.guard, key, b.mark, b.read, b.result, &b.compared, m.spec)
 	}
 	return b.err
 }
@@ -124,6 +124,9 @@ func (m *many[V]) act(ctx context.Context, b *beingRead[V], w *wanted) bool {
 		m.answer(ctx, w.key, d.found)
 	case doRebuild:
 		w.mode = filled
+		return true
+	case doLoadApart:
+		w.mode, w.how = direct, Loaded
 		return true
 	case doBypass:
 		return m.bypass(ctx, w, d.reason)

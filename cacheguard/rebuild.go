@@ -85,7 +85,7 @@ func (r *rebuild) run(ctx context.Context) answer {
 // must not wait in a queue, but still for the value.
 func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (a answer, done bool) {
 	g := r.guard
-	if r.slot == noSlot {
+	if r.slot.right == noSlot {
 		r.slot = g.loaders.trySlot(r.job)
 	}
 	request := r.request()
@@ -129,7 +129,7 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 
 // request is what the rebuild asks for: the lease only if it has a slot.
 func (r *rebuild) request() protocol.Request {
-	return protocol.Request{Token: r.token, Take: r.slot != noSlot, Unfit: r.unfit, Aged: r.aged}
+	return protocol.Request{Token: r.token, Take: r.slot.right != noSlot, Unfit: r.unfit, Aged: r.aged}
 }
 
 // acquire asks Redis. If the flight ends before the reply, it gives back a lease that was granted. A flight that may not take
@@ -151,7 +151,7 @@ func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protoc
 		}
 	}
 	rank := link.Ordinary
-	if r.slot == ofOwn {
+	if r.slot.right == ofOwn {
 		rank = link.HoldsSlot
 	}
 	if request.Take {
@@ -173,7 +173,7 @@ func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protoc
 
 func (r *rebuild) returnSlot() {
 	r.guard.loaders.freeSlot(r.slot)
-	r.slot = noSlot
+	r.slot = slot{}
 }
 
 // unreachable answers when Redis could not be asked for the lease. The reply may be all that was lost.
@@ -218,7 +218,7 @@ func (r *rebuild) failure(got protocol.Acquired) error {
 	if err := r.guard.failures.find(got.Failed); err != nil {
 		return err
 	}
-	return &LoadError{Key: r.job.key, Message: got.Message}
+	return r.job.policy.loadError(r.job.key, got.Message)
 }
 
 // confirm asks whether an entry's stamps are the current versions. If they are not, the entry will be overwritten.
@@ -244,13 +244,16 @@ func (r *rebuild) confirm(ctx context.Context, raw []byte, stamps protocol.Stamp
 
 // use makes the answer of an entry. One that cannot be used will be overwritten.
 func (r *rebuild) use(ctx context.Context, raw []byte, how Outcome, before uint64) (answer, bool) {
-	e, value, err := r.guard.decode(raw, r.job.shape)
-	if err != nil {
+	e, value, err := r.job.decode(raw)
+	switch {
+	case err != nil && e.Kind == 0:
 		r.guard.cfg.Hooks.damaged(r.job.key, err)
+	case err != nil && r.guard.undecodable(r.job.key, r.job.policy, e, err) == alienEntry:
+		return r.guard.loadDirectly(ctx, r.job, Loaded), true
 	}
 	age := fresh
 	if err == nil && how != Shared {
-		age = r.guard.freshness(r.job.key, e)
+		age = r.guard.freshness(r.job.key, r.job.policy, e)
 	}
 	if err == nil && age != expired && len(e.Stamps) > 0 {
 		if a, done, valid := r.confirm(ctx, raw, e.Stamps); !valid {

@@ -4,8 +4,11 @@ import "context"
 
 // loadSpec says where a call has its value from. It is what Get, GetMany and Fetch differ in.
 type loadSpec[V any] struct {
+	policy   *policy                                               // of the entry; nil: the Guard's ordinary one
+	valueKey string                                                // of the key; empty: not made yet
 	load     func(context.Context) (V, error)                      // of Get
 	loadMany func(context.Context, []string) (map[string]V, error) // of GetMany
+	loadEach func(context.Context, string) (V, error)              // of a GetMany that loads one by one
 	reload   func(context.Context, *V) (V, error)                  // of Fetch, as what follows
 
 	judge       func(V) Verdict
@@ -30,12 +33,29 @@ func (s loadSpec[V]) tagsOf() func(any) []string {
 // job is what a flight of the key has to do.
 func (s loadSpec[V]) job(g *Guard, key string, of scope, old *V) *job {
 	j := newJob(g, key, of, s.loader(old))
+	j.policy = s.policyOf(g)
 	if old != nil && s.load == nil {
 		j.anew = untyped(s.loader(nil))
 	}
 	j.unlimited = s.unlimited
 	j.kind, j.known, j.tags = s.kind, s.known, s.tagsOf()
 	return j
+}
+
+// policyOf is how the entry is kept.
+func (s loadSpec[V]) policyOf(g *Guard) *policy {
+	if s.policy == nil {
+		return &g.ordinary
+	}
+	return s.policy
+}
+
+// valueKeyOf is the key of the value in Redis.
+func (s loadSpec[V]) valueKeyOf(g *Guard, key string) string {
+	if s.valueKey == "" {
+		return g.keys.ValueKey(key)
+	}
+	return s.valueKey
 }
 
 // loader is the loader that is to replace old.
@@ -90,9 +110,20 @@ func (s loadSpec[V]) fromLocal(g *Guard, key string) (f found[V], ok bool) {
 	return f, ok
 }
 
+// tryLocal is what the local tier has, if the key may be read and that may be served. It may be compared with the source.
+func (s loadSpec[V]) tryLocal(ctx context.Context, g *Guard, key string) (f found[V], ok bool) {
+	if g.local == nil || g.invalidations.pending.has(key) {
+		return f, false
+	}
+	if f, ok = s.fromLocal(g, key); ok {
+		sample(ctx, g, key, f, s)
+	}
+	return f, ok
+}
+
 // staleFromLocal is what the local tier has when Redis does not answer: as a stale value, if such are served.
 func (s loadSpec[V]) staleFromLocal(g *Guard, key string) (f found[V], ok bool) {
-	if s.skipLocal || g.local == nil || g.cfg.StaleFor == 0 {
+	if s.skipLocal || g.local == nil || s.policyOf(g).staleFor == 0 {
 		return f, false
 	}
 	item := g.local.GetAnyway(key)

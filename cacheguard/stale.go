@@ -15,17 +15,17 @@ const shortestStay = 20 * time.Millisecond
 
 // freshness tells a fresh entry from a stale one, and from one that the dice of XFetch want replaced early. An entry
 // that does not say how long it is fresh is so until Redis expires it.
-func (g *Guard) freshness(key string, e protocol.Entry) state {
+func (g *Guard) freshness(key string, p *policy, e protocol.Entry) state {
 	if e.Fresh == 0 {
 		return fresh
 	}
 	age := g.serverClocks.Age(key, e.Written)
 	switch {
-	case age >= e.Fresh && g.cfg.StaleFor > 0:
+	case age >= e.Fresh && p.staleFor > 0:
 		return stale
 	case age >= e.Fresh:
 		return expired // another Guard would still serve it
-	case g.cfg.EarlyRefresh > 0 && age >= e.Fresh-xfetchGap(e.Took, g.cfg.EarlyRefresh):
+	case p.earlyRefresh > 0 && age >= e.Fresh-xfetchGap(e.Took, p.earlyRefresh):
 		return ageing
 	}
 	return fresh
@@ -53,7 +53,7 @@ func (g *Guard) refresh(ctx context.Context, j *job, raw []byte, took time.Durat
 // refresh takes the lease if it is free, and loads. If it is not, the flight stays for a while: as long as it is there, no
 // other call of this instance asks for the lease again.
 func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
-	if r.slot = r.guard.loaders.trySlot(r.job); r.slot == noSlot {
+	if r.slot = r.guard.loaders.trySlot(r.job); r.slot.right == noSlot {
 		return answer{} // all loaders are busy with callers that wait
 	}
 	got, err := r.acquire(ctx, r.request())
@@ -81,7 +81,8 @@ func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
 // report logs a load that failed, as no caller learns of it.
 func (r *rebuild) report(ctx context.Context, a answer) {
 	if a.err != nil && !a.absent && a.outcome == Loaded {
-		r.guard.unrefreshed.log(ctx, r.guard.cfg.Logger, slog.LevelWarn, "background load failed", r.job.key, "error", a.err)
+		r.guard.unrefreshed.log(ctx, r.guard.cfg.Logger, slog.LevelWarn, "background load failed", r.job.key,
+			r.job.policy.logAttrs("error", a.err)...)
 	}
 }
 

@@ -39,7 +39,7 @@ func (f *fleet) awaitState(g *Guard, key string, want state) {
 	redistest.Await(f.t, "the value has aged", func() bool {
 		raw, err := f.redis.Get(context.Background(), f.value(key)).Bytes()
 		e, _ := protocol.DecodeEntry(raw)
-		return err == nil && g.freshness("k", e) == want
+		return err == nil && g.freshness("k", &g.ordinary, e) == want
 	})
 }
 
@@ -124,7 +124,7 @@ func TestEarlyRefreshReplacesAnEntryThatIsStillFresh(t *testing.T) {
 	e := protocol.Entry{Fresh: time.Minute, Took: time.Second}
 	drawn := 0
 	for range 1000 { // beta * took is 100 s, so about exp(-0.6) of the dice fall so early
-		if g.freshness("k", protocol.Entry{Fresh: e.Fresh, Took: e.Took, Written: serverNow(t, f)}) == ageing {
+		if g.freshness("k", &g.ordinary, protocol.Entry{Fresh: e.Fresh, Took: e.Took, Written: serverNow(t, f)}) == ageing {
 			drawn++
 		}
 	}

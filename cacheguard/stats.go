@@ -1,6 +1,6 @@
 package cacheguard
 
-// Stats is what a Guard is doing at the moment.
+// Stats is what a Guard, or a Cache, is doing at the moment.
 type Stats struct {
 	Loading int // loaders that run
 	Owed    int // keys and tags whose invalidation is pending, see Invalidate
@@ -13,4 +13,9 @@ func (g *Guard) Stats() Stats {
 	}
 	return Stats{Loading: int(g.loaders.running.Load()), Owed: int(g.invalidations.pending.count.Load() + g.versions.invalidations.pending.count.Load() +
 		g.versions.ofRealms.pending.count.Load())}
+}
+
+// statsOf is what the Guard is doing for a kind.
+func (g *Guard) statsOf(k *kind) Stats {
+	return Stats{Loading: int(k.running.Load()), Owed: g.invalidations.pending.beginningWith(k.name + ":")}
 }

@@ -84,10 +84,10 @@ func (c *validity) holds(ctx context.Context) (holds bool, redisErr, err error) 
 // confirmed is what was read, as its stamps leave it: revoked, if one of them is not the current version; unreachable, if Redis did
 // not say. Only then it is kept in the local tier.
 func confirmed[V any](ctx context.Context, g *Guard, key string, mark tier.Mark, read *link.Read, r *readResult[V], c *validity,
-	despite func(V) bool,
+	spec loadSpec[V],
 ) (_ *readResult[V], redisErr, err error) {
 	switch r.state {
-	case missing, unusable, unreachable:
+	case missing, unusable, alienEntry, unreachable:
 		return r, read.Err, nil
 	}
 	switch holds, redisErr, err := c.holds(ctx); {
@@ -95,13 +95,13 @@ func confirmed[V any](ctx context.Context, g *Guard, key string, mark tier.Mark,
 		return r, nil, err
 	case redisErr != nil:
 		return &readResult[V]{state: unreachable}, redisErr, nil
-	case !holds && despite != nil && r.value != nil && despite(*r.value):
+	case !holds && spec.despiteTags != nil && r.value != nil && spec.despiteTags(*r.value):
 		return r, nil, nil
 	case !holds:
 		return &readResult[V]{state: revoked, entry: r.entry}, nil, nil
 	}
 	if g.local != nil && r.kept.CompareAndSwap(false, true) {
-		keep(g, key, mark, read, r, c.under)
+		keep(g, key, spec.policyOf(g), mark, read, r, c.under)
 	}
 	return r, nil, nil
 }

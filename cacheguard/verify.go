@@ -73,7 +73,7 @@ func sample[V any](ctx context.Context, g *Guard, key string, hit found[V], spec
 	}
 	switch {
 	case spec.load != nil:
-		verify(ctx, g, key, hit.value, spec.load)
+		verify(ctx, g, key, hit.value, spec.load, spec)
 	case spec.loadMany != nil:
 		verify(ctx, g, key, hit.value, func(ctx context.Context) (V, error) {
 			values, err := spec.loadMany(ctx, []string{key})
@@ -82,18 +82,23 @@ func sample[V any](ctx context.Context, g *Guard, key string, hit found[V], spec
 				err = ErrNotFound
 			}
 			return value, err
-		})
+		}, spec)
+	case spec.loadEach != nil:
+		verify(ctx, g, key, hit.value, func(ctx context.Context) (V, error) { return spec.loadEach(ctx, key) }, spec)
 	}
 }
 
 // verify has a hit compared in the background, unless too many are being compared.
-func verify[V any](ctx context.Context, g *Guard, key string, served *V, load func(context.Context) (V, error)) {
+func verify[V any](
+	ctx context.Context, g *Guard, key string, served *V, load func(context.Context) (V, error), spec loadSpec[V],
+) {
 	if g.verifier.running.Add(1) > maxVerifying {
 		g.verifier.running.Add(-1)
 		return
 	}
 	ctx = outsideLoads(context.WithoutCancel(ctx))
-	c := comparison{guard: g, job: newJob(g, key, scopeOf(ctx, g, key), load), served: served}
+	spec.load = load
+	c := comparison{guard: g, job: spec.job(g, key, scopeOf(ctx, g, key), nil), served: served}
 	begun := g.inTask(func() { // stop: g.ending and LoadTimeout
 		defer g.verifier.running.Add(-1)
 		if count := c.run(ctx); count != nil {
@@ -121,7 +126,7 @@ func (c *comparison) run(ctx context.Context) *atomic.Uint64 {
 		return nil
 	}
 	s := g.loaders.trySlot(c.job)
-	if s == noSlot {
+	if s.right == noSlot {
 		return nil // loaders are busy with callers that wait
 	}
 	out := g.loaders.run(ctx, c.job, s)
@@ -158,7 +163,7 @@ func (c *comparison) stillServed(ctx context.Context) (bool, error) {
 	if err != nil || read.Raw == nil {
 		return false, err
 	}
-	e, now, err := g.decode(read.Raw, c.job.shape)
+	e, now, err := c.job.decode(read.Raw)
 	if err == nil {
 		w := g.versions.realms(ctx, c.job.valueKey, c.job.kind)
 		if err := w.settle(ctx); err != nil {
@@ -174,8 +179,8 @@ func (c *comparison) stillServed(ctx context.Context) (bool, error) {
 
 // isServed reports whether the value is, when it is encoded, the one that was served.
 func (c *comparison) isServed(value any) bool {
-	kindA, x, err1 := c.job.shape.Encode(c.guard.cfg.Codec, c.served)
-	kindB, y, err2 := c.job.shape.Encode(c.guard.cfg.Codec, value)
+	kindA, x, err1 := c.job.shape.Encode(c.job.policy.codec, c.served)
+	kindB, y, err2 := c.job.shape.Encode(c.job.policy.codec, value)
 	return err1 == nil && err2 == nil && kindA == kindB && bytes.Equal(x, y)
 }
 

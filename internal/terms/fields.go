@@ -19,11 +19,16 @@ const (
 )
 
 // Problems are what is wrong with a Config.
-type Problems []error
+type Problems struct {
+	Of   string // the name of its type; empty: Config
+	errs []error
+}
 
 // Add adds one, with a field.
 func (p *Problems) Add(field, format string, args ...any) {
-	*p = append(*p, fmt.Errorf("Config.%s: "+format, append([]any{field}, args...)...))
+	of := p.Of
+	SetDefault(&of, "Config")
+	p.errs = append(p.errs, fmt.Errorf("%s.%s: "+format, append([]any{of, field}, args...)...))
 }
 
 // Prefix refuses one that would end the hash tag of a key.
@@ -58,7 +63,7 @@ func (p *Problems) Life(ttl time.Duration) {
 }
 
 // Err returns one error that names every field, or nil.
-func (p *Problems) Err() error { return errors.Join(*p...) }
+func (p *Problems) Err() error { return errors.Join(p.errs...) }
 
 // SetDefault fills in a field that is not set.
 func SetDefault[T comparable](field *T, value T) {

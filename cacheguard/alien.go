@@ -1,0 +1,62 @@
+package cacheguard
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cacheguard/go/internal/protocol"
+)
+
+const (
+	firstYield = time.Minute
+	maxYield   = time.Hour
+)
+
+// alien decides what to do with an entry of a Cache that is intact, and that this program cannot decode: another version of
+// the program, which may be running, stored it. If each version replaced what the other has stored, both would load the
+// key for ever, in turns. So a young entry stays where it is: the program loads without storing. Only an old one, which may
+// be left of a version that is gone, is replaced. If the other version turns out to be there still, as it stores again, the
+// next one has to be twice as old, up to an hour.
+type alien struct {
+	mu       sync.Mutex
+	yield    time.Duration // how old an entry has to be; 0: firstYield
+	replaced time.Time     // when this program first did so since yield was set; zero: not yet
+}
+
+// mayReplace reports whether an entry of that age may be replaced.
+func (a *alien) mayReplace(age time.Duration) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
+	switch {
+	case a.yield == 0:
+		a.yield = firstYield
+	case !a.replaced.IsZero() && now.Add(-age).After(a.replaced):
+		a.yield, a.replaced = min(2*a.yield, maxYield), time.Time{}
+	}
+	if age < a.yield {
+		return false
+	}
+	if a.replaced.IsZero() {
+		a.replaced = now
+	}
+	return true
+}
+
+// undecodable reports an entry that is intact, and that cannot be decoded, and says what it is for its reader: alienEntry if it
+// is to stay, else unusable.
+func (g *Guard) undecodable(key string, p *policy, e protocol.Entry, err error) state {
+	g.cfg.Hooks.damaged(key, err)
+	k := p.kind
+	if k == nil {
+		return unusable
+	}
+	k.unread.log(context.Background(), g.cfg.Logger, slog.LevelWarn, "entry cannot be decoded", key,
+		p.logAttrs("error", err)...)
+	if k.alien.mayReplace(g.serverClocks.Age(key, e.Written)) {
+		return unusable
+	}
+	return alienEntry
+}

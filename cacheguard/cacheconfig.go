@@ -1,0 +1,151 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/cacheguard/go/internal/slots"
+	"github.com/cacheguard/go/internal/terms"
+)
+
+// CacheConfig describes a Cache. Name and Load are required. In the fields after Errors, 0 means what the Guard does,
+// and -1 switches the feature off where the field says so.
+type CacheConfig[K comparable, V any] struct {
+	// Name is that of the kind of things. The entry of key 42 of the Cache product is at Prefix:{product:42}: it is the Guard's
+	// key product:42. Metrics and logs show it. It may not contain colons, braces, backslashes, spaces or control
+	// characters, and not be longer than 64 bytes. A Guard has one kind of a name: Caches of it must have the same K and V,
+	// and the same MaxLoads.
+	Name string
+
+	// Load reads a thing from the source, as the loader of Get does.
+	Load func(context.Context, K) (V, error)
+
+	// LoadMany reads several things in one call, for GetMany. What it does not return does not exist; what it was not asked for is
+	// ignored. Default: GetMany calls Load for each key, as many at a time as MaxLoads allows.
+	LoadMany func(context.Context, []K) (map[K]V, error)
+
+	// NotFound is Load's word for absence, such as sql.ErrNoRows: an error of Load that matches it counts as ErrNotFound, is
+	// remembered for NegativeTTL, and callers on every instance get exactly NotFound, however Load wrapped it. Default:
+	// ErrNotFound. Load may return ErrNotFound in any case.
+	NotFound error
+
+	// Errors are errors that callers branch on, by a name that travels: when Load fails with an error that matches one of
+	// them, the *LoadError that callers on other instances get matches it, too. An instance that does not know the name has the
+	// text alone. Names are for all versions of a program that run side by side: do not give one to another error. A name has at
+	// most 64 bytes, without control characters. Of one failure, at most 8 names travel.
+	Errors map[string]error
+
+	// TTL is how long an entry is fresh; see Config. Default: the Guard's. -1: values are not stored.
+	TTL time.Duration
+
+	// StaleFor is how long after its TTL an entry is still served; see Config. Default: the Guard's. -1: off.
+	StaleFor time.Duration
+
+	// NegativeTTL is how long absence is remembered. Default: the Guard's, at most TTL. -1: not at all.
+	NegativeTTL time.Duration
+
+	// Jitter shortens each TTL by a random share; see Config. Default: the Guard's. -1: off.
+	Jitter float64
+
+	// EarlyRefresh replaces entries before they expire; see Config. Default: the Guard's. -1: off.
+	EarlyRefresh float64
+
+	// MaxLoads is how many loaders of this kind the Guard runs at once, within its own MaxLoads. A load that waits for its
+	// kind takes no place from others. A load that a loader asks for is a part of that one, and does not count. Default: no
+	// limit but the Guard's.
+	MaxLoads int
+
+	// Codec encodes values other than []byte and string. Default: the Guard's.
+	Codec Codec
+
+	// Key is the text of a key, which may not be empty. Keys with the same text are the same thing. Default, where K is an integer
+	// or a string, or of a type of one: the value itself, whatever methods it has. Else its MarshalText, or its String.
+	// Pointers, interfaces, and structs without such a method, or with one that may be an embedded field's, have no default.
+	Key func(K) string
+}
+
+const maxCacheName = 64
+
+// check returns one error that names every field that is out of range.
+func (c *CacheConfig[K, V]) check() error {
+	var p terms.Problems
+	p.Of = "CacheConfig"
+	switch {
+	case c.Name == "":
+		p.Add("Name", "is empty")
+	case len(c.Name) > maxCacheName:
+		p.Add("Name", "%q is longer than %d bytes", c.Name, maxCacheName)
+	case strings.ContainsFunc(c.Name, func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`:{}\`, r) }):
+		p.Add("Name", "%q contains a colon, a brace, a backslash, a space or a control character", c.Name)
+	}
+	if c.Load == nil {
+		p.Add("Load", "is nil")
+	}
+	for name, err := range c.Errors {
+		switch {
+		case name == "" || len(name) > maxNameLen || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' }):
+			p.Add("Errors", "the name %q is empty, longer than %d bytes, or has control characters", name, maxNameLen)
+		case err == nil:
+			p.Add("Errors", "the error of %q is nil", name)
+		}
+	}
+	p.Duration("TTL", c.TTL)
+	p.Duration("StaleFor", c.StaleFor)
+	p.Duration("NegativeTTL", c.NegativeTTL)
+	checkShares(p.Add, c.Jitter, c.EarlyRefresh)
+	if c.MaxLoads < off {
+		p.Add("MaxLoads", "%d is negative (use -1 for no limit but the Guard's)", c.MaxLoads)
+	}
+	return p.Err()
+}
+
+// policy is what the Cache does, with what the Guard does where the fields do not say.
+func (c *CacheConfig[K, V]) policy(g *Guard) policy {
+	p := g.ordinary
+	override := func(to *time.Duration, d time.Duration) {
+		if d != 0 {
+			*to = min(max(d, 0), longest)
+		}
+	}
+	override(&p.ttl, c.TTL)
+	override(&p.staleFor, c.StaleFor)
+	p.negativeTTL = min(p.negativeTTL, p.ttl)
+	override(&p.negativeTTL, c.NegativeTTL)
+	if c.Jitter != 0 {
+		p.jitter = max(c.Jitter, 0)
+	}
+	if c.EarlyRefresh != 0 {
+		p.earlyRefresh = max(c.EarlyRefresh, 0)
+	}
+	if c.Codec != nil {
+		p.codec = c.Codec
+	}
+	p.names = newSentinels(c.Errors)
+	return p
+}
+
+// kind registers the Cache's kind with the Guard.
+func (c *CacheConfig[K, V]) kind(g *Guard) (*kind, error) {
+	k := &kind{name: c.Name, of: reflect.TypeFor[Cache[K, V]](), maxLoads: max(c.MaxLoads, 0)}
+	if k.maxLoads > 0 {
+		k.slots = slots.New(k.maxLoads)
+	}
+	k, isNew, field, problem := g.kinds.register(k)
+	if field != "" {
+		p := terms.Problems{Of: "CacheConfig"}
+		p.Add(field, "%q: %s", c.Name, problem)
+		return nil, p.Err()
+	}
+	if isNew && g.cfg.Hooks.OnCache != nil {
+		g.cfg.Hooks.OnCache(c.Name)
+	}
+	return k, nil
+}
+
+var (
+	errNilCache = errors.New("cacheguard: cache is nil (did NewCache return an error?)")
+	errNilWrite = errors.New("write is nil")
+)

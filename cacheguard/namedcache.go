@@ -1,0 +1,172 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Cache is a typed view of a Guard for one kind of things: it knows the keys of the kind, how to load it, and what its loader's
+// errors mean. It adds no connection and no goroutine, needs no Close, and shares the Guard's connections, breaker, local tier
+// and limits. It is safe for concurrent use.
+type Cache[K comparable, V any] struct {
+	guard    *Guard
+	cfg      CacheConfig[K, V]
+	policy   policy
+	appendTo keyText[K]
+	before   string // what stands before a key's text in Redis, and the Guard's key begins at
+	prefix   int
+}
+
+// NewCache returns a Cache of the Guard. The error names every field of cfg that is out of range.
+func NewCache[K comparable, V any](g *Guard, cfg CacheConfig[K, V]) (*Cache[K, V], error) {
+	if g == nil {
+		return nil, errNilGuard
+	}
+	c := &Cache[K, V]{guard: g, cfg: cfg}
+	var noKey error
+	if cfg.Key != nil {
+		c.appendTo = func(to []byte, k K) []byte { return append(to, cfg.Key(k)...) }
+	} else if c.appendTo, noKey = keyTextOf[K](); noKey != nil {
+		noKey = fmt.Errorf("CacheConfig.Key: %w", noKey)
+	}
+	if err := errors.Join(cfg.check(), noKey); err != nil {
+		return nil, fmt.Errorf("cacheguard: %w", err)
+	}
+	k, err := cfg.kind(g)
+	if err != nil {
+		return nil, fmt.Errorf("cacheguard: %w", err)
+	}
+	c.policy = cfg.policy(g)
+	c.policy.kind = k
+	c.before = g.keys.ValueKey(cfg.Name + ":")
+	c.before = strings.TrimSuffix(c.before, "}")
+	c.prefix = len(c.before) - len(cfg.Name) - 1
+	if cfg.NotFound == nil {
+		c.cfg.NotFound = ErrNotFound
+	}
+	return c, nil
+}
+
+// Get returns the thing with the key: from the cache, or from Load. What is said of the function Get holds. If there is no such
+// thing, the error is CacheConfig.NotFound itself.
+func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
+	if c == nil {
+		var none V
+		return none, errNilCache
+	}
+	onGet := c.guard.cfg.Hooks.OnGet
+	if onGet == nil {
+		v, _, _, err := c.fetch(ctx, k)
+		return v, c.absence(err)
+	}
+	start := time.Now()
+	v, how, key, err := c.fetch(ctx, k)
+	onGet(ctx, key, how, time.Since(start), err)
+	return v, c.absence(err)
+}
+
+// fetch asks the local tier before it makes a loader, which costs an allocation.
+func (c *Cache[K, V]) fetch(ctx context.Context, k K) (v V, how Outcome, key string, err error) {
+	key, valueKey, err := c.keys(k)
+	if err != nil {
+		return v, "", key, err
+	}
+	spec := loadSpec[V]{policy: &c.policy, valueKey: valueKey}
+	if c.guard.cfg.Verify.OneIn > 0 {
+		spec.load = c.loader(k) // for a comparison
+	}
+	if err := admit(ctx, c.guard, key, true); err != nil {
+		return v, "", key, err
+	}
+	if kept, ok := spec.tryLocal(ctx, c.guard, key); ok {
+		v, how, err = kept.result()
+		return v, how, key, err
+	}
+	if spec.load == nil {
+		spec.load = c.loader(k)
+	}
+	v, how, err = fetchRemote(ctx, c.guard, key, spec)
+	return v, how, key, err
+}
+
+// loader is the loader of a key. Its word for absence is ErrNotFound itself.
+func (c *Cache[K, V]) loader(k K) func(context.Context) (V, error) {
+	return func(ctx context.Context) (V, error) {
+		v, err := c.cfg.Load(ctx, k)
+		return v, c.absent(err)
+	}
+}
+
+// absent translates the loader's word for absence.
+func (c *Cache[K, V]) absent(err error) error {
+	if err != nil && errors.Is(err, c.cfg.NotFound) {
+		return ErrNotFound
+	}
+	return err
+}
+
+// absence translates the Guard's word for absence.
+func (c *Cache[K, V]) absence(err error) error {
+	if err != nil && absentAlone(err) {
+		return c.cfg.NotFound
+	}
+	return err
+}
+
+// absentAlone reports whether the error is absence, and not another failure that has to do with it, such as a panic.
+func absentAlone(err error) bool {
+	_, panicked := errors.AsType[*PanicError](err)
+	return !panicked && errors.Is(err, ErrNotFound)
+}
+
+// keys are the Guard's key of k, and that of its value in Redis, of which the former is a part.
+func (c *Cache[K, V]) keys(k K) (key, valueKey string, err error) {
+	var room [128]byte
+	text := c.appendTo(append(room[:0], c.before...), k)
+	if len(text) == len(c.before) {
+		return "", "", errEmptyKey
+	}
+	valueKey = string(append(text, '}'))
+	return valueKey[c.prefix : len(valueKey)-1], valueKey, nil
+}
+
+// Key is the Guard's key of k: for functions and methods that take one, such as Guard.UpdateMany. It is empty if k has no
+// key, as its text is empty or its MarshalText fails; such a key is refused everywhere.
+func (c *Cache[K, V]) Key(k K) string {
+	if c == nil {
+		return ""
+	}
+	key, _, _ := c.keys(k) // empty then
+	return key
+}
+
+// Invalidate removes the things from the cache; see Guard.Invalidate.
+func (c *Cache[K, V]) Invalidate(ctx context.Context, keys ...K) error {
+	if c == nil {
+		return errNilCache
+	}
+	all := make([]string, len(keys))
+	for i, k := range keys {
+		all[i] = c.Key(k)
+	}
+	return c.guard.Invalidate(ctx, all...)
+}
+
+// Update writes to the source so that no Get that begins after Update returned returns an older value; see Guard.Update.
+func (c *Cache[K, V]) Update(ctx context.Context, k K, write func(context.Context) error) error {
+	if c == nil {
+		return errNilCache
+	}
+	return c.guard.Update(ctx, c.Key(k), write)
+}
+
+// Stats returns what the Cache is doing at the moment, with all Caches of its name.
+func (c *Cache[K, V]) Stats() Stats {
+	if c == nil {
+		return Stats{}
+	}
+	return c.guard.statsOf(c.policy.kind)
+}

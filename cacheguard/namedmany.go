@@ -1,0 +1,75 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// GetMany returns the things with the keys, in one call of LoadMany for those that nobody is loading, or else with a Load for each
+// of them. What is said of the function GetMany holds: what does not exist is absent from the result without an error,
+// and the error joins a *KeyError for each key that failed.
+func (c *Cache[K, V]) GetMany(ctx context.Context, ks []K) (map[K]V, error) {
+	if c == nil {
+		return nil, errNilCache
+	}
+	var refused []error
+	byKey := make(map[string]K, len(ks))
+	keys := make([]string, 0, len(ks))
+	for _, k := range ks {
+		key := c.Key(k)
+		if key == "" {
+			refused = append(refused, &KeyError{Err: errEmptyKey})
+			continue
+		}
+		if _, twice := byKey[key]; !twice {
+			byKey[key] = k
+			keys = append(keys, key)
+		}
+	}
+	spec := loadSpec[V]{policy: &c.policy, loadMany: c.loaderOf(byKey)}
+	if c.cfg.LoadMany == nil {
+		spec.loadMany, spec.loadEach = nil, func(ctx context.Context, key string) (V, error) { return c.loader(byKey[key])(ctx) }
+	}
+	found, err := getMany(ctx, c.guard, keys, spec)
+	values := make(map[K]V, len(found))
+	for _, k := range ks {
+		if v, ok := found[c.Key(k)]; ok {
+			values[k] = v
+		}
+	}
+	return values, errors.Join(append(refused, err)...)
+}
+
+// loaderOf is LoadMany by the Guard's keys.
+func (c *Cache[K, V]) loaderOf(byKey map[string]K) func(context.Context, []string) (map[string]V, error) {
+	return func(ctx context.Context, missing []string) (map[string]V, error) {
+		ks := make([]K, len(missing))
+		for i, key := range missing {
+			ks[i] = byKey[key]
+		}
+		loaded, err := c.cfg.LoadMany(ctx, ks)
+		values := make(map[string]V, len(loaded))
+		for i, key := range missing {
+			if v, ok := loaded[ks[i]]; ok {
+				values[key] = v
+			}
+		}
+		return values, c.absent(err)
+	}
+}
+
+// getMany is GetMany with what is to be loaded, and how.
+func getMany[V any](ctx context.Context, g *Guard, keys []string, spec loadSpec[V]) (map[string]V, error) {
+	m := &many[V]{guard: g, spec: spec, start: time.Now(), found: make(map[string]V, len(keys))}
+	rest := m.admit(ctx, keys)
+	m.asked = g.clock.Now()
+	for asks := 0; len(rest) > 0; asks++ {
+		if asks <= maxAsks {
+			rest = m.loadAll(ctx, m.readKeys(ctx, rest))
+		} else {
+			rest = m.loadAll(ctx, unread(rest))
+		}
+	}
+	return m.found, errors.Join(m.errs...)
+}

@@ -1,0 +1,89 @@
+package cacheguard
+
+import (
+	"log/slog"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cacheguard/go/internal/slots"
+)
+
+// policy says how entries are kept: those of a Cache as its CacheConfig says, all others as the Guard's Config does.
+type policy struct {
+	ttl, staleFor, negativeTTL time.Duration
+	jitter, earlyRefresh       float64
+	codec                      Codec
+	names                      sentinels
+	kind                       *kind // nil: the entries are those of no Cache
+}
+
+// ordinaryPolicy is that of entries of no Cache.
+func ordinaryPolicy(cfg *Config) policy {
+	return policy{
+		ttl: cfg.TTL, staleFor: cfg.StaleFor, negativeTTL: cfg.NegativeTTL,
+		jitter: cfg.Jitter, earlyRefresh: cfg.EarlyRefresh, codec: cfg.Codec,
+	}
+}
+
+// kind is what the Caches of one name on a Guard have in common.
+type kind struct {
+	name     string
+	of       reflect.Type // Cache[K, V]
+	maxLoads int
+	slots    *slots.Slots // of maxLoads; nil: no limit but the Guard's
+	running  atomic.Int64 // loaders
+	alien    alien
+	unread   throttled // what is logged
+}
+
+// kinds are the kinds of a Guard, by name.
+type kinds struct {
+	mu    sync.Mutex
+	named map[string]*kind
+}
+
+// register returns the kind of the name, which it makes if it is new. The field is that of CacheConfig in which k contradicts
+// the kind there is.
+func (ks *kinds) register(k *kind) (registered *kind, isNew bool, field, problem string) {
+	ks.mu.Lock()
+	defer ks.mu.Unlock()
+	old, found := ks.named[k.name]
+	switch {
+	case !found:
+		if ks.named == nil {
+			ks.named = make(map[string]*kind)
+		}
+		ks.named[k.name] = k
+		return k, true, "", ""
+	case old.of != k.of:
+		return nil, false, "Name", "the Guard has a " + old.of.String() + " of this name"
+	case old.maxLoads != k.maxLoads:
+		return nil, false, "MaxLoads", "the Guard has a Cache of this name with another limit"
+	}
+	return old, false, "", ""
+}
+
+// slotsOf are the slots of the Cache that a load is for; nil: it needs none.
+func (p *policy) slotsOf() *slots.Slots {
+	if p == nil || p.kind == nil {
+		return nil
+	}
+	return p.kind.slots
+}
+
+// countRunning counts loaders that begin, or end.
+func (p *policy) countRunning(n int64) {
+	if p.kind != nil {
+		p.kind.running.Add(n)
+	}
+}
+
+// logAttrs are what a log record says of an entry beside its key.
+func (p *policy) logAttrs(args ...any) []any {
+	if p.kind == nil {
+		return args
+	}
+	return append([]any{slog.String("cache", p.kind.name)}, args...)
+}
