@@ -49,6 +49,11 @@ func (g *Guard) Update(ctx context.Context, key string, write func(context.Conte
 // wait for one another in a circle. The fence is that of the last key in byte order. On a cluster it can only be compared with
 // fences of the same key, as the nodes have clocks of their own.
 func (g *Guard) UpdateMany(ctx context.Context, keys []string, write func(context.Context) error) error {
+	return g.update(ctx, keys, nil, write)
+}
+
+// update is UpdateMany, and with a putting the Put of its one key.
+func (g *Guard) update(ctx context.Context, keys []string, p *putting, write func(context.Context) error) error {
 	if err := g.admitUpdate(ctx, keys, write); err != nil {
 		return err
 	}
@@ -57,7 +62,8 @@ func (g *Guard) UpdateMany(ctx context.Context, keys []string, write func(contex
 	}
 	defer g.tasks.Done()
 	u := &update{
-		guard: g, keys: slices.Compact(slices.Sorted(slices.Values(keys))), token: rand.Text(), outer: updateOf(ctx),
+		guard: g, keys: slices.Compact(slices.Sorted(slices.Values(keys))), token: rand.Text(), put: p,
+		outer: updateOf(ctx),
 	}
 	err := u.locked(ctx, u.keys, func(ctx context.Context) error { return u.run(ctx, write) })
 	if u.began || err == nil {
@@ -93,6 +99,7 @@ type update struct {
 	guard *Guard
 	keys  []string
 	token string
+	put   *putting
 	outer *update // in whose write this one was called
 	began bool    // write was called
 }
@@ -109,17 +116,16 @@ func (u *update) locked(ctx context.Context, keys []string, f func(context.Conte
 
 // run announces the update, calls write, and ends the update, even if write fails or panics.
 func (u *update) run(ctx context.Context, write func(context.Context) error) (err error) {
-	g := u.guard
-	begin := func(key string) *script.Call {
-		return g.keys.BeginUpdate(g.keys.ValueKey(key), u.token, g.invalidations.notice(key))
-	}
 	defer func() {
+		if err != nil && u.put != nil {
+			u.put.written = nil // also if write took too long
+		}
 		if endErr := u.end(ctx); u.began {
 			err = errors.Join(err, endErr)
 		}
 	}()
-	if failed := g.invalidations.forget(ctx, "update", u.keys, begin); len(failed) > 0 {
-		return joinAll(failed)
+	if err := u.begin(ctx); err != nil {
+		return err
 	}
 	overdue := u.renew()
 	if ctx.Err() != nil {
@@ -129,6 +135,18 @@ func (u *update) run(ctx context.Context, write func(context.Context) error) (er
 	u.began = true
 	defer func() { err = errors.Join(err, overdue()) }()
 	return write(context.WithValue(ctx, updateKey{}, u))
+}
+
+// begin announces the update.
+func (u *update) begin(ctx context.Context) error {
+	if u.put != nil {
+		return u.put.begin(ctx, u)
+	}
+	g := u.guard
+	failed := g.invalidations.forget(ctx, "update", u.keys, func(key string) *script.Call {
+		return g.keys.BeginUpdate(g.keys.ValueKey(key), u.token, g.invalidations.notice(key))
+	})
+	return joinAll(failed)
 }
 
 // renew keeps the intents renewed until the caller calls stop, but no longer than UpdateTimeout: a write that ignores its
@@ -164,9 +182,14 @@ func (u *update) renew() (stop func() error) {
 // end ends the update, even when ctx has ended. What fails is pending from now on, if write was called.
 func (u *update) end(ctx context.Context) error {
 	g := u.guard
-	failed := g.invalidations.forget(ctx, "invalidate", u.keys, func(key string) *script.Call {
-		return g.keys.EndUpdate(g.keys.ValueKey(key), u.token, g.invalidations.notice(key))
-	})
+	var failed map[string]*RedisError
+	if u.put != nil {
+		failed = u.put.end(ctx, u)
+	} else {
+		failed = g.invalidations.forget(ctx, "invalidate", u.keys, func(key string) *script.Call {
+			return g.keys.EndUpdate(g.keys.ValueKey(key), u.token, g.invalidations.notice(key))
+		})
+	}
 	if !u.began {
 		return nil // the intent, if there is one, expires
 	}

@@ -39,6 +39,9 @@ var beginUpdateSource string
 //go:embed lua/end_update.lua
 var endUpdateSource string
 
+//go:embed lua/put.lua
+var putSource string
+
 //go:embed lua/renew_update.lua
 var renewUpdateSource string
 
@@ -61,6 +64,7 @@ var (
 
 	beginUpdateScript = script.New(prelude + beginUpdateSource)
 	endUpdateScript   = script.New(prelude + endUpdateSource)
+	putScript         = script.New(prelude + putSource)
 	renewUpdateScript = script.New(prelude + renewUpdateSource)
 
 	versionScript = script.New(versionSource)
@@ -77,7 +81,7 @@ var (
 func Source(name string) string {
 	return map[string]*script.Script{
 		"acquire": acquireScript, "fill": fillScript, "fail": failScript, "release": releaseScript, "renew": renewScript,
-		"invalidate": invalidateScript, "begin_update": beginUpdateScript, "end_update": endUpdateScript,
+		"invalidate": invalidateScript, "begin_update": beginUpdateScript, "end_update": endUpdateScript, "put": putScript,
 		"renew_update": renewUpdateScript, "time": timeScript, "version": versionScript, "revoke": revokeScript,
 	}[name].Source()
 }

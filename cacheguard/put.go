@@ -1,0 +1,125 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/protocol"
+	"github.com/cacheguard/go/internal/script"
+)
+
+// Put is Update for a write that returns what the source has from now on. That is stored at the end of the update, in one
+// step with it, so that the first Get after it is a hit. TTL, Jitter and StaleFor apply as they do to a load.
+//
+// What is said of Update holds, also for the error. Nothing is stored, and the key is merely invalidated, when write or Put
+// fails, the lock was lost or write took longer than UpdateTimeout, something else invalidated the key while write ran, or
+// Redis refuses the value. With UpdateAnyway and without Redis, nothing is stored either.
+func (c *Cache[K, V]) Put(ctx context.Context, k K, write func(context.Context) (V, error)) error {
+	if c == nil {
+		return errNilCache
+	}
+	key := c.Key(k)
+	if write == nil {
+		return fmt.Errorf("cacheguard: put %q: write is nil", key)
+	}
+	if key == "" {
+		return errEmptyKey
+	}
+	spec := loadSpec[V]{policy: &c.policy, load: c.loader(k)}
+	p := &putting{rebuild: c.guard.newRebuild(spec.job(c.guard, key, scope{}, nil), nil, nil)}
+	return c.guard.update(ctx, []string{key}, p, func(ctx context.Context) error {
+		start := time.Now()
+		v, err := write(ctx)
+		if err == nil {
+			p.written = &loaded{value: &v, took: time.Since(start), ttl: unset}
+			if p.rebuild.job.tags != nil {
+				p.written.tags = p.rebuild.job.tags(&v)
+			}
+		}
+		return err
+	})
+}
+
+// putting is what an update of one key is to store at its end.
+type putting struct {
+	rebuild    *rebuild // as it would store a load
+	generation string   // what the update has to find at its end, to know that nothing was invalidated in between
+	written    *loaded  // what write returned; nil: nothing is to be stored
+}
+
+// begin announces the update, and learns the versions of what the value will be stamped with.
+func (p *putting) begin(ctx context.Context, u *update) error {
+	g, job := u.guard, p.rebuild.job
+	lasting := g.cfg.UpdateTimeout
+	if lasting == off {
+		lasting = time.Hour
+	}
+	p.rebuild.stamps = p.rebuild.stamper(ctx)
+	cmd, err := g.invalidations.forgetOne(ctx, "update", job.key,
+		g.keys.BeginPut(job.valueKey, u.token, g.invalidations.notice(job.key), lasting))
+	if err != nil {
+		p.rebuild.stamps.abandon()
+		return err
+	}
+	p.generation, _ = cmd.Text()
+	p.rebuild.stamps.ready(ctx)
+	return nil
+}
+
+// end ends the update, with what was written if that may be stored.
+func (p *putting) end(ctx context.Context, u *update) map[string]*RedisError {
+	g, key, valueKey := u.guard, p.rebuild.job.key, p.rebuild.job.valueKey
+	notice := g.invalidations.notice(key)
+	call := g.keys.EndUpdate(valueKey, u.token, notice)
+	if p.written != nil && ctx.Err() == nil {
+		if f := p.filling(ctx); f.TTL > 0 {
+			call = g.keys.Put(valueKey, u.token, notice, f)
+		}
+	}
+	cmd, err := g.invalidations.forgetOne(ctx, "invalidate", key, call)
+	if err != nil {
+		return map[string]*RedisError{key: err}
+	}
+	switch status, err := cmd.Text(); {
+	case err != nil, status == protocol.Stored: // an error: nothing was to be stored, and the reply is a number
+	case status == protocol.Refused:
+		g.cfg.Hooks.rejected(key)
+	default:
+		p.rebuild.unstorable(ctx, errors.New(status))
+	}
+	return nil
+}
+
+// filling is what is to be stored; without a TTL, nothing is.
+func (p *putting) filling(ctx context.Context) (f protocol.Filling) {
+	r := p.rebuild
+	tags := union(r.job.known, p.written.tags)
+	refused := checkTags(tags)
+	var stamps protocol.Stamps
+	if refused == nil {
+		if stamps, refused = r.stamps.stamp(ctx, tags); errors.Is(refused, errUnproven) {
+			r.guard.versions.miss(r.job.key, tags)
+			r.guard.cfg.Hooks.rejected(r.job.key)
+			return f
+		}
+	}
+	return r.prepare(ctx, *p.written, p.generation, stamps, refused)
+}
+
+// forgetOne is forget for one call whose reply is wanted.
+func (i *invalidations) forgetOne(ctx context.Context, op, key string, call *script.Call) (*redis.Cmd, *RedisError) {
+	defer i.forgetLocal([]string{key}) // also after an error, as Redis may have removed the key
+	cmd, err := bounded(ctx, i.guard, func(ctx context.Context) (*redis.Cmd, error) {
+		cmd := call.Run(ctx, i.guard.rdb)
+		return cmd, cmd.Err()
+	})
+	if err != nil {
+		i.guard.health.Failed(err)
+		return nil, i.guard.redisError(op, key, err)
+	}
+	return cmd, nil
+}
