@@ -26,6 +26,7 @@ const (
 type world struct {
 	source, cache int
 	lease         int // generation; 0: none
+	put           int // generation of a Put, whose lease nobody holds: others take it over
 	intent        bool
 	generations   int
 }
@@ -67,7 +68,9 @@ func (r *aGet) next(w *world, rule rules, updated bool) {
 		switch {
 		case w.cache != nothing:
 			r.got = w.cache
-		case w.intent && !rule.noIntent, w.lease != 0: // waits in vain, and loads without storing
+		case w.intent && !rule.noIntent, w.lease != w.put && w.lease != 0: // waits in vain, and loads without storing
+		case w.lease != 0:
+			r.lease = w.lease
 		default:
 			w.generations++
 			w.lease, r.lease = w.generations, w.generations
@@ -139,6 +142,11 @@ func play(schedule []int, readers, start int, rule rules, bad trouble) (wrong st
 func schedules(readers int, f func([]int)) {
 	left := slices.Repeat([]int{readerSteps}, readers+1)
 	left[0] = writerSteps
+	orders(left, f)
+}
+
+// orders calls f with every order in which each can make so many steps. The slice is f's until it returns.
+func orders(left []int, f func([]int)) {
 	var order []int
 	var extend func()
 	extend = func() {

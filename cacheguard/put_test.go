@@ -1,0 +1,230 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/rwlock"
+)
+
+// rows are Caches of a row that has the key 1.
+func rows(t *testing.T, f *fleet, r *row) []*Cache[int, string] {
+	t.Helper()
+	return newCaches(t, f, CacheConfig[int, string]{
+		Name: "row", Load: func(ctx context.Context, _ int) (string, error) { return r.load(ctx) },
+	})
+}
+
+const rowKey = "row:1"
+
+// saves writes the value, as Put wants it.
+func (r *row) saves(value string) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) { return value, r.write(value)(ctx) }
+}
+
+func TestTheFirstReadAfterAPutIsAHitEverywhere(t *testing.T) {
+	t.Parallel()
+	for name, build := range map[string]func(*testing.T) arena{"standalone": standalone, "cluster": onCluster} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, build(t), 2, Config{Jitter: -1, TTL: time.Hour})
+			db := newRow("old")
+			caches := rows(t, f, db)
+			for i := range 20 {
+				want := fmt.Sprint("v", i)
+				expect.Equal(t, "Put", caches[i%2].Put(context.Background(), 1, db.saves(want)), nil)
+				for _, g := range f.guards {
+					expect.Equal(t, "value", mustGet(t, g, rowKey, unwanted[string](t)), want)
+				}
+				expect.Equal(t, "intent", f.exists(f.intent(rowKey)), false)
+				expect.Equal(t, "lease", f.exists(f.lease(rowKey)), false)
+			}
+			ttl, err := f.redis.PTTL(context.Background(), f.value(rowKey)).Result()
+			expect.Equal(t, "has a TTL", err == nil && ttl > 50*time.Minute && ttl <= time.Hour, true)
+		})
+	}
+}
+
+func TestAPutThatMayNotStoreInvalidatesAllTheSame(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("constraint")
+	for name, c := range map[string]struct {
+		cfg   Config
+		write func(f *fleet, db *row, cancel func()) (string, error)
+		err   error // nil: none
+	}{
+		"write fails": {write: func(_ *fleet, db *row, _ func()) (string, error) {
+			db.value.Store("new")
+			return "wrong", broken
+		}, err: broken},
+		"invalidated in between": {write: func(f *fleet, db *row, _ func()) (string, error) {
+			db.value.Store("new")
+			mustInvalidate(f.t, f.guards[1], rowKey)
+			return "wrong", nil
+		}},
+		"the intent is lost": {write: func(f *fleet, db *row, _ func()) (string, error) {
+			db.value.Store("new")
+			return "wrong", f.redis.Del(context.Background(), f.intent(rowKey)).Err()
+		}},
+		"the generation is lost": {write: func(f *fleet, db *row, _ func()) (string, error) {
+			db.value.Store("new")
+			return "wrong", f.redis.Del(context.Background(), f.lease(rowKey)).Err()
+		}},
+		"another writer's intent stands": {write: func(f *fleet, db *row, _ func()) (string, error) {
+			db.value.Store("new")
+			g := f.guards[1]
+			return "wrong", g.keys.BeginUpdate(g.keys.ValueKey(rowKey), "another", g.invalidations.notice(rowKey)).
+				Run(context.Background(), f.redis).Err()
+		}},
+		"the context ended": {write: func(_ *fleet, db *row, cancel func()) (string, error) {
+			db.value.Store("new")
+			cancel()
+			return "wrong", nil
+		}},
+		"it is too large": {cfg: Config{MaxValueBytes: 4}, write: func(_ *fleet, db *row, _ func()) (string, error) {
+			db.value.Store("new")
+			return "wrong", nil
+		}},
+		"values are not stored": {cfg: Config{TTL: -1}, write: func(_ *fleet, db *row, _ func()) (string, error) {
+			db.value.Store("new")
+			return "wrong", nil
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, standalone(t), 2, c.cfg)
+			db := newRow("old")
+			cache := rows(t, f, db)[0]
+			mustGet(t, f.guards[1], rowKey, db.load)
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			err := cache.Put(ctx, 1, func(context.Context) (string, error) { return c.write(f, db, cancel) })
+			expect.ErrorIs(t, err, c.err)
+			expect.Equal(t, "stored", f.exists(f.value(rowKey)), false)
+			v, _ := Get(context.Background(), f.guards[1], rowKey, func(ctx context.Context) (string, error) {
+				SetTTL(ctx, 0)
+				return db.load(ctx)
+			})
+			if name != "another writer's intent stands" {
+				expect.Equal(t, "value", v, "new")
+			}
+		})
+	}
+}
+
+func TestAPutThatPanicsStoresNothingAndEnds(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{})
+	db := newRow("old")
+	cache := rows(t, f, db)[0]
+	func() {
+		defer func() { expect.Equal(t, "panic", recover(), any("boom")) }()
+		_ = cache.Put(context.Background(), 1, func(context.Context) (string, error) { panic("boom") })
+	}()
+	expect.Equal(t, "intent", f.exists(f.intent(rowKey)), false)
+	f.expectUntouched(rowKey, "old", db)
+}
+
+func TestAPutThatLostItsLockStoresNothing(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{LeaseTTL: 100 * time.Millisecond, UpdateTimeout: 100 * time.Millisecond})
+	db := newRow("old")
+	caches := rows(t, f, db)
+	err := caches[0].Put(context.Background(), 1, func(ctx context.Context) (string, error) {
+		<-ctx.Done() // UpdateTimeout
+		return "slow", caches[1].Put(context.Background(), 1, db.saves("new"))
+	})
+	expect.ErrorIs(t, err, rwlock.ErrLeaseLost)
+	f.expectUntouched(rowKey, "new", db)
+}
+
+func TestALateCopyOfAPutStoresNothing(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	f := newFleet(t, standalone(t), 1, Config{})
+	s := &putStage{stage: stage{fleet: f, key: rowKey, token: "first" + fmt.Sprintf("%026d", 0)}}
+	for step := range writerSteps {
+		if err := s.put(step+1, none); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect.Equal(t, "stored", s.cached(), newOne)
+	db := newRow("old")
+	expect.Equal(t, "another Put", rows(t, f, db)[0].Put(ctx, 1, db.saves("newest")), nil)
+	generation := s.generation
+	for _, step := range []int{2, 5} { // their copies come, and those who sent them are gone
+		if err := s.put(step, none); err != nil {
+			t.Fatal(err)
+		}
+		s.generation = generation
+	}
+	expect.Equal(t, "the old value is stored", s.cached(), nothing)
+}
+
+func TestAPutWhoseValueRedisHasNoRoomForInvalidates(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	a, _ := onServer(t)
+	f := newFleet(t, a, 1, Config{LeaseTTL: time.Minute})
+	db := newRow("old")
+	cache := rows(t, f, db)[0]
+	mustGet(t, f.guards[0], rowKey, db.load)
+	full := func(limit string) {
+		if err := f.redis.ConfigSet(ctx, "maxmemory", limit).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := cache.Put(ctx, 1, func(context.Context) (string, error) {
+		full("1")
+		db.value.Store("new")
+		return "new", nil
+	})
+	full("0")
+	expect.Equal(t, "Put", err, nil)
+	expect.Equal(t, "unstorable", f.events.unstorable.Load(), 1)
+	expect.Equal(t, "intent", f.exists(f.intent(rowKey)), false)
+	expect.Equal(t, "pending", cache.Stats().Owed, 0)
+	f.expectUntouched(rowKey, "new", db)
+}
+
+func TestAGetThatWaitsForAPutHasItsValueWithoutALoad(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{LeaseTTL: time.Minute}).listening()
+	db := newRow("old")
+	cache := rows(t, f, db)[0]
+	began, release, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- cache.Put(context.Background(), 1, func(ctx context.Context) (string, error) {
+			close(began)
+			<-release
+			return db.saves("new")(ctx)
+		})
+	}()
+	<-began
+	waiting := async(f.guards[1], rowKey, unwanted[string](t))
+	redistest.Await(t, "it is registered", func() bool {
+		fields, err := f.redis.HKeys(context.Background(), f.intent(rowKey)).Result()
+		return err == nil && len(fields) == 2
+	})
+	close(release)
+	expect.Equal(t, "Put", <-done, nil)
+	want(t, waiting, "new")
+}
+
+func TestAPutReachesLocalTiers(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, withLocal)
+	db := newRow("old")
+	cache := rows(t, f, db)[0]
+	f.keptBy(0, rowKey, "old")
+	f.keptBy(1, rowKey, "old")
+	expect.Equal(t, "Put", cache.Put(context.Background(), 1, db.saves("new")), nil)
+	expect.Equal(t, "here", mustGet(t, f.guards[0], rowKey, unwanted[string](t)), "new")
+	f.heard(1)
+	expect.Equal(t, "there", mustGet(t, f.guards[1], rowKey, unwanted[string](t)), "new")
+}
