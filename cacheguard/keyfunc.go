@@ -7,8 +7,11 @@ import (
 	"strconv"
 )
 
-// keyText appends the text of a key, which is empty if the key has none.
-type keyText[K any] func(to []byte, k K) []byte
+// keyText makes the text of keys, which is empty if a key has none.
+type keyText[K any] struct {
+	kind reflect.Kind   // Int64, Uint64 or String: keys are of such a type, and are their own text
+	of   func(K) string // else
+}
 
 // keyTextOf is the default of CacheConfig.Key. Two keys never have the same text by this function's doing: integers and strings
 // are themselves, and what has a text of its own is asked for it.
@@ -16,29 +19,30 @@ func keyTextOf[K any]() (keyText[K], error) {
 	t := reflect.TypeFor[K]()
 	switch t.Kind() {
 	case reflect.String:
-		return stringText[K], nil
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
-		return integerText[K](t), nil
+		return keyText[K]{kind: reflect.String}, nil
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return keyText[K]{kind: reflect.Int64}, nil
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return keyText[K]{kind: reflect.Uint64}, nil
 	case reflect.Interface:
-		return nil, fmt.Errorf("set it, as values of different types behind %v can have the same text", t)
+		return keyText[K]{}, fmt.Errorf("set it, as values of different types behind %v can have the same text", t)
 	case reflect.Pointer:
-		return nil, fmt.Errorf("set it, as %v is a pointer", t)
+		return keyText[K]{}, fmt.Errorf("set it, as %v is a pointer", t)
 	}
 	marshaler, stringer := reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[fmt.Stringer]()
 	switch {
 	case t.Implements(marshaler) && !promoted(t, marshaler):
-		return func(to []byte, k K) []byte {
+		return keyText[K]{of: func(k K) string {
 			text, err := any(k).(encoding.TextMarshaler).MarshalText()
 			if err != nil {
-				return to
+				return ""
 			}
-			return append(to, text...)
-		}, nil
+			return string(text)
+		}}, nil
 	case t.Implements(stringer) && !promoted(t, stringer) && !promoted(t, marshaler):
-		return func(to []byte, k K) []byte { return append(to, any(k).(fmt.Stringer).String()...) }, nil
+		return keyText[K]{of: func(k K) string { return any(k).(fmt.Stringer).String() }}, nil
 	}
-	return nil, fmt.Errorf("set it, as %v is no integer and no string, and has neither MarshalText nor String of its own", t)
+	return keyText[K]{}, fmt.Errorf("set it, as %v is no integer and no string, and has neither MarshalText nor String of its own", t)
 }
 
 // promoted reports whether a struct may have its text from an embedded field, which says nothing of the other fields.
@@ -54,28 +58,25 @@ func promoted(t, from reflect.Type) bool {
 	return false
 }
 
-// integerText is the text of integers. The common types need no reflection.
-func integerText[K any](t reflect.Type) keyText[K] {
-	signed := t.Kind() <= reflect.Int64
-	return func(to []byte, k K) []byte {
-		switch n := any(k).(type) {
-		case int64:
-			return strconv.AppendInt(to, n, 10)
-		case int:
-			return strconv.AppendInt(to, int64(n), 10)
-		case uint64:
-			return strconv.AppendUint(to, n, 10)
+// appendTo appends the text of k.
+func (x *keyText[K]) appendTo(text []byte, k K) []byte {
+	switch n := any(k).(type) {
+	case int64:
+		if x.of == nil {
+			return strconv.AppendInt(text, n, 10)
 		}
-		if signed {
-			return strconv.AppendInt(to, reflect.ValueOf(k).Int(), 10)
+	case string:
+		if x.of == nil {
+			return append(text, n...)
 		}
-		return strconv.AppendUint(to, reflect.ValueOf(k).Uint(), 10)
 	}
-}
-
-func stringText[K any](to []byte, k K) []byte {
-	if s, ok := any(k).(string); ok {
-		return append(to, s...)
+	switch x.kind { //nolint:exhaustive // see keyText
+	case reflect.Int64:
+		return strconv.AppendInt(text, reflect.ValueOf(k).Int(), 10)
+	case reflect.Uint64:
+		return strconv.AppendUint(text, reflect.ValueOf(k).Uint(), 10)
+	case reflect.String:
+		return append(text, reflect.ValueOf(k).String()...)
 	}
-	return append(to, reflect.ValueOf(k).String()...)
+	return append(text, x.of(k)...)
 }

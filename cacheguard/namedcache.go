@@ -12,12 +12,12 @@ import (
 // errors mean. It adds no connection and no goroutine, needs no Close, and shares the Guard's connections, breaker, local tier
 // and limits. It is safe for concurrent use.
 type Cache[K comparable, V any] struct {
-	guard    *Guard
-	cfg      CacheConfig[K, V]
-	policy   policy
-	appendTo keyText[K]
-	before   string // what stands before a key's text in Redis, and the Guard's key begins at
-	prefix   int
+	guard  *Guard
+	cfg    CacheConfig[K, V]
+	policy policy
+	text   keyText[K]
+	before string // what stands before a key's text in Redis
+	prefix int    // where the Guard's key begins in it
 }
 
 // NewCache returns a Cache of the Guard. The error names every field of cfg that is out of range.
@@ -28,8 +28,8 @@ func NewCache[K comparable, V any](g *Guard, cfg CacheConfig[K, V]) (*Cache[K, V
 	c := &Cache[K, V]{guard: g, cfg: cfg}
 	var noKey error
 	if cfg.Key != nil {
-		c.appendTo = func(to []byte, k K) []byte { return append(to, cfg.Key(k)...) }
-	} else if c.appendTo, noKey = keyTextOf[K](); noKey != nil {
+		c.text.of = cfg.Key
+	} else if c.text, noKey = keyTextOf[K](); noKey != nil {
 		noKey = fmt.Errorf("CacheConfig.Key: %w", noKey)
 	}
 	if err := errors.Join(cfg.check(), noKey); err != nil {
@@ -125,7 +125,7 @@ func absentAlone(err error) bool {
 // keys are the Guard's key of k, and that of its value in Redis, of which the former is a part.
 func (c *Cache[K, V]) keys(k K) (key, valueKey string, err error) {
 	var room [128]byte
-	text := c.appendTo(append(room[:0], c.before...), k)
+	text := c.text.appendTo(append(room[:0], c.before...), k)
 	if len(text) == len(c.before) {
 		return "", "", errEmptyKey
 	}

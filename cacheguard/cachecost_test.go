@@ -1,0 +1,75 @@
+//go:build !race
+
+package cacheguard
+
+import (
+	"context"
+	"testing"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+// costs are a Cache and the same Get, on a Guard that has the value.
+func costs(tb testing.TB, cfg Config) (plain, named func()) {
+	tb.Helper()
+	ctx := context.Background()
+	g, err := New(shared.Client(tb), cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = g.Close() }) // always nil
+	c, err := NewCache(g, CacheConfig[int64, []byte]{
+		Name: "product", Load: func(context.Context, int64) ([]byte, error) { return make([]byte, 1024), nil },
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	load := func(context.Context) ([]byte, error) { return make([]byte, 1024), nil }
+	plain = func() {
+		if _, err := Get(ctx, g, "product:4242", load); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	named = func() {
+		if _, err := c.Get(ctx, 4242); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	plain()
+	redistest.Await(tb, "it is stored", func() bool { return g.flights.Published() == 0 })
+	if g.local != nil {
+		redistest.Await(tb, "it is in the tier", func() bool { plain(); return g.local.Get("product:4242") != nil })
+	}
+	return plain, named
+}
+
+func TestAHitOfACacheCostsOneAllocationMoreThanAGet(t *testing.T) {
+	for name, local := range map[string]LocalConfig{"redis": {}, "local": {MaxEntries: 10}} {
+		plain, named := costs(t, Config{Prefix: "cost-" + name, Local: local})
+		least := func(f func()) float64 { // of some, as other goroutines allocate, too
+			fewest := testing.AllocsPerRun(200, f)
+			for range 4 {
+				fewest = min(fewest, testing.AllocsPerRun(200, f))
+			}
+			return fewest
+		}
+		a, b := least(plain), least(named)
+		t.Logf("%s: Get %v, Cache %v", name, a, b)
+		expect.Equal(t, name+": at most one more", b <= a+1, true)
+	}
+}
+
+func BenchmarkCacheHit(b *testing.B) {
+	for name, local := range map[string]LocalConfig{"redis": {}, "local": {MaxEntries: 10}} {
+		plain, named := costs(b, Config{Prefix: "bench-" + name, Local: local})
+		for kind, f := range map[string]func(){"Get": plain, "Cache": named} {
+			b.Run(name+"/"+kind, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					f()
+				}
+			})
+		}
+	}
+}
