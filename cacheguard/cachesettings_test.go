@@ -20,8 +20,11 @@ type hexCodec struct{}
 
 type text string
 
-func (hexCodec) Marshal(v any) ([]byte, error)      { return fmt.Appendf(nil, "%x", v.(text)), nil }
-func (hexCodec) Unmarshal(data []byte, v any) error { _, err := fmt.Sscanf(string(data), "%x", v); return err }
+func (hexCodec) Marshal(v any) ([]byte, error) { return fmt.Appendf(nil, "%x", v.(text)), nil }
+func (hexCodec) Unmarshal(data []byte, v any) error {
+	_, err := fmt.Sscanf(string(data), "%x", v)
+	return err
+}
 
 func TestACacheHasItsOwnSettingsAndElseTheGuards(t *testing.T) {
 	t.Parallel()

@@ -27,6 +27,7 @@ type client interface {
 type arena struct {
 	client   func(tb testing.TB) client // a new one, as another process would have
 	patience time.Duration              // RedisTimeout, where a test does not set it; 0: the default
+	named    bool                       // values are got through a Cache
 }
 
 func standalone(*testing.T) arena {
@@ -88,7 +89,13 @@ func newFleet(t *testing.T, a arena, n int, cfg Config) *fleet {
 		instances[i] = a.client(t)
 	}
 	terms.SetDefault(&cfg.RedisTimeout, a.patience)
-	return newFleetOn(t, a.client(t), cfg, instances...)
+	f := newFleetOn(t, a.client(t), cfg, instances...)
+	if a.named {
+		for _, g := range f.guards {
+			throughCaches.Store(g, true)
+		}
+	}
+	return f
 }
 
 // newFleetOn starts an instance on each of the clients.
@@ -128,7 +135,7 @@ func (f *fleet) listening() *fleet {
 func awaitCallers[V any](f *fleet, i int, key string, n int) {
 	f.t.Helper()
 	redistest.Await(f.t, fmt.Sprintf("%d callers wait at guard %d", n, i), func() bool {
-		return f.guards[i].flights.Callers(flightKey{key: key, shape: protocol.ShapeOf[V]{}, mode: filled}) == n
+		return f.guards[i].flights.Callers(flightKey{key: keyOn(f.guards[i], key), shape: protocol.ShapeOf[V]{}, mode: filled}) == n
 	})
 }
 
@@ -147,7 +154,7 @@ func (f *fleet) awaitRegistered(key string, n int) {
 	})
 }
 
-func (f *fleet) value(key string) string { return f.guards[0].keys.ValueKey(key) }
+func (f *fleet) value(key string) string { return f.guards[0].keys.ValueKey(keyOn(f.guards[0], key)) }
 func (f *fleet) lease(key string) string { return protocol.LeaseKey(f.value(key)) }
 
 // exists reports whether Redis has the keys.
@@ -215,7 +222,7 @@ func async[V any](g *Guard, key string, load func(context.Context) (V, error)) <
 func asyncCtx[V any](ctx context.Context, g *Guard, key string, load func(context.Context) (V, error)) <-chan reply[V] {
 	c := make(chan reply[V], 1)
 	go func() { // owner: the test; ends with the Get; joined by receiving
-		v, err := Get(ctx, g, key, load)
+		v, err := getOn(ctx, g, key, load)
 		c <- reply[V]{v, err}
 	}()
 	return c
@@ -231,11 +238,11 @@ func want[V comparable](t *testing.T, c <-chan reply[V], value V) {
 // mustGet is a Get after which the value is stored, if this Guard loaded it.
 func mustGet[V any](t *testing.T, g *Guard, key string, load func(context.Context) (V, error)) V {
 	t.Helper()
-	v, err := Get(context.Background(), g, key, load)
+	v, err := getOn(context.Background(), g, key, load)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if stored := g.flights.Ending(flightKey{key: key, shape: protocol.ShapeOf[V]{}, mode: filled}); stored != nil {
+	if stored := g.flights.Ending(flightKey{key: keyOn(g, key), shape: protocol.ShapeOf[V]{}, mode: filled}); stored != nil {
 		<-stored
 	}
 	return v
@@ -243,7 +250,7 @@ func mustGet[V any](t *testing.T, g *Guard, key string, load func(context.Contex
 
 func mustInvalidate(t *testing.T, g *Guard, keys ...string) {
 	t.Helper()
-	if err := g.Invalidate(context.Background(), keys...); err != nil {
+	if err := g.Invalidate(context.Background(), keysOn(g, keys)...); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -85,7 +85,7 @@ func shelved(prefix string, keys []string) map[string]string {
 func asyncMany(g *Guard, keys []string, load func(context.Context, []string) (map[string]string, error)) <-chan reply[map[string]string] {
 	c := make(chan reply[map[string]string], 1)
 	go func() { // owner: the test; ends with the GetMany; joined by receiving
-		values, err := GetMany(context.Background(), g, keys, load)
+		values, err := getManyOn(context.Background(), g, keys, load)
 		c <- reply[map[string]string]{values, err}
 	}()
 	return c

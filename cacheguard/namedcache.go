@@ -39,15 +39,19 @@ func NewCache[K comparable, V any](g *Guard, cfg CacheConfig[K, V]) (*Cache[K, V
 	if err != nil {
 		return nil, fmt.Errorf("cacheguard: %w", err)
 	}
-	c.policy = cfg.policy(g)
+	c.open(k)
+	return c, nil
+}
+
+// open makes the Cache one of the kind.
+func (c *Cache[K, V]) open(k *kind) {
+	c.policy = c.cfg.policy(c.guard)
 	c.policy.kind = k
-	c.before = g.keys.ValueKey(cfg.Name + ":")
-	c.before = strings.TrimSuffix(c.before, "}")
-	c.prefix = len(c.before) - len(cfg.Name) - 1
-	if cfg.NotFound == nil {
+	c.before = strings.TrimSuffix(c.guard.keys.ValueKey(k.name+":"), "}")
+	c.prefix = len(c.before) - len(k.name) - 1
+	if c.cfg.NotFound == nil {
 		c.cfg.NotFound = ErrNotFound
 	}
-	return c, nil
 }
 
 // Get returns the thing with the key: from the cache, or from Load. What is said of the function Get holds. If there is no such

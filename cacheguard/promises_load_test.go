@@ -62,7 +62,7 @@ func promiseFailure(t *testing.T, a arena) {
 	}
 	for _, r := range remote {
 		var failed *LoadError
-		if err := (<-r).err; !errors.As(err, &failed) || failed.Message != broken.Error() || failed.Key != "k" {
+		if err := (<-r).err; !errors.As(err, &failed) || failed.Message != broken.Error() || failed.Key != keyOn(f.guards[0], "k") {
 			t.Errorf("on another instance: %v", err)
 		}
 	}

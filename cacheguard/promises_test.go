@@ -42,6 +42,7 @@ var promises = []struct {
 func TestPromises(t *testing.T) {
 	t.Parallel()
 	for name, build := range map[string]func(*testing.T) arena{
+		"cache standalone": named(standalone), "cache cluster": named(onCluster),
 		"standalone": standalone, "cluster": onCluster, "ring": onRing, "sentinel": onSentinel, "miniredis": onMiniredis,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -54,6 +55,15 @@ func TestPromises(t *testing.T) {
 				})
 			}
 		})
+	}
+}
+
+// named is the arena where values are got through a Cache.
+func named(build func(*testing.T) arena) func(*testing.T) arena {
+	return func(t *testing.T) arena {
+		a := build(t)
+		a.named = true
+		return a
 	}
 }
 

@@ -52,10 +52,10 @@ func promiseJoinersAskAgain(t *testing.T, a arena) {
 func promiseAbsence(t *testing.T, a arena) {
 	f := newFleet(t, a, 2, Config{})
 	absent := func(context.Context) (string, error) { return "", fmt.Errorf("no row: %w", ErrNotFound) }
-	if _, err := Get(context.Background(), f.guards[0], "k", absent); !errors.Is(err, ErrNotFound) {
+	if _, err := getOn(context.Background(), f.guards[0], "k", absent); !errors.Is(err, ErrNotFound) {
 		t.Errorf("first: %v", err)
 	}
-	if _, err := Get(context.Background(), f.guards[1], "k", unwanted[string](t)); !errors.Is(err, ErrNotFound) {
+	if _, err := getOn(context.Background(), f.guards[1], "k", unwanted[string](t)); !errors.Is(err, ErrNotFound) {
 		t.Errorf("remembered: %v", err)
 	}
 	expect.Equal(t, "negative", f.events.count(Negative), 1)
@@ -72,7 +72,7 @@ func promiseInvalidateMany(t *testing.T, a arena) {
 	for _, k := range keys[:20] {
 		mustGet(t, f.guards[0], k, returns("old"))
 	}
-	if err := f.guards[1].Invalidate(context.Background(), append(keys, "")...); !errors.Is(err, errEmptyKey) {
+	if err := f.guards[1].Invalidate(context.Background(), keysOn(f.guards[1], append(keys, ""))...); !errors.Is(err, errEmptyKey) {
 		t.Errorf("an empty key among others: %v", err)
 	}
 	for _, k := range keys[:20] {
@@ -100,10 +100,10 @@ func promiseTTL(t *testing.T, a arena) {
 	f.stored()
 	within("a value", f.value("lease"), 0, 1500*time.Millisecond)
 
-	_, _ = Get(ctx, g, "absent", func(context.Context) (string, error) { return "", ErrNotFound })
+	_, _ = getOn(ctx, g, "absent", func(context.Context) (string, error) { return "", ErrNotFound })
 	f.stored()
 	within("absence", f.value("absent"), 0, 700*time.Millisecond)
-	_, _ = Get(ctx, g, "failed", func(context.Context) (string, error) { return "", errors.New("no") })
+	_, _ = getOn(ctx, g, "failed", func(context.Context) (string, error) { return "", errors.New("no") })
 	f.stored()
 	within("a failure", f.lease("failed"), 0, 2*time.Minute)
 	mustGet(t, g, "own", func(ctx context.Context) (string, error) {
@@ -139,7 +139,7 @@ func promiseAnyKey(t *testing.T, a arena) {
 	for i, k := range keys {
 		expect.Equal(t, k, mustGet(t, f.guards[1], k, unwanted[int](t)), i)
 	}
-	if _, err := Get(context.Background(), f.guards[0], "", returns(1)); !errors.Is(err, errEmptyKey) {
+	if _, err := getOn(context.Background(), f.guards[0], "", returns(1)); !errors.Is(err, errEmptyKey) {
 		t.Errorf("empty key: %v", err)
 	}
 }
@@ -188,7 +188,7 @@ func promiseClose(t *testing.T, a arena) {
 		t.Errorf("who loaded got %v", err)
 	}
 	expect.Equal(t, "the lease is there", f.exists(f.lease("k")), false)
-	if _, err := Get(context.Background(), f.guards[0], "k", db.load); !errors.Is(err, ErrClosed) {
+	if _, err := getOn(context.Background(), f.guards[0], "k", db.load); !errors.Is(err, ErrClosed) {
 		t.Errorf("Get after Close: %v", err)
 	}
 	if err := f.guards[0].Invalidate(context.Background(), "k"); !errors.Is(err, ErrClosed) {

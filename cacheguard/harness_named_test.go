@@ -1,0 +1,57 @@
+package cacheguard
+
+import (
+	"context"
+	"sync"
+)
+
+// throughCaches has the Guards whose values tests get through a Cache, with a loader that travels in the context.
+var throughCaches sync.Map
+
+const namedName = "named"
+
+type namedLoader[V any] struct{}
+
+// getOn is Get, or that of a Cache.
+func getOn[V any](ctx context.Context, g *Guard, key string, load func(context.Context) (V, error)) (V, error) {
+	if _, named := throughCaches.Load(g); !named {
+		return Get(ctx, g, key, load)
+	}
+	c := &Cache[string, V]{guard: g, cfg: CacheConfig[string, V]{
+		Load: func(ctx context.Context, _ string) (V, error) {
+			return ctx.Value(namedLoader[V]{}).(func(context.Context) (V, error))(ctx)
+		},
+	}}
+	c.text, _ = keyTextOf[string]()
+	c.open(&kind{name: namedName}) // not the one of the Guard, as tests want several types of one key
+	return c.Get(context.WithValue(ctx, namedLoader[V]{}, load), key)
+}
+
+// keyOn is the Guard's key of the key that a test gets.
+func keyOn(g *Guard, key string) string {
+	if _, named := throughCaches.Load(g); named && key != "" {
+		return namedName + ":" + key
+	}
+	return key
+}
+
+func keysOn(g *Guard, keys []string) []string {
+	all := make([]string, len(keys))
+	for i, key := range keys {
+		all[i] = keyOn(g, key)
+	}
+	return all
+}
+
+// getManyOn is GetMany, or that of a Cache.
+func getManyOn(
+	ctx context.Context, g *Guard, keys []string, load func(context.Context, []string) (map[string]string, error),
+) (map[string]string, error) {
+	if _, named := throughCaches.Load(g); !named {
+		return GetMany(ctx, g, keys, load)
+	}
+	c := &Cache[string, string]{guard: g, cfg: CacheConfig[string, string]{LoadMany: load}}
+	c.text, _ = keyTextOf[string]()
+	c.open(&kind{name: namedName})
+	return c.GetMany(ctx, keys)
+}
