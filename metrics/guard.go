@@ -11,60 +11,30 @@ import (
 	"github.com/cacheguard/go/cacheguard"
 )
 
-// ops are the operations of a RedisError.
-var ops = []string{"get", "acquire", "fill", "fail", "invalidate", "update"}
-
-var outcomes = []cacheguard.Outcome{
-	cacheguard.Hit, cacheguard.Local, cacheguard.Stale, cacheguard.Negative, cacheguard.Loaded, cacheguard.Shared,
-	cacheguard.Bypassed,
-}
-
-// Guard returns the Hooks of a Guard, whose metrics have the label cache=name. Guards with the same name are counted
-// together.
+// Guard returns the Hooks of a Guard, whose metrics have the label cache=name. What is done through a Cache of the Guard has the
+// Cache's name instead, but for what is about the whole Guard: its breakers, and what Watch reads. Guards and Caches with the
+// same name are counted together.
 func (m *Metrics) Guard(name string) cacheguard.Hooks {
-	byOutcome := make(map[cacheguard.Outcome]prometheus.Counter)
-	for _, o := range outcomes {
-		byOutcome[o] = m.requests.WithLabelValues(name, string(o))
-	}
-	failed, missed := m.requests.WithLabelValues(name, "error"), m.requests.WithLabelValues(name, "missed")
-	left := m.requests.WithLabelValues(name, "left")
-	loads := map[string]prometheus.Observer{}
-	for _, result := range []string{"ok", "absent", "abandoned", "error"} {
-		loads[result] = m.loadTime.WithLabelValues(name, result)
-	}
-	byOp := make(map[string]prometheus.Counter)
-	for _, op := range ops {
-		byOp[op] = m.redisErrors.WithLabelValues(name, op)
-	}
-	overtaken, unstorable := m.rejected.WithLabelValues(name, "overtaken"), m.rejected.WithLabelValues(name, "unstorable")
-	requestTime, staleAge := m.requestTime.WithLabelValues(name), m.staleAge.WithLabelValues(name)
-	joins, damaged := m.joins.WithLabelValues(name), m.damaged.WithLabelValues(name)
-	lost, takeovers, breakers := m.lost.WithLabelValues(name), m.takeovers.WithLabelValues(name), m.breakers.WithLabelValues(name)
+	c := &counted{of: m, others: m.newInstruments(name)}
+	breakers := m.breakers.WithLabelValues(name)
 	return cacheguard.Hooks{
-		OnGet: func(ctx context.Context, _ string, outcome cacheguard.Outcome, took time.Duration, err error) {
-			requestTime.Observe(took.Seconds())
-			switch c := byOutcome[outcome]; {
-			case c != nil && (err == nil || errors.Is(err, cacheguard.ErrNotFound)):
-				c.Inc()
-			case errors.Is(err, cacheguard.ErrNotCached):
-				missed.Inc()
-			case errors.Is(ctx.Err(), context.Canceled):
-				left.Inc()
-			default:
-				failed.Inc()
-			}
+		OnCache: c.add,
+		OnGet: func(ctx context.Context, key string, outcome cacheguard.Outcome, took time.Duration, err error) {
+			c.by(key).got(ctx, outcome, took, err)
 		},
-		OnJoin:       func(string) { joins.Inc() },
-		OnLoad:       func(_ string, took time.Duration, err error) { loads[loadResult(err)].Observe(took.Seconds()) },
-		OnStale:      func(_ string, past time.Duration) { staleAge.Observe(past.Seconds()) },
-		OnRejected:   func(string) { overtaken.Inc() },
-		OnUnstorable: func(string, error) { unstorable.Inc() },
-		OnDamaged:    func(string, error) { damaged.Inc() },
-		OnLeaseLost:  func(string) { lost.Inc() },
-		OnTakeover:   func(string) { takeovers.Inc() },
+		OnJoin: func(key string) { c.by(key).joins.Inc() },
+		OnLoad: func(key string, took time.Duration, err error) {
+			c.by(key).loads[loadResult(err)].Observe(took.Seconds())
+		},
+		OnStale:      func(key string, past time.Duration) { c.by(key).staleAge.Observe(past.Seconds()) },
+		OnRejected:   func(key string) { c.by(key).overtaken.Inc() },
+		OnUnstorable: func(key string, _ error) { c.by(key).unstorable.Inc() },
+		OnDamaged:    func(key string, _ error) { c.by(key).damaged.Inc() },
+		OnLeaseLost:  func(key string) { c.by(key).lost.Inc() },
+		OnTakeover:   func(key string) { c.by(key).takeovers.Inc() },
 		OnRedisError: func(err *cacheguard.RedisError) {
-			if c := byOp[err.Op]; c != nil {
-				c.Inc()
+			if op := c.by(err.Key).ops[err.Op]; op != nil {
+				op.Inc()
 			}
 		},
 		OnBreaker: func(open bool) {
