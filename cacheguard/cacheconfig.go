@@ -145,7 +145,4 @@ func (c *CacheConfig[K, V]) kind(g *Guard) (*kind, error) {
 	return k, nil
 }
 
-var (
-	errNilCache = errors.New("cacheguard: cache is nil (did NewCache return an error?)")
-	errNilWrite = errors.New("write is nil")
-)
+var errNilCache = errors.New("cacheguard: cache is nil (did NewCache return an error?)")

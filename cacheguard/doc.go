@@ -11,6 +11,7 @@
 //
 //   - New makes a Guard, one for each process and Prefix. Guard.SelfCheck tries what it needs of Redis; Guard.Close ends it.
 //   - Get reads one key, GetMany many, and Fetch values that carry their own freshness.
+//   - NewCache makes a Cache, a typed view of a Guard for one kind of things, with Get, GetMany, Invalidate, Update and Put.
 //   - Guard.Invalidate follows a write; Guard.Update and Guard.UpdateMany make it.
 //   - SetTTL and ErrNotFound are for loaders. Hooks and Guard.Stats are for those who watch.
 //
@@ -153,6 +154,9 @@
 //  3. The write runs. While the intent stands, acquire.lua grants no lease; it registers those who ask, to tell them of the
 //     end.
 //  4. end_update.lua removes value and lease once more, and the intent, and wakes those who wait.
+//
+// The Put of a Cache is an Update whose step 2 also leaves a generation, in a lease that nobody holds, and whose step 4 is put.lua:
+// it stores what was written if that generation and the intent are there still, and no other writer's intent is.
 //
 // A writer that dies leaves its intent for two times LeaseTTL at most. Then it expires, and loads store again.
 package cacheguard

@@ -58,7 +58,7 @@ type (
 	spoken    struct{ text string }
 	wrapped   struct {
 		netip.Addr
-		port int
+		_ int
 	}
 )
 

@@ -110,6 +110,9 @@ func publish(ctx context.Context, g *Guard, frame string) error {
 	return err
 }
 
+// generation is any one, where a script is to return one.
+const generation = "a generation"
+
 // checkScripts runs each script as calls do, in the three ways in which a load ends, and in an update.
 func checkScripts(ctx context.Context, g *Guard) error {
 	key := rights.Name()
@@ -117,6 +120,7 @@ func checkScripts(ctx context.Context, g *Guard) error {
 	acquire := g.keys.Acquire(valueKey, protocol.Request{Token: token, Take: true})
 	head, tail := protocol.EncodeEntry(protocol.Entry{Kind: protocol.Raw, Payload: []byte("value")}, token)
 	fill := protocol.Filling{Token: token, TTL: rights.Patience, Head: head, Tail: tail}
+	put := func() *script.Call { return g.keys.Put(valueKey, token, g.invalidations.notice(key), fill) }
 	for _, step := range []struct {
 		name string
 		call func() *script.Call
@@ -135,6 +139,11 @@ func checkScripts(ctx context.Context, g *Guard) error {
 		{"begin_update", func() *script.Call { return g.keys.BeginUpdate(valueKey, token, g.invalidations.notice(key)) }, int64(1)},
 		{"renew_update", func() *script.Call { r := g.keys.RenewUpdate(valueKey, token); return &r }, int64(1)},
 		{"end_update", func() *script.Call { return g.keys.EndUpdate(valueKey, token, g.invalidations.notice(key)) }, int64(1)},
+		{"begin a put", func() *script.Call {
+			return g.keys.BeginPut(valueKey, token, g.invalidations.notice(key), rights.Patience)
+		}, generation},
+		{"put", put, "stored"},
+		{"invalidate", func() *script.Call { return g.invalidations.call(key) }, int64(1)},
 	} {
 		reply, err := bounded(ctx, g, func(ctx context.Context) (any, error) {
 			return step.call().Run(ctx, g.rdb).Result()
@@ -146,6 +155,9 @@ func checkScripts(ctx context.Context, g *Guard) error {
 			if reply = list[0]; len(list) > 1 && reply == "lease" {
 				fill.Generation, _ = list[1].(string)
 			}
+		}
+		if made, ok := reply.(string); ok && made != "" && step.want == generation {
+			reply, fill.Generation = generation, made
 		}
 		if reply != step.want {
 			return fmt.Errorf("script %s: it returned %v instead of %v", step.name, reply, step.want)
