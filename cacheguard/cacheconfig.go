@@ -11,7 +11,7 @@ import (
 	"github.com/cacheguard/go/internal/terms"
 )
 
-// CacheConfig describes a Cache. Name and Load are required. In the fields after Errors, 0 means what the Guard does,
+// CacheConfig describes a Cache. Name and Load are required. In the fields after Tags, 0 means what the Guard does,
 // and -1 switches the feature off where the field says so.
 type CacheConfig[K comparable, V any] struct {
 	// Name is that of the kind of things. The entry of key 42 of the Cache product is at Prefix:{product:42}: it is the Guard's
@@ -37,6 +37,10 @@ type CacheConfig[K comparable, V any] struct {
 	// text alone. Names are for all versions of a program that run side by side: do not give one to another error. A name has at
 	// most 64 bytes, without control characters. Of one failure, at most 8 names travel.
 	Errors map[string]error
+
+	// Tags are what Guard.InvalidateTags finds a thing by, beside those that Load sets with SetTags; see there. It is called with each
+	// thing that was loaded or put. Default: none.
+	Tags func(K, V) []string
 
 	// TTL is how long an entry is fresh; see Config. Default: the Guard's. -1: values are not stored.
 	TTL time.Duration

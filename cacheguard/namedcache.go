@@ -78,7 +78,7 @@ func (c *Cache[K, V]) fetch(ctx context.Context, k K) (v V, how Outcome, key str
 	if err != nil {
 		return v, "", key, err
 	}
-	spec := loadSpec[V]{policy: &c.policy, valueKey: valueKey}
+	spec := loadSpec[V]{policy: &c.policy, kind: c.policy.kind.name, valueKey: valueKey}
 	if c.guard.cfg.Verify.OneIn > 0 {
 		spec.load = c.loader(k) // for a comparison
 	}
@@ -92,6 +92,9 @@ func (c *Cache[K, V]) fetch(ctx context.Context, k K) (v V, how Outcome, key str
 	if spec.load == nil {
 		spec.load = c.loader(k)
 	}
+	if c.cfg.Tags != nil {
+		spec.tags = c.tagger(k)
+	}
 	v, how, err = fetchRemote(ctx, c.guard, key, spec)
 	return v, how, key, err
 }
@@ -102,6 +105,11 @@ func (c *Cache[K, V]) loader(k K) func(context.Context) (V, error) {
 		v, err := c.cfg.Load(ctx, k)
 		return v, c.absent(err)
 	}
+}
+
+// tagger returns what the tags of the thing are.
+func (c *Cache[K, V]) tagger(k K) func(V) []string {
+	return func(v V) []string { return c.cfg.Tags(k, v) }
 }
 
 // absent translates the loader's word for absence.
@@ -157,6 +165,15 @@ func (c *Cache[K, V]) Invalidate(ctx context.Context, keys ...K) error {
 		all[i] = c.Key(k)
 	}
 	return c.guard.Invalidate(ctx, all...)
+}
+
+// InvalidateAll is Invalidate for all things of this kind, and for what is being loaded. Its cost does not depend on how many there
+// are. See Guard.InvalidateAll for how long it takes, and what it relies on.
+func (c *Cache[K, V]) InvalidateAll(ctx context.Context) error {
+	if c == nil {
+		return errNilCache
+	}
+	return c.guard.invalidateRealm(ctx, c.policy.kind.name)
 }
 
 // Update writes to the source so that no Get that begins after Update returned returns an older value; see Guard.Update.

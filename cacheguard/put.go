@@ -29,7 +29,10 @@ func (c *Cache[K, V]) Put(ctx context.Context, k K, write func(context.Context) 
 	if key == "" {
 		return errEmptyKey
 	}
-	spec := loadSpec[V]{policy: &c.policy, load: c.loader(k)}
+	spec := loadSpec[V]{policy: &c.policy, kind: c.policy.kind.name, load: c.loader(k)}
+	if c.cfg.Tags != nil {
+		spec.tags = c.tagger(k)
+	}
 	p := &putting{rebuild: c.guard.newRebuild(spec.job(c.guard, key, scope{}, nil), nil, nil)}
 	return c.guard.update(ctx, []string{key}, p, func(ctx context.Context) error {
 		start := time.Now()

@@ -163,7 +163,7 @@ func (s *putStage) put(step int, bad trouble) error {
 			value := "new"
 			r := g.newRebuild(newJob(g, s.key, scope{}, returns("")), nil, nil)
 			r.token = s.token
-			f := r.prepare(ctx, loaded{value: &value, ttl: unset}, s.generation)
+			f := r.prepare(ctx, loaded{value: &value, ttl: unset}, s.generation, nil, nil)
 			err = g.keys.Put(s.value(s.key), s.token, g.invalidations.notice(s.key), f).Run(ctx, s.redis).Err()
 		default:
 			return s.write(step, bad)
@@ -181,7 +181,7 @@ func (s *putStage) intrude(step int) error {
 		return nil
 	}
 	g := s.guards[0]
-	return g.invalidations.call(s.key).Run(context.Background(), s.redis).Err()
+	return g.invalidations.next(s.key).Run(context.Background(), s.redis).Err()
 }
 
 // cached is which version Redis has.

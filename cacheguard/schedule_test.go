@@ -145,30 +145,6 @@ func schedules(readers int, f func([]int)) {
 	orders(left, f)
 }
 
-// orders calls f with every order in which each can make so many steps. The slice is f's until it returns.
-func orders(left []int, f func([]int)) {
-	var order []int
-	var extend func()
-	extend = func() {
-		done := true
-		for who := range left {
-			if left[who] == 0 {
-				continue
-			}
-			done = false
-			left[who]--
-			order = append(order, who)
-			extend()
-			order = order[:len(order)-1]
-			left[who]++
-		}
-		if done {
-			f(order)
-		}
-	}
-	extend()
-}
-
 // check plays all schedules and returns how many there are, and one with something wrong.
 func check(readers int, rule rules) (count int, wrong string) {
 	for _, start := range []int{nothing, oldOne} {

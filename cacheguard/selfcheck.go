@@ -143,7 +143,7 @@ func checkScripts(ctx context.Context, g *Guard) error {
 			return g.keys.BeginPut(valueKey, token, g.invalidations.notice(key), rights.Patience)
 		}, generation},
 		{"put", put, "stored"},
-		{"invalidate", func() *script.Call { return g.invalidations.call(key) }, int64(1)},
+		{"invalidate", func() *script.Call { return g.invalidations.next(key) }, int64(1)},
 	} {
 		reply, err := bounded(ctx, g, func(ctx context.Context) (any, error) {
 			return step.call().Run(ctx, g.rdb).Result()

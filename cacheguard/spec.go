@@ -20,6 +20,8 @@ type loadSpec[V any] struct {
 	kind  string           // the name of a Cache; empty without
 	known []string         // tags that the value will have in any case
 	tags  func(V) []string // tags of the value; nil: none. Those of SetTags count too.
+
+	tagsEach func(key string, v V) []string // of a GetMany of a Cache: tags, which depend on the key
 }
 
 // tagsOf is tags for a *V.
