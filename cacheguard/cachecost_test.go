@@ -27,7 +27,7 @@ func costs(tb testing.TB, cfg Config) (plain, named func()) {
 	}
 	load := func(context.Context) ([]byte, error) { return make([]byte, 1024), nil }
 	plain = func() {
-		if _, err := Get(ctx, g, "product:4242", load); err != nil {
+		if _, err := Get(ctx, g, "aproduct:4242", load); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -37,9 +37,14 @@ func costs(tb testing.TB, cfg Config) (plain, named func()) {
 		}
 	}
 	plain()
+	named()
 	redistest.Await(tb, "it is stored", func() bool { return g.flights.Published() == 0 })
 	if g.local != nil {
-		redistest.Await(tb, "it is in the tier", func() bool { plain(); return g.local.Get("product:4242") != nil })
+		redistest.Await(tb, "it is in the tier", func() bool {
+			plain()
+			named()
+			return g.local.Get("product:4242") != nil && g.local.Get("aproduct:4242") != nil
+		})
 	}
 	return plain, named
 }

@@ -168,7 +168,8 @@ func (c *Cache[K, V]) Invalidate(ctx context.Context, keys ...K) error {
 }
 
 // InvalidateAll is Invalidate for all things of this kind, and for what is being loaded. Its cost does not depend on how many there
-// are. See Guard.InvalidateAll for how long it takes, and what it relies on.
+// are. See Guard.InvalidateAll for how long it takes, and what it relies on. What the functions Get and GetMany loaded under keys of the
+// kind belongs to no kind.
 func (c *Cache[K, V]) InvalidateAll(ctx context.Context) error {
 	if c == nil {
 		return errNilCache

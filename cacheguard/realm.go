@@ -184,8 +184,8 @@ func (w *realms) of(name []byte) (*realmPart, string) {
 	if name[0] == rootStamp {
 		return w.parts[0], w.version[0]
 	}
-	if kind := string(name[1:]); kind != w.kind {
-		return &w.versions.realm(kind).parts[w.part], ""
+	if string(name[1:]) != w.kind { // compared without an allocation
+		return &w.versions.realm(string(name[1:])).parts[w.part], ""
 	}
 	return w.parts[1], w.version[1]
 }
