@@ -83,7 +83,6 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 	})
 	g.link = link.New(rdb, cfg.RedisTimeout, g.health)
 	_, g.plain = rdb.(*redis.Client)
-	g.invalidations, g.versions = ofKeys(g), newVersions(g)
 	g.ordinary = ordinaryPolicy(&g.cfg)
 	g.loaders.cfg, g.loaders.tasks = &g.cfg, &g.tasks
 	if cfg.MaxLoads > 0 {
@@ -96,6 +95,7 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 	g.keys = protocol.Keyspace{
 		Prefix: cfg.Prefix, Channel: g.notices.Channel, LeaseTTL: cfg.LeaseTTL, LoadTimeout: cfg.LoadTimeout,
 	}
+	g.invalidations, g.versions = ofKeys(g), newVersions(g)
 	g.leave = func() {
 		g.local.close()
 		leaveInbox()

@@ -155,7 +155,7 @@ func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protoc
 		rank = link.HoldsSlot
 	}
 	if request.Take {
-		r.stamps = r.stamper(ctx)
+		r.stamps = g.versions.stamper(ctx, r.job, r.unfit)
 	} else {
 		r.stamps = nil
 	}

@@ -25,14 +25,12 @@ type stamper struct {
 // errUnproven says that one of the tags may have been invalidated since the loader began.
 var errUnproven = errors.New("a tag may have been invalidated")
 
-// stamper begins to read what a load will need, and does not wait. It is followed by one call of ready. A Guard that has nothing to do
-// with tags reads nothing, but for the version of all tags together, once.
-func (r *rebuild) stamper(ctx context.Context) *stamper {
-	v := r.guard.versions
-	s := &stamper{
-		versions: v, anyTag: v.knownAnyTag(), realms: v.realms(ctx, r.job.valueKey, r.job.kind), kind: r.job.kind,
-	}
-	s.tags = union(r.job.known, tagsOf(r.unfit), v.missed(r.job.key))
+// stamper begins to read what a load of the job will need, and does not wait. Old is the entry that it is to replace; nil if there is
+// none. It is followed by one call of ready, or of abandon. A Guard that has nothing to do with tags reads nothing for them, but once
+// the version of all tags together.
+func (v *versions) stamper(ctx context.Context, j *job, old []byte) *stamper {
+	s := &stamper{versions: v, anyTag: v.knownAnyTag(), realms: v.realms(ctx, j.valueKey, j.kind), kind: j.kind}
+	s.tags = union(j.known, tagsOf(old), v.missed(j.key))
 	s.tags = s.tags[:min(len(s.tags), 3*maxTags)]
 	keys := make([]string, 0, len(s.tags)+1)
 	for _, tag := range s.tags {

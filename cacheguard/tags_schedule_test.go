@@ -234,7 +234,7 @@ func TestTheLoadsOfAGuardDoWhatTheModelOfTagsDoes(t *testing.T) {
 				} else {
 					switch step++; step {
 					case 1:
-						r.stamps = r.stamper(ctx)
+						r.stamps = g.versions.stamper(ctx, r.job, r.unfit)
 						r.stamps.ready(ctx)
 					case 2:
 						got, err = protocol.ParseAcquired(g.keys.Acquire(r.job.valueKey, protocol.Request{Token: r.token, Take: true}).Run(ctx, g.rdb))

@@ -16,7 +16,12 @@ const versionTTL = 30 * 24 * time.Hour
 const versionRandom = 10
 
 // TagKey is the key of the version of a tag.
-func (k *Keyspace) TagKey(tag string) string { return keys.Tagged(k.Prefix, tag) + ":tag" }
+func (k *Keyspace) TagKey(tag string) string {
+	if tag == "" { // no caller can have it, but what is in Redis may
+		return k.Prefix + ":tag"
+	}
+	return keys.Tagged(k.Prefix, tag) + ":tag"
+}
 
 // AnyTagKey is the key of the version that stands for all tags together.
 func (k *Keyspace) AnyTagKey() string { return k.Prefix + ":{any}:tags" }
