@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -47,6 +49,10 @@ func promiseInvalidateAll(t *testing.T, a arena) {
 	for _, key := range keys {
 		expect.Equal(t, key, mustGet(t, f.guards[1], key, unwanted[string](t)), "old")
 	}
+	other := newFleet(t, a, 1, Config{}) // of another Prefix
+	mustGet(t, other.guards[0], "k", returns("old"))
+	other.guards[0].versions.lease = 0
+	defer func() { expect.Equal(t, "another Prefix", mustGet(t, other.guards[0], "k", unwanted[string](t)), "old") }()
 	db := newSource("old")
 	first := async(f.guards[0], "under way", db.load)
 	<-db.begun
@@ -274,4 +280,120 @@ func TestWhatATagMadeInvalidIsNotShownToTheLoaderThatReplacesIt(t *testing.T) {
 	expect.Equal(t, "judged", judged, true)
 	expect.Equal(t, "value", v, "new")
 	expect.Equal(t, "error", err, nil)
+}
+
+// kinds of entries are those of a Cache.
+func TestInvalidatingAKindLeavesTheOthers(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{})
+	read := func(g *Guard, kind, text string) Outcome {
+		v, how, err := fetch(context.Background(), g, "k:"+kind, loadSpec[string]{kind: kind, load: returns(text)})
+		if err != nil || v != text {
+			t.Errorf("%s: %q, %v; want %q", kind, v, err, text)
+		}
+		f.stored()
+		return how
+	}
+	for _, kind := range []string{"a", "b", ""} {
+		read(f.guards[0], kind, "old")
+		expect.Equal(t, kind, read(f.guards[1], kind, "old"), Hit)
+	}
+	for _, g := range f.guards {
+		g.versions.lease = realmLease
+	}
+	expect.Equal(t, "error", f.guards[0].invalidateRealm(context.Background(), "a"), nil)
+	expect.Equal(t, "a, by its key alone", mustGet(t, f.guards[1], "k:a", returns("raw")), "raw")
+	expect.Equal(t, "b", read(f.guards[1], "b", "old"), Hit)
+	expect.Equal(t, "none", read(f.guards[1], "", "old"), Hit)
+}
+
+// A Guard may know an older version than the one that an entry has: the entry is good.
+func TestAnEntryWithANewerVersionThanTheGuardKnowsIsAHit(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{}) // which use what they know for an hour
+	for _, g := range f.guards {
+		mustGet(t, g, "k", returns("old"))
+	}
+	g := f.guards[0]
+	if err := g.versions.ofRealms.send(context.Background(), []string{realmName("", 0)}); err != nil {
+		t.Fatal(err)
+	}
+	expect.Equal(t, "the other still may have", mustGet(t, f.guards[1], "k", unwanted[string](t)), "old")
+	expect.Equal(t, "who invalidated", mustGet(t, g, "k", returns("new")), "new")
+	expect.Equal(t, "the other", mustGet(t, f.guards[1], "k", unwanted[string](t)), "new")
+}
+
+// Without the rule that what is known is dropped first, the tier is filled with what was invalidated.
+func TestTheLocalTierKeepsNothingThatInvalidateAllRemoved(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{Local: LocalConfig{MaxEntries: 100, TTL: time.Hour}, TTL: time.Hour}).listening()
+	for _, g := range f.guards { // which use what they know for an hour
+		mustGet(t, g, "k", returns("old"))
+		mustGet(t, g, "k", returns("old"))
+		mustGet(t, g, "k", returns("old"))
+	}
+	if err := f.guards[0].InvalidateAll(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	expect.Equal(t, "here", mustGet(t, f.guards[0], "k", returns("new")), "new")
+	redistest.Await(t, "the notice has come", func() bool {
+		v, err := Get(context.Background(), f.guards[1], "k", returns("new"))
+		return err == nil && v == "new"
+	})
+}
+
+func TestTagsAreInvalidatedWhenRedisIsFull(t *testing.T) {
+	t.Parallel()
+	a, s := onServer(t)
+	f := newFleet(t, a, 2, Config{})
+	mustGet(t, f.guards[0], "k", tagged("old", "t"))
+	f.redis.ConfigSet(context.Background(), "maxmemory", "1")
+	mustInvalidateTags(t, f.guards[0], "t")
+	expect.Equal(t, "while it is full", mustGet(t, f.guards[1], "k", tagged("new", "t")), "new")
+	f.redis.ConfigSet(context.Background(), "maxmemory", "0")
+	expect.Equal(t, "afterwards", mustGet(t, f.guards[1], "k", tagged("newer", "t")), "newer")
+	expect.Equal(t, "and again", mustGet(t, f.guards[0], "k", unwanted[string](t)), "newer")
+	_ = s
+}
+
+func TestAnInvalidationOfTagsThatIsSentTwiceOrWhoseReplyIsLostIsDone(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"revoke", "version"} {
+		for _, fault := range []redistest.Fault{redistest.DropReply, redistest.CutBefore} {
+			t.Run(step+", "+string(fault), func(t *testing.T) {
+				t.Parallel()
+				f, proxy := broken(t, shared, Config{})
+				mustGet(t, f.guards[1], "k", tagged("old", "t"))
+				rule := proxy.On(scriptOf(step), fault).Times(1)
+				mustInvalidateTags(t, f.guards[0], "t")
+				expect.Equal(t, "here", mustGet(t, f.guards[0], "k", tagged("new", "t")), "new")
+				expect.Equal(t, "there", mustGet(t, f.guards[1], "k", tagged("new", "t")), "new")
+				<-rule.Hit()
+			})
+		}
+	}
+}
+
+func TestAThousandCallersThatGiveUpLeaveATaggedHitToTheOneWhoStays(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{RedisTimeout: 10 * time.Second})
+	mustGet(t, f.guards[0], "k", tagged("v", "t"))
+	version := f.guards[0].keys.TagKey("t")
+	held := proxy.On(func(args []string) bool { return slices.Contains(args, version) }, redistest.HoldReply).Times(1)
+	ctx, cancel := context.WithCancel(context.Background())
+	var left sync.WaitGroup
+	for range 1000 {
+		left.Go(func() {
+			if _, err := Get(ctx, f.guards[0], "k", unwanted[string](t)); !errors.Is(err, context.Canceled) && err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	stays := async(f.guards[0], "k", unwanted[string](t))
+	<-held.Hit()
+	cancel()
+	left.Wait()
+	held.Release()
+	want(t, stays, "v")
+	expect.Equal(t, "failures of Redis", f.events.redisErrors.Load(), 0)
 }
