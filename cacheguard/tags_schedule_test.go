@@ -206,7 +206,7 @@ func TestEachPartOfTheMechanismOfTagsIsNeeded(t *testing.T) {
 func TestTheLoadsOfAGuardDoWhatTheModelOfTagsDoes(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	g := newFleet(t, standalone(t), 1, Config{TTL: time.Hour}).guards[0]
+	g := newFleet(t, standalone(t), 1, Config{RedisTimeout: bearing, TTL: time.Hour}).guards[0]
 	g.versions.used.Store(true)
 	for _, known := range []bool{false, true} {
 		orders([]int{tagWriterSteps, tagLoadSteps - 1}, func(order []int) {

@@ -14,6 +14,9 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
+// bearing is a RedisTimeout that a busy machine keeps.
+const bearing = 20 * time.Second
+
 // tagged is a loader whose value has tags.
 func tagged[V any](v V, tags ...string) func(context.Context) (V, error) {
 	return func(ctx context.Context) (V, error) {
@@ -38,7 +41,7 @@ func mustInvalidateTags(t *testing.T, g *Guard, tags ...string) {
 }
 
 func promiseInvalidateAll(t *testing.T, a arena) {
-	f := newFleet(t, a, 2, Config{})
+	f := newFleet(t, a, 2, Config{RedisTimeout: bearing})
 	for _, g := range f.guards {
 		g.versions.lease = realmLease
 	}
@@ -49,10 +52,12 @@ func promiseInvalidateAll(t *testing.T, a arena) {
 	for _, key := range keys {
 		expect.Equal(t, key, mustGet(t, f.guards[1], key, unwanted[string](t)), "old")
 	}
-	other := newFleet(t, a, 1, Config{}) // of another Prefix
+	other := newFleet(t, a, 1, Config{RedisTimeout: bearing}) // of another Prefix
 	mustGet(t, other.guards[0], "k", returns("old"))
 	other.guards[0].versions.lease = 0
-	defer func() { expect.Equal(t, "another Prefix", mustGet(t, other.guards[0], "k", unwanted[string](t)), "old") }()
+	defer func() {
+		expect.Equal(t, "another Prefix", mustGet(t, other.guards[0], "k", unwanted[string](t)), "old")
+	}()
 	db := newSource("old")
 	first := async(f.guards[0], "under way", db.load)
 	<-db.begun
@@ -73,7 +78,7 @@ func promiseInvalidateAll(t *testing.T, a arena) {
 }
 
 func promiseTagsReachAllEntries(t *testing.T, a arena) {
-	f := newFleet(t, a, 2, Config{})
+	f := newFleet(t, a, 2, Config{RedisTimeout: bearing})
 	for i := range 8 {
 		mustGet(t, f.guards[i%2], fmt.Sprint("k", i), tagged("old", "all", fmt.Sprint("parity:", i%2)))
 	}
@@ -96,7 +101,7 @@ func promiseTagsOfALoadUnderWay(t *testing.T, a arena) {
 	for name, known := range map[string]bool{"a tag seen for the first time": false, "a tag of the entry before": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFleet(t, a, 2, Config{})
+			f := newFleet(t, a, 2, Config{RedisTimeout: bearing})
 			if known {
 				mustGet(t, f.guards[0], "k", tagged("older", "t"))
 				mustInvalidateTags(t, f.guards[0], "t")
@@ -119,7 +124,7 @@ func promiseTagsOfALoadUnderWay(t *testing.T, a arena) {
 }
 
 func promiseTagsOfAnotherInstancesLoad(t *testing.T, a arena) {
-	f := newFleet(t, a, 2, Config{}).listening()
+	f := newFleet(t, a, 2, Config{RedisTimeout: bearing}).listening()
 	db := newSource("old")
 	first := async(f.guards[0], "k", db.loadTagged("t"))
 	<-db.begun
@@ -132,7 +137,7 @@ func promiseTagsOfAnotherInstancesLoad(t *testing.T, a arena) {
 }
 
 func promiseManyWithTags(t *testing.T, a arena) {
-	f := newFleet(t, a, 2, Config{})
+	f := newFleet(t, a, 2, Config{RedisTimeout: bearing})
 	load := func(text string) func(context.Context, []string) (map[string]string, error) {
 		return func(ctx context.Context, keys []string) (map[string]string, error) {
 			SetTags(ctx, "t")
@@ -157,7 +162,7 @@ func promiseManyWithTags(t *testing.T, a arena) {
 
 func TestAVersionThatWasLostMakesItsEntriesInvalid(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 2, Config{})
+	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: bearing})
 	mustGet(t, f.guards[0], "k", tagged("old", "t"))
 	key := f.guards[0].keys.TagKey("t")
 	if n, err := f.redis.Del(context.Background(), key).Result(); n != 1 || err != nil {
@@ -169,7 +174,7 @@ func TestAVersionThatWasLostMakesItsEntriesInvalid(t *testing.T) {
 
 func TestTagsOfOthersThatAreInvalidatedAllTheTimeDoNotKeepAKeyFromBeingStored(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 1, Config{})
+	f := newFleet(t, standalone(t), 1, Config{RedisTimeout: bearing})
 	mustGet(t, f.guards[0], "warm", tagged("v", "x"))
 	loads := 0
 	load := func(ctx context.Context) (string, error) {
@@ -185,7 +190,7 @@ func TestTagsOfOthersThatAreInvalidatedAllTheTimeDoNotKeepAKeyFromBeingStored(t 
 
 func TestAStaleValueIsNotServedWhenATagOfItWasInvalidated(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 1, Config{TTL: time.Millisecond, StaleFor: time.Hour, Jitter: -1})
+	f := newFleet(t, standalone(t), 1, Config{RedisTimeout: bearing, TTL: time.Millisecond, StaleFor: time.Hour, Jitter: -1})
 	mustGet(t, f.guards[0], "k", tagged("old", "t"))
 	mustInvalidateTags(t, f.guards[0], "t")
 	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", tagged("new", "t")), "new")
@@ -193,7 +198,7 @@ func TestAStaleValueIsNotServedWhenATagOfItWasInvalidated(t *testing.T) {
 
 func TestTheLocalTierDropsWhatHasAnInvalidatedTag(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 2, Config{Local: LocalConfig{MaxEntries: 100, TTL: time.Hour}, TTL: time.Hour}).listening()
+	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: bearing, Local: LocalConfig{MaxEntries: 100, TTL: time.Hour}, TTL: time.Hour}).listening()
 	read := func(g *Guard, text string) Outcome {
 		v, how, err := get(context.Background(), g, "k", tagged(text, "t"))
 		if err != nil || v != text {
@@ -217,7 +222,7 @@ func TestTheLocalTierDropsWhatHasAnInvalidatedTag(t *testing.T) {
 
 func TestTagsThatNoEntryCanHaveAreRefusedAndNothingIsLost(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 1, Config{})
+	f := newFleet(t, standalone(t), 1, Config{RedisTimeout: bearing})
 	many := make([]string, maxTags+1)
 	for i := range many {
 		many[i] = fmt.Sprint("t", i)
@@ -242,7 +247,7 @@ func TestTagsThatNoEntryCanHaveAreRefusedAndNothingIsLost(t *testing.T) {
 
 func TestAnInvalidationOfATagThatFailedIsPendingAndTheGuardDoesNotServeWhatHasIt(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{RedisTimeout: 2 * time.Second})
+	f, proxy := broken(t, shared, Config{RedisTimeout: bearing})
 	g := f.guards[0]
 	mustGet(t, g, "k", tagged("old", "t"))
 	mustGet(t, g, "other", tagged("old", "u"))
@@ -261,7 +266,7 @@ func TestAnInvalidationOfATagThatFailedIsPendingAndTheGuardDoesNotServeWhatHasIt
 
 func TestWhatATagMadeInvalidIsNotShownToTheLoaderThatReplacesIt(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 1, Config{})
+	f := newFleet(t, standalone(t), 1, Config{RedisTimeout: bearing})
 	mustGet(t, f.guards[0], "k", tagged("old", "t"))
 	judged := false
 	v, _, err := Fetch(context.Background(), f.guards[0], "k", Source[string]{
@@ -285,7 +290,7 @@ func TestWhatATagMadeInvalidIsNotShownToTheLoaderThatReplacesIt(t *testing.T) {
 // kinds of entries are those of a Cache.
 func TestInvalidatingAKindLeavesTheOthers(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 2, Config{})
+	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: bearing})
 	read := func(g *Guard, kind, text string) Outcome {
 		v, how, err := fetch(context.Background(), g, "k:"+kind, loadSpec[string]{kind: kind, load: returns(text)})
 		if err != nil || v != text {
@@ -310,7 +315,7 @@ func TestInvalidatingAKindLeavesTheOthers(t *testing.T) {
 // A Guard may know an older version than the one that an entry has: the entry is good.
 func TestAnEntryWithANewerVersionThanTheGuardKnowsIsAHit(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 2, Config{}) // which use what they know for an hour
+	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: bearing}) // which use what they know for an hour
 	for _, g := range f.guards {
 		mustGet(t, g, "k", returns("old"))
 	}
@@ -326,7 +331,7 @@ func TestAnEntryWithANewerVersionThanTheGuardKnowsIsAHit(t *testing.T) {
 // Without the rule that what is known is dropped first, the tier is filled with what was invalidated.
 func TestTheLocalTierKeepsNothingThatInvalidateAllRemoved(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 2, Config{Local: LocalConfig{MaxEntries: 100, TTL: time.Hour}, TTL: time.Hour}).listening()
+	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: bearing, Local: LocalConfig{MaxEntries: 100, TTL: time.Hour}, TTL: time.Hour}).listening()
 	for _, g := range f.guards { // which use what they know for an hour
 		mustGet(t, g, "k", returns("old"))
 		mustGet(t, g, "k", returns("old"))
@@ -345,7 +350,7 @@ func TestTheLocalTierKeepsNothingThatInvalidateAllRemoved(t *testing.T) {
 func TestTagsAreInvalidatedWhenRedisIsFull(t *testing.T) {
 	t.Parallel()
 	a, s := onServer(t)
-	f := newFleet(t, a, 2, Config{})
+	f := newFleet(t, a, 2, Config{RedisTimeout: bearing})
 	mustGet(t, f.guards[0], "k", tagged("old", "t"))
 	f.redis.ConfigSet(context.Background(), "maxmemory", "1")
 	mustInvalidateTags(t, f.guards[0], "t")
@@ -362,7 +367,7 @@ func TestAnInvalidationOfTagsThatIsSentTwiceOrWhoseReplyIsLostIsDone(t *testing.
 		for _, fault := range []redistest.Fault{redistest.DropReply, redistest.CutBefore} {
 			t.Run(step+", "+string(fault), func(t *testing.T) {
 				t.Parallel()
-				f, proxy := broken(t, shared, Config{})
+				f, proxy := broken(t, shared, Config{RedisTimeout: bearing})
 				mustGet(t, f.guards[1], "k", tagged("old", "t"))
 				rule := proxy.On(scriptOf(step), fault).Times(1)
 				mustInvalidateTags(t, f.guards[0], "t")
@@ -376,7 +381,7 @@ func TestAnInvalidationOfTagsThatIsSentTwiceOrWhoseReplyIsLostIsDone(t *testing.
 
 func TestAThousandCallersThatGiveUpLeaveATaggedHitToTheOneWhoStays(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{RedisTimeout: 10 * time.Second})
+	f, proxy := broken(t, shared, Config{RedisTimeout: bearing})
 	mustGet(t, f.guards[0], "k", tagged("v", "t"))
 	version := f.guards[0].keys.TagKey("t")
 	held := proxy.On(func(args []string) bool { return slices.Contains(args, version) }, redistest.HoldReply).Times(1)
