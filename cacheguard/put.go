@@ -61,7 +61,7 @@ func (p *putting) begin(ctx context.Context, u *update) error {
 	if lasting == off {
 		lasting = time.Hour
 	}
-	p.rebuild.stamps = p.rebuild.stamper(ctx)
+	p.rebuild.stamps = g.versions.stamper(ctx, job, p.rebuild.unfit)
 	cmd, err := g.invalidations.forgetOne(ctx, "update", job.key,
 		g.keys.BeginPut(job.valueKey, u.token, g.invalidations.notice(job.key), lasting))
 	if err != nil {
