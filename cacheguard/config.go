@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/cacheguard/go/internal/clock"
 	"github.com/cacheguard/go/internal/terms"
 )
 
@@ -95,6 +96,8 @@ type Config struct {
 	// background loads that fail, and failures of Redis. It gets one record of each kind every ten seconds, with the number of
 	// those that were left out. Default: none.
 	Logger *slog.Logger
+
+	clock clock.Clock // by which entries grow old: that of the machine, or that of a test's environment (internal/kit)
 }
 
 const (

@@ -20,10 +20,9 @@ type failure struct {
 	expires time.Time
 }
 
-func (f *failures) add(token string, err error) {
+func (f *failures) add(token string, err error, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := time.Now()
 	if len(f.errs) >= f.sweepAt {
 		for t, old := range f.errs {
 			if now.After(old.expires) {

@@ -12,6 +12,7 @@ import (
 	"github.com/cacheguard/go/internal/detach"
 	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/kit"
 	"github.com/cacheguard/go/internal/lease"
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/primary"
@@ -73,13 +74,14 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 	if err := errors.Join(primary.Check(rdb), cfg.check(), checkLocal(rdb, &cfg)); err != nil {
 		return nil, fmt.Errorf("cacheguard: %w", err)
 	}
-	cfg = cfg.withDefaults()
+	env := kit.Of(rdb)
+	cfg = cfg.rehearsed(env).withDefaults()
 	g := &Guard{
 		rdb: rdb, cfg: cfg,
 		health: health.New(rdb, cfg.Hooks.OnBreaker), ending: make(chan struct{}),
 	}
 	g.serverClocks = serverclock.New(serverclock.Servers{
-		Parts: g.health.Len(), PartOf: g.partOf, Time: g.serverTime, Background: g.inTask,
+		Parts: g.health.Len(), PartOf: g.partOf, Time: g.serverTime, Background: g.inTask, Clock: cfg.clock,
 	})
 	g.link = link.New(rdb, cfg.RedisTimeout, g.health)
 	_, g.plain = rdb.(*redis.Client)
@@ -105,6 +107,9 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 		_ = g.Close() // always nil
 		return nil, fmt.Errorf("cacheguard: %w", err)
 	}
+	if env != nil {
+		g.rehearse(env)
+	}
 	return g, nil
 }
 
@@ -117,7 +122,7 @@ func (g *Guard) open() (err error) {
 		return err
 	}
 	if g.cfg.Local.on() {
-		g.local, err = newLocal(&g.cfg.Local, g.inbox, g.notices, g.versions)
+		g.local, err = newLocal(&g.cfg.Local, g.cfg.clock, g.inbox, g.notices, g.versions)
 	}
 	return err
 }

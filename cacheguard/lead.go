@@ -105,7 +105,7 @@ func (r *rebuild) leaseRenewal() *lease.Renewal {
 
 // rememberFailure ends the lease and leaves the failure in Redis for the other instances.
 func (r *rebuild) rememberFailure(out loaded) {
-	r.guard.failures.add(r.token, out.err)
+	r.guard.failures.add(r.token, out.err, r.guard.cfg.clock.Now())
 	// Not ctx, as all callers have the error by now, and may have left. If this fails, the lease expires.
 	_, err := r.guard.link.Do(context.Background(), r.job.valueKey, &link.Call{Script: r.guard.keys.Fail(r.job.valueKey, r.token, out.text), Rank: link.EndsWork})
 	if err != nil {

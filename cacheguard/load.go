@@ -151,7 +151,7 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 	j.policy.countRunning(running)
 	var out loaded
 	var tags []string
-	start := time.Now()
+	start := l.cfg.clock.Now()
 	l.protect(ctx, j.key, func() (err error) {
 		if out.value, err = j.load(ctx); err == nil && j.tags != nil {
 			tags = j.tags(out.value)
@@ -165,7 +165,7 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 		if _, panicked := err.(*PanicError); panicked { //nolint:errorlint // this very error
 			out = loaded{text: err.Error()}
 		}
-		out.err, out.took, out.ttl = err, time.Since(start), load.ttl.Load()
+		out.err, out.took, out.ttl = err, l.cfg.clock.Since(start), load.ttl.Load()
 		out.tags = append(load.allTags(), tags...)
 		l.running.Add(-running)
 		j.policy.countRunning(-running)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/clock"
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/tier"
 	"github.com/cacheguard/go/internal/wake"
@@ -80,9 +81,9 @@ type local struct {
 	probes   tier.Probes
 }
 
-func newLocal(cfg *LocalConfig, inbox *wake.Inbox, n *tier.Notices, v *versions) (*local, error) {
+func newLocal(cfg *LocalConfig, c clock.Clock, inbox *wake.Inbox, n *tier.Notices, v *versions) (*local, error) {
 	limits := tier.Limits{
-		MaxBytes: cfg.MaxBytes, MaxEntries: cfg.MaxEntries, TTL: cfg.TTL, HotKeys: cfg.HotKeys,
+		MaxBytes: cfg.MaxBytes, MaxEntries: cfg.MaxEntries, TTL: cfg.TTL, HotKeys: cfg.HotKeys, Clock: c,
 	}
 	t, err := tier.New(limits, inbox.Live)
 	if err != nil {

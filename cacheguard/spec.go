@@ -135,7 +135,7 @@ func (s loadSpec[V]) staleFromLocal(g *Guard, key string) (f found[V], ok bool) 
 	case s.judge != nil:
 		ok = s.judge(*f.value) != Replace
 	case g.cfg.Hooks.OnStale != nil:
-		g.cfg.Hooks.OnStale(key, item.Past())
+		g.cfg.Hooks.OnStale(key, g.local.Past(item))
 	}
 	return f, ok
 }

@@ -87,10 +87,10 @@ func (r *rebuild) report(ctx context.Context, a answer) {
 }
 
 func (r *rebuild) stay(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d/2 + mathrand.N(d/2+1))
-	defer timer.Stop()
+	over, stop := r.guard.cfg.clock.After(d/2 + mathrand.N(d/2+1))
+	defer stop()
 	select {
-	case <-timer.C:
+	case <-over:
 	case <-ctx.Done():
 	}
 }

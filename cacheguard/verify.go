@@ -199,10 +199,10 @@ func (c *comparison) untilClosed(ctx context.Context) (context.Context, context.
 
 // pause waits for Verify.Delay, and reports whether the Guard is still open.
 func (c *comparison) pause() bool {
-	timer := time.NewTimer(c.guard.cfg.Verify.Delay)
-	defer timer.Stop()
+	over, stop := c.guard.cfg.clock.After(c.guard.cfg.Verify.Delay)
+	defer stop()
 	select {
-	case <-timer.C:
+	case <-over:
 		return true
 	case <-c.guard.ending:
 		return false

@@ -130,6 +130,13 @@ func (g *Group[K, R]) Published() (n int) {
 	return n
 }
 
+// Len is how many runs are under way that can be joined.
+func (g *Group[K, R]) Len() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.calls)
+}
+
 // CallersOf returns a function that counts the callers who wait for the run with this context: always one, if it is not
 // the context of a run.
 func CallersOf(ctx context.Context) func() int {

@@ -12,6 +12,8 @@ package serverclock
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/cacheguard/go/internal/clock"
 )
 
 const (
@@ -28,15 +30,16 @@ type Servers struct {
 	PartOf     func(key string) int                           // the part that a key belongs to
 	Time       func(key string) (server time.Time, err error) // asks the server that has the key
 	Background func(task func()) bool                         // runs a task, and reports whether it will
+	Clock      clock.Clock                                    // of this process; a manual one is that of the servers, too
 }
 
 // Clocks are the clocks of the servers behind a keyspace. It is safe for concurrent use.
 type Clocks struct {
 	servers Servers
-	clocks  []clock
+	clocks  []serverClock
 }
 
-type clock struct {
+type serverClock struct {
 	asking atomic.Bool
 	last   atomic.Pointer[reading]
 }
@@ -47,10 +50,13 @@ type reading struct {
 }
 
 // New returns clocks of which nothing is known yet.
-func New(s Servers) *Clocks { return &Clocks{servers: s, clocks: make([]clock, s.Parts)} }
+func New(s Servers) *Clocks { return &Clocks{servers: s, clocks: make([]serverClock, s.Parts)} }
 
 // Age is the time since the server that has the key showed written. Age takes a reading when it needs a new one.
 func (c *Clocks) Age(key string, written time.Time) time.Duration {
+	if c.servers.Clock.Manual() {
+		return c.servers.Clock.Since(written) // an estimate would be wrong when the clock is moved while it is made
+	}
 	server, asked := c.Last(key)
 	if asked.IsZero() {
 		c.ask(key)
@@ -77,7 +83,7 @@ func (c *Clocks) Last(key string) (server, asked time.Time) {
 	return server, asked
 }
 
-func (c *Clocks) of(key string) *clock {
+func (c *Clocks) of(key string) *serverClock {
 	if len(c.clocks) == 1 {
 		return &c.clocks[0]
 	}

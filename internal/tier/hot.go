@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/cacheguard/go/internal/clock"
 )
 
 const (
@@ -21,8 +23,9 @@ const (
 // Frequent and Top-k Elements in Data Streams, ICDT 2005) on a sample, with counts that halve every second, so that the
 // past is forgotten.
 type hotKeys struct {
-	size int
-	top  atomic.Pointer[map[string]struct{}] // the map does not change
+	size  int
+	clock clock.Clock
+	top   atomic.Pointer[map[string]struct{}] // the map does not change
 
 	mu     sync.Mutex
 	counts map[string]*counter
@@ -38,8 +41,8 @@ type counter struct {
 	index   int // in the heap
 }
 
-func newHotKeys(size int) *hotKeys {
-	h := &hotKeys{size: size, counts: make(map[string]*counter), next: time.Now().Add(rankEvery)}
+func newHotKeys(size int, c clock.Clock) *hotKeys {
+	h := &hotKeys{size: size, clock: c, counts: make(map[string]*counter), next: c.Now().Add(rankEvery)}
 	h.top.Store(new(map[string]struct{}))
 	return h
 }
@@ -76,7 +79,7 @@ func (h *hotKeys) countLocked(key string) {
 		h.counts[key] = c
 		heap.Fix(&h.least, 0)
 	}
-	if now := time.Now(); now.After(h.next) {
+	if now := h.clock.Now(); now.After(h.next) {
 		h.next = now.Add(rankEvery)
 		h.rankLocked()
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/maypok86/otter/v2"
+
+	"github.com/cacheguard/go/internal/clock"
 )
 
 // stripes is how many sets the keys are divided into, whose epochs tell what was forgotten while a read was under way.
@@ -21,11 +23,13 @@ type Limits struct {
 	MaxEntries int
 	TTL        time.Duration
 	HotKeys    int // keep only so many keys, those most asked for; 0: any
+	Clock      clock.Clock
 }
 
 // Tier keeps values. It is safe for concurrent use.
 type Tier struct {
 	ttl        time.Duration
+	clock      clock.Clock
 	cache      *otter.Cache[string, *Item]
 	hot        *hotKeys // nil: every key is kept
 	feed       feed
@@ -66,8 +70,8 @@ func (t *Tier) ForgetMany(name string) {
 	t.names[maphash.String(t.seed, name)%stripes].Add(1)
 }
 
-// Past is for how long the value's TTL has been over.
-func (i *Item) Past() time.Duration { return max(time.Since(base)-i.ends, 0) }
+// Past is for how long the item's TTL has been over.
+func (t *Tier) Past(i *Item) time.Duration { return max(t.clock.Since(base)-i.ends, 0) }
 
 // base makes monotonic time fit into an integer.
 var base = time.Now()
@@ -88,10 +92,10 @@ func New(l Limits, live func() bool) (*Tier, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tier{ttl: l.TTL, cache: cache, live: live, seed: maphash.MakeSeed()}
+	t := &Tier{ttl: l.TTL, clock: l.Clock, cache: cache, live: live, seed: maphash.MakeSeed()}
 	t.feed.lost = t.Void
 	if l.HotKeys > 0 {
-		t.hot = newHotKeys(l.HotKeys)
+		t.hot = newHotKeys(l.HotKeys, l.Clock)
 	}
 	return t, nil
 }
@@ -103,7 +107,7 @@ func (t *Tier) Get(key string) *Item {
 		t.hot.note(key)
 	}
 	i, found := t.cache.GetIfPresent(key)
-	if !found || time.Since(base) >= i.until || !t.live() || t.feed.waiting() || i.generation != t.generation.Load() || !i.standing() {
+	if !found || t.clock.Since(base) >= i.until || !t.live() || t.feed.waiting() || i.generation != t.generation.Load() || !i.standing() {
 		return nil
 	}
 	return i
@@ -122,7 +126,7 @@ func (i *Item) standing() bool {
 // GetAnyway returns what is kept for the key and not too old, though notices may be missing; nil if there is nothing.
 func (t *Tier) GetAnyway(key string) *Item {
 	i, found := t.cache.GetIfPresent(key)
-	if !found || i.generation != t.generation.Load() || time.Since(base) >= i.last || !i.standing() {
+	if !found || i.generation != t.generation.Load() || t.clock.Since(base) >= i.last || !i.standing() {
 		return nil
 	}
 	return i
@@ -138,7 +142,7 @@ type Mark struct {
 // Mark is called before a key is read, for Keep.
 func (t *Tier) Mark(key string) Mark {
 	return Mark{
-		live: t.live(), at: time.Since(base), generation: t.generation.Load(), epoch: t.stripe(key).Load(),
+		live: t.live(), at: t.clock.Since(base), generation: t.generation.Load(), epoch: t.stripe(key).Load(),
 	}
 }
 

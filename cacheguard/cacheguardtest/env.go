@@ -1,0 +1,159 @@
+package cacheguardtest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/kit"
+)
+
+// patience is how long the environment waits for what should take milliseconds, on a machine that may be busy.
+const patience = time.Minute
+
+// errOutage is the error of every request in an outage: that of a Redis that does not answer in time, but at once.
+var errOutage = fmt.Errorf("cacheguardtest: outage: %w", context.DeadlineExceeded)
+
+// Env is a Guard with a Redis in the process and a clock. Its methods may be called concurrently, in loaders too; those that
+// can fail the test are for the goroutine of the test, as t.Fatal is.
+type Env struct {
+	// Guard is closed at the end of the test.
+	Guard *cacheguard.Guard
+
+	// Redis is a client of the test's Redis. Guards that the code under test makes with it take part: they go by the clock of
+	// the environment, and Loads counts their loads. What makes them closes them.
+	Redis *redis.Client
+
+	t      testing.TB
+	server *miniredis.Miniredis
+	kit    *kit.Env
+}
+
+// New starts a Redis, and makes a Guard on it. It fails the test when cfg is out of range. Both end with the test.
+func New(t testing.TB, cfg cacheguard.Config) *Env {
+	t.Helper()
+	now := time.Now().Truncate(time.Millisecond) // as exact as Redis
+	e := &Env{t: t, server: miniredis.RunT(t), kit: kit.New(now)}
+	e.server.SetTime(now)
+	e.server.ClockTTL(true)
+	e.Redis = redis.NewClient(&redis.Options{
+		Addr: e.server.Addr(), Limiter: e.kit, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true,
+		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, PoolTimeout: patience,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	t.Cleanup(func() { _ = e.Redis.Close() }) // nobody uses it any more
+	guard, err := cacheguard.New(e.Redis, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = guard.Close() }) // always nil
+	e.Guard = guard
+	e.await("the local tier hears of invalidations", func(g *kit.Guard) bool { return g.Listening() })
+	return e
+}
+
+// Now is the time that the clock of the environment shows.
+func (e *Env) Now() time.Time { return e.kit.Clock.Now() }
+
+// Advance moves the clock. Before, it waits until values that callers have are stored, which happens a moment after they
+// have them. Loads that run go on.
+func (e *Env) Advance(d time.Duration) {
+	e.t.Helper()
+	if d < 0 {
+		e.t.Fatalf("cacheguardtest: Advance(%v): time does not go back", d)
+	}
+	e.await("all is stored", func(g *kit.Guard) bool { return g.Storing() == 0 })
+	for d > 0 {
+		step := min(d, e.longestStep(d))
+		e.kit.Clock.Advance(step)
+		e.server.SetTime(e.kit.Clock.Now())
+		e.renew()
+		d -= step
+	}
+}
+
+// longestStep is by how much the clock can move before a lease has to be renewed.
+func (e *Env) longestStep(d time.Duration) time.Duration {
+	for _, g := range e.kit.Guards() {
+		if lease := g.Leases.Shortest(); lease > 0 {
+			d = min(d, lease*9/10)
+		}
+	}
+	return d
+}
+
+// renew renews the leases that are held. All Guards are on one client, so they have one keeper.
+func (e *Env) renew() {
+	for _, g := range e.kit.Guards() {
+		g.Leases.RenewAll()
+		return
+	}
+}
+
+// Settle waits until nothing is under way: no load, also in the background, and no comparison of Verify, unless it waits for
+// the clock. All that was loaded is stored then. It fails the test after a minute.
+func (e *Env) Settle() {
+	e.t.Helper()
+	e.awaitAll("nothing is under way", func(guards []*kit.Guard) bool {
+		working := -e.kit.Clock.Waiting()
+		for _, g := range guards {
+			working += g.Working()
+		}
+		return working <= 0
+	})
+}
+
+// Loads is how many loads of the key have ended, in the Guards of this environment. Each key that a GetMany loads counts.
+// The count is exact when the Get has returned.
+func (e *Env) Loads(key string) int { return e.kit.Loads(key) }
+
+// Outage makes every request to Redis fail, or ends that. It ends it when the Guards use Redis again and have sent the invalidations
+// that were pending, which can take a second or two. Messages of the other Guards still arrive in an outage.
+func (e *Env) Outage(on bool) {
+	e.t.Helper()
+	if on {
+		e.kit.SetOutage(errOutage)
+		return
+	}
+	e.kit.SetOutage(nil)
+	e.await("Redis is used again", func(g *kit.Guard) bool { return g.Recovered() })
+}
+
+// await waits until something is true of all Guards.
+func (e *Env) await(what string, is func(*kit.Guard) bool) {
+	e.t.Helper()
+	e.awaitAll(what, func(guards []*kit.Guard) bool {
+		for _, g := range guards {
+			if !is(g) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func (e *Env) awaitAll(what string, is func([]*kit.Guard) bool) {
+	e.t.Helper()
+	if is(e.kit.Guards()) {
+		return
+	}
+	tick, end := time.NewTicker(time.Millisecond), time.NewTimer(patience)
+	defer tick.Stop()
+	defer end.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if is(e.kit.Guards()) {
+				return
+			}
+		case <-end.C:
+			e.t.Fatalf("cacheguardtest: waited %v until %s", patience, what)
+		}
+	}
+}

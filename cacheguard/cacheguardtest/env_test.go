@@ -1,0 +1,289 @@
+package cacheguardtest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/cacheguard/cacheguardtest"
+	"github.com/cacheguard/go/internal/testing/expect"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// outcomes has a Config tell how each Get came by its answer.
+func outcomes(cfg cacheguard.Config) (cacheguard.Config, <-chan cacheguard.Outcome) {
+	all := make(chan cacheguard.Outcome, 1000)
+	cfg.Hooks.OnGet = func(_ context.Context, _ string, how cacheguard.Outcome, _ time.Duration, _ error) { all <- how }
+	return cfg, all
+}
+
+func returns(value string) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) { return value, nil }
+}
+
+// want fails the test unless the Get of the key returns the value.
+func want(t *testing.T, env *cacheguardtest.Env, key, loaded, value string) {
+	t.Helper()
+	got, err := cacheguard.Get(t.Context(), env.Guard, key, returns(loaded))
+	expect.ErrorIs(t, err, nil)
+	expect.Equal(t, "value", got, value)
+}
+
+func TestAValueIsLoadedOnceUntilItsTTLIsOver(t *testing.T) {
+	t.Parallel()
+	env := cacheguardtest.New(t, cacheguard.Config{TTL: time.Hour})
+	want(t, env, "k", "old", "old")
+	env.Advance(time.Hour - time.Millisecond)
+	want(t, env, "k", "new", "old")
+	expect.Equal(t, "loads", env.Loads("k"), 1)
+	env.Advance(time.Millisecond)
+	want(t, env, "k", "new", "new")
+	expect.Equal(t, "loads", env.Loads("k"), 2)
+	expect.Equal(t, "loads of another key", env.Loads("other"), 0)
+}
+
+func TestAStaleValueIsServedAndReplacedInTheBackground(t *testing.T) {
+	t.Parallel()
+	cfg, how := outcomes(cacheguard.Config{TTL: time.Minute, StaleFor: time.Hour})
+	env := cacheguardtest.New(t, cfg)
+	want(t, env, "k", "old", "old")
+	expect.Equal(t, "outcome", <-how, cacheguard.Loaded)
+	env.Advance(time.Minute)
+	want(t, env, "k", "new", "old")
+	expect.Equal(t, "outcome", <-how, cacheguard.Stale)
+	env.Settle()
+	expect.Equal(t, "loads", env.Loads("k"), 2)
+	want(t, env, "k", "newer", "new")
+	expect.Equal(t, "outcome", <-how, cacheguard.Hit)
+	env.Advance(time.Minute + time.Hour)
+	want(t, env, "k", "newer", "newer")
+	expect.Equal(t, "outcome", <-how, cacheguard.Loaded)
+}
+
+func TestAbsenceIsRememberedForNegativeTTL(t *testing.T) {
+	t.Parallel()
+	env := cacheguardtest.New(t, cacheguard.Config{NegativeTTL: 5 * time.Second})
+	absent := func(context.Context) (string, error) { return "", cacheguard.ErrNotFound }
+	for _, pause := range []time.Duration{0, 5*time.Second - time.Millisecond} {
+		env.Advance(pause)
+		_, err := cacheguard.Get(t.Context(), env.Guard, "k", absent)
+		expect.ErrorIs(t, err, cacheguard.ErrNotFound)
+		expect.Equal(t, "loads", env.Loads("k"), 1)
+	}
+	env.Advance(time.Millisecond)
+	want(t, env, "k", "v", "v")
+	expect.Equal(t, "loads", env.Loads("k"), 2)
+}
+
+func TestAFailureIsRememberedUntilTheClockMoves(t *testing.T) {
+	t.Parallel()
+	env := cacheguardtest.New(t, cacheguard.Config{})
+	broken := errors.New("broken")
+	_, err := cacheguard.Get(t.Context(), env.Guard, "k", func(context.Context) (string, error) { return "", broken })
+	expect.ErrorIs(t, err, broken)
+	env.Settle()
+	_, err = cacheguard.Get(t.Context(), env.Guard, "k", returns("v"))
+	expect.ErrorIs(t, err, broken)
+	expect.Equal(t, "loads", env.Loads("k"), 1)
+	env.Advance(time.Second)
+	want(t, env, "k", "v", "v")
+	expect.Equal(t, "loads", env.Loads("k"), 2)
+}
+
+func TestAValueIsReplacedEarlyByHowLongItsLoadTook(t *testing.T) {
+	t.Parallel()
+	cfg, how := outcomes(cacheguard.Config{TTL: time.Hour, EarlyRefresh: 100, LeaseTTL: 2000 * time.Hour})
+	env := cacheguardtest.New(t, cfg)
+	_, err := cacheguard.Get(t.Context(), env.Guard, "slow", func(context.Context) (string, error) {
+		env.Advance(1000 * time.Hour) // so long that the dice, which are thrown by it, cannot fall otherwise
+		return "old", nil
+	})
+	expect.ErrorIs(t, err, nil)
+	<-how
+	env.Advance(time.Hour - time.Second)
+	want(t, env, "slow", "new", "old")
+	expect.Equal(t, "outcome", <-how, cacheguard.Hit)
+	env.Settle()
+	expect.Equal(t, "loads", env.Loads("slow"), 2)
+
+	want(t, env, "quick", "old", "old")
+	env.Advance(time.Hour - time.Millisecond)
+	want(t, env, "quick", "new", "old")
+	env.Settle()
+	expect.Equal(t, "loads", env.Loads("quick"), 1)
+}
+
+func TestTheLocalTierGrowsOldByTheClock(t *testing.T) {
+	t.Parallel()
+	cfg, how := outcomes(cacheguard.Config{TTL: time.Hour, Local: cacheguard.LocalConfig{MaxEntries: 10, TTL: time.Minute}})
+	env := cacheguardtest.New(t, cfg)
+	want(t, env, "k", "v", "v")
+	env.Settle()
+	want(t, env, "k", "x", "v") // reads it into the tier
+	want(t, env, "k", "x", "v")
+	env.Advance(time.Minute)
+	want(t, env, "k", "x", "v")
+	for _, outcome := range []cacheguard.Outcome{cacheguard.Loaded, cacheguard.Hit, cacheguard.Local, cacheguard.Hit} {
+		expect.Equal(t, "outcome", <-how, outcome)
+	}
+}
+
+func TestVerifyComparesWhenItsDelayIsOver(t *testing.T) {
+	t.Parallel()
+	env := cacheguardtest.New(t, cacheguard.Config{TTL: time.Hour, Verify: cacheguard.VerifyConfig{OneIn: 1, Delay: time.Minute}})
+	want(t, env, "k", "old", "old")
+	env.Settle()
+	want(t, env, "k", "new", "old")
+	for range 2 {
+		env.Settle()
+		expect.Equal(t, "stale", env.Guard.Verify().Stale, 0)
+		env.Advance(time.Minute)
+	}
+	env.Settle()
+	expect.Equal(t, "verified", env.Guard.Verify(), cacheguard.Verified{Stale: 1})
+}
+
+func TestALeaseIsKeptWhileTheClockMoves(t *testing.T) {
+	t.Parallel()
+	env := cacheguardtest.New(t, cacheguard.Config{TTL: time.Hour, LeaseTTL: time.Second})
+	began, release := make(chan struct{}), make(chan struct{})
+	got := make(chan error, 1)
+	go func() {
+		_, err := cacheguard.Get(context.Background(), env.Guard, "k", func(context.Context) (string, error) {
+			close(began)
+			<-release
+			return "v", nil
+		})
+		got <- err
+	}()
+	<-began
+	env.Advance(time.Minute)
+	close(release)
+	expect.ErrorIs(t, <-got, nil)
+	env.Settle()
+	want(t, env, "k", "another", "v")
+	expect.Equal(t, "loads", env.Loads("k"), 1)
+}
+
+func TestAnUpdateHoldsItsLockWhileTheClockMoves(t *testing.T) {
+	t.Parallel()
+	env := cacheguardtest.New(t, cacheguard.Config{LeaseTTL: time.Second})
+	for range 3 {
+		err := env.Guard.Update(t.Context(), "k", func(ctx context.Context) error {
+			env.Advance(30 * time.Second)
+			return ctx.Err()
+		})
+		expect.ErrorIs(t, err, nil)
+	}
+}
+
+func TestAnOutageIsOverForAllWhenItEnds(t *testing.T) {
+	t.Parallel()
+	cfg, how := outcomes(cacheguard.Config{TTL: time.Hour})
+	env := cacheguardtest.New(t, cfg)
+	want(t, env, "k", "v", "v")
+	expect.Equal(t, "outcome", <-how, cacheguard.Loaded)
+	env.Settle()
+	env.Outage(true)
+	for range 10 {
+		want(t, env, "k", "other", "other")
+		expect.Equal(t, "outcome", <-how, cacheguard.Bypassed)
+	}
+	if env.Guard.Invalidate(t.Context(), "k") == nil {
+		t.Error("an invalidation got through")
+	}
+	env.Outage(false)
+	want(t, env, "k", "new", "new")
+	expect.Equal(t, "outcome", <-how, cacheguard.Loaded)
+	want(t, env, "k", "newer", "new")
+}
+
+func TestAnUpdateFailsAtOnceInAnOutage(t *testing.T) {
+	t.Parallel()
+	env := cacheguardtest.New(t, cacheguard.Config{})
+	env.Outage(true)
+	err := env.Guard.Update(t.Context(), "k", func(context.Context) error { t.Error("written"); return nil })
+	if redis, is := errors.AsType[*cacheguard.RedisError](err); !is || redis.Op != "update" {
+		t.Errorf("error %v, want that of Redis", err)
+	}
+}
+
+func TestGuardsOfTheCodeUnderTestTakePart(t *testing.T) {
+	t.Parallel()
+	env := cacheguardtest.New(t, cacheguard.Config{TTL: time.Minute})
+	var told int
+	mine, err := cacheguard.New(env.Redis, cacheguard.Config{
+		Prefix: "mine", TTL: time.Hour, Hooks: cacheguard.Hooks{OnLoad: func(string, time.Duration, error) { told++ }},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mine.Close()
+	for range 2 {
+		_, err = cacheguard.Get(t.Context(), mine, "k", returns("v"))
+		expect.ErrorIs(t, err, nil)
+	}
+	expect.Equal(t, "loads", env.Loads("k"), 1)
+	env.Advance(time.Hour)
+	_, err = cacheguard.Get(t.Context(), mine, "k", returns("v"))
+	expect.ErrorIs(t, err, nil)
+	expect.Equal(t, "loads", env.Loads("k"), 2)
+	expect.Equal(t, "loads that the hook was told of", told, 2)
+}
+
+func TestGetManyCountsEachKey(t *testing.T) {
+	t.Parallel()
+	env := cacheguardtest.New(t, cacheguard.Config{TTL: time.Minute})
+	load := func(_ context.Context, missing []string) (map[string]int, error) {
+		found := make(map[string]int)
+		for _, key := range missing {
+			found[key] = len(key)
+		}
+		return found, nil
+	}
+	for range 2 {
+		found, err := cacheguard.GetMany(t.Context(), env.Guard, []string{"a", "bb"}, load)
+		expect.ErrorIs(t, err, nil)
+		expect.Equal(t, "found", fmt.Sprint(found), "map[a:1 bb:2]")
+	}
+	expect.Equal(t, "loads of a", env.Loads("a"), 1)
+	expect.Equal(t, "loads of bb", env.Loads("bb"), 1)
+}
+
+func TestManyEnvironmentsDoNotDisturbOneAnother(t *testing.T) {
+	t.Parallel()
+	var all sync.WaitGroup
+	for i := range 20 {
+		env := cacheguardtest.New(t, cacheguard.Config{TTL: time.Duration(i+1) * time.Minute})
+		all.Go(func() {
+			for range 3 {
+				want(t, env, "k", "v", "v")
+				env.Advance(time.Duration(i+1)*time.Minute - time.Second)
+				want(t, env, "k", "v", "v")
+				env.Advance(time.Second)
+			}
+			expect.Equal(t, "loads", env.Loads("k"), 3)
+		})
+	}
+	all.Wait()
+}
+
+func TestAdvanceDoesNotGoBack(t *testing.T) {
+	t.Parallel()
+	env := cacheguardtest.New(t, cacheguard.Config{})
+	before := env.Now()
+	env.Advance(0)
+	expect.Equal(t, "now", env.Now(), before)
+	env.Advance(time.Hour)
+	expect.Equal(t, "now", env.Now(), before.Add(time.Hour))
+	server, err := env.Redis.Time(t.Context()).Result()
+	expect.ErrorIs(t, err, nil)
+	expect.Equal(t, "the server's clock", server.Equal(env.Now()), true)
+}

@@ -1,0 +1,62 @@
+package cacheguard
+
+import (
+	"context"
+	"time"
+
+	"github.com/cacheguard/go/internal/kit"
+	"github.com/cacheguard/go/internal/terms"
+)
+
+// rehearsed is the Config in the environment of a test; nil: it is none. What would make a test depend on luck or on the speed of the
+// machine is off or long, unless the test sets it.
+func (c Config) rehearsed(env *kit.Env) Config {
+	if env == nil {
+		return c
+	}
+	terms.SetDefault(&c.Jitter, off)
+	terms.SetDefault(&c.RedisTimeout, 20*time.Second)
+	c.clock = env.Clock.Clock()
+	told := c.Hooks.OnLoad
+	c.Hooks.OnLoad = func(key string, took time.Duration, err error) {
+		env.Loaded(key)
+		if told != nil {
+			told(key, took, err)
+		}
+	}
+	return c
+}
+
+// rehearse makes the Guard a part of a test's environment until it is closed.
+func (g *Guard) rehearse(env *kit.Env) {
+	leaveEnv := env.Join(&kit.Guard{
+		Storing: g.flights.Published,
+		Working: func() int { return g.flights.Len() + int(g.verifier.running.Load()) },
+		Listening: func() bool {
+			if g.local == nil {
+				return true
+			}
+			g.inbox.Start()
+			return g.inbox.Address() != ""
+		},
+		Recovered: g.recovered,
+		Leases:    g.keeper,
+	})
+	leave := g.leave
+	g.leave = func() {
+		leaveEnv()
+		leave()
+	}
+}
+
+// recovered asks Redis, and reports whether all is as it was before an outage.
+func (g *Guard) recovered() bool {
+	const anyKey = "recovered" // a test has one server, so there is one breaker
+	if breaker := g.health.Breaker(0); breaker.IsOpen() {
+		_, _ = g.link.Get(context.Background(), g.keys.ValueKey(anyKey)) // the breaker learns what came of it
+		if breaker.IsOpen() {
+			return false
+		}
+	}
+	return g.invalidations.pending.count.Load() == 0
+}
