@@ -89,6 +89,11 @@ type Config struct {
 	// Codec encodes values other than []byte and string. Default: encoding/json.
 	Codec Codec
 
+	// Compression makes what is stored smaller: encoded values, []byte, strings and pages of the middleware alike. Instances
+	// with different Compression may share a Prefix. MaxValueBytes bounds the size before compression, so it must not differ.
+	// Default: none.
+	Compression Compression
+
 	// Hooks are called as things happen, for metrics and tests.
 	Hooks Hooks
 
@@ -147,6 +152,7 @@ func (c *Config) check() error {
 	}
 	c.Local.check(bad)
 	c.Verify.check(bad)
+	checkCompression(c.Compression, bad)
 	return p.Err()
 }
 

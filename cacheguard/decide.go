@@ -122,7 +122,7 @@ func decodeRead[V any](g *Guard, key string, p *policy, read *link.Read) *readRe
 func decodeAs[V any](g *Guard, key string, p *policy, raw []byte) *readResult[V] {
 	r := new(readResult[V])
 	var err error
-	if r.entry, err = protocol.DecodeEntry(raw); err != nil {
+	if r.entry, err = g.cfg.decodeEntry(raw); err != nil {
 		g.cfg.Hooks.damaged(key, err)
 		return &readResult[V]{state: unusable}
 	}
@@ -140,8 +140,8 @@ func decodeAs[V any](g *Guard, key string, p *policy, raw []byte) *readResult[V]
 }
 
 // decode returns the entry and its value, which is nil for remembered absence.
-func (j *job) decode(raw []byte) (protocol.Entry, any, error) {
-	e, err := protocol.DecodeEntry(raw)
+func (j *job) decode(cfg *Config, raw []byte) (protocol.Entry, any, error) {
+	e, err := cfg.decodeEntry(raw)
 	if err != nil || e.Kind == protocol.Absent {
 		return e, nil, err
 	}

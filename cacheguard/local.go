@@ -172,9 +172,10 @@ func keep[V any](g *Guard, key string, p *policy, mark tier.Mark, read *link.Rea
 		return
 	}
 	left := r.entry.Fresh - max(g.serverClocks.Age(key, r.entry.Written), 0) // below 0 if the clocks disagree
+	size := max(len(read.Raw), len(r.entry.Payload))                         // a compressed one is kept as it was before
 	if r.value == nil {
-		g.local.Keep(key, mark, nil, len(read.Raw), left, left, under...)
+		g.local.Keep(key, mark, nil, size, left, left, under...)
 		return
 	}
-	g.local.Keep(key, mark, r.value, len(read.Raw), left, left+p.staleFor, under...)
+	g.local.Keep(key, mark, r.value, size, left, left+p.staleFor, under...)
 }

@@ -244,7 +244,7 @@ func (r *rebuild) confirm(ctx context.Context, raw []byte, stamps protocol.Stamp
 
 // use makes the answer of an entry. One that cannot be used will be overwritten.
 func (r *rebuild) use(ctx context.Context, raw []byte, how Outcome, before uint64) (answer, bool) {
-	e, value, err := r.job.decode(raw)
+	e, value, err := r.job.decode(&r.guard.cfg, raw)
 	switch {
 	case err != nil && e.Kind == 0:
 		r.guard.cfg.Hooks.damaged(r.job.key, err)

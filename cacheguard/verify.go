@@ -163,7 +163,7 @@ func (c *comparison) stillServed(ctx context.Context) (bool, error) {
 	if err != nil || read.Raw == nil {
 		return false, err
 	}
-	e, now, err := c.job.decode(read.Raw)
+	e, now, err := c.job.decode(&g.cfg, read.Raw)
 	if err == nil {
 		w := g.versions.realms(ctx, c.job.valueKey, c.job.kind)
 		if err := w.settle(ctx); err != nil {

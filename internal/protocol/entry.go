@@ -121,6 +121,14 @@ func DecodeEntry(raw []byte) (Entry, error) {
 	return e, nil
 }
 
+// PackedAs is how the payload of raw is compressed, by its header; Unpacked if raw is no entry.
+func PackedAs(raw []byte) byte {
+	if len(raw) < HeaderLen || string(raw[:len(magic)]) != magic {
+		return Unpacked
+	}
+	return raw[packedAt]
+}
+
 func parseHex(digits []byte) (int64, error) {
 	n, err := strconv.ParseUint(string(digits), 16, 63)
 	return int64(n), err

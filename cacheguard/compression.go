@@ -1,0 +1,111 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/cacheguard/go/internal/protocol"
+)
+
+// Compression makes what is stored smaller. Module github.com/cacheguard/go/codec has some. It is used concurrently.
+//
+// An entry names the format that it is compressed in, so a fleet may mix instances with different Compression, and change it
+// without a flush. An instance that does not read a format loads the value, and replaces the entry by one that is not
+// compressed, which all can read: instances do not overwrite one another's entries in turn.
+type Compression interface {
+	// Formats are the formats that Decompress reads, each a letter from a to z, except n. The first one is that of
+	// Compress.
+	Formats() string
+
+	// Compress returns the payload compressed, or nil to have it stored as it is. It must neither change nor keep the payload.
+	Compress(payload []byte) []byte
+
+	// Decompress reverses Compress of one of the Formats. It returns an error instead of more than limit bytes, and must not
+	// allocate more for them, as the size that the data claims to have may be wrong. What it returns is the caller's.
+	Decompress(format byte, packed []byte, limit int) ([]byte, error)
+}
+
+// largestString is the size of the largest string that Redis stores.
+const largestString = 512 << 20
+
+func checkCompression(c Compression, bad func(field, format string, args ...any)) {
+	if c == nil {
+		return
+	}
+	formats := c.Formats()
+	if formats == "" {
+		bad("Compression", "it has no format")
+	}
+	for _, f := range formats {
+		if f < 'a' || f > 'z' || f == protocol.Unpacked {
+			bad("Compression", "its format %q is not a letter from a to z, or is n", f)
+		}
+	}
+}
+
+// readsFormat reports whether entries in the format can be read.
+func (c *Config) readsFormat(format byte) bool {
+	return format == protocol.Unpacked || c.Compression != nil && strings.IndexByte(c.Compression.Formats(), format) >= 0
+}
+
+// pack compresses the payload of an entry if that makes it smaller. What replaces an entry in a format that this instance
+// does not read is not compressed: others can read that format, and might not read this instance's.
+func (r *rebuild) pack(ctx context.Context, e protocol.Entry) protocol.Entry {
+	cfg := &r.guard.cfg
+	if cfg.Compression == nil || len(e.Payload) == 0 || !cfg.readsFormat(protocol.PackedAs(r.unfit)) {
+		return e
+	}
+	packed, err := cfg.compress(e.Payload)
+	if err != nil {
+		r.guard.unstored.log(ctx, cfg.Logger, slog.LevelError, "value is stored without compression", r.job.key, "error", err)
+	}
+	if packed != nil && len(packed) < len(e.Payload) {
+		e.Packed, e.Payload = cfg.Compression.Formats()[0], packed
+	}
+	return e
+}
+
+func (c *Config) compress(payload []byte) (packed []byte, err error) {
+	defer recoverCompression(&err)
+	return c.Compression.Compress(payload), nil
+}
+
+// decodeEntry is protocol.DecodeEntry, and decompresses the payload.
+func (c *Config) decodeEntry(raw []byte) (protocol.Entry, error) {
+	e, err := protocol.DecodeEntry(raw)
+	if err == nil && e.Packed != protocol.Unpacked {
+		e.Payload, err = c.decompress(e.Packed, e.Payload)
+	}
+	return e, err
+}
+
+var errTooLarge = errors.New("it is larger than MaxValueBytes when it is decompressed")
+
+func (c *Config) decompress(format byte, packed []byte) (payload []byte, err error) {
+	defer recoverCompression(&err)
+	if !c.readsFormat(format) {
+		return nil, fmt.Errorf("entry is compressed in format %q, which Config.Compression does not read", format)
+	}
+	limit := c.MaxValueBytes
+	if limit == off {
+		limit = largestString
+	}
+	payload, err = c.Compression.Decompress(format, packed, limit)
+	if err == nil && len(payload) > limit {
+		err = errTooLarge
+	}
+	if err != nil {
+		return nil, fmt.Errorf("compressed entry: %w", err)
+	}
+	return payload[:len(payload):len(payload)], nil
+}
+
+// recoverCompression makes a panic of a Compression an error: it must not take down those who only share its work.
+func recoverCompression(err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("compression panicked: %v", r)
+	}
+}
