@@ -80,6 +80,12 @@ type Config struct {
 	// least LeaseTTL. Default: 1 minute, or LeaseTTL if that is longer. -1: no limit.
 	UpdateTimeout time.Duration
 
+	// Disabled makes a Guard without Redis, for tests and tools: rdb may be nil, and is not used. Loads run under the same limits,
+	// their callers on this Guard share them, and their outcome is Bypassed. Nothing is cached or remembered, and a Fetch without Load
+	// returns ErrNotCached. Invalidate and SelfCheck return nil; Update calls write under a lock of this Guard, without a
+	// fence. What other processes write is not noticed: a call may share a load that began before.
+	Disabled bool
+
 	// Local is a tier in this process, in front of Redis. Default: off.
 	Local LocalConfig
 

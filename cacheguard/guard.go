@@ -45,6 +45,7 @@ type Guard struct {
 	// What goes on beside it.
 	invalidations invalidations
 	versions      *versions
+	process       process // where Redis is not used
 	notices       *tier.Notices
 	locks         *rwlock.Locker // of Update
 	verifier      verifier
@@ -71,11 +72,16 @@ type Guard struct {
 // client-side cache, and a cluster client that may read from replicas. A failover client must not be ReplicaOnly; New cannot
 // see that.
 func New(rdb Redis, cfg Config) (*Guard, error) {
-	if err := errors.Join(primary.Check(rdb), cfg.check(), checkLocal(rdb, &cfg)); err != nil {
+	if err := errors.Join(checkClient(rdb, &cfg), cfg.check()); err != nil {
 		return nil, fmt.Errorf("cacheguard: %w", err)
 	}
 	env := kit.Of(rdb)
 	cfg = cfg.rehearsed(env).withDefaults()
+	closeOwn := func() error { return nil }
+	if cfg.Disabled {
+		none := newDisabledRedis()
+		rdb, cfg, closeOwn = none, cfg.disabled(), none.Close
+	}
 	g := &Guard{
 		rdb: rdb, cfg: cfg,
 		health: health.New(rdb, cfg.Hooks.OnBreaker), ending: make(chan struct{}),
@@ -102,6 +108,7 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 		g.local.close()
 		leaveInbox()
 		leaveKeeper()
+		_ = closeOwn() // it has no connections
 	}
 	if err := g.open(); err != nil {
 		_ = g.Close() // always nil
@@ -111,6 +118,14 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 		g.rehearse(env)
 	}
 	return g, nil
+}
+
+// checkClient refuses a client that the Guard cannot use. A disabled one uses none.
+func checkClient(rdb Redis, cfg *Config) error {
+	if cfg.Disabled {
+		return nil
+	}
+	return errors.Join(primary.Check(rdb), checkLocal(rdb, cfg))
 }
 
 // open makes the parts that may refuse their settings.

@@ -67,6 +67,9 @@ func (g *Guard) loadDirectly(ctx context.Context, j *job, how Outcome) answer {
 // loadBypassed loads without Redis, because Redis does not answer. If it answers again by the time there is a slot, the flight
 // asks it after all: otherwise every instance would make the loads that queued up in an outage, and none would store them.
 func (g *Guard) loadBypassed(ctx context.Context, j *job, publish func(answer)) answer {
+	if g.cfg.Disabled {
+		return g.loadDirectly(ctx, j, Bypassed)
+	}
 	breaker := g.health.Of(j.valueKey)
 	wasOpen := breaker.IsOpen()
 	s, err := g.loaders.takeSlot(ctx, j)
@@ -83,6 +86,9 @@ func (g *Guard) loadBypassed(ctx context.Context, j *job, publish func(answer)) 
 
 // loadIn is loadDirectly in a slot, which it frees.
 func (g *Guard) loadIn(ctx context.Context, j *job, s slot, how Outcome) answer {
+	if g.cfg.Disabled {
+		how = Bypassed
+	}
 	j.forgetOld()
 	began := g.clock.Tick()
 	out := g.loaders.run(ctx, j, s)
@@ -90,7 +96,7 @@ func (g *Guard) loadIn(ctx context.Context, j *job, s slot, how Outcome) answer 
 		return answer{err: closedOr(context.Cause(ctx))}
 	}
 	return answer{
-		value: out.value, err: out.err, absent: out.absent, outcome: how, before: began,
+		value: out.value, err: out.err, absent: out.absent, outcome: how, before: g.goodBefore(began),
 		cancelled: out.err != nil && errors.Is(out.err, context.Canceled),
 	}
 }

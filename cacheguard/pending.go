@@ -132,6 +132,9 @@ func (p *pendingInvalidations) resolve(key string, upTo uint64) {
 
 // mustBypass is why the key is not to be read; nil if it may be.
 func (g *Guard) mustBypass(key string) *RedisError {
+	if g.cfg.Disabled {
+		return &RedisError{Op: "get", Key: key, Err: errDisabled}
+	}
 	if !g.invalidations.pending.has(key) {
 		return nil
 	}

@@ -33,6 +33,9 @@ func (g *Guard) SelfCheck(ctx context.Context) error {
 		return ErrClosed
 	}
 	defer g.tasks.Done()
+	if g.cfg.Disabled {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, rights.Patience)
 	defer cancel()
 	for _, check := range []func(context.Context, *Guard) error{

@@ -65,6 +65,9 @@ func (g *Guard) update(ctx context.Context, keys []string, p *putting, write fun
 		guard: g, keys: slices.Compact(slices.Sorted(slices.Values(keys))), token: rand.Text(), put: p,
 		outer: updateOf(ctx),
 	}
+	if g.cfg.Disabled {
+		return u.runInProcess(ctx, write)
+	}
 	err := u.locked(ctx, u.keys, func(ctx context.Context) error { return u.run(ctx, write) })
 	if u.began || err == nil {
 		return err
@@ -164,18 +167,27 @@ func (u *update) renew() (stop func() error) {
 			drop()
 		}
 	})
-	if g.cfg.UpdateTimeout == off {
-		return func() error { drop(); return nil }
-	}
-	timer := time.AfterFunc(g.cfg.UpdateTimeout, drop) // owner: the update; stop: stop; joined by drop, which runs once
+	inTime := u.untilTimeout(drop)
 	return func() error {
-		inTime := timer.Stop()
-		drop()
-		if inTime {
+		defer drop()
+		return inTime()
+	}
+}
+
+// untilTimeout calls end when UpdateTimeout is over, unless the caller calls stop before. Stop returns an error if it was
+// over first.
+func (u *update) untilTimeout(end func()) (stop func() error) {
+	limit := u.guard.cfg.UpdateTimeout
+	if limit == off {
+		return func() error { return nil }
+	}
+	timer := time.AfterFunc(limit, end) // owner: the update; stop: stop; joined by end, which runs once
+	return func() error {
+		if timer.Stop() {
 			return nil
 		}
 		return fmt.Errorf("cacheguard: update %q: write took longer than UpdateTimeout (%v), and others may have written meanwhile: %w",
-			u.keys, g.cfg.UpdateTimeout, rwlock.ErrLeaseLost)
+			u.keys, limit, rwlock.ErrLeaseLost)
 	}
 }
 
