@@ -34,6 +34,6 @@ func TestPagesAreMadeWithoutACacheWhenTheGuardIsDisabled(t *testing.T) {
 		expect.Equal(t, "body", w.Body.String(), fmt.Sprint("page ", n))
 		t.Log(w.Header().Get("Cache-Status"))
 	}
-	expect.ErrorIs(t, cache.Invalidate(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)), nil)
+	expect.ErrorIs(t, cache.Invalidate(t.Context(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)), nil)
 	expect.ErrorIs(t, cache.InvalidateTags(t.Context(), "tag"), nil)
 }
