@@ -2,7 +2,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
-PACKAGES := ./... ./examples/... ./bench/...
+PACKAGES := ./... ./codec/... ./examples/... ./bench/...
 REDIS := redis-server redis-sentinel redis-cli
 POSTGRES := postgres
 PROMTOOL := promtool
@@ -19,7 +19,7 @@ export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/lint-cache
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: ## run the tests of all three modules; installs Redis, PostgreSQL, promtool and a C compiler where they are missing
+test: ## run the tests of all modules; installs Redis, PostgreSQL, promtool and a C compiler where they are missing
 	@scripts/need $(REDIS) $(POSTGRES) $(PROMTOOL) cc git
 	$(TEST) $(PACKAGES)
 
@@ -34,7 +34,7 @@ lint: $(LINTER) ## check the format, go vet and golangci-lint
 
 bench: ## run every benchmark; BENCHTIME=1x runs each once
 	@scripts/need $(REDIS)
-	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) -timeout=30m ./... ./bench/...
+	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) -timeout=30m ./... ./codec/... ./bench/...
 
 compare-smoke: ## see that the comparison with other libraries works, in less than a minute, and that no allocations were added
 	@scripts/need $(REDIS)

@@ -32,7 +32,6 @@ type product struct {
 	Tags  []string
 	Seen  time.Time
 	Stock map[string]string
-	next  int
 }
 
 func TestMsgPackHasTheValueBack(t *testing.T) {
@@ -91,7 +90,7 @@ func TestProtoNamesATypeThatItDoesNotEncode(t *testing.T) {
 		"int is no proto.Message":                                             7,
 		"*codec.product is no proto.Message":                                  &product{},
 		"codec.product is no proto.Message":                                   product{},
-		"wrapperspb.BoolValue is no proto.Message: use *wrapperspb.BoolValue": wrapperspb.BoolValue{}, //nolint:govet // a copy, to see that it is refused
+		"wrapperspb.BoolValue is no proto.Message: use *wrapperspb.BoolValue": wrapperspb.BoolValue{},
 		"a nil *wrapperspb.BoolValue cannot be stored":                        (*wrapperspb.BoolValue)(nil),
 		"<nil> is no proto.Message":                                           nil,
 	} {

@@ -34,12 +34,12 @@ type Compression struct {
 	decoders sync.Pool // of *zstd.Decoder
 }
 
-// Zstd compresses payloads of at least min bytes with Zstandard (RFC 8878), at about the speed and size of level 3.
-func Zstd(min int) *Compression { return &Compression{formats: "zs", min: min} }
+// Zstd compresses payloads of at least minBytes with Zstandard (RFC 8878), at about the speed and size of level 3.
+func Zstd(minBytes int) *Compression { return &Compression{formats: "zs", min: minBytes} }
 
-// S2 compresses payloads of at least min bytes with S2, an extension of Snappy: several times as fast as Zstd, and not as
+// S2 compresses payloads of at least minBytes with S2, an extension of Snappy: several times as fast as Zstd, and not as
 // small.
-func S2(min int) *Compression { return &Compression{formats: "sz", min: min} }
+func S2(minBytes int) *Compression { return &Compression{formats: "sz", min: minBytes} }
 
 // Formats are what entries name the formats.
 func (c *Compression) Formats() string { return c.formats }

@@ -11,7 +11,7 @@
 // Entries say how they are compressed. [Zstd] and [S2] read each other's entries, so a fleet can change from one to the other, or
 // from none, one instance after the other. An instance without Compression loads what it cannot read, and replaces it by an entry
 // that is not compressed: during a change the database sees some more loads, and no instance overwrites another's entries in
-// turn. To change back to none, give every instance a Compression with a min that no value reaches, and take it away when
+// turn. To change back to none, give every instance a Compression with minBytes that no value reaches, and take it away when
 // the last entries have expired.
 //
 // Entries do not say which Codec made them. Another Codec needs another Prefix.

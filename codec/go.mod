@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	github.com/cacheguard/go v0.0.0
-	github.com/klauspost/compress v1.20.3
+	github.com/klauspost/compress v1.20.1
 	github.com/vmihailenco/msgpack/v5 v5.4.1
 	go.uber.org/goleak v1.3.0
 	google.golang.org/protobuf v1.36.12

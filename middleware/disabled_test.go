@@ -25,7 +25,7 @@ func TestPagesAreMadeWithoutACacheWhenTheGuardIsDisabled(t *testing.T) {
 	handler := cache.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		made++
 		w.Header().Set("Cache-Control", "max-age=60")
-		fmt.Fprint(w, "page ", made)
+		_, _ = fmt.Fprint(w, "page ", made)
 	}))
 	for n := 1; n <= 3; n++ {
 		w := httptest.NewRecorder()
