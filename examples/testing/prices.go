@@ -1,4 +1,4 @@
-// Package testing shows how to test code that uses a Guard: against a Redis in the process, without sleeping.
+// Package testing shows how to test code that uses a Guard: on a Redis in the process, with a clock that the test moves.
 package testing
 
 import (
@@ -22,9 +22,11 @@ type Prices struct {
 	guard  *cacheguard.Guard
 }
 
-// New caches the prices of a source in Redis. The hooks are for metrics, and for tests.
+// New caches the prices of a source in Redis. A tool that has none passes nil. The hooks are for metrics, and for tests.
 func New(rdb *redis.Client, source Source, hooks cacheguard.Hooks) (*Prices, error) {
-	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "prices", TTL: time.Minute, Hooks: hooks})
+	guard, err := cacheguard.New(rdb, cacheguard.Config{
+		Prefix: "prices", TTL: time.Minute, StaleFor: time.Hour, Disabled: rdb == nil, Hooks: hooks,
+	})
 	return &Prices{source, guard}, err
 }
 

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/cacheguard/cacheguardtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -36,19 +36,17 @@ func (m *memory) SavePrice(_ context.Context, id string, price int) error {
 	return nil
 }
 
-// open returns prices on a Redis that lives in this process.
-func open(t *testing.T, server *miniredis.Miniredis, source Source, hooks cacheguard.Hooks) *Prices {
+// open returns the prices of a source in which tea costs 3.
+func open(t *testing.T, rdb *redis.Client, hooks cacheguard.Hooks) (*Prices, *memory) {
 	t.Helper()
-	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), DialerRetries: 1})
+	source := &memory{}
+	source.prices.Store("tea", 3)
 	prices, err := New(rdb, source, hooks)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = prices.Close() // before the client
-		_ = rdb.Close()    // nobody uses it any more
-	})
-	return prices
+	t.Cleanup(func() { _ = prices.Close() }) // always nil
+	return prices, source
 }
 
 // want fails the test if the price is another one.
@@ -60,25 +58,24 @@ func want(t *testing.T, prices *Prices, price int) {
 }
 
 func TestManyCallersMakeOneQuery(t *testing.T) {
-	source := &memory{}
-	source.prices.Store("tea", 3)
-	prices := open(t, miniredis.RunT(t), source, cacheguard.Hooks{})
+	t.Parallel()
+	env := cacheguardtest.New(t, cacheguard.Config{})
+	prices, _ := open(t, env.Redis, cacheguard.Hooks{})
 
 	var callers sync.WaitGroup
 	for range 100 {
 		callers.Go(func() { _, _ = prices.Get(t.Context(), "tea") })
 	}
 	callers.Wait()
-	want(t, prices, 3)
-	if n := source.reads.Load(); n != 1 {
+	if n := env.Loads("tea"); n != 1 {
 		t.Errorf("the source was asked %d times, want once", n)
 	}
 }
 
 func TestAPriceThatWasSetIsSeenByTheNextGet(t *testing.T) {
-	source := &memory{}
-	source.prices.Store("tea", 3)
-	prices := open(t, miniredis.RunT(t), source, cacheguard.Hooks{})
+	t.Parallel()
+	env := cacheguardtest.New(t, cacheguard.Config{})
+	prices, _ := open(t, env.Redis, cacheguard.Hooks{})
 
 	want(t, prices, 3)
 	if err := prices.Set(t.Context(), "tea", 4); err != nil {
@@ -87,34 +84,50 @@ func TestAPriceThatWasSetIsSeenByTheNextGet(t *testing.T) {
 	want(t, prices, 4)
 }
 
-func TestAPriceThatHasExpiredIsLoadedAgain(t *testing.T) {
-	source, server := &memory{}, miniredis.RunT(t)
-	source.prices.Store("tea", 3)
+func TestAnOldPriceIsServedWhileItIsReplaced(t *testing.T) {
+	t.Parallel()
+	env := cacheguardtest.New(t, cacheguard.Config{})
+	prices, source := open(t, env.Redis, cacheguard.Hooks{})
 
-	first := open(t, server, source, cacheguard.Hooks{})
-	want(t, first, 3)
-	_ = first.Close() // waits until the price is stored
-	server.FastForward(2 * time.Minute)
+	want(t, prices, 3)
+	source.prices.Store("tea", 4) // by somebody who tells no one
+	env.Advance(time.Minute)      // its TTL is over
+	want(t, prices, 3)
+	env.Settle() // waits for the load in the background
+	want(t, prices, 4)
 
-	want(t, open(t, server, source, cacheguard.Hooks{}), 3)
-	if n := source.reads.Load(); n != 2 {
-		t.Errorf("the source was asked %d times, want twice", n)
+	source.prices.Store("tea", 5)
+	env.Advance(time.Minute + time.Hour) // StaleFor is over as well
+	want(t, prices, 5)
+	if n := env.Loads("tea"); n != 3 {
+		t.Errorf("the source was asked %d times, want three", n)
 	}
 }
 
-func TestPricesAreLoadedWithoutRedis(t *testing.T) {
-	outcomes := make(chan cacheguard.Outcome, 1)
+func TestPricesAreLoadedWhileRedisIsDown(t *testing.T) {
+	t.Parallel()
+	outcomes := make(chan cacheguard.Outcome, 2)
 	hooks := cacheguard.Hooks{
 		OnGet: func(_ context.Context, _ string, how cacheguard.Outcome, _ time.Duration, _ error) { outcomes <- how },
 	}
-	source := &memory{}
-	source.prices.Store("tea", 3)
-	server := miniredis.RunT(t)
-	prices := open(t, server, source, hooks)
+	env := cacheguardtest.New(t, cacheguard.Config{})
+	prices, _ := open(t, env.Redis, hooks)
 
-	server.Close()
+	env.Outage(true)
 	want(t, prices, 3)
-	if how := <-outcomes; how != cacheguard.Bypassed {
-		t.Errorf("the price was %s, want %s", how, cacheguard.Bypassed)
+	env.Outage(false)
+	want(t, prices, 3)
+	if first, second := <-outcomes, <-outcomes; first != cacheguard.Bypassed || second != cacheguard.Loaded {
+		t.Errorf("the price was %s and %s, want %s and %s", first, second, cacheguard.Bypassed, cacheguard.Loaded)
+	}
+}
+
+func TestAToolNeedsNoRedis(t *testing.T) {
+	t.Parallel()
+	prices, source := open(t, nil, cacheguard.Hooks{})
+	want(t, prices, 3)
+	want(t, prices, 3)
+	if n := source.reads.Load(); n != 2 {
+		t.Errorf("the source was asked %d times, want twice: nothing is cached", n)
 	}
 }
