@@ -16,6 +16,7 @@ func (c Config) rehearsed(env *kit.Env) Config {
 	}
 	terms.SetDefault(&c.Jitter, off)
 	terms.SetDefault(&c.RedisTimeout, 20*time.Second)
+	terms.SetDefault(&c.LeaseTTL, time.Minute)
 	c.clock = env.Clock.Clock()
 	told := c.Hooks.OnLoad
 	c.Hooks.OnLoad = func(key string, took time.Duration, err error) {

@@ -19,8 +19,8 @@
 //
 // # What differs from production
 //
-// Jitter is off, and RedisTimeout is 20 seconds, unless the Config sets them. miniredis has no eviction, ACL, cluster and
-// replication.
+// Jitter is off, LeaseTTL is a minute and RedisTimeout 20 seconds, unless the Config sets them. miniredis has no eviction, ACL,
+// cluster and replication.
 //
 // Each test has an environment of its own, so tests can run in parallel, and all that New starts ends with the test.
 package cacheguardtest
