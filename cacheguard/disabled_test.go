@@ -57,7 +57,9 @@ func TestADisabledGuardSharesALoadWithThoseWhoComeLater(t *testing.T) {
 func TestADisabledGuardDoesNotShareALoadThatWasOvertaken(t *testing.T) {
 	t.Parallel()
 	for name, overtake := range map[string]func(*Guard) error{
-		"Invalidate": func(g *Guard) error { return g.Invalidate(context.Background(), "k") },
+		"Invalidate":     func(g *Guard) error { return g.Invalidate(context.Background(), "k") },
+		"InvalidateTags": func(g *Guard) error { return g.InvalidateTags(context.Background(), "t") },
+		"InvalidateAll":  func(g *Guard) error { return g.InvalidateAll(context.Background()) },
 		"Update": func(g *Guard) error {
 			return g.Update(context.Background(), "k", func(context.Context) error { return nil })
 		},
@@ -131,6 +133,8 @@ func TestADisabledGuardAnswersTheOtherCalls(t *testing.T) {
 	g, e := newDisabled(t, Config{Verify: VerifyConfig{OneIn: 1}})
 	expect.ErrorIs(t, g.Invalidate(t.Context(), "a", "b"), nil)
 	expect.ErrorIs(t, g.Invalidate(t.Context(), "a", ""), errEmptyKey)
+	expect.ErrorIs(t, g.InvalidateTags(t.Context(), "t"), nil)
+	expect.ErrorIs(t, g.InvalidateAll(t.Context()), nil)
 	expect.ErrorIs(t, g.SelfCheck(t.Context()), nil)
 	expect.Equal(t, "Stats", g.Stats(), Stats{})
 	expect.Equal(t, "Verify", g.Verify(), Verified{})

@@ -82,6 +82,10 @@ func ofKeys(g *Guard) invalidations {
 
 // send sends the invalidations without holding the caller beyond its context.
 func (i *invalidations) send(ctx context.Context, keys []string) error {
+	if i.guard.cfg.Disabled {
+		i.guard.overtake()
+		return nil
+	}
 	done := make(chan error, 1)
 	i.guard.tasks.Go(func() { // owner: the Guard; stop: RedisTimeout for each chunk; joined by Close
 		done <- errors.Join(i.sendAll(ctx, keys)...)
@@ -193,10 +197,6 @@ func (i *invalidations) forget(ctx context.Context, op string, keys []string, ca
 func (i *invalidations) forgetPart(
 	ctx context.Context, op string, keys []string, call func(string) *script.Call,
 ) map[string]*RedisError {
-	if i.guard.cfg.Disabled {
-		i.guard.overtake()
-		return nil
-	}
 	calls := make([]*script.Call, len(keys))
 	for n, key := range keys {
 		calls[n] = call(key)

@@ -20,7 +20,7 @@ type versions struct {
 	ofRealms      invalidations // of realms
 	all           *realm
 	kinds         sync.Map      // *realm by kind
-	lease         time.Duration // of what is known of realms
+	lease         time.Duration // of what is known of realms; 0: they are asked for each time
 	makings       makings
 	used          atomic.Bool // somebody has set or invalidated tags here
 
@@ -48,6 +48,9 @@ func (v *versions) key(name string) string { return v.guard.keys.TagKey(name[1:]
 
 func newVersions(g *Guard) *versions {
 	v := &versions{guard: g, lease: realmLease}
+	if g.cfg.clock.Manual() || g.cfg.Disabled {
+		v.lease = 0 // so that InvalidateAll does not wait
+	}
 	v.all = v.newRealm("")
 	v.invalidations = invalidations{
 		guard: g,

@@ -99,10 +99,10 @@ func TestAFailureIsRememberedUntilTheClockMoves(t *testing.T) {
 
 func TestAValueIsReplacedEarlyByHowLongItsLoadTook(t *testing.T) {
 	t.Parallel()
-	cfg, how := outcomes(cacheguard.Config{TTL: time.Hour, EarlyRefresh: 100, LeaseTTL: 2000 * time.Hour})
+	cfg, how := outcomes(cacheguard.Config{TTL: time.Hour, EarlyRefresh: 100, LeaseTTL: 600 * time.Hour})
 	env := cacheguardtest.New(t, cfg)
 	_, err := cacheguard.Get(t.Context(), env.Guard, "slow", func(context.Context) (string, error) {
-		env.Advance(1000 * time.Hour) // so long that the dice, which are thrown by it, cannot fall otherwise
+		env.Advance(300 * time.Hour) // so long that the dice, which are thrown by it, cannot fall otherwise
 		return "old", nil
 	})
 	expect.ErrorIs(t, err, nil)
@@ -182,6 +182,36 @@ func TestAnUpdateHoldsItsLockWhileTheClockMoves(t *testing.T) {
 		})
 		expect.ErrorIs(t, err, nil)
 	}
+}
+
+func TestTagsAndAllAreInvalidatedAtOnce(t *testing.T) {
+	t.Parallel()
+	env := cacheguardtest.New(t, cacheguard.Config{TTL: time.Hour})
+	other, err := cacheguard.New(env.Redis, cacheguard.Config{TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	wantBoth := func(loaded, value string) {
+		t.Helper()
+		for _, g := range []*cacheguard.Guard{env.Guard, other} {
+			got, err := cacheguard.Get(t.Context(), g, "k", func(ctx context.Context) (string, error) {
+				cacheguard.SetTags(ctx, "t")
+				return loaded, nil
+			})
+			expect.ErrorIs(t, err, nil)
+			expect.Equal(t, "value", got, value)
+			env.Settle()
+		}
+	}
+	wantBoth("one", "one") // stored at the latest by the second load, which knows the tag
+	wantBoth("one", "one")
+	expect.ErrorIs(t, env.Guard.InvalidateTags(t.Context(), "t"), nil)
+	wantBoth("two", "two")
+	env.Advance(time.Minute)
+	wantBoth("three", "two")
+	expect.ErrorIs(t, other.InvalidateAll(t.Context()), nil)
+	wantBoth("four", "four")
 }
 
 func TestAnOutageIsOverForAllWhenItEnds(t *testing.T) {
