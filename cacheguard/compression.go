@@ -73,11 +73,13 @@ func (c *Config) compress(payload []byte) (packed []byte, err error) {
 	return c.Compression.Compress(payload), nil
 }
 
-// decodeEntry is protocol.DecodeEntry, and decompresses the payload.
+// decodeEntry is protocol.DecodeEntry, and decompresses the payload. What cannot be decompressed is no entry.
 func (c *Config) decodeEntry(raw []byte) (protocol.Entry, error) {
 	e, err := protocol.DecodeEntry(raw)
 	if err == nil && e.Packed != protocol.Unpacked {
-		e.Payload, err = c.decompress(e.Packed, e.Payload)
+		if e.Payload, err = c.decompress(e.Packed, e.Payload); err != nil {
+			return protocol.Entry{}, err
+		}
 	}
 	return e, err
 }
