@@ -9,11 +9,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/detach"
 	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/kit"
 	"github.com/cacheguard/go/internal/lease"
+	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/primary"
 	"github.com/cacheguard/go/internal/protocol"
@@ -201,10 +201,10 @@ func (g *Guard) serverTime(key string) (time.Time, error) {
 	return time.UnixMilli(millis), err
 }
 
-// bounded runs an operation on Redis under RedisTimeout, see package detach. An operation that is given up runs on in the
+// bounded runs an operation on Redis under RedisTimeout, see package lifecycle. An operation that is given up runs on in the
 // background. Only flights and begun tasks may call bounded, because Close waits for them first.
 func bounded[T any](ctx context.Context, g *Guard, op func(context.Context) (T, error)) (T, error) {
-	return detach.Do(context.WithoutCancel(ctx), &g.tasks, g.cfg.RedisTimeout, op, nil)
+	return lifecycle.Bounded(context.WithoutCancel(ctx), &g.tasks, g.cfg.RedisTimeout, op, nil)
 }
 
 // inBackground runs a clean-up that nobody should have to wait for. Only flights may call it, because Close waits for

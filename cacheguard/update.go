@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cacheguard/go/internal/detach"
 	"github.com/cacheguard/go/internal/lease"
+	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/rwlock"
 )
@@ -234,7 +234,7 @@ func (u *update) unlocked(ctx context.Context, write func(context.Context) error
 
 // notWritten is the error of an update whose context ended before write was called.
 func notWritten(ctx context.Context) error {
-	return fmt.Errorf("%w: %w", rwlock.ErrNotAcquired, detach.Ended(ctx))
+	return fmt.Errorf("%w: %w", rwlock.ErrNotAcquired, lifecycle.Ended(ctx))
 }
 
 func joinAll(failed map[string]*RedisError) error {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cacheguard/go/internal/detach"
+	"github.com/cacheguard/go/internal/lifecycle"
 )
 
 var (
@@ -42,7 +42,7 @@ func uncertain(op, key string, err error) error {
 // stopped is why a pause was cut short.
 func stopped(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return detach.Ended(ctx)
+		return lifecycle.Ended(ctx)
 	}
 	return ErrClosed
 }

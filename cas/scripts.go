@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/script"
 )
 
@@ -21,6 +22,7 @@ var deleteSource string
 var (
 	swapScript   = script.New(prelude + swapSource)
 	deleteScript = script.New(prelude + deleteSource)
+	get          = script.Command("get")
 )
 
 const (
@@ -40,7 +42,6 @@ type write struct {
 	old   Version
 	token Version
 	value []byte // what to store, which begins with the token; nil: delete
-	sent  bool   // it may have been
 }
 
 // swap stores the value.
@@ -53,27 +54,29 @@ func (s *Store) remove(ctx context.Context, key string, w *write) error {
 	return s.write(ctx, "delete", key, w, deleteScript)
 }
 
+// write sends the write. When it has no answer to the first request, it says in the second that it may have been done already.
 func (s *Store) write(ctx context.Context, op, key string, w *write, does *script.Script, more ...any) error {
 	valueKey := s.valueKey(key)
-	reply, err := run(ctx, s, func(ctx context.Context, rdb script.Processor) (int, error) {
-		call := func(repeated int, rdb script.Processor) (int, error) {
-			c := script.Call{
-				Script: does,
-				Keys:   []string{valueKey, valueKey + ":recent"},
-				Args: append([]any{
-					string(w.old), string(w.token), repeated, s.recent, script.Millis(recentFor),
-				}, more...),
-			}
-			return c.Run(ctx, rdb).Int()
+	call := func(repeated int) script.Call {
+		return script.Call{
+			Script: does,
+			Keys:   []string{valueKey, valueKey + ":recent"},
+			Args: append([]any{
+				string(w.old), string(w.token), repeated, s.recent, script.Millis(recentFor),
+			}, more...),
 		}
-		if !w.sent {
-			w.sent = true
-			if reply, err := call(0, script.Once(rdb)); err == nil {
-				return reply, nil
-			}
-		}
-		return call(1, rdb)
-	})
+	}
+	began := time.Now()
+	answer, err := s.redis.AskOnce(ctx, call(0))
+	if err != nil && time.Since(began) < s.cfg.RedisTimeout {
+		answer, err = s.redis.Ask(ctx, call(1), nil)
+	}
+	reply := 0
+	if err == nil {
+		reply, err = answer.Int()
+	} else if ctx.Err() != nil {
+		err = lifecycle.Ended(ctx)
+	}
 	switch {
 	case err != nil:
 		return uncertain(op, key, err)

@@ -7,9 +7,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/detach"
 	"github.com/cacheguard/go/internal/keys"
 	"github.com/cacheguard/go/internal/lifecycle"
+	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/primary"
 	"github.com/cacheguard/go/internal/script"
 )
@@ -23,7 +23,7 @@ type Redis interface {
 // Store keeps values in Redis. It is safe for concurrent use.
 type Store struct {
 	rdb    Redis
-	redis  *detach.Runner
+	redis  *link.Sender
 	cfg    Config
 	recent int // how many writes of a key are remembered
 	life   *lifecycle.Life
@@ -37,8 +37,9 @@ func New(rdb Redis, cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("cas: %w", err)
 	}
 	cfg = cfg.withDefaults()
+	life := lifecycle.New()
 	return &Store{
-		rdb: rdb, redis: detach.NewRunner(rdb, cfg.RedisTimeout), cfg: cfg, recent: recentWrites, life: lifecycle.New(),
+		rdb: rdb, redis: link.NewSender(rdb, cfg.RedisTimeout, life), cfg: cfg, recent: recentWrites, life: life,
 	}, nil
 }
 
@@ -49,6 +50,7 @@ func (s *Store) Close() error {
 		return nil // New failed: there is nothing to close
 	}
 	s.life.Close(ErrClosed, nil)
+	s.redis.Close()
 	return nil
 }
 
@@ -60,7 +62,7 @@ func (s *Store) begin(ctx context.Context, op, key string) error {
 	case key == "":
 		return errEmptyKey
 	case ctx.Err() != nil:
-		return failed(op, key, detach.Ended(ctx))
+		return failed(op, key, lifecycle.Ended(ctx))
 	case !s.life.Begin():
 		return ErrClosed
 	}
@@ -69,24 +71,16 @@ func (s *Store) begin(ctx context.Context, op, key string) error {
 
 func (s *Store) valueKey(key string) string { return keys.Tagged(s.cfg.Prefix, key) }
 
-// run runs op under RedisTimeout. It must be safe to run twice.
-func run[T any](ctx context.Context, s *Store, op detach.Op[T]) (T, error) {
-	value, err := detach.Run(ctx, s.life, s.redis, op, nil)
-	if err != nil && ctx.Err() != nil {
-		err = detach.Ended(ctx)
-	}
-	return value, err
-}
-
 // read returns the string at the key, which is empty when there is none.
 func (s *Store) read(ctx context.Context, key string) (string, error) {
-	return run(ctx, s, func(ctx context.Context, rdb script.Processor) (string, error) {
-		cmd := redis.NewCmd(ctx, "get", s.valueKey(key))
-		_ = rdb.Process(ctx, cmd) // the command keeps its error
-		text, err := cmd.Text()
-		if errors.Is(err, redis.Nil) {
-			return "", nil
-		}
-		return text, err
-	})
+	reply, err := s.redis.Ask(ctx, script.Call{Script: get, Keys: []string{s.valueKey(key)}}, nil)
+	switch {
+	case errors.Is(err, redis.Nil):
+		return "", nil
+	case err != nil && ctx.Err() != nil:
+		return "", lifecycle.Ended(ctx)
+	case err != nil:
+		return "", err
+	}
+	return reply.Text()
 }

@@ -6,7 +6,7 @@ import (
 	mrand "math/rand/v2"
 	"testing"
 
-	"github.com/cacheguard/go/internal/dispatch"
+	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/internal/testing/model"
@@ -40,7 +40,7 @@ func newWalk(t *testing.T, seed uint64, lock, unlock *model.Shortcut) *model.Wal
 		if holder := rdb.HGet(t.Context(), key, "token").Val(); holder != "" && w.Rand.IntN(2) == 0 {
 			id = holder
 		}
-		who := who{keys: keysOf(key), id: id, token: id, trail: new(dispatch.Trail)}
+		who := who{keys: keysOf(key), id: id, token: id, trail: new(link.Trail)}
 		if w.Rand.IntN(5) == 0 {
 			who.token = "owner"
 		}

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cacheguard/go/internal/dispatch"
 	"github.com/cacheguard/go/internal/hold"
 	"github.com/cacheguard/go/internal/lifecycle"
+	"github.com/cacheguard/go/internal/link"
 )
 
 // lender is where a lease is from.
@@ -24,8 +24,8 @@ type Lease struct {
 	life   *lifecycle.Lender[*Lease] // of the lender
 	who    who
 	name   string
-	trails []dispatch.Trail // of a Quorum, one for each server
-	line   *line            // whose tenure ends when the lease does, or is lost
+	trails []link.Trail // of a Quorum, one for each server
+	line   *line        // whose tenure ends when the lease does, or is lost
 	fence  int64
 	hold   *hold.Hold
 

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cacheguard/go/internal/detach"
+	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/queue"
 )
 
@@ -86,7 +86,7 @@ func (l *line) wait(ctx, ending context.Context, p *place) (call, error) {
 	case c := <-p.call:
 		return c, nil
 	case <-ctx.Done():
-		err = detach.Ended(ctx)
+		err = lifecycle.Ended(ctx)
 	case <-ending.Done():
 		err = context.Cause(ending)
 	}

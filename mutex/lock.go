@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/cacheguard/go/internal/detach"
+	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/queue"
 )
 
@@ -43,7 +43,7 @@ func (k *Locker) admit(ctx context.Context, name string) (who, error) {
 	}
 	if ctx.Err() != nil {
 		k.life.Done()
-		return who{}, notAcquired(name, detach.Ended(ctx))
+		return who{}, notAcquired(name, lifecycle.Ended(ctx))
 	}
 	k.start()
 	return newcomer(ctx, lockKey(k.cfg.Prefix, name)), nil
@@ -83,7 +83,7 @@ func (k *Locker) refusal(ctx context.Context, name string, err error) error {
 	case errors.Is(err, ErrClosed):
 		return err
 	case ctx.Err() != nil:
-		return notAcquired(name, detach.Ended(ctx))
+		return notAcquired(name, lifecycle.Ended(ctx))
 	}
 	return fmt.Errorf("mutex: lock %q: %w", name, err)
 }

@@ -7,11 +7,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cacheguard/go/internal/dispatch"
 	"github.com/cacheguard/go/internal/hold"
 	"github.com/cacheguard/go/internal/lease"
 	"github.com/cacheguard/go/internal/lifecycle"
+	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/internal/terms"
 	"github.com/cacheguard/go/internal/wake"
 )
@@ -22,7 +23,7 @@ const doorWidth = 4
 // Locker hands out locks that are kept in Redis. It is safe for concurrent use.
 type Locker struct {
 	life   *lifecycle.Lender[*Lease]
-	redis  *dispatch.Dispatcher
+	redis  *link.Sender
 	rdb    Redis // of SelfCheck
 	cfg    Config
 	lines  lines       // of locks that are not fair
@@ -41,7 +42,7 @@ func New(rdb Redis, cfg Config) (*Locker, error) {
 	}
 	cfg = cfg.withDefaults()
 	k := &Locker{life: lifecycle.NewLender((*Lease).abort), rdb: rdb, cfg: cfg, deaf: func() {}}
-	k.redis = dispatch.New(rdb, cfg.RedisTimeout, k.life.Life)
+	k.redis = link.NewSender(rdb, cfg.RedisTimeout, k.life.Life)
 	k.lines.roundTrip = func(name string) time.Duration { return k.redis.RoundTrip(lockKey(cfg.Prefix, name)) }
 	k.doors = queue.Doors{Width: doorWidth, RoundTrip: k.lines.roundTrip}
 	inbox, leaveInbox := wake.Open(rdb, cfg.Prefix)
@@ -62,6 +63,7 @@ func (k *Locker) Close() error {
 		return nil // New failed: there is nothing to close
 	}
 	k.life.Close(ErrClosed)
+	k.redis.Close()
 	k.listen.Do(func() {})
 	k.deaf()
 	k.leave()
@@ -142,7 +144,7 @@ func (k *Locker) ask(ctx context.Context, w who, grace time.Duration, inbox stri
 
 // abandon gives up in the background what w may have in Redis. Only what the life counts may do so.
 func (k *Locker) abandon(w who) {
-	w.trail.Leave(func(lost bool) { k.redis.ReleaseLater(w.releasing(heir{}, lost), k.cfg.TTL) })
+	k.redis.Leave(w.trail, func(lost bool) script.Call { return w.releasing(heir{}, lost) }, k.cfg.TTL)
 }
 
 // granted returns the lease of w, unless that was over before it could begin.

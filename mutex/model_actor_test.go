@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/dispatch"
+	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/queue"
 )
 
@@ -61,7 +61,7 @@ func (w *world) begin(a *actor) {
 	id := fmt.Sprintf("id%d", w.ids)
 	*a = actor{
 		name: a.name, inbox: a.inbox, stage: waiting, ttl: 500 + w.Rand.Int64N(longestLease-500), heard: w.Mono,
-		who: who{keys: keysOf(w.key), id: id, token: id, trail: new(dispatch.Trail)},
+		who: who{keys: keysOf(w.key), id: id, token: id, trail: new(link.Trail)},
 	}
 	if w.fair && w.Chance(50) {
 		a.arrived = w.arrivals.Waited(id)

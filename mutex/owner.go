@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 
-	"github.com/cacheguard/go/internal/dispatch"
+	"github.com/cacheguard/go/internal/link"
 )
 
 type ownerKey struct{}
@@ -21,7 +21,7 @@ func WithOwner(ctx context.Context) context.Context {
 
 // newcomer is who asks for a lock.
 func newcomer(ctx context.Context, key string) who {
-	w := who{keys: keysOf(key), id: rand.Text(), trail: new(dispatch.Trail)}
+	w := who{keys: keysOf(key), id: rand.Text(), trail: new(link.Trail)}
 	w.token = w.id
 	if owner, ok := ctx.Value(ownerKey{}).(string); ok {
 		w.token = owner

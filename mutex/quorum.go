@@ -9,10 +9,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cacheguard/go/internal/detach"
-	"github.com/cacheguard/go/internal/dispatch"
 	"github.com/cacheguard/go/internal/hold"
 	"github.com/cacheguard/go/internal/lifecycle"
+	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/terms"
 )
 
@@ -22,7 +21,7 @@ import (
 // common. Its leases have the limits of all leases: see the package comment.
 type Quorum struct {
 	life     *lifecycle.Lender[*Lease]
-	servers  []*dispatch.Dispatcher
+	servers  []*link.Sender
 	cfg      Config
 	majority int
 }
@@ -55,7 +54,7 @@ func NewQuorum(clients []Redis, cfg Config) (*Quorum, error) {
 	}
 	q := &Quorum{life: lifecycle.NewLender((*Lease).abort), cfg: cfg.withDefaults(), majority: len(clients)/2 + 1}
 	for _, rdb := range clients {
-		q.servers = append(q.servers, dispatch.New(rdb, q.cfg.RedisTimeout, q.life.Life))
+		q.servers = append(q.servers, link.NewSender(rdb, q.cfg.RedisTimeout, q.life.Life))
 	}
 	return q, nil
 }
@@ -117,10 +116,10 @@ func (q *Quorum) try(ctx context.Context, name string) (*Lease, error) {
 	}
 	defer q.life.Done()
 	if ctx.Err() != nil {
-		return nil, notAcquired(name, detach.Ended(ctx))
+		return nil, notAcquired(name, lifecycle.Ended(ctx))
 	}
 	w := newcomer(ctx, lockKey(q.cfg.Prefix, name)) // a new one each time: what is left of another try is not in the way
-	trails := make([]dispatch.Trail, len(q.servers))
+	trails := make([]link.Trail, len(q.servers))
 	fence, err := q.take(ctx, w, trails)
 	sent := time.Now()
 	if err == nil {
@@ -137,7 +136,7 @@ func (q *Quorum) try(ctx context.Context, name string) (*Lease, error) {
 	q.abandon(w, trails)
 	switch {
 	case ctx.Err() != nil:
-		return nil, notAcquired(name, detach.Ended(ctx))
+		return nil, notAcquired(name, lifecycle.Ended(ctx))
 	case errors.Is(err, ErrNotAcquired), errors.Is(err, ErrLeaseLost), errors.Is(err, ErrRevoked):
 		return nil, notAcquired(name, nil)
 	}
@@ -157,7 +156,7 @@ func (q *Quorum) Do(ctx context.Context, name string, f func(context.Context, *L
 }
 
 // newLease begins a lease that a majority granted or renewed when asked at sent.
-func (q *Quorum) newLease(ctx context.Context, name string, w who, trails []dispatch.Trail, fence int64, sent time.Time) *Lease {
+func (q *Quorum) newLease(ctx context.Context, name string, w who, trails []link.Trail, fence int64, sent time.Time) *Lease {
 	l := &Lease{from: q, life: q.life, who: w, trails: trails, name: name, fence: fence, unlocked: q.cfg.Hooks.terms().Held(name)}
 	ttl := q.trusted()
 	q.life.Add(l, func() {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/dispatch"
 	"github.com/cacheguard/go/internal/keys"
+	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/script"
 )
@@ -57,10 +57,10 @@ const (
 
 // who is a hold, or will be one.
 type who struct {
-	keys  []string        // of the lock in Redis: its hash, its queue, and who is gone
-	id    string          // of this hold alone
-	token string          // of its owner, or the id
-	trail *dispatch.Trail // of its requests
+	keys  []string    // of the lock in Redis: its hash, its queue, and who is gone
+	id    string      // of this hold alone
+	token string      // of its owner, or the id
+	trail *link.Trail // of its requests
 
 	arrived int64 // in µs by the server's clock; 0: when it first asks
 }

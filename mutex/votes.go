@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/cacheguard/go/internal/dispatch"
+	"github.com/cacheguard/go/internal/link"
+	"github.com/cacheguard/go/internal/script"
 )
 
 // errUnasked is the vote of a server that could not be reached when the lock was asked for.
@@ -41,7 +42,7 @@ func (q *Quorum) ballot(ask func(server int) vote) (votes []vote, ok bool) {
 }
 
 // take asks every server for the lock, and returns the greatest fence that a majority granted.
-func (q *Quorum) take(ctx context.Context, w who, trails []dispatch.Trail) (fence int64, err error) {
+func (q *Quorum) take(ctx context.Context, w who, trails []link.Trail) (fence int64, err error) {
 	votes, ok := q.ballot(func(i int) vote {
 		reply, err := q.servers[i].Ask(ctx, w.asking(q.cfg.TTL, 0, 0, ""), &trails[i])
 		if err != nil {
@@ -121,8 +122,8 @@ func (q *Quorum) unlock(l *Lease) (int, error) {
 }
 
 // abandon gives back in the background whatever the servers have granted.
-func (q *Quorum) abandon(w who, trails []dispatch.Trail) {
+func (q *Quorum) abandon(w who, trails []link.Trail) {
 	for i, server := range q.servers {
-		trails[i].Leave(func(lost bool) { server.ReleaseLater(w.releasing(heir{}, lost), q.cfg.TTL) })
+		server.Leave(&trails[i], func(lost bool) script.Call { return w.releasing(heir{}, lost) }, q.cfg.TTL)
 	}
 }

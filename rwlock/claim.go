@@ -5,8 +5,8 @@ import (
 	"crypto/rand"
 	"time"
 
-	"github.com/cacheguard/go/internal/dispatch"
 	"github.com/cacheguard/go/internal/keys"
+	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/script"
 )
@@ -19,10 +19,10 @@ type claim struct {
 	mode  mode
 	token string
 
-	trail  dispatch.Trail // of its requests
-	guest  *queue.Guest   // while it queues; nil: it came by no door; belongs to the goroutine of wait, as what follows
-	ticket int64          // of its place in the queue, as far as it knows
-	dead   time.Time      // when Redis takes it out of the queue as it does not wait for longer; zero: never
+	trail  link.Trail   // of its requests
+	guest  *queue.Guest // while it queues; nil: it came by no door; belongs to the goroutine of wait, as what follows
+	ticket int64        // of its place in the queue, as far as it knows
+	dead   time.Time    // when Redis takes it out of the queue as it does not wait for longer; zero: never
 }
 
 func (k *Locker) newClaim(name string, m mode) *claim {
@@ -101,7 +101,7 @@ func (c *claim) parse(body string) (fence int64, granted bool) {
 
 // abandon gives up in the background what the claim may have in Redis. Only what the life counts may do so.
 func (c *claim) abandon() {
-	c.trail.Leave(func(lost bool) { c.redis.ReleaseLater(c.giveUp(c.token, 0, lost), c.cfg.TTL) })
+	c.redis.Leave(&c.trail, func(lost bool) script.Call { return c.giveUp(c.token, 0, lost) }, c.cfg.TTL)
 }
 
 // run runs a call that returns a number, until the context ends or RedisTimeout is over.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cacheguard/go/internal/detach"
+	"github.com/cacheguard/go/internal/lifecycle"
 )
 
 var (
@@ -43,5 +43,5 @@ func lost(reply int) error {
 
 // notAcquired is the error of a call whose context has ended.
 func notAcquired(ctx context.Context, name string) error {
-	return fmt.Errorf("%w: %q: %w", ErrNotAcquired, name, detach.Ended(ctx))
+	return fmt.Errorf("%w: %q: %w", ErrNotAcquired, name, lifecycle.Ended(ctx))
 }

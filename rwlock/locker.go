@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cacheguard/go/internal/dispatch"
 	"github.com/cacheguard/go/internal/keys"
 	"github.com/cacheguard/go/internal/lease"
 	"github.com/cacheguard/go/internal/lifecycle"
+	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/terms"
 	"github.com/cacheguard/go/internal/wake"
@@ -23,7 +23,7 @@ const readersWidth = 64
 // Locker hands out read-write locks that are kept in Redis. It is safe for concurrent use.
 type Locker struct {
 	life    *lifecycle.Lender[*Lease]
-	redis   *dispatch.Dispatcher
+	redis   *link.Sender
 	rdb     Redis // of SelfCheck
 	cfg     Config
 	writers queue.Doors
@@ -40,7 +40,7 @@ func New(rdb Redis, cfg Config) (*Locker, error) {
 	}
 	cfg = cfg.withDefaults()
 	k := &Locker{life: lifecycle.NewLender((*Lease).abort), rdb: rdb, cfg: cfg}
-	k.redis = dispatch.New(rdb, cfg.RedisTimeout, k.life.Life)
+	k.redis = link.NewSender(rdb, cfg.RedisTimeout, k.life.Life)
 	roundTrip := func(name string) time.Duration { return k.redis.RoundTrip(keys.Tagged(cfg.Prefix, name)) }
 	k.writers = queue.Doors{Width: doorWidth, RoundTrip: roundTrip}
 	k.readers = queue.Doors{Width: readersWidth, RoundTrip: roundTrip, Shared: true}
@@ -62,6 +62,7 @@ func (k *Locker) Close() error {
 		return nil // New failed: there is nothing to close
 	}
 	k.life.Close(ErrClosed)
+	k.redis.Close()
 	k.leave()
 	return nil
 }

@@ -7,9 +7,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/detach"
 	"github.com/cacheguard/go/internal/lifecycle"
+	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/primary"
+	"github.com/cacheguard/go/internal/script"
 )
 
 // Redis is what a Counter needs of a client: *redis.Client (also a Sentinel failover client), *redis.ClusterClient and
@@ -22,7 +23,7 @@ type Redis interface {
 // Counter counts units, under as many names as one likes. It is safe for concurrent use.
 type Counter struct {
 	rdb   Redis
-	redis *detach.Runner
+	redis *link.Sender
 	cfg   Config
 	lanes lanes
 	life  *lifecycle.Life
@@ -36,7 +37,8 @@ func New(rdb Redis, cfg Config) (*Counter, error) {
 		return nil, fmt.Errorf("segment: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	return &Counter{rdb: rdb, redis: detach.NewRunner(rdb, cfg.RedisTimeout), cfg: cfg, life: lifecycle.New()}, nil
+	life := lifecycle.New()
+	return &Counter{rdb: rdb, redis: link.NewSender(rdb, cfg.RedisTimeout, life), cfg: cfg, life: life}, nil
 }
 
 // Close returns when everything the Counter started has ended. What was taken for calls that failed is given back first, if
@@ -47,6 +49,7 @@ func (c *Counter) Close() error {
 		return nil // New failed: there is nothing to close
 	}
 	c.life.Close(ErrClosed, nil)
+	c.redis.Close()
 	return nil
 }
 
@@ -63,21 +66,27 @@ func (c *Counter) begin(ctx context.Context, op, name string, units, least int64
 	case units < least || units > most:
 		return failed(op, name, fmt.Errorf("%d is not between %d and 2^44", units, least))
 	case ctx.Err() != nil:
-		return failed(op, name, detach.Ended(ctx))
+		return failed(op, name, lifecycle.Ended(ctx))
 	case !c.life.Begin():
 		return ErrClosed
 	}
 	return nil
 }
 
-// run runs op under RedisTimeout. It must be safe to run twice.
-func run[T any](ctx context.Context, c *Counter, op detach.Op[T]) (T, error) {
-	value, err := detach.Run(ctx, c.life, c.redis, op, nil)
-	return value, orEnded(ctx, err)
+// ask runs the call, which must be safe to run twice.
+func (c *Counter) ask(ctx context.Context, call script.Call) (int64, error) {
+	reply, err := c.redis.Ask(ctx, call, nil)
+	if err != nil {
+		return 0, orEnded(ctx, err)
+	}
+	return reply.Int64()
 }
 
-// runPipeline runs op, which sends a pipeline, under RedisTimeout.
-func runPipeline[T any](ctx context.Context, c *Counter, op func(context.Context) (T, error)) (T, error) {
-	value, err := detach.Do(ctx, c.life, c.cfg.RedisTimeout, op, nil)
-	return value, orEnded(ctx, err)
+// askAll runs the calls in one round trip. They must be safe to run twice.
+func (c *Counter) askAll(ctx context.Context, calls []script.Call) ([]*redis.Cmd, error) {
+	if len(calls) == 0 {
+		return nil, nil
+	}
+	replies, err := c.redis.AskAll(ctx, calls)
+	return replies, orEnded(ctx, err)
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cacheguard/go/internal/detach"
+	"github.com/cacheguard/go/internal/lifecycle"
 )
 
 var (
@@ -45,7 +45,7 @@ func uncertain(err error) error { return fmt.Errorf("%w: %w", ErrUncertain, err)
 // orEnded is why the context ended, if there is an error and it has.
 func orEnded(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
-		return detach.Ended(ctx)
+		return lifecycle.Ended(ctx)
 	}
 	return err
 }
@@ -53,7 +53,7 @@ func orEnded(ctx context.Context, err error) error {
 // stopped is why a pause was cut short.
 func stopped(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return detach.Ended(ctx)
+		return lifecycle.Ended(ctx)
 	}
 	return ErrClosed
 }

@@ -71,11 +71,12 @@ func TestACopyOfATakeThatArrivesAfterTheLanesNextTakesNothing(t *testing.T) {
 		taking
 		want int64
 	}{{first, 2}, {first, 2}, {next, 2}, {first, replyStale}, {next, 2}} {
-		if got, err := step.take(t.Context(), rdb, 2, 2); got != step.want || err != nil {
+		if got, err := c.ask(t.Context(), step.take(2, 2)); got != step.want || err != nil {
 			t.Errorf("request %d took %d, %v; want %d", step.number, got, err, step.want)
 		}
 	}
-	ok(t, first.undo(t.Context(), rdb)) // late, too
+	_, err := c.ask(t.Context(), first.undo()) // late, too
+	ok(t, err)
 	wantTotal(t, c, 6)
 }
 

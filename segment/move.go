@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/script"
 )
 
@@ -67,7 +65,7 @@ func (s *snapshot) levelling() []move {
 
 // carryOut makes the moves, each of fewer units if its segment has not got as many any more.
 func (c *Counter) carryOut(ctx context.Context, name, until string, moves []move) error {
-	calls := make([]*script.Call, len(moves))
+	calls := make([]script.Call, len(moves))
 	for i := range moves {
 		calls[i] = moves[i].sending(c.key(name, moves[i].from))
 	}
@@ -87,7 +85,7 @@ func (c *Counter) carryOut(ctx context.Context, name, until string, moves []move
 
 // complete lets what is on its way arrive. Several may do this for the same moves.
 func (c *Counter) complete(ctx context.Context, name, until string, moves []move) error {
-	calls := make([]*script.Call, len(moves))
+	calls := make([]script.Call, len(moves))
 	for i := range moves {
 		calls[i] = moves[i].arriving(c.key(name, moves[i].to), until)
 	}
@@ -108,29 +106,20 @@ func (c *Counter) forget(ctx context.Context, name string, moves []move) error {
 	if len(moves) == 0 {
 		return nil
 	}
-	_, err := runPipeline(ctx, c, func(ctx context.Context) ([]redis.Cmder, error) {
-		pipe := c.rdb.Pipeline()
-		for _, m := range moves {
-			pipe.HDel(ctx, c.key(name, m.from), "to:"+m.id)
-		}
-		return pipe.Exec(ctx)
-	})
+	calls := make([]script.Call, len(moves))
+	for i, m := range moves {
+		calls[i] = script.Call{Script: hdel, Keys: []string{c.key(name, m.from)}, Args: []any{"to:" + m.id}}
+	}
+	_, err := c.askAll(ctx, calls)
 	return err
 }
 
 // pipelined runs the calls in one round trip. It returns their replies, or an error if any of them has one.
-func (c *Counter) pipelined(ctx context.Context, calls []*script.Call) ([]int64, error) {
-	if len(calls) == 0 {
-		return nil, nil
+func (c *Counter) pipelined(ctx context.Context, calls []script.Call) ([]int64, error) {
+	answers, err := c.askAll(ctx, calls)
+	replies := make([]int64, len(answers))
+	for i := 0; i < len(answers) && err == nil; i++ {
+		replies[i], err = answers[i].Int64()
 	}
-	return runPipeline(ctx, c, func(ctx context.Context) ([]int64, error) {
-		replies := make([]int64, len(calls))
-		for i, cmd := range script.RunAll(ctx, c.rdb, calls) {
-			var err error
-			if replies[i], err = cmd.Int64(); err != nil {
-				return nil, err
-			}
-		}
-		return replies, nil
-	})
+	return replies, err
 }

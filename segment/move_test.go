@@ -21,12 +21,12 @@ func TestAMoveWhoseMoverDiedIsCompletedOnce(t *testing.T) {
 				t.Parallel()
 				c := newStock(t, shared.Client(t), 4, 40)
 				m := newMove(1, 2, 7)
-				calls := []*script.Call{
+				calls := []script.Call{
 					m.sending(c.key(name, m.from)),
 					m.arriving(c.key(name, m.to), lookAt(t, c).until),
 				}
 				for _, call := range calls[:steps] {
-					_, err := c.pipelined(t.Context(), []*script.Call{call})
+					_, err := c.pipelined(t.Context(), []script.Call{call})
 					ok(t, err)
 				}
 				left, err := do(c)
@@ -45,8 +45,8 @@ func TestALateCopyOfAMoveMovesNothing(t *testing.T) {
 	m := newMove(0, 1, 5)
 	until := lookAt(t, c).until
 	ok(t, c.carryOut(t.Context(), name, until, []move{m}))
-	for _, copied := range []*script.Call{m.sending(c.key(name, 0)), m.arriving(c.key(name, 1), until)} {
-		_, err := c.pipelined(t.Context(), []*script.Call{copied})
+	for _, copied := range []script.Call{m.sending(c.key(name, 0)), m.arriving(c.key(name, 1), until)} {
+		_, err := c.pipelined(t.Context(), []script.Call{copied})
 		ok(t, err)
 	}
 	s := lookAt(t, c)

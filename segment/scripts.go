@@ -1,7 +1,6 @@
 package segment
 
 import (
-	"context"
 	_ "embed"
 	"time"
 
@@ -32,6 +31,8 @@ var (
 	undoScript   = script.New(prelude + undoSource)
 	putScript    = script.New(prelude + putSource)
 	sendScript   = script.New(prelude + sendSource)
+	hgetall      = script.Command("hgetall")
+	hdel         = script.Command("hdel")
 )
 
 // How long receipts are kept: much longer than a request may be under way, or a process stop in the middle of a move.
@@ -50,10 +51,9 @@ const (
 	replyStale     = -2
 )
 
-// create creates a counter and reports whether there was none.
-func create(ctx context.Context, rdb script.Processor, key, token string, units int64, ttl time.Duration) (bool, error) {
-	call := script.Call{Script: createScript, Keys: []string{key}, Args: []any{token, units, script.Millis(ttl)}}
-	return call.Run(ctx, rdb).Bool()
+// creating is the call that creates a counter. It returns 1, or 0 if there is one.
+func creating(key, token string, units int64, ttl time.Duration) script.Call {
+	return script.Call{Script: createScript, Keys: []string{key}, Args: []any{token, units, script.Millis(ttl)}}
 }
 
 // taking is one request of a lane to a segment.
@@ -65,40 +65,38 @@ type taking struct {
 
 func (t taking) keys() []string { return []string{t.key, receiptKey(t.key, t.lane)} }
 
-// take takes units, or fewer if that is enough, and returns how many.
-func (t taking) take(ctx context.Context, rdb script.Processor, units, enough int64) (int64, error) {
-	call := script.Call{
+// take is the call that takes units, or fewer if that is enough, and returns how many.
+func (t taking) take(units, enough int64) script.Call {
+	return script.Call{
 		Script: takeScript, Keys: t.keys(),
 		Args: []any{t.number, units, enough, script.Millis(keepReceipt)},
 	}
-	return call.Run(ctx, rdb).Int64()
 }
 
-// undo gives back what was taken, and keeps copies of the request from taking.
-func (t taking) undo(ctx context.Context, rdb script.Processor) error {
-	call := script.Call{Script: undoScript, Keys: t.keys(), Args: []any{t.number, script.Millis(keepReceipt)}}
-	return call.Run(ctx, rdb).Err()
+// undo is the call that gives back what was taken, and keeps copies of the request from taking.
+func (t taking) undo() script.Call {
+	return script.Call{Script: undoScript, Keys: t.keys(), Args: []any{t.number, script.Millis(keepReceipt)}}
 }
 
 // adding is the call that puts units into a segment, if that is there.
-func adding(key, id string, units int64) *script.Call {
-	return &script.Call{
+func adding(key, id string, units int64) script.Call {
+	return script.Call{
 		Script: putScript, Keys: []string{key, receiptKey(key, id)},
 		Args: []any{units, script.Millis(keepReceipt), "", most},
 	}
 }
 
 // sending is the call that sends units of a move on their way.
-func (m *move) sending(key string) *script.Call {
-	return &script.Call{
+func (m *move) sending(key string) script.Call {
+	return script.Call{
 		Script: sendScript, Keys: []string{key, receiptKey(key, m.id)},
 		Args: []any{m.id, m.to, m.units, script.Millis(keepMoveReceipt)},
 	}
 }
 
 // arriving is the call that lets them arrive.
-func (m *move) arriving(key, until string) *script.Call {
-	return &script.Call{
+func (m *move) arriving(key, until string) script.Call {
+	return script.Call{
 		Script: putScript, Keys: []string{key, receiptKey(key, m.id)},
 		Args: []any{m.units, script.Millis(keepMoveReceipt), until, 0},
 	}

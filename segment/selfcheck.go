@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/cacheguard/go/internal/rights"
-	"github.com/cacheguard/go/internal/script"
 )
 
 // SelfCheck finds out whether the Counter can do its work, for use when a service starts: that Redis can be reached, that its
@@ -24,9 +23,7 @@ func (c *Counter) SelfCheck(ctx context.Context) error {
 
 // tryOut makes a counter that expires soon, takes from it, which may move units between segments, adds to it, and counts.
 func (c *Counter) tryOut(ctx context.Context, name string) error {
-	if _, err := run(ctx, c, func(ctx context.Context, rdb script.Processor) (bool, error) {
-		return create(ctx, rdb, c.key(name, 0), rand.Text(), 2, rights.Patience)
-	}); err != nil {
+	if _, err := c.ask(ctx, creating(c.key(name, 0), rand.Text(), 2, rights.Patience)); err != nil {
 		return failed("create", name, err)
 	}
 	if err := c.Take(ctx, name, 1); err != nil {

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/script"
 )
 
 // snapshot is what all segments had, each at a moment of its own.
@@ -21,25 +23,45 @@ type snapshot struct {
 
 // look reads all segments, in one round trip.
 func (c *Counter) look(ctx context.Context, name string) (*snapshot, error) {
-	return runPipeline(ctx, c, func(ctx context.Context) (*snapshot, error) {
-		pipe := c.rdb.Pipeline()
-		reads := make([]*redis.MapStringStringCmd, c.cfg.Segments)
-		for i := range reads {
-			reads[i] = pipe.HGetAll(ctx, c.key(name, i))
+	reads := make([]script.Call, c.cfg.Segments)
+	for i := range reads {
+		reads[i] = script.Call{Script: hgetall, Keys: []string{c.key(name, i)}}
+	}
+	answers, err := c.askAll(ctx, reads)
+	if err != nil {
+		return nil, err
+	}
+	s := &snapshot{left: make([]int64, len(reads)), versions: make([]string, len(reads))}
+	for i, answer := range answers {
+		fields, err := fieldsOf(answer)
+		if err == nil {
+			err = s.add(i, fields)
 		}
-		_, _ = pipe.Exec(ctx) // each command keeps its error
-		s := &snapshot{left: make([]int64, len(reads)), versions: make([]string, len(reads))}
-		for i, read := range reads {
-			fields, err := read.Result()
-			if err == nil {
-				err = s.add(i, fields)
-			}
-			if err != nil {
-				return nil, err
-			}
+		if err != nil {
+			return nil, err
 		}
-		return s, nil
-	})
+	}
+	return s, nil
+}
+
+// fieldsOf reads the reply to HGETALL: a map, or before RESP3 a list.
+func fieldsOf(answer *redis.Cmd) (map[string]string, error) {
+	fields := make(map[string]string)
+	note := func(field, value any) {
+		name, _ := field.(string)
+		fields[name], _ = value.(string)
+	}
+	if all, is := answer.Val().(map[any]any); is {
+		for field, value := range all {
+			note(field, value)
+		}
+		return fields, nil
+	}
+	list, err := answer.Slice()
+	for i := 0; i+1 < len(list); i += 2 {
+		note(list[i], list[i+1])
+	}
+	return fields, err
 }
 
 // add notes what a segment has.

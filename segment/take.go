@@ -4,8 +4,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
-
-	"github.com/cacheguard/go/internal/script"
 )
 
 const (
@@ -91,9 +89,7 @@ func (c *Counter) gather(ctx context.Context, name string, s *snapshot, n, enoug
 func (c *Counter) takeFrom(ctx context.Context, name string, segment int, n, enough int64) (int64, error) {
 	l := c.lanes.borrow()
 	t := taking{key: c.key(name, segment), lane: l.id, number: l.number}
-	got, err := run(ctx, c, func(ctx context.Context, rdb script.Processor) (int64, error) {
-		return t.take(ctx, rdb, n, enough)
-	})
+	got, err := c.ask(ctx, t.take(n, enough))
 	if err == nil && got == replyStale {
 		err = errStale
 	}
@@ -110,9 +106,7 @@ func (c *Counter) undo(t taking, l *lane) {
 	until := time.Now().Add(undoFor)
 	c.life.Go(func() { // owner: the Counter; stop: it is done, undoFor or Close; joined by Close
 		for round, last := 0, false; ; round++ {
-			ctx, cancel := context.WithTimeout(context.Background(), c.cfg.RedisTimeout)
-			err := t.undo(ctx, c.rdb)
-			cancel()
+			_, err := c.redis.Ask(context.Background(), t.undo(), nil)
 			if err == nil {
 				c.lanes.giveBack(l)
 			}

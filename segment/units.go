@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	mathrand "math/rand/v2"
-
-	"github.com/cacheguard/go/internal/script"
 )
 
 // Create makes a name with that many units, from 0 to 2^44, and spreads them over the segments. It returns ErrExists if there
@@ -18,13 +16,11 @@ func (c *Counter) Create(ctx context.Context, name string, total int64) error {
 	}
 	defer c.life.Done()
 	key, token := c.key(name, 0), rand.Text()
-	made, err := run(ctx, c, func(ctx context.Context, rdb script.Processor) (bool, error) {
-		return create(ctx, rdb, key, token, total, c.cfg.TTL)
-	})
+	made, err := c.ask(ctx, creating(key, token, total, c.cfg.TTL))
 	switch {
 	case err != nil:
 		return failed("create", name, uncertain(err))
-	case !made:
+	case made == 0:
 		return failed("create", name, ErrExists)
 	}
 	_ = c.level(ctx, name) // what is not spread can be taken all the same
@@ -55,10 +51,7 @@ func (c *Counter) Add(ctx context.Context, name string, n int64) error {
 }
 
 func (c *Counter) addTo(ctx context.Context, name string, segment int, id string, n int64) (int64, error) {
-	call := adding(c.key(name, segment), id, n)
-	return run(ctx, c, func(ctx context.Context, rdb script.Processor) (int64, error) {
-		return call.Run(ctx, rdb).Int64()
-	})
+	return c.ask(ctx, adding(c.key(name, segment), id, n))
 }
 
 // Total returns how many units are left: exactly, if none is taken while it counts. It costs a few round trips, to all segments.

@@ -29,7 +29,7 @@ const (
 
 // Breaker is the circuit breaker of one part of the keyspace.
 type Breaker struct {
-	cb *gobreaker.TwoStepCircuitBreaker[struct{}]
+	cb *gobreaker.TwoStepCircuitBreaker[struct{}] // nil: it never opens
 
 	onChange  func(open bool)
 	onFailure func()
@@ -89,7 +89,7 @@ type Permit struct {
 // ErrOpen.
 func (b *Breaker) Allow() (Permit, error) {
 	until := b.countUntil.Load()
-	if until == 0 {
+	if until == 0 || b.cb == nil {
 		return Permit{breaker: b}, nil
 	}
 	report, err := b.cb.Allow()
@@ -108,6 +108,9 @@ func (p Permit) Done(err error) {
 	if Unavailable(err) && !errors.Is(err, context.Canceled) {
 		b.countUntil.Store(int64(time.Since(base) + window))
 		b.onFailure()
+	}
+	if b.cb == nil {
+		return
 	}
 	if p.report == nil && b.countUntil.Load() != 0 {
 		p.report, _ = b.cb.Allow() // refused: it has opened since, and does not need this one

@@ -42,6 +42,15 @@ func New(rdb any, onChange func(open bool)) *Health {
 	return h
 }
 
+// Without returns the Health of a client that has no breakers: those it returns never open.
+func Without(rdb any) *Health {
+	h := New(rdb, nil)
+	for i := range h.parts {
+		h.parts[i] = &Breaker{onFailure: h.askWhoServes, opened: make(chan struct{})}
+	}
+	return h
+}
+
 // Failed counts nothing, but has the client ask who serves what if the error of an operation says that Redis cannot.
 func (h *Health) Failed(err error) {
 	if Unavailable(err) {

@@ -23,7 +23,7 @@ func (p *calls) values() context.Context { return p.all[0].ctx }
 func (p *calls) carry(ctx context.Context) error {
 	l := p.all[0].lane.link
 	if len(p.all) == 1 {
-		p.cmds = []*redis.Cmd{p.all[0].Script.Run(ctx, l.rdb)}
+		p.cmds = []*redis.Cmd{p.all[0].Script.Run(ctx, l.alone)}
 	} else {
 		scripts := make([]*script.Call, len(p.all))
 		for i, c := range p.all {
@@ -54,7 +54,8 @@ func (p *calls) broken(err error) bool {
 func (p *calls) deliver() {
 	for i, c := range p.all {
 		cmd := p.cmds[i]
-		if broken := p.broken(cmd.Err()); broken || len(p.all) > 1 && sentAgain(cmd.Err()) {
+		c.Trail.end(cmd.Err())
+		if broken := p.broken(cmd.Err()); !c.Single && (broken || len(p.all) > 1 && sentAgain(cmd.Err())) {
 			c.again(broken)
 			continue
 		}
@@ -100,6 +101,9 @@ func brokenConnection(err error) bool {
 // fail answers calls that were not sent, or whose reply did not come in time. That will be late, then.
 func (p *calls) fail(err error) {
 	for _, c := range p.all {
+		if c.sent {
+			c.Trail.end(err)
+		}
 		c.answer(nil, err)
 		if !c.sent {
 			c.unanswered(err)

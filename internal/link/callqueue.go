@@ -1,9 +1,14 @@
 package link
 
-import "slices"
+import (
+	"context"
+	"slices"
+	"time"
+)
 
 // callQueue has the calls that wait, by rank.
 type callQueue struct {
+	most   int // in one parcel
 	byRank [ranks][]*queuedCall
 	gone   int // those whose callers have walked away
 }
@@ -32,41 +37,76 @@ func (q *callQueue) len() (n int) {
 }
 
 func (q *callQueue) empty() bool { return q.len() == 0 }
-func (q *callQueue) full() bool  { return q.len() >= maxCalls }
+func (q *callQueue) full() bool  { return q.len() >= q.most }
 
-// take fills a parcel in the order of the ranks. What is large or was refused in a pipeline goes alone.
-func (q *callQueue) take(firstRankOnly bool) parcel {
-	p := new(calls)
+// take fills a parcel in the order of the ranks. What is large or was refused in a pipeline goes alone. Calls whose callers will
+// have left before an answer comes stay where they are, unless nothing else is under way, from which to learn how long that takes.
+func (q *callQueue) take(firstRankOnly bool, trip time.Duration, idle bool) parcel {
+	p, then := new(calls), time.Now().Add(trip)
 	for rank := range q.byRank {
 		if firstRankOnly && Rank(rank) > EndsWork {
 			break
 		}
-		for len(q.byRank[rank]) > 0 && len(p.all) < maxCalls {
-			c := q.byRank[rank][0]
-			single := c.alone || c.Size > maxCarried
-			if c.waited && single && len(p.all) > 0 {
-				return p
+		waiting := q.byRank[rank]
+		kept, i, full := waiting[:0], 0, false
+		for ; i < len(waiting) && len(p.all) < q.most && !full; i++ {
+			c := waiting[i]
+			switch single := c.alone || c.Size > maxCarried; {
+			case c.waited && single && len(p.all) > 0:
+				kept, full = append(kept, c), true
+			case c.waited && !c.leaves.IsZero() && c.leaves.Before(then):
+				kept = append(kept, c)
+			default:
+				q.send(p, c)
+				full = single && len(p.all) > 0
 			}
-			c.queued = false
-			q.byRank[rank][0] = nil
-			if q.byRank[rank] = q.byRank[rank][1:]; len(q.byRank[rank]) == 0 {
-				q.byRank[rank] = nil
-			}
-			if !c.waited {
-				q.gone--
-				continue
-			}
-			c.sent = true
-			p.all = append(p.all, c)
-			if single {
-				return p
-			}
+		}
+		q.keep(rank, kept, i)
+		if full {
+			return p
+		}
+	}
+	for rank := ranks - 1; idle && len(p.all) == 0 && !firstRankOnly && rank >= 0; rank-- {
+		for n := len(q.byRank[rank]); n > 0 && len(p.all) == 0; n-- {
+			last := q.byRank[rank][n-1]
+			q.keep(int(rank), q.byRank[rank][:n-1], n)
+			q.send(p, last)
 		}
 	}
 	if len(p.all) == 0 {
 		return nil
 	}
 	return p
+}
+
+// keep leaves in a rank's queue what was kept of its first n, and the rest.
+func (q *callQueue) keep(rank int, kept []*queuedCall, n int) {
+	all := q.byRank[rank]
+	switch {
+	case len(kept) == 0 && n == len(all):
+		q.byRank[rank] = nil
+	case len(kept) == 0:
+		clear(all[:n])
+		q.byRank[rank] = all[n:]
+	default:
+		rest := append(kept, all[n:]...)
+		clear(all[len(rest):])
+		q.byRank[rank] = rest
+	}
+}
+
+// send takes a call out of the queue, into the parcel if it is still to be sent.
+func (q *callQueue) send(p *calls, c *queuedCall) {
+	c.queued = false
+	switch {
+	case !c.waited:
+		q.gone--
+	case !c.Trail.begin():
+		c.answerLocked(nil, context.Canceled)
+	default:
+		c.sent, c.began = true, time.Now()
+		p.all = append(p.all, c)
+	}
 }
 
 func (q *callQueue) drain(everything bool) []parcel {

@@ -2,6 +2,7 @@ package link
 
 import (
 	"context"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -28,7 +29,9 @@ const (
 type Call struct {
 	Script *script.Call
 	Rank   Rank
-	Size   int // of its arguments in bytes, if they are large
+	Size   int    // of its arguments in bytes, if they are large
+	Trail  *Trail // notes each time that it is sent, and refuses it when it is closed; nil: nobody wants to know
+	Single bool   // it is not sent again, whatever becomes of it
 
 	// Late, if not nil, is called when the script may have run although its caller was told otherwise, or had walked away:
 	// with the reply, or with an error that does not say. On a goroutine of the Link's; it must not block.
@@ -42,37 +45,51 @@ func (l *Link) Do(ctx context.Context, key string, c *Call) (*redis.Cmd, error) 
 		return nil, context.Cause(ctx)
 	}
 	lane := l.calls[l.health.Part(key)]
-	cmd, tried := lane.callAlone(ctx, c)
-	if cmd != nil {
-		return cmd, cmd.Err()
+	reply, alone := lane.callAlone(ctx, c, false)
+	if alone == answered {
+		return reply.Cmd, reply.Err()
 	}
-	return lane.call(ctx, c, tried)
+	reply, err := lane.call(ctx, *c, alone == uncertain)
+	return reply.Cmd, err
+}
+
+// Reply is what Redis says.
+type Reply struct {
+	*redis.Cmd
+	Sent time.Time // before the call was written
 }
 
 // call has a worker run the call.
-func (l *lane) call(ctx context.Context, c *Call, tried bool) (*redis.Cmd, error) {
+func (l *lane) call(ctx context.Context, c Call, tried bool) (Reply, error) {
 	q := &queuedCall{Call: c, lane: l, ctx: ctx, done: make(chan struct{}), tried: tried, waited: true}
+	q.leaves, _ = ctx.Deadline()
 	if err := l.enqueue(q); err != nil {
 		q.unanswered(err)
-		return nil, err
+		return Reply{}, err
 	}
+	return q.wait()
+}
+
+// wait waits for the answer.
+func (c *queuedCall) wait() (Reply, error) {
 	select {
-	case <-q.done:
-		return q.cmd, q.err
-	case <-ctx.Done():
-		if q.walkAway() {
-			return nil, context.Cause(ctx)
+	case <-c.done:
+	case <-c.ctx.Done():
+		if c.walkAway() {
+			return Reply{}, context.Cause(c.ctx)
 		}
-		<-q.done
-		return q.cmd, q.err
+		<-c.done
 	}
+	return c.reply, c.err
 }
 
 // queuedCall is a call that is queued or in flight.
 type queuedCall struct {
-	*Call
-	lane *lane
-	ctx  context.Context //nolint:containedctx // values only
+	Call
+	lane   *lane
+	ctx    context.Context //nolint:containedctx // of its caller
+	leaves time.Time       // its caller, at the latest; zero: it does not say
+	then   func(Reply, error)
 
 	// Guarded by the lane's mutex.
 	tried    bool // it may have been sent before, without an answer, and Late is to be called if it is not sent again
@@ -82,19 +99,23 @@ type queuedCall struct {
 	sent     bool
 	answered bool
 
-	cmd  *redis.Cmd // when done is closed
-	err  error
-	done chan struct{}
+	began time.Time // before it was sent last
+	reply Reply     // when done is closed
+	err   error
+	done  chan struct{} // nil: then is called instead
 }
 
-func (l *lane) enqueue(c *queuedCall) error {
+// enqueue queues calls of the lane.
+func (l *lane) enqueue(all ...*queuedCall) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return ErrClosed
 	}
-	l.arrived++
-	l.queue.(*callQueue).add(c)
+	for _, c := range all {
+		l.arrived++
+		l.queue.(*callQueue).add(c)
+	}
 	l.dispatchLocked()
 	return nil
 }
@@ -132,12 +153,22 @@ func (c *queuedCall) unanswered(err error) {
 // answer hands the answer to the caller, and reports whether it waits for it.
 func (c *queuedCall) answer(cmd *redis.Cmd, err error) bool {
 	c.lane.mu.Lock()
-	defer c.lane.mu.Unlock()
+	first := c.answerLocked(cmd, err)
+	c.lane.mu.Unlock()
+	if first && c.then != nil {
+		c.then(c.reply, c.err)
+	}
+	return first
+}
+
+func (c *queuedCall) answerLocked(cmd *redis.Cmd, err error) bool {
 	if c.answered || !c.waited {
 		return false
 	}
 	c.answered = true
-	c.cmd, c.err = cmd, err
-	close(c.done)
+	c.reply, c.err = Reply{cmd, c.began}, err
+	if c.done != nil {
+		close(c.done)
+	}
 	return true
 }

@@ -15,8 +15,8 @@ const maxFlying = 32
 // queue is what waits to be sent. Its methods are called with the lane's mutex held.
 type queue interface {
 	// take returns the next parcel, of requests that somebody waits for; nil if there is none. Of the first rank only: while
-	// the breaker is open.
-	take(firstRankOnly bool) parcel
+	// the breaker is open. An answer takes about trip; idle: nothing is in flight.
+	take(firstRankOnly bool, trip time.Duration, idle bool) parcel
 	// drain takes out what take(true) would leave, or everything.
 	drain(everything bool) []parcel
 	// full reports whether a whole parcel waits already.
@@ -117,7 +117,7 @@ func (l *lane) take(w *worker) (f *flight, refused []parcel) {
 	}
 	var p parcel
 	if l.mayFlyLocked() {
-		p = l.queue.take(!asked)
+		p = l.queue.take(!asked, l.trip.smooth, len(l.flying) == 0)
 	}
 	if p != nil {
 		f = l.flyLocked(p, w, l.link.timeout/slowShare)

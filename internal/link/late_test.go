@@ -52,7 +52,10 @@ func observed(key, word string) (*Call, *lateness) {
 // again begins a call that its caller has sent before, without an answer.
 func (s *stage) again(c *Call) doing {
 	s.t.Helper()
-	return doing{begin(s.t, func(ctx context.Context) (*redis.Cmd, error) { return s.calls[0].call(ctx, c, true) })}
+	return doing{begin(s.t, func(ctx context.Context) (*redis.Cmd, error) {
+		reply, err := s.calls[0].call(ctx, *c, true)
+		return reply.Cmd, err
+	})}
 }
 
 func TestLateIsToldTheReplyWhenTheCallerHasLeft(t *testing.T) {

@@ -30,7 +30,8 @@ var (
 // Link carries the requests of one user of a Redis client.
 type Link struct {
 	rdb     Redis
-	piped   script.Pipeliner // for scripts
+	alone   script.Processor // for scripts
+	piped   script.Pipeliner // likewise
 	once    bool             // it sends no pipeline twice
 	timeout time.Duration
 	health  *health.Health
@@ -43,7 +44,7 @@ type Link struct {
 
 // New returns a Link. It does no I/O and starts no goroutine. The timeout bounds a request from the moment it is sent.
 func New(rdb Redis, timeout time.Duration, h *health.Health) *Link {
-	l := &Link{rdb: rdb, piped: rdb, timeout: timeout, health: h, own: newOwnHands(rdb, timeout)}
+	l := &Link{rdb: rdb, alone: rdb, piped: rdb, timeout: timeout, health: h, own: newOwnHands(rdb, timeout)}
 	if _, cluster := rdb.(interface{ ReloadState(ctx context.Context) }); cluster {
 		// A cluster client sends a whole pipeline again when its first command fails, beside those of its commands that it has sent to
 		// other nodes already: two goroutines then write into one command.
@@ -53,9 +54,39 @@ func New(rdb Redis, timeout time.Duration, h *health.Health) *Link {
 	l.mget.Store(single)
 	for part := range h.Len() {
 		l.reads = append(l.reads, newLane(l, h.Breaker(part), new(readQueue)))
-		l.calls = append(l.calls, newLane(l, h.Breaker(part), new(callQueue)))
+		l.calls = append(l.calls, newLane(l, h.Breaker(part), &callQueue{most: maxCalls}))
 	}
 	return l
+}
+
+// newOnce returns a Link that has the client send nothing twice. What cannot make pipelines gets one call at a time.
+func newOnce(rdb script.Processor, timeout time.Duration) *Link {
+	all, pipes := rdb.(Redis)
+	if !pipes {
+		all = lone{rdb}
+	}
+	l := New(all, timeout, health.Without(rdb))
+	l.alone, l.piped, l.once = script.Once(rdb), script.OncePipeliner(all), true
+	for _, lane := range l.calls {
+		if !pipes {
+			lane.queue.(*callQueue).most = 1
+		}
+	}
+	return l
+}
+
+// lone is a client without pipelines.
+type lone struct{ script.Processor }
+
+// Pipeline is not called.
+func (lone) Pipeline() redis.Pipeliner { return nil }
+
+// RoundTrip is how long a call for the key takes at present, as far as is known.
+func (l *Link) RoundTrip(key string) time.Duration {
+	lane := l.calls[l.health.Part(key)]
+	lane.mu.Lock()
+	defer lane.mu.Unlock()
+	return lane.trip.smooth
 }
 
 func (l *Link) noAnswer() error {

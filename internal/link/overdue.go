@@ -34,6 +34,7 @@ func (l *lane) overdue() {
 		switch {
 		case now.Before(f.slowAt):
 			continue
+		case f.worker == nil && f.own.patient && now.Before(f.deadline):
 		case f.worker == nil:
 			f.own.expire()
 		case now.Before(f.deadline):
@@ -42,6 +43,7 @@ func (l *lane) overdue() {
 			f.deadline = now.Add(l.link.timeout / gather.Reprieves)
 		default:
 			f.givenUp = true
+			l.trip.average(l.link.timeout)
 			lost = append(lost, f)
 		}
 		l.returnCreditLocked(f)
@@ -67,7 +69,7 @@ func (l *lane) nextLocked() (next time.Time) {
 		switch {
 		case !f.slow:
 			at = f.slowAt
-		case f.worker == nil:
+		case f.worker == nil && (!f.own.patient || f.own.Err() != nil):
 			continue // nothing is left to be done
 		}
 		if next.IsZero() || at.Before(next) {

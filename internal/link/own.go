@@ -30,6 +30,7 @@ type ownHands struct {
 	timeout   time.Duration
 	quick     *redis.Client    // the user's, with another time-out and without hooks
 	once      script.Processor // quick, for scripts
+	patient   script.Processor // likewise, but with the user's time-out, or the Link's
 	hooks     *hooks.Watch
 	slowUntil atomic.Int64 // in nanoseconds since base
 }
@@ -43,9 +44,15 @@ func newOwnHands(rdb Redis, timeout time.Duration) *ownHands {
 	if !ok {
 		return nil
 	}
-	timeout = min(ownTimeout, timeout)
-	quick := client.WithTimeout(timeout)
-	return &ownHands{timeout: timeout, quick: quick, once: script.Once(quick), hooks: hooks.Of(client)}
+	quick := client.WithTimeout(min(ownTimeout, timeout))
+	read := client.Options().ReadTimeout
+	if read <= 0 || read > timeout {
+		read = timeout
+	}
+	return &ownHands{
+		timeout: min(ownTimeout, timeout), quick: quick, once: script.Once(quick),
+		patient: script.Once(client.WithTimeout(read)), hooks: hooks.Of(client),
+	}
 }
 
 // ready reports whether a caller may send a request: Redis is quick these days, and nobody wants to see the requests.
@@ -70,15 +77,22 @@ func (o *ownHands) took(d time.Duration) {
 // A lane has one at a time, so it keeps it for the next.
 type ownFlight struct {
 	flight
-	caller context.Context //nolint:containedctx // values only
-	end    chan struct{}
+	caller  context.Context //nolint:containedctx // values only
+	patient bool            // it may take the Link's time-out
+	end     chan struct{}
 
 	once sync.Once // closes end
 }
 
-func (f *ownFlight) Deadline() (time.Time, bool) { return f.slowAt, true }
-func (f *ownFlight) Done() <-chan struct{}       { return f.end }
-func (f *ownFlight) Value(key any) any           { return f.caller.Value(key) }
+func (f *ownFlight) Deadline() (time.Time, bool) {
+	if f.patient {
+		return f.deadline, true
+	}
+	return f.slowAt, true
+}
+
+func (f *ownFlight) Done() <-chan struct{} { return f.end }
+func (f *ownFlight) Value(key any) any     { return f.caller.Value(key) }
 
 func (f *ownFlight) Err() error {
 	select {
@@ -92,13 +106,13 @@ func (f *ownFlight) Err() error {
 func (f *ownFlight) expire() { f.once.Do(func() { close(f.end) }) }
 
 // beginOwnLocked starts the clock of a caller's own request.
-func (l *lane) beginOwnLocked(ctx context.Context) *ownFlight {
+func (l *lane) beginOwnLocked(ctx context.Context, patient bool) *ownFlight {
 	if l.own == nil || l.own.Err() != nil {
 		l.own = &ownFlight{end: make(chan struct{})}
 	}
 	now := time.Now()
-	l.own.flight = flight{own: l.own, sent: now, slowAt: now.Add(l.link.own.timeout)}
-	l.own.caller = ctx
+	l.own.flight = flight{own: l.own, sent: now, slowAt: now.Add(l.link.own.timeout), deadline: now.Add(l.link.timeout)}
+	l.own.caller, l.own.patient = ctx, patient
 	l.flying = append(l.flying, &l.own.flight)
 	l.credits++
 	l.watchLocked(now, l.own.slowAt)
@@ -106,7 +120,7 @@ func (l *lane) beginOwnLocked(ctx context.Context) *ownFlight {
 }
 
 // beginAlone has a caller send a request itself, if nothing is under way in the lane. The caller calls endAlone.
-func (l *lane) beginAlone(ctx context.Context) (f *ownFlight, ok bool) {
+func (l *lane) beginAlone(ctx context.Context, patient bool) (f *ownFlight, ok bool) {
 	own := l.link.own
 	if own == nil {
 		return nil, false
@@ -114,7 +128,7 @@ func (l *lane) beginAlone(ctx context.Context) (f *ownFlight, ok bool) {
 	l.mu.Lock()
 	alone := !l.closed && !l.gathering && len(l.flying) == 0 && l.queue.empty() && l.trip.isNear()
 	if alone {
-		f = l.beginOwnLocked(ctx)
+		f = l.beginOwnLocked(ctx, patient)
 		l.link.running.Add(1)
 	}
 	l.mu.Unlock()
@@ -158,7 +172,7 @@ func (l *lane) endAlone(f *ownFlight, err error) {
 
 // readAlone reads the key on the caller's goroutine; nil: it is to be queued.
 func (l *lane) readAlone(ctx context.Context, key string) *Read {
-	f, ok := l.beginAlone(ctx)
+	f, ok := l.beginAlone(ctx, false)
 	if !ok {
 		return nil
 	}
@@ -174,23 +188,52 @@ func (l *lane) readAlone(ctx context.Context, key string) *Read {
 	return read
 }
 
-// callAlone runs the call on the caller's goroutine; nil: it is to be queued. Tried: the script may have run.
-func (l *lane) callAlone(ctx context.Context, c *Call) (cmd *redis.Cmd, tried bool) {
-	f, ok := l.beginAlone(ctx)
+// attempt is what came of a call that its caller was to send itself.
+type attempt int
+
+const (
+	unsent    attempt = iota
+	refused           // Redis says that it cannot run it now
+	uncertain         // it may have run
+	answered
+)
+
+// callAlone runs the call on the caller's goroutine. What is not answered is to be queued. A patient one waits for its reply as long
+// as a queued one would.
+func (l *lane) callAlone(ctx context.Context, c *Call, patient bool) (Reply, attempt) {
+	f, ok := l.beginAlone(ctx, patient)
 	if !ok {
-		return nil, false
+		return Reply{}, unsent
 	}
-	cmd = c.Script.Run(f, l.link.own.once)
+	if !c.Trail.begin() {
+		l.endAlone(f, errNotSent)
+		return failed(context.Canceled), answered
+	}
+	through, sent := l.link.own.once, f.sent
+	if patient {
+		through = l.link.own.patient
+	}
+	cmd := c.Script.RunUnseen(f, through)
 	err := cmd.Err()
-	if err != nil && !health.Unavailable(err) && !sentAgain(err) {
+	c.Trail.end(err)
+	came := answered
+	if err != nil && (health.Unavailable(err) || sentAgain(err)) {
+		came = refused
+		if _, said := errors.AsType[redis.Error](err); !said {
+			came = uncertain
+		}
+	} else {
 		err = nil // it is the reply
 	}
 	l.endAlone(f, err)
-	if err != nil {
-		_, answered := errors.AsType[redis.Error](err)
-		return nil, !answered
-	}
-	return cmd, false
+	return Reply{cmd, sent}, came
+}
+
+// failed is the reply to a call that was not sent, or not answered.
+func failed(err error) Reply {
+	cmd := redis.NewCmd(context.Background())
+	cmd.SetErr(err)
+	return Reply{Cmd: cmd}
 }
 
 // onceString is a read that is not sent again, as script.Once has it for scripts.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/cacheguard/go/internal/health"
 )
@@ -121,7 +122,7 @@ func (q *readQueue) empty() bool { return len(q.groups) == 0 }
 func (q *readQueue) full() bool  { return len(q.groups) > 0 && len(q.groups[0].all) >= maxReads }
 
 // take leaves out what nobody waits for.
-func (q *readQueue) take(firstRankOnly bool) parcel {
+func (q *readQueue) take(firstRankOnly bool, _ time.Duration, _ bool) parcel {
 	for len(q.groups) > 0 && !firstRankOnly {
 		g := q.popLocked()
 		kept := g.all[:0]

@@ -13,6 +13,9 @@ const (
 	near = 300 * time.Microsecond
 
 	tripWindow = time.Second
+
+	// The longest that is taken into the average, or a Redis that did not answer would look far away for long.
+	longestTrip = 100 * time.Millisecond
 )
 
 // trip estimates the round trip: the shortest of the last second or two, which neither a busy server nor a busy process
@@ -20,15 +23,26 @@ const (
 type trip struct {
 	current, before time.Duration // 0: none
 	since           time.Time
+	smooth          time.Duration // the average, where new ones weigh more
 }
 
 func (t *trip) add(took time.Duration) {
 	if now := time.Now(); now.Sub(t.since) > tripWindow {
 		t.before, t.current, t.since = t.current, 0, now
 	}
-	if took = max(took, 1); t.current == 0 || took < t.current {
+	took = max(took, 1)
+	t.average(took)
+	if t.current == 0 || took < t.current {
 		t.current = took
 	}
+}
+
+func (t *trip) average(took time.Duration) {
+	took = min(took, longestTrip)
+	if t.smooth == 0 {
+		t.smooth = took
+	}
+	t.smooth += (took - t.smooth) / 8
 }
 
 // shortest is 0 while nothing is known.

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cacheguard/go/internal/detach"
+	"github.com/cacheguard/go/internal/lifecycle"
 )
 
 // Doors let the first few of a process's callers queue for a lock in Redis. The others wait at the lock's door, in the order in
@@ -52,7 +52,7 @@ func (ds *Doors) Enter(ctx, ending context.Context, name string) (*Guest, error)
 	case <-g.in:
 		return g, nil
 	case <-ctx.Done():
-		err = detach.Ended(ctx)
+		err = lifecycle.Ended(ctx)
 	case <-ending.Done():
 		err = context.Cause(ending)
 	}

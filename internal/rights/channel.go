@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/detach"
+	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/script"
 )
 
@@ -17,8 +17,8 @@ type Subscriber interface {
 }
 
 // CheckChannel subscribes to the channel with a connection of its own, and publishes an empty message to it.
-func CheckChannel(ctx context.Context, tasks detach.Tasks, rdb Subscriber, channel string) error {
-	_, err := detach.Do(ctx, tasks, Patience, func(ctx context.Context) (struct{}, error) {
+func CheckChannel(ctx context.Context, tasks lifecycle.Tasks, rdb Subscriber, channel string) error {
+	_, err := lifecycle.Bounded(ctx, tasks, Patience, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, tryChannel(ctx, rdb, channel)
 	}, nil)
 	return err

@@ -11,8 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/detach"
 	"github.com/cacheguard/go/internal/keys"
+	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/script"
 )
 
@@ -25,7 +25,7 @@ func Name() string { return "self-check:" + rand.Text() }
 // SelfCheck is that of the set's package: the user's rights, then what else there is to try, and that Redis evicts no keys. It
 // returns the first error.
 func (s Set) SelfCheck(
-	ctx context.Context, tasks detach.Tasks, rdb script.Processor, prefix string, tries ...func(context.Context) error,
+	ctx context.Context, tasks lifecycle.Tasks, rdb script.Processor, prefix string, tries ...func(context.Context) error,
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
@@ -44,8 +44,8 @@ func (s Set) SelfCheck(
 // Check tries each command of the set on a key of its own that does not exist, and returns what was refused, by name. When
 // Redis cannot be used at all it says why as soon as the client does: neither the client's retries nor a time-out of the
 // caller's stand between.
-func (s Set) Check(ctx context.Context, tasks detach.Tasks, rdb script.Processor, prefix string) error {
-	_, err := detach.Do(ctx, tasks, Patience, func(ctx context.Context) (struct{}, error) {
+func (s Set) Check(ctx context.Context, tasks lifecycle.Tasks, rdb script.Processor, prefix string) error {
+	_, err := lifecycle.Bounded(ctx, tasks, Patience, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.try(ctx, rdb, keys.Tagged(prefix, Name()))
 	}, nil)
 	return err

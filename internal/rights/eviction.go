@@ -7,14 +7,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/detach"
+	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/script"
 )
 
 // checkEviction returns an error when Redis may evict keys. A Redis that does not say, as the user may not run INFO, passes. Of a
 // cluster it looks at one node.
-func checkEviction(ctx context.Context, tasks detach.Tasks, rdb script.Processor) error {
-	_, err := detach.Do(ctx, tasks, Patience, func(ctx context.Context) (struct{}, error) {
+func checkEviction(ctx context.Context, tasks lifecycle.Tasks, rdb script.Processor) error {
+	_, err := lifecycle.Bounded(ctx, tasks, Patience, func(ctx context.Context) (struct{}, error) {
 		cmd := redis.NewCmd(ctx, "INFO", "memory")
 		_ = rdb.Process(ctx, cmd) // the command keeps its error
 		info, err := cmd.Text()

@@ -24,13 +24,15 @@ type Pipeliner interface {
 // Script is a Lua script, or a command in place of one. It is immutable.
 type Script struct {
 	src, sha string
+	hash     any    // sha, as an argument
 	command  string // which takes the keys and arguments; empty: it is a script
 }
 
 // New makes a Script from its source.
 func New(src string) *Script {
 	sum := sha1.Sum([]byte(src)) //nolint:gosec // see the import
-	return &Script{src: src, sha: hex.EncodeToString(sum[:])}
+	sha := hex.EncodeToString(sum[:])
+	return &Script{src: src, sha: sha, hash: sha}
 }
 
 // Command makes of a plain command what can be sent where a Script can. It costs the server a third of what a script does.
@@ -53,9 +55,19 @@ type Call struct {
 
 // Run runs the call: one round trip, two when the server does not know the script.
 func (c *Call) Run(ctx context.Context, rdb Processor) *redis.Cmd {
-	cmd := c.bySHA(ctx)
+	return c.run(ctx, rdb, false)
+}
+
+// RunUnseen is Run for a client without hooks, which would wonder at keys that are given by their addresses: that saves a copy of
+// each.
+func (c *Call) RunUnseen(ctx context.Context, rdb Processor) *redis.Cmd {
+	return c.run(ctx, rdb, true)
+}
+
+func (c *Call) run(ctx context.Context, rdb Processor, unseen bool) *redis.Cmd {
+	cmd := c.command(ctx, "evalsha", c.Script.hash, unseen)
 	err := rdb.Process(ctx, cmd)
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 		cmd = c.bySource(ctx)
 		_ = rdb.Process(ctx, cmd) // the command keeps its error
 	}
@@ -74,7 +86,7 @@ func RunAll(ctx context.Context, rdb Pipeliner, calls []*Call) []*redis.Cmd {
 	_, _ = pipe.Exec(ctx) // each command keeps its error
 
 	for i, c := range calls {
-		if redis.HasErrorPrefix(cmds[i].Err(), "NOSCRIPT") {
+		if err := cmds[i].Err(); err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 			cmds[i] = c.bySource(ctx)
 			_ = pipe.Process(ctx, cmds[i]) // only queues
 		}
@@ -86,22 +98,26 @@ func RunAll(ctx context.Context, rdb Pipeliner, calls []*Call) []*redis.Cmd {
 }
 
 func (c *Call) bySHA(ctx context.Context) *redis.Cmd {
-	return c.command(ctx, "evalsha", c.Script.sha)
+	return c.command(ctx, "evalsha", c.Script.hash, false)
 }
 
 func (c *Call) bySource(ctx context.Context) *redis.Cmd {
-	return c.command(ctx, "eval", c.Script.src)
+	return c.command(ctx, "eval", c.Script.src, false)
 }
 
-func (c *Call) command(ctx context.Context, name, script string) *redis.Cmd {
+func (c *Call) command(ctx context.Context, name string, script any, unseen bool) *redis.Cmd {
 	args := make([]any, 0, 3+len(c.Keys)+len(c.Args))
 	if c.Script.command != "" {
 		args = append(args, c.Script.command)
 	} else {
 		args = append(args, name, script, len(c.Keys))
 	}
-	for _, k := range c.Keys {
-		args = append(args, k)
+	for i := range c.Keys {
+		if unseen {
+			args = append(args, &c.Keys[i])
+		} else {
+			args = append(args, c.Keys[i])
+		}
 	}
 	return redis.NewCmd(ctx, append(args, c.Args...)...)
 }

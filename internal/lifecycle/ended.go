@@ -1,4 +1,4 @@
-package detach
+package lifecycle
 
 import (
 	"context"

@@ -1,6 +1,4 @@
-// Package detach runs operations on Redis under a deadline of the library's own, whatever the client's options say:
-// go-redis does not let a context interrupt a read, and by default ignores its deadline.
-package detach
+package lifecycle
 
 import (
 	"context"
@@ -8,29 +6,18 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/gather"
-	"github.com/cacheguard/go/internal/script"
 )
-
-// Op is an operation on Redis. It must be safe to run twice, also at the same time.
-type Op[T any] func(context.Context, script.Processor) (T, error)
 
 // Tasks runs functions that somebody joins. A *sync.WaitGroup does.
 type Tasks interface{ Go(f func()) }
 
-// Run runs op: by the caller itself while Redis is quick, else as Do does.
-func Run[T any](ctx context.Context, tasks Tasks, r *Runner, op Op[T], late func(T, error)) (T, error) {
-	if value, ok := tryQuick(ctx, r, op); ok {
-		return value, nil
-	}
-	return Do(ctx, tasks, r.timeout, func(ctx context.Context) (T, error) { return op(ctx, r.rdb) }, late)
-}
-
-// Do runs op with a context that has ctx's values and ends when the timeout is over. It returns when op has, then, or when ctx
-// ends. An operation that is given up runs on among the tasks, until the client's own time-outs end it, and late, if not nil, is
+// Bounded runs an operation on Redis under a deadline of the library's own, whatever the client's options say: go-redis does not let
+// a context interrupt a read, and by default ignores its deadline. The context of op has ctx's values and ends when the timeout is over. It returns when op has, then,
+// or when ctx ends. An operation that is given up runs on among the tasks, until the client's own time-outs end it, and late, if not nil, is
 // called with what it returned. The caller sees to it that nobody waits for the tasks yet.
 //
 // When the process is so busy that op may have an answer and no time to say so, it gets a little longer.
-func Do[T any](
+func Bounded[T any](
 	ctx context.Context, tasks Tasks, timeout time.Duration,
 	op func(context.Context) (T, error), late func(T, error),
 ) (T, error) {

@@ -1,0 +1,71 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+)
+
+const never = time.Hour
+
+var errWhy = errors.New("why")
+
+func TestBoundedReturnsWhatTheOperationDid(t *testing.T) {
+	t.Parallel()
+	var tasks sync.WaitGroup
+	got, err := Bounded(t.Context(), &tasks, never, func(context.Context) (int, error) { return 7, errWhy }, nil)
+	if got != 7 || !errors.Is(err, errWhy) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	tasks.Wait()
+}
+
+func TestAnOperationThatIsGivenUpIsHandedToLate(t *testing.T) {
+	t.Parallel()
+	for name, give := range map[string]func() (context.Context, time.Duration, error){
+		"time-out": func() (context.Context, time.Duration, error) {
+			return context.Background(), time.Millisecond, context.DeadlineExceeded
+		},
+		"context": func() (context.Context, time.Duration, error) {
+			ctx, cancel := context.WithCancelCause(context.Background())
+			cancel(errWhy)
+			return ctx, never, errWhy
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var tasks sync.WaitGroup
+			release, late := make(chan struct{}), 0
+			ctx, timeout, want := give()
+			_, err := Bounded(ctx, &tasks, timeout, func(context.Context) (int, error) {
+				<-release
+				return 7, nil
+			}, func(got int, _ error) { late = got })
+			if !errors.Is(err, want) {
+				t.Errorf("got %v, want %v", err, want)
+			}
+			close(release)
+			tasks.Wait()
+			if late != 7 {
+				t.Errorf("late was told of %d", late)
+			}
+		})
+	}
+}
+
+func TestTheOperationsContextOutlivesTheCallersAndHasItsValues(t *testing.T) {
+	t.Parallel()
+	type key struct{}
+	var tasks sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, 1))
+	cancel()
+	_, _ = Bounded(ctx, &tasks, never, func(ctx context.Context) (int, error) {
+		if ctx.Err() != nil || ctx.Value(key{}) != 1 {
+			t.Errorf("the context has %v and %v", ctx.Err(), ctx.Value(key{}))
+		}
+		return 0, nil
+	}, nil)
+	tasks.Wait()
+}

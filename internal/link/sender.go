@@ -1,0 +1,187 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/gather"
+	"github.com/cacheguard/go/internal/lifecycle"
+	"github.com/cacheguard/go/internal/script"
+)
+
+const (
+	firstPause   = 8 * time.Millisecond // before a call that failed is sent again, and twice as much each time
+	longestPause = 256 * time.Millisecond
+)
+
+// Sender sends the scripts of locks, cas and segment through a Link of its own, which has the client send nothing twice.
+//
+// A lock is asked for by callers who may leave at any time, and given up by callers who have left already. So there are two
+// kinds of calls. Ask sends one as long as its caller waits. Release sends one until it is known to have run, or what it gives up
+// has ended by itself, ahead of those that are asked for. A call without a reply is not lost to Redis: it may still arrive. Its
+// Trail remembers that, so that a caller that gives up can make Redis refuse it from then on.
+type Sender struct {
+	link    *Link
+	life    *lifecycle.Life // of its owner; whoever calls is counted there
+	resends []resender      // one for each part of the keyspace
+}
+
+// NewSender returns a Sender. Its owner's life counts releases as tasks; when that ends, each is tried once more.
+func NewSender(rdb script.Processor, timeout time.Duration, life *lifecycle.Life) *Sender {
+	l := newOnce(rdb, timeout)
+	return &Sender{link: l, life: life, resends: make([]resender, len(l.calls))}
+}
+
+// Close waits for what is in flight, after the end of the owner's life: when Redis hangs, for the client's own time-outs.
+func (s *Sender) Close() { s.link.Close() }
+
+// RoundTrip is how long a call for the key takes at present, as far as is known.
+func (s *Sender) RoundTrip(key string) time.Duration { return s.link.RoundTrip(key) }
+
+func (s *Sender) lane(key string) *lane { return s.link.calls[s.link.health.Part(key)] }
+
+// Ask runs the call while its caller waits: until ctx ends, whose cause it returns then. What is left of it is noted in the
+// trail, which may be nil. After a broken connection it asks again, while the time-out is not over.
+func (s *Sender) Ask(ctx context.Context, call script.Call, trail *Trail) (Reply, error) {
+	if ctx.Err() != nil {
+		return Reply{}, context.Cause(ctx)
+	}
+	lane := s.lane(call.Keys[0])
+	reply, alone := lane.callAlone(ctx, &Call{Script: &call, Trail: trail, Rank: Ordinary}, false)
+	if alone == answered && known(reply.Err()) {
+		return reply, reply.Err()
+	}
+	return s.askQueued(ctx, lane, call, trail)
+}
+
+func (s *Sender) askQueued(ctx context.Context, lane *lane, call script.Call, trail *Trail) (Reply, error) {
+	began := time.Now()
+	for attempts := 0; ; attempts++ {
+		reply, err := lane.call(ctx, Call{Script: &call, Trail: trail, Rank: Ordinary}, false)
+		if !again(err) || time.Since(began) > s.link.timeout || !s.pause(ctx, attempts) {
+			return reply, err
+		}
+	}
+}
+
+// AskOnce sends the call once: with any error but an answer of Redis' it may have run, or may yet.
+func (s *Sender) AskOnce(ctx context.Context, call script.Call) (Reply, error) {
+	lane, c := s.lane(call.Keys[0]), Call{Script: &call, Rank: Ordinary, Single: true}
+	if reply, alone := lane.callAlone(ctx, &c, false); alone != unsent {
+		return reply, reply.Err()
+	}
+	return lane.call(ctx, c, false)
+}
+
+// AskAll asks all at once, in as few requests as there are nodes, and returns the first error.
+func (s *Sender) AskAll(ctx context.Context, calls []script.Call) ([]*redis.Cmd, error) {
+	byLane := make(map[*lane][]*queuedCall)
+	all := make([]*queuedCall, len(calls))
+	for i := range calls {
+		l := s.lane(calls[i].Keys[0])
+		all[i] = &queuedCall{
+			Call: Call{Script: &calls[i], Rank: Ordinary}, lane: l, ctx: ctx, done: make(chan struct{}), waited: true,
+		}
+		byLane[l] = append(byLane[l], all[i])
+	}
+	for l, those := range byLane {
+		if err := l.enqueue(those...); err != nil {
+			return nil, err
+		}
+	}
+	cmds, failed := make([]*redis.Cmd, len(calls)), error(nil)
+	for i, c := range all {
+		reply, err := c.wait()
+		if again(err) && failed == nil {
+			reply, err = s.askQueued(ctx, c.lane, calls[i], nil)
+		}
+		if cmds[i] = reply.Cmd; failed == nil {
+			failed = err
+		}
+	}
+	return cmds, failed
+}
+
+// Leave has what an id may have taken given up, in the background: once none of its calls is in flight, if any was sent. Only
+// what is counted in the life may call it.
+func (s *Sender) Leave(trail *Trail, release func(lost bool) script.Call, worth time.Duration) {
+	if !s.life.Enter() {
+		return // cannot be: the caller is counted
+	}
+	trail.Leave(func(sent, lost bool) {
+		if sent {
+			s.start(release(lost), worth)
+		}
+		s.life.Leave()
+	})
+}
+
+// Release runs a call that gives something up until it is known to have run, or so much time has passed that it need not be.
+// It returns after the time-out at the latest; then the rest is done in the background.
+func (s *Sender) Release(call script.Call, worth time.Duration) (Reply, error) {
+	reply, alone := s.lane(call.Keys[0]).callAlone(context.Background(), &Call{Script: &call, Rank: EndsWork}, true)
+	if alone == answered && known(reply.Err()) {
+		return reply, reply.Err()
+	}
+	return s.releaseQueued(call, worth)
+}
+
+func (s *Sender) releaseQueued(call script.Call, worth time.Duration) (Reply, error) {
+	r := s.start(call, worth)
+	if !within(s.link.timeout, r.done) {
+		return Reply{}, s.link.noAnswer()
+	}
+	return r.reply, r.reply.Err()
+}
+
+// within reports whether something is done within the timeout, or a little after it when the process is so busy that it may have
+// been done and had no time to say so.
+func within(timeout time.Duration, done <-chan struct{}) bool {
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	for reprieves := gather.Reprieves; ; reprieves-- {
+		select {
+		case <-done:
+			return true
+		case <-timer.C:
+		}
+		if reprieves == 0 || !gather.Starved() {
+			return false
+		}
+		timer.Reset(timeout / gather.Reprieves)
+	}
+}
+
+// pause waits a little before another attempt, and reports whether there may be one.
+func (s *Sender) pause(ctx context.Context, attempts int) bool {
+	timer := time.NewTimer(min(firstPause<<min(attempts, 10), longestPause))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+	case <-s.life.Ending.Done():
+	}
+	return false
+}
+
+// known reports whether a call with this error is known to have run, or to be refused for good.
+func known(err error) bool { return err == nil || said(err) && !passing(err) }
+
+// again reports whether a call with this error is worth asking again soon. One without any answer in time is not.
+func again(err error) bool {
+	return !known(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrClosed)
+}
+
+// passing reports whether Redis says that it cannot answer now.
+func passing(err error) bool {
+	for _, prefix := range []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "READONLY", "BUSY "} {
+		if redis.HasErrorPrefix(err, prefix) {
+			return true
+		}
+	}
+	return false
+}
