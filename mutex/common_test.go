@@ -6,7 +6,6 @@ import (
 	mrand "math/rand/v2"
 	"testing"
 
-	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/internal/testing/model"
@@ -40,9 +39,9 @@ func newWalk(t *testing.T, seed uint64, lock, unlock *model.Shortcut) *model.Wal
 		if holder := rdb.HGet(t.Context(), key, "token").Val(); holder != "" && w.Rand.IntN(2) == 0 {
 			id = holder
 		}
-		who := who{keys: keysOf(key), id: id, token: id, trail: new(link.Trail)}
+		c := &claim{keys: keysOf(key), id: id, token: id}
 		if w.Rand.IntN(5) == 0 {
-			who.token = "owner"
+			c.token = "owner"
 		}
 		switch p := w.Rand.IntN(100); {
 		case p < 45:
@@ -50,15 +49,15 @@ func newWalk(t *testing.T, seed uint64, lock, unlock *model.Shortcut) *model.Wal
 			if w.Rand.IntN(2) == 0 {
 				grace = 0
 			}
-			return who.asking(ttl, grace, queue.Unlimited, ""), lock
+			return c.asking(ttl, grace, queue.Unlimited, ""), lock
 		case p < 90:
-			h := heir{}
+			h := successor{}
 			if w.Rand.IntN(5) == 0 {
-				h = heir{id: "heir", ttl: ttl, first: w.Rand.IntN(2) == 0}
+				h = successor{id: "successor", ttl: ttl, first: w.Rand.IntN(2) == 0}
 			}
-			return who.releasing(h, w.Rand.IntN(5) == 0), unlock
+			return c.releasing(h, w.Rand.IntN(5) == 0), unlock
 		case p < 97:
-			call := who.renewal(ttl, 0)
+			call := c.renewal(ttl, 0)
 			call.Script = renew
 			return call, nil
 		}

@@ -170,7 +170,7 @@ func (f *fleet) awaitWaiters(name string, n int) {
 func (f *fleet) awaitLine(i int, name string, n int) {
 	f.Helper()
 	redistest.Await(f, "waiters in the line", func() bool {
-		ls := &f.lockers[i].lines
+		ls := &f.lockers[i].queues
 		ls.mu.Lock()
 		defer ls.mu.Unlock()
 		l := ls.byName[name]

@@ -65,9 +65,9 @@ func TestAWaiterIsNotGrantedWhatItWillNotWaitFor(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{})
 	l := f.lock(0, "k")
-	var last who
+	var last *claim
 	for _, patience := range []int64{0, 1, queue.Unlimited} {
-		last = newcomer(t.Context(), f.key("k"))
+		last = newClaim(t.Context(), f.key("k"))
 		call := last.asking(time.Minute, longestGrace, patience, "")
 		if err := call.Run(t.Context(), f.redis).Err(); err != nil {
 			t.Fatal(err)
@@ -78,7 +78,7 @@ func TestAWaiterIsNotGrantedWhatItWillNotWaitFor(t *testing.T) {
 	redistest.Await(t, "the end of its patience", func() bool { return f.redis.Time(t.Context()).Val().Sub(asked) > 2*time.Millisecond })
 	f.unlock(l)
 	expect.Equal(t, "holder", must2(f.lockers[0].Inspect(t.Context(), "k")).Token, last.token)
-	f.run(last.releasing(heir{}, false))
+	f.run(last.releasing(successor{}, false))
 }
 
 func TestALeaseThatIsOverBeforeItsAnswerComesIsAnError(t *testing.T) {

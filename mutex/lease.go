@@ -10,6 +10,7 @@ import (
 	"github.com/cacheguard/go/internal/hold"
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/link"
+	"github.com/cacheguard/go/internal/script"
 )
 
 // lender is where a lease is from.
@@ -22,16 +23,27 @@ type lender interface {
 type Lease struct {
 	from   lender
 	life   *lifecycle.Lender[*Lease] // of the lender
-	who    who
+	claim  *claim
 	name   string
 	trails []link.Trail // of a Quorum, one for each server
-	line   *line        // whose tenure ends when the lease does, or is lost
+	queue  *localQueue  // where its turn ends when the lease does, or is lost
 	fence  int64
-	hold   *hold.Hold
+	hold   hold.Hold
 
 	once     sync.Once
 	err      error       // of Unlock; written once
 	unlocked func(error) // tells the hooks
+}
+
+// held is a Lease as its Hold sees it.
+type held Lease
+
+func (h *held) Renewal() script.Call  { return h.claim.renewal(h.claim.cfg.TTL, 0) }
+func (h *held) Cause(reply int) error { return lost(reply) }
+
+func (h *held) Lost() {
+	h.queue.vacate()
+	h.life.Remove((*Lease)(h))
 }
 
 // Context is the context to work with under the lock. It ends when the lease is lost, and then its cause is ErrLeaseLost,
@@ -61,7 +73,7 @@ func (l *Lease) Token() string {
 	if l == nil {
 		return ""
 	}
-	return l.who.token
+	return l.claim.token
 }
 
 // TrustedUntil is when Context ends unless the lease is renewed. It is measured on this process's monotonic clock, from

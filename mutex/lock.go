@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/queue"
@@ -14,71 +15,77 @@ import (
 // lock may be held. An error that matches ErrNotAcquired says that others had the lock until ctx ended. Another one is
 // what Redis or the client said: at once when Redis cannot be asked at all, and when it cannot be asked for longer than
 // TTL during the wait. The caller unlocks the lease.
-func (k *Locker) Lock(ctx context.Context, name string) (l *Lease, err error) {
+func (k *Locker) Lock(ctx context.Context, name string) (*Lease, error) {
+	began := time.Now()
+	l, err := k.lock(ctx, name)
 	if k != nil {
-		defer k.cfg.Hooks.terms().Asked(name, &err)()
+		k.cfg.Hooks.terms().Asked(name, began, err)
 	}
-	w, err := k.admit(ctx, name)
+	return l, err
+}
+
+func (k *Locker) lock(ctx context.Context, name string) (*Lease, error) {
+	c, err := k.admit(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	defer k.life.Done()
-	line, c, err := k.queueUp(ctx, name, w)
-	if err == nil && !c.granted {
-		if c.Grant, err = k.queueInRedis(ctx, name, w); err != nil {
-			line.vacate()
+	q, t, err := c.queueUp(ctx)
+	if err == nil && !t.granted {
+		if t.Grant, err = c.queueInRedis(ctx); err != nil {
+			q.vacate()
 		}
 	}
 	if err != nil {
-		k.abandon(w)
-		return nil, k.refusal(ctx, name, err)
+		c.abandon()
+		return nil, refusal(ctx, name, err)
 	}
-	return k.granted(ctx, name, w, line, c.Grant)
+	return c.granted(ctx, q, t.Grant)
 }
 
 // admit begins a call that asks for a lock. Each nil is followed by one done.
-func (k *Locker) admit(ctx context.Context, name string) (who, error) {
+func (k *Locker) admit(ctx context.Context, name string) (*claim, error) {
 	if err := k.begin(name); err != nil {
-		return who{}, err
+		return nil, err
 	}
 	if ctx.Err() != nil {
 		k.life.Done()
-		return who{}, notAcquired(name, lifecycle.Ended(ctx))
+		return nil, notAcquired(name, lifecycle.Ended(ctx))
 	}
 	k.start()
-	return newcomer(ctx, lockKey(k.cfg.Prefix, name)), nil
+	return k.newClaim(ctx, name), nil
 }
 
 // queueUp waits for this caller's turn among those of the process. Fair locks have no such queue, and neither have
 // owners: they may hold the very lock that the others wait for.
-func (k *Locker) queueUp(ctx context.Context, name string, w who) (*line, call, error) {
-	if k.cfg.Fair || w.owned() {
-		return nil, call{}, nil
+func (c *claim) queueUp(ctx context.Context) (*localQueue, turn, error) {
+	if c.cfg.Fair || c.owned() {
+		return nil, turn{}, nil
 	}
-	line, place := k.lines.enter(ctx, name, w)
+	q, place := c.queues.enter(ctx, c.name, c)
 	if place == nil {
-		return line, call{}, nil
+		return q, turn{}, nil
 	}
-	c, err := line.wait(ctx, k.life.Ending, place)
-	return line, c, err
+	t, err := q.wait(ctx, c.life.Ending, place)
+	return q, t, err
 }
 
 // queueInRedis waits for the lock in Redis; for a fair one, once few of the process are before this caller.
-func (k *Locker) queueInRedis(ctx context.Context, name string, w who) (queue.Grant, error) {
-	if !k.cfg.Fair || w.owned() {
-		return k.wait(ctx, w, nil)
+func (c *claim) queueInRedis(ctx context.Context) (queue.Grant, error) {
+	if !c.cfg.Fair || c.owned() {
+		return c.wait(ctx)
 	}
-	g, err := k.doors.Enter(ctx, k.life.Ending, name)
+	g, err := c.doors.Enter(ctx, c.life.Ending, c.name)
 	if err != nil {
 		return queue.Grant{}, err
 	}
 	defer g.Leave()
-	w.arrived = g.Arrived()
-	return k.wait(ctx, w, g)
+	c.guest, c.arrived = g, g.Arrived()
+	return c.wait(ctx)
 }
 
 // refusal is the error of a wait that has ended without the lock.
-func (k *Locker) refusal(ctx context.Context, name string, err error) error {
+func refusal(ctx context.Context, name string, err error) error {
 	switch {
 	case errors.Is(err, ErrClosed):
 		return err
@@ -89,27 +96,33 @@ func (k *Locker) refusal(ctx context.Context, name string, err error) error {
 }
 
 // TryLock takes the lock if it is free, in one round trip, and returns ErrNotAcquired if it is not.
-func (k *Locker) TryLock(ctx context.Context, name string) (l *Lease, err error) {
+func (k *Locker) TryLock(ctx context.Context, name string) (*Lease, error) {
+	began := time.Now()
+	l, err := k.try(ctx, name)
 	if k != nil {
-		defer k.cfg.Hooks.terms().Asked(name, &err)()
+		k.cfg.Hooks.terms().Asked(name, began, err)
 	}
-	w, err := k.admit(ctx, name)
+	return l, err
+}
+
+func (k *Locker) try(ctx context.Context, name string) (*Lease, error) {
+	c, err := k.admit(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	defer k.life.Done()
-	var line *line
-	if !k.cfg.Fair && !w.owned() {
-		line = k.lines.enterFirst(name)
+	var q *localQueue
+	if !k.cfg.Fair && !c.owned() {
+		q = k.queues.enterFirst(name)
 	}
-	answer, err := k.ask(ctx, w, 0, k.inbox.Address())
+	answer, err := c.ask(ctx, 0, k.inbox.Address())
 	if err == nil && answer.Granted {
-		return k.granted(ctx, name, w, line, queue.Grant{Fence: answer.Fence, Sent: answer.Sent, Length: answer.Length})
+		return c.granted(ctx, q, queue.Grant{Fence: answer.Fence, Sent: answer.Sent, Length: answer.Length})
 	}
-	line.vacate()
+	q.vacate()
 	if err != nil {
-		k.abandon(w)
-		return nil, k.refusal(ctx, name, err)
+		c.abandon()
+		return nil, refusal(ctx, name, err)
 	}
 	return nil, notAcquired(name, nil)
 }

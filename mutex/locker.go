@@ -12,7 +12,6 @@ import (
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/queue"
-	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/internal/terms"
 	"github.com/cacheguard/go/internal/wake"
 )
@@ -26,7 +25,7 @@ type Locker struct {
 	redis  *link.Sender
 	rdb    Redis // of SelfCheck
 	cfg    Config
-	lines  lines       // of locks that are not fair
+	queues localQueues // of locks that are not fair
 	doors  queue.Doors // of those that are
 	inbox  *wake.Inbox
 	keeper *lease.Keeper
@@ -43,8 +42,8 @@ func New(rdb Redis, cfg Config) (*Locker, error) {
 	cfg = cfg.withDefaults()
 	k := &Locker{life: lifecycle.NewLender((*Lease).abort), rdb: rdb, cfg: cfg, deaf: func() {}}
 	k.redis = link.NewSender(rdb, cfg.RedisTimeout, k.life.Life)
-	k.lines.roundTrip = func(name string) time.Duration { return k.redis.RoundTrip(lockKey(cfg.Prefix, name)) }
-	k.doors = queue.Doors{Width: doorWidth, RoundTrip: k.lines.roundTrip}
+	k.queues.roundTrip = func(name string) time.Duration { return k.redis.RoundTrip(lockKey(cfg.Prefix, name)) }
+	k.doors = queue.Doors{Width: doorWidth, RoundTrip: k.queues.roundTrip}
 	inbox, leaveInbox := wake.Open(rdb, cfg.Prefix)
 	keeper, leaveKeeper := lease.Open(rdb, cfg.RedisTimeout)
 	k.inbox, k.keeper = inbox, keeper
@@ -99,76 +98,30 @@ func (k *Locker) start() {
 // revoked is called when a lock was taken away from the token.
 func (k *Locker) revoked(token string) {
 	for _, l := range k.life.Held() {
-		if l.who.token == token {
+		if l.claim.token == token {
 			l.hold.Lose(ErrRevoked)
 		}
 	}
 }
 
-// wait asks Redis for the lock until it has it. The context's error says why it did not get it; another one is Redis'.
-func (k *Locker) wait(ctx context.Context, w who, g *queue.Guest) (queue.Grant, error) {
-	grace := queue.Grace(k.cfg.TTL)
-	answered := int64(0) // the fence of the last answer
-	waiter := queue.Waiter{
-		Inbox: k.inbox, ID: w.id, Grace: grace, Patience: k.cfg.TTL, Ended: k.life.Ending,
-		Ask: func(ctx context.Context, inbox string) (queue.Answer, error) {
-			answer, err := k.ask(ctx, w, grace, inbox)
-			if err == nil {
-				answered = answer.Fence
-				g.Answered(answer.Sent, answer.Clock)
-			}
-			return answer, err
-		},
-		Parse: func(body string) (fence int64, granted bool) { return parseGrant(body, answered) },
-	}
-	for {
-		g, err := waiter.Wait(ctx)
-		if err != nil || !g.Short || k.cfg.Watchdog != off {
-			return g, err
-		}
-		// A fixed lease has its whole length from the beginning, so ask once more, which confirms it.
-	}
+// newClaim is that of a call of the Locker.
+func (k *Locker) newClaim(ctx context.Context, name string) *claim {
+	c := newClaim(ctx, lockKey(k.cfg.Prefix, name))
+	c.Locker, c.name = k, name
+	return c
 }
 
-// ask asks Redis for the lock once. What it was not asked for any more is given back by abandon.
-func (k *Locker) ask(ctx context.Context, w who, grace time.Duration, inbox string) (queue.Answer, error) {
-	patience := queue.PatienceOf(ctx, k.redis.RoundTrip(w.keys[0]))
-	reply, err := k.redis.Ask(ctx, w.asking(k.cfg.TTL, grace, patience, inbox), w.trail)
-	if err != nil {
-		return queue.Answer{}, err
+// granted returns the lease of the claim, unless that was over before it could begin.
+func (c *claim) granted(ctx context.Context, q *localQueue, g queue.Grant) (*Lease, error) {
+	l := &Lease{from: c.Locker, life: c.life, claim: c, name: c.name, queue: q, fence: g.Fence, unlocked: c.cfg.Hooks.terms().Held(c.name)}
+	terms := hold.Terms{Holder: (*held)(l), TTL: c.cfg.TTL, Max: c.cfg.MaxHold}
+	if c.cfg.Watchdog != off {
+		terms.Keeper = c.keeper
 	}
-	answer, err := parseAnswer(reply.Cmd, k.cfg.TTL)
-	answer.Sent = reply.Sent
-	return answer, err
-}
-
-// abandon gives up in the background what w may have in Redis. Only what the life counts may do so.
-func (k *Locker) abandon(w who) {
-	k.redis.Leave(w.trail, func(lost bool) script.Call { return w.releasing(heir{}, lost) }, k.cfg.TTL)
-}
-
-// granted returns the lease of w, unless that was over before it could begin.
-func (k *Locker) granted(ctx context.Context, name string, w who, line *line, g queue.Grant) (*Lease, error) {
-	l := k.newLease(ctx, name, w, line, g)
+	c.life.Add(l, func() { l.hold.Begin(ctx, terms, g.Sent, g.Length) })
 	if l.Context().Err() == nil {
 		return l, nil
 	}
-	k.abandon(w)
-	return nil, tooLate(name, context.Cause(l.Context()))
-}
-
-func (k *Locker) newLease(ctx context.Context, name string, w who, line *line, g queue.Grant) *Lease {
-	l := &Lease{from: k, life: k.life, who: w, name: name, line: line, fence: g.Fence, unlocked: k.cfg.Hooks.terms().Held(name)}
-	held := hold.Terms{
-		Renew: w.renewal(k.cfg.TTL, 0), TTL: k.cfg.TTL, Max: k.cfg.MaxHold, Cause: lost,
-		Lost: func() {
-			line.vacate()
-			k.life.Remove(l)
-		},
-	}
-	if k.cfg.Watchdog != off {
-		held.Keeper = k.keeper
-	}
-	k.life.Add(l, func() { l.hold = hold.Begin(ctx, held, g.Sent, g.Length) })
-	return l
+	c.abandon()
+	return nil, tooLate(c.name, context.Cause(l.Context()))
 }

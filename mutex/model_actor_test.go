@@ -6,7 +6,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/queue"
 )
 
@@ -21,7 +20,7 @@ const (
 
 // actor is a caller, with what it believes.
 type actor struct {
-	who
+	claim
 	name     int
 	inbox    string // of its process: some share one
 	stage    stage
@@ -61,7 +60,7 @@ func (w *world) begin(a *actor) {
 	id := fmt.Sprintf("id%d", w.ids)
 	*a = actor{
 		name: a.name, inbox: a.inbox, stage: waiting, ttl: 500 + w.Rand.Int64N(longestLease-500), heard: w.Mono,
-		who: who{keys: keysOf(w.key), id: id, token: id, trail: new(link.Trail)},
+		claim: claim{keys: keysOf(w.key), id: id, token: id},
 	}
 	if w.fair && w.Chance(50) {
 		a.arrived = w.arrivals.Waited(id)
@@ -186,13 +185,13 @@ func (w *world) finish(a *actor) {
 	held := a.stage == holding && a.until > w.Mono
 	a.stage = idle
 	next := w.next(a)
-	h := heir{}
+	h := successor{}
 	if next != nil && held && !a.owned() {
-		h = heir{id: next.id, ttl: ms(next.ttl), inbox: next.inbox, first: w.passes[a.inbox] < 2}
+		h = successor{id: next.id, ttl: ms(next.ttl), inbox: next.inbox, first: w.passes[a.inbox] < 2}
 	}
 	w.passes[a.inbox]++
 	if h.id != "" {
-		w.heirs[h.id] = w.heirs[h.id] || h.first
+		w.successors[h.id] = w.successors[h.id] || h.first
 	}
 	passed, known := false, false
 	for tries := 0; !known && tries < 20; tries++ { // a release is sent until it is known to have run

@@ -145,7 +145,7 @@ func (w *world) checkOrder(before snapshot, asking string) {
 	}
 	granted := w.granted(before)
 	switch {
-	case s.token() == "" || s.number("fence") == before.number("fence") || w.heirs[s.token()]:
+	case s.token() == "" || s.number("fence") == before.number("fence") || w.successors[s.token()]:
 	case granted == "" && first != "" && s.queued(first) && !w.arrivals.MayPass(asking, first):
 		w.Wrong("%s holds, past %s in the queue", s.token(), first)
 	case granted != "" && granted != asking && granted != first:
@@ -205,7 +205,7 @@ func (w *world) checkRemains() {
 func (w *world) checkMessages(before snapshot, asking string, messages int64) {
 	least, most := int64(0), int64(0)
 	id := w.granted(before)
-	_, heir := w.heirs[id] // to which its process says so, or nobody
+	_, heir := w.successors[id] // to which its process says so, or nobody
 	if id != "" && id != asking && !heir {
 		if _, inbox, _ := before.waiter(id); inbox != "" {
 			least, most = 1, 1
@@ -228,7 +228,7 @@ func (w *world) settle() {
 		a.stage = idle
 	}
 	w.Mono += 60_000 // also if the clock was set back
-	last := who{keys: keysOf(w.key), id: "last", token: "last"}
+	last := claim{keys: keysOf(w.key), id: "last", token: "last"}
 	for range 2 {
 		w.Mono += 60_000
 		w.Run(w.edited(last.asking(time.Second, 0, 0, "")), last.id)
@@ -236,7 +236,7 @@ func (w *world) settle() {
 	if w.now.token() != last.id {
 		w.Wrong("%s has the lock at the end", w.now.token())
 	}
-	w.Run(w.edited(last.releasing(heir{}, false)), last.id)
+	w.Run(w.edited(last.releasing(successor{}, false)), last.id)
 	if len(w.now.queue) > 0 {
 		w.Wrong("%v are queued at the end", w.now.queue)
 	}

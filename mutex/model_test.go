@@ -32,11 +32,11 @@ type world struct {
 
 	arrivals *model.Arrivals
 
-	now     snapshot
-	fence   int64             // the largest so far
-	gone    map[string]string // the token of each id that has given up, and was told so
-	heirs   map[string]bool   // the ids that were named as heirs, and whether to go before the queue
-	revokes bool              // it is revoke
+	now        snapshot
+	fence      int64             // the largest so far
+	gone       map[string]string // the token of each id that has given up, and was told so
+	successors map[string]bool   // the ids that were named as successors, and whether to go before the queue
+	revokes    bool              // it is revoke
 }
 
 // player plays the model.
@@ -51,7 +51,7 @@ func player(t *testing.T) model.Play {
 			}
 			return script.New(whole)
 		}
-		w := &world{key: "{model-" + rand.Text() + "}", passes: make(map[string]int), heirs: make(map[string]bool), gone: make(map[string]string)}
+		w := &world{key: "{model-" + rand.Text() + "}", passes: make(map[string]int), successors: make(map[string]bool), gone: make(map[string]string)}
 		w.scripts = map[*script.Script]*script.Script{
 			lockScript: edited(fields, lockFree, prelude, lockSource), unlockScript: edited(fields, unlockLone, prelude, unlockSource),
 			renewScript: edited(fields, prelude, renewSource), revokeScript: edited(fields, prelude, revokeSource),
@@ -99,7 +99,7 @@ func (w *world) edited(call script.Call) script.Call {
 }
 
 func (w *world) send(a *actor, what string, call script.Call, heard func(cmd *redis.Cmd, sent int64), unheard func()) {
-	w.Send(a.name, a.who.id, what, w.edited(call), heard, unheard)
+	w.Send(a.name, a.claim.id, what, w.edited(call), heard, unheard)
 }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -77,10 +77,16 @@ func (q *Quorum) begin(name string) error {
 
 // Lock is like that of a Locker. It returns an error of Redis at once when no majority can be asked at all, and when none can
 // be asked for longer than TTL during the wait.
-func (q *Quorum) Lock(ctx context.Context, name string) (l *Lease, err error) {
+func (q *Quorum) Lock(ctx context.Context, name string) (*Lease, error) {
+	began := time.Now()
+	l, err := q.lock(ctx, name)
 	if q != nil {
-		defer q.cfg.Hooks.terms().Asked(name, &err)()
+		q.cfg.Hooks.terms().Asked(name, began, err)
 	}
+	return l, err
+}
+
+func (q *Quorum) lock(ctx context.Context, name string) (l *Lease, err error) {
 	var answered time.Time // when a majority said no
 	for pause := shortestRetry; ; pause = min(2*pause, longestRetry) {
 		asked := time.Now()
@@ -103,11 +109,13 @@ func (q *Quorum) Lock(ctx context.Context, name string) (l *Lease, err error) {
 
 // TryLock is like that of a Locker, but of several that ask at the same time each may get some of the servers, and none of
 // them a majority: then all are refused.
-func (q *Quorum) TryLock(ctx context.Context, name string) (l *Lease, err error) {
+func (q *Quorum) TryLock(ctx context.Context, name string) (*Lease, error) {
+	began := time.Now()
+	l, err := q.try(ctx, name)
 	if q != nil {
-		defer q.cfg.Hooks.terms().Asked(name, &err)()
+		q.cfg.Hooks.terms().Asked(name, began, err)
 	}
-	return q.try(ctx, name)
+	return l, err
 }
 
 func (q *Quorum) try(ctx context.Context, name string) (*Lease, error) {
@@ -118,22 +126,22 @@ func (q *Quorum) try(ctx context.Context, name string) (*Lease, error) {
 	if ctx.Err() != nil {
 		return nil, notAcquired(name, lifecycle.Ended(ctx))
 	}
-	w := newcomer(ctx, lockKey(q.cfg.Prefix, name)) // a new one each time: what is left of another try is not in the way
+	c := newClaim(ctx, lockKey(q.cfg.Prefix, name)) // a new one each time: what is left of another try is not in the way
 	trails := make([]link.Trail, len(q.servers))
-	fence, err := q.take(ctx, w, trails)
+	fence, err := q.take(ctx, c, trails)
 	sent := time.Now()
 	if err == nil {
-		err = q.renew(ctx, w, fence)
+		err = q.renew(ctx, c, fence)
 	}
 	if err == nil {
-		l := q.newLease(ctx, name, w, trails, fence, sent)
+		l := q.newLease(ctx, name, c, trails, fence, sent)
 		if l.Context().Err() == nil {
 			return l, nil
 		}
-		q.abandon(w, trails)
+		q.abandon(c, trails)
 		return nil, tooLate(name, context.Cause(l.Context()))
 	}
-	q.abandon(w, trails)
+	q.abandon(c, trails)
 	switch {
 	case ctx.Err() != nil:
 		return nil, notAcquired(name, lifecycle.Ended(ctx))
@@ -156,11 +164,11 @@ func (q *Quorum) Do(ctx context.Context, name string, f func(context.Context, *L
 }
 
 // newLease begins a lease that a majority granted or renewed when asked at sent.
-func (q *Quorum) newLease(ctx context.Context, name string, w who, trails []link.Trail, fence int64, sent time.Time) *Lease {
-	l := &Lease{from: q, life: q.life, who: w, trails: trails, name: name, fence: fence, unlocked: q.cfg.Hooks.terms().Held(name)}
+func (q *Quorum) newLease(ctx context.Context, name string, c *claim, trails []link.Trail, fence int64, sent time.Time) *Lease {
+	l := &Lease{from: q, life: q.life, claim: c, trails: trails, name: name, fence: fence, unlocked: q.cfg.Hooks.terms().Held(name)}
 	ttl := q.trusted()
 	q.life.Add(l, func() {
-		l.hold = hold.Begin(ctx, hold.Terms{TTL: ttl, Max: q.cfg.MaxHold, Cause: lost, Lost: func() { q.life.Remove(l) }}, sent, ttl)
+		l.hold.Begin(ctx, hold.Terms{Holder: (*held)(l), TTL: ttl, Max: q.cfg.MaxHold}, sent, ttl)
 	})
 	if q.cfg.Watchdog != off {
 		q.life.Go(func() { q.watch(l) }) // owner: the Quorum; stop: the end of the lease; joined by Close
@@ -192,7 +200,7 @@ func (q *Quorum) watch(l *Lease) {
 // extend renews a lease, or loses it.
 func (q *Quorum) extend(ctx context.Context, l *Lease) error {
 	sent := time.Now()
-	err := q.renew(ctx, l.who, l.fence)
+	err := q.renew(ctx, l.claim, l.fence)
 	switch {
 	case err == nil:
 		return l.hold.Answered(sent, replyKept)

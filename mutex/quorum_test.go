@@ -76,7 +76,7 @@ func TestAQuorumLocksInEveryPatternWithAMajority(t *testing.T) {
 		"taken": {
 			func(c *council, i int, key string) {
 				rdb := c.servers[i].Client(c)
-				w := who{keys: keysOf(key), id: "another", token: "another"}
+				w := &claim{keys: keysOf(key), id: "another", token: "another"}
 				call := w.asking(time.Hour, 0, 0, "")
 				if err := call.Run(context.Background(), rdb).Err(); err != nil {
 					c.Error(err)
@@ -163,7 +163,7 @@ func TestAServerThatAQuorumHasNotAskedYetIsNotAskedAfterTheUnlock(t *testing.T) 
 	defer cancel()
 	for i := range 10 { // more than are sent at once
 		busy.Go(func() {
-			_, _ = q.servers[4].Ask(ctx, newcomer(ctx, lockKey(q.cfg.Prefix, fmt.Sprint(i))).asking(time.Second, 0, 0, ""), nil)
+			_, _ = q.servers[4].Ask(ctx, newClaim(ctx, lockKey(q.cfg.Prefix, fmt.Sprint(i))).asking(time.Second, 0, 0, ""), nil)
 		})
 		redistest.Await(t, "it is under way", func() bool { return held.Count() > min(i, 3) })
 	}

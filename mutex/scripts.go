@@ -8,7 +8,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/keys"
-	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/script"
 )
@@ -55,32 +54,27 @@ const (
 	replyRevoked = -1
 )
 
-// who is a hold, or will be one.
-type who struct {
-	keys  []string    // of the lock in Redis: its hash, its queue, and who is gone
-	id    string      // of this hold alone
-	token string      // of its owner, or the id
-	trail *link.Trail // of its requests
-
-	arrived int64 // in µs by the server's clock; 0: when it first asks
-}
-
 func lockKey(prefix, name string) string { return keys.Tagged(prefix, name) }
 
-func keysOf(lock string) []string { return []string{lock, lock + ":queue", lock + ":gone"} }
+func keysOf(lock string) []string {
+	const behind = ":queue"
+	both := lock + behind + lock + ":gone" // one string for two
+	n := len(lock) + len(behind)
+	return []string{lock, both[:n], both[n:]}
+}
 
 // asking asks for the lock, and waits for it no longer than patience, in ms or a queue.Patience. grace 0: it does not queue
 // for it.
-func (w who) asking(ttl, grace time.Duration, patience any, inbox string) script.Call {
+func (c *claim) asking(ttl, grace time.Duration, patience any, inbox string) script.Call {
 	args := make([]any, 0, 7)
-	args = append(args, w.id, script.Millis(ttl), script.Millis(grace), patience, inbox, w.arrived)
-	if w.owned() {
-		args = append(args, w.token)
+	args = append(args, c.id, script.Millis(ttl), script.Millis(grace), patience, inbox, c.arrived)
+	if c.owned() {
+		args = append(args, c.token)
 	}
-	return script.Call{Script: lockScript, Keys: w.keys, Args: args}
+	return script.Call{Script: lockScript, Keys: c.keys, Args: args}
 }
 
-// parseAnswer reads the reply of lock.lua to who asked for a lease of ttl.
+// parseAnswer reads the reply of lock.lua to a claim that asked for a lease of ttl.
 func parseAnswer(cmd *redis.Cmd, ttl time.Duration) (queue.Answer, error) {
 	if fence, ok := cmd.Val().(int64); ok {
 		return queue.Answer{Granted: true, Fence: fence, Length: ttl}, nil
@@ -96,31 +90,31 @@ func parseAnswer(cmd *redis.Cmd, ttl time.Duration) (queue.Answer, error) {
 	return queue.Answer{Granted: reply[0] == 1, Fence: reply[2], Length: left, Left: left, Clock: reply[3]}, nil
 }
 
-// heir is who gets the lock next, in the same process.
-type heir struct {
+// successor is who gets the lock next, in the same process.
+type successor struct {
 	id    string // empty: nobody
 	inbox string
 	ttl   time.Duration
 	first bool // before those in the queue
 }
 
-// releasing gives up a hold, or a place in the queue. It returns what has become of the hold, or the heir's fence. lost: some
-// request of w may come later.
-func (w who) releasing(h heir, lost bool) script.Call {
+// releasing gives up a hold, or a place in the queue. It returns what has become of the hold, or the
+// successor's fence. lost: some request of the claim may come later.
+func (c *claim) releasing(next successor, lost bool) script.Call {
 	args := make([]any, 0, 7)
-	args = append(args, w.id)
-	if w.owned() || lost || h.id != "" {
-		args = append(args, w.token, lost)
+	args = append(args, c.id)
+	if c.owned() || lost || next.id != "" {
+		args = append(args, c.token, lost)
 	}
-	if h.id != "" {
-		args = append(args, h.id, script.Millis(h.ttl), h.inbox, h.first)
+	if next.id != "" {
+		args = append(args, next.id, script.Millis(next.ttl), next.inbox, next.first)
 	}
-	return script.Call{Script: unlockScript, Keys: w.keys, Args: args}
+	return script.Call{Script: unlockScript, Keys: c.keys, Args: args}
 }
 
 // renewal is the call that extends the lease, and raises its fence to a least one.
-func (w who) renewal(ttl time.Duration, fence int64) script.Call {
-	return script.Call{Script: renewScript, Keys: w.keys[:1], Args: []any{w.id, w.token, script.Millis(ttl), fence}}
+func (c *claim) renewal(ttl time.Duration, fence int64) script.Call {
+	return script.Call{Script: renewScript, Keys: c.keys[:1], Args: []any{c.id, c.token, script.Millis(ttl), fence}}
 }
 
 // revoking takes the lock away from whoever holds it, tells its locker under the key tell, and returns whether there was one.

@@ -7,18 +7,18 @@ import (
 	"github.com/cacheguard/go/internal/queue"
 )
 
-// unlock gives a lease up. Its tenure ends with that, unless it was lost before.
+// unlock gives a lease up. Its turn ends with that, unless it was lost before.
 func (k *Locker) unlock(l *Lease) (int, error) {
-	line := l.line
+	q := l.queue
 	if !l.hold.End() {
-		line = nil
+		q = nil
 	}
-	return k.handOn(l.who, line)
+	return k.handOver(l.claim, q)
 }
 
 // extend makes a lease end TTL from now.
 func (k *Locker) extend(ctx context.Context, l *Lease) error {
-	answer, err := k.redis.Ask(ctx, l.who.renewal(k.cfg.TTL, 0), nil)
+	answer, err := k.redis.Ask(ctx, l.claim.renewal(k.cfg.TTL, 0), nil)
 	if err != nil {
 		return err
 	}
@@ -29,48 +29,48 @@ func (k *Locker) extend(ctx context.Context, l *Lease) error {
 	return l.hold.Answered(answer.Sent, reply)
 }
 
-// handOn gives the lock up, to the next in the line if it may.
-func (k *Locker) handOn(w who, line *line) (int, error) {
+// handOver gives the lock up, to the next in the local queue if it may.
+func (k *Locker) handOver(c *claim, q *localQueue) (int, error) {
 	code, err := 0, error(nil)
 	for first := true; ; first = false {
-		next, reply, replyErr := k.release(w, line)
+		next, reply, replyErr := k.release(c, q)
 		if first {
 			code, err = reply, replyErr
 		}
 		if next == nil {
 			return code, err
 		}
-		w = next.who // it was given the lock, and has left
+		c = next.claim // it was given the lock, and has left
 	}
 }
 
 // release gives the lock up. It returns whoever was given the lock, and did not wait for it any more.
-func (k *Locker) release(w who, line *line) (orphan *place, reply int, err error) {
-	next, first := line.next()
-	h := heir{}
+func (k *Locker) release(c *claim, q *localQueue) (orphan *place, reply int, err error) {
+	next, first := q.next()
+	to := successor{}
 	if next != nil {
-		h = heir{id: next.id, inbox: k.inbox.Address(), ttl: k.cfg.TTL, first: first}
+		to = successor{id: next.id, inbox: k.inbox.Address(), ttl: k.cfg.TTL, first: first}
 	}
 	sent := time.Now()
-	answer, err := k.redis.Release(w.releasing(h, w.trail.Lost()), k.cfg.TTL)
+	answer, err := k.redis.Release(c.releasing(to, c.trail.Lost()), k.cfg.TTL)
 	fence := int64(0)
 	if err == nil {
 		fence, err = answer.Int64()
 	}
 	switch {
 	case fence > replyKept:
-		if !line.pass(next, queue.Grant{Fence: fence, Sent: sent, Length: k.cfg.TTL}) {
+		if !q.pass(next, queue.Grant{Fence: fence, Sent: sent, Length: k.cfg.TTL}) {
 			return next, replyKept, nil
 		}
 		return nil, replyKept, nil
 	case err != nil && next != nil:
 		next.trail.Lose() // should it have the lock, it finds out by asking
-		line.vacate()
-		if line.left(next) {
-			k.abandon(next.who)
+		q.vacate()
+		if q.left(next) {
+			next.abandon()
 		}
 	default:
-		line.vacate()
+		q.vacate()
 	}
 	return nil, int(fence), err
 }

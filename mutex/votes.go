@@ -42,9 +42,9 @@ func (q *Quorum) ballot(ask func(server int) vote) (votes []vote, ok bool) {
 }
 
 // take asks every server for the lock, and returns the greatest fence that a majority granted.
-func (q *Quorum) take(ctx context.Context, w who, trails []link.Trail) (fence int64, err error) {
+func (q *Quorum) take(ctx context.Context, c *claim, trails []link.Trail) (fence int64, err error) {
 	votes, ok := q.ballot(func(i int) vote {
-		reply, err := q.servers[i].Ask(ctx, w.asking(q.cfg.TTL, 0, 0, ""), &trails[i])
+		reply, err := q.servers[i].Ask(ctx, c.asking(q.cfg.TTL, 0, 0, ""), &trails[i])
 		if err != nil {
 			return vote{err: err}
 		}
@@ -64,9 +64,9 @@ func (q *Quorum) take(ctx context.Context, w who, trails []link.Trail) (fence in
 }
 
 // renew asks every server to extend the lease and to remember the fence.
-func (q *Quorum) renew(ctx context.Context, w who, fence int64) error {
+func (q *Quorum) renew(ctx context.Context, c *claim, fence int64) error {
 	votes, ok := q.ballot(func(i int) vote {
-		answer, err := q.servers[i].Ask(ctx, w.renewal(q.cfg.TTL, fence), nil)
+		answer, err := q.servers[i].Ask(ctx, c.renewal(q.cfg.TTL, fence), nil)
 		if err != nil {
 			return vote{err: err}
 		}
@@ -104,7 +104,7 @@ func (q *Quorum) unlock(l *Lease) (int, error) {
 		if !l.trails[i].Close() {
 			return vote{err: errUnasked}
 		}
-		answer, err := q.servers[i].Release(l.who.releasing(heir{}, l.trails[i].Lost()), q.cfg.TTL)
+		answer, err := q.servers[i].Release(l.claim.releasing(successor{}, l.trails[i].Lost()), q.cfg.TTL)
 		if err != nil {
 			return vote{err: err}
 		}
@@ -122,8 +122,8 @@ func (q *Quorum) unlock(l *Lease) (int, error) {
 }
 
 // abandon gives back in the background whatever the servers have granted.
-func (q *Quorum) abandon(w who, trails []link.Trail) {
+func (q *Quorum) abandon(c *claim, trails []link.Trail) {
 	for i, server := range q.servers {
-		server.Leave(&trails[i], func(lost bool) script.Call { return w.releasing(heir{}, lost) }, q.cfg.TTL)
+		server.Leave(&trails[i], func(lost bool) script.Call { return c.releasing(successor{}, lost) }, q.cfg.TTL)
 	}
 }

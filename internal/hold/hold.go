@@ -18,23 +18,32 @@ import (
 	"github.com/cacheguard/go/internal/script"
 )
 
-// Terms are how a lease is held.
-type Terms struct {
-	Keeper *lease.Keeper         // renews the lease; nil: it is fixed
-	Renew  script.Call           // returns 1 when it extended the lease by TTL, another number when the lease is lost
-	TTL    time.Duration         // from a renewal
-	Max    time.Duration         // the hold ends this long after it began, whatever the renewals say; 0: no limit
-	Cause  func(reply int) error // why the lease is lost: what Renew returned, or 0 when its time has passed
-	Lost   func()                // called once the hold is lost, after its context was cancelled; nil: nobody wants to know
+// Holder is who holds a lease.
+type Holder interface {
+	// Renewal is the call that extends the lease: it returns 1 when it did, by TTL, and another number when the lease is lost.
+	Renewal() script.Call
+	// Cause is why the lease is lost: what the call returned, or 0 when its time has passed.
+	Cause(reply int) error
+	// Lost is called once the hold is lost, after its context was cancelled.
+	Lost()
 }
 
-// Hold is a lease that is held.
+// Terms are how a lease is held.
+type Terms struct {
+	Holder Holder
+	Keeper *lease.Keeper // renews the lease; nil: it is fixed
+	TTL    time.Duration // from a renewal
+	Max    time.Duration // the hold ends this long after it began, whatever the renewals say; 0: no limit
+}
+
+// Hold is a lease that is held. It is used after Begin.
 type Hold struct {
-	terms  Terms
-	ctx    context.Context //nolint:containedctx // what the hold is for
-	cancel context.CancelCauseFunc
-	drop   func()    // ends the renewals; set before the hold is shared
-	last   time.Time // the hold ends here at the latest; zero: no limit
+	terms   Terms
+	values  context.Context //nolint:containedctx // values only
+	ctx     context.Context //nolint:containedctx // what the hold is for
+	cancel  context.CancelCauseFunc
+	renewal lease.Renewal
+	last    time.Time // the hold ends here at the latest; zero: no limit
 
 	mu    sync.Mutex
 	until time.Time
@@ -44,9 +53,9 @@ type Hold struct {
 
 // Begin begins a hold on a lease of the given length, granted to a request that was sent at sent or later. Its context has
 // ctx's values, not its cancellation. The caller calls End.
-func Begin(ctx context.Context, terms Terms, sent time.Time, length time.Duration) *Hold {
-	h := &Hold{terms: terms, drop: func() {}}
-	h.ctx, h.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+func (h *Hold) Begin(ctx context.Context, terms Terms, sent time.Time, length time.Duration) {
+	h.terms, h.values = terms, ctx
+	h.ctx, h.cancel = context.WithCancelCause((*valued)(h))
 	if terms.Max > 0 {
 		h.last = time.Now().Add(terms.Max)
 	}
@@ -56,21 +65,33 @@ func Begin(ctx context.Context, terms Terms, sent time.Time, length time.Duratio
 	if terms.Keeper == nil {
 		h.armLocked()
 	} else {
-		h.drop = terms.Keeper.Keep(&lease.Renewal{
-			Call:  terms.Renew,
-			TTL:   terms.TTL,
-			First: sent.Add(length / 3),
-			Due:   h.arm,
-			Kept:  func(sent time.Time, _ int) { h.kept(sent) },
-			Lost:  func(reply int) { h.Lose(terms.Cause(reply)) },
-		})
+		h.renewal = lease.Renewal{Lease: (*renewed)(h), TTL: terms.TTL, First: sent.Add(length / 3)}
+		terms.Keeper.Keep(&h.renewal)
 	}
-	return h
 }
+
+// valued is a context with the values of the one that the lock was asked for with, which never ends.
+type valued Hold
+
+func (*valued) Deadline() (end time.Time, ok bool) { return end, false }
+func (*valued) Done() <-chan struct{}              { return nil }
+func (*valued) Err() error                         { return nil }
+func (v *valued) Value(key any) any                { return v.values.Value(key) }
+
+// renewed is a Hold as its keeper sees it.
+type renewed Hold
+
+func (r *renewed) Due() script.Call {
+	(*Hold)(r).arm()
+	return r.terms.Holder.Renewal()
+}
+
+func (r *renewed) Kept(sent time.Time, _ int) { (*Hold)(r).kept(sent) }
+func (r *renewed) Lost(reply int)             { (*Hold)(r).Lose(r.terms.Holder.Cause(reply)) }
 
 // Context ends when the lease is lost, with the cause, and when the hold ends. Its Err looks at the clock: the timer of a
 // process that was stopped may be late.
-func (h *Hold) Context() context.Context { return timely{h.ctx, h} }
+func (h *Hold) Context() context.Context { return (*timely)(h) }
 
 // Never is the context of a hold that there never was, and why.
 func Never(why error) context.Context {
@@ -80,18 +101,18 @@ func Never(why error) context.Context {
 }
 
 // timely is the context of a hold.
-type timely struct {
-	context.Context //nolint:containedctx // it is one
+type timely Hold
 
-	hold *Hold
-}
+func (c *timely) Deadline() (time.Time, bool) { return c.ctx.Deadline() }
+func (c *timely) Done() <-chan struct{}       { return c.ctx.Done() }
+func (c *timely) Value(key any) any           { return c.ctx.Value(key) }
 
-func (c timely) Err() error {
-	if err := c.Context.Err(); err != nil {
+func (c *timely) Err() error {
+	if err := c.ctx.Err(); err != nil {
 		return err
 	}
-	c.hold.expire()
-	return c.Context.Err()
+	(*Hold)(c).expire()
+	return c.ctx.Err()
 }
 
 // Within returns a context that ends with ctx, and with the hold, whose cause it has then; and at the end of the hold's trust
@@ -134,15 +155,15 @@ func (h *Hold) Answered(sent time.Time, reply int) error {
 	if reply == 1 {
 		h.kept(sent)
 	} else {
-		h.Lose(h.terms.Cause(reply))
+		h.Lose(h.terms.Holder.Cause(reply))
 	}
 	return context.Cause(h.ctx)
 }
 
 // Lose ends the trust, with its cause.
 func (h *Hold) Lose(cause error) {
-	if h.finish(cause) && h.terms.Lost != nil {
-		h.terms.Lost()
+	if h.finish(cause) {
+		h.terms.Holder.Lost()
 	}
 }
 
@@ -162,7 +183,9 @@ func (h *Hold) finish(cause error) bool {
 	}
 	h.cancel(cause) // with the mutex, or somebody who finds it over would find the context alive
 	h.mu.Unlock()
-	h.drop()
+	if h.terms.Keeper != nil {
+		h.terms.Keeper.Drop(&h.renewal)
+	}
 	return true
 }
 
@@ -208,6 +231,6 @@ func (h *Hold) expire() {
 	early := time.Now().Before(h.until)
 	h.mu.Unlock()
 	if !early {
-		h.Lose(h.terms.Cause(0))
+		h.Lose(h.terms.Holder.Cause(0))
 	}
 }

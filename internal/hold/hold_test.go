@@ -8,20 +8,29 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/hold"
+	"github.com/cacheguard/go/internal/script"
 )
 
 var errLost, errRevoked = errors.New("lost"), errors.New("revoked")
 
 func terms(onLost func()) hold.Terms {
-	return hold.Terms{
-		TTL: 10 * time.Second,
-		Cause: func(reply int) error {
-			if reply == -1 {
-				return errRevoked
-			}
-			return errLost
-		},
-		Lost: onLost,
+	return hold.Terms{TTL: 10 * time.Second, Holder: holder{onLost}}
+}
+
+type holder struct{ onLost func() }
+
+func (holder) Renewal() script.Call { return script.Call{} }
+
+func (holder) Cause(reply int) error {
+	if reply == -1 {
+		return errRevoked
+	}
+	return errLost
+}
+
+func (h holder) Lost() {
+	if h.onLost != nil {
+		h.onLost()
 	}
 }
 
@@ -33,7 +42,8 @@ func bubble(t *testing.T, limit time.Duration, test func(t *testing.T, h *hold.H
 		lost := 0
 		tm := terms(func() { lost++ })
 		tm.Max = limit
-		h := hold.Begin(t.Context(), tm, time.Now().Add(-time.Second), 10*time.Second)
+		h := new(hold.Hold)
+		h.Begin(t.Context(), tm, time.Now().Add(-time.Second), 10*time.Second)
 		defer h.End()
 		test(t, h, &lost)
 	})
@@ -118,7 +128,8 @@ func TestAnEndedHoldIsNotLost(t *testing.T) {
 func TestErrComparesTheClock(t *testing.T) {
 	t.Parallel()
 	for range 1000 {
-		h := hold.Begin(context.Background(), terms(nil), time.Now().Add(-time.Minute), 10*time.Second)
+		h := new(hold.Hold)
+		h.Begin(context.Background(), terms(nil), time.Now().Add(-time.Minute), 10*time.Second)
 		if h.Context().Err() == nil {
 			t.Fatal("a lease that is over counts as alive")
 		}

@@ -130,7 +130,36 @@ func bubble(t *testing.T, reply reply, test func(t *testing.T, f *fake, k *lease
 var anyScript = script.New("return 1")
 
 func renewal(key string, ttl time.Duration, lost func()) *lease.Renewal {
-	return &lease.Renewal{Call: script.Call{Script: anyScript, Keys: []string{key}}, TTL: ttl, Lost: func(int) { lost() }}
+	return &lease.Renewal{Lease: &told{call: script.Call{Script: anyScript, Keys: []string{key}}, lost: lost}, TTL: ttl}
+}
+
+// told is a lease that is told what becomes of it.
+type told struct {
+	call script.Call
+	due  func()
+	kept func(sent time.Time)
+	lost func()
+}
+
+func (l *told) Due() script.Call {
+	if l.due != nil {
+		l.due()
+	}
+	return l.call
+}
+
+func (l *told) Kept(sent time.Time, _ int) {
+	if l.kept != nil {
+		l.kept(sent)
+	}
+}
+
+func (l *told) Lost(int) { l.lost() }
+
+// keep returns what drops the lease.
+func keep(k *lease.Keeper, r *lease.Renewal) (drop func()) {
+	k.Keep(r)
+	return func() { k.Drop(r) }
 }
 
 func seconds(s ...float64) []time.Duration {

@@ -28,15 +28,22 @@ var keepers perclient.Shared[*Keeper]
 // maxBatch bounds the renewals of one pipeline.
 const maxBatch = 512
 
-// Renewal is how one lease is renewed. Its functions are called on a goroutine of the keeper's, and must not block.
+// Lease is what a keeper renews. Its methods are called on a goroutine of the keeper's, and must not block.
+type Lease interface {
+	// Due returns the call of the next attempt. That returns a number above 0 when the lease was extended, another one when
+	// it is lost.
+	Due() script.Call
+	// Kept is called after each such number, with the time before it was asked for.
+	Kept(sent time.Time, reply int)
+	// Lost is called at most once, after another number, and then the renewals end.
+	Lost(reply int)
+}
+
+// Renewal is how one lease is renewed.
 type Renewal struct {
-	Call  script.Call   // returns a number above 0 when the lease was extended, another one when it is lost
+	Lease Lease
 	TTL   time.Duration // of the lease; renewed at a third of it
 	First time.Time     // when it is renewed first; zero: a third of the TTL from now
-
-	Due  func()                          // called before each attempt; nil: nobody wants to know
-	Kept func(sent time.Time, reply int) // called after each such number, with the time before it was asked for; nil: nobody wants to know
-	Lost func(reply int)                 // called at most once, after another number, and then the renewals end
 
 	due  time.Time // guarded by the keeper's mutex
 	sent bool      // no reply yet; guarded likewise
@@ -75,9 +82,9 @@ func (k *Keeper) close() {
 	k.running.Wait()
 }
 
-// Keep renews the lease until drop is called or the lease is lost. A renewal under way when drop is called may still
+// Keep renews the lease until Drop is called or the lease is lost. A renewal under way when Drop is called may still
 // be sent: a lease is released by its token, not by silence.
-func (k *Keeper) Keep(r *Renewal) (drop func()) {
+func (k *Keeper) Keep(r *Renewal) {
 	k.start.Do(func() { k.running.Go(k.run) }) // owner: the Keeper; stop: k.stop; joined by close
 	k.mu.Lock()
 	k.held[r] = struct{}{}
@@ -87,8 +94,10 @@ func (k *Keeper) Keep(r *Renewal) (drop func()) {
 		first = time.Now().Add(r.TTL / 3)
 	}
 	k.schedule(r, first)
-	return func() { k.remove(r) }
 }
+
+// Drop ends the renewals.
+func (k *Keeper) Drop(r *Renewal) { k.remove(r) }
 
 // remove reports whether the renewal was still held.
 func (k *Keeper) remove(r *Renewal) bool {
@@ -157,10 +166,8 @@ func (k *Keeper) renew(batch []*Renewal) {
 	defer cancel()
 	calls := make([]*script.Call, len(batch))
 	for i, r := range batch {
-		calls[i] = &r.Call
-		if r.Due != nil {
-			r.Due()
-		}
+		call := r.Lease.Due()
+		calls[i] = &call
 	}
 	sent := time.Now()
 	replies := script.RunAll(ctx, k.rdb, calls)
@@ -171,11 +178,9 @@ func (k *Keeper) renew(batch []*Renewal) {
 			k.schedule(r, time.Now().Add(r.TTL/10))
 		case kept > 0:
 			k.schedule(r, time.Now().Add(r.TTL/3))
-			if r.Kept != nil {
-				r.Kept(sent, kept)
-			}
+			r.Lease.Kept(sent, kept)
 		case k.remove(r):
-			r.Lost(kept)
+			r.Lease.Lost(kept)
 		}
 	}
 }

@@ -106,7 +106,7 @@ func TestZeroSaysOnceThatTheLeaseIsLostAndEndsTheRenewals(t *testing.T) {
 	}, func(t *testing.T, f *fake, k *lease.Keeper) {
 		lost := 0
 		var drop func()
-		drop = k.Keep(renewal("lost", 3*time.Second, func() {
+		drop = keep(k, renewal("lost", 3*time.Second, func() {
 			lost++
 			drop() // the owner may let go at once
 		}))
@@ -122,7 +122,7 @@ func TestZeroSaysOnceThatTheLeaseIsLostAndEndsTheRenewals(t *testing.T) {
 
 func TestDropEndsTheRenewals(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, f *fake, k *lease.Keeper) {
-		drop := k.Keep(renewal("a", 3*time.Second, mustKeep(t)))
+		drop := keep(k, renewal("a", 3*time.Second, mustKeep(t)))
 		pass(2 * time.Second)
 		drop()
 		drop()
@@ -136,7 +136,7 @@ func TestLeaseThatWasDroppedIsNotLost(t *testing.T) {
 		<-ctx.Done()
 		return 0, nil // the owner has released it meanwhile
 	}, func(t *testing.T, f *fake, k *lease.Keeper) {
-		drop := k.Keep(renewal("a", 3*time.Second, mustKeep(t)))
+		drop := keep(k, renewal("a", 3*time.Second, mustKeep(t)))
 		pass(time.Second)
 		drop()
 		pass(time.Minute)
@@ -152,8 +152,9 @@ func TestKeptTellsWhenTheRenewalWasSentAndDueThatItWillBe(t *testing.T) {
 		var due, kept []time.Duration
 		r := renewal("a", 3*time.Second, mustKeep(t))
 		r.First = time.Now().Add(500 * time.Millisecond)
-		r.Due = func() { due = append(due, time.Since(f.began)) }
-		r.Kept = func(sent time.Time, _ int) { kept = append(kept, sent.Sub(f.began)) }
+		l := r.Lease.(*told)
+		l.due = func() { due = append(due, time.Since(f.began)) }
+		l.kept = func(sent time.Time) { kept = append(kept, sent.Sub(f.began)) }
 		k.Keep(r)
 		pass(2 * time.Second)
 		want := seconds(0.5, 1.7)

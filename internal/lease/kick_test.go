@@ -10,7 +10,9 @@ func TestLeasesThatEndBeforeTheirFirstRenewalWakeTheKeeperOnlyOnce(t *testing.T)
 	k := newKeeper(nil, time.Second)
 	k.start.Do(func() {}) // the test does what its goroutine would
 	for i := range 3 {
-		k.Keep(&Renewal{TTL: time.Hour})()
+		r := &Renewal{TTL: time.Hour}
+		k.Keep(r)
+		k.Drop(r)
 		kicked := len(k.kick) == 1
 		if kicked {
 			<-k.kick

@@ -39,9 +39,9 @@ func take(t *testing.T, rdb redis.Cmdable, key string, ttl time.Duration) *held 
 }
 
 func (h *held) renewal(lost func()) *lease.Renewal {
-	return &lease.Renewal{TTL: h.ttl, Lost: func(int) { lost() }, Call: script.Call{
+	return &lease.Renewal{TTL: h.ttl, Lease: &told{lost: lost, call: script.Call{
 		Script: renew, Keys: []string{h.key, h.key + "renewals"}, Args: []any{"token", h.ttl.Milliseconds()},
-	}}
+	}}}
 }
 
 func (h *held) renewals() int {
@@ -65,7 +65,7 @@ func TestLeaseOutlivesItsTTLWhileItIsKept(t *testing.T) {
 	t.Parallel()
 	rdb := shared.Client(t)
 	h := take(t, rdb, "", 900*time.Millisecond)
-	drop := keeper(t, rdb, timeout).Keep(h.renewal(mustKeep(t)))
+	drop := keep(keeper(t, rdb, timeout), h.renewal(mustKeep(t)))
 	h.awaitRenewals(4) // the last one later than the lease was long
 	drop()
 	redistest.Await(t, "the lease expires", func() bool { return rdb.Exists(t.Context(), h.key).Val() == 0 })

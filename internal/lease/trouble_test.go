@@ -87,7 +87,7 @@ func TestUsersOfOneClientHaveOneKeeperUntilTheLastOneLeaves(t *testing.T) {
 
 func TestKeeperThatKeepsNothingSendsNothing(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, f *fake, k *lease.Keeper) {
-		k.Keep(renewal("a", time.Minute, mustKeep(t)))()
+		keep(k, renewal("a", time.Minute, mustKeep(t)))()
 		pass(time.Hour)
 		expectTimes(t, f)
 	})

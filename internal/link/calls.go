@@ -45,7 +45,7 @@ func (l *Link) Do(ctx context.Context, key string, c *Call) (*redis.Cmd, error) 
 		return nil, context.Cause(ctx)
 	}
 	lane := l.calls[l.health.Part(key)]
-	reply, alone := lane.callAlone(ctx, c, false)
+	reply, alone := lane.callAlone(ctx, c.Script, c.Trail, false)
 	if alone == answered {
 		return reply.Cmd, reply.Err()
 	}

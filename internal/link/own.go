@@ -200,12 +200,12 @@ const (
 
 // callAlone runs the call on the caller's goroutine. What is not answered is to be queued. A patient one waits for its reply as long
 // as a queued one would.
-func (l *lane) callAlone(ctx context.Context, c *Call, patient bool) (Reply, attempt) {
+func (l *lane) callAlone(ctx context.Context, call *script.Call, trail *Trail, patient bool) (Reply, attempt) {
 	f, ok := l.beginAlone(ctx, patient)
 	if !ok {
 		return Reply{}, unsent
 	}
-	if !c.Trail.begin() {
+	if !trail.begin() {
 		l.endAlone(f, errNotSent)
 		return failed(context.Canceled), answered
 	}
@@ -213,9 +213,9 @@ func (l *lane) callAlone(ctx context.Context, c *Call, patient bool) (Reply, att
 	if patient {
 		through = l.link.own.patient
 	}
-	cmd := c.Script.RunUnseen(f, through)
+	cmd := call.RunUnseen(f, through)
 	err := cmd.Err()
-	c.Trail.end(err)
+	trail.end(err)
 	came := answered
 	if err != nil && (health.Unavailable(err) || sentAgain(err)) {
 		came = refused

@@ -50,7 +50,7 @@ func (s *Sender) Ask(ctx context.Context, call script.Call, trail *Trail) (Reply
 		return Reply{}, context.Cause(ctx)
 	}
 	lane := s.lane(call.Keys[0])
-	reply, alone := lane.callAlone(ctx, &Call{Script: &call, Trail: trail, Rank: Ordinary}, false)
+	reply, alone := lane.callAlone(ctx, &call, trail, false)
 	if alone == answered && known(reply.Err()) {
 		return reply, reply.Err()
 	}
@@ -69,11 +69,11 @@ func (s *Sender) askQueued(ctx context.Context, lane *lane, call script.Call, tr
 
 // AskOnce sends the call once: with any error but an answer of Redis' it may have run, or may yet.
 func (s *Sender) AskOnce(ctx context.Context, call script.Call) (Reply, error) {
-	lane, c := s.lane(call.Keys[0]), Call{Script: &call, Rank: Ordinary, Single: true}
-	if reply, alone := lane.callAlone(ctx, &c, false); alone != unsent {
+	lane := s.lane(call.Keys[0])
+	if reply, alone := lane.callAlone(ctx, &call, nil, false); alone != unsent {
 		return reply, reply.Err()
 	}
-	return lane.call(ctx, c, false)
+	return lane.call(ctx, Call{Script: &call, Rank: Ordinary, Single: true}, false)
 }
 
 // AskAll asks all at once, in as few requests as there are nodes, and returns the first error.
@@ -122,7 +122,7 @@ func (s *Sender) Leave(trail *Trail, release func(lost bool) script.Call, worth 
 // Release runs a call that gives something up until it is known to have run, or so much time has passed that it need not be.
 // It returns after the time-out at the latest; then the rest is done in the background.
 func (s *Sender) Release(call script.Call, worth time.Duration) (Reply, error) {
-	reply, alone := s.lane(call.Keys[0]).callAlone(context.Background(), &Call{Script: &call, Rank: EndsWork}, true)
+	reply, alone := s.lane(call.Keys[0]).callAlone(context.Background(), &call, nil, true)
 	if alone == answered && known(reply.Err()) {
 		return reply, reply.Err()
 	}

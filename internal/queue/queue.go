@@ -67,17 +67,28 @@ type Waiter struct {
 	// Ended ends the wait too, but not a request under way.
 	Ended context.Context //nolint:containedctx // the life of what the waiter belongs to
 
+	Claim Claim
+
+	// Keeper sends heartbeats, with those of the process's other waiters and its renewals, if there is one. Without a Keeper
+	// the waiter asks instead.
+	Keeper *lease.Keeper
+	Heart  Heart
+}
+
+// Claim is what asks for a lock.
+type Claim interface {
 	// Ask runs the script. The inbox to register is empty while there is none.
-	Ask func(ctx context.Context, inbox string) (Answer, error)
+	Ask(ctx context.Context, inbox string) (Answer, error)
 	// Parse reads the body of a message. Not ok: ask instead, as when the message is older than the last answer, and so
 	// may be of a grant that has ended.
-	Parse func(body string) (fence int64, ok bool)
+	Parse(body string) (fence int64, ok bool)
+}
 
-	// Keeper sends heartbeats, with those of the process's other waiters and its renewals, if there is one. Beat is the
-	// call. While the waiter is queued as the last answer said, it returns in how many ms asking may be worth it, and
-	// otherwise 0, which has it ask at once. Without a Keeper the waiter asks instead.
-	Keeper *lease.Keeper
-	Beat   func() script.Call
+// Heart makes heartbeats.
+type Heart interface {
+	// Beat is the call. While the waiter is queued as the last answer said, it returns in how many ms asking may be worth it,
+	// and otherwise 0, which has it ask at once. It may be called once more after the wait.
+	Beat() script.Call
 }
 
 // Wait returns when the lock is granted, when ctx ends, with its cause, or when Redis could not be asked.
@@ -86,11 +97,11 @@ func (w *Waiter) Wait(ctx context.Context) (Grant, error) {
 	defer watch.Stop()
 	w.Inbox.Start()
 	var answered time.Time // before the last request that was answered was sent
-	var pulse *pulse
-	defer func() { pulse.stop() }()
+	var beats *heartbeat
+	defer func() { beats.stop() }()
 	for polls := 0; ; polls++ {
 		inbox := w.Inbox.Address()
-		answer, err := w.Ask(ctx, inbox)
+		answer, err := w.Claim.Ask(ctx, inbox)
 		switch {
 		case ctx.Err() != nil && (err != nil || !answer.Granted):
 			return Grant{}, context.Cause(ctx)
@@ -102,16 +113,16 @@ func (w *Waiter) Wait(ctx context.Context) (Grant, error) {
 			return Grant{Fence: answer.Fence, Sent: answer.Sent, Length: answer.Length}, nil
 		default:
 			answered = answer.Sent
-			pulse.stop()
-			pulse = w.begin(answered)
+			beats.stop()
+			beats = w.begin(answered)
 		}
 		watch.Waiting()
 		pause := answer.Left
-		if pulse == nil {
-			pause = min(pause, w.heartbeat())
+		if beats == nil {
+			pause = min(pause, w.interval())
 		}
-		fence, granted, err := w.next(ctx, watch, pulse.asks(), wake.Patience(pause, inbox != "", polls))
-		answered = pulse.answered(answered)
+		fence, granted, err := w.next(ctx, watch, beats.asks(), wake.Patience(pause, inbox != "", polls))
+		answered = beats.answered(answered)
 		if err != nil {
 			return Grant{}, err
 		}
@@ -130,7 +141,7 @@ func (w *Waiter) next(
 	select {
 	case msg := <-watch.C:
 		if !msg.AskAgain {
-			fence, granted = w.Parse(msg.Body)
+			fence, granted = w.Claim.Parse(msg.Body)
 		}
 	case <-timer.C:
 	case <-asks:
@@ -142,8 +153,8 @@ func (w *Waiter) next(
 	return fence, granted, err
 }
 
-// heartbeat is a little less than a third of Grace, so that heartbeats spread.
-func (w *Waiter) heartbeat() time.Duration {
+// interval between heartbeats is a little less than a third of Grace, so that they spread.
+func (w *Waiter) interval() time.Duration {
 	third := w.Grace / 3
 	return third - rand.N(third/4+1)
 }

@@ -46,23 +46,26 @@ func newDesk(t *testing.T, grace time.Duration) *desk {
 	t.Cleanup(func() { stop(nil) })
 	d.Waiter = &Waiter{
 		Inbox: in, ID: rand.Text(), Grace: grace, Patience: 300 * time.Millisecond, Ended: ctx,
-		Ask: func(ctx context.Context, inbox string) (Answer, error) {
-			sent := time.Now()
-			d.asked <- inbox
-			select {
-			case r := <-d.answers:
-				r.Sent = sent
-				return r.Answer, r.err
-			case <-ctx.Done():
-				return Answer{}, ctx.Err()
-			}
-		},
-		Parse: func(body string) (int64, bool) {
-			n, err := strconv.ParseInt(body, 10, 64)
-			return n, err == nil
-		},
+		Claim: d,
 	}
 	return d
+}
+
+func (d *desk) Ask(ctx context.Context, inbox string) (Answer, error) {
+	sent := time.Now()
+	d.asked <- inbox
+	select {
+	case r := <-d.answers:
+		r.Sent = sent
+		return r.Answer, r.err
+	case <-ctx.Done():
+		return Answer{}, ctx.Err()
+	}
+}
+
+func (d *desk) Parse(body string) (int64, bool) {
+	n, err := strconv.ParseInt(body, 10, 64)
+	return n, err == nil
 }
 
 type result struct {

@@ -21,11 +21,14 @@ type Pipeliner interface {
 	Pipeline() redis.Pipeliner
 }
 
+// The commands, as arguments.
+var evalsha, eval any = "evalsha", "eval"
+
 // Script is a Lua script, or a command in place of one. It is immutable.
 type Script struct {
 	src, sha string
-	hash     any    // sha, as an argument
-	command  string // which takes the keys and arguments; empty: it is a script
+	hash     any // sha, as an argument
+	command  any // which takes the keys and arguments; nil: it is a script
 }
 
 // New makes a Script from its source.
@@ -65,7 +68,7 @@ func (c *Call) RunUnseen(ctx context.Context, rdb Processor) *redis.Cmd {
 }
 
 func (c *Call) run(ctx context.Context, rdb Processor, unseen bool) *redis.Cmd {
-	cmd := c.command(ctx, "evalsha", c.Script.hash, unseen)
+	cmd := c.command(ctx, evalsha, c.Script.hash, unseen)
 	err := rdb.Process(ctx, cmd)
 	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 		cmd = c.bySource(ctx)
@@ -98,16 +101,16 @@ func RunAll(ctx context.Context, rdb Pipeliner, calls []*Call) []*redis.Cmd {
 }
 
 func (c *Call) bySHA(ctx context.Context) *redis.Cmd {
-	return c.command(ctx, "evalsha", c.Script.hash, false)
+	return c.command(ctx, evalsha, c.Script.hash, false)
 }
 
 func (c *Call) bySource(ctx context.Context) *redis.Cmd {
-	return c.command(ctx, "eval", c.Script.src, false)
+	return c.command(ctx, eval, c.Script.src, false)
 }
 
-func (c *Call) command(ctx context.Context, name string, script any, unseen bool) *redis.Cmd {
+func (c *Call) command(ctx context.Context, name, script any, unseen bool) *redis.Cmd {
 	args := make([]any, 0, 3+len(c.Keys)+len(c.Args))
-	if c.Script.command != "" {
+	if c.Script.command != nil {
 		args = append(args, c.Script.command)
 	} else {
 		args = append(args, name, script, len(c.Keys))

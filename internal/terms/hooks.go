@@ -8,13 +8,11 @@ type Hooks struct {
 	OnUnlock func(name string, held time.Duration, err error)
 }
 
-// Asked returns what is to be called at the end of a call that asks for a lock from now on.
-func (h Hooks) Asked(name string, err *error) func() {
-	if h.OnLock == nil {
-		return func() {}
+// Asked is called at the end of a call that asked for a lock.
+func (h Hooks) Asked(name string, began time.Time, err error) {
+	if h.OnLock != nil {
+		h.OnLock(name, time.Since(began), err)
 	}
-	start := time.Now()
-	return func() { h.OnLock(name, time.Since(start), *err) }
 }
 
 // Held returns what is to be called when a lease that begins now is unlocked.

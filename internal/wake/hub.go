@@ -32,7 +32,7 @@ type hub struct {
 	lastWaiting atomic.Int64 // when messages were last relied on, in nanoseconds since base
 
 	mu        sync.Mutex
-	waiters   map[string][]*Waiter
+	waiters   map[string]*Waiter // by key; the last that came, which knows those before it
 	notices   map[string]map[*func(body string)]struct{}
 	inboxes   map[string]int         // how many are open, by channel
 	listeners map[string][]*Listener // by channel; the slices do not change
@@ -44,7 +44,7 @@ func newHub(rdb Redis) *hub {
 	in := &hub{
 		rdb:       rdb,
 		suffix:    ":inbox:" + rand.Text(),
-		waiters:   make(map[string][]*Waiter),
+		waiters:   make(map[string]*Waiter),
 		notices:   make(map[string]map[*func(string)]struct{}),
 		inboxes:   make(map[string]int),
 		listeners: make(map[string][]*Listener),
@@ -155,8 +155,8 @@ func (in *hub) resubscribed() {
 }
 
 func (in *hub) askAgainLocked() {
-	for _, set := range in.waiters {
-		for _, w := range set {
+	for _, w := range in.waiters {
+		for ; w != nil; w = w.next {
 			w.offer(Message{AskAgain: true})
 		}
 	}
@@ -181,7 +181,7 @@ func (in *hub) dispatch(channel, payload string) {
 func (in *hub) offer(key, body string) []*func(string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	for _, w := range in.waiters[key] {
+	for w := in.waiters[key]; w != nil; w = w.next {
 		w.offer(Message{Body: body})
 	}
 	return slices.Collect(maps.Keys(in.notices[key]))

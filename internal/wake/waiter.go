@@ -1,7 +1,5 @@
 package wake
 
-import "slices"
-
 // Message is what a waiter finds.
 type Message struct {
 	Body     string // what the script that freed the key published
@@ -13,9 +11,10 @@ type Waiter struct {
 	// C delivers the message. It is never closed.
 	C <-chan Message
 
-	c   chan Message
-	in  *hub
-	key string
+	c    chan Message
+	in   *hub
+	key  string
+	next *Waiter // for the same key; guarded by the hub's mutex
 }
 
 // Watch begins to keep messages for the key. The caller calls Stop when it is done.
@@ -24,7 +23,8 @@ func (in *hub) Watch(key string) *Waiter {
 	w := &Waiter{C: c, c: c, in: in, key: key}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.waiters[key] = append(in.waiters[key], w)
+	w.next = in.waiters[key]
+	in.waiters[key] = w
 	return w
 }
 
@@ -32,9 +32,18 @@ func (in *hub) Watch(key string) *Waiter {
 func (w *Waiter) Stop() {
 	w.in.mu.Lock()
 	defer w.in.mu.Unlock()
-	rest := slices.DeleteFunc(w.in.waiters[w.key], func(other *Waiter) bool { return other == w })
-	if w.in.waiters[w.key] = rest; len(rest) == 0 {
+	first := w.in.waiters[w.key]
+	at := &first
+	for *at != nil && *at != w {
+		at = &(*at).next
+	}
+	if *at == nil {
+		return // it had ended
+	}
+	if *at = w.next; first == nil {
 		delete(w.in.waiters, w.key)
+	} else {
+		w.in.waiters[w.key] = first
 	}
 }
 

@@ -1,0 +1,94 @@
+package mutex
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"github.com/cacheguard/go/internal/link"
+	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/script"
+)
+
+type ownerKey struct{}
+
+// WithOwner returns a context that makes locks re-entrant: who locks with it, or with a context made from it, may lock
+// again what it holds already, and the lock is free when it was unlocked as often. All such leases have the same token and
+// fence, and a lease that joins does not prolong those that are there. An owner stands for one line of work; two
+// goroutines that use it at the same time both get the lock.
+//
+// Without an owner, a second Lock waits for the first lease to end, as with sync.Mutex.
+func WithOwner(ctx context.Context) context.Context {
+	return context.WithValue(ctx, ownerKey{}, rand.Text())
+}
+
+// claim is one call's way to a lock: a hold, or what will be one.
+type claim struct {
+	*Locker // nil: it is a Quorum's, or a test's
+
+	name  string
+	keys  []string   // of the lock in Redis: its hash, its queue, and who is gone
+	id    string     // of this hold alone
+	token string     // of its owner, or the id
+	trail link.Trail // of its calls
+
+	guest    *queue.Guest // while it queues; nil: it came by no door; belongs to the goroutine that waits, as what follows
+	arrived  int64        // in µs by the server's clock; 0: when it first asks
+	answered int64        // the fence of the last answer
+}
+
+func newClaim(ctx context.Context, key string) *claim {
+	c := &claim{keys: keysOf(key), id: rand.Text()}
+	c.token = c.id
+	if owner, ok := ctx.Value(ownerKey{}).(string); ok {
+		c.token = owner
+	}
+	return c
+}
+
+// owned reports whether the token is that of an owner.
+func (c *claim) owned() bool { return c.token != c.id }
+
+// wait asks Redis for the lock until it has it. The context's error says why it did not get it; another one is Redis'.
+func (c *claim) wait(ctx context.Context) (queue.Grant, error) {
+	waiter := queue.Waiter{
+		Inbox: c.inbox, ID: c.id, Grace: queue.Grace(c.cfg.TTL), Patience: c.cfg.TTL, Ended: c.life.Ending, Claim: c,
+	}
+	for {
+		g, err := waiter.Wait(ctx)
+		if err != nil || !g.Short || c.cfg.Watchdog != off {
+			return g, err
+		}
+		// A fixed lease has its whole length from the beginning, so ask once more, which confirms it.
+	}
+}
+
+// Ask asks for the lock, as package queue has it.
+func (c *claim) Ask(ctx context.Context, inbox string) (queue.Answer, error) {
+	answer, err := c.ask(ctx, queue.Grace(c.cfg.TTL), inbox)
+	if err == nil {
+		c.answered = answer.Fence
+		c.guest.Answered(answer.Sent, answer.Clock)
+	}
+	return answer, err
+}
+
+// Parse reads a grant that came by message.
+func (c *claim) Parse(body string) (fence int64, granted bool) { return parseGrant(body, c.answered) }
+
+// ask asks Redis for the lock once. What it was not asked for any more is given back by abandon.
+func (c *claim) ask(ctx context.Context, grace time.Duration, inbox string) (queue.Answer, error) {
+	patience := queue.PatienceOf(ctx, c.redis.RoundTrip(c.keys[0]))
+	reply, err := c.redis.Ask(ctx, c.asking(c.cfg.TTL, grace, patience, inbox), &c.trail)
+	if err != nil {
+		return queue.Answer{}, err
+	}
+	answer, err := parseAnswer(reply.Cmd, c.cfg.TTL)
+	answer.Sent = reply.Sent
+	return answer, err
+}
+
+// abandon gives up in the background what the claim may have in Redis. Only what the life counts may do so.
+func (c *claim) abandon() {
+	c.redis.Leave(&c.trail, func(lost bool) script.Call { return c.releasing(successor{}, lost) }, c.cfg.TTL)
+}
