@@ -3,6 +3,7 @@ package rwlock
 import (
 	"context"
 	"crypto/rand"
+	"sync/atomic"
 	"time"
 
 	"github.com/cacheguard/go/internal/keys"
@@ -20,8 +21,8 @@ type claim struct {
 	token string
 
 	trail  link.Trail   // of its requests
+	ticket atomic.Int64 // of its place in the queue, as far as it knows
 	guest  *queue.Guest // while it queues; nil: it came by no door; belongs to the goroutine of wait, as what follows
-	ticket int64        // of its place in the queue, as far as it knows
 	dead   time.Time    // when Redis takes it out of the queue as it does not wait for longer; zero: never
 }
 
@@ -59,12 +60,9 @@ func (c *claim) enter(ctx context.Context) (err error) {
 
 // queue waits for the lock in Redis.
 func (c *claim) queue(ctx context.Context) (queue.Grant, error) {
-	g := grace(c.cfg.TTL)
 	waiter := queue.Waiter{
-		Inbox: c.inbox, ID: c.inboxKey(c.mode, c.token), Grace: g, Patience: c.cfg.TTL, Ended: c.life.Ending,
-		Keeper: c.keeper, Beat: func() script.Call { return c.beat(c.token, c.ticket, g) },
-		Ask:   func(ctx context.Context, inbox string) (queue.Answer, error) { return c.ask(ctx, g, inbox) },
-		Parse: c.parse,
+		Inbox: c.inbox, ID: c.inboxKey(c.mode, c.token), Grace: grace(c.cfg.TTL), Patience: c.cfg.TTL, Ended: c.life.Ending,
+		Claim: c, Keeper: c.keeper, Heart: c,
 	}
 	for {
 		g, err := waiter.Wait(ctx)
@@ -75,6 +73,14 @@ func (c *claim) queue(ctx context.Context) (queue.Grant, error) {
 	}
 }
 
+// Ask asks for the lock, as package queue has it.
+func (c *claim) Ask(ctx context.Context, inbox string) (queue.Answer, error) {
+	return c.ask(ctx, grace(c.cfg.TTL), inbox)
+}
+
+// Beat is the heartbeat of a place in the queue, likewise.
+func (c *claim) Beat() script.Call { return c.beat(c.token, c.ticket.Load(), grace(c.cfg.TTL)) }
+
 // ask asks Redis for the lock once. What it was not asked for any more is given back by abandon.
 func (c *claim) ask(ctx context.Context, grace time.Duration, inbox string) (queue.Answer, error) {
 	patience := queue.PatienceOf(ctx, c.redis.RoundTrip(c.keys[0]))
@@ -84,19 +90,19 @@ func (c *claim) ask(ctx context.Context, grace time.Duration, inbox string) (que
 		return queue.Answer{}, err
 	}
 	got, err := parseAsked(reply.Cmd)
-	c.ticket = got.ticket
+	c.ticket.Store(got.ticket)
 	c.guest.Answered(reply.Sent, got.clock)
 	return queue.Answer{
 		Granted: got.status == "held", Sent: reply.Sent, Fence: got.fence, Length: c.cfg.TTL, Left: got.left,
 	}, err
 }
 
-// parse reads a grant. Not granted: it may be of others.
-func (c *claim) parse(body string) (fence int64, granted bool) {
+// Parse reads a grant that came by message. Not granted: it may be of others.
+func (c *claim) Parse(body string) (fence int64, granted bool) {
 	if !c.dead.IsZero() && time.Now().After(c.dead) {
 		return 0, false
 	}
-	return parseGrant(body, c.ticket)
+	return parseGrant(body, c.ticket.Load())
 }
 
 // abandon gives up in the background what the claim may have in Redis. Only what the life counts may do so.

@@ -9,13 +9,14 @@ import (
 
 	"github.com/cacheguard/go/internal/hold"
 	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/script"
 )
 
 // Lease is a lock that is held, for writing or reading. It is safe for concurrent use.
 type Lease struct {
-	claim *claim
-	hold  *hold.Hold
-	turn  chan struct{} // size 1: taken by who changes how the lock is held
+	claim    *claim
+	hold     hold.Hold
+	changing chan struct{} // size 1: taken by who changes how the lock is held
 
 	mu     sync.Mutex
 	writes bool
@@ -27,18 +28,26 @@ type Lease struct {
 }
 
 func (k *Locker) newLease(ctx context.Context, c *claim, g queue.Grant) *Lease {
-	l := &Lease{claim: c, turn: make(chan struct{}, 1), writes: c.mode == writing, fence: g.Fence}
+	l := &Lease{claim: c, changing: make(chan struct{}, 1), writes: c.mode == writing, fence: g.Fence}
 	l.unlocked = k.cfg.Hooks.terms().Held(c.name)
-	terms := hold.Terms{
-		Renew: c.extend(c.token, k.cfg.TTL, g.Fence), TTL: k.cfg.TTL, Max: k.cfg.MaxHold, Cause: lost,
-		Lost: func() { k.life.Remove(l) }, // who has lost it need not unlock
-	}
+	terms := hold.Terms{Holder: (*held)(l), TTL: k.cfg.TTL, Max: k.cfg.MaxHold}
 	if k.cfg.Watchdog != off {
 		terms.Keeper = k.keeper
 	}
-	k.life.Add(l, func() { l.hold = hold.Begin(context.WithValue(ctx, leaseKey{}, l), terms, g.Sent, g.Length) })
+	k.life.Add(l, func() { l.hold.Begin(context.WithValue(ctx, leaseKey{}, l), terms, g.Sent, g.Length) })
 	return l
 }
+
+// held is a Lease as its Hold sees it.
+type held Lease
+
+func (h *held) Renewal() script.Call {
+	l := (*Lease)(h)
+	return l.claim.extend(l.claim.token, l.claim.cfg.TTL, l.Fence())
+}
+
+func (h *held) Cause(reply int) error { return lost(reply) }
+func (h *held) Lost()                 { h.claim.life.Remove((*Lease)(h)) } // who has lost it need not unlock
 
 // Context is the context to work with under the lock. It ends when the lease is lost, and then its cause is ErrLeaseLost,
 // ErrRevoked or ErrClosed; and when it is unlocked. It has the values of the context that the lock was asked for with, and
@@ -173,13 +182,13 @@ func (l *Lease) begin(ctx context.Context) (done func(), err error) {
 		return nil, cause
 	}
 	select {
-	case l.turn <- struct{}{}:
+	case l.changing <- struct{}{}:
 	case <-ctx.Done():
 		l.claim.life.Done()
 		return nil, context.Cause(ctx)
 	}
 	return func() {
-		<-l.turn
+		<-l.changing
 		l.claim.life.Done()
 	}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cacheguard/go/internal/queue"
 )
@@ -13,23 +14,23 @@ import (
 // Another one is what Redis or the client said: at once when Redis cannot be asked at all, and when it cannot be asked for
 // longer than TTL during the wait. The caller unlocks the lease.
 func (k *Locker) Lock(ctx context.Context, name string) (*Lease, error) {
-	return k.wait(ctx, name, writing)
+	return k.told(ctx, name, writing, (*Locker).wait)
 }
 
 // RLock is Lock for reading.
 func (k *Locker) RLock(ctx context.Context, name string) (*Lease, error) {
-	return k.wait(ctx, name, reading)
+	return k.told(ctx, name, reading, (*Locker).wait)
 }
 
 // TryLock takes the lock for writing if nobody has it, in one round trip, and returns ErrNotAcquired if somebody does.
 func (k *Locker) TryLock(ctx context.Context, name string) (*Lease, error) {
-	return k.try(ctx, name, writing)
+	return k.told(ctx, name, writing, (*Locker).try)
 }
 
 // TryRLock takes the lock for reading if no writer has it or waits for it, in one round trip, and returns ErrNotAcquired
 // otherwise.
 func (k *Locker) TryRLock(ctx context.Context, name string) (*Lease, error) {
-	return k.try(ctx, name, reading)
+	return k.told(ctx, name, reading, (*Locker).try)
 }
 
 // Do runs f while it holds the lock of the name for writing, for which it waits as Lock does. The context given to f ends
@@ -48,7 +49,7 @@ func (k *Locker) run(ctx context.Context, name string, m mode, f func(context.Co
 	if f == nil {
 		return fmt.Errorf("rwlock: do %q: f is nil", name)
 	}
-	l, err := k.wait(ctx, name, m)
+	l, err := k.told(ctx, name, m, (*Locker).wait)
 	if err != nil {
 		return err
 	}
@@ -58,10 +59,19 @@ func (k *Locker) run(ctx context.Context, name string, m mode, f func(context.Co
 	return f(ctx, l)
 }
 
-func (k *Locker) wait(ctx context.Context, name string, m mode) (l *Lease, err error) {
+// told asks for a lock and tells the hooks.
+func (k *Locker) told(
+	ctx context.Context, name string, m mode, ask func(*Locker, context.Context, string, mode) (*Lease, error),
+) (*Lease, error) {
+	began := time.Now()
+	l, err := ask(k, ctx, name, m)
 	if k != nil {
-		defer k.cfg.Hooks.terms().Asked(name, &err)()
+		k.cfg.Hooks.terms().Asked(name, began, err)
 	}
+	return l, err
+}
+
+func (k *Locker) wait(ctx context.Context, name string, m mode) (*Lease, error) {
 	if err := k.begin(name); err != nil {
 		return nil, err
 	}
@@ -77,10 +87,7 @@ func (k *Locker) wait(ctx context.Context, name string, m mode) (l *Lease, err e
 	return c.granted(ctx, g)
 }
 
-func (k *Locker) try(ctx context.Context, name string, m mode) (l *Lease, err error) {
-	if k != nil {
-		defer k.cfg.Hooks.terms().Asked(name, &err)()
-	}
+func (k *Locker) try(ctx context.Context, name string, m mode) (*Lease, error) {
 	if err := k.begin(name); err != nil {
 		return nil, err
 	}

@@ -86,6 +86,16 @@ const (
 	reading mode = "r"
 )
 
+// What a mode is as an argument of a script.
+var argWriting, argReading any = string(writing), string(reading)
+
+func (m mode) arg() any {
+	if m == writing {
+		return argWriting
+	}
+	return argReading
+}
+
 // lock makes the calls that concern one lock.
 type lock struct {
 	*scripts
@@ -95,7 +105,15 @@ type lock struct {
 // lockAt returns the lock whose keys begin with base, which has the hash tag.
 func lockAt(s *scripts, base string) lock {
 	main := base + ":rw"
-	return lock{s, []string{main, main + ":readers", main + ":writers", main + ":waiting", main + ":alive", main + ":gone"}}
+	all := main + ":readers" + main + ":writers" + main + ":waiting" + main + ":alive" + main + ":gone" // one string for five
+	l := lock{s, make([]string, 0, 6)}
+	l.keys = append(l.keys, main)
+	for _, behind := range [...]string{":readers", ":writers", ":waiting", ":alive", ":gone"} {
+		n := len(main) + len(behind)
+		l.keys = append(l.keys, all[:n])
+		all = all[n:]
+	}
+	return l
 }
 
 // inboxKey is what messages for a waiter are about.
@@ -113,7 +131,7 @@ func (l lock) call(s *script.Script, args ...any) script.Call {
 // askFor asks for the lock, and for a place in the queue unless grace is 0, for no longer than patience, in ms or a
 // queue.Patience. inbox may be empty. arrived is when the caller came, in µs by the server's clock, or 0 for now.
 func (l lock) askFor(m mode, token string, ttl, grace time.Duration, patience any, inbox string, arrived int64) script.Call {
-	return l.call(l.acquire, token, string(m), script.Millis(ttl), script.Millis(grace), patience, inbox, arrived)
+	return l.call(l.acquire, token, m.arg(), script.Millis(ttl), script.Millis(grace), patience, inbox, arrived)
 }
 
 // asked is the reply to askFor.
@@ -126,6 +144,9 @@ type asked struct {
 }
 
 func parseAsked(cmd *redis.Cmd) (a asked, err error) {
+	if fence, ok := cmd.Val().(int64); ok {
+		return asked{status: "held", fence: fence}, nil
+	}
 	reply, err := cmd.Slice()
 	if err != nil {
 		return asked{}, err
@@ -141,8 +162,6 @@ func parseAsked(cmd *redis.Cmd) (a asked, err error) {
 		return 0
 	}
 	switch a.status {
-	case "held":
-		a.fence = number(1)
 	case "queued", "busy":
 		a.left, a.ticket, a.clock = time.Duration(number(1))*time.Millisecond, number(2), number(3)
 	default:

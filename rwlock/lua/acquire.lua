@@ -2,7 +2,7 @@
 -- KEYS: as in the prelude
 -- ARGV: token, mode ('w' or 'r'), lease ms, grace in ms (0: do not queue), ms for which it waits at most, inbox ('' for none),
 --       when it came by this server's clock in microseconds (0: now)
--- Returns {'held', fence} | {'queued', ms until it may be worth asking again, ticket, time in microseconds}
+-- Returns the fence if the token holds the lock | {'queued', ms until it may be worth asking again, ticket, time in microseconds}
 --       | {'busy', ms until the leases of the holders end}
 -- Safe to run twice: its own token means held, or queued; who has given up with a request on its way gets nothing.
 local token, mode, length = ARGV[1], ARGV[2], tonumber(ARGV[3])
@@ -22,7 +22,7 @@ if not held and not writer then
   end
 end
 if held then
-  return {'held', fence}
+  return fence
 end
 
 local patience = tonumber(ARGV[5])

@@ -10,6 +10,6 @@ if ARGV[2] == 'w' and not fields[1] and fields[3] and fields[4] and fields[9]
     and not (fields[5] and now < fields[5] + 0 and redis.call('ZSCORE', KEYS[6], ARGV[1])) then
     redis.call('HSET', KEYS[1], 'writer', ARGV[1], 'deadline', now + length .. '',
       'fence', t[1] .. string.sub('00000' .. t[2], -6), 'solo', fields[6] or '')
-    return {'held', micros}
+    return micros
   end
 end
