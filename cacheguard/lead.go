@@ -11,6 +11,7 @@ import (
 	"github.com/cacheguard/go/internal/lease"
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/protocol"
+	"github.com/cacheguard/go/internal/script"
 )
 
 // lead loads the value and stores it, and renews the lease until Redis has answered. If the lease is lost all the same, the
@@ -27,8 +28,9 @@ func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 	if !got.Unfit {
 		r.job.forgetOld()
 	}
-	drop := r.guard.keeper.Keep(r.leaseRenewal())
-	defer drop()
+	renewal := &lease.Renewal{Lease: leading{r}, TTL: r.guard.cfg.LeaseTTL}
+	r.guard.keeper.Keep(renewal)
+	defer r.guard.keeper.Drop(renewal)
 	if r.stamps.ready(ctx); !r.stamps.confirms(r.unfit) {
 		r.job.forgetOld()
 	}
@@ -101,13 +103,12 @@ func (g *Guard) loadIn(ctx context.Context, j *job, s slot, how Outcome) answer 
 	}
 }
 
-func (r *rebuild) leaseRenewal() *lease.Renewal {
-	return &lease.Renewal{
-		Call: r.guard.keys.Renew(r.job.valueKey, r.token),
-		TTL:  r.guard.cfg.LeaseTTL,
-		Lost: func(int) { r.guard.cfg.Hooks.leaseLost(r.job.key) },
-	}
-}
+// leading is a rebuild as its keeper sees it.
+type leading struct{ *rebuild }
+
+func (r leading) Due() script.Call    { return r.guard.keys.Renew(r.job.valueKey, r.token) }
+func (r leading) Kept(time.Time, int) {}
+func (r leading) Lost(int)            { r.guard.cfg.Hooks.leaseLost(r.job.key) }
 
 // rememberFailure ends the lease and leaves the failure in Redis for the other instances.
 func (r *rebuild) rememberFailure(out loaded) {

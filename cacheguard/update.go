@@ -156,15 +156,14 @@ func (u *update) begin(ctx context.Context) error {
 // context must not keep others from storing for ever. Stop returns an error if UpdateTimeout was over first.
 func (u *update) renew() (stop func() error) {
 	g := u.guard
-	var drops []func()
-	for _, key := range u.keys {
-		drops = append(drops, g.keeper.Keep(&lease.Renewal{
-			Call: g.keys.RenewUpdate(g.keys.ValueKey(key), u.token), TTL: g.keys.IntentTTL(), Lost: func(int) {},
-		}))
+	intents := make([]lease.Renewal, len(u.keys))
+	for i, key := range u.keys {
+		intents[i] = lease.Renewal{Lease: intent{u, key}, TTL: g.keys.IntentTTL()}
+		g.keeper.Keep(&intents[i])
 	}
 	drop := sync.OnceFunc(func() {
-		for _, drop := range drops {
-			drop()
+		for i := range intents {
+			g.keeper.Drop(&intents[i])
 		}
 	})
 	inTime := u.untilTimeout(drop)
@@ -190,6 +189,18 @@ func (u *update) untilTimeout(end func()) (stop func() error) {
 			u.keys, limit, rwlock.ErrLeaseLost)
 	}
 }
+
+// intent is that of an update on a key, as its keeper sees it.
+type intent struct {
+	*update
+	key string
+}
+
+func (i intent) Due() script.Call {
+	return i.guard.keys.RenewUpdate(i.guard.keys.ValueKey(i.key), i.token)
+}
+func (i intent) Kept(time.Time, int) {}
+func (i intent) Lost(int)            {}
 
 // end ends the update, even when ctx has ended. What fails is pending from now on, if write was called.
 func (u *update) end(ctx context.Context) error {
