@@ -15,9 +15,11 @@ import (
 )
 
 const (
-	ownTimeout = 25 * time.Millisecond  // how long a caller may be held up by a request that it sends itself
-	ownEnough  = 5 * time.Millisecond   // a slower reply is the last for now that a caller waits for itself
-	slowFor    = 100 * time.Millisecond // and how long that is
+	ownTimeout = 25 * time.Millisecond // how long a caller may be held up by a request that it sends itself
+	ownEnough  = 5 * time.Millisecond  // a slower reply is the last for now that a caller waits for itself:
+
+	// for so long, and twice as long for each slow one that follows. A busy machine makes one of many slow.
+	slowFor, longestSlow = 6 * time.Millisecond, 192 * time.Millisecond
 )
 
 // ownHands send requests on the goroutine of their callers, which saves the change between goroutines: as much again as a
@@ -33,6 +35,7 @@ type ownHands struct {
 	patient   script.Processor // likewise, but with the user's time-out, or the Link's
 	hooks     *hooks.Watch
 	slowUntil atomic.Int64 // in nanoseconds since base
+	slowInRow atomic.Int32 // replies
 }
 
 // base makes monotonic time fit into an integer.
@@ -69,7 +72,10 @@ func (l *Link) unseen() bool {
 // took notes how long a request took.
 func (o *ownHands) took(d time.Duration) {
 	if d > ownEnough {
-		o.slowUntil.Store(int64(time.Since(base) + slowFor))
+		pause := min(slowFor<<min(o.slowInRow.Add(1)-1, 10), longestSlow)
+		o.slowUntil.Store(int64(time.Since(base) + pause))
+	} else if o.slowInRow.Load() > 0 {
+		o.slowInRow.Store(0)
 	}
 }
 
