@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/internal/slots"
-	"github.com/cacheguard/go/internal/terms"
 )
 
 // CacheConfig describes a Cache. Name and Load are required. In the fields after Tags, 0 means what the Guard does,
@@ -75,7 +75,7 @@ const maxCacheName = 64
 
 // check returns one error that names every field that is out of range.
 func (c *CacheConfig[K, V]) check() error {
-	var p terms.Problems
+	var p config.Problems
 	p.Of = "CacheConfig"
 	switch {
 	case c.Name == "":
@@ -139,7 +139,7 @@ func (c *CacheConfig[K, V]) kind(g *Guard) (*kind, error) {
 	}
 	k, isNew, field, problem := g.kinds.register(k)
 	if field != "" {
-		p := terms.Problems{Of: "CacheConfig"}
+		p := config.Problems{Of: "CacheConfig"}
 		p.Add(field, "%q: %s", c.Name, problem)
 		return nil, p.Err()
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/clock"
-	"github.com/cacheguard/go/internal/terms"
+	"github.com/cacheguard/go/internal/config"
 )
 
 // Config says how a Guard behaves. In every field 0 means the default, and -1 switches the feature off where the field
@@ -125,13 +125,13 @@ const (
 )
 
 // off is the value that switches a feature off.
-const off = terms.Off
+const off = config.Off
 
-const longest = terms.Longest
+const longest = config.Longest
 
 // check returns one error that names every field that is out of range.
 func (c *Config) check() error {
-	var p terms.Problems
+	var p config.Problems
 	bad := p.Add
 	p.Prefix(c.Prefix)
 	p.Duration("TTL", c.TTL)
@@ -174,19 +174,19 @@ func checkShares(bad func(field, format string, args ...any), jitter, earlyRefre
 
 // withDefaults fills in the defaults. What is off becomes 0 or, where 0 would mean something else, stays -1.
 func (c Config) withDefaults() Config {
-	terms.SetDefault(&c.Prefix, defaultPrefix)
-	terms.SetDefault(&c.TTL, defaultTTL)
-	terms.SetDefault(&c.NegativeTTL, min(defaultNegativeTTL, max(c.TTL, 0)))
-	terms.SetDefault(&c.Jitter, defaultJitter)
-	terms.SetDefault(&c.LoadTimeout, defaultLoadTimeout)
-	terms.SetDefault(&c.WaitTimeout, c.LoadTimeout)
-	terms.SetDefault(&c.LeaseTTL, defaultLeaseTTL)
-	terms.SetDefault(&c.UpdateTimeout, max(defaultUpdateTimeout, c.LeaseTTL))
-	terms.SetDefault(&c.MaxLoads, defaultMaxLoads)
-	terms.SetDefault(&c.MaxValueBytes, defaultMaxValueBytes)
-	terms.SetDefault(&c.RedisTimeout, terms.DefaultRedisTimeout)
-	terms.SetDefault(&c.Local.TTL, defaultLocalTTL)
-	terms.SetDefault(&c.Verify.Delay, defaultVerifyDelay)
+	config.SetDefault(&c.Prefix, defaultPrefix)
+	config.SetDefault(&c.TTL, defaultTTL)
+	config.SetDefault(&c.NegativeTTL, min(defaultNegativeTTL, max(c.TTL, 0)))
+	config.SetDefault(&c.Jitter, defaultJitter)
+	config.SetDefault(&c.LoadTimeout, defaultLoadTimeout)
+	config.SetDefault(&c.WaitTimeout, c.LoadTimeout)
+	config.SetDefault(&c.LeaseTTL, defaultLeaseTTL)
+	config.SetDefault(&c.UpdateTimeout, max(defaultUpdateTimeout, c.LeaseTTL))
+	config.SetDefault(&c.MaxLoads, defaultMaxLoads)
+	config.SetDefault(&c.MaxValueBytes, defaultMaxValueBytes)
+	config.SetDefault(&c.RedisTimeout, config.DefaultRedisTimeout)
+	config.SetDefault(&c.Local.TTL, defaultLocalTTL)
+	config.SetDefault(&c.Verify.Delay, defaultVerifyDelay)
 	c.TTL, c.StaleFor, c.NegativeTTL = max(c.TTL, 0), max(c.StaleFor, 0), max(c.NegativeTTL, 0)
 	c.Jitter, c.EarlyRefresh = max(c.Jitter, 0), max(c.EarlyRefresh, 0)
 	for _, d := range []*time.Duration{

@@ -12,8 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/internal/protocol"
-	"github.com/cacheguard/go/internal/terms"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -88,7 +88,7 @@ func newFleet(t *testing.T, a arena, n int, cfg Config) *fleet {
 	for i := range instances {
 		instances[i] = a.client(t)
 	}
-	terms.SetDefault(&cfg.RedisTimeout, a.patience)
+	config.SetDefault(&cfg.RedisTimeout, a.patience)
 	f := newFleetOn(t, a.client(t), cfg, instances...)
 	if a.named {
 		for _, g := range f.guards {

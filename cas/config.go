@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/cacheguard/go/internal/terms"
+	"github.com/cacheguard/go/internal/config"
 )
 
 // Config says how a Store behaves. In every field 0 means the default, and -1 switches the feature off where the field
@@ -47,11 +47,11 @@ const (
 )
 
 // off is the value that switches a feature off.
-const off = terms.Off
+const off = config.Off
 
 // check returns one error that names every field that is out of range.
 func (c *Config) check() error {
-	var p terms.Problems
+	var p config.Problems
 	p.Prefix(c.Prefix)
 	if c.MaxAttempts < off {
 		p.Add("MaxAttempts", "%d is negative (use -1 for no limit)", c.MaxAttempts)
@@ -62,10 +62,10 @@ func (c *Config) check() error {
 }
 
 func (c Config) withDefaults() Config {
-	terms.SetDefault(&c.Prefix, defaultPrefix)
-	terms.SetDefault(&c.TTL, defaultTTL)
-	terms.SetDefault(&c.MaxAttempts, defaultMaxAttempts)
-	terms.SetDefault(&c.RedisTimeout, terms.DefaultRedisTimeout)
+	config.SetDefault(&c.Prefix, defaultPrefix)
+	config.SetDefault(&c.TTL, defaultTTL)
+	config.SetDefault(&c.MaxAttempts, defaultMaxAttempts)
+	config.SetDefault(&c.RedisTimeout, config.DefaultRedisTimeout)
 	c.TTL = max(c.TTL, 0) // 0: none
 	if c.Codec == nil {
 		c.Codec = jsonCodec{}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	configs "github.com/cacheguard/go/internal/terms"
+	configs "github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/middleware/internal/identity"
 	"github.com/cacheguard/go/middleware/internal/rules"
 )

@@ -3,7 +3,7 @@ package mutex
 import (
 	"time"
 
-	"github.com/cacheguard/go/internal/terms"
+	"github.com/cacheguard/go/internal/config"
 )
 
 // Config says how a Locker behaves. In every field 0 means the default, and -1 switches the feature off where the field
@@ -39,17 +39,17 @@ type Config struct {
 }
 
 // off is the value that switches a feature off.
-const off = terms.Off
+const off = config.Off
 
 // check returns one error that names every field that is out of range.
-func (c Config) check() error { return c.terms().Check() }
+func (c Config) check() error { return c.common().Check() }
 
 func (c Config) withDefaults() Config {
-	t := c.terms().WithDefaults()
+	t := c.common().WithDefaults()
 	c.Prefix, c.TTL, c.MaxHold, c.RedisTimeout = t.Prefix, t.TTL, t.MaxHold, t.RedisTimeout
 	return c
 }
 
-func (c Config) terms() terms.Terms {
-	return terms.Terms{Prefix: c.Prefix, TTL: c.TTL, Watchdog: c.Watchdog, MaxHold: c.MaxHold, RedisTimeout: c.RedisTimeout}
+func (c Config) common() config.Lock {
+	return config.Lock{Prefix: c.Prefix, TTL: c.TTL, Watchdog: c.Watchdog, MaxHold: c.MaxHold, RedisTimeout: c.RedisTimeout}
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/terms"
+	"github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -47,7 +47,7 @@ func newFleetOn(t *testing.T, rdb client, cfg Config, instances ...client) *flee
 	if cfg.Prefix == "" {
 		cfg.Prefix = "test-" + rand.Text()
 	}
-	terms.SetDefault(&cfg.RedisTimeout, redisTimeout)
+	config.SetDefault(&cfg.RedisTimeout, redisTimeout)
 	for _, instance := range instances {
 		k, err := New(instance, cfg)
 		if err != nil {

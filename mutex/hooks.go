@@ -3,7 +3,7 @@ package mutex
 import (
 	"time"
 
-	"github.com/cacheguard/go/internal/terms"
+	"github.com/cacheguard/go/internal/config"
 )
 
 // Hooks are called as locks are asked for and given up. Any of them may be nil. They must be quick, must not block and must
@@ -18,4 +18,4 @@ type Hooks struct {
 	OnUnlock func(name string, held time.Duration, err error)
 }
 
-func (h Hooks) terms() terms.Hooks { return terms.Hooks(h) }
+func (h Hooks) common() config.Hooks { return config.Hooks(h) }

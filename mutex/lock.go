@@ -19,7 +19,7 @@ func (k *Locker) Lock(ctx context.Context, name string) (*Lease, error) {
 	began := time.Now()
 	l, err := k.lock(ctx, name)
 	if k != nil {
-		k.cfg.Hooks.terms().Asked(name, began, err)
+		k.cfg.Hooks.common().Asked(name, began, err)
 	}
 	return l, err
 }
@@ -100,7 +100,7 @@ func (k *Locker) TryLock(ctx context.Context, name string) (*Lease, error) {
 	began := time.Now()
 	l, err := k.try(ctx, name)
 	if k != nil {
-		k.cfg.Hooks.terms().Asked(name, began, err)
+		k.cfg.Hooks.common().Asked(name, began, err)
 	}
 	return l, err
 }

@@ -7,12 +7,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/internal/hold"
 	"github.com/cacheguard/go/internal/lease"
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/queue"
-	"github.com/cacheguard/go/internal/terms"
 	"github.com/cacheguard/go/internal/wake"
 )
 
@@ -36,7 +36,7 @@ type Locker struct {
 
 // New returns a Locker. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
 func New(rdb Redis, cfg Config) (*Locker, error) {
-	if err := errors.Join(terms.CheckClient(rdb), cfg.check()); err != nil {
+	if err := errors.Join(config.CheckClient(rdb), cfg.check()); err != nil {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
 	cfg = cfg.withDefaults()
@@ -113,12 +113,12 @@ func (k *Locker) newClaim(ctx context.Context, name string) *claim {
 
 // granted returns the lease of the claim, unless that was over before it could begin.
 func (c *claim) granted(ctx context.Context, q *localQueue, g queue.Grant) (*Lease, error) {
-	l := &Lease{from: c.Locker, life: c.life, claim: c, name: c.name, queue: q, fence: g.Fence, unlocked: c.cfg.Hooks.terms().Held(c.name)}
-	terms := hold.Terms{Holder: (*held)(l), TTL: c.cfg.TTL, Max: c.cfg.MaxHold}
+	l := &Lease{from: c.Locker, life: c.life, claim: c, name: c.name, queue: q, fence: g.Fence, unlocked: c.cfg.Hooks.common().Held(c.name)}
+	options := hold.Options{Holder: (*held)(l), TTL: c.cfg.TTL, Max: c.cfg.MaxHold}
 	if c.cfg.Watchdog != off {
-		terms.Keeper = c.keeper
+		options.Keeper = c.keeper
 	}
-	c.life.Add(l, func() { l.hold.Begin(ctx, terms, g.Sent, g.Length) })
+	c.life.Add(l, func() { l.hold.Begin(ctx, options, g.Sent, g.Length) })
 	if l.Context().Err() == nil {
 		return l, nil
 	}

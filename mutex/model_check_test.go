@@ -132,7 +132,7 @@ func (w *world) granted(before snapshot) string {
 	return ""
 }
 
-// checkOrder: the lock goes to the first of the queue that lives, and past it only to the heir that was named, and to who asks and
+// checkOrder: the lock goes to the first of the queue that lives, and past it only to the successor that was named, and to who asks and
 // came before.
 func (w *world) checkOrder(before snapshot, asking string) {
 	s := w.now
@@ -205,8 +205,8 @@ func (w *world) checkRemains() {
 func (w *world) checkMessages(before snapshot, asking string, messages int64) {
 	least, most := int64(0), int64(0)
 	id := w.granted(before)
-	_, heir := w.successors[id] // to which its process says so, or nobody
-	if id != "" && id != asking && !heir {
+	_, successor := w.successors[id] // to which its process says so, or nobody
+	if id != "" && id != asking && !successor {
 		if _, inbox, _ := before.waiter(id); inbox != "" {
 			least, most = 1, 1
 		}

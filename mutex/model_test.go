@@ -134,10 +134,10 @@ func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {
 			"math.max(micros - s.asked, 1)", "math.max(micros - s.ticket, 1)"},
 		"who asks goes before the queue": {
 			"local first, fence, err = promote(key, queue)", "local first, fence, err"},
-		"an heir goes before the queue though it may not": {
+		"an successor goes before the queue though it may not": {
 			"ARGV[7] == '1'", "true"},
 		"unlock hands nothing on": {
-			"if s.ticket ~= 0 or heir then", "if heir then"},
+			"if s.ticket ~= 0 or successor then", "if successor then"},
 		"a waiter that gives up stays in the queue": {
 			"  if s.ticket ~= 0 and leave(key, queue, id) then\n    return 0\n  end\n  local more", "  local more"},
 		"fences follow the clock alone": {
@@ -174,8 +174,8 @@ func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {
 			"if late(id) then", "if false then"},
 		"the common lock goes to who has given up": {
 			"(not fields[7] or", "(true or"},
-		"an heir that has given up gets the lock": {
-			"if heir and late(heir) then", "if false then"},
+		"an successor that has given up gets the lock": {
+			"if successor and late(successor) then", "if false then"},
 		"a revoked lock stays": {
 			"'token', '', 'holds', '', 'revoked', s.token", "'revoked', s.token"},
 	})

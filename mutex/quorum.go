@@ -9,10 +9,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/internal/hold"
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/link"
-	"github.com/cacheguard/go/internal/terms"
 )
 
 // Quorum hands out locks that are kept by a majority of independent Redis servers, so that they survive the loss of the
@@ -40,7 +40,7 @@ func NewQuorum(clients []Redis, cfg Config) (*Quorum, error) {
 		problems = append(problems, errors.New("no clients"))
 	}
 	for i, rdb := range clients {
-		if err := terms.CheckClient(rdb); err != nil {
+		if err := config.CheckClient(rdb); err != nil {
 			problems = append(problems, fmt.Errorf("client %d: %w", i, err))
 		} else if reflect.TypeOf(rdb).Comparable() && slices.Contains(clients[:i], rdb) {
 			problems = append(problems, fmt.Errorf("client %d: is one of those before it", i))
@@ -81,7 +81,7 @@ func (q *Quorum) Lock(ctx context.Context, name string) (*Lease, error) {
 	began := time.Now()
 	l, err := q.lock(ctx, name)
 	if q != nil {
-		q.cfg.Hooks.terms().Asked(name, began, err)
+		q.cfg.Hooks.common().Asked(name, began, err)
 	}
 	return l, err
 }
@@ -113,7 +113,7 @@ func (q *Quorum) TryLock(ctx context.Context, name string) (*Lease, error) {
 	began := time.Now()
 	l, err := q.try(ctx, name)
 	if q != nil {
-		q.cfg.Hooks.terms().Asked(name, began, err)
+		q.cfg.Hooks.common().Asked(name, began, err)
 	}
 	return l, err
 }
@@ -165,10 +165,10 @@ func (q *Quorum) Do(ctx context.Context, name string, f func(context.Context, *L
 
 // newLease begins a lease that a majority granted or renewed when asked at sent.
 func (q *Quorum) newLease(ctx context.Context, name string, c *claim, trails []link.Trail, fence int64, sent time.Time) *Lease {
-	l := &Lease{from: q, life: q.life, claim: c, trails: trails, name: name, fence: fence, unlocked: q.cfg.Hooks.terms().Held(name)}
+	l := &Lease{from: q, life: q.life, claim: c, trails: trails, name: name, fence: fence, unlocked: q.cfg.Hooks.common().Held(name)}
 	ttl := q.trusted()
 	q.life.Add(l, func() {
-		l.hold.Begin(ctx, hold.Terms{Holder: (*held)(l), TTL: ttl, Max: q.cfg.MaxHold}, sent, ttl)
+		l.hold.Begin(ctx, hold.Options{Holder: (*held)(l), TTL: ttl, Max: q.cfg.MaxHold}, sent, ttl)
 	})
 	if q.cfg.Watchdog != off {
 		q.life.Go(func() { q.watch(l) }) // owner: the Quorum; stop: the end of the lease; joined by Close

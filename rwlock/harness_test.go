@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/terms"
+	"github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -69,7 +69,7 @@ func newFleet(t *testing.T, a arena, n int, cfg Config) *fleet {
 func (f *fleet) join(rdb Redis, cfg Config) *Locker {
 	f.t.Helper()
 	cfg.Prefix = f.prefix
-	terms.SetDefault(&cfg.RedisTimeout, redisTimeout)
+	config.SetDefault(&cfg.RedisTimeout, redisTimeout)
 	k, err := New(rdb, cfg)
 	if err != nil {
 		f.t.Fatal(err)

@@ -29,12 +29,12 @@ type Lease struct {
 
 func (k *Locker) newLease(ctx context.Context, c *claim, g queue.Grant) *Lease {
 	l := &Lease{claim: c, changing: make(chan struct{}, 1), writes: c.mode == writing, fence: g.Fence}
-	l.unlocked = k.cfg.Hooks.terms().Held(c.name)
-	terms := hold.Terms{Holder: (*held)(l), TTL: k.cfg.TTL, Max: k.cfg.MaxHold}
+	l.unlocked = k.cfg.Hooks.common().Held(c.name)
+	options := hold.Options{Holder: (*held)(l), TTL: k.cfg.TTL, Max: k.cfg.MaxHold}
 	if k.cfg.Watchdog != off {
-		terms.Keeper = k.keeper
+		options.Keeper = k.keeper
 	}
-	k.life.Add(l, func() { l.hold.Begin(context.WithValue(ctx, leaseKey{}, l), terms, g.Sent, g.Length) })
+	k.life.Add(l, func() { l.hold.Begin(context.WithValue(ctx, leaseKey{}, l), options, g.Sent, g.Length) })
 	return l
 }
 

@@ -66,7 +66,7 @@ func (k *Locker) told(
 	began := time.Now()
 	l, err := ask(k, ctx, name, m)
 	if k != nil {
-		k.cfg.Hooks.terms().Asked(name, began, err)
+		k.cfg.Hooks.common().Asked(name, began, err)
 	}
 	return l, err
 }

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/internal/keys"
 	"github.com/cacheguard/go/internal/lease"
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/queue"
-	"github.com/cacheguard/go/internal/terms"
 	"github.com/cacheguard/go/internal/wake"
 )
 
@@ -35,7 +35,7 @@ type Locker struct {
 
 // New returns a Locker. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
 func New(rdb Redis, cfg Config) (*Locker, error) {
-	if err := errors.Join(terms.CheckClient(rdb), cfg.check()); err != nil {
+	if err := errors.Join(config.CheckClient(rdb), cfg.check()); err != nil {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}
 	cfg = cfg.withDefaults()

@@ -3,7 +3,7 @@ package segment
 import (
 	"time"
 
-	"github.com/cacheguard/go/internal/terms"
+	"github.com/cacheguard/go/internal/config"
 )
 
 // Config says how a Counter behaves. In every field 0 means the default, and -1 switches the feature off where the field
@@ -35,7 +35,7 @@ const (
 
 // check returns one error that names every field that is out of range.
 func (c *Config) check() error {
-	var p terms.Problems
+	var p config.Problems
 	p.Prefix(c.Prefix)
 	if c.Segments < 0 || c.Segments > maxSegments {
 		p.Add("Segments", "%d is not between 1 and %d", c.Segments, maxSegments)
@@ -46,10 +46,10 @@ func (c *Config) check() error {
 }
 
 func (c Config) withDefaults() Config {
-	terms.SetDefault(&c.Prefix, defaultPrefix)
-	terms.SetDefault(&c.Segments, defaultSegments)
-	terms.SetDefault(&c.TTL, defaultTTL)
-	terms.SetDefault(&c.RedisTimeout, terms.DefaultRedisTimeout)
+	config.SetDefault(&c.Prefix, defaultPrefix)
+	config.SetDefault(&c.Segments, defaultSegments)
+	config.SetDefault(&c.TTL, defaultTTL)
+	config.SetDefault(&c.RedisTimeout, config.DefaultRedisTimeout)
 	c.TTL = max(c.TTL, 0) // 0: none
 	return c
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/terms"
+	"github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -21,7 +21,7 @@ func newCounter(tb testing.TB, rdb Redis, cfg Config) *Counter {
 	if cfg.Prefix == "" {
 		cfg.Prefix = "test-" + rand.Text()
 	}
-	terms.SetDefault(&cfg.RedisTimeout, patient)
+	config.SetDefault(&cfg.RedisTimeout, patient)
 	c, err := New(rdb, cfg)
 	if err != nil {
 		tb.Fatal(err)

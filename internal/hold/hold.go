@@ -28,8 +28,8 @@ type Holder interface {
 	Lost()
 }
 
-// Terms are how a lease is held.
-type Terms struct {
+// Options say how a lease is held.
+type Options struct {
 	Holder Holder
 	Keeper *lease.Keeper // renews the lease; nil: it is fixed
 	TTL    time.Duration // from a renewal
@@ -38,7 +38,7 @@ type Terms struct {
 
 // Hold is a lease that is held. It is used after Begin.
 type Hold struct {
-	terms   Terms
+	options Options
 	values  context.Context //nolint:containedctx // values only
 	ctx     context.Context //nolint:containedctx // what the hold is for
 	cancel  context.CancelCauseFunc
@@ -53,20 +53,20 @@ type Hold struct {
 
 // Begin begins a hold on a lease of the given length, granted to a request that was sent at sent or later. Its context has
 // ctx's values, not its cancellation. The caller calls End.
-func (h *Hold) Begin(ctx context.Context, terms Terms, sent time.Time, length time.Duration) {
-	h.terms, h.values = terms, ctx
+func (h *Hold) Begin(ctx context.Context, options Options, sent time.Time, length time.Duration) {
+	h.options, h.values = options, ctx
 	h.ctx, h.cancel = context.WithCancelCause((*valued)(h))
-	if terms.Max > 0 {
-		h.last = time.Now().Add(terms.Max)
+	if options.Max > 0 {
+		h.last = time.Now().Add(options.Max)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock() // the timer and the keeper may be quick
 	h.until = h.capped(sent.Add(length))
-	if terms.Keeper == nil {
+	if options.Keeper == nil {
 		h.armLocked()
 	} else {
-		h.renewal = lease.Renewal{Lease: (*renewed)(h), TTL: terms.TTL, First: sent.Add(length / 3)}
-		terms.Keeper.Keep(&h.renewal)
+		h.renewal = lease.Renewal{Lease: (*renewed)(h), TTL: options.TTL, First: sent.Add(length / 3)}
+		options.Keeper.Keep(&h.renewal)
 	}
 }
 
@@ -83,11 +83,11 @@ type renewed Hold
 
 func (r *renewed) Due() script.Call {
 	(*Hold)(r).arm()
-	return r.terms.Holder.Renewal()
+	return r.options.Holder.Renewal()
 }
 
 func (r *renewed) Kept(sent time.Time, _ int) { (*Hold)(r).kept(sent) }
-func (r *renewed) Lost(reply int)             { (*Hold)(r).Lose(r.terms.Holder.Cause(reply)) }
+func (r *renewed) Lost(reply int)             { (*Hold)(r).Lose(r.options.Holder.Cause(reply)) }
 
 // Context ends when the lease is lost, with the cause, and when the hold ends. Its Err looks at the clock: the timer of a
 // process that was stopped may be late.
@@ -155,7 +155,7 @@ func (h *Hold) Answered(sent time.Time, reply int) error {
 	if reply == 1 {
 		h.kept(sent)
 	} else {
-		h.Lose(h.terms.Holder.Cause(reply))
+		h.Lose(h.options.Holder.Cause(reply))
 	}
 	return context.Cause(h.ctx)
 }
@@ -163,7 +163,7 @@ func (h *Hold) Answered(sent time.Time, reply int) error {
 // Lose ends the trust, with its cause.
 func (h *Hold) Lose(cause error) {
 	if h.finish(cause) {
-		h.terms.Holder.Lost()
+		h.options.Holder.Lost()
 	}
 }
 
@@ -183,8 +183,8 @@ func (h *Hold) finish(cause error) bool {
 	}
 	h.cancel(cause) // with the mutex, or somebody who finds it over would find the context alive
 	h.mu.Unlock()
-	if h.terms.Keeper != nil {
-		h.terms.Keeper.Drop(&h.renewal)
+	if h.options.Keeper != nil {
+		h.options.Keeper.Drop(&h.renewal)
 	}
 	return true
 }
@@ -193,7 +193,7 @@ func (h *Hold) finish(cause error) bool {
 func (h *Hold) kept(sent time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	until := h.capped(sent.Add(h.terms.TTL))
+	until := h.capped(sent.Add(h.options.TTL))
 	if h.over || !until.After(h.until) {
 		return
 	}
@@ -231,6 +231,6 @@ func (h *Hold) expire() {
 	early := time.Now().Before(h.until)
 	h.mu.Unlock()
 	if !early {
-		h.Lose(h.terms.Holder.Cause(0))
+		h.Lose(h.options.Holder.Cause(0))
 	}
 }

@@ -13,8 +13,8 @@ import (
 
 var errLost, errRevoked = errors.New("lost"), errors.New("revoked")
 
-func terms(onLost func()) hold.Terms {
-	return hold.Terms{TTL: 10 * time.Second, Holder: holder{onLost}}
+func options(onLost func()) hold.Options {
+	return hold.Options{TTL: 10 * time.Second, Holder: holder{onLost}}
 }
 
 type holder struct{ onLost func() }
@@ -40,7 +40,7 @@ func bubble(t *testing.T, limit time.Duration, test func(t *testing.T, h *hold.H
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		lost := 0
-		tm := terms(func() { lost++ })
+		tm := options(func() { lost++ })
 		tm.Max = limit
 		h := new(hold.Hold)
 		h.Begin(t.Context(), tm, time.Now().Add(-time.Second), 10*time.Second)
@@ -129,7 +129,7 @@ func TestErrComparesTheClock(t *testing.T) {
 	t.Parallel()
 	for range 1000 {
 		h := new(hold.Hold)
-		h.Begin(context.Background(), terms(nil), time.Now().Add(-time.Minute), 10*time.Second)
+		h.Begin(context.Background(), options(nil), time.Now().Add(-time.Minute), 10*time.Second)
 		if h.Context().Err() == nil {
 			t.Fatal("a lease that is over counts as alive")
 		}

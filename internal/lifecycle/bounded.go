@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cacheguard/go/internal/gather"
+	"github.com/cacheguard/go/internal/yield"
 )
 
 // Tasks runs functions that somebody joins. A *sync.WaitGroup does.
@@ -43,7 +43,7 @@ func Bounded[T any](
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	var none T
-	for reprieves := gather.Reprieves; ; reprieves-- {
+	for reprieves := yield.Reprieves; ; reprieves-- {
 		select {
 		case o := <-done:
 			return o.value, o.err
@@ -51,10 +51,10 @@ func Bounded[T any](
 			return none, context.Cause(ctx)
 		case <-timer.C:
 		}
-		if reprieves == 0 || !gather.Starved() {
+		if reprieves == 0 || !yield.Starved() {
 			cancel()
 			return none, fmt.Errorf("no answer within %v: %w", timeout, context.DeadlineExceeded)
 		}
-		timer.Reset(timeout / gather.Reprieves)
+		timer.Reset(timeout / yield.Reprieves)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cacheguard/go/internal/gather"
+	"github.com/cacheguard/go/internal/yield"
 )
 
 // slowShare of the time-out is what a parcel may take before the lane goes on without it.
@@ -26,7 +26,7 @@ func (l *lane) watchLocked(now, at time.Time) {
 // overdue looks for parcels that take long. When the process is so busy that a reply may be there and nobody has had time to
 // look, a parcel gets a little longer.
 func (l *lane) overdue() {
-	starved := gather.Starved()
+	starved := yield.Starved()
 	now := time.Now()
 	l.mu.Lock()
 	var lost []*flight
@@ -38,9 +38,9 @@ func (l *lane) overdue() {
 		case f.worker == nil:
 			f.own.expire()
 		case now.Before(f.deadline):
-		case starved && f.reprieves < gather.Reprieves:
+		case starved && f.reprieves < yield.Reprieves:
 			f.reprieves++
-			f.deadline = now.Add(l.link.timeout / gather.Reprieves)
+			f.deadline = now.Add(l.link.timeout / yield.Reprieves)
 		default:
 			f.givenUp = true
 			l.trip.average(l.link.timeout)

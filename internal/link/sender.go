@@ -7,9 +7,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/gather"
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/yield"
 )
 
 const (
@@ -142,16 +142,16 @@ func (s *Sender) releaseQueued(call script.Call, worth time.Duration) (Reply, er
 func within(timeout time.Duration, done <-chan struct{}) bool {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
-	for reprieves := gather.Reprieves; ; reprieves-- {
+	for reprieves := yield.Reprieves; ; reprieves-- {
 		select {
 		case <-done:
 			return true
 		case <-timer.C:
 		}
-		if reprieves == 0 || !gather.Starved() {
+		if reprieves == 0 || !yield.Starved() {
 			return false
 		}
-		timer.Reset(timeout / gather.Reprieves)
+		timer.Reset(timeout / yield.Reprieves)
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cacheguard/go/internal/gather"
 	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/yield"
 )
 
 // linger is how long a worker stays without work, as new goroutines have to grow their stacks first.
@@ -41,7 +41,7 @@ func (w *worker) carryAll() bool {
 	l := w.lane
 	for {
 		if !l.full() {
-			gather.WhileGrowing(l.arrivals) // callers that were just answered may ask again
+			yield.WhileGrowing(l.arrivals) // callers that were just answered may ask again
 		}
 		f, refused := l.take(w)
 		for _, p := range refused {

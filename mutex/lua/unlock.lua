@@ -2,11 +2,11 @@
 -- process that is named here, or to the first in the queue.
 -- KEYS: lock, queue, gone
 -- ARGV: id, and if need be: token (its owner's, or the id), 1 if requests of the id may still be on their way (else 0), and
---       then: heir's id, its lease ms, its inbox, 1 if it goes before those in the queue
--- Returns 1 when the hold was given up | the heir's fence when that has the lock | 0 when it was held no more,
+--       then: successor's id, its lease ms, its inbox, 1 if it goes before those in the queue
+-- Returns 1 when the hold was given up | the successor's fence when that has the lock | 0 when it was held no more,
 --       or not yet | -1 when it was revoked
 -- Safe to run twice: the lock remembers who gave it up last.
-local key, queue, gone, id, token, heir = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2] or ARGV[1], ARGV[4]
+local key, queue, gone, id, token, successor = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2] or ARGV[1], ARGV[4]
 
 if ARGV[3] == '1' then
   local err = remember(key, gone, id)
@@ -14,8 +14,8 @@ if ARGV[3] == '1' then
     return err
   end
 end
-if heir and late(heir) then
-  heir = nil
+if successor and late(successor) then
+  successor = nil
 end
 if not holds(id, token) then
   if s.ticket ~= 0 and leave(key, queue, id) then
@@ -23,7 +23,7 @@ if not holds(id, token) then
   end
   local more = redis.call('HMGET', key, 'last', 'revoked')
   if more[1] == id then
-    return heir and s.token == heir and tonumber(s.fence) or 1
+    return successor and s.token == successor and tonumber(s.fence) or 1
   end
   return more[2] == token and -1 or 0
 end
@@ -38,16 +38,16 @@ if token ~= id then
 end
 
 s.last = id
-if s.ticket ~= 0 or heir then
-  local before = heir and ARGV[7] == '1'
+if s.ticket ~= 0 or successor then
+  local before = successor and ARGV[7] == '1'
   if s.ticket ~= 0 and not before and promote(key, queue) then
     return 1
   end
-  if heir then
+  if successor then
     if s.ticket ~= 0 then
-      leave(key, queue, heir) -- it queued before a copy of this came
+      leave(key, queue, successor) -- it queued before a copy of this came
     end
-    local fence, err = give(key, heir, heir, ARGV[6], tonumber(ARGV[5]))
+    local fence, err = give(key, successor, successor, ARGV[6], tonumber(ARGV[5]))
     if not err then
       return fence
     end

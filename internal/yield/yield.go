@@ -1,5 +1,5 @@
-// Package gather lets work that is about to arrive do so, before a batch is made of what is there.
-package gather
+// Package yield lets work that is about to arrive do so, before a batch is made of what is there.
+package yield
 
 import (
 	"runtime"

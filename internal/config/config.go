@@ -1,0 +1,57 @@
+// Package config has what Configs have in common: the ranges and defaults of their fields, and of how a lease is held.
+package config
+
+import (
+	"errors"
+	"reflect"
+	"time"
+)
+
+const (
+	defaultPrefix = "lock"
+	defaultTTL    = 10 * time.Second
+	minTTL        = 100 * time.Millisecond
+)
+
+// Lock are the fields of a lock's Config by the same names, and documented there.
+type Lock struct {
+	Prefix       string
+	TTL          time.Duration
+	Watchdog     int
+	MaxHold      time.Duration
+	RedisTimeout time.Duration
+}
+
+// Check returns one error that names every field that is out of range.
+func (l Lock) Check() error {
+	var p Problems
+	p.Prefix(l.Prefix)
+	if l.TTL != 0 && (l.TTL < minTTL || l.TTL > Longest) {
+		p.Add("TTL", "%v is not between %v and 10 years", l.TTL, minTTL)
+	}
+	if l.Watchdog != 0 && l.Watchdog != Off {
+		p.Add("Watchdog", "%d is neither 0 nor -1", l.Watchdog)
+	}
+	if ttl := l.WithDefaults().TTL; l.MaxHold != 0 && l.MaxHold != Off && (l.MaxHold < ttl || l.MaxHold > Longest) {
+		p.Add("MaxHold", "%v is not between TTL (%v) and 10 years", l.MaxHold, ttl)
+	}
+	p.RedisTimeout(l.RedisTimeout)
+	return p.Err()
+}
+
+// WithDefaults fills in what is 0. A MaxHold that is off becomes 0.
+func (l Lock) WithDefaults() Lock {
+	SetDefault(&l.Prefix, defaultPrefix)
+	SetDefault(&l.TTL, defaultTTL)
+	SetDefault(&l.RedisTimeout, DefaultRedisTimeout)
+	l.MaxHold = max(l.MaxHold, 0)
+	return l
+}
+
+// CheckClient refuses a client that is nil.
+func CheckClient(rdb any) error {
+	if v := reflect.ValueOf(rdb); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return errors.New("rdb is nil")
+	}
+	return nil
+}
