@@ -42,7 +42,7 @@
 // does not go in.
 //
 // Unless the lock is Fair, callers of one process queue in the process, and the first of them has a place in Redis. It has
-// the tenure: asks, waits, holds. Unlock names its successor to unlock.lua, which then gives the lock to it in the same
+// its turn: asks, waits, holds. Unlock names its successor to unlock.lua, which then gives the lock to it in the same
 // request, without a place in the queue: always when no other process waits, and otherwise a few times in a row. So
 // the callers of a busy process cost one request each, and no process starves.
 //

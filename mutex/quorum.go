@@ -65,6 +65,9 @@ func (q *Quorum) Close() error {
 		return nil // NewQuorum failed: there is nothing to close
 	}
 	q.life.Close(ErrClosed)
+	for _, server := range q.servers {
+		server.Close()
+	}
 	return nil
 }
 

@@ -31,7 +31,7 @@ type Call struct {
 	Rank   Rank
 	Size   int    // of its arguments in bytes, if they are large
 	Trail  *Trail // notes each time that it is sent, and refuses it when it is closed; nil: nobody wants to know
-	Single bool   // it is not sent again, whatever becomes of it
+	Single bool   // it is sent once, also if that fails
 
 	// Late, if not nil, is called when the script may have run although its caller was told otherwise, or had walked away:
 	// with the reply, or with an error that does not say. On a goroutine of the Link's; it must not block.

@@ -25,5 +25,10 @@
 // one that is lost is one failure. While the breaker is open nothing is sent but calls of the first rank, and what is
 // queued fails at once.
 //
+// # Locks, cas and segment
+//
+// A Sender has a link without breakers, whose client sends nothing twice: the Sender does, as it knows what may run twice. It sends
+// releases ahead of the rest, until they are known to have run. See its comment.
+//
 // A lane serves one part of the keyspace that fails by itself (package health), and carries either reads or calls.
 package link
