@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/kit"
-	"github.com/cacheguard/go/internal/terms"
+	"github.com/cacheguard/go/internal/config"
 )
 
 // rehearsed is the Config in the environment of a test; nil: it is none. What would make a test depend on luck or on the speed of the
@@ -14,9 +14,9 @@ func (c Config) rehearsed(env *kit.Env) Config {
 	if env == nil {
 		return c
 	}
-	terms.SetDefault(&c.Jitter, off)
-	terms.SetDefault(&c.RedisTimeout, 20*time.Second)
-	terms.SetDefault(&c.LeaseTTL, time.Minute)
+	config.SetDefault(&c.Jitter, off)
+	config.SetDefault(&c.RedisTimeout, 20*time.Second)
+	config.SetDefault(&c.LeaseTTL, time.Minute)
 	c.clock = env.Clock.Clock()
 	told := c.Hooks.OnLoad
 	c.Hooks.OnLoad = func(key string, took time.Duration, err error) {
