@@ -7,7 +7,10 @@ import (
 
 // dieWithParent has the kernel kill the child when the thread that starts it ends.
 func dieWithParent(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = new(syscall.SysProcAttr)
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 }
 
 func guard(int) (release func(), err error) { return func() {}, nil }

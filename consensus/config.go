@@ -1,0 +1,75 @@
+package consensus
+
+import (
+	"errors"
+	"time"
+
+	"github.com/cacheguard/go/internal/terms"
+	"github.com/cacheguard/go/mutex"
+)
+
+// Config says how a Locker behaves. In every field 0 means the default.
+type Config struct {
+	// Prefix begins the name of every lock in the store. Lockers with the same Prefix on the same store exclude one another.
+	// It may not contain braces. Default: lock.
+	Prefix string
+
+	// TTL is how long a lock outlives a holder that died or cannot reach the store. From 1 second to 10 years. How a store
+	// rounds it, and what else it has to agree with, is in the comment of its package. Default: 10 seconds.
+	TTL time.Duration
+
+	// Timeout bounds each request to the store that does not wait for other holders. Default: 2 seconds, and no more than
+	// a third of TTL.
+	Timeout time.Duration
+
+	// Hooks are called as things happen, for metrics and tests. Metrics.Mutex returns some.
+	Hooks Hooks
+}
+
+// Hooks are those of package mutex.
+type Hooks = mutex.Hooks
+
+const (
+	minTTL         = time.Second
+	defaultTimeout = 2 * time.Second
+)
+
+func (c Config) check() error {
+	var p terms.Problems
+	p.Prefix(c.Prefix)
+	if c.TTL != 0 && (c.TTL < minTTL || c.TTL > terms.Longest) {
+		p.Add("TTL", "%v is not between %v and 10 years", c.TTL, minTTL)
+	}
+	if c.Timeout != 0 && (c.Timeout < time.Millisecond || c.Timeout > terms.Longest) {
+		p.Add("Timeout", "%v is not between a millisecond and 10 years", c.Timeout)
+	}
+	return p.Err()
+}
+
+func (c Config) withDefaults() Config {
+	t := terms.Terms{Prefix: c.Prefix, TTL: c.TTL}.WithDefaults()
+	c.Prefix, c.TTL = t.Prefix, t.TTL
+	terms.SetDefault(&c.Timeout, min(defaultTimeout, c.TTL/3))
+	return c
+}
+
+// The errors are those of package mutex, so that a caller need not know which rung its lock is on.
+var (
+	// ErrNotAcquired is returned when somebody else has the lock: by TryLock at once, and by Lock when its context ends
+	// while it waits; then the error matches the context's error and its cause too.
+	ErrNotAcquired = mutex.ErrNotAcquired
+
+	// ErrLeaseLost is the cause with which a lease's context ends when the lease can no longer be trusted. Unlock returns it
+	// when the store had given the lock up before.
+	ErrLeaseLost = mutex.ErrLeaseLost
+
+	// ErrClosed is returned by calls on a Locker that is or gets closed, and the cause with which the contexts of its
+	// leases end.
+	ErrClosed = mutex.ErrClosed
+)
+
+var (
+	errNilLocker = errors.New("consensus: locker is nil (did New return an error?)")
+	errNilLease  = errors.New("consensus: lease is nil (did Lock return an error?)")
+	errEmptyName = errors.New("consensus: name is empty")
+)

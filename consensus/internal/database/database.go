@@ -1,0 +1,186 @@
+package database
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"github.com/cacheguard/go/consensus/internal/store"
+	"github.com/cacheguard/go/internal/lifecycle"
+)
+
+// Driver opens sessions.
+type Driver interface {
+	Open(ctx context.Context) (Session, error)
+}
+
+// Session is a connection of one lock's own. One goroutine at a time uses it. After an error, Discard is all that is done.
+type Session interface {
+	// Queue takes the session's lock of the name, or reports that somebody else has it when it must not wait. When giveUp
+	// ends, so does the wait. The error is that of giveUp when nothing is left and the session can be used again.
+	Queue(giveUp context.Context, name string, wait bool) (taken bool, err error)
+
+	// Claim raises the fence and notes the TTL in the row of the name, if the lock is free. If not, it returns how long
+	// the last holder may still trust its lease.
+	Claim(ctx context.Context) (fence int64, left time.Duration, err error)
+
+	// Idle returns nil when ctx ends, or an error as soon as it knows that the connection is broken.
+	Idle(ctx context.Context) error
+
+	// Ping asks the database for a sign of life.
+	Ping(ctx context.Context) error
+
+	// Leave gives the session's lock up, and notes in the row that the holder has done so if it was the holder.
+	Leave(ctx context.Context, holder bool) error
+
+	// Return gives a session without a lock back, for other uses.
+	Return()
+
+	// Discard closes the connection. The database frees the session's lock when it notices.
+	Discard()
+}
+
+// Store is a database as a store of locks.
+type Store struct {
+	driver  Driver
+	life    *lifecycle.Life
+	ttl     time.Duration
+	timeout time.Duration
+	turns   turns
+}
+
+// New returns a store whose attempts are tasks of the life.
+func New(driver Driver, life *lifecycle.Life, ttl, timeout time.Duration) *Store {
+	return &Store{driver: driver, life: life, ttl: ttl, timeout: timeout}
+}
+
+// Close has nothing to do: everything belongs to an attempt or a claim.
+func (s *Store) Close() {}
+
+// Acquire waits for its turn in the process, then in the database. The attempt goes on in the background when ctx ends, to
+// leave the database as it was.
+func (s *Store) Acquire(ctx context.Context, name string, wait bool) (store.Claim, error) {
+	if !s.turns.take(ctx, name, wait) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		return nil, store.ErrTaken
+	}
+	a := &attempt{Store: s, name: name, wait: wait, giveUp: ctx, result: make(chan outcome)}
+	s.life.Go(a.run) // owner: the Locker's life; stop: giveUp, then Timeout; joined by Close
+	select {
+	case o := <-a.result:
+		if o.claim == nil { // a nil *claim in an interface is not nil
+			return nil, o.err
+		}
+		return o.claim, o.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// attempt is a call that has its turn.
+type attempt struct {
+	*Store
+
+	name   string
+	wait   bool
+	giveUp context.Context //nolint:containedctx // of the caller, who may not wait for the end of the attempt
+	result chan outcome    // received from until giveUp ends
+}
+
+type outcome struct {
+	claim *claim
+	err   error
+}
+
+// run delivers the claim, or gives it up if nobody waits for it any more.
+func (a *attempt) run() {
+	c, err := a.claim()
+	if err != nil {
+		a.turns.give(a.name)
+	}
+	select {
+	case a.result <- outcome{c, err}:
+		return
+	case <-a.giveUp.Done():
+	}
+	if err == nil {
+		ctx, cancel := a.bounded()
+		defer cancel()
+		_ = c.Release(ctx) // what fails is discarded
+	}
+}
+
+func (a *attempt) bounded() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(a.giveUp), a.timeout)
+}
+
+// claim opens a session, queues, and takes the lock.
+func (a *attempt) claim() (*claim, error) {
+	opening, cancel := context.WithTimeout(a.giveUp, a.timeout)
+	session, err := a.driver.Open(opening)
+	cancel()
+	if err != nil {
+		return nil, err
+	}
+	taken, err := session.Queue(a.giveUp, a.name, a.wait)
+	switch {
+	case err != nil && !errors.Is(err, a.giveUp.Err()):
+		session.Discard()
+		return nil, err
+	case err != nil:
+		session.Return()
+		return nil, err
+	case !taken:
+		session.Return()
+		return nil, store.ErrTaken
+	}
+	return a.settle(session)
+}
+
+// settle waits until the last holder does not trust its lease any more, if it has not given it up.
+func (a *attempt) settle(session Session) (*claim, error) {
+	for {
+		ctx, cancel := a.bounded()
+		sent := time.Now()
+		fence, left, err := session.Claim(ctx)
+		cancel()
+		switch {
+		case err != nil:
+			session.Discard()
+			return nil, err
+		case left <= 0:
+			return &claim{store: a.Store, name: a.name, session: session, fence: fence, token: rand.Text(), sent: sent}, nil
+		case !a.wait:
+			err = store.ErrTaken
+		default:
+			err = a.pause(session, left)
+		}
+		if err != nil {
+			a.leave(session)
+			return nil, err
+		}
+	}
+}
+
+// pause waits, but for no longer than the database lets a session idle.
+func (a *attempt) pause(session Session, left time.Duration) error {
+	ctx, cancel := context.WithTimeout(a.giveUp, min(left, a.ttl/3))
+	defer cancel()
+	if err := session.Idle(ctx); err != nil {
+		return err
+	}
+	return a.giveUp.Err()
+}
+
+func (a *attempt) leave(session Session) {
+	ctx, cancel := a.bounded()
+	defer cancel()
+	if session.Leave(ctx, false) != nil {
+		session.Discard()
+		return
+	}
+	session.Return()
+}

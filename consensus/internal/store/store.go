@@ -1,0 +1,49 @@
+// Package store is what the locks of package consensus ask of the store that keeps them.
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+var (
+	// ErrTaken is returned by Acquire when somebody else has the lock and it must not wait.
+	ErrTaken = errors.New("somebody else has the lock")
+
+	// ErrGone is returned by Claim.Release when the lock was not held any more.
+	ErrGone = errors.New("the store has given the lock up")
+)
+
+// Store keeps locks.
+type Store interface {
+	// Acquire takes the lock of the name, for which it waits or not. It returns soon after ctx has ended. A failed
+	// Acquire leaves nothing behind; what has to be given up in the store is given up by tasks of the Locker's life.
+	Acquire(ctx context.Context, name string, wait bool) (Claim, error)
+
+	// Close ends what the store runs for all locks together, after the last of them was released, and joins it.
+	Close()
+}
+
+// Claim is a lock that a store has given. Its methods may be called concurrently.
+type Claim interface {
+	Fence() int64
+	Token() string
+
+	// Sent is when the request was sent that the store has granted or renewed the lock for. The lock belongs to nobody else
+	// until Config.TTL after it.
+	Sent() time.Time
+
+	// Keep renews the claim until it is released or lost. It is called once, and returns at once.
+	Keep(h Holder)
+
+	// Release gives the lock up. It is called once, also for what was lost. It returns ErrGone when the lock was not
+	// held any more.
+	Release(ctx context.Context) error
+}
+
+// Holder is who holds the lock.
+type Holder interface {
+	Kept(sent time.Time) // the claim was renewed by a request that was sent then
+	Lost()               // the claim is over
+}

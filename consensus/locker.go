@@ -1,0 +1,148 @@
+package consensus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cacheguard/go/consensus/internal/store"
+	"github.com/cacheguard/go/internal/detach"
+	"github.com/cacheguard/go/internal/hold"
+	"github.com/cacheguard/go/internal/lifecycle"
+	"github.com/cacheguard/go/internal/terms"
+)
+
+// Locker hands out locks that a store keeps. It is safe for concurrent use.
+type Locker struct {
+	life  *lifecycle.Lender[*Lease]
+	store store.Store
+	cfg   Config
+}
+
+// New is for the packages below this one, each of which has a New that users call. The client is only looked at to see that it
+// is not nil. open is called with the completed Config, and with the life whose tasks Close joins.
+func New(client any, cfg Config, open func(Config, *lifecycle.Life) store.Store) (*Locker, error) {
+	if err := errors.Join(checkClient(client), cfg.check()); err != nil {
+		return nil, fmt.Errorf("consensus: %w", err)
+	}
+	k := &Locker{life: lifecycle.NewLender((*Lease).abort), cfg: cfg.withDefaults()}
+	k.store = open(k.cfg, k.life.Life)
+	return k, nil
+}
+
+func checkClient(client any) error {
+	if terms.CheckClient(client) != nil {
+		return errors.New("client is nil")
+	}
+	return nil
+}
+
+// Close ends the contexts of all leases with ErrClosed, unlocks them, and returns when everything the Locker started has
+// ended; when the store hangs, that takes Config.Timeout, or as long as the client takes to give a request up. Calls that wait
+// return ErrClosed. Close may be called more than once, and always returns nil.
+func (k *Locker) Close() error {
+	if k == nil {
+		return nil // New failed: there is nothing to close
+	}
+	k.life.Close(ErrClosed)
+	k.store.Close()
+	return nil
+}
+
+// Lock waits until it has the lock of the name, or ctx ends: ctx bounds the wait, and has nothing to do with how long the
+// lock may be held. An error that matches ErrNotAcquired says that others had the lock until ctx ended. Another one is
+// what the store or the client said. The caller unlocks the lease.
+func (k *Locker) Lock(ctx context.Context, name string) (*Lease, error) {
+	return k.acquire(ctx, name, true)
+}
+
+// TryLock takes the lock if it is free, and returns ErrNotAcquired if it is not.
+func (k *Locker) TryLock(ctx context.Context, name string) (*Lease, error) {
+	return k.acquire(ctx, name, false)
+}
+
+// Do runs f while it holds the lock of the name, for which it waits as Lock does. The context given to f ends when ctx
+// does, and when the lease is lost. Do returns f's error, and joined with it what Unlock says: when f returned nil and Do
+// does not, the work may have been done beside somebody else's.
+func (k *Locker) Do(ctx context.Context, name string, f func(context.Context, *Lease) error) error {
+	if f == nil {
+		return fmt.Errorf("consensus: do %q: f is nil", name)
+	}
+	l, err := k.Lock(ctx, name)
+	if err != nil {
+		return err
+	}
+	return l.do(ctx, f)
+}
+
+func (k *Locker) acquire(ctx context.Context, name string, wait bool) (l *Lease, err error) {
+	if k == nil {
+		return nil, errNilLocker
+	}
+	defer terms.Hooks(k.cfg.Hooks).Asked(name, &err)()
+	switch {
+	case name == "":
+		return nil, errEmptyName
+	case !k.life.Begin():
+		return nil, ErrClosed
+	}
+	defer k.life.Done()
+	if ctx.Err() != nil {
+		return nil, notAcquired(name, detach.Ended(ctx))
+	}
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(k.life.Ending, cancel)()
+	claim, err := k.store.Acquire(asking, k.cfg.Prefix+":"+name, wait)
+	if err != nil {
+		return nil, k.refusal(ctx, name, err)
+	}
+	return k.granted(ctx, name, claim)
+}
+
+// refusal is the error of a call that did not get the lock.
+func (k *Locker) refusal(ctx context.Context, name string, err error) error {
+	switch {
+	case k.life.Ending.Err() != nil:
+		return ErrClosed
+	case ctx.Err() != nil:
+		return notAcquired(name, detach.Ended(ctx))
+	case errors.Is(err, store.ErrTaken):
+		return notAcquired(name, nil)
+	}
+	return fmt.Errorf("consensus: lock %q: %w", name, err)
+}
+
+// granted returns the lease of a claim, unless that was over before it could begin.
+func (k *Locker) granted(ctx context.Context, name string, claim store.Claim) (*Lease, error) {
+	l := &Lease{life: k.life, timeout: k.cfg.Timeout, claim: claim, name: name, unlocked: func(error) {}}
+	held := hold.Terms{
+		TTL:   k.cfg.TTL,
+		Cause: func(int) error { return ErrLeaseLost },
+		Lost:  l.lost,
+	}
+	k.life.Add(l, func() { l.hold = hold.Begin(ctx, held, claim.Sent(), k.cfg.TTL) })
+	claim.Keep(holder{l.hold})
+	if l.Context().Err() != nil { // lost has given it back
+		return nil, fmt.Errorf("consensus: lock %q: the answer took longer than the lease: %w", name, context.Cause(l.Context()))
+	}
+	l.unlocked = terms.Hooks(k.cfg.Hooks).Held(name)
+	return l, nil
+}
+
+// holder hears of the renewals of a claim.
+type holder struct{ hold *hold.Hold }
+
+// Kept pushes the end of the trust forward.
+func (h holder) Kept(sent time.Time) { _ = h.hold.Answered(sent, 1) } // why it is lost already, the context says
+
+// Lost ends it.
+func (h holder) Lost() { h.hold.Lose(ErrLeaseLost) }
+
+func notAcquired(name string, cause error) error {
+	if cause == nil {
+		return fmt.Errorf("%w: %q", ErrNotAcquired, name)
+	}
+	return fmt.Errorf("%w: %q: %w", ErrNotAcquired, name, cause)
+}

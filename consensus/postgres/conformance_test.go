@@ -1,0 +1,76 @@
+package postgres
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/goleak"
+
+	"github.com/cacheguard/go/internal/testing/locktest"
+	"github.com/cacheguard/go/internal/testing/servers"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestLocksKeepTheirPromises(t *testing.T) { locktest.Run(t, kind()) }
+
+func TestAProcessOfTheSuite(t *testing.T) { locktest.Child(t, kind()) }
+
+func kind() locktest.Kind {
+	return locktest.Kind{
+		Start: start, Open: open, Asking: asking, TTL: 3 * time.Second,
+		NotAcquired: ErrNotAcquired, LeaseLost: ErrLeaseLost, Closed: ErrClosed,
+	}
+}
+
+func start(tb testing.TB) locktest.Server {
+	server := servers.StartPostgres(tb, func(address string) bool {
+		pool, err := pgxpool.New(context.Background(), address)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		defer pool.Close()
+		return CreateTable(context.Background(), pool) == nil
+	})
+	return locktest.Server{Addr: server.Address, Members: []locktest.Member{server}}
+}
+
+func newPool(tb testing.TB, addr string) *pgxpool.Pool {
+	tb.Helper()
+	pool, err := pgxpool.New(context.Background(), addr)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(pool.Close)
+	return pool
+}
+
+func open(tb testing.TB, addr string, cfg locktest.Config) locktest.Locks {
+	tb.Helper()
+	k, err := New(newPool(tb, addr), Config{
+		Prefix: cfg.Prefix, TTL: cfg.TTL, Timeout: cfg.Timeout, Hooks: Hooks{OnLock: cfg.OnLock, OnUnlock: cfg.OnUnlock},
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = k.Close() }) // always nil
+	return locktest.Of(k)
+}
+
+// asking counts those who have the advisory lock of a name or wait for it.
+func asking(tb testing.TB, addr, prefix, name string) (n int) {
+	tb.Helper()
+	pool, err := pgxpool.New(context.Background(), addr)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer pool.Close()
+	err = pool.QueryRow(context.Background(), `SELECT count(*) FROM pg_locks l, cacheguard_locks c
+		WHERE locktype = 'advisory' AND classid = c.tableoid AND objid = c.id::oid AND c.name = $1`, prefix+":"+name).Scan(&n)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return n
+}

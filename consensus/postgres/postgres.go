@@ -1,0 +1,60 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/cacheguard/go/consensus"
+	"github.com/cacheguard/go/consensus/internal/database"
+	"github.com/cacheguard/go/consensus/internal/store"
+	"github.com/cacheguard/go/internal/lifecycle"
+)
+
+// What all packages of consensus share, under the names of this one.
+type (
+	Config = consensus.Config // how a Locker behaves
+	Locker = consensus.Locker // hands out locks
+	Lease  = consensus.Lease  // a lock that is held
+	Hooks  = consensus.Hooks  // are called as things happen
+)
+
+// The errors are those of package mutex.
+var (
+	ErrNotAcquired = consensus.ErrNotAcquired
+	ErrLeaseLost   = consensus.ErrLeaseLost
+	ErrClosed      = consensus.ErrClosed
+)
+
+// New returns a Locker. It does no I/O and starts no goroutine. The table must be there, see CreateTable. Each lock that is held, and each
+// name that calls of this process wait for, takes a connection of the pool, so give the locks a pool of their own: holders
+// that need a connection for their work would wait for those who wait for them. The error names every field of cfg that is out
+// of range.
+func New(pool *pgxpool.Pool, cfg Config) (*Locker, error) {
+	return consensus.New(pool, cfg, func(cfg Config, life *lifecycle.Life) store.Store {
+		return database.New(&driver{pool: pool, ttl: cfg.TTL, timeout: cfg.Timeout}, life, cfg.TTL, cfg.Timeout)
+	})
+}
+
+// CreateTable creates the table cacheguard_locks in the first schema of the search path, unless it is there: a row for each
+// name that was ever locked. Rows may be deleted while nothing uses the table; the fences of their names go on from the
+// database's clock.
+func CreateTable(ctx context.Context, pool *pgxpool.Pool) error {
+	if _, err := pool.Exec(ctx, createTable); err != nil {
+		return fmt.Errorf("postgres: create the table of locks: %w", err)
+	}
+	return nil
+}
+
+// createTable lets one process at a time create the table: IF NOT EXISTS alone can fail when two do so at once.
+const createTable = `DO $$ BEGIN
+	PERFORM pg_advisory_xact_lock(hashtext('cacheguard_locks'));
+	CREATE TABLE IF NOT EXISTS cacheguard_locks (
+		id       integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+		name     text    NOT NULL UNIQUE,
+		fence    bigint  NOT NULL DEFAULT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+		lease_ms bigint  NOT NULL DEFAULT 0,
+		free_at  bigint  NOT NULL DEFAULT 0
+	);
+END $$`

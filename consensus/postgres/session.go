@@ -1,0 +1,199 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/cacheguard/go/consensus/internal/database"
+)
+
+// queryCanceled is PostgreSQL's code for a statement that was cancelled.
+const queryCanceled = "57014"
+
+// driver opens sessions on connections of a pool.
+type driver struct {
+	pool    *pgxpool.Pool
+	ttl     time.Duration
+	timeout time.Duration
+}
+
+func (d *driver) Open(ctx context.Context) (database.Session, error) {
+	conn, err := d.pool.Acquire(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("no connection of the pool: %w", err)
+	}
+	return &session{driver: d, conn: conn}, nil
+}
+
+// session is a connection. The session's lock is the advisory lock of the table's oid and the id of the name's row, so names do not
+// collide.
+type session struct {
+	*driver
+
+	conn  *pgxpool.Conn
+	class int32 // the table's oid
+	id    int32 // of the row
+}
+
+// patience lifts the time-outs of statements for one transaction: a wait ends with its context.
+const patience = `SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)`
+
+// The settings let the database notice a process that has vanished: waiting, by looking at the connection; holding, as it
+// says nothing for TTL. They are those of the session until Leave, where the server has them (PostgreSQL 14; the check of
+// connections on Linux). A transaction that is cancelled takes them back.
+const settings = `SELECT
+	CASE WHEN current_setting('server_version_num')::int >= 140000
+		THEN set_config('idle_session_timeout', $1, false) END,
+	CASE WHEN current_setting('server_version_num')::int >= 140000 AND version() LIKE '%linux%'
+		THEN set_config('client_connection_check_interval', $1, false) END`
+
+const reset = `RESET idle_session_timeout; RESET client_connection_check_interval`
+
+const (
+	wait    = `SELECT tableoid::int, id, pg_advisory_lock(tableoid::int, id) IS NOT NULL FROM cacheguard_locks WHERE name = $1`
+	try     = `SELECT tableoid::int, id, pg_try_advisory_lock(tableoid::int, id) FROM cacheguard_locks WHERE name = $1`
+	addName = `INSERT INTO cacheguard_locks (name) VALUES ($1) ON CONFLICT (name) DO NOTHING`
+)
+
+// Queue asks for the advisory lock, and adds the row of the name first if there is none.
+func (s *session) Queue(giveUp context.Context, name string, waits bool) (taken bool, err error) {
+	for range 2 {
+		taken, err = s.ask(giveUp, name, waits)
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return taken, err
+		}
+		if _, err = s.conn.Exec(giveUp, addName, name); err != nil {
+			return false, err
+		}
+	}
+	return false, fmt.Errorf("the row of %q was deleted", name)
+}
+
+// ask does not use giveUp for the statement: pgx would close the connection. It cancels the statement.
+func (s *session) ask(giveUp context.Context, name string, waits bool) (taken bool, err error) {
+	ctx, cut := context.WithCancel(context.WithoutCancel(giveUp))
+	defer cut()
+	cancelled := make(chan struct{})
+	stop := context.AfterFunc(giveUp, func() { // owner: this call; stop: timeout; joined below
+		defer close(cancelled)
+		s.cancel(ctx, cut)
+	})
+	var batch pgx.Batch
+	batch.Queue(patience)
+	if waits {
+		batch.Queue(settings, s.length())
+		batch.Queue(wait, name)
+	} else {
+		batch.Queue(try, name)
+	}
+	err = s.last(ctx, &batch, &s.class, &s.id, &taken)
+	if stop() {
+		return taken, err
+	}
+	cut()
+	<-cancelled
+	// The request to cancel may arrive after the answer and hit the next statement, so a connection with an answer is not
+	// used again.
+	if code, ok := errors.AsType[*pgconn.PgError](err); ok && code.Code == queryCanceled {
+		return false, giveUp.Err()
+	}
+	return false, errors.Join(errors.New("the wait was cancelled"), err)
+}
+
+func (s *session) length() string { return strconv.FormatInt(s.ttl.Milliseconds(), 10) }
+
+// last runs statements in one transaction, and scans the row of the last one.
+func (s *session) last(ctx context.Context, batch *pgx.Batch, into ...any) (err error) {
+	results := s.conn.SendBatch(ctx, batch)
+	defer func() {
+		if closing := results.Close(); err == nil {
+			err = closing
+		}
+	}()
+	for range batch.Len() - 1 {
+		if _, err := results.Exec(); err != nil {
+			return err
+		}
+	}
+	return results.QueryRow().Scan(into...)
+}
+
+// cancel cancels the statement, and cuts the connection if that does not end it.
+func (s *session) cancel(ctx context.Context, cut context.CancelFunc) {
+	ctx, stop := context.WithTimeout(ctx, s.timeout)
+	defer stop()
+	_ = s.conn.Conn().PgConn().CancelRequest(ctx) // if it fails, the statement goes on
+	<-ctx.Done()
+	cut()
+}
+
+// durable makes the transaction wait for the disk, whatever the connection does otherwise.
+const durable = `SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'`
+
+// claim is one statement: the row has been seen by nobody else since the advisory lock was taken.
+const claim = `UPDATE cacheguard_locks SET
+		fence    = CASE WHEN free THEN greatest(fence + 1, 1) ELSE fence END,
+		lease_ms = CASE WHEN free THEN $2 ELSE lease_ms END,
+		free_at  = CASE WHEN free THEN 0 WHEN free_at = 0 THEN now_ms + lease_ms ELSE free_at END
+	FROM (SELECT id AS row_id, lease_ms = 0 OR free_at > 0 AND free_at <= now_ms AS free, now_ms FROM cacheguard_locks,
+		(SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms OFFSET 0) clock WHERE id = $1) state
+	WHERE id = row_id RETURNING fence, CASE WHEN free THEN 0 ELSE free_at - now_ms END`
+
+// Claim commits before it returns: the fence must survive a crash, whatever the pool's connections think of commits.
+func (s *session) Claim(ctx context.Context) (fence int64, left time.Duration, err error) {
+	var batch pgx.Batch
+	batch.Queue(settings, s.length())
+	batch.Queue(durable)
+	batch.Queue(claim, s.id, s.ttl.Milliseconds())
+	var ms int64
+	err = s.last(ctx, &batch, &fence, &ms)
+	return fence, time.Duration(ms) * time.Millisecond, err
+}
+
+// Idle reads from the connection, on which nothing is expected: a server that goes says so.
+func (s *session) Idle(ctx context.Context) error {
+	for {
+		err := s.conn.Conn().PgConn().WaitForNotification(ctx)
+		switch {
+		case err == nil: // a notification for somebody else
+		case ctx.Err() != nil && !s.conn.Conn().IsClosed():
+			return nil
+		default:
+			return err
+		}
+	}
+}
+
+func (s *session) Ping(ctx context.Context) error { return s.conn.Ping(ctx) }
+
+// Leave commits that the lock is given up before the next in the queue can see the row.
+func (s *session) Leave(ctx context.Context, holder bool) error {
+	id := strconv.Itoa(int(s.id)) // numbers, so nothing needs quoting
+	statements := `SELECT pg_advisory_unlock(` + strconv.Itoa(int(s.class)) + `, ` + id + `); ` + reset
+	if holder {
+		statements = `BEGIN; UPDATE cacheguard_locks SET lease_ms = 0, free_at = 0 WHERE id = ` + id + `; COMMIT; ` + statements
+	}
+	_, err := s.conn.Conn().PgConn().Exec(ctx, statements).ReadAll()
+	return err
+}
+
+func (s *session) Return() { s.conn.Release() }
+
+func (s *session) Discard() {
+	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+	defer cancel()
+	pg := s.conn.Conn().PgConn()
+	_ = s.conn.Conn().Close(ctx) // it is closed, whatever it says
+	select {
+	case <-pg.CleanupDone():
+	case <-ctx.Done():
+	}
+	s.conn.Release()
+}

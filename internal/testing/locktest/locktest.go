@@ -1,0 +1,133 @@
+// Package locktest is one suite of tests for every kind of lock: it holds what callers rely on against processes that are
+// killed and frozen, callers that give up, and servers that are restarted, killed and frozen. It knows the locks by a few
+// methods, and their servers by a few functions.
+//
+//	var kind = locktest.Kind{…}
+//
+//	func TestLocksKeepTheirPromises(t *testing.T) { locktest.Run(t, kind) }
+//
+//	func TestAProcessOfTheSuite(t *testing.T) { locktest.Child(t, kind) } // its children run this one
+package locktest
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// Lease is a lock that is held.
+type Lease interface {
+	Context() context.Context
+	Fence() int64
+	Token() string
+	TrustedUntil() time.Time
+	Unlock(ctx context.Context) error
+}
+
+// Locker is what hands out locks.
+type Locker[L Lease] interface {
+	Lock(ctx context.Context, name string) (L, error)
+	TryLock(ctx context.Context, name string) (L, error)
+	Do(ctx context.Context, name string, f func(context.Context, L) error) error
+	Close() error
+}
+
+// Locks is a Locker of leases of any type.
+type Locks interface{ Locker[Lease] }
+
+// Of makes a Locker one of the suite's.
+func Of[L Lease](k Locker[L]) Locks { return anyLocks[L]{k} }
+
+type anyLocks[L Lease] struct{ of Locker[L] }
+
+func (a anyLocks[L]) Lock(ctx context.Context, name string) (Lease, error) {
+	return lease(a.of.Lock(ctx, name))
+}
+
+func (a anyLocks[L]) TryLock(ctx context.Context, name string) (Lease, error) {
+	return lease(a.of.TryLock(ctx, name))
+}
+
+func (a anyLocks[L]) Do(ctx context.Context, name string, f func(context.Context, Lease) error) error {
+	return a.of.Do(ctx, name, func(ctx context.Context, l L) error { return f(ctx, l) })
+}
+
+func (a anyLocks[L]) Close() error { return a.of.Close() }
+
+func lease[L Lease](l L, err error) (Lease, error) {
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// Config is what the suite sets of a Locker's.
+type Config struct {
+	Prefix   string
+	TTL      time.Duration
+	Timeout  time.Duration                                    // of requests: long, as the machine may stand still
+	OnLock   func(name string, took time.Duration, err error) // hooks; may be nil
+	OnUnlock func(name string, took time.Duration, err error)
+}
+
+// Kind is a kind of lock.
+type Kind struct {
+	// Start starts servers of the test's own.
+	Start func(tb testing.TB) Server
+
+	// Open makes a Locker with a client of its own, and closes both when tb ends. Children call it too.
+	Open func(tb testing.TB, addr string, cfg Config) Locks
+
+	// Asking is how many hold the lock of the name or wait for it, by what is in the store. nil: the store has no queue.
+	Asking func(tb testing.TB, addr, prefix, name string) int
+
+	// TTL is the shortest that a machine which stands still now and then allows.
+	TTL time.Duration
+
+	// StaleLeaders says that a leader that was frozen can end the leases that its successor has renewed. Then only the
+	// fenced store is looked at.
+	StaleLeaders bool
+
+	// The package's errors.
+	NotAcquired, LeaseLost, Closed error
+}
+
+// Server is a server, or several that are one to their clients.
+type Server struct {
+	Addr    string
+	Members []Member
+	Leader  func(tb testing.TB) int // which of the Members leads; nil: there is only one, or no leader
+
+	// Volatile says that nothing outlives a restart.
+	Volatile bool
+}
+
+// Member is a process of a server.
+type Member interface {
+	Kill()  // SIGKILL, or a crash as the server does it
+	Start() // again, with its data; it returns when the member answers
+	Pause() // SIGSTOP, to all of it
+	Resume()
+}
+
+// patience is how long a test waits before it fails.
+const patience = time.Minute
+
+// patient is a context that only a test that fails waits for.
+func patient(tb testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	tb.Cleanup(cancel)
+	return ctx
+}
+
+// await returns when cond is true.
+func await(tb testing.TB, what string, cond func() bool) {
+	tb.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); !cond(); <-tick.C {
+		if time.Now().After(deadline) {
+			tb.Fatalf("gave up waiting: %s", what)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package locktest
+
+import (
+	"context"
+	"time"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+)
+
+// frozenServer stops all servers. The lease ends all the same, and not before its time.
+func frozenServer(b *bench) {
+	k := b.open()
+	l := b.lock(k)
+	for _, m := range b.server.Members {
+		m.Pause()
+	}
+	select {
+	case <-l.Context().Done():
+	case <-patient(b).Done():
+		b.Fatal("the context did not end")
+	}
+	expect.ErrorIs(b, context.Cause(l.Context()), b.kind.LeaseLost)
+	expect.ErrorIs(b, l.Unlock(context.Background()), b.kind.LeaseLost)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second/10)
+	defer cancel()
+	if _, err := k.Lock(ctx, "x"); err == nil {
+		b.Error("a frozen server has granted a lock")
+	}
+	for _, m := range b.server.Members {
+		m.Resume()
+	}
+	next := b.open() // whatever the first client makes of it
+	fence := l.Fence()
+	await(b, "the lock is free again", func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		l, err := next.Lock(ctx, "x")
+		if err != nil {
+			return false
+		}
+		expectGreater(b, l.Fence(), fence)
+		return l.Unlock(context.Background()) == nil
+	})
+}
+
+// restartedServer kills all servers under load, and starts them again.
+func restartedServer(b *bench) {
+	if b.server.Volatile {
+		b.Skip("nothing outlives a restart")
+	}
+	s := b.storm(3)
+	for range 2 {
+		for _, m := range b.server.Members {
+			m.Kill()
+		}
+		for _, m := range b.server.Members {
+			m.Start()
+		}
+		s.goesOn(5)
+	}
+	s.end(true)
+}
+
+func killedLeader(b *bench) {
+	s := b.storm(3)
+	for range 2 {
+		leader := b.server.Members[b.server.Leader(b)]
+		leader.Kill()
+		s.goesOn(5)
+		leader.Start()
+		s.goesOn(5)
+	}
+	s.end(true)
+}
+
+// frozenLeader freezes the leader until another one has taken over and granted locks.
+func frozenLeader(b *bench) {
+	s := b.storm(3)
+	for range 2 {
+		leader := b.server.Members[b.server.Leader(b)]
+		leader.Pause()
+		s.goesOn(5)
+		leader.Resume()
+		s.goesOn(5)
+	}
+	s.end(!b.kind.StaleLeaders)
+}

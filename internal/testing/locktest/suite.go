@@ -1,0 +1,250 @@
+package locktest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+)
+
+// Run runs the suite. Tests that disturb a server have one of their own.
+func Run(t *testing.T, kind Kind) {
+	shared := kind.Start(t)
+	for name, test := range map[string]func(*bench){
+		"a lock has one holder":                                      oneHolder,
+		"Do unlocks and hooks hear of it":                            doUnlocks,
+		"a wait that ends leaves nothing behind":                     givingUp,
+		"Close ends leases and waits and frees the locks":            closing,
+		"waiters get the lock one after the other in their order":    inOrder,
+		"the lock of a killed holder passes on with a larger fence":  killedHolder,
+		"a killed waiter holds nobody up":                            killedWaiter,
+		"a frozen holder has lost its lease when it goes on":         frozenHolder,
+		"no two hold the lock while processes are killed and frozen": storm,
+	} {
+		t.Run(name, func(t *testing.T) { test(newBench(t, kind, shared)) })
+	}
+	for name, test := range map[string]func(*bench){
+		"a lease ends in time when the server is frozen":                frozenServer,
+		"fences grow and no two hold the lock when the server restarts": restartedServer,
+	} {
+		t.Run(name, func(t *testing.T) { test(newBench(t, kind, kind.Start(t))) })
+	}
+}
+
+// RunMembers runs the tests on what happens when one of several members fails.
+func RunMembers(t *testing.T, kind Kind) {
+	for name, test := range map[string]func(*bench){
+		"no two hold the lock while the leader is killed": killedLeader,
+		"no two hold the lock while the leader is frozen": frozenLeader,
+	} {
+		t.Run(name, func(t *testing.T) { test(newBench(t, kind, kind.Start(t))) })
+	}
+}
+
+// bench is one test's place of work.
+type bench struct {
+	*testing.T
+
+	kind   Kind
+	server Server
+	prefix string
+}
+
+func newBench(t *testing.T, kind Kind, server Server) *bench {
+	return &bench{t, kind, server, "test-" + rand.Text()}
+}
+
+func (b *bench) config() Config {
+	return Config{Prefix: b.prefix, TTL: b.kind.TTL, Timeout: b.kind.TTL / 3}
+}
+
+func (b *bench) open() Locks { return b.kind.Open(b, b.server.Addr, b.config()) }
+
+func (b *bench) lock(k Locks) Lease {
+	b.Helper()
+	l, err := k.Lock(patient(b), "x")
+	if err != nil {
+		b.Fatal(err)
+	}
+	return l
+}
+
+func (b *bench) unlock(l Lease) {
+	b.Helper()
+	if err := l.Unlock(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// awaitAsking waits until so many hold the lock or wait for it. It tells whether the store can say.
+func (b *bench) awaitAsking(n int) bool {
+	b.Helper()
+	if b.kind.Asking == nil {
+		return false
+	}
+	await(b, "so many hold the lock or wait", func() bool { return b.kind.Asking(b, b.server.Addr, b.prefix, "x") == n })
+	return true
+}
+
+func oneHolder(b *bench) {
+	k, other := b.open(), b.open()
+	l := b.lock(k)
+	for _, locks := range []Locks{k, other} {
+		_, err := locks.TryLock(patient(b), "x")
+		expect.ErrorIs(b, err, b.kind.NotAcquired)
+	}
+	apart, err := other.TryLock(patient(b), "X") // names are told apart by every byte
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.unlock(apart)
+	expect.Equal(b, "the context lives", l.Context().Err(), nil)
+	expect.Equal(b, "there is a token", l.Token() != "", true)
+	b.unlock(l)
+	expect.ErrorIs(b, l.Context().Err(), context.Canceled)
+	expect.ErrorIs(b, l.Unlock(context.Background()), nil)
+
+	next, err := other.TryLock(patient(b), "x")
+	if err != nil {
+		b.Fatal(err)
+	}
+	expect.Equal(b, "the fence grows", next.Fence() > l.Fence(), true)
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	expect.ErrorIs(b, next.Unlock(ended), nil)
+	_, err = k.Lock(ended, "x")
+	expect.ErrorIs(b, err, b.kind.NotAcquired, context.Canceled)
+	if _, err := k.Lock(patient(b), ""); err == nil {
+		b.Error("an empty name is accepted")
+	}
+}
+
+type key struct{}
+
+func doUnlocks(b *bench) {
+	cfg := b.config()
+	locked, unlocked := 0, 0
+	cfg.OnLock = func(name string, _ time.Duration, err error) {
+		if name == "x" && err == nil {
+			locked++
+		}
+	}
+	cfg.OnUnlock = func(name string, _ time.Duration, err error) {
+		if name == "x" && err == nil {
+			unlocked++
+		}
+	}
+	k := b.kind.Open(b, b.server.Addr, cfg)
+	wrong := errors.New("wrong")
+	for _, want := range []error{nil, wrong} {
+		err := k.Do(context.WithValue(patient(b), key{}, "value"), "x", func(ctx context.Context, l Lease) error {
+			expect.Equal(b, "the value of the context", ctx.Value(key{}), any("value"))
+			expect.Equal(b, "the value of the lease's", l.Context().Value(key{}), any("value"))
+			return want
+		})
+		expect.ErrorIs(b, err, want)
+	}
+	expect.Equal(b, "locked", locked, 2)
+	expect.Equal(b, "unlocked", unlocked, 2)
+}
+
+func closing(b *bench) {
+	k, other := b.open(), b.open()
+	l := b.lock(k)
+	waiting := b.ask(context.Background(), k)
+	if err := k.Close(); err != nil {
+		b.Error(err)
+	}
+	expect.ErrorIs(b, (<-waiting).err, b.kind.Closed)
+	expect.ErrorIs(b, context.Cause(l.Context()), b.kind.Closed)
+	expect.ErrorIs(b, l.Unlock(context.Background()), b.kind.Closed)
+	_, err := k.Lock(patient(b), "x")
+	expect.ErrorIs(b, err, b.kind.Closed)
+	expect.ErrorIs(b, k.Close(), nil)
+	next, err := other.TryLock(patient(b), "x")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.unlock(next)
+}
+
+type outcome struct {
+	lease Lease
+	err   error
+}
+
+// ask starts a Lock.
+func (b *bench) ask(ctx context.Context, k Locks) <-chan outcome {
+	result := make(chan outcome, 1)
+	go func() { // owner: the test; ends with the Lock; joined by receiving, or by Close
+		l, err := k.Lock(ctx, "x")
+		result <- outcome{l, err}
+	}()
+	return result
+}
+
+func (b *bench) granted(result <-chan outcome) Lease {
+	b.Helper()
+	select {
+	case o := <-result:
+		if o.err != nil {
+			b.Fatal(o.err)
+		}
+		return o.lease
+	case <-patient(b).Done():
+		b.Fatal("the lock was not granted")
+		return nil
+	}
+}
+
+// givingUp has many give up at once, some of them in the store's queue.
+func givingUp(b *bench) {
+	k, others := b.open(), []Locks{b.open(), b.open(), b.open()}
+	l := b.lock(k)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	why := errors.New("enough")
+	var waiting []<-chan outcome
+	for i := range 30 {
+		waiting = append(waiting, b.ask(ctx, others[i%len(others)]))
+	}
+	if b.kind.Asking != nil {
+		await(b, "each process waits", func() bool {
+			return b.kind.Asking(b, b.server.Addr, b.prefix, "x") > len(others)
+		})
+	}
+	cancel(why)
+	for _, w := range waiting {
+		expect.ErrorIs(b, (<-w).err, b.kind.NotAcquired, context.Canceled, why)
+	}
+	b.awaitAsking(1)
+	b.unlock(l)
+	b.awaitAsking(0)
+	b.unlock(b.lock(others[0]))
+}
+
+// inOrder asks from one process after the other.
+func inOrder(b *bench) {
+	if b.kind.Asking == nil {
+		b.Skip("there is no queue")
+	}
+	const n = 4
+	held := b.lock(b.open())
+	var waiting [n]<-chan outcome
+	for i := range waiting {
+		waiting[i] = b.ask(patient(b), b.open())
+		b.awaitAsking(i + 2)
+	}
+	for i, w := range waiting {
+		fence := held.Fence()
+		b.unlock(held)
+		held = b.granted(w)
+		expect.Equal(b, "the fence grows", held.Fence() > fence, true)
+		for _, later := range waiting[i+1:] {
+			expect.Equal(b, "granted before its time", len(later), 0)
+		}
+	}
+	b.unlock(held)
+}

@@ -1,0 +1,44 @@
+package servers
+
+import (
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// Postgres is a PostgreSQL of the test's own.
+type Postgres struct {
+	daemon
+
+	// Address is how to connect to it: by a socket.
+	Address string
+}
+
+// StartPostgres starts a PostgreSQL, and returns when ready says that it answers.
+func StartPostgres(tb testing.TB, ready func(address string) bool) *Postgres {
+	tb.Helper()
+	dir := directory(tb)
+	as := unprivileged(tb, dir)
+	places := []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin"}
+	data := filepath.Join(dir, "data")
+	initdb := exec.Command(find(tb, "initdb", places...), "-D", data, "-U", "test", "-A", "trust", "--no-locale", "--no-sync")
+	initdb.Dir, initdb.SysProcAttr = dir, as
+	if out, err := initdb.CombinedOutput(); err != nil {
+		tb.Fatalf("initdb: %v\n%s", err, out)
+	}
+	postgres := find(tb, "postgres", places...)
+	p := &Postgres{Address: "host=" + dir + " user=test dbname=postgres"}
+	p.daemon = daemon{
+		tb:    tb,
+		crash: syscall.SIGQUIT, // at once, without writing anything more. SIGKILL would leave shared memory behind
+		ready: func() bool { return ready(p.Address) },
+		command: func() *exec.Cmd {
+			cmd := exec.Command(postgres, "-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=200")
+			cmd.Dir, cmd.SysProcAttr = dir, unprivileged(tb, dir)
+			return cmd
+		},
+	}
+	p.Start()
+	return p
+}
