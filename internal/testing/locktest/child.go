@@ -21,7 +21,7 @@ func Child(t *testing.T, kind Kind) {
 		t.Skip("it is for child processes")
 	}
 	ttl, _ := time.ParseDuration(os.Getenv("TTL"))
-	k := kind.Open(t, os.Getenv("ADDR"), Config{Prefix: os.Getenv("PREFIX"), TTL: ttl, Timeout: ttl / 3})
+	k := kind.Open(t, os.Getenv("ADDR"), Config{Prefix: os.Getenv("PREFIX"), TTL: ttl, Timeout: ttl / 2})
 	commands := bufio.NewScanner(os.Stdin)
 	var l Lease
 	for commands.Scan() {

@@ -58,7 +58,7 @@ func newBench(t *testing.T, kind Kind, server Server) *bench {
 }
 
 func (b *bench) config() Config {
-	return Config{Prefix: b.prefix, TTL: b.kind.TTL, Timeout: b.kind.TTL / 3}
+	return Config{Prefix: b.prefix, TTL: b.kind.TTL, Timeout: b.kind.TTL / 2}
 }
 
 func (b *bench) open() Locks { return b.kind.Open(b, b.server.Addr, b.config()) }

@@ -1,0 +1,104 @@
+package etcd
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+
+	"github.com/cacheguard/go/internal/testing/locktest"
+	"github.com/cacheguard/go/internal/testing/servers"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestLocksKeepTheirPromises(t *testing.T) { locktest.Run(t, kind(1)) }
+
+func TestLocksOutliveTheLossOfALeader(t *testing.T) { locktest.RunMembers(t, kind(3)) }
+
+func TestAProcessOfTheSuite(t *testing.T) { locktest.Child(t, kind(1)) }
+
+func kind(members int) locktest.Kind {
+	return locktest.Kind{
+		Start: func(tb testing.TB) locktest.Server { return start(tb, members) },
+		Open:  open, Asking: asking, TTL: 3 * time.Second,
+		NotAcquired: ErrNotAcquired, LeaseLost: ErrLeaseLost, Closed: ErrClosed,
+		StaleLeaders: true, // etcd before 3.4.29 and 3.5.11, which Debian has
+	}
+}
+
+func connect(tb testing.TB, endpoints ...string) *clientv3.Client {
+	tb.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop()})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return client
+}
+
+func start(tb testing.TB, n int) (s locktest.Server) {
+	members := servers.StartEtcd(tb, n, func(endpoint string) bool {
+		client := connect(tb, endpoint)
+		defer client.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, err := client.Get(ctx, "x")
+		return err == nil
+	})
+	var endpoints []string
+	for _, m := range members {
+		s.Members = append(s.Members, m)
+		endpoints = append(endpoints, m.Endpoint)
+	}
+	s.Addr = strings.Join(endpoints, ",")
+	s.Leader = func(tb testing.TB) int { return leader(tb, endpoints) }
+	return s
+}
+
+func leader(tb testing.TB, endpoints []string) int {
+	tb.Helper()
+	client := connect(tb, endpoints...)
+	defer client.Close()
+	for i, endpoint := range endpoints {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		status, err := client.Status(ctx, endpoint)
+		cancel()
+		if err == nil && status.Leader == status.Header.MemberId {
+			return i
+		}
+	}
+	tb.Fatal("no member leads")
+	return 0
+}
+
+func open(tb testing.TB, addr string, cfg locktest.Config) locktest.Locks {
+	tb.Helper()
+	client := connect(tb, strings.Split(addr, ",")...)
+	tb.Cleanup(func() { _ = client.Close() }) // it is of no use any more
+	k, err := New(client, Config{
+		Prefix: cfg.Prefix, TTL: cfg.TTL, Timeout: cfg.Timeout, Hooks: Hooks{OnLock: cfg.OnLock, OnUnlock: cfg.OnUnlock},
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = k.Close() }) // always nil
+	return locktest.Of(k)
+}
+
+// asking counts the keys in the queue of a lock.
+func asking(tb testing.TB, addr, prefix, name string) int {
+	tb.Helper()
+	client := connect(tb, strings.Split(addr, ",")...)
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	answer, err := client.Get(ctx, prefix+":"+name+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return int(answer.Count)
+}

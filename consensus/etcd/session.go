@@ -1,0 +1,165 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/cacheguard/go/consensus/internal/store"
+)
+
+var errSessionOver = errors.New("the lease of this process has ended, and with it its place in the queue")
+
+// session is a lease in etcd that the process keeps alive. All its keys end with it.
+type session struct {
+	id      clientv3.LeaseID
+	ctx     context.Context //nolint:containedctx // ends when the session is over
+	over    context.CancelFunc
+	running sync.WaitGroup // its keeper
+
+	mu      sync.Mutex
+	sent    time.Time // the request was sent that etcd has answered last
+	holders map[store.Holder]struct{}
+}
+
+// session returns the session of the store, and begins one if there is none that lives. Calls that come meanwhile wait for it.
+func (s *locks) session(ctx context.Context) (*session, error) {
+	select {
+	case s.opening <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-s.opening }()
+	if s.current != nil && s.current.ctx.Err() == nil {
+		return s.current, nil
+	}
+	s.join()
+	var sent time.Time
+	granted, err := ask(ctx, s.cfg.Timeout, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
+		sent = time.Now()
+		return s.client.Grant(ctx, int64((s.cfg.TTL+time.Second-1)/time.Second))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("begin a session: %w", err)
+	}
+	c := &session{id: granted.ID, sent: sent, holders: make(map[store.Holder]struct{})}
+	c.ctx, c.over = context.WithCancel(context.Background())
+	c.running.Go(func() { s.keep(c) }) // owner: the store; stop: over; joined by join
+	s.current = c
+	return c, nil
+}
+
+// join ends the current session's keeper. The session's keys were given up before, or end with it: a lease that has none
+// costs etcd nothing, so it is left to expire.
+func (s *locks) join() {
+	if s.current != nil {
+		s.current.over()
+		s.current.running.Wait()
+		s.current = nil
+	}
+}
+
+// Close ends the session. No call is under way any more.
+func (s *locks) Close() { s.join() }
+
+// keep keeps the session alive until it is over.
+func (s *locks) keep(c *session) {
+	defer c.lose()
+	timer := time.NewTimer(s.cfg.TTL / 3)
+	defer timer.Stop()
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-timer.C:
+		}
+		switch err := s.renew(c); {
+		case err == nil:
+			timer.Reset(s.cfg.TTL / 3)
+		case errors.Is(err, rpctypes.ErrLeaseNotFound) || !c.trusted(s.cfg.TTL):
+			return
+		default:
+			timer.Reset(s.cfg.TTL / 20)
+		}
+	}
+}
+
+func (s *locks) renew(c *session) error {
+	var sent time.Time
+	answer, err := ask(c.ctx, s.cfg.Timeout, func(ctx context.Context) (*clientv3.LeaseKeepAliveResponse, error) {
+		sent = time.Now()
+		return s.client.KeepAliveOnce(ctx, c.id)
+	})
+	if err != nil {
+		return err
+	}
+	if answer.TTL <= 0 {
+		return rpctypes.ErrLeaseNotFound
+	}
+	c.kept(sent)
+	return nil
+}
+
+func (c *session) lastSent() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sent
+}
+
+// trusted reports whether etcd cannot have ended the session.
+func (c *session) trusted(ttl time.Duration) bool {
+	return c.ctx.Err() == nil && time.Since(c.lastSent()) < ttl
+}
+
+// kept tells the holders. They only note it.
+func (c *session) kept(sent time.Time) {
+	c.mu.Lock()
+	c.sent = sent
+	holders := make([]store.Holder, 0, len(c.holders))
+	for h := range c.holders {
+		holders = append(holders, h)
+	}
+	c.mu.Unlock()
+	for _, h := range holders {
+		h.Kept(sent)
+	}
+}
+
+// lose ends the session for the process.
+func (c *session) lose() {
+	c.over()
+	c.mu.Lock()
+	holders := c.holders
+	c.holders = nil
+	c.mu.Unlock()
+	for h := range holders {
+		h.Lost()
+	}
+}
+
+// add adds a holder who hears of renewals from now on, and of the session's end.
+func (c *session) add(h store.Holder) {
+	c.mu.Lock()
+	alive := c.holders != nil
+	if alive {
+		c.holders[h] = struct{}{}
+	}
+	sent := c.sent
+	c.mu.Unlock()
+	if alive {
+		h.Kept(sent)
+	} else {
+		h.Lost()
+	}
+}
+
+func (c *session) remove(h store.Holder) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.holders, h)
+}

@@ -1,0 +1,80 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"go.uber.org/goleak"
+
+	"github.com/cacheguard/go/internal/testing/locktest"
+	"github.com/cacheguard/go/internal/testing/servers"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestLocksKeepTheirPromises(t *testing.T) { locktest.Run(t, kind()) }
+
+func TestAProcessOfTheSuite(t *testing.T) { locktest.Child(t, kind()) }
+
+func kind() locktest.Kind {
+	return locktest.Kind{
+		Start: start, Open: open, Asking: asking, TTL: 3 * time.Second,
+		NotAcquired: ErrNotAcquired, LeaseLost: ErrLeaseLost, Closed: ErrClosed,
+	}
+}
+
+func connect(tb testing.TB, socket string) *sql.DB {
+	tb.Helper()
+	cfg := mysql.NewConfig()
+	cfg.User, cfg.Net, cfg.Addr, cfg.DBName, cfg.Timeout = "root", "unix", socket, "mysql", 5*time.Second
+	cfg.Logger = &mysql.NopLogger{}
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return sql.OpenDB(connector)
+}
+
+func start(tb testing.TB) locktest.Server {
+	server := servers.StartMariaDB(tb, func(socket string) bool {
+		db := connect(tb, socket)
+		defer db.Close()
+		return CreateTable(context.Background(), db) == nil
+	})
+	return locktest.Server{Addr: server.Socket, Members: []locktest.Member{server}}
+}
+
+func open(tb testing.TB, addr string, cfg locktest.Config) locktest.Locks {
+	tb.Helper()
+	db := connect(tb, addr)
+	tb.Cleanup(func() { _ = db.Close() }) // it is of no use any more
+	k, err := New(db, Config{
+		Prefix: cfg.Prefix, TTL: cfg.TTL, Timeout: cfg.Timeout, Hooks: Hooks{OnLock: cfg.OnLock, OnUnlock: cfg.OnUnlock},
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = k.Close() }) // always nil
+	return locktest.Of(k)
+}
+
+// asking counts the holder of the named lock and the statements that wait for it.
+func asking(tb testing.TB, addr, prefix, name string) int {
+	tb.Helper()
+	db := connect(tb, addr)
+	defer db.Close()
+	s := &session{}
+	if err := s.identify(context.Background(), db, prefix+":"+name); err != nil {
+		tb.Fatal(err)
+	}
+	var waiting, holding int
+	err := db.QueryRow(`SELECT (SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'User lock'), IS_USED_LOCK(?) IS NOT NULL`,
+		s.lock).Scan(&waiting, &holding)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return waiting + holding
+}
