@@ -55,7 +55,7 @@ func (s *locks) Acquire(ctx context.Context, name string, wait bool) (store.Clai
 	p := s.newcomer(c, name)
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(c.ctx, cancel)()
+	defer context.AfterFunc(c.Over, cancel)()
 	err = p.enter(asking, wait)
 	if err == nil && wait {
 		err = p.wait(asking)
@@ -67,10 +67,10 @@ func (s *locks) Acquire(ctx context.Context, name string, wait bool) (store.Clai
 		return nil, err
 	}
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) || errors.Is(err, errSessionOver) {
-		c.lose()
+		c.End()
 	}
 	s.life.Go(p.abandon) // owner: the Locker's life; stop: as abandon says; joined by Close
-	if ctx.Err() == nil && c.ctx.Err() != nil {
+	if ctx.Err() == nil && c.Over.Err() != nil {
 		return nil, errSessionOver
 	}
 	return nil, err
@@ -179,17 +179,17 @@ func (p *place) Fence() int64 { return p.revision }
 func (p *place) Token() string { return p.key }
 
 // Sent is that of the session's last renewal.
-func (p *place) Sent() time.Time { return p.session.lastSent() }
+func (p *place) Sent() time.Time { return p.session.Sent() }
 
 // Keep is the session's.
 func (p *place) Keep(h store.Holder) {
 	p.holder = h
-	p.session.add(h)
+	p.session.Add(h)
 }
 
 // Release deletes the key. If it has gone by a request whose answer was lost, it was there until then.
 func (p *place) Release(ctx context.Context) error {
-	p.session.remove(p.holder)
+	p.session.Remove(p.holder)
 	attempts := 0
 	answer, err := ask(ctx, p.cfg.Timeout, func(ctx context.Context) (*clientv3.TxnResponse, error) {
 		attempts++

@@ -10,21 +10,17 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/cacheguard/go/consensus/internal/store"
+	"github.com/cacheguard/go/consensus/internal/holders"
 )
 
 var errSessionOver = errors.New("the lease of this process has ended, and with it its place in the queue")
 
 // session is a lease in etcd that the process keeps alive. All its keys end with it.
 type session struct {
-	id      clientv3.LeaseID
-	ctx     context.Context //nolint:containedctx // ends when the session is over
-	over    context.CancelFunc
-	running sync.WaitGroup // its keeper
+	*holders.Session
 
-	mu      sync.Mutex
-	sent    time.Time // the request was sent that etcd has answered last
-	holders map[store.Holder]struct{}
+	id      clientv3.LeaseID
+	running sync.WaitGroup // its keeper
 }
 
 // session returns the session of the store, and begins one if there is none that lives. Calls that come meanwhile wait for it.
@@ -35,7 +31,7 @@ func (s *locks) session(ctx context.Context) (*session, error) {
 		return nil, ctx.Err()
 	}
 	defer func() { <-s.opening }()
-	if s.current != nil && s.current.ctx.Err() == nil {
+	if s.current != nil && s.current.Over.Err() == nil {
 		return s.current, nil
 	}
 	s.join()
@@ -47,9 +43,8 @@ func (s *locks) session(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("begin a session: %w", err)
 	}
-	c := &session{id: granted.ID, sent: sent, holders: make(map[store.Holder]struct{})}
-	c.ctx, c.over = context.WithCancel(context.Background())
-	c.running.Go(func() { s.keep(c) }) // owner: the store; stop: over; joined by join
+	c := &session{Session: holders.Begin(sent), id: granted.ID}
+	c.running.Go(func() { s.keep(c) }) // owner: the store; stop: End; joined by join
 	s.current = c
 	return c, nil
 }
@@ -58,7 +53,7 @@ func (s *locks) session(ctx context.Context) (*session, error) {
 // costs etcd nothing, so it is left to expire.
 func (s *locks) join() {
 	if s.current != nil {
-		s.current.over()
+		s.current.End()
 		s.current.running.Wait()
 		s.current = nil
 	}
@@ -69,12 +64,12 @@ func (s *locks) Close() { s.join() }
 
 // keep keeps the session alive until it is over.
 func (s *locks) keep(c *session) {
-	defer c.lose()
+	defer c.End()
 	timer := time.NewTimer(s.cfg.TTL / 3)
 	defer timer.Stop()
 	for {
 		select {
-		case <-c.ctx.Done():
+		case <-c.Over.Done():
 			return
 		case <-timer.C:
 		}
@@ -91,7 +86,7 @@ func (s *locks) keep(c *session) {
 
 func (s *locks) renew(c *session) error {
 	var sent time.Time
-	answer, err := ask(c.ctx, s.cfg.Timeout, func(ctx context.Context) (*clientv3.LeaseKeepAliveResponse, error) {
+	answer, err := ask(c.Over, s.cfg.Timeout, func(ctx context.Context) (*clientv3.LeaseKeepAliveResponse, error) {
 		sent = time.Now()
 		return s.client.KeepAliveOnce(ctx, c.id)
 	})
@@ -101,65 +96,11 @@ func (s *locks) renew(c *session) error {
 	if answer.TTL <= 0 {
 		return rpctypes.ErrLeaseNotFound
 	}
-	c.kept(sent)
+	c.Kept(sent)
 	return nil
-}
-
-func (c *session) lastSent() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.sent
 }
 
 // trusted reports whether etcd cannot have ended the session.
 func (c *session) trusted(ttl time.Duration) bool {
-	return c.ctx.Err() == nil && time.Since(c.lastSent()) < ttl
-}
-
-// kept tells the holders. They only note it.
-func (c *session) kept(sent time.Time) {
-	c.mu.Lock()
-	c.sent = sent
-	holders := make([]store.Holder, 0, len(c.holders))
-	for h := range c.holders {
-		holders = append(holders, h)
-	}
-	c.mu.Unlock()
-	for _, h := range holders {
-		h.Kept(sent)
-	}
-}
-
-// lose ends the session for the process.
-func (c *session) lose() {
-	c.over()
-	c.mu.Lock()
-	holders := c.holders
-	c.holders = nil
-	c.mu.Unlock()
-	for h := range holders {
-		h.Lost()
-	}
-}
-
-// add adds a holder who hears of renewals from now on, and of the session's end.
-func (c *session) add(h store.Holder) {
-	c.mu.Lock()
-	alive := c.holders != nil
-	if alive {
-		c.holders[h] = struct{}{}
-	}
-	sent := c.sent
-	c.mu.Unlock()
-	if alive {
-		h.Kept(sent)
-	} else {
-		h.Lost()
-	}
-}
-
-func (c *session) remove(h store.Holder) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.holders, h)
+	return c.Over.Err() == nil && time.Since(c.Sent()) < ttl
 }

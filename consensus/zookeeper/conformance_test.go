@@ -1,0 +1,92 @@
+package zookeeper
+
+import (
+	"errors"
+	"net/url"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/goleak"
+
+	"github.com/cacheguard/go/internal/testing/locktest"
+	"github.com/cacheguard/go/internal/testing/servers"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestLocksKeepTheirPromises(t *testing.T) { locktest.Run(t, kind(1)) }
+
+func TestLocksOutliveTheLossOfALeader(t *testing.T) { locktest.RunMembers(t, kind(3)) }
+
+func TestAProcessOfTheSuite(t *testing.T) { locktest.Child(t, kind(1)) }
+
+func kind(members int) locktest.Kind {
+	return locktest.Kind{
+		Start: func(tb testing.TB) locktest.Server { return start(tb, members) },
+		Open:  open, Asking: asking, TTL: 4 * time.Second,
+		NotAcquired: ErrNotAcquired, LeaseLost: ErrLeaseLost, Closed: ErrClosed,
+	}
+}
+
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+func connect(tb testing.TB, addr string, timeout time.Duration) *zk.Conn {
+	tb.Helper()
+	conn, _, err := zk.Connect(strings.Split(addr, ","), timeout, zk.WithDialer(Dialer(timeout)),
+		zk.WithLogger(silent{}), zk.WithLogInfo(false))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return conn
+}
+
+func start(tb testing.TB, n int) (s locktest.Server) {
+	members := servers.StartZooKeeper(tb, n)
+	var addrs []string
+	for _, m := range members {
+		s.Members = append(s.Members, m)
+		addrs = append(addrs, m.Addr)
+	}
+	s.Addr = strings.Join(addrs, ",")
+	s.Leader = func(tb testing.TB) int {
+		for i, m := range members {
+			if m.Mode() == "leader" {
+				return i
+			}
+		}
+		tb.Fatal("no member leads")
+		return 0
+	}
+	return s
+}
+
+func open(tb testing.TB, addr string, cfg locktest.Config) locktest.Locks {
+	tb.Helper()
+	conn := connect(tb, addr, cfg.TTL)
+	tb.Cleanup(conn.Close)
+	k, err := New(conn, Config{
+		Prefix: cfg.Prefix, TTL: cfg.TTL, Timeout: cfg.Timeout, Hooks: Hooks{OnLock: cfg.OnLock, OnUnlock: cfg.OnUnlock},
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = k.Close() }) // always nil
+	return locktest.Of(k)
+}
+
+// asking counts the nodes in the queue of a lock.
+func asking(tb testing.TB, addr, prefix, name string) int {
+	tb.Helper()
+	conn := connect(tb, addr, 20*time.Second)
+	defer conn.Close()
+	all, _, err := conn.Children(path.Join(root, "lock-"+url.PathEscape(prefix+":"+name)))
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		tb.Fatal(err)
+	}
+	return len(all)
+}

@@ -1,0 +1,313 @@
+package zookeeper
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/cacheguard/go/consensus"
+	"github.com/cacheguard/go/consensus/internal/store"
+	"github.com/cacheguard/go/internal/lifecycle"
+)
+
+// root is above all locks.
+const root = "/cacheguard-locks"
+
+// locks is ZooKeeper as a store of locks.
+type locks struct {
+	conn *zk.Conn
+	cfg  consensus.Config
+	life *lifecycle.Life
+
+	opening chan struct{} // has an element while somebody looks at or changes current
+	current *session
+}
+
+// Acquire queues, and waits for the node before its own, and that one alone, to go. Requests cannot be given up, so a task
+// makes them, which goes on when ctx ends, to leave ZooKeeper as it was.
+func (s *locks) Acquire(ctx context.Context, name string, wait bool) (store.Claim, error) {
+	p := &place{locks: s, giveUp: ctx, queue: path.Join(root, "lock-"+url.PathEscape(name)), id: rand.Text(), wait: wait}
+	result := make(chan error)
+	s.life.Go(func() { // owner: the Locker's life; stop: giveUp, and as the connection gives requests up; joined by Close
+		err := p.acquire()
+		select {
+		case result <- err:
+			if err == nil {
+				return
+			}
+		case <-ctx.Done():
+		}
+		p.abandon()
+	})
+	select {
+	case err := <-result:
+		if err != nil {
+			return nil, err
+		}
+		return p, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// place is a node in the queue of a lock.
+type place struct {
+	*locks
+
+	giveUp  context.Context //nolint:containedctx // of the caller, who may not wait for the end of the attempt
+	session *session
+	queue   string // the lock's node
+	id      string // the own node's name begins with it
+	wait    bool
+	node    string // the own node; empty: not known
+	fence   int64
+	sent    time.Time
+	holder  store.Holder
+}
+
+// acquire puts a node into the queue, and returns when it is the first.
+func (p *place) acquire() (err error) {
+	if p.session, err = p.locks.session(p.giveUp); err != nil {
+		return err
+	}
+	if err := p.retry(p.enter); err != nil {
+		return err
+	}
+	for {
+		before := ""
+		err := p.retry(func() (err error) {
+			before, err = p.predecessor()
+			return err
+		})
+		switch {
+		case err != nil:
+			return err
+		case before == "":
+			return p.retry(p.confirm)
+		case !p.wait:
+			return store.ErrTaken
+		}
+		if err := p.retry(func() error { return p.awaitDeletion(before) }); err != nil {
+			return err
+		}
+	}
+}
+
+// retry makes a request until it has an answer, the caller gives up, or the session has ended. Without an answer for
+// Timeout it returns what the client says.
+func (p *place) retry(request func() error) (err error) {
+	began := time.Now()
+	for attempts := 0; ; attempts++ {
+		if err = request(); !unanswered(err) {
+			return err
+		}
+		switch {
+		case p.giveUp.Err() != nil:
+			return p.giveUp.Err()
+		case p.over():
+			return errSessionOver
+		case time.Since(began) > p.cfg.Timeout || !p.life.Pause(p.giveUp, attempts):
+			return err
+		}
+	}
+}
+
+func (p *place) over() bool {
+	return p.session.Over.Err() != nil || p.conn.SessionID() != p.session.id
+}
+
+// unanswered reports whether a request may have been done or not.
+func unanswered(err error) bool {
+	for _, target := range []error{zk.ErrConnectionClosed, zk.ErrNoServer, zk.ErrSessionMoved} {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return false
+}
+
+// enter creates the node, unless an earlier attempt has done so without an answer. A session's requests are done in their order, and
+// those that a server still had when the session moved to another are refused, so what is not there does not come later.
+func (p *place) enter() error {
+	if _, err := p.conn.Sync(p.queue); err != nil {
+		return err
+	}
+	all, err := p.children()
+	if err != nil {
+		return err
+	}
+	for _, node := range all {
+		if strings.HasPrefix(node, p.id) {
+			p.node = node
+			return nil
+		}
+	}
+	made, err := p.conn.Create(path.Join(p.queue, p.id+"-"), nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+	if errors.Is(err, zk.ErrNoNode) {
+		if err := p.make(); err != nil {
+			return err
+		}
+		return zk.ErrConnectionClosed // again
+	}
+	if err == nil {
+		p.node = path.Base(made)
+	}
+	return err
+}
+
+// make makes what is above the node. The lock's node is a container, which goes when it is empty for a while.
+func (p *place) make() error {
+	_, err := p.conn.Create(root, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
+	if err == nil || errors.Is(err, zk.ErrNodeExists) {
+		_, err = p.conn.CreateContainer(p.queue, nil, zk.FlagContainer, zk.WorldACL(zk.PermAll))
+	}
+	if errors.Is(err, zk.ErrNodeExists) {
+		return nil
+	}
+	return err
+}
+
+// children are the nodes of the queue, the first of them first.
+func (p *place) children() ([]string, error) {
+	all, _, err := p.conn.Children(p.queue)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	slices.SortFunc(all, func(a, b string) int { return cmp.Compare(sequence(a), sequence(b)) })
+	return all, err
+}
+
+// sequence is the number that ZooKeeper has put at the end of a node's name, in ten digits.
+func sequence(node string) string { return node[max(0, len(node)-10):] }
+
+// predecessor is the node before its own, if there is one.
+func (p *place) predecessor() (string, error) {
+	all, err := p.children()
+	if err != nil {
+		return "", err
+	}
+	switch i := slices.Index(all, p.node); i {
+	case -1:
+		return "", errSessionOver
+	case 0:
+		return "", nil
+	default:
+		return all[i-1], nil
+	}
+}
+
+// awaitDeletion returns when something has happened to the node.
+func (p *place) awaitDeletion(node string) error {
+	_, _, changed, err := p.conn.GetW(path.Join(p.queue, node))
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	select {
+	case <-changed:
+		return nil
+	case <-p.session.Over.Done():
+		return errSessionOver
+	case <-p.giveUp.Done():
+		return p.giveUp.Err()
+	}
+}
+
+// confirm makes sure that the leader knows the session, and that the node is the session's. From then on its time counts.
+func (p *place) confirm() error {
+	sent := time.Now()
+	id, err := p.contact()
+	if err != nil {
+		return err
+	}
+	there, stat, err := p.conn.Exists(path.Join(p.queue, p.node))
+	if err != nil {
+		return err
+	}
+	if !there || stat.EphemeralOwner != id || id != p.session.id {
+		return errSessionOver
+	}
+	p.fence, p.sent = stat.Czxid, p.trust(sent)
+	return nil
+}
+
+// Fence is the id of the transaction that has created the node.
+func (p *place) Fence() int64 { return p.fence }
+
+// Token is the node.
+func (p *place) Token() string { return path.Join(p.queue, p.node) }
+
+// Sent is when the leader was asked for a sign of life, less what a contact is not trusted for.
+func (p *place) Sent() time.Time { return p.sent }
+
+// Keep is the session's.
+func (p *place) Keep(h store.Holder) {
+	p.holder = h
+	p.session.Add(h)
+}
+
+// Release deletes the node. If that takes too long it goes on in the background.
+func (p *place) Release(ctx context.Context) error {
+	p.session.Remove(p.holder)
+	result := make(chan error, 1)
+	p.life.Go(func() { // owner: the Locker's life; stop: as abandon says; joined by Close
+		err := p.conn.Delete(p.Token(), -1)
+		result <- err
+		if unanswered(err) {
+			p.abandon()
+		}
+	})
+	select {
+	case err := <-result:
+		if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrSessionExpired) {
+			return store.ErrGone
+		}
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// abandon deletes what was or may have been put into the queue, as it would hold up the others. It tries until there is an
+// answer or the session has ended; its time-out has passed then if there was no contact for so long.
+func (p *place) abandon() {
+	if p.session == nil {
+		return
+	}
+	began := time.Now()
+	for attempts := 0; p.conn.SessionID() == p.session.id && time.Since(began) < p.cfg.TTL; attempts++ {
+		if !unanswered(p.takeBack()) {
+			return
+		}
+		timer := time.NewTimer(min(p.cfg.TTL/contacts, time.Millisecond<<min(attempts, 10)))
+		<-timer.C // not Life.Pause, which Close ends: the session goes on without the Locker
+	}
+}
+
+func (p *place) takeBack() error {
+	if p.node == "" {
+		if _, err := p.conn.Sync(root); err != nil {
+			return err
+		}
+		all, err := p.children()
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(all, func(node string) bool { return strings.HasPrefix(node, p.id) })
+		if i < 0 {
+			return nil
+		}
+		p.node = all[i]
+	}
+	return p.conn.Delete(p.Token(), -1)
+}
