@@ -6,6 +6,8 @@ PACKAGES := ./... ./codec/... ./examples/... ./bench/...
 REDIS := redis-server redis-sentinel redis-cli
 POSTGRES := postgres
 PROMTOOL := promtool
+CONSENSUS := ./consensus/etcd/... ./consensus/mysql/... ./consensus/postgres/... ./consensus/zookeeper/...
+CONSENSUS_SERVERS := etcd mariadbd mariadb-install-db zookeeper java $(POSTGRES)
 TEST := go test -race -shuffle=on -timeout=10m
 BENCHTIME ?= 1s
 FUZZTIME ?= 20s
@@ -14,14 +16,18 @@ CHAOS ?= 5m
 LINTER := .tools/golangci-lint
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/lint-cache
 
-.PHONY: help test race lint bench compare-smoke conformance examples docs fuzz chaos tidy-check clone-check ci
+.PHONY: help test test-consensus race lint bench compare-smoke conformance examples docs fuzz chaos tidy-check clone-check ci
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: ## run the tests of all modules; installs Redis, PostgreSQL, promtool and a C compiler where they are missing
+test: ## run the tests of the library, codec, the examples and the benchmarks; installs Redis, PostgreSQL, promtool and a C compiler where they are missing
 	@scripts/need $(REDIS) $(POSTGRES) $(PROMTOOL) cc git
 	$(TEST) $(PACKAGES)
+
+test-consensus: ## run the tests of the locks on etcd, ZooKeeper, PostgreSQL and MySQL; installs those and a JRE where they are missing
+	@scripts/need $(CONSENSUS_SERVERS) cc
+	$(TEST) -p=2 $(CONSENSUS)
 
 race: ## run the tests three times, to find what one run misses
 	@scripts/need $(REDIS) $(POSTGRES) $(PROMTOOL) cc git
@@ -29,8 +35,8 @@ race: ## run the tests three times, to find what one run misses
 
 lint: $(LINTER) ## check the format, go vet and golangci-lint
 	@scripts/gofmt-check
-	go vet $(PACKAGES)
-	$(LINTER) run --allow-parallel-runners $(PACKAGES)
+	go vet $(PACKAGES) $(CONSENSUS)
+	$(LINTER) run --allow-parallel-runners $(PACKAGES) $(CONSENSUS)
 
 bench: ## run every benchmark; BENCHTIME=1x runs each once
 	@scripts/need $(REDIS)

@@ -7,14 +7,19 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
 	"github.com/cacheguard/go/internal/testing/locktest"
 	"github.com/cacheguard/go/internal/testing/servers"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// examples is the server of the examples.
+var examples = servers.Share(func(tb testing.TB) string { return start(tb, 1).Addr })
+
+func TestMain(m *testing.M) { examples.Main(m) }
+
+// EndpointsOfExamples are those of an etcd, for the examples.
+func EndpointsOfExamples() []string { return []string{examples.Addr()} }
 
 func TestLocksKeepTheirPromises(t *testing.T) { locktest.Run(t, kind(1)) }
 

@@ -7,13 +7,18 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
-	"go.uber.org/goleak"
 
 	"github.com/cacheguard/go/internal/testing/locktest"
 	"github.com/cacheguard/go/internal/testing/servers"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// examples is the server of the examples.
+var examples = servers.Share(func(tb testing.TB) string { return start(tb).Addr })
+
+func TestMain(m *testing.M) { examples.Main(m) }
+
+// AddressOfExamples is that of a MariaDB, for the examples.
+func AddressOfExamples() string { return "root@unix(" + examples.Addr() + ")/mysql" }
 
 func TestLocksKeepTheirPromises(t *testing.T) { locktest.Run(t, kind()) }
 

@@ -5,7 +5,6 @@ go 1.26.0
 require (
 	github.com/cacheguard/go v0.0.0
 	github.com/go-sql-driver/mysql v1.10.1
-	go.uber.org/goleak v1.3.0
 )
 
 require (
@@ -13,6 +12,7 @@ require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/redis/go-redis/v9 v9.23.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
+	go.uber.org/goleak v1.3.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 )
 

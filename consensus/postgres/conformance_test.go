@@ -6,13 +6,18 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"go.uber.org/goleak"
 
 	"github.com/cacheguard/go/internal/testing/locktest"
 	"github.com/cacheguard/go/internal/testing/servers"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// examples is the server of the examples.
+var examples = servers.Share(func(tb testing.TB) string { return start(tb).Addr })
+
+func TestMain(m *testing.M) { examples.Main(m) }
+
+// AddressOfExamples is the address of a PostgreSQL, for the examples.
+func AddressOfExamples() string { return examples.Addr() }
 
 func TestLocksKeepTheirPromises(t *testing.T) { locktest.Run(t, kind()) }
 

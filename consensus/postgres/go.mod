@@ -5,7 +5,6 @@ go 1.26.0
 require (
 	github.com/cacheguard/go v0.0.0
 	github.com/jackc/pgx/v5 v5.12.0
-	go.uber.org/goleak v1.3.0
 )
 
 require (
@@ -15,9 +14,10 @@ require (
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/redis/go-redis/v9 v9.23.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
-	golang.org/x/sync v0.22.0 // indirect
+	go.uber.org/goleak v1.3.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
-	golang.org/x/text v0.41.0 // indirect
+	golang.org/x/text v0.43.0 // indirect
 )
 
 replace github.com/cacheguard/go => ../..

@@ -9,13 +9,18 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"go.uber.org/goleak"
 
 	"github.com/cacheguard/go/internal/testing/locktest"
 	"github.com/cacheguard/go/internal/testing/servers"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// examples is the server of the examples.
+var examples = servers.Share(func(tb testing.TB) string { return start(tb, 1).Addr })
+
+func TestMain(m *testing.M) { examples.Main(m) }
+
+// ServersOfExamples are those of a ZooKeeper, for the examples.
+func ServersOfExamples() []string { return []string{examples.Addr()} }
 
 func TestLocksKeepTheirPromises(t *testing.T) { locktest.Run(t, kind(1)) }
 

@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"context"
 	"net"
 	"time"
 
@@ -11,7 +12,8 @@ import (
 // time-out, as a frozen one does. The client alone waits for it for almost seven session time-outs, and the session ends meanwhile.
 func Dialer(sessionTimeout time.Duration) zk.Dialer {
 	return func(network, address string, timeout time.Duration) (net.Conn, error) {
-		conn, err := net.DialTimeout(network, address, timeout)
+		dialer := net.Dialer{Timeout: timeout}
+		conn, err := dialer.DialContext(context.Background(), network, address)
 		if err != nil {
 			return nil, err
 		}

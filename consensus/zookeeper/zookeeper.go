@@ -8,12 +8,18 @@ import (
 	"github.com/cacheguard/go/internal/lifecycle"
 )
 
-// What all packages of consensus share, under the names of this one.
 type (
-	Config = consensus.Config // how a Locker behaves
-	Locker = consensus.Locker // hands out locks
-	Lease  = consensus.Lease  // a lock that is held
-	Hooks  = consensus.Hooks  // are called as things happen
+	// Config says how a Locker behaves.
+	Config = consensus.Config
+
+	// Locker hands out locks.
+	Locker = consensus.Locker
+
+	// Lease is a lock that is held.
+	Lease = consensus.Lease
+
+	// Hooks are called as things happen.
+	Hooks = consensus.Hooks
 )
 
 // The errors are those of package mutex.

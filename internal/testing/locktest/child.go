@@ -27,10 +27,7 @@ func Child(t *testing.T, kind Kind) {
 	for commands.Scan() {
 		switch commands.Text() {
 		case "lock":
-			var err error
-			if l, err = k.Lock(context.Background(), "x"); err != nil {
-				t.Fatal(err)
-			}
+			l = locked(t, k)
 			fmt.Println("locked", l.Fence())
 		case "state":
 			fmt.Println(l.Context().Err() != nil, errors.Is(context.Cause(l.Context()), kind.LeaseLost), l.Unlock(context.Background()) != nil)
@@ -40,17 +37,27 @@ func Child(t *testing.T, kind Kind) {
 	}
 }
 
+// locked is a lock that was asked for again if it was lost at once, as the machine stood still.
+func locked(t *testing.T, k Locks) (l Lease) {
+	await(t, "a lock", func() bool {
+		var err error
+		l, err = k.Lock(context.Background(), "x")
+		return err == nil
+	})
+	return l
+}
+
 // child starts a process, and says its first line to it.
 func (b *bench) child(line string, env ...string) *redistest.Process {
 	b.Helper()
-	cfg := b.config()
+	cfg := b.short()
 	c := redistest.Child(b, childName, append(env, "ADDR="+b.server.Addr, "PREFIX="+cfg.Prefix, "TTL="+cfg.TTL.String())...)
 	c.WriteLine(line)
 	return c
 }
 
-// locked is the fence of the lock that the child says it has.
-func (b *bench) locked(c *redistest.Process) (fence int64) {
+// fenceOf is the fence of the lock that the child says it has.
+func (b *bench) fenceOf(c *redistest.Process) (fence int64) {
 	b.Helper()
 	line, err := c.ReadLine(patient(b))
 	if err != nil {
@@ -64,7 +71,7 @@ func (b *bench) locked(c *redistest.Process) (fence int64) {
 
 func killedHolder(b *bench) {
 	holder := b.child("lock")
-	fence := b.locked(holder)
+	fence := b.fenceOf(holder)
 	next := b.ask(patient(b), b.open())
 	holder.Kill()
 	l := b.granted(next)
@@ -89,7 +96,7 @@ func killedWaiter(b *bench) {
 
 func frozenHolder(b *bench) {
 	holder := b.child("lock")
-	fence := b.locked(holder)
+	fence := b.fenceOf(holder)
 	next := b.ask(patient(b), b.open())
 	holder.Pause()
 	l := b.granted(next)

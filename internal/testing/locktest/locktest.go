@@ -111,7 +111,7 @@ type Member interface {
 }
 
 // patience is how long a test waits before it fails.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // patient is a context that only a test that fails waits for.
 func patient(tb testing.TB) context.Context {

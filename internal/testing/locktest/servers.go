@@ -9,7 +9,7 @@ import (
 
 // frozenServer stops all servers. The lease ends all the same, and not before its time.
 func frozenServer(b *bench) {
-	k := b.open()
+	k := b.kind.Open(b, b.server.Addr, b.short())
 	l := b.lock(k)
 	for _, m := range b.server.Members {
 		m.Pause()
@@ -20,7 +20,9 @@ func frozenServer(b *bench) {
 		b.Fatal("the context did not end")
 	}
 	expect.ErrorIs(b, context.Cause(l.Context()), b.kind.LeaseLost)
-	expect.ErrorIs(b, l.Unlock(context.Background()), b.kind.LeaseLost)
+	if l.Unlock(context.Background()) == nil { // some ask the server once more, and say that it does not answer
+		b.Error("what was lost was unlocked")
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second/10)
 	defer cancel()
 	if _, err := k.Lock(ctx, "x"); err == nil {
@@ -48,7 +50,7 @@ func restartedServer(b *bench) {
 	if b.server.Volatile {
 		b.Skip("nothing outlives a restart")
 	}
-	s := b.storm(3)
+	s := b.storm()
 	for range 2 {
 		for _, m := range b.server.Members {
 			m.Kill()
@@ -62,7 +64,7 @@ func restartedServer(b *bench) {
 }
 
 func killedLeader(b *bench) {
-	s := b.storm(3)
+	s := b.storm()
 	for range 2 {
 		leader := b.server.Members[b.server.Leader(b)]
 		leader.Kill()
@@ -75,7 +77,7 @@ func killedLeader(b *bench) {
 
 // frozenLeader freezes the leader until another one has taken over and granted locks.
 func frozenLeader(b *bench) {
-	s := b.storm(3)
+	s := b.storm()
 	for range 2 {
 		leader := b.server.Members[b.server.Leader(b)]
 		leader.Pause()

@@ -23,8 +23,7 @@ func work(t *testing.T, k Locks, addr string) {
 	defer store.Close()
 	answers := bufio.NewScanner(store)
 	ask := func(verb string, l Lease, value int) (answer int) {
-		fmt.Fprintln(store, verb, l.Token(), l.Fence(), value)
-		if !answers.Scan() {
+		if _, err := fmt.Fprintln(store, verb, l.Token(), l.Fence(), value); err != nil || !answers.Scan() {
 			t.Fatal("the store is gone")
 		}
 		if _, err := fmt.Sscan(answers.Text(), &answer); err != nil {
@@ -76,9 +75,12 @@ type tempest struct {
 	dead    []*redistest.Process
 }
 
-func (b *bench) storm(n int) *tempest {
+// workers is how many processes work in a storm.
+const workers = 3
+
+func (b *bench) storm() *tempest {
 	s := &tempest{bench: b, store: startStore(b)}
-	for range n {
+	for range workers {
 		s.workers = append(s.workers, s.worker())
 	}
 	s.goesOn(3)
@@ -157,11 +159,11 @@ func (s *tempest) holdings(p *redistest.Process) (all []holding) {
 
 // storm kills and freezes processes.
 func storm(b *bench) {
-	s := b.storm(3)
+	s := b.storm()
 	for i := range 4 {
-		s.kill(i % 3)
+		s.kill(i % workers)
 		s.goesOn(2)
-		frozen := s.workers[(i+1)%3]
+		frozen := s.workers[(i+1)%workers]
 		frozen.Pause()
 		s.goesOn(2)
 		frozen.Resume()

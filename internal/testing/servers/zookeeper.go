@@ -63,7 +63,7 @@ func (m *ZooKeeper) configure(tb testing.TB, id int, ensemble string) (path stri
 	dir := directory(tb)
 	path = filepath.Join(dir, "zoo.cfg")
 	_, port, _ := net.SplitHostPort(m.Addr) // it has one
-	config := fmt.Sprintf("tickTime=500\ninitLimit=40\nsyncLimit=4\ndataDir=%s\nclientPort=%s\nclientPortAddress=127.0.0.1\n%s",
+	config := fmt.Sprintf("tickTime=500\nmaxSessionTimeout=60000\ninitLimit=40\nsyncLimit=4\ndataDir=%s\nclientPort=%s\nclientPortAddress=127.0.0.1\n%s",
 		dir, port, ensemble)
 	for name, text := range map[string]string{path: config, filepath.Join(dir, "myid"): fmt.Sprint(id)} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {

@@ -1,0 +1,46 @@
+// Package etcd is an exclusive lock on etcd (3.4 or later): a majority of its members agrees on who has the lock, so the loss
+// of a minority loses none.
+//
+//	locks, err := etcd.New(client, etcd.Config{Prefix: "lock", TTL: 10 * time.Second})
+//	...
+//	err = locks.Do(ctx, "invoice:7", func(ctx context.Context, l *etcd.Lease) error {
+//		return send(ctx, 7, l.Fence())
+//	})
+//
+// # Protocol
+//
+// A Locker has one lease in etcd, its session, which it keeps alive every third of TTL while it lives. Each caller puts a key of its own
+// under the lock's, Prefix:name/, with that lease. The keys' create revisions are the order of the queue. The first has the lock;
+// each other one watches the one before its own, and looks again when that has gone: one is woken, not all. The fence is the
+// key's create revision, which grows with every change in etcd. Unlock deletes the key. TryLock puts a key only where none is.
+//
+// Leases are trusted for TTL from before the last request was sent that the leader has answered for the session; etcd counts from
+// later on. Grants check in one transaction that the own key, and so the session, is still there.
+//
+// Requests that are not answered within a third of Timeout are sent again, to the next member: all of them may be. Give the
+// client DialKeepAliveTime and DialKeepAliveTimeout, so that its streams leave a member that is frozen, too.
+//
+// Who may crash, be paused, be cancelled or lose a reply, and when:
+//
+//   - Before the key is put, nothing has happened. After it was put, without a reply: the same request again finds the key. If
+//     the caller gives up instead, the key is deleted in the background, and a key of another name refuses for ten
+//     minutes what may still arrive.
+//   - A waiter that gives up: its key is deleted in the background, until that is known to be done or the session is over.
+//     The one that watched it looks for the one before.
+//   - A waiter or a holder that dies: its keys go with its session, TTL after its last sign of life.
+//   - A holder that is paused finds its context ended when it wakes up, and its session gone.
+//   - A session that ends takes all locks of its Locker with it: their contexts end, and waits fail with an error, as their
+//     places are lost. The next call begins another.
+//   - A reply to Unlock that is lost: Unlock asks again, and then in the background.
+//   - A member that crashes or is cut off: requests go to the others. While there is no majority, nothing is granted, and
+//     contexts end after TTL. A new leader gives all leases their whole TTL anew, so holders lose nothing by an election.
+//
+// # What is not guaranteed
+//
+//   - etcd before 3.4.29 and 3.5.11: a leader that was frozen, and goes on when others have elected a new one, can still end the
+//     leases that the new one has renewed (etcd-io/etcd#15247). Their keys go at once, and a lock can be somebody else's before its
+//     holder has noticed, which takes up to a third of TTL. Fences hold.
+//   - A restored snapshot has older revisions, unless it was restored with a bump of them: fences go back.
+//
+// Waiters are served in the order in which their keys were put, from whichever process.
+package etcd

@@ -1,0 +1,53 @@
+// Package postgres is an exclusive lock on PostgreSQL (12 or later), for those who have one and want locks that outlive its
+// restart.
+//
+//	err := postgres.CreateTable(ctx, pool)
+//	locks, err := postgres.New(pool, postgres.Config{Prefix: "lock", TTL: 10 * time.Second})
+//	...
+//	err = locks.Do(ctx, "invoice:7", func(ctx context.Context, l *postgres.Lease) error {
+//		return send(ctx, 7, l.Fence())
+//	})
+//
+// # Protocol
+//
+// Each name has a row in the table cacheguard_locks, and the session-level advisory lock of the table's oid and the row's id:
+// two names never share one. Callers of a process queue in the process; the first of them waits for the advisory lock, in the
+// database, on a connection of its own. The advisory lock is only the queue: PostgreSQL frees it when the connection
+// breaks, while the holder may not have noticed. The lock is taken by an UPDATE of the row, which raises the fence and notes the TTL
+// as lease_ms, and commits. Unlock sets lease_ms to 0, commits, and frees the advisory lock, in one request.
+//
+// A process that has the advisory lock and finds another's lease_ms in the row knows that the last holder has not unlocked. It
+// waits for that long before it takes the lock, on the connection, so that it keeps its turn; when the wait began is in
+// the row (free_at), so that others need not begin anew. The holder asks its connection for a sign of life every third of TTL,
+// and trusts the lock for TTL from then. So its context has ended when the lock is taken: after a crash of the database, a
+// connection that was cut on either side, a pg_terminate_backend.
+//
+// Who may crash, be paused, be cancelled or lose a reply, and when:
+//
+//   - A caller that waits in the process, and gives up: nothing has been sent.
+//   - A caller that waits in the database, and gives up: the statement is cancelled, and the connection used again. If
+//     the database does not answer within Timeout, or the lock was granted at that moment, the connection is closed.
+//   - A waiter that dies: PostgreSQL notices within a third of TTL (client_connection_check_interval, from version 14, on
+//     Linux), or when it grants the lock and cannot say so, or else when the session has been idle for TTL.
+//   - A reply to the UPDATE that is lost: the connection is closed, and the row says that somebody has the lock, for TTL.
+//   - A holder that dies: the next one takes the lock TTL after the database has noticed. A closed socket it notices at once; a
+//     machine that vanished, or a frozen process, when the session has been idle for TTL (idle_session_timeout, from version
+//     14). So the lock is free after TTL, or two.
+//   - A holder that is paused finds its context ended when it wakes up.
+//   - A reply to Unlock that is lost: Unlock says so. The lock is free when the database notices that the connection is closed.
+//   - The database crashes or restarts: connections break, contexts end at once if the holders hear of it. Locks that were not
+//     given up are free TTL after somebody asks for them.
+//
+// # What is not guaranteed
+//
+//   - A failover to a replica that has not received the last commits forgets who has the lock, and its fence: use synchronous
+//     replication. The same goes for synchronous_commit, which is switched on for the UPDATE if it was off, and for fsync.
+//   - Before version 14, a machine that vanishes keeps its advisory locks until TCP keepalive ends its connection: set
+//     tcp_keepalives_idle and tcp_user_timeout on the server.
+//   - The order is that in which processes began to wait in the database, as PostgreSQL grants advisory locks in the order of
+//     asking. Callers of one process take turns with those of others.
+//   - A pooler between must keep sessions: PgBouncer in session mode, or none.
+//   - PostgreSQL does not see a deadlock among locks that callers take one by one, as each has its own connection.
+//   - A wait is a statement that runs. It holds back vacuum for as long as it takes, and shows in pg_stat_activity.
+//   - A step of the database's clock forward, in the TTL after a crash of a holder, ends that wait early.
+package postgres

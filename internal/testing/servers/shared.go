@@ -1,0 +1,61 @@
+package servers
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// Shared is a server for the examples of a package, which have no testing.TB. It starts when it is first asked for.
+type Shared struct {
+	start func(tb testing.TB) (addr string)
+	once  sync.Once
+	addr  string
+	tb    stand
+}
+
+// Share returns a Shared that start starts.
+func Share(start func(tb testing.TB) (addr string)) *Shared { return &Shared{start: start} }
+
+// Addr is how to reach it.
+func (s *Shared) Addr() string {
+	s.once.Do(func() { s.addr = s.start(&s.tb) })
+	return s.addr
+}
+
+// Main is the TestMain of the package. It fails tests that leave goroutines behind.
+func (s *Shared) Main(m *testing.M) { goleak.VerifyTestMain(run{m, s}) }
+
+type run struct {
+	tests  *testing.M
+	shared *Shared
+}
+
+// Run runs the tests, and stops the server before goleak looks around.
+func (r run) Run() (code int) {
+	defer r.shared.tb.end()
+	return r.tests.Run()
+}
+
+// stand stands in for a test that cannot fail: it panics.
+type stand struct {
+	testing.TB // nil: what is not below is not called
+
+	cleanups []func()
+}
+
+func (s *stand) Helper()                           {}
+func (s *stand) Failed() bool                      { return false }
+func (s *stand) Logf(string, ...any)               {}
+func (s *stand) Cleanup(f func())                  { s.cleanups = append(s.cleanups, f) }
+func (s *stand) Error(args ...any)                 { panic(fmt.Sprint(args...)) }
+func (s *stand) Fatal(args ...any)                 { panic(fmt.Sprint(args...)) }
+func (s *stand) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+
+func (s *stand) end() {
+	for i := len(s.cleanups) - 1; i >= 0; i-- {
+		s.cleanups[i]()
+	}
+}
