@@ -23,7 +23,7 @@
 // Redis replicates asynchronously, so a failover can forget a lock that was just granted. Redis judges leases by its wall
 // clock: set forward, it ends leases too early; set back, it ends those of the dead later, by no more than their
 // length after somebody asks. A Quorum survives the loss of a minority of servers, not their clocks. Where two holders at
-// once are a disaster and fences cannot be checked, use a store with consensus, such as etcd or ZooKeeper.
+// once are a disaster and fences cannot be checked, take a lock of consensus/etcd or one of its sisters.
 //
 // # Protocol
 //

@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"testing"
 	"time"
 
@@ -26,7 +27,7 @@ func TestAProcessOfTheSuite(t *testing.T) { locktest.Child(t, kind()) }
 
 func kind() locktest.Kind {
 	return locktest.Kind{
-		Start: start, Open: open, Asking: asking, TTL: 3 * time.Second,
+		Start: start, Open: open, Asking: asking, Cut: cut, TTL: 3 * time.Second,
 		NotAcquired: ErrNotAcquired, LeaseLost: ErrLeaseLost, Closed: ErrClosed,
 	}
 }
@@ -82,4 +83,23 @@ func asking(tb testing.TB, addr, prefix, name string) int {
 		tb.Fatal(err)
 	}
 	return waiting + holding
+}
+
+// cut ends the session that has the named lock of a name.
+func cut(tb testing.TB, addr, prefix, name string) {
+	tb.Helper()
+	db := connect(tb, addr)
+	defer db.Close()
+	s := &session{}
+	err := s.identify(context.Background(), db, prefix+":"+name)
+	var holder int64
+	if err == nil {
+		err = db.QueryRow(`SELECT IS_USED_LOCK(?)`, s.lock).Scan(&holder)
+	}
+	if err == nil {
+		_, err = db.Exec(fmt.Sprintf("KILL %d", holder))
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
 }

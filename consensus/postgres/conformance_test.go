@@ -25,7 +25,7 @@ func TestAProcessOfTheSuite(t *testing.T) { locktest.Child(t, kind()) }
 
 func kind() locktest.Kind {
 	return locktest.Kind{
-		Start: start, Open: open, Asking: asking, TTL: 3 * time.Second,
+		Start: start, Open: open, Asking: asking, Cut: cut, TTL: 3 * time.Second,
 		NotAcquired: ErrNotAcquired, LeaseLost: ErrLeaseLost, Closed: ErrClosed,
 	}
 }
@@ -78,4 +78,14 @@ func asking(tb testing.TB, addr, prefix, name string) (n int) {
 		tb.Fatal(err)
 	}
 	return n
+}
+
+// cut ends the session that has the advisory lock of a name.
+func cut(tb testing.TB, addr, prefix, name string) {
+	tb.Helper()
+	_, err := newPool(tb, addr).Exec(context.Background(), `SELECT pg_terminate_backend(pid) FROM pg_locks l, cacheguard_locks c
+		WHERE locktype = 'advisory' AND granted AND classid = c.tableoid AND objid = c.id::oid AND c.name = $1`, prefix+":"+name)
+	if err != nil {
+		tb.Fatal(err)
+	}
 }

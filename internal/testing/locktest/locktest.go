@@ -81,6 +81,9 @@ type Kind struct {
 	// Asking is how many hold the lock of the name or wait for it, by what is in the store. nil: the store has no queue.
 	Asking func(tb testing.TB, addr, prefix, name string) int
 
+	// Cut has the server cut the connection of the holder. nil: locks do not depend on a connection.
+	Cut func(tb testing.TB, addr, prefix, name string)
+
 	// TTL is the shortest that a machine which stands still now and then allows.
 	TTL time.Duration
 

@@ -7,11 +7,32 @@ import (
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
-// frozenServer stops all servers. The lease ends all the same, and not before its time.
+// cutConnection cuts the holder's connection on the server's side.
+func cutConnection(b *bench) {
+	if b.kind.Cut == nil {
+		b.Skip("locks do not depend on a connection")
+	}
+	l := b.lock(b.kind.Open(b, b.server.Addr, b.short()))
+	next := b.ask(patient(b), b.open())
+	b.awaitAsking(2)
+	b.kind.Cut(b, b.server.Addr, b.prefix, "x")
+	until := l.TrustedUntil() // no renewal comes after the cut, so this or an earlier time is the holder's last
+	after := b.granted(next)
+	if now := time.Now(); now.Before(until) {
+		b.Errorf("granted %v before the end of the trust", until.Sub(now))
+	}
+	expect.ErrorIs(b, context.Cause(l.Context()), b.kind.LeaseLost)
+	expect.ErrorIs(b, l.Unlock(context.Background()), b.kind.LeaseLost)
+	expectGreater(b, after.Fence(), l.Fence())
+	b.unlock(after)
+}
+
+// frozenServer stops the server, or a majority of the members. The lease ends all the same, and not before its time.
 func frozenServer(b *bench) {
 	k := b.kind.Open(b, b.server.Addr, b.short())
 	l := b.lock(k)
-	for _, m := range b.server.Members {
+	members := b.server.Members[len(b.server.Members)/2:] // a majority
+	for _, m := range members {
 		m.Pause()
 	}
 	select {
@@ -28,7 +49,7 @@ func frozenServer(b *bench) {
 	if _, err := k.Lock(ctx, "x"); err == nil {
 		b.Error("a frozen server has granted a lock")
 	}
-	for _, m := range b.server.Members {
+	for _, m := range members {
 		m.Resume()
 	}
 	next := b.open() // whatever the first client makes of it

@@ -14,15 +14,16 @@ import (
 func Run(t *testing.T, kind Kind) {
 	shared := kind.Start(t)
 	for name, test := range map[string]func(*bench){
-		"a lock has one holder":                                      oneHolder,
-		"Do unlocks and hooks hear of it":                            doUnlocks,
-		"a wait that ends leaves nothing behind":                     givingUp,
-		"Close ends leases and waits and frees the locks":            closing,
-		"waiters get the lock one after the other in their order":    inOrder,
-		"the lock of a killed holder passes on with a larger fence":  killedHolder,
-		"a killed waiter holds nobody up":                            killedWaiter,
-		"a frozen holder has lost its lease when it goes on":         frozenHolder,
-		"no two hold the lock while processes are killed and frozen": storm,
+		"a lock has one holder":                                                              oneHolder,
+		"Do unlocks and hooks hear of it":                                                    doUnlocks,
+		"a wait that ends leaves nothing behind":                                             givingUp,
+		"Close ends leases and waits and frees the locks":                                    closing,
+		"waiters get the lock one after the other in their order":                            inOrder,
+		"the lock of a killed holder passes on with a larger fence":                          killedHolder,
+		"a killed waiter holds nobody up":                                                    killedWaiter,
+		"a frozen holder has lost its lease when it goes on":                                 frozenHolder,
+		"a lock whose connection was cut is free when its holder does not trust it any more": cutConnection,
+		"no two hold the lock while processes are killed and frozen":                         storm,
 	} {
 		t.Run(name, func(t *testing.T) { test(newBench(t, kind, shared)) })
 	}
@@ -37,8 +38,9 @@ func Run(t *testing.T, kind Kind) {
 // RunMembers runs the tests on what happens when one of several members fails.
 func RunMembers(t *testing.T, kind Kind) {
 	for name, test := range map[string]func(*bench){
-		"no two hold the lock while the leader is killed": killedLeader,
-		"no two hold the lock while the leader is frozen": frozenLeader,
+		"no two hold the lock while the leader is killed":                            killedLeader,
+		"no two hold the lock while the leader is frozen":                            frozenLeader,
+		"a lease ends in time when the majority is frozen, and nobody gets the lock": frozenServer,
 	} {
 		t.Run(name, func(t *testing.T) { test(newBench(t, kind, kind.Start(t))) })
 	}
