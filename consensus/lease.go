@@ -20,6 +20,7 @@ type Lease struct {
 	name    string
 	hold    *hold.Hold
 
+	kept    chan struct{} // closed when the claim is kept: it is not released before
 	freeing sync.Once
 	freed   error // what the store said when it was asked to free the lock; written once
 
@@ -115,6 +116,7 @@ func (l *Lease) lost() {
 	}
 	go func() { // owner: the Locker's life; stop: Timeout; joined by Close
 		defer l.life.Leave()
+		<-l.kept
 		_ = l.free(context.Background()) // Unlock says why it was lost
 	}()
 }

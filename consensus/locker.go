@@ -116,7 +116,8 @@ func (k *Locker) refusal(ctx context.Context, name string, err error) error {
 
 // granted returns the lease of a claim, unless that was over before it could begin.
 func (k *Locker) granted(ctx context.Context, name string, claim store.Claim) (*Lease, error) {
-	l := &Lease{life: k.life, timeout: k.cfg.Timeout, claim: claim, name: name, unlocked: func(error) {}}
+	l := &Lease{life: k.life, timeout: k.cfg.Timeout, claim: claim, name: name, kept: make(chan struct{})}
+	l.unlocked = terms.Hooks(k.cfg.Hooks).Held(name)
 	held := hold.Terms{
 		TTL:   k.cfg.TTL,
 		Cause: func(int) error { return ErrLeaseLost },
@@ -124,10 +125,10 @@ func (k *Locker) granted(ctx context.Context, name string, claim store.Claim) (*
 	}
 	k.life.Add(l, func() { l.hold = hold.Begin(ctx, held, claim.Sent(), k.cfg.TTL) })
 	claim.Keep(holder{l.hold})
+	close(l.kept)
 	if l.Context().Err() != nil { // lost has given it back
 		return nil, fmt.Errorf("consensus: lock %q: the answer took longer than the lease: %w", name, context.Cause(l.Context()))
 	}
-	l.unlocked = terms.Hooks(k.cfg.Hooks).Held(name)
 	return l, nil
 }
 

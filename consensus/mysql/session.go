@@ -65,7 +65,7 @@ func (s *session) Queue(giveUp context.Context, name string, waits bool) (taken 
 	}
 	taken, err = s.wait(giveUp)
 	if err != nil && errors.Is(err, giveUp.Err()) {
-		err = s.forgetAfter(giveUp)
+		err = s.undo(giveUp)
 	}
 	return taken, err
 }
@@ -78,12 +78,13 @@ func (s *session) identify(ctx context.Context, conn interface {
 	return conn.QueryRowContext(ctx, lockName, hex.EncodeToString(s.id[:])).Scan(&s.lock, &s.connection)
 }
 
-// forgetAfter makes the connection what it was before a wait that was given up.
-func (s *session) forgetAfter(giveUp context.Context) error {
+// undo makes the connection what it was before a wait that was given up. The statement may have got the lock just before
+// it was killed.
+func (s *session) undo(giveUp context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(giveUp), s.timeout)
 	defer cancel()
-	if err := s.forget(ctx); err != nil {
-		return err
+	if err := s.Leave(ctx, false); err != nil {
+		return fmt.Errorf("free what was granted too late: %s", err) //nolint:errorlint // it may be that of another context
 	}
 	return giveUp.Err()
 }

@@ -59,6 +59,7 @@ const reset = `RESET idle_session_timeout; RESET client_connection_check_interva
 const (
 	wait    = `SELECT tableoid::int, id, pg_advisory_lock(tableoid::int, id) IS NOT NULL FROM cacheguard_locks WHERE name = $1`
 	try     = `SELECT tableoid::int, id, pg_try_advisory_lock(tableoid::int, id) FROM cacheguard_locks WHERE name = $1`
+	free    = `SELECT pg_advisory_unlock(tableoid::int, id) FROM cacheguard_locks WHERE name = $1`
 	addName = `INSERT INTO cacheguard_locks (name) VALUES ($1) ON CONFLICT (name) DO NOTHING`
 )
 
@@ -102,9 +103,19 @@ func (s *session) ask(giveUp context.Context, name string, waits bool) (taken bo
 	// The request to cancel may arrive after the answer and hit the next statement, so a connection with an answer is not
 	// used again.
 	if code, ok := errors.AsType[*pgconn.PgError](err); ok && code.Code == queryCanceled {
-		return false, giveUp.Err()
+		return false, s.undo(giveUp, name)
 	}
 	return false, errors.Join(errors.New("the wait was cancelled"), err)
+}
+
+// undo frees the advisory lock that a statement may have got just before it was cancelled: it outlives the transaction.
+func (s *session) undo(giveUp context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(giveUp), s.timeout)
+	defer cancel()
+	if _, err := s.conn.Exec(ctx, free, name); err != nil {
+		return fmt.Errorf("free what was granted too late: %s", err) //nolint:errorlint // it may be that of another context
+	}
+	return giveUp.Err()
 }
 
 func (s *session) length() string { return strconv.FormatInt(s.ttl.Milliseconds(), 10) }

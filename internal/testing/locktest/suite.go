@@ -17,6 +17,7 @@ func Run(t *testing.T, kind Kind) {
 		"a lock has one holder":                                                              oneHolder,
 		"Do unlocks and hooks hear of it":                                                    doUnlocks,
 		"a wait that ends leaves nothing behind":                                             givingUp,
+		"a wait that ends as the lock is granted leaves nothing behind":                      givingUpLate,
 		"Close ends leases and waits and frees the locks":                                    closing,
 		"waiters get the lock one after the other in their order":                            inOrder,
 		"the lock of a killed holder passes on with a larger fence":                          killedHolder,
@@ -231,6 +232,27 @@ func givingUp(b *bench) {
 	b.unlock(l)
 	b.awaitAsking(0)
 	b.unlock(b.lock(others[0]))
+}
+
+// givingUpLate has a call give up at the moment in which the lock becomes free.
+func givingUpLate(b *bench) {
+	k, other := b.open(), b.open()
+	for range 30 {
+		l := b.lock(k)
+		ctx, cancel := context.WithCancel(context.Background())
+		waiting := b.ask(ctx, other)
+		b.awaitAsking(2)
+		unlocked := make(chan error)
+		go func() { unlocked <- l.Unlock(context.Background()) }() // owner: the test; ends with Unlock; joined by receiving
+		cancel()
+		expect.ErrorIs(b, <-unlocked, nil)
+		if o := <-waiting; o.err == nil {
+			b.unlock(o.lease)
+		} else {
+			expect.ErrorIs(b, o.err, b.kind.NotAcquired)
+		}
+		b.awaitAsking(0)
+	}
 }
 
 // inOrder asks from one process after the other.
