@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/cacheguard/go/internal/terms"
+	"github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/mutex"
 )
 
@@ -35,21 +35,21 @@ const (
 )
 
 func (c Config) check() error {
-	var p terms.Problems
+	var p config.Problems
 	p.Prefix(c.Prefix)
-	if c.TTL != 0 && (c.TTL < minTTL || c.TTL > terms.Longest) {
+	if c.TTL != 0 && (c.TTL < minTTL || c.TTL > config.Longest) {
 		p.Add("TTL", "%v is not between %v and 10 years", c.TTL, minTTL)
 	}
-	if c.Timeout != 0 && (c.Timeout < time.Millisecond || c.Timeout > terms.Longest) {
+	if c.Timeout != 0 && (c.Timeout < time.Millisecond || c.Timeout > config.Longest) {
 		p.Add("Timeout", "%v is not between a millisecond and 10 years", c.Timeout)
 	}
 	return p.Err()
 }
 
 func (c Config) withDefaults() Config {
-	t := terms.Terms{Prefix: c.Prefix, TTL: c.TTL}.WithDefaults()
+	t := config.Lock{Prefix: c.Prefix, TTL: c.TTL}.WithDefaults()
 	c.Prefix, c.TTL = t.Prefix, t.TTL
-	terms.SetDefault(&c.Timeout, min(defaultTimeout, c.TTL/3))
+	config.SetDefault(&c.Timeout, min(defaultTimeout, c.TTL/3))
 	return c
 }
 

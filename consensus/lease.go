@@ -10,6 +10,7 @@ import (
 	"github.com/cacheguard/go/consensus/internal/store"
 	"github.com/cacheguard/go/internal/hold"
 	"github.com/cacheguard/go/internal/lifecycle"
+	"github.com/cacheguard/go/internal/script"
 )
 
 // Lease is a lock that is held. It is safe for concurrent use.
@@ -18,7 +19,7 @@ type Lease struct {
 	timeout time.Duration
 	claim   store.Claim
 	name    string
-	hold    *hold.Hold
+	hold    hold.Hold
 
 	kept    chan struct{} // closed when the claim is kept: it is not released before
 	freeing sync.Once
@@ -28,6 +29,13 @@ type Lease struct {
 	err      error       // of Unlock; written once
 	unlocked func(error) // tells the hooks
 }
+
+// held is a Lease as its Hold sees it. The claim renews it, not a keeper.
+type held Lease
+
+func (*held) Renewal() script.Call { return script.Call{} }
+func (*held) Cause(int) error      { return ErrLeaseLost }
+func (h *held) Lost()              { (*Lease)(h).lost() }
 
 // Context is the context to work with under the lock. It ends when the lease is lost, and then its cause is ErrLeaseLost or
 // ErrClosed; and when it is unlocked. It has the values of the context that the lock was asked for with, and does not end

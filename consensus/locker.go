@@ -7,10 +7,9 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/consensus/internal/store"
-	"github.com/cacheguard/go/internal/detach"
+	"github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/internal/hold"
 	"github.com/cacheguard/go/internal/lifecycle"
-	"github.com/cacheguard/go/internal/terms"
 )
 
 // Locker hands out locks that a store keeps. It is safe for concurrent use.
@@ -32,7 +31,7 @@ func New(client any, cfg Config, open func(Config, *lifecycle.Life) store.Store)
 }
 
 func checkClient(client any) error {
-	if terms.CheckClient(client) != nil {
+	if config.CheckClient(client) != nil {
 		return errors.New("client is nil")
 	}
 	return nil
@@ -80,7 +79,8 @@ func (k *Locker) acquire(ctx context.Context, name string, wait bool) (l *Lease,
 	if k == nil {
 		return nil, errNilLocker
 	}
-	defer terms.Hooks(k.cfg.Hooks).Asked(name, &err)()
+	began := time.Now()
+	defer func() { config.Hooks(k.cfg.Hooks).Asked(name, began, err) }()
 	switch {
 	case name == "":
 		return nil, errEmptyName
@@ -89,7 +89,7 @@ func (k *Locker) acquire(ctx context.Context, name string, wait bool) (l *Lease,
 	}
 	defer k.life.Done()
 	if ctx.Err() != nil {
-		return nil, notAcquired(name, detach.Ended(ctx))
+		return nil, notAcquired(name, lifecycle.Ended(ctx))
 	}
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -107,7 +107,7 @@ func (k *Locker) refusal(ctx context.Context, name string, err error) error {
 	case k.life.Ending.Err() != nil:
 		return ErrClosed
 	case ctx.Err() != nil:
-		return notAcquired(name, detach.Ended(ctx))
+		return notAcquired(name, lifecycle.Ended(ctx))
 	case errors.Is(err, store.ErrTaken):
 		return notAcquired(name, nil)
 	}
@@ -117,14 +117,10 @@ func (k *Locker) refusal(ctx context.Context, name string, err error) error {
 // granted returns the lease of a claim, unless that was over before it could begin.
 func (k *Locker) granted(ctx context.Context, name string, claim store.Claim) (*Lease, error) {
 	l := &Lease{life: k.life, timeout: k.cfg.Timeout, claim: claim, name: name, kept: make(chan struct{})}
-	l.unlocked = terms.Hooks(k.cfg.Hooks).Held(name)
-	held := hold.Terms{
-		TTL:   k.cfg.TTL,
-		Cause: func(int) error { return ErrLeaseLost },
-		Lost:  l.lost,
-	}
-	k.life.Add(l, func() { l.hold = hold.Begin(ctx, held, claim.Sent(), k.cfg.TTL) })
-	claim.Keep(holder{l.hold})
+	l.unlocked = config.Hooks(k.cfg.Hooks).Held(name)
+	options := hold.Options{Holder: (*held)(l), TTL: k.cfg.TTL}
+	k.life.Add(l, func() { l.hold.Begin(ctx, options, claim.Sent(), k.cfg.TTL) })
+	claim.Keep(holder{&l.hold})
 	close(l.kept)
 	if l.Context().Err() != nil { // lost has given it back
 		return nil, fmt.Errorf("consensus: lock %q: the answer took longer than the lease: %w", name, context.Cause(l.Context()))
