@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/cacheguard/go/internal/kit"
 	"github.com/cacheguard/go/internal/config"
+	"github.com/cacheguard/go/internal/kit"
 )
 
 // rehearsed is the Config in the environment of a test; nil: it is none. What would make a test depend on luck or on the speed of the
