@@ -36,7 +36,7 @@ func allOutcomes(own *redistest.Server, s *server.Server) []outcome {
 		{"local hit", cost{0, 0, 1}, hit(local)},
 		{"negative", cost{1, 1, 9}, negative},
 		{"loaded", cost{3, 11, 120}, loaded},
-		{"loaded without Redis", cost{0, 0, 50}, withoutRedis}, // one for what callers may have before the fill; four to ask for the version of all keys
+		{"loaded without Redis", cost{0, 0, 52}, withoutRedis}, // those of the read that asks whether the version of the Prefix can be had, too
 		{"shared in the instance", cost{4, 12, 0}, sharedHere},
 		{"shared by two instances", cost{5, 19, 0}, sharedElsewhere(own, s)},
 		{"loaded, then stale and refreshed", cost{6, 23, 0}, staleOnce},

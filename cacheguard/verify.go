@@ -71,21 +71,29 @@ func sample[V any](ctx context.Context, g *Guard, key string, hit found[V], spec
 	if g.cfg.Verify.OneIn == 0 || hit.value == nil || hit.how == Stale || rand.N(g.cfg.Verify.OneIn) != 0 {
 		return
 	}
+	if load := spec.loadOne(key); load != nil {
+		verify(ctx, g, key, hit.value, load, spec)
+	}
+}
+
+// loadOne is the load of one key, whichever the spec has; nil: it has none that can be compared.
+func (s loadSpec[V]) loadOne(key string) func(context.Context) (V, error) {
 	switch {
-	case spec.load != nil:
-		verify(ctx, g, key, hit.value, spec.load, spec)
-	case spec.loadMany != nil:
-		verify(ctx, g, key, hit.value, func(ctx context.Context) (V, error) {
-			values, err := spec.loadMany(ctx, []string{key})
+	case s.load != nil:
+		return s.load
+	case s.loadMany != nil:
+		return func(ctx context.Context) (V, error) {
+			values, err := s.loadMany(ctx, []string{key})
 			value, ok := values[key]
 			if err == nil && !ok {
 				err = ErrNotFound
 			}
 			return value, err
-		}, spec)
-	case spec.loadEach != nil:
-		verify(ctx, g, key, hit.value, func(ctx context.Context) (V, error) { return spec.loadEach(ctx, key) }, spec)
+		}
+	case s.loadEach != nil:
+		return func(ctx context.Context) (V, error) { return s.loadEach(ctx, key) }
 	}
+	return nil
 }
 
 // verify has a hit compared in the background, unless too many are being compared.
