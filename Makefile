@@ -2,7 +2,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
-PACKAGES := ./... ./codec/... ./examples/... ./bench/...
+PACKAGES := ./... ./codec/... ./examples/... ./bench/... ./otel/...
 REDIS := redis-server redis-sentinel redis-cli
 POSTGRES := postgres
 PROMTOOL := promtool
@@ -21,7 +21,7 @@ export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/lint-cache
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: ## run the tests of the library, codec, the examples and the benchmarks; installs Redis, PostgreSQL, promtool and a C compiler where they are missing
+test: ## run the tests of all modules but consensus/; installs Redis, PostgreSQL, promtool and a C compiler where they are missing
 	@scripts/need $(REDIS) $(POSTGRES) $(PROMTOOL) cc git
 	$(TEST) $(PACKAGES)
 

@@ -27,7 +27,7 @@ func (r *rebuild) await(ctx context.Context, waiter *wake.Waiter, got protocol.A
 	case <-r.breaker.Opened():
 		return r.unreachable(ctx, health.ErrOpen), true // the message would not come either
 	case <-r.waitTimeout:
-		return r.guard.loadDirectly(ctx, r.job, Loaded), true
+		return r.loadAlone(ctx), true
 	case <-ctx.Done():
 		return answer{err: closedOr(context.Cause(ctx))}, true
 	}
@@ -44,9 +44,9 @@ func (r *rebuild) wakeUp(ctx context.Context, msg wake.Message, generation strin
 	case protocol.PushedValue:
 		return r.use(ctx, []byte(rest), Shared, before)
 	case protocol.PushedFailure:
-		return answer{err: r.job.policy.loadError(r.job.key, rest), outcome: Shared}, true
+		return answer{err: r.job.policy.loadError(r.job.key, rest), outcome: Shared, origin: r.origin}, true
 	case protocol.PushedUnstored:
-		return r.guard.loadDirectly(ctx, r.job, Loaded), true
+		return r.loadAlone(ctx), true
 	case protocol.PushedGone:
 		r.askedAgain++
 	}

@@ -151,8 +151,12 @@ func (b *batch) run() {
 	defer b.policy.countRunning(-1)
 	ctx, cancel := b.guard.loaders.withTimeout(b.ctx, b.loading.keys[0])
 	defer cancel()
+	ctx, end := b.guard.cfg.Hooks.beginMany(ctx, TaskLoad, b.loading.keys)
 	b.guard.loaders.protect(ctx, b.loading.keys[0], func() (err error) {
 		b.result, err = b.load(ctx, b.loading.keys)
 		return err
-	}, func(err error) { b.err = err })
+	}, func(err error) {
+		end(End{Err: err})
+		b.err = err
+	})
 }

@@ -41,14 +41,19 @@ func Get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 	return v, err
 }
 
-// observedFetch calls fetch and reports the outcome to OnGet.
+// observedFetch calls fetch and reports the outcome to Begin's end and to OnGet.
 func observedFetch[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]) (V, Outcome, error) {
-	if g.cfg.Hooks.OnGet == nil {
+	hooks := &g.cfg.Hooks
+	if hooks.OnGet == nil && hooks.Begin == nil {
 		return fetch(ctx, g, key, spec)
 	}
 	start := time.Now()
-	v, outcome, err := fetch(ctx, g, key, spec)
-	g.cfg.Hooks.OnGet(ctx, key, outcome, time.Since(start), err)
+	inner, end := hooks.begin(ctx, TaskGet, key)
+	v, outcome, err := fetch(inner, g, key, spec)
+	end(End{Outcome: outcome, Err: err})
+	if hooks.OnGet != nil {
+		hooks.OnGet(ctx, key, outcome, time.Since(start), err)
+	}
 	return v, outcome, err
 }
 

@@ -13,6 +13,16 @@ import (
 // Hooks are called as things happen. Any of them may be nil. They must be quick, must not block and must not panic;
 // they may be called concurrently.
 type Hooks struct {
+	// Begin is called when something begins that takes time, with its Task, its keys, and the context of who asked for it. It
+	// returns the context to go on with, which ends when ctx does, and what is to be called at the end, once; that may be
+	// nil. It is for tracing. Package github.com/cacheguard/go/otel uses it.
+	Begin func(ctx context.Context, task Task, keys []string) (context.Context, func(End))
+
+	// Origin returns what those are to know who wait for a load, here and on other instances: which trace it belongs to, say.
+	// They find it in End. The context is that of the call that made the load necessary. The lease in Redis holds it, with at
+	// most 24 bytes; a longer one is dropped. Whoever may write to Redis can forge it. Nil: loads have no origin.
+	Origin func(ctx context.Context) string
+
 	// OnGet is called at the end of every Get, with the caller's context. The outcome is empty when there was no answer.
 	OnGet func(ctx context.Context, key string, outcome Outcome, took time.Duration, err error)
 

@@ -50,7 +50,10 @@ func (g *Guard) Invalidate(ctx context.Context, keys ...string) error {
 		return ErrClosed
 	}
 	defer g.tasks.Done()
-	return errors.Join(refused, g.invalidations.send(ctx, named))
+	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskInvalidate, named)
+	err := errors.Join(refused, g.invalidations.send(ctx, named))
+	end(End{Err: err})
+	return err
 }
 
 // invalidations sends the invalidations of a Guard, and again those that failed.

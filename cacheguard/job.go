@@ -82,6 +82,7 @@ type answer struct {
 	outcome Outcome // of the caller that started the flight, if it loaded
 	before  uint64  // value and absence are good for calls that began before this tick; another error is for all
 	absent  bool    // err says that there is no such thing
+	origin  string  // of the load that made it, as far as known
 	loaded  uint64  // the tick at which the loader had returned; 0: no loader ran
 
 	// The loader gave up because something it used was cancelled, though not by those who wait for it: nobody's failure but

@@ -38,6 +38,7 @@ func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 	out := r.guard.loaders.run(ctx, r.job, r.slot)
 	a := answer{
 		value: out.value, err: out.err, absent: out.absent, outcome: Loaded, before: began, loaded: r.guard.clock.Tick(),
+		origin: r.guard.cfg.Hooks.origin(ctx),
 	}
 	switch {
 	case out.err != nil && ctx.Err() != nil: // nobody waits any more
@@ -99,7 +100,7 @@ func (g *Guard) loadIn(ctx context.Context, j *job, s slot, how Outcome) answer 
 	}
 	return answer{
 		value: out.value, err: out.err, absent: out.absent, outcome: how, before: g.goodBefore(began),
-		cancelled: out.err != nil && errors.Is(out.err, context.Canceled),
+		cancelled: out.err != nil && errors.Is(out.err, context.Canceled), origin: g.cfg.Hooks.origin(ctx),
 	}
 }
 

@@ -151,6 +151,10 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 	j.policy.countRunning(running)
 	var out loaded
 	var tags []string
+	end := noEnd
+	if j.batch == nil {
+		ctx, end = l.cfg.Hooks.begin(ctx, TaskLoad, j.key)
+	}
 	start := l.cfg.clock.Now()
 	l.protect(ctx, j.key, func() (err error) {
 		if out.value, err = j.load(ctx); err == nil && j.tags != nil {
@@ -169,6 +173,7 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 		out.tags = append(load.allTags(), tags...)
 		l.running.Add(-running)
 		j.policy.countRunning(-running)
+		end(End{Err: out.err})
 		l.cfg.Hooks.loaded(j.key, out.took, out.err)
 		done <- out
 	})

@@ -107,7 +107,7 @@ func (m *many[V]) loadAll(ctx context.Context, toLoad []wanted) (rest []string) 
 		if w.key == "" {
 			continue
 		}
-		switch a, err := tickets[i].Wait(ctx, m.acceptable(tickets[i].Joined)); {
+		switch a, err := m.guard.awaitTicket(ctx, tickets[i], w.key, m.acceptable(tickets[i].Joined)); {
 		case err != nil:
 			m.fail(ctx, w.key, "", m.guard.ended(ctx, w.key, err))
 		case a.answers(m.asked, tickets[i].Joined):

@@ -61,14 +61,21 @@ func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
 		var none V
 		return none, errNilCache
 	}
-	onGet := c.guard.cfg.Hooks.OnGet
-	if onGet == nil {
+	hooks := &c.guard.cfg.Hooks
+	if hooks.OnGet == nil && hooks.Begin == nil {
 		v, _, _, err := c.fetch(ctx, k)
 		return v, c.absence(err)
 	}
 	start := time.Now()
-	v, how, key, err := c.fetch(ctx, k)
-	onGet(ctx, key, how, time.Since(start), err)
+	inner, end := ctx, noEnd
+	if hooks.Begin != nil {
+		inner, end = hooks.begin(ctx, TaskGet, c.Key(k))
+	}
+	v, how, key, err := c.fetch(inner, k)
+	end(End{Outcome: how, Err: err})
+	if hooks.OnGet != nil {
+		hooks.OnGet(ctx, key, how, time.Since(start), err)
+	}
 	return v, c.absence(err)
 }
 

@@ -64,6 +64,7 @@ func (c *Cache[K, V]) loaderOf(byKey map[string]K) func(context.Context, []strin
 
 // getMany is GetMany with what is to be loaded, and how.
 func getMany[V any](ctx context.Context, g *Guard, keys []string, spec loadSpec[V]) (map[string]V, error) {
+	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskGetMany, keys)
 	m := &many[V]{guard: g, spec: spec, start: time.Now(), found: make(map[string]V, len(keys))}
 	rest := m.admit(ctx, keys)
 	m.asked = g.clock.Now()
@@ -74,5 +75,7 @@ func getMany[V any](ctx context.Context, g *Guard, keys []string, spec loadSpec[
 			rest = m.loadAll(ctx, unread(rest))
 		}
 	}
-	return m.found, errors.Join(m.errs...)
+	err := errors.Join(m.errs...)
+	end(End{Err: err})
+	return m.found, err
 }

@@ -30,6 +30,8 @@ type rebuild struct {
 	stamps      *stamper         // of the load, if it gets the lease
 	afterBypass bool             // it has given Redis up once: when that fails again, it loads without
 	askedAgain  int              // how often it was told to ask again
+	origin      string           // of the load that it waits for
+	endWait     func(End)        // ends the task of waiting for another instance; nil: there is none
 	waitTimeout <-chan time.Time // fires when WaitTimeout is over
 }
 
@@ -51,8 +53,25 @@ func (g *Guard) share(
 	if t.Joined && g.cfg.Hooks.OnJoin != nil {
 		g.cfg.Hooks.OnJoin(j.key)
 	}
-	a, err = t.Wait(ctx, func(early answer) bool { return early.answers(asked, t.Joined) })
+	a, err = g.awaitTicket(ctx, t, j.key, func(early answer) bool { return early.answers(asked, t.Joined) })
 	return a, t.Joined, err
+}
+
+// awaitTicket waits for a flight's answer. For a call that joined the flight that is a task.
+func (g *Guard) awaitTicket(
+	ctx context.Context, t flight.Ticket[flightKey, answer], key string, acceptable func(answer) bool,
+) (answer, error) {
+	if !t.Joined || g.cfg.Hooks.Begin == nil {
+		return t.Wait(ctx, acceptable)
+	}
+	ctx, end := g.cfg.Hooks.begin(ctx, TaskWait, key)
+	a, err := t.Wait(ctx, acceptable)
+	outcome := a.outcome
+	if outcome == Loaded {
+		outcome = Shared
+	}
+	end(End{Outcome: outcome, Origin: a.origin, Err: errors.Join(err, a.err)})
+	return a, err
 }
 
 func (g *Guard) newRebuild(j *job, unfit []byte, publish func(answer)) *rebuild {
@@ -63,8 +82,10 @@ func (g *Guard) newRebuild(j *job, unfit []byte, publish func(answer)) *rebuild 
 
 // run asks for the value or the lease until it has an answer. The watch stands before the lease is asked for, so that
 // no wake-up falls between.
-func (r *rebuild) run(ctx context.Context) answer {
+func (r *rebuild) run(ctx context.Context) (a answer) {
 	g := r.guard
+	r.identify(ctx)
+	defer r.finishWait(&a)
 	waiter := g.inbox.Watch(protocol.LeaseKey(r.job.valueKey))
 	defer waiter.Stop()
 	if g.cfg.WaitTimeout > 0 {
@@ -78,7 +99,13 @@ func (r *rebuild) run(ctx context.Context) answer {
 			return a
 		}
 	}
-	return g.loadDirectly(ctx, r.job, Loaded)
+	return r.loadAlone(ctx)
+}
+
+// loadAlone ends the wait for others.
+func (r *rebuild) loadAlone(ctx context.Context) answer {
+	r.finishWait(nil)
+	return r.guard.loadDirectly(ctx, r.job, Loaded)
 }
 
 // attempt asks once, and does what the reply says. Not done: ask again. Without a slot it does not ask for the lease, which
@@ -98,6 +125,7 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 	}
 	got, err := r.acquire(ctx, request)
 	if err == nil && got.Status == protocol.Granted {
+		r.finishWait(nil)
 		return r.lead(ctx, got), true // the slot is the loader's now
 	}
 	r.stamps.abandon()
@@ -115,7 +143,8 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 		}
 		return r.use(ctx, got.Value, how, before)
 	case got.Status == protocol.Failed:
-		return answer{err: r.failure(got), outcome: Shared}, true
+		r.origin = got.Origin()
+		return answer{err: r.failure(got), outcome: Shared, origin: r.origin}, true
 	case got.Status == protocol.Writing && r.job.scope.writing:
 		return g.loadDirectly(ctx, r.job, Loaded), true
 	case got.Status == protocol.Free:
@@ -123,6 +152,7 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 		return answer{err: err}, err != nil
 	}
 	r.job.skip()
+	r.beginWait(ctx, got)
 	waiter.Waiting()
 	return r.await(ctx, waiter, got, wait{polls: polls, before: before})
 }
@@ -178,6 +208,7 @@ func (r *rebuild) returnSlot() {
 
 // unreachable answers when Redis could not be asked for the lease. The reply may be all that was lost.
 func (r *rebuild) unreachable(ctx context.Context, err error) answer {
+	r.finishWait(nil)
 	r.recall(err)
 	reason := r.guard.redisError("acquire", r.job.key, err)
 	if r.guard.cfg.FailClosed {
@@ -269,7 +300,7 @@ func (r *rebuild) use(ctx context.Context, raw []byte, how Outcome, before uint6
 		return answer{}, true // good for nobody: a call that reads such a value has it replaced, too
 	}
 	if e.Kind == protocol.Absent {
-		return answer{err: ErrNotFound, absent: true, outcome: Negative, before: before}, true
+		return answer{err: ErrNotFound, absent: true, outcome: Negative, before: before, origin: r.origin}, true
 	}
-	return answer{value: value, outcome: how, before: before}, true
+	return answer{value: value, outcome: how, before: before, origin: r.origin}, true
 }

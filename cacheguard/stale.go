@@ -53,6 +53,7 @@ func (g *Guard) refresh(ctx context.Context, j *job, raw []byte, took time.Durat
 // refresh takes the lease if it is free, and loads. If it is not, the flight stays for a while: as long as it is there, no
 // other call of this instance asks for the lease again.
 func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
+	r.identify(ctx)
 	if r.slot = r.guard.loaders.trySlot(r.job); r.slot.right == noSlot {
 		return answer{} // all loaders are busy with callers that wait
 	}

@@ -53,7 +53,7 @@ func (g *Guard) UpdateMany(ctx context.Context, keys []string, write func(contex
 }
 
 // update is UpdateMany, and with a putting the Put of its one key.
-func (g *Guard) update(ctx context.Context, keys []string, p *putting, write func(context.Context) error) error {
+func (g *Guard) update(ctx context.Context, keys []string, p *putting, write func(context.Context) error) (err error) {
 	if err := g.admitUpdate(ctx, keys, write); err != nil {
 		return err
 	}
@@ -61,6 +61,8 @@ func (g *Guard) update(ctx context.Context, keys []string, p *putting, write fun
 		return ErrClosed
 	}
 	defer g.tasks.Done()
+	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskUpdate, keys)
+	defer func() { end(End{Err: err}) }()
 	u := &update{
 		guard: g, keys: slices.Compact(slices.Sorted(slices.Values(keys))), token: rand.Text(), put: p,
 		outer: updateOf(ctx),
@@ -68,7 +70,7 @@ func (g *Guard) update(ctx context.Context, keys []string, p *putting, write fun
 	if g.cfg.Disabled {
 		return u.runInProcess(ctx, write)
 	}
-	err := u.locked(ctx, u.keys, func(ctx context.Context) error { return u.run(ctx, write) })
+	err = u.locked(ctx, u.keys, func(ctx context.Context) error { return u.run(ctx, write) })
 	if u.began || err == nil {
 		return err
 	}

@@ -79,8 +79,12 @@ func (k *Locker) acquire(ctx context.Context, name string, wait bool) (l *Lease,
 	if k == nil {
 		return nil, errNilLocker
 	}
-	began := time.Now()
-	defer func() { config.Hooks(k.cfg.Hooks).Asked(name, began, err) }()
+	call := "TryLock"
+	if wait {
+		call = "Lock"
+	}
+	asked := config.Hooks(k.cfg.Hooks).Ask(ctx, call, name)
+	defer func() { asked.End(err) }()
 	switch {
 	case name == "":
 		return nil, errEmptyName

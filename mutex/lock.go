@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/queue"
@@ -16,11 +15,12 @@ import (
 // what Redis or the client said: at once when Redis cannot be asked at all, and when it cannot be asked for longer than
 // TTL during the wait. The caller unlocks the lease.
 func (k *Locker) Lock(ctx context.Context, name string) (*Lease, error) {
-	began := time.Now()
-	l, err := k.lock(ctx, name)
-	if k != nil {
-		k.cfg.Hooks.common().Asked(name, began, err)
+	if k == nil {
+		return nil, errNilLocker
 	}
+	asking := k.cfg.Hooks.common().Ask(ctx, "Lock", name)
+	l, err := k.lock(ctx, name)
+	asking.End(err)
 	return l, err
 }
 
@@ -97,11 +97,12 @@ func refusal(ctx context.Context, name string, err error) error {
 
 // TryLock takes the lock if it is free, in one round trip, and returns ErrNotAcquired if it is not.
 func (k *Locker) TryLock(ctx context.Context, name string) (*Lease, error) {
-	began := time.Now()
-	l, err := k.try(ctx, name)
-	if k != nil {
-		k.cfg.Hooks.common().Asked(name, began, err)
+	if k == nil {
+		return nil, errNilLocker
 	}
+	asking := k.cfg.Hooks.common().Ask(ctx, "TryLock", name)
+	l, err := k.try(ctx, name)
+	asking.End(err)
 	return l, err
 }
 

@@ -81,11 +81,12 @@ func (q *Quorum) begin(name string) error {
 // Lock is like that of a Locker. It returns an error of Redis at once when no majority can be asked at all, and when none can
 // be asked for longer than TTL during the wait.
 func (q *Quorum) Lock(ctx context.Context, name string) (*Lease, error) {
-	began := time.Now()
-	l, err := q.lock(ctx, name)
-	if q != nil {
-		q.cfg.Hooks.common().Asked(name, began, err)
+	if q == nil {
+		return nil, errNilLocker
 	}
+	asking := q.cfg.Hooks.common().Ask(ctx, "Lock", name)
+	l, err := q.lock(ctx, name)
+	asking.End(err)
 	return l, err
 }
 
@@ -97,7 +98,7 @@ func (q *Quorum) lock(ctx context.Context, name string) (l *Lease, err error) {
 		if errors.Is(err, ErrNotAcquired) {
 			answered = asked
 		}
-		if err == nil || q == nil || time.Since(answered) > q.cfg.TTL || ctx.Err() != nil || q.life.Ending.Err() != nil {
+		if err == nil || time.Since(answered) > q.cfg.TTL || ctx.Err() != nil || q.life.Ending.Err() != nil {
 			return l, err
 		}
 		timer := time.NewTimer(pause/2 + rand.N(pause))
@@ -113,11 +114,12 @@ func (q *Quorum) lock(ctx context.Context, name string) (l *Lease, err error) {
 // TryLock is like that of a Locker, but of several that ask at the same time each may get some of the servers, and none of
 // them a majority: then all are refused.
 func (q *Quorum) TryLock(ctx context.Context, name string) (*Lease, error) {
-	began := time.Now()
-	l, err := q.try(ctx, name)
-	if q != nil {
-		q.cfg.Hooks.common().Asked(name, began, err)
+	if q == nil {
+		return nil, errNilLocker
 	}
+	asking := q.cfg.Hooks.common().Ask(ctx, "TryLock", name)
+	l, err := q.try(ctx, name)
+	asking.End(err)
 	return l, err
 }
 

@@ -1,6 +1,7 @@
 package rwlock
 
 import (
+	"context"
 	"time"
 
 	"github.com/cacheguard/go/internal/config"
@@ -9,6 +10,11 @@ import (
 // Hooks are called as locks are asked for and given up. Any of them may be nil. They must be quick, must not block and must
 // not panic; they may be called concurrently.
 type Hooks struct {
+	// Begin is called at the beginning of every call that asks for one lock, with its context and how it asks: Lock, TryLock, RLock or TryRLock.
+	// It returns what is to be called at the end of that call, with its error; that may be nil. It is for tracing. Package
+	// github.com/cacheguard/go/otel uses it.
+	Begin func(ctx context.Context, call, name string) func(err error)
+
 	// OnLock is called at the end of every call that asked for one lock, with how long that took. An error says why the
 	// caller does not have it.
 	OnLock func(name string, took time.Duration, err error)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/cacheguard/go/internal/queue"
 )
@@ -14,42 +13,42 @@ import (
 // Another one is what Redis or the client said: at once when Redis cannot be asked at all, and when it cannot be asked for
 // longer than TTL during the wait. The caller unlocks the lease.
 func (k *Locker) Lock(ctx context.Context, name string) (*Lease, error) {
-	return k.told(ctx, name, writing, (*Locker).wait)
+	return k.told(ctx, byLock(), name)
 }
 
 // RLock is Lock for reading.
 func (k *Locker) RLock(ctx context.Context, name string) (*Lease, error) {
-	return k.told(ctx, name, reading, (*Locker).wait)
+	return k.told(ctx, byRLock(), name)
 }
 
 // TryLock takes the lock for writing if nobody has it, in one round trip, and returns ErrNotAcquired if somebody does.
 func (k *Locker) TryLock(ctx context.Context, name string) (*Lease, error) {
-	return k.told(ctx, name, writing, (*Locker).try)
+	return k.told(ctx, byTryLock(), name)
 }
 
 // TryRLock takes the lock for reading if no writer has it or waits for it, in one round trip, and returns ErrNotAcquired
 // otherwise.
 func (k *Locker) TryRLock(ctx context.Context, name string) (*Lease, error) {
-	return k.told(ctx, name, reading, (*Locker).try)
+	return k.told(ctx, byTryRLock(), name)
 }
 
 // Do runs f while it holds the lock of the name for writing, for which it waits as Lock does. The context given to f ends
 // when ctx does, and when the lease is lost; FenceFrom finds the fence in it. Do returns f's error, and joined with it
 // what Unlock says: when f returned nil and Do does not, the work may have been done beside somebody else's.
 func (k *Locker) Do(ctx context.Context, name string, f func(context.Context, *Lease) error) error {
-	return k.run(ctx, name, writing, f)
+	return k.run(ctx, byLock(), name, f)
 }
 
 // RDo is Do for reading.
 func (k *Locker) RDo(ctx context.Context, name string, f func(context.Context, *Lease) error) error {
-	return k.run(ctx, name, reading, f)
+	return k.run(ctx, byRLock(), name, f)
 }
 
-func (k *Locker) run(ctx context.Context, name string, m mode, f func(context.Context, *Lease) error) (err error) {
+func (k *Locker) run(ctx context.Context, w way, name string, f func(context.Context, *Lease) error) (err error) {
 	if f == nil {
 		return fmt.Errorf("rwlock: do %q: f is nil", name)
 	}
-	l, err := k.told(ctx, name, m, (*Locker).wait)
+	l, err := k.told(ctx, w, name)
 	if err != nil {
 		return err
 	}
@@ -59,15 +58,26 @@ func (k *Locker) run(ctx context.Context, name string, m mode, f func(context.Co
 	return f(ctx, l)
 }
 
+// way is how a call asks for a lock.
+type way struct {
+	call string // as Hooks.Begin hears of it
+	mode mode
+	ask  func(*Locker, context.Context, string, mode) (*Lease, error)
+}
+
+func byLock() way     { return way{"Lock", writing, (*Locker).wait} }
+func byRLock() way    { return way{"RLock", reading, (*Locker).wait} }
+func byTryLock() way  { return way{"TryLock", writing, (*Locker).try} }
+func byTryRLock() way { return way{"TryRLock", reading, (*Locker).try} }
+
 // told asks for a lock and tells the hooks.
-func (k *Locker) told(
-	ctx context.Context, name string, m mode, ask func(*Locker, context.Context, string, mode) (*Lease, error),
-) (*Lease, error) {
-	began := time.Now()
-	l, err := ask(k, ctx, name, m)
-	if k != nil {
-		k.cfg.Hooks.common().Asked(name, began, err)
+func (k *Locker) told(ctx context.Context, w way, name string) (*Lease, error) {
+	if k == nil {
+		return nil, errNilLocker
 	}
+	asking := k.cfg.Hooks.common().Ask(ctx, w.call, name)
+	l, err := w.ask(k, ctx, name, w.mode)
+	asking.End(err)
 	return l, err
 }
 

@@ -1,5 +1,5 @@
-// Tracing shows in OpenTelemetry's spans which load a request waited for: tracing.go is all that it takes. Three requests, each
-// with a trace of its own, ask two instances for one value; the spans of those that wait are linked to that of the load.
+// Tracing shows in OpenTelemetry's spans which load a request waited for. Three requests, each with a trace of its own, ask two
+// instances for one value; the waits are linked to the get that loads.
 //
 // It needs nothing but Go. REDIS_URL names a real Redis to use instead.
 package main
@@ -23,6 +23,7 @@ import (
 	"github.com/cacheguard/go/examples/internal/backends"
 	"github.com/cacheguard/go/examples/internal/program"
 	"github.com/cacheguard/go/examples/internal/table"
+	"github.com/cacheguard/go/otel"
 )
 
 // settings are what the flags say.
@@ -54,7 +55,7 @@ func (s *settings) run(ctx context.Context, out io.Writer) error {
 	_, _ = fmt.Fprintf(out, "An instance is asked for a price that is not cached, and loads it, which takes %v.\n"+
 		"Meanwhile that instance and another one are asked once more. Their spans, as they ended:\n\n", s.query)
 	table.Write(out, rowsOf(spans))
-	_, _ = fmt.Fprintln(out, "\nA span is linked to the load that made its value, in another trace and on whatever instance.")
+	_, _ = fmt.Fprintln(out, "\nA wait is linked to the get that loads, in another trace and on whatever instance.")
 	return nil
 }
 
@@ -62,6 +63,11 @@ func (s *settings) run(ctx context.Context, out io.Writer) error {
 func (s *settings) trace(ctx context.Context) (_ tracetest.SpanStubs, err error) {
 	exporter := tracetest.NewInMemoryExporter() // in place of one that sends the spans to a collector
 	provider := sdk.NewTracerProvider(sdk.WithSyncer(exporter))
+	telemetry, err := otel.New(otel.Config{TracerProvider: provider})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, telemetry.Close()) }()
 	server, err := backends.Redis(ctx)
 	if err != nil {
 		return nil, err
@@ -73,18 +79,21 @@ func (s *settings) trace(ctx context.Context) (_ tracetest.SpanStubs, err error)
 	for i := range guards {
 		client := server.NewClient()
 		defer client.Close()
-		guards[i], err = cacheguard.New(client, cacheguard.Config{Prefix: prefix, RedisTimeout: backends.Patience, Hooks: hooks()})
+		guards[i], err = cacheguard.New(client, cacheguard.Config{Prefix: prefix, RedisTimeout: backends.Patience, Hooks: telemetry.Guard("prices")})
 		if err != nil {
 			return nil, err
 		}
 		defer guards[i].Close()
 	}
-	err = s.requests(ctx, provider.Tracer("example"), guards)
+	err = s.requests(ctx, guards)
+	for _, g := range guards {
+		_ = g.Close() // always nil; ends the spans
+	}
 	return exporter.GetSpans(), err
 }
 
 // requests asks one instance, and while it loads both once more.
-func (s *settings) requests(ctx context.Context, tracer trace.Tracer, guards []*cacheguard.Guard) error {
+func (s *settings) requests(ctx context.Context, guards []*cacheguard.Guard) error {
 	loading := make(chan struct{})
 	var once sync.Once
 	price := func(ctx context.Context) (int, error) {
@@ -93,7 +102,7 @@ func (s *settings) requests(ctx context.Context, tracer trace.Tracer, guards []*
 		return 1999, ctx.Err()
 	}
 	ask := func(g *cacheguard.Guard) error {
-		_, err := get(ctx, tracer, g, "price:42", price)
+		_, err := cacheguard.Get(ctx, g, "price:42", price)
 		return err
 	}
 	errs := make([]error, 3)
@@ -119,7 +128,9 @@ func rowsOf(spans tracetest.SpanStubs) [][]string {
 			within = short(s.Parent)
 		}
 		for _, a := range s.Attributes {
-			outcome = a.Value.AsString()
+			if a.Key == "cacheguard.outcome" {
+				outcome = a.Value.AsString()
+			}
 		}
 		for _, l := range s.Links {
 			linked = short(l.SpanContext)

@@ -1,17 +1,41 @@
 package config
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Hooks are those of all locks, and documented there.
 type Hooks struct {
+	Begin    func(ctx context.Context, call, name string) func(error)
 	OnLock   func(name string, took time.Duration, err error)
 	OnUnlock func(name string, held time.Duration, err error)
 }
 
-// Asked is called at the end of a call that asked for a lock.
-func (h Hooks) Asked(name string, began time.Time, err error) {
-	if h.OnLock != nil {
-		h.OnLock(name, time.Since(began), err)
+// Ask is called at the beginning of a call that asks for a lock. Its end is that of what Ask returns.
+func (h Hooks) Ask(ctx context.Context, call, name string) Asking {
+	a := Asking{onLock: h.OnLock, name: name, began: time.Now()}
+	if h.Begin != nil {
+		a.end = h.Begin(ctx, call, name)
+	}
+	return a
+}
+
+// Asking is a call that asks for a lock.
+type Asking struct {
+	end    func(error) // from Begin; nil: nothing
+	onLock func(name string, took time.Duration, err error)
+	name   string
+	began  time.Time
+}
+
+// End is called at the end of the call, with its error.
+func (a Asking) End(err error) {
+	if a.end != nil {
+		a.end(err)
+	}
+	if a.onLock != nil {
+		a.onLock(a.name, time.Since(a.began), err)
 	}
 }
 

@@ -1,0 +1,60 @@
+// Package otel shows in OpenTelemetry what guards and locks do: spans, and metrics. It is a module of its own.
+//
+//	t, err := otel.New(otel.Config{}) // the global providers
+//	...
+//	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "shop", Hooks: t.Guard("shop")})
+//	...
+//	t.Watch("shop", guard)
+//
+// # Spans
+//
+//	cacheguard.get         a Get or a Fetch, with its outcome
+//	cacheguard.get_many    a GetMany
+//	cacheguard.load        a run of a loader, whose own spans are within it; it belongs to the get that made it necessary
+//	cacheguard.wait        waiting for a load of another call, here or on another instance, or for the end of an update
+//	cacheguard.update      an Update or UpdateMany, with the wait for its locks
+//	cacheguard.invalidate  an Invalidate
+//	cacheguard.lock        a call that asked for a lock, until it had it or was refused
+//
+// They have the attributes cacheguard.cache or cacheguard.lock, the name that was given to Guard, Mutex or RWLock. A key is on
+// a span only with Config.Keys. Absence (ErrNotFound, ErrNotCached) and a lock that was refused are no errors of a span.
+//
+// # Links
+//
+// A wait is linked to the get, or get_many, whose load it waited for: in that trace, the load is a child of the span that the
+// link leads to. This is so on whatever instance that runs, and also if the load failed or its process died. The lease in Redis
+// carries the ids of trace and span, so it costs no request. There is no link
+//
+//   - if the trace of the load is not sampled;
+//   - from a caller that left a load of its own instance before that ended;
+//   - from a hit to the load that stored the value, as nobody waited for that;
+//   - if the instance that loads does not use this package, or the wait was for an update.
+//
+// After a takeover, the link of those who wait leads to the load that was taken over.
+//
+// # Metrics
+//
+// Durations are histograms in seconds. No key, name of a lock or text of an error is an attribute.
+//
+//	cacheguard.get.duration           {cacheguard.cache, cacheguard.outcome, error.type}  Get and Fetch, and each key of a GetMany
+//	cacheguard.load.duration          {cacheguard.cache, error.type}  runs of loaders; of a GetMany, for each key
+//	cacheguard.load.active            {cacheguard.cache}  loaders that run (Watch)
+//	cacheguard.wait.duration          {cacheguard.cache, error.type}  waits for other calls' loads
+//	cacheguard.fill.rejected          {cacheguard.cache, cacheguard.reason}  loaded values that were not stored: overtaken or unstorable
+//	cacheguard.stale.age              {cacheguard.cache}  how long past their TTL values were served
+//	cacheguard.entry.damaged          {cacheguard.cache}  entries that could not be read
+//	cacheguard.lease.lost             {cacheguard.cache}  loads that lost their lease
+//	cacheguard.lease.takeovers        {cacheguard.cache}  leases taken over from an instance that had died or hung
+//	cacheguard.redis.errors           {cacheguard.cache, cacheguard.operation}  operations that failed
+//	cacheguard.breaker.open           {cacheguard.cache}  circuit breakers that are open
+//	cacheguard.invalidation.pending   {cacheguard.cache}  keys whose invalidation is still to be sent (Watch)
+//	cacheguard.lock.wait.duration     {cacheguard.lock, cacheguard.outcome}  calls that asked for a lock: acquired, refused or error
+//	cacheguard.lock.hold.duration     {cacheguard.lock}  how long locks were held
+//	cacheguard.lock.lost              {cacheguard.lock}  locks that were found lost when they were unlocked
+//
+// A service that exports metrics with package metrics takes two fields for the spans:
+//
+//	hooks := m.Guard("shop")
+//	traced := t.Guard("shop")
+//	hooks.Begin, hooks.Origin = traced.Begin, traced.Origin
+package otel

@@ -1,0 +1,85 @@
+package otel
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/cacheguard/go/mutex"
+	"github.com/cacheguard/go/rwlock"
+)
+
+// Mutex returns the Hooks of a mutex.Locker or mutex.Quorum, whose spans and metrics have the attribute cacheguard.lock=name.
+func (t *Telemetry) Mutex(name string) mutex.Hooks {
+	l := t.lock(name, mutex.ErrNotAcquired, mutex.ErrLeaseLost, mutex.ErrRevoked)
+	return mutex.Hooks{Begin: l.begin, OnLock: l.locked, OnUnlock: l.unlocked}
+}
+
+// RWLock returns the Hooks of a rwlock.Locker, whose spans and metrics have the attribute cacheguard.lock=name. Reading and
+// writing are counted together; spans tell them apart by cacheguard.call.
+func (t *Telemetry) RWLock(name string) rwlock.Hooks {
+	l := t.lock(name, rwlock.ErrNotAcquired, rwlock.ErrLeaseLost, rwlock.ErrRevoked)
+	return rwlock.Hooks{Begin: l.begin, OnLock: l.locked, OnUnlock: l.unlocked}
+}
+
+// lock is what is observed of the locks of a Locker.
+type lock struct {
+	*Telemetry
+
+	name                        attribute.KeyValue
+	refused, leaseLost, revoked error
+	counted                     metric.MeasurementOption
+	byOutcome                   map[string]metric.MeasurementOption
+}
+
+func (t *Telemetry) lock(name string, refused, leaseLost, revoked error) *lock {
+	l := &lock{
+		Telemetry: t, name: lockKey.String(name), refused: refused, leaseLost: leaseLost, revoked: revoked,
+		byOutcome: make(map[string]metric.MeasurementOption),
+	}
+	l.counted = metric.WithAttributeSet(attribute.NewSet(l.name))
+	for _, outcome := range []string{"acquired", "refused", "error"} {
+		l.byOutcome[outcome] = metric.WithAttributeSet(attribute.NewSet(l.name, outcomeKey.String(outcome)))
+	}
+	return l
+}
+
+func (l *lock) outcome(err error) string {
+	switch {
+	case err == nil:
+		return "acquired"
+	case errors.Is(err, l.refused):
+		return "refused"
+	}
+	return "error"
+}
+
+func (l *lock) begin(ctx context.Context, call, name string) func(error) {
+	_, span := l.tracer.Start(ctx, "cacheguard.lock", trace.WithAttributes(l.name, callKey.String(call)))
+	if l.keys {
+		span.SetAttributes(nameKey.String(name))
+	}
+	return func(err error) {
+		outcome := l.outcome(err)
+		span.SetAttributes(outcomeKey.String(outcome))
+		if outcome == "error" {
+			fail(span, errorType(err), err)
+		}
+		span.End()
+	}
+}
+
+func (l *lock) locked(_ string, took time.Duration, err error) {
+	l.lockWaits.Record(context.Background(), took.Seconds(), l.byOutcome[l.outcome(err)])
+}
+
+func (l *lock) unlocked(_ string, held time.Duration, err error) {
+	l.lockHolds.Record(context.Background(), held.Seconds(), l.counted)
+	if errors.Is(err, l.leaseLost) || errors.Is(err, l.revoked) {
+		l.locksLost.Add(context.Background(), 1, l.counted)
+	}
+}

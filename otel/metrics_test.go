@@ -1,0 +1,94 @@
+package otel
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"go.opentelemetry.io/otel/codes"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/mutex"
+	"github.com/cacheguard/go/rwlock"
+)
+
+func TestMetricsCountWhatHappened(t *testing.T) {
+	t.Parallel()
+	o := observe(t, 1, Config{})
+	g := o.guards[0]
+	o.telemetry.Watch("shop", g)
+	why := errors.New("broken")
+	for range 2 {
+		_, err := cacheguard.Get(t.Context(), g, "k", func(context.Context) (int, error) {
+			expect.Equal(t, "loads that run", o.counts()["cacheguard.load.active{cacheguard.cache=shop}"], 1)
+			return 1, nil
+		})
+		expect.ErrorIs(t, err, nil)
+		o.stored("k")
+	}
+	_, err := cacheguard.Get(t.Context(), g, "bad", func(context.Context) (int, error) { return 0, why })
+	expect.ErrorIs(t, err, why)
+	_, err = cacheguard.Get(t.Context(), g, "huge", func(ctx context.Context) (int, error) { return 0, g.Invalidate(ctx, "huge") })
+	expect.ErrorIs(t, err, nil)
+	o.close()
+	counts := o.counts()
+	for name, want := range map[string]int64{
+		"cacheguard.get.duration{cacheguard.cache=shop,cacheguard.outcome=hit}":                      1,
+		"cacheguard.get.duration{cacheguard.cache=shop,cacheguard.outcome=loaded}":                   2,
+		"cacheguard.get.duration{cacheguard.cache=shop,cacheguard.outcome=loaded,error.type=_OTHER}": 1,
+		"cacheguard.load.duration{cacheguard.cache=shop}":                                            2,
+		"cacheguard.load.duration{cacheguard.cache=shop,error.type=_OTHER}":                          1,
+		"cacheguard.fill.rejected{cacheguard.cache=shop,cacheguard.reason=overtaken}":                1,
+		"cacheguard.load.active{cacheguard.cache=shop}":                                              0,
+		"cacheguard.invalidation.pending{cacheguard.cache=shop}":                                     0,
+	} {
+		if got, there := counts[name]; !there || got != want {
+			t.Errorf("%s is %d (%t), want %d; there are %v", name, got, there, want, counts)
+		}
+	}
+}
+
+func TestLocksHaveSpansAndMetrics(t *testing.T) {
+	t.Parallel()
+	o := observe(t, 0, Config{Keys: true})
+	one, err := mutex.New(o.redis, mutex.Config{Prefix: o.prefix, Hooks: o.telemetry.Mutex("jobs")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = one.Close() }) // always nil
+	many, err := rwlock.New(o.redis, rwlock.Config{Prefix: o.prefix + "-rw", Hooks: o.telemetry.RWLock("files")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = many.Close() }) // always nil
+
+	err = one.Do(t.Context(), "import", func(ctx context.Context, _ *mutex.Lease) error {
+		_, err := one.TryLock(ctx, "import")
+		expect.ErrorIs(t, err, mutex.ErrNotAcquired)
+		return many.RDo(ctx, "f", func(context.Context, *rwlock.Lease) error { return nil })
+	})
+	expect.ErrorIs(t, err, nil)
+	var got []string
+	for _, span := range o.spans.GetSpans() {
+		got = append(got, has(span, lockKey)+" "+has(span, nameKey)+" "+has(span, callKey)+" "+has(span, outcomeKey))
+		expect.Equal(t, "status", span.Status.Code, codes.Unset)
+	}
+	want := []string{"jobs import Lock acquired", "jobs import TryLock refused", "files f RLock acquired"}
+	if len(got) != len(want) {
+		t.Fatalf("spans are %q, want %q", got, want)
+	}
+	for i := range want {
+		expect.Equal(t, "span", got[i], want[i])
+	}
+	counts := o.counts()
+	for name, want := range map[string]int64{
+		"cacheguard.lock.wait.duration{cacheguard.lock=jobs,cacheguard.outcome=acquired}":  1,
+		"cacheguard.lock.wait.duration{cacheguard.lock=jobs,cacheguard.outcome=refused}":   1,
+		"cacheguard.lock.wait.duration{cacheguard.lock=files,cacheguard.outcome=acquired}": 1,
+		"cacheguard.lock.hold.duration{cacheguard.lock=jobs}":                              1,
+		"cacheguard.lock.hold.duration{cacheguard.lock=files}":                             1,
+	} {
+		expect.Equal(t, name, counts[name], want)
+	}
+}
