@@ -2,7 +2,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
-PACKAGES := ./... ./codec/... ./examples/... ./bench/... ./otel/...
+PACKAGES := ./... ./codec/... ./examples/... ./bench/... ./cmd/cacheguardctl/... ./otel/...
 REDIS := redis-server redis-sentinel redis-cli
 POSTGRES := postgres
 PROMTOOL := promtool

@@ -24,12 +24,12 @@ func TestNoticesAreWrittenAndRead(t *testing.T) {
 		{Source: "a/0", Number: 1, Key: "k"}, {Source: "a", Number: 1<<64 - 1, Key: "a key with spaces\n"}, {Source: "a", Number: 7},
 		{Source: "a", Number: 8, Key: "t+ ", Many: true},
 	} {
-		if got, ok := parseNotice(n.String()); !ok || got != n {
+		if got, ok := ParseNotice(n.String()); !ok || got != n {
 			t.Errorf("%+v became %+v, %v", n, got, ok)
 		}
 	}
 	for _, s := range []string{"", "a", "a 1", "a 0 k", "a x k", "a -1 k"} {
-		if got, ok := parseNotice(s); ok {
+		if got, ok := ParseNotice(s); ok {
 			t.Errorf("%q became %+v", s, got)
 		}
 	}

@@ -31,13 +31,14 @@ func (n Notice) String() string {
 
 // NameOf returns the name that a message is about, as a notice of many keys; else it is empty.
 func NameOf(payload string) string {
-	if n, ok := parseNotice(payload); ok && n.Many {
+	if n, ok := ParseNotice(payload); ok && n.Many {
 		return n.Key
 	}
 	return ""
 }
 
-func parseNotice(s string) (n Notice, ok bool) {
+// ParseNotice is the inverse of String.
+func ParseNotice(s string) (n Notice, ok bool) {
 	var number string
 	n.Source, s, _ = strings.Cut(s, " ")
 	number, n.Key, ok = strings.Cut(s, " ")

@@ -183,7 +183,7 @@ func (t *Tier) Missed() {
 
 // Hear takes in a notice. Own says that the source is this process, which has seen to it that the key is forgotten.
 func (t *Tier) Hear(payload string, own func(source string) bool) (n Notice, ok bool) {
-	if n, ok = parseNotice(payload); !ok {
+	if n, ok = ParseNotice(payload); !ok {
 		return n, false
 	}
 	switch {

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/cacheguard"
+)
+
+// samples is how many PINGs the latency is of.
+const samples = 100
+
+// oldest is the oldest version of Redis that is tested.
+const oldest = 7
+
+// check tries what guards and locks need.
+type check struct {
+	NoLocks bool `help:"Do not check what locks need: a Redis for a cache alone may evict keys."`
+}
+
+// The words for a finding.
+const (
+	ok      = "ok"
+	warning = "warning"
+	wrong   = "failed"
+)
+
+// finding is the result of one check.
+type finding struct {
+	Check  string `json:"check"`
+	Node   string `json:"node"` // empty: it is about all
+	Result string `json:"result"`
+	Detail string `json:"detail"`
+}
+
+// checked is all of them.
+type checked struct {
+	Prefix     string    `json:"prefix"`
+	LockPrefix string    `json:"lock_prefix"`
+	OK         bool      `json:"ok"`
+	Findings   []finding `json:"findings"`
+}
+
+func (r checked) rows() (rows [][]string) {
+	for _, f := range r.Findings {
+		rows = append(rows, []string{f.Result, f.Check, f.Node, f.Detail})
+	}
+	return rows
+}
+
+// Run is called by kong.
+func (c *check) Run(e *env) error {
+	r := checked{Prefix: e.all.Prefix, LockPrefix: e.all.LockPrefix, OK: true, Findings: []finding{}}
+	add := func(name string, err error, well string) {
+		f := finding{Check: name, Result: ok, Detail: well}
+		if err != nil {
+			f.Result, f.Detail = wrong, err.Error()
+		}
+		r.Findings = append(r.Findings, f)
+	}
+	nodes, err := eachPrimary(e, c.node)
+	r.Findings = append(r.Findings, nodes...)
+	if err != nil {
+		add("nodes", err, "")
+	}
+	add("guard", c.guard(e), "each command, script and channel of a Guard works")
+	if !c.NoLocks {
+		l, err := newLockers(e)
+		if err != nil {
+			return err
+		}
+		defer l.close()
+		add("mutex", l.mutex.SelfCheck(e.ctx), "a lock can be taken and given back")
+		add("rwlock", l.rwlock.SelfCheck(e.ctx), "a lock can be taken and given back")
+	}
+	r.OK = !slices.ContainsFunc(r.Findings, func(f finding) bool { return f.Result == wrong })
+	if err := e.out.print(r); err != nil || r.OK {
+		return err
+	}
+	return errors.New("a check failed")
+}
+
+func (c *check) guard(e *env) error {
+	guard, err := cacheguard.New(e.rdb, cacheguard.Config{Prefix: e.all.Prefix})
+	if err != nil {
+		return err
+	}
+	defer guard.Close()
+	return guard.SelfCheck(e.ctx)
+}
+
+// eachPrimary looks at each node that takes writes, and returns what was found in the order of their addresses.
+func eachPrimary(e *env, look func(context.Context, *redis.Client) []finding) ([]finding, error) {
+	one, isOne := e.rdb.(*redis.Client)
+	if isOne {
+		return look(e.ctx, one), nil
+	}
+	var mu sync.Mutex
+	var all []finding
+	err := e.rdb.(*redis.ClusterClient).ForEachMaster(e.ctx, func(ctx context.Context, node *redis.Client) error {
+		found := look(ctx, node)
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, found...)
+		return nil
+	})
+	slices.SortStableFunc(all, func(a, b finding) int { return strings.Compare(a.Node, b.Node) })
+	return all, err
+}
+
+// node looks at one node. What the user may not ask for is a warning.
+func (c *check) node(ctx context.Context, rdb *redis.Client) []finding {
+	addr := rdb.Options().Addr
+	say := func(name string, err error, result, detail string) finding {
+		if err != nil {
+			result, detail = warning, err.Error()
+		}
+		return finding{Check: name, Node: addr, Result: result, Detail: detail}
+	}
+	info, err := infoOf(ctx, rdb)
+	version, major := info["redis_version"], 0
+	_, _ = fmt.Sscanf(version, "%d", &major) // 0: unknown
+	versionResult := ok
+	if major < oldest {
+		versionResult = warning
+	}
+	found := []finding{say("version", err, versionResult, version)}
+	result, detail := eviction(info, c.NoLocks)
+	found = append(found, say("maxmemory-policy", err, result, detail))
+	latency, offset, err := measure(ctx, rdb)
+	found = append(found, say("latency", err, ok, latency))
+	result = ok
+	if offset.Abs() > time.Minute {
+		result = warning
+	}
+	return append(found, say("clock", err, result, fmt.Sprintf("%v ahead of this machine", offset.Round(time.Millisecond))))
+}
+
+// eviction says what the policy means: a cache may lose keys, locks may not.
+func eviction(info map[string]string, noLocks bool) (result, detail string) {
+	policy, limit := info["maxmemory_policy"], info["maxmemory_human"]
+	detail = policy + ", maxmemory " + limit
+	switch {
+	case info["maxmemory"] == "0":
+		return ok, policy + ", no maxmemory"
+	case policy == "noeviction":
+		return ok, detail + ": a full Redis refuses to store values"
+	case noLocks:
+		return ok, detail
+	}
+	return warning, detail + ": locks may be evicted"
+}
+
+// measure measures round trips, and how far the server's clock is ahead of this machine's.
+func measure(ctx context.Context, rdb *redis.Client) (latency string, offset time.Duration, err error) {
+	took := make([]time.Duration, samples)
+	for i := range took {
+		began := time.Now()
+		if err := rdb.Ping(ctx).Err(); err != nil {
+			return "", 0, err
+		}
+		took[i] = time.Since(began)
+	}
+	slices.Sort(took)
+	began := time.Now()
+	server, err := rdb.Time(ctx).Result()
+	if err != nil {
+		return "", 0, err
+	}
+	round := func(d time.Duration) time.Duration { return d.Round(time.Microsecond) }
+	return fmt.Sprintf("p50 %v, p90 %v, p99 %v", round(took[samples/2]), round(took[samples*9/10]), round(took[samples*99/100])),
+		server.Sub(began.Add(time.Since(began) / 2)), nil
+}
+
+// infoOf is what INFO says.
+func infoOf(ctx context.Context, rdb redis.Cmdable) (map[string]string, error) {
+	raw, err := rdb.Info(ctx).Result()
+	if err != nil {
+		return nil, err
+	}
+	info := make(map[string]string)
+	for line := range strings.Lines(raw) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			info[name] = value
+		}
+	}
+	return info, nil
+}

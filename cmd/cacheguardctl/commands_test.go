@@ -1,0 +1,245 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/mutex"
+	"github.com/cacheguard/go/rwlock"
+)
+
+func TestCheckFindsNothingWrongWithAFreshRedis(t *testing.T) {
+	t.Parallel()
+	r := ctl(t, at(shared), "check")
+	r.want(t, done, "version", "noeviction", "p99", "guard", "mutex", "rwlock")
+	for line := range strings.Lines(r.out) {
+		if !strings.HasPrefix(line, "ok ") && !strings.HasPrefix(line, "warning  clock") {
+			t.Errorf("a finding: %s", line)
+		}
+	}
+}
+
+func TestCheckNamesTheRightThatAUserLacks(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	rdb := s.Client(t)
+	err := rdb.Do(t.Context(), "ACL", "SETUSER", "poor", "on", ">secret", "~*", "&*", "+@all", "-evalsha").Err()
+	expect.ErrorIs(t, err, nil)
+	r := ctl(t, "redis://poor:secret@"+s.Addr(), "check")
+	r.want(t, failed, "EVALSHA", "a check failed")
+	if strings.Contains(r.out+r.errors, "secret") {
+		t.Errorf("the password is printed: %s%s", r.out, r.errors)
+	}
+}
+
+func TestCheckAndInvalidateKnowClusters(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 0)
+	url := "redis://" + strings.Join(c.Addrs()[:2], ",")
+	r := ctl(t, url, "check", "--json")
+	r.want(t, done)
+	expect.Equal(t, "nodes", strings.Count(r.out, `"version"`), 3)
+	guard := newGuard(t, c.Client(t), "shop")
+	for _, url := range []string{url, "redis://" + c.Addrs()[0]} {
+		keep(t, guard, "a")
+		keep(t, guard, "b")
+		ctl(t, url, "--cluster", "--prefix", "shop", "invalidate", "a", "b").want(t, done)
+		gone(t, guard, "a")
+		gone(t, guard, "b")
+	}
+	ctl(t, url, "stats", "--json").want(t, done, c.Addrs()[2])
+}
+
+func newGuard(t *testing.T, rdb cacheguard.Redis, prefix string) *cacheguard.Guard {
+	t.Helper()
+	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: prefix})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = guard.Close() }) // always nil
+	return guard
+}
+
+// keep has the key in the cache, with the tag "all".
+func keep(t *testing.T, g *cacheguard.Guard, key string) {
+	t.Helper()
+	redistest.Await(t, "the value is in the cache", func() bool {
+		_, outcome, err := cacheguard.Fetch(t.Context(), g, key, cacheguard.Source[string]{Load: func(ctx context.Context, _ *string) (string, error) {
+			cacheguard.SetTags(ctx, "all")
+			return "old", nil
+		}})
+		return err == nil && outcome == cacheguard.Hit
+	})
+}
+
+func gone(t *testing.T, g *cacheguard.Guard, key string) {
+	t.Helper()
+	_, _, err := cacheguard.Fetch(t.Context(), g, key, cacheguard.Source[string]{})
+	expect.ErrorIs(t, err, cacheguard.ErrNotCached)
+}
+
+func TestInvalidateRemovesKeysTagsAndAll(t *testing.T) {
+	t.Parallel()
+	prefix := "test-" + rand.Text()
+	guard := newGuard(t, shared.Client(t), prefix)
+	for want, args := range map[string][]string{
+		"invalidated  a\n": {"a"}, "invalidated tag  all\n": {"--tag", "all"}, "invalidated all of  " + prefix + "\n": {"--all"},
+	} {
+		keep(t, guard, "a")
+		r := ctl(t, at(shared), append([]string{"--prefix", prefix, "invalidate"}, args...)...)
+		expect.Equal(t, "output", r.out, want)
+		r.want(t, done)
+		gone(t, guard, "a")
+	}
+}
+
+func TestLocksAreShownAndRevoked(t *testing.T) {
+	t.Parallel()
+	prefix := "test-" + rand.Text()
+	one, err := mutex.New(shared.Client(t), mutex.Config{Prefix: prefix})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = one.Close() }) // always nil
+	many, err := rwlock.New(shared.Client(t), rwlock.Config{Prefix: prefix})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = many.Close() }) // always nil
+	lease, err := one.Lock(t.Context(), "job")
+	expect.ErrorIs(t, err, nil)
+	read, err := many.RLock(t.Context(), "file")
+	expect.ErrorIs(t, err, nil)
+
+	show := []string{"--lock-prefix", prefix, "locks", "show", "job", "file", "free"}
+	ctl(t, at(shared), show...).want(t, done, "NAME", lease.Token(), "rwlock")
+	revoke := []string{"--lock-prefix", prefix, "locks", "revoke"}
+	ctl(t, at(shared), append(revoke, "job")...).want(t, done, "1 holders")
+	<-lease.Context().Done()
+	expect.ErrorIs(t, context.Cause(lease.Context()), mutex.ErrRevoked)
+	ctl(t, at(shared), append(revoke, "job")...).want(t, failed, "nobody holds")
+	ctl(t, at(shared), append(revoke, "--kind", "rwlock", "file")...).want(t, done, "1 holders")
+	<-read.Context().Done()
+	expect.ErrorIs(t, context.Cause(read.Context()), rwlock.ErrRevoked)
+}
+
+func TestWatchShowsInvalidationsUntilItIsInterrupted(t *testing.T) {
+	t.Parallel()
+	prefix := "test-" + rand.Text()
+	guard := newGuard(t, shared.Client(t), prefix)
+	cmd := command(t.Context(), at(shared), "--prefix", prefix, "watch")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	next := func(want string) {
+		t.Helper()
+		if !lines.Scan() || !strings.HasSuffix(lines.Text(), want) {
+			t.Fatalf("%q, %v; want …%q", lines.Text(), lines.Err(), want)
+		}
+	}
+	next("subscribed  " + prefix + ":invalidated")
+	expect.ErrorIs(t, guard.Invalidate(t.Context(), "a"), nil)
+	next("invalidated  a")
+	expect.ErrorIs(t, guard.Invalidate(t.Context(), "\x1b]0;owned\a\u202e"), nil)
+	next(`invalidated  "\x1b]0;owned\a\u202e"`)
+	expect.ErrorIs(t, guard.InvalidateAll(t.Context()), nil)
+	if !lines.Scan() || !strings.Contains(lines.Text(), "invalidated_many  *") {
+		t.Errorf("%q: InvalidateAll is not seen", lines.Text())
+	}
+	expect.ErrorIs(t, cmd.Process.Signal(os.Interrupt), nil)
+	for lines.Scan() { // InvalidateAll is announced more than once
+	}
+	expect.ErrorIs(t, cmd.Wait(), nil)
+}
+
+func TestFieldsOfJSONStay(t *testing.T) {
+	t.Parallel()
+	prefix := "test-" + rand.Text()
+	for _, test := range []struct{ args, want []string }{
+		{[]string{"check"}, []string{"findings", "findings.check", "findings.detail", "findings.node", "findings.result", "lock_prefix", "ok", "prefix"}},
+		{[]string{"invalidate", "a"}, []string{"all", "keys", "prefix", "tags"}},
+		{[]string{"locks", "show", "a"}, []string{
+			"locks", "locks.fence", "locks.holders", "locks.kind", "locks.left_ms", "locks.name", "locks.token", "locks.waiting",
+			"locks.waiting_readers", "prefix",
+		}},
+		{[]string{"stats"}, []string{
+			"listeners", "nodes", "nodes.connected_clients", "nodes.evicted_keys", "nodes.keyspace_hits", "nodes.keyspace_misses",
+			"nodes.maxmemory", "nodes.maxmemory_policy", "nodes.node", "nodes.ops_per_sec", "nodes.used_memory", "nodes.version", "prefix",
+		}},
+	} {
+		r := ctl(t, at(shared), append([]string{"--json", "--prefix", prefix, "--lock-prefix", prefix}, test.args...)...)
+		r.want(t, done)
+		if got := fields(t, r.out); !slices.Equal(got, test.want) {
+			t.Errorf("%v has the fields %q, want %q", test.args, got, test.want)
+		}
+	}
+}
+
+func TestExitCodesSayWhatWasWrong(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		url  string
+		args []string
+		code int
+		says string
+	}{
+		{at(shared), []string{"--help"}, done, "Usage"},
+		{at(shared), []string{"invalidate"}, misused, "name keys"},
+		{at(shared), []string{"--prefix", "a{b", "invalidate", "a"}, failed, "Prefix"},
+		{at(shared), []string{"flush"}, misused, "flush"},
+		{"", []string{"check"}, misused, "REDIS_URL is not set"},
+		{"http://x", []string{"check"}, misused, "unknown scheme"},
+		{"redis+sentinel://127.0.0.1:1", []string{"check"}, misused, "name of the primary"},
+		{"redis://u:hidden@127.0.0.1:x", []string{"check"}, misused, "REDIS_URL"},
+		{"redis://u:hidden@127.0.0.1:1", []string{"check"}, unreachable, "refused"},
+		{"redis://u:hidden@" + shared.Addr(), []string{"check"}, failed, "WRONGPASS"},
+	} {
+		r := ctl(t, test.url, test.args...)
+		r.want(t, test.code, test.says)
+		if strings.Contains(r.out+r.errors, "hidden") {
+			t.Errorf("%q prints the password: %s%s", test.args, r.out, r.errors)
+		}
+	}
+}
+
+func TestNothingThatATerminalObeysIsPrinted(t *testing.T) {
+	t.Parallel()
+	hostile := "\x1b[2J\u009b31m\u202e\x7f\ttab\nline"
+	prefix := "test-" + rand.Text()
+	for _, args := range [][]string{{"invalidate", hostile}, {"locks", "show", hostile}, {"locks", "revoke", hostile}} {
+		for _, flags := range [][]string{nil, {"--json"}} {
+			r := ctl(t, at(shared), slices.Concat(flags, []string{"--prefix", prefix, "--lock-prefix", prefix}, args)...)
+			if strings.ContainsAny(r.out+r.errors, "\x1b\u009b\u202e\x7f\t") || !strings.Contains(r.out+r.errors, "tab") {
+				t.Errorf("%q prints %q", args[0], r.out+r.errors)
+			}
+		}
+	}
+}
+
+func TestAClosedOutputIsAnError(t *testing.T) {
+	t.Parallel()
+	p := printer{to: broken{}}
+	for _, p.json = range []bool{false, true} {
+		expect.ErrorIs(t, p.print(revoked{}), errBroken)
+	}
+}
+
+var errBroken = errors.New("broken pipe")
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errBroken }

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+var errNoURL = errors.New("REDIS_URL is not set: redis://host:6379, rediss://…, redis://host1:6379,host2:6379 (a cluster) or redis+sentinel://host:26379/name")
+
+// connect returns the client that the URL is about. Errors do not repeat the URL, which may have a password.
+func connect(raw string, cluster bool) (redis.UniversalClient, error) {
+	scheme, rest, ok := strings.Cut(raw, "://")
+	if !ok {
+		return nil, errNoURL
+	}
+	sentinel := false
+	scheme, sentinel = strings.CutSuffix(scheme, "+sentinel")
+	if scheme != "redis" && scheme != "rediss" {
+		return nil, fmt.Errorf("REDIS_URL: unknown scheme %q", scheme)
+	}
+	end := strings.IndexAny(rest, "/?")
+	if end < 0 {
+		end = len(rest)
+	}
+	user, hosts := "", rest[:end]
+	if at := strings.LastIndex(hosts, "@"); at >= 0 {
+		user, hosts = hosts[:at+1], hosts[at+1:]
+	}
+	first, others, _ := strings.Cut(hosts, ",")
+	u, err := url.Parse(scheme + "://" + user + first + rest[end:])
+	if err != nil {
+		return nil, bad(err)
+	}
+	query := u.Query()
+	for host := range strings.SplitSeq(others, ",") {
+		if host != "" {
+			query.Add("addr", host)
+		}
+	}
+	if sentinel {
+		name, db, _ := strings.Cut(strings.Trim(u.Path, "/"), "/")
+		u.Path = "/" + db
+		query.Set("master_name", name)
+		if name == "" {
+			return nil, errors.New("REDIS_URL: redis+sentinel://host:26379/NAME lacks the name of the primary")
+		}
+	}
+	cluster = cluster || !sentinel && query.Has("addr")
+	u.RawQuery = query.Encode()
+	return open(u.String(), sentinel, cluster)
+}
+
+func open(u string, sentinel, cluster bool) (redis.UniversalClient, error) {
+	quiet := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	switch {
+	case sentinel:
+		o, err := redis.ParseFailoverURL(u)
+		if err != nil {
+			return nil, bad(err)
+		}
+		o.DisableIdentity, o.DialerRetries = true, 1
+		return redis.NewFailoverClient(o), nil
+	case cluster:
+		o, err := redis.ParseClusterURL(u)
+		if err != nil {
+			return nil, bad(err)
+		}
+		o.DisableIdentity, o.DialerRetries, o.MaintNotificationsConfig = true, 1, quiet
+		return redis.NewClusterClient(o), nil
+	}
+	o, err := redis.ParseURL(u)
+	if err != nil {
+		return nil, bad(err)
+	}
+	o.DisableIdentity, o.DialerRetries, o.MaintNotificationsConfig = true, 1, quiet
+	return redis.NewClient(o), nil
+}
+
+// bad is the error of a URL, without the URL.
+func bad(err error) error {
+	var of *url.Error
+	if errors.As(err, &of) {
+		return errors.New("REDIS_URL is no URL")
+	}
+	return fmt.Errorf("REDIS_URL: %w", err)
+}
+
+// isUnreachable reports whether the error is other than an answer of Redis.
+func isUnreachable(err error) bool {
+	var answer redis.Error
+	return !errors.As(err, &answer)
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+)
+
+func TestTheURLSaysWhatKindOfRedisThereIs(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{
+		"redis://u:p@a:1/2":                "*redis.Client a:1",
+		"rediss://a":                       "*redis.Client a:6379",
+		"redis://u:p@a:1,b:2,c:3":          "cluster 3",
+		"rediss://a:1,b:2?dial_timeout=1s": "cluster 2",
+		"redis+sentinel://a:1,b:2/main/3":  "*redis.Client FailoverClient",
+		"rediss+sentinel://u:p@a:1/main":   "*redis.Client FailoverClient",
+		"redis://u:p,with@comma@a:1,b:2":   "cluster 2",
+		"redis://a:1?addr=b:2":             "cluster 2",
+	} {
+		rdb, err := connect(url, false)
+		if err != nil {
+			t.Errorf("%s: %v", url, err)
+			continue
+		}
+		got := ""
+		switch c := rdb.(type) {
+		case *redis.Client:
+			got = "*redis.Client " + c.Options().Addr
+		case *redis.ClusterClient:
+			got = "cluster " + string(rune('0'+len(c.Options().Addrs)))
+		}
+		expect.Equal(t, url, got, want)
+		_ = rdb.Close() // it was not used
+	}
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/cacheguard/go/cacheguard"
+)
+
+// invalidate removes entries.
+type invalidate struct {
+	Keys []string `arg:"" help:"Keys, as the service names them: without the prefix." optional:""`
+	Tag  []string `help:"Remove what carries the tag." placeholder:"TAG" sep:"none"`
+	All  bool     `help:"Remove everything under the prefix."`
+}
+
+// invalidated is what was removed.
+type invalidated struct {
+	Prefix string   `json:"prefix"`
+	Keys   []string `json:"keys"`
+	Tags   []string `json:"tags"`
+	All    bool     `json:"all"`
+}
+
+func (r invalidated) rows() (rows [][]string) {
+	for _, key := range r.Keys {
+		rows = append(rows, []string{"invalidated", key})
+	}
+	for _, tag := range r.Tags {
+		rows = append(rows, []string{"invalidated tag", tag})
+	}
+	if r.All {
+		rows = append(rows, []string{"invalidated all of", r.Prefix})
+	}
+	return rows
+}
+
+// Validate is called by kong.
+func (c *invalidate) Validate() error {
+	if len(c.Keys) == 0 && len(c.Tag) == 0 && !c.All {
+		return errors.New("name keys, a --tag or --all")
+	}
+	return nil
+}
+
+// Run is called by kong.
+func (c *invalidate) Run(e *env) error {
+	guard, err := cacheguard.New(e.rdb, cacheguard.Config{Prefix: e.all.Prefix})
+	if err != nil {
+		return err
+	}
+	defer guard.Close()
+	if len(c.Keys) > 0 {
+		err = guard.Invalidate(e.ctx, c.Keys...)
+	}
+	if len(c.Tag) > 0 {
+		err = errors.Join(err, guard.InvalidateTags(e.ctx, c.Tag...))
+	}
+	if c.All {
+		err = errors.Join(err, guard.InvalidateAll(e.ctx))
+	}
+	if err != nil {
+		return err
+	}
+	return e.out.print(invalidated{
+		Prefix: e.all.Prefix, Keys: append([]string{}, c.Keys...), Tags: append([]string{}, c.Tag...), All: c.All,
+	})
+}

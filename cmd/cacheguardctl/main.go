@@ -1,0 +1,117 @@
+// Cacheguardctl looks at what guards and locks have in Redis, and acts on it: for the person on call.
+//
+//	go install github.com/cacheguard/go/cmd/cacheguardctl@latest
+//
+//	export REDIS_URL=redis://localhost:6379
+//	cacheguardctl check                               Redis, its settings, the user's rights, the latency, the clock
+//	cacheguardctl --prefix shop invalidate price:42   as Guard.Invalidate, on every instance
+//	cacheguardctl --prefix shop invalidate --tag category:shoes
+//	cacheguardctl --prefix shop invalidate --all
+//	cacheguardctl --lock-prefix jobs locks show import
+//	cacheguardctl --lock-prefix jobs locks revoke import
+//	cacheguardctl --prefix shop watch                 invalidations, as they are published
+//	cacheguardctl --prefix shop stats                 memory, evictions, hits, instances that listen
+//
+// The prefix is that of cacheguard.Config, the lock prefix that of mutex.Config or rwlock.Config. It never lists keys: KEYS and SCAN
+// are not used.
+//
+// # REDIS_URL
+//
+//	redis://user:password@host:6379/0                 a single Redis; rediss:// for TLS
+//	redis://host1:6379,host2:6379                     a cluster, of which these are some nodes; of one node with --cluster
+//	redis+sentinel://host1:26379,host2:26379/name/0   by Sentinel, with the name of the primary; rediss+sentinel:// for TLS
+//
+// The options that go-redis knows may follow after a question mark, such as dial_timeout=1s and sentinel_password. The URL is
+// taken from the environment only, as other users see a process' arguments; it is never printed.
+//
+// # Output
+//
+// Text, or with --json one object, of watch one on each line. Names of fields stay; new ones may come. Whatever comes from Redis is
+// printed with its control characters escaped.
+//
+// # Exit codes
+//
+//	0   done; of check: all is well
+//	1   a check failed, or not all was done; standard error says why
+//	2   the command, a flag or REDIS_URL is wrong
+//	3   Redis cannot be reached
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+)
+
+// The exit codes.
+const (
+	done = iota
+	failed
+	misused
+	unreachable
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Getenv("REDIS_URL"), os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// commands are what can be asked for.
+type commands struct {
+	Prefix     string `default:"cacheguard" help:"Prefix of the cache."`
+	LockPrefix string `default:"lock" help:"Prefix of the locks."`
+	Cluster    bool   `help:"REDIS_URL is a node of a cluster."`
+	JSON       bool   `help:"Print JSON." name:"json"`
+
+	Check      check      `cmd:"" help:"Check Redis, its settings, the user's rights, the latency and the clock."`
+	Invalidate invalidate `cmd:"" help:"Remove keys from the cache, on every instance."`
+	Locks      locks      `cmd:"" help:"Look at locks, or take one away."`
+	Watch      watch      `cmd:"" help:"Show invalidations as they are published, until interrupted."`
+	Stats      stats      `cmd:"" help:"Show memory, evictions, hits, and how many instances listen."`
+}
+
+// env is what a command works with.
+type env struct {
+	ctx context.Context //nolint:containedctx // of the one command
+	rdb redis.UniversalClient
+	all *commands
+	out *printer
+}
+
+func run(ctx context.Context, args []string, url string, stdout, stderr io.Writer) (code int) {
+	logging.Disable() // what matters is in the error
+	var all commands
+	exited := -1
+	parser, err := kong.New(&all, kong.Name("cacheguardctl"), kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }),
+		kong.Description("Looks at what guards and locks have in Redis, and acts on it. REDIS_URL says where that is."))
+	if err != nil {
+		return complain(stderr, err, misused)
+	}
+	command, err := parser.Parse(args)
+	if exited >= 0 {
+		return exited // --help
+	}
+	if err != nil {
+		return complain(stderr, err, misused)
+	}
+	rdb, err := connect(url, all.Cluster)
+	if err != nil {
+		return complain(stderr, err, misused)
+	}
+	defer rdb.Close()
+	if err := rdb.Ping(ctx).Err(); err != nil && isUnreachable(err) {
+		return complain(stderr, err, unreachable)
+	}
+	if err := command.Run(&env{ctx: ctx, rdb: rdb, all: &all, out: &printer{to: stdout, json: all.JSON}}); err != nil {
+		return complain(stderr, err, failed)
+	}
+	return done
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/tier"
+)
+
+// watch shows invalidations.
+type watch struct {
+	Count int `help:"Stop after so many; 0: never." placeholder:"N"`
+}
+
+// seen is an invalidation, or that the connection was made: what was published before is lost.
+type seen struct {
+	Time  string `json:"time"`
+	Event string `json:"event"` // subscribed, invalidated, invalidated_many, unknown
+	Name  string `json:"name"`  // the key; of many, "*" or the name of a kind; of what is unknown, the message
+}
+
+func (r seen) rows() [][]string { return [][]string{{r.Time, r.Event, r.Name}} }
+
+// channel is where scripts publish invalidations.
+func channel(e *env) string { return e.all.Prefix + ":invalidated" }
+
+// Run is called by kong. The end of the context is no error: that is how watching ends.
+func (c *watch) Run(e *env) error {
+	sub := e.rdb.Subscribe(e.ctx, channel(e))
+	defer sub.Close()
+	unhook := closeAtEnd(e, sub)
+	defer unhook()
+	for n := 0; ; {
+		msg, err := sub.Receive(e.ctx)
+		switch {
+		case e.ctx.Err() != nil:
+			return nil //nolint:nilerr // the error is that end
+		case err != nil:
+			return fmt.Errorf("the subscription to %q: %w", channel(e), err)
+		}
+		event := seen{Time: time.Now().UTC().Format(time.RFC3339Nano)}
+		switch msg := msg.(type) {
+		case *redis.Subscription:
+			event.Event, event.Name = "subscribed", msg.Channel
+		case *redis.Message:
+			event.Event, event.Name = read(msg.Payload)
+			n++
+		default:
+			continue
+		}
+		if err := e.out.print(event); err != nil {
+			return err
+		}
+		if n > 0 && n == c.Count {
+			return nil
+		}
+	}
+}
+
+// closeAtEnd closes the subscription when the context ends: go-redis may not look at that while it reads.
+func closeAtEnd(e *env, sub *redis.PubSub) (unhook func()) {
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() { // owner: Run; stop: over; joined by unhook
+		defer close(ended)
+		select {
+		case <-e.ctx.Done():
+			_ = sub.Close() // Receive says so
+		case <-over:
+		}
+	}()
+	return func() {
+		close(over)
+		<-ended
+	}
+}
+
+// read reads a message.
+func read(payload string) (event, name string) {
+	notice, ok := tier.ParseNotice(payload)
+	switch {
+	case !ok:
+		return "unknown", payload
+	case notice.Many:
+		return "invalidated_many", notice.Key
+	}
+	return "invalidated", notice.Key
+}
+
+// Validate is called by kong.
+func (c *watch) Validate() error {
+	if c.Count < 0 {
+		return errors.New("--count is negative")
+	}
+	return nil
+}
