@@ -107,7 +107,7 @@ func names(spans tracetest.SpanStubs) (all []string) {
 func has(s tracetest.SpanStub, key attribute.Key) string {
 	for _, a := range s.Attributes {
 		if a.Key == key {
-			return a.Value.Emit()
+			return a.Value.String()
 		}
 	}
 	return ""
@@ -141,7 +141,7 @@ func (o *observed) counts() map[string]int64 {
 func labels(set attribute.Set) string {
 	var all []string
 	for _, a := range set.ToSlice() {
-		all = append(all, string(a.Key)+"="+a.Value.Emit())
+		all = append(all, string(a.Key)+"="+a.Value.String())
 	}
 	return "{" + strings.Join(all, ",") + "}"
 }

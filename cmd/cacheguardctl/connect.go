@@ -18,8 +18,7 @@ func connect(raw string, cluster bool) (redis.UniversalClient, error) {
 	if !ok {
 		return nil, errNoURL
 	}
-	sentinel := false
-	scheme, sentinel = strings.CutSuffix(scheme, "+sentinel")
+	scheme, sentinel := strings.CutSuffix(scheme, "+sentinel")
 	if scheme != "redis" && scheme != "rediss" {
 		return nil, fmt.Errorf("REDIS_URL: unknown scheme %q", scheme)
 	}

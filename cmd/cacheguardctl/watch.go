@@ -37,7 +37,7 @@ func (c *watch) Run(e *env) error {
 		msg, err := sub.Receive(e.ctx)
 		switch {
 		case e.ctx.Err() != nil:
-			return nil //nolint:nilerr // the error is that end
+			return nil
 		case err != nil:
 			return fmt.Errorf("the subscription to %q: %w", channel(e), err)
 		}
