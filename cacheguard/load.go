@@ -151,13 +151,10 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 	j.policy.countRunning(running)
 	var out loaded
 	var tags []string
-	end := noEnd
-	if j.batch == nil {
-		ctx, end = l.cfg.Hooks.begin(ctx, TaskLoad, j.key)
-	}
+	within, end := l.beginLoad(ctx, j)
 	start := l.cfg.clock.Now()
 	l.protect(ctx, j.key, func() (err error) {
-		if out.value, err = j.load(ctx); err == nil && j.tags != nil {
+		if out.value, err = j.load(within); err == nil && j.tags != nil {
 			tags = j.tags(out.value)
 		}
 		if err != nil { // asked here, as an error of the loader's own making may panic too
@@ -177,6 +174,14 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 		l.cfg.Hooks.loaded(j.key, out.took, out.err)
 		done <- out
 	})
+}
+
+// beginLoad begins the task of loading, which for the keys of a batch is the batch's.
+func (l *loaders) beginLoad(ctx context.Context, j *job) (context.Context, func(End)) {
+	if j.batch != nil {
+		return ctx, noEnd
+	}
+	return l.cfg.Hooks.begin(ctx, TaskLoad, j.key)
 }
 
 // protect calls a loader and then always finish, with the loader's error, or a *PanicError when it panicked or ended its
