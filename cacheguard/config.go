@@ -15,6 +15,10 @@ type Config struct {
 	// Redis share their values; they must agree on types and Codec. It may not contain braces. Default: cacheguard.
 	Prefix string
 
+	// Instance is the name of this process among those that share the Prefix: in its leases and locks, which Inspect shows, and in
+	// its logs. At most 50 bytes, without spaces and control characters. Default: host:pid.
+	Instance string
+
 	// TTL is how long an entry is fresh. A loader may choose another one with SetTTL. Milliseconds count. Default: 1
 	// minute. -1: values are not stored, only loads are shared.
 	TTL time.Duration
@@ -38,6 +42,10 @@ type Config struct {
 	// LoadTimeout ends a load: its context is cancelled, and its callers get an error that matches
 	// context.DeadlineExceeded. Default: 30 seconds. -1: none.
 	LoadTimeout time.Duration
+
+	// SlowLoad is how long a load may take. The Logger gets those that take longer. Default: a tenth of LoadTimeout, or 3 seconds without
+	// one. -1: off.
+	SlowLoad time.Duration
 
 	// WaitTimeout is how long a Get waits for another instance's load before it loads by itself, without storing. Time
 	// spent queueing for MaxLoads does not count. Default: LoadTimeout, so that a slow load does not run twice. -1: no limit but the
@@ -83,7 +91,8 @@ type Config struct {
 	// Disabled makes a Guard without Redis, for tests and tools: rdb may be nil, and is not used. Loads run under the same limits,
 	// their callers on this Guard share them, and their outcome is Bypassed. Nothing is cached or remembered, and a Fetch without Load
 	// returns ErrNotCached. Invalidate and SelfCheck return nil; Update calls write under a lock of this Guard, without a
-	// fence. What other processes write is not noticed: a call may share a load that began before.
+	// fence. Inspect tells of loads that are under way here, and BypassFleet returns an error. What other processes write is not
+	// noticed: a call may share a load that began before.
 	Disabled bool
 
 	// Local is a tier in this process, in front of Redis. Default: off.
@@ -103,9 +112,11 @@ type Config struct {
 	// Hooks are called as things happen, for metrics and tests.
 	Hooks Hooks
 
-	// Logger gets what an operator should know and no caller learns: values that cannot be stored, loaders that panic,
-	// background loads that fail, and failures of Redis. It gets one record of each kind every ten seconds, with the number of
-	// those that were left out. Default: none.
+	// Logger gets what an operator should know and no caller learns: values that cannot be stored or decoded, loaders that panic or
+	// are slow, background loads that fail, leases lost or taken over; and the beginning and the end of what lasts: Redis unavailable,
+	// invalidations owed, the subscription lost, MaxLoads saturated, the cache bypassed. It gets one record of each kind every ten
+	// seconds, with the number of those that were left out in more. Each has cache (the Prefix), instance, and key where there
+	// is one. Default: none.
 	Logger *slog.Logger
 
 	clock clock.Clock // by which entries grow old: that of the machine, or that of a test's environment (internal/kit)
@@ -134,11 +145,13 @@ func (c *Config) check() error {
 	var p config.Problems
 	bad := p.Add
 	p.Prefix(c.Prefix)
+	p.Instance(c.Instance)
 	p.Duration("TTL", c.TTL)
 	p.Duration("StaleFor", c.StaleFor)
 	p.Duration("NegativeTTL", c.NegativeTTL)
 	p.Duration("LoadTimeout", c.LoadTimeout)
 	p.Duration("WaitTimeout", c.WaitTimeout)
+	p.Duration("SlowLoad", c.SlowLoad)
 	p.Duration("UpdateTimeout", c.UpdateTimeout)
 	checkShares(bad, c.Jitter, c.EarlyRefresh)
 	if c.LeaseTTL != 0 && c.LeaseTTL < minLeaseTTL {
@@ -175,11 +188,16 @@ func checkShares(bad func(field, format string, args ...any), jitter, earlyRefre
 // withDefaults fills in the defaults. What is off becomes 0 or, where 0 would mean something else, stays -1.
 func (c Config) withDefaults() Config {
 	config.SetDefault(&c.Prefix, defaultPrefix)
+	if c.Instance == "" {
+		c.Instance = config.DefaultInstance()
+	}
 	config.SetDefault(&c.TTL, defaultTTL)
 	config.SetDefault(&c.NegativeTTL, min(defaultNegativeTTL, max(c.TTL, 0)))
 	config.SetDefault(&c.Jitter, defaultJitter)
 	config.SetDefault(&c.LoadTimeout, defaultLoadTimeout)
 	config.SetDefault(&c.WaitTimeout, c.LoadTimeout)
+	config.SetDefault(&c.SlowLoad, max(c.LoadTimeout, 0)/10)
+	config.SetDefault(&c.SlowLoad, defaultLoadTimeout/10)
 	config.SetDefault(&c.LeaseTTL, defaultLeaseTTL)
 	config.SetDefault(&c.UpdateTimeout, max(defaultUpdateTimeout, c.LeaseTTL))
 	config.SetDefault(&c.MaxLoads, defaultMaxLoads)
@@ -201,5 +219,6 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	c.Logger = c.Logger.With("cache", c.Prefix, "instance", c.Instance)
 	return c
 }

@@ -14,6 +14,7 @@
 //   - NewCache makes a Cache, a typed view of a Guard for one kind of things, with Get, GetMany, Invalidate, Update and Put.
 //   - Guard.Invalidate follows a write; Guard.Update and Guard.UpdateMany make it.
 //   - SetTTL and ErrNotFound are for loaders. Hooks and Guard.Stats are for those who watch.
+//   - Guard.Inspect looks a key up, and Guard.Bypass and Guard.BypassFleet turn the cache off for a while.
 //
 // # Guarantees
 //
@@ -45,7 +46,8 @@
 //
 // # How a Get is answered
 //
-//	an invalidation of the key is pending ──> bypassed        load without Redis
+//	the cache is bypassed, or an
+//	invalidation of the key is pending ─────> bypassed        load without Redis
 //	the local tier has it ──────────────────> local           return it
 //	read it from Redis, one GET; it is
 //	  fresh ────────────────────────────────> hit, negative   return it

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -37,6 +38,7 @@ type Guard struct {
 	expected expected
 	ordinary policy // of entries of no Cache
 	kinds    kinds
+	detours  detours
 	link     *link.Link
 	flights  flight.Group[flightKey, answer]
 	loaders  loaders
@@ -49,12 +51,15 @@ type Guard struct {
 	notices       *tier.Notices
 	locks         *rwlock.Locker // of Update
 	verifier      verifier
+	bypass        bypass
+	written       atomic.Uint64 // bytes of entries that loads stored, ever
 	inbox         *wake.Inbox
 	keeper        *lease.Keeper
 	health        *health.Health
 	serverClocks  *serverclock.Clocks
 
-	redisFailed, unstored, unrefreshed throttled // what is logged
+	journal                            journal
+	redisFailed, unstored, unrefreshed throttled // what is logged beside
 
 	// The end.
 	leave   func()        // gives up the inbox and the keeper
@@ -82,17 +87,20 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 		none := newDisabledRedis()
 		rdb, cfg, closeOwn = none, cfg.disabled(), none.Close
 	}
-	g := &Guard{
-		rdb: rdb, cfg: cfg,
-		health: health.New(rdb, cfg.Hooks.OnBreaker), ending: make(chan struct{}),
-	}
+	g := &Guard{rdb: rdb, cfg: cfg, ending: make(chan struct{})}
+	g.journal.init(g)
+	g.cfg.Hooks = g.journal.hooks(cfg.Hooks)
+	g.health = health.New(rdb, g.cfg.Hooks.OnBreaker)
 	g.serverClocks = serverclock.New(serverclock.Servers{
-		Parts: g.health.Len(), PartOf: g.partOf, Time: g.serverTime, Background: g.inTask, Clock: cfg.clock,
+		Parts: g.health.Len(), PartOf: g.partOf, Time: g.serverTime, Background: g.inTask, Clock: cfg.clock, Stepped: g.journal.stepped,
 	})
 	g.link = link.New(rdb, cfg.RedisTimeout, g.health)
 	_, g.plain = rdb.(*redis.Client)
 	g.ordinary = ordinaryPolicy(&g.cfg)
-	g.loaders.cfg, g.loaders.tasks = &g.cfg, &g.tasks
+	g.bypass.guard = g
+	g.detours.put(withoutRedis, cfg.Disabled)
+	g.detours.put(lookDue, !cfg.Disabled)
+	g.loaders.cfg, g.loaders.tasks, g.loaders.journal = &g.cfg, &g.tasks, &g.journal
 	if cfg.MaxLoads > 0 {
 		g.loaders.slots = slots.New(cfg.MaxLoads)
 	}
@@ -101,10 +109,16 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 	g.inbox, g.keeper = inbox, keeper
 	g.notices = tier.NewNotices(cfg.Prefix+":invalidated", g.health.Len())
 	g.keys = protocol.Keyspace{
-		Prefix: cfg.Prefix, Channel: g.notices.Channel, LeaseTTL: cfg.LeaseTTL, LoadTimeout: cfg.LoadTimeout,
+		Prefix: cfg.Prefix, Instance: cfg.Instance, Channel: g.notices.Channel, LeaseTTL: cfg.LeaseTTL, LoadTimeout: cfg.LoadTimeout,
 	}
 	g.invalidations, g.versions = ofKeys(g), newVersions(g)
+	g.invalidations.pending.detours = &g.detours
+	for _, i := range []*invalidations{&g.invalidations, &g.versions.invalidations, &g.versions.ofRealms} {
+		i.pending.journal = &g.journal
+	}
+	unhook := inbox.OnLive(g.journal.subscribed)
 	g.leave = func() {
+		unhook()
 		g.local.close()
 		leaveInbox()
 		leaveKeeper()
@@ -131,13 +145,13 @@ func checkClient(rdb Redis, cfg *Config) error {
 // open makes the parts that may refuse their settings.
 func (g *Guard) open() (err error) {
 	lock := rwlock.Config{
-		Prefix: g.cfg.Prefix, TTL: g.cfg.LeaseTTL, MaxHold: g.cfg.UpdateTimeout, RedisTimeout: g.cfg.RedisTimeout,
+		Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, TTL: g.cfg.LeaseTTL, MaxHold: g.cfg.UpdateTimeout, RedisTimeout: g.cfg.RedisTimeout,
 	}
 	if g.locks, err = rwlock.New(g.rdb, lock); err != nil {
 		return err
 	}
 	if g.cfg.Local.on() {
-		g.local, err = newLocal(&g.cfg.Local, g.cfg.clock, g.inbox, g.notices, g.versions)
+		g.local, err = newLocal(&g.cfg.Local, g.cfg.clock, g.inbox, g.notices, g.versions, g.journal.dropped)
 	}
 	return err
 }
@@ -158,9 +172,11 @@ func (g *Guard) Close() error {
 		g.link.StopReading()
 		g.flights.Close()
 		_ = g.locks.Close() // always nil; ends the contexts of updates
+		g.bypass.close()
 		g.tasks.Wait()
 		g.link.Close()
 		g.leave()
+		g.journal.close()
 	})
 	return nil
 }

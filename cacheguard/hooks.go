@@ -114,11 +114,15 @@ func (h *Hooks) loaded(key string, took time.Duration, err error) {
 // redisError makes the error of an operation, and reports it.
 func (g *Guard) redisError(op, key string, err error) *RedisError {
 	e := &RedisError{Op: op, Key: key, Err: err}
+	g.journal.failed.Add(1)
 	if errors.Is(err, health.ErrOpen) {
 		return e // was not tried; what led to that was reported
 	}
 	if g.cfg.Hooks.OnRedisError != nil {
 		g.cfg.Hooks.OnRedisError(e)
+	}
+	if g.journal.outage.on() {
+		return e // which is logged
 	}
 	g.redisFailed.log(context.Background(), g.cfg.Logger, slog.LevelWarn, "redis failed", key, "op", op, "error", err)
 	return e

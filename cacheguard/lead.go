@@ -79,7 +79,7 @@ func (g *Guard) loadBypassed(ctx context.Context, j *job, publish func(answer)) 
 	if err != nil {
 		return answer{err: err}
 	}
-	if wasOpen && !breaker.IsOpen() {
+	if wasOpen && !breaker.IsOpen() && !g.detours.has(bypassing) {
 		r := g.newRebuild(j, nil, publish)
 		r.slot, r.afterBypass = s, true
 		return r.run(ctx)
@@ -93,6 +93,9 @@ func (g *Guard) loadIn(ctx context.Context, j *job, s slot, how Outcome) answer 
 		how = Bypassed
 	}
 	j.forgetOld()
+	if how == Bypassed {
+		g.journal.without.Add(1)
+	}
 	began := g.clock.Tick()
 	out := g.loaders.run(ctx, j, s)
 	if out.err != nil && ctx.Err() != nil {
@@ -151,7 +154,9 @@ func (r *rebuild) store(ctx context.Context, out loaded, generation string, bega
 	case protocol.Refused:
 		r.guard.cfg.Hooks.rejected(r.job.key)
 		return began
-	case protocol.Stored, protocol.Kept:
+	case protocol.Stored:
+		r.guard.written.Add(uint64(len(f.Head) + len(f.Tail)))
+	case protocol.Kept:
 	default:
 		r.unstorable(ctx, errors.New(status))
 	}

@@ -20,6 +20,7 @@ type loaders struct {
 	slots    *slots.Slots // of MaxLoads; nil: no limit
 	running  atomic.Int64
 	panicked throttled
+	journal  *journal
 	tasks    *sync.WaitGroup // of the Guard
 }
 
@@ -67,14 +68,24 @@ func (l *loaders) takeSlot(ctx context.Context, j *job) (slot, error) {
 	}
 	// That of the kind first: a load that waits for it must not take the Guard's from other kinds.
 	s := slot{right: ofOwn, kind: j.policy.slotsOf()}
-	if s.kind != nil && !s.kind.Acquire(ctx, flight.CallersOf(ctx)) {
+	if s.kind != nil && !l.acquire(ctx, s.kind) {
 		return slot{}, closedOr(context.Cause(ctx))
 	}
-	if l.slots != nil && !l.slots.Acquire(ctx, flight.CallersOf(ctx)) {
+	if l.slots != nil && !l.acquire(ctx, l.slots) {
 		s.freeOfKind()
 		return slot{}, closedOr(context.Cause(ctx))
 	}
 	return s, nil
+}
+
+// acquire waits for one of the slots.
+func (l *loaders) acquire(ctx context.Context, s *slots.Slots) bool {
+	if s.TryAcquire() {
+		return true
+	}
+	l.journal.waits()
+	defer l.journal.waited()
+	return s.Acquire(ctx, flight.CallersOf(ctx))
 }
 
 func (l *loaders) freeSlot(s slot) {

@@ -81,7 +81,9 @@ type local struct {
 	probes   tier.Probes
 }
 
-func newLocal(cfg *LocalConfig, c clock.Clock, inbox *wake.Inbox, n *tier.Notices, v *versions) (*local, error) {
+func newLocal(
+	cfg *LocalConfig, c clock.Clock, inbox *wake.Inbox, n *tier.Notices, v *versions, dropped func(entries int),
+) (*local, error) {
 	limits := tier.Limits{
 		MaxBytes: cfg.MaxBytes, MaxEntries: cfg.MaxEntries, TTL: cfg.TTL, HotKeys: cfg.HotKeys, Clock: c,
 	}
@@ -100,6 +102,7 @@ func newLocal(cfg *LocalConfig, c clock.Clock, inbox *wake.Inbox, n *tier.Notice
 			}
 		},
 		Missed: func() {
+			dropped(t.Len())
 			v.dropAll()
 			t.Missed()
 		},

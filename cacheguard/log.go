@@ -22,7 +22,9 @@ func (t *throttled) log(ctx context.Context, logger *slog.Logger, level slog.Lev
 		t.held.Add(1)
 		return
 	}
-	args = append([]any{"key", key}, args...)
+	if key != "" {
+		args = append([]any{"key", key}, args...)
+	}
 	if held := t.held.Swap(0); held > 0 {
 		args = append(args, "more", held) // like it, that were not logged
 	}

@@ -24,7 +24,9 @@ var errPending = errors.New("an invalidation is still to be sent")
 // pendingInvalidations are those that failed. The Guard sends them again in the background until they succeed, and does not
 // read their keys from Redis before.
 type pendingInvalidations struct {
-	count atomic.Int64 // of keys, for those who only want to know whether there are any
+	count   atomic.Int64 // of keys, for those who only want to know whether there are any
+	detours *detours     // which calls look at
+	journal *journal     // nil: it is not told
 
 	mu        sync.Mutex
 	keys      map[string]pendingInvalidation
@@ -101,7 +103,10 @@ func (p *pendingInvalidations) enqueue(keys []string, notice func(key string) st
 		k.since = p.last
 		p.keys[key] = k
 	}
-	p.count.Store(int64(len(p.keys)))
+	p.countLocked()
+	if len(keys) > 0 {
+		p.journal.owes(keys[0])
+	}
 	start = !p.replaying && len(p.keys) > 0
 	p.replaying = p.replaying || start
 	return start
@@ -127,18 +132,13 @@ func (p *pendingInvalidations) resolve(key string, upTo uint64) {
 	if p.keys[key].since <= upTo {
 		delete(p.keys, key)
 	}
-	p.count.Store(int64(len(p.keys)))
+	p.countLocked()
+	p.journal.owes("")
 }
 
-// mustBypass is why the key is not to be read; nil if it may be.
-func (g *Guard) mustBypass(key string) *RedisError {
-	if g.cfg.Disabled {
-		return &RedisError{Op: "get", Key: key, Err: errDisabled}
-	}
-	if !g.invalidations.pending.has(key) {
-		return nil
-	}
-	return &RedisError{Op: "get", Key: key, Err: errPending}
+func (p *pendingInvalidations) countLocked() {
+	p.count.Store(int64(len(p.keys)))
+	p.detours.put(owedKeys, len(p.keys) > 0)
 }
 
 // enqueue remembers keys whose invalidation failed. Only tasks may call it.

@@ -189,7 +189,7 @@ func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protoc
 	} else {
 		r.stamps = nil
 	}
-	asked := time.Now()
+	asked := g.cfg.clock.Now()
 	cmd, err := g.link.Do(ctx, valueKey, &link.Call{Script: g.keys.Acquire(valueKey, request), Rank: rank, Late: r.tooLate})
 	if err != nil {
 		return protocol.Acquired{}, err

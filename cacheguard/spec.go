@@ -1,6 +1,9 @@
 package cacheguard
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // loadSpec says where a call has its value from. It is what Get, GetMany and Fetch differ in.
 type loadSpec[V any] struct {
@@ -73,7 +76,7 @@ func (s loadSpec[V]) refusal(g *Guard, reason *RedisError) error {
 	switch {
 	case s.cacheOnly:
 		return ErrNotCached
-	case reason != nil && g.cfg.FailClosed:
+	case reason != nil && g.cfg.FailClosed && !errors.Is(reason, errBypassed):
 		return reason
 	}
 	return nil
@@ -114,7 +117,7 @@ func (s loadSpec[V]) fromLocal(g *Guard, key string) (f found[V], ok bool) {
 
 // tryLocal is what the local tier has, if the key may be read and that may be served. It may be compared with the source.
 func (s loadSpec[V]) tryLocal(ctx context.Context, g *Guard, key string) (f found[V], ok bool) {
-	if g.local == nil || g.invalidations.pending.has(key) {
+	if g.local == nil || g.mustBypass(key) != nil {
 		return f, false
 	}
 	if f, ok = s.fromLocal(g, key); ok {

@@ -1,18 +1,52 @@
 package cacheguard
 
-// Stats is what a Guard, or a Cache, is doing at the moment.
+import "time"
+
+// Stats is what a Guard, or a Cache, is doing at the moment, and what it has done so far. That of a Cache has Loading and Owed alone.
 type Stats struct {
-	Loading int // loaders that run
-	Owed    int // keys and tags whose invalidation is pending, see Invalidate
+	Loading  int // loaders that run
+	MaxLoads int // how many may; 0: no limit
+	Queued   int // loads that wait for one of MaxLoads
+	Waiting  int // calls that wait for a load, a slot or another instance
+
+	Owed    int           // keys and tags whose invalidation is pending, see Invalidate
+	OwedFor time.Duration // since when some are
+
+	Bypassed   bool // the cache is bypassed, see Bypass
+	Subscribed bool // messages of other instances arrive, or none were needed yet
+
+	LocalEntries   int    // in the local tier
+	LocalBytes     uint64 // about what they take, with LocalConfig.MaxBytes; else 0
+	LocalEvictions uint64 // entries that gave way to others, so far
+
+	BytesRead, BytesWritten uint64 // of entries, from and to Redis, so far; those in messages do not count
 }
 
-// Stats returns what the Guard is doing at the moment, for metrics.
+// Stats returns what the Guard is doing, for metrics. It takes longer the more loads are under way: it is not for every call.
 func (g *Guard) Stats() Stats {
 	if g == nil {
 		return Stats{}
 	}
-	return Stats{Loading: int(g.loaders.running.Load()), Owed: int(g.invalidations.pending.count.Load() + g.versions.invalidations.pending.count.Load() +
-		g.versions.ofRealms.pending.count.Load())}
+	s := Stats{
+		Loading: int(g.loaders.running.Load()), MaxLoads: max(g.cfg.MaxLoads, 0),
+		Owed: g.owed(), OwedFor: g.journal.owing.lasting(),
+		Bypassed: g.detours.has(bypassing), Subscribed: g.inbox.Up(),
+		BytesRead: g.link.BytesRead(), BytesWritten: g.written.Load(),
+	}
+	_, s.Waiting = g.flights.Count(func(flightKey) bool { return true })
+	if g.loaders.slots != nil {
+		s.Queued = g.loaders.slots.Waiting()
+	}
+	if g.local != nil {
+		s.LocalEntries, s.LocalBytes, s.LocalEvictions = g.local.Len(), g.local.Bytes(), g.local.Evictions()
+	}
+	return s
+}
+
+// owed is how many invalidations are pending.
+func (g *Guard) owed() int {
+	return int(g.invalidations.pending.count.Load() + g.versions.invalidations.pending.count.Load() +
+		g.versions.ofRealms.pending.count.Load())
 }
 
 // statsOf is what the Guard is doing for a kind.

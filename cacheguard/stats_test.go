@@ -32,14 +32,15 @@ func TestStatsTellOfLoadersThatRun(t *testing.T) {
 	for _, err := range []error{
 		func() error {
 			_, err := Get(t.Context(), g, "k", func(context.Context) (string, error) {
-				expect.Equal(t, "loading", g.Stats(), Stats{Loading: 1})
+				expect.Equal(t, "loading", g.Stats().Loading, 1)
+				expect.Equal(t, "waiting", g.Stats().Waiting, 1)
 				return "", nil
 			})
 			return err
 		}(),
 		func() error {
 			_, err := GetMany(t.Context(), g, []string{"a", "b"}, func(context.Context, []string) (map[string]string, error) {
-				expect.Equal(t, "loading many", g.Stats(), Stats{Loading: 1})
+				expect.Equal(t, "loading many", g.Stats().Loading, 1)
 				return nil, nil
 			})
 			return err
@@ -47,7 +48,8 @@ func TestStatsTellOfLoadersThatRun(t *testing.T) {
 	} {
 		expect.Equal(t, "error", err, nil)
 	}
-	expect.Equal(t, "afterwards", g.Stats(), Stats{})
+	expect.Equal(t, "afterwards", g.Stats().Loading, 0)
+	expect.Equal(t, "limit", g.Stats().MaxLoads, defaultMaxLoads)
 	expect.Equal(t, "of nil", (*Guard)(nil).Stats(), Stats{})
 }
 
@@ -73,5 +75,44 @@ func TestOnStaleTellsOfValuesThatStandInForRedis(t *testing.T) {
 	expect.Equal(t, "times told, of Get and GetMany", len(told), 2)
 	for _, past := range told {
 		expect.Equal(t, "past its TTL", past, 0) // which is not over
+	}
+}
+
+func TestStatsTellOfBytesAndOfTheLocalTier(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{Local: LocalConfig{MaxBytes: 4 << 10, TTL: time.Hour}}).listening()
+	g := f.guards[0]
+	value := string(make([]byte, 1000))
+	mustGet(t, g, "k", returns(value))
+	if s := g.Stats(); s.BytesWritten < 1000 || s.BytesRead >= 1000 || !s.Subscribed {
+		t.Errorf("%+v", s)
+	}
+	mustGet(t, g, "k", unwanted[string](t))
+	if s := g.Stats(); s.BytesRead < 1000 || s.BytesRead > 2000 || s.LocalEntries != 1 || s.LocalBytes < 1000 {
+		t.Errorf("%+v", s)
+	}
+	redistest.Await(t, "one gives way", func() bool {
+		for _, key := range numbered(0, 20) {
+			mustGet(t, g, key, returns(value))
+			mustGet(t, g, key, returns(value))
+		}
+		return g.Stats().LocalEvictions > 0
+	})
+}
+
+func TestStatsTellOfLoadsThatWait(t *testing.T) {
+	t.Parallel()
+	g := newFleet(t, standalone(t), 1, Config{MaxLoads: 1}).guards[0]
+	db := newSource("v")
+	all := []<-chan reply[string]{async(g, "a", db.load)}
+	<-db.begun
+	all = append(all, async(g, "b", db.load), async(g, "b", db.load), async(g, "c", db.load))
+	redistest.Await(t, "two loads wait", func() bool {
+		s := g.Stats()
+		return s.Queued == 2 && s.Waiting == 4 && s.Loading == 1
+	})
+	close(db.release)
+	for _, c := range all {
+		want(t, c, "v")
 	}
 }

@@ -36,16 +36,16 @@ func TestCachesAreCountedByTheirNames(t *testing.T) {
 	_, _ = cacheguard.Get(t.Context(), e.guard, "strange:1", func(context.Context) (string, error) { return "v", nil })
 	e.stored()
 	for name, want := range map[string]float64{
-		"cacheguard_requests_total{cache=product,result=loaded}":     1,
-		"cacheguard_requests_total{cache=product,result=hit}":        1,
-		"cacheguard_load_duration_seconds{cache=product,result=ok}":  1,
-		"cacheguard_request_duration_seconds{cache=product}":         2,
-		"cacheguard_requests_total{cache=price,result=loaded}":       2,
-		"cacheguard_requests_total{cache=price,result=error}":        1,
-		"cacheguard_load_duration_seconds{cache=price,result=error}": 1,
-		"cacheguard_requests_total{cache=shop,result=loaded}":        1,
-		"cacheguard_loads_in_flight{cache=shop}":                     0,
-		"cacheguard_damaged_entries_total{cache=price}":              0,
+		"cacheguard_requests_total{cache=product,result=loaded}":        1,
+		"cacheguard_requests_total{cache=product,result=hit}":           1,
+		"cacheguard_load_duration_seconds{cache=product,result=ok}":     1,
+		"cacheguard_request_duration_seconds{cache=product,result=hit}": 1,
+		"cacheguard_requests_total{cache=price,result=loaded}":          2,
+		"cacheguard_requests_total{cache=price,result=error}":           1,
+		"cacheguard_load_duration_seconds{cache=price,result=error}":    1,
+		"cacheguard_requests_total{cache=shop,result=loaded}":           1,
+		"cacheguard_loads_in_flight{cache=shop}":                        0,
+		"cacheguard_damaged_entries_total{cache=price}":                 0,
 	} {
 		e.want(name, want)
 	}

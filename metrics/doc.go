@@ -20,11 +20,16 @@
 //
 //	cacheguard_requests_total{cache,result}           answers of Get, GetMany and Fetch; result is an Outcome, missed
 //	                                                  (nothing there, and no loader), left (the caller cancelled) or error
-//	cacheguard_request_duration_seconds{cache}        how long they took
+//	cacheguard_request_duration_seconds{cache,result} how long they took, by the same results; Config.TraceID adds exemplars
+//	cacheguard_requests_waiting{cache}                requests that wait for a load, here or on another instance (Watch)
+//	cacheguard_loads_avoided_total{cache,reason}      requests that would have loaded without this library; reason is shared
+//	                                                  (a load, here or on another instance) or stale
 //	cacheguard_joins_total{cache}                     requests that waited for a load of another request of their instance
 //	cacheguard_load_duration_seconds{cache,result}    runs of loaders; result is ok, absent, abandoned
 //	                                                  (nobody waited any more) or error
 //	cacheguard_loads_in_flight{cache}                 loaders that run (Watch)
+//	cacheguard_loads_queued{cache}                    loads that wait for one of MaxLoads (Watch)
+//	cacheguard_loads_limit{cache}                     MaxLoads; 0: no limit (Watch)
 //	cacheguard_rejected_fills_total{cache,reason}     loaded values that were not stored: overtaken or unstorable
 //	cacheguard_stale_age_seconds{cache}               how long past their TTL values were served
 //	cacheguard_damaged_entries_total{cache}           entries that could not be read
@@ -33,6 +38,14 @@
 //	cacheguard_redis_errors_total{cache,op}           operations that failed
 //	cacheguard_breakers_open{cache}                   circuit breakers that are open; more than one on a cluster
 //	cacheguard_owed_invalidations{cache}              keys whose invalidation is still to be sent (Watch)
+//	cacheguard_owed_invalidations_age_seconds{cache}  since when some are (Watch)
+//	cacheguard_bypassed{cache}                        1 if the cache is bypassed: Guard.Bypass (Watch)
+//	cacheguard_subscription_up{cache}                 1 if messages of other instances arrive, or none were needed yet (Watch)
+//	cacheguard_local_entries{cache}                   entries in the local tier (Watch)
+//	cacheguard_local_bytes{cache}                     about what they take, with LocalConfig.MaxBytes (Watch)
+//	cacheguard_local_evictions_total{cache}           entries that gave way to others there (Watch)
+//	cacheguard_read_bytes_total{cache}                bytes of entries read from Redis (Watch)
+//	cacheguard_written_bytes_total{cache}             bytes of entries that loads stored (Watch)
 //	cacheguard_verified_total{cache,result}           hits compared with the source (Config.Verify): matched, stale,
 //	                                                  superseded or failed (Watch)
 //	cacheguard_lock_wait_seconds{lock,result}         calls that asked for a lock; result is acquired, refused or error

@@ -3,10 +3,7 @@ package metrics
 import (
 	"context"
 	"errors"
-	"maps"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/cacheguard/go/cacheguard"
 )
@@ -57,48 +54,4 @@ func loadResult(err error) string {
 		return "abandoned"
 	}
 	return "error"
-}
-
-// watchable is a Guard.
-type watchable interface {
-	Stats() cacheguard.Stats
-	Verify() cacheguard.Verified
-}
-
-// Watch reads a Guard's Stats and Verify whenever metrics are collected. The name is that given to Guard; a Guard watched
-// under a name takes the place of the one before.
-func (m *Metrics) Watch(name string, guard *cacheguard.Guard) {
-	m.watched.mu.Lock()
-	defer m.watched.mu.Unlock()
-	m.watched.guards[name] = guard
-}
-
-var (
-	inFlight = prometheus.NewDesc(namespace+"_loads_in_flight", "Loaders that run.", []string{"cache"}, nil)
-	owed     = prometheus.NewDesc(namespace+"_owed_invalidations", "Keys whose invalidation is still to be sent.", []string{"cache"}, nil)
-	verified = prometheus.NewDesc(namespace+"_verified_total", "Hits that were compared with the source.", []string{"cache", "result"}, nil)
-)
-
-// Describe is part of prometheus.Collector.
-func (w *watched) Describe(c chan<- *prometheus.Desc) {
-	c <- inFlight
-	c <- owed
-	c <- verified
-}
-
-// Collect is part of prometheus.Collector.
-func (w *watched) Collect(c chan<- prometheus.Metric) {
-	w.mu.Lock()
-	guards := maps.Clone(w.guards)
-	w.mu.Unlock()
-	for name, guard := range guards {
-		s, v := guard.Stats(), guard.Verify()
-		c <- prometheus.MustNewConstMetric(inFlight, prometheus.GaugeValue, float64(s.Loading), name)
-		c <- prometheus.MustNewConstMetric(owed, prometheus.GaugeValue, float64(s.Owed), name)
-		for result, n := range map[string]uint64{
-			"matched": v.Matched, "stale": v.Stale, "superseded": v.Superseded, "failed": v.Failed,
-		} {
-			c <- prometheus.MustNewConstMetric(verified, prometheus.CounterValue, float64(n), name, result)
-		}
-	}
 }

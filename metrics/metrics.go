@@ -1,10 +1,10 @@
 package metrics
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -14,16 +14,23 @@ type Config struct {
 	// Routes are the patterns of the routes that HTTP counts apart, as the router knows them: "/products/{id}" with chi,
 	// "GET /products/{id}" with http.ServeMux if the pattern has a method. All others are "other".
 	Routes []string
+
+	// TraceID returns the id of the trace that a context is part of; empty: none. Then cacheguard_request_duration_seconds has
+	// exemplars with the label trace_id: OpenMetrics shows them, and Grafana links them to their traces. It is called for each
+	// request. With OpenTelemetry: trace.SpanContextFromContext(ctx).TraceID().String(), if that is valid and sampled.
+	// Default: no exemplars.
+	TraceID func(context.Context) string
 }
 
 // Metrics are the instruments of one registry. They are safe for concurrent use.
 type Metrics struct {
 	routes  []string
+	traceID func(context.Context) string
 	watched *watched
 
-	requests, joins, rejected, damaged, lost, takeovers, redisErrors *prometheus.CounterVec
-	requestTime, loadTime, staleAge                                  *prometheus.HistogramVec
-	breakers                                                         *prometheus.GaugeVec
+	requests, avoided, joins, rejected, damaged, lost, takeovers, redisErrors *prometheus.CounterVec
+	requestTime, loadTime, staleAge                                           *prometheus.HistogramVec
+	breakers                                                                  *prometheus.GaugeVec
 
 	lockWait, lockHold *prometheus.HistogramVec
 	locksLost          *prometheus.CounterVec
@@ -46,16 +53,18 @@ func New(registerer prometheus.Registerer, cfg Config) (*Metrics, error) {
 	r := &registrar{to: registerer}
 	m := &Metrics{
 		routes:  slices.Clone(cfg.Routes),
+		traceID: cfg.TraceID,
 		watched: &watched{guards: make(map[string]watchable)},
 
 		requests:    r.counter("requests_total", "Answers of Get, GetMany and Fetch, by how they came about.", "cache", "result"),
+		avoided:     r.counter("loads_avoided_total", "Requests that would have loaded: they shared a load, or had a stale value.", "cache", "reason"),
 		joins:       r.counter("joins_total", "Requests that waited for a load of another request of their instance.", "cache"),
 		rejected:    r.counter("rejected_fills_total", "Loaded values that were not stored.", "cache", "reason"),
 		damaged:     r.counter("damaged_entries_total", "Entries that could not be read.", "cache"),
 		lost:        r.counter("leases_lost_total", "Loads that lost their lease.", "cache"),
 		takeovers:   r.counter("takeovers_total", "Leases taken over from an instance that did not renew them.", "cache"),
 		redisErrors: r.counter("redis_errors_total", "Operations on Redis that failed.", "cache", "op"),
-		requestTime: r.histogram("request_duration_seconds", "How long answers took.", buckets, "cache"),
+		requestTime: r.histogram("request_duration_seconds", "How long answers took.", buckets, "cache", "result"),
 		loadTime:    r.histogram("load_duration_seconds", "Runs of loaders.", buckets, "cache", "result"),
 		staleAge:    r.histogram("stale_age_seconds", "How long past their TTL values were served.", ageBuckets, "cache"),
 		breakers:    r.gauge("breakers_open", "Circuit breakers that are open.", "cache"),
@@ -117,10 +126,4 @@ func (r *registrar) histogram(name, help string, buckets []float64, labels ...st
 		prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels)
 	r.register(c)
 	return c
-}
-
-// watched are the guards that are asked when metrics are collected.
-type watched struct {
-	mu     sync.Mutex
-	guards map[string]watchable
 }

@@ -28,8 +28,16 @@ type claim struct {
 
 func (k *Locker) newClaim(name string, m mode) *claim {
 	return &claim{
-		Locker: k, lock: lockAt(protocol, keys.Tagged(k.cfg.Prefix, name)), name: name, mode: m, token: rand.Text(),
+		Locker: k, lock: lockAt(protocol, keys.Tagged(k.cfg.Prefix, name)), name: name, mode: m, token: k.newToken(),
 	}
+}
+
+// newToken is a token that no other claim has. It says which instance it is of.
+func (k *Locker) newToken() string {
+	if k.cfg.Instance == "" {
+		return rand.Text()
+	}
+	return rand.Text() + "@" + k.cfg.Instance
 }
 
 // wait waits until the claim has the lock. The context's error says why it did not get it; another one is Redis'.

@@ -1,6 +1,7 @@
 package rwlock
 
 import (
+	"errors"
 	"time"
 
 	"github.com/cacheguard/go/internal/config"
@@ -12,6 +13,10 @@ type Config struct {
 	// Prefix begins every key in Redis: the lock of name N is at Prefix:{N}:rw. Lockers with the same Prefix on the same
 	// Redis exclude one another. It may not contain braces. Default: lock.
 	Prefix string
+
+	// Instance is the name of this process. It is the end of the Tokens of its leases, behind an @, which Inspect shows of a writer.
+	// At most 50 bytes, without spaces and control characters. Default: none.
+	Instance string
 
 	// TTL is the length of a lease: how long a lock outlives a holder that died. Each holder has its own, and those with
 	// the same Prefix may differ. From 100 milliseconds to 10 years. Milliseconds count. Default: 10 seconds.
@@ -36,7 +41,11 @@ type Config struct {
 const off = config.Off
 
 // check returns one error that names every field that is out of range.
-func (c Config) check() error { return c.common().Check() }
+func (c Config) check() error {
+	var p config.Problems
+	p.Instance(c.Instance)
+	return errors.Join(p.Err(), c.common().Check())
+}
 
 func (c Config) withDefaults() Config {
 	t := c.common().WithDefaults()

@@ -151,3 +151,60 @@ func TestPromtoolAcceptsRulesAndExpressions(t *testing.T) {
 		}
 	}
 }
+
+// panels are those of the dashboard.
+func panels(t *testing.T) []panel {
+	t.Helper()
+	var dashboard struct{ Panels []panel }
+	if err := json.Unmarshal(read(t, "dashboard.json"), &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	return dashboard.Panels
+}
+
+type panel struct {
+	ID      int
+	Title   string
+	GridPos struct{ H, W, X, Y int }
+	Targets []struct{ Expr string }
+}
+
+func TestTheDashboardBeginsWithWhatMattersMost(t *testing.T) {
+	t.Parallel()
+	all := panels(t)
+	for i, want := range []string{"Hit ratio", "Loads avoided", "Slowest kinds, p99 of loads"} {
+		if all[i].Title != want || all[i].GridPos.Y != 0 {
+			t.Errorf("panel %d is %q, at %+v", i, all[i].Title, all[i].GridPos)
+		}
+	}
+}
+
+// Rates, gauges and durations do not share an axis.
+func TestAPanelHasOneUnit(t *testing.T) {
+	t.Parallel()
+	kind := func(expr string) string {
+		switch {
+		case strings.Contains(expr, "histogram_quantile"):
+			return "seconds"
+		case strings.Contains(expr, "rate("), strings.Contains(expr, "increase("):
+			return "rate"
+		}
+		return "gauge"
+	}
+	seen := make(map[[2]int]string)
+	for _, p := range panels(t) {
+		for _, target := range p.Targets {
+			if kind(target.Expr) != kind(p.Targets[0].Expr) {
+				t.Errorf("%q mixes %s and %s", p.Title, kind(p.Targets[0].Expr), kind(target.Expr))
+			}
+			if !strings.Contains(target.Expr, `instance=~"$instance"`) {
+				t.Errorf("%q does not follow the instance variable: %s", p.Title, target.Expr)
+			}
+		}
+		place := [2]int{p.GridPos.X, p.GridPos.Y}
+		if other := seen[place]; other != "" {
+			t.Errorf("%q covers %q", p.Title, other)
+		}
+		seen[place] = p.Title
+	}
+}

@@ -100,6 +100,19 @@ func (g *Group[K, R]) Callers(key K) int {
 	return 0
 }
 
+// Count returns how many runs are under way for the keys that match, and how many callers wait for them. It looks at all runs.
+func (g *Group[K, R]) Count(match func(K) bool) (runs, callers int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for key, c := range g.calls {
+		if match(key) {
+			runs++
+			callers += int(c.callers.Load())
+		}
+	}
+	return runs, callers
+}
+
 // Ending returns what is closed at the end of the key's run if that has published its first result; else nil.
 func (g *Group[K, R]) Ending(key K) <-chan struct{} {
 	g.mu.Lock()

@@ -18,6 +18,8 @@ type calls struct {
 	cmds []*redis.Cmd
 }
 
+func (p *calls) read() int { return 0 }
+
 func (p *calls) values() context.Context { return p.all[0].ctx }
 
 func (p *calls) carry(ctx context.Context) error {

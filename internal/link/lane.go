@@ -30,6 +30,8 @@ type parcel interface {
 	values() context.Context
 	// carry sends it and waits for the replies, which it keeps to itself. It returns what they say of Redis.
 	carry(ctx context.Context) error
+	// read is how many bytes of values it brought.
+	read() int
 	// deliver hands the replies out.
 	deliver()
 	// fail answers all of its requests with the error. Unlike all else it may be called while carry runs.
@@ -66,6 +68,7 @@ type lane struct {
 	credits   int       // that are in use
 	gathering bool      // a worker is about to take the next parcel
 	idle      []*worker
+	bytes     uint64 // of values that were read
 	trip      trip
 	own       *ownFlight  // the last request that a caller sent itself
 	alarm     *time.Timer // calls overdue
@@ -187,6 +190,7 @@ func (l *lane) land(f *flight, err error) bool {
 	if err == nil {
 		l.trip.add(time.Since(f.sent))
 	}
+	l.bytes += uint64(f.parcel.read())
 	l.landLocked(f)
 	return true
 }

@@ -93,6 +93,16 @@ func (l *Link) noAnswer() error {
 	return fmt.Errorf("no answer within %v: %w", l.timeout, ErrTimeout)
 }
 
+// BytesRead is how many bytes of values were read, ever.
+func (l *Link) BytesRead() (n uint64) {
+	for _, lane := range l.reads {
+		lane.mu.Lock()
+		n += lane.bytes
+		lane.mu.Unlock()
+	}
+	return n
+}
+
 // StopReading refuses new reads with ErrClosed, and answers those that are not sent yet with it.
 func (l *Link) StopReading() {
 	for _, lane := range l.reads {

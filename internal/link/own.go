@@ -143,11 +143,11 @@ func (l *lane) beginAlone(ctx context.Context, patient bool) (f *ownFlight, ok b
 	}
 	var err error
 	if !own.ready() {
-		l.endAlone(f, errNotSent)
+		l.endAlone(f, errNotSent, 0)
 		return nil, false
 	}
 	if f.permit, err = l.breaker.Allow(); err != nil {
-		l.endAlone(f, errNotSent)
+		l.endAlone(f, errNotSent, 0)
 		return nil, false
 	}
 	f.asked = true
@@ -157,13 +157,14 @@ func (l *lane) beginAlone(ctx context.Context, patient bool) (f *ownFlight, ok b
 var errNotSent = errors.New("not sent")
 
 // endAlone lands the flight. A failure says nothing of Redis yet: the lane tries again, with more patience.
-func (l *lane) endAlone(f *ownFlight, err error) {
+func (l *lane) endAlone(f *ownFlight, err error, bytes int) {
 	defer l.link.running.Done()
 	took, permit, asked := time.Since(f.sent), f.permit, f.asked // it is the next caller's as soon as it has landed
 	l.mu.Lock()
 	if err == nil {
 		l.trip.add(took)
 	}
+	l.bytes += uint64(bytes)
 	l.landLocked(&f.flight)
 	l.dispatchLocked()
 	l.mu.Unlock()
@@ -186,7 +187,7 @@ func (l *lane) readAlone(ctx context.Context, key string) *Read {
 	cmd := redis.NewStringCmd(f, "get", &read.key)   // by its address, which saves a copy of the string's header
 	_ = l.link.own.quick.Process(f, onceString{cmd}) // the command keeps its error
 	a := answerOf(cmd)
-	l.endAlone(f, a.err)
+	l.endAlone(f, a.err, len(a.raw))
 	if a.err != nil {
 		return nil
 	}
@@ -212,7 +213,7 @@ func (l *lane) callAlone(ctx context.Context, call *script.Call, trail *Trail, p
 		return Reply{}, unsent
 	}
 	if !trail.begin() {
-		l.endAlone(f, errNotSent)
+		l.endAlone(f, errNotSent, 0)
 		return failed(context.Canceled), answered
 	}
 	through, sent := l.link.own.once, f.sent
@@ -231,7 +232,7 @@ func (l *lane) callAlone(ctx context.Context, call *script.Call, trail *Trail, p
 	} else {
 		err = nil // it is the reply
 	}
-	l.endAlone(f, err)
+	l.endAlone(f, err, 0)
 	return Reply{cmd, sent}, came
 }
 

@@ -189,6 +189,13 @@ func (g *reads) carry(ctx context.Context) error {
 	return outcome
 }
 
+func (g *reads) read() (n int) {
+	for i := range g.answers {
+		n += len(g.answers[i].raw)
+	}
+	return n
+}
+
 func (g *reads) deliver() {
 	for i, read := range g.all {
 		read.Raw, read.Err = g.answers[i].raw, g.answers[i].err

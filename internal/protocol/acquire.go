@@ -51,7 +51,7 @@ func (k *Keyspace) Acquire(valueKey string, r Request) *script.Call {
 	if r.Take {
 		lease = k.leaseMillis()
 	}
-	args := []any{r.Token, lease, k.keepMillis(), r.Inbox}
+	args := []any{r.Token, lease, k.keepMillis(), r.Inbox, k.Instance}
 	if r.Unfit != nil {
 		aged := 0
 		if r.Aged {

@@ -71,7 +71,7 @@ func (k *Keyspace) BeginUpdate(valueKey, token, notice string) *script.Call {
 	return &script.Call{
 		Script: beginUpdateScript,
 		Keys:   []string{valueKey, LeaseKey(valueKey), IntentKey(valueKey)},
-		Args:   []any{token, k.intentMillis(), k.Channel, notice},
+		Args:   []any{token, k.intentMillis(), k.Channel, notice, k.Instance},
 	}
 }
 

@@ -51,6 +51,9 @@ var versionSource string
 //go:embed lua/revoke.lua
 var revokeSource string
 
+//go:embed lua/inspect.lua
+var inspectSource string
+
 //go:embed lua/time.lua
 var timeSource string
 
@@ -70,6 +73,8 @@ var (
 	versionScript = script.New(versionSource)
 	revokeScript  = script.New(revokeSource)
 
+	inspectScript = script.New(prelude + inspectSource)
+
 	timeScript = script.New(prelude + timeSource)
 
 	existsCommand = script.Command("exists")
@@ -83,5 +88,6 @@ func Source(name string) string {
 		"acquire": acquireScript, "fill": fillScript, "fail": failScript, "release": releaseScript, "renew": renewScript,
 		"invalidate": invalidateScript, "begin_update": beginUpdateScript, "end_update": endUpdateScript, "put": putScript,
 		"renew_update": renewUpdateScript, "time": timeScript, "version": versionScript, "revoke": revokeScript,
+		"inspect": inspectScript,
 	}[name].Source()
 }

@@ -31,6 +31,7 @@ type Servers struct {
 	Time       func(key string) (server time.Time, err error) // asks the server that has the key
 	Background func(task func()) bool                         // runs a task, and reports whether it will
 	Clock      clock.Clock                                    // of this process; a manual one is that of the servers, too
+	Stepped    func(key string, by time.Duration)             // called when a clock shows another time than it should; nil: nobody wants to know
 }
 
 // Clocks are the clocks of the servers behind a keyspace. It is safe for concurrent use.
@@ -46,7 +47,8 @@ type serverClock struct {
 
 type reading struct {
 	server time.Time
-	asked  time.Time // by the local, monotonic clock
+	asked  time.Time     // by the local clock, a monotonic one
+	within time.Duration // how long the reply took at most
 }
 
 // New returns clocks of which nothing is known yet.
@@ -70,9 +72,18 @@ func (c *Clocks) Age(key string, written time.Time) time.Duration {
 	return age
 }
 
-// Note notes what the clock of the key's server showed, and when it was asked. It mends a wrong estimate.
+// Note notes what the clock of the key's server showed, and when, by the Clock of this process, it was asked. It mends a wrong
+// estimate.
 func (c *Clocks) Note(key string, server, asked time.Time) {
-	c.of(key).last.Store(&reading{server: server, asked: asked})
+	now := &reading{server: server, asked: asked, within: c.servers.Clock.Since(asked)}
+	last := c.of(key).last.Swap(now)
+	if last == nil || c.servers.Stepped == nil || c.servers.Clock.Manual() { // who moves that one moves the server's after it
+		return
+	}
+	by := server.Sub(last.server) - asked.Sub(last.asked)
+	if by.Abs() > slack+last.within+now.within {
+		c.servers.Stepped(key, by)
+	}
 }
 
 // Last is the last reading of the key's server, and when it was asked for; zero: there is none.
@@ -98,7 +109,7 @@ func (c *Clocks) ask(key string) {
 	}
 	_ = c.servers.Background(func() { // if it does not run, nobody needs the time any more
 		defer of.asking.Store(false)
-		asked := time.Now()
+		asked := c.servers.Clock.Now()
 		if server, err := c.servers.Time(key); err == nil {
 			c.Note(key, server, asked)
 		}

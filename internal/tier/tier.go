@@ -38,6 +38,7 @@ type Tier struct {
 	epoch      [stripes]atomic.Uint64
 	names      [stripes]atomic.Uint64 // epochs of the names that items were made under
 	generation atomic.Uint64          // grows whenever all is void
+	evictions  atomic.Uint64          // for want of room
 }
 
 // Item is a value that is kept. It does not change.
@@ -88,11 +89,17 @@ func New(l Limits, live func() bool) (*Tier, error) {
 			return uint32(min(int64(len(key)+i.bytes+overhead), math.MaxUint32))
 		}
 	}
-	cache, err := otter.New(options)
+	t := &Tier{ttl: l.TTL, clock: l.Clock, live: live, seed: maphash.MakeSeed()}
+	options.OnDeletion = func(e otter.DeletionEvent[string, *Item]) {
+		if e.WasEvicted() {
+			t.evictions.Add(1)
+		}
+	}
+	var err error
+	t.cache, err = otter.New(options)
 	if err != nil {
 		return nil, err
 	}
-	t := &Tier{ttl: l.TTL, clock: l.Clock, cache: cache, live: live, seed: maphash.MakeSeed()}
 	t.feed.lost = t.Void
 	if l.HotKeys > 0 {
 		t.hot = newHotKeys(l.HotKeys, l.Clock)
@@ -100,14 +107,13 @@ func New(l Limits, live func() bool) (*Tier, error) {
 	return t, nil
 }
 
-// Get returns what is kept for the key, and may be served as fresh; nil if there is nothing. It looks at the generation
-// last: what is void is void before notices arrive again.
+// Get returns what is kept for the key, and may be served as fresh; nil if there is nothing.
 func (t *Tier) Get(key string) *Item {
 	if t.hot != nil {
 		t.hot.note(key)
 	}
 	i, found := t.cache.GetIfPresent(key)
-	if !found || t.clock.Since(base) >= i.until || !t.live() || t.feed.waiting() || i.generation != t.generation.Load() || !i.standing() {
+	if !found || !t.serves(i) {
 		return nil
 	}
 	return i
@@ -121,6 +127,18 @@ func (i *Item) standing() bool {
 		}
 	}
 	return true
+}
+
+// Has reports whether Get would find the key. It does not count as a Get.
+func (t *Tier) Has(key string) bool {
+	i, found := t.cache.GetEntryQuietly(key)
+	return found && t.serves(i.Value)
+}
+
+// serves reports whether the item may be served as fresh. It looks at the generation last: what is void is void before notices
+// arrive again.
+func (t *Tier) serves(i *Item) bool {
+	return t.clock.Since(base) < i.until && t.live() && !t.feed.waiting() && i.generation == t.generation.Load() && i.standing()
 }
 
 // GetAnyway returns what is kept for the key and not too old, though notices may be missing; nil if there is nothing.
@@ -197,6 +215,17 @@ func (t *Tier) Hear(payload string, own func(source string) bool) (n Notice, ok 
 	}
 	t.feed.hear(n)
 	return n, true
+}
+
+// Evictions is how many keys had to give way to others, ever.
+func (t *Tier) Evictions() uint64 { return t.evictions.Load() }
+
+// Bytes is about what the keys that are kept take; 0 if not bytes but entries are limited.
+func (t *Tier) Bytes() uint64 {
+	if !t.cache.IsWeighted() {
+		return 0
+	}
+	return t.cache.WeightedSize()
 }
 
 // Len is about how many keys are kept.

@@ -38,6 +38,10 @@ type hub struct {
 	listeners map[string][]*Listener // by channel; the slices do not change
 	version   int                    // of the set of channels; grows
 	links     map[Redis]*link        // the goroutine of run alone adds and removes
+	observers map[*func(bool)]struct{}
+
+	telling sync.Mutex // one observer at a time hears one thing at a time
+	told    bool       // guarded by telling
 }
 
 func newHub(rdb Redis) *hub {
@@ -101,6 +105,7 @@ func (in *hub) syncLinks() {
 	}
 	in.changedLocked()
 	in.mu.Unlock()
+	in.tell()
 	for _, l := range started {
 		in.running.Go(l.receive) // owner: the hub; stop: l.stop or in.stop; joined by close
 		in.running.Go(l.watch)   // likewise
@@ -127,8 +132,9 @@ func nodes(ctx context.Context, rdb Redis) map[Redis]struct{} {
 // changed recomputes whether the inbox is live, and tells every waiter to ask again when that changed.
 func (in *hub) changed() {
 	in.mu.Lock()
-	defer in.mu.Unlock()
 	in.changedLocked()
+	in.mu.Unlock()
+	in.tell()
 }
 
 func (in *hub) changedLocked() {

@@ -54,6 +54,9 @@ func (in *Inbox) Address() string {
 	return in.channel
 }
 
+// Up reports whether messages arrive, or nobody has needed them yet.
+func (in *Inbox) Up() bool { return !in.started.Load() || in.live.Load() }
+
 // join adds the inbox's channel to those that are subscribed, and reports whether it is a new one.
 func (in *Inbox) join() bool {
 	in.mu.Lock()

@@ -1,6 +1,6 @@
 -- Returns the value, or takes the lease to load it, or registers for a wake-up by who has it.
 -- KEYS: value, lease, intent
--- ARGV: token, lease ms (0: do not take it), keep ms (TTL of the hash), inbox ('' for none); and if there is a value that the
+-- ARGV: token, lease ms (0: do not take it), keep ms (TTL of the hash), inbox ('' for none), instance; and if there is a value that the
 --       caller cannot use, its first bytes, how many these may be, and, if that is because of its age, where its time of
 --       writing begins, else 0
 -- Returns {'value', entry, 0, or time in ms if it is the caller's, which is fresh by this clock} | {'lease', generation, 1 if taken over from a dead holder,

@@ -7,17 +7,17 @@ end
 
 local value = there > 0 and redis.pcall('GET', KEYS[1])
 local usable = type(value) == 'string'
-if usable and not ARGV[5] then
+if usable and not ARGV[6] then
   return {'value', value, 0}
 end
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 if usable then
-  if string.sub(value, 1, tonumber(ARGV[6])) ~= ARGV[5] then
+  if string.sub(value, 1, tonumber(ARGV[7])) ~= ARGV[6] then
     return {'value', value, 0}
   end
-  local at = tonumber(ARGV[7])
+  local at = tonumber(ARGV[8])
   local written = tonumber(string.sub(value, at, at + 10), 16)
   local fresh = tonumber(string.sub(value, at + 11, at + 20), 16)
   if at > 0 and written and fresh and now - written < fresh then
@@ -31,7 +31,8 @@ local function take(generation, dead)
     return {'free'}
   end
   generation = generation or ARGV[1] .. time[1] .. string.sub('00000' .. time[2], -6)
-  redis.call('HSET', KEYS[2], 'token', ARGV[1], 'deadline', now + ARGV[2], 'length', ARGV[2], 'generation', generation)
+  redis.call('HSET', KEYS[2], 'token', ARGV[1], 'deadline', now + ARGV[2], 'length', ARGV[2], 'generation', generation,
+    'holder', now .. ' ' .. ARGV[5])
   local reply = redis.pcall('PEXPIRE', KEYS[2], ARGV[3])
   if type(reply) == 'table' then
     redis.call('DEL', KEYS[2]) -- not allowed: no key may be left without a TTL

@@ -1,28 +1,28 @@
 -- Announces a writer: removes the value, kills the right of every running load to store one, and keeps others from
 -- beginning one that may, until the writer has ended its update or its intent expires.
 -- KEYS: value, lease, intent
--- ARGV: token, intent ms, channel that local tiers listen to, notice for them; and if the update's
+-- ARGV: token, intent ms, channel that local tiers listen to, notice for them, instance; and if the update's
 --       value is to be stored, how long the update may last, in ms
 -- Returns 1; or the generation that nobody but this update has, and that whatever invalidates the key removes ('' if there is no
 -- memory for it).
 -- Safe to run twice. A copy that arrives after the update has ended keeps loads from storing until the intent expires.
-local reply = set_intent(KEYS[3], ARGV[1], ARGV[2])
+local reply = set_intent(KEYS[3], ARGV[1], ARGV[2], ARGV[5])
 if type(reply) == 'table' and string.find(reply.err, 'WRONGTYPE', 1, true) then
   redis.call('DEL', KEYS[3]) -- a key of another type, where only intents belong
-  reply = set_intent(KEYS[3], ARGV[1], ARGV[2])
+  reply = set_intent(KEYS[3], ARGV[1], ARGV[2], ARGV[5])
 end
 if type(reply) == 'table' then
   return reply -- nothing was removed, as nothing will be written
 end
 extend_ttl(KEYS[3], ARGV[2])
 forget(KEYS[1], KEYS[2], ARGV[3], ARGV[4])
-if ARGV[5] then -- in a lease that nobody holds
+if ARGV[6] then -- in a lease that nobody holds
   local time = redis.call('TIME')
   local generation = ARGV[1] .. time[1] .. string.sub('00000' .. time[2], -6)
   if type(redis.pcall('HSET', KEYS[2], 'generation', generation)) == 'table' then
     return ''
   end
-  redis.call('PEXPIRE', KEYS[2], ARGV[5])
+  redis.call('PEXPIRE', KEYS[2], ARGV[6])
   return generation
 end
 return 1

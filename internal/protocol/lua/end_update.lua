@@ -4,7 +4,7 @@
 -- Returns 1.
 -- Safe to run twice.
 forget(KEYS[1], KEYS[2], ARGV[2], ARGV[3])
-redis.call('HDEL', KEYS[3], 'writer:' .. ARGV[1])
+redis.call('HDEL', KEYS[3], 'writer:' .. ARGV[1], 'holder:' .. ARGV[1])
 local left, inboxes = read_intent(KEYS[3], (now_ms()))
 if left <= 0 then
   redis.call('DEL', KEYS[3])

@@ -1,8 +1,8 @@
--- The common case of fill.lua, before which it runs: the lease is as acquire made it, with its four fields in their order, as
+-- The common case of fill.lua, before which it runs: the lease is as acquire made it, with its five fields in their order, as
 -- no process waits and no load has failed; the load's generation is there; and there is something to store.
 local generation, ttl = ARGV[1], tonumber(ARGV[2])
 local fields = redis.pcall('HGETALL', KEYS[2])
-if #fields == 8 and fields[7] == 'generation' and fields[8] == generation and ttl > 0 and ARGV[4] ~= '' then
+if #fields == 10 and fields[7] == 'generation' and fields[8] == generation and ttl > 0 and ARGV[4] ~= '' then
   local time = redis.call('TIME')
   local written = string.format('%011x', time[1] * 1000 + math.floor(time[2] / 1000))
   if redis.pcall('SET', KEYS[1], ARGV[3] .. written .. ARGV[4], 'PX', ARGV[2]).ok then

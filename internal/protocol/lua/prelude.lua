@@ -6,12 +6,14 @@
 --   length      how long before the deadline it was set, in ms
 --   generation  of the hash: the token of the load that created it, and when; whoever finds its generation knows that
 --               nothing was stored or invalidated since it acquired the lease, because both delete the hash
+--   holder      when the token acquired it, by the server's clock in ms, and on which instance
 --   failures, failed, error   how often in a row loads failed, the token and the text of the last failure
 --   inbox:ADDRESS   one field per process that waits
 --
 -- The intent of a key is a hash that is there while somebody updates it:
 --   writer:TOKEN    "DEADLINE LENGTH": server time in ms until which the writer is believed to be alive, and how long
 --                   before it that was set; of several writers, all count
+--   holder:TOKEN    when the writer began, and on which instance, as in a lease
 --   inbox:ADDRESS   as above
 
 -- The generation of messages that are about the end of an update.
@@ -78,9 +80,14 @@ local function read_intent(key, now)
   return left, inboxes
 end
 
--- Has the writer's intent stand for so many ms from now. Returns what HSET does.
-local function set_intent(key, token, ms)
-  return redis.pcall('HSET', key, 'writer:' .. token, string.format('%.0f %s', (now_ms()) + ms, ms))
+-- Has the writer's intent stand for so many ms from now. The instance is that of a new writer, else nil. Returns what HSET does.
+local function set_intent(key, token, ms, instance)
+  local now = now_ms()
+  local stands = string.format('%.0f %s', now + ms, ms)
+  if not instance then
+    return redis.pcall('HSET', key, 'writer:' .. token, stands)
+  end
+  return redis.pcall('HSET', key, 'writer:' .. token, stands, 'holder:' .. token, now .. ' ' .. instance)
 end
 
 -- Sees to it that the key lasts for so many ms at least.

@@ -19,7 +19,7 @@ if status == 'stored' then
   removed = KEYS[2] -- the lease, which goes in any case
 end
 forget(removed, KEYS[2], ARGV[2], ARGV[3])
-redis.call('HDEL', KEYS[3], 'writer:' .. ARGV[1])
+redis.call('HDEL', KEYS[3], 'writer:' .. ARGV[1], 'holder:' .. ARGV[1])
 local left, inboxes = read_intent(KEYS[3], now)
 if left > 0 then
   redis.call('DEL', KEYS[1])

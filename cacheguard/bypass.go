@@ -1,0 +1,167 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/script"
+)
+
+const (
+	// lookEvery is how often a Guard that is in use looks whether the fleet bypasses the cache.
+	lookEvery = 2 * time.Second
+
+	longestBypass = 24 * time.Hour
+)
+
+// errBypassed is why nothing is read.
+var errBypassed = errors.New("the cache is bypassed")
+
+// Bypass turns the cache off for this Guard, or on again: for the moment when nobody knows whether what it has is right. Calls
+// that begin while it is off load without it, with the outcome bypassed, also with FailClosed. Their loads are shared and
+// bounded as ever, and store nothing. Invalidate and Update are as ever, so what other instances serve stays right, and so does
+// what this one finds in the cache when it is on again. Loads that are under way end as they would have.
+//
+// Bypass(false) does not end what BypassFleet began.
+func (g *Guard) Bypass(on bool) {
+	if g != nil {
+		g.bypass.change(func(b *bypass) { b.here = on })
+	}
+}
+
+// BypassFleet is Bypass(true) for all Guards with this Prefix, for d, at most 24 hours. It ends by itself, so that nobody can
+// forget it; 0 ends it now. A later call replaces an earlier one.
+//
+// This Guard knows at once. Others look every 2 seconds while they are in use, without holding up a call, so they know 2 seconds and a
+// round trip later. One that was not in use knows a round trip after its first call, and one that cannot reach Redis does
+// as it did: such an instance keeps a bypass to its end.
+//
+// The error is a *RedisError when Redis may not know of it. On a disabled Guard, which reaches no other one, it says so.
+func (g *Guard) BypassFleet(ctx context.Context, d time.Duration) error {
+	switch {
+	case g == nil:
+		return errNilGuard
+	case d < 0 || d > longestBypass || d > 0 && d < time.Millisecond:
+		return fmt.Errorf("cacheguard: bypass: %v is neither 0 nor between a millisecond and %v", d, longestBypass)
+	case ctx.Err() != nil:
+		return fmt.Errorf("cacheguard: bypass: %w", context.Cause(ctx))
+	case !g.begin():
+		return ErrClosed
+	}
+	defer g.tasks.Done()
+	if g.cfg.Disabled {
+		return fmt.Errorf("cacheguard: bypass: %w", errDisabled)
+	}
+	key := g.bypass.key()
+	args := []any{"set", key, g.cfg.Instance, "px", script.Millis(d)}
+	if d == 0 {
+		args = []any{"del", key}
+	}
+	asked := time.Now()
+	if _, err := bounded(ctx, g, func(ctx context.Context) (any, error) {
+		return nil, g.rdb.Process(ctx, redis.NewCmd(ctx, args...))
+	}); err != nil {
+		return &RedisError{Op: "bypass", Key: key, Err: err}
+	}
+	g.bypass.learn(asked, d)
+	return nil
+}
+
+// bypass says whether a Guard bypasses the cache.
+type bypass struct {
+	guard *Guard
+
+	mu     sync.Mutex
+	closed bool
+	here   bool        // on this instance
+	until  time.Time   // on all; zero: not
+	end    *time.Timer // fires then
+	look   *time.Timer // fires when it is time to look again
+	looked time.Time   // what is known of the fleet is as of this time
+}
+
+func (b *bypass) key() string { return b.guard.cfg.Prefix + ":bypass" }
+
+// change changes what is known, and has calls go another way if that follows from it.
+func (b *bypass) change(f func(*bypass)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return
+	}
+	f(b)
+	b.applyLocked()
+}
+
+// learn notes what Redis said of the fleet, when it was asked at the time. What was asked earlier says nothing new.
+func (b *bypass) learn(asked time.Time, left time.Duration) {
+	b.change(func(b *bypass) {
+		if asked.Before(b.looked) {
+			return
+		}
+		if b.looked, b.until = asked, (time.Time{}); left > 0 {
+			b.until = asked.Add(left)
+		}
+	})
+}
+
+func (b *bypass) applyLocked() {
+	left := time.Duration(0)
+	if !b.until.IsZero() {
+		left = time.Until(b.until)
+	}
+	if b.end != nil {
+		b.end.Stop()
+		b.end = nil
+	}
+	if left > 0 { // owner: the Guard; stop: close; it does not wait for anything
+		b.end = time.AfterFunc(left, func() { b.change(func(*bypass) {}) })
+	}
+	b.guard.detours.put(bypassing, b.here || left > 0)
+	if until := b.until; left > 0 {
+		b.guard.journal.bypass(true, until)
+	} else {
+		b.guard.journal.bypass(b.here, time.Time{})
+	}
+}
+
+// lookLater looks in the background, and again when a call comes after the pause.
+func (b *bypass) lookLater() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed || !b.guard.detours.has(lookDue) {
+		return // another call does it
+	}
+	b.guard.detours.put(lookDue, false)
+	_ = b.guard.inTask(b.ask)                                                         // if it is being closed, nobody needs to know; stop: RedisTimeout
+	b.look = time.AfterFunc(lookEvery, func() { b.guard.detours.put(lookDue, true) }) // owner: the Guard; stop: close
+}
+
+// ask asks Redis. Without an answer, what is known stays.
+func (b *bypass) ask() {
+	asked := time.Now()
+	left, err := bounded(context.Background(), b.guard, func(ctx context.Context) (int64, error) {
+		cmd := redis.NewCmd(ctx, "pttl", b.key())
+		_ = b.guard.rdb.Process(ctx, cmd) // the command keeps its error
+		return cmd.Int64()
+	})
+	if err == nil {
+		b.learn(asked, time.Duration(left)*time.Millisecond) // below 0: it is not there
+	}
+}
+
+func (b *bypass) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	for _, timer := range []*time.Timer{b.end, b.look} {
+		if timer != nil {
+			timer.Stop()
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package cacheguard
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// episode logs a trouble that lasts: one line when it begins, and one when it is over, with how long it lasted and what it cost.
+// One that comes and goes is not logged each time: until it has lasted for delay, and until ten seconds after the last one that was
+// logged, it is only counted.
+type episode struct {
+	logger      *slog.Logger
+	begun, over string        // what to log
+	delay       time.Duration // how long it must last to be worth a line; 0: none
+
+	mu     sync.Mutex
+	closed bool
+	since  time.Time   // zero: all is well
+	logged bool        // its beginning was
+	last   time.Time   // when one was logged that began
+	more   int         // that began since, and were not
+	timer  *time.Timer // logs the beginning; owner: the episode; stop: end, close
+	args   []any       // for the beginning
+}
+
+// begin says that there is trouble. It may say so again.
+func (e *episode) begin(args ...any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed || !e.since.IsZero() {
+		return
+	}
+	now := time.Now()
+	e.since, e.args = now, args
+	wait := e.delay
+	if !e.last.IsZero() {
+		wait = max(wait, logEvery-now.Sub(e.last))
+	}
+	if wait <= 0 {
+		e.logLocked()
+		return
+	}
+	e.timer = time.AfterFunc(wait, e.lasts)
+}
+
+// lasts logs a trouble that goes on.
+func (e *episode) lasts() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.closed && !e.since.IsZero() && !e.logged {
+		e.logLocked()
+	}
+}
+
+func (e *episode) logLocked() {
+	e.logged, e.last = true, time.Now()
+	args := e.args
+	if e.more > 0 {
+		args = append(args, "more", e.more)
+		e.more = 0
+	}
+	e.logger.Log(context.Background(), slog.LevelWarn, "cacheguard: "+e.begun, args...)
+}
+
+// end says that the trouble is over. Cost tells what to log with it.
+func (e *episode) end(cost func() []any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed || e.since.IsZero() {
+		return
+	}
+	if e.timer != nil {
+		e.timer.Stop()
+		e.timer = nil
+	}
+	if e.logged {
+		args := []any{"lasted", time.Since(e.since).Round(time.Millisecond)}
+		if cost != nil {
+			args = append(args, cost()...)
+		}
+		e.logger.Log(context.Background(), slog.LevelInfo, "cacheguard: "+e.over, args...)
+	} else {
+		e.more++
+	}
+	e.since, e.logged, e.args = time.Time{}, false, nil
+}
+
+// lasting is for how long there has been trouble; 0: there is none.
+func (e *episode) lasting() time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.since.IsZero() {
+		return 0
+	}
+	return time.Since(e.since)
+}
+
+// on reports whether there is trouble.
+func (e *episode) on() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !e.since.IsZero()
+}
+
+func (e *episode) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	if e.timer != nil {
+		e.timer.Stop()
+	}
+}

@@ -1,0 +1,196 @@
+package cacheguard
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/cacheguard/go/internal/lifecycle"
+	"github.com/cacheguard/go/internal/protocol"
+)
+
+// EntryState says what Redis has for a key.
+type EntryState string
+
+// The states of an entry.
+const (
+	EntryMissing EntryState = "missing" // nothing
+	EntryFresh   EntryState = "fresh"   // a value within its TTL
+	EntryStale   EntryState = "stale"   // a value past its TTL
+	EntryAbsent  EntryState = "absent"  // the memory that the source has no such thing
+	EntryRevoked EntryState = "revoked" // a value of which a tag, or all there is, was invalidated: Get loads it anew
+	EntryDamaged EntryState = "damaged" // something that is no entry of this version, or is truncated or changed
+)
+
+// Inspection is what there is of a key, in Redis and on this instance. Durations are by the clock of the key's server, and are
+// right to a millisecond. It says nothing of the value itself.
+type Inspection struct {
+	Key   string
+	State EntryState
+
+	// Of the entry, unless State is missing or damaged.
+	Age      time.Duration // since it was stored
+	FreshFor time.Duration // until its TTL ends; 0 when it has
+	KeptFor  time.Duration // until Redis drops it. A Guard with StaleFor serves it until then
+	LoadTook time.Duration // how long it took to load
+	Kind     string        // of the payload: bytes (a []byte or string), coded (by the Codec), or absence
+	Tags     []string      // under which it can be invalidated
+
+	Size   int    // of what Redis has for the key, in bytes
+	Damage string // why State is damaged
+
+	Load    *Holder  // who loads the key; nil: nobody has the lease
+	Waiting int      // other instances that wait for that load
+	Writers []Holder // who is within an Update of the key: no load stores a value
+	Blocked int      // instances that wait for the end of the update
+	Failure *Failure // of the last load; nil: it did not fail, or that is forgotten
+
+	Here Here
+}
+
+// Holder is an instance that loads or updates a key.
+type Holder struct {
+	Instance string        // its Config.Instance; empty: not known
+	For      time.Duration // since it began
+	Left     time.Duration // until others take it for dead; it renews that at a third of LeaseTTL
+}
+
+// Failure is what Redis remembers of loads that failed.
+type Failure struct {
+	Message string        // the text of the last error
+	InARow  int           // how many loads failed since one succeeded
+	Left    time.Duration // Get returns the error for so long; 0: the next one loads
+}
+
+// Here is what the instance that was asked knows of a key.
+type Here struct {
+	InTier   bool // the local tier has a value, which it may serve
+	Loads    int  // loads, and waits for other instances' loads, under way
+	Callers  int  // who wait for these
+	Owed     bool // an invalidation of the key is still to be sent: the key is loaded without the cache
+	Bypassed bool // see Bypass
+	Cut      bool // the circuit breaker is open: Redis does not answer
+}
+
+// Inspect looks at a key, for the person on call, and changes nothing. It is one request, of a script that reads, and for an entry with
+// tags another. It asks Redis even while a circuit breaker is open.
+//
+// When Redis fails, the error is a *RedisError, and the Inspection has what is known on this instance: Here. That is also all that a
+// disabled Guard knows; it returns no error, and State is missing, as nothing is stored.
+func (g *Guard) Inspect(ctx context.Context, key string) (Inspection, error) {
+	switch {
+	case g == nil:
+		return Inspection{}, errNilGuard
+	case key == "":
+		return Inspection{}, errEmptyKey
+	case !g.begin():
+		return Inspection{}, ErrClosed
+	}
+	defer g.tasks.Done()
+	i := Inspection{Key: key, State: EntryMissing, Here: g.inspectHere(key)}
+	if g.cfg.Disabled {
+		return i, nil
+	}
+	in, err := lifecycle.Bounded(ctx, &g.tasks, g.cfg.RedisTimeout, func(ctx context.Context) (protocol.Inspected, error) {
+		return protocol.ParseInspected(g.keys.Inspect(g.keys.ValueKey(key)).Run(ctx, g.rdb))
+	}, nil)
+	if err != nil {
+		return i, &RedisError{Op: "inspect", Key: key, Err: err}
+	}
+	stamps := i.readEntry(&in)
+	i.readHolders(&in)
+	if err := i.confirm(ctx, g, stamps); err != nil {
+		return i, &RedisError{Op: "inspect", Key: key, Err: err}
+	}
+	return i, nil
+}
+
+func (g *Guard) inspectHere(key string) Here {
+	h := Here{
+		Owed: g.invalidations.pending.has(key), Bypassed: g.detours.has(bypassing), Cut: g.health.Of(g.keys.ValueKey(key)).IsOpen(),
+		InTier: g.local != nil && g.local.Has(key),
+	}
+	h.Loads, h.Callers = g.flights.Count(func(k flightKey) bool { return k.key == key })
+	return h
+}
+
+// confirm looks whether the versions that the entry was made under are the current ones.
+func (i *Inspection) confirm(ctx context.Context, g *Guard, stamps protocol.Stamps) error {
+	if len(stamps) == 0 {
+		return nil
+	}
+	kind := ""
+	for rest := stamps; len(rest) > 0; {
+		var name []byte
+		if name, _, rest = rest.Next(); name[0] == kindStamp {
+			kind = string(name[1:])
+		}
+	}
+	w := g.versions.realms(ctx, g.keys.ValueKey(i.Key), kind)
+	if err := w.settle(ctx); err != nil {
+		return err
+	}
+	compared := g.versions.compare(ctx, stamps, &w)
+	holds, redisErr, err := compared.holds(ctx)
+	if err = cmp.Or(err, redisErr); err == nil && !holds {
+		i.State, i.FreshFor = EntryRevoked, 0
+	}
+	return err
+}
+
+// readEntry tells the state of the value, and returns its stamps.
+func (i *Inspection) readEntry(in *protocol.Inspected) protocol.Stamps {
+	if in.Value == nil {
+		return nil
+	}
+	i.Size = len(in.Value)
+	e, err := protocol.DecodeEntry(in.Value)
+	if err != nil {
+		i.State, i.Damage = EntryDamaged, err.Error()
+		return nil
+	}
+	i.Age, i.KeptFor, i.LoadTook = max(in.Now.Sub(e.Written), 0), max(in.Expires, 0), e.Took
+	i.Kind = map[protocol.Kind]string{protocol.Raw: "bytes", protocol.Coded: "coded", protocol.Absent: "absence"}[e.Kind]
+	i.FreshFor = i.KeptFor
+	if e.Fresh > 0 {
+		i.FreshFor = max(e.Fresh-i.Age, 0)
+	}
+	switch {
+	case e.Kind == protocol.Absent:
+		i.State = EntryAbsent
+	case i.FreshFor > 0:
+		i.State = EntryFresh
+	default:
+		i.State = EntryStale
+	}
+	for stamps := e.Stamps; len(stamps) > 0; {
+		var name []byte
+		name, _, stamps = stamps.Next()
+		if name[0] == tagStamp {
+			i.Tags = append(i.Tags, string(name[1:]))
+		}
+	}
+	return e.Stamps
+}
+
+// readHolders tells who loads, who writes, and what failed.
+func (i *Inspection) readHolders(in *protocol.Inspected) {
+	holder := func(h protocol.Hold) Holder {
+		shown := Holder{Instance: h.Instance, Left: h.Left}
+		if !h.Since.IsZero() {
+			shown.For = max(in.Now.Sub(h.Since), 0)
+		}
+		return shown
+	}
+	if in.Load != nil {
+		h := holder(*in.Load)
+		i.Load = &h
+	}
+	for _, w := range in.Writers {
+		i.Writers = append(i.Writers, holder(w))
+	}
+	i.Waiting, i.Blocked = in.Waiting, in.Blocked
+	if in.Failures > 0 {
+		i.Failure = &Failure{Message: in.Failure, InARow: in.Failures, Left: in.Retry}
+	}
+}

@@ -1,0 +1,66 @@
+package cacheguard
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// String is the Inspection for people: a line for each thing that there is. Programs use the fields.
+func (i Inspection) String() string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("%q: %s", i.Key, i.State)
+	switch i.State {
+	case EntryMissing:
+	case EntryDamaged:
+		line("  %s, %d bytes", i.Damage, i.Size)
+	default:
+		line("  stored %s ago, fresh for %s, in Redis for %s", shown(i.Age), shown(i.FreshFor), shown(i.KeptFor))
+		line("  %d bytes, %s, loaded in %s", i.Size, i.Kind, shown(i.LoadTook))
+	}
+	if len(i.Tags) > 0 {
+		line("  tags: %q", i.Tags)
+	}
+	if i.Load != nil {
+		line("  loaded %s; %d other instances wait", i.Load, i.Waiting)
+	}
+	for _, w := range i.Writers {
+		line("  updated %s; %d instances wait", w, i.Blocked)
+	}
+	if i.Failure != nil {
+		line("  %d loads in a row failed, the error is remembered for %s: %s", i.Failure.InARow, shown(i.Failure.Left), i.Failure.Message)
+	}
+	return b.String() + i.Here.String()
+}
+
+// String says by whom, since when and until when.
+func (h Holder) String() string {
+	name := h.Instance
+	if name == "" {
+		name = "an instance that is not known"
+	}
+	return fmt.Sprintf("by %s for %s, believed to be alive for another %s", name, shown(h.For), shown(h.Left))
+}
+
+// String says what is true of a key on this instance, one line each.
+func (h Here) String() string {
+	var b strings.Builder
+	for _, what := range []struct {
+		is   bool
+		text string
+	}{
+		{h.InTier, "in the local tier"},
+		{h.Loads > 0, fmt.Sprintf("%d loads or waits under way, %d callers", h.Loads, h.Callers)},
+		{h.Owed, "an invalidation is still to be sent"},
+		{h.Bypassed, "the cache is bypassed"},
+		{h.Cut, "Redis does not answer"},
+	} {
+		if what.is {
+			b.WriteString("  here: " + what.text + "\n")
+		}
+	}
+	return b.String()
+}
+
+func shown(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

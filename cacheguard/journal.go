@@ -1,0 +1,181 @@
+package cacheguard
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// outOfTouch is how long the subscription may be down before that is worth a line: it is made anew now and then.
+	outOfTouch = 2 * time.Second
+
+	// saturatedFor is how long loads must have been waiting for MaxLoads.
+	saturatedFor = time.Second
+)
+
+// journal logs what an operator should know, and counts what troubles cost. What it hears of, it hears of where things go wrong,
+// so a hit pays nothing for it.
+type journal struct {
+	guard *Guard
+
+	outage, owing, deaf, saturated, bypassed episode
+	taken, lost, slow, damaged, voided, step throttled
+
+	cuts    atomic.Int64 // breakers that are open
+	failed  atomic.Int64 // requests to Redis that failed or were not made, ever
+	without atomic.Int64 // loads without the cache, ever
+	queued  atomic.Int64 // loads that had to wait for MaxLoads, ever
+	waiting atomic.Int64 // that do so now
+	owedMax atomic.Int64 // keys, at most, since some are owed
+	costs   costCounts   // at the beginning of what goes on
+}
+
+// costCounts are counts as they were when an outage, a bypass or a saturation began.
+type costCounts struct{ failed, without, bypassed, queued atomic.Int64 }
+
+func (j *journal) init(g *Guard) {
+	j.guard = g
+	logs := g.cfg.Logger
+	j.outage = episode{logger: logs, begun: "redis unavailable, each instance loads for itself", over: "redis available again"}
+	j.owing = episode{logger: logs, begun: "invalidations owed, redis could not be told", over: "owed invalidations sent"}
+	j.deaf = episode{logger: logs, begun: "subscription lost, waiting calls poll", over: "subscription back", delay: outOfTouch}
+	j.saturated = episode{logger: logs, begun: "loads wait for MaxLoads", over: "no load waits for MaxLoads", delay: saturatedFor}
+	j.bypassed = episode{logger: logs, begun: "cache bypassed", over: "cache used again"}
+}
+
+// hooks are the user's, with those through which the journal hears of things before them.
+func (j *journal) hooks(h Hooks) Hooks {
+	user := h
+	h.OnTakeover = func(key string) {
+		j.warn(&j.taken, "lease taken over from an instance that did not renew it", key)
+		user.takeover(key)
+	}
+	h.OnLeaseLost = func(key string) {
+		j.warn(&j.lost, "lease lost by a load that still runs", key)
+		user.leaseLost(key)
+	}
+	h.OnDamaged = func(key string, err error) {
+		j.warn(&j.damaged, "entry cannot be decoded, it is loaded anew", key, "error", err)
+		user.damaged(key, err)
+	}
+	h.OnLoad = func(key string, took time.Duration, err error) {
+		if limit := j.guard.cfg.SlowLoad; limit > 0 && took >= limit {
+			j.warn(&j.slow, "slow load", key, "took", took.Round(time.Millisecond), "error", err)
+		}
+		user.loaded(key, took, err)
+	}
+	h.OnBreaker = func(open bool) {
+		j.breaker(open)
+		if user.OnBreaker != nil {
+			user.OnBreaker(open)
+		}
+	}
+	return h
+}
+
+func (j *journal) warn(kind *throttled, what, key string, args ...any) {
+	kind.log(context.Background(), j.guard.cfg.Logger, slog.LevelWarn, what, key, args...)
+}
+
+// breaker hears that one has opened or closed. On a cluster the outage is over when all are closed.
+func (j *journal) breaker(open bool) {
+	if open {
+		if j.cuts.Add(1) == 1 {
+			j.costs.failed.Store(j.failed.Load())
+			j.costs.without.Store(j.without.Load())
+		}
+		j.outage.begin()
+		return
+	}
+	if j.cuts.Add(-1) > 0 {
+		return
+	}
+	j.outage.end(func() []any {
+		return []any{
+			"requests_failed", j.failed.Load() - j.costs.failed.Load(),
+			"loads_without_redis", j.without.Load() - j.costs.without.Load(),
+			"keys_owed", j.guard.owed(),
+		}
+	})
+}
+
+// owes hears that other invalidations are pending than before. The key is one that is new; empty: there is none.
+func (j *journal) owes(key string) {
+	owed := j.guard.owed()
+	if owed > 0 {
+		j.owedMax.Store(max(j.owedMax.Load(), int64(owed)))
+	}
+	if key != "" {
+		j.owing.begin("keys", owed, "key", key)
+	}
+	if owed > 0 {
+		return
+	}
+	most := j.owedMax.Swap(0)
+	j.owing.end(func() []any { return []any{"keys", most} })
+}
+
+// subscribed hears whether messages arrive, from the first subscription on.
+func (j *journal) subscribed(live bool) {
+	if live {
+		j.deaf.end(nil)
+	} else {
+		j.deaf.begin()
+	}
+}
+
+// waits hears that a load has to wait for MaxLoads.
+func (j *journal) waits() {
+	j.waiting.Add(1)
+	j.queued.Add(1)
+	if !j.saturated.on() {
+		j.costs.queued.Store(j.queued.Load() - 1)
+	}
+	j.saturated.begin("max_loads", j.guard.cfg.MaxLoads)
+}
+
+// waited hears that a load waits no more.
+func (j *journal) waited() {
+	if j.waiting.Add(-1) == 0 {
+		j.saturated.end(func() []any { return []any{"loads_that_waited", j.queued.Load() - j.costs.queued.Load()} })
+	}
+}
+
+// bypass hears whether the cache is bypassed, and until when; zero: until it is turned on again.
+func (j *journal) bypass(on bool, until time.Time) {
+	if !on {
+		j.bypassed.end(func() []any { return []any{"loads", j.without.Load() - j.costs.bypassed.Load()} })
+		return
+	}
+	if !j.bypassed.on() {
+		j.costs.bypassed.Store(j.without.Load())
+	}
+	if until.IsZero() {
+		j.bypassed.begin("where", "this instance")
+	} else {
+		j.bypassed.begin("where", "all instances", "until", until.Round(time.Second))
+	}
+}
+
+// dropped hears that the local tier was, with so many entries. It does not hold up the subscription.
+func (j *journal) dropped(entries int) {
+	if entries > 0 {
+		j.guard.inTask(func() { // stop: the Logger's
+			j.voided.log(context.Background(), j.guard.cfg.Logger, slog.LevelInfo,
+				"local tier dropped, messages may have been missed", "", "entries", entries)
+		})
+	}
+}
+
+// stepped hears that a server's clock is off by so much from where it would be.
+func (j *journal) stepped(key string, by time.Duration) {
+	j.warn(&j.step, "clock of redis stepped, or another server answers", key, "by", by.Round(time.Millisecond))
+}
+
+func (j *journal) close() {
+	for _, e := range []*episode{&j.outage, &j.owing, &j.deaf, &j.saturated, &j.bypassed} {
+		e.close()
+	}
+}

@@ -1,0 +1,198 @@
+package cacheguard
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+// lines are those of a log that have the text.
+func lines(log, text string) (found []string) {
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, text) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+func TestAnOutageUnderLoadIsAHandfulOfLines(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	cfg, text := logged()
+	cfg.Prefix, cfg.Instance, cfg.RedisTimeout = "shop", "shop-1", 50*time.Millisecond
+	cfg.Local = LocalConfig{MaxEntries: 2000}
+	g := newGuard(t, server.Client(t, func(o *redis.Options) { o.ReadTimeout = 200 * time.Millisecond }), cfg)
+	keys := numbered(0, 1000)
+	getAll := func() {
+		var all sync.WaitGroup
+		for part := range 10 {
+			all.Go(func() {
+				for _, key := range keys[part*100 : part*100+100] {
+					_, _ = Get(context.Background(), g, key, returns("v")) // loads without Redis while it is frozen
+				}
+			})
+		}
+		all.Wait()
+	}
+	getAll()
+	redistest.Await(t, "the inbox is subscribed", func() bool { return g.inbox.Address() != "" })
+	getAll()
+	server.Pause()
+	redistest.Await(t, "the outage is logged", func() bool {
+		getAll()
+		_ = g.Invalidate(context.Background(), keys[:20]...)
+		return len(lines(text(), "redis unavailable")) == 1 && len(lines(text(), "invalidations owed")) == 1
+	})
+	redistest.Await(t, "the lost subscription is logged", func() bool {
+		getAll()
+		return len(lines(text(), "subscription lost")) == 1
+	})
+	server.Resume()
+	redistest.Await(t, "all is over", func() bool {
+		getAll()
+		return len(lines(text(), "redis available again")) > 0 && len(lines(text(), "owed invalidations sent")) > 0 &&
+			len(lines(text(), "subscription back")) > 0
+	})
+	if n := strings.Count(text(), "\n"); n > 20 {
+		t.Errorf("%d lines:\n%s", n, text())
+	}
+	for what, wants := range map[string][]string{
+		"redis available again":   {"cache=shop", "instance=shop-1", "lasted=", "requests_failed=", "loads_without_redis=", "keys_owed="},
+		"owed invalidations sent": {"lasted=", "keys=20"},
+		"subscription back":       {"lasted="},
+	} {
+		line := lines(text(), what)[0]
+		for _, want := range wants {
+			if !strings.Contains(line, want) {
+				t.Errorf("no %s in %s", want, line)
+			}
+		}
+	}
+}
+
+func TestATroubleThatComesAndGoesIsLoggedOnceInTenSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg, text := logged()
+		e := episode{logger: cfg.Logger, begun: "trouble", over: "all well"}
+		defer e.close()
+		for range 50 {
+			e.begin()
+			time.Sleep(50 * time.Millisecond)
+			e.end(nil)
+			time.Sleep(50 * time.Millisecond)
+		}
+		expect.Equal(t, "begun", len(lines(text(), "trouble")), 1)
+		expect.Equal(t, "over", len(lines(text(), "all well")), 1)
+		e.begin("key", "k")
+		time.Sleep(5 * time.Second)
+		expect.Equal(t, "within ten seconds", len(lines(text(), "trouble")), 1)
+		time.Sleep(5 * time.Second)
+		expect.Equal(t, "one that goes on", len(lines(text(), "trouble")), 2)
+		e.end(func() []any { return []any{"cost", 7} })
+		if !strings.Contains(text(), "more=49") || !strings.Contains(text(), "lasted=10s cost=7") || !strings.Contains(text(), "key=k") {
+			t.Error(text())
+		}
+	})
+}
+
+func TestATroubleThatIsShortIsNotWorthALine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg, text := logged()
+		e := episode{logger: cfg.Logger, begun: "trouble", over: "all well", delay: time.Second}
+		e.begin()
+		time.Sleep(time.Second - 1)
+		e.end(nil)
+		time.Sleep(time.Minute)
+		expect.Equal(t, "log", text(), "")
+		e.begin()
+		e.begin()
+		time.Sleep(2 * time.Second)
+		e.end(nil)
+		e.end(nil)
+		expect.Equal(t, "lines", strings.Count(text(), "\n"), 2)
+		e.begin()
+		e.close()
+		time.Sleep(time.Minute)
+		expect.Equal(t, "lines after the end", strings.Count(text(), "\n"), 2)
+	})
+}
+
+func TestLoadsThatWaitForMaxLoadsAreLogged(t *testing.T) {
+	t.Parallel()
+	cfg, text := logged()
+	cfg.MaxLoads = 1
+	g := newFleet(t, standalone(t), 1, cfg).guards[0]
+	g.journal.saturated.delay = 0
+	db := newSource("v")
+	first := async(g, "a", db.load)
+	<-db.begun
+	second := async(g, "b", db.load)
+	redistest.Await(t, "it is logged", func() bool { return len(lines(text(), "loads wait for MaxLoads")) == 1 })
+	close(db.release)
+	want(t, first, "v")
+	want(t, second, "v")
+	redistest.Await(t, "so is the end", func() bool {
+		return len(lines(text(), "no load waits for MaxLoads")) == 1 && strings.Contains(text(), "loads_that_waited=1")
+	})
+}
+
+func TestSlowLoadsDamagedEntriesAndTakeoversAreLogged(t *testing.T) {
+	t.Parallel()
+	cfg, text := logged()
+	cfg.SlowLoad = time.Millisecond
+	f := newFleet(t, standalone(t), 1, cfg)
+	g := f.guards[0]
+	f.redis.Set(t.Context(), f.value("damaged"), "nonsense", time.Minute)
+	mustGet(t, g, "damaged", returns("v"))
+	f.redis.HSet(t.Context(), f.lease("dead"), "token", "x", "deadline", 1, "length", 1, "generation", "g")
+	mustGet(t, g, "dead", returns("v"))
+	mustGet(t, g, "slow", func(context.Context) (string, error) {
+		<-time.After(5 * time.Millisecond)
+		return "v", nil
+	})
+	for _, want := range []string{"entry cannot be decoded", "lease taken over", "slow load"} {
+		if len(lines(text(), want)) != 1 {
+			t.Errorf("no %q in\n%s", want, text())
+		}
+	}
+	expect.Equal(t, "damaged", f.events.damaged.Load(), 1) // hooks are called as ever
+	expect.Equal(t, "takeovers", f.events.takeovers.Load(), 1)
+}
+
+func TestABypassIsLoggedWithWhatItCost(t *testing.T) {
+	t.Parallel()
+	cfg, text := logged()
+	g := newFleet(t, standalone(t), 1, cfg).guards[0]
+	g.Bypass(true)
+	g.Bypass(true)
+	for i := range 3 {
+		mustGet(t, g, fmt.Sprint(i), returns("v"))
+	}
+	g.Bypass(false)
+	expect.Equal(t, "lines", strings.Count(text(), "\n"), 2)
+	if !strings.Contains(text(), `where="this instance"`) || !strings.Contains(text(), "loads=3") {
+		t.Error(text())
+	}
+}
+
+func TestAClockThatStepsIsLogged(t *testing.T) {
+	t.Parallel()
+	cfg, text := logged()
+	g := newFleet(t, standalone(t), 1, cfg).guards[0]
+	now := time.Now()
+	g.serverClocks.Note("k", now, now)
+	g.serverClocks.Note("k", now.Add(time.Millisecond), now)
+	expect.Equal(t, "log", text(), "")
+	g.serverClocks.Note("k", now.Add(time.Hour), now)
+	expect.Equal(t, "lines", len(lines(text(), "clock of redis stepped")), 1)
+}

@@ -1,0 +1,105 @@
+package metrics
+
+import (
+	"maps"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/cacheguard/go/cacheguard"
+)
+
+// watchable is a Guard.
+type watchable interface {
+	Stats() cacheguard.Stats
+	Verify() cacheguard.Verified
+}
+
+// watched are the guards that are asked when metrics are collected.
+type watched struct {
+	mu     sync.Mutex
+	guards map[string]watchable
+}
+
+// Watch reads a Guard's Stats and Verify whenever metrics are collected. The name is that given to Guard; a Guard watched
+// under a name takes the place of the one before.
+func (m *Metrics) Watch(name string, guard *cacheguard.Guard) {
+	m.watched.mu.Lock()
+	defer m.watched.mu.Unlock()
+	m.watched.guards[name] = guard
+}
+
+// read is a metric that is read from Stats.
+type read struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+	of   func(*cacheguard.Stats) float64
+}
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(namespace+"_"+name, help, labels, nil)
+}
+
+func gauge(name, help string, of func(*cacheguard.Stats) float64) read {
+	return read{describe(name, help, "cache"), prometheus.GaugeValue, of}
+}
+
+func total(name, help string, of func(*cacheguard.Stats) float64) read {
+	return read{describe(name+"_total", help, "cache"), prometheus.CounterValue, of}
+}
+
+var fromStats = []read{
+	gauge("loads_in_flight", "Loaders that run.", func(s *cacheguard.Stats) float64 { return float64(s.Loading) }),
+	gauge("loads_queued", "Loads that wait for one of MaxLoads.", func(s *cacheguard.Stats) float64 { return float64(s.Queued) }),
+	gauge("loads_limit", "MaxLoads; 0: no limit.", func(s *cacheguard.Stats) float64 { return float64(s.MaxLoads) }),
+	gauge("requests_waiting", "Requests that wait for a load, here or on another instance.",
+		func(s *cacheguard.Stats) float64 { return float64(s.Waiting) }),
+	gauge("owed_invalidations", "Keys and tags whose invalidation is still to be sent.",
+		func(s *cacheguard.Stats) float64 { return float64(s.Owed) }),
+	gauge("owed_invalidations_age_seconds", "Since when invalidations are owed.",
+		func(s *cacheguard.Stats) float64 { return s.OwedFor.Seconds() }),
+	gauge("bypassed", "1 if the cache is bypassed.", func(s *cacheguard.Stats) float64 { return number(s.Bypassed) }),
+	gauge("subscription_up", "1 if messages of other instances arrive, or none were needed yet.",
+		func(s *cacheguard.Stats) float64 { return number(s.Subscribed) }),
+	gauge("local_entries", "Entries in the local tier.", func(s *cacheguard.Stats) float64 { return float64(s.LocalEntries) }),
+	gauge("local_bytes", "About what the entries in the local tier take.", func(s *cacheguard.Stats) float64 { return float64(s.LocalBytes) }),
+	total("local_evictions", "Entries that gave way to others in the local tier.",
+		func(s *cacheguard.Stats) float64 { return float64(s.LocalEvictions) }),
+	total("read_bytes", "Bytes of entries that were read from Redis.", func(s *cacheguard.Stats) float64 { return float64(s.BytesRead) }),
+	total("written_bytes", "Bytes of entries that loads stored in Redis.", func(s *cacheguard.Stats) float64 { return float64(s.BytesWritten) }),
+}
+
+var verified = describe("verified_total", "Hits that were compared with the source.", "cache", "result")
+
+func number(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// Describe is part of prometheus.Collector.
+func (w *watched) Describe(c chan<- *prometheus.Desc) {
+	for _, r := range fromStats {
+		c <- r.desc
+	}
+	c <- verified
+}
+
+// Collect is part of prometheus.Collector.
+func (w *watched) Collect(c chan<- prometheus.Metric) {
+	w.mu.Lock()
+	guards := maps.Clone(w.guards)
+	w.mu.Unlock()
+	for name, guard := range guards {
+		s, v := guard.Stats(), guard.Verify()
+		for _, r := range fromStats {
+			c <- prometheus.MustNewConstMetric(r.desc, r.kind, r.of(&s), name)
+		}
+		for result, n := range map[string]uint64{
+			"matched": v.Matched, "stale": v.Stale, "superseded": v.Superseded, "failed": v.Failed,
+		} {
+			c <- prometheus.MustNewConstMetric(verified, prometheus.CounterValue, float64(n), name, result)
+		}
+	}
+}
