@@ -172,3 +172,27 @@ func TestAClosedOrMissingGuardBypassesNothing(t *testing.T) {
 	none.Bypass(true)
 	expect.ErrorIs(t, none.BypassFleet(t.Context(), time.Minute), errNilGuard)
 }
+
+func promiseBypassFleet(t *testing.T, a arena) {
+	f := newFleet(t, a, 2, Config{})
+	g, other := f.guards[0], f.guards[1]
+	mustGet(t, g, "k", returns("cached"))
+	expect.ErrorIs(t, g.BypassFleet(t.Context(), time.Hour), nil)
+	expect.Equal(t, "here", g.Stats().Bypassed, true)
+	expect.Equal(t, "value", mustGet(t, g, "k", returns("loaded")), "loaded")
+	redistest.Await(t, "the other one knows", func() bool {
+		mustGet(t, other, "k", returns("loaded"))
+		return other.Stats().Bypassed
+	})
+	expect.Equal(t, "value there", mustGet(t, other, "k", returns("loaded")), "loaded")
+	mustInvalidate(t, other, "k") // goes on
+	expect.Equal(t, "entry", f.exists(f.value("k")), false)
+	expect.ErrorIs(t, other.BypassFleet(t.Context(), 0), nil)
+	expect.Equal(t, "there", other.Stats().Bypassed, false)
+	redistest.Await(t, "the first one knows of the end", func() bool {
+		mustGet(t, g, "k", returns("new"))
+		return !g.Stats().Bypassed
+	})
+	mustGet(t, g, "k", returns("new"))
+	expect.Equal(t, "value", mustGet(t, other, "k", unwanted[string](t)), "new")
+}

@@ -136,7 +136,7 @@ func TestADisabledGuardAnswersTheOtherCalls(t *testing.T) {
 	expect.ErrorIs(t, g.InvalidateTags(t.Context(), "t"), nil)
 	expect.ErrorIs(t, g.InvalidateAll(t.Context()), nil)
 	expect.ErrorIs(t, g.SelfCheck(t.Context()), nil)
-	expect.Equal(t, "Stats", g.Stats(), Stats{})
+	expect.Equal(t, "Stats", g.Stats(), Stats{MaxLoads: defaultMaxLoads, Subscribed: true})
 	expect.Equal(t, "Verify", g.Verify(), Verified{})
 	_, how, err := Fetch(t.Context(), g, "k", Source[string]{})
 	expect.ErrorIs(t, err, ErrNotCached)
@@ -160,6 +160,43 @@ func TestADisabledGuardAnswersTheOtherCalls(t *testing.T) {
 		expect.Equal(t, "found", fmt.Sprint(found), "map[a:A]")
 	}
 	expect.Equal(t, "bypassed", e.count(Bypassed), 5)
+}
+
+func TestADisabledGuardInspectsWhatIsUnderWayHere(t *testing.T) {
+	t.Parallel()
+	g, e := newDisabled(t, Config{})
+	expect.Equal(t, "without a load", mustInspect(t, g, "k").String(), "\"k\": missing\n")
+	s := newSource("v")
+	first := async(g, "k", s.load)
+	<-s.begun
+	second := async(g, "k", s.load)
+	awaitSharing(t, g, "k", 2)
+	i := mustInspect(t, g, "k")
+	expect.Equal(t, "state", i.State, EntryMissing)
+	expect.Equal(t, "here", i.Here, Here{Loads: 1, Callers: 2})
+	expect.Equal(t, "another key", mustInspect(t, g, "other").Here, Here{})
+	close(s.release)
+	want(t, first, "v")
+	want(t, second, "v")
+	_, err := g.Inspect(t.Context(), "")
+	expect.ErrorIs(t, err, errEmptyKey)
+	expect.Equal(t, "errors of Redis", e.redisErrors.Load(), 0)
+}
+
+func TestADisabledGuardCannotBypassForOthers(t *testing.T) {
+	t.Parallel()
+	g, e := newDisabled(t, Config{})
+	for _, d := range []time.Duration{time.Minute, 0} {
+		expect.ErrorIs(t, g.BypassFleet(t.Context(), d), errDisabled)
+	}
+	expect.Equal(t, "bypassed", g.Stats().Bypassed, false)
+	for _, on := range []bool{true, false} {
+		g.Bypass(on)
+		expect.Equal(t, "bypassed", g.Stats().Bypassed, on)
+		mustGetAs(t, g, "k", "v", Bypassed)
+	}
+	expect.Equal(t, "looks at the fleet", g.detours.has(lookDue) || g.bypass.look != nil, false)
+	expect.Equal(t, "errors of Redis", e.redisErrors.Load(), 0)
 }
 
 func TestUpdatesOfADisabledGuardExcludeOneAnother(t *testing.T) {

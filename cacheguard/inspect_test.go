@@ -2,7 +2,9 @@ package cacheguard
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +26,7 @@ func mustInspect(t *testing.T, g *Guard, key string) Inspection {
 func onInstances(t *testing.T, cfg Config, names ...string) *fleet {
 	t.Helper()
 	f := newFleet(t, standalone(t), 0, cfg)
-	cfg.Prefix, cfg.Hooks = "test-"+t.Name(), f.events.hooks(t)
+	cfg.Prefix, cfg.Hooks = "test-"+rand.Text(), f.events.hooks(t)
 	for _, cfg.Instance = range names {
 		f.guards = append(f.guards, newGuard(t, shared.Client(t), cfg))
 	}
@@ -187,4 +189,43 @@ func TestInspectKnowsTheTagsOfAnEntryAndWhetherTheyWereInvalidated(t *testing.T)
 		t.Fatal(err)
 	}
 	expect.Equal(t, "state", mustInspect(t, f.guards[0], "k").State, EntryRevoked)
+}
+
+func promiseInspect(t *testing.T, a arena) {
+	f := newFleet(t, a, 2, Config{LeaseTTL: time.Minute, Instance: "shop"}).listening()
+	asked := f.guards[1]
+	for i := range 5 { // on a cluster, on several nodes
+		key := fmt.Sprint("k", i)
+		inspect := func() Inspection { return mustInspect(t, asked, keyOn(asked, key)) }
+		db := newSource("v")
+		first := async(f.guards[0], key, db.load)
+		<-db.begun
+		second := async(asked, key, db.load)
+		f.awaitRegistered(key, 1)
+		in := inspect()
+		if in.Load == nil {
+			t.Fatalf("nobody loads:\n%v", in)
+		}
+		expect.Equal(t, "state", in.State, EntryMissing)
+		expect.Equal(t, "who loads", in.Load.Instance, "shop")
+		expect.Equal(t, "waiting", in.Waiting, 1)
+		expect.Equal(t, "here", in.Here, Here{Loads: 1, Callers: 1})
+		close(db.release)
+		want(t, first, "v")
+		want(t, second, "v")
+		f.stored()
+		in = inspect()
+		expect.Equal(t, "state", in.State, EntryFresh)
+		expect.Equal(t, "nobody loads", in.Load == nil && in.Waiting == 0, true)
+		mustInvalidate(t, f.guards[0], key)
+		expect.Equal(t, "state", inspect().State, EntryMissing)
+		err := f.guards[0].Update(t.Context(), keyOn(f.guards[0], key), func(context.Context) error {
+			writers := inspect().Writers
+			expect.Equal(t, "writers", len(writers), 1)
+			expect.Equal(t, "who writes", writers[0].Instance, "shop")
+			return nil
+		})
+		expect.ErrorIs(t, err, nil)
+		expect.Equal(t, "writers after it", len(inspect().Writers), 0)
+	}
 }

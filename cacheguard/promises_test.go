@@ -35,6 +35,8 @@ var promises = []struct {
 	{"TagsReachALoadUnderWay", promiseTagsOfALoadUnderWay},
 	{"TagsReachAnotherInstancesLoad", promiseTagsOfAnotherInstancesLoad},
 	{"TagsReachWhatGetManyLoaded", promiseManyWithTags},
+	{"InspectSaysWhoLoadsAndWhatIsThere", promiseInspect},
+	{"ABypassOfTheFleetReachesTheOthers", promiseBypassFleet},
 	{"CloseLeavesNothingBehind", promiseClose},
 	{"ScriptsAreSentAgainWhenTheServerForgotThem", promiseScriptFlush},
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/cacheguard/go/internal/clock"
 )
 
 // server is a server whose clock is ahead of ours.
@@ -73,4 +75,44 @@ func TestAReadingThatFailedIsTakenAgain(t *testing.T) {
 		s.check(t, c, "k", now, 0, 1)
 		s.check(t, c, "k", now, 0, 2)
 	})
+}
+
+func TestAClockThatShowsAnotherTimeThanItShouldIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := (&server{}).clocks()
+		var steps []time.Duration
+		c.servers.Stepped = func(_ string, by time.Duration) { steps = append(steps, by) }
+		begin := time.Now()
+		c.Note("k", begin, begin)
+		c.Note("kk", begin.Add(time.Hour), begin) // another server
+		time.Sleep(time.Minute)
+		c.Note("k", time.Now().Add(slack), time.Now())
+		asked := time.Now()
+		time.Sleep(time.Minute)
+		c.Note("k", time.Now().Add(slack), asked) // the reply took a minute
+		if len(steps) > 0 {
+			t.Errorf("reported %v", steps)
+		}
+		time.Sleep(time.Minute)
+		c.Note("k", time.Now().Add(time.Hour), time.Now())
+		if len(steps) != 1 || steps[0] != time.Hour-slack-time.Minute {
+			t.Errorf("reported %v", steps)
+		}
+	})
+}
+
+func TestAManualClockHasNoSteps(t *testing.T) {
+	t.Parallel()
+	begin := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	m := clock.NewManual(begin)
+	c := (&server{}).clocks()
+	c.servers.Clock = m.Clock()
+	c.servers.Stepped = func(_ string, by time.Duration) { t.Errorf("reported %v", by) }
+	c.Note("k", begin, m.Now())
+	m.Advance(time.Hour)
+	c.Note("k", begin, m.Now()) // the server's clock is about to be moved
+	c.Note("k", m.Now(), m.Now())
+	if age := c.Age("k", begin); age != time.Hour {
+		t.Errorf("age %v", age)
+	}
 }
