@@ -91,7 +91,7 @@ type Config struct {
 	// Disabled makes a Guard without Redis, for tests and tools: rdb may be nil, and is not used. Loads run under the same limits,
 	// their callers on this Guard share them, and their outcome is Bypassed. Nothing is cached or remembered, and a Fetch without Load
 	// returns ErrNotCached. Invalidate and SelfCheck return nil; Update calls write under a lock of this Guard, without a
-	// fence. Inspect tells of loads that are under way here, and BypassFleet returns an error. What other processes write is not
+	// fence. Inspect shows which loads are under way here, and BypassFleet returns an error. What other processes write is not
 	// noticed: a call may share a load that began before.
 	Disabled bool
 

@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -30,6 +31,8 @@ type journal struct {
 	waiting atomic.Int64 // that do so now
 	owedMax atomic.Int64 // keys, at most, since some are owed
 	costs   costCounts   // at the beginning of what goes on
+
+	counting sync.Mutex // one at a time counts what is owed: an old count must not end what has begun since
 }
 
 // costCounts are counts as they were when an outage, a bypass or a saturation began.
@@ -101,8 +104,14 @@ func (j *journal) breaker(open bool) {
 	})
 }
 
-// owes hears that other invalidations are pending than before. The key is one that is new; empty: there is none.
+// owes hears that other invalidations are pending than before. The key is one that is new; empty: there is none. A missing journal
+// hears nothing.
 func (j *journal) owes(key string) {
+	if j == nil {
+		return
+	}
+	j.counting.Lock()
+	defer j.counting.Unlock()
 	owed := j.guard.owed()
 	if owed > 0 {
 		j.owedMax.Store(max(j.owedMax.Load(), int64(owed)))

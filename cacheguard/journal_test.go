@@ -196,3 +196,40 @@ func TestAClockThatStepsIsLogged(t *testing.T) {
 	g.serverClocks.Note("k", now.Add(time.Hour), now)
 	expect.Equal(t, "lines", len(lines(text(), "clock of redis stepped")), 1)
 }
+
+func TestWhatIsOwedIsLoggedWhateverItIs(t *testing.T) {
+	t.Parallel()
+	for name, invalidate := range map[string]func(*Guard) error{
+		"keys": func(g *Guard) error { return g.Invalidate(context.Background(), "k") },
+		"tags": func(g *Guard) error { return g.InvalidateTags(context.Background(), "t") },
+		"all":  func(g *Guard) error { return g.InvalidateAll(context.Background()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proxy := redistest.StartProxy(t, shared.Addr())
+			cfg, text := logged()
+			cfg.RedisTimeout = bearing
+			f := newFleetOn(t, shared.Client(t), cfg, proxy.Client(t))
+			f.events.quiet = true
+			g := f.guards[0]
+			rules := []*redistest.Rule{
+				proxy.On(scriptOf("invalidate"), redistest.ReplyError("READONLY for a while")),
+				proxy.On(scriptOf("revoke"), redistest.ReplyError("READONLY for a while")),
+			}
+			if err := invalidate(g); err == nil {
+				t.Fatal("no error")
+			}
+			s := g.Stats()
+			expect.Equal(t, "owed", s.Owed, 1)
+			expect.Equal(t, "for a time", s.OwedFor > 0, true)
+			expect.Equal(t, "lines", len(lines(text(), "invalidations owed")), 1)
+			for _, rule := range rules {
+				rule.Remove()
+			}
+			redistest.Await(t, "its end is logged", func() bool { return len(lines(text(), "owed invalidations sent")) == 1 })
+			s = g.Stats()
+			expect.Equal(t, "owed in the end", s.Owed, 0)
+			expect.Equal(t, "for a time", s.OwedFor, 0)
+		})
+	}
+}
