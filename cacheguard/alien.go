@@ -48,11 +48,12 @@ func (a *alien) mayReplace(age time.Duration) bool {
 // undecodable reports an entry that is intact, and that cannot be decoded, and says what it is for its reader: alienEntry if it
 // is to stay, else unusable.
 func (g *Guard) undecodable(key string, p *policy, e protocol.Entry, err error) state {
-	g.cfg.Hooks.damaged(key, err)
 	k := p.kind
 	if k == nil {
+		g.cfg.Hooks.damaged(key, err)
 		return unusable
 	}
+	g.journal.user.damaged(key, err) // the line below is that of the kind
 	k.unread.log(context.Background(), g.cfg.Logger, slog.LevelWarn, "entry cannot be decoded", key,
 		p.logAttrs("error", err)...)
 	if k.alien.mayReplace(g.serverClocks.Age(key, e.Written)) {

@@ -20,6 +20,7 @@ const (
 // so a hit pays nothing for it.
 type journal struct {
 	guard *Guard
+	user  Hooks // those of the Config
 
 	outage, owing, deaf, saturated, bypassed episode
 	taken, lost, slow, damaged, voided, step throttled
@@ -51,6 +52,7 @@ func (j *journal) init(g *Guard) {
 // hooks are the user's, with those through which the journal hears of things before them.
 func (j *journal) hooks(h Hooks) Hooks {
 	user := h
+	j.user = h
 	h.OnTakeover = func(key string) {
 		j.warn(&j.taken, "lease taken over from an instance that did not renew it", key)
 		user.takeover(key)

@@ -209,7 +209,7 @@ func TestAGetThatWaitsForAPutHasItsValueWithoutALoad(t *testing.T) {
 	waiting := async(f.guards[1], rowKey, unwanted[string](t))
 	redistest.Await(t, "it is registered", func() bool {
 		fields, err := f.redis.HKeys(context.Background(), f.intent(rowKey)).Result()
-		return err == nil && len(fields) == 2
+		return err == nil && len(fields) == 3 // the writer, who that is, and an inbox
 	})
 	close(release)
 	expect.Equal(t, "Put", <-done, nil)

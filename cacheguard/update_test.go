@@ -96,7 +96,7 @@ func TestGetWaitsForTheWriterAndIsWoken(t *testing.T) {
 	}()
 	redistest.Await(t, "two instances are registered", func() bool {
 		fields, err := f.redis.HKeys(context.Background(), f.intent("k")).Result()
-		return err == nil && len(fields) == 3
+		return err == nil && len(fields) == 4 // the writer, who that is, and two inboxes
 	})
 	w.release <- nil
 	expect.Equal(t, "Update", <-w.done, nil)
