@@ -3,13 +3,9 @@ package cacheguard
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"runtime"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/protocol"
@@ -33,45 +29,6 @@ type rebuild struct {
 	origin      string           // of the load that it waits for
 	endWait     func(End)        // ends the task of waiting for another instance; nil: there is none
 	waitTimeout <-chan time.Time // fires when WaitTimeout is over
-}
-
-// rebuild returns the value of a key that the read did not find, or found to be unfit.
-func (g *Guard) rebuild(ctx context.Context, j *job, asked uint64, unfit []byte) (a answer, joined bool, err error) {
-	return g.share(ctx, j, filled, asked, func(ctx context.Context, publish func(answer)) answer {
-		return g.newRebuild(j, unfit, publish).run(ctx)
-	})
-}
-
-// share joins the key's flight, or starts one, and waits for its answer.
-func (g *Guard) share(
-	ctx context.Context, j *job, m mode, asked uint64, run flight.Run[answer],
-) (a answer, joined bool, err error) {
-	t, err := g.flights.Enter(ctx, j.flight(m), run)
-	if err != nil {
-		return a, false, err
-	}
-	if t.Joined && g.cfg.Hooks.OnJoin != nil {
-		g.cfg.Hooks.OnJoin(j.key)
-	}
-	a, err = g.awaitTicket(ctx, t, j.key, func(early answer) bool { return early.answers(asked, t.Joined) })
-	return a, t.Joined, err
-}
-
-// awaitTicket waits for a flight's answer. For a call that joined the flight that is a task.
-func (g *Guard) awaitTicket(
-	ctx context.Context, t flight.Ticket[flightKey, answer], key string, acceptable func(answer) bool,
-) (answer, error) {
-	if !t.Joined || g.cfg.Hooks.Begin == nil {
-		return t.Wait(ctx, acceptable)
-	}
-	ctx, end := g.cfg.Hooks.begin(ctx, TaskWait, key)
-	a, err := t.Wait(ctx, acceptable)
-	outcome := a.outcome
-	if outcome == Loaded {
-		outcome = Shared
-	}
-	end(End{Outcome: outcome, Origin: a.origin, Err: errors.Join(err, a.err)})
-	return a, err
 }
 
 func (g *Guard) newRebuild(j *job, unfit []byte, publish func(answer)) *rebuild {
@@ -204,44 +161,6 @@ func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protoc
 func (r *rebuild) returnSlot() {
 	r.guard.loaders.freeSlot(r.slot)
 	r.slot = slot{}
-}
-
-// unreachable answers when Redis could not be asked for the lease. The reply may be all that was lost.
-func (r *rebuild) unreachable(ctx context.Context, err error) answer {
-	r.finishWait(nil)
-	r.recall(err)
-	reason := r.guard.redisError("acquire", r.job.key, err)
-	if r.guard.cfg.FailClosed {
-		return answer{err: reason}
-	}
-	if r.afterBypass {
-		return r.guard.loadDirectly(ctx, r.job, Bypassed)
-	}
-	return r.guard.loadBypassed(ctx, r.job, r.publish)
-}
-
-// recall gives back a lease that may have been granted although no reply said so.
-func (r *rebuild) recall(err error) {
-	if !errors.Is(err, health.ErrOpen) {
-		r.guard.inBackground(r.giveUp)
-	}
-}
-
-// tooLate gives back a lease that may have been granted after its flight had stopped waiting for the reply.
-func (r *rebuild) tooLate(cmd *redis.Cmd, err error) {
-	if err == nil {
-		got, unclear := protocol.ParseAcquired(cmd)
-		if unclear == nil && got.Status != protocol.Granted {
-			return
-		}
-	}
-	_ = r.guard.inTask(r.giveUp) // stop: RedisTimeout. If the Guard is closed, the lease expires.
-}
-
-// giveUp releases the lease, also when the flight's context has ended.
-func (r *rebuild) giveUp() {
-	// If this fails too, the lease expires.
-	_, _ = r.guard.link.Do(context.Background(), r.job.valueKey, &link.Call{Script: r.guard.keys.Release(r.job.valueKey, r.token), Rank: link.EndsWork})
 }
 
 // failure is the remembered error of a load: itself if it was one of ours, else its text.

@@ -115,24 +115,24 @@ func (l *lab) renew(ctx context.Context, s settings) error {
 }
 
 // expire ends the TTL of the hot key. Redis cannot age a value, so with stale serving, an entry that has aged takes its place:
-// a Guard made it whose TTL is a millisecond.
+// a Guard made it, of another key, whose TTL is a millisecond.
 func (l *lab) expire(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expiries++
 	if l.settings.Mode != modeGuard || !l.settings.Stale {
-		return l.admin.Del(ctx, entry(l.prefix())).Err()
+		return l.admin.Del(ctx, entry(l.prefix(), hotKey)).Err()
 	}
-	aged := l.prefix() + "-aged"
-	guard, err := cacheguard.New(l.admin, cacheguard.Config{Prefix: aged, TTL: time.Millisecond, StaleFor: staleFor})
+	const aged = hotKey + "-aged"
+	guard, err := cacheguard.New(l.admin, cacheguard.Config{Prefix: l.prefix(), TTL: time.Millisecond, StaleFor: staleFor})
 	if err != nil {
 		return err
 	}
-	_, err = cacheguard.Get(ctx, guard, hotKey, func(context.Context) (product, error) {
+	_, err = cacheguard.Get(ctx, guard, aged, func(context.Context) (product, error) {
 		return product{l.db.version.Load()}, nil
 	})
 	_ = guard.Close() // always nil; returns when the product is stored
-	return errors.Join(err, l.admin.Rename(ctx, entry(aged), entry(l.prefix())).Err())
+	return errors.Join(err, l.admin.Rename(ctx, entry(l.prefix(), aged), entry(l.prefix(), hotKey)).Err())
 }
 
 // setRedis kills or freezes Redis for the instances, or has it back. One that was killed comes back empty.

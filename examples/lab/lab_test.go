@@ -75,12 +75,14 @@ func mustCall(t *testing.T, l *lab, i int, how ...cacheguard.Outcome) {
 // awaitFact waits for a fact.
 func awaitFact(t *testing.T, what string, fact func() bool) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
 	for !fact() {
 		select {
 		case <-look.C:
-		case <-t.Context().Done():
+		case <-ctx.Done():
 			t.Fatal("never: ", what)
 		}
 	}

@@ -2,7 +2,6 @@ package locktest
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"testing"
 	"time"
@@ -45,57 +44,6 @@ func RunMembers(t *testing.T, kind Kind) {
 	} {
 		t.Run(name, func(t *testing.T) { test(newBench(t, kind, kind.Start(t))) })
 	}
-}
-
-// bench is one test's place of work.
-type bench struct {
-	*testing.T
-
-	kind   Kind
-	server Server
-	prefix string
-}
-
-func newBench(t *testing.T, kind Kind, server Server) *bench {
-	return &bench{t, kind, server, "test-" + rand.Text()}
-}
-
-// config is for Lockers that lose nothing when the machine stands still for a while.
-func (b *bench) config() Config {
-	return Config{Prefix: b.prefix, TTL: 30 * time.Second, Timeout: 10 * time.Second}
-}
-
-// short is for those whose leases are to end.
-func (b *bench) short() Config {
-	return Config{Prefix: b.prefix, TTL: b.kind.TTL, Timeout: b.kind.TTL / 2}
-}
-
-func (b *bench) open() Locks { return b.kind.Open(b, b.server.Addr, b.config()) }
-
-func (b *bench) lock(k Locks) Lease {
-	b.Helper()
-	l, err := k.Lock(patient(b), "x")
-	if err != nil {
-		b.Fatal(err)
-	}
-	return l
-}
-
-func (b *bench) unlock(l Lease) {
-	b.Helper()
-	if err := l.Unlock(context.Background()); err != nil {
-		b.Fatal(err)
-	}
-}
-
-// awaitAsking waits until so many hold the lock or wait for it. It tells whether the store can say.
-func (b *bench) awaitAsking(n int) bool {
-	b.Helper()
-	if b.kind.Asking == nil {
-		return false
-	}
-	await(b, "so many hold the lock or wait", func() bool { return b.kind.Asking(b, b.server.Addr, b.prefix, "x") == n })
-	return true
 }
 
 func oneHolder(b *bench) {
@@ -178,35 +126,6 @@ func closing(b *bench) {
 		b.Fatal(err)
 	}
 	b.unlock(next)
-}
-
-type outcome struct {
-	lease Lease
-	err   error
-}
-
-// ask starts a Lock.
-func (b *bench) ask(ctx context.Context, k Locks) <-chan outcome {
-	result := make(chan outcome, 1)
-	go func() { // owner: the test; ends with the Lock; joined by receiving, or by Close
-		l, err := k.Lock(ctx, "x")
-		result <- outcome{l, err}
-	}()
-	return result
-}
-
-func (b *bench) granted(result <-chan outcome) Lease {
-	b.Helper()
-	select {
-	case o := <-result:
-		if o.err != nil {
-			b.Fatal(o.err)
-		}
-		return o.lease
-	case <-patient(b).Done():
-		b.Fatal("the lock was not granted")
-		return nil
-	}
 }
 
 // givingUp has many give up at once, some of them in the store's queue.
