@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -71,7 +72,15 @@ func BenchmarkTakeover(b *testing.B) {
 				return err
 			})
 		}()
-		redistest.Await(b, "all wait", func() bool { return rdb.HLen(ctx, lease).Val() == 4+instances })
+		redistest.Await(b, "all wait", func() bool {
+			waiting := 0
+			for _, field := range rdb.HKeys(ctx, lease).Val() {
+				if strings.HasPrefix(field, "inbox:") {
+					waiting++
+				}
+			}
+			return waiting == instances
+		})
 		child.Kill()
 		deadline, err := rdb.HGet(ctx, lease, "deadline").Int64()
 		if err != nil {

@@ -102,6 +102,44 @@ func TestInvalidateRemovesKeysTagsAndAll(t *testing.T) {
 	}
 }
 
+func TestInspectShowsAnEntryAndWhoLoadsAKey(t *testing.T) {
+	t.Parallel()
+	prefix := "test-" + rand.Text()
+	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{Prefix: prefix, Instance: "shop-1"})
+	expect.ErrorIs(t, err, nil)
+	t.Cleanup(func() { _ = guard.Close() }) // always nil
+	keep(t, guard, "a")
+	ctl(t, at(shared), "--prefix", prefix, "inspect", "a").want(t, done, `"a": fresh`, "all")
+	ctl(t, at(shared), "--prefix", prefix, "inspect", "a", "--json").want(t, done, `"state":"fresh"`, `"tags":["all"]`, `"load":null`, `"writers":[]`)
+	_, err = cacheguard.Get(t.Context(), guard, "b", func(context.Context) (string, error) {
+		ctl(t, at(shared), "--prefix", prefix, "inspect", "b").want(t, done, `"b": missing`, "shop-1")
+		ctl(t, at(shared), "--prefix", prefix, "inspect", "b", "--json").want(t, done, `"instance":"shop-1"`)
+		return "", nil
+	})
+	expect.ErrorIs(t, err, nil)
+	ctl(t, at(shared), "inspect").want(t, misused)
+}
+
+func TestBypassReachesEveryInstanceAndEnds(t *testing.T) {
+	t.Parallel()
+	prefix := "test-" + rand.Text()
+	guard := newGuard(t, shared.Client(t), prefix)
+	keep(t, guard, "a")
+	outcome := func(want cacheguard.Outcome) func() bool {
+		return func() bool {
+			_, how, err := cacheguard.Fetch(t.Context(), guard, "a", cacheguard.Source[string]{
+				Load: func(context.Context, *string) (string, error) { return "old", nil },
+			})
+			return err == nil && how == want
+		}
+	}
+	ctl(t, at(shared), "--prefix", prefix, "bypass", "10m").want(t, done, "bypassed", "10m0s")
+	redistest.Await(t, "the cache is bypassed", outcome(cacheguard.Bypassed))
+	ctl(t, at(shared), "--prefix", prefix, "bypass", "0s", "--json").want(t, done, `"seconds":0`)
+	redistest.Await(t, "the cache is used", outcome(cacheguard.Hit))
+	ctl(t, at(shared), "--prefix", prefix, "bypass", "25h").want(t, failed, "24h")
+}
+
 func TestLocksAreShownAndRevoked(t *testing.T) {
 	t.Parallel()
 	prefix := "test-" + rand.Text()

@@ -4,6 +4,8 @@
 //
 //	export REDIS_URL=redis://localhost:6379
 //	cacheguardctl check                               Redis, its settings, the user's rights, the latency, the clock
+//	cacheguardctl --prefix shop inspect price:42      its entry, who loads or updates it, who waits, what failed
+//	cacheguardctl --prefix shop bypass 10m            every instance loads without the cache; 0 ends it
 //	cacheguardctl --prefix shop invalidate price:42   as Guard.Invalidate, on every instance
 //	cacheguardctl --prefix shop invalidate --tag category:shoes
 //	cacheguardctl --prefix shop invalidate --all
@@ -72,7 +74,9 @@ type commands struct {
 	JSON       bool   `help:"Print JSON." name:"json"`
 
 	Check      check      `cmd:"" help:"Check Redis, its settings, the user's rights, the latency and the clock."`
+	Inspect    inspect    `cmd:"" help:"Look a key up: its entry, who loads or updates it, who waits, what failed."`
 	Invalidate invalidate `cmd:"" help:"Remove keys from the cache, on every instance."`
+	Bypass     bypass     `cmd:"" help:"Have every instance load without the cache for a while; invalidations go on."`
 	Locks      locks      `cmd:"" help:"Look at locks, or take one away."`
 	Watch      watch      `cmd:"" help:"Show invalidations as they are published, until interrupted."`
 	Stats      stats      `cmd:"" help:"Show memory, evictions, hits, and how many instances listen."`

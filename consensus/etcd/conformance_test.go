@@ -38,7 +38,10 @@ func kind(members int) locktest.Kind {
 
 func connect(tb testing.TB, endpoints ...string) *clientv3.Client {
 	tb.Helper()
-	client, err := clientv3.New(clientv3.Config{Endpoints: endpoints, Logger: zap.NewNop()})
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: endpoints, Logger: zap.NewNop(),
+		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second, // as the package asks for: streams leave a frozen member
+	})
 	if err != nil {
 		tb.Fatal(err)
 	}

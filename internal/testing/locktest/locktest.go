@@ -87,8 +87,8 @@ type Kind struct {
 	// TTL is the shortest that a machine which stands still now and then allows.
 	TTL time.Duration
 
-	// StaleLeaders says that a leader that was frozen can end the leases that its successor has renewed. Then only the
-	// fenced store is looked at.
+	// StaleLeaders says that a leader that was frozen can end the leases that its successor has renewed. Then the test that
+	// freezes it is left out.
 	StaleLeaders bool
 
 	// The package's errors.

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"time"
+
+	"github.com/cacheguard/go/cacheguard"
+)
+
+// bypass turns the cache off for a while.
+type bypass struct {
+	For time.Duration `arg:"" help:"How long, at most 24h; 0 turns the cache on again."`
+}
+
+// bypassed is what was said to all instances.
+type bypassed struct {
+	Prefix  string  `json:"prefix"`
+	Seconds float64 `json:"seconds"` // 0: the bypass is over
+}
+
+func (r bypassed) rows() [][]string {
+	if r.Seconds == 0 {
+		return [][]string{{"the cache is on", r.Prefix}}
+	}
+	return [][]string{{"bypassed", r.Prefix, "for " + time.Duration(r.Seconds*float64(time.Second)).String()}}
+}
+
+// Run is called by kong.
+func (c *bypass) Run(e *env) error {
+	guard, err := cacheguard.New(e.rdb, cacheguard.Config{Prefix: e.all.Prefix})
+	if err != nil {
+		return err
+	}
+	defer guard.Close()
+	if err := guard.BypassFleet(e.ctx, c.For); err != nil {
+		return err
+	}
+	return e.out.print(bypassed{Prefix: e.all.Prefix, Seconds: c.For.Seconds()})
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/cacheguard/go/cacheguard"
+)
+
+// inspect looks a key up.
+type inspect struct {
+	Key string `arg:"" help:"Key, as the service names it: without the prefix."`
+}
+
+// inspected is what Redis has for a key. Durations are in seconds.
+type inspected struct {
+	Prefix   string        `json:"prefix"`
+	Key      string        `json:"key"`
+	State    string        `json:"state"`
+	Age      float64       `json:"age"`
+	FreshFor float64       `json:"fresh_for"`
+	KeptFor  float64       `json:"kept_for"`
+	LoadTook float64       `json:"load_took"`
+	Kind     string        `json:"kind"`
+	Tags     []string      `json:"tags"`
+	Size     int           `json:"size"`
+	Damage   string        `json:"damage,omitempty"`
+	Load     *shownHolder  `json:"load"` // null: nobody loads
+	Waiting  int           `json:"waiting"`
+	Writers  []shownHolder `json:"writers"`
+	Blocked  int           `json:"blocked"`
+	Failure  *shownFailure `json:"failure"` // null: the last load did not fail
+
+	text string
+}
+
+type shownHolder struct {
+	Instance string  `json:"instance"`
+	For      float64 `json:"for"`
+	Left     float64 `json:"left"`
+}
+
+type shownFailure struct {
+	Message string  `json:"message"`
+	InARow  int     `json:"in_a_row"`
+	Left    float64 `json:"left"`
+}
+
+// rows are what the library prints.
+func (r inspected) rows() (rows [][]string) {
+	for line := range strings.Lines("key " + r.text) {
+		rows = append(rows, []string{strings.TrimSuffix(line, "\n")})
+	}
+	return rows
+}
+
+// Run is called by kong.
+func (c *inspect) Run(e *env) error {
+	guard, err := cacheguard.New(e.rdb, cacheguard.Config{Prefix: e.all.Prefix})
+	if err != nil {
+		return err
+	}
+	defer guard.Close()
+	i, err := guard.Inspect(e.ctx, c.Key)
+	if err != nil {
+		return err
+	}
+	r := inspected{
+		Prefix: e.all.Prefix, Key: i.Key, State: string(i.State), Age: i.Age.Seconds(), FreshFor: i.FreshFor.Seconds(),
+		KeptFor: i.KeptFor.Seconds(), LoadTook: i.LoadTook.Seconds(), Kind: i.Kind, Tags: append([]string{}, i.Tags...),
+		Size: i.Size, Damage: i.Damage, Waiting: i.Waiting, Writers: []shownHolder{}, Blocked: i.Blocked, text: i.String(),
+	}
+	if i.Load != nil {
+		load := shown(*i.Load)
+		r.Load = &load
+	}
+	for _, w := range i.Writers {
+		r.Writers = append(r.Writers, shown(w))
+	}
+	if f := i.Failure; f != nil {
+		r.Failure = &shownFailure{Message: f.Message, InARow: f.InARow, Left: f.Left.Seconds()}
+	}
+	return e.out.print(r)
+}
+
+func shown(h cacheguard.Holder) shownHolder {
+	return shownHolder{Instance: h.Instance, For: h.For.Seconds(), Left: h.Left.Seconds()}
+}
