@@ -81,7 +81,7 @@ func restartedServer(b *bench) {
 		}
 		s.goesOn(5)
 	}
-	s.end(true)
+	s.end()
 }
 
 func killedLeader(b *bench) {
@@ -93,7 +93,7 @@ func killedLeader(b *bench) {
 		leader.Start()
 		s.goesOn(5)
 	}
-	s.end(true)
+	s.end()
 }
 
 // frozenLeader freezes the leader until another one has taken over and granted locks.
@@ -106,5 +106,5 @@ func frozenLeader(b *bench) {
 		leader.Resume()
 		s.goesOn(5)
 	}
-	s.end(true)
+	s.end()
 }
