@@ -124,7 +124,7 @@ func (b *batch) closeLocked(key string) {
 		b.guard.loaders.freeSlot(b.slot)
 	default:
 		b.started = true
-		b.guard.tasks.Go(b.run) // owner: the Guard; stop: b.cancel; joined by Close
+		b.guard.life.Go(b.run) // owner: the Guard; stop: b.cancel; joined by Close
 	}
 }
 

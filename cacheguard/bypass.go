@@ -50,10 +50,10 @@ func (g *Guard) BypassFleet(ctx context.Context, d time.Duration) error {
 		return fmt.Errorf("cacheguard: bypass: %v is neither 0 nor between a millisecond and %v", d, longestBypass)
 	case ctx.Err() != nil:
 		return fmt.Errorf("cacheguard: bypass: %w", context.Cause(ctx))
-	case !g.begin():
+	case !g.life.Begin():
 		return ErrClosed
 	}
-	defer g.tasks.Done()
+	defer g.life.Done()
 	if g.cfg.Disabled {
 		return fmt.Errorf("cacheguard: bypass: %w", errDisabled)
 	}
@@ -138,7 +138,7 @@ func (b *bypass) lookLater() {
 		return // another call does it
 	}
 	b.guard.detours.put(lookDue, false)
-	_ = b.guard.inTask(b.ask)                                                         // if it is being closed, nobody needs to know; stop: RedisTimeout
+	_ = b.guard.life.Try(b.ask)                                                       // if it is being closed, nobody needs to know; stop: RedisTimeout
 	b.look = time.AfterFunc(lookEvery, func() { b.guard.detours.put(lookDue, true) }) // owner: the Guard; stop: close
 }
 

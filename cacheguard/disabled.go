@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/rwlock"
 )
 
@@ -39,21 +40,22 @@ func (c Config) disabled() Config {
 
 // process is what a disabled Guard has in place of Redis.
 type process struct {
+	clock     *flight.Clock // the Guard's; nil: it is not disabled
 	overtaken atomic.Uint64 // the tick of the last invalidation
 	locks     processLocks
 }
 
 // overtake ends the right of loads under way to answer calls that begin from now on.
-func (g *Guard) overtake() { g.process.overtaken.Store(g.clock.Tick()) }
+func (p *process) overtake() { p.overtaken.Store(p.clock.Tick()) }
 
 // goodBefore is the tick before which calls must have begun to be answered by a load without Redis that began at the tick. Only a
 // disabled Guard knows whether the load was overtaken: elsewhere, other processes may have done so. The tick comes before the look:
 // a call that begins after a later invalidation begins after the tick.
-func (g *Guard) goodBefore(began uint64) uint64 {
-	if !g.cfg.Disabled {
+func (p *process) goodBefore(began uint64) uint64 {
+	if p.clock == nil {
 		return began
 	}
-	if now := g.clock.Tick(); g.process.overtaken.Load() <= began {
+	if now := p.clock.Tick(); p.overtaken.Load() <= began {
 		return now
 	}
 	return began
@@ -62,7 +64,7 @@ func (g *Guard) goodBefore(began uint64) uint64 {
 // runInProcess is Update without Redis: the locks are those of this Guard.
 func (u *update) runInProcess(ctx context.Context, write func(context.Context) error) (err error) {
 	g := u.guard
-	release, err := g.process.locks.acquire(ctx, g.ending, u.keys)
+	release, err := g.process.locks.acquire(ctx, g.life.Ending.Done(), u.keys)
 	if errors.Is(err, ErrClosed) {
 		return err
 	}
@@ -76,17 +78,17 @@ func (u *update) runInProcess(ctx context.Context, write func(context.Context) e
 		release()
 	})
 	stopped := make(chan struct{})
-	g.tasks.Go(func() { // owner: the Guard; stop: the end of the write; joined by Close
+	g.life.Go(func() { // owner: the Guard; stop: the end of the write; joined by Close
 		select {
-		case <-g.ending:
+		case <-g.life.Ending.Done():
 			cancel(rwlock.ErrClosed)
 		case <-stopped:
 		}
 	})
-	g.overtake()
+	g.process.overtake()
 	defer func() { // also when write panics
 		close(stopped)
-		g.overtake()
+		g.process.overtake()
 		err = errors.Join(err, stop())
 		release()
 	}()

@@ -104,14 +104,14 @@ func (l *lookup[V]) read(ctx context.Context) (v V, how Outcome, err error) {
 		realms := g.versions.realms(ctx, valueKey, l.spec.kind)
 		read, err := g.link.Get(ctx, valueKey)
 		if err := cmp.Or(err, realms.settle(ctx)); err != nil {
-			return v, "", g.ended(ctx, l.key, err)
+			return v, "", unanswered(ctx, l.key, err)
 		}
 		r := decodeRead[V](g, l.key, l.spec.policyOf(g), read)
 		g.expected.found(read.Raw != nil || read.Err != nil)
 		compared := g.versions.compare(ctx, r.entry.Stamps, &realms)
 		r, redisErr, err := confirmed(ctx, g, l.key, mark, read, r, &compared, l.spec)
 		if err != nil {
-			return v, "", g.ended(ctx, l.key, err)
+			return v, "", unanswered(ctx, l.key, err)
 		}
 		switch d := l.spec.decide(g, l.key, r, redisErr); {
 		case d.action == doServe:
@@ -149,7 +149,7 @@ func (l *lookup[V]) rebuild(ctx context.Context, old *V, unfit []byte, aged bool
 	g := l.guard
 	a, joined, err := g.rebuild(ctx, l.job(ctx, old, aged), l.asked, unfit)
 	if err != nil {
-		return v, "", true, g.ended(ctx, l.key, err)
+		return v, "", true, unanswered(ctx, l.key, err)
 	}
 	if old != nil {
 		g.local.forget([]string{l.key}) // it may think that is fresh
@@ -177,7 +177,7 @@ func (l *lookup[V]) bypass(ctx context.Context, reason *RedisError) (v V, how Ou
 			return g.loadDirectly(ctx, j, Loaded)
 		})
 		if err != nil {
-			return v, "", g.ended(ctx, j.key, err)
+			return v, "", unanswered(ctx, j.key, err)
 		}
 		if a.answers(l.asked, joined) {
 			return unpack[V](a, joined)
@@ -216,8 +216,8 @@ func admit(ctx context.Context, g *Guard, key string, hasLoad bool) error {
 	return nil
 }
 
-// ended is the error of a call that was not answered.
-func (g *Guard) ended(ctx context.Context, key string, err error) error {
+// unanswered is the error of a call that was not answered.
+func unanswered(ctx context.Context, key string, err error) error {
 	if errors.Is(err, flight.ErrClosed) || errors.Is(err, link.ErrClosed) {
 		return ErrClosed
 	}

@@ -62,12 +62,9 @@ type Guard struct {
 	redisFailed, unstored, unrefreshed throttled // what is logged beside
 
 	// The end.
-	leave   func()        // gives up the inbox and the keeper
-	ending  chan struct{} // closed by Close
+	life    *lifecycle.Life // calls, loaders, and operations that may outlast the call that started them
+	leave   func()          // gives up the inbox and the keeper
 	closing sync.Once
-	mu      sync.Mutex
-	closed  bool
-	tasks   sync.WaitGroup // operations and loaders that may outlast the call that started them
 }
 
 // New returns a Guard. It does no I/O and starts no goroutine. An unreachable Redis is no error here: Hooks.OnRedisError and
@@ -87,12 +84,12 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 		none := newDisabledRedis()
 		rdb, cfg, closeOwn = none, cfg.disabled(), none.Close
 	}
-	g := &Guard{rdb: rdb, cfg: cfg, ending: make(chan struct{})}
+	g := &Guard{rdb: rdb, cfg: cfg, life: lifecycle.New()}
 	g.journal.init(g)
 	g.cfg.Hooks = g.journal.hooks(cfg.Hooks)
 	g.health = health.New(rdb, g.cfg.Hooks.OnBreaker)
 	g.serverClocks = serverclock.New(serverclock.Servers{
-		Parts: g.health.Len(), PartOf: g.partOf, Time: g.serverTime, Background: g.inTask, Clock: cfg.clock, Stepped: g.journal.stepped,
+		Parts: g.health.Len(), PartOf: g.partOf, Time: g.serverTime, Background: g.life.Try, Clock: cfg.clock, Stepped: g.journal.stepped,
 	})
 	g.link = link.New(rdb, cfg.RedisTimeout, g.health)
 	_, g.plain = rdb.(*redis.Client)
@@ -100,7 +97,10 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 	g.bypass.guard = g
 	g.detours.put(withoutRedis, cfg.Disabled)
 	g.detours.put(lookDue, !cfg.Disabled)
-	g.loaders.cfg, g.loaders.tasks, g.loaders.journal = &g.cfg, &g.tasks, &g.journal
+	if cfg.Disabled {
+		g.process.clock = &g.clock
+	}
+	g.loaders.cfg, g.loaders.tasks, g.loaders.journal = &g.cfg, g.life, &g.journal
 	if cfg.MaxLoads > 0 {
 		g.loaders.slots = slots.New(cfg.MaxLoads)
 	}
@@ -129,7 +129,7 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 		return nil, fmt.Errorf("cacheguard: %w", err)
 	}
 	if env != nil {
-		g.rehearse(env)
+		rehearse(g, env)
 	}
 	return g, nil
 }
@@ -164,45 +164,18 @@ func (g *Guard) Close() error {
 		return nil // New failed: there is nothing to close
 	}
 	g.closing.Do(func() {
-		g.mu.Lock()
-		g.closed = true
-		g.mu.Unlock()
-		close(g.ending)
+		g.life.End(ErrClosed)
 		g.flights.Stop() // before reads end, as a loader may be waiting for one and must find itself cancelled
 		g.link.StopReading()
 		g.flights.Close()
 		_ = g.locks.Close() // always nil; ends the contexts of updates
 		g.bypass.close()
-		g.tasks.Wait()
+		g.life.Close(ErrClosed, nil)
 		g.link.Close()
 		g.leave()
 		g.journal.close()
 	})
 	return nil
-}
-
-// begin registers a task that Close waits for, and reports whether the Guard is still open. Each true is followed by
-// one g.tasks.Done.
-func (g *Guard) begin() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
-		return false
-	}
-	g.tasks.Add(1)
-	return true
-}
-
-// inTask runs f as a task that Close waits for, unless the Guard is closed, and reports whether it does.
-func (g *Guard) inTask(f func()) bool {
-	if !g.begin() {
-		return false
-	}
-	go func() { // owner: the Guard; stop: as the caller says; joined by Close
-		defer g.tasks.Done()
-		f()
-	}()
-	return true
 }
 
 // partOf is the part of the keyspace that a key belongs to. Parts fail one by one, and have clocks of their own.
@@ -220,11 +193,5 @@ func (g *Guard) serverTime(key string) (time.Time, error) {
 // bounded runs an operation on Redis under RedisTimeout, see package lifecycle. An operation that is given up runs on in the
 // background. Only flights and begun tasks may call bounded, because Close waits for them first.
 func bounded[T any](ctx context.Context, g *Guard, op func(context.Context) (T, error)) (T, error) {
-	return lifecycle.Bounded(context.WithoutCancel(ctx), &g.tasks, g.cfg.RedisTimeout, op, nil)
-}
-
-// inBackground runs a clean-up that nobody should have to wait for. Only flights may call it, because Close waits for
-// them first.
-func (g *Guard) inBackground(cleanUp func()) {
-	g.tasks.Go(cleanUp) // owner: the Guard; stop: RedisTimeout and the client's time-outs; joined by Close
+	return lifecycle.Bounded(context.WithoutCancel(ctx), g.life, g.cfg.RedisTimeout, op, nil)
 }

@@ -83,15 +83,15 @@ func (g *Guard) Inspect(ctx context.Context, key string) (Inspection, error) {
 		return Inspection{}, errNilGuard
 	case key == "":
 		return Inspection{}, errEmptyKey
-	case !g.begin():
+	case !g.life.Begin():
 		return Inspection{}, ErrClosed
 	}
-	defer g.tasks.Done()
+	defer g.life.Done()
 	i := Inspection{Key: key, State: EntryMissing, Here: g.inspectHere(key)}
 	if g.cfg.Disabled {
 		return i, nil
 	}
-	in, err := lifecycle.Bounded(ctx, &g.tasks, g.cfg.RedisTimeout, func(ctx context.Context) (protocol.Inspected, error) {
+	in, err := lifecycle.Bounded(ctx, g.life, g.cfg.RedisTimeout, func(ctx context.Context) (protocol.Inspected, error) {
 		return protocol.ParseInspected(g.keys.Inspect(g.keys.ValueKey(key)).Run(ctx, g.rdb))
 	}, nil)
 	if err != nil {

@@ -46,10 +46,10 @@ func (g *Guard) Invalidate(ctx context.Context, keys ...string) error {
 	if len(named) == 0 {
 		return refused
 	}
-	if !g.begin() {
+	if !g.life.Begin() {
 		return ErrClosed
 	}
-	defer g.tasks.Done()
+	defer g.life.Done()
 	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskInvalidate, named)
 	err := errors.Join(refused, g.invalidations.send(ctx, named))
 	end(End{Err: err})
@@ -86,11 +86,11 @@ func ofKeys(g *Guard) invalidations {
 // send sends the invalidations without holding the caller beyond its context.
 func (i *invalidations) send(ctx context.Context, keys []string) error {
 	if i.guard.cfg.Disabled {
-		i.guard.overtake()
+		i.guard.process.overtake()
 		return nil
 	}
 	done := make(chan error, 1)
-	i.guard.tasks.Go(func() { // owner: the Guard; stop: RedisTimeout for each chunk; joined by Close
+	i.guard.life.Go(func() { // owner: the Guard; stop: RedisTimeout for each chunk; joined by Close
 		done <- errors.Join(i.sendAll(ctx, keys)...)
 	})
 	select {

@@ -20,10 +20,10 @@ func (g *Guard) invalidateRealm(ctx context.Context, kind string) error {
 	if g == nil {
 		return errNilGuard
 	}
-	if !g.begin() {
+	if !g.life.Begin() {
 		return ErrClosed
 	}
-	defer g.tasks.Done()
+	defer g.life.Done()
 	realm := g.versions.realm(kind)
 	var names []string
 	for part := range realm.parts {
@@ -40,7 +40,7 @@ func (g *Guard) invalidateRealm(ctx context.Context, kind string) error {
 	select {
 	case <-timer.C:
 		return nil
-	case <-g.ending:
+	case <-g.life.Ending.Done():
 		return ErrClosed
 	case <-ctx.Done():
 		return fmt.Errorf("cacheguard: invalidate all: other instances may not know yet: %w", context.Cause(ctx))

@@ -173,7 +173,7 @@ func (j *journal) bypass(on bool, until time.Time) {
 // dropped hears that the local tier was, with so many entries. It does not hold up the subscription.
 func (j *journal) dropped(entries int) {
 	if entries > 0 {
-		j.guard.inTask(func() { // stop: the Logger's
+		j.guard.life.Try(func() { // stop: the Logger's
 			j.voided.log(context.Background(), j.guard.cfg.Logger, slog.LevelInfo,
 				"local tier dropped, messages may have been missed", "", "entries", entries)
 		})

@@ -29,7 +29,7 @@ func (c Config) rehearsed(env *kit.Env) Config {
 }
 
 // rehearse makes the Guard a part of a test's environment until it is closed.
-func (g *Guard) rehearse(env *kit.Env) {
+func rehearse(g *Guard, env *kit.Env) {
 	leaveEnv := env.Join(&kit.Guard{
 		Storing: g.flights.Published,
 		Working: func() int { return g.flights.Len() + int(g.verifier.running.Load()) },
@@ -40,7 +40,7 @@ func (g *Guard) rehearse(env *kit.Env) {
 			g.inbox.Start()
 			return g.inbox.Address() != ""
 		},
-		Recovered: g.recovered,
+		Recovered: func() bool { return allWell(g) },
 		Leases:    g.keeper,
 	})
 	leave := g.leave
@@ -50,8 +50,8 @@ func (g *Guard) rehearse(env *kit.Env) {
 	}
 }
 
-// recovered asks Redis, and reports whether all is as it was before an outage.
-func (g *Guard) recovered() bool {
+// allWell asks Redis, and reports whether all is as it was before an outage.
+func allWell(g *Guard) bool {
 	const anyKey = "recovered" // a test has one server, so there is one breaker
 	if breaker := g.health.Breaker(0); breaker.IsOpen() {
 		_, _ = g.link.Get(context.Background(), g.keys.ValueKey(anyKey)) // the breaker learns what came of it

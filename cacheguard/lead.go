@@ -42,7 +42,7 @@ func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 	}
 	switch {
 	case out.err != nil && ctx.Err() != nil: // nobody waits any more
-		r.guard.inBackground(r.giveUp)
+		r.guard.life.Go(r.giveUp) // nobody waits for it; stop: RedisTimeout and the client's time-outs; joined by Close
 		return answer{err: closedOr(context.Cause(ctx))}
 	case out.err != nil && errors.Is(out.err, context.Canceled):
 		a.cancelled = true
@@ -102,7 +102,7 @@ func (g *Guard) loadIn(ctx context.Context, j *job, s slot, how Outcome) answer 
 		return answer{err: closedOr(context.Cause(ctx))}
 	}
 	return answer{
-		value: out.value, err: out.err, absent: out.absent, outcome: how, before: g.goodBefore(began),
+		value: out.value, err: out.err, absent: out.absent, outcome: how, before: g.process.goodBefore(began),
 		cancelled: out.err != nil && errors.Is(out.err, context.Canceled), origin: g.cfg.Hooks.origin(ctx),
 	}
 }
@@ -146,7 +146,7 @@ func (r *rebuild) store(ctx context.Context, out loaded, generation string, bega
 	})
 	confirmed := confirming.wait(ctx)
 	if err != nil {
-		r.guard.inBackground(r.giveUp)
+		r.guard.life.Go(r.giveUp)                      // nobody waits for it; stop: RedisTimeout and the client's time-outs; joined by Close
 		_ = r.guard.redisError("fill", r.job.key, err) // the callers have the value
 		return began
 	}

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/cacheguard/go/internal/flight"
+	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/slots"
 )
 
@@ -21,7 +21,7 @@ type loaders struct {
 	running  atomic.Int64
 	panicked throttled
 	journal  *journal
-	tasks    *sync.WaitGroup // of the Guard
+	tasks    *lifecycle.Life // the Guard's
 }
 
 // slot is the right to run a loader.

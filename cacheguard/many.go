@@ -87,7 +87,7 @@ func (m *many[V]) loadAll(ctx context.Context, toLoad []wanted) (rest []string) 
 	b, err := m.newBatch(ctx, toLoad, nested)
 	if err != nil {
 		for _, w := range toLoad {
-			m.fail(ctx, w.key, "", m.guard.ended(ctx, w.key, err))
+			m.fail(ctx, w.key, "", unanswered(ctx, w.key, err))
 		}
 		return nil
 	}
@@ -99,7 +99,7 @@ func (m *many[V]) loadAll(ctx context.Context, toLoad []wanted) (rest []string) 
 			j.skip()
 		}
 		if err != nil {
-			m.fail(ctx, w.key, "", m.guard.ended(ctx, w.key, err))
+			m.fail(ctx, w.key, "", unanswered(ctx, w.key, err))
 			toLoad[i].key = "" // no ticket
 		}
 	}
@@ -109,7 +109,7 @@ func (m *many[V]) loadAll(ctx context.Context, toLoad []wanted) (rest []string) 
 		}
 		switch a, err := m.guard.awaitTicket(ctx, tickets[i], w.key, m.acceptable(tickets[i].Joined)); {
 		case err != nil:
-			m.fail(ctx, w.key, "", m.guard.ended(ctx, w.key, err))
+			m.fail(ctx, w.key, "", unanswered(ctx, w.key, err))
 		case a.answers(m.asked, tickets[i].Joined):
 			v, how, err := unpack[V](a, tickets[i].Joined)
 			m.take(ctx, w.key, v, how, err, a.absent)

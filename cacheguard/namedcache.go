@@ -197,5 +197,5 @@ func (c *Cache[K, V]) Stats() Stats {
 	if c == nil {
 		return Stats{}
 	}
-	return c.guard.statsOf(c.policy.kind)
+	return statsOf(c.guard, c.policy.kind)
 }

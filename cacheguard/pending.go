@@ -144,7 +144,7 @@ func (p *pendingInvalidations) countLocked() {
 // enqueue remembers keys whose invalidation failed. Only tasks may call it.
 func (i *invalidations) enqueue(keys []string) {
 	if i.pending.enqueue(keys, i.message) {
-		i.guard.tasks.Go(i.replay) // owner: the Guard; stop: g.ending; joined by Close
+		i.guard.life.Go(i.replay) // owner: the Guard; stop: the end of the Guard; joined by Close
 	}
 }
 
@@ -154,7 +154,7 @@ func (i *invalidations) replay() {
 	for closed := false; !closed; {
 		select {
 		case <-time.After(wake.Jittered(pause)):
-		case <-i.guard.ending:
+		case <-i.guard.life.Ending.Done():
 			closed = true
 		}
 		for {

@@ -27,7 +27,7 @@ func (m *many[V]) readKeys(ctx context.Context, keys []string) (toLoad []wanted)
 		b := &all[i]
 		switch w := (wanted{key: key}); {
 		case m.confirm(ctx, key, b) != nil:
-			m.fail(ctx, key, "", m.guard.ended(ctx, key, b.err))
+			m.fail(ctx, key, "", unanswered(ctx, key, b.err))
 		case m.act(ctx, b, &w):
 			toLoad = append(toLoad, w)
 		case w.mode == background:

@@ -106,7 +106,7 @@ func (v *versions) learn(p *realmPart, version string, asked time.Time, drops ui
 	}
 	if asked.After(p.refresh) {
 		p.refresh = asked.Add(nextRefresh)
-		v.guard.inTask(func() { _, _ = v.obtain(context.Background(), []string{p.key}) }) // stop: RedisTimeout; the next one tries again
+		v.guard.life.Try(func() { _, _ = v.obtain(context.Background(), []string{p.key}) }) // stop: RedisTimeout; the next one tries again
 	}
 	if old != nil && old.version != version {
 		v.guard.local.void()

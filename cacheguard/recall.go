@@ -28,7 +28,7 @@ func (r *rebuild) unreachable(ctx context.Context, err error) answer {
 // recall gives back a lease that may have been granted although no reply said so.
 func (r *rebuild) recall(err error) {
 	if !errors.Is(err, health.ErrOpen) {
-		r.guard.inBackground(r.giveUp)
+		r.guard.life.Go(r.giveUp) // nobody waits for it; stop: RedisTimeout and the client's time-outs; joined by Close
 	}
 }
 
@@ -40,7 +40,7 @@ func (r *rebuild) tooLate(cmd *redis.Cmd, err error) {
 			return
 		}
 	}
-	_ = r.guard.inTask(r.giveUp) // stop: RedisTimeout. If the Guard is closed, the lease expires.
+	_ = r.guard.life.Try(r.giveUp) // stop: RedisTimeout. If the Guard is closed, the lease expires.
 }
 
 // giveUp releases the lease, also when the flight's context has ended.

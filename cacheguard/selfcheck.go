@@ -29,10 +29,10 @@ func (g *Guard) SelfCheck(ctx context.Context) error {
 	if g == nil {
 		return errNilGuard
 	}
-	if !g.begin() {
+	if !g.life.Begin() {
 		return ErrClosed
 	}
-	defer g.tasks.Done()
+	defer g.life.Done()
 	if g.cfg.Disabled {
 		return nil
 	}
@@ -54,12 +54,12 @@ func (g *Guard) SelfCheck(ctx context.Context) error {
 // checkRights tries the user's rights one by one: after some refusals a script goes on with less, as it should in an
 // emergency, and with the others Redis does not name the command.
 func checkRights(ctx context.Context, g *Guard) error {
-	if err := rights.Guard.Check(ctx, &g.tasks, g.rdb, g.cfg.Prefix); err != nil {
+	if err := rights.Guard.Check(ctx, g.life, g.rdb, g.cfg.Prefix); err != nil {
 		return err
 	}
 	return errors.Join(
-		rights.CheckChannel(ctx, &g.tasks, g.rdb, g.inbox.Channel()),
-		rights.CheckChannel(ctx, &g.tasks, g.rdb, g.notices.Channel))
+		rights.CheckChannel(ctx, g.life, g.rdb, g.inbox.Channel()),
+		rights.CheckChannel(ctx, g.life, g.rdb, g.notices.Channel))
 }
 
 func checkSubscription(ctx context.Context, g *Guard) error {
@@ -69,7 +69,7 @@ func checkSubscription(ctx context.Context, g *Guard) error {
 	for g.inbox.Address() == "" {
 		select {
 		case <-tick.C:
-		case <-g.ending:
+		case <-g.life.Ending.Done():
 			return ErrClosed
 		case <-ctx.Done():
 			return fmt.Errorf("cannot subscribe: %w", ctx.Err())
@@ -94,7 +94,7 @@ func checkMessages(ctx context.Context, g *Guard) error {
 			if !msg.AskAgain {
 				return nil
 			}
-		case <-g.ending:
+		case <-g.life.Ending.Done():
 			return ErrClosed
 		case <-ctx.Done():
 			return fmt.Errorf("a message did not arrive: %w", ctx.Err())
@@ -174,7 +174,7 @@ func checkRead(ctx context.Context, g *Guard, key string) error {
 	read, err := g.link.Get(ctx, g.keys.ValueKey(key))
 	switch {
 	case err != nil:
-		return g.ended(ctx, key, err)
+		return unanswered(ctx, key, err)
 	case read.Err != nil:
 		return fmt.Errorf("cannot read a key: %w", read.Err)
 	case read.Raw != nil:
@@ -209,7 +209,7 @@ func checkInvalidation(ctx context.Context, g *Guard) error {
 	select {
 	case <-arrived:
 		return nil
-	case <-g.ending:
+	case <-g.life.Ending.Done():
 		return ErrClosed
 	case <-ctx.Done():
 		return errors.Join(errors.New("the message of an invalidation did not arrive"), ctx.Err())

@@ -49,7 +49,7 @@ func (g *Guard) owed() int {
 		g.versions.ofRealms.pending.count.Load())
 }
 
-// statsOf is what the Guard is doing for a kind.
-func (g *Guard) statsOf(k *kind) Stats {
+// statsOf is what a Guard is doing for a kind.
+func statsOf(g *Guard, k *kind) Stats {
 	return Stats{Loading: int(k.running.Load()), Owed: g.invalidations.pending.beginningWith(k.name + ":")}
 }

@@ -54,10 +54,10 @@ func (g *Guard) InvalidateTags(ctx context.Context, tags ...string) error {
 	if len(names) == 0 {
 		return refused
 	}
-	if !g.begin() {
+	if !g.life.Begin() {
 		return ErrClosed
 	}
-	defer g.tasks.Done()
+	defer g.life.Done()
 	g.versions.used.Store(true)
 	return errors.Join(refused, g.versions.invalidations.send(ctx, names))
 }

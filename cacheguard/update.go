@@ -54,13 +54,16 @@ func (g *Guard) UpdateMany(ctx context.Context, keys []string, write func(contex
 
 // update is UpdateMany, and with a putting the Put of its one key.
 func (g *Guard) update(ctx context.Context, keys []string, p *putting, write func(context.Context) error) (err error) {
-	if err := g.admitUpdate(ctx, keys, write); err != nil {
+	if g == nil {
+		return errNilGuard
+	}
+	if err := checkUpdate(ctx, g, keys, write); err != nil {
 		return err
 	}
-	if !g.begin() {
+	if !g.life.Begin() {
 		return ErrClosed
 	}
-	defer g.tasks.Done()
+	defer g.life.Done()
 	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskUpdate, keys)
 	defer func() { end(End{Err: err}) }()
 	u := &update{
@@ -77,10 +80,8 @@ func (g *Guard) update(ctx context.Context, keys []string, p *putting, write fun
 	return u.refused(ctx, err, write)
 }
 
-func (g *Guard) admitUpdate(ctx context.Context, keys []string, write func(context.Context) error) error {
+func checkUpdate(ctx context.Context, g *Guard, keys []string, write func(context.Context) error) error {
 	switch {
-	case g == nil:
-		return errNilGuard
 	case write == nil:
 		return fmt.Errorf("cacheguard: update %q: write is nil", keys)
 	case len(keys) == 0:

@@ -107,7 +107,7 @@ func verify[V any](
 	ctx = outsideLoads(context.WithoutCancel(ctx))
 	spec.load = load
 	c := comparison{guard: g, job: spec.job(g, key, scopeOf(ctx, g, key), nil), served: served}
-	begun := g.inTask(func() { // stop: g.ending and LoadTimeout
+	begun := g.life.Try(func() { // stop: the end of the Guard and LoadTimeout
 		defer g.verifier.running.Add(-1)
 		if count := c.run(ctx); count != nil {
 			count.Add(1)
@@ -195,9 +195,9 @@ func (c *comparison) isServed(value any) bool {
 // untilClosed returns a context that ends when the Guard is closed.
 func (c *comparison) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
-	c.guard.tasks.Go(func() { // owner: the Guard; stop: g.ending, or the context; joined by Close
+	c.guard.life.Go(func() { // owner: the Guard; stop: the end of the Guard, or the context; joined by Close
 		select {
-		case <-c.guard.ending:
+		case <-c.guard.life.Ending.Done():
 			cancel()
 		case <-ctx.Done():
 		}
@@ -212,7 +212,7 @@ func (c *comparison) pause() bool {
 	select {
 	case <-over:
 		return true
-	case <-c.guard.ending:
+	case <-c.guard.life.Ending.Done():
 		return false
 	}
 }

@@ -119,7 +119,7 @@ func (v *versions) making(key string) *making {
 		v.makings.byKey = make(map[string]*making)
 	}
 	v.makings.byKey[key] = m
-	if !v.guard.inTask(func() { v.make(key, m) }) { // stop: RedisTimeout
+	if !v.guard.life.Try(func() { v.make(key, m) }) { // stop: RedisTimeout
 		delete(v.makings.byKey, key)
 		m.err = ErrClosed
 		close(m.done)

@@ -26,9 +26,9 @@ func Get[V any](ctx context.Context, s *Store, key string) (value V, version Ver
 	return value, version, nil
 }
 
-// Swap stores the value if the key has the version old, for another TTL, and returns its new version. With the empty
-// Version it stores the value if there is none. ErrConflict says that the key has another version, and ErrUncertain that it
-// is not known whether the value was stored; the version returned with it is the one that it then has.
+// Swap stores the value if the key has the version old, and returns its new version. The TTL begins anew. With the empty Version
+// it stores the value if there is none. ErrConflict says that the key has another version. ErrUncertain says that it is not known
+// whether the value was stored; if it was, it has the version that is returned with the error.
 func Swap[V any](ctx context.Context, s *Store, key string, old Version, value V) (Version, error) {
 	if err := s.begin(ctx, "swap", key); err != nil {
 		return "", err

@@ -12,10 +12,10 @@ import (
 
 type ownerKey struct{}
 
-// WithOwner returns a context that makes locks re-entrant: who locks with it, or with a context made from it, may lock
-// again what it holds already, and the lock is free when it was unlocked as often. All such leases have the same token and
-// fence, and a lease that joins does not prolong those that are there. An owner stands for one line of work; two
-// goroutines that use it at the same time both get the lock.
+// WithOwner returns a context that makes locks re-entrant: a Lock with it, or with a context made from it, may take
+// again what its owner holds already, and the lock is free when it was unlocked as often. All leases of an owner have the same token and
+// fence. A second Lock does not extend the first lease. An owner stands for one line of work; two goroutines that use it at the
+// same time both get the lock.
 //
 // Without an owner, a second Lock waits for the first lease to end, as with sync.Mutex.
 func WithOwner(ctx context.Context) context.Context {

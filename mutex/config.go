@@ -17,12 +17,12 @@ type Config struct {
 	// Milliseconds count. Default: 10 seconds.
 	TTL time.Duration
 
-	// Watchdog renews the leases at a third of TTL, until they are unlocked. Default: on. -1: a lease ends TTL after it
-	// began unless Extend is called.
+	// Watchdog renews the leases at a third of TTL, until they are unlocked. 0, the default: on. -1: off, a lease ends TTL after it
+	// began unless Extend is called. Other numbers are an error.
 	Watchdog int
 
 	// MaxHold ends a lease that was held for so long, as if it had been lost. It is for holders that hang while the
-	// watchdog goes on. Redis gives the lock to another at most TTL later. At least TTL. Default: no limit.
+	// watchdog goes on. Redis gives the lock to another at most TTL later. At least TTL. Default: no limit. -1: likewise.
 	MaxHold time.Duration
 
 	// Fair makes waiters get the lock in the order in which they asked, across all processes that set it; between processes,

@@ -15,7 +15,7 @@ type Info struct {
 	Waiters int           // in the queue: processes, or callers that have an owner, and the first few of each process if they are Fair
 }
 
-// Inspect looks at the lock of the name.
+// Inspect reports who holds the lock of the name and how many wait for it. A lock that nobody ever took gives the zero Info.
 func (k *Locker) Inspect(ctx context.Context, name string) (Info, error) {
 	var info Info
 	err := k.look("inspect", name, func(key string) error {
@@ -29,7 +29,8 @@ func (k *Locker) Inspect(ctx context.Context, name string) (Info, error) {
 }
 
 // Revoke takes the lock of the name away from its holder, and reports whether there was one. The holder's context ends with
-// ErrRevoked: as soon as the message reaches it, or else with its next renewal. The next holder does not wait for that.
+// ErrRevoked: as soon as the message reaches it, or else with its next renewal; with Watchdog -1, when its lease ends. The next
+// holder does not wait for that.
 func (k *Locker) Revoke(ctx context.Context, name string) (bool, error) {
 	held := false
 	err := k.look("revoke", name, func(key string) error {

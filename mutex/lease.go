@@ -77,7 +77,8 @@ func (l *Lease) Token() string {
 }
 
 // TrustedUntil is when Context ends unless the lease is renewed. It is measured on this process's monotonic clock, from
-// before the last successful request was sent, and so no later than the end of the lease in Redis.
+// before the last successful request was sent, and so no later than the end of the lease in Redis. A process that was paused may see
+// Context alive for a moment longer, until its timers have run; this time it can compare at once.
 func (l *Lease) TrustedUntil() time.Time {
 	if l == nil {
 		return time.Time{}
@@ -101,10 +102,14 @@ func (l *Lease) Extend(ctx context.Context) error {
 	return l.wrap("extend", l.from.extend(ctx, l))
 }
 
-// Unlock gives the lock up, or one of its owner's holds on it. It ignores ctx, and takes RedisTimeout at
-// most. It returns ErrLeaseLost, ErrRevoked or ErrClosed if the lock was not held any more, in which case somebody else may
-// have worked meanwhile, and otherwise what Redis or the client said if it could not be asked: then it is asked again in the
-// background, until the lock is known to be given up or its lease has ended. Another Unlock does nothing, and returns the same.
+// Unlock gives the lock up, or one of its owner's holds on it.
+//
+//   - nil: it was held to the end.
+//   - ErrLeaseLost, ErrRevoked, ErrClosed: it was not, so others may have worked meanwhile.
+//   - Another error: Redis did not answer. Unlock goes on in the background, until the lease has ended.
+//
+// It takes RedisTimeout at most. The context is ignored, as a cancelled caller must unlock all the same. Another Unlock does
+// nothing, and returns the same.
 func (l *Lease) Unlock(_ context.Context) error { return l.finish(nil) }
 
 // finish unlocks, once. The cause, if there is one, is why its holder did not do so.

@@ -18,7 +18,8 @@ import (
 // Quorum hands out locks that are kept by a majority of independent Redis servers, so that they survive the loss of the
 // others. It is safe for concurrent use. The algorithm is Redlock (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/)
 // with a second round, in which a majority learns the fence: so fences grow, as any two majorities have a server in
-// common. Its leases have the limits of all leases: see the package comment.
+// common. Its leases have the limits of all leases: see the package comment. There is no
+// Inspect, Revoke, LockMany or SelfCheck across servers: a Locker for one of them has these.
 type Quorum struct {
 	life     *lifecycle.Lender[*Lease]
 	servers  []*link.Sender

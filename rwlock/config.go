@@ -22,12 +22,12 @@ type Config struct {
 	// the same Prefix may differ. From 100 milliseconds to 10 years. Milliseconds count. Default: 10 seconds.
 	TTL time.Duration
 
-	// Watchdog renews the leases at a third of TTL, until they are unlocked. Default: on. -1: a lease ends TTL after it
-	// began unless Extend is called.
+	// Watchdog renews the leases at a third of TTL, until they are unlocked. 0, the default: on. -1: off, a lease ends TTL after it
+	// began unless Extend is called. Other numbers are an error.
 	Watchdog int
 
 	// MaxHold ends a lease that was held for so long, as if it had been lost. It is for holders that hang while the
-	// watchdog goes on. Redis gives the lock to others at most TTL later. At least TTL. Default: no limit.
+	// watchdog goes on. Redis gives the lock to others at most TTL later. At least TTL. Default: no limit. -1: likewise.
 	MaxHold time.Duration
 
 	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. Default: 500 ms.

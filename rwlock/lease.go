@@ -120,10 +120,14 @@ func (l *Lease) Extend(ctx context.Context) error {
 	return l.wrap("extend", err)
 }
 
-// Unlock gives the lock up, however it is held. It ignores ctx, and takes RedisTimeout at
-// most. It returns ErrLeaseLost, ErrRevoked or ErrClosed if the lock was not held any more, in which case somebody else may
-// have worked meanwhile, and otherwise what Redis or the client said if it could not be asked: then it is asked again in the
-// background, until the lock is known to be given up or its lease has ended. Another Unlock does nothing, and returns the same.
+// Unlock gives the lock up, however it is held.
+//
+//   - nil: it was held to the end.
+//   - ErrLeaseLost, ErrRevoked, ErrClosed: it was not, so others may have worked meanwhile.
+//   - Another error: Redis did not answer. Unlock goes on in the background, until the lease has ended.
+//
+// It takes RedisTimeout at most. The context is ignored, as a cancelled caller must unlock all the same. Another Unlock does
+// nothing, and returns the same.
 func (l *Lease) Unlock(_ context.Context) error { return l.finish(nil) }
 
 // finish unlocks, once. The cause, if there is one, is why its holder did not do so.

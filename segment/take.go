@@ -11,7 +11,7 @@ const (
 	undoFor   = time.Minute
 )
 
-// Take takes n units, all or none. It returns ErrShort if fewer are left, and ErrNotFound if there is no such name.
+// Take takes n units, from 1 to 2^44, all or none. It returns ErrShort if fewer are left, and ErrNotFound if there is no such name.
 // Whatever error it returns, the caller has nothing: should Redis have taken the units, or do so later, they are given
 // back in the background. Nearly every call is one round trip; one that finds a segment short takes a few.
 func (c *Counter) Take(ctx context.Context, name string, n int64) error {
@@ -19,7 +19,7 @@ func (c *Counter) Take(ctx context.Context, name string, n int64) error {
 	return err
 }
 
-// TakeUpTo takes n units, or as many as are left, and returns how many: at least one, or ErrShort. Otherwise it is like
+// TakeUpTo takes n units, from 1 to 2^44, or as many as are left, and returns how many: at least one, or ErrShort. Otherwise it is like
 // Take.
 func (c *Counter) TakeUpTo(ctx context.Context, name string, n int64) (int64, error) {
 	return c.take(ctx, name, n, 1)

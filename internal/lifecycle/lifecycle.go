@@ -72,6 +72,18 @@ func (l *Life) Go(f func()) {
 	}()
 }
 
+// Try runs f as a call, if one may begin, and reports whether it does.
+func (l *Life) Try(f func()) bool {
+	if !l.Begin() {
+		return false
+	}
+	go func() { // owner: the Life's; stop: as its caller says; joined by Close
+		defer l.Done()
+		f()
+	}()
+	return true
+}
+
 // Quiet reports whether no task is under way.
 func (l *Life) Quiet() bool {
 	l.mu.Lock()
@@ -87,14 +99,19 @@ func (l *Life) finish(count *int) {
 	}
 }
 
+// End ends Ending with the cause: no call begins any more. Close does it, for those who have nothing to do between the two.
+func (l *Life) End(cause error) {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.end(cause)
+}
+
 // Close ends Ending with the cause, joins the calls, has last, if not nil, give up what they have left, and joins the tasks.
 // It may be called more than once, and returns when all that is done.
 func (l *Life) Close(cause error, last func()) {
 	l.closing.Do(func() {
-		l.mu.Lock()
-		l.closed = true
-		l.mu.Unlock()
-		l.end(cause)
+		l.End(cause)
 		l.mu.Lock()
 		for l.calls > 0 {
 			l.change.Wait()
