@@ -8,7 +8,7 @@ POSTGRES := postgres
 PROMTOOL := promtool
 CONSENSUS := ./consensus/etcd/... ./consensus/mysql/... ./consensus/postgres/... ./consensus/zookeeper/...
 CONSENSUS_SERVERS := etcd mariadbd mariadb-install-db zookeeper java $(POSTGRES)
-TEST := go test -race -shuffle=on -vet=off -timeout=10m # make lint vets, and once is enough
+TEST := go test -race -shuffle=on -vet=off -parallel=4 -timeout=10m # make lint vets, and once is enough; most tests wait, so two processors run four
 BENCHTIME ?= 1s
 FUZZTIME ?= 20s
 CHAOS ?= 5m

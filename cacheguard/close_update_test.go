@@ -16,7 +16,7 @@ import (
 func TestCloseBesideUpdatesThatHaveLostTheirLocksJoinsThemAll(t *testing.T) {
 	t.Parallel()
 	for range 3 {
-		f := newFleet(t, standalone(t), 1, Config{LeaseTTL: 300 * time.Millisecond})
+		f := newFleet(t, standalone(t), 1, Config{LeaseTTL: time.Second})
 		g := f.guards[0]
 		var writing, all sync.WaitGroup
 		var once sync.Once

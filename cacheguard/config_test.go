@@ -103,7 +103,7 @@ func TestAFailureOfRedisIsLoggedNowAndThen(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var log bytes.Buffer
-	f, proxy := broken(t, shared, Config{Logger: slog.New(slog.NewTextHandler(lockedWriter{&mu, &log}, nil))})
+	f, proxy := broken(t, shared, Config{RedisTimeout: time.Minute, Logger: slog.New(slog.NewTextHandler(lockedWriter{&mu, &log}, nil))})
 	proxy.On(steps["get"], redistest.ReplyError("LOADING not yet"))
 	for range 20 {
 		mustGet(t, f.guards[0], "k", returns("v"))

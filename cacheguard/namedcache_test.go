@@ -276,9 +276,16 @@ func TestSentinelsTravelByName(t *testing.T) {
 			expect.Equal(t, "text", remote.Message, "\x00thing 1: gone")
 		}
 	}
+	expect.Equal(t, "loads", db.loads.Load(), 1)
+	redistest.Await(t, "the failure is remembered", func() bool {
+		_, err := caches[0].Get(context.Background(), 1)
+		expect.ErrorIs(t, err, errGone)
+		return prolongFailure(f.redis, f.lease("thing:1"))
+	})
+	before := db.loads.Load()
 	_, err := caches[1].Get(context.Background(), 1) // a moment later, from the lease
 	expect.ErrorIs(t, err, errGone)
-	expect.Equal(t, "loads", db.loads.Load(), 1)
+	expect.Equal(t, "loads", db.loads.Load(), before)
 }
 
 func TestTextsOfFailuresTravelUnchanged(t *testing.T) {

@@ -132,7 +132,9 @@ func TestAPutThatPanicsStoresNothingAndEnds(t *testing.T) {
 
 func TestAPutThatLostItsLockStoresNothing(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 2, Config{LeaseTTL: 100 * time.Millisecond, UpdateTimeout: 100 * time.Millisecond})
+	a := standalone(t)
+	f := newFleet(t, a, 1, Config{LeaseTTL: 500 * time.Millisecond, UpdateTimeout: 500 * time.Millisecond})
+	f.guards = append(f.guards, newGuard(t, a.client(t), Config{Prefix: f.guards[0].cfg.Prefix})) // whose Put has all the time it needs
 	db := newRow("old")
 	caches := rows(t, f, db)
 	err := caches[0].Put(context.Background(), 1, func(ctx context.Context) (string, error) {

@@ -78,9 +78,11 @@ func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 	mustInvalidate(t, a, "k")
 	sees(a, "k", "1", Loaded)
 	failing := errors.New("no")
-	if _, err := Get(ctx, a, "failing", func(context.Context) (string, error) { return "", failing }); !errors.Is(err, failing) {
-		t.Error(err)
-	}
+	redistest.Await(t, "the failure is remembered", func() bool {
+		_, err := Get(ctx, a, "failing", func(context.Context) (string, error) { return "", failing })
+		expect.ErrorIs(t, err, failing)
+		return prolongFailure(server.Client(t), protocol.LeaseKey(a.keys.ValueKey("failing")))
+	})
 	var remembered *LoadError
 	if _, err := Get(ctx, b, "failing", unwanted[string](t)); !errors.As(err, &remembered) {
 		t.Errorf("b does not know of the failure: %v", err)

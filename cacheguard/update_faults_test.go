@@ -26,13 +26,13 @@ func TestWhateverWriteDoesTheUpdateEnds(t *testing.T) {
 		}, context.Canceled},
 		"panics": {func(context.Context, context.CancelFunc) error { panic("write") }, errPanicked},
 		"is slower than the lease": {func(context.Context, context.CancelFunc) error {
-			<-time.After(500 * time.Millisecond) // five leases
+			<-time.After(1500 * time.Millisecond) // three leases
 			return nil
 		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFleet(t, standalone(t), 2, Config{LeaseTTL: 100 * time.Millisecond})
+			f := newFleet(t, standalone(t), 2, Config{LeaseTTL: 500 * time.Millisecond})
 			db := newRow("old")
 			f.expectUntouched("k", "old", db)
 			ctx, cancel := context.WithCancel(context.Background())

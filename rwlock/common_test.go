@@ -113,12 +113,13 @@ func TestWithoutTheRightToEXISTSLocksWork(t *testing.T) {
 // Nobody has worked meanwhile, so there is nothing to report, whichever way the script takes.
 func TestAnUnlockAfterTheLeaseIsNoErrorIfNobodyHasHadTheLockSince(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 2, Config{TTL: 100 * time.Millisecond, Watchdog: off})
+	const ttl = 500 * time.Millisecond
+	f := newFleet(t, standalone(t), 2, Config{TTL: ttl, Watchdog: off})
 	for range 3 {
 		l := must(t, f.lockers[0], (*Locker).Lock, "a")
 		<-l.Context().Done()
 		asked := f.redis.Time(t.Context()).Val()
-		redistest.Await(t, "it is over in Redis", func() bool { return f.redis.Time(t.Context()).Val().Sub(asked) > 100*time.Millisecond })
+		redistest.Await(t, "it is over in Redis", func() bool { return f.redis.Time(t.Context()).Val().Sub(asked) > ttl })
 		unlock(t, l)
 
 		l = must(t, f.lockers[0], (*Locker).Lock, "a")

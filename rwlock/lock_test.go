@@ -227,7 +227,7 @@ func TestThousandsOfReadersAreAdmittedAtOnce(t *testing.T) {
 	const crowd = 10_000
 	var calls []*script.Call
 	for i := range crowd {
-		call := held.claim.askFor(reading, fmt.Sprint("reader", i), time.Minute, longestGrace, queue.Unlimited, "", 0)
+		call := held.claim.askFor(reading, fmt.Sprint("reader", i), time.Minute, time.Minute, queue.Unlimited, "", 0)
 		calls = append(calls, &call)
 	}
 	script.RunAll(t.Context(), f.redis, calls)

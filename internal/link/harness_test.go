@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	patient = 30 * time.Second       // a timeout that no test reaches
-	hasty   = 500 * time.Millisecond // one that tests do
+	patient = 30 * time.Second // a timeout that no test reaches
+	hasty   = time.Second      // one that tests do
 )
 
 // newLink makes a link that is closed at the end of the test, before the client and the proxy are.
