@@ -166,7 +166,7 @@ func TestAWriterBehindACrashedReaderIsToldThatItsLeaseIsTheLast(t *testing.T) {
 
 func TestLeaseEndsByItselfWhenRedisCannotBeReached(t *testing.T) {
 	t.Parallel()
-	f, k, p := behind(t, Config{TTL: 300 * time.Millisecond, RedisTimeout: 50 * time.Millisecond})
+	f, k, p := behind(t, Config{TTL: time.Second, RedisTimeout: 300 * time.Millisecond})
 	f.listening()
 	for _, how := range []take{(*Locker).Lock, (*Locker).RLock} {
 		l := must(t, k, how, "a")

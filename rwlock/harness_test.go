@@ -103,8 +103,8 @@ func (f *fleet) info(name string) Info {
 func (f *fleet) awaitWaiting(name string, writers, readers int) {
 	f.t.Helper()
 	redistest.Await(f.t, "the queue is as it should be", func() bool {
-		info := f.info(name)
-		return info.WaitingWriters == writers && info.WaitingReaders == readers
+		info, err := f.lockers[0].Inspect(context.Background(), name)
+		return err == nil && info.WaitingWriters == writers && info.WaitingReaders == readers
 	})
 }
 
