@@ -1,5 +1,6 @@
 // Dbloader wraps the repository that a read-heavy service has, with its users, products and lists, into one that caches:
-// cached.go is all that it takes. Then it lets visitors look at pages with either, and compares what the database got.
+// cached.go is all that it takes. On cacheguard.Cache it has 67 lines of code; with Get, and the keys, loaders and errors by
+// hand, it had 92. Then the program lets visitors look at pages with either, and compares what the database got.
 //
 // It needs nothing but Go. REDIS_URL and DATABASE_URL name a real Redis and a real PostgreSQL to use instead.
 package main

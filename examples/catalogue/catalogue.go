@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+)
+
+// catalogue is what the service does, cached. It has the types and the errors of the store, so those who call it need not know.
+type catalogue struct {
+	store *store
+	*caches
+	log *slog.Logger
+}
+
+// Product returns a product, or sql.ErrNoRows.
+func (c *catalogue) Product(ctx context.Context, id int64) (Product, error) {
+	return c.products.Get(ctx, id)
+}
+
+// InCategory returns the products of a category, or sql.ErrNoRows.
+func (c *catalogue) InCategory(ctx context.Context, category string) ([]Product, error) {
+	ids, err := c.lists.Get(ctx, category)
+	if err != nil {
+		return nil, err
+	}
+	return c.All(ctx, ids)
+}
+
+// Search returns products whose name contains the words.
+func (c *catalogue) Search(ctx context.Context, words string) ([]Product, error) {
+	ids, err := c.searches.Get(ctx, words)
+	if err != nil {
+		return nil, err
+	}
+	return c.All(ctx, ids)
+}
+
+// All returns the products with the numbers, in their order, without those that there are not.
+func (c *catalogue) All(ctx context.Context, ids []int64) ([]Product, error) {
+	found, err := c.products.GetMany(ctx, ids)
+	all := make([]Product, 0, len(ids))
+	for _, id := range ids {
+		if p, ok := found[id]; ok {
+			all = append(all, p)
+		}
+	}
+	return all, err
+}
+
+// SetPrice changes a price. It concerns no list, and the product that the database returns is what the next reader gets: a
+// Put. No load that read the old price stores it afterwards, not even if this process dies after the commit.
+func (c *catalogue) SetPrice(ctx context.Context, id int64, cents int) error {
+	return c.products.Put(ctx, id, func(ctx context.Context) (Product, error) {
+		return c.store.SetPrice(ctx, id, cents)
+	})
+}
+
+// Save adds a product, or replaces it. It may move to another category, and then two lists change with it. Which ones is only
+// known when nobody else can move it any more: within the Put. Every writer takes the lock of the product before those of
+// lists, so none waits for another in a circle.
+func (c *catalogue) Save(ctx context.Context, p Product) error {
+	err := c.products.Put(ctx, p.ID, func(ctx context.Context) (Product, error) {
+		lists := []string{c.lists.Key(p.Category)}
+		switch old, err := c.store.Product(ctx, p.ID); { // from the database, not from the cache
+		case err == nil:
+			lists = append(lists, c.lists.Key(old.Category))
+		case !errors.Is(err, sql.ErrNoRows):
+			return Product{}, err
+		}
+		return p, c.guard.UpdateMany(ctx, lists, func(ctx context.Context) error { return c.store.Save(ctx, p) })
+	})
+	return errors.Join(err, c.guard.InvalidateTags(ctx, showing(p.ID)))
+}
+
+// Delete deletes a product, or returns sql.ErrNoRows.
+func (c *catalogue) Delete(ctx context.Context, id int64) error {
+	err := c.products.Update(ctx, id, func(ctx context.Context) error {
+		p, err := c.store.Product(ctx, id)
+		if err != nil {
+			return err
+		}
+		return c.lists.Update(ctx, p.Category, func(ctx context.Context) error { return c.store.Delete(ctx, id) })
+	})
+	return errors.Join(err, c.guard.InvalidateTags(ctx, showing(id)))
+}
+
+// Discount lowers all prices of a category: one statement, and one tag, however many products there are. If this process dies
+// between the two, old prices stay for the TTL of products.
+func (c *catalogue) Discount(ctx context.Context, category string, percent int) error {
+	err := c.store.Discount(ctx, category, percent)
+	// Also after an error, as the statement may have been committed. What cannot be sent is sent again until it succeeds. It
+	// is no error of the caller's: it would repeat the discount.
+	if err := c.guard.InvalidateTags(ctx, ofCategory(category)); err != nil {
+		c.log.WarnContext(ctx, "old prices may be shown for a moment", "category", category, "error", err)
+	}
+	return err
+}

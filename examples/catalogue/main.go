@@ -1,0 +1,98 @@
+// Catalogue is a small service as one would write it: products in a database, lists, a search and a cart, in JSON, cached. Read it
+// in this order:
+//
+//   - store.go is the database, and knows of no cache.
+//   - caches.go says what is cached, for how long, and under which tags.
+//   - catalogue.go reads through the caches, and writes with Put, Update and tags.
+//   - api.go is the handlers, and what errors mean to clients.
+//   - service.go puts it together, with metrics, health and a graceful stop.
+//   - catalogue_test.go tests it on a Redis in the process, and without any; deployment_test.go with a struct that has changed.
+//
+// It needs nothing but Go. REDIS_URL and DATABASE_URL name a real Redis and a real PostgreSQL to use instead.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/cacheguard/go/examples/internal/backends"
+	"github.com/cacheguard/go/examples/internal/program"
+)
+
+// settings are what the flags say.
+type settings struct {
+	port  int
+	query time.Duration
+	tour  bool
+}
+
+func main() { new(settings).program().Main() }
+
+func (s *settings) program() program.Program {
+	return program.Program{
+		Name: "catalogue", About: "Catalogue is a small service whose products, lists and searches are cached.",
+		Flags: func(f *flag.FlagSet) {
+			f.IntVar(&s.port, "port", 8080, "`number` of the port (0: any)")
+			f.DurationVar(&s.query, "query", 50*time.Millisecond, "how long a database query takes")
+			f.BoolVar(&s.tour, "tour", false, "make the requests that are there to try, and end")
+		},
+		Short: map[string]string{"tour": "true", "port": "0", "query": "5ms"},
+		Check: func() error {
+			switch {
+			case s.port < 0 || s.port > 65535:
+				return fmt.Errorf("-port: %d is not between 0 and 65535", s.port)
+			case s.query < 0 || s.query > time.Second:
+				return fmt.Errorf("-query: %v is not between 0 and 1s", s.query)
+			}
+			return nil
+		},
+		Run: func(ctx context.Context, out io.Writer) error {
+			return backends.With(ctx, func(server *backends.RedisServer, db *backends.DB) error { return s.run(ctx, out, server, db) })
+		},
+	}
+}
+
+// run runs the service until ctx ends. What was opened last is closed first.
+func (s *settings) run(ctx context.Context, out io.Writer, server *backends.RedisServer, db *backends.DB) (err error) {
+	log := slog.New(slog.NewTextHandler(out, nil))
+	products, err := openStore(ctx, db, s.query, log)
+	if err != nil {
+		return err
+	}
+	// A service of yours has a prefix of its own, and keeps what is cached. This one leaves nothing on your Redis.
+	prefix := "catalogue-" + strings.ToLower(rand.Text()[:10])
+	defer func() { err = errors.Join(err, server.Delete(context.WithoutCancel(ctx), prefix+":")) }()
+	rdb := server.NewClient()
+	defer rdb.Close()
+	service, err := newService(products, rdb, prefix, log)
+	if err != nil {
+		return err
+	}
+	defer service.Close()
+	if err := service.catalogue.guard.SelfCheck(ctx); err != nil {
+		log.WarnContext(ctx, "the cache does not work as it should", "error", err) // names what is missing; the service works
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", s.port))
+	if err != nil {
+		return fmt.Errorf("-port: %w", err)
+	}
+	url := "http://" + listener.Addr().String()
+	_, _ = fmt.Fprintf(out, "A catalogue of %d products; the database is %s, %v a query; the cache is %s.\n", 100, db, s.query, server)
+	if s.tour {
+		return tour(ctx, out, url, func(ctx context.Context) error { return serve(ctx, listener, service.handler) })
+	}
+	_, _ = fmt.Fprintf(out, "Each query is logged, so you see which requests need none. Try, twice each:\n\n")
+	for _, t := range try {
+		_, _ = fmt.Fprintf(out, "  %-75s # %s\n", t.curl(url), t.what)
+	}
+	_, _ = fmt.Fprintf(out, "  %-75s # %s\n\nCtrl-C ends it.\n\n", "curl "+url+"/metrics", "what Prometheus gets")
+	return serve(ctx, listener, service.handler)
+}
