@@ -16,8 +16,8 @@ import (
 // cache is a way to have the rows cached.
 type cache interface {
 	get(ctx context.Context, key string) (version int64, err error)
-	// update calls begun when it has made its announcements, and then writes.
-	update(ctx context.Context, key string, begun func()) (version int64, err error)
+	// update calls begun when it has made its announcements, and then writes. With put, it stores what it wrote, if it can.
+	update(ctx context.Context, key string, put bool, begun func()) (version int64, err error)
 }
 
 func openCache(t *testing.T, kind, addr string, source rows) cache {
@@ -38,31 +38,49 @@ func openCache(t *testing.T, kind, addr string, source rows) cache {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = g.Close() })
-	return guarded{g, source}
+	versions, err := cacheguard.NewCache(g, cacheguard.CacheConfig[string, int64]{
+		Name: kindName,
+		Load: func(ctx context.Context, key string) (int64, error) {
+			version, ttl, err := load(ctx, source, key)
+			cacheguard.SetTTL(ctx, ttl)
+			return version, err
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return guarded{versions, source}
 }
 
-// guarded is Update.
+const kindName = "row"
+
+// nameOf is where the cache has the row in Redis.
+func nameOf(key string) string { return "cacheguard:{" + kindName + ":" + key + "}" }
+
+// guarded is Update, and Put.
 type guarded struct {
-	*cacheguard.Guard
+	*cacheguard.Cache[string, int64]
 	source rows
 }
 
-func (c guarded) get(ctx context.Context, key string) (int64, error) {
-	return cacheguard.Get(ctx, c.Guard, key, func(ctx context.Context) (int64, error) {
-		version, ttl, err := load(ctx, c.source, key)
-		cacheguard.SetTTL(ctx, ttl)
-		return version, err
-	})
-}
+func (c guarded) get(ctx context.Context, key string) (int64, error) { return c.Get(ctx, key) }
 
-func (c guarded) update(ctx context.Context, key string, begun func()) (version int64, err error) {
-	err = c.Update(ctx, key, func(ctx context.Context) (err error) {
+func (c guarded) update(ctx context.Context, key string, put bool, begun func()) (version int64, err error) {
+	write := func(ctx context.Context) (_ int64, err error) {
 		begun()
 		fence, ok := rwlock.FenceFrom(ctx)
 		if !ok {
-			return errors.New("no fence")
+			return 0, errors.New("no fence")
 		}
 		version, err = write(ctx, c.source, key, fence)
+		return version, err
+	}
+	if put {
+		err = c.Put(ctx, key, write)
+		return version, err
+	}
+	err = c.Update(ctx, key, func(ctx context.Context) error {
+		_, err := write(ctx)
 		return err
 	})
 	return version, err
@@ -85,7 +103,7 @@ func (c byHand) get(ctx context.Context, key string) (int64, error) {
 	return version, err
 }
 
-func (c byHand) update(ctx context.Context, key string, begun func()) (int64, error) {
+func (c byHand) update(ctx context.Context, key string, _ bool, begun func()) (int64, error) {
 	begun()
 	version, err := write(ctx, c.source, key, 0)
 	if err != nil {

@@ -71,14 +71,17 @@ func (w *worker) read(ctx context.Context, who, k int) {
 }
 
 func (w *worker) write(ctx context.Context, who, k int) {
-	called, begun := now(), false
-	version, err := w.update(ctx, keyOf(k), func() {
+	called, begun, put := now(), false, rand.N(2) == 0
+	version, err := w.update(ctx, keyOf(k), put, func() {
 		begun = true
 		w.note(event{"begun", who, k, 0, called, now()})
 	})
 	switch {
 	case err == nil:
 		w.note(event{"updated", who, k, version, called, now()})
+		if put {
+			w.note(event{"put", who, k, version, called, now()})
+		}
 	case begun:
 		w.note(event{"failed", who, k, version, called, now()})
 		fmt.Fprintln(os.Stderr, keyOf(k), err) // shown if the test fails

@@ -84,7 +84,7 @@ func (s *storm) report(history, old []event, rests ...rest) {
 			kills++
 		}
 	}
-	s.Logf("%d gets, %d stale; %d updates, %d failed", len(gets), len(old), len(updates), len(failed))
+	s.Logf("%d gets, %d stale; %d updates, %d of them Puts, %d failed", len(gets), len(old), len(updates), len(only(history, "put")), len(failed))
 	s.Logf("%d kills, %d pauses; Redis: %d restarts, %d keys lost; wire: %d cuts, %d other faults",
 		kills, pauses, len(s.restarts), s.evictions, s.cuts, s.faults)
 	for _, r := range rests {

@@ -10,7 +10,7 @@ import (
 
 // event is a line of a log.
 type event struct {
-	kind             string // get, begun, updated or failed
+	kind             string // get, begun, updated or failed; and put after updated, if it was a Put
 	who              int    // which writer of its process
 	key              int
 	version          int64

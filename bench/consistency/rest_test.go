@@ -19,7 +19,7 @@ func (s *storm) rest() (r rest) {
 		if err != nil {
 			s.Fatal(err)
 		}
-		r.cached += rdb.Exists(s.Context(), keyOf(k), "cacheguard:{"+keyOf(k)+"}").Val()
+		r.cached += rdb.Exists(s.Context(), keyOf(k), nameOf(keyOf(k))).Val()
 		got, err := c.get(s.Context(), keyOf(k))
 		switch {
 		case err != nil:

@@ -141,7 +141,7 @@ func (s *storm) evict(rdb *redis.Client) {
 		}
 		s.evictions++
 		var key int
-		if n, _ := fmt.Sscanf(name, "cacheguard:{k%d}:intent", &key); n == 1 && strings.HasSuffix(name, "intent") {
+		if n, _ := fmt.Sscanf(name, nameOf("k%d")+":intent", &key); n == 1 && strings.HasSuffix(name, "intent") {
 			s.evicted = append(s.evicted, eviction{span{from, now()}, key})
 		}
 	}
