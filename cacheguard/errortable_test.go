@@ -1,0 +1,207 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/rwlock"
+)
+
+// These are the rows of the table of errors in docs/guarantees.md: each operation that ends what is cached, with each
+// fault, at each of its scripts.
+
+// changes are what a writer can do, by what the table calls it. Each writes the value to the row.
+var changes = map[string]struct {
+	steps []string // the scripts that it sends, but for those of the lock
+	key   string   // of its *RedisError
+	run   func(ctx context.Context, c *Cache[int, string], r *row, value string) error
+}{
+	"Cache.Invalidate": {[]string{"invalidate"}, rowKey, func(ctx context.Context, c *Cache[int, string], r *row, value string) error {
+		return errors.Join(r.write(value)(ctx), c.Invalidate(ctx, 1))
+	}},
+	"Guard.InvalidateTags": {[]string{"revoke"}, "row", func(ctx context.Context, c *Cache[int, string], r *row, value string) error {
+		return errors.Join(r.write(value)(ctx), c.guard.InvalidateTags(ctx, "row"))
+	}},
+	"Guard.InvalidateAll": {[]string{"revoke"}, "", func(ctx context.Context, c *Cache[int, string], r *row, value string) error {
+		return errors.Join(r.write(value)(ctx), c.guard.InvalidateAll(ctx))
+	}},
+	"Cache.InvalidateAll": {[]string{"revoke"}, "row", func(ctx context.Context, c *Cache[int, string], r *row, value string) error {
+		return errors.Join(r.write(value)(ctx), c.InvalidateAll(ctx))
+	}},
+	"Cache.Update": {[]string{"begin_update", "end_update"}, rowKey, func(ctx context.Context, c *Cache[int, string], r *row, value string) error {
+		return c.Update(ctx, 1, r.write(value))
+	}},
+	"Cache.Put": {[]string{"begin_update", "put"}, rowKey, func(ctx context.Context, c *Cache[int, string], r *row, value string) error {
+		return c.Put(ctx, 1, r.saves(value))
+	}},
+}
+
+// impatient bounds how long a test of a reply that does not come takes. A busy machine does not always keep it, so these tests
+// rely on no request to succeed at once.
+var impatient = Config{RedisTimeout: 200 * time.Millisecond, LeaseTTL: 500 * time.Millisecond}
+
+// changed is two instances with a row in a Cache, of which instance 0 reaches Redis through a proxy.
+type changed struct {
+	*fleet
+	proxy  *redistest.Proxy
+	caches []*Cache[int, string]
+	row    *row
+}
+
+func newChanged(t *testing.T, server *redistest.Server, cfg Config) *changed {
+	t.Helper()
+	f, proxy := broken(t, server, cfg)
+	for _, g := range f.guards {
+		g.versions.lease = realmLease // InvalidateAll waits, as it has to beside what Guards know
+	}
+	db := newRow("old")
+	caches := newCaches(t, f, CacheConfig[int, string]{
+		Name: "row",
+		Load: func(ctx context.Context, _ int) (string, error) { return db.load(ctx) },
+		Tags: func(int, string) []string { return []string{"row"} },
+	})
+	f.listening()
+	x := &changed{f, proxy, caches, db}
+	x.settle("old")
+	return x
+}
+
+// read is a Get after which the value is stored, if it may be.
+func (x *changed) read(i int) string {
+	x.t.Helper()
+	v, err := x.caches[i].Get(context.Background(), 1)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	x.stored()
+	return v
+}
+
+func (x *changed) written() string { return x.row.value.Load().(string) }
+
+// settle waits until instance 1 has the value, and stores it again.
+func (x *changed) settle(value string) {
+	x.t.Helper()
+	redistest.Await(x.t, value+" is there, and stored", func() bool {
+		return x.read(1) == value && x.exists(x.value(rowKey))
+	})
+}
+
+// until has instance 0 make the change until the rule has been hit, and returns the last error and what was to be written.
+func (x *changed) until(rule *redistest.Rule, run func(context.Context, *Cache[int, string], *row, string) error) (value string, err error) {
+	for n := 0; rule.Count() == 0; n++ {
+		value = fmt.Sprint("new", n)
+		err = run(context.Background(), x.caches[0], x.row, value)
+	}
+	return value, err
+}
+
+func TestNoFaultAtAnyStepOfAChangeMakesItsNilWrongOrItsErrorNameless(t *testing.T) {
+	t.Parallel()
+	faults := []redistest.Fault{
+		redistest.DropReply, redistest.SwallowReply, redistest.CutBefore, redistest.Hold, redistest.ReplyError("LOADING for a while"),
+	}
+	for name, change := range changes {
+		for _, step := range change.steps {
+			for _, fault := range faults {
+				t.Run(name+", "+step+", "+string(fault), func(t *testing.T) {
+					t.Parallel()
+					x := newChanged(t, shared, impatient)
+					rule := x.proxy.On(scriptOf(step), fault).Times(1)
+					value, err := x.until(rule, change.run)
+					wrote := x.written() == value
+					failed, ok := errors.AsType[*RedisError](err)
+					switch {
+					case err == nil: // the fault was overcome
+						expect.Equal(t, "written", wrote, true)
+						expect.Equal(t, "there, after nil", x.read(1), value)
+					case errors.Is(err, rwlock.ErrLeaseLost): // the machine is busy
+					case !ok || failed.Key != change.key || (failed.Op == "update") == wrote:
+						t.Errorf("error %v; written: %v", err, wrote)
+					}
+					expect.Equal(t, "here", x.read(0), x.written())
+					rule.Release()
+					redistest.Await(t, "nothing is pending", func() bool { return x.guards[0].owed() == 0 })
+					x.settle(x.written())
+					expect.Equal(t, "here, afterwards", x.read(0), x.written())
+				})
+			}
+		}
+	}
+}
+
+func TestAnUpdateAndAPutSurviveADeathAtEachStep(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"Cache.Update", "Cache.Put"} {
+		change := changes[name]
+		for _, step := range change.steps {
+			for _, fault := range []redistest.Fault{redistest.CutBefore, redistest.DropReply} { // before Redis runs it, and after
+				t.Run(name+", "+step+", "+string(fault), func(t *testing.T) {
+					t.Parallel()
+					x := newChanged(t, shared, impatient)
+					rule := x.proxy.On(scriptOf(step), fault).Times(1)
+					x.proxy.On(func([]string) bool { return rule.Count() > 0 }, redistest.CutBefore) // the process is dead
+					if _, err := x.until(rule, change.run); err == nil {
+						t.Error("no error, though nothing was answered")
+					}
+					x.settle(x.written())
+				})
+			}
+		}
+	}
+}
+
+func TestAChangeBesideAFullRedisIsMadeOrSaysThatItIsNot(t *testing.T) {
+	t.Parallel()
+	for name, change := range changes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := newChanged(t, redistest.Start(t), Config{RedisTimeout: bearing})
+			full := func(limit string) {
+				if err := x.redis.ConfigSet(context.Background(), "maxmemory", limit).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			full("1")
+			err := change.run(context.Background(), x.caches[0], x.row, "new")
+			if name == "Cache.Update" || name == "Cache.Put" { // the intent needs room
+				failed, ok := errors.AsType[*RedisError](err)
+				expect.Equal(t, "it says that nothing is written", ok && failed.Op == "update", true)
+				expect.Equal(t, "written", x.written(), "old")
+			} else {
+				expect.Equal(t, "error", err, nil)
+			}
+			expect.Equal(t, "here", x.read(0), x.written())
+			expect.Equal(t, "there", x.read(1), x.written())
+			full("0")
+			x.settle(x.written())
+		})
+	}
+}
+
+func TestAPutWithTagsThatNoEntryCanHaveStoresNothing(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: bearing})
+	db := newRow("old")
+	caches := newCaches(t, f, CacheConfig[int, string]{
+		Name: "row",
+		Load: func(ctx context.Context, _ int) (string, error) { return db.load(ctx) },
+		Tags: func(_ int, v string) []string {
+			if v == "new" {
+				return numbered(0, maxTags+1)
+			}
+			return nil
+		},
+	})
+	x := &changed{f, nil, caches, db}
+	expect.Equal(t, "before", x.read(1), "old")
+	expect.Equal(t, "Put", caches[0].Put(context.Background(), 1, db.saves("new")), nil)
+	expect.Equal(t, "unstorable", f.events.unstorable.Load(), 1)
+	expect.Equal(t, "stored", f.exists(f.value(rowKey)), false)
+	expect.Equal(t, "there", x.read(1), "new")
+}
