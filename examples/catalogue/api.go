@@ -19,23 +19,19 @@ import (
 type api struct{ *catalogue }
 
 func (a *api) routes(r chi.Router) {
-	r.Get("/products/{id}", a.answer(a.product))
-	r.Put("/products/{id}", a.answer(a.save))
-	r.Put("/products/{id}/price", a.answer(a.price))
-	r.Delete("/products/{id}", a.answer(a.delete))
+	r.Get("/products/{id}", a.answer(byID(a.product)))
+	r.Put("/products/{id}", a.answer(byID(a.save)))
+	r.Put("/products/{id}/price", a.answer(byID(a.price)))
+	r.Delete("/products/{id}", a.answer(byID(a.delete)))
 	r.Get("/categories/{category}", a.answer(a.category))
 	r.Post("/categories/{category}/discount", a.answer(a.discount))
 	r.Get("/cart", a.answer(a.cart))
 	r.Get("/search", a.answer(a.search))
 }
 
-func (a *api) product(r *http.Request) (any, error) {
-	id, err := idOf(chi.URLParam(r, "id"))
-	if err != nil {
-		return nil, err
-	}
-	return a.Product(r.Context(), id)
-}
+func (a *api) product(r *http.Request, id int64) (any, error) { return a.Product(r.Context(), id) }
+
+func (a *api) delete(r *http.Request, id int64) (any, error) { return nil, a.Delete(r.Context(), id) }
 
 func (a *api) category(r *http.Request) (any, error) {
 	return a.InCategory(r.Context(), chi.URLParam(r, "category"))
@@ -74,26 +70,22 @@ func (a *api) cart(r *http.Request) (any, error) {
 	return cart, err
 }
 
-func (a *api) save(r *http.Request) (any, error) {
+func (a *api) save(r *http.Request, id int64) (any, error) {
 	var p Product
 	if err := json.NewDecoder(http.MaxBytesReader(nil, r.Body, 1<<16)).Decode(&p); err != nil {
 		return nil, badRequest(err.Error())
 	}
-	var err error
-	if p.ID, err = idOf(chi.URLParam(r, "id")); err != nil {
-		return nil, err
-	}
+	p.ID = id
 	if p.Name == "" || p.Category == "" || len(p.Name)+len(p.Category) > 200 || p.Cents < 0 || p.Cents > maxCents {
 		return nil, badRequest("a product has a name, a category, and cents")
 	}
 	return p, a.Save(r.Context(), p)
 }
 
-func (a *api) price(r *http.Request) (any, error) {
-	id, err := idOf(chi.URLParam(r, "id"))
-	cents, notANumber := strconv.Atoi(r.FormValue("cents"))
-	if err != nil || notANumber != nil || cents < 0 || cents > maxCents {
-		return nil, badRequest("give a product and cents")
+func (a *api) price(r *http.Request, id int64) (any, error) {
+	cents, err := strconv.Atoi(r.FormValue("cents"))
+	if err != nil || cents < 0 || cents > maxCents {
+		return nil, badRequest("cents: give a price")
 	}
 	return nil, a.SetPrice(r.Context(), id, cents)
 }
@@ -104,14 +96,6 @@ func (a *api) discount(r *http.Request) (any, error) {
 		return nil, badRequest("percent: give 1 to 90")
 	}
 	return nil, a.Discount(r.Context(), chi.URLParam(r, "category"), percent)
-}
-
-func (a *api) delete(r *http.Request) (any, error) {
-	id, err := idOf(chi.URLParam(r, "id"))
-	if err != nil {
-		return nil, err
-	}
-	return nil, a.Delete(r.Context(), id)
 }
 
 const maxCents = 10_000_000 // so that a percentage of it fits into an integer of the database
@@ -127,6 +111,17 @@ func idOf(text string) (int64, error) {
 		return 0, badRequest(fmt.Sprintf("%.40q is no number of a product", text))
 	}
 	return id, nil
+}
+
+// byID is for handlers of a product.
+func byID(of func(*http.Request, int64) (any, error)) func(*http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		id, err := idOf(chi.URLParam(r, "id"))
+		if err != nil {
+			return nil, err
+		}
+		return of(r, id)
+	}
 }
 
 // answer makes a handler of what returns a value for JSON, nil for none, or an error.

@@ -63,7 +63,7 @@ func (s *settings) program() program.Program {
 // run runs the service until ctx ends. What was opened last is closed first.
 func (s *settings) run(ctx context.Context, out io.Writer, server *backends.RedisServer, db *backends.DB) (err error) {
 	log := slog.New(slog.NewTextHandler(out, nil))
-	products, err := openStore(ctx, db, s.query, log)
+	database, err := openStore(ctx, db, s.query, log)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (s *settings) run(ctx context.Context, out io.Writer, server *backends.Redi
 	defer func() { err = errors.Join(err, server.Delete(context.WithoutCancel(ctx), prefix+":")) }()
 	rdb := server.NewClient()
 	defer rdb.Close()
-	service, err := newService(products, rdb, prefix, log)
+	service, err := newService(database, rdb, prefix, log)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (s *settings) run(ctx context.Context, out io.Writer, server *backends.Redi
 		return fmt.Errorf("-port: %w", err)
 	}
 	url := "http://" + listener.Addr().String()
-	_, _ = fmt.Fprintf(out, "A catalogue of %d products; the database is %s, %v a query; the cache is %s.\n", 100, db, s.query, server)
+	_, _ = fmt.Fprintf(out, "A catalogue of %d products; the database is %s, %v a query; the cache is %s.\n", products, db, s.query, server)
 	if s.tour {
 		return tour(ctx, out, url, func(ctx context.Context) error { return serve(ctx, listener, service.handler) })
 	}

@@ -18,7 +18,7 @@ var try = []request{
 	{"GET", "/categories/boots", "", "a list, and its products in one query"},
 	{"GET", "/cart?ids=1,2,42", "", "one query for the products that are missing"},
 	{"GET", "/search?q=red+boot", "", "a search, for half a minute"},
-	{"PUT", "/products/42/price?cents=1", "", "the new price is a hit at once"},
+	{"PUT", "/products/42/price?cents=1", "", "a Put, so that the first one above needs no query"},
 	{"PUT", "/products/42", `{"name": "Red boot", "category": "boots", "cents": 1}`, "moves it from sandals to boots: both lists change"},
 	{"POST", "/categories/boots/discount?percent=10", "", "all boots are invalidated by their tag"},
 	{"DELETE", "/products/42", "", "is gone from lists and searches"},
