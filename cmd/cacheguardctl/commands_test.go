@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cacheguard/go/cacheguard"
@@ -100,6 +101,36 @@ func TestInvalidateRemovesKeysTagsAndAll(t *testing.T) {
 		r.want(t, done)
 		gone(t, guard, "a")
 	}
+}
+
+func TestInvalidateRemovesACacheAndLeavesTheOthers(t *testing.T) {
+	t.Parallel()
+	prefix := "test-" + rand.Text()
+	guard := newGuard(t, shared.Client(t), prefix)
+	var loads [2]atomic.Int64
+	var caches [2]*cacheguard.Cache[int, int]
+	for i, name := range []string{"product", "list"} {
+		var err error
+		caches[i], err = cacheguard.NewCache(guard, cacheguard.CacheConfig[int, int]{
+			Name: name, Load: func(context.Context, int) (int, error) { return int(loads[i].Add(1)), nil },
+		})
+		expect.ErrorIs(t, err, nil)
+	}
+	get := func(cache int) int {
+		v, err := caches[cache].Get(t.Context(), 1)
+		expect.ErrorIs(t, err, nil)
+		return v
+	}
+	expect.Equal(t, "product", get(0), 1)
+	expect.Equal(t, "list", get(1), 1)
+	for _, key := range []string{"{product:1}", "{list:1}"} {
+		redistest.Await(t, key+" is stored", func() bool { return shared.Client(t).Exists(t.Context(), prefix+":"+key).Val() == 1 })
+	}
+	r := ctl(t, at(shared), "--prefix", prefix, "invalidate", "--cache", "product")
+	expect.Equal(t, "output", r.out, "invalidated cache  product\n")
+	r.want(t, done)
+	expect.Equal(t, "product", get(0), 2)
+	expect.Equal(t, "list", get(1), 1)
 }
 
 func TestInspectShowsAnEntryAndWhoLoadsAKey(t *testing.T) {
@@ -209,7 +240,7 @@ func TestFieldsOfJSONStay(t *testing.T) {
 	prefix := "test-" + rand.Text()
 	for _, test := range []struct{ args, want []string }{
 		{[]string{"check"}, []string{"findings", "findings.check", "findings.detail", "findings.node", "findings.result", "lock_prefix", "ok", "prefix"}},
-		{[]string{"invalidate", "a"}, []string{"all", "keys", "prefix", "tags"}},
+		{[]string{"invalidate", "a"}, []string{"all", "caches", "keys", "prefix", "tags"}},
 		{[]string{"locks", "show", "a"}, []string{
 			"locks", "locks.fence", "locks.holders", "locks.kind", "locks.left_ms", "locks.name", "locks.token", "locks.waiting",
 			"locks.waiting_readers", "prefix",
@@ -237,6 +268,7 @@ func TestExitCodesSayWhatWasWrong(t *testing.T) {
 	}{
 		{at(shared), []string{"--help"}, done, "Usage"},
 		{at(shared), []string{"invalidate"}, misused, "name keys"},
+		{at(shared), []string{"invalidate", "--cache", "a:b"}, failed, "--cache"},
 		{at(shared), []string{"--prefix", "a{b", "invalidate", "a"}, failed, "Prefix"},
 		{at(shared), []string{"flush"}, misused, "flush"},
 		{"", []string{"check"}, misused, "REDIS_URL is not set"},

@@ -1,16 +1,19 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 
 	"github.com/cacheguard/go/cacheguard"
 )
 
 // invalidate removes entries.
 type invalidate struct {
-	Keys []string `arg:"" help:"Keys, as the service names them: without the prefix." optional:""`
-	Tag  []string `help:"Remove what carries the tag." placeholder:"TAG" sep:"none"`
-	All  bool     `help:"Remove everything under the prefix."`
+	Keys  []string `arg:"" help:"Keys, as the service names them: without the prefix." optional:""`
+	Tag   []string `help:"Remove what carries the tag." placeholder:"TAG" sep:"none"`
+	Cache []string `help:"Remove all that the service has in the Cache of this name." placeholder:"NAME" sep:"none"`
+	All   bool     `help:"Remove everything under the prefix."`
 }
 
 // invalidated is what was removed.
@@ -18,6 +21,7 @@ type invalidated struct {
 	Prefix string   `json:"prefix"`
 	Keys   []string `json:"keys"`
 	Tags   []string `json:"tags"`
+	Caches []string `json:"caches"`
 	All    bool     `json:"all"`
 }
 
@@ -28,6 +32,9 @@ func (r invalidated) rows() (rows [][]string) {
 	for _, tag := range r.Tags {
 		rows = append(rows, []string{"invalidated tag", tag})
 	}
+	for _, name := range r.Caches {
+		rows = append(rows, []string{"invalidated cache", name})
+	}
 	if r.All {
 		rows = append(rows, []string{"invalidated all of", r.Prefix})
 	}
@@ -36,8 +43,8 @@ func (r invalidated) rows() (rows [][]string) {
 
 // Validate is called by kong.
 func (c *invalidate) Validate() error {
-	if len(c.Keys) == 0 && len(c.Tag) == 0 && !c.All {
-		return errors.New("name keys, a --tag or --all")
+	if len(c.Keys) == 0 && len(c.Tag) == 0 && len(c.Cache) == 0 && !c.All {
+		return errors.New("name keys, a --tag, a --cache or --all")
 	}
 	return nil
 }
@@ -55,6 +62,9 @@ func (c *invalidate) Run(e *env) error {
 	if len(c.Tag) > 0 {
 		err = errors.Join(err, guard.InvalidateTags(e.ctx, c.Tag...))
 	}
+	for _, name := range c.Cache {
+		err = errors.Join(err, invalidateCache(e.ctx, guard, name))
+	}
 	if c.All {
 		err = errors.Join(err, guard.InvalidateAll(e.ctx))
 	}
@@ -62,6 +72,18 @@ func (c *invalidate) Run(e *env) error {
 		return err
 	}
 	return e.out.print(invalidated{
-		Prefix: e.all.Prefix, Keys: append([]string{}, c.Keys...), Tags: append([]string{}, c.Tag...), All: c.All,
+		Prefix: e.all.Prefix, Keys: append([]string{}, c.Keys...), Tags: append([]string{}, c.Tag...),
+		Caches: append([]string{}, c.Cache...), All: c.All,
 	})
+}
+
+// invalidateCache removes what there is of a kind. A kind is a name: what its keys and values are does not matter for that.
+func invalidateCache(ctx context.Context, guard *cacheguard.Guard, name string) error {
+	kind, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[string, []byte]{
+		Name: name, Load: func(context.Context, string) ([]byte, error) { return nil, cacheguard.ErrNotFound }, // nobody asks
+	})
+	if err != nil {
+		return fmt.Errorf("--cache: %w", err)
+	}
+	return kind.InvalidateAll(ctx)
 }

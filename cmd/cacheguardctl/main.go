@@ -8,6 +8,7 @@
 //	cacheguardctl --prefix shop bypass 10m            every instance loads without the cache; 0 ends it
 //	cacheguardctl --prefix shop invalidate price:42   as Guard.Invalidate, on every instance
 //	cacheguardctl --prefix shop invalidate --tag category:shoes
+//	cacheguardctl --prefix shop invalidate --cache product   as Cache.InvalidateAll
 //	cacheguardctl --prefix shop invalidate --all
 //	cacheguardctl --lock-prefix jobs locks show import
 //	cacheguardctl --lock-prefix jobs locks revoke import
