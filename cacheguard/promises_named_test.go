@@ -1,0 +1,135 @@
+package cacheguard
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"testing"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+)
+
+// The promises of what only a Cache has, beside those that are the same with the function Get.
+
+// inventory is a source of many rows, as LoadMany wants it.
+type inventory map[int]string
+
+func (s inventory) load(_ context.Context, k int) (string, error) {
+	switch v, ok := s[k]; {
+	case !ok:
+		return "", fmt.Errorf("row %d: %w", k, sql.ErrNoRows)
+	case v == "gone":
+		return "", fmt.Errorf("row %d: %w", k, errGone)
+	default:
+		return v, nil
+	}
+}
+
+func (s inventory) loadMany(_ context.Context, ks []int) (map[int]string, error) {
+	found := make(map[int]string)
+	for _, k := range ks {
+		if v, ok := s[k]; ok {
+			found[k] = v
+		}
+	}
+	return found, nil
+}
+
+func inventories(t *testing.T, f *fleet, s inventory) []*Cache[int, string] {
+	t.Helper()
+	return newCaches(t, f, CacheConfig[int, string]{
+		Name: "row", Load: s.load, LoadMany: s.loadMany, NotFound: sql.ErrNoRows, Errors: map[string]error{"gone": errGone},
+		Tags: func(k int, _ string) []string { return []string{fmt.Sprint("row:", k)} },
+	})
+}
+
+// wantOf fails the test if the Cache says something else, after which all is stored.
+func (f *fleet) wantOf(c *Cache[int, string], k int, want string, wantErr error) {
+	f.t.Helper()
+	v, err := c.Get(context.Background(), k)
+	f.stored()
+	expect.Equal(f.t, fmt.Sprint("row ", k), v, want)
+	expect.ErrorIs(f.t, err, wantErr)
+}
+
+func promiseNamedErrors(t *testing.T, a arena) {
+	f := newFleet(t, a, 2, Config{})
+	caches := inventories(t, f, inventory{1: "gone"})
+	for _, c := range caches {
+		_, err := c.Get(context.Background(), 7)
+		f.stored()
+		expect.Equal(t, "absence, loaded and remembered", err, sql.ErrNoRows)
+		f.wantOf(c, 1, "", errGone)
+	}
+	expect.Equal(t, "loads of what is absent", f.events.count(Negative), 1)
+}
+
+func promiseNamedMany(t *testing.T, a arena) {
+	f := newFleet(t, a, 2, Config{})
+	s := inventory{1: "a", 2: "b"}
+	caches := inventories(t, f, s)
+	for _, c := range caches {
+		got, err := c.GetMany(context.Background(), []int{1, 2, 3, 1})
+		f.stored()
+		expect.Equal(t, "error", err, nil)
+		expect.Equal(t, "rows", fmt.Sprint(got), "map[1:a 2:b]")
+	}
+	expect.Equal(t, "loads", f.events.loads.Load(), 3) // one for each key
+	s[1], s[3] = "a2", "c"
+	expect.Equal(t, "Invalidate", caches[0].Invalidate(context.Background(), 1, 3), nil)
+	f.wantOf(caches[1], 1, "a2", nil)
+	f.wantOf(caches[1], 3, "c", nil)
+	f.wantOf(caches[1], 2, "b", nil)
+	expect.Equal(t, "loads after Invalidate", f.events.loads.Load(), 5)
+}
+
+func promiseNamedWrites(t *testing.T, a arena) {
+	f := newFleet(t, a, 2, Config{})
+	s := inventory{1: "a"}
+	caches := inventories(t, f, s)
+	for i := range 10 {
+		here, there, value := caches[i%2], caches[1-i%2], fmt.Sprint("v", i)
+		save := func(context.Context) (string, error) { s[1] = value; return value, nil }
+		f.wantOf(there, 1, s[1], nil)
+		if i%4 < 2 {
+			loads := f.events.loads.Load()
+			expect.Equal(t, "Put", here.Put(context.Background(), 1, save), nil)
+			f.wantOf(there, 1, value, nil)
+			f.wantOf(here, 1, value, nil)
+			expect.Equal(t, "loads after a Put", f.events.loads.Load()-loads, 0)
+			continue
+		}
+		expect.Equal(t, "Update", here.Update(context.Background(), 1, func(ctx context.Context) error {
+			_, err := save(ctx)
+			return err
+		}), nil)
+		f.wantOf(there, 1, value, nil)
+		f.wantOf(here, 1, value, nil)
+	}
+}
+
+func promiseNamedTags(t *testing.T, a arena) {
+	f := newFleet(t, a, 2, Config{RedisTimeout: bearing})
+	for _, g := range f.guards {
+		g.versions.lease = realmLease
+	}
+	s := inventory{1: "a", 2: "b"}
+	caches := inventories(t, f, s)
+	all := func() {
+		t.Helper()
+		for _, c := range caches {
+			f.wantOf(c, 1, s[1], nil)
+			f.wantOf(c, 2, s[2], nil)
+		}
+	}
+	all()
+	s[1] = "a2"
+	mustInvalidateTags(t, f.guards[0], "row:1")
+	all()
+	s[1], s[2] = "a3", "b3"
+	expect.Equal(t, "InvalidateAll", caches[1].InvalidateAll(context.Background()), nil)
+	all()
+	loads := f.events.loads.Load()
+	all()
+	expect.Equal(t, "loads of what is cached", f.events.loads.Load()-loads, 0)
+}
