@@ -205,3 +205,19 @@ func TestAPutWithTagsThatNoEntryCanHaveStoresNothing(t *testing.T) {
 	expect.Equal(t, "stored", f.exists(f.value(rowKey)), false)
 	expect.Equal(t, "there", x.read(1), "new")
 }
+
+func TestAnUpdateEndsThoughRedisHasFilledUpMeanwhile(t *testing.T) {
+	t.Parallel()
+	x := newChanged(t, redistest.Start(t), Config{RedisTimeout: bearing})
+	full := func(limit string) error {
+		return x.redis.ConfigSet(context.Background(), "maxmemory", limit).Err()
+	}
+	err := x.caches[0].Update(context.Background(), 1, func(ctx context.Context) error {
+		return errors.Join(x.row.write("new")(ctx), full("1"))
+	})
+	expect.Equal(t, "Update", err, nil)
+	expect.Equal(t, "here", x.read(0), "new")
+	expect.Equal(t, "there", x.read(1), "new")
+	expect.Equal(t, "there is memory again", full("0"), nil)
+	x.settle("new")
+}

@@ -151,7 +151,7 @@ func promiseManyWithTags(t *testing.T, a arena) {
 	keys := []string{"a", "b", "c"}
 	for round, text := range []string{"old", "new"} {
 		for _, g := range f.guards {
-			got, err := GetMany(context.Background(), g, keys, load(text))
+			got, err := getManyOn(context.Background(), g, keys, load(text))
 			f.stored()
 			expect.Equal(t, "error", err, nil)
 			expect.Equal(t, fmt.Sprint("round ", round), fmt.Sprint(got), fmt.Sprintf("map[a:%[1]s b:%[1]s c:%[1]s]", text))
