@@ -17,12 +17,14 @@ func BenchmarkUpdate(b *testing.B) {
 	const batch, key = 100, "update"
 	rdb := client(b)
 	g := newGuard(b, rdb, cacheguard.Config{})
+	_, c := namedCache(b, rdb, cacheguard.Config{}, 0)
 	ctx := b.Context()
 	ways := []struct {
 		name  string
 		write func() error
 	}{
 		{"update", func() error { return g.Update(ctx, key, func(context.Context) error { return nil }) }},
+		{"put", func() error { return c.Put(ctx, 1, loadValue) }},
 		{"invalidate", func() error { return g.Invalidate(ctx, key) }},
 		{"del", func() error { return rdb.Del(ctx, key).Err() }},
 	}
