@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/cacheguard/go/internal/clock"
 	"github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/internal/kit"
 )
@@ -26,6 +27,15 @@ func (c Config) rehearsed(env *kit.Env) Config {
 		}
 	}
 	return c
+}
+
+func init() {
+	kit.ClockOf = func(guard any) (c clock.Clock) {
+		if g, ok := guard.(*Guard); ok {
+			c = g.cfg.clock
+		}
+		return c
+	}
 }
 
 // rehearse makes the Guard a part of a test's environment until it is closed.

@@ -47,7 +47,7 @@ func (x *exchange) answerOwn(l *lookup, got found) bool {
 		return false // the handler was stopped when it had said how large the page is
 	case own.unheard && own.w.IsReleased():
 		x.passThroughAs(unstored) // with its Range, or as a HEAD
-	case own.wasCutOff() && !own.w.Reached() && (own.interrupted || l.mayStandIn(l.usable(), time.Now())):
+	case own.wasCutOff() && !own.w.Reached() && (own.interrupted || l.mayStandIn(l.usable(), x.now())):
 		x.trouble(l, errInterrupted)
 	case own.panicked != nil:
 		panic(own.panicked)
@@ -67,7 +67,7 @@ func (x *exchange) answerOwn(l *lookup, got found) bool {
 
 // send answers with a stored response: whole, or the part of it that the client wants.
 func (x *exchange) send(l *lookup, got found) {
-	now, rec := time.Now(), got.rec
+	now, rec := x.now(), got.rec
 	if rec.Kind == record.Sliced {
 		x.sendSliced(l, got)
 		return

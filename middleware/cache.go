@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/clock"
+	"github.com/cacheguard/go/internal/kit"
 	"github.com/cacheguard/go/middleware/internal/identity"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
@@ -23,6 +25,7 @@ type Cache struct {
 	rules   *rules.Settings
 	slices  *sliced.Store
 	decoded *record.Recent
+	clock   clock.Clock // by which pages grow old
 	tagged  atomic.Bool // there are pages with tags
 }
 
@@ -41,9 +44,10 @@ func New(guard *cacheguard.Guard, cfg Config) (*Cache, error) {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	c := &Cache{cfg: cfg, guard: guard, names: identity.New(cfg.identity()), rules: cfg.rules(), decoded: record.NewRecent()}
+	c := &Cache{cfg: cfg, guard: guard, names: identity.New(cfg.identity()), rules: cfg.rules(), decoded: record.NewRecent(), clock: kit.ClockOf(guard)}
 	c.slices = &sliced.Store{
 		Guard: guard, Names: c.names, Rules: c.rules, Size: cfg.SliceBytes, Unlimited: !cfg.LimitLoads, LogPanic: c.logPanic,
+		Clock: c.clock,
 	}
 	return c, nil
 }

@@ -24,10 +24,10 @@ func (l *lookup) evaluate(raw []byte) cacheguard.Verdict {
 	if l.revoked || l.reload.replaces(rec) {
 		return cacheguard.Replace
 	}
-	verdict := l.freshness(rec, time.Now())
+	verdict := l.freshness(rec, l.x.now())
 	if rec.IsResponse() && verdict == cacheguard.Replace {
 		l.why = "stale"
-		if rec.Fresh(time.Now()) > 0 {
+		if rec.Fresh(l.x.now()) > 0 {
 			l.why = "request"
 		}
 	}

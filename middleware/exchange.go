@@ -83,11 +83,14 @@ func dropsFields(h http.Header) bool {
 	})
 }
 
+// now is the time by which pages grow old.
+func (x *exchange) now() time.Time { return x.cache.clock.Now() }
+
 // passThrough has the handler answer for this request alone.
 func (x *exchange) passThrough(why string) { x.passThroughAs(cachestatus.Forward{Why: why}) }
 
 func (x *exchange) passThroughAs(f cachestatus.Forward) {
-	began := time.Now()
+	began := x.now()
 	x.callHandler(func(status int) {
 		if x.checked != nil {
 			x.checked.checkMark(status, x.w.Header(), began)

@@ -49,7 +49,7 @@ func (x *exchange) sendSliced(l *lookup, got found) {
 		x.passThroughAs(cachestatus.Forward{Why: "bypass", Detail: "ranges"})
 		return
 	}
-	now, head := time.Now(), got.rec
+	now, head := x.now(), got.rec
 	body := &sliced.Body{Page: l.slices(head), OnlyCached: x.want.OnlyIfCached}
 	w := &writer.Late{Client: x.w, Fields: x.w.Header().Clone()}
 	w.Before = func(status int) {

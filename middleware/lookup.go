@@ -2,7 +2,6 @@ package middleware
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/go-chi/chi/v5"
 
@@ -121,7 +120,7 @@ func (l *lookup) fetch() found {
 // refusesLeftover reports whether the load that the request joined left the earlier record in place, and that does not satisfy the request.
 func (l *lookup) refusesLeftover(got found) bool {
 	return got.rec.Leftover && !got.rec.StandsIn && got.rec != l.seen && got.own == nil && got.mine &&
-		l.freshness(got.rec, time.Now()) == cacheguard.Replace
+		l.freshness(got.rec, l.x.now()) == cacheguard.Replace
 }
 
 // overtaken reports whether the request must not have what the load that it joined brought: a stale page in place of a failure, which
@@ -131,7 +130,7 @@ func (l *lookup) overtaken(got found) bool {
 	switch rec := got.rec; {
 	case rec == l.seen, l.variant.page == "" && !got.mine:
 		return false // evaluated already; or not used itself
-	case rec.StandsIn && !l.mayStandIn(rec, time.Now()):
+	case rec.StandsIn && !l.mayStandIn(rec, l.x.now()):
 		return true
 	case got.how == cacheguard.Bypassed:
 		return false

@@ -49,7 +49,7 @@ func (l *lookup) checkMark(status int, h http.Header, began time.Time) {
 
 // assess assesses a response that has just been received.
 func (l *lookup) assess(status int, h http.Header, began time.Time) (rules.Assessment, time.Time) {
-	now := time.Now()
+	now := l.x.now()
 	return l.x.cache.rules.Assess(l.x.r, rules.Reply{Status: status, Header: h, Sent: began, Received: now}), now
 }
 
@@ -63,7 +63,7 @@ func (l *lookup) renewMark(ctx context.Context, old *[]byte) ([]byte, error) {
 	}
 	same, keep := *l.previous, time.Duration(0)
 	if holds && old != nil {
-		same.Received, keep = time.Now(), 2*same.Until
+		same.Received, keep = l.x.now(), 2*same.Until
 	}
 	cacheguard.SetTTL(ctx, keep)
 	return same.Encode(), nil

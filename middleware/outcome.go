@@ -67,7 +67,7 @@ func (b *rebuild) headAlone() (*record.Record, time.Duration) {
 // provokes an error, or a response for itself alone, must not take the page from the others. No mark is made of an error, nor of a
 // response to anything but GET.
 func (b *rebuild) instead(kind record.Kind) (*record.Record, time.Duration) {
-	l, status, now := b.lookup, b.w.Status, time.Now()
+	l, status, now := b.lookup, b.w.Status, b.lookup.x.now()
 	failed := kind == record.Failed || status >= 400 || status == 0 && !b.w.Hijacked
 	if previous := l.usable(); previous != nil && (failed || previous.Servable(now)) {
 		if keep := l.x.cache.rules.Remaining(previous); keep > 0 {
@@ -96,7 +96,7 @@ func (b *rebuild) mark(kind record.Kind, until time.Duration) (*record.Record, t
 		fields = slices.DeleteFunc(slices.Compact(fields), func(name string) bool { return name == "*" })
 	}
 	rec := &record.Record{
-		Kind: kind, ID: rand.Text(), Page: l.variant.page, Location: l.x.location, Received: time.Now(), Until: until,
+		Kind: kind, ID: rand.Text(), Page: l.variant.page, Location: l.x.location, Received: l.x.now(), Until: until,
 		Vary: identity.Selection(l.x.r, fields, l.x.unnamed),
 	}
 	if b.w.Unfit != "" {

@@ -95,7 +95,7 @@ func (b *rebuild) handle(r *http.Request) {
 }
 
 func (b *rebuild) call(r *http.Request) {
-	b.began, b.asked = time.Now(), r
+	b.began, b.asked = b.lookup.x.now(), r
 	b.lookup.x.next.ServeHTTP(b.w, r)
 	b.w.Finish()
 	b.route = route(r)
@@ -113,7 +113,7 @@ func (b *rebuild) recovered(r *http.Request, panicked any) {
 
 // decide reports whether the response is held back to be stored. It is called once its header is known.
 func (b *rebuild) decide(status int, h http.Header) writer.Decision {
-	b.received = time.Now()
+	b.received = b.lookup.x.now()
 	switch {
 	case status == http.StatusNotModified && b.validate != nil:
 		b.confirmed = true

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/middleware/internal/cachestatus"
@@ -18,7 +17,7 @@ var errInterrupted = errors.New("middleware: the handler was interrupted")
 func (x *exchange) trouble(l *lookup, err error) {
 	_, redisFailed := errors.AsType[*cacheguard.RedisError](err)
 	_, loadFailed := errors.AsType[*cacheguard.LoadError](err)
-	now := time.Now()
+	now := x.now()
 	if (loadFailed || isTimeout(err)) && !redisFailed && x.r.Context().Err() == nil && l.mayStandIn(l.usable(), now) {
 		x.res.Result = Stale
 		x.send(l, found{rec: l.usable(), mine: true, how: cacheguard.Stale})

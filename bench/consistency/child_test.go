@@ -71,7 +71,8 @@ func (w *worker) read(ctx context.Context, who, k int) {
 }
 
 func (w *worker) write(ctx context.Context, who, k int) {
-	called, begun, put := now(), false, rand.N(2) == 0
+	_, puts := w.cache.(guarded)
+	called, begun, put := now(), false, puts && rand.N(2) == 0
 	version, err := w.update(ctx, keyOf(k), put, func() {
 		begun = true
 		w.note(event{"begun", who, k, 0, called, now()})

@@ -11,11 +11,11 @@
 //
 // The clock stands still until Advance moves it: an entry does not expire, and a failure is not forgotten, because the
 // machine was slow. By this clock go TTLs and StaleFor, the memory of absence and failure, EarlyRefresh, the local tier, Verify.Delay,
-// leases, and every TTL in the Redis of the test. A load takes no time, unless its loader calls Advance. Leases that are
-// held are renewed while the clock moves, as they would be in that time.
+// the ages of pages of package middleware, leases, and every TTL in the Redis of the test. A load takes no time, unless its loader
+// calls Advance. Leases that are held are renewed while the clock moves, as they would be in that time.
 //
-// Time-outs are about the machine and go by its clock: LoadTimeout, WaitTimeout, UpdateTimeout and RedisTimeout; so do the ages and
-// dates of HTTP responses.
+// Time-outs are about the machine and go by its clock: LoadTimeout, WaitTimeout, UpdateTimeout and RedisTimeout. So does what a handler
+// takes from time.Now, such as an Expires.
 //
 // # What differs from production
 //

@@ -49,6 +49,10 @@ func Of(rdb any) *Env {
 	return env
 }
 
+// ClockOf is the clock of a *cacheguard.Guard, for packages that keep what grows old in one. Package cacheguard sets it before anything
+// runs: to the Guard's users, its clock is nothing.
+var ClockOf func(guard any) clock.Clock
+
 // Allow refuses requests while there is an outage.
 func (e *Env) Allow() error {
 	e.mu.Lock()

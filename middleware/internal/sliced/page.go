@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/clock"
 	"github.com/cacheguard/go/middleware/internal/identity"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
@@ -29,6 +30,7 @@ type Store struct {
 	Size      int // of a slice; 0: there are none
 	Unlimited bool
 	LogPanic  func(ctx context.Context, panicked any, stack []byte)
+	Clock     clock.Clock // by which slices grow old
 }
 
 // Page is a page in slices, as one request reads it.

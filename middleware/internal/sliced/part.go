@@ -28,7 +28,7 @@ type asking struct {
 func (s *slice) ask(ctx context.Context) (*record.Record, time.Duration) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	a := asking{slice: s, w: writer.NewRecorder(nil, nil, s.length()), began: time.Now()}
+	a := asking{slice: s, w: writer.NewRecorder(nil, nil, s.length()), began: s.page.Store.Clock.Now()}
 	a.w.Decide = a.decide
 	a.w.Leaving = func() bool {
 		cancel(writer.ErrUnheard)
@@ -65,7 +65,7 @@ func (a *asking) call(r *http.Request) (returned bool) {
 // decide reports whether the response is the slice, once its header is known.
 func (a *asking) decide(status int, h http.Header) writer.Decision {
 	s, page := a.slice, a.slice.page
-	a.received = time.Now()
+	a.received = page.Store.Clock.Now()
 	if refusal := s.mismatch(status, h); refusal != "" {
 		return writer.Decision{Unfit: string(refusal), Explicit: true}
 	}

@@ -75,7 +75,7 @@ func (s *slice) is(rec *record.Record) bool {
 // evaluate decides whether what is stored may be used. The page itself has been evaluated before.
 func (s *slice) evaluate(raw []byte) cacheguard.Verdict {
 	rec, err := record.Decode(raw)
-	now, head := time.Now(), s.page.Head
+	now, head := s.page.Store.Clock.Now(), s.page.Head
 	switch {
 	case err != nil || !s.is(rec):
 		return cacheguard.Replace
@@ -98,7 +98,7 @@ func (s *slice) vouched(rec *record.Record, now time.Time) bool {
 // load asks the handler for the slice. A slice that the page's record vouches for is stored again instead, for as long as that is.
 func (s *slice) load(ctx context.Context, old *[]byte) ([]byte, error) {
 	if old != nil {
-		if rec, err := record.Decode(*old); err == nil && s.is(rec) && s.vouched(rec, time.Now()) {
+		if rec, err := record.Decode(*old); err == nil && s.is(rec) && s.vouched(rec, s.page.Store.Clock.Now()) {
 			rec.Received, rec.Terms = s.page.Head.Received, s.page.Head.Terms
 			cacheguard.SetTTL(ctx, s.page.Store.Rules.Remaining(s.page.Head))
 			return rec.Encode(), nil
@@ -120,7 +120,7 @@ func (s *slice) record(kind record.Kind, status int, received time.Time) *record
 
 // refuse is the answer to those who wait for a slice that does not exist. It is not stored.
 func (s *slice) refuse(why Refusal) (*record.Record, time.Duration) {
-	rec := s.record(record.PassThrough, 0, time.Now())
+	rec := s.record(record.PassThrough, 0, s.page.Store.Clock.Now())
 	rec.SetWhy(string(why))
 	return rec, 0
 }
