@@ -85,6 +85,6 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 	if err != nil {
 		err = errors.Join(err, server.Close())
 	}
-	<-failed // http.ErrServerClosed
+	_ = <-failed // http.ErrServerClosed
 	return err
 }
