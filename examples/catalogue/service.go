@@ -85,6 +85,8 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 	if err != nil {
 		err = errors.Join(err, server.Close())
 	}
-	_ = <-failed // http.ErrServerClosed
+	if ended := <-failed; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, ended)
+	}
 	return err
 }
