@@ -52,7 +52,8 @@ type Guard struct {
 	locks         *rwlock.Locker // of Update
 	verifier      verifier
 	bypass        bypass
-	written       atomic.Uint64 // bytes of entries that loads stored, ever
+	observer      atomic.Pointer[observer] // of package admin; nil: nobody looks
+	written       atomic.Uint64            // bytes of entries that loads stored, ever
 	inbox         *wake.Inbox
 	keeper        *lease.Keeper
 	health        *health.Health

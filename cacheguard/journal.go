@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/cacheguard/go/internal/observe"
 )
 
 const (
@@ -54,16 +56,23 @@ func (j *journal) hooks(h Hooks) Hooks {
 	user := h
 	j.user = h
 	h.OnTakeover = func(key string) {
+		j.count(key, func(t *observe.Tally) { t.Takeovers.Add(1) })
 		j.warn(&j.taken, "lease taken over from an instance that did not renew it", key)
 		user.takeover(key)
 	}
 	h.OnLeaseLost = func(key string) {
+		j.count(key, func(t *observe.Tally) { t.LeasesLost.Add(1) })
 		j.warn(&j.lost, "lease lost by a load that still runs", key)
 		user.leaseLost(key)
 	}
 	h.OnDamaged = func(key string, err error) {
+		j.count(key, func(t *observe.Tally) { t.Damaged.Add(1) })
 		j.warn(&j.damaged, "entry cannot be decoded, it is loaded anew", key, "error", err)
 		user.damaged(key, err)
+	}
+	h.OnUnstorable = func(key string, err error) {
+		j.count(key, func(t *observe.Tally) { t.Unstorable.Add(1) })
+		user.unstorable(key, err)
 	}
 	h.OnLoad = func(key string, took time.Duration, err error) {
 		if limit := j.guard.cfg.SlowLoad; limit > 0 && took >= limit {
@@ -78,6 +87,13 @@ func (j *journal) hooks(h Hooks) Hooks {
 		}
 	}
 	return h
+}
+
+// count counts something for package admin, if that looks.
+func (j *journal) count(key string, f func(*observe.Tally)) {
+	if t := j.guard.tallyFor(key); t != nil {
+		f(t)
+	}
 }
 
 func (j *journal) warn(kind *throttled, what, key string, args ...any) {

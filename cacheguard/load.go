@@ -163,6 +163,7 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 	var out loaded
 	var tags []string
 	within, end := l.beginLoad(ctx, j)
+	ended := l.observe(j)
 	start := l.cfg.clock.Now()
 	l.protect(ctx, j.key, func() (err error) {
 		if out.value, err = j.load(within); err == nil && j.tags != nil {
@@ -182,6 +183,8 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 		l.running.Add(-running)
 		j.policy.countRunning(-running)
 		end(End{Err: out.err})
+		ended(out.err)
+		l.journal.guard.countLoad(j.policy, out.took, out.err)
 		l.cfg.Hooks.loaded(j.key, out.took, out.err)
 		done <- out
 	})
@@ -193,6 +196,14 @@ func (l *loaders) beginLoad(ctx context.Context, j *job) (context.Context, func(
 		return ctx, noEnd
 	}
 	return l.cfg.Hooks.begin(ctx, TaskLoad, j.key)
+}
+
+// observe shows the load to package admin. Of the keys of a batch, it shows the batch.
+func (l *loaders) observe(j *job) (ended func(error)) {
+	if j.batch != nil {
+		return func(error) {}
+	}
+	return l.journal.guard.observeLoad(j.key, 1)
 }
 
 // protect calls a loader and then always finish, with the loader's error, or a *PanicError when it panicked or ended its

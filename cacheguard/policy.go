@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cacheguard/go/internal/observe"
 	"github.com/cacheguard/go/internal/slots"
 )
 
@@ -34,6 +35,7 @@ type kind struct {
 	maxLoads int
 	slots    *slots.Slots // of maxLoads; nil: no limit but the Guard's
 	running  atomic.Int64 // loaders
+	tally    observe.Tally
 	alien    alien
 	unread   throttled // what is logged
 }

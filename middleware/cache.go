@@ -11,6 +11,7 @@ import (
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/clock"
 	"github.com/cacheguard/go/internal/kit"
+	"github.com/cacheguard/go/internal/observe"
 	"github.com/cacheguard/go/middleware/internal/identity"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
@@ -25,8 +26,9 @@ type Cache struct {
 	rules   *rules.Settings
 	slices  *sliced.Store
 	decoded *record.Recent
-	clock   clock.Clock // by which pages grow old
-	tagged  atomic.Bool // there are pages with tags
+	clock   clock.Clock                    // by which pages grow old
+	tagged  atomic.Bool                    // there are pages with tags
+	seen    atomic.Pointer[observe.Counts] // of package admin; nil: nobody looks
 }
 
 // New returns a Cache that stores its responses in the Guard. The error names every field of cfg that is out of range.
@@ -62,7 +64,7 @@ func New(guard *cacheguard.Guard, cfg Config) (*Cache, error) {
 func (c *Cache) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		x := &exchange{cache: c, w: w, r: r, next: next}
-		if c.cfg.OnResponse != nil {
+		if c.cfg.OnResponse != nil || c.seen.Load() != nil {
 			x.began = time.Now()
 			defer x.report()
 		}

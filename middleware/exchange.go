@@ -26,7 +26,7 @@ type exchange struct {
 
 	// These belong to the request's goroutine.
 	w       http.ResponseWriter
-	began   time.Time // if OnResponse is set
+	began   time.Time // if the request is reported
 	res     Response
 	checked *lookup // found a mark whose time is up: see mark.go
 	reload  *reload // the handler does not have the slices that were found: see large.go

@@ -29,13 +29,16 @@ type Response struct {
 	Took   time.Duration // until the response was sent, or the client left
 }
 
-// report calls Config.OnResponse, also when the handler panics.
+// report counts the request and calls Config.OnResponse, also when the handler panics.
 func (x *exchange) report() {
 	x.res.Took = time.Since(x.began)
 	if x.res.Result == "" {
 		x.res.Result = Failed
 	}
-	x.cache.cfg.OnResponse(x.r, x.res)
+	x.cache.count(x.res.Result)
+	if x.cache.cfg.OnResponse != nil {
+		x.cache.cfg.OnResponse(x.r, x.res)
+	}
 }
 
 // setStatus adds this cache's member to Cache-Status, for a response of the handler's.

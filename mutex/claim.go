@@ -2,9 +2,10 @@ package mutex
 
 import (
 	"context"
-	"crypto/rand"
 	"time"
 
+	"github.com/cacheguard/go/internal/config"
+	"github.com/cacheguard/go/internal/keys"
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/script"
@@ -15,11 +16,11 @@ type ownerKey struct{}
 // WithOwner returns a context that makes locks re-entrant: a Lock with it, or with a context made from it, may take
 // again what its owner holds already, and the lock is free when it was unlocked as often. All leases of an owner have the same token and
 // fence. A second Lock does not extend the first lease. An owner stands for one line of work; two goroutines that use it at the
-// same time both get the lock.
+// same time both get the lock. Its token says which process called WithOwner, by host:pid.
 //
 // Without an owner, a second Lock waits for the first lease to end, as with sync.Mutex.
 func WithOwner(ctx context.Context) context.Context {
-	return context.WithValue(ctx, ownerKey{}, rand.Text())
+	return context.WithValue(ctx, ownerKey{}, keys.NewToken(config.DefaultInstance()))
 }
 
 // claim is one call's way to a lock: a hold, or what will be one.
@@ -37,8 +38,8 @@ type claim struct {
 	answered int64        // the fence of the last answer
 }
 
-func newClaim(ctx context.Context, key string) *claim {
-	c := &claim{keys: keysOf(key), id: rand.Text()}
+func newClaim(ctx context.Context, key, instance string) *claim {
+	c := &claim{keys: keysOf(key), id: keys.NewToken(instance)}
 	c.token = c.id
 	if owner, ok := ctx.Value(ownerKey{}).(string); ok {
 		c.token = owner

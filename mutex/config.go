@@ -1,6 +1,7 @@
 package mutex
 
 import (
+	"errors"
 	"time"
 
 	"github.com/cacheguard/go/internal/config"
@@ -12,6 +13,10 @@ type Config struct {
 	// Prefix begins every key in Redis: the lock of name N is at Prefix:{N}. Lockers with the same Prefix on the same
 	// Redis exclude one another. It may not contain braces. Default: lock.
 	Prefix string
+
+	// Instance is the name of this process. It is the end of the Tokens of its leases, behind an @, so that Inspect can say who holds a
+	// lock. At most 50 bytes, without spaces and control characters. Default: host:pid.
+	Instance string
 
 	// TTL is the length of a lease: how long a lock outlives a holder that died. From 100 milliseconds to 10 years.
 	// Milliseconds count. Default: 10 seconds.
@@ -42,11 +47,18 @@ type Config struct {
 const off = config.Off
 
 // check returns one error that names every field that is out of range.
-func (c Config) check() error { return c.common().Check() }
+func (c Config) check() error {
+	var p config.Problems
+	p.Instance(c.Instance)
+	return errors.Join(p.Err(), c.common().Check())
+}
 
 func (c Config) withDefaults() Config {
 	t := c.common().WithDefaults()
 	c.Prefix, c.TTL, c.MaxHold, c.RedisTimeout = t.Prefix, t.TTL, t.MaxHold, t.RedisTimeout
+	if c.Instance == "" {
+		c.Instance = config.DefaultInstance()
+	}
 	return c
 }
 

@@ -8,11 +8,12 @@ import (
 
 // Info is what Redis knows of a lock.
 type Info struct {
-	Token   string        // of the holder; empty: the lock is free
-	Fence   int64         // of the last acquisition; 0: none is remembered
-	Left    time.Duration // until the holder's lease ends, unless it is renewed
-	Holds   int           // how often its owner has it; 1 without an owner
-	Waiters int           // in the queue: processes, or callers that have an owner, and the first few of each process if they are Fair
+	Token    string        // of the holder; empty: the lock is free
+	Instance string        // of the holder: its Config.Instance; empty: not known
+	Fence    int64         // of the last acquisition; 0: none is remembered
+	Left     time.Duration // until the holder's lease ends, unless it is renewed
+	Holds    int           // how often its owner has it; 1 without an owner
+	Waiters  int           // in the queue: processes, or callers that have an owner, and the first few of each process if they are Fair
 }
 
 // Inspect reports who holds the lock of the name and how many wait for it. A lock that nobody ever took gives the zero Info.

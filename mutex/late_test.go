@@ -67,7 +67,7 @@ func TestAWaiterIsNotGrantedWhatItWillNotWaitFor(t *testing.T) {
 	l := f.lock(0, "k")
 	var last *claim
 	for _, patience := range []int64{0, 1, queue.Unlimited} {
-		last = newClaim(t.Context(), f.key("k"))
+		last = newClaim(t.Context(), f.key("k"), "")
 		call := last.asking(time.Minute, longestGrace, patience, "")
 		if err := call.Run(t.Context(), f.redis).Err(); err != nil {
 			t.Fatal(err)

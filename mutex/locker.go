@@ -106,7 +106,7 @@ func (k *Locker) revoked(token string) {
 
 // newClaim is that of a call of the Locker.
 func (k *Locker) newClaim(ctx context.Context, name string) *claim {
-	c := newClaim(ctx, lockKey(k.cfg.Prefix, name))
+	c := newClaim(ctx, lockKey(k.cfg.Prefix, name), k.cfg.Instance)
 	c.Locker, c.name = k, name
 	return c
 }

@@ -132,7 +132,7 @@ func (q *Quorum) try(ctx context.Context, name string) (*Lease, error) {
 	if ctx.Err() != nil {
 		return nil, notAcquired(name, lifecycle.Ended(ctx))
 	}
-	c := newClaim(ctx, lockKey(q.cfg.Prefix, name)) // a new one each time: what is left of another try is not in the way
+	c := newClaim(ctx, lockKey(q.cfg.Prefix, name), q.cfg.Instance) // a new one each time: what is left of another try is not in the way
 	trails := make([]link.Trail, len(q.servers))
 	fence, err := q.take(ctx, c, trails)
 	sent := time.Now()

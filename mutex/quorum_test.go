@@ -163,7 +163,7 @@ func TestAServerThatAQuorumHasNotAskedYetIsNotAskedAfterTheUnlock(t *testing.T) 
 	defer cancel()
 	for i := range 10 { // more than are sent at once
 		busy.Go(func() {
-			_, _ = q.servers[4].Ask(ctx, newClaim(ctx, lockKey(q.cfg.Prefix, fmt.Sprint(i))).asking(time.Second, 0, 0, ""), nil)
+			_, _ = q.servers[4].Ask(ctx, newClaim(ctx, lockKey(q.cfg.Prefix, fmt.Sprint(i)), "").asking(time.Second, 0, 0, ""), nil)
 		})
 		redistest.Await(t, "it is under way", func() bool { return held.Count() > min(i, 3) })
 	}

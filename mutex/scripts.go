@@ -143,7 +143,7 @@ func parseInfo(cmd *redis.Cmd) (Info, error) {
 		token, _ = reply[0].(string)
 	}
 	return Info{
-		Token: token, Fence: number(1), Left: time.Duration(number(2)) * time.Millisecond,
+		Token: token, Instance: keys.InstanceOf(token), Fence: number(1), Left: time.Duration(number(2)) * time.Millisecond,
 		Holds: int(number(3)), Waiters: int(number(4)),
 	}, nil
 }

@@ -2,7 +2,6 @@ package rwlock
 
 import (
 	"context"
-	"crypto/rand"
 	"sync/atomic"
 	"time"
 
@@ -33,12 +32,7 @@ func (k *Locker) newClaim(name string, m mode) *claim {
 }
 
 // newToken is a token that no other claim has. It says which instance it is of.
-func (k *Locker) newToken() string {
-	if k.cfg.Instance == "" {
-		return rand.Text()
-	}
-	return rand.Text() + "@" + k.cfg.Instance
-}
+func (k *Locker) newToken() string { return keys.NewToken(k.cfg.Instance) }
 
 // wait waits until the claim has the lock. The context's error says why it did not get it; another one is Redis'.
 func (c *claim) wait(ctx context.Context) (queue.Grant, error) {

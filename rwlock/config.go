@@ -14,8 +14,8 @@ type Config struct {
 	// Redis exclude one another. It may not contain braces. Default: lock.
 	Prefix string
 
-	// Instance is the name of this process. It is the end of the Tokens of its leases, behind an @, which Inspect shows of a writer.
-	// At most 50 bytes, without spaces and control characters. Default: none.
+	// Instance is the name of this process. It is the end of the Tokens of its leases, behind an @, so that Inspect can say who holds a
+	// lock for writing. At most 50 bytes, without spaces and control characters. Default: host:pid.
 	Instance string
 
 	// TTL is the length of a lease: how long a lock outlives a holder that died. Each holder has its own, and those with
@@ -50,6 +50,9 @@ func (c Config) check() error {
 func (c Config) withDefaults() Config {
 	t := c.common().WithDefaults()
 	c.Prefix, c.TTL, c.MaxHold, c.RedisTimeout = t.Prefix, t.TTL, t.MaxHold, t.RedisTimeout
+	if c.Instance == "" {
+		c.Instance = config.DefaultInstance()
+	}
 	return c
 }
 

@@ -9,6 +9,7 @@ import (
 // Info is what Redis knows of a lock.
 type Info struct {
 	Token          string        // of the writer that holds it; empty: none does
+	Instance       string        // of that writer: its Config.Instance; empty: not known
 	Readers        int           // that hold it
 	Fence          int64         // of the last writer; 0: none is remembered
 	Left           time.Duration // until the leases of the holders end, unless they are renewed

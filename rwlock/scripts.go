@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/keys"
 	"github.com/cacheguard/go/internal/script"
 )
 
@@ -220,5 +221,6 @@ func parseLooked(cmd *redis.Cmd) (Info, error) {
 		Readers: int(numbers[3]), WaitingWriters: int(numbers[4]), WaitingReaders: int(numbers[5]),
 	}
 	info.Token, _ = reply[0].(string)
+	info.Instance = keys.InstanceOf(info.Token)
 	return info, nil
 }

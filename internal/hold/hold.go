@@ -43,6 +43,7 @@ type Hold struct {
 	ctx     context.Context //nolint:containedctx // what the hold is for
 	cancel  context.CancelCauseFunc
 	renewal lease.Renewal
+	began   time.Time // when its lease was asked for
 	last    time.Time // the hold ends here at the latest; zero: no limit
 
 	mu    sync.Mutex
@@ -54,7 +55,7 @@ type Hold struct {
 // Begin begins a hold on a lease of the given length, granted to a request that was sent at sent or later. Its context has
 // ctx's values, not its cancellation. The caller calls End.
 func (h *Hold) Begin(ctx context.Context, options Options, sent time.Time, length time.Duration) {
-	h.options, h.values = options, ctx
+	h.options, h.values, h.began = options, ctx, sent
 	h.ctx, h.cancel = context.WithCancelCause((*valued)(h))
 	if options.Max > 0 {
 		h.last = time.Now().Add(options.Max)
@@ -149,6 +150,9 @@ func (h *Hold) TrustedUntil() time.Time {
 	defer h.mu.Unlock()
 	return h.until
 }
+
+// Began is when the lease was asked for.
+func (h *Hold) Began() time.Time { return h.began }
 
 // Answered takes in the reply to a Renew that the holder sent by itself, and returns why the lease is lost, if it is.
 func (h *Hold) Answered(sent time.Time, reply int) error {

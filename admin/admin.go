@@ -1,0 +1,108 @@
+package admin
+
+import (
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/observe"
+)
+
+// Action is something that the page can do.
+type Action string
+
+// The actions.
+const (
+	Invalidate Action = "invalidate" // keys, tags, a Cache, or everything under a Prefix
+	Bypass     Action = "bypass"     // turn the cache off, for this process or for all, and on again
+	Revoke     Action = "revoke"     // take a lock away from its holders
+)
+
+// Locker is a *mutex.Locker or a *rwlock.Locker.
+type Locker interface {
+	Observed(ticket observe.Ticket) observe.Locker
+}
+
+// Pages is a *middleware.Cache.
+type Pages interface {
+	Observed(ticket observe.Ticket) observe.Pages
+}
+
+// Config says what a Handler shows, and what it lets people do. What is nil in a list is left out.
+type Config struct {
+	Guards  []*cacheguard.Guard
+	Lockers []Locker
+	Pages   []Pages
+
+	// Allow reports whether the request may do this: who sent it is for your authentication to say. It is also called for the page
+	// itself, which has no forms for what is not allowed. Default: nobody may do anything but look.
+	Allow func(r *http.Request, action Action) bool
+
+	// Logger gets a record of each action: what was done to what, from which address, and what came of it. Default: none.
+	Logger *slog.Logger
+}
+
+// New returns a Handler that shows the guards, and lets nobody change anything. For more, see Config.
+func New(guards ...*cacheguard.Guard) *Handler { return Config{Guards: guards}.Handler() }
+
+// Handler is an http.Handler. It is safe for concurrent use, and needs no Close. It may outlive what it shows.
+type Handler struct {
+	allow  func(*http.Request, Action) bool
+	logger *slog.Logger
+	token  string
+	cross  *http.CrossOriginProtection
+	busy   chan struct{} // taken by those who ask Redis
+
+	guards  []guard
+	lockers []observe.Locker
+	pages   []observe.Pages
+	shown   shown
+}
+
+// guard is a Guard, and what it shows.
+type guard struct {
+	*cacheguard.Guard
+
+	seen observe.Guard
+}
+
+// mostBusy is how many look-ups and actions run at once.
+const mostBusy = 8
+
+// Handler returns a Handler with this Config.
+func (c Config) Handler() *Handler {
+	h := &Handler{
+		allow: c.Allow, logger: c.Logger, token: rand.Text(), cross: http.NewCrossOriginProtection(), busy: make(chan struct{}, mostBusy),
+	}
+	if h.allow == nil {
+		h.allow = func(*http.Request, Action) bool { return false }
+	}
+	if h.logger == nil {
+		h.logger = slog.New(slog.DiscardHandler)
+	}
+	var ticket observe.Ticket
+	for _, g := range c.Guards {
+		if g != nil {
+			h.guards = append(h.guards, guard{g, g.Observed(ticket)})
+		}
+	}
+	for _, l := range c.Lockers {
+		if l == nil {
+			continue
+		}
+		if seen := l.Observed(ticket); seen.Held != nil {
+			h.lockers = append(h.lockers, seen)
+		}
+	}
+	for _, p := range c.Pages {
+		if p == nil {
+			continue
+		}
+		if seen := p.Observed(ticket); seen.Counts != nil {
+			h.pages = append(h.pages, seen)
+		}
+	}
+	h.shown.begin(h)
+	return h
+}

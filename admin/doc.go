@@ -1,0 +1,33 @@
+// Package admin is a page for the person on call: what the guards, locks and caches of pages of this process are doing, with a look-up
+// of keys and locks, and, if that is allowed, actions.
+//
+//	mux.Handle("/debug/cacheguard", onlyAdmins(admin.New(guard)))
+//
+// The page says what is wrong now, and shows for each Cache how often it is asked, its hit ratio over the last minutes, its loads, and
+// which loads are slow; which keys are asked for most; which locks this process holds. A look-up tells what Guard.Inspect and
+// Locker.Inspect tell. What others may do, and what they may see, is up to you: whoever reaches the Handler sees keys, names of locks, and
+// the texts of loaders' errors. It shows no values and no passwords. Put it behind your authentication, or on a port of its own that only
+// your machines reach.
+//
+// # Where it can be
+//
+// Everything is at one URL, whatever that is: mounted under a path of any router, with or without a slash at the end, and behind a proxy
+// that changes the path. What is needed beside the page is in its query:
+//
+//	GET  ?view=data                  all that the page shows, as JSON
+//	GET  ?view=key&guard=0&key=K     a look-up, by the number of the Guard
+//	GET  ?view=lock&locker=0&name=N  likewise of a lock
+//	POST ?do=ACTION                  with a JSON object, for the page alone: it needs the page's token
+//
+// # Actions
+//
+// Without Config.Allow the page only reads. An action is a POST that comes from the page itself: from the same origin (as
+// http.CrossOriginProtection has it) and with a token that the page has and other sites cannot read. A token belongs to a process; behind
+// a load balancer that sends each request elsewhere, an action may have to be tried again.
+//
+// # What it costs
+//
+// From New on, each Get of a Guard costs some nanoseconds more, as its answer is counted and one key in 16 is sampled; a load
+// costs some hundreds. There is no goroutine. Samples are taken when somebody looks, every two seconds at most, and the last 90
+// are kept; what is shown to several people at a time is made once.
+package admin

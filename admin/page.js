@@ -1,0 +1,304 @@
+'use strict';
+(() => {
+  const byID = (id) => document.getElementById(id);
+  const token = document.querySelector('meta[name=cacheguard-token]').content;
+  const every = 2000;
+  let paused = false, data = null;
+
+  // Whatever comes from the server becomes text, never markup.
+  const seconds = (s) => s < 0 ? '–' : s < 0.001 ? Math.round(s * 1e6) + ' µs' : s < 1 ? (s * 1000).toFixed(s < 0.01 ? 1 : 0) + ' ms'
+    : s < 120 ? s.toFixed(1) + ' s' : s < 7200 ? Math.round(s / 60) + ' min' : Math.round(s / 3600) + ' h';
+  const percent = (r) => r < 0 ? '–' : (r * 100).toFixed(r > 0.995 && r < 1 ? 2 : 1) + ' %';
+  const number = (n) => n >= 1e6 ? (n / 1e6).toFixed(1) + ' M' : n >= 1e4 ? (n / 1e3).toFixed(1) + ' k' : n >= 10 || n === Math.round(n) ? String(Math.round(n)) : n.toFixed(1);
+  const bytes = (n) => n >= 1 << 20 ? (n / (1 << 20)).toFixed(1) + ' MiB' : n >= 1 << 10 ? (n / (1 << 10)).toFixed(1) + ' KiB' : n + ' B';
+
+  // fill makes the rows of a table, and keeps those that are there, so that nobody loses the focus.
+  function fill(id, rows, none) {
+    const body = byID(id).tBodies[0], columns = byID(id).tHead.rows[0].cells.length;
+    if (rows.length === 0) {
+      const row = body.insertRow(0), cell = row.insertCell();
+      cell.colSpan = columns;
+      cell.className = 'empty';
+      cell.textContent = none;
+      while (body.rows.length > 1) body.deleteRow(1);
+      return;
+    }
+    if (body.rows.length > 0 && body.rows[0].cells[0].className === 'empty') body.deleteRow(0);
+    rows.forEach((cells, i) => {
+      const row = body.rows[i] || body.insertRow();
+      row.dataset.state = cells.state || '';
+      cells.forEach((cell, n) => {
+        let at = row.cells[n];
+        if (!at) {
+          at = document.createElement(n === 0 ? 'th' : 'td');
+          if (n === 0) at.scope = 'row';
+          at.className = byID(id).tHead.rows[0].cells[n].className || 'text';
+          row.append(at);
+        }
+        put(at, cell);
+      });
+    });
+    while (body.rows.length > rows.length) body.deleteRow(rows.length);
+  }
+
+  // put shows a cell: text, a key to look up, or a line.
+  function put(at, cell) {
+    if (typeof cell === 'string') {
+      if (at.textContent !== cell) at.textContent = cell;
+      return;
+    }
+    if (cell.ratios) {
+      spark(at, cell.ratios);
+      return;
+    }
+    let button = at.querySelector('button');
+    if (!button) {
+      at.replaceChildren(button = document.createElement('button'));
+      button.type = 'button';
+      button.className = 'key';
+      button.addEventListener('click', () => button.act());
+    }
+    button.act = cell.act;
+    if (button.textContent !== cell.text) button.textContent = cell.text;
+    button.setAttribute('aria-label', cell.label);
+  }
+
+  // spark draws hit ratios from 0 to 1. Where nobody asked there is a gap.
+  function spark(at, ratios) {
+    const ns = 'http://www.w3.org/2000/svg', width = 90, height = 28;
+    let svg = at.querySelector('svg');
+    if (!svg) {
+      svg = document.createElementNS(ns, 'svg');
+      svg.setAttribute('viewBox', '0 0 ' + width + ' ' + height);
+      svg.setAttribute('preserveAspectRatio', 'none');
+      svg.setAttribute('role', 'img');
+      for (const y of [1, height - 1]) {
+        const line = document.createElementNS(ns, 'line');
+        line.setAttribute('x2', width);
+        line.setAttribute('y1', y);
+        line.setAttribute('y2', y);
+        svg.append(line);
+      }
+      svg.append(document.createElementNS(ns, 'path'));
+      at.replaceChildren(svg);
+    }
+    let path = '', gap = true;
+    ratios.forEach((r, i) => {
+      if (r < 0) {
+        gap = true;
+        return;
+      }
+      const x = width - ratios.length + i + 0.5, y = (1 - r) * (height - 4) + 2;
+      path += (gap ? 'M' : 'L') + x + ' ' + y.toFixed(1) + (gap ? 'h.6' : '');
+      gap = false;
+    });
+    svg.lastChild.setAttribute('d', path);
+    const known = ratios.filter((r) => r >= 0);
+    svg.setAttribute('aria-label', known.length === 0 ? 'nobody asked'
+      : 'from ' + percent(Math.min(...known)) + ' to ' + percent(Math.max(...known)) + ', now ' + percent(known[known.length - 1]));
+  }
+
+  const wrongs = {
+    outage: ['bad', (g, s) => 'Redis does not answer for ' + s + ': each process loads for itself. Bring Redis back; nothing else is needed.'],
+    owing: ['bad', (g, s) => g.owed + ' invalidations are owed for ' + s + ': other processes may serve old values.'],
+    deaf: ['warn', (g, s, for_) => (for_ > 0 ? 'Messages do not arrive for ' + s : 'Messages have not arrived yet') + ': calls that wait poll, and the local tier is not used. See the user’s rights to channels.'],
+    saturated: ['warn', (g, s) => g.queued + ' loads wait for ' + s + ', as ' + g.loading + ' of ' + g.max_loads + ' run. Is the database slow?'],
+    bypassed: ['warn', (g, s) => 'The cache is turned off for ' + s + ': calls load without it.'],
+  };
+
+  const brief = {
+    outage: 'Redis does not answer', owing: 'invalidations are owed', deaf: 'messages do not arrive', saturated: 'loads wait', bypassed: 'the cache is turned off',
+  };
+
+  function troubles() {
+    const all = [], heard = [];
+    for (const g of data.guards) {
+      for (const [name, lasts] of Object.entries(g.troubles)) {
+        const [state, say] = wrongs[name];
+        heard.push(g.prefix + ': ' + brief[name]);
+        all.push([state, g.prefix + ': ' + say(g, seconds(lasts), lasts)]);
+      }
+      for (const c of g.caches) {
+        const name = c.name ? g.prefix + ', ' + c.name : g.prefix;
+        if (c.lately.damaged > 0) all.push(['warn', name + ': entries could not be decoded, ' + c.lately.damaged + ' lately. Do two types, Codecs or versions share the keys?']);
+        if (c.lately.unstorable > 0) all.push(['warn', name + ': values could not be stored, ' + c.lately.unstorable + ' lately. Is Redis full, or are they too large?']);
+        if (c.lately.takeovers > 0) all.push(['warn', name + ': loads were taken over from instances that died or stood still, ' + c.lately.takeovers + ' lately.']);
+      }
+    }
+    if (all.length === 0) all.push(['good', 'Nothing that this process knows of.']);
+    const aloud = heard.join('; ') || 'Nothing is wrong.'; // without the durations, which change all the time
+    if (byID('heard').textContent !== aloud) byID('heard').textContent = aloud;
+    const list = byID('wrong');
+    all.forEach(([state, text], i) => {
+      const item = list.children[i] || list.appendChild(document.createElement('li'));
+      item.dataset.state = state;
+      if (item.textContent !== text) item.textContent = text;
+    });
+    while (list.children.length > all.length) list.lastChild.remove();
+  }
+
+  const choose = (select, labels) => {
+    if (!select || select.options.length === labels.length) return;
+    select.replaceChildren(...labels.map((label, i) => new Option(label, i)));
+  };
+
+  function guards() {
+    const names = data.guards.map((g) => g.prefix);
+    document.querySelectorAll('select[name=guard]').forEach((select) => choose(select, names));
+    byID('over').textContent = data.over > 0 ? 'Rates and the first ratio are of the last ' + seconds(data.over) + '. The line begins when somebody looks.'
+      : 'Rates are known in two seconds.';
+    const look = (key, i) => ({text: key, label: 'Look up ' + key, act: () => {
+      byID('look').elements.guard.value = i;
+      byID('look').elements.key.value = key;
+      byID('look').requestSubmit();
+      byID('look').scrollIntoView({block: 'start'});
+    }});
+    const caches = [], loads = [], slow = [], hot = [], limits = [];
+    data.guards.forEach((g, i) => {
+      for (const c of g.caches) {
+        if (c.name === '' && g.caches.length > 1 && c.all_ratio < 0) continue;
+        caches.push([c.name ? g.prefix + ' › ' + c.name : g.prefix, percent(c.ratio), {ratios: c.ratios}, percent(c.all_ratio), number(c.rate), number(c.loads), seconds(c.load_took),
+          number(c.failed), number(c.takeovers), number(c.damaged), number(c.unstorable)]);
+      }
+      const shown = (l) => l.keys > 1 ? l.key + ' and ' + (l.keys - 1) + ' more' : l.cut ? l.key + '…' : l.key;
+      const row = (l, ended, state) => {
+        const cells = [l.cut ? shown(l) : {...look(l.key, i), text: shown(l)}, g.prefix, seconds(l.took), ended];
+        cells.state = state;
+        cells.took = l.took;
+        return cells;
+      };
+      for (const l of g.running) loads.push(row(l, 'runs since ' + l.began.slice(11, 19) + ' UTC', 'running'));
+      for (const l of g.slowest) slow.push(row(l, l.failed ? 'failed' : 'well', l.failed ? 'bad' : ''));
+      for (const h of g.hot) hot.push([look(h.key, i), g.prefix, number(h.rate)]);
+      limits.push(g.prefix + ': ' + g.loading + (g.max_loads ? ' of ' + g.max_loads : '') + ' loads run, ' + g.queued + ' wait for their turn, ' + g.waiting + ' calls wait' +
+        (g.local_entries ? '; local tier: ' + number(g.local_entries) + ' entries' + (g.local_bytes ? ', ' + bytes(g.local_bytes) : '') + ', ' + number(g.local_evictions) + ' gave way' : '') +
+        '; ' + bytes(g.read_bytes) + ' read, ' + bytes(g.written_bytes) + ' written');
+    });
+    fill('caches', caches, 'No guard has been asked yet.');
+    fill('loads', loads.concat(slow.sort((a, b) => b.took - a.took)), 'Nothing was loaded in the last minutes.');
+    fill('hot', hot, 'No key is asked for often.');
+    byID('limits').textContent = limits.join(' · ');
+    byID('who').textContent = [...new Set(data.guards.map((g) => g.instance))].join(', ');
+  }
+
+  function lockers() {
+    choose(byID('lock').elements.locker, data.lockers.map((l) => l.prefix + ' (' + l.kind + ')'));
+    const rows = [];
+    data.lockers.forEach((l, i) => {
+      for (const k of l.locks) {
+        rows.push([{text: k.name, label: 'Who holds ' + k.name, act: () => {
+          byID('lock').elements.locker.value = i;
+          byID('lock').elements.name.value = k.name;
+          byID('lock').requestSubmit();
+        }}, l.kind + ', ' + k.mode, seconds(k.for), seconds(Math.max(k.left, 0)), String(k.fence)]);
+      }
+      if (l.held > l.locks.length) rows.push([(l.held - l.locks.length) + ' more of ' + l.prefix, l.kind, '', '', '']);
+    });
+    fill('locks', rows, 'This process holds no lock.');
+  }
+
+  function pages() {
+    fill('pages', data.pages.map((p) => [p.space ? p.name + ', space ' + p.space : p.name, percent(p.ratio)].concat(
+      ['hit', 'stale', 'loaded', 'shared', 'bypassed', 'passed', 'failed'].map((r) => number(p.answers[r])))), 'There are none.');
+  }
+
+  function show() {
+    troubles();
+    if (byID('caches')) guards();
+    if (byID('locks')) lockers();
+    if (byID('pages')) pages();
+  }
+
+  const link = (state) => {
+    const pill = byID('link');
+    pill.dataset.state = state;
+    if (pill.textContent !== state) pill.textContent = state;
+  };
+
+  async function ask(query, options) {
+    const response = await fetch(location.pathname + '?' + new URLSearchParams(query), {cache: 'no-store', ...options});
+    const answer = await response.json();
+    if (!response.ok) throw new Error(answer.error);
+    return answer;
+  }
+
+  async function refresh() {
+    try {
+      data = await ask({view: 'data'});
+      link('live');
+      show();
+    } catch {
+      link('lost');
+    }
+  }
+
+  async function turn() {
+    if (!paused && !document.hidden) await refresh();
+    setTimeout(turn, every);
+  }
+
+  byID('pause').addEventListener('click', () => {
+    paused = !paused;
+    byID('pause').setAttribute('aria-pressed', paused);
+    link(paused ? 'paused' : 'live');
+    if (!paused) refresh();
+  });
+
+  // A form asks, and what comes back is shown as text.
+  function form(id, out, query, text) {
+    const f = byID(id);
+    if (!f) return;
+    f.addEventListener('submit', async (event) => {
+      event.preventDefault();
+      byID(out).hidden = false;
+      try {
+        byID(out).textContent = text(await ask(query(f.elements)));
+      } catch (err) {
+        byID(out).textContent = err.message;
+      }
+    });
+  }
+  form('look', 'found', (e) => ({view: 'key', guard: e.guard.value, key: e.key.value}), (k) => k.problem ? k.problem + '\n' + k.text : k.text);
+  form('lock', 'holder', (e) => ({view: 'lock', locker: e.locker.value, name: e.name.value}), (l) => l.holders === 0
+    ? 'Nobody holds ' + JSON.stringify(l.name) + '; ' + (l.waiting + l.waiting_readers) + ' wait.'
+    : 'Held by ' + (l.instance || (l.token ? 'an instance that is not known' : l.holders + ' readers')) + '. Its lease ends in ' + seconds(l.left) + ' unless it is renewed.\n' +
+      (l.waiting + l.waiting_readers) + ' wait. Fence ' + l.fence + (l.token ? ', token ' + l.token : '') + '.');
+
+  async function act(name, body, question) {
+    if (!confirm(question)) return;
+    const said = byID('said');
+    said.textContent = '';
+    try {
+      said.textContent = (await ask({do: name}, {method: 'POST', headers: {'Content-Type': 'application/json', 'Cacheguard-Token': token}, body: JSON.stringify(body)})).done;
+    } catch (err) {
+      said.textContent = 'Not done: ' + err.message;
+    }
+    refresh();
+  }
+  const on = (id, event, f) => byID(id) && byID(id).addEventListener(event, f);
+  on('invalidate-key', 'click', () => {
+    const e = byID('look').elements;
+    if (byID('look').reportValidity()) act('invalidate-key', {guard: Number(e.guard.value), name: e.key.value}, 'Invalidate ' + e.key.value + ' on every instance?');
+  });
+  on('revoke', 'click', () => {
+    const e = byID('lock').elements;
+    if (byID('lock').reportValidity()) act('revoke', {locker: Number(e.locker.value), name: e.name.value}, 'Take ' + e.name.value + ' away from its holders? What they still do, only a fence stops.');
+  });
+  on('invalidate', 'submit', (event) => {
+    event.preventDefault();
+    const e = event.target.elements;
+    act(e.what.value, {guard: Number(e.guard.value), name: e.name.value}, 'Invalidate ' + e.what.selectedOptions[0].text + ' ' + e.name.value + ' on every instance?');
+  });
+  on('bypass', 'submit', (event) => {
+    event.preventDefault();
+    const e = event.target.elements, guard = Number(e.guard.value);
+    if (e.where.value === 'here') act('bypass', {guard, on: true}, 'Turn the cache off for this process?');
+    else act('bypass-fleet', {guard, seconds: Number(e.minutes.value) * 60}, 'Turn the cache off for all instances?');
+  });
+  on('use', 'click', () => {
+    const e = byID('bypass').elements, guard = Number(e.guard.value);
+    if (e.where.value === 'here') act('bypass', {guard, on: false}, 'Use the cache on this process again?');
+    else act('bypass-fleet', {guard, seconds: 0}, 'Use the cache on all instances again?');
+  });
+  turn();
+})();

@@ -1,0 +1,98 @@
+package admin
+
+import (
+	"time"
+
+	"github.com/cacheguard/go/internal/observe"
+)
+
+const (
+	// pause is how long there is between two samples at least.
+	pause = 2 * time.Second
+	// kept is how many samples there are.
+	kept = 90
+)
+
+// What counts as answered by the cache, and what it was asked for: the first words of a Guard's answers, as it counts them.
+const (
+	served = 4 // hit, local, stale, negative
+	asked  = 7 // and loaded, shared, bypassed
+)
+
+// sample is what happened in a span of time.
+type sample struct {
+	seconds        float64
+	asked, served  float64 // answers
+	loads, loading float64 // runs of loaders, and how many seconds those took
+	lately         lately
+}
+
+// lately is what should not happen.
+type lately struct {
+	Takeovers  uint64 `json:"takeovers"`
+	Damaged    uint64 `json:"damaged"`
+	Unstorable uint64 `json:"unstorable"`
+}
+
+// series are the samples of one Cache.
+type series struct {
+	before observe.Tallied // at the last sample
+	ring   []sample        // the oldest first
+}
+
+// add takes a sample of what happened since the last one.
+func (s *series) add(now observe.Tallied, passed time.Duration) {
+	var one sample
+	one.seconds = passed.Seconds()
+	for word := range asked {
+		n := float64(now.Answers[word] - s.before.Answers[word])
+		one.asked += n
+		if word < served {
+			one.served += n
+		}
+	}
+	one.loads = float64(now.Loads - s.before.Loads)
+	one.loading = float64(now.Nanos-s.before.Nanos) / 1e9
+	one.lately = lately{
+		now.Takeovers - s.before.Takeovers, now.Damaged - s.before.Damaged, now.Unstorable - s.before.Unstorable,
+	}
+	if len(s.ring) == kept {
+		s.ring = append(s.ring[:0], s.ring[1:]...)
+	}
+	s.ring, s.before = append(s.ring, one), now
+}
+
+// last is the last sample.
+func (s *series) last() sample {
+	if len(s.ring) == 0 {
+		return sample{}
+	}
+	return s.ring[len(s.ring)-1]
+}
+
+// lately is what happened in all samples.
+func (s *series) lately() (all lately) {
+	for _, one := range s.ring {
+		all.Takeovers += one.lately.Takeovers
+		all.Damaged += one.lately.Damaged
+		all.Unstorable += one.lately.Unstorable
+	}
+	return all
+}
+
+// ratios are the hit ratios of the samples; below 0: nobody asked.
+func (s *series) ratios() []float64 {
+	all := make([]float64, 0, len(s.ring))
+	for _, one := range s.ring {
+		all = append(all, ratio(one.served, one.asked))
+	}
+	return all
+}
+
+// ratio is the share; below 0: of nothing.
+func ratio(part, all float64) float64 {
+	if all <= 0 {
+		return -1
+	}
+	return part / all
+}

@@ -1,0 +1,173 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/middleware"
+)
+
+func TestEachCacheHasItsHitRatioAndALineOfIt(t *testing.T) {
+	t.Parallel()
+	g := newGuard(t, cacheguard.Config{Instance: "shop-1"})
+	products, err := cacheguard.NewCache(g, cacheguard.CacheConfig[int, string]{
+		Name: "product", Load: func(context.Context, int) (string, error) { return "one", nil },
+	})
+	expect.ErrorIs(t, err)
+	h := New(g)
+	keep(t, g, "a")
+	look(t, h)
+	for range 3 {
+		_, err := cacheguard.Get(t.Context(), g, "a", func(context.Context) (string, error) { return "", nil })
+		expect.ErrorIs(t, err)
+	}
+	_, err = products.Get(t.Context(), 1)
+	expect.ErrorIs(t, err)
+	_, err = products.GetMany(t.Context(), []int{2, 3})
+	expect.ErrorIs(t, err)
+	s := look(t, h)
+	expect.Equal(t, "instance", s.Guards[0].Instance, "shop-1")
+	others, named := s.Guards[0].Caches[0], s.Guards[0].Caches[1]
+	expect.Equal(t, "ratio of gets", others.Ratio, 1)
+	expect.Equal(t, "samples", len(others.Ratios), 2)
+	expect.Equal(t, "ratio of the cache", named.Ratio, 0)
+	expect.Equal(t, "name", named.Name, "product")
+	expect.Equal(t, "loads of the cache", named.Answers["loaded"], 3)
+	if named.Rate <= 0 || named.Loads <= 0 || named.LoadTook < 0 {
+		t.Errorf("%+v", named)
+	}
+	expect.Equal(t, "nobody asks: ratio", look(t, h).Guards[0].Caches[0].Ratio, -1)
+}
+
+func TestSamplesAreBounded(t *testing.T) {
+	t.Parallel()
+	h := New(newGuard(t, cacheguard.Config{}))
+	for range kept + 10 {
+		look(t, h)
+	}
+	expect.Equal(t, "samples", len(look(t, h).Guards[0].Caches[0].Ratios), kept)
+}
+
+func TestALoadIsShownWhileItRunsAndAmongTheSlowestAfterwards(t *testing.T) {
+	t.Parallel()
+	g := newGuard(t, cacheguard.Config{})
+	h := New(g)
+	_, err := cacheguard.Get(t.Context(), g, "slow", func(context.Context) (string, error) {
+		running := look(t, h).Guards[0].Running
+		if len(running) != 1 || running[0].Key != "slow" {
+			t.Errorf("running: %+v", running)
+		}
+		var found foundKey
+		parse(t, get(t, h, "/?view=key&guard=0&key=slow", http.StatusOK), &found)
+		if found.Load == nil || found.State != "missing" {
+			t.Errorf("%+v", found)
+		}
+		return "", errors.New("no such table")
+	})
+	if err == nil {
+		t.Error("it did not fail")
+	}
+	s := look(t, h).Guards[0]
+	if len(s.Running) != 0 || len(s.Slowest) != 1 || s.Slowest[0].Key != "slow" || !s.Slowest[0].Failed {
+		t.Errorf("running %+v, slowest %+v", s.Running, s.Slowest)
+	}
+	expect.Equal(t, "failed", s.Caches[0].Failed, 1)
+	redistest.Await(t, "the failure is remembered", func() bool {
+		var found foundKey
+		parse(t, get(t, h, "/?view=key&guard=0&key=slow", http.StatusOK), &found)
+		return found.Failure == "no such table"
+	})
+}
+
+func TestTheHottestKeyComesFirst(t *testing.T) {
+	t.Parallel()
+	g := newGuard(t, cacheguard.Config{Local: cacheguard.LocalConfig{MaxEntries: 10}})
+	h := New(g)
+	load := func(context.Context) (string, error) { return "", nil }
+	redistest.Await(t, "it is hot", func() bool {
+		for range 1000 {
+			if _, err := cacheguard.Get(t.Context(), g, "hot", load); err != nil {
+				t.Fatal(err)
+			}
+		}
+		hot := look(t, h).Guards[0].Hot
+		return len(hot) > 0 && hot[0].Key == "hot" && hot[0].Rate > 0
+	})
+}
+
+func TestLocksThatThisProcessHoldsAreShown(t *testing.T) {
+	t.Parallel()
+	one, many := newMutex(t), newRWLock(t)
+	h := Config{Lockers: []Locker{one, many, nil}}.Handler()
+	lease, err := one.Lock(t.Context(), "import")
+	expect.ErrorIs(t, err)
+	_, err = many.RLock(t.Context(), "file")
+	expect.ErrorIs(t, err)
+	s := look(t, h)
+	expect.Equal(t, "lockers", len(s.Lockers), 2)
+	held := s.Lockers[0].Locks
+	if len(held) != 1 || held[0].Name != "import" || held[0].Fence != lease.Fence() || held[0].Left <= 0 {
+		t.Errorf("%+v", held)
+	}
+	expect.Equal(t, "mode", s.Lockers[1].Locks[0].Mode, "read")
+	var found foundLock
+	parse(t, get(t, h, "/?view=lock&locker=0&name=import", http.StatusOK), &found)
+	expect.Equal(t, "holder", found.Instance, "shop-1")
+	expect.Equal(t, "holders", found.Holders, 1)
+	get(t, h, "/?view=lock&locker=2&name=import", http.StatusNotFound)
+	expect.ErrorIs(t, lease.Unlock(t.Context()))
+	expect.Equal(t, "held afterwards", look(t, h).Lockers[0].Held, 0)
+}
+
+func TestPagesAreCounted(t *testing.T) {
+	t.Parallel()
+	cache, err := middleware.New(newGuard(t, cacheguard.Config{}), middleware.Config{Space: "shop"})
+	expect.ErrorIs(t, err)
+	h := Config{Pages: []Pages{cache}}.Handler()
+	site := cache.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		_, _ = w.Write([]byte("page"))
+	}))
+	redistest.Await(t, "a page is a hit", func() bool {
+		site.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "http://shop/", nil))
+		return look(t, h).Pages[0].Answers["hit"] > 0
+	})
+	page := look(t, h).Pages[0]
+	expect.Equal(t, "loaded", page.Answers["loaded"], 1)
+	expect.Equal(t, "space", page.Space, "shop")
+	if page.Ratio <= 0 || page.Ratio >= 1 {
+		t.Errorf("%+v", page)
+	}
+}
+
+func TestWhatIsWrongIsShown(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	g, err := cacheguard.New(s.Client(t), cacheguard.Config{Prefix: "shop"})
+	expect.ErrorIs(t, err)
+	t.Cleanup(func() { _ = g.Close() }) // always nil
+	h := New(g)
+	expect.Equal(t, "troubles", len(look(t, h).Guards[0].Troubles), 0)
+	g.Bypass(true)
+	if lasts, is := look(t, h).Guards[0].Troubles["bypassed"]; !is || lasts <= 0 {
+		t.Error("it is not shown that the cache is bypassed")
+	}
+	g.Bypass(false)
+	s.Kill()
+	redistest.Await(t, "the outage is shown", func() bool {
+		_, err := cacheguard.Get(t.Context(), g, "a", func(context.Context) (string, error) { return "", nil })
+		expect.ErrorIs(t, err)
+		return look(t, h).Guards[0].Troubles["outage"] > 0
+	})
+	var found foundKey
+	parse(t, get(t, h, "/?view=key&guard=0&key=a", http.StatusOK), &found)
+	if found.Problem == "" || found.State != "unknown" {
+		t.Errorf("a look-up without Redis: %+v", found)
+	}
+}

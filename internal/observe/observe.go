@@ -1,0 +1,68 @@
+// Package observe is what guards, locks and caches of pages show package admin, and nobody else: they have a method Observed, which
+// takes a Ticket.
+package observe
+
+import (
+	"context"
+	"time"
+
+	"github.com/cacheguard/go/internal/tier"
+)
+
+// Ticket is what only this module can make.
+type Ticket struct{ unnamed struct{} }
+
+// Guard is what a Guard shows.
+type Guard struct {
+	Prefix, Instance string
+	Words            []string // for what Tallied.Answers counts
+	Caches           func() []Tallied
+	Troubles         func() Troubles
+	Loads            *Loads
+	Hot              func() []tier.HotKey // those asked for most, first
+
+	// InvalidateCache is Cache.InvalidateAll for the Cache of the name, if there is one.
+	InvalidateCache func(ctx context.Context, name string) error
+}
+
+// Troubles are for how long each has lasted; 0: there is none.
+type Troubles struct {
+	Outage    time.Duration // Redis does not answer
+	Owing     time.Duration // invalidations are still to be sent
+	Deaf      time.Duration // messages do not arrive
+	Saturated time.Duration // loads wait for MaxLoads
+	Bypassed  time.Duration // the cache is turned off
+}
+
+// Locker is what a Locker shows.
+type Locker struct {
+	Kind, Prefix, Instance string
+	Held                   func() []Held // by this process
+	Inspect                func(ctx context.Context, name string) (Lock, error)
+	Revoke                 func(ctx context.Context, name string) (holders int, err error)
+}
+
+// Lock is what Redis knows of a lock.
+type Lock struct {
+	Token, Instance         string // of the holder, or the writer; empty: there is none, or not known
+	Holders                 int
+	Fence                   int64
+	Left                    time.Duration
+	Waiting, WaitingReaders int
+}
+
+// Held is a lock that is held.
+type Held struct {
+	Name, Token string
+	Mode        string // exclusive, write or read
+	Fence       int64
+	Began       time.Time
+	Trusted     time.Time // until when, unless it is renewed
+}
+
+// Pages is what a middleware.Cache shows.
+type Pages struct {
+	Name, Space string
+	Words       []string // for what Counts counts
+	Counts      *Counts
+}

@@ -1,0 +1,35 @@
+package middleware
+
+import "github.com/cacheguard/go/internal/observe"
+
+// results are what requests are counted as.
+var results = []Result{Hit, Stale, Loaded, Shared, Bypassed, Passed, Failed}
+
+// Observed is for package admin.
+func (c *Cache) Observed(observe.Ticket) observe.Pages {
+	if c == nil {
+		return observe.Pages{}
+	}
+	counts := new(observe.Counts)
+	if !c.seen.CompareAndSwap(nil, counts) {
+		counts = c.seen.Load()
+	}
+	words := make([]string, len(results))
+	for i, r := range results {
+		words[i] = string(r)
+	}
+	return observe.Pages{Name: c.cfg.Name, Space: c.cfg.Space, Words: words, Counts: counts}
+}
+
+// count counts how a request was answered, if package admin looks.
+func (c *Cache) count(r Result) {
+	counts := c.seen.Load()
+	if counts == nil {
+		return
+	}
+	for i, result := range results {
+		if r == result {
+			counts.Add(i)
+		}
+	}
+}

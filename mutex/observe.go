@@ -1,0 +1,39 @@
+package mutex
+
+import (
+	"context"
+
+	"github.com/cacheguard/go/internal/observe"
+)
+
+// Observed is for package admin.
+func (k *Locker) Observed(observe.Ticket) observe.Locker {
+	if k == nil {
+		return observe.Locker{}
+	}
+	return observe.Locker{
+		Kind: "mutex", Prefix: k.cfg.Prefix, Instance: k.cfg.Instance, Held: k.held,
+		Inspect: func(ctx context.Context, name string) (observe.Lock, error) {
+			i, err := k.Inspect(ctx, name)
+			return observe.Lock{
+				Token: i.Token, Instance: i.Instance, Holders: i.Holds, Fence: i.Fence, Left: i.Left, Waiting: i.Waiters,
+			}, err
+		},
+		Revoke: func(ctx context.Context, name string) (holders int, err error) {
+			held, err := k.Revoke(ctx, name)
+			if held {
+				holders = 1
+			}
+			return holders, err
+		},
+	}
+}
+
+func (k *Locker) held() (held []observe.Held) {
+	for _, l := range k.life.Held() {
+		held = append(held, observe.Held{
+			Name: l.name, Token: l.claim.token, Mode: "exclusive", Fence: l.fence, Began: l.hold.Began(), Trusted: l.hold.TrustedUntil(),
+		})
+	}
+	return held
+}
