@@ -175,8 +175,8 @@
         '; ' + bytes(g.read_bytes) + ' read, ' + bytes(g.written_bytes) + ' written');
     });
     fill('caches', caches, 'No guard has been asked yet.');
-    fill('loads', loads.concat(slow.sort((a, b) => b.took - a.took)), 'Nothing was loaded in the last minutes.');
-    fill('hot', hot, 'No key is asked for often.');
+    fill('loads', loads.concat(slow.sort((a, b) => b.took - a.took).slice(0, 10)), 'Nothing was loaded in the last minutes.');
+    fill('hot', hot.slice(0, 10), 'No key is asked for often.');
     byID('limits').textContent = limits.join(' · ');
     byID('who').textContent = [...new Set(data.guards.map((g) => g.instance))].join(', ');
   }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/lifecycle"
+	"github.com/cacheguard/go/internal/observe"
 	"github.com/cacheguard/go/internal/slots"
 )
 
@@ -163,7 +164,7 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 	var out loaded
 	var tags []string
 	within, end := l.beginLoad(ctx, j)
-	ended := l.observe(j)
+	shown := l.show(j)
 	start := l.cfg.clock.Now()
 	l.protect(ctx, j.key, func() (err error) {
 		if out.value, err = j.load(within); err == nil && j.tags != nil {
@@ -183,7 +184,7 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 		l.running.Add(-running)
 		j.policy.countRunning(-running)
 		end(End{Err: out.err})
-		ended(out.err)
+		l.journal.guard.loadEnds(shown, out.err)
 		l.journal.guard.countLoad(j.policy, out.took, out.err)
 		l.cfg.Hooks.loaded(j.key, out.took, out.err)
 		done <- out
@@ -198,12 +199,12 @@ func (l *loaders) beginLoad(ctx context.Context, j *job) (context.Context, func(
 	return l.cfg.Hooks.begin(ctx, TaskLoad, j.key)
 }
 
-// observe shows the load to package admin. Of the keys of a batch, it shows the batch.
-func (l *loaders) observe(j *job) (ended func(error)) {
+// show shows the load to package admin. Of the keys of a batch, the batch is shown.
+func (l *loaders) show(j *job) *observe.Load {
 	if j.batch != nil {
-		return func(error) {}
+		return nil
 	}
-	return l.journal.guard.observeLoad(j.key, 1)
+	return l.journal.guard.loadBegins(j.key, 1)
 }
 
 // protect calls a loader and then always finish, with the loader's error, or a *PanicError when it panicked or ended its

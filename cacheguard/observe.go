@@ -149,14 +149,19 @@ func (g *Guard) tallyFor(key string) *observe.Tally {
 	return &o.others
 }
 
-// observeLoad says that a run of a loader begins. The caller calls what it returns at its end.
-func (g *Guard) observeLoad(key string, keys int) (end func(error)) {
+// loadBegins says that a run of a loader begins, for loadEnds; nil: nobody looks.
+func (g *Guard) loadBegins(key string, keys int) *observe.Load {
 	o := g.observer.Load()
 	if o == nil {
-		return func(error) {}
+		return nil
 	}
-	load := o.loads.Begin(key, keys)
-	return func(err error) { o.loads.End(load, failed(err)) }
+	return o.loads.Begin(key, keys)
+}
+
+func (g *Guard) loadEnds(load *observe.Load, err error) {
+	if load != nil {
+		g.observer.Load().loads.End(load, failed(err))
+	}
 }
 
 // countLoad counts what a loader returned for a key.

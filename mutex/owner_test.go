@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -93,7 +94,7 @@ func TestInspectTellsWhoHasTheLock(t *testing.T) {
 		t.Errorf("%v are left", info.Left)
 	}
 	info.Left = 0
-	expect.Equal(t, "info", info, Info{Token: l.Token(), Fence: l.Fence(), Holds: 1})
+	expect.Equal(t, "info", info, Info{Token: l.Token(), Instance: config.DefaultInstance(), Fence: l.Fence(), Holds: 1})
 	f.unlock(l)
 	expect.Equal(t, "info", must2(f.lockers[0].Inspect(context.Background(), "k")), Info{Fence: l.Fence()})
 }

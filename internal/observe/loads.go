@@ -48,11 +48,8 @@ func (l *Loads) Begin(key string, keys int) *Load {
 	return load
 }
 
-// End says how the load ended. A load that is nil began when nobody looked.
+// End says how the load ended.
 func (l *Loads) End(load *Load, failed bool) {
-	if load == nil {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.running, load)

@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -68,7 +67,6 @@ func TestLoadsThatRunAreShownTheLongestFirstAndCutWhereTheyAreLong(t *testing.T)
 		expect.Equal(t, "cut", running[1].Cut, true)
 		l.End(old, true)
 		l.End(long, false)
-		l.End(nil, errors.New("nobody looked when it began") != nil)
 		_, all = l.Running()
 		expect.Equal(t, "at the end", all, 0)
 		expect.Equal(t, "failed", l.Slowest()[0].Failed, true)
