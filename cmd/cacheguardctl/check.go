@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -134,6 +135,8 @@ func (c *check) node(ctx context.Context, rdb *redis.Client) []finding {
 	found := []finding{say("version", err, versionResult, version)}
 	result, detail := eviction(info, c.NoLocks)
 	found = append(found, say("maxmemory-policy", err, result, detail))
+	result, detail = memory(info)
+	found = append(found, say("memory", err, result, detail))
 	latency, offset, err := measure(ctx, rdb)
 	found = append(found, say("latency", err, ok, latency))
 	result = ok
@@ -156,6 +159,22 @@ func eviction(info map[string]string, noLocks bool) (result, detail string) {
 		return ok, detail
 	}
 	return warning, detail + ": locks may be evicted"
+}
+
+// memory says whether there is room left.
+func memory(info map[string]string) (result, detail string) {
+	used, _ := strconv.ParseInt(info["used_memory"], 10, 64) // 0: it does not say
+	limit, _ := strconv.ParseInt(info["maxmemory"], 10, 64)  // likewise
+	detail = mib(used) + " used of " + mib(limit)
+	switch {
+	case limit == 0:
+		return ok, mib(used) + " used, no maxmemory"
+	case used >= limit && info["maxmemory_policy"] == "noeviction":
+		return wrong, detail + ": full, values are not stored"
+	case used > limit/10*9:
+		return warning, detail
+	}
+	return ok, detail
 }
 
 // measure measures round trips, and how far the server's clock is ahead of this machine's.

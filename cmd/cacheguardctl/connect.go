@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -63,6 +64,7 @@ func open(u string, sentinel, cluster bool) (redis.UniversalClient, error) {
 			return nil, bad(err)
 		}
 		o.DisableIdentity, o.DialerRetries = true, 1
+		impatient(&o.ReadTimeout, &o.MaxRetries)
 		return redis.NewFailoverClient(o), nil
 	case cluster:
 		o, err := redis.ParseClusterURL(u)
@@ -70,6 +72,7 @@ func open(u string, sentinel, cluster bool) (redis.UniversalClient, error) {
 			return nil, bad(err)
 		}
 		o.DisableIdentity, o.DialerRetries, o.MaintNotificationsConfig = true, 1, quiet
+		impatient(&o.ReadTimeout, &o.MaxRetries)
 		return redis.NewClusterClient(o), nil
 	}
 	o, err := redis.ParseURL(u)
@@ -77,7 +80,18 @@ func open(u string, sentinel, cluster bool) (redis.UniversalClient, error) {
 		return nil, bad(err)
 	}
 	o.DisableIdentity, o.DialerRetries, o.MaintNotificationsConfig = true, 1, quiet
+	impatient(&o.ReadTimeout, &o.MaxRetries)
 	return redis.NewClient(o), nil
+}
+
+// impatient has Redis asked twice at most, for three seconds each, unless the URL says otherwise: somebody waits for the answer.
+func impatient(timeout *time.Duration, retries *int) {
+	if *timeout == 0 {
+		*timeout = 3 * time.Second
+	}
+	if *retries == 0 {
+		*retries = 1
+	}
 }
 
 // bad is the error of a URL, without the URL.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -29,7 +30,8 @@ type revokeLock struct {
 type shownLock struct {
 	Name           string `json:"name"`
 	Kind           string `json:"kind"`
-	Token          string `json:"token"` // of the holder, or the writer
+	Instance       string `json:"instance"` // of the holder, or the writer; empty: not known
+	Token          string `json:"token"`    // likewise
 	Holders        int    `json:"holders"`
 	Fence          int64  `json:"fence"`
 	LeftMillis     int64  `json:"left_ms"`
@@ -43,10 +45,10 @@ type shownLocks struct {
 }
 
 func (r shownLocks) rows() [][]string {
-	rows := [][]string{{"NAME", "KIND", "HOLDERS", "LEFT", "FENCE", "WAITING", "TOKEN"}}
+	rows := [][]string{{"NAME", "KIND", "HOLDERS", "HOLDER", "LEFT", "FENCE", "WAITING", "TOKEN"}}
 	for _, l := range r.Locks {
 		rows = append(rows, []string{
-			l.Name, l.Kind, strconv.Itoa(l.Holders), (time.Duration(l.LeftMillis) * time.Millisecond).String(),
+			l.Name, l.Kind, strconv.Itoa(l.Holders), cmp.Or(l.Instance, "-"), (time.Duration(l.LeftMillis) * time.Millisecond).String(),
 			strconv.FormatInt(l.Fence, 10), strconv.Itoa(l.Waiting + l.WaitingReaders), l.Token,
 		})
 	}
@@ -96,12 +98,12 @@ func (r *shownLocks) add(name string, m mutex.Info, rw rwlock.Info) {
 	isRW := rw.Fence != 0 || rw.Readers > 0 || rw.Token != "" || rw.WaitingWriters+rw.WaitingReaders > 0
 	if m.Fence != 0 || m.Waiters > 0 || !isRW {
 		r.Locks = append(r.Locks, shownLock{
-			Name: name, Kind: "mutex", Token: m.Token, Holders: m.Holds, Fence: m.Fence, LeftMillis: m.Left.Milliseconds(), Waiting: m.Waiters,
+			Name: name, Kind: "mutex", Instance: m.Instance, Token: m.Token, Holders: m.Holds, Fence: m.Fence, LeftMillis: m.Left.Milliseconds(), Waiting: m.Waiters,
 		})
 	}
 	if isRW {
 		l := shownLock{
-			Name: name, Kind: "rwlock", Token: rw.Token, Holders: rw.Readers, Fence: rw.Fence, LeftMillis: rw.Left.Milliseconds(),
+			Name: name, Kind: "rwlock", Instance: rw.Instance, Token: rw.Token, Holders: rw.Readers, Fence: rw.Fence, LeftMillis: rw.Left.Milliseconds(),
 			Waiting: rw.WaitingWriters, WaitingReaders: rw.WaitingReaders,
 		}
 		if rw.Token != "" {

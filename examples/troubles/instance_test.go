@@ -1,0 +1,156 @@
+package troubles
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/admin"
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/metrics"
+	"github.com/cacheguard/go/mutex"
+)
+
+// The settings of the fleet.
+const (
+	lease    = 3 * time.Second // for machines that stand still for a second
+	timeout  = 2 * time.Second // likewise
+	slow     = 50 * time.Millisecond
+	maxLoads = 2
+)
+
+func TestInstanceOfTheFleet(t *testing.T) {
+	if redistest.IsChild(t) {
+		newInstance(t).serve()
+	}
+}
+
+// instance is a process of a service: it does what it is asked for over HTTP, and shows its log, its metrics and the page.
+type instance struct {
+	*testing.T
+
+	guard   *cacheguard.Guard
+	locks   *mutex.Locker
+	metrics *prometheus.Registry
+	log     page
+	release chan struct{} // closed: loaders that are held go on
+	once    sync.Once
+	tasks   sync.WaitGroup
+}
+
+// page is what was logged.
+type page struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (p *page) Write(line []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.Write(line)
+}
+
+func (p *page) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, _ = w.Write(p.text.Bytes()) // the test asks again
+}
+
+func newInstance(t *testing.T) *instance {
+	in := &instance{T: t, metrics: prometheus.NewRegistry(), release: make(chan struct{})}
+	name := os.Getenv("INSTANCE")
+	rdb := redis.NewClient(&redis.Options{
+		Addr: os.Getenv("ADDR"), Username: "app", Password: "secret", DisableIdentity: true, DialerRetries: 1,
+	})
+	t.Cleanup(func() { _ = rdb.Close() }) // all is done
+	m, err := metrics.New(in.metrics, metrics.Config{})
+	in.must(err)
+	in.guard, err = cacheguard.New(rdb, cacheguard.Config{
+		Prefix: "shop", Instance: name, LeaseTTL: lease, SlowLoad: slow, MaxLoads: maxLoads, RedisTimeout: timeout, Hooks: m.Guard("shop"),
+		Local: cacheguard.LocalConfig{MaxEntries: 100}, Logger: slog.New(slog.NewTextHandler(&in.log, nil)),
+	})
+	in.must(err)
+	m.Watch("shop", in.guard)
+	in.locks, err = mutex.New(rdb, mutex.Config{Prefix: "jobs", Instance: name, TTL: 2 * lease, RedisTimeout: timeout, Hooks: m.Mutex("jobs")})
+	in.must(err)
+	return in
+}
+
+func (in *instance) must(err error) {
+	if err != nil {
+		in.Fatal(err)
+	}
+}
+
+// serve serves until the process is killed, which is how each of them ends.
+func (in *instance) serve() {
+	mux := http.NewServeMux()
+	mux.Handle("/log", &in.log)
+	mux.Handle("/metrics", promhttp.HandlerFor(in.metrics, promhttp.HandlerOpts{}))
+	mux.Handle("/admin", admin.Config{Guards: []*cacheguard.Guard{in.guard}, Lockers: []admin.Locker{in.locks}}.Handler())
+	mux.HandleFunc("/get", in.get)
+	mux.HandleFunc("/lock", in.lock)
+	mux.HandleFunc("/release", func(http.ResponseWriter, *http.Request) { in.once.Do(func() { close(in.release) }) })
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	in.must(err)
+	fmt.Println("http://" + listener.Addr().String())
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
+	in.must(server.Serve(listener))
+}
+
+// get gets a key so often, and answers at once if the loader is held.
+func (in *instance) get(w http.ResponseWriter, r *http.Request) {
+	key, held := r.FormValue("key"), r.FormValue("held") != ""
+	times, err := strconv.Atoi(r.FormValue("times"))
+	if err != nil {
+		times = 1
+	}
+	load := func(ctx context.Context) (string, error) {
+		if held {
+			select {
+			case <-in.release:
+			case <-ctx.Done():
+			}
+		}
+		return "value", context.Cause(ctx)
+	}
+	run := func() error {
+		for range times {
+			if _, err := cacheguard.Get(context.Background(), in.guard, key, load); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if held {
+		in.tasks.Go(func() { _ = run() }) // owner: the process; stop: its end
+		return
+	}
+	if err := run(); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
+}
+
+// lock holds a lock until it is revoked, and answers at once.
+func (in *instance) lock(_ http.ResponseWriter, r *http.Request) {
+	name := r.FormValue("name")
+	in.tasks.Go(func() { // owner: the process; stop: its end
+		_ = in.locks.Do(context.Background(), name, func(held context.Context, _ *mutex.Lease) error {
+			<-held.Done()
+			return nil
+		})
+	})
+}

@@ -1,0 +1,146 @@
+package troubles
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+func TestASlowLoaderIsFound(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "A loader is slow")
+	f.ask(0, "/get?key=report&held=yes")
+	f.ctl(0, "--prefix shop inspect report", `"report": missing`, "loaded by shop-1 for ")
+	f.ask(1, "/get?key=report&held=yes")
+	f.ctl(0, "--prefix shop inspect report", "1 other instances wait")
+	f.measures(1, "cacheguard_requests_waiting", `cache="shop"`, "1", nil)
+	f.shows(0, "running", func(s *shown) bool {
+		running := s.Guards[0].Running
+		return len(running) == 1 && running[0].Key == "report" && running[0].Took > slow.Seconds()
+	})
+	f.ask(0, "/release")
+	f.logs(0, "slow load", "key=report", "took=")
+	f.counts(0, "cacheguard_load_duration_seconds_count", `cache="shop",result="ok"`, nil)
+}
+
+func TestADeadHolderIsFound(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "An instance died while it loaded")
+	f.ask(0, "/get?key=report&held=yes")
+	f.ctl(0, "--prefix shop inspect report", "loaded by shop-1 for ", "believed to be alive for another")
+	f.instances[0].Kill()
+	f.ask(1, "/get?key=report")
+	f.logs(1, "lease taken over", "key=report")
+	f.counts(1, "cacheguard_takeovers_total", `cache="shop"`, nil)
+	f.shows(1, "taken over", func(s *shown) bool { return s.Guards[0].Caches[0].Takeovers == 1 })
+}
+
+func TestSaturatedMaxLoadsIsFound(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "Loads wait for MaxLoads")
+	for _, key := range []string{"a", "b", "c", "d", "e"} {
+		f.ask(0, "/get?key="+key+"&held=yes")
+	}
+	f.measures(0, "cacheguard_loads_queued", `cache="shop"`, "3", nil)
+	f.measures(0, "cacheguard_loads_limit", `cache="shop"`, "2", nil)
+	f.measures(0, "cacheguard_loads_in_flight", `cache="shop"`, "2", nil)
+	f.logs(0, "loads wait for MaxLoads", "max_loads=2")
+	f.shows(0, "loads wait", func(s *shown) bool { return s.Guards[0].Queued == 3 && s.Guards[0].Troubles["saturated"] > 0 })
+	f.ask(0, "/release")
+	f.logs(0, "no load waits for MaxLoads", "loads_that_waited=3", "lasted=")
+}
+
+func TestAFrozenRedisIsFound(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "Redis is frozen")
+	f.ask(0, "/get?key=a")
+	f.server.Pause()
+	f.measures(0, "cacheguard_breakers_open", `cache="shop"`, "1", func() { f.ask(0, "/get?key=b") })
+	f.logs(0, "redis unavailable")
+	f.shows(0, "does not answer", func(s *shown) bool { return s.Guards[0].Troubles["outage"] > 0 })
+	f.ctl(3, "--prefix shop check")
+	f.server.Resume()
+	f.measures(0, "cacheguard_breakers_open", `cache="shop"`, "0", func() { f.ask(0, "/get?key=c") })
+	f.logs(0, "redis available again", "lasted=", "requests_failed=", "loads_without_redis=")
+}
+
+func TestAFullRedisIsFound(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "Redis is full")
+	f.redis("CONFIG", "SET", "maxmemory", "1", "maxmemory-policy", "noeviction")
+	f.ctl(1, "--prefix shop check", "OOM", "memory")
+	f.counts(0, "cacheguard_redis_errors_total", `cache="shop",op="acquire"`, func() { f.ask(0, "/get?key=a") })
+	f.logs(0, "redis failed", "OOM")
+}
+
+func TestARightThatIsMissingIsFound(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "The user lacks a right")
+	f.redis("ACL", "SETUSER", "app", "-evalsha")
+	f.counts(0, "cacheguard_redis_errors_total", `cache="shop",op="acquire"`, func() { f.ask(0, "/get?key=a") })
+	f.logs(0, "redis failed", "NOPERM", "evalsha")
+	f.ctl(1, "--prefix shop check", "EVALSHA")
+}
+
+func TestADeadSubscriptionIsFound(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "The subscription is dead")
+	f.ask(0, "/get?key=a")
+	redistest.Await(t, "it listens", func() bool { return f.listeners() == 1 })
+	f.redis("ACL", "SETUSER", "app", "resetchannels")
+	f.measures(0, "cacheguard_subscription_up", `cache="shop"`, "0", nil)
+	f.logs(0, "subscription lost")
+	f.shows(0, "Messages do not arrive", func(s *shown) bool { return s.Guards[0].Troubles["deaf"] > 0 })
+	f.ctl(1, "--prefix shop check", "channel")
+	f.ctl(0, "--prefix shop stats", "listeners", "0")
+	f.redis("ACL", "SETUSER", "app", "&*")
+	f.logs(0, "subscription back", "lasted=")
+}
+
+// listeners is how many instances listen to invalidations.
+func (f *fleet) listeners() int64 {
+	f.Helper()
+	n, err := f.server.Client(f).PubSubNumSub(f.Context(), "shop:invalidated").Result()
+	if err != nil {
+		f.Fatal(err)
+	}
+	return n["shop:invalidated"]
+}
+
+func TestDamagedEntriesAreFound(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "Entries cannot be decoded")
+	f.redis("SET", "shop:{a}", "an entry of another version")
+	f.ctl(0, "--prefix shop inspect a", `"a": damaged`)
+	f.ask(0, "/get?key=a")
+	f.logs(0, "entry cannot be decoded", "key=a")
+	f.counts(0, "cacheguard_damaged_entries_total", `cache="shop"`, nil)
+	f.shows(0, "could not be decoded", func(s *shown) bool { return s.Guards[0].Caches[0].Damaged == 1 })
+}
+
+func TestAHotKeyIsFound(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "A key is hot")
+	f.shows(0, "Hot keys", func(s *shown) bool {
+		f.ask(0, "/get?key=home&times=2000")
+		return len(s.Guards[0].Hot) > 0 && s.Guards[0].Hot[0].Key == "home"
+	})
+	f.documented("`cacheguard_requests_total")
+	if !strings.Contains(f.ask(0, "/metrics"), `cacheguard_requests_total{cache="shop",result="local"}`) {
+		t.Error("the metric is not there")
+	}
+}
+
+func TestALockThatNobodyGivesUpIsFound(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "A lock is not given up")
+	f.ask(0, "/lock?name=import")
+	f.ctl(0, "--lock-prefix jobs locks show import", "shop-1")
+	f.ask(1, "/lock?name=import")
+	f.ctl(0, "--lock-prefix jobs locks show import --json", `"instance":"shop-1"`, `"waiting":1`)
+	f.shows(0, "Locks", func(s *shown) bool { return len(s.Lockers[0].Locks) == 1 && s.Lockers[0].Locks[0].Name == "import" })
+	f.ctl(0, "--lock-prefix jobs locks revoke import", "revoked")
+	f.ctl(0, "--lock-prefix jobs locks show import", "shop-2")
+	f.counts(0, "cacheguard_locks_lost_total", `lock="jobs"`, nil)
+}
