@@ -5,9 +5,9 @@
 //
 // The page says what is wrong now, and shows for each Cache how often it is asked, its hit ratio over the last minutes, its loads, and
 // which loads are slow; which keys are asked for most; which locks this process holds. A look-up tells what Guard.Inspect and
-// Locker.Inspect tell. What others may do, and what they may see, is up to you: whoever reaches the Handler sees keys, names of locks, and
-// the texts of loaders' errors. It shows no values and no passwords. Put it behind your authentication, or on a port of its own that only
-// your machines reach.
+// Locker.Inspect tell. What people may see and do is up to you: the Handler shows keys, names of locks, and the texts of loaders' errors
+// to everybody who can send it a request. It shows no values and no passwords. Put it behind your authentication, or on a port of its own
+// that only your machines reach.
 //
 // # Where it can be
 //

@@ -35,6 +35,7 @@ type journal struct {
 	owedMax atomic.Int64 // keys, at most, since some are owed
 	costs   costCounts   // at the beginning of what goes on
 
+	queueing sync.Mutex // one at a time begins or ends to wait for MaxLoads, so that each counts for one episode
 	counting sync.Mutex // one at a time counts what is owed: an old count must not end what has begun since
 }
 
@@ -155,16 +156,19 @@ func (j *journal) subscribed(live bool) {
 
 // waits hears that a load has to wait for MaxLoads.
 func (j *journal) waits() {
-	j.waiting.Add(1)
-	j.queued.Add(1)
-	if !j.saturated.on() {
-		j.costs.queued.Store(j.queued.Load() - 1)
+	j.queueing.Lock()
+	defer j.queueing.Unlock()
+	if j.waiting.Add(1) == 1 {
+		j.costs.queued.Store(j.queued.Load())
 	}
+	j.queued.Add(1)
 	j.saturated.begin("max_loads", j.guard.cfg.MaxLoads)
 }
 
 // waited hears that a load waits no more.
 func (j *journal) waited() {
+	j.queueing.Lock()
+	defer j.queueing.Unlock()
 	if j.waiting.Add(-1) == 0 {
 		j.saturated.end(func() []any { return []any{"loads_that_waited", j.queued.Load() - j.costs.queued.Load()} })
 	}

@@ -42,8 +42,15 @@ func command(ctx context.Context, url string, args ...string) *exec.Cmd {
 // ctl runs the command in a process of its own.
 func ctl(t *testing.T, url string, args ...string) ran {
 	t.Helper()
+	return ctlIn(t, nil, url, args...)
+}
+
+// ctlIn is ctl with more variables of the environment.
+func ctlIn(t *testing.T, env []string, url string, args ...string) ran {
+	t.Helper()
 	var out, problems bytes.Buffer
 	cmd := command(t.Context(), url, args...)
+	cmd.Env = append(cmd.Env, env...)
 	cmd.Stdout, cmd.Stderr = &out, &problems
 	err := cmd.Run()
 	var exit *exec.ExitError

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// outputs are what each command prints, of what people have written scripts for.
+var outputs = map[string]result{
+	"check": checked{Prefix: "shop", LockPrefix: "jobs", Findings: []finding{
+		{"version", "a:6379", ok, "7.0.15"},
+		{"maxmemory-policy", "a:6379", warning, "allkeys-lru, maxmemory 1.00G: locks may be evicted"},
+		{"guard", "", wrong, "NOPERM this user has no permissions to run the 'evalsha' command"},
+	}},
+	"invalidate": invalidated{Prefix: "shop", Keys: []string{"price:42", "tab\t"}, Tags: []string{"category:shoes"}, All: true},
+	"inspect": inspected{
+		Prefix: "shop", Key: "price:42", State: "stale", Age: 62, KeptFor: 298, LoadTook: 0.031, Kind: "coded", Tags: []string{"category:shoes"},
+		Size: 99, Load: &shownHolder{"shop-1", 12, 4.2}, Waiting: 2, Writers: []shownHolder{}, Failure: &shownFailure{"no such table", 3, 0.4},
+		text: "\"price:42\": stale\n  stored 1m2s ago, fresh for 0s, in Redis for 4m58s\n",
+	},
+	"bypass":  bypassed{Prefix: "shop", Seconds: 600},
+	"bypass0": bypassed{Prefix: "shop"},
+	"locks": shownLocks{Prefix: "jobs", Locks: []shownLock{
+		{"import", "mutex", "shop-1", "ABC@shop-1", 1, 1795368776180281, 9500, 3, 0},
+		{"file", "rwlock", "", "", 2, 0, 1000, 1, 4},
+	}},
+	"revoke": revoked{"import", "mutex", 1},
+	"stats": shownStats{Prefix: "shop", Listeners: 3, Nodes: []nodeStats{
+		{"a:6379", "7.0.15", 1 << 20, 1 << 30, "noeviction", 1, 2, 3, 4, 5}, {"b:6379", "7.2.4", 3 << 20, 0, "allkeys-lru", 0, 0, 0, 1, 0},
+	}},
+	"watch": seen{"2026-11-22T03:00:00Z", "invalidated", "price:42"},
+}
+
+func TestOutputsStayAsTheyAre(t *testing.T) {
+	t.Parallel()
+	for name, r := range outputs {
+		for ending, asJSON := range map[string]bool{".txt": false, ".json": true} {
+			var out bytes.Buffer
+			expect.ErrorIs(t, (&printer{to: &out, json: asJSON}).print(r))
+			file := filepath.Join("testdata", name+ending)
+			if *update {
+				expect.ErrorIs(t, os.WriteFile(file, out.Bytes(), 0o644))
+				continue
+			}
+			want, err := os.ReadFile(file)
+			expect.ErrorIs(t, err)
+			expect.Equal(t, file, out.String(), string(want))
+		}
+	}
+}
