@@ -36,6 +36,10 @@ type Inspection struct {
 	Kind     string        // of the payload: bytes (a []byte or string), coded (by the Codec), or absence
 	Tags     []string      // under which it can be invalidated
 
+	// TagVersions are the versions that the Tags had when the entry was loaded, in the same order. Entries with the same version of a tag
+	// are invalidated together; when the version in Redis is another one, or gone, State is revoked.
+	TagVersions []string
+
 	Size   int    // of what Redis has for the key, in bytes
 	Damage string // why State is damaged
 
@@ -164,10 +168,10 @@ func (i *Inspection) readEntry(in *protocol.Inspected) protocol.Stamps {
 		i.State = EntryStale
 	}
 	for stamps := e.Stamps; len(stamps) > 0; {
-		var name []byte
-		name, _, stamps = stamps.Next()
+		var name, version []byte
+		name, version, stamps = stamps.Next()
 		if name[0] == tagStamp {
-			i.Tags = append(i.Tags, string(name[1:]))
+			i.Tags, i.TagVersions = append(i.Tags, string(name[1:])), append(i.TagVersions, string(version))
 		}
 	}
 	return e.Stamps

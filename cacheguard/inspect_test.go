@@ -157,14 +157,14 @@ func TestAnInspectionCanBeRead(t *testing.T) {
 	t.Parallel()
 	text := Inspection{
 		Key: "k", State: EntryStale, Age: time.Second, KeptFor: time.Minute, LoadTook: 2 * time.Second, Kind: "coded", Size: 99,
-		Tags: []string{"a"}, Load: &Holder{Instance: "shop-1", For: time.Second, Left: 3 * time.Second}, Waiting: 2,
+		Tags: []string{"a"}, TagVersions: []string{"v1"}, Load: &Holder{Instance: "shop-1", For: time.Second, Left: 3 * time.Second}, Waiting: 2,
 		Writers: []Holder{{}}, Blocked: 1, Failure: &Failure{Message: "oops", InARow: 3, Left: time.Second},
 		Here: Here{InTier: true, Loads: 1, Callers: 7, Owed: true, Bypassed: true, Cut: true},
 	}.String()
 	expect.Equal(t, "text", text, `"k": stale
   stored 1s ago, fresh for 0s, in Redis for 1m0s
   99 bytes, coded, loaded in 2s
-  tags: ["a"]
+  tag "a", version v1
   loaded by shop-1 for 1s, believed to be alive for another 3s; 2 other instances wait
   updated by an instance that is not known for 0s, believed to be alive for another 0s; 1 instances wait
   3 loads in a row failed, the error is remembered for 1s: oops
@@ -185,6 +185,8 @@ func TestInspectKnowsTheTagsOfAnEntryAndWhetherTheyWereInvalidated(t *testing.T)
 		return mustInspect(t, f.guards[1], "k").State == EntryFresh
 	})
 	expect.Equal(t, "tags", strings.Join(mustInspect(t, f.guards[1], "k").Tags, ","), "shoes")
+	current := f.redis.Get(t.Context(), f.guards[0].keys.TagKey("shoes")).Val()
+	expect.Equal(t, "versions", strings.Join(mustInspect(t, f.guards[1], "k").TagVersions, ","), current)
 	if err := f.guards[1].InvalidateTags(t.Context(), "shoes"); err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,12 @@ func (i Inspection) String() string {
 		line("  stored %s ago, fresh for %s, in Redis for %s", shown(i.Age), shown(i.FreshFor), shown(i.KeptFor))
 		line("  %d bytes, %s, loaded in %s", i.Size, i.Kind, shown(i.LoadTook))
 	}
-	if len(i.Tags) > 0 {
-		line("  tags: %q", i.Tags)
+	for n, tag := range i.Tags {
+		if n < len(i.TagVersions) {
+			line("  tag %q, version %s", tag, i.TagVersions[n])
+		} else {
+			line("  tag %q", tag)
+		}
 	}
 	if i.Load != nil {
 		line("  loaded %s; %d other instances wait", i.Load, i.Waiting)

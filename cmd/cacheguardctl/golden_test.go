@@ -21,7 +21,7 @@ var outputs = map[string]result{
 	}},
 	"invalidate": invalidated{Prefix: "shop", Keys: []string{"price:42", "tab\t"}, Tags: []string{"category:shoes"}, All: true},
 	"inspect": inspected{
-		Prefix: "shop", Key: "price:42", State: "stale", Age: 62, KeptFor: 298, LoadTook: 0.031, Kind: "coded", Tags: []string{"category:shoes"},
+		Prefix: "shop", Key: "price:42", State: "stale", Age: 62, KeptFor: 298, LoadTook: 0.031, Kind: "coded", Tags: []string{"category:shoes"}, Versions: []string{"5f0c"},
 		Size: 99, Load: &shownHolder{"shop-1", 12, 4.2}, Waiting: 2, Writers: []shownHolder{}, Failure: &shownFailure{"no such table", 3, 0.4},
 		text: "\"price:42\": stale\n  stored 1m2s ago, fresh for 0s, in Redis for 4m58s\n",
 	},
@@ -35,7 +35,8 @@ var outputs = map[string]result{
 	"stats": shownStats{Prefix: "shop", Listeners: 3, Nodes: []nodeStats{
 		{"a:6379", "7.0.15", 1 << 20, 1 << 30, "noeviction", 1, 2, 3, 4, 5}, {"b:6379", "7.2.4", 3 << 20, 0, "allkeys-lru", 0, 0, 0, 1, 0},
 	}},
-	"watch": seen{"2026-11-22T03:00:00Z", "invalidated", "price:42"},
+	"sample": sampled{"2026-11-22T03:00:00Z", "sampled", "product", 3, "shop-1", 2104.5, 0.986, 20, 2, 1, 7, 1},
+	"watch":  seen{"2026-11-22T03:00:00Z", "invalidated", "price:42"},
 }
 
 func TestOutputsStayAsTheyAre(t *testing.T) {

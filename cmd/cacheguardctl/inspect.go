@@ -22,6 +22,7 @@ type inspected struct {
 	LoadTook float64       `json:"load_took"`
 	Kind     string        `json:"kind"`
 	Tags     []string      `json:"tags"`
+	Versions []string      `json:"tag_versions"` // in the order of the tags
 	Size     int           `json:"size"`
 	Damage   string        `json:"damage,omitempty"`
 	Load     *shownHolder  `json:"load"` // null: nobody loads
@@ -66,7 +67,7 @@ func (c *inspect) Run(e *env) error {
 	}
 	r := inspected{
 		Prefix: e.all.Prefix, Key: i.Key, State: string(i.State), Age: i.Age.Seconds(), FreshFor: i.FreshFor.Seconds(),
-		KeptFor: i.KeptFor.Seconds(), LoadTook: i.LoadTook.Seconds(), Kind: i.Kind, Tags: append([]string{}, i.Tags...),
+		KeptFor: i.KeptFor.Seconds(), LoadTook: i.LoadTook.Seconds(), Kind: i.Kind, Tags: append([]string{}, i.Tags...), Versions: append([]string{}, i.TagVersions...),
 		Size: i.Size, Damage: i.Damage, Waiting: i.Waiting, Writers: []shownHolder{}, Blocked: i.Blocked, text: i.String(),
 	}
 	if i.Load != nil {

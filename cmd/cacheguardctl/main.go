@@ -13,6 +13,8 @@
 //	cacheguardctl --lock-prefix jobs locks show import
 //	cacheguardctl --lock-prefix jobs locks revoke import
 //	cacheguardctl --prefix shop watch                 invalidations, as they are published
+//	cacheguardctl --prefix shop watch --every 5s      how many there were, by cache
+//	cacheguardctl --prefix shop watch --page URL      and what the caches of an instance do, from its page (package admin)
 //	cacheguardctl --prefix shop stats                 memory, evictions, hits, instances that listen
 //
 // The prefix is that of cacheguard.Config, the lock prefix that of mutex.Config or rwlock.Config. It never lists keys: KEYS and SCAN
@@ -79,7 +81,7 @@ type commands struct {
 	Invalidate invalidate `cmd:"" help:"Remove keys from the cache, on every instance."`
 	Bypass     bypass     `cmd:"" help:"Have every instance load without the cache for a while; invalidations go on."`
 	Locks      locks      `cmd:"" help:"Look at locks, or take one away."`
-	Watch      watch      `cmd:"" help:"Show invalidations as they are published, until interrupted."`
+	Watch      watch      `cmd:"" help:"Show invalidations as they are published, or sample what caches do, until interrupted."`
 	Stats      stats      `cmd:"" help:"Show memory, evictions, hits, and how many instances listen."`
 }
 

@@ -10,9 +10,11 @@ import (
 	"github.com/cacheguard/go/internal/tier"
 )
 
-// watch shows invalidations.
+// watch shows invalidations, and samples what instances do.
 type watch struct {
-	Count int `help:"Stop after so many; 0: never." placeholder:"N"`
+	Count int           `help:"Stop after so many invalidations, or samples; 0: never." placeholder:"N"`
+	Every time.Duration `help:"Count invalidations by cache for so long, instead of showing each."`
+	Page  []string      `env:"CACHEGUARD_PAGES" help:"URLs of the page of package admin on some instances: adds what their caches do. Every 2s by default." placeholder:"URL"`
 }
 
 // seen is an invalidation, or that the connection was made: what was published before is lost.
@@ -29,6 +31,9 @@ func channel(e *env) string { return e.all.Prefix + ":invalidated" }
 
 // Run is called by kong. The end of the context is no error: that is how watching ends.
 func (c *watch) Run(e *env) error {
+	if len(c.Page) > 0 || c.Every > 0 {
+		return c.sample(e)
+	}
 	sub := e.rdb.Subscribe(e.ctx, channel(e))
 	defer sub.Close()
 	unhook := closeAtEnd(e, sub)
@@ -91,8 +96,11 @@ func read(payload string) (event, name string) {
 
 // Validate is called by kong.
 func (c *watch) Validate() error {
-	if c.Count < 0 {
+	switch {
+	case c.Count < 0:
 		return errors.New("--count is negative")
+	case c.Every != 0 && c.Every < 100*time.Millisecond:
+		return errors.New("--every is shorter than 100ms")
 	}
 	return nil
 }

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	sampleEvery = 2 * time.Second // as often as the page takes samples
+	pageTimeout = 5 * time.Second
+	maxPage     = 8 << 20
+)
+
+// sampled is what was seen of a cache since the last sample: how often it was invalidated, by whomever, and what one instance does.
+type sampled struct {
+	Time        string  `json:"time"`
+	Event       string  `json:"event"`       // sampled
+	Cache       string  `json:"cache"`       // its name, which its keys begin with; empty: keys of no cache
+	Invalidated int     `json:"invalidated"` // messages
+	Instance    string  `json:"instance"`    // empty: what follows is not known, as no page was asked
+	Gets        float64 `json:"gets_per_sec"`
+	Ratio       float64 `json:"hit_ratio"` // -1: nobody asked
+	Loads       float64 `json:"loads_per_sec"`
+	Loading     int     `json:"loading"` // of the guard, as what follows
+	Queued      int     `json:"queued"`
+	Waiting     int     `json:"waiting"`
+	Takeovers   uint64  `json:"takeovers"` // of the cache, so far
+}
+
+func (r sampled) rows() [][]string {
+	name := r.Cache
+	if name == "" {
+		name = "(no cache)"
+	}
+	row := []string{r.Time, name, "invalidated " + strconv.Itoa(r.Invalidated)}
+	if r.Instance == "" {
+		return [][]string{row}
+	}
+	ratio := "-"
+	if r.Ratio >= 0 {
+		ratio = fmt.Sprintf("%.1f%%", r.Ratio*100)
+	}
+	return [][]string{append(row, r.Instance, fmt.Sprintf("gets/s %.1f", r.Gets), "hits "+ratio, fmt.Sprintf("loads/s %.1f", r.Loads),
+		fmt.Sprintf("loading %d", r.Loading), fmt.Sprintf("queued %d", r.Queued), fmt.Sprintf("waiting %d", r.Waiting),
+		fmt.Sprintf("takeovers %d", r.Takeovers))}
+}
+
+// paged is a part of what a page of package admin says.
+type paged struct {
+	Guards []struct {
+		Prefix, Instance         string
+		Loading, Queued, Waiting int
+		Caches                   []struct {
+			Name               string
+			Rate, Ratio, Loads float64
+			Takeovers          uint64
+		}
+	}
+}
+
+// sample counts invalidations, and asks the pages, every now and then.
+func (c *watch) sample(e *env) error {
+	sub := e.rdb.Subscribe(e.ctx, channel(e))
+	messages, lost := make(chan string), make(chan error, 1)
+	ctx, cancel := context.WithCancel(e.ctx)
+	unhook := closeAtEnd(e, sub)
+	var receiving sync.WaitGroup
+	receiving.Go(func() { lost <- receive(ctx, sub, messages) }) // owner: sample; stop: cancel and Close; joined below
+	defer func() {
+		cancel()
+		unhook()
+		_ = sub.Close() // it may be closed
+		receiving.Wait()
+	}()
+	every := c.Every
+	if every == 0 {
+		every = sampleEvery
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	invalidated := make(map[string]int)
+	for n := 1; ; {
+		select {
+		case name := <-messages:
+			cache, _, found := strings.Cut(name, ":")
+			if !found {
+				cache = ""
+			}
+			invalidated[cache]++
+		case err := <-lost:
+			if e.ctx.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("the subscription to %q: %w", channel(e), err)
+		case <-tick.C:
+			if err := c.printSamples(e, invalidated); err != nil {
+				if e.ctx.Err() != nil {
+					return nil
+				}
+				return err
+			}
+			if n == c.Count {
+				return nil
+			}
+			n++
+			clear(invalidated)
+		case <-e.ctx.Done():
+			return nil
+		}
+	}
+}
+
+// receive passes on the names of what is invalidated.
+func receive(ctx context.Context, sub *redis.PubSub, names chan<- string) error {
+	for {
+		msg, err := sub.ReceiveMessage(ctx)
+		if err != nil {
+			return err
+		}
+		_, name := read(msg.Payload)
+		select {
+		case names <- name:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// printSamples prints what each page says, with the invalidations of its caches, and then those of others.
+func (c *watch) printSamples(e *env, invalidated map[string]int) error {
+	now := time.Now().UTC().Format(time.RFC3339)
+	counted := make(map[string]bool)
+	for _, page := range c.Page {
+		p, err := lookAt(e.ctx, page)
+		if err != nil {
+			return err
+		}
+		for _, g := range p.Guards {
+			if g.Prefix != e.all.Prefix {
+				continue
+			}
+			for _, cache := range g.Caches {
+				counted[cache.Name] = true
+				if err := e.out.print(sampled{
+					Time: now, Event: "sampled", Cache: cache.Name, Invalidated: invalidated[cache.Name], Instance: g.Instance,
+					Gets: cache.Rate, Ratio: cache.Ratio, Loads: cache.Loads, Loading: g.Loading, Queued: g.Queued, Waiting: g.Waiting,
+					Takeovers: cache.Takeovers,
+				}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	for _, cache := range slices.Sorted(maps.Keys(invalidated)) {
+		if counted[cache] {
+			continue
+		}
+		if err := e.out.print(sampled{Time: now, Event: "sampled", Cache: cache, Invalidated: invalidated[cache], Ratio: -1}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lookAt asks a page of package admin. Its error does not repeat the URL, which may have a password.
+func lookAt(ctx context.Context, page string) (p paged, err error) {
+	u, err := url.Parse(page)
+	if err != nil || u.Host == "" {
+		return p, errors.New("--page: that is no URL")
+	}
+	u.RawQuery = "view=data"
+	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return p, errors.New("--page: that is no URL")
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		var of *url.Error
+		if errors.As(err, &of) {
+			err = of.Err
+		}
+		return p, fmt.Errorf("--page at %s: %w", u.Host, err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return p, fmt.Errorf("--page at %s: %s", u.Host, answer.Status)
+	}
+	if err := json.NewDecoder(io.LimitReader(answer.Body, maxPage)).Decode(&p); err != nil {
+		return p, fmt.Errorf("--page at %s is not that of package admin: %w", u.Host, err)
+	}
+	return p, nil
+}
