@@ -10,7 +10,7 @@ import (
 )
 
 // Ticket is what only this module can make.
-type Ticket struct{ unnamed struct{} }
+type Ticket struct{ _ struct{} }
 
 // Guard is what a Guard shows.
 type Guard struct {
