@@ -27,7 +27,7 @@ import (
 // answers are what Prometheus says to a query.
 type answers struct {
 	Status, ErrorType, Error string
-	Data          struct {
+	Data                     struct {
 		Result []struct {
 			Metric map[string]string
 			Value  [2]any
