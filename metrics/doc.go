@@ -9,7 +9,7 @@
 // # Labels
 //
 // No key, name of a lock, path or error is ever a label. The names that are (cache and lock) are those that the program gives
-// to Guard, Mutex, RWLock and HTTP, each a label once and for all, and the names of its Caches (cacheguard.NewCache); routes are those of Config.Routes, and "other". So the number
+// to Guard, Mutex, RWLock, Semaphore and HTTP, each a label once and for all, and the names of its Caches (cacheguard.NewCache); routes are those of Config.Routes, and "other". So the number
 // of series is known when the program has started, and each is there from the beginning, with the value 0. What is done through a Cache has the
 // Cache's name as its label cache, and all else that of the Guard.
 //
