@@ -14,10 +14,11 @@ import (
 	"github.com/cacheguard/go/internal/slots"
 )
 
-// loaders runs the loaders of a Guard: at most MaxLoads at once, each under LoadTimeout, and none can take the process down.
+// loaders runs the loaders of a Guard: at most MaxLoads at once, and FleetLoads with the other instances, each under LoadTimeout, and none can take the process down.
 type loaders struct {
 	cfg      *Config
 	slots    *slots.Slots // of MaxLoads; nil: no limit
+	fleet    *fleetLoads  // of FleetLoads; nil: likewise
 	running  atomic.Int64
 	panicked throttled
 	journal  *journal
@@ -27,7 +28,8 @@ type loaders struct {
 // slot is the right to run a loader.
 type slot struct {
 	right
-	kind *slots.Slots // those of the Cache, if this takes one of them, too
+	kind   *slots.Slots // those of the Cache, if this takes one of them, too
+	permit *permit      // of FleetLoads, if that is on
 }
 
 // right says whose a slot is.
@@ -42,11 +44,12 @@ const (
 // borrows reports whether a load needs no slot of its own. A load that a loader asked for shares that loader's slot: if it
 // needed one, loaders that hold all the slots could wait for each other. The keys of a GetMany share one slot.
 func (l *loaders) borrows(j *job) bool {
-	return l.slots == nil && j.policy.slotsOf() == nil || j.scope.nested || j.unlimited || j.batch != nil && j.batch.covers(j.key)
+	unbounded := l.slots == nil && l.fleet == nil && j.policy.slotsOf() == nil
+	return unbounded || j.scope.nested || j.unlimited || j.batch != nil && j.batch.covers(j.key)
 }
 
-// trySlot takes a slot if there is one.
-func (l *loaders) trySlot(j *job) slot {
+// trySlot takes a slot if there is one. With FleetLoads it may take a round trip to find out.
+func (l *loaders) trySlot(ctx context.Context, j *job) slot {
 	if l.borrows(j) {
 		return slot{right: ofOther}
 	}
@@ -57,6 +60,12 @@ func (l *loaders) trySlot(j *job) slot {
 	if l.slots != nil && !l.slots.TryAcquire() {
 		s.freeOfKind()
 		return slot{}
+	}
+	if l.fleet != nil {
+		if s.permit = l.fleet.ask(ctx); s.permit == nil {
+			l.freeSlot(s)
+			return slot{}
+		}
 	}
 	return s
 }
@@ -75,6 +84,13 @@ func (l *loaders) takeSlot(ctx context.Context, j *job) (slot, error) {
 		s.freeOfKind()
 		return slot{}, closedOr(context.Cause(ctx))
 	}
+	// The fleet's last: a load that waits for another right must not keep a permit from other instances.
+	if l.fleet != nil {
+		if s.permit = l.fleet.take(ctx, flight.CallersOf(ctx)); s.permit == nil {
+			l.freeSlot(s)
+			return slot{}, closedOr(context.Cause(ctx))
+		}
+	}
 	return s, nil
 }
 
@@ -83,14 +99,17 @@ func (l *loaders) acquire(ctx context.Context, s *slots.Slots) bool {
 	if s.TryAcquire() {
 		return true
 	}
-	l.journal.waits()
-	defer l.journal.waited()
+	l.journal.saturated.waits("max_loads", l.cfg.MaxLoads)
+	defer l.journal.saturated.waited()
 	return s.Acquire(ctx, flight.CallersOf(ctx))
 }
 
 func (l *loaders) freeSlot(s slot) {
 	if s.right != ofOwn {
 		return
+	}
+	if s.permit != nil {
+		l.fleet.release(s.permit)
 	}
 	if l.slots != nil {
 		l.slots.Release()

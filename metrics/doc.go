@@ -30,6 +30,8 @@
 //	cacheguard_loads_in_flight{cache}                 loaders that run (Watch)
 //	cacheguard_loads_queued{cache}                    loads that wait for one of MaxLoads (Watch)
 //	cacheguard_loads_limit{cache}                     MaxLoads; 0: no limit (Watch)
+//	cacheguard_fleet_loads_queued{cache}              loads that wait for one of FleetLoads (Watch)
+//	cacheguard_fleet_loads_limit{cache}               FleetLoads; 0: no limit (Watch)
 //	cacheguard_rejected_fills_total{cache,reason}     loaded values that were not stored: overtaken or unstorable
 //	cacheguard_stale_age_seconds{cache}               how long past their TTL values were served
 //	cacheguard_damaged_entries_total{cache}           entries that could not be read
