@@ -62,13 +62,14 @@ type Config struct {
 	// load shares its slot. Default: 64. -1: no limit.
 	MaxLoads int
 
-	// FleetLoads is how many loaders all Guards of the Prefix run at once, so that a database with few connections is not asked by many
-	// instances with MaxLoads each. Excess loads queue as for MaxLoads, which bounds each Guard besides. The loads of an
-	// instance get permits in turns as for MaxLoads, and instances first come, first served; a busy instance uses a permit for up to
-	// eight loads in a row. A load for which the instance has no permit at hand waits for a round trip more, or two. The permits
-	// of an instance that dies are free LeaseTTL later. When Redis does not answer, FleetLoads does not count: loads run under MaxLoads alone, after
-	// RedisTimeout, or LeaseTTL if they were waiting by then. From 1 to 10,000; while it changes between deployments, each instance
-	// goes by its own (package semaphore). Default: 0, off.
+	// FleetLoads is how many loaders all Guards of the Prefix run at once, so that a database with few connections is not asked by
+	// many instances with MaxLoads each. MaxLoads bounds each Guard besides. Excess loads keep their leases and queue until they have
+	// a permit or their callers give up; the time counts for WaitTimeout on other instances. The loads of an instance get permits in
+	// turns as for MaxLoads, and instances first come, first served; a busy instance uses a permit for up to eight loads in a row. A
+	// load for which there is no permit at hand waits for a round trip more. The permits of an instance that dies are free LeaseTTL
+	// later. When Redis does not answer, FleetLoads does not count: loads run under MaxLoads alone, after RedisTimeout, or LeaseTTL if
+	// they were waiting by then. From 1 to 10,000; while it changes between deployments, each instance goes by its own (package
+	// semaphore). Default: 0, off.
 	FleetLoads int
 
 	// MaxValueBytes is the size of the largest value stored, encoded. Larger ones reach their callers but not the

@@ -29,6 +29,9 @@ const (
 // its permit to one that waits: in turn to the oldest, and to that with the most callers (package slots). So a busy instance asks
 // the semaphore once for some loads, and an instance where nothing waits has no permits.
 //
+// A load asks for its permit when it has the lease of its key, and its slot. So those that want the same key wait for the one that has the
+// lease, and need no permits; and a load that waits for its instance's slots keeps no permit from other instances.
+//
 // When Redis does not answer, loads have permits that are none: MaxLoads alone limits them.
 type fleetLoads struct {
 	guard   *Guard

@@ -48,8 +48,8 @@ func (l *loaders) borrows(j *job) bool {
 	return unbounded || j.scope.nested || j.unlimited || j.batch != nil && j.batch.covers(j.key)
 }
 
-// trySlot takes a slot if there is one. With FleetLoads it may take a round trip to find out.
-func (l *loaders) trySlot(ctx context.Context, j *job) slot {
+// trySlot takes a slot if there is one.
+func (l *loaders) trySlot(j *job) slot {
 	if l.borrows(j) {
 		return slot{right: ofOther}
 	}
@@ -61,13 +61,33 @@ func (l *loaders) trySlot(ctx context.Context, j *job) slot {
 		s.freeOfKind()
 		return slot{}
 	}
-	if l.fleet != nil {
-		if s.permit = l.fleet.ask(ctx); s.permit == nil {
-			l.freeSlot(s)
-			return slot{}
-		}
+	return s
+}
+
+// trySlotOfFleet is trySlot for loads that nobody waits for: with FleetLoads it asks for a permit, too, which may take a round trip.
+func (l *loaders) trySlotOfFleet(ctx context.Context, j *job) slot {
+	s := l.trySlot(j)
+	if l.fleet == nil || s.right != ofOwn {
+		return s
+	}
+	if s.permit = l.fleet.ask(ctx); s.permit == nil {
+		l.freeSlot(s)
+		return slot{}
 	}
 	return s
+}
+
+// permitted takes a permit of FleetLoads for a load in the slot, if it needs one and has none, and reports whether the load may run. If
+// not, the context has ended, and the slot is free.
+func (l *loaders) permitted(ctx context.Context, s *slot) bool {
+	if l.fleet == nil || s.right != ofOwn || s.permit != nil {
+		return true
+	}
+	if s.permit = l.fleet.take(ctx, flight.CallersOf(ctx)); s.permit == nil {
+		l.freeSlot(*s)
+		return false
+	}
+	return true
 }
 
 // takeSlot waits for a slot. The context is that of the flight that wants to load, or of the caller of a GetMany.
@@ -83,13 +103,6 @@ func (l *loaders) takeSlot(ctx context.Context, j *job) (slot, error) {
 	if l.slots != nil && !l.acquire(ctx, l.slots) {
 		s.freeOfKind()
 		return slot{}, closedOr(context.Cause(ctx))
-	}
-	// The fleet's last: a load that waits for another right must not keep a permit from other instances.
-	if l.fleet != nil {
-		if s.permit = l.fleet.take(ctx, flight.CallersOf(ctx)); s.permit == nil {
-			l.freeSlot(s)
-			return slot{}, closedOr(context.Cause(ctx))
-		}
 	}
 	return s, nil
 }
@@ -134,11 +147,14 @@ type loaded struct {
 	tags   []string // as set by SetTags, and those of the value
 }
 
-// run runs the loader under LoadTimeout, and frees its slot when the loader returns. When the context ends first, run leaves
+// run runs the loader under LoadTimeout, once it has a permit of FleetLoads, and frees its slot when the loader returns. When the context ends first, run leaves
 // the loader to itself, as nobody may have to wait for one that ignores its context.
 func (l *loaders) run(ctx context.Context, j *job, s slot) loaded {
 	if ctx.Err() != nil { // nobody waits any more
 		l.freeSlot(s)
+		return loaded{err: context.Cause(ctx)}
+	}
+	if !l.permitted(ctx, &s) {
 		return loaded{err: context.Cause(ctx)}
 	}
 	load := newLoading(ctx, l, j.key)

@@ -70,7 +70,7 @@ func (r *rebuild) loadAlone(ctx context.Context) answer {
 func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (a answer, done bool) {
 	g := r.guard
 	if r.slot.right == noSlot {
-		r.slot = g.loaders.trySlot(ctx, r.job)
+		r.slot = g.loaders.trySlot(r.job)
 	}
 	request := r.request()
 	request.Inbox = g.inbox.Address()

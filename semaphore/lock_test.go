@@ -45,11 +45,12 @@ func TestAsManyHoldAsThereArePermitsAndNoMore(t *testing.T) {
 
 func TestPermitsGoToTheFirstThatCameInWhicheverProcess(t *testing.T) {
 	everywhere(t, func(t *testing.T, connect func(testing.TB) client) {
-		f := newFleet(t, connect, 3, Config{}).listening()
+		const n = 5 // each in a process of its own, which knows nothing of the server's clock: the place is that of the request
+		f := newFleet(t, connect, n, Config{}).listening()
 		held := []*Lease{take(t, f.lockers[0]), take(t, f.lockers[1])}
 		var queue []*waiter
-		for i := range 6 {
-			queue = append(queue, wait(t, f.lockers[i%3]))
+		for i := range n {
+			queue = append(queue, wait(t, f.lockers[i]))
 			f.awaitWaiters(i + 1)
 		}
 		if _, err := f.lockers[0].TryLock(t.Context(), "a"); !errors.Is(err, ErrNotAcquired) {
@@ -64,6 +65,27 @@ func TestPermitsGoToTheFirstThatCameInWhicheverProcess(t *testing.T) {
 		}
 		unlock(t, held[len(queue):]...)
 	})
+}
+
+func TestTheCallersOfAProcessGetPermitsInTheirOrderThroughItsDoor(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone, 1, Config{Permits: 1}).listening()
+	l := take(t, f.lockers[0])
+	inside := f.lockers[0].doors.Width
+	var queue []*waiter
+	for i := range 3 * inside {
+		queue = append(queue, wait(t, f.lockers[0]))
+		f.awaitWaiters(min(i+1, inside))
+		redistest.Await(t, "the others are at the door", func() bool { return f.lockers[0].doors.Waiting("a") == max(i+1-inside, 0) })
+	}
+	for i, w := range queue {
+		unlock(t, l)
+		l = w.got()
+		for _, behind := range queue[i+1:] {
+			expect.Equal(t, "those behind it wait", behind.waits(), true)
+		}
+	}
+	unlock(t, l)
 }
 
 func TestNeverMoreThanPermitsWorkAtOnceAndAllAreUsed(t *testing.T) {
