@@ -62,6 +62,16 @@ type Config struct {
 	// load shares its slot. Default: 64. -1: no limit.
 	MaxLoads int
 
+	// FleetLoads is how many loaders all Guards of the Prefix run at once, so that a database with few connections is not asked by
+	// many instances with MaxLoads each. MaxLoads bounds each Guard besides. Excess loads keep their leases and queue until they have
+	// a permit or their callers give up; the time counts for WaitTimeout on other instances. The loads of an instance get permits in
+	// turns as for MaxLoads, and instances first come, first served; a busy instance uses a permit for up to eight loads in a row. A
+	// load for which there is no permit at hand waits for a round trip more. The permits of an instance that dies are free LeaseTTL
+	// later. When Redis does not answer, FleetLoads does not count: loads run under MaxLoads alone, after RedisTimeout, or LeaseTTL if
+	// they were waiting by then. From 1 to 10,000; while it changes between deployments, each instance goes by its own (package
+	// semaphore). Default: 0, off.
+	FleetLoads int
+
 	// MaxValueBytes is the size of the largest value stored, encoded. Larger ones reach their callers but not the
 	// cache. Default: 8 MiB. -1: no limit but Redis' own.
 	MaxValueBytes int
@@ -114,7 +124,7 @@ type Config struct {
 
 	// Logger gets what an operator should know and no caller learns: values that cannot be stored or decoded, loaders that panic or
 	// are slow, background loads that fail, leases lost or taken over; and the beginning and the end of what lasts: Redis unavailable,
-	// invalidations owed, the subscription lost, MaxLoads saturated, the cache bypassed. It gets one record of each kind every ten
+	// invalidations owed, the subscription lost, MaxLoads or FleetLoads saturated, the cache bypassed. It gets one record of each kind every ten
 	// seconds, with the number of those that were left out in more. Each has cache (the Prefix), instance, and key where there
 	// is one. Default: none.
 	Logger *slog.Logger
@@ -133,6 +143,7 @@ const (
 	minLeaseTTL          = 100 * time.Millisecond
 	defaultMaxLoads      = 64
 	defaultMaxValueBytes = 8 << 20
+	mostFleetLoads       = 10_000
 )
 
 // off is the value that switches a feature off.
@@ -162,6 +173,9 @@ func (c *Config) check() error {
 	}
 	if c.MaxLoads < off {
 		bad("MaxLoads", "%d is negative (use -1 for no limit)", c.MaxLoads)
+	}
+	if c.FleetLoads < 0 || c.FleetLoads > mostFleetLoads {
+		bad("FleetLoads", "%d is not between 0 and %d", c.FleetLoads, mostFleetLoads)
 	}
 	if c.MaxValueBytes < off {
 		bad("MaxValueBytes", "%d is negative (use -1 for no limit)", c.MaxValueBytes)

@@ -88,7 +88,10 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 	g := &Guard{rdb: rdb, cfg: cfg, life: lifecycle.New()}
 	g.journal.init(g)
 	g.cfg.Hooks = g.journal.hooks(cfg.Hooks)
-	g.health = health.New(rdb, g.cfg.Hooks.OnBreaker)
+	g.health = health.New(rdb, func(open bool) {
+		g.cfg.Hooks.OnBreaker(open)
+		g.loaders.fleet.breaker(open)
+	})
 	g.serverClocks = serverclock.New(serverclock.Servers{
 		Parts: g.health.Len(), PartOf: g.partOf, Time: g.serverTime, Background: g.life.Try, Clock: cfg.clock, Stepped: g.journal.stepped,
 	})
@@ -151,6 +154,9 @@ func (g *Guard) open() (err error) {
 	if g.locks, err = rwlock.New(g.rdb, lock); err != nil {
 		return err
 	}
+	if g.loaders.fleet, err = newFleetLoads(g); err != nil {
+		return err
+	}
 	if g.cfg.Local.on() {
 		g.local, err = newLocal(&g.cfg.Local, g.cfg.clock, g.inbox, g.notices, g.versions, g.journal.dropped)
 	}
@@ -171,7 +177,9 @@ func (g *Guard) Close() error {
 		g.flights.Close()
 		_ = g.locks.Close() // always nil; ends the contexts of updates
 		g.bypass.close()
+		g.loaders.fleet.end()
 		g.life.Close(ErrClosed, nil)
+		g.loaders.fleet.close()
 		g.link.Close()
 		g.leave()
 		g.journal.close()

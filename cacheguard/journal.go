@@ -24,23 +24,21 @@ type journal struct {
 	guard *Guard
 	user  Hooks // those of the Config
 
-	outage, owing, deaf, saturated, bypassed episode
+	outage, owing, deaf, bypassed            episode
+	saturated, fleetBusy                     saturation // MaxLoads, FleetLoads
 	taken, lost, slow, damaged, voided, step throttled
 
 	cuts    atomic.Int64 // breakers that are open
 	failed  atomic.Int64 // requests to Redis that failed or were not made, ever
 	without atomic.Int64 // loads without the cache, ever
-	queued  atomic.Int64 // loads that had to wait for MaxLoads, ever
-	waiting atomic.Int64 // that do so now
 	owedMax atomic.Int64 // keys, at most, since some are owed
 	costs   costCounts   // at the beginning of what goes on
 
-	queueing sync.Mutex // one at a time begins or ends to wait for MaxLoads, so that each counts for one episode
 	counting sync.Mutex // one at a time counts what is owed: an old count must not end what has begun since
 }
 
-// costCounts are counts as they were when an outage, a bypass or a saturation began.
-type costCounts struct{ failed, without, bypassed, queued atomic.Int64 }
+// costCounts are counts as they were when an outage or a bypass began.
+type costCounts struct{ failed, without, bypassed atomic.Int64 }
 
 func (j *journal) init(g *Guard) {
 	j.guard = g
@@ -48,7 +46,8 @@ func (j *journal) init(g *Guard) {
 	j.outage = episode{logger: logs, begun: "redis unavailable, each instance loads for itself", over: "redis available again"}
 	j.owing = episode{logger: logs, begun: "invalidations owed, redis could not be told", over: "owed invalidations sent"}
 	j.deaf = episode{logger: logs, begun: "subscription lost, waiting calls poll", over: "subscription back", delay: outOfTouch}
-	j.saturated = episode{logger: logs, begun: "loads wait for MaxLoads", over: "no load waits for MaxLoads", delay: saturatedFor}
+	j.saturated.episode = episode{logger: logs, begun: "loads wait for MaxLoads", over: "no load waits for MaxLoads", delay: saturatedFor}
+	j.fleetBusy.episode = episode{logger: logs, begun: "loads wait for FleetLoads", over: "no load waits for FleetLoads", delay: saturatedFor}
 	j.bypassed = episode{logger: logs, begun: "cache bypassed", over: "cache used again"}
 }
 
@@ -154,26 +153,6 @@ func (j *journal) subscribed(live bool) {
 	}
 }
 
-// waits hears that a load has to wait for MaxLoads.
-func (j *journal) waits() {
-	j.queueing.Lock()
-	defer j.queueing.Unlock()
-	if j.waiting.Add(1) == 1 {
-		j.costs.queued.Store(j.queued.Load())
-	}
-	j.queued.Add(1)
-	j.saturated.begin("max_loads", j.guard.cfg.MaxLoads)
-}
-
-// waited hears that a load waits no more.
-func (j *journal) waited() {
-	j.queueing.Lock()
-	defer j.queueing.Unlock()
-	if j.waiting.Add(-1) == 0 {
-		j.saturated.end(func() []any { return []any{"loads_that_waited", j.queued.Load() - j.costs.queued.Load()} })
-	}
-}
-
 // bypass hears whether the cache is bypassed, and until when; zero: until it is turned on again.
 func (j *journal) bypass(on bool, until time.Time) {
 	if !on {
@@ -206,7 +185,7 @@ func (j *journal) stepped(key string, by time.Duration) {
 }
 
 func (j *journal) close() {
-	for _, e := range []*episode{&j.outage, &j.owing, &j.deaf, &j.saturated, &j.bypassed} {
+	for _, e := range []*episode{&j.outage, &j.owing, &j.deaf, &j.saturated.episode, &j.fleetBusy.episode, &j.bypassed} {
 		e.close()
 	}
 }

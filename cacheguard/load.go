@@ -15,10 +15,11 @@ import (
 	"github.com/cacheguard/go/internal/slots"
 )
 
-// loaders runs the loaders of a Guard: at most MaxLoads at once, each under LoadTimeout, and none can take the process down.
+// loaders runs the loaders of a Guard: at most MaxLoads at once, and FleetLoads with the other instances, each under LoadTimeout, and none can take the process down.
 type loaders struct {
 	cfg      *Config
 	slots    *slots.Slots // of MaxLoads; nil: no limit
+	fleet    *fleetLoads  // of FleetLoads; nil: likewise
 	running  atomic.Int64
 	panicked throttled
 	journal  *journal
@@ -28,7 +29,8 @@ type loaders struct {
 // slot is the right to run a loader.
 type slot struct {
 	right
-	kind *slots.Slots // those of the Cache, if this takes one of them, too
+	kind   *slots.Slots // those of the Cache, if this takes one of them, too
+	permit *permit      // of FleetLoads, if that is on
 }
 
 // right says whose a slot is.
@@ -43,7 +45,8 @@ const (
 // borrows reports whether a load needs no slot of its own. A load that a loader asked for shares that loader's slot: if it
 // needed one, loaders that hold all the slots could wait for each other. The keys of a GetMany share one slot.
 func (l *loaders) borrows(j *job) bool {
-	return l.slots == nil && j.policy.slotsOf() == nil || j.scope.nested || j.unlimited || j.batch != nil && j.batch.covers(j.key)
+	unbounded := l.slots == nil && l.fleet == nil && j.policy.slotsOf() == nil
+	return unbounded || j.scope.nested || j.unlimited || j.batch != nil && j.batch.covers(j.key)
 }
 
 // trySlot takes a slot if there is one.
@@ -60,6 +63,32 @@ func (l *loaders) trySlot(j *job) slot {
 		return slot{}
 	}
 	return s
+}
+
+// trySlotOfFleet is trySlot for loads that nobody waits for: with FleetLoads it asks for a permit, too, which may take a round trip.
+func (l *loaders) trySlotOfFleet(ctx context.Context, j *job) slot {
+	s := l.trySlot(j)
+	if l.fleet == nil || s.right != ofOwn {
+		return s
+	}
+	if s.permit = l.fleet.ask(ctx); s.permit == nil {
+		l.freeSlot(s)
+		return slot{}
+	}
+	return s
+}
+
+// permitted takes a permit of FleetLoads for a load in the slot, if it needs one and has none, and reports whether the load may run. If
+// not, the context has ended, and the slot is free.
+func (l *loaders) permitted(ctx context.Context, s *slot) bool {
+	if l.fleet == nil || s.right != ofOwn || s.permit != nil {
+		return true
+	}
+	if s.permit = l.fleet.take(ctx, flight.CallersOf(ctx)); s.permit == nil {
+		l.freeSlot(*s)
+		return false
+	}
+	return true
 }
 
 // takeSlot waits for a slot. The context is that of the flight that wants to load, or of the caller of a GetMany.
@@ -84,14 +113,17 @@ func (l *loaders) acquire(ctx context.Context, s *slots.Slots) bool {
 	if s.TryAcquire() {
 		return true
 	}
-	l.journal.waits()
-	defer l.journal.waited()
+	l.journal.saturated.waits("max_loads", l.cfg.MaxLoads)
+	defer l.journal.saturated.waited()
 	return s.Acquire(ctx, flight.CallersOf(ctx))
 }
 
 func (l *loaders) freeSlot(s slot) {
 	if s.right != ofOwn {
 		return
+	}
+	if s.permit != nil {
+		l.fleet.release(s.permit)
 	}
 	if l.slots != nil {
 		l.slots.Release()
@@ -116,11 +148,14 @@ type loaded struct {
 	tags   []string // as set by SetTags, and those of the value
 }
 
-// run runs the loader under LoadTimeout, and frees its slot when the loader returns. When the context ends first, run leaves
+// run runs the loader under LoadTimeout, once it has a permit of FleetLoads, and frees its slot when the loader returns. When the context ends first, run leaves
 // the loader to itself, as nobody may have to wait for one that ignores its context.
 func (l *loaders) run(ctx context.Context, j *job, s slot) loaded {
 	if ctx.Err() != nil { // nobody waits any more
 		l.freeSlot(s)
+		return loaded{err: context.Cause(ctx)}
+	}
+	if !l.permitted(ctx, &s) {
 		return loaded{err: context.Cause(ctx)}
 	}
 	load := newLoading(ctx, l, j.key)

@@ -163,6 +163,9 @@ func (m *many[V]) newBatch(ctx context.Context, toLoad []wanted, nested bool) (*
 	if err != nil {
 		return nil, err
 	}
+	if !m.guard.loaders.permitted(ctx, &s) { // here, as the wait must not count for LoadTimeout
+		return nil, closedOr(context.Cause(ctx))
+	}
 	return newBatch(ctx, m.guard, names(toLoad), s, p, m.loadAny), nil
 }
 
@@ -171,10 +174,19 @@ func (m *many[V]) refreshAll(ctx context.Context, old []wanted) {
 	if len(old) == 0 {
 		return
 	}
+	if m.guard.loaders.fleet == nil {
+		m.refreshSome(ctx, old)
+		return
+	}
+	ctx = context.WithoutCancel(ctx)
+	m.guard.life.Try(func() { m.refreshSome(ctx, old) }) // it may ask Redis for a permit; stop: RedisTimeout
+}
+
+func (m *many[V]) refreshSome(ctx context.Context, old []wanted) {
 	var b *batch
 	if m.spec.loadEach == nil {
 		p := m.spec.policyOf(m.guard)
-		s := m.guard.loaders.trySlot(&job{policy: p})
+		s := m.guard.loaders.trySlotOfFleet(ctx, &job{policy: p})
 		if s.right == noSlot {
 			return
 		}

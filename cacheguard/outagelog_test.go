@@ -25,7 +25,7 @@ func TestAnOutageOfAMinuteIsAHandfulOfLinesHoweverMuchFailsInIt(t *testing.T) {
 		for n := range 600 { // a minute
 			if n == 50 {
 				for range 100 {
-					g.journal.waits()
+					g.journal.saturated.waits("max_loads", g.cfg.MaxLoads)
 				}
 			}
 			for range 20 {
@@ -37,7 +37,7 @@ func TestAnOutageOfAMinuteIsAHandfulOfLinesHoweverMuchFailsInIt(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		for range 100 {
-			g.journal.waited()
+			g.journal.saturated.waited()
 		}
 		g.invalidations.pending.count.Add(-1)
 		g.journal.owes("")

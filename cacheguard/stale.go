@@ -54,7 +54,10 @@ func (g *Guard) refresh(ctx context.Context, j *job, raw []byte, took time.Durat
 // other call of this instance asks for the lease again.
 func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
 	r.identify(ctx)
-	if r.slot = r.guard.loaders.trySlot(r.job); r.slot.right == noSlot {
+	if r.slot = r.guard.loaders.trySlotOfFleet(ctx, r.job); r.slot.right == noSlot {
+		if r.guard.loaders.fleet != nil {
+			r.stay(ctx, shortestStay) // the fleet is not asked again at once
+		}
 		return answer{} // all loaders are busy with callers that wait
 	}
 	got, err := r.acquire(ctx, r.request())

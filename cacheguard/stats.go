@@ -7,7 +7,11 @@ type Stats struct {
 	Loading  int // loaders that run
 	MaxLoads int // how many may; 0: no limit
 	Queued   int // loads that wait for one of MaxLoads
-	Waiting  int // calls that wait for a load, a slot or another instance
+
+	FleetLoads  int // how many loaders may run in the fleet; 0: no limit
+	FleetQueued int // loads that wait for one of FleetLoads
+
+	Waiting int // calls that wait for a load, a slot or another instance
 
 	Owed    int           // keys and tags whose invalidation is pending, see Invalidate
 	OwedFor time.Duration // since when some are
@@ -37,6 +41,7 @@ func (g *Guard) Stats() Stats {
 	if g.loaders.slots != nil {
 		s.Queued = g.loaders.slots.Waiting()
 	}
+	s.FleetLoads, s.FleetQueued = g.cfg.FleetLoads, g.loaders.fleet.queued()
 	if g.local != nil {
 		s.LocalEntries, s.LocalBytes, s.LocalEvictions = g.local.Len(), g.local.Bytes(), g.local.Evictions()
 	}

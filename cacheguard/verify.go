@@ -133,7 +133,7 @@ func (c *comparison) run(ctx context.Context) *atomic.Uint64 {
 	if !c.pause() {
 		return nil
 	}
-	s := g.loaders.trySlot(c.job)
+	s := g.loaders.trySlotOfFleet(ctx, c.job)
 	if s.right == noSlot {
 		return nil // loaders are busy with callers that wait
 	}

@@ -9,7 +9,7 @@
 // # Labels
 //
 // No key, name of a lock, path or error is ever a label. The names that are (cache and lock) are those that the program gives
-// to Guard, Mutex, RWLock and HTTP, each a label once and for all, and the names of its Caches (cacheguard.NewCache); routes are those of Config.Routes, and "other". So the number
+// to Guard, Mutex, RWLock, Semaphore and HTTP, each a label once and for all, and the names of its Caches (cacheguard.NewCache); routes are those of Config.Routes, and "other". So the number
 // of series is known when the program has started, and each is there from the beginning, with the value 0. What is done through a Cache has the
 // Cache's name as its label cache, and all else that of the Guard.
 //
@@ -30,6 +30,8 @@
 //	cacheguard_loads_in_flight{cache}                 loaders that run (Watch)
 //	cacheguard_loads_queued{cache}                    loads that wait for one of MaxLoads (Watch)
 //	cacheguard_loads_limit{cache}                     MaxLoads; 0: no limit (Watch)
+//	cacheguard_fleet_loads_queued{cache}              loads that wait for one of FleetLoads (Watch)
+//	cacheguard_fleet_loads_limit{cache}               FleetLoads; 0: no limit (Watch)
 //	cacheguard_rejected_fills_total{cache,reason}     loaded values that were not stored: overtaken or unstorable
 //	cacheguard_stale_age_seconds{cache}               how long past their TTL values were served
 //	cacheguard_damaged_entries_total{cache}           entries that could not be read

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cacheguard/go/mutex"
 	"github.com/cacheguard/go/rwlock"
+	"github.com/cacheguard/go/semaphore"
 )
 
 // Mutex returns the Hooks of a mutex.Locker or mutex.Quorum, whose metrics have the label lock=name.
@@ -19,6 +20,12 @@ func (m *Metrics) Mutex(name string) mutex.Hooks {
 func (m *Metrics) RWLock(name string) rwlock.Hooks {
 	asked, unlocked := m.lock(name, rwlock.ErrNotAcquired, rwlock.ErrLeaseLost, rwlock.ErrRevoked)
 	return rwlock.Hooks{OnLock: asked, OnUnlock: unlocked}
+}
+
+// Semaphore returns the Hooks of a semaphore.Locker, whose metrics have the label lock=name.
+func (m *Metrics) Semaphore(name string) semaphore.Hooks {
+	asked, unlocked := m.lock(name, semaphore.ErrNotAcquired, semaphore.ErrLeaseLost, semaphore.ErrRevoked)
+	return semaphore.Hooks{OnLock: asked, OnUnlock: unlocked}
 }
 
 // lock returns the two hooks of a lock with these errors.

@@ -18,6 +18,7 @@ import (
 	"github.com/cacheguard/go/middleware"
 	"github.com/cacheguard/go/mutex"
 	"github.com/cacheguard/go/rwlock"
+	"github.com/cacheguard/go/semaphore"
 )
 
 // everything is one of each thing that has metrics.
@@ -214,6 +215,21 @@ func TestLocksAreCounted(t *testing.T) {
 	if err := rw.RDo(t.Context(), "k", func(context.Context, *rwlock.Lease) error { return nil }); err != nil {
 		t.Error(err)
 	}
+	permits, err := semaphore.New(shared.Client(t), semaphore.Config{Prefix: e.cfg, Permits: 1, Hooks: e.m.Semaphore("reports")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = permits.Close() }) // always nil
+	err = permits.Do(t.Context(), "k", func(ctx context.Context, _ *semaphore.Lease) error {
+		_, _ = permits.TryLock(ctx, "k") // refused
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	e.want("cacheguard_lock_wait_seconds{lock=reports,result=acquired}", 1)
+	e.want("cacheguard_lock_wait_seconds{lock=reports,result=refused}", 1)
+	e.want("cacheguard_lock_hold_seconds{lock=reports}", 1)
 	e.want("cacheguard_lock_wait_seconds{lock=jobs,result=acquired}", 1)
 	e.want("cacheguard_lock_wait_seconds{lock=jobs,result=refused}", 1)
 	e.want("cacheguard_lock_wait_seconds{lock=jobs,result=error}", 0)

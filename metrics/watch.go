@@ -52,6 +52,8 @@ var fromStats = []read{
 	gauge("loads_in_flight", "Loaders that run.", func(s *cacheguard.Stats) float64 { return float64(s.Loading) }),
 	gauge("loads_queued", "Loads that wait for one of MaxLoads.", func(s *cacheguard.Stats) float64 { return float64(s.Queued) }),
 	gauge("loads_limit", "MaxLoads; 0: no limit.", func(s *cacheguard.Stats) float64 { return float64(s.MaxLoads) }),
+	gauge("fleet_loads_queued", "Loads that wait for one of FleetLoads.", func(s *cacheguard.Stats) float64 { return float64(s.FleetQueued) }),
+	gauge("fleet_loads_limit", "FleetLoads; 0: no limit.", func(s *cacheguard.Stats) float64 { return float64(s.FleetLoads) }),
 	gauge("requests_waiting", "Requests that wait for a load, here or on another instance.",
 		func(s *cacheguard.Stats) float64 { return float64(s.Waiting) }),
 	gauge("owed_invalidations", "Keys and tags whose invalidation is still to be sent.",

@@ -30,6 +30,12 @@ type Config struct {
 	// watchdog goes on. Redis gives the lock to another at most TTL later. At least TTL. Default: no limit. -1: likewise.
 	MaxHold time.Duration
 
+	// MinHold is how long a lock stays held after it was acquired, at the least: when it is unlocked sooner, nobody gets it
+	// until then. It is for jobs that take less time than the clocks of the instances differ, which would run once on each; see Once, too. The
+	// server's clock measures it. It does not outlast a holder that dies, which TTL does, nor a lock whose context has an owner (WithOwner). A
+	// Quorum has none. Default: 0, off.
+	MinHold time.Duration
+
 	// Fair makes waiters get the lock in the order in which they asked, across all processes that set it; between processes,
 	// give or take the time that a request takes. It costs a request more for each lock that was waited for. Otherwise the
 	// waiters of one process share a place, and may hand the lock on among themselves a few times before another process
@@ -50,11 +56,16 @@ const off = config.Off
 func (c Config) check() error {
 	var p config.Problems
 	p.Instance(c.Instance)
+	p.Duration("MinHold", c.MinHold)
+	if c.MinHold > config.Longest {
+		p.Add("MinHold", "%v is more than 10 years", c.MinHold)
+	}
 	return errors.Join(p.Err(), c.common().Check())
 }
 
 func (c Config) withDefaults() Config {
 	t := c.common().WithDefaults()
+	c.MinHold = max(c.MinHold, 0)
 	c.Prefix, c.TTL, c.MaxHold, c.RedisTimeout = t.Prefix, t.TTL, t.MaxHold, t.RedisTimeout
 	if c.Instance == "" {
 		c.Instance = config.DefaultInstance()

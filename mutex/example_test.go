@@ -181,3 +181,25 @@ func ExampleLocker_Revoke() {
 	// true <nil>
 	// true
 }
+
+func ExampleLocker_Once() {
+	ctx := context.Background()
+	locks, err := mutex.New(newClient(), mutex.Config{Prefix: "example-once"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close()
+
+	for range 3 { // the schedulers of three instances
+		ran, err := locks.Once(ctx, "nightly", time.Hour, func(context.Context, *mutex.Lease) error {
+			fmt.Println("the report is written")
+			return nil
+		})
+		fmt.Println(ran, err)
+	}
+	// Output:
+	// the report is written
+	// true <nil>
+	// false <nil>
+	// false <nil>
+}

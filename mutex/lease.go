@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cacheguard/go/internal/hold"
@@ -29,6 +30,8 @@ type Lease struct {
 	queue  *localQueue  // where its turn ends when the lease does, or is lost
 	fence  int64
 	hold   hold.Hold
+	since  time.Time    // when it was acquired, or a little later
+	least  atomic.Int64 // how long the lock stays held from then on, at least; a time.Duration
 
 	once     sync.Once
 	err      error       // of Unlock; written once

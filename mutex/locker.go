@@ -114,6 +114,8 @@ func (k *Locker) newClaim(ctx context.Context, name string) *claim {
 // granted returns the lease of the claim, unless that was over before it could begin.
 func (c *claim) granted(ctx context.Context, q *localQueue, g queue.Grant) (*Lease, error) {
 	l := &Lease{from: c.Locker, life: c.life, claim: c, name: c.name, queue: q, fence: g.Fence, unlocked: c.cfg.Hooks.common().Held(c.name)}
+	l.since = time.Now()
+	l.least.Store(int64(c.cfg.MinHold))
 	options := hold.Options{Holder: (*held)(l), TTL: c.cfg.TTL, Max: c.cfg.MaxHold}
 	if c.cfg.Watchdog != off {
 		options.Keeper = c.keeper

@@ -50,6 +50,9 @@ func NewQuorum(clients []Redis, cfg Config) (*Quorum, error) {
 	if cfg.Fair {
 		problems = append(problems, errors.New("Config.Fair: a quorum has no queue"))
 	}
+	if cfg.MinHold > 0 {
+		problems = append(problems, errors.New("Config.MinHold: a quorum has none"))
+	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}

@@ -30,6 +30,9 @@ var unlockLone string
 //go:embed lua/unlock.lua
 var unlockSource string
 
+//go:embed lua/park.lua
+var parkSource string
+
 //go:embed lua/renew.lua
 var renewSource string
 
@@ -42,6 +45,7 @@ var inspectSource string
 var (
 	lockScript    = script.New(fields + lockFree + prelude + lockSource)
 	unlockScript  = script.New(fields + unlockLone + prelude + unlockSource)
+	parkScript    = script.New(fields + prelude + parkSource)
 	renewScript   = script.New(fields + prelude + renewSource)
 	revokeScript  = script.New(fields + prelude + revokeSource)
 	inspectScript = script.New(fields + prelude + inspectSource)

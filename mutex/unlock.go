@@ -13,6 +13,9 @@ func (k *Locker) unlock(l *Lease) (int, error) {
 	if !l.hold.End() {
 		q = nil
 	}
+	if rest := l.rest(); rest > 0 {
+		return k.park(l.claim, q, rest)
+	}
 	return k.handOver(l.claim, q)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cacheguard/go/mutex"
 	"github.com/cacheguard/go/rwlock"
+	"github.com/cacheguard/go/semaphore"
 )
 
 // Mutex returns the Hooks of a mutex.Locker or mutex.Quorum, whose spans and metrics have the attribute cacheguard.lock=name.
@@ -24,6 +25,12 @@ func (t *Telemetry) Mutex(name string) mutex.Hooks {
 func (t *Telemetry) RWLock(name string) rwlock.Hooks {
 	l := t.lock(name, rwlock.ErrNotAcquired, rwlock.ErrLeaseLost, rwlock.ErrRevoked)
 	return rwlock.Hooks{Begin: l.begin, OnLock: l.locked, OnUnlock: l.unlocked}
+}
+
+// Semaphore returns the Hooks of a semaphore.Locker, whose spans and metrics have the attribute cacheguard.lock=name.
+func (t *Telemetry) Semaphore(name string) semaphore.Hooks {
+	l := t.lock(name, semaphore.ErrNotAcquired, semaphore.ErrLeaseLost, semaphore.ErrRevoked)
+	return semaphore.Hooks{Begin: l.begin, OnLock: l.locked, OnUnlock: l.unlocked}
 }
 
 // lock is what is observed of the locks of a Locker.

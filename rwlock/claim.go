@@ -54,7 +54,7 @@ func (c *claim) enter(ctx context.Context) (err error) {
 	switch {
 	case c.mode == writing:
 		c.guest, err = c.writers.Enter(ctx, c.life.Ending, c.name)
-	case given && time.Until(leaves) < grace(c.cfg.TTL)/3:
+	case given && time.Until(leaves) < queue.Grace(c.cfg.TTL)/3:
 		c.guest, err = c.readers.Enter(ctx, c.life.Ending, c.name)
 	}
 	return err
@@ -63,7 +63,7 @@ func (c *claim) enter(ctx context.Context) (err error) {
 // queue waits for the lock in Redis.
 func (c *claim) queue(ctx context.Context) (queue.Grant, error) {
 	waiter := queue.Waiter{
-		Inbox: c.inbox, ID: c.inboxKey(c.mode, c.token), Grace: grace(c.cfg.TTL), Patience: c.cfg.TTL, Ended: c.life.Ending,
+		Inbox: c.inbox, ID: c.inboxKey(c.mode, c.token), Grace: queue.Grace(c.cfg.TTL), Patience: c.cfg.TTL, Ended: c.life.Ending,
 		Claim: c, Keeper: c.keeper, Heart: c,
 	}
 	for {
@@ -77,11 +77,11 @@ func (c *claim) queue(ctx context.Context) (queue.Grant, error) {
 
 // Ask asks for the lock, as package queue has it.
 func (c *claim) Ask(ctx context.Context, inbox string) (queue.Answer, error) {
-	return c.ask(ctx, grace(c.cfg.TTL), inbox)
+	return c.ask(ctx, queue.Grace(c.cfg.TTL), inbox)
 }
 
 // Beat is the heartbeat of a place in the queue, likewise.
-func (c *claim) Beat() script.Call { return c.beat(c.token, c.ticket.Load(), grace(c.cfg.TTL)) }
+func (c *claim) Beat() script.Call { return c.beat(c.token, c.ticket.Load(), queue.Grace(c.cfg.TTL)) }
 
 // ask asks Redis for the lock once. What it was not asked for any more is given back by abandon.
 func (c *claim) ask(ctx context.Context, grace time.Duration, inbox string) (queue.Answer, error) {
@@ -91,11 +91,11 @@ func (c *claim) ask(ctx context.Context, grace time.Duration, inbox string) (que
 	if err != nil {
 		return queue.Answer{}, err
 	}
-	got, err := parseAsked(reply.Cmd)
-	c.ticket.Store(got.ticket)
-	c.guest.Answered(reply.Sent, got.clock)
+	got, err := queue.ParseAsked(reply.Cmd)
+	c.ticket.Store(got.Ticket)
+	c.guest.Answered(reply.Sent, got.Clock)
 	return queue.Answer{
-		Granted: got.status == "held", Sent: reply.Sent, Fence: got.fence, Length: c.cfg.TTL, Left: got.left,
+		Granted: got.Status == "held", Sent: reply.Sent, Fence: got.Fence, Length: c.cfg.TTL, Left: got.Left,
 	}, err
 }
 
@@ -104,7 +104,7 @@ func (c *claim) Parse(body string) (fence int64, granted bool) {
 	if !c.dead.IsZero() && time.Now().After(c.dead) {
 		return 0, false
 	}
-	return parseGrant(body, c.ticket.Load())
+	return queue.ParseGrant(body, c.ticket.Load())
 }
 
 // abandon gives up in the background what the claim may have in Redis. Only what the life counts may do so.

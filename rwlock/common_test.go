@@ -49,7 +49,7 @@ func newWalk(t *testing.T, seed uint64, acquire, release *model.Shortcut) *model
 		}
 		switch p := w.Rand.IntN(100); {
 		case p < 40:
-			m, wait := writing, grace(ttl)
+			m, wait := writing, queue.Grace(ttl)
 			if w.Rand.IntN(5) < 2 {
 				m = reading
 			}
@@ -68,7 +68,7 @@ func newWalk(t *testing.T, seed uint64, acquire, release *model.Shortcut) *model
 		case p < 98:
 			return l.revokeAll(fmt.Sprint(w.Rand.Int())), nil
 		}
-		return l.beat(token, 0, grace(ttl)), nil
+		return l.beat(token, 0, queue.Grace(ttl)), nil
 	}
 	return w
 }

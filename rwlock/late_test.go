@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -62,20 +63,20 @@ func TestAReaderBehindADeadWriterAsksWhenThatIsDead(t *testing.T) {
 	f := newFleet(t, standalone(t), 1, Config{})
 	held := must(t, f.lockers[0], (*Locker).RLock, "a")
 	dead, reader := f.lockers[0].newClaim("a", writing), f.lockers[0].newClaim("a", reading)
-	ask := func(c *claim, grace time.Duration) asked {
+	ask := func(c *claim, grace time.Duration) queue.Asked {
 		call := c.askFor(c.mode, c.token, time.Minute, grace, time.Hour.Milliseconds(), "", 0)
-		got, err := parseAsked(call.Run(t.Context(), f.redis))
-		if err != nil || got.status != "queued" {
+		got, err := queue.ParseAsked(call.Run(t.Context(), f.redis))
+		if err != nil || got.Status != "queued" {
 			t.Fatalf("%+v, %v", got, err)
 		}
 		return got
 	}
 	ask(dead, time.Second)
-	got := ask(reader, longestGrace)
-	if got.left > time.Second {
-		t.Errorf("it is worth asking in %v", got.left)
+	got := ask(reader, queue.LongestGrace)
+	if got.Left > time.Second {
+		t.Errorf("it is worth asking in %v", got.Left)
 	}
-	if ms := reply(t, f, reader.beat(reader.token, got.ticket, longestGrace)); ms < 1 || ms > 1000 {
+	if ms := reply(t, f, reader.beat(reader.token, got.Ticket, queue.LongestGrace)); ms < 1 || ms > 1000 {
 		t.Errorf("after a heartbeat, in %d ms", ms)
 	}
 	reply(t, f, dead.giveUp(dead.token, 0, false))

@@ -80,7 +80,7 @@ func (w *world) ask(a *actor, waits bool) {
 	}
 	wait := time.Duration(0)
 	if waits {
-		wait = grace(ms(a.ttl))
+		wait = queue.Grace(ms(a.ttl))
 	}
 	patience := queue.Unlimited
 	if a.leaves > 0 {
@@ -88,19 +88,19 @@ func (w *world) ask(a *actor, waits bool) {
 	}
 	w.send(a, "asks to "+map[mode]string{writing: "write", reading: "read"}[a.mode],
 		w.lock.askFor(a.mode, a.token, ms(a.ttl), wait, patience, inbox, a.arrived), func(cmd *redis.Cmd, sent int64) {
-			got, err := parseAsked(cmd)
+			got, err := queue.ParseAsked(cmd)
 			if err != nil {
 				w.Wrong("%v", err)
 				return
 			}
-			if got.left < 0 {
-				w.Wrong("%v until leases end", got.left)
+			if got.Left < 0 {
+				w.Wrong("%v until leases end", got.Left)
 			}
-			switch got.status {
+			switch got.Status {
 			case "held":
-				a.stage, a.fence, a.until = holding, got.fence, sent+a.ttl
+				a.stage, a.fence, a.until = holding, got.Fence, sent+a.ttl
 			case "queued":
-				a.ticket, a.heard = got.ticket, sent
+				a.ticket, a.heard = got.Ticket, sent
 			}
 		}, func() { a.lost = true })
 }
@@ -112,7 +112,7 @@ func (w *world) wait(a *actor) {
 	case p < 4:
 		w.receive(a.inbox)
 	case p < 7:
-		w.send(a, "is alive", w.lock.beat(a.token, a.ticket, grace(ms(a.ttl))), func(cmd *redis.Cmd, sent int64) {
+		w.send(a, "is alive", w.lock.beat(a.token, a.ticket, queue.Grace(ms(a.ttl))), func(cmd *redis.Cmd, sent int64) {
 			if n, _ := cmd.Int(); n > 0 {
 				a.heard = sent
 				return
@@ -136,9 +136,9 @@ func (w *world) receive(inbox string) {
 		if a.stage != waiting || a.inbox != inbox || key != w.lock.inboxKey(a.mode, a.token) {
 			continue
 		}
-		fence, granted := parseGrant(body, a.ticket)
+		fence, granted := queue.ParseGrant(body, a.ticket)
 		granted = granted && (a.leaves == 0 || w.Mono < a.leaves)
-		if trust := a.heard + grace(ms(a.ttl)).Milliseconds(); granted && w.Mono < trust {
+		if trust := a.heard + queue.Grace(ms(a.ttl)).Milliseconds(); granted && w.Mono < trust {
 			w.Tell("%d is told that it holds %s", a.name, a.token)
 			a.stage, a.fence, a.until = holding, fence, trust
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/queue"
 )
 
 // memory is how long a fence is remembered, in ms.
@@ -240,7 +242,7 @@ func (w *world) checkRemains() {
 		lasts("reader", token, until, longest)
 	}
 	for token, until := range s.alive() {
-		lasts("waiter", token, until, longestGrace.Milliseconds())
+		lasts("waiter", token, until, queue.LongestGrace.Milliseconds())
 	}
 	if len(s.alive()) != len(s.writers())+len(s.waiting()) {
 		w.Wrong("%v are alive, of writers %v and readers %v", s.alive(), s.writers(), s.waiting())
@@ -312,7 +314,7 @@ func (w *world) checkMessages(before snapshot, pushed int64) {
 // settle ends a run: everybody crashes, and when all leases are over nothing is left but what the fence needs.
 func (w *world) settle() {
 	for range 3 {
-		w.Mono += w.now.number("longest") + longestGrace.Milliseconds() + 1
+		w.Mono += w.now.number("longest") + queue.LongestGrace.Milliseconds() + 1
 		w.Run(w.lock.look(), "")
 	}
 	for _, set := range w.now.sets {

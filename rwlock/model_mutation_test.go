@@ -45,7 +45,7 @@ func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {
 		"the place is that of the request": {
 			"came > 0 and last -", "false and last -"},
 		"a clock that is set back stops the tickets": {
-			"(fields[7] or 0), 1)", "(fields[6] or 0), 1)"},
+			"(fields[5] or 0), 1)", "(fields[4] or 0), 1)"},
 		"only the first reader is admitted": {
 			"redis.call('ZRANGE', waiting, 0, -1)", "redis.call('ZRANGE', waiting, 0, 0)"},
 		"one message for each reader": {
@@ -69,16 +69,16 @@ func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {
 		"the common writer comes in beside readers": {
 			"'EXISTS', KEYS[2], KEYS[3]", "'EXISTS', KEYS[3], KEYS[3]"},
 		"the common writer has given up": {
-			"not (fields[5] and now", "not (false and now"},
+			"not (fields[3] and now", "not (false and now"},
 		"the common writer's fence follows the clock alone": {
-			"if fields[3] + 0 < micros", "if true"},
+			"if fields[1] + 0 < micros", "if true"},
 		"the common writer's lease is longer than the lock knows of": {
-			"and length <= fields[4] + 0", ""},
+			"and length <= fields[2] + 0", ""},
 		"the common writer's lock is forgotten with its lease": {
-			"fields[9] - fields[4] - 600000 >= now", "true"},
+			"fields[6] - fields[2] - 600000 >= now", "true"},
 		"the common release hands nothing on": {
-			"fields[8] == (fields[6] or '')", "true"},
+			"fields[9] == (fields[4] or '')", "true"},
 		"the common release does not look at the token": {
-			"fields[1] == ARGV[1] and", "fields[1] and"},
+			"fields[7] == ARGV[1] and", "fields[7] and"},
 	})
 }

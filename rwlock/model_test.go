@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/internal/testing/model"
 )
@@ -64,7 +65,7 @@ func (w *world) leap(by int64) {
 
 func (w *world) revoke() {
 	for _, a := range w.actors {
-		a.until, a.heard = 0, -longestGrace.Milliseconds() // that is what it is for; a message may be on its way
+		a.until, a.heard = 0, -queue.LongestGrace.Milliseconds() // that is what it is for; a message may be on its way
 	}
 	call := w.lock.revokeAll(strconv.FormatUint(w.Rand.Uint64(), 10))
 	w.Run(call, "")

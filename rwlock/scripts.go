@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/keys"
+	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/script"
 )
 
@@ -15,7 +16,10 @@ import (
 var fields string
 
 //go:embed lua/prelude.lua
-var prelude string
+var own string
+
+// prelude comes before every script, and before that its fields and its common case.
+var prelude = queue.Prelude() + own
 
 //go:embed lua/acquire.lua
 var acquireSource string
@@ -46,12 +50,6 @@ var revokeSource string
 
 //go:embed lua/inspect.lua
 var inspectSource string
-
-// longestGrace bounds a grace; it stands in the prelude too.
-const longestGrace = 3 * time.Second
-
-// grace is how long a waiter lives without a heartbeat, and how long a grant lasts that is not confirmed.
-func grace(ttl time.Duration) time.Duration { return min(ttl, longestGrace) }
 
 // What a script says of a token that does not hold the lock, when it returns a number.
 const (
@@ -133,42 +131,6 @@ func (l lock) call(s *script.Script, args ...any) script.Call {
 // queue.Patience. inbox may be empty. arrived is when the caller came, in µs by the server's clock, or 0 for now.
 func (l lock) askFor(m mode, token string, ttl, grace time.Duration, patience any, inbox string, arrived int64) script.Call {
 	return l.call(l.acquire, token, m.arg(), script.Millis(ttl), script.Millis(grace), patience, inbox, arrived)
-}
-
-// asked is the reply to askFor.
-type asked struct {
-	status string        // held, queued or busy
-	fence  int64         // held
-	ticket int64         // queued
-	clock  int64         // queued: what the server's clock showed, in µs
-	left   time.Duration // queued: until it may be worth asking again; busy: until the leases of the holders end
-}
-
-func parseAsked(cmd *redis.Cmd) (a asked, err error) {
-	if fence, ok := cmd.Val().(int64); ok {
-		return asked{status: "held", fence: fence}, nil
-	}
-	reply, err := cmd.Slice()
-	if err != nil {
-		return asked{}, err
-	}
-	if len(reply) > 1 {
-		a.status, _ = reply[0].(string)
-	}
-	number := func(i int) int64 {
-		if i < len(reply) {
-			n, _ := reply[i].(int64)
-			return n
-		}
-		return 0
-	}
-	switch a.status {
-	case "queued", "busy":
-		a.left, a.ticket, a.clock = time.Duration(number(1))*time.Millisecond, number(2), number(3)
-	default:
-		return asked{}, fmt.Errorf("unexpected reply %v", reply)
-	}
-	return a, nil
 }
 
 // beat says that a waiter is alive. It returns in how many ms it may be worth asking again, or 0 if the waiter has to ask.

@@ -32,20 +32,20 @@ func TestHeartbeatOfAnOlderPlaceInTheQueueHasTheWaiterAsk(t *testing.T) {
 	for _, m := range []mode{writing, reading} {
 		c := f.lockers[0].newClaim("a", m)
 		ask := func() int64 {
-			call := c.askFor(m, c.token, time.Minute, longestGrace, queue.Unlimited, "", 0)
-			got, err := parseAsked(call.Run(t.Context(), f.redis))
-			if err != nil || got.status != "queued" {
+			call := c.askFor(m, c.token, time.Minute, queue.LongestGrace, queue.Unlimited, "", 0)
+			got, err := queue.ParseAsked(call.Run(t.Context(), f.redis))
+			if err != nil || got.Status != "queued" {
 				t.Fatalf("%+v, %v", got, err)
 			}
-			return got.ticket
+			return got.Ticket
 		}
 		first := ask()
 		expect.Equal(t, "ticket of one that asks again", ask(), first)
-		expect.Equal(t, "heartbeat", min(1, reply(t, f, c.beat(c.token, first, longestGrace))), 1)
+		expect.Equal(t, "heartbeat", min(1, reply(t, f, c.beat(c.token, first, queue.LongestGrace))), 1)
 		expect.Equal(t, "release", reply(t, f, c.giveUp(c.token, 0, false)), 1)
 		second := ask()
-		expect.Equal(t, "heartbeat of the first place", reply(t, f, c.beat(c.token, first, longestGrace)), 0)
-		expect.Equal(t, "heartbeat of the second", min(1, reply(t, f, c.beat(c.token, second, longestGrace))), 1)
+		expect.Equal(t, "heartbeat of the first place", reply(t, f, c.beat(c.token, first, queue.LongestGrace)), 0)
+		expect.Equal(t, "heartbeat of the second", min(1, reply(t, f, c.beat(c.token, second, queue.LongestGrace))), 1)
 		expect.Equal(t, "release", reply(t, f, c.giveUp(c.token, 0, false)), 1)
 	}
 	unlock(t, held)

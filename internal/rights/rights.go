@@ -29,13 +29,18 @@ var (
 
 	Mutex = set("mutex", scripts+messages+
 		"DEL HDEL HGET HINCRBY HMGET HSET PEXPIRE PTTL TIME ZADD ZCARD ZPOPMIN ZREM ZREMRANGEBYSCORE ZSCORE").with(inboxes).mayInform()
-	RWLock  = set("rwlock", scripts+messages+rwlock).with(inboxes).mayInform()
+	RWLock = set("rwlock", scripts+messages+rwlock).with(inboxes).mayInform()
+
+	Semaphore = set("semaphore", scripts+messages+
+		"DEL HDEL HGET HMGET HSET PEXPIRE PTTL TIME ZADD ZCARD ZRANGE ZRANGEBYSCORE ZREM ZREMRANGEBYSCORE ZREVRANGE ZSCORE").
+		with(inboxes).mayInform()
+
 	CAS     = set("cas", scripts+"DEL GET GETRANGE LLEN LPOS LPUSH LTRIM PEXPIRE SET").mayInform()
 	Segment = set("segment", scripts+"DEL EXISTS GET HDEL HGET HGETALL HINCRBY HSET PEXPIREAT SET TIME").mayInform()
 )
 
 // All are the sets of all packages.
-func All() []Set { return []Set{Guard, Mutex, RWLock, CAS, Segment} }
+func All() []Set { return []Set{Guard, Mutex, RWLock, Semaphore, CAS, Segment} }
 
 // Cluster are the commands with which a cluster client learns who serves what.
 func Cluster() []string { return []string{"CLUSTER|SLOTS", "COMMAND"} }

@@ -31,16 +31,5 @@ if ARGV[4] == '0' or patience <= 0 then
 end
 
 local queue = mode == 'w' and writers or waiting
-local ticket = redis.call('ZSCORE', queue, token) and ticket_of(token)
-if not ticket then
-  local last, came = tonumber(fields[6] or 0) + math.max(micros - (fields[7] or 0), 1), tonumber(ARGV[7])
-  ticket = whole(last)
-  redis.call('ZADD', queue, whole(came > 0 and last - math.max(micros - came, 0) or last), token)
-  redis.call('HSET', lock, 'ticket', ticket, 'asked', whole(micros))
-end
-redis.call('ZADD', alive, whole(now + math.min(ARGV[4], patience)), token)
-redis.call('HSET', lock, 'waiter:' .. token, ARGV[4] .. ':' .. whole(now + patience) .. ':' .. ticket .. ':' .. ARGV[6])
-keep(lock)
-keep(queue)
-keep(alive)
+local ticket = enqueue(queue, token, ARGV[4], patience, tonumber(ARGV[7]), ARGV[6])
 return {'queued', soonest(mode), tonumber(ticket), micros}

@@ -1,15 +1,15 @@
 -- The common case of acquire.lua, before which it runs: a writer asks, and nobody holds or waits; the last fence is not ahead of the
 -- clock, the lock knows of leases as long as this one, and its hash is kept for long enough. A time in ms has fewer than the 14 digits
 -- that Lua writes.
-if ARGV[2] == 'w' and not fields[1] and fields[3] and fields[4] and fields[9]
+if ARGV[2] == 'w' and not fields[7] and fields[1] and fields[2] and fields[6]
   and redis.pcall('EXISTS', KEYS[2], KEYS[3], KEYS[4], KEYS[5]) == 0 then -- refused: the prelude can do without
   local t, length = redis.call('TIME'), tonumber(ARGV[3])
   local micros = t[1] * 1000000 + t[2]
   local now = math.floor(micros / 1000)
-  if fields[3] + 0 < micros and length <= fields[4] + 0 and fields[9] - fields[4] - 600000 >= now
-    and not (fields[5] and now < fields[5] + 0 and redis.call('ZSCORE', KEYS[6], ARGV[1])) then
+  if fields[1] + 0 < micros and length <= fields[2] + 0 and fields[6] - fields[2] - 600000 >= now
+    and not (fields[3] and now < fields[3] + 0 and redis.call('ZSCORE', KEYS[6], ARGV[1])) then
     redis.call('HSET', KEYS[1], 'writer', ARGV[1], 'deadline', now + length .. '',
-      'fence', t[1] .. string.sub('00000' .. t[2], -6), 'solo', fields[6] or '')
+      'fence', t[1] .. string.sub('00000' .. t[2], -6), 'solo', fields[4] or '')
     return micros
   end
 end

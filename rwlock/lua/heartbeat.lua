@@ -14,8 +14,5 @@ local ticket, leaves = ticket_of(token)
 if ticket ~= ARGV[2] or not redis.call('ZSCORE', queue, token) then
   return 0
 end
-redis.call('ZADD', alive, whole(math.min(now + ARGV[3], leaves)), token)
-keep(lock)
-keep(queue)
-keep(alive)
+stay(queue, token, math.min(now + ARGV[3], leaves))
 return soonest(mode)

@@ -1,119 +1,28 @@
--- Shared by the scripts of this folder; each is sent with this text before it, and fields.lua before that. To make all these functions
--- takes longer than most of what they do, so the common case of a script comes in between, if it has one.
+-- Shared by the scripts of this folder; each is sent with this text before it, after fields.lua and the prelude of package queue. To make
+-- all these functions takes longer than most of what they do, so the common case of a script comes before them, if it has one.
 --
 -- KEYS, the same for every script:
---   lock     hash: writer (its token) and deadline, while a writer holds; fence, the last one given; longest lease
---            anybody asked for, in ms; ticket, the last one given to a waiter, which grows by the microseconds that pass, and by
---            1 if the clock is set back; asked, when that was, in microseconds; revoked, the fence that the last revoke took,
---            and revoker, its id; gone, until when somebody is among the gone; waiter:TOKEN for each waiter: its grace in ms,
---            until when it waits at most, its ticket, and its inbox if it has one, with colons between them; solo, what the ticket
+--   lock     hash: as in the prelude of package queue; writer (its token) and deadline, while a writer holds; solo, what the ticket
 --            was (empty: none) when nobody was queued: whoever queues gets a new one, so as long as they are equal nobody has
---            queued since; kept, until when the hash is there at least, as it has a TTL
+--            queued since
 --   readers  zset: the tokens that hold for reading, by deadline
 --   writers  zset: the tokens that wait to write, by ticket less the microseconds that each had waited before it got one
 --   waiting  zset: the tokens that wait to read, by ticket
---   alive    zset: the tokens that wait, by when they are dead without another heartbeat
---   gone     zset: the tokens that have given up and of whose requests some may still be on their way, by when they are forgotten
--- All deadlines are the server's time in ms.
-local lock, readers, writers, waiting, alive, gone = unpack(KEYS)
+--   alive, gone: as in the prelude of package queue
+local readers, writers, waiting = KEYS[2], KEYS[3], KEYS[4]
 
-local longest_grace = 3000 -- ms
-local memory = 600000 -- ms: how long the last fence, and who is gone, is remembered at least
-
--- Returns the time in ms, and in microseconds.
-local function now_ms()
-  local t = redis.call('TIME')
-  return t[1] * 1000 + math.floor(t[2] / 1000), t[1] * 1000000 + t[2]
-end
-
-local now, micros = now_ms()
-local writer, deadline, fence, longest = fields[1], tonumber(fields[2] or 0), tonumber(fields[3] or 0), tonumber(fields[4] or 0)
-local kept = tonumber(fields[9] or 0)
+local writer, deadline = fields[7], tonumber(fields[8] or 0)
 local read_until -- when the last reader's lease ends; 0: nobody reads
-local queued -- somebody waits
 local ended = false -- a writer's turn has ended in this run
 local known -- until when somebody held, as far as those who wait could hear before this run
-local left = false -- somebody has left the queue in this run
-
-local function whole(n) return string.format('%.0f', n) end
-
--- No key may be left without a TTL, nor with one that ends before what it is about. A new one has none.
-local function keep(key, new)
-  local least, left = memory + longest, new and -1 or redis.call('PTTL', key)
-  if left < least then
-    left = 2 * least
-    redis.call('PEXPIRE', key, whole(left))
-  end
-  if key == lock and kept < now + least then
-    kept = now + left
-    redis.call('HSET', lock, 'kept', whole(kept))
-  end
-end
-
--- Returns the deadline of a lease that begins now.
-local function lease(length)
-  if length > longest then
-    longest = length
-    redis.call('HSET', lock, 'longest', whole(length))
-    keep(lock)
-  end
-  return now + length
-end
-
--- The clock was set back: nobody stays for longer than anybody may.
-local function cut(key, limit)
-  for _, token in ipairs(redis.call('ZRANGEBYSCORE', key, '(' .. whole(limit), '+inf')) do
-    redis.call('ZADD', key, whole(limit), token)
-  end
-end
-
--- Returns the highest score of a sorted set, not above a limit; 0 if it is empty.
-local function highest(key, limit)
-  local score = tonumber(redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2] or 0)
-  if score > limit then
-    cut(key, limit)
-    return limit
-  end
-  return score
-end
 
 local function read_readers()
   read_until = highest(readers, longest > 0 and now + longest or math.huge)
 end
 
--- A waiter's grace is how long it lives without a heartbeat, and how long it holds what it is granted unless it confirms it.
--- Returns the deadline of a grant, the inbox to tell, or nil, and the ticket.
-local function grant_to(waiter)
-  local grace, ticket, inbox = string.match(waiter or '', '^(%d+):%d+:(%d+):(.*)$')
-  return lease(tonumber(grace or 0)), inbox ~= '' and inbox or nil, ticket
-end
-
--- Returns the ticket of a waiter, and until when it waits at most, if it is known.
-local function ticket_of(token)
-  local leaves, ticket = string.match(redis.call('HGET', lock, 'waiter:' .. token) or '', '^%d+:(%d+):(%d+):')
-  return ticket, leaves
-end
-
--- Takes a waiter out of the queue, and returns what is known of it.
-local function leave(token)
-  local field = 'waiter:' .. token
-  local waiter = redis.call('HGET', lock, field)
-  redis.call('HDEL', lock, field)
-  redis.call('ZREM', alive, token)
-  redis.call('ZREM', writers, token)
-  redis.call('ZREM', waiting, token)
-  left = true
-  return waiter
-end
-
 local function end_writer()
   redis.call('HDEL', lock, 'writer', 'deadline')
   writer, ended = false, true
-end
-
-local function next_fence()
-  fence = math.max(fence + 1, micros)
-  return whole(fence)
 end
 
 local function hold_write(token, till)
@@ -126,11 +35,6 @@ local function hold_read(token, till)
   redis.call('ZADD', readers, whole(till), token)
   keep(readers, read_until == 0)
   read_until = math.max(read_until, till)
-end
-
--- A user without the right to publish must not lose the lock: waiters have timers too.
-local function wake(inbox, key, body)
-  redis.pcall('PUBLISH', inbox, #key .. ':' .. key .. body)
 end
 
 -- Grants the lock to all who wait to read.
@@ -222,12 +126,7 @@ local function expire()
     redis.call('ZREMRANGEBYSCORE', readers, '-inf', whole(now))
     read_until = read_until > now and read_until or 0
   end
-  queued = highest(alive, now + longest_grace) > 0
-  if queued then
-    for _, token in ipairs(redis.call('ZRANGEBYSCORE', alive, '-inf', whole(now))) do
-      leave(token)
-    end
-  end
+  bury()
 end
 
 -- What every script does first, unless it takes something away: then it hands on when it has.
@@ -262,26 +161,4 @@ local function soonest(mode)
     till = math.min(till, tonumber(redis.call('ZSCORE', alive, last) or till))
   end
   return math.max(till - now, 1)
-end
-
--- What to say to a token that does not hold: -1 if the lock was revoked since it got this fence, else 0.
-local function not_held(since)
-  return tonumber(redis.call('HGET', lock, 'revoked') or 0) > tonumber(since) and -1 or 0
-end
-
--- Returns whether the token has given up before, so that what it asks for now comes late.
-local function late(token)
-  return now < tonumber(fields[5] or 0) and redis.call('ZSCORE', gone, token)
-end
-
--- Remembers that the token has given up. If Redis refuses, a request that comes late costs one lease.
-local function remember(token)
-  redis.call('ZREMRANGEBYSCORE', gone, '-inf', whole(now))
-  if type(redis.pcall('ZADD', gone, whole(now + memory), token)) == 'table' then
-    return
-  end
-  if type(redis.pcall('HSET', lock, 'gone', whole(now + memory))) ~= 'table' then
-    keep(lock)
-  end
-  keep(gone)
 end

@@ -1,0 +1,291 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/cacheguard/go/internal/slots"
+	"github.com/cacheguard/go/semaphore"
+)
+
+const (
+	// fleetName is the name of the semaphore of FleetLoads, under the Guard's Prefix.
+	fleetName = "fleet-loads"
+
+	// maxHandOns is how many loads in a row use a permit before it goes back to the fleet, where others may wait for it.
+	maxHandOns = 8
+
+	// keepIdle is how long an instance keeps a permit that it has no load for.
+	keepIdle = 5 * time.Millisecond
+)
+
+// fleetLoads hands the permits of FleetLoads to the loads of this instance. A permit is a lease on the fleet's semaphore. Loads that find
+// none at hand wait in the instance, and for each the instance asks for a permit, for as many as there are at most. A load that ends gives
+// its permit to one that waits: in turn to the oldest, and to that with the most callers (package slots). So a busy instance asks
+// the semaphore once for some loads, and an instance where nothing waits has no permits.
+//
+// A load asks for its permit when it has the lease of its key, and its slot. So those that want the same key wait for the one that has the
+// lease, and need no permits; and a load that waits for its instance's slots keeps no permit from other instances.
+//
+// When Redis does not answer, loads have permits that are none: MaxLoads alone limits them.
+type fleetLoads struct {
+	guard   *Guard
+	permits *semaphore.Locker
+	limit   int
+	local   *slots.Slots // rights to a permit at hand
+
+	ctx  context.Context //nolint:containedctx // of those who ask; ended by Close
+	stop context.CancelFunc
+
+	mu      sync.Mutex
+	hand    []*permit // those at hand: at least as many as there are rights
+	kept    int       // permits that the instance has, at hand or in use
+	asks    map[*context.CancelFunc]struct{}
+	waiting int       // loads that wait
+	asking  bool      // a load asks whether there is one to spare
+	tidying bool      // what nobody uses is about to be given back
+	open    time.Time // until then loads need no permits
+}
+
+// permit is one of the fleet's, or one that is none, as Redis does not answer.
+type permit struct {
+	lease *semaphore.Lease // nil: it is none
+	uses  int              // loads that have used it
+}
+
+// newFleetLoads returns nil if FleetLoads is off.
+func newFleetLoads(g *Guard) (*fleetLoads, error) {
+	if g.cfg.FleetLoads == 0 || g.cfg.Disabled {
+		return nil, nil
+	}
+	permits, err := semaphore.New(g.rdb, semaphore.Config{
+		Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, Permits: g.cfg.FleetLoads, TTL: g.cfg.LeaseTTL, RedisTimeout: g.cfg.RedisTimeout,
+	})
+	if err != nil {
+		return nil, err
+	}
+	f := &fleetLoads{guard: g, permits: permits, limit: g.cfg.FleetLoads, local: slots.New(0), asks: make(map[*context.CancelFunc]struct{})}
+	f.ctx, f.stop = context.WithCancel(context.Background())
+	return f, nil
+}
+
+// try returns a permit that is at hand, or nil.
+func (f *fleetLoads) try() *permit {
+	for f.local.TryAcquire() {
+		if p := f.pop(); p != nil {
+			return p
+		}
+	}
+	if f.isOpen() {
+		return new(permit)
+	}
+	return nil
+}
+
+// ask returns a permit that is at hand, or one of the fleet's if that has one to spare and nobody here waits or asks already; or nil.
+func (f *fleetLoads) ask(ctx context.Context) *permit {
+	if p := f.try(); p != nil || !f.mayAsk() {
+		return p
+	}
+	lease, err := f.permits.TryLock(ctx, fleetName)
+	f.mu.Lock()
+	f.asking = false
+	if err == nil {
+		f.kept++
+	}
+	f.mu.Unlock()
+	switch {
+	case err == nil:
+		return &permit{lease: lease}
+	case ctx.Err() == nil && !errors.Is(err, semaphore.ErrNotAcquired) && !errors.Is(err, semaphore.ErrClosed):
+		return f.pass(err)
+	}
+	return nil
+}
+
+func (f *fleetLoads) mayAsk() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	may := !f.asking && f.waiting == 0 && f.kept < f.limit
+	f.asking = f.asking || may
+	return may
+}
+
+// take waits for a permit. It returns nil when the context has ended.
+func (f *fleetLoads) take(ctx context.Context, callers func() int) *permit {
+	if p := f.try(); p != nil {
+		return p
+	}
+	f.guard.journal.fleetBusy.waits("fleet_loads", f.limit)
+	defer f.guard.journal.fleetBusy.waited()
+	f.change(1)
+	defer f.change(-1)
+	for f.local.Acquire(ctx, callers) {
+		if p := f.pop(); p != nil {
+			return p
+		}
+		f.askForMore()
+	}
+	return nil
+}
+
+// change counts a load that waits, or waits no more. When none does, nobody asks.
+func (f *fleetLoads) change(by int) {
+	f.mu.Lock()
+	f.waiting += by
+	none := f.waiting == 0
+	if none {
+		for cancel := range f.asks {
+			(*cancel)()
+		}
+	}
+	f.mu.Unlock()
+	if none {
+		f.tidyLater() // a load that has left may have been given a permit
+		return
+	}
+	f.askForMore()
+}
+
+// askForMore sees to it that the instance asks for a permit for each load that waits, if it has not as many as there are.
+func (f *fleetLoads) askForMore() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for len(f.asks) < f.waiting && len(f.asks)+f.kept < f.limit {
+		ctx, cancel := context.WithCancel(f.ctx)
+		f.asks[&cancel] = struct{}{}
+		if !f.guard.life.Try(func() { f.request(ctx, &cancel) }) { // stop: cancel, or f.stop
+			delete(f.asks, &cancel)
+			cancel()
+			return
+		}
+	}
+}
+
+// request waits for a permit of the fleet.
+func (f *fleetLoads) request(ctx context.Context, cancel *context.CancelFunc) {
+	defer (*cancel)()
+	lease, err := f.permits.Lock(ctx, fleetName)
+	f.mu.Lock()
+	delete(f.asks, cancel)
+	wanted := f.waiting > 0
+	if err == nil {
+		f.kept++
+	}
+	f.mu.Unlock()
+	switch {
+	case err == nil && wanted:
+		f.put(&permit{lease: lease})
+	case err == nil:
+		f.giveBack(lease)
+	case ctx.Err() == nil && !errors.Is(err, semaphore.ErrClosed):
+		_ = f.pass(err)
+	case wanted:
+		f.askForMore() // it was cancelled when nobody waited, and somebody came
+	}
+}
+
+// put makes a permit available to the loads of this instance.
+func (f *fleetLoads) put(p *permit) {
+	f.mu.Lock()
+	f.hand = append(f.hand, p)
+	f.mu.Unlock()
+	f.local.Release()
+}
+
+// pop returns one of the permits at hand, for a right that was taken; nil: it is none any more.
+func (f *fleetLoads) pop() *permit {
+	f.mu.Lock()
+	p := f.hand[len(f.hand)-1]
+	f.hand = f.hand[:len(f.hand)-1]
+	f.mu.Unlock()
+	switch {
+	case p.lease == nil && !f.isOpen(): // Redis answers again
+		return nil
+	case p.lease != nil && p.lease.Context().Err() != nil:
+		f.giveBack(p.lease)
+		return nil
+	}
+	return p
+}
+
+// release takes a permit back from a load that has ended.
+func (f *fleetLoads) release(p *permit) {
+	if p == nil || p.lease == nil {
+		return
+	}
+	p.uses++
+	f.mu.Lock()
+	waited := f.waiting > 0
+	f.mu.Unlock()
+	if waited && p.uses >= maxHandOns || p.lease.Context().Err() != nil {
+		f.giveBack(p.lease)
+		return
+	}
+	f.put(p)
+	if !waited {
+		f.tidyLater()
+	}
+}
+
+// giveBack gives a permit back to the fleet, in the background.
+func (f *fleetLoads) giveBack(lease *semaphore.Lease) {
+	f.mu.Lock()
+	f.kept--
+	f.mu.Unlock()
+	if !f.guard.life.Try(func() { _ = lease.Unlock(context.Background()) }) { // stop: RedisTimeout. If it fails, the lease ends
+		return // Close gives it back
+	}
+	f.askForMore()
+}
+
+// tidyLater gives back, after a while, the permits at hand that nobody uses.
+func (f *fleetLoads) tidyLater() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.tidying {
+		return
+	}
+	f.tidying = f.guard.life.Try(func() { // stop: keepIdle, or f.stop
+		timer := time.NewTimer(keepIdle)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-f.ctx.Done():
+		}
+		f.mu.Lock()
+		f.tidying = false
+		f.mu.Unlock()
+		for f.local.TryAcquire() {
+			if p := f.pop(); p != nil && p.lease != nil {
+				f.giveBack(p.lease)
+			}
+		}
+	})
+}
+
+// end has nobody ask any more. It is followed by close, when all loads have ended.
+func (f *fleetLoads) end() {
+	if f != nil {
+		f.stop()
+	}
+}
+
+// close gives all permits back.
+func (f *fleetLoads) close() {
+	if f != nil {
+		_ = f.permits.Close() // always nil
+	}
+}
+
+// queued is how many loads wait for a permit.
+func (f *fleetLoads) queued() int {
+	if f == nil {
+		return 0
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.waiting
+}

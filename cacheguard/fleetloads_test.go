@@ -1,0 +1,305 @@
+package cacheguard
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/semaphore"
+)
+
+// pool is a database that counts the queries that it is asked at once.
+type pool struct{ running, most, queries atomic.Int64 }
+
+func (p *pool) query(wait func()) {
+	now := p.running.Add(1)
+	for seen := p.most.Load(); now > seen && !p.most.CompareAndSwap(seen, now); seen = p.most.Load() {
+	}
+	p.queries.Add(1)
+	wait()
+	p.running.Add(-1)
+}
+
+// permits is how things stand with those of a Guard's fleet.
+func (f *fleet) permits() semaphore.Info {
+	f.t.Helper()
+	info, err := f.guards[0].loaders.fleet.permits.Inspect(context.Background(), fleetName)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return info
+}
+
+func (f *fleet) awaitPermits(held int) {
+	f.t.Helper()
+	redistest.Await(f.t, "so many permits are held, and nobody waits", func() bool {
+		p := f.permits()
+		return len(p.Holders) == held && p.Waiters == 0
+	})
+}
+
+// All instances miss all keys at once. The scenario coldfleet of bench does this with 20 instances and 10,000 keys.
+func TestAColdStartNeverAsksTheDatabaseMoreThanFleetLoadsAllow(t *testing.T) {
+	t.Parallel()
+	const instances, keys, limit = 5, 300, 3
+	f := newFleet(t, standalone(t), instances, Config{FleetLoads: limit, RedisTimeout: time.Minute, LeaseTTL: time.Minute}).listening()
+	var db pool
+	var all sync.WaitGroup
+	gate := make(chan struct{})
+	open := sync.OnceFunc(func() { close(gate) })
+	t.Cleanup(open) // or Close would wait for ever
+	for _, g := range f.guards {
+		for i := range keys {
+			all.Go(func() { // owner: the test; ends with the Get; joined below
+				v, err := Get(context.Background(), g, fmt.Sprint("k", i), func(context.Context) (int, error) {
+					db.query(func() { <-gate })
+					return i, nil
+				})
+				if err != nil || v != i {
+					t.Error(v, err)
+				}
+			})
+		}
+	}
+	redistest.Await(t, "as many loads run as may, and others wait", func() bool {
+		queued := 0
+		for _, g := range f.guards {
+			queued += g.Stats().FleetQueued
+		}
+		return db.running.Load() == limit && queued >= instances
+	})
+	open()
+	all.Wait()
+	expect.Equal(t, "at once", db.most.Load(), limit)
+	expect.Equal(t, "queries", db.queries.Load(), keys)
+	f.awaitPermits(0)
+}
+
+func TestColdKeysDoNotStarveAHotOneOfItsPermit(t *testing.T) {
+	t.Parallel()
+	const cold, callers = 200, 50
+	f := newFleet(t, standalone(t), 2, Config{FleetLoads: 1, MaxLoads: -1, RedisTimeout: time.Minute, LeaseTTL: time.Minute}).listening()
+	var loads, before atomic.Int64
+	step := make(chan struct{})
+	open := sync.OnceFunc(func() { close(step) })
+	t.Cleanup(open)
+	load := func(context.Context) (int, error) {
+		loads.Add(1)
+		<-step
+		return 1, nil
+	}
+	var all sync.WaitGroup
+	ask := func(g *Guard, key string, load func(context.Context) (int, error)) {
+		all.Go(func() { // owner: the test; ends with the Get; joined below
+			if v, err := Get(context.Background(), g, key, load); err != nil || v != 1 {
+				t.Error(key, v, err)
+			}
+		})
+	}
+	for i := range cold {
+		ask(f.guards[i%2], fmt.Sprint("cold", i), load)
+	}
+	queued := func() int { return f.guards[0].Stats().FleetQueued + f.guards[1].Stats().FleetQueued }
+	redistest.Await(t, "the cold ones wait", func() bool { return loads.Load() == 1 && queued() == cold-1 })
+	for range callers {
+		ask(f.guards[0], "hot", func(ctx context.Context) (int, error) {
+			before.Store(loads.Load())
+			return load(ctx)
+		})
+	}
+	awaitCallers[int](f, 0, "hot", callers)
+	redistest.Await(t, "the hot one waits", func() bool { return queued() == cold })
+	open()
+	all.Wait()
+	if n := before.Load(); n > 4*maxHandOns {
+		t.Errorf("%d loads began before that of the hot key", n)
+	}
+}
+
+func TestCallersThatGiveUpWhileTheyWaitForAPermitLeaveNothing(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{FleetLoads: 1, RedisTimeout: time.Minute}).listening()
+	db := newSource("v")
+	busy := async(f.guards[0], "busy", db.load)
+	<-db.begun
+	ctx, cancel := context.WithCancel(context.Background())
+	var replies []<-chan reply[string]
+	for i := range 1000 {
+		replies = append(replies, asyncCtx(ctx, f.guards[1], fmt.Sprint("k", i%100), unwanted[string](t)))
+	}
+	redistest.Await(t, "they wait", func() bool { return f.guards[1].Stats().FleetQueued >= 50 && f.permits().Waiters == 1 })
+	cancel()
+	for _, r := range replies {
+		if got := <-r; !errors.Is(got.err, context.Canceled) {
+			t.Errorf("who gave up got %v", got.err)
+		}
+	}
+	f.awaitPermits(1)
+	expect.Equal(t, "loads that wait", f.guards[1].Stats().FleetQueued, 0)
+	close(db.release)
+	want(t, busy, "v")
+	f.awaitPermits(0)
+	want(t, async(f.guards[1], "k", returns("next")), "next")
+}
+
+func TestAStaleValueIsServedAtOnceAndRefreshedWhenAPermitIsFree(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{FleetLoads: 1, TTL: time.Millisecond, StaleFor: time.Hour}).listening()
+	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", returns("old")), "old")
+	db := newSource("v")
+	busy := async(f.guards[0], "busy", db.load)
+	<-db.begun
+	stale := 0
+	redistest.Await(t, "it is stale, again and again", func() bool {
+		v, outcome, err := get(t.Context(), f.guards[1], "k", unwanted[string](t))
+		if err != nil || v != "old" {
+			t.Error(v, err)
+		}
+		if outcome == Stale {
+			stale++
+		}
+		return stale == 50
+	})
+	close(db.release)
+	want(t, busy, "v")
+	redistest.Await(t, "it is refreshed", func() bool {
+		v, _, err := get(t.Context(), f.guards[1], "k", returns("new"))
+		return err == nil && v == "new"
+	})
+}
+
+func TestWithoutRedisLoadsNeedNoPermitAndMaxLoadsHolds(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	a := arena{client: func(tb testing.TB) client { return s.Client(tb) }}
+	f := newFleet(t, a, 2, Config{FleetLoads: 1, MaxLoads: 4, RedisTimeout: 300 * time.Millisecond, LeaseTTL: time.Second}).listening()
+	f.events.quiet = true
+	held := newSource("held")
+	busy := async(f.guards[0], "busy", held.load)
+	<-held.begun
+	waits := async(f.guards[1], "waits", returns("v"))
+	redistest.Await(t, "a load waits for a permit", func() bool { return f.guards[1].Stats().FleetQueued == 1 })
+	s.Pause()
+	t.Cleanup(s.Resume)
+	want(t, waits, "v")
+	db := newSource("v")
+	var replies []<-chan reply[string]
+	for i := range 8 {
+		replies = append(replies, async(f.guards[1], fmt.Sprint("k", i), db.load))
+	}
+	redistest.Await(t, "as many run as MaxLoads allow", func() bool { return db.loads.Load() == 4 && f.guards[1].Stats().Queued == 4 })
+	close(db.release)
+	for _, r := range replies {
+		want(t, r, "v")
+	}
+	close(held.release)
+	want(t, busy, "held")
+	s.Resume()
+	redistest.Await(t, "permits count again", func() bool { // the one of busy is over, or given back
+		_ = mustGet(t, f.guards[1], "again", returns("v"))
+		return len(f.permits().Holders) == 0 && f.guards[1].loaders.fleet.try() == nil
+	})
+}
+
+// permitProcess is the child of the test below: its load says "begun", and does not end.
+func permitProcess(t *testing.T) {
+	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("ADDR")})
+	defer rdb.Close()
+	g := newGuard(t, rdb, Config{Prefix: os.Getenv("PREFIX"), LeaseTTL: time.Second, FleetLoads: 1})
+	_, _ = Get(context.Background(), g, "other", func(context.Context) (string, error) {
+		fmt.Println("begun")
+		bufio.NewScanner(os.Stdin).Scan()
+		return "", nil
+	})
+}
+
+func TestThePermitOfAProcessThatDiesIsFreeWhenItsLeaseEnds(t *testing.T) {
+	if redistest.IsChild(t) {
+		permitProcess(t)
+		return
+	}
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{LeaseTTL: time.Second, FleetLoads: 1}).listening()
+	child := redistest.Child(t, t.Name(), "ADDR="+shared.Addr(), "PREFIX="+f.guards[0].cfg.Prefix)
+	child.Expect("begun")
+	waits := async(f.guards[0], "k", returns("v"))
+	redistest.Await(t, "it waits", func() bool { return f.permits().Waiters == 1 })
+	child.Kill()
+	want(t, waits, "v")
+}
+
+func TestALoaderThatAsksForAnotherKeySharesItsPermit(t *testing.T) {
+	t.Parallel()
+	g := newFleet(t, standalone(t), 1, Config{FleetLoads: 1}).guards[0]
+	want(t, async(g, "outer", func(ctx context.Context) (string, error) { return Get(ctx, g, "inner", returns("v")) }), "v")
+}
+
+func TestABusyInstanceUsesAPermitForSomeLoads(t *testing.T) {
+	t.Parallel()
+	const loads = 64
+	var asked atomic.Int64
+	f := newFleet(t, standalone(t), 1, Config{FleetLoads: 1, RedisTimeout: time.Minute}).listening()
+	g := f.guards[0]
+	seen := make(map[string]bool) // guarded by there being one permit
+	gate := make(chan struct{})
+	var all sync.WaitGroup
+	for i := range loads {
+		all.Go(func() { // owner: the test; ends with the Get; joined below
+			_, err := Get(context.Background(), g, fmt.Sprint("k", i), func(context.Context) (int, error) {
+				<-gate
+				if token := f.permits().Holders[0].Token; !seen[token] {
+					seen[token] = true
+					asked.Add(1)
+				}
+				return 1, nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	redistest.Await(t, "the others wait", func() bool { return g.Stats().FleetQueued == loads-1 })
+	close(gate)
+	all.Wait()
+	if n := asked.Load(); n < loads/maxHandOns || n > loads/2 {
+		t.Errorf("%d permits for %d loads", n, loads)
+	}
+}
+
+func TestLoadsThatWaitForFleetLoadsAreLogged(t *testing.T) {
+	t.Parallel()
+	cfg, text := logged()
+	cfg.FleetLoads = 1
+	g := newFleet(t, standalone(t), 1, cfg).guards[0]
+	g.journal.fleetBusy.delay = 0
+	db := newSource("v")
+	first := async(g, "a", db.load)
+	<-db.begun
+	second := async(g, "b", db.load)
+	redistest.Await(t, "it is logged", func() bool { return len(lines(text(), "cacheguard: loads wait for FleetLoads")) > 0 })
+	expect.Equal(t, "FleetLoads", g.Stats().FleetLoads, 1)
+	close(db.release)
+	want(t, first, "v")
+	want(t, second, "v")
+	redistest.Await(t, "so is the end", func() bool { return len(lines(text(), "no load waits for FleetLoads")) > 0 })
+}
+
+func TestFleetLoadsOutOfRangeAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{-1, mostFleetLoads + 1} {
+		if _, err := New(shared.Client(t), Config{FleetLoads: n}); err == nil || !strings.Contains(err.Error(), "Config.FleetLoads") {
+			t.Errorf("%d: %v", n, err)
+		}
+	}
+}

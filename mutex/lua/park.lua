@@ -1,0 +1,20 @@
+-- Gives a hold up, and leaves the lock held for a while: nobody can renew or unlock it.
+-- KEYS: lock, queue, gone
+-- ARGV: id, which has no owner, ms for which the lock stays held, 1 if requests of the id may still be on their way (else 0)
+-- Returns 1, 0 if the lock was held no more, or -1 if it was revoked.
+-- Safe to run twice: the lock has another token then.
+local key, gone, id, parked = KEYS[1], KEYS[3], ARGV[1], ARGV[1] .. '+'
+if s.token == parked then
+  return 1
+end
+if ARGV[3] == '1' then
+  local err = remember(key, gone, id)
+  if err then
+    return err
+  end
+end
+if not holds(id, id) then
+  return redis.call('HGET', key, 'revoked') == id and -1 or 0
+end
+redis.call('HSET', key, 'token', parked)
+return extend(key, '', tonumber(ARGV[2])) or 1

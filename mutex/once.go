@@ -1,0 +1,75 @@
+package mutex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cacheguard/go/internal/config"
+	"github.com/cacheguard/go/internal/script"
+)
+
+// Once runs f unless the fleet has run it within the interval, and reports whether it did. It is for jobs that the scheduler of
+// every instance starts. It takes the lock of the name as TryLock does, with a context that ends as that of Do. When f returns nil, the
+// lock stays held until an interval after it was acquired, by the server's clock alone: the clocks of the instances may differ by as much as
+// the interval. While the lock is held, in or after f, Once returns false and no error.
+//
+// The interval has to be longer than the difference between the instances' clocks and shorter than the time from one run to the next:
+// an hour for a job that starts at night.
+//
+// The run counts for nothing when f returns an error, panics or loses its lease, or when the process dies: the next call runs f again, after
+// a death no sooner than TTL later. So f may run again after it has done part of its work, or all of it if the process dies, or
+// cannot reach Redis, between the end of f and the note of it; then Once returns true and an error. Redis that loses the lock
+// (a flush, a failover, a restart without persistence) forgets the run. Revoke lets it run again.
+//
+// The interval is from a millisecond to 10 years. With WithOwner, f runs each time. The error is f's, joined with that of Unlock, or that
+// of TryLock if Redis could not be asked.
+func (k *Locker) Once(
+	ctx context.Context, name string, interval time.Duration, f func(context.Context, *Lease) error,
+) (ran bool, err error) {
+	switch {
+	case f == nil:
+		return false, nothingToDo(name)
+	case interval < time.Millisecond || interval > config.Longest:
+		return false, fmt.Errorf("mutex: once %q: the interval %v is not between a millisecond and 10 years", name, interval)
+	}
+	l, err := k.TryLock(ctx, name)
+	switch {
+	case err != nil && ctx.Err() == nil && errors.Is(err, ErrNotAcquired):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return true, l.do(ctx, func(ctx context.Context, l *Lease) error {
+		err := f(ctx, l)
+		if err == nil {
+			l.least.Store(int64(max(interval, k.cfg.MinHold)))
+		}
+		return err
+	})
+}
+
+// rest is for how long the lock is to stay held after the lease was unlocked.
+func (l *Lease) rest() time.Duration {
+	least := time.Duration(l.least.Load())
+	if least == 0 || l.claim.owned() {
+		return 0
+	}
+	return least - time.Since(l.since)
+}
+
+// park gives the lock up so that it stays held for a while.
+func (k *Locker) park(c *claim, q *localQueue, rest time.Duration) (int, error) {
+	defer q.vacate()
+	answer, err := k.redis.Release(c.parking(rest, c.trail.Lost()), k.cfg.TTL)
+	if err != nil {
+		return 0, err
+	}
+	return answer.Int()
+}
+
+// parking is the call.
+func (c *claim) parking(rest time.Duration, lost bool) script.Call {
+	return script.Call{Script: parkScript, Keys: c.keys, Args: []any{c.id, script.Millis(rest), lost}}
+}

@@ -1,0 +1,67 @@
+package semaphore
+
+import (
+	"errors"
+	"time"
+
+	"github.com/cacheguard/go/internal/config"
+)
+
+// Config says how a Locker behaves. In every field but Permits 0 means the default, and -1 switches the feature off where the
+// field says so.
+type Config struct {
+	// Prefix begins every key in Redis: the semaphore of name N is at Prefix:{N}:sem. Lockers with the same Prefix on the same
+	// Redis share permits. It may not contain braces. Default: lock.
+	Prefix string
+
+	// Permits is how many may hold a semaphore at once, for each name. From 1 to 10,000; there is no default. Lockers that share
+	// a semaphore may differ, as they do while a new number is deployed: the package comment says what happens then.
+	Permits int
+
+	// Instance is the name of this process. It is the end of the Tokens of its leases, behind an @, which Inspect shows.
+	// At most 50 bytes, without spaces and control characters. Default: none.
+	Instance string
+
+	// TTL is the length of a lease: how long a permit outlives a holder that died. Those with the same Prefix may differ.
+	// From 100 milliseconds to 10 years. Milliseconds count. Default: 10 seconds.
+	TTL time.Duration
+
+	// Watchdog renews the leases at a third of TTL, until they are unlocked. Default: on. -1: a lease ends TTL after it
+	// began unless Extend is called.
+	Watchdog int
+
+	// MaxHold ends a lease that was held for so long, as if it had been lost. It is for holders that hang while the
+	// watchdog goes on. Redis gives the permit to others at most TTL later. At least TTL. Default: no limit.
+	MaxHold time.Duration
+
+	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. Default: 500 ms.
+	RedisTimeout time.Duration
+
+	// Hooks are called as things happen, for metrics and tests.
+	Hooks Hooks
+}
+
+const (
+	off         = config.Off // the value that switches a feature off
+	mostPermits = 10_000
+)
+
+// check returns one error that names every field that is out of range.
+func (c Config) check() error {
+	var p config.Problems
+	p.Instance(c.Instance)
+	if c.Permits < 1 || c.Permits > mostPermits {
+		p.Add("Permits", "%d is not between 1 and %d", c.Permits, mostPermits)
+	}
+	return errors.Join(p.Err(), c.common().Check())
+}
+
+func (c Config) withDefaults() Config {
+	t := c.common().WithDefaults()
+	c.Prefix, c.TTL, c.MaxHold, c.RedisTimeout = t.Prefix, t.TTL, t.MaxHold, t.RedisTimeout
+	return c
+}
+
+func (c Config) common() config.Lock {
+	return config.Lock{Prefix: c.Prefix, TTL: c.TTL, Watchdog: c.Watchdog, MaxHold: c.MaxHold, RedisTimeout: c.RedisTimeout}
+}

@@ -1,0 +1,45 @@
+package semaphore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cacheguard/go/internal/lifecycle"
+)
+
+var (
+	// ErrNotAcquired is returned when all permits are taken, or others wait for them: by TryLock at once, and by Lock when its
+	// context ends while it waits; then the error matches the context's error and its cause too.
+	ErrNotAcquired = errors.New("semaphore: no permit acquired")
+
+	// ErrLeaseLost is the cause with which a lease's context ends when the lease can no longer be trusted: it could not be
+	// renewed in time, it is gone from Redis, or MaxHold is over. Extend and Unlock return it when Redis says so.
+	ErrLeaseLost = errors.New("semaphore: lease lost")
+
+	// ErrRevoked is the cause with which a lease's context ends when the permit was taken away with Revoke.
+	ErrRevoked = errors.New("semaphore: lease revoked")
+
+	// ErrClosed is returned by calls on a Locker that is or gets closed, and the cause with which the contexts of its
+	// leases end.
+	ErrClosed = errors.New("semaphore: locker is closed")
+)
+
+var (
+	errNilLocker = errors.New("semaphore: locker is nil (did New return an error?)")
+	errNilLease  = errors.New("semaphore: lease is nil (did Lock return an error?)")
+	errEmptyName = errors.New("semaphore: name is empty")
+)
+
+// lost is why a lease is lost, by what a script said of it.
+func lost(reply int) error {
+	if reply == replyRevoked {
+		return ErrRevoked
+	}
+	return ErrLeaseLost
+}
+
+// notAcquired is the error of a call whose context has ended.
+func notAcquired(ctx context.Context, name string) error {
+	return fmt.Errorf("%w: %q: %w", ErrNotAcquired, name, lifecycle.Ended(ctx))
+}

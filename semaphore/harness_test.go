@@ -1,0 +1,163 @@
+package semaphore
+
+import (
+	"context"
+	"crypto/rand"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/config"
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+// client is a Redis client with the commands that tests look around with.
+type client interface {
+	Redis
+	redis.Cmdable
+}
+
+// redisTimeout is that of tests that are not about it: a machine on which tests share two processors may stand still for longer
+// than the default.
+const redisTimeout = 5 * time.Second
+
+// fleet is some instances of a service: lockers with clients of their own, a common prefix, and two permits unless it says otherwise.
+type fleet struct {
+	t       *testing.T
+	prefix  string
+	lockers []*Locker
+	redis   client // to look around with
+}
+
+func newFleet(t *testing.T, connect func(testing.TB) client, n int, cfg Config) *fleet {
+	t.Helper()
+	f := &fleet{t: t, prefix: "test-" + rand.Text(), redis: connect(t)}
+	for range n {
+		f.join(connect(t), cfg)
+	}
+	return f
+}
+
+func standalone(tb testing.TB) client { return shared.Client(tb) }
+
+// everywhere runs a test on each kind of Redis.
+func everywhere(t *testing.T, test func(t *testing.T, connect func(testing.TB) client)) {
+	t.Helper()
+	t.Parallel()
+	t.Run("standalone", func(t *testing.T) {
+		t.Parallel()
+		test(t, standalone)
+	})
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		c := redistest.StartCluster(t, 0)
+		test(t, func(tb testing.TB) client { return c.Client(tb) })
+	})
+}
+
+// join adds an instance on the client.
+func (f *fleet) join(rdb Redis, cfg Config) *Locker {
+	f.t.Helper()
+	cfg.Prefix = f.prefix
+	config.SetDefault(&cfg.RedisTimeout, redisTimeout)
+	config.SetDefault(&cfg.Permits, 2)
+	k, err := New(rdb, cfg)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { _ = k.Close() }) // always nil
+	f.lockers = append(f.lockers, k)
+	return k
+}
+
+// listening makes the fleet's inboxes subscribe, and waits for it.
+func (f *fleet) listening() *fleet {
+	f.t.Helper()
+	for _, k := range f.lockers {
+		k.inbox.Start()
+		redistest.Await(f.t, "an inbox is subscribed", func() bool { return k.inbox.Address() != "" })
+	}
+	return f
+}
+
+// info is how things stand with the semaphore of the tests.
+func (f *fleet) info() Info {
+	f.t.Helper()
+	info, err := f.lockers[0].Inspect(context.Background(), "a")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return info
+}
+
+func (f *fleet) awaitWaiters(n int) {
+	f.t.Helper()
+	redistest.Await(f.t, "the queue is as it should be", func() bool { return f.info().Waiters == n })
+}
+
+func (f *fleet) awaitHolders(n int) {
+	f.t.Helper()
+	redistest.Await(f.t, "the holders are as many as they should be", func() bool { return len(f.info().Holders) == n })
+}
+
+// take gets a permit.
+func take(t *testing.T, k *Locker) *Lease {
+	t.Helper()
+	l, err := k.Lock(context.Background(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func unlock(t *testing.T, leases ...*Lease) {
+	t.Helper()
+	for _, l := range leases {
+		if err := l.Unlock(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// waiter is a call that waits for a permit.
+type waiter struct {
+	t     *testing.T
+	leave context.CancelFunc
+	done  chan struct{}
+	lease *Lease // when done is closed, as err
+	err   error
+}
+
+func wait(t *testing.T, k *Locker) *waiter {
+	t.Helper()
+	w := &waiter{t: t, done: make(chan struct{})}
+	var ctx context.Context
+	ctx, w.leave = context.WithTimeout(context.Background(), 2*time.Minute)
+	t.Cleanup(w.leave)
+	go func() { // owner: the test; ends with the wait; joined by who receives from done
+		defer close(w.done)
+		w.lease, w.err = k.Lock(ctx, "a")
+	}()
+	return w
+}
+
+// waits tells whether the call has not returned.
+func (w *waiter) waits() bool {
+	select {
+	case <-w.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// got waits for the lease.
+func (w *waiter) got() *Lease {
+	w.t.Helper()
+	<-w.done
+	if w.err != nil {
+		w.t.Fatal(w.err)
+	}
+	return w.lease
+}

@@ -1,0 +1,143 @@
+package semaphore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cacheguard/go/internal/hold"
+	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/script"
+)
+
+// Lease is a permit that is held. It is safe for concurrent use.
+type Lease struct {
+	claim *claim
+	fence int64 // of the last revocation before it
+	hold  hold.Hold
+
+	once     sync.Once
+	err      error       // of Unlock; written once
+	unlocked func(error) // tells the hooks
+}
+
+func (c *claim) newLease(ctx context.Context, g queue.Grant) *Lease {
+	l := &Lease{claim: c, fence: g.Fence, unlocked: c.cfg.Hooks.common().Held(c.name)}
+	options := hold.Options{Holder: (*held)(l), TTL: c.cfg.TTL, Max: c.cfg.MaxHold}
+	if c.cfg.Watchdog != off {
+		options.Keeper = c.keeper
+	}
+	c.life.Add(l, func() { l.hold.Begin(ctx, options, g.Sent, g.Length) })
+	return l
+}
+
+// held is a Lease as its Hold sees it.
+type held Lease
+
+func (h *held) Renewal() script.Call  { return h.claim.extend(h.claim.token, h.claim.cfg.TTL, h.fence) }
+func (h *held) Cause(reply int) error { return lost(reply) }
+func (h *held) Lost()                 { h.claim.life.Remove((*Lease)(h)) } // who has lost it need not unlock
+
+// Context is the context to work with under the permit. It ends when the lease is lost, and then its cause is ErrLeaseLost,
+// ErrRevoked or ErrClosed; and when it is unlocked. It has the values of the context that the permit was asked for with, and
+// does not end with it.
+func (l *Lease) Context() context.Context {
+	if l == nil {
+		return hold.Never(errNilLease)
+	}
+	return l.hold.Context()
+}
+
+// Token identifies the acquisition. It is what Inspect shows.
+func (l *Lease) Token() string {
+	if l == nil {
+		return ""
+	}
+	return l.claim.token
+}
+
+// TrustedUntil is when Context ends unless the lease is renewed. It is measured on this process's monotonic clock, from
+// before the last successful request was sent, and so no later than the end of the lease in Redis. A process that was paused
+// may see Context alive for a moment longer, until its timers have run; this time it can compare at once.
+func (l *Lease) TrustedUntil() time.Time {
+	if l == nil {
+		return time.Time{}
+	}
+	return l.hold.TrustedUntil()
+}
+
+// Extend makes the lease end TTL from now, and no later than MaxHold allows. The error matches ErrLeaseLost or ErrRevoked
+// if there is no lease to extend any more; another error says nothing about it.
+func (l *Lease) Extend(ctx context.Context) error {
+	if l == nil {
+		return errNilLease
+	}
+	c := l.claim
+	if err := c.begin(c.name); err != nil {
+		return l.wrap("extend", err)
+	}
+	defer c.life.Done()
+	if cause := context.Cause(l.Context()); cause != nil {
+		return l.wrap("extend", cause)
+	}
+	reply, sent, err := c.run(ctx, c.extend(c.token, c.cfg.TTL, l.fence))
+	if err == nil {
+		err = l.hold.Answered(sent, int(reply))
+	}
+	return l.wrap("extend", err)
+}
+
+// Unlock gives the permit up. It ignores ctx, and takes RedisTimeout at most. It returns ErrLeaseLost, ErrRevoked or ErrClosed if
+// the permit was not held any more, in which case somebody else may have worked in its place meanwhile, and otherwise what Redis or
+// the client said if it could not be asked: then it is asked again in the background, until the permit is known to be given up or its
+// lease has ended. Another Unlock does nothing, and returns the same.
+func (l *Lease) Unlock(_ context.Context) error { return l.finish(nil) }
+
+// finish unlocks, once. The cause, if there is one, is why its holder did not do so.
+func (l *Lease) finish(cause error) error {
+	if l == nil {
+		return errNilLease
+	}
+	l.once.Do(func() {
+		l.err = errors.Join(l.wrap("unlock", cause), l.wrap("unlock", l.release()))
+		l.unlocked(l.err)
+	})
+	return l.err
+}
+
+// release gives the permit up. What Close has not waited for it does not ask Redis: such a lease was lost before.
+func (l *Lease) release() error {
+	c := l.claim
+	if !c.life.Enter() {
+		return context.Cause(l.Context())
+	}
+	defer c.life.Leave()
+	trusted := l.hold.End()
+	answer, err := c.redis.Release(c.giveUp(c.token, l.fence, c.trail.Lost()), c.cfg.TTL)
+	c.life.Remove(l)
+	if err != nil {
+		return err
+	}
+	reply, err := answer.Int()
+	// A release that finds nothing before the lease can have ended is the second copy of one that found it.
+	twice := reply == replyLost && trusted && time.Now().Before(l.hold.TrustedUntil())
+	if err == nil && reply != replyDone && !twice {
+		err = lost(reply)
+	}
+	return err
+}
+
+// abort is what Close does to it.
+func (l *Lease) abort(cause error) {
+	l.hold.Lose(cause)
+	_ = l.finish(cause) // if this fails, the lease expires
+}
+
+func (l *Lease) wrap(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("semaphore: %s %q: %w", op, l.claim.name, err)
+}

@@ -1,0 +1,98 @@
+package semaphore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cacheguard/go/internal/queue"
+)
+
+// Lock waits until it has a permit of the name, or ctx ends: ctx bounds the wait, and has nothing to do with how long the permit
+// may be held. An error that matches ErrNotAcquired says that others had all permits until ctx ended.
+// Another one is what Redis or the client said: at once when Redis cannot be asked at all, and when it cannot be asked for
+// longer than TTL during the wait. The caller unlocks the lease.
+func (k *Locker) Lock(ctx context.Context, name string) (*Lease, error) {
+	return k.told(ctx, "Lock", name, (*claim).wait)
+}
+
+// TryLock takes a permit if one is free and nobody waits for it, in one round trip, and returns ErrNotAcquired otherwise.
+func (k *Locker) TryLock(ctx context.Context, name string) (*Lease, error) {
+	return k.told(ctx, "TryLock", name, (*claim).try)
+}
+
+// Do runs f while it holds a permit of the name, for which it waits as Lock does. The context given to f ends
+// when ctx does, and when the lease is lost. Do returns f's error, and joined with it
+// what Unlock says: when f returned nil and Do does not, the work may have been done beside more than the others.
+func (k *Locker) Do(ctx context.Context, name string, f func(context.Context, *Lease) error) (err error) {
+	if f == nil {
+		return fmt.Errorf("semaphore: do %q: f is nil", name)
+	}
+	l, err := k.Lock(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Unlock(ctx)) }()
+	ctx, cancel := l.hold.Within(ctx)
+	defer cancel()
+	return f(ctx, l)
+}
+
+// told asks for a permit and tells the hooks.
+func (k *Locker) told(
+	ctx context.Context, call, name string, ask func(*claim, context.Context) (queue.Grant, error),
+) (*Lease, error) {
+	if k == nil {
+		return nil, errNilLocker
+	}
+	asking := k.cfg.Hooks.common().Ask(ctx, call, name)
+	l, err := k.acquire(ctx, name, ask)
+	asking.End(err)
+	return l, err
+}
+
+func (k *Locker) acquire(
+	ctx context.Context, name string, ask func(*claim, context.Context) (queue.Grant, error),
+) (*Lease, error) {
+	if err := k.begin(name); err != nil {
+		return nil, err
+	}
+	defer k.life.Done()
+	if ctx.Err() != nil {
+		return nil, notAcquired(ctx, name)
+	}
+	c := k.newClaim(name)
+	g, err := ask(c, ctx)
+	if err != nil {
+		return nil, c.failed(ctx, err)
+	}
+	l := c.newLease(ctx, g)
+	if l.Context().Err() == nil {
+		return l, nil
+	}
+	c.abandon()
+	return nil, fmt.Errorf("semaphore: lock %q: the answer took longer than the lease: %w", name, context.Cause(l.Context()))
+}
+
+// try asks once, without a place in the queue.
+func (c *claim) try(ctx context.Context) (queue.Grant, error) {
+	answer, err := c.ask(ctx, 0, "")
+	if err == nil && !answer.Granted {
+		err = ErrNotAcquired
+	}
+	return queue.Grant{Fence: answer.Fence, Sent: answer.Sent, Length: answer.Length}, err
+}
+
+// failed gives the claim up, and returns the error of its call.
+func (c *claim) failed(ctx context.Context, err error) error {
+	c.abandon()
+	switch {
+	case errors.Is(err, ErrClosed):
+		return err
+	case ctx.Err() != nil:
+		return notAcquired(ctx, c.name)
+	case errors.Is(err, ErrNotAcquired):
+		return fmt.Errorf("%w: %q", err, c.name)
+	}
+	return fmt.Errorf("semaphore: lock %q: %w", c.name, err)
+}

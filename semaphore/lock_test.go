@@ -1,0 +1,338 @@
+package semaphore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+func TestAsManyHoldAsThereArePermitsAndNoMore(t *testing.T) {
+	everywhere(t, func(t *testing.T, connect func(testing.TB) client) {
+		f := newFleet(t, connect, 3, Config{Permits: 3})
+		var held []*Lease
+		for i := range 3 {
+			held = append(held, take(t, f.lockers[i]))
+		}
+		for _, k := range f.lockers {
+			if _, err := k.TryLock(t.Context(), "a"); !errors.Is(err, ErrNotAcquired) {
+				t.Errorf("TryLock of a fourth: %v", err)
+			}
+		}
+		other, err := f.lockers[0].TryLock(t.Context(), "b")
+		if err != nil {
+			t.Errorf("another name: %v", err)
+		}
+		expect.Equal(t, "holders", len(f.info().Holders), 3)
+		unlock(t, held[1])
+		l, err := f.lockers[0].TryLock(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		unlock(t, other, l, held[0], held[2])
+		expect.Equal(t, "holders in the end", len(f.info().Holders), 0)
+	})
+}
+
+func TestPermitsGoToTheFirstThatCameInWhicheverProcess(t *testing.T) {
+	everywhere(t, func(t *testing.T, connect func(testing.TB) client) {
+		const n = 5 // each in a process of its own, which knows nothing of the server's clock: the place is that of the request
+		f := newFleet(t, connect, n, Config{}).listening()
+		held := []*Lease{take(t, f.lockers[0]), take(t, f.lockers[1])}
+		var queue []*waiter
+		for i := range n {
+			queue = append(queue, wait(t, f.lockers[i]))
+			f.awaitWaiters(i + 1)
+		}
+		if _, err := f.lockers[0].TryLock(t.Context(), "a"); !errors.Is(err, ErrNotAcquired) {
+			t.Errorf("TryLock past those that wait: %v", err)
+		}
+		for i, w := range queue {
+			unlock(t, held[i])
+			held = append(held, w.got())
+			for _, behind := range queue[i+1:] {
+				expect.Equal(t, "those behind it wait", behind.waits(), true)
+			}
+		}
+		unlock(t, held[len(queue):]...)
+	})
+}
+
+func TestTheCallersOfAProcessGetPermitsInTheirOrderThroughItsDoor(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone, 1, Config{Permits: 1}).listening()
+	l := take(t, f.lockers[0])
+	inside := f.lockers[0].doors.Width
+	var queue []*waiter
+	for i := range 3 * inside {
+		queue = append(queue, wait(t, f.lockers[0]))
+		f.awaitWaiters(min(i+1, inside))
+		redistest.Await(t, "the others are at the door", func() bool { return f.lockers[0].doors.Waiting("a") == max(i+1-inside, 0) })
+	}
+	for i, w := range queue {
+		unlock(t, l)
+		l = w.got()
+		for _, behind := range queue[i+1:] {
+			expect.Equal(t, "those behind it wait", behind.waits(), true)
+		}
+	}
+	unlock(t, l)
+}
+
+func TestNeverMoreThanPermitsWorkAtOnceAndAllAreUsed(t *testing.T) {
+	everywhere(t, func(t *testing.T, connect func(testing.TB) client) {
+		const permits = 3
+		f := newFleet(t, connect, 4, Config{Permits: permits}).listening()
+		var running, most, done atomic.Int64
+		var all sync.WaitGroup
+		for i := range 120 {
+			all.Go(func() { // owner: the test; ends with Do; joined below
+				err := f.lockers[i%4].Do(t.Context(), "a", func(ctx context.Context, l *Lease) error {
+					if n := running.Add(1); n > most.Load() {
+						most.Store(n)
+					}
+					defer running.Add(-1)
+					done.Add(1)
+					return l.Extend(ctx)
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		expect.Equal(t, "done", done.Load(), 120)
+		if most.Load() > permits {
+			t.Errorf("%d at once", most.Load())
+		}
+		expect.Equal(t, "holders in the end", len(f.info().Holders), 0)
+	})
+}
+
+func TestCancelledWaitLeavesNothingInRedis(t *testing.T) {
+	everywhere(t, func(t *testing.T, connect func(testing.TB) client) {
+		f := newFleet(t, connect, 2, Config{})
+		held := []*Lease{take(t, f.lockers[0]), take(t, f.lockers[0])}
+		var waiters []*waiter
+		for range 5 {
+			waiters = append(waiters, wait(t, f.lockers[1]))
+		}
+		f.awaitWaiters(5)
+		for _, w := range waiters {
+			w.leave()
+			<-w.done
+			if !errors.Is(w.err, ErrNotAcquired) || !errors.Is(w.err, context.Canceled) {
+				t.Errorf("the wait ended with %v", w.err)
+			}
+		}
+		f.awaitWaiters(0)
+		unlock(t, held...)
+		keys := f.lockers[0].newClaim("a").keys
+		for _, key := range keys[1:] {
+			expect.Equal(t, key, f.redis.Exists(t.Context(), key).Val(), 0)
+		}
+		for field := range f.redis.HGetAll(t.Context(), keys[0]).Val() {
+			if !slices.Contains([]string{"longest", "kept", "ticket", "asked"}, field) {
+				t.Errorf("%s is left", field)
+			}
+		}
+	})
+}
+
+func TestAThousandThatGiveUpCostRedisNoMoreThanThoseInside(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 1, Config{}).listening()
+	held := []*Lease{take(t, f.lockers[0]), take(t, f.lockers[0])}
+	inside := f.lockers[0].doors.Width
+	before := s.Commands()["hset"]
+	var crowd []*waiter
+	for range 1000 {
+		crowd = append(crowd, wait(t, f.lockers[0]))
+	}
+	redistest.Await(t, "the others wait at the door", func() bool { return f.lockers[0].doors.Waiting("a") == len(crowd)-inside })
+	f.awaitWaiters(inside)
+	for i := range crowd { // the last first, so that nobody takes the place of one inside
+		crowd[len(crowd)-1-i].leave()
+	}
+	for _, w := range crowd {
+		if <-w.done; !errors.Is(w.err, ErrNotAcquired) {
+			t.Errorf("who gave up got %v", w.err)
+		}
+	}
+	f.awaitWaiters(0)
+	if n := s.Commands()["hset"] - before; n > int64(30*inside) { // a place takes four or so
+		t.Errorf("%d changes for %d places", n, inside)
+	}
+	unlock(t, held...)
+	unlock(t, take(t, f.lockers[0]))
+}
+
+// A deployment changes the number. Those with the larger one never exceed it, those with the smaller one get in when fewer than theirs
+// hold, and wait at the head of the queue for it.
+func TestWhileTheNumberOfPermitsChangesEachGoesByItsOwn(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone, 1, Config{Permits: 3}).listening()
+	smaller := f.join(shared.Client(t), Config{Permits: 2})
+	f.listening()
+	held := []*Lease{take(t, f.lockers[0]), take(t, smaller)}
+	if _, err := smaller.TryLock(t.Context(), "a"); !errors.Is(err, ErrNotAcquired) {
+		t.Errorf("a third of two: %v", err)
+	}
+	held = append(held, take(t, f.lockers[0]))
+	first := wait(t, smaller)
+	f.awaitWaiters(1)
+	second := wait(t, f.lockers[0])
+	f.awaitWaiters(2)
+	unlock(t, held[0])
+	expect.Equal(t, "holders, of whom the first in the queue wants fewer", len(f.info().Holders), 2)
+	expect.Equal(t, "the first waits", first.waits(), true)
+	expect.Equal(t, "the second waits", second.waits(), true)
+	unlock(t, held[1])
+	held[0] = first.got()
+	held[1] = second.got()
+	expect.Equal(t, "holders", len(f.info().Holders), 3)
+	unlock(t, held...)
+}
+
+func TestRevokeTakesAllPermitsAndThoseThatWaitGetThem(t *testing.T) {
+	everywhere(t, func(t *testing.T, connect func(testing.TB) client) {
+		f := newFleet(t, connect, 2, Config{TTL: time.Second}).listening()
+		held := []*Lease{take(t, f.lockers[0]), take(t, f.lockers[0])}
+		next := wait(t, f.lockers[1])
+		f.awaitWaiters(1)
+		n, err := f.lockers[1].Revoke(t.Context(), "a")
+		if err != nil || n != 2 {
+			t.Errorf("%d revoked, %v", n, err)
+		}
+		l := next.got()
+		for _, old := range held {
+			<-old.Context().Done()
+			if err := old.Unlock(t.Context()); !errors.Is(err, ErrRevoked) {
+				t.Errorf("a revoked one is unlocked: %v", err)
+			}
+		}
+		expect.Equal(t, "holder", f.info().Holders[0].Token, l.Token())
+		unlock(t, l)
+	})
+}
+
+func TestCloseEndsLeasesAndWaitsAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone, 2, Config{}).listening()
+	k := f.lockers[1]
+	l, held := take(t, k), take(t, f.lockers[0])
+	var crowd []*waiter
+	for range 2 * k.doors.Width {
+		crowd = append(crowd, wait(t, k))
+	}
+	f.awaitWaiters(k.doors.Width)
+	for range 2 {
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, w := range crowd {
+		<-w.done
+		expect.ErrorIs(t, w.err, ErrClosed)
+	}
+	expect.ErrorIs(t, context.Cause(l.Context()), ErrClosed)
+	expect.Equal(t, "holders", len(f.info().Holders), 1)
+	expect.Equal(t, "queue", f.info().Waiters, 0)
+	for _, err := range []error{
+		l.Extend(t.Context()), l.Unlock(t.Context()), k.SelfCheck(t.Context()),
+		k.Do(t.Context(), "a", func(context.Context, *Lease) error { return nil }),
+	} {
+		expect.ErrorIs(t, err, ErrClosed)
+	}
+	unlock(t, held)
+}
+
+func TestNilLockersEmptyNamesAndNilFunctionsAreErrors(t *testing.T) {
+	t.Parallel()
+	var k *Locker
+	if err := k.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := k.Lock(t.Context(), "a"); err == nil {
+		t.Error("a nil Locker locks")
+	}
+	f := newFleet(t, standalone, 1, Config{})
+	if _, err := f.lockers[0].Lock(t.Context(), ""); err == nil {
+		t.Error("an empty name is locked")
+	}
+	if err := f.lockers[0].Do(t.Context(), "a", nil); err == nil || !strings.Contains(err.Error(), "f is nil") {
+		t.Error(err)
+	}
+	var l *Lease
+	if l.Token() != "" || !l.TrustedUntil().IsZero() || l.Extend(t.Context()) == nil || l.Unlock(t.Context()) == nil || l.Context().Err() == nil {
+		t.Error("a nil Lease is one")
+	}
+}
+
+func TestEndedContextTakesNothing(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone, 1, Config{})
+	oops := errors.New("oops")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(oops)
+	for _, how := range []func(context.Context, string) (*Lease, error){f.lockers[0].Lock, f.lockers[0].TryLock} {
+		_, err := how(ctx, "a")
+		for _, want := range []error{ErrNotAcquired, context.Canceled, oops} {
+			expect.ErrorIs(t, err, want)
+		}
+	}
+	expect.Equal(t, "holders", len(f.info().Holders), 0)
+}
+
+func TestNewNamesEveryFieldThatIsOutOfRange(t *testing.T) {
+	t.Parallel()
+	_, err := New((*redis.Client)(nil), Config{
+		Prefix: "{", Instance: "a b", TTL: time.Millisecond, Watchdog: 2, MaxHold: time.Microsecond, RedisTimeout: -1,
+	})
+	for _, want := range []string{"rdb", "Prefix", "Permits", "Instance", "TTL", "Watchdog", "MaxHold", "RedisTimeout"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not name %s", err, want)
+		}
+	}
+	if _, err := New(shared.Client(t), Config{Permits: mostPermits + 1}); err == nil || !strings.Contains(err.Error(), "Config.Permits") {
+		t.Error(err)
+	}
+}
+
+func TestHooksAreToldOfAskingAndUnlocking(t *testing.T) {
+	t.Parallel()
+	var begun []string
+	var asked, refused, unlocked int
+	f := newFleet(t, standalone, 0, Config{})
+	k := f.join(shared.Client(t), Config{Permits: 1, Instance: "here", Hooks: Hooks{
+		Begin: func(_ context.Context, call, _ string) func(error) {
+			begun = append(begun, call)
+			return nil
+		},
+		OnLock: func(_ string, _ time.Duration, err error) {
+			if asked++; err != nil {
+				refused++
+			}
+		},
+		OnUnlock: func(string, time.Duration, error) { unlocked++ },
+	}})
+	err := k.Do(t.Context(), "a", func(ctx context.Context, l *Lease) error {
+		expect.Equal(t, "instance", strings.HasSuffix(l.Token(), "@here"), true)
+		_, err := k.TryLock(ctx, "a")
+		expect.ErrorIs(t, err, ErrNotAcquired)
+		return nil
+	})
+	if err != nil || asked != 2 || refused != 1 || unlocked != 1 || !slices.Equal(begun, []string{"Lock", "TryLock"}) {
+		t.Errorf("%v; %v, %d asked, %d refused, %d unlocked", err, begun, asked, refused, unlocked)
+	}
+}

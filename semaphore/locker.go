@@ -1,0 +1,79 @@
+package semaphore
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cacheguard/go/internal/config"
+	"github.com/cacheguard/go/internal/keys"
+	"github.com/cacheguard/go/internal/lease"
+	"github.com/cacheguard/go/internal/lifecycle"
+	"github.com/cacheguard/go/internal/link"
+	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/wake"
+)
+
+const (
+	spareWidth = 4  // how many callers of a process may queue in Redis beside those that could be next, in case that one leaves
+	mostWidth  = 64 // how many may at all
+)
+
+// Locker hands out permits that are kept in Redis. It is safe for concurrent use.
+type Locker struct {
+	life   *lifecycle.Lender[*Lease]
+	redis  *link.Sender
+	rdb    Redis // of SelfCheck
+	cfg    Config
+	doors  queue.Doors
+	inbox  *wake.Inbox
+	keeper *lease.Keeper
+	leave  func() // gives up the inbox and the keeper
+}
+
+// New returns a Locker. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
+func New(rdb Redis, cfg Config) (*Locker, error) {
+	if err := errors.Join(config.CheckClient(rdb), cfg.check()); err != nil {
+		return nil, fmt.Errorf("semaphore: %w", err)
+	}
+	cfg = cfg.withDefaults()
+	k := &Locker{life: lifecycle.NewLender((*Lease).abort), rdb: rdb, cfg: cfg}
+	k.redis = link.NewSender(rdb, cfg.RedisTimeout, k.life.Life)
+	k.doors = queue.Doors{Width: min(cfg.Permits+spareWidth, mostWidth), RoundTrip: func(name string) time.Duration {
+		return k.redis.RoundTrip(keys.Tagged(cfg.Prefix, name))
+	}}
+	inbox, leaveInbox := wake.Open(rdb, cfg.Prefix)
+	keeper, leaveKeeper := lease.Open(rdb, cfg.RedisTimeout)
+	k.inbox, k.keeper = inbox, keeper
+	k.leave = func() {
+		leaveInbox()
+		leaveKeeper()
+	}
+	return k, nil
+}
+
+// Close ends the contexts of all leases of the Locker with ErrClosed, unlocks them, and returns when everything the Locker
+// started has ended; when Redis hangs, that takes the client's time-outs. Calls that wait return ErrClosed. The function
+// given to Do must not call it. Close may be called more than once, and always returns nil.
+func (k *Locker) Close() error {
+	if k == nil {
+		return nil // New failed: there is nothing to close
+	}
+	k.life.Close(ErrClosed)
+	k.redis.Close()
+	k.leave()
+	return nil
+}
+
+// begin begins a call on the semaphore of the name. Each nil is followed by one k.life.Done.
+func (k *Locker) begin(name string) error {
+	switch {
+	case k == nil:
+		return errNilLocker
+	case name == "":
+		return errEmptyName
+	case !k.life.Begin():
+		return ErrClosed
+	}
+	return nil
+}

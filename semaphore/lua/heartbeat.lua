@@ -1,0 +1,14 @@
+-- Says that a waiter is alive.
+-- KEYS: as in the prelude
+-- ARGV: token, its ticket, its grace in ms
+-- Returns in how many ms it may be worth asking again, if it is queued, or 0 if it has to ask: it was granted a permit, or
+-- forgotten, or is in a place that it does not know of, for which it must not take an older grant.
+-- Safe to run twice.
+local token = ARGV[1]
+advance()
+local ticket, leaves = ticket_of(token)
+if ticket ~= ARGV[2] or not redis.call('ZSCORE', queue, token) then
+  return 0
+end
+stay(queue, token, math.min(now + ARGV[3], leaves))
+return soonest(token)
