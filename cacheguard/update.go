@@ -67,17 +67,22 @@ func (g *Guard) update(ctx context.Context, keys []string, p *putting, write fun
 	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskUpdate, keys)
 	defer func() { end(End{Err: err}) }()
 	u := &update{
-		guard: g, keys: slices.Compact(slices.Sorted(slices.Values(keys))), token: rand.Text(), put: p,
+		guard: g, keys: slices.Compact(slices.Sorted(slices.Values(keys))), token: rand.Text(), put: p, write: write,
 		outer: updateOf(ctx),
 	}
 	if g.cfg.Disabled {
 		return u.runInProcess(ctx, write)
 	}
-	err = u.locked(ctx, u.keys, func(ctx context.Context) error { return u.run(ctx, write) })
+	run := func(ctx context.Context) error { return u.run(ctx, write) }
+	if g.cfg.WriteLock != nil {
+		err = u.underWriteLock(ctx, run)
+	} else {
+		err = u.locked(ctx, u.keys, run)
+	}
 	if u.began || err == nil {
 		return err
 	}
-	return u.refused(ctx, err, write)
+	return u.refused(ctx, err)
 }
 
 func checkUpdate(ctx context.Context, g *Guard, keys []string, write func(context.Context) error) error {
@@ -106,6 +111,7 @@ type update struct {
 	keys  []string
 	token string
 	put   *putting
+	write func(context.Context) error
 	outer *update // in whose write this one was called
 	began bool    // write was called
 }
