@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/cacheguard/go/internal/fence"
 	"github.com/cacheguard/go/mutex"
@@ -17,6 +18,9 @@ type WriteLock interface {
 	// with the lock. Errors of package mutex say what.
 	DoFenced(ctx context.Context, name string, f func(ctx context.Context, fence int64) error) error
 }
+
+// errOverdue is why the context of a write under a WriteLock ends when UpdateTimeout is over.
+var errOverdue = fmt.Errorf("write took longer than UpdateTimeout: %w", rwlock.ErrLeaseLost)
 
 // underWriteLock runs f under Config.WriteLock of all keys. The lock is the user's and knows neither Close nor UpdateTimeout.
 func (u *update) underWriteLock(ctx context.Context, f func(context.Context) error) error {
@@ -35,10 +39,13 @@ func (u *update) underWriteLock(ctx context.Context, f func(context.Context) err
 	err := u.fenced(ctx, u.keys, func(ctx context.Context) error {
 		if limit := g.cfg.UpdateTimeout; limit != off {
 			var end context.CancelFunc
-			ctx, end = context.WithTimeoutCause(ctx, limit, rwlock.ErrLeaseLost)
+			ctx, end = context.WithTimeoutCause(ctx, limit, errOverdue)
 			defer end()
 		}
 		err := f(ctx)
+		if u.began && errors.Is(context.Cause(ctx), errOverdue) {
+			err = errors.Join(err, fmt.Errorf("cacheguard: update %q: %w", u.keys, errOverdue))
+		}
 		if _, is := errors.AsType[*RedisError](err); is && !u.began && g.cfg.UpdateAnyway {
 			u.began = true
 			return u.unlocked(ctx, u.write) // without the intents, but not without the lock
