@@ -15,8 +15,8 @@ type Postgres struct {
 	Address string
 }
 
-// StartPostgres starts a PostgreSQL, and returns when ready says that it answers.
-func StartPostgres(tb testing.TB, ready func(address string) bool) *Postgres {
+// StartPostgres starts a PostgreSQL, and returns when ready says that it answers. It does not wait for its disk, unless settings say so.
+func StartPostgres(tb testing.TB, ready func(address string) bool, settings ...string) *Postgres {
 	tb.Helper()
 	dir := directory(tb)
 	as := unprivileged(tb, dir)
@@ -34,7 +34,11 @@ func StartPostgres(tb testing.TB, ready func(address string) bool) *Postgres {
 		crash: syscall.SIGQUIT, // at once, without writing anything more. SIGKILL would leave shared memory behind
 		ready: func() bool { return ready(p.Address) },
 		command: func() *exec.Cmd {
-			cmd := exec.Command(postgres, "-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=200")
+			args := []string{"-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=200"}
+			for _, s := range settings { // the last one counts
+				args = append(args, "-c", s)
+			}
+			cmd := exec.Command(postgres, args...)
 			cmd.Dir, cmd.SysProcAttr = dir, unprivileged(tb, dir)
 			return cmd
 		},

@@ -25,8 +25,9 @@ type ZooKeeper struct {
 // zookeeperJar is where Debian and the package of Apache put it.
 var zookeeperJar = []string{"/usr/share/java", "/usr/share/zookeeper", "/usr/share/zookeeper/lib", "/opt/zookeeper/lib"}
 
-// StartZooKeeper starts an ensemble of n members, and returns when each of them leads or follows. A tick is half a second.
-func StartZooKeeper(tb testing.TB, n int) []*ZooKeeper {
+// StartZooKeeper starts an ensemble of n members, and returns when each of them leads or follows. A tick is half a second. They do not wait
+// for their disks, unless properties say so.
+func StartZooKeeper(tb testing.TB, n int, properties ...string) []*ZooKeeper {
 	tb.Helper()
 	java, jar := find(tb, "java"), find(tb, "zookeeper.jar", zookeeperJar...)
 	members := make([]*ZooKeeper, n)
@@ -44,9 +45,14 @@ func StartZooKeeper(tb testing.TB, n int) []*ZooKeeper {
 			crash: syscall.SIGKILL,
 			ready: func() bool { return m.Mode() != "" },
 			command: func() *exec.Cmd {
-				return exec.Command(java, "-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
-					"-Dzookeeper.4lw.commands.whitelist=srvr", "-Dzookeeper.admin.enableServer=false",
-					"-Dzookeeper.forceSync=no", "-cp", jar, "org.apache.zookeeper.server.quorum.QuorumPeerMain", config)
+				args := []string{
+					"-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
+					"-Dzookeeper.4lw.commands.whitelist=srvr", "-Dzookeeper.admin.enableServer=false", "-Dzookeeper.forceSync=no",
+				}
+				for _, p := range properties { // the last one counts
+					args = append(args, "-D"+p)
+				}
+				return exec.Command(java, append(args, "-cp", jar, "org.apache.zookeeper.server.quorum.QuorumPeerMain", config)...)
 			},
 		}
 		m.begin()
