@@ -24,11 +24,11 @@ type opener func(prefix string, ttl time.Duration) (Locks, error)
 var All = []Rung{
 	{"redis", "mutex", "a dead holder", func(_ testing.TB, addr string) opener { return onRedis(addr, false) }},
 	{"fair", "mutex, fair", "a dead holder", func(_ testing.TB, addr string) opener { return onRedis(addr, true) }},
-	{"quorum", "Quorum of 3", "and the loss of one server", onQuorum},
-	{"mysql", "consensus/mysql", "and restarts, with its disk", onMySQL},
-	{"postgres", "consensus/postgres", "and restarts, with its disk", onPostgres},
-	{"etcd", "consensus/etcd, 3 members", "and the loss of one, disk included", onEtcd},
-	{"zookeeper", "consensus/zookeeper, 3 members", "and the loss of one, disk included", onZooKeeper},
+	{"quorum", "Quorum of 3", "that, and the loss of one server", onQuorum},
+	{"mysql", "consensus/mysql", "that, and a restart of the server", onMySQL},
+	{"postgres", "consensus/postgres", "that, and a restart of the server", onPostgres},
+	{"etcd", "consensus/etcd, 3 members", "that, restarts, and the loss of one member", onEtcd},
+	{"zookeeper", "consensus/zookeeper, 3 members", "that, restarts, and the loss of one member", onZooKeeper},
 }
 
 // Find returns the rung of the name.
