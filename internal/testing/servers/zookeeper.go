@@ -20,6 +20,16 @@ type ZooKeeper struct {
 	daemon
 
 	Addr string
+
+	data string
+}
+
+// Lose has it lose its data, and starts it without any: it gets them from the others.
+func (m *ZooKeeper) Lose() {
+	m.tb.Helper()
+	m.Kill()
+	m.lose(filepath.Join(m.data, "version-2"))
+	m.Start()
 }
 
 // zookeeperJar is where Debian and the package of Apache put it.
@@ -67,7 +77,7 @@ func StartZooKeeper(tb testing.TB, n int, properties ...string) []*ZooKeeper {
 func (m *ZooKeeper) configure(tb testing.TB, id int, ensemble string) (path string) {
 	tb.Helper()
 	dir := directory(tb)
-	path = filepath.Join(dir, "zoo.cfg")
+	m.data, path = dir, filepath.Join(dir, "zoo.cfg")
 	_, port, _ := net.SplitHostPort(m.Addr) // it has one
 	config := fmt.Sprintf("tickTime=500\nmaxSessionTimeout=60000\ninitLimit=40\nsyncLimit=4\ndataDir=%s\nclientPort=%s\nclientPortAddress=127.0.0.1\n%s",
 		dir, port, ensemble)
