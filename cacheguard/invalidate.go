@@ -107,7 +107,7 @@ func (i *invalidations) sendAll(ctx context.Context, keys []string) (errs []erro
 	begun := i.begin(ctx)
 	if begun != nil && !errors.Is(begun, ErrNotReplicated) {
 		i.forgetLocal(keys)
-		return i.enqueueFailed(keys, i.allFailed("invalidate", keys, begun))
+		return i.enqueueFailed(keys, i.allFailed(keys, begun))
 	}
 	parts := i.byPart(keys)
 	failed := make([][]error, len(parts))
@@ -118,7 +118,7 @@ func (i *invalidations) sendAll(ctx context.Context, keys []string) (errs []erro
 	failed[0] = i.sendPart(ctx, parts[0])
 	all.Wait()
 	if begun != nil { // the primary has it all, but for how long?
-		return i.enqueueFailed(keys, i.allFailed("invalidate", keys, begun))
+		return i.enqueueFailed(keys, i.allFailed(keys, begun))
 	}
 	return slices.Concat(failed...)
 }
@@ -132,10 +132,10 @@ func (i *invalidations) begin(ctx context.Context) error {
 }
 
 // allFailed are the errors of keys of which none was sent.
-func (i *invalidations) allFailed(op string, keys []string, err error) map[string]*RedisError {
+func (i *invalidations) allFailed(keys []string, err error) map[string]*RedisError {
 	failed := make(map[string]*RedisError, len(keys))
 	for _, key := range keys {
-		failed[key] = i.guard.redisError(op, i.shown(key), err)
+		failed[key] = i.guard.redisError("invalidate", i.shown(key), err)
 	}
 	return failed
 }

@@ -182,11 +182,11 @@ func (i *invalidations) sendAgain(keys []string) map[string]*RedisError {
 	ctx := context.Background()
 	begun := i.begin(ctx)
 	if begun != nil && !errors.Is(begun, ErrNotReplicated) {
-		return i.allFailed("invalidate", keys, begun)
+		return i.allFailed(keys, begun)
 	}
 	failed := i.forget(ctx, "invalidate", keys, i.replayCall)
 	if begun != nil {
-		return i.allFailed("invalidate", keys, begun)
+		return i.allFailed(keys, begun)
 	}
 	return failed
 }

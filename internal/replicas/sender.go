@@ -45,8 +45,7 @@ type request struct {
 	ctx   context.Context //nolint:containedctx // of its caller
 	calls []*script.Call
 	done  chan struct{}
-	cmds  []*redis.Cmd // when done is closed, as what follows
-	sent  time.Time
+	cmds  []*redis.Cmd // when done is closed
 }
 
 // New returns a Sender that wants so many replicas; nil for none. What Run waits for, and what it leaves behind, the tasks join: the caller

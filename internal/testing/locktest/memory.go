@@ -8,8 +8,9 @@ import (
 func exhaust() {
 	_ = syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: 1, Max: 1}) // what it has, it keeps
 	var all [][]byte
-	for {
+	for i := 0; ; i++ {
 		all = append(all, make([]byte, 64<<20))
+		all[i][0] = all[0][0]
 	}
 }
 

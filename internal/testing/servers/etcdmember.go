@@ -52,7 +52,7 @@ func ask(members []*Etcd, what string, request, answer any) (err error) {
 	defer client.CloseIdleConnections()
 	for _, m := range members {
 		var response *http.Response
-		response, err = client.Post(m.Endpoint+"/v3/cluster/member/"+what, "application/json", bytes.NewReader(body)) //nolint:noctx // it has a time-out
+		response, err = client.Post(m.Endpoint+"/v3/cluster/member/"+what, "application/json", bytes.NewReader(body))
 		if err != nil {
 			continue
 		}
