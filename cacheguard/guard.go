@@ -94,7 +94,7 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 		Parts: g.health.Len(), PartOf: g.partOf, Time: g.serverTime, Background: g.life.Try, Clock: cfg.clock, Stepped: g.journal.stepped,
 	})
 	g.link = link.New(rdb, cfg.RedisTimeout, g.health)
-	g.acks = replicas.New(rdb, cfg.Replicas, cfg.RedisTimeout, &g.tasks)
+	g.acks = replicas.New(rdb, cfg.Replicas, cfg.RedisTimeout, g.life)
 	_, g.plain = rdb.(*redis.Client)
 	g.ordinary = ordinaryPolicy(&g.cfg)
 	g.bypass.guard = g

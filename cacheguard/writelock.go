@@ -27,15 +27,7 @@ func (u *update) underWriteLock(ctx context.Context, f func(context.Context) err
 	g := u.guard
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	over := make(chan struct{})
-	defer close(over)
-	g.tasks.Go(func() { // owner: the Guard; stop: the end of the update; joined by Close
-		select {
-		case <-g.ending:
-			cancel(ErrClosed)
-		case <-over:
-		}
-	})
+	defer context.AfterFunc(g.life.Ending, func() { cancel(ErrClosed) })()
 	err := u.fenced(ctx, u.keys, func(ctx context.Context) error {
 		if limit := g.cfg.UpdateTimeout; limit != off {
 			var end context.CancelFunc
