@@ -73,11 +73,10 @@ func (g *Guard) update(ctx context.Context, keys []string, p *putting, write fun
 	if g.cfg.Disabled {
 		return u.runInProcess(ctx, write)
 	}
-	run := func(ctx context.Context) error { return u.run(ctx, write) }
 	if g.cfg.WriteLock != nil {
-		err = u.underWriteLock(ctx, run)
+		err = u.underWriteLock(ctx, u.run)
 	} else {
-		err = u.locked(ctx, u.keys, run)
+		err = u.locked(ctx, u.keys, u.run)
 	}
 	if u.began || err == nil {
 		return err
@@ -127,7 +126,7 @@ func (u *update) locked(ctx context.Context, keys []string, f func(context.Conte
 }
 
 // run announces the update, calls write, and ends the update, even if write fails or panics.
-func (u *update) run(ctx context.Context, write func(context.Context) error) (err error) {
+func (u *update) run(ctx context.Context) (err error) {
 	defer func() {
 		if err != nil && u.put != nil {
 			u.put.written = nil // also if write took too long
@@ -146,7 +145,7 @@ func (u *update) run(ctx context.Context, write func(context.Context) error) (er
 	}
 	u.began = true
 	defer func() { err = errors.Join(err, overdue()) }()
-	return write(context.WithValue(ctx, updateKey{}, u))
+	return u.write(context.WithValue(ctx, updateKey{}, u))
 }
 
 // begin announces the update.
