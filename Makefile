@@ -2,7 +2,7 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
-PACKAGES := ./... ./codec/... ./examples/... ./bench/... ./cmd/cacheguardctl/... ./otel/...
+PACKAGES := ./... ./codec/... ./examples/... ./internal/testing/rungs/... ./bench/... ./cmd/cacheguardctl/... ./otel/...
 REDIS := redis-server redis-sentinel redis-cli
 POSTGRES := postgres
 PROMTOOL := promtool

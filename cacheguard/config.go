@@ -98,6 +98,19 @@ type Config struct {
 	// least LeaseTTL. Default: 1 minute, or LeaseTTL if that is longer. -1: no limit.
 	UpdateTimeout time.Duration
 
+	// Replicas is how many replicas have to acknowledge what Invalidate, InvalidateTags, InvalidateAll, Update and Put write before it
+	// counts (WAIT), so that a failover to one of them forgets no invalidation. When they do not within RedisTimeout, the error matches
+	// ErrNotReplicated: an invalidation is pending then, although the primary has it, and an Update does not write. On a cluster that
+	// many replicas of each node concerned have to. Reads and loads do not wait. All instances need the same number.
+	// docs/locks.md says what it does not promise. Default: 0, off.
+	Replicas int
+
+	// WriteLock is the lock that Update, UpdateMany and Put hold, in place of one of package rwlock on the Guard's Redis: a *mutex.Locker, a
+	// *mutex.Quorum, or a Locker of a package below consensus. Its names are the keys with the Guard's Prefix. With one that outlives the
+	// Redis, two writes of a key do not run at once after a failover either; what else it changes, and what not, is in docs/locks.md.
+	// All instances need the same one. The Guard does not close it. A disabled Guard does not use it. Default: none.
+	WriteLock WriteLock
+
 	// Disabled makes a Guard without Redis, for tests and tools: rdb may be nil, and is not used. Loads run under the same limits,
 	// their callers on this Guard share them, and their outcome is Bypassed. Nothing is cached or remembered, and a Fetch without Load
 	// returns ErrNotCached. Invalidate and SelfCheck return nil; Update calls write under a lock of this Guard, without a
@@ -180,6 +193,7 @@ func (c *Config) check() error {
 	if c.MaxValueBytes < off {
 		bad("MaxValueBytes", "%d is negative (use -1 for no limit)", c.MaxValueBytes)
 	}
+	p.Replicas(c.Replicas)
 	if c.RedisTimeout < 0 || c.RedisTimeout > 0 && c.RedisTimeout < time.Millisecond {
 		bad("RedisTimeout", "%v is shorter than a millisecond", c.RedisTimeout)
 	}
@@ -220,7 +234,7 @@ func (c Config) withDefaults() Config {
 	config.SetDefault(&c.Local.TTL, defaultLocalTTL)
 	config.SetDefault(&c.Verify.Delay, defaultVerifyDelay)
 	c.TTL, c.StaleFor, c.NegativeTTL = max(c.TTL, 0), max(c.StaleFor, 0), max(c.NegativeTTL, 0)
-	c.Jitter, c.EarlyRefresh = max(c.Jitter, 0), max(c.EarlyRefresh, 0)
+	c.Jitter, c.EarlyRefresh, c.Replicas = max(c.Jitter, 0), max(c.EarlyRefresh, 0), max(c.Replicas, 0)
 	for _, d := range []*time.Duration{
 		&c.TTL, &c.StaleFor, &c.NegativeTTL, &c.LoadTimeout, &c.WaitTimeout, &c.LeaseTTL, &c.RedisTimeout, &c.UpdateTimeout,
 		&c.Local.TTL, &c.Verify.Delay,

@@ -34,7 +34,7 @@ func newDisabledRedis() *redis.Client {
 
 // disabled is the Config of a disabled Guard: without what needs Redis.
 func (c Config) disabled() Config {
-	c.FailClosed, c.Local, c.Verify = false, LocalConfig{}, VerifyConfig{}
+	c.FailClosed, c.Local, c.Verify, c.Replicas, c.WriteLock = false, LocalConfig{}, VerifyConfig{}, 0, nil
 	return c
 }
 

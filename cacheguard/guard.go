@@ -18,6 +18,7 @@ import (
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/primary"
 	"github.com/cacheguard/go/internal/protocol"
+	"github.com/cacheguard/go/internal/replicas"
 	"github.com/cacheguard/go/internal/serverclock"
 	"github.com/cacheguard/go/internal/slots"
 	"github.com/cacheguard/go/internal/tier"
@@ -56,6 +57,7 @@ type Guard struct {
 	written       atomic.Uint64            // bytes of entries that loads stored, ever
 	inbox         *wake.Inbox
 	keeper        *lease.Keeper
+	acks          *replicas.Sender // nil: no replica has to acknowledge anything
 	health        *health.Health
 	serverClocks  *serverclock.Clocks
 
@@ -96,6 +98,7 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 		Parts: g.health.Len(), PartOf: g.partOf, Time: g.serverTime, Background: g.life.Try, Clock: cfg.clock, Stepped: g.journal.stepped,
 	})
 	g.link = link.New(rdb, cfg.RedisTimeout, g.health)
+	g.acks = replicas.New(rdb, cfg.Replicas, cfg.RedisTimeout, g.life)
 	_, g.plain = rdb.(*redis.Client)
 	g.ordinary = ordinaryPolicy(&g.cfg)
 	g.bypass.guard = g
@@ -143,13 +146,14 @@ func checkClient(rdb Redis, cfg *Config) error {
 	if cfg.Disabled {
 		return nil
 	}
-	return errors.Join(primary.Check(rdb), checkLocal(rdb, cfg))
+	return errors.Join(primary.Check(rdb), checkLocal(rdb, cfg), checkReplicas(rdb, cfg))
 }
 
 // open makes the parts that may refuse their settings.
 func (g *Guard) open() (err error) {
 	lock := rwlock.Config{
 		Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, TTL: g.cfg.LeaseTTL, MaxHold: g.cfg.UpdateTimeout, RedisTimeout: g.cfg.RedisTimeout,
+		Replicas: g.cfg.Replicas,
 	}
 	if g.locks, err = rwlock.New(g.rdb, lock); err != nil {
 		return err

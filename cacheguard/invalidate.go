@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/script"
 )
@@ -27,6 +25,9 @@ const maxInvalidations = 256
 // The error joins a *RedisError for each key that Redis may not have removed. The invalidations of such keys are pending, up to
 // 100,000 of them: the Guard sends them again in the background until they succeed or the Guard is closed, and loads the keys
 // without the cache until then. Other instances may go on serving their values.
+//
+// With Config.Replicas, the same goes for keys that too few replicas have acknowledged: their errors match ErrNotReplicated. The primary
+// has removed such a key, so other instances serve it again only if a failover forgets that before it is sent again.
 //
 // A key that is not in the cache is no error. An empty key is one, and the other keys are invalidated all the same.
 func (g *Guard) Invalidate(ctx context.Context, keys ...string) error {
@@ -103,9 +104,10 @@ func (i *invalidations) send(ctx context.Context, keys []string) error {
 
 // sendAll sends the invalidations of each part of the keyspace for itself, as its nodes fail for themselves.
 func (i *invalidations) sendAll(ctx context.Context, keys []string) (errs []error) {
-	if err := i.begin(ctx); err != nil {
+	begun := i.begin(ctx)
+	if begun != nil && !errors.Is(begun, ErrNotReplicated) {
 		i.forgetLocal(keys)
-		return i.enqueueFailed(keys, i.allFailed("invalidate", keys, err))
+		return i.enqueueFailed(keys, i.allFailed(keys, begun))
 	}
 	parts := i.byPart(keys)
 	failed := make([][]error, len(parts))
@@ -115,6 +117,9 @@ func (i *invalidations) sendAll(ctx context.Context, keys []string) (errs []erro
 	}
 	failed[0] = i.sendPart(ctx, parts[0])
 	all.Wait()
+	if begun != nil { // the primary has it all, but for how long?
+		return i.enqueueFailed(keys, i.allFailed(keys, begun))
+	}
 	return slices.Concat(failed...)
 }
 
@@ -127,10 +132,10 @@ func (i *invalidations) begin(ctx context.Context) error {
 }
 
 // allFailed are the errors of keys of which none was sent.
-func (i *invalidations) allFailed(op string, keys []string, err error) map[string]*RedisError {
+func (i *invalidations) allFailed(keys []string, err error) map[string]*RedisError {
 	failed := make(map[string]*RedisError, len(keys))
 	for _, key := range keys {
-		failed[key] = i.guard.redisError(op, i.shown(key), err)
+		failed[key] = i.guard.redisError("invalidate", i.shown(key), err)
 	}
 	return failed
 }
@@ -205,9 +210,7 @@ func (i *invalidations) forgetPart(
 		calls[n] = call(key)
 	}
 	defer i.forgetLocal(keys) // also after an error, as Redis may have removed the key
-	cmds, err := bounded(ctx, i.guard, func(ctx context.Context) ([]*redis.Cmd, error) {
-		return script.RunAll(ctx, i.guard.rdb, calls), nil
-	})
+	cmds, err := i.guard.write(ctx, calls)
 	failed := make(map[string]*RedisError)
 	for n, key := range keys {
 		reason := err

@@ -15,6 +15,7 @@ func (c Config) rehearsed(env *kit.Env) Config {
 	if env == nil {
 		return c
 	}
+	c.Replicas = 0 // the Redis of a test has none
 	config.SetDefault(&c.Jitter, off)
 	config.SetDefault(&c.RedisTimeout, 20*time.Second)
 	config.SetDefault(&c.LeaseTTL, time.Minute)

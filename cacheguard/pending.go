@@ -180,10 +180,15 @@ func (i *invalidations) replay() {
 // sendAgain sends invalidations that failed.
 func (i *invalidations) sendAgain(keys []string) map[string]*RedisError {
 	ctx := context.Background()
-	if err := i.begin(ctx); err != nil {
-		return i.allFailed("invalidate", keys, err)
+	begun := i.begin(ctx)
+	if begun != nil && !errors.Is(begun, ErrNotReplicated) {
+		return i.allFailed(keys, begun)
 	}
-	return i.forget(ctx, "invalidate", keys, i.replayCall)
+	failed := i.forget(ctx, "invalidate", keys, i.replayCall)
+	if begun != nil {
+		return i.allFailed(keys, begun)
+	}
+	return failed
 }
 
 // replayCall is the call that removes a key at last.

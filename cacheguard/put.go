@@ -116,10 +116,7 @@ func (p *putting) filling(ctx context.Context) (f protocol.Filling) {
 // forgetOne is forget for one call whose reply is wanted.
 func (i *invalidations) forgetOne(ctx context.Context, op, key string, call *script.Call) (*redis.Cmd, *RedisError) {
 	defer i.forgetLocal([]string{key}) // also after an error, as Redis may have removed the key
-	cmd, err := bounded(ctx, i.guard, func(ctx context.Context) (*redis.Cmd, error) {
-		cmd := call.Run(ctx, i.guard.rdb)
-		return cmd, cmd.Err()
-	})
+	cmd, err := i.guard.writeOne(ctx, call)
 	if err != nil {
 		i.guard.health.Failed(err)
 		return nil, i.guard.redisError(op, key, err)

@@ -67,17 +67,21 @@ func (g *Guard) update(ctx context.Context, keys []string, p *putting, write fun
 	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskUpdate, keys)
 	defer func() { end(End{Err: err}) }()
 	u := &update{
-		guard: g, keys: slices.Compact(slices.Sorted(slices.Values(keys))), token: rand.Text(), put: p,
+		guard: g, keys: slices.Compact(slices.Sorted(slices.Values(keys))), token: rand.Text(), put: p, write: write,
 		outer: updateOf(ctx),
 	}
 	if g.cfg.Disabled {
 		return u.runInProcess(ctx, write)
 	}
-	err = u.locked(ctx, u.keys, func(ctx context.Context) error { return u.run(ctx, write) })
+	if g.cfg.WriteLock != nil {
+		err = u.underWriteLock(ctx, u.run)
+	} else {
+		err = u.locked(ctx, u.keys, u.run)
+	}
 	if u.began || err == nil {
 		return err
 	}
-	return u.refused(ctx, err, write)
+	return u.refused(ctx, err)
 }
 
 func checkUpdate(ctx context.Context, g *Guard, keys []string, write func(context.Context) error) error {
@@ -106,6 +110,7 @@ type update struct {
 	keys  []string
 	token string
 	put   *putting
+	write func(context.Context) error
 	outer *update // in whose write this one was called
 	began bool    // write was called
 }
@@ -121,7 +126,7 @@ func (u *update) locked(ctx context.Context, keys []string, f func(context.Conte
 }
 
 // run announces the update, calls write, and ends the update, even if write fails or panics.
-func (u *update) run(ctx context.Context, write func(context.Context) error) (err error) {
+func (u *update) run(ctx context.Context) (err error) {
 	defer func() {
 		if err != nil && u.put != nil {
 			u.put.written = nil // also if write took too long
@@ -140,7 +145,7 @@ func (u *update) run(ctx context.Context, write func(context.Context) error) (er
 	}
 	u.began = true
 	defer func() { err = errors.Join(err, overdue()) }()
-	return write(context.WithValue(ctx, updateKey{}, u))
+	return u.write(context.WithValue(ctx, updateKey{}, u))
 }
 
 // begin announces the update.

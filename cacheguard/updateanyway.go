@@ -9,21 +9,25 @@ import (
 )
 
 // refused returns the error of an update whose write was not called. With UpdateAnyway, it calls write if Redis failed.
-func (u *update) refused(ctx context.Context, err error, write func(context.Context) error) error {
+func (u *update) refused(ctx context.Context, err error) error {
 	g := u.guard
-	if errors.Is(err, rwlock.ErrClosed) {
+	if errors.Is(err, rwlock.ErrClosed) && g.cfg.WriteLock == nil || errors.Is(err, ErrClosed) {
 		return ErrClosed
 	}
 	if errors.Is(err, rwlock.ErrNotAcquired) {
 		return fmt.Errorf("cacheguard: update %q: %w", u.keys, err)
 	}
-	if _, is := errors.AsType[*RedisError](err); !is {
+	_, is := errors.AsType[*RedisError](err)
+	if !is && g.cfg.WriteLock != nil { // the lock's: a Redis of the Guard's has not failed
+		return fmt.Errorf("cacheguard: update %q: %w", u.keys, err)
+	}
+	if !is {
 		err = g.redisError("update", u.keys[0], err)
 	}
 	if !g.cfg.UpdateAnyway {
 		return err
 	}
-	return u.unlocked(ctx, write)
+	return u.unlocked(ctx, u.write)
 }
 
 // unlocked calls write without the lock, and then invalidates, even if write fails or panics.

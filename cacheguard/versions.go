@@ -83,9 +83,7 @@ func newVersions(g *Guard) *versions {
 // revokeAnyTag comes before any tag is invalidated: a load that reads the same version of all tags together before its loader
 // began, and after it has read those of its tags, knows that these were the same before it began.
 func (v *versions) revokeAnyTag(ctx context.Context) error {
-	_, err := bounded(ctx, v.guard, func(ctx context.Context) (any, error) {
-		return nil, v.guard.keys.RevokeAnyTag().Run(ctx, v.guard.rdb).Err()
-	})
+	_, err := v.guard.writeOne(ctx, v.guard.keys.RevokeAnyTag())
 	v.guard.health.Failed(err)
 	return err
 }

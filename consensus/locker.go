@@ -75,6 +75,14 @@ func (k *Locker) Do(ctx context.Context, name string, f func(context.Context, *L
 	return l.do(ctx, f)
 }
 
+// DoFenced is Do for a function that needs no more of the lease than its fence. Config.WriteLock of a Guard asks for it.
+func (k *Locker) DoFenced(ctx context.Context, name string, f func(ctx context.Context, fence int64) error) error {
+	if f == nil {
+		return k.Do(ctx, name, nil)
+	}
+	return k.Do(ctx, name, func(ctx context.Context, l *Lease) error { return f(ctx, l.Fence()) })
+}
+
 func (k *Locker) acquire(ctx context.Context, name string, wait bool) (l *Lease, err error) {
 	if k == nil {
 		return nil, errNilLocker

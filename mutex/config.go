@@ -42,6 +42,12 @@ type Config struct {
 	// gets it. Default: false.
 	Fair bool
 
+	// Replicas is how many replicas have to acknowledge an acquisition, and each renewal, before they count (WAIT), so that a failover
+	// to one of them forgets no lock. When they do not within RedisTimeout, the lock is given back, and the error matches
+	// ErrNotReplicated. It costs a request and a round trip to the replicas for each acquisition. docs/locks.md says what it does not
+	// promise. A Quorum has none: it refuses the field. Default: 0, off.
+	Replicas int
+
 	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. Default: 500 ms.
 	RedisTimeout time.Duration
 
@@ -66,13 +72,15 @@ func (c Config) check() error {
 func (c Config) withDefaults() Config {
 	t := c.common().WithDefaults()
 	c.MinHold = max(c.MinHold, 0)
-	c.Prefix, c.TTL, c.MaxHold, c.RedisTimeout = t.Prefix, t.TTL, t.MaxHold, t.RedisTimeout
 	if c.Instance == "" {
 		c.Instance = config.DefaultInstance()
 	}
+	c.Prefix, c.TTL, c.MaxHold, c.Replicas, c.RedisTimeout = t.Prefix, t.TTL, t.MaxHold, t.Replicas, t.RedisTimeout
 	return c
 }
 
 func (c Config) common() config.Lock {
-	return config.Lock{Prefix: c.Prefix, TTL: c.TTL, Watchdog: c.Watchdog, MaxHold: c.MaxHold, RedisTimeout: c.RedisTimeout}
+	return config.Lock{
+		Prefix: c.Prefix, TTL: c.TTL, Watchdog: c.Watchdog, MaxHold: c.MaxHold, Replicas: c.Replicas, RedisTimeout: c.RedisTimeout,
+	}
 }

@@ -42,6 +42,7 @@ func conformance(servers int) locktest.Kind {
 type member struct{ *redistest.Server }
 
 func (m member) Start() { m.Restart() }
+func (m member) Lose()  { m.Restart() } // it has no disk
 
 func startServers(tb testing.TB, n int) (s locktest.Server) {
 	var addrs []string

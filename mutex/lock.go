@@ -142,6 +142,14 @@ func (k *Locker) Do(ctx context.Context, name string, f func(context.Context, *L
 	return l.do(ctx, f)
 }
 
+// DoFenced is Do for a function that needs no more of the lease than its fence. Config.WriteLock of a Guard asks for it.
+func (k *Locker) DoFenced(ctx context.Context, name string, f func(ctx context.Context, fence int64) error) error {
+	if f == nil {
+		return nothingToDo(name)
+	}
+	return k.Do(ctx, name, func(ctx context.Context, l *Lease) error { return f(ctx, l.Fence()) })
+}
+
 func nothingToDo(name string) error { return fmt.Errorf("mutex: do %q: f is nil", name) }
 
 // parseGrant reads the fence of a grant. Not granted: it is no later than the last answer, whose fence is given.

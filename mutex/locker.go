@@ -13,6 +13,7 @@ import (
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/replicas"
 	"github.com/cacheguard/go/internal/wake"
 )
 
@@ -29,19 +30,21 @@ type Locker struct {
 	doors  queue.Doors // of those that are
 	inbox  *wake.Inbox
 	keeper *lease.Keeper
-	leave  func()    // gives up the inbox and the keeper
-	listen sync.Once // to revocations
-	deaf   func()    // undoes listen
+	acks   *replicas.Sender // nil: no replica has to acknowledge anything
+	leave  func()           // gives up the inbox and the keeper
+	listen sync.Once        // to revocations
+	deaf   func()           // undoes listen
 }
 
 // New returns a Locker. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
 func New(rdb Redis, cfg Config) (*Locker, error) {
-	if err := errors.Join(config.CheckClient(rdb), cfg.check()); err != nil {
+	if err := errors.Join(config.CheckClient(rdb), cfg.check(), checkReplicas(rdb, cfg)); err != nil {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
 	cfg = cfg.withDefaults()
 	k := &Locker{life: lifecycle.NewLender((*Lease).abort), rdb: rdb, cfg: cfg, deaf: func() {}}
 	k.redis = link.NewSender(rdb, cfg.RedisTimeout, k.life.Life)
+	k.acks = replicas.New(rdb, cfg.Replicas, cfg.RedisTimeout, k.life)
 	k.queues.roundTrip = func(name string) time.Duration { return k.redis.RoundTrip(lockKey(cfg.Prefix, name)) }
 	k.doors = queue.Doors{Width: doorWidth, RoundTrip: k.queues.roundTrip}
 	inbox, leaveInbox := wake.Open(rdb, cfg.Prefix)
@@ -113,10 +116,14 @@ func (k *Locker) newClaim(ctx context.Context, name string) *claim {
 
 // granted returns the lease of the claim, unless that was over before it could begin.
 func (c *claim) granted(ctx context.Context, q *localQueue, g queue.Grant) (*Lease, error) {
+	if err := c.confirm(ctx, &g); err != nil {
+		c.giveBack(q)
+		return nil, refusal(ctx, c.name, err)
+	}
 	l := &Lease{from: c.Locker, life: c.life, claim: c, name: c.name, queue: q, fence: g.Fence, unlocked: c.cfg.Hooks.common().Held(c.name)}
 	l.since = time.Now()
 	l.least.Store(int64(c.cfg.MinHold))
-	options := hold.Options{Holder: (*held)(l), TTL: c.cfg.TTL, Max: c.cfg.MaxHold}
+	options := hold.Options{Holder: (*held)(l), TTL: c.cfg.TTL, Max: c.cfg.MaxHold, Replicas: c.cfg.Replicas}
 	if c.cfg.Watchdog != off {
 		options.Keeper = c.keeper
 	}

@@ -34,7 +34,7 @@ const (
 )
 
 // NewQuorum returns a Quorum on independent servers; best an odd number of them, 5 or 3. One cluster, or a primary with its
-// replicas, counts as one. It does no I/O. Config.Fair is refused: there is no queue across servers.
+// replicas, counts as one. It does no I/O. Config.Fair is refused, as there is no queue across servers, and so is Config.Replicas.
 func NewQuorum(clients []Redis, cfg Config) (*Quorum, error) {
 	problems := []error{cfg.check()}
 	if len(clients) == 0 {
@@ -46,6 +46,9 @@ func NewQuorum(clients []Redis, cfg Config) (*Quorum, error) {
 		} else if reflect.TypeOf(rdb).Comparable() && slices.Contains(clients[:i], rdb) {
 			problems = append(problems, fmt.Errorf("client %d: is one of those before it", i))
 		}
+	}
+	if cfg.Replicas > 0 {
+		problems = append(problems, errors.New("Config.Replicas: the servers of a quorum are independent of one another"))
 	}
 	if cfg.Fair {
 		problems = append(problems, errors.New("Config.Fair: a quorum has no queue"))
@@ -170,6 +173,14 @@ func (q *Quorum) Do(ctx context.Context, name string, f func(context.Context, *L
 		return err
 	}
 	return l.do(ctx, f)
+}
+
+// DoFenced is like that of a Locker: Do for a function that needs no more of the lease than its fence. Config.WriteLock of a Guard asks for it.
+func (q *Quorum) DoFenced(ctx context.Context, name string, f func(ctx context.Context, fence int64) error) error {
+	if f == nil {
+		return nothingToDo(name)
+	}
+	return q.Do(ctx, name, func(ctx context.Context, l *Lease) error { return f(ctx, l.Fence()) })
 }
 
 // newLease begins a lease that a majority granted or renewed when asked at sent.

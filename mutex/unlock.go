@@ -21,15 +21,11 @@ func (k *Locker) unlock(l *Lease) (int, error) {
 
 // extend makes a lease end TTL from now.
 func (k *Locker) extend(ctx context.Context, l *Lease) error {
-	answer, err := k.redis.Ask(ctx, l.claim.renewal(k.cfg.TTL, 0), nil)
+	reply, sent, err := l.claim.renew(ctx)
 	if err != nil {
 		return err
 	}
-	reply, err := answer.Int()
-	if err != nil {
-		return err
-	}
-	return l.hold.Answered(answer.Sent, reply)
+	return l.hold.Answered(sent, reply)
 }
 
 // handOver gives the lock up, to the next in the local queue if it may.

@@ -1,6 +1,10 @@
 package rwlock
 
-import "context"
+import (
+	"context"
+
+	"github.com/cacheguard/go/internal/queue"
+)
 
 // Downgrade makes a writer a reader, without a moment in which it holds nothing, and admits the readers that wait. From the
 // call on the lease must count as one for reading, whatever Downgrade returns. The error matches ErrLeaseLost or
@@ -46,8 +50,10 @@ func (l *Lease) TryUpgrade(ctx context.Context) error {
 	switch {
 	case err != nil:
 	case reply > replyDone:
-		l.become(true, reply)
-		err = l.hold.Answered(sent, replyDone)
+		if err = c.confirm(ctx, &queue.Grant{Fence: reply}); err == nil {
+			l.become(true, reply)
+			err = l.hold.Answered(sent, replyDone)
+		}
 	case reply == replyDone:
 		if err = l.hold.Answered(sent, replyDone); err == nil {
 			err = ErrNotAcquired

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/cacheguard/go/internal/lifecycle"
+	"github.com/cacheguard/go/internal/replicas"
 )
 
 var (
@@ -25,6 +26,10 @@ var (
 	// ErrClosed is returned by calls on a Locker that is or gets closed, and the cause with which the contexts of its
 	// leases end.
 	ErrClosed = errors.New("rwlock: locker is closed")
+
+	// ErrNotReplicated is returned when Redis granted the lock, and fewer replicas than Config.Replicas acknowledged it in time. The
+	// lock is being given back. It is the same error in all packages of the library.
+	ErrNotReplicated = replicas.ErrNotReplicated
 )
 
 var (

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cacheguard/go/internal/fence"
 	"github.com/cacheguard/go/internal/hold"
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/script"
@@ -30,11 +31,11 @@ type Lease struct {
 func (k *Locker) newLease(ctx context.Context, c *claim, g queue.Grant) *Lease {
 	l := &Lease{claim: c, changing: make(chan struct{}, 1), writes: c.mode == writing, fence: g.Fence}
 	l.unlocked = k.cfg.Hooks.common().Held(c.name)
-	options := hold.Options{Holder: (*held)(l), TTL: k.cfg.TTL, Max: k.cfg.MaxHold}
+	options := hold.Options{Holder: (*held)(l), TTL: k.cfg.TTL, Max: k.cfg.MaxHold, Replicas: k.cfg.Replicas}
 	if k.cfg.Watchdog != off {
 		options.Keeper = k.keeper
 	}
-	k.life.Add(l, func() { l.hold.Begin(context.WithValue(ctx, leaseKey{}, l), options, g.Sent, g.Length) })
+	k.life.Add(l, func() { l.hold.Begin(fence.With(ctx, l), options, g.Sent, g.Length) })
 	return l
 }
 
@@ -113,7 +114,7 @@ func (l *Lease) Extend(ctx context.Context) error {
 		return l.wrap("extend", err)
 	}
 	defer done()
-	reply, sent, err := c.run(ctx, c.extend(c.token, c.cfg.TTL, l.Fence()))
+	reply, sent, err := c.renew(ctx, l.Fence())
 	if err == nil {
 		err = l.hold.Answered(sent, int(reply))
 	}

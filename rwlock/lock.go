@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/cacheguard/go/internal/fence"
 	"github.com/cacheguard/go/internal/queue"
 )
 
@@ -53,7 +54,7 @@ func (k *Locker) run(ctx context.Context, w way, name string, f func(context.Con
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Unlock(ctx)) }()
-	ctx, cancel := l.hold.Within(context.WithValue(ctx, leaseKey{}, l))
+	ctx, cancel := l.hold.Within(fence.With(ctx, l))
 	defer cancel()
 	return f(ctx, l)
 }
@@ -118,6 +119,9 @@ func (k *Locker) try(ctx context.Context, name string, m mode) (*Lease, error) {
 
 // granted returns the lease of the claim, unless that was over before it could begin.
 func (c *claim) granted(ctx context.Context, g queue.Grant) (*Lease, error) {
+	if err := c.confirm(ctx, &g); err != nil {
+		return nil, c.failed(ctx, err)
+	}
 	l := c.newLease(ctx, c, g)
 	if l.Context().Err() == nil {
 		return l, nil

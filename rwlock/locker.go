@@ -11,6 +11,7 @@ import (
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/replicas"
 	"github.com/cacheguard/go/internal/wake"
 )
 
@@ -30,17 +31,19 @@ type Locker struct {
 	readers queue.Doors // those that are impatient
 	inbox   *wake.Inbox
 	keeper  *lease.Keeper
-	leave   func() // gives up the inbox and the keeper
+	acks    *replicas.Sender // nil: no replica has to acknowledge anything
+	leave   func()           // gives up the inbox and the keeper
 }
 
 // New returns a Locker. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
 func New(rdb Redis, cfg Config) (*Locker, error) {
-	if err := errors.Join(config.CheckClient(rdb), cfg.check()); err != nil {
+	if err := errors.Join(config.CheckClient(rdb), cfg.check(), checkReplicas(rdb, cfg)); err != nil {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}
 	cfg = cfg.withDefaults()
 	k := &Locker{life: lifecycle.NewLender((*Lease).abort), rdb: rdb, cfg: cfg}
 	k.redis = link.NewSender(rdb, cfg.RedisTimeout, k.life.Life)
+	k.acks = replicas.New(rdb, cfg.Replicas, cfg.RedisTimeout, k.life)
 	roundTrip := func(name string) time.Duration { return k.redis.RoundTrip(keys.Tagged(cfg.Prefix, name)) }
 	k.writers = queue.Doors{Width: doorWidth, RoundTrip: roundTrip}
 	k.readers = queue.Doors{Width: readersWidth, RoundTrip: roundTrip, Shared: true}

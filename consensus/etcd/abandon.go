@@ -23,18 +23,28 @@ func (p *place) abandon() {
 // takeBack deletes the key. A request that has no answer may arrive after this one; a key of another name refuses it then.
 func (p *place) takeBack() error {
 	ctx := context.Background()
-	ops := []clientv3.Op{clientv3.OpDelete(p.key)}
-	if p.revision == 0 {
-		lease, err := ask(ctx, p.cfg.Timeout, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
-			return p.client.Grant(ctx, int64(memory/time.Second))
-		})
-		if err != nil {
-			return err
-		}
-		ops = append(ops, clientv3.OpPut(p.gone, "", clientv3.WithLease(lease.ID)))
+	ops, err := p.refusal(ctx)
+	if err != nil {
+		return err
 	}
-	_, err := ask(ctx, p.cfg.Timeout, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+	ops = append(ops, clientv3.OpDelete(p.key))
+	_, err = ask(ctx, p.cfg.Timeout, func(ctx context.Context) (*clientv3.TxnResponse, error) {
 		return p.client.Txn(ctx).Then(ops...).Commit()
 	})
 	return err
+}
+
+// refusal is what has etcd refuse a request to put the key that may still arrive; nothing, if none may. Such a one has waited in a
+// member that was frozen. It would put the key again after its deletion, and nobody would delete it as long as the session lives.
+func (p *place) refusal(ctx context.Context) ([]clientv3.Op, error) {
+	if !p.late {
+		return nil, nil
+	}
+	lease, err := ask(ctx, p.cfg.Timeout, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
+		return p.client.Grant(ctx, int64(memory/time.Second))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []clientv3.Op{clientv3.OpPut(p.gone, "", clientv3.WithLease(lease.ID))}, nil
 }

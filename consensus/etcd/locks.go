@@ -36,6 +36,7 @@ type place struct {
 	key      string
 	gone     string // the key whose existence refuses this one
 	revision int64  // of the key's creation; 0: not known
+	late     bool   // a request to put the key may still arrive, as it was not answered
 	holder   store.Holder
 }
 
@@ -63,14 +64,14 @@ func (s *locks) Acquire(ctx context.Context, name string, wait bool) (store.Clai
 	switch {
 	case err == nil:
 		return p, nil
-	case errors.Is(err, store.ErrTaken):
+	case errors.Is(err, store.ErrTaken) && !p.late:
 		return nil, err
 	}
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) || errors.Is(err, errSessionOver) {
 		c.End()
 	}
 	s.life.Go(p.abandon) // owner: the Locker's life; stop: as abandon says; joined by Close
-	if ctx.Err() == nil && c.Over.Err() != nil {
+	if ctx.Err() == nil && c.Over.Err() != nil && !errors.Is(err, store.ErrTaken) {
 		return nil, errSessionOver
 	}
 	return nil, err
@@ -86,9 +87,12 @@ func (p *place) enter(ctx context.Context, wait bool) error {
 		conditions = append(conditions, clientv3.Compare(clientv3.CreateRevision(p.queue), "=", 0).WithPrefix())
 	}
 	put := clientv3.OpPut(p.key, "", clientv3.WithLease(p.session.id))
+	attempts := 0
 	answer, err := ask(ctx, p.cfg.Timeout, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+		attempts++
 		return p.client.Txn(ctx).If(conditions...).Then(put).Else(clientv3.OpGet(p.key)).Commit()
 	})
+	p.late = err != nil || attempts > 1
 	if err != nil {
 		return err
 	}
@@ -191,10 +195,14 @@ func (p *place) Keep(h store.Holder) {
 func (p *place) Release(ctx context.Context) error {
 	p.session.Remove(p.holder)
 	attempts := 0
-	answer, err := ask(ctx, p.cfg.Timeout, func(ctx context.Context) (*clientv3.TxnResponse, error) {
-		attempts++
-		return p.client.Txn(ctx).If(p.there()).Then(clientv3.OpDelete(p.key)).Commit()
-	})
+	refusal, err := p.refusal(ctx)
+	var answer *clientv3.TxnResponse
+	if err == nil {
+		answer, err = ask(ctx, p.cfg.Timeout, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+			attempts++
+			return p.client.Txn(ctx).If(p.there()).Then(append(refusal, clientv3.OpDelete(p.key))...).Else(refusal...).Commit()
+		})
+	}
 	switch {
 	case err != nil:
 		p.life.Go(p.abandon) // owner: the Locker's life; stop: as abandon says; joined by Close

@@ -221,6 +221,19 @@ func TestTheProgramComparesTheWays(t *testing.T) {
 	}
 }
 
+func TestTheProgramComparesLocks(t *testing.T) {
+	t.Setenv("REDIS_URL", "redis://"+shared.Addr())
+	for lock, want := range map[string]string{"fair": "mutex, fair", "quorum": "Quorum of 3", "postgres": "consensus/postgres", "none": "no lock"} {
+		var out, problems strings.Builder
+		if code := new(settings).program().Execute(t.Context(), []string{"-short", "-lock", lock}, &out, &problems); code != 0 {
+			t.Errorf("%s: exit code %d: %s\n%s", lock, code, problems.String(), out.String())
+		}
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s: no %q in the output:\n%s", lock, want, out.String())
+		}
+	}
+}
+
 func TestABrokenPromiseIsAnError(t *testing.T) {
 	t.Parallel()
 	oversold := result{way: way{name: "mutex"}, answers: new(answers), stock: 1, users: 9, sold: 2, took: time.Second}
@@ -236,7 +249,7 @@ func TestABrokenPromiseIsAnError(t *testing.T) {
 
 func TestABadFlagIsNamed(t *testing.T) {
 	t.Parallel()
-	for _, args := range []string{"-stock 0", "-clients 0", "-clients 201", "-each 0"} {
+	for _, args := range []string{"-stock 0", "-clients 0", "-clients 201", "-each 0", "-lock iron"} {
 		var problems strings.Builder
 		new(settings).program().Execute(t.Context(), strings.Fields(args), &problems, &problems)
 		if flag := strings.Fields(args)[0]; !strings.HasPrefix(problems.String(), "flashsale: "+flag+": ") {

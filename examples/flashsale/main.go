@@ -1,5 +1,6 @@
 // Flashsale sells a stock to a crowd, one to each user, from several instances of a shop at once: with a lock, without
-// one, and with a stock in segments, and compares. With -wrong it shows how the usual mistakes end.
+// one, and with a stock in segments, and compares. With -wrong it shows how the usual mistakes end, and with -lock all what each
+// of the library's locks costs, and survives; those whose server is not installed are left out.
 //
 // It needs nothing but Go. REDIS_URL and DATABASE_URL name a real Redis and a real PostgreSQL to use instead.
 package main
@@ -10,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/cacheguard/go/examples/internal/backends"
 	"github.com/cacheguard/go/examples/internal/program"
@@ -22,6 +24,7 @@ type settings struct {
 	clients int
 	each    int // users of each client
 	wrong   bool
+	lock    string
 }
 
 func main() { new(settings).program().Main() }
@@ -34,6 +37,7 @@ func (s *settings) program() program.Program {
 			f.IntVar(&s.clients, "clients", 100, "`number` of users at a time")
 			f.IntVar(&s.each, "each", 20, "`number` of users one after the other, for each of these")
 			f.BoolVar(&s.wrong, "wrong", false, "show wrong ways instead")
+			f.StringVar(&s.lock, "lock", "", "sell under this `lock` instead: "+strings.Join(lockNames(), ", ")+"; its servers are started")
 		},
 		Short: map[string]string{"stock": "150", "clients": "20", "each": "10"},
 		Check: s.check,
@@ -52,7 +56,7 @@ func (s *settings) check() error {
 	case s.each < 1 || s.each > 10_000:
 		return fmt.Errorf("-each: %d is not between 1 and 10000", s.each)
 	}
-	return nil
+	return checkLock(s.lock)
 }
 
 // compare holds one sale after the other.
@@ -60,6 +64,9 @@ func (s *settings) compare(ctx context.Context, out io.Writer, server *backends.
 	_, _ = fmt.Fprintf(out, "%d instances of a shop sell %s units to %s users, %d at a time. Each may have one;\nbut one user in four clicks twice, at two instances at once.\n"+
 		"The stock is in %s, the orders go to %s.\n",
 		instances, table.Count(s.stock), table.Count(s.clients*s.each), s.clients, server, db)
+	if s.lock != "" {
+		return s.compareLocks(ctx, out, server, db)
+	}
 	ways := rightWays
 	if s.wrong {
 		ways = wrongWays

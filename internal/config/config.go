@@ -19,6 +19,7 @@ type Lock struct {
 	TTL          time.Duration
 	Watchdog     int
 	MaxHold      time.Duration
+	Replicas     int
 	RedisTimeout time.Duration
 }
 
@@ -35,16 +36,17 @@ func (l Lock) Check() error {
 	if ttl := l.WithDefaults().TTL; l.MaxHold != 0 && l.MaxHold != Off && (l.MaxHold < ttl || l.MaxHold > Longest) {
 		p.Add("MaxHold", "%v is not between TTL (%v) and 10 years", l.MaxHold, ttl)
 	}
+	p.Replicas(l.Replicas)
 	p.RedisTimeout(l.RedisTimeout)
 	return p.Err()
 }
 
-// WithDefaults fills in what is 0. A MaxHold that is off becomes 0.
+// WithDefaults fills in what is 0. What is off becomes 0.
 func (l Lock) WithDefaults() Lock {
 	SetDefault(&l.Prefix, defaultPrefix)
 	SetDefault(&l.TTL, defaultTTL)
 	SetDefault(&l.RedisTimeout, DefaultRedisTimeout)
-	l.MaxHold = max(l.MaxHold, 0)
+	l.MaxHold, l.Replicas = max(l.MaxHold, 0), max(l.Replicas, 0)
 	return l
 }
 

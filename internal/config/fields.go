@@ -55,6 +55,13 @@ func (p *Problems) RedisTimeout(d time.Duration) {
 	}
 }
 
+// Replicas refuses a number that is none.
+func (p *Problems) Replicas(n int) {
+	if n < Off {
+		p.Add("Replicas", "%d is negative", n)
+	}
+}
+
 // Life refuses a TTL of something that may live without end.
 func (p *Problems) Life(ttl time.Duration) {
 	if ttl != 0 && ttl != Off && (ttl < time.Millisecond || ttl > Longest) {

@@ -33,7 +33,11 @@ type Options struct {
 	Holder Holder
 	Keeper *lease.Keeper // renews the lease; nil: it is fixed
 	TTL    time.Duration // from a renewal
-	Max    time.Duration // the hold ends this long after it began, whatever the renewals say; 0: no limit
+
+	// Replicas is how many of them have to acknowledge a renewal, or it does not count.
+	Replicas int
+
+	Max time.Duration // the hold ends this long after it began, whatever the renewals say; 0: no limit
 }
 
 // Hold is a lease that is held. It is used after Begin.
@@ -66,7 +70,7 @@ func (h *Hold) Begin(ctx context.Context, options Options, sent time.Time, lengt
 	if options.Keeper == nil {
 		h.armLocked()
 	} else {
-		h.renewal = lease.Renewal{Lease: (*renewed)(h), TTL: options.TTL, First: sent.Add(length / 3)}
+		h.renewal = lease.Renewal{Lease: (*renewed)(h), TTL: options.TTL, First: sent.Add(length / 3), Replicas: options.Replicas}
 		options.Keeper.Keep(&h.renewal)
 	}
 }

@@ -8,12 +8,15 @@ package lease
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/perclient"
+	"github.com/cacheguard/go/internal/replicas"
 	"github.com/cacheguard/go/internal/script"
 )
 
@@ -45,6 +48,9 @@ type Renewal struct {
 	TTL   time.Duration // of the lease; renewed at a third of it
 	First time.Time     // when it is renewed first; zero: a third of the TTL from now
 
+	// Replicas is how many of them have to acknowledge a renewal: what they do not says nothing about the lease, as an error.
+	Replicas int
+
 	due  time.Time // guarded by the keeper's mutex
 	sent bool      // no reply yet; guarded likewise
 }
@@ -60,6 +66,7 @@ type Keeper struct {
 	running sync.WaitGroup
 
 	mu    sync.Mutex
+	acks  map[int]*replicas.Sender // by how many replicas it wants
 	held  map[*Renewal]struct{}
 	sleep time.Time // when the goroutine wakes by itself; zero: never
 }
@@ -170,7 +177,7 @@ func (k *Keeper) renew(batch []*Renewal) {
 		calls[i] = &call
 	}
 	sent := time.Now()
-	replies := script.RunAll(ctx, k.rdb, calls)
+	replies := k.send(ctx, batch, calls)
 	for i, r := range batch {
 		kept, err := replies[i].Int()
 		switch {
@@ -183,6 +190,47 @@ func (k *Keeper) renew(batch []*Renewal) {
 			r.Lease.Lost(kept)
 		}
 	}
+}
+
+// send sends the renewals: those that need none first, and then, for each number of replicas, those that do.
+func (k *Keeper) send(ctx context.Context, batch []*Renewal, calls []*script.Call) []*redis.Cmd {
+	of := make(map[int][]int)
+	for i, r := range batch {
+		of[r.Replicas] = append(of[r.Replicas], i)
+	}
+	if len(of[0]) == len(batch) {
+		return script.RunAll(ctx, k.rdb, calls)
+	}
+	replies := make([]*redis.Cmd, len(batch))
+	for _, n := range slices.Sorted(maps.Keys(of)) {
+		some := make([]*script.Call, len(of[n]))
+		for j, i := range of[n] {
+			some[j] = calls[i]
+		}
+		var answers []*redis.Cmd
+		if n == 0 {
+			answers = script.RunAll(ctx, k.rdb, some)
+		} else {
+			answers, _ = k.acknowledged(n).Run(ctx, some)
+		}
+		for j, i := range of[n] {
+			replies[i] = answers[j]
+		}
+	}
+	return replies
+}
+
+// acknowledged is what sends renewals that so many replicas have to acknowledge.
+func (k *Keeper) acknowledged(n int) *replicas.Sender {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.acks == nil {
+		k.acks = make(map[int]*replicas.Sender)
+	}
+	if k.acks[n] == nil {
+		k.acks[n] = replicas.New(k.rdb, n, k.timeout, &k.running)
+	}
+	return k.acks[n]
 }
 
 // schedule sets when a lease is renewed next, and wakes the goroutine if it would sleep longer than that.

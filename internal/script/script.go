@@ -100,6 +100,14 @@ func RunAll(ctx context.Context, rdb Pipeliner, calls []*Call) []*redis.Cmd {
 	return cmds
 }
 
+// Command is the call as a command, for a pipeline of the caller's: by its hash, or by its source.
+func (c *Call) Command(ctx context.Context, bySource bool) *redis.Cmd {
+	if bySource {
+		return c.bySource(ctx)
+	}
+	return c.bySHA(ctx)
+}
+
 func (c *Call) bySHA(ctx context.Context) *redis.Cmd {
 	return c.command(ctx, evalsha, c.Script.hash, false)
 }

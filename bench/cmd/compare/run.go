@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/cacheguard/go/bench/internal/report"
@@ -13,6 +15,7 @@ import (
 	"github.com/cacheguard/go/bench/internal/scenario"
 	"github.com/cacheguard/go/bench/internal/server"
 	"github.com/cacheguard/go/internal/testing/distance"
+	"github.com/cacheguard/go/internal/testing/rungs"
 )
 
 // atMost is how long one run of one rival may take.
@@ -24,6 +27,7 @@ type runner struct {
 	redis    *server.Server
 	progress io.Writer
 	proxies  map[time.Duration]*distance.Remote // by round trip
+	rungs    rungs.Set
 }
 
 // choose keeps the cases and entries that the flags ask for.
@@ -119,7 +123,7 @@ func (o options) roundTrips(c scenario.Case) []time.Duration {
 
 // env is at so long a round trip from the server. All cases share the proxy, which close ends.
 func (r *runner) env(trip time.Duration) (scenario.Env, error) {
-	e := scenario.Env{Redis: r.redis, RoundTrip: trip, For: r.each}
+	e := scenario.Env{Redis: r.redis, RoundTrip: trip, For: r.each, Rungs: &r.rungs}
 	if trip == 0 {
 		return e, nil
 	}
@@ -140,6 +144,7 @@ func (r *runner) env(trip time.Duration) (scenario.Env, error) {
 }
 
 func (r *runner) close() (err error) {
+	r.rungs.End()
 	for _, p := range r.proxies {
 		err = errors.Join(err, p.Close())
 	}
@@ -174,7 +179,18 @@ func (r *runner) rounds(ctx context.Context, c scenario.Case, trip time.Duration
 			rows[i].Rounds = append(rows[i].Rounds, figures)
 		}
 	}
-	return rows, nil
+	return r.withoutMissing(rows), nil
+}
+
+// withoutMissing takes out whose servers are not there, with a line for each.
+func (r *runner) withoutMissing(rows []*report.Row) []*report.Row {
+	return slices.DeleteFunc(rows, func(row *report.Row) bool {
+		missing := strings.HasPrefix(row.Error, scenario.ErrLeftOut.Error())
+		if missing {
+			r.say("    %s\n", row.Error)
+		}
+		return missing
+	})
 }
 
 func once(ctx context.Context, e scenario.Entry, env scenario.Env) (scenario.Figures, error) {

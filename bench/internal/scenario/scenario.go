@@ -14,6 +14,7 @@ import (
 
 	"github.com/cacheguard/go/bench/internal/rivals"
 	"github.com/cacheguard/go/bench/internal/server"
+	"github.com/cacheguard/go/internal/testing/rungs"
 )
 
 // Scenario is a question, with the cases it is asked for.
@@ -61,6 +62,7 @@ type Env struct {
 	RoundTrip time.Duration // to Redis, more than what the loopback interface takes
 	Through   string        // the address of the proxy that makes it so; empty: there is none
 	For       time.Duration // of what is timed; counts are taken at least once
+	Rungs     *rungs.Set    // servers of locks that are started once; nil: each run starts its own
 }
 
 // Options are those of a client of what is measured.
@@ -98,7 +100,7 @@ func All() []Scenario {
 	return []Scenario{
 		stampedes(), hits(), arrivals(), lone(), loneMiss(), coldStart(), crowds(), storms(), steady(),
 		invalidation(), slowLoader(), crash(), outage(),
-		locks(), contests(), lockStorms(), readShares(),
+		locks(), contests(), lockStorms(), readShares(), lockRungs(),
 		pageStampedes(), pageHits(), pageLone(),
 	}
 }

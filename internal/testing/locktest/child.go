@@ -31,6 +31,8 @@ func Child(t *testing.T, kind Kind) {
 			fmt.Println("locked", l.Fence())
 		case "state":
 			fmt.Println(l.Context().Err() != nil, errors.Is(context.Cause(l.Context()), kind.LeaseLost), l.Unlock(context.Background()) != nil)
+		case "exhaust":
+			exhaust()
 		case "storm":
 			work(t, k, os.Getenv("STORE"))
 		}

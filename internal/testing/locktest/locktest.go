@@ -109,6 +109,7 @@ type Server struct {
 type Member interface {
 	Kill()  // SIGKILL, or a crash as the server does it
 	Start() // again, with its data; it returns when the member answers
+	Lose()  // crashes, loses its data, and is put in place again as its operator would; it returns when the member answers
 	Pause() // SIGSTOP, to all of it
 	Resume()
 }

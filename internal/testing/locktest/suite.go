@@ -20,6 +20,7 @@ func Run(t *testing.T, kind Kind) {
 		"Close ends leases and waits and frees the locks":                                    closing,
 		"waiters get the lock one after the other in their order":                            inOrder,
 		"the lock of a killed holder passes on with a larger fence":                          killedHolder,
+		"the lock of a holder that runs out of memory passes on with a larger fence":         exhaustedHolder,
 		"a killed waiter holds nobody up":                                                    killedWaiter,
 		"a frozen holder has lost its lease when it goes on":                                 frozenHolder,
 		"a lock whose connection was cut is free when its holder does not trust it any more": cutConnection,
@@ -30,6 +31,7 @@ func Run(t *testing.T, kind Kind) {
 	for name, test := range map[string]func(*bench){
 		"a lease ends in time when the server is frozen":                frozenServer,
 		"fences grow and no two hold the lock when the server restarts": restartedServer,
+		"one server forgets the lock when its disk is lost":             lostDisk,
 	} {
 		t.Run(name, func(t *testing.T) { test(newBench(t, kind, kind.Start(t))) })
 	}
@@ -41,6 +43,7 @@ func RunMembers(t *testing.T, kind Kind) {
 		"no two hold the lock while the leader is killed":                            killedLeader,
 		"no two hold the lock while the leader is frozen":                            frozenLeader,
 		"a lease ends in time when the majority is frozen, and nobody gets the lock": frozenServer,
+		"no two hold the lock when a member loses its disk":                          lostMember,
 	}
 	if kind.StaleLeaders {
 		delete(tests, "no two hold the lock while the leader is frozen") // what it sees then is the server's doing

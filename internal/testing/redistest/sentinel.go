@@ -23,12 +23,9 @@ type Sentinel struct {
 func StartSentinel(tb testing.TB) *Sentinel {
 	tb.Helper()
 	s := &Sentinel{primary: Start(tb)}
-	s.replica = Start(tb, "--replicaof", fmt.Sprintf("127.0.0.1 %d", s.primary.Port()))
+	s.replica = StartReplica(tb, s.primary)
 	ctx, cancel := context.WithTimeout(context.Background(), joinTimeout)
 	defer cancel()
-	if err := await(ctx, func() error { return linked(ctx, s.replica.node.current().control) }); err != nil {
-		tb.Fatal(err)
-	}
 	s.sentinel = startNode(tb, watching(s.primary.Port()))
 	if err := await(ctx, func() error { return s.knowsReplica(ctx) }); err != nil {
 		tb.Fatal(err)

@@ -3,6 +3,7 @@ package servers
 import (
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,6 +16,11 @@ type Etcd struct {
 	daemon
 
 	Endpoint string
+
+	peer   string
+	data   string
+	state  string // of the cluster when it starts
+	others func() []*Etcd
 }
 
 // StartEtcd starts a cluster of n members, and returns when ready says that each of them answers.
@@ -22,24 +28,24 @@ func StartEtcd(tb testing.TB, n int, ready func(endpoint string) bool) []*Etcd {
 	tb.Helper()
 	binary := find(tb, "etcd")
 	members := make([]*Etcd, n)
-	peers := make([]string, n)
 	names := make([]string, n)
 	for i := range members {
-		members[i] = &Etcd{Endpoint: fmt.Sprintf("http://127.0.0.1:%d", redistest.FreePort(tb))}
-		peers[i] = fmt.Sprintf("http://127.0.0.1:%d", redistest.FreePort(tb))
-		names[i] = fmt.Sprintf("m%d=%s", i, peers[i])
+		members[i] = &Etcd{
+			Endpoint: fmt.Sprintf("http://127.0.0.1:%d", redistest.FreePort(tb)), peer: fmt.Sprintf("http://127.0.0.1:%d", redistest.FreePort(tb)),
+			data: directory(tb), state: "new", others: func() []*Etcd { return slices.Concat(members[:i], members[i+1:]) },
+		}
+		names[i] = fmt.Sprintf("m%d=%s", i, members[i].peer)
 	}
 	for i, m := range members {
-		dir := directory(tb)
 		m.daemon = daemon{
 			tb:    tb,
 			crash: syscall.SIGKILL,
 			ready: func() bool { return ready(m.Endpoint) },
 			command: func() *exec.Cmd {
-				return exec.Command(binary, "--name", fmt.Sprintf("m%d", i), "--data-dir", dir,
+				return exec.Command(binary, "--name", fmt.Sprintf("m%d", i), "--data-dir", m.data,
 					"--listen-client-urls", m.Endpoint, "--advertise-client-urls", m.Endpoint,
-					"--listen-peer-urls", peers[i], "--initial-advertise-peer-urls", peers[i],
-					"--initial-cluster", strings.Join(names, ","), "--initial-cluster-state", "new")
+					"--listen-peer-urls", m.peer, "--initial-advertise-peer-urls", m.peer,
+					"--initial-cluster", strings.Join(names, ","), "--initial-cluster-state", m.state)
 			},
 		}
 		m.begin()

@@ -86,6 +86,14 @@ func (d *daemon) Resume() {
 	d.Signal(syscall.SIGCONT)
 }
 
+// lose removes data of a daemon that has ended.
+func (d *daemon) lose(data string) {
+	d.tb.Helper()
+	if err := os.RemoveAll(data); err != nil {
+		d.tb.Fatal(err)
+	}
+}
+
 // children are those of a process, on Linux.
 func children(pid int) (all []int) {
 	list, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid)) // elsewhere there is none

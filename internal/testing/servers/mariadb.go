@@ -14,6 +14,18 @@ type MariaDB struct {
 
 	// Socket is where it listens. The user root has no password.
 	Socket string
+
+	create func() // its data
+	data   string
+}
+
+// Lose has it lose its data, and starts it without any.
+func (m *MariaDB) Lose() {
+	m.tb.Helper()
+	m.Kill()
+	m.lose(m.data)
+	m.create()
+	m.Start()
 }
 
 // StartMariaDB starts a MariaDB, and returns when ready says that it answers.
@@ -22,14 +34,17 @@ func StartMariaDB(tb testing.TB, ready func(socket string) bool) *MariaDB {
 	dir := directory(tb)
 	data := filepath.Join(dir, "data")
 	as := unprivileged(tb, dir)
-	install := exec.Command(find(tb, "mariadb-install-db"), "--no-defaults", "--datadir="+data,
-		"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve")
-	install.Dir, install.SysProcAttr, install.Env = dir, as, append(os.Environ(), "TMPDIR="+dir)
-	if out, err := install.CombinedOutput(); err != nil {
-		tb.Fatalf("mariadb-install-db: %v\n%s", err, out)
+	create := func() {
+		install := exec.Command(find(tb, "mariadb-install-db"), "--no-defaults", "--datadir="+data,
+			"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve")
+		install.Dir, install.SysProcAttr, install.Env = dir, as, append(os.Environ(), "TMPDIR="+dir)
+		if out, err := install.CombinedOutput(); err != nil {
+			tb.Fatalf("mariadb-install-db: %v\n%s", err, out)
+		}
 	}
+	create()
 	mariadbd := find(tb, "mariadbd", "/usr/sbin", "/usr/local/sbin", "/usr/libexec")
-	m := &MariaDB{Socket: filepath.Join(dir, "s")}
+	m := &MariaDB{Socket: filepath.Join(dir, "s"), create: create, data: data}
 	m.daemon = daemon{
 		tb:    tb,
 		crash: syscall.SIGKILL,

@@ -13,28 +13,47 @@ type Postgres struct {
 
 	// Address is how to connect to it: by a socket.
 	Address string
+
+	create func() // its data
+	data   string
 }
 
-// StartPostgres starts a PostgreSQL, and returns when ready says that it answers.
-func StartPostgres(tb testing.TB, ready func(address string) bool) *Postgres {
+// Lose has it lose its data, and starts it without any.
+func (p *Postgres) Lose() {
+	p.tb.Helper()
+	p.Kill()
+	p.lose(p.data)
+	p.create()
+	p.Start()
+}
+
+// StartPostgres starts a PostgreSQL, and returns when ready says that it answers. It does not wait for its disk, unless settings say so.
+func StartPostgres(tb testing.TB, ready func(address string) bool, settings ...string) *Postgres {
 	tb.Helper()
 	dir := directory(tb)
 	as := unprivileged(tb, dir)
 	places := []string{"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin"}
 	data := filepath.Join(dir, "data")
-	initdb := exec.Command(find(tb, "initdb", places...), "-D", data, "-U", "test", "-A", "trust", "--no-locale", "--no-sync")
-	initdb.Dir, initdb.SysProcAttr = dir, as
-	if out, err := initdb.CombinedOutput(); err != nil {
-		tb.Fatalf("initdb: %v\n%s", err, out)
+	create := func() {
+		initdb := exec.Command(find(tb, "initdb", places...), "-D", data, "-U", "test", "-A", "trust", "--no-locale", "--no-sync")
+		initdb.Dir, initdb.SysProcAttr = dir, as
+		if out, err := initdb.CombinedOutput(); err != nil {
+			tb.Fatalf("initdb: %v\n%s", err, out)
+		}
 	}
+	create()
 	postgres := find(tb, "postgres", places...)
-	p := &Postgres{Address: "host=" + dir + " user=test dbname=postgres"}
+	p := &Postgres{Address: "host=" + dir + " user=test dbname=postgres", create: create, data: data}
 	p.daemon = daemon{
 		tb:    tb,
 		crash: syscall.SIGQUIT, // at once, without writing anything more. SIGKILL would leave shared memory behind
 		ready: func() bool { return ready(p.Address) },
 		command: func() *exec.Cmd {
-			cmd := exec.Command(postgres, "-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=200")
+			args := []string{"-D", data, "-k", dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=200"}
+			for _, s := range settings { // the last one counts
+				args = append(args, "-c", s)
+			}
+			cmd := exec.Command(postgres, args...)
 			cmd.Dir, cmd.SysProcAttr = dir, unprivileged(tb, dir)
 			return cmd
 		},

@@ -39,6 +39,20 @@ func (r run) Run() (code int) {
 	return r.tests.Run()
 }
 
+// Try has start start servers outside of a test. The error is what would fail the test, as when a server is missing. The caller calls
+// end, with an error too.
+func Try(start func(tb testing.TB)) (end func(), err error) {
+	tb := new(stand)
+	defer func() {
+		if why := recover(); why != nil {
+			err = fmt.Errorf("%v", why)
+		}
+	}()
+	end = tb.end
+	start(tb)
+	return end, nil
+}
+
 // stand stands in for a test that cannot fail: it panics.
 type stand struct {
 	testing.TB // nil: what is not below is not called

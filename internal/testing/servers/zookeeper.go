@@ -20,13 +20,24 @@ type ZooKeeper struct {
 	daemon
 
 	Addr string
+
+	data string
+}
+
+// Lose has it lose its data, and starts it without any: it gets them from the others.
+func (m *ZooKeeper) Lose() {
+	m.tb.Helper()
+	m.Kill()
+	m.lose(filepath.Join(m.data, "version-2"))
+	m.Start()
 }
 
 // zookeeperJar is where Debian and the package of Apache put it.
 var zookeeperJar = []string{"/usr/share/java", "/usr/share/zookeeper", "/usr/share/zookeeper/lib", "/opt/zookeeper/lib"}
 
-// StartZooKeeper starts an ensemble of n members, and returns when each of them leads or follows. A tick is half a second.
-func StartZooKeeper(tb testing.TB, n int) []*ZooKeeper {
+// StartZooKeeper starts an ensemble of n members, and returns when each of them leads or follows. A tick is half a second. They do not wait
+// for their disks, unless properties say so.
+func StartZooKeeper(tb testing.TB, n int, properties ...string) []*ZooKeeper {
 	tb.Helper()
 	java, jar := find(tb, "java"), find(tb, "zookeeper.jar", zookeeperJar...)
 	members := make([]*ZooKeeper, n)
@@ -44,9 +55,14 @@ func StartZooKeeper(tb testing.TB, n int) []*ZooKeeper {
 			crash: syscall.SIGKILL,
 			ready: func() bool { return m.Mode() != "" },
 			command: func() *exec.Cmd {
-				return exec.Command(java, "-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
-					"-Dzookeeper.4lw.commands.whitelist=srvr", "-Dzookeeper.admin.enableServer=false",
-					"-Dzookeeper.forceSync=no", "-cp", jar, "org.apache.zookeeper.server.quorum.QuorumPeerMain", config)
+				args := []string{
+					"-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
+					"-Dzookeeper.4lw.commands.whitelist=srvr", "-Dzookeeper.admin.enableServer=false", "-Dzookeeper.forceSync=no",
+				}
+				for _, p := range properties { // the last one counts
+					args = append(args, "-D"+p)
+				}
+				return exec.Command(java, append(args, "-cp", jar, "org.apache.zookeeper.server.quorum.QuorumPeerMain", config)...)
 			},
 		}
 		m.begin()
@@ -61,7 +77,7 @@ func StartZooKeeper(tb testing.TB, n int) []*ZooKeeper {
 func (m *ZooKeeper) configure(tb testing.TB, id int, ensemble string) (path string) {
 	tb.Helper()
 	dir := directory(tb)
-	path = filepath.Join(dir, "zoo.cfg")
+	m.data, path = dir, filepath.Join(dir, "zoo.cfg")
 	_, port, _ := net.SplitHostPort(m.Addr) // it has one
 	config := fmt.Sprintf("tickTime=500\nmaxSessionTimeout=60000\ninitLimit=40\nsyncLimit=4\ndataDir=%s\nclientPort=%s\nclientPortAddress=127.0.0.1\n%s",
 		dir, port, ensemble)

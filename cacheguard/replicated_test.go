@@ -1,0 +1,119 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+// replicated is a Guard that wants a replica's acknowledgement, on a primary that has one.
+type replicated struct {
+	*fleet
+	primary, replica *redistest.Server
+}
+
+func newReplicated(t *testing.T) *replicated {
+	t.Helper()
+	r := &replicated{primary: redistest.Start(t)}
+	r.replica = redistest.StartReplica(t, r.primary)
+	impatient := func(o *redis.Options) { o.ReadTimeout = time.Second } // WAIT ends after half of it
+	r.fleet = newFleetOn(t, r.primary.Client(t), Config{Replicas: 1, RedisTimeout: 20 * time.Second},
+		r.primary.Client(t, impatient), r.primary.Client(t, impatient))
+	r.events.quiet = true
+	return r
+}
+
+// awaitStored waits until the replica has the value of a key, too.
+func (r *replicated) awaitStored(key string) {
+	r.t.Helper()
+	redistest.Await(r.t, "the replica has the value", func() bool { return r.onReplica(key) })
+}
+
+func (r *replicated) onReplica(key string) bool {
+	r.t.Helper()
+	n, err := r.replica.Client(r.t).Exists(r.t.Context(), r.guards[0].keys.ValueKey(key)).Result()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return n == 1
+}
+
+// The ways to invalidate a key k that has the tag "tag".
+func waysToInvalidate() map[string]func(*Guard) error {
+	ctx := context.Background()
+	return map[string]func(*Guard) error{
+		"Invalidate":     func(g *Guard) error { return g.Invalidate(ctx, "k") },
+		"InvalidateTags": func(g *Guard) error { return g.InvalidateTags(ctx, "tag") },
+		"InvalidateAll":  func(g *Guard) error { return g.InvalidateAll(ctx) },
+	}
+}
+
+func TestAnInvalidationThatReturnsIsOnTheReplica(t *testing.T) {
+	t.Parallel()
+	r := newReplicated(t)
+	mustGet(t, r.guards[0], "k", tagged(1, "tag"))
+	r.awaitStored("k")
+	if err := r.guards[0].Invalidate(t.Context(), "k"); err != nil {
+		t.Fatal(err)
+	}
+	expect.Equal(t, "the replica has the value", r.onReplica("k"), false)
+}
+
+func TestAnInvalidationThatNoReplicaHasIsAnErrorAndPendingUntilOneDoes(t *testing.T) {
+	t.Parallel()
+	for name, invalidate := range waysToInvalidate() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newReplicated(t)
+			g, other := r.guards[0], r.guards[1]
+			mustGet(t, g, "k", tagged(1, "tag"))
+			r.primary.CutOff(r.replica)
+			err := invalidate(g)
+			expect.ErrorIs(t, err, ErrNotReplicated)
+			if e, is := errors.AsType[*RedisError](err); !is || e.Op != "invalidate" {
+				t.Errorf("%v", err)
+			}
+			if name != "InvalidateAll" { // whose tests do not wait for what others know
+				expect.Equal(t, "what another instance gets", mustGet(t, other, "k", tagged(2)), 2)
+			}
+			r.replica.Resume()
+			redistest.Await(t, "it is acknowledged", func() bool { return invalidate(g) == nil })
+			redistest.Await(t, "nothing is pending", func() bool {
+				return g.invalidations.pending.count.Load()+g.versions.invalidations.pending.count.Load()+g.versions.ofRealms.pending.count.Load() == 0
+			})
+		})
+	}
+}
+
+func TestAnUpdateThatNoReplicaHearsOfDoesNotWrite(t *testing.T) {
+	t.Parallel()
+	r := newReplicated(t)
+	r.primary.CutOff(r.replica)
+	defer r.replica.Resume()
+	written := false
+	err := r.guards[0].Update(t.Context(), "k", func(context.Context) error { written = true; return nil })
+	expect.ErrorIs(t, err, ErrNotReplicated)
+	expect.Equal(t, "it was written", written, false)
+	if e, is := errors.AsType[*RedisError](err); !is || e.Op != "update" {
+		t.Errorf("%v", err)
+	}
+	redistest.Await(t, "the lock is given back", func() bool {
+		info, err := r.guards[0].locks.Inspect(t.Context(), "k")
+		return err == nil && info.Token == ""
+	})
+}
+
+func TestSelfCheckFindsThatThereIsNoReplica(t *testing.T) {
+	t.Parallel()
+	alone := redistest.Start(t).Client(t, func(o *redis.Options) { o.ReadTimeout = time.Second })
+	g := newGuard(t, alone, Config{Replicas: 1, RedisTimeout: 20 * time.Second})
+	expect.ErrorIs(t, g.SelfCheck(t.Context()), ErrNotReplicated)
+	r := newReplicated(t)
+	expect.ErrorIs(t, r.guards[0].SelfCheck(t.Context()), nil)
+}

@@ -1,0 +1,140 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/config"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/mutex"
+	"github.com/cacheguard/go/rwlock"
+)
+
+// newWriteLocked is a fleet whose updates hold a lock on a Redis of its own.
+func newWriteLocked(t *testing.T, cfg Config, lock mutex.Config) (f *fleet, lockServer *redistest.Server) {
+	t.Helper()
+	lockServer = redistest.Start(t)
+	cfg.WriteLock, cfg.RedisTimeout = newLocks(t, lockServer, lock), 20*time.Second
+	return newFleet(t, standalone(t), 2, cfg), lockServer
+}
+
+func newLocks(t *testing.T, server *redistest.Server, cfg mutex.Config) *mutex.Locker {
+	t.Helper()
+	config.SetDefault(&cfg.RedisTimeout, 20*time.Second)
+	locks, err := mutex.New(server.Client(t), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = locks.Close() }) // always nil
+	return locks
+}
+
+func TestUpdateHoldsTheWriteLockOfEachKey(t *testing.T) {
+	t.Parallel()
+	f, lockServer := newWriteLocked(t, Config{}, mutex.Config{Prefix: "locks"})
+	g := f.guards[0]
+	mustGet(t, g, "a", returns("old"))
+	var fences [2]int64
+	for i := range fences {
+		err := g.UpdateMany(t.Context(), []string{"b", "a"}, func(ctx context.Context) error {
+			fence, ok := rwlock.FenceFrom(ctx)
+			expect.Equal(t, "there is a fence", ok, true)
+			fences[i] = fence
+			for _, key := range []string{"a", "b"} {
+				held := lockServer.Client(t).HGet(ctx, "locks:{"+g.cfg.Prefix+":"+key+"}", "token").Val()
+				expect.Equal(t, "the lock of "+key+" is held", held != "", true)
+			}
+			return nil
+		})
+		expect.ErrorIs(t, err, nil)
+	}
+	expect.Equal(t, "fences grow", fences[1] > fences[0], true)
+	expect.Equal(t, "after the update", mustGet(t, f.guards[1], "a", returns("new")), "new")
+}
+
+func TestAnUpdateWhoseWriteLockIsLostSaysSo(t *testing.T) {
+	t.Parallel()
+	f, lockServer := newWriteLocked(t, Config{}, mutex.Config{Prefix: "locks", TTL: 2 * time.Second})
+	err := f.guards[0].Update(t.Context(), "k", func(ctx context.Context) error {
+		lockServer.Pause()
+		defer lockServer.Resume()
+		<-ctx.Done()
+		return context.Cause(ctx)
+	})
+	expect.ErrorIs(t, err, rwlock.ErrLeaseLost, mutex.ErrLeaseLost)
+	expect.Equal(t, "after the update", mustGet(t, f.guards[1], "k", returns("new")), "new")
+}
+
+func TestAnUpdateThatDoesNotGetTheWriteLockDoesNotWrite(t *testing.T) {
+	t.Parallel()
+	f, lockServer := newWriteLocked(t, Config{UpdateAnyway: true}, mutex.Config{Prefix: "locks", RedisTimeout: time.Second})
+	wrote := errors.New("it was written")
+	write := func(context.Context) error { return wrote }
+	err := f.guards[0].Update(t.Context(), "k", func(ctx context.Context) error {
+		waiting, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+		defer cancel()
+		err := f.guards[1].Update(waiting, "k", write)
+		expect.ErrorIs(t, err, rwlock.ErrNotAcquired, context.DeadlineExceeded)
+		expect.Equal(t, "it was written", errors.Is(err, wrote), false)
+		return nil
+	})
+	expect.ErrorIs(t, err, nil)
+	lockServer.Pause()
+	defer lockServer.Resume()
+	err = f.guards[0].Update(t.Context(), "k", write)
+	if _, is := errors.AsType[*RedisError](err); err == nil || is || errors.Is(err, wrote) {
+		t.Errorf("without the lock's server: %v", err)
+	}
+}
+
+func TestUpdateAnywayWritesUnderTheWriteLock(t *testing.T) {
+	t.Parallel()
+	f, lockServer := newWriteLocked(t, Config{UpdateAnyway: true}, mutex.Config{Prefix: "locks"})
+	cache := redistest.Start(t)
+	g := newGuard(t, cache.Client(t), Config{WriteLock: f.guards[0].cfg.WriteLock, UpdateAnyway: true, Prefix: "shop"})
+	cache.Pause()
+	defer cache.Resume()
+	written := false
+	err := g.Update(t.Context(), "k", func(ctx context.Context) error {
+		written = true
+		held := lockServer.Client(t).HGet(ctx, "locks:{shop:k}", "token").Val()
+		expect.Equal(t, "the lock is held", held != "", true)
+		return nil
+	})
+	expect.Equal(t, "it was written", written, true)
+	if e, is := errors.AsType[*RedisError](err); !is || e.Op != "invalidate" {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestCloseEndsWaitsForAWriteLock(t *testing.T) {
+	t.Parallel()
+	f, lockServer := newWriteLocked(t, Config{}, mutex.Config{Prefix: "locks"})
+	g := newGuard(t, shared.Client(t), Config{
+		Prefix: f.guards[0].cfg.Prefix, WriteLock: newLocks(t, lockServer, mutex.Config{Prefix: "locks"}), // of another process
+	})
+	result := make(chan error, 1)
+	err := f.guards[0].Update(t.Context(), "k", func(context.Context) error {
+		go func() { // owner: the test; ends with Close; joined by receiving
+			result <- g.Update(context.Background(), "k", func(context.Context) error { return nil })
+		}()
+		redistest.Await(t, "it waits", func() bool {
+			return lockServer.Commands()["zadd"] > 0
+		})
+		return errors.Join(g.Close(), <-result)
+	})
+	expect.ErrorIs(t, err, ErrClosed)
+}
+
+func TestAWriteEndsAfterUpdateTimeoutUnderAnyLock(t *testing.T) {
+	t.Parallel()
+	f, _ := newWriteLocked(t, Config{LeaseTTL: 100 * time.Millisecond, UpdateTimeout: 100 * time.Millisecond}, mutex.Config{})
+	err := f.guards[0].Update(t.Context(), "k", func(ctx context.Context) error {
+		<-ctx.Done()
+		return nil
+	})
+	expect.ErrorIs(t, err, rwlock.ErrLeaseLost)
+}
