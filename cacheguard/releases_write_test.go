@@ -117,9 +117,10 @@ func writerProcess(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("ADDR")})
 	defer rdb.Close()
 	cfg := steady
-	cfg.Prefix, cfg.LeaseTTL = os.Getenv("PREFIX"), 300*time.Millisecond
-	lines := bufio.NewScanner(os.Stdin)
+	cfg.Prefix, cfg.LeaseTTL = os.Getenv("PREFIX"), time.Second
+	lines, called := bufio.NewScanner(os.Stdin), false
 	write := func(context.Context) (string, error) {
+		called = true
 		fmt.Println("writing")
 		lines.Scan()
 		fmt.Println("written")
@@ -127,14 +128,16 @@ func writerProcess(t *testing.T) {
 		return "new", nil
 	}
 	r := newRelease(t, newGuard(t, rdb, cfg), 2, newRow("").load, makeRenamed)
-	if os.Getenv("HOW") == "put" {
-		_ = r.put(1, write)
-		return
+	for !called { // on a busy machine it may lose its lock before
+		if os.Getenv("HOW") == "put" {
+			_ = r.put(1, write)
+			continue
+		}
+		_ = r.guard.Update(context.Background(), thingKey, func(ctx context.Context) error {
+			_, err := write(ctx)
+			return err
+		})
 	}
-	_ = r.guard.Update(context.Background(), thingKey, func(ctx context.Context) error {
-		_, err := write(ctx)
-		return err
-	})
 }
 
 func TestAVersionThatIsKilledWithinAnUpdateLeavesNoVersionAnOldValue(t *testing.T) {
