@@ -48,7 +48,7 @@ func allOutcomes(own *redistest.Server, s *server.Server) []outcome {
 		{"cache hit with a tag", cost{2, 2, 0}, cacheHit(cacheguard.Config{}, 1)},
 		{"cache hit with four tags", cost{2, 2, 0}, cacheHit(cacheguard.Config{}, 4)},
 		{"cache hit with four tags, local tier", cost{0, 0, 2}, cacheHit(local, 4)},
-		{"put", cost{4, 31, 0}, put},
+		{"put", cost{4, 32, 0}, put},
 		{"invalidate a tag of 10 entries", cost{2, 4, 0}, invalidateTag(10)},
 		{"invalidate a tag of 10,000 entries", cost{2, 4, 0}, invalidateTag(10_000)},
 		{"cache invalidate, with a Version", cost{1, 4, 53}, versionedInvalidate(2)},
