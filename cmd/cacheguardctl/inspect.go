@@ -30,8 +30,8 @@ type inspected struct {
 	Writers    []shownHolder `json:"writers"`
 	Blocked    int           `json:"blocked"`
 	Failure    *shownFailure `json:"failure"` // null: the last load did not fail
-	Version    int           `json:"version"`
-	OfVersions []inspected   `json:"of_versions"` // of a program: what each has, without writers and blocked
+	Version    int           `json:"version,omitempty"`
+	OfVersions []inspected   `json:"versions,omitempty"` // of a program: what each has, without writers and blocked
 
 	text string
 }
@@ -75,7 +75,7 @@ func inspectedOf(prefix, key string, i cacheguard.Inspection) inspected {
 	r := inspected{
 		Prefix: prefix, Key: key, State: string(i.State), Age: i.Age.Seconds(), FreshFor: i.FreshFor.Seconds(),
 		KeptFor: i.KeptFor.Seconds(), LoadTook: i.LoadTook.Seconds(), Kind: i.Kind, Tags: append([]string{}, i.Tags...), Versions: append([]string{}, i.TagVersions...),
-		Size: i.Size, Damage: i.Damage, Waiting: i.Waiting, Writers: []shownHolder{}, Blocked: i.Blocked, Version: i.Version, OfVersions: []inspected{},
+		Size: i.Size, Damage: i.Damage, Waiting: i.Waiting, Writers: []shownHolder{}, Blocked: i.Blocked, Version: i.Version,
 		text: i.String(),
 	}
 	if i.Load != nil {
