@@ -17,7 +17,7 @@ type CacheConfig[K comparable, V any] struct {
 	// Name is that of the kind of things. The entry of key 42 of the Cache product is at Prefix:{product:42}: it is the Guard's
 	// key product:42. Metrics and logs show it. It may not contain colons, braces, backslashes, spaces or control
 	// characters, and not be longer than 64 bytes. A Guard has one kind of a name: Caches of it must have the same K and V,
-	// and the same MaxLoads.
+	// and the same MaxLoads and Version.
 	Name string
 
 	// Load reads a thing from the source, as the loader of Get does.
@@ -41,6 +41,19 @@ type CacheConfig[K comparable, V any] struct {
 	// Tags are what Guard.InvalidateTags finds a thing by, beside those that Load sets with SetTags; see there. It is called with each
 	// thing that was loaded or put. Default: none.
 	Tags func(K, V) []string
+
+	// Version is that of V, as it is stored: add one when V changes so that the program before cannot read what this one stores, or the other way
+	// round. Entries of another Version are misses, and stay as they are. So two versions of a program can run side by side while one
+	// replaces the other: each loads and serves its own entries, and whatever invalidates a key, a tag or the kind on one of them
+	// invalidates it for both. A Put stores for its own Version, and invalidates for others.
+	//
+	// Up to four Versions in a row, and programs without one, run side by side like this. Of two that are four apart, or eight, each loads
+	// without storing where it finds an entry of the other that is younger than a minute, and replaces an older one. Do not use a number
+	// again for another V.
+	//
+	// All instances must have a library that knows Versions before the first one sets it: an older one invalidates entries without Version
+	// alone. Default: 0, none. At most 1,000,000.
+	Version int
 
 	// TTL is how long an entry is fresh; see Config. Default: the Guard's. -1: values are not stored.
 	TTL time.Duration
@@ -103,6 +116,9 @@ func (c *CacheConfig[K, V]) check() error {
 	if c.MaxLoads < off {
 		p.Add("MaxLoads", "%d is negative (use -1 for no limit but the Guard's)", c.MaxLoads)
 	}
+	if c.Version < 0 || c.Version > maxVersion {
+		p.Add("Version", "%d is not between 0 (none) and %d", c.Version, maxVersion)
+	}
 	return p.Err()
 }
 
@@ -127,13 +143,13 @@ func (c *CacheConfig[K, V]) policy(g *Guard) policy {
 	if c.Codec != nil {
 		p.codec = c.Codec
 	}
-	p.names = newSentinels(c.Errors)
+	p.names, p.seat = newSentinels(c.Errors), newSeat(c.Version)
 	return p
 }
 
 // kind registers the Cache's kind with the Guard.
 func (c *CacheConfig[K, V]) kind(g *Guard) (*kind, error) {
-	k := &kind{name: c.Name, of: reflect.TypeFor[Cache[K, V]](), maxLoads: max(c.MaxLoads, 0)}
+	k := &kind{name: c.Name, of: reflect.TypeFor[Cache[K, V]](), version: c.Version, maxLoads: max(c.MaxLoads, 0)}
 	if k.maxLoads > 0 {
 		k.slots = slots.New(k.maxLoads)
 	}

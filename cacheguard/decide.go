@@ -126,6 +126,9 @@ func decodeAs[V any](g *Guard, key string, p *policy, raw []byte) *readResult[V]
 		g.cfg.Hooks.damaged(key, err)
 		return &readResult[V]{state: unusable}
 	}
+	if err := p.seat.check(&r.entry); err != nil {
+		return &readResult[V]{state: g.undecodable(key, p, r.entry, err)}
+	}
 	if r.entry.Kind != protocol.Absent {
 		r.value = &r.room
 		if err := protocol.DecodeValue(p.codec, r.entry, r.value); err != nil {
@@ -142,6 +145,9 @@ func decodeAs[V any](g *Guard, key string, p *policy, raw []byte) *readResult[V]
 // decode returns the entry and its value, which is nil for remembered absence.
 func (j *job) decode(cfg *Config, raw []byte) (protocol.Entry, any, error) {
 	e, err := cfg.decodeEntry(raw)
+	if err == nil {
+		err = j.policy.seat.check(&e)
+	}
 	if err != nil || e.Kind == protocol.Absent {
 		return e, nil, err
 	}

@@ -133,6 +133,35 @@
 // removes the version, and returns a second later, when all such knowledge is over. A Guard that finds another stamp than the one it
 // knows asks at once. On a cluster there is a version for each sixth of the slots, so that a dead node takes no other keys with it.
 //
+// # Versions of a program
+//
+// A Cache with a CacheConfig.Version has its value, its lease and those who wait for it at keys of its own, in the slot of the key: P:{K}:v1 in
+// place of P:{K} for version 1, or 5, or 9, as there are four such seats. So each version loads and stores for itself, by the protocol
+// above. What belongs to the thing, and not to a version, is there once: the write lock, the intent, notices, tags. Whatever invalidates the key
+// removes the values and leases of all four seats, and those of no version, in the same step. It need not know which versions there are.
+//
+//  1. A Get of version 1 reads P:{K}:v1. Nobody but version 1 stores there.
+//  2. acquire.lua asks for the lease P:{K}:v1:lease, and looks at the intent of all versions, P:{K}:intent.
+//  3. fill.lua stores if the generation is still in that lease. A load of another version does not touch it.
+//  4. invalidate.lua, begin_update.lua, end_update.lua and put.lua remove everything of all versions; put.lua leaves what it has
+//     stored. They tell those who wait for any of the leases.
+//
+// At each step a version that dies, is paused, or has lost a reply is to the others what another instance is:
+//
+//   - One that dies in step 2 or 3 leaves a lease that only its own version waits for.
+//   - One that is paused in step 3 finds its lease gone if any version invalidated the key, and stores nothing.
+//   - A step 4 of which no reply came has happened for all versions, or for none. It is sent again, and does no harm twice.
+//   - One that dies in an Update leaves the intent, and with it no version gets a lease until that has expired. Nobody's value is there, as
+//     begin_update.lua has removed them all.
+//   - A seat that Redis evicts is a miss of one version.
+//
+// Five versions in a row are one more than there are seats. An entry has its version as a stamp, so the first and the fifth do not serve
+// each other's entries: each loads without storing where it finds one of the other, and replaces it only when it is older than a minute
+// (see alien.go). They wait for each other's loads, and see each other's failures.
+//
+// A library from before CacheConfig.Version invalidates the entry of no version, and no other. It must have left the fleet before the first
+// Version is set. What this library invalidates reaches its entries, so one can go back to it.
+//
 // # GetMany
 //
 // GetMany makes a flight for each missing key, each with a lease and a token of its own, around one call of the loader. Other

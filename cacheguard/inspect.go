@@ -5,7 +5,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/protocol"
 )
 
@@ -48,6 +47,12 @@ type Inspection struct {
 	Writers []Holder // who is within an Update of the key: no load stores a value
 	Blocked int      // instances that wait for the end of the update
 	Failure *Failure // of the last load; nil: it did not fail, or that is forgotten
+
+	// Version is the CacheConfig.Version that the entry was stored under; 0: none. The fields above are those of the entry without a version, and of its load;
+	// Writers and Blocked are of all versions. Versions has the others: an Inspection for each of which there is an entry, a load or
+	// a failure, without a Key, Writers, Blocked and Here. Where there is no entry, its Version is not known, and 0.
+	Version  int
+	Versions []Inspection
 
 	Here Here
 }
@@ -95,15 +100,7 @@ func (g *Guard) Inspect(ctx context.Context, key string) (Inspection, error) {
 	if g.cfg.Disabled {
 		return i, nil
 	}
-	in, err := lifecycle.Bounded(ctx, g.life, g.cfg.RedisTimeout, func(ctx context.Context) (protocol.Inspected, error) {
-		return protocol.ParseInspected(g.keys.Inspect(g.keys.ValueKey(key)).Run(ctx, g.rdb))
-	}, nil)
-	if err != nil {
-		return i, &RedisError{Op: "inspect", Key: key, Err: err}
-	}
-	stamps := i.readEntry(&in)
-	i.readHolders(&in)
-	if err := i.confirm(ctx, g, stamps); err != nil {
+	if err := i.inspectSeats(ctx, g); err != nil {
 		return i, &RedisError{Op: "inspect", Key: key, Err: err}
 	}
 	return i, nil
@@ -167,6 +164,7 @@ func (i *Inspection) readEntry(in *protocol.Inspected) protocol.Stamps {
 	default:
 		i.State = EntryStale
 	}
+	i.Version = versionOf(e.Stamps)
 	for stamps := e.Stamps; len(stamps) > 0; {
 		var name, version []byte
 		name, version, stamps = stamps.Next()

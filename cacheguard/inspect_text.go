@@ -2,6 +2,7 @@ package cacheguard
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -10,7 +11,7 @@ import (
 func (i Inspection) String() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("%q: %s", i.Key, i.State)
+	line("%s: %s", i.title(), i.State)
 	switch i.State {
 	case EntryMissing:
 	case EntryDamaged:
@@ -35,7 +36,23 @@ func (i Inspection) String() string {
 	if i.Failure != nil {
 		line("  %d loads in a row failed, the error is remembered for %s: %s", i.Failure.InARow, shown(i.Failure.Left), i.Failure.Message)
 	}
+	for _, of := range i.Versions {
+		b.WriteString(of.String())
+	}
 	return b.String() + i.Here.String()
+}
+
+// title says what is looked at: that of a version stands below the key.
+func (i Inspection) title() string {
+	switch {
+	case i.Key != "" && len(i.Versions) > 0:
+		return strconv.Quote(i.Key) + " without a version"
+	case i.Key != "":
+		return strconv.Quote(i.Key)
+	case i.Version != 0:
+		return "version " + strconv.Itoa(i.Version)
+	}
+	return "a version"
 }
 
 // String says by whom, since when and until when.

@@ -150,8 +150,8 @@ func (c *Cache[K, V]) keys(k K) (key, valueKey string, err error) {
 	if len(text) == len(c.before) {
 		return "", "", errEmptyKey
 	}
-	valueKey = string(append(text, '}'))
-	return valueKey[c.prefix : len(valueKey)-1], valueKey, nil
+	valueKey = string(append(append(text, '}'), c.policy.seat.suffix...))
+	return valueKey[c.prefix:len(text)], valueKey, nil
 }
 
 // Key is the Guard's key of k: for functions and methods that take one, such as Guard.UpdateMany. It is empty if k has no

@@ -18,6 +18,7 @@ type policy struct {
 	codec                      Codec
 	names                      sentinels
 	kind                       *kind // nil: the entries are those of no Cache
+	seat                       seat
 }
 
 // ordinaryPolicy is that of entries of no Cache.
@@ -32,6 +33,7 @@ func ordinaryPolicy(cfg *Config) policy {
 type kind struct {
 	name     string
 	of       reflect.Type // Cache[K, V]
+	version  int
 	maxLoads int
 	slots    *slots.Slots // of maxLoads; nil: no limit but the Guard's
 	running  atomic.Int64 // loaders
@@ -63,6 +65,8 @@ func (ks *kinds) register(k *kind) (registered *kind, isNew bool, field, problem
 		return nil, false, "Name", "the Guard has a " + old.of.String() + " of this name"
 	case old.maxLoads != k.maxLoads:
 		return nil, false, "MaxLoads", "the Guard has a Cache of this name with another limit"
+	case old.version != k.version:
+		return nil, false, "Version", "the Guard has a Cache of this name with another Version"
 	}
 	return old, false, "", ""
 }

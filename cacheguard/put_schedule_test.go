@@ -148,6 +148,7 @@ type putStage struct {
 	stage
 	generation string
 	hit        bool // the reader's GET found a value
+	putSeat    string
 	again      bool // each script of the Put is sent twice, as if its first reply had been lost
 }
 
@@ -157,14 +158,14 @@ func (s *putStage) put(step int, bad trouble) error {
 		var err error
 		switch {
 		case step == 2:
-			call := g.keys.BeginPut(s.value(s.key), s.token, g.invalidations.notice(s.key), time.Minute)
+			call := g.keys.BeginPut(s.value(s.key)+s.putSeat, s.token, g.invalidations.notice(s.key), time.Minute)
 			s.generation, err = call.Run(ctx, s.redis).Text()
 		case step == 5 && bad != crash:
 			value := "new"
 			r := g.newRebuild(newJob(g, s.key, scope{}, returns("")), nil, nil)
 			r.token = s.token
 			f := r.prepare(ctx, loaded{value: &value, ttl: unset}, s.generation, nil, nil)
-			err = g.keys.Put(s.value(s.key), s.token, g.invalidations.notice(s.key), f).Run(ctx, s.redis).Err()
+			err = g.keys.Put(s.value(s.key)+s.putSeat, s.token, g.invalidations.notice(s.key), f).Run(ctx, s.redis).Err()
 		default:
 			return s.write(step, bad)
 		}
@@ -185,8 +186,11 @@ func (s *putStage) intrude(step int) error {
 }
 
 // cached is which version Redis has.
-func (s *putStage) cached() int {
-	raw, err := s.redis.Get(context.Background(), s.value(s.key)).Bytes()
+func (s *putStage) cached() int { return s.cachedAt(s.seat) }
+
+// cachedAt is which version Redis has in a seat.
+func (s *putStage) cachedAt(seat string) int {
+	raw, err := s.redis.Get(context.Background(), s.value(s.key)+seat).Bytes()
 	if err != nil {
 		return nothing
 	}

@@ -45,6 +45,9 @@ func (r *rebuild) run(ctx context.Context) (a answer) {
 	defer r.finishWait(&a)
 	waiter := g.inbox.Watch(protocol.LeaseKey(r.job.valueKey))
 	defer waiter.Stop()
+	if r.job.policy.seat.version != 0 { // the end of an update is told under the lease without a seat
+		defer waiter.Also(protocol.LeaseKey(protocol.WithoutSeat(r.job.valueKey))).Stop()
+	}
 	if g.cfg.WaitTimeout > 0 {
 		timer := time.NewTimer(g.cfg.WaitTimeout)
 		defer timer.Stop()

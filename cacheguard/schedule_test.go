@@ -194,6 +194,7 @@ type stage struct {
 	got        protocol.Acquired
 	loaded     string
 	refused    bool
+	seat       string // of the reader
 }
 
 func (s *stage) write(step int, bad trouble) error {
@@ -216,6 +217,7 @@ func (s *stage) read(step int) (err error) {
 	switch step {
 	case 2:
 		j := newJob(g, s.key, scope{}, returns(""))
+		j.valueKey += s.seat
 		s.m = g.newRebuild(j, nil, nil)
 		s.got, err = protocol.ParseAcquired(s.guards[0].keys.Acquire(s.m.job.valueKey, protocol.Request{Token: s.m.token, Take: true}).Run(ctx, g.rdb))
 	case 3:

@@ -136,7 +136,7 @@ func checkScripts(ctx context.Context, g *Guard) error {
 		{"invalidate", func() *script.Call { return g.invalidations.next(key) }, int64(1)},
 		{"acquire", func() *script.Call { return acquire }, "lease"},
 		{"fail", func() *script.Call { return g.keys.Fail(valueKey, token, "self-check") }, int64(1)},
-		{"invalidate", func() *script.Call { return g.invalidations.next(key) }, int64(0)},
+		{"invalidate", func() *script.Call { return g.invalidations.next(key) }, int64(1)}, // the failure
 		{"acquire", func() *script.Call { return acquire }, "lease"},
 		{"release", func() *script.Call { return g.keys.Release(valueKey, token) }, int64(1)},
 		{"begin_update", func() *script.Call { return g.keys.BeginUpdate(valueKey, token, g.invalidations.notice(key)) }, int64(1)},

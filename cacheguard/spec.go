@@ -39,6 +39,7 @@ func (s loadSpec[V]) tagsOf() func(any) []string {
 func (s loadSpec[V]) job(g *Guard, key string, of scope, old *V) *job {
 	j := newJob(g, key, of, s.loader(old))
 	j.policy = s.policyOf(g)
+	j.valueKey += j.policy.seat.suffix
 	if old != nil && s.load == nil {
 		j.anew = untyped(s.loader(nil))
 	}
@@ -58,7 +59,7 @@ func (s loadSpec[V]) policyOf(g *Guard) *policy {
 // valueKeyOf is the key of the value in Redis.
 func (s loadSpec[V]) valueKeyOf(g *Guard, key string) string {
 	if s.valueKey == "" {
-		return g.keys.ValueKey(key)
+		return g.keys.ValueKey(key) + s.policyOf(g).seat.suffix
 	}
 	return s.valueKey
 }

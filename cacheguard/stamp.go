@@ -19,6 +19,7 @@ type stamper struct {
 	anyTag   string            // the version of all tags together; empty: nobody knows
 	realms   realms            // that the key belongs to
 	kind     string
+	seat     seat
 	realmErr error // why their versions are not known
 }
 
@@ -29,7 +30,7 @@ var errUnproven = errors.New("a tag may have been invalidated")
 // none. It is followed by one call of ready, or of abandon. A Guard that has nothing to do with tags reads nothing for them, but once
 // the version of all tags together.
 func (v *versions) stamper(ctx context.Context, j *job, old []byte) *stamper {
-	s := &stamper{versions: v, anyTag: v.knownAnyTag(), realms: v.realms(ctx, j.valueKey, j.kind), kind: j.kind}
+	s := &stamper{versions: v, anyTag: v.knownAnyTag(), realms: v.realms(ctx, j.valueKey, j.kind), kind: j.kind, seat: j.policy.seat}
 	s.tags = union(j.known, tagsOf(old), v.missed(j.key))
 	s.tags = s.tags[:min(len(s.tags), 3*maxTags)]
 	keys := make([]string, 0, len(s.tags)+1)
@@ -168,6 +169,8 @@ func (s *stamper) confirms(raw []byte) bool {
 			now = s.realms.version[1]
 		case tagStamp:
 			now = s.before[string(name[1:])]
+		case versionStamp:
+			continue
 		}
 		if now != string(version) {
 			return false
@@ -178,7 +181,7 @@ func (s *stamper) confirms(raw []byte) bool {
 
 // stamp returns the stamps of an entry with these tags. The error is errUnproven, or what Redis had to say.
 func (s *stamper) stamp(ctx context.Context, tags []string) (stamps protocol.Stamps, err error) {
-	stamps = make(protocol.Stamps, 0, 64)
+	stamps = s.seat.stamp(make(protocol.Stamps, 0, 64))
 	for i, p := range s.realms.parts {
 		name := string(rootStamp)
 		switch {

@@ -151,6 +151,32 @@ func TestInspectShowsAnEntryAndWhoLoadsAKey(t *testing.T) {
 	ctl(t, at(shared), "inspect").want(t, misused)
 }
 
+func TestInspectAndInvalidateReachEveryVersionOfAProgram(t *testing.T) {
+	t.Parallel()
+	prefix := "test-" + rand.Text()
+	guard := newGuard(t, shared.Client(t), prefix)
+	loads := 0
+	things, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[int, string]{
+		Name: "thing", Version: 7, Load: func(context.Context, int) (string, error) { loads++; return "", nil },
+	})
+	expect.ErrorIs(t, err, nil)
+	get := func() {
+		_, err := things.Get(t.Context(), 1)
+		expect.ErrorIs(t, err, nil)
+	}
+	get()
+	redistest.Await(t, "it is stored", func() bool {
+		r := ctl(t, at(shared), "--prefix", prefix, "inspect", "thing:1", "--json")
+		return strings.Contains(r.out, `"version":7`) && strings.Contains(r.out, `"state":"fresh"`)
+	})
+	ctl(t, at(shared), "--prefix", prefix, "inspect", "thing:1").want(t, done, `"thing:1" without a version: missing`, "version 7: fresh")
+	get()
+	expect.Equal(t, "loads", loads, 1)
+	ctl(t, at(shared), "--prefix", prefix, "invalidate", "thing:1").want(t, done)
+	get()
+	expect.Equal(t, "loads after it was invalidated", loads, 2)
+}
+
 func TestBypassReachesEveryInstanceAndEnds(t *testing.T) {
 	t.Parallel()
 	prefix := "test-" + rand.Text()

@@ -13,23 +13,25 @@ type inspect struct {
 
 // inspected is what Redis has for a key. Durations are in seconds.
 type inspected struct {
-	Prefix   string        `json:"prefix"`
-	Key      string        `json:"key"`
-	State    string        `json:"state"`
-	Age      float64       `json:"age"`
-	FreshFor float64       `json:"fresh_for"`
-	KeptFor  float64       `json:"kept_for"`
-	LoadTook float64       `json:"load_took"`
-	Kind     string        `json:"kind"`
-	Tags     []string      `json:"tags"`
-	Versions []string      `json:"tag_versions"` // in the order of the tags
-	Size     int           `json:"size"`
-	Damage   string        `json:"damage,omitempty"`
-	Load     *shownHolder  `json:"load"` // null: nobody loads
-	Waiting  int           `json:"waiting"`
-	Writers  []shownHolder `json:"writers"`
-	Blocked  int           `json:"blocked"`
-	Failure  *shownFailure `json:"failure"` // null: the last load did not fail
+	Prefix     string        `json:"prefix"`
+	Key        string        `json:"key"`
+	State      string        `json:"state"`
+	Age        float64       `json:"age"`
+	FreshFor   float64       `json:"fresh_for"`
+	KeptFor    float64       `json:"kept_for"`
+	LoadTook   float64       `json:"load_took"`
+	Kind       string        `json:"kind"`
+	Tags       []string      `json:"tags"`
+	Versions   []string      `json:"tag_versions"` // in the order of the tags
+	Size       int           `json:"size"`
+	Damage     string        `json:"damage,omitempty"`
+	Load       *shownHolder  `json:"load"` // null: nobody loads
+	Waiting    int           `json:"waiting"`
+	Writers    []shownHolder `json:"writers"`
+	Blocked    int           `json:"blocked"`
+	Failure    *shownFailure `json:"failure"` // null: the last load did not fail
+	Version    int           `json:"version,omitempty"`
+	OfVersions []inspected   `json:"versions,omitempty"` // of a program: what each has, without writers and blocked
 
 	text string
 }
@@ -65,10 +67,16 @@ func (c *inspect) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	return e.out.print(inspectedOf(e.all.Prefix, c.Key, i))
+}
+
+// inspectedOf is what is known of a key; in OfVersions, of each version's entry.
+func inspectedOf(prefix, key string, i cacheguard.Inspection) inspected {
 	r := inspected{
-		Prefix: e.all.Prefix, Key: i.Key, State: string(i.State), Age: i.Age.Seconds(), FreshFor: i.FreshFor.Seconds(),
+		Prefix: prefix, Key: key, State: string(i.State), Age: i.Age.Seconds(), FreshFor: i.FreshFor.Seconds(),
 		KeptFor: i.KeptFor.Seconds(), LoadTook: i.LoadTook.Seconds(), Kind: i.Kind, Tags: append([]string{}, i.Tags...), Versions: append([]string{}, i.TagVersions...),
-		Size: i.Size, Damage: i.Damage, Waiting: i.Waiting, Writers: []shownHolder{}, Blocked: i.Blocked, text: i.String(),
+		Size: i.Size, Damage: i.Damage, Waiting: i.Waiting, Writers: []shownHolder{}, Blocked: i.Blocked, Version: i.Version,
+		text: i.String(),
 	}
 	if i.Load != nil {
 		load := shown(*i.Load)
@@ -80,7 +88,10 @@ func (c *inspect) Run(e *env) error {
 	if f := i.Failure; f != nil {
 		r.Failure = &shownFailure{Message: f.Message, InARow: f.InARow, Left: f.Left.Seconds()}
 	}
-	return e.out.print(r)
+	for _, of := range i.Versions {
+		r.OfVersions = append(r.OfVersions, inspectedOf(prefix, key, of))
+	}
+	return r
 }
 
 func shown(h cacheguard.Holder) shownHolder {

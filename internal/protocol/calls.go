@@ -66,7 +66,7 @@ func (k *Keyspace) Renew(valueKey, token string) script.Call {
 	}
 }
 
-// BeginUpdate announces a writer of the key: it removes value and lease, and leaves an intent.
+// BeginUpdate announces a writer of the key: it removes the values and leases of all seats, and leaves an intent.
 func (k *Keyspace) BeginUpdate(valueKey, token, notice string) *script.Call {
 	return &script.Call{
 		Script: beginUpdateScript,
@@ -80,7 +80,7 @@ func (k *Keyspace) RenewUpdate(valueKey, token string) script.Call {
 	return script.Call{Script: renewUpdateScript, Keys: []string{IntentKey(valueKey)}, Args: []any{token, k.intentMillis()}}
 }
 
-// EndUpdate ends what BeginUpdate began: it removes value and lease once more, and the intent.
+// EndUpdate ends what BeginUpdate began: it removes all values and leases once more, and the intent.
 func (k *Keyspace) EndUpdate(valueKey, token, notice string) *script.Call {
 	return &script.Call{
 		Script: endUpdateScript,
@@ -89,7 +89,7 @@ func (k *Keyspace) EndUpdate(valueKey, token, notice string) *script.Call {
 	}
 }
 
-// Invalidate removes the value and the lease, and publishes the notice.
+// Invalidate removes the values and the leases of all seats, and publishes the notice.
 func (k *Keyspace) Invalidate(valueKey, notice string) *script.Call {
 	return &script.Call{
 		Script: invalidateScript,

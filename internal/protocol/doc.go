@@ -7,6 +7,8 @@
 //   - the lease, while the value is loaded: a hash, see lua/prelude.lua;
 //   - the intent, while somebody updates the key: a hash, see there.
 //
+// Versions of a program that run side by side have values and leases of their own, each in a seat (see Seat), and share the intent.
+//
 // Each script has a file in lua/ and a method of Keyspace that makes the call. Every key that a script writes has a TTL.
 // The package knows nothing of callers, loads and time-outs: it makes calls and reads replies.
 package protocol

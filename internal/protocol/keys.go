@@ -1,6 +1,8 @@
 package protocol
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cacheguard/go/internal/keys"
@@ -17,14 +19,38 @@ type Keyspace struct {
 }
 
 // ValueKey is the key of the value: P:{K} for key K under prefix P. The lease is at P:{K}:lease, the intent at
-// P:{K}:intent, and the lock of an Update at P:{K}:rw and more.
+// P:{K}:intent, and the lock of an Update at P:{K}:rw and more. With a seat the value is at P:{K}:vN, and the lease at P:{K}:vN:lease.
 func (k *Keyspace) ValueKey(key string) string { return keys.Tagged(k.Prefix, key) }
 
 // LeaseKey is the key of the lease beside a value.
 func LeaseKey(valueKey string) string { return valueKey + ":lease" }
 
-// IntentKey is the key of the intent beside a value.
-func IntentKey(valueKey string) string { return valueKey + ":intent" }
+// IntentKey is the key of the intent beside a value, which is the same for all seats.
+func IntentKey(valueKey string) string { return WithoutSeat(valueKey) + ":intent" }
+
+// seats is how many versions of a program can have values of one key side by side. It is in lua/prelude.lua, too.
+const seats = 4
+
+// Seat is what follows ValueKey in the key of a value of that version of the program; nothing if it has none, which is 0.
+func Seat(version int) string {
+	if version == 0 {
+		return ""
+	}
+	return ":v" + strconv.Itoa(version%seats)
+}
+
+// WithoutSeat is the key that a value has without a version.
+func WithoutSeat(valueKey string) string { return valueKey[:strings.LastIndexByte(valueKey, '}')+1] }
+
+// AllSeats are the keys that the value can have: first without a version.
+func AllSeats(valueKey string) []string {
+	base := WithoutSeat(valueKey)
+	all := []string{base}
+	for version := 1; version <= seats; version++ {
+		all = append(all, base+Seat(version))
+	}
+	return all
+}
 
 // IntentTTL is how long a writer that died keeps others from storing: longer than it keeps them from writing.
 func (k *Keyspace) IntentTTL() time.Duration { return 2 * k.LeaseTTL }

@@ -18,8 +18,12 @@ type Waiter struct {
 }
 
 // Watch begins to keep messages for the key. The caller calls Stop when it is done.
-func (in *hub) Watch(key string) *Waiter {
-	c := make(chan Message, 1)
+func (in *hub) Watch(key string) *Waiter { return in.watch(key, make(chan Message, 1)) }
+
+// Also has C deliver messages for another key, too, until the caller stops the Waiter that it returns.
+func (w *Waiter) Also(key string) *Waiter { return w.in.watch(key, w.c) }
+
+func (in *hub) watch(key string, c chan Message) *Waiter {
 	w := &Waiter{C: c, c: c, in: in, key: key}
 	in.mu.Lock()
 	defer in.mu.Unlock()

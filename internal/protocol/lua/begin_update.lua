@@ -1,4 +1,4 @@
--- Announces a writer: removes the value, kills the right of every running load to store one, and keeps others from
+-- Announces a writer: removes the values of all versions, kills the right of every running load to store one, and keeps others from
 -- beginning one that may, until the writer has ended its update or its intent expires.
 -- KEYS: value, lease, intent
 -- ARGV: token, intent ms, channel that local tiers listen to, notice for them, instance; and if the update's
@@ -15,7 +15,7 @@ if type(reply) == 'table' then
   return reply -- nothing was removed, as nothing will be written
 end
 extend_ttl(KEYS[3], ARGV[2])
-forget(KEYS[1], KEYS[2], ARGV[3], ARGV[4])
+forget(KEYS[1], ARGV[3], ARGV[4])
 if ARGV[6] then -- in a lease that nobody holds
   local time = redis.call('TIME')
   local generation = ARGV[1] .. time[1] .. string.sub('00000' .. time[2], -6)

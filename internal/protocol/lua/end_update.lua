@@ -3,11 +3,11 @@
 -- ARGV: token, channel that local tiers listen to, notice for them
 -- Returns 1.
 -- Safe to run twice.
-forget(KEYS[1], KEYS[2], ARGV[2], ARGV[3])
+forget(KEYS[1], ARGV[2], ARGV[3])
 redis.call('HDEL', KEYS[3], 'writer:' .. ARGV[1], 'holder:' .. ARGV[1])
 local left, inboxes = read_intent(KEYS[3], (now_ms()))
 if left <= 0 then
   redis.call('DEL', KEYS[3])
-  wake(KEYS[2], inboxes, 'g', WRITING)
+  wake_readers(KEYS[1], inboxes)
 end
 return 1

@@ -10,15 +10,12 @@ local offset = tonumber(ARGV[9])
 if redis.pcall('GETRANGE', KEYS[1], offset, offset + #ARGV[8] - 1) == ARGV[8] then
   return 'stored'
 end
-local now, status, removed = now_ms(), 'refused', KEYS[1]
+local now, status = now_ms(), 'refused'
 if read_lease(KEYS[2]).generation == ARGV[4] and redis.call('HEXISTS', KEYS[3], 'writer:' .. ARGV[1]) == 1 then
   -- Before all other writes: behind one, Redis would let a script go beyond its memory.
   status = redis.pcall('SET', KEYS[1], ARGV[6] .. string.format('%011x', now) .. ARGV[7], 'PX', ARGV[5]).err or 'stored'
 end
-if status == 'stored' then
-  removed = KEYS[2] -- the lease, which goes in any case
-end
-forget(removed, KEYS[2], ARGV[2], ARGV[3])
+forget(KEYS[1], ARGV[2], ARGV[3], status == 'stored' and KEYS[1])
 redis.call('HDEL', KEYS[3], 'writer:' .. ARGV[1], 'holder:' .. ARGV[1])
 local left, inboxes = read_intent(KEYS[3], now)
 if left > 0 then
@@ -26,6 +23,6 @@ if left > 0 then
   status = 'refused'
 else
   redis.call('DEL', KEYS[3])
-  wake(KEYS[2], inboxes, 'g', WRITING)
+  wake_readers(KEYS[1], inboxes)
 end
 return status
