@@ -45,7 +45,7 @@ func (r *replicated) onReplica(key string) bool {
 }
 
 // The ways to invalidate a key k that has the tag "tag".
-func waysToInvalidate() map[string]func(*Guard) error {
+func waysToInvalidateAcknowledged() map[string]func(*Guard) error {
 	ctx := context.Background()
 	return map[string]func(*Guard) error{
 		"Invalidate":     func(g *Guard) error { return g.Invalidate(ctx, "k") },
@@ -67,7 +67,7 @@ func TestAnInvalidationThatReturnsIsOnTheReplica(t *testing.T) {
 
 func TestAnInvalidationThatNoReplicaHasIsAnErrorAndPendingUntilOneDoes(t *testing.T) {
 	t.Parallel()
-	for name, invalidate := range waysToInvalidate() {
+	for name, invalidate := range waysToInvalidateAcknowledged() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newReplicated(t)
