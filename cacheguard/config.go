@@ -63,13 +63,11 @@ type Config struct {
 	MaxLoads int
 
 	// FleetLoads is how many loaders all Guards of the Prefix run at once, so that a database with few connections is not asked by
-	// many instances with MaxLoads each. MaxLoads bounds each Guard besides. Excess loads keep their leases and queue until they have
-	// a permit or their callers give up; the time counts for WaitTimeout on other instances. The loads of an instance get permits in
-	// turns as for MaxLoads, and instances first come, first served; a busy instance uses a permit for up to eight loads in a row. A
-	// load for which there is no permit at hand waits for a round trip more. The permits of an instance that dies are free LeaseTTL
-	// later. When Redis does not answer, FleetLoads does not count: loads run under MaxLoads alone, after RedisTimeout, or LeaseTTL if
-	// they were waiting by then. From 1 to 10,000; while it changes between deployments, each instance goes by its own (package
-	// semaphore). Default: 0, off.
+	// many instances with MaxLoads each. Excess loads keep their leases and queue until they have a permit or their callers give up.
+	// Instances get permits first come, first served, and use one for up to eight loads in a row; a load that finds none at hand
+	// costs a round trip more. An instance that dies keeps its permits for LeaseTTL. Without an answer of Redis, loads run
+	// under MaxLoads alone: new ones after RedisTimeout, those that wait after LeaseTTL. From 1 to 10,000. Instances may differ:
+	// each goes by its own number (package semaphore). Default: 0, off.
 	FleetLoads int
 
 	// MaxValueBytes is the size of the largest value stored, encoded. Larger ones reach their callers but not the

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/observe"
 	"github.com/cacheguard/go/internal/slots"
@@ -24,117 +23,6 @@ type loaders struct {
 	panicked throttled
 	journal  *journal
 	tasks    *lifecycle.Life // the Guard's
-}
-
-// slot is the right to run a loader.
-type slot struct {
-	right
-	kind   *slots.Slots // those of the Cache, if this takes one of them, too
-	permit *permit      // of FleetLoads, if that is on
-}
-
-// right says whose a slot is.
-type right int
-
-const (
-	noSlot  right = iota
-	ofOther       // that of another load, of which this one is a part; or there is no limit
-	ofOwn         // one of MaxLoads
-)
-
-// borrows reports whether a load needs no slot of its own. A load that a loader asked for shares that loader's slot: if it
-// needed one, loaders that hold all the slots could wait for each other. The keys of a GetMany share one slot.
-func (l *loaders) borrows(j *job) bool {
-	unbounded := l.slots == nil && l.fleet == nil && j.policy.slotsOf() == nil
-	return unbounded || j.scope.nested || j.unlimited || j.batch != nil && j.batch.covers(j.key)
-}
-
-// trySlot takes a slot if there is one.
-func (l *loaders) trySlot(j *job) slot {
-	if l.borrows(j) {
-		return slot{right: ofOther}
-	}
-	s := slot{right: ofOwn, kind: j.policy.slotsOf()}
-	if s.kind != nil && !s.kind.TryAcquire() {
-		return slot{}
-	}
-	if l.slots != nil && !l.slots.TryAcquire() {
-		s.freeOfKind()
-		return slot{}
-	}
-	return s
-}
-
-// trySlotOfFleet is trySlot for loads that nobody waits for: with FleetLoads it asks for a permit, too, which may take a round trip.
-func (l *loaders) trySlotOfFleet(ctx context.Context, j *job) slot {
-	s := l.trySlot(j)
-	if l.fleet == nil || s.right != ofOwn {
-		return s
-	}
-	if s.permit = l.fleet.ask(ctx); s.permit == nil {
-		l.freeSlot(s)
-		return slot{}
-	}
-	return s
-}
-
-// permitted takes a permit of FleetLoads for a load in the slot, if it needs one and has none, and reports whether the load may run. If
-// not, the context has ended, and the slot is free.
-func (l *loaders) permitted(ctx context.Context, s *slot) bool {
-	if l.fleet == nil || s.right != ofOwn || s.permit != nil {
-		return true
-	}
-	if s.permit = l.fleet.take(ctx, flight.CallersOf(ctx)); s.permit == nil {
-		l.freeSlot(*s)
-		return false
-	}
-	return true
-}
-
-// takeSlot waits for a slot. The context is that of the flight that wants to load, or of the caller of a GetMany.
-func (l *loaders) takeSlot(ctx context.Context, j *job) (slot, error) {
-	if l.borrows(j) {
-		return slot{right: ofOther}, nil
-	}
-	// That of the kind first: a load that waits for it must not take the Guard's from other kinds.
-	s := slot{right: ofOwn, kind: j.policy.slotsOf()}
-	if s.kind != nil && !l.acquire(ctx, s.kind) {
-		return slot{}, closedOr(context.Cause(ctx))
-	}
-	if l.slots != nil && !l.acquire(ctx, l.slots) {
-		s.freeOfKind()
-		return slot{}, closedOr(context.Cause(ctx))
-	}
-	return s, nil
-}
-
-// acquire waits for one of the slots.
-func (l *loaders) acquire(ctx context.Context, s *slots.Slots) bool {
-	if s.TryAcquire() {
-		return true
-	}
-	l.journal.saturated.waits("max_loads", l.cfg.MaxLoads)
-	defer l.journal.saturated.waited()
-	return s.Acquire(ctx, flight.CallersOf(ctx))
-}
-
-func (l *loaders) freeSlot(s slot) {
-	if s.right != ofOwn {
-		return
-	}
-	if s.permit != nil {
-		l.fleet.release(s.permit)
-	}
-	if l.slots != nil {
-		l.slots.Release()
-	}
-	s.freeOfKind()
-}
-
-func (s slot) freeOfKind() {
-	if s.kind != nil {
-		s.kind.Release()
-	}
 }
 
 // loaded is what a loader returned.

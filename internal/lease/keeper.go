@@ -44,12 +44,10 @@ type Lease interface {
 
 // Renewal is how one lease is renewed.
 type Renewal struct {
-	Lease Lease
-	TTL   time.Duration // of the lease; renewed at a third of it
-	First time.Time     // when it is renewed first; zero: a third of the TTL from now
-
-	// Replicas is how many of them have to acknowledge a renewal: what they do not says nothing about the lease, as an error.
-	Replicas int
+	Lease    Lease
+	TTL      time.Duration // of the lease; renewed at a third of it
+	First    time.Time     // when it is renewed first; zero: a third of the TTL from now
+	Replicas int           // have to acknowledge a renewal; one that they do not says nothing of the lease, as an error
 
 	due  time.Time // guarded by the keeper's mutex
 	sent bool      // no reply yet; guarded likewise

@@ -1,0 +1,165 @@
+package admin
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/observe"
+)
+
+// begin takes what there was before.
+func (s *shown) begin(h *Handler) {
+	s.series, s.sampled = make(map[seriesOf]*series), time.Now()
+	for i, g := range h.guards {
+		for _, t := range g.seen.Caches() {
+			s.series[seriesOf{i, t.Name}] = &series{before: t}
+		}
+	}
+}
+
+// encoded is the state as JSON, at most half a second old.
+func (s *shown) encoded(h *Handler) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if s.text != nil && now.Sub(s.made) < pause/4 {
+		return s.text
+	}
+	text, err := json.Marshal(s.makeLocked(h, now))
+	if err != nil {
+		text = []byte(`{}`) // cannot be: it has no type that fails
+	}
+	s.made, s.text = now, text
+	return text
+}
+
+func (s *shown) makeLocked(h *Handler, now time.Time) state {
+	passed := now.Sub(s.sampled)
+	due := passed >= pause
+	if due {
+		s.sampled, s.over = now, passed
+	}
+	all := state{
+		Time: now, Over: s.over.Seconds(), Guards: []guardState{}, Lockers: []lockerState{}, Pages: []pagesState{},
+	}
+	for i := range h.guards {
+		g := &h.guards[i]
+		one := guardOf(g)
+		for _, t := range g.seen.Caches() {
+			samples := s.series[seriesOf{i, t.Name}]
+			if samples == nil {
+				samples = new(series)
+				s.series[seriesOf{i, t.Name}] = samples
+			}
+			if due {
+				samples.add(t, passed)
+			}
+			one.Caches = append(one.Caches, cacheOf(g, t, samples))
+		}
+		all.Guards = append(all.Guards, one)
+	}
+	for _, l := range h.lockers {
+		all.Lockers = append(all.Lockers, lockerOf(l, now))
+	}
+	for _, p := range h.pages {
+		all.Pages = append(all.Pages, pagesOf(p))
+	}
+	return all
+}
+
+func guardOf(g *guard) guardState {
+	stats := g.Stats()
+	running, _ := g.seen.Loads.Running()
+	one := guardState{
+		Prefix: g.seen.Prefix, Instance: g.seen.Instance, Troubles: troublesOf(g.seen.Troubles(), &stats),
+		Loading: stats.Loading, MaxLoads: stats.MaxLoads, Queued: stats.Queued, Waiting: stats.Waiting, Owed: stats.Owed,
+		Local: stats.LocalEntries, LocalBytes: stats.LocalBytes, Evictions: stats.LocalEvictions,
+		Read: stats.BytesRead, Written: stats.BytesWritten, Caches: []cacheState{},
+		Running: loadsOf(running), Slowest: loadsOf(g.seen.Loads.Slowest()), Hot: []hotState{},
+	}
+	for _, hot := range g.seen.Hot() {
+		one.Hot = append(one.Hot, hotState{hot.Key, hot.PerSecond})
+	}
+	return one
+}
+
+func troublesOf(t observe.Troubles, stats *cacheguard.Stats) map[string]float64 {
+	all := make(map[string]float64)
+	for name, lasts := range map[string]time.Duration{
+		"outage": t.Outage, "owing": t.Owing, "deaf": t.Deaf, "saturated": t.Saturated, "bypassed": t.Bypassed,
+	} {
+		if lasts > 0 {
+			all[name] = lasts.Seconds()
+		}
+	}
+	if !stats.Subscribed && t.Deaf == 0 {
+		all["deaf"] = 0 // it never was subscribed
+	}
+	return all
+}
+
+func cacheOf(g *guard, t observe.Tallied, s *series) cacheState {
+	last := s.last()
+	one := cacheState{
+		Name: t.Name, Ratio: ratio(last.served, last.asked), Ratios: s.ratios(), LoadTook: ratio(last.loading, last.loads),
+		Answers: make(map[string]uint64), Failed: t.Failed, Takeovers: t.Takeovers, LeasesLost: t.LeasesLost, Damaged: t.Damaged,
+		Unstorable: t.Unstorable, Lately: s.lately(),
+	}
+	if last.seconds > 0 {
+		one.Rate, one.Loads = last.asked/last.seconds, last.loads/last.seconds
+	}
+	var hits, all float64
+	for word, name := range g.seen.Words {
+		one.Answers[name] = t.Answers[word]
+		if word < asked {
+			all += float64(t.Answers[word])
+		}
+		if word < served {
+			hits += float64(t.Answers[word])
+		}
+	}
+	one.AllRatio = ratio(hits, all)
+	return one
+}
+
+func loadsOf(loads []observe.Load) []loadState {
+	all := []loadState{}
+	for _, l := range loads {
+		all = append(all, loadState{l.Key, l.Cut, l.Keys, l.Took.Seconds(), l.Began.UTC().Format(time.RFC3339), l.Failed})
+	}
+	return all
+}
+
+func lockerOf(l observe.Locker, now time.Time) lockerState {
+	held := l.Held()
+	slices.SortFunc(held, func(a, b observe.Held) int { return a.Began.Compare(b.Began) })
+	one := lockerState{Kind: l.Kind, Prefix: l.Prefix, Instance: l.Instance, Held: len(held), Locks: []lockState{}}
+	for _, lock := range held[:min(mostLocks, len(held))] {
+		one.Locks = append(one.Locks, lockState{
+			lock.Name, lock.Mode, lock.Fence, lock.Token, now.Sub(lock.Began).Seconds(), lock.Trusted.Sub(now).Seconds(),
+		})
+	}
+	return one
+}
+
+func pagesOf(p observe.Pages) pagesState {
+	one := pagesState{Name: p.Name, Space: p.Space, Answers: make(map[string]uint64)}
+	var hits, all float64
+	for word, n := range p.Counts.Sum() {
+		if word >= len(p.Words) {
+			break
+		}
+		name := p.Words[word]
+		one.Answers[name] = n
+		if name == "hit" || name == "stale" {
+			hits += float64(n)
+		}
+		if name != "passed" {
+			all += float64(n)
+		}
+	}
+	one.Ratio = ratio(hits, all)
+	return one
+}
