@@ -50,6 +50,7 @@ func (c *caches) open(s *store) (err error) {
 		Load:        s.Product,
 		LoadMany:    s.Products,    // one query for all that a cart misses
 		NotFound:    sql.ErrNoRows, // is remembered, and what callers get, as without a cache
+		Version:     2,             // of Product: one more when it changes, so that both programs have their entries during a deployment
 		TTL:         10 * time.Minute,
 		StaleFor:    24 * time.Hour,
 		NegativeTTL: time.Minute,

@@ -11,8 +11,8 @@ import (
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
-// oldProduct is what the program before this one stored: numbers of products were texts. Neither program can read what
-// the other one stores.
+// oldProduct is what the program before this one stores: numbers of products are texts. Neither program could read what
+// the other one stores; CacheConfig.Version keeps them apart.
 type oldProduct struct {
 	ID    string `json:"id"`
 	Cents int    `json:"cents"`
@@ -34,7 +34,8 @@ func startBefore(t *testing.T, s *store, env *cacheguardtest.Env) *before {
 	t.Cleanup(func() { expect.Equal(t, "closing the guard", guard.Close(), nil) })
 	b := &before{T: t}
 	b.products, err = cacheguard.NewCache(guard, cacheguard.CacheConfig[int64, oldProduct]{
-		Name: "product",
+		Name:    "product",
+		Version: 1,
 		Load: func(ctx context.Context, id int64) (oldProduct, error) {
 			b.loads++
 			p, err := s.Product(ctx, id)
@@ -62,12 +63,13 @@ func TestADeploymentWithAnotherStructDisturbsNeitherProgram(t *testing.T) {
 	old, i := startBefore(t, s, env), start(t, s, env.Redis)
 
 	price := old.cents(42)
-	env.Settle() // it is stored
 	for range 3 {
 		expect.Equal(t, "the price in the new program", i.cents(42), price)
 		expect.Equal(t, "the price in the old program", old.cents(42), price)
+		env.Settle() // what was loaded is stored
 	}
-	expect.Equal(t, "loads of the old program: what it stored has stayed", old.loads, 1)
+	expect.Equal(t, "loads of the old program", old.loads, 1)
+	expect.Equal(t, "loads of both", env.Loads("product:42"), 2)
 
 	i.write(http.StatusNoContent, http.MethodPut, "/products/42/price?cents=1", "")
 	expect.Equal(t, "the new price in the old program", old.cents(42), 1)
