@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"os"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -47,13 +48,13 @@ func openFleet(b *testing.B, s *redistest.Server, addr string, n int, cfg cacheg
 	return guards
 }
 
-// BenchmarkColdFleet has each of 20 instances ask for 10,000 keys at once that nobody has, with and without a limit for the
-// fleet. A query takes 5 ms. It fails when the database is asked more at once than FleetLoads allows.
+// BenchmarkColdFleet has each of 20 instances ask for COLD_KEYS keys (1,000) at once that nobody has, with and without a limit for
+// the fleet. A query takes 5 ms. It fails when the database is asked more at once than FleetLoads allows.
 func BenchmarkColdFleet(b *testing.B) {
 	const instances, took = 20, 5 * time.Millisecond
-	keys := 10_000
-	if testing.Short() {
-		keys = 1000
+	keys := 1000
+	if n, err := strconv.Atoi(os.Getenv("COLD_KEYS")); err == nil && n > 0 {
+		keys = n
 	}
 	for _, limit := range []int{0, 50} {
 		b.Run("FleetLoads="+strconv.Itoa(limit), func(b *testing.B) {
