@@ -46,14 +46,14 @@ func observedFetch[V any](ctx context.Context, g *Guard, key string, spec loadSp
 	hooks := &g.cfg.Hooks
 	if hooks.OnGet == nil && hooks.Begin == nil {
 		v, outcome, err := fetch(ctx, g, key, spec)
-		g.answered(spec.policy, key, outcome, err)
+		g.observer.Load().answered(spec.policy, key, outcome, err)
 		return v, outcome, err
 	}
 	start := time.Now()
 	inner, end := hooks.begin(ctx, TaskGet, key)
 	v, outcome, err := fetch(inner, g, key, spec)
 	end(End{Outcome: outcome, Err: err})
-	g.answered(spec.policy, key, outcome, err)
+	g.observer.Load().answered(spec.policy, key, outcome, err)
 	if hooks.OnGet != nil {
 		hooks.OnGet(ctx, key, outcome, time.Since(start), err)
 	}

@@ -91,7 +91,7 @@ func (j *journal) hooks(h Hooks) Hooks {
 
 // count counts something for package admin, if that looks.
 func (j *journal) count(key string, f func(*observe.Tally)) {
-	if t := j.guard.tallyFor(key); t != nil {
+	if t := j.guard.observer.Load().tallyFor(&j.guard.kinds, key); t != nil {
 		f(t)
 	}
 }

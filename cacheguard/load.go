@@ -107,8 +107,8 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 		l.running.Add(-running)
 		j.policy.countRunning(-running)
 		end(End{Err: out.err})
-		l.journal.guard.loadEnds(shown, out.err)
-		l.journal.guard.countLoad(j.policy, out.took, out.err)
+		l.journal.guard.observer.Load().loadEnds(shown, out.err)
+		l.journal.guard.observer.Load().countLoad(j.policy, out.took, out.err)
 		l.cfg.Hooks.loaded(j.key, out.took, out.err)
 		done <- out
 	})
@@ -127,7 +127,7 @@ func (l *loaders) show(j *job) *observe.Load {
 	if j.batch != nil {
 		return nil
 	}
-	return l.journal.guard.loadBegins(j.key, 1)
+	return l.journal.guard.observer.Load().loadBegins(j.key, 1)
 }
 
 // protect calls a loader and then always finish, with the loader's error, or a *PanicError when it panicked or ended its

@@ -64,7 +64,7 @@ func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
 	hooks := &c.guard.cfg.Hooks
 	if hooks.OnGet == nil && hooks.Begin == nil {
 		v, how, key, err := c.fetch(ctx, k)
-		c.guard.answered(&c.policy, key, how, err)
+		c.guard.observer.Load().answered(&c.policy, key, how, err)
 		return v, c.absence(err)
 	}
 	start := time.Now()
@@ -74,7 +74,7 @@ func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
 	}
 	v, how, key, err := c.fetch(inner, k)
 	end(End{Outcome: how, Err: err})
-	c.guard.answered(&c.policy, key, how, err)
+	c.guard.observer.Load().answered(&c.policy, key, how, err)
 	if hooks.OnGet != nil {
 		hooks.OnGet(ctx, key, how, time.Since(start), err)
 	}

@@ -71,7 +71,7 @@ func (g *Guard) Observed(observe.Ticket) observe.Guard {
 	}
 	return observe.Guard{
 		Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, Words: words, Loads: &o.loads, Hot: o.hot.Top,
-		Caches: func() []observe.Tallied { return g.tallied(o) },
+		Caches: func() []observe.Tallied { return o.tallied(&g.kinds) },
 		Troubles: func() observe.Troubles {
 			j := &g.journal
 			return observe.Troubles{
@@ -89,9 +89,9 @@ func (g *Guard) Observed(observe.Ticket) observe.Guard {
 }
 
 // tallied is what was counted, first of keys of no Cache, then of each Cache, by name.
-func (g *Guard) tallied(o *observer) []observe.Tallied {
+func (o *observer) tallied(ks *kinds) []observe.Tallied {
 	all := []observe.Tallied{o.others.Read("")}
-	for _, k := range g.kinds.all() {
+	for _, k := range ks.all() {
 		all = append(all, k.tally.Read(k.name))
 	}
 	return all
@@ -115,14 +115,15 @@ func (ks *kinds) all() (all []*kind) {
 	return all
 }
 
-// answered counts an answer to a call with the policy; nil: the Guard's ordinary one.
-func (g *Guard) answered(p *policy, key string, how Outcome, err error) {
-	if o := g.observer.Load(); o != nil {
-		o.answered(p, key, how, err)
+// answered counts an answer to a call with the policy; nil: the Guard's ordinary one. This and the methods that follow do nothing
+// without an observer.
+func (o *observer) answered(p *policy, key string, how Outcome, err error) {
+	if o != nil {
+		o.count(p, key, how, err)
 	}
 }
 
-func (o *observer) answered(p *policy, key string, how Outcome, err error) {
+func (o *observer) count(p *policy, key string, how Outcome, err error) {
 	o.tallyOf(p).Answers.Add(wordOf(how, err))
 	o.hot.Note(key)
 }
@@ -136,13 +137,12 @@ func (o *observer) tallyOf(p *policy) *observe.Tally {
 }
 
 // tallyFor is where to count what happens to a key; nil: nobody looks.
-func (g *Guard) tallyFor(key string) *observe.Tally {
-	o := g.observer.Load()
+func (o *observer) tallyFor(ks *kinds, key string) *observe.Tally {
 	if o == nil {
 		return nil
 	}
 	if name, _, found := strings.Cut(key, ":"); found {
-		if k := g.kinds.byName(name); k != nil {
+		if k := ks.byName(name); k != nil {
 			return &k.tally
 		}
 	}
@@ -150,23 +150,21 @@ func (g *Guard) tallyFor(key string) *observe.Tally {
 }
 
 // loadBegins says that a run of a loader begins, for loadEnds; nil: nobody looks.
-func (g *Guard) loadBegins(key string, keys int) *observe.Load {
-	o := g.observer.Load()
+func (o *observer) loadBegins(key string, keys int) *observe.Load {
 	if o == nil {
 		return nil
 	}
 	return o.loads.Begin(key, keys)
 }
 
-func (g *Guard) loadEnds(load *observe.Load, err error) {
+func (o *observer) loadEnds(load *observe.Load, err error) {
 	if load != nil {
-		g.observer.Load().loads.End(load, failed(err))
+		o.loads.End(load, failed(err))
 	}
 }
 
 // countLoad counts what a loader returned for a key.
-func (g *Guard) countLoad(p *policy, took time.Duration, err error) {
-	o := g.observer.Load()
+func (o *observer) countLoad(p *policy, took time.Duration, err error) {
 	if o == nil {
 		return
 	}
