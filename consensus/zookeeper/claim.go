@@ -51,14 +51,22 @@ func (p *place) Release(ctx context.Context) error {
 }
 
 // abandon deletes what was or may have been put into the queue, as it would hold up the others. It tries until there is an
-// answer or the session has ended; its time-out has passed then if there was no contact for so long.
+// answer or the session has ended, however long that takes: servers that were frozen or have elected a leader count the session's time
+// anew. Close waits for it for TTL, as the connection is closed behind it.
 func (p *place) abandon() {
 	if p.session == nil {
 		return
 	}
-	began := time.Now()
-	for attempts := 0; p.conn.SessionID() == p.session.id && time.Since(began) < p.cfg.TTL; attempts++ {
+	var last time.Time // zero: nobody closes the Locker
+	for attempts := 0; p.conn.SessionID() == p.session.id; attempts++ {
 		if !unanswered(p.takeBack()) {
+			return
+		}
+		switch now := time.Now(); {
+		case p.life.Ending.Err() == nil:
+		case last.IsZero():
+			last = now.Add(p.cfg.TTL)
+		case now.After(last):
 			return
 		}
 		timer := time.NewTimer(min(p.cfg.TTL/contacts, time.Millisecond<<min(attempts, 10)))

@@ -24,7 +24,8 @@
 //
 //   - Before the node is created, nothing has happened. After it was created, without a reply: the node's name begins with an id of
 //     the call, which looks for it before it creates one again. A session's requests are done in order, so none comes later.
-//   - A waiter that gives up: its node is deleted in the background, until that has an answer or the session is over.
+//   - A waiter that gives up: its node is deleted in the background, until that has an answer or the session is over, or the
+//     Locker is closed and TTL has passed.
 //     The one that watched it looks for the one before.
 //   - A waiter or a holder that dies: its nodes go with its session.
 //   - A holder that is paused finds its context ended when it wakes up.

@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/cacheguard/go/internal/testing/expect"
@@ -28,10 +29,17 @@ func cutConnection(b *bench) {
 }
 
 // frozenServer stops the server, or a majority of the members. The lease ends all the same, and not before its time.
-func frozenServer(b *bench) {
+func frozenServer(b *bench) { b.frozen(b.server.Members[len(b.server.Members)/2:]) } // a majority
+
+// frozenFollowers leaves a leader alone, which gives up, so that the members elect one when they are back, and count the time of sessions anew.
+func frozenFollowers(b *bench) {
+	leader := b.server.Leader(b)
+	b.frozen(slices.Delete(slices.Clone(b.server.Members), leader, leader+1))
+}
+
+func (b *bench) frozen(members []Member) {
 	k := b.kind.Open(b, b.server.Addr, b.short())
 	l := b.lock(k)
-	members := b.server.Members[len(b.server.Members)/2:] // a majority
 	for _, m := range members {
 		m.Pause()
 	}
@@ -49,6 +57,7 @@ func frozenServer(b *bench) {
 	if _, err := k.Lock(ctx, "x"); err == nil {
 		b.Error("a frozen server has granted a lock")
 	}
+	<-time.After(3 * b.kind.TTL / 2) // what a Locker has left behind is older than its TTL; the servers, which were frozen, see the session live
 	for _, m := range members {
 		m.Resume()
 	}
