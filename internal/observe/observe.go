@@ -5,8 +5,6 @@ package observe
 import (
 	"context"
 	"time"
-
-	"github.com/cacheguard/go/internal/tier"
 )
 
 // Ticket is what only this module can make.
@@ -19,7 +17,7 @@ type Guard struct {
 	Caches           func() []Tallied
 	Troubles         func() Troubles
 	Loads            *Loads
-	Hot              func() []tier.HotKey // those asked for most, first
+	Hot              func() []HotKey // those asked for most, first
 
 	// InvalidateCache is Cache.InvalidateAll for the Cache of the name, if there is one.
 	InvalidateCache func(ctx context.Context, name string) error
@@ -65,4 +63,10 @@ type Pages struct {
 	Name, Space string
 	Words       []string // for what Counts counts
 	Counts      *Counts
+}
+
+// HotKey is a key that is asked for often.
+type HotKey struct {
+	Key       string
+	PerSecond float64 // about
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cacheguard/go/internal/clock"
+	"github.com/cacheguard/go/internal/observe"
 )
 
 // longestHot is how many bytes a key may have to be counted: counters keep their keys.
@@ -12,12 +13,6 @@ const longestHot = 1 << 10
 
 // HotKeys counts which keys are asked for most, as a tier does for its own use.
 type HotKeys struct{ keys *hotKeys }
-
-// HotKey is a key that is asked for often.
-type HotKey struct {
-	Key       string
-	PerSecond float64 // about
-}
 
 // NewHotKeys returns counters for so many keys.
 func NewHotKeys(size int, c clock.Clock) *HotKeys { return &HotKeys{newHotKeys(size, c)} }
@@ -30,14 +25,14 @@ func (h *HotKeys) Note(key string) {
 }
 
 // Top are the hottest keys, the first most. What was asked for once or twice is not among them.
-func (h *HotKeys) Top() []HotKey { return h.keys.rates() }
+func (h *HotKeys) Top() []observe.HotKey { return h.keys.rates() }
 
 // forgotten is after how many halvings no count is left.
 const forgotten = 32
 
 // rates are about how often the hottest keys are asked for. A key that is asked for steadily has been counted for two seconds just
 // before the counts are halved, and for one second just after.
-func (h *hotKeys) rates() []HotKey {
+func (h *hotKeys) rates() []observe.HotKey {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.clock.Now()
@@ -49,13 +44,13 @@ func (h *hotKeys) rates() []HotKey {
 		h.next = now.Add(rankEvery)
 	}
 	counted := 1 + (rankEvery-h.next.Sub(now)).Seconds()/rankEvery.Seconds()
-	var hottest []HotKey
+	var hottest []observe.HotKey
 	for _, c := range h.least {
 		if n := c.count - c.foreign; n >= minCount {
-			hottest = append(hottest, HotKey{Key: c.key, PerSecond: float64(n) * sampled / counted})
+			hottest = append(hottest, observe.HotKey{Key: c.key, PerSecond: float64(n) * sampled / counted})
 		}
 	}
-	slices.SortFunc(hottest, func(a, b HotKey) int {
+	slices.SortFunc(hottest, func(a, b observe.HotKey) int {
 		return cmp.Or(cmp.Compare(b.PerSecond, a.PerSecond), cmp.Compare(a.Key, b.Key))
 	})
 	return hottest[:min(h.size, len(hottest))]
