@@ -72,9 +72,20 @@ func (l *loaders) withTimeout(ctx context.Context, key string) (context.Context,
 	if l.cfg.LoadTimeout == off {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeoutCause(ctx, l.cfg.LoadTimeout, fmt.Errorf(
-		"cacheguard: load of %q took longer than LoadTimeout (%v): %w", key, l.cfg.LoadTimeout, context.DeadlineExceeded))
+	return context.WithTimeoutCause(ctx, l.cfg.LoadTimeout, &loadTimeout{key, l.cfg.LoadTimeout})
 }
+
+// loadTimeout is why a load was ended; few are, so its text is made when somebody reads it.
+type loadTimeout struct {
+	key   string
+	limit time.Duration
+}
+
+func (e *loadTimeout) Error() string {
+	return fmt.Sprintf("cacheguard: load of %q took longer than LoadTimeout (%v): %v", e.key, e.limit, context.DeadlineExceeded)
+}
+
+func (*loadTimeout) Unwrap() error { return context.DeadlineExceeded }
 
 // runProtected calls the loader and always sends one result, also when the loader panics or ends its goroutine.
 func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done chan<- loaded) {

@@ -67,7 +67,7 @@ func (g *Guard) update(ctx context.Context, keys []string, p *putting, write fun
 	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskUpdate, keys)
 	defer func() { end(End{Err: err}) }()
 	u := &update{
-		guard: g, keys: slices.Compact(slices.Sorted(slices.Values(keys))), token: rand.Text(), put: p, write: write,
+		guard: g, keys: sortedSet(keys), token: rand.Text(), put: p, write: write,
 		outer: updateOf(ctx),
 	}
 	if g.cfg.Disabled {
@@ -238,4 +238,11 @@ func joinAll(failed map[string]*RedisError) error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// sortedSet are the keys, each once, in byte order.
+func sortedSet(keys []string) []string {
+	sorted := slices.Clone(keys)
+	slices.Sort(sorted)
+	return slices.Compact(sorted)
 }
