@@ -62,7 +62,7 @@ func (p *process) goodBefore(began uint64) uint64 {
 }
 
 // runInProcess is Update without Redis: the locks are those of this Guard.
-func (u *update) runInProcess(ctx context.Context, write func(context.Context) error) (err error) {
+func (u *update) runInProcess(ctx context.Context) (err error) {
 	g := u.guard
 	release, err := g.process.locks.acquire(ctx, g.life.Ending.Done(), u.keys)
 	if errors.Is(err, ErrClosed) {
@@ -92,7 +92,7 @@ func (u *update) runInProcess(ctx context.Context, write func(context.Context) e
 		err = errors.Join(err, stop())
 		release()
 	}()
-	return write(context.WithValue(ctx, updateKey{}, u))
+	return u.write(context.WithValue(ctx, updateKey{}, u))
 }
 
 // processLocks are exclusive locks by key. The zero value is ready to use.

@@ -146,7 +146,7 @@ func checkClient(rdb Redis, cfg *Config) error {
 	if cfg.Disabled {
 		return nil
 	}
-	return errors.Join(primary.Check(rdb), checkLocal(rdb, cfg), checkReplicas(rdb, cfg))
+	return errors.Join(primary.Check(rdb), checkLocal(rdb, cfg), replicas.Check(rdb, cfg.Replicas))
 }
 
 // open makes the parts that may refuse their settings.

@@ -13,14 +13,6 @@ import (
 // Config.Replicas have acknowledged in time. It is the same error in all packages of the library.
 var ErrNotReplicated = replicas.ErrNotReplicated
 
-// checkReplicas refuses a client of which it is not known where a key is, if replicas are to have it.
-func checkReplicas(rdb Redis, cfg *Config) error {
-	if cfg.Replicas <= 0 {
-		return nil
-	}
-	return replicas.Check(rdb)
-}
-
 // write runs calls that must not be forgotten, under RedisTimeout. Each command has its own error; with an error of write, there are
 // no commands. Only tasks may call it.
 func (g *Guard) write(ctx context.Context, calls []*script.Call) ([]*redis.Cmd, error) {

@@ -90,7 +90,7 @@ func checkTags(tags []string) error {
 	return nil
 }
 
-// union is the tags of the lists, each once.
+// union is what is in the lists, each once, in byte order.
 func union(lists ...[]string) []string {
 	all := slices.Concat(lists...)
 	slices.Sort(all)

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -67,11 +66,11 @@ func (g *Guard) update(ctx context.Context, keys []string, p *putting, write fun
 	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskUpdate, keys)
 	defer func() { end(End{Err: err}) }()
 	u := &update{
-		guard: g, keys: sortedSet(keys), token: rand.Text(), put: p, write: write,
+		guard: g, keys: union(keys), token: rand.Text(), put: p, write: write,
 		outer: updateOf(ctx),
 	}
 	if g.cfg.Disabled {
-		return u.runInProcess(ctx, write)
+		return u.runInProcess(ctx)
 	}
 	if g.cfg.WriteLock != nil {
 		err = u.underWriteLock(ctx, u.run)
@@ -238,11 +237,4 @@ func joinAll(failed map[string]*RedisError) error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
-}
-
-// sortedSet are the keys, each once, in byte order.
-func sortedSet(keys []string) []string {
-	sorted := slices.Clone(keys)
-	slices.Sort(sorted)
-	return slices.Compact(sorted)
 }

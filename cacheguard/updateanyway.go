@@ -27,11 +27,11 @@ func (u *update) refused(ctx context.Context, err error) error {
 	if !g.cfg.UpdateAnyway {
 		return err
 	}
-	return u.unlocked(ctx, u.write)
+	return u.unlocked(ctx)
 }
 
 // unlocked calls write without the lock, and then invalidates, even if write fails or panics.
-func (u *update) unlocked(ctx context.Context, write func(context.Context) error) (err error) {
+func (u *update) unlocked(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, u.guard.invalidations.send(context.WithoutCancel(ctx), u.keys)) }()
-	return write(context.WithValue(ctx, updateKey{}, u))
+	return u.write(context.WithValue(ctx, updateKey{}, u))
 }

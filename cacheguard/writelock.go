@@ -40,7 +40,7 @@ func (u *update) underWriteLock(ctx context.Context, f func(context.Context) err
 		}
 		if _, is := errors.AsType[*RedisError](err); is && !u.began && g.cfg.UpdateAnyway {
 			u.began = true
-			return u.unlocked(ctx, u.write) // without the intents, but not without the lock
+			return u.unlocked(ctx) // without the intents, but not without the lock
 		}
 		return err
 	})

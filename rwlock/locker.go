@@ -37,7 +37,7 @@ type Locker struct {
 
 // New returns a Locker. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
 func New(rdb Redis, cfg Config) (*Locker, error) {
-	if err := errors.Join(config.CheckClient(rdb), cfg.check(), checkReplicas(rdb, cfg)); err != nil {
+	if err := errors.Join(config.CheckClient(rdb), cfg.check(), replicas.Check(rdb, cfg.Replicas)); err != nil {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}
 	cfg = cfg.withDefaults()

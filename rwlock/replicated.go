@@ -5,17 +5,8 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/queue"
-	"github.com/cacheguard/go/internal/replicas"
 	"github.com/cacheguard/go/internal/script"
 )
-
-// checkReplicas refuses a client of which it is not known where a lock is, if replicas are to have it.
-func checkReplicas(rdb Redis, cfg Config) error {
-	if cfg.Replicas <= 0 {
-		return nil
-	}
-	return replicas.Check(rdb)
-}
 
 // confirm has replicas acknowledge a grant, whichever connection it came by: it renews the lease, and counts what the replicas
 // have then. So it also finds that a failover has forgotten the grant.

@@ -2,8 +2,6 @@ package main
 
 import (
 	"time"
-
-	"github.com/cacheguard/go/cacheguard"
 )
 
 // bypass turns the cache off for a while.
@@ -26,7 +24,7 @@ func (r bypassed) rows() [][]string {
 
 // Run is called by kong.
 func (c *bypass) Run(e *env) error {
-	guard, err := cacheguard.New(e.rdb, cacheguard.Config{Prefix: e.all.Prefix})
+	guard, err := e.guard()
 	if err != nil {
 		return err
 	}

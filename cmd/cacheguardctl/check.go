@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/cacheguard/go/cacheguard"
 )
 
 // samples is how many PINGs the latency is of.
@@ -89,7 +87,7 @@ func (c *check) Run(e *env) error {
 }
 
 func (c *check) guard(e *env) error {
-	guard, err := cacheguard.New(e.rdb, cacheguard.Config{Prefix: e.all.Prefix})
+	guard, err := e.guard()
 	if err != nil {
 		return err
 	}

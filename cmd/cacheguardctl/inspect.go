@@ -58,7 +58,7 @@ func (r inspected) rows() (rows [][]string) {
 
 // Run is called by kong.
 func (c *inspect) Run(e *env) error {
-	guard, err := cacheguard.New(e.rdb, cacheguard.Config{Prefix: e.all.Prefix})
+	guard, err := e.guard()
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func (c *invalidate) Validate() error {
 
 // Run is called by kong.
 func (c *invalidate) Run(e *env) error {
-	guard, err := cacheguard.New(e.rdb, cacheguard.Config{Prefix: e.all.Prefix})
+	guard, err := e.guard()
 	if err != nil {
 		return err
 	}

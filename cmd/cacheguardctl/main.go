@@ -52,6 +52,8 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/cacheguard/go/cacheguard"
 )
 
 // The exit codes.
@@ -91,6 +93,11 @@ type env struct {
 	rdb redis.UniversalClient
 	all *commands
 	out *printer
+}
+
+// guard opens one with the Prefix; the caller closes it.
+func (e *env) guard() (*cacheguard.Guard, error) {
+	return cacheguard.New(e.rdb, cacheguard.Config{Prefix: e.all.Prefix})
 }
 
 func run(ctx context.Context, args []string, url string, stdout, stderr io.Writer) (code int) {

@@ -9,7 +9,7 @@ import (
 	"github.com/cacheguard/go/internal/script"
 )
 
-// single, cluster and ring are the kinds of clients of which is known where a key is served.
+// single, cluster and ring are the kinds of clients that tell which node serves a key.
 type (
 	single  interface{ Options() *redis.Options }
 	cluster interface {
@@ -21,8 +21,12 @@ type (
 	}
 )
 
-// Check refuses a client of which it is not known where a key is served: WAIT could ask another node.
-func Check(rdb any) error {
+// Check refuses a client that does not tell which node serves a key, as WAIT could ask another one. Where want is 0, no replica is asked, and
+// any client will do.
+func Check(rdb any, want int) error {
+	if want <= 0 {
+		return nil
+	}
 	switch rdb.(type) {
 	case cluster, ring, single:
 		return nil

@@ -200,8 +200,8 @@ func TestAClientWhoseNodesAreNotKnownIsRefused(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{})
 	t.Cleanup(func() { _ = rdb.Close() }) // it was never used
-	if err := Check(struct{ script.Pipeliner }{rdb}); err == nil {
+	if err := Check(struct{ script.Pipeliner }{rdb}, 1); err == nil {
 		t.Error("a pipeline that may go anywhere is accepted")
 	}
-	expect.ErrorIs(t, Check(struct{ *redis.Client }{rdb}), nil)
+	expect.ErrorIs(t, Check(struct{ *redis.Client }{rdb}, 1), nil)
 }
