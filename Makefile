@@ -16,7 +16,7 @@ CHAOS ?= 5m
 LINTER := .tools/golangci-lint
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/lint-cache
 
-.PHONY: help test test-consensus race lint bench compare-smoke conformance examples docs fuzz chaos tidy-check clone-check ci
+.PHONY: help test test-consensus race lint bench compare-smoke conformance examples docs fuzz chaos drill tidy-check clone-check ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,10 @@ fuzz: ## run every fuzz test of the library for FUZZTIME
 chaos: ## disturb processes and their Redis for CHAOS (5m), and check that no promise was broken; make test does so for seconds
 	@scripts/need $(REDIS)
 	CHAOS=$(CHAOS) go test -count=1 -v -timeout=24h -run=. ./bench/chaos
+
+drill: ## make one of the troubles of docs/at-3am.md on a fleet of three, and leave you DRILL (5m) to find which
+	@scripts/need $(REDIS)
+	@DRILL=$${DRILL:-5m} go test -count=1 -v -timeout=2h -run='^TestDrill$$' ./examples/troubles
 
 tidy-check: ## check that go.mod, go.sum and go.work agree with the code
 	@scripts/tidy-check

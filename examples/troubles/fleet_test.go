@@ -41,8 +41,18 @@ type fleet struct {
 	section   string // of the documentation, about the trouble
 }
 
-// newFleet starts a service, whose trouble has the title in the documentation. It may do what docs/redis.md says, and more.
+// newFleet starts a service, whose trouble has the title in the documentation, which names the test.
 func newFleet(t *testing.T, title string) *fleet {
+	t.Helper()
+	f := startFleet(t, title)
+	if !strings.Contains(f.section, t.Name()) {
+		t.Errorf("the section %q does not say that %s tries it", title, t.Name())
+	}
+	return f
+}
+
+// startFleet starts a service, whose trouble has the title in the documentation. It may do what docs/redis.md says, and more.
+func startFleet(t *testing.T, title string) *fleet {
 	t.Helper()
 	f := &fleet{T: t, server: redistest.Start(t), section: sectionOf(t, title)}
 	f.redis("ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all")
@@ -72,9 +82,6 @@ func sectionOf(t *testing.T, title string) string {
 		t.Fatalf("docs/at-3am.md has no section %q", title)
 	}
 	section, _, _ := strings.Cut(rest, "\n##")
-	if !strings.Contains(section, t.Name()) {
-		t.Errorf("the section %q does not say that %s tries it", title, t.Name())
-	}
 	return section
 }
 

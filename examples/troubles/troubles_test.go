@@ -3,16 +3,12 @@ package troubles
 import (
 	"strings"
 	"testing"
-
-	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestASlowLoaderIsFound(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "A loader is slow")
-	f.ask(0, "/get?key=report&held=yes")
-	f.ctl(0, "--prefix shop inspect report", `"report": missing`, "loaded by shop-1 for ")
-	f.ask(1, "/get?key=report&held=yes")
+	f.slowLoader()
 	f.ctl(0, "--prefix shop inspect report", "1 other instances wait")
 	f.measures(1, "cacheguard_requests_waiting", `cache="shop"`, "1", nil)
 	f.shows(0, "running", func(s *shown) bool {
@@ -27,10 +23,7 @@ func TestASlowLoaderIsFound(t *testing.T) {
 func TestADeadHolderIsFound(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "An instance died while it loaded")
-	f.ask(0, "/get?key=report&held=yes")
-	f.ctl(0, "--prefix shop inspect report", "loaded by shop-1 for ", "believed to be alive for another")
-	f.instances[0].Kill()
-	f.ask(1, "/get?key=report")
+	f.deadHolder()
 	f.logs(1, "lease taken over", "key=report")
 	f.counts(1, "cacheguard_takeovers_total", `cache="shop"`, nil)
 	f.shows(1, "taken over", func(s *shown) bool { return s.Guards[0].Caches[0].Takeovers == 1 })
@@ -39,9 +32,7 @@ func TestADeadHolderIsFound(t *testing.T) {
 func TestSaturatedMaxLoadsIsFound(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "Loads wait for MaxLoads")
-	for _, key := range []string{"a", "b", "c", "d", "e"} {
-		f.ask(0, "/get?key="+key+"&held=yes")
-	}
+	f.saturatedMaxLoads()
 	f.measures(0, "cacheguard_loads_queued", `cache="shop"`, "3", nil)
 	f.measures(0, "cacheguard_loads_limit", `cache="shop"`, "2", nil)
 	f.measures(0, "cacheguard_loads_in_flight", `cache="shop"`, "2", nil)
@@ -55,7 +46,7 @@ func TestAFrozenRedisIsFound(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "Redis is frozen")
 	f.ask(0, "/get?key=a")
-	f.server.Pause()
+	f.frozenRedis()
 	f.measures(0, "cacheguard_breakers_open", `cache="shop"`, "1", func() { f.ask(0, "/get?key=b") })
 	f.logs(0, "redis unavailable")
 	f.shows(0, "does not answer", func(s *shown) bool { return s.Guards[0].Troubles["outage"] > 0 })
@@ -68,7 +59,7 @@ func TestAFrozenRedisIsFound(t *testing.T) {
 func TestAFullRedisIsFound(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "Redis is full")
-	f.redis("CONFIG", "SET", "maxmemory", "1", "maxmemory-policy", "noeviction")
+	f.fullRedis()
 	f.ctl(1, "--prefix shop check", "OOM", "memory")
 	f.counts(0, "cacheguard_redis_errors_total", `cache="shop",op="acquire"`, func() { f.ask(0, "/get?key=a") })
 	f.logs(0, "redis failed", "OOM")
@@ -77,7 +68,7 @@ func TestAFullRedisIsFound(t *testing.T) {
 func TestARightThatIsMissingIsFound(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "The user lacks a right")
-	f.redis("ACL", "SETUSER", "app", "-evalsha")
+	f.missingRight()
 	f.counts(0, "cacheguard_redis_errors_total", `cache="shop",op="acquire"`, func() { f.ask(0, "/get?key=a") })
 	f.logs(0, "redis failed", "NOPERM", "evalsha")
 	f.ctl(1, "--prefix shop check", "EVALSHA")
@@ -86,9 +77,7 @@ func TestARightThatIsMissingIsFound(t *testing.T) {
 func TestADeadSubscriptionIsFound(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "The subscription is dead")
-	f.ask(0, "/get?key=a")
-	redistest.Await(t, "it listens", func() bool { return f.listeners() == 1 })
-	f.redis("ACL", "SETUSER", "app", "resetchannels")
+	f.deadSubscription()
 	f.measures(0, "cacheguard_subscription_up", `cache="shop"`, "0", nil)
 	f.logs(0, "subscription lost")
 	f.shows(0, "Messages do not arrive", func(s *shown) bool { return s.Guards[0].Troubles["deaf"] > 0 })
@@ -111,7 +100,7 @@ func (f *fleet) listeners() int64 {
 func TestDamagedEntriesAreFound(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "Entries cannot be decoded")
-	f.redis("SET", "shop:{a}", "an entry of another version")
+	f.damagedEntries()
 	f.ctl(0, "--prefix shop inspect a", `"a": damaged`)
 	f.ask(0, "/get?key=a")
 	f.logs(0, "entry cannot be decoded", "key=a")
@@ -122,6 +111,7 @@ func TestDamagedEntriesAreFound(t *testing.T) {
 func TestAHotKeyIsFound(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "A key is hot")
+	f.hotKey()
 	f.shows(0, "Hot keys", func(s *shown) bool {
 		f.ask(0, "/get?key=home&times=2000")
 		return len(s.Guards[0].Hot) > 0 && s.Guards[0].Hot[0].Key == "home"
@@ -135,9 +125,7 @@ func TestAHotKeyIsFound(t *testing.T) {
 func TestALockThatNobodyGivesUpIsFound(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "A lock is not given up")
-	f.ask(0, "/lock?name=import")
-	f.ctl(0, "--lock-prefix jobs locks show import", "shop-1")
-	f.ask(1, "/lock?name=import")
+	f.heldLock()
 	f.ctl(0, "--lock-prefix jobs locks show import --json", `"instance":"shop-1"`, `"waiting":1`)
 	f.shows(0, "Locks", func(s *shown) bool { return len(s.Lockers[0].Locks) == 1 && s.Lockers[0].Locks[0].Name == "import" })
 	f.ctl(0, "--lock-prefix jobs locks revoke import", "revoked")

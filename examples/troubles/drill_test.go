@@ -1,0 +1,101 @@
+package troubles
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+// pages is how many keys the fleet's other work has.
+const pages = 20
+
+// trouble is what TestDrill makes.
+type trouble struct {
+	section string // of the documentation: the answer
+	make    func(*fleet)
+}
+
+var troubles = []trouble{
+	{"A loader is slow", (*fleet).slowLoader},
+	{"An instance died while it loaded", (*fleet).deadHolder},
+	{"Loads wait for MaxLoads", (*fleet).saturatedMaxLoads},
+	{"Redis is frozen", (*fleet).frozenRedis},
+	{"Redis is full", (*fleet).fullRedis},
+	{"The user lacks a right", (*fleet).missingRight},
+	{"The subscription is dead", (*fleet).deadSubscription},
+	{"Entries cannot be decoded", (*fleet).damagedEntries},
+	{"A key is hot", (*fleet).hotKey},
+	{"A lock is not given up", (*fleet).heldLock},
+}
+
+// TestDrill makes one of the troubles on a fleet that has other work, and leaves it to somebody who has docs/at-3am.md for as long as
+// DRILL says. TROUBLE chooses it by a number from 1; otherwise chance does. Without DRILL it ends when the trouble is made.
+func TestDrill(t *testing.T) {
+	t.Parallel()
+	length, err := time.ParseDuration(os.Getenv("DRILL"))
+	if err != nil && os.Getenv("DRILL") != "" {
+		t.Fatalf("DRILL: %v", err)
+	}
+	number, err := strconv.Atoi(os.Getenv("TROUBLE"))
+	if err != nil || number < 1 || number > len(troubles) {
+		number = 1 + rand.IntN(len(troubles))
+	}
+	trouble := troubles[number-1]
+	f := startFleet(t, trouble.section)
+	stop := f.work()
+	defer stop()
+	trouble.make(f)
+	f.rehearse(length)
+	t.Logf("It was: %s (docs/at-3am.md)", trouble.section)
+}
+
+// rehearse says how to look at the fleet, and waits.
+func (f *fleet) rehearse(length time.Duration) {
+	if length <= 0 {
+		return
+	}
+	fmt.Printf("Something is wrong with a fleet of %d instances, Prefix shop, locks' Prefix jobs. You have %s to find out what.\n\n", processes, length)
+	for i, url := range f.urls {
+		fmt.Printf("shop-%d   %s/log   %s/metrics   %s/admin\n", i+1, url, url, url)
+	}
+	fmt.Printf("\nexport REDIS_URL=redis://app:secret@%s\nalias cacheguardctl=%s\n\n", f.server.Addr(), command(f.T))
+	select {
+	case <-time.After(length):
+	case <-f.Context().Done():
+	}
+}
+
+// work has the instances answer requests that are nobody's trouble; the function ends it.
+func (f *fleet) work() (stop func()) {
+	ctx, cancel := context.WithCancel(f.Context())
+	var calls sync.WaitGroup
+	for _, url := range f.urls {
+		calls.Go(func() { // owner: TestDrill; stop: cancel; joined by stop
+			for n := 0; ctx.Err() == nil; n++ {
+				request(ctx, fmt.Sprintf("%s/get?key=page:%d", url, n%pages))
+			}
+		})
+	}
+	return func() { cancel(); calls.Wait() }
+}
+
+// request sends one, whose answer matters to nobody, and lets the instances breathe.
+func request(ctx context.Context, url string) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return
+	}
+	if answer, err := client.Do(r); err == nil {
+		_ = answer.Body.Close() // nothing was read
+	}
+	select {
+	case <-time.After(20 * time.Millisecond):
+	case <-ctx.Done():
+	}
+}

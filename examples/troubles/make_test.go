@@ -1,0 +1,64 @@
+package troubles
+
+import (
+	"fmt"
+
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+// slowLoader has the second instance wait for a load of the first one.
+func (f *fleet) slowLoader() {
+	f.ask(0, "/get?key=report&held=yes")
+	f.ctl(0, "--prefix shop inspect report", `"report": missing`, "loaded by shop-1 for ")
+	f.ask(1, "/get?key=report&held=yes")
+}
+
+// deadHolder kills the first instance during a load, for which the second one waits.
+func (f *fleet) deadHolder() {
+	f.ask(0, "/get?key=report&held=yes")
+	f.ctl(0, "--prefix shop inspect report", "loaded by shop-1 for ", "believed to be alive for another")
+	f.instances[0].Kill()
+	f.ask(1, "/get?key=report")
+}
+
+// saturatedMaxLoads has the first instance begin three loads more than it may run.
+func (f *fleet) saturatedMaxLoads() {
+	for n := range maxLoads + 3 {
+		f.ask(0, fmt.Sprintf("/get?key=report:%d&held=yes", n))
+	}
+}
+
+func (f *fleet) frozenRedis() { f.server.Pause() }
+
+func (f *fleet) fullRedis() {
+	f.redis("CONFIG", "SET", "maxmemory", "1", "maxmemory-policy", "noeviction")
+}
+
+func (f *fleet) missingRight() { f.redis("ACL", "SETUSER", "app", "-evalsha") }
+
+// deadSubscription takes the channels away from instances that listen.
+func (f *fleet) deadSubscription() {
+	f.ask(0, "/get?key=a")
+	redistest.Await(f, "an instance listens", func() bool { return f.listeners() > 0 })
+	f.redis("ACL", "SETUSER", "app", "resetchannels")
+}
+
+func (f *fleet) damagedEntries() {
+	f.redis("SET", "shop:{a}", "an entry of another version")
+	for n := range pages {
+		f.redis("SET", fmt.Sprintf("shop:{page:%d}", n), "an entry of another version")
+	}
+}
+
+func (f *fleet) hotKey() {
+	for range 20 {
+		f.ask(0, "/get?key=home&times=2000")
+	}
+}
+
+// heldLock has the second instance wait for a lock of the first one.
+func (f *fleet) heldLock() {
+	f.ask(0, "/lock?name=import")
+	f.ctl(0, "--lock-prefix jobs locks show import", "shop-1")
+	f.ask(1, "/lock?name=import")
+}
