@@ -22,12 +22,12 @@ const (
 // errBypassed is why nothing is read.
 var errBypassed = errors.New("the cache is bypassed")
 
-// Bypass turns the cache off for this Guard, or on again: for the moment when nobody knows whether what it has is right. Calls
-// that begin while it is off load without it, with the outcome bypassed, also with FailClosed. Their loads are shared and
-// bounded as ever, and store nothing. Invalidate and Update are as ever, so what other instances serve stays right, and so does
-// what this one finds in the cache when it is on again. Loads that are under way end as they would have.
+// Bypass turns the cache off for this Guard, or on again. It is for when you doubt that the cached values are right. Calls that
+// begin while the cache is off load without it, with the outcome bypassed, also with FailClosed. Their loads are shared and
+// bounded as usual, and store nothing. Invalidate and Update work as usual, so the cache stays right for other instances, and
+// for this one when it is on again. Loads that are under way end normally.
 //
-// Bypass(false) does not end what BypassFleet began.
+// Bypass(false) does not end a BypassFleet.
 func (g *Guard) Bypass(on bool) {
 	if g != nil {
 		g.bypass.change(func(b *bypass) { b.here = on })
@@ -37,11 +37,12 @@ func (g *Guard) Bypass(on bool) {
 // BypassFleet is Bypass(true) for all Guards with this Prefix, for d, at most 24 hours. It ends by itself, so that nobody can
 // forget it; 0 ends it now. A later call replaces an earlier one.
 //
-// This Guard knows at once. Others look every 2 seconds while they are in use, without holding up a call, so they know 2 seconds and a
-// round trip later. One that was not in use knows a round trip after its first call, and one that cannot reach Redis does
-// as it did: such an instance keeps a bypass to its end.
+// This Guard bypasses at once. Others check every 2 seconds while they are in use, without delaying a call, so they follow within 2
+// seconds and a round trip. A Guard that was not in use follows a round trip after its first call. One that cannot reach Redis does
+// not change, but a bypass that it knows of still ends in time.
 //
-// The error is a *RedisError when Redis may not know of it. On a disabled Guard, which reaches no other one, it says so.
+// The error is a *RedisError if Redis may not have learned of it. A disabled Guard, which cannot reach others, always
+// returns an error.
 func (g *Guard) BypassFleet(ctx context.Context, d time.Duration) error {
 	switch {
 	case g == nil:

@@ -17,7 +17,7 @@ const (
 	EntryFresh   EntryState = "fresh"   // a value within its TTL
 	EntryStale   EntryState = "stale"   // a value past its TTL
 	EntryAbsent  EntryState = "absent"  // the memory that the source has no such thing
-	EntryRevoked EntryState = "revoked" // a value of which a tag, or all there is, was invalidated: Get loads it anew
+	EntryRevoked EntryState = "revoked" // a value that InvalidateTags or InvalidateAll invalidated: Get loads a new one
 	EntryDamaged EntryState = "damaged" // something that is no entry of this version, or is truncated or changed
 )
 
@@ -81,11 +81,11 @@ type Here struct {
 	Cut      bool // the circuit breaker is open: Redis does not answer
 }
 
-// Inspect looks at a key, for the person on call, and changes nothing. It is one request, of a script that reads, and for an entry with
-// tags another. It asks Redis even while a circuit breaker is open.
+// Inspect shows the person on call what there is of a key, and changes nothing. It makes one request, with a script that only reads,
+// and another one for an entry with tags. It asks Redis even while a circuit breaker is open.
 //
-// When Redis fails, the error is a *RedisError, and the Inspection has what is known on this instance: Here. That is also all that a
-// disabled Guard knows; it returns no error, and State is missing, as nothing is stored.
+// When Redis fails, the error is a *RedisError, and the Inspection has only Here, what this instance knows. A disabled Guard knows
+// no more than that either; it returns no error, and State is missing, as nothing is stored.
 func (g *Guard) Inspect(ctx context.Context, key string) (Inspection, error) {
 	switch {
 	case g == nil:

@@ -15,21 +15,21 @@ import (
 // maxInvalidations bounds one pipeline.
 const maxInvalidations = 256
 
-// Invalidate removes the keys from the cache, and kills the right of every running load to store what it has read, on
-// every instance. Call it after the source was written. A Get that begins after Invalidate returned nil, in any
+// Invalidate removes the keys from the cache, and keeps every running load, on every instance, from storing what it
+// has read. Call it after you have written to the source. A Get that begins after Invalidate returned nil, in any
 // process, never returns a value that was loaded before.
 //
-// Invalidate sends the invalidations even when ctx has ended, since the source has been written by then. The end of ctx only
+// Invalidate sends the invalidations even if ctx has ended, because the source has been written by then. The end of ctx only
 // ends the caller's wait, with an error that matches its cause.
 //
 // The error joins a *RedisError for each key that Redis may not have removed. The invalidations of such keys are pending, up to
 // 100,000 of them: the Guard sends them again in the background until they succeed or the Guard is closed, and loads the keys
 // without the cache until then. Other instances may go on serving their values.
 //
-// With Config.Replicas, the same goes for keys that too few replicas have acknowledged: their errors match ErrNotReplicated. The primary
-// has removed such a key, so other instances serve it again only if a failover forgets that before it is sent again.
+// With Config.Replicas, the same goes for keys that too few replicas have acknowledged; their errors match ErrNotReplicated. The primary
+// has removed such a key, so other instances serve it again only if a failover forgets that before the invalidation is repeated.
 //
-// A key that is not in the cache is no error. An empty key is one, and the other keys are invalidated all the same.
+// A key that is not in the cache is not an error. An empty key is one; the other keys are invalidated all the same.
 func (g *Guard) Invalidate(ctx context.Context, keys ...string) error {
 	if g == nil {
 		return errNilGuard

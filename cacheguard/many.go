@@ -9,17 +9,17 @@ import (
 	"github.com/cacheguard/go/internal/protocol"
 )
 
-// GetMany returns the values of the keys. It takes those that it can from the cache, and calls load once for those that
-// nobody is loading, on any instance. For keys that others are loading it waits as Get does. What is said of Get holds for
-// each key, and Hooks are called for each.
+// GetMany returns the values of the keys. It takes what it can from the cache, and calls load once for the keys that
+// nobody is loading on any instance. For keys that others are loading, it waits as Get does. Everything said of Get holds
+// for each key, and Hooks are called for each.
 //
-//   - A key that is neither in the cache nor in what load returns is absent from the result, without an error, and its
-//     absence is remembered for NegativeTTL.
-//   - The error joins a *KeyError for each key that failed; the result has the others all the same.
-//   - If load returns an error, its map is ignored, and each key that it was called with has the error. If that is
-//     ErrNotFound, they are absent.
-//   - GetMany ignores keys that load returns without having been asked for. A key that is asked for twice counts once.
-//   - SetTTL counts for all keys of a call of load. The call takes one of MaxLoads.
+//   - A key that is neither in the cache nor in load's result is absent from the result, without an error. Its absence
+//     is remembered for NegativeTTL.
+//   - The error joins a *KeyError for each key that failed; the result still has the others.
+//   - If load returns an error, its map is ignored, and each key that it was called with gets the error. If the
+//     error is ErrNotFound, these keys are absent.
+//   - GetMany ignores keys that load returns unasked. A key that is listed twice counts once.
+//   - SetTTL applies to all keys of a call of load. The call takes one of MaxLoads.
 func GetMany[V any](ctx context.Context, g *Guard, keys []string,
 	load func(ctx context.Context, missing []string) (map[string]V, error),
 ) (map[string]V, error) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Cache is a typed view of a Guard for one kind of things: it knows the keys of the kind, how to load it, and what its loader's
+// Cache is a typed view of a Guard for one kind of thing: it knows the keys of that kind, how to load it, and what its loader's
 // errors mean. It adds no connection and no goroutine, needs no Close, and shares the Guard's connections, breaker, local tier
 // and limits. It is safe for concurrent use.
 type Cache[K comparable, V any] struct {
@@ -54,8 +54,8 @@ func (c *Cache[K, V]) open(k *kind) {
 	}
 }
 
-// Get returns the thing with the key: from the cache, or from Load. What is said of the function Get holds. If there is no such
-// thing, the error is CacheConfig.NotFound itself.
+// Get returns the thing with the key: from the cache, or from Load. Everything said of the function Get holds. If there is no
+// such thing, the error is CacheConfig.NotFound itself.
 func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
 	if c == nil {
 		var none V
@@ -155,7 +155,7 @@ func (c *Cache[K, V]) keys(k K) (key, valueKey string, err error) {
 }
 
 // Key is the Guard's key of k: for functions and methods that take one, such as Guard.UpdateMany. It is empty if k has no
-// key, as its text is empty or its MarshalText fails; such a key is refused everywhere.
+// key, because its text is empty or its MarshalText fails. Every call refuses such a key.
 func (c *Cache[K, V]) Key(k K) string {
 	if c == nil {
 		return ""
@@ -176,9 +176,9 @@ func (c *Cache[K, V]) Invalidate(ctx context.Context, keys ...K) error {
 	return c.guard.Invalidate(ctx, all...)
 }
 
-// InvalidateAll is Invalidate for all things of this kind, and for what is being loaded. Its cost does not depend on how many there
-// are. See Guard.InvalidateAll for how long it takes, and what it relies on. What the functions Get and GetMany loaded under keys of the
-// kind belongs to no kind.
+// InvalidateAll is Invalidate for all things of this kind, including those being loaded. Its cost does not depend on how many there are.
+// See Guard.InvalidateAll for how long it takes, and what it relies on. Values that the functions Get and GetMany loaded under keys of
+// this kind belong to no kind.
 func (c *Cache[K, V]) InvalidateAll(ctx context.Context) error {
 	if c == nil {
 		return errNilCache
@@ -194,7 +194,7 @@ func (c *Cache[K, V]) Update(ctx context.Context, k K, write func(context.Contex
 	return c.guard.Update(ctx, c.Key(k), write)
 }
 
-// Stats returns what the Cache is doing at the moment, with all Caches of its name.
+// Stats returns what all Caches with this one's name are doing at the moment.
 func (c *Cache[K, V]) Stats() Stats {
 	if c == nil {
 		return Stats{}

@@ -12,12 +12,12 @@ import (
 	"github.com/cacheguard/go/internal/script"
 )
 
-// Put is Update for a write that returns what the source has from now on. That is stored at the end of the update, in one
-// step with it, so that the first Get after it is a hit. TTL, Jitter and StaleFor apply as they do to a load.
+// Put is Update for a write that returns the new value of the source. Put stores this value in the step that ends the
+// update, so that the first Get afterwards is a hit. TTL, Jitter and StaleFor apply as they do to a load.
 //
-// What is said of Update holds, also for the error. Nothing is stored, and the key is merely invalidated, when write or Put
-// fails, the lock was lost or write took longer than UpdateTimeout, something else invalidated the key while write ran, or
-// Redis refuses the value. With UpdateAnyway and without Redis, nothing is stored either.
+// Everything said of Update holds, also for the error. Nothing is stored, and the key is merely invalidated, if write or
+// Put fails, the lock is lost, write takes longer than UpdateTimeout, something else invalidates the key while write runs,
+// or Redis refuses the value. With UpdateAnyway and without Redis, nothing is stored either.
 func (c *Cache[K, V]) Put(ctx context.Context, k K, write func(context.Context) (V, error)) error {
 	if c == nil {
 		return errNilCache

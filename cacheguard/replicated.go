@@ -9,8 +9,8 @@ import (
 	"github.com/cacheguard/go/internal/script"
 )
 
-// ErrNotReplicated is matched by the *RedisError of an Invalidate, Update or Put that the primary has taken, and fewer replicas than
-// Config.Replicas have acknowledged in time. It is the same error in all packages of the library.
+// ErrNotReplicated is matched by the *RedisError of an Invalidate, Update or Put that reached the primary, but that fewer replicas
+// than Config.Replicas acknowledged in time. It is the same error in all packages of the library.
 var ErrNotReplicated = replicas.ErrNotReplicated
 
 // write runs calls that must not be forgotten, under RedisTimeout. Each command has its own error; with an error of write, there are

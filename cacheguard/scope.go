@@ -90,9 +90,9 @@ func (l *loading) within(g *Guard) bool {
 	return false
 }
 
-// SetTTL chooses the TTL of the entry being loaded. A loader calls it with the context that it was given; with another context
-// it does nothing. The Guard's Jitter and StaleFor apply as always. The last call counts; in a
-// loader of GetMany, for all its keys. With a ttl of 0 or less, the value reaches those who wait for it, and is not stored. For ErrNotFound the shorter of ttl and NegativeTTL counts.
+// SetTTL chooses the TTL of the entry being loaded. A loader calls it with the context that it was given; with another context it does nothing. The Guard's Jitter and StaleFor apply
+// as always. The last call counts; in a loader of GetMany, it applies to all its keys. With a ttl of 0 or less, the value reaches those who wait for it, but is not stored. For
+// ErrNotFound, the shorter of ttl and NegativeTTL counts.
 func SetTTL(ctx context.Context, ttl time.Duration) {
 	if l := loadingOf(ctx); l != nil {
 		l.ttl.Store(int64(min(max(ttl, 0), longest)))

@@ -16,15 +16,16 @@ import (
 	"github.com/cacheguard/go/rwlock"
 )
 
-// SelfCheck checks that what the Guard needs of Redis works. It is for the start of a service. It checks that
+// SelfCheck checks that Redis allows what the Guard needs. Call it when a service starts. It checks that
 //
 //   - Redis can be reached;
 //   - its user may run each command, and use keys and channels that begin with the Prefix (docs/redis.md lists them);
 //   - every script of a Get, an Invalidate and an Update does what it should;
 //   - messages arrive, and, if there is a local tier, invalidations reach it.
 //
-// It uses keys of its own, and removes them. It waits until ctx ends, or for 10 seconds. It does not wait for Redis to get
-// better: it returns at once when Redis refuses the connection, the password or a command. The error names what was refused.
+// It uses keys of its own, and removes them. It takes at most until ctx ends, or 10 seconds. It does not wait for Redis to
+// recover: it returns at once when Redis refuses the connection, the password or a command. The error names what was
+// refused.
 func (g *Guard) SelfCheck(ctx context.Context) error {
 	if g == nil {
 		return errNilGuard

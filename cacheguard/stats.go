@@ -26,7 +26,8 @@ type Stats struct {
 	BytesRead, BytesWritten uint64 // of entries, from and to Redis, so far; those in messages do not count
 }
 
-// Stats returns what the Guard is doing, for metrics. It takes longer the more loads are under way: it is not for every call.
+// Stats returns what the Guard is doing, for metrics. The more loads are under way, the longer it takes, so do not call it
+// for every request.
 func (g *Guard) Stats() Stats {
 	if g == nil {
 		return Stats{}

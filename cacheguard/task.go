@@ -21,11 +21,12 @@ const (
 
 // End is how a task ended.
 type End struct {
-	// Outcome is that of a get or of a wait. It is empty if there was no answer, and for other tasks.
+	// Outcome is the outcome of a get or of a wait. It is empty if there was no answer, and for
+	// other tasks.
 	Outcome Outcome
 
-	// Origin is what Hooks.Origin said of the load that a wait was for, on the instance that made it. It is empty if nobody
-	// knows: for one, if the caller left a load of this instance before that ended.
+	// Origin is what Hooks.Origin returned, on the loading instance, for the load that a wait was for. It is empty if
+	// that is not known: for example, if the caller left a load of this instance before its end.
 	Origin string
 
 	Err error
