@@ -65,8 +65,8 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// LoadError is returned to callers that waited for a load of another Guard, or asked shortly after the load failed. Only the
-// text of the loader's error travels, and, of a Cache, which of CacheConfig.Errors it matched. Callers of the Guard that ran the loader get the error itself.
+// LoadError is returned to callers that waited for a load of another Guard, or asked shortly after the load failed. Only the text of the loader's error
+// travels and, for a Cache, which of CacheConfig.Errors it matched. Callers of the Guard that ran the loader get the error itself.
 type LoadError struct {
 	Key     string
 	Message string // the text of the loader's error, at most 1 KiB of it

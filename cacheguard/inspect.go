@@ -21,8 +21,8 @@ const (
 	EntryDamaged EntryState = "damaged" // something that is no entry of this version, or is truncated or changed
 )
 
-// Inspection is what there is of a key, in Redis and on this instance. Durations are by the clock of the key's server, and are
-// right to a millisecond. It says nothing of the value itself.
+// Inspection is what there is of a key, in Redis and on this instance. Durations are measured by the clock of the key's
+// server, to the millisecond. It does not contain the value itself.
 type Inspection struct {
 	Key   string
 	State EntryState
@@ -35,8 +35,8 @@ type Inspection struct {
 	Kind     string        // of the payload: bytes (a []byte or string), coded (by the Codec), or absence
 	Tags     []string      // under which it can be invalidated
 
-	// TagVersions are the versions that the Tags had when the entry was loaded, in the same order. Entries with the same version of a tag
-	// are invalidated together; when the version in Redis is another one, or gone, State is revoked.
+	// TagVersions are the versions that the Tags had when the entry was loaded, in the same order. Entries with the same version of a
+	// tag are invalidated together. If the version in Redis is another one, or gone, State is revoked.
 	TagVersions []string
 
 	Size   int    // of what Redis has for the key, in bytes
@@ -44,13 +44,13 @@ type Inspection struct {
 
 	Load    *Holder  // who loads the key; nil: nobody has the lease
 	Waiting int      // other instances that wait for that load
-	Writers []Holder // who is within an Update of the key: no load stores a value
+	Writers []Holder // who is in an Update of the key: no load stores a value
 	Blocked int      // instances that wait for the end of the update
-	Failure *Failure // of the last load; nil: it did not fail, or that is forgotten
+	Failure *Failure // of the last load; nil: it did not fail, or its failure is forgotten
 
-	// Version is the CacheConfig.Version that the entry was stored under; 0: none. The fields above are those of the entry without a version, and of its load;
-	// Writers and Blocked are of all versions. Versions has the others: an Inspection for each of which there is an entry, a load or
-	// a failure, without a Key, Writers, Blocked and Here. Where there is no entry, its Version is not known, and 0.
+	// Version is the CacheConfig.Version that the entry was stored under; 0: none. The fields above describe the entry without a version, and its load;
+	// Writers and Blocked cover all versions. Versions has the others: an Inspection for each version with an entry, a load or a failure, without Key,
+	// Writers, Blocked and Here. Where there is no entry, the Version is not known, and 0.
 	Version  int
 	Versions []Inspection
 

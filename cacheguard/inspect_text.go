@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// String is the Inspection for people: a line for each thing that there is. Programs use the fields.
+// String returns the Inspection for people, one line per fact. Programs use the fields.
 func (i Inspection) String() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }

@@ -13,13 +13,13 @@ import (
 	"github.com/cacheguard/go/internal/wake"
 )
 
-// LocalConfig describes a tier of decoded values in this process, in front of Redis. Set MaxBytes or MaxEntries to have it;
-// both is an error. It is not available on a Ring.
+// LocalConfig describes a tier of decoded values in this process, in front of Redis. Set MaxBytes or MaxEntries to switch
+// it on; setting both is an error. It is not available on a Ring.
 //
-// A Get that the tier answers costs no round trip, and weakens one promise: an Invalidate on another instance reaches
-// this tier by a message. Until the message arrives, Get may return the older value, but never for longer than TTL. That
-// normally takes one way through the network and Redis, and up to 5 seconds when the connection hangs unnoticed. On the instance that
-// called Invalidate there is no such delay.
+// A Get that the tier answers costs no round trip. The price is a weaker promise: an Invalidate on another instance reaches this tier
+// by a message. Until the message arrives, Get may return the older value, but never for longer than TTL. Normally that is the time
+// of one message through Redis, but up to 5 seconds when the connection hangs unnoticed. On the instance that called Invalidate there
+// is no such delay.
 //
 // While the subscription to the messages is down, or a message is known to be missing, Get does not use the tier, except for
 // stale values (StaleFor) when Redis does not answer either. When the subscription is back, the tier starts empty.
@@ -34,11 +34,12 @@ type LocalConfig struct {
 	// MaxEntries bounds the tier by the number of its entries.
 	MaxEntries int
 
-	// TTL is how long a value stays in the tier at most after it was read from Redis. At least a millisecond. Default: 5 seconds.
+	// TTL is how long a value stays in the tier, at most, after it was read from Redis. At least a millisecond. Default: 5
+	// seconds.
 	TTL time.Duration
 
-	// HotKeys limits the tier to so many keys: those that this process asked for most in the last seconds, if it asked for them
-	// about thirty times or more. Default: 0, all keys.
+	// HotKeys limits the tier to that many keys: those that this process asked for most in the last seconds, if it asked for
+	// them about thirty times or more. Default: 0, all keys.
 	HotKeys int
 }
 

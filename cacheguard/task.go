@@ -6,14 +6,14 @@ import (
 	"github.com/cacheguard/go/internal/protocol"
 )
 
-// Task is what Hooks.Begin hears of.
+// Task is a kind of work that Hooks.Begin reports.
 type Task string
 
 // The tasks. Each belongs to the context of the task that it is a part of.
 const (
 	TaskGet        Task = "get"        // a Get or a Fetch
 	TaskGetMany    Task = "get_many"   // a GetMany
-	TaskLoad       Task = "load"       // a run of a loader; its context has the values of the first call's that wants it
+	TaskLoad       Task = "load"       // a run of a loader; its context has the values of the first call that wants it
 	TaskWait       Task = "wait"       // waiting for a load of another call, here or on another instance, or for an update
 	TaskUpdate     Task = "update"     // an Update or UpdateMany, with the wait for the locks
 	TaskInvalidate Task = "invalidate" // an Invalidate

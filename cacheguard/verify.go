@@ -15,17 +15,17 @@ import (
 // source are while both are in use.
 //
 // To compare a hit, the Guard runs the loader of the call again, perhaps after the call has returned. The loader of GetMany
-// gets one key. The load takes one of MaxLoads, and Hooks.OnLoad is called. A loader must not return something else each
-// time.
+// gets one key. The load takes one of MaxLoads, and Hooks.OnLoad is called. A loader must not return something different
+// each time.
 //
 // The Guard skips a hit when all of MaxLoads are taken, or 4 comparisons are under way. It never compares remembered absence,
-// stale values, and what Fetch returns.
+// stale values, or values of Fetch.
 type VerifyConfig struct {
-	// OneIn is how many hits there are for each that is compared. Default: 0, none; it costs nothing then.
+	// OneIn is how many hits there are for each one compared. Default: 0, none; it then costs nothing.
 	OneIn int
 
-	// Delay is how long after the hit the source is read, and how long after that, when it has another value, the cache
-	// is looked at again: a write and its Invalidate should be over by then. Default: 1 second.
+	// Delay is how long after the hit the source is read. If that has another value, the cache is read again after
+	// another Delay: a write and its Invalidate should be over by then. Default: 1 second.
 	Delay time.Duration
 }
 
@@ -38,7 +38,7 @@ const (
 type Verified struct {
 	Matched    uint64 // the source had the same
 	Stale      uint64 // the source had another value, and the cache, local or Redis, still had the old one a while later
-	Superseded uint64 // the source had another value, and so had the cache a while later, or none
+	Superseded uint64 // the source had another value, and a while later the cache had that too, or none
 	Failed     uint64 // the source or Redis could not be read
 }
 

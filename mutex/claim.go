@@ -13,10 +13,10 @@ import (
 
 type ownerKey struct{}
 
-// WithOwner returns a context that makes locks re-entrant: a Lock with it, or with a context made from it, may take
-// again what its owner holds already, and the lock is free when it was unlocked as often. All leases of an owner have the same token and
-// fence. A second Lock does not extend the first lease. An owner stands for one line of work; two goroutines that use it at the
-// same time both get the lock. Its token says which process called WithOwner, by host:pid.
+// WithOwner returns a context that makes locks re-entrant: a Lock with it, or with a context derived from it, may take a lock again that
+// its owner holds, and the lock is free when it was unlocked as often. All leases of an owner have the same token and fence. A second
+// Lock does not extend the first lease. An owner stands for one line of work; two goroutines that use it at the same time both get the
+// lock. Its token says which process called WithOwner, by host:pid.
 //
 // Without an owner, a second Lock waits for the first lease to end, as with sync.Mutex.
 func WithOwner(ctx context.Context) context.Context {
