@@ -52,11 +52,12 @@
 //
 //	the cache is bypassed, or an
 //	invalidation of the key is pending ─────> bypassed        load without Redis
-//	the local tier has it ──────────────────> local           return it
+//	the local tier has it ──────────────────> local, negative return it
 //	read it from Redis, one GET; it is
 //	  fresh ────────────────────────────────> hit, negative   return it
 //	  stale, or drawn for an early refresh ─> stale, hit      return it, and replace it in the background
 //	  missing, expired or unreadable ───────> loaded, shared  a miss, see below
+//	  of another version of the program ────> loaded, shared  load without storing, while the entry is young
 //	  not answered ─────────────────────────> stale           return what the local tier has, if StaleFor is set
 //	                                          bypassed        else load without Redis
 //
@@ -196,4 +197,13 @@
 // which stores the written value if that generation and the intent are still there, and no other writer's intent is.
 //
 // The intent of a dead writer expires after at most twice LeaseTTL. Then loads store again.
+//
+// # Reading the code
+//
+//   - A hit: Get, fetch and read in get.go; decide.go. Many keys: GetMany in many.go, readkeys.go. The GET leaves in package link.
+//   - A miss: rebuild.go asks Redis, await.go waits for another instance, lead.go loads and stores. MaxLoads is in loadslots.go.
+//     The scripts are acquire.lua and fill.lua in internal/protocol/lua.
+//   - A write: invalidate.go, pending.go, update.go, put.go. The scripts share forget in internal/protocol/lua/prelude.lua.
+//   - The local tier: local.go, and package tier. Tags: tags.go, versions.go.
+//   - Which part belongs where, with its tests: CONTRIBUTING.md. Why it is so: docs/design/cache.md.
 package cacheguard
