@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// lookEvery is how often a Guard that is in use looks whether the fleet bypasses the cache.
+	// lookEvery is how often a Guard in use checks whether the fleet bypasses the cache.
 	lookEvery = 2 * time.Second
 
 	longestBypass = 24 * time.Hour
@@ -88,7 +88,7 @@ type bypass struct {
 
 func (b *bypass) key() string { return b.guard.cfg.Prefix + ":bypass" }
 
-// change changes what is known, and has calls go another way if that follows from it.
+// change changes what is known, and redirects calls accordingly.
 func (b *bypass) change(f func(*bypass)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -99,7 +99,8 @@ func (b *bypass) change(f func(*bypass)) {
 	b.applyLocked()
 }
 
-// learn notes what Redis said of the fleet, when it was asked at the time. What was asked earlier says nothing new.
+// learn notes Redis' answer about the fleet to a question asked at the time. An answer to an earlier question than
+// the last is ignored.
 func (b *bypass) learn(asked time.Time, left time.Duration) {
 	b.change(func(b *bypass) {
 		if asked.Before(b.looked) {
@@ -143,7 +144,7 @@ func (b *bypass) lookLater() {
 	b.look = time.AfterFunc(lookEvery, func() { b.guard.detours.put(lookDue, true) }) // owner: the Guard; stop: close
 }
 
-// ask asks Redis. Without an answer, what is known stays.
+// ask asks Redis. Without an answer, nothing changes.
 func (b *bypass) ask() {
 	asked := time.Now()
 	left, err := bounded(context.Background(), b.guard, func(ctx context.Context) (int64, error) {

@@ -121,7 +121,7 @@ func (c *CacheConfig[K, V]) check() error {
 	return p.Err()
 }
 
-// policy is what the Cache does, with what the Guard does where the fields do not say.
+// policy returns the Cache's policy, with the Guard's settings where a field has none.
 func (c *CacheConfig[K, V]) policy(g *Guard) policy {
 	p := g.ordinary
 	override := func(to *time.Duration, d time.Duration) {

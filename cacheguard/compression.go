@@ -53,8 +53,8 @@ func (c *Config) readsFormat(format byte) bool {
 	return format == protocol.Unpacked || c.Compression != nil && strings.IndexByte(c.Compression.Formats(), format) >= 0
 }
 
-// pack compresses the payload of an entry if that makes it smaller. What replaces an entry in a format that this instance
-// does not read is not compressed: others can read that format, and might not read this instance's.
+// pack compresses the payload of an entry if that makes it smaller. It does not compress a replacement for an entry in a
+// format that this instance cannot read: others can read that format, and may not read this instance's.
 func (r *rebuild) pack(ctx context.Context, e protocol.Entry) protocol.Entry {
 	cfg := &r.guard.cfg
 	if cfg.Compression == nil || len(e.Payload) == 0 || !cfg.readsFormat(protocol.PackedAs(r.unfit)) {
@@ -75,7 +75,7 @@ func (c *Config) compress(payload []byte) (packed []byte, err error) {
 	return c.Compression.Compress(payload), nil
 }
 
-// decodeEntry is protocol.DecodeEntry, and decompresses the payload. What cannot be decompressed is no entry.
+// decodeEntry is protocol.DecodeEntry, and decompresses the payload. If that fails, it is no entry.
 func (c *Config) decodeEntry(raw []byte) (protocol.Entry, error) {
 	e, err := protocol.DecodeEntry(raw)
 	if err == nil && e.Packed != protocol.Unpacked {
@@ -107,7 +107,8 @@ func (c *Config) decompress(format byte, packed []byte) (payload []byte, err err
 	return payload[:len(payload):len(payload)], nil
 }
 
-// recoverCompression makes a panic of a Compression an error: it must not take down those who only share its work.
+// recoverCompression turns a panic of a Compression into an error: it must not take down callers that only share
+// its work.
 func recoverCompression(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("compression panicked: %v", r)

@@ -58,7 +58,8 @@ func Fetch[V any](ctx context.Context, g *Guard, key string, s Source[V]) (V, Ou
 	})
 }
 
-// beingStored returns what is closed when this Guard has stored what a load of the key has returned to others; else nil.
+// beingStored returns a channel that is closed when this Guard has stored a loaded value that others already have; nil
+// if there is none.
 func (g *Guard) beingStored(key string, shape protocol.Shape) <-chan struct{} {
 	for _, nested := range []bool{false, true} {
 		if stored := g.flights.Ending(flightKey{key: key, shape: shape, mode: filled, scope: scope{nested: nested}}); stored != nil {

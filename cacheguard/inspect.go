@@ -29,7 +29,7 @@ type Inspection struct {
 
 	// Of the entry, unless State is missing or damaged.
 	Age      time.Duration // since it was stored
-	FreshFor time.Duration // until its TTL ends; 0 when it has
+	FreshFor time.Duration // until its TTL ends; 0 if that is over
 	KeptFor  time.Duration // until Redis drops it. A Guard with StaleFor serves it until then
 	LoadTook time.Duration // how long it took to load
 	Kind     string        // of the payload: bytes (a []byte or string), coded (by the Codec), or absence
@@ -115,7 +115,7 @@ func (g *Guard) inspectHere(key string) Here {
 	return h
 }
 
-// confirm looks whether the versions that the entry was made under are the current ones.
+// confirm checks whether the versions that the entry was made under are the current ones.
 func (i *Inspection) confirm(ctx context.Context, g *Guard, stamps protocol.Stamps) error {
 	if len(stamps) == 0 {
 		return nil
@@ -139,7 +139,7 @@ func (i *Inspection) confirm(ctx context.Context, g *Guard, stamps protocol.Stam
 	return err
 }
 
-// readEntry tells the state of the value, and returns its stamps.
+// readEntry fills in the state of the value, and returns its stamps.
 func (i *Inspection) readEntry(in *protocol.Inspected) protocol.Stamps {
 	if in.Value == nil {
 		return nil
@@ -175,7 +175,7 @@ func (i *Inspection) readEntry(in *protocol.Inspected) protocol.Stamps {
 	return e.Stamps
 }
 
-// readHolders tells who loads, who writes, and what failed.
+// readHolders fills in who loads, who writes, and what failed.
 func (i *Inspection) readHolders(in *protocol.Inspected) {
 	holder := func(h protocol.Hold) Holder {
 		shown := Holder{Instance: h.Instance, Left: h.Left}

@@ -42,7 +42,7 @@ func (i Inspection) String() string {
 	return b.String() + i.Here.String()
 }
 
-// title says what is looked at: that of a version stands below the key.
+// title names what is inspected: a version stands below its key.
 func (i Inspection) title() string {
 	switch {
 	case i.Key != "" && len(i.Versions) > 0:

@@ -61,7 +61,7 @@ func (v *versions) ofRealm(name string) (p *realmPart, kind string) {
 	return nil, ""
 }
 
-// forgetRealms forgets what is known of the realms, and then what the local tier has of them.
+// forgetRealms drops what is known of the realms, and then their entries in the local tier.
 func (v *versions) forgetRealms(names []string) {
 	for _, name := range names {
 		p, kind := v.ofRealm(name)
@@ -74,7 +74,7 @@ func (v *versions) forgetRealms(names []string) {
 	}
 }
 
-// noticeOfRealm is what local tiers are told.
+// noticeOfRealm returns the message to local tiers.
 func noticeOfRealm(kind string) string {
 	if kind == "" {
 		return tier.All

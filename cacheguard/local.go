@@ -145,7 +145,7 @@ func (l *local) void() {
 	}
 }
 
-// forgetMany drops what was made under names that were invalidated.
+// forgetMany drops the entries made under names that were invalidated.
 func (l *local) forgetMany(names []string) {
 	if l == nil {
 		return
@@ -155,7 +155,7 @@ func (l *local) forgetMany(names []string) {
 	}
 }
 
-// fromItem is the answer that an item of the tier is.
+// fromItem returns an item of the tier as an answer.
 func fromItem[V any](item *tier.Item, how Outcome) (f found[V], ok bool) {
 	if item == nil {
 		return f, false
@@ -169,14 +169,14 @@ func fromItem[V any](item *tier.Item, how Outcome) (f found[V], ok bool) {
 	return f, true
 }
 
-// keep puts what was read into the tier. An entry that does not say how long it is fresh, as a Guard without a tier wrote
-// it, may be gone from Redis the next moment: it is not kept.
+// keep puts what was read into the tier. It skips an entry that does not say how long it is fresh, as Guards without a
+// tier write them: that may be gone from Redis the next moment.
 func keep[V any](g *Guard, key string, p *policy, mark tier.Mark, read *link.Read, r *readResult[V], under []tier.NameMark) {
 	if g.local == nil || r.entry.Fresh == 0 || r.state != fresh && r.state != ageing {
 		return
 	}
 	left := r.entry.Fresh - max(g.serverClocks.Age(key, r.entry.Written), 0) // below 0 if the clocks disagree
-	size := max(len(read.Raw), len(r.entry.Payload))                         // a compressed one is kept as it was before
+	size := max(len(read.Raw), len(r.entry.Payload))                         // a compressed entry is kept decompressed
 	if r.value == nil {
 		g.local.Keep(key, mark, nil, size, left, left, under...)
 		return

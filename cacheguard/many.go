@@ -69,7 +69,7 @@ func (m *many[V]) admit(ctx context.Context, keys []string) []string {
 	return admitted
 }
 
-// unread has the keys loaded without reading them.
+// unread loads the keys without reading them.
 func unread(keys []string) []wanted {
 	all := make([]wanted, len(keys))
 	for i, key := range keys {
@@ -120,7 +120,7 @@ func (m *many[V]) loadAll(ctx context.Context, toLoad []wanted) (rest []string) 
 	return rest
 }
 
-// acceptable tells which first result of a flight is good for the call.
+// acceptable reports whether the first result of a flight is good for the call.
 func (m *many[V]) acceptable(joined bool) func(answer) bool {
 	return func(a answer) bool { return a.answers(m.asked, joined) }
 }
@@ -152,8 +152,8 @@ func (m *many[V]) job(ctx context.Context, b *batch, w wanted, nested bool) *job
 	return j
 }
 
-// newBatch makes the batch of the keys, for which it waits for a slot. Keys that are loaded one by one have none: each takes
-// a slot of its own.
+// newBatch waits for a slot, and makes the batch of the keys. Keys that are loaded one by one have no batch: each takes a
+// slot of its own.
 func (m *many[V]) newBatch(ctx context.Context, toLoad []wanted, nested bool) (*batch, error) {
 	if m.spec.loadEach != nil {
 		return nil, nil //nolint:nilnil // what a job without a batch has

@@ -108,7 +108,7 @@ func (c *Cache[K, V]) fetch(ctx context.Context, k K) (v V, how Outcome, key str
 	return v, how, key, err
 }
 
-// loader is the loader of a key. Its word for absence is ErrNotFound itself.
+// loader returns the loader of a key. It reports absence as ErrNotFound itself.
 func (c *Cache[K, V]) loader(k K) func(context.Context) (V, error) {
 	return func(ctx context.Context) (V, error) {
 		v, err := c.cfg.Load(ctx, k)
@@ -116,12 +116,12 @@ func (c *Cache[K, V]) loader(k K) func(context.Context) (V, error) {
 	}
 }
 
-// tagger returns what the tags of the thing are.
+// tagger returns the function for the tags of the thing.
 func (c *Cache[K, V]) tagger(k K) func(V) []string {
 	return func(v V) []string { return c.cfg.Tags(k, v) }
 }
 
-// absent translates the loader's word for absence.
+// absent translates the loader's error for absence.
 func (c *Cache[K, V]) absent(err error) error {
 	if err != nil && errors.Is(err, c.cfg.NotFound) {
 		return ErrNotFound
@@ -129,7 +129,7 @@ func (c *Cache[K, V]) absent(err error) error {
 	return err
 }
 
-// absence translates the Guard's word for absence.
+// absence translates the Guard's error for absence.
 func (c *Cache[K, V]) absence(err error) error {
 	if err != nil && absentAlone(err) {
 		return c.cfg.NotFound
@@ -137,13 +137,13 @@ func (c *Cache[K, V]) absence(err error) error {
 	return err
 }
 
-// absentAlone reports whether the error is absence, and not another failure that has to do with it, such as a panic.
+// absentAlone reports whether the error is plain absence, and not another failure that wraps it, such as a panic.
 func absentAlone(err error) bool {
 	_, panicked := errors.AsType[*PanicError](err)
 	return !panicked && errors.Is(err, ErrNotFound)
 }
 
-// keys are the Guard's key of k, and that of its value in Redis, of which the former is a part.
+// keys returns the Guard's key of k, and the key of its value in Redis, which contains the former.
 func (c *Cache[K, V]) keys(k K) (key, valueKey string, err error) {
 	var room [128]byte
 	text := c.text.appendTo(append(room[:0], c.before...), k)

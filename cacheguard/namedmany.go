@@ -62,7 +62,7 @@ func (c *Cache[K, V]) loaderOf(byKey map[string]K) func(context.Context, []strin
 	}
 }
 
-// getMany is GetMany with what is to be loaded, and how.
+// getMany is GetMany for the keys and the loader of a Cache.
 func getMany[V any](ctx context.Context, g *Guard, keys []string, spec loadSpec[V]) (map[string]V, error) {
 	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskGetMany, keys)
 	m := &many[V]{guard: g, spec: spec, start: time.Now(), found: make(map[string]V, len(keys))}

@@ -47,14 +47,14 @@ func (c *Cache[K, V]) Put(ctx context.Context, k K, write func(context.Context) 
 	})
 }
 
-// putting is what an update of one key is to store at its end.
+// putting is the value that an update of one key stores at its end.
 type putting struct {
 	rebuild    *rebuild // as it would store a load
-	generation string   // what the update has to find at its end, to know that nothing was invalidated in between
+	generation string   // what the update must find at its end, as the proof that nothing was invalidated in between
 	written    *loaded  // what write returned; nil: nothing is to be stored
 }
 
-// begin announces the update, and learns the versions of what the value will be stamped with.
+// begin announces the update, and reads the versions that the value will be stamped with.
 func (p *putting) begin(ctx context.Context, u *update) error {
 	g, job := u.guard, p.rebuild.job
 	lasting := g.cfg.UpdateTimeout
@@ -73,7 +73,7 @@ func (p *putting) begin(ctx context.Context, u *update) error {
 	return nil
 }
 
-// end ends the update, with what was written if that may be stored.
+// end ends the update, and stores the written value if it may.
 func (p *putting) end(ctx context.Context, u *update) map[string]*RedisError {
 	g, key, valueKey := u.guard, p.rebuild.job.key, p.rebuild.job.valueKey
 	notice := g.invalidations.notice(key)
@@ -113,7 +113,7 @@ func (p *putting) filling(ctx context.Context) (f protocol.Filling) {
 	return r.prepare(ctx, *p.written, p.generation, stamps, refused)
 }
 
-// forgetOne is forget for one call whose reply is wanted.
+// forgetOne is forget for one call, and returns its reply.
 func (i *invalidations) forgetOne(ctx context.Context, op, key string, call *script.Call) (*redis.Cmd, *RedisError) {
 	defer i.forgetLocal([]string{key}) // also after an error, as Redis may have removed the key
 	cmd, err := i.guard.writeOne(ctx, call)

@@ -13,8 +13,8 @@ import (
 // than Config.Replicas acknowledged in time. It is the same error in all packages of the library.
 var ErrNotReplicated = replicas.ErrNotReplicated
 
-// write runs calls that must not be forgotten, under RedisTimeout. Each command has its own error; with an error of write, there are
-// no commands. Only tasks may call it.
+// write runs calls that must not be forgotten, under RedisTimeout. Each command has its own error; if write itself returns an error,
+// there are no commands. Only tasks may call it.
 func (g *Guard) write(ctx context.Context, calls []*script.Call) ([]*redis.Cmd, error) {
 	if g.acks != nil {
 		cmds, _ := g.acks.Run(context.WithoutCancel(ctx), calls)

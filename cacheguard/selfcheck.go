@@ -52,8 +52,8 @@ func (g *Guard) SelfCheck(ctx context.Context) error {
 	return nil
 }
 
-// checkRights tries the user's rights one by one: after some refusals a script goes on with less, as it should in an
-// emergency, and with the others Redis does not name the command.
+// checkRights tries the user's rights one by one: some refusals only make a script do less, as they should in an
+// emergency, and for the others Redis does not name the command.
 func checkRights(ctx context.Context, g *Guard) error {
 	if err := rights.Guard.Check(ctx, g.life, g.rdb, g.cfg.Prefix); err != nil {
 		return err
@@ -79,7 +79,7 @@ func checkSubscription(ctx context.Context, g *Guard) error {
 	return nil
 }
 
-// checkMessages sends a message as scripts do to wake those who wait, and again when it may have been lost with the
+// checkMessages sends a message as scripts do to wake waiters, and repeats it when it may have been lost with the
 // subscription.
 func checkMessages(ctx context.Context, g *Guard) error {
 	key := g.keys.ValueKey(rights.Name())

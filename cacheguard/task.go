@@ -60,8 +60,8 @@ func (h *Hooks) origin(ctx context.Context) string {
 	return h.Origin(ctx)
 }
 
-// identify makes the origin of the load, if it has one, a part of the token for its lease, so that those who find the lease know
-// whose load they wait for.
+// identify makes the origin of the load, if it has one, part of the token for its lease, so that whoever finds the lease knows
+// whose load it is.
 func (r *rebuild) identify(ctx context.Context) {
 	if origin := r.guard.cfg.Hooks.origin(ctx); origin != "" {
 		r.token = protocol.NewToken(origin)

@@ -180,8 +180,7 @@ func (u *update) renew() (stop func() error) {
 	}
 }
 
-// untilTimeout calls end when UpdateTimeout is over, unless the caller calls stop before. Stop returns an error if it was
-// over first.
+// untilTimeout calls end when UpdateTimeout is over, unless the caller calls stop first. Otherwise stop returns an error.
 func (u *update) untilTimeout(end func()) (stop func() error) {
 	limit := u.guard.cfg.UpdateTimeout
 	if limit == off {
@@ -209,7 +208,7 @@ func (i intent) Due() script.Call {
 func (i intent) Kept(time.Time, int) {}
 func (i intent) Lost(int)            {}
 
-// end ends the update, even when ctx has ended. What fails is pending from now on, if write was called.
+// end ends the update, even if ctx has ended. If write was called, what fails is pending from now on.
 func (u *update) end(ctx context.Context) error {
 	g := u.guard
 	var failed map[string]*RedisError

@@ -64,7 +64,7 @@ var lockErrors = [...]struct{ from, to error }{
 	{mutex.ErrRevoked, rwlock.ErrRevoked}, {mutex.ErrClosed, rwlock.ErrClosed},
 }
 
-// sameWords has an error match those that Update names, whatever the lock is.
+// sameWords makes an error match those that Update names, whatever the lock.
 func (u *update) sameWords(err error) error {
 	same := []error{err}
 	for _, e := range lockErrors {
