@@ -14,7 +14,7 @@ import (
 	"github.com/cacheguard/go/internal/script"
 )
 
-// lender is where a lease is from.
+// lender is where a lease comes from.
 type lender interface {
 	extend(ctx context.Context, l *Lease) error
 	unlock(l *Lease) (reply int, err error)
@@ -115,7 +115,7 @@ func (l *Lease) Extend(ctx context.Context) error {
 // Unlock does nothing, and returns the same.
 func (l *Lease) Unlock(_ context.Context) error { return l.finish(nil) }
 
-// finish unlocks, once. The cause, if there is one, is why its holder did not do so.
+// finish unlocks, once. The cause, if any, is why the holder did not do so itself.
 func (l *Lease) finish(cause error) error {
 	if l == nil {
 		return errNilLease
@@ -128,7 +128,8 @@ func (l *Lease) finish(cause error) error {
 	return l.err
 }
 
-// release gives the lock up. What Close has not waited for it does not ask Redis: such a lease was lost before.
+// release gives the lock up. If Close has not waited for it, it does not ask Redis: such a lease was lost
+// before.
 func (l *Lease) release() error {
 	if !l.life.Enter() {
 		return context.Cause(l.Context())

@@ -70,7 +70,8 @@ func (c *claim) queueUp(ctx context.Context) (*localQueue, turn, error) {
 	return q, t, err
 }
 
-// queueInRedis waits for the lock in Redis; for a fair one, once few of the process are before this caller.
+// queueInRedis waits for the lock in Redis; for a fair lock, once only a few callers of the process are ahead
+// of this one.
 func (c *claim) queueInRedis(ctx context.Context) (queue.Grant, error) {
 	if !c.cfg.Fair || c.owned() {
 		return c.wait(ctx)

@@ -17,7 +17,8 @@ import (
 	"github.com/cacheguard/go/internal/wake"
 )
 
-// doorWidth is how many callers of a process may queue for a fair lock in Redis: who is next, and some in case that one leaves.
+// doorWidth is how many callers of a process may queue for a fair lock in Redis: the next one, and some in case that one
+// leaves.
 const doorWidth = 4
 
 // Locker hands out locks that are kept in Redis. It is safe for concurrent use.

@@ -50,7 +50,7 @@ func (k *Locker) Once(
 	})
 }
 
-// rest is for how long the lock is to stay held after the lease was unlocked.
+// rest returns for how long the lock must stay held after the lease is unlocked.
 func (l *Lease) rest() time.Duration {
 	least := time.Duration(l.least.Load())
 	if least == 0 || l.claim.owned() {

@@ -137,7 +137,7 @@ func (q *Quorum) try(ctx context.Context, name string) (*Lease, error) {
 	if ctx.Err() != nil {
 		return nil, notAcquired(name, lifecycle.Ended(ctx))
 	}
-	c := newClaim(ctx, lockKey(q.cfg.Prefix, name), q.cfg.Instance) // a new one each time: what is left of another try is not in the way
+	c := newClaim(ctx, lockKey(q.cfg.Prefix, name), q.cfg.Instance) // a new one each time, so that leftovers of another try are not in the way
 	trails := make([]link.Trail, len(q.servers))
 	fence, err := q.take(ctx, c, trails)
 	sent := time.Now()
@@ -195,7 +195,7 @@ func (q *Quorum) newLease(ctx context.Context, name string, c *claim, trails []l
 	return l
 }
 
-// trusted is how long a lease may be trusted, as clocks do not run alike.
+// trusted returns how long a lease may be trusted, given that clocks run apart.
 func (q *Quorum) trusted() time.Duration { return q.cfg.TTL - q.cfg.TTL/100 - 2*time.Millisecond }
 
 // watch renews a lease.
