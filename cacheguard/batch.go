@@ -100,7 +100,7 @@ func (b *batch) obtain(ctx context.Context, key string) (any, error) {
 	return pick(key, b.result, b.err)
 }
 
-// pick returns what a load call says of one key.
+// pick returns the result of a load call for one key.
 func pick(key string, values map[string]any, err error) (any, error) {
 	if err != nil {
 		return nil, err

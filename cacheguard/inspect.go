@@ -68,7 +68,7 @@ type Holder struct {
 type Failure struct {
 	Message string        // the text of the last error
 	InARow  int           // how many loads failed since one succeeded
-	Left    time.Duration // Get returns the error for so long; 0: the next one loads
+	Left    time.Duration // Get returns the error for that long; 0: the next one loads
 }
 
 // Here is what the instance that was asked knows of a key.

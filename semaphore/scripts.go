@@ -35,7 +35,7 @@ var revokeSource string
 //go:embed lua/inspect.lua
 var inspectSource string
 
-// What a script says of a token that has no permit, when it returns a number, and of one that has.
+// A script's answer about a token that has no permit, when it returns a number, and about one that has.
 const (
 	replyRevoked = -1
 	replyLost    = 0

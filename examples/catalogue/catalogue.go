@@ -90,8 +90,8 @@ func (c *catalogue) Delete(ctx context.Context, id int64) error {
 // between the two, old prices stay for the TTL of products.
 func (c *catalogue) Discount(ctx context.Context, category string, percent int) error {
 	err := c.store.Discount(ctx, category, percent)
-	// Also after an error, as the statement may have been committed. What cannot be sent is sent again until it succeeds. It
-	// is no error of the caller's: it would repeat the discount.
+	// Also after an error, as the statement may have been committed. What cannot be sent is sent again until it succeeds. The
+	// caller gets no error, or it would repeat the discount.
 	if err := c.guard.InvalidateTags(ctx, ofCategory(category)); err != nil {
 		c.log.WarnContext(ctx, "old prices may be shown for a moment", "category", category, "error", err)
 	}

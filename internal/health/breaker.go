@@ -102,7 +102,7 @@ func (b *Breaker) Allow() (Permit, error) {
 	return Permit{breaker: b, report: report}, nil
 }
 
-// Done says what became of the operation.
+// Done reports the result of the operation.
 func (p Permit) Done(err error) {
 	b := p.breaker
 	if Unavailable(err) && !errors.Is(err, context.Canceled) {

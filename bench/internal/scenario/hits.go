@@ -131,7 +131,7 @@ func (r reading) run(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Fig
 	}, err
 }
 
-// read has the callers read for so long, and returns how often they did.
+// read lets the callers read for d, and returns how often they did.
 func (r reading) read(
 	ctx context.Context, c rivals.Cache, keys []string, values [][]byte, loaders []rivals.Loader, d time.Duration,
 ) (float64, error) {

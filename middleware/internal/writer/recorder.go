@@ -25,7 +25,7 @@ const (
 	flushed  = "flush"     // the handler flushed a response that did not say that it may be stored
 )
 
-// Decision says what becomes of a response, once its header is known.
+// Decision says what happens to a response, once its header is known.
 type Decision struct {
 	Unfit    string // why the response cannot be stored; empty: it is held back
 	Explicit bool   // the response itself says that it may be stored
