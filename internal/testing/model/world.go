@@ -1,7 +1,7 @@
-// Package model is for tests that play the protocol of a lock at random: actors that know only what its scripts tell them do
-// what callers, crashes, pauses, networks and clocks do, on a real server, one script at a time. After each script the
-// test compares what the server holds, what it held before and what the actors believe. The server's clock and its PUBLISH
-// are the model's own, by editing the scripts' sources (Modelled). Everything follows from a seed:
+// Package model helps tests to play the protocol of a lock at random. Actors that know only the answers of its scripts do
+// what callers, crashes, pauses, networks and clocks do, on a real server, one script at a time. After each script, the test
+// compares what the server holds, what it held before, and what the actors believe. The server's clock and its PUBLISH are
+// the model's own, by editing the scripts' sources (Modelled). Everything follows from a seed:
 //
 //	MODEL_SEED=42 go test ./rwlock -run Model
 package model
