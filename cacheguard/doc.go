@@ -114,6 +114,15 @@
 // was stored, because then nothing was invalidated in between. Otherwise the call asks again, at most three times, and then
 // loads by itself, without storing. A logical clock in package flight tells earlier from later.
 //
+// # Invalidation
+//
+//  1. Invalidate sends invalidate.lua for each key, with a numbered notice, in batches for each part of a cluster.
+//  2. In one step, the script removes the values and leases of all versions of the key, tells those who wait for one of the leases
+//     to ask again, and publishes the notice.
+//  3. The Guard's own local tier forgets the key before Invalidate returns. Other tiers do when the notice reaches them (package tier).
+//  4. A load that was under way runs on. Its fill.lua does not find the generation, and stores nothing.
+//  5. Keys for which Redis gave no answer are pending: see "Outages".
+//
 // # Tags
 //
 // A loader names the tags of its value with SetTags. For each tag, Redis has a version, a random text. An entry has stamps: the
@@ -176,9 +185,10 @@
 //
 // # Outages
 //
-// While Redis does not answer, a Guard only probes it (package health). Loads go on without Redis: the callers of an instance share them, and at most MaxLoads run at a time. (With
-// Config.FailClosed, Get returns a *RedisError instead.) Invalidations are still tried. Those that fail are pending: the Guard sends them again until they succeed, and does not read
-// their keys until then.
+// While Redis does not answer, a Guard only probes it (package health). Loads go on without Redis: the callers of an instance
+// share them, and at most MaxLoads run at a time. (With Config.FailClosed, Get returns a *RedisError instead.) Invalidations
+// are still tried. Those that fail are pending: the Guard sends them again until they succeed, and does not read their keys
+// until then.
 //
 // # Local tier
 //

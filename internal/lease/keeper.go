@@ -218,7 +218,7 @@ func (k *Keeper) send(ctx context.Context, batch []*Renewal, calls []*script.Cal
 	return replies
 }
 
-// acknowledged is what sends renewals that so many replicas have to acknowledge.
+// acknowledged is what sends renewals that need the acknowledgement of that many replicas.
 func (k *Keeper) acknowledged(n int) *replicas.Sender {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -34,7 +34,7 @@ type World struct {
 	Inboxes []string // of the processes there are
 
 	// Check looks at what a script has done that ran at a time of the server's, for an actor's token if it has one, and sent
-	// so many messages.
+	// that many messages.
 	Check func(at int64, token string, sent int64)
 
 	key     string // of the lock
@@ -97,7 +97,7 @@ func (w *World) Verdict(seed uint64) string {
 	return fmt.Sprintf("seed %d: %s\n%s", seed, w.problem, strings.Join(w.told[max(0, len(w.told)-history):], "\n"))
 }
 
-// Chance is true in so many of a hundred cases.
+// Chance is true in that many of a hundred cases.
 func (w *World) Chance(percent int) bool { return w.Rand.IntN(100) < percent }
 
 // Deeds are what happens in a world besides the passing of time, and how it ends.
