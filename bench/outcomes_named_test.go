@@ -71,7 +71,7 @@ func put(t testing.TB, rdb *redis.Client) func() error {
 	return func() error { return c.Put(t.Context(), 1, loadValue) }
 }
 
-// invalidateTag invalidates a tag that so many entries have.
+// invalidateTag invalidates a tag of that many entries.
 func invalidateTag(entries int) func(testing.TB, *redis.Client) func() error {
 	return func(t testing.TB, rdb *redis.Client) func() error {
 		g := countedGuard(t, rdb, cacheguard.Config{})

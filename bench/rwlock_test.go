@@ -25,7 +25,7 @@ func newRWLocks(b *testing.B, n int, ttl time.Duration) (nodes []*rwlock.Locker)
 	return nodes
 }
 
-// BenchmarkCrowdOfReaders has one more reader come and go while so many others hold the lock, and reports what the server
+// BenchmarkCrowdOfReaders has one more reader come and go while that many others hold the lock, and reports what the server
 // spends on each of the two requests.
 func BenchmarkCrowdOfReaders(b *testing.B) {
 	for _, crowd := range []int{0, 100, 10_000} {

@@ -85,7 +85,7 @@ func tagEntries(b *testing.B, prefix string, entries int) *cacheguard.Guard {
 		raw, err = rdb.Get(ctx, prefix+":{k}").Result()
 		return err == nil
 	})
-	for from := 0; from < entries; from += batch { // as the loads of so many keys would store them
+	for from := 0; from < entries; from += batch { // as the loads of that many keys would store them
 		if _, err := rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for i := from; i < min(from+batch, entries); i++ {
 				p.Set(ctx, fmt.Sprintf("%s:{k%d}", prefix, i), raw, ttl)

@@ -14,11 +14,11 @@ const (
 	maxYield   = time.Hour
 )
 
-// alien decides what to do with an entry of a Cache that is intact, and that this program cannot decode: another version of
-// the program, which may be running, stored it. If each version replaced what the other has stored, both would load the
-// key for ever, in turns. So a young entry stays where it is: the program loads without storing. Only an old one, which may
-// be left of a version that is gone, is replaced. If the other version turns out to be there still, as it stores again, the
-// next one has to be twice as old, up to an hour.
+// alien decides what to do with an entry of a Cache that is intact but that this program cannot decode: another version of
+// the program, which may be running, stored it. If each version replaced the other's entries, both would keep loading the
+// key, in turns. So a young entry stays, and the program loads without storing. Only an old entry, which may be left over
+// from a version that is gone, is replaced. If the other version then stores again, and so is still running, the next entry
+// must be twice as old, up to an hour.
 type alien struct {
 	mu       sync.Mutex
 	yield    time.Duration // how old an entry has to be; 0: firstYield
@@ -45,8 +45,8 @@ func (a *alien) mayReplace(age time.Duration) bool {
 	return true
 }
 
-// undecodable reports an entry that is intact, and that cannot be decoded, and says what it is for its reader: alienEntry if it
-// is to stay, else unusable.
+// undecodable reports an entry that is intact but cannot be decoded, and returns its state for the reader: alienEntry if it is
+// to stay, else unusable.
 func (g *Guard) undecodable(key string, p *policy, e protocol.Entry, err error) state {
 	k := p.kind
 	if k == nil {

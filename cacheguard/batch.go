@@ -10,8 +10,8 @@ import (
 const maxScripts = 256
 
 // batch is the one load call of a GetMany. Each of its keys has a flight, as for a Get: Gets and other batches may join the
-// flight, and it asks for the key's lease. A flight that gets its lease obtains the value from the batch. A flight that finds
-// nothing to load passes. When every flight has done one or the other, the batch loads what is wanted in one call.
+// flight, and it asks for the key's lease. A flight that gets its lease calls obtain; one that finds nothing to load calls
+// skip. When every flight has done one or the other, the batch loads the wanted keys in one call.
 type batch struct {
 	guard *Guard
 	load  func(ctx context.Context, keys []string) (map[string]any, error) // *V by key
@@ -29,7 +29,7 @@ type batch struct {
 	err     error
 
 	mu      sync.Mutex
-	open    map[string]struct{} // keys whose flights have neither obtained nor passed
+	open    map[string]struct{} // keys whose flights have neither obtained nor skipped
 	waiting int                 // flights that wait for the result
 	started bool                // the load was
 }
@@ -85,7 +85,7 @@ func (b *batch) obtain(ctx context.Context, key string) (any, error) {
 		b.closeLocked(key)
 	}
 	b.mu.Unlock()
-	if !inTime { // it had passed, and got the lease later
+	if !inTime { // it had skipped, and got the lease later
 		values, err := b.load(ctx, []string{key})
 		return pick(key, values, err)
 	}
@@ -100,7 +100,7 @@ func (b *batch) obtain(ctx context.Context, key string) (any, error) {
 	return pick(key, b.result, b.err)
 }
 
-// pick returns what a load call says of one key.
+// pick returns the result of a load call for one key.
 func pick(key string, values map[string]any, err error) (any, error) {
 	if err != nil {
 		return nil, err
@@ -111,7 +111,8 @@ func pick(key string, values map[string]any, err error) (any, error) {
 	return nil, ErrNotFound
 }
 
-// closeLocked takes the key off the open ones. Behind the last one it starts the load, if there is anything to load.
+// closeLocked removes the key from the open ones. After the last one it starts the load, if there is anything to
+// load.
 func (b *batch) closeLocked(key string) {
 	if _, open := b.open[key]; !open {
 		return
@@ -129,7 +130,7 @@ func (b *batch) closeLocked(key string) {
 }
 
 // leave is called by a flight that does not wait any more. The last one to leave cancels the load. Before the load has
-// started, leave only takes the key off it: other flights are still to obtain theirs.
+// started, leave only removes the key from it, because other flights have yet to obtain theirs.
 func (b *batch) leave(key string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// lookEvery is how often a Guard that is in use looks whether the fleet bypasses the cache.
+	// lookEvery is how often a Guard in use checks whether the fleet bypasses the cache.
 	lookEvery = 2 * time.Second
 
 	longestBypass = 24 * time.Hour
@@ -22,12 +22,12 @@ const (
 // errBypassed is why nothing is read.
 var errBypassed = errors.New("the cache is bypassed")
 
-// Bypass turns the cache off for this Guard, or on again: for the moment when nobody knows whether what it has is right. Calls
-// that begin while it is off load without it, with the outcome bypassed, also with FailClosed. Their loads are shared and
-// bounded as ever, and store nothing. Invalidate and Update are as ever, so what other instances serve stays right, and so does
-// what this one finds in the cache when it is on again. Loads that are under way end as they would have.
+// Bypass turns the cache off for this Guard, or on again. It is for when you doubt that the cached values are right. Calls that
+// begin while the cache is off load without it, with the outcome bypassed, also with FailClosed. Their loads are shared and
+// bounded as usual, and store nothing. Invalidate and Update work as usual, so the cache stays right for other instances, and
+// for this one when it is on again. Loads that are under way end normally.
 //
-// Bypass(false) does not end what BypassFleet began.
+// Bypass(false) does not end a BypassFleet.
 func (g *Guard) Bypass(on bool) {
 	if g != nil {
 		g.bypass.change(func(b *bypass) { b.here = on })
@@ -37,11 +37,12 @@ func (g *Guard) Bypass(on bool) {
 // BypassFleet is Bypass(true) for all Guards with this Prefix, for d, at most 24 hours. It ends by itself, so that nobody can
 // forget it; 0 ends it now. A later call replaces an earlier one.
 //
-// This Guard knows at once. Others look every 2 seconds while they are in use, without holding up a call, so they know 2 seconds and a
-// round trip later. One that was not in use knows a round trip after its first call, and one that cannot reach Redis does
-// as it did: such an instance keeps a bypass to its end.
+// This Guard bypasses at once. Others check every 2 seconds while they are in use, without delaying a call, so they follow within 2
+// seconds and a round trip. A Guard that was not in use follows a round trip after its first call. One that cannot reach Redis does
+// not change, but a bypass that it knows of still ends in time.
 //
-// The error is a *RedisError when Redis may not know of it. On a disabled Guard, which reaches no other one, it says so.
+// The error is a *RedisError if Redis may not have learned of it. A disabled Guard, which cannot reach others, always
+// returns an error.
 func (g *Guard) BypassFleet(ctx context.Context, d time.Duration) error {
 	switch {
 	case g == nil:
@@ -87,7 +88,7 @@ type bypass struct {
 
 func (b *bypass) key() string { return b.guard.cfg.Prefix + ":bypass" }
 
-// change changes what is known, and has calls go another way if that follows from it.
+// change changes what is known, and redirects calls accordingly.
 func (b *bypass) change(f func(*bypass)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -98,7 +99,8 @@ func (b *bypass) change(f func(*bypass)) {
 	b.applyLocked()
 }
 
-// learn notes what Redis said of the fleet, when it was asked at the time. What was asked earlier says nothing new.
+// learn notes Redis' answer about the fleet to a question asked at the time. An answer to an earlier question than
+// the last is ignored.
 func (b *bypass) learn(asked time.Time, left time.Duration) {
 	b.change(func(b *bypass) {
 		if asked.Before(b.looked) {
@@ -142,7 +144,7 @@ func (b *bypass) lookLater() {
 	b.look = time.AfterFunc(lookEvery, func() { b.guard.detours.put(lookDue, true) }) // owner: the Guard; stop: close
 }
 
-// ask asks Redis. Without an answer, what is known stays.
+// ask asks Redis. Without an answer, nothing changes.
 func (b *bypass) ask() {
 	asked := time.Now()
 	left, err := bounded(context.Background(), b.guard, func(ctx context.Context) (int64, error) {

@@ -11,48 +11,47 @@ import (
 	"github.com/cacheguard/go/internal/slots"
 )
 
-// CacheConfig describes a Cache. Name and Load are required. In the fields after Tags, 0 means what the Guard does,
+// CacheConfig describes a Cache. Name and Load are required. In the fields after Tags, 0 means the Guard's setting,
 // and -1 switches the feature off where the field says so.
 type CacheConfig[K comparable, V any] struct {
-	// Name is that of the kind of things. The entry of key 42 of the Cache product is at Prefix:{product:42}: it is the Guard's
-	// key product:42. Metrics and logs show it. It may not contain colons, braces, backslashes, spaces or control
-	// characters, and not be longer than 64 bytes. A Guard has one kind of a name: Caches of it must have the same K and V,
-	// and the same MaxLoads and Version.
+	// Name names the kind of thing. The entry of key 42 of the Cache product is at Prefix:{product:42}: it is the Guard's
+	// key product:42. Metrics and logs show the name. It may have up to 64 bytes, without colons, braces, backslashes,
+	// spaces or control characters. Within a Guard, Caches with the same Name must have the same K, V, MaxLoads and Version.
 	Name string
 
 	// Load reads a thing from the source, as the loader of Get does.
 	Load func(context.Context, K) (V, error)
 
-	// LoadMany reads several things in one call, for GetMany. What it does not return does not exist; what it was not asked for is
-	// ignored. Default: GetMany calls Load for each key, as many at a time as MaxLoads allows.
+	// LoadMany reads several things in one call, for GetMany. Things that it does not return do not exist; things that it
+	// returns unasked are ignored. Default: GetMany calls Load for each key, as many at a time as MaxLoads allows.
 	LoadMany func(context.Context, []K) (map[K]V, error)
 
-	// NotFound is Load's word for absence, such as sql.ErrNoRows: an error of Load that matches it counts as ErrNotFound, is
-	// remembered for NegativeTTL, and callers on every instance get exactly NotFound, however Load wrapped it. Default:
-	// ErrNotFound. Load may return ErrNotFound in any case.
+	// NotFound is Load's error for absence, such as sql.ErrNoRows. An error of Load that matches it counts as ErrNotFound
+	// and is remembered for NegativeTTL. Callers on every instance get exactly NotFound, however Load wrapped it. Load
+	// may return ErrNotFound in any case. Default: ErrNotFound.
 	NotFound error
 
-	// Errors are errors that callers branch on, by a name that travels: when Load fails with an error that matches one of
-	// them, the *LoadError that callers on other instances get matches it, too. An instance that does not know the name has the
-	// text alone. Names are for all versions of a program that run side by side: do not give one to another error. A name has at
-	// most 64 bytes, without control characters. Of one failure, at most 8 names travel.
+	// Errors are errors that callers branch on, each under a name that travels. When Load fails with an error that matches
+	// one of them, the *LoadError that callers on other instances get matches it too. An instance that does not know the name
+	// gets only the text. All versions of a program that run side by side share the names: do not reuse one for another
+	// error. A name has at most 64 bytes, without control characters. At most 8 names of one failure travel.
 	Errors map[string]error
 
-	// Tags are what Guard.InvalidateTags finds a thing by, beside those that Load sets with SetTags; see there. It is called with each
-	// thing that was loaded or put. Default: none.
+	// Tags returns the tags by which Guard.InvalidateTags finds a thing, in addition to those that Load sets with SetTags; see
+	// there. It is called with each thing that was loaded or put. Default: none.
 	Tags func(K, V) []string
 
-	// Version is that of V, as it is stored: add one when V changes so that the program before cannot read what this one stores, or the other way
-	// round. Entries of another Version are misses, and stay as they are. So two versions of a program can run side by side while one
-	// replaces the other: each loads and serves its own entries, and whatever invalidates a key, a tag or the kind on one of them
-	// invalidates it for both. A Put stores for its own Version, and invalidates for others.
+	// Version is the version of V as it is stored. Add one when V changes so that the previous program cannot read what this one stores, or
+	// the other way round. Entries of another Version are misses, and stay as they are. So two versions of a program can run side by side
+	// while one replaces the other: each loads and serves its own entries, and whatever invalidates a key, a tag or the kind on one of them
+	// invalidates it for both. A Put stores for its own Version, and invalidates for the others.
 	//
-	// Up to four Versions in a row, and programs without one, run side by side like this. Of two that are four apart, or eight, each loads
-	// without storing where it finds an entry of the other that is younger than a minute, and replaces an older one. Do not use a number
-	// again for another V.
+	// Up to four Versions in a row, and programs without one, run side by side like this. If two Versions are four or eight apart, each
+	// loads without storing where it finds an entry of the other that is younger than a minute, and replaces an older one. Do not reuse
+	// a number for another V.
 	//
-	// All instances must have a library that knows Versions before the first one sets it: an older one invalidates entries without Version
-	// alone. Default: 0, none. At most 1,000,000.
+	// All instances need a library that knows Versions before the first one sets it: an older library invalidates only entries without
+	// a Version. Default: 0, none. At most 1,000,000.
 	Version int
 
 	// TTL is how long an entry is fresh; see Config. Default: the Guard's. -1: values are not stored.
@@ -70,17 +69,17 @@ type CacheConfig[K comparable, V any] struct {
 	// EarlyRefresh replaces entries before they expire; see Config. Default: the Guard's. -1: off.
 	EarlyRefresh float64
 
-	// MaxLoads is how many loaders of this kind the Guard runs at once, within its own MaxLoads. A load that waits for its
-	// kind takes no place from others. A load that a loader asks for is a part of that one, and does not count. Default: no
-	// limit but the Guard's.
+	// MaxLoads is how many loaders of this kind the Guard runs at once, within its own MaxLoads. A load that waits for
+	// its kind's limit takes no slot from others. A load that a loader asks for is part of that loader's load, and does
+	// not count. Default: no limit but the Guard's.
 	MaxLoads int
 
 	// Codec encodes values other than []byte and string. Default: the Guard's.
 	Codec Codec
 
-	// Key is the text of a key, which may not be empty. Keys with the same text are the same thing. Default, where K is an integer
-	// or a string, or of a type of one: the value itself, whatever methods it has. Else its MarshalText, or its String.
-	// Pointers, interfaces, and structs without such a method, or with one that may be an embedded field's, have no default.
+	// Key returns the text of a key, which may not be empty. Keys with the same text are the same thing. Default: if K is an
+	// integer or a string, or a type of one, the value itself, whatever methods it has; otherwise its MarshalText or its
+	// String. There is no default for pointers, interfaces, and structs without such a method of their own.
 	Key func(K) string
 }
 
@@ -122,7 +121,7 @@ func (c *CacheConfig[K, V]) check() error {
 	return p.Err()
 }
 
-// policy is what the Cache does, with what the Guard does where the fields do not say.
+// policy returns the Cache's policy, with the Guard's settings where a field has none.
 func (c *CacheConfig[K, V]) policy(g *Guard) policy {
 	p := g.ordinary
 	override := func(to *time.Duration, d time.Duration) {

@@ -10,21 +10,23 @@ import (
 	"github.com/cacheguard/go/internal/protocol"
 )
 
-// Compression makes what is stored smaller. Module github.com/cacheguard/go/codec has some. It is used concurrently.
+// Compression makes stored entries smaller. Module github.com/cacheguard/go/codec has two. Its methods are called
+// concurrently.
 //
-// An entry names the format that it is compressed in, so a fleet may mix instances with different Compression, and change it
-// without a flush. An instance that does not read a format loads the value, and replaces the entry by one that is not
-// compressed, which all can read: instances do not overwrite one another's entries in turn.
+// An entry names its format, so a fleet may mix instances with different Compression, and change it without a flush. An
+// instance that cannot read a format loads the value, and replaces the entry by an uncompressed one, which all can read. So
+// instances do not keep overwriting each other's entries.
 type Compression interface {
-	// Formats are the formats that Decompress reads, each a letter from a to z, except n. The first one is that of
-	// Compress.
+	// Formats lists the formats that Decompress reads, each a letter from a to z, except n. Compress writes the
+	// first one.
 	Formats() string
 
 	// Compress returns the payload compressed, or nil to have it stored as it is. It must neither change nor keep the payload.
 	Compress(payload []byte) []byte
 
-	// Decompress reverses Compress of one of the Formats. It returns an error instead of more than limit bytes, and must not
-	// allocate more for them, as the size that the data claims to have may be wrong. What it returns is the caller's.
+	// Decompress reverses Compress of one of the Formats. If the result had more than limit bytes, it returns an error.
+	// It must not allocate more than that either, as the size that the data claims may be wrong. The result belongs to
+	// the caller.
 	Decompress(format byte, packed []byte, limit int) ([]byte, error)
 }
 
@@ -51,8 +53,8 @@ func (c *Config) readsFormat(format byte) bool {
 	return format == protocol.Unpacked || c.Compression != nil && strings.IndexByte(c.Compression.Formats(), format) >= 0
 }
 
-// pack compresses the payload of an entry if that makes it smaller. What replaces an entry in a format that this instance
-// does not read is not compressed: others can read that format, and might not read this instance's.
+// pack compresses the payload of an entry if that makes it smaller. It does not compress a replacement for an entry in a
+// format that this instance cannot read: others can read that format, and may not read this instance's.
 func (r *rebuild) pack(ctx context.Context, e protocol.Entry) protocol.Entry {
 	cfg := &r.guard.cfg
 	if cfg.Compression == nil || len(e.Payload) == 0 || !cfg.readsFormat(protocol.PackedAs(r.unfit)) {
@@ -73,7 +75,7 @@ func (c *Config) compress(payload []byte) (packed []byte, err error) {
 	return c.Compression.Compress(payload), nil
 }
 
-// decodeEntry is protocol.DecodeEntry, and decompresses the payload. What cannot be decompressed is no entry.
+// decodeEntry is protocol.DecodeEntry, and decompresses the payload. If that fails, it is no entry.
 func (c *Config) decodeEntry(raw []byte) (protocol.Entry, error) {
 	e, err := protocol.DecodeEntry(raw)
 	if err == nil && e.Packed != protocol.Unpacked {
@@ -105,7 +107,8 @@ func (c *Config) decompress(format byte, packed []byte) (payload []byte, err err
 	return payload[:len(payload):len(payload)], nil
 }
 
-// recoverCompression makes a panic of a Compression an error: it must not take down those who only share its work.
+// recoverCompression turns a panic of a Compression into an error: it must not take down callers that only share
+// its work.
 func recoverCompression(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("compression panicked: %v", r)

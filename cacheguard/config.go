@@ -15,16 +15,16 @@ type Config struct {
 	// Redis share their values; they must agree on types and Codec. It may not contain braces. Default: cacheguard.
 	Prefix string
 
-	// Instance is the name of this process among those that share the Prefix: in its leases and locks, which Inspect shows, and in
-	// its logs. At most 50 bytes, without spaces and control characters. Default: host:pid.
+	// Instance is the name of this process. Its leases and locks, which Inspect shows, and its logs have it. At most 50 bytes,
+	// without spaces and control characters. Default: host:pid.
 	Instance string
 
-	// TTL is how long an entry is fresh. A loader may choose another one with SetTTL. Milliseconds count. Default: 1
-	// minute. -1: values are not stored, only loads are shared.
+	// TTL is how long an entry is fresh, to the millisecond. A loader may choose another one with SetTTL.
+	// Default: 1 minute. -1: values are not stored, only loads are shared.
 	TTL time.Duration
 
-	// StaleFor is how long after its TTL an entry is still served: while one background load in the fleet replaces it, and
-	// when such loads fail. An Invalidate ends that at once. Default: 0, off.
+	// StaleFor is how long after its TTL an entry is still served, while one background load in the fleet replaces it
+	// or if such loads fail. An Invalidate ends that at once. Default: 0, off.
 	StaleFor time.Duration
 
 	// NegativeTTL is how long ErrNotFound is remembered. Default: 10 seconds, at most TTL. -1: not at all.
@@ -43,17 +43,17 @@ type Config struct {
 	// context.DeadlineExceeded. Default: 30 seconds. -1: none.
 	LoadTimeout time.Duration
 
-	// SlowLoad is how long a load may take. The Logger gets those that take longer. Default: a tenth of LoadTimeout, or 3 seconds without
-	// one. -1: off.
+	// SlowLoad is the time beyond which the Logger reports a load as slow. Default: a tenth of LoadTimeout, or 3 seconds without one.
+	// -1: off.
 	SlowLoad time.Duration
 
-	// WaitTimeout is how long a Get waits for another instance's load before it loads by itself, without storing. Time
-	// spent queueing for MaxLoads does not count. Default: LoadTimeout, so that a slow load does not run twice. -1: no limit but the
+	// WaitTimeout is how long a Get waits for another instance's load before it loads by itself, without storing. Time in the
+	// queue for MaxLoads does not count. Default: LoadTimeout, so that a slow load does not run twice. -1: no limit but the
 	// context's.
 	WaitTimeout time.Duration
 
-	// LeaseTTL is how long the lease of a load outlives an instance that dies. It is renewed at a third of it. At least
-	// 100 milliseconds. Default: 5 seconds.
+	// LeaseTTL is how long the lease of a load outlives an instance that dies. A third of LeaseTTL is the interval
+	// of its renewals. At least 100 milliseconds. Default: 5 seconds.
 	LeaseTTL time.Duration
 
 	// MaxLoads is how many loaders this Guard runs at once. Excess loads queue until a slot frees or their callers give up.
@@ -62,12 +62,12 @@ type Config struct {
 	// load shares its slot. Default: 64. -1: no limit.
 	MaxLoads int
 
-	// FleetLoads is how many loaders all Guards of the Prefix run at once, so that a database with few connections is not asked by
-	// many instances with MaxLoads each. Excess loads keep their leases and queue until they have a permit or their callers give up.
-	// Instances get permits first come, first served, and use one for up to eight loads in a row; a load that finds none at hand
-	// costs a round trip more. An instance that dies keeps its permits for LeaseTTL. Without an answer of Redis, loads run
-	// under MaxLoads alone: new ones after RedisTimeout, those that wait after LeaseTTL. From 1 to 10,000. Instances may differ:
-	// each goes by its own number (package semaphore). Default: 0, off.
+	// FleetLoads is how many loaders all Guards of the Prefix run at once together. It protects a database with few connections
+	// from many instances with MaxLoads each. Excess loads keep their leases and queue until they have a permit or their callers
+	// give up. Instances get permits first come, first served, and use one for up to eight loads in a row; a load that finds none
+	// at hand takes one more round trip. A dead instance keeps its permits for LeaseTTL. If Redis does not answer, loads run
+	// under MaxLoads alone: new ones after RedisTimeout, waiting ones after LeaseTTL. From 1 to 10,000. Instances may differ:
+	// each uses its own number (package semaphore). Default: 0, off.
 	FleetLoads int
 
 	// MaxValueBytes is the size of the largest value stored, encoded. Larger ones reach their callers but not the
@@ -77,10 +77,10 @@ type Config struct {
 	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. The time before an
 	// operation is sent does not count. Default: 500 ms.
 	//
-	// After a few operations in a row that took longer or failed, a circuit breaker opens (on a cluster, there is one for each
-	// sixth of the slots): the Guard sends one operation every quarter to half of a second, to see whether Redis answers again.
-	// By default go-redis dials five times, 100 ms apart, so a Redis that refuses connections looks like one that does not
-	// answer. With redis.Options.DialerRetries 1, its refusal is seen at once.
+	// After a few operations in a row that took longer or failed, a circuit breaker opens (on a cluster, there is one for
+	// each sixth of the slots): the Guard sends one operation every quarter to half of a second, to see whether Redis
+	// answers again. By default go-redis dials five times, 100 ms apart, so a Redis that refuses connections looks like one
+	// that does not answer. With redis.Options.DialerRetries 1, the refusal shows at once.
 	RedisTimeout time.Duration
 
 	// FailClosed makes Get return a *RedisError when Redis is unavailable, instead of loading without it. Stale values of
@@ -91,29 +91,29 @@ type Config struct {
 	// and Update invalidates its keys as Invalidate does. Default: false, Update returns a *RedisError and does not call write.
 	UpdateAnyway bool
 
-	// UpdateTimeout is how long an Update may hold its locks. Then the context of write ends. If write goes on, others can
-	// write within LeaseTTL, loads store again within two times LeaseTTL, and Update returns an error when write returns. At
-	// least LeaseTTL. Default: 1 minute, or LeaseTTL if that is longer. -1: no limit.
+	// UpdateTimeout is how long an Update may hold its locks. Then the context of write ends. If write goes on, others
+	// can write within LeaseTTL, loads store again within twice LeaseTTL, and Update returns an error when write returns.
+	// At least LeaseTTL. Default: 1 minute, or LeaseTTL if that is longer. -1: no limit.
 	UpdateTimeout time.Duration
 
-	// Replicas is how many replicas have to acknowledge what Invalidate, InvalidateTags, InvalidateAll, Update and Put write before it
-	// counts (WAIT), so that a failover to one of them forgets no invalidation. When they do not within RedisTimeout, the error matches
-	// ErrNotReplicated: an invalidation is pending then, although the primary has it, and an Update does not write. On a cluster that
-	// many replicas of each node concerned have to. Reads and loads do not wait. All instances need the same number.
-	// docs/locks.md says what it does not promise. Default: 0, off.
+	// Replicas is how many replicas must acknowledge (WAIT) an Invalidate, InvalidateTags, InvalidateAll, Update or Put before it
+	// counts, so that a failover to one of them forgets no invalidation. If they do not within RedisTimeout, the error matches
+	// ErrNotReplicated: an invalidation is then pending, although the primary has it, and an Update does not write. On a cluster,
+	// that many replicas of each node concerned must acknowledge. Reads and loads do not wait. All instances need the same number.
+	// docs/locks.md says what this does not promise. Default: 0, off.
 	Replicas int
 
-	// WriteLock is the lock that Update, UpdateMany and Put hold, in place of one of package rwlock on the Guard's Redis: a *mutex.Locker, a
-	// *mutex.Quorum, or a Locker of a package below consensus. Its names are the keys with the Guard's Prefix. With one that outlives the
-	// Redis, two writes of a key do not run at once after a failover either; what else it changes, and what not, is in docs/locks.md.
-	// All instances need the same one. The Guard does not close it. A disabled Guard does not use it. Default: none.
+	// WriteLock is the lock that Update, UpdateMany and Put hold, instead of one of package rwlock on the Guard's Redis: a *mutex.Locker,
+	// a *mutex.Quorum, or a Locker of a package below consensus. Its names are the keys with the Guard's Prefix. If it outlives the
+	// Redis, two writes of a key do not run at once even after a failover; docs/locks.md says what it changes and what not. All instances
+	// need the same one. The Guard does not close it. A disabled Guard does not use it. Default: none.
 	WriteLock WriteLock
 
 	// Disabled makes a Guard without Redis, for tests and tools: rdb may be nil, and is not used. Loads run under the same limits,
-	// their callers on this Guard share them, and their outcome is Bypassed. Nothing is cached or remembered, and a Fetch without Load
-	// returns ErrNotCached. Invalidate and SelfCheck return nil; Update calls write under a lock of this Guard, without a
-	// fence. Inspect shows which loads are under way here, and BypassFleet returns an error. What other processes write is not
-	// noticed: a call may share a load that began before.
+	// their callers on this Guard share them, and their outcome is Bypassed. Nothing is cached or remembered, and a Fetch without
+	// Load returns ErrNotCached. Invalidate and SelfCheck return nil; Update calls write under a lock of this Guard, without a
+	// fence. Inspect shows which loads are under way here, and BypassFleet returns an error. Writes of other processes go
+	// unnoticed: a call may share a load that began before them.
 	Disabled bool
 
 	// Local is a tier in this process, in front of Redis. Default: off.
@@ -125,19 +125,19 @@ type Config struct {
 	// Codec encodes values other than []byte and string. Default: encoding/json.
 	Codec Codec
 
-	// Compression makes what is stored smaller: encoded values, []byte, strings and pages of the middleware alike. Instances
-	// with different Compression may share a Prefix. MaxValueBytes bounds the size before compression, so it must not differ.
-	// Default: none.
+	// Compression makes stored entries smaller: encoded values, []byte, strings and pages of the middleware. Instances
+	// with different Compression may share a Prefix. MaxValueBytes bounds the size before compression, so it must not
+	// differ. Default: none.
 	Compression Compression
 
 	// Hooks are called as things happen, for metrics and tests.
 	Hooks Hooks
 
-	// Logger gets what an operator should know and no caller learns: values that cannot be stored or decoded, loaders that panic or
-	// are slow, background loads that fail, leases lost or taken over; and the beginning and the end of what lasts: Redis unavailable,
-	// invalidations owed, the subscription lost, MaxLoads or FleetLoads saturated, the cache bypassed. It gets one record of each kind every ten
-	// seconds, with the number of those that were left out in more. Each has cache (the Prefix), instance, and key where there
-	// is one. Default: none.
+	// Logger gets what an operator should know and no caller learns: values that cannot be stored or decoded, loaders that panic or are slow,
+	// background loads that fail, leases lost or taken over; and the beginning and end of lasting conditions: Redis unavailable,
+	// invalidations owed, the subscription lost, MaxLoads or FleetLoads saturated, the cache bypassed. It gets one record of each kind every
+	// ten seconds; the attribute more counts those left out. Each has cache (the Prefix), instance, and key where there is one. Default:
+	// none.
 	Logger *slog.Logger
 
 	clock clock.Clock // by which entries grow old: that of the machine, or that of a test's environment (internal/kit)

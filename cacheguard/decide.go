@@ -16,7 +16,7 @@ const (
 	ageing                   // fresh, and drawn to be replaced early
 	stale                    // a value past its TTL, within StaleFor
 	expired                  // a value past its TTL, which this Guard does not serve
-	revoked                  // something that was made under a version that is gone, and that nobody may see
+	revoked                  // something that was made under a version that is gone: nobody may see it
 	unusable                 // something that is no entry, or not of this type
 	alienEntry               // what another version of the program stored, and this one cannot decode
 	unreachable              // Redis gave no answer
@@ -49,7 +49,7 @@ func decide(s state) action {
 	return doRebuild
 }
 
-// decision is an action with what it needs.
+// decision is an action and what it needs.
 type decision[V any] struct {
 	action   action
 	found[V]             // doServe, doRefresh: the answer; doRebuild: what is replaced, nil if nobody can read it
@@ -57,7 +57,7 @@ type decision[V any] struct {
 	reason   *RedisError // doBypass: why Redis cannot be used
 }
 
-// decide looks at what was read, as the caller sees it. It reports a stale value that is served, and a read that failed.
+// decide judges what was read, as the caller sees it. It reports a stale value that is served, and a failed read.
 func (s loadSpec[V]) decide(g *Guard, key string, r *readResult[V], readErr error) decision[V] {
 	seenAs, answer := s.assess(r)
 	d := decision[V]{action: decide(seenAs), found: answer, aged: s.judge == nil && r.aged()}

@@ -2,7 +2,7 @@ package cacheguard
 
 import "sync/atomic"
 
-// detours are the reasons why calls may not go to the cache, in one word, so that a hit looks at one only.
+// detours are the reasons why calls may not go to the cache, in one word, so that a hit checks only one.
 type detours struct{ set atomic.Uint32 }
 
 const (
@@ -15,7 +15,7 @@ const (
 func (d *detours) none() bool           { return d.set.Load() == 0 }
 func (d *detours) has(what uint32) bool { return d.set.Load()&what != 0 }
 
-// put sets or clears a reason. Without detours there is nobody who would look.
+// put sets or clears a reason. Nil detours are fine: then nobody looks.
 func (d *detours) put(what uint32, is bool) {
 	switch {
 	case d == nil:
@@ -26,7 +26,7 @@ func (d *detours) put(what uint32, is bool) {
 	}
 }
 
-// mustBypass is why the key is not to be read; nil if it may be.
+// mustBypass returns why the key must not be read; nil if it may be.
 func (g *Guard) mustBypass(key string) *RedisError {
 	if g.detours.none() {
 		return nil

@@ -32,7 +32,7 @@ func newDisabledRedis() *redis.Client {
 	})
 }
 
-// disabled is the Config of a disabled Guard: without what needs Redis.
+// disabled returns the Config of a disabled Guard: without the features that need Redis.
 func (c Config) disabled() Config {
 	c.FailClosed, c.Local, c.Verify, c.Replicas, c.WriteLock = false, LocalConfig{}, VerifyConfig{}, 0, nil
 	return c
@@ -48,9 +48,9 @@ type process struct {
 // overtake ends the right of loads under way to answer calls that begin from now on.
 func (p *process) overtake() { p.overtaken.Store(p.clock.Tick()) }
 
-// goodBefore is the tick before which calls must have begun to be answered by a load without Redis that began at the tick. Only a
-// disabled Guard knows whether the load was overtaken: elsewhere, other processes may have done so. The tick comes before the look:
-// a call that begins after a later invalidation begins after the tick.
+// goodBefore returns the tick before which a call must have begun so that a load without Redis, which began at the given tick, may
+// answer it. Only a disabled Guard knows whether the load was overtaken: elsewhere, other processes may have done so. The tick
+// comes before the check, so a call that begins after a later invalidation begins after the tick.
 func (p *process) goodBefore(began uint64) uint64 {
 	if p.clock == nil {
 		return began
@@ -102,7 +102,7 @@ type processLocks struct {
 }
 
 type processLock struct {
-	held  chan struct{} // of size 1: full while somebody has the lock; those who wait do so in their order
+	held  chan struct{} // of size 1: full while somebody has the lock; waiters queue in their order
 	users int           // who have it or wait
 }
 

@@ -9,86 +9,91 @@
 //
 // # Entry points
 //
-//   - New makes a Guard, one for each process and Prefix. Guard.SelfCheck tries what it needs of Redis; Guard.Close ends it.
-//   - Get reads one key, GetMany many, and Fetch values that carry their own freshness.
-//   - NewCache makes a Cache, a typed view of a Guard for one kind of things, with Get, GetMany, Invalidate, Update and Put.
-//   - Guard.Invalidate follows a write; Guard.Update and Guard.UpdateMany make it.
-//   - SetTTL and ErrNotFound are for loaders. Hooks and Guard.Stats are for those who watch.
-//   - Guard.Inspect looks a key up, and Guard.Bypass and Guard.BypassFleet turn the cache off for a while.
+//   - New makes a Guard: one per process and Prefix. Guard.SelfCheck checks that Redis allows all it needs; Guard.Close ends
+//     it.
+//   - Get reads one key, GetMany reads many, and Fetch reads values that carry their own freshness.
+//   - NewCache makes a Cache, a typed view of a Guard for one kind of thing, with Get, GetMany, Invalidate, Update and Put.
+//   - Call Guard.Invalidate after a write, or let Guard.Update or Guard.UpdateMany make the write.
+//   - SetTTL, SetTags and ErrNotFound are for loaders. Hooks and Guard.Stats are for monitoring.
+//   - Guard.Inspect shows what there is of a key. Guard.Bypass and Guard.BypassFleet turn the cache off
+//     for a while.
 //
 // # Guarantees
 //
 //   - One load per key in the whole fleet, while Redis keeps the lease.
 //   - Never a stale fill, even when it does not: a load stores its value only if nothing invalidated the key, and no
 //     other load stored a value, since it began.
-//   - A Get that begins after an Invalidate returned nil, in any process, never returns a value loaded before it (with a
-//     local tier: see Limits).
-//   - InvalidateTags promises that for all entries with a tag, and InvalidateAll for all under the Prefix.
-//   - Cancelling one caller, the first included, never fails another. A loaded value reaches those who wait for it,
+//   - A Get that begins after an Invalidate returned nil, in any process, never returns a value loaded before it (but
+//     see Limits about local tiers).
+//   - InvalidateTags promises the same for all entries with a tag, and InvalidateAll for all entries under
+//     the Prefix.
+//   - Cancelling one caller, even the first, never fails another. A loaded value reaches everyone who waits for it,
 //     even if Redis fails.
 //
 // # Limits
 //
-//   - A second load runs beside the first when Redis does not answer within RedisTimeout, and after WaitTimeout.
+//   - A second load runs beside the first if Redis does not answer within RedisTimeout, and after WaitTimeout.
 //   - Redis replicates asynchronously: a failover to a replica that lags behind can forget an invalidation or a lease.
-//   - The instances of a Ring may disagree for a while on which shards are up. An invalidation then reaches only one of the
-//     shards that are in use for a key.
-//   - A loader can be handed a row that is older than the write that was invalidated: by a replica of the database that
-//     lags behind, or by a transaction whose snapshot is older than the write. The load began after the Invalidate or Update,
-//     so its value is stored, and served until its TTL. A loader should begin a transaction of its own, or read outside any.
-//   - InvalidateAll relies on clocks that advance at the same rate on all machines, within a tenth.
-//   - The TTL alone bounds what a writer leaves behind that does not call Invalidate.
-//   - With a local tier (Config.Local), an Invalidate reaches other instances by a message. Until it arrives they may serve
-//     what they have in memory: see LocalConfig.
+//   - The instances of a Ring may disagree for a while about which shards are up. An invalidation then reaches only one of
+//     the shards in use for a key.
+//   - A loader can get a row from before the write, although it runs after the invalidation: from a lagging database replica,
+//     or in a transaction whose snapshot is older than the write. Its value is stored, and served until its TTL. So a loader
+//     should begin its own transaction, or read outside any.
+//   - InvalidateAll relies on the clocks of all machines advancing at the same rate, within a
+//     tenth.
+//   - If a writer does not call Invalidate, only the TTL bounds how long the old value lives.
+//   - With a local tier (Config.Local), an Invalidate reaches other instances by a message. Until it arrives, they may
+//     serve the value in their memory: see LocalConfig.
 //   - Callers that share a read or a load get the same decoded value, so values are read-only: copy what you want to change.
-//     The callers of a load get what the loader returned, and others what the Codec made of it. With encoding/json,
+//     The callers of a load get the value that the loader returned; others get it through the Codec. With encoding/json,
 //     unexported fields and the types behind an interface are lost on the way.
 //
 // # How a Get is answered
 //
 //	the cache is bypassed, or an
 //	invalidation of the key is pending ─────> bypassed        load without Redis
-//	the local tier has it ──────────────────> local           return it
+//	the local tier has it ──────────────────> local, negative return it
 //	read it from Redis, one GET; it is
 //	  fresh ────────────────────────────────> hit, negative   return it
 //	  stale, or drawn for an early refresh ─> stale, hit      return it, and replace it in the background
 //	  missing, expired or unreadable ───────> loaded, shared  a miss, see below
+//	  of another version of the program ────> loaded, shared  load without storing, while the entry is young
 //	  not answered ─────────────────────────> stale           return what the local tier has, if StaleFor is set
 //	                                          bypassed        else load without Redis
 //
-// The words behind the arrows are the Outcomes. The table is decide in decide.go, and Get in get.go follows it; GetMany uses the
-// same table for each key, and Fetch has its Judge say what is fresh.
+// The words behind the arrows are the Outcomes. The function decide in decide.go is this table, and Get in get.go follows it.
+// GetMany uses the same table for each key. In a Fetch, the Judge says what is fresh.
 //
 // Concurrent reads share round trips: an MGET, or a pipeline for each node (package link). No call gets a value that was read
-// before it asked. After some twenty misses in a row a Get does not read first, as step 2 below returns a value if there is
-// one. Scripts of many keys share requests, too, and what nobody waits for any more is not sent.
+// before it asked. After some twenty misses in a row, a Get skips the read, because step 2 below returns a value if there is
+// one. Scripts for many keys share requests too, and a request that nobody waits for any more is not sent.
 //
 // # A miss over two instances
 //
-// For each key there are a value (one string) and, while it is being loaded, a lease (a hash) in the same cluster slot.
-// Package protocol describes both, and has the scripts. Each has a TTL. Instance A misses first, then instance B:
+// Each key has a value (a string) and, during a load, a lease (a hash) in the same cluster slot. Both have a TTL.
+// Package protocol (internal/protocol) describes them, and has the scripts. Instance A misses first, then instance B:
 //
 //  1. A starts a flight for the key, which belongs to no single caller (package flight). Later Gets on A join it. The flight
-//     takes one of MaxLoads if one is free; without it, it asks for the value, but not for the lease.
+//     takes one of MaxLoads if one is free; otherwise it asks only for the value, not for the lease.
 //  2. A sends acquire.lua, with a token of 128 random bits. Redis has neither value nor lease, so A gets the lease.
 //  3. B starts a flight and sends acquire.lua too. Redis finds A's lease and writes B's inbox (package wake) into it. B waits.
 //  4. A runs its loader. In the meantime renew.lua extends the lease at each third of LeaseTTL.
-//  5. The loader returns. The callers of A that began before the loader did have their value, and go.
-//  6. A sends fill.lua. In one step, Redis finds the lease as A left it, stores the value, removes the lease, and publishes to
-//     B's inbox, with the entry in the message if it is small.
-//  7. B's flight wakes, and its callers have the value. A's flight ends; until here, Gets on A joined it and Close waits
-//     for it.
+//  5. The loader returns. The callers on A that began before the loader did get the value and leave.
+//  6. A sends fill.lua. In one step, Redis checks that the lease is still of A's generation, stores the value, removes the
+//     lease, and publishes to B's inbox. A small entry travels in the message.
+//  7. B's flight wakes, and its callers get the value. A's flight ends. Up to this point, Gets on A join the flight, and
+//     Close waits for it.
 //
-// What happens instead, when:
+// The same with a disturbance:
 //
 //   - A value was stored before step 2: acquire.lua returns it.
 //   - A load failed a moment ago: acquire.lua returns the text of its error, which fail.lua left in the lease.
 //   - A loses all its callers: the loader's context ends, and release.lua removes the lease without a result.
 //   - A dies: nobody renews the lease. When its deadline is over, B asks again and takes the lease.
 //   - The key is invalidated during step 4: the lease is gone, and fill.lua refuses. The callers of step 5 keep their value,
-//     which they asked for before; those that joined later ask again.
-//   - The loader is slower than the lease, or A was paused: fill.lua stores the value all the same if nothing was stored or
-//     invalidated in between, and refuses it otherwise.
+//     as they asked before the invalidation; callers that joined later ask again.
+//   - The loader is slower than the lease, or A was paused: fill.lua still stores the value if nothing was stored or
+//     invalidated in between, and otherwise refuses it.
 //   - B's subscription is down: B polls. After WaitTimeout, B loads by itself, without storing.
 //   - Redis does not answer: A and B load without it, see "Outages".
 //   - A reply is lost, and go-redis sends the script again: acquire.lua grants A's token its own lease once more, and the
@@ -97,97 +102,118 @@
 // # What may be stored
 //
 // A lease has a generation: the token of the load that created it, and the time. The lease keeps its generation when another
-// load takes it over after the deadline. (The time is in it because a copy of acquire.lua can arrive late, and recreate the
-// lease of a load after an Invalidate removed it.) Storing and invalidating both remove the lease. So a load that finds the
-// generation it acquired knows that nothing was stored and nothing invalidated since, and that is all that fill.lua asks for.
-// The proof is always something that is there, never something missing: a load whose lease was evicted or flushed stores
-// nothing. For this purpose the hash outlives the deadline of the lease.
+// load takes it over after the deadline. (It contains the time because a late copy of acquire.lua can recreate the lease of a
+// load after an Invalidate removed it.) Storing and invalidating both remove the lease. So if a load finds the generation it
+// acquired, nothing was stored or invalidated since, and fill.lua checks no more than that. The proof is always something
+// that is there, never something missing: a load whose lease was evicted or flushed stores nothing. That is why the hash
+// outlives the deadline of the lease.
 //
-// # Who may have what was loaded
+// # Which callers may have a loaded value
 //
-// A call that began before the loader did may have its value in any case. A call that began later, and joined, may have it
-// if the value was stored, as then nothing was invalidated in between. Otherwise it asks again, and after three times it loads
-// by itself, without storing. A logical clock in package flight tells earlier from later.
+// A call that began before the loader did may have its value in any case. A call that joined later may have it if the value
+// was stored, because then nothing was invalidated in between. Otherwise the call asks again, at most three times, and then
+// loads by itself, without storing. A logical clock in package flight tells earlier from later.
+//
+// # Invalidation
+//
+//  1. Invalidate sends invalidate.lua for each key, with a numbered notice, in batches for each part of a cluster.
+//  2. In one step, the script removes the values and leases of all versions of the key, tells those who wait for one of the leases
+//     to ask again, and publishes the notice.
+//  3. The Guard's own local tier forgets the key before Invalidate returns. Other tiers do when the notice reaches them (package tier).
+//  4. A load that was under way runs on. Its fill.lua does not find the generation, and stores nothing.
+//  5. Keys for which Redis gave no answer are pending: see "Outages".
 //
 // # Tags
 //
-// A loader names the tags of its value by SetTags. For each tag Redis has a version, a random text, and an entry has stamps: the
-// versions that its tags had before its loader began. It is valid only while they are the same. So InvalidateTags removes the versions,
-// which costs the same for ten entries and for a million. A version that was evicted makes entries invalid, too. A hit with tags reads
-// the versions after the value, in one batch.
+// A loader names the tags of its value with SetTags. For each tag, Redis has a version, a random text. An entry has stamps: the
+// versions that its tags had before its loader began. It is valid only while they are the current ones. So InvalidateTags just removes
+// the versions, which costs the same for ten entries and for a million. If Redis evicts a version, the entries become invalid too. A
+// hit with tags reads the versions after the value, in one batch. A load goes like this:
 //
-//  1. The Guard reads the versions of the tags that are known before the load, together with acquire.lua: those of the entry that is
-//     replaced, and those that the last load of the key had and could not store. It also reads one more version, which stands for all
+//  1. Together with acquire.lua, the Guard reads the versions of the tags that it knows before the load: those of the entry to be
+//     replaced, and those of the last load of the key that could not be stored. It also reads one more version, which stands for all
 //     tags together.
-//  2. The loader runs, and names a tag that nobody knew.
-//  3. The Guard reads the version of this tag, and then that of all tags together once more. InvalidateTags removes the latter first. So
-//     if it is the one of step 1, nothing has removed the tag's since then, and fill.lua stores the value with it.
-//  4. If it is another one, some tag was invalidated. The value reaches those who asked before, and is not stored. The Guard remembers
-//     the tags of the key, and the next load knows them in step 1: it does not matter then what others invalidate.
+//  2. The loader runs, and names a tag that the Guard did not know.
+//  3. The Guard reads the version of this tag, and then that of all tags together again. InvalidateTags removes the latter first. So if
+//     it is still the one of step 1, nothing has removed the tag's version since then, and fill.lua stores the value with it.
+//  4. If it is another one, some tag was invalidated. The value reaches the callers that asked before, and is not stored. The Guard
+//     remembers the tags of the key, so the next load knows them in step 1, and invalidations of other tags do not disturb it.
 //
-// While fill.lua runs, the Guard reads the versions again, for callers that joined after the loader began: they may have the value
+// While fill.lua runs, the Guard reads the versions again for callers that joined after the loader began: they may have the value
 // only if nothing was invalidated since.
 //
-// InvalidateAll works the same way. All entries have a stamp of the Prefix, and those of a Cache one of their kind. Hits need not ask for
-// these: a Guard uses what it knows for 0.9 seconds, from before it asked, and then reads them beside the next value. InvalidateAll
-// removes the version, and returns a second later, when all such knowledge is over. A Guard that finds another stamp than the one it
-// knows asks at once. On a cluster there is a version for each sixth of the slots, so that a dead node takes no other keys with it.
+// InvalidateAll works the same way. All entries have a stamp of the Prefix, and those of a Cache also one of their kind. Hits need not
+// ask for these versions: a Guard trusts the ones it knows for 0.9 seconds, counted from before it asked, and then reads them beside the
+// next value. InvalidateAll removes the version, and returns a second later, when no Guard trusts it any more. A Guard that finds a stamp
+// other than the one it knows asks at once. On a cluster there is a version for each sixth of the slots, so that a dead node does not
+// affect other keys.
 //
 // # Versions of a program
 //
-// A Cache with a CacheConfig.Version has its value, its lease and those who wait for it at keys of its own, in the slot of the key: P:{K}:v1 in
-// place of P:{K} for version 1, or 5, or 9, as there are four such seats. So each version loads and stores for itself, by the protocol
-// above. What belongs to the thing, and not to a version, is there once: the write lock, the intent, notices, tags. Whatever invalidates the key
-// removes the values and leases of all four seats, and those of no version, in the same step. It need not know which versions there are.
+// A Cache with a CacheConfig.Version keeps its value, lease and waiters at keys of its own, in the slot of the key: for version 1, P:{K}:v1
+// instead of P:{K}. There are four such seats, so versions 5 and 9 use v1 too. Each version loads and stores for itself, by the protocol above.
+// What belongs to the thing and not to a version exists once: the write lock, the intent, notices, tags. Whatever invalidates the key removes,
+// in one step, the values and leases of all four seats and of no version. It need not know which versions there are.
 //
 //  1. A Get of version 1 reads P:{K}:v1. Nobody but version 1 stores there.
 //  2. acquire.lua asks for the lease P:{K}:v1:lease, and looks at the intent of all versions, P:{K}:intent.
 //  3. fill.lua stores if the generation is still in that lease. A load of another version does not touch it.
-//  4. invalidate.lua, begin_update.lua, end_update.lua and put.lua remove everything of all versions; put.lua leaves what it has
-//     stored. They tell those who wait for any of the leases.
+//  4. invalidate.lua, begin_update.lua, end_update.lua and put.lua remove the values and leases of all versions (put.lua keeps
+//     the value that it stores), and wake those who wait for any of the leases.
 //
-// At each step a version that dies, is paused, or has lost a reply is to the others what another instance is:
+// A version that dies, is paused or loses a reply affects the others no more than another instance would:
 //
 //   - One that dies in step 2 or 3 leaves a lease that only its own version waits for.
 //   - One that is paused in step 3 finds its lease gone if any version invalidated the key, and stores nothing.
-//   - A step 4 of which no reply came has happened for all versions, or for none. It is sent again, and does no harm twice.
-//   - One that dies in an Update leaves the intent, and with it no version gets a lease until that has expired. Nobody's value is there, as
+//   - If no reply comes to step 4, it has happened for all versions or for none. It is sent again, and running twice does
+//     no harm.
+//   - One that dies in an Update leaves the intent, so no version gets a lease until that has expired. No old value is left, as
 //     begin_update.lua has removed them all.
 //   - A seat that Redis evicts is a miss of one version.
 //
 // Five versions in a row are one more than there are seats. An entry has its version as a stamp, so the first and the fifth do not serve
-// each other's entries: each loads without storing where it finds one of the other, and replaces it only when it is older than a minute
-// (see alien.go). They wait for each other's loads, and see each other's failures.
+// each other's entries: where one finds an entry of the other, it loads without storing, and replaces the entry only once that is older
+// than a minute (see alien.go). They wait for each other's loads, and see each other's failures.
 //
-// A library from before CacheConfig.Version invalidates the entry of no version, and no other. It must have left the fleet before the first
-// Version is set. What this library invalidates reaches its entries, so one can go back to it.
+// A library older than CacheConfig.Version invalidates only the entry of no version. It must have left the fleet before the first Version
+// is set. Invalidations by this library reach the entries of the older one, so going back to it is possible.
 //
 // # GetMany
 //
-// GetMany makes a flight for each missing key, each with a lease and a token of its own, around one call of the loader. Other
-// Gets can join any of these flights.
+// GetMany makes one flight per missing key, each with its own lease and token, around one call of the loader. Other Gets can
+// join any of these flights.
 //
 // # Outages
 //
-// While Redis does not answer, a Guard hardly asks it (package health). Loads go on without Redis: the callers of an instance
-// share them, and at most MaxLoads run at a time. (With Config.FailClosed, Get returns a *RedisError instead.) Invalidations are still tried. Those that fail are pending: the Guard sends
-// them again until they succeed, and does not read their keys before.
+// While Redis does not answer, a Guard only probes it (package health). Loads go on without Redis: the callers of an instance
+// share them, and at most MaxLoads run at a time. (With Config.FailClosed, Get returns a *RedisError instead.) Invalidations
+// are still tried. Those that fail are pending: the Guard sends them again until they succeed, and does not read their keys
+// until then.
 //
 // # Local tier
 //
-// A Guard with a local tier (package tier) asks it before Redis, and fills it from what it reads. invalidate.lua publishes a
-// numbered notice that makes every instance forget the key.
+// A Guard with a local tier (package tier) asks it before Redis, and fills it with what it reads from Redis. invalidate.lua
+// publishes a numbered notice, which makes every instance forget the key.
 //
 // # Update
 //
 //  1. Update takes the key's write lock (package rwlock).
 //  2. begin_update.lua removes value and lease, and leaves an intent, which is renewed as leases are.
-//  3. The write runs. While the intent stands, acquire.lua grants no lease; it registers those who ask, to tell them of the
+//  3. The write runs. While the intent stands, acquire.lua grants no lease; it registers callers, so that they hear of the
 //     end.
-//  4. end_update.lua removes value and lease once more, and the intent, and wakes those who wait.
+//  4. end_update.lua removes value and lease again, and the intent, and wakes those who wait.
 //
-// The Put of a Cache is an Update whose step 2 also leaves a generation, in a lease that nobody holds, and whose step 4 is put.lua:
-// it stores what was written if that generation and the intent are there still, and no other writer's intent is.
+// Cache.Put is an Update with two differences. Step 2 also leaves a generation, in a lease that nobody holds. Step 4 is put.lua,
+// which stores the written value if that generation and the intent are still there, and no other writer's intent is.
 //
-// A writer that dies leaves its intent for two times LeaseTTL at most. Then it expires, and loads store again.
+// The intent of a dead writer expires after at most twice LeaseTTL. Then loads store again.
+//
+// # Reading the code
+//
+//   - A hit: Get, fetch and read in get.go; decide.go. Many keys: GetMany in many.go, readkeys.go. The GET leaves in package link.
+//   - A miss: rebuild.go asks Redis, await.go waits for another instance, lead.go loads and stores. MaxLoads is in loadslots.go.
+//     The scripts are acquire.lua and fill.lua in internal/protocol/lua.
+//   - A write: invalidate.go, pending.go, update.go, put.go. The scripts share forget in internal/protocol/lua/prelude.lua.
+//   - The local tier: local.go, and package tier. Tags: tags.go, versions.go.
+//   - Which part belongs where, with its tests: CONTRIBUTING.md. Why it is so: docs/design/cache.md.
 package cacheguard

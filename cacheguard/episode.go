@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// episode logs a trouble that lasts: one line when it begins, and one when it is over, with how long it lasted and what it cost.
-// One that comes and goes is not logged each time: until it has lasted for delay, and until ten seconds after the last one that was
-// logged, it is only counted.
+// episode logs a lasting trouble: one line when it begins, and one when it is over, with its length and cost. A trouble that comes
+// and goes is not logged each time: until it has lasted for delay, and until ten seconds after the last logged one, it is only
+// counted.
 type episode struct {
 	logger      *slog.Logger
 	begun, over string        // what to log
@@ -19,13 +19,13 @@ type episode struct {
 	closed bool
 	since  time.Time   // zero: all is well
 	logged bool        // its beginning was
-	last   time.Time   // when one was logged that began
+	last   time.Time   // when a beginning was last logged
 	more   int         // that began since, and were not
 	timer  *time.Timer // logs the beginning; owner: the episode; stop: end, close
 	args   []any       // for the beginning
 }
 
-// begin says that there is trouble. It may say so again.
+// begin notes that there is trouble. It may be called again.
 func (e *episode) begin(args ...any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -64,7 +64,7 @@ func (e *episode) logLocked() {
 	e.logger.Log(context.Background(), slog.LevelWarn, "cacheguard: "+e.begun, args...)
 }
 
-// end says that the trouble is over. Cost tells what to log with it.
+// end notes that the trouble is over. Cost returns what to log with it.
 func (e *episode) end(cost func() []any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

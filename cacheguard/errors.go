@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	// ErrNotFound says that the source has no such thing. A loader returns it, or an error that wraps it. A Guard remembers it
-	// for NegativeTTL, and returns ErrNotFound in that time without calling the loader.
+	// ErrNotFound says that the source has no such thing. A loader returns it, or an error that wraps it. A Guard remembers
+	// it for NegativeTTL, and during that time returns ErrNotFound without calling the loader.
 	ErrNotFound = errors.New("cacheguard: not found")
 
 	// ErrNotCached is returned by a Fetch without Load when the cache has no value that may be served.
@@ -18,10 +18,10 @@ var (
 	// ErrClosed is returned by calls on a Guard that is closed, or that is closed while they wait.
 	ErrClosed = errors.New("cacheguard: guard is closed")
 
-	// ErrReentrant is returned to a loader that, directly or through other loaders, asks for the key it is loading, and to
-	// an Update within the write of another one of the key: they would wait for themselves. The Guard sees this by the context
-	// that it gave to the loader, or to write. It does not see loaders of different calls that ask for each other's keys, nor a
-	// loader that uses another context than its own: these wait until LoadTimeout.
+	// ErrReentrant is returned to a loader that asks, directly or through other loaders, for the key it is loading, and to
+	// an Update within the write of another Update of the same key: they would wait for themselves. The Guard recognises
+	// this by the context that it gave to the loader or to write. It does not notice loaders of different calls that ask for
+	// each other's keys, nor a loader that uses another context: these wait until LoadTimeout.
 	ErrReentrant = errors.New("cacheguard: call would wait for itself")
 )
 
@@ -65,8 +65,8 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// LoadError is returned to callers that waited for a load of another Guard, or asked shortly after the load failed. Only the
-// text of the loader's error travels, and, of a Cache, which of CacheConfig.Errors it matched. Callers of the Guard that ran the loader get the error itself.
+// LoadError is returned to callers that waited for a load of another Guard, or asked shortly after the load failed. Only the text of the loader's error
+// travels and, for a Cache, which of CacheConfig.Errors it matched. Callers of the Guard that ran the loader get the error itself.
 type LoadError struct {
 	Key     string
 	Message string // the text of the loader's error, at most 1 KiB of it

@@ -2,9 +2,9 @@ package cacheguard
 
 import "sync/atomic"
 
-// expected says whether the next Get will probably miss, by what the last ones found: then it asks for the value and the
-// lease at once, instead of reading first. That saves a round trip where a kind is seldom found, and in a cold start. A
-// wrong guess costs Redis a script instead of a GET.
+// expected guesses from the last Gets whether the next one will miss. If so, it asks for the value and the lease at
+// once, instead of reading first. That saves a round trip in a cold start, and for kinds that are seldom found. A wrong
+// guess costs Redis a script instead of a GET.
 type expected struct {
 	misses atomic.Int32 // the share of misses, in parts of whole; recent Gets count more
 }
@@ -17,7 +17,7 @@ const (
 
 func (e *expected) miss() bool { return e.misses.Load() >= mostlyAre }
 
-// found notes what a Get found. Where all are hits, nothing is written. Updates that are lost in a race do not matter.
+// found notes what a Get found. While all are hits, it writes nothing. Updates lost in a race do not matter.
 func (e *expected) found(value bool) {
 	share := e.misses.Load()
 	switch {

@@ -6,7 +6,7 @@ import (
 	"github.com/cacheguard/go/internal/protocol"
 )
 
-// Verdict is what a Source says of a value that is in the cache.
+// Verdict is a Source's judgement of a cached value.
 type Verdict int
 
 // The verdicts.
@@ -16,34 +16,35 @@ const (
 	Replace                // do not serve it: load another one
 )
 
-// Source says where Fetch gets values that carry their own freshness, and what is fresh.
+// Source says where Fetch gets values that carry their own freshness, and which of them are fresh.
 type Source[V any] struct {
-	// Judge looks at a value that is in the cache. Judge alone decides: StaleFor and EarlyRefresh of the Guard are
-	// ignored. It is called in the caller's goroutine, perhaps more than once, and may call Get for other keys. Values that were
-	// loaded since the call began are not judged. Default: all values are fresh.
+	// Judge judges a cached value. It alone decides: the Guard's StaleFor and EarlyRefresh are ignored. It is called in the
+	// caller's goroutine, perhaps more than once, and may call Get for other keys. Values that were loaded since the call
+	// began are not judged. Default: all values are fresh.
 	Judge func(V) Verdict
 
-	// Load is the loader, as that of Get. The value old is the one to be replaced. It is nil if there is none, or if it was
+	// Load is the loader, as in Get. The value old is the one to be replaced. It is nil if there is none, or if it was
 	// invalidated before the load began. Default: Fetch loads nothing, and returns ErrNotCached instead.
 	Load func(ctx context.Context, old *V) (V, error)
 
-	// Tags are what the value has in any case, beside those of SetTags. They are known before Load begins, so InvalidateTags of other
-	// tags meanwhile does not keep the value from being stored.
+	// Tags are tags that the value has in any case, in addition to those of SetTags. They are known before Load begins, so an
+	// InvalidateTags of other tags during the load does not keep the value from being stored.
 	Tags []string
 
-	// DespiteTags reports whether a value is good for this call even if one of its tags was invalidated, as what only says where others
-	// are may be. Default: none is.
+	// DespiteTags reports whether this call may use a value even if one of its tags was invalidated, as it may if the value only
+	// says where others are. Default: no value.
 	DespiteTags func(V) bool
 
 	// SkipLocal bypasses the local tier.
 	SkipLocal bool
 
-	// Unlimited loads do not count for MaxLoads, and do not wait for it. It is for loads that would run without the Guard too.
+	// Unlimited loads do not count towards MaxLoads, and do not wait for it. This is for loads that would run without the
+	// Guard too.
 	Unlimited bool
 }
 
-// Fetch is Get for values that carry their own freshness, as HTTP responses do. What is said of Get holds. SetTTL
-// says how long the value stays in the cache. The Outcome says how Fetch came by the value.
+// Fetch is Get for values that carry their own freshness, as HTTP responses do. Everything said of Get holds.
+// SetTTL sets how long the value stays in the cache. The Outcome says how Fetch came by the value.
 //
 // While Redis does not answer and StaleFor is set, Fetch serves values of the local tier, except those that Judge wants
 // replaced.
@@ -57,7 +58,8 @@ func Fetch[V any](ctx context.Context, g *Guard, key string, s Source[V]) (V, Ou
 	})
 }
 
-// beingStored returns what is closed when this Guard has stored what a load of the key has returned to others; else nil.
+// beingStored returns a channel that is closed when this Guard has stored a loaded value that others already have; nil
+// if there is none.
 func (g *Guard) beingStored(key string, shape protocol.Shape) <-chan struct{} {
 	for _, nested := range []bool{false, true} {
 		if stored := g.flights.Ending(flightKey{key: key, shape: shape, mode: filled, scope: scope{nested: nested}}); stored != nil {

@@ -22,14 +22,14 @@ const (
 )
 
 // fleetLoads hands the permits of FleetLoads to the loads of this instance. A permit is a lease on the fleet's semaphore. Loads that find
-// none at hand wait in the instance, and for each the instance asks for a permit, for as many as there are at most. A load that ends gives
-// its permit to one that waits: in turn to the oldest, and to that with the most callers (package slots). So a busy instance asks
-// the semaphore once for some loads, and an instance where nothing waits has no permits.
+// none at hand wait in the instance, which asks for one permit for each of them, but for no more than there are. A load that ends passes
+// its permit to a waiting one: in turn to the oldest, and to that with the most callers (package slots). So a busy instance asks the
+// semaphore once for several loads, and an instance where nothing waits has no permits.
 //
-// A load asks for its permit when it has the lease of its key, and its slot. So those that want the same key wait for the one that has the
-// lease, and need no permits; and a load that waits for its instance's slots keeps no permit from other instances.
+// A load asks for its permit when it has its slot and the lease of its key. So others that want the same key wait for the one with the
+// lease, and need no permits; and a load that waits for a slot of its instance keeps no permit from other instances.
 //
-// When Redis does not answer, loads have permits that are none: MaxLoads alone limits them.
+// When Redis does not answer, loads get empty permits: MaxLoads alone limits them.
 type fleetLoads struct {
 	guard   *Guard
 	permits *semaphore.Locker

@@ -70,12 +70,12 @@ type Guard struct {
 	closing sync.Once
 }
 
-// New returns a Guard. It does no I/O and starts no goroutine. An unreachable Redis is no error here: Hooks.OnRedisError and
-// the Logger report it later. The error names every field of cfg that is out of range.
+// New returns a Guard. It does no I/O and starts no goroutine. An unreachable Redis is not an error here: Hooks.OnRedisError
+// and the Logger report it later. The error names every field of cfg that is out of range.
 //
-// New refuses a client that may answer from elsewhere than the primary, as it would return what was invalidated: one with a
-// client-side cache, and a cluster client that may read from replicas. A failover client must not be ReplicaOnly; New cannot
-// see that.
+// New refuses a client that may read from anywhere but the primary, because it would return invalidated values: a client
+// with a client-side cache, and a cluster client that may read from replicas. A failover client must not be ReplicaOnly
+// either, but New cannot see that.
 func New(rdb Redis, cfg Config) (*Guard, error) {
 	if err := errors.Join(checkClient(rdb, &cfg), cfg.check()); err != nil {
 		return nil, fmt.Errorf("cacheguard: %w", err)
@@ -168,8 +168,8 @@ func (g *Guard) open() (err error) {
 }
 
 // Close cancels the running loads, releases their leases, and returns when everything that the Guard started has ended. A
-// loader that ignores its context holds Close up, and when Redis hangs, so do the client's time-outs. Calls that wait return
-// ErrClosed. A loader or hook must not call Close. It may be called more than once, and always returns nil.
+// loader that ignores its context delays Close, and so do the client's time-outs when Redis hangs. Waiting calls return
+// ErrClosed. A loader or hook must not call Close. Close may be called more than once, and always returns nil.
 func (g *Guard) Close() error {
 	if g == nil {
 		return nil // New failed: there is nothing to close

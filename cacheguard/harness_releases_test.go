@@ -181,7 +181,7 @@ func (f *fleet) entry(valueKey string) protocol.Entry {
 	return e
 }
 
-// orAbsent is a load of a row that says of an empty one that there is none.
+// orAbsent is a load of a row that treats an empty one as absent.
 func (r *row) orAbsent(ctx context.Context) (string, error) {
 	v, err := r.load(ctx)
 	return v, errors.Join(err, map[bool]error{true: ErrNotFound}[v == ""])

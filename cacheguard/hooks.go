@@ -13,21 +13,22 @@ import (
 // Hooks are called as things happen. Any of them may be nil. They must be quick, must not block and must not panic;
 // they may be called concurrently.
 type Hooks struct {
-	// Begin is called when something begins that takes time, with its Task, its keys, and the context of who asked for it. It
-	// returns the context to go on with, which ends when ctx does, and what is to be called at the end, once; that may be
+	// Begin is called when something begins that takes time, with its Task, its keys, and the caller's context. It returns
+	// the context to go on with, which ends when ctx does, and a function that is called once at the end, which may be
 	// nil. It is for tracing. Package github.com/cacheguard/go/otel uses it.
 	Begin func(ctx context.Context, task Task, keys []string) (context.Context, func(End))
 
-	// Origin returns what those are to know who wait for a load, here and on other instances: which trace it belongs to, say.
-	// They find it in End. The context is that of the call that made the load necessary. The lease in Redis holds it, with at
-	// most 24 bytes; a longer one is dropped. Whoever may write to Redis can forge it. Nil: loads have no origin.
+	// Origin returns a text about a load for the calls that wait for it, here and on other instances: which trace it
+	// belongs to, say. They find it in End. The context is that of the call that made the load necessary. The lease in
+	// Redis holds the text, of at most 24 bytes; a longer one is dropped. Anyone who may write to Redis can forge it. Nil:
+	// loads have no origin.
 	Origin func(ctx context.Context) string
 
 	// OnGet is called at the end of every Get, with the caller's context. The outcome is empty when there was no answer.
 	OnGet func(ctx context.Context, key string, outcome Outcome, took time.Duration, err error)
 
-	// OnCache is called by NewCache with each new name of a Cache of this Guard. The keys that the other hooks get of it begin with
-	// that name and a colon.
+	// OnCache is called by NewCache with each new name of a Cache of this Guard. In the other hooks, the keys of that Cache
+	// begin with the name and a colon.
 	OnCache func(name string)
 
 	// OnJoin is called when a Get joins a load, or a wait for one, that another call of this Guard has begun.
@@ -36,9 +37,9 @@ type Hooks struct {
 	// OnLoad is called after every run of a loader.
 	OnLoad func(key string, took time.Duration, err error)
 
-	// OnStale is called when a value is served past its TTL, within StaleFor, with the time since the TTL. It is also called
-	// when the local tier stands in for a Redis that does not answer. Then the time is 0 if the TTL is not over. Such a value
-	// may have been invalidated.
+	// OnStale is called when a value is served past its TTL, within StaleFor, with the time since the TTL. It is also
+	// called when the local tier stands in for a Redis that does not answer; the time is then 0 if the TTL is not over.
+	// Such a value may have been invalidated.
 	OnStale func(key string, past time.Duration)
 
 	// OnRejected is called when a load may not store its value: something invalidated the key, or another load stored a
@@ -63,8 +64,8 @@ type Hooks struct {
 	// clean-ups and the subscription have no hook. OnLeaseLost and OnTakeover report what their failures lead to.
 	OnRedisError func(err *RedisError)
 
-	// OnBreaker is called when the Guard stops asking Redis for a while because it does not answer, and when it asks again. On
-	// a cluster each sixth of the slots has a breaker, which calls it for itself.
+	// OnBreaker is called when the Guard stops asking Redis for a while because it does not answer, and when it asks again.
+	// On a cluster, each sixth of the slots has its own breaker, and each calls OnBreaker.
 	OnBreaker func(open bool)
 }
 

@@ -17,26 +17,26 @@ const (
 	EntryFresh   EntryState = "fresh"   // a value within its TTL
 	EntryStale   EntryState = "stale"   // a value past its TTL
 	EntryAbsent  EntryState = "absent"  // the memory that the source has no such thing
-	EntryRevoked EntryState = "revoked" // a value of which a tag, or all there is, was invalidated: Get loads it anew
+	EntryRevoked EntryState = "revoked" // a value that InvalidateTags or InvalidateAll invalidated: Get loads a new one
 	EntryDamaged EntryState = "damaged" // something that is no entry of this version, or is truncated or changed
 )
 
-// Inspection is what there is of a key, in Redis and on this instance. Durations are by the clock of the key's server, and are
-// right to a millisecond. It says nothing of the value itself.
+// Inspection is what there is of a key, in Redis and on this instance. Durations are measured by the clock of the key's
+// server, to the millisecond. It does not contain the value itself.
 type Inspection struct {
 	Key   string
 	State EntryState
 
 	// Of the entry, unless State is missing or damaged.
 	Age      time.Duration // since it was stored
-	FreshFor time.Duration // until its TTL ends; 0 when it has
+	FreshFor time.Duration // until its TTL ends; 0 if that is over
 	KeptFor  time.Duration // until Redis drops it. A Guard with StaleFor serves it until then
 	LoadTook time.Duration // how long it took to load
 	Kind     string        // of the payload: bytes (a []byte or string), coded (by the Codec), or absence
 	Tags     []string      // under which it can be invalidated
 
-	// TagVersions are the versions that the Tags had when the entry was loaded, in the same order. Entries with the same version of a tag
-	// are invalidated together; when the version in Redis is another one, or gone, State is revoked.
+	// TagVersions are the versions that the Tags had when the entry was loaded, in the same order. Entries with the same version of a
+	// tag are invalidated together. If the version in Redis is another one, or gone, State is revoked.
 	TagVersions []string
 
 	Size   int    // of what Redis has for the key, in bytes
@@ -44,13 +44,13 @@ type Inspection struct {
 
 	Load    *Holder  // who loads the key; nil: nobody has the lease
 	Waiting int      // other instances that wait for that load
-	Writers []Holder // who is within an Update of the key: no load stores a value
+	Writers []Holder // who is in an Update of the key: no load stores a value
 	Blocked int      // instances that wait for the end of the update
-	Failure *Failure // of the last load; nil: it did not fail, or that is forgotten
+	Failure *Failure // of the last load; nil: it did not fail, or its failure is forgotten
 
-	// Version is the CacheConfig.Version that the entry was stored under; 0: none. The fields above are those of the entry without a version, and of its load;
-	// Writers and Blocked are of all versions. Versions has the others: an Inspection for each of which there is an entry, a load or
-	// a failure, without a Key, Writers, Blocked and Here. Where there is no entry, its Version is not known, and 0.
+	// Version is the CacheConfig.Version that the entry was stored under; 0: none. The fields above describe the entry without a version, and its load;
+	// Writers and Blocked cover all versions. Versions has the others: an Inspection for each version with an entry, a load or a failure, without Key,
+	// Writers, Blocked and Here. Where there is no entry, the Version is not known, and 0.
 	Version  int
 	Versions []Inspection
 
@@ -68,7 +68,7 @@ type Holder struct {
 type Failure struct {
 	Message string        // the text of the last error
 	InARow  int           // how many loads failed since one succeeded
-	Left    time.Duration // Get returns the error for so long; 0: the next one loads
+	Left    time.Duration // Get returns the error for that long; 0: the next one loads
 }
 
 // Here is what the instance that was asked knows of a key.
@@ -81,11 +81,11 @@ type Here struct {
 	Cut      bool // the circuit breaker is open: Redis does not answer
 }
 
-// Inspect looks at a key, for the person on call, and changes nothing. It is one request, of a script that reads, and for an entry with
-// tags another. It asks Redis even while a circuit breaker is open.
+// Inspect shows the person on call what there is of a key, and changes nothing. It makes one request, with a script that only reads,
+// and another one for an entry with tags. It asks Redis even while a circuit breaker is open.
 //
-// When Redis fails, the error is a *RedisError, and the Inspection has what is known on this instance: Here. That is also all that a
-// disabled Guard knows; it returns no error, and State is missing, as nothing is stored.
+// When Redis fails, the error is a *RedisError, and the Inspection has only Here, what this instance knows. A disabled Guard knows
+// no more than that either; it returns no error, and State is missing, as nothing is stored.
 func (g *Guard) Inspect(ctx context.Context, key string) (Inspection, error) {
 	switch {
 	case g == nil:
@@ -115,7 +115,7 @@ func (g *Guard) inspectHere(key string) Here {
 	return h
 }
 
-// confirm looks whether the versions that the entry was made under are the current ones.
+// confirm checks whether the versions that the entry was made under are the current ones.
 func (i *Inspection) confirm(ctx context.Context, g *Guard, stamps protocol.Stamps) error {
 	if len(stamps) == 0 {
 		return nil
@@ -139,7 +139,7 @@ func (i *Inspection) confirm(ctx context.Context, g *Guard, stamps protocol.Stam
 	return err
 }
 
-// readEntry tells the state of the value, and returns its stamps.
+// readEntry fills in the state of the value, and returns its stamps.
 func (i *Inspection) readEntry(in *protocol.Inspected) protocol.Stamps {
 	if in.Value == nil {
 		return nil
@@ -175,7 +175,7 @@ func (i *Inspection) readEntry(in *protocol.Inspected) protocol.Stamps {
 	return e.Stamps
 }
 
-// readHolders tells who loads, who writes, and what failed.
+// readHolders fills in who loads, who writes, and what failed.
 func (i *Inspection) readHolders(in *protocol.Inspected) {
 	holder := func(h protocol.Hold) Holder {
 		shown := Holder{Instance: h.Instance, Left: h.Left}

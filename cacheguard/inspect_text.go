@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// String is the Inspection for people: a line for each thing that there is. Programs use the fields.
+// String returns the Inspection for people, one line per fact. Programs use the fields.
 func (i Inspection) String() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -42,7 +42,7 @@ func (i Inspection) String() string {
 	return b.String() + i.Here.String()
 }
 
-// title says what is looked at: that of a version stands below the key.
+// title names what is inspected: a version stands below its key.
 func (i Inspection) title() string {
 	switch {
 	case i.Key != "" && len(i.Versions) > 0:

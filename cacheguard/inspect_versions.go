@@ -10,7 +10,7 @@ import (
 	"github.com/cacheguard/go/internal/script"
 )
 
-// inspectSeats tells what Redis has for the key, without a version and in each seat, in one request.
+// inspectSeats returns what Redis has for the key, without a version and in each seat, in one request.
 func (i *Inspection) inspectSeats(ctx context.Context, g *Guard) error {
 	var calls []*script.Call
 	for _, valueKey := range protocol.AllSeats(g.keys.ValueKey(i.Key)) {

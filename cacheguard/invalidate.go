@@ -15,21 +15,21 @@ import (
 // maxInvalidations bounds one pipeline.
 const maxInvalidations = 256
 
-// Invalidate removes the keys from the cache, and kills the right of every running load to store what it has read, on
-// every instance. Call it after the source was written. A Get that begins after Invalidate returned nil, in any
+// Invalidate removes the keys from the cache, and keeps every running load, on every instance, from storing what it
+// has read. Call it after you have written to the source. A Get that begins after Invalidate returned nil, in any
 // process, never returns a value that was loaded before.
 //
-// Invalidate sends the invalidations even when ctx has ended, since the source has been written by then. The end of ctx only
+// Invalidate sends the invalidations even if ctx has ended, because the source has been written by then. The end of ctx only
 // ends the caller's wait, with an error that matches its cause.
 //
 // The error joins a *RedisError for each key that Redis may not have removed. The invalidations of such keys are pending, up to
 // 100,000 of them: the Guard sends them again in the background until they succeed or the Guard is closed, and loads the keys
 // without the cache until then. Other instances may go on serving their values.
 //
-// With Config.Replicas, the same goes for keys that too few replicas have acknowledged: their errors match ErrNotReplicated. The primary
-// has removed such a key, so other instances serve it again only if a failover forgets that before it is sent again.
+// With Config.Replicas, the same goes for keys that too few replicas have acknowledged; their errors match ErrNotReplicated. The primary
+// has removed such a key, so other instances serve it again only if a failover forgets that before the invalidation is repeated.
 //
-// A key that is not in the cache is no error. An empty key is one, and the other keys are invalidated all the same.
+// A key that is not in the cache is not an error. An empty key is one; the other keys are invalidated all the same.
 func (g *Guard) Invalidate(ctx context.Context, keys ...string) error {
 	if g == nil {
 		return errNilGuard
@@ -57,7 +57,7 @@ func (g *Guard) Invalidate(ctx context.Context, keys ...string) error {
 	return err
 }
 
-// invalidations sends the invalidations of a Guard, and again those that failed.
+// invalidations sends the invalidations of a Guard, and repeats those that failed.
 type invalidations struct {
 	guard   *Guard
 	pending pendingInvalidations
@@ -65,7 +65,7 @@ type invalidations struct {
 	part        func(key string) int                  // of the keyspace
 	call        func(key, notice string) *script.Call // that removes it
 	message     func(key string) string               // the next notice of it
-	forgetLocal func(keys []string)                   // has the local tier do so
+	forgetLocal func(keys []string)                   // makes the local tier forget
 	shown       func(key string) string               // as errors have it
 	first       func(ctx context.Context) error       // is done before any is sent; nil: nothing
 }
@@ -84,7 +84,7 @@ func ofKeys(g *Guard) invalidations {
 	}
 }
 
-// send sends the invalidations without holding the caller beyond its context.
+// send sends the invalidations, but does not hold the caller beyond its context.
 func (i *invalidations) send(ctx context.Context, keys []string) error {
 	if i.guard.cfg.Disabled {
 		i.guard.process.overtake()
@@ -102,7 +102,7 @@ func (i *invalidations) send(ctx context.Context, keys []string) error {
 	}
 }
 
-// sendAll sends the invalidations of each part of the keyspace for itself, as its nodes fail for themselves.
+// sendAll sends the invalidations of each part of the keyspace separately, as parts fail separately.
 func (i *invalidations) sendAll(ctx context.Context, keys []string) (errs []error) {
 	begun := i.begin(ctx)
 	if begun != nil && !errors.Is(begun, ErrNotReplicated) {
@@ -131,7 +131,7 @@ func (i *invalidations) begin(ctx context.Context) error {
 	return i.first(ctx)
 }
 
-// allFailed are the errors of keys of which none was sent.
+// allFailed returns the errors of keys none of which was sent.
 func (i *invalidations) allFailed(keys []string, err error) map[string]*RedisError {
 	failed := make(map[string]*RedisError, len(keys))
 	for _, key := range keys {
@@ -140,7 +140,7 @@ func (i *invalidations) allFailed(keys []string, err error) map[string]*RedisErr
 	return failed
 }
 
-// byPart returns the keys by the part of the keyspace that they belong to, without empty parts.
+// byPart groups the keys by their part of the keyspace, without empty parts.
 func (i *invalidations) byPart(keys []string) [][]string {
 	if i.guard.health.Len() == 1 {
 		return [][]string{keys}
@@ -153,7 +153,7 @@ func (i *invalidations) byPart(keys []string) [][]string {
 	return slices.DeleteFunc(parts, func(part []string) bool { return len(part) == 0 })
 }
 
-// sendPart sends the invalidations in batches. When Redis answers to nothing of a batch, the rest is not tried.
+// sendPart sends the invalidations in batches. If Redis answers nothing of a batch, the rest is not tried.
 func (i *invalidations) sendPart(ctx context.Context, keys []string) (errs []error) {
 	for len(keys) > 0 {
 		chunk := keys[:min(len(keys), maxInvalidations)]
@@ -185,8 +185,8 @@ func (i *invalidations) enqueueFailed(keys []string, failed map[string]*RedisErr
 	return errs
 }
 
-// forget runs a call that removes its key for each of the keys, for each part of the keyspace in a pipeline of its own,
-// and returns the errors by key.
+// forget runs, for each key, the call that removes it, in one pipeline for each part of the keyspace, and returns the
+// errors by key.
 func (i *invalidations) forget(ctx context.Context, op string, keys []string, call func(string) *script.Call) map[string]*RedisError {
 	parts := i.byPart(keys)
 	failed := make([]map[string]*RedisError, len(parts))

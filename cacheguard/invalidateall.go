@@ -11,8 +11,8 @@ import (
 
 // InvalidateAll is Invalidate for all keys under the Prefix, of all Guards. Its cost does not depend on how many there are.
 //
-// It takes a second: other Guards may use what they know of the Prefix for so long, so that hits need not ask. When it returned nil, all
-// of them know. This relies on the clocks of their machines advancing at the same rate, within a tenth.
+// It takes a second: for that long, other Guards may trust the version of the Prefix that they know, so that hits need not ask. When it
+// returns nil, none trusts the old one any more. This relies on the clocks of all machines advancing at the same rate, within a tenth.
 func (g *Guard) InvalidateAll(ctx context.Context) error { return g.invalidateRealm(ctx, "") }
 
 // invalidateRealm is InvalidateAll for a kind; empty: for all.
@@ -61,7 +61,7 @@ func (v *versions) ofRealm(name string) (p *realmPart, kind string) {
 	return nil, ""
 }
 
-// forgetRealms forgets what is known of the realms, and then what the local tier has of them.
+// forgetRealms drops what is known of the realms, and then their entries in the local tier.
 func (v *versions) forgetRealms(names []string) {
 	for _, name := range names {
 		p, kind := v.ofRealm(name)
@@ -74,7 +74,7 @@ func (v *versions) forgetRealms(names []string) {
 	}
 }
 
-// noticeOfRealm is what local tiers are told.
+// noticeOfRealm returns the message to local tiers.
 func noticeOfRealm(kind string) string {
 	if kind == "" {
 		return tier.All

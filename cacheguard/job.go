@@ -13,7 +13,7 @@ type job struct {
 	policy    *policy
 	shape     protocol.Shape
 	load      func(context.Context) (any, error) // returns a *V
-	anew      func(context.Context) (any, error) // load without the value that it is to replace; nil if it has none
+	anew      func(context.Context) (any, error) // load without the value to be replaced; nil if it has none
 	scope     scope
 	unlimited bool   // it does not count for MaxLoads
 	aged      bool   // the cache has a value that seems too old, by the estimate of the server's clock
@@ -37,15 +37,15 @@ func untyped[V any](load func(context.Context) (V, error)) func(context.Context)
 	}
 }
 
-// forgetOld hides the value that is to be replaced from the loader: it may have been invalidated since it was read, and must not
-// be made good again.
+// forgetOld hides the value to be replaced from the loader: it may have been invalidated since it was read, and must not become
+// valid again.
 func (j *job) forgetOld() {
 	if j.anew != nil {
 		j.load, j.anew = j.anew, nil
 	}
 }
 
-// skip says that a batch need not wait for this key any more.
+// skip tells the batch not to wait for this key any more.
 func (j *job) skip() {
 	if j.batch != nil {
 		j.batch.skip(j.key)
@@ -61,9 +61,9 @@ const (
 	background             // through the lease, for nobody in particular, without waiting for it
 )
 
-// flightKey tells flights apart. Calls that want different types cannot share a value. Flights of another scope are others:
-// those for a loader take no slot, so they must not wait for one that needs a slot, and those for a writer must not wait for
-// the end of the update.
+// flightKey tells flights apart. Calls that want different types cannot share a value. Flights of different scopes are
+// separate: those for a loader take no slot, so they must not wait for one that needs a slot, and those for a writer must
+// not wait for the end of the update.
 type flightKey struct {
 	key   string
 	shape protocol.Shape
@@ -80,17 +80,18 @@ type answer struct {
 	value   any // *V
 	err     error
 	outcome Outcome // of the caller that started the flight, if it loaded
-	before  uint64  // value and absence are good for calls that began before this tick; another error is for all
+	before  uint64  // a value and absence are good for calls that began before this tick; any other error is for all
 	absent  bool    // err says that there is no such thing
 	origin  string  // of the load that made it, as far as known
 	loaded  uint64  // the tick at which the loader had returned; 0: no loader ran
 
-	// The loader gave up because something it used was cancelled, though not by those who wait for it: nobody's failure but
-	// that of the call whose loader it was.
+	// The loader gave up because something that it used was cancelled, but not by its waiters: only the call whose
+	// loader it was has failed.
 	cancelled bool
 }
 
-// answers reports whether the answer is good for a call that began at asked. Joined: another call's loader ran.
+// answers reports whether the answer is good for a call that began at asked. If joined, another call's loader
+// ran.
 func (a *answer) answers(asked uint64, joined bool) bool {
 	if a.cancelled {
 		return !joined

@@ -11,15 +11,16 @@ import (
 )
 
 const (
-	// outOfTouch is how long the subscription may be down before that is worth a line: it is made anew now and then.
+	// outOfTouch is how long the subscription may be down before that is worth a log line: it is remade now and
+	// then.
 	outOfTouch = 2 * time.Second
 
 	// saturatedFor is how long loads must have been waiting for MaxLoads.
 	saturatedFor = time.Second
 )
 
-// journal logs what an operator should know, and counts what troubles cost. What it hears of, it hears of where things go wrong,
-// so a hit pays nothing for it.
+// journal logs what an operator should know, and counts what troubles cost. It is called only where things go wrong, so a hit
+// pays nothing for it.
 type journal struct {
 	guard *Guard
 	user  Hooks // those of the Config
@@ -29,15 +30,15 @@ type journal struct {
 	taken, lost, slow, damaged, voided, step throttled
 
 	cuts    atomic.Int64 // breakers that are open
-	failed  atomic.Int64 // requests to Redis that failed or were not made, ever
+	failed  atomic.Int64 // requests to Redis that failed or were not made, so far
 	without atomic.Int64 // loads without the cache, ever
-	owedMax atomic.Int64 // keys, at most, since some are owed
+	owedMax atomic.Int64 // the most keys since some are owed
 	costs   costCounts   // at the beginning of what goes on
 
-	counting sync.Mutex // one at a time counts what is owed: an old count must not end what has begun since
+	counting sync.Mutex // one goroutine at a time counts what is owed: an old count must not end what has begun since
 }
 
-// costCounts are counts as they were when an outage or a bypass began.
+// costCounts are the counts at the beginning of an outage or a bypass.
 type costCounts struct{ failed, without, bypassed atomic.Int64 }
 
 func (j *journal) init(g *Guard) {
@@ -51,7 +52,7 @@ func (j *journal) init(g *Guard) {
 	j.bypassed = episode{logger: logs, begun: "cache bypassed", over: "cache used again"}
 }
 
-// hooks are the user's, with those through which the journal hears of things before them.
+// hooks returns the user's hooks, wrapped so that the journal hears of things first.
 func (j *journal) hooks(h Hooks) Hooks {
 	user := h
 	j.user = h
@@ -122,8 +123,8 @@ func (j *journal) breaker(open bool) {
 	})
 }
 
-// owes hears that other invalidations are pending than before. The key is one that is new; empty: there is none. A missing journal
-// hears nothing.
+// owes hears that the set of pending invalidations has changed. The key is a new one; empty: there is none. A nil journal does
+// nothing.
 func (j *journal) owes(key string) {
 	if j == nil {
 		return
@@ -169,7 +170,7 @@ func (j *journal) bypass(on bool, until time.Time) {
 	}
 }
 
-// dropped hears that the local tier was, with so many entries. It does not hold up the subscription.
+// dropped hears that the local tier was emptied of that many entries. It does not hold up the subscription.
 func (j *journal) dropped(entries int) {
 	if entries > 0 {
 		j.guard.life.Try(func() { // stop: the Logger's
@@ -179,7 +180,7 @@ func (j *journal) dropped(entries int) {
 	}
 }
 
-// stepped hears that a server's clock is off by so much from where it would be.
+// stepped hears that a server's clock has stepped by that much.
 func (j *journal) stepped(key string, by time.Duration) {
 	j.warn(&j.step, "clock of redis stepped, or another server answers", key, "by", by.Round(time.Millisecond))
 }

@@ -165,7 +165,7 @@ func TestSlowLoadsDamagedEntriesAndTakeoversAreLogged(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text())
 		}
 	}
-	expect.Equal(t, "damaged", f.events.damaged.Load(), 1) // hooks are called as ever
+	expect.Equal(t, "damaged", f.events.damaged.Load(), 1) // hooks are called as usual
 	expect.Equal(t, "takeovers", f.events.takeovers.Load(), 1)
 }
 

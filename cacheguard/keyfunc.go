@@ -13,8 +13,8 @@ type keyText[K any] struct {
 	of   func(K) string // else
 }
 
-// keyTextOf is the default of CacheConfig.Key. Two keys never have the same text by this function's doing: integers and strings
-// are themselves, and what has a text of its own is asked for it.
+// keyTextOf is the default of CacheConfig.Key. It never gives two keys the same text by itself: integers and strings are their
+// own text, and other types are asked for theirs.
 func keyTextOf[K any]() (keyText[K], error) {
 	t := reflect.TypeFor[K]()
 	switch t.Kind() {
@@ -45,7 +45,7 @@ func keyTextOf[K any]() (keyText[K], error) {
 	return keyText[K]{}, fmt.Errorf("set it, as %v is no integer and no string, and has neither MarshalText nor String of its own", t)
 }
 
-// promoted reports whether a struct may have its text from an embedded field, which says nothing of the other fields.
+// promoted reports whether a struct may have its text from an embedded field, which ignores the other fields.
 func promoted(t, from reflect.Type) bool {
 	if t.Kind() != reflect.Struct || t.NumField() < 2 {
 		return false

@@ -9,8 +9,8 @@ import (
 	"github.com/cacheguard/go/internal/kit"
 )
 
-// rehearsed is the Config in the environment of a test; nil: it is none. What would make a test depend on luck or on the speed of the
-// machine is off or long, unless the test sets it.
+// rehearsed returns the Config in the environment of a test; nil: there is none. Settings that would make a test depend on luck or on
+// the speed of the machine are off or long, unless the test sets them.
 func (c Config) rehearsed(env *kit.Env) Config {
 	if env == nil {
 		return c
@@ -61,11 +61,11 @@ func rehearse(g *Guard, env *kit.Env) {
 	}
 }
 
-// allWell asks Redis, and reports whether all is as it was before an outage.
+// allWell asks Redis, and reports whether everything is as before the outage.
 func allWell(g *Guard) bool {
 	const anyKey = "recovered" // a test has one server, so there is one breaker
 	if breaker := g.health.Breaker(0); breaker.IsOpen() {
-		_, _ = g.link.Get(context.Background(), g.keys.ValueKey(anyKey)) // the breaker learns what came of it
+		_, _ = g.link.Get(context.Background(), g.keys.ValueKey(anyKey)) // the breaker learns the result
 		if breaker.IsOpen() {
 			return false
 		}

@@ -16,11 +16,11 @@ import (
 
 // lead loads the value and stores it, and renews the lease until Redis has answered. If the lease is lost all the same, the
 // load goes on: its callers want the value, and if nothing was written in between it may still be stored. (If it were
-// cancelled, two instances with a loader slower than the lease and renewals that fail would take the lease from each other for
+// cancelled, two instances with failing renewals and a loader slower than the lease would take the lease from each other for
 // ever.)
 //
-// The callers that began before the loader did have their answer as soon as it returns. The others have it when Redis has
-// said that nothing was written since.
+// Callers that began before the loader did get the answer as soon as it returns. The others get it when Redis has
+// confirmed that nothing was written since.
 func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 	if got.TakenOver {
 		r.guard.cfg.Hooks.takeover(r.job.key)
@@ -67,8 +67,9 @@ func (g *Guard) loadDirectly(ctx context.Context, j *job, how Outcome) answer {
 	return g.loadIn(ctx, j, s, how)
 }
 
-// loadBypassed loads without Redis, because Redis does not answer. If it answers again by the time there is a slot, the flight
-// asks it after all: otherwise every instance would make the loads that queued up in an outage, and none would store them.
+// loadBypassed loads without Redis, because Redis does not answer. If Redis answers again by the time there is a slot, the
+// flight asks it after all: otherwise every instance would make the loads that queued up in an outage, and none would store
+// them.
 func (g *Guard) loadBypassed(ctx context.Context, j *job, publish func(answer)) answer {
 	if g.cfg.Disabled {
 		return g.loadDirectly(ctx, j, Bypassed)
@@ -124,9 +125,9 @@ func (r *rebuild) rememberFailure(out loaded) {
 	}
 }
 
-// store stores what was loaded. The value is good for calls that began before the tick that store returns. A load that may be
-// stored was not overtaken by any write up to the moment it was sent, so it is good for all calls that began until then.
-// Another one is good only for calls that began before the loader did.
+// store stores what was loaded. The value is good for calls that began before the tick that store returns. If the load may be
+// stored, no write overtook it until the fill was sent, so the value is good for all calls that began before that. Otherwise
+// it is good only for calls that began before the loader did.
 func (r *rebuild) store(ctx context.Context, out loaded, generation string, began uint64) (before uint64) {
 	ctx = context.WithoutCancel(ctx)
 	tags := union(r.job.known, out.tags)
@@ -161,7 +162,7 @@ func (r *rebuild) store(ctx context.Context, out loaded, generation string, bega
 		r.unstorable(ctx, errors.New(status))
 	}
 	if !confirmed {
-		return began // a tag was invalidated meanwhile, or nobody knows
+		return began // a tag was invalidated in the meantime, or nobody knows
 	}
 	return sent
 }
@@ -184,7 +185,7 @@ func (g *Guard) confirm(ctx context.Context, j *job, stamps protocol.Stamps) (c 
 	return c
 }
 
-// wait reports whether they are. It does not tell why not.
+// wait reports whether they are, but not why not.
 func (c *confirming) wait(ctx context.Context) bool {
 	if c.asking {
 		if c.realms.settle(ctx) != nil {
@@ -196,8 +197,8 @@ func (c *confirming) wait(ctx context.Context) bool {
 	return holds && redisErr == nil && err == nil
 }
 
-// unproven ends a load whose value is not stored, as a tag of it may have been invalidated since the loader began. The next load knows
-// the tags before.
+// unproven ends a load whose value is not stored, because one of its tags may have been invalidated since the loader began. The next
+// load knows the tags in advance.
 func (r *rebuild) unproven(tags []string) {
 	r.guard.versions.miss(r.job.key, tags)
 	r.guard.cfg.Hooks.rejected(r.job.key)

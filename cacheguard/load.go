@@ -37,7 +37,7 @@ type loaded struct {
 }
 
 // run runs the loader under LoadTimeout, once it has a permit of FleetLoads, and frees its slot when the loader returns. When the context ends first, run leaves
-// the loader to itself, as nobody may have to wait for one that ignores its context.
+// the loader to itself, because nobody must have to wait for one that ignores its context.
 func (l *loaders) run(ctx context.Context, j *job, s slot) loaded {
 	if ctx.Err() != nil { // nobody waits any more
 		l.freeSlot(s)
@@ -75,7 +75,7 @@ func (l *loaders) withTimeout(ctx context.Context, key string) (context.Context,
 	return context.WithTimeoutCause(ctx, l.cfg.LoadTimeout, &loadTimeout{key, l.cfg.LoadTimeout})
 }
 
-// loadTimeout is why a load was ended; few are, so its text is made when somebody reads it.
+// loadTimeout is why a load was ended. Few are, so its text is made only when somebody reads it.
 type loadTimeout struct {
 	key   string
 	limit time.Duration
@@ -104,7 +104,7 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 		if out.value, err = j.load(within); err == nil && j.tags != nil {
 			tags = j.tags(out.value)
 		}
-		if err != nil { // asked here, as an error of the loader's own making may panic too
+		if err != nil { // asked here, because the loader's own error type may panic too
 			_, panicked := errors.AsType[*PanicError](err)
 			out.absent, out.text = !panicked && errors.Is(err, ErrNotFound), j.policy.names.encode(err)
 		}
@@ -133,7 +133,7 @@ func (l *loaders) beginLoad(ctx context.Context, j *job) (context.Context, func(
 	return l.cfg.Hooks.begin(ctx, TaskLoad, j.key)
 }
 
-// show shows the load to package admin. Of the keys of a batch, the batch is shown.
+// show shows the load to package admin. For the keys of a batch, it shows the batch.
 func (l *loaders) show(j *job) *observe.Load {
 	if j.batch != nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 // slot is the right to run a loader.
 type slot struct {
 	right
-	kind   *slots.Slots // those of the Cache, if this takes one of them, too
+	kind   *slots.Slots // those of the Cache, if the load takes one of them too
 	permit *permit      // of FleetLoads, if that is on
 }
 
@@ -19,7 +19,7 @@ type right int
 
 const (
 	noSlot  right = iota
-	ofOther       // that of another load, of which this one is a part; or there is no limit
+	ofOther       // that of another load, which this one is part of; or there is no limit
 	ofOwn         // one of MaxLoads
 )
 
@@ -60,7 +60,7 @@ func (l *loaders) trySlotOfFleet(ctx context.Context, j *job) slot {
 }
 
 // permitted takes a permit of FleetLoads for a load in the slot, if it needs one and has none, and reports whether the load may run. If
-// not, the context has ended, and the slot is free.
+// not, the context has ended, and the slot is freed.
 func (l *loaders) permitted(ctx context.Context, s *slot) bool {
 	if l.fleet == nil || s.right != ofOwn || s.permit != nil {
 		return true
@@ -77,7 +77,8 @@ func (l *loaders) takeSlot(ctx context.Context, j *job) (slot, error) {
 	if l.borrows(j) {
 		return slot{right: ofOther}, nil
 	}
-	// That of the kind first: a load that waits for it must not take the Guard's from other kinds.
+	// First the slot of the kind: a load that waits for it must not keep the Guard's from other
+	// kinds.
 	s := slot{right: ofOwn, kind: j.policy.slotsOf()}
 	if s.kind != nil && !l.acquire(ctx, s.kind) {
 		return slot{}, closedOr(context.Cause(ctx))

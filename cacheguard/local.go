@@ -13,13 +13,13 @@ import (
 	"github.com/cacheguard/go/internal/wake"
 )
 
-// LocalConfig describes a tier of decoded values in this process, in front of Redis. Set MaxBytes or MaxEntries to have it;
-// both is an error. It is not available on a Ring.
+// LocalConfig describes a tier of decoded values in this process, in front of Redis. Set MaxBytes or MaxEntries to switch
+// it on; setting both is an error. It is not available on a Ring.
 //
-// A Get that the tier answers costs no round trip, and weakens one promise: an Invalidate on another instance reaches
-// this tier by a message. Until the message arrives, Get may return the older value, but never for longer than TTL. That
-// normally takes one way through the network and Redis, and up to 5 seconds when the connection hangs unnoticed. On the instance that
-// called Invalidate there is no such delay.
+// A Get that the tier answers costs no round trip. The price is a weaker promise: an Invalidate on another instance reaches this tier
+// by a message. Until the message arrives, Get may return the older value, but never for longer than TTL. Normally that is the time
+// of one message through Redis, but up to 5 seconds when the connection hangs unnoticed. On the instance that called Invalidate there
+// is no such delay.
 //
 // While the subscription to the messages is down, or a message is known to be missing, Get does not use the tier, except for
 // stale values (StaleFor) when Redis does not answer either. When the subscription is back, the tier starts empty.
@@ -34,11 +34,12 @@ type LocalConfig struct {
 	// MaxEntries bounds the tier by the number of its entries.
 	MaxEntries int
 
-	// TTL is how long a value stays in the tier at most after it was read from Redis. At least a millisecond. Default: 5 seconds.
+	// TTL is how long a value stays in the tier, at most, after it was read from Redis. At least a millisecond. Default: 5
+	// seconds.
 	TTL time.Duration
 
-	// HotKeys limits the tier to so many keys: those that this process asked for most in the last seconds, if it asked for them
-	// about thirty times or more. Default: 0, all keys.
+	// HotKeys limits the tier to that many keys: those that this process asked for most in the last seconds, if it asked for
+	// them about thirty times or more. Default: 0, all keys.
 	HotKeys int
 }
 
@@ -144,7 +145,7 @@ func (l *local) void() {
 	}
 }
 
-// forgetMany drops what was made under names that were invalidated.
+// forgetMany drops the entries made under names that were invalidated.
 func (l *local) forgetMany(names []string) {
 	if l == nil {
 		return
@@ -154,7 +155,7 @@ func (l *local) forgetMany(names []string) {
 	}
 }
 
-// fromItem is the answer that an item of the tier is.
+// fromItem returns an item of the tier as an answer.
 func fromItem[V any](item *tier.Item, how Outcome) (f found[V], ok bool) {
 	if item == nil {
 		return f, false
@@ -168,14 +169,14 @@ func fromItem[V any](item *tier.Item, how Outcome) (f found[V], ok bool) {
 	return f, true
 }
 
-// keep puts what was read into the tier. An entry that does not say how long it is fresh, as a Guard without a tier wrote
-// it, may be gone from Redis the next moment: it is not kept.
+// keep puts what was read into the tier. It skips an entry that does not say how long it is fresh, as Guards without a
+// tier write them: that may be gone from Redis the next moment.
 func keep[V any](g *Guard, key string, p *policy, mark tier.Mark, read *link.Read, r *readResult[V], under []tier.NameMark) {
 	if g.local == nil || r.entry.Fresh == 0 || r.state != fresh && r.state != ageing {
 		return
 	}
 	left := r.entry.Fresh - max(g.serverClocks.Age(key, r.entry.Written), 0) // below 0 if the clocks disagree
-	size := max(len(read.Raw), len(r.entry.Payload))                         // a compressed one is kept as it was before
+	size := max(len(read.Raw), len(r.entry.Payload))                         // a compressed entry is kept decompressed
 	if r.value == nil {
 		g.local.Keep(key, mark, nil, size, left, left, under...)
 		return

@@ -10,7 +10,7 @@ import (
 // logEvery is how often a Guard logs things of one kind.
 const logEvery = 10 * time.Second
 
-// throttled logs things of one kind, at most every ten seconds: what fails may do so with each call.
+// throttled logs things of one kind, at most every ten seconds, because a failure may repeat with each call.
 type throttled struct {
 	last atomic.Int64 // when something was logged, in nanoseconds since 1970; 0: never
 	held atomic.Int64 // how many were not, since then

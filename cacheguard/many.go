@@ -9,17 +9,17 @@ import (
 	"github.com/cacheguard/go/internal/protocol"
 )
 
-// GetMany returns the values of the keys. It takes those that it can from the cache, and calls load once for those that
-// nobody is loading, on any instance. For keys that others are loading it waits as Get does. What is said of Get holds for
-// each key, and Hooks are called for each.
+// GetMany returns the values of the keys. It takes what it can from the cache, and calls load once for the keys that
+// nobody is loading on any instance. For keys that others are loading, it waits as Get does. Everything said of Get holds
+// for each key, and Hooks are called for each.
 //
-//   - A key that is neither in the cache nor in what load returns is absent from the result, without an error, and its
-//     absence is remembered for NegativeTTL.
-//   - The error joins a *KeyError for each key that failed; the result has the others all the same.
-//   - If load returns an error, its map is ignored, and each key that it was called with has the error. If that is
-//     ErrNotFound, they are absent.
-//   - GetMany ignores keys that load returns without having been asked for. A key that is asked for twice counts once.
-//   - SetTTL counts for all keys of a call of load. The call takes one of MaxLoads.
+//   - A key that is neither in the cache nor in load's result is absent from the result, without an error. Its absence
+//     is remembered for NegativeTTL.
+//   - The error joins a *KeyError for each key that failed; the result still has the others.
+//   - If load returns an error, its map is ignored, and each key that it was called with gets the error. If the
+//     error is ErrNotFound, these keys are absent.
+//   - GetMany ignores keys that load returns unasked. A key that is listed twice counts once.
+//   - SetTTL applies to all keys of a call of load. The call takes one of MaxLoads.
 func GetMany[V any](ctx context.Context, g *Guard, keys []string,
 	load func(ctx context.Context, missing []string) (map[string]V, error),
 ) (map[string]V, error) {
@@ -69,7 +69,7 @@ func (m *many[V]) admit(ctx context.Context, keys []string) []string {
 	return admitted
 }
 
-// unread has the keys loaded without reading them.
+// unread loads the keys without reading them.
 func unread(keys []string) []wanted {
 	all := make([]wanted, len(keys))
 	for i, key := range keys {
@@ -120,7 +120,7 @@ func (m *many[V]) loadAll(ctx context.Context, toLoad []wanted) (rest []string) 
 	return rest
 }
 
-// acceptable tells which first result of a flight is good for the call.
+// acceptable reports whether the first result of a flight is good for the call.
 func (m *many[V]) acceptable(joined bool) func(answer) bool {
 	return func(a answer) bool { return a.answers(m.asked, joined) }
 }
@@ -152,8 +152,8 @@ func (m *many[V]) job(ctx context.Context, b *batch, w wanted, nested bool) *job
 	return j
 }
 
-// newBatch makes the batch of the keys, for which it waits for a slot. Keys that are loaded one by one have none: each takes
-// a slot of its own.
+// newBatch waits for a slot, and makes the batch of the keys. Keys that are loaded one by one have no batch: each takes a
+// slot of its own.
 func (m *many[V]) newBatch(ctx context.Context, toLoad []wanted, nested bool) (*batch, error) {
 	if m.spec.loadEach != nil {
 		return nil, nil //nolint:nilnil // what a job without a batch has

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Cache is a typed view of a Guard for one kind of things: it knows the keys of the kind, how to load it, and what its loader's
+// Cache is a typed view of a Guard for one kind of thing: it knows the keys of that kind, how to load it, and what its loader's
 // errors mean. It adds no connection and no goroutine, needs no Close, and shares the Guard's connections, breaker, local tier
 // and limits. It is safe for concurrent use.
 type Cache[K comparable, V any] struct {
@@ -54,8 +54,8 @@ func (c *Cache[K, V]) open(k *kind) {
 	}
 }
 
-// Get returns the thing with the key: from the cache, or from Load. What is said of the function Get holds. If there is no such
-// thing, the error is CacheConfig.NotFound itself.
+// Get returns the thing with the key: from the cache, or from Load. Everything said of the function Get holds. If there is no
+// such thing, the error is CacheConfig.NotFound itself.
 func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
 	if c == nil {
 		var none V
@@ -108,7 +108,7 @@ func (c *Cache[K, V]) fetch(ctx context.Context, k K) (v V, how Outcome, key str
 	return v, how, key, err
 }
 
-// loader is the loader of a key. Its word for absence is ErrNotFound itself.
+// loader returns the loader of a key. It reports absence as ErrNotFound itself.
 func (c *Cache[K, V]) loader(k K) func(context.Context) (V, error) {
 	return func(ctx context.Context) (V, error) {
 		v, err := c.cfg.Load(ctx, k)
@@ -116,12 +116,12 @@ func (c *Cache[K, V]) loader(k K) func(context.Context) (V, error) {
 	}
 }
 
-// tagger returns what the tags of the thing are.
+// tagger returns the function for the tags of the thing.
 func (c *Cache[K, V]) tagger(k K) func(V) []string {
 	return func(v V) []string { return c.cfg.Tags(k, v) }
 }
 
-// absent translates the loader's word for absence.
+// absent translates the loader's error for absence.
 func (c *Cache[K, V]) absent(err error) error {
 	if err != nil && errors.Is(err, c.cfg.NotFound) {
 		return ErrNotFound
@@ -129,7 +129,7 @@ func (c *Cache[K, V]) absent(err error) error {
 	return err
 }
 
-// absence translates the Guard's word for absence.
+// absence translates the Guard's error for absence.
 func (c *Cache[K, V]) absence(err error) error {
 	if err != nil && absentAlone(err) {
 		return c.cfg.NotFound
@@ -137,13 +137,13 @@ func (c *Cache[K, V]) absence(err error) error {
 	return err
 }
 
-// absentAlone reports whether the error is absence, and not another failure that has to do with it, such as a panic.
+// absentAlone reports whether the error is plain absence, and not another failure that wraps it, such as a panic.
 func absentAlone(err error) bool {
 	_, panicked := errors.AsType[*PanicError](err)
 	return !panicked && errors.Is(err, ErrNotFound)
 }
 
-// keys are the Guard's key of k, and that of its value in Redis, of which the former is a part.
+// keys returns the Guard's key of k, and the key of its value in Redis, which contains the former.
 func (c *Cache[K, V]) keys(k K) (key, valueKey string, err error) {
 	var room [128]byte
 	text := c.text.appendTo(append(room[:0], c.before...), k)
@@ -155,7 +155,7 @@ func (c *Cache[K, V]) keys(k K) (key, valueKey string, err error) {
 }
 
 // Key is the Guard's key of k: for functions and methods that take one, such as Guard.UpdateMany. It is empty if k has no
-// key, as its text is empty or its MarshalText fails; such a key is refused everywhere.
+// key, because its text is empty or its MarshalText fails. Every call refuses such a key.
 func (c *Cache[K, V]) Key(k K) string {
 	if c == nil {
 		return ""
@@ -176,9 +176,9 @@ func (c *Cache[K, V]) Invalidate(ctx context.Context, keys ...K) error {
 	return c.guard.Invalidate(ctx, all...)
 }
 
-// InvalidateAll is Invalidate for all things of this kind, and for what is being loaded. Its cost does not depend on how many there
-// are. See Guard.InvalidateAll for how long it takes, and what it relies on. What the functions Get and GetMany loaded under keys of the
-// kind belongs to no kind.
+// InvalidateAll is Invalidate for all things of this kind, including those being loaded. Its cost does not depend on how many there are.
+// See Guard.InvalidateAll for how long it takes, and what it relies on. Values that the functions Get and GetMany loaded under keys of
+// this kind belong to no kind.
 func (c *Cache[K, V]) InvalidateAll(ctx context.Context) error {
 	if c == nil {
 		return errNilCache
@@ -194,7 +194,7 @@ func (c *Cache[K, V]) Update(ctx context.Context, k K, write func(context.Contex
 	return c.guard.Update(ctx, c.Key(k), write)
 }
 
-// Stats returns what the Cache is doing at the moment, with all Caches of its name.
+// Stats returns what all Caches with this one's name are doing at the moment.
 func (c *Cache[K, V]) Stats() Stats {
 	if c == nil {
 		return Stats{}

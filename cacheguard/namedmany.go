@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// GetMany returns the things with the keys, in one call of LoadMany for those that nobody is loading, or else with a Load for each
-// of them. What is said of the function GetMany holds: what does not exist is absent from the result without an error,
-// and the error joins a *KeyError for each key that failed.
+// GetMany returns the things with the keys. It makes one call of LoadMany for those that nobody is loading, or calls Load for each
+// if there is no LoadMany. Everything said of the function GetMany holds: things that do not exist are absent from the result
+// without an error, and the error joins a *KeyError for each key that failed.
 func (c *Cache[K, V]) GetMany(ctx context.Context, ks []K) (map[K]V, error) {
 	if c == nil {
 		return nil, errNilCache
@@ -62,7 +62,7 @@ func (c *Cache[K, V]) loaderOf(byKey map[string]K) func(context.Context, []strin
 	}
 }
 
-// getMany is GetMany with what is to be loaded, and how.
+// getMany is GetMany for the keys and the loader of a Cache.
 func getMany[V any](ctx context.Context, g *Guard, keys []string, spec loadSpec[V]) (map[string]V, error) {
 	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskGetMany, keys)
 	m := &many[V]{guard: g, spec: spec, start: time.Now(), found: make(map[string]V, len(keys))}

@@ -16,7 +16,7 @@ import (
 // hottest is how many hot keys package admin shows.
 const hottest = 16
 
-// observer counts for package admin. A Guard has one from when that first asks; until then, a hit costs a look at a pointer.
+// observer counts for package admin. A Guard has one once that has asked; before, a hit only loads a pointer.
 type observer struct {
 	loads  observe.Loads
 	hot    *tier.HotKeys
@@ -88,7 +88,7 @@ func (g *Guard) Observed(observe.Ticket) observe.Guard {
 	}
 }
 
-// tallied is what was counted, first of keys of no Cache, then of each Cache, by name.
+// tallied returns the counts, first of keys without a Cache, then of each Cache, by name.
 func (o *observer) tallied(ks *kinds) []observe.Tallied {
 	all := []observe.Tallied{o.others.Read("")}
 	for _, k := range ks.all() {
@@ -149,7 +149,7 @@ func (o *observer) tallyFor(ks *kinds, key string) *observe.Tally {
 	return &o.others
 }
 
-// loadBegins says that a run of a loader begins, for loadEnds; nil: nobody looks.
+// loadBegins notes that a loader begins to run, for loadEnds; nil: nobody looks.
 func (o *observer) loadBegins(key string, keys int) *observe.Load {
 	if o == nil {
 		return nil

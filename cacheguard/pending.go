@@ -22,9 +22,9 @@ const (
 var errPending = errors.New("an invalidation is still to be sent")
 
 // pendingInvalidations are those that failed. The Guard sends them again in the background until they succeed, and does not
-// read their keys from Redis before.
+// read their keys from Redis until then.
 type pendingInvalidations struct {
-	count   atomic.Int64 // of keys, for those who only want to know whether there are any
+	count   atomic.Int64 // the number of keys, to check quickly whether there are any
 	detours *detours     // which calls look at
 	journal *journal     // nil: it is not told
 
@@ -36,7 +36,7 @@ type pendingInvalidations struct {
 
 type pendingInvalidation struct {
 	since  uint64 // when it failed last, as a number that grows
-	notice string // of all its replays: local tiers would miss a number that none of them gets
+	notice string // the same for all its replays: local tiers would miss a number that they never get
 }
 
 // has reports whether an invalidation of the key is pending.
@@ -50,7 +50,7 @@ func (p *pendingInvalidations) has(key string) bool {
 	return pending
 }
 
-// any reports whether an invalidation is pending whose key is one of those.
+// any reports whether an invalidation of one of the keys is pending.
 func (p *pendingInvalidations) any(is func(key string) bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,7 +84,7 @@ func (p *pendingInvalidations) noticeOf(key string) string {
 	return p.keys[key].notice
 }
 
-// enqueue adds the keys, as long as there is room, and reports whether a replay has to be started.
+// enqueue adds the keys, as long as there is room, and reports whether a replay must be started.
 func (p *pendingInvalidations) enqueue(keys []string, notice func(key string) string) (start bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,7 +112,7 @@ func (p *pendingInvalidations) enqueue(keys []string, notice func(key string) st
 	return start
 }
 
-// batch returns some of the keys, and what their numbers are at most. Without any, the replay is over.
+// batch returns some of the keys, and the largest of their numbers. If there are none, the replay is over.
 func (p *pendingInvalidations) batch() (keys []string, upTo uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,7 +125,7 @@ func (p *pendingInvalidations) batch() (keys []string, upTo uint64) {
 	return keys, p.last
 }
 
-// resolve takes a key off that was invalidated, unless it failed again since.
+// resolve removes a key that was invalidated, unless it has failed again since.
 func (p *pendingInvalidations) resolve(key string, upTo uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

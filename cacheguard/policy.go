@@ -11,7 +11,7 @@ import (
 	"github.com/cacheguard/go/internal/slots"
 )
 
-// policy says how entries are kept: those of a Cache as its CacheConfig says, all others as the Guard's Config does.
+// policy says how entries are kept: those of a Cache by its CacheConfig, all others by the Guard's Config.
 type policy struct {
 	ttl, staleFor, negativeTTL time.Duration
 	jitter, earlyRefresh       float64
@@ -48,8 +48,8 @@ type kinds struct {
 	named map[string]*kind
 }
 
-// register returns the kind of the name, which it makes if it is new. The field is that of CacheConfig in which k contradicts
-// the kind there is.
+// register returns the kind of the name, and makes it if it is new. The field is the one of CacheConfig in which k
+// contradicts an existing kind.
 func (ks *kinds) register(k *kind) (registered *kind, isNew bool, field, problem string) {
 	ks.mu.Lock()
 	defer ks.mu.Unlock()
@@ -86,7 +86,7 @@ func (p *policy) countRunning(n int64) {
 	}
 }
 
-// logAttrs are what a log record says of an entry beside its key.
+// logAttrs returns the attributes of an entry in a log record, beside its key.
 func (p *policy) logAttrs(args ...any) []any {
 	if p.kind == nil {
 		return args

@@ -12,12 +12,12 @@ import (
 	"github.com/cacheguard/go/internal/script"
 )
 
-// Put is Update for a write that returns what the source has from now on. That is stored at the end of the update, in one
-// step with it, so that the first Get after it is a hit. TTL, Jitter and StaleFor apply as they do to a load.
+// Put is Update for a write that returns the new value of the source. Put stores this value in the step that ends the
+// update, so that the first Get afterwards is a hit. TTL, Jitter and StaleFor apply as they do to a load.
 //
-// What is said of Update holds, also for the error. Nothing is stored, and the key is merely invalidated, when write or Put
-// fails, the lock was lost or write took longer than UpdateTimeout, something else invalidated the key while write ran, or
-// Redis refuses the value. With UpdateAnyway and without Redis, nothing is stored either.
+// Everything said of Update holds, also for the error. Nothing is stored, and the key is merely invalidated, if write or
+// Put fails, the lock is lost, write takes longer than UpdateTimeout, something else invalidates the key while write runs,
+// or Redis refuses the value. With UpdateAnyway and without Redis, nothing is stored either.
 func (c *Cache[K, V]) Put(ctx context.Context, k K, write func(context.Context) (V, error)) error {
 	if c == nil {
 		return errNilCache
@@ -47,14 +47,14 @@ func (c *Cache[K, V]) Put(ctx context.Context, k K, write func(context.Context) 
 	})
 }
 
-// putting is what an update of one key is to store at its end.
+// putting is the value that an update of one key stores at its end.
 type putting struct {
 	rebuild    *rebuild // as it would store a load
-	generation string   // what the update has to find at its end, to know that nothing was invalidated in between
+	generation string   // what the update must find at its end, as the proof that nothing was invalidated in between
 	written    *loaded  // what write returned; nil: nothing is to be stored
 }
 
-// begin announces the update, and learns the versions of what the value will be stamped with.
+// begin announces the update, and reads the versions that the value will be stamped with.
 func (p *putting) begin(ctx context.Context, u *update) error {
 	g, job := u.guard, p.rebuild.job
 	lasting := g.cfg.UpdateTimeout
@@ -73,7 +73,7 @@ func (p *putting) begin(ctx context.Context, u *update) error {
 	return nil
 }
 
-// end ends the update, with what was written if that may be stored.
+// end ends the update, and stores the written value if it may.
 func (p *putting) end(ctx context.Context, u *update) map[string]*RedisError {
 	g, key, valueKey := u.guard, p.rebuild.job.key, p.rebuild.job.valueKey
 	notice := g.invalidations.notice(key)
@@ -113,7 +113,7 @@ func (p *putting) filling(ctx context.Context) (f protocol.Filling) {
 	return r.prepare(ctx, *p.written, p.generation, stamps, refused)
 }
 
-// forgetOne is forget for one call whose reply is wanted.
+// forgetOne is forget for one call, and returns its reply.
 func (i *invalidations) forgetOne(ctx context.Context, op, key string, call *script.Call) (*redis.Cmd, *RedisError) {
 	defer i.forgetLocal([]string{key}) // also after an error, as Redis may have removed the key
 	cmd, err := i.guard.writeOne(ctx, call)

@@ -8,7 +8,7 @@ import (
 	"github.com/cacheguard/go/internal/tier"
 )
 
-// readKeys reads the keys and returns those that are to be loaded. It has stale ones replaced in the background.
+// readKeys reads the keys, and returns those that must be loaded. It refreshes stale ones in the background.
 func (m *many[V]) readKeys(ctx context.Context, keys []string) (toLoad []wanted) {
 	keys, toLoad = m.readable(ctx, keys)
 	keys = m.takeLocal(ctx, keys)
@@ -38,7 +38,7 @@ func (m *many[V]) readKeys(ctx context.Context, keys []string) (toLoad []wanted)
 	return toLoad
 }
 
-// beingRead is a key that is read, and whose stamps are compared.
+// beingRead is a key that is being read, with the comparison of its stamps.
 type beingRead[V any] struct {
 	read     *link.Read
 	mark     tier.Mark
@@ -49,7 +49,7 @@ type beingRead[V any] struct {
 	err      error
 }
 
-// decoded waits for the read of a key, and has its stamps compared. It does not wait for that.
+// decoded waits for the read of a key, and begins to compare its stamps, without waiting for that.
 func (m *many[V]) decoded(ctx context.Context, key string, read *link.Read, mark tier.Mark, b *beingRead[V]) {
 	b.read, b.mark, b.err = read, mark, link.ErrClosed
 	if read == nil {
@@ -79,8 +79,9 @@ func (m *many[V]) confirm(ctx context.Context, key string, b *beingRead[V]) erro
 	return b.err
 }
 
-// readable returns the keys that may be read, and those of the others that are to be loaded. It looks before anything is
-// read: what was read while an invalidation was pending is old, even if that has been sent by the time the reply is there.
+// readable returns the keys that may be read, and those of the others that must be loaded. It checks before anything is
+// read: a value that was read while an invalidation was pending is old, even if that has been sent by the time of the
+// reply.
 func (m *many[V]) readable(ctx context.Context, keys []string) (readable []string, toLoad []wanted) {
 	readable = make([]string, 0, len(keys))
 	for _, key := range keys {
@@ -95,7 +96,7 @@ func (m *many[V]) readable(ctx context.Context, keys []string) (readable []strin
 	return readable, toLoad
 }
 
-// takeLocal answers with what the local tier has, and returns the other keys.
+// takeLocal answers from the local tier, and returns the other keys.
 func (m *many[V]) takeLocal(ctx context.Context, keys []string) (others []string) {
 	if m.guard.local == nil {
 		return keys
@@ -111,7 +112,7 @@ func (m *many[V]) takeLocal(ctx context.Context, keys []string) (others []string
 	return others
 }
 
-// act does what decide says of what was read. It reports whether the key is to be loaded, and w says how.
+// act does what decide says. It reports whether the key must be loaded, and w says how.
 func (m *many[V]) act(ctx context.Context, b *beingRead[V], w *wanted) bool {
 	d := m.spec.decide(m.guard, w.key, b.result, b.redisErr)
 	w.unfit, w.aged, w.took = b.read.Raw, d.aged, b.result.entry.Took
@@ -140,7 +141,7 @@ func (m *many[V]) answer(ctx context.Context, key string, f found[V]) {
 	m.take(ctx, key, v, how, err, err != nil)
 }
 
-// bypass makes the key one to be loaded without the cache, unless that is not wanted.
+// bypass marks the key to be loaded without the cache, unless the call may not do that.
 func (m *many[V]) bypass(ctx context.Context, w *wanted, reason *RedisError) bool {
 	if err := m.spec.refusal(m.guard, reason); err != nil {
 		m.fail(ctx, w.key, "", err)

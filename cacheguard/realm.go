@@ -8,9 +8,11 @@ import (
 )
 
 const (
-	// realmLease is how long a Guard uses what it knows of the version of a realm, from before it asked for it, so that hits need not ask.
+	// realmLease is how long a Guard trusts its knowledge of the version of a realm, counted from before it asked, so that hits need
+	// not ask.
 	realmLease = 900 * time.Millisecond
-	// realmWait is how long InvalidateAll waits for the end of all such leases. The rest is for clocks that do not run alike.
+	// realmWait is how long InvalidateAll waits for the end of all such leases. The difference is for clocks that run
+	// apart.
 	realmWait = time.Second
 
 	firstRefresh = time.Minute // of a version's TTL, after it was first seen
@@ -39,8 +41,8 @@ type knowledge struct {
 	asked   time.Time // before Redis was asked
 }
 
-// isFresh reports whether the knowledge may be used. By the monotonic clock, and by the other one, as the first may stand still while
-// the machine is suspended.
+// isFresh reports whether the knowledge may be used, by the monotonic clock and by the wall clock, as the former may stand still
+// while the machine is suspended.
 func (k *knowledge) isFresh(now time.Time, lease time.Duration) bool {
 	return k != nil && now.Sub(k.asked) < lease && now.Round(0).Sub(k.asked.Round(0)) < lease
 }
@@ -79,7 +81,7 @@ func (p *realmPart) drop() {
 	p.known.Store(nil)
 }
 
-// outdated forgets a version that seems to be another one by now.
+// outdated forgets a version that seems to have changed.
 func (p *realmPart) outdated(version string) {
 	if k := p.known.Load(); k != nil && k.version == version {
 		p.known.CompareAndSwap(k, nil)
@@ -114,7 +116,7 @@ func (v *versions) learn(p *realmPart, version string, asked time.Time, drops ui
 	p.known.Store(&knowledge{version: version, asked: asked})
 }
 
-// realms is the versions of the realms that a key belongs to, as they were when a call began or later.
+// realms holds the versions of the realms that a key belongs to, as they were when a call began or later.
 type realms struct {
 	versions *versions
 	kind     string
@@ -153,7 +155,7 @@ func (v *versions) realms(ctx context.Context, valueKey, kind string) (w realms)
 	return w
 }
 
-// settle waits for what is being read. The error is the context's, or that the Guard is closed.
+// settle waits for the reads under way. The error is the context's, or says that the Guard is closed.
 func (w *realms) settle(ctx context.Context) error {
 	if len(w.asked.reads) == 0 {
 		return nil
@@ -175,7 +177,8 @@ func (w *realms) settle(ctx context.Context) error {
 	return nil
 }
 
-// of returns what the call knows of the realm of a stamp; empty: nothing, as it is another kind than the call's.
+// of returns what the call knows of the realm of a stamp; empty: nothing, because the stamp is of another kind
+// than the call.
 func (w *realms) of(name []byte) (*realmPart, string) {
 	if name[0] == rootStamp {
 		return w.parts[0], w.version[0]
@@ -186,7 +189,8 @@ func (w *realms) of(name []byte) (*realmPart, string) {
 	return w.parts[1], w.version[1]
 }
 
-// dropAll drops what is known of all realms: what the local tier keeps from now on was compared with what is read from now on.
+// dropAll drops what is known of all realms, so that what the local tier keeps from now on is compared with versions read from
+// now on.
 func (v *versions) dropAll() {
 	for i := range v.all.parts {
 		v.all.parts[i].drop()

@@ -19,13 +19,13 @@ type rebuild struct {
 	job         *job
 	breaker     *health.Breaker
 	token       string
-	unfit       []byte       // what the cache has for the key and nobody can use; nil if nothing
+	unfit       []byte       // what the cache has for the key but nobody can use; nil if nothing
 	aged        bool         // it is unfit because it seems too old
-	publish     func(answer) // lets those callers go for whom the answer is good
+	publish     func(answer) // gives the answer to the callers that it is good for
 	slot        slot
 	stamps      *stamper         // of the load, if it gets the lease
-	afterBypass bool             // it has given Redis up once: when that fails again, it loads without
-	askedAgain  int              // how often it was told to ask again
+	afterBypass bool             // it has given up on Redis once: if that fails again, it loads without
+	askedAgain  int              // how often it has had to ask again
 	origin      string           // of the load that it waits for
 	endWait     func(End)        // ends the task of waiting for another instance; nil: there is none
 	waitTimeout <-chan time.Time // fires when WaitTimeout is over
@@ -37,15 +37,15 @@ func (g *Guard) newRebuild(j *job, unfit []byte, publish func(answer)) *rebuild 
 	}
 }
 
-// run asks for the value or the lease until it has an answer. The watch stands before the lease is asked for, so that
-// no wake-up falls between.
+// run asks for the value or the lease until it has an answer. The watch begins before the first request, so that no
+// wake-up is missed.
 func (r *rebuild) run(ctx context.Context) (a answer) {
 	g := r.guard
 	r.identify(ctx)
 	defer r.finishWait(&a)
 	waiter := g.inbox.Watch(protocol.LeaseKey(r.job.valueKey))
 	defer waiter.Stop()
-	if r.job.policy.seat.version != 0 { // the end of an update is told under the lease without a seat
+	if r.job.policy.seat.version != 0 { // the end of an update is published under the lease without a seat
 		defer waiter.Also(protocol.LeaseKey(protocol.WithoutSeat(r.job.valueKey))).Stop()
 	}
 	if g.cfg.WaitTimeout > 0 {
@@ -68,8 +68,8 @@ func (r *rebuild) loadAlone(ctx context.Context) answer {
 	return r.guard.loadDirectly(ctx, r.job, Loaded)
 }
 
-// attempt asks once, and does what the reply says. Not done: ask again. Without a slot it does not ask for the lease, which
-// must not wait in a queue, but still for the value.
+// attempt asks once, and does what the reply says. Not done: ask again. Without a slot it asks only for the value, because
+// a lease must not wait in a queue.
 func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (a answer, done bool) {
 	g := r.guard
 	if r.slot.right == noSlot {
@@ -123,8 +123,8 @@ func (r *rebuild) request() protocol.Request {
 }
 
 // acquire asks Redis. If the flight ends before the reply, it gives back a lease that was granted. A flight that may not take
-// the lease first asks whether there is anything at all: in a process that loads as much as it may there mostly is not, and
-// the question costs Redis a third of the script.
+// the lease first asks whether there is anything at all: in a process at its limit there mostly is not, and the question
+// costs Redis a third of the script.
 func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protocol.Acquired, error) {
 	g, valueKey := r.guard, r.job.valueKey
 	if r.job.batch != nil {
@@ -166,7 +166,7 @@ func (r *rebuild) returnSlot() {
 	r.slot = slot{}
 }
 
-// failure is the remembered error of a load: itself if it was one of ours, else its text.
+// failure returns the remembered error of a load: the error itself if it was one of ours, else its text.
 func (r *rebuild) failure(got protocol.Acquired) error {
 	if err := r.guard.failures.find(got.Failed); err != nil {
 		return err
@@ -219,7 +219,7 @@ func (r *rebuild) use(ctx context.Context, raw []byte, how Outcome, before uint6
 		r.job.forgetOld() // another value has taken its place
 		return answer{}, false
 	case age != fresh:
-		return answer{}, true // good for nobody: a call that reads such a value has it replaced, too
+		return answer{}, true // good for nobody: a call that reads such a value replaces it, too
 	}
 	if e.Kind == protocol.Absent {
 		return answer{err: ErrNotFound, absent: true, outcome: Negative, before: before, origin: r.origin}, true

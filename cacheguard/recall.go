@@ -25,14 +25,14 @@ func (r *rebuild) unreachable(ctx context.Context, err error) answer {
 	return r.guard.loadBypassed(ctx, r.job, r.publish)
 }
 
-// recall gives back a lease that may have been granted although no reply said so.
+// recall gives back a lease that may have been granted without a reply.
 func (r *rebuild) recall(err error) {
 	if !errors.Is(err, health.ErrOpen) {
 		r.guard.life.Go(r.giveUp) // nobody waits for it; stop: RedisTimeout and the client's time-outs; joined by Close
 	}
 }
 
-// tooLate gives back a lease that may have been granted after its flight had stopped waiting for the reply.
+// tooLate gives back a lease that may have been granted after its flight stopped waiting for the reply.
 func (r *rebuild) tooLate(cmd *redis.Cmd, err error) {
 	if err == nil {
 		got, unclear := protocol.ParseAcquired(cmd)

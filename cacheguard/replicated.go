@@ -9,12 +9,12 @@ import (
 	"github.com/cacheguard/go/internal/script"
 )
 
-// ErrNotReplicated is matched by the *RedisError of an Invalidate, Update or Put that the primary has taken, and fewer replicas than
-// Config.Replicas have acknowledged in time. It is the same error in all packages of the library.
+// ErrNotReplicated is matched by the *RedisError of an Invalidate, Update or Put that reached the primary, but that fewer replicas
+// than Config.Replicas acknowledged in time. It is the same error in all packages of the library.
 var ErrNotReplicated = replicas.ErrNotReplicated
 
-// write runs calls that must not be forgotten, under RedisTimeout. Each command has its own error; with an error of write, there are
-// no commands. Only tasks may call it.
+// write runs calls that must not be forgotten, under RedisTimeout. Each command has its own error; if write itself returns an error,
+// there are no commands. Only tasks may call it.
 func (g *Guard) write(ctx context.Context, calls []*script.Call) ([]*redis.Cmd, error) {
 	if g.acks != nil {
 		cmds, _ := g.acks.Run(context.WithoutCancel(ctx), calls)

@@ -6,7 +6,7 @@ import "sync"
 type saturation struct {
 	episode
 
-	counting sync.Mutex // one at a time begins or ends to wait, so that each counts for one episode
+	counting sync.Mutex // waits begin and end one at a time, so that each counts for one episode
 	queued   int64      // loads that had to wait, ever
 	before   int64      // when the episode began
 	waiting  int        // that do so now

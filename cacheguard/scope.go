@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// scope says within which loads and updates of the same Guard a call is made. Its context tells.
+// scope says within which loads and updates of the same Guard a call is made, according to its context.
 type scope struct {
 	nested  bool // a loader makes the call
 	writing bool // the write of an update of the key makes it
@@ -29,7 +29,7 @@ type loading struct {
 	tags []string // set by SetTags
 }
 
-// addTags adds tags. Of too many it keeps as many as show that.
+// addTags adds tags. If there are too many, it keeps just enough to show that.
 func (l *loading) addTags(tags []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,7 +60,7 @@ func newLoading(ctx context.Context, l *loaders, keys ...string) *loading {
 	return load
 }
 
-// outsideLoads is the context for what is no part of the load it was asked for in.
+// outsideLoads returns the context for work that is no part of the load that asked for it.
 func outsideLoads(ctx context.Context) context.Context {
 	return context.WithValue(ctx, loadingKey{}, (*loading)(nil))
 }
@@ -70,7 +70,7 @@ func loadingOf(ctx context.Context) *loading {
 	return l
 }
 
-// includes reports whether the key is being loaded by l, or by one for whose sake l is.
+// includes reports whether the key is being loaded by l, or by a load that l serves.
 func (l *loading) includes(g *Guard, key string) bool {
 	for ; l != nil; l = l.parent {
 		if l.loaders == &g.loaders && slices.Contains(l.keys, key) {
@@ -90,9 +90,9 @@ func (l *loading) within(g *Guard) bool {
 	return false
 }
 
-// SetTTL chooses the TTL of the entry being loaded. A loader calls it with the context that it was given; with another context
-// it does nothing. The Guard's Jitter and StaleFor apply as always. The last call counts; in a
-// loader of GetMany, for all its keys. With a ttl of 0 or less, the value reaches those who wait for it, and is not stored. For ErrNotFound the shorter of ttl and NegativeTTL counts.
+// SetTTL chooses the TTL of the entry being loaded. A loader calls it with the context that it was given; with another context it does nothing. The Guard's Jitter and StaleFor apply
+// as always. The last call counts; in a loader of GetMany, it applies to all its keys. With a ttl of 0 or less, the value reaches those who wait for it, but is not stored. For
+// ErrNotFound, the shorter of ttl and NegativeTTL counts.
 func SetTTL(ctx context.Context, ttl time.Duration) {
 	if l := loadingOf(ctx); l != nil {
 		l.ttl.Store(int64(min(max(ttl, 0), longest)))

@@ -7,14 +7,14 @@ import (
 	"github.com/cacheguard/go/internal/protocol"
 )
 
-// maxVersion bounds CacheConfig.Version: it counts, and what is larger is a date, or a hash.
+// maxVersion bounds CacheConfig.Version: it is a count, and a larger number is probably a date or a hash.
 const maxVersion = 1_000_000
 
 // versionStamp names the stamp of an entry that has the version of the program. Unlike those of the other names, it is never invalidated.
 const versionStamp = 'v'
 
-// seat is where the values of one version of a program are. The zero seat is for those without a version. There are four others, see
-// protocol.Seat, so an entry may be of a version that is a multiple of four away.
+// seat is where the values of one version of a program are. The zero seat is for values without a version. There are four others
+// (see protocol.Seat), so an entry in a seat may be of a version that is a multiple of four away.
 type seat struct {
 	version int
 	text    string // the version, as a stamp has it

@@ -16,15 +16,16 @@ import (
 	"github.com/cacheguard/go/rwlock"
 )
 
-// SelfCheck checks that what the Guard needs of Redis works. It is for the start of a service. It checks that
+// SelfCheck checks that Redis allows what the Guard needs. Call it when a service starts. It checks that
 //
 //   - Redis can be reached;
 //   - its user may run each command, and use keys and channels that begin with the Prefix (docs/redis.md lists them);
 //   - every script of a Get, an Invalidate and an Update does what it should;
 //   - messages arrive, and, if there is a local tier, invalidations reach it.
 //
-// It uses keys of its own, and removes them. It waits until ctx ends, or for 10 seconds. It does not wait for Redis to get
-// better: it returns at once when Redis refuses the connection, the password or a command. The error names what was refused.
+// It uses keys of its own, and removes them. It takes at most until ctx ends, or 10 seconds. It does not wait for Redis to
+// recover: it returns at once when Redis refuses the connection, the password or a command. The error names what was
+// refused.
 func (g *Guard) SelfCheck(ctx context.Context) error {
 	if g == nil {
 		return errNilGuard
@@ -51,8 +52,8 @@ func (g *Guard) SelfCheck(ctx context.Context) error {
 	return nil
 }
 
-// checkRights tries the user's rights one by one: after some refusals a script goes on with less, as it should in an
-// emergency, and with the others Redis does not name the command.
+// checkRights tries the user's rights one by one: some refusals only make a script do less, as they should in an
+// emergency, and for the others Redis does not name the command.
 func checkRights(ctx context.Context, g *Guard) error {
 	if err := rights.Guard.Check(ctx, g.life, g.rdb, g.cfg.Prefix); err != nil {
 		return err
@@ -78,7 +79,7 @@ func checkSubscription(ctx context.Context, g *Guard) error {
 	return nil
 }
 
-// checkMessages sends a message as scripts do to wake those who wait, and again when it may have been lost with the
+// checkMessages sends a message as scripts do to wake waiters, and repeats it when it may have been lost with the
 // subscription.
 func checkMessages(ctx context.Context, g *Guard) error {
 	key := g.keys.ValueKey(rights.Name())

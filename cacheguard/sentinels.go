@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// sentinels are the errors of CacheConfig.Errors. A failure travels as a text; the names of the sentinels that it matches
-// go before it: a NUL, the names with a unit separator between them, and another NUL. A text that begins with a NUL by
-// itself gets no name and both NULs.
+// sentinels are the errors of CacheConfig.Errors. A failure travels as a text. The names of the sentinels that it matches
+// precede it: a NUL, the names with a unit separator between them, and another NUL. A text that itself begins with a NUL
+// gets both NULs and no name.
 type sentinels struct {
 	names  []string // in order
 	byName map[string]error

@@ -29,7 +29,7 @@ func (g *Guard) share(
 	return a, t.Joined, err
 }
 
-// awaitTicket waits for a flight's answer. For a call that joined the flight that is a task.
+// awaitTicket waits for a flight's answer. For a call that joined the flight, the wait is a task.
 func (g *Guard) awaitTicket(
 	ctx context.Context, t flight.Ticket[flightKey, answer], key string, acceptable func(answer) bool,
 ) (answer, error) {

@@ -17,7 +17,7 @@ import (
 func TestColdKeysDoNotStarveAHotOneNorExceedMaxLoads(t *testing.T) {
 	t.Parallel()
 	const cold, callers, maxLoads = 10_000, 50, 8
-	f := newFleet(t, standalone(t), 1, Config{MaxLoads: maxLoads, RedisTimeout: time.Minute}) // so many at once are slow
+	f := newFleet(t, standalone(t), 1, Config{MaxLoads: maxLoads, RedisTimeout: time.Minute}) // that many at once are slow
 	g := f.guards[0]
 	var running, most, loads atomic.Int64
 	gate := make(chan struct{})

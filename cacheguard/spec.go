@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// loadSpec says where a call has its value from. It is what Get, GetMany and Fetch differ in.
+// loadSpec says where a call gets its value from. Get, GetMany and Fetch differ only in this.
 type loadSpec[V any] struct {
 	policy   *policy                                               // of the entry; nil: the Guard's ordinary one
 	valueKey string                                                // of the key; empty: not made yet
@@ -83,8 +83,8 @@ func (s loadSpec[V]) refusal(g *Guard, reason *RedisError) error {
 	return nil
 }
 
-// mustBeJudged reports whether the answer is a value that may have been loaded before the call began, though it was not in
-// Redis then: the call reads it again, so that Judge sees it.
+// mustBeJudged reports whether the answer may have been loaded before the call began, although it was not in Redis then:
+// the call reads it again, so that Judge sees it.
 func (s loadSpec[V]) mustBeJudged(a *answer, asked uint64) bool {
 	return s.judge != nil && a.err == nil && (a.outcome == Hit || a.loaded > 0 && asked >= a.loaded)
 }
@@ -104,19 +104,20 @@ func (s loadSpec[V]) assess(r *readResult[V]) (state, found[V]) {
 	return expired, r.found
 }
 
-// fromLocal is what the local tier has, if it may be served.
+// fromLocal returns what the local tier has, if it may be served.
 func (s loadSpec[V]) fromLocal(g *Guard, key string) (f found[V], ok bool) {
 	if s.skipLocal || g.local == nil {
 		return f, false
 	}
 	f, ok = fromItem[V](g.local.Get(key), Local)
 	if ok && s.judge != nil && f.value != nil {
-		ok = s.judge(*f.value) == Serve // another one is read from Redis, where it may have been replaced
+		ok = s.judge(*f.value) == Serve // otherwise read it from Redis, where it may have been replaced
 	}
 	return f, ok
 }
 
-// tryLocal is what the local tier has, if the key may be read and that may be served. It may be compared with the source.
+// tryLocal returns what the local tier has, if the key may be read and the value may be served. It may sample the answer
+// for Verify.
 func (s loadSpec[V]) tryLocal(ctx context.Context, g *Guard, key string) (f found[V], ok bool) {
 	if g.local == nil || g.mustBypass(key) != nil {
 		return f, false
@@ -127,7 +128,8 @@ func (s loadSpec[V]) tryLocal(ctx context.Context, g *Guard, key string) (f foun
 	return f, ok
 }
 
-// staleFromLocal is what the local tier has when Redis does not answer: as a stale value, if such are served.
+// staleFromLocal returns what the local tier has when Redis does not answer, as a stale value, if stale
+// values may be served.
 func (s loadSpec[V]) staleFromLocal(g *Guard, key string) (f found[V], ok bool) {
 	if s.skipLocal || g.local == nil || s.policyOf(g).staleFor == 0 {
 		return f, false

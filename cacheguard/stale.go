@@ -10,11 +10,12 @@ import (
 	"github.com/cacheguard/go/internal/protocol"
 )
 
-// shortestStay is the least that a refresh leaves the key to another instance before it may ask again.
+// shortestStay is the shortest time for which a refresh leaves the key to another instance before this one
+// may ask again.
 const shortestStay = 20 * time.Millisecond
 
-// freshness tells a fresh entry from a stale one, and from one that the dice of XFetch want replaced early. An entry
-// that does not say how long it is fresh is so until Redis expires it.
+// freshness tells a fresh entry from a stale one, and from one that XFetch draws for an early refresh. An entry that
+// does not say how long it is fresh is fresh until Redis expires it.
 func (g *Guard) freshness(key string, p *policy, e protocol.Entry) state {
 	if e.Fresh == 0 {
 		return fresh
@@ -50,8 +51,8 @@ func (g *Guard) refresh(ctx context.Context, j *job, raw []byte, took time.Durat
 	}
 }
 
-// refresh takes the lease if it is free, and loads. If it is not, the flight stays for a while: as long as it is there, no
-// other call of this instance asks for the lease again.
+// refresh takes the lease if it is free, and loads. If it is not, the flight lingers for a while: as long as it is there,
+// no other call of this instance asks for the lease again.
 func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
 	r.identify(ctx)
 	if r.slot = r.guard.loaders.trySlotOfFleet(ctx, r.job); r.slot.right == noSlot {

@@ -27,8 +27,8 @@ type stamper struct {
 var errUnproven = errors.New("a tag may have been invalidated")
 
 // stamper begins to read what a load of the job will need, and does not wait. Old is the entry that it is to replace; nil if there is
-// none. It is followed by one call of ready, or of abandon. A Guard that has nothing to do with tags reads nothing for them, but once
-// the version of all tags together.
+// none. It is followed by one call of ready, or of abandon. A Guard that does not use tags reads nothing for them, except once the
+// version of all tags together.
 func (v *versions) stamper(ctx context.Context, j *job, old []byte) *stamper {
 	s := &stamper{versions: v, anyTag: v.knownAnyTag(), realms: v.realms(ctx, j.valueKey, j.kind), kind: j.kind, seat: j.policy.seat}
 	s.tags = union(j.known, tagsOf(old), v.missed(j.key))
@@ -76,7 +76,7 @@ func (s *stamper) abandon() {
 	_, _ = s.realms.asked.wait(ctx)
 }
 
-// ready waits for what was asked, and makes versions that are not there. What fails is not known, and the load goes on.
+// ready waits for the reads, and makes missing versions. A version whose read fails is unknown, and the load goes on.
 func (s *stamper) ready(ctx context.Context) {
 	s.realmErr = s.realms.settle(ctx)
 	if len(s.asked.reads) > 0 {
@@ -148,8 +148,8 @@ func (s *stamper) take(ctx context.Context) {
 	}
 }
 
-// confirms reports whether the stamps of an entry are the versions of now: what has a tag that was invalidated must not be made good
-// again by its replacement.
+// confirms reports whether the stamps of an entry are the current versions: a replacement must not make an entry valid again whose
+// tag was invalidated.
 func (s *stamper) confirms(raw []byte) bool {
 	if raw == nil {
 		return true
@@ -179,7 +179,7 @@ func (s *stamper) confirms(raw []byte) bool {
 	return true
 }
 
-// stamp returns the stamps of an entry with these tags. The error is errUnproven, or what Redis had to say.
+// stamp returns the stamps of an entry with these tags. The error is errUnproven, or that of Redis.
 func (s *stamper) stamp(ctx context.Context, tags []string) (stamps protocol.Stamps, err error) {
 	stamps = s.seat.stamp(make(protocol.Stamps, 0, 64))
 	for i, p := range s.realms.parts {

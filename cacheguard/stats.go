@@ -2,7 +2,7 @@ package cacheguard
 
 import "time"
 
-// Stats is what a Guard, or a Cache, is doing at the moment, and what it has done so far. That of a Cache has Loading and Owed alone.
+// Stats is what a Guard, or a Cache, is doing at the moment, and what it has done so far. That of a Cache has only Loading and Owed.
 type Stats struct {
 	Loading  int // loaders that run
 	MaxLoads int // how many may; 0: no limit
@@ -20,13 +20,14 @@ type Stats struct {
 	Subscribed bool // messages of other instances arrive, or none were needed yet
 
 	LocalEntries   int    // in the local tier
-	LocalBytes     uint64 // about what they take, with LocalConfig.MaxBytes; else 0
+	LocalBytes     uint64 // their approximate size, with LocalConfig.MaxBytes; else 0
 	LocalEvictions uint64 // entries that gave way to others, so far
 
 	BytesRead, BytesWritten uint64 // of entries, from and to Redis, so far; those in messages do not count
 }
 
-// Stats returns what the Guard is doing, for metrics. It takes longer the more loads are under way: it is not for every call.
+// Stats returns what the Guard is doing, for metrics. The more loads are under way, the longer it takes, so do not call it
+// for every request.
 func (g *Guard) Stats() Stats {
 	if g == nil {
 		return Stats{}

@@ -14,30 +14,30 @@ const (
 	maxAllTags = 50 << 10 // bytes; with their versions they fit into protocol.MaxStamps
 )
 
-// SetTags adds tags to the entry being loaded, which InvalidateTags finds it by. A loader calls it with the context that it was given;
-// with another context it does nothing. In GetMany the tags count for all keys of a call of load. Remembered absence has tags too.
+// SetTags adds tags to the entry being loaded, so that InvalidateTags finds it. A loader calls it with the context that it was given;
+// with another context it does nothing. In GetMany, the tags apply to all keys of a call of load. Remembered absence has tags too.
 //
-// An entry can have 256 tags, of 1 to 512 bytes each, and of 50 KiB together. With others the value reaches those who wait for it, and is not stored;
-// Hooks.OnUnstorable has the reason.
+// An entry can have 256 tags of 1 to 512 bytes each, and 50 KiB together. Beyond that, the value reaches those who wait for it, but is not stored,
+// and Hooks.OnUnstorable gets the reason.
 //
-// A value with tags is not stored when one of its tags may have been invalidated since its load began. A tag that nobody could know
-// before the load counts as invalidated if any tag was; the next load of the key knows it.
+// A value with tags is not stored if one of its tags may have been invalidated since its load began. A tag that the Guard did not
+// know before the load counts as invalidated if any tag was; the next load of the key knows it.
 //
-// A hit with tags costs one more batched read, and none from the local tier.
+// A hit with tags costs one more batched read, except from the local tier.
 func SetTags(ctx context.Context, tags ...string) {
 	if l := loadingOf(ctx); l != nil {
 		l.addTags(tags)
 	}
 }
 
-// InvalidateTags is Invalidate for all entries with one of the tags, of all keys, and for what is being loaded and will have one. Its
-// cost does not depend on how many there are.
+// InvalidateTags is Invalidate for all entries with one of the tags, including those being loaded. Its cost does not depend on how
+// many there are.
 //
 // A Get that begins after InvalidateTags returned nil, in any process, never returns a value with one of the tags that was loaded
-// before. What is said of Invalidate holds: InvalidateTags is sent even if ctx has ended, what fails is pending, and meanwhile the
+// before. As with Invalidate, the request is sent even if ctx has ended. If it fails, it is pending, and until it succeeds the
 // Guard does not serve entries with the tag. The Key of the *RedisError is the tag.
 //
-// An empty tag, and one of more than 512 bytes, is an error, and the others are invalidated all the same.
+// An empty tag, and one of more than 512 bytes, is an error; the others are invalidated all the same.
 func (g *Guard) InvalidateTags(ctx context.Context, tags ...string) error {
 	if g == nil {
 		return errNilGuard

@@ -133,7 +133,7 @@ func playTags(order []int, known bool, rule tagRules) (w tagWorld, wrong bool) {
 	return w, wrong
 }
 
-// orders calls f with every order of so many steps of each.
+// orders calls f with every order of that many steps of each.
 func orders(left []int, f func([]int)) {
 	var order []int
 	var extend func()

@@ -6,14 +6,14 @@ import (
 	"github.com/cacheguard/go/internal/protocol"
 )
 
-// Task is what Hooks.Begin hears of.
+// Task is a kind of work that Hooks.Begin reports.
 type Task string
 
 // The tasks. Each belongs to the context of the task that it is a part of.
 const (
 	TaskGet        Task = "get"        // a Get or a Fetch
 	TaskGetMany    Task = "get_many"   // a GetMany
-	TaskLoad       Task = "load"       // a run of a loader; its context has the values of the first call's that wants it
+	TaskLoad       Task = "load"       // a run of a loader; its context has the values of the first call that wants it
 	TaskWait       Task = "wait"       // waiting for a load of another call, here or on another instance, or for an update
 	TaskUpdate     Task = "update"     // an Update or UpdateMany, with the wait for the locks
 	TaskInvalidate Task = "invalidate" // an Invalidate
@@ -21,11 +21,12 @@ const (
 
 // End is how a task ended.
 type End struct {
-	// Outcome is that of a get or of a wait. It is empty if there was no answer, and for other tasks.
+	// Outcome is the outcome of a get or of a wait. It is empty if there was no answer, and for
+	// other tasks.
 	Outcome Outcome
 
-	// Origin is what Hooks.Origin said of the load that a wait was for, on the instance that made it. It is empty if nobody
-	// knows: for one, if the caller left a load of this instance before that ended.
+	// Origin is what Hooks.Origin returned, on the loading instance, for the load that a wait was for. It is empty if
+	// that is not known: for example, if the caller left a load of this instance before its end.
 	Origin string
 
 	Err error
@@ -59,8 +60,8 @@ func (h *Hooks) origin(ctx context.Context) string {
 	return h.Origin(ctx)
 }
 
-// identify makes the origin of the load, if it has one, a part of the token for its lease, so that those who find the lease know
-// whose load they wait for.
+// identify makes the origin of the load, if it has one, part of the token for its lease, so that whoever finds the lease knows
+// whose load it is.
 func (r *rebuild) identify(ctx context.Context) {
 	if origin := r.guard.cfg.Hooks.origin(ctx); origin != "" {
 		r.token = protocol.NewToken(origin)

@@ -15,11 +15,11 @@ import (
 )
 
 // Update writes to the source so that no Get that begins after Update returned, in any process, returns an older value, even
-// if write fails or this process dies. It is for data that is written seldom and must not be read stale.
+// if write fails or this process dies. It is for data that changes seldom and must not be read stale.
 //
 // Update waits for the write lock of the key (package rwlock, with the Guard's Prefix) until ctx ends. While write runs, up to
-// UpdateTimeout, no load stores a value. A Get waits for the end of the update, up to WaitTimeout, and then loads without
-// storing.
+// UpdateTimeout, no load stores a value. A Get that misses waits for the end of the update, up to WaitTimeout, and then loads
+// without storing.
 //
 // The context given to write ends when ctx does and when the lock is lost. It carries a fencing token (rwlock.FenceFrom): a
 // write that checks the token in the source cannot overwrite a later one, even if this process was paused. With this context,
@@ -33,20 +33,20 @@ import (
 //   - Otherwise write was called. Another Update may have run beside it when the error matches rwlock.ErrLeaseLost (also
 //     because write took longer than UpdateTimeout), rwlock.ErrRevoked or rwlock.ErrClosed.
 //   - With a *RedisError whose Op is invalidate, Redis did not learn of the end of the update. The invalidation is pending, as
-//     after Invalidate, and nobody stores a value until the intent has expired, two times LeaseTTL after the last renewal.
-//   - With another error than these and write's, the lock could not be given back. It ends within LeaseTTL, and all else is
-//     done.
+//     after Invalidate, and nobody stores a value until the intent has expired, twice LeaseTTL after its last renewal.
+//   - Any error other than these and write's means that the lock could not be released. It ends within LeaseTTL, and
+//     everything else is done.
 //
-// A process that dies in write keeps others from storing until its intent has expired. A process that is paused for longer than
-// that, then writes, and dies before Update returns, can leave an older value until its TTL. Errors, panics and slow writes
+// A process that dies in write keeps others from storing until its intent has expired. If a process is paused for longer than
+// that, then writes, and dies before Update returns, an older value can stay until its TTL. Errors, panics and slow writes
 // leave nothing else behind.
 func (g *Guard) Update(ctx context.Context, key string, write func(context.Context) error) error {
 	return g.UpdateMany(ctx, []string{key}, write)
 }
 
 // UpdateMany is Update for several keys. It takes their locks in one order everywhere, so updates of overlapping sets do not
-// wait for one another in a circle. The fence is that of the last key in byte order. On a cluster it can only be compared with
-// fences of the same key, as the nodes have clocks of their own.
+// wait for one another in a circle. The fence is that of the last key in byte order. On a cluster, compare it only with fences
+// of the same key, as each node has its own clock.
 func (g *Guard) UpdateMany(ctx context.Context, keys []string, write func(context.Context) error) error {
 	return g.update(ctx, keys, nil, write)
 }
@@ -180,8 +180,7 @@ func (u *update) renew() (stop func() error) {
 	}
 }
 
-// untilTimeout calls end when UpdateTimeout is over, unless the caller calls stop before. Stop returns an error if it was
-// over first.
+// untilTimeout calls end when UpdateTimeout is over, unless the caller calls stop first. Otherwise stop returns an error.
 func (u *update) untilTimeout(end func()) (stop func() error) {
 	limit := u.guard.cfg.UpdateTimeout
 	if limit == off {
@@ -209,7 +208,7 @@ func (i intent) Due() script.Call {
 func (i intent) Kept(time.Time, int) {}
 func (i intent) Lost(int)            {}
 
-// end ends the update, even when ctx has ended. What fails is pending from now on, if write was called.
+// end ends the update, even if ctx has ended. If write was called, what fails is pending from now on.
 func (u *update) end(ctx context.Context) error {
 	g := u.guard
 	var failed map[string]*RedisError

@@ -65,7 +65,7 @@ func (v *versions) isPending(p *realmPart) bool {
 	return v.ofRealms.pending.any(func(name string) bool { of, _ := v.ofRealm(name); return of == p })
 }
 
-// holds reports whether the entry is valid. Redis' error is what Redis had to say.
+// holds reports whether the entry is valid. redisErr is an error of Redis.
 func (c *validity) holds(ctx context.Context) (holds bool, redisErr, err error) {
 	if c.redisErr != nil || c.revoked || len(c.reads) == 0 {
 		return !c.revoked, c.redisErr, nil
@@ -81,8 +81,8 @@ func (c *validity) holds(ctx context.Context) (holds bool, redisErr, err error) 
 	return redisErr == nil, redisErr, nil
 }
 
-// confirmed is what was read, as its stamps leave it: revoked, if one of them is not the current version; unreachable, if Redis did
-// not say. Only then it is kept in the local tier.
+// confirmed returns what was read, after the comparison of its stamps: revoked, if one of them is not the current version;
+// unreachable, if Redis did not answer. Only then does the local tier keep it.
 func confirmed[V any](ctx context.Context, g *Guard, key string, mark tier.Mark, read *link.Read, r *readResult[V], c *validity,
 	spec loadSpec[V],
 ) (_ *readResult[V], redisErr, err error) {

@@ -15,17 +15,17 @@ import (
 // source are while both are in use.
 //
 // To compare a hit, the Guard runs the loader of the call again, perhaps after the call has returned. The loader of GetMany
-// gets one key. The load takes one of MaxLoads, and Hooks.OnLoad is called. A loader must not return something else each
-// time.
+// gets one key. The load takes one of MaxLoads, and Hooks.OnLoad is called. A loader must not return something different
+// each time.
 //
 // The Guard skips a hit when all of MaxLoads are taken, or 4 comparisons are under way. It never compares remembered absence,
-// stale values, and what Fetch returns.
+// stale values, or values of Fetch.
 type VerifyConfig struct {
-	// OneIn is how many hits there are for each that is compared. Default: 0, none; it costs nothing then.
+	// OneIn is how many hits there are for each one compared. Default: 0, none; it then costs nothing.
 	OneIn int
 
-	// Delay is how long after the hit the source is read, and how long after that, when it has another value, the cache
-	// is looked at again: a write and its Invalidate should be over by then. Default: 1 second.
+	// Delay is how long after the hit the source is read. If that has another value, the cache is read again after
+	// another Delay: a write and its Invalidate should be over by then. Default: 1 second.
 	Delay time.Duration
 }
 
@@ -38,7 +38,7 @@ const (
 type Verified struct {
 	Matched    uint64 // the source had the same
 	Stale      uint64 // the source had another value, and the cache, local or Redis, still had the old one a while later
-	Superseded uint64 // the source had another value, and so had the cache a while later, or none
+	Superseded uint64 // the source had another value, and a while later the cache had that too, or none
 	Failed     uint64 // the source or Redis could not be read
 }
 
@@ -66,7 +66,8 @@ func (c *VerifyConfig) check(bad func(field, format string, args ...any)) {
 	}
 }
 
-// sample has one in so many hits compared. What has a judge changes with each load, and cannot be compared.
+// sample lets one in OneIn hits be compared. A value with a judge changes with each load, and cannot be
+// compared.
 func sample[V any](ctx context.Context, g *Guard, key string, hit found[V], spec loadSpec[V]) {
 	if g.cfg.Verify.OneIn == 0 || hit.value == nil || hit.how == Stale || rand.N(g.cfg.Verify.OneIn) != 0 {
 		return
@@ -76,7 +77,7 @@ func sample[V any](ctx context.Context, g *Guard, key string, hit found[V], spec
 	}
 }
 
-// loadOne is the load of one key, whichever the spec has; nil: it has none that can be compared.
+// loadOne returns the load of one key, of either kind; nil: the spec has none that can be compared.
 func (s loadSpec[V]) loadOne(key string) func(context.Context) (V, error) {
 	switch {
 	case s.load != nil:
@@ -96,7 +97,7 @@ func (s loadSpec[V]) loadOne(key string) func(context.Context) (V, error) {
 	return nil
 }
 
-// verify has a hit compared in the background, unless too many are being compared.
+// verify compares a hit in the background, unless too many are being compared.
 func verify[V any](
 	ctx context.Context, g *Guard, key string, served *V, load func(context.Context) (V, error), spec loadSpec[V],
 ) {
@@ -185,7 +186,7 @@ func (c *comparison) stillServed(ctx context.Context) (bool, error) {
 	return err == nil && e.Kind != protocol.Absent && c.isServed(now), nil
 }
 
-// isServed reports whether the value is, when it is encoded, the one that was served.
+// isServed reports whether the value, when encoded, is the one that was served.
 func (c *comparison) isServed(value any) bool {
 	kindA, x, err1 := c.job.shape.Encode(c.job.policy.codec, c.served)
 	kindB, y, err2 := c.job.shape.Encode(c.job.policy.codec, value)

@@ -11,29 +11,29 @@ import (
 	"github.com/cacheguard/go/internal/script"
 )
 
-// versions are what many entries are invalidated by at once. A version is a random value in Redis that stands for a name. An entry has
-// stamps: the versions that its names had before its loader began. It is valid while they are the same, so removing a version
-// invalidates all entries that have it, wherever they are. One that was evicted does so too.
+// versions invalidate many entries at once. A version is a random value in Redis that stands for a name. An entry has stamps: the
+// versions that its names had before its loader began. It is valid while they are the current ones, so removing a version invalidates
+// all entries that have it, wherever they are. So does the eviction of a version.
 type versions struct {
 	guard         *Guard
 	invalidations invalidations // of tags
 	ofRealms      invalidations // of realms
 	all           *realm
 	kinds         sync.Map      // *realm by kind
-	lease         time.Duration // of what is known of realms; 0: they are asked for each time
+	lease         time.Duration // of the knowledge of realms; 0: it is read each time
 	makings       makings
 	used          atomic.Bool // somebody has set or invalidated tags here
 
 	mu         sync.Mutex
 	anyTag     string              // the version of all tags together, as this Guard has seen it last
-	missing    map[string][]string // by key: tags of a load that could not be stored, as nobody had known them before
+	missing    map[string][]string // by key: tags of a load that could not be stored, because they were not known before
 	remembered int                 // tags in missing
 }
 
 // maxMissing bounds the tags in versions.missing.
 const maxMissing = 1 << 13
 
-// The names of stamps begin with what has the version.
+// The name of a stamp begins with a letter for what has the version.
 const (
 	rootStamp = 'r' // all keys
 	kindStamp = 'k' // a kind
@@ -80,8 +80,8 @@ func newVersions(g *Guard) *versions {
 	return v
 }
 
-// revokeAnyTag comes before any tag is invalidated: a load that reads the same version of all tags together before its loader
-// began, and after it has read those of its tags, knows that these were the same before it began.
+// revokeAnyTag runs before any tag is invalidated. So if a load reads the same version of all tags together before its loader
+// begins and after it has read those of its tags, these were the same before the loader began.
 func (v *versions) revokeAnyTag(ctx context.Context) error {
 	_, err := v.guard.writeOne(ctx, v.guard.keys.RevokeAnyTag())
 	v.guard.health.Failed(err)
@@ -105,7 +105,7 @@ func (v *versions) obtain(ctx context.Context, keys []string) ([]string, error) 
 	return all, errors.Join(errs...)
 }
 
-// making has the version at the key made, if it is not there.
+// making makes the version at the key, if it is not there.
 func (v *versions) making(key string) *making {
 	v.makings.mu.Lock()
 	defer v.makings.mu.Unlock()
@@ -144,7 +144,7 @@ type asked struct {
 	reads []*link.Read
 }
 
-// ask has the versions at the keys read, and does not wait. It is followed by one call of wait.
+// ask begins to read the versions at the keys, and does not wait. It is followed by one call of wait.
 func (v *versions) ask(ctx context.Context, keys ...string) asked {
 	a := asked{keys: keys, reads: make([]*link.Read, len(keys))}
 	for i, key := range keys {
@@ -153,7 +153,7 @@ func (v *versions) ask(ctx context.Context, keys ...string) asked {
 	return a
 }
 
-// wait waits for the reads. Redis' error is what Redis had to say.
+// wait waits for the reads. redisErr is an error of Redis.
 func (a *asked) wait(ctx context.Context) (redisErr, err error) {
 	for _, read := range a.reads { // each, also after an error
 		switch {

@@ -10,12 +10,12 @@ import (
 	"github.com/cacheguard/go/rwlock"
 )
 
-// WriteLock is a lock that Update can hold. *mutex.Locker, *mutex.Quorum, and the Lockers of consensus/etcd, consensus/zookeeper,
-// consensus/postgres and consensus/mysql are some.
+// WriteLock is a lock that Update can hold, such as *mutex.Locker, *mutex.Quorum, and the Lockers of consensus/etcd,
+// consensus/zookeeper, consensus/postgres and consensus/mysql.
 type WriteLock interface {
-	// DoFenced waits for the lock of the name until ctx ends, and calls f while it holds it. The context of f ends when ctx does, and
-	// when the lock is lost. The fence is greater than that of each earlier holder. It returns f's error, joined with what went wrong
-	// with the lock. Errors of package mutex say what.
+	// DoFenced waits for the lock of the name until ctx ends, and calls f while it holds it. The context of f ends when ctx does,
+	// and when the lock is lost. The fence is greater than that of each earlier holder. It returns f's error, joined with any
+	// error of the lock, as package mutex returns them.
 	DoFenced(ctx context.Context, name string, f func(ctx context.Context, fence int64) error) error
 }
 
@@ -64,7 +64,7 @@ var lockErrors = [...]struct{ from, to error }{
 	{mutex.ErrRevoked, rwlock.ErrRevoked}, {mutex.ErrClosed, rwlock.ErrClosed},
 }
 
-// sameWords has an error match those that Update names, whatever the lock is.
+// sameWords makes an error match those that Update names, whatever the lock.
 func (u *update) sameWords(err error) error {
 	same := []error{err}
 	for _, e := range lockErrors {

@@ -28,7 +28,7 @@ func Get[V any](ctx context.Context, s *Store, key string) (value V, version Ver
 
 // Swap stores the value if the key has the version old, and returns its new version. The TTL begins anew. With the empty Version
 // it stores the value if there is none. ErrConflict says that the key has another version. ErrUncertain says that it is not known
-// whether the value was stored; if it was, it has the version that is returned with the error.
+// whether the value was stored; if it was, it has the returned version.
 func Swap[V any](ctx context.Context, s *Store, key string, old Version, value V) (Version, error) {
 	if err := s.begin(ctx, "swap", key); err != nil {
 		return "", err
@@ -61,14 +61,13 @@ func Delete(ctx context.Context, s *Store, key string, old Version) error {
 	return s.remove(ctx, key, &write{old: old, token: newVersion()})
 }
 
-// Update replaces the value by what change makes of it, and returns that. When somebody else was faster, change is called
-// again with the newer value, after a random pause: at most MaxAttempts times, so it
-// must have no side effects.
-// Without a value, old is the zero value and found is false.
+// Update calls change with the current value, stores the result, and returns it. If somebody else was faster, it calls
+// change again with the newer value, after a random pause, at most MaxAttempts times: so change must have no side
+// effects. If there is no value, old is the zero value and found is false.
 //
-// An error of change ends the Update, and is returned as it is; nothing was stored. So does a panic, which passes through.
-// ErrConflict says that others were faster MaxAttempts times, and ErrUncertain that it is not known whether the value,
-// which is returned with it, was stored.
+// An error of change ends the Update and is returned as it is; nothing was stored. A panic of change passes through.
+// ErrConflict says that others were faster MaxAttempts times. ErrUncertain says that it is not known whether the returned
+// value was stored.
 func Update[V any](ctx context.Context, s *Store, key string, change func(old V, found bool) (V, error)) (V, error) {
 	var none V
 	for attempt := 1; ; attempt++ {

@@ -14,8 +14,8 @@ type Config struct {
 	// share their values; they must agree on types and Codec. It may not contain braces. Default: cas.
 	Prefix string
 
-	// TTL is how long a value lives after it was written last. Milliseconds count, at most 10 years. Default: 24 hours, so
-	// that what is forgotten does not stay for ever. -1: values do not expire.
+	// TTL is how long a value lives after its last write, to the millisecond, at most 10 years. Default: 24 hours, so
+	// that forgotten values do not stay for ever. -1: values do not expire.
 	TTL time.Duration
 
 	// MaxAttempts is how often Update tries before it returns ErrConflict. Default: 32. -1: until its context ends.

@@ -16,9 +16,10 @@ var (
 	// Update when that happened MaxAttempts times in a row. Nothing was changed.
 	ErrConflict = errors.New("cas: conflict")
 
-	// ErrUncertain is returned by Swap, Delete and Update when the write may have been done, or may yet be, or not: the
+	// ErrUncertain is returned by Swap, Delete and Update when the write may have been done, may yet be done, or not: the
 	// context ended, Redis gave no answer in time or an error, or it answered a repeated request after so many other
-	// writes that it has forgotten the first. The error matches what Redis or the context said, too. Get tells what is there.
+	// writes that it has forgotten the first. It also matches the error of Redis or the context. Get shows the current
+	// value.
 	ErrUncertain = errors.New("cas: outcome unknown")
 
 	// ErrClosed is returned by calls on a Store that is or gets closed.

@@ -30,8 +30,8 @@ type Store struct {
 }
 
 // New returns a Store. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
-// Clients with a client-side cache, and cluster clients that may read from replicas, are refused: they would read what
-// has been replaced.
+// It refuses clients with a client-side cache, and cluster clients that may read from replicas: they would read
+// replaced values.
 func New(rdb Redis, cfg Config) (*Store, error) {
 	if err := errors.Join(primary.Check(rdb), cfg.check()); err != nil {
 		return nil, fmt.Errorf("cas: %w", err)
@@ -43,8 +43,8 @@ func New(rdb Redis, cfg Config) (*Store, error) {
 	}, nil
 }
 
-// Close returns when everything the Store started has ended: when Redis hangs, that takes the client's time-outs. Calls
-// that wait to try again return ErrClosed. Close may be called more than once, and always returns nil.
+// Close returns when everything that the Store started has ended; when Redis hangs, that takes the client's time-outs.
+// Calls that wait to try again return ErrClosed. Close may be called more than once, and always returns nil.
 func (s *Store) Close() error {
 	if s == nil {
 		return nil // New failed: there is nothing to close

@@ -37,11 +37,11 @@ type Compression struct {
 // Zstd compresses payloads of at least minBytes with Zstandard (RFC 8878), at about the speed and size of level 3.
 func Zstd(minBytes int) *Compression { return &Compression{formats: "zs", min: minBytes} }
 
-// S2 compresses payloads of at least minBytes with S2, an extension of Snappy: several times as fast as Zstd, and not as
-// small.
+// S2 compresses payloads of at least minBytes with S2, an extension of Snappy. It is several times as fast as Zstd, with
+// larger results.
 func S2(minBytes int) *Compression { return &Compression{formats: "sz", min: minBytes} }
 
-// Formats are what entries name the formats.
+// Formats returns the letters by which entries name the formats.
 func (c *Compression) Formats() string { return c.formats }
 
 // Compress returns the payload compressed, or nil if it is shorter than min or does not get smaller.
@@ -85,8 +85,8 @@ func (c *Compression) zstd(room *[]byte, payload []byte) bool {
 	return true
 }
 
-// Decompress returns what was compressed in the format, or an error if that is more than limit bytes. It allocates what the
-// data says that it needs, if that is within the limit, and no more while it decompresses.
+// Decompress returns the payload that was compressed in the format, or an error if that has more than limit bytes. It
+// allocates the size that the data claims, if that is within the limit, and no more while it decompresses.
 func (c *Compression) Decompress(format byte, packed []byte, limit int) ([]byte, error) {
 	switch format {
 	case formatS2:

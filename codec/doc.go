@@ -1,5 +1,5 @@
-// Package codec has ways to turn the values of package [cacheguard] into bytes, and to make the bytes fewer. It is a module of its
-// own, so that what it needs stays out of the library's go.mod.
+// Package codec has encodings and compressions for the values of package [cacheguard]. It is a module of its own, so that its
+// dependencies stay out of the library's go.mod.
 //
 //	guard, err := cacheguard.New(rdb, cacheguard.Config{
 //		Codec:       codec.MsgPack(),
@@ -9,10 +9,10 @@
 // # Changing them
 //
 // Entries say how they are compressed. [Zstd] and [S2] read each other's entries, so a fleet can change from one to the other, or
-// from none, one instance after the other. An instance without Compression loads what it cannot read, and replaces it by an entry
-// that is not compressed: during a change the database sees some more loads, and no instance overwrites another's entries in
-// turn. To change back to none, give every instance a Compression with minBytes that no value reaches, and take it away when
-// the last entries have expired.
+// from none, one instance after another. An instance without Compression loads a value that it cannot read, and replaces it by an
+// uncompressed entry. So during a change the database sees some more loads, but instances do not keep overwriting each other's
+// entries. To change back to none, give every instance a Compression with minBytes that no value reaches, and remove it when the
+// last compressed entries have expired.
 //
 // Entries do not say which Codec made them. Another Codec needs another Prefix.
 package codec

@@ -1,24 +1,24 @@
-// Package consensus has what locks outside of Redis have in common: the Locker and the Lease that the packages below it hand
-// out. Users import one of those, each of which is a module of its own:
+// Package consensus is the common part of locks outside of Redis: the Locker and the Lease that the packages below it hand
+// out. Users import one of those; each is a module of its own:
 //
 //   - consensus/etcd and consensus/zookeeper: a majority of servers agrees on who has the lock. The loss of a minority,
 //     the leader included, loses no lock.
-//   - consensus/postgres and consensus/mysql: the database that is there anyway.
+//   - consensus/postgres and consensus/mysql: the lock is in the database that you already have.
 //
 // They behave as package mutex does: Lock, TryLock, Do, Close; a Lease with a context that ends when the lease does, and a fence.
-// The errors are mutex's, so errors.Is(err, mutex.ErrNotAcquired) is right for every kind of lock, and so are the hooks.
+// The errors are mutex's, so errors.Is(err, mutex.ErrNotAcquired) works for every kind of lock, and so do mutex's hooks.
 //
 // # Guarantees
 //
-//   - One holder at a time, as the package's store and its comment say it.
-//   - The context of a lease ends no later than the lock can be somebody else's, by the holder's own monotonic clock.
-//     Clocks of different machines are not compared.
-//   - Fences grow with every acquisition, also over restarts of the store.
-//   - A wait that ends, ends without a trace. Waiters are woken one by one, by the store, in the order in which the
-//     package says.
+//   - One holder at a time, within the limits that the package's comment names for its store.
+//   - The context of a lease ends no later than anybody else can have the lock, by the holder's own monotonic clock. Clocks
+//     of different machines are not compared.
+//   - Fences grow with every acquisition, also across restarts of the store.
+//   - A wait that ends leaves nothing behind. The store wakes waiters one by one, in the order that the package's
+//     comment names.
 //
-// And their limits. They cost more than a lock on Redis. A process may be paused between looking at its context and
-// writing: only a fence that the protected resource checks holds that off. A store that is restored from a backup has
+// These have limits. The locks cost more than a lock on Redis. A process may be paused between checking its context
+// and writing: only a fence that the protected resource checks stops that. A store that is restored from a backup has
 // forgotten locks and fences.
 //
 // There are no owners (mutex.WithOwner), no Extend, no Revoke and no MaxHold.

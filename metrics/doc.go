@@ -1,4 +1,4 @@
-// Package metrics exports what guards, locks and response caches do to Prometheus.
+// Package metrics exports Prometheus metrics of guards, locks and response caches.
 //
 //	m, err := metrics.New(prometheus.DefaultRegisterer, metrics.Config{Routes: []string{"/products/{id}"}})
 //	...
@@ -8,15 +8,14 @@
 //
 // # Labels
 //
-// No key, name of a lock, path or error is ever a label. The names that are (cache and lock) are those that the program gives
-// to Guard, Mutex, RWLock, Semaphore and HTTP, each a label once and for all, and the names of its Caches (cacheguard.NewCache); routes are those of Config.Routes, and "other". So the number
-// of series is known when the program has started, and each is there from the beginning, with the value 0. What is done through a Cache has the
-// Cache's name as its label cache, and all else that of the Guard.
+// A key, name of a lock, path or error is never a label. The labels cache and lock have the names that the program gives to Guard, Mutex, RWLock, Semaphore and HTTP, and the names of its
+// Caches (cacheguard.NewCache); routes are those of Config.Routes, and "other". So the number of series is known when the program has started, and each series exists from the beginning, with
+// the value 0. Calls through a Cache have the Cache's name as their label cache, all others that of the Guard.
 //
 // # What is exported
 //
-// A middleware.Cache reads its Guard more than once for a page that has variants, tags or prefixes: how many pages are hits
-// is in cacheguard_http_requests_total, not in the Guard's cacheguard_requests_total.
+// A middleware.Cache reads its Guard more than once for a page that has variants, tags or prefixes. So the hits of pages
+// are in cacheguard_http_requests_total, not in the Guard's cacheguard_requests_total.
 //
 //	cacheguard_requests_total{cache,result}           answers of Get, GetMany and Fetch; result is an Outcome, missed
 //	                                                  (nothing there, and no loader), left (the caller cancelled) or error

@@ -8,9 +8,9 @@ import (
 	"github.com/cacheguard/go/cacheguard"
 )
 
-// Guard returns the Hooks of a Guard, whose metrics have the label cache=name. What is done through a Cache of the Guard has the
-// Cache's name instead, but for what is about the whole Guard: its breakers, and what Watch reads. Guards and Caches with the
-// same name are counted together.
+// Guard returns the Hooks of a Guard, whose metrics have the label cache=name. Calls through a Cache of the Guard have the
+// Cache's name instead. Metrics about the whole Guard (its breakers, and what Watch reads) keep the Guard's name. Guards and
+// Caches with the same name are counted together.
 func (m *Metrics) Guard(name string) cacheguard.Hooks {
 	c := &counted{of: m, others: m.newInstruments(name)}
 	breakers := m.breakers.WithLabelValues(name)

@@ -16,7 +16,8 @@ var results = []middleware.Result{
 // other is the route of requests that are for none of Config.Routes.
 const other = "other"
 
-// HTTP returns what a middleware.Cache calls, as its Config.OnResponse. Its metrics have the label cache=name.
+// HTTP returns a function for the Config.OnResponse of a middleware.Cache, whose metrics have the label
+// cache=name.
 func (m *Metrics) HTTP(name string) func(*http.Request, middleware.Response) {
 	type series struct{ route, result string }
 	count := make(map[series]prometheus.Counter)

@@ -9,16 +9,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Config says what labels there are.
+// Config says which labels there are.
 type Config struct {
-	// Routes are the patterns of the routes that HTTP counts apart, as the router knows them: "/products/{id}" with chi,
-	// "GET /products/{id}" with http.ServeMux if the pattern has a method. All others are "other".
+	// Routes are the patterns of the routes that HTTP counts separately, as the router knows them: "/products/{id}"
+	// with chi, "GET /products/{id}" with http.ServeMux if the pattern has a method. All others are "other".
 	Routes []string
 
-	// TraceID returns the id of the trace that a context is part of; empty: none. Then cacheguard_request_duration_seconds has
-	// exemplars with the label trace_id: OpenMetrics shows them, and Grafana links them to their traces. It is called for each
-	// request. With OpenTelemetry: trace.SpanContextFromContext(ctx).TraceID().String(), if that is valid and sampled.
-	// Default: no exemplars.
+	// TraceID returns the id of the trace that a context is part of; empty: none. With it,
+	// cacheguard_request_duration_seconds has exemplars with the label trace_id: OpenMetrics shows them, and Grafana links
+	// them to their traces. It is called for each request. With OpenTelemetry:
+	// trace.SpanContextFromContext(ctx).TraceID().String(), if that is valid and sampled. Default: no exemplars.
 	TraceID func(context.Context) string
 }
 
@@ -45,7 +45,8 @@ var buckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05,
 // ageBuckets are for how long past their TTL values are served.
 var ageBuckets = []float64{.1, 1, 5, 10, 30, 60, 300, 600, 1800, 3600}
 
-// New registers the instruments. The error is the registry's: for one, that there are such instruments already.
+// New registers the instruments. The error is the registry's: for example, that such instruments are already
+// registered.
 func New(registerer prometheus.Registerer, cfg Config) (*Metrics, error) {
 	if registerer == nil {
 		return nil, errors.New("metrics: registerer is nil")

@@ -21,8 +21,8 @@ type watched struct {
 	guards map[string]watchable
 }
 
-// Watch reads a Guard's Stats and Verify whenever metrics are collected. The name is that given to Guard; a Guard watched
-// under a name takes the place of the one before.
+// Watch reads a Guard's Stats and Verify whenever metrics are collected. The name is the one given to Guard; a Guard
+// watched under a name replaces the one before.
 func (m *Metrics) Watch(name string, guard *cacheguard.Guard) {
 	m.watched.mu.Lock()
 	defer m.watched.mu.Unlock()

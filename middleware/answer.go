@@ -37,7 +37,8 @@ func (x *exchange) answer(l *lookup, got found) {
 	}
 }
 
-// answerOwn answers a request that a rebuild ran for, if the response is for nobody else. It reports whether it did.
+// answerOwn answers a request for which a rebuild ran, if nobody else may have the response. It reports whether it
+// did.
 func (x *exchange) answerOwn(l *lookup, got found) bool {
 	own := got.own
 	kept := got.err == nil && got.rec.IsResponse() && got.mine && !got.rec.Leftover
@@ -99,7 +100,7 @@ func (x *exchange) wantsRange() bool {
 	return x.r.Method == http.MethodGet && strings.HasPrefix(x.r.Header.Get("Range"), "bytes=")
 }
 
-// setHead sets the fields of a stored response, and those that its handler has for this client alone.
+// setHead sets the fields of a stored response, and those that its handler meant for this client alone.
 func (x *exchange) setHead(h http.Header, got found) {
 	writer.SetHeader(h, got.rec.Fields())
 	if got.own != nil {
@@ -120,7 +121,7 @@ func (b *rebuild) addUnstored(h http.Header) {
 	for name, values := range b.w.Sent {
 		switch name {
 		case "Content-Length", "Transfer-Encoding", "Trailer":
-			continue // they describe how the handler sent it
+			continue // they describe only how the handler sent it
 		}
 		if skip(name) && !trailer(name) {
 			h[name] = append(h[name], values...)

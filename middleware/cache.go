@@ -35,7 +35,7 @@ type Cache struct {
 //
 // Caches that share a Guard and a Space share their pages, so routes may have Caches with settings of their own.
 //
-// These settings of the Guard count for pages: Prefix, Local, MaxValueBytes, LoadTimeout (how long a handler may take for a response that
+// These settings of the Guard apply to pages: Prefix, Local, MaxValueBytes, LoadTimeout (how long a handler may take for a response that
 // is to be stored), WaitTimeout, FailClosed, Hooks, and, with Config.LimitLoads, MaxLoads. TTL, StaleFor, EarlyRefresh and Codec do not.
 func New(guard *cacheguard.Guard, cfg Config) (*Cache, error) {
 	err := cfg.check()
@@ -56,8 +56,8 @@ func New(guard *cacheguard.Guard, cfg Config) (*Cache, error) {
 
 // Handler puts the Cache in front of next. It is a middleware as chi's Use takes it.
 //
-// Middlewares that depend on the user (authentication), or that add to each response what must not be shared, belong in front of the
-// Cache. Middlewares that compress belong behind it.
+// Middlewares that depend on the user (authentication), or that add fields to each response that must not be shared, belong in front
+// of the Cache. Middlewares that compress belong behind it.
 //
 // Next may run after its request has been answered, and is called with GET for a HEAD. A router that reuses its contexts (gin, Echo) or
 // chooses handlers by the method therefore belongs behind the Cache as a whole. Chi and http.ServeMux may stand on either side.

@@ -31,8 +31,8 @@ type Config struct {
 	// section 4.2.2 suggests 0.1), at most a day. It counts under the conditions of DefaultTTL, which has precedence. Default: 0, off.
 	Heuristic float64
 
-	// KeepFor is how long a stale response with an ETag or Last-Modified is kept, to be validated with the handler instead of being made
-	// anew. Default: 1 minute. -1: not at all.
+	// KeepFor is how long a stale response with an ETag or Last-Modified is kept, so that the handler can confirm it instead of
+	// making it again. Default: 1 minute. -1: not at all.
 	KeepFor time.Duration
 
 	// StaleIfError is how long a stale page may stand in when the handler fails (it answers 500, 502, 503 or 504, or takes longer than
@@ -60,15 +60,15 @@ type Config struct {
 	// StoreSetCookie stores responses with Set-Cookie if RFC 9111 permits that, and sends the cookie to everybody.
 	StoreSetCookie bool
 
-	// IgnoreRequest ignores the Cache-Control of requests, so that clients cannot force a page to be made anew.
+	// IgnoreRequest ignores the Cache-Control of requests, so that clients cannot force a page to be
+	// rebuilt.
 	IgnoreRequest bool
 
 	// SortQuery treats queries that differ only in the order of their parameters as one page. Parameters of the same name keep their order.
 	SortQuery bool
 
-	// KeyFields are more request fields that tell pages apart although no Vary names them. Those that tell frameworks another host, scheme,
-	// path or method do so by default, such as Forwarded, X-Forwarded-Host and X-Http-Method-Override. NotKeyFields are those of the default that the handler does not read, or that a proxy in front
-	// always sets.
+	// KeyFields are more request fields that tell pages apart although no Vary names them. Fields that give frameworks another host, scheme, path or method, such as Forwarded, X-Forwarded-Host
+	// and X-Http-Method-Override, do so by default. NotKeyFields are fields of that default that the handler does not read, or that a proxy in front always sets.
 	KeyFields, NotKeyFields []string
 
 	// Target is a response field that counts instead of CDN-Cache-Control and Cache-Control for this cache (RFC 9213), such as

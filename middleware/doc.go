@@ -7,7 +7,8 @@
 //	r.Use(cache.Handler)
 //	r.Get("/products/{id}", product) // says w.Header().Set("Cache-Control", "max-age=60, stale-while-revalidate=600")
 //
-// It is plain net/http. Of chi it knows the patterns of routes, and that chi reuses its routing contexts.
+// It is plain net/http. It knows two things about chi: the patterns of its routes, and that chi reuses its
+// routing contexts.
 //
 // # What it does
 //
@@ -15,9 +16,10 @@
 //     stale-while-revalidate and stale-if-error (RFC 5861). A response that says nothing about its lifetime is not stored, unless
 //     Config.DefaultTTL or Config.Heuristic are set. Contradictory or unparsable freshness information makes a response stale.
 //   - It honours the Cache-Control of requests, unless Config.IgnoreRequest is set.
-//   - It answers conditional requests, HEAD and ranges from stored pages. If the page is missing, it is made as a whole, once for all
-//     requests that want parts of it. If it cannot be stored, the handler is asked for the part.
-//   - It validates stale pages with the handler, which gets If-None-Match and If-Modified-Since and may answer 304.
+//   - It answers conditional requests, HEAD and ranges from stored pages. If the page is missing, the handler makes all of it, once
+//     for all requests that want parts of it. If the page cannot be stored, the handler is called for the part.
+//   - It revalidates stale pages with the handler, which gets If-None-Match and If-Modified-Since and may answer
+//     304.
 //   - It keeps a page that may still be served when a refresh fails or cannot be stored. With Config.StaleIfError, stale pages stand in
 //     for a handler that fails.
 //   - A successful POST, PUT, PATCH or DELETE invalidates its own URL and those in its Location and Content-Location.
@@ -29,66 +31,67 @@
 // # What is not stored
 //
 //   - Responses to methods other than GET and HEAD, and to requests with a body, an Upgrade, If-Match or If-Unmodified-Since, a URL of
-//     more than 8 KiB, or a Connection that names an end-to-end field (a proxy behind would drop that field).
+//     more than 8 KiB, or a Connection that names an end-to-end field (a proxy behind the cache would drop that field).
 //   - Responses with no-store, private, Vary: *, Set-Cookie (but see Config.StoreSetCookie) or status 206.
 //   - Responses to requests with Authorization, without public, s-maxage or must-revalidate.
 //   - Responses larger than Config.MaxBody (but see Config.SliceBytes), or shorter than their Content-Length.
-//   - Responses of handlers that panic, hijack the connection, take longer than the Guard's LoadTimeout, or flush without having said
-//     that the response may be stored.
+//   - Responses of handlers that panic, hijack the connection, take longer than the Guard's LoadTimeout, or flush without having
+//     stated that the response may be stored.
 //
 // # What tells pages apart
 //
 // Pages differ by the scheme of the URL and of the connection, by Host, by the path and query as the client sent them, and by the fields
-// that Vary names. If a router in front removes a part of the URL, what is left makes variants of the page.
+// that Vary names. If a router in front removes a part of the URL, the rest selects a variant of the page.
 //
 // A request with Authorization gets a shared page only if the page says public, s-maxage or must-revalidate. With Config.DefaultTTL or
 // Config.Heuristic, a request with a Cookie gets one only if the page states its own lifetime.
 //
-// Some fields tell proxies and frameworks another host, scheme, path or method, such as X-Forwarded-Host (see Config.KeyFields). They
+// Some fields, such as X-Forwarded-Host, give proxies and frameworks another host, scheme, path or method (see Config.KeyFields). They
 // always tell pages apart, so a client that sends one can poison only its own page. Other fields that shape a handler's answer belong in
 // its Vary.
 //
 // # What a handler has to know
 //
-//   - While its response may be stored, nothing of it is sent before the handler returns, not even at a Flush: the response belongs to
-//     all who wait, and the client that caused it may read slowly. As soon as the response turns out not to be storable, by its header or
-//     by its size, it is streamed to that client, and the other requests call the handler for themselves. For Config.PassFor, requests
-//     for this page then go straight to the handler.
+//   - As long as its response may be stored, nothing of it is sent before the handler returns, not even at a Flush: the response belongs
+//     to everyone who waits, and the client that caused it may read slowly. As soon as its header or its size shows that the response
+//     cannot be stored, it is streamed to that client, and the other requests call the handler for themselves. For Config.PassFor,
+//     requests for this page then go straight to the handler.
 //   - It runs in its own goroutine. Its context ends when nobody waits for the response any more, not when its own client leaves.
 //   - It sees the request without conditions and Range. With stale-while-revalidate, it may run after the request has been answered; the
-//     values in the request's context have to allow that, as chi's do.
-//   - It is called with GET for a HEAD, unless chi or http.ServeMux chose it for HEAD before the cache was asked. Other routers that
-//     choose by the method belong behind the cache as a whole. So do routers that reuse their contexts, such as gin and Echo.
+//     values in the request's context must allow that, as chi's do.
+//   - It is called with GET for a HEAD, unless chi or http.ServeMux chose it for HEAD before they called the cache. Other routers
+//     that choose by the method belong, as a whole, behind the cache. So do routers that reuse their contexts, such as gin and Echo.
 //   - If it asks for its own page within the process, with its request's context, it is called again. If it does so over the network, it
 //     waits for itself until LoadTimeout.
 //   - If LoadTimeout ends its context before its response is complete, the client gets a 504.
 //
 // # How a page is answered from the cache
 //
-//  1. Cache.Handler makes an exchange of the request (cache.go). It passes requests that no cache may answer through to the handler, and
-//     names the page that the others ask for (exchange.go, internal/identity).
+//  1. Cache.Handler makes an exchange for the request (cache.go). It passes requests that no cache may answer through to the handler,
+//     and names the page that the others ask for (exchange.go, internal/identity).
 //  2. A lookup asks the Guard for the page's record, and if that names another variant, for the variant's (lookup.go, internal/record).
-//  3. The Guard reads the record, from Redis or its local tier, and has evaluate decide: serve it, serve it and refresh it in the
-//     background, or replace it (evaluate.go).
+//  3. The Guard reads the record, from Redis or its local tier, and lets evaluate decide: serve it, serve it and refresh it in
+//     the background, or replace it (evaluate.go).
 //  4. The record is sent: whole, as a range, or as a 304 (answer.go).
 //
 // # How a missing page is made once for the fleet
 //
-//  1. Of all lookups, the Guard has one call load (load.go). The others wait: on this instance for its result, on others for Redis.
+//  1. The Guard lets one of all lookups call load (load.go). The others wait: on this instance for its result, on other instances
+//     for a message from Redis.
 //  2. The load starts a rebuild: the handler at work, writing to a recorder (rebuild.go, internal/writer). The client that caused it waits
 //     in its seat (seat.go).
-//  3. When the header is given, internal/rules says whether the response may be stored. If not, the recorder streams it to the client in
-//     the seat. If nobody sits there, because the client has left or has been served a stale page, the handler's context ends.
-//  4. Of what the handler did, a record is made (outcome.go): the response; the stale page, if that was confirmed or stands in; or a mark,
-//     that the page cannot be stored or that the handler panicked.
-//  5. The Guard stores the record and gives it to all who wait. They send it, call the handler for themselves, or answer 500. If an
-//     invalidation overtook the load, requests that began after it ask again (lookup.go).
+//  3. Once the handler has written its header, internal/rules says whether the response may be stored. If not, the recorder streams it
+//     to the client in the seat. If the seat is empty, because the client has left or got a stale page, the handler's context ends.
+//  4. The outcome becomes a record (outcome.go): the response; the stale page, if that was confirmed or stands in; or a mark that the page
+//     cannot be stored or that the handler panicked.
+//  5. The Guard stores the record and gives it to everyone who waits. They send it, call the handler for themselves, or answer 500.
+//     If an invalidation overtook the load, requests that began after the invalidation ask again (lookup.go).
 //
 // # Invalidation
 //
-// The page's own record is the variant that was made first. Variants name it by its ID, and count only while it is the same. So removing
-// one key invalidates all variants: those stored, those being made, and those nobody knows of. Tags and prefixes
-// of paths are tags of the Guard (tags.go), and internal/sliced does the same for the slices of large pages.
+// The page's own record is the variant that was made first. Variants name it by its ID, and are valid only while the ID is the same. So
+// removing one key invalidates all variants: those stored, those being made, and those that nobody knows of. Tags and prefixes of paths
+// are tags of the Guard (tags.go), and internal/sliced does the same for the slices of large pages.
 //
 // Ages are measured by the wall clocks of the instances, as HTTP does.
 package middleware

@@ -83,10 +83,10 @@ func dropsFields(h http.Header) bool {
 	})
 }
 
-// now is the time by which pages grow old.
+// now returns the time by which pages age.
 func (x *exchange) now() time.Time { return x.cache.clock.Now() }
 
-// passThrough has the handler answer for this request alone.
+// passThrough lets the handler answer for this request alone.
 func (x *exchange) passThrough(why string) { x.passThroughAs(cachestatus.Forward{Why: why}) }
 
 func (x *exchange) passThroughAs(f cachestatus.Forward) {
@@ -99,7 +99,7 @@ func (x *exchange) passThroughAs(f cachestatus.Forward) {
 	})
 }
 
-// serveUnsafe has the handler answer, and invalidates what it has changed before the client learns of it.
+// serveUnsafe lets the handler answer, and invalidates what it has changed before the client learns of it.
 func (x *exchange) serveUnsafe() {
 	x.callHandler(func(status int) {
 		x.setStatus(cachestatus.Forward{Why: "method"})
@@ -109,7 +109,7 @@ func (x *exchange) serveUnsafe() {
 	})
 }
 
-// callHandler has the handler answer. Before is called when the header is about to be sent.
+// callHandler lets the handler answer. Before is called when the header is about to be sent.
 func (x *exchange) callHandler(before func(status int)) {
 	x.res.Result = Passed
 	w := &writer.PassThrough{ResponseWriter: x.w, Before: before}

@@ -11,10 +11,10 @@ import (
 )
 
 // Invalidate removes the page that the request asks for, with all its variants, on every instance. A request that begins after Invalidate
-// returned nil is not answered with a response that was made before. A response that is being made meanwhile is not stored.
+// returned nil is not answered with a response that was made before. A response that is being made during the Invalidate is not stored.
 //
-// Only the Host, path and query of the request count. It may be a request that was received, or one made with the page's URL as clients
-// know it. A request without a host is an error, such as one that http.NewRequest makes of a mere path.
+// Only the Host, path and query of the request count. Pass a received request, or one made with the page's URL as clients know it. A
+// request without a host, such as http.NewRequest makes from a mere path, is an error.
 //
 // Like Guard.Invalidate, it is sent even if ctx has ended. An error means that other instances may go on serving the page.
 func (c *Cache) Invalidate(ctx context.Context, r *http.Request) error {

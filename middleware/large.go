@@ -16,8 +16,8 @@ import (
 	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
-// tooLarge decides what becomes of a response that is larger than MaxBody, once its header is known: its header alone is stored if the
-// page can be sliced. It returns why the response is not stored whole.
+// tooLarge handles a response that is larger than MaxBody, once its header is known: if the page can be sliced, the header alone is
+// stored. It returns why the response is not stored whole.
 func (b *rebuild) tooLarge(status int, h http.Header) (unfit string) {
 	l := b.lookup
 	switch {
@@ -80,7 +80,8 @@ func (x *exchange) sendSliced(l *lookup, got found) {
 	}
 }
 
-// reload says that a page has to be loaded anew, because its handler no longer has the slices of the record that was found. Nil: none has.
+// reload says that a page must be loaded again, because its handler no longer has the slices of the record that was found. Nil: it need
+// not be.
 type reload struct {
 	parts       string // of the page that was found
 	unsliceable bool   // the page cannot be sliced, whatever it says
@@ -98,7 +99,7 @@ func (a *reload) isUnsliceable() bool { return a != nil && a.unsliceable }
 // isLate reports whether the handler does not run for this request.
 func (a *reload) isLate() bool { return a != nil && a.late }
 
-// breakOff ends an answer that lacks a slice. If nothing has been sent, it starts over with the page loaded anew, as it may have changed. A
+// breakOff ends an answer that lacks a slice. If nothing has been sent, it starts over and loads the page again, as it may have changed. A
 // page that has not changed cannot be sliced, and a mark says so from then on.
 func (x *exchange) breakOff(l *lookup, w *writer.Late, body *sliced.Body) {
 	why, refused := errors.AsType[sliced.Refusal](body.Err)

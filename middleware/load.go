@@ -11,13 +11,14 @@ import (
 	"github.com/cacheguard/go/middleware/internal/rules"
 )
 
-// load has the handler make the response, and returns its record. The Guard calls it, once for all instances.
+// load lets the handler make the response, and returns its record. The Guard calls it, once for all
+// instances.
 func (l *lookup) load(ctx context.Context, old *[]byte) ([]byte, error) {
 	if l.markHolds != nil {
 		return l.renewMark(ctx, old)
 	}
 	if old == nil {
-		l.previous = nil // what evaluate saw has been invalidated meanwhile
+		l.previous = nil // the record that evaluate saw has been invalidated since
 	}
 	b := &rebuild{lookup: l, validate: l.usable(), done: make(chan struct{})}
 	b.run(ctx)
@@ -33,8 +34,8 @@ func (l *lookup) load(ctx context.Context, old *[]byte) ([]byte, error) {
 	return rec.Encode(), nil
 }
 
-// run runs the handler: in the seat of the request, if that is there, or for nobody. It returns when the handler is done, when its response
-// turns out not to be storable, or when ctx ends.
+// run runs the handler, in the seat of the request if that is there, or without a client. It returns when the handler is done, when its
+// response turns out not to be storable, or when ctx ends.
 func (b *rebuild) run(ctx context.Context) {
 	l := b.lookup
 	seated := !l.background && !l.reload.isLate() && l.seat.take(b)
@@ -57,8 +58,8 @@ func (b *rebuild) run(ctx context.Context) {
 	}
 }
 
-// request is what the handler is asked for: the whole page, even if the client has or wants only a part, or whether the previous one is
-// still good.
+// request makes the request for the handler: for the whole page, even if the client has or wants only a part, or for a confirmation of
+// the previous one.
 func (l *lookup) request(ctx context.Context) *http.Request {
 	r := l.x.r.WithContext(ctx)
 	r.Method = http.MethodGet

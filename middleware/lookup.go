@@ -28,7 +28,7 @@ type lookup struct {
 	// Set by evaluate too, before it causes a load.
 	previous   *record.Record // the record that is to be replaced
 	revoked    bool           // previous was invalidated: nothing of it may be served again
-	background bool           // the request is answered with previous meanwhile
+	background bool           // the request is answered with previous in the meantime
 	markHolds  chan bool      // previous is a mark whose time is up: see mark.go
 }
 
@@ -48,8 +48,8 @@ type variant struct {
 	values []record.Pair // of the fields, in the request
 }
 
-// find gets the record that the request selects. The page's own record is the variant that was made first, and names the fields by which
-// variants are told apart. A request that it does not suit looks under the key of these fields' values.
+// find gets the record that the request selects. The page's own record is the variant that was made first, and names the fields that
+// tell variants apart. If it does not suit the request, the lookup goes on under the key of these fields' values.
 func (x *exchange) find() (*lookup, found) {
 	l, got := x.fetch(variant{}, "uri-miss")
 	if got.err == nil && got.own == nil && !got.mine {
@@ -63,7 +63,7 @@ func (x *exchange) find() (*lookup, found) {
 // maxTries is how often a request asks again because an invalidation overtook the load that it joined.
 const maxTries = 3
 
-// fetch gets the record of a page or of a variant. No invalidation has overtaken it.
+// fetch gets the record of a page or of a variant, and makes sure that no invalidation has overtaken it.
 func (x *exchange) fetch(v variant, why string) (l *lookup, got found) {
 	for range maxTries {
 		l = newLookup(x, v, why)
@@ -89,7 +89,7 @@ func newLookup(x *exchange, v variant, why string) *lookup {
 	return l
 }
 
-// fetch asks the Guard, which calls evaluate for what is stored, and load for what has to be made.
+// fetch asks the Guard, which calls evaluate for a stored record, and load for a missing one.
 func (l *lookup) fetch() found {
 	source := cacheguard.Source[[]byte]{
 		Judge: l.evaluate, Load: l.load, Unlimited: !l.x.cache.cfg.LimitLoads, Tags: l.x.cache.prefixTags(l.x.r),
@@ -117,15 +117,16 @@ func (l *lookup) fetch() found {
 	return got
 }
 
-// refusesLeftover reports whether the load that the request joined left the earlier record in place, and that does not satisfy the request.
+// refusesLeftover reports whether the load that the request joined left the earlier record in place, and that record does not satisfy the
+// request.
 func (l *lookup) refusesLeftover(got found) bool {
 	return got.rec.Leftover && !got.rec.StandsIn && got.rec != l.seen && got.own == nil && got.mine &&
 		l.freshness(got.rec, l.x.now()) == cacheguard.Replace
 }
 
-// overtaken reports whether the request must not have what the load that it joined brought: a stale page in place of a failure, which
-// this request does not accept, or a page that an invalidation has overtaken. The Guard sees only invalidations of the record's own key.
-// Those of its page, a tag or a prefix show in their current values, unless Redis does not answer.
+// overtaken reports whether the request must not have the result of the load that it joined: a stale page in place of a failure, which
+// this request does not accept, or a page that an invalidation has overtaken. The Guard notices only invalidations of the record's own
+// key. Those of its page, a tag or a prefix show in their current values, unless Redis does not answer.
 func (l *lookup) overtaken(got found) bool {
 	switch rec := got.rec; {
 	case rec == l.seen, l.variant.page == "" && !got.mine:

@@ -13,7 +13,7 @@ import (
 )
 
 // A mark is a record that says that a page cannot be stored. While it holds, requests go straight to the handler. When its time is up
-// (Config.PassFor), they do so for as long again, so that nobody has to wait for the check: the first of them shows by its own response
+// (Config.PassFor), they do so for as long again, so that nobody has to wait for the check: the response to the first of them shows
 // whether the page can be stored by now.
 
 // freshnessOfMark is freshness for a mark.

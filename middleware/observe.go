@@ -2,7 +2,7 @@ package middleware
 
 import "github.com/cacheguard/go/internal/observe"
 
-// results are what requests are counted as.
+// results are the words under which requests are counted.
 var results = []Result{Hit, Stale, Loaded, Shared, Bypassed, Passed, Failed}
 
 // Observed is for package admin.

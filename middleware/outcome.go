@@ -63,9 +63,9 @@ func (b *rebuild) headAlone() (*record.Record, time.Duration) {
 	return b.head, b.lookup.x.cache.rules.Keep(&b.head.Terms, b.w.Sent)
 }
 
-// instead is what is kept in place of a response that may not be stored. The previous record stays while it may be of use: a request that
-// provokes an error, or a response for itself alone, must not take the page from the others. No mark is made of an error, nor of a
-// response to anything but GET.
+// instead returns what is kept in place of a response that may not be stored. The previous record stays as long as it may be of use: a
+// request that provokes an error, or a response for itself alone, must not take the page from the others. An error never makes a mark,
+// nor does a response to anything but GET.
 func (b *rebuild) instead(kind record.Kind) (*record.Record, time.Duration) {
 	l, status, now := b.lookup, b.w.Status, b.lookup.x.now()
 	failed := kind == record.Failed || status >= 400 || status == 0 && !b.w.Hijacked
@@ -82,8 +82,8 @@ func (b *rebuild) instead(kind record.Kind) (*record.Record, time.Duration) {
 	return b.mark(kind, l.x.cache.cfg.PassFor)
 }
 
-// mark is a record without a response. It counts for the variant that the request selects: by the fields that the response names, by those
-// that tell the variants of the page apart, and by what no Vary names.
+// mark makes a record without a response. It is valid for the variant that the request selects: by the fields that the response names, by
+// those that tell the variants of the page apart, and by what no Vary names.
 func (b *rebuild) mark(kind record.Kind, until time.Duration) (*record.Record, time.Duration) {
 	l := b.lookup
 	fields := l.variant.fields
@@ -147,7 +147,7 @@ func (b *rebuild) keepID(rec *record.Record) {
 }
 
 // mayConfirm reports whether a 304 confirms the stale record. It does not if it is about another response than the stored one (RFC 9111
-// section 4.3.4), or if the response is for this client alone by now, as a cookie or private says.
+// section 4.3.4), or if a cookie or private shows that the response is by now for this client alone.
 func (b *rebuild) mayConfirm() bool {
 	if !rules.Confirms(b.w.Sent, b.validate) {
 		return false

@@ -104,7 +104,7 @@ func TestARequestAfterAnInvalidationDoesNotJoinAnEarlierLoadOfThePage(t *testing
 	}
 }
 
-// A request finds a page that has to be made anew, and joins its load. The page is invalidated, so the request asks again. The record that
+// A request finds a page that has to be rebuilt, and joins its load. The page is invalidated, so the request asks again. The record that
 // it found must not lend its ID to the new page, because the old variants are known by that ID.
 func TestAnInvalidatedPageGetsANewID(t *testing.T) {
 	t.Parallel()

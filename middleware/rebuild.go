@@ -59,7 +59,7 @@ type rebuild struct {
 	stored atomic.Bool // set by the load
 }
 
-// recorder has the handler's response recorded, for its client or, if it is unheard, for nobody.
+// recorder returns a Recorder of the handler's response, for its client or, if it is unheard, for nobody.
 func (b *rebuild) recorder() *writer.Recorder {
 	x, client := b.lookup.x, http.ResponseWriter(nil)
 	if !b.unheard {
@@ -84,7 +84,7 @@ func (b *rebuild) handle(r *http.Request) {
 	}()
 	b.call(r)
 	if b.confirmed && !b.mayConfirm() {
-		// This goes through the router again, which has to find its beginning.
+		// The request goes through the router again, which must start from the beginning.
 		r = b.lookup.backgroundRequest(r.Context())
 		rules.DropConditions(r.Header)
 		b.confirmed, b.validate = false, nil

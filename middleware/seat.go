@@ -15,7 +15,8 @@ type seat struct {
 	rebuild *rebuild
 }
 
-// take has the request wait for the rebuild. It reports whether the request is there and waits for no other.
+// take makes the request wait for the rebuild. It reports whether the request is still there and waits for no
+// other.
 func (s *seat) take(b *rebuild) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,7 +27,7 @@ func (s *seat) take(b *rebuild) bool {
 	return true
 }
 
-// leave waits for the end of the rebuild and returns it; nil if there was none. There will be none from then on.
+// leave waits for the end of the rebuild and returns it; nil if there was none. After that, none can begin.
 func (s *seat) leave() *rebuild {
 	s.mu.Lock()
 	s.left = true

@@ -111,7 +111,7 @@ func TestARefusedSliceAffectsOnlyTheRequestThatCausedIt(t *testing.T) {
 	expect.Equal(t, "body", (<-good).body, filmed("a"))
 }
 
-// A page whose terms have changed is loaded anew.
+// A page whose terms have changed is loaded again.
 func TestAPageWhoseTermsHaveChangedIsStillSliced(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"Cache-Control: max-age=60, public", "Cache-Control: max-age=60, must-revalidate", "Vary: X-A"} {

@@ -13,9 +13,9 @@ type Result string
 // The results. The words are those of cacheguard.Outcome where they mean the same.
 const (
 	Hit      Result = "hit"      // from the cache, fresh
-	Stale    Result = "stale"    // from the cache, stale: it is refreshed in the background, or cannot be for now
+	Stale    Result = "stale"    // from the cache, stale: it is being refreshed in the background, or cannot be at the moment
 	Loaded   Result = "loaded"   // by the handler, or from the cache after the handler confirmed it
-	Shared   Result = "shared"   // with what the handler made for another request, here or on another instance
+	Shared   Result = "shared"   // with the handler's response to another request, here or on another instance
 	Bypassed Result = "bypassed" // by the handler, because Redis is unavailable; shared by requests to this instance
 	Passed   Result = "passed"   // by the handler, for this request alone: no cache may answer it, or store the response
 	Failed   Result = "failed"   // not at all, or with an error of the cache itself

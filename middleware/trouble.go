@@ -13,7 +13,8 @@ import (
 // errInterrupted says that the handler's context ended before its response was whole.
 var errInterrupted = errors.New("middleware: the handler was interrupted")
 
-// trouble answers a request that the Guard had no record for: with a stale page that may stand in, or by giving up.
+// trouble answers a request for which the Guard had no record: with a stale page that may stand in, or by giving
+// up.
 func (x *exchange) trouble(l *lookup, err error) {
 	_, redisFailed := errors.AsType[*cacheguard.RedisError](err)
 	_, loadFailed := errors.AsType[*cacheguard.LoadError](err)

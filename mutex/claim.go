@@ -13,10 +13,10 @@ import (
 
 type ownerKey struct{}
 
-// WithOwner returns a context that makes locks re-entrant: a Lock with it, or with a context made from it, may take
-// again what its owner holds already, and the lock is free when it was unlocked as often. All leases of an owner have the same token and
-// fence. A second Lock does not extend the first lease. An owner stands for one line of work; two goroutines that use it at the
-// same time both get the lock. Its token says which process called WithOwner, by host:pid.
+// WithOwner returns a context that makes locks re-entrant: a Lock with it, or with a context derived from it, may take a lock again that
+// its owner holds, and the lock is free when it was unlocked as often. All leases of an owner have the same token and fence. A second
+// Lock does not extend the first lease. An owner stands for one line of work; two goroutines that use it at the same time both get the
+// lock. Its token says which process called WithOwner, by host:pid.
 //
 // Without an owner, a second Lock waits for the first lease to end, as with sync.Mutex.
 func WithOwner(ctx context.Context) context.Context {
@@ -33,7 +33,7 @@ type claim struct {
 	token string     // of its owner, or the id
 	trail link.Trail // of its calls
 
-	guest    *queue.Guest // while it queues; nil: it came by no door; belongs to the goroutine that waits, as what follows
+	guest    *queue.Guest // while it queues; nil: it came by no door; belongs to the goroutine that waits, like the fields below
 	arrived  int64        // in µs by the server's clock; 0: when it first asks
 	answered int64        // the fence of the last answer
 }
@@ -50,7 +50,8 @@ func newClaim(ctx context.Context, key, instance string) *claim {
 // owned reports whether the token is that of an owner.
 func (c *claim) owned() bool { return c.token != c.id }
 
-// wait asks Redis for the lock until it has it. The context's error says why it did not get it; another one is Redis'.
+// wait asks Redis for the lock until it has it. If the context ends, it returns the context's error; any other error
+// is that of Redis.
 func (c *claim) wait(ctx context.Context) (queue.Grant, error) {
 	waiter := queue.Waiter{
 		Inbox: c.inbox, ID: c.id, Grace: queue.Grace(c.cfg.TTL), Patience: c.cfg.TTL, Ended: c.life.Ending, Claim: c,
@@ -77,7 +78,7 @@ func (c *claim) Ask(ctx context.Context, inbox string) (queue.Answer, error) {
 // Parse reads a grant that came by message.
 func (c *claim) Parse(body string) (fence int64, granted bool) { return parseGrant(body, c.answered) }
 
-// ask asks Redis for the lock once. What it was not asked for any more is given back by abandon.
+// ask asks Redis for the lock once. If the lock is not wanted any more, abandon gives it back.
 func (c *claim) ask(ctx context.Context, grace time.Duration, inbox string) (queue.Answer, error) {
 	patience := queue.PatienceOf(ctx, c.redis.RoundTrip(c.keys[0]))
 	reply, err := c.redis.Ask(ctx, c.asking(c.cfg.TTL, grace, patience, inbox), &c.trail)
@@ -89,7 +90,8 @@ func (c *claim) ask(ctx context.Context, grace time.Duration, inbox string) (que
 	return answer, err
 }
 
-// abandon gives up in the background what the claim may have in Redis. Only what the life counts may do so.
+// abandon releases in the background whatever the claim may have in Redis. Only calls that the life counts
+// may use it.
 func (c *claim) abandon() {
 	c.redis.Leave(&c.trail, func(lost bool) script.Call { return c.releasing(successor{}, lost) }, c.cfg.TTL)
 }

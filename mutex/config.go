@@ -14,7 +14,7 @@ type Config struct {
 	// Redis exclude one another. It may not contain braces. Default: lock.
 	Prefix string
 
-	// Instance is the name of this process. It is the end of the Tokens of its leases, behind an @, so that Inspect can say who holds a
+	// Instance is the name of this process. The Tokens of its leases end with it, after an @, so that Inspect can say who holds a
 	// lock. At most 50 bytes, without spaces and control characters. Default: host:pid.
 	Instance string
 
@@ -26,26 +26,27 @@ type Config struct {
 	// began unless Extend is called. Other numbers are an error.
 	Watchdog int
 
-	// MaxHold ends a lease that was held for so long, as if it had been lost. It is for holders that hang while the
-	// watchdog goes on. Redis gives the lock to another at most TTL later. At least TTL. Default: no limit. -1: likewise.
+	// MaxHold ends a lease that was held for that long, as if it had been lost. It is for holders that hang while the
+	// watchdog goes on. Redis gives the lock to another at most TTL later. At least TTL. Default: no limit. -1:
+	// likewise.
 	MaxHold time.Duration
 
-	// MinHold is how long a lock stays held after it was acquired, at the least: when it is unlocked sooner, nobody gets it
-	// until then. It is for jobs that take less time than the clocks of the instances differ, which would run once on each; see Once, too. The
-	// server's clock measures it. It does not outlast a holder that dies, which TTL does, nor a lock whose context has an owner (WithOwner). A
-	// Quorum has none. Default: 0, off.
+	// MinHold is the least time for which a lock stays held after it was acquired: if it is unlocked sooner, nobody else gets it until
+	// then. It is for jobs that take less time than the clocks of the instances differ, and would otherwise run once on each; see also
+	// Once. The server's clock measures it. It does not apply when the holder dies (TTL does), when the context has an owner (WithOwner),
+	// or to a Quorum. Default: 0, off.
 	MinHold time.Duration
 
-	// Fair makes waiters get the lock in the order in which they asked, across all processes that set it; between processes,
-	// give or take the time that a request takes. It costs a request more for each lock that was waited for. Otherwise the
-	// waiters of one process share a place, and may hand the lock on among themselves a few times before another process
-	// gets it. Default: false.
+	// Fair makes waiters get the lock in the order in which they asked, across all processes that set it; between
+	// processes, to within the time of a request. It costs one more request for each lock that was waited for. Without
+	// it, the waiters of one process share a place, and may pass the lock among themselves a few times before another
+	// process gets it. Default: false.
 	Fair bool
 
-	// Replicas is how many replicas have to acknowledge an acquisition, and each renewal, before they count (WAIT), so that a failover
-	// to one of them forgets no lock. When they do not within RedisTimeout, the lock is given back, and the error matches
-	// ErrNotReplicated. It costs a request and a round trip to the replicas for each acquisition. docs/locks.md says what it does not
-	// promise. A Quorum has none: it refuses the field. Default: 0, off.
+	// Replicas is how many replicas must acknowledge (WAIT) an acquisition, and each renewal, before it counts, so that a
+	// failover to one of them forgets no lock. If they do not within RedisTimeout, the lock is released, and the error matches
+	// ErrNotReplicated. It costs a request and a round trip to the replicas for each acquisition. docs/locks.md says what it
+	// does not promise. A Quorum refuses the field. Default: 0, off.
 	Replicas int
 
 	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. Default: 500 ms.

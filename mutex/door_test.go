@@ -37,7 +37,7 @@ func (f *fleet) handOver(l *Lease, in []attempt) {
 	f.awaitFree("k")
 }
 
-// awaitDoor waits until so many wait at a locker's door.
+// awaitDoor waits until that many wait at a locker's door.
 func (f *fleet) awaitDoor(i int, name string, n int) {
 	f.Helper()
 	redistest.Await(f, "waiters at the door", func() bool { return f.lockers[i].doors.Waiting(name) == n })

@@ -23,8 +23,8 @@ var (
 	// leases end.
 	ErrClosed = errors.New("mutex: locker is closed")
 
-	// ErrNotReplicated is returned when Redis granted the lock, and fewer replicas than Config.Replicas acknowledged it in time. The
-	// lock is being given back. It is the same error in all packages of the library.
+	// ErrNotReplicated is returned when Redis granted the lock, but fewer replicas than Config.Replicas acknowledged it in time.
+	// The lock is being released. It is the same error in all packages of the library.
 	ErrNotReplicated = replicas.ErrNotReplicated
 )
 
@@ -35,7 +35,7 @@ var (
 	errNoNames   = errors.New("mutex: no names")
 )
 
-// lost is why a lease is lost, by what a script said of it.
+// lost returns why a lease is lost, according to a script's answer.
 func lost(reply int) error {
 	if reply == replyRevoked {
 		return ErrRevoked
@@ -43,7 +43,7 @@ func lost(reply int) error {
 	return ErrLeaseLost
 }
 
-// notAcquired is the error of a call that somebody else's lock has kept from its own.
+// notAcquired is the error of a call that did not get the lock because somebody else has it.
 func notAcquired(name string, cause error) error {
 	if cause == nil {
 		return fmt.Errorf("%w: %q", ErrNotAcquired, name)
@@ -51,7 +51,7 @@ func notAcquired(name string, cause error) error {
 	return fmt.Errorf("%w: %q: %w", ErrNotAcquired, name, cause)
 }
 
-// tooLate is the error of a call that has its answer when the lease is over already.
+// tooLate is the error of a call that got its answer after the end of the lease.
 func tooLate(name string, cause error) error {
 	return fmt.Errorf("mutex: lock %q: the answer took longer than the lease: %w", name, cause)
 }

@@ -157,7 +157,7 @@ func (a attempt) waits() {
 	}
 }
 
-// awaitWaiters waits until so many wait in Redis.
+// awaitWaiters waits until that many wait in Redis.
 func (f *fleet) awaitWaiters(name string, n int) {
 	f.Helper()
 	redistest.Await(f, "waiters in the queue", func() bool {
@@ -166,7 +166,7 @@ func (f *fleet) awaitWaiters(name string, n int) {
 	})
 }
 
-// awaitLine waits until so many wait in a locker's line.
+// awaitLine waits until that many wait in a locker's line.
 func (f *fleet) awaitLine(i int, name string, n int) {
 	f.Helper()
 	redistest.Await(f, "waiters in the line", func() bool {

@@ -13,10 +13,11 @@ type Info struct {
 	Fence    int64         // of the last acquisition; 0: none is remembered
 	Left     time.Duration // until the holder's lease ends, unless it is renewed
 	Holds    int           // how often its owner has it; 1 without an owner
-	Waiters  int           // in the queue: processes, or callers that have an owner, and the first few of each process if they are Fair
+	Waiters  int           // in the queue: processes, callers that have an owner, and the first few Fair callers of each process
 }
 
-// Inspect reports who holds the lock of the name and how many wait for it. A lock that nobody ever took gives the zero Info.
+// Inspect reports who holds the lock of the name and how many wait for it. For a lock that nobody ever took, it returns the
+// zero Info.
 func (k *Locker) Inspect(ctx context.Context, name string) (Info, error) {
 	var info Info
 	err := k.look("inspect", name, func(key string) error {

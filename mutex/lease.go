@@ -14,7 +14,7 @@ import (
 	"github.com/cacheguard/go/internal/script"
 )
 
-// lender is where a lease is from.
+// lender is where a lease comes from.
 type lender interface {
 	extend(ctx context.Context, l *Lease) error
 	unlock(l *Lease) (reply int, err error)
@@ -49,9 +49,9 @@ func (h *held) Lost() {
 	h.life.Remove((*Lease)(h))
 }
 
-// Context is the context to work with under the lock. It ends when the lease is lost, and then its cause is ErrLeaseLost,
-// ErrRevoked or ErrClosed; and when it is unlocked. It has the values of the context that the lock was asked for with, and
-// does not end with it. Between the end of the lease and the end of the work, somebody else may work too: Fence is for that.
+// Context is the context to work with under the lock. It ends when the lease is unlocked, and when it is lost; the cause is
+// then ErrLeaseLost, ErrRevoked or ErrClosed. It has the values of the context with which the lock was requested, but does
+// not end with it. Between the end of the lease and the end of the work, somebody else may work too: Fence is for that.
 func (l *Lease) Context() context.Context {
 	if l == nil {
 		return hold.Never(errNilLease)
@@ -59,11 +59,11 @@ func (l *Lease) Context() context.Context {
 	return l.hold.Context()
 }
 
-// Fence is a number that grows with every acquisition of the lock. Give it to what the lock protects, which has to refuse
-// requests with a smaller one than it has seen: that holds off a holder that was paused and does not know yet that its
-// lease is over. It is the greater of the last fence + 1 and the server's time in microseconds. Redis remembers a fence
-// for 10 minutes or more after the lease; fences do not go back unless the server's clock is set back by more than that,
-// or a failover loses the last fence and the new primary's clock is behind.
+// Fence is a number that grows with every acquisition of the lock. Pass it to the resource that the lock protects, which
+// must refuse requests with a smaller fence than it has seen. That stops a holder that was paused and does not know yet
+// that its lease is over. The fence is the greater of the last fence + 1 and the server's time in microseconds. Redis
+// remembers a fence for 10 minutes or more after the lease; fences do not go back unless the server's clock is set back
+// by more than that, or a failover loses the last fence and the new primary's clock is behind.
 func (l *Lease) Fence() int64 {
 	if l == nil {
 		return 0
@@ -79,9 +79,9 @@ func (l *Lease) Token() string {
 	return l.claim.token
 }
 
-// TrustedUntil is when Context ends unless the lease is renewed. It is measured on this process's monotonic clock, from
-// before the last successful request was sent, and so no later than the end of the lease in Redis. A process that was paused may see
-// Context alive for a moment longer, until its timers have run; this time it can compare at once.
+// TrustedUntil is when Context ends unless the lease is renewed. It is measured on this process's monotonic clock, from before the
+// last successful request was sent, so it is no later than the end of the lease in Redis. After a pause, a process may see Context
+// alive for another moment, until its timers have run; it can check TrustedUntil at once.
 func (l *Lease) TrustedUntil() time.Time {
 	if l == nil {
 		return time.Time{}
@@ -90,7 +90,7 @@ func (l *Lease) TrustedUntil() time.Time {
 }
 
 // Extend makes the lease end TTL from now, and no later than MaxHold allows. The error matches ErrLeaseLost or ErrRevoked
-// if there is no lease to extend any more; another error says nothing about it.
+// if there is no lease left to extend; any other error says nothing about that.
 func (l *Lease) Extend(ctx context.Context) error {
 	if l == nil {
 		return errNilLease
@@ -105,17 +105,17 @@ func (l *Lease) Extend(ctx context.Context) error {
 	return l.wrap("extend", l.from.extend(ctx, l))
 }
 
-// Unlock gives the lock up, or one of its owner's holds on it.
+// Unlock releases the lock, or one of its owner's holds on it.
 //
 //   - nil: it was held to the end.
-//   - ErrLeaseLost, ErrRevoked, ErrClosed: it was not, so others may have worked meanwhile.
+//   - ErrLeaseLost, ErrRevoked, ErrClosed: it was not, so others may have worked in the meantime.
 //   - Another error: Redis did not answer. Unlock goes on in the background, until the lease has ended.
 //
-// It takes RedisTimeout at most. The context is ignored, as a cancelled caller must unlock all the same. Another Unlock does
-// nothing, and returns the same.
+// It takes at most RedisTimeout. It ignores the context, because a cancelled caller must unlock all the same. A second
+// Unlock does nothing, and returns the same.
 func (l *Lease) Unlock(_ context.Context) error { return l.finish(nil) }
 
-// finish unlocks, once. The cause, if there is one, is why its holder did not do so.
+// finish unlocks, once. The cause, if any, is why the holder did not do so itself.
 func (l *Lease) finish(cause error) error {
 	if l == nil {
 		return errNilLease
@@ -128,7 +128,8 @@ func (l *Lease) finish(cause error) error {
 	return l.err
 }
 
-// release gives the lock up. What Close has not waited for it does not ask Redis: such a lease was lost before.
+// release gives the lock up. If Close has not waited for it, it does not ask Redis: such a lease was lost
+// before.
 func (l *Lease) release() error {
 	if !l.life.Enter() {
 		return context.Cause(l.Context())

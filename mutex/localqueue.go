@@ -14,8 +14,8 @@ import (
 const maxPasses = 8
 
 // localQueues are the queues of a process's callers, one for each lock. The first of a queue has its turn: it asks Redis for
-// the lock, waits there for it, and holds it. The others wait here until that is over, so that Redis knows one waiter of
-// each process.
+// the lock, waits there for it, and holds it. The others wait here until that is over, so that Redis has only one waiter per
+// process.
 type localQueues struct {
 	roundTrip func(name string) time.Duration // to Redis and back, as far as is known
 
@@ -28,7 +28,7 @@ type localQueues struct {
 type localQueue struct {
 	all     *localQueues
 	name    string
-	waiting []*place // guarded by the mutex of all, as what follows
+	waiting []*place // guarded by the mutex of all, like the fields below
 	passes  int      // how often the lock was handed over here since it was got from Redis
 }
 
@@ -79,7 +79,7 @@ func (qs *localQueues) beginLocked(name string) *localQueue {
 	return q
 }
 
-// wait waits for the caller's turn. With an error it is another's.
+// wait waits for the caller's turn. If it returns an error, the turn is another caller's.
 func (q *localQueue) wait(ctx, ending context.Context, p *place) (turn, error) {
 	var err error
 	select {
@@ -108,7 +108,7 @@ func (q *localQueue) leave(p *place) bool {
 	return true
 }
 
-// vacate ends a turn, and begins that of the next, who asks Redis.
+// vacate ends a turn, and begins that of the next caller, which asks Redis.
 func (q *localQueue) vacate() {
 	if q == nil {
 		return
@@ -127,8 +127,8 @@ func (q *localQueue) vacate() {
 	q.giveLocked(next, turn{})
 }
 
-// firstLocked is the first that will still wait when what it is given has reached it, or nil. Those before it will have left by
-// then, and the lock would wait for them to give it back.
+// firstLocked returns the first place whose caller will still be waiting when a grant reaches it, or nil. Those before it will
+// have left by then, and the lock would wait for them to give it back.
 func (q *localQueue) firstLocked() *place {
 	if len(q.waiting) == 0 {
 		return nil
@@ -148,7 +148,7 @@ func (q *localQueue) giveLocked(p *place, t turn) {
 	p.turns <- t // size 1, and empty: there is one turn for each place
 }
 
-// next is who may be handed the lock, or nil, and whether it may go before other processes.
+// next returns the place that may be handed the lock, or nil, and whether it may go before other processes.
 func (q *localQueue) next() (p *place, first bool) {
 	if q == nil {
 		return nil, false

@@ -10,10 +10,10 @@ import (
 	"github.com/cacheguard/go/internal/queue"
 )
 
-// Lock waits until it has the lock of the name, or ctx ends: ctx bounds the wait, and has nothing to do with how long the
-// lock may be held. An error that matches ErrNotAcquired says that others had the lock until ctx ended. Another one is
-// what Redis or the client said: at once when Redis cannot be asked at all, and when it cannot be asked for longer than
-// TTL during the wait. The caller unlocks the lease.
+// Lock waits until it has the lock of the name, or ctx ends. The context bounds the wait, not how long the lock may be
+// held. An error that matches ErrNotAcquired says that others had the lock until ctx ended. Any other error is that of
+// Redis or the client: Lock returns it at once if Redis cannot be reached at all, or when it stays unreachable for longer
+// than TTL during the wait. The caller unlocks the lease.
 func (k *Locker) Lock(ctx context.Context, name string) (*Lease, error) {
 	if k == nil {
 		return nil, errNilLocker
@@ -70,7 +70,8 @@ func (c *claim) queueUp(ctx context.Context) (*localQueue, turn, error) {
 	return q, t, err
 }
 
-// queueInRedis waits for the lock in Redis; for a fair one, once few of the process are before this caller.
+// queueInRedis waits for the lock in Redis; for a fair lock, once only a few callers of the process are ahead
+// of this one.
 func (c *claim) queueInRedis(ctx context.Context) (queue.Grant, error) {
 	if !c.cfg.Fair || c.owned() {
 		return c.wait(ctx)
@@ -128,9 +129,9 @@ func (k *Locker) try(ctx context.Context, name string) (*Lease, error) {
 	return nil, notAcquired(name, nil)
 }
 
-// Do runs f while it holds the lock of the name, for which it waits as Lock does. The context given to f ends when ctx
-// does, and when the lease is lost. Do returns f's error, and joined with it what Unlock says: when f returned nil and Do
-// does not, the work may have been done beside somebody else's.
+// Do waits for the lock of the name as Lock does, and runs f while it holds it. The context given to f ends when ctx
+// does, and when the lease is lost. Do returns f's error, joined with that of Unlock: if f returned nil and Do does not,
+// somebody else may have worked at the same time.
 func (k *Locker) Do(ctx context.Context, name string, f func(context.Context, *Lease) error) error {
 	if f == nil {
 		return nothingToDo(name)
@@ -142,7 +143,7 @@ func (k *Locker) Do(ctx context.Context, name string, f func(context.Context, *L
 	return l.do(ctx, f)
 }
 
-// DoFenced is Do for a function that needs no more of the lease than its fence. Config.WriteLock of a Guard asks for it.
+// DoFenced is Do for a function that needs only the fence of the lease. Config.WriteLock of a Guard uses it.
 func (k *Locker) DoFenced(ctx context.Context, name string, f func(ctx context.Context, fence int64) error) error {
 	if f == nil {
 		return nothingToDo(name)

@@ -17,7 +17,8 @@ import (
 	"github.com/cacheguard/go/internal/wake"
 )
 
-// doorWidth is how many callers of a process may queue for a fair lock in Redis: who is next, and some in case that one leaves.
+// doorWidth is how many callers of a process may queue for a fair lock in Redis: the next one, and some in case that one
+// leaves.
 const doorWidth = 4
 
 // Locker hands out locks that are kept in Redis. It is safe for concurrent use.
@@ -57,8 +58,8 @@ func New(rdb Redis, cfg Config) (*Locker, error) {
 	return k, nil
 }
 
-// Close ends the contexts of all leases of the Locker with ErrClosed, unlocks them, and returns when everything the Locker
-// started has ended; when Redis hangs, that takes the client's time-outs. Calls that wait return ErrClosed. The
+// Close ends the contexts of all leases of the Locker with ErrClosed, unlocks them, and returns when everything that the
+// Locker started has ended; when Redis hangs, that takes the client's time-outs. Waiting calls return ErrClosed. The
 // function given to Do must not call it. Close may be called more than once, and always returns nil.
 func (k *Locker) Close() error {
 	if k == nil {

@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// Leases are locks that are held together.
+// Leases are locks held together.
 type Leases struct {
 	each []*Lease        // in the order of their names
 	ctx  context.Context //nolint:containedctx // what the leases are for
 	end  func()
 }
 
-// LockMany takes all the locks, or none of them. It waits for one after the other, in the order of their names, so calls
-// with overlapping sets do not wait for each other in a circle; it is as good on a cluster as on one server, and costs a
-// round trip for each name. A name may be there twice. Errors are those of Lock.
+// LockMany takes all the locks, or none of them. It waits for one after another, in the order of their names, so calls
+// with overlapping sets do not wait for each other in a circle. It works on a cluster as on one server, and costs a
+// round trip for each name. A name may be listed twice. Errors are those of Lock.
 //
-// Calls that hold a lock already, and ask for another in another order, may still wait for each other until ctx ends.
+// Calls that already hold a lock, and ask for more in another order, may still wait for each other until ctx ends.
 func (k *Locker) LockMany(ctx context.Context, names ...string) (*Leases, error) {
 	if len(names) == 0 {
 		return nil, errNoNames
@@ -53,7 +53,7 @@ func (all *Leases) add(l *Lease) {
 // Context ends when one of the leases is lost, with its cause, and when they are unlocked.
 func (all *Leases) Context() context.Context { return all.ctx }
 
-// Each are the leases, in the order of their names.
+// Each returns the leases, in the order of their names.
 func (all *Leases) Each() []*Lease { return slices.Clone(all.each) }
 
 // Unlock unlocks all, and joins their errors.

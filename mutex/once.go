@@ -10,21 +10,21 @@ import (
 	"github.com/cacheguard/go/internal/script"
 )
 
-// Once runs f unless the fleet has run it within the interval, and reports whether it did. It is for jobs that the scheduler of
-// every instance starts. It takes the lock of the name as TryLock does, with a context that ends as that of Do. When f returns nil, the
-// lock stays held until an interval after it was acquired, by the server's clock alone: the clocks of the instances may differ by as much as
-// the interval. While the lock is held, in or after f, Once returns false and no error.
+// Once runs f unless the fleet has run it within the interval, and reports whether it did. It is for jobs that the scheduler of every
+// instance starts. It takes the lock of the name as TryLock does. The context given to f ends as that of Do. When f returns nil, the lock
+// stays held until an interval after it was acquired, by the server's clock alone: the clocks of the instances may differ by as much as the
+// interval. While the lock is held, in or after f, Once returns false and no error.
 //
-// The interval has to be longer than the difference between the instances' clocks and shorter than the time from one run to the next:
-// an hour for a job that starts at night.
+// The interval must be longer than the difference between the instances' clocks and shorter than the time from one run to the next:
+// an hour, say, for a nightly job.
 //
-// The run counts for nothing when f returns an error, panics or loses its lease, or when the process dies: the next call runs f again, after
-// a death no sooner than TTL later. So f may run again after it has done part of its work, or all of it if the process dies, or
-// cannot reach Redis, between the end of f and the note of it; then Once returns true and an error. Redis that loses the lock
-// (a flush, a failover, a restart without persistence) forgets the run. Revoke lets it run again.
+// A run does not count if f returns an error, panics or loses its lease, or if the process dies: the next call runs f again, after a death
+// no sooner than TTL later. So f may run again after it has done part of its work. It may run again after all of its work if the process
+// dies, or cannot reach Redis, between the end of f and the note of it; Once then returns true and an error, if it can. If Redis loses the
+// lock (a flush, a failover, a restart without persistence), the run is forgotten. Revoke lets f run again.
 //
 // The interval is from a millisecond to 10 years. With WithOwner, f runs each time. The error is f's, joined with that of Unlock, or that
-// of TryLock if Redis could not be asked.
+// of TryLock if Redis could not be reached.
 func (k *Locker) Once(
 	ctx context.Context, name string, interval time.Duration, f func(context.Context, *Lease) error,
 ) (ran bool, err error) {
@@ -50,7 +50,7 @@ func (k *Locker) Once(
 	})
 }
 
-// rest is for how long the lock is to stay held after the lease was unlocked.
+// rest returns for how long the lock must stay held after the lease is unlocked.
 func (l *Lease) rest() time.Duration {
 	least := time.Duration(l.least.Load())
 	if least == 0 || l.claim.owned() {

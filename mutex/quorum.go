@@ -15,11 +15,10 @@ import (
 	"github.com/cacheguard/go/internal/link"
 )
 
-// Quorum hands out locks that are kept by a majority of independent Redis servers, so that they survive the loss of the
-// others. It is safe for concurrent use. The algorithm is Redlock (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/)
-// with a second round, in which a majority learns the fence: so fences grow, as any two majorities have a server in
-// common. Its leases have the limits of all leases: see the package comment. There is no
-// Inspect, Revoke, LockMany or SelfCheck across servers: a Locker for one of them has these.
+// Quorum hands out locks that are kept by a majority of independent Redis servers, so that they survive the loss of the others. It is safe
+// for concurrent use. The algorithm is Redlock (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/) with a second
+// round, in which a majority learns the fence: so fences grow, as any two majorities share a server. Its leases have the limits of all
+// leases: see the package comment. There is no Inspect, Revoke, LockMany or SelfCheck across servers; use a Locker for one of them.
 type Quorum struct {
 	life     *lifecycle.Lender[*Lease]
 	servers  []*link.Sender
@@ -33,8 +32,8 @@ const (
 	longestRetry  = 200 * time.Millisecond
 )
 
-// NewQuorum returns a Quorum on independent servers; best an odd number of them, 5 or 3. One cluster, or a primary with its
-// replicas, counts as one. It does no I/O. Config.Fair is refused, as there is no queue across servers, and so is Config.Replicas.
+// NewQuorum returns a Quorum on independent servers, preferably 3 or 5. A cluster, or a primary with its replicas, counts as one.
+// It does no I/O. It refuses Config.Fair, as there is no queue across servers, and Config.Replicas.
 func NewQuorum(clients []Redis, cfg Config) (*Quorum, error) {
 	problems := []error{cfg.check()}
 	if len(clients) == 0 {
@@ -85,8 +84,8 @@ func (q *Quorum) begin(name string) error {
 	return begin(q.life, name)
 }
 
-// Lock is like that of a Locker. It returns an error of Redis at once when no majority can be asked at all, and when none can
-// be asked for longer than TTL during the wait.
+// Lock is like that of a Locker. It returns an error of Redis at once if no majority can be reached at all, or when none can
+// be reached for longer than TTL during the wait.
 func (q *Quorum) Lock(ctx context.Context, name string) (*Lease, error) {
 	if q == nil {
 		return nil, errNilLocker
@@ -118,8 +117,8 @@ func (q *Quorum) lock(ctx context.Context, name string) (l *Lease, err error) {
 	}
 }
 
-// TryLock is like that of a Locker, but of several that ask at the same time each may get some of the servers, and none of
-// them a majority: then all are refused.
+// TryLock is like that of a Locker. But if several callers ask at the same time, each may get some of the servers and none
+// a majority: then all are refused.
 func (q *Quorum) TryLock(ctx context.Context, name string) (*Lease, error) {
 	if q == nil {
 		return nil, errNilLocker
@@ -138,7 +137,7 @@ func (q *Quorum) try(ctx context.Context, name string) (*Lease, error) {
 	if ctx.Err() != nil {
 		return nil, notAcquired(name, lifecycle.Ended(ctx))
 	}
-	c := newClaim(ctx, lockKey(q.cfg.Prefix, name), q.cfg.Instance) // a new one each time: what is left of another try is not in the way
+	c := newClaim(ctx, lockKey(q.cfg.Prefix, name), q.cfg.Instance) // a new one each time, so that leftovers of another try are not in the way
 	trails := make([]link.Trail, len(q.servers))
 	fence, err := q.take(ctx, c, trails)
 	sent := time.Now()
@@ -175,7 +174,7 @@ func (q *Quorum) Do(ctx context.Context, name string, f func(context.Context, *L
 	return l.do(ctx, f)
 }
 
-// DoFenced is like that of a Locker: Do for a function that needs no more of the lease than its fence. Config.WriteLock of a Guard asks for it.
+// DoFenced is like that of a Locker: Do for a function that needs only the fence of the lease. Config.WriteLock of a Guard uses it.
 func (q *Quorum) DoFenced(ctx context.Context, name string, f func(ctx context.Context, fence int64) error) error {
 	if f == nil {
 		return nothingToDo(name)
@@ -196,7 +195,7 @@ func (q *Quorum) newLease(ctx context.Context, name string, c *claim, trails []l
 	return l
 }
 
-// trusted is how long a lease may be trusted, as clocks do not run alike.
+// trusted returns how long a lease may be trusted, given that clocks run apart.
 func (q *Quorum) trusted() time.Duration { return q.cfg.TTL - q.cfg.TTL/100 - 2*time.Millisecond }
 
 // watch renews a lease.

@@ -8,8 +8,8 @@ import (
 	"github.com/cacheguard/go/internal/script"
 )
 
-// confirm has replicas acknowledge a grant, whichever connection it came by: it renews the lease, and counts what the replicas
-// have then. So it also finds that a failover has forgotten the grant.
+// confirm makes replicas acknowledge a grant, whichever connection it came by: it renews the lease, and counts the replicas
+// that have the renewal. So it also notices if a failover has forgotten the grant.
 func (c *claim) confirm(ctx context.Context, g *queue.Grant) error {
 	if c.acks == nil {
 		return nil
@@ -38,7 +38,8 @@ func (c *claim) renew(ctx context.Context) (reply int, sent time.Time, err error
 	return reply, answer.Sent, err
 }
 
-// giveBack gives a lock back in the background that was granted, and not acknowledged. Only what the life counts may do so.
+// giveBack releases in the background a lock that was granted but not acknowledged. Only calls that the life counts may use
+// it.
 func (c *claim) giveBack(q *localQueue) {
 	c.life.Go(func() { _, _ = c.handOver(c, q) }) // owner: the Locker's life; stop: RedisTimeout; joined by Close
 }

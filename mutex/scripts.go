@@ -102,8 +102,8 @@ type successor struct {
 	first bool // before those in the queue
 }
 
-// releasing gives up a hold, or a place in the queue. It returns what has become of the hold, or the
-// successor's fence. lost: some request of the claim may come later.
+// releasing gives up a hold, or a place in the queue. It returns the state of the hold, or the successor's
+// fence. If lost, some request of the claim may still arrive later.
 func (c *claim) releasing(next successor, lost bool) script.Call {
 	args := make([]any, 0, 7)
 	args = append(args, c.id)
@@ -121,7 +121,7 @@ func (c *claim) renewal(ttl time.Duration, fence int64) script.Call {
 	return script.Call{Script: renewScript, Keys: c.keys[:1], Args: []any{c.id, c.token, script.Millis(ttl), fence}}
 }
 
-// revoking takes the lock away from whoever holds it, tells its locker under the key tell, and returns whether there was one.
+// revoking takes the lock away from its holder, notifies its locker under the key tell, and returns whether there was one.
 func revoking(key, tell string) script.Call {
 	return script.Call{Script: revokeScript, Keys: keysOf(key), Args: []any{tell}}
 }

@@ -43,7 +43,8 @@ func (k *Locker) handOver(c *claim, q *localQueue) (int, error) {
 	}
 }
 
-// release gives the lock up. It returns whoever was given the lock, and did not wait for it any more.
+// release gives the lock up. It returns the successor that was given the lock but did not wait for it any
+// more.
 func (k *Locker) release(c *claim, q *localQueue) (orphan *place, reply int, err error) {
 	next, first := q.next()
 	to := successor{}
@@ -63,7 +64,7 @@ func (k *Locker) release(c *claim, q *localQueue) (orphan *place, reply int, err
 		}
 		return nil, replyKept, nil
 	case err != nil && next != nil:
-		next.trail.Lose() // should it have the lock, it finds out by asking
+		next.trail.Lose() // if it has the lock, it finds out by asking
 		q.vacate()
 		if q.left(next) {
 			next.abandon()

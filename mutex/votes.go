@@ -85,7 +85,8 @@ func (q *Quorum) renew(ctx context.Context, c *claim, fence int64) error {
 	return verdict(votes, no)
 }
 
-// verdict is why there is no majority: no, if a server said so, for then another may come to have one; else the errors.
+// verdict returns why there is no majority: no, if a server said so, because another caller may get one; else the
+// errors.
 func verdict(votes []vote, no error) error {
 	var errs []error
 	for _, v := range votes {
@@ -97,7 +98,7 @@ func verdict(votes []vote, no error) error {
 	return errors.Join(errs...)
 }
 
-// unlock gives the lock up everywhere. It is given up when a majority says so.
+// unlock releases the lock everywhere. It is released when a majority says so.
 func (q *Quorum) unlock(l *Lease) (int, error) {
 	l.hold.End()
 	votes, ok := q.ballot(func(i int) vote {

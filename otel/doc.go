@@ -1,4 +1,4 @@
-// Package otel shows in OpenTelemetry what guards and locks do: spans, and metrics. It is a module of its own.
+// Package otel makes OpenTelemetry spans and metrics of guards and locks. It is a module of its own.
 //
 //	t, err := otel.New(otel.Config{}) // the global providers
 //	...
@@ -16,21 +16,21 @@
 //	cacheguard.invalidate  an Invalidate
 //	cacheguard.lock        a call that asked for a lock, until it had it or was refused
 //
-// They have the attributes cacheguard.cache or cacheguard.lock, the name that was given to Guard, Mutex or RWLock. A key is on
-// a span only with Config.Keys. Absence (ErrNotFound, ErrNotCached) and a lock that was refused are no errors of a span.
+// They have the attribute cacheguard.cache or cacheguard.lock, the name that was given to Guard, Mutex, RWLock or Semaphore. A
+// key is on a span only with Config.Keys. Absence (ErrNotFound, ErrNotCached) and a refused lock are not errors of a span.
 //
 // # Links
 //
 // A wait is linked to the get, or get_many, whose load it waited for: in that trace, the load is a child of the span that the
-// link leads to. This is so on whatever instance that runs, and also if the load failed or its process died. The lease in Redis
-// carries the ids of trace and span, so it costs no request. There is no link
+// link leads to. This works whichever instance runs the load, and also if the load failed or its process died. The lease in
+// Redis carries the ids of trace and span, so it costs no request. There is no link
 //
 //   - if the trace of the load is not sampled;
-//   - from a caller that left a load of its own instance before that ended;
+//   - from a caller that left a load of its own instance before its end;
 //   - from a hit to the load that stored the value, as nobody waited for that;
 //   - if the instance that loads does not use this package, or the wait was for an update.
 //
-// After a takeover, the link of those who wait leads to the load that was taken over.
+// After a takeover, the links of the waits lead to the load that was taken over.
 //
 // # Metrics
 //
@@ -52,7 +52,7 @@
 //	cacheguard.lock.hold.duration     {cacheguard.lock}  how long locks were held
 //	cacheguard.lock.lost              {cacheguard.lock}  locks that were found lost when they were unlocked
 //
-// A service that exports metrics with package metrics takes two fields for the spans:
+// A service that already exports metrics with package metrics takes two fields for the spans:
 //
 //	hooks := m.Guard("shop")
 //	traced := t.Guard("shop")

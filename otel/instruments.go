@@ -39,8 +39,8 @@ type watched struct {
 	guards map[string]*cacheguard.Guard
 }
 
-// Watch reads a Guard's Stats whenever metrics are collected. The name is that given to Guard; a Guard watched under a name
-// takes the place of the one before.
+// Watch reads a Guard's Stats whenever metrics are collected. The name is the one given to Guard; a Guard watched under a
+// name replaces the one before.
 func (t *Telemetry) Watch(name string, guard *cacheguard.Guard) {
 	t.watched.mu.Lock()
 	defer t.watched.mu.Unlock()

@@ -32,9 +32,9 @@ type Config struct {
 	TracerProvider trace.TracerProvider // default: the global one
 	MeterProvider  metric.MeterProvider // default: the global one
 
-	// Keys puts keys and the names of locks on spans, of a call with many the first 32. They may tell more about your users
-	// than whoever reads traces should know. Default: off. The texts of errors are on spans in any case, and those of this library
-	// name the key.
+	// Keys puts keys and the names of locks on spans; for a call with many keys, the first 32. They may reveal more about your
+	// users than readers of traces should know. Default: off. The texts of errors are on spans in any case, and those of this
+	// library name the key.
 	Keys bool
 }
 
@@ -60,7 +60,7 @@ var buckets = metric.WithExplicitBucketBoundaries(
 // ageBuckets are for how long past their TTL values are served.
 var ageBuckets = metric.WithExplicitBucketBoundaries(.1, 1, 5, 10, 30, 60, 300, 600, 1800, 3600)
 
-// New makes the instruments. The error is the meter's, of whatever it cannot make.
+// New makes the instruments. The error is the meter's, about those that it cannot make.
 func New(cfg Config) (*Telemetry, error) {
 	if cfg.TracerProvider == nil {
 		cfg.TracerProvider = otelapi.GetTracerProvider()

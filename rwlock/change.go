@@ -6,10 +6,10 @@ import (
 	"github.com/cacheguard/go/internal/queue"
 )
 
-// Downgrade makes a writer a reader, without a moment in which it holds nothing, and admits the readers that wait. From the
-// call on the lease must count as one for reading, whatever Downgrade returns. The error matches ErrLeaseLost or
-// ErrRevoked if there was no lease any more; after another one, which says nothing about the lock, call it again. For a
-// reader it is Extend.
+// Downgrade makes a writer a reader, without a moment in which it holds nothing, and admits the waiting readers. From the
+// call on, treat the lease as one for reading, whatever Downgrade returns. The error matches ErrLeaseLost or ErrRevoked if
+// there was no lease any more. Any other error says nothing about the lock: call Downgrade again. For a reader it is
+// Extend.
 func (l *Lease) Downgrade(ctx context.Context) error {
 	if l == nil {
 		return errNilLease
@@ -29,10 +29,10 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 }
 
 // TryUpgrade makes a reader the writer, with a new Fence, if it is the only reader and no writer waits. Otherwise it
-// returns ErrNotAcquired, at once, and the lease is for reading as before: of two readers that both insist, one has to
-// unlock. It never goes before a writer in the queue, since readers that take turns in upgrading would starve it. The
-// error matches ErrLeaseLost or ErrRevoked if there was no lease any more; after another one, which says nothing about
-// the lock, call it again or unlock: the lock may be held for writing in Redis. For a writer it does nothing.
+// returns ErrNotAcquired at once, and the lease is for reading as before: if two readers both insist, one must unlock.
+// It never overtakes a writer in the queue, since readers that take turns upgrading would starve that writer. The
+// error matches ErrLeaseLost or ErrRevoked if there was no lease any more. Any other error says nothing about the
+// lock, which may be held for writing in Redis: call TryUpgrade again, or unlock. For a writer it does nothing.
 func (l *Lease) TryUpgrade(ctx context.Context) error {
 	if l == nil {
 		return errNilLease

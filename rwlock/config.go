@@ -14,7 +14,7 @@ type Config struct {
 	// Redis exclude one another. It may not contain braces. Default: lock.
 	Prefix string
 
-	// Instance is the name of this process. It is the end of the Tokens of its leases, behind an @, so that Inspect can say who holds a
+	// Instance is the name of this process. The Tokens of its leases end with it, after an @, so that Inspect can say who holds a
 	// lock for writing. At most 50 bytes, without spaces and control characters. Default: host:pid.
 	Instance string
 
@@ -26,14 +26,15 @@ type Config struct {
 	// began unless Extend is called. Other numbers are an error.
 	Watchdog int
 
-	// MaxHold ends a lease that was held for so long, as if it had been lost. It is for holders that hang while the
-	// watchdog goes on. Redis gives the lock to others at most TTL later. At least TTL. Default: no limit. -1: likewise.
+	// MaxHold ends a lease that was held for that long, as if it had been lost. It is for holders that hang while the
+	// watchdog goes on. Redis gives the lock to others at most TTL later. At least TTL. Default: no limit. -1:
+	// likewise.
 	MaxHold time.Duration
 
-	// Replicas is how many replicas have to acknowledge an acquisition, and each renewal, before they count (WAIT), so that a failover
-	// to one of them forgets no lock. When they do not within RedisTimeout, the lock is given back, and the error matches
-	// ErrNotReplicated. It costs a request and a round trip to the replicas for each acquisition. docs/locks.md says what it does not
-	// promise. Default: 0, off.
+	// Replicas is how many replicas must acknowledge (WAIT) an acquisition, and each renewal, before it counts, so that a failover
+	// to one of them forgets no lock. If they do not within RedisTimeout, the lock is released, and the error matches
+	// ErrNotReplicated. It costs a request and a round trip to the replicas for each acquisition. docs/locks.md says what it does
+	// not promise. Default: 0, off.
 	Replicas int
 
 	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. Default: 500 ms.

@@ -6,6 +6,6 @@ import (
 	"github.com/cacheguard/go/internal/fence"
 )
 
-// FenceFrom returns the fence of the lease whose context this is: one that Do or RDo gave to its function, that of a Lease, that of the
-// write of a Guard's Update, also with another WriteLock, or one made from these. Of several it is the innermost.
+// FenceFrom returns the fence of the lease that ctx belongs to. That is a context that Do or RDo gave to its function, that of a Lease,
+// that of the write of a Guard's Update (with any WriteLock), or one derived from these. If there are several, the innermost counts.
 func FenceFrom(ctx context.Context) (number int64, ok bool) { return fence.From(ctx) }

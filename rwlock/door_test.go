@@ -11,7 +11,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// crowdOf has so many writers of the first process come, and returns them in that order: some are queued in Redis, the others wait
+// crowdOf has that many writers of the first process come, and returns them in that order: some are queued in Redis, the others wait
 // at the door.
 func crowdOf(t *testing.T, f *fleet, n int) []*waiter {
 	t.Helper()
@@ -26,7 +26,7 @@ func crowdOf(t *testing.T, f *fleet, n int) []*waiter {
 	return crowd
 }
 
-// awaitDoor waits until so many writers wait at the first process's door.
+// awaitDoor waits until that many writers wait at the first process's door.
 func (f *fleet) awaitDoor(name string, n int) {
 	f.t.Helper()
 	redistest.Await(f.t, "writers at the door", func() bool { return f.lockers[0].writers.Waiting(name) == n })

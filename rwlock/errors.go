@@ -27,8 +27,8 @@ var (
 	// leases end.
 	ErrClosed = errors.New("rwlock: locker is closed")
 
-	// ErrNotReplicated is returned when Redis granted the lock, and fewer replicas than Config.Replicas acknowledged it in time. The
-	// lock is being given back. It is the same error in all packages of the library.
+	// ErrNotReplicated is returned when Redis granted the lock, but fewer replicas than Config.Replicas acknowledged it in time.
+	// The lock is being released. It is the same error in all packages of the library.
 	ErrNotReplicated = replicas.ErrNotReplicated
 )
 

@@ -99,7 +99,7 @@ func (f *fleet) info(name string) Info {
 	return info
 }
 
-// awaitWaiting waits until so many writers and readers are queued.
+// awaitWaiting waits until that many writers and readers are queued.
 func (f *fleet) awaitWaiting(name string, writers, readers int) {
 	f.t.Helper()
 	redistest.Await(f.t, "the queue is as it should be", func() bool {

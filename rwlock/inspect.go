@@ -17,7 +17,8 @@ type Info struct {
 	WaitingReaders int
 }
 
-// Inspect reports who holds the lock of the name and how many wait for it. A lock that nobody ever took gives the zero Info.
+// Inspect reports who holds the lock of the name and how many wait for it. For a lock that nobody ever took, it returns the
+// zero Info.
 func (k *Locker) Inspect(ctx context.Context, name string) (Info, error) {
 	var info Info
 	err := k.regard("inspect", name, func(c *claim) error {
@@ -32,7 +33,8 @@ func (k *Locker) Inspect(ctx context.Context, name string) (Info, error) {
 
 // Revoke takes the lock of the name away from all its holders, and returns how many there were. Their contexts end with
 // ErrRevoked when they are next renewed, at most a third of TTL later, or, with Watchdog -1, when their leases end; the next
-// holders do not wait for that. Those who wait keep their places. It takes a fence, so that those of the revoked are old.
+// holders do not wait for that. Waiters keep their places. Revoke takes a fence, so that those of the revoked holders are
+// old.
 func (k *Locker) Revoke(ctx context.Context, name string) (holders int, err error) {
 	err = k.regard("revoke", name, func(c *claim) error {
 		n, _, err := c.run(ctx, c.revokeAll(c.token))

@@ -50,9 +50,9 @@ func (h *held) Renewal() script.Call {
 func (h *held) Cause(reply int) error { return lost(reply) }
 func (h *held) Lost()                 { h.claim.life.Remove((*Lease)(h)) } // who has lost it need not unlock
 
-// Context is the context to work with under the lock. It ends when the lease is lost, and then its cause is ErrLeaseLost,
-// ErrRevoked or ErrClosed; and when it is unlocked. It has the values of the context that the lock was asked for with, and
-// does not end with it. Between the end of the lease and the end of the work, somebody else may work too: Fence is for that.
+// Context is the context to work with under the lock. It ends when the lease is unlocked, and when it is lost; the cause is
+// then ErrLeaseLost, ErrRevoked or ErrClosed. It has the values of the context with which the lock was requested, but does
+// not end with it. Between the end of the lease and the end of the work, somebody else may work too: Fence is for that.
 func (l *Lease) Context() context.Context {
 	if l == nil {
 		return hold.Never(errNilLease)
@@ -70,11 +70,12 @@ func (l *Lease) Writes() bool {
 	return l.writes
 }
 
-// Fence is a number that grows with every writer. Give it to what the lock protects, which has to refuse writes with a
-// smaller one than it has seen: that holds off a writer that was paused and does not know yet that its lease is over. A
-// reader has that of the last writer, or 0 if none is remembered. It is the greater of the last fence + 1 and the server's
-// time in microseconds. Redis remembers a fence for 10 minutes or more after the lease; fences do not go back unless the
-// server's clock is set back by more than that, or a failover loses the last fence and the new primary's clock is behind.
+// Fence is a number that grows with every writer. Pass it to the resource that the lock protects, which must refuse writes
+// with a smaller fence than it has seen. That stops a writer that was paused and does not know yet that its lease is over.
+// A reader has the fence of the last writer, or 0 if none is remembered. A writer's is the greater of the last fence + 1
+// and the server's time in microseconds. Redis remembers a fence for 10 minutes or more after the lease; fences do not go
+// back unless the server's clock is set back by more than that, or a failover loses the last fence and the new primary's
+// clock is behind.
 func (l *Lease) Fence() int64 {
 	if l == nil {
 		return 0
@@ -93,8 +94,8 @@ func (l *Lease) Token() string {
 }
 
 // TrustedUntil is when Context ends unless the lease is renewed. It is measured on this process's monotonic clock, from
-// before the last successful request was sent, and so no later than the end of the lease in Redis. A process that was paused
-// may see Context alive for a moment longer, until its timers have run; this time it can compare at once.
+// before the last successful request was sent, so it is no later than the end of the lease in Redis. After a pause, a
+// process may see Context alive for another moment, until its timers have run; it can check TrustedUntil at once.
 func (l *Lease) TrustedUntil() time.Time {
 	if l == nil {
 		return time.Time{}
@@ -103,7 +104,7 @@ func (l *Lease) TrustedUntil() time.Time {
 }
 
 // Extend makes the lease end TTL from now, and no later than MaxHold allows. The error matches ErrLeaseLost or ErrRevoked
-// if there is no lease to extend any more; another error says nothing about it.
+// if there is no lease left to extend; any other error says nothing about that.
 func (l *Lease) Extend(ctx context.Context) error {
 	if l == nil {
 		return errNilLease
@@ -121,14 +122,14 @@ func (l *Lease) Extend(ctx context.Context) error {
 	return l.wrap("extend", err)
 }
 
-// Unlock gives the lock up, however it is held.
+// Unlock releases the lock, however it is held.
 //
 //   - nil: it was held to the end.
-//   - ErrLeaseLost, ErrRevoked, ErrClosed: it was not, so others may have worked meanwhile.
+//   - ErrLeaseLost, ErrRevoked, ErrClosed: it was not, so others may have worked in the meantime.
 //   - Another error: Redis did not answer. Unlock goes on in the background, until the lease has ended.
 //
-// It takes RedisTimeout at most. The context is ignored, as a cancelled caller must unlock all the same. Another Unlock does
-// nothing, and returns the same.
+// It takes at most RedisTimeout. It ignores the context, because a cancelled caller must unlock all the same. A second
+// Unlock does nothing, and returns the same.
 func (l *Lease) Unlock(_ context.Context) error { return l.finish(nil) }
 
 // finish unlocks, once. The cause, if there is one, is why its holder did not do so.

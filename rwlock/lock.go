@@ -9,9 +9,9 @@ import (
 	"github.com/cacheguard/go/internal/queue"
 )
 
-// Lock waits until it has the lock of the name for writing, or ctx ends: ctx bounds the wait, and has nothing to do with
-// how long the lock may be held. An error that matches ErrNotAcquired says that others had the lock until ctx ended.
-// Another one is what Redis or the client said: at once when Redis cannot be asked at all, and when it cannot be asked for
+// Lock waits until it has the lock of the name for writing, or ctx ends. The context bounds the wait, not how long the
+// lock may be held. An error that matches ErrNotAcquired says that others had the lock until ctx ended. Any other error is
+// that of Redis or the client: Lock returns it at once if Redis cannot be reached at all, or when it stays unreachable for
 // longer than TTL during the wait. The caller unlocks the lease.
 func (k *Locker) Lock(ctx context.Context, name string) (*Lease, error) {
 	return k.told(ctx, byLock(), name)
@@ -33,9 +33,9 @@ func (k *Locker) TryRLock(ctx context.Context, name string) (*Lease, error) {
 	return k.told(ctx, byTryRLock(), name)
 }
 
-// Do runs f while it holds the lock of the name for writing, for which it waits as Lock does. The context given to f ends
-// when ctx does, and when the lease is lost; FenceFrom finds the fence in it. Do returns f's error, and joined with it
-// what Unlock says: when f returned nil and Do does not, the work may have been done beside somebody else's.
+// Do waits for the lock of the name as Lock does, and runs f while it holds it for writing. The context given to f ends
+// when ctx does, and when the lease is lost; FenceFrom finds the fence in it. Do returns f's error, joined with that of
+// Unlock: if f returned nil and Do does not, somebody else may have worked at the same time.
 func (k *Locker) Do(ctx context.Context, name string, f func(context.Context, *Lease) error) error {
 	return k.run(ctx, byLock(), name, f)
 }

@@ -57,9 +57,9 @@ func New(rdb Redis, cfg Config) (*Locker, error) {
 	return k, nil
 }
 
-// Close ends the contexts of all leases of the Locker with ErrClosed, unlocks them, and returns when everything the Locker
-// started has ended; when Redis hangs, that takes the client's time-outs. Calls that wait return ErrClosed. The function
-// given to Do or RDo must not call it. Close may be called more than once, and always returns nil.
+// Close ends the contexts of all leases of the Locker with ErrClosed, unlocks them, and returns when everything that the
+// Locker started has ended; when Redis hangs, that takes the client's time-outs. Waiting calls return ErrClosed. The
+// function given to Do or RDo must not call it. Close may be called more than once, and always returns nil.
 func (k *Locker) Close() error {
 	if k == nil {
 		return nil // New failed: there is nothing to close

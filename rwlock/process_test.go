@@ -16,7 +16,7 @@ import (
 )
 
 // lockProcess is what the children of the tests below run: for each line from the parent, "Lock" or "RLock" says "asks",
-// takes the lock and says "holds", and "Unlock" gives it up and says what became of it.
+// takes the lock and says "holds", and "Unlock" gives it up and says how it ended.
 func lockProcess(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("ADDR")})
 	defer rdb.Close()

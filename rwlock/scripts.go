@@ -51,7 +51,7 @@ var revokeSource string
 //go:embed lua/inspect.lua
 var inspectSource string
 
-// What a script says of a token that does not hold the lock, when it returns a number.
+// A script's answer about a token that does not hold the lock, when it returns a number.
 const (
 	replyRevoked = -1
 	replyLost    = 0

@@ -18,8 +18,8 @@ type Config struct {
 	// another number, it is another counter. From 1 to 64; two to four for each node of a cluster are enough. On one server, 1. Default: 8.
 	Segments int
 
-	// TTL is how long a name lives after Create; nothing extends it. Milliseconds count, at most 10 years. Default: 24 hours.
-	// -1: it does not expire.
+	// TTL is how long a name lives after Create, to the millisecond, at most 10 years; nothing extends it. Default: 24
+	// hours. -1: it does not expire.
 	TTL time.Duration
 
 	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. Default: 500 ms.

@@ -20,7 +20,7 @@ type Redis interface {
 	Pipeline() redis.Pipeliner
 }
 
-// Counter counts units, under as many names as one likes. It is safe for concurrent use.
+// Counter counts units, under any number of names. It is safe for concurrent use.
 type Counter struct {
 	rdb   Redis
 	redis *link.Sender
@@ -30,8 +30,8 @@ type Counter struct {
 }
 
 // New returns a Counter. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
-// Clients with a client-side cache, and cluster clients that may read from replicas, are refused: they would count what
-// has been taken.
+// It refuses clients with a client-side cache, and cluster clients that may read from replicas: they would count units
+// that have been taken.
 func New(rdb Redis, cfg Config) (*Counter, error) {
 	if err := errors.Join(primary.Check(rdb), cfg.check()); err != nil {
 		return nil, fmt.Errorf("segment: %w", err)
@@ -41,9 +41,9 @@ func New(rdb Redis, cfg Config) (*Counter, error) {
 	return &Counter{rdb: rdb, redis: link.NewSender(rdb, cfg.RedisTimeout, life), cfg: cfg, life: life}, nil
 }
 
-// Close returns when everything the Counter started has ended. What was taken for calls that failed is given back first, if
-// a last attempt succeeds. When Redis hangs, that takes the client's time-outs. Calls that wait return ErrClosed. Close
-// may be called more than once, and always returns nil.
+// Close returns when everything that the Counter started has ended. It makes a last attempt to give back the units of
+// failed calls. When Redis hangs, that takes the client's time-outs. Waiting calls return ErrClosed. Close may be called
+// more than once, and always returns nil.
 func (c *Counter) Close() error {
 	if c == nil {
 		return nil // New failed: there is nothing to close

@@ -18,12 +18,12 @@ var (
 	// ErrExists is returned by Create when the name is in use.
 	ErrExists = errors.New("segment: exists already")
 
-	// ErrBusy is returned when units were moved and taken by others all the time, so that a Take could neither get its
-	// units nor find that there are too few, and Total not count them. It is worth another try.
+	// ErrBusy is returned when others moved and took units all the time, so that Take could neither get its units
+	// nor find out that there are too few, or Total could not count them. It is worth another try.
 	ErrBusy = errors.New("segment: too busy")
 
-	// ErrUncertain is returned by Create and Add when it is not known whether they were done: the context ended, or Redis
-	// gave no answer in time, or an error, which it matches too. Adding again may add twice.
+	// ErrUncertain is returned by Create and Add when it is not known whether they were done: the context ended, Redis
+	// gave no answer in time, or an error. It also matches that error. Adding again may add twice.
 	ErrUncertain = errors.New("segment: outcome unknown")
 
 	// ErrClosed is returned by calls on a Counter that is or gets closed.

@@ -30,7 +30,7 @@ func newCounter(tb testing.TB, rdb Redis, cfg Config) *Counter {
 	return c
 }
 
-// newStock returns a Counter with so many segments and units.
+// newStock returns a Counter with that many segments and units.
 func newStock(t *testing.T, rdb Redis, segments int, units int64) *Counter {
 	t.Helper()
 	c := newCounter(t, rdb, Config{Segments: segments})

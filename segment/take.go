@@ -12,8 +12,8 @@ const (
 )
 
 // Take takes n units, from 1 to 2^44, all or none. It returns ErrShort if fewer are left, and ErrNotFound if there is no such name.
-// Whatever error it returns, the caller has nothing: should Redis have taken the units, or do so later, they are given
-// back in the background. Nearly every call is one round trip; one that finds a segment short takes a few.
+// With any error, the caller has nothing: if Redis took the units, or does so later, they are given back in the background. Nearly
+// every call is one round trip; one that finds a segment short takes a few.
 func (c *Counter) Take(ctx context.Context, name string, n int64) error {
 	_, err := c.take(ctx, name, n, n)
 	return err

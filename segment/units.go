@@ -8,8 +8,8 @@ import (
 )
 
 // Create makes a name with that many units, from 0 to 2^44, and spreads them over the segments. It returns ErrExists if there
-// is one, and ErrUncertain if it is not known whether it was made. There is no way to remove a name but to let it expire
-// (Takes under way could remain in a new one): so name a sale, not a product.
+// is one, and ErrUncertain if it is not known whether it was made. A name cannot be removed, only expire, because Takes under
+// way could otherwise affect a new counter of the same name. So name it after a sale, not after a product.
 func (c *Counter) Create(ctx context.Context, name string, total int64) error {
 	if err := c.begin(ctx, "create", name, total, 0); err != nil {
 		return err
@@ -27,8 +27,8 @@ func (c *Counter) Create(ctx context.Context, name string, total int64) error {
 	return nil
 }
 
-// Add adds n units, from 1 to 2^44: a new delivery, or what somebody returns. It returns ErrNotFound if there is no such
-// name, and ErrUncertain if it is not known whether they were added.
+// Add adds n units, from 1 to 2^44: a new delivery, or returned units. It returns ErrNotFound if there is no such name,
+// and ErrUncertain if it is not known whether they were added.
 func (c *Counter) Add(ctx context.Context, name string, n int64) error {
 	if err := c.begin(ctx, "add", name, n, 1); err != nil {
 		return err
@@ -54,7 +54,8 @@ func (c *Counter) addTo(ctx context.Context, name string, segment int, id string
 	return c.ask(ctx, adding(c.key(name, segment), id, n))
 }
 
-// Total returns how many units are left: exactly, if none is taken while it counts. It costs a few round trips, to all segments.
+// Total returns how many units are left. The number is exact if none is taken while it counts. It costs a few round trips, to
+// all segments.
 func (c *Counter) Total(ctx context.Context, name string) (int64, error) {
 	if err := c.begin(ctx, "count", name, 0, 0); err != nil {
 		return 0, err
@@ -80,8 +81,8 @@ func (c *Counter) Total(ctx context.Context, name string) (int64, error) {
 	return 0, failed("count", name, ErrBusy)
 }
 
-// Rebalance spreads the units evenly, and completes what others have left undone. Takes go on while it runs. It is not needed
-// for them to find what is left, but makes them find it in one round trip.
+// Rebalance spreads the units evenly, and completes moves that others have left unfinished. Takes go on while it runs. They
+// find all units without it, but with it in one round trip.
 func (c *Counter) Rebalance(ctx context.Context, name string) error {
 	if err := c.begin(ctx, "rebalance", name, 0, 0); err != nil {
 		return err

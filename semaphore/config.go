@@ -30,8 +30,9 @@ type Config struct {
 	// began unless Extend is called.
 	Watchdog int
 
-	// MaxHold ends a lease that was held for so long, as if it had been lost. It is for holders that hang while the
-	// watchdog goes on. Redis gives the permit to others at most TTL later. At least TTL. Default: no limit.
+	// MaxHold ends a lease that was held for that long, as if it had been lost. It is for holders that hang
+	// while the watchdog goes on. Redis gives the permit to others at most TTL later. At least TTL. Default: no
+	// limit.
 	MaxHold time.Duration
 
 	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. Default: 500 ms.

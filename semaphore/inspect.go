@@ -31,9 +31,9 @@ func (k *Locker) Inspect(ctx context.Context, name string) (Info, error) {
 	return info, err
 }
 
-// Revoke takes the permits of the name away from all that hold one, and returns how many there were. Their contexts end with
-// ErrRevoked when they are next renewed, at most a third of TTL later; the next holders do not wait for that. Those who
-// wait keep their places.
+// Revoke takes the permits of the name away from all holders, and returns how many there were. Their contexts end with
+// ErrRevoked when they are next renewed, at most a third of TTL later; the next holders do not wait for that. Waiters keep
+// their places.
 func (k *Locker) Revoke(ctx context.Context, name string) (holders int, err error) {
 	err = k.regard("revoke", name, func(c *claim) error {
 		n, _, err := c.run(ctx, c.revokeAll(c.token))

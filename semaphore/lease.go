@@ -40,8 +40,8 @@ func (h *held) Renewal() script.Call  { return h.claim.extend(h.claim.token, h.c
 func (h *held) Cause(reply int) error { return lost(reply) }
 func (h *held) Lost()                 { h.claim.life.Remove((*Lease)(h)) } // who has lost it need not unlock
 
-// Context is the context to work with under the permit. It ends when the lease is lost, and then its cause is ErrLeaseLost,
-// ErrRevoked or ErrClosed; and when it is unlocked. It has the values of the context that the permit was asked for with, and
+// Context is the context to work with under the permit. It ends when the lease is unlocked, and when it is lost; the cause
+// is then ErrLeaseLost, ErrRevoked or ErrClosed. It has the values of the context with which the permit was requested, but
 // does not end with it.
 func (l *Lease) Context() context.Context {
 	if l == nil {
@@ -59,8 +59,8 @@ func (l *Lease) Token() string {
 }
 
 // TrustedUntil is when Context ends unless the lease is renewed. It is measured on this process's monotonic clock, from
-// before the last successful request was sent, and so no later than the end of the lease in Redis. A process that was paused
-// may see Context alive for a moment longer, until its timers have run; this time it can compare at once.
+// before the last successful request was sent, so it is no later than the end of the lease in Redis. After a pause, a
+// process may see Context alive for another moment, until its timers have run; it can check TrustedUntil at once.
 func (l *Lease) TrustedUntil() time.Time {
 	if l == nil {
 		return time.Time{}
@@ -69,7 +69,7 @@ func (l *Lease) TrustedUntil() time.Time {
 }
 
 // Extend makes the lease end TTL from now, and no later than MaxHold allows. The error matches ErrLeaseLost or ErrRevoked
-// if there is no lease to extend any more; another error says nothing about it.
+// if there is no lease left to extend; any other error says nothing about that.
 func (l *Lease) Extend(ctx context.Context) error {
 	if l == nil {
 		return errNilLease
@@ -89,10 +89,10 @@ func (l *Lease) Extend(ctx context.Context) error {
 	return l.wrap("extend", err)
 }
 
-// Unlock gives the permit up. It ignores ctx, and takes RedisTimeout at most. It returns ErrLeaseLost, ErrRevoked or ErrClosed if
-// the permit was not held any more, in which case somebody else may have worked in its place meanwhile, and otherwise what Redis or
-// the client said if it could not be asked: then it is asked again in the background, until the permit is known to be given up or its
-// lease has ended. Another Unlock does nothing, and returns the same.
+// Unlock releases the permit. It ignores ctx, and takes at most RedisTimeout. It returns ErrLeaseLost, ErrRevoked or ErrClosed if the
+// permit was not held any more: somebody else may have worked in its place. Any other error is that of Redis or the client; Unlock
+// then goes on in the background, until the permit is released or its lease has ended. A second Unlock does nothing, and returns the
+// same.
 func (l *Lease) Unlock(_ context.Context) error { return l.finish(nil) }
 
 // finish unlocks, once. The cause, if there is one, is why its holder did not do so.

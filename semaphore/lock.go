@@ -8,10 +8,10 @@ import (
 	"github.com/cacheguard/go/internal/queue"
 )
 
-// Lock waits until it has a permit of the name, or ctx ends: ctx bounds the wait, and has nothing to do with how long the permit
-// may be held. An error that matches ErrNotAcquired says that others had all permits until ctx ended.
-// Another one is what Redis or the client said: at once when Redis cannot be asked at all, and when it cannot be asked for
-// longer than TTL during the wait. The caller unlocks the lease.
+// Lock waits until it has a permit of the name, or ctx ends. The context bounds the wait, not how long the permit may be held.
+// An error that matches ErrNotAcquired says that others had all permits until ctx ended. Any other error is that of Redis or the
+// client: Lock returns it at once if Redis cannot be reached at all, or when it stays unreachable for longer than TTL during the
+// wait. The caller unlocks the lease.
 func (k *Locker) Lock(ctx context.Context, name string) (*Lease, error) {
 	return k.told(ctx, "Lock", name, (*claim).wait)
 }
@@ -21,9 +21,9 @@ func (k *Locker) TryLock(ctx context.Context, name string) (*Lease, error) {
 	return k.told(ctx, "TryLock", name, (*claim).try)
 }
 
-// Do runs f while it holds a permit of the name, for which it waits as Lock does. The context given to f ends
-// when ctx does, and when the lease is lost. Do returns f's error, and joined with it
-// what Unlock says: when f returned nil and Do does not, the work may have been done beside more than the others.
+// Do waits for a permit of the name as Lock does, and runs f while it holds it. The context given to f ends when
+// ctx does, and when the lease is lost. Do returns f's error, joined with that of Unlock: if f returned nil and
+// Do does not, more than Permits may have worked at the same time.
 func (k *Locker) Do(ctx context.Context, name string, f func(context.Context, *Lease) error) (err error) {
 	if f == nil {
 		return fmt.Errorf("semaphore: do %q: f is nil", name)

@@ -35,7 +35,7 @@ var revokeSource string
 //go:embed lua/inspect.lua
 var inspectSource string
 
-// What a script says of a token that has no permit, when it returns a number, and of one that has.
+// A script's answer about a token that has no permit, when it returns a number, and about one that has.
 const (
 	replyRevoked = -1
 	replyLost    = 0
@@ -79,7 +79,7 @@ func (s sem) call(of *script.Script, args ...any) script.Call {
 	return script.Call{Script: of, Keys: s.keys, Args: args}
 }
 
-// askFor asks for one of so many permits, and for a place in the queue unless grace is 0, for no longer than patience, in ms or a
+// askFor asks for one of that many permits, and for a place in the queue unless grace is 0, for no longer than patience, in ms or a
 // queue.Patience. inbox may be empty. arrived is when the caller came, in µs by the server's clock, or 0 for now. The reply is a
 // queue.Asked.
 func (s sem) askFor(token string, permits int, ttl, grace time.Duration, patience any, inbox string, arrived int64) script.Call {

@@ -6,10 +6,10 @@ import (
 	"github.com/cacheguard/go/internal/rights"
 )
 
-// SelfCheck finds out whether the Locker can do its work, for use when a service starts: that Redis can be reached, that its
-// user may run each command (docs/redis.md lists them) on keys and channels that begin with the Prefix, that a permit can be
-// taken and given back, and that Redis evicts no keys (maxmemory-policy noeviction, where the user may ask with INFO). It
-// waits until ctx ends, or for 10 seconds. The error names what was refused.
+// SelfCheck checks whether the Locker can do its work. Call it when a service starts. It checks that Redis can be reached,
+// that its user may run each command (docs/redis.md lists them) on keys and channels that begin with the Prefix, that a
+// permit can be taken and released, and that Redis evicts no keys (maxmemory-policy noeviction, if the user may run INFO).
+// It takes at most until ctx ends, or 10 seconds. The error names what was refused.
 func (k *Locker) SelfCheck(ctx context.Context) error {
 	name := rights.Name()
 	if err := k.begin(name); err != nil {

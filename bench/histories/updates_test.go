@@ -29,7 +29,7 @@ end
 redis.call('HSET', KEYS[1], 'value', ARGV[1], 'fence', ARGV[2])
 return 1`)
 
-// increment is what a child does: it reads the row under the lock, waits for its parent, and writes it back, until so many
+// increment is what a child does: it reads the row under the lock, waits for its parent, and writes it back, until that many
 // increments were stored. It says "read", and "stored" or "refused".
 func increment(t *testing.T) {
 	locks, rdb := openLocks(t)

@@ -20,14 +20,14 @@ const patience = time.Minute
 // errOutage is the error of every request in an outage: that of a Redis that does not answer in time, but at once.
 var errOutage = fmt.Errorf("cacheguardtest: outage: %w", context.DeadlineExceeded)
 
-// Env is a Guard with a Redis in the process and a clock. Its methods may be called concurrently, in loaders too; those that
+// Env is a Guard with an in-process Redis and a clock. Its methods may be called concurrently, also by loaders; those that
 // can fail the test are for the goroutine of the test, as t.Fatal is.
 type Env struct {
 	// Guard is closed at the end of the test.
 	Guard *cacheguard.Guard
 
-	// Redis is a client of the test's Redis. Guards that the code under test makes with it take part: they go by the clock of
-	// the environment, and Loads counts their loads. What makes them closes them.
+	// Redis is a client of the test's Redis. Guards that the code under test makes with it take part: they follow the
+	// clock of the environment, and Loads counts their loads. The code that makes them closes them.
 	Redis *redis.Client
 
 	t      testing.TB
@@ -58,11 +58,11 @@ func New(t testing.TB, cfg cacheguard.Config) *Env {
 	return e
 }
 
-// Now is the time that the clock of the environment shows.
+// Now returns the time of the environment's clock.
 func (e *Env) Now() time.Time { return e.kit.Clock.Now() }
 
-// Advance moves the clock. Before, it waits until values that callers have are stored, which happens a moment after they
-// have them. Loads that run go on.
+// Advance moves the clock. First it waits until the values that callers already have are stored, which happens a moment
+// later. Running loads go on.
 func (e *Env) Advance(d time.Duration) {
 	e.t.Helper()
 	if d < 0 {
@@ -96,8 +96,8 @@ func (e *Env) renew() {
 	}
 }
 
-// Settle waits until nothing is under way: no load, also in the background, and no comparison of Verify, unless it waits for
-// the clock. All that was loaded is stored then. It fails the test after a minute.
+// Settle waits until nothing is under way: no load, not even in the background, and no comparison of Verify, unless it waits
+// for the clock. Everything loaded is then stored. It fails the test after a minute.
 func (e *Env) Settle() {
 	e.t.Helper()
 	e.awaitAll("nothing is under way", func(guards []*kit.Guard) bool {
@@ -109,12 +109,12 @@ func (e *Env) Settle() {
 	})
 }
 
-// Loads is how many loads of the key have ended, in the Guards of this environment. Each key that a GetMany loads counts.
-// The count is exact when the Get has returned.
+// Loads returns how many loads of the key have ended in the Guards of this environment. Each key that a GetMany loads
+// counts. The count is exact once the Get has returned.
 func (e *Env) Loads(key string) int { return e.kit.Loads(key) }
 
-// Outage makes every request to Redis fail, or ends that. It ends it when the Guards use Redis again and have sent the invalidations
-// that were pending, which can take a second or two. Messages of the other Guards still arrive in an outage.
+// Outage makes every request to Redis fail, or ends that. Outage(false) returns when the Guards use Redis again and have sent their
+// pending invalidations, which can take a second or two. During an outage, messages of other Guards still arrive.
 func (e *Env) Outage(on bool) {
 	e.t.Helper()
 	if on {

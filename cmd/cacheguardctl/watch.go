@@ -29,7 +29,7 @@ func (r seen) rows() [][]string { return [][]string{{r.Time, r.Event, r.Name}} }
 // channel is where scripts publish invalidations.
 func channel(e *env) string { return e.all.Prefix + ":invalidated" }
 
-// Run is called by kong. The end of the context is no error: that is how watching ends.
+// Run is called by kong. The end of the context is not an error: that is how watching ends.
 func (c *watch) Run(e *env) error {
 	if len(c.Page) > 0 || c.Every > 0 {
 		return c.sample(e)

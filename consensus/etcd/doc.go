@@ -9,18 +9,18 @@
 //
 // # Protocol
 //
-// A Locker has one lease in etcd, its session, which it keeps alive every third of TTL while it lives. Each caller puts a key of its own
-// under the lock's, Prefix:name/, with that lease. The keys' create revisions are the order of the queue. The first has the lock;
-// each other one watches the one before its own, and looks again when that has gone: one is woken, not all. The fence is the
-// key's create revision, which grows with every change in etcd. Unlock deletes the key. TryLock puts a key only where none is.
+// A Locker has one lease in etcd, its session, which it keeps alive every third of TTL while it lives. Each caller puts its own key
+// under the lock's, Prefix:name/, with that lease. The keys' create revisions are the order of the queue. The first has the lock; each
+// other caller watches the key before its own, and looks again when that is gone: one is woken, not all. The fence is the key's create
+// revision, which grows with every change in etcd. Unlock deletes the key. TryLock puts a key only where none is.
 //
-// Leases are trusted for TTL from before the last request was sent that the leader has answered for the session; etcd counts from
-// later on. Grants check in one transaction that the own key, and so the session, is still there.
+// A lease is trusted for TTL from before the sending of the last request that the leader answered for the session; etcd counts
+// from a later moment. A grant checks in one transaction that the caller's key, and so the session, is still there.
 //
-// Requests that are not answered within a third of Timeout are sent again, to the next member: all of them may be. Give the
-// client DialKeepAliveTime and DialKeepAliveTimeout, so that its streams leave a member that is frozen, too.
+// A request that is not answered within a third of Timeout is sent again, to the next member; every request may safely run
+// twice. Set DialKeepAliveTime and DialKeepAliveTimeout of the client, so that its streams also leave a frozen member.
 //
-// Who may crash, be paused, be cancelled or lose a reply, and when:
+// Anyone may crash, be paused, be cancelled or lose a reply at any point:
 //
 //   - Before the key is put, nothing has happened. After it was put, without a reply: the same request again finds the key. If
 //     the caller gives up instead, the key is deleted in the background, and a key of another name refuses for ten
@@ -33,7 +33,8 @@
 //     places are lost. The next call begins another.
 //   - A reply to Unlock that is lost: Unlock asks again, and then in the background.
 //   - A member that crashes or is cut off: requests go to the others. While there is no majority, nothing is granted, and
-//     contexts end after TTL. A new leader gives all leases their whole TTL anew, so holders lose nothing by an election.
+//     contexts end after TTL. A new leader gives all leases their whole TTL again, so holders lose nothing by an
+//     election.
 //
 // # What is not guaranteed
 //
@@ -42,5 +43,5 @@
 //     holder has noticed, which takes up to a third of TTL. Fences hold.
 //   - A restored snapshot has older revisions, unless it was restored with a bump of them: fences go back.
 //
-// Waiters are served in the order in which their keys were put, from whichever process.
+// Waiters are served in the order in which their keys were put, whatever their process.
 package etcd

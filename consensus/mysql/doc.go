@@ -21,7 +21,7 @@
 // connection every third of TTL whether it still has the named lock, and trusts the lock for TTL from then. So its
 // context has ended when the lock is taken: after a crash of the server, a connection that was cut on either side, a KILL.
 //
-// Who may crash, be paused, be cancelled or lose a reply, and when:
+// Anyone may crash, be paused, be cancelled or lose a reply at any point:
 //
 //   - A caller that waits in the process, and gives up: nothing has been sent.
 //   - A caller that waits in the database, and gives up: KILL QUERY ends the statement, from another connection, and the

@@ -22,7 +22,7 @@
 // and trusts the lock for TTL from then. So its context has ended when the lock is taken: after a crash of the database, a
 // connection that was cut on either side, a pg_terminate_backend.
 //
-// Who may crash, be paused, be cancelled or lose a reply, and when:
+// Anyone may crash, be paused, be cancelled or lose a reply at any point:
 //
 //   - A caller that waits in the process, and gives up: nothing has been sent.
 //   - A caller that waits in the database, and gives up: the statement is cancelled, and the connection used again. If

@@ -11,7 +11,7 @@
 // # Protocol
 //
 // Each caller creates an ephemeral sequential node below the lock's, /cacheguard-locks/lock-Prefix:name. Their sequence is the order of
-// the queue. The first has the lock; each other one watches the one before its own, and looks again when that has gone: one is
+// the queue. The first has the lock; each other caller watches the node before its own, and looks again when that is gone: one is
 // woken, not all. The fence is the id of the transaction that created the node (czxid). Unlock deletes the node. The lock's node is a
 // container: ZooKeeper removes it some time after it is empty.
 //
@@ -20,7 +20,7 @@
 // delay, from the server that has its connection, and counts from an earlier contact. So a lease is trusted for half of
 // TTL from before the last such request was sent. TTL is the session time-out that the connection was made with, or less.
 //
-// Who may crash, be paused, be cancelled or lose a reply, and when:
+// Anyone may crash, be paused, be cancelled or lose a reply at any point:
 //
 //   - Before the node is created, nothing has happened. After it was created, without a reply: the node's name begins with an id of
 //     the call, which looks for it before it creates one again. A session's requests are done in order, so none comes later.
@@ -42,5 +42,5 @@
 //   - The nodes are open to every client (world:anyone); restrict who can reach the servers.
 //   - A restored data directory has older transaction ids: fences go back.
 //
-// Waiters are served in the order in which their nodes were created, from whichever process.
+// Waiters are served in the order in which their nodes were created, whatever their process.
 package zookeeper

@@ -43,8 +43,8 @@ func newCaches(s *store, rdb *redis.Client, prefix string, hooks cacheguard.Hook
 }
 
 func (c *caches) open(s *store) (err error) {
-	// Products are looked at most, and each write of one goes through the cache. So they may stay for long, and for another
-	// day in which they are served while they are loaded again, or while the database is down.
+	// Products are read most, and every write of one goes through the cache. So they may stay for long, and for another day
+	// during which they are served while they are loaded again, or while the database is down.
 	c.products, err = cacheguard.NewCache(c.guard, cacheguard.CacheConfig[int64, Product]{
 		Name:        "product",
 		Load:        s.Product,

@@ -37,7 +37,7 @@ func (c *catalogue) Search(ctx context.Context, words string) ([]Product, error)
 	return c.All(ctx, ids)
 }
 
-// All returns the products with the numbers, in their order, without those that there are not.
+// All returns the products with these ids, in their order, without those that do not exist.
 func (c *catalogue) All(ctx context.Context, ids []int64) ([]Product, error) {
 	found, err := c.products.GetMany(ctx, ids)
 	all := make([]Product, 0, len(ids))
@@ -49,8 +49,8 @@ func (c *catalogue) All(ctx context.Context, ids []int64) ([]Product, error) {
 	return all, err
 }
 
-// SetPrice changes a price. It concerns no list, and the product that the database returns is what the next reader gets: a
-// Put. No load that read the old price stores it afterwards, not even if this process dies after the commit.
+// SetPrice changes a price. It affects no list, and the next reader gets the product that the database returns: a Put. No
+// load that read the old price stores it afterwards, not even if this process dies after the commit.
 func (c *catalogue) SetPrice(ctx context.Context, id int64, cents int) error {
 	return c.products.Put(ctx, id, func(ctx context.Context) (Product, error) {
 		return c.store.SetPrice(ctx, id, cents)
@@ -90,8 +90,8 @@ func (c *catalogue) Delete(ctx context.Context, id int64) error {
 // between the two, old prices stay for the TTL of products.
 func (c *catalogue) Discount(ctx context.Context, category string, percent int) error {
 	err := c.store.Discount(ctx, category, percent)
-	// Also after an error, as the statement may have been committed. What cannot be sent is sent again until it succeeds. It
-	// is no error of the caller's: it would repeat the discount.
+	// Also after an error, as the statement may have been committed. If the invalidation cannot be sent, it is sent again
+	// until it succeeds. The caller gets no error, or it would repeat the discount.
 	if err := c.guard.InvalidateTags(ctx, ofCategory(category)); err != nil {
 		c.log.WarnContext(ctx, "old prices may be shown for a moment", "category", category, "error", err)
 	}

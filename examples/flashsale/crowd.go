@@ -18,7 +18,7 @@ type answers struct {
 	failure string // the first
 }
 
-// crowd sends the users to the instances, so many at a time, and returns when the last was answered. One user in four clicks
+// crowd sends the users to the instances, that many at a time, and returns when the last was answered. One user in four clicks
 // twice, at two instances at once.
 func crowd(ctx context.Context, instances []*instance, clients, users int) (*answers, error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: 2 * clients}

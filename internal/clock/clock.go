@@ -1,7 +1,7 @@
-// Package clock is the time that entries grow old by: that of the machine, or, in a test, one that only the test moves.
+// Package clock is the clock by which entries age: that of the machine or, in a test, one that only the test moves.
 //
-// It is for what a user configures in minutes and hours: TTLs, staleness, what is remembered of absence and failure. Time-outs and
-// pauses are about the machine, and go by its clock in tests, too.
+// It is for times that a user configures in minutes and hours: TTLs, staleness, the memory of absence and failure. Time-outs and
+// pauses are about the machine, and follow its clock in tests too.
 package clock
 
 import "time"

@@ -1,4 +1,5 @@
-// Package config has what Configs have in common: the ranges and defaults of their fields, and of how a lease is held.
+// Package config has the common parts of Configs: the ranges and defaults of their fields, and the settings of a held
+// lease.
 package config
 
 import (

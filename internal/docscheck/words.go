@@ -24,6 +24,17 @@ var turns = []turn{
 	{regexp.MustCompile(`\b(?:whatever|whichever|whoever) (?:became|becomes|become) of\b`), "whatever happens to, ignores"},
 	{regexp.MustCompile(`\b[Ww]hat contradicts itself\b`), "name the thing: A response whose …"},
 	{regexp.MustCompile(`\b[Uu]ntil then\b[^.?!]*\bmeanwhile\b|\b[Mm]eanwhile\b[^.?!]*\buntil then\b`), "one of the two is enough"},
+	{regexp.MustCompile(`\bWho may (?:die|crash|fail)\b`), "A caller may die, be cancelled or lose a reply at any point"},
+	{regexp.MustCompile(`\bhas (?:the|a|an|its) (?:[\w-]+ ){1,2}(?:answer|compared|made|make|read)\b`), "say what acts: lets the handler answer, begins to read the keys"},
+	{regexp.MustCompile(`\b(?:made|loaded) anew\b`), "rebuilt, remade, loaded again"},
+	{regexp.MustCompile(`\bas ever\b`), "as usual"},
+	{regexp.MustCompile(`\btwo times (?:X\b|[A-Z])`), "twice"},
+	{regexp.MustCompile(`(?:^|[.:;] )And their limits\.`), "These have limits."},
+	{regexp.MustCompile(`\b[Ww]hat is said of\b|\bsays of (?:an?|each|it|one|the)\b`), "everything said of, says about"},
+	{regexp.MustCompile(`\bends, ends\b`), "A wait that ends leaves nothing behind"},
+	{regexp.MustCompile(`\bfor so long(?:[.,;:)]|$)`), "for that long"},
+	{regexp.MustCompile(`(?:[^e]|[^r]e) (?:is|are) no errors?\b`), "is not an error"},
+	{regexp.MustCompile(`\b[Ww]hat (?:becomes|became|has become) of\b`), "the result of, what happens to"},
 }
 
 // checkWords finds turns of phrase that were swept out, in Markdown and in the comments of Go files.

@@ -1,9 +1,8 @@
 // Package flight lets concurrent callers share one run of a function, without sharing their fates: a run belongs to
 // no caller. Each caller leaves when its own context ends, the first one included, and the run is cancelled when the
-// last one has left. (golang.org/x/sync/singleflight knows no contexts, and its runs cannot be left.)
+// last one has left. (golang.org/x/sync/singleflight ignores contexts, and callers cannot leave its runs.)
 //
-// A run may publish a first result before it ends. Callers that accept it go; from then on the run belongs to nobody, and
-// ends what it has begun.
+// A run may publish a first result before it ends. Callers that accept it leave; the run then finishes on its own.
 package flight
 
 import (

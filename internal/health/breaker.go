@@ -18,8 +18,8 @@ var ErrOpen = errors.New("redis is not asked for a moment, as it did not answer"
 const (
 	maxConsecutive = 5                // failures in a row that open a breaker
 	window         = 10 * time.Second // or, in this time,
-	minRequests    = 20               // of at least so many operations
-	failingShare   = 2                // one in so many
+	minRequests    = 20               // of at least that many operations
+	failingShare   = 2                // one in that many
 
 	// How long a breaker stays open before it lets one operation through to find out. Drawn once for each breaker,
 	// so that the instances of a fleet do not come back together.
@@ -102,7 +102,7 @@ func (b *Breaker) Allow() (Permit, error) {
 	return Permit{breaker: b, report: report}, nil
 }
 
-// Done says what became of the operation.
+// Done reports the result of the operation.
 func (p Permit) Done(err error) {
 	b := p.breaker
 	if Unavailable(err) && !errors.Is(err, context.Canceled) {

@@ -3,13 +3,14 @@
 //
 // A breaker opens after five failures in a row, or when half of the operations of the last ten seconds failed. Slow
 // counts as failed: an operation that is given up after its time-out is like one that was refused. A quarter to half of a
-// second later one operation is let through; if it succeeds the breaker closes, otherwise it stays open as long again.
+// second later, the breaker lets one operation through. If that succeeds, the breaker closes; otherwise it stays open for
+// as long again.
 //
-// A cluster's nodes fail one by one, and its slots are mostly in a few ranges per node. So the slots are cut into Parts
-// ranges, each with a breaker and, in package link, with lanes of its own: a dead node holds up nobody else's keys. Two
-// nodes that share a part share its fate. Each failure makes the client reload the cluster's slots: by itself go-redis goes
-// on with a dead primary for up to a minute after another took its place, because only a node that is alive answers MOVED.
-// One server has one breaker, and so has a Ring, whose heartbeat takes dead shards out.
+// A cluster's nodes fail one by one, and its slots are mostly in a few ranges per node. So the slots are divided into Parts
+// ranges, each with its own breaker and, in package link, its own lanes: a dead node does not hold up the keys of others.
+// Two nodes that share a part share its fate. Each failure makes the client reload the cluster's slots: by itself go-redis
+// goes on with a dead primary for up to a minute after another took its place, because only a node that is alive answers
+// MOVED. One server has one breaker, and so has a Ring, whose heartbeat takes dead shards out.
 package health
 
 import (

@@ -1,9 +1,9 @@
 // Package hold is the holder's side of a lease on a lock: a context that ends when the lease can no longer be trusted.
 //
-// What the holder may trust is measured on its own monotonic clock, from before the last request was sent that Redis
-// granted: Redis began to count the lease later than that. So the trust ends no later than the lease, also
-// when Redis cannot be reached and when the process was paused. The keeper (package lease) renews the lease and
-// pushes the end of the trust forward; a renewal that is refused ends the trust at once, and nothing brings it back.
+// The holder measures its trust on its own monotonic clock, from before it sent the last request that Redis granted:
+// Redis began to count the lease later than that. So the trust ends no later than the lease, even when Redis cannot
+// be reached or the process was paused. The keeper (package lease) renews the lease and pushes the end of the trust
+// forward; a renewal that is refused ends the trust at once, and nothing brings it back.
 //
 // A hold has no goroutine, and a timer only when it needs one: a lease that is renewed cannot end before its first renewal
 // is due. (A timer that is set on an idle processor wakes a thread, which costs as much as a request to Redis.)

@@ -133,7 +133,7 @@ func renewal(key string, ttl time.Duration, lost func()) *lease.Renewal {
 	return &lease.Renewal{Lease: &told{call: script.Call{Script: anyScript, Keys: []string{key}}, lost: lost}, TTL: ttl}
 }
 
-// told is a lease that is told what becomes of it.
+// told is a lease that records what happens to it.
 type told struct {
 	call script.Call
 	due  func()

@@ -1,9 +1,9 @@
 // Package lease renews leases: one goroutine per process and Redis client renews all of them, in pipelines.
 //
-// A renewal is a script that extends the lease if its token is still there and returns a number above 0, or returns another
-// one. It is sent every third of the lease, together with the others that are due soon. An error says nothing about the lease,
-// so the renewal is tried again a tenth of the lease later; only a number says it is lost. No reply within the timeout is an error
-// too: a server that hangs holds up its own leases, not those on other nodes.
+// A renewal is a script that extends the lease if its token is still there, and then returns a number above 0; any other number
+// means that the lease is lost. It is sent every third of the lease, together with others that are due soon. An error says nothing
+// about the lease, so the renewal is tried again a tenth of the lease later. No reply within the timeout is an error too: a
+// hanging server holds up its own leases, not those on other nodes.
 package lease
 
 import (
@@ -218,7 +218,7 @@ func (k *Keeper) send(ctx context.Context, batch []*Renewal, calls []*script.Cal
 	return replies
 }
 
-// acknowledged is what sends renewals that so many replicas have to acknowledge.
+// acknowledged is what sends renewals that need the acknowledgement of that many replicas.
 func (k *Keeper) acknowledged(n int) *replicas.Sender {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -1,8 +1,8 @@
 // Package lifecycle counts what is under way in something that can be closed, and joins it.
 //
-// There are calls, which begin as long as nobody has called Close, and tasks: operations that may outlast the call that
-// started them, or that give up what a call has left behind, and may begin until Close returns. Everything is counted before
-// it starts, under one mutex, so Close misses nothing, and what comes too late is refused.
+// There are two kinds. Calls may begin until somebody calls Close. Tasks, which may outlast the call that started them or
+// clean up after it, may begin until Close returns. Everything is counted before it starts, under one mutex, so Close misses
+// nothing, and latecomers are refused.
 package lifecycle
 
 import (

@@ -14,7 +14,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// doAll begins so many calls, and returns when all wait.
+// doAll begins that many calls, and returns when all wait.
 func (s *stage) doAll(n int, key string) []doing {
 	s.t.Helper()
 	var all []doing

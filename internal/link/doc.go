@@ -3,32 +3,32 @@
 //
 // # How a request travels
 //
-//  1. A caller asks. If nothing else is under way and Redis is so near that a change between goroutines would show, the
-//     caller sends the request itself (see own.go). Otherwise the request joins the queue of its lane.
-//  2. A lane has credits: it may have so many parcels in flight, the more the longer a round trip takes (see trip.go). As
-//     long as it has one, what is queued goes out at once. When it has none, requests gather, and the next reply sends
-//     all of them in one parcel. No timer delays a request.
+//  1. A caller asks. If nothing else is under way, and Redis is so near that a goroutine switch would show, the caller
+//     sends the request itself (see own.go). Otherwise the request joins the queue of its lane.
+//  2. A lane has credits, which limit its parcels in flight: the longer a round trip takes, the more there are (see
+//     trip.go). As long as it has a credit, queued requests go out at once. When it has none, requests gather, and the
+//     next reply sends all of them in one parcel. No timer delays a request.
 //  3. A worker carries the parcel through the user's client: a GET, an MGET, an EVALSHA or a pipeline. It holds a
 //     connection until the replies are there, so replies match requests by themselves, hooks and tracing see each
 //     request, and cluster redirections are the client's business.
-//  4. Each caller waits with its own context and may walk away. A request that nobody waits for any more is not sent. One
-//     that has been sent is answered to nobody; a script says by Late what to do about its reply.
+//  4. Each caller waits with its own context and may walk away. A request that nobody waits for any more is not sent. If
+//     it has been sent already, its reply is dropped; the Late function of a script says what to do about its reply.
 //
 // A read is shared by the callers that asked for the key before it was sent, never with later ones: a caller never gets a
-// value that was read before it asked. Calls are sent by rank: what ends a load goes ahead of what begins one.
+// value that was read before it asked. Calls are sent by rank: those that end a load go ahead of those that begin one.
 //
 // # Time-outs
 //
 // The time-out runs from the moment a parcel is taken from the queue. A parcel that has used a quarter of it gives its
 // credit back, so that one connection that hangs holds up only what it carries. One that has used all of it has failed:
-// its callers are answered, and its worker is left to the client's own time-outs. The circuit breaker counts parcels, as
-// one that is lost is one failure. While the breaker is open nothing is sent but calls of the first rank, and what is
-// queued fails at once.
+// its callers get an error, and its worker is left to the client's own time-outs. The circuit breaker counts parcels: a
+// lost one is one failure. While the breaker is open, only calls of the first rank are sent, and queued requests fail at
+// once.
 //
 // # Locks, cas and segment
 //
-// A Sender has a link without breakers, whose client sends nothing twice: the Sender does, as it knows what may run twice. It sends
-// releases ahead of the rest, until they are known to have run. See its comment.
+// A Sender has a link without breakers, whose client sends nothing twice: the Sender repeats requests itself, as it knows which may
+// run twice. It sends releases ahead of the rest, until they are known to have run. See its comment.
 //
 // A lane serves one part of the keyspace that fails by itself (package health), and carries either reads or calls.
 package link

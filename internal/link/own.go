@@ -18,7 +18,7 @@ const (
 	ownTimeout = 25 * time.Millisecond // how long a caller may be held up by a request that it sends itself
 	ownEnough  = 5 * time.Millisecond  // a slower reply is the last for now that a caller waits for itself:
 
-	// for so long, and twice as long for each slow one that follows. A busy machine makes one of many slow.
+	// for this long, and twice as long for each slow one that follows. A busy machine makes one of many slow.
 	slowFor, longestSlow = 6 * time.Millisecond, 192 * time.Millisecond
 )
 

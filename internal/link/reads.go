@@ -55,7 +55,7 @@ func (l *Link) Get(ctx context.Context, key string) (*Read, error) {
 	return read, nil
 }
 
-// Ask is the first half of Get: it has the key read, and does not wait. Each Read of it must be waited for.
+// Ask is the first half of Get: it begins to read the key, and does not wait. Each Read of it must be waited for.
 func (l *Link) Ask(ctx context.Context, key string) (*Read, error) {
 	return l.reads[l.health.Part(key)].join(ctx, key)
 }

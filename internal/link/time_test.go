@@ -50,7 +50,7 @@ func slowly(t *testing.T, wait func(context.Context), test func(*testing.T, *Lin
 	})
 }
 
-// crowd asks for so many keys, and returns how many got no answer, and when all had what they got.
+// crowd asks for that many keys, and returns how many got no answer, and when all had what they got.
 func crowd(t *testing.T, l *Link, n int) (unanswered int, took time.Duration) {
 	t.Helper()
 	start := time.Now()

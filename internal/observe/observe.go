@@ -1,5 +1,5 @@
-// Package observe is what guards, locks and caches of pages show package admin, and nobody else: they have a method Observed, which
-// takes a Ticket.
+// Package observe is the interface through which guards, locks and caches of pages report to package admin, and to nobody else:
+// their method Observed takes a Ticket.
 package observe
 
 import (

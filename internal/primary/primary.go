@@ -1,4 +1,5 @@
-// Package primary refuses Redis clients that may read from a replica, and so return what the primary has replaced.
+// Package primary refuses Redis clients that may read from a replica, because they can return values that the
+// primary has replaced.
 package primary
 
 import (

@@ -1,6 +1,6 @@
 package protocol
 
-// Push says what became of a lease, or of an update, in the message that a script sends to those who wait for its end.
+// Push says how a lease, or an update, ended, in the message that a script sends to those who wait for its end.
 type Push byte
 
 // What a message says.

@@ -8,7 +8,7 @@ type clock struct {
 	least, most int64 // what it showed then, in µs
 }
 
-// learn takes in that the server's clock showed so many µs after sent and before got. It reports whether the clock was set, so that
+// learn takes in that the server's clock showed that many µs after sent and before got. It reports whether the clock was set, so that
 // what was known before is not true any more.
 func (c *clock) learn(sent, got time.Time, server int64) (set bool) {
 	first := c.began.IsZero()

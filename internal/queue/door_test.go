@@ -22,7 +22,7 @@ type entrance struct {
 	end         context.CancelCauseFunc
 }
 
-// atDoor runs a test at a door of so many places.
+// atDoor runs a test at a door of that many places.
 func atDoor(t *testing.T, width int, test func(e *entrance)) {
 	t.Helper()
 	t.Parallel()

@@ -1,22 +1,22 @@
-// Package queue waits for a lock that is handed out by a queue in Redis.
+// Package queue waits for a lock that a queue in Redis hands out.
 //
 // # Protocol
 //
 // A waiter has an id of its own, under which it watches the process's inbox (package wake) before it asks. It asks with a
-// script that takes the lock if it is free, and otherwise puts the id into the queue, or finds it there already and notes
-// that the waiter is alive. The script that frees the lock gives it to the first of the queue that is alive, and
+// script that takes the lock if it is free. Otherwise the script puts the id into the queue, or, if it is there already,
+// notes that the waiter is alive. The script that frees the lock gives it to the first live waiter in the queue, and
 // publishes the grant to its inbox, under its id.
 //
 //   - A grant may be lost on the way, or the waiter may have died: so it is short (Grace) until the waiter confirms it,
 //     by asking again or by renewing the lease. Asking with an id that holds the lock confirms.
-//   - A waiter asks again every third of Grace, its heartbeat, which also finds a grant whose message was lost. One that
-//     has not asked for Grace is dead, and passed over.
+//   - A waiter asks again every third of Grace, its heartbeat, which also finds a grant whose message was lost. A waiter
+//     that has not asked for as long as Grace counts as dead, and is skipped.
 //   - The lock's holder may die: so a waiter also asks when the holder's lease ends.
 //   - Without push, waiters poll. They stay in the queue.
-//   - A waiter says for how long it can make use of a grant (Patience), and counts as dead after that: a grant that comes when
-//     it has left costs the others a round trip.
-//   - A waiter that gives up must say so in Redis, because it may have been granted the lock. The caller does so, after
-//     Wait has returned an error.
+//   - A waiter says for how long it can use a grant (Patience), and counts as dead after that: a grant that comes after it has
+//     left costs the others a round trip.
+//   - A waiter that gives up must tell Redis, because it may have been granted the lock. The caller does so after Wait
+//     has returned an error.
 //
 // A grant by message is trusted as if it had been given when the waiter last asked: the message may have been on its way
 // for any time, but the waiter was in the queue after that.

@@ -1,11 +1,11 @@
-// Package replicas runs scripts that count only when replicas have what they wrote.
+// Package replicas runs scripts that count only when replicas have their writes.
 //
 // # How a call travels
 //
-//  1. A caller asks with some calls. Those of one node go together. On a cluster or a Ring the node is the one that serves the
-//     key, as WAIT has no key that a client could route it by.
-//  2. At most a few pipelines to a node are in flight, since each holds a connection until the replicas have answered. What
-//     gathers in the meantime goes with the next one. What its caller has left by then is not sent.
+//  1. A caller passes some calls. Those of one node go together. On a cluster or a Ring, the node is the one that serves the
+//     key, because WAIT has no key by which a client could route it.
+//  2. At most a few pipelines to a node are in flight, since each holds a connection until the replicas have answered.
+//     Calls that gather in the meantime go with the next one, except those whose callers have left by then.
 //  3. A pipeline has the scripts, then a write of its own (mark.lua), then WAIT: all on one connection. WAIT counts the replicas
 //     that have all that its connection has written.
 //  4. The mark is there because a script that runs twice may find nothing to write the second time. Without it WAIT would count

@@ -48,7 +48,7 @@ type request struct {
 	cmds  []*redis.Cmd // when done is closed
 }
 
-// New returns a Sender that wants so many replicas; nil for none. What Run waits for, and what it leaves behind, the tasks join: the caller
+// New returns a Sender that wants that many replicas; nil for none. What Run waits for, and what it leaves behind, the tasks join: the caller
 // of Run sees to it that nobody waits for them yet.
 func New(rdb script.Pipeliner, want int, timeout time.Duration, tasks lifecycle.Tasks) *Sender {
 	if want <= 0 {

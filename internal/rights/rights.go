@@ -1,5 +1,5 @@
 // Package rights lists the rights that a Redis user needs for each package of the library, and finds out which of them are missing.
-// The table in docs/redis.md is made of this.
+// The table in docs/redis.md comes from it.
 package rights
 
 import "strings"

@@ -10,7 +10,7 @@ func sorted(commands string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(strings.Fields(commands))))
 }
 
-// Table is what the documentation says of the rights, in Markdown.
+// Table is the table of rights in the documentation, in Markdown.
 func Table() string {
 	var b strings.Builder
 	b.WriteString("| package | commands | channels | optional |\n|---|---|---|---|\n")

@@ -1,5 +1,5 @@
-// Package serverclock estimates the time of the servers by which entries say when they were written. The estimate only
-// serves to judge the age of entries, never to decide who may write.
+// Package serverclock estimates the time of the servers, by which entries say when they were written. The estimate
+// only serves to judge the age of entries, never to decide who may write.
 //
 // The estimate runs ahead by at most a round trip, so entries look no younger than they are. Until there is a first
 // reading, the local clock serves.

@@ -1,5 +1,5 @@
-// Package slots is a semaphore that serves a crowd without starving the others: a free slot goes in turn to the load that
-// waits longest, and to the one that most callers wait for.
+// Package slots is a semaphore that serves a crowd without starving the others: free slots go in turn to the load that
+// has waited longest, and to the one with the most waiting callers.
 package slots
 
 import (

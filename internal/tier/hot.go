@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	sampled   = 16          // one Get in so many is counted
+	sampled   = 16          // one Get in that many is counted
 	counters  = 4           // for each key that may be hot
 	rankEvery = time.Second // how often the hottest are determined anew, and the counts halved
 	minCount  = 2           // of a hot key

@@ -14,7 +14,7 @@ const longestHot = 1 << 10
 // HotKeys counts which keys are asked for most, as a tier does for its own use.
 type HotKeys struct{ keys *hotKeys }
 
-// NewHotKeys returns counters for so many keys.
+// NewHotKeys returns counters for that many keys.
 func NewHotKeys(size int, c clock.Clock) *HotKeys { return &HotKeys{newHotKeys(size, c)} }
 
 // Note sees a Get of the key. It costs a few nanoseconds, and never waits.

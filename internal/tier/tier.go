@@ -22,7 +22,7 @@ type Limits struct {
 	MaxBytes   int
 	MaxEntries int
 	TTL        time.Duration
-	HotKeys    int // keep only so many keys, those most asked for; 0: any
+	HotKeys    int // keep only that many keys, those most asked for; 0: any
 	Clock      clock.Clock
 }
 

@@ -10,17 +10,17 @@
 //  2. Read the inbox's Address and hand it to the script that finds the key taken; the script registers it.
 //  3. Wait for the waiter's message, and for a timer that bounds the wait.
 //
-// The script that frees the key publishes a Frame to the registered addresses. Since the watch stands before the
-// registration, and the subscription is confirmed before there is an address, no message falls
-// between. What can still be lost is lost with the connection, so:
+// The script that frees the key publishes a Frame to the registered addresses. The watch begins before the
+// registration, and the subscription is confirmed before there is an address, so no message is missed. Messages
+// can still be lost with the connection, so:
 //
-//   - When the subscription breaks, and again when it stands anew, every waiter is told to ask again.
+//   - When the subscription breaks, and again when it is back, every waiter is told to ask again.
 //   - While it is down, Address is empty: nobody can register, and waiters poll.
 //   - A dead connection may look alive for minutes, and the PING of go-redis' own health check does not look for its
 //     PONG. So a watchdog publishes a probe to the inbox when it has been silent for a while (2 s while somebody waits
-//     for messages or listens to a channel, 30 s otherwise), and replaces a subscription that does not bring it within a
-//     second, and one of a Redis that cannot be asked to publish. From then on the inbox is not live; with what the
-//     watchdog's own tick adds, 5 s after the last message at most. One that is not confirmed within 2 s is replaced too.
+//     for messages or listens to a channel, 30 s otherwise), and replaces the subscription if the probe does not arrive
+//     within a second, or cannot be published. From then on the inbox is not live: with the watchdog's own tick, at most
+//     5 s after the last message. A subscription that is not confirmed within 2 s is replaced too.
 //
 // A message is a hint. It says why the key may be worth asking for, and may carry what the waiter was waiting for;
 // the body says which state of the key it belongs to, and the waiter judges whether that is the one it registered in.

@@ -32,7 +32,7 @@ func Open(rdb Redis, prefix string) (in *Inbox, release func()) {
 }
 
 // Start begins to subscribe, in the background, if that has not been done yet. A subscription that stands already, for
-// inboxes of other prefixes, is made anew.
+// inboxes of other prefixes, is replaced.
 func (in *Inbox) Start() {
 	in.begun.Do(func() {
 		if in.join() {

@@ -17,7 +17,7 @@ type Listener struct {
 	channel string
 }
 
-// Listen begins to listen to the channel, once the inbox has started; a subscription that stands already is made anew.
+// Listen begins to listen to the channel, once the inbox has started; a subscription that stands already is replaced.
 // The caller calls Stop when it is done. Not for a Ring, where a script's message comes from the shard that ran it.
 func (in *hub) Listen(channel string, l *Listener) {
 	l.in, l.channel = in, channel

@@ -1,4 +1,4 @@
-// Package yield lets work that is about to arrive do so, before a batch is made of what is there.
+// Package yield gives work that is about to arrive a chance to do so before a batch is made.
 package yield
 
 import (

@@ -28,7 +28,7 @@ type panel struct {
 	of     *Case
 }
 
-// Sizes in pixels. README pages are about so many wide.
+// Sizes in pixels. README pages are about that many wide.
 const (
 	chartWidth, margin          = 860.0, 16.0
 	rowHigh, barHigh, groupHigh = 22.0, 14.0, 26.0

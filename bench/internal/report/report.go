@@ -31,7 +31,7 @@ type About struct {
 	Partial bool          // it was interrupted, or something failed
 }
 
-// Scenario is what became of a scenario.
+// Scenario is the outcome of a scenario.
 type Scenario struct {
 	Name    string
 	About   string
@@ -39,7 +39,7 @@ type Scenario struct {
 	Cases   []*Case
 }
 
-// Case is what became of a case.
+// Case is the outcome of a case.
 type Case struct {
 	Name      string
 	RoundTrip time.Duration // to Redis, more than what the loopback interface takes

@@ -27,7 +27,7 @@ type costs struct {
 // timing is a time, and the same when nothing disturbs.
 type timing struct{ usual, best float64 }
 
-// crowding is what each of so many instances costs. They cost more the more there are, as the caches of processors hold
+// crowding is what each of that many instances costs. They cost more the more there are, as the caches of processors hold
 // less of each.
 type crowding struct {
 	instances int

@@ -54,7 +54,7 @@ func openFleet(redisServer *server.Server, n int, shared bool) (*fleet, error) {
 }
 
 func (f *fleet) close() error {
-	closing := make(chan struct{}, 64) // so many at once
+	closing := make(chan struct{}, 64) // that many at once
 	done := make(chan struct{})
 	for _, g := range f.guards {
 		closing <- struct{}{}

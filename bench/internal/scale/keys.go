@@ -150,7 +150,7 @@ func loadMany(_ context.Context, keys []string) (map[string][]byte, error) {
 	return values, nil
 }
 
-// hit has 64 callers read for so long, and counts how often they did.
+// hit lets 64 callers read for d, and counts how often they did.
 func (f *fleet) hit(ctx context.Context, prefix string, n int, d time.Duration, gets *atomic.Int64) error {
 	var over atomic.Bool
 	timer := time.AfterFunc(d, func() { over.Store(true) })

@@ -22,7 +22,7 @@ type measured struct {
 	connections, lease          float64 // bytes of the server: for connections in all; of the key that all wait for
 }
 
-// measure runs waves for so long, and so many at least.
+// measure runs waves for d, and at least that many.
 func (f *fleet) measure(ctx context.Context, callers, atLeast int, d time.Duration) (*measured, error) {
 	if err := f.warmUp(ctx, callers); err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ const (
 	commandsOfFill   = 5 // EVALSHA, HGETALL, TIME, SET, DEL
 )
 
-// wave predicts what happens when all instances, with so many callers each, wait for one key. Inboxes is how many of
+// wave predicts what happens when all instances, with that many callers each, wait for one key. Inboxes is how many of
 // them have to be told.
 func (c *costs) wave(instances, inboxes, callers int) scenario.Figures {
 	each := c.at(inboxes + 1) // caches are filled by connections, and those on one client have few

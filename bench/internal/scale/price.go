@@ -81,7 +81,7 @@ func (f *fleet) roundTrip(ctx context.Context) (float64, error) {
 	return scenario.Micros(median(took)), nil
 }
 
-// priceCrowd is about what each of so many instances costs.
+// priceCrowd is about what each of that many instances costs.
 func (c *costs) priceCrowd(ctx context.Context, redisServer *server.Server, instances, waves int) (is crowding, err error) {
 	was, err := stand(ctx, redisServer)
 	if err != nil {

@@ -24,7 +24,7 @@ func (w *wave) at(percent int) time.Duration {
 	return w.answers[(len(w.answers)-1)*percent/100]
 }
 
-// wave has so many callers of each instance ask for a new key. While all wait, it calls waiting, if there is one.
+// wave has that many callers of each instance ask for a new key. While all wait, it calls waiting, if there is one.
 func (f *fleet) wave(ctx context.Context, callers int, waiting func(key string) error) (_ *wave, err error) {
 	var loads, ended atomic.Int64
 	key, began := scenario.NewKey(), time.Now()

@@ -64,7 +64,7 @@ func visit(ctx context.Context, e Env, lib rivals.CacheLibrary, r reading) (_ *v
 	return v, err
 }
 
-// slice is what hits take, for so long. It is added to all that they took.
+// slice returns what hits take for d. It is added to all that they took.
 func (v *visited) slice(ctx context.Context, perSecond int, d time.Duration) (*times, error) {
 	before, err := v.redis.Usage(ctx)
 	if err != nil {

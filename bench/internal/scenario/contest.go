@@ -87,7 +87,7 @@ func runContest(ctx context.Context, e Env, lib rivals.LockLibrary, c Contest) (
 	}, err
 }
 
-// contested is what became of a contest.
+// contested is the outcome of a contest.
 type contested struct {
 	handOver, wait *times
 	taken          atomic.Int64

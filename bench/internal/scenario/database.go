@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// database is a slow source with so many connections.
+// database is a slow source with that many connections.
 type database struct {
 	takes       time.Duration
 	connections chan struct{} // one place each; nil: no limit

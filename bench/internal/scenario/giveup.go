@@ -24,7 +24,7 @@ type GiveUp struct {
 	Lease           time.Duration // 0: the library's default
 }
 
-// GaveUp is what became of it.
+// GaveUp is the outcome.
 type GaveUp struct {
 	Answered  int64 // callers
 	Wasted    int64 // callers whose own load had ended before their time, and who were not answered

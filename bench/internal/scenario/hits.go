@@ -131,7 +131,7 @@ func (r reading) run(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Fig
 	}, err
 }
 
-// read has the callers read for so long, and returns how often they did.
+// read lets the callers read for d, and returns how often they did.
 func (r reading) read(
 	ctx context.Context, c rivals.Cache, keys []string, values [][]byte, loaders []rivals.Loader, d time.Duration,
 ) (float64, error) {
@@ -207,7 +207,7 @@ func stocked(
 
 const atOnce = 64 // callers who fill
 
-// Fill reads every key, which loads those that are missing, and opens the connections that so many callers need.
+// Fill reads every key, which loads those that are missing, and opens the connections for that many callers.
 func Fill(ctx context.Context, c rivals.Cache, keys []string, values [][]byte, callers int) error {
 	var next atomic.Int64
 	return Together(ctx, min(callers, atOnce), func(ctx context.Context, _ int) error {

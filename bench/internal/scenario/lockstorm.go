@@ -23,7 +23,7 @@ type LockStorm struct {
 	Lasts            time.Duration
 }
 
-// Stormed is what became of it.
+// Stormed is the outcome.
 type Stormed struct {
 	Asked, Taken int64
 	Unanswered   int64         // releases to which Redis did not answer in time; they are sent again in the background

@@ -58,7 +58,7 @@ func (s *Server) Usage(ctx context.Context) (Usage, error) {
 	return u, err
 }
 
-// microsOf is how long a command has run, of what INFO commandstats says of it; it says nothing of one that never ran.
+// microsOf is how long a command has run, according to its INFO commandstats, which has nothing about one that never ran.
 func microsOf(stat string) (time.Duration, error) {
 	if stat == "" {
 		return 0, nil

@@ -48,7 +48,7 @@ func (b *bench) unlock(l Lease) {
 	}
 }
 
-// awaitAsking waits until so many hold the lock or wait for it. It tells whether the store can say.
+// awaitAsking waits until that many hold the lock or wait for it. It tells whether the store can say.
 func (b *bench) awaitAsking(n int) bool {
 	b.Helper()
 	if b.kind.Asking == nil {

@@ -14,7 +14,7 @@ type Play func(seed uint64, edit func(source string) string) (problem string)
 // Mistake is put into a script: the second text in the place of the first.
 type Mistake [2]string
 
-// Expect plays so many seeds, or MODEL_RUNS, or the MODEL_SEED.
+// Expect plays that many seeds, or MODEL_RUNS, or the MODEL_SEED.
 func (play Play) Expect(t *testing.T, runs int) {
 	t.Helper()
 	for _, seed := range seeds(t, runs) {

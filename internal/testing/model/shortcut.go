@@ -49,7 +49,7 @@ type Walk struct {
 	clock int64 // in ms
 }
 
-// Run walks so many steps.
+// Run walks that many steps.
 func (w *Walk) Run(steps int) {
 	w.Helper()
 	ctx := context.Background()

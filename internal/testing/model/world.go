@@ -1,7 +1,7 @@
-// Package model is for tests that play the protocol of a lock at random: actors that know only what its scripts tell them do
-// what callers, crashes, pauses, networks and clocks do, on a real server, one script at a time. After each script the
-// test compares what the server holds, what it held before and what the actors believe. The server's clock and its PUBLISH
-// are the model's own, by editing the scripts' sources (Modelled). Everything follows from a seed:
+// Package model helps tests to play the protocol of a lock at random. Actors that know only the answers of its scripts do
+// what callers, crashes, pauses, networks and clocks do, on a real server, one script at a time. After each script, the test
+// compares what the server holds, what it held before, and what the actors believe. The server's clock and its PUBLISH are
+// the model's own, by editing the scripts' sources (Modelled). Everything follows from a seed:
 //
 //	MODEL_SEED=42 go test ./rwlock -run Model
 package model
@@ -34,7 +34,7 @@ type World struct {
 	Inboxes []string // of the processes there are
 
 	// Check looks at what a script has done that ran at a time of the server's, for an actor's token if it has one, and sent
-	// so many messages.
+	// that many messages.
 	Check func(at int64, token string, sent int64)
 
 	key     string // of the lock
@@ -97,7 +97,7 @@ func (w *World) Verdict(seed uint64) string {
 	return fmt.Sprintf("seed %d: %s\n%s", seed, w.problem, strings.Join(w.told[max(0, len(w.told)-history):], "\n"))
 }
 
-// Chance is true in so many of a hundred cases.
+// Chance is true in that many of a hundred cases.
 func (w *World) Chance(percent int) bool { return w.Rand.IntN(100) < percent }
 
 // Deeds are what happens in a world besides the passing of time, and how it ends.

@@ -7,7 +7,7 @@
 // persistence, and return when the servers answer. They end with the test, and with the test binary even when that is
 // SIGKILLed. A missing redis-server fails the test: a protocol that was not tested must not look tested.
 //
-// A package whose tests can share one server has it started by Main, which also looks for goroutines that are left:
+// A package whose tests can share one server lets Main start it, which also looks for leftover goroutines:
 //
 //	var shared *redistest.Server
 //

@@ -84,7 +84,7 @@ func owner(ctx context.Context, rdbs []*redis.Client, slot int) (int, error) {
 	return 0, fmt.Errorf("redistest: nobody serves slot %d", slot)
 }
 
-// serves looks for the slot in what CLUSTER NODES says of the node itself.
+// serves looks for the slot in the line of CLUSTER NODES about the node itself.
 func serves(nodes string, slot int) bool {
 	for line := range strings.Lines(nodes) {
 		fields := strings.Fields(line)

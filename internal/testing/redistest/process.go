@@ -47,7 +47,7 @@ func (p *process) run(started chan<- error) {
 	close(p.done)
 }
 
-// signal sends sig; a child that has ended already is no error.
+// signal sends sig; a child that has ended already is not an error.
 func (p *process) signal(sig os.Signal) error {
 	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err

@@ -13,7 +13,7 @@ import (
 // included.
 const traceVariable = "REDISTEST_TRACE"
 
-// trace prints what MONITOR says of one run of a server.
+// trace prints the MONITOR of one run of a server.
 type trace struct {
 	conn   net.Conn
 	copied sync.WaitGroup

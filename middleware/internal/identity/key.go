@@ -15,7 +15,8 @@ const (
 	// maxKey is the length of the longest key that is used as it is.
 	maxKey = 512
 
-	// Separator stands in keys where no URL, field or tag can have anything: net/http refuses control characters in all of them.
+	// Separator separates the parts of keys. No URL, field or tag contains it: net/http refuses control characters in all of
+	// them.
 	Separator = "\n"
 )
 
@@ -44,7 +45,7 @@ func New(set Settings) *Namer {
 // Key is the key of something else than a page in the Guard: what it is, the Space it belongs to, and its name.
 func (n *Namer) Key(what, name string) string { return shorten(n.kind(what) + name) }
 
-// kind begins the keys of what is of one kind.
+// kind begins the keys of one kind of thing.
 func (n *Namer) kind(what string) string {
 	if n.set.Space != "" {
 		what += "@" + n.set.Space

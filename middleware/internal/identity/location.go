@@ -10,9 +10,9 @@ import (
 // maxURL is the length of the longest URL that has a page: records hold it in Redis, and clients choose it.
 const maxURL = 8 << 10
 
-// place is what a request asks for.
+// place is what a request asks for: which page.
 type place struct {
-	scheme, host string // as the client or a middleware in front named them
+	scheme, host string // as the client or a middleware in front of the cache named them
 	connection   string // the scheme of the connection; it counts too, as handlers can see it
 	path, query  string // as they were sent; the query with its question mark
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/cacheguard/go/middleware/internal/rules"
 )
 
-// normal gives values with the same meaning the same text (RFC 9111 section 4.1). It joins lines; in fields of preferences it removes
-// differences in spaces, case, order, and the notation of weights; in other fields only spaces around commas. A field that is absent
-// differs from an empty one.
+// normal gives values with the same meaning the same text (RFC 9111 section 4.1). It joins lines. In fields of preferences, it
+// removes differences in spaces, case, order, and the notation of weights; in other fields, only in spaces around commas. An absent
+// field differs from an empty one.
 func normal(name string, lines []string) string {
 	if len(lines) == 0 {
 		return ""

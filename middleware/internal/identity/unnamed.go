@@ -19,7 +19,7 @@ var shapingFields = []string{
 	"X-Scheme", "X-Script-Name", "X-Url-Scheme",
 }
 
-// A record names what selects it although no Vary does by a name that begins with a colon, as no field does.
+// Names for what selects a record although no Vary names it begin with a colon, which no field does.
 const (
 	colon           = ":"
 	byAuthorization = ":authorization" // that there is one
@@ -69,7 +69,7 @@ func unnamedValue(name string, lines []string) string {
 }
 
 // forwardedShape is what a Forwarded field (RFC 7239) tells the handler about the request. It leaves out the addresses of clients and
-// proxies, which would give every client pages of its own. A field that can be read in two ways counts as it is.
+// proxies, which would give every client pages of its own. An ambiguous field counts as it is.
 func forwardedShape(lines []string) string {
 	whole := strings.Join(lines, ",")
 	if strings.ContainsAny(whole, `\()<>{}`) {

@@ -42,7 +42,7 @@ func Selects(rec *record.Record, r *http.Request, unnamed []record.Pair) bool {
 	return matched == len(unnamed)
 }
 
-// waived reports whether a response does not depend on who asks, because it says that it may be shared (RFC 9111 section 3.5), or how
+// waived reports whether a response is the same for everybody, because it says that it may be shared (RFC 9111 section 3.5), or how
 // long it is fresh.
 func waived(rec *record.Record, name string) bool {
 	return rec.IsResponse() && (name == byAuthorization && rec.Terms.Shared || name == byCookie && rec.Terms.Explicit)

@@ -11,7 +11,7 @@ import (
 // version is the first bytes of every record.
 const version = "h3"
 
-// errNone says that something in the cache is no record.
+// errNone says that a value in the cache is no record.
 var errNone = errors.New("middleware: no record of this version")
 
 // Encode returns the bytes that Decode reads. The body comes last, so that Decode need not copy it.

@@ -1,7 +1,7 @@
 // Package record is what the cache stores for a page: a response with its terms of reuse, or a mark that there is none.
 //
-// It holds the encoding, and what a record says about itself: its age, and whether it may still be served. What a request may have is
-// decided in package middleware.
+// It holds the encoding, and what a record says about itself: its age, and whether it may still be served. Package middleware decides
+// what a request may have.
 package record
 
 import (
@@ -35,7 +35,7 @@ type Record struct {
 	Terms    Terms         // as they were at Received
 	Until    time.Duration // PassThrough: how long the mark holds, from Received on
 	StandsIn bool          // it is stale, and served because the handler failed
-	Leftover bool          // it was there before, and the response that was to replace it could not be stored
+	Leftover bool          // it was there before, and the response that should have replaced it could not be stored
 	Vary     []Pair        // the fields that select it, with their values in the request
 	Header   []Pair
 	Trailer  []Pair

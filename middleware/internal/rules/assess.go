@@ -112,7 +112,8 @@ func streams(h http.Header) bool {
 	return strings.HasPrefix(h.Get("Content-Type"), "text/event-stream")
 }
 
-// whyNot is why a response may not be stored (RFC 9111 section 3), or need not be, as it could never be used; empty: store it.
+// whyNot returns why a response may not be stored (RFC 9111 section 3), or need not be, because it could never be used; empty:
+// store it.
 func (s *Settings) whyNot(r *http.Request, a Reply, d *Directives, out *Assessment) string {
 	switch {
 	case a.Status < 200, a.Status == http.StatusPartialContent, a.Status == http.StatusNotModified,

@@ -9,7 +9,7 @@ import (
 // Body reads the body of a page, slice by slice. It holds one slice at a time, and gets none that is not asked for.
 type Body struct {
 	Page       *Page
-	OnlyCached bool  // the client accepts only what is cached, and gets no slice: whether all are there is not known at the first
+	OnlyCached bool  // the client accepts only what is cached, and gets no slice: at the first, nobody knows whether all are there
 	Err        error // why there is no further slice
 
 	at   int64  // the next byte to be read
@@ -64,7 +64,7 @@ func (b *Body) next() error {
 	return nil
 }
 
-// outcomes are those that are not hits. Those come first that say most about an answer that has several.
+// outcomes are those other than hits. If an answer has several, the first of them says most about it.
 var outcomes = [...]cacheguard.Outcome{cacheguard.Bypassed, cacheguard.Loaded, cacheguard.Shared}
 
 // How is how the slices that were read came about.

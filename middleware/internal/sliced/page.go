@@ -1,12 +1,12 @@
 // Package sliced serves pages that are too large to be stored whole from slices of them.
 //
-// The record of such a page is its header alone. It is evaluated, validated, selected and invalidated as any page is. Each slice of the
+// The record of such a page is its header alone. It is evaluated, validated, selected and invalidated like any page. Each slice of the
 // body is a record and a load of its own, made once for all instances. A slice names the page's record by an identifier, its Parts, and
-// counts for no other. An invalidation of the page ends that identifier, so a slice needs neither tags nor variants, and nobody has to
-// look for the slices of an invalidated page.
+// is valid for no other. An invalidation of the page ends that identifier, so a slice needs neither tags nor variants, and nobody has
+// to look for the slices of an invalidated page.
 //
-// The handler is asked for a slice with If-Range and Range. If its answer is not exactly that slice, the page is refused (see Refusal):
-// it is then loaded anew, or marked as one that cannot be sliced.
+// A request with If-Range and Range asks the handler for a slice. If its answer is not exactly that slice, the page is refused (see
+// Refusal): it is then loaded again, or marked as one that cannot be sliced.
 package sliced
 
 import (
@@ -48,7 +48,7 @@ type Refusal string
 
 // The refusals.
 const (
-	Changed  Refusal = "changed"   // the page is another one by now
+	Changed  Refusal = "changed"   // the page has changed by now
 	NoRanges Refusal = "no-ranges" // the page cannot be put together from the handler's responses
 	Failing  Refusal = "failing"   // the handler failed
 )

@@ -24,7 +24,7 @@ type asking struct {
 	keep            time.Duration
 }
 
-// ask has the handler make the slice. Any other answer is not buffered.
+// ask lets the handler make the slice. Any other answer is not buffered.
 func (s *slice) ask(ctx context.Context) (*record.Record, time.Duration) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -73,7 +73,7 @@ func (a *asking) decide(status int, h http.Header) writer.Decision {
 	a.assessed = page.Store.Rules.Assess(page.Client, rules.Reply{Status: http.StatusOK, Header: head, Sent: a.began, Received: a.received})
 	a.keep = page.Store.Rules.Keep(&a.assessed.Terms, head)
 	if a.assessed.Unfit != "" || !s.agrees(&a.assessed.Terms, head) {
-		// The page may be like this now. If it is not, it is not loaded anew a second time.
+		// The page may be like this now. If it is not, it is not loaded a second time.
 		return writer.Decision{Unfit: string(Changed), Explicit: true}
 	}
 	return writer.Decision{Explicit: true, Size: s.length()}
@@ -84,7 +84,7 @@ func (s *slice) validator() (name, value string) {
 	return rules.StrongValidator(s.page.Head.Get, s.page.Head.Received)
 }
 
-// mismatch tells how a response differs from the slice that was asked for; empty: it does not.
+// mismatch says how a response differs from the slice that was asked for; empty: it does not.
 func (s *slice) mismatch(status int, h http.Header) Refusal {
 	name, ours := s.validator()
 	theirs, size, encoding := h.Get(name), rules.DeclaredSize(status, h), h.Get("Content-Encoding")

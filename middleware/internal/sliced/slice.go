@@ -39,8 +39,8 @@ func (s *slice) contentRange() string {
 	return fmt.Sprintf("bytes %d-%d/%d", s.first, s.last, s.page.Head.Length)
 }
 
-// maxTries is how often a slice is asked for when the load that was joined was for another response of the URL, or for a client that the
-// handler refuses.
+// maxTries is how often a slice is requested when the joined load was for another response of the URL, or for a client that the handler
+// refuses.
 const maxTries = 3
 
 // fetch gets the bytes of the slice, from the cache or the handler. The error is a Refusal if the handler does not have it.
@@ -118,14 +118,15 @@ func (s *slice) record(kind record.Kind, status int, received time.Time) *record
 	return &record.Record{Kind: kind, Page: head.Parts, Location: head.Location, Status: status, Received: received}
 }
 
-// refuse is the answer to those who wait for a slice that does not exist. It is not stored.
+// refuse makes the answer for those who wait for a slice that does not exist. It is not stored.
 func (s *slice) refuse(why Refusal) (*record.Record, time.Duration) {
 	rec := s.record(record.PassThrough, 0, s.page.Store.Clock.Now())
 	rec.SetWhy(string(why))
 	return rec, 0
 }
 
-// request is what the handler is asked for. (If-Match would not do: caches between here and the origin would have to pass it on.)
+// request makes the request for the handler. (If-Match would not do: caches between here and the origin would have to pass it
+// on.)
 func (s *slice) request(ctx context.Context) *http.Request {
 	r := s.page.Ask(ctx)
 	rules.DropConditions(r.Header)

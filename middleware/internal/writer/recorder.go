@@ -1,5 +1,5 @@
-// Package writer has the http.ResponseWriters that handlers write to: Recorder holds a response back while it may be stored,
-// PassThrough hands it on as it comes, and Late delays the header until there is a body.
+// Package writer has the http.ResponseWriters that handlers write to: Recorder holds a response back as long as it may be
+// stored, PassThrough passes it on as it comes, and Late delays the header until there is a body.
 package writer
 
 import (
@@ -19,13 +19,13 @@ var (
 	errDropped = errors.New("middleware: nobody receives this response")
 )
 
-// Why a Recorder releases a response on its own account.
+// Why a Recorder releases a response of its own accord.
 const (
 	TooLarge = "too-large" // the body is larger than the Recorder's limit
 	flushed  = "flush"     // the handler flushed a response that did not say that it may be stored
 )
 
-// Decision says what becomes of a response, once its header is known.
+// Decision says what happens to a response, once its header is known.
 type Decision struct {
 	Unfit    string // why the response cannot be stored; empty: it is held back
 	Explicit bool   // the response itself says that it may be stored
@@ -42,7 +42,7 @@ type Recorder struct {
 	Leaving func() bool                              // called when the response is released; reports whether the client may have it
 
 	Status   int         // 0: none yet
-	Sent     http.Header // the header as it was when the status was given; what is added later counts in trailers only
+	Sent     http.Header // the header as it was when the status was set; fields added later count only as trailers
 	Body     []byte
 	Unfit    string // why the response cannot be stored, if that was said
 	Hijacked bool
