@@ -1,18 +1,18 @@
-// Package admin is a page for the person on call: what the guards, locks and caches of pages of this process are doing, with a look-up
-// of keys and locks, and, if that is allowed, actions.
+// Package admin is a page for the person on call. It shows what the guards, locks and caches of pages of this process are doing, looks
+// up keys and locks, and, where allowed, offers actions.
 //
 //	mux.Handle("/debug/cacheguard", onlyAdmins(admin.New(guard)))
 //
-// The page says what is wrong now, and shows for each Cache how often it is asked, its hit ratio over the last minutes, its loads, and
-// which loads are slow; which keys are asked for most; which locks this process holds. A look-up tells what Guard.Inspect and
-// Locker.Inspect tell. What people may see and do is up to you: the Handler shows keys, names of locks, and the texts of loaders' errors
-// to everybody who can send it a request. It shows no values and no passwords. Put it behind your authentication, or on a port of its own
-// that only your machines reach.
+// The page says what is wrong now. It shows for each Cache how often it is asked, its hit ratio over the last minutes, its loads, and
+// which of them are slow; and also the hottest keys, and the locks that this process holds. A look-up shows what Guard.Inspect and
+// Locker.Inspect return. What people may see and do is up to you: the Handler shows keys, names of locks, and the texts of loaders'
+// errors to everybody who can send it a request. It shows no values and no passwords. Put it behind your authentication, or on a port of
+// its own that only your machines reach.
 //
 // # Where it can be
 //
-// Everything is at one URL, whatever that is: mounted under a path of any router, with or without a slash at the end, and behind a proxy
-// that changes the path. What is needed beside the page is in its query:
+// Everything is at one URL, which can be any: under a path of any router, with or without a slash at the end, and behind a proxy that
+// changes the path. All other requests of the page use its query:
 //
 //	GET  ?view=data                  all that the page shows, as JSON
 //	GET  ?view=key&guard=0&key=K     a look-up, by the number of the Guard
@@ -27,7 +27,7 @@
 //
 // # What it costs
 //
-// From New on, each Get of a Guard costs some nanoseconds more, as its answer is counted and one key in 16 is sampled; a load
-// costs some hundreds. There is no goroutine. Samples are taken when somebody looks, every two seconds at most, and the last 90
-// are kept; what is shown to several people at a time is made once.
+// From New on, each Get of a Guard costs some nanoseconds more, because its answer is counted and one key in 16 is sampled; a
+// load costs some hundreds more. There is no goroutine. Samples are taken while somebody looks, at most every two seconds, and
+// the last 90 are kept. If several people look at once, the data is made once.
 package admin

@@ -8,9 +8,10 @@
 //
 // # Labels
 //
-// A key, name of a lock, path or error is never a label. The labels cache and lock have the names that the program gives to Guard, Mutex, RWLock, Semaphore and HTTP, and the names of its
-// Caches (cacheguard.NewCache); routes are those of Config.Routes, and "other". So the number of series is known when the program has started, and each series exists from the beginning, with
-// the value 0. Calls through a Cache have the Cache's name as their label cache, all others that of the Guard.
+// A key, name of a lock, path or error is never a label. The labels cache and lock have the names that the program gives to Guard, Mutex,
+// RWLock, Semaphore and HTTP, and the names of its Caches (cacheguard.NewCache); routes are those of Config.Routes, and "other". So the
+// number of series is known when the program has started, and each series exists from the beginning, with the value 0. Calls through a
+// Cache have the Cache's name as their label cache, all others that of the Guard.
 //
 // # What is exported
 //

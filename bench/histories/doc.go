@@ -1,4 +1,4 @@
-// Package histories has tests alone: processes that use the locks at the same time, some of which are killed and paused,
-// and what they did is checked for being possible with a lock that never fails (porcupine), and for lost updates. It is
-// a part of the bench module so that porcupine is nobody's dependency.
+// Package histories has only tests. Processes use the locks at the same time, and some of them are killed and paused.
+// The tests check whether a lock that never fails could have produced the history (porcupine), and look for lost
+// updates. It is part of the bench module so that users do not depend on porcupine.
 package histories

@@ -1,4 +1,4 @@
-// Cacheguardctl looks at what guards and locks have in Redis, and acts on it: for the person on call.
+// Cacheguardctl shows the person on call what guards and locks have in Redis, and acts on it.
 //
 //	go install github.com/cacheguard/go/cmd/cacheguardctl@latest
 //
@@ -26,13 +26,13 @@
 //	redis://host1:6379,host2:6379                     a cluster, of which these are some nodes; of one node with --cluster
 //	redis+sentinel://host1:26379,host2:26379/name/0   by Sentinel, with the name of the primary; rediss+sentinel:// for TLS
 //
-// The options that go-redis knows may follow after a question mark, such as dial_timeout=1s and sentinel_password. The URL is
-// taken from the environment only, as other users see a process' arguments; it is never printed.
+// The options that go-redis knows may follow after a question mark, such as dial_timeout=1s and sentinel_password. The URL
+// comes only from the environment, because other users can see the arguments of a process; it is never printed.
 //
 // # Output
 //
-// Text, or with --json one object, of watch one on each line. Names of fields stay; new ones may come. Whatever comes from Redis is
-// printed with its control characters escaped.
+// Text or, with --json, one object; watch prints one per line. Names of fields stay; new ones may be added. Control characters from
+// Redis are escaped.
 //
 // # Exit codes
 //

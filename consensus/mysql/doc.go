@@ -1,4 +1,4 @@
-// Package mysql is an exclusive lock on MySQL (5.7 or later) or MariaDB (10.2 or later), for those who have one and want locks that
+// Package mysql is an exclusive lock on MySQL (5.7 or later) or MariaDB (10.2 or later), for those who run one and want locks that
 // outlive its restart.
 //
 //	err := mysql.CreateTable(ctx, db)
@@ -10,27 +10,27 @@
 //
 // # Protocol
 //
-// Each name has a row in the table cacheguard_locks, and a lock of GET_LOCK that is called by a hash of the database and the name, as
-// its names are short, ignore case and belong to the server. Callers of a process queue in the process; the first of them waits
-// for GET_LOCK, on a connection of its own. GET_LOCK is only the queue: the server frees it when the connection
+// Each name has a row in the table cacheguard_locks, and a lock of GET_LOCK. That is named by a hash of the database and the name,
+// because names of GET_LOCK are short, ignore case and belong to the whole server. Callers of a process queue in the process; the
+// first of them waits for GET_LOCK, on a connection of its own. GET_LOCK is only the queue: the server frees it when the connection
 // breaks, while the holder may not have noticed. The lock is taken by an UPDATE of the row, which raises the fence and notes the TTL
 // as lease_ms. Unlock sets lease_ms to 0, and releases the named lock.
 //
 // A process that has the named lock and finds another's lease_ms in the row knows that the last holder has not unlocked. It
-// waits for that long before it takes the lock; when the wait began is in the row (free_at). The holder asks its
-// connection every third of TTL whether it still has the named lock, and trusts the lock for TTL from then. So its
-// context has ended when the lock is taken: after a crash of the server, a connection that was cut on either side, a KILL.
+// waits for that long before it takes the lock; the row notes when the wait began (free_at). The holder asks its connection
+// every third of TTL whether it still has the named lock, and trusts the lock for TTL from then. So its context has ended
+// when another caller takes the lock: after a crash of the server, a connection that was cut on either side, or a KILL.
 //
 // Anyone may crash, be paused, be cancelled or lose a reply at any point:
 //
 //   - A caller that waits in the process, and gives up: nothing has been sent.
 //   - A caller that waits in the database, and gives up: KILL QUERY ends the statement, from another connection, and the
 //     connection is used again. If that takes longer than Timeout, or the lock was granted at that moment, it is closed.
-//   - A waiter that dies: the server notices when it looks at the connection, or when it grants the lock and cannot say so, or
-//     else when the session has said nothing for TTL (wait_timeout).
+//   - A waiter that dies: the server notices when it looks at the connection, or when it grants the lock and cannot deliver
+//     the answer, or else when the session has said nothing for TTL (wait_timeout).
 //   - A reply to the UPDATE that is lost: the connection is closed, and the row says that somebody has the lock, for TTL.
-//   - A holder that dies: the next one takes the lock TTL after the server has noticed. A closed socket it notices at once; a
-//     machine that vanished, or a frozen process, when the session has said nothing for TTL. So the lock is free after TTL, or two.
+//   - A holder that dies: the next one takes the lock TTL after the server has noticed. It notices a closed socket at once, and a
+//     vanished machine or a frozen process when the session has said nothing for TTL. So the lock is free after one TTL, or two.
 //   - A holder that is paused finds its context ended when it wakes up.
 //   - A reply to Unlock that is lost: Unlock says so. The lock is free when the server notices that the connection is closed.
 //   - The server crashes or restarts: the holder notices within a third of TTL. Locks that were not given up are free TTL after

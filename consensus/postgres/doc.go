@@ -1,4 +1,4 @@
-// Package postgres is an exclusive lock on PostgreSQL (12 or later), for those who have one and want locks that outlive its
+// Package postgres is an exclusive lock on PostgreSQL (12 or later), for those who run one and want locks that outlive its
 // restart.
 //
 //	err := postgres.CreateTable(ctx, pool)
@@ -17,10 +17,10 @@
 // as lease_ms, and commits. Unlock sets lease_ms to 0, commits, and frees the advisory lock, in one request.
 //
 // A process that has the advisory lock and finds another's lease_ms in the row knows that the last holder has not unlocked. It
-// waits for that long before it takes the lock, on the connection, so that it keeps its turn; when the wait began is in
-// the row (free_at), so that others need not begin anew. The holder asks its connection for a sign of life every third of TTL,
-// and trusts the lock for TTL from then. So its context has ended when the lock is taken: after a crash of the database, a
-// connection that was cut on either side, a pg_terminate_backend.
+// waits for that long before it takes the lock, on the connection, so that it keeps its turn. The row notes when the wait
+// began (free_at), so that others need not start over. The holder asks its connection for a sign of life every third of TTL,
+// and trusts the lock for TTL from then. So its context has ended when another caller takes the lock: after a crash of the
+// database, a connection that was cut on either side, or a pg_terminate_backend.
 //
 // Anyone may crash, be paused, be cancelled or lose a reply at any point:
 //
@@ -28,11 +28,11 @@
 //   - A caller that waits in the database, and gives up: the statement is cancelled, and the connection used again. If
 //     the database does not answer within Timeout, or the lock was granted at that moment, the connection is closed.
 //   - A waiter that dies: PostgreSQL notices within a third of TTL (client_connection_check_interval, from version 14, on
-//     Linux), or when it grants the lock and cannot say so, or else when the session has been idle for TTL.
+//     Linux), or when it grants the lock and cannot deliver the answer, or else when the session has been idle for TTL.
 //   - A reply to the UPDATE that is lost: the connection is closed, and the row says that somebody has the lock, for TTL.
-//   - A holder that dies: the next one takes the lock TTL after the database has noticed. A closed socket it notices at once; a
-//     machine that vanished, or a frozen process, when the session has been idle for TTL (idle_session_timeout, from version
-//     14). So the lock is free after TTL, or two.
+//   - A holder that dies: the next one takes the lock TTL after the database has noticed. It notices a closed socket at once,
+//     and a vanished machine or a frozen process when the session has been idle for TTL (idle_session_timeout, from version
+//     14). So the lock is free after one TTL, or two.
 //   - A holder that is paused finds its context ended when it wakes up.
 //   - A reply to Unlock that is lost: Unlock says so. The lock is free when the database notices that the connection is closed.
 //   - The database crashes or restarts: connections break, contexts end at once if the holders hear of it. Locks that were not

@@ -1,12 +1,12 @@
-// Catalogue is a small service as one would write it: products in a database, lists, a search and a cart, in JSON, cached. Read it
-// in this order:
+// Catalogue is a small, realistic service: products in a database, lists, a search and a cart, in JSON, cached. Read it in this
+// order:
 //
-//   - store.go is the database, and knows of no cache.
+//   - store.go is the database, and does not know about the cache.
 //   - caches.go says what is cached, for how long, and under which tags.
 //   - catalogue.go reads through the caches, and writes with Put, Update and tags.
 //   - api.go is the handlers, and what errors mean to clients.
 //   - service.go puts it together, with metrics, health and a graceful stop.
-//   - catalogue_test.go tests it on a Redis in the process, and without any; deployment_test.go with a struct that has changed.
+//   - catalogue_test.go tests it on an in-process Redis, and without Redis; deployment_test.go with a struct that has changed.
 //
 // It needs nothing but Go. REDIS_URL and DATABASE_URL name a real Redis and a real PostgreSQL to use instead.
 package main

@@ -1,6 +1,6 @@
-// Flashsale sells a stock to a crowd, one to each user, from several instances of a shop at once: with a lock, without
-// one, and with a stock in segments, and compares. With -wrong it shows how the usual mistakes end, and with -lock all what each
-// of the library's locks costs, and survives; those whose server is not installed are left out.
+// Flashsale sells a stock to a crowd, one to each user, from several instances of a shop at once: with a lock, without one, and
+// with a stock in segments, and compares them. With -wrong it shows how the usual mistakes end, and with -lock all what each of
+// the library's locks costs and survives; locks whose server is not installed are left out.
 //
 // It needs nothing but Go. REDIS_URL and DATABASE_URL name a real Redis and a real PostgreSQL to use instead.
 package main

@@ -1,4 +1,4 @@
-// Lab is a page on which a cache stampede can be seen, caused and prevented: callers, instances of a service, Redis and a
+// Lab is a page on which you can cause, watch and prevent a cache stampede: callers, instances of a service, Redis and a
 // database with a small pool of connections, with charts of what happens to them. Open the address that it prints.
 //
 // Each instance has its own Guard and its own connections to Redis, which can be frozen and cut. The database is simulated.

@@ -1,5 +1,5 @@
-// Nightly has three instances of a service whose schedulers all start the same job at night. Their clocks differ, so they start it one after the
-// other; one of them runs it. In the second night the first one to start fails, and the next one makes up for it.
+// Nightly has three instances of a service whose schedulers all start the same job at night. Their clocks differ, so they start it one after
+// another, and one of them runs it. In the second night the first one fails, and the next one makes up for it.
 //
 // It needs nothing but Go. REDIS_URL names a real Redis to use instead of the embedded one.
 package main

@@ -1,5 +1,5 @@
-// Quickstart lets a crowd of callers hammer one product whose cache entry keeps expiring, with three caches one after the
-// other: GET and SET by hand, the same behind a singleflight in each instance, and cacheguard. It compares what that did to
+// Quickstart lets a crowd of callers hammer one product whose cache entry keeps expiring, with three caches one after
+// another: GET and SET by hand, the same behind a singleflight in each instance, and cacheguard. It compares the load on
 // the database.
 //
 // It needs nothing but Go. REDIS_URL and DATABASE_URL name a real Redis and a real PostgreSQL to use instead. The crowd is in

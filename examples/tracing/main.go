@@ -1,4 +1,4 @@
-// Tracing shows in OpenTelemetry's spans which load a request waited for. Three requests, each with a trace of its own, ask two
+// Tracing shows with OpenTelemetry spans which load a request waited for. Three requests, each with its own trace, ask two
 // instances for one value; the waits are linked to the get that loads.
 //
 // It needs nothing but Go. REDIS_URL names a real Redis to use instead.

@@ -71,7 +71,7 @@ func (f *fleet) rehearse(length time.Duration) {
 	}
 }
 
-// work has the instances answer requests that are nobody's trouble; the function ends it.
+// work lets the instances answer requests that are nobody's trouble; the function ends it.
 func (f *fleet) work() (stop func()) {
 	ctx, cancel := context.WithCancel(f.Context())
 	var calls sync.WaitGroup

@@ -2,8 +2,9 @@
 //
 //	go run ./bench/cmd/compare -out bench/results/compare
 //
-// It starts a redis-server of its own, or uses the one at REDIS_URL, on which nobody else should work meanwhile; there it
-// removes its own keys at the end and touches no others. It ends by itself; Ctrl-C ends it with what it has so far.
+// It starts a redis-server of its own, or uses the one at REDIS_URL, on which nobody else should work during the run.
+// There it removes its own keys at the end, and touches no others. It ends by itself; Ctrl-C ends it with what it has so
+// far.
 package main
 
 import (

@@ -1,5 +1,5 @@
 // Command conformance runs the public test suite for HTTP caches (github.com/http-tests/cache-tests) against the middleware in
-// front of httputil.ReverseProxy, and writes what came of it.
+// front of httputil.ReverseProxy, and writes a report.
 //
 //	go run ./bench/cmd/conformance -suite DIR -out docs/conformance.md -required 159 -optimal 95
 //

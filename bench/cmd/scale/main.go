@@ -1,4 +1,4 @@
-// Command scale shows how far the model of bench/SCALE.md is off, in what compare has measured:
+// Command scale compares the model of bench/SCALE.md with the measurements of compare:
 //
 //	go run ./bench/cmd/compare -scale -rounds 3 -out bench/results/scale
 //	go run ./bench/cmd/scale bench/results/scale/compare.json
