@@ -196,6 +196,7 @@
         rows.push([{text: k.name, label: 'Who holds ' + k.name, act: () => {
           byID('lock').elements.locker.value = i;
           byID('lock').elements.name.value = k.name;
+          revocable();
           byID('lock').requestSubmit();
         }}, l.kind + ', ' + k.mode, seconds(k.for), seconds(Math.max(k.left, 0)), k.fence ? String(k.fence) : '–']);
       }
