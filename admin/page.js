@@ -215,9 +215,9 @@
   function holders(l) {
     const waiting = (l.waiting + l.waiting_readers) + ' wait.';
     const who = (h) => h.instance || 'an instance that is not known';
-    const by = l.by.map((h) => '\n  ' + who(h) + (l.servers ? ', on ' + h.servers + ' servers' : '') + ', lease ends in ' + seconds(h.left) + ', token ' + h.token).join('');
+    const by = l.held_by.map((h) => '\n  ' + who(h) + (l.servers ? ', on ' + h.servers + ' servers' : '') + ', lease ends in ' + seconds(h.left) + ', token ' + h.token).join('');
     if (l.permits) {
-      return l.holders + ' of ' + l.permits + ' permits are held, ' + waiting + by + (l.holders > l.by.length ? '\n  and ' + (l.holders - l.by.length) + ' more' : '');
+      return l.holders + ' of ' + l.permits + ' permits are held, ' + waiting + by + (l.holders > l.held_by.length ? '\n  and ' + (l.holders - l.held_by.length) + ' more' : '');
     }
     if (l.servers) {
       const all = '\n' + l.answered + ' of ' + l.servers + ' servers answered. Fence ' + l.fence + '.';
