@@ -82,19 +82,14 @@ func scenes(ctx context.Context, t *tour.Tour, s *shop, url string) {
 	t.Seen("it fits into a telephone, in light and dark")
 
 	t.Run("$('#look').elements.key.value = 'product:2'")
-	t.Press("#invalidate-key")
-	t.Await("says('#said').includes('was invalidated')")
+	insist(t, "#invalidate-key", "says('#said').includes('was invalidated')")
 	t.Check("window.asked.includes('product:2')")
-	t.Press("#bypass button[type=submit]")
-	t.Await("says('#wrong').includes('turned off') && says('#heard').includes('turned off')")
-	t.Press("#use")
-	t.Await("!says('#wrong').includes('turned off') && !says('#heard').includes('turned off')")
+	insist(t, "#bypass button[type=submit]", "says('#wrong').includes('turned off') && says('#heard').includes('turned off')")
+	insist(t, "#use", "!says('#wrong').includes('turned off') && !says('#heard').includes('turned off')")
 	t.Run("find('nightly import')")
-	t.Press("#revoke")
-	t.Await("says('#said').includes('taken away from 1 holders')")
+	insist(t, "#revoke", "says('#said').includes('taken away from 1 holders')")
 	t.Run("find('reports')")
-	t.Press("#revoke")
-	t.Await("says('#said').includes('taken away from 3 holders')")
+	insist(t, "#revoke", "says('#said').includes('taken away from 3 holders')")
 	t.Seen("actions are done, after a question")
 
 	t.Check(accessible)
@@ -103,6 +98,18 @@ func scenes(ctx context.Context, t *tour.Tour, s *shop, url string) {
 	t.Await("says('#link') === 'paused' && $('#pause').getAttribute('aria-pressed') === 'true'")
 	t.Check("window.errors === undefined")
 	t.Seen("it can be paused")
+}
+
+// insist presses a button until js is true: on a machine that is busy the embedded Redis may not answer in time, and the page says so.
+func insist(t *tour.Tour, selector, js string) {
+	for range 5 {
+		t.Press(selector)
+		t.Await("says('#said').startsWith('Not done') || " + js)
+		if t.Is(js) {
+			return
+		}
+	}
+	t.Check(js)
 }
 
 const jsEvil = "'<' + '/script><img src=x onerror=alert(1)>'"
