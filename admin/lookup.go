@@ -87,7 +87,7 @@ type foundLock struct {
 	Permits        int     `json:"permits"`  // of a semaphore, as this process wants them
 	Servers        int     `json:"servers"`  // of a quorum
 	Answered       int     `json:"answered"` // of them
-	By             []byOne `json:"held_by"` // of a semaphore, who has permits; of a quorum, whom servers name
+	By             []byOne `json:"held_by"`  // of a semaphore, who has permits; of a quorum, whom servers name
 }
 
 // byOne is one of the holders.

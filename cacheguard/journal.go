@@ -46,7 +46,7 @@ func (j *journal) init(g *Guard) {
 	logs := g.cfg.Logger
 	j.outage = episode{logger: logs, begun: "redis unavailable, each instance loads for itself", over: "redis available again"}
 	j.owing = episode{logger: logs, begun: "invalidations owed, redis could not be told", over: "owed invalidations sent"}
-	j.deaf = episode{logger: logs, begun: "subscription could not be had, waiting calls poll", over: "subscription stands", delay: outOfTouch}
+	j.deaf = episode{logger: logs, begun: "cannot subscribe, waiting calls poll", over: "subscription established", delay: outOfTouch}
 	j.saturated.episode = episode{logger: logs, begun: "loads wait for MaxLoads", over: "no load waits for MaxLoads", delay: saturatedFor}
 	j.fleetBusy.episode = episode{logger: logs, begun: "loads wait for FleetLoads", over: "no load waits for FleetLoads", delay: saturatedFor}
 	j.bypassed = episode{logger: logs, begun: "cache bypassed", over: "cache used again"}

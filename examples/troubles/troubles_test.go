@@ -93,11 +93,11 @@ func TestASubscriptionThatWasNeverAllowedIsFound(t *testing.T) {
 	f.redis("ACL", "SETUSER", "app", "resetchannels")
 	f.ask(0, "/get?key=a") // the first that needs messages
 	f.measures(0, "cacheguard_subscription_up", `cache="shop"`, "0", nil)
-	f.logs(0, "subscription could not be had", "NOPERM", "shop:invalidated")
+	f.logs(0, "cannot subscribe", "NOPERM", "shop:invalidated")
 	f.shows(0, "Messages do not arrive", func(s *shown) bool { return s.Guards[0].Troubles["deaf"] > 0 })
 	f.ctl(1, "--prefix shop check", "channel")
 	f.redis("ACL", "SETUSER", "app", "&*")
-	f.logs(0, "subscription stands", "lasted=")
+	f.logs(0, "subscription established", "lasted=")
 }
 
 // listeners is how many instances listen to invalidations.
