@@ -39,7 +39,7 @@ type link struct {
 	sub *redis.PubSub // the current subscription, to be closed by the watchdog
 }
 
-// errSilent is why a subscription is made anew that does not bring what is published.
+// errSilent is why a subscription is replaced that does not bring what is published.
 var errSilent = errors.New("messages that were published did not arrive")
 
 // base makes monotonic time fit into an integer.
