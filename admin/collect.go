@@ -135,7 +135,10 @@ func loadsOf(loads []observe.Load) []loadState {
 func lockerOf(l observe.Locker, now time.Time) lockerState {
 	held := l.Held()
 	slices.SortFunc(held, func(a, b observe.Held) int { return a.Began.Compare(b.Began) })
-	one := lockerState{Kind: l.Kind, Prefix: l.Prefix, Instance: l.Instance, Held: len(held), Locks: []lockState{}}
+	one := lockerState{
+		Kind: l.Kind, Prefix: l.Prefix, Instance: l.Instance, Permits: l.Permits, Servers: l.Servers,
+		Deaf: l.Up != nil && !l.Up(), Revocable: l.Revoke != nil, Held: len(held), Locks: []lockState{},
+	}
 	for _, lock := range held[:min(mostLocks, len(held))] {
 		one.Locks = append(one.Locks, lockState{
 			lock.Name, lock.Mode, lock.Fence, lock.Token, now.Sub(lock.Began).Seconds(), lock.Trusted.Sub(now).Seconds(),

@@ -69,17 +69,21 @@ type hotState struct {
 }
 
 type lockerState struct {
-	Kind     string      `json:"kind"`
-	Prefix   string      `json:"prefix"`
-	Instance string      `json:"instance"`
-	Held     int         `json:"held"`  // how many there are
-	Locks    []lockState `json:"locks"` // those held for longest
+	Kind      string      `json:"kind"`
+	Prefix    string      `json:"prefix"`
+	Instance  string      `json:"instance"`
+	Permits   int         `json:"permits"` // of a semaphore; 0: another kind
+	Servers   int         `json:"servers"` // of a quorum; 0: another kind
+	Deaf      bool        `json:"deaf"`    // messages do not arrive
+	Revocable bool        `json:"revocable"`
+	Held      int         `json:"held"`  // how many there are
+	Locks     []lockState `json:"locks"` // those held for longest
 }
 
 type lockState struct {
 	Name  string  `json:"name"`
 	Mode  string  `json:"mode"`
-	Fence int64   `json:"fence"`
+	Fence int64   `json:"fence"` // 0: a semaphore has none
 	Token string  `json:"token"`
 	For   float64 `json:"for"`
 	Left  float64 `json:"left"`

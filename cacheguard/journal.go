@@ -46,7 +46,7 @@ func (j *journal) init(g *Guard) {
 	logs := g.cfg.Logger
 	j.outage = episode{logger: logs, begun: "redis unavailable, each instance loads for itself", over: "redis available again"}
 	j.owing = episode{logger: logs, begun: "invalidations owed, redis could not be told", over: "owed invalidations sent"}
-	j.deaf = episode{logger: logs, begun: "subscription lost, waiting calls poll", over: "subscription back", delay: outOfTouch}
+	j.deaf = episode{logger: logs, begun: "cannot subscribe, waiting calls poll", over: "subscription established", delay: outOfTouch}
 	j.saturated.episode = episode{logger: logs, begun: "loads wait for MaxLoads", over: "no load waits for MaxLoads", delay: saturatedFor}
 	j.fleetBusy.episode = episode{logger: logs, begun: "loads wait for FleetLoads", over: "no load waits for FleetLoads", delay: saturatedFor}
 	j.bypassed = episode{logger: logs, begun: "cache bypassed", over: "cache used again"}
@@ -145,11 +145,15 @@ func (j *journal) owes(key string) {
 	j.owing.end(func() []any { return []any{"keys", most} })
 }
 
-// subscribed hears whether messages arrive, from the first subscription on.
-func (j *journal) subscribed(live bool) {
-	if live {
+// subscribed hears whether messages arrive, and why not, as far as that is known.
+func (j *journal) subscribed(live bool, why error) {
+	switch {
+	case live:
 		j.deaf.end(nil)
-	} else {
+		j.deaf.rename("subscription lost, waiting calls poll", "subscription back")
+	case why != nil:
+		j.deaf.begin("error", why)
+	default:
 		j.deaf.begin()
 	}
 }

@@ -78,6 +78,7 @@ func (c *check) Run(e *env) error {
 		defer l.close()
 		add("mutex", l.mutex.SelfCheck(e.ctx), "a lock can be taken and given back")
 		add("rwlock", l.rwlock.SelfCheck(e.ctx), "a lock can be taken and given back")
+		add("semaphore", l.semaphore.SelfCheck(e.ctx), "a permit can be taken and given back")
 	}
 	r.OK = !slices.ContainsFunc(r.Findings, func(f finding) bool { return f.Result == wrong })
 	if err := e.out.print(r); err != nil || r.OK {

@@ -87,6 +87,19 @@ func TestADeadSubscriptionIsFound(t *testing.T) {
 	f.logs(0, "subscription back", "lasted=")
 }
 
+func TestASubscriptionThatWasNeverAllowedIsFound(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "The subscription is dead")
+	f.redis("ACL", "SETUSER", "app", "resetchannels")
+	f.ask(0, "/get?key=a") // the first that needs messages
+	f.measures(0, "cacheguard_subscription_up", `cache="shop"`, "0", nil)
+	f.logs(0, "cannot subscribe", "NOPERM", "shop:invalidated")
+	f.shows(0, "Messages do not arrive", func(s *shown) bool { return s.Guards[0].Troubles["deaf"] > 0 })
+	f.ctl(1, "--prefix shop check", "channel")
+	f.redis("ACL", "SETUSER", "app", "&*")
+	f.logs(0, "subscription established", "lasted=")
+}
+
 // listeners is how many instances listen to invalidations.
 func (f *fleet) listeners() int64 {
 	f.Helper()
