@@ -70,10 +70,10 @@ func (s *shown) makeLocked(h *Handler, now time.Time) state {
 }
 
 func guardOf(g *guard) guardState {
-	stats := g.Stats()
+	stats, troubles := g.Stats(), g.seen.Troubles()
 	running, _ := g.seen.Loads.Running()
 	one := guardState{
-		Prefix: g.seen.Prefix, Instance: g.seen.Instance, Troubles: troublesOf(g.seen.Troubles(), &stats),
+		Prefix: g.seen.Prefix, Instance: g.seen.Instance, Troubles: troublesOf(&troubles, &stats), Refused: troubles.RefusedAs,
 		Loading: stats.Loading, MaxLoads: stats.MaxLoads, Queued: stats.Queued, Waiting: stats.Waiting, Owed: stats.Owed,
 		Local: stats.LocalEntries, LocalBytes: stats.LocalBytes, Evictions: stats.LocalEvictions,
 		Read: stats.BytesRead, Written: stats.BytesWritten, Caches: []cacheState{},
@@ -85,7 +85,7 @@ func guardOf(g *guard) guardState {
 	return one
 }
 
-func troublesOf(t observe.Troubles, stats *cacheguard.Stats) map[string]float64 {
+func troublesOf(t *observe.Troubles, stats *cacheguard.Stats) map[string]float64 {
 	all := make(map[string]float64)
 	for name, lasts := range map[string]time.Duration{
 		"outage": t.Outage, "owing": t.Owing, "deaf": t.Deaf, "saturated": t.Saturated, "bypassed": t.Bypassed,
@@ -93,6 +93,9 @@ func troublesOf(t observe.Troubles, stats *cacheguard.Stats) map[string]float64 
 		if lasts > 0 {
 			all[name] = lasts.Seconds()
 		}
+	}
+	if ago := time.Since(t.Refused); ago < recently {
+		all["refused"] = ago.Seconds()
 	}
 	if !stats.Subscribed && t.Deaf == 0 {
 		all["deaf"] = 0 // it never was subscribed

@@ -103,12 +103,13 @@
     owing: ['bad', (g, s) => g.owed + ' invalidations are owed for ' + s + ': other processes may serve old values.'],
     deaf: ['warn', (g, s, for_) => (for_ > 0 ? 'Messages do not arrive for ' + s : 'Messages have not arrived yet') + ': calls that wait poll, and the local tier is not used. See the user’s rights to channels.'],
     saturated: ['warn', (g, s) => g.queued + ' loads wait for ' + s + ', as ' + g.loading + ' of ' + g.max_loads + ' run. Is the database slow?'],
+    refused: ['bad', (g, s) => 'Redis answers with an error, ' + s + ' ago: ' + g.refused + '. Is it full, or does the user lack a right?'],
     bypassed: ['warn', (g, s) => 'The cache is turned off for ' + s + ': calls load without it.'],
   };
 
   const locker = (l) => l.prefix + ' (' + l.kind + (l.servers ? ' of ' + l.servers : l.permits ? ', ' + l.permits + ' permits' : '') + ')';
   const brief = {
-    outage: 'Redis does not answer', owing: 'invalidations are owed', deaf: 'messages do not arrive', saturated: 'loads wait', bypassed: 'the cache is turned off',
+    outage: 'Redis does not answer', owing: 'invalidations are owed', refused: 'Redis answers with an error', deaf: 'messages do not arrive', saturated: 'loads wait', bypassed: 'the cache is turned off',
   };
 
   function troubles() {

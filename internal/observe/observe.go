@@ -23,13 +23,16 @@ type Guard struct {
 	InvalidateCache func(ctx context.Context, name string) error
 }
 
-// Troubles are for how long each has lasted; 0: there is none.
+// Troubles are for how long each has lasted, 0: there is none; and the last error that Redis answered with.
 type Troubles struct {
 	Outage    time.Duration // Redis does not answer
 	Owing     time.Duration // invalidations are still to be sent
 	Deaf      time.Duration // messages do not arrive
 	Saturated time.Duration // loads wait for MaxLoads
 	Bypassed  time.Duration // the cache is turned off
+
+	Refused   time.Time // when Redis last answered with an error; zero: never
+	RefusedAs string    // the operation, and what Redis said
 }
 
 // Locker is what a Locker or a Quorum shows.
