@@ -101,7 +101,11 @@ var doings = map[string]doing{
 		if err := nameable("name", d.Name); err != nil {
 			return "", err
 		}
-		holders, err := h.lockers[d.Locker].Revoke(ctx, d.Name)
+		l := h.lockers[d.Locker]
+		if l.Revoke == nil {
+			return "", refuse(http.StatusBadRequest, "a lock of a %s cannot be revoked", l.Kind)
+		}
+		holders, err := l.Revoke(ctx, d.Name)
 		return fmt.Sprintf("The lock %q was taken away from %d holders.", cut(d.Name), holders), err
 	}},
 }

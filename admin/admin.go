@@ -16,10 +16,10 @@ type Action string
 const (
 	Invalidate Action = "invalidate" // keys, tags, a Cache, or everything under a Prefix
 	Bypass     Action = "bypass"     // turn the cache off, for this process or for all, and on again
-	Revoke     Action = "revoke"     // take a lock away from its holders
+	Revoke     Action = "revoke"     // take a lock away from its holders; not that of a Quorum, which has no Revoke
 )
 
-// Locker is a *mutex.Locker or a *rwlock.Locker.
+// Locker is a *mutex.Locker, a *mutex.Quorum, a *rwlock.Locker or a *semaphore.Locker.
 type Locker interface {
 	Observed(ticket observe.Ticket) observe.Locker
 }

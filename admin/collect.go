@@ -70,10 +70,10 @@ func (s *shown) makeLocked(h *Handler, now time.Time) state {
 }
 
 func guardOf(g *guard) guardState {
-	stats := g.Stats()
+	stats, troubles := g.Stats(), g.seen.Troubles()
 	running, _ := g.seen.Loads.Running()
 	one := guardState{
-		Prefix: g.seen.Prefix, Instance: g.seen.Instance, Troubles: troublesOf(g.seen.Troubles(), &stats),
+		Prefix: g.seen.Prefix, Instance: g.seen.Instance, Troubles: troublesOf(&troubles, &stats), Refused: troubles.RefusedAs,
 		Loading: stats.Loading, MaxLoads: stats.MaxLoads, Queued: stats.Queued, Waiting: stats.Waiting, Owed: stats.Owed,
 		Local: stats.LocalEntries, LocalBytes: stats.LocalBytes, Evictions: stats.LocalEvictions,
 		Read: stats.BytesRead, Written: stats.BytesWritten, Caches: []cacheState{},
@@ -85,7 +85,7 @@ func guardOf(g *guard) guardState {
 	return one
 }
 
-func troublesOf(t observe.Troubles, stats *cacheguard.Stats) map[string]float64 {
+func troublesOf(t *observe.Troubles, stats *cacheguard.Stats) map[string]float64 {
 	all := make(map[string]float64)
 	for name, lasts := range map[string]time.Duration{
 		"outage": t.Outage, "owing": t.Owing, "deaf": t.Deaf, "saturated": t.Saturated, "bypassed": t.Bypassed,
@@ -93,6 +93,9 @@ func troublesOf(t observe.Troubles, stats *cacheguard.Stats) map[string]float64 
 		if lasts > 0 {
 			all[name] = lasts.Seconds()
 		}
+	}
+	if ago := time.Since(t.Refused); ago < recently {
+		all["refused"] = ago.Seconds()
 	}
 	if !stats.Subscribed && t.Deaf == 0 {
 		all["deaf"] = 0 // it never was subscribed
@@ -135,7 +138,10 @@ func loadsOf(loads []observe.Load) []loadState {
 func lockerOf(l observe.Locker, now time.Time) lockerState {
 	held := l.Held()
 	slices.SortFunc(held, func(a, b observe.Held) int { return a.Began.Compare(b.Began) })
-	one := lockerState{Kind: l.Kind, Prefix: l.Prefix, Instance: l.Instance, Held: len(held), Locks: []lockState{}}
+	one := lockerState{
+		Kind: l.Kind, Prefix: l.Prefix, Instance: l.Instance, Permits: l.Permits, Servers: l.Servers,
+		Deaf: l.Up != nil && !l.Up(), Revocable: l.Revoke != nil, Held: len(held), Locks: []lockState{},
+	}
 	for _, lock := range held[:min(mostLocks, len(held))] {
 		one.Locks = append(one.Locks, lockState{
 			lock.Name, lock.Mode, lock.Fence, lock.Token, now.Sub(lock.Began).Seconds(), lock.Trusted.Sub(now).Seconds(),

@@ -4,9 +4,9 @@
 //	mux.Handle("/debug/cacheguard", onlyAdmins(admin.New(guard)))
 //
 // The page says what is wrong now. It shows for each Cache how often it is asked, its hit ratio over the last minutes, its loads, and
-// which of them are slow; and also the hottest keys, and the locks that this process holds. A look-up shows what Guard.Inspect and
-// Locker.Inspect return. What people may see and do is up to you: the Handler shows keys, names of locks, and the texts of loaders'
-// errors to everybody who can send it a request. It shows no values and no passwords. Put it behind your authentication, or on a port of
+// which of them are slow; and also the hottest keys, and the locks and permits that this process holds. A look-up shows what Guard.Inspect
+// and Locker.Inspect return; for a Quorum, how many of its servers name each holder. What people may see and do is up to you: the Handler
+// shows keys, names of locks, and the texts of loaders' errors to everybody who can send it a request. It shows no values and no passwords. Put it behind your authentication, or on a port of
 // its own that only your machines reach.
 //
 // # Where it can be

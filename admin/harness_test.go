@@ -15,6 +15,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/mutex"
 	"github.com/cacheguard/go/rwlock"
+	"github.com/cacheguard/go/semaphore"
 )
 
 var shared *redistest.Server
@@ -52,6 +53,30 @@ func newRWLock(t *testing.T) *rwlock.Locker {
 	}
 	t.Cleanup(func() { _ = k.Close() }) // always nil
 	return k
+}
+
+func newSemaphore(t *testing.T, permits int) *semaphore.Locker {
+	t.Helper()
+	k, err := semaphore.New(shared.Client(t), semaphore.Config{Prefix: "test-" + rand.Text(), Instance: "shop-1", Permits: permits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = k.Close() }) // always nil
+	return k
+}
+
+func newQuorum(t *testing.T) *mutex.Quorum {
+	t.Helper()
+	var servers []mutex.Redis
+	for range 3 {
+		servers = append(servers, redistest.Start(t).Client(t))
+	}
+	q, err := mutex.NewQuorum(servers, mutex.Config{Prefix: "test-" + rand.Text(), Instance: "shop-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = q.Close() }) // always nil
+	return q
 }
 
 func everything(*http.Request, Action) bool { return true }

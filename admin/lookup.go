@@ -26,7 +26,9 @@ type foundKey struct {
 	Waiting  int          `json:"waiting"`
 	Writers  int          `json:"writers"`
 	Failure  string       `json:"failure"`
-	Problem  string       `json:"problem"` // why Redis was not asked with success; empty: it was
+	Version  int          `json:"version"`  // of a program, among Versions; 0: without one
+	Versions []foundKey   `json:"versions"` // what each version of a program has, without writers; Text has it, too
+	Problem  string       `json:"problem"`  // why Redis was not asked with success; empty: it was
 }
 
 type foundHolder struct {
@@ -41,17 +43,27 @@ func (g *guard) lookUp(ctx context.Context, key string) (any, error) {
 		return nil, err
 	}
 	i, err := g.Inspect(ctx, key)
-	found := foundKey{
-		Key: key, State: string(i.State), Text: i.String(), Age: i.Age.Seconds(), FreshFor: i.FreshFor.Seconds(), KeptFor: i.KeptFor.Seconds(),
-		Size: i.Size, Tags: append([]string{}, i.Tags...), Load: holder(i.Load), Waiting: i.Waiting, Writers: len(i.Writers),
-	}
-	if i.Failure != nil {
-		found.Failure = i.Failure.Message
-	}
+	found := found(key, &i)
 	if err != nil {
 		found.Problem, found.State, found.Text = err.Error(), "unknown", i.Here.String()
 	}
 	return found, nil
+}
+
+// found is what an Inspection has; of one of its Versions likewise.
+func found(key string, i *cacheguard.Inspection) foundKey {
+	f := foundKey{
+		Key: key, State: string(i.State), Text: i.String(), Age: i.Age.Seconds(), FreshFor: i.FreshFor.Seconds(), KeptFor: i.KeptFor.Seconds(),
+		Size: i.Size, Tags: append([]string{}, i.Tags...), Load: holder(i.Load), Waiting: i.Waiting, Writers: len(i.Writers),
+		Version: i.Version, Versions: []foundKey{},
+	}
+	if i.Failure != nil {
+		f.Failure = i.Failure.Message
+	}
+	for n := range i.Versions {
+		f.Versions = append(f.Versions, found(key, &i.Versions[n]))
+	}
+	return f
 }
 
 func holder(h *cacheguard.Holder) *foundHolder {
@@ -72,6 +84,18 @@ type foundLock struct {
 	Left           float64 `json:"left"`
 	Waiting        int     `json:"waiting"`
 	WaitingReaders int     `json:"waiting_readers"`
+	Permits        int     `json:"permits"`  // of a semaphore, as this process wants them
+	Servers        int     `json:"servers"`  // of a quorum
+	Answered       int     `json:"answered"` // of them
+	By             []byOne `json:"held_by"`  // of a semaphore, who has permits; of a quorum, whom servers name
+}
+
+// byOne is one of the holders.
+type byOne struct {
+	Instance string  `json:"instance"`
+	Token    string  `json:"token"`
+	Left     float64 `json:"left"`
+	Servers  int     `json:"servers"` // of a quorum, that name it
 }
 
 func lookUp(ctx context.Context, l observe.Locker, name string) (any, error) {
@@ -84,10 +108,14 @@ func lookUp(ctx context.Context, l observe.Locker, name string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return foundLock{
+	lock := foundLock{
 		Name: name, Kind: l.Kind, Instance: i.Instance, Token: i.Token, Holders: i.Holders, Fence: i.Fence, Left: i.Left.Seconds(),
-		Waiting: i.Waiting, WaitingReaders: i.WaitingReaders,
-	}, nil
+		Waiting: i.Waiting, WaitingReaders: i.WaitingReaders, Permits: l.Permits, Servers: l.Servers, Answered: i.Answered, By: []byOne{},
+	}
+	for _, h := range i.By[:min(mostLocks, len(i.By))] {
+		lock.By = append(lock.By, byOne{h.Instance, h.Token, h.Left.Seconds(), h.Servers})
+	}
+	return lock, nil
 }
 
 // patience is how long a look-up or an action may take.

@@ -103,11 +103,13 @@
     owing: ['bad', (g, s) => g.owed + ' invalidations are owed for ' + s + ': other processes may serve old values.'],
     deaf: ['warn', (g, s, for_) => (for_ > 0 ? 'Messages do not arrive for ' + s : 'Messages have not arrived yet') + ': calls that wait poll, and the local tier is not used. See the user’s rights to channels.'],
     saturated: ['warn', (g, s) => g.queued + ' loads wait for ' + s + ', as ' + g.loading + ' of ' + g.max_loads + ' run. Is the database slow?'],
+    refused: ['bad', (g, s) => 'Redis answers with an error, ' + s + ' ago: ' + g.refused + '. Is it full, or does the user lack a right?'],
     bypassed: ['warn', (g, s) => 'The cache is turned off for ' + s + ': calls load without it.'],
   };
 
+  const locker = (l) => l.prefix + ' (' + l.kind + (l.servers ? ' of ' + l.servers : l.permits ? ', ' + l.permits + ' permits' : '') + ')';
   const brief = {
-    outage: 'Redis does not answer', owing: 'invalidations are owed', deaf: 'messages do not arrive', saturated: 'loads wait', bypassed: 'the cache is turned off',
+    outage: 'Redis does not answer', owing: 'invalidations are owed', refused: 'Redis answers with an error', deaf: 'messages do not arrive', saturated: 'loads wait', bypassed: 'the cache is turned off',
   };
 
   function troubles() {
@@ -124,6 +126,11 @@
         if (c.lately.unstorable > 0) all.push(['warn', name + ': values could not be stored, ' + c.lately.unstorable + ' lately. Is Redis full, or are they too large?']);
         if (c.lately.takeovers > 0) all.push(['warn', name + ': loads were taken over from instances that died or stood still, ' + c.lately.takeovers + ' lately.']);
       }
+    }
+    for (const l of data.lockers) {
+      if (!l.deaf) continue;
+      heard.push(l.prefix + ': ' + brief.deaf);
+      all.push(['warn', locker(l) + ': messages do not arrive: calls that wait for locks poll. See the user’s rights to channels.']);
     }
     if (all.length === 0) all.push(['good', 'Nothing that this process knows of.']);
     const aloud = heard.join('; ') || 'Nothing is wrong.'; // without the durations, which change all the time
@@ -182,19 +189,44 @@
   }
 
   function lockers() {
-    choose(byID('lock').elements.locker, data.lockers.map((l) => l.prefix + ' (' + l.kind + ')'));
+    choose(byID('lock').elements.locker, data.lockers.map(locker));
+    revocable();
     const rows = [];
     data.lockers.forEach((l, i) => {
       for (const k of l.locks) {
         rows.push([{text: k.name, label: 'Who holds ' + k.name, act: () => {
           byID('lock').elements.locker.value = i;
           byID('lock').elements.name.value = k.name;
+          revocable();
           byID('lock').requestSubmit();
-        }}, l.kind + ', ' + k.mode, seconds(k.for), seconds(Math.max(k.left, 0)), String(k.fence)]);
+        }}, l.kind + ', ' + k.mode, seconds(k.for), seconds(Math.max(k.left, 0)), k.fence ? String(k.fence) : '–']);
       }
       if (l.held > l.locks.length) rows.push([(l.held - l.locks.length) + ' more of ' + l.prefix, l.kind, '', '', '']);
     });
     fill('locks', rows, 'This process holds no lock.');
+  }
+
+  // revocable turns the button off for a kind of locks that cannot be taken away.
+  function revocable() {
+    const of = data.lockers[byID('lock').elements.locker.value], button = byID('revoke');
+    if (button && of) button.disabled = !of.revocable;
+  }
+
+  // holders says who has a lock.
+  function holders(l) {
+    const waiting = (l.waiting + l.waiting_readers) + ' wait.';
+    const who = (h) => h.instance || 'an instance that is not known';
+    const by = l.held_by.map((h) => '\n  ' + who(h) + (l.servers ? ', on ' + h.servers + ' servers' : '') + ', lease ends in ' + seconds(h.left) + ', token ' + h.token).join('');
+    if (l.permits) {
+      return l.holders + ' of ' + l.permits + ' permits are held, ' + waiting + by + (l.holders > l.held_by.length ? '\n  and ' + (l.holders - l.held_by.length) + ' more' : '');
+    }
+    if (l.servers) {
+      const all = '\n' + l.answered + ' of ' + l.servers + ' servers answered. Fence ' + l.fence + '.';
+      return (l.holders ? 'Held by ' + who(l) + '. A majority has its lease for ' + seconds(l.left) + ' unless it is renewed.' : 'No majority names a holder of ' + JSON.stringify(l.name) + '.') + by + all;
+    }
+    if (l.holders === 0) return 'Nobody holds ' + JSON.stringify(l.name) + '; ' + waiting;
+    return 'Held by ' + (l.token ? who(l) : l.holders + ' readers') + '. Its lease ends in ' + seconds(l.left) + ' unless it is renewed.\n' +
+      waiting + ' Fence ' + l.fence + (l.token ? ', token ' + l.token : '') + '.';
   }
 
   function pages() {
@@ -259,10 +291,7 @@
     });
   }
   form('look', 'found', (e) => ({view: 'key', guard: e.guard.value, key: e.key.value}), (k) => k.problem ? k.problem + '\n' + k.text : k.text);
-  form('lock', 'holder', (e) => ({view: 'lock', locker: e.locker.value, name: e.name.value}), (l) => l.holders === 0
-    ? 'Nobody holds ' + JSON.stringify(l.name) + '; ' + (l.waiting + l.waiting_readers) + ' wait.'
-    : 'Held by ' + (l.instance || (l.token ? 'an instance that is not known' : l.holders + ' readers')) + '. Its lease ends in ' + seconds(l.left) + ' unless it is renewed.\n' +
-      (l.waiting + l.waiting_readers) + ' wait. Fence ' + l.fence + (l.token ? ', token ' + l.token : '') + '.');
+  form('lock', 'holder', (e) => ({view: 'lock', locker: e.locker.value, name: e.name.value}), holders);
 
   async function act(name, body, question) {
     if (!confirm(question)) return;
@@ -276,6 +305,7 @@
     refresh();
   }
   const on = (id, event, f) => byID(id) && byID(id).addEventListener(event, f);
+  on('lock', 'change', revocable);
   on('invalidate-key', 'click', () => {
     const e = byID('look').elements;
     if (byID('look').reportValidity()) act('invalidate-key', {guard: Number(e.guard.value), name: e.key.value}, 'Invalidate ' + e.key.value + ' on every instance?');

@@ -5,8 +5,13 @@ import (
 	"time"
 )
 
-// mostLocks is how many locks are shown.
-const mostLocks = 100
+const (
+	// mostLocks is how many locks are shown.
+	mostLocks = 100
+
+	// recently is how long an error of Redis is shown as what is wrong now.
+	recently = 30 * time.Second
+)
 
 // state is what the page shows. Durations are in seconds, rates per second, ratios from 0 to 1, or -1 of nothing.
 type state struct {
@@ -20,7 +25,8 @@ type state struct {
 type guardState struct {
 	Prefix     string             `json:"prefix"`
 	Instance   string             `json:"instance"`
-	Troubles   map[string]float64 `json:"troubles"` // what is wrong, and since when
+	Troubles   map[string]float64 `json:"troubles"` // what is wrong, and for how long; refused: how long ago
+	Refused    string             `json:"refused"`  // the last error that Redis answered with
 	Loading    int                `json:"loading"`
 	MaxLoads   int                `json:"max_loads"` // 0: no limit
 	Queued     int                `json:"queued"`
@@ -69,17 +75,21 @@ type hotState struct {
 }
 
 type lockerState struct {
-	Kind     string      `json:"kind"`
-	Prefix   string      `json:"prefix"`
-	Instance string      `json:"instance"`
-	Held     int         `json:"held"`  // how many there are
-	Locks    []lockState `json:"locks"` // those held for longest
+	Kind      string      `json:"kind"`
+	Prefix    string      `json:"prefix"`
+	Instance  string      `json:"instance"`
+	Permits   int         `json:"permits"` // of a semaphore; 0: another kind
+	Servers   int         `json:"servers"` // of a quorum; 0: another kind
+	Deaf      bool        `json:"deaf"`    // messages do not arrive
+	Revocable bool        `json:"revocable"`
+	Held      int         `json:"held"`  // how many there are
+	Locks     []lockState `json:"locks"` // those held for longest
 }
 
 type lockState struct {
 	Name  string  `json:"name"`
 	Mode  string  `json:"mode"`
-	Fence int64   `json:"fence"`
+	Fence int64   `json:"fence"` // 0: a semaphore has none
 	Token string  `json:"token"`
 	For   float64 `json:"for"`
 	Left  float64 `json:"left"`

@@ -25,10 +25,20 @@ type episode struct {
 	args   []any       // for the beginning
 }
 
-// begin notes that there is trouble. It may be called again.
+// rename changes the lines that are logged from the next trouble on.
+func (e *episode) rename(begun, over string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.begun, e.over = begun, over
+}
+
+// begin notes that there is trouble. It may be called again: the last arguments, if there are any, are those that are logged.
 func (e *episode) begin(args ...any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if !e.since.IsZero() && !e.logged && len(args) > 0 {
+		e.args = args
+	}
 	if e.closed || !e.since.IsZero() {
 		return
 	}

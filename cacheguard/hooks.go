@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/protocol"
 )
@@ -118,6 +120,9 @@ func (g *Guard) redisError(op, key string, err error) *RedisError {
 	g.journal.failed.Add(1)
 	if errors.Is(err, health.ErrOpen) {
 		return e // was not tried; what led to that was reported
+	}
+	if answer, answered := errors.AsType[redis.Error](err); answered {
+		g.journal.refusedBy(op, answer)
 	}
 	if g.cfg.Hooks.OnRedisError != nil {
 		g.cfg.Hooks.OnRedisError(e)

@@ -25,9 +25,9 @@ type journal struct {
 	guard *Guard
 	user  Hooks // those of the Config
 
-	outage, owing, deaf, bypassed            episode
-	saturated, fleetBusy                     saturation // MaxLoads, FleetLoads
-	taken, lost, slow, damaged, voided, step throttled
+	outage, owing, deaf, bypassed                   episode
+	saturated, fleetBusy                            saturation // MaxLoads, FleetLoads
+	taken, lost, slow, still, damaged, voided, step throttled
 
 	cuts    atomic.Int64 // breakers that are open
 	failed  atomic.Int64 // requests to Redis that failed or were not made, so far
@@ -35,18 +35,26 @@ type journal struct {
 	owedMax atomic.Int64 // the most keys since some are owed
 	costs   costCounts   // at the beginning of what goes on
 
+	refused atomic.Pointer[refusal] // the last one
+
 	counting sync.Mutex // one goroutine at a time counts what is owed: an old count must not end what has begun since
 }
 
 // costCounts are the counts at the beginning of an outage or a bypass.
 type costCounts struct{ failed, without, bypassed atomic.Int64 }
 
+// refusal is an error that Redis answered with.
+type refusal struct {
+	at   time.Time
+	text string
+}
+
 func (j *journal) init(g *Guard) {
 	j.guard = g
 	logs := g.cfg.Logger
 	j.outage = episode{logger: logs, begun: "redis unavailable, each instance loads for itself", over: "redis available again"}
 	j.owing = episode{logger: logs, begun: "invalidations owed, redis could not be told", over: "owed invalidations sent"}
-	j.deaf = episode{logger: logs, begun: "subscription lost, waiting calls poll", over: "subscription back", delay: outOfTouch}
+	j.deaf = episode{logger: logs, begun: "cannot subscribe, waiting calls poll", over: "subscription established", delay: outOfTouch}
 	j.saturated.episode = episode{logger: logs, begun: "loads wait for MaxLoads", over: "no load waits for MaxLoads", delay: saturatedFor}
 	j.fleetBusy.episode = episode{logger: logs, begun: "loads wait for FleetLoads", over: "no load waits for FleetLoads", delay: saturatedFor}
 	j.bypassed = episode{logger: logs, begun: "cache bypassed", over: "cache used again"}
@@ -145,11 +153,15 @@ func (j *journal) owes(key string) {
 	j.owing.end(func() []any { return []any{"keys", most} })
 }
 
-// subscribed hears whether messages arrive, from the first subscription on.
-func (j *journal) subscribed(live bool) {
-	if live {
+// subscribed hears whether messages arrive, and why not, as far as that is known.
+func (j *journal) subscribed(live bool, why error) {
+	switch {
+	case live:
 		j.deaf.end(nil)
-	} else {
+		j.deaf.rename("subscription lost, waiting calls poll", "subscription back")
+	case why != nil:
+		j.deaf.begin("error", why)
+	default:
 		j.deaf.begin()
 	}
 }
@@ -180,9 +192,31 @@ func (j *journal) dropped(entries int) {
 	}
 }
 
+// stillRuns hears that a load has taken SlowLoad and goes on.
+func (j *journal) stillRuns(key string) {
+	j.warn(&j.still, "slow load, it still runs", key, "after", j.guard.cfg.SlowLoad)
+}
+
+// refusedBy hears that Redis answered with an error.
+func (j *journal) refusedBy(op string, err error) {
+	j.refused.Store(&refusal{time.Now(), op + ": " + err.Error()})
+}
+
 // stepped hears that a server's clock has stepped by that much.
 func (j *journal) stepped(key string, by time.Duration) {
 	j.warn(&j.step, "clock of redis stepped, or another server answers", key, "by", by.Round(time.Millisecond))
+}
+
+// troubles are for package admin.
+func (j *journal) troubles() observe.Troubles {
+	t := observe.Troubles{
+		Outage: j.outage.lasting(), Owing: j.owing.lasting(), Deaf: j.deaf.lasting(), Saturated: j.saturated.lasting(),
+		Bypassed: j.bypassed.lasting(),
+	}
+	if r := j.refused.Load(); r != nil {
+		t.Refused, t.RefusedAs = r.at, r.text
+	}
+	return t
 }
 
 func (j *journal) close() {

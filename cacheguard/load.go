@@ -54,10 +54,8 @@ func (l *loaders) run(ctx context.Context, j *job, s slot) loaded {
 		defer l.freeSlot(s)
 		l.runProtected(ctx, j, load, done)
 	})
-	select {
-	case out := <-done:
+	if out, returned := l.await(ctx, j.key, done); returned {
 		return out
-	case <-ctx.Done():
 	}
 	select {
 	case out := <-done:
@@ -65,6 +63,27 @@ func (l *loaders) run(ctx context.Context, j *job, s slot) loaded {
 	default:
 		cause := context.Cause(ctx)
 		return loaded{err: cause, text: cause.Error()}
+	}
+}
+
+// await waits for what the loader returns, or the end of the context. It reports a load that takes longer than SlowLoad while it still
+// runs, because one that hangs is not reported by its end.
+func (l *loaders) await(ctx context.Context, key string, done <-chan loaded) (out loaded, returned bool) {
+	var slow <-chan time.Time
+	if l.cfg.SlowLoad > 0 {
+		over, stop := l.cfg.clock.After(l.cfg.SlowLoad)
+		defer stop()
+		slow = over
+	}
+	for {
+		select {
+		case out = <-done:
+			return out, true
+		case <-ctx.Done():
+			return out, false
+		case <-slow:
+			l.journal.stillRuns(key)
+		}
 	}
 }
 

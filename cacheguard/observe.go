@@ -71,14 +71,8 @@ func (g *Guard) Observed(observe.Ticket) observe.Guard {
 	}
 	return observe.Guard{
 		Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, Words: words, Loads: &o.loads, Hot: o.hot.Top,
-		Caches: func() []observe.Tallied { return o.tallied(&g.kinds) },
-		Troubles: func() observe.Troubles {
-			j := &g.journal
-			return observe.Troubles{
-				Outage: j.outage.lasting(), Owing: j.owing.lasting(), Deaf: j.deaf.lasting(), Saturated: j.saturated.lasting(),
-				Bypassed: j.bypassed.lasting(),
-			}
-		},
+		Caches:   func() []observe.Tallied { return o.tallied(&g.kinds) },
+		Troubles: g.journal.troubles,
 		InvalidateCache: func(ctx context.Context, name string) error {
 			if g.kinds.byName(name) == nil {
 				return fmt.Errorf("cacheguard: there is no Cache %q", name)

@@ -19,7 +19,8 @@ func TestAnOutageOfAMinuteIsAHandfulOfLinesHoweverMuchFailsInIt(t *testing.T) {
 		defer g.journal.close()
 		frozen := errors.New("i/o timeout")
 		g.cfg.Hooks.OnBreaker(true)
-		g.journal.subscribed(false)
+		g.journal.subscribed(true, nil)
+		g.journal.subscribed(false, frozen)
 		g.invalidations.pending.count.Add(1)
 		g.journal.owes("price:1")
 		for n := range 600 { // a minute
@@ -41,7 +42,7 @@ func TestAnOutageOfAMinuteIsAHandfulOfLinesHoweverMuchFailsInIt(t *testing.T) {
 		}
 		g.invalidations.pending.count.Add(-1)
 		g.journal.owes("")
-		g.journal.subscribed(true)
+		g.journal.subscribed(true, nil)
 		g.cfg.Hooks.OnBreaker(false)
 		for _, once := range []string{
 			"redis unavailable", "requests_failed=12000", "loads_without_redis=12000", "subscription lost", "subscription back",

@@ -12,7 +12,8 @@ func (k *Locker) Observed(observe.Ticket) observe.Locker {
 		return observe.Locker{}
 	}
 	return observe.Locker{
-		Kind: "mutex", Prefix: k.cfg.Prefix, Instance: k.cfg.Instance, Held: k.held,
+		Kind: "mutex", Prefix: k.cfg.Prefix, Instance: k.cfg.Instance, Up: k.inbox.Up,
+		Held: func() []observe.Held { return shown(k.life.Held()) },
 		Inspect: func(ctx context.Context, name string) (observe.Lock, error) {
 			i, err := k.Inspect(ctx, name)
 			return observe.Lock{
@@ -29,8 +30,8 @@ func (k *Locker) Observed(observe.Ticket) observe.Locker {
 	}
 }
 
-func (k *Locker) held() (held []observe.Held) {
-	for _, l := range k.life.Held() {
+func shown(leases []*Lease) (held []observe.Held) {
+	for _, l := range leases {
 		held = append(held, observe.Held{
 			Name: l.name, Token: l.claim.token, Mode: "exclusive", Fence: l.fence, Began: l.hold.Began(), Trusted: l.hold.TrustedUntil(),
 		})

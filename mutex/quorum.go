@@ -19,6 +19,7 @@ import (
 // for concurrent use. The algorithm is Redlock (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/) with a second
 // round, in which a majority learns the fence: so fences grow, as any two majorities share a server. Its leases have the limits of all
 // leases: see the package comment. There is no Inspect, Revoke, LockMany or SelfCheck across servers; use a Locker for one of them.
+// Package admin shows what all of them say.
 type Quorum struct {
 	life     *lifecycle.Lender[*Lease]
 	servers  []*link.Sender

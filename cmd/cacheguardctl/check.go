@@ -21,7 +21,8 @@ const oldest = 7
 
 // check tries what guards and locks need.
 type check struct {
-	NoLocks bool `help:"Do not check what locks need: a Redis for a cache alone may evict keys."`
+	NoLocks bool     `help:"Do not check what locks need: a Redis for a cache alone may evict keys."`
+	Page    []string `env:"CACHEGUARD_PAGES" help:"URLs of the page of package admin on instances: says what each of them finds wrong." placeholder:"URL"`
 }
 
 // The words for a finding.
@@ -78,7 +79,9 @@ func (c *check) Run(e *env) error {
 		defer l.close()
 		add("mutex", l.mutex.SelfCheck(e.ctx), "a lock can be taken and given back")
 		add("rwlock", l.rwlock.SelfCheck(e.ctx), "a lock can be taken and given back")
+		add("semaphore", l.semaphore.SelfCheck(e.ctx), "a permit can be taken and given back")
 	}
+	r.Findings = append(r.Findings, c.pageFindings(e)...)
 	r.OK = !slices.ContainsFunc(r.Findings, func(f finding) bool { return f.Result == wrong })
 	if err := e.out.print(r); err != nil || r.OK {
 		return err

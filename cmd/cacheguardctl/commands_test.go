@@ -16,12 +16,13 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/mutex"
 	"github.com/cacheguard/go/rwlock"
+	"github.com/cacheguard/go/semaphore"
 )
 
 func TestCheckFindsNothingWrongWithAFreshRedis(t *testing.T) {
 	t.Parallel()
 	r := ctl(t, at(shared), "check")
-	r.want(t, done, "version", "noeviction", "p99", "guard", "mutex", "rwlock")
+	r.want(t, done, "version", "noeviction", "p99", "guard", "mutex", "rwlock", "semaphore")
 	for line := range strings.Lines(r.out) {
 		if !strings.HasPrefix(line, "ok ") && !strings.HasPrefix(line, "warning  clock") {
 			t.Errorf("a finding: %s", line)
@@ -225,6 +226,41 @@ func TestLocksAreShownAndRevoked(t *testing.T) {
 	ctl(t, at(shared), append(revoke, "--kind", "rwlock", "file")...).want(t, done, "1 holders")
 	<-read.Context().Done()
 	expect.ErrorIs(t, context.Cause(read.Context()), rwlock.ErrRevoked)
+}
+
+func TestASemaphoreIsShownWithEachOfItsHoldersAndRevoked(t *testing.T) {
+	t.Parallel()
+	prefix := "test-" + rand.Text()
+	reports, err := semaphore.New(shared.Client(t), semaphore.Config{Prefix: prefix, Permits: 2, Instance: "shop-1"})
+	expect.ErrorIs(t, err)
+	t.Cleanup(func() { _ = reports.Close() }) // always nil
+	first, err := reports.Lock(t.Context(), "reports")
+	expect.ErrorIs(t, err)
+	second, err := reports.Lock(t.Context(), "reports")
+	expect.ErrorIs(t, err)
+	third := make(chan error, 1)
+	go func() { // owner: the test; stop: the revocation; joined by receiving
+		third <- reports.Do(context.Background(), "reports", func(context.Context, *semaphore.Lease) error { return nil })
+	}()
+
+	args := []string{"--lock-prefix", prefix, "locks"}
+	redistest.Await(t, "one waits", func() bool {
+		return strings.Contains(ctl(t, at(shared), append(args, "show", "reports", "--json")...).out, `"waiting":1`)
+	})
+	r := ctl(t, at(shared), append(args, "show", "reports")...)
+	r.want(t, done, "semaphore  2", "shop-1", first.Token(), second.Token())
+	if strings.Contains(r.out, "mutex") {
+		t.Errorf("there is no mutex: %s", r.out)
+	}
+	ctl(t, at(shared), append(args, "show", "reports", "--json")...).want(t, done, `"kind":"semaphore"`, `"holders":2`, `"held_by":[{"instance":"shop-1","token":`)
+	revoke := append(args, "revoke", "--kind", "semaphore", "reports")
+	ctl(t, at(shared), revoke...).want(t, done, "2 holders")
+	for _, lease := range []*semaphore.Lease{first, second} {
+		<-lease.Context().Done()
+		expect.ErrorIs(t, context.Cause(lease.Context()), semaphore.ErrRevoked)
+	}
+	expect.ErrorIs(t, <-third)
+	ctl(t, at(shared), revoke...).want(t, failed, "nobody holds")
 }
 
 func TestWatchShowsInvalidationsUntilItIsInterrupted(t *testing.T) {

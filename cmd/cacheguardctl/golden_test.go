@@ -28,8 +28,9 @@ var outputs = map[string]result{
 	"bypass":  bypassed{Prefix: "shop", Seconds: 600},
 	"bypass0": bypassed{Prefix: "shop"},
 	"locks": shownLocks{Prefix: "jobs", Locks: []shownLock{
-		{"import", "mutex", "shop-1", "ABC@shop-1", 1, 1795368776180281, 9500, 3, 0},
-		{"file", "rwlock", "", "", 2, 0, 1000, 1, 4},
+		{"import", "mutex", "shop-1", "ABC@shop-1", 1, 1795368776180281, 9500, 3, 0, nil},
+		{"file", "rwlock", "", "", 2, 0, 1000, 1, 4, nil},
+		{"reports", "semaphore", "", "", 2, 0, 1000, 7, 0, []shownPermit{{"shop-1", "DEF@shop-1", 1000}, {"", "GHI", 9500}}},
 	}},
 	"revoke": revoked{"import", "mutex", 1},
 	"stats": shownStats{Prefix: "shop", Listeners: 3, Nodes: []nodeStats{

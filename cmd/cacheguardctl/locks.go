@@ -7,8 +7,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cacheguard/go/internal/keys"
 	"github.com/cacheguard/go/mutex"
 	"github.com/cacheguard/go/rwlock"
+	"github.com/cacheguard/go/semaphore"
 )
 
 // locks looks at locks.
@@ -23,20 +25,28 @@ type showLocks struct {
 
 type revokeLock struct {
 	Name string `arg:"" help:"Name of the lock, without the prefix."`
-	Kind string `default:"mutex" enum:"mutex,rwlock" help:"Its kind: mutex or rwlock."`
+	Kind string `default:"mutex" enum:"mutex,rwlock,semaphore" help:"Its kind: mutex, rwlock or semaphore, of which all permits are taken away."`
 }
 
 // shownLock is a lock.
 type shownLock struct {
-	Name           string `json:"name"`
-	Kind           string `json:"kind"`
-	Instance       string `json:"instance"` // of the holder, or the writer; empty: not known
-	Token          string `json:"token"`    // likewise
-	Holders        int    `json:"holders"`
-	Fence          int64  `json:"fence"`
-	LeftMillis     int64  `json:"left_ms"`
-	Waiting        int    `json:"waiting"` // of a rwlock, writers
-	WaitingReaders int    `json:"waiting_readers"`
+	Name           string        `json:"name"`
+	Kind           string        `json:"kind"`
+	Instance       string        `json:"instance"` // of the holder, or the writer; empty: not known, or a semaphore
+	Token          string        `json:"token"`    // likewise
+	Holders        int           `json:"holders"`
+	Fence          int64         `json:"fence"`   // 0: a semaphore has none
+	LeftMillis     int64         `json:"left_ms"` // of a semaphore, until the first permit is free unless it is renewed
+	Waiting        int           `json:"waiting"` // of a rwlock, writers
+	WaitingReaders int           `json:"waiting_readers"`
+	Permits        []shownPermit `json:"held_by,omitempty"` // of a semaphore, those that are held
+}
+
+// shownPermit is a permit of a semaphore.
+type shownPermit struct {
+	Instance   string `json:"instance"` // empty: not known
+	Token      string `json:"token"`
+	LeftMillis int64  `json:"left_ms"`
 }
 
 type shownLocks struct {
@@ -47,31 +57,45 @@ type shownLocks struct {
 func (r shownLocks) rows() [][]string {
 	rows := [][]string{{"NAME", "KIND", "HOLDERS", "HOLDER", "LEFT", "FENCE", "WAITING", "TOKEN"}}
 	for _, l := range r.Locks {
-		rows = append(rows, []string{
-			l.Name, l.Kind, strconv.Itoa(l.Holders), cmp.Or(l.Instance, "-"), (time.Duration(l.LeftMillis) * time.Millisecond).String(),
+		row := []string{
+			l.Name, l.Kind, strconv.Itoa(l.Holders), cmp.Or(l.Instance, "-"), left(l.LeftMillis),
 			strconv.FormatInt(l.Fence, 10), strconv.Itoa(l.Waiting + l.WaitingReaders), l.Token,
-		})
+		}
+		if l.Kind == "semaphore" {
+			row[5] = "-"
+		}
+		rows = append(rows, row)
+		for _, p := range l.Permits {
+			rows = append(rows, []string{"", "permit", "", cmp.Or(p.Instance, "-"), left(p.LeftMillis), "", "", p.Token})
+		}
 	}
 	return rows
 }
 
-// lockers are those of both kinds.
+func left(millis int64) string { return (time.Duration(millis) * time.Millisecond).String() }
+
+// lockers are those of each kind.
 type lockers struct {
-	mutex  *mutex.Locker
-	rwlock *rwlock.Locker
+	mutex     *mutex.Locker
+	rwlock    *rwlock.Locker
+	semaphore *semaphore.Locker
 }
 
 func newLockers(e *env) (l lockers, err error) {
 	if l.mutex, err = mutex.New(e.rdb, mutex.Config{Prefix: e.all.LockPrefix}); err != nil {
 		return l, err
 	}
-	l.rwlock, err = rwlock.New(e.rdb, rwlock.Config{Prefix: e.all.LockPrefix})
+	if l.rwlock, err = rwlock.New(e.rdb, rwlock.Config{Prefix: e.all.LockPrefix}); err != nil {
+		return l, err
+	}
+	l.semaphore, err = semaphore.New(e.rdb, semaphore.Config{Prefix: e.all.LockPrefix, Permits: 1}) // takes none
 	return l, err
 }
 
 func (l lockers) close() {
-	_ = l.mutex.Close()  // always nil
-	_ = l.rwlock.Close() // always nil
+	_ = l.mutex.Close()     // always nil
+	_ = l.rwlock.Close()    // always nil
+	_ = l.semaphore.Close() // always nil
 }
 
 // Run is called by kong.
@@ -85,18 +109,20 @@ func (c *showLocks) Run(e *env) error {
 	for _, name := range c.Names {
 		m, err := l.mutex.Inspect(e.ctx, name)
 		rw, rwErr := l.rwlock.Inspect(e.ctx, name)
-		if err := errors.Join(err, rwErr); err != nil {
+		sem, semErr := l.semaphore.Inspect(e.ctx, name)
+		if err := errors.Join(err, rwErr, semErr); err != nil {
 			return err
 		}
-		shown.add(name, m, rw)
+		shown.add(name, m, rw, sem)
 	}
 	return e.out.print(shown)
 }
 
 // add adds the lock of the name, of the kinds that Redis remembers; a mutex if it remembers none.
-func (r *shownLocks) add(name string, m mutex.Info, rw rwlock.Info) {
+func (r *shownLocks) add(name string, m mutex.Info, rw rwlock.Info, sem semaphore.Info) {
 	isRW := rw.Fence != 0 || rw.Readers > 0 || rw.Token != "" || rw.WaitingWriters+rw.WaitingReaders > 0
-	if m.Fence != 0 || m.Waiters > 0 || !isRW {
+	isSem := len(sem.Holders)+sem.Waiters > 0
+	if m.Fence != 0 || m.Waiters > 0 || !isRW && !isSem {
 		r.Locks = append(r.Locks, shownLock{
 			Name: name, Kind: "mutex", Instance: m.Instance, Token: m.Token, Holders: m.Holds, Fence: m.Fence, LeftMillis: m.Left.Milliseconds(), Waiting: m.Waiters,
 		})
@@ -111,6 +137,20 @@ func (r *shownLocks) add(name string, m mutex.Info, rw rwlock.Info) {
 		}
 		r.Locks = append(r.Locks, l)
 	}
+	if isSem {
+		r.Locks = append(r.Locks, semaphoreOf(name, sem))
+	}
+}
+
+func semaphoreOf(name string, sem semaphore.Info) shownLock {
+	l := shownLock{Name: name, Kind: "semaphore", Holders: len(sem.Holders), Waiting: sem.Waiters}
+	for i, h := range sem.Holders {
+		if i == 0 {
+			l.LeftMillis = h.Left.Milliseconds()
+		}
+		l.Permits = append(l.Permits, shownPermit{keys.InstanceOf(h.Token), h.Token, h.Left.Milliseconds()})
+	}
+	return l
 }
 
 // revoked is what was taken away.
@@ -132,9 +172,12 @@ func (c *revokeLock) Run(e *env) error {
 	}
 	defer l.close()
 	r := revoked{Name: c.Name, Kind: c.Kind}
-	if c.Kind == "rwlock" {
+	switch c.Kind {
+	case "rwlock":
 		r.Holders, err = l.rwlock.Revoke(e.ctx, c.Name)
-	} else {
+	case "semaphore":
+		r.Holders, err = l.semaphore.Revoke(e.ctx, c.Name)
+	default:
 		var held bool
 		if held, err = l.mutex.Revoke(e.ctx, c.Name); held {
 			r.Holders = 1

@@ -10,15 +10,15 @@
 //	cacheguardctl --prefix shop invalidate --tag category:shoes
 //	cacheguardctl --prefix shop invalidate --cache product   as Cache.InvalidateAll
 //	cacheguardctl --prefix shop invalidate --all
-//	cacheguardctl --lock-prefix jobs locks show import
-//	cacheguardctl --lock-prefix jobs locks revoke import
+//	cacheguardctl --lock-prefix jobs locks show import       a mutex, a rwlock or a semaphore: who holds it, who waits
+//	cacheguardctl --lock-prefix jobs locks revoke import     with --kind rwlock or --kind semaphore for another kind of lock
 //	cacheguardctl --prefix shop watch                 invalidations, as they are published
 //	cacheguardctl --prefix shop watch --every 5s      how many there were, by cache
 //	cacheguardctl --prefix shop watch --page URL      and what the caches of an instance do, from its page (package admin)
 //	cacheguardctl --prefix shop stats                 memory, evictions, hits, instances that listen
 //
-// The prefix is that of cacheguard.Config, the lock prefix that of mutex.Config or rwlock.Config. It never lists keys: KEYS and SCAN
-// are not used.
+// The prefix is that of cacheguard.Config, the lock prefix that of mutex.Config, rwlock.Config or semaphore.Config. The permits of
+// FleetLoads are those of the semaphore fleet-loads, under the prefix of the Guard. It never lists keys: KEYS and SCAN are not used.
 //
 // # REDIS_URL
 //

@@ -58,17 +58,44 @@ func (r sampled) rows() [][]string {
 		fmt.Sprintf("takeovers %d", r.Takeovers))}
 }
 
-// paged is a part of what a page of package admin says.
+// paged is a part of what a page of package admin says. Durations are in seconds.
 type paged struct {
-	Guards []struct {
-		Prefix, Instance         string
-		Loading, Queued, Waiting int
-		Caches                   []struct {
-			Name               string
-			Rate, Ratio, Loads float64
-			Takeovers          uint64
+	Guards  []pagedGuard
+	Lockers []struct {
+		Prefix string
+		Locks  []struct {
+			Name string
+			For  float64
 		}
 	}
+}
+
+type pagedGuard struct {
+	Prefix, Instance, Refused string
+	Troubles                  map[string]float64
+	Loading, Queued, Waiting  int
+	MaxLoads                  int `json:"max_loads"`
+	Running                   []struct {
+		Key  string
+		Took float64
+	}
+	Hot    []struct{ Key string }
+	Caches []pagedCache
+}
+
+type pagedCache struct {
+	Name               string
+	Rate, Ratio, Loads float64
+	Takeovers          uint64
+	Lately             struct{ Damaged, Unstorable, Takeovers uint64 }
+}
+
+// label begins a finding about a Cache that has a name.
+func (c *pagedCache) label() string {
+	if c.Name == "" {
+		return ""
+	}
+	return c.Name + ": "
 }
 
 // sample counts invalidations, and asks the pages, every now and then.

@@ -57,7 +57,7 @@ func (s *shop) router() http.Handler {
 		_, _ = io.WriteString(w, "products") // who does not read it does not want it
 	})
 	panel := admin.Config{
-		Guards: []*cacheguard.Guard{s.guard}, Lockers: []admin.Locker{s.locks}, Pages: []admin.Pages{s.pages},
+		Guards: []*cacheguard.Guard{s.guard}, Lockers: s.jobs.lockers(), Pages: []admin.Pages{s.pages},
 		Allow: func(*http.Request, admin.Action) bool { return true }, // this machine only
 	}
 	r.Mount("/debug/cacheguard", panel.Handler())

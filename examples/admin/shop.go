@@ -15,7 +15,6 @@ import (
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/examples/internal/backends"
 	"github.com/cacheguard/go/middleware"
-	"github.com/cacheguard/go/mutex"
 )
 
 // shop is a service with callers.
@@ -24,7 +23,8 @@ type shop struct {
 	rdb      *redis.Client
 	guard    *cacheguard.Guard
 	products *cacheguard.Cache[int, product]
-	locks    *mutex.Locker
+	next     *cacheguard.Guard // of an instance that has the next version of the program already
+	jobs     *jobs
 	pages    *middleware.Cache
 	callers  sync.WaitGroup
 	leave    context.CancelFunc
@@ -59,7 +59,7 @@ func openShop(ctx context.Context) (s *shop, err error) {
 		return nil, err
 	}
 	s.rdb = s.server.NewClient()
-	var errs [4]error
+	var errs [5]error
 	s.guard, errs[0] = cacheguard.New(s.rdb, cacheguard.Config{
 		Prefix: "shop", TTL: 3 * time.Second, MaxLoads: 16, Local: cacheguard.LocalConfig{MaxEntries: 20, TTL: time.Second, HotKeys: 5},
 		RedisTimeout: backends.Patience,
@@ -68,20 +68,24 @@ func openShop(ctx context.Context) (s *shop, err error) {
 		Name: "product", Load: load,
 		Tags: func(id int, _ product) []string { return []string{fmt.Sprint("shelf:", id%5)} },
 	})
-	s.locks, errs[2] = mutex.New(s.rdb, mutex.Config{Prefix: "shop-lock", RedisTimeout: backends.Patience})
+	s.jobs, errs[2] = openJobs(s.rdb)
+	s.next, errs[4] = cacheguard.New(s.rdb, cacheguard.Config{Prefix: "shop", Instance: "shop-next", TTL: time.Minute, RedisTimeout: backends.Patience})
 	if s.guard != nil {
 		s.pages, errs[3] = middleware.New(s.guard, middleware.Config{})
 	}
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
-	s.call(ctx)
-	return s, nil
+	return s, s.call(ctx)
 }
 
 // call has the shop called until it is closed.
-func (s *shop) call(ctx context.Context) {
+func (s *shop) call(ctx context.Context) error {
 	ctx, s.leave = context.WithCancel(ctx)
+	deployed, err := cacheguard.NewCache(s.next, cacheguard.CacheConfig[int, product]{Name: "product", Version: 2, Load: load})
+	if err != nil {
+		return errors.Join(err, s.close())
+	}
 	site := s.router()
 	for range 8 {
 		s.callers.Go(func() { // owner: the shop; stop: leave; joined by close
@@ -98,6 +102,7 @@ func (s *shop) call(ctx context.Context) {
 	s.callers.Go(func() { // owner: the shop; stop: leave; joined by close
 		for ctx.Err() == nil {
 			_, _ = s.products.Get(ctx, 77) // is slow
+			_, _ = deployed.Get(ctx, 1)
 			site.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "http://shop/products", nil))
 			select {
 			case <-time.After(100 * time.Millisecond):
@@ -105,24 +110,19 @@ func (s *shop) call(ctx context.Context) {
 			}
 		}
 	})
-	s.callers.Go(func() { // owner: the shop; stop: leave; joined by close
-		for ctx.Err() == nil {
-			_ = s.locks.Do(ctx, "nightly import", func(held context.Context, _ *mutex.Lease) error {
-				<-held.Done() // it never ends by itself
-				return nil
-			})
-		}
-	})
+	s.jobs.run(ctx, &s.callers)
+	return nil
 }
 
 func (s *shop) close() error {
 	s.leave()
 	s.callers.Wait()
-	if s.guard != nil {
-		_ = s.guard.Close() // always nil
+	for _, guard := range []*cacheguard.Guard{s.guard, s.next} {
+		_ = guard.Close() // always nil
 	}
-	if s.locks != nil {
-		_ = s.locks.Close() // always nil
+	var err error
+	if s.jobs != nil {
+		err = s.jobs.close()
 	}
-	return errors.Join(s.rdb.Close(), s.server.Close())
+	return errors.Join(err, s.rdb.Close(), s.server.Close())
 }

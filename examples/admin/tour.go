@@ -16,6 +16,12 @@ const helpers = `
 	var says = (selector) => $(selector) ? $(selector).textContent : '';
 	var cell = (table, row, n) => says(table + ' tbody tr:nth-child(' + row + ') > :nth-child(' + n + ')');
 	var keys = (table) => [...document.querySelectorAll(table + ' button.key')].map((key) => key.textContent);
+	var find = (lock) => [...document.querySelectorAll('#locks button.key')].find((key) => key.textContent === lock).click();
+	var look = (key) => {
+		$('#look').elements.key.value = key;
+		$('#look').requestSubmit();
+		return says('#found');
+	};
 	window.confirm = (question) => { window.asked = question; return true; };
 `
 
@@ -36,13 +42,22 @@ func scenes(ctx context.Context, t *tour.Tour, s *shop, url string) {
 
 	t.Await("keys('#locks').includes('nightly import')")
 	t.Run("[...document.querySelectorAll('#locks button.key')][0].focus()")
-	t.Click("#locks button.key")
+	t.Run("find('nightly import')")
 	t.Await("says('#holder').startsWith('Held by ') && says('#holder').includes(says('#who'))")
 	t.Seen("a lock says who holds it")
+	t.Await("keys('#locks').includes('leader')")
+	t.Run("find('leader')")
+	t.Await("says('#holder').includes('on 3 servers') && says('#holder').includes('3 of 3 servers answered')")
+	t.Check("$('#revoke').disabled")
+	t.Seen("a quorum says on how many servers a lock is held, and offers no way to revoke it")
+	t.Await("keys('#locks').includes('reports')")
+	t.Run("find('reports')")
+	t.Await("says('#holder').startsWith('3 of 3 permits are held, 2 wait.') && says('#holder').includes('shop-1, lease ends in')")
+	t.Check("!$('#revoke').disabled")
+	t.Seen("a semaphore says who has its permits, and how many wait")
 
-	t.Run("$('#look').elements.key.value = 'product:1', $('#look').requestSubmit()")
-	t.Await("says('#found').includes('\"product:1\":')")
-	t.Seen("a key can be looked up")
+	t.Await("look('product:1').includes('\"product:1\" without a version: ') && look('product:1').includes('version 2: fresh')")
+	t.Seen("a key can be looked up, and each version of a program has its entry")
 	for range 4000 { // it becomes hot
 		if _, err := cacheguard.Get(ctx, s.guard, evil, func(context.Context) (string, error) { return evil, nil }); err != nil {
 			break
@@ -52,7 +67,7 @@ func scenes(ctx context.Context, t *tour.Tour, s *shop, url string) {
 	t.Check("document.images.length === 0")
 	t.Seen("a hostile key is text")
 
-	t.Run("window.scrollTo(0, 0), document.activeElement.blur()")
+	t.Run("look('product:1'), window.scrollTo(0, 0), document.activeElement.blur()")
 	t.Await("[...document.querySelectorAll('#caches path')].some((line) => (line.getAttribute('d') || '').split('L').length > 4)")
 	for _, scheme := range []string{"light", "dark"} {
 		t.Prefer(scheme)
@@ -67,24 +82,34 @@ func scenes(ctx context.Context, t *tour.Tour, s *shop, url string) {
 	t.Seen("it fits into a telephone, in light and dark")
 
 	t.Run("$('#look').elements.key.value = 'product:2'")
-	t.Click("#invalidate-key")
-	t.Await("says('#said').includes('was invalidated')")
+	insist(t, "#invalidate-key", "says('#said').includes('was invalidated')")
 	t.Check("window.asked.includes('product:2')")
-	t.Click("#bypass button[type=submit]")
-	t.Await("says('#wrong').includes('turned off') && says('#heard').includes('turned off')")
-	t.Click("#use")
-	t.Await("says('#wrong').includes('Nothing that this process knows of')")
-	t.Run("$('#lock').elements.name.value = 'nightly import'")
-	t.Click("#revoke")
-	t.Await("says('#said').includes('taken away from 1 holders')")
+	insist(t, "#bypass button[type=submit]", "says('#wrong').includes('turned off') && says('#heard').includes('turned off')")
+	insist(t, "#use", "!says('#wrong').includes('turned off') && !says('#heard').includes('turned off')")
+	t.Run("find('nightly import')")
+	insist(t, "#revoke", "says('#said').includes('import\" was taken away from')")
+	t.Run("find('reports')")
+	insist(t, "#revoke", "says('#said').includes('reports\" was taken away from')")
 	t.Seen("actions are done, after a question")
 
 	t.Check(accessible)
 	t.Seen("every control has a name, and the keyboard reaches it")
-	t.Click("#pause")
+	t.Press("#pause")
 	t.Await("says('#link') === 'paused' && $('#pause').getAttribute('aria-pressed') === 'true'")
 	t.Check("window.errors === undefined")
 	t.Seen("it can be paused")
+}
+
+// insist presses a button until js is true: on a machine that is busy the embedded Redis may not answer in time, and the page says so.
+func insist(t *tour.Tour, selector, js string) {
+	for range 5 {
+		t.Press(selector)
+		t.Await("says('#said').startsWith('Not done') || " + js)
+		if t.Is(js) {
+			return
+		}
+	}
+	t.Check(js)
 }
 
 const jsEvil = "'<' + '/script><img src=x onerror=alert(1)>'"

@@ -163,10 +163,21 @@ func panels(t *testing.T) []panel {
 }
 
 type panel struct {
-	ID      int
-	Title   string
-	GridPos struct{ H, W, X, Y int }
-	Targets []struct{ Expr string }
+	ID                 int
+	Title, Description string
+	GridPos            struct{ H, W, X, Y int }
+	Targets            []struct{ Expr, LegendFormat string }
+	FieldConfig        struct {
+		Defaults struct {
+			Unit   string
+			Max    *float64
+			Custom struct{ ScaleDistribution struct{ Type string } }
+		}
+		Overrides []struct {
+			Matcher    struct{ Options string }
+			Properties []struct{ Value struct{ FixedColor string } }
+		}
+	}
 }
 
 func TestTheDashboardBeginsWithWhatMattersMost(t *testing.T) {
@@ -179,9 +190,24 @@ func TestTheDashboardBeginsWithWhatMattersMost(t *testing.T) {
 	}
 }
 
+func TestAPanelSaysWhatItShows(t *testing.T) {
+	t.Parallel()
+	for _, p := range panels(t) {
+		if p.Title == "" || p.Description == "" || p.FieldConfig.Defaults.Unit == "" {
+			t.Errorf("panel %d lacks a title, a description or a unit: %+v", p.ID, p)
+		}
+		for _, target := range p.Targets {
+			if target.LegendFormat == "" {
+				t.Errorf("%q has a line without a name", p.Title)
+			}
+		}
+	}
+}
+
 // Rates, gauges and durations do not share an axis.
 func TestAPanelHasOneUnit(t *testing.T) {
 	t.Parallel()
+	units := map[string][]string{"seconds": {"s"}, "rate": {"reqps", "ops", "Bps", "percentunit"}, "gauge": {"short", "bytes", "s"}}
 	kind := func(expr string) string {
 		switch {
 		case strings.Contains(expr, "histogram_quantile"):
@@ -193,6 +219,9 @@ func TestAPanelHasOneUnit(t *testing.T) {
 	}
 	seen := make(map[[2]int]string)
 	for _, p := range panels(t) {
+		if of := kind(p.Targets[0].Expr); !slices.Contains(units[of], p.FieldConfig.Defaults.Unit) {
+			t.Errorf("%q shows %s in %q", p.Title, of, p.FieldConfig.Defaults.Unit)
+		}
 		for _, target := range p.Targets {
 			if kind(target.Expr) != kind(p.Targets[0].Expr) {
 				t.Errorf("%q mixes %s and %s", p.Title, kind(p.Targets[0].Expr), kind(target.Expr))

@@ -53,8 +53,8 @@ func query(t *testing.T, server, expr string) (a answers, ok bool) {
 	return a, a.Status == "success"
 }
 
-// scraped starts a real Prometheus that scrapes the target, and returns its address.
-func scraped(t *testing.T, target string) string {
+// scraped starts a real Prometheus that scrapes the targets, and returns its address.
+func scraped(t *testing.T, targets ...string) string {
 	t.Helper()
 	path, err := exec.LookPath("prometheus")
 	if err != nil {
@@ -68,7 +68,7 @@ func scraped(t *testing.T, target string) string {
 		t.Fatal(err)
 	}
 	text := fmt.Sprintf("rule_files: [%q]\nscrape_configs:\n- job_name: shop\n  scrape_interval: 500ms\n  scrape_timeout: 500ms\n"+
-		"  static_configs:\n  - targets: [%q]\n", rules, strings.TrimPrefix(target, "http://"))
+		"  static_configs:\n  - targets: [%s]\n", rules, strings.ReplaceAll(strings.Join(targets, ", "), "http://", ""))
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestARealPrometheusHasAnAnswerToEachQueryOfTheDashboard(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{}) // is not asked
 	defer rdb.Close()
 	hooks := m.Guard("shop")
-	guard, err := cacheguard.New(rdb, cacheguard.Config{Hooks: hooks})
+	guard, err := cacheguard.New(rdb, cacheguard.Config{Hooks: hooks, FleetLoads: 10})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,19 +20,20 @@ const pages = 20
 type trouble struct {
 	section string // of the documentation: the answer
 	make    func(*fleet)
+	again   func(*fleet) // keeps it; nil: it stays by itself
 }
 
 var troubles = []trouble{
-	{"A loader is slow", (*fleet).slowLoader},
-	{"An instance died while it loaded", (*fleet).deadHolder},
-	{"Loads wait for MaxLoads", (*fleet).saturatedMaxLoads},
-	{"Redis is frozen", (*fleet).frozenRedis},
-	{"Redis is full", (*fleet).fullRedis},
-	{"The user lacks a right", (*fleet).missingRight},
-	{"The subscription is dead", (*fleet).deadSubscription},
-	{"Entries cannot be decoded", (*fleet).damagedEntries},
-	{"A key is hot", (*fleet).hotKey},
-	{"A lock is not given up", (*fleet).heldLock},
+	{"A loader is slow", (*fleet).slowLoader, func(f *fleet) { f.ask(0, "/get?key=report&held=yes") }},
+	{"An instance died while it loaded", (*fleet).deadHolder, nil},
+	{"Loads wait for MaxLoads", (*fleet).saturatedMaxLoads, (*fleet).saturatedMaxLoads},
+	{"Redis is frozen", (*fleet).frozenRedis, nil},
+	{"Redis is full", (*fleet).fullRedis, nil},
+	{"The user lacks a right", (*fleet).missingRight, nil},
+	{"The subscription is dead", (*fleet).deadSubscription, nil},
+	{"Entries cannot be decoded", (*fleet).damagedEntries, (*fleet).damagedEntries},
+	{"A key is hot", (*fleet).hotKey, (*fleet).hotKey},
+	{"A lock is not given up", (*fleet).heldLock, nil},
 }
 
 // TestDrill makes one of the troubles on a fleet that has other work, and leaves it to somebody who has docs/at-3am.md for as long as
@@ -51,23 +53,34 @@ func TestDrill(t *testing.T) {
 	stop := f.work()
 	defer stop()
 	trouble.make(f)
-	f.rehearse(length)
+	f.rehearse(length, trouble)
 	t.Logf("It was: %s (docs/at-3am.md)", trouble.section)
 }
 
-// rehearse says how to look at the fleet, and waits.
-func (f *fleet) rehearse(length time.Duration) {
+// rehearse says how to look at the fleet, and keeps it in trouble.
+func (f *fleet) rehearse(length time.Duration, t trouble) {
 	if length <= 0 {
 		return
 	}
-	fmt.Printf("Something is wrong with a fleet of %d instances, Prefix shop, locks' Prefix jobs. You have %s to find out what.\n\n", processes, length)
+	ctl := command(f.T)
+	var card strings.Builder
+	fmt.Fprintf(&card, "Something is wrong with a fleet of %d instances, Prefix shop, locks' Prefix jobs. You have %s to find out what.\n\n", processes, length)
 	for i, url := range f.urls {
-		fmt.Printf("shop-%d   %s/log   %s/metrics   %s/admin\n", i+1, url, url, url)
+		fmt.Fprintf(&card, "shop-%d   %s/log   %s/metrics   %s/admin\n", i+1, url, url, url)
 	}
-	fmt.Printf("\nexport REDIS_URL=redis://app:secret@%s\nalias cacheguardctl=%s\n\n", f.server.Addr(), command(f.T))
-	select {
-	case <-time.After(length):
-	case <-f.Context().Done():
+	fmt.Fprintf(&card, "\nexport REDIS_URL=redis://app:secret@%s CACHEGUARD_PAGES=%s\ncacheguardctl() { %s \"$@\"; }\n", f.server.Addr(), f.pages(), ctl)
+	fmt.Println(card.String())
+	for over := time.After(length); ; {
+		select {
+		case <-time.After(2 * time.Second):
+			if t.again != nil {
+				t.again(f)
+			}
+		case <-over:
+			return
+		case <-f.Context().Done():
+			return
+		}
 	}
 }
 

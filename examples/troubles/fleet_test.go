@@ -211,6 +211,42 @@ func (f *fleet) ctl(code int, args string, with ...string) {
 	})
 }
 
+// pages are the URLs of the page on all instances.
+func (f *fleet) pages() string {
+	urls := make([]string, processes)
+	for i, url := range f.urls {
+		urls[i] = url + "/admin"
+	}
+	return strings.Join(urls, ",")
+}
+
+// checks waits until the check of all instances, with which the documentation begins, says all of these. It runs act before each.
+func (f *fleet) checks(act func(), with ...string) {
+	f.Helper()
+	var said string
+	redistest.Await(f, fmt.Sprintf("cacheguardctl check --page says %q", with), func() bool {
+		if act != nil {
+			act()
+		}
+		said = f.check()
+		return containsAll(said, with)
+	})
+	f.Log(said)
+}
+
+// check is what cacheguardctl check --page prints.
+func (f *fleet) check() string {
+	f.Helper()
+	cmd := exec.CommandContext(f.Context(), command(f.T), "--prefix", "shop", "--lock-prefix", "jobs", "check", "--page", f.pages())
+	cmd.Env = append(os.Environ(), "REDIS_URL=redis://app:secret@"+f.server.Addr())
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		f.Fatal(err)
+	}
+	return string(out)
+}
+
 func containsAll(text string, parts []string) bool {
 	for _, part := range parts {
 		if !strings.Contains(text, part) {

@@ -9,12 +9,14 @@ func TestASlowLoaderIsFound(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "A loader is slow")
 	f.slowLoader()
+	f.checks(nil, `a load of "report" has run for`)
 	f.ctl(0, "--prefix shop inspect report", "1 other instances wait")
 	f.measures(1, "cacheguard_requests_waiting", `cache="shop"`, "1", nil)
 	f.shows(0, "running", func(s *shown) bool {
 		running := s.Guards[0].Running
 		return len(running) == 1 && running[0].Key == "report" && running[0].Took > slow.Seconds()
 	})
+	f.logs(0, "slow load", "it still runs", "key=report", "after=")
 	f.ask(0, "/release")
 	f.logs(0, "slow load", "key=report", "took=")
 	f.counts(0, "cacheguard_load_duration_seconds_count", `cache="shop",result="ok"`, nil)
@@ -27,12 +29,14 @@ func TestADeadHolderIsFound(t *testing.T) {
 	f.logs(1, "lease taken over", "key=report")
 	f.counts(1, "cacheguard_takeovers_total", `cache="shop"`, nil)
 	f.shows(1, "taken over", func(s *shown) bool { return s.Guards[0].Caches[0].Takeovers == 1 })
+	f.checks(nil, "connection refused", "shop-2", "taken over from instances that died")
 }
 
 func TestSaturatedMaxLoadsIsFound(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "Loads wait for MaxLoads")
 	f.saturatedMaxLoads()
+	f.checks(nil, "3 loads wait for MaxLoads, which is 2")
 	f.measures(0, "cacheguard_loads_queued", `cache="shop"`, "3", nil)
 	f.measures(0, "cacheguard_loads_limit", `cache="shop"`, "2", nil)
 	f.measures(0, "cacheguard_loads_in_flight", `cache="shop"`, "2", nil)
@@ -60,6 +64,7 @@ func TestAFullRedisIsFound(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "Redis is full")
 	f.fullRedis()
+	f.checks(func() { f.ask(0, "/get?key=b") }, "full, values are not stored", "Redis answers with an error: acquire: OOM")
 	f.ctl(1, "--prefix shop check", "OOM", "memory")
 	f.counts(0, "cacheguard_redis_errors_total", `cache="shop",op="acquire"`, func() { f.ask(0, "/get?key=a") })
 	f.logs(0, "redis failed", "OOM")
@@ -69,6 +74,7 @@ func TestARightThatIsMissingIsFound(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "The user lacks a right")
 	f.missingRight()
+	f.checks(func() { f.ask(0, "/get?key=b") }, "NOPERM", "Redis answers with an error: acquire: NOPERM")
 	f.counts(0, "cacheguard_redis_errors_total", `cache="shop",op="acquire"`, func() { f.ask(0, "/get?key=a") })
 	f.logs(0, "redis failed", "NOPERM", "evalsha")
 	f.ctl(1, "--prefix shop check", "EVALSHA")
@@ -82,9 +88,23 @@ func TestADeadSubscriptionIsFound(t *testing.T) {
 	f.logs(0, "subscription lost")
 	f.shows(0, "Messages do not arrive", func(s *shown) bool { return s.Guards[0].Troubles["deaf"] > 0 })
 	f.ctl(1, "--prefix shop check", "channel")
+	f.checks(nil, "messages do not arrive")
 	f.ctl(0, "--prefix shop stats", "listeners", "0")
 	f.redis("ACL", "SETUSER", "app", "&*")
 	f.logs(0, "subscription back", "lasted=")
+}
+
+func TestASubscriptionThatWasNeverAllowedIsFound(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "The subscription is dead")
+	f.redis("ACL", "SETUSER", "app", "resetchannels")
+	f.ask(0, "/get?key=a") // the first that needs messages
+	f.measures(0, "cacheguard_subscription_up", `cache="shop"`, "0", nil)
+	f.logs(0, "cannot subscribe", "NOPERM", "shop:invalidated")
+	f.shows(0, "Messages do not arrive", func(s *shown) bool { return s.Guards[0].Troubles["deaf"] > 0 })
+	f.ctl(1, "--prefix shop check", "channel")
+	f.redis("ACL", "SETUSER", "app", "&*")
+	f.logs(0, "subscription established", "lasted=")
 }
 
 // listeners is how many instances listen to invalidations.
@@ -106,12 +126,14 @@ func TestDamagedEntriesAreFound(t *testing.T) {
 	f.logs(0, "entry cannot be decoded", "key=a")
 	f.counts(0, "cacheguard_damaged_entries_total", `cache="shop"`, nil)
 	f.shows(0, "could not be decoded", func(s *shown) bool { return s.Guards[0].Caches[0].Damaged == 1 })
+	f.checks(nil, "entries could not be decoded lately: 1")
 }
 
 func TestAHotKeyIsFound(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "A key is hot")
 	f.hotKey()
+	f.checks(f.hotKey, `its hottest key is "home"`)
 	f.shows(0, "Hot keys", func(s *shown) bool {
 		f.ask(0, "/get?key=home&times=2000")
 		return len(s.Guards[0].Hot) > 0 && s.Guards[0].Hot[0].Key == "home"

@@ -23,21 +23,27 @@ type Guard struct {
 	InvalidateCache func(ctx context.Context, name string) error
 }
 
-// Troubles are for how long each has lasted; 0: there is none.
+// Troubles are for how long each has lasted, 0: there is none; and the last error that Redis answered with.
 type Troubles struct {
 	Outage    time.Duration // Redis does not answer
 	Owing     time.Duration // invalidations are still to be sent
 	Deaf      time.Duration // messages do not arrive
 	Saturated time.Duration // loads wait for MaxLoads
 	Bypassed  time.Duration // the cache is turned off
+
+	Refused   time.Time // when Redis last answered with an error; zero: never
+	RefusedAs string    // the operation, and what Redis said
 }
 
-// Locker is what a Locker shows.
+// Locker is what a Locker or a Quorum shows.
 type Locker struct {
 	Kind, Prefix, Instance string
+	Permits                int           // of a semaphore, as this process wants them; 0: it is another kind
+	Servers                int           // of a quorum; 0: it is another kind
 	Held                   func() []Held // by this process
+	Up                     func() bool   // messages arrive, or none were needed yet; nil: it has none
 	Inspect                func(ctx context.Context, name string) (Lock, error)
-	Revoke                 func(ctx context.Context, name string) (holders int, err error)
+	Revoke                 func(ctx context.Context, name string) (holders int, err error) // nil: it cannot
 }
 
 // Lock is what Redis knows of a lock.
@@ -47,13 +53,22 @@ type Lock struct {
 	Fence                   int64
 	Left                    time.Duration
 	Waiting, WaitingReaders int
+	By                      []Holder // of a semaphore, each holder; of a quorum, each that some servers name
+	Answered                int      // servers of a quorum
+}
+
+// Holder has a permit of a semaphore, or a lock on some servers of a quorum.
+type Holder struct {
+	Token, Instance string
+	Left            time.Duration
+	Servers         int // that name it, of a quorum
 }
 
 // Held is a lock that is held.
 type Held struct {
 	Name, Token string
-	Mode        string // exclusive, write or read
-	Fence       int64
+	Mode        string // exclusive, write, read or permit
+	Fence       int64  // 0: there is none
 	Began       time.Time
 	Trusted     time.Time // until when, unless it is renewed
 }

@@ -38,7 +38,7 @@ type hub struct {
 	listeners map[string][]*Listener // by channel; the slices do not change
 	version   int                    // of the set of channels; grows
 	links     map[Redis]*link        // the goroutine of run alone adds and removes
-	observers map[*func(bool)]struct{}
+	observers map[*observer]struct{}
 
 	telling sync.Mutex // one observer at a time hears one thing at a time
 	told    bool       // guarded by telling
@@ -105,7 +105,7 @@ func (in *hub) syncLinks() {
 	}
 	in.changedLocked()
 	in.mu.Unlock()
-	in.tell()
+	in.tell(nil)
 	for _, l := range started {
 		in.running.Go(l.receive) // owner: the hub; stop: l.stop or in.stop; joined by close
 		in.running.Go(l.watch)   // likewise
@@ -129,12 +129,12 @@ func nodes(ctx context.Context, rdb Redis) map[Redis]struct{} {
 	return shards
 }
 
-// changed recomputes whether the inbox is live, and tells every waiter to ask again when that changed.
-func (in *hub) changed() {
+// changed recomputes whether the inbox is live, and tells every waiter to ask again when that changed. why is the reason if it is not.
+func (in *hub) changed(why error) {
 	in.mu.Lock()
 	in.changedLocked()
 	in.mu.Unlock()
-	in.tell()
+	in.tell(why)
 }
 
 func (in *hub) changedLocked() {

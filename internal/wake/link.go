@@ -3,6 +3,9 @@ package wake
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,6 +39,9 @@ type link struct {
 	sub *redis.PubSub // the current subscription, to be closed by the watchdog
 }
 
+// errSilent is why a subscription is replaced that does not bring what is published.
+var errSilent = errors.New("messages that were published did not arrive")
+
 // base makes monotonic time fit into an integer.
 var base = time.Now()
 
@@ -49,13 +55,16 @@ func newLink(in *hub, node Redis) *link {
 
 // receive subscribes, and subscribes anew whenever the subscription was closed, until the link is stopped.
 func (l *link) receive() {
-	defer l.drop()
+	defer l.drop(nil)
 	pause := 10 * time.Millisecond
 	for l.ctx.Err() == nil {
-		if l.serve() {
+		stood, why := l.serve()
+		if stood {
 			pause = 10 * time.Millisecond
+		} else if why != nil && l.ctx.Err() == nil {
+			l.in.failed(why)
 		}
-		l.drop()
+		l.drop(why)
 		select {
 		case <-l.ctx.Done():
 		case <-time.After(pause):
@@ -64,9 +73,9 @@ func (l *link) receive() {
 	}
 }
 
-// serve reads one subscription until it fails, and reports whether it ever stood. The library's own loop, because
-// the channel of go-redis drops messages, and its reconnect is not seen.
-func (l *link) serve() (stood bool) {
+// serve reads one subscription until it fails, and reports whether it ever stood, and why it failed; nil: it was closed. The library's
+// own loop, because the channel of go-redis drops messages, and its reconnect is not seen.
+func (l *link) serve() (stood bool, why error) {
 	channels, version := l.in.channels()
 	sub := l.node.Subscribe(l.ctx, channels...)
 	l.mu.Lock()
@@ -74,7 +83,7 @@ func (l *link) serve() (stood bool) {
 	l.mu.Unlock()
 	if _, now := l.in.channels(); now != version {
 		_ = sub.Close() // there is one more channel, and renew may have come before this subscription
-		return false
+		return false, nil
 	}
 	awaited := len(channels)
 	unhook := context.AfterFunc(l.ctx, func() { _ = sub.Close() }) // twice closed says so and does nothing
@@ -83,8 +92,11 @@ func (l *link) serve() (stood bool) {
 	patience := confirmDeadline
 	for {
 		got, err := sub.ReceiveTimeout(l.ctx, patience)
-		if err != nil {
-			return stood
+		switch {
+		case errors.Is(err, redis.ErrClosed), errors.Is(err, net.ErrClosed):
+			return stood, nil
+		case err != nil:
+			return stood, fmt.Errorf("subscribe to %s: %w", strings.Join(channels, ", "), err)
 		}
 		l.hear()
 		switch m := got.(type) {
@@ -93,7 +105,7 @@ func (l *link) serve() (stood bool) {
 				continue
 			}
 			if _, now := l.in.channels(); now != version {
-				return stood // without the new channel it does not count; renew may be on its way
+				return stood, nil // without the new channel it does not count; renew may be on its way
 			}
 			stood = true
 			patience = 0 // silence is for the watchdog now
@@ -117,12 +129,12 @@ func (l *link) confirm() {
 		l.in.resubscribed() // go-redis reconnected by itself
 		return
 	}
-	l.in.changed()
+	l.in.changed(nil)
 }
 
-func (l *link) drop() {
+func (l *link) drop(why error) {
 	if l.confirmed.Swap(false) {
-		l.in.changed()
+		l.in.changed(why)
 	}
 }
 
@@ -137,7 +149,7 @@ func (l *link) watch() {
 		case <-tick.C:
 		}
 		if l.confirmed.Load() && l.silence() > l.patience() && !l.probe() {
-			l.drop() // now, as go-redis may be dialling, and holds renew up as long
+			l.drop(errSilent) // now, as go-redis may be dialling, and holds renew up as long
 			l.renew()
 		}
 	}

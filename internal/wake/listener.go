@@ -56,7 +56,7 @@ func (in *hub) renew() {
 	}
 	in.mu.Unlock()
 	for _, l := range links {
-		l.drop()
+		l.drop(nil)
 		in.running.Go(l.renew) // owner: the hub; stop: the client's time-outs; joined by close
 	}
 }

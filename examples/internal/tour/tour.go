@@ -99,6 +99,12 @@ func (t *Tour) Do(steps ...chromedp.Action[chromedp.Void]) {
 // Click clicks what the selector of CSS names.
 func (t *Tour) Click(selector string) { t.Do(chromedp.Click(chromedp.CSS(selector))) }
 
+// Press presses a button by the keyboard. A click is for a place, where something else may be once a page has changed that shows more
+// and less all the time.
+func (t *Tour) Press(selector string) {
+	t.Do(chromedp.Focus(chromedp.CSS(selector)), chromedp.KeyEvent("\r"))
+}
+
 // Run runs JavaScript.
 func (t *Tour) Run(js string) { t.Do(chromedp.Evaluate[chromedp.Void](t.helpers + js)) }
 

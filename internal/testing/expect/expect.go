@@ -15,9 +15,13 @@ func Equal[T comparable](tb testing.TB, what string, got, want T) {
 	}
 }
 
-// ErrorIs reports a test's failure unless err is each of the targets, as errors.Is has it. A single nil target wants no error.
+// ErrorIs reports a test's failure unless err is each of the targets, as errors.Is has it. A single nil target wants no error, and so
+// do none.
 func ErrorIs(tb testing.TB, err error, targets ...error) {
 	tb.Helper()
+	if len(targets) == 0 {
+		targets = []error{nil}
+	}
 	for _, target := range targets {
 		if !errors.Is(err, target) {
 			tb.Errorf("error %v, want %v", err, target)

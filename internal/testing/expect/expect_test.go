@@ -40,8 +40,10 @@ func TestErrorIsLooksThroughWrapping(t *testing.T) {
 	r := &reports{TB: t}
 	expect.ErrorIs(r, fmt.Errorf("reading: %w", io.EOF), io.EOF)
 	expect.ErrorIs(r, nil, nil)
+	expect.ErrorIs(r, nil)
 	r.want(t)
 	expect.ErrorIs(r, io.EOF, nil)
+	expect.ErrorIs(r, io.EOF)
 	expect.ErrorIs(r, errors.Join(io.EOF, io.ErrNoProgress), io.EOF, io.ErrShortWrite)
-	r.want(t, "error EOF, want <nil>", "error EOF\nmultiple Read calls return no data or error, want short write")
+	r.want(t, "error EOF, want <nil>", "error EOF, want <nil>", "error EOF\nmultiple Read calls return no data or error, want short write")
 }

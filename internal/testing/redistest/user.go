@@ -18,5 +18,10 @@ func (s *Server) As(tb testing.TB, rules ...string) func(*redis.Options) {
 	if err := s.Client(tb).Do(tb.Context(), args...).Err(); err != nil {
 		tb.Fatal(err)
 	}
-	return func(o *redis.Options) { o.Username, o.Password = name, "secret" }
+	return User(name, "secret")
+}
+
+// User is the tweak with which a client logs in as that.
+func User(name, password string) func(*redis.Options) {
+	return func(o *redis.Options) { o.Username, o.Password = name, password }
 }

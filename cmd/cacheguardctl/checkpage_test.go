@@ -1,0 +1,64 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+)
+
+// pageOf is a page of package admin that shows the data.
+func pageOf(t *testing.T, data string) string {
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		expect.Equal(t, "asked for", r.URL.RawQuery, "view=data")
+		_, _ = w.Write([]byte(data)) // the command would report it
+	}))
+	t.Cleanup(page.Close)
+	return page.URL
+}
+
+func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
+	t.Parallel()
+	const busy = `{"guards":[{"prefix":"shop","instance":"shop-1","refused":"fill: OOM","queued":7,"max_loads":4,
+		"troubles":{"outage":2.5,"owing":1,"refused":3,"deaf":60,"saturated":9,"bypassed":1},
+		"running":[{"key":"report","took":12.34},{"key":"price","took":11}],"hot":[{"key":"home"}],
+		"caches":[{"name":"product","rate":900,"lately":{"damaged":1,"unstorable":2,"takeovers":3}},{"name":"","rate":100}]}],
+		"lockers":[{"prefix":"jobs","locks":[{"name":"import","for":31},{"name":"mail","for":29}]},{"prefix":"other","locks":[{"name":"x","for":99}]}]}`
+	const well = `{"guards":[{"prefix":"shop","instance":"shop-2","troubles":{},"caches":[{"rate":9}],"running":[{"key":"price","took":0.1}]}]}`
+	const strange = `{"guards":[{"prefix":"other","instance":"other-1","troubles":{"outage":1}}]}`
+	dead := httptest.NewServer(http.NotFoundHandler())
+	dead.Close()
+	pages := strings.Join([]string{pageOf(t, busy), pageOf(t, well), pageOf(t, strange), dead.URL}, ",")
+	r := ctl(t, at(shared), "--prefix", "shop", "--lock-prefix", "jobs", "--json", "check", "--page", pages)
+	r.want(t, failed, "a check failed")
+	var said checked
+	expect.ErrorIs(t, json.Unmarshal([]byte(r.out), &said), nil)
+	var found []string
+	for _, f := range said.Findings {
+		if f.Check == "instance" {
+			found = append(found, f.Result+" "+f.Node+": "+f.Detail)
+		}
+	}
+	found = slices.DeleteFunc(found, func(f string) bool { return strings.HasSuffix(f, "connection refused") })
+	expect.Equal(t, "findings", strings.Join(found, "\n"), strings.Join([]string{
+		"warning shop-1: the cache is bypassed, for 1s",
+		"warning shop-1: messages do not arrive, for 1m0s",
+		"failed shop-1: Redis does not answer, for 2.5s",
+		"failed shop-1: invalidations are owed, for 1s",
+		"failed shop-1: Redis answers with an error: fill: OOM",
+		"warning shop-1: 7 loads wait for MaxLoads, which is 4, for 9s",
+		`warning shop-1: a load of "report" has run for 12.3s`,
+		"warning shop-1: product: entries could not be decoded lately: 1",
+		"warning shop-1: product: values could not be stored lately: 2",
+		"warning shop-1: product: loads were taken over from instances that died or stood still lately: 3",
+		`warning shop-1: it has held the lock "import" for 31s`,
+		"ok shop-2: its page shows nothing wrong",
+		`warning : its page shows no Guard with the Prefix "shop"`,
+		`warning shop-1: it has 1000 gets/s, the next one has 9; its hottest key is "home"`,
+	}, "\n"))
+	expect.Equal(t, "dead instances", strings.Count(r.out, "connection refused"), 1)
+}

@@ -1,0 +1,81 @@
+package mutex
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/cacheguard/go/internal/observe"
+)
+
+// Observed is for package admin.
+func (q *Quorum) Observed(observe.Ticket) observe.Locker {
+	if q == nil {
+		return observe.Locker{}
+	}
+	return observe.Locker{
+		Kind: "quorum", Prefix: q.cfg.Prefix, Instance: q.cfg.Instance, Servers: len(q.servers), Inspect: q.inspect,
+		Held: func() []observe.Held { return shown(q.life.Held()) },
+	}
+}
+
+// inspect asks every server. It fails when no majority answers.
+func (q *Quorum) inspect(ctx context.Context, name string) (observe.Lock, error) {
+	if err := q.begin(name); err != nil {
+		return observe.Lock{}, err
+	}
+	defer q.life.Done()
+	infos, errs := make([]Info, len(q.servers)), make([]error, len(q.servers))
+	var asked sync.WaitGroup
+	for i, server := range q.servers {
+		asked.Go(func() { // owner: inspect; stop: ctx, RedisTimeout; joined below
+			reply, err := server.Ask(ctx, inspecting(lockKey(q.cfg.Prefix, name)), nil)
+			if err == nil {
+				infos[i], err = parseInfo(reply.Cmd)
+			}
+			errs[i] = err
+		})
+	}
+	asked.Wait()
+	var answers []Info
+	for i, err := range errs {
+		if err == nil {
+			answers = append(answers, infos[i])
+		}
+	}
+	if len(answers) < q.majority {
+		return observe.Lock{}, fmt.Errorf("mutex: inspect %q: %w", name, errors.Join(errs...))
+	}
+	return q.tally(answers), nil
+}
+
+// tally is the lock as a majority of the servers has it: for one, a server that granted it late may have given it a greater fence than
+// that of the lease. A holder that fewer than a majority name does not have the lock: its try goes on, or failed.
+func (q *Quorum) tally(answers []Info) observe.Lock {
+	slices.SortFunc(answers, func(a, b Info) int { return cmp.Compare(b.Fence, a.Fence) })
+	lock := observe.Lock{Answered: len(answers), Fence: answers[q.majority-1].Fence}
+	slices.SortFunc(answers, func(a, b Info) int { return cmp.Compare(b.Left, a.Left) })
+	at := make(map[string]int) // in lock.By
+	for _, i := range answers {
+		if i.Token == "" {
+			continue
+		}
+		if _, named := at[i.Token]; !named {
+			at[i.Token] = len(lock.By)
+			lock.By = append(lock.By, observe.Holder{Token: i.Token, Instance: i.Instance})
+		}
+		h := &lock.By[at[i.Token]]
+		h.Servers++
+		if h.Servers <= q.majority {
+			h.Left = i.Left // a majority has it for as long
+		}
+		if h.Servers == q.majority {
+			lock.Token, lock.Instance, lock.Holders, lock.Left = h.Token, h.Instance, 1, h.Left
+		}
+	}
+	slices.SortStableFunc(lock.By, func(a, b observe.Holder) int { return cmp.Compare(b.Servers, a.Servers) })
+	return lock
+}
