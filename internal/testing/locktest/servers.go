@@ -108,6 +108,7 @@ func killedLeader(b *bench) {
 // frozenLeader freezes the leader until another one has taken over and granted locks.
 func frozenLeader(b *bench) {
 	s := b.storm()
+	s.fenced = b.server.StaleLeaders
 	for range 2 {
 		leader := b.server.Members[b.server.Leader(b)]
 		leader.Pause()
