@@ -31,6 +31,7 @@ func conformance(servers int) locktest.Kind {
 		Open:        openLocks,
 		Clock:       clockOf,
 		WallClock:   true,
+		Clocked:     true,
 		TTL:         2 * time.Second,
 		NotAcquired: ErrNotAcquired, LeaseLost: ErrLeaseLost, Closed: ErrClosed,
 	}

@@ -27,7 +27,7 @@ func TestAProcessOfTheSuite(t *testing.T) { locktest.Child(t, kind()) }
 
 func kind() locktest.Kind {
 	return locktest.Kind{
-		Start: start, Open: open, Asking: asking, Cut: cut, Clock: clock, TTL: 3 * time.Second,
+		Start: start, Open: open, Asking: asking, Cut: cut, Clock: clock, Clocked: true, TTL: 3 * time.Second,
 		NotAcquired: ErrNotAcquired, LeaseLost: ErrLeaseLost, Closed: ErrClosed,
 	}
 }

@@ -45,17 +45,12 @@ func livesOn(b *bench, ahead time.Duration) {
 	if ahead > 0 && b.kind.WallClock {
 		b.Skip("the lease ends early")
 	}
-	cfg := b.short()
-	cfg.TTL, cfg.Timeout = 5*cfg.TTL, 5*cfg.Timeout
 	b.set(0)
-	l := b.lock(b.kind.Open(b, b.server.Addr, cfg))
+	l := b.lock(b.kind.Open(b, b.server.Addr, b.longer()))
 	next := b.ask(patient(b), b.open())
 	b.awaitAsking(2)
 	b.set(ahead)
-	trusted := l.TrustedUntil()
-	await(b, "it was renewed for a whole TTL", func() bool {
-		return l.TrustedUntil().Sub(trusted) >= cfg.TTL || l.Context().Err() != nil || len(next) > 0
-	})
+	b.renewed(l, next, b.longer().TTL)
 	if cause := context.Cause(l.Context()); cause != nil && ahead > 0 && b.kind.LeapsEndSessions {
 		expect.ErrorIs(b, cause, b.kind.LeaseLost)
 	} else {

@@ -46,6 +46,7 @@ func RunMembers(t *testing.T, kind Kind) {
 	for name, test := range map[string]func(*bench){
 		"no two hold the lock while the leader is killed":                              killedLeader,
 		"no two hold the lock while the leader is frozen":                              frozenLeader,
+		"a lease lives on when a leader comes back that was frozen":                    returnedLeader,
 		"a lease ends in time when the majority is frozen, and nobody gets the lock":   frozenServer,
 		"a lease ends in time when the followers are frozen, and nobody gets the lock": frozenFollowers,
 		"no two hold the lock when a member loses its disk":                            lostMember,
