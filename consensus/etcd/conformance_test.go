@@ -138,7 +138,11 @@ func clock(tb testing.TB, addr string) time.Time {
 	first, _, _ := strings.Cut(addr, ",")
 	client := http.Client{Timeout: 20 * time.Second}
 	defer client.CloseIdleConnections()
-	answer, err := client.Get(first + "/version")
+	question, err := http.NewRequestWithContext(context.Background(), http.MethodGet, first+"/version", nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	answer, err := client.Do(question)
 	if err != nil {
 		tb.Fatal(err)
 	}

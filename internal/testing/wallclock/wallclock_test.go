@@ -23,7 +23,7 @@ func TestAProcessThatTellsTheTime(t *testing.T) {
 }
 
 func TestTheClockOfAProcessIsSetWhileItRuns(t *testing.T) {
-	cmd := exec.Command(os.Args[0], "-test.run=^TestAProcessThatTellsTheTime$")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAProcessThatTellsTheTime$")
 	cmd.Env = append(os.Environ(), "WALLCLOCK_CHILD=1")
 	in, _ := cmd.StdinPipe() // Start fails if there is none
 	out, _ := cmd.StdoutPipe()
