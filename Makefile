@@ -2,11 +2,11 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
-PACKAGES := ./... ./codec/... ./examples/... ./internal/testing/rungs/... ./bench/... ./cmd/cacheguardctl/... ./otel/...
+PACKAGES := ./... ./codec/... ./examples/... ./bench/... ./cmd/cacheguardctl/... ./otel/...
 REDIS := redis-server redis-sentinel redis-cli
 POSTGRES := postgres
 PROMTOOL := promtool
-CONSENSUS := ./consensus/etcd/... ./consensus/mysql/... ./consensus/postgres/... ./consensus/zookeeper/...
+CONSENSUS := ./internal/testing/rungs/... ./consensus/etcd/... ./consensus/mysql/... ./consensus/postgres/... ./consensus/zookeeper/...
 CONSENSUS_SERVERS := etcd mariadbd mariadb-install-db zookeeper java $(POSTGRES)
 TEST := go test -race -shuffle=on -vet=off -parallel=4 -timeout=10m # make lint vets, and once is enough; most tests wait, so two processors run four
 BENCHTIME ?= 1s
@@ -26,7 +26,7 @@ test: ## run the tests of all modules but consensus/; installs Redis, PostgreSQL
 	$(TEST) $(PACKAGES)
 
 test-consensus: ## run the tests of the locks on etcd, ZooKeeper, PostgreSQL and MySQL; installs those and a JRE where they are missing
-	@scripts/need $(CONSENSUS_SERVERS) cc
+	@scripts/need $(CONSENSUS_SERVERS) redis-server cc
 	$(TEST) -p=2 $(CONSENSUS)
 
 race: ## run the tests three times, to find what one run misses

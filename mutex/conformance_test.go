@@ -29,6 +29,9 @@ func conformance(servers int) locktest.Kind {
 	kind := locktest.Kind{
 		Start:       func(tb testing.TB) locktest.Server { return startServers(tb, servers) },
 		Open:        openLocks,
+		Clock:       clockOf,
+		WallClock:   true,
+		Clocked:     true,
 		TTL:         2 * time.Second,
 		NotAcquired: ErrNotAcquired, LeaseLost: ErrLeaseLost, Closed: ErrClosed,
 	}
@@ -101,4 +104,17 @@ func asking(tb testing.TB, addr, prefix, name string) int {
 		return info.Waiters
 	}
 	return 1 + info.Waiters
+}
+
+// clockOf is the clock of the first server.
+func clockOf(tb testing.TB, addr string) time.Time {
+	tb.Helper()
+	first, _, _ := strings.Cut(addr, ",")
+	rdb := redis.NewClient(&redis.Options{Addr: first})
+	defer rdb.Close()
+	now, err := rdb.Time(context.Background()).Result()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return now
 }

@@ -177,6 +177,10 @@ func (w *world) hold(a *actor) {
 		}, nil)
 		return
 	}
+	if !a.owned() && w.Chance(20) {
+		w.park(a)
+		return
+	}
 	w.finish(a)
 }
 

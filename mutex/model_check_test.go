@@ -95,6 +95,7 @@ func (w *world) check(at int64, id string, messages int64) {
 	w.checkRemains()
 	w.checkMessages(before, id, messages)
 	w.checkGone()
+	w.checkParked()
 }
 
 // checkGone: who has given up, and was told so, neither holds nor waits, whatever of it arrives late.
@@ -159,7 +160,7 @@ func (w *world) checkOrder(before snapshot, asking string) {
 // checkFences: each fence is larger than all before.
 func (w *world) checkFences(before snapshot) {
 	fence := w.now.number("fence")
-	changed := w.now.token() != "" && w.now.token() != before.token()
+	changed := w.now.token() != "" && w.now.token() != before.token() && w.now.token() != before.token()+parkedMark
 	if fence < w.fence || changed && fence <= w.fence {
 		w.Wrong("fence %d of %s comes after %d", fence, w.now.token(), w.fence)
 	}

@@ -37,6 +37,7 @@ type world struct {
 	gone       map[string]string // the token of each id that has given up, and was told so
 	successors map[string]bool   // the ids that were named as successors, and whether to go before the queue
 	revokes    bool              // it is revoke
+	parked     parked
 }
 
 // player plays the model.
@@ -54,7 +55,7 @@ func player(t *testing.T) model.Play {
 		w := &world{key: "{model-" + rand.Text() + "}", passes: make(map[string]int), successors: make(map[string]bool), gone: make(map[string]string)}
 		w.scripts = map[*script.Script]*script.Script{
 			lockScript: edited(fields, lockFree, prelude, lockSource), unlockScript: edited(fields, unlockLone, prelude, unlockSource),
-			renewScript: edited(fields, prelude, renewSource), revokeScript: edited(fields, prelude, revokeSource),
+			renewScript: edited(fields, prelude, renewSource), parkScript: edited(fields, prelude, parkSource), revokeScript: edited(fields, prelude, revokeSource),
 		}
 		w.World = model.NewWorld(rdb, seed, w.key)
 		w.arrivals = model.NewArrivals(w.World)
@@ -73,6 +74,7 @@ func player(t *testing.T) model.Play {
 
 // leap has all trust suffer when the clock is set forward.
 func (w *world) leap(by int64) {
+	w.parked.until -= by
 	for _, a := range w.actors {
 		a.heard -= by
 		a.until -= by
@@ -84,6 +86,7 @@ func (w *world) revoke() {
 		a.until, a.heard = 0, -longestGrace.Milliseconds() // that is what it is for; a message may be on its way
 	}
 	held := w.now
+	w.parked = parked{}
 	w.revokes = true
 	w.Run(w.edited(revoking(w.key, "told")), "")
 	w.revokes = false
@@ -176,6 +179,19 @@ func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {
 			"(not fields[7] or", "(true or"},
 		"an successor that has given up gets the lock": {
 			"if successor and late(successor) then", "if false then"},
+		"a parked lock is free": {
+			"'token', parked)", "'token', '')"},
+		"a parked lock stays its holder's": {
+			"'token', parked)", "'token', id)"},
+		"a parked lock ends with the lease that it had": {
+			"return extend(key, '', tonumber(ARGV[2])) or 1", "return 1"},
+		"park does not look at the token": {
+			"if not holds(id, id) then", "if s.token == '' then"},
+		"a second request to park finds the lock gone": {
+			"if s.token == parked then\n  return 1\nend", ""},
+		"who has parked is not remembered": {
+			"if ARGV[3] == '1' then\n  local err = remember(key, gone, id)\n  if err then\n    return err\n  end\nend\nif not holds(id, id)",
+			"if not holds(id, id)"},
 		"a revoked lock stays": {
 			"'token', '', 'holds', '', 'revoked', s.token", "'revoked', s.token"},
 	})

@@ -2,6 +2,8 @@ package etcd
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -30,9 +32,8 @@ func TestAProcessOfTheSuite(t *testing.T) { locktest.Child(t, kind(1)) }
 func kind(members int) locktest.Kind {
 	return locktest.Kind{
 		Start: func(tb testing.TB) locktest.Server { return start(tb, members) },
-		Open:  open, Asking: asking, TTL: 3 * time.Second,
+		Open:  open, Asking: asking, Clock: clock, TTL: 3 * time.Second,
 		NotAcquired: ErrNotAcquired, LeaseLost: ErrLeaseLost, Closed: ErrClosed,
-		StaleLeaders: true, // etcd before 3.4.29 and 3.5.11, which Debian has
 	}
 }
 
@@ -64,7 +65,27 @@ func start(tb testing.TB, n int) (s locktest.Server) {
 	}
 	s.Addr = strings.Join(endpoints, ",")
 	s.Leader = func(tb testing.TB) int { return leader(tb, endpoints) }
+	minor, patch := version(tb, endpoints[0])
+	s.StaleLeaders = minor < 4 || minor == 4 && patch < 31 || minor == 5 && patch < 13
+	s.LateWhenKilled, s.LateWhenFrozen = minor < 5, minor < 5
 	return s
+}
+
+// version is that of a server, 3.minor.patch. The package comment says what depends on it.
+func version(tb testing.TB, endpoint string) (minor, patch int) {
+	tb.Helper()
+	client := connect(tb, endpoint)
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	status, err := client.Status(ctx, endpoint)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := fmt.Sscanf(status.Version, "3.%d.%d", &minor, &patch); err != nil {
+		tb.Fatalf("%q: %v", status.Version, err)
+	}
+	return minor, patch
 }
 
 func leader(tb testing.TB, endpoints []string) int {
@@ -109,4 +130,26 @@ func asking(tb testing.TB, addr, prefix, name string) int {
 		tb.Fatal(err)
 	}
 	return int(answer.Count)
+}
+
+// clock is what the first member writes over its answers.
+func clock(tb testing.TB, addr string) time.Time {
+	tb.Helper()
+	first, _, _ := strings.Cut(addr, ",")
+	client := http.Client{Timeout: 20 * time.Second}
+	defer client.CloseIdleConnections()
+	question, err := http.NewRequestWithContext(context.Background(), http.MethodGet, first+"/version", nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	answer, err := client.Do(question)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer answer.Body.Close()
+	now, err := http.ParseTime(answer.Header.Get("Date"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return now
 }

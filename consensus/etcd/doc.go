@@ -38,9 +38,13 @@
 //
 // # What is not guaranteed
 //
-//   - etcd before 3.4.29 and 3.5.11: a leader that was frozen, and goes on when others have elected a new one, can still end the
-//     leases that the new one has renewed (etcd-io/etcd#15247). Their keys go at once, and a lock can be somebody else's before its
-//     holder has noticed, which takes up to a third of TTL. Fences hold.
+//   - etcd before 3.4.31 and 3.5.13: a leader that was frozen for longer than a lease, and goes on when others have elected a new one,
+//     ends the leases that the new one has renewed (etcd-io/etcd#15247). Their keys go at once, and a lock can be somebody else's
+//     before its holder has noticed, which takes up to a third of TTL. Fences hold.
+//   - etcd before 3.4.38 and 3.5.23 can answer a renewal that comes just as it ends the lease as if it had renewed it
+//     (etcd-io/etcd#20547). A holder that is that late trusts its lease until the next renewal, a third of TTL later. Fences hold.
+//   - etcd before 3.5 ends leases by the wall clock of its leader. If that is set back, the lease of a process that dies before it has renewed
+//     it by the new time ends later by as much. Leases that live are not ended by a clock that is set, in either direction.
 //   - A restored snapshot has older revisions, unless it was restored with a bump of them: fences go back.
 //
 // Waiters are served in the order in which their keys were put, whatever their process.

@@ -27,7 +27,7 @@ func TestAProcessOfTheSuite(t *testing.T) { locktest.Child(t, kind()) }
 
 func kind() locktest.Kind {
 	return locktest.Kind{
-		Start: start, Open: open, Asking: asking, Cut: cut, TTL: 3 * time.Second,
+		Start: start, Open: open, Asking: asking, Cut: cut, Clock: clock, Clocked: true, TTL: 3 * time.Second,
 		NotAcquired: ErrNotAcquired, LeaseLost: ErrLeaseLost, Closed: ErrClosed,
 	}
 }
@@ -102,4 +102,15 @@ func cut(tb testing.TB, addr, prefix, name string) {
 	if err != nil {
 		tb.Fatal(err)
 	}
+}
+
+func clock(tb testing.TB, addr string) time.Time {
+	tb.Helper()
+	db := connect(tb, addr)
+	defer db.Close()
+	var seconds int64
+	if err := db.QueryRow(`SELECT UNIX_TIMESTAMP()`).Scan(&seconds); err != nil {
+		tb.Fatal(err)
+	}
+	return time.Unix(seconds, 0)
 }

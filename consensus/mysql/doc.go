@@ -45,5 +45,6 @@
 //   - The order is the server's: MySQL promises none. Both grant in the order of asking, as far as tests see.
 //   - max_statement_time (MariaDB) and max_execution_time (MySQL) end waits with an error if they are set for the connection.
 //   - MySQL does not see a deadlock among locks that callers take one by one, as each has its own connection.
-//   - A step of the database's clock forward, in the TTL after a crash of a holder, ends that wait early.
+//   - The database's clock, if it is set forward in the TTL after a crash of a holder: calls that begin to wait after the leap do not wait. Those
+//     that have begun before count by their own clocks.
 package mysql

@@ -89,9 +89,10 @@ func (s *session) undo(giveUp context.Context) error {
 	return giveUp.Err()
 }
 
-// expect has the database close the connection if it hears nothing for TTL. forget undoes that.
+// expect has the database close the connection if it hears nothing for TTL, and note its clock, which may be set between two statements.
+// forget undoes the first.
 func (s *session) expect(ctx context.Context) error {
-	_, err := s.conn.ExecContext(ctx, `SET SESSION autocommit = 1, wait_timeout = ?`, max(1, int64((s.ttl+time.Second-1)/time.Second)))
+	_, err := s.conn.ExecContext(ctx, `SET SESSION autocommit = 1, SESSION wait_timeout = ?, @cacheguard_now = `+now, max(1, int64((s.ttl+time.Second-1)/time.Second)))
 	return err
 }
 
@@ -148,23 +149,25 @@ const now = `(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 100
 
 const (
 	// claim is one statement, whose assignments are made from left to right: lease_ms last, as the others look at it. A
-	// lock that is not free keeps its fence, and free_at says until when.
+	// lock that is not free keeps its fence, and free_at says until when. A wait that would be longer than the lease says that the clock
+	// was set back.
 	claim = `UPDATE cacheguard_locks SET
-			fence    = fence + (lease_ms = 0 OR free_at > 0 AND free_at <= ` + now + `),
-			free_at  = IF(lease_ms = 0 OR free_at > 0 AND free_at <= ` + now + `, 0, IF(free_at = 0, ` + now + ` + lease_ms, free_at)),
+			fence    = fence + (? OR lease_ms = 0 OR free_at > 0 AND free_at <= @cacheguard_now),
+			free_at  = IF(? OR lease_ms = 0 OR free_at > 0 AND free_at <= @cacheguard_now, 0,
+				IF(free_at = 0, @cacheguard_now + lease_ms, LEAST(free_at, @cacheguard_now + lease_ms))),
 			lease_ms = IF(free_at = 0, ?, lease_ms)
 		WHERE id = ?`
-	look    = `SELECT fence, IF(free_at = 0, 0, GREATEST(1, free_at - ` + now + `)) FROM cacheguard_locks WHERE id = ?`
+	look    = `SELECT fence, IF(free_at = 0, 0, GREATEST(1, free_at - @cacheguard_now)) FROM cacheguard_locks WHERE id = ?`
 	addName = `INSERT IGNORE INTO cacheguard_locks (id, name, fence) VALUES (?, ?, ` + now + ` * 1000)`
 )
 
 // Claim changes the row alone, and looks at it then: nobody else does so without the named lock.
-func (s *session) Claim(ctx context.Context) (fence int64, left time.Duration, err error) {
+func (s *session) Claim(ctx context.Context, waited bool) (fence int64, left time.Duration, err error) {
 	if err := s.expect(ctx); err != nil {
 		return 0, 0, err
 	}
 	for range 2 {
-		if _, err = s.conn.ExecContext(ctx, claim, s.ttl.Milliseconds(), s.id[:]); err != nil {
+		if _, err = s.conn.ExecContext(ctx, claim, waited, waited, s.ttl.Milliseconds(), s.id[:]); err != nil {
 			return 0, 0, err
 		}
 		var ms int64

@@ -25,7 +25,7 @@ func TestAProcessOfTheSuite(t *testing.T) { locktest.Child(t, kind()) }
 
 func kind() locktest.Kind {
 	return locktest.Kind{
-		Start: start, Open: open, Asking: asking, Cut: cut, TTL: 3 * time.Second,
+		Start: start, Open: open, Asking: asking, Cut: cut, Clock: clock, Clocked: true, LeapsEndSessions: true, TTL: 3 * time.Second,
 		NotAcquired: ErrNotAcquired, LeaseLost: ErrLeaseLost, Closed: ErrClosed,
 	}
 }
@@ -39,7 +39,7 @@ func start(tb testing.TB) locktest.Server {
 		defer pool.Close()
 		return CreateTable(context.Background(), pool) == nil
 	})
-	return locktest.Server{Addr: server.Address, Members: []locktest.Member{server}}
+	return locktest.Server{Addr: server.Address, Members: []locktest.Member{server}, LateWhenFrozen: true}
 }
 
 func newPool(tb testing.TB, addr string) *pgxpool.Pool {
@@ -88,4 +88,12 @@ func cut(tb testing.TB, addr, prefix, name string) {
 	if err != nil {
 		tb.Fatal(err)
 	}
+}
+
+func clock(tb testing.TB, addr string) (now time.Time) {
+	tb.Helper()
+	if err := newPool(tb, addr).QueryRow(context.Background(), `SELECT clock_timestamp()`).Scan(&now); err != nil {
+		tb.Fatal(err)
+	}
+	return now
 }

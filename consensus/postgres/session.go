@@ -148,21 +148,22 @@ func (s *session) cancel(ctx context.Context, cut context.CancelFunc) {
 // durable makes the transaction wait for the disk, whatever the connection does otherwise.
 const durable = `SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'`
 
-// claim is one statement: the row has been seen by nobody else since the advisory lock was taken.
+// claim is one statement: the row has been seen by nobody else since the advisory lock was taken. A wait that would be longer than the
+// lease says that the clock was set back.
 const claim = `UPDATE cacheguard_locks SET
 		fence    = CASE WHEN free THEN greatest(fence + 1, 1) ELSE fence END,
 		lease_ms = CASE WHEN free THEN $2 ELSE lease_ms END,
-		free_at  = CASE WHEN free THEN 0 WHEN free_at = 0 THEN now_ms + lease_ms ELSE free_at END
-	FROM (SELECT id AS row_id, lease_ms = 0 OR free_at > 0 AND free_at <= now_ms AS free, now_ms FROM cacheguard_locks,
+		free_at  = CASE WHEN free THEN 0 WHEN free_at = 0 THEN now_ms + lease_ms ELSE least(free_at, now_ms + lease_ms) END
+	FROM (SELECT id AS row_id, $3 OR lease_ms = 0 OR free_at > 0 AND free_at <= now_ms AS free, now_ms FROM cacheguard_locks,
 		(SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms OFFSET 0) clock WHERE id = $1) state
 	WHERE id = row_id RETURNING fence, CASE WHEN free THEN 0 ELSE free_at - now_ms END`
 
 // Claim commits before it returns: the fence must survive a crash, whatever the pool's connections think of commits.
-func (s *session) Claim(ctx context.Context) (fence int64, left time.Duration, err error) {
+func (s *session) Claim(ctx context.Context, waited bool) (fence int64, left time.Duration, err error) {
 	var batch pgx.Batch
 	batch.Queue(settings, s.length())
 	batch.Queue(durable)
-	batch.Queue(claim, s.id, s.ttl.Milliseconds())
+	batch.Queue(claim, s.id, s.ttl.Milliseconds(), waited)
 	var ms int64
 	err = s.last(ctx, &batch, &fence, &ms)
 	return fence, time.Duration(ms) * time.Millisecond, err

@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"crypto/rand"
 	"errors"
 	"net/url"
 	"path"
@@ -31,7 +32,7 @@ func TestAProcessOfTheSuite(t *testing.T) { locktest.Child(t, kind(1)) }
 func kind(members int) locktest.Kind {
 	return locktest.Kind{
 		Start: func(tb testing.TB) locktest.Server { return start(tb, members) },
-		Open:  open, Asking: asking, TTL: 4 * time.Second,
+		Open:  open, Asking: asking, Clock: clock, TTL: 4 * time.Second,
 		NotAcquired: ErrNotAcquired, LeaseLost: ErrLeaseLost, Closed: ErrClosed,
 	}
 }
@@ -94,4 +95,20 @@ func asking(tb testing.TB, addr, prefix, name string) int {
 		tb.Fatal(err)
 	}
 	return len(all)
+}
+
+// clock is when a node was made, by the leader's clock.
+func clock(tb testing.TB, addr string) time.Time {
+	tb.Helper()
+	conn := connect(tb, addr, 20*time.Second)
+	defer conn.Close()
+	node, err := conn.Create("/clock-"+rand.Text(), nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	_, stat, err := conn.Get(node)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return time.UnixMilli(stat.Ctime)
 }

@@ -29,7 +29,7 @@ type problem struct {
 
 func (p problem) String() string { return fmt.Sprintf("%s:%d: %s", p.file, p.line, p.text) }
 
-var checks = []func(tree) ([]problem, error){checkSnippets, checkLinks, checkMentions, checkPackageComments, checkPaths, checkWords}
+var checks = []func(tree) ([]problem, error){checkSnippets, checkLinks, checkMentions, checkPackageComments, checkPaths, checkTests, checkWords}
 
 func main() {
 	found, err := run(context.Background(), ".")

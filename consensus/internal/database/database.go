@@ -22,8 +22,9 @@ type Session interface {
 	Queue(giveUp context.Context, name string, wait bool) (taken bool, err error)
 
 	// Claim raises the fence and notes the TTL in the row of the name, if the lock is free. If not, it returns how long
-	// the last holder may still trust its lease.
-	Claim(ctx context.Context) (fence int64, left time.Duration, err error)
+	// the last holder may still trust its lease, which is no more than its TTL. Once the session has waited for that long, the lock is
+	// free.
+	Claim(ctx context.Context, waited bool) (fence int64, left time.Duration, err error)
 
 	// Idle returns nil when ctx ends, or an error as soon as it knows that the connection is broken.
 	Idle(ctx context.Context) error
@@ -142,10 +143,10 @@ func (a *attempt) claim() (*claim, error) {
 
 // settle waits until the last holder does not trust its lease any more, if it has not given it up.
 func (a *attempt) settle(session Session) (*claim, error) {
-	for {
+	for waited := false; ; waited = true {
 		ctx, cancel := a.bounded()
 		sent := time.Now()
-		fence, left, err := session.Claim(ctx)
+		fence, left, err := session.Claim(ctx, waited)
 		cancel()
 		switch {
 		case err != nil:
@@ -156,7 +157,7 @@ func (a *attempt) settle(session Session) (*claim, error) {
 		case !a.wait:
 			err = store.ErrTaken
 		default:
-			err = a.pause(session, left)
+			err = a.pause(session, time.Now().Add(left))
 		}
 		if err != nil {
 			a.leave(session)
@@ -165,14 +166,31 @@ func (a *attempt) settle(session Session) (*claim, error) {
 	}
 }
 
-// pause waits, but for no longer than the database lets a session idle.
-func (a *attempt) pause(session Session, left time.Duration) error {
-	ctx, cancel := context.WithTimeout(a.giveUp, min(left, a.ttl/3))
-	defer cancel()
-	if err := session.Idle(ctx); err != nil {
-		return err
+// pause waits by the clock of this process, as that of the database may be set. The session has the lock of the name until then, as it
+// idles for no longer than the database lets it.
+func (a *attempt) pause(session Session, until time.Time) error {
+	for left := time.Until(until); left > 0; left = time.Until(until) {
+		ctx, cancel := context.WithTimeout(a.giveUp, min(left, a.ttl/3))
+		err := session.Idle(ctx)
+		cancel()
+		if err == nil {
+			err = a.giveUp.Err()
+		}
+		if err == nil {
+			err = a.ping(session)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return a.giveUp.Err()
+	return nil
+}
+
+// ping makes a session that idles less idle.
+func (a *attempt) ping(session Session) error {
+	ctx, cancel := a.bounded()
+	defer cancel()
+	return session.Ping(ctx)
 }
 
 func (a *attempt) leave(session Session) {

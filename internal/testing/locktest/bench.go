@@ -30,6 +30,11 @@ func (b *bench) short() Config {
 	return Config{Prefix: b.prefix, TTL: b.kind.TTL, Timeout: b.kind.TTL / 2}
 }
 
+// longer is for leases that are to outlive an election.
+func (b *bench) longer() Config {
+	return Config{Prefix: b.prefix, TTL: 5 * b.kind.TTL, Timeout: 5 * b.kind.TTL / 2}
+}
+
 func (b *bench) open() Locks { return b.kind.Open(b, b.server.Addr, b.config()) }
 
 func (b *bench) lock(k Locks) Lease {
@@ -56,6 +61,15 @@ func (b *bench) awaitAsking(n int) bool {
 	}
 	await(b, "so many hold the lock or wait", func() bool { return b.kind.Asking(b, b.server.Addr, b.prefix, "x") == n })
 	return true
+}
+
+// renewed waits until a lease is trusted for so much longer, or has ended, or the next one has an answer.
+func (b *bench) renewed(l Lease, next <-chan outcome, by time.Duration) {
+	b.Helper()
+	trusted := l.TrustedUntil()
+	await(b, "the lease is renewed", func() bool {
+		return l.TrustedUntil().Sub(trusted) >= by || l.Context().Err() != nil || len(next) > 0
+	})
 }
 
 type outcome struct {

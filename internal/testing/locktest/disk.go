@@ -28,7 +28,7 @@ func lostDisk(b *bench) {
 	switch took := time.Since(began); {
 	case took > cfg.TTL:
 		b.Skipf("the server took %v to come back, and the lock would have ended by then", took)
-	case b.server.Volatile:
+	case b.kind.Clocked:
 		expectGreater(b, after.Fence(), l.Fence())
 	}
 	b.Logf("forgotten: fence %d after %d; the first holder's context lives: %v", after.Fence(), l.Fence(), l.Context().Err() == nil)

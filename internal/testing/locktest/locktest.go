@@ -84,12 +84,21 @@ type Kind struct {
 	// Cut has the server cut the connection of the holder. nil: locks do not depend on a connection.
 	Cut func(tb testing.TB, addr, prefix, name string)
 
+	// Clock is the wall clock of the server.
+	Clock func(tb testing.TB, addr string) time.Time
+
+	// WallClock says that this clock measures leases.
+	WallClock bool
+
+	// Clocked says that fences of names that nothing is known of begin with this clock.
+	Clocked bool
+
+	// LeapsEndSessions says that the server may take a leap forward of its clock for time in which a session idled, and end it. Then the
+	// lease is lost, or the wait fails.
+	LeapsEndSessions bool
+
 	// TTL is the shortest that a machine which stands still now and then allows.
 	TTL time.Duration
-
-	// StaleLeaders says that a leader that was frozen can end the leases that its successor has renewed. Then the test that
-	// freezes it is left out.
-	StaleLeaders bool
 
 	// The package's errors.
 	NotAcquired, LeaseLost, Closed error
@@ -103,6 +112,14 @@ type Server struct {
 
 	// Volatile says that nothing outlives a restart.
 	Volatile bool
+
+	// LateWhenKilled and LateWhenFrozen say that the server measures by its wall clock how long it has not heard of a holder that was
+	// killed, or frozen. Its lease ends later by as much as the clock was set back.
+	LateWhenKilled, LateWhenFrozen bool
+
+	// StaleLeaders says that a leader that was frozen can end leases that its successor has renewed. Then two may believe that they
+	// hold a lock, and only its fences tell them apart.
+	StaleLeaders bool
 }
 
 // Member is a process of a server.
@@ -112,6 +129,8 @@ type Member interface {
 	Lose()  // crashes, loses its data, and is put in place again as its operator would; it returns when the member answers
 	Pause() // SIGSTOP, to all of it
 	Resume()
+
+	SetClock(ahead time.Duration) error // its wall clock, to so much after the machine's; errors.ErrUnsupported: not here
 }
 
 // patience is how long a test waits before it fails.

@@ -108,6 +108,7 @@ func killedLeader(b *bench) {
 // frozenLeader freezes the leader until another one has taken over and granted locks.
 func frozenLeader(b *bench) {
 	s := b.storm()
+	s.fenced = b.server.StaleLeaders
 	for range 2 {
 		leader := b.server.Members[b.server.Leader(b)]
 		leader.Pause()
@@ -116,4 +117,31 @@ func frozenLeader(b *bench) {
 		s.goesOn(5)
 	}
 	s.end()
+}
+
+// returnedLeader freezes the leader for longer than the lease that it knows of, while its successor renews that, unless it is lost before.
+func returnedLeader(b *bench) {
+	ttl := b.longer().TTL
+	l := b.lock(b.kind.Open(b, b.server.Addr, b.longer()))
+	next := b.ask(patient(b), b.open())
+	b.awaitAsking(2)
+	leader := b.server.Members[b.server.Leader(b)]
+	leader.Pause()
+	b.renewed(l, next, 3*ttl/2)
+	early := l.Context().Err() != nil // nobody has renewed it in time: its client was connected to the leader
+	leader.Resume()
+	b.renewed(l, next, ttl)
+	if early || b.server.StaleLeaders && (len(next) > 0 || l.Context().Err() != nil) {
+		after := b.granted(next)
+		granted := time.Now()
+		<-l.Context().Done()
+		b.Logf("the lease was lost, by the freeze itself: %v. Its holder trusted it for %v more", early, time.Since(granted))
+		expect.ErrorIs(b, context.Cause(l.Context()), b.kind.LeaseLost)
+		expectGreater(b, after.Fence(), l.Fence())
+		return
+	}
+	expect.Equal(b, "why the lease has ended", context.Cause(l.Context()), nil)
+	expect.Equal(b, "granted before the end of the lease", len(next), 0)
+	b.unlock(l)
+	b.unlock(b.granted(next))
 }

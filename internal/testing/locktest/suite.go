@@ -35,21 +35,22 @@ func Run(t *testing.T, kind Kind) {
 	} {
 		t.Run(name, func(t *testing.T) { test(newBench(t, kind, kind.Start(t))) })
 	}
+	clocked := kind.Start(t)
+	for name, test := range clockTests {
+		t.Run(name, func(t *testing.T) { test(newBench(t, kind, clocked)) })
+	}
 }
 
 // RunMembers runs the tests on what happens when one of several members fails.
 func RunMembers(t *testing.T, kind Kind) {
-	tests := map[string]func(*bench){
+	for name, test := range map[string]func(*bench){
 		"no two hold the lock while the leader is killed":                              killedLeader,
 		"no two hold the lock while the leader is frozen":                              frozenLeader,
+		"a lease lives on when a leader comes back that was frozen":                    returnedLeader,
 		"a lease ends in time when the majority is frozen, and nobody gets the lock":   frozenServer,
 		"a lease ends in time when the followers are frozen, and nobody gets the lock": frozenFollowers,
 		"no two hold the lock when a member loses its disk":                            lostMember,
-	}
-	if kind.StaleLeaders {
-		delete(tests, "no two hold the lock while the leader is frozen") // what it sees then is the server's doing
-	}
-	for name, test := range tests {
+	} {
 		t.Run(name, func(t *testing.T) { test(newBench(t, kind, kind.Start(t))) })
 	}
 }

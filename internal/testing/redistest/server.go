@@ -4,8 +4,11 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/testing/wallclock"
 )
 
 // Server is a redis-server. What goes wrong with it fails the test that started it.
@@ -74,6 +77,14 @@ func (s *Server) Pause() {
 // Resume lets a paused server go on, with everything it was sent meanwhile.
 func (s *Server) Resume() {
 	s.must(s.node.current().proc.signal(syscall.SIGCONT))
+}
+
+// SetClock sets the server's wall clock to so much after that of the machine. The error says that this cannot be done here.
+func (s *Server) SetClock(ahead time.Duration) error {
+	return wallclock.Set(ahead, func() []int {
+		s.Pause()
+		return []int{s.node.current().proc.cmd.Process.Pid}
+	}, s.Resume)
 }
 
 // Restart kills the server if it runs and starts it on the same port, without its data. A cluster node stays the node

@@ -14,7 +14,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/servers"
 )
 
-func onPostgres(tb testing.TB, _ string) opener {
+func startPostgres(tb testing.TB) (addr string, members []Member) {
 	server := servers.StartPostgres(tb, func(address string) bool {
 		pool, err := pgxpool.New(context.Background(), address)
 		if err != nil {
@@ -23,44 +23,49 @@ func onPostgres(tb testing.TB, _ string) opener {
 		defer pool.Close()
 		return postgres.CreateTable(context.Background(), pool) == nil
 	}, "fsync=on")
-	return func(prefix string, ttl time.Duration) (Locks, error) {
-		pool, err := pgxpool.New(context.Background(), server.Address)
-		if err != nil {
-			return nil, err
-		}
-		k, err := postgres.New(pool, postgres.Config{Prefix: prefix, TTL: ttl})
-		return adapt(k, err, func() error {
-			pool.Close()
-			return nil
-		})
-	}
+	return server.Address, []Member{server}
 }
 
-func onMySQL(tb testing.TB, _ string) opener {
-	connect := func(socket string) (*sql.DB, error) {
-		cfg := mysql.NewConfig()
-		cfg.User, cfg.Net, cfg.Addr, cfg.DBName, cfg.Timeout = "root", "unix", socket, "mysql", timeout
-		cfg.Logger = &mysql.NopLogger{}
-		connector, err := mysql.NewConnector(cfg)
-		if err != nil {
-			return nil, err
-		}
-		return sql.OpenDB(connector), nil
+func onPostgres(addr, prefix string, ttl time.Duration) (Locks, error) {
+	pool, err := pgxpool.New(context.Background(), addr)
+	if err != nil {
+		return nil, err
 	}
+	k, err := postgres.New(pool, postgres.Config{Prefix: prefix, TTL: ttl})
+	return adapt(k, err, func() error {
+		pool.Close()
+		return nil
+	})
+}
+
+func startMySQL(tb testing.TB) (addr string, members []Member) {
 	server := servers.StartMariaDB(tb, func(socket string) bool {
-		db, err := connect(socket)
+		db, err := connectMySQL(socket)
 		if err != nil {
 			return false
 		}
 		defer db.Close()
 		return mysqllocks.CreateTable(context.Background(), db) == nil
 	})
-	return func(prefix string, ttl time.Duration) (Locks, error) {
-		db, err := connect(server.Socket)
-		if err != nil {
-			return nil, err
-		}
-		k, err := mysqllocks.New(db, mysqllocks.Config{Prefix: prefix, TTL: ttl})
-		return adapt(k, err, db.Close)
+	return server.Socket, []Member{server}
+}
+
+func connectMySQL(socket string) (*sql.DB, error) {
+	cfg := mysql.NewConfig()
+	cfg.User, cfg.Net, cfg.Addr, cfg.DBName, cfg.Timeout = "root", "unix", socket, "mysql", timeout
+	cfg.Logger = &mysql.NopLogger{}
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, err
 	}
+	return sql.OpenDB(connector), nil
+}
+
+func onMySQL(addr, prefix string, ttl time.Duration) (Locks, error) {
+	db, err := connectMySQL(addr)
+	if err != nil {
+		return nil, err
+	}
+	k, err := mysqllocks.New(db, mysqllocks.Config{Prefix: prefix, TTL: ttl})
+	return adapt(k, err, db.Close)
 }

@@ -2,6 +2,7 @@ package rungs
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,15 +18,10 @@ import (
 // members is how many there are: one may be lost.
 const members = 3
 
-func onEtcd(tb testing.TB, _ string) opener {
-	connect := func(endpoints ...string) (*clientv3.Client, error) {
-		return clientv3.New(clientv3.Config{
-			Endpoints: endpoints, Logger: zap.NewNop(), DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
-		})
-	}
+func startEtcd(tb testing.TB) (addr string, started []Member) {
 	var endpoints []string
 	for _, m := range servers.StartEtcd(tb, members, func(endpoint string) bool {
-		client, err := connect(endpoint)
+		client, err := connectEtcd(endpoint)
 		if err != nil {
 			return false
 		}
@@ -35,36 +31,47 @@ func onEtcd(tb testing.TB, _ string) opener {
 		_, err = client.Get(ctx, "x")
 		return err == nil
 	}) {
-		endpoints = append(endpoints, m.Endpoint)
+		endpoints, started = append(endpoints, m.Endpoint), append(started, m)
 	}
-	return func(prefix string, ttl time.Duration) (Locks, error) {
-		client, err := connect(endpoints...)
-		if err != nil {
-			return nil, err
-		}
-		k, err := etcd.New(client, etcd.Config{Prefix: prefix, TTL: ttl})
-		return adapt(k, err, client.Close)
+	return strings.Join(endpoints, ","), started
+}
+
+func connectEtcd(addr string) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{
+		Endpoints: strings.Split(addr, ","), Logger: zap.NewNop(), DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
+	})
+}
+
+func onEtcd(addr, prefix string, ttl time.Duration) (Locks, error) {
+	client, err := connectEtcd(addr)
+	if err != nil {
+		return nil, err
 	}
+	k, err := etcd.New(client, etcd.Config{Prefix: prefix, TTL: ttl})
+	return adapt(k, err, client.Close)
 }
 
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-func onZooKeeper(tb testing.TB, _ string) opener {
+func startZooKeeper(tb testing.TB) (addr string, started []Member) {
 	var addrs []string
 	for _, m := range servers.StartZooKeeper(tb, members, "zookeeper.forceSync=yes") {
-		addrs = append(addrs, m.Addr)
+		addrs, started = append(addrs, m.Addr), append(started, m)
 	}
-	return func(prefix string, ttl time.Duration) (Locks, error) {
-		conn, _, err := zk.Connect(addrs, ttl, zk.WithDialer(zookeeper.Dialer(ttl)), zk.WithLogger(silent{}), zk.WithLogInfo(false))
-		if err != nil {
-			return nil, err
-		}
-		k, err := zookeeper.New(conn, zookeeper.Config{Prefix: prefix, TTL: ttl})
-		return adapt(k, err, func() error {
-			conn.Close()
-			return nil
-		})
+	return strings.Join(addrs, ","), started
+}
+
+func onZooKeeper(addr, prefix string, ttl time.Duration) (Locks, error) {
+	conn, _, err := zk.Connect(strings.Split(addr, ","), ttl,
+		zk.WithDialer(zookeeper.Dialer(ttl)), zk.WithLogger(silent{}), zk.WithLogInfo(false))
+	if err != nil {
+		return nil, err
 	}
+	k, err := zookeeper.New(conn, zookeeper.Config{Prefix: prefix, TTL: ttl})
+	return adapt(k, err, func() error {
+		conn.Close()
+		return nil
+	})
 }

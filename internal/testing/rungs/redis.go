@@ -2,6 +2,7 @@ package rungs
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,32 +15,40 @@ import (
 // timeout of requests: a machine that is busy is not a server that does not answer.
 const timeout = 5 * time.Second
 
-func onRedis(addr string, fair bool) opener {
-	return func(prefix string, ttl time.Duration) (Locks, error) {
+func onRedis(fair bool) func(addr, prefix string, ttl time.Duration) (Locks, error) {
+	return func(addr, prefix string, ttl time.Duration) (Locks, error) {
 		rdb := redis.NewClient(&redis.Options{Addr: addr})
 		k, err := mutex.New(rdb, mutex.Config{Prefix: prefix, TTL: ttl, Fair: fair, RedisTimeout: timeout})
 		return adapt(k, err, rdb.Close)
 	}
 }
 
-func onQuorum(tb testing.TB, _ string) opener {
+// member is a Redis that is started again.
+type member struct{ *redistest.Server }
+
+func (m member) Start() { m.Restart() }
+
+func startQuorum(tb testing.TB) (addr string, started []Member) {
 	var addrs []string
-	for range 3 {
-		addrs = append(addrs, redistest.Start(tb).Addr())
+	for range members {
+		server := redistest.Start(tb)
+		addrs, started = append(addrs, server.Addr()), append(started, member{server})
 	}
-	return func(prefix string, ttl time.Duration) (Locks, error) {
-		var clients []mutex.Redis
-		var leave []func() error
-		for _, addr := range addrs {
-			rdb := redis.NewClient(&redis.Options{Addr: addr})
-			clients, leave = append(clients, rdb), append(leave, rdb.Close)
+	return strings.Join(addrs, ","), started
+}
+
+func onQuorum(addr, prefix string, ttl time.Duration) (Locks, error) {
+	var clients []mutex.Redis
+	var leave []func() error
+	for a := range strings.SplitSeq(addr, ",") {
+		rdb := redis.NewClient(&redis.Options{Addr: a})
+		clients, leave = append(clients, rdb), append(leave, rdb.Close)
+	}
+	k, err := mutex.NewQuorum(clients, mutex.Config{Prefix: prefix, TTL: ttl, RedisTimeout: timeout})
+	return adapt(k, err, func() (err error) {
+		for _, f := range leave {
+			err = errors.Join(err, f())
 		}
-		k, err := mutex.NewQuorum(clients, mutex.Config{Prefix: prefix, TTL: ttl, RedisTimeout: timeout})
-		return adapt(k, err, func() (err error) {
-			for _, f := range leave {
-				err = errors.Join(err, f())
-			}
-			return err
-		})
-	}
+		return err
+	})
 }

@@ -14,21 +14,28 @@ type Rung struct {
 	Title    string
 	Survives string // in a few words; docs/locks.md has the tests
 
-	start func(tb testing.TB, redis string) opener
+	// start starts its servers; nil: its locks are on the Redis that there is.
+	start func(tb testing.TB) (addr string, members []Member)
+	open  func(addr, prefix string, ttl time.Duration) (Locks, error)
 }
 
-// opener makes Locks of a process of their own.
-type opener func(prefix string, ttl time.Duration) (Locks, error)
+// Member is one of the servers of a rung.
+type Member interface {
+	Kill()
+	Start() // again
+	Pause()
+	Resume()
+}
 
 // All are the rungs, from the lowest.
 var All = []Rung{
-	{"redis", "mutex", "a dead holder", func(_ testing.TB, addr string) opener { return onRedis(addr, false) }},
-	{"fair", "mutex, fair", "a dead holder", func(_ testing.TB, addr string) opener { return onRedis(addr, true) }},
-	{"quorum", "Quorum of 3", "that, and the loss of one server", onQuorum},
-	{"mysql", "consensus/mysql", "that, and a restart of the server", onMySQL},
-	{"postgres", "consensus/postgres", "that, and a restart of the server", onPostgres},
-	{"etcd", "consensus/etcd, 3 members", "that, restarts, and the loss of one member", onEtcd},
-	{"zookeeper", "consensus/zookeeper, 3 members", "that, restarts, and the loss of one member", onZooKeeper},
+	{"redis", "mutex", "a dead holder", nil, onRedis(false)},
+	{"fair", "mutex, fair", "a dead holder", nil, onRedis(true)},
+	{"quorum", "Quorum of 3", "that, and the loss of one server", startQuorum, onQuorum},
+	{"mysql", "consensus/mysql", "that, and a restart of the server", startMySQL, onMySQL},
+	{"postgres", "consensus/postgres", "that, and a restart of the server", startPostgres, onPostgres},
+	{"etcd", "consensus/etcd, 3 members", "that, restarts, and the loss of one member", startEtcd, onEtcd},
+	{"zookeeper", "consensus/zookeeper, 3 members", "that, restarts, and the loss of one member", startZooKeeper, onZooKeeper},
 }
 
 // Find returns the rung of the name.
@@ -41,17 +48,27 @@ func Find(name string) (Rung, bool) {
 	return Rung{}, false
 }
 
+// Open makes a process that asks for locks of the rung whose servers are at the address.
+func (r Rung) Open(addr, prefix string, ttl time.Duration) (Locks, error) {
+	return r.open(addr, prefix, ttl)
+}
+
 // Started is a rung whose servers run.
 type Started struct {
 	Rung
-	open opener
-	end  func()
+	Addr    string
+	Members []Member // none: it is on a Redis that was there
+
+	end func()
 }
 
 // Start starts the servers of a rung; those on one Redis use that at the address. The error says what is missing.
 func (r Rung) Start(redis string) (*Started, error) {
-	s := &Started{Rung: r}
-	end, err := servers.Try(func(tb testing.TB) { s.open = r.start(tb, redis) })
+	s := &Started{Rung: r, Addr: redis, end: func() {}}
+	if r.start == nil {
+		return s, nil
+	}
+	end, err := servers.Try(func(tb testing.TB) { s.Addr, s.Members = r.start(tb) })
 	if err != nil {
 		if end != nil {
 			end()
@@ -63,7 +80,9 @@ func (r Rung) Start(redis string) (*Started, error) {
 }
 
 // Open makes a process that asks for locks. The caller closes it before End.
-func (s *Started) Open(prefix string, ttl time.Duration) (Locks, error) { return s.open(prefix, ttl) }
+func (s *Started) Open(prefix string, ttl time.Duration) (Locks, error) {
+	return s.Rung.Open(s.Addr, prefix, ttl)
+}
 
 // End ends the servers.
 func (s *Started) End() { s.end() }

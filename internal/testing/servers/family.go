@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/internal/testing/wallclock"
 )
 
 // patience is how long a server may take to start on a machine that has much to do.
@@ -84,6 +85,14 @@ func (d *daemon) Resume() {
 	}
 	d.stopped = nil
 	d.Signal(syscall.SIGCONT)
+}
+
+// SetClock sets its wall clock to so much after that of the machine. The error says that this cannot be done here.
+func (d *daemon) SetClock(ahead time.Duration) error {
+	return wallclock.Set(ahead, func() []int {
+		d.Pause()
+		return append(d.stopped, d.Pid())
+	}, d.Resume)
 }
 
 // lose removes data of a daemon that has ended.

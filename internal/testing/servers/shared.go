@@ -57,16 +57,22 @@ func Try(start func(tb testing.TB)) (end func(), err error) {
 type stand struct {
 	testing.TB // nil: what is not below is not called
 
+	mu       sync.Mutex // servers may be started side by side
 	cleanups []func()
 }
 
 func (s *stand) Helper()                           {}
 func (s *stand) Failed() bool                      { return false }
 func (s *stand) Logf(string, ...any)               {}
-func (s *stand) Cleanup(f func())                  { s.cleanups = append(s.cleanups, f) }
 func (s *stand) Error(args ...any)                 { panic(fmt.Sprint(args...)) }
 func (s *stand) Fatal(args ...any)                 { panic(fmt.Sprint(args...)) }
 func (s *stand) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+
+func (s *stand) Cleanup(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cleanups = append(s.cleanups, f)
+}
 
 func (s *stand) end() {
 	for i := len(s.cleanups) - 1; i >= 0; i-- {

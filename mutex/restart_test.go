@@ -1,0 +1,63 @@
+package mutex
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/locktest"
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+// heldOver has a lock held while servers restart.
+func heldOver(t *testing.T, servers []*redistest.Server, restart int) (l locktest.Lease, other locktest.Locks) {
+	t.Helper()
+	var addr string
+	for _, s := range servers {
+		addr += "," + s.Addr()
+	}
+	cfg := locktest.Config{Prefix: "restart", TTL: time.Minute, Timeout: redisTimeout}
+	l, err := openLocks(t, addr[1:], cfg).Lock(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other = openLocks(t, addr[1:], cfg)
+	for _, s := range servers[:restart] {
+		s.Restart()
+	}
+	return l, other
+}
+
+func TestALockOutlivesTheRestartOfARedisThatPersistsIt(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
+	l, other := heldOver(t, []*redistest.Server{server}, 1)
+	_, err := other.TryLock(t.Context(), "x")
+	expect.ErrorIs(t, err, ErrNotAcquired)
+	expect.ErrorIs(t, l.Unlock(t.Context()), nil)
+	next, err := other.TryLock(t.Context(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect.Equal(t, "the fence grows", next.Fence() > l.Fence(), true)
+}
+
+func TestAQuorumForgetsALockWhenAMajorityRestartsThatPersistsNothing(t *testing.T) {
+	t.Parallel()
+	for restart, forgotten := range []bool{false, false, true} {
+		servers := []*redistest.Server{redistest.Start(t), redistest.Start(t), redistest.Start(t)}
+		l, other := heldOver(t, servers, restart)
+		next, err := other.TryLock(t.Context(), "x")
+		if !forgotten {
+			expect.ErrorIs(t, err, ErrNotAcquired)
+			continue
+		}
+		if err != nil { // it has met connections that were gone
+			next, err = other.Lock(t.Context(), "x")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect.Equal(t, "the fence grows", next.Fence() > l.Fence(), true)
+	}
+}
