@@ -21,7 +21,7 @@ type Info struct {
 func (k *Locker) Inspect(ctx context.Context, name string) (Info, error) {
 	var info Info
 	err := k.look("inspect", name, func(key string) error {
-		reply, err := k.redis.Ask(ctx, inspecting(key), nil)
+		reply, err := k.base.Redis.Ask(ctx, inspecting(key), nil)
 		if err == nil {
 			info, err = parseInfo(reply.Cmd)
 		}
@@ -36,7 +36,7 @@ func (k *Locker) Inspect(ctx context.Context, name string) (Info, error) {
 func (k *Locker) Revoke(ctx context.Context, name string) (bool, error) {
 	held := false
 	err := k.look("revoke", name, func(key string) error {
-		reply, err := k.redis.Ask(ctx, revoking(key, k.cfg.Prefix), nil)
+		reply, err := k.base.Redis.Ask(ctx, revoking(key, k.cfg.Prefix), nil)
 		if err == nil {
 			held, err = reply.Bool()
 		}

@@ -87,7 +87,7 @@ func (w *world) ask(a *actor, waits bool) {
 		patience = max(a.leaves-w.Mono, 0)
 	}
 	w.send(a, "asks to "+map[mode]string{writing: "write", reading: "read"}[a.mode],
-		w.lock.askFor(a.mode, a.token, ms(a.ttl), wait, patience, inbox, a.arrived), func(cmd *redis.Cmd, sent int64) {
+		w.lock.Asking(a.token, a.mode.arg(), ms(a.ttl), wait, patience, inbox, a.arrived), func(cmd *redis.Cmd, sent int64) {
 			got, err := queue.ParseAsked(cmd)
 			if err != nil {
 				w.Wrong("%v", err)
@@ -112,7 +112,7 @@ func (w *world) wait(a *actor) {
 	case p < 4:
 		w.receive(a.inbox)
 	case p < 7:
-		w.send(a, "is alive", w.lock.beat(a.token, a.ticket, queue.Grace(ms(a.ttl))), func(cmd *redis.Cmd, sent int64) {
+		w.send(a, "is alive", w.lock.Beating(a.token, a.ticket, queue.Grace(ms(a.ttl))), func(cmd *redis.Cmd, sent int64) {
 			if n, _ := cmd.Int(); n > 0 {
 				a.heard = sent
 				return
@@ -133,7 +133,7 @@ func (w *world) receive(inbox string) {
 		return
 	}
 	for _, a := range w.actors {
-		if a.stage != waiting || a.inbox != inbox || key != w.lock.inboxKey(a.mode, a.token) {
+		if a.stage != waiting || a.inbox != inbox || key != inboxKey(w.lock.Keys[0], a.mode, a.token) {
 			continue
 		}
 		fence, granted := queue.ParseGrant(body, a.ticket)
@@ -148,8 +148,8 @@ func (w *world) receive(inbox string) {
 func (w *world) hold(a *actor) {
 	switch p := w.Rand.IntN(10); {
 	case p < 3:
-		w.send(a, "renews", w.lock.extend(a.token, ms(a.ttl), a.fence), func(cmd *redis.Cmd, sent int64) {
-			if n, _ := cmd.Int(); n == replyDone {
+		w.send(a, "renews", w.lock.Renewing(a.token, ms(a.ttl), a.fence), func(cmd *redis.Cmd, sent int64) {
+			if n, _ := cmd.Int(); n == queue.Done {
 				a.until = sent + a.ttl
 			} else if a.until > w.Mono {
 				w.Wrong("%s is lost while it is trusted", a.token)
@@ -158,13 +158,13 @@ func (w *world) hold(a *actor) {
 	case p < 7 && a.mode == writing:
 		a.mode = reading // also when the request is lost
 		w.send(a, "downgrades", w.lock.toReader(a.token, ms(a.ttl), a.fence), func(cmd *redis.Cmd, sent int64) {
-			if n, _ := cmd.Int(); n == replyDone {
+			if n, _ := cmd.Int(); n == queue.Done {
 				a.until = sent + a.ttl
 			}
 		}, nil)
 	case p < 7:
 		w.send(a, "upgrades", w.lock.toWriter(a.token, ms(a.ttl), a.fence), func(cmd *redis.Cmd, sent int64) {
-			if n, _ := cmd.Int64(); n > replyDone {
+			if n, _ := cmd.Int64(); n > queue.Done {
 				a.mode, a.fence, a.until = writing, n, sent+a.ttl
 			}
 		}, nil)
@@ -177,7 +177,7 @@ func (w *world) hold(a *actor) {
 func (w *world) finish(a *actor) {
 	a.stage = idle
 	for known, tries := false, 0; !known && tries < 20; tries++ {
-		w.send(a, "releases", w.lock.giveUp(a.token, a.fence, a.lost), func(*redis.Cmd, int64) {
+		w.send(a, "releases", w.lock.Releasing(a.token, a.fence, a.lost), func(*redis.Cmd, int64) {
 			known, w.gone[a.token] = true, true
 			w.checkGone()
 		}, func() {})

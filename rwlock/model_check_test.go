@@ -68,14 +68,14 @@ func (w *world) checkGone() {
 func (w *world) look(at int64) snapshot {
 	ctx := context.Background()
 	pipe := w.Redis.Pipeline()
-	hash := pipe.HGetAll(ctx, w.lock.keys[0])
+	hash := pipe.HGetAll(ctx, w.lock.Keys[0])
 	var sets [4]*redis.ZSliceCmd
 	var ttls [5]*redis.Cmd
 	for i := range sets {
-		sets[i] = pipe.ZRangeWithScores(ctx, w.lock.keys[i+1], 0, -1)
+		sets[i] = pipe.ZRangeWithScores(ctx, w.lock.Keys[i+1], 0, -1)
 	}
 	for i := range ttls {
-		ttls[i] = pipe.Do(ctx, "pttl", w.lock.keys[i])
+		ttls[i] = pipe.Do(ctx, "pttl", w.lock.Keys[i])
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		w.Wrong("%v", err)
@@ -315,7 +315,7 @@ func (w *world) checkMessages(before snapshot, pushed int64) {
 func (w *world) settle() {
 	for range 3 {
 		w.Mono += w.now.number("longest") + queue.LongestGrace.Milliseconds() + 1
-		w.Run(w.lock.look(), "")
+		w.Run(w.lock.Inspecting(), "")
 	}
 	for _, set := range w.now.sets {
 		if len(set) > 0 {

@@ -41,13 +41,13 @@ func player(t *testing.T) model.Play {
 	rdb := shared.Client(t)
 	return func(seed uint64, edit func(string) string) string {
 		l := lockAt(compile(func(source string) string { return model.Modelled(edit(source)) }), "{model-"+rand.Text()+"}")
-		w := &world{World: model.NewWorld(rdb, seed, l.keys[0]), lock: l, gone: make(map[string]bool), phases: make(map[string]map[int64]bool)}
+		w := &world{World: model.NewWorld(rdb, seed, l.Keys[0]), lock: l, gone: make(map[string]bool), phases: make(map[string]map[int64]bool)}
 		w.Check = w.check
 		w.arrivals = model.NewArrivals(w.World)
 		for i := range 2 + w.Rand.IntN(modelActors-1) {
 			w.actors = append(w.actors, &actor{name: i, inbox: w.Inboxes[i%len(w.Inboxes)]})
 		}
-		defer w.Clean(l.keys...)
+		defer w.Clean(l.Keys...)
 		w.Play(modelSteps, model.Deeds{
 			Act: func() { w.act(w.actors[w.Rand.IntN(len(w.actors))]) }, Revoke: w.revoke, Leap: w.leap, Settle: w.settle,
 		})
@@ -67,7 +67,7 @@ func (w *world) revoke() {
 	for _, a := range w.actors {
 		a.until, a.heard = 0, -queue.LongestGrace.Milliseconds() // that is what it is for; a message may be on its way
 	}
-	call := w.lock.revokeAll(strconv.FormatUint(w.Rand.Uint64(), 10))
+	call := w.lock.Revoking(strconv.FormatUint(w.Rand.Uint64(), 10))
 	w.Run(call, "")
 	held := w.now.held()
 	if w.Run(call, ""); len(w.now.held()) < len(held) {

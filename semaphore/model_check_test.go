@@ -41,14 +41,14 @@ func (s snapshot) lives(token string, at int64) bool { return s.alive()[token] >
 func (w *world) look(at int64) snapshot {
 	ctx := context.Background()
 	pipe := w.Redis.Pipeline()
-	hash := pipe.HGetAll(ctx, w.sem.keys[0])
+	hash := pipe.HGetAll(ctx, w.sem.Keys[0])
 	var sets [3]*redis.ZSliceCmd
 	var ttls [4]*redis.Cmd
 	for i := range sets {
-		sets[i] = pipe.ZRangeWithScores(ctx, w.sem.keys[i+1], 0, -1)
+		sets[i] = pipe.ZRangeWithScores(ctx, w.sem.Keys[i+1], 0, -1)
 	}
 	for i := range ttls {
-		ttls[i] = pipe.Do(ctx, "pttl", w.sem.keys[i])
+		ttls[i] = pipe.Do(ctx, "pttl", w.sem.Keys[i])
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		w.Wrong("%v", err)
@@ -187,7 +187,7 @@ func (w *world) checkGone() {
 func (w *world) settle() {
 	for range 3 {
 		w.Mono += w.now.number("longest") + queue.LongestGrace.Milliseconds() + 1
-		w.Run(w.sem.look(), "")
+		w.Run(w.sem.Inspecting(), "")
 	}
 	for _, set := range w.now.sets {
 		if len(set) > 0 {

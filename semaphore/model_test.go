@@ -24,7 +24,7 @@ const (
 // world is one run of the model.
 type world struct {
 	*model.World
-	sem    sem
+	sem    queue.Calls
 	actors []*actor
 	tokens int
 	most   int // permits, of the actors that know of the most
@@ -68,8 +68,8 @@ func player(t *testing.T) model.Play {
 	t.Helper()
 	rdb := shared.Client(t)
 	return func(seed uint64, edit func(string) string) string {
-		s := semAt(compile(func(source string) string { return model.Modelled(edit(source)) }), "{model-"+rand.Text()+"}")
-		w := &world{World: model.NewWorld(rdb, seed, s.keys[0]), sem: s, gone: make(map[string]bool)}
+		s := callsAt(compile(func(source string) string { return model.Modelled(edit(source)) }), "{model-"+rand.Text()+"}")
+		w := &world{World: model.NewWorld(rdb, seed, s.Keys[0]), sem: s, gone: make(map[string]bool)}
 		w.Check = w.check
 		w.arrivals = model.NewArrivals(w.World)
 		permits, changes := 1+w.Rand.IntN(4), w.Chance(30)
@@ -81,7 +81,7 @@ func player(t *testing.T) model.Play {
 			w.most = max(w.most, a.permits)
 			w.actors = append(w.actors, a)
 		}
-		defer w.Clean(s.keys...)
+		defer w.Clean(s.Keys...)
 		w.Play(modelSteps, model.Deeds{
 			Act: func() { w.act(w.actors[w.Rand.IntN(len(w.actors))]) }, Revoke: w.revoke, Leap: w.leap, Settle: w.settle,
 		})
@@ -102,7 +102,7 @@ func (w *world) revoke() {
 		a.revoked = a.revoked || a.stage == holding && w.now.holders()[a.token] > w.Clock()
 		a.until, a.heard = 0, -queue.LongestGrace.Milliseconds() // that is what it is for; a message may be on its way
 	}
-	call := w.sem.revokeAll(strconv.FormatUint(w.Rand.Uint64(), 10))
+	call := w.sem.Revoking(strconv.FormatUint(w.Rand.Uint64(), 10))
 	w.Run(call, "")
 	held := len(w.now.holders())
 	if w.Run(call, ""); len(w.now.holders()) < held {
@@ -162,7 +162,7 @@ func (w *world) ask(a *actor, waits bool) {
 	if a.leaves > 0 {
 		patience = max(a.leaves-w.Mono, 0)
 	}
-	call := w.sem.askFor(a.token, a.permits, ms(a.ttl), grace, patience, inbox, a.arrived)
+	call := w.sem.Asking(a.token, a.permits, ms(a.ttl), grace, patience, inbox, a.arrived)
 	w.send(a, fmt.Sprintf("asks for one of %d", a.permits), call, func(cmd *redis.Cmd, sent int64) {
 		got, err := queue.ParseAsked(cmd)
 		if err != nil || got.Left < 0 {
@@ -184,7 +184,7 @@ func (w *world) wait(a *actor) {
 	case p < 4:
 		w.receive(a.inbox)
 	case p < 7:
-		w.send(a, "is alive", w.sem.beat(a.token, a.ticket, queue.Grace(ms(a.ttl))), func(cmd *redis.Cmd, sent int64) {
+		w.send(a, "is alive", w.sem.Beating(a.token, a.ticket, queue.Grace(ms(a.ttl))), func(cmd *redis.Cmd, sent int64) {
 			if n, _ := cmd.Int(); n > 0 {
 				a.heard = sent
 				return
@@ -205,7 +205,7 @@ func (w *world) receive(inbox string) {
 		return
 	}
 	for _, a := range w.actors {
-		if a.stage != waiting || a.inbox != inbox || key != w.sem.inboxKey(a.token) {
+		if a.stage != waiting || a.inbox != inbox || key != inboxKey(w.sem.Keys[0], a.token) {
 			continue
 		}
 		fence, granted := queue.ParseGrant(body, a.ticket)
@@ -220,8 +220,8 @@ func (w *world) receive(inbox string) {
 func (w *world) hold(a *actor) {
 	switch p := w.Rand.IntN(10); {
 	case p < 4:
-		w.send(a, "renews", w.sem.extend(a.token, ms(a.ttl), a.fence), func(cmd *redis.Cmd, sent int64) {
-			if n, _ := cmd.Int(); n == replyDone {
+		w.send(a, "renews", w.sem.Renewing(a.token, ms(a.ttl), a.fence), func(cmd *redis.Cmd, sent int64) {
+			if n, _ := cmd.Int(); n == queue.Done {
 				a.until = sent + a.ttl
 			} else if a.until > w.Mono {
 				w.Wrong("%s is lost while it is trusted", a.token)
@@ -236,8 +236,8 @@ func (w *world) hold(a *actor) {
 func (w *world) finish(a *actor) {
 	a.stage = idle
 	for known, tries := false, 0; !known && tries < 20; tries++ {
-		w.send(a, "releases", w.sem.giveUp(a.token, a.fence, a.lost), func(cmd *redis.Cmd, _ int64) {
-			if n, _ := cmd.Int(); n == replyLost && a.revoked {
+		w.send(a, "releases", w.sem.Releasing(a.token, a.fence, a.lost), func(cmd *redis.Cmd, _ int64) {
+			if n, _ := cmd.Int(); n == queue.Lost && a.revoked {
 				w.Wrong("%s was revoked, and hears that it is lost", a.token)
 			}
 			known, w.gone[a.token] = true, true
