@@ -31,16 +31,6 @@ var All = []Rung{
 	{"zookeeper", "consensus/zookeeper, 3 members", "that, restarts, and the loss of one member", onZooKeeper},
 }
 
-// Find returns the rung of the name.
-func Find(name string) (Rung, bool) {
-	for _, r := range All {
-		if r.Name == name {
-			return r, true
-		}
-	}
-	return Rung{}, false
-}
-
 // Started is a rung whose servers run.
 type Started struct {
 	Rung
