@@ -7,7 +7,7 @@ import (
 	"github.com/cacheguard/go/internal/script"
 )
 
-// confirm has replicas acknowledge a grant, if they have to.
+// confirm makes replicas acknowledge a grant, if Config.Replicas asks for it.
 func (c *claim) confirm(ctx context.Context, g *queue.Grant) error {
 	return c.base.Confirm(ctx, func() script.Call { return c.renewal(c.cfg.TTL, 0) }, lost, g)
 }

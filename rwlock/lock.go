@@ -110,7 +110,7 @@ func (k *Locker) acquire(ctx context.Context, w way, name string) (*Lease, error
 
 func (c *claim) try(ctx context.Context) (queue.Grant, error) { return c.Try(ctx, ErrNotAcquired) }
 
-// confirm has replicas acknowledge a grant, if they have to.
+// confirm makes replicas acknowledge a grant, if Config.Replicas asks for it.
 func (c *claim) confirm(ctx context.Context, g *queue.Grant) error {
 	return c.Confirm(ctx, func() script.Call { return c.Renewal(g.Fence) }, lost, g)
 }

@@ -1,5 +1,5 @@
-// Package locker is what the Lockers of packages mutex, rwlock and semaphore share: Base, and for the last two, whose holders and
-// waiters have leases of their own, Claim.
+// Package locker is the code that the Lockers of packages mutex, rwlock and semaphore share. Base serves all three. Claim serves
+// the last two, whose holders and waiters have leases of their own.
 package locker
 
 import (
@@ -70,7 +70,7 @@ func (b *Base) SelfCheck(ctx context.Context, needs rights.Set, try func(context
 	return needs.SelfCheck(ctx, b.life, b.rdb, b.cfg.Prefix, listen, try)
 }
 
-// Wait waits for a lock with a Waiter, of which it is given the rest.
+// Wait waits for a lock. The caller fills in the fields of the Waiter that differ between locks: ID, Claim, Keeper and Heart.
 func (b *Base) Wait(ctx context.Context, w queue.Waiter) (queue.Grant, error) {
 	w.Inbox, w.Grace, w.Patience, w.Ended = b.Inbox, queue.Grace(b.cfg.TTL), b.cfg.TTL, b.life.Ending
 	for {
@@ -112,8 +112,8 @@ func (b *Base) Renew(ctx context.Context, call script.Call) (reply int, sent tim
 	return reply, sent, err
 }
 
-// Confirm has replicas acknowledge a grant, whichever connection it came by: it renews the lease, and counts what the replicas
-// have then. So it also finds that a failover has forgotten the grant: lost is the error of such a reply.
+// Confirm makes replicas acknowledge a grant, whichever connection it came by: it renews the lease, and counts the replicas
+// that have the renewal. So it also notices if a failover has forgotten the grant: lost returns the error for such a reply.
 func (b *Base) Confirm(ctx context.Context, renewal func() script.Call, lost func(reply int) error, g *queue.Grant) error {
 	if b.acks == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/cacheguard/go/internal/script"
 )
 
-// Claim is one caller's way to a lock: its token, and what it has asked for with it.
+// Claim is one caller's way to a lock: its token, and the requests that it has sent with it.
 type Claim struct {
 	*Base
 	queue.Calls

@@ -6,7 +6,7 @@ import (
 	"github.com/cacheguard/go/internal/script"
 )
 
-// What a script of such a lock says of a token, when it returns a number.
+// The answers of such a lock's scripts about a token, where they are numbers.
 const (
 	Revoked = -1 // it holds nothing, because the lock was taken away
 	Lost    = 0  // it holds nothing
@@ -53,7 +53,7 @@ func (c Calls) Releasing(token string, fence int64, lost bool) script.Call {
 	return c.Call(c.Release, token, fence, lost)
 }
 
-// Revoking takes the lock from all holders, and returns how many there were.
+// Revoking takes the lock from all holders, and returns their number.
 func (c Calls) Revoking(id string) script.Call { return c.Call(c.Revoke, id) }
 
 // Inspecting asks who holds the lock. Each kind has a reply of its own.
