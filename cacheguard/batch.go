@@ -15,7 +15,7 @@ const maxScripts = 256
 type batch struct {
 	guard *Guard
 	load  func(ctx context.Context, keys []string) (map[string]any, error) // *V by key
-	slot  slot
+	slot  loadSlot
 
 	policy *policy // of the keys
 
@@ -35,7 +35,7 @@ type batch struct {
 }
 
 // newBatch makes the batch of the keys, which has the slot.
-func newBatch(ctx context.Context, g *Guard, keys []string, s slot, p *policy,
+func newBatch(ctx context.Context, g *Guard, keys []string, s loadSlot, p *policy,
 	load func(context.Context, []string) (map[string]any, error),
 ) *batch {
 	b := &batch{

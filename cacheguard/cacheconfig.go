@@ -150,7 +150,7 @@ func (c *CacheConfig[K, V]) policy(g *Guard) policy {
 func (c *CacheConfig[K, V]) kind(g *Guard) (*kind, error) {
 	k := &kind{name: c.Name, of: reflect.TypeFor[Cache[K, V]](), version: c.Version, maxLoads: max(c.MaxLoads, 0)}
 	if k.maxLoads > 0 {
-		k.slots = slots.New(k.maxLoads)
+		k.loadSlots = slots.New(k.maxLoads)
 	}
 	k, isNew, field, problem := g.kinds.register(k)
 	if field != "" {

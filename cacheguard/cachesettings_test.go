@@ -92,12 +92,12 @@ func TestAKindsLimitHoldsUpNoOtherKindAndLeavingItCostsNothing(t *testing.T) {
 			}
 		})
 	}
-	redistest.Await(t, "the others wait", func() bool { return slow.policy.kind.slots.Waiting() == 50 })
+	redistest.Await(t, "the others wait", func() bool { return slow.policy.kind.loadSlots.Waiting() == 50 })
 	v, err := quick.Get(context.Background(), 1) // has the Guard's other slot
 	expect.Equal(t, "another kind", fmt.Sprint(v, " ", err), "q <nil>")
 	cancel()
 	waiting.Wait()
-	redistest.Await(t, "nobody waits", func() bool { return slow.policy.kind.slots.Waiting() == 0 })
+	redistest.Await(t, "nobody waits", func() bool { return slow.policy.kind.loadSlots.Waiting() == 0 })
 	close(db.release)
 	expect.ErrorIs(t, <-first, nil)
 	for id := range 3 { // no slot was lost
@@ -122,7 +122,7 @@ func TestALoadThatGivesUpTheGuardsLimitGivesBackItsKinds(t *testing.T) {
 		_, err := c.Get(ctx, 1)
 		left <- err
 	}()
-	redistest.Await(t, "it waits for the Guard's", func() bool { return f.guards[0].loaders.slots.Waiting() == 1 })
+	redistest.Await(t, "it waits for the Guard's", func() bool { return f.guards[0].loaders.loadSlots.Waiting() == 1 })
 	cancel()
 	expect.ErrorIs(t, <-left, context.Canceled)
 	close(db.release)

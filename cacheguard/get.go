@@ -37,21 +37,21 @@ func Get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 		var none V
 		return none, errNilGuard
 	}
-	v, _, err := observedFetch(ctx, g, key, loadSpec[V]{load: load})
+	v, _, err := retrieveObserved(ctx, g, key, loadSpec[V]{load: load})
 	return v, err
 }
 
-// observedFetch calls fetch and reports the outcome to Begin's end and to OnGet.
-func observedFetch[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]) (V, Outcome, error) {
+// retrieveObserved calls retrieve and reports the outcome to Begin's end and to OnGet.
+func retrieveObserved[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]) (V, Outcome, error) {
 	hooks := &g.cfg.Hooks
 	if hooks.OnGet == nil && hooks.Begin == nil {
-		v, outcome, err := fetch(ctx, g, key, spec)
+		v, outcome, err := retrieve(ctx, g, key, spec)
 		g.observer.Load().answered(spec.policy, key, outcome, err)
 		return v, outcome, err
 	}
 	start := time.Now()
 	inner, end := hooks.begin(ctx, TaskGet, key)
-	v, outcome, err := fetch(inner, g, key, spec)
+	v, outcome, err := retrieve(inner, g, key, spec)
 	end(End{Outcome: outcome, Err: err})
 	g.observer.Load().answered(spec.policy, key, outcome, err)
 	if hooks.OnGet != nil {
@@ -68,19 +68,19 @@ type lookup[V any] struct {
 	asked uint64 // the tick of the Guard's clock at which the call began
 }
 
-// fetch answers a Get or a Fetch: from the local tier, from Redis, or with a load.
-func fetch[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]) (v V, how Outcome, err error) {
+// retrieve answers a Get or a Fetch: from the local tier, from Redis, or with a load.
+func retrieve[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]) (v V, how Outcome, err error) {
 	if err := admit(ctx, g, key, spec.load != nil || spec.reload != nil || spec.cacheOnly); err != nil {
 		return v, "", err
 	}
 	if kept, ok := spec.tryLocal(ctx, g, key); ok {
 		return kept.result()
 	}
-	return fetchRemote(ctx, g, key, spec)
+	return retrieveRemote(ctx, g, key, spec)
 }
 
-// fetchRemote is fetch when the local tier has no answer.
-func fetchRemote[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]) (v V, how Outcome, err error) {
+// retrieveRemote is retrieve when the local tier has no answer.
+func retrieveRemote[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]) (v V, how Outcome, err error) {
 	l := lookup[V]{guard: g, key: key, spec: spec, asked: g.clock.Now()}
 	if reason := g.mustBypass(key); reason != nil {
 		return l.bypass(ctx, reason)
@@ -106,7 +106,7 @@ func (l *lookup[V]) read(ctx context.Context) (v V, how Outcome, err error) {
 		}
 		realms := g.versions.realms(ctx, valueKey, l.spec.kind)
 		read, err := g.link.Get(ctx, valueKey)
-		if err := cmp.Or(err, realms.settle(ctx)); err != nil {
+		if err := cmp.Or(err, realms.wait(ctx)); err != nil {
 			return v, "", unanswered(ctx, l.key, err)
 		}
 		r := decodeRead[V](g, l.key, l.spec.policyOf(g), read)

@@ -109,7 +109,7 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 	}
 	g.loaders.cfg, g.loaders.tasks, g.loaders.journal = &g.cfg, g.life, &g.journal
 	if cfg.MaxLoads > 0 {
-		g.loaders.slots = slots.New(cfg.MaxLoads)
+		g.loaders.loadSlots = slots.New(cfg.MaxLoads)
 	}
 	inbox, leaveInbox := wake.Open(rdb, cfg.Prefix)
 	keeper, leaveKeeper := lease.Open(rdb, cfg.RedisTimeout)

@@ -128,7 +128,7 @@ func (i *Inspection) confirm(ctx context.Context, g *Guard, stamps protocol.Stam
 		}
 	}
 	w := g.versions.realms(ctx, g.keys.ValueKey(i.Key), kind)
-	if err := w.settle(ctx); err != nil {
+	if err := w.wait(ctx); err != nil {
 		return err
 	}
 	compared := g.versions.compare(ctx, stamps, &w)

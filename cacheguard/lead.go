@@ -89,7 +89,7 @@ func (g *Guard) loadBypassed(ctx context.Context, j *job, publish func(answer)) 
 }
 
 // loadIn is loadDirectly in a slot, which it frees.
-func (g *Guard) loadIn(ctx context.Context, j *job, s slot, how Outcome) answer {
+func (g *Guard) loadIn(ctx context.Context, j *job, s loadSlot, how Outcome) answer {
 	if g.cfg.Disabled {
 		how = Bypassed
 	}
@@ -188,7 +188,7 @@ func (g *Guard) confirm(ctx context.Context, j *job, stamps protocol.Stamps) (c 
 // wait reports whether they are, but not why not.
 func (c *confirming) wait(ctx context.Context) bool {
 	if c.asking {
-		if c.realms.settle(ctx) != nil {
+		if c.realms.wait(ctx) != nil {
 			return false
 		}
 		c.compared = c.guard.versions.compare(ctx, c.stamps, &c.realms)

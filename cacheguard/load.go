@@ -16,13 +16,13 @@ import (
 
 // loaders runs the loaders of a Guard: at most MaxLoads at once, and FleetLoads with the other instances, each under LoadTimeout, and none can take the process down.
 type loaders struct {
-	cfg      *Config
-	slots    *slots.Slots // of MaxLoads; nil: no limit
-	fleet    *fleetLoads  // of FleetLoads; nil: likewise
-	running  atomic.Int64
-	panicked throttled
-	journal  *journal
-	tasks    *lifecycle.Life // the Guard's
+	cfg       *Config
+	loadSlots *slots.Slots // of MaxLoads; nil: no limit
+	fleet     *fleetLoads  // of FleetLoads; nil: likewise
+	running   atomic.Int64
+	panicked  throttled
+	journal   *journal
+	tasks     *lifecycle.Life // the Guard's
 }
 
 // loaded is what a loader returned.
@@ -38,7 +38,7 @@ type loaded struct {
 
 // run runs the loader under LoadTimeout, once it has a permit of FleetLoads, and frees its slot when the loader returns. When the context ends first, run leaves
 // the loader to itself, because nobody must have to wait for one that ignores its context.
-func (l *loaders) run(ctx context.Context, j *job, s slot) loaded {
+func (l *loaders) run(ctx context.Context, j *job, s loadSlot) loaded {
 	if ctx.Err() != nil { // nobody waits any more
 		l.freeSlot(s)
 		return loaded{err: context.Cause(ctx)}

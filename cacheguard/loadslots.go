@@ -7,8 +7,8 @@ import (
 	"github.com/cacheguard/go/internal/slots"
 )
 
-// slot is the right to run a loader.
-type slot struct {
+// loadSlot is the right to run a loader.
+type loadSlot struct {
 	right
 	kind   *slots.Slots // those of the Cache, if the load takes one of them too
 	permit *permit      // of FleetLoads, if that is on
@@ -26,42 +26,42 @@ const (
 // borrows reports whether a load needs no slot of its own. A load that a loader asked for shares that loader's slot: if it
 // needed one, loaders that hold all the slots could wait for each other. The keys of a GetMany share one slot.
 func (l *loaders) borrows(j *job) bool {
-	unbounded := l.slots == nil && l.fleet == nil && j.policy.slotsOf() == nil
+	unbounded := l.loadSlots == nil && l.fleet == nil && j.policy.loadSlots() == nil
 	return unbounded || j.scope.nested || j.unlimited || j.batch != nil && j.batch.covers(j.key)
 }
 
 // trySlot takes a slot if there is one.
-func (l *loaders) trySlot(j *job) slot {
+func (l *loaders) trySlot(j *job) loadSlot {
 	if l.borrows(j) {
-		return slot{right: ofOther}
+		return loadSlot{right: ofOther}
 	}
-	s := slot{right: ofOwn, kind: j.policy.slotsOf()}
+	s := loadSlot{right: ofOwn, kind: j.policy.loadSlots()}
 	if s.kind != nil && !s.kind.TryAcquire() {
-		return slot{}
+		return loadSlot{}
 	}
-	if l.slots != nil && !l.slots.TryAcquire() {
+	if l.loadSlots != nil && !l.loadSlots.TryAcquire() {
 		s.freeOfKind()
-		return slot{}
+		return loadSlot{}
 	}
 	return s
 }
 
 // trySlotOfFleet is trySlot for loads that nobody waits for: with FleetLoads it asks for a permit, too, which may take a round trip.
-func (l *loaders) trySlotOfFleet(ctx context.Context, j *job) slot {
+func (l *loaders) trySlotOfFleet(ctx context.Context, j *job) loadSlot {
 	s := l.trySlot(j)
 	if l.fleet == nil || s.right != ofOwn {
 		return s
 	}
 	if s.permit = l.fleet.ask(ctx); s.permit == nil {
 		l.freeSlot(s)
-		return slot{}
+		return loadSlot{}
 	}
 	return s
 }
 
 // permitted takes a permit of FleetLoads for a load in the slot, if it needs one and has none, and reports whether the load may run. If
 // not, the context has ended, and the slot is freed.
-func (l *loaders) permitted(ctx context.Context, s *slot) bool {
+func (l *loaders) permitted(ctx context.Context, s *loadSlot) bool {
 	if l.fleet == nil || s.right != ofOwn || s.permit != nil {
 		return true
 	}
@@ -73,19 +73,18 @@ func (l *loaders) permitted(ctx context.Context, s *slot) bool {
 }
 
 // takeSlot waits for a slot. The context is that of the flight that wants to load, or of the caller of a GetMany.
-func (l *loaders) takeSlot(ctx context.Context, j *job) (slot, error) {
+func (l *loaders) takeSlot(ctx context.Context, j *job) (loadSlot, error) {
 	if l.borrows(j) {
-		return slot{right: ofOther}, nil
+		return loadSlot{right: ofOther}, nil
 	}
-	// First the slot of the kind: a load that waits for it must not keep the Guard's from other
-	// kinds.
-	s := slot{right: ofOwn, kind: j.policy.slotsOf()}
+	// First the slot of the kind: a load that waits for it must not keep the Guard's from other kinds.
+	s := loadSlot{right: ofOwn, kind: j.policy.loadSlots()}
 	if s.kind != nil && !l.acquire(ctx, s.kind) {
-		return slot{}, closedOr(context.Cause(ctx))
+		return loadSlot{}, closedOr(context.Cause(ctx))
 	}
-	if l.slots != nil && !l.acquire(ctx, l.slots) {
+	if l.loadSlots != nil && !l.acquire(ctx, l.loadSlots) {
 		s.freeOfKind()
-		return slot{}, closedOr(context.Cause(ctx))
+		return loadSlot{}, closedOr(context.Cause(ctx))
 	}
 	return s, nil
 }
@@ -100,20 +99,20 @@ func (l *loaders) acquire(ctx context.Context, s *slots.Slots) bool {
 	return s.Acquire(ctx, flight.CallersOf(ctx))
 }
 
-func (l *loaders) freeSlot(s slot) {
+func (l *loaders) freeSlot(s loadSlot) {
 	if s.right != ofOwn {
 		return
 	}
 	if s.permit != nil {
 		l.fleet.release(s.permit)
 	}
-	if l.slots != nil {
-		l.slots.Release()
+	if l.loadSlots != nil {
+		l.loadSlots.Release()
 	}
 	s.freeOfKind()
 }
 
-func (s slot) freeOfKind() {
+func (s loadSlot) freeOfKind() {
 	if s.kind != nil {
 		s.kind.Release()
 	}

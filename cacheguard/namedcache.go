@@ -63,7 +63,7 @@ func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
 	}
 	hooks := &c.guard.cfg.Hooks
 	if hooks.OnGet == nil && hooks.Begin == nil {
-		v, how, key, err := c.fetch(ctx, k)
+		v, how, key, err := c.retrieve(ctx, k)
 		c.guard.observer.Load().answered(&c.policy, key, how, err)
 		return v, c.absence(err)
 	}
@@ -72,7 +72,7 @@ func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
 	if hooks.Begin != nil {
 		inner, end = hooks.begin(ctx, TaskGet, c.Key(k))
 	}
-	v, how, key, err := c.fetch(inner, k)
+	v, how, key, err := c.retrieve(inner, k)
 	end(End{Outcome: how, Err: err})
 	c.guard.observer.Load().answered(&c.policy, key, how, err)
 	if hooks.OnGet != nil {
@@ -81,8 +81,8 @@ func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
 	return v, c.absence(err)
 }
 
-// fetch asks the local tier before it makes a loader, which costs an allocation.
-func (c *Cache[K, V]) fetch(ctx context.Context, k K) (v V, how Outcome, key string, err error) {
+// retrieve asks the local tier before it makes a loader, which costs an allocation.
+func (c *Cache[K, V]) retrieve(ctx context.Context, k K) (v V, how Outcome, key string, err error) {
 	key, valueKey, err := c.keys(k)
 	if err != nil {
 		return v, "", key, err
@@ -104,7 +104,7 @@ func (c *Cache[K, V]) fetch(ctx context.Context, k K) (v V, how Outcome, key str
 	if c.cfg.Tags != nil {
 		spec.tags = c.tagger(k)
 	}
-	v, how, err = fetchRemote(ctx, c.guard, key, spec)
+	v, how, err = retrieveRemote(ctx, c.guard, key, spec)
 	return v, how, key, err
 }
 

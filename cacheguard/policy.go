@@ -31,15 +31,15 @@ func ordinaryPolicy(cfg *Config) policy {
 
 // kind is what the Caches of one name on a Guard have in common.
 type kind struct {
-	name     string
-	of       reflect.Type // Cache[K, V]
-	version  int
-	maxLoads int
-	slots    *slots.Slots // of maxLoads; nil: no limit but the Guard's
-	running  atomic.Int64 // loaders
-	tally    observe.Tally
-	alien    alien
-	unread   throttled // what is logged
+	name      string
+	of        reflect.Type // Cache[K, V]
+	version   int
+	maxLoads  int
+	loadSlots *slots.Slots // of maxLoads; nil: no limit but the Guard's
+	running   atomic.Int64 // loaders
+	tally     observe.Tally
+	alien     alien
+	unread    throttled // what is logged
 }
 
 // kinds are the kinds of a Guard, by name.
@@ -71,12 +71,12 @@ func (ks *kinds) register(k *kind) (registered *kind, isNew bool, field, problem
 	return old, false, "", ""
 }
 
-// slotsOf are the slots of the Cache that a load is for; nil: it needs none.
-func (p *policy) slotsOf() *slots.Slots {
+// loadSlots are those of the Cache that a load is for; nil: it needs none.
+func (p *policy) loadSlots() *slots.Slots {
 	if p == nil || p.kind == nil {
 		return nil
 	}
-	return p.kind.slots
+	return p.kind.loadSlots
 }
 
 // countRunning counts loaders that begin, or end.

@@ -55,7 +55,7 @@ func (m *many[V]) decoded(ctx context.Context, key string, read *link.Read, mark
 	if read == nil {
 		return
 	}
-	if b.err = cmp.Or(read.Wait(ctx), b.realms.settle(ctx)); b.err == nil {
+	if b.err = cmp.Or(read.Wait(ctx), b.realms.wait(ctx)); b.err == nil {
 		b.result = decodeRead[V](m.guard, key, m.spec.policyOf(m.guard), read)
 		b.compared = m.guard.versions.compare(ctx, b.result.entry.Stamps, b.realms)
 	}

@@ -129,7 +129,7 @@ type realms struct {
 	redisErr error // the versions are not known
 }
 
-// realms begins to read what this Guard does not know, and does not wait. It is followed by settle.
+// realms begins to read what this Guard does not know, and does not wait. It is followed by wait.
 func (v *versions) realms(ctx context.Context, valueKey, kind string) (w realms) {
 	part := v.guard.health.Part(valueKey)
 	w.versions, w.kind, w.part, w.parts[0] = v, kind, part, &v.all.parts[part]
@@ -155,8 +155,8 @@ func (v *versions) realms(ctx context.Context, valueKey, kind string) (w realms)
 	return w
 }
 
-// settle waits for the reads under way. The error is the context's, or says that the Guard is closed.
-func (w *realms) settle(ctx context.Context) error {
+// wait waits for the reads under way. The error is the context's, or says that the Guard is closed.
+func (w *realms) wait(ctx context.Context) error {
 	if len(w.asked.reads) == 0 {
 		return nil
 	}

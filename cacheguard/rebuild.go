@@ -22,7 +22,7 @@ type rebuild struct {
 	unfit       []byte       // what the cache has for the key but nobody can use; nil if nothing
 	aged        bool         // it is unfit because it seems too old
 	publish     func(answer) // gives the answer to the callers that it is good for
-	slot        slot
+	slot        loadSlot
 	stamps      *stamper         // of the load, if it gets the lease
 	afterBypass bool             // it has given up on Redis once: if that fails again, it loads without
 	askedAgain  int              // how often it has had to ask again
@@ -163,7 +163,7 @@ func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protoc
 
 func (r *rebuild) returnSlot() {
 	r.guard.loaders.freeSlot(r.slot)
-	r.slot = slot{}
+	r.slot = loadSlot{}
 }
 
 // failure returns the remembered error of a load: the error itself if it was one of ours, else its text.
@@ -177,7 +177,7 @@ func (r *rebuild) failure(got protocol.Acquired) error {
 // confirm asks whether an entry's stamps are the current versions. If they are not, the entry will be overwritten.
 func (r *rebuild) confirm(ctx context.Context, raw []byte, stamps protocol.Stamps) (a answer, done, valid bool) {
 	w := r.guard.versions.realms(ctx, r.job.valueKey, r.job.kind)
-	if w.settle(ctx) != nil {
+	if w.wait(ctx) != nil {
 		return answer{err: closedOr(context.Cause(ctx))}, true, false
 	}
 	compared := r.guard.versions.compare(ctx, stamps, &w)

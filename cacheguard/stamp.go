@@ -78,7 +78,7 @@ func (s *stamper) abandon() {
 
 // ready waits for the reads, and makes missing versions. A version whose read fails is unknown, and the load goes on.
 func (s *stamper) ready(ctx context.Context) {
-	s.realmErr = s.realms.settle(ctx)
+	s.realmErr = s.realms.wait(ctx)
 	if len(s.asked.reads) > 0 {
 		s.take(ctx)
 	}

@@ -39,8 +39,8 @@ func (g *Guard) Stats() Stats {
 		BytesRead: g.link.BytesRead(), BytesWritten: g.written.Load(),
 	}
 	_, s.Waiting = g.flights.Count(func(flightKey) bool { return true })
-	if g.loaders.slots != nil {
-		s.Queued = g.loaders.slots.Waiting()
+	if g.loaders.loadSlots != nil {
+		s.Queued = g.loaders.loadSlots.Waiting()
 	}
 	s.FleetLoads, s.FleetQueued = g.cfg.FleetLoads, g.loaders.fleet.queued()
 	if g.local != nil {

@@ -292,7 +292,7 @@ func TestInvalidatingAKindLeavesTheOthers(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: bearing})
 	read := func(g *Guard, kind, text string) Outcome {
-		v, how, err := fetch(context.Background(), g, "k:"+kind, loadSpec[string]{kind: kind, load: returns(text)})
+		v, how, err := retrieve(context.Background(), g, "k:"+kind, loadSpec[string]{kind: kind, load: returns(text)})
 		if err != nil || v != text {
 			t.Errorf("%s: %q, %v; want %q", kind, v, err, text)
 		}

@@ -175,7 +175,7 @@ func (c *comparison) stillServed(ctx context.Context) (bool, error) {
 	e, now, err := c.job.decode(&g.cfg, read.Raw)
 	if err == nil {
 		w := g.versions.realms(ctx, c.job.valueKey, c.job.kind)
-		if err := w.settle(ctx); err != nil {
+		if err := w.wait(ctx); err != nil {
 			return false, err
 		}
 		compared := g.versions.compare(ctx, e.Stamps, &w)

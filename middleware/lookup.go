@@ -67,7 +67,7 @@ const maxTries = 3
 func (x *exchange) fetch(v variant, why string) (l *lookup, got found) {
 	for range maxTries {
 		l = newLookup(x, v, why)
-		if got = l.fetch(); got.err != nil || got.own != nil || !l.overtaken(got) {
+		if got = l.ask(); got.err != nil || got.own != nil || !l.overtaken(got) {
 			return l, got
 		}
 	}
@@ -89,8 +89,8 @@ func newLookup(x *exchange, v variant, why string) *lookup {
 	return l
 }
 
-// fetch asks the Guard, which calls evaluate for a stored record, and load for a missing one.
-func (l *lookup) fetch() found {
+// ask asks the Guard, which calls evaluate for a stored record, and load for a missing one.
+func (l *lookup) ask() found {
 	source := cacheguard.Source[[]byte]{
 		Judge: l.evaluate, Load: l.load, Unlimited: !l.x.cache.cfg.LimitLoads, Tags: l.x.cache.prefixTags(l.x.r),
 	}

@@ -53,16 +53,7 @@ func (c *claim) owned() bool { return c.token != c.id }
 // wait asks Redis for the lock until it has it. If the context ends, it returns the context's error; any other error
 // is that of Redis.
 func (c *claim) wait(ctx context.Context) (queue.Grant, error) {
-	waiter := queue.Waiter{
-		Inbox: c.inbox, ID: c.id, Grace: queue.Grace(c.cfg.TTL), Patience: c.cfg.TTL, Ended: c.life.Ending, Claim: c,
-	}
-	for {
-		g, err := waiter.Wait(ctx)
-		if err != nil || !g.Short || c.cfg.Watchdog != off {
-			return g, err
-		}
-		// A fixed lease has its whole length from the beginning, so ask once more, which confirms it.
-	}
+	return c.base.Wait(ctx, queue.Waiter{ID: c.id, Claim: c})
 }
 
 // Ask asks for the lock, as package queue has it.
@@ -80,8 +71,8 @@ func (c *claim) Parse(body string) (fence int64, granted bool) { return parseGra
 
 // ask asks Redis for the lock once. If the lock is not wanted any more, abandon gives it back.
 func (c *claim) ask(ctx context.Context, grace time.Duration, inbox string) (queue.Answer, error) {
-	patience := queue.PatienceOf(ctx, c.redis.RoundTrip(c.keys[0]))
-	reply, err := c.redis.Ask(ctx, c.asking(c.cfg.TTL, grace, patience, inbox), &c.trail)
+	patience := queue.PatienceOf(ctx, c.base.Redis.RoundTrip(c.keys[0]))
+	reply, err := c.base.Redis.Ask(ctx, c.asking(c.cfg.TTL, grace, patience, inbox), &c.trail)
 	if err != nil {
 		return queue.Answer{}, err
 	}
@@ -93,5 +84,5 @@ func (c *claim) ask(ctx context.Context, grace time.Duration, inbox string) (que
 // abandon releases in the background whatever the claim may have in Redis. Only calls that the life counts
 // may use it.
 func (c *claim) abandon() {
-	c.redis.Leave(&c.trail, func(lost bool) script.Call { return c.releasing(successor{}, lost) }, c.cfg.TTL)
+	c.base.Redis.Leave(&c.trail, func(lost bool) script.Call { return c.releasing(successor{}, lost) }, c.cfg.TTL)
 }

@@ -75,7 +75,7 @@ func (f *fleet) listening() *fleet {
 	f.Helper()
 	for _, k := range f.lockers {
 		k.start()
-		redistest.Await(f, "an inbox is subscribed", func() bool { return k.inbox.Address() != "" })
+		redistest.Await(f, "an inbox is subscribed", func() bool { return k.base.Inbox.Address() != "" })
 	}
 	return f
 }

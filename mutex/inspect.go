@@ -20,8 +20,8 @@ type Info struct {
 // zero Info.
 func (k *Locker) Inspect(ctx context.Context, name string) (Info, error) {
 	var info Info
-	err := k.look("inspect", name, func(key string) error {
-		reply, err := k.redis.Ask(ctx, inspecting(key), nil)
+	err := k.regard("inspect", name, func(key string) error {
+		reply, err := k.base.Redis.Ask(ctx, inspecting(key), nil)
 		if err == nil {
 			info, err = parseInfo(reply.Cmd)
 		}
@@ -35,8 +35,8 @@ func (k *Locker) Inspect(ctx context.Context, name string) (Info, error) {
 // holder does not wait for that.
 func (k *Locker) Revoke(ctx context.Context, name string) (bool, error) {
 	held := false
-	err := k.look("revoke", name, func(key string) error {
-		reply, err := k.redis.Ask(ctx, revoking(key, k.cfg.Prefix), nil)
+	err := k.regard("revoke", name, func(key string) error {
+		reply, err := k.base.Redis.Ask(ctx, revoking(key, k.cfg.Prefix), nil)
 		if err == nil {
 			held, err = reply.Bool()
 		}
@@ -45,7 +45,7 @@ func (k *Locker) Revoke(ctx context.Context, name string) (bool, error) {
 	return held, err
 }
 
-func (k *Locker) look(op, name string, f func(key string) error) error {
+func (k *Locker) regard(op, name string, f func(key string) error) error {
 	if err := k.begin(name); err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func TestARequestThatArrivesAfterItsCallHasUnlockedGetsNothing(t *testing.T) {
 		f, p := behind(t, Config{TTL: time.Hour})
 		redistest.Await(t, "Redis is quick, so that callers ask by themselves and soon again", func() bool {
 			f.unlock(f.lock(0, "another"))
-			return f.lockers[0].redis.RoundTrip("another") < 3*time.Millisecond
+			return f.lockers[0].base.Redis.RoundTrip("another") < 3*time.Millisecond
 		})
 		late := p.On(lockCommand, redistest.Hold).Times(1)
 		l := f.lock(0, "k")

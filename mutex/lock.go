@@ -117,7 +117,7 @@ func (k *Locker) try(ctx context.Context, name string) (*Lease, error) {
 	if !k.cfg.Fair && !c.owned() {
 		q = k.queues.enterFirst(name)
 	}
-	answer, err := c.ask(ctx, 0, k.inbox.Address())
+	answer, err := c.ask(ctx, 0, k.base.Inbox.Address())
 	if err == nil && answer.Granted {
 		return c.granted(ctx, q, queue.Grant{Fence: answer.Fence, Sent: answer.Sent, Length: answer.Length})
 	}

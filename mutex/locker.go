@@ -8,13 +8,10 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/config"
-	"github.com/cacheguard/go/internal/hold"
-	"github.com/cacheguard/go/internal/lease"
 	"github.com/cacheguard/go/internal/lifecycle"
-	"github.com/cacheguard/go/internal/link"
+	"github.com/cacheguard/go/internal/locker"
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/replicas"
-	"github.com/cacheguard/go/internal/wake"
 )
 
 // doorWidth is how many callers of a process may queue for a fair lock in Redis: the next one, and some in case that one
@@ -24,17 +21,12 @@ const doorWidth = 4
 // Locker hands out locks that are kept in Redis. It is safe for concurrent use.
 type Locker struct {
 	life   *lifecycle.Lender[*Lease]
-	redis  *link.Sender
-	rdb    Redis // of SelfCheck
+	base   *locker.Base
 	cfg    Config
 	queues localQueues // of locks that are not fair
 	doors  queue.Doors // of those that are
-	inbox  *wake.Inbox
-	keeper *lease.Keeper
-	acks   *replicas.Sender // nil: no replica has to acknowledge anything
-	leave  func()           // gives up the inbox and the keeper
-	listen sync.Once        // to revocations
-	deaf   func()           // undoes listen
+	listen sync.Once   // to revocations
+	deaf   func()      // undoes listen
 }
 
 // New returns a Locker. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
@@ -43,18 +35,10 @@ func New(rdb Redis, cfg Config) (*Locker, error) {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	k := &Locker{life: lifecycle.NewLender((*Lease).abort), rdb: rdb, cfg: cfg, deaf: func() {}}
-	k.redis = link.NewSender(rdb, cfg.RedisTimeout, k.life.Life)
-	k.acks = replicas.New(rdb, cfg.Replicas, cfg.RedisTimeout, k.life)
-	k.queues.roundTrip = func(name string) time.Duration { return k.redis.RoundTrip(lockKey(cfg.Prefix, name)) }
-	k.doors = queue.Doors{Width: doorWidth, RoundTrip: k.queues.roundTrip}
-	inbox, leaveInbox := wake.Open(rdb, cfg.Prefix)
-	keeper, leaveKeeper := lease.Open(rdb, cfg.RedisTimeout)
-	k.inbox, k.keeper = inbox, keeper
-	k.leave = func() {
-		leaveInbox()
-		leaveKeeper()
-	}
+	k := &Locker{life: lifecycle.NewLender((*Lease).abort), cfg: cfg, deaf: func() {}}
+	k.base = locker.Open(rdb, cfg.common(), k.life.Life)
+	k.queues.roundTrip = k.base.RoundTrip
+	k.doors = queue.Doors{Width: doorWidth, RoundTrip: k.base.RoundTrip}
 	return k, nil
 }
 
@@ -66,10 +50,9 @@ func (k *Locker) Close() error {
 		return nil // New failed: there is nothing to close
 	}
 	k.life.Close(ErrClosed)
-	k.redis.Close()
 	k.listen.Do(func() {})
 	k.deaf()
-	k.leave()
+	k.base.Close()
 	return nil
 }
 
@@ -94,8 +77,8 @@ func begin(life *lifecycle.Lender[*Lease], name string) error {
 // start makes the process reachable for messages, when it first needs that. It does not wait for it.
 func (k *Locker) start() {
 	k.listen.Do(func() {
-		k.inbox.Start()
-		k.deaf = k.inbox.Notify(k.cfg.Prefix, k.revoked)
+		k.base.Inbox.Start()
+		k.deaf = k.base.Inbox.Notify(k.cfg.Prefix, k.revoked)
 	})
 }
 
@@ -124,11 +107,7 @@ func (c *claim) granted(ctx context.Context, q *localQueue, g queue.Grant) (*Lea
 	l := &Lease{from: c.Locker, life: c.life, claim: c, name: c.name, queue: q, fence: g.Fence, unlocked: c.cfg.Hooks.common().Held(c.name)}
 	l.since = time.Now()
 	l.least.Store(int64(c.cfg.MinHold))
-	options := hold.Options{Holder: (*held)(l), TTL: c.cfg.TTL, Max: c.cfg.MaxHold, Replicas: c.cfg.Replicas}
-	if c.cfg.Watchdog != off {
-		options.Keeper = c.keeper
-	}
-	c.life.Add(l, func() { l.hold.Begin(ctx, options, g.Sent, g.Length) })
+	c.life.Add(l, func() { l.hold.Begin(ctx, c.base.Holding((*held)(l)), g.Sent, g.Length) })
 	if l.Context().Err() == nil {
 		return l, nil
 	}

@@ -62,7 +62,7 @@ func (l *Lease) rest() time.Duration {
 // park gives the lock up so that it stays held for a while.
 func (k *Locker) park(c *claim, q *localQueue, rest time.Duration) (int, error) {
 	defer q.vacate()
-	answer, err := k.redis.Release(c.parking(rest, c.trail.Lost()), k.cfg.TTL)
+	answer, err := k.base.Redis.Release(c.parking(rest, c.trail.Lost()), k.cfg.TTL)
 	if err != nil {
 		return 0, err
 	}

@@ -21,7 +21,7 @@ func (k *Locker) unlock(l *Lease) (int, error) {
 
 // extend makes a lease end TTL from now.
 func (k *Locker) extend(ctx context.Context, l *Lease) error {
-	reply, sent, err := l.claim.renew(ctx)
+	reply, sent, err := k.base.Renew(ctx, l.claim.renewal(k.cfg.TTL, 0))
 	if err != nil {
 		return err
 	}
@@ -49,10 +49,10 @@ func (k *Locker) release(c *claim, q *localQueue) (orphan *place, reply int, err
 	next, first := q.next()
 	to := successor{}
 	if next != nil {
-		to = successor{id: next.id, inbox: k.inbox.Address(), ttl: k.cfg.TTL, first: first}
+		to = successor{id: next.id, inbox: k.base.Inbox.Address(), ttl: k.cfg.TTL, first: first}
 	}
 	sent := time.Now()
-	answer, err := k.redis.Release(c.releasing(to, c.trail.Lost()), k.cfg.TTL)
+	answer, err := k.base.Redis.Release(c.releasing(to, c.trail.Lost()), k.cfg.TTL)
 	fence := int64(0)
 	if err == nil {
 		fence, err = answer.Int64()

@@ -146,7 +146,7 @@ func TestTheMessageOfAnEarlierGrantIsNoGrant(t *testing.T) {
 	id := f.redis.ZRange(t.Context(), f.key("k")+":queue", 0, 0).Val()[0]
 	asks := p.On(lockCommand, redistest.HoldReply).Times(1)
 	late := wake.Frame(id, strconv.FormatInt(l.Fence(), 10))
-	if err := f.redis.Publish(t.Context(), f.lockers[0].inbox.Address(), late).Err(); err != nil {
+	if err := f.redis.Publish(t.Context(), f.lockers[0].base.Inbox.Address(), late).Err(); err != nil {
 		t.Fatal(err)
 	}
 	redistest.Await(t, "it asks", func() bool {

@@ -11,6 +11,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/mutex"
 	"github.com/cacheguard/go/rwlock"
+	"github.com/cacheguard/go/semaphore"
 )
 
 func TestMetricsCountWhatHappened(t *testing.T) {
@@ -62,10 +63,16 @@ func TestLocksHaveSpansAndMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = many.Close() }) // always nil
+	few, err := semaphore.New(o.redis, semaphore.Config{Prefix: o.prefix, Permits: 2, Hooks: o.telemetry.Semaphore("reports")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = few.Close() }) // always nil
 
 	err = one.Do(t.Context(), "import", func(ctx context.Context, _ *mutex.Lease) error {
 		_, err := one.TryLock(ctx, "import")
 		expect.ErrorIs(t, err, mutex.ErrNotAcquired)
+		expect.ErrorIs(t, few.Do(ctx, "r", func(context.Context, *semaphore.Lease) error { return nil }), nil)
 		return many.RDo(ctx, "f", func(context.Context, *rwlock.Lease) error { return nil })
 	})
 	expect.ErrorIs(t, err, nil)
@@ -74,7 +81,7 @@ func TestLocksHaveSpansAndMetrics(t *testing.T) {
 		got = append(got, has(span, lockKey)+" "+has(span, nameKey)+" "+has(span, callKey)+" "+has(span, outcomeKey))
 		expect.Equal(t, "status", span.Status.Code, codes.Unset)
 	}
-	want := []string{"jobs import Lock acquired", "jobs import TryLock refused", "files f RLock acquired"}
+	want := []string{"jobs import Lock acquired", "jobs import TryLock refused", "reports r Lock acquired", "files f RLock acquired"}
 	if len(got) != len(want) {
 		t.Fatalf("spans are %q, want %q", got, want)
 	}
@@ -87,6 +94,7 @@ func TestLocksHaveSpansAndMetrics(t *testing.T) {
 		"cacheguard.lock.wait.duration{cacheguard.lock=jobs,cacheguard.outcome=refused}":   1,
 		"cacheguard.lock.wait.duration{cacheguard.lock=files,cacheguard.outcome=acquired}": 1,
 		"cacheguard.lock.hold.duration{cacheguard.lock=jobs}":                              1,
+		"cacheguard.lock.hold.duration{cacheguard.lock=reports}":                           1,
 		"cacheguard.lock.hold.duration{cacheguard.lock=files}":                             1,
 	} {
 		expect.Equal(t, name, counts[name], want)

@@ -21,7 +21,7 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 	}
 	defer done()
 	fence := l.become(false, 0)
-	reply, sent, err := c.run(ctx, c.toReader(c.token, c.cfg.TTL, fence))
+	reply, sent, err := c.Run(ctx, c.lock().toReader(c.Token, c.cfg.TTL, fence))
 	if err == nil {
 		err = l.hold.Answered(sent, int(reply))
 	}
@@ -46,16 +46,16 @@ func (l *Lease) TryUpgrade(ctx context.Context) error {
 	if l.Writes() {
 		return nil
 	}
-	reply, sent, err := c.run(ctx, c.toWriter(c.token, c.cfg.TTL, l.Fence()))
+	reply, sent, err := c.Run(ctx, c.lock().toWriter(c.Token, c.cfg.TTL, l.Fence()))
 	switch {
 	case err != nil:
-	case reply > replyDone:
+	case reply > queue.Done:
 		if err = c.confirm(ctx, &queue.Grant{Fence: reply}); err == nil {
 			l.become(true, reply)
-			err = l.hold.Answered(sent, replyDone)
+			err = l.hold.Answered(sent, queue.Done)
 		}
-	case reply == replyDone:
-		if err = l.hold.Answered(sent, replyDone); err == nil {
+	case reply == queue.Done:
+		if err = l.hold.Answered(sent, queue.Done); err == nil {
 			err = ErrNotAcquired
 		}
 	default:

@@ -37,14 +37,14 @@ func newWalk(t *testing.T, seed uint64, acquire, release *model.Shortcut) *model
 	t.Helper()
 	rdb := shared.Client(t)
 	l := lockAt(compile(model.Modelled), "{walk-"+rand.Text()+"}")
-	w := &model.Walk{T: t, Redis: rdb, Rand: mrand.New(mrand.NewPCG(seed, 2)), Keys: l.keys, Except: []string{"solo"}}
+	w := &model.Walk{T: t, Redis: rdb, Rand: mrand.New(mrand.NewPCG(seed, 2)), Keys: l.Keys, Except: []string{"solo"}}
 	fence := func() int64 {
-		n, _ := rdb.HGet(t.Context(), l.keys[0], "fence").Int64() // none: 0
+		n, _ := rdb.HGet(t.Context(), l.Keys[0], "fence").Int64() // none: 0
 		return n
 	}
 	w.Call = func() (script.Call, *model.Shortcut) {
 		token, ttl := fmt.Sprint("t", w.Rand.IntN(4)), ms(1000+w.Rand.Int64N(3)*3000)
-		if holder := rdb.HGet(t.Context(), l.keys[0], "writer").Val(); holder != "" && w.Rand.IntN(2) == 0 {
+		if holder := rdb.HGet(t.Context(), l.Keys[0], "writer").Val(); holder != "" && w.Rand.IntN(2) == 0 {
 			token = holder
 		}
 		switch p := w.Rand.IntN(100); {
@@ -56,19 +56,19 @@ func newWalk(t *testing.T, seed uint64, acquire, release *model.Shortcut) *model
 			if w.Rand.IntN(2) == 0 {
 				wait = 0
 			}
-			return l.askFor(m, token, ttl, wait, queue.Unlimited, "", 0), acquire
+			return l.Asking(token, m.arg(), ttl, wait, queue.Unlimited, "", 0), acquire
 		case p < 85:
-			return l.giveUp(token, fence(), w.Rand.IntN(5) == 0), release
+			return l.Releasing(token, fence(), w.Rand.IntN(5) == 0), release
 		case p < 90:
-			return l.extend(token, ttl, fence()), nil
+			return l.Renewing(token, ttl, fence()), nil
 		case p < 93:
 			return l.toReader(token, ttl, fence()), nil
 		case p < 96:
 			return l.toWriter(token, ttl, fence()), nil
 		case p < 98:
-			return l.revokeAll(fmt.Sprint(w.Rand.Int())), nil
+			return l.Revoking(fmt.Sprint(w.Rand.Int())), nil
 		}
-		return l.beat(token, 0, queue.Grace(ttl)), nil
+		return l.Beating(token, 0, queue.Grace(ttl)), nil
 	}
 	return w
 }
@@ -91,7 +91,7 @@ func TestAFreeLockIsRefusedAndALoneOneGivenUpWhenRedisIsOutOfMemory(t *testing.T
 			t.Errorf("TryLock: %v", err)
 		}
 		memory("0")
-		for _, key := range l.claim.keys {
+		for _, key := range l.claim.Keys {
 			if ttl := f.redis.PTTL(t.Context(), key).Val(); ttl == -1 {
 				t.Errorf("%s has no TTL", key)
 			}
@@ -114,7 +114,7 @@ func TestWithoutTheRightToEXISTSLocksWork(t *testing.T) {
 func TestAnUnlockAfterTheLeaseIsNoErrorIfNobodyHasHadTheLockSince(t *testing.T) {
 	t.Parallel()
 	const ttl = 500 * time.Millisecond
-	f := newFleet(t, standalone(t), 2, Config{TTL: ttl, Watchdog: off})
+	f := newFleet(t, standalone(t), 2, Config{TTL: ttl, Watchdog: -1})
 	for range 3 {
 		l := must(t, f.lockers[0], (*Locker).Lock, "a")
 		<-l.Context().Done()

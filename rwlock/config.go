@@ -44,9 +44,6 @@ type Config struct {
 	Hooks Hooks
 }
 
-// off is the value that switches a feature off.
-const off = config.Off
-
 // check returns one error that names every field that is out of range.
 func (c Config) check() error {
 	var p config.Problems

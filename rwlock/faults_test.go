@@ -21,10 +21,10 @@ func behind(t *testing.T, cfg Config, tweaks ...func(*redis.Options)) (f *fleet,
 }
 
 var (
-	acquireCommand   = redistest.Script(protocol.acquire.Source())
-	releaseCommand   = redistest.Script(protocol.release.Source())
-	heartbeatCommand = redistest.Script(protocol.heartbeat.Source())
-	renewCommand     = redistest.Script(protocol.renew.Source())
+	acquireCommand   = redistest.Script(protocol.Acquire.Source())
+	releaseCommand   = redistest.Script(protocol.Release.Source())
+	heartbeatCommand = redistest.Script(protocol.Heartbeat.Source())
+	renewCommand     = redistest.Script(protocol.Renew.Source())
 	downgradeCommand = redistest.Script(protocol.downgrade.Source())
 	upgradeCommand   = redistest.Script(protocol.upgrade.Source())
 )
@@ -93,7 +93,7 @@ func TestLockThatIsGrantedAfterItsCallerHasLeftIsGivenBack(t *testing.T) {
 	<-w.done
 	rule.Release()
 	redistest.Await(t, "the lock was asked for, and released", func() bool {
-		n, err := f.redis.HGet(t.Context(), k.newClaim("a", writing).keys[0], "fence").Int64()
+		n, err := f.redis.HGet(t.Context(), k.newClaim("a", writing).Keys[0], "fence").Int64()
 		return err == nil && n > 0 && f.info("a").Token == ""
 	})
 }
@@ -154,7 +154,7 @@ func TestAWriterBehindACrashedReaderIsToldThatItsLeaseIsTheLast(t *testing.T) {
 	t.Parallel()
 	f, k, p := behind(t, Config{TTL: time.Minute})
 	f.listening()
-	short := f.join(shared.Client(t), Config{TTL: 900 * time.Millisecond, Watchdog: off})
+	short := f.join(shared.Client(t), Config{TTL: 900 * time.Millisecond, Watchdog: -1})
 	long := must(t, f.lockers[0], (*Locker).RLock, "a")
 	must(t, short, (*Locker).RLock, "a") // crashes
 	p.On(heartbeatCommand, redistest.ReplyError("ERR no heartbeat"))

@@ -18,7 +18,7 @@ func TestARequestThatArrivesAfterItsCallHasUnlockedGetsNothing(t *testing.T) {
 		f, k, p := behind(t, Config{TTL: time.Hour})
 		redistest.Await(t, "Redis is quick, so that callers ask by themselves and soon again", func() bool {
 			unlock(t, must(t, k, how, "another"))
-			return k.redis.RoundTrip("another") < 3*time.Millisecond
+			return k.base.Redis.RoundTrip("another") < 3*time.Millisecond
 		})
 		late := p.On(acquireCommand, redistest.Hold).Times(1)
 		l := must(t, k, how, "a")
@@ -35,7 +35,7 @@ func TestARequestThatArrivesAfterItsCallHasUnlockedGetsNothing(t *testing.T) {
 func TestALeaseThatIsOverBeforeItsAnswerComesIsAnError(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 1, Config{})
-	far := f.join(redistest.StartFar(t, shared.Addr(), 160*time.Millisecond).Client(t), Config{TTL: 100 * time.Millisecond, Watchdog: off})
+	far := f.join(redistest.StartFar(t, shared.Addr(), 160*time.Millisecond).Client(t), Config{TTL: 100 * time.Millisecond, Watchdog: -1})
 	for _, how := range []take{(*Locker).Lock, (*Locker).RLock, (*Locker).TryLock, (*Locker).TryRLock} {
 		if _, err := how(far, t.Context(), "a"); !errors.Is(err, ErrLeaseLost) {
 			t.Errorf("got %v", err)
@@ -50,7 +50,7 @@ func TestUnlockOfALockWhoseKeyIsGoneIsNoErrorOfTheScript(t *testing.T) {
 	l := must(t, f.lockers[0], (*Locker).Lock, "a")
 	w := wait(t, f.lockers[0], (*Locker).RLock, "a")
 	f.awaitWaiting("a", 0, 1)
-	f.redis.Del(t.Context(), l.claim.keys[0])
+	f.redis.Del(t.Context(), l.claim.Keys[0])
 	if err := l.Unlock(t.Context()); err != nil && !errors.Is(err, ErrLeaseLost) {
 		t.Error(err)
 	}
@@ -64,7 +64,7 @@ func TestAReaderBehindADeadWriterAsksWhenThatIsDead(t *testing.T) {
 	held := must(t, f.lockers[0], (*Locker).RLock, "a")
 	dead, reader := f.lockers[0].newClaim("a", writing), f.lockers[0].newClaim("a", reading)
 	ask := func(c *claim, grace time.Duration) queue.Asked {
-		call := c.askFor(c.mode, c.token, time.Minute, grace, time.Hour.Milliseconds(), "", 0)
+		call := c.Asking(c.Token, c.As, time.Minute, grace, time.Hour.Milliseconds(), "", 0)
 		got, err := queue.ParseAsked(call.Run(t.Context(), f.redis))
 		if err != nil || got.Status != "queued" {
 			t.Fatalf("%+v, %v", got, err)
@@ -76,11 +76,11 @@ func TestAReaderBehindADeadWriterAsksWhenThatIsDead(t *testing.T) {
 	if got.Left > time.Second {
 		t.Errorf("it is worth asking in %v", got.Left)
 	}
-	if ms := reply(t, f, reader.beat(reader.token, got.Ticket, queue.LongestGrace)); ms < 1 || ms > 1000 {
+	if ms := reply(t, f, reader.Beating(reader.Token, got.Ticket, queue.LongestGrace)); ms < 1 || ms > 1000 {
 		t.Errorf("after a heartbeat, in %d ms", ms)
 	}
-	reply(t, f, dead.giveUp(dead.token, 0, false))
-	reply(t, f, reader.giveUp(reader.token, 0, false))
+	reply(t, f, dead.Releasing(dead.Token, 0, false))
+	reply(t, f, reader.Releasing(reader.Token, 0, false))
 	unlock(t, held)
 }
 

@@ -28,14 +28,10 @@ type Lease struct {
 	unlocked func(error) // tells the hooks
 }
 
-func (k *Locker) newLease(ctx context.Context, c *claim, g queue.Grant) *Lease {
+func (c *claim) newLease(ctx context.Context, g queue.Grant) *Lease {
 	l := &Lease{claim: c, changing: make(chan struct{}, 1), writes: c.mode == writing, fence: g.Fence}
-	l.unlocked = k.cfg.Hooks.common().Held(c.name)
-	options := hold.Options{Holder: (*held)(l), TTL: k.cfg.TTL, Max: k.cfg.MaxHold, Replicas: k.cfg.Replicas}
-	if k.cfg.Watchdog != off {
-		options.Keeper = k.keeper
-	}
-	k.life.Add(l, func() { l.hold.Begin(fence.With(ctx, l), options, g.Sent, g.Length) })
+	l.unlocked = c.cfg.Hooks.common().Held(c.name)
+	c.life.Add(l, func() { l.hold.Begin(fence.With(ctx, l), c.Holding((*held)(l)), g.Sent, g.Length) })
 	return l
 }
 
@@ -44,7 +40,7 @@ type held Lease
 
 func (h *held) Renewal() script.Call {
 	l := (*Lease)(h)
-	return l.claim.extend(l.claim.token, l.claim.cfg.TTL, l.Fence())
+	return l.claim.Renewal(l.Fence())
 }
 
 func (h *held) Cause(reply int) error { return lost(reply) }
@@ -90,7 +86,7 @@ func (l *Lease) Token() string {
 	if l == nil {
 		return ""
 	}
-	return l.claim.token
+	return l.claim.Token
 }
 
 // TrustedUntil is when Context ends unless the lease is renewed. It is measured on this process's monotonic clock, from
@@ -115,9 +111,9 @@ func (l *Lease) Extend(ctx context.Context) error {
 		return l.wrap("extend", err)
 	}
 	defer done()
-	reply, sent, err := c.renew(ctx, l.Fence())
+	reply, sent, err := c.Renew(ctx, c.Renewal(l.Fence()))
 	if err == nil {
-		err = l.hold.Answered(sent, int(reply))
+		err = l.hold.Answered(sent, reply)
 	}
 	return l.wrap("extend", err)
 }
@@ -138,38 +134,25 @@ func (l *Lease) finish(cause error) error {
 		return errNilLease
 	}
 	l.once.Do(func() {
-		l.err = errors.Join(l.wrap("unlock", cause), l.unlock())
+		l.err = errors.Join(l.wrap("unlock", cause), l.wrap("unlock", l.release()))
 		l.unlocked(l.err)
 	})
 	return l.err
 }
 
-// unlock gives the lock up. What Close has not waited for it does not ask Redis: such a lease was lost before.
-func (l *Lease) unlock() error {
+// release gives the lock up. What Close has not waited for it does not ask Redis: such a lease was lost before.
+func (l *Lease) release() error {
 	c := l.claim
 	if !c.life.Enter() {
-		return l.wrap("unlock", context.Cause(l.Context()))
+		return context.Cause(l.Context())
 	}
 	defer c.life.Leave()
-	trusted := l.hold.End()
-	answer, err := c.redis.Release(c.giveUp(c.token, l.Fence(), c.trail.Lost()), c.cfg.TTL)
+	reply, err := c.GiveUp(&l.hold, l.Fence())
 	c.life.Remove(l)
-	reply := int64(0)
-	if err == nil {
-		reply, err = answer.Int64()
+	if err == nil && reply != queue.Done {
+		err = lost(reply)
 	}
-	switch {
-	case err != nil:
-	case reply == replyRevoked, reply == replyLost && !l.releasedTwice(trusted):
-		err = lost(int(reply))
-	}
-	return l.wrap("unlock", err)
-}
-
-// releasedTwice tells whether a release that finds nothing is the second copy of one that found the lease, since go-redis
-// sends a request again when its reply is lost. It must be, if the lease has not ended by now.
-func (l *Lease) releasedTwice(trusted bool) bool {
-	return trusted && time.Now().Before(l.hold.TrustedUntil())
+	return err
 }
 
 // abort is what Close does to it.

@@ -13,7 +13,7 @@ import (
 func TestWatchdogKeepsALeaseAndAFixedLeaseEnds(t *testing.T) {
 	t.Parallel()
 	kept := newFleet(t, standalone(t), 2, Config{TTL: 200 * time.Millisecond}).listening()
-	fixed := newFleet(t, standalone(t), 2, Config{TTL: 200 * time.Millisecond, Watchdog: off}).listening()
+	fixed := newFleet(t, standalone(t), 2, Config{TTL: 200 * time.Millisecond, Watchdog: -1}).listening()
 	for _, how := range []take{(*Locker).Lock, (*Locker).RLock} {
 		l := must(t, kept.lockers[0], how, "a")
 		began := l.TrustedUntil()
@@ -42,7 +42,7 @@ func TestMaxHoldEndsALeaseThatIsRenewed(t *testing.T) {
 
 func TestLostLeasesAreNotKeptThoughNobodyUnlocksThem(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 1, Config{TTL: 100 * time.Millisecond, Watchdog: off})
+	f := newFleet(t, standalone(t), 1, Config{TTL: 100 * time.Millisecond, Watchdog: -1})
 	<-must(t, f.lockers[0], (*Locker).Lock, "a").Context().Done()
 	redistest.Await(t, "it is forgotten", func() bool { return len(f.lockers[0].life.Held()) == 0 })
 }

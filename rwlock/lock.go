@@ -7,6 +7,7 @@ import (
 
 	"github.com/cacheguard/go/internal/fence"
 	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/script"
 )
 
 // Lock waits until it has the lock of the name for writing, or ctx ends. The context bounds the wait, not how long the
@@ -63,13 +64,13 @@ func (k *Locker) run(ctx context.Context, w way, name string, f func(context.Con
 type way struct {
 	call string // as Hooks.Begin hears of it
 	mode mode
-	ask  func(*Locker, context.Context, string, mode) (*Lease, error)
+	ask  func(*claim, context.Context) (queue.Grant, error)
 }
 
-func byLock() way     { return way{"Lock", writing, (*Locker).wait} }
-func byRLock() way    { return way{"RLock", reading, (*Locker).wait} }
-func byTryLock() way  { return way{"TryLock", writing, (*Locker).try} }
-func byTryRLock() way { return way{"TryRLock", reading, (*Locker).try} }
+func byLock() way     { return way{"Lock", writing, (*claim).wait} }
+func byRLock() way    { return way{"RLock", reading, (*claim).wait} }
+func byTryLock() way  { return way{"TryLock", writing, (*claim).try} }
+func byTryRLock() way { return way{"TryRLock", reading, (*claim).try} }
 
 // told asks for a lock and tells the hooks.
 func (k *Locker) told(ctx context.Context, w way, name string) (*Lease, error) {
@@ -77,12 +78,12 @@ func (k *Locker) told(ctx context.Context, w way, name string) (*Lease, error) {
 		return nil, errNilLocker
 	}
 	asking := k.cfg.Hooks.common().Ask(ctx, w.call, name)
-	l, err := w.ask(k, ctx, name, w.mode)
+	l, err := k.acquire(ctx, w, name)
 	asking.End(err)
 	return l, err
 }
 
-func (k *Locker) wait(ctx context.Context, name string, m mode) (*Lease, error) {
+func (k *Locker) acquire(ctx context.Context, w way, name string) (*Lease, error) {
 	if err := k.begin(name); err != nil {
 		return nil, err
 	}
@@ -90,54 +91,39 @@ func (k *Locker) wait(ctx context.Context, name string, m mode) (*Lease, error) 
 	if ctx.Err() != nil {
 		return nil, notAcquired(ctx, name)
 	}
-	c := k.newClaim(name, m)
-	g, err := c.wait(ctx)
+	c := k.newClaim(name, w.mode)
+	g, err := w.ask(c, ctx)
 	if err != nil {
 		return nil, c.failed(ctx, err)
 	}
-	return c.granted(ctx, g)
-}
-
-func (k *Locker) try(ctx context.Context, name string, m mode) (*Lease, error) {
-	if err := k.begin(name); err != nil {
-		return nil, err
-	}
-	defer k.life.Done()
-	if ctx.Err() != nil {
-		return nil, notAcquired(ctx, name)
-	}
-	c := k.newClaim(name, m)
-	answer, err := c.ask(ctx, 0, "")
-	switch {
-	case err != nil:
-		return nil, c.failed(ctx, err)
-	case !answer.Granted:
-		return nil, fmt.Errorf("%w: %q", ErrNotAcquired, name)
-	}
-	return c.granted(ctx, queue.Grant{Fence: answer.Fence, Sent: answer.Sent, Length: answer.Length})
-}
-
-// granted returns the lease of the claim, unless that was over before it could begin.
-func (c *claim) granted(ctx context.Context, g queue.Grant) (*Lease, error) {
-	if err := c.confirm(ctx, &g); err != nil {
+	if err = c.confirm(ctx, &g); err != nil {
+		c.Abandon()
 		return nil, c.failed(ctx, err)
 	}
-	l := c.newLease(ctx, c, g)
+	l := c.newLease(ctx, g)
 	if l.Context().Err() == nil {
 		return l, nil
 	}
-	c.abandon()
-	return nil, fmt.Errorf("rwlock: lock %q: the answer took longer than the lease: %w", c.name, context.Cause(l.Context()))
+	c.Abandon()
+	return nil, fmt.Errorf("rwlock: lock %q: the answer took longer than the lease: %w", name, context.Cause(l.Context()))
 }
 
-// failed gives the claim up, and returns the error of its call.
+func (c *claim) try(ctx context.Context) (queue.Grant, error) { return c.Try(ctx, ErrNotAcquired) }
+
+// confirm makes replicas acknowledge a grant, if Config.Replicas asks for it.
+func (c *claim) confirm(ctx context.Context, g *queue.Grant) error {
+	return c.Confirm(ctx, func() script.Call { return c.Renewal(g.Fence) }, lost, g)
+}
+
+// failed is the error of a call that did not get the lock.
 func (c *claim) failed(ctx context.Context, err error) error {
-	c.abandon()
 	switch {
 	case errors.Is(err, ErrClosed):
 		return err
 	case ctx.Err() != nil:
 		return notAcquired(ctx, c.name)
+	case errors.Is(err, ErrNotAcquired):
+		return fmt.Errorf("%w: %q", err, c.name)
 	}
 	return fmt.Errorf("rwlock: lock %q: %w", c.name, err)
 }

@@ -104,12 +104,12 @@ func TestCancelledWaitLeavesNothingInRedis(t *testing.T) {
 		}
 		f.awaitWaiting("a", 0, 0)
 		unlock(t, held)
-		for _, key := range f.lockers[0].newClaim("a", writing).keys[1:] {
+		for _, key := range f.lockers[0].newClaim("a", writing).Keys[1:] {
 			if n := f.redis.Exists(t.Context(), key).Val(); n != 0 {
 				t.Errorf("%s is left", key)
 			}
 		}
-		for field := range f.redis.HGetAll(t.Context(), f.lockers[0].newClaim("a", writing).keys[0]).Val() {
+		for field := range f.redis.HGetAll(t.Context(), f.lockers[0].newClaim("a", writing).Keys[0]).Val() {
 			if !slices.Contains([]string{"fence", "longest", "kept", "ticket", "asked"}, field) {
 				t.Errorf("%s is left", field)
 			}
@@ -227,7 +227,7 @@ func TestThousandsOfReadersAreAdmittedAtOnce(t *testing.T) {
 	const crowd = 10_000
 	var calls []*script.Call
 	for i := range crowd {
-		call := held.claim.askFor(reading, fmt.Sprint("reader", i), time.Minute, time.Minute, queue.Unlimited, "", 0)
+		call := held.claim.Asking(fmt.Sprint("reader", i), reading.arg(), time.Minute, time.Minute, queue.Unlimited, "", 0)
 		calls = append(calls, &call)
 	}
 	script.RunAll(t.Context(), f.redis, calls)

@@ -3,16 +3,12 @@ package rwlock
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/cacheguard/go/internal/config"
-	"github.com/cacheguard/go/internal/keys"
-	"github.com/cacheguard/go/internal/lease"
 	"github.com/cacheguard/go/internal/lifecycle"
-	"github.com/cacheguard/go/internal/link"
+	"github.com/cacheguard/go/internal/locker"
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/replicas"
-	"github.com/cacheguard/go/internal/wake"
 )
 
 // doorWidth is how many writers of a process may queue for a lock in Redis: who is next, and some in case that one leaves.
@@ -24,15 +20,10 @@ const readersWidth = 64
 // Locker hands out read-write locks that are kept in Redis. It is safe for concurrent use.
 type Locker struct {
 	life    *lifecycle.Lender[*Lease]
-	redis   *link.Sender
-	rdb     Redis // of SelfCheck
+	base    *locker.Base
 	cfg     Config
 	writers queue.Doors
 	readers queue.Doors // those that are impatient
-	inbox   *wake.Inbox
-	keeper  *lease.Keeper
-	acks    *replicas.Sender // nil: no replica has to acknowledge anything
-	leave   func()           // gives up the inbox and the keeper
 }
 
 // New returns a Locker. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
@@ -41,19 +32,10 @@ func New(rdb Redis, cfg Config) (*Locker, error) {
 		return nil, fmt.Errorf("rwlock: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	k := &Locker{life: lifecycle.NewLender((*Lease).abort), rdb: rdb, cfg: cfg}
-	k.redis = link.NewSender(rdb, cfg.RedisTimeout, k.life.Life)
-	k.acks = replicas.New(rdb, cfg.Replicas, cfg.RedisTimeout, k.life)
-	roundTrip := func(name string) time.Duration { return k.redis.RoundTrip(keys.Tagged(cfg.Prefix, name)) }
-	k.writers = queue.Doors{Width: doorWidth, RoundTrip: roundTrip}
-	k.readers = queue.Doors{Width: readersWidth, RoundTrip: roundTrip, Shared: true}
-	inbox, leaveInbox := wake.Open(rdb, cfg.Prefix)
-	keeper, leaveKeeper := lease.Open(rdb, cfg.RedisTimeout)
-	k.inbox, k.keeper = inbox, keeper
-	k.leave = func() {
-		leaveInbox()
-		leaveKeeper()
-	}
+	k := &Locker{life: lifecycle.NewLender((*Lease).abort), cfg: cfg}
+	k.base = locker.Open(rdb, cfg.common(), k.life.Life)
+	k.writers = queue.Doors{Width: doorWidth, RoundTrip: k.base.RoundTrip}
+	k.readers = queue.Doors{Width: readersWidth, RoundTrip: k.base.RoundTrip, Shared: true}
 	return k, nil
 }
 
@@ -65,8 +47,7 @@ func (k *Locker) Close() error {
 		return nil // New failed: there is nothing to close
 	}
 	k.life.Close(ErrClosed)
-	k.redis.Close()
-	k.leave()
+	k.base.Close()
 	return nil
 }
 

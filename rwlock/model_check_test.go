@@ -1,167 +1,109 @@
 package rwlock
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/testing/model"
 )
 
 // memory is how long a fence is remembered, in ms.
 const memory = 600_000
 
 // snapshot is what the server has of the lock.
-type snapshot struct {
-	at       int64 // by its clock
-	hash     map[string]string
-	sets     [4]map[string]int64 // readers, writers, waiting, alive
-	writersQ []string            // in the order of their tickets
-	ttls     []int64             // of the keys there are; -1: none
-}
+type snapshot struct{ model.Snapshot }
 
-func (s snapshot) readers() map[string]int64 { return s.sets[0] }
-func (s snapshot) writers() map[string]int64 { return s.sets[1] }
-func (s snapshot) waiting() map[string]int64 { return s.sets[2] }
-func (s snapshot) alive() map[string]int64   { return s.sets[3] }
-func (s snapshot) writer() string            { return s.hash["writer"] }
-
-func (s snapshot) number(field string) int64 {
-	n, _ := strconv.ParseInt(s.hash[field], 10, 64)
-	return n
-}
+func (s snapshot) readers() map[string]int64 { return s.Sets[0] }
+func (s snapshot) writers() map[string]int64 { return s.Sets[1] }
+func (s snapshot) waiting() map[string]int64 { return s.Sets[2] }
+func (s snapshot) writer() string            { return s.Hash["writer"] }
 
 // waiter is the grace and the inbox of who is queued.
 func (s snapshot) waiter(token string) (grace int64, inbox string) {
-	parts := append(strings.SplitN(s.hash["waiter:"+token], ":", 4), "", "", "", "")
+	parts := s.Waiter(token, 4)
 	grace, _ = strconv.ParseInt(parts[0], 10, 64)
 	return grace, parts[3]
 }
 
-// held is the tokens that hold the lock.
-func (s snapshot) held() []string {
-	held := slices.Collect(maps.Keys(s.readers()))
+// held is the tokens that hold the lock, and until when.
+func (s snapshot) held() map[string]int64 {
+	held := make(map[string]int64)
+	maps.Copy(held, s.readers())
 	if s.writer() != "" {
-		held = append(held, s.writer())
+		held[s.writer()] = s.Number("deadline")
 	}
 	return held
 }
 
 // lives tells whether a queued token was believed to live at a time. A token that has acted itself does not count.
 func (s snapshot) lives(token string, at int64, actor string) bool {
-	return token != actor && s.alive()[token] > at
+	return token != actor && s.Lives(token, at)
 }
 
-// checkGone: who has given up, and was told so, neither holds nor waits, whatever of it arrives late.
-func (w *world) checkGone() {
-	for _, token := range append(slices.Collect(maps.Keys(w.now.alive())), w.now.held()...) {
-		if w.gone[token] {
-			w.Wrong("%s is back after it has given up", token)
-		}
-	}
-}
+func (w *world) now() snapshot { return snapshot{w.Now} }
 
-func (w *world) look(at int64) snapshot {
-	ctx := context.Background()
-	pipe := w.Redis.Pipeline()
-	hash := pipe.HGetAll(ctx, w.lock.keys[0])
-	var sets [4]*redis.ZSliceCmd
-	var ttls [5]*redis.Cmd
-	for i := range sets {
-		sets[i] = pipe.ZRangeWithScores(ctx, w.lock.keys[i+1], 0, -1)
-	}
-	for i := range ttls {
-		ttls[i] = pipe.Do(ctx, "pttl", w.lock.keys[i])
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		w.Wrong("%v", err)
-	}
-	s := snapshot{at: at, hash: hash.Val()}
-	for i, set := range sets {
-		s.sets[i] = make(map[string]int64)
-		for _, z := range set.Val() {
-			s.sets[i][z.Member.(string)] = int64(z.Score)
-			if i == 1 {
-				s.writersQ = append(s.writersQ, z.Member.(string))
-			}
-		}
-	}
-	for _, ttl := range ttls {
-		if n, _ := ttl.Int64(); n != -2 {
-			s.ttls = append(s.ttls, n)
-		}
-	}
-	return s
-}
-
-// check compares what a script of the token's has left with what was before.
-func (w *world) check(at int64, token string, pushed int64) {
-	before := w.now
-	w.now = w.look(at)
+// compare compares what a script of the token's has left with what was before.
+func (w *world) compare(was model.Snapshot, token string, pushed int64) {
+	before := snapshot{was}
 	w.checkExclusion()
 	w.checkTrust()
-	w.arrivals.Check(w.now.writersQ, func(token string) bool { return before.lives(token, at, "") })
 	w.checkOrder(before, token)
 	w.checkPhases(before)
 	w.checkFences(before)
-	w.checkRemains()
+	w.checkKept()
 	w.checkMessages(before, pushed)
-	w.checkGone()
 }
 
 func (w *world) checkExclusion() {
-	s := w.now
+	s := w.now()
 	if s.writer() != "" && len(s.readers()) > 0 {
 		w.Wrong("%s writes beside readers %v", s.writer(), s.readers())
 	}
-	var writer, other *actor
-	for _, a := range w.actors {
-		if a.stage != holding || a.until <= w.Mono {
+	var writer, other *model.Actor
+	for _, a := range w.Actors {
+		if !w.Trusts(a) {
 			continue
 		}
-		if a.mode == writing && writer == nil {
+		if writes(a) && writer == nil {
 			writer = a
 		} else {
 			other = a
 		}
 	}
 	if writer != nil && other != nil {
-		w.Wrong("%s trusts that it writes, and %s that it holds", writer.token, other.token)
+		w.Wrong("%s trusts that it writes, and %s that it holds", writer.Token, other.Token)
 	}
 }
 
 // checkTrust: who trusts its lease has it.
 func (w *world) checkTrust() {
-	for _, a := range w.actors {
-		if a.stage != holding || a.until <= w.Mono {
+	for _, a := range w.Actors {
+		if !w.Trusts(a) {
 			continue
 		}
-		_, reads := w.now.readers()[a.token]
-		if a.mode == writing && w.now.writer() != a.token {
-			w.Wrong("%s trusts that it writes, and does not", a.token)
+		_, reads := w.now().readers()[a.Token]
+		if writes(a) && w.now().writer() != a.Token {
+			w.Wrong("%s trusts that it writes, and does not", a.Token)
 		}
-		if a.mode == reading && !reads && w.now.writer() != a.token { // its downgrade may not have arrived
-			w.Wrong("%s trusts that it reads, and does not", a.token)
+		if !writes(a) && !reads && w.now().writer() != a.Token { // its downgrade may not have arrived
+			w.Wrong("%s trusts that it reads, and does not", a.Token)
 		}
 	}
 }
 
 // checkOrder: the lock goes to the first writer of the queue, to all readers at once, and past the queue to nobody.
 func (w *world) checkOrder(before snapshot, token string) {
-	s := w.now
+	s := w.now()
 	first := ""
-	for _, q := range before.writersQ {
-		if before.lives(q, s.at, "") && (q != token || s.writer() == q) {
+	for _, q := range before.Queue {
+		if before.lives(q, s.At, "") && (q != token || s.writer() == q) {
 			first = q
 			break
 		}
 	}
 	_, queued := before.writers()[s.writer()]
-	queued = queued && before.lives(s.writer(), s.at, "")
+	queued = queued && before.lives(s.writer(), s.At, "")
 	switch {
 	case s.writer() == "" || s.writer() == before.writer():
 	case queued && s.writer() != first:
@@ -172,12 +114,12 @@ func (w *world) checkOrder(before snapshot, token string) {
 	for reader := range s.readers() {
 		_, read := before.readers()[reader]
 		_, waited := before.waiting()[reader]
-		waited = waited && before.lives(reader, s.at, "")
+		waited = waited && before.lives(reader, s.At, "")
 		if !read && !waited && reader != before.writer() && first != "" {
 			w.Wrong("%s reads, past writer %s in the queue", reader, first)
 		}
 		for other := range s.waiting() {
-			if !read && waited && before.lives(other, s.at, token) {
+			if !read && waited && before.lives(other, s.At, token) {
 				w.Wrong("%s was admitted, and %s was not", reader, other)
 			}
 		}
@@ -193,13 +135,13 @@ func (w *world) checkOrder(before snapshot, token string) {
 // checkPhases: a reader waits for at most one writer.
 func (w *world) checkPhases(before snapshot) {
 	seen := make(map[string]map[int64]bool)
-	for reader := range w.now.waiting() {
+	for reader := range w.now().waiting() {
 		turns := w.phases[reader]
-		if turns == nil || !before.lives(reader, w.now.at, "") { // it has queued, perhaps anew
+		if turns == nil || !before.lives(reader, w.now().At, "") { // it has queued, perhaps anew
 			turns = make(map[int64]bool)
 		}
-		if w.now.writer() != "" {
-			turns[w.now.number("fence")] = true
+		if w.now().writer() != "" {
+			turns[w.now().Number("fence")] = true
 		}
 		if len(turns) > 1 {
 			w.Wrong("reader %s waits for writers %v", reader, turns)
@@ -211,58 +153,29 @@ func (w *world) checkPhases(before snapshot) {
 
 // checkFences: each writer's fence is larger than all before.
 func (w *world) checkFences(before snapshot) {
-	fence := w.now.number("fence")
-	if fence < w.fence || w.now.writer() != "" && w.now.writer() != before.writer() && fence <= w.fence {
-		w.Wrong("fence %d of %s comes after %d", fence, w.now.writer(), w.fence)
+	fence := w.now().Number("fence")
+	if fence < w.fence || w.now().writer() != "" && w.now().writer() != before.writer() && fence <= w.fence {
+		w.Wrong("fence %d of %s comes after %d", fence, w.now().writer(), w.fence)
 	}
 	w.fence = max(w.fence, fence)
-	for _, a := range w.actors {
-		if a.stage == holding && a.until > w.Mono && a.mode == writing && a.fence != fence {
-			w.Wrong("%s has fence %d, the lock %d", a.token, a.fence, fence)
+	for _, a := range w.Actors {
+		if w.Trusts(a) && writes(a) && a.Fence != fence {
+			w.Wrong("%s has fence %d, the lock %d", a.Token, a.Fence, fence)
 		}
 	}
 }
 
-// checkRemains: what has expired is gone, nothing lasts longer than was asked for, and no key is for ever.
-func (w *world) checkRemains() {
-	s := w.now
-	longest := s.number("longest")
-	lasts := func(what, token string, until, most int64) {
-		if until <= s.at || until > s.at+most {
-			w.Wrong("%s %s lasts %d ms, at most %d", what, token, until-s.at, most)
-		}
-	}
-	if s.writer() != "" {
-		lasts("writer", s.writer(), s.number("deadline"), longest)
-		if s.number("kept") < s.number("deadline")+memory {
-			w.Wrong("the hash is kept until %d, the lease until %d", s.number("kept"), s.number("deadline"))
-		}
-	}
-	for token, until := range s.readers() {
-		lasts("reader", token, until, longest)
-	}
-	for token, until := range s.alive() {
-		lasts("waiter", token, until, queue.LongestGrace.Milliseconds())
-	}
-	if len(s.alive()) != len(s.writers())+len(s.waiting()) {
-		w.Wrong("%v are alive, of writers %v and readers %v", s.alive(), s.writers(), s.waiting())
-	}
-	for field := range s.hash {
-		if token, ok := strings.CutPrefix(field, "waiter:"); ok && s.alive()[token] == 0 {
-			w.Wrong("%s is left of a waiter", field)
-		}
-	}
-	for _, ttl := range s.ttls {
-		if ttl < longest {
-			w.Wrong("a key has a TTL of %d ms, and the longest lease is %d", ttl, longest)
-		}
+// checkKept: the hash outlives the writer's lease by as long as a fence is remembered.
+func (w *world) checkKept() {
+	if s := w.now(); s.writer() != "" && s.Number("kept") < s.Number("deadline")+memory {
+		w.Wrong("the hash is kept until %d, the lease until %d", s.Number("kept"), s.Number("deadline"))
 	}
 }
 
 // until is when the last lease ends.
 func (s snapshot) until() int64 {
 	if s.writer() != "" {
-		return s.number("deadline")
+		return s.Number("deadline")
 	}
 	return slices.Max(append(slices.Collect(maps.Values(s.readers())), 0))
 }
@@ -270,36 +183,36 @@ func (s snapshot) until() int64 {
 // hastens tells whether the first writer of the queue may have to be told that what it waits for ends sooner than it knows, and
 // before its next heartbeat; and whether it must be, as far as can be seen from here.
 func (s snapshot) hastens(before snapshot) (may, must bool) {
-	first := slices.IndexFunc(s.writersQ, func(token string) bool { return before.lives(token, s.at, "") }) // not who asks anew
+	first := slices.IndexFunc(s.Queue, func(token string) bool { return before.lives(token, s.At, "") }) // not who asks anew
 	if first < 0 {
 		return false, false
 	}
-	grace, inbox := before.waiter(s.writersQ[first])
+	grace, inbox := before.waiter(s.Queue[first])
 	if inbox == "" {
 		return false, false
 	}
-	sooner := s.until() < min(before.until(), s.at+before.number("longest"))
-	return true, sooner && 3*(s.until()-s.at) < grace
+	sooner := s.until() < min(before.until(), s.At+before.Number("longest"))
+	return true, sooner && 3*(s.until()-s.At) < grace
 }
 
 // checkMessages: one for the process of each writer that was granted the lock, one for each process with granted readers, and one
 // for the first writer if what it waits for ends sooner.
 func (w *world) checkMessages(before snapshot, pushed int64) {
 	told := make(map[string]bool)
-	for token := range before.alive() {
+	for token := range before.Alive() {
 		_, inbox := before.waiter(token)
-		if !before.lives(token, w.now.at, "") {
+		if !before.lives(token, w.now().At, "") {
 			continue
 		}
-		if _, reads := w.now.readers()[token]; reads && inbox != "" {
+		if _, reads := w.now().readers()[token]; reads && inbox != "" {
 			told[inbox] = true
 		}
-		if w.now.writer() == token && inbox != "" {
+		if w.now().writer() == token && inbox != "" {
 			told["of "+token] = true
 		}
 	}
 	most, least := int64(len(told)), int64(len(told))
-	may, must := w.now.hastens(before)
+	may, must := w.now().hastens(before)
 	if may {
 		most++
 	}
@@ -308,23 +221,5 @@ func (w *world) checkMessages(before snapshot, pushed int64) {
 	}
 	if pushed < least || pushed > most {
 		w.Wrong("%d messages for %v, and the first writer (may: %v, must: %v)", pushed, told, may, must)
-	}
-}
-
-// settle ends a run: everybody crashes, and when all leases are over nothing is left but what the fence needs.
-func (w *world) settle() {
-	for range 3 {
-		w.Mono += w.now.number("longest") + queue.LongestGrace.Milliseconds() + 1
-		w.Run(w.lock.look(), "")
-	}
-	for _, set := range w.now.sets {
-		if len(set) > 0 {
-			w.Wrong("%v is left at the end", set)
-		}
-	}
-	for field := range w.now.hash {
-		if !slices.Contains([]string{"fence", "longest", "ticket", "asked", "revoked", "revoker", "gone", "solo", "kept"}, field) {
-			w.Wrong("%s is left at the end", field)
-		}
 	}
 }

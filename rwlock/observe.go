@@ -34,7 +34,7 @@ func (k *Locker) held() (held []observe.Held) {
 			mode = "write"
 		}
 		held = append(held, observe.Held{
-			Name: l.claim.name, Token: l.claim.token, Mode: mode, Fence: l.Fence(), Began: l.hold.Began(), Trusted: l.hold.TrustedUntil(),
+			Name: l.claim.name, Token: l.claim.Token, Mode: mode, Fence: l.Fence(), Began: l.hold.Began(), Trusted: l.hold.TrustedUntil(),
 		})
 	}
 	return held

@@ -32,7 +32,7 @@ func TestHeartbeatOfAnOlderPlaceInTheQueueHasTheWaiterAsk(t *testing.T) {
 	for _, m := range []mode{writing, reading} {
 		c := f.lockers[0].newClaim("a", m)
 		ask := func() int64 {
-			call := c.askFor(m, c.token, time.Minute, queue.LongestGrace, queue.Unlimited, "", 0)
+			call := c.Asking(c.Token, m.arg(), time.Minute, queue.LongestGrace, queue.Unlimited, "", 0)
 			got, err := queue.ParseAsked(call.Run(t.Context(), f.redis))
 			if err != nil || got.Status != "queued" {
 				t.Fatalf("%+v, %v", got, err)
@@ -41,12 +41,12 @@ func TestHeartbeatOfAnOlderPlaceInTheQueueHasTheWaiterAsk(t *testing.T) {
 		}
 		first := ask()
 		expect.Equal(t, "ticket of one that asks again", ask(), first)
-		expect.Equal(t, "heartbeat", min(1, reply(t, f, c.beat(c.token, first, queue.LongestGrace))), 1)
-		expect.Equal(t, "release", reply(t, f, c.giveUp(c.token, 0, false)), 1)
+		expect.Equal(t, "heartbeat", min(1, reply(t, f, c.Beating(c.Token, first, queue.LongestGrace))), 1)
+		expect.Equal(t, "release", reply(t, f, c.Releasing(c.Token, 0, false)), 1)
 		second := ask()
-		expect.Equal(t, "heartbeat of the first place", reply(t, f, c.beat(c.token, first, queue.LongestGrace)), 0)
-		expect.Equal(t, "heartbeat of the second", min(1, reply(t, f, c.beat(c.token, second, queue.LongestGrace))), 1)
-		expect.Equal(t, "release", reply(t, f, c.giveUp(c.token, 0, false)), 1)
+		expect.Equal(t, "heartbeat of the first place", reply(t, f, c.Beating(c.Token, first, queue.LongestGrace)), 0)
+		expect.Equal(t, "heartbeat of the second", min(1, reply(t, f, c.Beating(c.Token, second, queue.LongestGrace))), 1)
+		expect.Equal(t, "release", reply(t, f, c.Releasing(c.Token, 0, false)), 1)
 	}
 	unlock(t, held)
 }
@@ -56,7 +56,7 @@ func TestLateCopiesOfDowngradeAndUpgradeChangeNothing(t *testing.T) {
 	f := newFleet(t, standalone(t), 1, Config{})
 	l := must(t, f.lockers[0], (*Locker).Lock, "a")
 	c := l.claim
-	downgrade, upgrade := c.toReader(c.token, time.Minute, l.Fence()), c.toWriter(c.token, time.Minute, l.Fence())
+	downgrade, upgrade := c.lock().toReader(c.Token, time.Minute, l.Fence()), c.lock().toWriter(c.Token, time.Minute, l.Fence())
 	for range 2 { // the second time as copies
 		expect.Equal(t, "downgrade", reply(t, f, downgrade), 1)
 		if err := l.Downgrade(t.Context()); err != nil {
@@ -67,7 +67,7 @@ func TestLateCopiesOfDowngradeAndUpgradeChangeNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		expect.Equal(t, "downgrade, late", reply(t, f, downgrade), 1)
-		expect.Equal(t, "writer", f.info("a").Token, c.token)
+		expect.Equal(t, "writer", f.info("a").Token, c.Token)
 	}
 	if err := l.Downgrade(t.Context()); err != nil {
 		t.Fatal(err)
@@ -82,11 +82,11 @@ func TestADowngradeThatArrivesAfterAnUpgradeChangesNothing(t *testing.T) {
 	f := newFleet(t, standalone(t), 1, Config{})
 	l := must(t, f.lockers[0], (*Locker).Lock, "a")
 	c := l.claim
-	if fence := reply(t, f, c.toWriter(c.token, time.Minute, l.Fence())); fence <= l.Fence() {
+	if fence := reply(t, f, c.lock().toWriter(c.Token, time.Minute, l.Fence())); fence <= l.Fence() {
 		t.Errorf("fence %d after %d", fence, l.Fence())
 	}
-	expect.Equal(t, "downgrade, late", reply(t, f, c.toReader(c.token, time.Minute, l.Fence())), 1)
-	expect.Equal(t, "writer", f.info("a").Token, c.token)
+	expect.Equal(t, "downgrade, late", reply(t, f, c.lock().toReader(c.Token, time.Minute, l.Fence())), 1)
+	expect.Equal(t, "writer", f.info("a").Token, c.Token)
 	unlock(t, l)
 }
 
@@ -98,12 +98,12 @@ func TestMessageForAnOlderPlaceInTheQueueIsNoGrant(t *testing.T) {
 		held := must(t, f.lockers[0], (*Locker).Lock, "a")
 		w := wait(t, k, how, "a")
 		redistest.Await(t, "it waits", func() bool { i := f.info("a"); return i.WaitingWriters+i.WaitingReaders == 1 })
-		keys := held.claim.keys
+		keys := held.claim.Keys
 		token := f.redis.ZRange(t.Context(), keys[4], 0, -1).Val()[0]
 		for _, key := range []string{keys[0], keys[0] + ":" + token} { // one of them is what it watches
 			rule := p.On(acquireCommand, redistest.HoldReply).Times(1)
 			frame := fmt.Sprintf("%d:%s0:%d", len(key), key, held.Fence()+1)
-			if err := f.redis.Publish(t.Context(), k.inbox.Address(), frame).Err(); err != nil {
+			if err := f.redis.Publish(t.Context(), k.base.Inbox.Address(), frame).Err(); err != nil {
 				t.Fatal(err)
 			}
 			if (key == keys[0]) == (f.info("a").WaitingReaders == 1) {

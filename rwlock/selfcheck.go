@@ -16,10 +16,7 @@ func (k *Locker) SelfCheck(ctx context.Context) error {
 		return err
 	}
 	defer k.life.Done()
-	return rights.RWLock.SelfCheck(ctx, k.life, k.rdb, k.cfg.Prefix,
-		func(ctx context.Context) error { return rights.CheckChannel(ctx, k.life, k.rdb, k.inbox.Channel()) },
-		func(ctx context.Context) error {
-			return k.Do(ctx, name, func(context.Context, *Lease) error { return nil })
-		},
-	)
+	return k.base.SelfCheck(ctx, rights.RWLock, func(ctx context.Context) error {
+		return k.Do(ctx, name, func(context.Context, *Lease) error { return nil })
+	})
 }

@@ -42,10 +42,7 @@ type Config struct {
 	Hooks Hooks
 }
 
-const (
-	off         = config.Off // the value that switches a feature off
-	mostPermits = 10_000
-)
+const mostPermits = 10_000
 
 // check returns one error that names every field that is out of range.
 func (c Config) check() error {

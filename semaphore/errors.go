@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/cacheguard/go/internal/lifecycle"
+	"github.com/cacheguard/go/internal/queue"
 )
 
 var (
@@ -33,7 +34,7 @@ var (
 
 // lost is why a lease is lost, by what a script said of it.
 func lost(reply int) error {
-	if reply == replyRevoked {
+	if reply == queue.Revoked {
 		return ErrRevoked
 	}
 	return ErrLeaseLost

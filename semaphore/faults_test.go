@@ -22,10 +22,10 @@ func behind(t *testing.T, cfg Config) (f *fleet, far *Locker, p *redistest.Proxy
 }
 
 var (
-	acquireCommand   = redistest.Script(protocol.acquire.Source())
-	heartbeatCommand = redistest.Script(protocol.heartbeat.Source())
-	renewCommand     = redistest.Script(protocol.renew.Source())
-	releaseCommand   = redistest.Script(protocol.release.Source())
+	acquireCommand   = redistest.Script(protocol.Acquire.Source())
+	heartbeatCommand = redistest.Script(protocol.Heartbeat.Source())
+	renewCommand     = redistest.Script(protocol.Renew.Source())
+	releaseCommand   = redistest.Script(protocol.Release.Source())
 )
 
 // known makes the server know the scripts, so that faults meet the request they are for.
@@ -99,9 +99,9 @@ func TestARequestThatArrivesAfterItsCallHasUnlockedGetsNothing(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone, 1, Config{})
 	c := f.lockers[0].newClaim("a")
-	ask := c.askFor(c.token, 2, time.Minute, 0, queue.Unlimited, "", 0)
-	release := c.giveUp(c.token, 0, true)
-	if n, err := release.Run(t.Context(), f.redis).Int(); err != nil || n != replyLost {
+	ask := c.Asking(c.Token, 2, time.Minute, 0, queue.Unlimited, "", 0)
+	release := c.Releasing(c.Token, 0, true)
+	if n, err := release.Run(t.Context(), f.redis).Int(); err != nil || n != queue.Lost {
 		t.Errorf("%d, %v", n, err)
 	}
 	got, err := queue.ParseAsked(ask.Run(t.Context(), f.redis))
@@ -145,7 +145,7 @@ func TestTheFirstInTheQueueReplacesACrashedHolderWithoutAHeartbeat(t *testing.T)
 	f, k, p := behind(t, Config{TTL: time.Minute})
 	f.listening()
 	long := take(t, f.lockers[0])
-	crashes := f.join(shared.Client(t), Config{TTL: 900 * time.Millisecond, Watchdog: off})
+	crashes := f.join(shared.Client(t), Config{TTL: 900 * time.Millisecond, Watchdog: -1})
 	take(t, crashes)
 	p.On(heartbeatCommand, redistest.ReplyError("ERR no heartbeat"))
 	w := wait(t, k)
@@ -242,7 +242,7 @@ func TestWatchdogKeepsALeaseAndAFixedLeaseEnds(t *testing.T) {
 	})
 	_ = l.Unlock(t.Context()) // a machine that stands still may have lost it
 
-	fixed := f.join(shared.Client(t), Config{TTL: time.Second, Watchdog: off, Permits: 1})
+	fixed := f.join(shared.Client(t), Config{TTL: time.Second, Watchdog: -1, Permits: 1})
 	capped := f.join(shared.Client(t), Config{TTL: time.Second, MaxHold: time.Second, Permits: 1})
 	f.listening()
 	for _, k := range []*Locker{fixed, capped} {

@@ -75,8 +75,8 @@ func (f *fleet) join(rdb Redis, cfg Config) *Locker {
 func (f *fleet) listening() *fleet {
 	f.t.Helper()
 	for _, k := range f.lockers {
-		k.inbox.Start()
-		redistest.Await(f.t, "an inbox is subscribed", func() bool { return k.inbox.Address() != "" })
+		k.base.Inbox.Start()
+		redistest.Await(f.t, "an inbox is subscribed", func() bool { return k.base.Inbox.Address() != "" })
 	}
 	return f
 }

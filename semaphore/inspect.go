@@ -22,9 +22,9 @@ type Holder struct {
 func (k *Locker) Inspect(ctx context.Context, name string) (Info, error) {
 	var info Info
 	err := k.regard("inspect", name, func(c *claim) error {
-		reply, err := k.redis.Ask(ctx, c.look(), nil)
+		reply, err := k.base.Redis.Ask(ctx, c.Inspecting(), nil)
 		if err == nil {
-			info, err = parseLooked(reply.Cmd)
+			info, err = parseInfo(reply.Cmd)
 		}
 		return err
 	})
@@ -36,7 +36,7 @@ func (k *Locker) Inspect(ctx context.Context, name string) (Info, error) {
 // their places.
 func (k *Locker) Revoke(ctx context.Context, name string) (holders int, err error) {
 	err = k.regard("revoke", name, func(c *claim) error {
-		n, _, err := c.run(ctx, c.revokeAll(c.token))
+		n, _, err := c.Run(ctx, c.Revoking(c.Token))
 		holders = int(n)
 		return err
 	})

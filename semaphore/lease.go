@@ -25,18 +25,14 @@ type Lease struct {
 
 func (c *claim) newLease(ctx context.Context, g queue.Grant) *Lease {
 	l := &Lease{claim: c, fence: g.Fence, unlocked: c.cfg.Hooks.common().Held(c.name)}
-	options := hold.Options{Holder: (*held)(l), TTL: c.cfg.TTL, Max: c.cfg.MaxHold}
-	if c.cfg.Watchdog != off {
-		options.Keeper = c.keeper
-	}
-	c.life.Add(l, func() { l.hold.Begin(ctx, options, g.Sent, g.Length) })
+	c.life.Add(l, func() { l.hold.Begin(ctx, c.Holding((*held)(l)), g.Sent, g.Length) })
 	return l
 }
 
 // held is a Lease as its Hold sees it.
 type held Lease
 
-func (h *held) Renewal() script.Call  { return h.claim.extend(h.claim.token, h.claim.cfg.TTL, h.fence) }
+func (h *held) Renewal() script.Call  { return h.claim.Renewal(h.fence) }
 func (h *held) Cause(reply int) error { return lost(reply) }
 func (h *held) Lost()                 { h.claim.life.Remove((*Lease)(h)) } // who has lost it need not unlock
 
@@ -55,7 +51,7 @@ func (l *Lease) Token() string {
 	if l == nil {
 		return ""
 	}
-	return l.claim.token
+	return l.claim.Token
 }
 
 // TrustedUntil is when Context ends unless the lease is renewed. It is measured on this process's monotonic clock, from
@@ -82,9 +78,9 @@ func (l *Lease) Extend(ctx context.Context) error {
 	if cause := context.Cause(l.Context()); cause != nil {
 		return l.wrap("extend", cause)
 	}
-	reply, sent, err := c.run(ctx, c.extend(c.token, c.cfg.TTL, l.fence))
+	reply, sent, err := c.Renew(ctx, c.Renewal(l.fence))
 	if err == nil {
-		err = l.hold.Answered(sent, int(reply))
+		err = l.hold.Answered(sent, reply)
 	}
 	return l.wrap("extend", err)
 }
@@ -114,16 +110,9 @@ func (l *Lease) release() error {
 		return context.Cause(l.Context())
 	}
 	defer c.life.Leave()
-	trusted := l.hold.End()
-	answer, err := c.redis.Release(c.giveUp(c.token, l.fence, c.trail.Lost()), c.cfg.TTL)
+	reply, err := c.GiveUp(&l.hold, l.fence)
 	c.life.Remove(l)
-	if err != nil {
-		return err
-	}
-	reply, err := answer.Int()
-	// A release that finds nothing before the lease can have ended is the second copy of one that found it.
-	twice := reply == replyLost && trusted && time.Now().Before(l.hold.TrustedUntil())
-	if err == nil && reply != replyDone && !twice {
+	if err == nil && reply != queue.Done {
 		err = lost(reply)
 	}
 	return err

@@ -70,22 +70,12 @@ func (k *Locker) acquire(
 	if l.Context().Err() == nil {
 		return l, nil
 	}
-	c.abandon()
+	c.Abandon()
 	return nil, fmt.Errorf("semaphore: lock %q: the answer took longer than the lease: %w", name, context.Cause(l.Context()))
 }
 
-// try asks once, without a place in the queue.
-func (c *claim) try(ctx context.Context) (queue.Grant, error) {
-	answer, err := c.ask(ctx, 0, "")
-	if err == nil && !answer.Granted {
-		err = ErrNotAcquired
-	}
-	return queue.Grant{Fence: answer.Fence, Sent: answer.Sent, Length: answer.Length}, err
-}
-
-// failed gives the claim up, and returns the error of its call.
+// failed is the error of a call that did not get a permit.
 func (c *claim) failed(ctx context.Context, err error) error {
-	c.abandon()
 	switch {
 	case errors.Is(err, ErrClosed):
 		return err

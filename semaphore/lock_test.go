@@ -136,7 +136,7 @@ func TestCancelledWaitLeavesNothingInRedis(t *testing.T) {
 		}
 		f.awaitWaiters(0)
 		unlock(t, held...)
-		keys := f.lockers[0].newClaim("a").keys
+		keys := f.lockers[0].newClaim("a").Keys
 		for _, key := range keys[1:] {
 			expect.Equal(t, key, f.redis.Exists(t.Context(), key).Val(), 0)
 		}

@@ -3,15 +3,11 @@ package semaphore
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/cacheguard/go/internal/config"
-	"github.com/cacheguard/go/internal/keys"
-	"github.com/cacheguard/go/internal/lease"
 	"github.com/cacheguard/go/internal/lifecycle"
-	"github.com/cacheguard/go/internal/link"
+	"github.com/cacheguard/go/internal/locker"
 	"github.com/cacheguard/go/internal/queue"
-	"github.com/cacheguard/go/internal/wake"
 )
 
 const (
@@ -21,14 +17,10 @@ const (
 
 // Locker hands out permits that are kept in Redis. It is safe for concurrent use.
 type Locker struct {
-	life   *lifecycle.Lender[*Lease]
-	redis  *link.Sender
-	rdb    Redis // of SelfCheck
-	cfg    Config
-	doors  queue.Doors
-	inbox  *wake.Inbox
-	keeper *lease.Keeper
-	leave  func() // gives up the inbox and the keeper
+	life  *lifecycle.Lender[*Lease]
+	base  *locker.Base
+	cfg   Config
+	doors queue.Doors
 }
 
 // New returns a Locker. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
@@ -37,18 +29,9 @@ func New(rdb Redis, cfg Config) (*Locker, error) {
 		return nil, fmt.Errorf("semaphore: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	k := &Locker{life: lifecycle.NewLender((*Lease).abort), rdb: rdb, cfg: cfg}
-	k.redis = link.NewSender(rdb, cfg.RedisTimeout, k.life.Life)
-	k.doors = queue.Doors{Width: min(cfg.Permits+spareWidth, mostWidth), RoundTrip: func(name string) time.Duration {
-		return k.redis.RoundTrip(keys.Tagged(cfg.Prefix, name))
-	}}
-	inbox, leaveInbox := wake.Open(rdb, cfg.Prefix)
-	keeper, leaveKeeper := lease.Open(rdb, cfg.RedisTimeout)
-	k.inbox, k.keeper = inbox, keeper
-	k.leave = func() {
-		leaveInbox()
-		leaveKeeper()
-	}
+	k := &Locker{life: lifecycle.NewLender((*Lease).abort), cfg: cfg}
+	k.base = locker.Open(rdb, cfg.common(), k.life.Life)
+	k.doors = queue.Doors{Width: min(cfg.Permits+spareWidth, mostWidth), RoundTrip: k.base.RoundTrip}
 	return k, nil
 }
 
@@ -60,8 +43,7 @@ func (k *Locker) Close() error {
 		return nil // New failed: there is nothing to close
 	}
 	k.life.Close(ErrClosed)
-	k.redis.Close()
-	k.leave()
+	k.base.Close()
 	return nil
 }
 

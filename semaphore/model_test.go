@@ -2,19 +2,12 @@ package semaphore
 
 import (
 	"crypto/rand"
-	"fmt"
-	"strconv"
 	"testing"
-	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/cacheguard/go/internal/queue"
-	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/internal/testing/model"
 )
 
-// The model, see package model: actors do here what callers do; model_check_test.go says what has to be true then.
+// The model, see package model, which says what callers do; model_check_test.go says what has to be true then.
 
 const (
 	modelSteps  = 400
@@ -23,226 +16,34 @@ const (
 
 // world is one run of the model.
 type world struct {
-	*model.World
-	sem    sem
-	actors []*actor
-	tokens int
-	most   int // permits, of the actors that know of the most
-
-	gone     map[string]bool // the tokens that have given up, and were told so
-	arrivals *model.Arrivals
-	now      snapshot
+	*model.Queued
+	most int // permits, of the actors that know of the most
 }
-
-type stage int
-
-const (
-	idle stage = iota
-	waiting
-	holding
-)
-
-// actor is a caller, with what it believes.
-type actor struct {
-	name    int
-	inbox   string // of its process: some share one
-	permits int    // that it knows of
-	stage   stage
-	token   string
-	ttl     int64
-	ticket  int64
-
-	arrived int64
-	fence   int64
-	heard   int64 // waiting: when the last request was sent that was answered
-	until   int64 // holding: the end of its trust
-	leaves  int64 // when it waits no longer; 0: never
-	lost    bool  // a request for it has no reply
-	revoked bool  // it was, while it held
-}
-
-func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // player plays the model.
 func player(t *testing.T) model.Play {
 	t.Helper()
 	rdb := shared.Client(t)
 	return func(seed uint64, edit func(string) string) string {
-		s := semAt(compile(func(source string) string { return model.Modelled(edit(source)) }), "{model-"+rand.Text()+"}")
-		w := &world{World: model.NewWorld(rdb, seed, s.keys[0]), sem: s, gone: make(map[string]bool)}
-		w.Check = w.check
-		w.arrivals = model.NewArrivals(w.World)
+		calls := callsAt(compile(func(source string) string { return model.Modelled(edit(source)) }), "{model-"+rand.Text()+"}")
+		w := &world{Queued: model.NewQueued(rdb, seed, calls, modelActors)}
+		w.Arrive, w.Held, w.Compare = w.arrive, holders, w.compare
 		permits, changes := 1+w.Rand.IntN(4), w.Chance(30)
-		for i := range 2 + w.Rand.IntN(modelActors-1) {
-			a := &actor{name: i, inbox: w.Inboxes[i%len(w.Inboxes)], permits: permits}
+		for i, a := range w.Actors {
+			knows := permits
 			if changes && i%2 == 1 {
-				a.permits = 1 + w.Rand.IntN(4)
+				knows = 1 + w.Rand.IntN(4)
 			}
-			w.most = max(w.most, a.permits)
-			w.actors = append(w.actors, a)
+			w.most, a.As = max(w.most, knows), knows
 		}
-		defer w.Clean(s.keys...)
-		w.Play(modelSteps, model.Deeds{
-			Act: func() { w.act(w.actors[w.Rand.IntN(len(w.actors))]) }, Revoke: w.revoke, Leap: w.leap, Settle: w.settle,
-		})
-		return w.Verdict(seed)
+		return w.PlayOut(seed, modelSteps)
 	}
 }
 
-// leap has all trust suffer when the clock is set forward.
-func (w *world) leap(by int64) {
-	for _, a := range w.actors {
-		a.heard -= by
-		a.until -= by
-	}
-}
-
-func (w *world) revoke() {
-	for _, a := range w.actors {
-		a.revoked = a.revoked || a.stage == holding && w.now.holders()[a.token] > w.Clock()
-		a.until, a.heard = 0, -queue.LongestGrace.Milliseconds() // that is what it is for; a message may be on its way
-	}
-	call := w.sem.revokeAll(strconv.FormatUint(w.Rand.Uint64(), 10))
-	w.Run(call, "")
-	held := len(w.now.holders())
-	if w.Run(call, ""); len(w.now.holders()) < held {
-		w.Wrong("a copy of a revoke has taken permits")
-	}
-}
-
-func (w *world) send(a *actor, what string, call script.Call, heard func(cmd *redis.Cmd, sent int64), unheard func()) {
-	w.Send(a.name, a.token, what, call, heard, unheard)
-}
-
-func (w *world) act(a *actor) {
-	switch {
-	case a.stage == idle:
-		w.begin(a)
-	case w.Chance(4):
-		w.Tell("%d crashes", a.name)
-		a.stage = idle
-	case a.stage == waiting:
-		w.wait(a)
-	case a.until <= w.Mono:
-		w.Tell("%d has lost %s", a.name, a.token)
-		w.finish(a)
-	default:
-		w.hold(a)
-	}
-}
-
-func (w *world) begin(a *actor) {
-	w.tokens++
-	*a = actor{
-		name: a.name, inbox: a.inbox, permits: a.permits, stage: waiting,
-		token: fmt.Sprintf("t%d", w.tokens), ttl: 500 + w.Rand.Int64N(9500), heard: w.Mono,
-	}
+func (w *world) arrive(a *model.Actor) {
+	a.About = inboxKey(w.Keys[0], a.Token)
 	if w.Chance(30) {
-		a.arrived = w.arrivals.Waited(a.token)
-	}
-	if w.Chance(40) {
-		a.leaves = w.Mono + w.Rand.Int64N(6000)
-	}
-	if w.ask(a, w.Chance(75)); a.stage == waiting && a.ticket == 0 {
-		w.finish(a) // it did not want to wait
-	}
-}
-
-// ask asks for a permit.
-func (w *world) ask(a *actor, waits bool) {
-	inbox := a.inbox
-	if w.Chance(20) {
-		inbox = ""
-	}
-	grace := time.Duration(0)
-	if waits {
-		grace = queue.Grace(ms(a.ttl))
-	}
-	patience := queue.Unlimited
-	if a.leaves > 0 {
-		patience = max(a.leaves-w.Mono, 0)
-	}
-	call := w.sem.askFor(a.token, a.permits, ms(a.ttl), grace, patience, inbox, a.arrived)
-	w.send(a, fmt.Sprintf("asks for one of %d", a.permits), call, func(cmd *redis.Cmd, sent int64) {
-		got, err := queue.ParseAsked(cmd)
-		if err != nil || got.Left < 0 {
-			w.Wrong("%+v, %v", got, err)
-		}
-		switch got.Status {
-		case "held":
-			a.stage, a.fence, a.until = holding, got.Fence, sent+a.ttl
-		case "queued":
-			a.ticket, a.heard = got.Ticket, sent
-		}
-	}, func() { a.lost = true })
-}
-
-func (w *world) wait(a *actor) {
-	switch p := w.Rand.IntN(10); {
-	case a.leaves > 0 && w.Mono >= a.leaves:
-		w.finish(a)
-	case p < 4:
-		w.receive(a.inbox)
-	case p < 7:
-		w.send(a, "is alive", w.sem.beat(a.token, a.ticket, queue.Grace(ms(a.ttl))), func(cmd *redis.Cmd, sent int64) {
-			if n, _ := cmd.Int(); n > 0 {
-				a.heard = sent
-				return
-			}
-			w.ask(a, true)
-		}, nil)
-	case p < 9:
-		w.ask(a, true)
-	default:
-		w.finish(a)
-	}
-}
-
-// receive delivers the oldest message to a process, or loses it.
-func (w *world) receive(inbox string) {
-	key, body, ok := w.Receive(inbox)
-	if !ok {
-		return
-	}
-	for _, a := range w.actors {
-		if a.stage != waiting || a.inbox != inbox || key != w.sem.inboxKey(a.token) {
-			continue
-		}
-		fence, granted := queue.ParseGrant(body, a.ticket)
-		granted = granted && (a.leaves == 0 || w.Mono < a.leaves)
-		if trust := a.heard + queue.Grace(ms(a.ttl)).Milliseconds(); granted && w.Mono < trust {
-			w.Tell("%d is told that it holds %s", a.name, a.token)
-			a.stage, a.fence, a.until = holding, fence, trust
-		}
-	}
-}
-
-func (w *world) hold(a *actor) {
-	switch p := w.Rand.IntN(10); {
-	case p < 4:
-		w.send(a, "renews", w.sem.extend(a.token, ms(a.ttl), a.fence), func(cmd *redis.Cmd, sent int64) {
-			if n, _ := cmd.Int(); n == replyDone {
-				a.until = sent + a.ttl
-			} else if a.until > w.Mono {
-				w.Wrong("%s is lost while it is trusted", a.token)
-			}
-		}, nil)
-	case p < 7:
-		w.finish(a)
-	}
-}
-
-// finish releases whatever the actor has, until that is known to have run.
-func (w *world) finish(a *actor) {
-	a.stage = idle
-	for known, tries := false, 0; !known && tries < 20; tries++ {
-		w.send(a, "releases", w.sem.giveUp(a.token, a.fence, a.lost), func(cmd *redis.Cmd, _ int64) {
-			if n, _ := cmd.Int(); n == replyLost && a.revoked {
-				w.Wrong("%s was revoked, and hears that it is lost", a.token)
-			}
-			known, w.gone[a.token] = true, true
-			w.checkGone()
-		}, func() {})
+		a.Arrived = w.Arrivals.Waited(a.Token)
 	}
 }
 

@@ -35,81 +35,31 @@ var revokeSource string
 //go:embed lua/inspect.lua
 var inspectSource string
 
-// A script's answer about a token that has no permit, when it returns a number, and about one that has.
-const (
-	replyRevoked = -1
-	replyLost    = 0
-	replyDone    = 1
-)
-
-// scripts are the operations on a semaphore.
-type scripts struct {
-	acquire, heartbeat, renew, release, revoke, inspect *script.Script
-}
-
 // compile makes the scripts; the tests of the protocol edit their sources.
-func compile(edit func(source string) string) *scripts {
+func compile(edit func(source string) string) *queue.Scripts {
 	s := func(source string) *script.Script {
 		return script.New(edit(fields + queue.Prelude() + prelude + source))
 	}
-	return &scripts{
-		acquire: s(acquireSource), heartbeat: s(heartbeatSource), renew: s(renewSource), release: s(releaseSource),
-		revoke: s(revokeSource), inspect: s(inspectSource),
+	return &queue.Scripts{
+		Acquire: s(acquireSource), Heartbeat: s(heartbeatSource), Renew: s(renewSource), Release: s(releaseSource),
+		Revoke: s(revokeSource), Inspect: s(inspectSource),
 	}
 }
 
 var protocol = compile(func(source string) string { return source })
 
-// sem makes the calls that concern one semaphore.
-type sem struct {
-	*scripts
-	keys []string
-}
-
-// semAt returns the semaphore whose keys begin with base, which has the hash tag.
-func semAt(s *scripts, base string) sem {
+// callsAt makes the calls that concern the semaphore whose keys begin with base, which has the hash tag. They ask for one of so
+// many permits.
+func callsAt(s *queue.Scripts, base string) queue.Calls {
 	main := base + ":sem"
-	return sem{s, []string{main, main + ":holders", main + ":queue", main + ":alive", main + ":gone"}}
+	return queue.Calls{Scripts: s, Keys: []string{main, main + ":holders", main + ":queue", main + ":alive", main + ":gone"}}
 }
 
-// inboxKey is what messages for a waiter are about.
-func (s sem) inboxKey(token string) string { return s.keys[0] + ":" + token }
+// inboxKey is what messages for a waiter for the semaphore with this first key are about.
+func inboxKey(semaphore, token string) string { return semaphore + ":" + token }
 
-func (s sem) call(of *script.Script, args ...any) script.Call {
-	return script.Call{Script: of, Keys: s.keys, Args: args}
-}
-
-// askFor asks for one of that many permits, and for a place in the queue unless grace is 0, for no longer than patience, in ms or a
-// queue.Patience. inbox may be empty. arrived is when the caller came, in µs by the server's clock, or 0 for now. The reply is a
-// queue.Asked.
-func (s sem) askFor(token string, permits int, ttl, grace time.Duration, patience any, inbox string, arrived int64) script.Call {
-	return s.call(s.acquire, token, permits, script.Millis(ttl), script.Millis(grace), patience, inbox, arrived)
-}
-
-// beat says that a waiter is alive. It returns in how many ms it may be worth asking again, or 0 if the waiter has to ask.
-func (s sem) beat(token string, ticket int64, grace time.Duration) script.Call {
-	return s.call(s.heartbeat, token, ticket, script.Millis(grace))
-}
-
-// extend extends a lease by ttl. It returns 1, or why the token has no permit.
-func (s sem) extend(token string, ttl time.Duration, fence int64) script.Call {
-	return s.call(s.renew, token, script.Millis(ttl), fence)
-}
-
-// giveUp releases whatever the token has. It returns 1, or why the token has nothing. lost: some request of the token may come
-// later.
-func (s sem) giveUp(token string, fence int64, lost bool) script.Call {
-	return s.call(s.release, token, fence, lost)
-}
-
-// revokeAll takes the permits from all holders, and returns how many there were.
-func (s sem) revokeAll(id string) script.Call { return s.call(s.revoke, id) }
-
-// look asks who has a permit.
-func (s sem) look() script.Call { return s.call(s.inspect) }
-
-// parseLooked reads the reply to look.
-func parseLooked(cmd *redis.Cmd) (Info, error) {
+// parseInfo reads the reply of inspect.lua.
+func parseInfo(cmd *redis.Cmd) (Info, error) {
 	reply, err := cmd.Slice()
 	if err != nil {
 		return Info{}, err

@@ -6,47 +6,29 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"time"
 
 	"github.com/go-chi/chi/v5"
 
 	"github.com/cacheguard/go/admin"
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/examples/internal/program"
+	"github.com/cacheguard/go/examples/internal/tour"
 )
 
 func main() { newProgram().Main() }
 
 func newProgram() program.Program {
-	var port int
-	var tour string
-	return program.Program{
+	return tour.Page{
 		Name:  "admin",
 		About: "Admin shows what the caches and locks of a process are doing, on a page in your browser.",
-		Flags: func(f *flag.FlagSet) {
-			f.IntVar(&port, "port", 8643, "of the page; 0: any that is free")
-			f.StringVar(&tour, "tour", "", "drive the page with Chromium, check what it shows, and write pictures to this `folder` (-: none)")
+		Port:  8643,
+		Show: func(ctx context.Context, port int, run func(ctx context.Context, url string) error) error {
+			return open(ctx, port, func(ctx context.Context, _ *shop, url string) error { return run(ctx, url) })
 		},
-		Short: map[string]string{"tour": "-"},
-		Check: func() error { return nil },
-		Run: func(ctx context.Context, out io.Writer) error {
-			if tour != "" {
-				return open(ctx, 0, func(ctx context.Context, s *shop, url string) error { return runTour(ctx, s, out, tour, url) })
-			}
-			return open(ctx, port, func(ctx context.Context, _ *shop, url string) error {
-				_, err := fmt.Fprintf(out, "Open %s in your browser. Ctrl-C ends it.\n", url)
-				if err == nil {
-					<-ctx.Done()
-				}
-				return err
-			})
-		},
-	}
+		Tour: runTour,
+	}.Program()
 }
 
 // router is that of a service: its pages, and the page for the person on call under a path of its own.
@@ -71,19 +53,5 @@ func open(ctx context.Context, port int, run func(ctx context.Context, s *shop, 
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
-	if err != nil {
-		return fmt.Errorf("-port: %w", err)
-	}
-	server := &http.Server{Handler: s.router(), ReadHeaderTimeout: 10 * time.Second}
-	served := make(chan struct{})
-	go func() { // owner: open; stop: Close; joined below
-		defer close(served)
-		_ = server.Serve(listener) // http.ErrServerClosed
-	}()
-	defer func() {
-		err = errors.Join(err, server.Close())
-		<-served
-	}()
-	return run(ctx, s, "http://"+listener.Addr().String()+"/debug/cacheguard")
+	return tour.Serve(ctx, port, s.router(), func(url string) error { return run(ctx, s, url+"/debug/cacheguard") })
 }

@@ -26,8 +26,10 @@ const helpers = `
 `
 
 // runTour goes through the page, and looks at what it says.
-func runTour(ctx context.Context, s *shop, out io.Writer, folder, url string) error {
-	return tour.Browse(ctx, out, folder, helpers, func(t *tour.Tour) { scenes(ctx, t, s, url) })
+func runTour(ctx context.Context, out io.Writer, folder string) error {
+	return open(ctx, 0, func(ctx context.Context, s *shop, url string) error {
+		return tour.Browse(ctx, out, folder, helpers, func(t *tour.Tour) { scenes(ctx, t, s, url) })
+	})
 }
 
 func scenes(ctx context.Context, t *tour.Tour, s *shop, url string) {

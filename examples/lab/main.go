@@ -9,42 +9,25 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
-	"fmt"
-	"io"
 	"time"
 
 	"github.com/cacheguard/go/examples/internal/backends"
 	"github.com/cacheguard/go/examples/internal/program"
+	"github.com/cacheguard/go/examples/internal/tour"
 )
 
 func main() { newProgram().Main() }
 
 func newProgram() program.Program {
-	var port int
-	var tour string
-	return program.Program{
+	return tour.Page{
 		Name:  "lab",
 		About: "Lab shows a cache stampede, and what prevents it, on a page in your browser.",
-		Flags: func(f *flag.FlagSet) {
-			f.IntVar(&port, "port", 8642, "of the page; 0: any that is free")
-			f.StringVar(&tour, "tour", "", "drive the page with Chromium, check what it shows, and write pictures to this `folder` (-: none)")
+		Port:  8642,
+		Show: func(ctx context.Context, port int, run func(ctx context.Context, url string) error) error {
+			return open(ctx, port, 500*time.Millisecond, run)
 		},
-		Short: map[string]string{"tour": "-"},
-		Check: func() error { return nil },
-		Run: func(ctx context.Context, out io.Writer) error {
-			if tour != "" {
-				return runTour(ctx, out, tour)
-			}
-			return open(ctx, port, 500*time.Millisecond, func(ctx context.Context, url string) error {
-				_, err := fmt.Fprintf(out, "Open %s in your browser. Ctrl-C ends it.\n", url)
-				if err == nil {
-					<-ctx.Done()
-				}
-				return err
-			})
-		},
-	}
+		Tour: runTour,
+	}.Program()
 }
 
 // open opens Redis, a lab and its page, and closes them after run.
@@ -59,5 +42,5 @@ func open(ctx context.Context, port int, patience time.Duration, run func(ctx co
 		return err
 	}
 	defer func() { err = errors.Join(err, l.close()) }()
-	return serve(ctx, l, port, run)
+	return tour.Serve(ctx, port, handler(l), func(url string) error { return run(ctx, url) })
 }

@@ -98,28 +98,3 @@ func (l *lab) stream(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 }
-
-// serve shows the lab on a port of this machine while run runs.
-func serve(ctx context.Context, l *lab, port int, run func(ctx context.Context, url string) error) (err error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
-	if err != nil {
-		return fmt.Errorf("-port: %w", err)
-	}
-	streams, end := context.WithCancel(ctx)
-	s := &http.Server{
-		Handler: handler(l), ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return streams },
-	}
-	served := make(chan struct{})
-	go func() { // owner: serve; stop: Shutdown; joined below
-		defer close(served)
-		_ = s.Serve(listener) // http.ErrServerClosed
-	}()
-	defer func() {
-		end()
-		patience, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		err = errors.Join(err, s.Shutdown(patience), s.Close())
-		<-served
-	}()
-	return run(ctx, "http://"+listener.Addr().String())
-}

@@ -38,16 +38,6 @@ var All = []Rung{
 	{"zookeeper", "consensus/zookeeper, 3 members", "that, restarts, and the loss of one member", startZooKeeper, onZooKeeper},
 }
 
-// Find returns the rung of the name.
-func Find(name string) (Rung, bool) {
-	for _, r := range All {
-		if r.Name == name {
-			return r, true
-		}
-	}
-	return Rung{}, false
-}
-
 // Open makes a process that asks for locks of the rung whose servers are at the address.
 func (r Rung) Open(addr, prefix string, ttl time.Duration) (Locks, error) {
 	return r.open(addr, prefix, ttl)

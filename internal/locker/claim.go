@@ -1,0 +1,105 @@
+package locker
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/cacheguard/go/internal/hold"
+	"github.com/cacheguard/go/internal/link"
+	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/script"
+)
+
+// Claim is one caller's way to a lock: its token, and the requests that it has sent with it.
+type Claim struct {
+	*Base
+	queue.Calls
+
+	Token string
+	As    any          // how it asks, as an argument of its script
+	Guest *queue.Guest // while it queues; nil: it came by no door; belongs to the goroutine that waits, as dead
+
+	trail  link.Trail   // of its requests
+	ticket atomic.Int64 // of its place in the queue, as far as it knows
+	dead   time.Time    // when Redis takes it out of the queue as it does not wait for longer; zero: never
+}
+
+// Wait waits in Redis until the claim is granted, or abandons it. watched is what messages for it are about. The context's error
+// says why it was not granted; another one is Redis'.
+func (c *Claim) Wait(ctx context.Context, watched string) (queue.Grant, error) {
+	g, err := c.Base.Wait(ctx, queue.Waiter{ID: watched, Claim: c, Keeper: c.Keeper, Heart: c})
+	if err != nil {
+		c.Abandon()
+	}
+	return g, err
+}
+
+// Try asks once, without a place in the queue. One that is refused has nothing to abandon, unless a copy of its request may come
+// later.
+func (c *Claim) Try(ctx context.Context, refused error) (queue.Grant, error) {
+	answer, err := c.ask(ctx, 0, "")
+	if err != nil || !answer.Granted && c.trail.Lost() {
+		c.Abandon()
+	}
+	if err == nil && !answer.Granted {
+		err = refused
+	}
+	return queue.Grant{Fence: answer.Fence, Sent: answer.Sent, Length: answer.Length}, err
+}
+
+// Ask asks for the lock, as package queue has it.
+func (c *Claim) Ask(ctx context.Context, inbox string) (queue.Answer, error) {
+	return c.ask(ctx, queue.Grace(c.cfg.TTL), inbox)
+}
+
+// Beat is the heartbeat of a place in the queue, likewise.
+func (c *Claim) Beat() script.Call {
+	return c.Beating(c.Token, c.ticket.Load(), queue.Grace(c.cfg.TTL))
+}
+
+// ask asks Redis once. What it was not asked for any more is given back by Abandon.
+func (c *Claim) ask(ctx context.Context, grace time.Duration, inbox string) (queue.Answer, error) {
+	patience := queue.PatienceOf(ctx, c.Redis.RoundTrip(c.Keys[0]))
+	c.dead = queue.Ends(patience)
+	reply, err := c.Redis.Ask(ctx, c.Asking(c.Token, c.As, c.cfg.TTL, grace, patience, inbox, c.Guest.Arrived()), &c.trail)
+	if err != nil {
+		return queue.Answer{}, err
+	}
+	got, err := queue.ParseAsked(reply.Cmd)
+	c.ticket.Store(got.Ticket)
+	c.Guest.Answered(reply.Sent, got.Clock)
+	return queue.Answer{
+		Granted: got.Status == "held", Sent: reply.Sent, Fence: got.Fence, Length: c.cfg.TTL, Left: got.Left,
+	}, err
+}
+
+// Renewal is the call that renews the lease of the fence.
+func (c *Claim) Renewal(fence int64) script.Call { return c.Renewing(c.Token, c.cfg.TTL, fence) }
+
+// Parse reads a grant that came by message. Not granted: it may be of others, or of an older place.
+func (c *Claim) Parse(body string) (fence int64, granted bool) {
+	if !c.dead.IsZero() && time.Now().After(c.dead) {
+		return 0, false
+	}
+	return queue.ParseGrant(body, c.ticket.Load())
+}
+
+// Abandon gives up in the background what the claim may have in Redis. Only what the life counts may do so.
+func (c *Claim) Abandon() {
+	c.Redis.Leave(&c.trail, func(lost bool) script.Call { return c.Releasing(c.Token, 0, lost) }, c.cfg.TTL)
+}
+
+// GiveUp ends a hold, and gives up in Redis what it was of. It returns queue.Done, or why there was nothing to give up.
+func (c *Claim) GiveUp(h *hold.Hold, fence int64) (reply int, err error) {
+	trusted := h.End()
+	answer, err := c.Redis.Release(c.Releasing(c.Token, fence, c.trail.Lost()), c.cfg.TTL)
+	if err != nil {
+		return 0, err
+	}
+	reply, err = answer.Int()
+	if reply == queue.Lost && trusted && time.Now().Before(h.TrustedUntil()) {
+		reply = queue.Done // nothing is found before the lease can have ended: this is the second copy of a release that found it
+	}
+	return reply, err
+}
