@@ -49,11 +49,26 @@ func (f *fleet) awaitPermits(held int) {
 	})
 }
 
-// All instances miss all keys at once. The scenario coldfleet of bench does this with 20 instances and 10,000 keys.
+// All instances miss all keys at once, which a cluster has on all its nodes. BenchmarkColdFleet does this with 20 instances and 10,000 keys.
 func TestAColdStartNeverAsksTheDatabaseMoreThanFleetLoadsAllow(t *testing.T) {
 	t.Parallel()
+	for name, a := range map[string]func(*testing.T) arena{"standalone": standalone, "cluster": onCluster, "50 ms away": farAway} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			coldStart(t, a(t))
+		})
+	}
+}
+
+// farAway is a Redis at a round trip of 50 ms.
+func farAway(t *testing.T) arena {
+	far := redistest.StartFar(t, shared.Addr(), 50*time.Millisecond)
+	return arena{client: func(tb testing.TB) client { return far.Client(tb) }}
+}
+
+func coldStart(t *testing.T, a arena) {
 	const instances, keys, limit = 5, 300, 3
-	f := newFleet(t, standalone(t), instances, Config{FleetLoads: limit, RedisTimeout: time.Minute, LeaseTTL: time.Minute}).listening()
+	f := newFleet(t, a, instances, Config{FleetLoads: limit, RedisTimeout: time.Minute, LeaseTTL: time.Minute}).listening()
 	var db pool
 	var all sync.WaitGroup
 	gate := make(chan struct{})
@@ -79,10 +94,37 @@ func TestAColdStartNeverAsksTheDatabaseMoreThanFleetLoadsAllow(t *testing.T) {
 		}
 		return db.running.Load() == limit && queued >= instances
 	})
+	if n := f.permits().Waiters; n > instances*limit {
+		t.Errorf("%d requests wait for permits", n)
+	}
 	open()
 	all.Wait()
 	expect.Equal(t, "at once", db.most.Load(), limit)
 	expect.Equal(t, "queries", db.queries.Load(), keys)
+	f.awaitPermits(0)
+}
+
+// A request that waits in Redis costs a heartbeat a second, and the one that all others wait behind.
+func TestABusyInstanceQueuesForAPermitForEachEightLoads(t *testing.T) {
+	t.Parallel()
+	const loads, limit = 64, 100
+	f := newFleet(t, standalone(t), 2, Config{FleetLoads: limit, MaxLoads: -1, RedisTimeout: time.Minute}).listening()
+	db := newSource("v")
+	var replies []<-chan reply[string]
+	for i := range limit { // they have all permits
+		replies = append(replies, async(f.guards[0], fmt.Sprint("other", i), db.load))
+	}
+	redistest.Await(t, "all permits are in use", func() bool { return db.loads.Load() == limit })
+	for i := range loads {
+		replies = append(replies, async(f.guards[1], fmt.Sprint("k", i), db.load))
+	}
+	redistest.Await(t, "all loads wait, and some requests for all", func() bool {
+		return f.guards[1].Stats().FleetQueued == loads && f.permits().Waiters == loads/maxHandOns
+	})
+	close(db.release)
+	for _, r := range replies {
+		want(t, r, "v")
+	}
 	f.awaitPermits(0)
 }
 
@@ -129,16 +171,26 @@ func TestColdKeysDoNotStarveAHotOneOfItsPermit(t *testing.T) {
 
 func TestCallersThatGiveUpWhileTheyWaitForAPermitLeaveNothing(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 2, Config{FleetLoads: 1, RedisTimeout: time.Minute}).listening()
+	for name, a := range map[string]func(*testing.T) arena{"standalone": standalone, "50 ms away": farAway} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			giveUpWaiting(t, a(t))
+		})
+	}
+}
+
+func giveUpWaiting(t *testing.T, a arena) {
+	const keys, each = 500, 2
+	f := newFleet(t, a, 2, Config{FleetLoads: 1, MaxLoads: -1, RedisTimeout: time.Minute, LeaseTTL: time.Minute}).listening()
 	db := newSource("v")
 	busy := async(f.guards[0], "busy", db.load)
 	<-db.begun
 	ctx, cancel := context.WithCancel(context.Background())
 	var replies []<-chan reply[string]
-	for i := range 1000 {
-		replies = append(replies, asyncCtx(ctx, f.guards[1], fmt.Sprint("k", i%100), unwanted[string](t)))
+	for i := range keys * each {
+		replies = append(replies, asyncCtx(ctx, f.guards[1], fmt.Sprint("k", i%keys), unwanted[string](t)))
 	}
-	redistest.Await(t, "they wait", func() bool { return f.guards[1].Stats().FleetQueued >= 50 && f.permits().Waiters == 1 })
+	redistest.Await(t, "they wait", func() bool { return f.guards[1].Stats().FleetQueued == keys && f.permits().Waiters == 1 })
 	cancel()
 	for _, r := range replies {
 		if got := <-r; !errors.Is(got.err, context.Canceled) {
@@ -146,11 +198,12 @@ func TestCallersThatGiveUpWhileTheyWaitForAPermitLeaveNothing(t *testing.T) {
 		}
 	}
 	f.awaitPermits(1)
-	expect.Equal(t, "loads that wait", f.guards[1].Stats().FleetQueued, 0)
+	redistest.Await(t, "no load waits", func() bool { return f.guards[1].Stats().FleetQueued == 0 })
 	close(db.release)
 	want(t, busy, "v")
 	f.awaitPermits(0)
 	want(t, async(f.guards[1], "k", returns("next")), "next")
+	expect.Equal(t, "errors of Redis", f.events.redisErrors.Load(), 0)
 }
 
 func TestAStaleValueIsServedAtOnceAndRefreshedWhenAPermitIsFree(t *testing.T) {
