@@ -52,8 +52,10 @@ type fleetLoads struct {
 
 // permit is one of the fleet's, or one that is none, as Redis does not answer.
 type permit struct {
-	lease *semaphore.Lease // nil: it is none
-	uses  int              // loads that have used it
+	lease   *semaphore.Lease // nil: it is none
+	uses    int              // loads that have used it
+	gone    bool             // it counts no more; guarded by the mutex of fleetLoads
+	unwatch func() bool      // ends the wait for its loss
 }
 
 // newFleetLoads returns nil if FleetLoads is off.
@@ -93,13 +95,10 @@ func (f *fleetLoads) ask(ctx context.Context) *permit {
 	lease, err := f.permits.TryLock(ctx, fleetName)
 	f.mu.Lock()
 	f.asking = false
-	if err == nil {
-		f.kept++
-	}
 	f.mu.Unlock()
 	switch {
 	case err == nil:
-		return &permit{lease: lease}
+		return f.keep(lease)
 	case ctx.Err() == nil && !errors.Is(err, semaphore.ErrNotAcquired) && !errors.Is(err, semaphore.ErrClosed):
 		return f.pass(err)
 	}
@@ -193,15 +192,12 @@ func (f *fleetLoads) request(ctx context.Context, cancel *context.CancelFunc) {
 	f.mu.Lock()
 	delete(f.asks, cancel)
 	wanted := f.waiting > 0
-	if err == nil {
-		f.kept++
-	}
 	f.mu.Unlock()
 	switch {
 	case err == nil && wanted:
-		f.put(&permit{lease: lease})
+		f.put(f.keep(lease))
 	case err == nil:
-		f.giveBack(lease)
+		f.giveBack(f.keep(lease))
 	case ctx.Err() == nil && !errors.Is(err, semaphore.ErrClosed):
 		_ = f.pass(err)
 	case wanted:

@@ -292,6 +292,24 @@ func TestThePermitOfAProcessThatDiesIsFreeWhenItsLeaseEnds(t *testing.T) {
 	want(t, waits, "v")
 }
 
+// The instance has all permits, so it would not ask for another one as long as it counts this one.
+func TestALoadThatHasLostItsPermitHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{FleetLoads: 1, RedisTimeout: time.Minute, LeaseTTL: time.Second}).listening()
+	db := newSource("v")
+	busy := async(f.guards[0], "busy", db.load)
+	<-db.begun
+	waits := async(f.guards[0], "waits", returns("v"))
+	redistest.Await(t, "it waits", func() bool { return f.guards[0].Stats().FleetQueued == 1 })
+	if _, err := f.guards[0].loaders.fleet.permits.Revoke(context.Background(), fleetName); err != nil {
+		t.Fatal(err)
+	}
+	want(t, waits, "v")
+	close(db.release)
+	want(t, busy, "v")
+	f.awaitPermits(0)
+}
+
 func TestALoaderThatAsksForAnotherKeySharesItsPermit(t *testing.T) {
 	t.Parallel()
 	g := newFleet(t, standalone(t), 1, Config{FleetLoads: 1}).guards[0]
