@@ -44,7 +44,7 @@ func openFleet(b *testing.B, s *redistest.Server, addr string, n int, cfg cacheg
 	for i := range guards {
 		o := *s.Client(b).Options()
 		o.Addr = addr
-		o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = time.Minute, time.Minute, time.Minute // a crowd on a busy machine
+		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = time.Minute, time.Minute, time.Minute, time.Minute // a crowd on a busy machine
 		rdb := redis.NewClient(&o)
 		b.Cleanup(func() { _ = rdb.Close() })
 		g, err := cacheguard.New(rdb, cfg)

@@ -17,6 +17,9 @@ const (
 	// maxHandOns is how many loads in a row use a permit before it goes back to the fleet, where others may wait for it.
 	maxHandOns = 8
 
+	// mostLate is how often a request is sent again whose permit was over when it came.
+	mostLate = 3
+
 	// keepIdle is how long an instance keeps a permit that it has no load for.
 	keepIdle = 5 * time.Millisecond
 )
@@ -99,7 +102,7 @@ func (f *fleetLoads) ask(ctx context.Context) *permit {
 	switch {
 	case err == nil:
 		return f.keep(lease)
-	case ctx.Err() == nil && !errors.Is(err, semaphore.ErrNotAcquired) && !errors.Is(err, semaphore.ErrClosed):
+	case ctx.Err() == nil && !errors.Is(err, semaphore.ErrNotAcquired) && !errors.Is(err, semaphore.ErrLeaseLost) && !errors.Is(err, semaphore.ErrClosed):
 		return f.pass(err)
 	}
 	return nil
@@ -188,6 +191,9 @@ func (f *fleetLoads) request(ctx context.Context, cancel *context.CancelFunc) {
 			return
 		}
 		lease, err = f.permits.Lock(ctx, fleetName)
+	}
+	for again := 0; again < mostLate && errors.Is(err, semaphore.ErrLeaseLost) && ctx.Err() == nil; again++ {
+		lease, err = f.permits.Lock(ctx, fleetName) // it came too late, to a process that had stood still: Redis has answered
 	}
 	f.mu.Lock()
 	delete(f.asks, cancel)

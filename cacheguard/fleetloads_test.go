@@ -310,6 +310,24 @@ func TestALoadThatHasLostItsPermitHoldsUpNoOther(t *testing.T) {
 	f.awaitPermits(0)
 }
 
+// A process that stands still for longer than a lease lasts has had its answer from Redis, so nothing is to run without a permit.
+func TestAPermitThatIsOverWhenItComesIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	a := arena{client: func(tb testing.TB) client { return p.Client(tb) }}
+	f := newFleet(t, a, 1, Config{FleetLoads: 1, RedisTimeout: time.Minute, LeaseTTL: time.Second}).listening()
+	late := p.On(func(args []string) bool {
+		return strings.HasPrefix(args[0], "eval") && len(args) > 3 && strings.Contains(args[3], fleetName)
+	}, redistest.HoldReply).Times(1)
+	got := async(f.guards[0], "k", returns("v"))
+	<-late.Hit()
+	redistest.Await(t, "the permit is over", func() bool { return len(f.permits().Holders) == 0 })
+	late.Release()
+	want(t, got, "v")
+	expect.Equal(t, "errors of Redis", f.events.redisErrors.Load(), 0)
+	expect.Equal(t, "loads run without permits", f.guards[0].loaders.fleet.isOpen(), false)
+}
+
 func TestALoaderThatAsksForAnotherKeySharesItsPermit(t *testing.T) {
 	t.Parallel()
 	g := newFleet(t, standalone(t), 1, Config{FleetLoads: 1}).guards[0]
