@@ -113,7 +113,7 @@ func TestWithoutTheNodeOfThePermitsLoadsNeedNoneUntilItsReplicaHasThem(t *testin
 // permits were forgotten have ended: a permit that is lost ends no load.
 func TestAsManyPermitsAreGivenOutAgainAsWereForgotten(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 2, Config{FleetLoads: 2, RedisTimeout: time.Minute, LeaseTTL: time.Second, LoadTimeout: off}).listening()
+	f := newFleet(t, standalone(t), 2, Config{FleetLoads: 2, RedisTimeout: time.Minute, LeaseTTL: time.Minute, LoadTimeout: off}).listening()
 	queued := func() int { return f.guards[0].Stats().FleetQueued + f.guards[1].Stats().FleetQueued }
 	db := newSource("v")
 	var replies []<-chan reply[string]

@@ -208,7 +208,7 @@ func giveUpWaiting(t *testing.T, a arena) {
 
 func TestAStaleValueIsServedAtOnceAndRefreshedWhenAPermitIsFree(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 2, Config{FleetLoads: 1, TTL: time.Millisecond, StaleFor: time.Hour}).listening()
+	f := newFleet(t, standalone(t), 2, Config{FleetLoads: 1, TTL: time.Millisecond, StaleFor: time.Hour, RedisTimeout: time.Minute, LeaseTTL: time.Minute}).listening()
 	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", returns("old")), "old")
 	db := newSource("v")
 	busy := async(f.guards[0], "busy", db.load)
@@ -283,7 +283,7 @@ func TestThePermitOfAProcessThatDiesIsFreeWhenItsLeaseEnds(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	f := newFleet(t, standalone(t), 1, Config{LeaseTTL: time.Second, FleetLoads: 1}).listening()
+	f := newFleet(t, standalone(t), 1, Config{LeaseTTL: time.Second, FleetLoads: 1, RedisTimeout: time.Minute}).listening()
 	child := redistest.Child(t, t.Name(), "ADDR="+shared.Addr(), "PREFIX="+f.guards[0].cfg.Prefix)
 	child.Expect("begun")
 	waits := async(f.guards[0], "k", returns("v"))
@@ -330,7 +330,7 @@ func TestAPermitThatIsOverWhenItComesIsAskedForAgain(t *testing.T) {
 
 func TestALoaderThatAsksForAnotherKeySharesItsPermit(t *testing.T) {
 	t.Parallel()
-	g := newFleet(t, standalone(t), 1, Config{FleetLoads: 1}).guards[0]
+	g := newFleet(t, standalone(t), 1, Config{FleetLoads: 1, RedisTimeout: time.Minute}).guards[0]
 	want(t, async(g, "outer", func(ctx context.Context) (string, error) { return Get(ctx, g, "inner", returns("v")) }), "v")
 }
 
@@ -369,7 +369,7 @@ func TestABusyInstanceUsesAPermitForSomeLoads(t *testing.T) {
 func TestLoadsThatWaitForFleetLoadsAreLogged(t *testing.T) {
 	t.Parallel()
 	cfg, text := logged()
-	cfg.FleetLoads = 1
+	cfg.FleetLoads, cfg.RedisTimeout = 1, time.Minute
 	g := newFleet(t, standalone(t), 1, cfg).guards[0]
 	g.journal.fleetBusy.delay = 0
 	db := newSource("v")
