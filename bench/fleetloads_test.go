@@ -44,6 +44,7 @@ func openFleet(b *testing.B, s *redistest.Server, addr string, n int, cfg cacheg
 	for i := range guards {
 		o := *s.Client(b).Options()
 		o.Addr = addr
+		o.Dialer = nil                                                                                                   // it has another DialTimeout
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = time.Minute, time.Minute, time.Minute, time.Minute // a crowd on a busy machine
 		rdb := redis.NewClient(&o)
 		b.Cleanup(func() { _ = rdb.Close() })
