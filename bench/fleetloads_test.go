@@ -133,7 +133,7 @@ func BenchmarkColdFleet(b *testing.B) {
 					failed.Add(1)
 					why.Store(err.Error())
 				}},
-				RedisTimeout: time.Minute, LeaseTTL: time.Minute, WaitTimeout: -1,
+				TTL: time.Hour, RedisTimeout: time.Minute, LeaseTTL: time.Minute, WaitTimeout: -1,
 			})
 			commands, reads, rounds := total(s.Commands()), s.Reads(), 0
 			for b.Loop() {
