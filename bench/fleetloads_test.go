@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,15 +19,21 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// connections counts the queries that a database is asked at once, each of which takes some time.
-type connections struct{ running, most, queries atomic.Int64 }
+// connections is a database with a pool of so many connections, shared by all. It counts the queries that it is asked at once,
+// those that wait for a connection included.
+type connections struct {
+	pool                   chan struct{}
+	running, most, queries atomic.Int64
+}
 
 func (c *connections) query(took time.Duration) {
 	now := c.running.Add(1)
 	for seen := c.most.Load(); now > seen && !c.most.CompareAndSwap(seen, now); seen = c.most.Load() {
 	}
 	c.queries.Add(1)
+	c.pool <- struct{}{}
 	time.Sleep(took) //nolint:forbidigo // the query
+	<-c.pool
 	c.running.Add(-1)
 }
 
@@ -36,6 +44,8 @@ func openFleet(b *testing.B, s *redistest.Server, addr string, n int, cfg cacheg
 	for i := range guards {
 		o := *s.Client(b).Options()
 		o.Addr = addr
+		o.Dialer = nil                                                                                                   // it has another DialTimeout
+		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = time.Minute, time.Minute, time.Minute, time.Minute // a crowd on a busy machine
 		rdb := redis.NewClient(&o)
 		b.Cleanup(func() { _ = rdb.Close() })
 		g, err := cacheguard.New(rdb, cfg)
@@ -48,45 +58,101 @@ func openFleet(b *testing.B, s *redistest.Server, addr string, n int, cfg cacheg
 	return guards
 }
 
+// coldFleet is instances that ask for the same cold keys at once, and crowds that ask for a hot key each while these are loaded.
+type coldFleet struct {
+	guards []*cacheguard.Guard
+	keys   int
+	db     connections
+	hot    []time.Duration // from when a crowd came until one of it was answered
+}
+
+const (
+	coldInstances  = 20
+	coldPool       = 50
+	coldQuery      = 5 * time.Millisecond
+	hotKeys, crowd = 10, 20 // callers of a hot key on each instance
+)
+
+func (f *coldFleet) get(ctx context.Context, g *cacheguard.Guard, key string) error {
+	_, err := cacheguard.Get(context.WithoutCancel(ctx), g, key, func(context.Context) (string, error) {
+		f.db.query(coldQuery)
+		return key, nil
+	})
+	return err
+}
+
+// start has all cold keys asked for, and a hot one each time another tenth of them is being loaded.
+func (f *coldFleet) start(b *testing.B, round int) {
+	err := scenario.Together(b.Context(), coldInstances*f.keys+1, func(ctx context.Context, i int) error {
+		if i > 0 {
+			i--
+			return f.get(ctx, f.guards[i/f.keys], fmt.Sprint(round, ":", i%f.keys))
+		}
+		already := f.db.queries.Load()
+		for hot := range hotKeys {
+			for f.db.queries.Load()-already < int64(hot*f.keys/hotKeys+f.keys/20) && b.Context().Err() == nil {
+				time.Sleep(100 * time.Microsecond) //nolint:forbidigo // so far
+			}
+			if err := f.crowd(ctx, fmt.Sprint(round, ":hot", hot)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// crowd has callers on all instances ask for the key, and waits for the last.
+func (f *coldFleet) crowd(ctx context.Context, key string) error {
+	asked := time.Now()
+	first := sync.OnceFunc(func() { f.hot = append(f.hot, time.Since(asked)) })
+	return scenario.Together(ctx, crowd*len(f.guards), func(ctx context.Context, i int) error {
+		defer first()
+		return f.get(ctx, f.guards[i%len(f.guards)], key)
+	})
+}
+
 // BenchmarkColdFleet has each of 20 instances ask for COLD_KEYS keys (1,000) at once that nobody has, with and without a limit for
-// the fleet. A query takes 5 ms. It fails when the database is asked more at once than FleetLoads allows.
+// the fleet, before a database of 50 connections whose queries take 5 ms. It fails when the database is asked more at once than
+// FleetLoads allows.
 func BenchmarkColdFleet(b *testing.B) {
-	const instances, took = 20, 5 * time.Millisecond
 	keys := 1000
 	if n, err := strconv.Atoi(os.Getenv("COLD_KEYS")); err == nil && n > 0 {
 		keys = n
 	}
-	for _, limit := range []int{0, 50} {
+	for _, limit := range []int{0, coldPool} {
 		b.Run("FleetLoads="+strconv.Itoa(limit), func(b *testing.B) {
 			s := redistest.Start(b)
 			var failed atomic.Int64
-			cfg := cacheguard.Config{FleetLoads: limit, Hooks: cacheguard.Hooks{OnRedisError: func(*cacheguard.RedisError) { failed.Add(1) }},
-				RedisTimeout: time.Minute, LeaseTTL: time.Minute, WaitTimeout: -1}
-			guards := openFleet(b, s, s.Addr(), instances, cfg)
-			var db connections
-			before, rounds := total(s.Commands()), 0
+			var why atomic.Value
+			f := coldFleet{keys: keys, db: connections{pool: make(chan struct{}, coldPool)}}
+			f.guards = openFleet(b, s, s.Addr(), coldInstances, cacheguard.Config{
+				FleetLoads: limit, Hooks: cacheguard.Hooks{OnRedisError: func(err *cacheguard.RedisError) {
+					failed.Add(1)
+					why.Store(err.Error())
+				}},
+				TTL: time.Hour, RedisTimeout: time.Minute, LeaseTTL: time.Minute, WaitTimeout: -1,
+			})
+			commands, reads, rounds := total(s.Commands()), s.Reads(), 0
 			for b.Loop() {
 				rounds++
-				err := scenario.Together(b.Context(), instances*keys, func(ctx context.Context, i int) error {
-					key := fmt.Sprint(rounds, ":", i%keys)
-					_, err := cacheguard.Get(context.WithoutCancel(ctx), guards[i/keys], key, func(context.Context) (string, error) {
-						db.query(took)
-						return key, nil
-					})
-					return err
-				})
-				if err != nil {
-					b.Fatal(err)
-				}
+				f.start(b, rounds)
 			}
 			b.StopTimer()
-			if most := db.most.Load(); limit > 0 && most > int64(limit) {
-				b.Errorf("%d queries at once, FleetLoads is %d; Redis failed %d times", most, limit, failed.Load())
+			if most := f.db.most.Load(); limit > 0 && most > int64(limit) {
+				b.Errorf("%d queries at once, FleetLoads is %d; Redis failed %d times: %v", most, limit, failed.Load(), why.Load())
 			}
-			n := float64(rounds * keys)
-			b.ReportMetric(float64(db.most.Load()), "queries-at-once")
-			b.ReportMetric(float64(db.queries.Load())/n, "queries/key")
-			b.ReportMetric(float64(total(s.Commands())-before)/n, "commands/key")
+			loads := float64(f.db.queries.Load())
+			slices.Sort(f.hot)
+			b.ReportMetric(float64(f.db.most.Load()), "queries-at-once")
+			b.ReportMetric(loads/float64(rounds*(keys+hotKeys)), "queries/key")
+			b.ReportMetric(float64(total(s.Commands())-commands)/loads, "commands/load")
+			b.ReportMetric(float64(s.Reads()-reads)/loads, "requests/load")
+			b.ReportMetric(float64(failed.Load()), "redis-errors")
+			b.ReportMetric(float64(f.hot[len(f.hot)/2].Milliseconds()), "hot-p50-ms")
+			b.ReportMetric(float64(f.hot[len(f.hot)-1].Milliseconds()), "hot-most-ms")
 		})
 	}
 }

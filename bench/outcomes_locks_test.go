@@ -12,6 +12,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/mutex"
 	"github.com/cacheguard/go/rwlock"
+	"github.com/cacheguard/go/semaphore"
 )
 
 func lockMutex(cfg mutex.Config) func(testing.TB, *redis.Client) func() error {
@@ -88,5 +89,20 @@ func lockRW(lock func(*rwlock.Locker, context.Context, string) (*rwlock.Lease, e
 			}
 			return l.Unlock(t.Context())
 		}
+	}
+}
+
+func lockSemaphore(t testing.TB, rdb *redis.Client) func() error {
+	k, err := semaphore.New(rdb, semaphore.Config{Prefix: "counts:" + rand.Text(), Permits: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = k.Close() })
+	return func() error {
+		l, err := k.Lock(t.Context(), "k")
+		if err != nil {
+			return err
+		}
+		return l.Unlock(t.Context())
 	}
 }

@@ -65,9 +65,13 @@ type Config struct {
 	// FleetLoads is how many loaders all Guards of the Prefix run at once together. It protects a database with few connections
 	// from many instances with MaxLoads each. Excess loads keep their leases and queue until they have a permit or their callers
 	// give up. Instances get permits first come, first served, and use one for up to eight loads in a row; a load that finds none
-	// at hand takes one more round trip. A dead instance keeps its permits for LeaseTTL. If Redis does not answer, loads run
-	// under MaxLoads alone: new ones after RedisTimeout, waiting ones after LeaseTTL. From 1 to 10,000. Instances may differ:
+	// at hand takes one more round trip. A dead instance keeps its permits for LeaseTTL. From 1 to 10,000. Instances may differ:
 	// each uses its own number (package semaphore). Default: 0, off.
+	//
+	// If Redis does not answer, loads run under MaxLoads alone: new ones after RedisTimeout, waiting ones after LeaseTTL. One
+	// second after Redis answers again, the permits count. On a Redis Cluster all permits are in one slot: if its primary fails,
+	// loads run under MaxLoads alone until the replica has taken over. The failover may forget permits, because replication is
+	// asynchronous. Then that many more loads run until those that had the forgotten permits end.
 	FleetLoads int
 
 	// MaxValueBytes is the size of the largest value stored, encoded. Larger ones reach their callers but not the

@@ -17,14 +17,17 @@ const (
 	// maxHandOns is how many loads in a row use a permit before it goes back to the fleet, where others may wait for it.
 	maxHandOns = 8
 
+	// mostLate is how often a request is sent again whose permit was over when it came.
+	mostLate = 3
+
 	// keepIdle is how long an instance keeps a permit that it has no load for.
 	keepIdle = 5 * time.Millisecond
 )
 
 // fleetLoads hands the permits of FleetLoads to the loads of this instance. A permit is a lease on the fleet's semaphore. Loads that find
-// none at hand wait in the instance, which asks for one permit for each of them, but for no more than there are. A load that ends passes
-// its permit to a waiting one: in turn to the oldest, and to that with the most callers (package slots). So a busy instance asks the
-// semaphore once for several loads, and an instance where nothing waits has no permits.
+// none at hand wait in the instance. While the fleet has free permits, the instance asks for one for each of them; otherwise it queues for
+// one for every maxHandOns. A load that ends passes its permit to a waiting one: in turn to the oldest, and to that with the most callers
+// (package slots). So a busy instance asks the semaphore once for several loads, and an instance where nothing waits has no permits.
 //
 // A load asks for its permit when it has its slot and the lease of its key. So others that want the same key wait for the one with the
 // lease, and need no permits; and a load that waits for a slot of its instance keeps no permit from other instances.
@@ -44,6 +47,7 @@ type fleetLoads struct {
 	kept    int       // permits that the instance has, at hand or in use
 	asks    map[*context.CancelFunc]struct{}
 	waiting int       // loads that wait
+	scarce  bool      // the fleet had none to spare, and some loads have waited ever since
 	asking  bool      // a load asks whether there is one to spare
 	tidying bool      // what nobody uses is about to be given back
 	open    time.Time // until then loads need no permits
@@ -51,8 +55,10 @@ type fleetLoads struct {
 
 // permit is one of the fleet's, or one that is none, as Redis does not answer.
 type permit struct {
-	lease *semaphore.Lease // nil: it is none
-	uses  int              // loads that have used it
+	lease   *semaphore.Lease // nil: it is none
+	uses    int              // loads that have used it
+	gone    bool             // it counts no more; guarded by the mutex of fleetLoads
+	unwatch func() bool      // ends the wait for its loss
 }
 
 // newFleetLoads returns nil if FleetLoads is off.
@@ -92,14 +98,11 @@ func (f *fleetLoads) ask(ctx context.Context) *permit {
 	lease, err := f.permits.TryLock(ctx, fleetName)
 	f.mu.Lock()
 	f.asking = false
-	if err == nil {
-		f.kept++
-	}
 	f.mu.Unlock()
 	switch {
 	case err == nil:
-		return &permit{lease: lease}
-	case ctx.Err() == nil && !errors.Is(err, semaphore.ErrNotAcquired) && !errors.Is(err, semaphore.ErrClosed):
+		return f.keep(lease)
+	case ctx.Err() == nil && !errors.Is(err, semaphore.ErrNotAcquired) && !errors.Is(err, semaphore.ErrLeaseLost) && !errors.Is(err, semaphore.ErrClosed):
 		return f.pass(err)
 	}
 	return nil
@@ -137,6 +140,7 @@ func (f *fleetLoads) change(by int) {
 	f.waiting += by
 	none := f.waiting == 0
 	if none {
+		f.scarce = false
 		for cancel := range f.asks {
 			(*cancel)()
 		}
@@ -149,11 +153,11 @@ func (f *fleetLoads) change(by int) {
 	f.askForMore()
 }
 
-// askForMore sees to it that the instance asks for a permit for each load that waits, if it has not as many as there are.
+// askForMore sees to it that the instance asks for as many permits as its loads want.
 func (f *fleetLoads) askForMore() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for len(f.asks) < f.waiting && len(f.asks)+f.kept < f.limit {
+	for len(f.asks) < f.wantedLocked() {
 		ctx, cancel := context.WithCancel(f.ctx)
 		f.asks[&cancel] = struct{}{}
 		if !f.guard.life.Try(func() { f.request(ctx, &cancel) }) { // stop: cancel, or f.stop
@@ -164,25 +168,63 @@ func (f *fleetLoads) askForMore() {
 	}
 }
 
-// request waits for a permit of the fleet.
+// wantedLocked is for how many permits the instance is to ask. One in the queue of the fleet for each load would cost Redis a heartbeat
+// each, and those that come first would give one instance all permits at once.
+func (f *fleetLoads) wantedLocked() int {
+	wanted := f.waiting
+	if f.scarce {
+		wanted = (wanted + maxHandOns - 1) / maxHandOns
+	}
+	return min(wanted, f.limit-f.kept)
+}
+
+// request waits for a permit of the fleet. It first sees whether there is one to spare.
 func (f *fleetLoads) request(ctx context.Context, cancel *context.CancelFunc) {
 	defer (*cancel)()
-	lease, err := f.permits.Lock(ctx, fleetName)
+	var lease *semaphore.Lease
+	err := error(semaphore.ErrNotAcquired)
+	if !f.isScarce() {
+		lease, err = f.permits.TryLock(ctx, fleetName)
+	}
+	if errors.Is(err, semaphore.ErrNotAcquired) && ctx.Err() == nil {
+		if !f.mayQueue(cancel) {
+			return
+		}
+		lease, err = f.permits.Lock(ctx, fleetName)
+	}
+	for again := 0; again < mostLate && errors.Is(err, semaphore.ErrLeaseLost) && ctx.Err() == nil; again++ {
+		lease, err = f.permits.Lock(ctx, fleetName) // it came too late, to a process that had stood still: Redis has answered
+	}
 	f.mu.Lock()
 	delete(f.asks, cancel)
 	wanted := f.waiting > 0
-	if err == nil {
-		f.kept++
-	}
 	f.mu.Unlock()
 	switch {
 	case err == nil && wanted:
-		f.put(&permit{lease: lease})
+		f.put(f.keep(lease))
 	case err == nil:
-		f.giveBack(lease)
+		f.giveBack(f.keep(lease))
 	case ctx.Err() == nil && !errors.Is(err, semaphore.ErrClosed):
 		_ = f.pass(err)
 	case wanted:
 		f.askForMore() // it was cancelled when nobody waited, and somebody came
 	}
+}
+
+func (f *fleetLoads) isScarce() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.scarce
+}
+
+// mayQueue reports whether a request that found nothing to spare is to queue. If not, enough others do, and it counts no more.
+func (f *fleetLoads) mayQueue(cancel *context.CancelFunc) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.scarce = f.waiting > 0
+	if enough := len(f.asks) > f.wantedLocked(); enough {
+		delete(f.asks, cancel)
+		return false
+	}
+	return true
 }

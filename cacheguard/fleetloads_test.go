@@ -49,11 +49,26 @@ func (f *fleet) awaitPermits(held int) {
 	})
 }
 
-// All instances miss all keys at once. The scenario coldfleet of bench does this with 20 instances and 10,000 keys.
+// All instances miss all keys at once, which a cluster has on all its nodes. BenchmarkColdFleet does this with 20 instances and 10,000 keys.
 func TestAColdStartNeverAsksTheDatabaseMoreThanFleetLoadsAllow(t *testing.T) {
 	t.Parallel()
+	for name, a := range map[string]func(*testing.T) arena{"standalone": standalone, "cluster": onCluster, "50 ms away": farAway} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			coldStart(t, a(t))
+		})
+	}
+}
+
+// farAway is a Redis at a round trip of 50 ms.
+func farAway(t *testing.T) arena {
+	far := redistest.StartFar(t, shared.Addr(), 50*time.Millisecond)
+	return arena{client: func(tb testing.TB) client { return far.Client(tb) }}
+}
+
+func coldStart(t *testing.T, a arena) {
 	const instances, keys, limit = 5, 300, 3
-	f := newFleet(t, standalone(t), instances, Config{FleetLoads: limit, RedisTimeout: time.Minute, LeaseTTL: time.Minute}).listening()
+	f := newFleet(t, a, instances, Config{FleetLoads: limit, RedisTimeout: time.Minute, LeaseTTL: time.Minute}).listening()
 	var db pool
 	var all sync.WaitGroup
 	gate := make(chan struct{})
@@ -79,10 +94,37 @@ func TestAColdStartNeverAsksTheDatabaseMoreThanFleetLoadsAllow(t *testing.T) {
 		}
 		return db.running.Load() == limit && queued >= instances
 	})
+	if n := f.permits().Waiters; n > instances*limit {
+		t.Errorf("%d requests wait for permits", n)
+	}
 	open()
 	all.Wait()
 	expect.Equal(t, "at once", db.most.Load(), limit)
 	expect.Equal(t, "queries", db.queries.Load(), keys)
+	f.awaitPermits(0)
+}
+
+// A request that waits in Redis costs a heartbeat a second, and the one that all others wait behind.
+func TestABusyInstanceQueuesForAPermitForEachEightLoads(t *testing.T) {
+	t.Parallel()
+	const loads, limit = 64, 100
+	f := newFleet(t, standalone(t), 2, Config{FleetLoads: limit, MaxLoads: -1, RedisTimeout: time.Minute}).listening()
+	db := newSource("v")
+	var replies []<-chan reply[string]
+	for i := range limit { // they have all permits
+		replies = append(replies, async(f.guards[0], fmt.Sprint("other", i), db.load))
+	}
+	redistest.Await(t, "all permits are in use", func() bool { return db.loads.Load() == limit })
+	for i := range loads {
+		replies = append(replies, async(f.guards[1], fmt.Sprint("k", i), db.load))
+	}
+	redistest.Await(t, "all loads wait, and some requests for all", func() bool {
+		return f.guards[1].Stats().FleetQueued == loads && f.permits().Waiters == loads/maxHandOns
+	})
+	close(db.release)
+	for _, r := range replies {
+		want(t, r, "v")
+	}
 	f.awaitPermits(0)
 }
 
@@ -129,16 +171,26 @@ func TestColdKeysDoNotStarveAHotOneOfItsPermit(t *testing.T) {
 
 func TestCallersThatGiveUpWhileTheyWaitForAPermitLeaveNothing(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 2, Config{FleetLoads: 1, RedisTimeout: time.Minute}).listening()
+	for name, a := range map[string]func(*testing.T) arena{"standalone": standalone, "50 ms away": farAway} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			giveUpWaiting(t, a(t))
+		})
+	}
+}
+
+func giveUpWaiting(t *testing.T, a arena) {
+	const keys, each = 500, 2
+	f := newFleet(t, a, 2, Config{FleetLoads: 1, MaxLoads: -1, RedisTimeout: time.Minute, LeaseTTL: time.Minute}).listening()
 	db := newSource("v")
 	busy := async(f.guards[0], "busy", db.load)
 	<-db.begun
 	ctx, cancel := context.WithCancel(context.Background())
 	var replies []<-chan reply[string]
-	for i := range 1000 {
-		replies = append(replies, asyncCtx(ctx, f.guards[1], fmt.Sprint("k", i%100), unwanted[string](t)))
+	for i := range keys * each {
+		replies = append(replies, asyncCtx(ctx, f.guards[1], fmt.Sprint("k", i%keys), unwanted[string](t)))
 	}
-	redistest.Await(t, "they wait", func() bool { return f.guards[1].Stats().FleetQueued >= 50 && f.permits().Waiters == 1 })
+	redistest.Await(t, "they wait", func() bool { return f.guards[1].Stats().FleetQueued == keys && f.permits().Waiters == 1 })
 	cancel()
 	for _, r := range replies {
 		if got := <-r; !errors.Is(got.err, context.Canceled) {
@@ -146,23 +198,31 @@ func TestCallersThatGiveUpWhileTheyWaitForAPermitLeaveNothing(t *testing.T) {
 		}
 	}
 	f.awaitPermits(1)
-	expect.Equal(t, "loads that wait", f.guards[1].Stats().FleetQueued, 0)
+	redistest.Await(t, "no load waits", func() bool { return f.guards[1].Stats().FleetQueued == 0 })
 	close(db.release)
 	want(t, busy, "v")
 	f.awaitPermits(0)
 	want(t, async(f.guards[1], "k", returns("next")), "next")
+	expect.Equal(t, "errors of Redis", f.events.redisErrors.Load(), 0)
 }
 
 func TestAStaleValueIsServedAtOnceAndRefreshedWhenAPermitIsFree(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 2, Config{FleetLoads: 1, TTL: time.Millisecond, StaleFor: time.Hour}).listening()
+	f := newFleet(t, standalone(t), 2, Config{FleetLoads: 1, TTL: time.Millisecond, StaleFor: time.Hour, RedisTimeout: time.Minute, LeaseTTL: time.Minute}).listening()
 	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", returns("old")), "old")
 	db := newSource("v")
 	busy := async(f.guards[0], "busy", db.load)
 	<-db.begun
+	var free atomic.Bool // a refresh that asked last may find the permit free
+	refresh := func(context.Context) (string, error) {
+		if !free.Load() {
+			t.Error("loaded without a permit")
+		}
+		return "new", nil
+	}
 	stale := 0
 	redistest.Await(t, "it is stale, again and again", func() bool {
-		v, outcome, err := get(t.Context(), f.guards[1], "k", unwanted[string](t))
+		v, outcome, err := get(t.Context(), f.guards[1], "k", refresh)
 		if err != nil || v != "old" {
 			t.Error(v, err)
 		}
@@ -171,10 +231,11 @@ func TestAStaleValueIsServedAtOnceAndRefreshedWhenAPermitIsFree(t *testing.T) {
 		}
 		return stale == 50
 	})
+	free.Store(true)
 	close(db.release)
 	want(t, busy, "v")
 	redistest.Await(t, "it is refreshed", func() bool {
-		v, _, err := get(t.Context(), f.guards[1], "k", returns("new"))
+		v, _, err := get(t.Context(), f.guards[1], "k", refresh)
 		return err == nil && v == "new"
 	})
 }
@@ -230,7 +291,7 @@ func TestThePermitOfAProcessThatDiesIsFreeWhenItsLeaseEnds(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	f := newFleet(t, standalone(t), 1, Config{LeaseTTL: time.Second, FleetLoads: 1}).listening()
+	f := newFleet(t, standalone(t), 1, Config{LeaseTTL: time.Second, FleetLoads: 1, RedisTimeout: time.Minute}).listening()
 	child := redistest.Child(t, t.Name(), "ADDR="+shared.Addr(), "PREFIX="+f.guards[0].cfg.Prefix)
 	child.Expect("begun")
 	waits := async(f.guards[0], "k", returns("v"))
@@ -239,9 +300,45 @@ func TestThePermitOfAProcessThatDiesIsFreeWhenItsLeaseEnds(t *testing.T) {
 	want(t, waits, "v")
 }
 
+// The instance has all permits, so it would not ask for another one as long as it counts this one.
+func TestALoadThatHasLostItsPermitHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{FleetLoads: 1, RedisTimeout: time.Minute, LeaseTTL: time.Second}).listening()
+	db := newSource("v")
+	busy := async(f.guards[0], "busy", db.load)
+	<-db.begun
+	waits := async(f.guards[0], "waits", returns("v"))
+	redistest.Await(t, "it waits", func() bool { return f.guards[0].Stats().FleetQueued == 1 })
+	if _, err := f.guards[0].loaders.fleet.permits.Revoke(context.Background(), fleetName); err != nil {
+		t.Fatal(err)
+	}
+	want(t, waits, "v")
+	close(db.release)
+	want(t, busy, "v")
+	f.awaitPermits(0)
+}
+
+// A process that stands still for longer than a lease lasts has had its answer from Redis, so nothing is to run without a permit.
+func TestAPermitThatIsOverWhenItComesIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	a := arena{client: func(tb testing.TB) client { return p.Client(tb) }}
+	f := newFleet(t, a, 1, Config{FleetLoads: 1, RedisTimeout: time.Minute, LeaseTTL: time.Second}).listening()
+	late := p.On(func(args []string) bool {
+		return strings.HasPrefix(args[0], "eval") && len(args) > 3 && strings.Contains(args[3], fleetName)
+	}, redistest.HoldReply).Times(1)
+	got := async(f.guards[0], "k", returns("v"))
+	<-late.Hit()
+	redistest.Await(t, "the permit is over", func() bool { return len(f.permits().Holders) == 0 })
+	late.Release()
+	want(t, got, "v")
+	expect.Equal(t, "errors of Redis", f.events.redisErrors.Load(), 0)
+	expect.Equal(t, "loads run without permits", f.guards[0].loaders.fleet.isOpen(), false)
+}
+
 func TestALoaderThatAsksForAnotherKeySharesItsPermit(t *testing.T) {
 	t.Parallel()
-	g := newFleet(t, standalone(t), 1, Config{FleetLoads: 1}).guards[0]
+	g := newFleet(t, standalone(t), 1, Config{FleetLoads: 1, RedisTimeout: time.Minute}).guards[0]
 	want(t, async(g, "outer", func(ctx context.Context) (string, error) { return Get(ctx, g, "inner", returns("v")) }), "v")
 }
 
@@ -280,7 +377,7 @@ func TestABusyInstanceUsesAPermitForSomeLoads(t *testing.T) {
 func TestLoadsThatWaitForFleetLoadsAreLogged(t *testing.T) {
 	t.Parallel()
 	cfg, text := logged()
-	cfg.FleetLoads = 1
+	cfg.FleetLoads, cfg.RedisTimeout = 1, time.Minute
 	g := newFleet(t, standalone(t), 1, cfg).guards[0]
 	g.journal.fleetBusy.delay = 0
 	db := newSource("v")

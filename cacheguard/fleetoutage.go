@@ -1,6 +1,11 @@
 package cacheguard
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"github.com/cacheguard/go/internal/health"
+)
 
 // withoutPermits is how long loads run without permits after Redis did not answer.
 const withoutPermits = time.Second
@@ -10,7 +15,28 @@ func (f *fleetLoads) isOpen() bool {
 	f.mu.Lock()
 	open := time.Now().Before(f.open)
 	f.mu.Unlock()
-	return open || f.guard.health.Of(f.guard.keys.ValueKey(fleetName)).IsOpen()
+	breaker := f.guard.health.Of(f.guard.keys.ValueKey(fleetName))
+	if open || !breaker.IsOpen() {
+		return open
+	}
+	f.probe(breaker)
+	return true
+}
+
+// probe finds out whether Redis answers again, in the background. On a cluster, the breaker is that of a part of the slots, in which the
+// Guard may have no key that anybody asks for.
+func (f *fleetLoads) probe(breaker *health.Breaker) {
+	try, err := breaker.Allow()
+	if err != nil {
+		return // it is too early, or somebody tries already
+	}
+	probes := f.guard.life.Try(func() { // stop: RedisTimeout
+		_, err := f.permits.Inspect(context.Background(), fleetName)
+		try.Done(err)
+	})
+	if !probes {
+		try.Done(context.Canceled)
+	}
 }
 
 // pass lets the loads go that wait, without permits, and for a while those that come. It returns one more such permit.

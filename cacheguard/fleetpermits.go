@@ -25,7 +25,7 @@ func (f *fleetLoads) pop() *permit {
 	case p.lease == nil && !f.isOpen(): // Redis answers again
 		return nil
 	case p.lease != nil && p.lease.Context().Err() != nil:
-		f.giveBack(p.lease)
+		f.giveBack(p)
 		return nil
 	}
 	return p
@@ -41,7 +41,7 @@ func (f *fleetLoads) release(p *permit) {
 	waited := f.waiting > 0
 	f.mu.Unlock()
 	if waited && p.uses >= maxHandOns || p.lease.Context().Err() != nil {
-		f.giveBack(p.lease)
+		f.giveBack(p)
 		return
 	}
 	f.put(p)
@@ -50,15 +50,34 @@ func (f *fleetLoads) release(p *permit) {
 	}
 }
 
-// giveBack gives a permit back to the fleet, in the background.
-func (f *fleetLoads) giveBack(lease *semaphore.Lease) {
+// keep makes a permit of a lease.
+func (f *fleetLoads) keep(lease *semaphore.Lease) *permit {
+	p := &permit{lease: lease}
 	f.mu.Lock()
-	f.kept--
+	f.kept++
+	p.unwatch = context.AfterFunc(lease.Context(), func() { f.isGone(p) }) // owner: the lease; it waits for nothing
 	f.mu.Unlock()
-	if !f.guard.life.Try(func() { _ = lease.Unlock(context.Background()) }) { // stop: RedisTimeout. If it fails, the lease ends
-		return // Close gives it back
+	return p
+}
+
+// isGone hears that a permit is lost, or is about to be given back. A load that uses it goes on, and those that wait need another one.
+func (f *fleetLoads) isGone(p *permit) {
+	f.mu.Lock()
+	if !p.gone {
+		p.gone = true
+		f.kept--
 	}
+	f.mu.Unlock()
 	f.askForMore()
+}
+
+// giveBack gives a permit back to the fleet, in the background.
+func (f *fleetLoads) giveBack(p *permit) {
+	p.unwatch()
+	if f.guard.life.Try(func() { _ = p.lease.Unlock(context.Background()) }) { // stop: RedisTimeout. If it fails, the lease ends
+		f.isGone(p)
+	}
+	// Otherwise Close gives it back.
 }
 
 // tidyLater gives back, after a while, the permits at hand that nobody uses.
@@ -80,7 +99,7 @@ func (f *fleetLoads) tidyLater() {
 		f.mu.Unlock()
 		for f.local.TryAcquire() {
 			if p := f.pop(); p != nil && p.lease != nil {
-				f.giveBack(p.lease)
+				f.giveBack(p)
 			}
 		}
 	})

@@ -260,3 +260,34 @@ func TestRequestsAreCountedByRoute(t *testing.T) {
 	e.want("cacheguard_http_requests_total{cache=pages,result=hit,route=other}", 0)
 	e.want("cacheguard_http_request_duration_seconds{cache=pages,result=loaded}", 4)
 }
+
+func TestLoadsThatWaitForTheFleetAreSeen(t *testing.T) {
+	t.Parallel()
+	e := newEverything(t)
+	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{Prefix: e.cfg, FleetLoads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = guard.Close() }) // always nil
+	e.m.Watch("few", guard)
+	release, replies := make(chan struct{}), make(chan error, 3)
+	for _, key := range []string{"a", "b", "c"} {
+		go func() { // owner: the test; ends with the Get; joined by receiving
+			_, err := cacheguard.Get(context.Background(), guard, key, func(context.Context) (string, error) {
+				<-release
+				return "v", nil
+			})
+			replies <- err
+		}()
+	}
+	e.await("cacheguard_fleet_loads_queued{cache=few}", 2)
+	e.want("cacheguard_fleet_loads_limit{cache=few}", 1)
+	e.want("cacheguard_fleet_loads_limit{cache=shop}", 0)
+	close(release)
+	for range 3 {
+		if err := <-replies; err != nil {
+			t.Error(err)
+		}
+	}
+	e.await("cacheguard_fleet_loads_queued{cache=few}", 0)
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -234,6 +235,25 @@ func TestTheProgramComparesLocks(t *testing.T) {
 	}
 }
 
+func TestTheFiguresOfLocksAreAddedRoundByRound(t *testing.T) {
+	t.Setenv("REDIS_URL", "redis://"+shared.Addr())
+	file := filepath.Join(t.TempDir(), "sale.json")
+	for range 2 {
+		var out, problems strings.Builder
+		if code := new(settings).program().Execute(t.Context(), []string{"-short", "-lock", "redis", "-json", file}, &out, &problems); code != 0 {
+			t.Fatalf("exit code %d: %s\n%s", code, problems.String(), out.String())
+		}
+	}
+	all, err := readFigures(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sale := all.Scenarios[0].Cases[0]
+	if len(sale.Rows) != 1 || len(sale.Rows[0].Rounds) != 2 || sale.Rows[0].Rounds[1]["orders"] <= 0 || sale.Rows[0].Rounds[1]["p99"] <= 0 || sale.Name != "150 units" {
+		t.Errorf("%+v", sale)
+	}
+}
+
 func TestABrokenPromiseIsAnError(t *testing.T) {
 	t.Parallel()
 	oversold := result{way: way{name: "mutex"}, answers: new(answers), stock: 1, users: 9, sold: 2, took: time.Second}
@@ -249,7 +269,7 @@ func TestABrokenPromiseIsAnError(t *testing.T) {
 
 func TestABadFlagIsNamed(t *testing.T) {
 	t.Parallel()
-	for _, args := range []string{"-stock 0", "-clients 0", "-clients 201", "-each 0", "-lock iron"} {
+	for _, args := range []string{"-stock 0", "-clients 0", "-clients 201", "-each 0", "-lock iron", "-json sale.json"} {
 		var problems strings.Builder
 		new(settings).program().Execute(t.Context(), strings.Fields(args), &problems, &problems)
 		if flag := strings.Fields(args)[0]; !strings.HasPrefix(problems.String(), "flashsale: "+flag+": ") {

@@ -65,6 +65,7 @@ func rungWay(r rungs.Rung) (w way, end func(), err error) {
 // compareLocks holds a sale under each chosen lock, and says what each survives. One whose server is missing is left out.
 func (s *settings) compareLocks(ctx context.Context, out io.Writer, server *backends.RedisServer, db *backends.DB) (broken error) {
 	rows := [][]string{{"", "sold", "oversold", "orders/s", "p50", "p99", "it survives"}}
+	var round []lockRow
 	sell := func(w way, survives string) error {
 		r, err := stage{server, db, *s}.sell(ctx, w)
 		if err != nil {
@@ -74,6 +75,7 @@ func (s *settings) compareLocks(ctx context.Context, out io.Writer, server *back
 			w.name, table.Count(r.sold), table.Count(r.oversold()), table.Count(int(float64(r.sold) / r.took.Seconds())),
 			table.Millis(table.Quantile(r.waits, 0.5)), table.Millis(table.Quantile(r.waits, 0.99)), survives,
 		})
+		round = append(round, rowOf(r, survives))
 		if !w.wrong && !r.right() {
 			broken = errors.Join(broken, fmt.Errorf("NOT AS PROMISED: %s: see the table", w.name))
 		}
@@ -101,6 +103,9 @@ func (s *settings) compareLocks(ctx context.Context, out io.Writer, server *back
 	}
 	table.Write(out, rows)
 	_, _ = fmt.Fprint(out, "\nThe stock and the buyers are in Redis in each case; only the lock is elsewhere.\n")
+	if s.json != "" {
+		return errors.Join(broken, s.addTo(s.json, round))
+	}
 	return broken
 }
 

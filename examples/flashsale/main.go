@@ -1,6 +1,6 @@
 // Flashsale sells a stock to a crowd, one to each user, from several instances of a shop at once: with a lock, without one, and
 // with a stock in segments, and compares them. With -wrong it shows how the usual mistakes end, and with -lock all what each of
-// the library's locks costs and survives; locks whose server is not installed are left out.
+// the library's locks costs and survives; locks whose server is not installed are left out. docs/locks.md has a picture.
 //
 // It needs nothing but Go. REDIS_URL and DATABASE_URL name a real Redis and a real PostgreSQL to use instead.
 package main
@@ -25,6 +25,7 @@ type settings struct {
 	each    int // users of each client
 	wrong   bool
 	lock    string
+	json    string
 }
 
 func main() { new(settings).program().Main() }
@@ -38,6 +39,7 @@ func (s *settings) program() program.Program {
 			f.IntVar(&s.each, "each", 20, "`number` of users one after the other, for each of these")
 			f.BoolVar(&s.wrong, "wrong", false, "show wrong ways instead")
 			f.StringVar(&s.lock, "lock", "", "sell under this `lock` instead: "+strings.Join(lockNames(), ", ")+"; its servers are started")
+			f.StringVar(&s.json, "json", "", "with -lock, add the figures to this `file`, which go run ./bench/cmd/compare -from FILE -out DIR draws")
 		},
 		Short: map[string]string{"stock": "150", "clients": "20", "each": "10"},
 		Check: s.check,
@@ -55,6 +57,9 @@ func (s *settings) check() error {
 		return fmt.Errorf("-clients: %d is not between 1 and 200", s.clients)
 	case s.each < 1 || s.each > 10_000:
 		return fmt.Errorf("-each: %d is not between 1 and 10000", s.each)
+	}
+	if s.json != "" && s.lock == "" {
+		return errors.New("-json: it needs -lock")
 	}
 	return checkLock(s.lock)
 }

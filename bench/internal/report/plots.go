@@ -62,6 +62,10 @@ var plots = []plot{
 		cases:  []string{"50 % read", "95 % read", "99 % read"},
 		panels: []string{"50 % read", "95 % read", "99 % read"}, metrics: []string{"locks"},
 	},
+	{
+		file: "flashsale", scenario: "flash sale", title: "Flash sale: 3 instances sell 500 units to 100 buyers at a time, under one lock",
+		cases: []string{"500 units"}, panels: []string{"Orders", "Answered"}, metrics: []string{"orders", "p99"},
+	},
 }
 
 // writePlots draws what the report has of what there is a plot of.

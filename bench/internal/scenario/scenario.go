@@ -100,7 +100,7 @@ func All() []Scenario {
 	return []Scenario{
 		stampedes(), hits(), arrivals(), lone(), loneMiss(), coldStart(), crowds(), storms(), steady(),
 		invalidation(), slowLoader(), crash(), outage(),
-		locks(), contests(), lockStorms(), readShares(), lockRungs(),
+		locks(), contests(), lockStorms(), readShares(), semaphores(), lockRungs(),
 		pageStampedes(), pageHits(), pageLone(),
 	}
 }
