@@ -12,7 +12,7 @@ func (k *Locker) Observed(observe.Ticket) observe.Locker {
 		return observe.Locker{}
 	}
 	return observe.Locker{
-		Kind: "mutex", Prefix: k.cfg.Prefix, Instance: k.cfg.Instance, Up: k.inbox.Up,
+		Kind: "mutex", Prefix: k.cfg.Prefix, Instance: k.cfg.Instance, Up: k.base.Inbox.Up,
 		Held: func() []observe.Held { return shown(k.life.Held()) },
 		Inspect: func(ctx context.Context, name string) (observe.Lock, error) {
 			i, err := k.Inspect(ctx, name)

@@ -14,7 +14,7 @@ func (k *Locker) Observed(observe.Ticket) observe.Locker {
 	}
 	return observe.Locker{
 		Kind: "semaphore", Prefix: k.cfg.Prefix, Instance: k.cfg.Instance, Permits: k.cfg.Permits,
-		Held: k.held, Up: k.inbox.Up, Revoke: k.Revoke,
+		Held: k.held, Up: k.base.Inbox.Up, Revoke: k.Revoke,
 		Inspect: func(ctx context.Context, name string) (observe.Lock, error) {
 			i, err := k.Inspect(ctx, name)
 			l := observe.Lock{Holders: len(i.Holders), Waiting: i.Waiters}
@@ -29,7 +29,7 @@ func (k *Locker) Observed(observe.Ticket) observe.Locker {
 func (k *Locker) held() (held []observe.Held) {
 	for _, l := range k.life.Held() {
 		held = append(held, observe.Held{
-			Name: l.claim.name, Token: l.claim.token, Mode: "permit", Began: l.hold.Began(), Trusted: l.hold.TrustedUntil(),
+			Name: l.claim.name, Token: l.claim.Token, Mode: "permit", Began: l.hold.Began(), Trusted: l.hold.TrustedUntil(),
 		})
 	}
 	return held

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 
@@ -16,7 +17,7 @@ import (
 func TestUpdatesUnderLocksThatOutliveTheirServer(t *testing.T) {
 	for _, name := range []string{"mysql", "postgres", "etcd", "zookeeper"} {
 		t.Run(name, func(t *testing.T) {
-			r, _ := Find(name)
+			r := rung(t, name)
 			started, err := r.Start("")
 			if err != nil {
 				t.Fatal(err)
@@ -34,12 +35,21 @@ func TestUpdatesUnderLocksThatOutliveTheirServer(t *testing.T) {
 	}
 }
 
+func rung(t *testing.T, name string) Rung {
+	t.Helper()
+	i := slices.IndexFunc(All, func(r Rung) bool { return r.Name == name })
+	if i < 0 {
+		t.Fatalf("there is no rung %q", name)
+	}
+	return All[i]
+}
+
 // TestAProcessThatUpdates is what children run: an update that never ends.
 func TestAProcessThatUpdates(t *testing.T) {
 	if !redistest.IsChild(t) {
 		t.Skip("it is for child processes")
 	}
-	r, _ := Find(os.Getenv("RUNG"))
+	r := rung(t, os.Getenv("RUNG"))
 	err := guard(t, r, os.Getenv("ADDR"), os.Getenv("REDIS")).Update(t.Context(), "k", func(ctx context.Context) error {
 		fence, _ := rwlock.FenceFrom(ctx)
 		fmt.Println(fence)
