@@ -182,7 +182,7 @@ func (f *fleetLoads) wantedLocked() int {
 func (f *fleetLoads) request(ctx context.Context, cancel *context.CancelFunc) {
 	defer (*cancel)()
 	var lease *semaphore.Lease
-	err := error(semaphore.ErrNotAcquired)
+	err := semaphore.ErrNotAcquired
 	if !f.isScarce() {
 		lease, err = f.permits.TryLock(ctx, fleetName)
 	}
