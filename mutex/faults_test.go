@@ -67,7 +67,7 @@ func TestARequestThatRedisGetsAfterItWasGivenUpIsUndone(t *testing.T) {
 	a := f.ask(ctx, 0, "k")
 	<-held.Hit()
 	cancel()
-	expect.ErrorIs(t, (<-a.result).err)
+	expect.ErrorIs(t, (<-a.result).err, ErrNotAcquired, context.Canceled)
 	held.Remove()
 	redistest.Await(t, "the request ran, and was undone", func() bool {
 		info, err := f.lockers[1].Inspect(context.Background(), "k")
