@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 	"go.uber.org/goleak"
 
+	"github.com/cacheguard/go/internal/testing/gobuild"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -259,7 +260,8 @@ func containsAll(text string, parts []string) bool {
 var (
 	commandPath  = filepath.Join(os.TempDir(), fmt.Sprintf("cacheguardctl-of-a-test-%d", os.Getpid()))
 	buildCommand = sync.OnceValue(func() error {
-		out, err := exec.Command("go", "build", "-o", commandPath, "github.com/cacheguard/go/cmd/cacheguardctl").CombinedOutput()
+		args := append(append([]string{"build"}, gobuild.Flags()...), "-o", commandPath, "github.com/cacheguard/go/cmd/cacheguardctl")
+		out, err := exec.Command("go", args...).CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("build cacheguardctl: %w\n%s", err, out)
 		}
