@@ -18,7 +18,6 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 	"go.uber.org/goleak"
 
-	"github.com/cacheguard/go/internal/testing/gobuild"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -260,8 +259,7 @@ func containsAll(text string, parts []string) bool {
 var (
 	commandPath  = filepath.Join(os.TempDir(), fmt.Sprintf("cacheguardctl-of-a-test-%d", os.Getpid()))
 	buildCommand = sync.OnceValue(func() error {
-		args := append(append([]string{"build"}, gobuild.Flags()...), "-o", commandPath, "github.com/cacheguard/go/cmd/cacheguardctl")
-		out, err := exec.Command("go", args...).CombinedOutput()
+		out, err := exec.Command("go", "build", "-o", commandPath, "github.com/cacheguard/go/cmd/cacheguardctl").CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("build cacheguardctl: %w\n%s", err, out)
 		}
