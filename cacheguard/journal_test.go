@@ -158,6 +158,7 @@ func TestSlowLoadsDamagedEntriesAndTakeoversAreLogged(t *testing.T) {
 	mustGet(t, g, "dead", returns("v"))
 	mustGet(t, g, "slow", func(context.Context) (string, error) {
 		redistest.Await(t, "it is logged while it runs", func() bool { return strings.Contains(text(), "slow load, it still runs") })
+		<-time.After(cfg.SlowLoad) // and the end, by when the loader began
 		return "v", nil
 	})
 	for _, want := range []string{"entry cannot be decoded", "lease taken over", "slow load, it still runs", `slow load"`} {
