@@ -12,7 +12,7 @@ import (
 // wait is how a flight waits for the holder of the lease.
 type wait struct {
 	polls  int    // how often it asked before
-	before uint64 // the tick before it asked: what is stored later is good for calls that began before that
+	before uint64 // the tick before it asked: a value that is stored later may answer any call that began before it
 }
 
 // await waits until the holder is done, or may be dead. Not done: ask again.

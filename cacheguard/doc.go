@@ -65,8 +65,8 @@
 // GetMany uses the same table for each key. In a Fetch, the Judge says what is fresh.
 //
 // Concurrent reads share round trips: an MGET, or a pipeline for each node (package link). No call gets a value that was read
-// before it asked. After some twenty misses in a row, a Get skips the read, because step 2 below returns a value if there is
-// one. Scripts for many keys share requests too, and a request that nobody waits for any more is not sent.
+// before it asked. After some twenty misses in a row, a Get skips the read, because acquire.lua (step 2 of a miss) also returns
+// a value if there is one. Scripts for many keys share requests too, and a request that nobody waits for any more is not sent.
 //
 // # A miss over two instances
 //
@@ -80,7 +80,7 @@
 //  4. A runs its loader. In the meantime renew.lua extends the lease at each third of LeaseTTL.
 //  5. The loader returns. The callers on A that began before the loader did get the value and leave.
 //  6. A sends fill.lua. In one step, Redis checks that the lease is still of A's generation, stores the value, removes the
-//     lease, and publishes to B's inbox. A small entry travels in the message.
+//     lease, and publishes to B's inbox. A small entry travels in the message; for a larger one, B asks again.
 //  7. B's flight wakes, and its callers get the value. A's flight ends. Up to this point, Gets on A join the flight, and
 //     Close waits for it.
 //
@@ -134,8 +134,8 @@
 //     replaced, and those of the last load of the key that could not be stored. It also reads one more version, which stands for all
 //     tags together.
 //  2. The loader runs, and names a tag that the Guard did not know.
-//  3. The Guard reads the version of this tag, and then that of all tags together again. InvalidateTags removes the latter first. So if
-//     it is still the one of step 1, nothing has removed the tag's version since then, and fill.lua stores the value with it.
+//  3. The Guard reads the version of this tag, and then that of all tags together again. InvalidateTags removes the version of all
+//     tags before that of the tag. So if it is still the one of step 1, nothing has removed the tag's version since then, and fill.lua stores the value with it.
 //  4. If it is another one, some tag was invalidated. The value reaches the callers that asked before, and is not stored. The Guard
 //     remembers the tags of the key, so the next load knows them in step 1, and invalidations of other tags do not disturb it.
 //
@@ -143,8 +143,8 @@
 // only if nothing was invalidated since.
 //
 // InvalidateAll works the same way. All entries have a stamp of the Prefix, and those of a Cache also one of their kind. Hits need not
-// ask for these versions: a Guard trusts the ones it knows for 0.9 seconds, counted from before it asked, and then reads them beside the
-// next value. InvalidateAll removes the version, and returns a second later, when no Guard trusts it any more. A Guard that finds a stamp
+// ask for these versions: a Guard trusts the ones it knows for 0.9 seconds from the moment it asked for them. After that it reads them
+// together with the next value. InvalidateAll removes the version, and returns a second later, when no Guard trusts it any more. A Guard that finds a stamp
 // other than the one it knows asks at once. On a cluster there is a version for each sixth of the slots, so that a dead node does not
 // affect other keys.
 //
@@ -210,8 +210,8 @@
 //
 // # Reading the code
 //
-//   - A hit: Get, fetch and read in get.go; decide.go. Many keys: GetMany in many.go, readkeys.go. The GET leaves in package link.
-//   - A miss: rebuild.go asks Redis, await.go waits for another instance, lead.go loads and stores. MaxLoads is in loadslots.go.
+//   - A hit: Get, retrieve and read in get.go; decide.go. Many keys: GetMany in many.go, readkeys.go. The GET leaves in package link.
+//   - A miss: share.go joins or starts a flight, rebuild.go asks Redis, await.go waits for another instance, lead.go loads and stores. MaxLoads is in loadslots.go.
 //     The scripts are acquire.lua and fill.lua in internal/protocol/lua.
 //   - A write: invalidate.go, pending.go, update.go, put.go. The scripts share forget in internal/protocol/lua/prelude.lua.
 //   - The local tier: local.go, and package tier. Tags: tags.go, versions.go.

@@ -122,8 +122,8 @@ func (r *rebuild) request() protocol.Request {
 	return protocol.Request{Token: r.token, Take: r.slot.right != noSlot, Unfit: r.unfit, Aged: r.aged}
 }
 
-// acquire asks Redis. If the flight ends before the reply, it gives back a lease that was granted. A flight that may not take
-// the lease first asks whether there is anything at all: in a process at its limit there mostly is not, and the question
+// acquire asks Redis. If the flight ends before the reply, it gives back a lease that was granted. If a flight may not take
+// the lease, it first asks whether there is anything at all: in a process at its limit there mostly is not, and the question
 // costs Redis a third of the script.
 func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protocol.Acquired, error) {
 	g, valueKey := r.guard, r.job.valueKey

@@ -28,6 +28,14 @@ func TestNoticesAreWrittenAndRead(t *testing.T) {
 			t.Errorf("%+v became %+v, %v", n, got, ok)
 		}
 	}
+	for n, text := range map[Notice]string{ // processes of other versions read and write these
+		{Source: "a/0", Number: 1, Key: "k 1"}:         "a/0 1 k 1",
+		{Source: "a", Number: 8, Key: "t", Many: true}: "a 8+ t",
+	} {
+		if n.String() != text {
+			t.Errorf("%+v is written %q, not %q", n, n, text)
+		}
+	}
 	for _, s := range []string{"", "a", "a 1", "a 0 k", "a x k", "a -1 k"} {
 		if got, ok := ParseNotice(s); ok {
 			t.Errorf("%q became %+v", s, got)

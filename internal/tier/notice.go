@@ -7,7 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// Notice is the message that a key, or all that was made under a name, was invalidated.
+// Notice says that a key was invalidated, or every entry with a tag, of a Cache, or of the Prefix (Many). As a message it is "SOURCE NUMBER
+// KEY", with a + behind the number of one about many. Scripts publish it as it is, and do not read it. Processes of other versions read
+// it, so the form must stay: a tier ignores what it cannot read, such as the messages of SelfCheck.
 type Notice struct {
 	Source string // the process, or a part of the keys of one; without spaces
 	Number uint64 // of the notice, by its source: 1, 2, 3 …

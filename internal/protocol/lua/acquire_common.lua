@@ -1,5 +1,5 @@
--- The common cases of acquire.lua, before which it runs: a value that the caller can use, nothing at all, or a lease whose
--- holder lives. They need none of the prelude's functions, and read no key that cannot be there.
+-- Runs before acquire.lua, in one script with it, which goes on with h, now, left, stands, usable, take and register. It answers the
+-- common cases: a value that the caller can use, nothing at all, or a lease whose holder lives. They need none of the prelude's functions, and read no key that cannot be there.
 local there = redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3])
 if there == 0 and ARGV[2] == '0' then
   return {'free'}
