@@ -17,21 +17,29 @@ type wait struct {
 
 // await waits until the holder is done, or may be dead. Not done: ask again.
 func (r *rebuild) await(ctx context.Context, waiter *wake.Waiter, got protocol.Acquired, w wait) (a answer, done bool) {
-	timer := time.NewTimer(wake.Patience(got.Left, got.Registered, w.polls))
+	limit := wake.Patience(got.Left, got.Registered, w.polls)
+	if !r.patience.IsZero() {
+		limit = min(limit, time.Until(r.patience))
+	}
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case msg := <-waiter.C:
 		return r.wakeUp(ctx, msg, got.Generation, w.before)
 	case <-timer.C:
+		if r.impatient() {
+			return r.loadAlone(ctx), true
+		}
 		return answer{}, false
 	case <-r.breaker.Opened():
 		return r.unreachable(ctx, health.ErrOpen), true // the message would not come either
-	case <-r.waitTimeout:
-		return r.loadAlone(ctx), true
 	case <-ctx.Done():
 		return answer{err: closedOr(context.Cause(ctx))}, true
 	}
 }
+
+// impatient reports whether WaitTimeout is over.
+func (r *rebuild) impatient() bool { return !r.patience.IsZero() && !time.Now().Before(r.patience) }
 
 // wakeUp does what a message says. A message is about the end of one generation of the lease. If the flight registered in
 // another one, the message proves nothing, and the flight asks again.

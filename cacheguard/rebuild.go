@@ -23,12 +23,12 @@ type rebuild struct {
 	aged        bool         // it is unfit because it seems too old
 	publish     func(answer) // gives the answer to the callers that it is good for
 	slot        loadSlot
-	stamps      *stamper         // of the load, if it gets the lease
-	afterBypass bool             // it has given up on Redis once: if that fails again, it loads without
-	askedAgain  int              // how often it has had to ask again
-	origin      string           // of the load that it waits for
-	endWait     func(End)        // ends the task of waiting for another instance; nil: there is none
-	waitTimeout <-chan time.Time // fires when WaitTimeout is over
+	stamps      *stamper  // of the load, if it gets the lease
+	afterBypass bool      // it has given up on Redis once: if that fails again, it loads without
+	askedAgain  int       // how often it has had to ask again
+	origin      string    // of the load that it waits for
+	endWait     func(End) // ends the task of waiting for another instance; nil: there is none
+	patience    time.Time // when WaitTimeout is over; zero: it has none
 }
 
 func (g *Guard) newRebuild(j *job, unfit []byte, publish func(answer)) *rebuild {
@@ -49,9 +49,7 @@ func (r *rebuild) run(ctx context.Context) (a answer) {
 		defer waiter.Also(protocol.LeaseKey(protocol.WithoutSeat(r.job.valueKey))).Stop()
 	}
 	if g.cfg.WaitTimeout > 0 {
-		timer := time.NewTimer(g.cfg.WaitTimeout)
-		defer timer.Stop()
-		r.waitTimeout = timer.C
+		r.patience = time.Now().Add(g.cfg.WaitTimeout)
 	}
 	g.inbox.Start()
 	for polls := 0; r.askedAgain <= maxAsks; polls++ {
