@@ -15,6 +15,16 @@ import (
 	"github.com/cacheguard/go/semaphore"
 )
 
+func lockAndUnlock[L interface{ Unlock(context.Context) error }](t testing.TB, lock func(context.Context, string) (L, error)) func() error {
+	return func() error {
+		l, err := lock(t.Context(), "k")
+		if err != nil {
+			return err
+		}
+		return l.Unlock(t.Context())
+	}
+}
+
 func lockMutex(cfg mutex.Config) func(testing.TB, *redis.Client) func() error {
 	return func(t testing.TB, rdb *redis.Client) func() error {
 		cfg.Prefix = "counts:" + rand.Text()
@@ -23,13 +33,7 @@ func lockMutex(cfg mutex.Config) func(testing.TB, *redis.Client) func() error {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = k.Close() })
-		return func() error {
-			l, err := k.Lock(t.Context(), "k")
-			if err != nil {
-				return err
-			}
-			return l.Unlock(t.Context())
-		}
+		return lockAndUnlock(t, k.Lock)
 	}
 }
 
@@ -82,13 +86,7 @@ func lockRW(lock func(*rwlock.Locker, context.Context, string) (*rwlock.Lease, e
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = k.Close() })
-		return func() error {
-			l, err := lock(k, t.Context(), "k")
-			if err != nil {
-				return err
-			}
-			return l.Unlock(t.Context())
-		}
+		return lockAndUnlock(t, func(ctx context.Context, name string) (*rwlock.Lease, error) { return lock(k, ctx, name) })
 	}
 }
 
@@ -98,11 +96,5 @@ func lockSemaphore(t testing.TB, rdb *redis.Client) func() error {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = k.Close() })
-	return func() error {
-		l, err := k.Lock(t.Context(), "k")
-		if err != nil {
-			return err
-		}
-		return l.Unlock(t.Context())
-	}
+	return lockAndUnlock(t, k.Lock)
 }

@@ -211,8 +211,8 @@
 // # Reading the code
 //
 //   - A hit: Get, retrieve and read in get.go; decide.go. Many keys: GetMany in many.go, readkeys.go. The GET leaves in package link.
-//   - A miss: share.go joins or starts a flight, rebuild.go asks Redis, await.go waits for another instance, lead.go loads and stores. MaxLoads is in loadslots.go.
-//     The scripts are acquire.lua and fill.lua in internal/protocol/lua.
+//   - A miss: share.go joins or starts a flight, rebuild.go asks Redis, await.go waits for another instance,
+//     lead.go loads and stores. MaxLoads is in loadslots.go. The scripts are acquire.lua and fill.lua in internal/protocol/lua.
 //   - A write: invalidate.go, pending.go, update.go, put.go. The scripts share forget in internal/protocol/lua/prelude.lua.
 //   - The local tier: local.go, and package tier. Tags: tags.go, versions.go.
 //   - Which part belongs where, with its tests: CONTRIBUTING.md. Why it is so: docs/design/cache.md.

@@ -54,8 +54,26 @@ func (l *loaders) run(ctx context.Context, j *job, s loadSlot) loaded {
 		defer l.freeSlot(s)
 		l.runProtected(ctx, j, load, done)
 	})
-	if out, returned := l.await(ctx, j.key, done); returned {
-		return out
+	return l.await(ctx, j.key, done)
+}
+
+// await waits for what the loader returns, or the end of the context. It reports a load that takes longer than SlowLoad while it still
+// runs, because one that hangs is not reported by its end.
+func (l *loaders) await(ctx context.Context, key string, done <-chan loaded) loaded {
+	var slow <-chan time.Time
+	if l.cfg.SlowLoad > 0 && !l.cfg.clock.Manual() { // a test's clock does not move during a load
+		timer := time.NewTimer(l.cfg.SlowLoad)
+		defer timer.Stop()
+		slow = timer.C
+	}
+	for ctx.Err() == nil {
+		select {
+		case out := <-done:
+			return out
+		case <-slow:
+			l.journal.stillRuns(key)
+		case <-ctx.Done():
+		}
 	}
 	select {
 	case out := <-done:
@@ -63,27 +81,6 @@ func (l *loaders) run(ctx context.Context, j *job, s loadSlot) loaded {
 	default:
 		cause := context.Cause(ctx)
 		return loaded{err: cause, text: cause.Error()}
-	}
-}
-
-// await waits for what the loader returns, or the end of the context. It reports a load that takes longer than SlowLoad while it still
-// runs, because one that hangs is not reported by its end.
-func (l *loaders) await(ctx context.Context, key string, done <-chan loaded) (out loaded, returned bool) {
-	var slow <-chan time.Time
-	if l.cfg.SlowLoad > 0 && !l.cfg.clock.Manual() { // a test's clock does not move during a load
-		timer := time.NewTimer(l.cfg.SlowLoad)
-		defer timer.Stop()
-		slow = timer.C
-	}
-	for {
-		select {
-		case out = <-done:
-			return out, true
-		case <-ctx.Done():
-			return out, false
-		case <-slow:
-			l.journal.stillRuns(key)
-		}
 	}
 }
 

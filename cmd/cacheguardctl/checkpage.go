@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,13 +24,13 @@ func (c *check) pageFindings(e *env) (all []finding) {
 			all = append(all, finding{Check: "instance", Result: wrong, Detail: err.Error()})
 			continue
 		}
-		known := false
-		for i := range p.Guards {
-			g := &p.Guards[i]
-			if g.Prefix != e.all.Prefix {
-				continue
-			}
-			known = true
+		own := p.of(e.all.Prefix)
+		if len(own) == 0 {
+			all = append(all, finding{
+				Check: "instance", Result: warning, Detail: fmt.Sprintf("its page shows no Guard with the Prefix %q", e.all.Prefix),
+			})
+		}
+		for _, g := range own {
 			rates = append(rates, g.rate())
 			found := append(g.findings(), p.lockFindings(e.all.LockPrefix)...)
 			if len(found) == 0 {
@@ -40,11 +41,6 @@ func (c *check) pageFindings(e *env) (all []finding) {
 				all = append(all, f)
 			}
 		}
-		if !known {
-			all = append(all, finding{
-				Check: "instance", Result: warning, Detail: fmt.Sprintf("its page shows no Guard with the Prefix %q", e.all.Prefix),
-			})
-		}
 	}
 	return append(all, busiest(rates)...)
 }
@@ -52,44 +48,52 @@ func (c *check) pageFindings(e *env) (all []finding) {
 // findings says what one Guard's page shows.
 func (g *pagedGuard) findings() (all []finding) {
 	for _, name := range slices.Sorted(maps.Keys(g.Troubles)) {
-		result, detail := warning, name
-		switch name {
-		case "outage":
-			result, detail = wrong, "Redis does not answer"
-		case "owing":
-			result, detail = wrong, "invalidations are owed"
-		case "refused":
-			result, detail = wrong, "Redis answers with an error: "+g.Refused
-		case "deaf":
-			detail = "messages do not arrive"
-		case "saturated":
-			detail = fmt.Sprintf("%d loads wait for MaxLoads, which is %d", g.Queued, g.MaxLoads)
-		case "bypassed":
-			detail = "the cache is bypassed"
-		}
-		if name != "refused" {
-			detail += ", for " + seconds(g.Troubles[name])
-		}
-		all = append(all, finding{Result: result, Detail: detail})
+		all = append(all, g.trouble(name))
 	}
-	for _, load := range g.Running {
-		if load.Took >= longLoad {
-			all = append(all, finding{Result: warning, Detail: fmt.Sprintf("a load of %q has run for %s", load.Key, seconds(load.Took))})
-			break // it is the longest
-		}
+	if len(g.Running) > 0 && g.Running[0].Took >= longLoad { // it is the longest
+		load := g.Running[0]
+		all = append(all, finding{Result: warning, Detail: fmt.Sprintf("a load of %q has run for %s", load.Key, seconds(load.Took))})
 	}
-	for _, cache := range g.Caches {
-		for _, of := range []struct {
-			n    uint64
-			what string
-		}{
-			{cache.Lately.Damaged, "entries could not be decoded"},
-			{cache.Lately.Unstorable, "values could not be stored"},
-			{cache.Lately.Takeovers, "loads were taken over from instances that died or stood still"},
-		} {
-			if of.n > 0 {
-				all = append(all, finding{Result: warning, Detail: fmt.Sprintf("%s%s lately: %d", cache.label(), of.what, of.n)})
-			}
+	for i := range g.Caches {
+		all = append(all, g.Caches[i].findings()...)
+	}
+	return all
+}
+
+// trouble says what the name of a trouble means, and for how long it has lasted.
+func (g *pagedGuard) trouble(name string) finding {
+	f, lasted := finding{Result: warning}, ", for "+seconds(g.Troubles[name])
+	switch name {
+	case "outage":
+		f.Result, f.Detail = wrong, "Redis does not answer"+lasted
+	case "owing":
+		f.Result, f.Detail = wrong, "invalidations are owed"+lasted
+	case "refused":
+		f.Result, f.Detail = wrong, "Redis answers with an error: "+g.Refused
+	case "deaf":
+		f.Detail = "messages do not arrive" + lasted
+	case "saturated":
+		f.Detail = fmt.Sprintf("%d loads wait for MaxLoads, which is %d%s", g.Queued, g.MaxLoads, lasted)
+	case "bypassed":
+		f.Detail = "the cache is bypassed" + lasted
+	default: // of a later version
+		f.Detail = name + lasted
+	}
+	return f
+}
+
+// findings says what went wrong with a cache's entries and loads.
+func (c *pagedCache) findings() (all []finding) {
+	for _, of := range []struct {
+		n    uint64
+		what string
+	}{
+		{c.Lately.Damaged, "entries could not be decoded"},
+		{c.Lately.Unstorable, "values could not be stored"},
+		{c.Lately.Takeovers, "loads were taken over from instances that died or stood still"},
+	} {
+		if of.n > 0 {
+			all = append(all, finding{Result: warning, Detail: fmt.Sprintf("%s%s lately: %d", c.label(), of.what, of.n)})
 		}
 	}
 	return all
@@ -132,7 +136,7 @@ func busiest(rates []rate) []finding {
 	if len(rates) < 2 {
 		return nil
 	}
-	slices.SortFunc(rates, func(a, b rate) int { return int(b.gets - a.gets) })
+	slices.SortFunc(rates, func(a, b rate) int { return cmp.Compare(b.gets, a.gets) })
 	most, next := rates[0], rates[1]
 	if most.gets < noise || most.gets < much*next.gets {
 		return nil

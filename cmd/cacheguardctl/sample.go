@@ -90,6 +90,16 @@ type pagedCache struct {
 	Lately             struct{ Damaged, Unstorable, Takeovers uint64 }
 }
 
+// of returns the Guards with the Prefix.
+func (p *paged) of(prefix string) (all []*pagedGuard) {
+	for i := range p.Guards {
+		if p.Guards[i].Prefix == prefix {
+			all = append(all, &p.Guards[i])
+		}
+	}
+	return all
+}
+
 // label begins a finding about a Cache that has a name.
 func (c *pagedCache) label() string {
 	if c.Name == "" {
@@ -175,10 +185,7 @@ func (c *watch) printSamples(e *env, invalidated map[string]int) error {
 		if err != nil {
 			return err
 		}
-		for _, g := range p.Guards {
-			if g.Prefix != e.all.Prefix {
-				continue
-			}
+		for _, g := range p.of(e.all.Prefix) {
 			for _, cache := range g.Caches {
 				counted[cache.Name] = true
 				if err := e.out.print(sampled{

@@ -196,19 +196,26 @@ func (f *fleet) ctl(code int, args string, with ...string) {
 	f.documented("`cacheguardctl " + strings.TrimSuffix(args, " --json"))
 	var said string
 	redistest.Await(f, fmt.Sprintf("cacheguardctl %s ends with %d and says %q", args, code, with), func() bool {
-		cmd := exec.CommandContext(f.Context(), command(f.T), strings.Fields(args)...)
-		cmd.Env = append(os.Environ(), "REDIS_URL=redis://app:secret@"+f.server.Addr())
-		out, err := cmd.CombinedOutput()
-		var exit *exec.ExitError
-		if err != nil && !errors.As(err, &exit) {
-			f.Fatal(err)
-		}
-		if now := fmt.Sprintf("%d: %s", cmd.ProcessState.ExitCode(), out); now != said {
+		exit, out := f.run(strings.Fields(args)...)
+		if now := fmt.Sprintf("%d: %s", exit, out); now != said {
 			said = now
 			f.Logf("cacheguardctl %s: %s", args, said)
 		}
-		return cmd.ProcessState.ExitCode() == code && containsAll(string(out), with)
+		return exit == code && containsAll(out, with)
 	})
+}
+
+// run runs cacheguardctl with the rights of the service.
+func (f *fleet) run(args ...string) (code int, out string) {
+	f.Helper()
+	cmd := exec.CommandContext(f.Context(), command(f.T), args...)
+	cmd.Env = append(os.Environ(), "REDIS_URL=redis://app:secret@"+f.server.Addr())
+	text, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		f.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), string(text)
 }
 
 // pages are the URLs of the page on all instances.
@@ -228,23 +235,10 @@ func (f *fleet) checks(act func(), with ...string) {
 		if act != nil {
 			act()
 		}
-		said = f.check()
+		_, said = f.run("--prefix", "shop", "--lock-prefix", "jobs", "check", "--page", f.pages())
 		return containsAll(said, with)
 	})
 	f.Log(said)
-}
-
-// check is what cacheguardctl check --page prints.
-func (f *fleet) check() string {
-	f.Helper()
-	cmd := exec.CommandContext(f.Context(), command(f.T), "--prefix", "shop", "--lock-prefix", "jobs", "check", "--page", f.pages())
-	cmd.Env = append(os.Environ(), "REDIS_URL=redis://app:secret@"+f.server.Addr())
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		f.Fatal(err)
-	}
-	return string(out)
 }
 
 func containsAll(text string, parts []string) bool {

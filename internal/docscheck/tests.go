@@ -19,17 +19,9 @@ func checkTests(t tree) ([]problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found []problem
-	for _, file := range t.named("*.md") {
-		if file == "CHANGELOG.md" { // what was there once
-			continue
-		}
-		text, err := t.read(file)
-		if err != nil {
-			return nil, err
-		}
+	return checkPages(t, func(lines []string, report func(line int, text string)) {
 		column := -1 // of the tests
-		for i, line := range parsePage(text).lines {
+		for i, line := range lines {
 			cells := cellsOf(line)
 			if column < 0 || len(cells) == 1 { // a new table, or none
 				column = columnOf(cells, "test")
@@ -37,13 +29,12 @@ func checkTests(t tree) ([]problem, error) {
 			for j, cell := range cells {
 				for _, m := range span.FindAllStringSubmatch(cell, -1) {
 					if !known.has(m[1], j == column) {
-						found = append(found, problem{file, i + 1, fmt.Sprintf("there is no test %q", m[1])})
+						report(i+1, fmt.Sprintf("there is no test %q", m[1]))
 					}
 				}
 			}
 		}
-	}
-	return found, nil
+	})
 }
 
 // tests are those there are.

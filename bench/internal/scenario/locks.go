@@ -42,6 +42,21 @@ func openLocks(e Env, lib rivals.LockLibrary, n int) ([]rivals.Lock, error) {
 	return locks, nil
 }
 
+// openWarmLocks is openLocks with connections and scripts that were used, for the name that it returns.
+func openWarmLocks(ctx context.Context, e Env, lib rivals.LockLibrary, n int) (opened []rivals.Lock, name string, err error) {
+	opened, err = openLocks(e, lib, n)
+	if err != nil {
+		return nil, "", err
+	}
+	name = NewKey()
+	for _, k := range opened {
+		if err := LockUnlock(ctx, k, name); err != nil {
+			return nil, "", errors.Join(err, CloseAll(opened))
+		}
+	}
+	return opened, name, nil
+}
+
 // locks locks and unlocks what nobody else wants.
 func locks() Scenario {
 	return Scenario{
@@ -60,15 +75,12 @@ func locks() Scenario {
 }
 
 func runLoneLock(ctx context.Context, e Env, lib rivals.LockLibrary) (_ Figures, err error) {
-	opened, err := openLocks(e, lib, 1)
+	opened, name, err := openWarmLocks(ctx, e, lib, 1)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, CloseAll(opened)) }()
-	k, name := opened[0], NewKey()
-	if err := LockUnlock(ctx, k, name); err != nil { // connections and scripts
-		return nil, err
-	}
+	k := opened[0]
 	before, err := e.Redis.Usage(ctx)
 	if err != nil {
 		return nil, err

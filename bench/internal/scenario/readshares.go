@@ -40,17 +40,11 @@ func readShares() Scenario {
 
 func runReadShare(ctx context.Context, e Env, lib rivals.LockLibrary, percent int64) (_ Figures, err error) {
 	const callers, instances, held = 32, 4, 2 * time.Millisecond
-	opened, err := openLocks(e, lib, instances)
+	opened, name, err := openWarmLocks(ctx, e, lib, instances)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, CloseAll(opened)) }()
-	name := NewKey()
-	for _, k := range opened { // connections and scripts
-		if err := LockUnlock(ctx, k, name); err != nil {
-			return nil, err
-		}
-	}
 	before, err := e.Redis.Usage(ctx)
 	if err != nil {
 		return nil, err

@@ -44,17 +44,11 @@ func semaphores() Scenario {
 
 func runSemaphore(ctx context.Context, e Env, lib rivals.LockLibrary, callers int, held time.Duration) (_ Figures, err error) {
 	const instances = 4
-	opened, err := openLocks(e, lib, instances)
+	opened, name, err := openWarmLocks(ctx, e, lib, instances)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, CloseAll(opened)) }()
-	name := NewKey()
-	for _, k := range opened { // connections and scripts
-		if err := LockUnlock(ctx, k, name); err != nil {
-			return nil, err
-		}
-	}
 	before, err := e.Redis.Usage(ctx)
 	if err != nil {
 		return nil, err
