@@ -36,7 +36,8 @@ func allOutcomes(own *redistest.Server, s *server.Server) []outcome {
 		{"local hit", cost{0, 0, 1}, hit(local)},
 		{"cache hit, with a Version", cost{1, 1, 10}, versionedHit(2)},
 		{"negative", cost{1, 1, 9}, negative},
-		{"loaded", cost{3, 11, 122}, loaded}, // 112 to 120: three for each request before which go-redis looks whether the connection still stands
+		// 112 to 120: three for each request before which go-redis looks whether the connection still stands.
+		{"loaded", cost{3, 11, 122}, loaded},
 		{"loaded without Redis", cost{0, 0, 52}, withoutRedis}, // those of the read that asks whether the version of the Prefix can be had, too
 		{"shared in the instance", cost{4, 12, 0}, sharedHere},
 		{"shared by two instances", cost{5, 19, 0}, sharedElsewhere(own, s)},
