@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"runtime/pprof"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,7 +25,7 @@ const (
 	stormCallers  = 400
 	stormHold     = 2 * time.Millisecond
 	stormFor      = 600 * time.Millisecond
-	stormSpare    = 100 // goroutines besides the callers' and their contexts' timers: those of the client, this test and the lock
+	stormMost     = 2*stormCallers + 100 // goroutines: those of the callers and their contexts' timers; 100 of the client, this test and the lock
 	stormPatience = 30 * time.Second
 	stormTimeout  = 5 * time.Second // a machine that is busy with other things is not a Redis that does not answer
 )
@@ -89,8 +91,9 @@ func locking[L interface {
 // storm counts what happened in one.
 type storm struct {
 	attempts, locked, unlockErrors atomic.Int64
-	goroutines                     int   // at most, at a time
-	least                          int64 // how often the lock is to be had before the storm ends: a busy machine takes its time
+	goroutines                     int    // at most, at a time
+	crowded                        string // what they did when there were too many
+	least                          int64  // how often the lock is to be had before the storm ends: a busy machine takes its time
 }
 
 // goesOn reports whether the storm has not been long enough.
@@ -125,10 +128,21 @@ func (s *storm) run(tb testing.TB, k stormLock, shortest, longest time.Duration)
 		})
 	}
 	for s.goesOn(began) {
-		s.goroutines = max(s.goroutines, runtime.NumGoroutine()-before)
+		s.count(runtime.NumGoroutine() - before)
 		time.Sleep(5 * time.Millisecond)
 	}
 	callers.Wait()
+}
+
+// count notes how many goroutines there are, and what they do when they are too many for the first time.
+func (s *storm) count(goroutines int) {
+	s.goroutines = max(s.goroutines, goroutines)
+	if goroutines <= stormMost || s.crowded != "" {
+		return
+	}
+	var all strings.Builder
+	_ = pprof.Lookup("goroutine").WriteTo(&all, 1) // those with the same stack together; a Builder takes everything
+	s.crowded = all.String()
 }
 
 // TestAStormOfImpatientCallersCostsNobodyElse: goroutines are bounded by the callers, most attempts cost Redis nothing, the lock
@@ -200,8 +214,8 @@ func (k stormLock) check(t *testing.T, roundTrip, shortest, longest time.Duratio
 	if s.locked.Load() < s.least {
 		t.Errorf("%d of %d attempts had the lock, want %d", s.locked.Load(), s.attempts.Load(), s.least)
 	}
-	if s.goroutines > 2*stormCallers+stormSpare {
-		t.Errorf("%d goroutines for %d callers", s.goroutines, stormCallers)
+	if s.goroutines > stormMost {
+		t.Errorf("%d goroutines for %d callers: %s", s.goroutines, stormCallers, s.crowded)
 	}
 	if n := s.unlockErrors.Load(); n > 0 {
 		t.Errorf("%d locks were not given up", n)
