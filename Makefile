@@ -10,8 +10,8 @@ CONSENSUS := ./internal/testing/rungs/... ./consensus/etcd/... ./consensus/mysql
 CONSENSUS_SERVERS := etcd mariadbd mariadb-install-db zookeeper java $(POSTGRES)
 # Without inlining and DWARF, compiling takes half of the time, and that is most of it; the standard library is inlined, because it runs
 # most. The flags are in the environment, for tests that run the go command, too. make lint vets, and once is enough. Most tests wait, so
-# two processors run four at once.
-TEST := GOFLAGS="$$GOFLAGS -race '-gcflags=all=-l -dwarf=false' -gcflags=std= -ldflags=-w" go test -shuffle=on -vet=off -parallel=4 -timeout=10m
+# two processors run four at once. nomsgpack: gin, in an example, does without MessagePack.
+TEST := GOFLAGS="$$GOFLAGS -race '-gcflags=all=-l -dwarf=false' -gcflags=std= -ldflags=-w -tags=nomsgpack" go test -shuffle=on -vet=off -parallel=4 -timeout=10m
 BENCHTIME ?= 1s
 FUZZTIME ?= 20s
 CHAOS ?= 5m

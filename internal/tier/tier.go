@@ -2,20 +2,14 @@ package tier
 
 import (
 	"hash/maphash"
-	"math"
 	"sync/atomic"
 	"time"
-
-	"github.com/maypok86/otter/v2"
 
 	"github.com/cacheguard/go/internal/clock"
 )
 
 // stripes is how many sets the keys are divided into, whose epochs tell what was forgotten while a read was under way.
 const stripes = 1 << 10
-
-// overhead is about what an item takes beside its key and value, in bytes.
-const overhead = 256
 
 // Limits bound a tier. Exactly one of MaxBytes and MaxEntries is set.
 type Limits struct {
@@ -30,7 +24,7 @@ type Limits struct {
 type Tier struct {
 	ttl        time.Duration
 	clock      clock.Clock
-	cache      *otter.Cache[string, *Item]
+	cache      store
 	hot        *hotKeys // nil: every key is kept
 	feed       feed
 	live       func() bool // whether notices arrive
@@ -79,24 +73,9 @@ var base = time.Now()
 
 // New returns an empty tier. Live says whether notices arrive; it is called for every Get.
 func New(l Limits, live func() bool) (*Tier, error) {
-	options := &otter.Options[string, *Item]{
-		MaximumSize: l.MaxEntries,
-		Executor:    func(f func()) { f() }, // no goroutines of its own
-	}
-	if l.MaxBytes > 0 {
-		options.MaximumWeight = uint64(l.MaxBytes)
-		options.Weigher = func(key string, i *Item) uint32 {
-			return uint32(min(int64(len(key)+i.bytes+overhead), math.MaxUint32))
-		}
-	}
 	t := &Tier{ttl: l.TTL, clock: l.Clock, live: live, seed: maphash.MakeSeed()}
-	options.OnDeletion = func(e otter.DeletionEvent[string, *Item]) {
-		if e.WasEvicted() {
-			t.evictions.Add(1)
-		}
-	}
 	var err error
-	t.cache, err = otter.New(options)
+	t.cache, err = newStore(l, func() { t.evictions.Add(1) })
 	if err != nil {
 		return nil, err
 	}
@@ -131,8 +110,8 @@ func (i *Item) standing() bool {
 
 // Has reports whether Get would find the key. It does not count as a Get.
 func (t *Tier) Has(key string) bool {
-	i, found := t.cache.GetEntryQuietly(key)
-	return found && t.serves(i.Value)
+	i, found := t.cache.peek(key)
+	return found && t.serves(i)
 }
 
 // serves reports whether the item may be served as fresh. It looks at the generation last: what is void is void before notices
@@ -175,12 +154,7 @@ func (t *Tier) Keep(key string, m Mark, value any, size int, fresh, usable time.
 		until: m.at + min(fresh, t.ttl), last: m.at + min(max(fresh, usable), t.ttl), ends: m.at + fresh,
 	}
 	epoch := t.stripe(key)
-	t.cache.Compute(key, func(*Item, bool) (*Item, otter.ComputeOp) {
-		if epoch.Load() != m.epoch {
-			return nil, otter.CancelOp
-		}
-		return i, otter.WriteOp
-	})
+	t.cache.keep(key, i, func() bool { return epoch.Load() == m.epoch })
 }
 
 // Forget drops the key. What is being read now will not be kept: a Keep looks at the epoch and writes in one step, which

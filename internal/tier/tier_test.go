@@ -140,7 +140,7 @@ func TestTierIsBounded(t *testing.T) {
 		for i := range 10_000 {
 			tier.set(strconv.Itoa(i), "value")
 		}
-		tier.cache.CleanUp()
+		tier.cache.(otterStore).CleanUp()
 		if n := tier.Len(); n < 50 || n > 110 {
 			t.Errorf("%s: %d are kept, want about 100", name, n)
 		}
