@@ -92,7 +92,7 @@ func locking[L interface {
 type storm struct {
 	attempts, locked, unlockErrors atomic.Int64
 	goroutines                     int    // at most, at a time
-	crowded                        string // what they did when there were too many
+	crowded                        string // what they did when they were too many
 	least                          int64  // how often the lock is to be had before the storm ends: a busy machine takes its time
 }
 
@@ -128,21 +128,24 @@ func (s *storm) run(tb testing.TB, k stormLock, shortest, longest time.Duration)
 		})
 	}
 	for s.goesOn(began) {
-		s.count(runtime.NumGoroutine() - before)
+		s.count(before)
 		time.Sleep(5 * time.Millisecond)
 	}
 	callers.Wait()
 }
 
-// count notes how many goroutines there are, and what they do when they are too many for the first time.
-func (s *storm) count(goroutines int) {
-	s.goroutines = max(s.goroutines, goroutines)
-	if goroutines <= stormMost || s.crowded != "" {
-		return
+// count notes how many goroutines there are. While the garbage collector takes the stacks of those that have ended, NumGoroutine counts
+// them, too: so many are counted one by one.
+func (s *storm) count(before int) {
+	goroutines := runtime.NumGoroutine()
+	if goroutines-before > stormMost {
+		var all strings.Builder
+		_ = pprof.Lookup("goroutine").WriteTo(&all, 1) // a Builder takes everything
+		if _, err := fmt.Sscanf(all.String(), "goroutine profile: total %d", &goroutines); err == nil && goroutines-before > stormMost {
+			s.crowded = all.String()
+		}
 	}
-	var all strings.Builder
-	_ = pprof.Lookup("goroutine").WriteTo(&all, 1) // those with the same stack together; a Builder takes everything
-	s.crowded = all.String()
+	s.goroutines = max(s.goroutines, goroutines-before)
 }
 
 // TestAStormOfImpatientCallersCostsNobodyElse: goroutines are bounded by the callers, most attempts cost Redis nothing, the lock

@@ -21,6 +21,10 @@ func heldOver(t *testing.T, servers []*redistest.Server, restart int) (l locktes
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, s := range servers { // a request that is still under way would take the lock once more, after the restart
+		rdb := s.Client(t)
+		redistest.Await(t, s.Addr()+" has granted the lock", func() bool { return rdb.DBSize(t.Context()).Val() > 0 })
+	}
 	other = openLocks(t, addr[1:], cfg)
 	for _, s := range servers[:restart] {
 		s.Restart()
