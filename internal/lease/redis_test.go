@@ -64,7 +64,7 @@ func keeper(t *testing.T, rdb lease.Redis, timeout time.Duration) *lease.Keeper 
 func TestLeaseOutlivesItsTTLWhileItIsKept(t *testing.T) {
 	t.Parallel()
 	rdb := shared.Client(t)
-	h := take(t, rdb, "", 900*time.Millisecond)
+	h := take(t, rdb, "", 2*time.Second)
 	drop := keep(keeper(t, rdb, timeout), h.renewal(mustKeep(t)))
 	h.awaitRenewals(4) // the last one later than the lease was long
 	drop()
@@ -97,7 +97,7 @@ func TestLeaseWithAnotherTokenIsLostAndLeftAlone(t *testing.T) {
 	t.Parallel()
 	p := redistest.StartProxy(t, shared.Addr())
 	rdb := shared.Client(t)
-	stolen, fence := take(t, rdb, "stolen", 600*time.Millisecond), take(t, rdb, "fence", 600*time.Millisecond)
+	stolen := take(t, rdb, "stolen", 600*time.Millisecond)
 	if err := rdb.Set(t.Context(), stolen.key, "another", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -105,6 +105,7 @@ func TestLeaseWithAnotherTokenIsLostAndLeftAlone(t *testing.T) {
 	k := keeper(t, p.Client(t), timeout)
 	k.Keep(stolen.renewal(func() { lost <- struct{}{} }))
 	<-lost
+	fence := take(t, rdb, "fence", 2*time.Second)
 	k.Keep(fence.renewal(mustKeep(t)))
 	fence.awaitRenewals(3)
 	if len(lost) > 0 || stolen.renewals() != 0 {
