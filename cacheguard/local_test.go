@@ -209,7 +209,7 @@ func TestLocalCopiesOfEntriesOfAGuardWithoutATierLiveNoLongerEither(t *testing.T
 func TestOneReadsItsOwnWritesThroughTheTier(t *testing.T) {
 	t.Parallel()
 	cfg := withLocal
-	cfg.RedisTimeout = 0
+	cfg.RedisTimeout = 10 * time.Second // the readers leave the machine little
 	f := newFleet(t, standalone(t), 2, cfg).listening()
 	var version atomic.Int64
 	load := func(context.Context) (int64, error) { return version.Load(), nil }
