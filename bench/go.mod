@@ -14,10 +14,10 @@ require (
 	github.com/go-chi/chi/v5 v5.5.0
 	github.com/go-chi/stampede v0.6.0
 	github.com/go-redis/cache/v9 v9.0.0
-	github.com/go-redsync/redsync/v4 v4.18.0
+	github.com/go-redsync/redsync/v4 v4.18.1
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/maypok86/otter/v2 v2.4.0
-	github.com/redis/go-redis/v9 v9.22.0
+	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
 	github.com/redis/rueidis/rueidisaside v1.0.77
 	github.com/viccon/sturdyc v1.1.5

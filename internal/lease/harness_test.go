@@ -44,7 +44,7 @@ type pipeline struct {
 func newFake(t *testing.T, reply reply) *fake {
 	f := &fake{began: time.Now(), reply: reply}
 	f.Client = redis.NewClient(&redis.Options{
-		Addr:                     "127.0.0.1:1", // is not asked; go-redis 9.22 would look the name of the default up, which no bubble can hold
+		Addr:                     "127.0.0.1:1", // is not asked, and not looked up
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	f.AddHook(f)
