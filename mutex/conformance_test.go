@@ -29,6 +29,7 @@ func conformance(servers int) locktest.Kind {
 	kind := locktest.Kind{
 		Start:       func(tb testing.TB) locktest.Server { return startServers(tb, servers) },
 		Open:        openLocks,
+		Over:        func(relays []string) string { return strings.Join(relays, ",") },
 		Clock:       clockOf,
 		WallClock:   true,
 		Clocked:     true,
@@ -48,13 +49,12 @@ func (m member) Start() { m.Restart() }
 func (m member) Lose()  { m.Restart() } // it has no disk
 
 func startServers(tb testing.TB, n int) (s locktest.Server) {
-	var addrs []string
 	for range n {
 		server := redistest.Start(tb)
 		s.Members = append(s.Members, member{server})
-		addrs = append(addrs, server.Addr())
+		s.Doors = append(s.Doors, server.Addr())
 	}
-	s.Addr, s.Volatile = strings.Join(addrs, ","), true
+	s.Addr, s.Volatile = strings.Join(s.Doors, ","), true
 	return s
 }
 

@@ -55,7 +55,8 @@
 //   - Before lock.lua ran, nothing has happened. After it ran, without a reply: the call asks again with the same id, and
 //     learns that it has the lock, or keeps its place. If the call gives up instead, the id is released in the background until
 //     that is known to have happened. If one of its requests has no reply, the lock remembers for ten minutes that the id is
-//     gone, and refuses its late requests.
+//     gone, and refuses its late requests. A TryLock that was refused gives up, too, if one of its requests has no reply: that
+//     may arrive when the lock is free.
 //   - In the queue: a waiter asks again every third of its grace. One that does not is skipped when its turn comes. If it
 //     dies while the grant is on its way, the grant lasts for its grace.
 //   - A waiter that is paused until its grant has ended may queue again and then find the message of the old grant. So

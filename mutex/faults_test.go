@@ -47,16 +47,26 @@ func TestALostReplyDoesNotMakeTheHolderWaitForItself(t *testing.T) {
 
 func TestALockThatIsGrantedTooLateIsGivenBack(t *testing.T) {
 	t.Parallel()
-	f, p := behind(t, Config{TTL: time.Hour, RedisTimeout: 100 * time.Millisecond})
-	held := p.On(lockCommand, redistest.HoldReply)
-	_, err := f.lockers[0].Lock(patient(t), "k")
-	expect.ErrorIs(t, err, context.DeadlineExceeded)
-	if errors.Is(err, ErrNotAcquired) {
-		t.Error("it is not known whether somebody else has it")
+	for name, ask := range map[string]func(*Locker, context.Context, string) (*Lease, error){
+		"Lock": (*Locker).Lock, "TryLock": (*Locker).TryLock,
+	} {
+		for _, fault := range []redistest.Fault{redistest.HoldReply, redistest.SwallowReply, redistest.DropReply} {
+			t.Run(name+", "+string(fault), func(t *testing.T) {
+				t.Parallel()
+				f, p := behind(t, Config{TTL: time.Hour, RedisTimeout: 100 * time.Millisecond})
+				f.unlock(f.lock(1, "k")) // the server knows the script now
+				lost := p.On(lockCommand, fault)
+				_, err := ask(f.lockers[0], patient(t), "k")
+				if err == nil || errors.Is(err, ErrNotAcquired) {
+					t.Errorf("it is not known whether somebody else has it, but the error is %v", err)
+				}
+				redistest.Await(t, "Redis has granted it", func() bool { return lost.Count() > 0 })
+				lost.Remove()
+				f.awaitFree("k")
+				f.unlock(f.lock(1, "k"))
+			})
+		}
 	}
-	held.Remove()
-	f.awaitFree("k")
-	f.unlock(f.lock(1, "k"))
 }
 
 func TestARequestThatRedisGetsAfterItWasGivenUpIsUndone(t *testing.T) {

@@ -38,6 +38,30 @@ func TestARequestThatArrivesAfterItsCallHasUnlockedGetsNothing(t *testing.T) {
 	}
 }
 
+// The first request of a TryLock is held up on its way. It asks again, and others have the lock. They give it up, and only then the first
+// request arrives.
+func TestARequestThatArrivesAfterItsTryLockWasRefusedGetsNothing(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(t *testing.T, cfg Config) {
+		f, p := behind(t, Config{TTL: time.Hour, Fair: cfg.Fair})
+		redistest.Await(t, "Redis is quick, so that callers ask by themselves and soon again", func() bool {
+			f.unlock(f.lock(0, "another"))
+			return f.lockers[0].base.Redis.RoundTrip("another") < 3*time.Millisecond
+		})
+		other := f.lock(1, "k")
+		late := p.On(lockCommand, redistest.Hold).Times(1)
+		_, err := f.lockers[0].TryLock(t.Context(), "k")
+		expect.ErrorIs(t, err, ErrNotAcquired)
+		expect.Equal(t, "requests held up", late.Count(), 1)
+		redistest.Await(t, "Redis is to refuse the request", func() bool { return f.redis.Exists(t.Context(), keysOf(f.key("k"))[2]).Val() == 1 })
+		f.unlock(other)
+		before := shared.Commands()["evalsha"] + shared.Commands()["eval"]
+		late.Release()
+		redistest.Await(t, "the late request", func() bool { return shared.Commands()["evalsha"]+shared.Commands()["eval"] > before })
+		f.unlock(must(t)(f.lockers[1].TryLock(t.Context(), "k")))
+	})
+}
+
 // The reply to a release comes late, and others have the lock before it comes.
 func TestAnUnlockThatIsAnsweredLateHasNotLostItsLease(t *testing.T) {
 	t.Parallel()

@@ -122,8 +122,10 @@ func (k *Locker) try(ctx context.Context, name string) (*Lease, error) {
 		return c.granted(ctx, q, queue.Grant{Fence: answer.Fence, Sent: answer.Sent, Length: answer.Length})
 	}
 	q.vacate()
-	if err != nil {
+	if err != nil || c.trail.Lost() { // a request without an answer may arrive when the lock is free
 		c.abandon()
+	}
+	if err != nil {
 		return nil, refusal(ctx, name, err)
 	}
 	return nil, notAcquired(name, nil)

@@ -98,6 +98,31 @@ func TestLockThatIsGrantedAfterItsCallerHasLeftIsGivenBack(t *testing.T) {
 	})
 }
 
+func TestATryLockWhoseAnswerIsLostGivesTheLockBack(t *testing.T) {
+	t.Parallel()
+	for name, how := range map[string]take{"TryLock": (*Locker).TryLock, "TryRLock": (*Locker).TryRLock} {
+		for _, fault := range []redistest.Fault{redistest.SwallowReply, redistest.HoldReply} {
+			t.Run(name+", "+string(fault), func(t *testing.T) {
+				t.Parallel()
+				f := newFleet(t, standalone(t), 1, Config{TTL: time.Hour})
+				p := redistest.StartProxy(t, shared.Addr())
+				k := f.join(p.Client(t, func(o *redis.Options) {
+					o.ReadTimeout = 300 * time.Millisecond // so that what is given up ends soon
+				}), Config{TTL: time.Hour, RedisTimeout: 100 * time.Millisecond})
+				known(t, f.lockers[0])
+				lost := p.On(acquireCommand, fault)
+				_, err := how(k, t.Context(), "a")
+				if err == nil || errors.Is(err, ErrNotAcquired) {
+					t.Errorf("it is not known whether somebody else has it, but the error is %v", err)
+				}
+				redistest.Await(t, "Redis has granted it", func() bool { return lost.Count() > 0 })
+				lost.Remove()
+				redistest.Await(t, "nobody holds", func() bool { return f.info("a").Token == "" && f.info("a").Readers == 0 })
+			})
+		}
+	}
+}
+
 func TestUnlockReachesRedisThoughItsContextIsDeadAndIsDoneOnce(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 2, Config{})
@@ -183,7 +208,10 @@ func TestLeaseEndsByItselfWhenRedisCannotBeReached(t *testing.T) {
 		next.got()
 		p.BlackHole(false)
 		p.Cut()
-		unlock(t, next.lease)
+		if l.Unlock(t.Context()) == nil {
+			t.Error("what was lost was unlocked")
+		}
+		unlock(t, next.lease) // which it has not taken away
 	}
 }
 

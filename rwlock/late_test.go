@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -28,6 +30,32 @@ func TestARequestThatArrivesAfterItsCallHasUnlockedGetsNothing(t *testing.T) {
 		late.Release()
 		redistest.Await(t, "the late request", func() bool { return shared.Commands()["evalsha"]+shared.Commands()["eval"] > before })
 		redistest.Await(t, "nobody holds", func() bool { return f.info("a").Token == "" && f.info("a").Readers == 0 })
+		unlock(t, must(t, f.lockers[0], (*Locker).TryLock, "a"))
+	}
+}
+
+// The first request of a TryLock is held up on its way. It asks again, and others have the lock. They give it up, and only then the first
+// request arrives.
+func TestARequestThatArrivesAfterItsTryLockWasRefusedGetsNothing(t *testing.T) {
+	t.Parallel()
+	for _, how := range []take{(*Locker).TryLock, (*Locker).TryRLock} {
+		f, k, p := behind(t, Config{TTL: time.Hour}, func(o *redis.Options) { o.ReadTimeout = 300 * time.Millisecond })
+		redistest.Await(t, "Redis is quick, so that callers ask by themselves and soon again", func() bool {
+			unlock(t, must(t, k, how, "another"))
+			return k.base.Redis.RoundTrip("another") < 3*time.Millisecond
+		})
+		other := must(t, f.lockers[0], (*Locker).Lock, "a")
+		late := p.On(acquireCommand, redistest.Hold).Times(1)
+		_, err := how(k, t.Context(), "a")
+		expect.ErrorIs(t, err, ErrNotAcquired)
+		expect.Equal(t, "requests held up", late.Count(), 1)
+		redistest.Await(t, "Redis is to refuse the request", func() bool {
+			return f.redis.HExists(t.Context(), other.claim.Keys[0], "gone").Val()
+		})
+		unlock(t, other)
+		before := shared.Commands()["evalsha"] + shared.Commands()["eval"]
+		late.Release()
+		redistest.Await(t, "the late request", func() bool { return shared.Commands()["evalsha"]+shared.Commands()["eval"] > before })
 		unlock(t, must(t, f.lockers[0], (*Locker).TryLock, "a"))
 	}
 }

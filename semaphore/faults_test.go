@@ -94,6 +94,26 @@ func TestAPermitThatIsGrantedAfterItsCallerHasLeftIsGivenBack(t *testing.T) {
 	f.awaitHolders(0)
 }
 
+func TestATryLockWhoseAnswerIsLostGivesThePermitBack(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone, 1, Config{TTL: time.Hour})
+	p := redistest.StartProxy(t, shared.Addr())
+	k := f.join(p.Client(t, func(o *redis.Options) {
+		o.ReadTimeout = 300 * time.Millisecond // so that what is given up ends soon
+	}), Config{TTL: time.Hour, RedisTimeout: 100 * time.Millisecond})
+	known(t, f.lockers[0])
+	for _, fault := range []redistest.Fault{redistest.SwallowReply, redistest.HoldReply} {
+		lost := p.On(acquireCommand, fault)
+		_, err := k.TryLock(t.Context(), "a")
+		if err == nil || errors.Is(err, ErrNotAcquired) {
+			t.Errorf("it is not known whether others have all permits, but the error is %v", err)
+		}
+		redistest.Await(t, "Redis has granted one", func() bool { return lost.Count() > 0 })
+		lost.Remove()
+		f.awaitHolders(0)
+	}
+}
+
 // The request is held up on its way until its caller has left, and the release is known to have run.
 func TestARequestThatArrivesAfterItsCallHasUnlockedGetsNothing(t *testing.T) {
 	t.Parallel()
@@ -165,7 +185,13 @@ func TestALeaseEndsByItselfWhenRedisCannotBeReached(t *testing.T) {
 	if time.Now().Before(l.TrustedUntil()) {
 		t.Error("it ended while it was trusted")
 	}
-	next.got()
+	after := next.got()
+	p.BlackHole(false)
+	p.Cut()
+	if l.Unlock(t.Context()) == nil {
+		t.Error("what was lost was unlocked")
+	}
+	unlock(t, after) // which it has not taken away
 }
 
 func TestUnlockHandsOnWhenRedisIsOutOfMemory(t *testing.T) {

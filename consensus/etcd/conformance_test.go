@@ -33,6 +33,7 @@ func kind(members int) locktest.Kind {
 	return locktest.Kind{
 		Start: func(tb testing.TB) locktest.Server { return start(tb, members) },
 		Open:  open, Asking: asking, Clock: clock, TTL: 3 * time.Second,
+		Over:        func(relays []string) string { return "http://" + strings.Join(relays, ",http://") },
 		NotAcquired: ErrNotAcquired, LeaseLost: ErrLeaseLost, Closed: ErrClosed,
 	}
 }
@@ -61,6 +62,7 @@ func start(tb testing.TB, n int) (s locktest.Server) {
 	var endpoints []string
 	for _, m := range members {
 		s.Members = append(s.Members, m)
+		s.Doors = append(s.Doors, strings.TrimPrefix(m.Endpoint, "http://"))
 		endpoints = append(endpoints, m.Endpoint)
 	}
 	s.Addr = strings.Join(endpoints, ",")

@@ -27,7 +27,7 @@
 //     minutes what may still arrive.
 //   - A waiter that gives up: its key is deleted in the background, until that is known to be done or the session is over.
 //     The one that watched it looks for the one before.
-//   - A waiter or a holder that dies: its keys go with its session, TTL after its last sign of life.
+//   - A waiter or a holder that dies or is cut off: its keys go with its session, TTL after its last sign of life.
 //   - A holder that is paused finds its context ended when it wakes up, and its session gone.
 //   - A session that ends takes all locks of its Locker with it: their contexts end, and waits fail with an error, as their
 //     places are lost. The next call begins another.

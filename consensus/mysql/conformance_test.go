@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,15 +28,20 @@ func TestAProcessOfTheSuite(t *testing.T) { locktest.Child(t, kind()) }
 
 func kind() locktest.Kind {
 	return locktest.Kind{
-		Start: start, Open: open, Asking: asking, Cut: cut, Clock: clock, Clocked: true, TTL: 3 * time.Second,
+		Start: start, Open: open, Over: func(relays []string) string { return relays[0] },
+		Asking: asking, Cut: cut, Clock: clock, Clocked: true, TTL: 3 * time.Second,
 		NotAcquired: ErrNotAcquired, LeaseLost: ErrLeaseLost, Closed: ErrClosed,
 	}
 }
 
-func connect(tb testing.TB, socket string) *sql.DB {
+// connect takes the path of the server's socket, or the host:port of a relay.
+func connect(tb testing.TB, addr string) *sql.DB {
 	tb.Helper()
 	cfg := mysql.NewConfig()
-	cfg.User, cfg.Net, cfg.Addr, cfg.DBName, cfg.Timeout = "root", "unix", socket, "mysql", 5*time.Second
+	cfg.User, cfg.Net, cfg.Addr, cfg.DBName, cfg.Timeout = "root", "tcp", addr, "mysql", 5*time.Second
+	if strings.HasPrefix(addr, "/") {
+		cfg.Net = "unix"
+	}
 	cfg.Logger = &mysql.NopLogger{}
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
@@ -50,7 +56,7 @@ func start(tb testing.TB) locktest.Server {
 		defer db.Close()
 		return CreateTable(context.Background(), db) == nil
 	})
-	return locktest.Server{Addr: server.Socket, Members: []locktest.Member{server}}
+	return locktest.Server{Addr: server.Socket, Members: []locktest.Member{server}, Doors: []string{server.Socket}}
 }
 
 func open(tb testing.TB, addr string, cfg locktest.Config) locktest.Locks {

@@ -29,8 +29,9 @@
 //   - A waiter that dies: the server notices when it looks at the connection, or when it grants the lock and cannot deliver
 //     the answer, or else when the session has said nothing for TTL (wait_timeout).
 //   - A reply to the UPDATE that is lost: the connection is closed, and the row says that somebody has the lock, for TTL.
-//   - A holder that dies: the next one takes the lock TTL after the server has noticed. It notices a closed socket at once, and a
-//     vanished machine or a frozen process when the session has said nothing for TTL. So the lock is free after one TTL, or two.
+//   - A holder that dies or is cut off: the next one takes the lock TTL after the server has noticed. It notices a closed socket at
+//     once, and a vanished machine, a frozen process or a silent network when the session has said nothing for TTL. So the
+//     lock is free after one TTL, or two.
 //   - A holder that is paused finds its context ended when it wakes up.
 //   - A reply to Unlock that is lost: Unlock says so. The lock is free when the server notices that the connection is closed.
 //   - The server crashes or restarts: the holder notices within a third of TTL. Locks that were not given up are free TTL after

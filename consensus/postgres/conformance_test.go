@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"net"
 	"testing"
 	"time"
 
@@ -25,7 +26,7 @@ func TestAProcessOfTheSuite(t *testing.T) { locktest.Child(t, kind()) }
 
 func kind() locktest.Kind {
 	return locktest.Kind{
-		Start: start, Open: open, Asking: asking, Cut: cut, Clock: clock, Clocked: true, LeapsEndSessions: true, TTL: 3 * time.Second,
+		Start: start, Open: open, Over: over, Asking: asking, Cut: cut, Clock: clock, Clocked: true, LeapsEndSessions: true, TTL: 3 * time.Second,
 		NotAcquired: ErrNotAcquired, LeaseLost: ErrLeaseLost, Closed: ErrClosed,
 	}
 }
@@ -39,7 +40,13 @@ func start(tb testing.TB) locktest.Server {
 		defer pool.Close()
 		return CreateTable(context.Background(), pool) == nil
 	})
-	return locktest.Server{Addr: server.Address, Members: []locktest.Member{server}, LateWhenFrozen: true}
+	return locktest.Server{Addr: server.Address, Members: []locktest.Member{server}, Doors: []string{server.Socket}, LateWhenFrozen: true}
+}
+
+// over is the address of the server by way of a relay, which cannot read TLS.
+func over(relays []string) string {
+	host, port, _ := net.SplitHostPort(relays[0]) // it has both
+	return "host=" + host + " port=" + port + " user=test dbname=postgres sslmode=disable"
 }
 
 func newPool(tb testing.TB, addr string) *pgxpool.Pool {

@@ -30,9 +30,9 @@
 //   - A waiter that dies: PostgreSQL notices within a third of TTL (client_connection_check_interval, from version 14, on
 //     Linux), or when it grants the lock and cannot deliver the answer, or else when the session has been idle for TTL.
 //   - A reply to the UPDATE that is lost: the connection is closed, and the row says that somebody has the lock, for TTL.
-//   - A holder that dies: the next one takes the lock TTL after the database has noticed. It notices a closed socket at once,
-//     and a vanished machine or a frozen process when the session has been idle for TTL (idle_session_timeout, from version
-//     14). So the lock is free after one TTL, or two.
+//   - A holder that dies or is cut off: the next one takes the lock TTL after the database has noticed. It notices a closed socket
+//     at once, and a vanished machine, a frozen process or a silent network when the session has been idle for TTL
+//     (idle_session_timeout, from version 14). So the lock is free after one TTL, or two.
 //   - A holder that is paused finds its context ended when it wakes up.
 //   - A reply to Unlock that is lost: Unlock says so. The lock is free when the database notices that the connection is closed.
 //   - The database crashes or restarts: connections break, contexts end at once if the holders hear of it. Locks that were not

@@ -32,7 +32,8 @@ func TestAProcessOfTheSuite(t *testing.T) { locktest.Child(t, kind(1)) }
 func kind(members int) locktest.Kind {
 	return locktest.Kind{
 		Start: func(tb testing.TB) locktest.Server { return start(tb, members) },
-		Open:  open, Asking: asking, Clock: clock, TTL: 4 * time.Second,
+		Open:  open, Asking: asking, Clock: clock, TTL: 4 * time.Second, OneConnection: true,
+		Over:        func(relays []string) string { return strings.Join(relays, ",") },
 		NotAcquired: ErrNotAcquired, LeaseLost: ErrLeaseLost, Closed: ErrClosed,
 	}
 }
@@ -53,12 +54,11 @@ func connect(tb testing.TB, addr string, timeout time.Duration) *zk.Conn {
 
 func start(tb testing.TB, n int) (s locktest.Server) {
 	members := servers.StartZooKeeper(tb, n)
-	var addrs []string
 	for _, m := range members {
 		s.Members = append(s.Members, m)
-		addrs = append(addrs, m.Addr)
+		s.Doors = append(s.Doors, m.Addr)
 	}
-	s.Addr = strings.Join(addrs, ",")
+	s.Addr = strings.Join(s.Doors, ",")
 	s.Leader = func(tb testing.TB) int {
 		for i, m := range members {
 			if m.Mode() == "leader" {

@@ -27,7 +27,7 @@
 //   - A waiter that gives up: its node is deleted in the background, until that has an answer or the session is over, or the
 //     Locker is closed and TTL has passed.
 //     The one that watched it looks for the one before.
-//   - A waiter or a holder that dies: its nodes go with its session.
+//   - A waiter or a holder that dies or is cut off: its nodes go with its session.
 //   - A holder that is paused finds its context ended when it wakes up.
 //   - A session that ends takes all locks of its connection with it: their contexts end, and waits fail with an error, as
 //     their places are lost. The next call uses the connection's new session.

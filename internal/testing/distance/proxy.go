@@ -1,12 +1,13 @@
 // Package distance puts a server further away: a proxy that passes bytes on, each direction later by half a round trip.
 // It understands nothing of what it passes, keeps the chunks as they came, and costs little: a timestamp for each chunk
-// and a goroutine that sleeps until the oldest is due. Only tests and bench import it.
+// and a goroutine that sleeps until the oldest is due. It can be cut, without a word to either side. Only tests and bench import it.
 package distance
 
 import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,16 +21,22 @@ type Proxy struct {
 	listener  net.Listener
 	tasks     sync.WaitGroup // the acceptor and the connections
 	cancel    context.CancelFunc
+
+	mu       sync.Mutex
+	way      chan struct{}       // closed while anything comes through
+	accepted int                 // connections of clients
+	links    map[net.Conn]func() // by the client's end, what closes both
 }
 
-// Start runs a proxy before the server at upstream until Close.
+// Start runs a proxy before the server at upstream, host:port or the path of a socket, until Close.
 func Start(upstream string, roundTrip time.Duration) (*Proxy, error) {
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &Proxy{upstream: upstream, roundTrip: roundTrip, listener: l, cancel: cancel}
+	p := &Proxy{upstream: upstream, roundTrip: roundTrip, listener: l, cancel: cancel, way: make(chan struct{}), links: make(map[net.Conn]func())}
+	close(p.way)
 	p.tasks.Go(func() { p.accept(ctx) }) // owner: proxy; stop: Close; joined there
 	return p, nil
 }
@@ -54,6 +61,9 @@ func (p *Proxy) accept(ctx context.Context) {
 		if err != nil {
 			continue // this client's bad luck
 		}
+		p.mu.Lock()
+		p.accepted++
+		p.mu.Unlock()
 		p.tasks.Go(func() { p.serve(ctx, client) }) // owner: proxy; stop: an end closes, or Close; joined by Close
 	}
 }
@@ -61,7 +71,10 @@ func (p *Proxy) accept(ctx context.Context) {
 // serve passes on what the two ends send until both have ended.
 func (p *Proxy) serve(ctx context.Context, client net.Conn) {
 	defer func() { _ = client.Close() }() // both have ended
-	server, err := new(net.Dialer).DialContext(ctx, "tcp", p.upstream)
+	if p.through(ctx) != nil {
+		return
+	}
+	server, err := p.dial(ctx)
 	if err != nil {
 		return // the client sees that there is no server
 	}
@@ -71,6 +84,7 @@ func (p *Proxy) serve(ctx context.Context, client net.Conn) {
 		_ = server.Close()
 	}
 	defer context.AfterFunc(ctx, stop)()
+	defer p.list(client, stop)()
 	if err := p.connect(ctx); err != nil {
 		return
 	}
@@ -78,6 +92,14 @@ func (p *Proxy) serve(ctx context.Context, client net.Conn) {
 	back.Go(func() { p.pass(ctx, server, client, stop) }) // owner: serve; stop: as serve; joined below
 	p.pass(ctx, client, server, stop)
 	back.Wait()
+}
+
+func (p *Proxy) dial(ctx context.Context) (net.Conn, error) {
+	network := "tcp"
+	if strings.HasPrefix(p.upstream, "/") {
+		network = "unix"
+	}
+	return new(net.Dialer).DialContext(ctx, network, p.upstream)
 }
 
 // connect takes as long as SYN and ACK would.
@@ -93,7 +115,7 @@ func (p *Proxy) connect(ctx context.Context) error {
 
 // pass carries one direction until from ends, and then the end, too. An end that takes nothing more stops both directions.
 func (p *Proxy) pass(ctx context.Context, from, to net.Conn, stop func()) {
-	s, err := NewStretch(outlet{to, stop}, p.roundTrip/2)
+	s, err := NewStretch(outlet{to, stop, func() error { return p.through(ctx) }}, p.roundTrip/2)
 	if err != nil {
 		stop()
 		return
@@ -116,16 +138,22 @@ func (p *Proxy) pass(ctx context.Context, from, to net.Conn, stop func()) {
 		stop()
 		return
 	}
-	_ = to.(*net.TCPConn).CloseWrite() // it may have closed before
+	if p.through(ctx) == nil {
+		_ = to.(interface{ CloseWrite() error }).CloseWrite() // it may have closed before
+	}
 }
 
 // outlet stops the connection when it takes nothing more, while its other side may wait for what to send.
 type outlet struct {
 	net.Conn
-	stop func()
+	stop    func()
+	through func() error
 }
 
 func (o outlet) Write(p []byte) (int, error) {
+	if err := o.through(); err != nil {
+		return 0, err
+	}
 	n, err := o.Conn.Write(p)
 	if err != nil {
 		o.stop()

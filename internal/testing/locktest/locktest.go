@@ -78,11 +78,18 @@ type Kind struct {
 	// Open makes a Locker with a client of its own, and closes both when tb ends. Children call it too.
 	Open func(tb testing.TB, addr string, cfg Config) Locks
 
+	// Over is the address of a server whose members are reached over relays, each at a host:port.
+	Over func(relays []string) (addr string)
+
 	// Asking is how many hold the lock of the name or wait for it, by what is in the store. nil: the store has no queue.
 	Asking func(tb testing.TB, addr, prefix, name string) int
 
 	// Cut has the server cut the connection of the holder. nil: locks do not depend on a connection.
 	Cut func(tb testing.TB, addr, prefix, name string)
+
+	// OneConnection says that a Locker has one connection, to one of the members. If the network is cut there, its leases can be lost
+	// before it has found another.
+	OneConnection bool
 
 	// Clock is the wall clock of the server.
 	Clock func(tb testing.TB, addr string) time.Time
@@ -108,6 +115,7 @@ type Kind struct {
 type Server struct {
 	Addr    string
 	Members []Member
+	Doors   []string                // where each of the Members listens: host:port, or the path of a socket
 	Leader  func(tb testing.TB) int // which of the Members leads; nil: there is only one, or no leader
 
 	// Volatile says that nothing outlives a restart.

@@ -25,6 +25,11 @@ func Run(t *testing.T, kind Kind) {
 		"a frozen holder has lost its lease when it goes on":                                 frozenHolder,
 		"a lock whose connection was cut is free when its holder does not trust it any more": cutConnection,
 		"no two hold the lock while processes are killed and frozen":                         storm,
+		"a holder that the network cuts off has lost its lease before the next one has it":   cutOff,
+		"an unlock that the network holds up does not free the lock of the next one":         heldUpUnlock,
+		"a waiter that the network cuts off does not take the lock of the next one":          cutOffWaiter,
+		"a lease lives on when its holder is cut off from one member":                        cutOffFromOne,
+		"a lease lives on when its holder's connections break":                               brokenConnections,
 	} {
 		t.Run(name, func(t *testing.T) { test(newBench(t, kind, shared)) })
 	}
@@ -44,12 +49,14 @@ func Run(t *testing.T, kind Kind) {
 // RunMembers runs the tests on what happens when one of several members fails.
 func RunMembers(t *testing.T, kind Kind) {
 	for name, test := range map[string]func(*bench){
-		"no two hold the lock while the leader is killed":                              killedLeader,
-		"no two hold the lock while the leader is frozen":                              frozenLeader,
-		"a lease lives on when a leader comes back that was frozen":                    returnedLeader,
-		"a lease ends in time when the majority is frozen, and nobody gets the lock":   frozenServer,
-		"a lease ends in time when the followers are frozen, and nobody gets the lock": frozenFollowers,
-		"no two hold the lock when a member loses its disk":                            lostMember,
+		"no two hold the lock while the leader is killed":                                  killedLeader,
+		"no two hold the lock while the leader is frozen":                                  frozenLeader,
+		"a lease lives on when a leader comes back that was frozen":                        returnedLeader,
+		"a lease ends in time when the majority is frozen, and nobody gets the lock":       frozenServer,
+		"a lease ends in time when the followers are frozen, and nobody gets the lock":     frozenFollowers,
+		"no two hold the lock when a member loses its disk":                                lostMember,
+		"a holder that the network cuts off has lost its lease before the next one has it": cutOff,
+		"a lease lives on when its holder is cut off from the leader":                      cutOffFromOne,
 	} {
 		t.Run(name, func(t *testing.T) { test(newBench(t, kind, kind.Start(t))) })
 	}

@@ -11,8 +11,8 @@ import (
 type Postgres struct {
 	daemon
 
-	// Address is how to connect to it: by a socket.
-	Address string
+	// Address is how to connect to it: by a socket, whose path is Socket.
+	Address, Socket string
 
 	create func() // its data
 	data   string
@@ -43,7 +43,9 @@ func StartPostgres(tb testing.TB, ready func(address string) bool, settings ...s
 	}
 	create()
 	postgres := find(tb, "postgres", places...)
-	p := &Postgres{Address: "host=" + dir + " user=test dbname=postgres", create: create, data: data}
+	p := &Postgres{
+		Address: "host=" + dir + " user=test dbname=postgres", Socket: filepath.Join(dir, ".s.PGSQL.5432"), create: create, data: data,
+	}
 	p.daemon = daemon{
 		tb:    tb,
 		crash: syscall.SIGQUIT, // at once, without writing anything more. SIGKILL would leave shared memory behind

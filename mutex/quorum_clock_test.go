@@ -1,0 +1,133 @@
+package mutex
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+// three is a Quorum of three servers, on two instances.
+type three struct {
+	*testing.T
+
+	servers [3]*redistest.Server
+	key     string
+	a, b    *Quorum
+}
+
+func newThree(t *testing.T, cfg Config) *three {
+	t.Helper()
+	f := &three{T: t, key: lockKey("lock", "k")}
+	for i := range f.servers {
+		f.servers[i] = redistest.Start(t)
+	}
+	cfg.Prefix, cfg.RedisTimeout = "lock", redisTimeout
+	open := func() *Quorum {
+		var clients []Redis
+		for _, s := range f.servers {
+			clients = append(clients, s.Client(t))
+		}
+		q, err := NewQuorum(clients, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = q.Close() }) // always nil
+		return q
+	}
+	f.a, f.b = open(), open()
+	return f
+}
+
+// holder is the token of who has the lock on one of the servers.
+func (f *three) holder(i int) string {
+	f.Helper()
+	token, err := f.servers[i].Client(f).HGet(context.Background(), f.key, "token").Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		f.Fatal(err)
+	}
+	return token
+}
+
+// leap sets the clock of the first server.
+func (f *three) leap(ahead time.Duration) {
+	f.Helper()
+	if err := f.servers[0].SetClock(ahead); errors.Is(err, errors.ErrUnsupported) {
+		f.Skip(err)
+	} else if err != nil {
+		f.Fatal(err)
+	}
+	now := f.servers[0].Client(f).Time(f.Context()).Val()
+	if off := time.Until(now) - ahead; off.Abs() > ahead.Abs()/2 {
+		f.Fatalf("the server's clock is off by %v", off)
+	}
+}
+
+// ask starts a Lock of the second instance.
+func (f *three) ask() <-chan outcome {
+	result := make(chan outcome, 1)
+	go func() { // owner: the test; ends with the Lock; joined by receiving, or by Close
+		l, err := f.b.Lock(patient(f), "k")
+		result <- outcome{l, err}
+	}()
+	return result
+}
+
+// All three servers have granted the lock, so the two others are a majority without the one whose clock is wrong.
+func TestAQuorumLeaseLivesOnWhenTheClockOfOneServerIsSet(t *testing.T) {
+	t.Parallel()
+	for name, ahead := range map[string]time.Duration{"forward": time.Hour, "back": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newThree(t, Config{TTL: 6 * time.Second})
+			l := must(t)(f.a.Lock(patient(t), "k"))
+			for i := range f.servers {
+				redistest.Await(t, "each server has granted it", func() bool { return f.holder(i) == l.Token() })
+			}
+			next := f.ask()
+			f.leap(ahead)
+			first := l.TrustedUntil()
+			redistest.Await(t, "it has outlived its lease", func() bool {
+				return l.TrustedUntil().Sub(first) >= 6*time.Second || l.Context().Err() != nil || len(next) > 0
+			})
+			expect.Equal(t, "the first server has forgotten it", f.holder(0) != l.Token(), ahead > 0)
+			expect.Equal(t, "why the lease has ended", context.Cause(l.Context()), nil)
+			expect.Equal(t, "granted before the end of the lease", len(next), 0)
+			expect.ErrorIs(t, l.Unlock(t.Context()), nil)
+			o := <-next
+			after := must(t)(o.lease, o.err)
+			expect.Equal(t, "the fence grows", after.Fence() > l.Fence(), true)
+			expect.ErrorIs(t, after.Unlock(t.Context()), nil)
+		})
+	}
+}
+
+// Somebody else had the lock on the third server when the two others granted it. So the second majority has only the server whose clock is
+// wrong in common with the first: it forgets the lock, but fences grow, and the first holder notices with its next renewal.
+func TestAQuorumLeaseOfTwoServersEndsEarlyWhenTheClockOfOneLeaps(t *testing.T) {
+	t.Parallel()
+	f := newThree(t, Config{TTL: 6 * time.Second})
+	alone, err := New(f.servers[2].Client(t), Config{Prefix: "lock", RedisTimeout: redisTimeout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alone.Close()
+	taken := must(t)(alone.Lock(patient(t), "k"))
+	l := must(t)(f.a.Lock(patient(t), "k"))
+	expect.ErrorIs(t, taken.Unlock(t.Context()), nil)
+	next := f.ask()
+	f.leap(time.Hour)
+	o := <-next
+	after := must(t)(o.lease, o.err)
+	t.Logf("the first holder's context lives: %v", l.Context().Err() == nil)
+	expect.Equal(t, "the fence grows", after.Fence() > l.Fence(), true)
+	cause(t, l, ErrLeaseLost)
+	expect.ErrorIs(t, l.Unlock(t.Context()), ErrLeaseLost)
+	expect.Equal(t, "why the second lease has ended", context.Cause(after.Context()), nil)
+	expect.ErrorIs(t, after.Unlock(t.Context()), nil)
+}
