@@ -18,7 +18,7 @@ func replicated(t *testing.T, cfg Config) (f *fleet, primary, replica *redistest
 	replica = redistest.StartReplica(t, primary)
 	cfg.Replicas, cfg.RedisTimeout = 1, 20*time.Second
 	f = &fleet{t: t, prefix: "test-replicated", redis: primary.Client(t)}
-	f.join(primary.Client(t, func(o *redis.Options) { o.ReadTimeout = time.Second }), cfg) // WAIT ends after half of it
+	f.join(primary.Client(t, func(o *redis.Options) { o.ReadTimeout = 3 * time.Second }), cfg) // WAIT ends after half of it
 	return f, primary, replica
 }
 
