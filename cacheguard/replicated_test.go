@@ -22,7 +22,7 @@ func newReplicated(t *testing.T) *replicated {
 	t.Helper()
 	r := &replicated{primary: redistest.Start(t)}
 	r.replica = redistest.StartReplica(t, r.primary)
-	impatient := func(o *redis.Options) { o.ReadTimeout = time.Second } // WAIT ends after half of it
+	impatient := func(o *redis.Options) { o.ReadTimeout = 2 * time.Second } // WAIT ends after half of it
 	r.fleet = newFleetOn(t, r.primary.Client(t), Config{Replicas: 1, RedisTimeout: 20 * time.Second},
 		r.primary.Client(t, impatient), r.primary.Client(t, impatient))
 	r.events.quiet = true

@@ -16,7 +16,7 @@ func replicated(t *testing.T, cfg Config) (f *fleet, primary, replica *redistest
 	t.Helper()
 	primary = redistest.Start(t)
 	replica = redistest.StartReplica(t, primary)
-	impatient := func(o *redis.Options) { o.ReadTimeout = time.Second } // WAIT ends after half of it
+	impatient := func(o *redis.Options) { o.ReadTimeout = 2 * time.Second } // WAIT ends after half of it
 	cfg.Replicas, cfg.RedisTimeout = 1, 20*time.Second
 	if cfg.TTL == 0 {
 		cfg.TTL = time.Minute
