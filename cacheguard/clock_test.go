@@ -156,7 +156,7 @@ func TestGetManyAsksTheServerOfEachKeyThatSeemsTooOld(t *testing.T) {
 	}
 	j := newJob(g, "k", scope{}, unwanted[string](t))
 	j.aged = true // by an estimate that another flight has mended since
-	a, _, err := g.rebuild(t.Context(), j, g.clock.Now(), raw)
+	a, _, err := g.shareRebuild(t.Context(), j, g.clock.Now(), raw)
 	if v, how, _ := unpack[string](a, false); v != "v" || how != Hit || err != nil {
 		t.Errorf("%q, %s, %v", v, how, err)
 	}

@@ -69,7 +69,7 @@ func TestUnitsThatMoveWhileTheyAreCountedAreNotMissed(t *testing.T) {
 	}, redistest.Hold).Times(1)
 	looked := make(chan *snapshot, 1)
 	go func() { // owner: the test; ends with the look; joined by receiving
-		s, err := taker.look(t.Context(), name)
+		s, err := taker.snapshot(t.Context(), name)
 		if err != nil {
 			t.Error(err)
 		}

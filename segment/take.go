@@ -45,7 +45,7 @@ func (c *Counter) take(ctx context.Context, name string, n, enough int64) (int64
 func (c *Counter) takeFromAll(ctx context.Context, name string, n, enough int64) (int64, error) {
 	var before *snapshot // of too few
 	for round := range maxRounds {
-		now, err := c.look(ctx, name)
+		now, err := c.snapshot(ctx, name)
 		switch {
 		case err != nil:
 			return 0, err

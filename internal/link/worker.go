@@ -51,7 +51,7 @@ func (w *worker) carryAll() bool {
 			return true
 		}
 		err := f.parcel.carry(operation{w.ctx, f.parcel.values()})
-		if !l.settle(f, err) {
+		if !l.complete(f, err) {
 			return false
 		}
 		if w.resting() {
