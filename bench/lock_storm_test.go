@@ -102,7 +102,7 @@ func (s *storm) goesOn(began time.Time) bool {
 	return took < stormFor || s.locked.Load() < s.least && took < stormPatience/2
 }
 
-// run has the callers come until the storm is over.
+// run makes the callers come until the storm is over.
 func (s *storm) run(tb testing.TB, k stormLock, shortest, longest time.Duration) {
 	tb.Helper()
 	before := runtime.NumGoroutine()

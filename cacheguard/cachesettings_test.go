@@ -174,7 +174,7 @@ func TestTwoVersionsOfAStructDoNotReplaceEachOthersEntriesInTurns(t *testing.T) 
 	expect.Equal(t, "logged once", strings.Count(log.String(), "entry cannot be decoded"), 1)
 	expect.Equal(t, "with its cache", strings.Contains(log.String(), "cache=p"), true)
 
-	// Later the entry may be left of a version that is gone: it is replaced, once.
+	// Later the entry may be left over from a version that is gone. It is replaced once.
 	later := func(d time.Duration) {
 		for _, g := range f.guards {
 			g.serverClocks.Note("p:1", time.Now().Add(d), time.Now())

@@ -11,8 +11,8 @@ import (
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
-// Every order in which the steps of loads with a tag, of one that writes and invalidates the tag, and of an eviction can fall, on a
-// model; and for one load on the code itself.
+// Every order of the steps of loads with a tag, of a writer that invalidates the tag, and of an eviction, on a model. With one load, the
+// orders also run on the code itself.
 
 // tagRules are the parts of the mechanism that a mutation takes out.
 type tagRules struct {

@@ -72,7 +72,7 @@ func player(t *testing.T) model.Play {
 	}
 }
 
-// leap has all trust suffer when the clock is set forward.
+// leap shortens all trust when the clock is set forward.
 func (w *world) leap(by int64) {
 	w.parked.until -= by
 	for _, a := range w.actors {

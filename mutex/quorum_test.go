@@ -58,7 +58,7 @@ func (c *council) awaitFree(key string) {
 	}
 }
 
-// The lock is to be had if, and only if, at most two of five servers are out of order, whichever they are.
+// The lock can be had if and only if at most two of the five servers are out of order, whichever they are.
 func TestAQuorumLocksInEveryPatternWithAMajority(t *testing.T) {
 	t.Parallel()
 	const slow = 100 * time.Millisecond
@@ -151,7 +151,7 @@ func (c *council) forget(key string) {
 	}
 }
 
-// One server's lanes are all busy, so that it is not asked before a majority has granted the lock and it was given up.
+// One server's lanes are all busy, so it is asked only after a majority has granted the lock and the caller has given it up.
 func TestAServerThatAQuorumHasNotAskedYetIsNotAskedAfterTheUnlock(t *testing.T) {
 	t.Parallel()
 	c := newCouncil(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// What a mover that died has left is completed by the next who needs it, whatever it had done.
+// The next caller that needs the units completes the move of a mover that died, however far that had come.
 func TestAMoveWhoseMoverDiedIsCompletedOnce(t *testing.T) {
 	t.Parallel()
 	for step, steps := range map[string]int{"sent": 1, "arrived": 2} {
