@@ -4,6 +4,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"github.com/cacheguard/go/internal/lifecycle"
 )
 
 const (
@@ -64,7 +66,7 @@ func (c *Counter) takeFromAll(ctx context.Context, name string, n, enough int64)
 			}
 			before = nil
 			if err == nil && !c.life.Pause(ctx, round) {
-				err = stopped(ctx)
+				err = lifecycle.Stopped(ctx, ErrClosed)
 			}
 		}
 		if err != nil {
