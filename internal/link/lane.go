@@ -84,7 +84,7 @@ func (l *lane) mayFlyLocked() bool {
 	return l.credits < l.trip.credits() && len(l.flying) < maxFlying
 }
 
-// dispatchLocked has a worker take the next parcel, if there is one and a credit for it. While the breaker is open no credit is
+// dispatchLocked makes a worker take the next parcel, if there is one and a credit for it. While the breaker is open no credit is
 // needed to be refused.
 func (l *lane) dispatchLocked() {
 	if l.gathering || l.queue.empty() || !l.mayFlyLocked() && !l.breaker.IsOpen() {

@@ -28,7 +28,7 @@ func newWorker(l *lane) *worker {
 	return w
 }
 
-// run begins as the one who gathers.
+// run begins as the worker that gathers.
 func (w *worker) run() {
 	defer w.cancel()
 	defer w.idle.Stop()
