@@ -239,11 +239,10 @@ func (s *tagStage) load(ctx context.Context) (err error) {
 	case 4:
 		loaded := loaded{value: &s.value, ttl: unset, tags: []string{s.tag}}
 		stamps, failed := r.stamps.stamp(ctx, union(r.job.known, loaded.tags))
-		if failed != nil {
-			r.giveUp()
-			return nil
+		if failed == nil {
+			return g.keys.Fill(r.job.valueKey, r.prepare(ctx, loaded, s.got.Generation, stamps, nil)).Run(ctx, g.rdb).Err()
 		}
-		return g.keys.Fill(r.job.valueKey, r.prepare(ctx, loaded, s.got.Generation, stamps, nil)).Run(ctx, g.rdb).Err()
+		r.giveUp()
 	}
 	return err
 }

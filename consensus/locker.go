@@ -133,7 +133,7 @@ func (k *Locker) granted(ctx context.Context, name string, claim store.Claim) (*
 	claim.Keep(holder{&l.hold})
 	close(l.kept)
 	if l.Context().Err() != nil { // lost has given it back
-		return nil, lockErrors.TooLate(name, l.Context())
+		return nil, lockErrors.TooLate(l.Context(), name)
 	}
 	return l, nil
 }

@@ -112,5 +112,5 @@ func (c *claim) granted(ctx context.Context, q *localQueue, g queue.Grant) (*Lea
 		return l, nil
 	}
 	c.abandon()
-	return nil, lockErrors.TooLate(c.name, l.Context())
+	return nil, lockErrors.TooLate(l.Context(), c.name)
 }

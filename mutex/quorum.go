@@ -151,7 +151,7 @@ func (q *Quorum) try(ctx context.Context, name string) (*Lease, error) {
 			return l, nil
 		}
 		q.abandon(c, trails)
-		return nil, lockErrors.TooLate(name, l.Context())
+		return nil, lockErrors.TooLate(l.Context(), name)
 	}
 	q.abandon(c, trails)
 	if errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrRevoked) {

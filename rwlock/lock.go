@@ -105,7 +105,7 @@ func (k *Locker) acquire(ctx context.Context, w way, name string) (*Lease, error
 		return l, nil
 	}
 	c.Abandon()
-	return nil, lockErrors.TooLate(name, l.Context())
+	return nil, lockErrors.TooLate(l.Context(), name)
 }
 
 func (c *claim) try(ctx context.Context) (queue.Grant, error) { return c.Try(ctx, ErrNotAcquired) }

@@ -71,5 +71,5 @@ func (k *Locker) acquire(
 		return l, nil
 	}
 	c.Abandon()
-	return nil, lockErrors.TooLate(name, l.Context())
+	return nil, lockErrors.TooLate(l.Context(), name)
 }

@@ -29,7 +29,7 @@ func (e LockErrors) Refused(ctx context.Context, name string, err error) error {
 func (e LockErrors) Taken(name string) error { return fmt.Errorf("%w: %q", e.NotAcquired, name) }
 
 // TooLate is the error of a call that got its answer after the end of the lease.
-func (e LockErrors) TooLate(name string, lease context.Context) error {
+func (e LockErrors) TooLate(lease context.Context, name string) error {
 	return fmt.Errorf("%s: lock %q: the answer took longer than the lease: %w", e.Package, name, context.Cause(lease))
 }
 
