@@ -11,6 +11,7 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/mutex"
 )
 
 func TestNothingCanBeDoneUnlessItIsAllowed(t *testing.T) {
@@ -66,50 +67,70 @@ func TestAnActionComesFromThePageItself(t *testing.T) {
 	expect.Equal(t, "still there", isCached(t, g, "a"), false)
 }
 
-func TestEachActionDoesWhatItSays(t *testing.T) {
-	t.Parallel()
-	g, locks := newGuard(t, cacheguard.Config{}), newMutex(t)
-	_, err := cacheguard.NewCache(g, cacheguard.CacheConfig[int, string]{
+// acting is a page that may do everything, and what it acts on.
+type acting struct {
+	guard *cacheguard.Guard
+	locks *mutex.Locker
+	page  *Handler
+	log   bytes.Buffer
+}
+
+func newActing(t *testing.T) *acting {
+	t.Helper()
+	a := &acting{guard: newGuard(t, cacheguard.Config{}), locks: newMutex(t)}
+	_, err := cacheguard.NewCache(a.guard, cacheguard.CacheConfig[int, string]{
 		Name: "product", Load: func(context.Context, int) (string, error) { return "", nil },
 	})
 	expect.ErrorIs(t, err)
-	var log bytes.Buffer
-	h := Config{
-		Guards: []*cacheguard.Guard{g}, Lockers: []Locker{locks}, Allow: everything, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	a.page = Config{
+		Guards: []*cacheguard.Guard{a.guard}, Lockers: []Locker{a.locks}, Allow: everything,
+		Logger: slog.New(slog.NewTextHandler(&a.log, nil)),
 	}.Handler()
-	prefix := look(t, h).Guards[0].Prefix
-	do := func(name, body string, want int) string {
-		t.Helper()
-		status, said := post(h, name, body, nil)
-		expect.Equal(t, name+" "+body+": "+said, status, want)
-		return said
-	}
+	return a
+}
+
+// do sends an action, and wants the status.
+func (a *acting) do(t *testing.T, name, body string, want int) (said string) {
+	t.Helper()
+	status, said := post(a.page, name, body, nil)
+	expect.Equal(t, name+" "+body+": "+said, status, want)
+	return said
+}
+
+func TestEachActionDoesWhatItSays(t *testing.T) {
+	t.Parallel()
+	a := newActing(t)
+	g, prefix := a.guard, look(t, a.page).Guards[0].Prefix
 	for name, body := range map[string]string{
 		"invalidate-key": `{"name":"a"}`, "invalidate-tag": `{"name":"all"}`, "invalidate-all": fmt.Sprintf(`{"name":%q}`, prefix),
 	} {
 		keep(t, g, "a")
-		do(name, body, http.StatusOK)
+		a.do(t, name, body, http.StatusOK)
 		expect.Equal(t, "still there after "+name, isCached(t, g, "a"), false)
 	}
-	do("invalidate-cache", `{"name":"product"}`, http.StatusOK)
-	do("bypass", `{"on":true}`, http.StatusOK)
+	a.do(t, "invalidate-cache", `{"name":"product"}`, http.StatusOK)
+	a.do(t, "bypass", `{"on":true}`, http.StatusOK)
 	expect.Equal(t, "bypassed", g.Stats().Bypassed, true)
-	do("bypass", `{"on":false}`, http.StatusOK)
+	a.do(t, "bypass", `{"on":false}`, http.StatusOK)
 	expect.Equal(t, "bypassed", g.Stats().Bypassed, false)
-	do("bypass-fleet", `{"seconds":600}`, http.StatusOK)
+	a.do(t, "bypass-fleet", `{"seconds":600}`, http.StatusOK)
 	expect.Equal(t, "bypassed", g.Stats().Bypassed, true)
-	do("bypass-fleet", `{"seconds":0}`, http.StatusOK)
+	a.do(t, "bypass-fleet", `{"seconds":0}`, http.StatusOK)
 	expect.Equal(t, "bypassed", g.Stats().Bypassed, false)
-	lease, err := locks.Lock(t.Context(), "import")
+	lease, err := a.locks.Lock(t.Context(), "import")
 	expect.ErrorIs(t, err)
-	if said := do("revoke", `{"name":"import"}`, http.StatusOK); !strings.Contains(said, "1 holders") {
+	if said := a.do(t, "revoke", `{"name":"import"}`, http.StatusOK); !strings.Contains(said, "1 holders") {
 		t.Error(said)
 	}
 	<-lease.Context().Done()
-	if lines := strings.Count(log.String(), "cacheguard: admin"); lines != 9 {
-		t.Errorf("%d lines: %s", lines, &log)
+	if lines := strings.Count(a.log.String(), "cacheguard: admin"); lines != 9 {
+		t.Errorf("%d lines: %s", lines, &a.log)
 	}
+}
 
+func TestAnActionThatMakesNoSenseIsRefused(t *testing.T) {
+	t.Parallel()
+	a := newActing(t)
 	for name, bodies := range map[string][]string{
 		"invalidate-key":   {`{"name":""}`, `{`, fmt.Sprintf(`{"name":%q}`, strings.Repeat("x", longest+1)), fmt.Sprintf(`{"name":%q}`, strings.Repeat("x", maxBody))},
 		"invalidate-tag":   {`{}`},
@@ -119,12 +140,12 @@ func TestEachActionDoesWhatItSays(t *testing.T) {
 		"revoke":           {`{}`},
 	} {
 		for _, body := range bodies {
-			do(name, body, http.StatusBadRequest)
+			a.do(t, name, body, http.StatusBadRequest)
 		}
 	}
-	do("invalidate-key", `{"guard":1,"name":"a"}`, http.StatusNotFound)
-	do("invalidate-key", `{"guard":-1,"name":"a"}`, http.StatusNotFound)
-	do("revoke", `{"locker":1,"name":"a"}`, http.StatusNotFound)
-	do("drop", `{}`, http.StatusNotFound)
-	do("invalidate-cache", `{"name":"another"}`, http.StatusBadGateway)
+	a.do(t, "invalidate-key", `{"guard":1,"name":"a"}`, http.StatusNotFound)
+	a.do(t, "invalidate-key", `{"guard":-1,"name":"a"}`, http.StatusNotFound)
+	a.do(t, "revoke", `{"locker":1,"name":"a"}`, http.StatusNotFound)
+	a.do(t, "drop", `{}`, http.StatusNotFound)
+	a.do(t, "invalidate-cache", `{"name":"another"}`, http.StatusBadGateway)
 }

@@ -35,8 +35,8 @@ type Config struct {
 	Lockers []Locker
 	Pages   []Pages
 
-	// Allow reports whether the request may do this: who sent it is for your authentication to say. It is also called for the page
-	// itself, which has no forms for what is not allowed. Default: nobody may do anything but look.
+	// Allow reports whether the request may do this. Your authentication says who sent it. It is also called for the page itself, which has
+	// no forms for what is not allowed. Default: nobody may do anything but look.
 	Allow func(r *http.Request, action Action) bool
 
 	// Logger gets a record of each action: what was done to what, from which address, and what came of it. Default: none.

@@ -124,7 +124,7 @@ func post(h *Handler, do, body string, change func(*http.Request)) (status int, 
 	return w.Code, string(said)
 }
 
-// keep has the key in the cache.
+// keep waits until the key is in the cache.
 func keep(t *testing.T, g *cacheguard.Guard, key string) {
 	t.Helper()
 	redistest.Await(t, "the value is in the cache", func() bool {

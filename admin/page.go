@@ -47,6 +47,6 @@ func (h *Handler) page(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(out.Len()))
-	_, _ = w.Write(out.Bytes()) // who does not read it does not want it
+	_, _ = w.Write(out.Bytes()) // a client that does not read it does not want it
 	return nil
 }

@@ -75,7 +75,7 @@ func (h *Handler) view(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// ask answers with what Redis has to be asked for. Only so many do that at once: who looks must be no trouble for who works.
+// ask answers with what Redis has to be asked for. Only so many do that at once: lookers must not disturb those who work.
 func (h *Handler) ask(w http.ResponseWriter, f func() (any, error)) error {
 	select {
 	case h.busy <- struct{}{}:
@@ -111,7 +111,7 @@ func write(w http.ResponseWriter, status int, text []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // who does not read it does not want it
+	_, _ = w.Write(text) // a client that does not read it does not want it
 }
 
 // cut is what a person needs of a text that may be of any length.

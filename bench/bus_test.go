@@ -52,7 +52,7 @@ func publish(b *testing.B, cluster *redistest.Cluster, command string, size int)
 	b.ReportMetric(float64(usage(b, peer).Since(peerWas).CPU.Nanoseconds())/1000/float64(n), "peer-µs/message")
 }
 
-// BenchmarkFanOut publishes to many who subscribe to one channel, as an Invalidate does to local tiers, one message after the other.
+// BenchmarkFanOut publishes to many subscribers of one channel, as an Invalidate does to local tiers, one message after the other.
 func BenchmarkFanOut(b *testing.B) {
 	for _, subscribers := range []int{100, 1000} {
 		b.Run(fmt.Sprintf("%d_subscribers", subscribers), func(b *testing.B) { fanOut(b, subscribers) })
@@ -97,7 +97,7 @@ func fanOut(b *testing.B, subscribers int) {
 	listening.Wait()
 }
 
-// ownChannel is a channel in a slot of the client's node: others are refused by SPUBLISH.
+// ownChannel is a channel in a slot of the client's node: SPUBLISH refuses others.
 func ownChannel(ctx context.Context, b *testing.B, rdb *redis.Client) string {
 	for i := range 1000 {
 		channel := fmt.Sprint("channel:", i)

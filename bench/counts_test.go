@@ -36,7 +36,7 @@ func allOutcomes(own *redistest.Server, s *server.Server) []outcome {
 		{"local hit", cost{0, 0, 1}, hit(local)},
 		{"cache hit, with a Version", cost{1, 1, 10}, versionedHit(2)},
 		{"negative", cost{1, 1, 9}, negative},
-		// 112 to 120: three for each request before which go-redis looks whether the connection still stands.
+		// 112 to 120: go-redis adds three for each request before which it checks that the connection still stands.
 		{"loaded", cost{3, 11, 122}, loaded},
 		{"loaded without Redis", cost{0, 0, 52}, withoutRedis}, // those of the read that asks whether the version of the Prefix can be had, too
 		{"shared in the instance", cost{4, 12, 0}, sharedHere},
@@ -65,8 +65,8 @@ func allOutcomes(own *redistest.Server, s *server.Server) []outcome {
 	}
 }
 
-// TestCountsStayAsTheyAre holds every outcome to its round trips, commands and allocations. Whoever changes one of these on
-// purpose changes it here, too.
+// TestCountsStayAsTheyAre holds every outcome to its round trips, commands and allocations. A change that alters one of these on purpose
+// alters it here, too.
 func TestCountsStayAsTheyAre(t *testing.T) {
 	own := redistest.Start(t)
 	s := server.Of(own)
@@ -79,7 +79,7 @@ func TestCountsStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// BenchmarkOutcome has what each outcome costs this process: time with what it waits for Redis, and of the processor.
+// BenchmarkOutcome measures what each outcome costs this process: time with what it waits for Redis, and of the processor.
 func BenchmarkOutcome(b *testing.B) {
 	s := server.Of(shared)
 	b.Cleanup(func() { _ = s.Close() })

@@ -19,8 +19,8 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// connections is a database with a pool of so many connections, shared by all. It counts the queries that it is asked at once,
-// those that wait for a connection included.
+// connections is a database with a pool of that many connections, shared by all. It counts the queries under way, including those that wait
+// for a connection.
 type connections struct {
 	pool                   chan struct{}
 	running, most, queries atomic.Int64
@@ -81,7 +81,7 @@ func (f *coldFleet) get(ctx context.Context, g *cacheguard.Guard, key string) er
 	return err
 }
 
-// start has all cold keys asked for, and a hot one each time another tenth of them is being loaded.
+// start asks for all cold keys, and for a hot one each time another tenth of them is being loaded.
 func (f *coldFleet) start(b *testing.B, round int) {
 	err := scenario.Together(b.Context(), coldInstances*f.keys+1, func(ctx context.Context, i int) error {
 		if i > 0 {
@@ -104,7 +104,7 @@ func (f *coldFleet) start(b *testing.B, round int) {
 	}
 }
 
-// crowd has callers on all instances ask for the key, and waits for the last.
+// crowd makes callers on all instances ask for the key, and waits for the last.
 func (f *coldFleet) crowd(ctx context.Context, key string) error {
 	asked := time.Now()
 	first := sync.OnceFunc(func() { f.hot = append(f.hot, time.Since(asked)) })
@@ -114,9 +114,9 @@ func (f *coldFleet) crowd(ctx context.Context, key string) error {
 	})
 }
 
-// BenchmarkColdFleet has each of 20 instances ask for COLD_KEYS keys (1,000) at once that nobody has, with and without a limit for
-// the fleet, before a database of 50 connections whose queries take 5 ms. It fails when the database is asked more at once than
-// FleetLoads allows.
+// BenchmarkColdFleet makes each of 20 instances ask at once for COLD_KEYS keys (1,000) that nobody has, with and without a limit for the
+// fleet, before a database of 50 connections whose queries take 5 ms. It fails if the database gets more queries at once than FleetLoads
+// allows.
 func BenchmarkColdFleet(b *testing.B) {
 	keys := 1000
 	if n, err := strconv.Atoi(os.Getenv("COLD_KEYS")); err == nil && n > 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/cacheguard/go/cacheguard"
 )
 
-// BenchmarkThousandGuards has 1,000 Guards of one process on one client ask at once for a key that nobody has.
+// BenchmarkThousandGuards makes 1,000 Guards of one process on one client ask at once for a key that nobody has.
 func BenchmarkThousandGuards(b *testing.B) {
 	const guards = 1000
 	rdb, redis := client(b), counter(b)

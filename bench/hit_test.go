@@ -16,8 +16,7 @@ import (
 
 const readers = 64
 
-// BenchmarkClusterHit has 64 callers of one instance read what is there, on a cluster of three nodes, beside a plain GET for
-// each call.
+// BenchmarkClusterHit makes 64 callers of one instance read what is there, on a cluster of three nodes, beside a plain GET for each call.
 func BenchmarkClusterHit(b *testing.B) {
 	const keys = 10_000
 	cluster := redistest.StartCluster(b, 0)

@@ -12,9 +12,9 @@ import (
 	"github.com/cacheguard/go/cacheguard"
 )
 
-// BenchmarkLateCallers looks inside the stampede on cacheguard: how many callers came after their instance had asked
-// for the lease, so that what it was told does not answer them, and what that costs. It does so for two orders in which
-// callers start; the second stretches the arrivals at each instance over many round trips.
+// BenchmarkLateCallers looks inside the stampede on cacheguard: how many callers came after their instance had asked for the lease, so that
+// its reply does not answer them, and what that costs. It does so for two orders in which callers start; the second stretches the arrivals
+// at each instance over many round trips.
 func BenchmarkLateCallers(b *testing.B) {
 	b.Run("by instance", func(b *testing.B) {
 		late(b, func(caches []rivals.Cache) []rivals.Cache { return scenario.ByInstance(caches, callers) })
@@ -57,7 +57,7 @@ func late(b *testing.B, order func([]rivals.Cache) []rivals.Cache) {
 	b.ReportMetric(mean(all.requests), "requests/stampede")
 }
 
-// countHits counts the callers who were answered by a read.
+// countHits counts the callers that a read answered.
 func countHits(n *atomic.Int64) func(context.Context, string, cacheguard.Outcome, time.Duration, error) {
 	return func(_ context.Context, _ string, outcome cacheguard.Outcome, _ time.Duration, _ error) {
 		if outcome == cacheguard.Hit {

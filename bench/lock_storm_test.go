@@ -102,7 +102,7 @@ func (s *storm) goesOn(began time.Time) bool {
 	return took < stormFor || s.locked.Load() < s.least && took < stormPatience/2
 }
 
-// run has the callers come until the storm is over.
+// run makes the callers come until the storm is over.
 func (s *storm) run(tb testing.TB, k stormLock, shortest, longest time.Duration) {
 	tb.Helper()
 	before := runtime.NumGoroutine()
@@ -169,15 +169,23 @@ func TestAStormOfImpatientCallersCostsNobodyElse(t *testing.T) {
 	}
 }
 
+// pass locks and unlocks as a patient caller, and logs how long it waited.
+func (k stormLock) pass(ctx context.Context, t *testing.T, when string) error {
+	t.Helper()
+	began := time.Now()
+	unlock, err := k.lock(ctx, "k")
+	t.Logf("patient %s the storm: %v", when, time.Since(began))
+	if err != nil {
+		return err
+	}
+	return unlock(ctx)
+}
+
 func (k stormLock) check(t *testing.T, roundTrip, shortest, longest time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), stormPatience)
 	defer cancel()
-	unlock, err := k.lock(ctx, "k") // connections, scripts
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unlock(ctx); err != nil {
+	if err := k.pass(ctx, t, "before"); err != nil { // connections, scripts
 		t.Fatal(err)
 	}
 	var s storm
@@ -187,14 +195,7 @@ func (k stormLock) check(t *testing.T, roundTrip, shortest, longest time.Duratio
 	var patient sync.WaitGroup
 	patient.Go(func() { // owner: the test; stop: ctx; joined below
 		time.Sleep(stormFor / 2)
-		began := time.Now()
-		unlock, err := k.lock(ctx, "k")
-		t.Logf("patient during the storm: %v", time.Since(began))
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		if err := unlock(ctx); err != nil {
+		if err := k.pass(ctx, t, "during"); err != nil {
 			t.Error(err)
 		}
 	})
@@ -203,12 +204,7 @@ func (k stormLock) check(t *testing.T, roundTrip, shortest, longest time.Duratio
 	patient.Wait()
 	scripts = shared.Commands()["evalsha"] - scripts
 	t.Logf("%d of %d locked, %d scripts, %d goroutines", s.locked.Load(), s.attempts.Load(), scripts, s.goroutines)
-	began := time.Now()
-	if unlock, err = k.lock(ctx, "k"); err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("patient after the storm: %v", time.Since(began))
-	if err := unlock(ctx); err != nil {
+	if err := k.pass(ctx, t, "after"); err != nil {
 		t.Error(err)
 	}
 	if most := s.attempts.Load() / 2; scripts > most {

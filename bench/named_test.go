@@ -9,8 +9,8 @@ import (
 	"github.com/cacheguard/go/cacheguard"
 )
 
-// BenchmarkCacheBesideGet has a hit of a Cache beside the same of Get, in turns, so that what else the machine does is in both. Times
-// are medians of batches.
+// BenchmarkCacheBesideGet measures a hit of a Cache and one of Get in turns, so that whatever else the machine does affects both. Times are
+// medians of batches.
 func BenchmarkCacheBesideGet(b *testing.B) {
 	for name, cfg := range map[string]cacheguard.Config{
 		"redis": {}, "local": {Local: cacheguard.LocalConfig{MaxEntries: 100, TTL: ttl}},
@@ -23,7 +23,7 @@ func BenchmarkCacheBesideGet(b *testing.B) {
 	}
 }
 
-// BenchmarkTaggedBesideUntagged has hits of things with tags beside one without.
+// BenchmarkTaggedBesideUntagged measures hits of things with tags beside one without.
 func BenchmarkTaggedBesideUntagged(b *testing.B) {
 	for name, cfg := range map[string]cacheguard.Config{
 		"redis": {}, "local": {Local: cacheguard.LocalConfig{MaxEntries: 100, TTL: ttl}},

@@ -15,8 +15,8 @@ import (
 
 const redisTimeout = 500 * time.Millisecond // the default, which the figures are compared with
 
-// BenchmarkOutage takes Redis away under the traffic of BenchmarkSteady, for OUTAGE (default 2s). One iteration is one
-// outage, from a second before it to three seconds after. A Get that fails and a load too many fail the benchmark.
+// BenchmarkOutage takes Redis away under the traffic of BenchmarkSteady, for OUTAGE (default 2s). One iteration is one outage, from a
+// second before it to three seconds after. A failed Get, or a load too many, fails the benchmark.
 func BenchmarkOutage(b *testing.B) {
 	b.Run("killed", func(b *testing.B) {
 		benchmarkOutage(b, crowded, (*redistest.Server).Kill, (*redistest.Server).Restart)

@@ -37,7 +37,7 @@ func lockMutex(cfg mutex.Config) func(testing.TB, *redis.Client) func() error {
 	}
 }
 
-// passMutex has a locker wait for another's lock, which then passes to it, back and forth.
+// passMutex makes a locker wait for another's lock, which then passes to it, back and forth.
 func passMutex(own *redistest.Server, s *server.Server) func(testing.TB, *redis.Client) func() error {
 	return func(t testing.TB, rdb *redis.Client) func() error {
 		prefix := "counts:" + rand.Text()

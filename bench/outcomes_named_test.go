@@ -51,7 +51,7 @@ func cacheHit(cfg cacheguard.Config, tags int) func(testing.TB, *redis.Client) f
 	}
 }
 
-// awaitStored has things in the cache: the first load of one may not know its tags.
+// awaitStored waits until things are in the cache: the first load of one may not know its tags.
 func awaitStored(t testing.TB, g *cacheguard.Guard, c *cacheguard.Cache[int64, []byte], ids ...int64) {
 	t.Helper()
 	for _, id := range ids {
@@ -65,7 +65,7 @@ func awaitStored(t testing.TB, g *cacheguard.Guard, c *cacheguard.Cache[int64, [
 	}
 }
 
-// put has a Cache without tags write.
+// put makes a Cache without tags write.
 func put(t testing.TB, rdb *redis.Client) func() error {
 	_, c := namedCache(t, rdb, cacheguard.Config{}, 0)
 	return func() error { return c.Put(t.Context(), 1, loadValue) }

@@ -68,7 +68,7 @@ func loaded(t testing.TB, rdb *redis.Client) func() error {
 	return func() error { return getting(t, g, rand.Text(), loadValue)() }
 }
 
-// withoutRedis has a port that refuses connections in place of Redis.
+// withoutRedis uses a port that refuses connections in place of Redis.
 func withoutRedis(t testing.TB, _ *redis.Client) func() error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -92,7 +92,7 @@ func withoutRedis(t testing.TB, _ *redis.Client) func() error {
 	return get
 }
 
-// sharedHere has a second caller join the load of the first.
+// sharedHere makes a second caller join the load of the first.
 func sharedHere(t testing.TB, rdb *redis.Client) func() error {
 	joined := make(chan struct{}, 1)
 	g := countedGuard(t, rdb, cacheguard.Config{Hooks: cacheguard.Hooks{OnJoin: func(string) { joined <- struct{}{} }}})
@@ -101,7 +101,7 @@ func sharedHere(t testing.TB, rdb *redis.Client) func() error {
 	}
 }
 
-// sharedElsewhere has another instance wait for the load.
+// sharedElsewhere makes another instance wait for the load.
 func sharedElsewhere(own *redistest.Server, s *server.Server) func(testing.TB, *redis.Client) func() error {
 	return func(t testing.TB, rdb *redis.Client) func() error {
 		first := countedGuard(t, rdb, cacheguard.Config{})
@@ -128,7 +128,7 @@ func ran(t testing.TB, s *server.Server, command string) int64 {
 	return u.Commands[command]
 }
 
-// beside has second ask for what first is loading, which ends when second has joined.
+// beside makes second ask for what first is loading, which ends when second has joined.
 func beside(t testing.TB, first, second *cacheguard.Guard, joined func()) error {
 	key, loading := rand.Text(), make(chan struct{})
 	done := make(chan error, 1)

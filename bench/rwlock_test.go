@@ -25,8 +25,8 @@ func newRWLocks(b *testing.B, n int, ttl time.Duration) (nodes []*rwlock.Locker)
 	return nodes
 }
 
-// BenchmarkCrowdOfReaders has one more reader come and go while that many others hold the lock, and reports what the server
-// spends on each of the two requests.
+// BenchmarkCrowdOfReaders makes one more reader come and go while that many others hold the lock, and reports what the server spends on
+// each of the two requests.
 func BenchmarkCrowdOfReaders(b *testing.B) {
 	for _, crowd := range []int{0, 100, 10_000} {
 		b.Run(fmt.Sprint(crowd, " readers"), func(b *testing.B) {

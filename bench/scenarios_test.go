@@ -10,7 +10,7 @@ import (
 	"github.com/cacheguard/go/bench/internal/server"
 )
 
-// These are scenarios of cmd/compare in a form that benchstat reads. What they do is said there.
+// These are scenarios of cmd/compare in a form that benchstat reads. That command describes what they do.
 
 func BenchmarkStampede(b *testing.B)        { runScenarios(b, "^stampede: 8 × 128 callers, rebuild 50ms") }
 func BenchmarkHit(b *testing.B)             { runScenarios(b, "^hits: (1 key|10,000 keys), 64 callers, 1 KiB") }
@@ -29,8 +29,7 @@ func BenchmarkHTTPOverhead(b *testing.B)    { runScenarios(b, "^HTTP, lone") }
 // each is what is timed in an iteration.
 const each = 300 * time.Millisecond
 
-// runScenarios runs the cases that match, everybody for themselves: one iteration is one round of compare. It reports medians
-// of the rounds.
+// runScenarios runs the cases that match, each by itself: one iteration is one round of compare. It reports medians of the rounds.
 func runScenarios(b *testing.B, which string) {
 	match := regexp.MustCompile(which)
 	s := server.Of(shared)

@@ -62,7 +62,7 @@ func (s scripted) take(ctx context.Context, name string) error {
 	return err
 }
 
-// BenchmarkTake has 64 callers take single units from one stock that is never short.
+// BenchmarkTake makes 64 callers take single units from one stock that is never short.
 func BenchmarkTake(b *testing.B) {
 	b.Run("one server", func(b *testing.B) {
 		benchmarkTake(b, []*redistest.Server{shared}, func() redis.UniversalClient { return client(b) })
@@ -108,7 +108,7 @@ func benchmarkTake(b *testing.B, nodes []*redistest.Server, newClient func() red
 	})
 }
 
-// measureTakes opens a stock for each client, creates it, and has the takers share b.N takes.
+// measureTakes opens a stock for each client, creates it, and lets the takers share b.N takes.
 func measureTakes(
 	b *testing.B, nodes []*redistest.Server,
 	open func() (stock, error),

@@ -9,8 +9,8 @@ import (
 	"github.com/cacheguard/go/cacheguard"
 )
 
-// BenchmarkSteady has visitors ask for keys that expire all the time and are slow to rebuild, and at the same time as many
-// others for keys that do not expire. One iteration is a run of five seconds.
+// BenchmarkSteady makes visitors ask for keys that expire all the time and are slow to rebuild, and at the same time as many others for
+// keys that do not expire. One iteration is a run of five seconds.
 func BenchmarkSteady(b *testing.B) {
 	var all steadyFigures
 	for b.Loop() {

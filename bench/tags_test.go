@@ -21,7 +21,7 @@ func taggedLoad(value []byte, tags int) func(context.Context) ([]byte, error) {
 	}
 }
 
-// BenchmarkTaggedHit has one caller, and 64 of them, read an entry without tags, and with one and four.
+// BenchmarkTaggedHit makes one caller, and 64 of them, read an entry without tags, and with one and four.
 func BenchmarkTaggedHit(b *testing.B) {
 	for _, tags := range []int{0, 1, 4} {
 		guard, err := cacheguard.New(client(b), cacheguard.Config{Prefix: fmt.Sprint("tagged-hit-", tags), TTL: ttl})

@@ -72,15 +72,7 @@ func BenchmarkTakeover(b *testing.B) {
 				return err
 			})
 		}()
-		redistest.Await(b, "all wait", func() bool {
-			waiting := 0
-			for _, field := range rdb.HKeys(ctx, lease).Val() {
-				if strings.HasPrefix(field, "inbox:") {
-					waiting++
-				}
-			}
-			return waiting == instances
-		})
+		redistest.Await(b, "all wait", func() bool { return registered(ctx, rdb, lease) == instances })
 		child.Kill()
 		deadline, err := rdb.HGet(ctx, lease, "deadline").Int64()
 		if err != nil {
@@ -95,4 +87,14 @@ func BenchmarkTakeover(b *testing.B) {
 	b.ReportMetric(float64(loads.Load())/float64(b.N), "loads")
 	b.ReportMetric(mean(late), "late-ms")
 	b.ReportMetric(slices.Max(late), "latest-ms")
+}
+
+// registered counts the processes that wait for a lease.
+func registered(ctx context.Context, rdb *redis.Client, lease string) (n int) {
+	for _, field := range rdb.HKeys(ctx, lease).Val() {
+		if strings.HasPrefix(field, "inbox:") {
+			n++
+		}
+	}
+	return n
 }

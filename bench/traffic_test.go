@@ -23,8 +23,8 @@ const (
 	trafficStale = time.Minute
 )
 
-// traffic is an open loop of Gets: each visitor asks for one of the keys on schedule, answered or not. What
-// a closed loop does not notice, that nobody asks while everybody waits, counts here.
+// traffic is an open loop of Gets: each visitor asks for one of the keys on schedule, answered or not. In a closed loop, nobody asks while
+// everybody waits, and so waiting is not counted. Here it is.
 type traffic struct {
 	guard *cacheguard.Guard
 	db    *slowDB

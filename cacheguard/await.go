@@ -55,7 +55,7 @@ func (r *rebuild) wakeUp(ctx context.Context, msg wake.Message, generation strin
 		return answer{err: r.job.policy.loadError(r.job.key, rest), outcome: Shared, origin: r.origin}, true
 	case protocol.PushedUnstored:
 		return r.loadAlone(ctx), true
-	case protocol.PushedGone:
+	case protocol.PushedAskAgain:
 		r.askedAgain++
 	}
 	return answer{}, false

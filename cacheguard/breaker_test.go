@@ -15,7 +15,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// trip has reads fail until the guard stops asking Redis.
+// trip makes reads fail until the Guard stops asking Redis.
 func trip(t *testing.T, g *Guard) {
 	t.Helper()
 	opened := g.health.Of(g.keys.ValueKey("trip")).Opened()
@@ -123,7 +123,7 @@ func TestInvalidateOfManyKeysGivesUpWhenRedisAnswersToNothing(t *testing.T) {
 	redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].invalidations.pending.count.Load() == 0 })
 }
 
-// distant is a hook that makes each pipeline take its time.
+// distant is a hook that delays each pipeline.
 type distant time.Duration
 
 func (distant) DialHook(next redis.DialHook) redis.DialHook          { return next }
@@ -136,7 +136,7 @@ func (d distant) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 	}
 }
 
-// The pipelines of its keys take longer than RedisTimeout together, but none of them does.
+// Together, the pipelines of its keys take longer than RedisTimeout; none of them does alone.
 func TestGetManyOfThousandsOfKeysIsNotTakenForAFailureOfRedis(t *testing.T) {
 	t.Parallel()
 	rdb := shared.Client(t)

@@ -137,6 +137,13 @@ type (
 	after  struct{ Price string }
 )
 
+// later makes all Guards believe that the clock of the key's server is ahead by d.
+func (f *fleet) later(key string, d time.Duration) {
+	for _, g := range f.guards {
+		g.serverClocks.Note(key, time.Now().Add(d), time.Now())
+	}
+}
+
 func TestTwoVersionsOfAStructDoNotReplaceEachOthersEntriesInTurns(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -174,18 +181,13 @@ func TestTwoVersionsOfAStructDoNotReplaceEachOthersEntriesInTurns(t *testing.T) 
 	expect.Equal(t, "logged once", strings.Count(log.String(), "entry cannot be decoded"), 1)
 	expect.Equal(t, "with its cache", strings.Contains(log.String(), "cache=p"), true)
 
-	// Later the entry may be left of a version that is gone: it is replaced, once.
-	later := func(d time.Duration) {
-		for _, g := range f.guards {
-			g.serverClocks.Note("p:1", time.Now().Add(d), time.Now())
-		}
-	}
-	later(firstYield + time.Minute)
+	// Later the entry may be left over from a version that is gone. It is replaced once.
+	f.later("p:1", firstYield+time.Minute)
 	_, _ = changed.Get(ctx, 1)
 	f.stored()
 	second := stored()
 	expect.Equal(t, "the entry is replaced", second != first && strings.Contains(second, `"42"`), true)
-	later(0)
+	f.later("p:1", 0)
 	both(5)
 	expect.Equal(t, "the entry stays", stored(), second)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// step has the guard believe what it would if the clock of the key's server had been set by d just now.
+// step makes the Guard believe what it would if the clock of the key's server had been set by d just now.
 func (g *Guard) step(key string, d time.Duration) {
 	asked := time.Now().Add(-2 * serverclock.Pause)
 	g.serverClocks.Note(key, asked.Add(-d), asked)
@@ -31,7 +31,7 @@ var aging = map[string]Config{
 	"Local":        withLocal,
 }
 
-// Also when a node whose clock is behind takes over.
+// The same happens when a node whose clock is behind takes over.
 func TestAServersClockThatIsSetBackMakesNobodyLoadWhatIsFresh(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range aging {
@@ -144,7 +144,7 @@ func TestWhatAJudgeRejectsIsReplacedHoweverOldItSeems(t *testing.T) {
 	}
 }
 
-// One of its flights has mended the estimate when the others ask.
+// One of its flights has corrected the estimate by the time the others ask.
 func TestGetManyAsksTheServerOfEachKeyThatSeemsTooOld(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 1, aging["short stale"]).knowClock()
@@ -156,7 +156,7 @@ func TestGetManyAsksTheServerOfEachKeyThatSeemsTooOld(t *testing.T) {
 	}
 	j := newJob(g, "k", scope{}, unwanted[string](t))
 	j.aged = true // by an estimate that another flight has mended since
-	a, _, err := g.rebuild(t.Context(), j, g.clock.Now(), raw)
+	a, _, err := g.shareRebuild(t.Context(), j, g.clock.Now(), raw)
 	if v, how, _ := unpack[string](a, false); v != "v" || how != Hit || err != nil {
 		t.Errorf("%q, %s, %v", v, how, err)
 	}

@@ -66,7 +66,7 @@ func doneCtx() context.Context {
 	return ctx
 }
 
-// closing closes the guard, and tells when it is done.
+// closing begins to close the Guard. The channel closes at the end.
 func closing(g *Guard) <-chan struct{} {
 	done := make(chan struct{})
 	go func() { // owner: the test; ends with Close; joined by receiving

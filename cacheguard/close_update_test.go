@@ -12,7 +12,7 @@ import (
 	"github.com/cacheguard/go/rwlock"
 )
 
-// The locks of updates that are lost are given up by those updates, while Close ends everything.
+// Updates that have lost their locks give them up themselves, while Close ends everything.
 func TestCloseBesideUpdatesThatHaveLostTheirLocksJoinsThemAll(t *testing.T) {
 	t.Parallel()
 	for range 3 {

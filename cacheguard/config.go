@@ -218,9 +218,7 @@ func checkShares(bad func(field, format string, args ...any), jitter, earlyRefre
 // withDefaults fills in the defaults. What is off becomes 0 or, where 0 would mean something else, stays -1.
 func (c Config) withDefaults() Config {
 	config.SetDefault(&c.Prefix, defaultPrefix)
-	if c.Instance == "" {
-		c.Instance = config.DefaultInstance()
-	}
+	config.SetDefault(&c.Instance, config.DefaultInstance())
 	config.SetDefault(&c.TTL, defaultTTL)
 	config.SetDefault(&c.NegativeTTL, min(defaultNegativeTTL, max(c.TTL, 0)))
 	config.SetDefault(&c.Jitter, defaultJitter)
@@ -243,12 +241,8 @@ func (c Config) withDefaults() Config {
 	} {
 		*d = min(*d, longest)
 	}
-	if c.Codec == nil {
-		c.Codec = jsonCodec{}
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	config.SetDefault(&c.Codec, Codec(jsonCodec{}))
+	config.SetDefault(&c.Logger, slog.New(slog.DiscardHandler))
 	c.Logger = c.Logger.With("cache", c.Prefix, "instance", c.Instance)
 	return c
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/cacheguard/go/mutex"
 )
 
-// deafGuard is a Guard with a local tier, whose user may use no channels of the prefixes at first, and its log.
+// deafGuard returns a Guard with a local tier, and its log. Its Redis user may at first use no channels of the prefixes.
 func deafGuard(t *testing.T, rdb Redis) (g *Guard, log func() string) {
 	t.Helper()
 	cfg, log := logged()
@@ -41,7 +41,7 @@ func TestASubscriptionThatWasNeverAllowedIsLoggedOnceWithTheReason(t *testing.T)
 	redistest.Await(t, "one that was there is lost", func() bool { return strings.Contains(log(), "subscription lost") })
 }
 
-// All that use a client have one subscription, and Redis refuses all of its channels or none.
+// Everything that uses a client shares one subscription, and Redis refuses all of its channels or none.
 func TestAChannelOfALockThatIsRefusedIsNamedInTheGuardsLog(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -41,11 +41,11 @@ var changes = map[string]struct {
 	}},
 }
 
-// impatient bounds how long a test of a reply that does not come takes. A busy machine does not always keep it, so these tests
-// rely on no request to succeed at once.
+// impatient bounds how long a test of a reply that does not come takes. A busy machine may exceed it, so no test relies on a request that
+// succeeds at once.
 var impatient = Config{RedisTimeout: 200 * time.Millisecond, LeaseTTL: 500 * time.Millisecond}
 
-// changed is two instances with a row in a Cache, of which instance 0 reaches Redis through a proxy.
+// changed is two instances with a row in a Cache. Instance 0 reaches Redis through a proxy.
 type changed struct {
 	*fleet
 	proxy  *redistest.Proxy
@@ -73,7 +73,7 @@ func newChanged(t *testing.T, server *redistest.Server, cfg Config) *changed {
 	return x
 }
 
-// teach has the server know the scripts, so that each is sent once. It takes the time that a busy machine needs.
+// teach makes the server know the scripts, so that each is sent once. It waits for as long as a busy machine needs.
 func teach(t *testing.T, server *redistest.Server) {
 	t.Helper()
 	f := newFleetOn(t, server.Client(t), Config{RedisTimeout: bearing}, server.Client(t))
@@ -86,7 +86,7 @@ func teach(t *testing.T, server *redistest.Server) {
 	expect.Equal(t, "Put", c.Put(context.Background(), 1, db.saves("newer")), nil)
 }
 
-// read is a Get after which the value is stored, if it may be.
+// read gets the value, and waits until it is stored if it may be.
 func (x *changed) read(i int) string {
 	x.t.Helper()
 	v, err := x.caches[i].Get(context.Background(), 1)
@@ -107,7 +107,7 @@ func (x *changed) settle(value string) {
 	})
 }
 
-// until has instance 0 make the change until the rule has been hit, and returns the last error and what was to be written.
+// until makes instance 0 repeat the change until the rule has been hit. It returns the last error and what was to be written.
 func (x *changed) until(rule *redistest.Rule, run func(context.Context, *Cache[int, string], *row, string) error) (value string, err error) {
 	for n := 0; rule.Count() == 0; n++ {
 		value = fmt.Sprint("new", n)

@@ -148,7 +148,7 @@ func ExampleCache_Invalidate() {
 	// Output: 90 80 <nil>
 }
 
-// A key of several parts says itself how it is written.
+// A key of several parts defines how it is written.
 func ExampleCache_Key() {
 	type price struct {
 		product  int64

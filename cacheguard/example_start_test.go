@@ -77,7 +77,7 @@ func ExampleGuard_UpdateMany() {
 	// Output: <nil>
 }
 
-// A token says itself until when it is good, so the Guard asks it.
+// A token knows how long it is good, so the Guard asks the token.
 func ExampleFetch() {
 	type token struct {
 		Secret  string

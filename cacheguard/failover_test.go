@@ -12,8 +12,8 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// What a primary that is lost to a failover may cost: loads, but no failed Get, no more loads at once than MaxLoads, and
-// no value from before an Invalidate that was acknowledged after the primary was lost.
+// A primary that is lost to a failover may cost loads. It may not cost a failed Get, more loads at once than MaxLoads, or a value from
+// before an Invalidate that was acknowledged after the loss.
 func TestAFailoverCostsNothingButLoads(t *testing.T) {
 	t.Parallel()
 	for name, deploy := range map[string]func(*testing.T) deployment{
@@ -108,7 +108,7 @@ func (f *failover) wait() {
 	f.tasks.Wait()
 }
 
-// stop ends the reading and writing, and looks at what there was.
+// stop ends the reading and writing, and checks what happened.
 func (f *failover) stop() {
 	f.Helper()
 	f.wait()
@@ -170,7 +170,7 @@ func (f *failover) load(i int, read func() int64) func(context.Context) (int64, 
 	}
 }
 
-// lose loses the primary. Redis replicates behind the writers' backs, so what it has acknowledged may be lost with it.
+// lose loses the primary. Redis acknowledges writes before it replicates them, so some may be lost with it.
 func (f *failover) lose(how func(*redistest.Server)) {
 	f.losing.Lock()
 	defer f.losing.Unlock()

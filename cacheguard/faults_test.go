@@ -12,7 +12,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// broken is a fleet of two, of which guard 0 reaches Redis through a proxy. The scripts are known to the server.
+// broken is a fleet of two. Guard 0 reaches Redis through a proxy. The server knows the scripts.
 func broken(t *testing.T, server *redistest.Server, cfg Config) (*fleet, *redistest.Proxy) {
 	t.Helper()
 	proxy := redistest.StartProxy(t, server.Addr())
@@ -57,7 +57,7 @@ func TestACommandThatIsSentTwiceDoesNoHarm(t *testing.T) {
 	}
 }
 
-// A finished load reaches its callers, and nothing is stuck or stale afterwards: every error at every step.
+// Whatever error meets which step, a finished load reaches its callers, and nothing is stuck or stale afterwards.
 func TestEveryErrorAtEveryStep(t *testing.T) {
 	t.Parallel()
 	faults := []redistest.Fault{
@@ -99,7 +99,7 @@ func TestEveryErrorAtEveryStep(t *testing.T) {
 	}
 }
 
-// everyStep has, for each operation on Redis, what brings it about at guard 0, and what is promised then.
+// everyStep lists the operations on Redis: for each, what makes guard 0 run it, and what is promised then.
 var everyStep = map[string]struct {
 	match redistest.Match
 	do    func(*testing.T, *fleet, *redistest.Rule)
@@ -159,7 +159,7 @@ func (f *fleet) struck(rule *redistest.Rule) {
 	})
 }
 
-// until does it until the fault has struck.
+// until repeats it until the fault has struck.
 func (f *fleet) until(rule *redistest.Rule, do func()) {
 	f.t.Helper()
 	redistest.Await(f.t, "the fault strikes in the end", func() bool {
@@ -173,7 +173,7 @@ func getTwice(t *testing.T, f *fleet, rule *redistest.Rule) {
 	expect.Equal(t, "value once more", mustGet(t, f.guards[0], "k", returns("new")), "new")
 }
 
-// expired reports whether the key's lease may be taken by anybody.
+// expired reports whether anybody may take the key's lease.
 func (f *fleet) expired(key string) bool {
 	deadline, err := f.redis.HGet(context.Background(), f.lease(key), "deadline").Int64()
 	now := f.redis.Time(context.Background()).Val()

@@ -9,7 +9,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// An absence that was read before the value was stored is no answer for who asks after that.
+// An absence that was read before the value was stored does not answer a call that begins after that.
 func TestFetchWithoutLoadFindsWhatWasStoredBeforeItBegan(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{RedisTimeout: 15 * time.Second})
@@ -43,7 +43,7 @@ func TestFetchWithoutLoadFindsWhatWasStoredBeforeItBegan(t *testing.T) {
 	<-first
 }
 
-// What a load has returned is there for the next who asks this Guard, also if a loader asked for it.
+// What a load has returned is there for the next call on this Guard, even if the load ran for another loader.
 func TestFetchWithoutLoadWaitsWhileAValueIsStored(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"a caller", "a loader"} {

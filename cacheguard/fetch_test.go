@@ -133,7 +133,7 @@ func TestFetchWithoutLoadDoesNotLoadWhenRedisIsDown(t *testing.T) {
 	}
 }
 
-// The invalidation comes between the read and the lease. What the read found must not be made good again, say by a 304.
+// The invalidation comes between the read and the lease. The value that the read found must not be confirmed, say by a 304.
 func TestFetchDoesNotShowTheLoaderAValueThatWasInvalidatedSinceItWasRead(t *testing.T) {
 	t.Parallel()
 	for name, replace := range map[string]func(f *fleet){
@@ -184,7 +184,7 @@ func TestFetchStoresNothingThatAnInvalidateOvertook(t *testing.T) {
 	expect.Equal(t, "stored", f.exists(f.value("k")), false)
 }
 
-// What would be done without the Guard too does not wait for those loads that MaxLoads holds up, nor does it hold them up.
+// Work that would be done without the Guard too neither waits for loads that MaxLoads holds up, nor holds them up.
 func TestAnUnlimitedLoadDoesNotCountForMaxLoads(t *testing.T) {
 	t.Parallel()
 	g := newFleet(t, standalone(t), 1, Config{MaxLoads: 1}).guards[0]

@@ -40,7 +40,7 @@ func (f *fleet) suspended() bool {
 	return false
 }
 
-// atOnce has the instances load some keys that nobody has, and returns how many they load at once, at most.
+// atOnce makes the instances load some keys that nobody has, and returns the most loads that ran at once.
 func (f *fleet) atOnce(round int) int64 {
 	var db pool
 	var all sync.WaitGroup

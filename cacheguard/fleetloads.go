@@ -153,7 +153,7 @@ func (f *fleetLoads) change(by int) {
 	f.askForMore()
 }
 
-// askForMore sees to it that the instance asks for as many permits as its loads want.
+// askForMore makes the instance ask for as many permits as its loads want.
 func (f *fleetLoads) askForMore() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/cacheguard/go/semaphore"
 )
 
-// pool is a database that counts the queries that it is asked at once.
+// pool is a database that counts its queries under way.
 type pool struct{ running, most, queries atomic.Int64 }
 
 func (p *pool) query(wait func()) {
@@ -31,7 +31,7 @@ func (p *pool) query(wait func()) {
 	p.running.Add(-1)
 }
 
-// permits is how things stand with those of a Guard's fleet.
+// permits inspects the permits of the fleet.
 func (f *fleet) permits() semaphore.Info {
 	f.t.Helper()
 	info, err := f.guards[0].loaders.fleet.permits.Inspect(context.Background(), fleetName)
@@ -49,7 +49,8 @@ func (f *fleet) awaitPermits(held int) {
 	})
 }
 
-// All instances miss all keys at once, which a cluster has on all its nodes. BenchmarkColdFleet does this with 20 instances and 10,000 keys.
+// All instances miss all keys at once. In a cluster, the keys are on all nodes. BenchmarkColdFleet does this with 20 instances and 10,000
+// keys.
 func TestAColdStartNeverAsksTheDatabaseMoreThanFleetLoadsAllow(t *testing.T) {
 	t.Parallel()
 	for name, a := range map[string]func(*testing.T) arena{"standalone": standalone, "cluster": onCluster, "50 ms away": farAway} {
@@ -318,7 +319,7 @@ func TestALoadThatHasLostItsPermitHoldsUpNoOther(t *testing.T) {
 	f.awaitPermits(0)
 }
 
-// A process that stands still for longer than a lease lasts has had its answer from Redis, so nothing is to run without a permit.
+// A process stalls for longer than a lease lasts. It has had its answer from Redis, so nothing may run without a permit.
 func TestAPermitThatIsOverWhenItComesIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	p := redistest.StartProxy(t, shared.Addr())

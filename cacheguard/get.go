@@ -86,7 +86,7 @@ func retrieveRemote[V any](ctx context.Context, g *Guard, key string, spec loadS
 		return l.bypass(ctx, reason)
 	}
 	if spec.load != nil && g.local == nil && g.expected.miss() {
-		if v, how, done, err := l.rebuild(ctx, nil, nil, false); done {
+		if v, how, done, err := l.awaitRebuild(ctx, nil, nil, false); done {
 			return v, how, err
 		}
 	}
@@ -132,7 +132,7 @@ func (l *lookup[V]) read(ctx context.Context) (v V, how Outcome, err error) {
 				return v, "", err
 			}
 		default:
-			if v, how, done, err := l.rebuild(ctx, d.value, read.Raw, d.aged); done {
+			if v, how, done, err := l.awaitRebuild(ctx, d.value, read.Raw, d.aged); done {
 				return v, how, err
 			}
 		}
@@ -146,11 +146,11 @@ func (l *lookup[V]) job(ctx context.Context, old *V, aged bool) *job {
 	return j
 }
 
-// rebuild waits for the load of a value that the read did not find, or found to be unfit. Not done: what the load returned
+// awaitRebuild waits for the load of a value that the read did not find, or found to be unfit. Not done: what the load returned
 // is no answer to this call.
-func (l *lookup[V]) rebuild(ctx context.Context, old *V, unfit []byte, aged bool) (v V, how Outcome, done bool, err error) {
+func (l *lookup[V]) awaitRebuild(ctx context.Context, old *V, unfit []byte, aged bool) (v V, how Outcome, done bool, err error) {
 	g := l.guard
-	a, joined, err := g.rebuild(ctx, l.job(ctx, old, aged), l.asked, unfit)
+	a, joined, err := g.shareRebuild(ctx, l.job(ctx, old, aged), l.asked, unfit)
 	if err != nil {
 		return v, "", true, unanswered(ctx, l.key, err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// held is a fleet whose first instance has its requests for leases held up by a proxy.
+// held is a fleet with a proxy that holds up the first instance's requests for leases.
 func held(t *testing.T) (f *fleet, rule *redistest.Rule) {
 	t.Helper()
 	f, proxy := broken(t, shared, Config{RedisTimeout: 20 * time.Second})

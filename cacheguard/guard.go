@@ -12,6 +12,7 @@ import (
 
 	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/keys"
 	"github.com/cacheguard/go/internal/kit"
 	"github.com/cacheguard/go/internal/lease"
 	"github.com/cacheguard/go/internal/lifecycle"
@@ -90,47 +91,8 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 	g := &Guard{rdb: rdb, cfg: cfg, life: lifecycle.New()}
 	g.journal.init(g)
 	g.cfg.Hooks = g.journal.hooks(cfg.Hooks)
-	g.health = health.New(rdb, func(open bool) {
-		g.cfg.Hooks.OnBreaker(open)
-		g.loaders.fleet.breaker(open)
-	})
-	g.serverClocks = serverclock.New(serverclock.Servers{
-		Parts: g.health.Len(), PartOf: g.partOf, Time: g.serverTime, Background: g.life.Try, Clock: cfg.clock, Stepped: g.journal.stepped,
-	})
-	g.link = link.New(rdb, cfg.RedisTimeout, g.health)
-	g.acks = replicas.New(rdb, cfg.Replicas, cfg.RedisTimeout, g.life)
-	_, g.plain = rdb.(*redis.Client)
-	g.ordinary = ordinaryPolicy(&g.cfg)
-	g.bypass.guard = g
-	g.detours.put(withoutRedis, cfg.Disabled)
-	g.detours.put(lookDue, !cfg.Disabled)
-	if cfg.Disabled {
-		g.process.clock = &g.clock
-	}
-	g.loaders.cfg, g.loaders.tasks, g.loaders.journal = &g.cfg, g.life, &g.journal
-	if cfg.MaxLoads > 0 {
-		g.loaders.loadSlots = slots.New(cfg.MaxLoads)
-	}
-	inbox, leaveInbox := wake.Open(rdb, cfg.Prefix)
-	keeper, leaveKeeper := lease.Open(rdb, cfg.RedisTimeout)
-	g.inbox, g.keeper = inbox, keeper
-	g.notices = tier.NewNotices(cfg.Prefix+":invalidated", g.health.Len())
-	g.keys = protocol.Keyspace{
-		Prefix: cfg.Prefix, Instance: cfg.Instance, Channel: g.notices.Channel, LeaseTTL: cfg.LeaseTTL, LoadTimeout: cfg.LoadTimeout,
-	}
-	g.invalidations, g.versions = ofKeys(g), newVersions(g)
-	g.invalidations.pending.detours = &g.detours
-	for _, i := range []*invalidations{&g.invalidations, &g.versions.invalidations, &g.versions.ofRealms} {
-		i.pending.journal = &g.journal
-	}
-	unhook := inbox.OnLive(g.journal.subscribed)
-	g.leave = func() {
-		unhook()
-		g.local.close()
-		leaveInbox()
-		leaveKeeper()
-		_ = closeOwn() // it has no connections
-	}
+	g.connect(closeOwn)
+	g.assemble()
 	if err := g.open(); err != nil {
 		_ = g.Close() // always nil
 		return nil, fmt.Errorf("cacheguard: %w", err)
@@ -147,6 +109,55 @@ func checkClient(rdb Redis, cfg *Config) error {
 		return nil
 	}
 	return errors.Join(primary.Check(rdb), checkLocal(rdb, cfg), replicas.Check(rdb, cfg.Replicas))
+}
+
+// connect makes what carries requests to Redis, and messages back.
+func (g *Guard) connect(closeOwn func() error) {
+	_, g.plain = g.rdb.(*redis.Client)
+	g.health = health.New(g.rdb, func(open bool) {
+		g.cfg.Hooks.OnBreaker(open)
+		g.loaders.fleet.breaker(open)
+	})
+	g.serverClocks = serverclock.New(serverclock.Servers{
+		Parts: g.health.Len(), PartOf: g.partOf, Time: g.serverTime, Background: g.life.Try, Clock: g.cfg.clock, Stepped: g.journal.stepped,
+	})
+	g.link = link.New(g.rdb, g.cfg.RedisTimeout, g.health)
+	g.acks = replicas.New(g.rdb, g.cfg.Replicas, g.cfg.RedisTimeout, g.life)
+	inbox, leaveInbox := wake.Open(g.rdb, g.cfg.Prefix)
+	keeper, leaveKeeper := lease.Open(g.rdb, g.cfg.RedisTimeout)
+	g.inbox, g.keeper = inbox, keeper
+	unhook := inbox.OnLive(g.journal.subscribed)
+	g.leave = func() {
+		unhook()
+		g.local.close()
+		leaveInbox()
+		leaveKeeper()
+		_ = closeOwn() // it has no connections
+	}
+}
+
+// assemble makes the parts that refuse nothing: loads, invalidations, and what switches the cache off.
+func (g *Guard) assemble() {
+	g.ordinary = ordinaryPolicy(&g.cfg)
+	g.bypass.guard = g
+	g.detours.put(withoutRedis, g.cfg.Disabled)
+	g.detours.put(lookDue, !g.cfg.Disabled)
+	if g.cfg.Disabled {
+		g.process.clock = &g.clock
+	}
+	g.loaders.cfg, g.loaders.tasks, g.loaders.journal = &g.cfg, g.life, &g.journal
+	if g.cfg.MaxLoads > 0 {
+		g.loaders.loadSlots = slots.New(g.cfg.MaxLoads)
+	}
+	g.notices = tier.NewNotices(g.cfg.Prefix+keys.Notices, g.health.Len())
+	g.keys = protocol.Keyspace{
+		Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, Channel: g.notices.Channel, LeaseTTL: g.cfg.LeaseTTL, LoadTimeout: g.cfg.LoadTimeout,
+	}
+	g.invalidations, g.versions = ofKeys(g), newVersions(g)
+	g.invalidations.pending.detours = &g.detours
+	for _, i := range []*invalidations{&g.invalidations, &g.versions.invalidations, &g.versions.ofRealms} {
+		i.pending.journal = &g.journal
+	}
 }
 
 // open makes the parts that may refuse their settings.

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// throughCaches has the Guards whose values tests get through a Cache, with a loader that travels in the context.
+// throughCaches holds the Guards whose values tests get through a Cache, with a loader that travels in the context.
 var throughCaches sync.Map
 
 const namedName = "named"

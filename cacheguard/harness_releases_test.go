@@ -13,7 +13,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// A thing as three versions of a program have it. JSON decodes some of one as another, with fields missing.
+// The same thing in three versions of a program. JSON decodes some of them as another, with fields missing.
 type (
 	plainThing   struct{ Name string }
 	pricedThing  struct{ Name, Price string }
@@ -100,7 +100,7 @@ func newRelease[V interface{ text() string }](
 	return r
 }
 
-// rollout has a fleet's first three instances run a program without a version, and versions 1 and 2.
+// rollout makes a fleet's first three instances run a program without a version, version 1 and version 2.
 func rollout(t *testing.T, f *fleet, load func(context.Context) (string, error)) []*release {
 	t.Helper()
 	return []*release{
@@ -111,7 +111,7 @@ func rollout(t *testing.T, f *fleet, load func(context.Context) (string, error))
 
 const thingKey = "thing:1"
 
-// steady has times that a machine which stands still for a while does not exceed.
+// steady has times that a machine does not exceed even if it stalls for a while.
 var steady = Config{RedisTimeout: time.Minute, LeaseTTL: time.Minute, TTL: time.Hour, Jitter: off}
 
 // steadyTier is steady with a local tier.

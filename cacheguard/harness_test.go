@@ -44,7 +44,7 @@ type fleet struct {
 	tolerated int64 // failures of Redis that were seen by struck
 }
 
-// events counts what the hooks of all guards tell.
+// events counts what the hooks of all guards report.
 type events struct {
 	quiet    bool // Redis errors are not worth a line
 	mu       sync.Mutex

@@ -121,18 +121,12 @@ func (i *Inspection) confirm(ctx context.Context, g *Guard, stamps protocol.Stam
 		return nil
 	}
 	kind := ""
-	for rest := stamps; len(rest) > 0; {
-		var name []byte
-		if name, _, rest = rest.Next(); name[0] == kindStamp {
+	for name := range stamps.All() {
+		if name[0] == kindStamp {
 			kind = string(name[1:])
 		}
 	}
-	w := g.versions.realms(ctx, g.keys.ValueKey(i.Key), kind)
-	if err := w.wait(ctx); err != nil {
-		return err
-	}
-	compared := g.versions.compare(ctx, stamps, &w)
-	holds, redisErr, err := compared.holds(ctx)
+	holds, redisErr, err := g.versions.check(ctx, g.keys.ValueKey(i.Key), kind, stamps)
 	if err = cmp.Or(err, redisErr); err == nil && !holds {
 		i.State, i.FreshFor = EntryRevoked, 0
 	}
@@ -165,9 +159,7 @@ func (i *Inspection) readEntry(in *protocol.Inspected) protocol.Stamps {
 		i.State = EntryStale
 	}
 	i.Version = versionOf(e.Stamps)
-	for stamps := e.Stamps; len(stamps) > 0; {
-		var name, version []byte
-		name, version, stamps = stamps.Next()
+	for name, version := range e.Stamps.All() {
 		if name[0] == tagStamp {
 			i.Tags, i.TagVersions = append(i.Tags, string(name[1:])), append(i.TagVersions, string(version))
 		}

@@ -71,11 +71,16 @@ func TestAnOutageUnderLoadIsAHandfulOfLines(t *testing.T) {
 		"owed invalidations sent": {"lasted=", "keys=20"},
 		"subscription back":       {"lasted="},
 	} {
-		line := lines(text(), what)[0]
-		for _, want := range wants {
-			if !strings.Contains(line, want) {
-				t.Errorf("no %s in %s", want, line)
-			}
+		expectIn(t, lines(text(), what)[0], wants...)
+	}
+}
+
+// expectIn checks that a line has all of the texts.
+func expectIn(t *testing.T, line string, wants ...string) {
+	t.Helper()
+	for _, want := range wants {
+		if !strings.Contains(line, want) {
+			t.Errorf("no %s in %s", want, line)
 		}
 	}
 }

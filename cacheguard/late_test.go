@@ -13,7 +13,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// Commands and replies that arrive late: nothing old may come of them.
+// Commands and replies arrive late. They must bring nothing old back.
 
 func TestALeaseThatIsGrantedLateIsGivenBack(t *testing.T) {
 	t.Parallel()

@@ -141,11 +141,11 @@ func (r *rebuild) store(ctx context.Context, out loaded, generation string, bega
 	}
 	f := r.prepare(ctx, out, generation, stamps, refused)
 	sent := r.guard.clock.Tick()
-	confirming := r.guard.confirm(ctx, r.job, stamps)
+	proof := r.guard.beginProof(ctx, r.job, stamps)
 	cmd, err := r.guard.link.Do(ctx, r.job.valueKey, &link.Call{
 		Script: r.guard.keys.Fill(r.job.valueKey, f), Rank: link.EndsWork, Size: len(f.Tail),
 	})
-	confirmed := confirming.wait(ctx)
+	proven := proof.wait(ctx)
 	if err != nil {
 		r.guard.life.Go(r.giveUp)                      // nobody waits for it; stop: RedisTimeout and the client's time-outs; joined by Close
 		_ = r.guard.redisError("fill", r.job.key, err) // the callers have the value
@@ -161,14 +161,14 @@ func (r *rebuild) store(ctx context.Context, out loaded, generation string, bega
 	default:
 		r.unstorable(ctx, errors.New(status))
 	}
-	if !confirmed {
+	if !proven {
 		return began // a tag was invalidated in the meantime, or nobody knows
 	}
 	return sent
 }
 
-// confirming asks whether stamps are the current versions.
-type confirming struct {
+// proof asks whether stamps are still the current versions.
+type proof struct {
 	guard    *Guard
 	realms   realms
 	compared validity
@@ -176,24 +176,24 @@ type confirming struct {
 	asking   bool // for the realms first
 }
 
-// confirm begins to ask, and does not wait. It is followed by one call of wait.
-func (g *Guard) confirm(ctx context.Context, j *job, stamps protocol.Stamps) (c confirming) {
-	c.guard, c.stamps, c.realms = g, stamps, g.versions.realms(ctx, j.valueKey, j.kind)
-	if c.asking = len(c.realms.asked.reads) > 0; !c.asking {
-		c.compared = g.versions.compare(ctx, stamps, &c.realms)
+// beginProof begins to ask, and does not wait. It is followed by one call of wait.
+func (g *Guard) beginProof(ctx context.Context, j *job, stamps protocol.Stamps) (p proof) {
+	p.guard, p.stamps, p.realms = g, stamps, g.versions.realms(ctx, j.valueKey, j.kind)
+	if p.asking = len(p.realms.asked.reads) > 0; !p.asking {
+		p.compared = g.versions.compare(ctx, stamps, &p.realms)
 	}
-	return c
+	return p
 }
 
 // wait reports whether they are, but not why not.
-func (c *confirming) wait(ctx context.Context) bool {
-	if c.asking {
-		if c.realms.wait(ctx) != nil {
+func (p *proof) wait(ctx context.Context) bool {
+	if p.asking {
+		if p.realms.wait(ctx) != nil {
 			return false
 		}
-		c.compared = c.guard.versions.compare(ctx, c.stamps, &c.realms)
+		p.compared = p.guard.versions.compare(ctx, p.stamps, &p.realms)
 	}
-	holds, redisErr, err := c.compared.holds(ctx)
+	holds, redisErr, err := p.compared.holds(ctx)
 	return holds && redisErr == nil && err == nil
 }
 

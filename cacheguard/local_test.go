@@ -205,7 +205,7 @@ func TestLocalCopiesOfEntriesOfAGuardWithoutATierLiveNoLongerEither(t *testing.T
 	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", returns("new")), "new")
 }
 
-// In the process that invalidates there is no delay at all, however many read meanwhile.
+// In the process that invalidates there is no delay at all, however many callers read at the same time.
 func TestOneReadsItsOwnWritesThroughTheTier(t *testing.T) {
 	t.Parallel()
 	cfg := withLocal

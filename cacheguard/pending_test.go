@@ -51,7 +51,7 @@ func TestWhatIsOwedIsNotServed(t *testing.T) {
 	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", returns("newest")), "newest")
 }
 
-// What GetMany reads while an invalidation is owed is old, even if that has been sent when the reply is there.
+// What GetMany reads while an invalidation is pending is old, even if that has been sent by the time of the reply.
 func TestWhatWasReadWhileItWasOwedIsNotServed(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{RedisTimeout: 10 * time.Second})

@@ -87,7 +87,7 @@ func TestAHolderThatWasPausedStoresNothingOverNewerData(t *testing.T) {
 	child.Expect("got old <nil>") // it began before the Invalidate
 	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", unwanted[string](t)), "new")
 
-	// The same without a write: another one took the lease over, and stored.
+	// The same without a write: another instance took the lease over, and stored.
 	child.WriteLine("j slow")
 	child.Expect("begun")
 	child.Pause()

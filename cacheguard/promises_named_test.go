@@ -9,7 +9,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
-// The promises of what only a Cache has, beside those that are the same with the function Get.
+// The promises of what only a Cache has. All others are the same for the function Get.
 
 // inventory is a source of many rows, as LoadMany wants it.
 type inventory map[int]string
@@ -43,7 +43,7 @@ func inventories(t *testing.T, f *fleet, s inventory) []*Cache[int, string] {
 	})
 }
 
-// wantOf fails the test if the Cache says something else, after which all is stored.
+// wantOf fails the test if the Cache returns something else, and waits until all is stored.
 func (f *fleet) wantOf(c *Cache[int, string], k int, want string, wantErr error) {
 	f.t.Helper()
 	v, err := c.Get(context.Background(), k)

@@ -95,7 +95,7 @@ func onSentinel(t *testing.T) arena {
 func onMiniredis(t *testing.T) arena {
 	m := miniredis.RunT(t)
 	m.ClockTTL(true)
-	// Under the race detector it takes milliseconds for each script, of which a hundred may come at once.
+	// Under the race detector it takes milliseconds for each script, and a hundred may come at once.
 	return arena{patience: time.Minute, client: func(tb testing.TB) client {
 		rdb := redis.NewClient(&redis.Options{Addr: m.Addr()})
 		tb.Cleanup(func() { _ = rdb.Close() })

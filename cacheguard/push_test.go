@@ -24,7 +24,7 @@ func TestWhoseSubscriptionIsDeadLearnsOfTheValueWhenTheLeaseEnds(t *testing.T) {
 	expect.Equal(t, "loads", db.loads.Load(), 1)
 	redistest.Await(t, "the dead subscription is noticed", func() bool { return f.guards[0].inbox.Address() == "" })
 
-	// Now there is no subscription, and whoever waits polls.
+	// Now there is no subscription, so waiting calls poll.
 	slow := newSource("w")
 	leader := async(f.guards[1], "polled", slow.load)
 	<-slow.begun
@@ -67,8 +67,8 @@ func TestWaitTimeoutEndsTheWaitForAnotherInstance(t *testing.T) {
 	expect.Equal(t, "value", mustGet(t, f.guards[1], "k", unwanted[string](t)), "slow") // the own one was not stored
 }
 
-// Two instances whose loads take three times the lease, and whose renewals fail: each loses its lease to the other, and
-// still one of the values is stored.
+// Two instances load for three times the lease, and their renewals fail. Each loses its lease to the other, and still one of the values is
+// stored.
 func TestLoadsSlowerThanALeaseThatCannotBeRenewedAreStored(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.StartProxy(t, shared.Addr())

@@ -60,8 +60,8 @@ func intrude(w *world, step int) {
 	}
 }
 
-// playPut runs a schedule, in which 0 is a step of the Put, 1 to readers one of that reader, and the next number one of the
-// intruder; and returns what is wrong with it.
+// playPut runs a schedule, and returns what is wrong with it. In it, 0 is a step of the Put, 1 to readers a step of that reader, and the
+// next number one of the intruder.
 func playPut(schedule []int, readers, start int, rule putRules, bad trouble) (wrong string, w world, all []aGet) {
 	w = world{source: oldOne, cache: start}
 	all = make([]aGet, readers)

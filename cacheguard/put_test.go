@@ -54,46 +54,22 @@ func TestAPutThatMayNotStoreInvalidatesAllTheSame(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("constraint")
 	for name, c := range map[string]struct {
-		cfg   Config
-		write func(f *fleet, db *row, cancel func()) (string, error)
-		err   error // nil: none
+		cfg Config
+		do  func(f *fleet, cancel func()) error // after the row was written; nil: nothing
+		err error                               // nil: none
 	}{
-		"write fails": {write: func(_ *fleet, db *row, _ func()) (string, error) {
-			db.value.Store("new")
-			return "wrong", broken
-		}, err: broken},
-		"invalidated in between": {write: func(f *fleet, db *row, _ func()) (string, error) {
-			db.value.Store("new")
-			mustInvalidate(f.t, f.guards[1], rowKey)
-			return "wrong", nil
-		}},
-		"the intent is lost": {write: func(f *fleet, db *row, _ func()) (string, error) {
-			db.value.Store("new")
-			return "wrong", f.redis.Del(context.Background(), f.intent(rowKey)).Err()
-		}},
-		"the generation is lost": {write: func(f *fleet, db *row, _ func()) (string, error) {
-			db.value.Store("new")
-			return "wrong", f.redis.Del(context.Background(), f.lease(rowKey)).Err()
-		}},
-		"another writer's intent stands": {write: func(f *fleet, db *row, _ func()) (string, error) {
-			db.value.Store("new")
+		"write fails":            {do: func(*fleet, func()) error { return broken }, err: broken},
+		"invalidated in between": {do: func(f *fleet, _ func()) error { mustInvalidate(f.t, f.guards[1], rowKey); return nil }},
+		"the intent is lost":     {do: func(f *fleet, _ func()) error { return f.redis.Del(context.Background(), f.intent(rowKey)).Err() }},
+		"the generation is lost": {do: func(f *fleet, _ func()) error { return f.redis.Del(context.Background(), f.lease(rowKey)).Err() }},
+		"another writer's intent stands": {do: func(f *fleet, _ func()) error {
 			g := f.guards[1]
-			return "wrong", g.keys.BeginUpdate(g.keys.ValueKey(rowKey), "another", g.invalidations.notice(rowKey)).
+			return g.keys.BeginUpdate(g.keys.ValueKey(rowKey), "another", g.invalidations.notice(rowKey)).
 				Run(context.Background(), f.redis).Err()
 		}},
-		"the context ended": {write: func(_ *fleet, db *row, cancel func()) (string, error) {
-			db.value.Store("new")
-			cancel()
-			return "wrong", nil
-		}},
-		"it is too large": {cfg: Config{MaxValueBytes: 4}, write: func(_ *fleet, db *row, _ func()) (string, error) {
-			db.value.Store("new")
-			return "wrong", nil
-		}},
-		"values are not stored": {cfg: Config{TTL: -1}, write: func(_ *fleet, db *row, _ func()) (string, error) {
-			db.value.Store("new")
-			return "wrong", nil
-		}},
+		"the context ended":     {do: func(_ *fleet, cancel func()) error { cancel(); return nil }},
+		"it is too large":       {cfg: Config{MaxValueBytes: 4}},
+		"values are not stored": {cfg: Config{TTL: -1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -103,7 +79,13 @@ func TestAPutThatMayNotStoreInvalidatesAllTheSame(t *testing.T) {
 			mustGet(t, f.guards[1], rowKey, db.load)
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
-			err := cache.Put(ctx, 1, func(context.Context) (string, error) { return c.write(f, db, cancel) })
+			err := cache.Put(ctx, 1, func(context.Context) (_ string, err error) {
+				db.value.Store("new")
+				if c.do != nil {
+					err = c.do(f, cancel)
+				}
+				return "wrong", err
+			})
 			expect.ErrorIs(t, err, c.err)
 			expect.Equal(t, "stored", f.exists(f.value(rowKey)), false)
 			v, _ := Get(context.Background(), f.guards[1], rowKey, func(ctx context.Context) (string, error) {

@@ -174,12 +174,7 @@ func (r *rebuild) failure(got protocol.Acquired) error {
 
 // confirm asks whether an entry's stamps are the current versions. If they are not, the entry will be overwritten.
 func (r *rebuild) confirm(ctx context.Context, raw []byte, stamps protocol.Stamps) (a answer, done, valid bool) {
-	w := r.guard.versions.realms(ctx, r.job.valueKey, r.job.kind)
-	if w.wait(ctx) != nil {
-		return answer{err: closedOr(context.Cause(ctx))}, true, false
-	}
-	compared := r.guard.versions.compare(ctx, stamps, &w)
-	switch holds, redisErr, err := compared.holds(ctx); {
+	switch holds, redisErr, err := r.guard.versions.check(ctx, r.job.valueKey, r.job.kind, stamps); {
 	case err != nil:
 		return answer{err: closedOr(context.Cause(ctx))}, true, false
 	case redisErr != nil:

@@ -60,7 +60,7 @@ func TestAnOwedKeyIsNotAskedForWhenRedisIsBack(t *testing.T) {
 	want(t, second, "new")
 }
 
-// awaitBreaker has guard 0 ask until its breaker is open, or closed.
+// awaitBreaker makes guard 0 ask until its breaker is open, or closed.
 func (f *fleet) awaitBreaker(open bool) {
 	f.t.Helper()
 	redistest.Await(f.t, "a change of the breaker", func() bool {

@@ -10,9 +10,9 @@ import (
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
-// The schedules of two versions of a program side by side. Each has a cache and leases of its own, and both have one source and one
-// intent, which the model has in each of two worlds, and keeps the same. The writer, who updates or puts, is of version 0 of these two;
-// who writes without an update is of the other.
+// The schedules of two versions of a program side by side. Each has a cache and leases of its own; both share one source and one intent.
+// The model has two worlds, and keeps source and intent the same in both. The writer, which updates or puts, runs the first version. The
+// intruder, which writes without an update, runs the other.
 
 // sideRules are the parts of the protocol for versions that a mutation takes out.
 type sideRules struct{ ownBegin, ownEnd, ownIntent, ownInvalidate bool }
@@ -38,7 +38,7 @@ func writeBeside(w *world, step int, rule sideRules, bad trouble) {
 	}
 }
 
-// sides are who takes part: the writer, the readers with their versions, and the intruder, if there is one.
+// sides are the participants: the writer, the readers with their versions, and the intruder, if there is one.
 type sides struct {
 	put     bool
 	readers []int

@@ -106,7 +106,7 @@ func TestWhateverOneVersionInvalidatesIsInvalidatedForAll(t *testing.T) {
 	}
 }
 
-// invalidateAndExpect fills the cache of each release, has the n-th invalidate the thing, and expects that each has the new one.
+// invalidateAndExpect fills the cache of each release, makes the n-th invalidate the thing, and expects each to have the new one.
 func invalidateAndExpect(f *fleet, db *row, all []*release, id, n int, way string, do func() error) {
 	f.t.Helper()
 	db.value.Store("old")

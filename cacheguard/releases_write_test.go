@@ -203,61 +203,62 @@ func parentName(t *testing.T) string {
 // The client sends a script again when the connection broke, whether the server had run it or not.
 func TestAScriptOfOneVersionThatIsSentTwiceDoesNoHarmToAnother(t *testing.T) {
 	t.Parallel()
-	db := func(f *fleet) (*row, []*release) {
-		row := newRow("old")
-		return row, rollout(f.t, f, row.load)
+	update := func(r *release, row *row) error {
+		return r.guard.Update(context.Background(), thingKey, row.write("new"))
 	}
 	for script, do := range map[string]func(r *release, row *row) error{
-		"acquire":    func(r *release, _ *row) error { _, err := r.get(2); return err },
-		"fill":       func(r *release, _ *row) error { _, err := r.get(2); return err },
-		"invalidate": func(r *release, row *row) error { row.value.Store("new"); return r.invalidate(1) },
-		"begin_update": func(r *release, row *row) error {
-			return r.guard.Update(context.Background(), thingKey, row.write("new"))
-		},
-		"end_update": func(r *release, row *row) error {
-			return r.guard.Update(context.Background(), thingKey, row.write("new"))
-		},
-		"put": func(r *release, row *row) error { return r.put(1, row.saves("new")) },
+		"acquire":      func(r *release, _ *row) error { _, err := r.get(2); return err },
+		"fill":         func(r *release, _ *row) error { _, err := r.get(2); return err },
+		"invalidate":   func(r *release, row *row) error { row.value.Store("new"); return r.invalidate(1) },
+		"begin_update": update,
+		"end_update":   update,
+		"put":          func(r *release, row *row) error { return r.put(1, row.saves("new")) },
 	} {
 		for _, fault := range []redistest.Fault{redistest.DropReply, redistest.CutBefore} {
 			for version := range 3 {
 				t.Run(fmt.Sprint(script, ", ", fault, ", version ", version), func(t *testing.T) {
 					t.Parallel()
-					proxy := redistest.StartProxy(t, shared.Addr())
-					instances := []client{shared.Client(t), shared.Client(t), shared.Client(t)}
-					instances[version] = proxy.Client(t)
-					f := newFleetOn(t, shared.Client(t), steady, instances...)
-					row, all := db(f)
-					for _, r := range all { // the server knows the scripts
-						expect.ErrorIs(t, r.put(3, row.saves("old")), nil)
-						expect.ErrorIs(t, r.invalidate(3), nil)
-						expect.ErrorIs(t, r.guard.Update(context.Background(), "x", row.write("old")), nil)
-						r.expect(f, 1, "old")
-					}
-					loadedSince(all)
-					rule := proxy.On(scriptOf(script), fault).Times(1)
-					expect.ErrorIs(t, do(all[version], row), nil)
-					<-rule.Hit()
-					f.stored()
-					loads := []int64{0, 0, 0}
-					if script == "acquire" || script == "fill" {
-						loads[version] = 1
-						all[version].expect(f, 2, "old")
-					} else {
-						loads = []int64{1, 1, 1}
-					}
-					if script == "put" {
-						loads[version] = 0
-					}
-					for _, r := range all {
-						r.expect(f, 1, row.value.Load().(string))
-						r.expect(f, 1, row.value.Load().(string))
-					}
-					expect.Equal(t, "loads", fmt.Sprint(loadedSince(all)), fmt.Sprint(loads))
+					sendTwice(t, script, fault, version, do)
 				})
 			}
 		}
 	}
+}
+
+// sendTwice makes one of three releases do something, of which a script is sent twice, and checks what all of them load after that.
+func sendTwice(t *testing.T, script string, fault redistest.Fault, version int, do func(r *release, row *row) error) {
+	t.Helper()
+	proxy := redistest.StartProxy(t, shared.Addr())
+	instances := []client{shared.Client(t), shared.Client(t), shared.Client(t)}
+	instances[version] = proxy.Client(t)
+	f, row := newFleetOn(t, shared.Client(t), steady, instances...), newRow("old")
+	all := rollout(t, f, row.load)
+	for _, r := range all { // the server knows the scripts
+		expect.ErrorIs(t, r.put(3, row.saves("old")), nil)
+		expect.ErrorIs(t, r.invalidate(3), nil)
+		expect.ErrorIs(t, r.guard.Update(context.Background(), "x", row.write("old")), nil)
+		r.expect(f, 1, "old")
+	}
+	loadedSince(all)
+	rule := proxy.On(scriptOf(script), fault).Times(1)
+	expect.ErrorIs(t, do(all[version], row), nil)
+	<-rule.Hit()
+	f.stored()
+	loads := []int64{0, 0, 0}
+	if script == "acquire" || script == "fill" {
+		loads[version] = 1
+		all[version].expect(f, 2, "old")
+	} else {
+		loads = []int64{1, 1, 1}
+	}
+	if script == "put" {
+		loads[version] = 0
+	}
+	for _, r := range all {
+		r.expect(f, 1, row.value.Load().(string))
+		r.expect(f, 1, row.value.Load().(string))
+	}
+	expect.Equal(t, "loads", fmt.Sprint(loadedSince(all)), fmt.Sprint(loads))
 }
 
 func TestAnInvalidationOfOneVersionThatFailedReachesTheOthersInTheEnd(t *testing.T) {

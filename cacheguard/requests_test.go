@@ -23,7 +23,7 @@ func (g *gauge) add(n int64) {
 	}
 }
 
-// gauges is a hook that counts the scripts under way, with the looks before them, and the requests that have them.
+// gauges is a hook that counts the scripts under way, with the looks before them, and the requests that carry them.
 type gauges struct{ scripts, requests gauge }
 
 func (*gauges) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -80,7 +80,7 @@ func TestManyMissingKeysShareRequests(t *testing.T) {
 	}
 }
 
-// slow is a hook that makes each request with scripts take its time.
+// slow is a hook that delays each request with scripts.
 type slow time.Duration
 
 func (slow) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -98,7 +98,7 @@ func (s slow) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 	return distant(s).ProcessPipelineHook(next)
 }
 
-// A request that gathers, and the one before it, take longer than RedisTimeout together, but neither of them does.
+// Together, a request that gathers and the one before it take longer than RedisTimeout; neither does alone.
 const (
 	requests = 4  // under way at once
 	calls    = 64 // in one of them
@@ -131,7 +131,7 @@ func TestTheWaitForARequestIsNotOnTheTimeOfAScript(t *testing.T) {
 	expect.Equal(t, "failures of Redis", f.events.redisErrors.Load(), 0)
 }
 
-// The client waits for its own time-outs, which may be long or none. Others do not.
+// The client waits for its own time-outs, which may be long or missing. Other requests do not.
 func TestConnectionsThatHangDoNotKeepScriptsFromBeingSent(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.StartProxy(t, shared.Addr())

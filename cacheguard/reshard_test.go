@@ -89,7 +89,7 @@ func TestNothingStaleIsReadWhileSlotsMoveKeyByKey(t *testing.T) {
 	}
 }
 
-// read reads one key or all of them. The instance that updates reads, as others may be behind by a message with a local tier.
+// read reads one key or all of them. The instance that updates does the reading: with a local tier, the others may be a message behind.
 func (s *table) read(ctx context.Context, t *testing.T, g *Guard, turn int, gets *atomic.Int64) {
 	for ; ctx.Err() == nil; turn++ {
 		asked := s.keys

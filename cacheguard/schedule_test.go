@@ -12,8 +12,8 @@ import (
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
-// Every order in which the atomic steps of readers and of one writer can fall, on a model of the scripts; and for one
-// reader on the scripts themselves, which must do what the model does.
+// Every order of the atomic steps of readers and of one writer, on a model of the scripts. With one reader, the orders also run on the
+// scripts themselves, which must do what the model does.
 
 // Versions of the value in the source and in the cache.
 const (
@@ -34,7 +34,7 @@ type world struct {
 // rules are the parts of the protocol that a mutation takes out.
 type rules struct{ noTokenCheck, noIntent, noSecondDelete bool }
 
-// trouble is what befalls the writer.
+// trouble is what happens to the writer.
 type trouble int
 
 const (

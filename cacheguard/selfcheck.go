@@ -124,7 +124,6 @@ func checkScripts(ctx context.Context, g *Guard) error {
 	acquire := g.keys.Acquire(valueKey, protocol.Request{Token: token, Take: true})
 	head, tail := protocol.EncodeEntry(protocol.Entry{Kind: protocol.Raw, Payload: []byte("value")}, token)
 	fill := protocol.Filling{Token: token, TTL: rights.Patience, Head: head, Tail: tail}
-	put := func() *script.Call { return g.keys.Put(valueKey, token, g.invalidations.notice(key), fill) }
 	for _, step := range []struct {
 		name string
 		call func() *script.Call
@@ -146,7 +145,7 @@ func checkScripts(ctx context.Context, g *Guard) error {
 		{"begin a put", func() *script.Call {
 			return g.keys.BeginPut(valueKey, token, g.invalidations.notice(key), rights.Patience)
 		}, generation},
-		{"put", put, "stored"},
+		{"put", func() *script.Call { return g.keys.Put(valueKey, token, g.invalidations.notice(key), fill) }, "stored"},
 		{"invalidate", func() *script.Call { return g.invalidations.next(key) }, int64(1)},
 	} {
 		reply, err := bounded(ctx, g, func(ctx context.Context) (any, error) {

@@ -42,7 +42,7 @@ func TestSelfCheckSucceedsWhereEverythingWorks(t *testing.T) {
 	}
 }
 
-// serviceAs returns a Guard with the Prefix shop, whose user may do what rights.Guard says, but for the changes.
+// serviceAs returns a Guard with the Prefix shop, whose user may do what rights.Guard says, with the changes.
 func serviceAs(t *testing.T, server *redistest.Server, changes ...string) *Guard {
 	t.Helper()
 	cfg := withLocal

@@ -7,8 +7,8 @@ import (
 	"github.com/cacheguard/go/internal/flight"
 )
 
-// rebuild returns the value of a key that the read did not find, or found to be unfit.
-func (g *Guard) rebuild(ctx context.Context, j *job, asked uint64, unfit []byte) (a answer, joined bool, err error) {
+// shareRebuild returns the value of a key that the read did not find, or found to be unfit.
+func (g *Guard) shareRebuild(ctx context.Context, j *job, asked uint64, unfit []byte) (a answer, joined bool, err error) {
 	return g.share(ctx, j, filled, asked, func(ctx context.Context, publish func(answer)) answer {
 		return g.newRebuild(j, unfit, publish).run(ctx)
 	})

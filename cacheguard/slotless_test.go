@@ -9,7 +9,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// busyAt has the guard run as many loaders as it may, which is one, until it is released.
+// busyAt makes the Guard run the one loader that it may run at once, until it is released.
 func busyAt(t *testing.T, g *Guard) (release func()) {
 	t.Helper()
 	busy := newSource("busy")

@@ -34,7 +34,7 @@ func (f *fleet) makeStale(key, value string) {
 	f.awaitState(f.guards[0], key, stale)
 }
 
-// awaitState waits until the stored value has aged so far for the guard. Others may estimate the time a little differently.
+// awaitState waits until the Guard finds the stored value in that state. Other Guards may estimate the time a little differently.
 func (f *fleet) awaitState(g *Guard, key string, want state) {
 	f.t.Helper()
 	redistest.Await(f.t, "the value has aged", func() bool {
@@ -141,7 +141,7 @@ func TestBackgroundLoadsStayBelowMaxLoads(t *testing.T) {
 	close(db.release)
 }
 
-// Each dice says yes with a probability of exp(-left / (beta * took)).
+// Each throw says yes with a probability of exp(-left / (beta * took)).
 func TestEarlyRefreshReplacesAnEntryThatIsStillFresh(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 1, Config{TTL: time.Minute, Jitter: -1, EarlyRefresh: 100}).knowClock()

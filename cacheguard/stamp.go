@@ -56,9 +56,8 @@ func tagsOf(raw []byte) (tags []string) {
 	if err != nil {
 		return nil
 	}
-	for stamps := e.Stamps; len(stamps) > 0; {
-		var name []byte
-		if name, _, stamps = stamps.Next(); name[0] == tagStamp {
+	for name := range e.Stamps.All() {
+		if name[0] == tagStamp {
 			tags = append(tags, string(name[1:]))
 		}
 	}
@@ -158,9 +157,7 @@ func (s *stamper) confirms(raw []byte) bool {
 	if err != nil {
 		return true // nobody could read it
 	}
-	for stamps := e.Stamps; len(stamps) > 0; {
-		var name, version []byte
-		name, version, stamps = stamps.Next()
+	for name, version := range e.Stamps.All() {
 		var now string
 		switch name[0] {
 		case rootStamp:

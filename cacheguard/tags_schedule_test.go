@@ -11,8 +11,8 @@ import (
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
-// Every order in which the steps of loads with a tag, of one that writes and invalidates the tag, and of an eviction can fall, on a
-// model; and for one load on the code itself.
+// Every order of the steps of loads with a tag, of a writer that invalidates the tag, and of an eviction, on a model. With one load, the
+// orders also run on the code itself.
 
 // tagRules are the parts of the mechanism that a mutation takes out.
 type tagRules struct {
@@ -202,7 +202,51 @@ func TestEachPartOfTheMechanismOfTagsIsNeeded(t *testing.T) {
 	}
 }
 
-// The code takes steps 4 and 5 at once.
+// tagStage runs an order of a load and a writer with the code.
+type tagStage struct {
+	g                *Guard
+	r                *rebuild
+	tag, source      string
+	got              protocol.Acquired
+	value            string
+	stepped, written int
+}
+
+// write does the writer's next step.
+func (s *tagStage) write(ctx context.Context) error {
+	switch s.written++; s.written {
+	case 1:
+		s.source = "new"
+	case 2:
+		return s.g.versions.revokeAnyTag(ctx)
+	case 3:
+		return s.g.keys.Revoke(s.g.keys.TagKey(s.tag), "").Run(ctx, s.g.rdb).Err()
+	}
+	return nil
+}
+
+// load does the load's next step. The code takes steps 4 and 5 at once.
+func (s *tagStage) load(ctx context.Context) (err error) {
+	g, r := s.g, s.r
+	switch s.stepped++; s.stepped {
+	case 1:
+		r.stamps = g.versions.stamper(ctx, r.job, r.unfit)
+		r.stamps.ready(ctx)
+	case 2:
+		s.got, err = protocol.ParseAcquired(g.keys.Acquire(r.job.valueKey, protocol.Request{Token: r.token, Take: true}).Run(ctx, g.rdb))
+	case 3:
+		s.value = s.source
+	case 4:
+		loaded := loaded{value: &s.value, ttl: unset, tags: []string{s.tag}}
+		stamps, failed := r.stamps.stamp(ctx, union(r.job.known, loaded.tags))
+		if failed == nil {
+			return g.keys.Fill(r.job.valueKey, r.prepare(ctx, loaded, s.got.Generation, stamps, nil)).Run(ctx, g.rdb).Err()
+		}
+		r.giveUp()
+	}
+	return err
+}
+
 func TestTheLoadsOfAGuardDoWhatTheModelOfTagsDoes(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -210,50 +254,23 @@ func TestTheLoadsOfAGuardDoWhatTheModelOfTagsDoes(t *testing.T) {
 	g.versions.used.Store(true)
 	for _, known := range []bool{false, true} {
 		orders([]int{tagWriterSteps, tagLoadSteps - 1}, func(order []int) {
-			key, tag, source := rand.Text(), rand.Text(), "old"
-			r := g.newRebuild(newJob(g, key, scope{}, returns("")), nil, nil)
+			key := rand.Text()
+			s := &tagStage{g: g, r: g.newRebuild(newJob(g, key, scope{}, returns("")), nil, nil), tag: rand.Text(), source: "old"}
 			if known {
-				r.job.known = []string{tag}
+				s.r.job.known = []string{s.tag}
 			}
-			var got protocol.Acquired
-			var value string
-			var err error
-			step, written := 0, 0
 			var modelled []int
 			for _, who := range order {
-				modelled = append(modelled, who)
+				step := s.load
 				if who == 0 {
-					switch written++; written {
-					case 1:
-						source = "new"
-					case 2:
-						err = g.versions.revokeAnyTag(ctx)
-					case 3:
-						err = g.keys.Revoke(g.keys.TagKey(tag), "").Run(ctx, g.rdb).Err()
-					}
-				} else {
-					switch step++; step {
-					case 1:
-						r.stamps = g.versions.stamper(ctx, r.job, r.unfit)
-						r.stamps.ready(ctx)
-					case 2:
-						got, err = protocol.ParseAcquired(g.keys.Acquire(r.job.valueKey, protocol.Request{Token: r.token, Take: true}).Run(ctx, g.rdb))
-					case 3:
-						value = source
-					case 4:
-						modelled = append(modelled, who)
-						loaded := loaded{value: &value, ttl: unset, tags: []string{tag}}
-						stamps, failed := r.stamps.stamp(ctx, union(r.job.known, loaded.tags))
-						if failed != nil {
-							r.giveUp()
-						} else {
-							err = g.keys.Fill(r.job.valueKey, r.prepare(ctx, loaded, got.Generation, stamps, nil)).Run(ctx, g.rdb).Err()
-						}
-						modelled = append(modelled, who)
-					}
+					step = s.write
 				}
-				if err != nil {
+				if err := step(ctx); err != nil {
 					t.Fatal(err)
+				}
+				modelled = append(modelled, who)
+				if who != 0 && s.stepped == 4 {
+					modelled = append(modelled, who, who)
 				}
 			}
 			w, _ := playTags(modelled, known, tagRules{})

@@ -328,7 +328,7 @@ func TestAnEntryWithANewerVersionThanTheGuardKnowsIsAHit(t *testing.T) {
 	expect.Equal(t, "the other", mustGet(t, f.guards[1], "k", unwanted[string](t)), "new")
 }
 
-// Without the rule that what is known is dropped first, the tier is filled with what was invalidated.
+// If the known versions were not dropped first, the tier would be filled with what was invalidated.
 func TestTheLocalTierKeepsNothingThatInvalidateAllRemoved(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: bearing, Local: LocalConfig{MaxEntries: 100, TTL: time.Hour}, TTL: time.Hour}).listening()

@@ -44,7 +44,7 @@ func TestUpdateAnywayInvalidatesWhateverWriteDoes(t *testing.T) {
 	}
 }
 
-// Close gives the lock away while write runs: whoever ignores that the context has ended is told.
+// Close gives the lock away while write runs. A write that ignores the end of its context gets an error from Update.
 func TestAnUpdateThatWasClosedDuringItsWriteSaysSo(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 2, Config{})
@@ -105,7 +105,7 @@ func TestAnUpdateThatLostItsLockBeforeItsWriteDoesNotWrite(t *testing.T) {
 	expect.Equal(t, fmt.Sprint(err), errors.Is(err, rwlock.ErrNotAcquired), true)
 }
 
-// Nobody would know that Update holds nobody off any more.
+// Otherwise nobody would know that Update excludes nobody any more.
 func TestAnUpdateThatWritesWithoutTheLockReportsWhy(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{UpdateAnyway: true})

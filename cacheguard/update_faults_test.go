@@ -110,7 +110,7 @@ func TestUpdateAnywayWritesAndOwes(t *testing.T) {
 	f.expectUntouched("k", "new", db)
 }
 
-// Whatever is lost at the end, what Update could not say is owed, and nobody stores the old value.
+// Whatever is lost at the end, an invalidation that Update could not send is pending, and nobody stores the old value.
 func TestUpdateSurvivesFaultsAtItsEnd(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []redistest.Fault{

@@ -23,9 +23,7 @@ func (v *versions) compare(ctx context.Context, stamps protocol.Stamps, w *realm
 		return validity{redisErr: w.redisErr}
 	}
 	var keys []string
-	for len(stamps) > 0 {
-		var name, version []byte
-		name, version, stamps = stamps.Next()
+	for name, version := range stamps.All() {
 		switch name[0] {
 		case rootStamp, kindStamp:
 			p, known := w.of(name)
@@ -79,6 +77,16 @@ func (c *validity) holds(ctx context.Context) (holds bool, redisErr, err error) 
 		}
 	}
 	return redisErr == nil, redisErr, nil
+}
+
+// check compares the stamps of an entry with the current versions, and waits for that. redisErr is an error of Redis.
+func (v *versions) check(ctx context.Context, valueKey, kind string, stamps protocol.Stamps) (holds bool, redisErr, err error) {
+	w := v.realms(ctx, valueKey, kind)
+	if err := w.wait(ctx); err != nil {
+		return false, nil, err
+	}
+	compared := v.compare(ctx, stamps, &w)
+	return compared.holds(ctx)
 }
 
 // confirmed returns what was read, after the comparison of its stamps: revoked, if one of them is not the current version;

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/cacheguard/go/internal/lifecycle"
 )
 
 // Get returns the value of the key and its version, or ErrNotFound.
@@ -89,7 +91,7 @@ func Update[V any](ctx context.Context, s *Store, key string, change func(old V,
 			return none, fmt.Errorf("cas: update %q: %w, %d times", key, ErrConflict, attempt)
 		}
 		if !s.life.Pause(ctx, attempt-1) {
-			return none, failed("update", key, stopped(ctx))
+			return none, failed("update", key, lifecycle.Stopped(ctx, ErrClosed))
 		}
 	}
 }

@@ -67,8 +67,6 @@ func (c Config) withDefaults() Config {
 	config.SetDefault(&c.MaxAttempts, defaultMaxAttempts)
 	config.SetDefault(&c.RedisTimeout, config.DefaultRedisTimeout)
 	c.TTL = max(c.TTL, 0) // 0: none
-	if c.Codec == nil {
-		c.Codec = jsonCodec{}
-	}
+	config.SetDefault(&c.Codec, Codec(jsonCodec{}))
 	return c
 }

@@ -1,11 +1,8 @@
 package cas
 
 import (
-	"context"
 	"errors"
 	"fmt"
-
-	"github.com/cacheguard/go/internal/lifecycle"
 )
 
 var (
@@ -38,12 +35,4 @@ func failed(op, key string, err error) error { return fmt.Errorf("cas: %s %q: %w
 // uncertain is the error of a write whose outcome is not known.
 func uncertain(op, key string, err error) error {
 	return fmt.Errorf("cas: %s %q: %w: %w", op, key, ErrUncertain, err)
-}
-
-// stopped is why a pause was cut short.
-func stopped(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return lifecycle.Ended(ctx)
-	}
-	return ErrClosed
 }

@@ -31,8 +31,8 @@ func TestAWriteWhoseReplyIsLostIsDoneOnce(t *testing.T) {
 	}
 }
 
-// overtaken has the near store swap old for "mine" with a fault in the first request, and between that and its
-// repetition does meanwhile.
+// overtaken makes the near store swap old for "mine" with a fault in the first request. Between that and its repetition, it calls
+// meanwhile.
 func overtaken(t *testing.T, p pair, fault redistest.Fault, old Version, meanwhile func()) done {
 	t.Helper()
 	first := p.proxy.On(swaps, fault).Times(1)
@@ -122,7 +122,7 @@ func TestARepeatedSwapThatRedisHasForgottenIsUncertain(t *testing.T) {
 	}
 }
 
-// The first copy arrives when a repetition was done and others have written.
+// The first copy arrives after a repetition was done and others have written.
 func TestACopyThatArrivesLateChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

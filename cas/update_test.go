@@ -14,8 +14,8 @@ import (
 
 func increment(old int, _ bool) (int, error) { return old + 1, nil }
 
-// updates has many callers of each store increment one value, and returns how many were told that they did, and how
-// many that it is not known.
+// updates makes many callers of each store increment one value. It returns how many increments were reported as done, and how many as
+// unknown.
 func updates(t *testing.T, stores []*Store, callers, times int) (sure, unsure int64) {
 	t.Helper()
 	var ok, maybe atomic.Int64

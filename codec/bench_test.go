@@ -7,7 +7,7 @@ import (
 
 var sizes = []int{1 << 10, 16 << 10, 256 << 10}
 
-// BenchmarkCompress says how long it takes, and of how many bytes each 100 become.
+// BenchmarkCompress reports how long compression takes, and how many bytes remain of 100.
 func BenchmarkCompress(b *testing.B) {
 	eachCompression(b, func(b *testing.B, c *Compression, payload []byte) {
 		var packed []byte

@@ -22,7 +22,7 @@ var (
 	both = map[string]func(int) *Compression{"zstd": Zstd, "s2": S2}
 )
 
-// document returns JSON of a size, as a service has it: the same names all the time, and numbers and words that differ.
+// document returns JSON of that size as a service has it: the names repeat, the numbers and words differ.
 func document(size int) []byte {
 	random := rand.New(rand.NewPCG(1, 2))
 	words := strings.Fields("a shoe for running on wet streets in the rain and on snow with a sole of rubber that holds")

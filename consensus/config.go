@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/config"
+	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/mutex"
 )
 
@@ -73,3 +74,5 @@ var (
 	errNilLease  = errors.New("consensus: lease is nil (did Lock return an error?)")
 	errEmptyName = errors.New("consensus: name is empty")
 )
+
+var lockErrors = lifecycle.LockErrors{Package: "consensus", NotAcquired: ErrNotAcquired, Closed: ErrClosed}

@@ -3,7 +3,6 @@ package consensus
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -93,7 +92,7 @@ func (l *Lease) release(ctx context.Context) error {
 		if lost {
 			err = context.Cause(l.Context())
 		}
-		l.err = l.wrap(err)
+		l.err = lockErrors.Failed("unlock", l.name, err)
 		l.unlocked(l.err)
 	})
 	return l.err
@@ -141,11 +140,4 @@ func (l *Lease) do(ctx context.Context, f func(context.Context, *Lease) error) (
 	ctx, cancel := l.hold.Within(ctx)
 	defer cancel()
 	return f(ctx, l)
-}
-
-func (l *Lease) wrap(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("consensus: unlock %q: %w", l.name, err)
 }

@@ -101,7 +101,7 @@ func (k *Locker) acquire(ctx context.Context, name string, wait bool) (l *Lease,
 	}
 	defer k.life.Done()
 	if ctx.Err() != nil {
-		return nil, notAcquired(name, lifecycle.Ended(ctx))
+		return nil, lockErrors.Refused(ctx, name, nil)
 	}
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -117,13 +117,11 @@ func (k *Locker) acquire(ctx context.Context, name string, wait bool) (l *Lease,
 func (k *Locker) refusal(ctx context.Context, name string, err error) error {
 	switch {
 	case k.life.Ending.Err() != nil:
-		return ErrClosed
-	case ctx.Err() != nil:
-		return notAcquired(name, lifecycle.Ended(ctx))
+		err = ErrClosed
 	case errors.Is(err, store.ErrTaken):
-		return notAcquired(name, nil)
+		err = ErrNotAcquired
 	}
-	return fmt.Errorf("consensus: lock %q: %w", name, err)
+	return lockErrors.Refused(ctx, name, err)
 }
 
 // granted returns the lease of a claim, unless that was over before it could begin.
@@ -135,7 +133,7 @@ func (k *Locker) granted(ctx context.Context, name string, claim store.Claim) (*
 	claim.Keep(holder{&l.hold})
 	close(l.kept)
 	if l.Context().Err() != nil { // lost has given it back
-		return nil, fmt.Errorf("consensus: lock %q: the answer took longer than the lease: %w", name, context.Cause(l.Context()))
+		return nil, lockErrors.TooLate(l.Context(), name)
 	}
 	return l, nil
 }
@@ -148,10 +146,3 @@ func (h holder) Kept(sent time.Time) { _ = h.hold.Answered(sent, 1) } // why it 
 
 // Lost ends it.
 func (h holder) Lost() { h.hold.Lose(ErrLeaseLost) }
-
-func notAcquired(name string, cause error) error {
-	if cause == nil {
-		return fmt.Errorf("%w: %q", ErrNotAcquired, name)
-	}
-	return fmt.Errorf("%w: %q: %w", ErrNotAcquired, name, cause)
-}

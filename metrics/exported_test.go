@@ -83,7 +83,7 @@ func TestNamesFollowPrometheusRules(t *testing.T) {
 	}
 }
 
-// The dashboard, the rules and the package comment speak of what is exported, and of all of it.
+// The dashboard, the rules and the package comment name what is exported, and all of it.
 func TestDashboardRulesAndDocumentationSpeakOfWhatIsExported(t *testing.T) {
 	t.Parallel()
 	names, families := exported(t)

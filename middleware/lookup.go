@@ -51,11 +51,11 @@ type variant struct {
 // find gets the record that the request selects. The page's own record is the variant that was made first, and names the fields that
 // tell variants apart. If it does not suit the request, the lookup goes on under the key of these fields' values.
 func (x *exchange) find() (*lookup, found) {
-	l, got := x.fetch(variant{}, "uri-miss")
+	l, got := x.retrieve(variant{}, "uri-miss")
 	if got.err == nil && got.own == nil && !got.mine {
 		fields := identity.NamedFields(got.rec)
 		values := identity.Selection(x.r, fields, x.unnamed)
-		l, got = x.fetch(variant{page: got.rec.ID, fields: fields, values: values}, "vary-miss")
+		l, got = x.retrieve(variant{page: got.rec.ID, fields: fields, values: values}, "vary-miss")
 	}
 	return l, got
 }
@@ -63,8 +63,8 @@ func (x *exchange) find() (*lookup, found) {
 // maxTries is how often a request asks again because an invalidation overtook the load that it joined.
 const maxTries = 3
 
-// fetch gets the record of a page or of a variant, and makes sure that no invalidation has overtaken it.
-func (x *exchange) fetch(v variant, why string) (l *lookup, got found) {
+// retrieve gets the record of a page or of a variant, and makes sure that no invalidation has overtaken it.
+func (x *exchange) retrieve(v variant, why string) (l *lookup, got found) {
 	for range maxTries {
 		l = newLookup(x, v, why)
 		if got = l.ask(); got.err != nil || got.own != nil || !l.overtaken(got) {

@@ -10,41 +10,44 @@ import (
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
+// unsafeRequests are requests, their responses, and whether they invalidate the page /p.
+var unsafeRequests = map[string]struct {
+	method, path string
+	status       int
+	header       string
+	invalidated  bool
+	request      []string
+}{
+	"POST":                      {method: "POST", path: "/p", status: 200, invalidated: true},
+	"PUT":                       {method: "PUT", path: "/p", status: 204, invalidated: true},
+	"DELETE":                    {method: "DELETE", path: "/p", status: 200, invalidated: true},
+	"PATCH":                     {method: "PATCH", path: "/p", status: 200, invalidated: true},
+	"an unknown method":         {method: "BREW", path: "/p", status: 200, invalidated: true},
+	"with a redirection":        {method: "POST", path: "/p", status: 303, invalidated: true},
+	"another query":             {method: "POST", path: "/p?a=1", status: 200},
+	"another page":              {method: "POST", path: "/q", status: 200},
+	"refused":                   {method: "POST", path: "/p", status: 403},
+	"failed":                    {method: "POST", path: "/p", status: 500},
+	"OPTIONS":                   {method: "OPTIONS", path: "/p", status: 200},
+	"HEAD":                      {method: "HEAD", path: "/p", status: 200},
+	"QUERY":                     {method: "QUERY", path: "/p", status: 200},
+	"SEARCH":                    {method: "SEARCH", path: "/p", status: 200},
+	"PROPFIND":                  {method: "PROPFIND", path: "/p", status: 207},
+	"REPORT":                    {method: "REPORT", path: "/p", status: 200},
+	"Location":                  {method: "POST", path: "/q", status: 201, header: "Location: /p", invalidated: true},
+	"a relative Location":       {method: "POST", path: "/q", status: 201, header: "Location: p", invalidated: true},
+	"Location with host":        {method: "POST", path: "/q", status: 201, header: "Location: http://" + host + "/p", invalidated: true},
+	"Location of another host":  {method: "POST", path: "/q", status: 201, header: "Location: http://other.example/p"},
+	"Content-Location":          {method: "POST", path: "/q", status: 200, header: "Content-Location: /p", invalidated: true},
+	"Location of a failure":     {method: "POST", path: "/q", status: 400, header: "Location: /p"},
+	"Location, another scheme":  {method: "POST", path: "/q", status: 201, header: "Location: https://" + host + "/p"},
+	"Location, no URL":          {method: "POST", path: "/q", status: 201, header: "Location: :"},
+	"a request from other host": {method: "POST", path: "/p", status: 200, request: []string{"Host: other.example"}},
+}
+
 func TestUnsafeRequestsInvalidate(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		method, path string
-		status       int
-		header       string
-		invalidated  bool
-		request      []string
-	}{
-		"POST":                      {method: "POST", path: "/p", status: 200, invalidated: true},
-		"PUT":                       {method: "PUT", path: "/p", status: 204, invalidated: true},
-		"DELETE":                    {method: "DELETE", path: "/p", status: 200, invalidated: true},
-		"PATCH":                     {method: "PATCH", path: "/p", status: 200, invalidated: true},
-		"an unknown method":         {method: "BREW", path: "/p", status: 200, invalidated: true},
-		"with a redirection":        {method: "POST", path: "/p", status: 303, invalidated: true},
-		"another query":             {method: "POST", path: "/p?a=1", status: 200},
-		"another page":              {method: "POST", path: "/q", status: 200},
-		"refused":                   {method: "POST", path: "/p", status: 403},
-		"failed":                    {method: "POST", path: "/p", status: 500},
-		"OPTIONS":                   {method: "OPTIONS", path: "/p", status: 200},
-		"HEAD":                      {method: "HEAD", path: "/p", status: 200},
-		"QUERY":                     {method: "QUERY", path: "/p", status: 200},
-		"SEARCH":                    {method: "SEARCH", path: "/p", status: 200},
-		"PROPFIND":                  {method: "PROPFIND", path: "/p", status: 207},
-		"REPORT":                    {method: "REPORT", path: "/p", status: 200},
-		"Location":                  {method: "POST", path: "/q", status: 201, header: "Location: /p", invalidated: true},
-		"a relative Location":       {method: "POST", path: "/q", status: 201, header: "Location: p", invalidated: true},
-		"Location with host":        {method: "POST", path: "/q", status: 201, header: "Location: http://" + host + "/p", invalidated: true},
-		"Location of another host":  {method: "POST", path: "/q", status: 201, header: "Location: http://other.example/p"},
-		"Content-Location":          {method: "POST", path: "/q", status: 200, header: "Content-Location: /p", invalidated: true},
-		"Location of a failure":     {method: "POST", path: "/q", status: 400, header: "Location: /p"},
-		"Location, another scheme":  {method: "POST", path: "/q", status: 201, header: "Location: https://" + host + "/p"},
-		"Location, no URL":          {method: "POST", path: "/q", status: 201, header: "Location: :"},
-		"a request from other host": {method: "POST", path: "/p", status: 200, request: []string{"Host: other.example"}},
-	} {
+	for name, c := range unsafeRequests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newPage(func(w http.ResponseWriter, r *http.Request) {

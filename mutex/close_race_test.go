@@ -36,7 +36,7 @@ func eachLocked(t *testing.T, test func(t *testing.T, open func() locked)) {
 	})
 }
 
-// A lease that was lost is given up by its holder, not by Close, and so may be when nobody waits for anything any more.
+// The holder, not Close, gives up a lost lease. It may do so when nobody waits for anything any more.
 func TestUnlockOfALostLeaseBesideCloseIsJoinedOrSaysThatItIsTooLate(t *testing.T) {
 	t.Parallel()
 	eachLocked(t, func(t *testing.T, open func() locked) {

@@ -73,9 +73,7 @@ func (c Config) check() error {
 func (c Config) withDefaults() Config {
 	t := c.common().WithDefaults()
 	c.MinHold = max(c.MinHold, 0)
-	if c.Instance == "" {
-		c.Instance = config.DefaultInstance()
-	}
+	config.SetDefault(&c.Instance, config.DefaultInstance())
 	c.Prefix, c.TTL, c.MaxHold, c.Replicas, c.RedisTimeout = t.Prefix, t.TTL, t.MaxHold, t.Replicas, t.RedisTimeout
 	return c
 }

@@ -24,7 +24,7 @@ func TestLocksOfAQuorumKeepTheirPromises(t *testing.T) {
 
 func TestAProcessOfTheSuite(t *testing.T) { locktest.Child(t, conformance(1)) }
 
-// conformance is the kind of lock that a Locker hands out, or a Quorum of more servers than one.
+// conformance is the kind of lock that a Locker hands out or, with more than one server, a Quorum.
 func conformance(servers int) locktest.Kind {
 	kind := locktest.Kind{
 		Start:       func(tb testing.TB) locktest.Server { return startServers(tb, servers) },

@@ -11,8 +11,8 @@ import (
 // atDoor is patient with Redis: a busy machine must not end a wait.
 var atDoor = Config{Fair: true, RedisTimeout: 10 * time.Second}
 
-// crowdOf asks as often in the first process, and returns the attempts in that order: some are queued in Redis, the others wait at
-// the door.
+// crowdOf asks n times in the first process, and returns the attempts in their order: some are queued in Redis, the others wait at the
+// door.
 func crowdOf(t *testing.T, f *fleet, n int) []attempt {
 	t.Helper()
 	var crowd []attempt
@@ -26,7 +26,7 @@ func crowdOf(t *testing.T, f *fleet, n int) []attempt {
 	return crowd
 }
 
-// handOver unlocks, and has each of the attempts lock and unlock in this order, until the lock is free.
+// handOver unlocks, and makes each of the attempts lock and unlock in this order, until the lock is free.
 func (f *fleet) handOver(l *Lease, in []attempt) {
 	f.Helper()
 	for _, a := range in {

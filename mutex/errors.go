@@ -2,8 +2,8 @@ package mutex
 
 import (
 	"errors"
-	"fmt"
 
+	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/replicas"
 )
 
@@ -35,23 +35,12 @@ var (
 	errNoNames   = errors.New("mutex: no names")
 )
 
+var lockErrors = lifecycle.LockErrors{Package: "mutex", NotAcquired: ErrNotAcquired, Closed: ErrClosed}
+
 // lost returns why a lease is lost, according to a script's answer.
 func lost(reply int) error {
 	if reply == replyRevoked {
 		return ErrRevoked
 	}
 	return ErrLeaseLost
-}
-
-// notAcquired is the error of a call that did not get the lock because somebody else has it.
-func notAcquired(name string, cause error) error {
-	if cause == nil {
-		return fmt.Errorf("%w: %q", ErrNotAcquired, name)
-	}
-	return fmt.Errorf("%w: %q: %w", ErrNotAcquired, name, cause)
-}
-
-// tooLate is the error of a call that got its answer after the end of the lease.
-func tooLate(name string, cause error) error {
-	return fmt.Errorf("mutex: lock %q: the answer took longer than the lease: %w", name, cause)
 }

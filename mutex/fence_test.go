@@ -12,8 +12,8 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// table is what a lock protects: a number that its users read, and write back one greater. It counts the writes, so a
-// number that is less shows that updates were lost. It refuses who has a lower fence than it has seen, if it is told to.
+// table is what a lock protects: a number that its users read and write back incremented. It counts the writes, so a smaller number shows
+// that updates were lost. If it is told to, it refuses a fence below one that it has seen.
 type table struct {
 	rdb redis.Scripter
 	key string
@@ -33,7 +33,7 @@ return tonumber(redis.call('HGET', KEYS[1], 'value') or 0)`)
 
 const refused = -1
 
-// noFence is the fence of who does not care.
+// noFence is the fence of a user that does not care.
 const noFence = ""
 
 func (tb table) read(fence any) (int, error) {

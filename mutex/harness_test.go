@@ -20,8 +20,7 @@ type client interface {
 	redis.Cmdable
 }
 
-// redisTimeout is that of tests that are not about it: a machine on which tests share two processors may stand still for longer
-// than the default.
+// redisTimeout is for tests of other things: a machine on which tests share two processors may stall for longer than the default.
 const redisTimeout = 5 * time.Second
 
 // fleet is some instances of a service: lockers with clients of their own and a common prefix.
@@ -97,7 +96,7 @@ func must(t *testing.T) func(*Lease, error) *Lease {
 	}
 }
 
-// patient is a context that only a test that fails waits for.
+// patient is a context whose end only a failing test sees.
 func patient(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	t.Cleanup(cancel)

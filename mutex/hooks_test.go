@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// heard is what hooks were told.
+// heard is what the hooks reported.
 type heard struct {
 	mu     sync.Mutex
 	asked  map[string][]error

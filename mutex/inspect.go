@@ -2,7 +2,6 @@ package mutex
 
 import (
 	"context"
-	"fmt"
 	"time"
 )
 
@@ -50,8 +49,5 @@ func (k *Locker) regard(op, name string, f func(key string) error) error {
 		return err
 	}
 	defer k.life.Done()
-	if err := f(lockKey(k.cfg.Prefix, name)); err != nil {
-		return fmt.Errorf("mutex: %s %q: %w", op, name, err)
-	}
-	return nil
+	return lockErrors.Failed(op, name, f(lockKey(k.cfg.Prefix, name)))
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// The first request is held up on its way. The call asks again, has the lock, and gives it up; others have it; and only then the
-// first request arrives.
+// The first request is held up on its way. The call asks again, gets the lock and gives it up, and others have it. Only then does the first
+// request arrive.
 func TestARequestThatArrivesAfterItsCallHasUnlockedGetsNothing(t *testing.T) {
 	t.Parallel()
 	for _, cycles := range []int{0, 1, 20} {

@@ -3,7 +3,6 @@ package mutex
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -157,9 +156,4 @@ func (l *Lease) do(ctx context.Context, f func(context.Context, *Lease) error) (
 	return f(ctx, l)
 }
 
-func (l *Lease) wrap(op string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("mutex: %s %q: %w", op, l.name, err)
-}
+func (l *Lease) wrap(op string, err error) error { return lockErrors.Failed(op, l.name, err) }

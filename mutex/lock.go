@@ -2,11 +2,9 @@ package mutex
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
-	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/queue"
 )
 
@@ -38,7 +36,7 @@ func (k *Locker) lock(ctx context.Context, name string) (*Lease, error) {
 	}
 	if err != nil {
 		c.abandon()
-		return nil, refusal(ctx, name, err)
+		return nil, lockErrors.Refused(ctx, name, err)
 	}
 	return c.granted(ctx, q, t.Grant)
 }
@@ -50,7 +48,7 @@ func (k *Locker) admit(ctx context.Context, name string) (*claim, error) {
 	}
 	if ctx.Err() != nil {
 		k.life.Done()
-		return nil, notAcquired(name, lifecycle.Ended(ctx))
+		return nil, lockErrors.Refused(ctx, name, nil)
 	}
 	k.start()
 	return k.newClaim(ctx, name), nil
@@ -85,17 +83,6 @@ func (c *claim) queueInRedis(ctx context.Context) (queue.Grant, error) {
 	return c.wait(ctx)
 }
 
-// refusal is the error of a wait that has ended without the lock.
-func refusal(ctx context.Context, name string, err error) error {
-	switch {
-	case errors.Is(err, ErrClosed):
-		return err
-	case ctx.Err() != nil:
-		return notAcquired(name, lifecycle.Ended(ctx))
-	}
-	return fmt.Errorf("mutex: lock %q: %w", name, err)
-}
-
 // TryLock takes the lock if it is free, in one round trip, and returns ErrNotAcquired if it is not.
 func (k *Locker) TryLock(ctx context.Context, name string) (*Lease, error) {
 	if k == nil {
@@ -126,9 +113,9 @@ func (k *Locker) try(ctx context.Context, name string) (*Lease, error) {
 		c.abandon()
 	}
 	if err != nil {
-		return nil, refusal(ctx, name, err)
+		return nil, lockErrors.Refused(ctx, name, err)
 	}
-	return nil, notAcquired(name, nil)
+	return nil, lockErrors.Taken(name)
 }
 
 // Do waits for the lock of the name as Lock does, and runs f while it holds it. The context given to f ends when ctx

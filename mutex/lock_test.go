@@ -19,7 +19,7 @@ func TestOneHolderAtATimeAndFencesGrow(t *testing.T) {
 	})
 }
 
-// crowd has callers of each locker take turns with one lock.
+// crowd makes callers of each locker take turns with one lock.
 func crowd(t *testing.T, f *fleet, callers, rounds int) {
 	t.Helper()
 	var wg sync.WaitGroup

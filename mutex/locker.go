@@ -102,7 +102,7 @@ func (k *Locker) newClaim(ctx context.Context, name string) *claim {
 func (c *claim) granted(ctx context.Context, q *localQueue, g queue.Grant) (*Lease, error) {
 	if err := c.confirm(ctx, &g); err != nil {
 		c.giveBack(q)
-		return nil, refusal(ctx, c.name, err)
+		return nil, lockErrors.Refused(ctx, c.name, err)
 	}
 	l := &Lease{from: c.Locker, life: c.life, claim: c, name: c.name, queue: q, fence: g.Fence, unlocked: c.cfg.Hooks.common().Held(c.name)}
 	l.since = time.Now()
@@ -112,5 +112,5 @@ func (c *claim) granted(ctx context.Context, q *localQueue, g queue.Grant) (*Lea
 		return l, nil
 	}
 	c.abandon()
-	return nil, tooLate(c.name, context.Cause(l.Context()))
+	return nil, lockErrors.TooLate(l.Context(), c.name)
 }

@@ -3,6 +3,7 @@ package mutex
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 )
 
@@ -35,7 +36,7 @@ func (k *Locker) LockMany(ctx context.Context, names ...string) (*Leases, error)
 	}
 	if cause := context.Cause(all.ctx); cause != nil { // while it waited for another
 		_ = all.Unlock(ctx)
-		return nil, notAcquired(names[0], cause)
+		return nil, fmt.Errorf("%w: %q: %w", ErrNotAcquired, names[0], cause)
 	}
 	return all, nil
 }

@@ -79,7 +79,7 @@ func (w *world) begin(a *actor) {
 	}
 }
 
-// tenant is who of the actor's process has the lock, or waits for it in Redis.
+// tenant is the other actor of the process that has the lock, or waits for it in Redis.
 func (w *world) tenant(a *actor) *actor {
 	for _, b := range w.actors {
 		if b != a && b.inbox == a.inbox && b.stage >= waiting && !b.owned() {

@@ -48,7 +48,7 @@ func (s snapshot) holds(id, token string) bool {
 	return s.token() == token && (id == token || strings.Contains(" "+s.hash["holds"], " "+id+" "))
 }
 
-// waiter is what is known of who is queued.
+// waiter is what is known of an id that is queued.
 func (s snapshot) waiter(id string) (alive int64, inbox, token string) {
 	parts := strings.Split(s.hash["waiter:"+id], " ")
 	if len(parts) != 4 {
@@ -98,7 +98,7 @@ func (w *world) check(at int64, id string, messages int64) {
 	w.checkParked()
 }
 
-// checkGone: who has given up, and was told so, neither holds nor waits, whatever of it arrives late.
+// checkGone: an id that has given up, and knows it, neither holds nor waits, whatever request of it arrives late.
 func (w *world) checkGone() {
 	for id, token := range w.gone {
 		if w.now.holds(id, token) || w.now.queued(id) {
@@ -107,7 +107,7 @@ func (w *world) checkGone() {
 	}
 }
 
-// checkTrust: who trusts its lease has it, with its fence. As there is one token, nobody else has.
+// checkTrust: an actor that trusts its lease has it, with its fence. As there is one token, nobody else has it.
 func (w *world) checkTrust() {
 	for _, a := range w.actors {
 		if a.stage != holding || a.until <= w.Mono {
@@ -133,8 +133,8 @@ func (w *world) granted(before snapshot) string {
 	return ""
 }
 
-// checkOrder: the lock goes to the first of the queue that lives, and past it only to the successor that was named, and to who asks and
-// came before.
+// checkOrder: the lock goes to the first of the queue that lives, and past the queue only to the successor that was named, and to an id
+// that asks now and came earlier.
 func (w *world) checkOrder(before snapshot, asking string) {
 	s := w.now
 	first := ""
@@ -167,7 +167,7 @@ func (w *world) checkFences(before snapshot) {
 	w.fence = max(w.fence, fence)
 }
 
-// checkRemains: nothing lasts longer than was asked for, nothing is left of who waits no more, and no key is for ever.
+// checkRemains: nothing lasts longer than was asked for, nothing is left of an id that no longer waits, and every key has a TTL.
 func (w *world) checkRemains() {
 	s := w.now
 	deadline, _ := s.lease()

@@ -72,7 +72,7 @@ func player(t *testing.T) model.Play {
 	}
 }
 
-// leap has all trust suffer when the clock is set forward.
+// leap shortens all trust when the clock is set forward.
 func (w *world) leap(by int64) {
 	w.parked.until -= by
 	for _, a := range w.actors {
@@ -114,85 +114,88 @@ func TestModelFindsNoInterleavingThatBreaksAPromise(t *testing.T) {
 
 func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {
 	t.Parallel()
-	player(t).ExpectToFind(t, map[string]model.Mistake{
-		"unlock does not look at the token": {
-			"if not holds(id, token) then\n  if s.ticket", "if s.token == '' then\n  if s.ticket"},
-		"the common unlock does not look at the token": {
-			"fields[1] == ARGV[1] and not", "fields[1] ~= '' and not"},
-		"the common unlock does not look at the queue": {
-			"and not fields[5] and", "and"},
-		"the common lock takes what is held": {
-			"fields[1] == '' and fields[2]", "fields[1] and fields[2]"},
-		"renew does not look at the token": {
-			"if not holds(id, token) then\n  return redis", "if s.token == '' then\n  return redis"},
-		"a grant goes to a dead waiter": {
-			"if alive and tonumber(alive) > now then", "if alive then"},
-		"a waiter is passed over that lives": {
-			"tonumber(alive) > now then", "tonumber(alive) > now + 1000 then"},
-		"the last in the queue is first": {
-			"'ZPOPMIN'", "'ZPOPMAX'"},
-		"the place is that of the request": {
-			"whole(ticket - waited)", "whole(ticket)"},
-		"a clock that is set back stops the tickets": {
-			"math.max(micros - s.asked, 1)", "math.max(micros - s.ticket, 1)"},
-		"who asks goes before the queue": {
-			"local first, fence, err = promote(key, queue)", "local first, fence, err"},
-		"an successor goes before the queue though it may not": {
-			"ARGV[7] == '1'", "true"},
-		"unlock hands nothing on": {
-			"if s.ticket ~= 0 or successor then", "if successor then"},
-		"a waiter that gives up stays in the queue": {
-			"  if s.ticket ~= 0 and leave(key, queue, id) then\n    return 0\n  end\n  local more", "  local more"},
-		"fences follow the clock alone": {
-			"math.max(s.fence + 1, micros)", "micros"},
-		"common fences follow the clock alone": {
-			"fields[2] + 0 < micros and", ""},
-		"a grant has the old fence": {
-			"local fence = math.max(s.fence + 1, micros)", "local fence = math.max(s.fence, s.last and 0 or micros)"},
-		"a grant is shorter than its grace": {
-			"inbox, tonumber(grace))", "inbox, math.floor(grace / 2))"},
-		"a grant is not told": {
-			"if not err and inbox ~= '' then", "if false then"},
-		"an answer has no fence": {
-			"return {0, left, tonumber(s.fence), micros}", "return {0, left, 0, micros}"},
-		"a clock that is set back lengthens leases": {
-			"if held and deadline - now > was then", "if false then"},
-		"the hash is forgotten with its lease": {
-			"  if tonumber(s.kept) >=", "  if true or tonumber(s.kept) >="},
-		"the common lock forgets the hash with its lease": {
-			"and fields[4] - 600000 >", "and fields[4] + 600000 >"},
-		"unlock says nothing of who gave it up": {
-			"if more[1] == id then", "if false then"},
-		"one hold of an owner ends all": {
-			"  if s.holds ~= '' then\n    redis", "  if false then\n    redis"},
-		"another hold of an owner ends the first": {
-			"s.holds .. id .. ' ')", "id .. ' ')"},
-		"another hold is trusted for too long": {
-			"return {1, left, ", "return {1, left + 5000, "},
-		"one hold of an owner shortens the lease of another": {
-			"length = math.max(length, math.min(deadline - now, was))", ""},
-		"who has given up is not remembered": {
-			"if ARGV[3] == '1' then", "if false then"},
-		"who has given up gets the lock": {
-			"if late(id) then", "if false then"},
-		"the common lock goes to who has given up": {
-			"(not fields[7] or", "(true or"},
-		"an successor that has given up gets the lock": {
-			"if successor and late(successor) then", "if false then"},
-		"a parked lock is free": {
-			"'token', parked)", "'token', '')"},
-		"a parked lock stays its holder's": {
-			"'token', parked)", "'token', id)"},
-		"a parked lock ends with the lease that it had": {
-			"return extend(key, '', tonumber(ARGV[2])) or 1", "return 1"},
-		"park does not look at the token": {
-			"if not holds(id, id) then", "if s.token == '' then"},
-		"a second request to park finds the lock gone": {
-			"if s.token == parked then\n  return 1\nend", ""},
-		"who has parked is not remembered": {
-			"if ARGV[3] == '1' then\n  local err = remember(key, gone, id)\n  if err then\n    return err\n  end\nend\nif not holds(id, id)",
-			"if not holds(id, id)"},
-		"a revoked lock stays": {
-			"'token', '', 'holds', '', 'revoked', s.token", "'revoked', s.token"},
-	})
+	player(t).ExpectToFind(t, mistakes)
+}
+
+// mistakes are put into the scripts one at a time.
+var mistakes = map[string]model.Mistake{
+	"unlock does not look at the token": {
+		"if not holds(id, token) then\n  if s.ticket", "if s.token == '' then\n  if s.ticket"},
+	"the common unlock does not look at the token": {
+		"fields[1] == ARGV[1] and not", "fields[1] ~= '' and not"},
+	"the common unlock does not look at the queue": {
+		"and not fields[5] and", "and"},
+	"the common lock takes what is held": {
+		"fields[1] == '' and fields[2]", "fields[1] and fields[2]"},
+	"renew does not look at the token": {
+		"if not holds(id, token) then\n  return redis", "if s.token == '' then\n  return redis"},
+	"a grant goes to a dead waiter": {
+		"if alive and tonumber(alive) > now then", "if alive then"},
+	"a waiter is passed over that lives": {
+		"tonumber(alive) > now then", "tonumber(alive) > now + 1000 then"},
+	"the last in the queue is first": {
+		"'ZPOPMIN'", "'ZPOPMAX'"},
+	"the place is that of the request": {
+		"whole(ticket - waited)", "whole(ticket)"},
+	"a clock that is set back stops the tickets": {
+		"math.max(micros - s.asked, 1)", "math.max(micros - s.ticket, 1)"},
+	"who asks goes before the queue": {
+		"local first, fence, err = promote(key, queue)", "local first, fence, err"},
+	"an successor goes before the queue though it may not": {
+		"ARGV[7] == '1'", "true"},
+	"unlock hands nothing on": {
+		"if s.ticket ~= 0 or successor then", "if successor then"},
+	"a waiter that gives up stays in the queue": {
+		"  if s.ticket ~= 0 and leave(key, queue, id) then\n    return 0\n  end\n  local more", "  local more"},
+	"fences follow the clock alone": {
+		"math.max(s.fence + 1, micros)", "micros"},
+	"common fences follow the clock alone": {
+		"fields[2] + 0 < micros and", ""},
+	"a grant has the old fence": {
+		"local fence = math.max(s.fence + 1, micros)", "local fence = math.max(s.fence, s.last and 0 or micros)"},
+	"a grant is shorter than its grace": {
+		"inbox, tonumber(grace))", "inbox, math.floor(grace / 2))"},
+	"a grant is not told": {
+		"if not err and inbox ~= '' then", "if false then"},
+	"an answer has no fence": {
+		"return {0, left, tonumber(s.fence), micros}", "return {0, left, 0, micros}"},
+	"a clock that is set back lengthens leases": {
+		"if held and deadline - now > was then", "if false then"},
+	"the hash is forgotten with its lease": {
+		"  if tonumber(s.kept) >=", "  if true or tonumber(s.kept) >="},
+	"the common lock forgets the hash with its lease": {
+		"and fields[4] - 600000 >", "and fields[4] + 600000 >"},
+	"unlock says nothing of who gave it up": {
+		"if more[1] == id then", "if false then"},
+	"one hold of an owner ends all": {
+		"  if s.holds ~= '' then\n    redis", "  if false then\n    redis"},
+	"another hold of an owner ends the first": {
+		"s.holds .. id .. ' ')", "id .. ' ')"},
+	"another hold is trusted for too long": {
+		"return {1, left, ", "return {1, left + 5000, "},
+	"one hold of an owner shortens the lease of another": {
+		"length = math.max(length, math.min(deadline - now, was))", ""},
+	"who has given up is not remembered": {
+		"if ARGV[3] == '1' then", "if false then"},
+	"who has given up gets the lock": {
+		"if late(id) then", "if false then"},
+	"the common lock goes to who has given up": {
+		"(not fields[7] or", "(true or"},
+	"an successor that has given up gets the lock": {
+		"if successor and late(successor) then", "if false then"},
+	"a parked lock is free": {
+		"'token', parked)", "'token', '')"},
+	"a parked lock stays its holder's": {
+		"'token', parked)", "'token', id)"},
+	"a parked lock ends with the lease that it had": {
+		"return extend(key, '', tonumber(ARGV[2])) or 1", "return 1"},
+	"park does not look at the token": {
+		"if not holds(id, id) then", "if s.token == '' then"},
+	"a second request to park finds the lock gone": {
+		"if s.token == parked then\n  return 1\nend", ""},
+	"who has parked is not remembered": {
+		"if ARGV[3] == '1' then\n  local err = remember(key, gone, id)\n  if err then\n    return err\n  end\nend\nif not holds(id, id)",
+		"if not holds(id, id)"},
+	"a revoked lock stays": {
+		"'token', '', 'holds', '', 'revoked', s.token", "'revoked', s.token"},
 }

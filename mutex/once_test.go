@@ -43,7 +43,7 @@ func (f *fleet) join(rdb Redis, cfg Config) *Locker {
 	return k
 }
 
-// look is how things stand with the lock of the tests.
+// look inspects the lock of the tests.
 func (f *fleet) look() Info {
 	f.Helper()
 	info, err := f.lockers[0].Inspect(context.Background(), "a")
@@ -180,7 +180,7 @@ func TestThoseThatWaitGetALockWhenItsMinHoldIsOver(t *testing.T) {
 	}
 }
 
-// Whatever of a holder's requests arrives after it has given the lock up must neither end nor prolong the rest.
+// A request of the holder that arrives after it has given up the lock must neither end nor prolong the rest.
 func TestRequestsThatArriveLateDoNotChangeTheRest(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{})

@@ -136,7 +136,7 @@ func (q *Quorum) try(ctx context.Context, name string) (*Lease, error) {
 	}
 	defer q.life.Done()
 	if ctx.Err() != nil {
-		return nil, notAcquired(name, lifecycle.Ended(ctx))
+		return nil, lockErrors.Refused(ctx, name, nil)
 	}
 	c := newClaim(ctx, lockKey(q.cfg.Prefix, name), q.cfg.Instance) // a new one each time, so that leftovers of another try are not in the way
 	trails := make([]link.Trail, len(q.servers))
@@ -151,16 +151,13 @@ func (q *Quorum) try(ctx context.Context, name string) (*Lease, error) {
 			return l, nil
 		}
 		q.abandon(c, trails)
-		return nil, tooLate(name, context.Cause(l.Context()))
+		return nil, lockErrors.TooLate(l.Context(), name)
 	}
 	q.abandon(c, trails)
-	switch {
-	case ctx.Err() != nil:
-		return nil, notAcquired(name, lifecycle.Ended(ctx))
-	case errors.Is(err, ErrNotAcquired), errors.Is(err, ErrLeaseLost), errors.Is(err, ErrRevoked):
-		return nil, notAcquired(name, nil)
+	if errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrRevoked) {
+		err = ErrNotAcquired
 	}
-	return nil, fmt.Errorf("mutex: lock %q: %w", name, err)
+	return nil, lockErrors.Refused(ctx, name, err)
 }
 
 // Do is like that of a Locker.

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -58,78 +58,51 @@ func (c *council) awaitFree(key string) {
 	}
 }
 
-// The lock is to be had if, and only if, at most two of five servers are out of order, whichever they are.
+const slowServer = 100 * time.Millisecond // is the time-out for servers that are slow
+
+// serverFaults are what may be wrong with a server when a lock of the key is asked for.
+var serverFaults = map[string]struct {
+	begin, end func(c *council, i int, key string)
+}{
+	"dead": {
+		func(c *council, i int, _ string) { c.proxies[i].Refuse(true) },
+		func(c *council, i int, _ string) { c.proxies[i].Refuse(false) },
+	},
+	"slow": {
+		func(c *council, i int, _ string) { c.proxies[i].Delay(5 * slowServer) },
+		func(c *council, i int, _ string) { c.proxies[i].Delay(0) },
+	},
+	"taken": {
+		func(c *council, i int, key string) {
+			rdb := c.servers[i].Client(c)
+			w := &claim{keys: keysOf(key), id: "another", token: "another"}
+			call := w.asking(time.Hour, 0, 0, "")
+			if err := call.Run(context.Background(), rdb).Err(); err != nil {
+				c.Error(err)
+			}
+		},
+		func(c *council, i int, key string) { c.servers[i].Client(c).Del(context.Background(), key) },
+	},
+}
+
+// The lock can be had if and only if at most two of the five servers are out of order, whichever they are.
 func TestAQuorumLocksInEveryPatternWithAMajority(t *testing.T) {
 	t.Parallel()
-	const slow = 100 * time.Millisecond
-	faults := map[string]struct {
-		begin, end func(c *council, i int, key string)
-	}{
-		"dead": {
-			func(c *council, i int, _ string) { c.proxies[i].Refuse(true) },
-			func(c *council, i int, _ string) { c.proxies[i].Refuse(false) },
-		},
-		"slow": {
-			func(c *council, i int, _ string) { c.proxies[i].Delay(5 * slow) },
-			func(c *council, i int, _ string) { c.proxies[i].Delay(0) },
-		},
-		"taken": {
-			func(c *council, i int, key string) {
-				rdb := c.servers[i].Client(c)
-				w := &claim{keys: keysOf(key), id: "another", token: "another"}
-				call := w.asking(time.Hour, 0, 0, "")
-				if err := call.Run(context.Background(), rdb).Err(); err != nil {
-					c.Error(err)
-				}
-			},
-			func(c *council, i int, key string) { c.servers[i].Client(c).Del(context.Background(), key) },
-		},
-	}
-	for kind, fault := range faults {
+	for kind, fault := range serverFaults {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			c := newCouncil(t)
 			timeout := time.Duration(0)
 			if kind == "slow" {
-				timeout = slow
+				timeout = slowServer
 			}
 			q := c.quorum(Config{TTL: time.Hour, RedisTimeout: timeout})
 			last := int64(0)
 			for pattern := range 1 << 5 {
-				key, bad := lockKey(q.cfg.Prefix, "k"), 0
-				for i := range 5 {
-					if pattern>>i&1 == 1 {
-						fault.begin(c, i, key)
-						bad++
-					}
-				}
-				l, err := q.TryLock(context.Background(), "k")
-				if (err == nil) != (bad <= 2) {
-					t.Errorf("pattern %05b: %v", pattern, err)
-				}
-				if kind == "taken" && err != nil {
-					expect.ErrorIs(t, err, ErrNotAcquired)
-				}
-				if kind != "taken" && errors.Is(err, ErrNotAcquired) {
-					t.Errorf("pattern %05b: nobody has the lock, but %v", pattern, err)
-				}
-				if err == nil {
-					if l.Fence() <= last {
-						t.Errorf("pattern %05b: fence %d after %d", pattern, l.Fence(), last)
-					}
-					last = l.Fence()
-					if err := l.Extend(context.Background()); err != nil {
-						t.Errorf("pattern %05b: extend: %v", pattern, err)
-					}
-					if err := l.Unlock(context.Background()); err != nil {
-						t.Errorf("pattern %05b: unlock: %v", pattern, err)
-					}
-				}
-				for i := range 5 {
-					if pattern>>i&1 == 1 {
-						fault.end(c, i, key)
-					}
-				}
+				key := lockKey(q.cfg.Prefix, "k")
+				eachFaulty(pattern, func(i int) { fault.begin(c, i, key) })
+				last = max(last, lockInPattern(t, q, pattern, kind == "taken", last))
+				eachFaulty(pattern, func(i int) { fault.end(c, i, key) })
 				redistest.Await(t, "the end of what was sent to slow servers", q.life.Quiet)
 				for _, rdb := range c.clients {
 					redistest.Await(t, "a connection", func() bool { return rdb.(client).Ping(t.Context()).Err() == nil })
@@ -144,6 +117,40 @@ func TestAQuorumLocksInEveryPatternWithAMajority(t *testing.T) {
 	}
 }
 
+// eachFaulty calls f with each server whose bit is set in the pattern.
+func eachFaulty(pattern int, f func(i int)) {
+	for i := range 5 {
+		if pattern>>i&1 == 1 {
+			f(i)
+		}
+	}
+}
+
+// lockInPattern tries to lock and unlock, and checks the outcome. It returns the fence, or 0 if it did not get the lock.
+func lockInPattern(t *testing.T, q *Quorum, pattern int, taken bool, last int64) (fence int64) {
+	t.Helper()
+	l, err := q.TryLock(context.Background(), "k")
+	if (err == nil) != (bits.OnesCount(uint(pattern)) <= 2) {
+		t.Errorf("pattern %05b: %v", pattern, err)
+	}
+	if err != nil {
+		if errors.Is(err, ErrNotAcquired) != taken {
+			t.Errorf("pattern %05b: somebody has the lock: %v, but %v", pattern, taken, err)
+		}
+		return 0
+	}
+	if l.Fence() <= last {
+		t.Errorf("pattern %05b: fence %d after %d", pattern, l.Fence(), last)
+	}
+	if err := l.Extend(context.Background()); err != nil {
+		t.Errorf("pattern %05b: extend: %v", pattern, err)
+	}
+	if err := l.Unlock(context.Background()); err != nil {
+		t.Errorf("pattern %05b: unlock: %v", pattern, err)
+	}
+	return l.Fence()
+}
+
 // forget frees a lock where a release could not.
 func (c *council) forget(key string) {
 	for _, s := range c.servers {
@@ -151,7 +158,7 @@ func (c *council) forget(key string) {
 	}
 }
 
-// One server's lanes are all busy, so that it is not asked before a majority has granted the lock and it was given up.
+// One server's lanes are all busy, so it is asked only after a majority has granted the lock and the caller has given it up.
 func TestAServerThatAQuorumHasNotAskedYetIsNotAskedAfterTheUnlock(t *testing.T) {
 	t.Parallel()
 	c := newCouncil(t)

@@ -79,7 +79,7 @@ func TestALockThatNoReplicaHasIsGivenBack(t *testing.T) {
 	})
 }
 
-// Renewals that no replica has are forgotten by a failover, so a lease ends that has no others.
+// A failover forgets renewals that no replica has, so a lease with no other renewals ends.
 func TestALeaseEndsWhoseRenewalsNoReplicaHas(t *testing.T) {
 	t.Parallel()
 	f, primary, replica := replicated(t, Config{TTL: 3 * time.Second})

@@ -9,7 +9,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// heldOver has a lock held while servers restart.
+// heldOver holds a lock while servers restart.
 func heldOver(t *testing.T, servers []*redistest.Server, restart int) (l locktest.Lease, other locktest.Locks) {
 	t.Helper()
 	var addr string

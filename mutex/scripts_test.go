@@ -20,7 +20,7 @@ func (f *fleet) run(call script.Call) int64 {
 	return n
 }
 
-// An unlock that is late finds that its successor, which was not told anything, has queued meanwhile.
+// A late unlock finds that its successor, which was not notified, has queued in the meantime.
 func TestAnHeirThatHasQueuedDoesNotGetTheLockOnceMoreAfterItHasLeft(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{})

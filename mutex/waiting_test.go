@@ -136,7 +136,7 @@ func TestALostGrantIsFoundByTheHeartbeat(t *testing.T) {
 	f.unlock(a.lease())
 }
 
-// A waiter that is granted the lock, and paused until the grant has ended, may queue anew before it reads the message.
+// A waiter that is granted the lock, and paused until the grant has ended, may queue again before it reads the message.
 func TestTheMessageOfAnEarlierGrantIsNoGrant(t *testing.T) {
 	t.Parallel()
 	f, p := behind(t, Config{Fair: true})

@@ -14,7 +14,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
-// blocking is a loader that tells when it begins, and returns when it may.
+// blocking is a loader that signals when it begins, and returns when it may.
 func blocking(err error) (load func(context.Context) (int, error), began, mayEnd chan struct{}) {
 	began, mayEnd = make(chan struct{}), make(chan struct{})
 	return func(context.Context) (int, error) {
@@ -32,8 +32,8 @@ func unused(t *testing.T) func(context.Context) (int, error) {
 	}
 }
 
-// awaitedElsewhere has one instance load and another one wait, and returns the spans: the load's, the wait's, and those of
-// the gets that these are in.
+// awaitedElsewhere makes one instance load and another one wait, and returns the spans: the load's, the wait's, and those of the gets that
+// these are in.
 func (o *observed) awaitedElsewhere(failure error) (loader, load, waiter, wait tracetest.SpanStub, errs [2]error) {
 	o.t.Helper()
 	load7, began, mayEnd := blocking(failure)

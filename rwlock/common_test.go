@@ -110,7 +110,7 @@ func TestWithoutTheRightToEXISTSLocksWork(t *testing.T) {
 	}
 }
 
-// Nobody has worked meanwhile, so there is nothing to report, whichever way the script takes.
+// Nobody else has worked in the meantime, so there is nothing to report, whichever way the script takes.
 func TestAnUnlockAfterTheLeaseIsNoErrorIfNobodyHasHadTheLockSince(t *testing.T) {
 	t.Parallel()
 	const ttl = 500 * time.Millisecond

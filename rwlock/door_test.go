@@ -11,8 +11,8 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// crowdOf has that many writers of the first process come, and returns them in that order: some are queued in Redis, the others wait
-// at the door.
+// crowdOf starts that many writers in the first process, and returns them in their order: some are queued in Redis, the others wait at the
+// door.
 func crowdOf(t *testing.T, f *fleet, n int) []*waiter {
 	t.Helper()
 	var crowd []*waiter
@@ -54,8 +54,8 @@ func TestAWriterAtTheDoorGoesBeforeOneOfAnotherProcessThatCameLater(t *testing.T
 	unlock(t, later.got())
 }
 
-// The ticket of a writer that has waited at the door is a late one, though its place is an early one: a reader that queued between
-// is admitted before it, as every reader is when a writer leaves.
+// A writer that has waited at the door has an early place but a late ticket. A reader that queued in between is admitted before it, as
+// every reader is when a writer leaves.
 func TestReadersGoBetweenTheWritersOfADoor(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: 10 * time.Second}).listening()

@@ -1,9 +1,7 @@
 package rwlock
 
 import (
-	"context"
 	"errors"
-	"fmt"
 
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/queue"
@@ -39,15 +37,12 @@ var (
 	errEmptyName = errors.New("rwlock: name is empty")
 )
 
-// lost is why a lease is lost, by what a script said of it.
+var lockErrors = lifecycle.LockErrors{Package: "rwlock", NotAcquired: ErrNotAcquired, Closed: ErrClosed}
+
+// lost returns why a lease is lost, according to a script's answer.
 func lost(reply int) error {
 	if reply == queue.Revoked {
 		return ErrRevoked
 	}
 	return ErrLeaseLost
-}
-
-// notAcquired is the error of a call whose context has ended.
-func notAcquired(ctx context.Context, name string) error {
-	return fmt.Errorf("%w: %q: %w", ErrNotAcquired, name, lifecycle.Ended(ctx))
 }

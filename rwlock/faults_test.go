@@ -173,8 +173,8 @@ func TestGrantWhoseMessageIsLostIsFoundByAHeartbeat(t *testing.T) {
 	}
 }
 
-// A writer that waits for one of two readers knows when the longer lease ends, and hears of the other by a heartbeat, which may come too
-// late. So none comes here.
+// A writer behind two readers knows when the longer lease ends. It learns from a heartbeat that only the shorter one is left, but a
+// heartbeat may come too late. So none comes here.
 func TestAWriterBehindACrashedReaderIsToldThatItsLeaseIsTheLast(t *testing.T) {
 	t.Parallel()
 	f, k, p := behind(t, Config{TTL: time.Minute})

@@ -44,8 +44,7 @@ func everywhere(t *testing.T, test func(t *testing.T, a arena)) {
 	}
 }
 
-// redisTimeout is that of tests that are not about it: a machine on which tests share two processors may stand still for longer
-// than the default.
+// redisTimeout is for tests of other things: a machine on which tests share two processors may stall for longer than the default.
 const redisTimeout = 5 * time.Second
 
 // fleet is some instances of a service: lockers with clients of their own and a common prefix.
@@ -89,7 +88,7 @@ func (f *fleet) listening() *fleet {
 	return f
 }
 
-// info is how things stand with a lock.
+// info inspects a lock.
 func (f *fleet) info(name string) Info {
 	f.t.Helper()
 	info, err := f.lockers[0].Inspect(context.Background(), name)
@@ -150,7 +149,7 @@ func wait(t *testing.T, k *Locker, how take, name string) *waiter {
 	return w
 }
 
-// waits tells whether the call has not returned.
+// waits reports whether the call has not returned.
 func (w *waiter) waits() bool {
 	select {
 	case <-w.done:

@@ -2,7 +2,6 @@ package rwlock
 
 import (
 	"context"
-	"fmt"
 	"time"
 )
 
@@ -49,8 +48,5 @@ func (k *Locker) regard(op, name string, f func(*claim) error) error {
 		return err
 	}
 	defer k.life.Done()
-	if err := f(k.newClaim(name, reading)); err != nil {
-		return fmt.Errorf("rwlock: %s %q: %w", op, name, err)
-	}
-	return nil
+	return lockErrors.Failed(op, name, f(k.newClaim(name, reading)))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// The first request is held up on its way. The call asks again, has the lock, and gives it up; only then it arrives.
+// The first request is held up on its way. The call asks again, gets the lock and gives it up. Only then does the first request arrive.
 func TestARequestThatArrivesAfterItsCallHasUnlockedGetsNothing(t *testing.T) {
 	t.Parallel()
 	for _, how := range []take{(*Locker).Lock, (*Locker).RLock} {
@@ -124,8 +124,8 @@ func TestANilLeaseSaysSo(t *testing.T) {
 	expect.Equal(t, "nothing", l.Fence() == 0 && l.Token() == "" && !l.Writes() && l.TrustedUntil().IsZero(), true)
 }
 
-// A message for readers does not name them: it says up to which ticket all are granted who were queued. Redis takes a reader out of
-// the queue when it could not make use of a grant any more, a little before its context ends.
+// A message for readers does not name them: it has the ticket up to which all queued readers are granted. Redis removes a reader from the
+// queue when a grant would be of no use to it any more, a little before its context ends.
 func TestAReaderThatWaitsNoLongerInRedisTakesNoGrantOfOthers(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 1, Config{})

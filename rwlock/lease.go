@@ -3,7 +3,6 @@ package rwlock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 type Lease struct {
 	claim    *claim
 	hold     hold.Hold
-	changing chan struct{} // size 1: taken by who changes how the lock is held
+	changing chan struct{} // size 1: taken by the call that changes how the lock is held
 
 	mu     sync.Mutex
 	writes bool
@@ -44,7 +43,7 @@ func (h *held) Renewal() script.Call {
 }
 
 func (h *held) Cause(reply int) error { return lost(reply) }
-func (h *held) Lost()                 { h.claim.life.Remove((*Lease)(h)) } // who has lost it need not unlock
+func (h *held) Lost()                 { h.claim.life.Remove((*Lease)(h)) } // a holder that has lost it need not unlock
 
 // Context is the context to work with under the lock. It ends when the lease is unlocked, and when it is lost; the cause is
 // then ErrLeaseLost, ErrRevoked or ErrClosed. It has the values of the context with which the lock was requested, but does
@@ -140,7 +139,7 @@ func (l *Lease) finish(cause error) error {
 	return l.err
 }
 
-// release gives the lock up. What Close has not waited for it does not ask Redis: such a lease was lost before.
+// release gives the lock up. If Close has not waited for it, it does not ask Redis: such a lease was lost before.
 func (l *Lease) release() error {
 	c := l.claim
 	if !c.life.Enter() {
@@ -182,9 +181,4 @@ func (l *Lease) begin(ctx context.Context) (done func(), err error) {
 	}, nil
 }
 
-func (l *Lease) wrap(op string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("rwlock: %s %q: %w", op, l.claim.name, err)
-}
+func (l *Lease) wrap(op string, err error) error { return lockErrors.Failed(op, l.claim.name, err) }

@@ -89,23 +89,23 @@ func (k *Locker) acquire(ctx context.Context, w way, name string) (*Lease, error
 	}
 	defer k.life.Done()
 	if ctx.Err() != nil {
-		return nil, notAcquired(ctx, name)
+		return nil, lockErrors.Refused(ctx, name, nil)
 	}
 	c := k.newClaim(name, w.mode)
 	g, err := w.ask(c, ctx)
 	if err != nil {
-		return nil, c.failed(ctx, err)
+		return nil, lockErrors.Refused(ctx, name, err)
 	}
 	if err = c.confirm(ctx, &g); err != nil {
 		c.Abandon()
-		return nil, c.failed(ctx, err)
+		return nil, lockErrors.Refused(ctx, name, err)
 	}
 	l := c.newLease(ctx, g)
 	if l.Context().Err() == nil {
 		return l, nil
 	}
 	c.Abandon()
-	return nil, fmt.Errorf("rwlock: lock %q: the answer took longer than the lease: %w", name, context.Cause(l.Context()))
+	return nil, lockErrors.TooLate(l.Context(), name)
 }
 
 func (c *claim) try(ctx context.Context) (queue.Grant, error) { return c.Try(ctx, ErrNotAcquired) }
@@ -113,17 +113,4 @@ func (c *claim) try(ctx context.Context) (queue.Grant, error) { return c.Try(ctx
 // confirm makes replicas acknowledge a grant, if Config.Replicas asks for it.
 func (c *claim) confirm(ctx context.Context, g *queue.Grant) error {
 	return c.Confirm(ctx, func() script.Call { return c.Renewal(g.Fence) }, lost, g)
-}
-
-// failed is the error of a call that did not get the lock.
-func (c *claim) failed(ctx context.Context, err error) error {
-	switch {
-	case errors.Is(err, ErrClosed):
-		return err
-	case ctx.Err() != nil:
-		return notAcquired(ctx, c.name)
-	case errors.Is(err, ErrNotAcquired):
-		return fmt.Errorf("%w: %q", err, c.name)
-	}
-	return fmt.Errorf("rwlock: lock %q: %w", c.name, err)
 }

@@ -19,7 +19,7 @@ func (s snapshot) writers() map[string]int64 { return s.Sets[1] }
 func (s snapshot) waiting() map[string]int64 { return s.Sets[2] }
 func (s snapshot) writer() string            { return s.Hash["writer"] }
 
-// waiter is the grace and the inbox of who is queued.
+// waiter is the grace and the inbox of a token that is queued.
 func (s snapshot) waiter(token string) (grace int64, inbox string) {
 	parts := s.Waiter(token, 4)
 	grace, _ = strconv.ParseInt(parts[0], 10, 64)
@@ -36,7 +36,7 @@ func (s snapshot) held() map[string]int64 {
 	return held
 }
 
-// lives tells whether a queued token was believed to live at a time. A token that has acted itself does not count.
+// lives reports whether a queued token was believed to live at a time. A token that has acted itself does not count.
 func (s snapshot) lives(token string, at int64, actor string) bool {
 	return token != actor && s.Lives(token, at)
 }
@@ -76,7 +76,7 @@ func (w *world) checkExclusion() {
 	}
 }
 
-// checkTrust: who trusts its lease has it.
+// checkTrust: a token that trusts its lease has it.
 func (w *world) checkTrust() {
 	for _, a := range w.Actors {
 		if !w.Trusts(a) {
@@ -180,8 +180,8 @@ func (s snapshot) until() int64 {
 	return slices.Max(append(slices.Collect(maps.Values(s.readers())), 0))
 }
 
-// hastens tells whether the first writer of the queue may have to be told that what it waits for ends sooner than it knows, and
-// before its next heartbeat; and whether it must be, as far as can be seen from here.
+// hastens reports whether the first writer of the queue may have to be notified that what it waits for ends sooner than it knows, and
+// before its next heartbeat; and whether it must be, as far as the model can see.
 func (s snapshot) hastens(before snapshot) (may, must bool) {
 	first := slices.IndexFunc(s.Queue, func(token string) bool { return before.lives(token, s.At, "") }) // not who asks anew
 	if first < 0 {

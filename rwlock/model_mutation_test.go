@@ -8,77 +8,80 @@ import (
 
 func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {
 	t.Parallel()
-	player(t).ExpectToFind(t, map[string]model.Mistake{
-		"readers barge in past queued writers": {
-			"(not queued or redis.call('ZCARD', writers) == 0)", "true"},
-		"a writer comes in beside readers": {
-			"mode == 'w' and read_until == 0", "mode == 'w'"},
-		"expired readers stay": {
-			"redis.call('ZREMRANGEBYSCORE', readers", "redis.call('ZCOUNT', readers"},
-		"an expired writer stays": {
-			"if writer and deadline <= now then", "if false then"},
-		"dead waiters stay": {
-			"redis.call('ZRANGEBYSCORE', alive,", "redis.call('ZRANGEBYSCORE', alive .. 'not',"},
-		"a downgrade admits nobody": {
-			"hold_read(token, till)\n  promote()", "hold_read(token, till)"},
-		"a downgrade lets other writers in": {
-			"end_writer()\n  hold_read(token, till)", "end_writer()"},
-		"release does not look at the token": {
-			"if writer == token then\n  end_writer()", "if writer then\n  end_writer()"},
-		"release hands nothing on": {
-			"promote()\nreturn had", "return had"},
-		"a waiter that gives up stays in the queue": {
-			"  leave(token)\nelse\n  had", "else\n  had"},
-		"an upgrade does not look for other readers": {
-			"redis.call('ZCARD', readers) > 1", "false"},
-		"an upgrade jumps the queue": {
-			"or redis.call('ZCARD', writers) > 0", ""},
-		"an upgrade has the old fence": {
-			"redis.call('DEL', readers)\n  read_until = 0\n  hold_write(token, till)",
-			"redis.call('DEL', readers)\n  read_until = 0\n  fence = fence - 1\n  hold_write(token, till)"},
-		"fences follow the clock alone": {
-			"math.max(fence + 1, micros)", "micros"},
-		"readers are not served after a writer": {
-			"if ended or redis", "if redis"},
-		"writers are served last in, first out": {
-			"read_until == 0 and redis.call('ZRANGE', writers, 0, 0)", "read_until == 0 and redis.call('ZREVRANGE', writers, 0, 0)"},
-		"the place is that of the request": {
-			"came > 0 and last -", "false and last -"},
-		"a clock that is set back stops the tickets": {
-			"(fields[5] or 0), 1)", "(fields[4] or 0), 1)"},
-		"only the first reader is admitted": {
-			"redis.call('ZRANGE', waiting, 0, -1)", "redis.call('ZRANGE', waiting, 0, 0)"},
-		"one message for each reader": {
-			"if inbox then\n        told[inbox] = true", "if inbox then\n        wake(inbox, lock, '')\n        told[inbox] = true"},
-		"a grant is shorter than its grace": {
-			"lease(tonumber(grace or 0))", "lease(tonumber(grace or 0) / 2)"},
-		"a clock that is set back lengthens leases": {
-			"if score > limit then", "if false then"},
-		"a grant names no ticket": {
-			"first, ticket .. ':'", "first, '9999999999999999:'"},
-		"a writer is not told that what it waits for ends sooner": {
-			"    hasten()\n", ""},
-		"a second revoke takes the next holder's lock": {
-			"redis.call('HGET', lock, 'revoker') ~= ARGV[1]", "true"},
-		"who has given up is not remembered": {
-			"if ARGV[3] == '1' then", "if false then"},
-		"who has given up gets the lock": {
-			"if late(token) then", "if false then"},
-		"keys have no TTL": {
-			"if left < least then", "if false then"},
-		"the common writer comes in beside readers": {
-			"'EXISTS', KEYS[2], KEYS[3]", "'EXISTS', KEYS[3], KEYS[3]"},
-		"the common writer has given up": {
-			"not (fields[3] and now", "not (false and now"},
-		"the common writer's fence follows the clock alone": {
-			"if fields[1] + 0 < micros", "if true"},
-		"the common writer's lease is longer than the lock knows of": {
-			"and length <= fields[2] + 0", ""},
-		"the common writer's lock is forgotten with its lease": {
-			"fields[6] - fields[2] - 600000 >= now", "true"},
-		"the common release hands nothing on": {
-			"fields[9] == (fields[4] or '')", "true"},
-		"the common release does not look at the token": {
-			"fields[7] == ARGV[1] and", "fields[7] and"},
-	})
+	player(t).ExpectToFind(t, mistakes)
+}
+
+// mistakes are put into the scripts one at a time.
+var mistakes = map[string]model.Mistake{
+	"readers barge in past queued writers": {
+		"(not queued or redis.call('ZCARD', writers) == 0)", "true"},
+	"a writer comes in beside readers": {
+		"mode == 'w' and read_until == 0", "mode == 'w'"},
+	"expired readers stay": {
+		"redis.call('ZREMRANGEBYSCORE', readers", "redis.call('ZCOUNT', readers"},
+	"an expired writer stays": {
+		"if writer and deadline <= now then", "if false then"},
+	"dead waiters stay": {
+		"redis.call('ZRANGEBYSCORE', alive,", "redis.call('ZRANGEBYSCORE', alive .. 'not',"},
+	"a downgrade admits nobody": {
+		"hold_read(token, till)\n  promote()", "hold_read(token, till)"},
+	"a downgrade lets other writers in": {
+		"end_writer()\n  hold_read(token, till)", "end_writer()"},
+	"release does not look at the token": {
+		"if writer == token then\n  end_writer()", "if writer then\n  end_writer()"},
+	"release hands nothing on": {
+		"promote()\nreturn had", "return had"},
+	"a waiter that gives up stays in the queue": {
+		"  leave(token)\nelse\n  had", "else\n  had"},
+	"an upgrade does not look for other readers": {
+		"redis.call('ZCARD', readers) > 1", "false"},
+	"an upgrade jumps the queue": {
+		"or redis.call('ZCARD', writers) > 0", ""},
+	"an upgrade has the old fence": {
+		"redis.call('DEL', readers)\n  read_until = 0\n  hold_write(token, till)",
+		"redis.call('DEL', readers)\n  read_until = 0\n  fence = fence - 1\n  hold_write(token, till)"},
+	"fences follow the clock alone": {
+		"math.max(fence + 1, micros)", "micros"},
+	"readers are not served after a writer": {
+		"if ended or redis", "if redis"},
+	"writers are served last in, first out": {
+		"read_until == 0 and redis.call('ZRANGE', writers, 0, 0)", "read_until == 0 and redis.call('ZREVRANGE', writers, 0, 0)"},
+	"the place is that of the request": {
+		"came > 0 and last -", "false and last -"},
+	"a clock that is set back stops the tickets": {
+		"(fields[5] or 0), 1)", "(fields[4] or 0), 1)"},
+	"only the first reader is admitted": {
+		"redis.call('ZRANGE', waiting, 0, -1)", "redis.call('ZRANGE', waiting, 0, 0)"},
+	"one message for each reader": {
+		"if inbox then\n        told[inbox] = true", "if inbox then\n        wake(inbox, lock, '')\n        told[inbox] = true"},
+	"a grant is shorter than its grace": {
+		"lease(tonumber(grace or 0))", "lease(tonumber(grace or 0) / 2)"},
+	"a clock that is set back lengthens leases": {
+		"if score > limit then", "if false then"},
+	"a grant names no ticket": {
+		"first, ticket .. ':'", "first, '9999999999999999:'"},
+	"a writer is not told that what it waits for ends sooner": {
+		"    hasten()\n", ""},
+	"a second revoke takes the next holder's lock": {
+		"redis.call('HGET', lock, 'revoker') ~= ARGV[1]", "true"},
+	"who has given up is not remembered": {
+		"if ARGV[3] == '1' then", "if false then"},
+	"who has given up gets the lock": {
+		"if late(token) then", "if false then"},
+	"keys have no TTL": {
+		"if left < least then", "if false then"},
+	"the common writer comes in beside readers": {
+		"'EXISTS', KEYS[2], KEYS[3]", "'EXISTS', KEYS[3], KEYS[3]"},
+	"the common writer has given up": {
+		"not (fields[3] and now", "not (false and now"},
+	"the common writer's fence follows the clock alone": {
+		"if fields[1] + 0 < micros", "if true"},
+	"the common writer's lease is longer than the lock knows of": {
+		"and length <= fields[2] + 0", ""},
+	"the common writer's lock is forgotten with its lease": {
+		"fields[6] - fields[2] - 600000 >= now", "true"},
+	"the common release hands nothing on": {
+		"fields[9] == (fields[4] or '')", "true"},
+	"the common release does not look at the token": {
+		"fields[7] == ARGV[1] and", "fields[7] and"},
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// lockProcess is what the children of the tests below run: for each line from the parent, "Lock" or "RLock" says "asks",
-// takes the lock and says "holds", and "Unlock" gives it up and says how it ended.
+// lockProcess is what the children of the tests below run. On "Lock" or "RLock" from the parent it says "asks", takes the lock and says
+// "holds". On "Unlock" it gives it up and says how it ended.
 func lockProcess(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("ADDR")})
 	defer rdb.Close()

@@ -22,7 +22,7 @@ func replicated(t *testing.T, cfg Config) (f *fleet, primary, replica *redistest
 	return f, primary, replica
 }
 
-// at is how things stand with a lock at the replica.
+// at inspects a lock at the replica.
 func at(t *testing.T, replica *redistest.Server, name string) (writers, readers int64) {
 	t.Helper()
 	lock := "test-replicated:{" + name + "}:rw"

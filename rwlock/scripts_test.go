@@ -23,8 +23,8 @@ func reply(t *testing.T, f *fleet, call script.Call) int64 {
 	return n
 }
 
-// A waiter that was forgotten, and queued anew without hearing of it, would otherwise take the message of its first grant
-// for one that came after its heartbeat.
+// A waiter that was forgotten, and queued again without noticing, would otherwise take the message of its first grant for one that came
+// after its heartbeat.
 func TestHeartbeatOfAnOlderPlaceInTheQueueHasTheWaiterAsk(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 1, Config{})

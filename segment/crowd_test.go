@@ -11,8 +11,8 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// crowd has callers of all counters take, add and rebalance until nothing is left, or 300 times. It returns how many units are with the
-// callers, those that they added taken off, and how many they may have added besides. Redis' errors are tolerated.
+// crowd makes callers of all counters take, add and rebalance until nothing is left, or 300 times. It returns how many units the callers
+// have, less those that they added, and how many more they may have added. It tolerates errors of Redis.
 func crowd(t *testing.T, counters []*Counter, callers int) (out, unsure int64) {
 	t.Helper()
 	var taken, maybe atomic.Int64

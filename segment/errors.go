@@ -49,11 +49,3 @@ func orEnded(ctx context.Context, err error) error {
 	}
 	return err
 }
-
-// stopped is why a pause was cut short.
-func stopped(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return lifecycle.Ended(ctx)
-	}
-	return ErrClosed
-}

@@ -75,7 +75,7 @@ func wantTotal(t *testing.T, c *Counter, want int64) {
 
 func lookAt(t *testing.T, c *Counter) *snapshot {
 	t.Helper()
-	s, err := c.look(t.Context(), name)
+	s, err := c.snapshot(t.Context(), name)
 	ok(t, err)
 	return s
 }

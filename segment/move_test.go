@@ -8,7 +8,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// What a mover that died has left is completed by the next who needs it, whatever it had done.
+// The next caller that needs the units completes the move of a mover that died, however far that had come.
 func TestAMoveWhoseMoverDiedIsCompletedOnce(t *testing.T) {
 	t.Parallel()
 	for step, steps := range map[string]int{"sent": 1, "arrived": 2} {
@@ -69,7 +69,7 @@ func TestUnitsThatMoveWhileTheyAreCountedAreNotMissed(t *testing.T) {
 	}, redistest.Hold).Times(1)
 	looked := make(chan *snapshot, 1)
 	go func() { // owner: the test; ends with the look; joined by receiving
-		s, err := taker.look(t.Context(), name)
+		s, err := taker.snapshot(t.Context(), name)
 		if err != nil {
 			t.Error(err)
 		}

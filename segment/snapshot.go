@@ -21,8 +21,8 @@ type snapshot struct {
 	moves    []move   // on their way
 }
 
-// look reads all segments, in one round trip.
-func (c *Counter) look(ctx context.Context, name string) (*snapshot, error) {
+// snapshot reads all segments, in one round trip.
+func (c *Counter) snapshot(ctx context.Context, name string) (*snapshot, error) {
 	reads := make([]script.Call, c.cfg.Segments)
 	for i := range reads {
 		reads[i] = script.Call{Script: hgetall, Keys: []string{c.key(name, i)}}

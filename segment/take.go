@@ -4,6 +4,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"github.com/cacheguard/go/internal/lifecycle"
 )
 
 const (
@@ -45,7 +47,7 @@ func (c *Counter) take(ctx context.Context, name string, n, enough int64) (int64
 func (c *Counter) takeFromAll(ctx context.Context, name string, n, enough int64) (int64, error) {
 	var before *snapshot // of too few
 	for round := range maxRounds {
-		now, err := c.look(ctx, name)
+		now, err := c.snapshot(ctx, name)
 		switch {
 		case err != nil:
 			return 0, err
@@ -64,7 +66,7 @@ func (c *Counter) takeFromAll(ctx context.Context, name string, n, enough int64)
 			}
 			before = nil
 			if err == nil && !c.life.Pause(ctx, round) {
-				err = stopped(ctx)
+				err = lifecycle.Stopped(ctx, ErrClosed)
 			}
 		}
 		if err != nil {

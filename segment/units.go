@@ -63,7 +63,7 @@ func (c *Counter) Total(ctx context.Context, name string) (int64, error) {
 	defer c.life.Done()
 	var before *snapshot
 	for range maxRounds {
-		now, err := c.look(ctx, name)
+		now, err := c.snapshot(ctx, name)
 		switch {
 		case err != nil:
 		case !now.found:
@@ -96,10 +96,10 @@ func (c *Counter) Rebalance(ctx context.Context, name string) error {
 
 // level looks, completes what is on its way, looks again if there was something, and makes all segments equal.
 func (c *Counter) level(ctx context.Context, name string) error {
-	s, err := c.look(ctx, name)
+	s, err := c.snapshot(ctx, name)
 	if err == nil && s.found && len(s.moves) > 0 {
 		if err = c.complete(ctx, name, s.until, s.moves); err == nil {
-			s, err = c.look(ctx, name)
+			s, err = c.snapshot(ctx, name)
 		}
 	}
 	switch {

@@ -18,8 +18,7 @@ type client interface {
 	redis.Cmdable
 }
 
-// redisTimeout is that of tests that are not about it: a machine on which tests share two processors may stand still for longer
-// than the default.
+// redisTimeout is for tests of other things: a machine on which tests share two processors may stall for longer than the default.
 const redisTimeout = 5 * time.Second
 
 // fleet is some instances of a service: lockers with clients of their own, a common prefix, and two permits unless it says otherwise.
@@ -81,7 +80,7 @@ func (f *fleet) listening() *fleet {
 	return f
 }
 
-// info is how things stand with the semaphore of the tests.
+// info inspects the semaphore of the tests.
 func (f *fleet) info() Info {
 	f.t.Helper()
 	info, err := f.lockers[0].Inspect(context.Background(), "a")
@@ -142,7 +141,7 @@ func wait(t *testing.T, k *Locker) *waiter {
 	return w
 }
 
-// waits tells whether the call has not returned.
+// waits reports whether the call has not returned.
 func (w *waiter) waits() bool {
 	select {
 	case <-w.done:

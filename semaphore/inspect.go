@@ -2,7 +2,6 @@ package semaphore
 
 import (
 	"context"
-	"fmt"
 	"time"
 )
 
@@ -48,8 +47,5 @@ func (k *Locker) regard(op, name string, f func(*claim) error) error {
 		return err
 	}
 	defer k.life.Done()
-	if err := f(k.newClaim(name)); err != nil {
-		return fmt.Errorf("semaphore: %s %q: %w", op, name, err)
-	}
-	return nil
+	return lockErrors.Failed(op, name, f(k.newClaim(name)))
 }

@@ -3,7 +3,6 @@ package semaphore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -34,7 +33,7 @@ type held Lease
 
 func (h *held) Renewal() script.Call  { return h.claim.Renewal(h.fence) }
 func (h *held) Cause(reply int) error { return lost(reply) }
-func (h *held) Lost()                 { h.claim.life.Remove((*Lease)(h)) } // who has lost it need not unlock
+func (h *held) Lost()                 { h.claim.life.Remove((*Lease)(h)) } // a holder that has lost it need not unlock
 
 // Context is the context to work with under the permit. It ends when the lease is unlocked, and when it is lost; the cause
 // is then ErrLeaseLost, ErrRevoked or ErrClosed. It has the values of the context with which the permit was requested, but
@@ -103,7 +102,7 @@ func (l *Lease) finish(cause error) error {
 	return l.err
 }
 
-// release gives the permit up. What Close has not waited for it does not ask Redis: such a lease was lost before.
+// release gives the permit up. If Close has not waited for it, it does not ask Redis: such a lease was lost before.
 func (l *Lease) release() error {
 	c := l.claim
 	if !c.life.Enter() {
@@ -124,9 +123,4 @@ func (l *Lease) abort(cause error) {
 	_ = l.finish(cause) // if this fails, the lease expires
 }
 
-func (l *Lease) wrap(op string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("semaphore: %s %q: %w", op, l.claim.name, err)
-}
+func (l *Lease) wrap(op string, err error) error { return lockErrors.Failed(op, l.claim.name, err) }

@@ -59,30 +59,17 @@ func (k *Locker) acquire(
 	}
 	defer k.life.Done()
 	if ctx.Err() != nil {
-		return nil, notAcquired(ctx, name)
+		return nil, lockErrors.Refused(ctx, name, nil)
 	}
 	c := k.newClaim(name)
 	g, err := ask(c, ctx)
 	if err != nil {
-		return nil, c.failed(ctx, err)
+		return nil, lockErrors.Refused(ctx, name, err)
 	}
 	l := c.newLease(ctx, g)
 	if l.Context().Err() == nil {
 		return l, nil
 	}
 	c.Abandon()
-	return nil, fmt.Errorf("semaphore: lock %q: the answer took longer than the lease: %w", name, context.Cause(l.Context()))
-}
-
-// failed is the error of a call that did not get a permit.
-func (c *claim) failed(ctx context.Context, err error) error {
-	switch {
-	case errors.Is(err, ErrClosed):
-		return err
-	case ctx.Err() != nil:
-		return notAcquired(ctx, c.name)
-	case errors.Is(err, ErrNotAcquired):
-		return fmt.Errorf("%w: %q", err, c.name)
-	}
-	return fmt.Errorf("semaphore: lock %q: %w", c.name, err)
+	return nil, lockErrors.TooLate(l.Context(), name)
 }

@@ -177,8 +177,8 @@ func TestAThousandThatGiveUpCostRedisNoMoreThanThoseInside(t *testing.T) {
 	unlock(t, take(t, f.lockers[0]))
 }
 
-// A deployment changes the number. Those with the larger one never exceed it, those with the smaller one get in when fewer than theirs
-// hold, and wait at the head of the queue for it.
+// A deployment changes the number. Callers with the larger number never exceed it. Callers with the smaller one get in when fewer than that
+// hold, and wait for this at the head of the queue.
 func TestWhileTheNumberOfPermitsChangesEachGoesByItsOwn(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone, 1, Config{Permits: 3}).listening()

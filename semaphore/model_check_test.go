@@ -8,7 +8,7 @@ import (
 
 func holders(s model.Snapshot) map[string]int64 { return s.Sets[0] }
 
-// queued is how many permits one that is queued knows of, and its inbox.
+// queued is how many permits a queued token knows of, and its inbox.
 func queued(s model.Snapshot, token string) (permits int, inbox string) {
 	parts := s.Waiter(token, 5)
 	permits, _ = strconv.Atoi(parts[3])
@@ -22,7 +22,7 @@ func (w *world) compare(before model.Snapshot, token string, pushed int64) {
 	w.checkMessages(before, pushed)
 }
 
-// checkExclusion: no more hold, or trust that they do, than there are permits; and who trusts has one.
+// checkExclusion: no more hold, or trust that they do, than there are permits; and a token that trusts its lease has a permit.
 func (w *world) checkExclusion() {
 	if n := len(holders(w.Now)); n > w.most {
 		w.Wrong("%d hold %d permits", n, w.most)

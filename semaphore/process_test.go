@@ -37,8 +37,8 @@ func (f *fleet) child(ttl time.Duration) *redistest.Process {
 	return redistest.Child(f.t, f.t.Name(), "ADDR="+shared.Addr(), "PREFIX="+f.prefix, "TTL="+ttl.String())
 }
 
-// byLine does for each line of the parent's what it says: "Lock" says "asks", takes a permit and says "holds", and "Unlock" gives
-// it up and says whether it was lost.
+// byLine obeys the parent. On "Lock" it says "asks", takes a permit and says "holds". On "Unlock" it gives it up and says whether it was
+// lost.
 func byLine(t *testing.T) {
 	t.Helper()
 	k := ofParent(t)
@@ -174,7 +174,7 @@ func (w *witness) awaitMore(t *testing.T, n int) {
 	redistest.Await(t, "permits are used", func() bool { return count() >= before+n })
 }
 
-// most is how many held at once.
+// most is the largest number that held at once.
 func (w *witness) most() (most int) {
 	type event struct {
 		at   int64

@@ -25,7 +25,7 @@ func duration() time.Duration {
 	return 10 * time.Second
 }
 
-// chaos is a run: processes, their Redis, and what befell it.
+// chaos is a run: processes, their Redis, and what happened to it.
 type chaos struct {
 	*testing.T
 	env       []string
@@ -105,7 +105,7 @@ func (c *chaos) rage(all ...harm) (history []event) {
 // pause lets time pass in which the processes work.
 func (c *chaos) pause(d time.Duration) { <-time.After(d) }
 
-// everywhere sends a command to all servers. A connection that is closed by it has sent it.
+// everywhere sends a command to all servers. If the command closes the connection, it has been sent.
 func (c *chaos) everywhere(args ...any) {
 	for _, s := range c.servers {
 		_ = s.Client(c).Do(context.Background(), args...).Err() // the next turn does it again

@@ -61,7 +61,7 @@ func stale(history []event, failovers []span) (found []event, excused int) {
 	return found, excused
 }
 
-// miscounted says what is wrong with a count: all who added know of it, and nobody added who had not tried.
+// miscounted says what is wrong with a count: every increment that was reported is there, and none that nobody tried.
 func miscounted(history []event, row string, count int64) error {
 	tries, adds := int64(len(only(history, "tries", row))), int64(len(only(history, "adds", row)))
 	switch {

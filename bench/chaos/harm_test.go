@@ -49,10 +49,10 @@ func restart(c *chaos) {
 	c.servers[0].Restart()
 }
 
-// fill has Redis refuse writes for a while.
+// fill makes Redis refuse writes for a while.
 func fill(c *chaos) { c.limited("noeviction") }
 
-// evict has Redis throw away what it likes.
+// evict makes Redis throw away what it likes.
 func evict(c *chaos) { c.limited("allkeys-random") }
 
 func (c *chaos) limited(policy string) {
@@ -71,7 +71,7 @@ func moveSlots(c *chaos) {
 	}
 }
 
-// failOver kills a primary, waits until its replica has taken its place, and has it come back as the replica.
+// failOver kills a primary, waits until its replica has taken its place, and makes it come back as the replica.
 func failOver(c *chaos) {
 	from := now()
 	primary, replica := c.pair[0], c.pair[1]

@@ -10,8 +10,8 @@ import (
 // truth is the database of all processes.
 type truth struct{ *redis.Client }
 
-// A row is written by the latest fence that was seen: also a look shows one, or who looks first and writes last would undo
-// what was written between by somebody with a lower fence.
+// Only the latest fence that was seen may write a row. A look shows a fence too. Otherwise a process that looks first and writes last would
+// undo what somebody with a lower fence wrote in between.
 var (
 	lookScript = redis.NewScript(`
 		local fence = tonumber(ARGV[1])

@@ -13,7 +13,7 @@ import (
 	"github.com/cacheguard/go/rwlock"
 )
 
-// cache is a way to have the rows cached.
+// cache is a way to cache the rows.
 type cache interface {
 	get(ctx context.Context, key string) (version int64, err error)
 	// update calls begun when it has made its announcements, and then writes. With put, it stores what it wrote, if it can.

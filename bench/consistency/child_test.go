@@ -54,7 +54,7 @@ type worker struct {
 	log *os.File
 }
 
-// repeat has each operation end in its own time.
+// repeat lets each operation end in its own time.
 func (w *worker) repeat(ctx context.Context, who int, operation func(ctx context.Context, who, k int)) {
 	for ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)

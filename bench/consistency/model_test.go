@@ -7,8 +7,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// promise is what Update promises: when it has returned nil, no older version is to be had. An Update that failed, or whose
-// process died, promises nothing.
+// promise is what Update promises: when it has returned nil, no Get returns an older version. An Update that failed, or whose process died,
+// promises nothing.
 var promise = model(func(version int64, e event) bool { return e.kind == "updated" || e.version >= version })
 
 // linearizable is more: each Get returns the latest version, and versions come one after the other.
@@ -41,7 +41,7 @@ func model(allowed func(version int64, e event) bool) porcupine.Model {
 	}
 }
 
-// check has porcupine look for an order of what happened that the model allows.
+// check makes porcupine look for an order of what happened that the model allows.
 func check(m porcupine.Model, history []event) porcupine.CheckResult {
 	var operations []porcupine.Operation
 	for _, e := range telling(history) {

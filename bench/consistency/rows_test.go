@@ -48,7 +48,7 @@ func (r rows) read(ctx context.Context, key string) (version int64, err error) {
 	return version, err
 }
 
-// write fails when a larger fence has written already. Fence 0 is that of who has none.
+// write fails when a larger fence has written already. Fence 0 stands for no fence.
 func (r rows) write(ctx context.Context, key string, fence int64) (version int64, err error) {
 	err = r.QueryRow(ctx, `UPDATE item SET version = version + 1, fence = $2 WHERE key = $1 AND fence <= $2
 		RETURNING version`, key, fence).Scan(&version)

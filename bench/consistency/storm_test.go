@@ -16,7 +16,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// storm is a run: processes, each behind a proxy, and what befalls them.
+// storm is a run: processes, each behind a proxy, and what happens to them.
 type storm struct {
 	*testing.T
 	kind     string
@@ -52,7 +52,7 @@ type process struct {
 // span is from one moment to another.
 type span struct{ from, to int64 }
 
-// newStorm has processes run.
+// newStorm starts the processes.
 func newStorm(t *testing.T, kind string) *storm {
 	s := &storm{T: t, kind: kind, redis: redistest.Start(t), database: startPostgres(t)}
 	s.rows = openRows(t, s.database)
@@ -130,7 +130,7 @@ func (s *storm) disturb(ctx context.Context) {
 	}
 }
 
-// evict has Redis lose a few keys, whichever: values, leases, locks, intents.
+// evict makes Redis lose a few keys of any kind: values, leases, locks, intents.
 func (s *storm) evict(rdb *redis.Client) {
 	ctx := context.Background()
 	for range 8 {
@@ -160,7 +160,7 @@ func (s *storm) stop() {
 	}
 }
 
-// kill has everybody die in what they do, and the database end what they have begun.
+// kill kills all processes in whatever they do, and lets the database end what they have begun.
 func (s *storm) kill() {
 	s.Helper()
 	for _, p := range s.running {

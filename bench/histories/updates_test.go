@@ -20,7 +20,7 @@ const (
 	increments = 10 // of each writer
 )
 
-// store writes a row unless it has seen a larger fence. Fence 0 is that of who does not show his.
+// store writes a row unless it has seen a larger fence. Fence 0 stands for a writer that does not show its fence.
 var store = redis.NewScript(`
 local fence = tonumber(ARGV[2])
 if fence > 0 and fence < tonumber(redis.call('HGET', KEYS[1], 'fence') or 0) then
@@ -68,9 +68,9 @@ func TestChildThatIncrements(t *testing.T) {
 	}
 }
 
-// TestFencesKeepUpdatesThatPausesWouldLose has processes increment a row under the lock. Every fifth that has read it is
-// paused until another one has stored, which its lease allows when it is over. With the fence checked, every increment
-// that was stored counts; without, those that overwrote another's do not.
+// TestFencesKeepUpdatesThatPausesWouldLose makes processes increment a row under the lock. Every fifth that has read it is paused until
+// another one has stored, which its lease allows when it is over. With the fence checked, every increment that was stored counts; without,
+// those that overwrote another's do not.
 func TestFencesKeepUpdatesThatPausesWouldLose(t *testing.T) {
 	for _, kind := range kinds {
 		for _, fences := range []string{"yes", "no"} {

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// outcomes has a Config tell how each Get came by its answer.
+// outcomes makes a Config record the outcome of each Get.
 func outcomes(cfg cacheguard.Config) (cacheguard.Config, <-chan cacheguard.Outcome) {
 	all := make(chan cacheguard.Outcome, 1000)
 	cfg.Hooks.OnGet = func(_ context.Context, _ string, how cacheguard.Outcome, _ time.Duration, _ error) { all <- how }

@@ -1,19 +1,19 @@
 -- Shared by the scripts of this folder; each is sent with this text before it.
 --
--- A value is a string that begins with its version. The list of recent versions has the tokens of the last writes, the
--- newest first, deletes included. It lives for a minute after the last of them.
+-- A value is a string that begins with its version. The list of recent versions holds the tokens of the last writes and
+-- deletes, newest first. It expires a minute after the last of them.
 --
 -- KEYS: value, recent
 -- ARGV: old version ('': no value), token of this write, repeated (1 if it may have been sent before), how many tokens
 --       to remember, for how many ms
 
--- Returns nil if this write is to be done, or what it comes to: 1 it was done by an earlier copy, 0 another version is
--- there, -1 it may have been done by an earlier copy and forgotten.
+-- Returns nil if the write must still be done, else its outcome: 1 an earlier copy has done it, 0 another version is there,
+-- -1 an earlier copy may have done it, and the list has forgotten that.
 local function verdict()
   local old, token, repeated = ARGV[1], ARGV[2], ARGV[3] == '1'
   local current = redis.call('GETRANGE', KEYS[1], 0, #token - 1)
-  -- A version never comes back, so finding it proves that nothing was done. Absence does come back, and then the first
-  -- copy may arrive after a repetition was done.
+  -- A version never comes back, so finding the old one proves that no copy has run. Absence can come back, so the first
+  -- copy may arrive after a repetition has run.
   if current == token or (repeated or old == '') and redis.call('LPOS', KEYS[2], token) then
     return 1
   end

@@ -71,7 +71,7 @@ func newGuard(t *testing.T, rdb cacheguard.Redis, prefix string) *cacheguard.Gua
 	return guard
 }
 
-// keep has the key in the cache, with the tag "all".
+// keep waits until the key is in the cache, with the tag "all".
 func keep(t *testing.T, g *cacheguard.Guard, key string) {
 	t.Helper()
 	redistest.Await(t, "the value is in the cache", func() bool {

@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// outputs are what each command prints, of what people have written scripts for.
+// outputs are what each command prints that people have written scripts for.
 var outputs = map[string]result{
 	"check": checked{Prefix: "shop", LockPrefix: "jobs", Findings: []finding{
 		{"version", "a:6379", ok, "7.0.15"},

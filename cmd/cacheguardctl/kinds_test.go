@@ -91,7 +91,7 @@ func TestEveryCommandWorksOnACluster(t *testing.T) {
 	everyCommand(t, nil, "redis://"+strings.Join(c.Addrs()[1:], ","), c.Client(t))
 }
 
-// serveTLS passes on to the address what comes over TLS, and returns its own address, and the file with who vouches for it.
+// serveTLS passes what comes over TLS on to the address. It returns its own address, and the file with the certificate that vouches for it.
 func serveTLS(t *testing.T, to string) (addr, ca string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -14,7 +14,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// asCommand has the test binary be the command.
+// asCommand makes the test binary act as the command.
 const asCommand = "CACHEGUARDCTL_TEST_COMMAND"
 
 var shared *redistest.Server

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/keys"
 	"github.com/cacheguard/go/internal/tier"
 )
 
@@ -27,7 +28,7 @@ type seen struct {
 func (r seen) rows() [][]string { return [][]string{{r.Time, r.Event, r.Name}} }
 
 // channel is where scripts publish invalidations.
-func channel(e *env) string { return e.all.Prefix + ":invalidated" }
+func channel(e *env) string { return e.all.Prefix + keys.Notices }
 
 // Run is called by kong. The end of the context is not an error: that is how watching ends.
 func (c *watch) Run(e *env) error {

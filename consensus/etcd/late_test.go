@@ -16,7 +16,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
-// straggler keeps the first transaction of a client from etcd, as a member does that is frozen, until it is let through.
+// straggler keeps the first transaction of a client from etcd until it is let through, as a frozen member does.
 type straggler struct {
 	once sync.Once
 	send func() error
@@ -37,8 +37,8 @@ func (s *straggler) intercept(
 	return status.FromContextError(ctx.Err()).Err()
 }
 
-// A request without an answer is sent to another member. When the first member goes on, the lock has been taken and given back by
-// then, and the session lives.
+// A request without an answer is sent to another member. By the time the first member goes on, the lock has been taken and given back, and
+// the session is alive.
 func TestARequestThatArrivesAfterTheUnlockLeavesNoKeyBehind(t *testing.T) {
 	server := start(t, 1)
 	for name, ask := range map[string]func(*Locker, context.Context) (*Lease, error){

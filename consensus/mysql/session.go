@@ -89,7 +89,7 @@ func (s *session) undo(giveUp context.Context) error {
 	return giveUp.Err()
 }
 
-// expect has the database close the connection if it hears nothing for TTL, and note its clock, which may be set between two statements.
+// expect makes the database close the connection if it hears nothing for TTL, and note its clock, which may be set between two statements.
 // forget undoes the first.
 func (s *session) expect(ctx context.Context) error {
 	_, err := s.conn.ExecContext(ctx, `SET SESSION autocommit = 1, SESSION wait_timeout = ?, @cacheguard_now = `+now, max(1, int64((s.ttl+time.Second-1)/time.Second)))

@@ -36,7 +36,7 @@ func (s *shop) router() http.Handler {
 	r := chi.NewRouter()
 	r.With(s.pages.Handler).Get("/products", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=2")
-		_, _ = io.WriteString(w, "products") // who does not read it does not want it
+		_, _ = io.WriteString(w, "products") // a client that does not read it does not want it
 	})
 	panel := admin.Config{
 		Guards: []*cacheguard.Guard{s.guard}, Lockers: s.jobs.lockers(), Pages: []admin.Pages{s.pages},

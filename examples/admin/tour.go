@@ -34,6 +34,21 @@ func runTour(ctx context.Context, out io.Writer, folder string) error {
 
 func scenes(ctx context.Context, t *tour.Tour, s *shop, url string) {
 	t.Open(url, 1280, 900)
+	seeCaches(t)
+	seeLocks(t)
+	lookUp(ctx, t, s)
+	seeScreens(t)
+	act(t)
+
+	t.Check(accessible)
+	t.Seen("every control has a name, and the keyboard reaches it")
+	t.Press("#pause")
+	t.Await("says('#link') === 'paused' && $('#pause').getAttribute('aria-pressed') === 'true'")
+	t.Check("window.errors === undefined")
+	t.Seen("it can be paused")
+}
+
+func seeCaches(t *tour.Tour) {
 	t.Await("says('#link') === 'live' && cell('#caches', 1, 1) === 'shop' || cell('#caches', 1, 1).includes('product')")
 	t.Await("[...document.querySelectorAll('#caches svg')].some((line) => (line.getAttribute('aria-label') || '').includes('now'))")
 	t.Seen("each cache has its hit ratio, and a line of it")
@@ -41,7 +56,9 @@ func scenes(ctx context.Context, t *tour.Tour, s *shop, url string) {
 	t.Seen("the hottest keys are there")
 	t.Await("keys('#loads').includes('product:77')")
 	t.Seen("the slowest load is there")
+}
 
+func seeLocks(t *tour.Tour) {
 	t.Await("keys('#locks').includes('nightly import')")
 	t.Run("[...document.querySelectorAll('#locks button.key')][0].focus()")
 	t.Run("find('nightly import')")
@@ -57,7 +74,9 @@ func scenes(ctx context.Context, t *tour.Tour, s *shop, url string) {
 	t.Await("says('#holder').startsWith('3 of 3 permits are held, 2 wait.') && says('#holder').includes('shop-1, lease ends in')")
 	t.Check("!$('#revoke').disabled")
 	t.Seen("a semaphore says who has its permits, and how many wait")
+}
 
+func lookUp(ctx context.Context, t *tour.Tour, s *shop) {
 	t.Await("look('product:1').includes('\"product:1\" without a version: ') && look('product:1').includes('version 2: fresh')")
 	t.Seen("a key can be looked up, and each version of a program has its entry")
 	for range 4000 { // it becomes hot
@@ -68,7 +87,10 @@ func scenes(ctx context.Context, t *tour.Tour, s *shop, url string) {
 	t.Await("keys('#hot').includes(" + jsEvil + ")")
 	t.Check("document.images.length === 0")
 	t.Seen("a hostile key is text")
+}
 
+// seeScreens takes the pictures.
+func seeScreens(t *tour.Tour) {
 	t.Run("look('product:1'), window.scrollTo(0, 0), document.activeElement.blur()")
 	t.Await("[...document.querySelectorAll('#caches path')].some((line) => (line.getAttribute('d') || '').split('L').length > 4)")
 	for _, scheme := range []string{"light", "dark"} {
@@ -82,7 +104,9 @@ func scenes(ctx context.Context, t *tour.Tour, s *shop, url string) {
 		t.Picture("admin-whole-" + scheme)
 	}
 	t.Seen("it fits into a telephone, in light and dark")
+}
 
+func act(t *tour.Tour) {
 	t.Run("$('#look').elements.key.value = 'product:2'")
 	insist(t, "#invalidate-key", "says('#said').includes('was invalidated')")
 	t.Check("window.asked.includes('product:2')")
@@ -93,13 +117,6 @@ func scenes(ctx context.Context, t *tour.Tour, s *shop, url string) {
 	t.Run("find('reports')")
 	insist(t, "#revoke", "says('#said').includes('reports\" was taken away from')")
 	t.Seen("actions are done, after a question")
-
-	t.Check(accessible)
-	t.Seen("every control has a name, and the keyboard reaches it")
-	t.Press("#pause")
-	t.Await("says('#link') === 'paused' && $('#pause').getAttribute('aria-pressed') === 'true'")
-	t.Check("window.errors === undefined")
-	t.Seen("it can be paused")
 }
 
 // insist presses a button until js is true: on a machine that is busy the embedded Redis may not answer in time, and the page says so.

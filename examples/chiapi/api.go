@@ -74,7 +74,7 @@ func (a *api) setPrice(w http.ResponseWriter, r *http.Request) {
 	}
 	category, err := a.shop.setPrice(r.Context(), id, cents)
 	if err == nil && a.pages != nil {
-		ctx := context.WithoutCancel(r.Context()) // the price has changed, whoever still listens
+		ctx := context.WithoutCancel(r.Context()) // the price has changed, whether or not anybody still listens
 		err = a.pages.InvalidateTags(ctx, productTag(id), categoryTag(category))
 	}
 	if err != nil {

@@ -88,7 +88,7 @@ func (st stage) load(ctx context.Context, shops []shop) (*ledger, error) {
 	return c.ledger, context.Cause(ctx)
 }
 
-// crowd is who reads and writes.
+// crowd is the readers and writers.
 type crowd struct {
 	ctx    context.Context //nolint:containedctx // of the run
 	open   context.Context //nolint:containedctx // ends when no new calls are to begin

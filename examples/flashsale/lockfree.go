@@ -30,8 +30,8 @@ func (c claims) sell(ctx context.Context, user int, take func() error) error {
 	return nil
 }
 
-// swapping takes from the stock by compare-and-swap: nobody holds a lock, and who was overtaken tries again. The requests of
-// one instance take turns, so that it is overtaken by the others only and not by itself.
+// swapping takes from the stock by compare-and-swap: nobody holds a lock, and a sale that was overtaken tries again. The requests of one
+// instance take turns, so that it is overtaken by the others only and not by itself.
 type swapping struct {
 	claims
 	turn chan struct{}

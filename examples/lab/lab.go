@@ -199,7 +199,7 @@ func (l *lab) killAll() {
 	}
 }
 
-// write has an instance write the product, unless one does.
+// write makes an instance write the product, unless one does.
 func (l *lab) write() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -49,7 +49,7 @@ func (l *lab) hold() (release func()) {
 	}
 }
 
-// call has an instance called, as a caller does.
+// call calls an instance, as a caller does.
 func (l *lab) call(i int) (answer, error) {
 	in := l.instances[i].Load()
 	c := l.ledger.begin(in)

@@ -129,7 +129,7 @@ func (f *fleet) load(ctx context.Context, id int) (string, error) {
 	return strings.Repeat("x", 300) + fmt.Sprint(rand.IntN(2)*id%3), nil // some change, and nobody says so
 }
 
-// call has an instance called until ctx ends.
+// call calls an instance until ctx ends.
 func (f *fleet) call(ctx context.Context, s *shopped) {
 	every := func(pause time.Duration, do func()) {
 		f.tasks.Go(func() { // owner: the fleet; stop: ctx; joined by the test's end

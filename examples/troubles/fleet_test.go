@@ -103,7 +103,7 @@ func (f *fleet) documented(sign string) {
 
 var client = http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute}
 
-// ask asks an instance, the first is 0. Whatever it answers is text.
+// ask asks an instance; the first is 0. All its answers are text.
 func (f *fleet) ask(i int, path string) string {
 	f.Helper()
 	answer, err := client.Get(f.urls[i] + path)

@@ -6,7 +6,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// slowLoader has the second instance wait for a load of the first one.
+// slowLoader makes the second instance wait for a load of the first one.
 func (f *fleet) slowLoader() {
 	f.ask(0, "/get?key=report&held=yes")
 	f.ctl(0, "--prefix shop inspect report", `"report": missing`, "loaded by shop-1 for ")
@@ -21,7 +21,7 @@ func (f *fleet) deadHolder() {
 	f.ask(1, "/get?key=report")
 }
 
-// saturatedMaxLoads has the first instance begin three loads more than it may run.
+// saturatedMaxLoads makes the first instance begin three loads more than it may run.
 func (f *fleet) saturatedMaxLoads() {
 	for n := range maxLoads + 3 {
 		f.ask(0, fmt.Sprintf("/get?key=report:%d&held=yes", n))
@@ -56,7 +56,7 @@ func (f *fleet) hotKey() {
 	}
 }
 
-// heldLock has the second instance wait for a lock of the first one.
+// heldLock makes the second instance wait for a lock of the first one.
 func (f *fleet) heldLock() {
 	f.ask(0, "/lock?name=import")
 	f.ctl(0, "--lock-prefix jobs locks show import", "shop-1")

@@ -22,7 +22,7 @@ func NewManual(now time.Time) *Manual {
 	return &Manual{now: now, alarms: make(map[*alarm]struct{})}
 }
 
-// Clock is m as those see it who go by it.
+// Clock is m for the code that goes by it.
 func (m *Manual) Clock() Clock { return Clock{manual: m} }
 
 // Now is the time that it shows.

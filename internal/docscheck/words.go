@@ -35,31 +35,39 @@ var turns = []turn{
 	{regexp.MustCompile(`\bfor so long(?:[.,;:)]|$)`), "for that long"},
 	{regexp.MustCompile(`(?:[^e]|[^r]e) (?:is|are) no errors?\b`), "is not an error"},
 	{regexp.MustCompile(`\b[Ww]hat (?:becomes|became|has become) of\b`), "the result of, what happens to"},
+	{regexp.MustCompile(`\b[Ss]ee(?:s|ing)? to it\b`), "makes sure"},
+	{regexp.MustCompile(`, before which (?:it|they)\b`), "It runs before …"},
+	{regexp.MustCompile(`\bfor so many\b`), "for that many"},
+	{regexp.MustCompile(`\bhow things stand\b`), "the state of, inspects"},
+	{regexp.MustCompile(`\b(?:tells?|wakes?|hands? \w+ \w+ to) who\b`), "those that wait"},
 }
 
-// checkWords finds turns of phrase that were swept out, in Markdown and in the comments of Go files.
+// prose is where turns of phrase are looked for: Markdown, and the comments of Go files and scripts.
+var prose = []struct {
+	files    string
+	passages func(file, text string) ([]passage, error)
+}{
+	{"*.md", func(_, text string) ([]passage, error) { return paragraphs(parsePage(text).lines), nil }},
+	{"*.go", commentsOf},
+	{"*.lua", func(_, text string) ([]passage, error) { return luaComments(text), nil }},
+}
+
+// checkWords finds turns of phrase that were swept out.
 func checkWords(t tree) ([]problem, error) {
 	var found []problem
-	for _, file := range t.named("*.md") {
-		text, err := t.read(file)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range paragraphs(parsePage(text).lines) {
-			found = append(found, p.turns(file)...)
-		}
-	}
-	for _, file := range t.named("*.go") {
-		text, err := t.read(file)
-		if err != nil {
-			return nil, err
-		}
-		comments, err := commentsOf(file, text)
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range comments {
-			found = append(found, c.turns(file)...)
+	for _, kind := range prose {
+		for _, file := range t.named(kind.files) {
+			text, err := t.read(file)
+			if err != nil {
+				return nil, err
+			}
+			passages, err := kind.passages(file, text)
+			if err != nil {
+				return nil, err
+			}
+			for _, p := range passages {
+				found = append(found, p.turns(file)...)
+			}
 		}
 	}
 	return found, nil
@@ -127,4 +135,13 @@ func commentsOf(file, text string) ([]passage, error) {
 		}
 	}
 	return all, nil
+}
+
+// luaComments returns the comments of a script, paragraph by paragraph, without the code before them.
+func luaComments(text string) []passage {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		_, lines[i], _ = strings.Cut(line, "--")
+	}
+	return paragraphs(lines)
 }

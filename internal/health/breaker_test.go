@@ -50,7 +50,7 @@ func TestBreakerOpensAfterFailuresInARow(t *testing.T) {
 	})
 }
 
-// What was under way when the first one failed counts too, or the failures among it would be in a row.
+// Successes of requests that were under way when the first one failed count too. Otherwise the failures among them would be in a row.
 func TestBreakerCountsTheSuccessesThatWereUnderWayToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreaker(nil, ignore)

@@ -52,7 +52,7 @@ func Without(rdb any) *Health {
 	return h
 }
 
-// Failed counts nothing, but has the client ask who serves what if the error of an operation says that Redis cannot.
+// Failed counts nothing, but makes the client ask who serves what if the error of an operation says that Redis cannot.
 func (h *Health) Failed(err error) {
 	if Unavailable(err) {
 		h.askWhoServes()

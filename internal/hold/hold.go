@@ -209,7 +209,7 @@ func (h *Hold) kept(sent time.Time) {
 	h.armLocked()
 }
 
-// arm sees to it that the hold ends in time.
+// arm makes sure that the hold ends in time.
 func (h *Hold) arm() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -21,7 +21,7 @@ func NewLender[L comparable](abort func(lease L, cause error)) *Lender[L] {
 	return &Lender[L]{Life: New(), abort: abort, leases: make(map[L]struct{})}
 }
 
-// Add adds a lease, of a call that has begun. begin makes it whole, under the mutex: who looks for it finds it so.
+// Add adds a lease, of a call that has begun. begin makes it whole, under the mutex, so that nobody finds it half made.
 func (b *Lender[L]) Add(lease L, begin func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -99,7 +99,7 @@ func (l *Life) finish(count *int) {
 	}
 }
 
-// End ends Ending with the cause: no call begins any more. Close does it, for those who have nothing to do between the two.
+// End ends Ending with the cause: no call begins any more. Close does it too, if there is nothing to do between the two.
 func (l *Life) End(cause error) {
 	l.mu.Lock()
 	l.closed = true

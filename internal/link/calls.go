@@ -59,7 +59,7 @@ type Reply struct {
 	Sent time.Time // before the call was written
 }
 
-// call has a worker run the call.
+// call makes a worker run the call.
 func (l *lane) call(ctx context.Context, c Call, tried bool) (Reply, error) {
 	q := &queuedCall{Call: c, lane: l, ctx: ctx, done: make(chan struct{}), tried: tried, waited: true}
 	q.leaves, _ = ctx.Deadline()

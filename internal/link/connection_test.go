@@ -36,7 +36,7 @@ func TestConnectionThatIsCutInTheMiddleOfAPipelineIsNoLossToItsCallers(t *testin
 	}
 }
 
-// A client that sends nothing again: those whose replies had come have them, the others an error. Nobody has another's.
+// The client sends nothing again. Requests whose replies had come have them, the others have an error, and none has another's reply.
 func TestReplyIsItsOwnCallersOrNobodys(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, patient, func(o *redis.Options) { o.MaxRetries = -1 })

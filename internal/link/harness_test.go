@@ -29,7 +29,7 @@ func newLink(t *testing.T, rdb Redis, timeout time.Duration) *Link {
 	return l
 }
 
-// pin has all lanes take this for the round trip, whatever is measured, unless that is shorter.
+// pin makes all lanes take this for the round trip, whatever they measure, unless that is shorter.
 func (l *Link) pin(roundTrip time.Duration) {
 	for i := range l.reads {
 		for _, lane := range []*lane{l.reads[i], l.calls[i]} {

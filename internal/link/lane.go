@@ -84,7 +84,7 @@ func (l *lane) mayFlyLocked() bool {
 	return l.credits < l.trip.credits() && len(l.flying) < maxFlying
 }
 
-// dispatchLocked has a worker take the next parcel, if there is one and a credit for it. While the breaker is open no credit is
+// dispatchLocked makes a worker take the next parcel, if there is one and a credit for it. While the breaker is open no credit is
 // needed to be refused.
 func (l *lane) dispatchLocked() {
 	if l.gathering || l.queue.empty() || !l.mayFlyLocked() && !l.breaker.IsOpen() {
@@ -161,9 +161,9 @@ func (l *lane) returnCreditLocked(f *flight) {
 	}
 }
 
-// settle lands the flight of a worker, unless it was given up, and reports whether the worker may go on. The worker gathers
+// complete lands the flight of a worker, unless it was given up, and reports whether the worker may go on. The worker gathers
 // the next parcel if there is a credit, as its callers may be about to ask again.
-func (l *lane) settle(f *flight, err error) (goOn bool) {
+func (l *lane) complete(f *flight, err error) (goOn bool) {
 	if !l.land(f, err) {
 		f.parcel.late()
 		return false

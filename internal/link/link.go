@@ -59,7 +59,7 @@ func New(rdb Redis, timeout time.Duration, h *health.Health) *Link {
 	return l
 }
 
-// newOnce returns a Link that has the client send nothing twice. What cannot make pipelines gets one call at a time.
+// newOnce returns a Link that makes the client send nothing twice. What cannot make pipelines gets one call at a time.
 func newOnce(rdb script.Processor, timeout time.Duration) *Link {
 	all, pipes := rdb.(Redis)
 	if !pipes {

@@ -48,8 +48,8 @@ func TestErrorOfOneKeyOfAPipelineIsNotAnErrorOfTheOthers(t *testing.T) {
 	}
 }
 
-// What looks like one server may refuse MGET: a proxy before a cluster, or one with rules about commands. And no reply may be
-// too short for the code.
+// Something that looks like one server may refuse MGET: a proxy before a cluster, or one with rules about commands. The code must also bear
+// a reply that is too short.
 func TestServerThatRefusesMGETIsAskedByPipeline(t *testing.T) {
 	t.Parallel()
 	for _, refusal := range []redistest.Fault{

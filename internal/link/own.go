@@ -125,7 +125,7 @@ func (l *lane) beginOwnLocked(ctx context.Context, patient bool) *ownFlight {
 	return l.own
 }
 
-// beginAlone has a caller send a request itself, if nothing is under way in the lane. The caller calls endAlone.
+// beginAlone makes a caller send a request itself, if nothing is under way in the lane. The caller calls endAlone.
 func (l *lane) beginAlone(ctx context.Context, patient bool) (f *ownFlight, ok bool) {
 	own := l.link.own
 	if own == nil {

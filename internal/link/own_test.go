@@ -82,7 +82,7 @@ func TestLostReplyToACallerIsAskedForAgain(t *testing.T) {
 	})
 }
 
-// A caller that has to dial, as its connections are gone, is not held up by that, and nor are others.
+// A caller that has to dial, because its connections are gone, is not held up by that, and neither are others.
 func TestDialThatHangsHoldsUpNeitherItsCallerNorTheLane(t *testing.T) {
 	t.Parallel()
 	var dialled dialled
@@ -103,7 +103,7 @@ type dialled struct {
 	hung, hang chan struct{} // nil: no dial hangs any more, or yet
 }
 
-// cutAndHang closes all connections, and has the next dial hang until it is released. Hung is closed when it does.
+// cutAndHang closes all connections, and makes the next dial hang until it is released. Hung is closed when it hangs.
 func (d *dialled) cutAndHang() (hung <-chan struct{}, release func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -133,7 +133,7 @@ func (d *dialled) dial(_ context.Context, network, addr string) (net.Conn, error
 	return conn, err
 }
 
-// The socket's own time-out is longer here, so that it is the lane that goes on without the caller.
+// The socket's own time-out is longer here, so that the lane goes on without the caller.
 func TestCallerWhoseOwnRequestHangsHoldsUpNobodyElseAndCloseWaitsForIt(t *testing.T) {
 	t.Parallel()
 	s := bareStage(t, patient)

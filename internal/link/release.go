@@ -40,15 +40,15 @@ func (s *Sender) send(r *release) {
 	l := s.lane(r.call.Keys[0])
 	c := &queuedCall{
 		Call: Call{Script: &r.call, Rank: EndsWork}, lane: l, ctx: context.Background(), waited: true,
-		then: func(reply Reply, err error) { s.settle(r, reply, err) },
+		then: func(reply Reply, err error) { s.resolve(r, reply, err) },
 	}
 	if err := l.enqueue(c); err != nil {
-		s.settle(r, Reply{}, err)
+		s.resolve(r, Reply{}, err)
 	}
 }
 
-// settle ends a release that was sent, or has it sent again if it is not known to have run.
-func (s *Sender) settle(r *release, reply Reply, err error) {
+// resolve ends a release that was sent, or has it sent again if it is not known to have run.
+func (s *Sender) resolve(r *release, reply Reply, err error) {
 	if reply.Cmd == nil {
 		reply = failed(err)
 	}

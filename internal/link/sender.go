@@ -17,7 +17,7 @@ const (
 	longestPause = 256 * time.Millisecond
 )
 
-// Sender sends the scripts of locks, cas and segment through a Link of its own, which has the client send nothing twice.
+// Sender sends the scripts of locks, cas and segment through a Link of its own, which makes the client send nothing twice.
 //
 // A lock is asked for by callers who may leave at any time, and given up by callers who have left already. So there are two
 // kinds of calls. Ask sends one as long as its caller waits. Release sends one until it is known to have run, or what it gives up

@@ -28,7 +28,7 @@ type register struct {
 	acked atomic.Int64 // the largest that was acknowledged
 }
 
-// storm has many callers use a link while what can go wrong does.
+// storm makes many callers use a link while everything that can go wrong does.
 type storm struct {
 	*testing.T
 	link    *Link

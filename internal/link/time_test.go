@@ -50,7 +50,7 @@ func slowly(t *testing.T, wait func(context.Context), test func(*testing.T, *Lin
 	})
 }
 
-// crowd asks for that many keys, and returns how many got no answer, and when all had what they got.
+// crowd asks for that many keys. It returns how many got no answer, and how long it took until none waited.
 func crowd(t *testing.T, l *Link, n int) (unanswered int, took time.Duration) {
 	t.Helper()
 	start := time.Now()
@@ -69,7 +69,7 @@ func crowd(t *testing.T, l *Link, n int) (unanswered int, took time.Duration) {
 	return unanswered, time.Since(start)
 }
 
-// The first parcels time out after a second, and open the breaker. What was sent meanwhile has its second too.
+// The first parcels time out after a second, and open the breaker. Requests that were sent in between have their second too.
 func TestNoReadTakesLongerThanTwoTimeoutsWhenRedisHangsHoweverManyThereAre(t *testing.T) {
 	slowly(t, func(ctx context.Context) { <-ctx.Done() }, func(t *testing.T, l *Link) {
 		const n = 100 * maxReads

@@ -28,7 +28,7 @@ func newWorker(l *lane) *worker {
 	return w
 }
 
-// run begins as the one who gathers.
+// run begins as the worker that gathers.
 func (w *worker) run() {
 	defer w.cancel()
 	defer w.idle.Stop()
@@ -51,7 +51,7 @@ func (w *worker) carryAll() bool {
 			return true
 		}
 		err := f.parcel.carry(operation{w.ctx, f.parcel.values()})
-		if !l.settle(f, err) {
+		if !l.complete(f, err) {
 			return false
 		}
 		if w.resting() {

@@ -115,7 +115,7 @@ func TestReleaseReturnsWhenTheThingIsClosed(t *testing.T) {
 	<-closed
 }
 
-// bare is a client that is no pointer. Nobody can tell whether two that hold a slice are one.
+// bare is a client that is not a pointer. Nobody can tell whether two values that hold a slice are the same client.
 type bare struct{ addrs []string }
 
 func TestClientsThatCannotBeComparedShareNothing(t *testing.T) {

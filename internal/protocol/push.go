@@ -8,7 +8,7 @@ const (
 	PushedValue    Push = 'v' // a value was loaded; it follows
 	PushedFailure  Push = 'f' // the load failed; the error's text follows
 	PushedUnstored Push = 'p' // a value was loaded that cannot be stored: everyone has to load it
-	PushedGone     Push = 'g' // ask again
+	PushedAskAgain Push = 'g' // it left nothing to hand over: ask Redis again
 )
 
 // ParsePush splits the body of a message. Not ok: it does not speak of this generation.

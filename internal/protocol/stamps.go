@@ -1,6 +1,9 @@
 package protocol
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"iter"
+)
 
 // Stamps are the versions under which an entry was made, as the entry has them: for each, the name and the version, both with
 // their length before them. The entry is valid only while each is still the current version of its name.
@@ -34,14 +37,24 @@ func (s Stamps) field() ([]byte, Stamps) {
 	return s[begins:ends], s[ends:]
 }
 
+// All are the names and their versions.
+func (s Stamps) All() iter.Seq2[[]byte, []byte] {
+	return func(yield func(name, version []byte) bool) {
+		for rest := s; len(rest) > 0; {
+			var name, version []byte
+			if name, version, rest = rest.Next(); !yield(name, version) {
+				return
+			}
+		}
+	}
+}
+
 // valid reports whether the stamps can be read to their end.
 func (s Stamps) valid() bool {
-	for len(s) > 0 {
-		name, version, rest := s.Next()
+	for name, version := range s.All() {
 		if len(name) == 0 || len(version) == 0 {
 			return false
 		}
-		s = rest
 	}
 	return true
 }

@@ -14,7 +14,7 @@ import (
 
 const farAway = 10 * time.Millisecond // is Redis, in these tests
 
-// entrance is a door of which everything is known: time stands still unless all wait.
+// entrance is a door in virtual time, which passes only while everybody waits.
 type entrance struct {
 	*testing.T
 	*Doors
@@ -45,7 +45,7 @@ type caller struct {
 	stop  context.CancelFunc
 }
 
-// come has somebody come who leaves after a time, or never if that is 0.
+// come starts a caller that leaves after a time, or never if that is 0.
 func (e *entrance) come(patience time.Duration) *caller {
 	ctx, stop := context.WithCancel(e.ctx)
 	if patience > 0 {
@@ -63,7 +63,7 @@ func (e *entrance) come(patience time.Duration) *caller {
 
 func (c *caller) isIn() bool { return c.done.Load() && c.err == nil }
 
-// leave has somebody leave who is inside.
+// leave makes a caller leave that is inside.
 func (c *caller) leave() {
 	c.Helper()
 	synctest.Wait()
@@ -73,7 +73,7 @@ func (c *caller) leave() {
 	c.guest.Leave()
 }
 
-// entered checks who of some callers are inside.
+// entered checks which of the callers are inside.
 func (e *entrance) entered(callers []*caller, want ...int) {
 	e.Helper()
 	synctest.Wait()
@@ -143,7 +143,7 @@ func TestTheDoorOfASharedLockIsOpenUntilSomebodyHasToQueueAndWhenSomebodyIsGrant
 	})
 }
 
-// Whoever is let in and leaves at the same moment must not take the place with it.
+// A caller that is let in and leaves at the same moment must not take the place with it.
 func TestThePlaceOfWhoLeavesWhenItIsLetInGoesToTheNext(t *testing.T) {
 	atDoor(t, 1, func(e *entrance) {
 		callers := []*caller{e.come(0), e.come(0), e.come(0)}

@@ -40,10 +40,10 @@ func (b *heartbeat) Kept(sent time.Time, left int) {
 	b.soon.Reset(wake.Patience(time.Duration(left)*time.Millisecond, true, 0))
 }
 
-// Lost has the waiter ask.
+// Lost makes the waiter ask.
 func (b *heartbeat) Lost(int) { b.set() }
 
-// set has the waiter ask.
+// set makes the waiter ask.
 func (b *heartbeat) set() {
 	select {
 	case b.ask <- struct{}{}:

@@ -48,8 +48,8 @@ type request struct {
 	cmds  []*redis.Cmd // when done is closed
 }
 
-// New returns a Sender that wants that many replicas; nil for none. What Run waits for, and what it leaves behind, the tasks join: the caller
-// of Run sees to it that nobody waits for them yet.
+// New returns a Sender that wants that many replicas; nil for none. The tasks join what Run waits for and what it leaves behind; the caller
+// of Run makes sure that nobody waits for the tasks yet.
 func New(rdb script.Pipeliner, want int, timeout time.Duration, tasks lifecycle.Tasks) *Sender {
 	if want <= 0 {
 		return nil
@@ -119,7 +119,7 @@ func (s *Sender) run(ctx context.Context, calls []*script.Call) (cmds []*redis.C
 	return cmds, sent
 }
 
-// lookAgain has a cluster client ask who serves what, if the error says that a node does not serve, or is gone.
+// lookAgain makes a cluster client ask who serves what, if the error says that a node does not serve, or is gone.
 func (s *Sender) lookAgain(ctx context.Context, err error) {
 	if rdb, is := s.rdb.(cluster); is && (moved(err) || health.Unavailable(err)) {
 		rdb.ReloadState(ctx)

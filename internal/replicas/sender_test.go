@@ -18,7 +18,7 @@ import (
 // patience is how long Redis may take to answer at all.
 const patience = 20 * time.Second
 
-// impatient has WAIT end soon.
+// impatient makes WAIT end soon.
 func impatient(o *redis.Options) { o.ReadTimeout = time.Second }
 
 var del = script.New(`return redis.call('DEL', KEYS[1])`)
@@ -75,7 +75,7 @@ func TestWhatIsAcknowledgedIsOnTheReplica(t *testing.T) {
 	expect.Equal(t, "the replica has it still", exists(t, replica.Client(t), "{k}"), 0)
 }
 
-// The second call finds nothing to remove. It must not pass for acknowledged by what its connection wrote before.
+// The second call finds nothing to remove. It must not count as acknowledged because of what its connection wrote before.
 func TestASecondCopyThatWritesNothingIsNotAcknowledgedEither(t *testing.T) {
 	t.Parallel()
 	primary, replica, _ := pair(t)
@@ -122,7 +122,7 @@ func TestWhatIsRemovedIsAcknowledgedThoughMemoryIsFull(t *testing.T) {
 	expect.ErrorIs(t, cmds[0].Err(), nil)
 }
 
-// While no replica answers, what gathers is not sent by a connection each, and what its caller has left is not sent at all.
+// While no replica answers, calls that gather do not take a connection each, and a call that its caller has left is not sent at all.
 func TestWhileReplicasDoNotAnswerFewConnectionsWait(t *testing.T) {
 	t.Parallel()
 	primary, replica, rdb := pair(t)

@@ -2,7 +2,11 @@
 // The table in docs/redis.md comes from it.
 package rights
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/cacheguard/go/internal/keys"
+)
 
 // Set is what a user needs for a package, besides the keys that begin with its Prefix.
 type Set struct {
@@ -18,14 +22,13 @@ const (
 	rwlock   = "DEL EXISTS HDEL HGET HINCRBY HMGET HSET PEXPIRE PTTL TIME ZADD ZCARD ZRANGE ZRANGEBYSCORE ZREM " +
 		"ZREMRANGEBYSCORE ZREVRANGE ZSCORE "
 
-	inboxes = ":inbox:*"
-	notices = ":invalidated"
+	inboxes = keys.Inboxes + "*"
 )
 
 // What the packages need. SelfCheck looks at each, and a test at each command of their scripts.
 var (
 	// Guard has what rwlock needs, too: Update uses it.
-	Guard = set("cacheguard", scripts+messages+rwlock+"GET GETRANGE HEXISTS HGETALL MGET SET").with(inboxes, notices)
+	Guard = set("cacheguard", scripts+messages+rwlock+"GET GETRANGE HEXISTS HGETALL MGET SET").with(inboxes, keys.Notices)
 
 	Mutex = set("mutex", scripts+messages+
 		"DEL HDEL HGET HINCRBY HMGET HSET PEXPIRE PTTL TIME ZADD ZCARD ZPOPMIN ZREM ZREMRANGEBYSCORE ZSCORE").with(inboxes).mayInform()

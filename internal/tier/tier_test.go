@@ -183,7 +183,7 @@ func TestOnlyHotKeysAreKeptIfSoWanted(t *testing.T) {
 	})
 }
 
-// Whoever asks after a key was forgotten must not see for a moment what was read before.
+// A call that begins after a key was forgotten must not see what was read before, not even for a moment.
 func TestForgottenValuesDoNotFlashUp(t *testing.T) {
 	t.Parallel()
 	tier, _ := newTier(t, entries(10))

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/keys"
 )
 
 // Redis is what an inbox needs of a client.
@@ -47,7 +49,7 @@ type hub struct {
 func newHub(rdb Redis) *hub {
 	in := &hub{
 		rdb:       rdb,
-		suffix:    ":inbox:" + rand.Text(),
+		suffix:    keys.Inboxes + rand.Text(),
 		waiters:   make(map[string]*Waiter),
 		notices:   make(map[string]map[*func(string)]struct{}),
 		inboxes:   make(map[string]int),

@@ -110,7 +110,7 @@ func TestSubscriptionThatFallsSilentIsReplaced(t *testing.T) {
 	expectDelivery(t, in, "k")
 }
 
-// Neither the subscription nor anything else gets through, and new connections do not come about.
+// Neither the subscription nor anything else gets through, and no new connection can be made.
 func TestInboxIsNotLiveBehindABlackHole(t *testing.T) {
 	t.Parallel()
 	p := redistest.StartProxy(t, shared.Addr())

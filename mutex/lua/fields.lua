@@ -1,2 +1,2 @@
--- Begins every script of this folder: what they all look at, read once. The prelude says what it is.
+-- Begins every script of this folder, and reads once what they all need. The prelude describes the fields.
 local fields = redis.call('HMGET', KEYS[1], 'token', 'fence', 'lease', 'kept', 'ticket', 'holds', 'gone', 'asked')

@@ -1,6 +1,6 @@
--- Looks at a lock.
+-- Reports who holds a lock, and how many wait.
 -- KEYS: lock, queue
--- Returns {token ('' when it is free), fence, ms left, number of holds, number of waiters}
+-- Returns {token ('' if it is free), fence, ms left, number of holds, number of waiters}
 -- Safe to run twice.
 local deadline, length = parse(s.lease)
 local left, count = math.min(deadline - now, length), 1

@@ -1,11 +1,11 @@
--- Takes the lock, takes it once more for its owner, or queues for it. Says that who is queued lives.
+-- Takes the lock, takes it once more for its owner, or queues for it. From an id that is queued, it is a heartbeat.
 -- KEYS: lock, queue, gone
 -- ARGV: id, lease ms, grace ms (0: do not queue), ms for which it waits at most, inbox ('' for none), when it came by
 --       this server's clock in microseconds (0: now), its owner's token (absent: the id)
--- Returns the fence when the id has the lock for a whole lease | {1, ms left, fence, time} when it has it for less
---       | {0, ms until the holder's lease ends, fence of the last acquisition, time in microseconds} when it has not
--- Safe to run twice: who has the lock gets it again, for a whole lease; who is queued keeps its place; who has given up with a
--- request on its way gets nothing.
+-- Returns the fence if the id has the lock for a whole lease | {1, ms left, fence, time} if it has it for less
+--       | {0, ms until the holder's lease ends, fence of the last acquisition, time in microseconds} if it does not have it
+-- Safe to run twice. An id that has the lock gets it again, for a whole lease; one that is queued keeps its place; one that has
+-- given up gets nothing.
 local key, queue, id, token = KEYS[1], KEYS[2], ARGV[1], ARGV[7] or ARGV[1]
 local length, grace, patience, inbox = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 

@@ -1,6 +1,5 @@
--- The common case of lock.lua, before which it runs: the lock is free, not asked for by an owner, its last fence is not ahead
--- of the clock, and the id is not among the gone, if there are any. It makes no numbers into strings, which costs more than a
--- command.
+-- The common case of lock.lua; it runs first. The lock is free, no owner asks for it, its last fence is not ahead of the clock,
+-- and the id is not among the gone, if there are any. It turns no numbers into strings: that would cost more than a command.
 if fields[1] == '' and fields[2] and fields[4] and (fields[6] or '') == '' and not ARGV[7] then
   local t, length = redis.call('TIME'), tonumber(ARGV[2])
   local micros = t[1] * 1000000 + t[2]

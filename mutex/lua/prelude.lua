@@ -6,20 +6,20 @@
 --   fence     of the last acquisition
 --   lease     server time when the lease of the token began, in seconds and microseconds, its length in ms, the holder's
 --             inbox
---   kept      server time in ms until which the hash is there at least, as it has a TTL
+--   kept      server time in ms until which the hash exists at least, by its TTL
 --   holds     the ids of an owner's holds, with a space after each; empty or absent: the token is an id
 --   ticket    of the last that queued; absent: nobody is in the queue. It grows by the microseconds that pass, and by 1 if the clock
 --             is set back
---   asked     server time in microseconds when that was
---   waiter:ID one for each in the queue: until when it counts as alive, its grace in ms, its inbox, its token
---   last      the id that gave the lock up last
+--   asked     server time in microseconds when that ticket was given
+--   waiter:ID one for each id in the queue: until when it counts as alive, its grace in ms, its inbox, its token
+--   last      the id that gave up the lock last
 --   revoked   the token that was revoked last
 --   gone      server time in ms until which somebody is among the gone; absent: nobody is
 -- The queue is a sorted set of ids by ticket, less the microseconds that each had waited before it got one. The gone are a sorted
--- set of the ids that have given up and of whose requests some may still be on their way, by when they are forgotten.
+-- set of ids that have given up while requests of theirs may still be on their way, by when they are forgotten.
 
--- How long a fence is remembered after the lease that it was given to, so that the clock may be set back by as much; and who
--- is gone, so that the network may be late by as much.
+-- How many ms a fence is remembered after its lease: the clock may be set back by as much. The gone are remembered for as long: the
+-- network may be late by as much.
 local MEMORY = 600000
 
 local time = redis.call('TIME')
@@ -32,7 +32,7 @@ local s = {token = fields[1] or '', fence = fields[2] or 0, lease = fields[3], k
 
 local function whole(n) return string.format('%.0f', n) end
 
--- Returns the deadline, the length and the inbox of the lease; the deadline is 0 when there was none.
+-- Returns the deadline, the length and the inbox of the lease; the deadline is 0 if there was none.
 local function parse(lease)
   local seconds, more, length, inbox = string.match(lease or '0 0 0 ', '^(%d+) (%d+) (%d+) (%S*)$')
   return seconds * 1000 + math.floor(more / 1000) + length, tonumber(length), inbox
@@ -43,7 +43,7 @@ local function lease(length, inbox)
   return time[1] .. ' ' .. time[2] .. ' ' .. length .. ' ' .. inbox
 end
 
--- Sees to it that the hash outlives the lease by the memory. Returns an error if Redis refuses.
+-- Makes the hash outlive the lease by MEMORY. Returns an error if Redis refuses.
 local function keep(key, length)
   if tonumber(s.kept) >= now + length + MEMORY then
     return
@@ -56,9 +56,9 @@ local function keep(key, length)
   redis.call('HSET', key, 'kept', now + length + 2 * MEMORY)
 end
 
--- Sets the lease of who has the lock. Returns an error if Redis refuses. What somebody else did to the key's TTL is made good.
+-- Sets the holder's lease, and repairs the key's TTL if somebody else has changed it. Returns an error if Redis refuses.
 local function extend(key, inbox, length)
-  if s.holds ~= '' then -- for one of the owner's holds; another, of a longer lease, trusts what there is
+  if s.holds ~= '' then -- one of an owner's holds: another may have a longer lease, and trusts it
     local deadline, was = parse(s.lease)
     length = math.max(length, math.min(deadline - now, was))
   end
@@ -69,7 +69,7 @@ local function extend(key, inbox, length)
   return keep(key, length)
 end
 
--- Gives the lock to an id, from s.last if that gives it up. Returns the fence, and an error if Redis refuses.
+-- Gives the lock to an id. If another id has just given it up, s.last is that. Returns the fence, and an error if Redis refuses.
 local function give(key, id, token, inbox, length)
   local fence = math.max(s.fence + 1, micros)
   local text, from, reply = string.format('%.0f', fence), lease(length, inbox)
@@ -85,8 +85,8 @@ local function give(key, id, token, inbox, length)
   return fence, keep(key, length)
 end
 
--- Gives the lock to the first in the queue that is alive, for its grace, and tells it. Returns its id and the fence, or nil
--- when there is none.
+-- Gives the lock to the first in the queue that is alive, for its grace, and notifies it. Returns its id and the fence, or nil
+-- if there is none.
 local function promote(key, queue)
   while true do
     local id = redis.call('ZPOPMIN', queue)[1]
@@ -100,7 +100,7 @@ local function promote(key, queue)
     if alive and tonumber(alive) > now then
       local fence, err = give(key, id, token, inbox, tonumber(grace))
       if not err and inbox ~= '' then
-        redis.pcall('PUBLISH', inbox, #id .. ':' .. id .. string.format('%.0f', fence)) -- refused: a heartbeat finds it
+        redis.pcall('PUBLISH', inbox, #id .. ':' .. id .. string.format('%.0f', fence)) -- if Redis refuses, a heartbeat finds the grant
       end
       return id, fence, err
     end
@@ -112,17 +112,17 @@ local function holds(id, token)
   return s.token == token and (token == id or string.find(' ' .. s.holds, ' ' .. id .. ' ', 1, true) ~= nil)
 end
 
--- Takes the id out of the queue, and returns whether it was there.
+-- Removes the id from the queue, and returns whether it was there.
 local function leave(key, queue, id)
   return redis.call('HDEL', key, 'waiter:' .. id) == 1 and redis.call('ZREM', queue, id) == 1
 end
 
--- Returns whether the id has given up before, so that what it asks for now comes late.
+-- Returns whether the id has given up, so that this request of it comes late.
 local function late(id)
   return s.gone > now and redis.call('ZSCORE', KEYS[3], id)
 end
 
--- Remembers that the id has given up. If Redis refuses, a request that comes late costs one lease.
+-- Remembers that the id has given up. If Redis refuses, a late request costs one lease.
 local function remember(key, gone, id)
   redis.call('ZREMRANGEBYSCORE', gone, '-inf', now)
   if type(redis.pcall('ZADD', gone, now + MEMORY, id)) == 'table' then

@@ -1,7 +1,7 @@
 -- Extends a lease.
 -- KEYS: lock
--- ARGV: id, token (its owner's, or the id), lease ms, the least fence that the lock is to have
--- Returns 1, 0 if the lock is held no more, or -1 if it was revoked.
+-- ARGV: id, token (its owner's, or the id), lease ms, the lowest fence that the lock may have then
+-- Returns 1, 0 if the id no longer holds the lock, or -1 if the lock was revoked.
 -- Safe to run twice.
 local key, id, token = KEYS[1], ARGV[1], ARGV[2]
 

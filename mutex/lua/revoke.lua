@@ -1,6 +1,6 @@
--- Takes the lock away from its holder, tells it, and gives the lock to the next.
+-- Takes the lock away from its holder, notifies the holder, and gives the lock to the next in the queue.
 -- KEYS: lock, queue
--- ARGV: the key under which lockers are told
+-- ARGV: the key under which Lockers listen
 -- Returns 1, or 0 if nobody held it.
 -- Safe to run twice, but a second run may revoke the next holder.
 local key, queue = KEYS[1], KEYS[2]
@@ -11,7 +11,7 @@ if s.token == '' or deadline <= now then
 end
 redis.call('HSET', key, 'token', '', 'holds', '', 'revoked', s.token)
 if inbox ~= '' then
-  redis.pcall('PUBLISH', inbox, #ARGV[1] .. ':' .. ARGV[1] .. s.token) -- refused: the next renewal tells it
+  redis.pcall('PUBLISH', inbox, #ARGV[1] .. ':' .. ARGV[1] .. s.token) -- if Redis refuses, the next renewal finds out
 end
 s.holds = ''
 if s.ticket ~= 0 then

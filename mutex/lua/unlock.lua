@@ -1,11 +1,11 @@
--- Gives up a hold, or a place in the queue. When the lock becomes free by that, it goes to the next: to one of the same
--- process that is named here, or to the first in the queue.
+-- Gives up a hold, or a place in the queue. If that frees the lock, the next one gets it: the successor from the same process
+-- that is named here, or the first in the queue.
 -- KEYS: lock, queue, gone
 -- ARGV: id, and if need be: token (its owner's, or the id), 1 if requests of the id may still be on their way (else 0), and
 --       then: successor's id, its lease ms, its inbox, 1 if it goes before those in the queue
--- Returns 1 when the hold was given up | the successor's fence when that has the lock | 0 when it was held no more,
---       or not yet | -1 when it was revoked
--- Safe to run twice: the lock remembers who gave it up last.
+-- Returns 1 if the hold was given up | the successor's fence if that has the lock | 0 if the id did not hold the lock any
+--       more, or not yet | -1 if the lock was revoked
+-- Safe to run twice: the lock remembers the id that gave it up last.
 local key, queue, gone, id, token, successor = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2] or ARGV[1], ARGV[4]
 
 if ARGV[3] == '1' then

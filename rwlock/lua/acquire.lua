@@ -1,10 +1,10 @@
--- Takes the lock, or a place in the queue, or says how things stand.
+-- Takes the lock, or a place in the queue, or reports that the lock is busy.
 -- KEYS: as in the prelude
 -- ARGV: token, mode ('w' or 'r'), lease ms, grace in ms (0: do not queue), ms for which it waits at most, inbox ('' for none),
 --       when it came by this server's clock in microseconds (0: now)
 -- Returns the fence if the token holds the lock | {'queued', ms until it may be worth asking again, ticket, time in microseconds}
 --       | {'busy', ms until the leases of the holders end}
--- Safe to run twice: its own token means held, or queued; who has given up with a request on its way gets nothing.
+-- Safe to run twice: its own token means held, or queued; a token that has given up gets nothing.
 local token, mode, length = ARGV[1], ARGV[2], tonumber(ARGV[3])
 advance()
 if late(token) then

@@ -1,4 +1,4 @@
--- Says who holds the lock and how many wait.
+-- Reports who holds the lock, and how many wait.
 -- KEYS: as in the prelude
 -- Returns {writer or '', fence, ms until the leases of the holders end, readers, writers queued, readers queued}
 -- Safe to run twice.

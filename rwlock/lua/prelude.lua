@@ -1,10 +1,10 @@
--- Shared by the scripts of this folder; each is sent with this text before it, after fields.lua and the prelude of package queue. To make
--- all these functions takes longer than most of what they do, so the common case of a script comes before them, if it has one.
+-- Shared by the scripts of this folder; each is sent with this text before it, after fields.lua and the prelude of package queue.
+-- Creating all these functions takes longer than most of what they do. If a script has a common case, that comes before them.
 --
 -- KEYS, the same for every script:
---   lock     hash: as in the prelude of package queue; writer (its token) and deadline, while a writer holds; solo, what the ticket
---            was (empty: none) when nobody was queued: whoever queues gets a new one, so as long as they are equal nobody has
---            queued since
+--   lock     hash: as in the prelude of package queue; writer (its token) and deadline, while a writer holds; solo, the ticket
+--            (empty: none) at a moment when nobody was queued. Whoever queues gets a new ticket, so while solo equals ticket,
+--            nobody has queued since
 --   readers  zset: the tokens that hold for reading, by deadline
 --   writers  zset: the tokens that wait to write, by ticket less the microseconds that each had waited before it got one
 --   waiting  zset: the tokens that wait to read, by ticket
@@ -14,7 +14,7 @@ local readers, writers, waiting = KEYS[2], KEYS[3], KEYS[4]
 local writer, deadline = fields[7], tonumber(fields[8] or 0)
 local read_until -- when the last reader's lease ends; 0: nobody reads
 local ended = false -- a writer's turn has ended in this run
-local known -- until when somebody held, as far as those who wait could hear before this run
+local known -- until when somebody held, as far as the waiters could know before this run
 
 local function read_readers()
   read_until = highest(readers, longest > 0 and now + longest or math.huge)
@@ -37,13 +37,13 @@ local function hold_read(token, till)
   read_until = math.max(read_until, till)
 end
 
--- Grants the lock to all who wait to read.
+-- Grants the lock to all that wait to read.
 local function admit()
   local tokens, told = redis.call('ZRANGE', waiting, 0, -1), {}
   if #tokens == 0 then
     return
   end
-  for first = 1, #tokens, 1000 do -- more arguments than some thousand do not fit on Lua's stack
+  for first = 1, #tokens, 1000 do -- Lua's stack has room for some thousand arguments
     local part, fields, holds = {}, {}, {}
     for i = first, math.min(first + 999, #tokens) do
       part[#part + 1] = tokens[i]
@@ -70,8 +70,9 @@ local function admit()
   end
 end
 
--- Those who wait reckon with the lease that was the last to end when they asked. If what is left ends sooner, and before the
--- next heartbeat, the first writer is told to ask: it hears when that is, and asks again then, which hands on to whoever is next.
+-- Waiters rely on the lease that was the last to end when they asked. If the remaining leases end sooner, and before the next
+-- heartbeat, this makes the first writer ask. The reply says when they end. The writer asks again then, and that request hands the
+-- lock on to whoever is next.
 local function hasten()
   local till = writer and deadline or read_until
   if not left and till >= known then
@@ -86,7 +87,7 @@ local function hasten()
   end
 end
 
--- Hands the lock on, if it can be.
+-- Hands the lock on, if somebody may have it now.
 local function hand_on()
   if writer then
     return
@@ -111,7 +112,7 @@ local function promote()
   end
 end
 
--- Reads the lock, ends the leases that have expired, and takes the dead out of the queue.
+-- Reads the lock, ends the leases that have expired, and removes the dead from the queue.
 local function expire()
   if writer and deadline > now + longest then -- the clock was set back
     deadline = now + longest
@@ -129,14 +130,14 @@ local function expire()
   bury()
 end
 
--- What every script does first, unless it takes something away: then it hands on when it has.
+-- Every script calls it first, except those that take something away: they hand on after that.
 local function advance()
   expire()
   promote()
 end
 
--- Renews the token's lease, if it has one, and returns how it holds, 'w', 'r' or nil, and until when. That is never sooner
--- than before, whatever the clock and the length.
+-- Renews the token's lease, if it has one. Returns how it holds, 'w', 'r' or nil, and until when: never sooner than before,
+-- whatever the clock and the length.
 local function renew(token, length)
   if writer == token then
     deadline = math.max(deadline, lease(length))
@@ -152,8 +153,8 @@ local function renew(token, length)
   end
 end
 
--- Returns in how many ms asking again may change something for a waiter: when the leases of the holders have ended, or, for one
--- that waits to read behind a queue of writers, when the last of these is dead without another heartbeat.
+-- Returns in how many ms asking again may change something for a waiter: when the leases of the holders have ended. A reader behind
+-- a queue of writers asks when the last of these is dead without another heartbeat, if that is sooner.
 local function soonest(mode)
   local till = writer and deadline or read_until
   local last = mode == 'r' and not writer and redis.call('ZRANGE', writers, -1, -1)[1]

@@ -2,7 +2,7 @@
 -- KEYS: as in the prelude
 -- ARGV: token, its fence, 1 if requests of the token may still be on their way, else 0
 -- Returns 1 if it had the lock or a place, 0 if neither, -1 if that is because the lock was revoked. A writer whose lease is over
--- had the lock all the same if no script has run since that would have ended it: nobody else has had it.
+-- still had the lock if no script has run since that would have ended the lease: nobody else has had the lock.
 -- Safe to run twice; the second run finds nothing.
 local token, had, wrote = ARGV[1], 1, writer == ARGV[1]
 expire()

@@ -1,4 +1,4 @@
--- Takes the lock from all who hold it, and hands it on.
+-- Takes the lock from all that hold it, and hands it on.
 -- KEYS: as in the prelude
 -- ARGV: id of this revocation
 -- Returns how many held it.
@@ -12,7 +12,7 @@ if redis.call('HGET', lock, 'revoker') ~= ARGV[1] then
   end
   redis.call('DEL', readers)
   read_until = 0
-  -- It takes a fence of its own: who holds an older one, and no lock, was revoked.
+  -- It takes a fence of its own: a token with an older fence and no lock was revoked.
   redis.call('HSET', lock, 'revoker', ARGV[1], 'revoked', next_fence(), 'fence', whole(fence))
   keep(lock)
 end

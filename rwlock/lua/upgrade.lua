@@ -1,4 +1,4 @@
--- Makes a reader the writer, if it is alone and no writer waits: who jumped the queue could starve it.
+-- Makes a reader the writer if it is alone and no writer waits: a reader that jumped the queue could starve it.
 -- KEYS: as in the prelude
 -- ARGV: token, lease ms, its fence
 -- Returns the new fence, or 1 if others hold or wait, 0 if the token does not hold the lock, -1 if that is because the
@@ -10,7 +10,7 @@ local mode, till = renew(token, tonumber(ARGV[2]))
 if not mode then
   return not_held(ARGV[3])
 end
-if mode == 'w' and whole(fence) == ARGV[3] then -- its downgrade has not arrived, and must not do so when it writes again
+if mode == 'w' and whole(fence) == ARGV[3] then -- its downgrade has not arrived, and must not arrive when it writes again
   end_writer()
   hold_read(token, till)
   promote()

@@ -1,7 +1,7 @@
 -- Creates a counter, with all units in its first segment.
 -- KEYS: segment
 -- ARGV: token, units, TTL in ms (0: none)
--- Returns 1, or 0 if there is one.
+-- Returns 1, or 0 if there is one already.
 -- Safe to run twice: its own token means created.
 if redis.call('EXISTS', KEYS[1]) == 1 then
   return redis.call('HGET', KEYS[1], 'token') == ARGV[1] and 1 or 0

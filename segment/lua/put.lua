@@ -1,8 +1,8 @@
 -- Puts units into a segment.
--- KEYS: segment, receipt, which is only this one's
--- ARGV: units, ms to keep the receipt, until (a segment that is not there is made with it; '': it is not made),
+-- KEYS: segment, this request's own receipt
+-- ARGV: units, ms to keep the receipt, until (a missing segment is made with it; '': it is not made),
 --       most units that the segment may have then (0: any number)
--- Returns 1 if done | 0 if there is no such segment | -1 if that would be too many
+-- Returns 1 if done | 0 if there is no such segment | -1 if the segment would have too many
 -- Safe to run twice: the second run finds the receipt, and returns what the first did.
 local before = redis.call('GET', KEYS[2])
 if before then

@@ -1,5 +1,5 @@
--- Sends units on their way to another segment, fewer when there are not as many.
--- KEYS: segment, receipt, which is only this one's
+-- Sends units on their way to another segment; fewer if there are not that many.
+-- KEYS: segment, this request's own receipt
 -- ARGV: id, segment they go to, units, ms to keep the receipt
 -- Returns how many are on their way.
 -- Safe to run twice: the second run finds them on their way, or, when they have arrived, the receipt.

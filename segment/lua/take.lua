@@ -4,7 +4,7 @@
 -- Returns how many it took (0: there were not enough), or -1 if there is no such segment, or -2 if the sender has made
 -- another request since.
 -- Safe to run twice: the second run finds its number in the receipt. A copy that is late finds a later one.
--- It runs without the prelude, as nearly all that is done is this.
+-- It runs without the prelude, because nearly every request is a take.
 local units, last = tonumber(ARGV[2]), redis.call('GET', KEYS[2])
 if last then
   local number, taken = string.match(last, '^(%d+) (%d+)$')

@@ -1,4 +1,4 @@
--- Gives back what a take took, and keeps it from taking if it did not run yet.
+-- Gives back what a take took. A take that has not run yet will take nothing.
 -- KEYS: segment, receipt
 -- ARGV: number, ms to keep the receipt
 -- Returns how many units it gave back.

@@ -1,10 +1,10 @@
--- Takes a permit, or a place in the queue, or says how things stand.
+-- Takes a permit, or a place in the queue, or reports that all permits are taken.
 -- KEYS: as in the prelude
 -- ARGV: token, how many permits there are, lease ms, grace in ms (0: do not queue), ms for which it waits at most, inbox ('' for none),
 --       when it came by this server's clock in microseconds (0: now)
 -- Returns the fence if the token has a permit | {'queued', ms until it may be worth asking again, ticket, time in microseconds}
 --       | {'busy', ms until the first of the leases ends}
--- Safe to run twice: its own token means held, or queued; who has given up with a request on its way gets nothing.
+-- Safe to run twice: its own token means held, or queued; a token that has given up gets nothing.
 local token, permits, length = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 advance()
 if late(token) then

@@ -1,2 +1,2 @@
--- Begins every script of this folder: what they all look at, read once. The prelude of package queue says what it is.
+-- Begins every script of this folder, and reads once what they all need. The prelude of package queue describes the fields.
 local fields = redis.call('HMGET', KEYS[1], 'fence', 'longest', 'gone', 'ticket', 'asked', 'kept')

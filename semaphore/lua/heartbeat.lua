@@ -1,8 +1,8 @@
 -- Says that a waiter is alive.
 -- KEYS: as in the prelude
 -- ARGV: token, its ticket, its grace in ms
--- Returns in how many ms it may be worth asking again, if it is queued, or 0 if it has to ask: it was granted a permit, or
--- forgotten, or is in a place that it does not know of, for which it must not take an older grant.
+-- Returns in how many ms it may be worth asking again if the token is queued under its ticket, else 0: it must ask. Then it was
+-- granted a permit, or forgotten, or has a place that it does not know of, for which it must not accept an older grant.
 -- Safe to run twice.
 local token = ARGV[1]
 advance()

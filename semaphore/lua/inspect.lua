@@ -1,4 +1,4 @@
--- Says who has a permit, and how many wait.
+-- Reports who has a permit, and how many wait.
 -- KEYS: as in the prelude
 -- Returns {how many wait, then for each holder in the order of the deadlines: token, ms until its lease ends}
 -- Safe to run twice.

@@ -15,7 +15,7 @@ local function hold(token, till)
   keep(holders, held == 0)
 end
 
--- Gives permits to those that wait, in their order. Each goes by the number of permits that it knows of, and nobody goes past it.
+-- Gives permits to those that wait, in their order. The number of permits is the one that the waiter knows of. Nobody overtakes it.
 local function hand_on()
   while queued do
     local first = redis.call('ZRANGE', queue, 0, 0)[1]
@@ -33,7 +33,7 @@ local function hand_on()
   end
 end
 
--- Ends the leases that have expired, and takes the dead out of the queue.
+-- Ends the leases that have expired, and removes the dead from the queue.
 local function expire()
   held = 0
   if highest(holders, longest > 0 and now + longest or math.huge) > 0 then
@@ -43,13 +43,13 @@ local function expire()
   bury()
 end
 
--- What every script does first, unless it takes something away: then it hands on when it has.
+-- Every script calls it first, except those that take something away: they hand on after that.
 local function advance()
   expire()
   hand_on()
 end
 
--- Renews the token's lease, and returns whether it has one. It never ends sooner than before, whatever the clock and the length.
+-- Renews the token's lease, and returns whether it has one. The lease never ends sooner than before, whatever the clock and the length.
 local function renew(token, length)
   local till = held > 0 and redis.call('ZSCORE', holders, token)
   if till then
@@ -58,14 +58,14 @@ local function renew(token, length)
   return till
 end
 
--- Returns in how many ms the first of the leases ends, or the last.
+-- Returns in how many ms the first lease ends (0), or the last (-1).
 local function ends(i)
   local till = held > 0 and redis.call('ZRANGE', holders, i, i, 'WITHSCORES')[2] or now
   return math.max(till - now, 1)
 end
 
--- Returns in how many ms asking again may change something for a waiter: when the first of the leases has ended, if it is the first in
--- the queue. Those behind it need not all come then.
+-- Returns in how many ms asking again may change something for a waiter: for the first in the queue, when the first lease has ended.
+-- Those behind it need not all come then, so they ask when the last one has.
 local function soonest(token)
   return ends(redis.call('ZRANGE', queue, 0, 0)[1] == token and 0 or -1)
 end

@@ -1,8 +1,8 @@
 -- Gives up what the token has, a permit or a place in the queue.
 -- KEYS: as in the prelude
 -- ARGV: token, the fence it was granted with, 1 if requests of the token may still be on their way, else 0
--- Returns 1 if it had a permit or a place, 0 if neither, -1 if that is because it was revoked. One whose lease is over had its permit
--- all the same if no script has run since that would have ended it: nobody else has had it.
+-- Returns 1 if it had a permit or a place, 0 if neither, -1 if that is because it was revoked. A token whose lease is over still had
+-- its permit if no script has run since that would have ended the lease: nobody else has had the permit.
 -- Safe to run twice; the second run finds nothing.
 local token = ARGV[1]
 local had = redis.call('ZREM', holders, token)

@@ -1,4 +1,4 @@
--- Takes the permits from all who have one, and hands them on.
+-- Takes the permits from all that have one, and hands them on.
 -- KEYS: as in the prelude
 -- ARGV: id of this revocation
 -- Returns how many had one.
@@ -9,7 +9,7 @@ if redis.call('HGET', lock, 'revoker') ~= ARGV[1] then
   taken = held
   redis.call('DEL', holders)
   held = 0
-  -- It takes a fence of its own: who has an older one, and no permit, was revoked.
+  -- It takes a fence of its own: a token with an older fence and no permit was revoked.
   redis.call('HSET', lock, 'revoker', ARGV[1], 'revoked', next_fence(), 'fence', whole(fence))
   keep(lock)
 end

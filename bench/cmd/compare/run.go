@@ -151,7 +151,7 @@ func (r *runner) close() (err error) {
 	return err
 }
 
-// rounds has the entries take turns. Each round begins with another one, so that nobody always comes after the same.
+// rounds makes the entries take turns. Each round begins with another one, so that nobody always comes after the same.
 func (r *runner) rounds(ctx context.Context, c scenario.Case, trip time.Duration) ([]*report.Row, error) {
 	env, err := r.env(trip)
 	if err != nil {

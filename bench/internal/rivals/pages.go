@@ -42,7 +42,7 @@ func routed(origin http.HandlerFunc, through ...func(http.Handler) http.Handler)
 
 const path = "/pages/"
 
-// origin is the handler whose pages are cached. What it loads is said by whoever asks.
+// origin is the handler whose pages are cached. The caller says what it loads.
 func (s Setup) origin(w http.ResponseWriter, r *http.Request) {
 	body, err := loadWith(r.Context())
 	if err != nil {

@@ -70,11 +70,16 @@ func (f *fleet) wave(ctx context.Context, callers int, waiting func(key string) 
 		return nil, err
 	}
 	end, err := f.look(context.WithoutCancel(ctx))
+	answersAfter(answers, time.Duration(ended.Load()))
+	return &wave{joining: f.since(start, joined), waking: f.since(joined, end), loads: loads.Load(), answers: answers}, err
+}
+
+// answersAfter sorts the answers, and counts them from the end of the load.
+func answersAfter(answers []time.Duration, ended time.Duration) {
 	for i := range answers {
-		answers[i] = max(answers[i]-time.Duration(ended.Load()), 0)
+		answers[i] = max(answers[i]-ended, 0)
 	}
 	slices.Sort(answers)
-	return &wave{joining: f.since(start, joined), waking: f.since(joined, end), loads: loads.Load(), answers: answers}, err
 }
 
 // join waits until every instance has asked for the lease, and every further caller has joined one who did.

@@ -115,7 +115,7 @@ func runArrivals(ctx context.Context, e Env, lib rivals.CacheLibrary, r reading,
 	}, nil
 }
 
-// alternateSlices has the two take a slice each.
+// alternateSlices makes the two take a slice each.
 func alternateSlices(
 	ctx context.Context, mine, plain *visited, perSecond int, d time.Duration, plainFirst bool,
 ) (m, p *times, err error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/cacheguard/go/bench/internal/rivals"
 )
 
-// coldStart has every instance ask for every key at once, and nobody has any.
+// coldStart makes every instance ask for every key at once, and nobody has any.
 func coldStart() Scenario {
 	s := Scenario{
 		Name: "cold start",
@@ -72,7 +72,7 @@ func runColdStart(ctx context.Context, e Env, lib rivals.CacheLibrary, n int) (_
 	}, err
 }
 
-// start has each instance ask for n new keys.
+// start makes each instance ask for n new keys.
 func start(ctx context.Context, caches []rivals.Cache, db *database, n int) (*times, time.Duration, error) {
 	keys, values := newKeys(n, Kibibyte)
 	answers, began := newTimes(), time.Now()

@@ -54,7 +54,7 @@ func contests() Scenario {
 	return s
 }
 
-// Contest is who wants a lock how often.
+// Contest says how many want a lock, and how often.
 type Contest struct {
 	Contenders, Clients int
 	Held, Paused        time.Duration
@@ -98,7 +98,7 @@ type contested struct {
 	unlocked atomic.Int64 // when the last unlock began, since began
 }
 
-// run has each contender take the lock until the time is over, and at least once.
+// run makes each contender take the lock until the time is over, and at least once.
 func (c Contest) run(ctx context.Context, contenders []rivals.Lock, d time.Duration) (*contested, error) {
 	r := &contested{handOver: newTimes(), wait: newTimes(), began: time.Now()}
 	name := NewKey()

@@ -164,7 +164,7 @@ func (c *crowd) run(ctx context.Context, caches []rivals.Cache) error {
 	return errors.Join(err, ctx.Err())
 }
 
-// ask is one of the crowd, who tells a wrong value from none.
+// ask is one caller of the crowd. It tells a wrong value from none.
 func (c *crowd) ask(ctx context.Context, cache rivals.Cache, k int) error {
 	began := time.Now()
 	ctx, cancel := context.WithDeadline(ctx, began.Add(c.Patience))

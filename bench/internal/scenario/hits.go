@@ -62,7 +62,7 @@ func hits() Scenario {
 
 var base = reading{callers: 64, bytes: Kibibyte}
 
-// reading is who reads what.
+// reading says which callers read which keys.
 type reading struct {
 	keys, callers, bytes int
 	zipf                 bool

@@ -11,7 +11,7 @@ import (
 	"github.com/cacheguard/go/bench/internal/rivals"
 )
 
-// lone has one caller read one key, with nobody to share anything with, in turns with a plain GET.
+// lone makes one caller read one key, with nobody to share anything with, in turns with a plain GET.
 func lone() Scenario {
 	return Scenario{
 		Name: "lone",

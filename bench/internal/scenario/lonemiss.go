@@ -9,7 +9,7 @@ import (
 	"github.com/cacheguard/go/bench/internal/rivals"
 )
 
-// loneMiss has one caller ask for one key after the other that nobody has.
+// loneMiss makes one caller ask for one key after the other that nobody has.
 func loneMiss() Scenario {
 	return Scenario{
 		Name: "lone miss",

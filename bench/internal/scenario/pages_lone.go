@@ -7,7 +7,7 @@ import (
 	"github.com/cacheguard/go/bench/internal/rivals"
 )
 
-// pageLone has one caller ask for one page that is there, in turns with the bare handler.
+// pageLone makes one caller ask for one page that is there, in turns with the bare handler.
 func pageLone() Scenario {
 	return Scenario{
 		Name: "HTTP, lone",

@@ -47,7 +47,7 @@ func (c Case) RoundTrips() []time.Duration {
 	return []time.Duration{0}
 }
 
-// Entry is one who takes part.
+// Entry is a participant.
 type Entry struct {
 	Name    string
 	Ours    bool

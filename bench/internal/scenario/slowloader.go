@@ -11,7 +11,7 @@ import (
 
 const lease = time.Second // of whoever loads, for the libraries that have one
 
-// slowLoader has a load that takes longer than the lease of whoever runs it.
+// slowLoader runs a load that takes longer than its lease.
 func slowLoader() Scenario {
 	return Scenario{
 		Name: "slow loader",

@@ -56,7 +56,7 @@ func (c Crowd) of(libs []rivals.CacheLibrary, smoke bool) Case {
 	}
 }
 
-// Crowd is who comes to a stampede.
+// Crowd is the callers of a stampede.
 type Crowd struct {
 	Instances, Callers int // callers of each instance
 	Rebuild            time.Duration
@@ -125,7 +125,7 @@ type Stampede struct {
 	Spent   server.Usage
 }
 
-// expire has every instance read all keys, and waits until they have expired.
+// expire makes every instance read all keys, and waits until they have expired.
 func expire(ctx context.Context, caches []rivals.Cache, keys []string, values [][]byte, ttl time.Duration) error {
 	for _, c := range caches {
 		if err := Fill(ctx, c, keys, values, 1); err != nil {

@@ -138,11 +138,11 @@ func (a *attempt) claim() (*claim, error) {
 		session.Return()
 		return nil, store.ErrTaken
 	}
-	return a.settle(session)
+	return a.claimFree(session)
 }
 
-// settle waits until the last holder does not trust its lease any more, if it has not given it up.
-func (a *attempt) settle(session Session) (*claim, error) {
+// claimFree claims the lock once it is free: a last holder that has not given it up may trust its lease for a while longer.
+func (a *attempt) claimFree(session Session) (*claim, error) {
 	for waited := false; ; waited = true {
 		ctx, cancel := a.bounded()
 		sent := time.Now()

@@ -8,11 +8,11 @@
 //	lease_ms  the TTL of who has the lock; 0 when the last holder has given it up
 //	free_at   when a lock that was not given up is free, in the database's milliseconds; 0 until somebody asks
 //
-// The session that has the session's lock looks at the row, and takes the lock by raising the fence in the same statement, if lease_ms is 0.
-// If not, the last holder's session has ended without an unlock: its process died, the connection broke, the database was
-// restarted. Such a holder trusts its lease for TTL after its last request at most. So the first who finds the row like this sets
-// free_at to TTL from now, and the lock is taken when that time has come. No clock of two machines is compared, and a
-// holder that lives on has ended its context by then.
+// The session that has the session's lock looks at the row, and takes the lock by raising the fence in the same statement, if lease_ms is
+// 0. If not, the last holder's session has ended without an unlock: its process died, the connection broke, the database was restarted.
+// Such a holder trusts its lease for TTL after its last request at most. So the first claim that finds the row like this sets free_at to
+// TTL from now, and the lock is taken when that time has come. No clock of two machines is compared, and a holder that lives on has ended
+// its context by then.
 //
 // The holder asks its connection for a sign of life every third of TTL. When there is none, the lease is lost at once.
 package database

@@ -27,7 +27,7 @@ func (t *turns) take(ctx context.Context, name string, wait bool) bool {
 		t.mu.Unlock()
 		return false
 	}
-	mine := make(chan struct{}) // closed by who gives the turn
+	mine := make(chan struct{}) // closed when the turn is given
 	t.byName[name] = append(waiting, mine)
 	t.mu.Unlock()
 	select {

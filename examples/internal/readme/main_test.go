@@ -11,7 +11,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// Only the address of Redis is another one than in the README.
+// Only the address of Redis differs from the README.
 func TestTheProgramOfTheReadmeMakesOneQuery(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("main.go")

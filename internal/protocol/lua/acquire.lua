@@ -1,14 +1,14 @@
--- Returns the value, or takes the lease to load it, or registers for a wake-up by who has it.
+-- Returns the value, takes the lease to load it, or registers the caller for a wake-up by the holder of the lease.
 -- KEYS: value, lease, intent
 -- ARGV: token, lease ms (0: do not take it), keep ms (TTL of the hash), inbox ('' for none), instance; and if there is a value that the
---       caller cannot use, its first bytes, how many these may be, and, if that is because of its age, where its time of
---       writing begins, else 0
--- Returns {'value', entry, 0, or time in ms if it is the caller's, which is fresh by this clock} | {'lease', generation, 1 if taken over from a dead holder,
---         1 if the caller's value is still there} | {'free'}
+--       caller cannot use: its first bytes, how many bytes to compare, and where its time of writing begins if its age is
+--       the reason, else 0
+-- Returns {'value', entry, time in ms if it is the caller's value and fresh by this clock, else 0}
+--       | {'lease', generation, 1 if taken over from a dead holder, 1 if the caller's value is still there} | {'free'}
 --       | {'held', generation, ms left, 1 if registered} | {'failed', token, error, ms left}
---       | {'writing', generation of the message that tells of the end, ms left, 1 if registered}
--- Safe to run twice: its own token means acquired. A copy that arrives after the lease was removed makes a lease of
--- another generation, with which the load that sent it can do nothing.
+--       | {'writing', generation of the message that reports the end, ms left, 1 if registered}
+-- Safe to run twice: its own token means acquired. A copy that arrives after the lease was removed takes a lease of another
+-- generation, which is of no use to the load that sent the copy.
 if redis.call('EXISTS', KEYS[3]) == 1 then
   local ends = read_intent(KEYS[3], now)
   if ends > 0 then

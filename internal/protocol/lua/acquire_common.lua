@@ -1,5 +1,6 @@
--- Runs before acquire.lua, in one script with it, which goes on with h, now, left, stands, usable, take and register. It answers the
--- common cases: a value that the caller can use, nothing at all, or a lease whose holder lives. They need none of the prelude's functions, and read no key that cannot be there.
+-- Runs before acquire.lua, as one script with it; acquire.lua goes on with h, now, left, stands, usable, take and register. It
+-- answers the common cases: a value that the caller can use, nothing at all, or a lease whose holder is alive. These need none of
+-- the prelude's functions, and read no key that is known to be absent.
 local there = redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3])
 if there == 0 and ARGV[2] == '0' then
   return {'free'}
@@ -25,7 +26,7 @@ if usable then
   end
 end
 
--- Takes the lease, which nobody has, if the caller wants it.
+-- Takes the lease, which is free, if the caller wants it.
 local function take(generation, dead)
   if ARGV[2] == '0' then
     return {'free'}
@@ -41,7 +42,7 @@ local function take(generation, dead)
   return {'lease', generation, dead and 1 or 0, usable and 1 or 0}
 end
 
--- Has the holder, or the writer, tell the caller's inbox. Returns 1 if it will.
+-- Makes the holder, or the writer, notify the caller's inbox at its end. Returns 1 if it will.
 local function register(key)
   if ARGV[4] == '' then
     return 0
@@ -56,7 +57,7 @@ if beside == 0 then
 end
 local h = redis.pcall('HMGET', KEYS[2], 'token', 'deadline', 'generation', 'failed', 'error', 'length')
 local left = tonumber(h[2] or 0) - now
-local stands = left > 0 and left <= tonumber(h[6] or 0) -- more than its length: the clock was set back, nobody renews it
+local stands = left > 0 and left <= tonumber(h[6] or 0) -- more than its length: the clock was set back, and nobody renews the lease
 if beside == 1 and stands and h[1] and h[1] ~= ARGV[1] then
   return {'held', h[3], left, register(KEYS[2])}
 end

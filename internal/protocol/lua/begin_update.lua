@@ -1,10 +1,10 @@
--- Announces a writer: removes the values of all versions, kills the right of every running load to store one, and keeps others from
--- beginning one that may, until the writer has ended its update or its intent expires.
+-- Announces a writer. Removes the values of all versions, and revokes the right of every running load to store one. No new load gets
+-- that right until the writer ends its update or its intent expires.
 -- KEYS: value, lease, intent
 -- ARGV: token, intent ms, channel that local tiers listen to, notice for them, instance; and if the update's
 --       value is to be stored, how long the update may last, in ms
--- Returns 1; or the generation that nobody but this update has, and that whatever invalidates the key removes ('' if there is no
--- memory for it).
+-- Returns 1, or, if the value is to be stored, a generation that only this update has and that every invalidation of the key removes
+-- ('' if there is no memory for it).
 -- Safe to run twice. A copy that arrives after the update has ended keeps loads from storing until the intent expires.
 local reply = set_intent(KEYS[3], ARGV[1], ARGV[2], ARGV[5])
 if type(reply) == 'table' and string.find(reply.err, 'WRONGTYPE', 1, true) then
@@ -12,7 +12,7 @@ if type(reply) == 'table' and string.find(reply.err, 'WRONGTYPE', 1, true) then
   reply = set_intent(KEYS[3], ARGV[1], ARGV[2], ARGV[5])
 end
 if type(reply) == 'table' then
-  return reply -- nothing was removed, as nothing will be written
+  return reply -- nothing was removed, because nothing will be written
 end
 extend_ttl(KEYS[3], ARGV[2])
 forget(KEYS[1], ARGV[3], ARGV[4])

@@ -1,4 +1,4 @@
--- Ends an update: removes what may have been stored meanwhile, if the intent was lost, and wakes who waits for the writer.
+-- Ends an update. Removes what a load may have stored if the intent was lost, and wakes those that wait for the writer.
 -- KEYS: value, lease, intent
 -- ARGV: token, channel that local tiers listen to, notice for them
 -- Returns 1.

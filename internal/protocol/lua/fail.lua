@@ -1,8 +1,8 @@
--- Ends a lease whose load failed, remembers the failure for a moment, and tells who waits.
+-- Ends a lease whose load failed, remembers the failure for a moment, and wakes those that wait.
 -- KEYS: lease
 -- ARGV: token, error, first delay in ms, longest delay in ms, jitter (the share of the delay to take, 0 to 1)
 -- Returns 1, or 0 if the token does not hold the lease.
--- Safe to run twice: the first run takes the token away.
+-- Safe to run twice: the first run removes the token.
 local lease, inboxes = read_lease(KEYS[1])
 if lease.token ~= ARGV[1] then
   return 0

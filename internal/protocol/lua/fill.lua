@@ -1,10 +1,10 @@
--- Stores what a load returned, if the load's generation is still there, ends the lease, and hands the value to who waits.
+-- Stores what a load returned if the load's generation is still there, ends the lease, and hands the value to those that wait.
 -- KEYS: value, lease
 -- ARGV: generation, TTL in ms (0: do not store), head and tail of the entry (the time of writing goes between them;
 --       an empty tail: there is no entry), id of the load and its offset in the entry, the largest entry to push
 -- Returns 'stored' | 'kept' (valid, and not to be stored) | 'refused' | the error with which Redis refused to store it
--- Safe to run twice: a second run finds its own id in the entry. Of one that was not stored it says refused, and those
--- who shared the load then ask once more.
+-- Safe to run twice: a second run finds its own id in the entry. If nothing was stored, it returns 'refused', and the callers
+-- that shared the load ask once more.
 local id, offset = ARGV[5], tonumber(ARGV[6])
 
 local lease, inboxes = parse_lease(fields)

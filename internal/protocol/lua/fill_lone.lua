@@ -1,5 +1,5 @@
--- The common case of fill.lua, before which it runs: the lease is as acquire made it, with its five fields in their order, as
--- no process waits and no load has failed; the load's generation is there; and there is something to store.
+-- The common case of fill.lua; it runs first. The lease is as acquire made it, with its five fields in their order, because no
+-- process waits and no load has failed. The load's generation is there, and there is something to store.
 local generation, ttl = ARGV[1], tonumber(ARGV[2])
 local fields = redis.pcall('HGETALL', KEYS[2])
 if #fields == 10 and fields[7] == 'generation' and fields[8] == generation and ttl > 0 and ARGV[4] ~= '' then

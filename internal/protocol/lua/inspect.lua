@@ -1,7 +1,7 @@
--- Looks at all that there is of a key.
+-- Reads everything that Redis has for a key.
 -- KEYS: value, lease, intent
--- Returns {server time in ms, ms until Redis expires the value (-2: there is none), value or false, lease and intent as HGETALL returns them}; a key of
--- another type is an empty value, or no lease or intent.
+-- Returns {server time in ms, ms until Redis expires the value (-2: there is none), value or false, lease and intent as HGETALL
+-- returns them}. A key of another type is an empty value, or no lease or intent.
 -- Safe to run twice: it writes nothing.
 local value = redis.pcall('GET', KEYS[1])
 if type(value) == 'table' then

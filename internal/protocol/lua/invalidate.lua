@@ -1,5 +1,5 @@
--- Removes the values of all versions, kills the right of every running load to store one, and tells who waits to ask again, and local
--- tiers to forget the key.
+-- Removes the values of all versions, and revokes the right of every running load to store one. Tells those that wait to ask again,
+-- and local tiers to forget the key.
 -- KEYS: value, lease
 -- ARGV: channel that local tiers listen to, notice for them
 -- Returns how many values and leases there were.

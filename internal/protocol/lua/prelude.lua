@@ -4,21 +4,21 @@
 --
 -- The lease of a key is a hash:
 --   token       of the load that holds it; absent when nobody does
---   deadline    server time in ms: until then the token holds it, or, without a token, a failed load is remembered
---   length      how long before the deadline it was set, in ms
---   generation  of the hash: the token of the load that created it, and when; whoever finds its generation knows that
+--   deadline    server time in ms until which the token holds the lease or, without a token, a failed load is remembered
+--   length      from when the deadline was set until the deadline, in ms
+--   generation  of the hash: the token of the load that created it, and the time. A load that finds its generation knows that
 --               nothing was stored or invalidated since it acquired the lease, because both delete the hash
 --   holder      when the token acquired it, by the server's clock in ms, and on which instance
 --   failures, failed, error   how often in a row loads failed, the token and the text of the last failure
 --   inbox:ADDRESS   one field per process that waits
 --
 -- The intent of a key is a hash that is there while somebody updates it:
---   writer:TOKEN    "DEADLINE LENGTH": server time in ms until which the writer is believed to be alive, and how long
---                   before it that was set; of several writers, all count
+--   writer:TOKEN    "DEADLINE LENGTH": server time in ms until which the writer is believed to be alive, and the ms from when
+--                   that was set until then; of several writers, all count
 --   holder:TOKEN    when the writer began, and on which instance, as in a lease
 --   inbox:ADDRESS   as above
 
--- The generation of messages that are about the end of an update.
+-- The generation in messages about the end of an update.
 local WRITING = 'writing'
 
 -- Returns the time in ms, and in microseconds.
@@ -27,7 +27,7 @@ local function now_ms()
   return t[1] * 1000 + math.floor(t[2] / 1000), t[1] * 1000000 + t[2]
 end
 
--- Returns the lease's fields and the addresses that wait for it, of what HGETALL returned. A key of another type is no lease.
+-- Returns a lease's fields and the addresses that wait for it, from the reply to HGETALL. A key of another type is no lease.
 local function parse_lease(flat)
   local lease, inboxes = {}, {}
   for i = 1, #flat, 2 do
@@ -44,7 +44,7 @@ local function read_lease(key)
   return parse_lease(redis.pcall('HGETALL', key))
 end
 
--- Wakes who waits. A user without the right to publish must not lose the fill: waiters have timers too.
+-- Wakes those that wait. If the user may not publish, the fill counts all the same: waiters have timers too.
 local function wake(key, inboxes, what, generation, more)
   local message = inboxes[1] and #key .. ':' .. key .. what .. generation .. (more or '')
   for _, inbox in ipairs(inboxes) do
@@ -57,7 +57,7 @@ local function base_of(value)
   return string.byte(value, -1) == 125 and value or string.match(value, '.*}')
 end
 
--- Returns the leases at the keys, so many of which are there: for each its key, its generation, and the addresses that wait for it.
+-- Returns the leases at the keys: for each, its key, its generation and the addresses that wait for it. left is how many keys exist.
 local function leases_at(keys, left)
   local there = {}
   for _, key in ipairs(keys) do
@@ -76,8 +76,8 @@ local function leases_at(keys, left)
   return there
 end
 
--- Removes the values and leases of all seats of a value's key, but for the value that is kept. Returns how many there were.
--- (Written out, as loops over the seats take half as long again.)
+-- Removes the values and leases of all seats of a value's key, except the value at the key kept. Returns how many there were.
+-- The keys are written out: loops over the seats take half as long again.
 local function forget(value, channel, notice, kept)
   local base, ended = base_of(value), {}
   local gone = {base, base .. ':v0', base .. ':v1', base .. ':v2', base .. ':v3'}
@@ -99,16 +99,16 @@ local function forget(value, channel, notice, kept)
   for _, lease in ipairs(ended) do
     wake(lease[1], lease[3], 'g', lease[2])
   end
-  redis.pcall('PUBLISH', channel, notice) -- a user without the right to must still be able to invalidate
+  redis.pcall('PUBLISH', channel, notice) -- a user that may not publish must still be able to invalidate
   return removed
 end
 
--- Tells those who wait for the end of an update, of whatever version: they all watch the lease without a seat.
+-- Wakes those that wait for the end of an update. Whatever their version, they all watch the lease without a seat.
 local function wake_readers(value, inboxes)
   wake(base_of(value) .. ':lease', inboxes, 'g', WRITING)
 end
 
--- Returns how long the intent stands, in ms, and the addresses that wait for its end. A key of another type is none.
+-- Returns how long the intent stands, in ms, and the addresses that wait for its end. A key of another type is no intent.
 local function read_intent(key, now)
   local left, inboxes = 0, {}
   local flat = redis.pcall('HGETALL', key)
@@ -116,7 +116,7 @@ local function read_intent(key, now)
     local deadline, length = string.match(flat[i + 1], '^(%d+) (%d+)$')
     if string.sub(flat[i], 1, 6) == 'inbox:' then
       inboxes[#inboxes + 1] = string.sub(flat[i], 7)
-    elseif deadline and deadline - now > tonumber(length) then -- the clock was set back: from now on, then
+    elseif deadline and deadline - now > tonumber(length) then -- the clock was set back: the length counts from now
       redis.pcall('HSET', key, flat[i], string.format('%.0f %s', now + length, length))
       left = math.max(left, tonumber(length))
     else
@@ -126,7 +126,7 @@ local function read_intent(key, now)
   return left, inboxes
 end
 
--- Has the writer's intent stand for so many ms from now. The instance is that of a new writer, else nil. Returns what HSET does.
+-- Makes the writer's intent stand for that many ms from now. The instance is that of a new writer, else nil. Returns HSET's reply.
 local function set_intent(key, token, ms, instance)
   local now = now_ms()
   local stands = string.format('%.0f %s', now + ms, ms)
@@ -136,7 +136,7 @@ local function set_intent(key, token, ms, instance)
   return redis.pcall('HSET', key, 'writer:' .. token, stands, 'holder:' .. token, now .. ' ' .. instance)
 end
 
--- Sees to it that the key lasts for so many ms at least.
+-- Makes the key last for at least that many ms.
 local function extend_ttl(key, ms)
   if redis.call('PTTL', key) < tonumber(ms) then
     redis.call('PEXPIRE', key, ms)

@@ -1,18 +1,18 @@
--- Ends an update as end_update.lua does, and stores what was written: if the writer's intent stood to the end, no other
--- writer's stands, and nothing invalidated the key since the update began.
+-- Ends an update as end_update.lua does. Stores what was written if the writer's intent stood to the end, no other writer's
+-- stands, and nothing invalidated the key since the update began.
 -- KEYS: value, lease, intent
 -- ARGV: token, channel that local tiers listen to, notice for them, generation that begin_update.lua returned, TTL in ms,
 --       head and tail of the entry (the time of writing goes between them), its id and the id's offset
 -- Returns 'stored' | 'refused' | the error with which Redis refused to store it; the update has ended in any case.
--- Safe to run twice: a second run finds its own id in the entry, or stores nothing, as the first took the generation away. A
--- copy of begin_update.lua that arrives late makes another generation.
+-- Safe to run twice: a second run finds its own id in the entry, or stores nothing, because the first removed the generation.
+-- A copy of begin_update.lua that arrives late makes another generation.
 local offset = tonumber(ARGV[9])
 if redis.pcall('GETRANGE', KEYS[1], offset, offset + #ARGV[8] - 1) == ARGV[8] then
   return 'stored'
 end
 local now, status = now_ms(), 'refused'
 if read_lease(KEYS[2]).generation == ARGV[4] and redis.call('HEXISTS', KEYS[3], 'writer:' .. ARGV[1]) == 1 then
-  -- Before all other writes: behind one, Redis would let a script go beyond its memory.
+  -- Before all other writes: after one, Redis would let the script exceed the memory limit.
   status = redis.pcall('SET', KEYS[1], ARGV[6] .. string.format('%011x', now) .. ARGV[7], 'PX', ARGV[5]).err or 'stored'
 end
 forget(KEYS[1], ARGV[2], ARGV[3], status == 'stored' and KEYS[1])

@@ -1,4 +1,4 @@
--- Gives up a lease without a result, and tells who waits to ask again.
+-- Gives up a lease without a result, and tells those that wait to ask again.
 -- KEYS: lease
 -- ARGV: token
 -- Returns 1, or 0 if the token does not hold the lease.

@@ -1,7 +1,7 @@
 -- Extends a writer's intent.
 -- KEYS: intent
 -- ARGV: token, intent ms
--- Returns 1, or 0 if the intent is gone: another one must not be made, as the update may have ended.
+-- Returns 1, or 0 if the intent is gone. It must not be made again, because the update may have ended.
 -- Safe to run twice.
 if redis.call('HEXISTS', KEYS[1], 'writer:' .. ARGV[1]) == 0 then
   return 0

@@ -2,7 +2,7 @@
 -- KEYS: version
 -- ARGV: random text, TTL in ms
 -- Returns the version.
--- Safe to run twice: a copy that arrives after the version was removed makes another one, as the time is a part of it.
+-- Safe to run twice: a copy that arrives after the version was removed makes another one, because the time is part of it.
 local version = redis.pcall('GET', KEYS[1])
 if type(version) == 'string' and version ~= '' then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])

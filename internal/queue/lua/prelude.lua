@@ -1,22 +1,28 @@
--- Shared by the scripts of locks that a queue in Redis hands out, whose holders and waiters have leases of their own: rwlock and
--- semaphore. Each script is sent with its folder's fields.lua, this text and its folder's prelude.lua before it.
+-- Shared by the scripts of rwlock and semaphore. A queue in Redis hands these locks out, and each holder and waiter has a lease of
+-- its own. Each script is sent with its folder's fields.lua, this text and its folder's prelude.lua before it.
 --
 -- KEYS:
---   the first   the lock, a hash: fence, the last one given; longest lease anybody asked for, in ms; ticket, the last one given to a
---               waiter, which grows by the microseconds that pass, and by 1 if the clock is set back; asked, when that was, in
---               microseconds; revoked, the fence that the last revoke took, and revoker, its id; gone, until when somebody is among
---               the gone; waiter:TOKEN for each waiter: its grace in ms, until when it waits at most, its ticket, and its inbox if it
---               has one, with colons between them; kept, until when the hash is there at least, as it has a TTL
---   the second  of those that hold
---   then        zsets of those that wait, one or two: the tokens by their tickets
---   alive       the one before the last, a zset: the tokens that wait, by when they are dead without another heartbeat
---   gone        the last, a zset: the tokens that have given up and of whose requests some may still be on their way, by when they
---               are forgotten
+--   the first   the lock, a hash:
+--                 fence         the last one given
+--                 longest       the longest lease that anybody has asked for, in ms
+--                 ticket        the last one given to a waiter; it grows by the microseconds that pass, and by 1 if the clock is set back
+--                 asked         when that ticket was given, in microseconds
+--                 revoked       the fence that the last revoke took
+--                 revoker       the id of that revoke
+--                 gone          until when somebody is among the gone
+--                 waiter:TOKEN  one per waiter: its grace in ms, when it stops waiting at the latest, its ticket, and its inbox if it has
+--                               one, with colons between them
+--                 kept          until when the hash exists at least, by its TTL
+--   the second  those that hold
+--   then        one or two zsets of those that wait: the tokens by their tickets
+--   alive       the one before the last, a zset: the tokens that wait, by when they count as dead without another heartbeat
+--   gone        the last, a zset: tokens that have given up while requests of theirs may still be on their way, by when they are
+--               forgotten
 -- All deadlines are the server's time in ms.
 local lock, alive, gone = KEYS[1], KEYS[#KEYS - 1], KEYS[#KEYS]
 
 local longest_grace = 3000 -- ms
-local memory = 600000 -- ms: how long the last fence, and who is gone, is remembered at least
+local memory = 600000 -- ms: for at least this long, the last fence and the gone are remembered
 
 -- Returns the time in ms, and in microseconds.
 local function now_ms()
@@ -32,7 +38,7 @@ local left = false -- somebody has left the queue in this run
 
 local function whole(n) return string.format('%.0f', n) end
 
--- No key may be left without a TTL, nor with one that ends before what it is about. A new one has none.
+-- Gives a key a TTL that ends no sooner than what the key is about. No key may be left without one; a new key has none.
 local function keep(key, new)
   local least, left = memory + longest, new and -1 or redis.call('PTTL', key)
   if left < least then
@@ -55,14 +61,14 @@ local function lease(length)
   return now + length
 end
 
--- The clock was set back: nobody stays for longer than anybody may.
+-- Lowers the deadlines above the limit, which exist only if the clock was set back.
 local function cut(key, limit)
   for _, token in ipairs(redis.call('ZRANGEBYSCORE', key, '(' .. whole(limit), '+inf')) do
     redis.call('ZADD', key, whole(limit), token)
   end
 end
 
--- Returns the highest score of a sorted set, not above a limit; 0 if it is empty.
+-- Returns the highest score of a sorted set, at most the limit; 0 if the set is empty.
 local function highest(key, limit)
   local score = tonumber(redis.call('ZREVRANGE', key, 0, 0, 'WITHSCORES')[2] or 0)
   if score > limit then
@@ -72,20 +78,20 @@ local function highest(key, limit)
   return score
 end
 
--- A waiter's grace is how long it lives without a heartbeat, and how long it holds what it is granted unless it confirms it.
--- Returns the deadline of a grant, the inbox to tell, or nil, and the ticket.
+-- A waiter's grace is how long it lives without a heartbeat, and how long it holds a grant that it does not confirm.
+-- Returns the deadline of a grant, the inbox to notify or nil, and the ticket.
 local function grant_to(waiter)
   local grace, ticket, inbox = string.match(waiter or '', '^(%d+):%d+:(%d+):(.*)$')
   return lease(tonumber(grace or 0)), inbox ~= '' and inbox or nil, ticket
 end
 
--- Returns the ticket of a waiter, and until when it waits at most, if it is known.
+-- Returns a waiter's ticket, and when it stops waiting at the latest; nil if the waiter is not known.
 local function ticket_of(token)
   local leaves, ticket = string.match(redis.call('HGET', lock, 'waiter:' .. token) or '', '^%d+:(%d+):(%d+):')
   return ticket, leaves
 end
 
--- Takes a waiter out of the queue, and returns what is known of it.
+-- Removes a waiter from the queue, and returns its field of the lock.
 local function leave(token)
   local field = 'waiter:' .. token
   local waiter = redis.call('HGET', lock, field)
@@ -103,12 +109,12 @@ local function next_fence()
   return whole(fence)
 end
 
--- A user without the right to publish must not lose the lock: waiters have timers too.
+-- If the user may not publish, the lock is handed on all the same: waiters have timers too.
 local function wake(inbox, key, body)
   redis.pcall('PUBLISH', inbox, #key .. ':' .. key .. body)
 end
 
--- Takes the dead out of the queue, and finds out whether anybody waits.
+-- Removes the dead from the queue, and finds out whether anybody waits.
 local function bury()
   queued = highest(alive, now + longest_grace) > 0
   if queued then
@@ -126,8 +132,8 @@ local function stay(queue, token, till)
   keep(alive)
 end
 
--- Gives the token a place in the queue, or finds it there, for no longer than its patience in ms. It came at that time of this
--- server's clock, in microseconds (0: now). Returns its ticket.
+-- Gives the token a place in the queue, or finds the one that it has. It waits for its patience in ms, and came at that time of this
+-- server's clock in microseconds (0: now). Returns its ticket.
 local function enqueue(queue, token, grace, patience, came, inbox)
   local ticket = redis.call('ZSCORE', queue, token) and ticket_of(token)
   if not ticket then
@@ -141,17 +147,17 @@ local function enqueue(queue, token, grace, patience, came, inbox)
   return ticket
 end
 
--- What to say to a token that does not hold: -1 if the lock was revoked since it got this fence, else 0.
+-- Returns the answer to a token that does not hold the lock: -1 if the lock was revoked since it got this fence, else 0.
 local function not_held(since)
   return tonumber(redis.call('HGET', lock, 'revoked') or 0) > tonumber(since) and -1 or 0
 end
 
--- Returns whether the token has given up before, so that what it asks for now comes late.
+-- Returns whether the token has given up, so that this request of it comes late.
 local function late(token)
   return now < tonumber(fields[3] or 0) and redis.call('ZSCORE', gone, token)
 end
 
--- Remembers that the token has given up. If Redis refuses, a request that comes late costs one lease.
+-- Remembers that the token has given up. If Redis refuses, a late request costs one lease.
 local function remember(token)
   redis.call('ZREMRANGEBYSCORE', gone, '-inf', whole(now))
   if type(redis.pcall('ZADD', gone, whole(now + memory), token)) == 'table' then

@@ -10,7 +10,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/distance"
 )
 
-// A hundred chunks that come out later by a tenth of a second take that, and not ten seconds.
+// A hundred chunks that come out a tenth of a second later take a tenth of a second in all, not ten seconds.
 func TestManyAreUnderWayAtOnce(t *testing.T) {
 	t.Parallel()
 	const delay, n = 100 * time.Millisecond, 100

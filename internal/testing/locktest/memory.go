@@ -14,7 +14,7 @@ func exhaust() {
 	}
 }
 
-// exhaustedHolder has the holder run out of memory: the runtime ends it at once, and nothing is cleaned up.
+// exhaustedHolder makes the holder run out of memory: the runtime ends it at once, and nothing is cleaned up.
 func exhaustedHolder(b *bench) {
 	holder := b.child("lock")
 	fence := b.fenceOf(holder)

@@ -18,7 +18,7 @@ func StartReplica(tb testing.TB, of *Server) *Server {
 	return s
 }
 
-// CutOff pauses a replica and has its primary end their connection, with all that was on its way. Until it goes on, nothing that is
+// CutOff pauses a replica and makes its primary end their connection, with all that was on its way. Until it goes on, nothing that is
 // written reaches it.
 func (s *Server) CutOff(replica *Server) {
 	replica.Pause()

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// ttl of the write locks: as short as a machine which stands still now and then allows.
+// ttl of the write locks: as short as a machine that stalls now and then allows.
 const ttl = 4 * time.Second
 
 // shop is some processes with a cache before a source, whose updates hold locks of a rung.
@@ -29,7 +29,7 @@ type shop struct {
 	source source
 }
 
-// source is what the cache is before. It refuses a write whose fence is smaller than one it has seen.
+// source is what the cache stands before. It refuses a write whose fence is smaller than one it has seen.
 type source struct {
 	mu       sync.Mutex
 	value    int

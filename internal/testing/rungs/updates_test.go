@@ -58,7 +58,7 @@ func TestAProcessThatUpdates(t *testing.T) {
 	t.Fatal(err)
 }
 
-// lateLoad has a load see the source before an update, and end after it.
+// lateLoad makes a load see the source before an update, and end after it.
 func lateLoad(s *shop) {
 	g, other := s.guard(), s.guard()
 	began, end, loaded := make(chan struct{}), make(chan struct{}), make(chan error, 1)

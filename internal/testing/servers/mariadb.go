@@ -19,7 +19,7 @@ type MariaDB struct {
 	data   string
 }
 
-// Lose has it lose its data, and starts it without any.
+// Lose makes it lose its data, and starts it without any.
 func (m *MariaDB) Lose() {
 	m.tb.Helper()
 	m.Kill()

@@ -18,7 +18,7 @@ type Postgres struct {
 	data   string
 }
 
-// Lose has it lose its data, and starts it without any.
+// Lose makes it lose its data, and starts it without any.
 func (p *Postgres) Lose() {
 	p.tb.Helper()
 	p.Kill()

@@ -24,7 +24,7 @@ type ZooKeeper struct {
 	data string
 }
 
-// Lose has it lose its data, and starts it without any: it gets them from the others.
+// Lose makes it lose its data, and starts it without any: it gets them from the others.
 func (m *ZooKeeper) Lose() {
 	m.tb.Helper()
 	m.Kill()

@@ -26,7 +26,7 @@ func TestAnEntryCannotBreakOutOfItsField(t *testing.T) {
 	}
 }
 
-// Whoever writes into Redis must not have the instances reserve much more memory than he has written.
+// Somebody who writes into Redis must not be able to make the instances reserve much more memory than was written.
 func TestAHostileRecordClaimsNoMoreMemoryThanItHas(t *testing.T) {
 	const size = 1 << 20
 	rec := Record{Kind: PassThrough, ID: "a"}

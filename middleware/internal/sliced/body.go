@@ -53,7 +53,7 @@ func (b *Body) next() error {
 		return cacheguard.ErrNotCached
 	}
 	s := b.Page.sliceAt(b.at)
-	body, how, err := s.fetch(b.Page.Client.Context())
+	body, how, err := s.retrieve(b.Page.Client.Context())
 	if err != nil {
 		return err
 	}

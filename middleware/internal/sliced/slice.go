@@ -43,8 +43,8 @@ func (s *slice) contentRange() string {
 // refuses.
 const maxTries = 3
 
-// fetch gets the bytes of the slice, from the cache or the handler. The error is a Refusal if the handler does not have it.
-func (s *slice) fetch(ctx context.Context) (body []byte, how cacheguard.Outcome, err error) {
+// retrieve gets the bytes of the slice, from the cache or the handler. The error is a Refusal if the handler does not have it.
+func (s *slice) retrieve(ctx context.Context) (body []byte, how cacheguard.Outcome, err error) {
 	source := cacheguard.Source[[]byte]{Judge: s.evaluate, Load: s.load, Unlimited: s.page.Store.Unlimited}
 	for tries := range maxTries {
 		raw, how, err := cacheguard.Fetch(ctx, s.page.Store.Guard, s.key(), source)

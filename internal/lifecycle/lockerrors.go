@@ -1,0 +1,42 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// LockErrors makes the errors of a package of locks.
+type LockErrors struct {
+	Package             string
+	NotAcquired, Closed error // its sentinels
+}
+
+// Refused is the error of a call that did not get the lock, because of err or because its context ended.
+func (e LockErrors) Refused(ctx context.Context, name string, err error) error {
+	switch {
+	case errors.Is(err, e.Closed):
+		return err
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %q: %w", e.NotAcquired, name, Ended(ctx))
+	case errors.Is(err, e.NotAcquired):
+		return e.Taken(name)
+	}
+	return e.Failed("lock", name, err)
+}
+
+// Taken is the error of a call that did not get the lock because others have it.
+func (e LockErrors) Taken(name string) error { return fmt.Errorf("%w: %q", e.NotAcquired, name) }
+
+// TooLate is the error of a call that got its answer after the end of the lease.
+func (e LockErrors) TooLate(lease context.Context, name string) error {
+	return fmt.Errorf("%s: lock %q: the answer took longer than the lease: %w", e.Package, name, context.Cause(lease))
+}
+
+// Failed is the error of an operation on a lock; nil if err is.
+func (e LockErrors) Failed(op, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %s %q: %w", e.Package, op, name, err)
+}
