@@ -68,6 +68,7 @@ func (b *bench) frozen(members []Member) {
 		defer cancel()
 		l, err := next.Lock(ctx, "x")
 		if err != nil {
+			b.Log(err)
 			return false
 		}
 		expectGreater(b, l.Fence(), fence)

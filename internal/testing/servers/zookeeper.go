@@ -58,6 +58,7 @@ func StartZooKeeper(tb testing.TB, n int, properties ...string) []*ZooKeeper {
 				args := []string{
 					"-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
 					"-Dzookeeper.4lw.commands.whitelist=srvr", "-Dzookeeper.admin.enableServer=false", "-Dzookeeper.forceSync=no",
+					"-Dzookeeper.fastleader.maxNotificationInterval=1000", // in ms. By default members that were frozen wait up to a minute between votes
 				}
 				for _, p := range properties { // the last one counts
 					args = append(args, "-D"+p)
