@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/testing/distance"
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
@@ -49,11 +48,7 @@ func TestACutHoldsUpWhatIsSentAndTellsNeitherSide(t *testing.T) {
 func TestAConnectionThatIsMadeInACutReachesTheServerAfterIt(t *testing.T) {
 	t.Parallel()
 	addr, accept := upstream(t)
-	p, err := distance.Start(addr, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
+	p := started(t, addr, 0)
 	p.Cut(true)
 	client := dial(t, p.Addr())
 	send(t, client, "request")
@@ -77,11 +72,7 @@ func TestAProxyThatIsCutCanBeClosed(t *testing.T) {
 func TestBreakClosesWhatThereIsAndLetsNewConnectionsIn(t *testing.T) {
 	t.Parallel()
 	addr, accept := upstream(t)
-	p, err := distance.Start(addr, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
+	p := started(t, addr, 0)
 	client := dial(t, p.Addr())
 	server := accept()
 	send(t, client, "before")
@@ -109,11 +100,7 @@ func TestAServerAtASocketOfUnixIsReached(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	p, err := distance.Start(dir+"/s", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
+	p := started(t, dir+"/s", 0)
 	client := dial(t, p.Addr())
 	send(t, client, "request")
 	if err := client.CloseWrite(); err != nil {

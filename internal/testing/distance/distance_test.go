@@ -49,15 +49,22 @@ func dial(t *testing.T, addr string) *net.TCPConn {
 	return c.(*net.TCPConn)
 }
 
-// connected is both ends of a connection through a proxy.
-func connected(t *testing.T, roundTrip time.Duration) (client, server *net.TCPConn, p *distance.Proxy) {
+// started is a proxy before the upstream.
+func started(t *testing.T, upstream string, roundTrip time.Duration) *distance.Proxy {
 	t.Helper()
-	addr, accept := upstream(t)
-	p, err := distance.Start(addr, roundTrip)
+	p, err := distance.Start(upstream, roundTrip)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Close() }) // a test may have closed it
+	return p
+}
+
+// connected is both ends of a connection through a proxy.
+func connected(t *testing.T, roundTrip time.Duration) (client, server *net.TCPConn, p *distance.Proxy) {
+	t.Helper()
+	addr, accept := upstream(t)
+	p = started(t, addr, roundTrip)
 	client = dial(t, p.Addr())
 	return client, accept(), p
 }
@@ -187,11 +194,7 @@ func TestAServerThatIsNotThereIsAClosedConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = l.Close() // that it is free is all that was wanted
-	p, err := distance.Start(l.Addr().String(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = p.Close() })
+	p := started(t, l.Addr().String(), 0)
 	if n, err := dial(t, p.Addr()).Read(make([]byte, 1)); n > 0 || err == nil {
 		t.Error("read from nobody")
 	}

@@ -77,6 +77,15 @@ type outcome struct {
 	err   error
 }
 
+// contested is a lock that a Locker has, and that another one waits for.
+func (b *bench) contested(k Locks) (l Lease, next <-chan outcome) {
+	b.Helper()
+	l = b.lock(k)
+	next = b.ask(patient(b), b.open())
+	b.awaitAsking(2)
+	return l, next
+}
+
 // ask starts a Lock.
 func (b *bench) ask(ctx context.Context, k Locks) <-chan outcome {
 	result := make(chan outcome, 1)

@@ -46,9 +46,7 @@ func livesOn(b *bench, ahead time.Duration) {
 		b.Skip("the lease ends early")
 	}
 	b.set(0)
-	l := b.lock(b.kind.Open(b, b.server.Addr, b.longer()))
-	next := b.ask(patient(b), b.open())
-	b.awaitAsking(2)
+	l, next := b.contested(b.kind.Open(b, b.server.Addr, b.longer()))
 	b.set(ahead)
 	b.renewed(l, next, b.longer().TTL)
 	if cause := context.Cause(l.Context()); cause != nil && ahead > 0 && b.kind.LeapsEndSessions {
@@ -150,9 +148,7 @@ func cutAndSet(b *bench, ahead time.Duration) {
 		b.Skip("locks do not depend on a connection")
 	}
 	b.set(0)
-	l := b.lock(b.kind.Open(b, b.server.Addr, b.short()))
-	next := b.ask(patient(b), b.open())
-	b.awaitAsking(2)
+	l, next := b.contested(b.kind.Open(b, b.server.Addr, b.short()))
 	b.kind.Cut(b, b.server.Addr, b.prefix, "x")
 	await(b, "the next is the first in the queue", func() bool { return b.kind.Asking(b, b.server.Addr, b.prefix, "x") == 1 })
 	b.set(ahead)

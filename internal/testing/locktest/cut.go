@@ -50,9 +50,7 @@ func (l *line) accepted() (n int) {
 func cutOff(b *bench) {
 	line := b.line()
 	k := b.kind.Open(b, line.addr, b.short())
-	l := b.lock(k)
-	next := b.ask(patient(b), b.open())
-	b.awaitAsking(2)
+	l, next := b.contested(k)
 	line.cut(true)
 	after := b.granted(next)
 	b.overBefore(l, time.Now())
@@ -68,9 +66,7 @@ func cutOff(b *bench) {
 func heldUpUnlock(b *bench) {
 	line := b.line()
 	k := b.kind.Open(b, line.addr, b.short())
-	l := b.lock(k)
-	next := b.ask(patient(b), b.open())
-	b.awaitAsking(2)
+	l, next := b.contested(k)
 	line.cut(true)
 	if l.Unlock(context.Background()) == nil {
 		b.Error("the unlock of which the server has not heard says that it was done")
@@ -156,9 +152,7 @@ func cutOffFromOne(b *bench) {
 		b.Skip("there is only one member")
 	}
 	line := b.line()
-	l := b.lock(b.kind.Open(b, line.addr, b.longer()))
-	next := b.ask(patient(b), b.open())
-	b.awaitAsking(2)
+	l, next := b.contested(b.kind.Open(b, line.addr, b.longer()))
 	from := line.relays[0]
 	if b.server.Leader != nil {
 		from = line.relays[b.server.Leader(b)]
@@ -185,9 +179,7 @@ func brokenConnections(b *bench) {
 		b.Skip("locks depend on a connection")
 	}
 	line := b.line()
-	l := b.lock(b.kind.Open(b, line.addr, b.longer()))
-	next := b.ask(patient(b), b.open())
-	b.awaitAsking(2)
+	l, next := b.contested(b.kind.Open(b, line.addr, b.longer()))
 	for _, relay := range line.relays {
 		relay.Break()
 	}

@@ -13,9 +13,7 @@ func cutConnection(b *bench) {
 	if b.kind.Cut == nil {
 		b.Skip("locks do not depend on a connection")
 	}
-	l := b.lock(b.kind.Open(b, b.server.Addr, b.short()))
-	next := b.ask(patient(b), b.open())
-	b.awaitAsking(2)
+	l, next := b.contested(b.kind.Open(b, b.server.Addr, b.short()))
 	b.kind.Cut(b, b.server.Addr, b.prefix, "x")
 	until := l.TrustedUntil() // no renewal comes after the cut, so this or an earlier time is the holder's last
 	after := b.granted(next)
@@ -123,9 +121,7 @@ func frozenLeader(b *bench) {
 // returnedLeader freezes the leader for longer than the lease that it knows of, while its successor renews that, unless it is lost before.
 func returnedLeader(b *bench) {
 	ttl := b.longer().TTL
-	l := b.lock(b.kind.Open(b, b.server.Addr, b.longer()))
-	next := b.ask(patient(b), b.open())
-	b.awaitAsking(2)
+	l, next := b.contested(b.kind.Open(b, b.server.Addr, b.longer()))
 	leader := b.server.Members[b.server.Leader(b)]
 	leader.Pause()
 	b.renewed(l, next, 3*ttl/2)
