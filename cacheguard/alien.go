@@ -2,6 +2,7 @@ package cacheguard
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -49,6 +50,9 @@ func (a *alien) mayReplace(age time.Duration) bool {
 // to stay, else unusable.
 func (g *Guard) undecodable(key string, p *policy, e protocol.Entry, err error) state {
 	k := p.kind
+	if k == nil && errors.Is(err, errOfAKind) {
+		return alienEntry
+	}
 	if k == nil {
 		g.cfg.Hooks.damaged(key, err)
 		return unusable

@@ -44,7 +44,7 @@ func TestARedisThatDoesNotAnswerIsNotAsked(t *testing.T) {
 	}
 	g := newGuard(t, proxy.Client(t), cfg)
 	mustGet(t, g, "k", returns("v"))
-	loading := proxy.On(redistest.Command("get"), redistest.ReplyError("LOADING Redis is loading"))
+	loading := proxy.On(reading, redistest.ReplyError("LOADING Redis is loading"))
 	trip(t, g)
 	asked := loading.Count()
 	const calls = 1000
@@ -75,7 +75,7 @@ func TestNobodyWaitsForAnotherInstanceWhenRedisDoesNotAnswer(t *testing.T) {
 	<-db.begun
 	ours := async(f.guards[0], "k", returns("ours"))
 	f.awaitRegistered("k", 1)
-	proxy.On(redistest.Command("get"), redistest.ReplyError("LOADING Redis is loading"))
+	proxy.On(reading, redistest.ReplyError("LOADING Redis is loading"))
 	trip(t, f.guards[0])
 	want(t, ours, "ours")
 	close(db.release)
@@ -85,7 +85,7 @@ func TestNobodyWaitsForAnotherInstanceWhenRedisDoesNotAnswer(t *testing.T) {
 func TestWithFailClosedAnOpenBreakerIsARedisError(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{FailClosed: true})
-	rule := proxy.On(redistest.Command("get"), redistest.ReplyError("LOADING Redis is loading"))
+	rule := proxy.On(reading, redistest.ReplyError("LOADING Redis is loading"))
 	for range 200 {
 		_, err := Get(context.Background(), f.guards[0], "k", unwanted[int](t))
 		if failed, ok := errors.AsType[*RedisError](err); !ok || failed.Key != "k" {
@@ -102,7 +102,7 @@ func TestAnOpenBreakerDoesNotKeepInvalidationsFromBeingSent(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{})
 	mustGet(t, f.guards[1], "k", returns("old"))
-	rule := proxy.On(redistest.Command("get"), redistest.ReplyError("LOADING Redis is loading"))
+	rule := proxy.On(reading, redistest.ReplyError("LOADING Redis is loading"))
 	trip(t, f.guards[0])
 	mustInvalidate(t, f.guards[0], "k")
 	rule.Remove()

@@ -49,8 +49,12 @@ func costs(tb testing.TB, cfg Config) (plain, named func()) {
 	return plain, named
 }
 
-func TestAHitOfACacheCostsOneAllocationMoreThanAGet(t *testing.T) {
+func TestAHitOfACacheCostsOneAllocationMoreThanAGetAndOneForItsEpoch(t *testing.T) {
 	for name, local := range map[string]LocalConfig{"redis": {}, "local": {MaxEntries: 10}} {
+		more := 1.0
+		if name == "redis" {
+			more = 2 // the epoch of the kind
+		}
 		plain, named := costs(t, Config{Prefix: "cost-" + name, Local: local})
 		least := func(f func()) float64 { // of some, as other goroutines allocate, too
 			fewest := testing.AllocsPerRun(200, f)
@@ -61,7 +65,7 @@ func TestAHitOfACacheCostsOneAllocationMoreThanAGet(t *testing.T) {
 		}
 		a, b := least(plain), least(named)
 		t.Logf("%s: Get %v, Cache %v", name, a, b)
-		expect.Equal(t, name+": at most one more", b <= a+1, true)
+		expect.Equal(t, name+": no more than that", b <= a+more, true)
 	}
 }
 

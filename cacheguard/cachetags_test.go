@@ -55,9 +55,6 @@ func TestInvalidateAllOfACacheReachesItsKindAlone(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	f := newFleet(t, standalone(t), 2, Config{})
-	for _, g := range f.guards {
-		g.versions.lease = realmLease
-	}
 	var now atomic.Int64
 	mine := newCaches(t, f, CacheConfig[int, int64]{Name: "mine", Load: counting(&now)})
 	other := newCaches(t, f, CacheConfig[int, int64]{Name: "other", Load: counting(&now)})

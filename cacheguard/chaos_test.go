@@ -127,7 +127,7 @@ func (c *chaos) disturb(ctx context.Context) {
 		p := c.proxies[rand.N(len(c.proxies))]
 		match := scriptOf(scripts[rand.N(len(scripts))])
 		if rand.N(5) == 0 {
-			match = redistest.Command("get")
+			match = reading
 		}
 		rule := p.On(match, faults[rand.N(len(faults))]).Times(1 + rand.N(3))
 		pause(100 * time.Millisecond)

@@ -1,10 +1,13 @@
 package cacheguard
 
 import (
+	"context"
 	"sync/atomic"
 
+	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/protocol"
+	"github.com/cacheguard/go/internal/tier"
 )
 
 // state says what a read found.
@@ -16,9 +19,9 @@ const (
 	ageing                   // fresh, and drawn to be replaced early
 	stale                    // a value past its TTL, within StaleFor
 	expired                  // a value past its TTL, which this Guard does not serve
-	revoked                  // something that was made under a version that is gone: nobody may see it
+	revoked                  // something that was made under an epoch that is over: nobody may see it
 	unusable                 // something that is no entry, or not of this type
-	alienEntry               // what another version of the program stored, and this one cannot decode
+	alienEntry               // what another version of the program stored, and this one cannot decode, or what belongs to another kind
 	unreachable              // Redis gave no answer
 )
 
@@ -94,8 +97,50 @@ type readResult[V any] struct {
 	found[V] // when fresh, ageing or stale
 	state    state
 	entry    protocol.Entry
+	kind     *kind       // whose it is read as
 	room     V           // for the value
 	kept     atomic.Bool // in the local tier
+}
+
+// isJudged reports whether the epochs say if what was found is valid.
+func (r *readResult[V]) isJudged() bool {
+	switch r.state {
+	case missing, unusable, alienEntry, unreachable:
+		return false
+	case fresh, ageing, stale, expired, revoked:
+	}
+	return true
+}
+
+// compare begins to judge it, and does not wait.
+func (r *readResult[V]) compare(ctx context.Context, epochs *epoch.Reading) {
+	if r.isJudged() {
+		epochs.Compare(ctx, r.entry.Stamp)
+	}
+}
+
+// confirmed returns what was read, as the epochs judge it: revoked, if one of them is over; unreachable, if Redis did not answer. Only
+// then does the local tier keep it.
+func confirmed[V any](ctx context.Context, g *Guard, key string, mark tier.Mark, read *link.Read, r *readResult[V], epochs *epoch.Reading,
+	spec loadSpec[V],
+) (_ *readResult[V], redisErr, err error) {
+	if !r.isJudged() {
+		return r, read.Err, nil
+	}
+	switch holds, redisErr, err := epochs.Holds(ctx); {
+	case err != nil:
+		return r, nil, err
+	case redisErr != nil:
+		return &readResult[V]{state: unreachable}, redisErr, nil
+	case !holds && spec.despiteTags != nil && r.value != nil && spec.despiteTags(*r.value):
+		return r, nil, nil
+	case !holds:
+		return &readResult[V]{state: revoked, entry: r.entry}, nil, nil
+	}
+	if g.local != nil && r.kept.CompareAndSwap(false, true) {
+		keep(g, key, spec.policyOf(g), mark, read, r, epochs.Under)
+	}
+	return r, nil, nil
 }
 
 // aged reports whether the value seems too old.
@@ -113,26 +158,26 @@ func decodeRead[V any](g *Guard, key string, p *policy, read *link.Read) *readRe
 	r, ok := read.Share.Make(func() any {
 		return decodeAs[V](g, key, p, read.Raw)
 	}).(*readResult[V])
-	if !ok {
-		r = decodeAs[V](g, key, p, read.Raw) // shared with callers that want another type
+	if !ok || r.kind != p.kind {
+		r = decodeAs[V](g, key, p, read.Raw) // shared with callers that want another type, or kind
 	}
 	return r
 }
 
 func decodeAs[V any](g *Guard, key string, p *policy, raw []byte) *readResult[V] {
-	r := new(readResult[V])
+	r := &readResult[V]{kind: p.kind}
 	var err error
 	if r.entry, err = g.cfg.decodeEntry(raw); err != nil {
 		g.cfg.Hooks.damaged(key, err)
-		return &readResult[V]{state: unusable}
+		return &readResult[V]{state: unusable, kind: p.kind}
 	}
-	if err := p.seat.check(&r.entry); err != nil {
-		return &readResult[V]{state: g.undecodable(key, p, r.entry, err)}
+	if err := p.check(&r.entry); err != nil {
+		return &readResult[V]{state: g.undecodable(key, p, r.entry, err), kind: p.kind}
 	}
 	if r.entry.Kind != protocol.Absent {
 		r.value = &r.room
 		if err := protocol.DecodeValue(p.codec, r.entry, r.value); err != nil {
-			return &readResult[V]{state: g.undecodable(key, p, r.entry, err)}
+			return &readResult[V]{state: g.undecodable(key, p, r.entry, err), kind: p.kind}
 		}
 	}
 	r.state, r.how = g.freshness(key, p, r.entry), Hit
@@ -146,7 +191,7 @@ func decodeAs[V any](g *Guard, key string, p *policy, raw []byte) *readResult[V]
 func (j *job) decode(cfg *Config, raw []byte) (protocol.Entry, any, error) {
 	e, err := cfg.decodeEntry(raw)
 	if err == nil {
-		err = j.policy.seat.check(&e)
+		err = j.policy.check(&e)
 	}
 	if err != nil || e.Kind == protocol.Absent {
 		return e, nil, err

@@ -58,9 +58,6 @@ func newChanged(t *testing.T, server *redistest.Server, cfg Config) *changed {
 	teach(t, server)
 	proxy := redistest.StartProxy(t, server.Addr())
 	f := newFleetOn(t, server.Client(t), cfg, proxy.Client(t), server.Client(t))
-	for _, g := range f.guards {
-		g.versions.lease = realmLease // InvalidateAll waits, as it has to beside what Guards know
-	}
 	db := newRow("old")
 	caches := newCaches(t, f, CacheConfig[int, string]{
 		Name: "row",

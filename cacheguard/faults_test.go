@@ -32,7 +32,7 @@ func (f *fleet) held(key string) bool {
 }
 
 var steps = map[string]redistest.Match{
-	"get":     redistest.Command("get"),
+	"get":     reading,
 	"acquire": scriptOf("acquire"),
 	"fill":    scriptOf("fill"),
 }

@@ -1,7 +1,6 @@
 package cacheguard
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,7 +85,7 @@ func retrieveRemote[V any](ctx context.Context, g *Guard, key string, spec loadS
 		return l.bypass(ctx, reason)
 	}
 	if spec.load != nil && g.local == nil && g.expected.miss() {
-		if v, how, done, err := l.awaitRebuild(ctx, nil, nil, false); done {
+		if v, how, done, err := l.awaitRebuild(ctx, l.job(ctx, nil, false), nil, nil); done {
 			return v, how, err
 		}
 	}
@@ -104,15 +103,16 @@ func (l *lookup[V]) read(ctx context.Context) (v V, how Outcome, err error) {
 		if l.spec.cacheOnly {
 			storing = g.beingStored(l.key, protocol.ShapeOf[V]{})
 		}
-		realms := g.versions.realms(ctx, valueKey, l.spec.kind)
-		read, err := g.link.Get(ctx, valueKey)
-		if err := cmp.Or(err, realms.wait(ctx)); err != nil {
+		epochs := g.epochs.Begin(l.key, valueKey, l.spec.kind, l.spec.known)
+		read, err := g.link.Get(ctx, valueKey, epochs.Keys()...)
+		if err != nil {
 			return v, "", unanswered(ctx, l.key, err)
 		}
-		r := decodeRead[V](g, l.key, l.spec.policyOf(g), read)
 		g.expected.found(read.Raw != nil || read.Err != nil)
-		compared := g.versions.compare(ctx, r.entry.Stamps, &realms)
-		r, redisErr, err := confirmed(ctx, g, l.key, mark, read, r, &compared, l.spec)
+		epochs.Take(read)
+		r := decodeRead[V](g, l.key, l.spec.policyOf(g), read)
+		r.compare(ctx, &epochs)
+		r, redisErr, err := confirmed(ctx, g, l.key, mark, read, r, &epochs, l.spec)
 		if err != nil {
 			return v, "", unanswered(ctx, l.key, err)
 		}
@@ -122,7 +122,7 @@ func (l *lookup[V]) read(ctx context.Context) (v V, how Outcome, err error) {
 			return d.found.result()
 		case d.action == doRefresh:
 			if !l.spec.cacheOnly {
-				g.refresh(ctx, l.job(ctx, d.value, d.aged), read.Raw, r.entry.Took)
+				g.refresh(ctx, l.job(ctx, d.value, d.aged).after(epochs), read.Raw, r.entry.Took)
 			}
 			return d.found.result()
 		case d.action == doBypass, d.action == doLoadApart && !l.spec.cacheOnly:
@@ -132,7 +132,7 @@ func (l *lookup[V]) read(ctx context.Context) (v V, how Outcome, err error) {
 				return v, "", err
 			}
 		default:
-			if v, how, done, err := l.awaitRebuild(ctx, d.value, read.Raw, d.aged); done {
+			if v, how, done, err := l.awaitRebuild(ctx, l.job(ctx, d.value, d.aged).after(epochs), d.value, read.Raw); done {
 				return v, how, err
 			}
 		}
@@ -148,9 +148,9 @@ func (l *lookup[V]) job(ctx context.Context, old *V, aged bool) *job {
 
 // awaitRebuild waits for the load of a value that the read did not find, or found to be unfit. Not done: what the load returned
 // is no answer to this call.
-func (l *lookup[V]) awaitRebuild(ctx context.Context, old *V, unfit []byte, aged bool) (v V, how Outcome, done bool, err error) {
+func (l *lookup[V]) awaitRebuild(ctx context.Context, j *job, old *V, unfit []byte) (v V, how Outcome, done bool, err error) {
 	g := l.guard
-	a, joined, err := g.shareRebuild(ctx, l.job(ctx, old, aged), l.asked, unfit)
+	a, joined, err := g.shareRebuild(ctx, j, l.asked, unfit)
 	if err != nil {
 		return v, "", true, unanswered(ctx, l.key, err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/keys"
@@ -48,7 +49,8 @@ type Guard struct {
 
 	// What goes on beside it.
 	invalidations invalidations
-	versions      *versions
+	epochs        *epoch.Epochs
+	ofEpochs      *epochInvalidations
 	process       process // where Redis is not used
 	notices       *tier.Notices
 	locks         *rwlock.Locker // of Update
@@ -153,11 +155,12 @@ func (g *Guard) assemble() {
 	g.keys = protocol.Keyspace{
 		Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, Channel: g.notices.Channel, LeaseTTL: g.cfg.LeaseTTL, LoadTimeout: g.cfg.LoadTimeout,
 	}
-	g.invalidations, g.versions = ofKeys(g), newVersions(g)
+	g.invalidations, g.ofEpochs = ofKeys(g), newEpochInvalidations(g)
+	g.epochs = epoch.New(epoch.Config{
+		Prefix: g.cfg.Prefix, Channel: g.notices.Channel, Link: g.link, Health: g.health, Pending: g.ofEpochs, Background: g.life.Try,
+	})
 	g.invalidations.pending.detours = &g.detours
-	for _, i := range []*invalidations{&g.invalidations, &g.versions.invalidations, &g.versions.ofRealms} {
-		i.pending.journal = &g.journal
-	}
+	g.invalidations.pending.journal, g.ofEpochs.pending.journal = &g.journal, &g.journal
 }
 
 // open makes the parts that may refuse their settings.
@@ -173,7 +176,9 @@ func (g *Guard) open() (err error) {
 		return err
 	}
 	if g.cfg.Local.on() {
-		g.local, err = newLocal(&g.cfg.Local, g.cfg.clock, g.inbox, g.notices, g.versions, g.journal.dropped)
+		if g.local, err = newLocal(&g.cfg.Local, g.cfg.clock, g.inbox, g.notices, g.journal.dropped); err == nil {
+			g.epochs.Tier = g.local.Tier
+		}
 	}
 	return err
 }

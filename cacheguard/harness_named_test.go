@@ -35,6 +35,14 @@ func keyOn(g *Guard, key string) string {
 	return key
 }
 
+// kindOn is the kind that the key of a test belongs to.
+func kindOn(g *Guard) string {
+	if _, named := throughCaches.Load(g); named {
+		return namedName
+	}
+	return ""
+}
+
 func keysOn(g *Guard, keys []string) []string {
 	all := make([]string, len(keys))
 	for i, key := range keys {

@@ -3,6 +3,8 @@ package cacheguard
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
+	"strings"
 	"time"
 
 	"github.com/cacheguard/go/internal/protocol"
@@ -115,34 +117,33 @@ func (g *Guard) inspectHere(key string) Here {
 	return h
 }
 
-// confirm checks whether the versions that the entry was made under are the current ones.
-func (i *Inspection) confirm(ctx context.Context, g *Guard, stamps protocol.Stamps) error {
-	if len(stamps) == 0 {
-		return nil
+// confirm checks whether the epochs that the entry was made under are the current ones.
+func (i *Inspection) confirm(ctx context.Context, g *Guard, stamp protocol.Stamp) error {
+	if stamp.Prefix.IsZero() {
+		return nil // there is no entry
 	}
 	kind := ""
-	for name := range stamps.All() {
-		if name[0] == kindStamp {
-			kind = string(name[1:])
-		}
+	if !stamp.Kind.IsZero() {
+		kind, _, _ = strings.Cut(i.Key, ":")
 	}
-	holds, redisErr, err := g.versions.check(ctx, g.keys.ValueKey(i.Key), kind, stamps)
+	epochs := g.epochs.Begin(i.Key, g.keys.ValueKey(i.Key), kind, nil)
+	holds, redisErr, err := epochs.Check(ctx, stamp)
 	if err = cmp.Or(err, redisErr); err == nil && !holds {
 		i.State, i.FreshFor = EntryRevoked, 0
 	}
 	return err
 }
 
-// readEntry fills in the state of the value, and returns its stamps.
-func (i *Inspection) readEntry(in *protocol.Inspected) protocol.Stamps {
+// readEntry fills in the state of the value, and returns its stamp.
+func (i *Inspection) readEntry(in *protocol.Inspected) (none protocol.Stamp) {
 	if in.Value == nil {
-		return nil
+		return none
 	}
 	i.Size = len(in.Value)
 	e, err := protocol.DecodeEntry(in.Value)
 	if err != nil {
 		i.State, i.Damage = EntryDamaged, err.Error()
-		return nil
+		return none
 	}
 	i.Age, i.KeptFor, i.LoadTook = max(in.Now.Sub(e.Written), 0), max(in.Expires, 0), e.Took
 	i.Kind = map[protocol.Kind]string{protocol.Raw: "bytes", protocol.Coded: "coded", protocol.Absent: "absence"}[e.Kind]
@@ -158,13 +159,11 @@ func (i *Inspection) readEntry(in *protocol.Inspected) protocol.Stamps {
 	default:
 		i.State = EntryStale
 	}
-	i.Version = versionOf(e.Stamps)
-	for name, version := range e.Stamps.All() {
-		if name[0] == tagStamp {
-			i.Tags, i.TagVersions = append(i.Tags, string(name[1:])), append(i.TagVersions, string(version))
-		}
+	i.Version = e.Version
+	for tag, at := range e.Stamp.Tags.All() {
+		i.Tags, i.TagVersions = append(i.Tags, string(tag)), append(i.TagVersions, hex.EncodeToString(at[:]))
 	}
-	return e.Stamps
+	return e.Stamp
 }
 
 // readHolders fills in who loads, who writes, and what failed.

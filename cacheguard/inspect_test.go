@@ -3,8 +3,10 @@ package cacheguard
 import (
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"github.com/cacheguard/go/internal/epoch"
 	"strings"
 	"testing"
 	"time"
@@ -185,8 +187,8 @@ func TestInspectKnowsTheTagsOfAnEntryAndWhetherTheyWereInvalidated(t *testing.T)
 		return mustInspect(t, f.guards[1], "k").State == EntryFresh
 	})
 	expect.Equal(t, "tags", strings.Join(mustInspect(t, f.guards[1], "k").Tags, ","), "shoes")
-	current := f.redis.Get(t.Context(), f.guards[0].keys.TagKey("shoes")).Val()
-	expect.Equal(t, "versions", strings.Join(mustInspect(t, f.guards[1], "k").TagVersions, ","), current)
+	current := f.redis.Get(t.Context(), f.guards[0].epochs.Key(epoch.OfTag("shoes"), 0)).Val()
+	expect.Equal(t, "epochs", strings.Join(mustInspect(t, f.guards[1], "k").TagVersions, ","), hex.EncodeToString([]byte(current)))
 	if err := f.guards[1].InvalidateTags(t.Context(), "shoes"); err != nil {
 		t.Fatal(err)
 	}

@@ -27,9 +27,9 @@ func (i *Inspection) inspectSeats(ctx context.Context, g *Guard) error {
 		if n == 0 {
 			of = *i
 		}
-		stamps := of.readEntry(&all[n])
+		stamp := of.readEntry(&all[n])
 		of.readHolders(&all[n])
-		if err := of.confirm(ctx, g, stamps); err != nil {
+		if err := of.confirm(ctx, g, stamp); err != nil {
 			return err
 		}
 		switch {

@@ -67,7 +67,6 @@ type invalidations struct {
 	message     func(key string) string               // the next notice of it
 	forgetLocal func(keys []string)                   // makes the local tier forget
 	shown       func(key string) string               // as errors have it
-	first       func(ctx context.Context) error       // is done before any is sent; nil: nothing
 }
 
 // ofKeys are the invalidations of keys.
@@ -104,11 +103,6 @@ func (i *invalidations) send(ctx context.Context, keys []string) error {
 
 // sendAll sends the invalidations of each part of the keyspace separately, as parts fail separately.
 func (i *invalidations) sendAll(ctx context.Context, keys []string) (errs []error) {
-	begun := i.begin(ctx)
-	if begun != nil && !errors.Is(begun, ErrNotReplicated) {
-		i.forgetLocal(keys)
-		return i.enqueueFailed(keys, i.allFailed(keys, begun))
-	}
 	parts := i.byPart(keys)
 	failed := make([][]error, len(parts))
 	var all sync.WaitGroup
@@ -117,27 +111,7 @@ func (i *invalidations) sendAll(ctx context.Context, keys []string) (errs []erro
 	}
 	failed[0] = i.sendPart(ctx, parts[0])
 	all.Wait()
-	if begun != nil { // the primary has it all, but for how long?
-		return i.enqueueFailed(keys, i.allFailed(keys, begun))
-	}
 	return slices.Concat(failed...)
-}
-
-// begin does what comes before the invalidations are sent.
-func (i *invalidations) begin(ctx context.Context) error {
-	if i.first == nil {
-		return nil
-	}
-	return i.first(ctx)
-}
-
-// allFailed returns the errors of keys none of which was sent.
-func (i *invalidations) allFailed(keys []string, err error) map[string]*RedisError {
-	failed := make(map[string]*RedisError, len(keys))
-	for _, key := range keys {
-		failed[key] = i.guard.redisError("invalidate", i.shown(key), err)
-	}
-	return failed
 }
 
 // byPart groups the keys by their part of the keyspace, without empty parts.

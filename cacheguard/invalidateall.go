@@ -2,21 +2,21 @@ package cacheguard
 
 import (
 	"context"
-	"fmt"
 	"strconv"
-	"time"
+	"strings"
 
-	"github.com/cacheguard/go/internal/tier"
+	"github.com/cacheguard/go/internal/epoch"
+	"github.com/cacheguard/go/internal/script"
 )
 
-// InvalidateAll is Invalidate for all keys under the Prefix, of all Guards. Its cost does not depend on how many there are.
-//
-// It takes a second: for that long, other Guards may trust the version of the Prefix that they know, so that hits need not ask. When it
-// returns nil, none trusts the old one any more. This relies on the clocks of all machines advancing at the same rate, within a tenth.
-func (g *Guard) InvalidateAll(ctx context.Context) error { return g.invalidateRealm(ctx, "") }
+// InvalidateAll is Invalidate for all keys under the Prefix, of all Guards. It takes a round trip, however many there are. The Key of the
+// *RedisError is empty.
+func (g *Guard) InvalidateAll(ctx context.Context) error {
+	return g.invalidateNames(ctx, []string{epoch.All})
+}
 
-// invalidateRealm is InvalidateAll for a kind; empty: for all.
-func (g *Guard) invalidateRealm(ctx context.Context, kind string) error {
+// invalidateNames ends the epochs of the names, in each part of the keyspace.
+func (g *Guard) invalidateNames(ctx context.Context, names []string) error {
 	if g == nil {
 		return errNilGuard
 	}
@@ -24,60 +24,58 @@ func (g *Guard) invalidateRealm(ctx context.Context, kind string) error {
 		return ErrClosed
 	}
 	defer g.life.Done()
-	realm := g.versions.realm(kind)
-	var names []string
-	for part := range realm.parts {
-		names = append(names, realmName(kind, part))
-	}
-	if err := g.versions.ofRealms.send(ctx, names); err != nil {
-		return err
-	}
-	if g.versions.lease == 0 {
-		return nil
-	}
-	timer := time.NewTimer(realmWait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-g.life.Ending.Done():
-		return ErrClosed
-	case <-ctx.Done():
-		return fmt.Errorf("cacheguard: invalidate all: other instances may not know yet: %w", context.Cause(ctx))
-	}
+	return g.ofEpochs.send(ctx, g.ofEpochs.inAllParts(names))
 }
 
-// realmName names the version of a part of a realm among invalidations.
-func realmName(kind string, part int) string { return strconv.Itoa(part) + ":" + kind }
+// epochInvalidations are the invalidations of names. A name has an epoch in each part of the keyspace, and each part is sent, and may fail,
+// for itself.
+type epochInvalidations struct{ invalidations }
 
-// ofRealm returns the part of a realm that has the name.
-func (v *versions) ofRealm(name string) (p *realmPart, kind string) {
-	for i := range name {
-		if name[i] == ':' {
-			part, _ := strconv.Atoi(name[:i])
-			return &v.realm(name[i+1:]).parts[part], name[i+1:]
+func newEpochInvalidations(g *Guard) *epochInvalidations {
+	i := new(epochInvalidations)
+	i.invalidations = invalidations{
+		guard: g,
+		part:  func(id string) int { part, _ := partAndName(id); return part },
+		call: func(id, notice string) *script.Call {
+			part, name := partAndName(id)
+			return g.epochs.Revoke(name, part, notice)
+		},
+		message: func(id string) string { return g.notices.NextOfMany(partAndName(id)) },
+		forgetLocal: func(ids []string) {
+			for _, id := range ids {
+				_, name := partAndName(id)
+				g.local.forgetMany(name)
+			}
+		},
+		shown: func(id string) string { _, name := partAndName(id); return epoch.Shown(name) },
+	}
+	return i
+}
+
+func (i *epochInvalidations) inAllParts(names []string) (ids []string) {
+	for part := range i.guard.epochs.Parts() {
+		for _, name := range names {
+			ids = append(ids, idOf(part, name))
 		}
 	}
-	return nil, ""
+	return ids
 }
 
-// forgetRealms drops what is known of the realms, and then their entries in the local tier.
-func (v *versions) forgetRealms(names []string) {
-	for _, name := range names {
-		p, kind := v.ofRealm(name)
-		p.drop()
-		if kind == "" {
-			v.guard.local.void()
-		} else {
-			v.guard.local.forgetMany([]string{kindName(kind)})
-		}
-	}
+func idOf(part int, name string) string { return strconv.Itoa(part) + ":" + name }
+
+func partAndName(id string) (part int, name string) {
+	digits, name, _ := strings.Cut(id, ":")
+	part, _ = strconv.Atoi(digits) // idOf made it
+	return part, name
 }
 
-// noticeOfRealm returns the message to local tiers.
-func noticeOfRealm(kind string) string {
-	if kind == "" {
-		return tier.All
-	}
-	return kindName(kind)
+// Moment, Quiet and Had are for package epoch.
+func (i *epochInvalidations) Moment() uint64 { return i.pending.moment.Load() }
+
+func (i *epochInvalidations) Quiet(since uint64) bool {
+	return i.pending.count.Load() == 0 && i.pending.moment.Load() == since
+}
+
+func (i *epochInvalidations) Had(name string, part int, since uint64) bool {
+	return i.pending.had(idOf(part, name), since)
 }

@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"context"
 
+	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/protocol"
 )
 
@@ -19,7 +20,9 @@ type job struct {
 	aged      bool   // the cache has a value that seems too old, by the estimate of the server's clock
 	batch     *batch // of a GetMany; nil for a Get
 
-	kind  string               // the name of a Cache; empty without
+	kind   string         // the name of a Cache; empty without
+	epochs *epoch.Reading // from before the job; nil: nobody has asked yet
+
 	known []string             // tags that the value will have in any case
 	tags  func(v any) []string // tags of the value, a *V; nil: none. Those of SetTags count too.
 }
@@ -28,6 +31,12 @@ func newJob[V any](g *Guard, key string, of scope, load func(context.Context) (V
 	return &job{
 		key: key, valueKey: g.keys.ValueKey(key), policy: &g.ordinary, shape: protocol.ShapeOf[V]{}, scope: of, load: untyped(load),
 	}
+}
+
+// after is the job, whose load begins after the epochs were asked for.
+func (j *job) after(epochs epoch.Reading) *job {
+	j.epochs = &epochs
+	return j
 }
 
 func untyped[V any](load func(context.Context) (V, error)) func(context.Context) (any, error) {
@@ -61,18 +70,19 @@ const (
 	background             // through the lease, for nobody in particular, without waiting for it
 )
 
-// flightKey tells flights apart. Calls that want different types cannot share a value. Flights of different scopes are
+// flightKey tells flights apart. Calls that want different types, or kinds, cannot share a value. Flights of different scopes are
 // separate: those for a loader take no slot, so they must not wait for one that needs a slot, and those for a writer must
 // not wait for the end of the update.
 type flightKey struct {
 	key   string
+	kind  string
 	shape protocol.Shape
 	mode  mode
 	scope scope
 }
 
 func (j *job) flight(m mode) flightKey {
-	return flightKey{key: j.key, shape: j.shape, mode: m, scope: j.scope}
+	return flightKey{key: j.key, kind: j.kind, shape: j.shape, mode: m, scope: j.scope}
 }
 
 // answer is what a flight returns to its callers.

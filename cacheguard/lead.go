@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/cacheguard/go/internal/epoch"
+	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/lease"
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/protocol"
@@ -31,9 +33,11 @@ func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 	renewal := &lease.Renewal{Lease: leading{r}, TTL: r.guard.cfg.LeaseTTL}
 	r.guard.keeper.Keep(renewal)
 	defer r.guard.keeper.Drop(renewal)
-	if r.stamps.ready(ctx); !r.stamps.confirms(r.unfit) {
+	epochs := r.beforeLoad(ctx)
+	if epochs.Ready(ctx); !r.mayShowOld(epochs) {
 		r.job.forgetOld()
 	}
+	r.joined = flight.Entered(ctx)
 	began := r.guard.clock.Tick()
 	out := r.guard.loaders.run(ctx, r.job, r.slot)
 	a := answer{
@@ -130,22 +134,20 @@ func (r *rebuild) rememberFailure(out loaded) {
 // it is good only for calls that began before the loader did.
 func (r *rebuild) store(ctx context.Context, out loaded, generation string, began uint64) (before uint64) {
 	ctx = context.WithoutCancel(ctx)
-	tags := union(r.job.known, out.tags)
-	refused := checkTags(tags)
-	var stamps protocol.Stamps
-	if refused == nil {
-		if stamps, refused = r.stamps.stamp(ctx, tags); errors.Is(refused, errUnproven) {
-			r.unproven(tags)
-			return began
-		}
+	epochs := r.beforeLoad(ctx)
+	stamp, refused := r.stamp(ctx, epochs, out.tags)
+	if errors.Is(refused, epoch.ErrUnproven) {
+		r.guard.cfg.Hooks.rejected(r.job.key)
+		r.giveUp()
+		return began
 	}
-	f := r.prepare(ctx, out, generation, stamps, refused)
+	f := r.prepare(ctx, out, generation, stamp, refused)
 	sent := r.guard.clock.Tick()
-	proof := r.guard.beginProof(ctx, r.job, stamps)
+	prove := r.proof(ctx, epochs, stamp)
 	cmd, err := r.guard.link.Do(ctx, r.job.valueKey, &link.Call{
 		Script: r.guard.keys.Fill(r.job.valueKey, f), Rank: link.EndsWork, Size: len(f.Tail),
 	})
-	proven := proof.wait(ctx)
+	proven := prove()
 	if err != nil {
 		r.guard.life.Go(r.giveUp)                      // nobody waits for it; stop: RedisTimeout and the client's time-outs; joined by Close
 		_ = r.guard.redisError("fill", r.job.key, err) // the callers have the value
@@ -167,46 +169,40 @@ func (r *rebuild) store(ctx context.Context, out loaded, generation string, bega
 	return sent
 }
 
-// proof asks whether stamps are still the current versions.
-type proof struct {
-	guard    *Guard
-	realms   realms
-	compared validity
-	stamps   protocol.Stamps
-	asking   bool // for the realms first
-}
-
-// beginProof begins to ask, and does not wait. It is followed by one call of wait.
-func (g *Guard) beginProof(ctx context.Context, j *job, stamps protocol.Stamps) (p proof) {
-	p.guard, p.stamps, p.realms = g, stamps, g.versions.realms(ctx, j.valueKey, j.kind)
-	if p.asking = len(p.realms.asked.reads) > 0; !p.asking {
-		p.compared = g.versions.compare(ctx, stamps, &p.realms)
+// mayShowOld reports whether the loader may see the entry that it is to replace.
+func (r *rebuild) mayShowOld(epochs *epoch.Reading) bool {
+	if r.unfit == nil || r.job.anew == nil {
+		return true
 	}
-	return p
+	e, err := protocol.DecodeEntry(r.unfit)
+	return err != nil || epochs.Confirms(e.Stamp) // an error: nobody could read it
 }
 
-// wait reports whether they are, but not why not.
-func (p *proof) wait(ctx context.Context) bool {
-	if p.asking {
-		if p.realms.wait(ctx) != nil {
-			return false
-		}
-		p.compared = p.guard.versions.compare(ctx, p.stamps, &p.realms)
+// stamp returns the stamp of what was loaded after the epochs were ready.
+func (r *rebuild) stamp(ctx context.Context, epochs *epoch.Reading, of []string) (protocol.Stamp, error) {
+	tags := union(r.job.known, of)
+	if err := checkTags(tags); err != nil {
+		return protocol.Stamp{}, err
 	}
-	holds, redisErr, err := p.compared.holds(ctx)
-	return holds && redisErr == nil && err == nil
+	return epochs.Stamp(ctx, tags)
 }
 
-// unproven ends a load whose value is not stored, because one of its tags may have been invalidated since the loader began. The next
-// load knows the tags in advance.
-func (r *rebuild) unproven(tags []string) {
-	r.guard.versions.miss(r.job.key, tags)
-	r.guard.cfg.Hooks.rejected(r.job.key)
-	r.giveUp()
+// proof begins to ask whether the stamp is still valid, if anybody joined after the load began, and returns a function that tells.
+func (r *rebuild) proof(ctx context.Context, epochs *epoch.Reading, stamp protocol.Stamp) func() bool {
+	if flight.Entered(ctx) == r.joined {
+		return func() bool { return false }
+	}
+	proof := epochs.Prove(ctx, stamp)
+	return func() bool {
+		ctx, cancel := context.WithTimeout(ctx, 2*r.guard.cfg.RedisTimeout) // one for the queue
+		defer cancel()
+		holds, redisErr, err := proof.Check(ctx, stamp)
+		return holds && redisErr == nil && err == nil
+	}
 }
 
 // prepare makes the entry. A value that cannot be stored makes none.
-func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, stamps protocol.Stamps, refused error) protocol.Filling {
+func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, stamp protocol.Stamp, refused error) protocol.Filling {
 	f, p := protocol.Filling{Token: r.token, Generation: generation}, r.job.policy
 	if refused != nil {
 		r.unstorable(ctx, refused)
@@ -237,7 +233,7 @@ func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, st
 	if staleFor == 0 && p.earlyRefresh == 0 && r.guard.local == nil {
 		freshFor = 0
 	}
-	f.Head, f.Tail = protocol.EncodeEntry(r.pack(ctx, protocol.Entry{Kind: what, Fresh: freshFor, Took: out.took, Stamps: stamps, Payload: payload}), r.token)
+	f.Head, f.Tail = protocol.EncodeEntry(r.pack(ctx, protocol.Entry{Kind: what, Fresh: freshFor, Took: out.took, Version: p.seat.version, Stamp: stamp, Payload: payload}), r.token)
 	return f
 }
 

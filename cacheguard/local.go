@@ -83,7 +83,7 @@ type local struct {
 }
 
 func newLocal(
-	cfg *LocalConfig, c clock.Clock, inbox *wake.Inbox, n *tier.Notices, v *versions, dropped func(entries int),
+	cfg *LocalConfig, c clock.Clock, inbox *wake.Inbox, n *tier.Notices, dropped func(entries int),
 ) (*local, error) {
 	limits := tier.Limits{
 		MaxBytes: cfg.MaxBytes, MaxEntries: cfg.MaxEntries, TTL: cfg.TTL, HotKeys: cfg.HotKeys, Clock: c,
@@ -95,16 +95,12 @@ func newLocal(
 	l := &local{Tier: t, inbox: inbox}
 	l.listener = &wake.Listener{
 		Heard: func(payload string) {
-			if name := tier.NameOf(payload); name != "" && name[0] != tagStamp {
-				v.dropAll() // before the tier forgets
-			}
 			if notice, ok := t.Hear(payload, n.Own); ok {
 				l.probes.Found(notice.Key)
 			}
 		},
 		Missed: func() {
 			dropped(t.Len())
-			v.dropAll()
 			t.Missed()
 		},
 	}
@@ -138,19 +134,9 @@ func (l *local) forget(keys []string) {
 	}
 }
 
-// void drops everything.
-func (l *local) void() {
+// forgetMany drops the entries made under a name that was invalidated.
+func (l *local) forgetMany(name string) {
 	if l != nil {
-		l.Void()
-	}
-}
-
-// forgetMany drops the entries made under names that were invalidated.
-func (l *local) forgetMany(names []string) {
-	if l == nil {
-		return
-	}
-	for _, name := range names {
 		l.ForgetMany(name)
 	}
 }

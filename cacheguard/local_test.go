@@ -33,11 +33,11 @@ func TestLocalTierAnswersWithoutRedis(t *testing.T) {
 	server := redistest.Start(t)
 	f := newFleet(t, arena{client: func(tb testing.TB) client { return server.Client(tb) }}, 1, withLocal)
 	f.keptBy(0, "k", "v")
-	before := server.Commands()["get"]
+	before := server.Commands()["mget"]
 	for range 100 {
 		expect.Equal(t, "value", mustGet(t, f.guards[0], "k", unwanted[string](t)), "v")
 	}
-	expect.Equal(t, "GETs", server.Commands()["get"]-before, 0)
+	expect.Equal(t, "reads", server.Commands()["mget"]-before, 0)
 	values, err := GetMany(context.Background(), f.guards[0], []string{"k", "other"}, openShelf().load)
 	expect.Equal(t, "values", fmt.Sprint(values, err), "map[k:v other:v:other] <nil>")
 	expect.Equal(t, "local", f.events.count(Local) >= 101, true)
@@ -100,7 +100,7 @@ func TestGetDoesNotRefillTheTierWithWhatWasInvalidatedMeanwhile(t *testing.T) {
 	f := newFleetOn(t, shared.Client(t), Config{Local: withLocal.Local, RedisTimeout: 20 * time.Second}, patient, shared.Client(t)).listening()
 	mustGet(t, f.guards[0], "another", returns("x")) // the version of the Prefix is known now, so the next GET is that of k
 	mustGet(t, f.guards[1], "k", returns("old"))
-	held := proxy.On(redistest.Command("get"), redistest.HoldReply).Times(1)
+	held := proxy.On(reading, redistest.HoldReply).Times(1)
 	early := async(f.guards[0], "k", unwanted[string](t))
 	<-held.Hit()
 	mustInvalidate(t, f.guards[1], "k")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/protocol"
 )
@@ -50,6 +51,8 @@ type wanted struct {
 	aged  bool          // that seems too old
 	unfit []byte        // filled: what the cache has; background: what is to be replaced
 	took  time.Duration // background: how long the last load took
+
+	epochs *epoch.Reading // from before the key was read
 }
 
 // admit returns the keys that can be asked for, each once.
@@ -140,7 +143,7 @@ func (m *many[V]) job(ctx context.Context, b *batch, w wanted, nested bool) *job
 	j := &job{
 		key: w.key, valueKey: m.spec.valueKeyOf(m.guard, w.key), policy: m.spec.policyOf(m.guard), shape: protocol.ShapeOf[V]{},
 		scope: scope{nested: nested, writing: updateOf(ctx).includes(m.guard, w.key)}, aged: w.aged, batch: b,
-		kind: m.spec.kind, known: m.spec.known, tags: m.spec.tagsOf(),
+		kind: m.spec.kind, known: m.spec.known, tags: m.spec.tagsOf(), epochs: w.epochs,
 		load: func(ctx context.Context) (any, error) { return b.obtain(ctx, w.key) },
 	}
 	if m.spec.tagsEach != nil {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/cacheguard/go/internal/epoch"
 )
 
 // Cache is a typed view of a Guard for one kind of thing: it knows the keys of that kind, how to load it, and what its loader's
@@ -176,14 +178,13 @@ func (c *Cache[K, V]) Invalidate(ctx context.Context, keys ...K) error {
 	return c.guard.Invalidate(ctx, all...)
 }
 
-// InvalidateAll is Invalidate for all things of this kind, including those being loaded. Its cost does not depend on how many there are.
-// See Guard.InvalidateAll for how long it takes, and what it relies on. Values that the functions Get and GetMany loaded under keys of
+// InvalidateAll is Invalidate for all things of this kind, including those being loaded. It takes a round trip, however many there are. Values that the functions Get and GetMany loaded under keys of
 // this kind belong to no kind.
 func (c *Cache[K, V]) InvalidateAll(ctx context.Context) error {
 	if c == nil {
 		return errNilCache
 	}
-	return c.guard.invalidateRealm(ctx, c.policy.kind.name)
+	return c.guard.invalidateNames(ctx, []string{epoch.OfKind(c.policy.kind.name)})
 }
 
 // Update writes to the source so that no Get that begins after Update returned returns an older value; see Guard.Update.

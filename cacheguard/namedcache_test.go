@@ -179,7 +179,7 @@ func TestACacheThatIsNilReturnsErrors(t *testing.T) {
 	}
 }
 
-func TestACacheLoadsOnceAndItsEntriesAreTheGuards(t *testing.T) {
+func TestACacheLoadsOnceUnderAKeyOfTheGuard(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 2, Config{})
 	db := new(things)
@@ -193,7 +193,6 @@ func TestACacheLoadsOnceAndItsEntriesAreTheGuards(t *testing.T) {
 	}
 	expect.Equal(t, "loads", db.loads.Load(), 1)
 	expect.Equal(t, "stored at Prefix:{thing:42}", f.exists(f.guards[0].cfg.Prefix+":{thing:42}"), true)
-	expect.Equal(t, "a Get of the key", mustGet(t, f.guards[0], caches[0].Key(42), unwanted[thing](t)).Name, "n42")
 	expect.Equal(t, "Invalidate", caches[1].Invalidate(context.Background(), 41, 42), nil)
 	expect.Equal(t, "stored", f.exists(f.value("thing:42")), false)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/clock"
+	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/observe"
 	"github.com/cacheguard/go/internal/tier"
 )
@@ -77,7 +78,7 @@ func (g *Guard) Observed(observe.Ticket) observe.Guard {
 			if g.kinds.byName(name) == nil {
 				return fmt.Errorf("cacheguard: there is no Cache %q", name)
 			}
-			return g.invalidateRealm(ctx, name)
+			return g.invalidateNames(ctx, []string{epoch.OfKind(name)})
 		},
 	}
 }

@@ -13,7 +13,7 @@ import (
 func TestAnOutageOfAMinuteIsAHandfulOfLinesHoweverMuchFailsInIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg, text := logged()
-		g := &Guard{cfg: cfg.withDefaults(), versions: new(versions)}
+		g := &Guard{cfg: cfg.withDefaults(), ofEpochs: new(epochInvalidations)}
 		g.journal.init(g)
 		g.cfg.Hooks = g.journal.hooks(Hooks{})
 		defer g.journal.close()

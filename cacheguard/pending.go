@@ -32,7 +32,14 @@ type pendingInvalidations struct {
 	keys      map[string]pendingInvalidation
 	last      uint64
 	replaying bool
+
+	moment   atomic.Uint64     // grows with each that is resolved
+	resolved map[string]uint64 // the moments at which keys were, after lost
+	lost     uint64            // up to this moment, any key may have been
 }
+
+// maxResolved bounds the keys in pendingInvalidations.resolved.
+const maxResolved = 1 << 13
 
 type pendingInvalidation struct {
 	since  uint64 // when it failed last, as a number that grows
@@ -50,16 +57,12 @@ func (p *pendingInvalidations) has(key string) bool {
 	return pending
 }
 
-// any reports whether an invalidation of one of the keys is pending.
-func (p *pendingInvalidations) any(is func(key string) bool) bool {
+// had reports whether an invalidation of the key was pending at any time since the moment.
+func (p *pendingInvalidations) had(key string, since uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for key := range p.keys {
-		if is(key) {
-			return true
-		}
-	}
-	return false
+	_, pending := p.keys[key]
+	return pending || since < p.lost || p.resolved[key] > since
 }
 
 // beginningWith is how many of the keys begin so.
@@ -129,11 +132,20 @@ func (p *pendingInvalidations) batch() (keys []string, upTo uint64) {
 func (p *pendingInvalidations) resolve(key string, upTo uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.keys[key].since <= upTo {
+	if k, pending := p.keys[key]; pending && k.since <= upTo {
 		delete(p.keys, key)
+		p.noteResolvedLocked(key)
 	}
 	p.countLocked()
 	p.journal.owes("")
+}
+
+// noteResolvedLocked comes before the count says that nothing is pending.
+func (p *pendingInvalidations) noteResolvedLocked(key string) {
+	if p.resolved == nil || len(p.resolved) >= maxResolved {
+		p.resolved, p.lost = make(map[string]uint64), p.moment.Load()
+	}
+	p.resolved[key] = p.moment.Add(1)
 }
 
 func (p *pendingInvalidations) countLocked() {
@@ -179,16 +191,7 @@ func (i *invalidations) replay() {
 
 // sendAgain sends invalidations that failed.
 func (i *invalidations) sendAgain(keys []string) map[string]*RedisError {
-	ctx := context.Background()
-	begun := i.begin(ctx)
-	if begun != nil && !errors.Is(begun, ErrNotReplicated) {
-		return i.allFailed(keys, begun)
-	}
-	failed := i.forget(ctx, "invalidate", keys, i.replayCall)
-	if begun != nil {
-		return i.allFailed(keys, begun)
-	}
-	return failed
+	return i.forget(context.Background(), "invalidate", keys, i.replayCall)
 }
 
 // replayCall is the call that removes a key at last.

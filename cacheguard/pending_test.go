@@ -60,7 +60,7 @@ func TestWhatWasReadWhileItWasOwedIsNotServed(t *testing.T) {
 	if err := f.guards[0].Invalidate(context.Background(), "k"); err == nil {
 		t.Fatal("no error")
 	}
-	held := proxy.On(redistest.Command("get"), redistest.HoldReply).Times(1)
+	held := proxy.On(reading, redistest.HoldReply).Times(1)
 	values := make(chan map[string]string, 1)
 	go func() { // owner: the test; ends with GetMany; joined by receiving
 		found, _ := GetMany(context.Background(), f.guards[0], []string{"k"}, openShelf().load)

@@ -110,9 +110,6 @@ func promiseNamedWrites(t *testing.T, a arena) {
 
 func promiseNamedTags(t *testing.T, a arena) {
 	f := newFleet(t, a, 2, Config{RedisTimeout: bearing})
-	for _, g := range f.guards {
-		g.versions.lease = realmLease
-	}
 	s := inventory{1: "a", 2: "b"}
 	caches := inventories(t, f, s)
 	all := func() {

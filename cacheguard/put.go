@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/cacheguard/go/internal/epoch"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -54,22 +55,22 @@ type putting struct {
 	written    *loaded  // what write returned; nil: nothing is to be stored
 }
 
-// begin announces the update, and reads the versions that the value will be stamped with.
+// begin announces the update, and reads the epochs that the value will be stamped with.
 func (p *putting) begin(ctx context.Context, u *update) error {
 	g, job := u.guard, p.rebuild.job
 	lasting := g.cfg.UpdateTimeout
 	if lasting == off {
 		lasting = time.Hour
 	}
-	p.rebuild.stamps = g.versions.stamper(ctx, job, p.rebuild.unfit)
+	epochs := p.rebuild.asked(ctx)
+	epochs.Prepare(ctx)
 	cmd, err := g.invalidations.forgetOne(ctx, "update", job.key,
 		g.keys.BeginPut(job.valueKey, u.token, g.invalidations.notice(job.key), lasting))
 	if err != nil {
-		p.rebuild.stamps.abandon()
 		return err
 	}
 	p.generation, _ = cmd.Text()
-	p.rebuild.stamps.ready(ctx)
+	epochs.Ready(ctx)
 	return nil
 }
 
@@ -100,17 +101,12 @@ func (p *putting) end(ctx context.Context, u *update) map[string]*RedisError {
 // filling is what is to be stored; without a TTL, nothing is.
 func (p *putting) filling(ctx context.Context) (f protocol.Filling) {
 	r := p.rebuild
-	tags := union(r.job.known, p.written.tags)
-	refused := checkTags(tags)
-	var stamps protocol.Stamps
-	if refused == nil {
-		if stamps, refused = r.stamps.stamp(ctx, tags); errors.Is(refused, errUnproven) {
-			r.guard.versions.miss(r.job.key, tags)
-			r.guard.cfg.Hooks.rejected(r.job.key)
-			return f
-		}
+	stamp, refused := r.stamp(ctx, r.asked(ctx), p.written.tags)
+	if errors.Is(refused, epoch.ErrUnproven) {
+		r.guard.cfg.Hooks.rejected(r.job.key)
+		return f
 	}
-	return r.prepare(ctx, *p.written, p.generation, stamps, refused)
+	return r.prepare(ctx, *p.written, p.generation, stamp, refused)
 }
 
 // forgetOne is forget for one call, and returns its reply.

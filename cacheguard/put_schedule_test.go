@@ -164,7 +164,7 @@ func (s *putStage) put(step int, bad trouble) error {
 			value := "new"
 			r := g.newRebuild(newJob(g, s.key, scope{}, returns("")), nil, nil)
 			r.token = s.token
-			f := r.prepare(ctx, loaded{value: &value, ttl: unset}, s.generation, nil, nil)
+			f := r.prepare(ctx, loaded{value: &value, ttl: unset}, s.generation, protocol.Stamp{}, nil)
 			err = g.keys.Put(s.value(s.key)+s.putSeat, s.token, g.invalidations.notice(s.key), f).Run(ctx, s.redis).Err()
 		default:
 			return s.write(step, bad)

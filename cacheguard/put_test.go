@@ -22,6 +22,16 @@ func rows(t *testing.T, f *fleet, r *row) []*Cache[int, string] {
 
 const rowKey = "row:1"
 
+// cached is what a Cache has of the row, which it must not load.
+func cached(t *testing.T, c *Cache[int, string]) (string, Outcome) {
+	t.Helper()
+	v, how, _, err := c.retrieve(context.Background(), 1)
+	if err != nil || how == Loaded {
+		t.Errorf("%q, %v, %v", v, how, err)
+	}
+	return v, how
+}
+
 // saves writes the value, as Put wants it.
 func (r *row) saves(value string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) { return value, r.write(value)(ctx) }
@@ -38,8 +48,9 @@ func TestTheFirstReadAfterAPutIsAHitEverywhere(t *testing.T) {
 			for i := range 20 {
 				want := fmt.Sprint("v", i)
 				expect.Equal(t, "Put", caches[i%2].Put(context.Background(), 1, db.saves(want)), nil)
-				for _, g := range f.guards {
-					expect.Equal(t, "value", mustGet(t, g, rowKey, unwanted[string](t)), want)
+				for _, c := range caches {
+					v, _ := cached(t, c)
+					expect.Equal(t, "value", v, want)
 				}
 				expect.Equal(t, "intent", f.exists(f.intent(rowKey)), false)
 				expect.Equal(t, "lease", f.exists(f.lease(rowKey)), false)
@@ -180,35 +191,45 @@ func TestAGetThatWaitsForAPutHasItsValueWithoutALoad(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 2, Config{LeaseTTL: time.Minute}).listening()
 	db := newRow("old")
-	cache := rows(t, f, db)[0]
+	caches := rows(t, f, db)
 	began, release, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
-		done <- cache.Put(context.Background(), 1, func(ctx context.Context) (string, error) {
+		done <- caches[0].Put(context.Background(), 1, func(ctx context.Context) (string, error) {
 			close(began)
 			<-release
 			return db.saves("new")(ctx)
 		})
 	}()
 	<-began
-	waiting := async(f.guards[1], rowKey, unwanted[string](t))
+	waiting := make(chan string, 1)
+	go func() {
+		v, _ := cached(t, caches[1])
+		waiting <- v
+	}()
 	redistest.Await(t, "it is registered", func() bool {
 		fields, err := f.redis.HKeys(context.Background(), f.intent(rowKey)).Result()
 		return err == nil && len(fields) == 3 // the writer, who that is, and an inbox
 	})
 	close(release)
 	expect.Equal(t, "Put", <-done, nil)
-	want(t, waiting, "new")
+	expect.Equal(t, "who waited", <-waiting, "new")
 }
 
 func TestAPutReachesLocalTiers(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 2, withLocal)
 	db := newRow("old")
-	cache := rows(t, f, db)[0]
-	f.keptBy(0, rowKey, "old")
-	f.keptBy(1, rowKey, "old")
-	expect.Equal(t, "Put", cache.Put(context.Background(), 1, db.saves("new")), nil)
-	expect.Equal(t, "here", mustGet(t, f.guards[0], rowKey, unwanted[string](t)), "new")
+	caches := rows(t, f.listening(), db)
+	for _, c := range caches {
+		redistest.Await(t, "the tier has the value", func() bool {
+			v, how, _, err := c.retrieve(context.Background(), 1)
+			return v == "old" && how == Local && err == nil
+		})
+	}
+	expect.Equal(t, "Put", caches[0].Put(context.Background(), 1, db.saves("new")), nil)
+	here, _ := cached(t, caches[0])
+	expect.Equal(t, "here", here, "new")
 	f.heard(1)
-	expect.Equal(t, "there", mustGet(t, f.guards[1], rowKey, unwanted[string](t)), "new")
+	there, _ := cached(t, caches[1])
+	expect.Equal(t, "there", there, "new")
 }

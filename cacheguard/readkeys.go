@@ -1,9 +1,9 @@
 package cacheguard
 
 import (
-	"cmp"
 	"context"
 
+	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/tier"
 )
@@ -13,11 +13,12 @@ func (m *many[V]) readKeys(ctx context.Context, keys []string) (toLoad []wanted)
 	keys, toLoad = m.readable(ctx, keys)
 	keys = m.takeLocal(ctx, keys)
 	reads, marks := make([]*link.Read, len(keys)), make([]tier.Mark, len(keys))
-	all, parts := make([]beingRead[V], len(keys)), make([]*realms, m.guard.health.Len())
+	all := make([]beingRead[V], len(keys))
 	for i, key := range keys {
 		marks[i] = m.guard.local.mark(key)
-		all[i].realms = realmsOf(ctx, m, key, parts)
-		reads[i], _ = m.guard.link.Ask(ctx, m.spec.valueKeyOf(m.guard, key)) // refuses when it is closed only: nil
+		valueKey := m.spec.valueKeyOf(m.guard, key)
+		all[i].epochs = m.guard.epochs.Begin(key, valueKey, m.spec.kind, m.spec.known)
+		reads[i], _ = m.guard.link.Ask(ctx, valueKey, all[i].epochs.Keys()...) // refuses when it is closed only: nil
 	}
 	for i := range keys {
 		m.decoded(ctx, keys[i], reads[i], marks[i], &all[i])
@@ -38,43 +39,33 @@ func (m *many[V]) readKeys(ctx context.Context, keys []string) (toLoad []wanted)
 	return toLoad
 }
 
-// beingRead is a key that is being read, with the comparison of its stamps.
+// beingRead is a key that is being read, with the epochs that judge it.
 type beingRead[V any] struct {
 	read     *link.Read
 	mark     tier.Mark
 	result   *readResult[V]
-	realms   *realms // shared by keys of one part
-	compared validity
+	epochs   epoch.Reading
 	redisErr error
 	err      error
 }
 
-// decoded waits for the read of a key, and begins to compare its stamps, without waiting for that.
+// decoded waits for the read of a key, and begins to judge it, without waiting for that.
 func (m *many[V]) decoded(ctx context.Context, key string, read *link.Read, mark tier.Mark, b *beingRead[V]) {
 	b.read, b.mark, b.err = read, mark, link.ErrClosed
 	if read == nil {
 		return
 	}
-	if b.err = cmp.Or(read.Wait(ctx), b.realms.wait(ctx)); b.err == nil {
+	if b.err = read.Wait(ctx); b.err == nil {
+		b.epochs.Take(read)
 		b.result = decodeRead[V](m.guard, key, m.spec.policyOf(m.guard), read)
-		b.compared = m.guard.versions.compare(ctx, b.result.entry.Stamps, b.realms)
+		b.result.compare(ctx, &b.epochs)
 	}
 }
 
-// realmsOf returns those of the key's part.
-func realmsOf[V any](ctx context.Context, m *many[V], key string, parts []*realms) *realms {
-	part := m.guard.partOf(key)
-	if parts[part] == nil {
-		w := m.guard.versions.realms(ctx, m.guard.keys.ValueKey(key), m.spec.kind)
-		parts[part] = &w
-	}
-	return parts[part]
-}
-
-// confirm waits for the comparison of the stamps.
+// confirm waits for the judgement.
 func (m *many[V]) confirm(ctx context.Context, key string, b *beingRead[V]) error {
 	if b.err == nil {
-		b.result, b.redisErr, b.err = confirmed(ctx, m.guard, key, b.mark, b.read, b.result, &b.compared, m.spec)
+		b.result, b.redisErr, b.err = confirmed(ctx, m.guard, key, b.mark, b.read, b.result, &b.epochs, m.spec)
 	}
 	return b.err
 }
@@ -115,7 +106,7 @@ func (m *many[V]) takeLocal(ctx context.Context, keys []string) (others []string
 // act does what decide says. It reports whether the key must be loaded, and w says how.
 func (m *many[V]) act(ctx context.Context, b *beingRead[V], w *wanted) bool {
 	d := m.spec.decide(m.guard, w.key, b.result, b.redisErr)
-	w.unfit, w.aged, w.took = b.read.Raw, d.aged, b.result.entry.Took
+	w.unfit, w.aged, w.took, w.epochs = b.read.Raw, d.aged, b.result.entry.Took, &b.epochs
 	switch d.action {
 	case doServe:
 		sample(ctx, m.guard, w.key, d.found, m.spec)

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/protocol"
@@ -23,12 +24,13 @@ type rebuild struct {
 	aged        bool         // it is unfit because it seems too old
 	publish     func(answer) // gives the answer to the callers that it is good for
 	slot        loadSlot
-	stamps      *stamper  // of the load, if it gets the lease
-	afterBypass bool      // it has given up on Redis once: if that fails again, it loads without
-	askedAgain  int       // how often it has had to ask again
-	origin      string    // of the load that it waits for
-	endWait     func(End) // ends the task of waiting for another instance; nil: there is none
-	patience    time.Time // when WaitTimeout is over; zero: it has none
+	epochs      *epoch.Reading // asked for in this attempt; nil: not yet
+	joined      int            // callers of the flight, when the load began
+	afterBypass bool           // it has given up on Redis once: if that fails again, it loads without
+	askedAgain  int            // how often it has had to ask again
+	origin      string         // of the load that it waits for
+	endWait     func(End)      // ends the task of waiting for another instance; nil: there is none
+	patience    time.Time      // when WaitTimeout is over; zero: it has none
 }
 
 func (g *Guard) newRebuild(j *job, unfit []byte, publish func(answer)) *rebuild {
@@ -77,6 +79,9 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 	request.Inbox = g.inbox.Address()
 	runtime.Gosched() // callers that are about to join may do so before the tick, and be covered
 	before := g.clock.Tick()
+	if r.epochs = nil; polls > 0 { // there may be a value
+		r.asked(ctx)
+	}
 	if r.afterBypass && g.invalidations.pending.has(r.job.key) { // after the tick: no call that began later gets this answer
 		r.returnSlot()
 		return g.loadDirectly(ctx, r.job, Bypassed), true
@@ -86,7 +91,6 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 		r.finishWait(nil)
 		return r.lead(ctx, got), true // the slot is the loader's now
 	}
-	r.stamps.abandon()
 	r.returnSlot()
 	switch {
 	case err != nil && ctx.Err() != nil: // every caller has left
@@ -110,6 +114,7 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 		return answer{err: err}, err != nil
 	}
 	r.job.skip()
+	r.asked(ctx) // for the value that the holder sends
 	r.beginWait(ctx, got)
 	waiter.Waiting()
 	return r.await(ctx, waiter, got, wait{polls: polls, before: before})
@@ -143,9 +148,7 @@ func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protoc
 		rank = link.HoldsSlot
 	}
 	if request.Take {
-		r.stamps = g.versions.stamper(ctx, r.job, r.unfit)
-	} else {
-		r.stamps = nil
+		r.beforeLoad(ctx).Prepare(ctx)
 	}
 	asked := g.cfg.clock.Now()
 	cmd, err := g.link.Do(ctx, valueKey, &link.Call{Script: g.keys.Acquire(valueKey, request), Rank: rank, Late: r.tooLate})
@@ -157,6 +160,24 @@ func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protoc
 		g.serverClocks.Note(r.job.key, got.FreshAt, asked)
 	}
 	return got, err
+}
+
+// asked returns epochs that were asked for in this attempt, after its tick: they judge a value that others loaded.
+func (r *rebuild) asked(ctx context.Context) *epoch.Reading {
+	if r.epochs == nil {
+		epochs := r.guard.epochs.Begin(r.job.key, r.job.valueKey, r.job.kind, r.job.known)
+		epochs.Ask(ctx)
+		r.epochs = &epochs
+	}
+	return r.epochs
+}
+
+// beforeLoad returns epochs that were asked for before the load of this rebuild begins.
+func (r *rebuild) beforeLoad(ctx context.Context) *epoch.Reading {
+	if r.epochs == nil && r.job.epochs != nil && r.job.anew == nil {
+		return r.job.epochs
+	}
+	return r.asked(ctx) // also to see whether what is replaced is still valid
 }
 
 func (r *rebuild) returnSlot() {
@@ -172,9 +193,16 @@ func (r *rebuild) failure(got protocol.Acquired) error {
 	return r.job.policy.loadError(r.job.key, got.Message)
 }
 
-// confirm asks whether an entry's stamps are the current versions. If they are not, the entry will be overwritten.
-func (r *rebuild) confirm(ctx context.Context, raw []byte, stamps protocol.Stamps) (a answer, done, valid bool) {
-	switch holds, redisErr, err := r.guard.versions.check(ctx, r.job.valueKey, r.job.kind, stamps); {
+// confirm asks whether an entry is valid. If it is not, it will be overwritten. Epochs that were read before the entry may be too old to
+// know one that its load made.
+func (r *rebuild) confirm(ctx context.Context, raw []byte, stamp protocol.Stamp) (a answer, done, valid bool) {
+	early := r.epochs != nil
+	holds, redisErr, err := r.asked(ctx).Check(ctx, stamp)
+	if early && !holds && err == nil {
+		r.epochs = nil
+		holds, redisErr, err = r.asked(ctx).Check(ctx, stamp)
+	}
+	switch {
 	case err != nil:
 		return answer{err: closedOr(context.Cause(ctx))}, true, false
 	case redisErr != nil:
@@ -201,8 +229,8 @@ func (r *rebuild) use(ctx context.Context, raw []byte, how Outcome, before uint6
 	if err == nil && how != Shared {
 		age = r.guard.freshness(r.job.key, r.job.policy, e)
 	}
-	if err == nil && age != expired && len(e.Stamps) > 0 {
-		if a, done, valid := r.confirm(ctx, raw, e.Stamps); !valid {
+	if err == nil && age != expired {
+		if a, done, valid := r.confirm(ctx, raw, e.Stamp); !valid {
 			return a, done
 		}
 	}

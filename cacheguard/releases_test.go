@@ -87,9 +87,6 @@ func TestWhateverOneVersionInvalidatesIsInvalidatedForAll(t *testing.T) {
 			t.Run(name+tier, func(t *testing.T) {
 				t.Parallel()
 				f := newFleet(t, build(t), 4, cfg).listening()
-				for _, g := range f.guards {
-					g.versions.lease = 0 // so that InvalidateAll does not wait
-				}
 				db := newRow("old")
 				all := rollout(t, f, db.load)
 				other := newRelease(t, f.guards[3], 3, db.load, makePlain) // gets nothing
@@ -191,14 +188,14 @@ func TestVersionsThatAreFourApartDoNotServeOrReplaceEachOthersEntries(t *testing
 		fifth.expect(f, 1, "v")
 	}
 	expect.Equal(t, "loads", fmt.Sprint(first.loads.Load(), fifth.loads.Load()), "1 3")
-	expect.Equal(t, "whose it is", versionOf(f.entry(first.value(1)).Stamps), 1)
+	expect.Equal(t, "whose it is", f.entry(first.value(1)).Version, 1)
 
 	db.value.Store("")
 	expect.ErrorIs(t, fifth.invalidate(1), nil)
 	_, err := fifth.get(1)
 	expect.ErrorIs(t, err, ErrNotFound)
 	f.stored()
-	expect.Equal(t, "absence is of a version, too", versionOf(f.entry(first.value(1)).Stamps), 5)
+	expect.Equal(t, "absence is of a version, too", f.entry(first.value(1)).Version, 5)
 	db.value.Store("v")
 	first.expect(f, 1, "v")
 }

@@ -67,7 +67,6 @@ func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
 		r.report(ctx, a)
 		return a
 	}
-	r.stamps.abandon()
 	r.returnSlot()
 	r.job.skip()
 	switch {

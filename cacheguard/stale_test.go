@@ -156,8 +156,8 @@ func TestEarlyRefreshReplacesAnEntryThatIsStillFresh(t *testing.T) {
 	if drawn < 400 || drawn > 700 {
 		t.Errorf("%d of 1000 drawn", drawn)
 	}
-	head, tail := protocol.EncodeEntry(protocol.Entry{Kind: protocol.Raw, Fresh: time.Minute, Took: time.Hour, Payload: []byte("old")}, rand.Text()) // an hour of loading: all say yes
-	raw := fmt.Sprintf("%s%011x%s", head, serverNow(t, f).UnixMilli(), tail)
+	head, tail := protocol.EncodeEntry(protocol.Entry{Kind: protocol.Raw, Fresh: time.Minute, Took: time.Hour, Stamp: stampOn(t, g, "k"), Payload: []byte("old")}, rand.Text()) // hours of loading: all say yes
+	raw := fmt.Sprintf("%s%s%s", head, writtenAt(serverNow(t, f)), tail)
 	if err := f.redis.Set(context.Background(), f.value("k"), raw, time.Minute).Err(); err != nil {
 		t.Fatal(err)
 	}

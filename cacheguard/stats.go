@@ -51,8 +51,7 @@ func (g *Guard) Stats() Stats {
 
 // owed is how many invalidations are pending.
 func (g *Guard) owed() int {
-	return int(g.invalidations.pending.count.Load() + g.versions.invalidations.pending.count.Load() +
-		g.versions.ofRealms.pending.count.Load())
+	return int(g.invalidations.pending.count.Load() + g.ofEpochs.pending.count.Load())
 }
 
 // statsOf is what a Guard is doing for a kind.

@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/cacheguard/go/internal/epoch"
 )
 
 const (
 	maxTags = 256 // of an entry
 	maxTag  = 512 // bytes
 
-	maxAllTags = 50 << 10 // bytes; with their versions they fit into protocol.MaxStamps
+	maxAllTags = 50 << 10 // bytes
 )
 
 // SetTags adds tags to the entry being loaded, so that InvalidateTags finds it. A loader calls it with the context that it was given;
@@ -23,15 +25,16 @@ const (
 // A value with tags is not stored if one of its tags may have been invalidated since its load began. A tag that the Guard did not
 // know before the load counts as invalidated if any tag was; the next load of the key knows it.
 //
-// A hit with tags costs one more batched read, except from the local tier.
+// A hit asks Redis for the value and for what says that it is valid in one request, with the tags that the key had last. If it has others
+// now, they cost another one.
 func SetTags(ctx context.Context, tags ...string) {
 	if l := loadingOf(ctx); l != nil {
 		l.addTags(tags)
 	}
 }
 
-// InvalidateTags is Invalidate for all entries with one of the tags, including those being loaded. Its cost does not depend on how
-// many there are.
+// InvalidateTags is Invalidate for all entries with one of the tags, including those being loaded. It takes a round trip, however many
+// there are.
 //
 // A Get that begins after InvalidateTags returned nil, in any process, never returns a value with one of the tags that was loaded
 // before. As with Invalidate, the request is sent even if ctx has ended. If it fails, it is pending, and until it succeeds the
@@ -48,18 +51,13 @@ func (g *Guard) InvalidateTags(ctx context.Context, tags ...string) error {
 		if err := checkTag(tag); err != nil {
 			refused = errors.Join(refused, err)
 		} else {
-			names = append(names, tagName(tag))
+			names = append(names, epoch.OfTag(tag))
 		}
 	}
 	if len(names) == 0 {
 		return refused
 	}
-	if !g.life.Begin() {
-		return ErrClosed
-	}
-	defer g.life.Done()
-	g.versions.used.Store(true)
-	return errors.Join(refused, g.versions.invalidations.send(ctx, names))
+	return errors.Join(refused, g.invalidateNames(ctx, names))
 }
 
 func checkTag(tag string) error {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -42,9 +43,6 @@ func mustInvalidateTags(t *testing.T, g *Guard, tags ...string) {
 
 func promiseInvalidateAll(t *testing.T, a arena) {
 	f := newFleet(t, a, 2, Config{RedisTimeout: bearing})
-	for _, g := range f.guards {
-		g.versions.lease = realmLease
-	}
 	keys := numbered(0, 20)
 	for i, key := range keys {
 		mustGet(t, f.guards[i%2], key, returns("old"))
@@ -54,7 +52,6 @@ func promiseInvalidateAll(t *testing.T, a arena) {
 	}
 	other := newFleet(t, a, 1, Config{RedisTimeout: bearing}) // of another Prefix
 	mustGet(t, other.guards[0], "k", returns("old"))
-	other.guards[0].versions.lease = 0
 	defer func() {
 		expect.Equal(t, "another Prefix", mustGet(t, other.guards[0], "k", unwanted[string](t)), "old")
 	}()
@@ -160,15 +157,15 @@ func promiseManyWithTags(t *testing.T, a arena) {
 	}
 }
 
-func TestAVersionThatWasLostMakesItsEntriesInvalid(t *testing.T) {
+func TestAnEpochThatWasLostMakesItsEntriesInvalid(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: bearing})
 	mustGet(t, f.guards[0], "k", tagged("old", "t"))
-	key := f.guards[0].keys.TagKey("t")
+	key := f.guards[0].epochs.Key(epoch.OfTag("t"), 0)
 	if n, err := f.redis.Del(context.Background(), key).Result(); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
-	expect.Equal(t, "with the version evicted", mustGet(t, f.guards[1], "k", tagged("new", "t")), "new")
+	expect.Equal(t, "with the epoch evicted", mustGet(t, f.guards[1], "k", tagged("new", "t")), "new")
 	expect.Equal(t, "afterwards", mustGet(t, f.guards[0], "k", unwanted[string](t)), "new")
 }
 
@@ -287,52 +284,35 @@ func TestWhatATagMadeInvalidIsNotShownToTheLoaderThatReplacesIt(t *testing.T) {
 	expect.Equal(t, "error", err, nil)
 }
 
-// kinds of entries are those of a Cache.
-func TestInvalidatingAKindLeavesTheOthers(t *testing.T) {
+// An entry belongs to its kind. Another caller of its key leaves it alone, and is left alone.
+func TestAnEntryOfACacheIsNoneOfTheFunctionGetsAndTheOtherWayRound(t *testing.T) {
 	t.Parallel()
+	ctx := context.Background()
 	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: bearing})
-	read := func(g *Guard, kind, text string) Outcome {
-		v, how, err := retrieve(context.Background(), g, "k:"+kind, loadSpec[string]{kind: kind, load: returns(text)})
-		if err != nil || v != text {
-			t.Errorf("%s: %q, %v; want %q", kind, v, err, text)
-		}
-		f.stored()
-		return how
+	load := func(text string) func(context.Context, int) (string, error) {
+		return func(context.Context, int) (string, error) { return text, nil }
 	}
-	for _, kind := range []string{"a", "b", ""} {
-		read(f.guards[0], kind, "old")
-		expect.Equal(t, kind, read(f.guards[1], kind, "old"), Hit)
-	}
-	for _, g := range f.guards {
-		g.versions.lease = realmLease
-	}
-	expect.Equal(t, "error", f.guards[0].invalidateRealm(context.Background(), "a"), nil)
-	expect.Equal(t, "a, by its key alone", mustGet(t, f.guards[1], "k:a", returns("raw")), "raw")
-	expect.Equal(t, "b", read(f.guards[1], "b", "old"), Hit)
-	expect.Equal(t, "none", read(f.guards[1], "", "old"), Hit)
+	users := newCaches(t, f, CacheConfig[int, string]{Name: "user", Load: load("of the cache")})
+	get := func(c *Cache[int, string], id int) string { v, _ := c.Get(ctx, id); f.stored(); return v }
+	get(users[0], 42)
+	expect.Equal(t, "by its key", mustGet(t, f.guards[1], "user:42", returns("raw")), "raw")
+	many, err := GetMany(ctx, f.guards[1], []string{"user:42"}, func(context.Context, []string) (map[string]string, error) {
+		return map[string]string{"user:42": "raw"}, nil
+	})
+	expect.Equal(t, "by its key, among many", fmt.Sprint(many, err), "map[user:42:raw] <nil>")
+	loads := f.events.loads.Load()
+	expect.Equal(t, "of the Cache", get(users[1], 42), "of the cache")
+	expect.Equal(t, "loads", f.events.loads.Load(), loads)
+
+	mustGet(t, f.guards[0], "user:7", returns("raw"))
+	expect.Equal(t, "of the Cache, by its key", get(users[1], 7), "of the cache")
+	expect.Equal(t, "what was stored", mustGet(t, f.guards[1], "user:7", unwanted[string](t)), "raw")
 }
 
-// A Guard may know an older version than the one that an entry has: the entry is good.
-func TestAnEntryWithANewerVersionThanTheGuardKnowsIsAHit(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: bearing}) // which use what they know for an hour
-	for _, g := range f.guards {
-		mustGet(t, g, "k", returns("old"))
-	}
-	g := f.guards[0]
-	if err := g.versions.ofRealms.send(context.Background(), []string{realmName("", 0)}); err != nil {
-		t.Fatal(err)
-	}
-	expect.Equal(t, "the other still may have", mustGet(t, f.guards[1], "k", unwanted[string](t)), "old")
-	expect.Equal(t, "who invalidated", mustGet(t, g, "k", returns("new")), "new")
-	expect.Equal(t, "the other", mustGet(t, f.guards[1], "k", unwanted[string](t)), "new")
-}
-
-// If the known versions were not dropped first, the tier would be filled with what was invalidated.
 func TestTheLocalTierKeepsNothingThatInvalidateAllRemoved(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: bearing, Local: LocalConfig{MaxEntries: 100, TTL: time.Hour}, TTL: time.Hour}).listening()
-	for _, g := range f.guards { // which use what they know for an hour
+	for _, g := range f.guards {
 		mustGet(t, g, "k", returns("old"))
 		mustGet(t, g, "k", returns("old"))
 		mustGet(t, g, "k", returns("old"))
@@ -363,7 +343,7 @@ func TestTagsAreInvalidatedWhenRedisIsFull(t *testing.T) {
 
 func TestAnInvalidationOfTagsThatIsSentTwiceOrWhoseReplyIsLostIsDone(t *testing.T) {
 	t.Parallel()
-	for _, step := range []string{"revoke", "version"} {
+	for _, step := range []string{"revoke", "make"} {
 		for _, fault := range []redistest.Fault{redistest.DropReply, redistest.CutBefore} {
 			t.Run(step+", "+string(fault), func(t *testing.T) {
 				t.Parallel()
@@ -383,8 +363,8 @@ func TestAThousandCallersThatGiveUpLeaveATaggedHitToTheOneWhoStays(t *testing.T)
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{RedisTimeout: bearing})
 	mustGet(t, f.guards[0], "k", tagged("v", "t"))
-	version := f.guards[0].keys.TagKey("t")
-	held := proxy.On(func(args []string) bool { return slices.Contains(args, version) }, redistest.HoldReply).Times(1)
+	tag := f.guards[0].epochs.Key(epoch.OfTag("t"), 0)
+	held := proxy.On(func(args []string) bool { return slices.Contains(args, tag) }, redistest.HoldReply).Times(1)
 	ctx, cancel := context.WithCancel(context.Background())
 	var left sync.WaitGroup
 	for range 1000 {

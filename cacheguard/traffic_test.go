@@ -45,12 +45,12 @@ func warm(t *testing.T, f *fleet) {
 	mustInvalidate(t, f.guards[0], "warm")
 }
 
-func TestAHitIsOnePlainGET(t *testing.T) {
+func TestAHitIsOneMGETOfTheValueAndItsEpochs(t *testing.T) {
 	t.Parallel()
 	a, s := onServer(t)
 	f := newFleet(t, a, 1, Config{}).listening()
 	mustGet(t, f.guards[0], "k", returns("v"))
-	wantTraffic(t, traffic(s, func() { mustGet(t, f.guards[0], "k", unwanted[string](t)) }), map[string]int64{"get": 1})
+	wantTraffic(t, traffic(s, func() { mustGet(t, f.guards[0], "k", unwanted[string](t)) }), map[string]int64{"mget": 1})
 }
 
 func TestAnUncontendedLoadIsThreeRequestsAndPublishesNothing(t *testing.T) {
@@ -60,7 +60,7 @@ func TestAnUncontendedLoadIsThreeRequestsAndPublishesNothing(t *testing.T) {
 	warm(t, f)
 	reads := s.Reads()
 	wantTraffic(t, traffic(s, func() { mustGet(t, f.guards[0], "k", returns("v")) }), map[string]int64{
-		"get": 1, "evalsha": 2, // GET; acquire, which sees that nothing is there (EXISTS, which is not counted) and takes the lease; fill
+		"mget": 1, "evalsha": 2, // the read; acquire, which sees that nothing is there (EXISTS, which is not counted) and takes the lease; fill
 		"hset": 1, "pexpire": 1, "time": 2, "hgetall": 1, "set": 1, "del": 1,
 	})
 	expect.Equal(t, "requests", s.Reads()-reads, 3)

@@ -165,7 +165,8 @@ func (c *comparison) stillServed(ctx context.Context) (bool, error) {
 			return item.Value != nil && c.isServed(item.Value), nil
 		}
 	}
-	read, err := g.link.Get(ctx, c.job.valueKey)
+	epochs := g.epochs.Begin(c.job.key, c.job.valueKey, c.job.kind, c.job.known)
+	read, err := g.link.Get(ctx, c.job.valueKey, epochs.Keys()...)
 	if err == nil {
 		err = read.Err
 	}
@@ -174,12 +175,8 @@ func (c *comparison) stillServed(ctx context.Context) (bool, error) {
 	}
 	e, now, err := c.job.decode(&g.cfg, read.Raw)
 	if err == nil {
-		w := g.versions.realms(ctx, c.job.valueKey, c.job.kind)
-		if err := w.wait(ctx); err != nil {
-			return false, err
-		}
-		compared := g.versions.compare(ctx, e.Stamps, &w)
-		if holds, redisErr, err := compared.holds(ctx); err != nil || redisErr != nil || !holds {
+		epochs.Take(read)
+		if holds, redisErr, err := epochs.Check(ctx, e.Stamp); err != nil || redisErr != nil || !holds {
 			return false, errors.Join(err, redisErr)
 		}
 	}

@@ -33,11 +33,17 @@ type call[R any] struct {
 
 	first chan struct{} // closed when early is set
 
-	callers atomic.Int64 // changes under the group's mutex only
-	free    bool         // belongs to nobody; guarded by the group's mutex
+	counts
+	free bool // belongs to nobody; guarded by the group's mutex
 
 	early  R // written before first is closed
 	result R // written before done is closed
+}
+
+// counts change under the group's mutex only.
+type counts struct {
+	callers atomic.Int64 // that wait
+	entered atomic.Int64 // ever
 }
 
 // Run is what callers share. It may call publish once, with a result that is good for those who accept it.
@@ -66,6 +72,7 @@ func (g *Group[K, R]) Enter(ctx context.Context, key K, run Run[R]) (t Ticket[K,
 		c = g.beginLocked(ctx, key, run)
 	}
 	c.callers.Add(1)
+	c.entered.Add(1)
 	return Ticket[K, R]{Joined: joined, group: g, key: key, call: c}, nil
 }
 
@@ -152,13 +159,22 @@ func (g *Group[K, R]) Len() int {
 // CallersOf returns a function that counts the callers who wait for the run with this context: always one, if it is not
 // the context of a run.
 func CallersOf(ctx context.Context) func() int {
-	if callers, ok := ctx.Value(callersKey{}).(*atomic.Int64); ok {
-		return func() int { return int(callers.Load()) }
+	if c, ok := ctx.Value(countsKey{}).(*counts); ok {
+		return func() int { return int(c.callers.Load()) }
 	}
 	return func() int { return 1 }
 }
 
-type callersKey struct{}
+// Entered is how many callers have entered the run with this context so far, with those that left; always one, if it is not the context
+// of a run.
+func Entered(ctx context.Context) int {
+	if c, ok := ctx.Value(countsKey{}).(*counts); ok {
+		return int(c.entered.Load())
+	}
+	return 1
+}
+
+type countsKey struct{}
 
 // Start starts a run for the key that belongs to nobody, unless one is under way, and reports whether it did. Only Close
 // cancels it.
@@ -174,7 +190,7 @@ func (g *Group[K, R]) Start(ctx context.Context, key K, run Run[R]) bool {
 
 func (g *Group[K, R]) beginLocked(ctx context.Context, key K, run Run[R]) *call[R] {
 	c := &call[R]{first: make(chan struct{}), done: make(chan struct{})}
-	runCtx, cancel := context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), callersKey{}, &c.callers))
+	runCtx, cancel := context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), countsKey{}, &c.counts))
 	c.cancel = cancel
 	if g.calls == nil {
 		g.calls = make(map[K]*call[R])

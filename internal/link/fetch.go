@@ -15,53 +15,64 @@ import (
 func (g *reads) fetch(ctx context.Context) {
 	l := g.lane.link
 	switch {
-	case len(g.all) == 1:
-		g.answers[0] = get(ctx, l.rdb, g.all[0])
+	case len(g.answers) == 1:
+		g.answers[0] = get(ctx, l.rdb, g.all[0].key)
 	case !l.mget.Load() || !g.fetchByMGET(ctx):
 		g.fetchByPipeline(ctx)
 	}
 }
 
-func get(ctx context.Context, rdb script.Processor, read *Read) answer {
-	cmd := getCmd(ctx, read)
+func get(ctx context.Context, rdb script.Processor, key string) answer {
+	cmd := getCmd(ctx, key)
 	_ = rdb.Process(ctx, cmd) // the command keeps its error
 	return answerOf(cmd)
 }
 
 // getCmd is the command that reads the key.
-func getCmd(ctx context.Context, read *Read) *redis.StringCmd {
-	return redis.NewStringCmd(ctx, "get", read.key)
+func getCmd(ctx context.Context, key string) *redis.StringCmd {
+	return redis.NewStringCmd(ctx, "get", key)
+}
+
+// key is the i-th of those that the parcel reads.
+func (g *reads) key(i int) *string {
+	if i < len(g.all) {
+		return &g.all[i].key
+	}
+	return &g.beside.keys[i-len(g.all)]
 }
 
 // fetchByMGET reports false when the server does not let us: what looks like one server may be a proxy before many, or the
 // user may have no right to MGET.
 func (g *reads) fetchByMGET(ctx context.Context) bool {
-	args := make([]any, 1, 1+len(g.all))
+	args := make([]any, 1, 1+len(g.answers))
 	args[0] = "mget"
 	unseen := g.lane.link.unseen()
-	for _, read := range g.all {
-		if unseen {
-			args = append(args, &read.key) // by its address, which saves a copy of the string's header
+	for i := range g.answers {
+		if key := g.key(i); unseen {
+			args = append(args, key) // by its address, which saves a copy of the string's header
 		} else {
-			args = append(args, read.key)
+			args = append(args, *key)
 		}
 	}
-	// As strings: what is absent reads as what is empty. Neither is an entry, and an acquire tells them apart.
 	cmd := redis.NewStringSliceCmd(ctx, args...)
 	err := g.lane.link.rdb.Process(ctx, cmd)
-	found := cmd.Val()
-	if refusesMGET(err) || err == nil && len(found) != len(g.all) {
+	if refusesMGET(err) || err == nil && len(cmd.Val()) != len(g.answers) {
 		g.lane.link.mget.Store(false)
 		return false
 	}
-	for i := range g.answers {
+	takeMGET(g.answers, cmd.Val(), err)
+	return true
+}
+
+// takeMGET takes the reply to MGET, as strings: what is absent reads as what is empty. Neither is an entry, and an acquire tells them apart.
+func takeMGET(answers []answer, found []string, err error) {
+	for i := range answers {
 		if err != nil {
-			g.answers[i].err = err
+			answers[i].err = err
 		} else if found[i] != "" {
-			g.answers[i].raw = bytesOf(found[i])
+			answers[i].raw = bytesOf(found[i])
 		}
 	}
-	return true
 }
 
 func refusesMGET(err error) bool {
@@ -70,10 +81,10 @@ func refusesMGET(err error) bool {
 }
 
 func (g *reads) fetchByPipeline(ctx context.Context) {
-	cmds := make([]*redis.StringCmd, len(g.all))
+	cmds := make([]*redis.StringCmd, len(g.answers))
 	pipe := g.lane.link.rdb.Pipeline()
-	for i, read := range g.all {
-		cmds[i] = getCmd(ctx, read)
+	for i := range cmds {
+		cmds[i] = getCmd(ctx, *g.key(i))
 		_ = pipe.Process(ctx, cmds[i]) // only queues
 	}
 	_, _ = pipe.Exec(ctx) // each command keeps its error

@@ -177,22 +177,54 @@ func (l *lane) endAlone(f *ownFlight, err error, bytes int) {
 	}
 }
 
-// readAlone reads the key on the caller's goroutine; nil: it is to be queued.
-func (l *lane) readAlone(ctx context.Context, key string) *Read {
+// aloneRead is a Read with what was read beside it.
+type aloneRead struct {
+	Read
+	others beside
+}
+
+// readAlone reads the key, and others beside it, on the caller's goroutine; nil: it is to be queued.
+func (l *lane) readAlone(ctx context.Context, key string, others []string) *Read {
+	if len(others) > 0 && !l.link.mget.Load() {
+		return nil
+	}
 	f, ok := l.beginAlone(ctx, false)
 	if !ok {
 		return nil
 	}
-	read := &Read{key: key}
-	cmd := redis.NewStringCmd(f, "get", &read.key)   // by its address, which saves a copy of the string's header
-	_ = l.link.own.quick.Process(f, onceString{cmd}) // the command keeps its error
-	a := answerOf(cmd)
+	read := &aloneRead{Read: Read{key: key}}
+	var a answer
+	if len(others) == 0 {
+		cmd := redis.NewStringCmd(f, "get", &read.key)   // by its address, which saves a copy of the string's header
+		_ = l.link.own.quick.Process(f, onceString{cmd}) // the command keeps its error
+		a = answerOf(cmd)
+	} else {
+		a = l.mgetAlone(f, read, others)
+	}
 	l.endAlone(f, a.err, len(a.raw))
 	if a.err != nil {
 		return nil
 	}
 	read.Raw = a.raw
-	return read
+	return &read.Read
+}
+
+func (l *lane) mgetAlone(f *ownFlight, read *aloneRead, others []string) answer {
+	read.others.keys, read.beside = others, &read.others
+	args := make([]any, 2, 2+len(others))
+	args[0], args[1] = "mget", &read.key
+	for i := range others {
+		args = append(args, &others[i])
+	}
+	cmd := redis.NewStringSliceCmd(f, args...)
+	err := l.link.own.quick.Process(f, onceStrings{cmd})
+	if err == nil && len(cmd.Val()) != len(args)-1 {
+		err = errNotSent // whatever answers so is left to the lane
+	}
+	answers := make([]answer, len(args)-1)
+	takeMGET(answers, cmd.Val(), err)
+	read.others.answers = answers[1:]
+	return answers[0]
 }
 
 // attempt is what came of a call that its caller was to send itself.
@@ -248,3 +280,9 @@ type onceString struct{ *redis.StringCmd }
 
 // NoRetry is asked by go-redis.
 func (onceString) NoRetry() bool { return true }
+
+// onceStrings is likewise one of several keys.
+type onceStrings struct{ *redis.StringSliceCmd }
+
+// NoRetry is asked by go-redis.
+func (onceStrings) NoRetry() bool { return true }

@@ -20,6 +20,7 @@ type Read struct {
 
 	key     string
 	lane    *lane
+	beside  *beside
 	group   *reads // nil: it is answered
 	waiting int    // calls; guarded by the lane's mutex
 }
@@ -36,16 +37,17 @@ func (s *Share) Make(f func() any) any {
 	return s.made
 }
 
-// Get reads the key. The error is the context's or ErrClosed; what Redis had to say is in the Read.
-func (l *Link) Get(ctx context.Context, key string) (*Read, error) {
+// Get reads the key, and beside it, in the same request, others of the same part of the keyspace, for Read.Beside. The error is the
+// context's or ErrClosed; what Redis had to say is in the Read.
+func (l *Link) Get(ctx context.Context, key string, beside ...string) (*Read, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	lane := l.reads[l.health.Part(key)]
-	if read := lane.readAlone(ctx, key); read != nil {
+	if read := lane.readAlone(ctx, key, beside); read != nil {
 		return read, nil
 	}
-	read, err := lane.join(ctx, key)
+	read, err := lane.join(ctx, key, beside)
 	if err == nil {
 		err = read.Wait(ctx)
 	}
@@ -55,13 +57,13 @@ func (l *Link) Get(ctx context.Context, key string) (*Read, error) {
 	return read, nil
 }
 
-// Ask is the first half of Get: it begins to read the key, and does not wait. Each Read of it must be waited for.
-func (l *Link) Ask(ctx context.Context, key string) (*Read, error) {
-	return l.reads[l.health.Part(key)].join(ctx, key)
+// Ask is the first half of Get: it begins to read, and does not wait. Each call is followed by at most one Wait.
+func (l *Link) Ask(ctx context.Context, key string, beside ...string) (*Read, error) {
+	return l.reads[l.health.Part(key)].join(ctx, key, beside)
 }
 
 // join returns the queued read of the key, a new one if there is none.
-func (l *lane) join(ctx context.Context, key string) (*Read, error) {
+func (l *lane) join(ctx context.Context, key string, beside []string) (*Read, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -73,8 +75,9 @@ func (l *lane) join(ctx context.Context, key string) (*Read, error) {
 	if read == nil {
 		read = &Read{key: key, lane: l}
 		q.addLocked(ctx, read)
-		l.dispatchLocked()
+		l.dispatchLocked() // the parcel is not taken before the mutex is free
 	}
+	read.beside.add(beside)
 	read.waiting++
 	return read, nil
 }
@@ -111,6 +114,7 @@ func (q *readQueue) addLocked(ctx context.Context, read *Read) {
 		n++
 	}
 	read.group = q.groups[n-1]
+	read.beside = &read.group.beside
 	read.group.all = append(read.group.all, read)
 	if q.byKey == nil {
 		q.byKey = make(map[string]*Read)
@@ -129,15 +133,21 @@ func (q *readQueue) take(firstRankOnly bool, _ time.Duration, _ bool) parcel {
 		for _, read := range g.all {
 			if read.waiting > 0 {
 				kept = append(kept, read)
+			} else {
+				read.Err = errUnsent
 			}
 		}
 		clear(g.all[len(kept):])
 		if g.all = kept; len(kept) > 0 {
 			return g
 		}
+		close(g.done)
 	}
 	return nil
 }
+
+// errUnsent is for a read that nobody waits for: whoever waits all the same must not wait for ever.
+var errUnsent = errors.New("link: every caller had left before the read was sent")
 
 func (q *readQueue) popLocked() *reads {
 	g := q.groups[0]
@@ -163,7 +173,8 @@ type reads struct {
 	lane    *lane
 	ctx     context.Context //nolint:containedctx // values only
 	all     []*Read
-	answers []answer
+	answers []answer // of all, and then of what is beside them
+	beside  beside
 	done    chan struct{} // closed when the reads are answered
 }
 
@@ -177,7 +188,7 @@ func (g *reads) values() context.Context { return g.ctx }
 func (g *reads) late()                   {}
 
 func (g *reads) carry(ctx context.Context) error {
-	g.answers = make([]answer, len(g.all))
+	g.answers = make([]answer, len(g.all)+len(g.beside.keys))
 	g.fetch(ctx)
 	outcome := g.answers[0].err
 	for i := range g.answers {
@@ -200,6 +211,7 @@ func (g *reads) deliver() {
 	for i, read := range g.all {
 		read.Raw, read.Err = g.answers[i].raw, g.answers[i].err
 	}
+	g.beside.answers = g.answers[len(g.all):]
 	close(g.done)
 }
 

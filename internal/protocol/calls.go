@@ -36,7 +36,7 @@ func (k *Keyspace) Fill(valueKey string, f Filling) *script.Call {
 	return &script.Call{
 		Script: fillScript,
 		Keys:   []string{valueKey, LeaseKey(valueKey)},
-		Args:   []any{f.Generation, script.Millis(f.TTL), f.Head, f.Tail, f.Token[:idLen], idAt, maxPushedEntry},
+		Args:   []any{f.Generation, script.Millis(f.TTL), f.Head, f.Tail, idOf(f.Token), idAt, maxPushedEntry, f.Token},
 	}
 }
 

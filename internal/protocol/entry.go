@@ -1,45 +1,48 @@
 package protocol
 
 import (
-	"bytes"
 	"cmp"
+	"encoding/base32"
+	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash/crc32"
-	"strconv"
+	"slices"
 	"time"
 
 	"github.com/cacheguard/go/internal/script"
 )
 
-// An entry is the string that Redis holds for a key. Its header is text of fixed width, so that a script can put in
-// the time of writing:
+// An entry is the string that Redis holds for a key. Numbers have their most significant byte first:
 //
-//	magic    3  "cg2": whose it is, and the version
-//	kind     1  what the payload is
+//	magic    1  whose it is, and the format: no text in UTF-8 begins so
+//	form     1  what the payload is, and which of the parts in [] there are
 //	packed   1  how the payload is compressed; 'n': it is not
-//	written 11  server time in ms, hexadecimal; set by the fill script
-//	fresh   10  how long the entry is fresh, ms; 0: until Redis expires it
-//	took     8  how long the load took, ms
-//	sum      8  CRC-32C of what follows the header
-//	id      11  of the load: the first 55 bits of its token
-//	stamps   4  how many bytes of stamps follow the header, hexadecimal
+//	written  6  server time in ms; set by the fill script, as the byte behind it:
+//	check    1  the sum of these six bytes, modulo 256
+//	fresh    5  how long the entry is fresh, ms; 0: until Redis expires it
+//	took     3  how long the load took, ms
+//	sum      4  CRC-32C of everything but written, check and sum
+//	id       7  of the load: the first 56 bits of its token
 //
-// Then come the stamps, see Stamps, and the payload.
+// Then come the Stamp, and the payload:
+//
+//	prefix   8  the epoch of the Prefix
+//	[kind    8  the epoch of the kind that the entry belongs to]
+//	[version    of the program, as a varint]
+//	tags        how many, as a varint; for each its length, as a varint, its name and its epoch
 const (
-	magic      = "cg2"
-	packedAt   = len(magic) + 1
+	magic      = 0xFB
+	packedAt   = 2
 	writtenAt  = packedAt + 1
-	writtenLen = 11
+	writtenLen = 6 + 1
 	freshAt    = writtenAt + writtenLen
-	tookAt     = freshAt + 10
-	sumAt      = tookAt + 8
-	idAt       = sumAt + 8
-	idLen      = 11
-	stampsAt   = idAt + idLen
+	tookAt     = freshAt + 5
+	sumAt      = tookAt + 3
+	idAt       = sumAt + 4
+	idLen      = 7
 
-	// HeaderLen is how many bytes every entry begins with.
-	HeaderLen = stampsAt + 4
+	// HeaderLen is how many bytes every entry begins with. They tell it from all others.
+	HeaderLen = idAt + idLen
 )
 
 // Kind says what an entry's payload is.
@@ -47,22 +50,30 @@ type Kind byte
 
 // The kinds of entries.
 const (
-	Raw    Kind = 'r' // the bytes of a []byte or string
-	Coded  Kind = 'c' // another type, through the Codec
-	Absent Kind = 'n' // empty: the source has no such thing
+	Raw    Kind = 1 // the bytes of a []byte or string
+	Coded  Kind = 2 // another type, through the Codec
+	Absent Kind = 3 // empty: the source has no such thing
+)
+
+// The bits of form beside the Kind.
+const (
+	kindBits   = 3
+	ofKind     = 4
+	hasVersion = 8
 )
 
 // Unpacked says that a payload is not compressed.
 const Unpacked = 'n'
 
-// Entry is what Redis holds for a key. The stamps and the payload of a decoded one are parts of the string it was decoded from.
+// Entry is what Redis holds for a key. The tags and the payload of a decoded one are parts of the string it was decoded from.
 type Entry struct {
 	Kind    Kind
 	Packed  byte          // how the payload is compressed; 0 is Unpacked when the entry is encoded
 	Written time.Time     // by the server's clock; the fill script puts it in
 	Fresh   time.Duration // how long the entry is fresh; 0: until Redis expires it
 	Took    time.Duration // how long the load took
-	Stamps  Stamps        // what it was made under
+	Version int           // of the program that stored it; 0: none
+	Stamp   Stamp         // what it was made under
 	Payload []byte
 }
 
@@ -76,60 +87,106 @@ var (
 )
 
 // EncodeEntry returns the entry of the load with the token in two parts, between which the fill script puts the time of writing.
-// The stamps must not be longer than MaxStamps.
 func EncodeEntry(e Entry, token string) (head string, tail []byte) {
-	sum := crc32.Update(crc32.Checksum(e.Stamps, castagnoli), castagnoli, e.Payload)
-	tail = make([]byte, 0, HeaderLen-freshAt+len(e.Stamps)+len(e.Payload))
-	tail = fmt.Appendf(tail, "%010x%08x%08x%s%04x",
-		min(script.Millis(e.Fresh), 1<<40-1), min(script.Millis(e.Took), 1<<32-1), sum, token[:idLen], len(e.Stamps))
-	tail = append(append(tail, e.Stamps...), e.Payload...)
-	return magic + string([]byte{byte(e.Kind), cmp.Or(e.Packed, Unpacked)}), tail
+	form := byte(e.Kind)
+	if !e.Stamp.Kind.IsZero() {
+		form |= ofKind
+	}
+	if e.Version != 0 {
+		form |= hasVersion
+	}
+	head = string([]byte{magic, form, cmp.Or(e.Packed, Unpacked)})
+	tail = make([]byte, 0, HeaderLen+2*EpochLen+2*binary.MaxVarintLen32+len(e.Stamp.Tags)+len(e.Payload)-freshAt)
+	tail = appendNumber(tail, script.Millis(e.Fresh), tookAt-freshAt)
+	tail = appendNumber(tail, script.Millis(e.Took), sumAt-tookAt)
+	tail = append(tail, 0, 0, 0, 0)
+	tail = append(tail, idOf(token)...)
+	tail = append(tail, e.Stamp.Prefix[:]...)
+	if form&ofKind != 0 {
+		tail = append(tail, e.Stamp.Kind[:]...)
+	}
+	if form&hasVersion != 0 {
+		tail = binary.AppendUvarint(tail, uint64(e.Version))
+	}
+	tail = append(e.Stamp.Tags.appendTo(tail), e.Payload...)
+	binary.BigEndian.PutUint32(tail[sumAt-freshAt:], sumOf([]byte(head), tail[:sumAt-freshAt], tail[idAt-freshAt:]))
+	return head, tail
 }
 
 // DecodeEntry is the inverse. The entry keeps a part of raw.
 func DecodeEntry(raw []byte) (Entry, error) {
-	if len(raw) < HeaderLen {
-		if bytes.HasPrefix(raw, []byte(magic)) {
-			return Entry{}, errTruncated
-		}
+	if len(raw) == 0 || raw[0] != magic {
 		return Entry{}, errForeign
 	}
-	if string(raw[:len(magic)]) != magic {
-		return Entry{}, errForeign
+	if len(raw) < HeaderLen+EpochLen+1 {
+		return Entry{}, errTruncated
 	}
-	e := Entry{Kind: Kind(raw[len(magic)]), Packed: raw[packedAt]}
-	if e.Kind != Raw && e.Kind != Coded && e.Kind != Absent {
-		return Entry{}, errForeign
+	form, check := raw[1], byte(0)
+	for _, b := range raw[writtenAt : freshAt-1] {
+		check += b
 	}
-	written, err1 := parseHex(raw[writtenAt:freshAt])
-	fresh, err2 := parseHex(raw[freshAt:tookAt])
-	took, err3 := parseHex(raw[tookAt:sumAt])
-	sum, err4 := parseHex(raw[sumAt:idAt])
-	stamps, err5 := parseHex(raw[stampsAt:HeaderLen])
+	e := Entry{Kind: Kind(form & kindBits), Packed: raw[packedAt]}
+	if check != raw[freshAt-1] || e.Kind == 0 || form > kindBits|ofKind|hasVersion ||
+		binary.BigEndian.Uint32(raw[sumAt:]) != sumOf(raw[:writtenAt], raw[freshAt:sumAt], raw[idAt:]) {
+		return Entry{}, errDamaged
+	}
+	e.Written = time.UnixMilli(number(raw[writtenAt : freshAt-1]))
+	e.Fresh = time.Duration(number(raw[freshAt:tookAt])) * time.Millisecond
+	e.Took = time.Duration(number(raw[tookAt:sumAt])) * time.Millisecond
 	body := raw[HeaderLen:]
-	if errors.Join(err1, err2, err3, err4, err5) != nil || uint32(sum) != crc32.Checksum(body, castagnoli) ||
-		stamps > int64(len(body)) {
-		return Entry{}, errDamaged
+	e.Stamp.Prefix, body = takeEpoch(body)
+	if form&ofKind != 0 {
+		e.Stamp.Kind, body = takeEpoch(body)
 	}
-	e.Stamps, e.Payload = Stamps(body[:stamps:stamps]), body[stamps:]
-	if !e.Stamps.valid() {
-		return Entry{}, errDamaged
+	if form&hasVersion != 0 {
+		var version uint64
+		version, body = takeVarint(body)
+		e.Version = int(version)
 	}
-	e.Written = time.UnixMilli(written)
-	e.Fresh = time.Duration(fresh) * time.Millisecond
-	e.Took = time.Duration(took) * time.Millisecond
+	var ok bool
+	if e.Stamp.Tags, e.Payload, ok = takeTags(body); !ok {
+		return Entry{}, errDamaged // by whoever made the sum, too
+	}
 	return e, nil
+}
+
+// sumOf is the checksum of the parts.
+func sumOf(parts ...[]byte) (sum uint32) {
+	for _, part := range parts {
+		sum = crc32.Update(sum, castagnoli, part)
+	}
+	return sum
 }
 
 // PackedAs is how the payload of raw is compressed, by its header; Unpacked if raw is no entry.
 func PackedAs(raw []byte) byte {
-	if len(raw) < HeaderLen || string(raw[:len(magic)]) != magic {
+	if len(raw) < HeaderLen || raw[0] != magic {
 		return Unpacked
 	}
 	return raw[packedAt]
 }
 
-func parseHex(digits []byte) (int64, error) {
-	n, err := strconv.ParseUint(string(digits), 16, 63)
-	return int64(n), err
+// idOf is what an entry has of its load's token.
+func idOf(token string) []byte {
+	var id [10]byte
+	if _, err := base32.StdEncoding.Decode(id[:], []byte(token[:min(len(token), 16)])); err != nil {
+		copy(id[:], token) // no text of ours
+	}
+	return slices.Clone(id[:idLen])
+}
+
+// appendNumber appends a number in so many bytes; one that is too large as the largest.
+func appendNumber(to []byte, n int64, size int) []byte {
+	n = min(max(n, 0), 1<<(8*size)-1)
+	for shift := 8 * (size - 1); shift >= 0; shift -= 8 {
+		to = append(to, byte(n>>shift))
+	}
+	return to
+}
+
+func number(from []byte) (n int64) {
+	for _, b := range from {
+		n = n<<8 | int64(b)
+	}
+	return n
 }

@@ -2,9 +2,12 @@ package protocol
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -13,56 +16,92 @@ import (
 )
 
 // stored is the entry as the fill script would store it.
-func stored(k Kind, fresh, took time.Duration, payload []byte) []byte {
-	head, tail := EncodeEntry(Entry{Kind: k, Fresh: fresh, Took: took, Payload: payload}, rand.Text())
-	return append([]byte(head+"0190a1b2c3d"), tail...)
+func stored(e Entry) []byte {
+	head, tail := EncodeEntry(e, rand.Text())
+	return append([]byte(head+"\x01\x90\xa1\xb2\xc3\xd0\x77"), tail...)
 }
 
 func TestAnEntryDecodesToWhatWasEncoded(t *testing.T) {
 	t.Parallel()
 	for _, payload := range [][]byte{nil, {}, []byte("x"), bytes.Repeat([]byte("\x00\xff"), 5000)} {
-		e, err := DecodeEntry(stored(Raw, time.Minute, 20*time.Millisecond, payload))
+		e, err := DecodeEntry(stored(Entry{Kind: Raw, Fresh: time.Minute, Took: 20 * time.Millisecond, Payload: payload}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		expect.Equal(t, "kind", e.Kind, Raw)
 		expect.Equal(t, "fresh", e.Fresh, time.Minute)
 		expect.Equal(t, "took", e.Took, 20*time.Millisecond)
-		expect.Equal(t, "written", e.Written.UnixMilli(), 0x190a1b2c3d)
+		expect.Equal(t, "written", e.Written.UnixMilli(), 0x190a1b2c3d0)
 		expect.Equal(t, "payload", string(e.Payload), string(payload))
 	}
 }
 
-func TestAnEntryHasTheStampsItWasMadeUnder(t *testing.T) {
+func TestAnEntryHasTheStampItWasMadeUnder(t *testing.T) {
 	t.Parallel()
-	var stamps Stamps
-	stamps = stamps.Append("r", "1").Append("t:a b", strings.Repeat("v", 200))
-	head, tail := EncodeEntry(Entry{Kind: Raw, Packed: 'z', Stamps: stamps, Payload: []byte("p")}, rand.Text())
-	e, err := DecodeEntry(append([]byte(head+"0190a1b2c3d"), tail...))
-	if err != nil {
-		t.Fatal(err)
+	one, two, long := Epoch{1}, Epoch{2}, strings.Repeat("t", 300)
+	for name, in := range map[string]Entry{
+		"of no kind": {Stamp: Stamp{Prefix: one}},
+		"of a kind":  {Stamp: Stamp{Prefix: one, Kind: two}, Packed: 'z'},
+		"tags":       {Stamp: Stamp{Prefix: one, Tags: Tags(nil).Append("a b", two).Append(long, one)}, Version: 1_000_000},
+		"everything": {Stamp: Stamp{Prefix: one, Kind: two, Tags: Tags(nil).Append("t", one)}, Version: 1},
+	} {
+		in.Kind, in.Payload = Raw, []byte("p")
+		e, err := DecodeEntry(stored(in))
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		expect.Equal(t, name, fmt.Sprint(e.Stamp, e.Version, string(e.Payload)), fmt.Sprint(in.Stamp, in.Version, "p"))
+		expect.Equal(t, name+": packed", e.Packed, cmp.Or(in.Packed, Unpacked))
 	}
-	expect.Equal(t, "payload", string(e.Payload), "p")
-	expect.Equal(t, "packed", e.Packed, 'z')
-	name, version, rest := e.Stamps.Next()
-	expect.Equal(t, "first", string(name)+"="+string(version), "r=1")
-	name, version, rest = rest.Next()
-	expect.Equal(t, "second", string(name)+"="+string(version), "t:a b="+strings.Repeat("v", 200))
-	name, _, rest = rest.Next()
-	expect.Equal(t, "bytes behind the last", len(name)+len(rest), 0)
+}
+
+func TestAnEntryTakesFewBytesMoreThanItsPayload(t *testing.T) {
+	t.Parallel()
+	tags := func(n int) (all Tags) {
+		for i := range n {
+			all = all.Append(fmt.Sprint("tag:", 100+i), Epoch{1})
+		}
+		return all
+	}
+	for _, c := range []struct {
+		stamp Stamp
+		more  int
+	}{
+		{Stamp{Prefix: Epoch{1}}, 38},
+		{Stamp{Prefix: Epoch{1}, Tags: tags(1)}, 54},
+		{Stamp{Prefix: Epoch{1}, Tags: tags(4)}, 102},
+		{Stamp{Prefix: Epoch{1}, Kind: Epoch{2}}, 46},
+		{Stamp{Prefix: Epoch{1}, Kind: Epoch{2}, Tags: tags(1)}, 62},
+		{Stamp{Prefix: Epoch{1}, Kind: Epoch{2}, Tags: tags(4)}, 110},
+	} {
+		expect.Equal(t, fmt.Sprint(c.stamp), len(stored(Entry{Kind: Raw, Stamp: c.stamp, Payload: make([]byte, 100)}))-100, c.more)
+	}
+}
+
+// Whatever bit is flipped, nobody takes the entry for another one.
+func TestAFlippedBitIsFound(t *testing.T) {
+	t.Parallel()
+	good := stored(Entry{Kind: Coded, Fresh: time.Minute, Stamp: Stamp{Prefix: Epoch{1}, Kind: Epoch{2}, Tags: Tags(nil).Append("t", Epoch{3})}, Payload: []byte("payload")})
+	for bit := range 8 * len(good) {
+		bad := bytes.Clone(good)
+		bad[bit/8] ^= 1 << (bit % 8)
+		if e, err := DecodeEntry(bad); err == nil {
+			t.Errorf("bit %d: %+v", bit, e)
+		}
+	}
 }
 
 func TestDurationsTooLongForTheHeaderAreCut(t *testing.T) {
 	t.Parallel()
-	e, err := DecodeEntry(stored(Raw, 1<<62, 1<<62, nil))
-	if err != nil || e.Fresh < 30*365*24*time.Hour || e.Took < 24*time.Hour {
+	e, err := DecodeEntry(stored(Entry{Kind: Raw, Fresh: 1 << 62, Took: 1 << 62}))
+	if err != nil || e.Fresh < 30*365*24*time.Hour || e.Took < 4*time.Hour {
 		t.Errorf("%v %v, %v", e.Fresh, e.Took, err)
 	}
 }
 
 func TestWhatIsNoEntryIsRefused(t *testing.T) {
 	t.Parallel()
-	good := string(stored(Coded, time.Minute, time.Second, []byte("payload")))
+	good := string(stored(Entry{Kind: Coded, Fresh: time.Minute, Stamp: Stamp{Tags: Tags(nil).Append("tag", Epoch{1})}, Payload: []byte("payload")}))
 	for name, c := range map[string]struct {
 		raw  string
 		want error
@@ -70,20 +109,27 @@ func TestWhatIsNoEntryIsRefused(t *testing.T) {
 		"empty":              {"", errForeign},
 		"somebody's value":   {`{"id": 7}`, errForeign},
 		"a longer one":       {strings.Repeat("x", 200), errForeign},
-		"another version":    {"cg1" + good[3:], errForeign},
-		"another kind":       {"cg2x" + good[4:], errForeign},
+		"of an older format": {"cg2" + good[3:], errForeign},
+		"another kind":       {good[:1] + "\xff" + good[2:], errDamaged},
 		"cut in the header":  {good[:20], errTruncated},
 		"cut in the payload": {good[:len(good)-1], errDamaged},
-		"a flipped bit":      {good[:len(good)-1] + "D", errDamaged},
-		"a letter in a time": {good[:6] + "z" + good[7:], errDamaged},
-		"no stamps there":    {strings.Replace(good, "0000payload", "0008payload", 1), errDamaged},
-		"bad stamps":         {strings.Replace(good, "0000payload", "0003payload", 1), errDamaged},
-		"a sign in a time":   {good[:writtenAt] + "-" + good[writtenAt+1:], errDamaged},
+		"other bytes":        {good[:len(good)-1] + "D", errDamaged},
+		"too many tags":      {summed(good, HeaderLen+EpochLen, 2), errDamaged},
+		"a tag that is long": {summed(good, HeaderLen+EpochLen+1, 100), errDamaged},
+		"a tag that is none": {summed(good, HeaderLen+EpochLen+1, 0), errDamaged},
 	} {
 		if _, err := DecodeEntry([]byte(c.raw)); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
+}
+
+// summed is an entry with another byte, and a checksum that fits it.
+func summed(entry string, at int, b byte) string {
+	raw := []byte(entry)
+	raw[at] = b
+	binary.BigEndian.PutUint32(raw[sumAt:], sumOf(raw[:writtenAt], raw[freshAt:sumAt], raw[idAt:]))
+	return string(raw)
 }
 
 // jsonCodec is the default Codec of a Guard.
@@ -93,9 +139,9 @@ func (jsonCodec) Marshal(v any) ([]byte, error)      { return json.Marshal(v) }
 func (jsonCodec) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }
 
 func FuzzDecodeEntry(f *testing.F) {
-	f.Add(stored(Raw, time.Minute, time.Second, []byte("payload")))
-	f.Add(stored(Absent, 0, 0, nil))
-	f.Add([]byte("cg2"))
+	f.Add(stored(Entry{Kind: Raw, Fresh: time.Minute, Took: time.Second, Payload: []byte("payload")}))
+	f.Add(stored(Entry{Kind: Absent}))
+	f.Add([]byte{magic})
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		e, err := DecodeEntry(raw)
 		if err != nil {

@@ -15,6 +15,9 @@ var acquireCommon string
 //go:embed lua/acquire.lua
 var acquireSource string
 
+//go:embed lua/written.lua
+var written string
+
 //go:embed lua/fill_lone.lua
 var fillLone string
 
@@ -45,12 +48,6 @@ var putSource string
 //go:embed lua/renew_update.lua
 var renewUpdateSource string
 
-//go:embed lua/version.lua
-var versionSource string
-
-//go:embed lua/revoke.lua
-var revokeSource string
-
 //go:embed lua/inspect.lua
 var inspectSource string
 
@@ -59,7 +56,7 @@ var timeSource string
 
 var (
 	acquireScript    = script.New(acquireCommon + prelude + acquireSource)
-	fillScript       = script.New(fillLone + prelude + fillSource)
+	fillScript       = script.New(written + fillLone + prelude + fillSource)
 	failScript       = script.New(prelude + failSource)
 	releaseScript    = script.New(prelude + releaseSource)
 	renewScript      = script.New(prelude + renewSource)
@@ -67,18 +64,14 @@ var (
 
 	beginUpdateScript = script.New(prelude + beginUpdateSource)
 	endUpdateScript   = script.New(prelude + endUpdateSource)
-	putScript         = script.New(prelude + putSource)
+	putScript         = script.New(written + prelude + putSource)
 	renewUpdateScript = script.New(prelude + renewUpdateSource)
-
-	versionScript = script.New(versionSource)
-	revokeScript  = script.New(revokeSource)
 
 	inspectScript = script.New(prelude + inspectSource)
 
 	timeScript = script.New(prelude + timeSource)
 
 	existsCommand = script.Command("exists")
-	delCommand    = script.Command("del")
 )
 
 // Source is the text of the script as Redis gets it, for tests that pick it out of the traffic. The name is that of its
@@ -87,7 +80,6 @@ func Source(name string) string {
 	return map[string]*script.Script{
 		"acquire": acquireScript, "fill": fillScript, "fail": failScript, "release": releaseScript, "renew": renewScript,
 		"invalidate": invalidateScript, "begin_update": beginUpdateScript, "end_update": endUpdateScript, "put": putScript,
-		"renew_update": renewUpdateScript, "time": timeScript, "version": versionScript, "revoke": revokeScript,
-		"inspect": inspectScript,
+		"renew_update": renewUpdateScript, "time": timeScript, "inspect": inspectScript,
 	}[name].Source()
 }

@@ -31,14 +31,6 @@ func (n Notice) String() string {
 	return n.Source + " " + number + " " + n.Key
 }
 
-// NameOf returns the name that a message is about, as a notice of many keys; else it is empty.
-func NameOf(payload string) string {
-	if n, ok := ParseNotice(payload); ok && n.Many {
-		return n.Key
-	}
-	return ""
-}
-
 // ParseNotice is the inverse of String.
 func ParseNotice(s string) (n Notice, ok bool) {
 	var number string

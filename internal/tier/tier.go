@@ -55,13 +55,17 @@ type NameMark struct {
 func (m NameMark) holds() bool { return m.epoch.Load() == m.was }
 
 // MarkName is called before anybody asks whether what was made under the name is still valid, for Keep.
-func (t *Tier) MarkName(name []byte) NameMark {
-	epoch := &t.names[maphash.Bytes(t.seed, name)%stripes]
+func (t *Tier) MarkName(name string) NameMark {
+	epoch := &t.names[maphash.String(t.seed, name)%stripes]
 	return NameMark{epoch, epoch.Load()}
 }
 
-// ForgetMany drops all that was made under the name, and, now and then, what was made under another one.
+// ForgetMany drops all that was made under the name, and, now and then, what was made under another one. Under All, everything was.
 func (t *Tier) ForgetMany(name string) {
+	if name == All {
+		t.Void()
+		return
+	}
 	t.names[maphash.String(t.seed, name)%stripes].Add(1)
 }
 
@@ -180,8 +184,6 @@ func (t *Tier) Hear(payload string, own func(source string) bool) (n Notice, ok 
 	}
 	switch {
 	case own(n.Source):
-	case n.Many && n.Key == All:
-		t.Void()
 	case n.Many:
 		t.ForgetMany(n.Key)
 	default:

@@ -19,10 +19,12 @@ if usable then
     return {'value', value, 0}
   end
   local at = tonumber(ARGV[8])
-  local written = tonumber(string.sub(value, at, at + 10), 16)
-  local fresh = tonumber(string.sub(value, at + 11, at + 20), 16)
-  if at > 0 and written and fresh and now - written < fresh then
-    return {'value', value, now}
+  if at > 0 and #value > at + 11 then
+    local a, b, c, d, e, f, _, g, h, i, j, k = string.byte(value, at, at + 11)
+    local written = ((((a * 256 + b) * 256 + c) * 256 + d) * 256 + e) * 256 + f
+    if now - written < (((g * 256 + h) * 256 + i) * 256 + j) * 256 + k then
+      return {'value', value, now}
+    end
   end
 end
 

@@ -1,7 +1,8 @@
 -- Stores what a load returned if the load's generation is still there, ends the lease, and hands the value to those that wait.
 -- KEYS: value, lease
 -- ARGV: generation, TTL in ms (0: do not store), head and tail of the entry (the time of writing goes between them;
---       an empty tail: there is no entry), id of the load and its offset in the entry, the largest entry to push
+--       an empty tail: there is no entry), id of the load and its offset in the entry, the largest entry to push,
+--       token of the load
 -- Returns 'stored' | 'kept' (valid, and not to be stored) | 'refused' | the error with which Redis refused to store it
 -- Safe to run twice: a second run finds its own id in the entry. If nothing was stored, it returns 'refused', and the callers
 -- that shared the load ask once more.
@@ -12,7 +13,7 @@ if lease.generation ~= generation then
   if ttl > 0 and redis.pcall('GETRANGE', KEYS[1], offset, offset + #id - 1) == id then
     return 'stored'
   end
-  if lease.token and string.sub(lease.token, 1, #id) == id then -- a late copy of acquire took it: nobody will load for it
+  if lease.token == ARGV[8] then -- a late copy of acquire took it: nobody will load for it
     redis.call('DEL', KEYS[2])
     wake(KEYS[2], inboxes, 'g', lease.generation)
   end
@@ -21,7 +22,7 @@ end
 
 local entry = ''
 if ARGV[4] ~= '' then
-  entry = ARGV[3] .. string.format('%011x', (now_ms())) .. ARGV[4]
+  entry = ARGV[3] .. written_at((now_ms())) .. ARGV[4]
 end
 
 local status = 'kept'

@@ -13,7 +13,7 @@ end
 local now, status = now_ms(), 'refused'
 if read_lease(KEYS[2]).generation == ARGV[4] and redis.call('HEXISTS', KEYS[3], 'writer:' .. ARGV[1]) == 1 then
   -- Before all other writes: after one, Redis would let the script exceed the memory limit.
-  status = redis.pcall('SET', KEYS[1], ARGV[6] .. string.format('%011x', now) .. ARGV[7], 'PX', ARGV[5]).err or 'stored'
+  status = redis.pcall('SET', KEYS[1], ARGV[6] .. written_at(now) .. ARGV[7], 'PX', ARGV[5]).err or 'stored'
 end
 forget(KEYS[1], ARGV[2], ARGV[3], status == 'stored' and KEYS[1])
 redis.call('HDEL', KEYS[3], 'writer:' .. ARGV[1], 'holder:' .. ARGV[1])

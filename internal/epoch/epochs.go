@@ -1,0 +1,123 @@
+package epoch
+
+import (
+	"hash/maphash"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/link"
+	"github.com/cacheguard/go/internal/protocol"
+	"github.com/cacheguard/go/internal/tier"
+)
+
+// A name says what is invalidated together. Its first letter says what it is.
+const (
+	All        = tier.All // everything under the Prefix
+	kindLetter = 'k'
+	tagLetter  = 't'
+)
+
+// OfKind is the name of a kind.
+func OfKind(kind string) string { return string(kindLetter) + kind }
+
+// OfTag is the name of a tag.
+func OfTag(tag string) string { return string(tagLetter) + tag }
+
+// Shown is a name as people know it: the tag, or the kind; nothing for everything.
+func Shown(name string) string {
+	if name == All {
+		return ""
+	}
+	return name[1:]
+}
+
+// Pending knows which invalidations have not reached Redis. A moment is a number that grows.
+type Pending interface {
+	Moment() uint64
+	// Quiet reports whether nothing was pending at any time since the moment.
+	Quiet(since uint64) bool
+	// Had reports whether the name's invalidation in that part was pending at any time since the moment.
+	Had(name string, part int, since uint64) bool
+}
+
+// Config is what Epochs works with. Of a part's keys, one request reads any number.
+type Config struct {
+	Prefix  string
+	Channel string // on which scripts publish the notices for local tiers
+	Link    *link.Link
+	Health  *health.Health
+	Pending Pending
+
+	// Background runs a function that may outlast the call that started it, and reports whether it does.
+	Background func(func()) bool
+}
+
+// Epochs are those of one Prefix. It is safe for concurrent use.
+type Epochs struct {
+	Tier *tier.Tier // that is told before a name is asked about; nil: there is none. It does not change after the first call.
+
+	link       *link.Link
+	health     *health.Health
+	pending    Pending
+	background func(func()) bool
+	channel    string
+	parts      []part
+	memory     memory
+	loads      atomic.Uint64
+}
+
+// part is a part of the keyspace, which has an epoch of each name for itself.
+type part struct {
+	begin  string // of the keys of all its epochs
+	anyTag string // the key of the epoch of all tags together
+	known  atomic.Pointer[protocol.Epoch]
+
+	kinds sync.Map // *common by kind
+}
+
+// New returns the Epochs of a Prefix. It does no I/O.
+func New(c Config) *Epochs {
+	e := &Epochs{
+		link: c.Link, health: c.Health, pending: c.Pending, background: c.Background, channel: c.Channel,
+		parts: make([]part, c.Health.Len()),
+	}
+	e.memory.seed = maphash.MakeSeed()
+	for number, left := 0, len(e.parts); left > 0; number++ { // the first number whose keys are in the part
+		begin := c.Prefix + ":{" + strconv.Itoa(number) + "}:epoch"
+		if p := &e.parts[c.Health.Part(begin)]; p.begin == "" {
+			p.begin, p.anyTag = begin, begin+":tags"
+			left--
+		}
+	}
+	return e
+}
+
+// Parts is how many parts of the keyspace have an epoch of each name.
+func (e *Epochs) Parts() int { return len(e.parts) }
+
+// Key is the key of a name's epoch in a part.
+func (e *Epochs) Key(name string, part int) string { return e.parts[part].key(name) }
+
+func (p *part) key(name string) string {
+	if name == All {
+		return p.begin
+	}
+	return p.begin + ":" + name[:1] + ":" + name[1:]
+}
+
+// common is what all entries of a kind have: the epoch of the Prefix, and that of the kind if there is one.
+type common struct{ names, keys []string }
+
+func (p *part) common(kind string) *common {
+	if c, found := p.kinds.Load(kind); found {
+		return c.(*common)
+	}
+	c := &common{names: []string{All}, keys: []string{p.key(All)}}
+	if kind != "" {
+		c.names, c.keys = append(c.names, OfKind(kind)), append(c.keys, p.key(OfKind(kind)))
+	}
+	all, _ := p.kinds.LoadOrStore(kind, c)
+	return all.(*common)
+}
