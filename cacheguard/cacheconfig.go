@@ -11,7 +11,7 @@ import (
 	"github.com/cacheguard/go/internal/slots"
 )
 
-// CacheConfig describes a Cache. Name and Load are required. In the fields after Tags, 0 means the Guard's setting,
+// CacheConfig describes a Cache. Name and Load are required. In the fields after AbsentTags, 0 means the Guard's setting,
 // and -1 switches the feature off where the field says so.
 type CacheConfig[K comparable, V any] struct {
 	// Name names the kind of thing. The entry of key 42 of the Cache product is at Prefix:{product:42}: it is the Guard's
@@ -40,6 +40,10 @@ type CacheConfig[K comparable, V any] struct {
 	// Tags returns the tags by which Guard.InvalidateTags finds a thing, in addition to those that Load sets with SetTags; see
 	// there. It is called with each thing that was loaded or put. Default: none.
 	Tags func(K, V) []string
+
+	// AbsentTags returns the tags by which Guard.InvalidateTags finds the memory that there is no such thing, in addition to those that
+	// Load sets with SetTags: what an insert invalidates. Default: none, so that only Invalidate, InvalidateAll and NegativeTTL end it.
+	AbsentTags func(K) []string
 
 	// Version is the version of V as it is stored. Add one when V changes so that the previous program cannot read what this one stores, or
 	// the other way round. Entries of another Version are misses, and stay as they are. So two versions of a program can run side by side

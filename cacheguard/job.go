@@ -24,7 +24,7 @@ type job struct {
 	epochs *epoch.Reading // from before the job; nil: nobody has asked yet
 
 	known []string             // tags that the value will have in any case
-	tags  func(v any) []string // tags of the value, a *V; nil: none. Those of SetTags count too.
+	tags  func(v any) []string // tags of the value, a *V, or of absence, nil; nil: none. Those of SetTags count too.
 }
 
 func newJob[V any](g *Guard, key string, of scope, load func(context.Context) (V, error)) *job {

@@ -124,6 +124,9 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 			_, panicked := errors.AsType[*PanicError](err)
 			out.absent, out.text = !panicked && errors.Is(err, ErrNotFound), j.policy.names.encode(err)
 		}
+		if out.absent && j.tags != nil {
+			tags = j.tags(nil)
+		}
 		return err
 	}, func(err error) {
 		if _, panicked := err.(*PanicError); panicked { //nolint:errorlint // this very error

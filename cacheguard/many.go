@@ -147,7 +147,7 @@ func (m *many[V]) job(ctx context.Context, b *batch, w wanted, nested bool) *job
 		load: func(ctx context.Context) (any, error) { return b.obtain(ctx, w.key) },
 	}
 	if m.spec.tagsEach != nil {
-		j.tags = func(v any) []string { return m.spec.tagsEach(w.key, *v.(*V)) }
+		j.tags = func(v any) []string { return m.spec.tagsEach(w.key, valueOf[V](v)) }
 	}
 	if m.spec.loadEach != nil {
 		j.load = untyped(func(ctx context.Context) (V, error) { return m.spec.loadEach(ctx, w.key) })

@@ -103,7 +103,7 @@ func (c *Cache[K, V]) retrieve(ctx context.Context, k K) (v V, how Outcome, key 
 	if spec.load == nil {
 		spec.load = c.loader(k)
 	}
-	if c.cfg.Tags != nil {
+	if c.hasTags() {
 		spec.tags = c.tagger(k)
 	}
 	v, how, err = retrieveRemote(ctx, c.guard, key, spec)
@@ -118,9 +118,22 @@ func (c *Cache[K, V]) loader(k K) func(context.Context) (V, error) {
 	}
 }
 
+func (c *Cache[K, V]) hasTags() bool { return c.cfg.Tags != nil || c.cfg.AbsentTags != nil }
+
+// tags are those of the thing, or of its absence, which is nil.
+func (c *Cache[K, V]) tags(k K, v *V) []string {
+	switch {
+	case v != nil && c.cfg.Tags != nil:
+		return c.cfg.Tags(k, *v)
+	case v == nil && c.cfg.AbsentTags != nil:
+		return c.cfg.AbsentTags(k)
+	}
+	return nil
+}
+
 // tagger returns the function for the tags of the thing.
-func (c *Cache[K, V]) tagger(k K) func(V) []string {
-	return func(v V) []string { return c.cfg.Tags(k, v) }
+func (c *Cache[K, V]) tagger(k K) func(*V) []string {
+	return func(v *V) []string { return c.tags(k, v) }
 }
 
 // absent translates the loader's error for absence.

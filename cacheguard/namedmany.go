@@ -31,8 +31,8 @@ func (c *Cache[K, V]) GetMany(ctx context.Context, ks []K) (map[K]V, error) {
 	if c.cfg.LoadMany == nil {
 		spec.loadMany, spec.loadEach = nil, func(ctx context.Context, key string) (V, error) { return c.loader(byKey[key])(ctx) }
 	}
-	if c.cfg.Tags != nil {
-		spec.tagsEach = func(key string, v V) []string { return c.cfg.Tags(byKey[key], v) }
+	if c.hasTags() {
+		spec.tagsEach = func(key string, v *V) []string { return c.tags(byKey[key], v) }
 	}
 	found, err := getMany(ctx, c.guard, keys, spec)
 	values := make(map[K]V, len(found))

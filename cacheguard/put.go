@@ -31,7 +31,7 @@ func (c *Cache[K, V]) Put(ctx context.Context, k K, write func(context.Context) 
 		return errEmptyKey
 	}
 	spec := loadSpec[V]{policy: &c.policy, kind: c.policy.kind.name, load: c.loader(k)}
-	if c.cfg.Tags != nil {
+	if c.hasTags() {
 		spec.tags = c.tagger(k)
 	}
 	p := &putting{rebuild: c.guard.newRebuild(spec.job(c.guard, key, scope{}, nil), nil, nil)}

@@ -22,17 +22,23 @@ type loadSpec[V any] struct {
 
 	kind  string           // the name of a Cache; empty without
 	known []string         // tags that the value will have in any case
-	tags  func(V) []string // tags of the value; nil: none. Those of SetTags count too.
+	tags  func(*V) []string // tags of the value, or of absence, which is nil; nil: none. Those of SetTags count too.
 
-	tagsEach func(key string, v V) []string // of a GetMany of a Cache: tags, which depend on the key
+	tagsEach func(key string, v *V) []string // of a GetMany of a Cache: tags, which depend on the key
 }
 
-// tagsOf is tags for a *V.
+// tagsOf is tags for a value as it travels.
 func (s loadSpec[V]) tagsOf() func(any) []string {
 	if s.tags == nil {
 		return nil
 	}
-	return func(v any) []string { return s.tags(*v.(*V)) }
+	return func(v any) []string { return s.tags(valueOf[V](v)) }
+}
+
+// valueOf is the *V; nil: absence.
+func valueOf[V any](v any) *V {
+	p, _ := v.(*V)
+	return p
 }
 
 // job is what a flight of the key has to do.
