@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -75,14 +76,14 @@ func lifetime(a Reply, d *Directives, isTargeted bool) (time.Duration, bool) {
 		return d.MaxAge.Duration, true
 	case !isTargeted && len(a.Header.Values("Expires")) > 0:
 		expires, ok := date(a.Header, "Expires")
-		sent, readable := date(a.Header, "Date")
-		if sent.IsZero() || !readable {
-			sent = a.Received // RFC 9110 section 6.6.1
-		}
 		if !ok {
 			return 0, true
 		}
-		return expires.Sub(sent), true
+		sent, ok := date(a.Header, "Date")
+		if !ok {
+			sent = a.Received // RFC 9110 section 6.6.1
+		}
+		return min(expires.Sub(sent), Longest), true
 	}
 	return 0, d.Malformed
 }
@@ -96,10 +97,11 @@ func (s *Settings) implied(r *http.Request, a Reply, d *Directives) time.Duratio
 		return s.DefaultTTL
 	}
 	modified, ok := date(a.Header, "Last-Modified")
-	if s.Heuristic <= 0 || !ok || modified.IsZero() || !modified.Before(a.Received) {
+	if s.Heuristic <= 0 || !ok || !modified.Before(a.Received) {
 		return 0
 	}
-	return min(time.Duration(s.Heuristic*float64(a.Received.Sub(modified))), maxHeuristic)
+	known := min(a.Received.Sub(modified), Longest) // so that the product is a duration
+	return min(time.Duration(s.Heuristic*float64(known)), maxHeuristic)
 }
 
 // credentials reports whether a request identifies its user.
@@ -152,22 +154,25 @@ func (s *Settings) Keep(t *record.Terms, h http.Header) time.Duration {
 	if h.Get("ETag") != "" || h.Get("Last-Modified") != "" {
 		after = max(after, s.KeepFor)
 	}
-	return min(fresh-t.Age, Longest) + after
+	return record.Plus(min(record.Plus(fresh, -t.Age), Longest), after)
 }
 
 // Remaining is how long a stored record may still be of use.
 func (s *Settings) Remaining(rec *record.Record) time.Duration {
-	return s.Keep(&rec.Terms, rec.HTTPHeader()) - time.Since(rec.Received)
+	return record.Plus(s.Keep(&rec.Terms, rec.HTTPHeader()), -time.Since(rec.Received))
 }
 
 // age is corrected_initial_age of RFC 9111 section 4.2.3. The first member of an Age field counts; an unparsable one is ignored
 // (section 5.1).
 func (a Reply) age() time.Duration {
 	apparent := time.Duration(0)
-	if sent, ok := date(a.Header, "Date"); ok && !sent.IsZero() {
+	if sent, ok := date(a.Header, "Date"); ok {
 		apparent = max(0, a.Received.Sub(sent).Truncate(time.Second))
 	}
 	first, _, _ := strings.Cut(a.Header.Get("Age"), ",")
 	age, _ := parseSeconds(strings.TrimSpace(first))
-	return max(apparent, age+a.Received.Sub(a.Sent))
+	if age == Longest {
+		age = math.MaxInt64 // or more: it is stale, however long the response says that it is fresh
+	}
+	return max(apparent, record.Plus(age, a.Received.Sub(a.Sent)))
 }

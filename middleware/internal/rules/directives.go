@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"github.com/dunglas/httpsfv"
+
+	"github.com/cacheguard/go/middleware/internal/record"
 )
 
 // Longest is the longest duration. Larger delta-seconds count as Longest (RFC 9111 section 1.2.2 asks for at least 2^31).
-const Longest = 1 << 31 * time.Second
+const Longest = record.Longest
 
 // Directives are the directives of a Cache-Control field that concern a shared cache, of a request or a response.
 type Directives struct {
