@@ -11,13 +11,11 @@ import (
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
 	"github.com/cacheguard/go/middleware/internal/sliced"
+	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
-// Why a response is not stored, beside the words of rules, writer and sliced.
-const (
-	wrongMethod = "method"
-	incomplete  = "incomplete"
-)
+// wrongMethod is why a response is not stored, beside the words of rules, writer and sliced.
+const wrongMethod = "method"
 
 // result is the record of a rebuild, and how long to keep it.
 func (b *rebuild) result() (*record.Record, time.Duration) {
@@ -51,7 +49,7 @@ func (b *rebuild) outcome() (*record.Record, time.Duration) {
 	case b.w.IsReleased() || b.w.Hijacked:
 		return b.instead(record.PassThrough)
 	case !b.isComplete():
-		b.w.Unfit = incomplete // Cache-Status says so
+		b.w.Unfit = writer.Incomplete // Cache-Status says so
 		return b.instead(record.PassThrough)
 	}
 	rec := b.record()
@@ -76,7 +74,7 @@ func (b *rebuild) instead(kind record.Kind) (*record.Record, time.Duration) {
 			return &rec, keep
 		}
 	}
-	if failed || b.w.Unfit == wrongMethod || b.w.Unfit == incomplete {
+	if failed || b.w.Unfit == wrongMethod || b.w.Unfit == writer.Incomplete {
 		return b.mark(kind, 0)
 	}
 	return b.mark(kind, l.x.cache.cfg.PassFor)

@@ -113,7 +113,7 @@ func (b *rebuild) recovered(r *http.Request, panicked any) {
 
 // decide reports whether the response is held back to be stored. It is called once its header is known.
 func (b *rebuild) decide(status int, h http.Header) writer.Decision {
-	b.received = b.lookup.x.now()
+	b.received, b.confirmed = b.lookup.x.now(), false
 	switch {
 	case status == http.StatusNotModified && b.validate != nil:
 		b.confirmed = true

@@ -21,8 +21,9 @@ var (
 
 // Why a Recorder releases a response of its own accord.
 const (
-	TooLarge = "too-large" // the body is larger than the Recorder's limit
-	flushed  = "flush"     // the handler flushed a response that did not say that it may be stored
+	TooLarge   = "too-large"  // the body is larger than the Recorder's limit
+	Incomplete = "incomplete" // the handler failed when it had begun the response, or wrote less than it announced
+	flushed    = "flush"      // the handler flushed a response that did not say that it may be stored
 )
 
 // Decision says what happens to a response, once its header is known.
@@ -79,10 +80,11 @@ func (w *Recorder) Reset() {
 // Header implements http.ResponseWriter.
 func (w *Recorder) Header() http.Header { return w.header }
 
-// WriteHeader implements http.ResponseWriter. Informational responses reach the client at once.
+// WriteHeader implements http.ResponseWriter. Informational responses reach the client at once. A failure counts even if another status
+// was set before, as long as nothing is sent: http.Error, recoverers and time-outs say so that what is there is not the page.
 func (w *Recorder) WriteHeader(status int) {
 	switch {
-	case w.Status != 0 || w.Hijacked:
+	case w.Hijacked, w.Status != 0 && (w.open || status < 500 || w.Status >= 500):
 		return
 	case status == http.StatusSwitchingProtocols:
 		w.Status, w.Sent = status, Canonical(w.header)
@@ -92,9 +94,17 @@ func (w *Recorder) WriteHeader(status int) {
 		w.inform(status)
 		return
 	}
+	begun := w.Status != 0
 	w.Status, w.Sent = status, Canonical(w.header)
 	decision := w.Decide(status, w.Sent)
-	w.explicit, w.discard, w.Body = decision.Explicit, decision.Discard, make([]byte, 0, decision.Size)
+	w.explicit, w.discard = decision.Explicit, decision.Discard
+	switch {
+	case begun && !w.discard: // what was written before stays: it may be the beginning of a compressed body
+		w.releaseAs(Incomplete)
+		return
+	case !begun:
+		w.Body = make([]byte, 0, decision.Size)
+	}
 	if decision.Unfit != "" {
 		w.releaseAs(decision.Unfit)
 	}
