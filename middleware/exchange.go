@@ -43,6 +43,9 @@ func (x *exchange) serve() {
 			x.want.NoCache = true // whatever it means, a fresh answer is right
 		}
 	}
+	if x.cache.cfg.KeyInStatus {
+		x.location = x.cache.names.Location(x.r)
+	}
 	switch method := x.r.Method; {
 	case slices.Contains(safeMethods, method):
 		x.passThrough("method")
@@ -99,12 +102,16 @@ func (x *exchange) passThroughAs(f cachestatus.Forward) {
 	})
 }
 
-// serveUnsafe lets the handler answer, and invalidates what it has changed before the client learns of it.
+// serveUnsafe lets the handler answer, and invalidates what it has changed before the client learns of it. By then, the handler may have
+// made another URL of the one that the client asked for.
 func (x *exchange) serveUnsafe() {
+	asked := *x.r
+	url := *x.r.URL
+	asked.URL = &url
 	x.callHandler(func(status int) {
 		x.setStatus(cachestatus.Forward{Why: "method"})
 		if status >= 200 && status < 400 {
-			x.invalidateAfter(x.w.Header())
+			x.invalidateAfter(&asked, x.w.Header())
 		}
 	})
 }

@@ -45,9 +45,9 @@ func (c *Cache) InvalidateTags(ctx context.Context, tags ...string) error {
 
 // invalidateAfter invalidates what a successful unsafe request may have changed (RFC 9111 section 4.4): its own page, and those of the same
 // origin that Location and Content-Location name. The Guard retries and reports what it cannot send.
-func (x *exchange) invalidateAfter(h http.Header) {
+func (x *exchange) invalidateAfter(asked *http.Request, h http.Header) {
 	cache := x.cache
-	base, keys := cache.names.Base(x.r), cache.names.Keys(x.r)
+	base, keys := cache.names.Base(asked), cache.names.Keys(asked)
 	for _, name := range []string{"Location", "Content-Location"} {
 		u, err := url.Parse(h.Get(name))
 		if h.Get(name) == "" || err != nil {
