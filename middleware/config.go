@@ -67,6 +67,11 @@ type Config struct {
 	// SortQuery treats queries that differ only in the order of their parameters as one page. Parameters of the same name keep their order.
 	SortQuery bool
 
+	// SortAccept treats Accept, Accept-Charset, Accept-Encoding and Accept-Language that differ only in the order of their members as one,
+	// as RFC 9110 does. Many handlers do not: of "de, en" they take the first. Clients then get pages that others chose. Default: the
+	// order counts.
+	SortAccept bool
+
 	// KeyFields are more request fields that tell pages apart although no Vary names them. Fields that give frameworks another host,
 	// scheme, path or method, such as Forwarded, X-Forwarded-Host and X-Http-Method-Override, do so by default. NotKeyFields are fields of
 	// that default that the handler does not read, or that a proxy in front always sets.
@@ -172,7 +177,7 @@ func (c Config) withDefaults() Config {
 
 func (c *Config) identity() identity.Settings {
 	return identity.Settings{
-		Space: c.Space, SortQuery: c.SortQuery, KeyFields: c.KeyFields, NotKeyFields: c.NotKeyFields,
+		Space: c.Space, SortQuery: c.SortQuery, SortAccept: c.SortAccept, KeyFields: c.KeyFields, NotKeyFields: c.NotKeyFields,
 		Guesses: c.DefaultTTL > 0 || c.Heuristic > 0,
 	}
 }

@@ -51,10 +51,8 @@ func (x *exchange) serve() {
 		x.passThrough("method")
 	case method != http.MethodGet && method != http.MethodHead:
 		x.serveUnsafe()
-	case x.personal() && x.want.OnlyIfCached:
-		x.fail(http.StatusGatewayTimeout, "only-if-cached")
 	case x.personal():
-		x.passThrough("bypass")
+		x.bypass()
 	case x.want.NoStore && !x.want.OnlyIfCached:
 		x.passThrough("request")
 	default:
@@ -78,10 +76,10 @@ func upgradesToH2C(h http.Header) bool {
 	return len(h["Upgrade"]) == 1 && strings.EqualFold(strings.TrimSpace(h["Upgrade"][0]), "h2c")
 }
 
-// dropsFields reports whether Connection names an end-to-end field of the request. A proxy behind the cache drops that field, and the
+// dropsFields reports whether Connection may name an end-to-end field of the request. A proxy behind the cache drops that field, and the
 // response is then not the one for the values that were sent.
 func dropsFields(h http.Header) bool {
-	return slices.ContainsFunc(rules.Names(h["Connection"]), func(name string) bool {
+	return rules.IsLong(h["Connection"]) || slices.ContainsFunc(rules.Names(h["Connection"]), func(name string) bool {
 		return len(h[name]) > 0 && name != "Http2-Settings" && !rules.IsHopByHop(name)
 	})
 }
@@ -91,6 +89,15 @@ func (x *exchange) now() time.Time { return x.cache.clock.Now() }
 
 // passThrough lets the handler answer for this request alone.
 func (x *exchange) passThrough(why string) { x.passThroughAs(cachestatus.Forward{Why: why}) }
+
+// bypass passes a request through that no cache may answer.
+func (x *exchange) bypass() {
+	if x.want.OnlyIfCached {
+		x.fail(http.StatusGatewayTimeout, "only-if-cached")
+		return
+	}
+	x.passThrough("bypass")
+}
 
 func (x *exchange) passThroughAs(f cachestatus.Forward) {
 	began := x.now()
@@ -129,6 +136,10 @@ func (x *exchange) callHandler(before func(status int)) {
 func (x *exchange) serveCached() {
 	x.key, x.location = x.cache.names.Page(x.r)
 	x.unnamed = x.cache.names.Unnamed(x.r)
+	if identity.OverridesMethod(x.unnamed) { // what changes something must reach the handler each time
+		x.bypass()
+		return
+	}
 	defer func() {
 		if x.checked != nil {
 			close(x.checked.markHolds) // nothing more will be said about it, even if the handler panicked

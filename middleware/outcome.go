@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cacheguard/go/middleware/internal/identity"
@@ -52,7 +51,14 @@ func (b *rebuild) outcome() (*record.Record, time.Duration) {
 		b.w.Unfit = writer.Incomplete // Cache-Status says so
 		return b.instead(record.PassThrough)
 	}
+	b.trailer = rules.TrailerOf(b.w.Sent, b.w.Header())
+	stored, unfit := settings.StoredTrailer(b.trailer, b.w.Sent, b.assessed.Without)
+	if unfit != "" {
+		b.w.Unfit = unfit
+		return b.instead(record.PassThrough)
+	}
 	rec := b.record()
+	rec.Trailer = stored
 	return rec, settings.Keep(&b.assessed.Terms, b.w.Sent)
 }
 
@@ -95,7 +101,7 @@ func (b *rebuild) mark(kind record.Kind, until time.Duration) (*record.Record, t
 	}
 	rec := &record.Record{
 		Kind: kind, ID: rand.Text(), Page: l.variant.page, Location: l.x.location, Received: l.x.now(), Until: until,
-		Vary: identity.Selection(l.x.r, fields, l.x.unnamed),
+		Vary: l.x.cache.names.Selection(l.x.r, fields, l.x.unnamed),
 	}
 	if b.w.Unfit != "" {
 		rec.SetWhy(b.w.Unfit)
@@ -104,7 +110,7 @@ func (b *rebuild) mark(kind record.Kind, until time.Duration) (*record.Record, t
 	return rec, 2 * until
 }
 
-// record is that of a response that may be stored.
+// record is that of a response that may be stored, without its trailer.
 func (b *rebuild) record() *record.Record {
 	h := b.w.Sent
 	if _, typed := h["Content-Type"]; !typed && len(b.w.Body) > 0 && h.Get("Content-Encoding") == "" {
@@ -112,11 +118,6 @@ func (b *rebuild) record() *record.Record {
 	}
 	rec := b.recordOfHeader(record.Stored, h)
 	rec.Body = b.w.Body
-	trailer := rules.Trailers(h)
-	rec.Trailer = record.Pairs(b.w.Header(), func(name string) bool { return !trailer(name) })
-	for i, p := range rec.Trailer {
-		rec.Trailer[i].Name = strings.TrimPrefix(p.Name, http.TrailerPrefix)
-	}
 	return rec
 }
 
@@ -127,7 +128,7 @@ func (b *rebuild) recordOfHeader(kind record.Kind, h http.Header) *record.Record
 		Kind: kind, ID: rand.Text(), Page: b.lookup.variant.page, Location: x.location, Route: b.route,
 		Status: b.w.Status, Received: b.received, Terms: b.assessed.Terms,
 	}
-	rec.Vary = identity.VaryOf(rec, x.r, identity.VaryFields(h), x.unnamed)
+	rec.Vary = x.cache.names.VaryOf(rec, x.r, identity.VaryFields(h), x.unnamed)
 	if _, ok := rules.ParseDate(h.Get("Date"), b.received); !ok {
 		h.Set("Date", b.received.UTC().Format(http.TimeFormat))
 	}
@@ -165,7 +166,7 @@ func (b *rebuild) renewed() (*record.Record, rules.Assessment) {
 	}
 	rec.Terms = assessed.Terms
 	rec.Header = record.Pairs(h, rules.Unstorable(h, assessed.Without))
-	rec.Vary = identity.VaryOf(&rec, x.r, identity.VaryFields(h), x.unnamed)
+	rec.Vary = x.cache.names.VaryOf(&rec, x.r, identity.VaryFields(h), x.unnamed)
 	b.keepID(&rec)
 	return &rec, assessed
 }

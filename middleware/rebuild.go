@@ -52,6 +52,8 @@ type rebuild struct {
 	interrupted bool // its context ended before its response was whole
 	panicked    any  // what its request is to panic with
 
+	trailer http.Header // of a response that is stored, all of it
+
 	head *record.Record // of a response that is stored in slices; set when the header is given
 	rec  *record.Record // what is made of the response
 	keep time.Duration  // how long to keep rec

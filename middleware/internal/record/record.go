@@ -160,7 +160,7 @@ func (e *Record) HTTPHeader() http.Header {
 // maxPairs bounds each of the lists of a record.
 const maxPairs = 1024
 
-// Fits reports whether a record can have the header.
+// Fits reports whether a record can have that many fields.
 func Fits(h http.Header) bool {
 	values := 0
 	for _, lines := range h {
@@ -168,6 +168,9 @@ func Fits(h http.Header) bool {
 	}
 	return values <= maxPairs && strings.Count(strings.Join(h["Vary"], ","), ",") < maxPairs/2
 }
+
+// Clean reports whether a record can have such fields.
+func Clean(fields []Pair) bool { return !slices.ContainsFunc(fields, Pair.bad) }
 
 // Fields iterates over the header by name.
 func (e *Record) Fields() iter.Seq2[string, []string] {

@@ -114,11 +114,17 @@ func streams(h http.Header) bool {
 	return strings.HasPrefix(h.Get("Content-Type"), "text/event-stream")
 }
 
+// Why a response may not be stored, whether the field is in its header or in its trailer.
+const (
+	BadField  = "field" // it has a line break, for example
+	setCookie = "set-cookie"
+)
+
 // whyNot returns why a response may not be stored (RFC 9111 section 3), or need not be, because it could never be used; empty:
 // store it.
 func (s *Settings) whyNot(r *http.Request, a Reply, d *Directives, out *Assessment) string {
 	switch {
-	case a.Status < 200, a.Status == http.StatusPartialContent, a.Status == http.StatusNotModified,
+	case a.Status < 200, a.Status > 999, a.Status == http.StatusPartialContent, a.Status == http.StatusNotModified,
 		d.MustUnderstand && !understood[a.Status]:
 		return "status"
 	case d.NoStore && !d.MustUnderstand:
@@ -128,9 +134,11 @@ func (s *Settings) whyNot(r *http.Request, a Reply, d *Directives, out *Assessme
 	case len(r.Header["Authorization"]) > 0 && !out.Shared:
 		return "authorization"
 	case len(a.Header["Set-Cookie"]) > 0 && !s.StoreSetCookie && !slices.Contains(out.Without, "Set-Cookie"):
-		return "set-cookie"
+		return setCookie
 	case slices.ContainsFunc(List(a.Header["Vary"]), notAField):
 		return "vary"
+	case !record.Clean(record.Pairs(a.Header, Trailers(a.Header))):
+		return BadField
 	case len(Tags(a.Header)) > MaxTags:
 		return "tags"
 	case s.Keep(&out.Terms, a.Header) > 0:
