@@ -61,8 +61,8 @@
 //     cannot be stored, it is streamed to that client, and the other requests call the handler for themselves. For Config.PassFor,
 //     requests for this page then go straight to the handler.
 //   - It runs in its own goroutine. Its context ends when nobody waits for the response any more, not when its own client leaves.
-//   - It sees the request without conditions and Range, with a URL of its own that it may change. With stale-while-revalidate, it may run after the request has been answered; the
-//     values in the request's context must allow that, as chi's do.
+//   - It sees the request without conditions and Range, with a URL of its own that it may change. With stale-while-revalidate, it may run
+//     after the request has been answered; the values in the request's context must allow that, as chi's do.
 //   - It is called with GET for a HEAD, unless chi or http.ServeMux chose it for HEAD before they called the cache. Other routers
 //     that choose by the method belong, as a whole, behind the cache. So do routers that reuse their contexts, such as gin and Echo.
 //   - If it asks for its own page within the process, with its request's context, it is called again. If it does so over the network, it

@@ -112,13 +112,11 @@ func (x *exchange) passThroughAs(f cachestatus.Forward) {
 // serveUnsafe lets the handler answer, and invalidates what it has changed before the client learns of it. By then, the handler may have
 // made another URL of the one that the client asked for.
 func (x *exchange) serveUnsafe() {
-	asked := *x.r
-	url := *x.r.URL
-	asked.URL = &url
+	base, keys := x.cache.names.Base(x.r), x.cache.names.Keys(x.r)
 	x.callHandler(func(status int) {
 		x.setStatus(cachestatus.Forward{Why: "method"})
 		if status >= 200 && status < 400 {
-			x.invalidateAfter(&asked, x.w.Header())
+			x.invalidateAfter(base, keys, x.w.Header())
 		}
 	})
 }

@@ -12,12 +12,12 @@ import (
 // shapingFields are request fields that often shape a handler's answer although no Vary names them. Attackers poison caches with them, so
 // a client that sends one gets a page of its own.
 var shapingFields = []string{
-	"Cf-Visitor", "Cloudfront-Forwarded-Proto", "Fastly-Ssl", "Forwarded", "Front-End-Https", "X-Arr-Ssl", "X-Envoy-Original-Host",
-	"X-Envoy-Original-Path", "X-Forwarded-Host", "X-Forwarded-Method", "X-Forwarded-Path", "X-Forwarded-Port",
-	"X-Forwarded-Prefix", "X-Forwarded-Proto", "X-Forwarded-Protocol", "X-Forwarded-Scheme", "X-Forwarded-Server",
-	"X-Forwarded-Ssl", "X-Forwarded-Uri", "X-Host", "X-Http-Host-Override", "X-Http-Method", "X-Http-Method-Override",
-	"X-Method-Override", "X-Original-Forwarded-Host", "X-Original-Host", "X-Original-Method", "X-Original-Uri", "X-Original-Url", "X-Replaced-Path", "X-Rewrite-Url",
-	"X-Scheme", "X-Script-Name", "X-Url-Scheme",
+	"Cf-Visitor", "Cloudfront-Forwarded-Proto", "Fastly-Ssl", "Forwarded", "Front-End-Https", "X-Arr-Ssl",
+	"X-Envoy-Original-Host", "X-Envoy-Original-Path", "X-Forwarded-Host", "X-Forwarded-Method", "X-Forwarded-Path",
+	"X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Proto", "X-Forwarded-Protocol", "X-Forwarded-Scheme",
+	"X-Forwarded-Server", "X-Forwarded-Ssl", "X-Forwarded-Uri", "X-Host", "X-Http-Host-Override", "X-Http-Method",
+	"X-Http-Method-Override", "X-Method-Override", "X-Original-Forwarded-Host", "X-Original-Host", "X-Original-Method",
+	"X-Original-Uri", "X-Original-Url", "X-Replaced-Path", "X-Rewrite-Url", "X-Scheme", "X-Script-Name", "X-Url-Scheme",
 }
 
 // methodFields are the shapingFields by which frameworks handle a GET as another method.

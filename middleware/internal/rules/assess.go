@@ -116,7 +116,7 @@ func streams(h http.Header) bool {
 
 // Why a response may not be stored, whether the field is in its header or in its trailer.
 const (
-	BadField  = "field" // it has a line break, for example
+	badField  = "field" // it has a line break, for example
 	setCookie = "set-cookie"
 )
 
@@ -138,7 +138,7 @@ func (s *Settings) whyNot(r *http.Request, a Reply, d *Directives, out *Assessme
 	case slices.ContainsFunc(List(a.Header["Vary"]), notAField):
 		return "vary"
 	case !record.Clean(record.Pairs(a.Header, Trailers(a.Header))):
-		return BadField
+		return badField
 	case len(Tags(a.Header)) > MaxTags:
 		return "tags"
 	case s.Keep(&out.Terms, a.Header) > 0:

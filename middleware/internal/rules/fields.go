@@ -104,7 +104,7 @@ func (s *Settings) StoredTrailer(trailer http.Header, sent http.Header, without 
 	case !s.StoreSetCookie && slices.ContainsFunc(stored, func(p record.Pair) bool { return p.Name == "Set-Cookie" }):
 		return nil, setCookie
 	case !record.Clean(stored) || !record.Fits(trailer):
-		return nil, BadField
+		return nil, badField
 	}
 	return stored, ""
 }
