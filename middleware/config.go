@@ -73,8 +73,9 @@ type Config struct {
 	SortAccept bool
 
 	// KeyFields are more request fields that tell pages apart although no Vary names them. Fields that give frameworks another host,
-	// scheme, path or method, such as Forwarded, X-Forwarded-Host and X-Http-Method-Override, do so by default. NotKeyFields are fields of
-	// that default that the handler does not read, or that a proxy in front always sets.
+	// scheme or path, such as Forwarded and X-Forwarded-Host, do so by default (docs/http.md lists them), and a request whose fields
+	// override its method passes. NotKeyFields are fields of that default that the handler does not read, or that a proxy in front always
+	// sets.
 	KeyFields, NotKeyFields []string
 
 	// Target is a response field that counts instead of CDN-Cache-Control and Cache-Control for this cache (RFC 9213), such as

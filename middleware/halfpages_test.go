@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"html/template"
 	"io"
+	"math"
 	"net/http"
 	"testing"
 	"time"
@@ -35,7 +36,7 @@ func failings() map[string]http.Handler {
 		}),
 		"a JSON writer": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			half(w)
-			if err := json.NewEncoder(w).Encode(func() {}); err != nil {
+			if err := json.NewEncoder(w).Encode(math.Inf(1)); err != nil {
 				http.Error(w, err.Error(), http.StatusInternalServerError)
 			}
 		}),
