@@ -68,7 +68,7 @@ func (x *exchange) answerOwn(l *lookup, got found) bool {
 
 // send answers with a stored response: whole, or the part of it that the client wants.
 func (x *exchange) send(l *lookup, got found) {
-	now, rec := x.now(), got.rec
+	now, rec, trailer := x.now(), got.rec, got.trailer()
 	if rec.Kind == record.Sliced {
 		x.sendSliced(l, got)
 		return
@@ -82,22 +82,31 @@ func (x *exchange) send(l *lookup, got found) {
 	x.res.Status, x.res.Route = rec.Status, rec.Route
 	switch {
 	case rec.Status != http.StatusOK:
-		x.write(rec)
+		x.write(rec, trailer)
 	case rules.Conditional(x.r) && rules.Unchanged(x.r, rec.Get):
 		writer.NotModified(x.w)
 		x.res.Status = http.StatusNotModified
-	case x.wantsRange() && len(rec.Trailer) == 0:
+	case x.wantsRange() && len(trailer) == 0:
 		modified, _ := rules.ParseDate(rec.Get("Last-Modified"), now)
 		w := &writer.PassThrough{ResponseWriter: x.w, Before: func(int) {}}
 		http.ServeContent(w, rules.WithoutConditions(x.r), "", modified, bytes.NewReader(rec.Body))
 		x.res.Status = w.Status
 	default:
-		x.write(rec)
+		x.write(rec, trailer)
 	}
 }
 
+// trailer is what follows the body: for the client that caused the response, also what may not be stored.
+func (f *found) trailer() []record.Pair {
+	if f.own == nil || f.own.trailer == nil {
+		return f.rec.Trailer
+	}
+	return record.Pairs(f.own.trailer, func(string) bool { return false })
+}
+
 func (x *exchange) wantsRange() bool {
-	return x.r.Method == http.MethodGet && strings.HasPrefix(x.r.Header.Get("Range"), "bytes=")
+	asked := x.r.Header["Range"]
+	return x.r.Method == http.MethodGet && len(asked) > 0 && strings.HasPrefix(asked[0], "bytes=") && !rules.IsLong(asked)
 }
 
 // setHead sets the fields of a stored response, and those that its handler meant for this client alone.
@@ -130,11 +139,11 @@ func (b *rebuild) addUnstored(h http.Header) {
 }
 
 // write sends the whole response.
-func (x *exchange) write(rec *record.Record) {
+func (x *exchange) write(rec *record.Record, trailer []record.Pair) {
 	h := x.w.Header()
 	bodyless := rec.Status == http.StatusNoContent
-	if len(rec.Trailer) > 0 {
-		for _, p := range rec.Trailer {
+	if len(trailer) > 0 {
+		for _, p := range trailer {
 			h.Add("Trailer", p.Name)
 		}
 	} else if !bodyless {
@@ -144,7 +153,7 @@ func (x *exchange) write(rec *record.Record) {
 	if x.r.Method != http.MethodHead && !bodyless {
 		_, _ = x.w.Write(rec.Body) // it fails when the client has left
 	}
-	for _, p := range rec.Trailer {
+	for _, p := range trailer {
 		h.Add(p.Name, p.Value)
 	}
 }

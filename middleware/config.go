@@ -67,9 +67,15 @@ type Config struct {
 	// SortQuery treats queries that differ only in the order of their parameters as one page. Parameters of the same name keep their order.
 	SortQuery bool
 
+	// SortAccept treats Accept, Accept-Charset, Accept-Encoding and Accept-Language that differ only in the order of their members as one,
+	// as RFC 9110 does. Many handlers do not: of "de, en" they take the first. Clients then get pages that others chose. Default: the
+	// order counts.
+	SortAccept bool
+
 	// KeyFields are more request fields that tell pages apart although no Vary names them. Fields that give frameworks another host,
-	// scheme, path or method, such as Forwarded, X-Forwarded-Host and X-Http-Method-Override, do so by default. NotKeyFields are fields of
-	// that default that the handler does not read, or that a proxy in front always sets.
+	// scheme or path, such as Forwarded and X-Forwarded-Host, do so by default (docs/http.md lists them), and a request whose fields
+	// override its method passes. NotKeyFields are fields of that default that the handler does not read, or that a proxy in front always
+	// sets.
 	KeyFields, NotKeyFields []string
 
 	// Target is a response field that counts instead of CDN-Cache-Control and Cache-Control for this cache (RFC 9213), such as
@@ -172,7 +178,7 @@ func (c Config) withDefaults() Config {
 
 func (c *Config) identity() identity.Settings {
 	return identity.Settings{
-		Space: c.Space, SortQuery: c.SortQuery, KeyFields: c.KeyFields, NotKeyFields: c.NotKeyFields,
+		Space: c.Space, SortQuery: c.SortQuery, SortAccept: c.SortAccept, KeyFields: c.KeyFields, NotKeyFields: c.NotKeyFields,
 		Guesses: c.DefaultTTL > 0 || c.Heuristic > 0,
 	}
 }

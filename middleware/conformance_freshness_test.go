@@ -21,6 +21,10 @@ var freshnessRows = []row{
 	{"4.2 freshness", "Expires equal to Date", "", "200|Expires: {+0}|Date: {+0}", "", "", "origin"},
 	{"4.2 freshness", "Expires is counted from Date", "", "200|Expires: {-100}|Date: {-200}", "", "", "origin"},
 	{"4.2 freshness", "Expires counted from an old Date", "", "200|Expires: {+100}|Date: {-10}", "", "", "cache"},
+	{"4.2 freshness", "Expires centuries before Date", "", "200|Expires: Mon, 01 Jan 0001 00:00:00 GMT|Age: 1", "", "", "origin"},
+	{"4.2 freshness", "Expires centuries before Date, with must-revalidate", "", "200|Cache-Control: must-revalidate|Expires: Mon, 01 Jan 0001 00:00:00 GMT|Age: 1|ETag: \"a\"", "", "", "origin"},
+	{"4.2 freshness", "Date centuries after Expires", "", "200|Expires: {+60}|Date: Fri, 31 Dec 9999 23:59:59 GMT|Age: 1|ETag: \"a\"", "", "", "origin"},
+	{"4.2 freshness", "Date in the first year", "", "200|Cache-Control: max-age=60, stale-while-revalidate=60|Date: Mon, 01 Jan 0001 00:00:00 GMT|ETag: \"a\"", "", "", "origin"},
 	{"4.2 freshness", "Expires in RFC 850 format", "", "200|Expires: Monday, 02-Jan-68 15:04:05 GMT", "", "", "cache"},
 	{"4.2 freshness", "Expires in asctime format", "", "200|Expires: Mon Jan  2 15:04:05 2068", "", "", "cache"},
 

@@ -26,22 +26,26 @@
 //   - While Redis does not answer, the handler is called once for all requests of an instance that want the same page.
 //   - Cache-Status (RFC 9211) says how each response came about, and why it was not stored: detail=no-store, private, authorization,
 //     set-cookie, vary, status, stale (it could never be used), no-lifetime (it does not state one), too-large, flush, incomplete, tags
-//     (there are too many), method (a response to HEAD), or no-ranges (the page cannot be kept in slices).
+//     (there are too many), field (one has a line break), method (a response to HEAD), or no-ranges (the page cannot be kept in slices).
 //
 // # What is not stored
 //
 //   - Responses to methods other than GET and HEAD, and to requests with a body, an Upgrade, If-Match or If-Unmodified-Since, a URL of
-//     more than 8 KiB, or a Connection that names an end-to-end field (a proxy behind the cache would drop that field).
+//     more than 8 KiB, a field that overrides the method, or a Connection that names an end-to-end field (a proxy behind the cache would
+//     drop that field).
 //   - Responses with no-store, private, Vary: *, Set-Cookie (but see Config.StoreSetCookie) or status 206.
 //   - Responses to requests with Authorization, without public, s-maxage or must-revalidate.
 //   - Responses larger than Config.MaxBody (but see Config.SliceBytes), or shorter than their Content-Length.
-//   - Responses of handlers that panic, hijack the connection, take longer than the Guard's LoadTimeout, or flush without having
-//     stated that the response may be stored.
+//   - Responses of handlers that panic, hijack the connection, take longer than the Guard's LoadTimeout, set a status of 500 or more
+//     when they have begun to write, or flush without having stated that the response may be stored. Unless something has been sent,
+//     the client gets the later status, with all that was written.
+//   - Responses with a line break in a field. Their trailers are under the same rules as their headers.
 //
 // # What tells pages apart
 //
 // Pages differ by the scheme of the URL and of the connection, by Host, by the path and query as the client sent them, and by the fields
-// that Vary names. If a router in front removes a part of the URL, the rest selects a variant of the page.
+// that Vary names, in which the order of members counts (but see Config.SortAccept). If a router in front removes a part of the URL, the
+// rest selects a variant of the page. So does the absolute form of a URL in the request line.
 //
 // A request with Authorization gets a shared page only if the page says public, s-maxage or must-revalidate. With Config.DefaultTTL or
 // Config.Heuristic, a request with a Cookie gets one only if the page states its own lifetime.
@@ -57,8 +61,8 @@
 //     cannot be stored, it is streamed to that client, and the other requests call the handler for themselves. For Config.PassFor,
 //     requests for this page then go straight to the handler.
 //   - It runs in its own goroutine. Its context ends when nobody waits for the response any more, not when its own client leaves.
-//   - It sees the request without conditions and Range. With stale-while-revalidate, it may run after the request has been answered; the
-//     values in the request's context must allow that, as chi's do.
+//   - It sees the request without conditions and Range, with a URL of its own that it may change. With stale-while-revalidate, it may run
+//     after the request has been answered; the values in the request's context must allow that, as chi's do.
 //   - It is called with GET for a HEAD, unless chi or http.ServeMux chose it for HEAD before they called the cache. Other routers
 //     that choose by the method belong, as a whole, behind the cache. So do routers that reuse their contexts, such as gin and Echo.
 //   - If it asks for its own page within the process, with its request's context, it is called again. If it does so over the network, it

@@ -43,15 +43,16 @@ func (x *exchange) serve() {
 			x.want.NoCache = true // whatever it means, a fresh answer is right
 		}
 	}
+	if x.cache.cfg.KeyInStatus {
+		x.location = x.cache.names.Location(x.r)
+	}
 	switch method := x.r.Method; {
 	case slices.Contains(safeMethods, method):
 		x.passThrough("method")
 	case method != http.MethodGet && method != http.MethodHead:
 		x.serveUnsafe()
-	case x.personal() && x.want.OnlyIfCached:
-		x.fail(http.StatusGatewayTimeout, "only-if-cached")
 	case x.personal():
-		x.passThrough("bypass")
+		x.bypass()
 	case x.want.NoStore && !x.want.OnlyIfCached:
 		x.passThrough("request")
 	default:
@@ -75,10 +76,10 @@ func upgradesToH2C(h http.Header) bool {
 	return len(h["Upgrade"]) == 1 && strings.EqualFold(strings.TrimSpace(h["Upgrade"][0]), "h2c")
 }
 
-// dropsFields reports whether Connection names an end-to-end field of the request. A proxy behind the cache drops that field, and the
+// dropsFields reports whether Connection may name an end-to-end field of the request. A proxy behind the cache drops that field, and the
 // response is then not the one for the values that were sent.
 func dropsFields(h http.Header) bool {
-	return slices.ContainsFunc(rules.Names(h["Connection"]), func(name string) bool {
+	return rules.IsLong(h["Connection"]) || slices.ContainsFunc(rules.Names(h["Connection"]), func(name string) bool {
 		return len(h[name]) > 0 && name != "Http2-Settings" && !rules.IsHopByHop(name)
 	})
 }
@@ -88,6 +89,15 @@ func (x *exchange) now() time.Time { return x.cache.clock.Now() }
 
 // passThrough lets the handler answer for this request alone.
 func (x *exchange) passThrough(why string) { x.passThroughAs(cachestatus.Forward{Why: why}) }
+
+// bypass passes a request through that no cache may answer.
+func (x *exchange) bypass() {
+	if x.want.OnlyIfCached {
+		x.fail(http.StatusGatewayTimeout, "only-if-cached")
+		return
+	}
+	x.passThrough("bypass")
+}
 
 func (x *exchange) passThroughAs(f cachestatus.Forward) {
 	began := x.now()
@@ -99,12 +109,14 @@ func (x *exchange) passThroughAs(f cachestatus.Forward) {
 	})
 }
 
-// serveUnsafe lets the handler answer, and invalidates what it has changed before the client learns of it.
+// serveUnsafe lets the handler answer, and invalidates what it has changed before the client learns of it. By then, the handler may have
+// made another URL of the one that the client asked for.
 func (x *exchange) serveUnsafe() {
+	base, keys := x.cache.names.Base(x.r), x.cache.names.Keys(x.r)
 	x.callHandler(func(status int) {
 		x.setStatus(cachestatus.Forward{Why: "method"})
 		if status >= 200 && status < 400 {
-			x.invalidateAfter(x.w.Header())
+			x.invalidateAfter(base, keys, x.w.Header())
 		}
 	})
 }
@@ -122,6 +134,10 @@ func (x *exchange) callHandler(before func(status int)) {
 func (x *exchange) serveCached() {
 	x.key, x.location = x.cache.names.Page(x.r)
 	x.unnamed = x.cache.names.Unnamed(x.r)
+	if identity.OverridesMethod(x.unnamed) { // what changes something must reach the handler each time
+		x.bypass()
+		return
+	}
 	defer func() {
 		if x.checked != nil {
 			close(x.checked.markHolds) // nothing more will be said about it, even if the handler panicked

@@ -3,6 +3,7 @@ package middleware
 import (
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/cacheguard/go/internal/testing/expect"
@@ -90,4 +91,76 @@ func TestFieldsThatTellPagesApartCanBeNamed(t *testing.T) {
 		f.get("/", "X-Tenant: b", "X-Forwarded-Port: 81")
 	}
 	expect.Equal(t, "calls", p.calls.Load(), 2)
+}
+
+func TestAResponseWithAFieldThatNoRecordCanHaveIsNotStored(t *testing.T) {
+	t.Parallel()
+	for _, field := range [][2]string{{"X-A", "a\r\nX-B: c"}, {"X-A", "a\nb"}, {"X-A", "a\rb"}, {"X A", "b"}, {"", "b"}} {
+		p := newPage(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Cache-Control", "max-age=60")
+			w.Header()[field[0]] = []string{field[1]}
+			_, _ = io.WriteString(w, "page")
+		})
+		f := newFleet(t, 1, Config{}, p)
+		for i := range 2 {
+			a := f.get("/")
+			expect.Equal(t, "body", a.body, "page")
+			want := "cacheguard; fwd=uri-miss; fwd-status=200; detail=field"
+			if i > 0 {
+				want = "cacheguard; fwd=uri-miss; detail=field" // it passes through
+			}
+			expect.Equal(t, "Cache-Status", a.cacheStatus(), want)
+		}
+	}
+}
+
+func TestA304WithAFieldThatNoRecordCanHaveReachesItsClientOnly(t *testing.T) {
+	t.Parallel()
+	p := newPage(stalePage)
+	f := newFleet(t, 1, Config{}, p)
+	f.warm("/")
+	p.serve = func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-A", "a\r\nb")
+		says("page", fresh)(w, r)
+	}
+	expect.Equal(t, "Cache-Status", f.get("/").cacheStatus(), "cacheguard; fwd=stale; fwd-status=200; detail=field")
+}
+
+// Clients choose the length of their fields. A long one is compared as it is, and not taken apart.
+func TestALongFieldTellsPagesApartAsItIs(t *testing.T) {
+	t.Parallel()
+	p := newPage(func(w http.ResponseWriter, r *http.Request) {
+		says(r.Header.Get("Accept")[:1], fresh, "Vary: Accept")(w, r)
+	})
+	f := newFleet(t, 1, Config{}, p)
+	long := strings.Repeat(",b", 100_000)
+	for range 2 {
+		expect.Equal(t, "a", f.get("/", "Accept: a"+long).body, "a")
+		expect.Equal(t, "c", f.get("/", "Accept: c"+long).body, "c")
+	}
+	expect.Equal(t, "calls", p.calls.Load(), 2)
+}
+
+func TestARequestWithALongConnectionOrHostPasses(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{"Connection: close" + strings.Repeat(",x", 100_000), "Host: " + strings.Repeat("x", 100_000)} {
+		p := newPage(says("page", fresh))
+		f := newFleet(t, 1, Config{}, p)
+		for range 2 {
+			expect.Equal(t, "Cache-Status", f.get("/", line).cacheStatus(), "cacheguard; fwd=bypass")
+		}
+	}
+}
+
+func TestALongConditionOrRangeIsIgnored(t *testing.T) {
+	t.Parallel()
+	p := newPage(says("page", fresh, `ETag: "a"`))
+	f := newFleet(t, 1, Config{}, p)
+	f.warm("/")
+	for _, line := range []string{`If-None-Match: "a"` + strings.Repeat(`,"b"`, 100_000), "Range: bytes=0-0" + strings.Repeat(",0-0", 100_000)} {
+		a := f.get("/", line)
+		expect.Equal(t, "status", a.StatusCode, http.StatusOK)
+		expect.Equal(t, "body", a.body, "page")
+	}
+	expect.Equal(t, "calls", p.calls.Load(), 1)
 }

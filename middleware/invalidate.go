@@ -43,11 +43,10 @@ func (c *Cache) InvalidateTags(ctx context.Context, tags ...string) error {
 	return errors.Join(checkTags(tags), c.guard.InvalidateTags(ctx, c.tagNames(tags)...))
 }
 
-// invalidateAfter invalidates what a successful unsafe request may have changed (RFC 9111 section 4.4): its own page, and those of the same
-// origin that Location and Content-Location name. The Guard retries and reports what it cannot send.
-func (x *exchange) invalidateAfter(h http.Header) {
-	cache := x.cache
-	base, keys := cache.names.Base(x.r), cache.names.Keys(x.r)
+// invalidateAfter invalidates what a successful unsafe request may have changed (RFC 9111 section 4.4): the page with these keys, which is
+// that of the request, and those of the same origin that Location and Content-Location name, relative to base. The Guard retries and reports
+// what it cannot send.
+func (x *exchange) invalidateAfter(base url.URL, keys []string, h http.Header) {
 	for _, name := range []string{"Location", "Content-Location"} {
 		u, err := url.Parse(h.Get(name))
 		if h.Get(name) == "" || err != nil {
@@ -55,8 +54,8 @@ func (x *exchange) invalidateAfter(h http.Header) {
 		}
 		target := base.ResolveReference(u)
 		if strings.EqualFold(target.Scheme, base.Scheme) && strings.EqualFold(target.Host, base.Host) {
-			keys = append(keys, cache.names.Keys(&http.Request{URL: target})...)
+			keys = append(keys, x.cache.names.Keys(&http.Request{URL: target})...)
 		}
 	}
-	_ = cache.guard.Invalidate(x.r.Context(), keys...)
+	_ = x.cache.guard.Invalidate(x.r.Context(), keys...)
 }

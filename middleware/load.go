@@ -62,6 +62,8 @@ func (b *rebuild) run(ctx context.Context) {
 // the previous one.
 func (l *lookup) request(ctx context.Context) *http.Request {
 	r := l.x.r.WithContext(ctx)
+	asked := *r.URL // middlewares change it in place, and the handler may be called again
+	r.URL = &asked
 	r.Method = http.MethodGet
 	r.Header = l.x.r.Header.Clone()
 	rules.DropConditions(r.Header)

@@ -54,7 +54,7 @@ func (x *exchange) find() (*lookup, found) {
 	l, got := x.retrieve(variant{}, "uri-miss")
 	if got.err == nil && got.own == nil && !got.mine {
 		fields := identity.NamedFields(got.rec)
-		values := identity.Selection(x.r, fields, x.unnamed)
+		values := x.cache.names.Selection(x.r, fields, x.unnamed)
 		l, got = x.retrieve(variant{page: got.rec.ID, fields: fields, values: values}, "vary-miss")
 	}
 	return l, got
@@ -108,7 +108,7 @@ func (l *lookup) ask() found {
 		got.rec, got.mine = l.seen, l.seenMine
 	default:
 		if got.rec, got.err = record.Decode(raw); got.err == nil {
-			got.mine = identity.Selects(got.rec, l.x.r, l.x.unnamed)
+			got.mine = l.x.cache.names.Selects(got.rec, l.x.r, l.x.unnamed)
 		}
 	}
 	if got.err == nil && (got.rec.Location != l.x.location || l.refusesLeftover(got)) {

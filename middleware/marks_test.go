@@ -169,7 +169,8 @@ func TestAConditionalRequestForAPrivatePageIsEvaluatedAgainstTheHandlersResponse
 func TestAPageIsNotConfusedWithTheMarkThatWasReadBefore(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{}, http.NotFoundHandler())
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+host+"/", nil)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	r.Host = host
 	x := &exchange{cache: f.caches[0], r: r, location: "http://" + host + "/"}
 	l := newLookup(x, variant{}, "uri-miss")
 	mark := expiredMark("/")

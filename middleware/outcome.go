@@ -4,20 +4,17 @@ import (
 	"crypto/rand"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cacheguard/go/middleware/internal/identity"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
 	"github.com/cacheguard/go/middleware/internal/sliced"
+	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
-// Why a response is not stored, beside the words of rules, writer and sliced.
-const (
-	wrongMethod = "method"
-	incomplete  = "incomplete"
-)
+// wrongMethod is why a response is not stored, beside the words of rules, writer and sliced.
+const wrongMethod = "method"
 
 // result is the record of a rebuild, and how long to keep it.
 func (b *rebuild) result() (*record.Record, time.Duration) {
@@ -51,10 +48,17 @@ func (b *rebuild) outcome() (*record.Record, time.Duration) {
 	case b.w.IsReleased() || b.w.Hijacked:
 		return b.instead(record.PassThrough)
 	case !b.isComplete():
-		b.w.Unfit = incomplete // Cache-Status says so
+		b.w.Unfit = writer.Incomplete // Cache-Status says so
+		return b.instead(record.PassThrough)
+	}
+	b.trailer = rules.TrailerOf(b.w.Sent, b.w.Header())
+	stored, unfit := settings.StoredTrailer(b.trailer, b.w.Sent, b.assessed.Without)
+	if unfit != "" {
+		b.w.Unfit = unfit
 		return b.instead(record.PassThrough)
 	}
 	rec := b.record()
+	rec.Trailer = stored
 	return rec, settings.Keep(&b.assessed.Terms, b.w.Sent)
 }
 
@@ -76,7 +80,7 @@ func (b *rebuild) instead(kind record.Kind) (*record.Record, time.Duration) {
 			return &rec, keep
 		}
 	}
-	if failed || b.w.Unfit == wrongMethod || b.w.Unfit == incomplete {
+	if failed || b.w.Unfit == wrongMethod || b.w.Unfit == writer.Incomplete {
 		return b.mark(kind, 0)
 	}
 	return b.mark(kind, l.x.cache.cfg.PassFor)
@@ -97,7 +101,7 @@ func (b *rebuild) mark(kind record.Kind, until time.Duration) (*record.Record, t
 	}
 	rec := &record.Record{
 		Kind: kind, ID: rand.Text(), Page: l.variant.page, Location: l.x.location, Received: l.x.now(), Until: until,
-		Vary: identity.Selection(l.x.r, fields, l.x.unnamed),
+		Vary: l.x.cache.names.Selection(l.x.r, fields, l.x.unnamed),
 	}
 	if b.w.Unfit != "" {
 		rec.SetWhy(b.w.Unfit)
@@ -106,7 +110,7 @@ func (b *rebuild) mark(kind record.Kind, until time.Duration) (*record.Record, t
 	return rec, 2 * until
 }
 
-// record is that of a response that may be stored.
+// record is that of a response that may be stored, without its trailer.
 func (b *rebuild) record() *record.Record {
 	h := b.w.Sent
 	if _, typed := h["Content-Type"]; !typed && len(b.w.Body) > 0 && h.Get("Content-Encoding") == "" {
@@ -114,11 +118,6 @@ func (b *rebuild) record() *record.Record {
 	}
 	rec := b.recordOfHeader(record.Stored, h)
 	rec.Body = b.w.Body
-	trailer := rules.Trailers(h)
-	rec.Trailer = record.Pairs(b.w.Header(), func(name string) bool { return !trailer(name) })
-	for i, p := range rec.Trailer {
-		rec.Trailer[i].Name = strings.TrimPrefix(p.Name, http.TrailerPrefix)
-	}
 	return rec
 }
 
@@ -129,7 +128,7 @@ func (b *rebuild) recordOfHeader(kind record.Kind, h http.Header) *record.Record
 		Kind: kind, ID: rand.Text(), Page: b.lookup.variant.page, Location: x.location, Route: b.route,
 		Status: b.w.Status, Received: b.received, Terms: b.assessed.Terms,
 	}
-	rec.Vary = identity.VaryOf(rec, x.r, identity.VaryFields(h), x.unnamed)
+	rec.Vary = x.cache.names.VaryOf(rec, x.r, identity.VaryFields(h), x.unnamed)
 	if _, ok := rules.ParseDate(h.Get("Date"), b.received); !ok {
 		h.Set("Date", b.received.UTC().Format(http.TimeFormat))
 	}
@@ -167,7 +166,7 @@ func (b *rebuild) renewed() (*record.Record, rules.Assessment) {
 	}
 	rec.Terms = assessed.Terms
 	rec.Header = record.Pairs(h, rules.Unstorable(h, assessed.Without))
-	rec.Vary = identity.VaryOf(&rec, x.r, identity.VaryFields(h), x.unnamed)
+	rec.Vary = x.cache.names.VaryOf(&rec, x.r, identity.VaryFields(h), x.unnamed)
 	b.keepID(&rec)
 	return &rec, assessed
 }

@@ -52,6 +52,8 @@ type rebuild struct {
 	interrupted bool // its context ended before its response was whole
 	panicked    any  // what its request is to panic with
 
+	trailer http.Header // of a response that is stored, all of it
+
 	head *record.Record // of a response that is stored in slices; set when the header is given
 	rec  *record.Record // what is made of the response
 	keep time.Duration  // how long to keep rec
@@ -113,7 +115,7 @@ func (b *rebuild) recovered(r *http.Request, panicked any) {
 
 // decide reports whether the response is held back to be stored. It is called once its header is known.
 func (b *rebuild) decide(status int, h http.Header) writer.Decision {
-	b.received = b.lookup.x.now()
+	b.received, b.confirmed = b.lookup.x.now(), false
 	switch {
 	case status == http.StatusNotModified && b.validate != nil:
 		b.confirmed = true

@@ -90,24 +90,35 @@ func lies(body string, header ...string) http.HandlerFunc {
 // A part that ended early may be complete the next time.
 func TestAPartThatEndsEarlyIsNotStored(t *testing.T) {
 	t.Parallel()
-	p := newFilm()
-	var broken atomic.Bool
-	broken.Store(true)
-	f := newFleet(t, 1, inSlices, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Range") == "bytes=100-199" && broken.Load() {
-			part(w, http.StatusPartialContent, filmed("a")[100:199])
-			return
-		}
-		p.ServeHTTP(w, r)
-	}))
-	a := f.get("/", "Range: bytes=120-139")
-	expect.Equal(t, "body", a.body, filmed("a")[120:140])
-	expect.Equal(t, "Cache-Status", a.cacheStatus(), "cacheguard; fwd=partial")
-	f.stored()
-	expect.Equal(t, "slices", f.slices(), 0)
-	broken.Store(false)
-	f.warm("/", "Range: bytes=120-139")
-	expect.Equal(t, "slices", f.slices(), 1)
+	for name, end := range map[string]func(http.ResponseWriter){
+		"a byte is missing": func(w http.ResponseWriter) { part(w, http.StatusPartialContent, filmed("a")[100:199]) },
+		"an error ends it": func(w http.ResponseWriter) {
+			part(w, http.StatusPartialContent, filmed("a")[100:193])
+			http.Error(w, "failed", http.StatusInternalServerError) // as many bytes as are missing
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newFilm()
+			var broken atomic.Bool
+			broken.Store(true)
+			f := newFleet(t, 1, inSlices, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Range") == "bytes=100-199" && broken.Load() {
+					end(w)
+					return
+				}
+				p.ServeHTTP(w, r)
+			}))
+			a := f.get("/", "Range: bytes=120-139")
+			expect.Equal(t, "body", a.body, filmed("a")[120:140])
+			expect.Equal(t, "Cache-Status", a.cacheStatus(), "cacheguard; fwd=partial")
+			f.stored()
+			expect.Equal(t, "slices", f.slices(), 0)
+			broken.Store(false)
+			f.warm("/", "Range: bytes=120-139")
+			expect.Equal(t, "slices", f.slices(), 1)
+		})
+	}
 }
 
 // A handler that answers a range with the whole page is stopped, and not asked for a slice again.

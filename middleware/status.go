@@ -48,7 +48,7 @@ func (x *exchange) setStatus(f cachestatus.Forward) { x.addStatus(x.cache.cfg.Na
 func (x *exchange) addStatus(member string) {
 	h := x.w.Header()
 	if x.cache.cfg.KeyInStatus {
-		member += cachestatus.Key(x.cache.names.Location(x.r))
+		member += cachestatus.Key(x.location)
 	}
 	if before := h["Cache-Status"]; len(before) > 0 {
 		member = strings.Join(before, ", ") + ", " + member

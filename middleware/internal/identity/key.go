@@ -23,7 +23,7 @@ const (
 // Settings say what makes two requests ask for different pages. The Config of package middleware documents them.
 type Settings struct {
 	Space                   string
-	SortQuery               bool
+	SortQuery, SortAccept   bool
 	Guesses                 bool // responses may be fresh without saying so
 	KeyFields, NotKeyFields []string
 }

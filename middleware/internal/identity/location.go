@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// maxURL is the length of the longest URL that has a page: records hold it in Redis, and clients choose it.
+// maxURL is the length of the longest URL that has a page, with its host: records hold it in Redis, and clients choose it.
 const maxURL = 8 << 10
 
 // place is what a request asks for: which page.
@@ -90,16 +90,26 @@ func requestLine(r *http.Request) (path, query string, ok bool) {
 	return path, query, true
 }
 
-// rewritten is the URL that the handler sees, if it is not the one that the client asked for.
-func (n *Namer) rewritten(r *http.Request) string {
+// rewritten is what the handler sees of the URL beside its location: how the client wrote it, if not in origin form, as handlers copy
+// that into links and redirects; the host, if a middleware in front has set one; and the path and query that a router has made.
+func (n *Namer) rewritten(r *http.Request) (seen string) {
 	path, query, ok := requestLine(r)
-	if !ok || r.URL.RawPath == "" && r.URL.Path == path && queryOf(r.URL) == query {
+	if !ok {
 		return ""
+	}
+	if r.RequestURI[0] != '/' {
+		seen = r.RequestURI + Separator
+	}
+	if r.URL.Host != "" {
+		seen += "//" + strings.ToLower(r.URL.Host)
+	}
+	if r.URL.RawPath == "" && r.URL.Path == path && queryOf(r.URL) == query {
+		return seen
 	}
 	if u, err := url.ParseRequestURI(r.RequestURI); err == nil && u.Path == r.URL.Path && u.RawPath == r.URL.RawPath && queryOf(u) == queryOf(r.URL) {
-		return ""
+		return seen
 	}
-	return escapedPath(r.URL) + n.normalQuery(queryOf(r.URL))
+	return seen + escapedPath(r.URL) + n.normalQuery(queryOf(r.URL))
 }
 
 // escapedPath is a path as it was sent. (EscapedPath alone turns a badly escaped path into that of another page.)
@@ -141,5 +151,5 @@ func paramName(param string) string {
 // Odd reports whether a request names its page in a way that is never needed and could be confused with another page: a URL with a user
 // or without a path, a Host with characters that end a host, or a URL that is too long.
 func Odd(r *http.Request) bool {
-	return len(r.RequestURI) > maxURL || r.URL.Opaque != "" || r.URL.User != nil || strings.ContainsAny(r.Host, "/?#@\\\n") || strings.Contains(r.URL.Scheme, "+")
+	return len(r.RequestURI)+len(r.Host) > maxURL || r.URL.Opaque != "" || r.URL.User != nil || strings.ContainsAny(r.Host, "/?#@\\\n") || strings.Contains(r.URL.Scheme, "+")
 }

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
@@ -11,19 +12,21 @@ import (
 )
 
 // normal gives values with the same meaning the same text (RFC 9111 section 4.1). It joins lines. In fields of preferences, it
-// removes differences in spaces, case, order, and the notation of weights; in other fields, only in spaces around commas. An absent
-// field differs from an empty one.
-func normal(name string, lines []string) string {
+// removes differences in spaces, case, and the notation of weights; in other fields, only in spaces around commas. An absent
+// field differs from an empty one. A field that is too long to be taken apart counts as it is.
+func (n *Namer) normal(name string, lines []string) string {
 	if len(lines) == 0 {
 		return ""
 	}
 	value := strings.Join(lines, ",")
 	switch {
+	case rules.IsLong(lines):
+		return digested(Separator + value) // no shorter value gives the same text
 	case strings.Contains(value, `"`): // what is quoted counts as it is
 	case name == "Accept": // the case of its parameters counts
-		value = preferences(value)
+		value = n.preferences(value)
 	case name == "Accept-Charset", name == "Accept-Encoding", name == "Accept-Language":
-		value = preferences(strings.ToLower(value))
+		value = n.preferences(strings.ToLower(value))
 	case name == "Authorization", name == "Cookie":
 	default:
 		value = spaceless(value)
@@ -39,6 +42,10 @@ func short(value string) string {
 	if len(value) <= maxValue {
 		return value
 	}
+	return digested(value)
+}
+
+func digested(value string) string {
 	sum := sha256.Sum256([]byte(value))
 	return Separator + hex.EncodeToString(sum[:])
 }
@@ -55,9 +62,9 @@ func spaceless(value string) string {
 	return strings.Join(parts, ",")
 }
 
-// preferences sorts what a client accepts, the most wanted first. The order of equally wanted members has no meaning (RFC 9110 section
-// 12.5).
-func preferences(value string) string {
+// preferences is what a client accepts, with all weights written alike. The order stays: it has no meaning in RFC 9110 section 12.5, but
+// many handlers take the first member, or the first of those with the largest weight. If SortAccept is set, the most wanted comes first.
+func (n *Namer) preferences(value string) string {
 	type preference struct {
 		weight int // of 1000
 		text   string
@@ -75,12 +82,11 @@ func preferences(value string) string {
 		}
 		list = append(list, p)
 	}
-	slices.SortStableFunc(list, func(a, b preference) int {
-		if a.weight != b.weight {
-			return b.weight - a.weight
-		}
-		return strings.Compare(a.text, b.text)
-	})
+	if n.set.SortAccept {
+		slices.SortFunc(list, func(a, b preference) int {
+			return cmp.Or(b.weight-a.weight, strings.Compare(a.text, b.text))
+		})
+	}
 	var b strings.Builder
 	for _, p := range list {
 		b.WriteString(p.text + ";q=" + strconv.Itoa(p.weight) + ",")

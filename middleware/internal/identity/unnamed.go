@@ -12,11 +12,23 @@ import (
 // shapingFields are request fields that often shape a handler's answer although no Vary names them. Attackers poison caches with them, so
 // a client that sends one gets a page of its own.
 var shapingFields = []string{
-	"Forwarded", "Front-End-Https", "X-Forwarded-Host", "X-Forwarded-Method", "X-Forwarded-Path", "X-Forwarded-Port",
-	"X-Forwarded-Prefix", "X-Forwarded-Proto", "X-Forwarded-Protocol", "X-Forwarded-Scheme", "X-Forwarded-Server",
-	"X-Forwarded-Ssl", "X-Forwarded-Uri", "X-Host", "X-Http-Host-Override", "X-Http-Method", "X-Http-Method-Override",
-	"X-Method-Override", "X-Original-Host", "X-Original-Method", "X-Original-Uri", "X-Original-Url", "X-Rewrite-Url",
-	"X-Scheme", "X-Script-Name", "X-Url-Scheme",
+	"Cf-Visitor", "Cloudfront-Forwarded-Proto", "Fastly-Ssl", "Forwarded", "Front-End-Https", "X-Arr-Ssl",
+	"X-Envoy-Original-Host", "X-Envoy-Original-Path", "X-Forwarded-Host", "X-Forwarded-Method", "X-Forwarded-Path",
+	"X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Proto", "X-Forwarded-Protocol", "X-Forwarded-Scheme",
+	"X-Forwarded-Server", "X-Forwarded-Ssl", "X-Forwarded-Uri", "X-Host", "X-Http-Host-Override", "X-Http-Method",
+	"X-Http-Method-Override", "X-Method-Override", "X-Original-Forwarded-Host", "X-Original-Host", "X-Original-Method",
+	"X-Original-Uri", "X-Original-Url", "X-Replaced-Path", "X-Rewrite-Url", "X-Scheme", "X-Script-Name", "X-Url-Scheme",
+}
+
+// methodFields are the shapingFields by which frameworks handle a GET as another method.
+var methodFields = []string{"X-Http-Method", "X-Http-Method-Override", "X-Method-Override"}
+
+// OverridesMethod reports whether one of the methodFields is in what Unnamed returned.
+func OverridesMethod(unnamed []record.Pair) bool {
+	return slices.ContainsFunc(unnamed, func(p record.Pair) bool {
+		name := strings.ReplaceAll(strings.TrimPrefix(p.Name, colon), "_", "-")
+		return slices.Contains(methodFields, http.CanonicalHeaderKey(name))
+	})
 }
 
 // Names for what selects a record although no Vary names it begin with a colon, which no field does.
@@ -24,7 +36,7 @@ const (
 	colon           = ":"
 	byAuthorization = ":authorization" // that there is one
 	byCookie        = ":cookie"        // that there is one
-	byURL           = ":url"           // the URL that a router in front made
+	byURL           = ":url"           // the URL that the handler sees, if it is not in origin form, or a router in front made it
 )
 
 // keyFields are the shapingFields, with more and without less.
@@ -39,14 +51,14 @@ func keyFields(more, less []string) []string {
 func (n *Namer) Unnamed(r *http.Request) (list []record.Pair) {
 	for _, name := range n.keyFields {
 		if lines := r.Header[name]; len(lines) > 0 {
-			if value := unnamedValue(name, lines); value != "" {
+			if value := n.unnamedValue(name, lines); value != "" {
 				list = append(list, record.Pair{Name: colon + name, Value: value})
 			}
 		}
 	}
 	for name, lines := range r.Header { // CGI and its descendants read _ as -
 		if strings.Contains(name, "_") && slices.Contains(n.keyFields, http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))) {
-			list = append(list, record.Pair{Name: colon + name, Value: normal(name, lines)})
+			list = append(list, record.Pair{Name: colon + name, Value: n.normal(name, lines)})
 		}
 	}
 	if len(r.Header["Authorization"]) > 0 {
@@ -61,11 +73,11 @@ func (n *Namer) Unnamed(r *http.Request) (list []record.Pair) {
 	return list
 }
 
-func unnamedValue(name string, lines []string) string {
-	if name == "Forwarded" {
+func (n *Namer) unnamedValue(name string, lines []string) string {
+	if name == "Forwarded" && !rules.IsLong(lines) {
 		return forwardedShape(lines)
 	}
-	return normal(name, lines)
+	return n.normal(name, lines)
 }
 
 // forwardedShape is what a Forwarded field (RFC 7239) tells the handler about the request. It leaves out the addresses of clients and

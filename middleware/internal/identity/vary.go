@@ -10,10 +10,10 @@ import (
 )
 
 // Selection is the values, in a request, of the fields that select a response and of what no Vary names, by name.
-func Selection(r *http.Request, fields []string, unnamed []record.Pair) []record.Pair {
+func (n *Namer) Selection(r *http.Request, fields []string, unnamed []record.Pair) []record.Pair {
 	list := make([]record.Pair, 0, len(fields)+len(unnamed))
 	for _, name := range fields {
-		list = append(list, record.Pair{Name: name, Value: normal(name, r.Header[name])})
+		list = append(list, record.Pair{Name: name, Value: n.normal(name, r.Header[name])})
 	}
 	list = append(list, unnamed...)
 	slices.SortFunc(list, func(a, b record.Pair) int { return strings.Compare(a.Name, b.Name) })
@@ -22,7 +22,7 @@ func Selection(r *http.Request, fields []string, unnamed []record.Pair) []record
 
 // Selects reports whether a request selects the record: both agree on all fields that the response depends on, and on what no Vary
 // names.
-func Selects(rec *record.Record, r *http.Request, unnamed []record.Pair) bool {
+func (n *Namer) Selects(rec *record.Record, r *http.Request, unnamed []record.Pair) bool {
 	matched := 0
 	for _, p := range rec.Vary {
 		if strings.HasPrefix(p.Name, colon) {
@@ -30,7 +30,7 @@ func Selects(rec *record.Record, r *http.Request, unnamed []record.Pair) bool {
 				return false
 			}
 			matched++
-		} else if normal(p.Name, r.Header[p.Name]) != p.Value {
+		} else if n.normal(p.Name, r.Header[p.Name]) != p.Value {
 			return false
 		}
 	}
@@ -49,9 +49,9 @@ func waived(rec *record.Record, name string) bool {
 }
 
 // VaryOf is what selects a response among the variants of its page.
-func VaryOf(rec *record.Record, r *http.Request, fields []string, unnamed []record.Pair) []record.Pair {
+func (n *Namer) VaryOf(rec *record.Record, r *http.Request, fields []string, unnamed []record.Pair) []record.Pair {
 	kept := slices.DeleteFunc(slices.Clone(unnamed), func(p record.Pair) bool { return waived(rec, p.Name) })
-	return Selection(r, fields, kept)
+	return n.Selection(r, fields, kept)
 }
 
 // VaryFields are the fields that a response says it depends on, in canonical form.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -108,14 +109,12 @@ func (e *Record) valid() bool {
 	default:
 		return false
 	}
-	for _, pairs := range [][]Pair{e.Header, e.Trailer} {
-		for _, p := range pairs {
-			if p.Name == "" || strings.ContainsAny(p.Value, "\r\n\x00") || strings.ContainsFunc(p.Name, notToken) {
-				return false
-			}
-		}
-	}
-	return true
+	return !slices.ContainsFunc(e.Header, Pair.bad) && !slices.ContainsFunc(e.Trailer, Pair.bad)
+}
+
+// bad reports whether no record may have the field: it could break out of its line.
+func (p Pair) bad() bool {
+	return p.Name == "" || strings.ContainsAny(p.Value, "\r\n\x00") || strings.ContainsFunc(p.Name, notToken)
 }
 
 func notToken(r rune) bool {

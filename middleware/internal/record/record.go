@@ -6,6 +6,7 @@ package record
 
 import (
 	"iter"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -58,6 +59,22 @@ type Terms struct {
 	SWR, SIE time.Duration // stale-while-revalidate and stale-if-error
 }
 
+// Longest is the longest time that a response may be fresh, or be served stale. Ages and overdue times go on for four times as long, so
+// where a sum of them saturates, nothing counts as fresh or servable.
+const Longest = 1 << 31 * time.Second
+
+// Plus is a + b, or the closest duration to it whose negative is a duration too.
+func Plus(a, b time.Duration) time.Duration {
+	switch sum := a + b; {
+	case a > 0 && b > 0 && sum < 0:
+		return math.MaxInt64
+	case a < 0 && b < 0 && sum >= 0:
+		return -math.MaxInt64
+	default:
+		return max(sum, -math.MaxInt64)
+	}
+}
+
 // Pair is a name and a value.
 type Pair struct{ Name, Value string }
 
@@ -71,11 +88,13 @@ func (e *Record) IsResponse() bool { return e.Kind == Stored || e.Kind == Sliced
 
 // Age is current_age of RFC 9111 section 4.2.3.
 func (e *Record) Age(now time.Time) time.Duration {
-	return e.Terms.Age + max(0, now.Sub(e.Received))
+	return Plus(max(0, e.Terms.Age), max(0, now.Sub(e.Received)))
 }
 
 // Fresh is how long the record is still fresh; 0 or less: it is stale.
-func (e *Record) Fresh(now time.Time) time.Duration { return e.Terms.Lifetime - e.Age(now) }
+func (e *Record) Fresh(now time.Time) time.Duration {
+	return Plus(min(e.Terms.Lifetime, Longest), -e.Age(now))
+}
 
 // Servable reports whether a request without wishes of its own gets the record as it is: fresh, or stale while it is revalidated.
 func (e *Record) Servable(now time.Time) bool {
@@ -141,7 +160,7 @@ func (e *Record) HTTPHeader() http.Header {
 // maxPairs bounds each of the lists of a record.
 const maxPairs = 1024
 
-// Fits reports whether a record can have the header.
+// Fits reports whether a record can have that many fields.
 func Fits(h http.Header) bool {
 	values := 0
 	for _, lines := range h {
@@ -149,6 +168,9 @@ func Fits(h http.Header) bool {
 	}
 	return values <= maxPairs && strings.Count(strings.Join(h["Vary"], ","), ",") < maxPairs/2
 }
+
+// Clean reports whether a record can have such fields.
+func Clean(fields []Pair) bool { return !slices.ContainsFunc(fields, Pair.bad) }
 
 // Fields iterates over the header by name.
 func (e *Record) Fields() iter.Seq2[string, []string] {

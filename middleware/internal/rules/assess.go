@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -75,14 +76,14 @@ func lifetime(a Reply, d *Directives, isTargeted bool) (time.Duration, bool) {
 		return d.MaxAge.Duration, true
 	case !isTargeted && len(a.Header.Values("Expires")) > 0:
 		expires, ok := date(a.Header, "Expires")
-		sent, readable := date(a.Header, "Date")
-		if sent.IsZero() || !readable {
-			sent = a.Received // RFC 9110 section 6.6.1
-		}
 		if !ok {
 			return 0, true
 		}
-		return expires.Sub(sent), true
+		sent, ok := date(a.Header, "Date")
+		if !ok {
+			sent = a.Received // RFC 9110 section 6.6.1
+		}
+		return min(expires.Sub(sent), Longest), true
 	}
 	return 0, d.Malformed
 }
@@ -96,10 +97,11 @@ func (s *Settings) implied(r *http.Request, a Reply, d *Directives) time.Duratio
 		return s.DefaultTTL
 	}
 	modified, ok := date(a.Header, "Last-Modified")
-	if s.Heuristic <= 0 || !ok || modified.IsZero() || !modified.Before(a.Received) {
+	if s.Heuristic <= 0 || !ok || !modified.Before(a.Received) {
 		return 0
 	}
-	return min(time.Duration(s.Heuristic*float64(a.Received.Sub(modified))), maxHeuristic)
+	known := min(a.Received.Sub(modified), Longest) // so that the product is a duration
+	return min(time.Duration(s.Heuristic*float64(known)), maxHeuristic)
 }
 
 // credentials reports whether a request identifies its user.
@@ -112,11 +114,17 @@ func streams(h http.Header) bool {
 	return strings.HasPrefix(h.Get("Content-Type"), "text/event-stream")
 }
 
+// Why a response may not be stored, whether the field is in its header or in its trailer.
+const (
+	badField  = "field" // it has a line break, for example
+	setCookie = "set-cookie"
+)
+
 // whyNot returns why a response may not be stored (RFC 9111 section 3), or need not be, because it could never be used; empty:
 // store it.
 func (s *Settings) whyNot(r *http.Request, a Reply, d *Directives, out *Assessment) string {
 	switch {
-	case a.Status < 200, a.Status == http.StatusPartialContent, a.Status == http.StatusNotModified,
+	case a.Status < 200, a.Status > 999, a.Status == http.StatusPartialContent, a.Status == http.StatusNotModified,
 		d.MustUnderstand && !understood[a.Status]:
 		return "status"
 	case d.NoStore && !d.MustUnderstand:
@@ -126,9 +134,11 @@ func (s *Settings) whyNot(r *http.Request, a Reply, d *Directives, out *Assessme
 	case len(r.Header["Authorization"]) > 0 && !out.Shared:
 		return "authorization"
 	case len(a.Header["Set-Cookie"]) > 0 && !s.StoreSetCookie && !slices.Contains(out.Without, "Set-Cookie"):
-		return "set-cookie"
+		return setCookie
 	case slices.ContainsFunc(List(a.Header["Vary"]), notAField):
 		return "vary"
+	case !record.Clean(record.Pairs(a.Header, Trailers(a.Header))):
+		return badField
 	case len(Tags(a.Header)) > MaxTags:
 		return "tags"
 	case s.Keep(&out.Terms, a.Header) > 0:
@@ -152,22 +162,25 @@ func (s *Settings) Keep(t *record.Terms, h http.Header) time.Duration {
 	if h.Get("ETag") != "" || h.Get("Last-Modified") != "" {
 		after = max(after, s.KeepFor)
 	}
-	return min(fresh-t.Age, Longest) + after
+	return record.Plus(min(record.Plus(fresh, -t.Age), Longest), after)
 }
 
 // Remaining is how long a stored record may still be of use.
 func (s *Settings) Remaining(rec *record.Record) time.Duration {
-	return s.Keep(&rec.Terms, rec.HTTPHeader()) - time.Since(rec.Received)
+	return record.Plus(s.Keep(&rec.Terms, rec.HTTPHeader()), -time.Since(rec.Received))
 }
 
 // age is corrected_initial_age of RFC 9111 section 4.2.3. The first member of an Age field counts; an unparsable one is ignored
 // (section 5.1).
 func (a Reply) age() time.Duration {
 	apparent := time.Duration(0)
-	if sent, ok := date(a.Header, "Date"); ok && !sent.IsZero() {
+	if sent, ok := date(a.Header, "Date"); ok {
 		apparent = max(0, a.Received.Sub(sent).Truncate(time.Second))
 	}
 	first, _, _ := strings.Cut(a.Header.Get("Age"), ",")
 	age, _ := parseSeconds(strings.TrimSpace(first))
-	return max(apparent, age+a.Received.Sub(a.Sent))
+	if age == Longest {
+		age = math.MaxInt64 // or more: it is stale, however long the response says that it is fresh
+	}
+	return max(apparent, record.Plus(age, a.Received.Sub(a.Sent)))
 }

@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// date parses the date in a field. An absent field gives the zero time. A repeated or unparsable field is not ok.
+// date parses the date in a field. An absent, repeated or unparsable field is not ok.
 func date(h http.Header, field string) (time.Time, bool) {
 	lines := h.Values(field)
-	if len(lines) == 0 {
-		return time.Time{}, true
+	if len(lines) != 1 {
+		return time.Time{}, false
 	}
-	t, ok := ParseDate(lines[0], time.Now())
-	return t, ok && len(lines) == 1
+	return ParseDate(lines[0], time.Now())
 }
 
 // The three formats of HTTP dates (RFC 9110 section 5.6.7). In a shape, a is a letter, 0 a digit, _ a digit or a space, and

@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"github.com/dunglas/httpsfv"
+
+	"github.com/cacheguard/go/middleware/internal/record"
 )
 
 // Longest is the longest duration. Larger delta-seconds count as Longest (RFC 9111 section 1.2.2 asks for at least 2^31).
-const Longest = 1 << 31 * time.Second
+const Longest = record.Longest
 
 // Directives are the directives of a Cache-Control field that concern a shared cache, of a request or a response.
 type Directives struct {
@@ -30,8 +32,12 @@ type Seconds struct {
 }
 
 // Parse parses the lines of a Cache-Control field. Contradictory or unparsable directives make it malformed. A line that does not consist
-// of directives ("private; max-age=60") also makes it private, as the rest of the line may forbid storing.
+// of directives ("private; max-age=60") also makes it private, as the rest of the line may forbid storing. So does a field that is too
+// long.
 func Parse(lines []string) (d Directives) {
+	if IsLong(lines) {
+		return Directives{Malformed: true, Private: true}
+	}
 	for _, line := range lines {
 		for rest := line; rest != ""; {
 			var name, arg string

@@ -4,7 +4,22 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/cacheguard/go/middleware/internal/record"
 )
+
+// maxField is the length of the longest field that is taken apart, in bytes. Clients choose the length of theirs, up to what the server
+// allows, which is a megabyte by default.
+const maxField = 4 << 10
+
+// IsLong reports whether a field is too long to be taken apart.
+func IsLong(lines []string) bool {
+	length := 0
+	for _, line := range lines {
+		length += len(line) + 1
+	}
+	return length > maxField
+}
 
 // List returns the members of a comma-separated list.
 func List(lines []string) (members []string) {
@@ -67,4 +82,29 @@ func Trailers(h http.Header) func(name string) bool {
 	return func(name string) bool {
 		return strings.HasPrefix(name, http.TrailerPrefix) || slices.Contains(announced, name)
 	}
+}
+
+// TrailerOf is what follows the body of a response, when its handler has returned. Sent is the header as it was sent, and set the header
+// as the handler left it.
+func TrailerOf(sent, set http.Header) http.Header {
+	trailer, is := make(http.Header), Trailers(sent)
+	for name, values := range set {
+		if is(name) {
+			name = http.CanonicalHeaderKey(strings.TrimPrefix(name, http.TrailerPrefix))
+			trailer[name] = append(trailer[name], values...)
+		}
+	}
+	return trailer
+}
+
+// StoredTrailer is what may be stored of a trailer, or why the whole response may not be: a trailer is under the rules for its header.
+func (s *Settings) StoredTrailer(trailer http.Header, sent http.Header, without []string) (stored []record.Pair, unfit string) {
+	stored = record.Pairs(trailer, Unstorable(sent, without))
+	switch {
+	case !s.StoreSetCookie && slices.ContainsFunc(stored, func(p record.Pair) bool { return p.Name == "Set-Cookie" }):
+		return nil, setCookie
+	case !record.Clean(stored) || !record.Fits(trailer):
+		return nil, badField
+	}
+	return stored, ""
 }

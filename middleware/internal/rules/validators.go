@@ -26,9 +26,9 @@ func Confirms(sent http.Header, stored *record.Record) bool {
 // range of the body stay as they are.
 func Updated(stored *record.Record, sent http.Header, without []string, received time.Time) http.Header {
 	h := stored.HTTPHeader()
-	skip := Unstorable(sent, without)
+	skip, trailer := Unstorable(sent, without), Trailers(sent)
 	for name, values := range sent {
-		if !skip(name) && name != "Content-Encoding" && name != "Content-Range" {
+		if !skip(name) && !trailer(name) && name != "Content-Encoding" && name != "Content-Range" {
 			h[name] = values
 		}
 	}

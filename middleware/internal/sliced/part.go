@@ -38,7 +38,7 @@ func (s *slice) ask(ctx context.Context) (*record.Record, time.Duration) {
 	switch {
 	case a.w.Unfit == writer.TooLarge: // there is more than it announced
 		return s.refuse(NoRanges)
-	case a.w.Unfit != "":
+	case a.w.Unfit != "" && a.w.Unfit != writer.Incomplete:
 		return s.refuse(Refusal(a.w.Unfit))
 	case !returned || len(a.w.Body) < s.length():
 		return s.refuse(Failing)

@@ -19,20 +19,6 @@ var (
 	errDropped = errors.New("middleware: nobody receives this response")
 )
 
-// Why a Recorder releases a response of its own accord.
-const (
-	TooLarge = "too-large" // the body is larger than the Recorder's limit
-	flushed  = "flush"     // the handler flushed a response that did not say that it may be stored
-)
-
-// Decision says what happens to a response, once its header is known.
-type Decision struct {
-	Unfit    string // why the response cannot be stored; empty: it is held back
-	Explicit bool   // the response itself says that it may be stored
-	Discard  bool   // nobody needs the body
-	Size     int    // of the body, if it is known
-}
-
 // Recorder is the http.ResponseWriter of a handler whose response may be stored. It holds the response back until the handler returns,
 // or until the response turns out not to be storable. Then it releases it: to the client that the handler runs for, or to nobody. Only
 // the handler's goroutine may use a Recorder before that has ended, except for Released.
@@ -79,10 +65,11 @@ func (w *Recorder) Reset() {
 // Header implements http.ResponseWriter.
 func (w *Recorder) Header() http.Header { return w.header }
 
-// WriteHeader implements http.ResponseWriter. Informational responses reach the client at once.
+// WriteHeader implements http.ResponseWriter. Informational responses reach the client at once. A failure counts even if another status
+// was set before, as long as nothing is sent: http.Error, recoverers and time-outs say so that what is there is not the page.
 func (w *Recorder) WriteHeader(status int) {
 	switch {
-	case w.Status != 0 || w.Hijacked:
+	case w.Hijacked, w.Status != 0 && (w.open || status < 500 || w.Status >= 500):
 		return
 	case status == http.StatusSwitchingProtocols:
 		w.Status, w.Sent = status, Canonical(w.header)
@@ -92,9 +79,15 @@ func (w *Recorder) WriteHeader(status int) {
 		w.inform(status)
 		return
 	}
+	begun := w.Status != 0
 	w.Status, w.Sent = status, Canonical(w.header)
 	decision := w.Decide(status, w.Sent)
-	w.explicit, w.discard, w.Body = decision.Explicit, decision.Discard, make([]byte, 0, decision.Size)
+	w.explicit, w.discard = decision.Explicit, decision.Discard
+	if !begun {
+		w.Body = make([]byte, 0, decision.Size)
+	} else if !w.discard { // what was written before stays: it may be the beginning of a compressed body
+		decision.Unfit = Incomplete
+	}
 	if decision.Unfit != "" {
 		w.releaseAs(decision.Unfit)
 	}
