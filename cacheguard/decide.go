@@ -137,7 +137,7 @@ func confirmed[V any](ctx context.Context, g *Guard, key string, mark tier.Mark,
 	case !holds:
 		return &readResult[V]{state: revoked, entry: r.entry}, nil, nil
 	}
-	if g.local != nil && r.kept.CompareAndSwap(false, true) {
+	if g.local != nil && !r.entry.Ends && !epochs.Ends && r.kept.CompareAndSwap(false, true) {
 		keep(g, key, spec.policyOf(g), mark, read, r, epochs.Under)
 	}
 	return r, nil, nil

@@ -10,6 +10,7 @@ const (
 	bypassing                       // see Bypass
 	lookDue                         // it is time to see whether the fleet bypasses
 	withoutRedis                    // Config.Disabled
+	intending                       // intents stand, within which calls may have to read past the cache
 )
 
 func (d *detours) none() bool           { return d.set.Load() == 0 }

@@ -92,7 +92,7 @@ func (u *update) runInProcess(ctx context.Context) (err error) {
 		err = errors.Join(err, stop())
 		release()
 	}()
-	return u.write(context.WithValue(ctx, updateKey{}, u))
+	return u.callWrite(ctx)
 }
 
 // processLocks are exclusive locks by key. The zero value is ready to use.

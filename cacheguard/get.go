@@ -84,17 +84,21 @@ func retrieveRemote[V any](ctx context.Context, g *Guard, key string, spec loadS
 	if reason := g.mustBypass(key); reason != nil {
 		return l.bypass(ctx, reason)
 	}
-	if spec.load != nil && g.local == nil && g.expected.miss() {
+	within := pastOf(ctx, g, key)
+	if within.named != nil {
+		return l.bypass(ctx, nil)
+	}
+	if spec.load != nil && g.local == nil && !within.any() && g.expected.miss() {
 		if v, how, done, err := l.awaitRebuild(ctx, l.job(ctx, nil, false), nil, nil); done {
 			return v, how, err
 		}
 	}
-	return l.read(ctx)
+	return l.read(ctx, within)
 }
 
 // read reads the entry from Redis, and does what decide says. It reads again if a load that the call joined was older than
 // the call.
-func (l *lookup[V]) read(ctx context.Context) (v V, how Outcome, err error) {
+func (l *lookup[V]) read(ctx context.Context, within past) (v V, how Outcome, err error) {
 	g := l.guard
 	valueKey := l.spec.valueKeyOf(g, l.key)
 	for range maxAsks + 1 {
@@ -117,6 +121,8 @@ func (l *lookup[V]) read(ctx context.Context) (v V, how Outcome, err error) {
 			return v, "", unanswered(ctx, l.key, err)
 		}
 		switch d := l.spec.decide(g, l.key, r, redisErr); {
+		case within.must(d.action, r.entry.Stamp):
+			return l.bypass(ctx, nil)
 		case d.action == doServe:
 			sample(ctx, g, l.key, d.found, l.spec)
 			return d.found.result()

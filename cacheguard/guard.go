@@ -51,6 +51,7 @@ type Guard struct {
 	invalidations invalidations
 	epochs        *epoch.Epochs
 	ofEpochs      *epochInvalidations
+	intents       intents
 	process       process // where Redis is not used
 	notices       *tier.Notices
 	locks         *rwlock.Locker // of Update
@@ -159,6 +160,7 @@ func (g *Guard) assemble() {
 	g.epochs = epoch.New(epoch.Config{
 		Prefix: g.cfg.Prefix, Channel: g.notices.Channel, Link: g.link, Health: g.health, Pending: g.ofEpochs, Background: g.life.Try,
 	})
+	g.intents.init(g)
 	g.invalidations.pending.detours = &g.detours
 	g.invalidations.pending.journal, g.ofEpochs.pending.journal = &g.journal, &g.journal
 }
@@ -197,6 +199,7 @@ func (g *Guard) Close() error {
 		g.flights.Close()
 		_ = g.locks.Close() // always nil; ends the contexts of updates
 		g.bypass.close()
+		g.intents.close()
 		g.loaders.fleet.end()
 		g.life.Close(ErrClosed, nil)
 		g.loaders.fleet.close()

@@ -140,9 +140,10 @@ func (m *many[V]) flight(j *job, w wanted) flight.Run[answer] {
 }
 
 func (m *many[V]) job(ctx context.Context, b *batch, w wanted, nested bool) *job {
+	p := pastOf(ctx, m.guard, w.key)
 	j := &job{
 		key: w.key, valueKey: m.spec.valueKeyOf(m.guard, w.key), policy: m.spec.policyOf(m.guard), shape: protocol.ShapeOf[V]{},
-		scope: scope{nested: nested, writing: updateOf(ctx).includes(m.guard, w.key)}, aged: w.aged, batch: b,
+		scope: scope{nested: nested, writing: updateOf(ctx).includes(m.guard, w.key), intent: p.intent()}, aged: w.aged, batch: b,
 		kind: m.spec.kind, known: m.spec.known, tags: m.spec.tagsOf(), epochs: w.epochs,
 		load: func(ctx context.Context) (any, error) { return b.obtain(ctx, w.key) },
 	}

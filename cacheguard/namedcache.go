@@ -203,7 +203,7 @@ func (c *Cache[K, V]) InvalidateAll(ctx context.Context) error {
 // Update writes to the source so that no Get that begins after Update returned returns an older value; see Guard.Update.
 func (c *Cache[K, V]) Update(ctx context.Context, k K, write func(context.Context) error) error {
 	if c == nil {
-		return errNilCache
+		return notCalled(errNilCache)
 	}
 	return c.guard.Update(ctx, c.Key(k), write)
 }

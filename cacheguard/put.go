@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/cacheguard/go/internal/epoch"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/script"
 )
@@ -21,14 +21,14 @@ import (
 // or Redis refuses the value. With UpdateAnyway and without Redis, nothing is stored either.
 func (c *Cache[K, V]) Put(ctx context.Context, k K, write func(context.Context) (V, error)) error {
 	if c == nil {
-		return errNilCache
+		return notCalled(errNilCache)
 	}
 	key := c.Key(k)
 	if write == nil {
-		return fmt.Errorf("cacheguard: put %q: write is nil", key)
+		return notCalled(fmt.Errorf("cacheguard: put %q: write is nil", key))
 	}
 	if key == "" {
-		return errEmptyKey
+		return notCalled(errEmptyKey)
 	}
 	spec := loadSpec[V]{policy: &c.policy, kind: c.policy.kind.name, load: c.loader(k)}
 	if c.hasTags() {

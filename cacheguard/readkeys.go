@@ -76,8 +76,11 @@ func (m *many[V]) confirm(ctx context.Context, key string, b *beingRead[V]) erro
 func (m *many[V]) readable(ctx context.Context, keys []string) (readable []string, toLoad []wanted) {
 	readable = make([]string, 0, len(keys))
 	for _, key := range keys {
-		w, reason := wanted{key: key}, m.guard.mustBypass(key)
+		w, reason, within := wanted{key: key}, m.guard.mustBypass(key), pastOf(ctx, m.guard, key)
 		switch {
+		case reason == nil && within.named != nil:
+			w.mode, w.how = direct, Loaded
+			toLoad = append(toLoad, w)
 		case reason == nil:
 			readable = append(readable, key)
 		case m.bypass(ctx, &w, reason):
@@ -93,7 +96,8 @@ func (m *many[V]) takeLocal(ctx context.Context, keys []string) (others []string
 		return keys
 	}
 	for _, key := range keys {
-		if kept, ok := m.spec.fromLocal(m.guard, key); ok {
+		within := pastOf(ctx, m.guard, key)
+		if kept, ok := m.spec.fromLocal(m.guard, key); ok && !within.any() {
 			sample(ctx, m.guard, key, kept, m.spec)
 			m.answer(ctx, key, kept)
 		} else {
@@ -107,6 +111,11 @@ func (m *many[V]) takeLocal(ctx context.Context, keys []string) (others []string
 func (m *many[V]) act(ctx context.Context, b *beingRead[V], w *wanted) bool {
 	d := m.spec.decide(m.guard, w.key, b.result, b.redisErr)
 	w.unfit, w.aged, w.took, w.epochs = b.read.Raw, d.aged, b.result.entry.Took, &b.epochs
+	within := pastOf(ctx, m.guard, w.key)
+	if within.must(d.action, b.result.entry.Stamp) {
+		w.mode, w.how = direct, Loaded
+		return true
+	}
 	switch d.action {
 	case doServe:
 		sample(ctx, m.guard, w.key, d.found, m.spec)

@@ -10,12 +10,14 @@ import (
 
 // scope says within which loads and updates of the same Guard a call is made, according to its context.
 type scope struct {
-	nested  bool // a loader makes the call
-	writing bool // the write of an update of the key makes it
+	nested  bool    // a loader makes the call
+	writing bool    // the write of an update of the key makes it
+	intent  *Intent // within whose transaction it reads past the cache; nil: it does not have to
 }
 
 func scopeOf(ctx context.Context, g *Guard, key string) scope {
-	return scope{nested: loadingOf(ctx).within(g), writing: updateOf(ctx).includes(g, key)}
+	p := pastOf(ctx, g, key)
+	return scope{nested: loadingOf(ctx).within(g), writing: updateOf(ctx).includes(g, key), intent: p.intent()}
 }
 
 // loading is a load under way, found in the context of its loader.

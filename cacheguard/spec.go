@@ -20,8 +20,8 @@ type loadSpec[V any] struct {
 	cacheOnly   bool // nothing is loaded
 	unlimited   bool // the load does not count for MaxLoads
 
-	kind  string           // the name of a Cache; empty without
-	known []string         // tags that the value will have in any case
+	kind  string            // the name of a Cache; empty without
+	known []string          // tags that the value will have in any case
 	tags  func(*V) []string // tags of the value, or of absence, which is nil; nil: none. Those of SetTags count too.
 
 	tagsEach func(key string, v *V) []string // of a GetMany of a Cache: tags, which depend on the key
@@ -126,6 +126,9 @@ func (s loadSpec[V]) fromLocal(g *Guard, key string) (f found[V], ok bool) {
 // for Verify.
 func (s loadSpec[V]) tryLocal(ctx context.Context, g *Guard, key string) (f found[V], ok bool) {
 	if g.local == nil || g.mustBypass(key) != nil {
+		return f, false
+	}
+	if within := pastOf(ctx, g, key); within.any() {
 		return f, false
 	}
 	if f, ok = s.fromLocal(g, key); ok {

@@ -54,8 +54,17 @@ func (g *Guard) UpdateMany(ctx context.Context, keys []string, write func(contex
 // update is UpdateMany, and with a putting the Put of its one key.
 func (g *Guard) update(ctx context.Context, keys []string, p *putting, write func(context.Context) error) (err error) {
 	if g == nil {
-		return errNilGuard
+		return notCalled(errNilGuard)
 	}
+	u := &update{guard: g, keys: union(keys), token: rand.Text(), put: p, write: write, outer: updateOf(ctx)}
+	defer func() {
+		switch {
+		case err != nil && u.called:
+			err = wasCalled(err)
+		case err != nil:
+			err = notCalled(err)
+		}
+	}()
 	if err := checkUpdate(ctx, g, keys, write); err != nil {
 		return err
 	}
@@ -65,10 +74,6 @@ func (g *Guard) update(ctx context.Context, keys []string, p *putting, write fun
 	defer g.life.Done()
 	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskUpdate, keys)
 	defer func() { end(End{Err: err}) }()
-	u := &update{
-		guard: g, keys: union(keys), token: rand.Text(), put: p, write: write,
-		outer: updateOf(ctx),
-	}
 	if g.cfg.Disabled {
 		return u.runInProcess(ctx)
 	}
@@ -105,13 +110,16 @@ func checkUpdate(ctx context.Context, g *Guard, keys []string, write func(contex
 
 // update is an Update under way, found in the context of its write.
 type update struct {
-	guard *Guard
-	keys  []string
-	token string
-	put   *putting
-	write func(context.Context) error
-	outer *update // in whose write this one was called
-	began bool    // write was called
+	guard  *Guard
+	keys   []string
+	token  string
+	put    *putting
+	write  func(context.Context) error
+	outer  *update // in whose write this one was called
+	began  bool    // write was called, with the lock and the intents
+	called bool    // write was called
+
+	also alsoIntent // what write named
 }
 
 // locked runs f with the locks of the keys.
@@ -144,6 +152,13 @@ func (u *update) run(ctx context.Context) (err error) {
 	}
 	u.began = true
 	defer func() { err = errors.Join(err, overdue()) }()
+	return u.callWrite(ctx)
+}
+
+// callWrite calls write, and ends what that has named, even if it fails or panics.
+func (u *update) callWrite(ctx context.Context) (err error) {
+	u.called = true
+	defer func() { err = errors.Join(err, u.also.end(ctx)) }()
 	return u.write(context.WithValue(ctx, updateKey{}, u))
 }
 

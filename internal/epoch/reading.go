@@ -14,6 +14,7 @@ import (
 // Ready and Stamp serve a load. It is not safe for concurrent use.
 type Reading struct {
 	Under []tier.NameMark // states of the names in the local tier, from before they were asked about
+	Ends  bool            // one of the epochs compared ends with an intent: the local tier may not keep what has it
 
 	epochs *Epochs
 	part   *part
@@ -105,6 +106,7 @@ func (r *Reading) epoch(key string) (e protocol.Epoch, redisErr error) {
 	for _, read := range [...]*link.Read{r.read, r.more} {
 		if read != nil {
 			if raw, err, asked := read.Beside(key); asked {
+				r.Ends = r.Ends || protocol.Ends(raw)
 				return protocol.EpochOf(raw), err
 			}
 		}

@@ -18,7 +18,19 @@ var makeSource string
 //go:embed lua/revoke.lua
 var revokeSource string
 
-var makeScript, revokeScript = script.New(makeSource), script.New(revokeSource)
+//go:embed lua/until.lua
+var until string
+
+//go:embed lua/intend.lua
+var intendSource string
+
+//go:embed lua/done.lua
+var doneSource string
+
+var (
+	makeScript, revokeScript = script.New(until + makeSource), script.New(revokeSource)
+	intendScript, doneScript = script.New(until + intendSource), script.New(until + doneSource + revokeSource)
+)
 
 // ttl is how long an epoch stays after it was last asked for by make. When it goes, its entries are invalid.
 const ttl = 30 * 24 * time.Hour
@@ -46,14 +58,44 @@ func (e *Epochs) make(ctx context.Context, keys []string) ([]protocol.Epoch, err
 
 // Revoke is the call that ends the name's epoch in a part of the keyspace, and publishes the notice.
 func (e *Epochs) Revoke(name string, part int, notice string) *script.Call {
+	return &script.Call{Script: revokeScript, Keys: e.revoked(name, part), Args: []any{e.channel, notice}}
+}
+
+// aftermath is for how long the end of an intent that nobody ended is known: longer than any TTL can be late.
+const aftermath = time.Minute
+
+// Intend is the call that lets an intent of a transaction stand on a tag, in a part of the keyspace, for as long as lasting: until then, or
+// until it is done, no epoch of the tag lasts longer than it. The intent is any text that no other one has.
+func (e *Epochs) Intend(name string, part int, intent string, lasting time.Duration, notice string) *script.Call {
+	call := e.RenewIntend(name, part, intent, lasting)
+	call.Args = append(call.Args, e.channel, notice)
+	return &call
+}
+
+// RenewIntend extends it.
+func (e *Epochs) RenewIntend(name string, part int, intent string, lasting time.Duration) script.Call {
+	return script.Call{
+		Script: intendScript, Keys: e.revoked(name, part), Args: []any{intent, script.Millis(lasting), script.Millis(aftermath)},
+	}
+}
+
+// Done ends it, and the name's epoch.
+func (e *Epochs) Done(name string, part int, intent, notice string) *script.Call {
+	return &script.Call{Script: doneScript, Keys: e.revoked(name, part), Args: []any{e.channel, notice, intent}}
+}
+
+// revoked are the keys of the epochs that go with the name's.
+func (e *Epochs) revoked(name string, part int) []string {
 	keys := []string{e.Key(name, part)}
 	if name[0] == tagLetter {
 		keys = append(keys, e.parts[part].anyTag)
 	}
-	return &script.Call{Script: revokeScript, Keys: keys, Args: []any{e.channel, notice}}
+	return keys
 }
 
 // Source is the text of a script as Redis gets it, for tests that pick it out of the traffic; empty: there is no such script.
 func Source(name string) string {
-	return map[string]*script.Script{"make": makeScript, "revoke": revokeScript}[name].Source()
+	return map[string]*script.Script{
+		"make": makeScript, "revoke": revokeScript, "intend_tag": intendScript, "done_tag": doneScript,
+	}[name].Source()
 }

@@ -18,7 +18,7 @@ import (
 //	form     1  what the payload is, and which of the parts in [] there are
 //	packed   1  how the payload is compressed; 'n': it is not
 //	written  6  server time in ms; set by the fill script, as the byte behind it:
-//	check    1  the sum of these six bytes, modulo 256
+//	check    1  the sum of these six bytes, modulo 256; and endsMark, if the entry ends with an intent (see lua/until.lua)
 //	fresh    5  how long the entry is fresh, ms; 0: until Redis expires it
 //	took     3  how long the load took, ms
 //	sum      4  CRC-32C of everything but written, check and sum
@@ -40,6 +40,8 @@ const (
 	sumAt      = tookAt + 3
 	idAt       = sumAt + 4
 	idLen      = 7
+
+	endsMark = 85 // is in lua/written.lua and lua/intend.lua, too
 
 	// HeaderLen is how many bytes every entry begins with. They tell it from all others.
 	HeaderLen = idAt + idLen
@@ -73,6 +75,7 @@ type Entry struct {
 	Fresh   time.Duration // how long the entry is fresh; 0: until Redis expires it
 	Took    time.Duration // how long the load took
 	Version int           // of the program that stored it; 0: none
+	Ends    bool          // with an intent, maybe before its time: it is read from Redis each time
 	Stamp   Stamp         // what it was made under
 	Payload []byte
 }
@@ -126,7 +129,8 @@ func DecodeEntry(raw []byte) (Entry, error) {
 		check += b
 	}
 	e := Entry{Kind: Kind(form & kindBits), Packed: raw[packedAt]}
-	if check != raw[freshAt-1] || e.Kind == 0 || form > kindBits|ofKind|hasVersion ||
+	e.Ends = raw[freshAt-1] == check+endsMark
+	if check != raw[freshAt-1] && !e.Ends || e.Kind == 0 || form > kindBits|ofKind|hasVersion ||
 		binary.BigEndian.Uint32(raw[sumAt:]) != sumOf(raw[:writtenAt], raw[freshAt:sumAt], raw[idAt:]) {
 		return Entry{}, errDamaged
 	}

@@ -28,6 +28,9 @@ func LeaseKey(valueKey string) string { return valueKey + ":lease" }
 // IntentKey is the key of the intent beside a value, which is the same for all seats.
 func IntentKey(valueKey string) string { return WithoutSeat(valueKey) + ":intent" }
 
+// untilKey is the key of the intents of transactions beside a value.
+func untilKey(valueKey string) string { return WithoutSeat(valueKey) + ":until" }
+
 // seats is how many versions of a program can have values of one key side by side. It is in lua/prelude.lua, too.
 const seats = 4
 

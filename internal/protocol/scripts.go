@@ -9,6 +9,9 @@ import (
 //go:embed lua/prelude.lua
 var prelude string
 
+//go:embed lua/until.lua
+var until string
+
 //go:embed lua/acquire_common.lua
 var acquireCommon string
 
@@ -48,6 +51,15 @@ var putSource string
 //go:embed lua/renew_update.lua
 var renewUpdateSource string
 
+//go:embed lua/intend.lua
+var intendSource string
+
+//go:embed lua/renew_intend.lua
+var renewIntendSource string
+
+//go:embed lua/done.lua
+var doneSource string
+
 //go:embed lua/inspect.lua
 var inspectSource string
 
@@ -55,17 +67,21 @@ var inspectSource string
 var timeSource string
 
 var (
-	acquireScript    = script.New(acquireCommon + prelude + acquireSource)
-	fillScript       = script.New(written + fillLone + prelude + fillSource)
+	acquireScript    = script.New(acquireCommon + prelude + until + acquireSource)
+	fillScript       = script.New(written + fillLone + prelude + until + fillSource)
 	failScript       = script.New(prelude + failSource)
 	releaseScript    = script.New(prelude + releaseSource)
-	renewScript      = script.New(prelude + renewSource)
+	renewScript      = script.New(prelude + until + renewSource)
 	invalidateScript = script.New(prelude + invalidateSource)
 
-	beginUpdateScript = script.New(prelude + beginUpdateSource)
+	beginUpdateScript = script.New(prelude + until + beginUpdateSource)
 	endUpdateScript   = script.New(prelude + endUpdateSource)
-	putScript         = script.New(written + prelude + putSource)
+	putScript         = script.New(written + prelude + until + putSource)
 	renewUpdateScript = script.New(prelude + renewUpdateSource)
+
+	intendScript      = script.New(prelude + until + intendSource)
+	renewIntendScript = script.New(prelude + until + renewIntendSource)
+	doneScript        = script.New(prelude + doneSource)
 
 	inspectScript = script.New(prelude + inspectSource)
 
@@ -80,6 +96,7 @@ func Source(name string) string {
 	return map[string]*script.Script{
 		"acquire": acquireScript, "fill": fillScript, "fail": failScript, "release": releaseScript, "renew": renewScript,
 		"invalidate": invalidateScript, "begin_update": beginUpdateScript, "end_update": endUpdateScript, "put": putScript,
+		"intend": intendScript, "renew_intend": renewIntendScript, "done": doneScript,
 		"renew_update": renewUpdateScript, "time": timeScript, "inspect": inspectScript,
 	}[name].Source()
 }

@@ -16,11 +16,14 @@ func (e Epoch) IsZero() bool { return e == Epoch{} }
 
 // EpochOf is what was read where an epoch may be; zero: there is none.
 func EpochOf(raw []byte) (e Epoch) {
-	if len(raw) == EpochLen {
-		e = Epoch(raw)
+	if len(raw) == EpochLen || Ends(raw) {
+		e = Epoch(raw[:EpochLen])
 	}
 	return e
 }
+
+// Ends reports whether the epoch that was read ends with an intent, maybe before its time.
+func Ends(raw []byte) bool { return len(raw) == EpochLen+1 }
 
 // Stamp has the epochs under which an entry was made: that of the Prefix, that of its kind, and those of its tags. The entry is valid only
 // while each is still the current one.

@@ -108,7 +108,7 @@ func attempt(command, key string) []any {
 		"EVALSHA": {strings.Repeat("0", 40), 1, key},
 		"TIME":    {},
 
-		"GETRANGE": {key, 0, 0}, "SET": {key, "", "NEVER"},
+		"GETRANGE": {key, 0, 0}, "SET": {key, "", "NEVER"}, "SETRANGE": {key, 0, ""},
 		"HDEL": {key, "f"}, "HEXISTS": {key, "f"}, "HGET": {key, "f"}, "HINCRBY": {key, "f", "none"}, "HMGET": {key, "f"},
 		"HSET":  {key, "f", "", "odd"},
 		"LPUSH": {key, ""}, "LPOS": {key, ""}, "LTRIM": {key, 0, 0},

@@ -28,7 +28,7 @@ const (
 // What the packages need. SelfCheck looks at each, and a test at each command of their scripts.
 var (
 	// Guard has what rwlock needs, too: Update uses it.
-	Guard = set("cacheguard", scripts+messages+rwlock+"GET GETRANGE HEXISTS HGETALL MGET SET").with(inboxes, keys.Notices)
+	Guard = set("cacheguard", scripts+messages+rwlock+"GET GETRANGE HEXISTS HGETALL MGET SET SETRANGE").with(inboxes, keys.Notices)
 
 	Mutex = set("mutex", scripts+messages+
 		"DEL HDEL HGET HINCRBY HMGET HSET PEXPIRE PTTL TIME ZADD ZCARD ZPOPMIN ZREM ZREMRANGEBYSCORE ZSCORE").with(inboxes).mayInform()

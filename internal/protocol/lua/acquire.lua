@@ -1,5 +1,5 @@
 -- Returns the value, takes the lease to load it, or registers the caller for a wake-up by the holder of the lease.
--- KEYS: value, lease, intent
+-- KEYS: value, lease, intent, intents of transactions
 -- ARGV: token, lease ms (0: do not take it), keep ms (TTL of the hash), inbox ('' for none), instance; and if there is a value that the
 --       caller cannot use: its first bytes, how many bytes to compare, and where its time of writing begins if its age is
 --       the reason, else 0
@@ -9,6 +9,12 @@
 --       | {'writing', generation of the message that reports the end, ms left, 1 if registered}
 -- Safe to run twice: its own token means acquired. A copy that arrives after the lease was removed takes a lease of another
 -- generation, which is of no use to the load that sent the copy.
+local over
+limit, over = limit_of(KEYS[1], now)
+if over then
+  h, left, stands, usable = {}, 0, false, false
+end
+
 if redis.call('EXISTS', KEYS[3]) == 1 then
   local ends = read_intent(KEYS[3], now)
   if ends > 0 then

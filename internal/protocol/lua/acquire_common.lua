@@ -1,7 +1,7 @@
--- Runs before acquire.lua, as one script with it; acquire.lua goes on with h, now, left, stands, usable, take and register. It
+-- Runs before acquire.lua, as one script with it; acquire.lua goes on with h, now, left, stands, usable, limit, take and register. It
 -- answers the common cases: a value that the caller can use, nothing at all, or a lease whose holder is alive. These need none of
 -- the prelude's functions, and read no key that is known to be absent.
-local there = redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3])
+local there = redis.call('EXISTS', KEYS[1], KEYS[2], KEYS[3], KEYS[4])
 if there == 0 and ARGV[2] == '0' then
   return {'free'}
 end
@@ -28,6 +28,8 @@ if usable then
   end
 end
 
+local limit -- for how many ms a lease may last, as intents stand on the key; nil: none do
+
 -- Takes the lease, which is free, if the caller wants it.
 local function take(generation, dead)
   if ARGV[2] == '0' then
@@ -36,10 +38,13 @@ local function take(generation, dead)
   generation = generation or ARGV[1] .. time[1] .. string.sub('00000' .. time[2], -6)
   redis.call('HSET', KEYS[2], 'token', ARGV[1], 'deadline', now + ARGV[2], 'length', ARGV[2], 'generation', generation,
     'holder', now .. ' ' .. ARGV[5])
-  local reply = redis.pcall('PEXPIRE', KEYS[2], ARGV[3])
+  local reply = redis.pcall('PEXPIRE', KEYS[2], limit and math.min(limit, ARGV[3]) or ARGV[3])
   if type(reply) == 'table' then
     redis.call('DEL', KEYS[2]) -- not allowed: no key may be left without a TTL
     return reply
+  end
+  if limit then
+    redis.call('HSET', KEYS[2], 'until', 1)
   end
   return {'lease', generation, dead and 1 or 0, usable and 1 or 0}
 end
@@ -53,7 +58,7 @@ local function register(key)
   return type(reply) == 'number' and 1 or 0 -- not when out of memory
 end
 
-local beside = value and there - 1 or there -- lease, intent, or both
+local beside = value and there - 1 or there -- lease, intent, intents of transactions
 if beside == 0 then
   return take()
 end

@@ -18,11 +18,15 @@ extend_ttl(KEYS[3], ARGV[2])
 forget(KEYS[1], ARGV[3], ARGV[4])
 if ARGV[6] then -- in a lease that nobody holds
   local time = redis.call('TIME')
+  local limit = limit_of(KEYS[1], time[1] * 1000 + math.floor(time[2] / 1000))
   local generation = ARGV[1] .. time[1] .. string.sub('00000' .. time[2], -6)
   if type(redis.pcall('HSET', KEYS[2], 'generation', generation)) == 'table' then
     return ''
   end
-  redis.call('PEXPIRE', KEYS[2], ARGV[6])
+  redis.call('PEXPIRE', KEYS[2], limit and math.min(limit, ARGV[6]) or ARGV[6])
+  if limit then
+    redis.call('HSET', KEYS[2], 'until', 1)
+  end
   return generation
 end
 return 1

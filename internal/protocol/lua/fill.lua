@@ -9,7 +9,11 @@
 local id, offset = ARGV[5], tonumber(ARGV[6])
 
 local lease, inboxes = parse_lease(fields)
-if lease.generation ~= generation then
+local now, limit, over = now_ms(), nil, false
+if lease['until'] and lease.generation == generation then
+  limit, over = limit_of(KEYS[1], now)
+end
+if lease.generation ~= generation or over or lease['until'] and not limit then -- an intent has expired, or nobody knows
   if ttl > 0 and redis.pcall('GETRANGE', KEYS[1], offset, offset + #id - 1) == id then
     return 'stored'
   end
@@ -22,12 +26,12 @@ end
 
 local entry = ''
 if ARGV[4] ~= '' then
-  entry = ARGV[3] .. written_at((now_ms())) .. ARGV[4]
+  entry = ARGV[3] .. written_at(now, limit) .. ARGV[4]
 end
 
 local status = 'kept'
 if ttl > 0 then
-  local reply = redis.pcall('SET', KEYS[1], entry, 'PX', ttl)
+  local reply = redis.pcall('SET', KEYS[1], entry, 'PX', math.min(ttl, limit or ttl))
   status = reply.err or 'stored'
 end
 if status ~= 'stored' then

@@ -11,6 +11,7 @@
 --   holder      when the token acquired it, by the server's clock in ms, and on which instance
 --   failures, failed, error   how often in a row loads failed, the token and the text of the last failure
 --   inbox:ADDRESS   one field per process that waits
+--   until       there, if intents stood on the key at some time since the generation was made; see until.lua
 --
 -- The intent of a key is a hash that is there while somebody updates it:
 --   writer:TOKEN    "DEADLINE LENGTH": server time in ms until which the writer is believed to be alive, and the ms from when
@@ -76,7 +77,8 @@ local function leases_at(keys, left)
   return there
 end
 
--- Removes the values and leases of all seats of a value's key, except the value at the key kept. Returns how many there were.
+-- Removes the values and leases of all seats of a value's key, except the value at the key kept. Returns how many there were. Without a
+-- channel, local tiers are not notified.
 -- The keys are written out: loops over the seats take half as long again.
 local function forget(value, channel, notice, kept)
   local base, ended = base_of(value), {}
@@ -99,7 +101,9 @@ local function forget(value, channel, notice, kept)
   for _, lease in ipairs(ended) do
     wake(lease[1], lease[3], 'g', lease[2])
   end
-  redis.pcall('PUBLISH', channel, notice) -- a user that may not publish must still be able to invalidate
+  if channel then
+    redis.pcall('PUBLISH', channel, notice) -- a user that may not publish must still be able to invalidate
+  end
   return removed
 end
 

@@ -10,10 +10,14 @@ local offset = tonumber(ARGV[9])
 if redis.pcall('GETRANGE', KEYS[1], offset, offset + #ARGV[8] - 1) == ARGV[8] then
   return 'stored'
 end
-local now, status = now_ms(), 'refused'
-if read_lease(KEYS[2]).generation == ARGV[4] and redis.call('HEXISTS', KEYS[3], 'writer:' .. ARGV[1]) == 1 then
+local now, status, lease, limit, over = now_ms(), 'refused', read_lease(KEYS[2]), nil, false
+if lease['until'] then
+  limit, over = limit_of(KEYS[1], now)
+  over = over or not limit
+end
+if lease.generation == ARGV[4] and not over and redis.call('HEXISTS', KEYS[3], 'writer:' .. ARGV[1]) == 1 then
   -- Before all other writes: after one, Redis would let the script exceed the memory limit.
-  status = redis.pcall('SET', KEYS[1], ARGV[6] .. written_at(now) .. ARGV[7], 'PX', ARGV[5]).err or 'stored'
+  status = redis.pcall('SET', KEYS[1], ARGV[6] .. written_at(now, limit) .. ARGV[7], 'PX', math.min(ARGV[5], limit or ARGV[5])).err or 'stored'
 end
 forget(KEYS[1], ARGV[2], ARGV[3], status == 'stored' and KEYS[1])
 redis.call('HDEL', KEYS[3], 'writer:' .. ARGV[1], 'holder:' .. ARGV[1])
