@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,7 +40,31 @@ var changes = map[string]struct {
 	"Cache.Put": {[]string{"begin_update", "put"}, rowKey, func(ctx context.Context, c *Cache[int, string], r *row, value string) error {
 		return c.Put(ctx, 1, r.saves(value))
 	}},
+	"Guard.Intend":             {[]string{"intend", "done"}, rowKey, intended(Changes{Keys: []string{rowKey}})},
+	"Guard.Intend, with a tag": {[]string{"intend_tag", "done_tag"}, "row", intended(Changes{Tags: []string{"row"}})},
+	"Cache.Update, with a tag": {[]string{"intend_tag", "done_tag"}, "row", func(ctx context.Context, c *Cache[int, string], r *row, value string) error {
+		return c.Update(ctx, 1, func(ctx context.Context) error {
+			if err := Also(ctx, Changes{Tags: []string{"row"}}); err != nil {
+				return err
+			}
+			return r.write(value)(ctx)
+		})
+	}},
 }
+
+// intended is a transaction that changes what is named.
+func intended(names Changes) func(context.Context, *Cache[int, string], *row, string) error {
+	return func(ctx context.Context, c *Cache[int, string], r *row, value string) error {
+		in, err := c.guard.Intend(ctx, names)
+		if err != nil {
+			return err
+		}
+		return errors.Join(r.write(value)(ctx), in.Done(ctx))
+	}
+}
+
+// begins reports whether the operation is one before anything is written.
+func (e *RedisError) begins() bool { return e.Op == "update" || e.Op == "intend" }
 
 // impatient bounds how long a test of a reply that does not come takes. A busy machine may exceed it, so no test relies on a request that
 // succeeds at once.
@@ -81,6 +106,7 @@ func teach(t *testing.T, server *redistest.Server) {
 	mustInvalidateTags(t, f.guards[0], "row")
 	expect.Equal(t, "Update", c.Update(context.Background(), 1, db.write("new")), nil)
 	expect.Equal(t, "Put", c.Put(context.Background(), 1, db.saves("newer")), nil)
+	mustDone(t, mustIntend(t, f.guards[0], Changes{Keys: []string{rowKey}, Tags: []string{"row"}}))
 }
 
 // read gets the value, and waits until it is stored if it may be.
@@ -133,8 +159,11 @@ func TestNoFaultAtAnyStepOfAChangeMakesItsNilWrongOrItsErrorNameless(t *testing.
 						expect.Equal(t, "there, afterwards", x.read(1), value)
 					case !ok:
 						expect.ErrorIs(t, err, rwlock.ErrNotAcquired)
-					case failed.Key != change.key || (failed.Op == "update") == wrote:
+					case failed.Key != change.key || failed.begins() == wrote:
 						t.Errorf("error %v; written: %v", err, wrote)
+					}
+					if !strings.Contains(name, "Invalidate") && !strings.Contains(step, "intend_tag") {
+						expect.Equal(t, "Written", Written(err), wrote)
 					}
 					expect.Equal(t, "here", x.read(0), x.written())
 					rule.Release()
@@ -147,10 +176,12 @@ func TestNoFaultAtAnyStepOfAChangeMakesItsNilWrongOrItsErrorNameless(t *testing.
 	}
 }
 
-func TestAnUpdateAndAPutSurviveADeathAtEachStep(t *testing.T) {
+func TestUpdatesPutsAndIntentsSurviveADeathAtEachStep(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"Cache.Update", "Cache.Put"} {
-		change := changes[name]
+	for name, change := range changes {
+		if strings.Contains(name, "Invalidate") {
+			continue
+		}
 		for _, step := range change.steps {
 			for _, fault := range []redistest.Fault{redistest.CutBefore, redistest.DropReply} { // before Redis runs it, and after
 				t.Run(name+", "+step+", "+string(fault), func(t *testing.T) {
@@ -181,9 +212,9 @@ func TestAChangeBesideAFullRedisIsMadeOrSaysThatItIsNot(t *testing.T) {
 			}
 			full("1")
 			err := change.run(context.Background(), x.caches[0], x.row, "new")
-			if name == "Cache.Update" || name == "Cache.Put" { // the intent needs room
+			if !strings.Contains(name, "Invalidate") { // the intent needs room
 				failed, ok := errors.AsType[*RedisError](err)
-				expect.Equal(t, "it says that nothing is written", ok && failed.Op == "update", true)
+				expect.Equal(t, "it says that nothing is written", ok && failed.begins() && !Written(err), true)
 				expect.Equal(t, "written", x.written(), "old")
 			} else {
 				expect.Equal(t, "error", err, nil)

@@ -125,7 +125,9 @@ func TestAnIntentOutlivesManyOfItsTermsWhileItsProcessLives(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: bearing, TTL: time.Hour, LeaseTTL: 100 * time.Millisecond})
 	in := mustIntend(t, f.guards[0], Changes{Keys: []string{"row"}, Tags: []string{"shoes"}})
-	ends := func() float64 { return f.redis.ZRangeWithScores(context.Background(), f.intents("row"), 0, 0).Val()[0].Score }
+	ends := func() float64 {
+		return f.redis.ZRangeWithScores(context.Background(), f.intents("row"), 0, 0).Val()[0].Score
+	}
 	first, term := ends(), f.guards[0].keys.IntentTTL()
 	redistest.Await(t, "it stands for many terms", func() bool {
 		mustGet(t, f.guards[1], "row", tagged("old", "shoes"))
