@@ -1,6 +1,7 @@
 package cacheguard
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -24,6 +25,7 @@ type epochStage struct {
 	source, pushed string
 	loads          [2]stagedLoad
 	written, read  int
+	steps          int // of the writer; 0: epochWriterSteps
 	wrong          string
 
 	mark   tier.Mark
@@ -44,7 +46,7 @@ type stagedLoad struct {
 	refused error
 }
 
-func (s *epochStage) over() bool { return s.written == epochWriterSteps }
+func (s *epochStage) over() bool { return s.written == cmp.Or(s.steps, epochWriterSteps) }
 
 func (s *epochStage) job(known bool) *job {
 	spec := loadSpec[string]{policy: &s.cache.policy, kind: s.cache.policy.kind.name, load: returns("")}
