@@ -208,6 +208,29 @@
 //
 // The intent of a dead writer expires after at most twice LeaseTTL. Then loads store again.
 //
+// # Intents
+//
+// An intent stands on keys and on tags from Intend to Done, beside what there is of them; nobody waits for it. It does not revoke what is cached, but gives it an end:
+//
+//  1. intend.lua adds the intent, with when it ends, to a sorted set beside the value. It shortens the TTLs of value and lease to that, marks the lease, marks the entry for local
+//     tiers, which do not keep one that ends with an intent, and notifies them.
+//  2. While it stands, acquire.lua and renew.lua give leases its TTL at most, and a mark. For a load whose lease has a mark, fill.lua asks which of the intents ends first, and stores
+//     the value for as long at most. So a fill without intents looks for none.
+//  3. The intent is renewed at a third of twice LeaseTTL. That lengthens nothing that was shortened.
+//  4. done.lua removes the intent, and the rest as invalidate.lua does.
+//
+// A tag has an epoch instead of a value (package epoch): the epoch gets the end of the intent, and with it all entries that have it. Those made while the intent stands get it too, as does the
+// epoch of all tags together, which proves that tags were not invalidated. An epoch that ends has a mark for local tiers.
+//
+// What can go wrong, at any step:
+//
+//   - The process dies, or is paused: at the end of the intent Redis drops all that was marked. A TTL can be some ms late, so a script that finds the end of an intent over removes values, leases
+//     and epochs itself; the set keeps the intent for a minute for that. Of several intents, the first end counts: the others do not protect what that one named.
+//   - Redis evicts the intent: a marked lease of which no intent is known may store nothing, and the next renewal announces the intent again. The same after a pause.
+//   - The reply to Intend or Also is lost: the caller does not commit, and the intent expires. The reply to Done is lost: it is pending, and runs again.
+//   - A late copy of intend.lua: some lives are shorter until it expires. Of the renewal: it finds no intent, and does nothing. Of done.lua: one more invalidation.
+//   - Redis is full: Intend fails, and Done does not.
+//
 // # Reading the code
 //
 //   - A hit: Get, retrieve and read in get.go; decide.go. Many keys: GetMany in many.go, readkeys.go. The GET leaves in package link.

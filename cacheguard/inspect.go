@@ -48,11 +48,12 @@ type Inspection struct {
 	Waiting int      // other instances that wait for that load
 	Writers []Holder // who is in an Update of the key: no load stores a value
 	Blocked int      // instances that wait for the end of the update
+	Intents []Holder // of whose transactions an intent stands on the key (see Guard.Intend), at most a hundred; For is by their own clocks
 	Failure *Failure // of the last load; nil: it did not fail, or its failure is forgotten
 
 	// Version is the CacheConfig.Version that the entry was stored under; 0: none. The fields above describe the entry without a version, and its load;
-	// Writers and Blocked cover all versions. Versions has the others: an Inspection for each version with an entry, a load or a failure, without Key,
-	// Writers, Blocked and Here. Where there is no entry, the Version is not known, and 0.
+	// Writers, Blocked and Intents cover all versions. Versions has the others: an Inspection for each version with an entry, a load or a failure, without Key,
+	// Writers, Blocked, Intents and Here. Where there is no entry, the Version is not known, and 0.
 	Version  int
 	Versions []Inspection
 
@@ -181,6 +182,9 @@ func (i *Inspection) readHolders(in *protocol.Inspected) {
 	}
 	for _, w := range in.Writers {
 		i.Writers = append(i.Writers, holder(w))
+	}
+	for _, intent := range in.Intents {
+		i.Intents = append(i.Intents, holder(intent))
 	}
 	i.Waiting, i.Blocked = in.Waiting, in.Blocked
 	if in.Failures > 0 {

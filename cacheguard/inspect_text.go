@@ -33,6 +33,9 @@ func (i Inspection) String() string {
 	for _, w := range i.Writers {
 		line("  updated %s; %d instances wait", w, i.Blocked)
 	}
+	for _, intent := range i.Intents {
+		line("  an intent stands, of a transaction %s", intent)
+	}
 	if i.Failure != nil {
 		line("  %d loads in a row failed, the error is remembered for %s: %s", i.Failure.InARow, shown(i.Failure.Left), i.Failure.Message)
 	}

@@ -36,7 +36,7 @@ func (i *Inspection) inspectSeats(ctx context.Context, g *Guard) error {
 		case n == 0:
 			*i = of
 		case of.isThere():
-			of.Key, of.Writers, of.Blocked = "", nil, 0
+			of.Key, of.Writers, of.Blocked, of.Intents = "", nil, 0, nil
 			i.Versions = append(i.Versions, of)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 //
 //   - Redis can be reached;
 //   - its user may run each command, and use keys and channels that begin with the Prefix (docs/redis.md lists them);
-//   - every script of a Get, an Invalidate and an Update does what it should;
+//   - every script of a Get, an Invalidate, an Update and an Intend does what it should;
 //   - messages arrive, and, if there is a local tier, invalidations reach it.
 //
 // It uses keys of its own, and removes them. It takes at most until ctx ends, or 10 seconds. It does not wait for Redis to
@@ -142,6 +142,9 @@ func checkScripts(ctx context.Context, g *Guard) error {
 		{"begin_update", func() *script.Call { return g.keys.BeginUpdate(valueKey, token, g.invalidations.notice(key)) }, int64(1)},
 		{"renew_update", func() *script.Call { r := g.keys.RenewUpdate(valueKey, token); return &r }, int64(1)},
 		{"end_update", func() *script.Call { return g.keys.EndUpdate(valueKey, token, g.invalidations.notice(key)) }, int64(1)},
+		{"intend", func() *script.Call { return g.keys.Intend(valueKey, token, g.invalidations.notice(key)) }, int64(1)},
+		{"renew_intend", func() *script.Call { r := g.keys.RenewIntend(valueKey, token); return &r }, int64(1)},
+		{"done", func() *script.Call { return g.keys.Done(valueKey, token, g.invalidations.notice(key)) }, int64(0)},
 		{"begin a put", func() *script.Call {
 			return g.keys.BeginPut(valueKey, token, g.invalidations.notice(key), rights.Patience)
 		}, generation},

@@ -16,6 +16,9 @@ type Stats struct {
 	Owed    int           // keys and tags whose invalidation is pending, see Invalidate
 	OwedFor time.Duration // since when some are
 
+	Intents      int           // of Guard.Intend, and of writes that called Also, that are not done
+	OldestIntent time.Duration // since when the oldest of them stands
+
 	Bypassed   bool // the cache is bypassed, see Bypass
 	Subscribed bool // messages of other instances arrive, or none were needed yet
 
@@ -43,6 +46,9 @@ func (g *Guard) Stats() Stats {
 		s.Queued = g.loaders.loadSlots.Waiting()
 	}
 	s.FleetLoads, s.FleetQueued = g.cfg.FleetLoads, g.loaders.fleet.queued()
+	if n, oldest := g.intents.count(); n > 0 {
+		s.Intents, s.OldestIntent = n, time.Since(oldest)
+	}
 	if g.local != nil {
 		s.LocalEntries, s.LocalBytes, s.LocalEvictions = g.local.Len(), g.local.Bytes(), g.local.Evictions()
 	}

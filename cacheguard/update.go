@@ -17,6 +17,9 @@ import (
 // Update writes to the source so that no Get that begins after Update returned, in any process, returns an older value, even
 // if write fails or this process dies. It is for data that changes seldom and must not be read stale.
 //
+// Write contains the commit, or use Intend: if the source changes only after Update returned, readers in between store the old value. A write that
+// changes more than its keys names that with Also.
+//
 // Update waits for the write lock of the key (package rwlock, with the Guard's Prefix) until ctx ends. While write runs, up to
 // UpdateTimeout, no load stores a value. A Get that misses waits for the end of the update, up to WaitTimeout, and then loads
 // without storing.
@@ -26,7 +29,7 @@ import (
 // a Get of the key does not wait, and an Update of it returns ErrReentrant. Updates of other keys within write can wait for
 // each other in a circle; use UpdateMany instead.
 //
-// Update returns write's error, joined with what went wrong around it:
+// Update returns write's error, joined with what went wrong around it. Written tells whether write was called:
 //
 //   - Write was not called when the error matches rwlock.ErrNotAcquired (ctx ended, or a lock was lost before that) or
 //     ErrClosed, or is a *RedisError whose Op is update (but see Config.UpdateAnyway).

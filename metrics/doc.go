@@ -41,6 +41,8 @@
 //	cacheguard_breakers_open{cache}                   circuit breakers that are open; more than one on a cluster
 //	cacheguard_owed_invalidations{cache}              keys whose invalidation is still to be sent (Watch)
 //	cacheguard_owed_invalidations_age_seconds{cache}  since when some are (Watch)
+//	cacheguard_intents{cache}                         intents of transactions that are not done (Watch)
+//	cacheguard_intent_oldest_seconds{cache}           since when the oldest of these stands (Watch)
 //	cacheguard_bypassed{cache}                        1 if the cache is bypassed: Guard.Bypass (Watch)
 //	cacheguard_subscription_up{cache}                 1 if messages of other instances arrive, or none were needed yet (Watch)
 //	cacheguard_local_entries{cache}                   entries in the local tier (Watch)

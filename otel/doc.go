@@ -48,6 +48,7 @@
 //	cacheguard.redis.errors           {cacheguard.cache, cacheguard.operation}  operations that failed
 //	cacheguard.breaker.open           {cacheguard.cache}  circuit breakers that are open
 //	cacheguard.invalidation.pending   {cacheguard.cache}  keys whose invalidation is still to be sent (Watch)
+//	cacheguard.intent.active          {cacheguard.cache}  intents of transactions that are not done (Watch)
 //	cacheguard.lock.wait.duration     {cacheguard.lock, cacheguard.outcome}  calls that asked for a lock: acquired, refused or error
 //	cacheguard.lock.hold.duration     {cacheguard.lock}  how long locks were held
 //	cacheguard.lock.lost              {cacheguard.lock}  locks that were found lost when they were unlocked

@@ -58,6 +58,7 @@ func (t *Telemetry) observe(_ context.Context, o metric.Observer) error {
 		stats, cache := guard.Stats(), metric.WithAttributes(cacheKey.String(name))
 		o.ObserveInt64(t.loading, int64(stats.Loading), cache)
 		o.ObserveInt64(t.pending, int64(stats.Owed), cache)
+		o.ObserveInt64(t.intents, int64(stats.Intents), cache)
 	}
 	return nil
 }

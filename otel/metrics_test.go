@@ -43,6 +43,7 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 		"cacheguard.fill.rejected{cacheguard.cache=shop,cacheguard.reason=overtaken}":                1,
 		"cacheguard.load.active{cacheguard.cache=shop}":                                              0,
 		"cacheguard.invalidation.pending{cacheguard.cache=shop}":                                     0,
+		"cacheguard.intent.active{cacheguard.cache=shop}":                                            0,
 	} {
 		if got, there := counts[name]; !there || got != want {
 			t.Errorf("%s is %d (%t), want %d; there are %v", name, got, there, want, counts)

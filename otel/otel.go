@@ -50,7 +50,7 @@ type Telemetry struct {
 	rejected, damaged, lost, takeovers metric.Int64Counter
 	redisErrors, locksLost             metric.Int64Counter
 	breakers                           metric.Int64UpDownCounter
-	loading, pending                   metric.Int64ObservableUpDownCounter
+	loading, pending, intents          metric.Int64ObservableUpDownCounter
 }
 
 // buckets are from 100 microseconds (a hit) to 30 seconds (LoadTimeout).
@@ -68,7 +68,7 @@ func New(cfg Config) (*Telemetry, error) {
 	if cfg.MeterProvider == nil {
 		cfg.MeterProvider = otelapi.GetMeterProvider()
 	}
-	var errs [3]error
+	var errs [4]error
 	m := &maker{meter: cfg.MeterProvider.Meter(scope)}
 	t := &Telemetry{
 		tracer: cfg.TracerProvider.Tracer(scope), keys: cfg.Keys,
@@ -93,11 +93,13 @@ func New(cfg Config) (*Telemetry, error) {
 		metric.WithUnit("{load}"), metric.WithDescription("Loaders that run."))
 	t.pending, errs[2] = m.meter.Int64ObservableUpDownCounter("cacheguard.invalidation.pending",
 		metric.WithUnit("{key}"), metric.WithDescription("Keys whose invalidation is still to be sent."))
+	t.intents, errs[3] = m.meter.Int64ObservableUpDownCounter("cacheguard.intent.active",
+		metric.WithUnit("{intent}"), metric.WithDescription("Intents of transactions that are not done."))
 	if err := errors.Join(m.err, errors.Join(errs[:]...)); err != nil {
 		return nil, fmt.Errorf("otel: %w", err)
 	}
 	var err error
-	if t.registration, err = m.meter.RegisterCallback(t.observe, t.loading, t.pending); err != nil {
+	if t.registration, err = m.meter.RegisterCallback(t.observe, t.loading, t.pending, t.intents); err != nil {
 		return nil, fmt.Errorf("otel: %w", err)
 	}
 	return t, nil

@@ -29,9 +29,10 @@ type inspected struct {
 	Waiting    int           `json:"waiting"`
 	Writers    []shownHolder `json:"writers"`
 	Blocked    int           `json:"blocked"`
-	Failure    *shownFailure `json:"failure"` // null: the last load did not fail
+	Intents    []shownHolder `json:"intents,omitempty"` // of transactions
+	Failure    *shownFailure `json:"failure"`           // null: the last load did not fail
 	Version    int           `json:"version,omitempty"`
-	OfVersions []inspected   `json:"versions,omitempty"` // of a program: what each has, without writers and blocked
+	OfVersions []inspected   `json:"versions,omitempty"` // of a program: what each has, without writers, intents and blocked
 
 	text string
 }
@@ -84,6 +85,9 @@ func inspectedOf(prefix, key string, i cacheguard.Inspection) inspected {
 	}
 	for _, w := range i.Writers {
 		r.Writers = append(r.Writers, shown(w))
+	}
+	for _, intent := range i.Intents {
+		r.Intents = append(r.Intents, shown(intent))
 	}
 	if f := i.Failure; f != nil {
 		r.Failure = &shownFailure{Message: f.Message, InARow: f.InARow, Left: f.Left.Seconds()}

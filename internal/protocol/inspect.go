@@ -20,7 +20,8 @@ type Inspected struct {
 	Load    *Hold // that has the lease; nil: none
 	Waiting int   // processes that wait for the end of the load
 	Writers []Hold
-	Blocked int // processes that wait for the end of the update
+	Intents []Hold // of transactions; at most a hundred
+	Blocked int    // processes that wait for the end of the update
 
 	Failures int           // how many loads failed in a row
 	Failure  string        // the text of the last one's error
@@ -45,7 +46,7 @@ func ParseInspected(cmd *redis.Cmd) (in Inspected, err error) {
 	if err != nil {
 		return in, err
 	}
-	if len(reply) != 5 {
+	if len(reply) != 6 {
 		return in, fmt.Errorf("unexpected reply of %d parts", len(reply))
 	}
 	now, _ := reply[0].(int64)
@@ -56,6 +57,8 @@ func ParseInspected(cmd *redis.Cmd) (in Inspected, err error) {
 	}
 	in.readLease(fieldsOf(reply[3]))
 	in.readIntent(fieldsOf(reply[4]))
+	untils, _ := reply[5].([]any)
+	in.readUntils(untils)
 	return in, nil
 }
 
@@ -100,6 +103,19 @@ func (in *Inspected) readIntent(fields map[string]string) {
 			h := holderOf(fields["holder:"+token])
 			h.Left = min(left, length)
 			in.Writers = append(in.Writers, h)
+		}
+	}
+}
+
+// readUntils reads members and scores. One that has expired stands no more.
+func (in *Inspected) readUntils(untils []any) {
+	for i := 0; i+1 < len(untils); i += 2 {
+		_, holder, _ := strings.Cut(fmt.Sprint(untils[i]), " ")
+		ends, err := strconv.ParseInt(fmt.Sprint(untils[i+1]), 10, 64)
+		if left := time.UnixMilli(ends).Sub(in.Now); err == nil && left > 0 {
+			h := holderOf(holder)
+			h.Left = left
+			in.Intents = append(in.Intents, h)
 		}
 	}
 }

@@ -1,0 +1,124 @@
+package cacheguard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net/http"
+	"net/http/httptest"
+
+	"github.com/cacheguard/go/cacheguard"
+)
+
+// transaction stands for one of a database, such as *sql.Tx.
+type transaction struct{}
+
+func (transaction) Ship(context.Context, int) (products []string, err error) {
+	return []string{"product:7", "product:9"}, nil // UPDATE … RETURNING
+}
+func (transaction) Commit() error   { return nil }
+func (transaction) Rollback() error { return nil }
+
+// A transaction that begins and commits elsewhere, and whose statement says only afterwards what it has changed.
+func ExampleGuard_Intend() {
+	ctx, rdb, tx := context.Background(), newClient(), transaction{}
+	defer rdb.Close()
+	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "shop"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer guard.Close()
+
+	ship := func(order int) error {
+		in, err := guard.Intend(ctx, cacheguard.Changes{Keys: []string{fmt.Sprint("order:", order)}, Tags: []string{"open orders"}})
+		if err != nil {
+			return err // Redis could not be told: nothing is written
+		}
+		defer in.Done(ctx) // after the commit, a rollback or a panic; does nothing the second time
+		defer tx.Rollback()
+
+		shipped, err := tx.Ship(ctx, order)
+		if err != nil {
+			return err
+		}
+		if err := in.Also(ctx, cacheguard.Changes{Keys: shipped}); err != nil { // before the commit
+			return err
+		}
+		if err := tx.Commit(); err != nil {
+			return err
+		}
+		return in.Done(ctx) // no Get that begins now returns an older value
+	}
+	fmt.Println(ship(42))
+	// Output: <nil>
+}
+
+// The write of an Update names what else it changes, before it commits.
+func ExampleAlso() {
+	ctx, rdb, tx := context.Background(), newClient(), transaction{}
+	defer rdb.Close()
+	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "shop"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer guard.Close()
+
+	err = guard.Update(ctx, "order:42", func(ctx context.Context) error {
+		defer tx.Rollback()
+		shipped, err := tx.Ship(ctx, 42)
+		if err != nil {
+			return err
+		}
+		if err := cacheguard.Also(ctx, cacheguard.Changes{Keys: shipped, Tags: []string{"open orders"}}); err != nil {
+			return err
+		}
+		return tx.Commit() // write contains the commit
+	})
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+// A POST answers 503, which means "try again", only if nothing was written.
+func ExampleWritten() {
+	ctx, rdb := context.Background(), newClient()
+	defer rdb.Close()
+	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "shop"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer guard.Close()
+
+	var refused error // what the database said
+	post := func(w http.ResponseWriter, write func(context.Context) error) {
+		err := guard.Update(ctx, "orders of 7", func(ctx context.Context) error {
+			refused = write(ctx)
+			return refused
+		})
+		switch {
+		case !cacheguard.Written(err):
+			w.WriteHeader(http.StatusServiceUnavailable) // the order was not stored: try again
+		case refused != nil:
+			w.WriteHeader(http.StatusInternalServerError)
+		default: // also with an error: the order is stored, and the Guard goes on telling Redis
+			w.WriteHeader(http.StatusCreated)
+		}
+	}
+	for _, write := range []func(context.Context) error{
+		func(context.Context) error { return nil },
+		func(context.Context) error { return errors.New("no such product") },
+	} {
+		answer := httptest.NewRecorder()
+		post(answer, write)
+		fmt.Println(answer.Code)
+	}
+	_ = guard.Close()
+	answer := httptest.NewRecorder()
+	post(answer, nil)
+	post(answer, func(context.Context) error { return nil })
+	fmt.Println(answer.Code)
+	// Output:
+	// 201
+	// 500
+	// 503
+}
