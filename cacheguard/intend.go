@@ -226,7 +226,7 @@ func (in *Intent) finish(ctx context.Context, overdue bool) {
 		close(in.done)
 	})
 	if !ok {
-		in.err = ErrClosed
+		in.err = wasCalled(ErrClosed)
 		close(in.done)
 	}
 }

@@ -1,0 +1,128 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+func TestWrittenSaysWhetherWriteWasCalled(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	f := newFleet(t, standalone(t), 1, Config{RedisTimeout: bearing})
+	g := f.guards[0]
+	c := newCaches(t, f, CacheConfig[int, string]{Name: "row", Load: func(context.Context, int) (string, error) { return "", nil }})[0]
+	over, cancel := context.WithCancel(ctx)
+	cancel()
+	closed := newFleet(t, standalone(t), 1, Config{}).guards[0]
+	in := mustIntend(t, closed, Changes{Keys: []string{"k"}})
+	_ = closed.Close() // always nil
+	nothing := func(context.Context) error { return nil }
+	failed := errors.New("refused by the database")
+	fails := func(context.Context) error { return failed }
+	inner := func(err *error) func(context.Context) error { // an Update that is refused, within one that is not
+		return func(ctx context.Context) error {
+			*err = g.Update(ctx, "k", nothing)
+			return *err
+		}
+	}
+	var reentrant error
+	var noCache *Cache[int, string]
+	var noGuard *Guard
+	for name, c := range map[string]struct {
+		err     error
+		written bool
+	}{
+		"nil":                       {nil, true},
+		"write's own error":         {g.Update(ctx, "k", fails), true},
+		"no key":                    {g.Update(ctx, "", fails), false},
+		"no keys":                   {g.UpdateMany(ctx, nil, fails), false},
+		"no write":                  {g.Update(ctx, "k", nil), false},
+		"an ended context":          {g.Update(over, "k", fails), false},
+		"a closed Guard":            {closed.Update(ctx, "k", fails), false},
+		"no Guard":                  {noGuard.Update(ctx, "k", fails), false},
+		"no Cache":                  {noCache.Update(ctx, 1, fails), false},
+		"a Put of no Cache":         {noCache.Put(ctx, 1, nil), false},
+		"a Put without a write":     {c.Put(ctx, 1, nil), false},
+		"a write that was refused":  {g.Update(ctx, "k", inner(&reentrant)), true},
+		"that refusal":              {reentrant, false},
+		"a write that met a closed": {g.Update(ctx, "k", func(ctx context.Context) error { return closed.Update(ctx, "k", nothing) }), true},
+		"Done of a closed Guard":    {in.Done(ctx), true},
+		"another error":             {failed, true},
+	} {
+		expect.Equal(t, name, Written(c.err), c.written)
+	}
+	expect.ErrorIs(t, reentrant, ErrReentrant)
+	expect.ErrorIs(t, in.Done(ctx), ErrClosed)
+	expect.Equal(t, "the error of a closed Guard", closed.Update(ctx, "k", nothing), ErrClosed)
+}
+
+func TestAlsoIsRefusedOutsideOfAWrite(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	f := newFleet(t, standalone(t), 1, Config{RedisTimeout: bearing})
+	expect.ErrorIs(t, Also(ctx, Changes{Keys: []string{"k"}}), errNoUpdate)
+	var of context.Context
+	expect.Equal(t, "Update", f.guards[0].Update(ctx, "k", func(ctx context.Context) error {
+		of = ctx
+		expect.ErrorIs(t, Also(ctx, Changes{Keys: []string{""}}), errEmptyKey)
+		return nil
+	}), nil)
+	expect.ErrorIs(t, Also(of, Changes{Keys: []string{"j"}}), errIntentDone)
+	expect.Equal(t, "stands", f.exists(f.intents("j")), false)
+}
+
+func TestAPanicInAWriteEndsWhatItNamed(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{RedisTimeout: bearing})
+	g := f.guards[0]
+	mustGet(t, g, "j", returns("old"))
+	func() {
+		defer func() { _ = recover() }()
+		_ = g.Update(context.Background(), "k", func(ctx context.Context) error {
+			panic(Also(ctx, Changes{Keys: []string{"j"}}))
+		})
+	}()
+	expect.Equal(t, "stands", f.exists(f.intents("j")), false)
+	expect.Equal(t, "value", mustGet(t, g, "j", returns("new")), "new")
+}
+
+func TestADisabledGuardTakesIntents(t *testing.T) {
+	t.Parallel()
+	g, err := New(nil, Config{Prefix: "test", Disabled: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	ctx, db := context.Background(), newSource("old")
+	in := mustIntend(t, g, Changes{Keys: []string{"k"}, Tags: []string{"shoes"}})
+	expect.Equal(t, "Also", in.Also(ctx, Changes{Keys: []string{"j"}}), nil)
+	loading := async(g, "k", db.load)
+	<-db.begun
+	db.value.Store("new")
+	mustDone(t, in)
+	after := async(g, "k", db.load)
+	close(db.release)
+	want(t, loading, "old")
+	want(t, after, "new")
+	expect.ErrorIs(t, in.Also(ctx, Changes{}), errIntentDone)
+	expect.Equal(t, "Update", g.Update(ctx, "k", func(ctx context.Context) error { return Also(ctx, Changes{Tags: []string{"shoes"}}) }), nil)
+}
+
+func TestAnIntentWithUpdateAnywayInvalidatesWhenRedisIsBack(t *testing.T) {
+	t.Parallel()
+	x := newChanged(t, shared, Config{RedisTimeout: impatient.RedisTimeout, LeaseTTL: impatient.LeaseTTL, UpdateAnyway: true})
+	cut := x.proxy.On(func([]string) bool { return true }, redistest.CutBefore)
+	in := mustIntend(t, x.guards[0], Changes{Keys: []string{rowKey}, Tags: []string{"row"}})
+	expect.Equal(t, "write", x.row.write("new")(context.Background()), nil)
+	err := in.Done(context.Background())
+	failed, ok := errors.AsType[*RedisError](err)
+	expect.Equal(t, "it is pending", ok && failed.Op == "invalidate" && Written(err), true)
+	expect.Equal(t, "here", x.read(0), "new")
+	cut.Remove()
+	redistest.Await(t, "nothing is pending", func() bool { return x.guards[0].owed() == 0 })
+	x.settle("new")
+}
