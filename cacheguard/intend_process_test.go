@@ -121,20 +121,20 @@ func TestNothingOlderThanACommitOutlastsTheIntentOfADeadProcess(t *testing.T) {
 	}
 }
 
-func TestAnIntentOutlivesManyOfItsTermsWhileItsProcessLives(t *testing.T) {
+func TestAnIntentOutlivesItsTermWhileItsProcessLives(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: bearing, TTL: time.Hour, LeaseTTL: 100 * time.Millisecond})
+	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: bearing, TTL: time.Hour, LeaseTTL: 2 * time.Second}) // longer than a busy machine holds up a renewal
 	in := mustIntend(t, f.guards[0], Changes{Keys: []string{"row"}, Tags: []string{"shoes"}})
 	ends := func() float64 {
 		return f.redis.ZRangeWithScores(context.Background(), f.intents("row"), 0, 0).Val()[0].Score
 	}
 	first, term := ends(), f.guards[0].keys.IntentTTL()
-	redistest.Await(t, "it stands for many terms", func() bool {
+	redistest.Await(t, "it stands for longer than its term", func() bool {
 		mustGet(t, f.guards[1], "row", tagged("old", "shoes"))
 		if left := f.left(f.value("row")); left > term {
 			t.Fatalf("a value lasts %v", left)
 		}
-		return ends() > first+10*float64(term.Milliseconds())
+		return ends() > first+1.5*float64(term.Milliseconds())
 	})
 	mustDone(t, in)
 	expect.Equal(t, "afterwards", mustGet(t, f.guards[1], "row", tagged("new", "shoes")), "new")
