@@ -82,8 +82,12 @@ func (r *Reading) Ask(ctx context.Context) { r.read, r.asking = r.epochs.ask(ctx
 
 // wait waits for the reply to Ask, once. The error is the context's, or link.ErrClosed.
 func (r *Reading) wait(ctx context.Context) error {
-	if r.asking {
-		r.asking, r.failed = false, wait(ctx, r.read)
+	if !r.asking {
+		return r.failed
+	}
+	r.asking, r.failed = false, wait(ctx, r.read)
+	if r.failed != nil {
+		r.read = nil // it may be under way
 	}
 	return r.failed
 }
@@ -170,6 +174,7 @@ func (r *Reading) compareTags(ctx context.Context) {
 func (r *Reading) Holds(ctx context.Context) (holds bool, redisErr, err error) {
 	if r.more != nil && !r.revoked {
 		if err := wait(ctx, r.more); err != nil {
+			r.more = nil
 			return false, nil, err
 		}
 		for tag, was := range r.stamp.Tags.All() {
@@ -194,7 +199,7 @@ func namesOf(tags protocol.Tags) (names []string) {
 
 // Check asks for the epochs if that has not been done, and reports whether an entry is valid. The redisErr says that Redis did not tell.
 func (r *Reading) Check(ctx context.Context, stamp protocol.Stamp) (holds bool, redisErr, err error) {
-	if r.read == nil {
+	if r.read == nil && r.failed == nil {
 		r.Ask(ctx)
 	}
 	if err := r.wait(ctx); err != nil {
