@@ -37,8 +37,8 @@ type Inspection struct {
 	Kind     string        // of the payload: bytes (a []byte or string), coded (by the Codec), or absence
 	Tags     []string      // under which it can be invalidated
 
-	// TagVersions are the versions that the Tags had when the entry was loaded, in the same order. Entries with the same version of a
-	// tag are invalidated together. If the version in Redis is another one, or gone, State is revoked.
+	// TagVersions are the epochs of the Tags when the entry was loaded, in the same order and in hexadecimal: a random text that stands for
+	// the tag until the next InvalidateTags. If the epoch in Redis is another one, or gone, State is revoked.
 	TagVersions []string
 
 	Size   int    // of what Redis has for the key, in bytes

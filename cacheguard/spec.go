@@ -20,8 +20,8 @@ type loadSpec[V any] struct {
 	cacheOnly   bool // nothing is loaded
 	unlimited   bool // the load does not count for MaxLoads
 
-	kind  string           // the name of a Cache; empty without
-	known []string         // tags that the value will have in any case
+	kind  string            // the name of a Cache; empty without
+	known []string          // tags that the value will have in any case
 	tags  func(*V) []string // tags of the value, or of absence, which is nil; nil: none. Those of SetTags count too.
 
 	tagsEach func(key string, v *V) []string // of a GetMany of a Cache: tags, which depend on the key
