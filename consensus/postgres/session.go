@@ -81,10 +81,9 @@ func (s *session) Queue(giveUp context.Context, name string, waits bool) (taken 
 func (s *session) ask(giveUp context.Context, name string, waits bool) (taken bool, err error) {
 	ctx, cut := context.WithCancel(context.WithoutCancel(giveUp))
 	defer cut()
-	cancelled := make(chan struct{})
+	requested := make(chan error, 1)
 	stop := context.AfterFunc(giveUp, func() { // owner: this call; stop: timeout; joined below
-		defer close(cancelled)
-		s.cancel(ctx, cut)
+		requested <- s.cancel(ctx, cut)
 	})
 	var batch pgx.Batch
 	batch.Queue(patience)
@@ -98,14 +97,13 @@ func (s *session) ask(giveUp context.Context, name string, waits bool) (taken bo
 	if stop() {
 		return taken, err
 	}
-	cut()
-	<-cancelled
-	// The request to cancel may arrive after the answer and hit the next statement, so a connection with an answer is not
-	// used again.
-	if code, ok := errors.AsType[*pgconn.PgError](err); ok && code.Code == queryCanceled {
+	failed := <-requested
+	// A request to cancel that was given up may arrive later and hit the next statement, and so may one that met an answer, so the
+	// connection is not used again.
+	if code, ok := errors.AsType[*pgconn.PgError](err); ok && code.Code == queryCanceled && failed == nil {
 		return false, s.undo(giveUp, name)
 	}
-	return false, errors.Join(errors.New("the wait was cancelled"), err)
+	return false, fmt.Errorf("the wait was cancelled: %v, %v", failed, err) //nolint:errorlint // they may be those of other contexts
 }
 
 // undo frees the advisory lock that a statement may have got just before it was cancelled: it outlives the transaction.
@@ -136,13 +134,13 @@ func (s *session) last(ctx context.Context, batch *pgx.Batch, into ...any) (err 
 	return results.QueryRow().Scan(into...)
 }
 
-// cancel cancels the statement, and cuts the connection if that does not end it.
-func (s *session) cancel(ctx context.Context, cut context.CancelFunc) {
-	ctx, stop := context.WithTimeout(ctx, s.timeout)
+// cancel cancels the statement, and cuts the connection if that does not end it in time. It returns nil when the server has dealt with the
+// request, which signals the session more than once, also after the statement has ended.
+func (s *session) cancel(ctx context.Context, cut context.CancelFunc) error {
+	time.AfterFunc(s.timeout, cut) // nothing is left to cut when the statement has ended
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer stop()
-	_ = s.conn.Conn().PgConn().CancelRequest(ctx) // if it fails, the statement goes on
-	<-ctx.Done()
-	cut()
+	return errors.Join(s.conn.Conn().PgConn().CancelRequest(ctx), ctx.Err())
 }
 
 // durable makes the transaction wait for the disk, whatever the connection does otherwise.
