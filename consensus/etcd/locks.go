@@ -94,7 +94,7 @@ func (p *place) enter(ctx context.Context, wait bool) error {
 	})
 	p.late = err != nil || attempts > 1
 	if err != nil {
-		return err
+		return fmt.Errorf("put the key: %w", err)
 	}
 	if answer.Succeeded {
 		p.revision = answer.Header.Revision
@@ -129,7 +129,7 @@ func (p *place) predecessor(ctx context.Context) (key string, at int64, err erro
 	})
 	switch {
 	case err != nil:
-		return "", 0, err
+		return "", 0, fmt.Errorf("look for the key before it: %w", err)
 	case !answer.Succeeded:
 		return "", 0, errSessionOver
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/cacheguard/go/consensus/internal/database"
+	"github.com/cacheguard/go/consensus/internal/store"
 )
 
 // queryInterrupted is the database's code for a statement that was killed.
@@ -28,7 +29,7 @@ type driver struct {
 func (d *driver) Open(ctx context.Context) (database.Session, error) {
 	conn, err := d.db.Conn(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("no connection of the pool: %w", err)
+		return nil, err
 	}
 	return &session{driver: d, conn: conn}, nil
 }
@@ -52,16 +53,18 @@ const forever = 365 * 24 * 60 * 60
 
 // Queue asks for the named lock. A session that says nothing for TTL, as its process has vanished, is closed by the database.
 func (s *session) Queue(giveUp context.Context, name string, waits bool) (taken bool, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(giveUp), s.timeout)
-	defer cancel()
-	if err := s.identify(ctx, s.conn, name); err != nil {
-		return false, err
-	}
-	if !waits {
-		return s.ask(ctx, 0)
-	}
-	if err := s.expect(ctx); err != nil {
-		return false, err
+	err = store.Bounded(context.WithoutCancel(giveUp), s.timeout, func(ctx context.Context) error {
+		if err := s.identify(ctx, s.conn, name); err != nil {
+			return err
+		}
+		if waits {
+			return s.expect(ctx)
+		}
+		taken, err = s.ask(ctx, 0)
+		return err
+	})
+	if err != nil || !waits {
+		return taken, err
 	}
 	taken, err = s.wait(giveUp)
 	if err != nil && errors.Is(err, giveUp.Err()) {

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/cacheguard/go/consensus/internal/database"
+	"github.com/cacheguard/go/consensus/internal/store"
 )
 
 // queryCanceled is PostgreSQL's code for a statement that was cancelled.
@@ -27,7 +28,7 @@ type driver struct {
 func (d *driver) Open(ctx context.Context) (database.Session, error) {
 	conn, err := d.pool.Acquire(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("no connection of the pool: %w", err)
+		return nil, err
 	}
 	return &session{driver: d, conn: conn}, nil
 }
@@ -66,19 +67,34 @@ const (
 // Queue asks for the advisory lock, and adds the row of the name first if there is none.
 func (s *session) Queue(giveUp context.Context, name string, waits bool) (taken bool, err error) {
 	for range 2 {
-		taken, err = s.ask(giveUp, name, waits)
+		if waits {
+			taken, err = s.wait(giveUp, name)
+		} else {
+			err = s.bounded(giveUp, func(ctx context.Context) error {
+				return s.conn.QueryRow(ctx, try, name).Scan(&s.class, &s.id, &taken)
+			})
+		}
 		if !errors.Is(err, pgx.ErrNoRows) {
 			return taken, err
 		}
-		if _, err = s.conn.Exec(giveUp, addName, name); err != nil {
+		err = s.bounded(giveUp, func(ctx context.Context) error {
+			_, err := s.conn.Exec(ctx, addName, name)
+			return err
+		})
+		if err != nil {
 			return false, err
 		}
 	}
 	return false, fmt.Errorf("the row of %q was deleted", name)
 }
 
-// ask does not use giveUp for the statement: pgx would close the connection. It cancels the statement.
-func (s *session) ask(giveUp context.Context, name string, waits bool) (taken bool, err error) {
+// bounded makes a request that does not wait for others. It does not end with giveUp: pgx would close the connection.
+func (s *session) bounded(giveUp context.Context, request func(context.Context) error) error {
+	return store.Bounded(context.WithoutCancel(giveUp), s.timeout, request)
+}
+
+// wait does not end with giveUp either. It cancels the statement.
+func (s *session) wait(giveUp context.Context, name string) (taken bool, err error) {
 	ctx, cut := context.WithCancel(context.WithoutCancel(giveUp))
 	defer cut()
 	requested := make(chan error, 1)
@@ -87,12 +103,8 @@ func (s *session) ask(giveUp context.Context, name string, waits bool) (taken bo
 	})
 	var batch pgx.Batch
 	batch.Queue(patience)
-	if waits {
-		batch.Queue(settings, s.length())
-		batch.Queue(wait, name)
-	} else {
-		batch.Queue(try, name)
-	}
+	batch.Queue(settings, s.length())
+	batch.Queue(wait, name)
 	err = s.last(ctx, &batch, &s.class, &s.id, &taken)
 	if stop() {
 		return taken, err
@@ -108,9 +120,11 @@ func (s *session) ask(giveUp context.Context, name string, waits bool) (taken bo
 
 // undo frees the advisory lock that a statement may have got just before it was cancelled: it outlives the transaction.
 func (s *session) undo(giveUp context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(giveUp), s.timeout)
-	defer cancel()
-	if _, err := s.conn.Exec(ctx, free, name); err != nil {
+	err := s.bounded(giveUp, func(ctx context.Context) error {
+		_, err := s.conn.Exec(ctx, free, name)
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("free what was granted too late: %s", err) //nolint:errorlint // it may be that of another context
 	}
 	return giveUp.Err()

@@ -35,6 +35,7 @@ func Run(t *testing.T, kind Kind) {
 	}
 	for name, test := range map[string]func(*bench){
 		"a lease ends in time when the server is frozen":                frozenServer,
+		"the error of a request without an answer says what and when":   silentServer,
 		"fences grow and no two hold the lock when the server restarts": restartedServer,
 		"one server forgets the lock when its disk is lost":             lostDisk,
 	} {
