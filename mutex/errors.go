@@ -31,7 +31,6 @@ var (
 var (
 	errNilLocker = errors.New("mutex: locker is nil (did New return an error?)")
 	errNilLease  = errors.New("mutex: lease is nil (did Lock return an error?)")
-	errEmptyName = errors.New("mutex: name is empty")
 	errNoNames   = errors.New("mutex: no names")
 )
 

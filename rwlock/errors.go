@@ -34,7 +34,6 @@ var (
 var (
 	errNilLocker = errors.New("rwlock: locker is nil (did New return an error?)")
 	errNilLease  = errors.New("rwlock: lease is nil (did Lock return an error?)")
-	errEmptyName = errors.New("rwlock: name is empty")
 )
 
 var lockErrors = lifecycle.LockErrors{Package: "rwlock", NotAcquired: ErrNotAcquired, Closed: ErrClosed}

@@ -27,7 +27,6 @@ var (
 var (
 	errNilLocker = errors.New("semaphore: locker is nil (did New return an error?)")
 	errNilLease  = errors.New("semaphore: lease is nil (did Lock return an error?)")
-	errEmptyName = errors.New("semaphore: name is empty")
 )
 
 var lockErrors = lifecycle.LockErrors{Package: "semaphore", NotAcquired: ErrNotAcquired, Closed: ErrClosed}

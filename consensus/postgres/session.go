@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -66,6 +67,9 @@ const (
 
 // Queue asks for the advisory lock, and adds the row of the name first if there is none.
 func (s *session) Queue(giveUp context.Context, name string, waits bool) (taken bool, err error) {
+	if strings.Contains(name, "\x00") {
+		return false, fmt.Errorf("no text of PostgreSQL has a zero byte, as %q", name)
+	}
 	for range 2 {
 		if waits {
 			taken, err = s.wait(giveUp, name)

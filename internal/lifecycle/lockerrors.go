@@ -12,6 +12,20 @@ type LockErrors struct {
 	NotAcquired, Closed error // its sentinels
 }
 
+// LongestName is how many bytes the name of a lock on Redis may have.
+const LongestName = 64 << 10
+
+// Name refuses one that no lock can have: an empty one, and one of more than so many bytes.
+func (e LockErrors) Name(name string, most int) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("%s: name is empty", e.Package)
+	case len(name) > most:
+		return fmt.Errorf("%s: name %.40q… has %d bytes, more than %d", e.Package, name, len(name), most)
+	}
+	return nil
+}
+
 // Refused is the error of a call that did not get the lock, because of err or because its context ended.
 func (e LockErrors) Refused(ctx context.Context, name string, err error) error {
 	switch {

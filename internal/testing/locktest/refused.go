@@ -5,7 +5,32 @@ import (
 	"errors"
 	"strings"
 	"time"
+
+	"github.com/cacheguard/go/internal/testing/expect"
 )
+
+// names asks for locks of names that are empty, too long, and longer than usual.
+func names(b *bench) {
+	k := b.open()
+	held := b.lock(k)
+	for _, name := range []string{"", strings.Repeat("x", 1<<20)} {
+		_, err := k.Lock(patient(b), name)
+		if err == nil || errors.Is(err, b.kind.NotAcquired) || len(err.Error()) > 200 {
+			b.Errorf("a name of %d bytes: %.200v", len(name), err)
+		}
+	}
+	for _, name := range []string{strings.Repeat("/", 900), "..", "}x", "a\x00b", "\xff", "%2F"} {
+		l, err := k.TryLock(patient(b), name)
+		switch {
+		case err == nil:
+			b.unlock(l)
+		case !strings.Contains(err.Error(), "zero byte"):
+			b.Errorf("%.20q: %v", name, err)
+		}
+	}
+	expect.Equal(b, "the other lock is held", held.Context().Err(), nil)
+	b.unlock(held)
+}
 
 // silentServer asks for a lock, and gives one up, while no member answers.
 func silentServer(b *bench) {
