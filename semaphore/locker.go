@@ -21,6 +21,7 @@ type Locker struct {
 	base  *locker.Base
 	cfg   Config
 	doors queue.Doors
+	alone alone
 }
 
 // New returns a Locker. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.

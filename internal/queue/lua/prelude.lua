@@ -133,7 +133,7 @@ local function stay(queue, token, till)
   keep(alive)
 end
 
--- Gives the token a place in the queue, or finds the one that it has. It lives for so many ms without a heartbeat, waits for its patience in ms,
+-- Gives the token a place in the queue, or finds the one that it has. It lives that many ms without a heartbeat, waits for its patience in ms,
 -- and came at that time of this server's clock in microseconds (0: now). Returns its ticket.
 local function enqueue(queue, token, lives, patience, came, inbox)
   local ticket = redis.call('ZSCORE', queue, token) and ticket_of(token)
