@@ -23,7 +23,7 @@ type Config struct {
 	// a third of TTL.
 	Timeout time.Duration
 
-	// Hooks are called as things happen, for metrics and tests. Metrics.Mutex returns some.
+	// Hooks are called as things happen, for metrics and tests. Metrics.Lock returns some.
 	Hooks Hooks
 }
 

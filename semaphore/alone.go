@@ -73,7 +73,7 @@ func (c *claim) aloneLease(ctx context.Context, giveBack func()) *Lease {
 	if c.cfg.Watchdog != config.Off {
 		length = config.Longest
 	}
-	l := &Lease{claim: c, alone: giveBack, unlocked: c.cfg.Hooks.common().Held(c.name)}
+	l := &Lease{claim: c, alone: giveBack, unlocked: config.Hooks(c.cfg.Hooks).Held(c.name)}
 	options := c.Holding((*held)(l))
 	options.Keeper = nil
 	c.life.Add(l, func() { l.hold.Begin(ctx, options, time.Now(), length) })

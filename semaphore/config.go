@@ -11,7 +11,7 @@ import (
 // field says so.
 type Config struct {
 	// Prefix begins every key in Redis: the semaphore of name N is at Prefix:{N}:sem. Lockers with the same Prefix on the same
-	// Redis share permits. It may not contain braces. Default: lock.
+	// Redis share permits. It may not contain braces. A name has 1 to 65,536 bytes. Default: lock.
 	Prefix string
 
 	// Permits is how many may hold a semaphore at once, for each name. From 1 to 10,000; there is no default. Lockers that share

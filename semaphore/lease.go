@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/internal/hold"
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/script"
@@ -24,7 +25,7 @@ type Lease struct {
 }
 
 func (c *claim) newLease(ctx context.Context, g queue.Grant) *Lease {
-	l := &Lease{claim: c, fence: g.Fence, unlocked: c.cfg.Hooks.common().Held(c.name)}
+	l := &Lease{claim: c, fence: g.Fence, unlocked: config.Hooks(c.cfg.Hooks).Held(c.name)}
 	c.life.Add(l, func() { l.hold.Begin(ctx, c.Holding((*held)(l)), g.Sent, g.Length) })
 	return l
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/internal/queue"
 )
 
@@ -46,7 +47,7 @@ func (k *Locker) told(
 	if k == nil {
 		return nil, errNilLocker
 	}
-	asking := k.cfg.Hooks.common().Ask(ctx, call, name)
+	asking := config.Hooks(k.cfg.Hooks).Ask(ctx, call, name)
 	l, err := k.acquire(ctx, name, wait, ask)
 	asking.End(err)
 	return l, err

@@ -32,7 +32,7 @@ func (e LockErrors) Refused(ctx context.Context, name string, err error) error {
 	case errors.Is(err, e.Closed):
 		return err
 	case ctx.Err() != nil:
-		return fmt.Errorf("%w: %q: %w", e.NotAcquired, name, Ended(ctx))
+		return fmt.Errorf("%s: %w: %q: %w", e.Package, e.NotAcquired, name, Ended(ctx))
 	case errors.Is(err, e.NotAcquired):
 		return e.Taken(name)
 	}
@@ -40,7 +40,9 @@ func (e LockErrors) Refused(ctx context.Context, name string, err error) error {
 }
 
 // Taken is the error of a call that did not get the lock because others have it.
-func (e LockErrors) Taken(name string) error { return fmt.Errorf("%w: %q", e.NotAcquired, name) }
+func (e LockErrors) Taken(name string) error {
+	return fmt.Errorf("%s: %w: %q", e.Package, e.NotAcquired, name)
+}
 
 // TooLate is the error of a call that got its answer after the end of the lease.
 func (e LockErrors) TooLate(lease context.Context, name string) error {

@@ -13,7 +13,7 @@ import (
 func Run(t *testing.T, kind Kind) {
 	shared := kind.Start(t)
 	for name, test := range map[string]func(*bench){
-		"a lock has one holder":                                                              oneHolder,
+		"a lock has one holder": oneHolder,
 		"a name that a lock cannot have is refused and costs nobody a lock":                  names,
 		"Do unlocks and hooks hear of it":                                                    doUnlocks,
 		"a wait that ends leaves nothing behind":                                             givingUp,
