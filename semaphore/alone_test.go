@@ -2,6 +2,7 @@ package semaphore
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/cacheguard/go/internal/testing/expect"
@@ -47,4 +48,17 @@ func TestCloseEndsThePermitsThatAProcessHasOfItsOwn(t *testing.T) {
 	expect.ErrorIs(t, context.Cause(l.Context()), ErrClosed)
 	expect.ErrorIs(t, l.Unlock(t.Context()), ErrClosed)
 	expect.Equal(t, "permits that are left", len(k.alone.byName), 0)
+}
+
+func TestConfigOrANameThatIsOutOfRangeIsRefused(t *testing.T) {
+	t.Parallel()
+	_, err := New(standalone(t), Config{Permits: 1, WithoutRedis: -1})
+	if err == nil || !strings.Contains(err.Error(), "Config.WithoutRedis: -1 is not between 0 and 10000") {
+		t.Error(err)
+	}
+	k := newFleet(t, standalone, 1, Config{}).lockers[0]
+	_, err = k.TryLock(t.Context(), strings.Repeat("x", 65_537))
+	if err == nil || !strings.Contains(err.Error(), "65537 bytes, more than 65536") {
+		t.Error(err)
+	}
 }
