@@ -7,7 +7,7 @@ REDIS := redis-server redis-sentinel redis-cli
 POSTGRES := postgres
 PROMTOOL := promtool
 CONSENSUS := ./internal/testing/rungs/... ./consensus/etcd/... ./consensus/mysql/... ./consensus/postgres/... ./consensus/zookeeper/...
-CONSENSUS_SERVERS := etcd mariadbd mariadb-install-db zookeeper java $(POSTGRES)
+CONSENSUS_SERVERS := etcd mariadbd mariadb-install-db zookeeper java $(POSTGRES) pgbouncer
 # Without inlining and DWARF, compiling takes half of the time, and that is most of it; the standard library is inlined, because it runs
 # most. The flags are in the environment, for tests that run the go command, too. make lint vets, and once is enough. Most tests wait, so
 # two processors run four at once. nomsgpack: gin, in an example, does without MessagePack.

@@ -197,12 +197,12 @@ func TestLoadsInFlightAreThoseThatRun(t *testing.T) {
 func TestLocksAreCounted(t *testing.T) {
 	t.Parallel()
 	e := newEverything(t)
-	locks, err := mutex.New(shared.Client(t), mutex.Config{Prefix: e.cfg, Hooks: e.m.Mutex("jobs")})
+	locks, err := mutex.New(shared.Client(t), mutex.Config{Prefix: e.cfg, Hooks: e.m.Lock("jobs")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = locks.Close() }) // always nil
-	rw, err := rwlock.New(shared.Client(t), rwlock.Config{Prefix: e.cfg, Hooks: e.m.RWLock("files")})
+	rw, err := rwlock.New(shared.Client(t), rwlock.Config{Prefix: e.cfg, Hooks: e.m.Lock("files")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +218,7 @@ func TestLocksAreCounted(t *testing.T) {
 	if err := rw.RDo(t.Context(), "k", func(context.Context, *rwlock.Lease) error { return nil }); err != nil {
 		t.Error(err)
 	}
-	permits, err := semaphore.New(shared.Client(t), semaphore.Config{Prefix: e.cfg, Permits: 1, Hooks: e.m.Semaphore("reports")})
+	permits, err := semaphore.New(shared.Client(t), semaphore.Config{Prefix: e.cfg, Permits: 1, Hooks: e.m.Lock("reports")})
 	if err != nil {
 		t.Fatal(err)
 	}

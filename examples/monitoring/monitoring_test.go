@@ -78,7 +78,7 @@ func exported(t *testing.T) map[string][]string {
 	defer guard.Close()
 	m.Watch("shop", guard)
 	m.HTTP("shop")
-	m.Mutex("jobs")
+	m.Lock("jobs")
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

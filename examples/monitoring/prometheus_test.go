@@ -107,7 +107,7 @@ func TestARealPrometheusHasAnAnswerToEachQueryOfTheDashboard(t *testing.T) {
 	}
 	defer guard.Close()
 	m.Watch("shop", guard)
-	pages, locks := m.HTTP("shop"), m.Mutex("jobs")
+	pages, locks := m.HTTP("shop"), m.Lock("jobs")
 	exporter := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	t.Cleanup(exporter.Close)
 	server := scraped(t, exporter.URL)
