@@ -114,7 +114,7 @@ func checkClient(rdb Redis, cfg *Config) error {
 // connect makes what carries requests to Redis, and messages back.
 func (g *Guard) connect(closeOwn func() error) {
 	_, g.plain = g.rdb.(*redis.Client)
-	g.health = health.New(g.rdb, func(open bool) {
+	g.health = health.New(g.rdb, g.cfg.Prefix, g.cfg.RedisTimeout, func(open bool) {
 		g.cfg.Hooks.OnBreaker(open)
 		g.loaders.fleet.breaker(open)
 	})
@@ -204,6 +204,9 @@ func (g *Guard) Close() error {
 
 // partOf is the part of the keyspace that a key belongs to. Parts fail one by one, and have clocks of their own.
 func (g *Guard) partOf(key string) int { return g.health.Part(g.keys.ValueKey(key)) }
+
+// isCutOff reports whether the key's part is not asked, as it did not answer.
+func (g *Guard) isCutOff(key string) bool { return g.health.Breaker(g.partOf(key)).IsOpen() }
 
 // serverTime asks the server that has the key for its time.
 func (g *Guard) serverTime(key string) (time.Time, error) {

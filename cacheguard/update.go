@@ -5,9 +5,11 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/lease"
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/script"
@@ -72,9 +74,12 @@ func (g *Guard) update(ctx context.Context, keys []string, p *putting, write fun
 	if g.cfg.Disabled {
 		return u.runInProcess(ctx)
 	}
-	if g.cfg.WriteLock != nil {
+	switch {
+	case g.cfg.WriteLock != nil:
 		err = u.underWriteLock(ctx, u.run)
-	} else {
+	case slices.ContainsFunc(u.keys, g.isCutOff):
+		err = health.ErrOpen // the lock is in the same Redis
+	default:
 		err = u.locked(ctx, u.keys, u.run)
 	}
 	if u.began || err == nil {

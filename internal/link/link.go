@@ -110,13 +110,15 @@ func (l *Link) StopReading() {
 	}
 }
 
-// Close does so for calls too, and waits for what is in flight: when Redis hangs, for the client's own time-outs.
+// Close does so for calls too, ends the probes of the breakers, and waits for what is in flight: when Redis hangs, for the client's own
+// time-outs.
 func (l *Link) Close() {
 	l.StopReading()
 	for _, lane := range l.calls {
 		lane.close()
 	}
 	l.running.Wait()
+	l.health.Close()
 	for _, lane := range slices.Concat(l.reads, l.calls) {
 		lane.stopAlarm()
 	}
