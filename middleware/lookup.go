@@ -6,6 +6,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/pages"
 	"github.com/cacheguard/go/middleware/internal/identity"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/sliced"
@@ -100,7 +101,7 @@ func (l *lookup) ask() found {
 	if l.x.want.OnlyIfCached || routedForHead(l.x.r) {
 		source.Load = nil
 	}
-	raw, how, err := cacheguard.Fetch(l.x.r.Context(), l.x.cache.guard, l.key, source)
+	raw, how, err := cacheguard.Fetch(pages.Reading(l.x.r.Context(), &l.key), l.x.cache.guard, l.key, source)
 	got := found{how: how, err: err, own: l.seat.leave()}
 	switch {
 	case err != nil:
