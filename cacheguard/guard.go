@@ -150,6 +150,9 @@ func (g *Guard) assemble() {
 		g.loaders.loadSlots = slots.New(g.cfg.MaxLoads)
 	}
 	g.notices = tier.NewNotices(g.cfg.Prefix+keys.Notices, g.health.Len())
+	if _, ring := g.rdb.(*redis.Ring); !ring { // it has no local tiers
+		g.repeat()
+	}
 	g.keys = protocol.Keyspace{
 		Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, Channel: g.notices.Channel, LeaseTTL: g.cfg.LeaseTTL, LoadTimeout: g.cfg.LoadTimeout,
 	}

@@ -55,12 +55,17 @@ func New(rdb script.Processor, prefix string, timeout time.Duration, onChange fu
 // Close ends the probes, and waits for them: when Redis hangs, for the client's own time-outs.
 func (h *Health) Close() { h.life.Close(context.Canceled, nil) }
 
-// probe reads a key of the part, any one: if two nodes share it, each has its turn.
-func (h *Health) probe(part int) error {
+// Key returns a key of the part, any one: if two nodes share it, each has its turn.
+func (h *Health) Key(part int) string {
 	key := keys.Tagged(h.prefix, rand.Text())
 	for h.Part(key) != part {
 		key = keys.Tagged(h.prefix, rand.Text())
 	}
+	return key
+}
+
+func (h *Health) probe(part int) error {
+	key := h.Key(part)
 	_, err := lifecycle.Bounded(h.life.Ending, h.life, h.timeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, h.rdb.Process(ctx, redis.NewCmd(ctx, "get", key))
 	}, nil)

@@ -51,6 +51,9 @@ var versionSource string
 //go:embed lua/revoke.lua
 var revokeSource string
 
+//go:embed lua/say.lua
+var saySource string
+
 //go:embed lua/inspect.lua
 var inspectSource string
 
@@ -73,6 +76,8 @@ var (
 	versionScript = script.New(versionSource)
 	revokeScript  = script.New(revokeSource)
 
+	sayScript = script.New(saySource)
+
 	inspectScript = script.New(prelude + inspectSource)
 
 	timeScript = script.New(prelude + timeSource)
@@ -88,6 +93,6 @@ func Source(name string) string {
 		"acquire": acquireScript, "fill": fillScript, "fail": failScript, "release": releaseScript, "renew": renewScript,
 		"invalidate": invalidateScript, "begin_update": beginUpdateScript, "end_update": endUpdateScript, "put": putScript,
 		"renew_update": renewUpdateScript, "time": timeScript, "version": versionScript, "revoke": revokeScript,
-		"inspect": inspectScript,
+		"inspect": inspectScript, "say": sayScript,
 	}[name].Source()
 }
