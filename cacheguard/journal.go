@@ -27,7 +27,7 @@ type journal struct {
 
 	outage, owing, deaf, bypassed                   episode
 	saturated, fleetBusy                            saturation // MaxLoads, FleetLoads
-	taken, lost, slow, still, damaged, voided, step throttled
+	taken, lost, slow, still, damaged, voided, step, gone throttled
 
 	cuts    atomic.Int64 // breakers that are open
 	failed  atomic.Int64 // requests to Redis that failed or were not made, so far
@@ -190,6 +190,13 @@ func (j *journal) dropped(entries int) {
 				"local tier dropped, messages may have been missed", "", "entries", entries)
 		})
 	}
+}
+
+// forgotten hears that the version of all entries was removed, and not by this Guard. It does not hold up a Get.
+func (j *journal) forgotten() {
+	j.guard.life.Try(func() { // stop: the Logger's
+		j.warn(&j.gone, "all entries are invalid or gone: redis lost its data, or evicted their version, or another instance called InvalidateAll", "")
+	})
 }
 
 // stillRuns hears that a load has taken SlowLoad and goes on.

@@ -33,6 +33,7 @@ type realmPart struct {
 	mu      sync.Mutex
 	drops   uint64    // how often the knowledge was dropped
 	refresh time.Time // when the TTL of the version is to be renewed
+	last    string    // the version that Redis had last; empty: none, or it was dropped since
 }
 
 // knowledge is a version as it was at a time.
@@ -79,6 +80,7 @@ func (p *realmPart) drop() {
 	defer p.mu.Unlock()
 	p.drops++
 	p.known.Store(nil)
+	p.last = ""
 }
 
 // outdated forgets a version that seems to have changed.
@@ -100,7 +102,13 @@ func (v *versions) learn(p *realmPart, version string, asked time.Time, drops ui
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	old := p.known.Load()
-	if drops != p.drops || version == "" || old != nil && old.asked.After(asked) {
+	if drops != p.drops || old != nil && old.asked.After(asked) {
+		return
+	}
+	if p.last != "" && version != p.last && p.key == v.all.parts[v.guard.health.Part(p.key)].key {
+		v.guard.journal.forgotten()
+	}
+	if p.last = version; version == "" {
 		return
 	}
 	if p.refresh.IsZero() {
