@@ -151,13 +151,22 @@ func TestUpdateAnywayWritesAtOnceWhileTheBreakerIsOpen(t *testing.T) {
 // A process that only writes finds out too.
 func TestWritesThatFailOpenTheBreaker(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{})
-	f.events.quiet = true
-	proxy.On(redistest.Command("evalsha"), redistest.ReplyError("LOADING Redis is loading"))
-	proxy.On(redistest.Command("get"), redistest.ReplyError("LOADING Redis is loading"))
-	redistest.Await(t, "an Invalidate is refused", func() bool {
-		return errors.Is(f.guards[0].Invalidate(context.Background(), "k"), health.ErrOpen)
-	})
+	ctx := context.Background()
+	for name, write := range map[string]func(*Guard) error{
+		"Invalidate":     func(g *Guard) error { return g.Invalidate(ctx, "k") },
+		"InvalidateTags": func(g *Guard) error { return g.InvalidateTags(ctx, "tag") },
+		"Update":         func(g *Guard) error { return g.Update(ctx, "k", func(context.Context) error { return nil }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, proxy := broken(t, shared, Config{})
+			f.events.quiet = true
+			for _, command := range []string{"evalsha", "del", "get"} {
+				proxy.On(redistest.Command(command), redistest.ReplyError("LOADING Redis is loading"))
+			}
+			redistest.Await(t, "a write is refused", func() bool { return errors.Is(write(f.guards[0]), health.ErrOpen) })
+		})
+	}
 }
 
 func TestCloseSendsWhatIsPendingAlsoWhileTheBreakerIsOpen(t *testing.T) {

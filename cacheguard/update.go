@@ -31,7 +31,8 @@ import (
 // Update returns write's error, joined with what went wrong around it:
 //
 //   - Write was not called when the error matches rwlock.ErrNotAcquired (ctx ended, or a lock was lost before that) or
-//     ErrClosed, or is a *RedisError whose Op is update (but see Config.UpdateAnyway).
+//     ErrClosed, or is a *RedisError whose Op is update (but see Config.UpdateAnyway). The latter comes at once while the circuit breaker is
+//     open (Config.RedisTimeout).
 //   - Otherwise write was called. Another Update may have run beside it when the error matches rwlock.ErrLeaseLost (also
 //     because write took longer than UpdateTimeout), rwlock.ErrRevoked or rwlock.ErrClosed.
 //   - With a *RedisError whose Op is invalidate, Redis did not learn of the end of the update. The invalidation is pending, as
