@@ -25,8 +25,8 @@ type journal struct {
 	guard *Guard
 	user  Hooks // those of the Config
 
-	outage, owing, deaf, bypassed                   episode
-	saturated, fleetBusy                            saturation // MaxLoads, FleetLoads
+	outage, owing, deaf, bypassed                         episode
+	saturated, fleetBusy                                  saturation // MaxLoads, FleetLoads
 	taken, lost, slow, still, damaged, voided, step, gone throttled
 
 	cuts    atomic.Int64 // breakers that are open

@@ -17,6 +17,7 @@ type lookup struct {
 	x       *exchange
 	variant variant
 	key     string
+	read    pages.Read   // the context of ask
 	why     string       // why the handler is asked, as Cache-Status says it
 	routing *chi.Context // a copy: chi reuses its own as soon as the request is answered
 	seat    seat
@@ -101,7 +102,8 @@ func (l *lookup) ask() found {
 	if l.x.want.OnlyIfCached || routedForHead(l.x.r) {
 		source.Load = nil
 	}
-	raw, how, err := cacheguard.Fetch(pages.Reading(l.x.r.Context(), &l.key), l.x.cache.guard, l.key, source)
+	l.read = pages.Read{Context: l.x.r.Context(), Key: l.key}
+	raw, how, err := cacheguard.Fetch(&l.read, l.x.cache.guard, l.key, source)
 	got := found{how: how, err: err, own: l.seat.leave()}
 	switch {
 	case err != nil:

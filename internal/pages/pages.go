@@ -6,14 +6,23 @@ import "context"
 
 type mark struct{}
 
-// Reading returns the context for the read of a key. What a load of it reads in turn, with a context made from this one, is not marked: its
-// key is another.
-func Reading(ctx context.Context, key *string) context.Context {
-	return context.WithValue(ctx, mark{}, key)
+// Read is the context for the read of a key. What a load of it reads in turn, with a context made from this one, is not marked: its
+// key is another. Being the context itself, it costs a hit no allocation.
+type Read struct {
+	context.Context //nolint:containedctx // it is one
+	Key             string
+}
+
+// Value is asked by IsRead.
+func (r *Read) Value(key any) any {
+	if key == (mark{}) {
+		return r
+	}
+	return r.Context.Value(key)
 }
 
 // IsRead reports whether a read of the key with this context is one for a page.
 func IsRead(ctx context.Context, key string) bool {
-	page, is := ctx.Value(mark{}).(*string)
-	return is && *page == key
+	page, is := ctx.Value(mark{}).(*Read)
+	return is && page.Key == key
 }
