@@ -22,6 +22,7 @@ type feed struct {
 
 	mu      sync.Mutex
 	closed  bool
+	since   time.Time // when somebody began to listen
 	sources map[string]*source
 	timer   *time.Timer // runs while there are gaps
 }
@@ -68,18 +69,18 @@ func (f *feed) hear(n Notice) {
 	}
 }
 
-// remind notes which notices a source has made lately. The first ones may have been missed although later ones were heard; if they were
-// made before anybody listened, all is void once for nothing.
+// remind notes which notices a source has made lately. The first ones may have been missed although later ones were heard, unless they
+// were made before anybody listened.
 func (f *feed) remind(r repetition) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := f.sources[r.source]
+	s, heardAll := f.sources[r.source], time.Since(f.since) > settled
 	switch {
-	case f.closed:
+	case f.closed, s == nil && !heardAll:
 		return
 	case s == nil:
 		s = f.addLocked(r.source, r.first)
-	case r.first < s.from:
+	case r.first < s.from && heardAll:
 		f.lost()
 		s.from = r.first
 	}
@@ -162,6 +163,7 @@ func (f *feed) check() {
 func (f *feed) restart() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.since = time.Now()
 	f.sources = nil
 	f.gaps.Store(0)
 }

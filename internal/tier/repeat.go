@@ -13,6 +13,9 @@ const (
 	gathering   = 500 * time.Millisecond // of the numbers that are repeated together
 	firstRepeat = time.Second            // after that
 	lastRepeat  = 3 * time.Second        // after the first one
+
+	// settled is the age that a subscription is past when the last repetition comes of what was made since it stands.
+	settled = gathering + firstRepeat + lastRepeat
 )
 
 // repetition says which notices a source has made lately. As a message it is "SOURCE LAST= FIRST", which a tier of an older version

@@ -78,6 +78,7 @@ func TestALastNoticeThatIsLostIsMissedWhenItsNumberIsRepeated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tier, _ := newTier(t, entries(10))
+				time.Sleep(settled + time.Millisecond)
 				before(t, tier)
 				tier.set("k", "v")
 				repeat(t, tier, "a", 9, 10)
@@ -94,6 +95,22 @@ func TestALastNoticeThatIsLostIsMissedWhenItsNumberIsRepeated(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What a source made before the subscription stood is not lost. Those after it that are repeated in these seconds are again later.
+func TestARepetitionOfWhatNobodyListenedToChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tier, _ := newTier(t, entries(10))
+		tier.Missed()
+		time.Sleep(gathering + firstRepeat + lastRepeat)
+		hear(t, tier, "b", 8)
+		tier.set("k", "v")
+		repeat(t, tier, "a", 9, 10)
+		repeat(t, tier, "b", 7, 8)
+		expect(t, tier.Get("k"), "v")
+		repeat(t, tier, "b", 8, 9)
+		expect(t, tier.Get("k"), nil)
+	})
 }
 
 func TestARepetitionOfWhatWasHeardChangesNothing(t *testing.T) {
