@@ -241,14 +241,16 @@
     if (byID('pages')) pages();
   }
 
-  const link = (state) => {
+  const link = (state, why) => {
     const pill = byID('link');
+    const text = why ? state + ': ' + why : state;
     pill.dataset.state = state;
-    if (pill.textContent !== state) pill.textContent = state;
+    if (pill.textContent !== text) pill.textContent = text;
   };
 
   async function ask(query, options) {
-    const response = await fetch(location.pathname + '?' + new URLSearchParams(query), {cache: 'no-store', ...options});
+    // In full, and without the password that may be in the page's own URL: fetch refuses that.
+    const response = await fetch(location.origin + location.pathname + '?' + new URLSearchParams(query), {cache: 'no-store', ...options});
     const answer = await response.json();
     if (!response.ok) throw new Error(answer.error);
     return answer;
@@ -259,8 +261,8 @@
       data = await ask({view: 'data'});
       link('live');
       show();
-    } catch {
-      link('lost');
+    } catch (err) {
+      link('lost', err.message);
     }
   }
 

@@ -82,8 +82,8 @@ type Config struct {
 	// operation is sent does not count. Default: 500 ms.
 	//
 	// After a few operations in a row that took longer or failed, a circuit breaker opens (on a cluster, there is one for
-	// each sixth of the slots): the Guard sends one operation every quarter to half of a second, to see whether Redis
-	// answers again. By default go-redis dials five times, 100 ms apart, so a Redis that refuses connections looks like one
+	// each sixth of the slots): calls do not ask Redis, and writes fail at once, until it answers a probe. The Guard sends
+	// one in the background every quarter to half of a second. By default go-redis dials five times, 100 ms apart, so a Redis that refuses connections looks like one
 	// that does not answer. With redis.Options.DialerRetries 1, the refusal shows at once.
 	RedisTimeout time.Duration
 

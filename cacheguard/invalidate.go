@@ -22,7 +22,8 @@ const maxInvalidations = 256
 // Invalidate sends the invalidations even if ctx has ended, because the source has been written by then. The end of ctx only
 // ends the caller's wait, with an error that matches its cause.
 //
-// The error joins a *RedisError for each key that Redis may not have removed. The invalidations of such keys are pending, up to
+// The error joins a *RedisError for each key that Redis may not have removed: after RedisTimeout, or at once while the circuit breaker is
+// open (Config.RedisTimeout). The invalidations of such keys are pending, up to
 // 100,000 of them: the Guard sends them again in the background until they succeed or the Guard is closed, and loads the keys
 // without the cache until then. Other instances may go on serving their values.
 //

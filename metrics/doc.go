@@ -15,8 +15,10 @@
 //
 // # What is exported
 //
-// A middleware.Cache reads its Guard more than once for a page that has variants, tags or prefixes. So the hits of pages
-// are in cacheguard_http_requests_total, not in the Guard's cacheguard_requests_total.
+// A middleware.Cache may read its Guard more than once for a page. So requests for pages are counted once, in
+// cacheguard_http_requests_total with the cache label that was given to HTTP, and not in the Guard's cacheguard_requests_total,
+// cacheguard_request_duration_seconds and cacheguard_loads_avoided_total: the hit ratio of the Guard is that of its own Gets. A page that
+// is made is a load of the Guard's.
 //
 //	cacheguard_requests_total{cache,result}           answers of Get, GetMany and Fetch; result is an Outcome, missed
 //	                                                  (nothing there, and no loader), left (the caller cancelled) or error

@@ -264,6 +264,41 @@ func TestRequestsAreCountedByRoute(t *testing.T) {
 	e.want("cacheguard_http_request_duration_seconds{cache=pages,result=loaded}", 4)
 }
 
+// A page with variants takes two reads of the Guard, and none of them is a hit or a miss of the Guard's.
+func TestRequestsOfPagesAreCountedOnceAndNotAsTheGuards(t *testing.T) {
+	t.Parallel()
+	e := newEverything(t)
+	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{Prefix: e.cfg, Hooks: e.m.Guard("roomy")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = guard.Close() }) // always nil
+	cache, err := middleware.New(guard, middleware.Config{OnResponse: e.m.HTTP("pages")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := cache.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		w.Header().Set("Vary", "Accept-Language")
+		if _, err := cacheguard.Get(r.Context(), guard, "within", func(context.Context) (string, error) { return "v", nil }); err != nil {
+			t.Error(err)
+		}
+	}))
+	for _, language := range []string{"en", "de"} {
+		for range 3 {
+			r := httptest.NewRequest(http.MethodGet, "/", nil)
+			r.Header.Set("Accept-Language", language)
+			page.ServeHTTP(httptest.NewRecorder(), r)
+			e.stored()
+		}
+	}
+	e.want("cacheguard_http_requests_total{cache=pages,result=loaded,route=other}", 2)
+	e.want("cacheguard_http_requests_total{cache=pages,result=hit,route=other}", 4)
+	e.want("cacheguard_requests_total{cache=roomy,result=loaded}", 1) // of the handler's own key
+	e.want("cacheguard_requests_total{cache=roomy,result=hit}", 1)
+	e.want("cacheguard_request_duration_seconds{cache=roomy,result=hit}", 1)
+}
+
 func TestLoadsThatWaitForTheFleetAreSeen(t *testing.T) {
 	t.Parallel()
 	e := newEverything(t)

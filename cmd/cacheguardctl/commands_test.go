@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"os"
 	"slices"
@@ -297,6 +298,85 @@ func TestWatchShowsInvalidationsUntilItIsInterrupted(t *testing.T) {
 	expect.ErrorIs(t, cmd.Wait(), nil)
 }
 
+func TestWatchNamesCachesAndTagsAsTheProgramDoes(t *testing.T) {
+	t.Parallel()
+	prefix := "test-" + rand.Text()
+	guard := newGuard(t, shared.Client(t), prefix)
+	products, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[int, string]{
+		Name: "product", Load: func(context.Context, int) (string, error) { return "v", nil },
+	})
+	expect.ErrorIs(t, err, nil)
+	cmd := command(t.Context(), at(shared), "--prefix", prefix, "--json", "watch", "--count", "3")
+	out, err := cmd.StdoutPipe()
+	expect.ErrorIs(t, err, nil)
+	expect.ErrorIs(t, cmd.Start(), nil)
+	lines := bufio.NewScanner(out)
+	next := func() (s seen) {
+		if !lines.Scan() {
+			t.Fatal("it has ended: ", lines.Err())
+		}
+		expect.ErrorIs(t, json.Unmarshal(lines.Bytes(), &s), nil)
+		return s
+	}
+	expect.Equal(t, "event", next().Event, "subscribed")
+	expect.ErrorIs(t, guard.InvalidateTags(t.Context(), "category:shoes"), nil)
+	expect.Equal(t, "name", next().Name, "tag category:shoes")
+	expect.ErrorIs(t, products.InvalidateAll(t.Context()), nil)
+	expect.Equal(t, "name", next().Name, "cache product")
+	expect.ErrorIs(t, guard.Invalidate(t.Context(), "a"), nil)
+	expect.Equal(t, "name", next().Name, "a")
+	expect.ErrorIs(t, cmd.Wait(), nil)
+}
+
+func TestWatchShowsNoRepetitions(t *testing.T) {
+	t.Parallel()
+	prefix := "test-" + rand.Text()
+	cmd := command(t.Context(), at(shared), "--prefix", prefix, "watch", "--count", "1")
+	out, err := cmd.StdoutPipe()
+	expect.ErrorIs(t, err, nil)
+	expect.ErrorIs(t, cmd.Start(), nil)
+	lines := bufio.NewScanner(out)
+	lines.Scan() // subscribed
+	for _, message := range []string{"a/0 12= 9", "a/0 13 k"} {
+		expect.ErrorIs(t, shared.Client(t).Publish(t.Context(), prefix+":invalidated", message).Err(), nil)
+	}
+	lines.Scan()
+	expect.Equal(t, "line", strings.HasSuffix(lines.Text(), "invalidated  k"), true)
+	expect.ErrorIs(t, cmd.Wait(), nil)
+}
+
+func TestStatsAndCheckNameTheNodeThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 0)
+	url := "redis://" + strings.Join(c.Addrs(), ",") + "?max_retries=-1"
+	c.Node(1).Kill()
+	dead := c.Addrs()[1]
+	for range 10 { // whichever node a client asks first
+		r := ctl(t, url, "stats")
+		r.want(t, failed, c.Addrs()[0]+"  7", c.Addrs()[2]+"  7", dead+": ", "refused")
+	}
+	ctl(t, url, "check", "--no-locks").want(t, failed, dead)
+}
+
+func TestStatsShowWhatTheUserMaySee(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	expect.ErrorIs(t, s.Client(t).Do(t.Context(), "acl", "setuser", "app", "on", ">secret", "~*", "&*", "+@all", "-info").Err(), nil)
+	ctl(t, "redis://app:secret@"+s.Addr(), "stats").want(t, failed, "listeners  0", s.Addr()+": NOPERM")
+	expect.ErrorIs(t, s.Client(t).Do(t.Context(), "acl", "setuser", "app", "+info", "-pubsub").Err(), nil)
+	ctl(t, "redis://app:secret@"+s.Addr(), "stats").want(t, failed, s.Addr()+"  7", s.Addr()+": NOPERM")
+}
+
+func TestCheckSeesHowReplicasEvict(t *testing.T) {
+	t.Parallel()
+	primary := redistest.Start(t)
+	replica := redistest.StartReplica(t, primary)
+	for name, value := range map[string]string{"maxmemory": "100mb", "maxmemory-policy": "allkeys-lru"} {
+		expect.ErrorIs(t, replica.Client(t).ConfigSet(t.Context(), name, value).Err(), nil)
+	}
+	ctl(t, at(primary), "check").want(t, done, "maxmemory-policy  "+replica.Addr()+"  replica: allkeys-lru, maxmemory 100.00M: locks may be evicted")
+}
+
 func TestFieldsOfJSONStay(t *testing.T) {
 	t.Parallel()
 	prefix := "test-" + rand.Text()
@@ -309,7 +389,7 @@ func TestFieldsOfJSONStay(t *testing.T) {
 		}},
 		{[]string{"stats"}, []string{
 			"listeners", "nodes", "nodes.connected_clients", "nodes.evicted_keys", "nodes.keyspace_hits", "nodes.keyspace_misses",
-			"nodes.maxmemory", "nodes.maxmemory_policy", "nodes.node", "nodes.ops_per_sec", "nodes.used_memory", "nodes.version", "prefix",
+			"nodes.maxmemory", "nodes.maxmemory_policy", "nodes.node", "nodes.ops_per_sec", "nodes.problem", "nodes.used_memory", "nodes.version", "prefix",
 		}},
 	} {
 		r := ctl(t, at(shared), append([]string{"--json", "--prefix", prefix, "--lock-prefix", prefix}, test.args...)...)

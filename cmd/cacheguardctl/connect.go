@@ -103,8 +103,8 @@ func bad(err error) error {
 	return fmt.Errorf("REDIS_URL: %w", err)
 }
 
-// isUnreachable reports whether the error is other than an answer of Redis.
+// isUnreachable reports whether there is an error other than an answer of Redis.
 func isUnreachable(err error) bool {
 	var answer redis.Error
-	return !errors.As(err, &answer)
+	return err != nil && !errors.As(err, &answer)
 }

@@ -47,6 +47,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -100,6 +101,26 @@ func (e *env) guard() (*cacheguard.Guard, error) {
 	return cacheguard.New(e.rdb, cacheguard.Config{Prefix: e.all.Prefix})
 }
 
+// reach asks for any answer: one node of a cluster is enough.
+func reach(ctx context.Context, rdb redis.UniversalClient) error {
+	cluster, is := rdb.(*redis.ClusterClient)
+	if !is {
+		return rdb.Ping(ctx).Err()
+	}
+	var answered atomic.Bool
+	err := cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+		err := node.Ping(ctx).Err()
+		if err == nil || !isUnreachable(err) {
+			answered.Store(true)
+		}
+		return err
+	})
+	if answered.Load() {
+		return nil
+	}
+	return err
+}
+
 func run(ctx context.Context, args []string, url string, stdout, stderr io.Writer) (code int) {
 	logging.Disable() // what matters is in the error
 	var all commands
@@ -121,7 +142,7 @@ func run(ctx context.Context, args []string, url string, stdout, stderr io.Write
 		return complain(stderr, err, misused)
 	}
 	defer rdb.Close()
-	if err := rdb.Ping(ctx).Err(); err != nil && isUnreachable(err) {
+	if err := reach(ctx, rdb); err != nil && isUnreachable(err) {
 		return complain(stderr, err, unreachable)
 	}
 	if err := command.Run(&env{ctx: ctx, rdb: rdb, all: &all, out: &printer{to: stdout, json: all.JSON}}); err != nil {

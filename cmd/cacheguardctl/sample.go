@@ -11,11 +11,12 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/tier"
 )
 
 const (
@@ -131,11 +132,7 @@ func (c *watch) sample(e *env) error {
 	invalidated := make(map[string]int)
 	for n := 1; ; {
 		select {
-		case name := <-messages:
-			cache, _, found := strings.Cut(name, ":")
-			if !found {
-				cache = ""
-			}
+		case cache := <-messages:
 			invalidated[cache]++
 		case err := <-lost:
 			if e.ctx.Err() != nil {
@@ -160,16 +157,18 @@ func (c *watch) sample(e *env) error {
 	}
 }
 
-// receive passes on the names of what is invalidated.
-func receive(ctx context.Context, sub *redis.PubSub, names chan<- string) error {
+// receive passes on the caches of what is invalidated.
+func receive(ctx context.Context, sub *redis.PubSub, caches chan<- string) error {
 	for {
 		msg, err := sub.ReceiveMessage(ctx)
 		if err != nil {
 			return err
 		}
-		_, name := read(msg.Payload)
+		if tier.IsRepetition(msg.Payload) {
+			continue
+		}
 		select {
-		case names <- name:
+		case caches <- read(msg.Payload).cache:
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -22,6 +22,7 @@ type Reading struct {
 	kind   string
 	guess  *remembered // the tags whose epochs are asked for; nil: none
 	since  uint64      // when it began, for Pending
+	forgot uint64      // when it began, for Epochs.see
 
 	read   *link.Read // of what Keys are
 	asking bool       // it has to be waited for
@@ -39,7 +40,7 @@ type Reading struct {
 func (e *Epochs) Begin(key, valueKey, kind string, known []string) (r Reading) {
 	number := e.health.Part(valueKey)
 	r = Reading{
-		epochs: e, part: &e.parts[number], number: number, key: key, kind: kind, guess: e.memory.of(key, kind), since: e.pending.Moment(),
+		epochs: e, part: &e.parts[number], number: number, key: key, kind: kind, guess: e.memory.of(key, kind), since: e.pending.Moment(), forgot: e.parts[number].forgot.Load(),
 	}
 	if r.guess == nil && len(known) > 0 {
 		names := make([]string, len(known))

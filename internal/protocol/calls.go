@@ -102,3 +102,8 @@ func (k *Keyspace) Invalidate(valueKey, notice string) *script.Call {
 func (k *Keyspace) Time(valueKey string) *script.Call {
 	return &script.Call{Script: timeScript, Keys: []string{valueKey}}
 }
+
+// Say publishes a message to local tiers, at the node that has the key.
+func (k *Keyspace) Say(key, message string) *script.Call {
+	return &script.Call{Script: sayScript, Keys: []string{key}, Args: []any{k.Channel, message}}
+}

@@ -48,6 +48,9 @@ var putSource string
 //go:embed lua/renew_update.lua
 var renewUpdateSource string
 
+//go:embed lua/say.lua
+var saySource string
+
 //go:embed lua/inspect.lua
 var inspectSource string
 
@@ -67,6 +70,8 @@ var (
 	putScript         = script.New(written + prelude + putSource)
 	renewUpdateScript = script.New(prelude + renewUpdateSource)
 
+	sayScript = script.New(saySource)
+
 	inspectScript = script.New(prelude + inspectSource)
 
 	timeScript = script.New(prelude + timeSource)
@@ -80,6 +85,6 @@ func Source(name string) string {
 	return map[string]*script.Script{
 		"acquire": acquireScript, "fill": fillScript, "fail": failScript, "release": releaseScript, "renew": renewScript,
 		"invalidate": invalidateScript, "begin_update": beginUpdateScript, "end_update": endUpdateScript, "put": putScript,
-		"renew_update": renewUpdateScript, "time": timeScript, "inspect": inspectScript,
+		"renew_update": renewUpdateScript, "time": timeScript, "inspect": inspectScript, "say": sayScript,
 	}[name].Source()
 }

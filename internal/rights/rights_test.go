@@ -122,6 +122,14 @@ func TestCheckSaysThatTheKeysAreRefused(t *testing.T) {
 	}
 }
 
+func TestCheckDoesNotNameCommandsThatTheUserHasWhenItsKeysAreRefusedToo(t *testing.T) {
+	t.Parallel()
+	err := checkAs(t, Mutex, "other", "-zscore")
+	if err == nil || !strings.Contains(err.Error(), `keys such as "other:{`) || !strings.Contains(err.Error(), "the user ZSCORE:") {
+		t.Error(err)
+	}
+}
+
 func TestCheckNamesTheChannelThatIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, channel := range Guard.Channels {
