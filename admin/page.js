@@ -224,8 +224,9 @@
   // holders says who has a lock.
   function holders(l) {
     const waiting = (l.waiting + l.waiting_readers) + ' wait.';
-    const who = (h) => h.instance || 'an instance that is not known';
-    const by = l.held_by.map((h) => '\n  ' + who(h) + (l.servers ? ', on ' + h.servers + ' servers' : '') + ', lease ends in ' + seconds(h.left) + ', token ' + h.token).join('');
+    const line = (text) => JSON.stringify(text).slice(1, -1); // what it names must not look like another line
+    const who = (h) => line(h.instance) || 'an instance that is not known';
+    const by = l.held_by.map((h) => '\n  ' + who(h) + (l.servers ? ', on ' + h.servers + ' servers' : '') + ', lease ends in ' + seconds(h.left) + ', token ' + line(h.token)).join('');
     if (l.permits) {
       return l.holders + ' of ' + l.permits + ' permits are held, ' + waiting + by + (l.holders > l.held_by.length ? '\n  and ' + (l.holders - l.held_by.length) + ' more' : '');
     }
@@ -235,7 +236,7 @@
     }
     if (l.holders === 0) return 'Nobody holds ' + JSON.stringify(l.name) + '; ' + waiting;
     return 'Held by ' + (l.token ? who(l) : l.holders + ' readers') + '. Its lease ends in ' + seconds(l.left) + ' unless it is renewed.\n' +
-      waiting + ' Fence ' + l.fence + (l.token ? ', token ' + l.token : '') + '.';
+      waiting + ' Fence ' + l.fence + (l.token ? ', token ' + line(l.token) : '') + '.';
   }
 
   function pages() {
@@ -299,7 +300,7 @@
       }
     });
   }
-  form('look', 'found', (e) => ({view: 'key', guard: e.guard.value, key: entered(e.key)}), (k) => k.problem ? k.problem + '\n' + k.text : k.text);
+  form('look', 'found', (e) => ({view: 'key', guard: e.guard.value, key: entered(e.key)}), (k) => k.problem ? JSON.stringify(k.problem) + '\n' + k.text : k.text);
   form('lock', 'holder', (e) => ({view: 'lock', locker: e.locker.value, name: entered(e.name)}), holders);
 
   async function act(name, body, question) {

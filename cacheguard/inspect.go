@@ -18,7 +18,7 @@ const (
 	EntryStale   EntryState = "stale"   // a value past its TTL
 	EntryAbsent  EntryState = "absent"  // the memory that the source has no such thing
 	EntryRevoked EntryState = "revoked" // a value that InvalidateTags or InvalidateAll invalidated: Get loads a new one
-	EntryDamaged EntryState = "damaged" // something that is no entry of this version, or is truncated or changed
+	EntryDamaged EntryState = "damaged" // something that is no entry of this version, or is truncated or changed. Behind its first 64 KiB nobody looks
 )
 
 // Inspection is what there is of a key, in Redis and on this instance. Durations are measured by the clock of the key's
@@ -138,8 +138,8 @@ func (i *Inspection) readEntry(in *protocol.Inspected) protocol.Stamps {
 	if in.Value == nil {
 		return nil
 	}
-	i.Size = len(in.Value)
-	e, err := protocol.DecodeEntry(in.Value)
+	i.Size = in.Size
+	e, err := in.Entry()
 	if err != nil {
 		i.State, i.Damage = EntryDamaged, err.Error()
 		return nil
