@@ -66,7 +66,7 @@ type Holder struct {
 
 // Failure is what Redis remembers of loads that failed.
 type Failure struct {
-	Message string        // the text of the last error
+	Message string        // the text of the last error (see Config.RedactError); empty once Left is 0
 	InARow  int           // how many loads failed since one succeeded
 	Left    time.Duration // Get returns the error for that long; 0: the next one loads
 }

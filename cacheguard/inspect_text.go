@@ -34,7 +34,11 @@ func (i Inspection) String() string {
 		line("  updated %s; %d instances wait", w, i.Blocked)
 	}
 	if i.Failure != nil {
-		line("  %d loads in a row failed, the error is remembered for %s: %q", i.Failure.InARow, shown(i.Failure.Left), i.Failure.Message)
+		failed := fmt.Sprintf("  %d loads in a row failed", i.Failure.InARow)
+		if i.Failure.Message != "" {
+			failed += fmt.Sprintf(", the error is remembered for %s: %q", shown(i.Failure.Left), i.Failure.Message)
+		}
+		line("%s", failed)
 	}
 	for _, of := range i.Versions {
 		b.WriteString(of.String())

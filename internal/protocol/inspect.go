@@ -27,7 +27,7 @@ type Inspected struct {
 	Blocked int // processes that wait for the end of the update
 
 	Failures int           // how many loads failed in a row
-	Failure  string        // the text of the last one's error
+	Failure  string        // the text of the last one's error; empty: it does not count any more
 	Retry    time.Duration // until a load may be tried again; 0: now
 }
 
@@ -62,7 +62,7 @@ func ParseInspected(cmd *redis.Cmd) (in Inspected, err error) {
 	if err != nil {
 		return in, err
 	}
-	if len(reply) != 6 {
+	if len(reply) != 7 {
 		return in, fmt.Errorf("unexpected reply of %d parts", len(reply))
 	}
 	now, _ := reply[0].(int64)
@@ -76,6 +76,7 @@ func ParseInspected(cmd *redis.Cmd) (in Inspected, err error) {
 	}
 	in.readLease(fieldsOf(reply[4]))
 	in.readIntent(fieldsOf(reply[5]))
+	in.Failure, _ = reply[6].(string)
 	return in, nil
 }
 
@@ -102,7 +103,6 @@ func (in *Inspected) readLease(fields map[string]string) {
 	}
 	in.Waiting = inboxesIn(fields)
 	in.Failures, _ = strconv.Atoi(fields["failures"])
-	in.Failure = fields["error"]
 	if _, held := fields["token"]; held && left > 0 {
 		h := holderOf(fields["holder"])
 		h.Left = left
