@@ -75,7 +75,8 @@ type Config struct {
 	FleetLoads int
 
 	// MaxValueBytes is the size of the largest value stored, encoded. Larger ones reach their callers but not the
-	// cache. Default: 8 MiB. -1: no limit but Redis' own.
+	// cache. What is larger in Redis, whoever stored it, is not used: a Get replaces it, and removes it if it cannot be read within
+	// RedisTimeout. Instances that share a Prefix should agree on it. Default: 8 MiB. -1: no limit but Redis' own.
 	MaxValueBytes int
 
 	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. The time before an

@@ -51,6 +51,9 @@ var versionSource string
 //go:embed lua/revoke.lua
 var revokeSource string
 
+//go:embed lua/drop_large.lua
+var dropLargeSource string
+
 //go:embed lua/inspect.lua
 var inspectSource string
 
@@ -75,6 +78,8 @@ var (
 
 	inspectScript = script.New(prelude + inspectSource)
 
+	dropLargeScript = script.New(dropLargeSource)
+
 	timeScript = script.New(prelude + timeSource)
 
 	existsCommand = script.Command("exists")
@@ -88,6 +93,6 @@ func Source(name string) string {
 		"acquire": acquireScript, "fill": fillScript, "fail": failScript, "release": releaseScript, "renew": renewScript,
 		"invalidate": invalidateScript, "begin_update": beginUpdateScript, "end_update": endUpdateScript, "put": putScript,
 		"renew_update": renewUpdateScript, "time": timeScript, "version": versionScript, "revoke": revokeScript,
-		"inspect": inspectScript,
+		"inspect": inspectScript, "drop_large": dropLargeScript,
 	}[name].Source()
 }
