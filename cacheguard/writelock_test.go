@@ -100,7 +100,7 @@ func TestUpdateAnywayWritesUnderTheWriteLock(t *testing.T) {
 	written := false
 	err := g.Update(t.Context(), "k", func(ctx context.Context) error {
 		written = true
-		held := lockServer.Client(t).HGet(ctx, "locks:{shop:k}", "token").Val()
+		held := lockServer.Client(t).HGet(ctx, "locks:{shop:k}:mutex", "token").Val()
 		expect.Equal(t, "the lock is held", held != "", true)
 		return nil
 	})
