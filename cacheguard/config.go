@@ -135,10 +135,9 @@ type Config struct {
 	// differ. Default: none.
 	Compression Compression
 
-	// RedactError returns what may be known of a loader's error outside of this process, where the error itself may name what must not
-	// be: it is the Message of the LoadError that other instances get, and of Inspect, and stands in Redis until the failure is
-	// forgotten, for 5 seconds at most. Callers, Hooks and Logger here have the error itself. Of its text, 1 KiB is used. It is called
-	// concurrently. Default: err.Error().
+	// RedactError returns what may be known of a loader's error outside of this process: the Message of the LoadError that other
+	// instances get, and of Inspect. It stands in Redis for 5 seconds at most, and is cut at 1 KiB. Callers, Hooks and Logger here have
+	// the error itself. It is called concurrently. Default: err.Error().
 	RedactError func(err error) string
 
 	// Hooks are called as things happen, for metrics and tests.
