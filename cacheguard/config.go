@@ -75,7 +75,8 @@ type Config struct {
 	FleetLoads int
 
 	// MaxValueBytes is the size of the largest value stored, encoded. Larger ones reach their callers but not the
-	// cache. Default: 8 MiB. -1: no limit but Redis' own.
+	// cache. What is larger in Redis, whoever stored it, is not used: a Get replaces it, and removes it if it cannot be read within
+	// RedisTimeout. Instances that share a Prefix should agree on it. Default: 8 MiB. -1: no limit but Redis' own.
 	MaxValueBytes int
 
 	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. The time before an
@@ -133,6 +134,11 @@ type Config struct {
 	// with different Compression may share a Prefix. MaxValueBytes bounds the size before compression, so it must not
 	// differ. Default: none.
 	Compression Compression
+
+	// RedactError returns what may be known of a loader's error outside of this process: the Message of the LoadError that other
+	// instances get, and of Inspect. It stands in Redis for 5 seconds at most, and is cut at 1 KiB. Callers, Hooks and Logger here have
+	// the error itself. It is called concurrently. Default: err.Error().
+	RedactError func(err error) string
 
 	// Hooks are called as things happen, for metrics and tests.
 	Hooks Hooks

@@ -87,7 +87,7 @@
 // The same with a disturbance:
 //
 //   - A value was stored before step 2: acquire.lua returns it.
-//   - A load failed a moment ago: acquire.lua returns the text of its error, which fail.lua left in the lease.
+//   - A load failed a moment ago: acquire.lua returns the text of its error, which fail.lua left beside the lease.
 //   - A loses all its callers: the loader's context ends, and release.lua removes the lease without a result.
 //   - A dies: nobody renews the lease. When its deadline is over, B asks again and takes the lease.
 //   - The key is invalidated during step 4: the lease is gone, and fill.lua refuses. The callers of step 5 keep their value,

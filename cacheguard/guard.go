@@ -58,6 +58,7 @@ type Guard struct {
 	bypass        bypass
 	observer      atomic.Pointer[observer] // of package admin; nil: nobody looks
 	written       atomic.Uint64            // bytes of entries that loads stored, ever
+	dropping      atomic.Bool              // a value that is too large to be read is being removed
 	inbox         *wake.Inbox
 	keeper        *lease.Keeper
 	acks          *replicas.Sender // nil: no replica has to acknowledge anything

@@ -244,8 +244,8 @@ func TestTheReplyOfAParkMayBeLost(t *testing.T) {
 func TestOnceThatWasRevokedMeanwhileSaysSo(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 2, Config{})
-	ran, err := f.lockers[0].Once(t.Context(), "a", time.Hour, func(ctx context.Context, _ *Lease) error {
-		if _, err := f.lockers[1].Revoke(ctx, "a"); err != nil {
+	ran, err := f.lockers[0].Once(t.Context(), "a", time.Hour, func(context.Context, *Lease) error {
+		if _, err := f.lockers[1].Revoke(t.Context(), "a"); err != nil { // not ctx, which it ends
 			t.Error(err)
 		}
 		return nil

@@ -62,7 +62,8 @@ const (
 	replyRevoked = -1
 )
 
-func lockKey(prefix, name string) string { return keys.Tagged(prefix, name) }
+// lockKey has an ending of its own, so that a Guard's key of the name is another one.
+func lockKey(prefix, name string) string { return keys.Tagged(prefix, name) + ":mutex" }
 
 func keysOf(lock string) []string {
 	const behind = ":queue"

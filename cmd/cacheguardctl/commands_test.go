@@ -95,7 +95,7 @@ func TestInvalidateRemovesKeysTagsAndAll(t *testing.T) {
 	prefix := "test-" + rand.Text()
 	guard := newGuard(t, shared.Client(t), prefix)
 	for want, args := range map[string][]string{
-		"invalidated  a\n": {"a"}, "invalidated tag  all\n": {"--tag", "all"}, "invalidated all of  " + prefix + "\n": {"--all"},
+		"invalidated  a\n": {"a"}, "invalidated tag  all\n": {"--tag", "all"}, "invalidated all of  " + prefix + "\n": {"--all", "--yes"},
 	} {
 		keep(t, guard, "a")
 		r := ctl(t, at(shared), append([]string{"--prefix", prefix, "invalidate"}, args...)...)
@@ -192,11 +192,11 @@ func TestBypassReachesEveryInstanceAndEnds(t *testing.T) {
 			return err == nil && how == want
 		}
 	}
-	ctl(t, at(shared), "--prefix", prefix, "bypass", "10m").want(t, done, "bypassed", "10m0s")
+	ctl(t, at(shared), "--prefix", prefix, "bypass", "--yes", "10m").want(t, done, "bypassed", "10m0s")
 	redistest.Await(t, "the cache is bypassed", outcome(cacheguard.Bypassed))
 	ctl(t, at(shared), "--prefix", prefix, "bypass", "0s", "--json").want(t, done, `"seconds":0`)
 	redistest.Await(t, "the cache is used", outcome(cacheguard.Hit))
-	ctl(t, at(shared), "--prefix", prefix, "bypass", "25h").want(t, failed, "24h")
+	ctl(t, at(shared), "--prefix", prefix, "bypass", "--yes", "25h").want(t, failed, "24h")
 }
 
 func TestLocksAreShownAndRevoked(t *testing.T) {
@@ -219,7 +219,7 @@ func TestLocksAreShownAndRevoked(t *testing.T) {
 
 	show := []string{"--lock-prefix", prefix, "locks", "show", "job", "file", "free"}
 	ctl(t, at(shared), show...).want(t, done, "NAME", lease.Token(), "rwlock")
-	revoke := []string{"--lock-prefix", prefix, "locks", "revoke"}
+	revoke := []string{"--lock-prefix", prefix, "locks", "revoke", "--yes"}
 	ctl(t, at(shared), append(revoke, "job")...).want(t, done, "1 holders")
 	<-lease.Context().Done()
 	expect.ErrorIs(t, context.Cause(lease.Context()), mutex.ErrRevoked)
@@ -254,7 +254,7 @@ func TestASemaphoreIsShownWithEachOfItsHoldersAndRevoked(t *testing.T) {
 		t.Errorf("there is no mutex: %s", r.out)
 	}
 	ctl(t, at(shared), append(args, "show", "reports", "--json")...).want(t, done, `"kind":"semaphore"`, `"holders":2`, `"held_by":[{"instance":"shop-1","token":`)
-	revoke := append(args, "revoke", "--kind", "semaphore", "reports")
+	revoke := append(args, "revoke", "--yes", "--kind", "semaphore", "reports")
 	ctl(t, at(shared), revoke...).want(t, done, "2 holders")
 	for _, lease := range []*semaphore.Lease{first, second} {
 		<-lease.Context().Done()
@@ -417,6 +417,15 @@ func TestExitCodesSayWhatWasWrong(t *testing.T) {
 		{"http://x", []string{"check"}, misused, "unknown scheme"},
 		{"redis+sentinel://127.0.0.1:1", []string{"check"}, misused, "name of the primary"},
 		{"redis://u:hidden@127.0.0.1:x", []string{"check"}, misused, "REDIS_URL"},
+		{"redis://u:123/hidden@127.0.0.1:6379", []string{"check"}, misused, "%2F"},
+		{"redis://u:123?hidden@127.0.0.1:6379", []string{"check"}, misused, "%3F"},
+		{"redis://u:123#hidden@127.0.0.1:6379", []string{"check"}, misused, "%23"},
+		{"redis://u:123/0?hidden=hidden@127.0.0.1:6379", []string{"check"}, misused, "REDIS_URL"},
+		{"redis://127.0.0.1:6379/hidden", []string{"check"}, misused, "REDIS_URL"},
+		{"redis+sentinel://u:123/hidden@127.0.0.1:1/main", []string{"check"}, misused, "REDIS_URL"},
+		{"redis+sentinel://u:123?hidden@127.0.0.1:1/main", []string{"check"}, misused, "REDIS_URL"},
+		{"redis://u:123/hidden@127.0.0.1:1,127.0.0.1:2", []string{"check"}, misused, "REDIS_URL"},
+		{"u:hidden@x://127.0.0.1", []string{"check"}, misused, "unknown scheme"},
 		{"redis://u:hidden@127.0.0.1:1", []string{"check"}, unreachable, "refused"},
 		{"redis://u:hidden@" + shared.Addr(), []string{"check"}, failed, "WRONGPASS"},
 	} {
@@ -432,7 +441,7 @@ func TestNothingThatATerminalObeysIsPrinted(t *testing.T) {
 	t.Parallel()
 	hostile := "\x1b[2J\u009b31m\u202e\x7f\ttab\nline"
 	prefix := "test-" + rand.Text()
-	for _, args := range [][]string{{"invalidate", hostile}, {"locks", "show", hostile}, {"locks", "revoke", hostile}} {
+	for _, args := range [][]string{{"invalidate", hostile}, {"locks", "show", hostile}, {"locks", "revoke", "--yes", hostile}} {
 		for _, flags := range [][]string{nil, {"--json"}} {
 			r := ctl(t, at(shared), slices.Concat(flags, []string{"--prefix", prefix, "--lock-prefix", prefix}, args)...)
 			if strings.ContainsAny(r.out+r.errors, "\x1b\u009b\u202e\x7f\t") || !strings.Contains(r.out+r.errors, "tab") {

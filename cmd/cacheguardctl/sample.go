@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -211,8 +212,8 @@ func (c *watch) printSamples(e *env, invalidated map[string]int) error {
 // lookAt asks a page of package admin. Its error does not repeat the URL, which may have a password.
 func lookAt(ctx context.Context, page string) (p paged, err error) {
 	u, err := url.Parse(page)
-	if err != nil || u.Host == "" {
-		return p, errors.New("--page: that is no URL")
+	if err != nil || u.Host == "" || u.User == nil && strings.Contains(page, "@") { // then the host may be the beginning of a password
+		return p, errors.New("--page: that is no URL, or its user or password needs escaping: / as %2F, ? as %3F, # as %23, @ as %40")
 	}
 	u.RawQuery = "view=data"
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)

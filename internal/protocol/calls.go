@@ -98,6 +98,11 @@ func (k *Keyspace) Invalidate(valueKey, notice string) *script.Call {
 	}
 }
 
+// DropLarge removes the value if it has more than that many bytes.
+func (k *Keyspace) DropLarge(valueKey string, bytes int) *script.Call {
+	return &script.Call{Script: dropLargeScript, Keys: []string{valueKey}, Args: []any{bytes}}
+}
+
 // Time asks for the clock of the server that has the key, in ms.
 func (k *Keyspace) Time(valueKey string) *script.Call {
 	return &script.Call{Script: timeScript, Keys: []string{valueKey}}

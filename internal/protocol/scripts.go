@@ -51,6 +51,9 @@ var renewUpdateSource string
 //go:embed lua/say.lua
 var saySource string
 
+//go:embed lua/drop_large.lua
+var dropLargeSource string
+
 //go:embed lua/inspect.lua
 var inspectSource string
 
@@ -74,6 +77,8 @@ var (
 
 	inspectScript = script.New(prelude + inspectSource)
 
+	dropLargeScript = script.New(dropLargeSource)
+
 	timeScript = script.New(prelude + timeSource)
 
 	existsCommand = script.Command("exists")
@@ -85,6 +90,6 @@ func Source(name string) string {
 	return map[string]*script.Script{
 		"acquire": acquireScript, "fill": fillScript, "fail": failScript, "release": releaseScript, "renew": renewScript,
 		"invalidate": invalidateScript, "begin_update": beginUpdateScript, "end_update": endUpdateScript, "put": putScript,
-		"renew_update": renewUpdateScript, "time": timeScript, "inspect": inspectScript, "say": sayScript,
+		"renew_update": renewUpdateScript, "time": timeScript, "inspect": inspectScript, "say": sayScript, "drop_large": dropLargeScript,
 	}[name].Source()
 }

@@ -20,6 +20,9 @@ type Notice struct {
 // All is the name that everything is made under.
 const All = "*"
 
+// maxSource is how many bytes a source has at most.
+const maxSource = 128
+
 // many stands behind the number of a notice about many keys.
 const many = "+"
 
@@ -36,9 +39,10 @@ func ParseNotice(s string) (n Notice, ok bool) {
 	var number string
 	n.Source, s, _ = strings.Cut(s, " ")
 	number, n.Key, ok = strings.Cut(s, " ")
-	if !ok {
+	if !ok || len(n.Source) > maxSource {
 		return n, false
 	}
+	n.Source = strings.Clone(n.Source) // it is kept, and the rest of the message is not
 	number, n.Many = strings.CutSuffix(number, many)
 	var err error
 	n.Number, err = strconv.ParseUint(number, 10, 64)

@@ -34,7 +34,7 @@ func (r repetition) String() string {
 func parseRepetition(s string) (r repetition, ok bool) {
 	source, s, _ := strings.Cut(s, " ")
 	number, from, _ := strings.Cut(s, " ")
-	if number, ok = strings.CutSuffix(number, repeated); !ok {
+	if number, ok = strings.CutSuffix(number, repeated); !ok || len(source) > maxSource {
 		return r, false
 	}
 	last, err := strconv.ParseUint(number, 10, 64)
@@ -42,7 +42,7 @@ func parseRepetition(s string) (r repetition, ok bool) {
 		return r, false
 	}
 	first, err := strconv.ParseUint(from, 10, 64)
-	return repetition{source, first, last}, err == nil && first > 0 && first <= last
+	return repetition{strings.Clone(source), first, last}, err == nil && first > 0 && first <= last
 }
 
 // IsRepetition reports whether a message repeats a number, and is about no key.

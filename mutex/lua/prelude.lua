@@ -87,7 +87,7 @@ end
 
 -- Has all waiters live for their grace from now at most: they have queued before the clock was set back.
 local function set_back(key)
-  local all = redis.call('HGETALL', key)
+  local all = redis.pcall('HGETALL', key) -- a user who may not waits for longer
   for i = 1, #all, 2 do
     local alive, grace, rest = string.match(all[i + 1], '^(%d+) (%d+)( .*)$')
     if string.sub(all[i], 1, 7) == 'waiter:' and alive and tonumber(alive) > now + grace then
