@@ -65,7 +65,7 @@ func TestNamesThatAreLongOrNoTextAreCutAndCannotBeChosen(t *testing.T) {
 	h := Config{Lockers: []Locker{locks}}.Handler()
 	for name, cut := range map[string]bool{
 		"import": false, "nightly\nimport": false, strings.Repeat("x", longestShown): false, strings.Repeat("ü", longestShown): true,
-		"odd\xffname": true, "x" + strings.Repeat("y", 1<<20): true,
+		"odd\xffname": true, "x" + strings.Repeat("y", 1<<15): true,
 	} {
 		expect.ErrorIs(t, locks.Do(t.Context(), name, func(context.Context, *mutex.Lease) error {
 			shown := look(t, h).Lockers[0].Locks[0]
