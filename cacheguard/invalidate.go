@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/script"
 )
@@ -68,6 +70,8 @@ type invalidations struct {
 	message     func(key string) string               // the next notice of it
 	forgetLocal func(keys []string)                   // makes the local tier forget
 	shown       func(key string) string               // as errors have it
+
+	steps func(*script.Call) [][]*script.Call // that do what the call does, one key each; nil: it has one key
 }
 
 // ofKeys are the invalidations of keys.
@@ -81,6 +85,7 @@ func ofKeys(g *Guard) invalidations {
 		message:     func(key string) string { return g.notices.Next(g.partOf(key), key) },
 		forgetLocal: func(keys []string) { g.local.forget(keys) },
 		shown:       func(key string) string { return key },
+		steps:       g.keys.InvalidateInSteps,
 	}
 }
 
@@ -190,7 +195,7 @@ func (i *invalidations) forgetPart(
 	for n, key := range keys {
 		reason := err
 		if err == nil {
-			reason = cmds[n].Err()
+			reason = i.despiteMove(ctx, calls[n], cmds[n].Err())
 		}
 		if reason != nil {
 			i.guard.health.Failed(reason)
@@ -198,6 +203,24 @@ func (i *invalidations) forgetPart(
 		}
 	}
 	return failed
+}
+
+// despiteMove removes what the call should have removed if Redis refused it because the slot is being moved and some of the keys are not
+// there: by steps of one key each. The error is that of the call, or of a step.
+func (i *invalidations) despiteMove(ctx context.Context, call *script.Call, refused error) error {
+	if i.steps == nil || refused == nil || !redis.HasErrorPrefix(refused, "TRYAGAIN") {
+		return refused
+	}
+	for _, step := range i.steps(call) {
+		cmds, err := i.guard.write(ctx, step)
+		for _, cmd := range cmds {
+			err = errors.Join(err, cmd.Err())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // next is the call that removes a key, with a notice of its own.

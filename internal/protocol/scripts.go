@@ -81,7 +81,9 @@ var (
 
 	timeScript = script.New(prelude + timeSource)
 
-	existsCommand = script.Command("exists")
+	existsCommand  = script.Command("exists")
+	delCommand     = script.Command("del")
+	publishCommand = script.Command("publish")
 )
 
 // Source is the text of the script as Redis gets it, for tests that pick it out of the traffic. The name is that of its
