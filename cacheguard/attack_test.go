@@ -1,0 +1,296 @@
+package cacheguard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+func client(tb testing.TB, hooks ...redis.Hook) *redis.Client {
+	rdb := redis.NewClient(&redis.Options{Addr: cacheguard.SharedAddr()})
+	for _, h := range hooks {
+		rdb.AddHook(h)
+	}
+	tb.Cleanup(func() { _ = rdb.Close() }) // all is done
+	return rdb
+}
+
+func TestAGetManyThatGivesUpHoldsUpNeitherABystanderNorClose(t *testing.T) {
+	t.Parallel()
+	g := newGround(t)
+	guard := g.guard(client(t, slow(func(cmds []redis.Cmder) time.Duration {
+		if isRead(cmds) {
+			return 600 * time.Millisecond
+		}
+		return 0
+	})), cacheguard.Config{RedisTimeout: 4 * time.Second})
+	for round := range 5 {
+		first := make(chan error, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+		go func() { // owner: the test; ends with ctx; joined below
+			_, err := cacheguard.GetMany(ctx, guard, []string{fmt.Sprint("a", round), fmt.Sprint("b", round)}, g.loadMany)
+			first <- err
+		}()
+		bystander := make(chan error, 1)
+		go func() { // owner: the test; ends with the Get; joined below
+			<-time.After(time.Duration(round) * 7 * time.Millisecond)
+			_, err := cacheguard.Get(context.WithoutCancel(ctx), guard, fmt.Sprint("c", round), g.load)
+			bystander <- err
+		}()
+		if err := <-first; !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the one who gave up: %v", err)
+		}
+		cancel()
+		if err := <-bystander; err != nil {
+			t.Errorf("the bystander: %v", err)
+		}
+	}
+	_ = guard.Close() // returns
+}
+
+// The reply of each request of a Guard in turn is late, while another one invalidates.
+func TestNoLateReplyKeepsAnOldValueBeyondAnInvalidation(t *testing.T) {
+	t.Parallel()
+	for name, invalidate := range map[string]func(guard *cacheguard.Guard, cache *cacheguard.Cache[int, int64]) error{
+		"all":     func(guard *cacheguard.Guard, _ *cacheguard.Cache[int, int64]) error { return guard.InvalidateAll(context.Background()) },
+		"kind":    func(_ *cacheguard.Guard, cache *cacheguard.Cache[int, int64]) error { return cache.InvalidateAll(context.Background()) },
+		"one tag": func(guard *cacheguard.Guard, _ *cacheguard.Cache[int, int64]) error { return guard.InvalidateTags(context.Background(), "all") },
+	} {
+		for nth := range 12 {
+			t.Run(fmt.Sprint(name, " ", nth), func(t *testing.T) {
+				t.Parallel()
+				g := newGround(t)
+				proxy := redistest.StartProxy(t, cacheguard.SharedAddr())
+				var seen atomic.Int64
+				rule := proxy.On(func(args []string) bool {
+					switch args[0] {
+					case "hello", "client", "subscribe", "ping":
+						return false
+					}
+					return seen.Add(1) == int64(nth)+1
+				}, redistest.HoldReply).Times(1)
+				cfg := cacheguard.Config{RedisTimeout: 4 * time.Second}
+				reader, writer := g.guard(proxy.Client(t), cfg), g.guard(client(t), cfg)
+				open := func(guard *cacheguard.Guard) *cacheguard.Cache[int, int64] {
+					cache, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[int, int64]{
+						Name: "thing", Load: func(ctx context.Context, _ int) (int64, error) { return g.load(ctx) },
+						Tags: func(int, int64) []string { return []string{"all"} },
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					return cache
+				}
+				things, theirs := open(reader), open(writer)
+				beside(8, func() {
+					g.read(func() (int64, error) { return things.Get(context.Background(), rand.N(10)) })
+				}, func() {
+					for range 6 {
+						<-time.After(40 * time.Millisecond)
+						g.write(func() error { return invalidate(writer, theirs) })
+					}
+					<-time.After(450 * time.Millisecond)
+					rule.Release()
+					<-time.After(200 * time.Millisecond)
+					g.write(func() error { return invalidate(writer, theirs) })
+					<-time.After(50 * time.Millisecond)
+				})
+				g.over()
+			})
+		}
+	}
+}
+
+// A tier that keeps its values for minutes hides nothing from the instance that invalidates.
+func TestTheInstanceThatInvalidatesAKindServesNothingOldFromItsTier(t *testing.T) {
+	t.Parallel()
+	for _, delayed := range []bool{false, true} {
+		t.Run(fmt.Sprint("a late read: ", delayed), func(t *testing.T) {
+			t.Parallel()
+			g := newGround(t)
+			var reads atomic.Int64
+			guard := g.guard(client(t, slow(func(cmds []redis.Cmder) time.Duration {
+				if delayed && isRead(cmds) && reads.Add(1)%20 == 10 {
+					return 100 * time.Millisecond
+				}
+				return 0
+			})), cacheguard.Config{TTL: time.Hour, Local: cacheguard.LocalConfig{MaxEntries: 10_000, TTL: 10 * time.Minute}})
+			cache, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[int, int64]{
+				Name: "thing", Load: func(ctx context.Context, _ int) (int64, error) { return g.load(ctx) },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			beside(4, func() {
+				g.read(func() (int64, error) { return cache.Get(context.Background(), rand.N(20)) })
+			}, func() {
+				for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end) || g.gets.Load() < 18_000; {
+					g.write(func() error { return cache.InvalidateAll(context.Background()) })
+					<-time.After(rand.N(8 * time.Millisecond))
+				}
+			})
+			g.over()
+		})
+	}
+}
+
+func TestNothingIsOldInAGetManyOfThousandsThatBeganAfterInvalidateAll(t *testing.T) {
+	t.Parallel()
+	for _, local := range []bool{false, true} {
+		t.Run(fmt.Sprint("a tier: ", local), func(t *testing.T) {
+			t.Parallel()
+			g := newGround(t)
+			cfg := cacheguard.Config{TTL: time.Hour, RedisTimeout: 4 * time.Second}
+			if local {
+				cfg.Local = cacheguard.LocalConfig{MaxEntries: 100_000, TTL: 10 * time.Minute}
+			}
+			guard := g.guard(client(t), cfg)
+			keys := make([]string, 4000)
+			for i := range keys {
+				keys[i] = strconv.Itoa(i)
+			}
+			beside(3, func() {
+				least := g.least.Load()
+				got, err := cacheguard.GetMany(context.Background(), guard, keys, g.loadMany)
+				if err != nil || len(got) != len(keys) {
+					t.Error(len(got), err)
+				}
+				for _, v := range got {
+					g.check("a GetMany", least, v)
+				}
+			}, func() {
+				for range 12 {
+					g.write(func() error { return guard.InvalidateAll(context.Background()) })
+					<-time.After(rand.N(150 * time.Millisecond))
+				}
+			})
+			g.over()
+		})
+	}
+}
+
+// Whatever was refused is sent again while Gets read; this instance has promised to serve nothing old from its error on.
+func TestAnInvalidationThatIsSentAgainWhileAGetReadsIsHeeded(t *testing.T) {
+	t.Parallel()
+	for name, invalidate := range map[string]func(*cacheguard.Guard, *cacheguard.Cache[int, int64]) error{
+		"all":  func(guard *cacheguard.Guard, _ *cacheguard.Cache[int, int64]) error { return guard.InvalidateAll(context.Background()) },
+		"kind": func(_ *cacheguard.Guard, cache *cacheguard.Cache[int, int64]) error { return cache.InvalidateAll(context.Background()) },
+		"a tag": func(guard *cacheguard.Guard, _ *cacheguard.Cache[int, int64]) error {
+			return guard.InvalidateTags(context.Background(), "one")
+		},
+		"keys": func(_ *cacheguard.Guard, cache *cacheguard.Cache[int, int64]) error {
+			return cache.Invalidate(context.Background(), 0, 1, 2, 3, 4)
+		},
+	} {
+		for _, local := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", a tier: ", local), func(t *testing.T) {
+				t.Parallel()
+				g := newGround(t)
+				proxy := redistest.StartProxy(t, cacheguard.SharedAddr())
+				rdb := proxy.Client(t)
+				rdb.AddHook(slow(func(cmds []redis.Cmder) time.Duration {
+					if isRead(cmds) {
+						return rand.N(30 * time.Millisecond)
+					}
+					return 0
+				}))
+				cfg := cacheguard.Config{TTL: time.Hour}
+				if local {
+					cfg.Local = cacheguard.LocalConfig{MaxEntries: 1000, TTL: 10 * time.Minute}
+				}
+				guard := g.guard(rdb, cfg)
+				other := g.guard(client(t), cacheguard.Config{TTL: time.Hour}) // keeps old values in Redis
+				open := func(guard *cacheguard.Guard) *cacheguard.Cache[int, int64] {
+					cache, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[int, int64]{
+						Name: "thing", Load: func(ctx context.Context, _ int) (int64, error) { return g.load(ctx) },
+						Tags: func(int, int64) []string { return []string{"one", "another"} },
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					return cache
+				}
+				cache, theirs := open(guard), open(other)
+				refused := 0
+				beside(4, func() {
+					g.read(func() (int64, error) { return cache.Get(context.Background(), rand.N(5)) })
+				}, func() {
+					for range 5 {
+						for id := range 5 {
+							if _, err := theirs.Get(context.Background(), id); err != nil {
+								t.Error(err)
+							}
+						}
+						rule := proxy.On(func(args []string) bool { return args[0] == "evalsha" || args[0] == "eval" || args[0] == "del" || args[0] == "set" || args[0] == "incr" },
+							redistest.ReplyError("LOADING Redis is loading the dataset in memory"))
+						g.write(func() error {
+							err := invalidate(guard, cache)
+							if err != nil {
+								refused++
+							}
+							return err
+						})
+						<-time.After(rand.N(20 * time.Millisecond))
+						rule.Remove()
+						redistest.Await(t, "nothing is pending", func() bool { return guard.Stats().Owed == 0 })
+						<-time.After(rand.N(40 * time.Millisecond))
+					}
+				})
+				g.over()
+				if refused == 0 {
+					t.Error("nothing was refused")
+				}
+			})
+		}
+	}
+}
+
+func TestAnInsertAndItsTagEndAbsenceOnEveryInstance(t *testing.T) {
+	t.Parallel()
+	g := newGround(t)
+	var born atomic.Int64 // things with a smaller number exist
+	open := func() *cacheguard.Cache[int64, int64] {
+		cache, err := cacheguard.NewCache(g.guard(client(t), cacheguard.Config{NegativeTTL: time.Minute}), cacheguard.CacheConfig[int64, int64]{
+			Name: "thing", AbsentTags: func(int64) []string { return []string{"births"} },
+			Load: func(_ context.Context, id int64) (int64, error) {
+				if id >= born.Load() {
+					return 0, cacheguard.ErrNotFound
+				}
+				return id, nil
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cache
+	}
+	caches, writer := []*cacheguard.Cache[int64, int64]{open(), open()}, g.guard(client(t), cacheguard.Config{})
+	var told atomic.Int64
+	beside(6, func() {
+		exist := told.Load()
+		id := max(0, exist-2+rand.Int64N(4))
+		_, err := caches[rand.N(2)].Get(context.Background(), id)
+		g.gets.Add(1)
+		if err != nil && (id < exist || !errors.Is(err, cacheguard.ErrNotFound)) {
+			t.Errorf("thing %d of %d: %v", id, exist, err)
+		}
+	}, func() {
+		for range 200 {
+			n := born.Add(1)
+			g.write(func() error { return writer.InvalidateTags(context.Background(), "births") })
+			told.Store(n)
+			<-time.After(rand.N(4 * time.Millisecond))
+		}
+	})
+	g.over()
+}
