@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,48 +25,69 @@ func client(tb testing.TB, hooks ...redis.Hook) *redis.Client {
 	return rdb
 }
 
+// A GetMany that gives up while its reads are queued takes nobody else's with it, however many reads are before them.
 func TestAGetManyThatGivesUpHoldsUpNeitherABystanderNorClose(t *testing.T) {
 	t.Parallel()
-	g := newGround(t)
-	guard := g.guard(client(t, slow(func(cmds []redis.Cmder) time.Duration {
-		if isRead(cmds) {
-			return 600 * time.Millisecond
-		}
-		return 0
-	})), cacheguard.Config{RedisTimeout: 4 * time.Second})
-	for round := range 5 {
-		first := make(chan error, 1)
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
-		go func() { // owner: the test; ends with ctx; joined below
-			_, err := cacheguard.GetMany(ctx, guard, []string{fmt.Sprint("a", round), fmt.Sprint("b", round)}, g.loadMany)
-			first <- err
-		}()
-		bystander := make(chan error, 1)
-		go func() { // owner: the test; ends with the Get; joined below
-			<-time.After(time.Duration(round) * 7 * time.Millisecond)
-			_, err := cacheguard.Get(context.WithoutCancel(ctx), guard, fmt.Sprint("c", round), g.load)
-			bystander <- err
-		}()
-		if err := <-first; !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("the one who gave up: %v", err)
-		}
-		cancel()
-		if err := <-bystander; err != nil {
-			t.Errorf("the bystander: %v", err)
-		}
+	for _, before := range []int{0, 1, 2, 8, 64} {
+		t.Run(fmt.Sprint(before, " reads before it"), func(t *testing.T) {
+			t.Parallel()
+			g := newGround(t)
+			guard := g.guard(client(t, slow(func(cmds []redis.Cmder) time.Duration {
+				if isRead(cmds) {
+					return 600 * time.Millisecond
+				}
+				return 0
+			})), cacheguard.Config{RedisTimeout: 4 * time.Second})
+			get := func(key string) <-chan error {
+				done := make(chan error, 1)
+				go func() { // owner: the test; ends with the Get; joined below
+					_, err := cacheguard.Get(context.Background(), guard, key, g.load)
+					done <- err
+				}()
+				<-time.After(time.Millisecond) // for its read to leave, or to queue
+				return done
+			}
+			var others []<-chan error
+			for i := range before {
+				others = append(others, get(fmt.Sprint("before", i)))
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+			defer cancel()
+			gaveUp := make(chan error, 1)
+			go func() { // owner: the test; ends with ctx; joined below
+				_, err := cacheguard.GetMany(ctx, guard, []string{"a", "b"}, g.loadMany)
+				gaveUp <- err
+			}()
+			<-time.After(5 * time.Millisecond)
+			others = append(others, get("bystander"))
+			if err := <-gaveUp; !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the one who gave up: %v", err)
+			}
+			for _, other := range others {
+				if err := <-other; err != nil {
+					t.Error(err)
+				}
+			}
+			_ = guard.Close() // returns
+		})
 	}
-	_ = guard.Close() // returns
 }
 
 // The reply of each request of a Guard in turn is late, while another one invalidates.
 func TestNoLateReplyKeepsAnOldValueBeyondAnInvalidation(t *testing.T) {
 	t.Parallel()
-	for name, invalidate := range map[string]func(guard *cacheguard.Guard, cache *cacheguard.Cache[int, int64]) error{
-		"all":     func(guard *cacheguard.Guard, _ *cacheguard.Cache[int, int64]) error { return guard.InvalidateAll(context.Background()) },
-		"kind":    func(_ *cacheguard.Guard, cache *cacheguard.Cache[int, int64]) error { return cache.InvalidateAll(context.Background()) },
-		"one tag": func(guard *cacheguard.Guard, _ *cacheguard.Cache[int, int64]) error { return guard.InvalidateTags(context.Background(), "all") },
+	for name, invalidate := range map[string]func(*cacheguard.Guard, *cacheguard.Cache[int, int64]) error{
+		"all": func(guard *cacheguard.Guard, _ *cacheguard.Cache[int, int64]) error {
+			return guard.InvalidateAll(context.Background())
+		},
+		"kind": func(_ *cacheguard.Guard, cache *cacheguard.Cache[int, int64]) error {
+			return cache.InvalidateAll(context.Background())
+		},
+		"one tag": func(guard *cacheguard.Guard, _ *cacheguard.Cache[int, int64]) error {
+			return guard.InvalidateTags(context.Background(), "all")
+		},
 	} {
-		for nth := range 12 {
+		for nth := range 8 {
 			t.Run(fmt.Sprint(name, " ", nth), func(t *testing.T) {
 				t.Parallel()
 				g := newGround(t)
@@ -81,27 +102,15 @@ func TestNoLateReplyKeepsAnOldValueBeyondAnInvalidation(t *testing.T) {
 				}, redistest.HoldReply).Times(1)
 				cfg := cacheguard.Config{RedisTimeout: 4 * time.Second}
 				reader, writer := g.guard(proxy.Client(t), cfg), g.guard(client(t), cfg)
-				open := func(guard *cacheguard.Guard) *cacheguard.Cache[int, int64] {
-					cache, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[int, int64]{
-						Name: "thing", Load: func(ctx context.Context, _ int) (int64, error) { return g.load(ctx) },
-						Tags: func(int, int64) []string { return []string{"all"} },
-					})
-					if err != nil {
-						t.Fatal(err)
-					}
-					return cache
-				}
-				things, theirs := open(reader), open(writer)
+				things, theirs := g.things(reader), g.things(writer)
 				beside(8, func() {
 					g.read(func() (int64, error) { return things.Get(context.Background(), rand.N(10)) })
 				}, func() {
-					for range 6 {
-						<-time.After(40 * time.Millisecond)
-						g.write(func() error { return invalidate(writer, theirs) })
-					}
-					<-time.After(450 * time.Millisecond)
-					rule.Release()
-					<-time.After(200 * time.Millisecond)
+					<-rule.Hit()
+					late := time.AfterFunc(450*time.Millisecond, rule.Release)
+					defer late.Stop()
+					g.write(func() error { return invalidate(writer, theirs) })
+					<-time.After(500 * time.Millisecond)
 					g.write(func() error { return invalidate(writer, theirs) })
 					<-time.After(50 * time.Millisecond)
 				})
@@ -111,69 +120,73 @@ func TestNoLateReplyKeepsAnOldValueBeyondAnInvalidation(t *testing.T) {
 	}
 }
 
-// A tier that keeps its values for minutes hides nothing from the instance that invalidates.
-func TestTheInstanceThatInvalidatesAKindServesNothingOldFromItsTier(t *testing.T) {
+// A tier that keeps its values for minutes hides nothing from the instance that invalidates, not even what that was reading meanwhile.
+func TestTheInstanceThatInvalidatesAllServesNothingOldFromItsTier(t *testing.T) {
 	t.Parallel()
-	for _, delayed := range []bool{false, true} {
-		t.Run(fmt.Sprint("a late read: ", delayed), func(t *testing.T) {
+	const things, readers = 600, 4
+	for _, c := range []struct{ kind, late, many bool }{
+		{kind: true}, {kind: true, late: true}, {kind: true, many: true}, {}, {late: true}, {many: true}, {late: true, many: true},
+	} {
+		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
 			t.Parallel()
 			g := newGround(t)
 			var reads atomic.Int64
-			guard := g.guard(client(t, slow(func(cmds []redis.Cmder) time.Duration {
-				if delayed && isRead(cmds) && reads.Add(1)%20 == 10 {
+			delay := func(cmds []redis.Cmder) time.Duration {
+				if c.late && isRead(cmds) && reads.Add(1)%20 == 10 {
 					return 100 * time.Millisecond
 				}
 				return 0
-			})), cacheguard.Config{TTL: time.Hour, Local: cacheguard.LocalConfig{MaxEntries: 10_000, TTL: 10 * time.Minute}})
-			cache, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[int, int64]{
-				Name: "thing", Load: func(ctx context.Context, _ int) (int64, error) { return g.load(ctx) },
-			})
-			if err != nil {
-				t.Fatal(err)
 			}
-			beside(4, func() {
-				g.read(func() (int64, error) { return cache.Get(context.Background(), rand.N(20)) })
-			}, func() {
-				for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end) || g.gets.Load() < 18_000; {
-					g.write(func() error { return cache.InvalidateAll(context.Background()) })
-					<-time.After(rand.N(8 * time.Millisecond))
-				}
+			guard := g.guard(client(t, slowReply(delay)), cacheguard.Config{
+				TTL: time.Hour, RedisTimeout: 4 * time.Second, Local: cacheguard.LocalConfig{MaxEntries: 100_000, TTL: 10 * time.Minute},
 			})
-			g.over()
-		})
-	}
-}
-
-func TestNothingIsOldInAGetManyOfThousandsThatBeganAfterInvalidateAll(t *testing.T) {
-	t.Parallel()
-	for _, local := range []bool{false, true} {
-		t.Run(fmt.Sprint("a tier: ", local), func(t *testing.T) {
-			t.Parallel()
-			g := newGround(t)
-			cfg := cacheguard.Config{TTL: time.Hour, RedisTimeout: 4 * time.Second}
-			if local {
-				cfg.Local = cacheguard.LocalConfig{MaxEntries: 100_000, TTL: 10 * time.Minute}
+			other := g.things(g.guard(client(t), cacheguard.Config{TTL: time.Hour, RedisTimeout: 4 * time.Second, StaleFor: time.Second}))
+			cache, ids := g.things(guard), make([]int, things)
+			for i := range ids {
+				ids[i] = i
 			}
-			guard := g.guard(client(t), cfg)
-			keys := make([]string, 4000)
-			for i := range keys {
-				keys[i] = strconv.Itoa(i)
+			// pass reads every thing once.
+			pass := func() {
+				var all sync.WaitGroup
+				for r := range readers {
+					all.Go(func() { // owner: the test; ends with its Gets; joined below
+						if c.many {
+							least := g.least.Load()
+							got, err := cache.GetMany(context.Background(), ids)
+							if err != nil || len(got) != len(ids) {
+								t.Error(len(got), err)
+							}
+							for _, v := range got {
+								g.check("a GetMany", least, v)
+							}
+							return
+						}
+						for id := r; id < things; id += readers {
+							g.read(func() (int64, error) { return cache.Get(context.Background(), id) })
+						}
+					})
+				}
+				all.Wait()
 			}
-			beside(3, func() {
-				least := g.least.Load()
-				got, err := cacheguard.GetMany(context.Background(), guard, keys, g.loadMany)
-				if err != nil || len(got) != len(keys) {
-					t.Error(len(got), err)
+			for range 4 {
+				if _, err := other.GetMany(context.Background(), ids); err != nil { // so that Redis has them all
+					t.Fatal(err)
 				}
-				for _, v := range got {
-					g.check("a GetMany", least, v)
-				}
-			}, func() {
-				for range 12 {
-					g.write(func() error { return guard.InvalidateAll(context.Background()) })
-					<-time.After(rand.N(150 * time.Millisecond))
-				}
-			})
+				invalidated := make(chan struct{})
+				go func() { // owner: the test; ends with the invalidation; joined below
+					defer close(invalidated)
+					<-time.After(rand.N(60 * time.Millisecond))
+					g.write(func() error {
+						if c.kind {
+							return cache.InvalidateAll(context.Background())
+						}
+						return guard.InvalidateAll(context.Background())
+					})
+				}()
+				pass()
+				<-invalidated
+				pass()
+			}
 			g.over()
 		})
 	}
@@ -183,10 +196,14 @@ func TestNothingIsOldInAGetManyOfThousandsThatBeganAfterInvalidateAll(t *testing
 func TestAnInvalidationThatIsSentAgainWhileAGetReadsIsHeeded(t *testing.T) {
 	t.Parallel()
 	for name, invalidate := range map[string]func(*cacheguard.Guard, *cacheguard.Cache[int, int64]) error{
-		"all":  func(guard *cacheguard.Guard, _ *cacheguard.Cache[int, int64]) error { return guard.InvalidateAll(context.Background()) },
-		"kind": func(_ *cacheguard.Guard, cache *cacheguard.Cache[int, int64]) error { return cache.InvalidateAll(context.Background()) },
+		"all": func(guard *cacheguard.Guard, _ *cacheguard.Cache[int, int64]) error {
+			return guard.InvalidateAll(context.Background())
+		},
+		"kind": func(_ *cacheguard.Guard, cache *cacheguard.Cache[int, int64]) error {
+			return cache.InvalidateAll(context.Background())
+		},
 		"a tag": func(guard *cacheguard.Guard, _ *cacheguard.Cache[int, int64]) error {
-			return guard.InvalidateTags(context.Background(), "one")
+			return guard.InvalidateTags(context.Background(), "all")
 		},
 		"keys": func(_ *cacheguard.Guard, cache *cacheguard.Cache[int, int64]) error {
 			return cache.Invalidate(context.Background(), 0, 1, 2, 3, 4)
@@ -210,17 +227,7 @@ func TestAnInvalidationThatIsSentAgainWhileAGetReadsIsHeeded(t *testing.T) {
 				}
 				guard := g.guard(rdb, cfg)
 				other := g.guard(client(t), cacheguard.Config{TTL: time.Hour}) // keeps old values in Redis
-				open := func(guard *cacheguard.Guard) *cacheguard.Cache[int, int64] {
-					cache, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[int, int64]{
-						Name: "thing", Load: func(ctx context.Context, _ int) (int64, error) { return g.load(ctx) },
-						Tags: func(int, int64) []string { return []string{"one", "another"} },
-					})
-					if err != nil {
-						t.Fatal(err)
-					}
-					return cache
-				}
-				cache, theirs := open(guard), open(other)
+				cache, theirs := g.things(guard), g.things(other)
 				refused := 0
 				beside(4, func() {
 					g.read(func() (int64, error) { return cache.Get(context.Background(), rand.N(5)) })
@@ -231,7 +238,9 @@ func TestAnInvalidationThatIsSentAgainWhileAGetReadsIsHeeded(t *testing.T) {
 								t.Error(err)
 							}
 						}
-						rule := proxy.On(func(args []string) bool { return args[0] == "evalsha" || args[0] == "eval" || args[0] == "del" || args[0] == "set" || args[0] == "incr" },
+						rule := proxy.On(func(args []string) bool {
+							return args[0] == "evalsha" || args[0] == "eval" || args[0] == "del" || args[0] == "set" || args[0] == "incr"
+						},
 							redistest.ReplyError("LOADING Redis is loading the dataset in memory"))
 						g.write(func() error {
 							err := invalidate(guard, cache)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -48,6 +47,26 @@ func (g *ground) loadMany(_ context.Context, keys []string) (map[string]int64, e
 		all[key] = now
 	}
 	return all, nil
+}
+
+// things opens a kind whose tags are all and another.
+func (g *ground) things(guard *cacheguard.Guard) *cacheguard.Cache[int, int64] {
+	g.Helper()
+	cache, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[int, int64]{
+		Name: "thing", Tags: func(int, int64) []string { return []string{"all", "another"} },
+		Load: func(ctx context.Context, _ int) (int64, error) { return g.load(ctx) },
+		LoadMany: func(_ context.Context, ids []int) (map[int]int64, error) {
+			now, all := g.writes.Load(), make(map[int]int64, len(ids))
+			for _, id := range ids {
+				all[id] = now
+			}
+			return all, nil
+		},
+	})
+	if err != nil {
+		g.Fatal(err)
+	}
+	return cache
 }
 
 // write is a write and its invalidation. If that fails, its instance has a promise to keep all the same: where is says so.
@@ -122,7 +141,7 @@ func (s slow) wait(cmds ...redis.Cmder) {
 }
 
 func (slow) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+	return next
 }
 
 func (s slow) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
@@ -136,6 +155,27 @@ func (s slow) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		s.wait(cmds...)
 		return next(ctx, cmds)
+	}
+}
+
+// slowReply is a hook of a client that keeps the replies from it for as long as the function says.
+type slowReply func(cmds []redis.Cmder) time.Duration
+
+func (slowReply) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (s slowReply) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		slow(s).wait(cmd)
+		return err
+	}
+}
+
+func (s slowReply) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		slow(s).wait(cmds...)
+		return err
 	}
 }
 
