@@ -303,3 +303,54 @@ func TestAnInsertAndItsTagEndAbsenceOnEveryInstance(t *testing.T) {
 	})
 	g.over()
 }
+
+// A Get that is reading when its Guard is closed may fail, but it knows no less than another whether the value is valid.
+func TestAGetThatReadsWhileItsGuardIsClosedReturnsNothingInvalidated(t *testing.T) {
+	t.Parallel()
+	for _, sent := range []string{"by the call", "with others"} {
+		t.Run("a read that is sent "+sent, func(t *testing.T) {
+			t.Parallel()
+			g := newGround(t)
+			if _, err := g.things(g.guard(client(t), cacheguard.Config{})).Get(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+			redistest.Await(t, "the value is stored", func() bool { return client(t).Exists(t.Context(), g.prefix+":{thing:1}").Val() == 1 })
+			g.write(func() error { return g.guard(client(t), cacheguard.Config{}).InvalidateTags(t.Context(), "all") })
+
+			proxy := redistest.StartProxy(t, cacheguard.SharedAddr())
+			held := proxy.On(func(args []string) bool { return args[0] == "mget" }, redistest.HoldReply).Times(1)
+			guard := g.guard(proxy.Client(t), cacheguard.Config{RedisTimeout: 4 * time.Second}) // knows no tags
+			cache, calls := g.things(guard), 1
+			if sent == "with others" {
+				calls = 3
+			}
+			got := make(chan error, calls)
+			for range calls {
+				go func() { // owner: the test; ends with the Get; joined below
+					v, err := cache.Get(context.Background(), 1)
+					if err == nil {
+						g.check("a Get", g.least.Load(), v)
+					}
+					got <- err
+				}()
+			}
+			<-held.Hit()
+			closed := make(chan struct{})
+			go func() { // owner: the test; ends with Close; joined below
+				defer close(closed)
+				_ = guard.Close() // always nil
+			}()
+			redistest.Await(t, "the Guard is being closed", func() bool {
+				_, err := cacheguard.Get(context.Background(), guard, "another", g.load)
+				return errors.Is(err, cacheguard.ErrClosed)
+			})
+			held.Release()
+			for range calls {
+				if err := <-got; err != nil && !errors.Is(err, cacheguard.ErrClosed) {
+					t.Error(err)
+				}
+			}
+			<-closed
+		})
+	}
+}

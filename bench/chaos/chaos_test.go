@@ -1,12 +1,14 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -162,8 +164,29 @@ func (c *chaos) settle() {
 	}
 	c.logs = nil
 	c.check.round(history)
+	c.explain(history)
 	c.counts(history)
 	c.Logf("%s: %s; %d times harm, %d failovers, %d processes", time.Now().Format(time.TimeOnly), c.check.summary(), c.harms, len(c.check.forgets), c.started)
+}
+
+// explain logs what led to the first breach of each promise.
+func (c *chaos) explain(history []event) {
+	for promise, found := range c.check.found {
+		seen, from := found[0].seen, found[0].seen.From
+		scopes := seen.scopes()
+		for _, w := range found[0].after {
+			from = min(from, w.From)
+		}
+		var lines []string
+		slices.SortFunc(history, func(a, b event) int { return cmp.Compare(a.From, b.From) })
+		for _, e := range history {
+			near := e.To > from-int64(2*time.Second) && e.From < seen.To+int64(time.Second)
+			if near && (seen.N > 0 && e.N == seen.N || e.Key == seen.Key || slices.Contains(scopes, e.Scope) || e.Kind == starved) && len(lines) < 200 {
+				lines = append(lines, fmt.Sprintf("%8dµs to %8dµs %+v", (e.From-from)/1000, (e.To-from)/1000, e))
+			}
+		}
+		c.Logf("%s:\n%s", promise, strings.Join(lines, "\n"))
+	}
 }
 
 // pause lets time pass in which the processes work.

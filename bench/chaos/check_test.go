@@ -43,7 +43,7 @@ type checker struct {
 	writes   map[string][]event
 	newest   map[string][]int64 // that of the writes up to here
 	starved  map[string][]span  // by process
-	found    map[string][]event
+	found    map[string][]finding
 	counts   map[string]int
 	excused  int
 	observed map[string]bool // operations that succeeded
@@ -52,11 +52,19 @@ type checker struct {
 func newChecker() *checker {
 	return &checker{
 		slack: 6 * time.Second, delay: 6 * time.Second, writes: make(map[string][]event), starved: make(map[string][]span), newest: make(map[string][]int64),
-		found: make(map[string][]event), counts: make(map[string]int), observed: make(map[string]bool),
+		found: make(map[string][]finding), counts: make(map[string]int), observed: make(map[string]bool),
 	}
 }
 
-func (c *checker) wrong(promise string, e event) { c.found[promise] = append(c.found[promise], e) }
+// finding is what a process saw, and the writes that it should have heeded.
+type finding struct {
+	seen  event
+	after []event
+}
+
+func (c *checker) wrong(promise string, seen event, after ...event) {
+	c.found[promise] = append(c.found[promise], finding{seen, after})
+}
 
 // round checks what processes that have ended saw.
 func (c *checker) round(history []event) {
@@ -155,23 +163,23 @@ func (c *checker) old(e, w event) bool {
 		c.excused++ // it was paused for longer than its intent, perhaps
 		return false
 	case w.Kind == pending:
-		c.wrong(sentAgain, e)
+		c.wrong(sentAgain, e, w)
 	case e.Kind == absent:
-		c.wrong(absence, e)
+		c.wrong(absence, e, w)
 	case w.Kind == written:
-		c.wrong(survives, e)
+		c.wrong(survives, e, w)
 	case tier:
-		c.wrong(tierDelay, e)
+		c.wrong(tierDelay, e, w)
 	case !strings.HasPrefix(w.Scope, "key:"):
-		c.wrong(many, e)
+		c.wrong(many, e, w)
 	case e.By == "put":
-		c.wrong(puts, e)
+		c.wrong(puts, e, w)
 	case e.Version != w.Version:
-		c.wrong(versions, e)
+		c.wrong(versions, e, w)
 	case e.How == "hit":
-		c.wrong(staleFill, e)
+		c.wrong(staleFill, e, w)
 	default:
-		c.wrong(readWrites, e)
+		c.wrong(readWrites, e, w)
 	}
 	return true
 }
@@ -196,7 +204,7 @@ func (c *checker) loads(history []event) {
 		slices.SortFunc(all, func(a, b event) int { return cmp.Compare(a.From, b.From) })
 		for i, e := range all[min(1, len(all)):] {
 			if e.From < all[i].To && !c.mayRepeat(all[i].From, e) {
-				c.wrong(oneLoad, e)
+				c.wrong(oneLoad, e, all[i])
 			}
 		}
 	}
@@ -236,5 +244,5 @@ func miscounted(what string, tried, added, count int64) error {
 // summary is what happened, in a line.
 func (c *checker) summary() string {
 	return fmt.Sprintf("%d values, %d absences, %d invalidations, %d of them pending, %d updates, %d loads; %d old ones excused",
-		c.counts[got], c.counts[absent], c.counts[invalidated], c.counts[pending], c.counts[written], c.counts[loaded], c.excused)
+		c.counts[got], c.counts[absent], c.counts[invalidated], c.counts[pending], c.counts[written], c.counts[loads], c.excused)
 }

@@ -88,16 +88,15 @@ func newWorker(t *testing.T) *worker {
 func (w *worker) run() {
 	ctx, stop := context.WithCancel(context.Background())
 	var all sync.WaitGroup
-	all.Go(func() { w.listen(stop) }) // owner: the test; stop: a line from the parent, or its end; joined below
-	all.Go(func() { w.watch(ctx) })   // owner: the test; stop: ctx; joined below
-	for range callers {
-		all.Go(func() { // owner: the test; stop: ctx; joined below
-			if w.wrong {
-				w.call(ctx, mistakes, nil)
-			} else {
-				w.call(ctx, operations, rand.Perm(len(names))) // each once, first
-			}
-		})
+	all.Go(func() { w.listen(stop) })              // owner: the test; stop: a line from the parent, or its end; joined below
+	all.Go(func() { w.watch(ctx) })                // owner: the test; stop: ctx; joined below
+	do, first := operations, rand.Perm(len(names)) // each once
+	if w.wrong {
+		do, first = mistakes, nil
+	}
+	all.Go(func() { w.call(ctx, do, first) }) // owner: the test; stop: ctx; joined below
+	for range callers - 1 {
+		all.Go(func() { w.call(ctx, do, nil) }) // as above
 	}
 	<-ctx.Done()
 	hangs := time.AfterFunc(40*time.Second, func() {

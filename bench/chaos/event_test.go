@@ -17,7 +17,8 @@ const (
 	invalidated = "invalidated" // what changed N was invalidated
 	pending     = "pending"     // the same failed: from now on its own Guard does not serve what is older
 	written     = "written"     // an Update wrote N, and has not returned
-	loaded      = "loaded"      // a loader ran
+	loads       = "loads"       // a loader has read N
+	loaded      = "loaded"      // a loader has read a quiet key
 	late        = "late"        // a call took longer than its context
 	starved     = "starved"     // the process stood still
 	done        = "done"        // an operation succeeded
@@ -33,7 +34,7 @@ type event struct {
 	Scope string `json:",omitempty"` // of an invalidation: what it is about
 	N     int64  `json:",omitempty"` // of a value, when it was read or written; of an invalidation, that of its write
 	Tags  uint   `json:",omitempty"` // of the value, a bit each
-	By    string `json:",omitempty"` // what made the value: put, or nothing
+	By    string `json:",omitempty"` // what made the value: put, or the way it was loaded
 	How   string `json:",omitempty"` // the outcome; the error
 	// Version is the program's; Stored is the one that stored the value.
 	Version, Stored int `json:",omitempty"`

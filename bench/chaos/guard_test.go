@@ -131,9 +131,12 @@ func (w *worker) open() *opened {
 
 // load reads the database, which takes its time, and gives what it has read any tags.
 func (w *worker) load(ctx context.Context) (value, error) {
+	from := now()
 	n, err := w.truth.read(ctx)
 	<-time.After(rand.N(10 * time.Millisecond))
-	return value{N: n, Tags: rand.UintN(1<<tags) & rand.UintN(1<<tags)}, err
+	v := value{N: n, Tags: rand.UintN(1<<tags) & rand.UintN(1<<tags)}
+	w.note(event{Kind: loads, Guard: w.name, N: n, Tags: v.Tags, From: from})
+	return v, err
 }
 
 // loadRow is the load of a key of the Guard itself.

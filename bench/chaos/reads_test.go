@@ -53,7 +53,9 @@ func (w *worker) getBriefly(o *opened, ctx context.Context) error {
 	return w.one(ctx, o, row, func(ctx context.Context) (value, error) {
 		return cacheguard.Get(ctx, o.guard, row, func(ctx context.Context) (value, error) {
 			cacheguard.SetTTL(ctx, rand.N(100*time.Millisecond))
-			return w.loadRow(ctx)
+			v, err := w.loadRow(ctx)
+			v.By = "briefly"
+			return v, err
 		})
 	})
 }
@@ -73,6 +75,7 @@ func (w *worker) fetch(o *opened, ctx context.Context) error {
 				}
 				v, err := w.loadRow(ctx)
 				v.Tags |= known
+				v.By = "fetch"
 				return v, err
 			},
 			Tags: tagsOf(known), SkipLocal: rand.N(2) == 0, Unlimited: rand.N(2) == 0,
@@ -89,6 +92,7 @@ func (w *worker) getMany(o *opened, ctx context.Context) error {
 	from := now()
 	found, err := cacheguard.GetMany(ctx, o.guard, keys, func(ctx context.Context, missing []string) (map[string]value, error) {
 		v, err := w.loadRow(ctx)
+		v.By = "many"
 		loaded := make(map[string]value)
 		for _, key := range missing {
 			loaded[key] = v
