@@ -25,52 +25,36 @@ func client(tb testing.TB, hooks ...redis.Hook) *redis.Client {
 	return rdb
 }
 
-// A GetMany that gives up while its reads are queued takes nobody else's with it, however many reads are before them.
+// GetManys that give up, all the time, while every read takes its time: none of them takes a read with it that others wait for.
 func TestAGetManyThatGivesUpHoldsUpNeitherABystanderNorClose(t *testing.T) {
 	t.Parallel()
-	for _, before := range []int{0, 1, 2, 8, 64} {
-		t.Run(fmt.Sprint(before, " reads before it"), func(t *testing.T) {
-			t.Parallel()
-			g := newGround(t)
-			guard := g.guard(client(t, slow(func(cmds []redis.Cmder) time.Duration {
-				if isRead(cmds) {
-					return 600 * time.Millisecond
-				}
-				return 0
-			})), cacheguard.Config{RedisTimeout: 4 * time.Second})
-			get := func(key string) <-chan error {
-				done := make(chan error, 1)
-				go func() { // owner: the test; ends with the Get; joined below
-					_, err := cacheguard.Get(context.Background(), guard, key, g.load)
-					done <- err
-				}()
-				<-time.After(time.Millisecond) // for its read to leave, or to queue
-				return done
-			}
-			var others []<-chan error
-			for i := range before {
-				others = append(others, get(fmt.Sprint("before", i)))
-			}
+	g := newGround(t)
+	guard := g.guard(client(t, slow(func(cmds []redis.Cmder) time.Duration {
+		if isRead(cmds) {
+			return 600 * time.Millisecond
+		}
+		return 0
+	})), cacheguard.Config{RedisTimeout: 4 * time.Second})
+	cache := g.things(guard)
+	var all sync.WaitGroup
+	for round := range 40 {
+		all.Go(func() { // owner: the test; ends with ctx; joined below
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 			defer cancel()
-			gaveUp := make(chan error, 1)
-			go func() { // owner: the test; ends with ctx; joined below
-				_, err := cacheguard.GetMany(ctx, guard, []string{"a", "b"}, g.loadMany)
-				gaveUp <- err
-			}()
-			<-time.After(5 * time.Millisecond)
-			others = append(others, get("bystander"))
-			if err := <-gaveUp; !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("the one who gave up: %v", err)
+			if _, err := cache.GetMany(ctx, []int{1000 + round, 2000 + round}); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("one who gave up: %v", err)
 			}
-			for _, other := range others {
-				if err := <-other; err != nil {
-					t.Error(err)
-				}
-			}
-			_ = guard.Close() // returns
 		})
+		<-time.After(5 * time.Millisecond)
+		all.Go(func() { // owner: the test; ends with its Get, which has no deadline; joined below
+			if _, err := cache.Get(context.Background(), round); err != nil {
+				t.Errorf("a bystander: %v", err)
+			}
+		})
+		<-time.After(35 * time.Millisecond)
 	}
+	all.Wait()
+	_ = guard.Close() // returns
 }
 
 // The reply of each request of a Guard in turn is late, while another one invalidates.
@@ -123,13 +107,16 @@ func TestNoLateReplyKeepsAnOldValueBeyondAnInvalidation(t *testing.T) {
 // A tier that keeps its values for minutes hides nothing from the instance that invalidates, not even what that was reading meanwhile.
 func TestTheInstanceThatInvalidatesAllServesNothingOldFromItsTier(t *testing.T) {
 	t.Parallel()
-	const things, readers = 600, 4
+	const readers = 4
 	for _, c := range []struct{ kind, late, many bool }{
 		{kind: true}, {kind: true, late: true}, {kind: true, many: true}, {}, {late: true}, {many: true}, {late: true, many: true},
 	} {
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
 			t.Parallel()
-			g := newGround(t)
+			g, things := newGround(t), 600
+			if c.many {
+				things = 3000
+			}
 			var reads atomic.Int64
 			delay := func(cmds []redis.Cmder) time.Duration {
 				if c.late && isRead(cmds) && reads.Add(1)%20 == 10 {
@@ -168,7 +155,7 @@ func TestTheInstanceThatInvalidatesAllServesNothingOldFromItsTier(t *testing.T) 
 				}
 				all.Wait()
 			}
-			for range 4 {
+			for range 3 {
 				if _, err := other.GetMany(context.Background(), ids); err != nil { // so that Redis has them all
 					t.Fatal(err)
 				}

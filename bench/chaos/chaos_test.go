@@ -59,7 +59,9 @@ func newChaos(t *testing.T, servers []*redistest.Server, env ...string) *chaos {
 	}
 	c.env = append(env, "TRUTH="+c.truth.Addr(), "GOMAXPROCS=1")
 	if os.Getenv("CHAOS") != "" { // it shares its machine with others
-		c.env = append(c.env, "THINK=20ms")
+		c.env = append(c.env, "THINK=20ms", "BULK=2000")
+	} else {
+		c.env = append(c.env, "BULK=200")
 	}
 	return c
 }
@@ -252,7 +254,7 @@ func (c *chaos) verdict() {
 		c.Errorf("%s: %d times, the first: %+v", promise, len(found), found[0])
 	}
 	for _, name := range names {
-		if !c.check.observed[name] {
+		if c.check.keeps && !c.check.observed[name] { // where Redis fails, some take long to succeed
 			c.Errorf("%s never succeeded", name)
 		}
 	}

@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"runtime/pprof"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,7 +28,7 @@ import (
 )
 
 const (
-	callers  = 8               // of a process, at once
+	callers  = 6               // of a process, at once
 	patience = 5 * time.Second // of a call
 )
 
@@ -41,6 +43,7 @@ type worker struct {
 	*testing.T
 	name  string // of the process
 	index int    // which of them it is; others have taken the same place before
+	bulk  int    // how many keys are read together
 	wrong bool   // it makes the usual mistakes
 	ttl   time.Duration
 	think time.Duration         // between two calls of a caller
@@ -61,7 +64,7 @@ type worker struct {
 // newWorker opens what the environment names.
 func newWorker(t *testing.T) *worker {
 	w := &worker{T: t, name: strconv.Itoa(os.Getpid()), wrong: os.Getenv("WRONG") != ""}
-	var errs [7]error
+	var errs [8]error
 	w.index, errs[0] = strconv.Atoi(os.Getenv("INDEX"))
 	w.ttl, errs[1] = time.ParseDuration(cmp.Or(os.Getenv("TTL"), "1m"))
 	w.wait, errs[2] = time.ParseDuration(cmp.Or(os.Getenv("REDISTIMEOUT"), "500ms"))
@@ -77,6 +80,7 @@ func newWorker(t *testing.T) *worker {
 	w.locks, errs[4] = mutex.New(w.rdb.(mutex.Redis), locks)
 	w.cas, errs[5] = cas.New(w.rdb.(cas.Redis), cas.Config{Prefix: "chaos-cas", TTL: -1})
 	w.log, errs[6] = os.OpenFile(os.Getenv("LOG"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	w.bulk, errs[7] = strconv.Atoi(os.Getenv("BULK"))
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
 	}
@@ -88,15 +92,15 @@ func newWorker(t *testing.T) *worker {
 func (w *worker) run() {
 	ctx, stop := context.WithCancel(context.Background())
 	var all sync.WaitGroup
-	all.Go(func() { w.listen(stop) })              // owner: the test; stop: a line from the parent, or its end; joined below
-	all.Go(func() { w.watch(ctx) })                // owner: the test; stop: ctx; joined below
-	do, first := operations, rand.Perm(len(names)) // each once
+	all.Go(func() { w.listen(stop) }) // owner: the test; stop: a line from the parent, or its end; joined below
+	all.Go(func() { w.watch(ctx) })   // owner: the test; stop: ctx; joined below
+	do := operations
 	if w.wrong {
-		do, first = mistakes, nil
+		do = mistakes
 	}
-	all.Go(func() { w.call(ctx, do, first) }) // owner: the test; stop: ctx; joined below
-	for range callers - 1 {
-		all.Go(func() { w.call(ctx, do, nil) }) // as above
+	first := slices.Collect(maps.Keys(do)) // each once, in any order
+	for share := range slices.Chunk(first, (len(first)+callers-1)/callers) {
+		all.Go(func() { w.call(ctx, do, share) }) // owner: the test; stop: ctx; joined below
 	}
 	<-ctx.Done()
 	hangs := time.AfterFunc(40*time.Second, func() {
@@ -129,17 +133,23 @@ func (w *worker) watch(ctx context.Context) {
 }
 
 // call does some of the operations, by their frequency, after those that come first.
-func (w *worker) call(ctx context.Context, all map[string]operation, first []int) {
-	var lots []string
+func (w *worker) call(ctx context.Context, all map[string]operation, first []string) {
+	var lots, writes []string
 	for name, o := range all {
 		for range o.often {
 			lots = append(lots, name)
 		}
+		if o.writes {
+			writes = append(writes, name)
+		}
 	}
 	for ctx.Err() == nil {
 		name := lots[rand.N(len(lots))]
-		if len(first) > 0 {
-			name, first = names[first[0]], first[1:]
+		switch {
+		case w.dies.Load():
+			name = writes[rand.N(len(writes))]
+		case len(first) > 0:
+			name, first = first[0], first[1:]
 		}
 		w.do(name, all[name])
 		<-time.After(rand.N(2 * w.think))

@@ -13,9 +13,8 @@ import (
 const (
 	rows   = 16 // keys of the Guard itself
 	things = 16
-	quiet  = 8    // keys that are invalidated seldom, so that their loads can be counted
-	bulk   = 2000 // keys that are read together
-	block  = 200  // of those that are invalidated together
+	quiet  = 8  // keys that are invalidated seldom, so that their loads can be counted
+	blocks = 10 // of the keys that are read together; those of one are invalidated together
 )
 
 // value is what is cached.

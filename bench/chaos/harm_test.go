@@ -27,8 +27,17 @@ var (
 	killWriter = harm{do: func(c *chaos) {
 		i := rand.N(processes)
 		c.running[i].WriteLine("die")
-		c.pause(time.Second)
+		ended := make(chan struct{})
+		go func() { // owner: the test; ends with the process, which is killed at the latest below; joined below
+			defer close(ended)
+			_ = c.running[i].Wait() // it was killed
+		}()
+		select {
+		case <-ended:
+		case <-time.After(5 * time.Second):
+		}
 		c.running[i].Kill()
+		<-ended
 		c.spawn(i)
 	}}
 	// stopMost stops all processes but one for longer than a lease, so that what they held goes to the other.

@@ -121,7 +121,7 @@ func (w *worker) getQuiet(o *opened, ctx context.Context) error {
 // getBulk reads thousands of keys, and notes the oldest of those that can be invalidated together.
 func (w *worker) getBulk(o *opened, ctx context.Context) error {
 	ctx, all := withOutcomes(ctx)
-	ids := make([]int, bulk)
+	ids := make([]int, w.bulk)
 	for i := range ids {
 		ids[i] = i
 	}
@@ -137,7 +137,7 @@ func (w *worker) getBulk(o *opened, ctx context.Context) error {
 	}
 	oldest := make(map[group]value)
 	for id, v := range found {
-		g := group{id / block, v.Tags, all.of(o.bulk.Key(id))}
+		g := group{id * blocks / w.bulk, v.Tags, all.of(o.bulk.Key(id))}
 		if o, seen := oldest[g]; !seen || v.N < o.N {
 			oldest[g] = v
 		}

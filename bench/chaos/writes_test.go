@@ -78,10 +78,10 @@ func (w *worker) invalidateThing(o *opened, ctx context.Context) error {
 }
 
 func (w *worker) invalidateBlock(o *opened, ctx context.Context) error {
-	b := rand.N(bulk / block)
-	ids := make([]int, block)
+	b := rand.N(blocks)
+	ids := make([]int, w.bulk/blocks)
 	for i := range ids {
-		ids[i] = b*block + i
+		ids[i] = b*len(ids) + i
 	}
 	return w.change(ctx, o, []string{"key:" + o.bulk.Key(b)}, func() error { return o.bulk.Invalidate(ctx, ids...) })
 }
