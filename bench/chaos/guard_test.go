@@ -94,7 +94,7 @@ func (w *worker) open() *opened {
 		},
 	})
 	o.bulk, errs[2] = cacheguard.NewCache(o.guard, cacheguard.CacheConfig[int, value]{
-		Name: "bulk", Load: func(ctx context.Context, _ int) (value, error) { return w.load(ctx) },
+		Name: "bulk", Load: func(ctx context.Context, _ int) (value, error) { return w.loadRow(ctx) }, // GetMany may load a single thing
 		LoadMany: func(ctx context.Context, ids []int) (map[int]value, error) {
 			v, err := w.load(ctx)
 			cacheguard.SetTags(ctx, tagsOf(v.Tags)...)

@@ -28,7 +28,7 @@ func TestWhatIsWrongInALogIsFound(t *testing.T) {
 		"new, after":            {[]event{wrote, {Kind: got, Key: "a", N: 6, How: "hit", From: after}}, nil, ""},
 		"another row":           {[]event{wrote, {Kind: got, Key: "b", N: 4, How: "hit", From: after}}, nil, ""},
 		"of a put":              {[]event{wrote, {Kind: got, Key: "a", N: 4, How: "hit", By: "put", From: after}}, nil, puts},
-		"of another version":    {[]event{wrote, {Kind: got, Key: "a", N: 4, How: "hit", Version: 2, Stored: 2, From: after}}, nil, versions},
+		"of another version":    {[]event{of(invalidated, "key:thing:1"), {Kind: got, Key: "thing:1", N: 4, How: "hit", Version: 2, Stored: 2, From: after}}, nil, versions},
 		"for another version":   {[]event{{Kind: got, Key: "a", N: 4, How: "hit", Version: 2, Stored: 1, From: after}}, nil, versions},
 		"everything":            {[]event{of(invalidated, "all"), {Kind: got, Key: "a", N: 4, How: "hit", From: after}}, nil, many},
 		"a kind":                {[]event{of(invalidated, "kind:x"), {Kind: got, Key: "x:1", N: 4, How: "hit", From: after}}, nil, many},

@@ -50,6 +50,8 @@ func (w *worker) stats(o *opened, _ context.Context) error {
 // lock counts, under a lock. The usual mistake is to work on after the lease, and not to show the fence.
 func (w *worker) lock(_ *opened, ctx context.Context) error {
 	const row = "counted under a lock"
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second) // callers have more to do than to wait
+	defer cancel()
 	return w.locks.Do(ctx, "count", func(_ context.Context, l *mutex.Lease) error { // what counts is what was written
 		fence := l.Fence()
 		if w.wrong {
