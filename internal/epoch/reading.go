@@ -27,7 +27,8 @@ type Reading struct {
 	read   *link.Read // of what Keys are
 	asking bool       // it has to be waited for
 	failed error      // why there is no answer
-	more   *link.Read // of the tags of the entry that these did not have
+	more   *link.Read // of the tags of the entry that these did not have; nil: the link is closed
+	lacks  bool       // more has to be waited for
 
 	stamp    protocol.Stamp // that is compared
 	revoked  bool           // it is not valid any more
@@ -168,12 +169,12 @@ func (r *Reading) compareTags(ctx context.Context) {
 			r.Under = append(r.Under, r.epochs.Tier.MarkName(name))
 		}
 	}
-	r.more = r.epochs.ask(ctx, keys)
+	r.more, r.lacks = r.epochs.ask(ctx, keys), true
 }
 
 // Holds reports whether the entry is valid. The redisErr says that Redis did not tell.
 func (r *Reading) Holds(ctx context.Context) (holds bool, redisErr, err error) {
-	if r.more != nil && !r.revoked {
+	if r.lacks && !r.revoked {
 		if err := wait(ctx, r.more); err != nil {
 			r.more = nil
 			return false, nil, err
