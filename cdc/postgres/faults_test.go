@@ -259,9 +259,12 @@ func TestAReader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	tables := []cdc.Table{cdc.Rows("public.products", products, func(r cdc.Row) (int64, error) { return r.Int64("id") })}
+	if os.Getenv("NOTES") != "" {
+		tables = append(tables, cdc.Table{Name: "public.notes", Changed: (&world{shop: products}).noted})
+	}
 	f, err := New(Config{
-		Conn: os.Getenv("ADDR"), Publication: "shop", Slot: os.Getenv("SLOT"), Guards: []*cacheguard.Guard{guard},
-		Tables: []cdc.Table{cdc.Rows("public.products", products, func(r cdc.Row) (int64, error) { return r.Int64("id") })},
+		Conn: os.Getenv("ADDR"), Publication: "shop", Slot: os.Getenv("SLOT"), Guards: []*cacheguard.Guard{guard}, Tables: tables,
 	})
 	if err != nil {
 		t.Fatal(err)
