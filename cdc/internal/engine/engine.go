@@ -158,7 +158,7 @@ func (a *Applier[P]) Run(ctx context.Context) error {
 }
 
 func (a *Applier[P]) apply(ctx context.Context, part *Part[P]) error {
-	part.dedupe()
+	part.Dedupe()
 	if a.steps.Settle != nil && len(part.Marks) > 0 {
 		if err := a.steps.Settle(ctx, part.Marks); err != nil {
 			return err
@@ -169,7 +169,7 @@ func (a *Applier[P]) apply(ctx context.Context, part *Part[P]) error {
 			return err
 		}
 	}
-	a.engine.applied(part.Rows, part.Transactions, len(part.Names.Keys)+len(part.Names.Tags), len(part.Whole), part.Committed)
+	a.engine.Applied(part.Rows, part.Transactions, len(part.Names.Keys)+len(part.Names.Tags), len(part.Whole), part.Committed)
 	if !part.Ends {
 		return nil
 	}
@@ -179,7 +179,7 @@ func (a *Applier[P]) apply(ctx context.Context, part *Part[P]) error {
 // persist invalidates until Redis has acknowledged all of a part.
 func (a *Applier[P]) persist(ctx context.Context, part *Part[P]) error {
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		err := invalidate(ctx, a.engine.Guards, part.Names.Keys, part.Names.Tags, part.Whole)
+		err := a.engine.Invalidate(ctx, part.Names, part.Whole)
 		if err == nil {
 			a.engine.Trouble(nil)
 			return nil
@@ -196,7 +196,13 @@ func (a *Applier[P]) persist(ctx context.Context, part *Part[P]) error {
 	}
 }
 
-func (e *Engine) applied(rows, transactions, names, whole int, until time.Time) {
+// Invalidate invalidates names, and whole tables, and returns nil when Redis has acknowledged all of it. It tries once.
+func (e *Engine) Invalidate(ctx context.Context, names cacheguard.Changes, whole []*Table) error {
+	return invalidate(ctx, e.Guards, names.Keys, names.Tags, whole)
+}
+
+// Applied notes what was invalidated, and until when everything is.
+func (e *Engine) Applied(rows, transactions, names, whole int, until time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stats.Rows += uint64(rows)                 //nolint:gosec // a length
@@ -204,7 +210,7 @@ func (e *Engine) applied(rows, transactions, names, whole int, until time.Time) 
 	e.stats.Invalidations += uint64(names)       //nolint:gosec // a length
 	if whole > 0 {
 		e.stats.Whole++
-		e.Log.Warn("cdc: kinds are invalidated whole", "why", "a table was truncated")
+		e.Log.Warn("cdc: kinds are invalidated whole", "why", "the log does not say which rows have changed, as after a TRUNCATE")
 	}
 	if until.After(e.current) {
 		e.current = until

@@ -42,8 +42,8 @@ func (p *Part[P]) add(next *Part[P]) {
 	}
 }
 
-// dedupe leaves each name once.
-func (p *Part[P]) dedupe() {
+// Dedupe leaves each name once.
+func (p *Part[P]) Dedupe() {
 	slices.Sort(p.Names.Keys)
 	slices.Sort(p.Names.Tags)
 	p.Names.Keys, p.Names.Tags = slices.Compact(p.Names.Keys), slices.Compact(p.Names.Tags)
