@@ -41,7 +41,8 @@
 //     should begin its own transaction, or read outside any.
 //   - InvalidateAll relies on the clocks of all machines advancing at the same rate, within a
 //     tenth.
-//   - If a writer does not call Invalidate, only the TTL bounds how long the old value lives.
+//   - If a writer does not call Invalidate, only the TTL bounds how long the old value lives. The feeds of package cdc invalidate what
+//     such writers change.
 //   - With a local tier (Config.Local), an Invalidate reaches other instances by a message. Until it arrives, they may
 //     serve the value in their memory: see LocalConfig.
 //   - Callers that share a read or a load get the same decoded value, so values are read-only: copy what you want to change.

@@ -14,7 +14,7 @@ import (
 	"github.com/cacheguard/go/cdc/internal/engine"
 )
 
-// slot is what the database says of the slot, and of its log.
+// slot is the state of the slot, and of the log.
 type slot struct {
 	there, active, lost bool
 	confirmed           pglogrepl.LSN

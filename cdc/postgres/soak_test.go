@@ -123,7 +123,7 @@ func (w *world) readUntil(stop chan struct{}) {
 	}
 }
 
-// settledDown returns when the feed has caught up, which takes several attempts while its slot is made anew.
+// settledDown returns when the feed has caught up, which takes several attempts while there is no slot.
 func (w *world) settledDown(f *Feed) {
 	w.await("it has caught up", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
