@@ -9,8 +9,8 @@
 //	...
 //	err = feed.Run(ctx) // on every instance
 //
-// This package has what the feeds share. The feeds are packages of their own: cdc/postgres reads the log of PostgreSQL, and cdc/outbox a table that
-// triggers fill, in other databases.
+// This package has what the feeds share. The feeds are packages of their own: cdc/postgres reads the log of PostgreSQL, cdc/mysql that of MariaDB, and cdc/outbox a
+// table that triggers fill, in other databases.
 //
 // # What is guaranteed
 //
@@ -24,7 +24,7 @@
 //
 //  1. It reads a transaction that has committed, and asks each row's Table.Changed for keys and tags. The names of a transaction go into one
 //     batch, each once. Transactions that arrive while a batch is under way share the next one, and a large transaction has several.
-//  2. It waits until every new read of the database sees the transactions of the batch. PostgreSQL sends a commit before that: a load
+//  2. It waits until every new read of the database sees the transactions of the batch. The databases send a commit before that: a load
 //     in between would read the old row, and store it after the invalidation.
 //  3. It invalidates the batch in all Guards, and repeats that until Redis has acknowledged all of it, and with Config.Replicas the replicas too.
 //  4. It confirms the position to the database, which forgets the log before it.

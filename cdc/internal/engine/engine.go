@@ -181,7 +181,6 @@ func (a *Applier[P]) persist(ctx context.Context, part *Part[P]) error {
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		err := a.engine.Invalidate(ctx, part.Names, part.Whole)
 		if err == nil {
-			a.engine.Trouble(nil)
 			return nil
 		}
 		if errors.Is(err, cacheguard.ErrClosed) {
@@ -201,8 +200,11 @@ func (e *Engine) Invalidate(ctx context.Context, names cacheguard.Changes, whole
 	return invalidate(ctx, e.Guards, names.Keys, names.Tags, whole)
 }
 
-// Applied notes what was invalidated, and until when everything is.
+// Applied notes what was invalidated, and until when everything is. A trouble is over then; that with a row is when something was.
 func (e *Engine) Applied(rows, transactions, names, whole int, until time.Time) {
+	if _, row := errors.AsType[*cdc.RowError](e.Stats().Err); !row || names+whole > 0 {
+		e.Trouble(nil)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stats.Rows += uint64(rows)                 //nolint:gosec // a length
