@@ -84,7 +84,7 @@ func (r Row) Int64(column string) (int64, error) {
 		case int64:
 			return v, true
 		case uint64:
-			return int64(v), v <= 1<<63-1 //nolint:gosec // where it overflows, it is refused
+			return int64(v), v <= 1<<63-1 // where it overflows, it is refused
 		case string:
 			n, err := strconv.ParseInt(v, 10, 64)
 			return n, err == nil
@@ -98,7 +98,7 @@ func (r Row) Uint64(column string) (uint64, error) {
 	return as(r, column, "a whole number that is not negative", func(v any) (uint64, bool) {
 		switch v := v.(type) {
 		case int64:
-			return uint64(v), v >= 0 //nolint:gosec // where it is negative, it is refused
+			return uint64(v), v >= 0 // where it is negative, it is refused
 		case uint64:
 			return v, true
 		case string:

@@ -65,7 +65,7 @@ func TestWhatTheLogDoesNotNameInvalidatesTheKindWhole(t *testing.T) {
 		"rows without names": {"SET GLOBAL binlog_row_metadata = 'NO_LOG'", "UPDATE products SET name = ''"},
 		"XA":                 {"XA START 'x'", "UPDATE products SET name = ''", "XA END 'x'", "XA PREPARE 'x'", "XA COMMIT 'x'"},
 		"DROP DATABASE":      {"DROP DATABASE $NAME", "CREATE DATABASE $NAME", "USE $NAME", "CREATE TABLE products (id bigint PRIMARY KEY, name text)"},
-		"REPLACE":   {"REPLACE INTO products VALUES (1, 'b', '')"},
+		"REPLACE":            {"REPLACE INTO products VALUES (1, 'b', '')"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

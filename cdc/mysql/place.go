@@ -69,7 +69,7 @@ func (f *Feed) stored(ctx context.Context) (p place, there bool, err error) {
 	text, _ := fields[2].(string)
 	pos, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
-		return p, false, nil //nolint:nilerr // there is none
+		return p, false, nil // there is none
 	}
 	return place{server, file, uint32(pos)}, true, nil
 }

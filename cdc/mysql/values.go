@@ -27,7 +27,7 @@ func rowsOf(e *replication.RowsEvent, columns []string) (rows []cdc.Row) {
 			case i >= len(values) || slices.Contains(skipped, i):
 				return nil, errNotLogged
 			case values[i] == nil:
-				return nil, nil //nolint:nilnil // that is NULL
+				return nil, nil // that is NULL
 			case e.Table.IsEnumColumn(i):
 				return enumOf(values[i], enums[i]), nil
 			}
@@ -58,7 +58,7 @@ func valueOf(v any, kind byte, unsigned bool) any {
 		return wide(int64(v), unsigned, 32)
 	case int64:
 		if unsigned && v < 0 {
-			return uint64(v) //nolint:gosec // that is what it stands for
+			return uint64(v) // that is what it stands for
 		}
 		return v
 	case int:

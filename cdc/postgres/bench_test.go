@@ -50,8 +50,8 @@ func benched(b *testing.B) (*pgxpool.Pool, *Feed) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- f.Run(ctx) }() // owner: the benchmark; stop: cancel; joined below
-	b.Cleanup(func() { cancel(); <-done })
+	go func() { done <- f.Run(ctx) }()         // owner: the benchmark; stop: cancel; joined below
+	b.Cleanup(func() { cancel(); _ = <-done }) // that it was cancelled
 	if err := f.CatchUp(b.Context()); err != nil {
 		b.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func (f *Feed) checkTables(ctx context.Context, side *pgx.Conn, p *problems) (ma
 	case errors.Is(err, pgx.ErrNoRows):
 		p.add("there is no publication %s (mend with: CREATE PUBLICATION %s FOR TABLE %s)",
 			f.cfg.Publication, publication, strings.Join(f.engine.Tables.Names(), ", "))
-		return nil, nil //nolint:nilnil // the problem says enough
+		return nil, nil // the problem says enough
 	case err != nil:
 		return nil, fmt.Errorf("cdc/postgres: %w", err)
 	case !all:

@@ -97,7 +97,7 @@ func (d *decoder) of(id uint32) (*relation, error) {
 		return nil, fmt.Errorf("cdc/postgres: the log has a change of relation %d before it says what that is", id)
 	}
 	if r.table == nil {
-		return nil, nil //nolint:nilnil // most relations of a database are not mapped
+		return nil, nil // most relations of a database are not mapped
 	}
 	return r, nil
 }

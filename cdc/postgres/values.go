@@ -73,7 +73,7 @@ func (r *relation) value(i int, c *pglogrepl.TupleDataColumn, err error) (any, e
 	case err != nil:
 		return nil, err
 	case c.DataType == pglogrepl.TupleDataTypeNull:
-		return nil, nil //nolint:nilnil // that is NULL
+		return nil, nil // that is NULL
 	case c.DataType == pglogrepl.TupleDataTypeToast:
 		return nil, errNotLogged
 	case c.DataType != pglogrepl.TupleDataTypeText:

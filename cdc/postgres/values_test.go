@@ -40,7 +40,7 @@ func TestValuesHaveTheirTypes(t *testing.T) {
 	w.catchUp(f)
 	expect.Equal(t, "trouble", f.Stats().Err, nil)
 	mu.Lock()
-	expect.Equal(t, "a long value", len(values["long"].(string)), 32_000) //nolint:errcheck // a panic fails the test, too
+	expect.Equal(t, "a long value", len(values["long"].(string)), 32_000) // a panic fails the test, too
 	delete(values, "long")
 	for column, want := range map[string]any{
 		"id": int64(-7), "small": int64(3), "flag": true, "real": 1.5, "exact": "12.30", "bytes": "[0 255]", "fixed": "ab",

@@ -207,9 +207,9 @@ func (e *Engine) Applied(rows, transactions, names, whole int, until time.Time) 
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.stats.Rows += uint64(rows)                 //nolint:gosec // a length
-	e.stats.Transactions += uint64(transactions) //nolint:gosec // a number of them
-	e.stats.Invalidations += uint64(names)       //nolint:gosec // a length
+	e.stats.Rows += uint64(rows)                 // a length
+	e.stats.Transactions += uint64(transactions) // a number of them
+	e.stats.Invalidations += uint64(names)       // a length
 	if whole > 0 {
 		e.stats.Whole++
 		e.Log.Warn("cdc: kinds are invalidated whole", "why", "the log does not say which rows have changed, as after a TRUNCATE")
