@@ -49,9 +49,12 @@ func benched(b *testing.B) (*pgxpool.Pool, *Feed) {
 		b.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- f.Run(ctx) }()         // owner: the benchmark; stop: cancel; joined below
-	b.Cleanup(func() { cancel(); _ = <-done }) // that it was cancelled
+	done := make(chan struct{})
+	go func() { // owner: the benchmark; stop: cancel; joined below
+		defer close(done)
+		_ = f.Run(ctx) // that it was cancelled
+	}()
+	b.Cleanup(func() { cancel(); <-done })
 	if err := f.CatchUp(b.Context()); err != nil {
 		b.Fatal(err)
 	}
