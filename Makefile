@@ -2,11 +2,11 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
-PACKAGES := ./... ./codec/... ./examples/... ./bench/... ./cmd/cacheguardctl/... ./otel/...
+PACKAGES := ./... ./cdc/postgres/... ./codec/... ./examples/... ./bench/... ./cmd/cacheguardctl/... ./otel/...
 REDIS := redis-server redis-sentinel redis-cli
 POSTGRES := postgres
 PROMTOOL := promtool
-CONSENSUS := ./internal/testing/rungs/... ./consensus/etcd/... ./consensus/mysql/... ./consensus/postgres/... ./consensus/zookeeper/...
+CONSENSUS := ./internal/testing/rungs/... ./cdc/mysql/... ./cdc/outbox/... ./consensus/etcd/... ./consensus/mysql/... ./consensus/postgres/... ./consensus/zookeeper/...
 CONSENSUS_SERVERS := etcd mariadbd mariadb-install-db zookeeper java $(POSTGRES) pgbouncer
 # Without inlining and DWARF, compiling takes half of the time, and that is most of it; the standard library is inlined, because it runs
 # most. The flags are in the environment, for tests that run the go command, too. make lint vets, and once is enough. Most tests wait, so
@@ -24,11 +24,11 @@ export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/lint-cache
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: ## run the tests of all modules but consensus/; installs Redis, PostgreSQL, promtool and a C compiler where they are missing
+test: ## run the tests of all modules but consensus/, cdc/mysql and cdc/outbox; installs Redis, PostgreSQL, promtool and a C compiler where they are missing
 	@scripts/need $(REDIS) $(POSTGRES) $(PROMTOOL) cc git
 	$(TEST) $(PACKAGES)
 
-test-consensus: ## run the tests of the locks on etcd, ZooKeeper, PostgreSQL and MySQL; installs those and a JRE where they are missing
+test-consensus: ## run the tests of the locks on etcd, ZooKeeper, PostgreSQL and MySQL, and of cdc/mysql and cdc/outbox; installs those and a JRE where they are missing
 	@scripts/need $(CONSENSUS_SERVERS) redis-server cc
 	$(TEST) -p=2 $(CONSENSUS)
 
@@ -43,7 +43,7 @@ lint: $(LINTER) ## check the format, go vet and golangci-lint
 
 bench: ## run every benchmark; BENCHTIME=1x runs each once
 	@scripts/need $(REDIS)
-	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) -timeout=30m ./... ./codec/... ./bench/...
+	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) -timeout=30m ./... ./cdc/postgres/... ./codec/... ./bench/...
 
 compare-smoke: ## see that the comparison with other libraries works, in less than a minute, and that no allocations were added
 	@scripts/need $(REDIS)

@@ -40,7 +40,8 @@
 //     or in a transaction whose snapshot is older than the write. Its value is stored, and served until its TTL. So a loader
 //     should begin its own transaction, or read outside any.
 //   - A Redis that restarts from an older RDB or AOF file has the entries of that time again, also those that were invalidated since.
-//   - If a writer does not call Invalidate, only the TTL bounds how long the old value lives.
+//   - If a writer does not call Invalidate, only the TTL bounds how long the old value lives. The feeds of package cdc invalidate what
+//     such writers change.
 //   - With a local tier (Config.Local), an Invalidate reaches other instances by a message. Until it arrives, they may
 //     serve the value in their memory: see LocalConfig.
 //   - Callers that share a read or a load get the same decoded value, so values are read-only: copy what you want to change.

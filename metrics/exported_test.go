@@ -117,7 +117,7 @@ func TestDashboardRulesAndDocumentationSpeakOfWhatIsExported(t *testing.T) {
 			}
 		}
 	}
-	for _, known := range []string{"cache", "result", "reason", "op", "lock", "route"} {
+	for _, known := range []string{"cache", "result", "reason", "op", "lock", "route", "feed"} {
 		delete(labels, known)
 	}
 	if len(labels) > 0 {

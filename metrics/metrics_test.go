@@ -14,6 +14,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/cdc"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/middleware"
 	"github.com/cacheguard/go/mutex"
@@ -45,6 +46,9 @@ func newEverything(t *testing.T) *everything {
 	}
 	t.Cleanup(func() { _ = e.guard.Close() }) // always nil
 	e.m.Watch("shop", e.guard)
+	e.m.Feed("log", func() cdc.Stats {
+		return cdc.Stats{Reading: true, Err: errors.New("why"), Behind: 2 * time.Second, BehindBytes: 3, Retained: 4, Rows: 5, Invalidations: 6, Whole: 7, Reconnects: 8}
+	})
 	return e
 }
 

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/cdc"
 	"github.com/cacheguard/go/metrics"
 )
 
@@ -77,6 +78,7 @@ func exported(t *testing.T) map[string][]string {
 	}
 	defer guard.Close()
 	m.Watch("shop", guard)
+	m.Feed("shop", func() cdc.Stats { return cdc.Stats{} })
 	m.HTTP("shop")
 	m.Lock("jobs")
 	families, err := registry.Gather()
