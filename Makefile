@@ -2,12 +2,12 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
-PACKAGES := ./... ./codec/... ./examples/... ./bench/... ./cmd/cacheguardctl/... ./otel/...
+PACKAGES := ./... ./cdc/postgres/... ./codec/... ./examples/... ./bench/... ./cmd/cacheguardctl/... ./otel/...
 REDIS := redis-server redis-sentinel redis-cli
 POSTGRES := postgres
 PROMTOOL := promtool
-CONSENSUS := ./internal/testing/rungs/... ./consensus/etcd/... ./consensus/mysql/... ./consensus/postgres/... ./consensus/zookeeper/...
-CONSENSUS_SERVERS := etcd mariadbd mariadb-install-db zookeeper java $(POSTGRES)
+CONSENSUS := ./internal/testing/rungs/... ./cdc/mysql/... ./cdc/outbox/... ./consensus/etcd/... ./consensus/mysql/... ./consensus/postgres/... ./consensus/zookeeper/...
+CONSENSUS_SERVERS := etcd mariadbd mariadb-install-db zookeeper java $(POSTGRES) pgbouncer
 # Without inlining and DWARF, compiling takes half of the time, and that is most of it; the standard library is inlined, because it runs
 # most. The flags are in the environment, for tests that run the go command, too. make lint vets, and once is enough. Most tests wait, so
 # two processors run four at once. nomsgpack: gin, in an example, does without MessagePack.
@@ -24,11 +24,11 @@ export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/lint-cache
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: ## run the tests of all modules but consensus/; installs Redis, PostgreSQL, promtool and a C compiler where they are missing
+test: ## run the tests of all modules but consensus/, cdc/mysql and cdc/outbox; installs Redis, PostgreSQL, promtool and a C compiler where they are missing
 	@scripts/need $(REDIS) $(POSTGRES) $(PROMTOOL) cc git
 	$(TEST) $(PACKAGES)
 
-test-consensus: ## run the tests of the locks on etcd, ZooKeeper, PostgreSQL and MySQL; installs those and a JRE where they are missing
+test-consensus: ## run the tests of the locks on etcd, ZooKeeper, PostgreSQL and MySQL, and of cdc/mysql and cdc/outbox; installs those and a JRE where they are missing
 	@scripts/need $(CONSENSUS_SERVERS) redis-server cc
 	$(TEST) -p=2 $(CONSENSUS)
 
@@ -43,7 +43,7 @@ lint: $(LINTER) ## check the format, go vet and golangci-lint
 
 bench: ## run every benchmark; BENCHTIME=1x runs each once
 	@scripts/need $(REDIS)
-	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) -timeout=30m ./... ./codec/... ./bench/...
+	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) -timeout=30m ./... ./cdc/postgres/... ./codec/... ./bench/...
 
 compare-smoke: ## see that the comparison with other libraries works, in less than a minute, and that no allocations were added
 	@scripts/need $(REDIS)
@@ -65,9 +65,9 @@ fuzz: ## run every fuzz test of the library for FUZZTIME
 	@scripts/need $(REDIS)
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz
 
-chaos: ## disturb processes and their Redis for CHAOS (5m), and check that no promise was broken; make test does so for seconds
+chaos: ## disturb processes and their Redis for CHAOS (5m, six kinds of harm in turn), and check that no promise was broken; make test does so for seconds
 	@scripts/need $(REDIS)
-	CHAOS=$(CHAOS) go test -count=1 -v -timeout=24h -run=. ./bench/chaos
+	CHAOS=$(CHAOS) nice go test -count=1 -v -parallel=1 -timeout=24h -run=. ./bench/chaos
 
 drill: ## make one of the troubles of docs/at-3am.md on a fleet of three, and leave you DRILL (5m) to find which
 	@scripts/need $(REDIS)

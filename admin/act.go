@@ -125,7 +125,7 @@ func (h *Handler) act(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return h.ask(w, func() (any, error) {
+	return ask(w, h.acting, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), patience)
 		defer cancel()
 		said, err := doing.do(ctx, h, d)

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"log/slog"
 	"net/http"
+	"slices"
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/observe"
@@ -39,6 +40,12 @@ type Config struct {
 	// no forms for what is not allowed. Default: nobody may do anything but look.
 	Allow func(r *http.Request, action Action) bool
 
+	// Hosts are names, without a port, under which requests may ask for the page, besides addresses such as 127.0.0.1 and localhost.
+	// Others get status 421: a site that someone on your network visits could make its own name stand for this server, and would then read
+	// the page and act with it, as from the same origin. "*" lets all names in, for a Handler that nobody reaches without your
+	// authentication. Default: none.
+	Hosts []string
+
 	// Logger gets a record of each action: what was done to what, from which address, and what came of it. Default: none.
 	Logger *slog.Logger
 }
@@ -50,9 +57,11 @@ func New(guards ...*cacheguard.Guard) *Handler { return Config{Guards: guards}.H
 type Handler struct {
 	allow  func(*http.Request, Action) bool
 	logger *slog.Logger
+	hosts  []string
 	token  string
 	cross  *http.CrossOriginProtection
-	busy   chan struct{} // taken by those who ask Redis
+	busy   chan struct{} // taken by those who look something up
+	acting chan struct{} // likewise by actions
 
 	guards  []guard
 	lockers []observe.Locker
@@ -67,13 +76,14 @@ type guard struct {
 	seen observe.Guard
 }
 
-// mostBusy is how many look-ups and actions run at once.
+// mostBusy is how many look-ups run at once, and how many actions: those who look must not keep others from acting.
 const mostBusy = 8
 
 // Handler returns a Handler with this Config.
 func (c Config) Handler() *Handler {
 	h := &Handler{
-		allow: c.Allow, logger: c.Logger, token: rand.Text(), cross: http.NewCrossOriginProtection(), busy: make(chan struct{}, mostBusy),
+		allow: c.Allow, logger: c.Logger, hosts: slices.Clone(c.Hosts), token: rand.Text(), cross: http.NewCrossOriginProtection(),
+		busy: make(chan struct{}, mostBusy), acting: make(chan struct{}, mostBusy),
 	}
 	if h.allow == nil {
 		h.allow = func(*http.Request, Action) bool { return false }

@@ -80,7 +80,8 @@ func guardOf(g *guard) guardState {
 		Running: loadsOf(running), Slowest: loadsOf(g.seen.Loads.Slowest()), Hot: []hotState{},
 	}
 	for _, hot := range g.seen.Hot() {
-		one.Hot = append(one.Hot, hotState{hot.Key, hot.PerSecond})
+		key, cut := shorten(hot.Key, longestShown)
+		one.Hot = append(one.Hot, hotState{key, cut, hot.PerSecond})
 	}
 	return one
 }
@@ -130,7 +131,8 @@ func cacheOf(g *guard, t observe.Tallied, s *series) cacheState {
 func loadsOf(loads []observe.Load) []loadState {
 	all := []loadState{}
 	for _, l := range loads {
-		all = append(all, loadState{l.Key, l.Cut, l.Keys, l.Took.Seconds(), l.Began.UTC().Format(time.RFC3339), l.Failed})
+		key, cut := shorten(l.Key, longestShown)
+		all = append(all, loadState{key, cut || l.Cut, l.Keys, l.Took.Seconds(), l.Began.UTC().Format(time.RFC3339), l.Failed})
 	}
 	return all
 }
@@ -143,8 +145,9 @@ func lockerOf(l observe.Locker, now time.Time) lockerState {
 		Deaf: l.Up != nil && !l.Up(), Revocable: l.Revoke != nil, Held: len(held), Locks: []lockState{},
 	}
 	for _, lock := range held[:min(mostLocks, len(held))] {
+		name, cut := shorten(lock.Name, longestShown)
 		one.Locks = append(one.Locks, lockState{
-			lock.Name, lock.Mode, lock.Fence, lock.Token, now.Sub(lock.Began).Seconds(), lock.Trusted.Sub(now).Seconds(),
+			name, cut, lock.Mode, lock.Fence, lock.Token, now.Sub(lock.Began).Seconds(), lock.Trusted.Sub(now).Seconds(),
 		})
 	}
 	return one

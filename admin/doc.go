@@ -6,8 +6,19 @@
 // The page says what is wrong now. It shows for each Cache how often it is asked, its hit ratio over the last minutes, its loads, and
 // which of them are slow; and also the hottest keys, and the locks and permits that this process holds. A look-up shows what Guard.Inspect
 // and Locker.Inspect return; for a Quorum, how many of its servers name each holder. What people may see and do is up to you: the Handler
-// shows keys, names of locks, and the texts of loaders' errors to everybody who can send it a request. It shows no values and no passwords. Put it behind your authentication, or on a port of
-// its own that only your machines reach.
+// shows keys, names of locks, and the texts of loaders' errors to everybody who can send it a request. It shows no values and no passwords.
+//
+// # Who can reach it
+//
+// Put it behind your authentication. The Handler has none.
+//
+// A port of its own keeps out those whose machines cannot connect to it, and nobody else: every process of a machine that can, and whoever
+// is at it, may look, and do what Allow permits to all. Listen on 127.0.0.1, or on an address that only your machines reach.
+//
+// Nor does such a port keep out a site that somebody at one of these machines visits: it can make a name of its own stand for the port's
+// address (DNS rebinding), and to the browser the page is then its own. So the Handler answers only requests for an address, for
+// localhost, and for the names in Config.Hosts; others get status 421. A proxy in front of it has to check names itself if it changes
+// the Host of requests.
 //
 // # Where it can be
 //
@@ -22,7 +33,8 @@
 // # Actions
 //
 // Without Config.Allow the page only reads. An action is a POST that comes from the page itself: from the same origin (as
-// http.CrossOriginProtection has it) and with a token that the page has and other sites cannot read. A token belongs to a process; behind
+// http.CrossOriginProtection has it) and with a token that the page has and other sites cannot read, as long as their names are not
+// taken for the page's: see Config.Hosts. A token belongs to a process; behind
 // a load balancer that sends each request elsewhere, an action may have to be tried again.
 //
 // # What it costs

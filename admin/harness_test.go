@@ -81,11 +81,14 @@ func newQuorum(t *testing.T) *mutex.Quorum {
 
 func everything(*http.Request, Action) bool { return true }
 
+// here is where the Handler is, for tests.
+const here = "http://localhost"
+
 // get asks the Handler, and wants the status.
 func get(t *testing.T, h http.Handler, url string, status int) (body string) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, url, nil))
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, here+url, nil))
 	if w.Code != status {
 		t.Errorf("GET %s: %d, want %d: %s", url, w.Code, status, w.Body)
 	}
@@ -112,7 +115,7 @@ func parse(t *testing.T, text string, to any) {
 
 // post sends an action as the page does, unless change does something to it.
 func post(h *Handler, do, body string, change func(*http.Request)) (status int, answer string) {
-	r := httptest.NewRequest(http.MethodPost, "/?do="+do, strings.NewReader(body))
+	r := httptest.NewRequest(http.MethodPost, here+"/?do="+do, strings.NewReader(body))
 	r.Header.Set(tokenHeader, h.token)
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
 	if change != nil {

@@ -144,6 +144,15 @@
     while (list.children.length > all.length) list.lastChild.remove();
   }
 
+  // An input cannot hold every name: it leaves out line breaks. What was chosen stands for itself until somebody changes what is shown.
+  const chosen = new WeakMap();
+  const enter = (input, name) => {
+    input.value = name;
+    chosen.set(input, {name, shown: input.value});
+  };
+  const entered = (input) => chosen.has(input) && chosen.get(input).shown === input.value ? chosen.get(input).name : input.value;
+  document.addEventListener('input', (event) => chosen.delete(event.target));
+
   const choose = (select, labels) => {
     if (!select || select.options.length === labels.length) return;
     select.replaceChildren(...labels.map((label, i) => new Option(label, i)));
@@ -156,7 +165,7 @@
       : 'Rates are known in two seconds.';
     const look = (key, i) => ({text: key, label: 'Look up ' + key, act: () => {
       byID('look').elements.guard.value = i;
-      byID('look').elements.key.value = key;
+      enter(byID('look').elements.key, key);
       byID('look').requestSubmit();
       byID('look').scrollIntoView({block: 'start'});
     }});
@@ -176,7 +185,7 @@
       };
       for (const l of g.running) loads.push(row(l, 'runs since ' + l.began.slice(11, 19) + ' UTC', 'running'));
       for (const l of g.slowest) slow.push(row(l, l.failed ? 'failed' : 'well', l.failed ? 'bad' : ''));
-      for (const h of g.hot) hot.push([look(h.key, i), g.prefix, number(h.rate)]);
+      for (const h of g.hot) hot.push([h.cut ? h.key + '…' : look(h.key, i), g.prefix, number(h.rate)]);
       limits.push(g.prefix + ': ' + g.loading + (g.max_loads ? ' of ' + g.max_loads : '') + ' loads run, ' + g.queued + ' wait for their turn, ' + g.waiting + ' calls wait' +
         (g.local_entries ? '; local tier: ' + number(g.local_entries) + ' entries' + (g.local_bytes ? ', ' + bytes(g.local_bytes) : '') + ', ' + number(g.local_evictions) + ' gave way' : '') +
         '; ' + bytes(g.read_bytes) + ' read, ' + bytes(g.written_bytes) + ' written');
@@ -194,9 +203,9 @@
     const rows = [];
     data.lockers.forEach((l, i) => {
       for (const k of l.locks) {
-        rows.push([{text: k.name, label: 'Who holds ' + k.name, act: () => {
+        rows.push([k.cut ? k.name + '…' : {text: k.name, label: 'Who holds ' + k.name, act: () => {
           byID('lock').elements.locker.value = i;
-          byID('lock').elements.name.value = k.name;
+          enter(byID('lock').elements.name, k.name);
           revocable();
           byID('lock').requestSubmit();
         }}, l.kind + ', ' + k.mode, seconds(k.for), seconds(Math.max(k.left, 0)), k.fence ? String(k.fence) : '–']);
@@ -215,8 +224,9 @@
   // holders says who has a lock.
   function holders(l) {
     const waiting = (l.waiting + l.waiting_readers) + ' wait.';
-    const who = (h) => h.instance || 'an instance that is not known';
-    const by = l.held_by.map((h) => '\n  ' + who(h) + (l.servers ? ', on ' + h.servers + ' servers' : '') + ', lease ends in ' + seconds(h.left) + ', token ' + h.token).join('');
+    const line = (text) => JSON.stringify(text).slice(1, -1); // what it names must not look like another line
+    const who = (h) => line(h.instance) || 'an instance that is not known';
+    const by = l.held_by.map((h) => '\n  ' + who(h) + (l.servers ? ', on ' + h.servers + ' servers' : '') + ', lease ends in ' + seconds(h.left) + ', token ' + line(h.token)).join('');
     if (l.permits) {
       return l.holders + ' of ' + l.permits + ' permits are held, ' + waiting + by + (l.holders > l.held_by.length ? '\n  and ' + (l.holders - l.held_by.length) + ' more' : '');
     }
@@ -226,7 +236,7 @@
     }
     if (l.holders === 0) return 'Nobody holds ' + JSON.stringify(l.name) + '; ' + waiting;
     return 'Held by ' + (l.token ? who(l) : l.holders + ' readers') + '. Its lease ends in ' + seconds(l.left) + ' unless it is renewed.\n' +
-      waiting + ' Fence ' + l.fence + (l.token ? ', token ' + l.token : '') + '.';
+      waiting + ' Fence ' + l.fence + (l.token ? ', token ' + line(l.token) : '') + '.';
   }
 
   function pages() {
@@ -241,14 +251,16 @@
     if (byID('pages')) pages();
   }
 
-  const link = (state) => {
+  const link = (state, why) => {
     const pill = byID('link');
+    const text = why ? state + ': ' + why : state;
     pill.dataset.state = state;
-    if (pill.textContent !== state) pill.textContent = state;
+    if (pill.textContent !== text) pill.textContent = text;
   };
 
   async function ask(query, options) {
-    const response = await fetch(location.pathname + '?' + new URLSearchParams(query), {cache: 'no-store', ...options});
+    // In full, and without the password that may be in the page's own URL: fetch refuses that.
+    const response = await fetch(location.origin + location.pathname + '?' + new URLSearchParams(query), {cache: 'no-store', ...options});
     const answer = await response.json();
     if (!response.ok) throw new Error(answer.error);
     return answer;
@@ -259,8 +271,8 @@
       data = await ask({view: 'data'});
       link('live');
       show();
-    } catch {
-      link('lost');
+    } catch (err) {
+      link('lost', err.message);
     }
   }
 
@@ -290,8 +302,8 @@
       }
     });
   }
-  form('look', 'found', (e) => ({view: 'key', guard: e.guard.value, key: e.key.value}), (k) => k.problem ? k.problem + '\n' + k.text : k.text);
-  form('lock', 'holder', (e) => ({view: 'lock', locker: e.locker.value, name: e.name.value}), holders);
+  form('look', 'found', (e) => ({view: 'key', guard: e.guard.value, key: entered(e.key)}), (k) => k.problem ? JSON.stringify(k.problem) + '\n' + k.text : k.text);
+  form('lock', 'holder', (e) => ({view: 'lock', locker: e.locker.value, name: entered(e.name)}), holders);
 
   async function act(name, body, question) {
     if (!confirm(question)) return;
@@ -308,16 +320,16 @@
   on('lock', 'change', revocable);
   on('invalidate-key', 'click', () => {
     const e = byID('look').elements;
-    if (byID('look').reportValidity()) act('invalidate-key', {guard: Number(e.guard.value), name: e.key.value}, 'Invalidate ' + e.key.value + ' on every instance?');
+    if (byID('look').reportValidity()) act('invalidate-key', {guard: Number(e.guard.value), name: entered(e.key)}, 'Invalidate ' + JSON.stringify(entered(e.key)) + ' on every instance?');
   });
   on('revoke', 'click', () => {
     const e = byID('lock').elements;
-    if (byID('lock').reportValidity()) act('revoke', {locker: Number(e.locker.value), name: e.name.value}, 'Take ' + e.name.value + ' away from its holders? What they still do, only a fence stops.');
+    if (byID('lock').reportValidity()) act('revoke', {locker: Number(e.locker.value), name: entered(e.name)}, 'Take ' + JSON.stringify(entered(e.name)) + ' away from its holders? What they still do, only a fence stops.');
   });
   on('invalidate', 'submit', (event) => {
     event.preventDefault();
     const e = event.target.elements;
-    act(e.what.value, {guard: Number(e.guard.value), name: e.name.value}, 'Invalidate ' + e.what.selectedOptions[0].text + ' ' + e.name.value + ' on every instance?');
+    act(e.what.value, {guard: Number(e.guard.value), name: e.name.value}, 'Invalidate ' + e.what.selectedOptions[0].text + ' ' + JSON.stringify(e.name.value) + ' on every instance?');
   });
   on('bypass', 'submit', (event) => {
     event.preventDefault();

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 )
 
 // problem is an error with its status.
@@ -30,11 +31,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	set("Cross-Origin-Resource-Policy", "same-origin")
 	set("Cross-Origin-Opener-Policy", "same-origin")
 	set("Content-Security-Policy", policy)
-	var err error
-	switch r.Method {
-	case http.MethodGet, http.MethodHead:
+	err := h.expected(r)
+	switch {
+	case err != nil:
+	case r.Method == http.MethodGet || r.Method == http.MethodHead:
 		err = h.view(w, r)
-	case http.MethodPost:
+	case r.Method == http.MethodPost:
 		err = h.act(w, r)
 	default:
 		set("Allow", "GET, HEAD, POST")
@@ -63,25 +65,25 @@ func (h *Handler) view(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		return h.ask(w, func() (any, error) { return g.lookUp(r.Context(), q.Get("key")) })
+		return ask(w, h.busy, func() (any, error) { return g.lookUp(r.Context(), q.Get("key")) })
 	case "lock":
 		l, err := at(h.lockers, q.Get("locker"))
 		if err != nil {
 			return err
 		}
-		return h.ask(w, func() (any, error) { return lookUp(r.Context(), l, q.Get("name")) })
+		return ask(w, h.busy, func() (any, error) { return lookUp(r.Context(), l, q.Get("name")) })
 	default:
 		return refuse(http.StatusNotFound, "there is no view %q", cut(view))
 	}
 }
 
 // ask answers with what Redis has to be asked for. Only so many do that at once: lookers must not disturb those who work.
-func (h *Handler) ask(w http.ResponseWriter, f func() (any, error)) error {
+func ask(w http.ResponseWriter, slots chan struct{}, f func() (any, error)) error {
 	select {
-	case h.busy <- struct{}{}:
-		defer func() { <-h.busy }()
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
 	default:
-		return refuse(http.StatusServiceUnavailable, "%d others are looking something up, please try again", mostBusy)
+		return refuse(http.StatusServiceUnavailable, "%d others are asking Redis, please try again", mostBusy)
 	}
 	found, err := f()
 	if err == nil {
@@ -117,8 +119,16 @@ func write(w http.ResponseWriter, status int, text []byte) {
 // cut is what a person needs of a text that may be of any length.
 func cut(s string) string {
 	const enough = 64
-	if len(s) > enough {
-		return s[:enough] + "…"
+	short, _ := shorten(s, enough)
+	if len(short) < len(s) {
+		return short + "…"
 	}
-	return s
+	return short
+}
+
+// shorten returns a beginning of the text of at most so many bytes, as it can be shown, and whether it is not all of it: then it does not
+// stand for the thing that it names.
+func shorten(s string, most int) (short string, not bool) {
+	short = strings.ToValidUTF8(s[:min(most, len(s))], "")
+	return short, short != s
 }

@@ -17,7 +17,7 @@ func TestThePolicyLetsThePageRunWhatItHasAndNothingElse(t *testing.T) {
 	t.Parallel()
 	h := Config{Guards: []*cacheguard.Guard{newGuard(t, cacheguard.Config{})}, Lockers: []Locker{newMutex(t)}, Allow: everything}.Handler()
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, here+"/", nil))
 	csp, page := w.Header().Get("Content-Security-Policy"), w.Body.String()
 	for _, tag := range []string{"style", "script"} {
 		_, rest, _ := strings.Cut(page, "<"+tag+">")

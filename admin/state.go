@@ -9,6 +9,9 @@ const (
 	// mostLocks is how many locks are shown.
 	mostLocks = 100
 
+	// longestShown is how many bytes of a name are shown.
+	longestShown = 512
+
 	// recently is how long an error of Redis is shown as what is wrong now.
 	recently = 30 * time.Second
 )
@@ -62,7 +65,7 @@ type cacheState struct {
 
 type loadState struct {
 	Key    string  `json:"key"`
-	Cut    bool    `json:"cut"` // the key is longer
+	Cut    bool    `json:"cut"` // the key is longer, or not text
 	Keys   int     `json:"keys"`
 	Took   float64 `json:"took"`
 	Began  string  `json:"began"`
@@ -71,6 +74,7 @@ type loadState struct {
 
 type hotState struct {
 	Key  string  `json:"key"`
+	Cut  bool    `json:"cut"`
 	Rate float64 `json:"rate"`
 }
 
@@ -88,6 +92,7 @@ type lockerState struct {
 
 type lockState struct {
 	Name  string  `json:"name"`
+	Cut   bool    `json:"cut"` // the name is longer, or not text
 	Mode  string  `json:"mode"`
 	Fence int64   `json:"fence"` // 0: a semaphore has none
 	Token string  `json:"token"`

@@ -67,7 +67,7 @@ func BenchmarkLockTakeover(b *testing.B) {
 				})
 			})
 		}()
-		lock := "takeover-lock:{" + key + "}"
+		lock := "takeover-lock:{" + key + "}:mutex"
 		redistest.Await(b, "all wait", func() bool { return rdb.ZCard(ctx, lock+":queue").Val() == instances })
 		child.Kill()
 		deadline := leaseEnd(b, rdb.HGet(ctx, lock, "lease").Val())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -97,15 +98,87 @@ func TestWithFailClosedAnOpenBreakerIsARedisError(t *testing.T) {
 	}
 }
 
-// Invalidations are tried, and owed, whatever the breaker says.
-func TestAnOpenBreakerDoesNotKeepInvalidationsFromBeingSent(t *testing.T) {
+func TestWritesFailAtOnceWhileTheBreakerIsOpenAndInvalidationsArePending(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{})
+	g := f.guards[0]
+	prices, err := NewCache(g, CacheConfig[string, string]{Name: "prices", Load: func(context.Context, string) (string, error) { return "", nil }})
+	expect.Equal(t, "error", err, nil)
+	mustGet(t, f.guards[1], "k", returns("old"))
+	down := proxy.On(reading, redistest.ReplyError("LOADING Redis is loading"))
+	trip(t, g)
+	before := proxy.Commands()["evalsha"]
+	ctx := context.Background()
+	unwritten := func(context.Context) error { t.Error("write was called"); return nil }
+	for name, write := range map[string]func() error{
+		"Invalidate":          func() error { return g.Invalidate(ctx, "k") },
+		"InvalidateTags":      func() error { return g.InvalidateTags(ctx, "tag") },
+		"InvalidateAll":       func() error { return g.InvalidateAll(ctx) },
+		"Cache.InvalidateAll": func() error { return prices.InvalidateAll(ctx) },
+		"Update":              func() error { return g.Update(ctx, "k2", unwritten) },
+		"UpdateMany":          func() error { return g.UpdateMany(ctx, []string{"k3", "k4"}, unwritten) },
+		"Put": func() error {
+			return prices.Put(ctx, "k", func(ctx context.Context) (string, error) { return "", unwritten(ctx) })
+		},
+	} {
+		err := write()
+		if failed, is := errors.AsType[*RedisError](err); !is || !errors.Is(failed, health.ErrOpen) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	expect.Equal(t, "scripts that were sent", proxy.Commands()["evalsha"]-before, 0)
+	expect.Equal(t, "owed", g.owed(), 4)
+	expect.Equal(t, "failures that hooks hear of", f.events.redisErrors.Load() <= 20, true)
+	down.Remove()
+	redistest.Await(t, "nothing is owed", func() bool { return g.owed() == 0 })
+	expect.Equal(t, "value", mustGet(t, f.guards[1], "k", returns("new")), "new")
+}
+
+func TestUpdateAnywayWritesAtOnceWhileTheBreakerIsOpen(t *testing.T) {
+	t.Parallel()
+	f, proxy := broken(t, shared, Config{UpdateAnyway: true})
+	proxy.On(reading, redistest.ReplyError("LOADING Redis is loading"))
+	trip(t, f.guards[0])
+	before := proxy.Commands()["evalsha"]
+	written := 0
+	err := f.guards[0].Update(context.Background(), "k", func(context.Context) error { written++; return nil })
+	expect.Equal(t, "errors of the invalidation", errors.Is(err, health.ErrOpen), true)
+	expect.Equal(t, "written", written, 1)
+	expect.Equal(t, "scripts that were sent", proxy.Commands()["evalsha"]-before, 0)
+	f.events.quiet = true
+}
+
+// A process that only writes finds out too.
+func TestWritesThatFailOpenTheBreaker(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for name, write := range map[string]func(*Guard) error{
+		"Invalidate":     func(g *Guard) error { return g.Invalidate(ctx, "k") },
+		"InvalidateTags": func(g *Guard) error { return g.InvalidateTags(ctx, "tag") },
+		"Update":         func(g *Guard) error { return g.Update(ctx, "k", func(context.Context) error { return nil }) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, proxy := broken(t, shared, Config{})
+			f.events.quiet = true
+			for _, command := range []string{"evalsha", "del", "get"} {
+				proxy.On(redistest.Command(command), redistest.ReplyError("LOADING Redis is loading"))
+			}
+			redistest.Await(t, "a write is refused", func() bool { return errors.Is(write(f.guards[0]), health.ErrOpen) })
+		})
+	}
+}
+
+func TestCloseSendsWhatIsPendingAlsoWhileTheBreakerIsOpen(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{})
 	mustGet(t, f.guards[1], "k", returns("old"))
-	rule := proxy.On(reading, redistest.ReplyError("LOADING Redis is loading"))
+	proxy.On(reading, redistest.ReplyError("LOADING Redis is loading"))
 	trip(t, f.guards[0])
-	mustInvalidate(t, f.guards[0], "k")
-	rule.Remove()
+	if err := f.guards[0].Invalidate(context.Background(), "k"); !errors.Is(err, health.ErrOpen) {
+		t.Fatal(err)
+	}
+	expect.Equal(t, "Close", f.guards[0].Close(), nil)
 	expect.Equal(t, "value", mustGet(t, f.guards[1], "k", returns("new")), "new")
 }
 

@@ -75,8 +75,11 @@ func (c *Config) compress(payload []byte) (packed []byte, err error) {
 	return c.Compression.Compress(payload), nil
 }
 
-// decodeEntry is protocol.DecodeEntry, and decompresses the payload. If that fails, it is no entry.
+// decodeEntry is protocol.DecodeEntry, refuses what is too large, and decompresses the payload. If that fails, it is no entry.
 func (c *Config) decodeEntry(raw []byte) (protocol.Entry, error) {
+	if len(raw) > c.largestEntry() {
+		return protocol.Entry{}, errLargeEntry
+	}
 	e, err := protocol.DecodeEntry(raw)
 	if err == nil && e.Packed != protocol.Unpacked {
 		if e.Payload, err = c.decompress(e.Packed, e.Payload); err != nil {

@@ -75,15 +75,16 @@ type Config struct {
 	FleetLoads int
 
 	// MaxValueBytes is the size of the largest value stored, encoded. Larger ones reach their callers but not the
-	// cache. Default: 8 MiB. -1: no limit but Redis' own.
+	// cache. What is larger in Redis, whoever stored it, is not used: a Get replaces it, and removes it if it cannot be read within
+	// RedisTimeout. Instances that share a Prefix should agree on it. Default: 8 MiB. -1: no limit but Redis' own.
 	MaxValueBytes int
 
 	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. The time before an
 	// operation is sent does not count. Default: 500 ms.
 	//
 	// After a few operations in a row that took longer or failed, a circuit breaker opens (on a cluster, there is one for
-	// each sixth of the slots): the Guard sends one operation every quarter to half of a second, to see whether Redis
-	// answers again. By default go-redis dials five times, 100 ms apart, so a Redis that refuses connections looks like one
+	// each sixth of the slots): calls do not ask Redis, and writes fail at once, until it answers a probe. The Guard sends
+	// one in the background every quarter to half of a second. By default go-redis dials five times, 100 ms apart, so a Redis that refuses connections looks like one
 	// that does not answer. With redis.Options.DialerRetries 1, the refusal shows at once.
 	RedisTimeout time.Duration
 
@@ -133,6 +134,11 @@ type Config struct {
 	// with different Compression may share a Prefix. MaxValueBytes bounds the size before compression, so it must not
 	// differ. Default: none.
 	Compression Compression
+
+	// RedactError returns what may be known of a loader's error outside of this process: the Message of the LoadError that other
+	// instances get, and of Inspect. It stands in Redis for 5 seconds at most, and is cut at 1 KiB. Callers, Hooks and Logger here have
+	// the error itself. It is called concurrently. Default: err.Error().
+	RedactError func(err error) string
 
 	// Hooks are called as things happen, for metrics and tests.
 	Hooks Hooks

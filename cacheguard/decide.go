@@ -71,6 +71,7 @@ func (s loadSpec[V]) decide(g *Guard, key string, r *readResult[V], readErr erro
 		}
 	case doBypass:
 		d.reason = g.redisError("get", key, readErr)
+		g.readFailed(s.valueKeyOf(g, key), readErr)
 		if old, ok := s.staleFromLocal(g, key); ok {
 			d.action, d.found = doServe, old
 		}

@@ -39,9 +39,9 @@
 //   - A loader can get a row from before the write, although it runs after the invalidation: from a lagging database replica,
 //     or in a transaction whose snapshot is older than the write. Its value is stored, and served until its TTL. So a loader
 //     should begin its own transaction, or read outside any.
-//   - InvalidateAll relies on the clocks of all machines advancing at the same rate, within a
-//     tenth.
-//   - If a writer does not call Invalidate, only the TTL bounds how long the old value lives.
+//   - A Redis that restarts from an older RDB or AOF file has the entries of that time again, also those that were invalidated since.
+//   - If a writer does not call Invalidate, only the TTL bounds how long the old value lives. The feeds of package cdc invalidate what
+//     such writers change.
 //   - With a local tier (Config.Local), an Invalidate reaches other instances by a message. Until it arrives, they may
 //     serve the value in their memory: see LocalConfig.
 //   - Callers that share a read or a load get the same decoded value, so values are read-only: copy what you want to change.
@@ -53,11 +53,12 @@
 //	the cache is bypassed, or an
 //	invalidation of the key is pending ─────> bypassed        load without Redis
 //	the local tier has it ──────────────────> local, negative return it
-//	read it from Redis, one GET; it is
+//	read it from Redis, one request; it is
 //	  fresh ────────────────────────────────> hit, negative   return it
 //	  stale, or drawn for an early refresh ─> stale, hit      return it, and replace it in the background
 //	  missing, expired or unreadable ───────> loaded, shared  a miss, see below
-//	  of another version of the program ────> loaded, shared  load without storing, while the entry is young
+//	  of another version of the program, or
+//	  of another kind ──────────────────────> loaded, shared  load without storing, while the entry is young
 //	  not answered ─────────────────────────> stale           return what the local tier has, if StaleFor is set
 //	                                          bypassed        else load without Redis
 //
@@ -87,7 +88,7 @@
 // The same with a disturbance:
 //
 //   - A value was stored before step 2: acquire.lua returns it.
-//   - A load failed a moment ago: acquire.lua returns the text of its error, which fail.lua left in the lease.
+//   - A load failed a moment ago: acquire.lua returns the text of its error, which fail.lua left beside the lease.
 //   - A loses all its callers: the loader's context ends, and release.lua removes the lease without a result.
 //   - A dies: nobody renews the lease. When its deadline is over, B asks again and takes the lease.
 //   - The key is invalidated during step 4: the lease is gone, and fill.lua refuses. The callers of step 5 keep their value,
@@ -123,30 +124,22 @@
 //  4. A load that was under way runs on. Its fill.lua does not find the generation, and stores nothing.
 //  5. Keys for which Redis gave no answer are pending: see "Outages".
 //
-// # Tags
+// # Tags, kinds, everything
 //
-// A loader names the tags of its value with SetTags. For each tag, Redis has a version, a random text. An entry has stamps: the
-// versions that its tags had before its loader began. It is valid only while they are the current ones. So InvalidateTags just removes
-// the versions, which costs the same for ten entries and for a million. If Redis evicts a version, the entries become invalid too. A
-// hit with tags reads the versions after the value, in one batch. A load goes like this:
+// For each tag, each kind (the Name of a Cache) and the Prefix, Redis has an epoch: a random text. An entry has the epochs that its names had
+// before its loader began, and is valid only while they are the current ones. So InvalidateTags and InvalidateAll just remove the epoch, which
+// costs the same for ten entries and for a million. Package epoch has the protocol. A Get reads the value and its epochs in one request, and
+// trusts nothing that was read before it began. A load goes like this:
 //
-//  1. Together with acquire.lua, the Guard reads the versions of the tags that it knows before the load: those of the entry to be
-//     replaced, and those of the last load of the key that could not be stored. It also reads one more version, which stands for all
-//     tags together.
-//  2. The loader runs, and names a tag that the Guard did not know.
-//  3. The Guard reads the version of this tag, and then that of all tags together again. InvalidateTags removes the version of all
-//     tags before that of the tag. So if it is still the one of step 1, nothing has removed the tag's version since then, and fill.lua stores the value with it.
-//  4. If it is another one, some tag was invalidated. The value reaches the callers that asked before, and is not stored. The Guard
-//     remembers the tags of the key, so the next load knows them in step 1, and invalidations of other tags do not disturb it.
+//  1. The epochs of the read that missed are those of the load. Missing ones are made before the loader runs.
+//  2. The loader runs, and may name tags.
+//  3. The entry gets the epochs. If the loader named a tag that the key did not have before, its epoch is read now, together with one that every
+//     InvalidateTags removes. If that is the one of step 1, no tag was invalidated in between, and fill.lua stores the value.
+//  4. If it is another one, some tag was invalidated. The value reaches the callers that asked before, and is not stored. The Guard remembers
+//     the tags of the key, so the next load reads their epochs in step 1, and invalidations of other tags do not disturb it.
 //
-// While fill.lua runs, the Guard reads the versions again for callers that joined after the loader began: they may have the value
-// only if nothing was invalidated since.
-//
-// InvalidateAll works the same way. All entries have a stamp of the Prefix, and those of a Cache also one of their kind. Hits need not
-// ask for these versions: a Guard trusts the ones it knows for 0.9 seconds from the moment it asked for them. After that it reads them
-// together with the next value. InvalidateAll removes the version, and returns a second later, when no Guard trusts it any more. A Guard that finds a stamp
-// other than the one it knows asks at once. On a cluster there is a version for each sixth of the slots, so that a dead node does not
-// affect other keys.
+// If callers joined after the loader began, the Guard reads the epochs again while fill.lua runs: they may have the value only if nothing was
+// invalidated since.
 //
 // # Versions of a program
 //
@@ -171,7 +164,7 @@
 //     begin_update.lua has removed them all.
 //   - A seat that Redis evicts is a miss of one version.
 //
-// Five versions in a row are one more than there are seats. An entry has its version as a stamp, so the first and the fifth do not serve
+// Five versions in a row are one more than there are seats. An entry has its version, so the first and the fifth do not serve
 // each other's entries: where one finds an entry of the other, it loads without storing, and replaces the entry only once that is older
 // than a minute (see alien.go). They wait for each other's loads, and see each other's failures.
 //
@@ -233,10 +226,10 @@
 //
 // # Reading the code
 //
-//   - A hit: Get, retrieve and read in get.go; decide.go. Many keys: GetMany in many.go, readkeys.go. The GET leaves in package link.
+//   - A hit: Get, retrieve and read in get.go; decide.go. Many keys: GetMany in many.go, readkeys.go. The request leaves in package link.
 //   - A miss: share.go joins or starts a flight, rebuild.go asks Redis, await.go waits for another instance,
 //     lead.go loads and stores. MaxLoads is in loadslots.go. The scripts are acquire.lua and fill.lua in internal/protocol/lua.
 //   - A write: invalidate.go, pending.go, update.go, put.go. The scripts share forget in internal/protocol/lua/prelude.lua.
-//   - The local tier: local.go, and package tier. Tags: tags.go, versions.go.
+//   - The local tier: local.go, and package tier. Tags, kinds, everything: tags.go, invalidateall.go, and package epoch.
 //   - Which part belongs where, with its tests: CONTRIBUTING.md. Why it is so: docs/design/cache.md.
 package cacheguard

@@ -43,3 +43,16 @@ func (f *failures) find(token string) error {
 	defer f.mu.Unlock()
 	return f.errs[token].err
 }
+
+// textOf is what other instances get of an error.
+func (c *Config) textOf(err error) (text string) {
+	if c.RedactError == nil {
+		return err.Error()
+	}
+	defer func() {
+		if recover() != nil {
+			text = "load failed" // and RedactError, which must not take down those who share the load
+		}
+	}()
+	return c.RedactError(err)
+}

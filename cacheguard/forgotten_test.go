@@ -173,7 +173,7 @@ func (w *losing) forgottenBy(s *redistest.Server) (f forgotten) {
 	})
 	w.acquired.Range(func(key, token any) bool {
 		f.granted++
-		holder, _ := rdb.HGet(w.Context(), keys.Tagged(w.guard.cfg.Prefix+"-locks", key.(string)), "token").Result() // without one: empty
+		holder, _ := rdb.HGet(w.Context(), keys.Tagged(w.guard.cfg.Prefix+"-locks", key.(string))+":mutex", "token").Result() // without one: empty
 		if holder != token.(string) {
 			f.locks++
 		}

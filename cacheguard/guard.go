@@ -59,6 +59,7 @@ type Guard struct {
 	bypass        bypass
 	observer      atomic.Pointer[observer] // of package admin; nil: nobody looks
 	written       atomic.Uint64            // bytes of entries that loads stored, ever
+	dropping      atomic.Bool              // a value that is too large to be read is being removed
 	inbox         *wake.Inbox
 	keeper        *lease.Keeper
 	acks          *replicas.Sender // nil: no replica has to acknowledge anything
@@ -117,7 +118,7 @@ func checkClient(rdb Redis, cfg *Config) error {
 // connect makes what carries requests to Redis, and messages back.
 func (g *Guard) connect(closeOwn func() error) {
 	_, g.plain = g.rdb.(*redis.Client)
-	g.health = health.New(g.rdb, func(open bool) {
+	g.health = health.New(g.rdb, g.cfg.Prefix, g.cfg.RedisTimeout, func(open bool) {
 		g.cfg.Hooks.OnBreaker(open)
 		g.loaders.fleet.breaker(open)
 	})
@@ -153,12 +154,16 @@ func (g *Guard) assemble() {
 		g.loaders.loadSlots = slots.New(g.cfg.MaxLoads)
 	}
 	g.notices = tier.NewNotices(g.cfg.Prefix+keys.Notices, g.health.Len())
+	if _, ring := g.rdb.(*redis.Ring); !ring { // it has no local tiers
+		g.repeat()
+	}
 	g.keys = protocol.Keyspace{
 		Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, Channel: g.notices.Channel, LeaseTTL: g.cfg.LeaseTTL, LoadTimeout: g.cfg.LoadTimeout,
 	}
 	g.invalidations, g.ofEpochs = ofKeys(g), newEpochInvalidations(g)
 	g.epochs = epoch.New(epoch.Config{
 		Prefix: g.cfg.Prefix, Channel: g.notices.Channel, Link: g.link, Health: g.health, Pending: g.ofEpochs, Background: g.life.Try,
+		Removed: g.journal.forgotten,
 	})
 	g.intents.init(g)
 	g.invalidations.pending.detours = &g.detours
@@ -212,6 +217,9 @@ func (g *Guard) Close() error {
 
 // partOf is the part of the keyspace that a key belongs to. Parts fail one by one, and have clocks of their own.
 func (g *Guard) partOf(key string) int { return g.health.Part(g.keys.ValueKey(key)) }
+
+// isCutOff reports whether the key's part is not asked, as it did not answer.
+func (g *Guard) isCutOff(key string) bool { return g.health.Breaker(g.partOf(key)).IsOpen() }
 
 // serverTime asks the server that has the key for its time.
 func (g *Guard) serverTime(key string) (time.Time, error) {

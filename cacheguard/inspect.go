@@ -20,7 +20,7 @@ const (
 	EntryStale   EntryState = "stale"   // a value past its TTL
 	EntryAbsent  EntryState = "absent"  // the memory that the source has no such thing
 	EntryRevoked EntryState = "revoked" // a value that InvalidateTags or InvalidateAll invalidated: Get loads a new one
-	EntryDamaged EntryState = "damaged" // something that is no entry of this version, or is truncated or changed
+	EntryDamaged EntryState = "damaged" // something that is no entry of this version, or is truncated or changed. Behind its first 64 KiB nobody looks
 )
 
 // Inspection is what there is of a key, in Redis and on this instance. Durations are measured by the clock of the key's
@@ -37,8 +37,8 @@ type Inspection struct {
 	Kind     string        // of the payload: bytes (a []byte or string), coded (by the Codec), or absence
 	Tags     []string      // under which it can be invalidated
 
-	// TagVersions are the versions that the Tags had when the entry was loaded, in the same order. Entries with the same version of a
-	// tag are invalidated together. If the version in Redis is another one, or gone, State is revoked.
+	// TagVersions are the epochs of the Tags when the entry was loaded, in the same order and in hexadecimal: a random text that stands for
+	// the tag until the next InvalidateTags. If the epoch in Redis is another one, or gone, State is revoked.
 	TagVersions []string
 
 	Size   int    // of what Redis has for the key, in bytes
@@ -69,7 +69,7 @@ type Holder struct {
 
 // Failure is what Redis remembers of loads that failed.
 type Failure struct {
-	Message string        // the text of the last error
+	Message string        // the text of the last error (see Config.RedactError); empty once Left is 0
 	InARow  int           // how many loads failed since one succeeded
 	Left    time.Duration // Get returns the error for that long; 0: the next one loads
 }
@@ -140,8 +140,8 @@ func (i *Inspection) readEntry(in *protocol.Inspected) (none protocol.Stamp) {
 	if in.Value == nil {
 		return none
 	}
-	i.Size = len(in.Value)
-	e, err := protocol.DecodeEntry(in.Value)
+	i.Size = in.Size
+	e, err := in.Entry()
 	if err != nil {
 		i.State, i.Damage = EntryDamaged, err.Error()
 		return none

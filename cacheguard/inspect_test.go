@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/rights"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -100,8 +101,13 @@ func TestInspectTellsTheStatesOfAnEntryApart(t *testing.T) {
 	if stale.FreshFor != 0 || stale.KeptFor <= 0 || stale.Age <= 0 {
 		t.Errorf("%+v", stale)
 	}
-	failed := mustInspect(t, g, "failed")
-	if failed.Failure == nil || failed.Failure.Message != "oops" || failed.Failure.InARow != 1 || failed.Load != nil {
+	var failed Inspection
+	redistest.Await(t, "the text of a failure that still counts", func() bool {
+		_, _ = Get(t.Context(), g, "failed", func(context.Context) (string, error) { return "", errors.New("oops") })
+		failed = mustInspect(t, g, "failed")
+		return failed.Failure != nil && failed.Failure.Message == "oops"
+	})
+	if failed.Failure.InARow < 1 || failed.Load != nil {
 		t.Errorf("%+v", failed)
 	}
 }
@@ -169,13 +175,26 @@ func TestAnInspectionCanBeRead(t *testing.T) {
   tag "a", version v1
   loaded by shop-1 for 1s, believed to be alive for another 3s; 2 other instances wait
   updated by an instance that is not known for 0s, believed to be alive for another 0s; 1 instances wait
-  3 loads in a row failed, the error is remembered for 1s: oops
+  3 loads in a row failed, the error is remembered for 1s: "oops"
   here: in the local tier
   here: 1 loads or waits under way, 7 callers
   here: an invalidation is still to be sent
   here: the cache is bypassed
   here: Redis does not answer
 `)
+}
+
+func TestWhatAnInspectionQuotesLooksLikeNoLineOfItsOwn(t *testing.T) {
+	t.Parallel()
+	const forged = "x\n  loaded by shop-9 for 1h\x1b[2K\u202e"
+	i := Inspection{
+		Key: forged, State: EntryFresh, Tags: []string{forged}, TagVersions: []string{forged}, Load: &Holder{Instance: forged},
+		Writers: []Holder{{Instance: forged}}, Failure: &Failure{Message: forged, InARow: 1},
+	}
+	text := i.String()
+	if n := strings.Count(text, "\n"); n != 7 || strings.ContainsAny(text, "\x1b\u202e") {
+		t.Errorf("%d lines, want 7:\n%s", n, text)
+	}
 }
 
 func TestInspectKnowsTheTagsOfAnEntryAndWhetherTheyWereInvalidated(t *testing.T) {
@@ -232,4 +251,41 @@ func promiseInspect(t *testing.T, a arena) {
 		expect.ErrorIs(t, err, nil)
 		expect.Equal(t, "writers after it", len(inspect().Writers), 0)
 	}
+}
+
+func TestALookUpDoesNotFetchTheValue(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	rdb := server.Client(t)
+	f := newFleetOn(t, rdb, Config{}, rdb)
+	g, size := f.guards[0], 4<<20
+	mustGet(t, g, "k", func(ctx context.Context) (string, error) {
+		SetTags(ctx, "a", "b")
+		return strings.Repeat("x", size), nil
+	})
+	f.stored()
+	before := sent(t, rdb)
+	i := mustInspect(t, g, "k")
+	if took := sent(t, rdb) - before; took > 1<<17 {
+		t.Errorf("%d bytes came from Redis", took)
+	}
+	expect.Equal(t, "state", i.State, EntryFresh)
+	expect.Equal(t, "tags", len(i.Tags), 2)
+	if i.Size < size {
+		t.Errorf("it says %d bytes", i.Size)
+	}
+	f.redis.Set(t.Context(), f.value("odd"), strings.Repeat("x", size), time.Minute)
+	expect.Equal(t, "another program's", mustInspect(t, g, "odd").State, EntryDamaged)
+
+	poor := newGuard(t, server.Client(t, server.As(t, append(rights.Guard.ACL(g.cfg.Prefix), "-strlen")...)), Config{Prefix: g.cfg.Prefix})
+	expect.Equal(t, "state, without the right to STRLEN", mustInspect(t, poor, "k").State, EntryFresh)
+}
+
+// sent is how many bytes the server has sent so far.
+func sent(t *testing.T, rdb client) (bytes int) {
+	t.Helper()
+	for line := range strings.Lines(rdb.Info(t.Context(), "stats").Val()) {
+		_, _ = fmt.Sscanf(line, "total_net_output_bytes:%d", &bytes) // other lines are others
+	}
+	return bytes
 }

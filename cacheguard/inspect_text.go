@@ -22,7 +22,7 @@ func (i Inspection) String() string {
 	}
 	for n, tag := range i.Tags {
 		if n < len(i.TagVersions) {
-			line("  tag %q, version %s", tag, i.TagVersions[n])
+			line("  tag %q, version %s", tag, onOneLine(i.TagVersions[n]))
 		} else {
 			line("  tag %q", tag)
 		}
@@ -37,7 +37,11 @@ func (i Inspection) String() string {
 		line("  an intent stands, of a transaction %s", intent)
 	}
 	if i.Failure != nil {
-		line("  %d loads in a row failed, the error is remembered for %s: %s", i.Failure.InARow, shown(i.Failure.Left), i.Failure.Message)
+		failed := fmt.Sprintf("  %d loads in a row failed", i.Failure.InARow)
+		if i.Failure.Message != "" {
+			failed += fmt.Sprintf(", the error is remembered for %s: %q", shown(i.Failure.Left), i.Failure.Message)
+		}
+		line("%s", failed)
 	}
 	for _, of := range i.Versions {
 		b.WriteString(of.String())
@@ -60,7 +64,7 @@ func (i Inspection) title() string {
 
 // String says by whom, since when and until when.
 func (h Holder) String() string {
-	name := h.Instance
+	name := onOneLine(h.Instance)
 	if name == "" {
 		name = "an instance that is not known"
 	}
@@ -85,6 +89,12 @@ func (h Here) String() string {
 		}
 	}
 	return b.String()
+}
+
+// onOneLine escapes what would look like another line, or what a terminal might obey: Redis has what somebody wrote there.
+func onOneLine(s string) string {
+	quoted := strconv.Quote(s)
+	return quoted[1 : len(quoted)-1]
 }
 
 func shown(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

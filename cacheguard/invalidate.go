@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/script"
 )
@@ -22,7 +24,8 @@ const maxInvalidations = 1024
 // Invalidate sends the invalidations even if ctx has ended, because the source has been written by then. The end of ctx only
 // ends the caller's wait, with an error that matches its cause.
 //
-// The error joins a *RedisError for each key that Redis may not have removed. The invalidations of such keys are pending, up to
+// The error joins a *RedisError for each key that Redis may not have removed: after RedisTimeout, or at once while the circuit breaker is
+// open (Config.RedisTimeout). The invalidations of such keys are pending, up to
 // 100,000 of them: the Guard sends them again in the background until they succeed or the Guard is closed, and loads the keys
 // without the cache until then. Other instances may go on serving their values.
 //
@@ -67,6 +70,8 @@ type invalidations struct {
 	message     func(key string) string               // the next notice of it
 	forgetLocal func(keys []string)                   // makes the local tier forget
 	shown       func(key string) string               // as errors have it
+
+	steps func(*script.Call) [][]*script.Call // that do what the call does, one key each; nil: it has one key
 }
 
 // ofKeys are the invalidations of keys.
@@ -80,6 +85,7 @@ func ofKeys(g *Guard) invalidations {
 		message:     func(key string) string { return g.notices.Next(g.partOf(key), key) },
 		forgetLocal: func(keys []string) { g.local.forget(keys) },
 		shown:       func(key string) string { return key },
+		steps:       g.keys.InvalidateInSteps,
 	}
 }
 
@@ -196,7 +202,7 @@ func (i *invalidations) forgetBatch(
 	for n, key := range keys {
 		reason := err
 		if err == nil {
-			reason = cmds[n].Err()
+			reason = i.despiteMove(ctx, calls[n], cmds[n].Err())
 		}
 		if reason != nil {
 			i.guard.health.Failed(reason)
@@ -204,6 +210,24 @@ func (i *invalidations) forgetBatch(
 		}
 	}
 	return failed
+}
+
+// despiteMove removes what the call should have removed if Redis refused it because the slot is being moved and some of the keys are not
+// there: by steps of one key each. The error is that of the call, or of a step.
+func (i *invalidations) despiteMove(ctx context.Context, call *script.Call, refused error) error {
+	if i.steps == nil || refused == nil || !redis.HasErrorPrefix(refused, "TRYAGAIN") {
+		return refused
+	}
+	for _, step := range i.steps(call) {
+		cmds, err := i.guard.write(ctx, step)
+		for _, cmd := range cmds {
+			err = errors.Join(err, cmd.Err())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // next is the call that removes a key, with a notice of its own.

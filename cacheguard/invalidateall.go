@@ -43,7 +43,8 @@ func newEpochInvalidations(g *Guard) *epochInvalidations {
 		message: func(id string) string { return g.notices.NextOfMany(partAndName(id)) },
 		forgetLocal: func(ids []string) {
 			for _, id := range ids {
-				_, name := partAndName(id)
+				part, name := partAndName(id)
+				g.epochs.Forget(name, part)
 				g.local.forgetMany(name)
 			}
 		},

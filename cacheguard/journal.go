@@ -25,9 +25,9 @@ type journal struct {
 	guard *Guard
 	user  Hooks // those of the Config
 
-	outage, owing, deaf, bypassed                   episode
-	saturated, fleetBusy                            saturation // MaxLoads, FleetLoads
-	taken, lost, slow, still, damaged, voided, step throttled
+	outage, owing, deaf, bypassed                         episode
+	saturated, fleetBusy                                  saturation // MaxLoads, FleetLoads
+	taken, lost, slow, still, damaged, voided, step, gone throttled
 
 	cuts    atomic.Int64 // breakers that are open
 	failed  atomic.Int64 // requests to Redis that failed or were not made, so far
@@ -190,6 +190,13 @@ func (j *journal) dropped(entries int) {
 				"local tier dropped, messages may have been missed", "", "entries", entries)
 		})
 	}
+}
+
+// forgotten notes that the epoch of all entries was removed, and not by this Guard. It does not hold up a Get.
+func (j *journal) forgotten() {
+	j.guard.life.Try(func() { // stop: the Logger's
+		j.warn(&j.gone, "all entries are invalid or gone: redis lost its data, or evicted their epoch, or another instance called InvalidateAll", "")
+	})
 }
 
 // stillRuns hears that a load has taken SlowLoad and goes on.

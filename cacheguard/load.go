@@ -122,7 +122,7 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 		}
 		if err != nil { // asked here, because the loader's own error type may panic too
 			_, panicked := errors.AsType[*PanicError](err)
-			out.absent, out.text = !panicked && errors.Is(err, ErrNotFound), j.policy.names.encode(err)
+			out.absent, out.text = !panicked && errors.Is(err, ErrNotFound), j.policy.names.encode(err, l.cfg.textOf(err))
 		}
 		if out.absent && j.tags != nil {
 			tags = j.tags(nil)
@@ -130,7 +130,7 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 		return err
 	}, func(err error) {
 		if _, panicked := err.(*PanicError); panicked { //nolint:errorlint // this very error
-			out = loaded{text: err.Error()}
+			out = loaded{text: l.cfg.textOf(err)}
 		}
 		out.err, out.took, out.ttl = err, l.cfg.clock.Since(start), load.ttl.Load()
 		out.tags = append(load.allTags(), tags...)

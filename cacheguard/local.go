@@ -1,6 +1,7 @@
 package cacheguard
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -139,6 +140,24 @@ func (l *local) forgetMany(name string) {
 	if l != nil {
 		l.ForgetMany(name)
 	}
+}
+
+// repeat has the numbers of notices repeated that are made from now on.
+func (g *Guard) repeat() {
+	g.notices.Begin = func() {
+		g.life.Try(func() { g.notices.Repeat(g.life.Ending, g.say) }) // stop: the end of the Guard, or its last message
+	}
+}
+
+// say sends a message to local tiers. If Redis does not answer, their subscriptions end, or they hear a later message.
+func (g *Guard) say(part int, message string) {
+	if g.health.Breaker(part).IsOpen() {
+		return
+	}
+	call := g.keys.Say(g.health.Key(part), message)
+	_, _ = bounded(context.Background(), g, func(ctx context.Context) (any, error) {
+		return nil, call.Run(ctx, g.rdb).Err()
+	})
 }
 
 // fromItem returns an item of the tier as an answer.

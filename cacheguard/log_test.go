@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -86,4 +87,29 @@ func TestTheFirstOfItsKindIsLogged(t *testing.T) {
 	if !strings.Contains(text(), `level=WARN msg="cacheguard: first" key=k took=1s`) {
 		t.Error(text())
 	}
+}
+
+func TestAFlushAllUnderLoadIsLoggedOnceAndAnInvalidateAllOfOnesOwnIsNot(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	cfg, text := logged()
+	f := newFleetOn(t, server.Client(t), cfg, server.Client(t))
+	g := f.guards[0]
+	load := func() {
+		for i := range 30 {
+			mustGet(t, g, fmt.Sprint("k", i%3), returns(i))
+		}
+	}
+	load()
+	expect.Equal(t, "error", g.InvalidateAll(context.Background()), nil)
+	load()
+	expect.Equal(t, "lines after InvalidateAll", strings.Count(text(), "entries are invalid or gone"), 0)
+	expect.Equal(t, "error", server.Client(t).FlushAll(context.Background()).Err(), nil)
+	redistest.Await(t, "it is logged", func() bool {
+		load()
+		return strings.Contains(text(), "entries are invalid or gone")
+	})
+	load()
+	expect.Equal(t, "lines", strings.Count(text(), "entries are invalid or gone"), 1)
+	expect.Equal(t, "events", g.journal.gone.held.Load(), int64(0))
 }

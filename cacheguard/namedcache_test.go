@@ -297,7 +297,7 @@ func TestTextsOfFailuresTravelUnchanged(t *testing.T) {
 		{errors.New(""), 0}, {errors.New("plain"), 0}, {errors.New("\x00"), 0}, {errors.New("\x00x\x00y"), 0},
 		{errGone, 1}, {errors.Join(errGone, sql.ErrTxDone), 2}, {fmt.Errorf("\x00\x1f: %w", errGone), 1},
 	} {
-		text, matched := s.decode(s.encode(c.err))
+		text, matched := s.decode(s.encode(c.err, c.err.Error()))
 		expect.Equal(t, "text", text, c.err.Error())
 		expect.Equal(t, "matched", len(matched), c.want)
 		for _, m := range matched {

@@ -35,7 +35,7 @@ type rebuild struct {
 
 func (g *Guard) newRebuild(j *job, unfit []byte, publish func(answer)) *rebuild {
 	return &rebuild{
-		guard: g, job: j, breaker: g.health.Of(j.valueKey), token: rand.Text(), unfit: unfit, aged: j.aged, publish: publish,
+		guard: g, job: j, breaker: g.health.Of(j.valueKey), token: rand.Text(), unfit: g.cfg.unfit(unfit), aged: j.aged, publish: publish,
 	}
 }
 
@@ -236,7 +236,7 @@ func (r *rebuild) use(ctx context.Context, raw []byte, how Outcome, before uint6
 	}
 	switch {
 	case err != nil || age == expired:
-		r.unfit, r.aged = raw, err == nil
+		r.unfit, r.aged = r.guard.cfg.unfit(raw), err == nil
 		r.job.forgetOld() // another value has taken its place
 		return answer{}, false
 	case age != fresh:

@@ -134,3 +134,25 @@ func (s *table) update(ctx context.Context, g *Guard, key string, updates, faile
 		updates.Add(1)
 	}
 }
+
+// Redis refuses scripts of several keys of the slot then, unless all of the keys are there.
+func TestInvalidationsOfKeysWhoseSlotIsMovedAreDone(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 0)
+	f := newFleetOn(t, cluster.Client(t), Config{RedisTimeout: bearing}, cluster.Client(t), cluster.Client(t))
+	g := f.guards[0]
+	slot := keys.Slot(f.value("k"))
+	mustGet(t, g, "k", returns("old"))
+	for to := range 3 {
+		err := cluster.Move(t.Context(), slot, to, func(moved int) {
+			expect.Equal(t, fmt.Sprint("node ", to, ", keys moved ", moved, ": invalidation"), g.Invalidate(context.Background(), "k"), nil)
+			expect.Equal(t, "pending", g.Stats().Owed, 0)
+			expect.Equal(t, "value", mustGet(t, f.guards[1], "k", returns(fmt.Sprint(to, moved))), fmt.Sprint(to, moved))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustInvalidate(t, g, "k")
+	expect.Equal(t, "value, in the end", mustGet(t, f.guards[1], "k", returns("new")), "new")
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/rights"
 	"github.com/cacheguard/go/internal/script"
@@ -23,7 +24,7 @@ import (
 //   - every script of a Get, an Invalidate, an Update and an Intend does what it should;
 //   - messages arrive, and, if there is a local tier, invalidations reach it.
 //
-// It uses keys of its own, and removes them. It takes at most until ctx ends, or 10 seconds. It does not wait for Redis to
+// It uses keys of its own, and removes them, but for the epoch of the Prefix, which all entries share. It takes at most until ctx ends, or 10 seconds. It does not wait for Redis to
 // recover: it returns at once when Redis refuses the connection, the password or a command. The error names what was
 // refused.
 func (g *Guard) SelfCheck(ctx context.Context) error {
@@ -40,7 +41,7 @@ func (g *Guard) SelfCheck(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, rights.Patience)
 	defer cancel()
 	for _, check := range []func(context.Context, *Guard) error{
-		checkRights, checkSubscription, checkMessages, checkScripts, checkLock, checkInvalidation,
+		checkRights, checkSubscription, checkMessages, checkScripts, checkTagged, checkLock, checkInvalidation,
 	} {
 		if err := check(ctx, g); err != nil {
 			if errors.Is(err, ErrClosed) {
@@ -182,6 +183,23 @@ func checkRead(ctx context.Context, g *Guard, key string) error {
 		return fmt.Errorf("cannot read a key: %w", read.Err)
 	case read.Raw != nil:
 		return errors.New("a value is there after it was removed")
+	}
+	return nil
+}
+
+// checkTagged makes epochs as a load does, and invalidates a tag.
+func checkTagged(ctx context.Context, g *Guard) error {
+	key := rights.Name()
+	epochs := g.epochs.Begin(key, g.keys.ValueKey(key), "", nil)
+	epochs.Ask(ctx)
+	epochs.Prepare(ctx)
+	epochs.Ready(ctx)
+	if _, err := epochs.Stamp(ctx, nil); err != nil {
+		return fmt.Errorf("cannot make an epoch: %w", err)
+	}
+	ids := g.ofEpochs.inAllParts([]string{epoch.OfTag(key)})
+	for _, failed := range g.ofEpochs.forget(ctx, "invalidate", ids, g.ofEpochs.next) {
+		return fmt.Errorf("cannot invalidate a tag: %w", failed.Err)
 	}
 	return nil
 }

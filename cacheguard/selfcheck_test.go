@@ -33,7 +33,9 @@ func TestSelfCheckSucceedsWhereEverythingWorks(t *testing.T) {
 			expect.Equal(t, "SelfCheck", f.guards[0].SelfCheck(ctx), nil)
 		}
 		for _, key := range f.redis.Keys(ctx, f.guards[0].cfg.Prefix+"*").Val() {
-			if !strings.HasSuffix(key, ":rw") || f.redis.TTL(ctx, key).Val() <= 0 { // a lock is remembered for a while
+			// A lock is remembered for a while, and the text of a failure for a moment: it may be gone by now.
+			left := f.redis.PTTL(ctx, key).Val()
+			if !((strings.HasSuffix(key, ":rw") || strings.HasSuffix(key, ":epoch")) && left > 0) && !(strings.HasSuffix(key, ":lease:error") && left != -1) {
 				t.Errorf("%s is left", key)
 			}
 		}

@@ -27,14 +27,13 @@ func newSentinels(errs map[string]error) sentinels {
 }
 
 // encode is the text of the error as it travels.
-func (s *sentinels) encode(err error) string {
+func (s *sentinels) encode(err error, text string) string {
 	var matched []string
 	for _, name := range s.names {
 		if len(matched) < maxNames && errors.Is(err, s.byName[name]) {
 			matched = append(matched, name)
 		}
 	}
-	text := err.Error()
 	if len(matched) == 0 && !strings.HasPrefix(text, nameMark) {
 		return text
 	}

@@ -5,9 +5,11 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/lease"
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/script"
@@ -32,7 +34,8 @@ import (
 // Update returns write's error, joined with what went wrong around it. Written tells whether write was called:
 //
 //   - Write was not called when the error matches rwlock.ErrNotAcquired (ctx ended, or a lock was lost before that) or
-//     ErrClosed, or is a *RedisError whose Op is update (but see Config.UpdateAnyway).
+//     ErrClosed, or is a *RedisError whose Op is update (but see Config.UpdateAnyway). The latter comes at once while the circuit breaker is
+//     open (Config.RedisTimeout).
 //   - Otherwise write was called. Another Update may have run beside it when the error matches rwlock.ErrLeaseLost (also
 //     because write took longer than UpdateTimeout), rwlock.ErrRevoked or rwlock.ErrClosed.
 //   - With a *RedisError whose Op is invalidate, Redis did not learn of the end of the update. The invalidation is pending, as
@@ -80,9 +83,12 @@ func (g *Guard) update(ctx context.Context, keys []string, p *putting, write fun
 	if g.cfg.Disabled {
 		return u.runInProcess(ctx)
 	}
-	if g.cfg.WriteLock != nil {
+	switch {
+	case g.cfg.WriteLock != nil:
 		err = u.underWriteLock(ctx, u.run)
-	} else {
+	case slices.ContainsFunc(u.keys, g.isCutOff):
+		err = health.ErrOpen // the lock is in the same Redis
+	default:
 		err = u.locked(ctx, u.keys, u.run)
 	}
 	if u.began || err == nil {

@@ -22,6 +22,7 @@ func (u *update) refused(ctx context.Context, err error) error {
 		return fmt.Errorf("cacheguard: update %q: %w", u.keys, err)
 	}
 	if !is {
+		g.health.Of(g.keys.ValueKey(u.keys[0])).Record(err) // a process that only updates asks for nothing but locks
 		err = g.redisError("update", u.keys[0], err)
 	}
 	if !g.cfg.UpdateAnyway {

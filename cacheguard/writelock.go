@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/cacheguard/go/internal/fence"
-	"github.com/cacheguard/go/mutex"
 	"github.com/cacheguard/go/rwlock"
 )
 
@@ -28,7 +27,7 @@ func (u *update) underWriteLock(ctx context.Context, f func(context.Context) err
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(g.life.Ending, func() { cancel(ErrClosed) })()
-	err := u.fenced(ctx, u.keys, func(ctx context.Context) error {
+	return u.fenced(ctx, u.keys, func(ctx context.Context) error {
 		if limit := g.cfg.UpdateTimeout; limit != off {
 			var end context.CancelFunc
 			ctx, end = context.WithTimeoutCause(ctx, limit, errOverdue)
@@ -44,7 +43,6 @@ func (u *update) underWriteLock(ctx context.Context, f func(context.Context) err
 		}
 		return err
 	})
-	return u.sameWords(err)
 }
 
 // fenced takes the locks of the keys, one after the other.
@@ -56,24 +54,4 @@ func (u *update) fenced(ctx context.Context, keys []string, f func(context.Conte
 	return u.guard.cfg.WriteLock.DoFenced(ctx, name, func(ctx context.Context, number int64) error {
 		return u.fenced(fence.With(ctx, fence.Number(number)), keys[1:], f)
 	})
-}
-
-// lockErrors are the errors of a WriteLock, and those that Update returns for them.
-var lockErrors = [...]struct{ from, to error }{
-	{mutex.ErrNotAcquired, rwlock.ErrNotAcquired}, {mutex.ErrLeaseLost, rwlock.ErrLeaseLost},
-	{mutex.ErrRevoked, rwlock.ErrRevoked}, {mutex.ErrClosed, rwlock.ErrClosed},
-}
-
-// sameWords makes an error match those that Update names, whatever the lock.
-func (u *update) sameWords(err error) error {
-	same := []error{err}
-	for _, e := range lockErrors {
-		if errors.Is(err, e.from) && !errors.Is(err, e.to) {
-			same = append(same, e.to)
-		}
-	}
-	if len(same) == 1 {
-		return err
-	}
-	return errors.Join(same...)
 }

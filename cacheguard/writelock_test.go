@@ -44,7 +44,7 @@ func TestUpdateHoldsTheWriteLockOfEachKey(t *testing.T) {
 			expect.Equal(t, "there is a fence", ok, true)
 			fences[i] = fence
 			for _, key := range []string{"a", "b"} {
-				held := lockServer.Client(t).HGet(ctx, "locks:{"+g.cfg.Prefix+":"+key+"}", "token").Val()
+				held := lockServer.Client(t).HGet(ctx, "locks:{"+g.cfg.Prefix+":"+key+"}:mutex", "token").Val()
 				expect.Equal(t, "the lock of "+key+" is held", held != "", true)
 			}
 			return nil
@@ -100,7 +100,7 @@ func TestUpdateAnywayWritesUnderTheWriteLock(t *testing.T) {
 	written := false
 	err := g.Update(t.Context(), "k", func(ctx context.Context) error {
 		written = true
-		held := lockServer.Client(t).HGet(ctx, "locks:{shop:k}", "token").Val()
+		held := lockServer.Client(t).HGet(ctx, "locks:{shop:k}:mutex", "token").Val()
 		expect.Equal(t, "the lock is held", held != "", true)
 		return nil
 	})

@@ -10,7 +10,7 @@ import (
 // Config says how a Store behaves. In every field 0 means the default, and -1 switches the feature off where the field
 // says so.
 type Config struct {
-	// Prefix begins every key in Redis: the value of key K is at Prefix:{K}. Stores with the same Prefix on the same Redis
+	// Prefix begins every key in Redis: the value of key K is at Prefix:{K}:cas. Stores with the same Prefix on the same Redis
 	// share their values; they must agree on types and Codec. It may not contain braces. Default: cas.
 	Prefix string
 

@@ -69,7 +69,8 @@ func (s *Store) begin(ctx context.Context, op, key string) error {
 	return nil
 }
 
-func (s *Store) valueKey(key string) string { return keys.Tagged(s.cfg.Prefix, key) }
+// valueKey has an ending of its own, so that a Guard's key of that name is another one.
+func (s *Store) valueKey(key string) string { return keys.Tagged(s.cfg.Prefix, key) + ":cas" }
 
 // read returns the string at the key, which is empty when there is none.
 func (s *Store) read(ctx context.Context, key string) (string, error) {

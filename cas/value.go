@@ -45,8 +45,13 @@ func encode[V any](c Codec, version Version, value V) ([]byte, error) {
 	return append(append(stored, kind), payload...), nil
 }
 
-// decode is the inverse.
+// decode is the inverse. A Codec's panic is an error: what is stored may have been written by somebody else.
 func decode[V any](c Codec, stored string) (value V, version Version, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("codec panicked: %v", p)
+		}
+	}()
 	if len(stored) <= versionLen || !strings.HasPrefix(stored, mark) {
 		return value, "", errForeign
 	}

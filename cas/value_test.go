@@ -47,6 +47,20 @@ func TestAValueOfAnotherTypeOrOriginIsAnError(t *testing.T) {
 	expect.ErrorIs(t, err, ErrConflict)
 }
 
+// panicking is a Codec that cannot stand what it reads.
+type panicking struct{ jsonCodec }
+
+func (panicking) Unmarshal([]byte, any) error { panic("odd bytes") }
+
+func TestACodecThatPanicsOnWhatIsStoredIsAnError(t *testing.T) {
+	t.Parallel()
+	stored, err := encode(jsonCodec{}, newVersion(), point{1, 2})
+	expect.ErrorIs(t, err)
+	if _, _, err := decode[point](panicking{}, string(stored)); err == nil || !strings.Contains(err.Error(), "odd bytes") {
+		t.Errorf("error %v, want the panic", err)
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	version := newVersion()
 	seed, _ := encode(jsonCodec{}, version, point{1, 2}) // cannot fail

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -114,4 +115,18 @@ func TestProtoNamesATypeThatItDoesNotEncode(t *testing.T) {
 	if err := Proto().Unmarshal([]byte{0xff}, new(*wrapperspb.BoolValue)); err == nil {
 		t.Error("bytes that are no message were read")
 	}
+}
+
+func FuzzProto(f *testing.F) {
+	for _, m := range []proto.Message{wrapperspb.String("tea"), timestamppb.New(time.Unix(7, 8)), structpb.NewListValue(&structpb.ListValue{})} {
+		data, err := Proto().Marshal(m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add(bytes.Repeat([]byte{0x32, 0x7f}, 100)) // lists in each other
+	fuzzed(f, Proto(), func() []any {
+		return []any{new(*wrapperspb.StringValue), new(*timestamppb.Timestamp), new(*structpb.Value), new(*structpb.Struct), new(int)}
+	})
 }

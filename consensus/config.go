@@ -12,7 +12,7 @@ import (
 // Config says how a Locker behaves. In every field 0 means the default.
 type Config struct {
 	// Prefix begins the name of every lock in the store. Lockers with the same Prefix on the same store exclude one another.
-	// It may not contain braces. Default: lock.
+	// It may not contain braces. Prefix and name may have 1,023 bytes together. Default: lock.
 	Prefix string
 
 	// TTL is how long a lock outlives a holder that died or cannot reach the store. From 1 second to 10 years. How a store
@@ -23,7 +23,7 @@ type Config struct {
 	// a third of TTL.
 	Timeout time.Duration
 
-	// Hooks are called as things happen, for metrics and tests. Metrics.Mutex returns some.
+	// Hooks are called as things happen, for metrics and tests. Metrics.Lock returns some.
 	Hooks Hooks
 }
 
@@ -31,6 +31,7 @@ type Config struct {
 type Hooks = mutex.Hooks
 
 const (
+	longestName    = 1024 // bytes, with the Prefix: PostgreSQL's indexes have 2,700, and escapes treble what is in a path
 	minTTL         = time.Second
 	defaultTimeout = 2 * time.Second
 )
@@ -38,6 +39,9 @@ const (
 func (c Config) check() error {
 	var p config.Problems
 	p.Prefix(c.Prefix)
+	if len(c.Prefix) > longestName-2 {
+		p.Add("Prefix", "%d bytes are more than %d", len(c.Prefix), longestName-2)
+	}
 	if c.TTL != 0 && (c.TTL < minTTL || c.TTL > config.Longest) {
 		p.Add("TTL", "%v is not between %v and 10 years", c.TTL, minTTL)
 	}
@@ -72,7 +76,6 @@ var (
 var (
 	errNilLocker = errors.New("consensus: locker is nil (did New return an error?)")
 	errNilLease  = errors.New("consensus: lease is nil (did Lock return an error?)")
-	errEmptyName = errors.New("consensus: name is empty")
 )
 
 var lockErrors = lifecycle.LockErrors{Package: "consensus", NotAcquired: ErrNotAcquired, Closed: ErrClosed}

@@ -107,9 +107,8 @@ func (l *Lease) free(ctx context.Context) error {
 			return
 		}
 		defer l.life.Leave()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.timeout)
-		defer cancel()
-		if l.freed = l.claim.Release(ctx); errors.Is(l.freed, store.ErrGone) {
+		l.freed = store.Bounded(context.WithoutCancel(ctx), l.timeout, l.claim.Release)
+		if errors.Is(l.freed, store.ErrGone) {
 			l.freed = ErrLeaseLost
 		}
 	})

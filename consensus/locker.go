@@ -93,10 +93,10 @@ func (k *Locker) acquire(ctx context.Context, name string, wait bool) (l *Lease,
 	}
 	asked := config.Hooks(k.cfg.Hooks).Ask(ctx, call, name)
 	defer func() { asked.End(err) }()
-	switch {
-	case name == "":
-		return nil, errEmptyName
-	case !k.life.Begin():
+	if err := lockErrors.Name(name, longestName-len(k.cfg.Prefix)-1); err != nil {
+		return nil, err
+	}
+	if !k.life.Begin() {
 		return nil, ErrClosed
 	}
 	defer k.life.Done()

@@ -5,6 +5,7 @@
 //	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "shop", Hooks: m.Guard("shop")})
 //	...
 //	m.Watch("shop", guard)
+//	m.Feed("shop", feed.Stats) // of package cdc
 //
 // # Labels
 //
@@ -15,8 +16,10 @@
 //
 // # What is exported
 //
-// A middleware.Cache reads its Guard more than once for a page that has variants, tags or prefixes. So the hits of pages
-// are in cacheguard_http_requests_total, not in the Guard's cacheguard_requests_total.
+// A middleware.Cache may read its Guard more than once for a page. So requests for pages are counted once, in
+// cacheguard_http_requests_total with the cache label that was given to HTTP, and not in the Guard's cacheguard_requests_total,
+// cacheguard_request_duration_seconds and cacheguard_loads_avoided_total: the hit ratio of the Guard is that of its own Gets. A page that
+// is made is a load of the Guard's.
 //
 //	cacheguard_requests_total{cache,result}           answers of Get, GetMany and Fetch; result is an Outcome, missed
 //	                                                  (nothing there, and no loader), left (the caller cancelled) or error
@@ -57,4 +60,13 @@
 //	cacheguard_locks_lost_total{lock}                 locks that were found lost when they were unlocked
 //	cacheguard_http_requests_total{cache,route,result}  requests; result is a middleware.Result
 //	cacheguard_http_request_duration_seconds{cache,result}  how long they took
+//	cacheguard_feed_reading{feed}                     1 if this instance reads the log (Feed)
+//	cacheguard_feed_failing{feed}                     1 if the feed is in trouble (Feed)
+//	cacheguard_feed_behind_seconds{feed}              how old a value in the cache can be, if this instance reads (Feed)
+//	cacheguard_feed_behind_bytes{feed}                what of the log is not yet invalidated (Feed)
+//	cacheguard_feed_retained_bytes{feed}              what the database keeps of its log for the feed (Feed)
+//	cacheguard_feed_rows_total{feed}                  rows of mapped tables that have changed (Feed)
+//	cacheguard_feed_invalidations_total{feed}         keys and tags that were invalidated (Feed)
+//	cacheguard_feed_whole_total{feed}                 how often kinds were invalidated whole (Feed)
+//	cacheguard_feed_reconnects_total{feed}            how often reading ended with an error (Feed)
 package metrics

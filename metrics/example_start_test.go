@@ -72,7 +72,7 @@ func ExampleMetrics_Mutex() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	locks, err := mutex.New(rdb, mutex.Config{Prefix: "measured-lock", Hooks: m.Mutex("invoices")})
+	locks, err := mutex.New(rdb, mutex.Config{Prefix: "measured-lock", Hooks: m.Lock("invoices")})
 	if err != nil {
 		log.Fatal(err)
 	}

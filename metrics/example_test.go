@@ -13,12 +13,12 @@ import (
 )
 
 func ExampleMetrics_Guard() {
+	rdb := redis.NewClient(&redis.Options{Addr: metrics.SharedAddr()})
 	registry := prometheus.NewRegistry() // or prometheus.DefaultRegisterer
 	m, err := metrics.New(registry, metrics.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	rdb := redis.NewClient(&redis.Options{Addr: metrics.SharedAddr()})
 	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "measured", Hooks: m.Guard("shop")})
 	if err != nil {
 		log.Fatal(err)

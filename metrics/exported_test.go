@@ -19,7 +19,7 @@ import (
 func TestAllSeriesAreThereFromTheBeginning(t *testing.T) {
 	t.Parallel()
 	e := newEverything(t)
-	e.m.Mutex("jobs")
+	e.m.Lock("jobs")
 	served := e.m.HTTP("pages")
 	before := e.values()
 	for _, key := range []string{"a", "b", "c"} {
@@ -56,7 +56,7 @@ func TestMetricsMayBeRegisteredOnce(t *testing.T) {
 func exported(t *testing.T) (map[string]bool, []*dto.MetricFamily) {
 	t.Helper()
 	e := newEverything(t)
-	e.m.Mutex("jobs")
+	e.m.Lock("jobs")
 	e.m.HTTP("pages")
 	families, err := e.reg.Gather()
 	if err != nil {
@@ -117,7 +117,7 @@ func TestDashboardRulesAndDocumentationSpeakOfWhatIsExported(t *testing.T) {
 			}
 		}
 	}
-	for _, known := range []string{"cache", "result", "reason", "op", "lock", "route"} {
+	for _, known := range []string{"cache", "result", "reason", "op", "lock", "route", "feed"} {
 		delete(labels, known)
 	}
 	if len(labels) > 0 {

@@ -6,18 +6,21 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/pages"
 )
 
 // Guard returns the Hooks of a Guard, whose metrics have the label cache=name. Calls through a Cache of the Guard have the
 // Cache's name instead. Metrics about the whole Guard (its breakers, and what Watch reads) keep the Guard's name. Guards and
-// Caches with the same name are counted together.
+// Caches with the same name are counted together. The reads of a middleware.Cache are not among the requests: see HTTP.
 func (m *Metrics) Guard(name string) cacheguard.Hooks {
 	c := &counted{of: m, others: m.newInstruments(name)}
 	breakers := m.breakers.WithLabelValues(name)
 	return cacheguard.Hooks{
 		OnCache: c.add,
 		OnGet: func(ctx context.Context, key string, outcome cacheguard.Outcome, took time.Duration, err error) {
-			c.by(key).got(ctx, outcome, took, err)
+			if !pages.IsRead(ctx, key) { // HTTP counts those
+				c.by(key).got(ctx, outcome, took, err)
+			}
 		},
 		OnJoin: func(key string) { c.by(key).joins.Inc() },
 		OnLoad: func(key string, took time.Duration, err error) {

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/cacheguard/go/cdc"
 )
 
 // Config says which labels there are.
@@ -27,6 +29,7 @@ type Metrics struct {
 	routes  []string
 	traceID func(context.Context) string
 	watched *watched
+	feeds   *feeds
 
 	requests, avoided, joins, rejected, damaged, lost, takeovers, redisErrors *prometheus.CounterVec
 	requestTime, loadTime, staleAge                                           *prometheus.HistogramVec
@@ -56,6 +59,7 @@ func New(registerer prometheus.Registerer, cfg Config) (*Metrics, error) {
 		routes:  slices.Clone(cfg.Routes),
 		traceID: cfg.TraceID,
 		watched: &watched{guards: make(map[string]watchable)},
+		feeds:   &feeds{all: make(map[string]func() cdc.Stats)},
 
 		requests:    r.counter("requests_total", "Answers of Get, GetMany and Fetch, by how they came about.", "cache", "result"),
 		avoided:     r.counter("loads_avoided_total", "Requests that would have loaded: they shared a load, or had a stale value.", "cache", "reason"),
@@ -78,6 +82,7 @@ func New(registerer prometheus.Registerer, cfg Config) (*Metrics, error) {
 		httpTime: r.histogram("http_request_duration_seconds", "How long requests took.", buckets, "cache", "result"),
 	}
 	r.register(m.watched)
+	r.register(m.feeds)
 	if r.err != nil {
 		r.undo()
 		return nil, fmt.Errorf("metrics: %w", r.err)

@@ -14,6 +14,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/cdc"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/middleware"
 	"github.com/cacheguard/go/mutex"
@@ -45,6 +46,9 @@ func newEverything(t *testing.T) *everything {
 	}
 	t.Cleanup(func() { _ = e.guard.Close() }) // always nil
 	e.m.Watch("shop", e.guard)
+	e.m.Feed("log", func() cdc.Stats {
+		return cdc.Stats{Reading: true, Err: errors.New("why"), Behind: 2 * time.Second, BehindBytes: 3, Retained: 4, Rows: 5, Invalidations: 6, Whole: 7, Reconnects: 8}
+	})
 	return e
 }
 
@@ -199,12 +203,12 @@ func TestLoadsInFlightAreThoseThatRun(t *testing.T) {
 func TestLocksAreCounted(t *testing.T) {
 	t.Parallel()
 	e := newEverything(t)
-	locks, err := mutex.New(shared.Client(t), mutex.Config{Prefix: e.cfg, Hooks: e.m.Mutex("jobs")})
+	locks, err := mutex.New(shared.Client(t), mutex.Config{Prefix: e.cfg, Hooks: e.m.Lock("jobs")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = locks.Close() }) // always nil
-	rw, err := rwlock.New(shared.Client(t), rwlock.Config{Prefix: e.cfg, Hooks: e.m.RWLock("files")})
+	rw, err := rwlock.New(shared.Client(t), rwlock.Config{Prefix: e.cfg, Hooks: e.m.Lock("files")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +224,7 @@ func TestLocksAreCounted(t *testing.T) {
 	if err := rw.RDo(t.Context(), "k", func(context.Context, *rwlock.Lease) error { return nil }); err != nil {
 		t.Error(err)
 	}
-	permits, err := semaphore.New(shared.Client(t), semaphore.Config{Prefix: e.cfg, Permits: 1, Hooks: e.m.Semaphore("reports")})
+	permits, err := semaphore.New(shared.Client(t), semaphore.Config{Prefix: e.cfg, Permits: 1, Hooks: e.m.Lock("reports")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,6 +268,41 @@ func TestRequestsAreCountedByRoute(t *testing.T) {
 	e.want("cacheguard_http_requests_total{cache=pages,result=loaded,route=other}", 1)
 	e.want("cacheguard_http_requests_total{cache=pages,result=hit,route=other}", 0)
 	e.want("cacheguard_http_request_duration_seconds{cache=pages,result=loaded}", 4)
+}
+
+// A page with variants takes two reads of the Guard, and none of them is a hit or a miss of the Guard's.
+func TestRequestsOfPagesAreCountedOnceAndNotAsTheGuards(t *testing.T) {
+	t.Parallel()
+	e := newEverything(t)
+	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{Prefix: e.cfg, Hooks: e.m.Guard("roomy")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = guard.Close() }) // always nil
+	cache, err := middleware.New(guard, middleware.Config{OnResponse: e.m.HTTP("pages")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := cache.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=60")
+		w.Header().Set("Vary", "Accept-Language")
+		if _, err := cacheguard.Get(r.Context(), guard, "within", func(context.Context) (string, error) { return "v", nil }); err != nil {
+			t.Error(err)
+		}
+	}))
+	for _, language := range []string{"en", "de"} {
+		for range 3 {
+			r := httptest.NewRequest(http.MethodGet, "/", nil)
+			r.Header.Set("Accept-Language", language)
+			page.ServeHTTP(httptest.NewRecorder(), r)
+			e.stored()
+		}
+	}
+	e.want("cacheguard_http_requests_total{cache=pages,result=loaded,route=other}", 2)
+	e.want("cacheguard_http_requests_total{cache=pages,result=hit,route=other}", 4)
+	e.want("cacheguard_requests_total{cache=roomy,result=loaded}", 1) // of the handler's own key
+	e.want("cacheguard_requests_total{cache=roomy,result=hit}", 1)
+	e.want("cacheguard_request_duration_seconds{cache=roomy,result=hit}", 1)
 }
 
 func TestLoadsThatWaitForTheFleetAreSeen(t *testing.T) {

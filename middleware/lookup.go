@@ -6,6 +6,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/pages"
 	"github.com/cacheguard/go/middleware/internal/identity"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/sliced"
@@ -16,6 +17,7 @@ type lookup struct {
 	x       *exchange
 	variant variant
 	key     string
+	read    pages.Read   // the context of ask
 	why     string       // why the handler is asked, as Cache-Status says it
 	routing *chi.Context // a copy: chi reuses its own as soon as the request is answered
 	seat    seat
@@ -100,7 +102,8 @@ func (l *lookup) ask() found {
 	if l.x.want.OnlyIfCached || routedForHead(l.x.r) {
 		source.Load = nil
 	}
-	raw, how, err := cacheguard.Fetch(l.x.r.Context(), l.x.cache.guard, l.key, source)
+	l.read = pages.Read{Context: l.x.r.Context(), Key: l.key}
+	raw, how, err := cacheguard.Fetch(&l.read, l.x.cache.guard, l.key, source)
 	got := found{how: how, err: err, own: l.seat.leave()}
 	switch {
 	case err != nil:

@@ -10,8 +10,8 @@ import (
 // Config says how a Locker behaves. In every field 0 means the default, and -1 switches the feature off where the field
 // says so.
 type Config struct {
-	// Prefix begins every key in Redis: the lock of name N is at Prefix:{N}. Lockers with the same Prefix on the same
-	// Redis exclude one another. It may not contain braces. Default: lock.
+	// Prefix begins every key in Redis: the lock of name N is at Prefix:{N}:mutex. Lockers with the same Prefix on the same
+	// Redis exclude one another. It may not contain braces. A name has 1 to 65,536 bytes. Default: lock.
 	Prefix string
 
 	// Instance is the name of this process. The Tokens of its leases end with it, after an @, so that Inspect can say who holds a

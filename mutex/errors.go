@@ -7,21 +7,22 @@ import (
 	"github.com/cacheguard/go/internal/replicas"
 )
 
+// The errors of all locks of the library: packages rwlock, semaphore and those below consensus have them by the same names.
 var (
 	// ErrNotAcquired is returned when somebody else has the lock: by TryLock at once, and by Lock when its context ends
 	// while it waits; then the error matches the context's error and its cause too.
-	ErrNotAcquired = errors.New("mutex: lock not acquired")
+	ErrNotAcquired = errors.New("lock not acquired")
 
 	// ErrLeaseLost is the cause with which a lease's context ends when the lease can no longer be trusted: it could not be
 	// renewed in time, somebody else has the lock, or MaxHold is over. Extend and Unlock return it when Redis says so.
-	ErrLeaseLost = errors.New("mutex: lease lost")
+	ErrLeaseLost = errors.New("lease lost")
 
 	// ErrRevoked is the cause with which a lease's context ends when the lock was taken away with Revoke.
-	ErrRevoked = errors.New("mutex: lease revoked")
+	ErrRevoked = errors.New("lease revoked")
 
 	// ErrClosed is returned by calls on a Locker that is or gets closed, and the cause with which the contexts of its
 	// leases end.
-	ErrClosed = errors.New("mutex: locker is closed")
+	ErrClosed = errors.New("locker is closed")
 
 	// ErrNotReplicated is returned when Redis granted the lock, but fewer replicas than Config.Replicas acknowledged it in time.
 	// The lock is being released. It is the same error in all packages of the library.
@@ -31,7 +32,6 @@ var (
 var (
 	errNilLocker = errors.New("mutex: locker is nil (did New return an error?)")
 	errNilLease  = errors.New("mutex: lease is nil (did Lock return an error?)")
-	errEmptyName = errors.New("mutex: name is empty")
 	errNoNames   = errors.New("mutex: no names")
 )
 

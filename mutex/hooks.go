@@ -11,7 +11,7 @@ import (
 // must not panic; they may be called concurrently.
 type Hooks struct {
 	// Begin is called at the beginning of every call that asks for one lock, with its context and how it asks: Lock or
-	// TryLock. It returns a function that is called at the end of that call, with its error, and that may be nil. It is for
+	// TryLock, and RLock or TryRLock of package rwlock. It returns a function that is called at the end of that call, with its error, and that may be nil. It is for
 	// tracing. Package github.com/cacheguard/go/otel uses it.
 	Begin func(ctx context.Context, call, name string) func(err error)
 

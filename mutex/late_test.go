@@ -179,6 +179,7 @@ func TestAQuorumThatStopsDuringAWaitIsWaitedFor(t *testing.T) {
 	for i := range 3 {
 		c.proxies[i].Refuse(false)
 	}
+	awaitServers(t, q)
 	if err := l.Unlock(t.Context()); err != nil {
 		t.Error(err)
 	}

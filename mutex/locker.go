@@ -65,10 +65,10 @@ func (k *Locker) begin(name string) error {
 
 // begin begins a call on the lock of the name. Each nil is followed by one Done.
 func begin(life *lifecycle.Lender[*Lease], name string) error {
-	switch {
-	case name == "":
-		return errEmptyName
-	case !life.Begin():
+	if err := lockErrors.Name(name, lifecycle.LongestName); err != nil {
+		return err
+	}
+	if !life.Begin() {
 		return ErrClosed
 	}
 	return nil

@@ -2,9 +2,6 @@ package mutex
 
 import "github.com/redis/go-redis/v9"
 
-// parkedMark is what the token of a parked lock has after the id that parked it.
-const parkedMark = "+"
-
 // parked is a lock that nobody holds and nobody gets before its time.
 type parked struct {
 	token string

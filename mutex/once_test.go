@@ -63,6 +63,13 @@ func once(t *testing.T, k *Locker, interval time.Duration, result error) bool {
 	return ran
 }
 
+func TestInspectNamesTheInstanceThatRanAJobLast(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1, Config{Instance: "shop-2"})
+	once(t, f.lockers[0], time.Hour, nil)
+	expect.Equal(t, "instance", f.look().Instance, "shop-2")
+}
+
 func TestTheFleetRunsAJobOncePerInterval(t *testing.T) {
 	onBoth(t, func(t *testing.T, connect func() client) {
 		f := newFleetOn(t, connect(), Config{}, connect(), connect(), connect(), connect())
@@ -237,8 +244,8 @@ func TestTheReplyOfAParkMayBeLost(t *testing.T) {
 func TestOnceThatWasRevokedMeanwhileSaysSo(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 2, Config{})
-	ran, err := f.lockers[0].Once(t.Context(), "a", time.Hour, func(ctx context.Context, _ *Lease) error {
-		if _, err := f.lockers[1].Revoke(ctx, "a"); err != nil {
+	ran, err := f.lockers[0].Once(t.Context(), "a", time.Hour, func(context.Context, *Lease) error {
+		if _, err := f.lockers[1].Revoke(t.Context(), "a"); err != nil { // not ctx, which it ends
 			t.Error(err)
 		}
 		return nil

@@ -104,15 +104,24 @@ func TestAQuorumLocksInEveryPatternWithAMajority(t *testing.T) {
 				last = max(last, lockInPattern(t, q, pattern, kind == "taken", last))
 				eachFaulty(pattern, func(i int) { fault.end(c, i, key) })
 				redistest.Await(t, "the end of what was sent to slow servers", q.life.Quiet)
-				for _, rdb := range c.clients {
-					redistest.Await(t, "a connection", func() bool { return rdb.(client).Ping(t.Context()).Err() == nil })
-				}
+				awaitServers(t, q)
 				if kind != "dead" {
 					c.awaitFree(key)
 				} else {
 					c.forget(key)
 				}
 			}
+		})
+	}
+}
+
+// awaitServers waits until all servers answer, and none of their breakers is open.
+func awaitServers(t *testing.T, q *Quorum) {
+	t.Helper()
+	for _, server := range q.servers {
+		redistest.Await(t, "a server answers", func() bool {
+			_, err := server.Ask(t.Context(), inspecting(lockKey(q.cfg.Prefix, "k")), nil)
+			return err == nil && !server.Refused("k")
 		})
 	}
 }

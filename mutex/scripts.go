@@ -3,6 +3,7 @@ package mutex
 import (
 	_ "embed"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -11,6 +12,9 @@ import (
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/script"
 )
+
+// parkedMark is what the token of a lock has, behind the id that parked it: see park.lua.
+const parkedMark = "+"
 
 //go:embed lua/fields.lua
 var fields string
@@ -58,7 +62,8 @@ const (
 	replyRevoked = -1
 )
 
-func lockKey(prefix, name string) string { return keys.Tagged(prefix, name) }
+// lockKey has an ending of its own, so that a Guard's key of the name is another one.
+func lockKey(prefix, name string) string { return keys.Tagged(prefix, name) + ":mutex" }
 
 func keysOf(lock string) []string {
 	const behind = ":queue"
@@ -147,7 +152,7 @@ func parseInfo(cmd *redis.Cmd) (Info, error) {
 		token, _ = reply[0].(string)
 	}
 	return Info{
-		Token: token, Instance: keys.InstanceOf(token), Fence: number(1), Left: time.Duration(number(2)) * time.Millisecond,
+		Token: token, Instance: keys.InstanceOf(strings.TrimSuffix(token, parkedMark)), Fence: number(1), Left: time.Duration(number(2)) * time.Millisecond,
 		Holds: int(number(3)), Waiters: int(number(4)),
 	}, nil
 }

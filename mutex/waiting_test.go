@@ -238,9 +238,9 @@ func TestAPausedHolderKnowsThatItsLeaseIsOver(t *testing.T) {
 	child.Pause()
 	l := f.lock(0, "k")
 	child.Resume()
-	child.Expect("mutex: lease lost")
+	child.Expect("lease lost")
 	child.WriteLine("unlock k")
-	child.Expect(`mutex: unlock "k": mutex: lease lost`)
+	child.Expect(`mutex: unlock "k": lease lost`)
 	if err := l.Extend(t.Context()); err != nil {
 		t.Error(fmt.Errorf("the next holder: %w", err))
 	}

@@ -36,7 +36,8 @@
 //
 // Durations are histograms in seconds. No key, name of a lock or text of an error is an attribute.
 //
-//	cacheguard.get.duration           {cacheguard.cache, cacheguard.outcome, error.type}  Get and Fetch, and each key of a GetMany
+//	cacheguard.get.duration           {cacheguard.cache, cacheguard.outcome, error.type}  Get and Fetch, and each key of a GetMany; not
+//	                                  what a middleware.Cache reads for a page
 //	cacheguard.load.duration          {cacheguard.cache, error.type}  runs of loaders; of a GetMany, for each key
 //	cacheguard.load.active            {cacheguard.cache}  loaders that run (Watch)
 //	cacheguard.wait.duration          {cacheguard.cache, error.type}  waits for other calls' loads

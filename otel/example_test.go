@@ -42,7 +42,7 @@ func ExampleTelemetry_Mutex() {
 	}
 	defer telemetry.Close()
 
-	locks, err := mutex.New(rdb, mutex.Config{Prefix: "jobs", Hooks: telemetry.Mutex("jobs")})
+	locks, err := mutex.New(rdb, mutex.Config{Prefix: "jobs", Hooks: telemetry.Lock("jobs")})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/pages"
 )
 
 // Guard returns the Hooks of a Guard, whose spans and metrics have the attribute cacheguard.cache=name.
@@ -21,7 +22,10 @@ func (t *Telemetry) Guard(name string) cacheguard.Hooks {
 	return cacheguard.Hooks{
 		Begin:  t.tasks(cache),
 		Origin: origin,
-		OnGet: func(ctx context.Context, _ string, outcome cacheguard.Outcome, took time.Duration, err error) {
+		OnGet: func(ctx context.Context, key string, outcome cacheguard.Outcome, took time.Duration, err error) {
+			if pages.IsRead(ctx, key) {
+				return // a page may need several
+			}
 			attributes := append(make([]attribute.KeyValue, 0, 3), cache)
 			if outcome != "" {
 				attributes = append(attributes, outcomeKey.String(string(outcome)))

@@ -10,44 +10,41 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/cacheguard/go/mutex"
-	"github.com/cacheguard/go/rwlock"
-	"github.com/cacheguard/go/semaphore"
 )
 
-// Mutex returns the Hooks of a mutex.Locker or mutex.Quorum, whose spans and metrics have the attribute cacheguard.lock=name.
-func (t *Telemetry) Mutex(name string) mutex.Hooks {
-	l := t.lock(name, mutex.ErrNotAcquired, mutex.ErrLeaseLost, mutex.ErrRevoked)
+// Lock returns the Hooks of a Locker or Quorum of any package of locks, whose spans and metrics have the attribute cacheguard.lock=name. Reading
+// and writing are counted together; spans tell them apart by cacheguard.call.
+func (t *Telemetry) Lock(name string) mutex.Hooks {
+	l := t.lock(name)
 	return mutex.Hooks{Begin: l.begin, OnLock: l.locked, OnUnlock: l.unlocked}
 }
 
-// RWLock returns the Hooks of a rwlock.Locker, whose spans and metrics have the attribute cacheguard.lock=name. Reading and
-// writing are counted together; spans tell them apart by cacheguard.call.
-func (t *Telemetry) RWLock(name string) rwlock.Hooks {
-	l := t.lock(name, rwlock.ErrNotAcquired, rwlock.ErrLeaseLost, rwlock.ErrRevoked)
-	return rwlock.Hooks{Begin: l.begin, OnLock: l.locked, OnUnlock: l.unlocked}
-}
+// Mutex is Lock.
+//
+// Deprecated: use Lock.
+func (t *Telemetry) Mutex(name string) mutex.Hooks { return t.Lock(name) }
 
-// Semaphore returns the Hooks of a semaphore.Locker, whose spans and metrics have the attribute cacheguard.lock=name.
-func (t *Telemetry) Semaphore(name string) semaphore.Hooks {
-	l := t.lock(name, semaphore.ErrNotAcquired, semaphore.ErrLeaseLost, semaphore.ErrRevoked)
-	return semaphore.Hooks{Begin: l.begin, OnLock: l.locked, OnUnlock: l.unlocked}
-}
+// RWLock is Lock.
+//
+// Deprecated: use Lock.
+func (t *Telemetry) RWLock(name string) mutex.Hooks { return t.Lock(name) }
+
+// Semaphore is Lock.
+//
+// Deprecated: use Lock.
+func (t *Telemetry) Semaphore(name string) mutex.Hooks { return t.Lock(name) }
 
 // lock is what is observed of the locks of a Locker.
 type lock struct {
 	*Telemetry
 
-	name                        attribute.KeyValue
-	refused, leaseLost, revoked error
-	counted                     metric.MeasurementOption
-	byOutcome                   map[string]metric.MeasurementOption
+	name      attribute.KeyValue
+	counted   metric.MeasurementOption
+	byOutcome map[string]metric.MeasurementOption
 }
 
-func (t *Telemetry) lock(name string, refused, leaseLost, revoked error) *lock {
-	l := &lock{
-		Telemetry: t, name: lockKey.String(name), refused: refused, leaseLost: leaseLost, revoked: revoked,
-		byOutcome: make(map[string]metric.MeasurementOption),
-	}
+func (t *Telemetry) lock(name string) *lock {
+	l := &lock{Telemetry: t, name: lockKey.String(name), byOutcome: make(map[string]metric.MeasurementOption)}
 	l.counted = metric.WithAttributeSet(attribute.NewSet(l.name))
 	for _, outcome := range []string{"acquired", "refused", "error"} {
 		l.byOutcome[outcome] = metric.WithAttributeSet(attribute.NewSet(l.name, outcomeKey.String(outcome)))
@@ -59,7 +56,7 @@ func (l *lock) outcome(err error) string {
 	switch {
 	case err == nil:
 		return "acquired"
-	case errors.Is(err, l.refused):
+	case errors.Is(err, mutex.ErrNotAcquired):
 		return "refused"
 	}
 	return "error"
@@ -86,7 +83,7 @@ func (l *lock) locked(_ string, took time.Duration, err error) {
 
 func (l *lock) unlocked(_ string, held time.Duration, err error) {
 	l.lockHolds.Record(context.Background(), held.Seconds(), l.counted)
-	if errors.Is(err, l.leaseLost) || errors.Is(err, l.revoked) {
+	if errors.Is(err, mutex.ErrLeaseLost) || errors.Is(err, mutex.ErrRevoked) {
 		l.locksLost.Add(context.Background(), 1, l.counted)
 	}
 }

@@ -54,17 +54,17 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 func TestLocksHaveSpansAndMetrics(t *testing.T) {
 	t.Parallel()
 	o := observe(t, 0, Config{Keys: true})
-	one, err := mutex.New(o.redis, mutex.Config{Prefix: o.prefix, Hooks: o.telemetry.Mutex("jobs")})
+	one, err := mutex.New(o.redis, mutex.Config{Prefix: o.prefix, Hooks: o.telemetry.Lock("jobs")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = one.Close() }) // always nil
-	many, err := rwlock.New(o.redis, rwlock.Config{Prefix: o.prefix + "-rw", Hooks: o.telemetry.RWLock("files")})
+	many, err := rwlock.New(o.redis, rwlock.Config{Prefix: o.prefix + "-rw", Hooks: o.telemetry.Lock("files")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = many.Close() }) // always nil
-	few, err := semaphore.New(o.redis, semaphore.Config{Prefix: o.prefix, Permits: 2, Hooks: o.telemetry.Semaphore("reports")})
+	few, err := semaphore.New(o.redis, semaphore.Config{Prefix: o.prefix, Permits: 2, Hooks: o.telemetry.Lock("reports")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 // says so.
 type Config struct {
 	// Prefix begins every key in Redis: the lock of name N is at Prefix:{N}:rw. Lockers with the same Prefix on the same
-	// Redis exclude one another. It may not contain braces. Default: lock.
+	// Redis exclude one another. It may not contain braces. A name has 1 to 65,536 bytes. Default: lock.
 	Prefix string
 
 	// Instance is the name of this process. The Tokens of its leases end with it, after an @, so that Inspect can say who holds a

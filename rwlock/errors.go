@@ -5,36 +5,36 @@ import (
 
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/queue"
-	"github.com/cacheguard/go/internal/replicas"
+	"github.com/cacheguard/go/mutex"
 )
 
+// The errors are those of package mutex.
 var (
 	// ErrNotAcquired is returned when others have the lock: by TryLock and TryRLock at once, by TryUpgrade when others hold
 	// or wait, and by Lock and RLock when their context ends while they wait; then the error matches the context's error
 	// and its cause too.
-	ErrNotAcquired = errors.New("rwlock: lock not acquired")
+	ErrNotAcquired = mutex.ErrNotAcquired
 
 	// ErrLeaseLost is the cause with which a lease's context ends when the lease can no longer be trusted: it could not be
 	// renewed in time, it is gone from Redis, or MaxHold is over. Extend, Downgrade, TryUpgrade and Unlock return it when
 	// Redis says so.
-	ErrLeaseLost = errors.New("rwlock: lease lost")
+	ErrLeaseLost = mutex.ErrLeaseLost
 
 	// ErrRevoked is the cause with which a lease's context ends when the lock was taken away with Revoke.
-	ErrRevoked = errors.New("rwlock: lease revoked")
+	ErrRevoked = mutex.ErrRevoked
 
 	// ErrClosed is returned by calls on a Locker that is or gets closed, and the cause with which the contexts of its
 	// leases end.
-	ErrClosed = errors.New("rwlock: locker is closed")
+	ErrClosed = mutex.ErrClosed
 
 	// ErrNotReplicated is returned when Redis granted the lock, but fewer replicas than Config.Replicas acknowledged it in time.
 	// The lock is being released. It is the same error in all packages of the library.
-	ErrNotReplicated = replicas.ErrNotReplicated
+	ErrNotReplicated = mutex.ErrNotReplicated
 )
 
 var (
 	errNilLocker = errors.New("rwlock: locker is nil (did New return an error?)")
 	errNilLease  = errors.New("rwlock: lease is nil (did Lock return an error?)")
-	errEmptyName = errors.New("rwlock: name is empty")
 )
 
 var lockErrors = lifecycle.LockErrors{Package: "rwlock", NotAcquired: ErrNotAcquired, Closed: ErrClosed}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/internal/fence"
 	"github.com/cacheguard/go/internal/hold"
 	"github.com/cacheguard/go/internal/queue"
@@ -29,7 +30,7 @@ type Lease struct {
 
 func (c *claim) newLease(ctx context.Context, g queue.Grant) *Lease {
 	l := &Lease{claim: c, changing: make(chan struct{}, 1), writes: c.mode == writing, fence: g.Fence}
-	l.unlocked = c.cfg.Hooks.common().Held(c.name)
+	l.unlocked = config.Hooks(c.cfg.Hooks).Held(c.name)
 	c.life.Add(l, func() { l.hold.Begin(fence.With(ctx, l), c.Holding((*held)(l)), g.Sent, g.Length) })
 	return l
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/internal/fence"
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/script"
@@ -77,7 +78,7 @@ func (k *Locker) told(ctx context.Context, w way, name string) (*Lease, error) {
 	if k == nil {
 		return nil, errNilLocker
 	}
-	asking := k.cfg.Hooks.common().Ask(ctx, w.call, name)
+	asking := config.Hooks(k.cfg.Hooks).Ask(ctx, w.call, name)
 	l, err := k.acquire(ctx, w, name)
 	asking.End(err)
 	return l, err

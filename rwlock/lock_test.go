@@ -110,7 +110,7 @@ func TestCancelledWaitLeavesNothingInRedis(t *testing.T) {
 			}
 		}
 		for field := range f.redis.HGetAll(t.Context(), f.lockers[0].newClaim("a", writing).Keys[0]).Val() {
-			if !slices.Contains([]string{"fence", "longest", "kept", "ticket", "asked"}, field) {
+			if !slices.Contains([]string{"fence", "longest", "kept", "ticket", "asked", "grace"}, field) {
 				t.Errorf("%s is left", field)
 			}
 		}

@@ -53,12 +53,13 @@ func (k *Locker) Close() error {
 
 // begin begins a call on the lock of the name. Each nil is followed by one k.life.Done.
 func (k *Locker) begin(name string) error {
-	switch {
-	case k == nil:
+	if k == nil {
 		return errNilLocker
-	case name == "":
-		return errEmptyName
-	case !k.life.Begin():
+	}
+	if err := lockErrors.Name(name, lifecycle.LongestName); err != nil {
+		return err
+	}
+	if !k.life.Begin() {
 		return ErrClosed
 	}
 	return nil

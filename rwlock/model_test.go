@@ -77,3 +77,8 @@ func TestModelFindsNoInterleavingThatBreaksAPromise(t *testing.T) {
 	t.Parallel()
 	player(t).Expect(t, 40)
 }
+
+func TestADeadWaiterHoldsUpNobodyForLongerThanItsTTLWhenTheClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	model.SetBack(t, shared.Client(t), lockAt(compile(model.Modelled), "{model-"+rand.Text()+"}").Calls, writing.arg())
+}

@@ -9,7 +9,7 @@ import (
 // Config says how a Counter behaves. In every field 0 means the default, and -1 switches the feature off where the field
 // says so.
 type Config struct {
-	// Prefix begins every key in Redis: segment I of name N is at Prefix:{I.X/N}, with an X that brings it into the I-th part
+	// Prefix begins every key in Redis: segment I of name N is at Prefix:{I.X/N}:segment, with an X that brings it into the I-th part
 	// of the cluster's slots. Counters with the same Prefix and the same number of Segments on the same Redis share
 	// their units. It may not contain braces. Default: segment.
 	Prefix string

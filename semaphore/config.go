@@ -11,7 +11,7 @@ import (
 // field says so.
 type Config struct {
 	// Prefix begins every key in Redis: the semaphore of name N is at Prefix:{N}:sem. Lockers with the same Prefix on the same
-	// Redis share permits. It may not contain braces. Default: lock.
+	// Redis share permits. It may not contain braces. A name has 1 to 65,536 bytes. Default: lock.
 	Prefix string
 
 	// Permits is how many may hold a semaphore at once, for each name. From 1 to 10,000; there is no default. Lockers that share
@@ -35,6 +35,11 @@ type Config struct {
 	// limit.
 	MaxHold time.Duration
 
+	// WithoutRedis is how many permits of each name this process hands out by itself while Redis cannot be reached, for work that should
+	// rather go on than stop. The fleet may then have as many as that in each process, beside those that were taken before. With a
+	// watchdog, their leases last until they are unlocked. Up to 10,000. Default: 0, none, so that calls return an error.
+	WithoutRedis int
+
 	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. Default: 500 ms.
 	RedisTimeout time.Duration
 
@@ -50,6 +55,9 @@ func (c Config) check() error {
 	p.Instance(c.Instance)
 	if c.Permits < 1 || c.Permits > mostPermits {
 		p.Add("Permits", "%d is not between 1 and %d", c.Permits, mostPermits)
+	}
+	if c.WithoutRedis < 0 || c.WithoutRedis > mostPermits {
+		p.Add("WithoutRedis", "%d is not between 0 and %d", c.WithoutRedis, mostPermits)
 	}
 	return errors.Join(p.Err(), c.common().Check())
 }

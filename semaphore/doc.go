@@ -11,7 +11,8 @@
 // While Redis keeps its data and its clock does not leap forward:
 //
 //   - Never more than Permits hold a semaphore, by the leases' own deadlines: a lease's Context ends before its lease
-//     in Redis does, also when Redis cannot be reached.
+//     in Redis does, also when Redis cannot be reached. Permits that a process hands out by itself meanwhile (Config.WithoutRedis)
+//     come on top.
 //   - First come, first served: a free permit goes to the caller that has waited longest, in any process, and TryLock does not
 //     overtake waiters. (A process knows the order of its own callers, and estimates by the server's clock when they came.)
 //   - A crashed holder keeps its permit until its lease ends (TTL); a crashed waiter holds up a permit for at most its grace (the

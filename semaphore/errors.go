@@ -5,29 +5,30 @@ import (
 
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/mutex"
 )
 
+// The errors are those of package mutex.
 var (
 	// ErrNotAcquired is returned when all permits are taken, or others wait for them: by TryLock at once, and by Lock when its
 	// context ends while it waits; then the error matches the context's error and its cause too.
-	ErrNotAcquired = errors.New("semaphore: no permit acquired")
+	ErrNotAcquired = mutex.ErrNotAcquired
 
 	// ErrLeaseLost is the cause with which a lease's context ends when the lease can no longer be trusted: it could not be
 	// renewed in time, it is gone from Redis, or MaxHold is over. Extend and Unlock return it when Redis says so.
-	ErrLeaseLost = errors.New("semaphore: lease lost")
+	ErrLeaseLost = mutex.ErrLeaseLost
 
 	// ErrRevoked is the cause with which a lease's context ends when the permit was taken away with Revoke.
-	ErrRevoked = errors.New("semaphore: lease revoked")
+	ErrRevoked = mutex.ErrRevoked
 
 	// ErrClosed is returned by calls on a Locker that is or gets closed, and the cause with which the contexts of its
 	// leases end.
-	ErrClosed = errors.New("semaphore: locker is closed")
+	ErrClosed = mutex.ErrClosed
 )
 
 var (
 	errNilLocker = errors.New("semaphore: locker is nil (did New return an error?)")
 	errNilLease  = errors.New("semaphore: lease is nil (did Lock return an error?)")
-	errEmptyName = errors.New("semaphore: name is empty")
 )
 
 var lockErrors = lifecycle.LockErrors{Package: "semaphore", NotAcquired: ErrNotAcquired, Closed: ErrClosed}

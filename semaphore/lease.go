@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/internal/hold"
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/script"
@@ -14,7 +15,8 @@ import (
 // Lease is a permit that is held. It is safe for concurrent use.
 type Lease struct {
 	claim *claim
-	fence int64 // of the last revocation before it
+	fence int64  // of the last revocation before it
+	alone func() // gives back a permit that Redis does not know of; nil: it does
 	hold  hold.Hold
 
 	once     sync.Once
@@ -23,7 +25,7 @@ type Lease struct {
 }
 
 func (c *claim) newLease(ctx context.Context, g queue.Grant) *Lease {
-	l := &Lease{claim: c, fence: g.Fence, unlocked: c.cfg.Hooks.common().Held(c.name)}
+	l := &Lease{claim: c, fence: g.Fence, unlocked: config.Hooks(c.cfg.Hooks).Held(c.name)}
 	c.life.Add(l, func() { l.hold.Begin(ctx, c.Holding((*held)(l)), g.Sent, g.Length) })
 	return l
 }
@@ -33,7 +35,12 @@ type held Lease
 
 func (h *held) Renewal() script.Call  { return h.claim.Renewal(h.fence) }
 func (h *held) Cause(reply int) error { return lost(reply) }
-func (h *held) Lost()                 { h.claim.life.Remove((*Lease)(h)) } // a holder that has lost it need not unlock
+func (h *held) Lost() { // a holder that has lost it need not unlock
+	h.claim.life.Remove((*Lease)(h))
+	if h.alone != nil {
+		h.alone()
+	}
+}
 
 // Context is the context to work with under the permit. It ends when the lease is unlocked, and when it is lost; the cause
 // is then ErrLeaseLost, ErrRevoked or ErrClosed. It has the values of the context with which the permit was requested, but
@@ -77,7 +84,10 @@ func (l *Lease) Extend(ctx context.Context) error {
 	if cause := context.Cause(l.Context()); cause != nil {
 		return l.wrap("extend", cause)
 	}
-	reply, sent, err := c.Renew(ctx, c.Renewal(l.fence))
+	reply, sent, err := queue.Done, time.Now(), error(nil)
+	if l.alone == nil {
+		reply, sent, err = c.Renew(ctx, c.Renewal(l.fence))
+	}
 	if err == nil {
 		err = l.hold.Answered(sent, reply)
 	}
@@ -109,7 +119,7 @@ func (l *Lease) release() error {
 		return context.Cause(l.Context())
 	}
 	defer c.life.Leave()
-	reply, err := c.GiveUp(&l.hold, l.fence)
+	reply, err := l.giveUp()
 	c.life.Remove(l)
 	if err == nil && reply != queue.Done {
 		err = lost(reply)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/internal/queue"
 )
 
@@ -13,12 +15,12 @@ import (
 // client: Lock returns it at once if Redis cannot be reached at all, or when it stays unreachable for longer than TTL during the
 // wait. The caller unlocks the lease.
 func (k *Locker) Lock(ctx context.Context, name string) (*Lease, error) {
-	return k.told(ctx, "Lock", name, (*claim).wait)
+	return k.told(ctx, "Lock", name, again, (*claim).wait)
 }
 
 // TryLock takes a permit if one is free and nobody waits for it, in one round trip, and returns ErrNotAcquired otherwise.
 func (k *Locker) TryLock(ctx context.Context, name string) (*Lease, error) {
-	return k.told(ctx, "TryLock", name, (*claim).try)
+	return k.told(ctx, "TryLock", name, 0, (*claim).try)
 }
 
 // Do waits for a permit of the name as Lock does, and runs f while it holds it. The context given to f ends when
@@ -40,19 +42,19 @@ func (k *Locker) Do(ctx context.Context, name string, f func(context.Context, *L
 
 // told asks for a permit and tells the hooks.
 func (k *Locker) told(
-	ctx context.Context, call, name string, ask func(*claim, context.Context) (queue.Grant, error),
+	ctx context.Context, call, name string, wait time.Duration, ask func(*claim, context.Context) (queue.Grant, error),
 ) (*Lease, error) {
 	if k == nil {
 		return nil, errNilLocker
 	}
-	asking := k.cfg.Hooks.common().Ask(ctx, call, name)
-	l, err := k.acquire(ctx, name, ask)
+	asking := config.Hooks(k.cfg.Hooks).Ask(ctx, call, name)
+	l, err := k.acquire(ctx, name, wait, ask)
 	asking.End(err)
 	return l, err
 }
 
 func (k *Locker) acquire(
-	ctx context.Context, name string, ask func(*claim, context.Context) (queue.Grant, error),
+	ctx context.Context, name string, wait time.Duration, ask func(*claim, context.Context) (queue.Grant, error),
 ) (*Lease, error) {
 	if err := k.begin(name); err != nil {
 		return nil, err
@@ -63,6 +65,18 @@ func (k *Locker) acquire(
 	}
 	c := k.newClaim(name)
 	g, err := ask(c, ctx)
+	for err != nil && ctx.Err() == nil && k.isAway(err) {
+		c = k.newClaim(name) // the other one is abandoned
+		giveBack := k.alone.take(ctx, k.life.Ending, name, k.cfg.WithoutRedis, wait)
+		switch {
+		case giveBack != nil:
+			return c.aloneLease(ctx, giveBack), nil
+		case wait == 0:
+			err = ErrNotAcquired
+		default:
+			g, err = ask(c, ctx)
+		}
+	}
 	if err != nil {
 		return nil, lockErrors.Refused(ctx, name, err)
 	}

@@ -141,7 +141,7 @@ func TestCancelledWaitLeavesNothingInRedis(t *testing.T) {
 			expect.Equal(t, key, f.redis.Exists(t.Context(), key).Val(), 0)
 		}
 		for field := range f.redis.HGetAll(t.Context(), keys[0]).Val() {
-			if !slices.Contains([]string{"longest", "kept", "ticket", "asked"}, field) {
+			if !slices.Contains([]string{"longest", "kept", "ticket", "asked", "grace"}, field) {
 				t.Errorf("%s is left", field)
 			}
 		}

@@ -21,6 +21,7 @@ type Locker struct {
 	base  *locker.Base
 	cfg   Config
 	doors queue.Doors
+	alone alone
 }
 
 // New returns a Locker. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
@@ -49,12 +50,13 @@ func (k *Locker) Close() error {
 
 // begin begins a call on the semaphore of the name. Each nil is followed by one k.life.Done.
 func (k *Locker) begin(name string) error {
-	switch {
-	case k == nil:
+	if k == nil {
 		return errNilLocker
-	case name == "":
-		return errEmptyName
-	case !k.life.Begin():
+	}
+	if err := lockErrors.Name(name, lifecycle.LongestName); err != nil {
+		return err
+	}
+	if !k.life.Begin() {
 		return ErrClosed
 	}
 	return nil

@@ -106,3 +106,8 @@ var mistakes = map[string]model.Mistake{
 	"keys have no TTL": {
 		"if left < least then", "if false then"},
 }
+
+func TestADeadWaiterHoldsUpNobodyForLongerThanItsTTLWhenTheClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	model.SetBack(t, shared.Client(t), callsAt(compile(model.Modelled), "{model-"+rand.Text()+"}"), 1)
+}

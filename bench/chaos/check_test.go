@@ -4,98 +4,245 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"testing"
-
-	"github.com/cacheguard/go/internal/testing/redistest"
+	"sort"
+	"strings"
+	"time"
 )
 
-// event is a line of a log.
-type event struct {
-	kind, row        string
-	version          int64
-	called, returned int64
+// The promises of docs/guarantees.md.
+const (
+	oneLoad    = "one load"            // at a time for a key
+	staleFill  = "stale fill"          // Redis has an old value
+	readWrites = "read your writes"    // a call got an old value otherwise
+	many       = "many at once"        // a tag, a kind or everything was invalidated
+	survives   = "survives its writer" // what an Update wrote, although the writer died
+	puts       = "put"                 // stores only what nothing has overtaken
+	versions   = "versions"            // side by side
+	nobodyPays = "nobody pays"         // for another
+	reaches    = "reaches its callers" // a value, without Redis too
+	sentAgain  = "pending"             // its own Guard does not serve it
+	tierDelay  = "local tier"          // of other instances
+	absence    = "absence"             // ends with its tags
+	ends       = "ends"                // a call does, when its context does; Close does
+	byLock     = "lock"                // somebody without it counted
+	bySwap     = "swap"                // a swap was lost, or made twice
+)
+
+var promises = []string{
+	oneLoad, staleFill, readWrites, many, survives, puts, versions, nobodyPays, reaches, sentAgain, tierDelay, absence, ends, byLock, bySwap,
 }
 
-// span is from one moment to another.
-type span struct{ from, to int64 }
-
-func (s span) has(at int64) bool { return s.from <= at && at <= s.to }
-
-// readLog reads what a process has done.
-func readLog(t *testing.T, path string) []event {
-	t.Helper()
-	return redistest.ReadLog(t, path, func(e *event) []any {
-		return []any{&e.kind, &e.row, &e.version, &e.called, &e.returned}
-	})
+// checker reads what processes saw, a round after the other.
+type checker struct {
+	slack    time.Duration // a call may end that much after its context
+	delay    time.Duration // another's tier may be that far behind
+	keeps    bool          // Redis loses nothing, and is never slow: loads are counted, and writers die
+	swaps    bool          // and what was swapped
+	breaks   []span        // when something was broken
+	forgets  []span        // failovers, which may forget what was acknowledged
+	writes   map[string][]event
+	newest   map[string][]int64 // that of the writes up to here
+	starved  map[string][]span  // by process
+	found    map[string][]finding
+	counts   map[string]int
+	excused  int
+	observed map[string]bool // operations that succeeded
 }
 
-func only(history []event, kind, row string) (some []event) {
+func newChecker() *checker {
+	return &checker{
+		slack: 6 * time.Second, delay: 6 * time.Second, writes: make(map[string][]event), starved: make(map[string][]span), newest: make(map[string][]int64),
+		found: make(map[string][]finding), counts: make(map[string]int), observed: make(map[string]bool),
+	}
+}
+
+// finding is what a process saw, and the writes that it should have heeded.
+type finding struct {
+	seen  event
+	after []event
+}
+
+func (c *checker) wrong(promise string, seen event, after ...event) {
+	c.found[promise] = append(c.found[promise], finding{seen, after})
+}
+
+// round checks what processes that have ended saw.
+func (c *checker) round(history []event) {
 	for _, e := range history {
-		if e.kind == kind && (row == "" || e.row == row) {
-			some = append(some, e)
+		c.counts[e.Kind]++
+		switch e.Kind {
+		case invalidated:
+			c.writes[e.Scope] = append(c.writes[e.Scope], e)
+		case pending:
+			scope := e.Guard + " " + e.Scope
+			c.writes[scope] = append(c.writes[scope], e)
+		case written:
+			if c.keeps { // its process may die, but then the intent expires
+				e.To += int64(2*lease + 2*time.Second)
+				c.writes[e.Scope] = append(c.writes[e.Scope], e)
+			}
+		case starved:
+			c.starved[e.process()] = append(c.starved[e.process()], span{e.From - int64(lease), e.To + int64(lease)})
+		case done:
+			c.observed[e.How] = true
 		}
 	}
-	return some
+	for scope, all := range c.writes {
+		slices.SortFunc(all, func(a, b event) int { return cmp.Compare(a.To, b.To) })
+		newest := make([]int64, len(all))
+		for i, e := range all {
+			newest[i] = max(e.N, newest[max(i-1, 0)])
+		}
+		c.newest[scope] = newest
+	}
+	for _, e := range history {
+		switch e.Kind {
+		case got, absent:
+			c.value(e)
+		case failed:
+			c.failure(e)
+		case late:
+			if e.To > e.Deadline+int64(c.slack) && !meets(c.starved[e.process()], e.From, e.To) {
+				c.wrong(ends, e)
+			}
+		}
+	}
+	if c.keeps {
+		c.loads(history)
+	}
+	c.forget()
 }
 
-// stale returns the Gets that returned a version older than one that had been written before they began, and how many more there
-// are that a failover excuses.
-func stale(history []event, failovers []span) (found []event, excused int) {
-	gets, writes := only(history, "get", ""), only(history, "wrote", "")
-	slices.SortFunc(gets, func(a, b event) int { return cmp.Compare(a.called, b.called) })
-	slices.SortFunc(writes, func(a, b event) int { return cmp.Compare(a.returned, b.returned) })
-	least := make(map[string]int64)
-	for _, g := range gets {
-		for len(writes) > 0 && writes[0].returned < g.called {
-			least[writes[0].row] = max(least[writes[0].row], writes[0].version)
-			writes = writes[1:]
+func meets(all []span, from, to int64) bool {
+	return slices.ContainsFunc(all, func(s span) bool { return s.meets(from, to) })
+}
+
+// forget keeps only the newest write of each scope: the next processes begin after all of these.
+func (c *checker) forget() {
+	for scope, all := range c.writes {
+		if strings.Contains(scope, " ") { // that Guard is gone
+			delete(c.writes, scope)
+			continue
 		}
-		switch {
-		case g.version >= least[g.row]:
-		case slices.ContainsFunc(failovers, func(s span) bool { return s.has(g.called) }):
-			excused++
-		default:
-			found = append(found, g)
+		newest := slices.MaxFunc(all, func(a, b event) int { return cmp.Compare(a.N, b.N) })
+		c.writes[scope] = []event{newest}
+	}
+	clear(c.starved)
+	c.breaks = nil
+}
+
+// value compares a value with what was invalidated before its call began.
+func (c *checker) value(e event) {
+	if e.Stored != e.Version {
+		c.wrong(versions, e)
+	}
+	for _, scope := range e.scopes() {
+		for _, scope := range []string{scope, e.Guard + " " + scope} {
+			newest := c.newest[scope]
+			before := sort.Search(len(newest), func(i int) bool { return c.writes[scope][i].To >= e.From })
+			if before == 0 || newest[before-1] <= e.N {
+				continue
+			}
+			for _, w := range c.writes[scope][:before] {
+				if w.N > e.N && c.old(e, w) {
+					return
+				}
+			}
 		}
 	}
-	return found, excused
+}
+
+// old says which promise is broken by a value that is older than a write that was invalidated before.
+func (c *checker) old(e, w event) bool {
+	tier := slices.Contains([]string{"local", "negative", "stale", "old"}, e.How) && e.Guard != w.Guard
+	switch {
+	case meets(c.forgets, e.From, e.From), tier && e.From < w.To+int64(c.delay):
+		c.excused++
+		return false
+	case w.Kind == written && meets(c.starved[w.process()], w.From-int64(2*lease), w.From+int64(lease)):
+		c.excused++ // it was paused for longer than its intent, perhaps
+		return false
+	case w.Kind == pending:
+		c.wrong(sentAgain, e, w)
+	case e.Kind == absent:
+		c.wrong(absence, e, w)
+	case w.Kind == written:
+		c.wrong(survives, e, w)
+	case tier:
+		c.wrong(tierDelay, e, w)
+	case !strings.HasPrefix(w.Scope, "key:"):
+		c.wrong(many, e, w)
+	case e.By == "put":
+		c.wrong(puts, e, w)
+	case e.Version != w.Version && strings.HasPrefix(e.Key, "thing:"): // other kinds have no version
+		c.wrong(versions, e, w)
+	case e.How == "hit":
+		c.wrong(staleFill, e, w)
+	default:
+		c.wrong(readWrites, e, w)
+	}
+	return true
+}
+
+func (c *checker) failure(e event) {
+	if meets(c.breaks, e.From, e.To) {
+		c.wrong(reaches, e)
+	} else {
+		c.wrong(nobodyPays, e)
+	}
+}
+
+// loads looks for two loads of a key at once. An invalidation may come between them.
+func (c *checker) loads(history []event) {
+	byKey := make(map[string][]event)
+	for _, e := range history {
+		if e.Kind == loaded {
+			byKey[e.Key] = append(byKey[e.Key], e)
+		}
+	}
+	for _, all := range byKey {
+		slices.SortFunc(all, func(a, b event) int { return cmp.Compare(a.From, b.From) })
+		for i, e := range all[min(1, len(all)):] {
+			if e.From < all[i].To && !c.mayRepeat(all[i].From, e) {
+				c.wrong(oneLoad, e, all[i])
+			}
+		}
+	}
+}
+
+// mayRepeat reports whether a second load may begin since the first one has.
+func (c *checker) mayRepeat(first int64, e event) bool {
+	if meets(c.breaks, first-int64(2*lease), e.From) {
+		return true
+	}
+	for _, spans := range c.starved {
+		if meets(spans, first, e.From) {
+			return true
+		}
+	}
+	for _, scope := range e.scopes() {
+		for _, w := range c.writes[scope] {
+			if (span{w.From, w.To}).meets(first-int64(time.Second), e.From) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // miscounted says what is wrong with a count: every increment that was reported is there, and none that nobody tried.
-func miscounted(history []event, row string, count int64) error {
-	tries, adds := int64(len(only(history, "tries", row))), int64(len(only(history, "adds", row)))
+func miscounted(what string, tried, added, count int64) error {
 	switch {
-	case count < adds:
-		return fmt.Errorf("%s: the count is %d, and %d have counted: some were lost", row, count, adds)
-	case count > tries:
-		return fmt.Errorf("%s: the count is %d, and %d tried to count: some were made twice", row, count, tries)
+	case count < added:
+		return fmt.Errorf("%s: the count is %d, and %d have counted: some were lost", what, count, added)
+	case count > tried:
+		return fmt.Errorf("%s: the count is %d, and %d tried to count: some were made twice", what, count, tried)
 	}
 	return nil
 }
 
-func TestWhatIsWrongInALogIsFound(t *testing.T) {
-	t.Parallel()
-	wrote := event{"wrote", "a", 2, 10, 20}
-	for name, c := range map[string]struct {
-		got            event
-		failovers      []span
-		stale, excused int
-	}{
-		"old, after":       {event{"get", "a", 1, 21, 22}, nil, 1, 0},
-		"old, beside":      {event{"get", "a", 1, 19, 30}, nil, 0, 0},
-		"new, after":       {event{"get", "a", 2, 21, 22}, nil, 0, 0},
-		"another row":      {event{"get", "b", 1, 21, 22}, nil, 0, 0},
-		"in a failover":    {event{"get", "a", 1, 21, 22}, []span{{15, 25}}, 0, 1},
-		"after a failover": {event{"get", "a", 1, 26, 27}, []span{{15, 25}}, 1, 0},
-	} {
-		if found, excused := stale([]event{c.got, wrote}, c.failovers); len(found) != c.stale || excused != c.excused {
-			t.Errorf("%s: %d stale, %d excused", name, len(found), excused)
-		}
-	}
-	counting := []event{{"tries", "lock", 0, 1, 1}, {"adds", "lock", 0, 1, 2}, {"tries", "lock", 0, 3, 3}}
-	for count, good := range map[int64]bool{0: false, 1: true, 2: true, 3: false} {
-		if err := miscounted(counting, "lock", count); (err == nil) != good {
-			t.Errorf("a count of %d: %v", count, err)
-		}
-	}
+// summary is what happened, in a line.
+func (c *checker) summary() string {
+	return fmt.Sprintf("%d values, %d absences, %d invalidations, %d of them pending, %d updates, %d loads; %d old ones excused",
+		c.counts[got], c.counts[absent], c.counts[invalidated], c.counts[pending], c.counts[written], c.counts[loads], c.excused)
 }

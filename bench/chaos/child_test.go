@@ -2,13 +2,20 @@ package chaos
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
+	"runtime/pprof"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,12 +25,11 @@ import (
 	"github.com/cacheguard/go/cas"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/mutex"
-	"github.com/cacheguard/go/rwlock"
 )
 
 const (
-	keys = 16 // the first half is updated, the other one invalidated
-	ttl  = 2 * time.Second
+	callers  = 6               // of a process, at once
+	patience = 5 * time.Second // of a call
 )
 
 func TestChildThatIsDisturbed(t *testing.T) {
@@ -35,148 +41,154 @@ func TestChildThatIsDisturbed(t *testing.T) {
 // worker is what a process does.
 type worker struct {
 	*testing.T
-	guard *cacheguard.Guard
-	locks *mutex.Locker
-	cas   *cas.Store
+	name  string // of the process
+	index int    // which of them it is; others have taken the same place before
+	bulk  int    // how many keys are read together
+	wrong bool   // it makes the usual mistakes
+	ttl   time.Duration
+	think time.Duration         // between two calls of a caller
+	wait  time.Duration         // RedisTimeout
 	rdb   redis.UniversalClient // of the Redis that is disturbed
 	truth truth
 	log   *os.File
-	wrong bool // it makes the usual mistakes
+	locks *mutex.Locker
+	cas   *cas.Store
+
+	opened atomic.Pointer[opened] // replaced now and then
+	opens  atomic.Int64
+	dies   atomic.Bool // in its next update
+	did    sync.Map    // operations
+	memory sync.Map    // of the usual mistakes
 }
 
 // newWorker opens what the environment names.
 func newWorker(t *testing.T) *worker {
-	w := &worker{T: t, wrong: os.Getenv("WRONG") != ""}
+	w := &worker{T: t, name: strconv.Itoa(os.Getpid()), wrong: os.Getenv("WRONG") != ""}
+	var errs [8]error
+	w.index, errs[0] = strconv.Atoi(os.Getenv("INDEX"))
+	w.ttl, errs[1] = time.ParseDuration(cmp.Or(os.Getenv("TTL"), "1m"))
+	w.wait, errs[2] = time.ParseDuration(cmp.Or(os.Getenv("REDISTIMEOUT"), "500ms"))
+	w.think, errs[3] = time.ParseDuration(cmp.Or(os.Getenv("THINK"), "4ms"))
 	w.rdb = redis.NewUniversalClient(&redis.UniversalOptions{
 		Addrs: strings.Split(os.Getenv("ADDRS"), ","), MasterName: os.Getenv("MASTER"), IsClusterMode: os.Getenv("CLUSTER") != "",
 	})
-	w.truth = truth{redis.NewClient(&redis.Options{Addr: os.Getenv("TRUTH")})}
-	client := w.rdb.(cacheguard.Redis)
-	var errs [4]error
-	w.guard, errs[0] = cacheguard.New(client, cacheguard.Config{Prefix: "chaos", TTL: ttl, LeaseTTL: lease})
+	w.truth = truth{redis.NewClient(&redis.Options{Addr: os.Getenv("TRUTH"), ReadTimeout: time.Minute})}
 	locks := mutex.Config{Prefix: "chaos-lock", TTL: lease}
 	if w.wrong {
 		locks.Watchdog = -1
 	}
-	w.locks, errs[1] = mutex.New(client, locks)
-	w.cas, errs[2] = cas.New(client, cas.Config{Prefix: "chaos-cas", TTL: -1})
-	w.log, errs[3] = os.OpenFile(os.Getenv("LOG"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	w.locks, errs[4] = mutex.New(w.rdb.(mutex.Redis), locks)
+	w.cas, errs[5] = cas.New(w.rdb.(cas.Redis), cas.Config{Prefix: "chaos-cas", TTL: -1})
+	w.log, errs[6] = os.OpenFile(os.Getenv("LOG"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	w.bulk, errs[7] = strconv.Atoi(os.Getenv("BULK"))
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_, _, _ = w.guard.Close(), w.locks.Close(), w.cas.Close() // always nil
-		_, _, _ = w.rdb.Close(), w.truth.Close(), w.log.Close()   // all is done
-	})
+	w.opened.Store(w.open())
 	return w
 }
 
 // run works until the parent says stop.
 func (w *worker) run() {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(context.Background())
 	var all sync.WaitGroup
-	all.Go(func() { // owner: the test; stop: a line from the parent, or its end; joined below
-		_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
-		cancel()
-	})
-	for _, job := range []func(context.Context){w.read, w.read, w.read, w.update, w.invalidate, w.lock, w.swap} {
-		all.Go(func() { // owner: the test; stop: ctx; joined below
-			for ctx.Err() == nil {
-				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-				job(ctx)
-				cancel()
-				<-time.After(rand.N(4 * time.Millisecond))
-			}
-		})
+	all.Go(func() { w.listen(stop) }) // owner: the test; stop: a line from the parent, or its end; joined below
+	all.Go(func() { w.watch(ctx) })   // owner: the test; stop: ctx; joined below
+	do := operations
+	if w.wrong {
+		do = mistakes
 	}
+	first := slices.Collect(maps.Keys(do)) // each once, in any order
+	for share := range slices.Chunk(first, (len(first)+callers-1)/callers) {
+		all.Go(func() { w.call(ctx, do, share) }) // owner: the test; stop: ctx; joined below
+	}
+	<-ctx.Done()
+	hangs := time.AfterFunc(40*time.Second, func() {
+		_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1) // the parent shows it
+		panic("a call does not end, or Close does not")
+	})
 	all.Wait()
+	_, _, _ = w.opened.Load().guard.Close(), w.locks.Close(), w.cas.Close() // always nil
+	_, _, _ = w.rdb.Close(), w.truth.Close(), w.log.Close()                 // all is done
+	hangs.Stop()
 }
 
-func now() int64 { return time.Now().UnixNano() }
+func (w *worker) listen(stop func()) {
+	defer stop()
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan() && lines.Text() != "stop"; {
+		w.dies.Store(true)
+	}
+}
+
+// watch notes when the process stands still.
+func (w *worker) watch(ctx context.Context) {
+	for last := now(); ctx.Err() == nil; {
+		<-time.After(20 * time.Millisecond)
+		at := now()
+		if at-last > int64(300*time.Millisecond) {
+			w.note(event{Kind: starved, Guard: w.name, From: last, To: at})
+		}
+		last = at
+	}
+}
+
+// call does some of the operations, by their frequency, after those that come first.
+func (w *worker) call(ctx context.Context, all map[string]operation, first []string) {
+	var lots, writes []string
+	for name, o := range all {
+		for range o.often {
+			lots = append(lots, name)
+		}
+		if o.writes {
+			writes = append(writes, name)
+		}
+	}
+	for ctx.Err() == nil {
+		name := lots[rand.N(len(lots))]
+		switch {
+		case w.dies.Load():
+			name = writes[rand.N(len(writes))]
+		case len(first) > 0:
+			name, first = first[0], first[1:]
+		}
+		w.do(name, all[name])
+		<-time.After(rand.N(2 * w.think))
+	}
+}
+
+func (w *worker) do(name string, o operation) {
+	from := now()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	err := o.do(w, w.opened.Load(), ctx)
+	if deadline, _ := ctx.Deadline(); now() > deadline.UnixNano() {
+		w.note(event{Kind: late, Guard: w.name, How: name, From: from, Deadline: deadline.UnixNano()})
+	}
+	if _, before := w.did.LoadOrStore(name, err == nil); err == nil && !before {
+		w.note(event{Kind: done, How: name, From: from})
+	} else if err != nil {
+		w.did.Delete(name)
+	}
+}
 
 // note writes a line in one call, so that a process that is killed leaves whole lines.
-func (w *worker) note(kind, row string, version, called int64) {
-	_, _ = fmt.Fprintln(w.log, kind, row, version, called, now()) // the parent misses what is not there
+func (w *worker) note(e event) {
+	if e.To == 0 {
+		e.To = now()
+	}
+	line, err := json.Marshal(e)
+	if err != nil {
+		panic(err)
+	}
+	_, _ = w.log.Write(append(line, '\n')) // the parent misses what is not there
 }
 
-func rowOf(i int) string { return fmt.Sprint("row", i) }
+func someRow() string { return fmt.Sprint("row", rand.N(rows)) }
 
-func (w *worker) read(ctx context.Context) {
-	row, called := rowOf(rand.N(keys)), now()
-	version, err := cacheguard.Get(ctx, w.guard, row, func(ctx context.Context) (int64, error) {
-		version, err := w.truth.look(ctx, row, 0)
-		<-time.After(rand.N(10 * time.Millisecond)) // the database takes its time
-		return version, err
-	})
-	if err == nil {
-		w.note("get", row, version, called)
+// failed notes an error that nobody caused.
+func (w *worker) failed(ctx context.Context, o *opened, key string, from int64, err error) error {
+	if ctx.Err() == nil && !errors.Is(err, cacheguard.ErrClosed) {
+		w.note(event{Kind: failed, Guard: o.name, Key: key, How: err.Error(), From: from})
 	}
-}
-
-func (w *worker) update(ctx context.Context) {
-	row, called, version := rowOf(rand.N(keys/2)), now(), int64(0)
-	write := func(ctx context.Context) (err error) {
-		fence, _ := rwlock.FenceFrom(ctx)
-		version, err = w.truth.increase(ctx, row, fence)
-		return err
-	}
-	var err error
-	if w.wrong {
-		if err = w.guard.Invalidate(ctx, row); err == nil { // before the write: what is loaded now is old
-			err = write(ctx)
-		}
-	} else {
-		err = w.guard.Update(ctx, row, write)
-	}
-	if err == nil {
-		w.note("wrote", row, version, called)
-	}
-}
-
-func (w *worker) invalidate(ctx context.Context) {
-	row, called := rowOf(keys/2+rand.N(keys/2)), now()
-	version, err := w.truth.increase(ctx, row, 0)
-	if err == nil && w.guard.Invalidate(ctx, row) == nil {
-		w.note("wrote", row, version, called)
-	}
-}
-
-// lock counts, under a lock. The usual mistake is to work on after the lease, and not to show the fence.
-func (w *worker) lock(ctx context.Context) {
-	const row = "counted under a lock"
-	_ = w.locks.Do(ctx, "count", func(_ context.Context, l *mutex.Lease) error { // what counts is what was written
-		fence := l.Fence()
-		if w.wrong {
-			fence = 0
-		}
-		count, err := w.truth.look(ctx, row, fence)
-		if err != nil {
-			return err
-		}
-		<-time.After(rand.N(20 * time.Millisecond))
-		if w.wrong && rand.N(10) == 0 {
-			<-time.After(lease + lease/2)
-		}
-		called := now()
-		w.note("tries", "lock", 0, called)
-		if err = w.truth.set(ctx, row, fence, count+1); err == nil {
-			w.note("adds", "lock", 0, called)
-		}
-		return err
-	})
-}
-
-// swap counts in the Redis that is disturbed. The usual mistake is to read and write.
-func (w *worker) swap(ctx context.Context) {
-	called := now()
-	w.note("tries", "swap", 0, called)
-	if w.wrong {
-		count, err := w.rdb.Get(ctx, "wrong").Int64()
-		if err != nil && !errors.Is(err, redis.Nil) || w.rdb.Set(ctx, "wrong", count+1, 0).Err() != nil {
-			return
-		}
-	} else if _, err := cas.Update(ctx, w.cas, "count", func(old int64, _ bool) (int64, error) { return old + 1, nil }); err != nil {
-		return
-	}
-	w.note("adds", "swap", 0, called)
+	return err
 }

@@ -1,12 +1,16 @@
-// Package chaos has only tests. Processes read, update, invalidate, lock and count, while they are killed and stopped and their Redis
-// restarts, forgets its scripts, closes connections, runs out of memory, evicts, fails over, or moves its slots. Each process logs
-// what it saw, with times of the machine's clock; the truth is in a separate Redis that nobody disturbs. All logs together are
-// checked:
+// Package chaos has only tests. Processes do all that package cacheguard exports, lock and count, while they are killed and stopped and
+// their Redis restarts, freezes, forgets its scripts, closes connections, runs out of memory, evicts, fails over, or moves its slots, and
+// while requests and replies are late, lost and repeated. Each process logs what it saw, with times of the machine's clock. The truth is in a
+// separate Redis that nobody disturbs; it numbers all that is read and written. All logs together are checked:
 //
-//   - A Get that began after an Update or Invalidate had returned nil, in any process, returned no older version.
+//   - A Get that began after Invalidate, InvalidateTags, InvalidateAll, Update or Put had returned nil, in any process, returned nothing
+//     older; nor, if one of these failed, on the same Guard. Another instance's local tier may be some seconds behind.
+//   - Absence ended with its tags. What a dead writer wrote was seen once its intent had expired.
+//   - No version of the program got another's values. While Redis kept the leases, each key had one load at a time.
+//   - No call failed for another's sake or Redis', and each ended when its context did. Close returned.
 //   - No process that had lost a lock wrote to a store that checks fences: no count is lost.
 //   - No change of a value by compare-and-swap is lost, or made twice, where Redis keeps its data.
 //
 // A failover may forget writes that were acknowledged a moment before: reads from then until TTL is over are excused, and
-// counted. The same run with the usual mistakes must break each of the three. CHAOS=5m sets how long it lasts.
+// counted. Caches made by hand must break each of these promises. CHAOS=1h sets how long all tests last together.
 package chaos

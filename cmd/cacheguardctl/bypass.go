@@ -6,6 +6,8 @@ import (
 
 // bypass turns the cache off for a while.
 type bypass struct {
+	sure
+
 	For time.Duration `arg:"" help:"How long, at most 24h; 0 turns the cache on again."`
 }
 
@@ -24,6 +26,11 @@ func (r bypassed) rows() [][]string {
 
 // Run is called by kong.
 func (c *bypass) Run(e *env) error {
+	if c.For != 0 {
+		if err := c.confirm(e, "Have every instance of %q load without the cache for %v?", e.all.Prefix, c.For); err != nil {
+			return err
+		}
+	}
 	guard, err := e.guard()
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -121,7 +122,10 @@ func eachPrimary(e *env, look func(context.Context, *redis.Client) []finding) ([
 func (c *check) node(ctx context.Context, rdb *redis.Client) []finding {
 	addr := rdb.Options().Addr
 	say := func(name string, err error, result, detail string) finding {
-		if err != nil {
+		switch {
+		case isUnreachable(err):
+			result, detail = wrong, err.Error()
+		case err != nil:
 			result, detail = warning, err.Error()
 		}
 		return finding{Check: name, Node: addr, Result: result, Detail: detail}
@@ -136,6 +140,7 @@ func (c *check) node(ctx context.Context, rdb *redis.Client) []finding {
 	found := []finding{say("version", err, versionResult, version)}
 	result, detail := eviction(info, c.NoLocks)
 	found = append(found, say("maxmemory-policy", err, result, detail))
+	found = append(found, c.replicas(ctx, rdb, info)...)
 	result, detail = memory(info)
 	found = append(found, say("memory", err, result, detail))
 	latency, offset, err := measure(ctx, rdb)
@@ -145,6 +150,30 @@ func (c *check) node(ctx context.Context, rdb *redis.Client) []finding {
 		result = warning
 	}
 	return append(found, say("clock", err, result, fmt.Sprintf("%v ahead of this machine", offset.Round(time.Millisecond))))
+}
+
+// replicas looks at how the replicas that a primary names evict: what is promoted evicts like that. That they cannot be asked from here
+// need not be wrong, as their addresses may be those of another network.
+func (c *check) replicas(ctx context.Context, primary *redis.Client, info map[string]string) (found []finding) {
+	for n := 0; info["slave"+strconv.Itoa(n)] != ""; n++ {
+		is := make(map[string]string)
+		for field := range strings.SplitSeq(info["slave"+strconv.Itoa(n)], ",") {
+			name, value, _ := strings.Cut(field, "=")
+			is[name] = value
+		}
+		o := *primary.Options()
+		o.Addr, o.Dialer = net.JoinHostPort(is["ip"], is["port"]), nil // a Sentinel's dialer asks for the primary
+		replica := redis.NewClient(&o)
+		its, err := infoOf(ctx, replica)
+		_ = replica.Close() // it has answered
+		f := finding{Check: "maxmemory-policy", Node: o.Addr}
+		if f.Result, f.Detail = eviction(its, c.NoLocks); err != nil {
+			f.Result, f.Detail = warning, err.Error()
+		}
+		f.Detail = "replica: " + f.Detail
+		found = append(found, f)
+	}
+	return found
 }
 
 // eviction says what the policy means: a cache may lose keys, locks may not.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"os"
 	"slices"
@@ -94,7 +95,7 @@ func TestInvalidateRemovesKeysTagsAndAll(t *testing.T) {
 	prefix := "test-" + rand.Text()
 	guard := newGuard(t, shared.Client(t), prefix)
 	for want, args := range map[string][]string{
-		"invalidated  a\n": {"a"}, "invalidated tag  all\n": {"--tag", "all"}, "invalidated all of  " + prefix + "\n": {"--all"},
+		"invalidated  a\n": {"a"}, "invalidated tag  all\n": {"--tag", "all"}, "invalidated all of  " + prefix + "\n": {"--all", "--yes"},
 	} {
 		keep(t, guard, "a")
 		r := ctl(t, at(shared), append([]string{"--prefix", prefix, "invalidate"}, args...)...)
@@ -191,11 +192,11 @@ func TestBypassReachesEveryInstanceAndEnds(t *testing.T) {
 			return err == nil && how == want
 		}
 	}
-	ctl(t, at(shared), "--prefix", prefix, "bypass", "10m").want(t, done, "bypassed", "10m0s")
+	ctl(t, at(shared), "--prefix", prefix, "bypass", "--yes", "10m").want(t, done, "bypassed", "10m0s")
 	redistest.Await(t, "the cache is bypassed", outcome(cacheguard.Bypassed))
 	ctl(t, at(shared), "--prefix", prefix, "bypass", "0s", "--json").want(t, done, `"seconds":0`)
 	redistest.Await(t, "the cache is used", outcome(cacheguard.Hit))
-	ctl(t, at(shared), "--prefix", prefix, "bypass", "25h").want(t, failed, "24h")
+	ctl(t, at(shared), "--prefix", prefix, "bypass", "--yes", "25h").want(t, failed, "24h")
 }
 
 func TestLocksAreShownAndRevoked(t *testing.T) {
@@ -218,7 +219,7 @@ func TestLocksAreShownAndRevoked(t *testing.T) {
 
 	show := []string{"--lock-prefix", prefix, "locks", "show", "job", "file", "free"}
 	ctl(t, at(shared), show...).want(t, done, "NAME", lease.Token(), "rwlock")
-	revoke := []string{"--lock-prefix", prefix, "locks", "revoke"}
+	revoke := []string{"--lock-prefix", prefix, "locks", "revoke", "--yes"}
 	ctl(t, at(shared), append(revoke, "job")...).want(t, done, "1 holders")
 	<-lease.Context().Done()
 	expect.ErrorIs(t, context.Cause(lease.Context()), mutex.ErrRevoked)
@@ -253,7 +254,7 @@ func TestASemaphoreIsShownWithEachOfItsHoldersAndRevoked(t *testing.T) {
 		t.Errorf("there is no mutex: %s", r.out)
 	}
 	ctl(t, at(shared), append(args, "show", "reports", "--json")...).want(t, done, `"kind":"semaphore"`, `"holders":2`, `"held_by":[{"instance":"shop-1","token":`)
-	revoke := append(args, "revoke", "--kind", "semaphore", "reports")
+	revoke := append(args, "revoke", "--yes", "--kind", "semaphore", "reports")
 	ctl(t, at(shared), revoke...).want(t, done, "2 holders")
 	for _, lease := range []*semaphore.Lease{first, second} {
 		<-lease.Context().Done()
@@ -297,6 +298,85 @@ func TestWatchShowsInvalidationsUntilItIsInterrupted(t *testing.T) {
 	expect.ErrorIs(t, cmd.Wait(), nil)
 }
 
+func TestWatchNamesCachesAndTagsAsTheProgramDoes(t *testing.T) {
+	t.Parallel()
+	prefix := "test-" + rand.Text()
+	guard := newGuard(t, shared.Client(t), prefix)
+	products, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[int, string]{
+		Name: "product", Load: func(context.Context, int) (string, error) { return "v", nil },
+	})
+	expect.ErrorIs(t, err, nil)
+	cmd := command(t.Context(), at(shared), "--prefix", prefix, "--json", "watch", "--count", "3")
+	out, err := cmd.StdoutPipe()
+	expect.ErrorIs(t, err, nil)
+	expect.ErrorIs(t, cmd.Start(), nil)
+	lines := bufio.NewScanner(out)
+	next := func() (s seen) {
+		if !lines.Scan() {
+			t.Fatal("it has ended: ", lines.Err())
+		}
+		expect.ErrorIs(t, json.Unmarshal(lines.Bytes(), &s), nil)
+		return s
+	}
+	expect.Equal(t, "event", next().Event, "subscribed")
+	expect.ErrorIs(t, guard.InvalidateTags(t.Context(), "category:shoes"), nil)
+	expect.Equal(t, "name", next().Name, "tag category:shoes")
+	expect.ErrorIs(t, products.InvalidateAll(t.Context()), nil)
+	expect.Equal(t, "name", next().Name, "cache product")
+	expect.ErrorIs(t, guard.Invalidate(t.Context(), "a"), nil)
+	expect.Equal(t, "name", next().Name, "a")
+	expect.ErrorIs(t, cmd.Wait(), nil)
+}
+
+func TestWatchShowsNoRepetitions(t *testing.T) {
+	t.Parallel()
+	prefix := "test-" + rand.Text()
+	cmd := command(t.Context(), at(shared), "--prefix", prefix, "watch", "--count", "1")
+	out, err := cmd.StdoutPipe()
+	expect.ErrorIs(t, err, nil)
+	expect.ErrorIs(t, cmd.Start(), nil)
+	lines := bufio.NewScanner(out)
+	lines.Scan() // subscribed
+	for _, message := range []string{"a/0 12= 9", "a/0 13 k"} {
+		expect.ErrorIs(t, shared.Client(t).Publish(t.Context(), prefix+":invalidated", message).Err(), nil)
+	}
+	lines.Scan()
+	expect.Equal(t, "line", strings.HasSuffix(lines.Text(), "invalidated  k"), true)
+	expect.ErrorIs(t, cmd.Wait(), nil)
+}
+
+func TestStatsAndCheckNameTheNodeThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, 0)
+	url := "redis://" + strings.Join(c.Addrs(), ",") + "?max_retries=-1"
+	c.Node(1).Kill()
+	dead := c.Addrs()[1]
+	for range 10 { // whichever node a client asks first
+		r := ctl(t, url, "stats")
+		r.want(t, failed, c.Addrs()[0]+"  7", c.Addrs()[2]+"  7", dead+": ", "refused")
+	}
+	ctl(t, url, "check", "--no-locks").want(t, failed, dead)
+}
+
+func TestStatsShowWhatTheUserMaySee(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	expect.ErrorIs(t, s.Client(t).Do(t.Context(), "acl", "setuser", "app", "on", ">secret", "~*", "&*", "+@all", "-info").Err(), nil)
+	ctl(t, "redis://app:secret@"+s.Addr(), "stats").want(t, failed, "listeners  0", s.Addr()+": NOPERM")
+	expect.ErrorIs(t, s.Client(t).Do(t.Context(), "acl", "setuser", "app", "+info", "-pubsub").Err(), nil)
+	ctl(t, "redis://app:secret@"+s.Addr(), "stats").want(t, failed, s.Addr()+"  7", s.Addr()+": NOPERM")
+}
+
+func TestCheckSeesHowReplicasEvict(t *testing.T) {
+	t.Parallel()
+	primary := redistest.Start(t)
+	replica := redistest.StartReplica(t, primary)
+	for name, value := range map[string]string{"maxmemory": "100mb", "maxmemory-policy": "allkeys-lru"} {
+		expect.ErrorIs(t, replica.Client(t).ConfigSet(t.Context(), name, value).Err(), nil)
+	}
+	ctl(t, at(primary), "check").want(t, done, "maxmemory-policy  "+replica.Addr()+"  replica: allkeys-lru, maxmemory 100.00M: locks may be evicted")
+}
+
 func TestFieldsOfJSONStay(t *testing.T) {
 	t.Parallel()
 	prefix := "test-" + rand.Text()
@@ -309,7 +389,7 @@ func TestFieldsOfJSONStay(t *testing.T) {
 		}},
 		{[]string{"stats"}, []string{
 			"listeners", "nodes", "nodes.connected_clients", "nodes.evicted_keys", "nodes.keyspace_hits", "nodes.keyspace_misses",
-			"nodes.maxmemory", "nodes.maxmemory_policy", "nodes.node", "nodes.ops_per_sec", "nodes.used_memory", "nodes.version", "prefix",
+			"nodes.maxmemory", "nodes.maxmemory_policy", "nodes.node", "nodes.ops_per_sec", "nodes.problem", "nodes.used_memory", "nodes.version", "prefix",
 		}},
 	} {
 		r := ctl(t, at(shared), append([]string{"--json", "--prefix", prefix, "--lock-prefix", prefix}, test.args...)...)
@@ -337,6 +417,15 @@ func TestExitCodesSayWhatWasWrong(t *testing.T) {
 		{"http://x", []string{"check"}, misused, "unknown scheme"},
 		{"redis+sentinel://127.0.0.1:1", []string{"check"}, misused, "name of the primary"},
 		{"redis://u:hidden@127.0.0.1:x", []string{"check"}, misused, "REDIS_URL"},
+		{"redis://u:123/hidden@127.0.0.1:6379", []string{"check"}, misused, "%2F"},
+		{"redis://u:123?hidden@127.0.0.1:6379", []string{"check"}, misused, "%3F"},
+		{"redis://u:123#hidden@127.0.0.1:6379", []string{"check"}, misused, "%23"},
+		{"redis://u:123/0?hidden=hidden@127.0.0.1:6379", []string{"check"}, misused, "REDIS_URL"},
+		{"redis://127.0.0.1:6379/hidden", []string{"check"}, misused, "REDIS_URL"},
+		{"redis+sentinel://u:123/hidden@127.0.0.1:1/main", []string{"check"}, misused, "REDIS_URL"},
+		{"redis+sentinel://u:123?hidden@127.0.0.1:1/main", []string{"check"}, misused, "REDIS_URL"},
+		{"redis://u:123/hidden@127.0.0.1:1,127.0.0.1:2", []string{"check"}, misused, "REDIS_URL"},
+		{"u:hidden@x://127.0.0.1", []string{"check"}, misused, "unknown scheme"},
 		{"redis://u:hidden@127.0.0.1:1", []string{"check"}, unreachable, "refused"},
 		{"redis://u:hidden@" + shared.Addr(), []string{"check"}, failed, "WRONGPASS"},
 	} {
@@ -352,7 +441,7 @@ func TestNothingThatATerminalObeysIsPrinted(t *testing.T) {
 	t.Parallel()
 	hostile := "\x1b[2J\u009b31m\u202e\x7f\ttab\nline"
 	prefix := "test-" + rand.Text()
-	for _, args := range [][]string{{"invalidate", hostile}, {"locks", "show", hostile}, {"locks", "revoke", hostile}} {
+	for _, args := range [][]string{{"invalidate", hostile}, {"locks", "show", hostile}, {"locks", "revoke", "--yes", hostile}} {
 		for _, flags := range [][]string{nil, {"--json"}} {
 			r := ctl(t, at(shared), slices.Concat(flags, []string{"--prefix", prefix, "--lock-prefix", prefix}, args)...)
 			if strings.ContainsAny(r.out+r.errors, "\x1b\u009b\u202e\x7f\t") || !strings.Contains(r.out+r.errors, "tab") {

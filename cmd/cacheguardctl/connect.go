@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"net/url"
 	"strings"
 	"time"
@@ -10,6 +9,10 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
+
+// errUnreadable says neither what is there nor why it cannot be read: either may have a part of the password.
+var errUnreadable = errors.New("REDIS_URL cannot be read: see cacheguardctl's documentation for its form; " +
+	"in a user name or a password, write / as %2F, ? as %3F, # as %23, @ as %40 and % as %25")
 
 var errNoURL = errors.New("REDIS_URL is not set: redis://host:6379, rediss://…, redis://host1:6379,host2:6379 (a cluster) or redis+sentinel://host:26379/name")
 
@@ -21,7 +24,7 @@ func connect(raw string, cluster bool) (redis.UniversalClient, error) {
 	}
 	scheme, sentinel := strings.CutSuffix(scheme, "+sentinel")
 	if scheme != "redis" && scheme != "rediss" {
-		return nil, fmt.Errorf("REDIS_URL: unknown scheme %q", scheme)
+		return nil, errors.New("REDIS_URL: unknown scheme: redis, rediss, redis+sentinel and rediss+sentinel are known")
 	}
 	end := strings.IndexAny(rest, "/?")
 	if end < 0 {
@@ -33,8 +36,8 @@ func connect(raw string, cluster bool) (redis.UniversalClient, error) {
 	}
 	first, others, _ := strings.Cut(hosts, ",")
 	u, err := url.Parse(scheme + "://" + user + first + rest[end:])
-	if err != nil {
-		return nil, bad(err)
+	if err != nil || strings.Contains(u.Path+u.Fragment, "@") { // what looks like a path began in a password
+		return nil, errUnreadable
 	}
 	query := u.Query()
 	for host := range strings.SplitSeq(others, ",") {
@@ -61,7 +64,7 @@ func open(u string, sentinel, cluster bool) (redis.UniversalClient, error) {
 	case sentinel:
 		o, err := redis.ParseFailoverURL(u)
 		if err != nil {
-			return nil, bad(err)
+			return nil, errUnreadable
 		}
 		o.DisableIdentity, o.DialerRetries = true, 1
 		impatient(&o.ReadTimeout, &o.MaxRetries)
@@ -69,7 +72,7 @@ func open(u string, sentinel, cluster bool) (redis.UniversalClient, error) {
 	case cluster:
 		o, err := redis.ParseClusterURL(u)
 		if err != nil {
-			return nil, bad(err)
+			return nil, errUnreadable
 		}
 		o.DisableIdentity, o.DialerRetries, o.MaintNotificationsConfig = true, 1, quiet
 		impatient(&o.ReadTimeout, &o.MaxRetries)
@@ -77,7 +80,7 @@ func open(u string, sentinel, cluster bool) (redis.UniversalClient, error) {
 	}
 	o, err := redis.ParseURL(u)
 	if err != nil {
-		return nil, bad(err)
+		return nil, errUnreadable
 	}
 	o.DisableIdentity, o.DialerRetries, o.MaintNotificationsConfig = true, 1, quiet
 	impatient(&o.ReadTimeout, &o.MaxRetries)
@@ -94,17 +97,8 @@ func impatient(timeout *time.Duration, retries *int) {
 	}
 }
 
-// bad is the error of a URL, without the URL.
-func bad(err error) error {
-	var of *url.Error
-	if errors.As(err, &of) {
-		return errors.New("REDIS_URL is no URL")
-	}
-	return fmt.Errorf("REDIS_URL: %w", err)
-}
-
-// isUnreachable reports whether the error is other than an answer of Redis.
+// isUnreachable reports whether there is an error other than an answer of Redis.
 func isUnreachable(err error) bool {
 	var answer redis.Error
-	return !errors.As(err, &answer)
+	return err != nil && !errors.As(err, &answer)
 }

@@ -34,10 +34,12 @@ var outputs = map[string]result{
 	}},
 	"revoke": revoked{"import", "mutex", 1},
 	"stats": shownStats{Prefix: "shop", Listeners: 3, Nodes: []nodeStats{
-		{"a:6379", "7.0.15", 1 << 20, 1 << 30, "noeviction", 1, 2, 3, 4, 5}, {"b:6379", "7.2.4", 3 << 20, 0, "allkeys-lru", 0, 0, 0, 1, 0},
+		{"a:6379", "7.0.15", 1 << 20, 1 << 30, "noeviction", 1, 2, 3, 4, 5, ""},
+		{"b:6379", "7.2.4", 3 << 20, 0, "allkeys-lru", 0, 0, 0, 1, 0, "NOPERM no pubsub"},
+		{Node: "c:6379", Problem: "connection refused"},
 	}},
 	"sample": sampled{"2026-11-22T03:00:00Z", "sampled", "product", 3, "shop-1", 2104.5, 0.986, 20, 2, 1, 7, 1},
-	"watch":  seen{"2026-11-22T03:00:00Z", "invalidated", "price:42"},
+	"watch":  seen{"2026-11-22T03:00:00Z", "invalidated", "price:42", "price"},
 }
 
 func TestOutputsStayAsTheyAre(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 
 // invalidate removes entries.
 type invalidate struct {
+	sure
+
 	Keys  []string `arg:"" help:"Keys, as the service names them: without the prefix." optional:""`
 	Tag   []string `help:"Remove what carries the tag." placeholder:"TAG" sep:"none"`
 	Cache []string `help:"Remove all that the service has in the Cache of this name." placeholder:"NAME" sep:"none"`
@@ -51,6 +53,11 @@ func (c *invalidate) Validate() error {
 
 // Run is called by kong.
 func (c *invalidate) Run(e *env) error {
+	if c.All {
+		if err := c.confirm(e, "Invalidate everything under %q, on every instance?", e.all.Prefix); err != nil {
+			return err
+		}
+	}
 	guard, err := e.guard()
 	if err != nil {
 		return err

@@ -24,6 +24,8 @@ type showLocks struct {
 }
 
 type revokeLock struct {
+	sure
+
 	Name string `arg:"" help:"Name of the lock, without the prefix."`
 	Kind string `default:"mutex" enum:"mutex,rwlock,semaphore" help:"Its kind: mutex, rwlock or semaphore, of which all permits are taken away."`
 }
@@ -166,6 +168,10 @@ func (r revoked) rows() [][]string {
 
 // Run is called by kong.
 func (c *revokeLock) Run(e *env) error {
+	const question = "Take the %s %q of %q away from its holders? What they still do, only a fence stops."
+	if err := c.confirm(e, question, c.Kind, c.Name, e.all.LockPrefix); err != nil {
+		return err
+	}
 	l, err := newLockers(e)
 	if err != nil {
 		return err

@@ -14,7 +14,8 @@
 //	cacheguardctl --lock-prefix jobs locks revoke import     with --kind rwlock or --kind semaphore for another kind of lock
 //	cacheguardctl --prefix shop watch                 invalidations, as they are published
 //	cacheguardctl --prefix shop watch --every 5s      how many there were, by cache
-//	cacheguardctl --prefix shop watch --page URL      and what the caches of an instance do, from its page (package admin)
+//	export CACHEGUARD_PAGES=http://ops:PASSWORD@10.0.0.7:8080/debug/cacheguard
+//	cacheguardctl --prefix shop watch                 and what the caches of an instance do, from its page (package admin)
 //	cacheguardctl --prefix shop stats                 memory, evictions, hits, instances that listen
 //
 // The prefix is that of cacheguard.Config, the lock prefix that of mutex.Config, rwlock.Config or semaphore.Config. The permits of
@@ -34,19 +35,31 @@
 // Text or, with --json, one object; watch prints one per line. Names of fields stay; new ones may be added. Control characters from
 // Redis are escaped.
 //
+// # Questions
+//
+// invalidate --all, bypass (but for 0, which ends it) and locks revoke ask before they do anything. They take an answer from a terminal
+// only; elsewhere, in a script or a pipe, they do nothing and exit with 2 unless there is --yes.
+//
+// # Pages
+//
+// The URLs of --page may have a user and a password, for basic authentication. Give them in CACHEGUARD_PAGES, with commas between them, and not
+// as arguments, which other users can see.
+//
 // # Exit codes
 //
 //	0   done; of check: all is well
 //	1   a check failed, or not all was done; standard error says why
-//	2   the command, a flag or REDIS_URL is wrong
+//	2   the command, a flag or REDIS_URL is wrong, or nobody said yes
 //	3   Redis cannot be reached
 package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -66,7 +79,7 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Getenv("REDIS_URL"), os.Stdout, os.Stderr)
+	code := run(ctx, os.Args[1:], os.Getenv("REDIS_URL"), terminal(os.Stdin), os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
@@ -93,6 +106,9 @@ type env struct {
 	rdb redis.UniversalClient
 	all *commands
 	out *printer
+
+	terminal io.Reader // where somebody may answer; nil: nobody can
+	asks     io.Writer
 }
 
 // guard opens one with the Prefix; the caller closes it.
@@ -100,7 +116,27 @@ func (e *env) guard() (*cacheguard.Guard, error) {
 	return cacheguard.New(e.rdb, cacheguard.Config{Prefix: e.all.Prefix})
 }
 
-func run(ctx context.Context, args []string, url string, stdout, stderr io.Writer) (code int) {
+// reach asks for any answer: one node of a cluster is enough.
+func reach(ctx context.Context, rdb redis.UniversalClient) error {
+	cluster, is := rdb.(*redis.ClusterClient)
+	if !is {
+		return rdb.Ping(ctx).Err()
+	}
+	var answered atomic.Bool
+	err := cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+		err := node.Ping(ctx).Err()
+		if err == nil || !isUnreachable(err) {
+			answered.Store(true)
+		}
+		return err
+	})
+	if answered.Load() {
+		return nil
+	}
+	return err
+}
+
+func run(ctx context.Context, args []string, url string, terminal io.Reader, stdout, stderr io.Writer) (code int) {
 	logging.Disable() // what matters is in the error
 	var all commands
 	exited := -1
@@ -121,10 +157,15 @@ func run(ctx context.Context, args []string, url string, stdout, stderr io.Write
 		return complain(stderr, err, misused)
 	}
 	defer rdb.Close()
-	if err := rdb.Ping(ctx).Err(); err != nil && isUnreachable(err) {
+	if err := reach(ctx, rdb); err != nil && isUnreachable(err) {
 		return complain(stderr, err, unreachable)
 	}
-	if err := command.Run(&env{ctx: ctx, rdb: rdb, all: &all, out: &printer{to: stdout, json: all.JSON}}); err != nil {
+	e := &env{ctx: ctx, rdb: rdb, all: &all, out: &printer{to: stdout, json: all.JSON}, terminal: terminal, asks: stderr}
+	err = command.Run(e)
+	switch {
+	case errors.Is(err, errNotConfirmed):
+		return complain(stderr, err, misused)
+	case err != nil:
 		return complain(stderr, err, failed)
 	}
 	return done

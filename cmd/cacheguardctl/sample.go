@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/tier"
 )
 
 const (
@@ -131,11 +133,7 @@ func (c *watch) sample(e *env) error {
 	invalidated := make(map[string]int)
 	for n := 1; ; {
 		select {
-		case name := <-messages:
-			cache, _, found := strings.Cut(name, ":")
-			if !found {
-				cache = ""
-			}
+		case cache := <-messages:
 			invalidated[cache]++
 		case err := <-lost:
 			if e.ctx.Err() != nil {
@@ -160,16 +158,18 @@ func (c *watch) sample(e *env) error {
 	}
 }
 
-// receive passes on the names of what is invalidated.
-func receive(ctx context.Context, sub *redis.PubSub, names chan<- string) error {
+// receive passes on the caches of what is invalidated.
+func receive(ctx context.Context, sub *redis.PubSub, caches chan<- string) error {
 	for {
 		msg, err := sub.ReceiveMessage(ctx)
 		if err != nil {
 			return err
 		}
-		_, name := read(msg.Payload)
+		if tier.IsRepetition(msg.Payload) {
+			continue
+		}
 		select {
-		case names <- name:
+		case caches <- read(msg.Payload).cache:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -212,8 +212,8 @@ func (c *watch) printSamples(e *env, invalidated map[string]int) error {
 // lookAt asks a page of package admin. Its error does not repeat the URL, which may have a password.
 func lookAt(ctx context.Context, page string) (p paged, err error) {
 	u, err := url.Parse(page)
-	if err != nil || u.Host == "" {
-		return p, errors.New("--page: that is no URL")
+	if err != nil || u.Host == "" || u.User == nil && strings.Contains(page, "@") { // then the host may be the beginning of a password
+		return p, errors.New("--page: that is no URL, or its user or password needs escaping: / as %2F, ? as %3F, # as %23, @ as %40")
 	}
 	u.RawQuery = "view=data"
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)

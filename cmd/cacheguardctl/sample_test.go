@@ -87,6 +87,7 @@ func TestAPageThatIsNoneIsAnErrorWithoutItsPassword(t *testing.T) {
 	t.Cleanup(other.Close)
 	for page, says := range map[string]string{
 		strings.Replace(other.URL, "http://", "http://u:hidden@", 1): "404", "http://u:hidden@127.0.0.1:1/": "refused", "hidden": "no URL",
+		"http://u:123/hidden@127.0.0.1:1/": "no URL", "http://u:123?hidden@127.0.0.1:1/": "no URL", "http://u:123#hidden@127.0.0.1:1/": "no URL",
 	} {
 		r := ctl(t, at(shared), "watch", "--every", "100ms", "--count", "1", "--page", page)
 		r.want(t, failed, says)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -26,6 +27,7 @@ type nodeStats struct {
 	Misses     int64  `json:"keyspace_misses"`
 	Clients    int64  `json:"connected_clients"`
 	PerSecond  int64  `json:"ops_per_sec"`
+	Problem    string `json:"problem"` // why some of it is not known; empty: all is
 }
 
 // shownStats is that of all nodes, replicas included.
@@ -41,9 +43,19 @@ func (r shownStats) rows() [][]string {
 		{""},
 		{"NODE", "VERSION", "MEMORY", "OF", "POLICY", "EVICTED", "HITS", "MISSES", "CLIENTS", "OPS/S"},
 	}
+	var problems [][]string
 	for _, n := range r.Nodes {
+		if n.Problem != "" {
+			problems = append(problems, []string{n.Node + ": " + n.Problem})
+		}
+		if n.Version == "" {
+			continue // nothing is known
+		}
 		rows = append(rows, []string{n.Node, n.Version, mib(n.UsedMemory), mib(n.MaxMemory), n.Policy, strconv.FormatInt(n.Evicted, 10),
 			strconv.FormatInt(n.Hits, 10), strconv.FormatInt(n.Misses, 10), strconv.FormatInt(n.Clients, 10), strconv.FormatInt(n.PerSecond, 10)})
+	}
+	if len(problems) > 0 {
+		rows = append(append(rows, []string{""}), problems...)
 	}
 	return rows
 }
@@ -60,13 +72,13 @@ func (c *stats) Run(e *env) error {
 	r := shownStats{Prefix: e.all.Prefix, Nodes: []nodeStats{}}
 	var mu sync.Mutex
 	look := func(ctx context.Context, rdb *redis.Client) error {
-		n, err := statsOf(ctx, rdb)
-		if err != nil {
-			return err
+		n, refused := statsOf(ctx, rdb)
+		listeners, unheard := rdb.PubSubNumSub(ctx, channel(e)).Result()
+		if isUnreachable(refused) {
+			unheard = nil // for the same reason
 		}
-		listeners, err := rdb.PubSubNumSub(ctx, channel(e)).Result()
-		if err != nil {
-			return err
+		if err := errors.Join(refused, unheard); err != nil {
+			n.Problem = strings.ReplaceAll(err.Error(), "\n", "; ")
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -84,13 +96,20 @@ func (c *stats) Run(e *env) error {
 		return err
 	}
 	slices.SortFunc(r.Nodes, func(a, b nodeStats) int { return strings.Compare(a.Node, b.Node) })
-	return e.out.print(r)
+	if err := e.out.print(r); err != nil {
+		return err
+	}
+	if n := slices.IndexFunc(r.Nodes, func(n nodeStats) bool { return n.Problem != "" }); n >= 0 {
+		return fmt.Errorf("not all is known: %s: %s", r.Nodes[n].Node, r.Nodes[n].Problem)
+	}
+	return nil
 }
 
+// statsOf returns at least the address.
 func statsOf(ctx context.Context, rdb *redis.Client) (nodeStats, error) {
 	info, err := infoOf(ctx, rdb)
 	if err != nil {
-		return nodeStats{}, err
+		return nodeStats{Node: rdb.Options().Addr}, err
 	}
 	number := func(name string) int64 {
 		n, _ := strconv.ParseInt(info[name], 10, 64) // 0: it does not say

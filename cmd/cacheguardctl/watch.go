@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -22,7 +23,9 @@ type watch struct {
 type seen struct {
 	Time  string `json:"time"`
 	Event string `json:"event"` // subscribed, invalidated, invalidated_many, unknown
-	Name  string `json:"name"`  // the key; of many, "*" or the name of a kind; of what is unknown, the message
+	Name  string `json:"name"`  // the key; of many, "*", "cache NAME" or "tag TAG"; of what is unknown, the message
+
+	cache string // which the keys are of; empty: none, or nobody knows
 }
 
 func (r seen) rows() [][]string { return [][]string{{r.Time, r.Event, r.Name}} }
@@ -47,16 +50,20 @@ func (c *watch) Run(e *env) error {
 		case err != nil:
 			return fmt.Errorf("the subscription to %q: %w", channel(e), err)
 		}
-		event := seen{Time: time.Now().UTC().Format(time.RFC3339Nano)}
+		var event seen
 		switch msg := msg.(type) {
 		case *redis.Subscription:
-			event.Event, event.Name = "subscribed", msg.Channel
+			event = seen{Event: "subscribed", Name: msg.Channel}
 		case *redis.Message:
-			event.Event, event.Name = read(msg.Payload)
+			if tier.IsRepetition(msg.Payload) {
+				continue
+			}
+			event = read(msg.Payload)
 			n++
 		default:
 			continue
 		}
+		event.Time = time.Now().UTC().Format(time.RFC3339Nano)
 		if err := e.out.print(event); err != nil {
 			return err
 		}
@@ -83,16 +90,25 @@ func closeAtEnd(e *env, sub *redis.PubSub) (unhook func()) {
 	}
 }
 
-// read reads a message.
-func read(payload string) (event, name string) {
+// read reads a message. The names of what is many begin with a letter that says what it is: see cacheguard/stamp.go.
+func read(payload string) seen {
 	notice, ok := tier.ParseNotice(payload)
+	name := notice.Key
 	switch {
 	case !ok:
-		return "unknown", payload
-	case notice.Many:
-		return "invalidated_many", notice.Key
+		return seen{Event: "unknown", Name: payload}
+	case !notice.Many:
+		cache, _, found := strings.Cut(name, ":")
+		if !found {
+			cache = ""
+		}
+		return seen{Event: "invalidated", Name: name, cache: cache}
+	case strings.HasPrefix(name, "k"):
+		return seen{Event: "invalidated_many", Name: "cache " + name[1:], cache: name[1:]}
+	case strings.HasPrefix(name, "t"):
+		return seen{Event: "invalidated_many", Name: "tag " + name[1:]}
 	}
-	return "invalidated", notice.Key
+	return seen{Event: "invalidated_many", Name: name}
 }
 
 // Validate is called by kong.

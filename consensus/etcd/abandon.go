@@ -40,11 +40,8 @@ func (p *place) refusal(ctx context.Context) ([]clientv3.Op, error) {
 	if !p.late {
 		return nil, nil
 	}
-	lease, err := ask(ctx, p.cfg.Timeout, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
-		return p.client.Grant(ctx, int64(memory/time.Second))
-	})
-	if err != nil {
+	if err := p.grant(ctx, p.memory, memory); err != nil {
 		return nil, err
 	}
-	return []clientv3.Op{clientv3.OpPut(p.gone, "", clientv3.WithLease(lease.ID))}, nil
+	return []clientv3.Op{clientv3.OpPut(p.gone, "", clientv3.WithLease(p.memory))}, nil
 }

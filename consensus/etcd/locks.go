@@ -34,9 +34,10 @@ type place struct {
 	session  *session
 	queue    string // what all keys of the lock begin with
 	key      string
-	gone     string // the key whose existence refuses this one
-	revision int64  // of the key's creation; 0: not known
-	late     bool   // a request to put the key may still arrive, as it was not answered
+	gone     string           // the key whose existence refuses this one
+	memory   clientv3.LeaseID // of that key
+	revision int64            // of the key's creation; 0: not known
+	late     bool             // a request to put the key may still arrive, as it was not answered
 	holder   store.Holder
 }
 
@@ -44,7 +45,7 @@ type place struct {
 func (s *locks) newcomer(c *session, name string) *place {
 	queue := url.PathEscape(name) + "/"
 	id := rand.Text()
-	return &place{locks: s, session: c, queue: queue, key: queue + id, gone: "gone/" + queue + id}
+	return &place{locks: s, session: c, queue: queue, key: queue + id, gone: "gone/" + queue + id, memory: newLease()}
 }
 
 // Acquire queues, and waits for the key before its own, and that one alone, to go.
@@ -94,7 +95,7 @@ func (p *place) enter(ctx context.Context, wait bool) error {
 	})
 	p.late = err != nil || attempts > 1
 	if err != nil {
-		return err
+		return fmt.Errorf("put the key: %w", err)
 	}
 	if answer.Succeeded {
 		p.revision = answer.Header.Revision
@@ -129,7 +130,7 @@ func (p *place) predecessor(ctx context.Context) (key string, at int64, err erro
 	})
 	switch {
 	case err != nil:
-		return "", 0, err
+		return "", 0, fmt.Errorf("look for the key before it: %w", err)
 	case !answer.Succeeded:
 		return "", 0, errSessionOver
 	}

@@ -35,15 +35,11 @@ func (s *locks) session(ctx context.Context) (*session, error) {
 		return s.current, nil
 	}
 	s.join()
-	var sent time.Time
-	granted, err := ask(ctx, s.cfg.Timeout, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
-		sent = time.Now()
-		return s.client.Grant(ctx, int64((s.cfg.TTL+time.Second-1)/time.Second))
-	})
-	if err != nil {
+	id, sent := newLease(), time.Now()
+	if err := s.grant(ctx, id, s.cfg.TTL); err != nil {
 		return nil, fmt.Errorf("begin a session: %w", err)
 	}
-	c := &session{Session: holders.Begin(sent), id: granted.ID}
+	c := &session{Session: holders.Begin(sent), id: id}
 	c.running.Go(func() { s.keep(c) }) // owner: the store; stop: End; joined by join
 	s.current = c
 	return c, nil

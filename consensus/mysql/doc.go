@@ -25,7 +25,7 @@
 //
 //   - A caller that waits in the process, and gives up: nothing has been sent.
 //   - A caller that waits in the database, and gives up: KILL QUERY ends the statement, from another connection, and the
-//     connection is used again. If that takes longer than Timeout, or the lock was granted at that moment, it is closed.
+//     connection is used again once that is answered. If that takes longer than Timeout, or the lock was granted at that moment, it is closed.
 //   - A waiter that dies: the server notices when it looks at the connection, or when it grants the lock and cannot deliver
 //     the answer, or else when the session has said nothing for TTL (wait_timeout).
 //   - A reply to the UPDATE that is lost: the connection is closed, and the row says that somebody has the lock, for TTL.

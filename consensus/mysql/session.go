@@ -13,6 +13,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/cacheguard/go/consensus/internal/database"
+	"github.com/cacheguard/go/consensus/internal/store"
 )
 
 // queryInterrupted is the database's code for a statement that was killed.
@@ -28,7 +29,7 @@ type driver struct {
 func (d *driver) Open(ctx context.Context) (database.Session, error) {
 	conn, err := d.db.Conn(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("no connection of the pool: %w", err)
+		return nil, err
 	}
 	return &session{driver: d, conn: conn}, nil
 }
@@ -52,16 +53,18 @@ const forever = 365 * 24 * 60 * 60
 
 // Queue asks for the named lock. A session that says nothing for TTL, as its process has vanished, is closed by the database.
 func (s *session) Queue(giveUp context.Context, name string, waits bool) (taken bool, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(giveUp), s.timeout)
-	defer cancel()
-	if err := s.identify(ctx, s.conn, name); err != nil {
-		return false, err
-	}
-	if !waits {
-		return s.ask(ctx, 0)
-	}
-	if err := s.expect(ctx); err != nil {
-		return false, err
+	err = store.Bounded(context.WithoutCancel(giveUp), s.timeout, func(ctx context.Context) error {
+		if err := s.identify(ctx, s.conn, name); err != nil {
+			return err
+		}
+		if waits {
+			return s.expect(ctx)
+		}
+		taken, err = s.ask(ctx, 0)
+		return err
+	})
+	if err != nil || !waits {
+		return taken, err
 	}
 	taken, err = s.wait(giveUp)
 	if err != nil && errors.Is(err, giveUp.Err()) {
@@ -116,32 +119,31 @@ var errInterrupted = errors.New("the wait was interrupted")
 func (s *session) wait(giveUp context.Context) (taken bool, err error) {
 	ctx, cut := context.WithCancel(context.WithoutCancel(giveUp))
 	defer cut()
-	killed := make(chan struct{})
+	killed := make(chan error, 1)
 	stop := context.AfterFunc(giveUp, func() { // owner: this call; stop: timeout; joined below
-		defer close(killed)
-		s.kill(ctx, cut)
+		killed <- s.kill(ctx, cut)
 	})
 	taken, err = s.ask(ctx, forever)
 	if stop() {
 		return taken, err
 	}
-	cut()
-	<-killed
-	// The request to kill may arrive after the answer and hit the next statement, so a connection with an answer is not
-	// used again.
-	if code, ok := errors.AsType[*mysql.MySQLError](err); ok && code.Number == queryInterrupted || errors.Is(err, errInterrupted) {
+	failed := <-killed
+	// A request to kill that was given up may arrive later and hit the next statement, and so may one that met an answer, so the
+	// connection is not used again.
+	code, ok := errors.AsType[*mysql.MySQLError](err)
+	if failed == nil && (ok && code.Number == queryInterrupted || errors.Is(err, errInterrupted)) {
 		return false, giveUp.Err()
 	}
-	return false, errors.Join(errors.New("the wait was killed"), err)
+	return false, fmt.Errorf("the wait was killed: %v, %v", failed, err) //nolint:errorlint // they may be those of other contexts
 }
 
-// kill kills the statement, and cuts the connection if that does not end it.
-func (s *session) kill(ctx context.Context, cut context.CancelFunc) {
-	ctx, stop := context.WithTimeout(ctx, s.timeout)
+// kill kills the statement, and cuts the connection if that does not end it in time. It returns nil when the server has done so.
+func (s *session) kill(ctx context.Context, cut context.CancelFunc) error {
+	time.AfterFunc(s.timeout, cut) // nothing is left to cut when the statement has ended
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer stop()
-	_, _ = s.db.ExecContext(ctx, fmt.Sprintf("KILL QUERY %d", s.connection)) // if it fails, the statement goes on
-	<-ctx.Done()
-	cut()
+	_, err := s.db.ExecContext(ctx, fmt.Sprintf("KILL QUERY %d", s.connection))
+	return err
 }
 
 // now is the database's clock in milliseconds, in no time zone.

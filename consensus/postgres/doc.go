@@ -25,8 +25,9 @@
 // Anyone may crash, be paused, be cancelled or lose a reply at any point:
 //
 //   - A caller that waits in the process, and gives up: nothing has been sent.
-//   - A caller that waits in the database, and gives up: the statement is cancelled, and the connection used again. If
-//     the database does not answer within Timeout, or the lock was granted at that moment, the connection is closed.
+//   - A caller that waits in the database, and gives up: the statement is cancelled, and the connection used again once
+//     the database has dealt with the request to cancel. If that takes longer than Timeout, or the lock was granted at that moment,
+//     the connection is closed.
 //   - A waiter that dies: PostgreSQL notices within a third of TTL (client_connection_check_interval, from version 14, on
 //     Linux), or when it grants the lock and cannot deliver the answer, or else when the session has been idle for TTL.
 //   - A reply to the UPDATE that is lost: the connection is closed, and the row says that somebody has the lock, for TTL.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/cacheguard/go/consensus/internal/database"
+	"github.com/cacheguard/go/consensus/internal/store"
 )
 
 // queryCanceled is PostgreSQL's code for a statement that was cancelled.
@@ -27,7 +29,7 @@ type driver struct {
 func (d *driver) Open(ctx context.Context) (database.Session, error) {
 	conn, err := d.pool.Acquire(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("no connection of the pool: %w", err)
+		return nil, err
 	}
 	return &session{driver: d, conn: conn}, nil
 }
@@ -65,54 +67,68 @@ const (
 
 // Queue asks for the advisory lock, and adds the row of the name first if there is none.
 func (s *session) Queue(giveUp context.Context, name string, waits bool) (taken bool, err error) {
+	if strings.Contains(name, "\x00") {
+		return false, fmt.Errorf("no text of PostgreSQL has a zero byte, as %q", name)
+	}
 	for range 2 {
-		taken, err = s.ask(giveUp, name, waits)
+		if waits {
+			taken, err = s.wait(giveUp, name)
+		} else {
+			err = s.bounded(giveUp, func(ctx context.Context) error {
+				return s.conn.QueryRow(ctx, try, name).Scan(&s.class, &s.id, &taken)
+			})
+		}
 		if !errors.Is(err, pgx.ErrNoRows) {
 			return taken, err
 		}
-		if _, err = s.conn.Exec(giveUp, addName, name); err != nil {
+		err = s.bounded(giveUp, func(ctx context.Context) error {
+			_, err := s.conn.Exec(ctx, addName, name)
+			return err
+		})
+		if err != nil {
 			return false, err
 		}
 	}
 	return false, fmt.Errorf("the row of %q was deleted", name)
 }
 
-// ask does not use giveUp for the statement: pgx would close the connection. It cancels the statement.
-func (s *session) ask(giveUp context.Context, name string, waits bool) (taken bool, err error) {
+// bounded makes a request that does not wait for others. It does not end with giveUp: pgx would close the connection.
+func (s *session) bounded(giveUp context.Context, request func(context.Context) error) error {
+	return store.Bounded(context.WithoutCancel(giveUp), s.timeout, request)
+}
+
+// wait does not end with giveUp either. It cancels the statement.
+func (s *session) wait(giveUp context.Context, name string) (taken bool, err error) {
 	ctx, cut := context.WithCancel(context.WithoutCancel(giveUp))
 	defer cut()
-	cancelled := make(chan struct{})
+	requested := make(chan error, 1)
 	stop := context.AfterFunc(giveUp, func() { // owner: this call; stop: timeout; joined below
-		defer close(cancelled)
-		s.cancel(ctx, cut)
+		requested <- s.cancel(ctx, cut)
 	})
 	var batch pgx.Batch
 	batch.Queue(patience)
-	if waits {
-		batch.Queue(settings, s.length())
-		batch.Queue(wait, name)
-	} else {
-		batch.Queue(try, name)
-	}
+	batch.Queue(settings, s.length())
+	batch.Queue(wait, name)
 	err = s.last(ctx, &batch, &s.class, &s.id, &taken)
 	if stop() {
 		return taken, err
 	}
-	cut()
-	<-cancelled
-	// The request to cancel may arrive after the answer and hit the next statement, so a connection with an answer is not
-	// used again.
-	if code, ok := errors.AsType[*pgconn.PgError](err); ok && code.Code == queryCanceled {
+	failed := <-requested
+	// A request to cancel that was given up may arrive later and hit the next statement, and so may one that met an answer, so the
+	// connection is not used again.
+	if code, ok := errors.AsType[*pgconn.PgError](err); ok && code.Code == queryCanceled && failed == nil {
 		return false, s.undo(giveUp, name)
 	}
-	return false, errors.Join(errors.New("the wait was cancelled"), err)
+	return false, fmt.Errorf("the wait was cancelled: %v, %v", failed, err) //nolint:errorlint // they may be those of other contexts
 }
 
 // undo frees the advisory lock that a statement may have got just before it was cancelled: it outlives the transaction.
 func (s *session) undo(giveUp context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(giveUp), s.timeout)
-	defer cancel()
-	if _, err := s.conn.Exec(ctx, free, name); err != nil {
+	err := s.bounded(giveUp, func(ctx context.Context) error {
+		_, err := s.conn.Exec(ctx, free, name)
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("free what was granted too late: %s", err) //nolint:errorlint // it may be that of another context
 	}
 	return giveUp.Err()
@@ -136,13 +152,13 @@ func (s *session) last(ctx context.Context, batch *pgx.Batch, into ...any) (err 
 	return results.QueryRow().Scan(into...)
 }
 
-// cancel cancels the statement, and cuts the connection if that does not end it.
-func (s *session) cancel(ctx context.Context, cut context.CancelFunc) {
-	ctx, stop := context.WithTimeout(ctx, s.timeout)
+// cancel cancels the statement, and cuts the connection if that does not end it in time. It returns nil when the server has dealt with the
+// request, which signals the session more than once, also after the statement has ended.
+func (s *session) cancel(ctx context.Context, cut context.CancelFunc) error {
+	time.AfterFunc(s.timeout, cut) // nothing is left to cut when the statement has ended
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer stop()
-	_ = s.conn.Conn().PgConn().CancelRequest(ctx) // if it fails, the statement goes on
-	<-ctx.Done()
-	cut()
+	return errors.Join(s.conn.Conn().PgConn().CancelRequest(ctx), ctx.Err())
 }
 
 // durable makes the transaction wait for the disk, whatever the connection does otherwise.

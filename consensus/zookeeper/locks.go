@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"net/url"
 	"path"
 	"slices"
@@ -32,9 +33,11 @@ type locks struct {
 }
 
 // Acquire queues, and waits for the node before its own, and that one alone, to go. Requests cannot be given up, so a task
-// makes them, which goes on when ctx ends, to leave ZooKeeper as it was.
+// makes them, which goes on when ctx ends or one of them takes too long, to leave ZooKeeper as it was.
 func (s *locks) Acquire(ctx context.Context, name string, wait bool) (store.Claim, error) {
-	p := &place{locks: s, giveUp: ctx, queue: path.Join(root, "lock-"+url.PathEscape(name)), id: rand.Text(), wait: wait}
+	ctx, late := context.WithCancelCause(ctx)
+	defer late(nil)
+	p := &place{locks: s, giveUp: ctx, late: late, queue: path.Join(root, "lock-"+url.PathEscape(name)), id: rand.Text(), wait: wait}
 	result := make(chan error)
 	s.life.Go(func() { // owner: the Locker's life; stop: giveUp, and as the connection gives requests up; joined by Close
 		err := p.acquire()
@@ -54,7 +57,7 @@ func (s *locks) Acquire(ctx context.Context, name string, wait bool) (store.Clai
 		}
 		return p, nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, context.Cause(ctx)
 	}
 }
 
@@ -62,7 +65,8 @@ func (s *locks) Acquire(ctx context.Context, name string, wait bool) (store.Clai
 type place struct {
 	*locks
 
-	giveUp  context.Context //nolint:containedctx // of the caller, who may not wait for the end of the attempt
+	giveUp  context.Context         //nolint:containedctx // of the caller, who may not wait for the end of the attempt
+	late    context.CancelCauseFunc // ends it
 	session *session
 	queue   string // the lock's node
 	id      string // the own node's name begins with it
@@ -75,15 +79,19 @@ type place struct {
 
 // acquire puts a node into the queue, and returns when it is the first.
 func (p *place) acquire() (err error) {
-	if p.session, err = p.locks.session(p.giveUp); err != nil {
+	err = p.within("begin a session", func() (err error) {
+		p.session, err = p.locks.session(p.giveUp)
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	if err := p.retry(p.enter); err != nil {
+	if err := p.retry("create the node", p.enter); err != nil {
 		return err
 	}
 	for {
 		before := ""
-		err := p.retry(func() (err error) {
+		err := p.retry("look for the node before it", func() (err error) {
 			before, err = p.predecessor()
 			return err
 		})
@@ -91,33 +99,42 @@ func (p *place) acquire() (err error) {
 		case err != nil:
 			return err
 		case before == "":
-			return p.retry(p.confirm)
+			return p.retry("look for the node", p.confirm)
 		case !p.wait:
 			return store.ErrTaken
 		}
-		if err := p.retry(func() error { return p.awaitDeletion(before) }); err != nil {
+		if err := p.awaitDeletion(before); err != nil {
 			return err
 		}
 	}
 }
 
-// retry makes a request until it has an answer, the caller gives up, or the session has ended. Without an answer for
-// Timeout it returns what the client says.
-func (p *place) retry(request func() error) (err error) {
-	began := time.Now()
-	for attempts := 0; ; attempts++ {
-		if err = request(); !unanswered(err) {
-			return err
+// within does something for which the caller waits no longer than Timeout.
+func (p *place) within(operation string, do func() error) error {
+	timer := time.AfterFunc(p.cfg.Timeout, func() {
+		p.late(fmt.Errorf("%s: no answer within %v: %w", operation, p.cfg.Timeout, context.DeadlineExceeded))
+	})
+	defer timer.Stop()
+	return do()
+}
+
+// retry makes a request until it has an answer, the caller waits no longer, or the session has ended.
+func (p *place) retry(operation string, request func() error) error {
+	return p.within(operation, func() error {
+		for attempts := 0; ; attempts++ {
+			err := request()
+			switch {
+			case !unanswered(err):
+				return err
+			case p.giveUp.Err() != nil:
+				return p.giveUp.Err()
+			case p.over():
+				return errSessionOver
+			case !p.life.Pause(p.giveUp, attempts):
+				return err
+			}
 		}
-		switch {
-		case p.giveUp.Err() != nil:
-			return p.giveUp.Err()
-		case p.over():
-			return errSessionOver
-		case time.Since(began) > p.cfg.Timeout || !p.life.Pause(p.giveUp, attempts):
-			return err
-		}
-	}
+	})
 }
 
 func (p *place) over() bool {
@@ -206,7 +223,11 @@ func (p *place) predecessor() (string, error) {
 
 // awaitDeletion returns when something has happened to the node.
 func (p *place) awaitDeletion(node string) error {
-	_, _, changed, err := p.conn.GetW(path.Join(p.queue, node))
+	var changed <-chan zk.Event
+	err := p.retry("watch the node before it", func() (err error) {
+		_, _, changed, err = p.conn.GetW(path.Join(p.queue, node))
+		return err
+	})
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
 	}

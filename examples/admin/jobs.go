@@ -14,6 +14,9 @@ import (
 	"github.com/cacheguard/go/semaphore"
 )
 
+// odd is the name of a lock that no form can hold as it is.
+const odd = "stock\nimport"
+
 // jobs are those of the shop, each under a lock of its kind.
 type jobs struct {
 	imports *mutex.Locker
@@ -56,6 +59,7 @@ func (j *jobs) run(ctx context.Context, tasks *sync.WaitGroup) {
 		}
 	}
 	again(1, func() error { return j.imports.Do(ctx, "nightly import", hang[*mutex.Lease]) })
+	again(1, func() error { return j.imports.Do(ctx, odd, hang[*mutex.Lease]) })
 	again(1, func() error { return j.leaders.Do(ctx, "leader", hang[*mutex.Lease]) })
 	again(5, func() error {
 		return j.reports.Do(ctx, "reports", func(ctx context.Context, _ *semaphore.Lease) error {

@@ -40,7 +40,9 @@ func (s *shop) router() http.Handler {
 	})
 	panel := admin.Config{
 		Guards: []*cacheguard.Guard{s.guard}, Lockers: s.jobs.lockers(), Pages: []admin.Pages{s.pages},
-		Allow: func(*http.Request, admin.Action) bool { return true }, // this machine only
+		// The port is open to this machine only: to all of its users and programs. A service asks here who sent the request, and names the
+		// host that people ask for in Hosts. Sites that a browser of this machine visits stay out, as they have other names.
+		Allow: func(*http.Request, admin.Action) bool { return true },
 	}
 	r.Mount("/debug/cacheguard", panel.Handler())
 	return r

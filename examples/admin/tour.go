@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"strings"
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/examples/internal/tour"
@@ -46,6 +47,10 @@ func scenes(ctx context.Context, t *tour.Tour, s *shop, url string) {
 	t.Await("says('#link') === 'paused' && $('#pause').getAttribute('aria-pressed') === 'true'")
 	t.Check("window.errors === undefined")
 	t.Seen("it can be paused")
+
+	t.Open(strings.Replace(url, "://", "://somebody:secret@", 1), 1280, 900)
+	t.Await("says('#link') === 'live'")
+	t.Seen("it works with a password in its URL")
 }
 
 func seeCaches(t *tour.Tour) {
@@ -114,6 +119,9 @@ func act(t *tour.Tour) {
 	insist(t, "#use", "!says('#wrong').includes('turned off') && !says('#heard').includes('turned off')")
 	t.Run("find('nightly import')")
 	insist(t, "#revoke", "says('#said').includes('import\" was taken away from')")
+	t.Run(`find('stock\nimport')`)
+	insist(t, "#revoke", `says('#said').includes('stock\\nimport" was taken away from 1 ')`)
+	t.Check(`window.asked.includes('stock\\nimport')`)
 	t.Run("find('reports')")
 	insist(t, "#revoke", "says('#said').includes('reports\" was taken away from')")
 	t.Seen("actions are done, after a question")

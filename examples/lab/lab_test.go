@@ -234,3 +234,22 @@ func TestTheTourSaysWhatToInstall(t *testing.T) {
 		t.Errorf("%d: %s", code, problems.String())
 	}
 }
+
+func TestWhatIsLoadedWithoutRedisIsNoExpiry(t *testing.T) {
+	t.Parallel()
+	l := newLedger()
+	l.pays(modeGuard)
+	in := &instance{answers: make(map[cacheguard.Outcome]int64)}
+	for _, how := range []cacheguard.Outcome{cacheguard.Bypassed, cacheguard.Loaded} {
+		c := l.begin(in)
+		l.queryBegan(in)
+		l.queryEnded(in)
+		if len(l.journal) > 0 {
+			t.Errorf("the journal has %+v", l.journal)
+		}
+		l.end(c, answer{how: how}, nil)
+	}
+	if len(l.journal) != 1 || l.journal[0].Time == 0 {
+		t.Errorf("the journal has %+v, want one line with a time", l.journal)
+	}
+}

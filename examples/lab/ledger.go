@@ -44,6 +44,7 @@ type ending struct {
 // line is something that happened.
 type line struct {
 	Number int64  `json:"number"`
+	Time   int64  `json:"time"` // milliseconds since 1970
 	Text   string `json:"text"`
 }
 
@@ -86,6 +87,9 @@ func (l *ledger) end(c *call, a answer, err error) {
 	}
 	if l.episode != nil {
 		l.episode.Slowest = max(l.episode.Slowest, millis(took))
+		if a.how == cacheguard.Bypassed { // Redis was not there, or is not asked yet
+			l.episode.payer = ""
+		}
 	}
 	l.settle()
 }
@@ -155,7 +159,7 @@ func (l *ledger) note(text string) {
 func (l *ledger) add(text string) {
 	const kept = 50
 	l.lines++
-	l.journal = append(l.journal, line{l.lines, text})
+	l.journal = append(l.journal, line{l.lines, time.Now().UnixMilli(), text})
 	l.journal = slices.Delete(l.journal, 0, max(0, len(l.journal)-kept))
 }
 

@@ -58,6 +58,13 @@ func scenes(t *tour.Tour, url string) {
 	t.Await("says('#redis') === 'up' && " + healthy)
 	t.Check("says('#failed') === failed")
 	t.Seen("while Redis is down nobody fails, and each instance shares its queries")
+
+	t.Resize(390, 844)
+	t.Await("document.documentElement.scrollWidth <= 390")
+	t.Seen("it fits into a telephone")
+	t.Run("noted = 0, $('journal').replaceChildren(), now.journal[0].time -= 3600_000, draw(now)")
+	t.Check("$('journal').lastChild.dataset.at === new Date(now.journal[0].time).toTimeString().slice(0, 8)")
+	t.Seen("the journal has the times of what happened")
 }
 
 // stampede expires the hot key with a mode, until the card has so often shown what is expected of the queries. Only a mode that

@@ -98,10 +98,10 @@ func (f *fleet) instance(name string) *shopped {
 		}
 		_, _ = w.Write([]byte("page")) // nobody reads it
 	}))
-	s.jobs, err = mutex.New(rdb, mutex.Config{Prefix: "jobs", Instance: name, Hooks: m.Mutex("jobs")})
+	s.jobs, err = mutex.New(rdb, mutex.Config{Prefix: "jobs", Instance: name, Hooks: m.Lock("jobs")})
 	f.must(err)
 	f.jobs = s.jobs
-	s.reports, err = semaphore.New(rdb, semaphore.Config{Prefix: "jobs", Instance: name, Permits: 2, Hooks: m.Semaphore("reports")})
+	s.reports, err = semaphore.New(rdb, semaphore.Config{Prefix: "jobs", Instance: name, Permits: 2, Hooks: m.Lock("reports")})
 	f.must(err)
 	f.Cleanup(func() { _ = errors.Join(s.guard.Close(), s.jobs.Close(), s.reports.Close()) }) // always nil
 	return s

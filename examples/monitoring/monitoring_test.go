@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/cdc"
 	"github.com/cacheguard/go/metrics"
 )
 
@@ -77,8 +78,9 @@ func exported(t *testing.T) map[string][]string {
 	}
 	defer guard.Close()
 	m.Watch("shop", guard)
+	m.Feed("shop", func() cdc.Stats { return cdc.Stats{} })
 	m.HTTP("shop")
-	m.Mutex("jobs")
+	m.Lock("jobs")
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/cdc"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/metrics"
 	"github.com/cacheguard/go/middleware"
@@ -107,7 +108,8 @@ func TestARealPrometheusHasAnAnswerToEachQueryOfTheDashboard(t *testing.T) {
 	}
 	defer guard.Close()
 	m.Watch("shop", guard)
-	pages, locks := m.HTTP("shop"), m.Mutex("jobs")
+	m.Feed("shop", func() cdc.Stats { return cdc.Stats{} })
+	pages, locks := m.HTTP("shop"), m.Lock("jobs")
 	exporter := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	t.Cleanup(exporter.Close)
 	server := scraped(t, exporter.URL)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -52,9 +53,26 @@ func TestDrill(t *testing.T) {
 	f := startFleet(t, trouble.section)
 	stop := f.work()
 	defer stop()
+	f.secret = true
 	trouble.make(f)
 	f.rehearse(length, trouble)
 	t.Logf("It was: %s (docs/at-3am.md)", trouble.section)
+}
+
+func TestTheDrillGivesNothingAway(t *testing.T) {
+	t.Parallel()
+	drill := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run=^TestDrill$")
+	drill.Env = append(os.Environ(), "DRILL=1ms", "TROUBLE=10") // one that is made with what shows it
+	out, err := drill.CombinedOutput()
+	clue, _, found := strings.Cut(string(out), "Something is wrong")
+	if err != nil || !found {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for line := range strings.Lines(clue) {
+		if !strings.HasPrefix(line, "=== ") {
+			t.Errorf("before the drill it prints %q", line)
+		}
+	}
 }
 
 // rehearse says how to look at the fleet, and keeps it in trouble.

@@ -84,7 +84,7 @@ func newInstance(t *testing.T) *instance {
 	})
 	in.must(err)
 	m.Watch("shop", in.guard)
-	in.locks, err = mutex.New(rdb, mutex.Config{Prefix: "jobs", Instance: name, TTL: 2 * lease, RedisTimeout: timeout, Hooks: m.Mutex("jobs")})
+	in.locks, err = mutex.New(rdb, mutex.Config{Prefix: "jobs", Instance: name, TTL: 2 * lease, RedisTimeout: timeout, Hooks: m.Lock("jobs")})
 	in.must(err)
 	return in
 }

@@ -50,6 +50,9 @@ type Config struct {
 	Health  *health.Health
 	Pending Pending
 
+	// Removed, which may be nil, is told that the epoch of everything is gone, though Forget was not called.
+	Removed func()
+
 	// Background runs a function that may outlast the call that started it, and reports whether it does.
 	Background func(func()) bool
 }
@@ -61,6 +64,7 @@ type Epochs struct {
 	link       *link.Link
 	health     *health.Health
 	pending    Pending
+	removed    func()
 	background func(func()) bool
 	channel    string
 	parts      []part
@@ -73,6 +77,8 @@ type part struct {
 	begin  string // of the keys of all its epochs
 	anyTag string // the key of the epoch of all tags together
 	known  atomic.Pointer[protocol.Epoch]
+	seen   atomic.Pointer[protocol.Epoch] // of everything, by a load; nil: by none since it was forgotten
+	forgot atomic.Uint64                  // how often that was
 
 	kinds sync.Map // *common by kind
 }
@@ -80,7 +86,7 @@ type part struct {
 // New returns the Epochs of a Prefix. It does no I/O.
 func New(c Config) *Epochs {
 	e := &Epochs{
-		link: c.Link, health: c.Health, pending: c.Pending, background: c.Background, channel: c.Channel,
+		link: c.Link, health: c.Health, pending: c.Pending, removed: c.Removed, background: c.Background, channel: c.Channel,
 		parts: make([]part, c.Health.Len()),
 	}
 	e.memory.seed = maphash.MakeSeed()
@@ -105,6 +111,25 @@ func (p *part) key(name string) string {
 		return p.begin
 	}
 	return p.begin + ":" + name[:1] + ":" + name[1:]
+}
+
+// Forget is called when this instance has invalidated the name in that part.
+func (e *Epochs) Forget(name string, part int) {
+	if name == All {
+		e.parts[part].forgot.Add(1)
+		e.parts[part].seen.Store(nil)
+	}
+}
+
+// see notes the epoch of everything that a load has, if it was not forgotten since the load asked.
+func (e *Epochs) see(p *part, now protocol.Epoch, forgot uint64) {
+	was := p.seen.Load()
+	if now.IsZero() || p.forgot.Load() != forgot || was != nil && *was == now {
+		return
+	}
+	if p.seen.CompareAndSwap(was, &now) && was != nil && e.removed != nil {
+		e.removed()
+	}
 }
 
 // common is what all entries of a kind have: the epoch of the Prefix, and that of the kind if there is one.

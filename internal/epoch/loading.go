@@ -50,6 +50,7 @@ func (r *Reading) Ready(ctx context.Context) {
 	if r.takeAny(ctx); r.anyTag.IsZero() {
 		missing = append(missing, r.part.anyTag)
 	}
+	defer func() { r.epochs.see(r.part, r.before(r.Keys()[0]), r.forgot) }()
 	if len(missing) == 0 {
 		r.touch()
 		return

@@ -23,11 +23,13 @@ type Reading struct {
 	kind   string
 	guess  *remembered // the tags whose epochs are asked for; nil: none
 	since  uint64      // when it began, for Pending
+	forgot uint64      // when it began, for Epochs.see
 
 	read   *link.Read // of what Keys are
 	asking bool       // it has to be waited for
 	failed error      // why there is no answer
-	more   *link.Read // of the tags of the entry that these did not have
+	more   *link.Read // of the tags of the entry that these did not have; nil: the link is closed
+	lacks  bool       // more has to be waited for
 
 	stamp    protocol.Stamp // that is compared
 	revoked  bool           // it is not valid any more
@@ -40,7 +42,7 @@ type Reading struct {
 func (e *Epochs) Begin(key, valueKey, kind string, known []string) (r Reading) {
 	number := e.health.Part(valueKey)
 	r = Reading{
-		epochs: e, part: &e.parts[number], number: number, key: key, kind: kind, guess: e.memory.of(key, kind), since: e.pending.Moment(),
+		epochs: e, part: &e.parts[number], number: number, key: key, kind: kind, guess: e.memory.of(key, kind), since: e.pending.Moment(), forgot: e.parts[number].forgot.Load(),
 	}
 	if r.guess == nil && len(known) > 0 {
 		names := make([]string, len(known))
@@ -83,8 +85,12 @@ func (r *Reading) Ask(ctx context.Context) { r.read, r.asking = r.epochs.ask(ctx
 
 // wait waits for the reply to Ask, once. The error is the context's, or link.ErrClosed.
 func (r *Reading) wait(ctx context.Context) error {
-	if r.asking {
-		r.asking, r.failed = false, wait(ctx, r.read)
+	if !r.asking {
+		return r.failed
+	}
+	r.asking, r.failed = false, wait(ctx, r.read)
+	if r.failed != nil {
+		r.read = nil // it may be under way
 	}
 	return r.failed
 }
@@ -165,13 +171,14 @@ func (r *Reading) compareTags(ctx context.Context) {
 			r.Under = append(r.Under, r.epochs.Tier.MarkName(name))
 		}
 	}
-	r.more = r.epochs.ask(ctx, keys)
+	r.more, r.lacks = r.epochs.ask(ctx, keys), true
 }
 
 // Holds reports whether the entry is valid. The redisErr says that Redis did not tell.
 func (r *Reading) Holds(ctx context.Context) (holds bool, redisErr, err error) {
-	if r.more != nil && !r.revoked {
+	if r.lacks && !r.revoked {
 		if err := wait(ctx, r.more); err != nil {
+			r.more = nil
 			return false, nil, err
 		}
 		for tag, was := range r.stamp.Tags.All() {
@@ -196,7 +203,7 @@ func namesOf(tags protocol.Tags) (names []string) {
 
 // Check asks for the epochs if that has not been done, and reports whether an entry is valid. The redisErr says that Redis did not tell.
 func (r *Reading) Check(ctx context.Context, stamp protocol.Stamp) (holds bool, redisErr, err error) {
-	if r.read == nil {
+	if r.read == nil && r.failed == nil {
 		r.Ask(ctx)
 	}
 	if err := r.wait(ctx); err != nil {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/sony/gobreaker/v2"
+
+	"github.com/cacheguard/go/internal/lifecycle"
 )
 
 // ErrOpen says that Redis was not asked, because it has not answered for a while.
@@ -21,38 +23,46 @@ const (
 	minRequests    = 20               // of at least that many operations
 	failingShare   = 2                // one in that many
 
-	// How long a breaker stays open before it lets one operation through to find out. Drawn once for each breaker,
-	// so that the instances of a fleet do not come back together.
+	// How long an open breaker waits before each probe. Drawn once for each breaker, so that the instances of a fleet do not
+	// come back together.
 	shortestPause = 250 * time.Millisecond
 	longestPause  = 500 * time.Millisecond
 )
 
 // Breaker is the circuit breaker of one part of the keyspace.
 type Breaker struct {
-	cb *gobreaker.TwoStepCircuitBreaker[struct{}] // nil: it never opens
+	cb *gobreaker.TwoStepCircuitBreaker[struct{}]
 
 	onChange  func(open bool)
 	onFailure func()
-	told      atomic.Bool // what onChange was told last
+	probe     func() error    // asks Redis whether it serves the part
+	pause     time.Duration   // before each probe
+	life      *lifecycle.Life // joins what probes
+
+	told atomic.Bool // what onChange was told last
 
 	// Until then operations are counted, in nanoseconds since base. It lies a window after the last failure: as long as
 	// all is well nothing is counted, which costs nothing.
 	countUntil atomic.Int64
 
-	mu     sync.Mutex
-	open   bool
-	opened chan struct{} // closed while the breaker is not
+	mu      sync.Mutex
+	open    bool
+	probing bool          // somebody does, until the breaker is not open
+	opened  chan struct{} // closed while the breaker is not
 }
 
 // base makes monotonic time fit into an integer.
 var base = time.Now()
 
-func newBreaker(onChange func(open bool), onFailure func()) *Breaker {
-	b := &Breaker{onChange: onChange, onFailure: onFailure, opened: make(chan struct{})}
+func newBreaker(life *lifecycle.Life, probe func() error, onChange func(open bool), onFailure func()) *Breaker {
+	b := &Breaker{
+		onChange: onChange, onFailure: onFailure, probe: probe, life: life, opened: make(chan struct{}),
+		pause: shortestPause + rand.N(longestPause-shortestPause),
+	}
 	b.cb = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Interval:      window,
 		BucketPeriod:  window / 10,
-		Timeout:       shortestPause + rand.N(longestPause-shortestPause),
+		Timeout:       b.pause,
 		ReadyToTrip:   isFailing,
 		OnStateChange: func(_ string, _, to gobreaker.State) { b.set(to != gobreaker.StateClosed) },
 		IsSuccessful:  func(err error) bool { return !Unavailable(err) },
@@ -73,10 +83,36 @@ func (b *Breaker) set(open bool) {
 	switch {
 	case open && !b.open:
 		close(b.opened)
+		b.probing = b.probing || b.life.Try(b.probeUntilClosed) // stop: it closes, or the Health does; its probe has a time-out
 	case !open && b.open:
 		b.opened = make(chan struct{})
 	}
 	b.open = open
+}
+
+// probeUntilClosed finds out when Redis serves again, so that no caller has to wait for that.
+func (b *Breaker) probeUntilClosed() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for b.goOnProbing() {
+		timer.Reset(b.pause + time.Millisecond) // the breaker must have waited for longer than its own
+		select {
+		case <-timer.C:
+		case <-b.life.Ending.Done():
+			return
+		}
+		if report, err := b.cb.Allow(); err == nil {
+			report(b.probe())
+			b.tell()
+		}
+	}
+}
+
+func (b *Breaker) goOnProbing() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.probing = b.open
+	return b.open
 }
 
 // Permit is the right to try an operation.
@@ -89,8 +125,11 @@ type Permit struct {
 // ErrOpen.
 func (b *Breaker) Allow() (Permit, error) {
 	until := b.countUntil.Load()
-	if until == 0 || b.cb == nil {
+	if until == 0 {
 		return Permit{breaker: b}, nil
+	}
+	if b.IsOpen() {
+		return Permit{}, ErrOpen
 	}
 	report, err := b.cb.Allow()
 	if err != nil {
@@ -109,10 +148,7 @@ func (p Permit) Done(err error) {
 		b.countUntil.Store(int64(time.Since(base) + window))
 		b.onFailure()
 	}
-	if b.cb == nil {
-		return
-	}
-	if p.report == nil && b.countUntil.Load() != 0 {
+	if p.report == nil && b.countUntil.Load() != 0 && !b.IsOpen() {
 		p.report, _ = b.cb.Allow() // refused: it has opened since, and does not need this one
 	}
 	if p.report != nil {
@@ -135,7 +171,7 @@ func (b *Breaker) Opened() <-chan struct{} {
 	return b.opened
 }
 
-// IsOpen reports whether the breaker is open, or lets single operations through to find out.
+// IsOpen reports whether the breaker is open: until a probe was answered.
 func (b *Breaker) IsOpen() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

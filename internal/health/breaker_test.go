@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/lifecycle"
 )
 
 type reply string
@@ -20,6 +22,23 @@ func (reply) RedisError()     {}
 var errDown = fmt.Errorf("dial: %w", io.EOF)
 
 func ignore() {}
+
+// start makes a breaker whose probes the test answers.
+func start(t *testing.T, onChange func(bool)) (b *Breaker, probes chan chan error) {
+	t.Helper()
+	life := lifecycle.New()
+	t.Cleanup(func() { life.Close(context.Canceled, nil) })
+	probes = make(chan chan error)
+	return newBreaker(life, func() error {
+		answer := make(chan error)
+		select {
+		case probes <- answer:
+			return <-answer
+		case <-life.Ending.Done():
+			return context.Canceled
+		}
+	}, onChange, ignore), probes
+}
 
 // open makes a breaker that has just opened.
 func open(t *testing.T, b *Breaker) {
@@ -40,7 +59,7 @@ func open(t *testing.T, b *Breaker) {
 
 func TestBreakerOpensAfterFailuresInARow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBreaker(nil, ignore)
+		b, _ := start(t, nil)
 		for range 3 * maxConsecutive {
 			b.Record(errDown)
 			b.Record(nil)
@@ -53,7 +72,7 @@ func TestBreakerOpensAfterFailuresInARow(t *testing.T) {
 // Successes of requests that were under way when the first one failed count too. Otherwise the failures among them would be in a row.
 func TestBreakerCountsTheSuccessesThatWereUnderWayToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBreaker(nil, ignore)
+		b, _ := start(t, nil)
 		var underWay []Permit
 		for range 30 * maxConsecutive {
 			p, err := b.Allow()
@@ -77,7 +96,7 @@ func TestBreakerCountsTheSuccessesThatWereUnderWayToo(t *testing.T) {
 
 func TestBreakerOpensWhenHalfFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBreaker(nil, ignore)
+		b, _ := start(t, nil)
 		for range minRequests / 2 {
 			select {
 			case <-b.Opened():
@@ -96,7 +115,7 @@ func TestBreakerOpensWhenHalfFails(t *testing.T) {
 
 func TestFailuresAreForgottenAfterTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBreaker(nil, ignore)
+		b, _ := start(t, nil)
 		for range minRequests/2 - 1 {
 			b.Record(errDown)
 			b.Record(nil)
@@ -110,26 +129,24 @@ func TestFailuresAreForgottenAfterTheWindow(t *testing.T) {
 	})
 }
 
-func TestOneOperationFindsOutWhetherRedisIsBack(t *testing.T) {
+func TestProbesFindOutWhetherRedisIsBackAndNoOperationDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []bool
-		b := newBreaker(func(open bool) { told = append(told, open) }, ignore)
+		b, probes := start(t, func(open bool) { told = append(told, open) })
 		open(t, b)
-		for _, outcome := range []error{errDown, reply("LOADING Redis is loading"), nil} {
-			time.Sleep(shortestPause - time.Millisecond)
-			if _, err := b.Allow(); !errors.Is(err, ErrOpen) {
-				t.Fatalf("Allow, before the pause is over: %v", err)
-			}
-			time.Sleep(longestPause - shortestPause + 2*time.Millisecond)
-			done, err := b.Allow()
-			if err != nil {
-				t.Fatalf("Allow, when the pause is over: %v", err)
+		for _, outcome := range []error{errDown, context.Canceled, reply("LOADING Redis is loading"), nil} {
+			before := time.Now()
+			answer := <-probes
+			if waited := time.Since(before); waited < shortestPause || waited > longestPause+time.Millisecond {
+				t.Errorf("the probe came after %v", waited)
 			}
 			if _, err := b.Allow(); !errors.Is(err, ErrOpen) {
-				t.Fatalf("Allow, while another finds out: %v", err)
+				t.Fatalf("Allow, while a probe finds out: %v", err)
 			}
+			b.Record(nil)
 			<-b.Opened()
-			done.Done(outcome)
+			answer <- outcome
+			synctest.Wait()
 		}
 		for range 2 * maxConsecutive {
 			if _, err := b.Allow(); err != nil {
@@ -139,35 +156,53 @@ func TestOneOperationFindsOutWhetherRedisIsBack(t *testing.T) {
 		select {
 		case <-b.Opened():
 			t.Error("open")
-		default:
+		case <-probes:
+			t.Error("a closed breaker probes")
+		case <-time.After(time.Minute):
 		}
 		if len(told) != 2 || !told[0] || told[1] {
 			t.Errorf("told %v, want open and closed", told)
 		}
+		open(t, b)
+		close(<-probes)
+	})
+}
+
+// An operation that began before the breaker opened may succeed late. It says nothing of Redis now.
+func TestAnOperationThatBeganEarlierDoesNotCloseTheBreaker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, probes := start(t, nil)
+		uncounted, err := b.Allow()
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Record(errDown)
+		counted, err := b.Allow()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range maxConsecutive {
+			b.Record(errDown)
+		}
+		answer := <-probes
+		answer <- errDown
+		time.Sleep(b.pause)
+		uncounted.Done(nil)
+		counted.Done(nil)
+		if !b.IsOpen() {
+			t.Error("closed")
+		}
+		close(<-probes)
 	})
 }
 
 func TestCancelledOperationSaysNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBreaker(nil, ignore)
+		b, _ := start(t, nil)
 		for range 2 * minRequests {
 			b.Record(context.Canceled)
 		}
 		open(t, b)
-		time.Sleep(longestPause + time.Millisecond)
-		done, err := b.Allow()
-		if err != nil {
-			t.Fatal(err)
-		}
-		done.Done(context.Canceled)
-		if done, err = b.Allow(); err != nil {
-			t.Fatalf("nobody finds out any more: %v", err)
-		}
-		done.Done(nil)
-		b.Record(nil)
-		if _, err := b.Allow(); err != nil {
-			t.Errorf("Allow: %v", err)
-		}
 	})
 }
 

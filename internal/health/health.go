@@ -2,9 +2,9 @@
 // part of the keyspace that can fail by itself.
 //
 // A breaker opens after five failures in a row, or when half of the operations of the last ten seconds failed. Slow
-// counts as failed: an operation that is given up after its time-out is like one that was refused. A quarter to half of a
-// second later, the breaker lets one operation through. If that succeeds, the breaker closes; otherwise it stays open for
-// as long again.
+// counts as failed: an operation that is given up after its time-out is like one that was refused. While it is open, it refuses
+// every operation at once, and probes Redis in the background: it reads a key that is not there, every quarter to half of a second.
+// The first answer closes it. No caller's operation is a probe, as one in a second would wait for the time-out.
 //
 // A cluster's nodes fail one by one, and its slots are mostly in a few ranges per node. So the slots are divided into Parts
 // ranges, each with its own breaker and, in package link, its own lanes: a dead node does not hold up the keys of others.
@@ -15,10 +15,14 @@ package health
 
 import (
 	"context"
+	"crypto/rand"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/keys"
+	"github.com/cacheguard/go/internal/lifecycle"
+	"github.com/cacheguard/go/internal/script"
 )
 
 // Parts is the number of parts that the keys of a cluster are cut into. The usual numbers of nodes divide it. More parts would
@@ -27,29 +31,48 @@ const Parts = 6
 
 // Health has the breakers of one client.
 type Health struct {
+	rdb     script.Processor
+	prefix  string
+	timeout time.Duration
+	life    *lifecycle.Life
 	parts   []*Breaker
 	cluster *redis.ClusterClient // nil: it is none
 }
 
-// New returns the breakers of a client. OnChange, which may be nil, is called when one has opened or closed.
-func New(rdb any, onChange func(open bool)) *Health {
-	h, n := new(Health), 1
+// New returns the breakers of a client, whose probes read keys with the prefix and wait for the timeout. OnChange, which may be nil, is
+// called when a breaker has opened or closed.
+func New(rdb script.Processor, prefix string, timeout time.Duration, onChange func(open bool)) *Health {
+	h, n := &Health{rdb: script.Once(rdb), prefix: prefix, timeout: timeout, life: lifecycle.New()}, 1
 	if cluster, ok := rdb.(*redis.ClusterClient); ok {
 		h.cluster, n = cluster, Parts
 	}
-	for range n {
-		h.parts = append(h.parts, newBreaker(onChange, h.askWhoServes))
+	for part := range n {
+		h.parts = append(h.parts, newBreaker(h.life, func() error { return h.probe(part) }, onChange, h.askWhoServes))
 	}
 	return h
 }
 
-// Without returns the Health of a client that has no breakers: those it returns never open.
-func Without(rdb any) *Health {
-	h := New(rdb, nil)
-	for i := range h.parts {
-		h.parts[i] = &Breaker{onFailure: h.askWhoServes, opened: make(chan struct{})}
+// Close ends the probes, and waits for them: when Redis hangs, for the client's own time-outs.
+func (h *Health) Close() { h.life.Close(context.Canceled, nil) }
+
+// Key returns a key of the part, any one: if two nodes share it, each has its turn.
+func (h *Health) Key(part int) string {
+	key := keys.Tagged(h.prefix, rand.Text())
+	for h.Part(key) != part {
+		key = keys.Tagged(h.prefix, rand.Text())
 	}
-	return h
+	return key
+}
+
+func (h *Health) probe(part int) error {
+	key := h.Key(part)
+	_, err := lifecycle.Bounded(h.life.Ending, h.life, h.timeout, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, h.rdb.Process(ctx, redis.NewCmd(ctx, "get", key))
+	}, nil)
+	if Unavailable(err) {
+		h.askWhoServes()
+	}
+	return err
 }
 
 // Failed counts nothing, but makes the client ask who serves what if the error of an operation says that Redis cannot.

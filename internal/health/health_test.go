@@ -3,6 +3,7 @@ package health
 import (
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -13,7 +14,7 @@ func TestPartsOfAClusterAreRangesOfSlots(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
 	defer func() { _ = rdb.Close() }()
-	h := New(rdb, nil)
+	h := New(rdb, "shop", time.Second, nil)
 	for i := range 10_000 {
 		key := strconv.Itoa(i)
 		part := h.Part(key)

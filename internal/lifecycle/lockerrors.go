@@ -12,13 +12,27 @@ type LockErrors struct {
 	NotAcquired, Closed error // its sentinels
 }
 
+// LongestName is how many bytes the name of a lock on Redis may have.
+const LongestName = 64 << 10
+
+// Name refuses one that no lock can have: an empty one, and one of more than so many bytes.
+func (e LockErrors) Name(name string, most int) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("%s: name is empty", e.Package)
+	case len(name) > most:
+		return fmt.Errorf("%s: name %.40q… has %d bytes, more than %d", e.Package, name, len(name), most)
+	}
+	return nil
+}
+
 // Refused is the error of a call that did not get the lock, because of err or because its context ended.
 func (e LockErrors) Refused(ctx context.Context, name string, err error) error {
 	switch {
 	case errors.Is(err, e.Closed):
 		return err
 	case ctx.Err() != nil:
-		return fmt.Errorf("%w: %q: %w", e.NotAcquired, name, Ended(ctx))
+		return fmt.Errorf("%s: %w: %q: %w", e.Package, e.NotAcquired, name, Ended(ctx))
 	case errors.Is(err, e.NotAcquired):
 		return e.Taken(name)
 	}
@@ -26,7 +40,9 @@ func (e LockErrors) Refused(ctx context.Context, name string, err error) error {
 }
 
 // Taken is the error of a call that did not get the lock because others have it.
-func (e LockErrors) Taken(name string) error { return fmt.Errorf("%w: %q", e.NotAcquired, name) }
+func (e LockErrors) Taken(name string) error {
+	return fmt.Errorf("%s: %w: %q", e.Package, e.NotAcquired, name)
+}
 
 // TooLate is the error of a call that got its answer after the end of the lease.
 func (e LockErrors) TooLate(lease context.Context, name string) error {

@@ -86,7 +86,6 @@ func TestLinkRecoversWhenRedisDoes(t *testing.T) {
 	do(t, s.Link, echoed("k", "v")).expect("v")
 }
 
-// The probe has the only credit, and others need none to be refused.
 func TestNobodyWaitsForTheProbeOfABreaker(t *testing.T) {
 	var sent atomic.Int64
 	var hang chan struct{}
@@ -100,12 +99,8 @@ func TestNobodyWaitsForTheProbeOfABreaker(t *testing.T) {
 		hang = make(chan struct{}) // on the clock of the test
 		l.pin(shortest)
 		openBreaker(t, l)
-		time.Sleep(500 * time.Millisecond) // the longest pause of a breaker
-		probe, err := l.Ask(t.Context(), "k")
-		if err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait() // it is in flight
+		time.Sleep(600 * time.Millisecond) // longer than the longest pause of a breaker
+		synctest.Wait()                    // the probe is in flight
 		start := time.Now()
 		for range 10 {
 			if read, err := l.Get(t.Context(), "k"); err != nil || !errors.Is(read.Err, health.ErrOpen) {
@@ -119,8 +114,9 @@ func TestNobodyWaitsForTheProbeOfABreaker(t *testing.T) {
 			t.Errorf("%d requests were sent, want the probe", n)
 		}
 		close(hang)
-		if err := probe.Wait(t.Context()); err != nil || probe.Err != nil {
-			t.Errorf("the probe: %v, %v", err, probe.Err)
+		synctest.Wait()
+		if read, err := l.Get(t.Context(), "k"); err != nil || read.Err != nil {
+			t.Errorf("after the probe: %+v, %v", read, err)
 		}
 	})
 }
@@ -132,7 +128,7 @@ func TestHookForTheBreakerMayUseTheLink(t *testing.T) {
 	rdb.AddHook(new(recorder))
 	var l *Link
 	told := make(chan bool, 100)
-	h := health.New(rdb, func(open bool) {
+	h := health.New(rdb, t.Name(), time.Second, func(open bool) {
 		if _, err := l.Get(t.Context(), "k"); err != nil {
 			t.Error(err)
 		}

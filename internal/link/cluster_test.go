@@ -3,6 +3,7 @@ package link
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -20,7 +21,7 @@ func TestPipelineToAClusterIsSentOnceAndItsCallsAgainAlone(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, patient)
 	rdb := clustered{s.client}
-	h := health.New(rdb, func(bool) { t.Error("the breaker opened") })
+	h := health.New(rdb, t.Name(), time.Second, func(bool) { t.Error("the breaker opened") })
 	s.Link = New(rdb, patient, h)
 	t.Cleanup(s.Close)
 	s.pin(shortest)
@@ -44,7 +45,7 @@ func TestPipelineToAClusterIsSentOnceAndItsCallsAgainAlone(t *testing.T) {
 func TestCallOfABrokenPipelineWhoseCallerLeavesIsReportedLate(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, patient)
-	s.Link = New(clustered{s.client}, patient, health.New(s.client, nil))
+	s.Link = New(clustered{s.client}, patient, health.New(s.client, t.Name(), time.Second, nil))
 	t.Cleanup(s.Close)
 	s.pin(shortest)
 	release := s.occupied("k")

@@ -27,8 +27,8 @@
 //
 // # Locks, cas and segment
 //
-// A Sender has a link without breakers, whose client sends nothing twice: the Sender repeats requests itself, as it knows which may
-// run twice. It sends releases ahead of the rest, until they are known to have run. See its comment.
+// A Sender has a link whose client sends nothing twice: the Sender repeats requests itself, as it knows which may run twice. The
+// breakers are those of all Senders on the client. It sends releases ahead of the rest, until they are known to have run. See its comment.
 //
 // A lane serves one part of the keyspace that fails by itself (package health), and carries either reads or calls.
 package link

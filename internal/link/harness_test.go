@@ -24,7 +24,7 @@ const (
 // newLink makes a link that is closed at the end of the test, before the client and the proxy are.
 func newLink(t *testing.T, rdb Redis, timeout time.Duration) *Link {
 	t.Helper()
-	l := New(rdb, timeout, health.New(rdb, nil))
+	l := New(rdb, timeout, health.New(rdb, t.Name(), time.Second, nil))
 	t.Cleanup(l.Close)
 	return l
 }

@@ -40,11 +40,12 @@ type Link struct {
 	reads   []*lane     // one for each part of the keyspace
 	calls   []*lane     // likewise
 	running sync.WaitGroup
+	release func() // ends the breakers, or gives up those that are shared
 }
 
 // New returns a Link. It does no I/O and starts no goroutine. The timeout bounds a request from the moment it is sent.
 func New(rdb Redis, timeout time.Duration, h *health.Health) *Link {
-	l := &Link{rdb: rdb, alone: rdb, piped: rdb, timeout: timeout, health: h, own: newOwnHands(rdb, timeout)}
+	l := &Link{rdb: rdb, alone: rdb, piped: rdb, timeout: timeout, health: h, own: newOwnHands(rdb, timeout), release: h.Close}
 	if _, cluster := rdb.(interface{ ReloadState(ctx context.Context) }); cluster {
 		// A cluster client sends a whole pipeline again when its first command fails, beside those of its commands that it has sent to
 		// other nodes already: two goroutines then write into one command.
@@ -65,7 +66,9 @@ func newOnce(rdb script.Processor, timeout time.Duration) *Link {
 	if !pipes {
 		all = lone{rdb}
 	}
-	l := New(all, timeout, health.Without(rdb))
+	h, release := health.Open(rdb, timeout)
+	l := New(all, timeout, h)
+	l.release = release
 	l.alone, l.piped, l.once = script.Once(rdb), script.OncePipeliner(all), true
 	for _, lane := range l.calls {
 		if !pipes {
@@ -110,7 +113,8 @@ func (l *Link) StopReading() {
 	}
 }
 
-// Close does so for calls too, and waits for what is in flight: when Redis hangs, for the client's own time-outs.
+// Close does so for calls too, ends the probes of the breakers, and waits for what is in flight: when Redis hangs, for the client's own
+// time-outs.
 func (l *Link) Close() {
 	l.StopReading()
 	for _, lane := range l.calls {
@@ -120,4 +124,5 @@ func (l *Link) Close() {
 	for _, lane := range slices.Concat(l.reads, l.calls) {
 		lane.stopAlarm()
 	}
+	l.release()
 }

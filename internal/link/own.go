@@ -177,11 +177,16 @@ func (l *lane) endAlone(f *ownFlight, err error, bytes int) {
 	}
 }
 
-// aloneRead is a Read with what was read beside it.
+// aloneRead is a Read with what was read beside it, and room for the usual request.
 type aloneRead struct {
 	Read
-	others beside
+	others  beside
+	args    [2 + usualBeside]any
+	answers [1 + usualBeside]answer
 }
+
+// usualBeside is how many keys are mostly read beside one: epochs of the Prefix, of a kind and of a tag.
+const usualBeside = 3
 
 // readAlone reads the key, and others beside it, on the caller's goroutine; nil: it is to be queued.
 func (l *lane) readAlone(ctx context.Context, key string, others []string) *Read {
@@ -211,8 +216,7 @@ func (l *lane) readAlone(ctx context.Context, key string, others []string) *Read
 
 func (l *lane) mgetAlone(f *ownFlight, read *aloneRead, others []string) answer {
 	read.others.keys, read.beside = others, &read.others
-	args := make([]any, 2, 2+len(others))
-	args[0], args[1] = "mget", &read.key
+	args := append(read.args[:0], "mget", &read.key) //nolint:gocritic // in the room that there is
 	for i := range others {
 		args = append(args, &others[i])
 	}
@@ -221,7 +225,7 @@ func (l *lane) mgetAlone(f *ownFlight, read *aloneRead, others []string) answer 
 	if err == nil && len(cmd.Val()) != len(args)-1 {
 		err = errNotSent // whatever answers so is left to the lane
 	}
-	answers := make([]answer, len(args)-1)
+	answers := append(read.answers[:1], make([]answer, len(others))...) //nolint:gocritic // likewise
 	takeMGET(answers, cmd.Val(), err)
 	read.others.answers = answers[1:]
 	return answers[0]

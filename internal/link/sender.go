@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/internal/yield"
@@ -17,7 +18,9 @@ const (
 	longestPause = 256 * time.Millisecond
 )
 
-// Sender sends the scripts of locks, cas and segment through a Link of its own, which makes the client send nothing twice.
+// Sender sends the scripts of locks, cas and segment through a Link of its own, which makes the client send nothing twice. All on one
+// client share its breakers. While one is open, all calls fail at once with health.ErrOpen, but for one that finds out; those that release
+// something go on in the background.
 //
 // A lock is asked for by callers who may leave at any time, and given up by callers who have left already. So there are two
 // kinds of calls. Ask sends one as long as its caller waits. Release sends one until it is known to have run, or what it gives up
@@ -40,6 +43,9 @@ func (s *Sender) Close() { s.link.Close() }
 
 // RoundTrip is how long a call for the key takes at present, as far as is known.
 func (s *Sender) RoundTrip(key string) time.Duration { return s.link.RoundTrip(key) }
+
+// Refused reports whether calls for the key fail at once.
+func (s *Sender) Refused(key string) bool { return s.link.health.Of(key).IsOpen() }
 
 func (s *Sender) lane(key string) *lane { return s.link.calls[s.link.health.Part(key)] }
 
@@ -131,27 +137,25 @@ func (s *Sender) Release(call script.Call, worth time.Duration) (Reply, error) {
 
 func (s *Sender) releaseQueued(call script.Call, worth time.Duration) (Reply, error) {
 	r := s.start(call, worth)
-	if !within(s.link.timeout, r.done) {
-		return Reply{}, s.link.noAnswer()
-	}
-	return r.reply, r.reply.Err()
-}
-
-// within reports whether something is done within the timeout, or a little after it when the process is so busy that it may have
-// been done and had no time to say so.
-func within(timeout time.Duration, done <-chan struct{}) bool {
-	timer := time.NewTimer(timeout)
+	timer := time.NewTimer(s.link.timeout)
 	defer timer.Stop()
 	for reprieves := yield.Reprieves; ; reprieves-- {
 		select {
-		case <-done:
-			return true
+		case <-r.done:
+			return r.reply, r.reply.Err()
+		case <-s.link.health.Of(call.Keys[0]).Opened():
+			select {
+			case <-r.done:
+				continue
+			default:
+				return Reply{}, health.ErrOpen
+			}
 		case <-timer.C:
 		}
-		if reprieves == 0 || !yield.Starved() {
-			return false
+		if reprieves == 0 || !yield.Starved() { // a busy process may have the answer, and no time to say so
+			return Reply{}, s.link.noAnswer()
 		}
-		timer.Reset(timeout / yield.Reprieves)
+		timer.Reset(s.link.timeout / yield.Reprieves)
 	}
 }
 
@@ -173,7 +177,12 @@ func known(err error) bool { return err == nil || said(err) && !passing(err) }
 
 // again reports whether a call with this error is worth asking again soon. One without any answer in time is not.
 func again(err error) bool {
-	return !known(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, ErrClosed)
+	for _, no := range []error{context.Canceled, context.DeadlineExceeded, health.ErrOpen, ErrClosed} {
+		if errors.Is(err, no) {
+			return false
+		}
+	}
+	return !known(err)
 }
 
 // passing reports whether Redis says that it cannot answer now.

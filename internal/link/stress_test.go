@@ -141,7 +141,7 @@ func TestEveryCallerHasOneAnswerAndNoneThatIsOlderThanItsQuestion(t *testing.T) 
 			t.Parallel()
 			s := &storm{T: t, proxy: redistest.StartProxy(t, redistest.Start(t).Addr())}
 			rdb := s.proxy.Client(t, func(o *redis.Options) { o.MaxRetries, o.ReadTimeout = retries, 300*time.Millisecond })
-			s.link = New(rdb, 100*time.Millisecond, health.New(rdb, nil))
+			s.link = New(rdb, 100*time.Millisecond, health.New(rdb, t.Name(), time.Second, nil))
 			for i := range 20 {
 				s.keys = append(s.keys, &register{key: "k" + strconv.Itoa(i)})
 			}

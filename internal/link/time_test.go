@@ -44,7 +44,7 @@ func slowly(t *testing.T, wait func(context.Context), test func(*testing.T, *Lin
 		rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}) // never dialled
 		defer func() { _ = rdb.Close() }()
 		rdb.AddHook(slow{wait})
-		l := New(rdb, time.Second, health.New(rdb, nil))
+		l := New(rdb, time.Second, health.New(rdb, t.Name(), time.Second, nil))
 		defer l.Close()
 		test(t, l)
 	})

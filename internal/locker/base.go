@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/config"
+	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/hold"
 	"github.com/cacheguard/go/internal/keys"
 	"github.com/cacheguard/go/internal/lease"
@@ -106,6 +107,9 @@ func (b *Base) Renew(ctx context.Context, call script.Call) (reply int, sent tim
 	if b.acks == nil {
 		reply, sent, err := b.Run(ctx, call)
 		return int(reply), sent, err
+	}
+	if b.Redis.Refused(call.Keys[0]) {
+		return 0, sent, health.ErrOpen
 	}
 	cmds, sent := b.acks.Run(ctx, []*script.Call{&call})
 	reply, err = cmds[0].Int()

@@ -2,7 +2,7 @@
 //
 // A process may hold many guards and lockers on one client. They share what must not be multiplied: the inbox
 // subscription and the goroutine that renews leases. Sharing needs a place that outlives each of them, so this is
-// the one kind of package state in the library; an entry lives only as long as somebody uses it.
+// package state, the only one in the library that changes while a program runs; an entry lives only as long as somebody uses it.
 package perclient
 
 import (

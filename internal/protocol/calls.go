@@ -98,7 +98,30 @@ func (k *Keyspace) Invalidate(valueKey, notice string) *script.Call {
 	}
 }
 
+// DropLarge removes the value if it has more than that many bytes.
+func (k *Keyspace) DropLarge(valueKey string, bytes int) *script.Call {
+	return &script.Call{Script: dropLargeScript, Keys: []string{valueKey}, Args: []any{bytes}}
+}
+
+// InvalidateInSteps does what a call of Invalidate does, with commands of one key each, for the time in which the slot of the keys is moved
+// to another node. The steps are to be taken one after the other: no load that began before may store once the leases are gone, and values
+// are removed after them. Those that wait for a load are not woken, but ask again by themselves.
+func (k *Keyspace) InvalidateInSteps(invalidate *script.Call) [][]*script.Call {
+	var leases, values []*script.Call
+	for _, key := range AllSeats(invalidate.Keys[0]) {
+		leases = append(leases, &script.Call{Script: delCommand, Keys: []string{LeaseKey(key)}})
+		values = append(values, &script.Call{Script: delCommand, Keys: []string{key}})
+	}
+	tell := &script.Call{Script: publishCommand, Keys: []string{k.Channel}, Args: invalidate.Args[1:]}
+	return [][]*script.Call{leases, values, {tell}}
+}
+
 // Time asks for the clock of the server that has the key, in ms.
 func (k *Keyspace) Time(valueKey string) *script.Call {
 	return &script.Call{Script: timeScript, Keys: []string{valueKey}}
+}
+
+// Say publishes a message to local tiers, at the node that has the key.
+func (k *Keyspace) Say(key, message string) *script.Call {
+	return &script.Call{Script: sayScript, Keys: []string{key}, Args: []any{k.Channel, message}}
 }

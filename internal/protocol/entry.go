@@ -131,7 +131,7 @@ func DecodeEntry(raw []byte) (Entry, error) {
 	e := Entry{Kind: Kind(form & kindBits), Packed: raw[packedAt]}
 	e.Ends = raw[freshAt-1] == check+endsMark
 	if check != raw[freshAt-1] && !e.Ends || e.Kind == 0 || form > kindBits|ofKind|hasVersion ||
-		binary.BigEndian.Uint32(raw[sumAt:]) != sumOf(raw[:writtenAt], raw[freshAt:sumAt], raw[idAt:]) {
+		binary.BigEndian.Uint32(raw[sumAt:]) != checksum(raw) {
 		return Entry{}, errDamaged
 	}
 	e.Written = time.UnixMilli(number(raw[writtenAt : freshAt-1]))
@@ -153,6 +153,9 @@ func DecodeEntry(raw []byte) (Entry, error) {
 	}
 	return e, nil
 }
+
+// checksum is that of an entry.
+func checksum(raw []byte) uint32 { return sumOf(raw[:writtenAt], raw[freshAt:sumAt], raw[idAt:]) }
 
 // sumOf is the checksum of the parts.
 func sumOf(parts ...[]byte) (sum uint32) {

@@ -128,7 +128,7 @@ func TestWhatIsNoEntryIsRefused(t *testing.T) {
 func summed(entry string, at int, b byte) string {
 	raw := []byte(entry)
 	raw[at] = b
-	binary.BigEndian.PutUint32(raw[sumAt:], sumOf(raw[:writtenAt], raw[freshAt:sumAt], raw[idAt:]))
+	binary.BigEndian.PutUint32(raw[sumAt:], checksum(raw))
 	return string(raw)
 }
 

@@ -1,6 +1,8 @@
 package protocol
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"strconv"
 	"strings"
@@ -14,7 +16,9 @@ import (
 // Inspected is the reply of Inspect. Times are by the clock of the key's server.
 type Inspected struct {
 	Now     time.Time
-	Value   []byte        // the entry; nil: there is none
+	Value   []byte        // the entry, or its beginning; nil: there is none
+	Size    int           // of the entry; no more than that of Value if the user may not ask
+	whole   bool          // Value is all of the entry
 	Expires time.Duration // until Redis drops the value; below 0: never
 
 	Load    *Hold // that has the lease; nil: none
@@ -24,7 +28,7 @@ type Inspected struct {
 	Blocked int    // processes that wait for the end of the update
 
 	Failures int           // how many loads failed in a row
-	Failure  string        // the text of the last one's error
+	Failure  string        // the text of the last one's error; empty: it does not count any more
 	Retry    time.Duration // until a load may be tried again; 0: now
 }
 
@@ -37,7 +41,20 @@ type Hold struct {
 
 // Inspect looks at all that there is of a key. ParseInspected reads the reply.
 func (k *Keyspace) Inspect(valueKey string) *script.Call {
-	return &script.Call{Script: inspectScript, Keys: []string{valueKey, LeaseKey(valueKey), IntentKey(valueKey)}}
+	return &script.Call{Script: inspectScript, Keys: []string{valueKey, LeaseKey(valueKey), IntentKey(valueKey)}, Args: []any{inspectedLen}}
+}
+
+// inspectedLen is how much of an entry is looked at: more than what comes before any payload.
+const inspectedLen = 64 << 10
+
+// Entry decodes the entry. Of one that is longer than what was looked at, it has no whole payload, and whether that is intact is not known.
+func (in *Inspected) Entry() (Entry, error) {
+	if in.whole || len(in.Value) < inspectedLen {
+		return DecodeEntry(in.Value)
+	}
+	head := bytes.Clone(in.Value)
+	binary.BigEndian.PutUint32(head[sumAt:], checksum(head)) // of what there is
+	return DecodeEntry(head)
 }
 
 // ParseInspected reads the reply of Inspect.
@@ -46,18 +63,22 @@ func ParseInspected(cmd *redis.Cmd) (in Inspected, err error) {
 	if err != nil {
 		return in, err
 	}
-	if len(reply) != 6 {
+	if len(reply) != 8 {
 		return in, fmt.Errorf("unexpected reply of %d parts", len(reply))
 	}
 	now, _ := reply[0].(int64)
 	expires, _ := reply[1].(int64)
 	in.Now, in.Expires = time.UnixMilli(now), time.Duration(expires)*time.Millisecond
 	if value, is := reply[2].(string); is {
-		in.Value = []byte(value)
+		in.Value, in.Size = []byte(value), len(value)
 	}
-	in.readLease(fieldsOf(reply[3]))
-	in.readIntent(fieldsOf(reply[4]))
-	untils, _ := reply[5].([]any)
+	if size, _ := reply[3].(int64); size >= int64(in.Size) {
+		in.Size, in.whole = int(size), size == int64(in.Size)
+	}
+	in.readLease(fieldsOf(reply[4]))
+	in.readIntent(fieldsOf(reply[5]))
+	in.Failure, _ = reply[6].(string)
+	untils, _ := reply[7].([]any)
 	in.readUntils(untils)
 	return in, nil
 }
@@ -85,7 +106,6 @@ func (in *Inspected) readLease(fields map[string]string) {
 	}
 	in.Waiting = inboxesIn(fields)
 	in.Failures, _ = strconv.Atoi(fields["failures"])
-	in.Failure = fields["error"]
 	if _, held := fields["token"]; held && left > 0 {
 		h := holderOf(fields["holder"])
 		h.Left = left

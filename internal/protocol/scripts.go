@@ -60,6 +60,12 @@ var renewIntendSource string
 //go:embed lua/done.lua
 var doneSource string
 
+//go:embed lua/say.lua
+var saySource string
+
+//go:embed lua/drop_large.lua
+var dropLargeSource string
+
 //go:embed lua/inspect.lua
 var inspectSource string
 
@@ -83,11 +89,17 @@ var (
 	renewIntendScript = script.New(prelude + until + renewIntendSource)
 	doneScript        = script.New(prelude + doneSource)
 
+	sayScript = script.New(saySource)
+
 	inspectScript = script.New(prelude + inspectSource)
+
+	dropLargeScript = script.New(dropLargeSource)
 
 	timeScript = script.New(prelude + timeSource)
 
-	existsCommand = script.Command("exists")
+	existsCommand  = script.Command("exists")
+	delCommand     = script.Command("del")
+	publishCommand = script.Command("publish")
 )
 
 // Source is the text of the script as Redis gets it, for tests that pick it out of the traffic. The name is that of its
@@ -97,6 +109,6 @@ func Source(name string) string {
 		"acquire": acquireScript, "fill": fillScript, "fail": failScript, "release": releaseScript, "renew": renewScript,
 		"invalidate": invalidateScript, "begin_update": beginUpdateScript, "end_update": endUpdateScript, "put": putScript,
 		"intend": intendScript, "renew_intend": renewIntendScript, "done": doneScript,
-		"renew_update": renewUpdateScript, "time": timeScript, "inspect": inspectScript,
+		"renew_update": renewUpdateScript, "time": timeScript, "inspect": inspectScript, "say": sayScript, "drop_large": dropLargeScript,
 	}[name].Source()
 }

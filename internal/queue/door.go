@@ -39,6 +39,7 @@ type Guest struct {
 	inside  bool          // guarded by the mutex of Doors
 	in      chan struct{} // closed when it may go in; nil: it may have done so at once
 	arrived int64         // when it came by the server's clock, in µs; 0: that was not known when it went in
+	placed  bool          // it has a place in Redis: later answers are to heartbeats; guarded likewise
 }
 
 // Enter waits until the caller may queue in Redis. Each Guest calls Leave.
@@ -164,9 +165,10 @@ func (g *Guest) Answered(sent time.Time, server int64) {
 	if g.door.clock.learn(sent, time.Now(), server) {
 		g.door.last = 0
 	}
-	if g.arrived == 0 {
+	if !g.placed && g.arrived == 0 {
 		g.door.last = max(g.door.last, server)
 	}
+	g.placed = true
 }
 
 // Granted says that the caller has the lock.

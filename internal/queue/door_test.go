@@ -276,3 +276,24 @@ func TestArrivalsAreInOrderHoweverTheClockIsLearnt(t *testing.T) {
 		fourth.leave()
 	})
 }
+
+// Else the callers of a process are served in a block: all that have come meanwhile seem to have come with the last heartbeat.
+func TestAHeartbeatDoesNotSendThoseToTheEndWhoHaveComeBefore(t *testing.T) {
+	atDoor(t, 1, func(e *entrance) {
+		server := func() int64 { return time.Now().UnixMicro() + 5_000_000 }
+		first := e.come(0)
+		first.guest.Answered(time.Now(), server())
+		time.Sleep(time.Millisecond)
+		second, came := e.come(0), server()
+		for range 3 { // heartbeats
+			time.Sleep(time.Second)
+			first.guest.Answered(time.Now(), server())
+		}
+		first.leave()
+		synctest.Wait()
+		if got := second.guest.Arrived(); got != came {
+			t.Errorf("the second came %d µs from when it did", got-came)
+		}
+		second.leave()
+	})
+}

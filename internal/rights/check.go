@@ -52,17 +52,19 @@ func (s Set) Check(ctx context.Context, tasks lifecycle.Tasks, rdb script.Proces
 }
 
 func (s Set) try(ctx context.Context, rdb script.Processor, key string) error {
-	var refused []string
-	var why error
+	var refused []string // commands
+	var why, whyKeys error
 	for _, command := range s.Commands {
 		if command == "SUBSCRIBE" || command == "PUBLISH" {
 			continue // see Channel
 		}
-		if command == "LPUSH" && slices.Contains(refused, "DEL") {
+		if command == "LPUSH" && (slices.Contains(refused, "DEL") || whyKeys != nil) {
 			continue // what it makes could not be removed
 		}
 		err := send(ctx, rdb, attempt(command, key)...)
 		switch {
+		case isRefusal(err) && isAboutKeys(err):
+			whyKeys = err
 		case isRefusal(err):
 			refused, why = append(refused, command), err
 		case !isAnswer(err):
@@ -71,13 +73,14 @@ func (s Set) try(ctx context.Context, rdb script.Processor, key string) error {
 			_ = send(ctx, rdb, "DEL", key) // was tried before
 		}
 	}
-	switch {
-	case len(refused) == 0:
-		return nil
-	case strings.Contains(why.Error(), "access") && strings.Contains(why.Error(), "key"):
-		return fmt.Errorf("redis refuses the user keys such as %q: %w", key, why)
+	var problems []error
+	if whyKeys != nil {
+		problems = append(problems, fmt.Errorf("redis refuses the user keys such as %q: %w", key, whyKeys))
 	}
-	return fmt.Errorf("redis refuses the user %s: %w", strings.Join(refused, ", "), why)
+	if why != nil {
+		problems = append(problems, fmt.Errorf("redis refuses the user %s: %w", strings.Join(refused, ", "), why))
+	}
+	return errors.Join(problems...)
 }
 
 func send(ctx context.Context, rdb script.Processor, args ...any) error {
@@ -93,6 +96,11 @@ func isAnswer(err error) bool {
 
 // isRefusal reports whether Redis does not let the user do that, or has no such command.
 func isRefusal(err error) bool { return says(err, "NOPERM ") || says(err, "ERR unknown command") }
+
+// isAboutKeys reports whether a refusal is not about the command, but about its keys.
+func isAboutKeys(err error) bool {
+	return strings.Contains(err.Error(), "access") && strings.Contains(err.Error(), "key")
+}
 
 // says reports whether that is how Redis' error begins.
 func says(err error, words string) bool {

@@ -28,18 +28,18 @@ const (
 // What the packages need. SelfCheck looks at each, and a test at each command of their scripts.
 var (
 	// Guard has what rwlock needs, too: Update uses it.
-	Guard = set("cacheguard", scripts+messages+rwlock+"GET GETRANGE HEXISTS HGETALL MGET SET SETRANGE").with(inboxes, keys.Notices)
+	Guard = set("cacheguard", scripts+messages+rwlock+"GET GETRANGE HEXISTS HGETALL MGET SET SETRANGE").with(inboxes, keys.Notices).may("STRLEN")
 
 	Mutex = set("mutex", scripts+messages+
-		"DEL HDEL HGET HINCRBY HMGET HSET PEXPIRE PTTL TIME ZADD ZCARD ZPOPMIN ZREM ZREMRANGEBYSCORE ZSCORE").with(inboxes).mayInform()
-	RWLock = set("rwlock", scripts+messages+rwlock).with(inboxes).mayInform()
+		"DEL HDEL HGET HGETALL HINCRBY HMGET HSET PEXPIRE PTTL TIME ZADD ZCARD ZPOPMIN ZREM ZREMRANGEBYSCORE ZSCORE").with(inboxes).may("INFO")
+	RWLock = set("rwlock", scripts+messages+rwlock).with(inboxes).may("INFO")
 
 	Semaphore = set("semaphore", scripts+messages+
 		"DEL HDEL HGET HMGET HSET PEXPIRE PTTL TIME ZADD ZCARD ZRANGE ZRANGEBYSCORE ZREM ZREMRANGEBYSCORE ZREVRANGE ZSCORE").
-		with(inboxes).mayInform()
+		with(inboxes).may("INFO")
 
-	CAS     = set("cas", scripts+"DEL GET GETRANGE LLEN LPOS LPUSH LTRIM PEXPIRE SET").mayInform()
-	Segment = set("segment", scripts+"DEL EXISTS GET HDEL HGET HGETALL HINCRBY HSET PEXPIREAT SET TIME").mayInform()
+	CAS     = set("cas", scripts+"DEL GET GETRANGE LLEN LPOS LPUSH LTRIM PEXPIRE SET").may("INFO")
+	Segment = set("segment", scripts+"DEL EXISTS GET HDEL HGET HGETALL HINCRBY HSET PEXPIREAT SET TIME").may("INFO")
 )
 
 // All are the sets of all packages.
@@ -55,9 +55,10 @@ func (s Set) with(channels ...string) Set {
 	return s
 }
 
-// mayInform lets the SelfCheck of what must not lose keys ask whether Redis evicts them.
-func (s Set) mayInform() Set {
-	s.Optional = []string{"INFO"}
+// may has optional commands: INFO lets the SelfCheck of what must not lose keys ask whether Redis evicts them, STRLEN lets Inspect say
+// how large an entry is.
+func (s Set) may(commands ...string) Set {
+	s.Optional = commands
 	return s
 }
 

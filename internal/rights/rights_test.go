@@ -37,7 +37,7 @@ func TestTheCommandsOfAllScriptsAreListed(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, call := range calls.FindAllStringSubmatch(string(source), -1) {
-				if command := strings.Trim(call[1], `'"`); !slices.Contains(s.Commands, command) {
+				if command := strings.Trim(call[1], `'"`); !slices.Contains(slices.Concat(s.Commands, s.Optional), command) {
 					t.Errorf("%s runs %s, which is not in the set of %s", file, command, s.Package)
 				}
 			}
@@ -118,6 +118,14 @@ func TestCheckSaysThatTheKeysAreRefused(t *testing.T) {
 	t.Parallel()
 	err := checkAs(t, CAS, "other")
 	if err == nil || !strings.Contains(err.Error(), `keys such as "other:{`) {
+		t.Error(err)
+	}
+}
+
+func TestCheckDoesNotNameCommandsThatTheUserHasWhenItsKeysAreRefusedToo(t *testing.T) {
+	t.Parallel()
+	err := checkAs(t, Mutex, "other", "-zscore")
+	if err == nil || !strings.Contains(err.Error(), `keys such as "other:{`) || !strings.Contains(err.Error(), "the user ZSCORE:") {
 		t.Error(err)
 	}
 }

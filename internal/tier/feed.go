@@ -22,16 +22,21 @@ type feed struct {
 
 	mu      sync.Mutex
 	closed  bool
+	since   time.Time // when somebody began to listen
 	sources map[string]*source
 	timer   *time.Timer // runs while there are gaps
 }
 
 // source is what has been heard of one.
 type source struct {
-	next  uint64              // the first number not heard
-	early map[uint64]struct{} // numbers beyond it that were
+	from  uint64              // the first number that is followed
+	next  uint64              // the first one not heard
+	upTo  uint64              // the last one that there is known to be; before next: nothing is missing
+	early map[uint64]struct{} // numbers beyond next that were heard
 	since time.Time           // when the gap was found
 }
+
+func (s *source) incomplete() bool { return s.upTo >= s.next }
 
 // waiting reports whether a notice is missing.
 func (f *feed) waiting() bool { return f.gaps.Load() > 0 }
@@ -45,21 +50,47 @@ func (f *feed) hear(n Notice) {
 	case f.closed:
 		return
 	case s == nil:
-		f.addLocked(n)
+		f.addLocked(n.Source, n.Number).next++
 		return
 	case n.Number < s.next:
 		return // sent twice
 	case n.Number > s.next:
-		f.openGapLocked(s, n.Number)
+		f.missLocked(s, n.Number)
+		if s.early == nil {
+			s.early = make(map[uint64]struct{})
+		}
+		s.early[n.Number] = struct{}{}
 		return
 	}
+	missed := s.incomplete()
 	s.next++
-	if len(s.early) > 0 {
+	if missed {
 		f.advanceLocked(s)
 	}
 }
 
-func (f *feed) addLocked(n Notice) {
+// remind notes which notices a source has made lately. The first ones may have been missed although later ones were heard, unless they
+// were made before anybody listened.
+func (f *feed) remind(r repetition) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s, heardAll := f.sources[r.source], time.Since(f.since) > settled
+	switch {
+	case f.closed, s == nil && !heardAll:
+		return
+	case s == nil:
+		s = f.addLocked(r.source, r.first)
+	case r.first < s.from && heardAll:
+		f.lost()
+		s.from = r.first
+	}
+	if r.last >= s.next {
+		f.missLocked(s, r.last)
+	}
+}
+
+// addLocked begins to follow a source from that number on.
+func (f *feed) addLocked(name string, from uint64) *source {
 	if len(f.sources) >= maxSources {
 		f.lost() // what is missing now will not be missed
 		f.sources = nil
@@ -68,19 +99,21 @@ func (f *feed) addLocked(n Notice) {
 	if f.sources == nil {
 		f.sources = make(map[string]*source)
 	}
-	f.sources[n.Source] = &source{next: n.Number + 1}
+	s := &source{from: from, next: from}
+	f.sources[name] = s
+	return s
 }
 
-func (f *feed) openGapLocked(s *source, number uint64) {
-	if len(s.early) == 0 {
+// missLocked notes that there are numbers up to that one which were not heard.
+func (f *feed) missLocked(s *source, upTo uint64) {
+	if !s.incomplete() {
 		f.gaps.Add(1)
 		s.since = time.Now()
-		s.early = make(map[uint64]struct{})
 		if f.timer == nil {
 			f.timer = time.AfterFunc(grace, f.check) // owner: the feed; stop: close; it does not wait for anything
 		}
 	}
-	s.early[number] = struct{}{}
+	s.upTo = max(s.upTo, upTo)
 }
 
 // advanceLocked takes over numbers that came early. If another one is missing, that is a new gap.
@@ -93,7 +126,9 @@ func (f *feed) advanceLocked(s *source) {
 		delete(s.early, s.next)
 		s.next++
 	}
-	f.gaps.Add(-1)
+	if !s.incomplete() {
+		f.gaps.Add(-1)
+	}
 }
 
 // check gives up waiting for notices that are overdue.
@@ -105,7 +140,7 @@ func (f *feed) check() {
 	}
 	next := time.Duration(0)
 	for _, s := range f.sources {
-		if len(s.early) == 0 {
+		if !s.incomplete() {
 			continue
 		}
 		if left := grace - time.Since(s.since); left > 0 {
@@ -115,9 +150,7 @@ func (f *feed) check() {
 			continue
 		}
 		f.lost()
-		for number := range s.early {
-			s.next = max(s.next, number+1)
-		}
+		s.next = s.upTo + 1
 		clear(s.early)
 		f.gaps.Add(-1) // served from again, but for what is void now
 	}
@@ -130,6 +163,7 @@ func (f *feed) check() {
 func (f *feed) restart() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.since = time.Now()
 	f.sources = nil
 	f.gaps.Store(0)
 }

@@ -1,7 +1,10 @@
 package tier
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,11 +39,37 @@ func TestNoticesAreWrittenAndRead(t *testing.T) {
 			t.Errorf("%+v is written %q, not %q", n, n, text)
 		}
 	}
-	for _, s := range []string{"", "a", "a 1", "a 0 k", "a x k", "a -1 k"} {
+	for _, s := range []string{"", "a", "a 1", "a 0 k", "a x k", "a -1 k", strings.Repeat("a", maxSource+1) + " 1 k"} {
 		if got, ok := ParseNotice(s); ok {
 			t.Errorf("%q became %+v", s, got)
 		}
 	}
+}
+
+// Not parallel: others' memory would count.
+func TestNoticesOfLongKeysAreNotKept(t *testing.T) {
+	tier, _ := newTier(t, entries(10))
+	before := inUse()
+	for i := range 100 {
+		hear := Notice{Source: fmt.Sprint("source-", i), Number: 1, Key: strings.Repeat("k", 1<<20)}.String()
+		if _, ok := tier.Hear(hear, stranger); !ok {
+			t.Fatal("not a notice")
+		}
+	}
+	if kept := int64(inUse()) - int64(before); kept > 10<<20 {
+		t.Errorf("%d MiB are kept", kept>>20)
+	}
+	if n := len(tier.feed.sources); n != 100 {
+		t.Errorf("%d sources, want 100", n)
+	}
+}
+
+// inUse is how many bytes are in use.
+func inUse() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
 
 func TestOwnNoticesForgetNothing(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"crypto/rand"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
 )
 
 // Notice says that a key was invalidated, or every entry with a tag, of a Cache, or of the Prefix (Many). As a message it is "SOURCE NUMBER
@@ -19,6 +19,9 @@ type Notice struct {
 
 // All is the name that everything is made under.
 const All = "*"
+
+// maxSource is how many bytes a source has at most.
+const maxSource = 128
 
 // many stands behind the number of a notice about many keys.
 const many = "+"
@@ -36,9 +39,10 @@ func ParseNotice(s string) (n Notice, ok bool) {
 	var number string
 	n.Source, s, _ = strings.Cut(s, " ")
 	number, n.Key, ok = strings.Cut(s, " ")
-	if !ok {
+	if !ok || len(n.Source) > maxSource {
 		return n, false
 	}
+	n.Source = strings.Clone(n.Source) // it is kept, and the rest of the message is not
 	number, n.Many = strings.CutSuffix(number, many)
 	var err error
 	n.Number, err = strconv.ParseUint(number, 10, 64)
@@ -49,28 +53,45 @@ func ParseNotice(s string) (n Notice, ok bool) {
 // different nodes may overtake each other. It is safe for concurrent use.
 type Notices struct {
 	Channel string // on which they are published
+	Begin   func() // runs Repeat in the background, when there is something to repeat; nil: nobody does
 
-	id      string
-	numbers []atomic.Uint64
+	id string
+
+	mu      sync.Mutex
+	parts   []numbers
+	gathers bool // Repeat was begun, and gathers
 }
+
+// numbers are those of a part: the last one, and the last one that Repeat has gathered.
+type numbers struct{ last, gathered uint64 }
 
 // NewNotices begins the numbers of a process, under an id that no other process has.
 func NewNotices(channel string, parts int) *Notices {
-	return &Notices{Channel: channel, id: rand.Text(), numbers: make([]atomic.Uint64, parts)}
+	return &Notices{Channel: channel, id: rand.Text(), parts: make([]numbers, parts)}
 }
 
 // Next is the next notice: that the key, of that part, was invalidated.
 func (n *Notices) Next(part int, key string) string {
-	return Notice{
-		Source: n.id + "/" + strconv.Itoa(part), Number: n.numbers[part].Add(1), Key: key,
-	}.String()
+	return Notice{Source: n.source(part), Number: n.number(part), Key: key}.String()
 }
 
 // NextOfMany is the next notice of that part, about all that was made under a name.
 func (n *Notices) NextOfMany(part int, name string) string {
-	return Notice{
-		Source: n.id + "/" + strconv.Itoa(part), Number: n.numbers[part].Add(1), Key: name, Many: true,
-	}.String()
+	return Notice{Source: n.source(part), Number: n.number(part), Key: name, Many: true}.String()
+}
+
+func (n *Notices) source(part int) string { return n.id + "/" + strconv.Itoa(part) }
+
+func (n *Notices) number(part int) uint64 {
+	n.mu.Lock()
+	n.parts[part].last++
+	last, begin := n.parts[part].last, !n.gathers && n.Begin != nil
+	n.gathers = n.gathers || begin
+	n.mu.Unlock()
+	if begin {
+		n.Begin()
+	}
+	return last
 }
 
 // Own reports whether a notice comes from this process.

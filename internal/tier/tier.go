@@ -180,6 +180,9 @@ func (t *Tier) Missed() {
 // Hear takes in a notice. Own says that the source is this process, which has seen to it that the key is forgotten.
 func (t *Tier) Hear(payload string, own func(source string) bool) (n Notice, ok bool) {
 	if n, ok = ParseNotice(payload); !ok {
+		if r, is := parseRepetition(payload); is && !own(r.source) {
+			t.feed.remind(r)
+		}
 		return n, false
 	}
 	switch {

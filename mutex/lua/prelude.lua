@@ -85,6 +85,17 @@ local function give(key, id, token, inbox, length)
   return fence, keep(key, length)
 end
 
+-- Has all waiters live for their grace from now at most: they have queued before the clock was set back.
+local function set_back(key)
+  local all = redis.pcall('HGETALL', key) -- a user who may not waits for longer
+  for i = 1, #all, 2 do
+    local alive, grace, rest = string.match(all[i + 1], '^(%d+) (%d+)( .*)$')
+    if string.sub(all[i], 1, 7) == 'waiter:' and alive and tonumber(alive) > now + grace then
+      redis.call('HSET', key, all[i], whole(now + grace) .. ' ' .. grace .. rest)
+    end
+  end
+end
+
 -- Gives the lock to the first in the queue that is alive, for its grace, and notifies it. Returns its id and the fence, or nil
 -- if there is none.
 local function promote(key, queue)
@@ -98,6 +109,9 @@ local function promote(key, queue)
     redis.call('HDEL', key, 'waiter:' .. id)
     local alive, grace, inbox, token = string.match(waiter or '', '^(%d+) (%d+) (%S*) (%S+)$')
     if alive and tonumber(alive) > now then
+      if tonumber(alive) > now + grace then
+        set_back(key)
+      end
       local fence, err = give(key, id, token, inbox, tonumber(grace))
       if not err and inbox ~= '' then
         redis.pcall('PUBLISH', inbox, #id .. ':' .. id .. string.format('%.0f', fence)) -- if Redis refuses, a heartbeat finds the grant

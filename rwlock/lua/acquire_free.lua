@@ -1,7 +1,7 @@
 -- The common case of acquire.lua; it runs first. A writer asks, and nobody holds or waits. The last fence is not ahead of the clock,
 -- the lock knows of leases as long as this one, and its hash is kept for long enough. Lua writes a time in ms exactly, because it has
 -- fewer than 14 digits.
-if ARGV[2] == 'w' and not fields[7] and fields[1] and fields[2] and fields[6]
+if ARGV[2] == 'w' and not fields[8] and fields[1] and fields[2] and fields[6]
   and redis.pcall('EXISTS', KEYS[2], KEYS[3], KEYS[4], KEYS[5]) == 0 then -- if Redis refuses, the prelude can do without
   local t, length = redis.call('TIME'), tonumber(ARGV[3])
   local micros = t[1] * 1000000 + t[2]

@@ -11,7 +11,7 @@
 --   alive, gone: as in the prelude of package queue
 local readers, writers, waiting = KEYS[2], KEYS[3], KEYS[4]
 
-local writer, deadline = fields[7], tonumber(fields[8] or 0)
+local writer, deadline = fields[8], tonumber(fields[9] or 0)
 local read_until -- when the last reader's lease ends; 0: nobody reads
 local ended = false -- a writer's turn has ended in this run
 local known -- until when somebody held, as far as the waiters could know before this run

@@ -43,7 +43,7 @@ func (c *claim) watch(ctx context.Context, h store.Holder) bool {
 		}
 		sent := time.Now()
 		if err == nil {
-			err = c.ping()
+			err = store.Bounded(context.Background(), c.store.timeout, c.session.Ping) // Release does not end it, which would break the connection
 		}
 		if err != nil {
 			h.Lost()
@@ -51,13 +51,6 @@ func (c *claim) watch(ctx context.Context, h store.Holder) bool {
 		}
 		h.Kept(sent)
 	}
-}
-
-// ping is not ended by Release, which would break the connection.
-func (c *claim) ping() error {
-	ctx, cancel := context.WithTimeout(context.Background(), c.store.timeout)
-	defer cancel()
-	return c.session.Ping(ctx)
 }
 
 // Release gives the lock up.

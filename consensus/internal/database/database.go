@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/cacheguard/go/consensus/internal/store"
@@ -108,23 +109,24 @@ func (a *attempt) run() {
 	case <-a.giveUp.Done():
 	}
 	if err == nil {
-		ctx, cancel := a.bounded()
-		defer cancel()
-		_ = c.Release(ctx) // what fails is discarded
+		_ = a.bounded(c.Release) // what fails is discarded
 	}
 }
 
-func (a *attempt) bounded() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(a.giveUp), a.timeout)
+// bounded makes a request that does not end with the caller's wait.
+func (a *attempt) bounded(request func(context.Context) error) error {
+	return store.Bounded(context.WithoutCancel(a.giveUp), a.timeout, request)
 }
 
 // claim opens a session, queues, and takes the lock.
 func (a *attempt) claim() (*claim, error) {
-	opening, cancel := context.WithTimeout(a.giveUp, a.timeout)
-	session, err := a.driver.Open(opening)
-	cancel()
+	var session Session
+	err := store.Bounded(a.giveUp, a.timeout, func(ctx context.Context) (err error) {
+		session, err = a.driver.Open(ctx)
+		return err
+	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("no connection of the pool: %w", err)
 	}
 	taken, err := session.Queue(a.giveUp, a.name, a.wait)
 	switch {
@@ -144,14 +146,17 @@ func (a *attempt) claim() (*claim, error) {
 // claimFree claims the lock once it is free: a last holder that has not given it up may trust its lease for a while longer.
 func (a *attempt) claimFree(session Session) (*claim, error) {
 	for waited := false; ; waited = true {
-		ctx, cancel := a.bounded()
+		var fence int64
+		var left time.Duration
 		sent := time.Now()
-		fence, left, err := session.Claim(ctx, waited)
-		cancel()
+		err := a.bounded(func(ctx context.Context) (err error) {
+			fence, left, err = session.Claim(ctx, waited)
+			return err
+		})
 		switch {
 		case err != nil:
 			session.Discard()
-			return nil, err
+			return nil, fmt.Errorf("change the row: %w", err)
 		case left <= 0:
 			return &claim{store: a.Store, name: a.name, session: session, fence: fence, token: rand.Text(), sent: sent}, nil
 		case !a.wait:
@@ -177,7 +182,7 @@ func (a *attempt) pause(session Session, until time.Time) error {
 			err = a.giveUp.Err()
 		}
 		if err == nil {
-			err = a.ping(session)
+			err = a.bounded(session.Ping) // which makes a session that idles less idle
 		}
 		if err != nil {
 			return err
@@ -186,17 +191,9 @@ func (a *attempt) pause(session Session, until time.Time) error {
 	return nil
 }
 
-// ping makes a session that idles less idle.
-func (a *attempt) ping(session Session) error {
-	ctx, cancel := a.bounded()
-	defer cancel()
-	return session.Ping(ctx)
-}
-
 func (a *attempt) leave(session Session) {
-	ctx, cancel := a.bounded()
-	defer cancel()
-	if session.Leave(ctx, false) != nil {
+	leave := func(ctx context.Context) error { return session.Leave(ctx, false) }
+	if a.bounded(leave) != nil {
 		session.Discard()
 		return
 	}

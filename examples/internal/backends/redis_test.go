@@ -88,7 +88,7 @@ func TestDeleteRemovesTheKeysOfItsPrefixOnly(t *testing.T) {
 }
 
 func TestABadREDIS_URLIsRefusedWithoutTellingItsPassword(t *testing.T) {
-	for _, url := range []string{"redis://:se%zzcret@127.0.0.1:1", "tcp://:secret@127.0.0.1:1", "redis://:secret@127.0.0.1:1"} {
+	for _, url := range []string{"redis://:se%zzcret@127.0.0.1:1", "tcp://:secret@127.0.0.1:1", "redis://:123/secret@127.0.0.1:1", "redis://:123?secret@127.0.0.1:1", "redis://:secret@127.0.0.1:1"} {
 		t.Setenv("REDIS_URL", url)
 		_, err := Redis(t.Context())
 		if err == nil || strings.Contains(err.Error(), "cret") {

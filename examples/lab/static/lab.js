@@ -12,7 +12,7 @@ let paused = false;
 async function post(path, body) {
   try {
     const headers = body ? { 'Content-Type': 'application/json' } : {};
-    const response = await fetch(path, { method: 'POST', headers, body: body && JSON.stringify(body) });
+    const response = await fetch(location.origin + path, { method: 'POST', headers, body: body && JSON.stringify(body) });
     if (!response.ok) note(await response.text());
   } catch (err) {
     note(`The lab does not answer: ${err.message}`);
@@ -44,9 +44,9 @@ $('pause').addEventListener('click', () => {
 // --- What the page shows.
 
 let noted = 0;
-function note(line) {
+function note(line, time = Date.now()) {
   const p = document.createElement('p');
-  p.dataset.at = new Date().toTimeString().slice(0, 8);
+  p.dataset.at = new Date(time).toTimeString().slice(0, 8);
   p.textContent = line;
   $('journal').prepend(p);
   while ($('journal').childElementCount > 50) $('journal').lastChild.remove();
@@ -219,7 +219,7 @@ function draw(state) {
   now = state;
   remember(state);
   for (const line of state.journal) {
-    if (line.number > noted) note(line.text);
+    if (line.number > noted) note(line.text, line.time);
     noted = Math.max(noted, line.number);
   }
   drawSettings(state.settings);
@@ -233,7 +233,7 @@ function draw(state) {
 makeCharts();
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', makeCharts);
 addEventListener('resize', () => charts.forEach(({ plot, box }) => plot.setSize({ width: box.clientWidth, height: 128 })));
-const events = new EventSource('/events');
+const events = new EventSource(location.origin + '/events');
 events.onmessage = (e) => {
   $('link').dataset.state = 'up';
   text($('link'), 'live');

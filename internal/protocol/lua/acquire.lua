@@ -31,6 +31,7 @@ if h[1] == ARGV[1] then
 elseif stands and h[1] then
   return {'held', h[3], left, register(KEYS[2])}
 elseif stands then
-  return {'failed', h[4], h[5], left}
+  local text = redis.pcall('GET', KEYS[2] .. ':error')
+  return {'failed', h[4], type(text) == 'string' and text or h[5], left} -- h[5]: an earlier version of the library wrote it
 end
 return take(h[3], h[1])

@@ -10,14 +10,16 @@ end
 
 local failures = tonumber(lease.failures or 0)
 local delay = math.ceil(math.min(tonumber(ARGV[4]), ARGV[3] * 2 ^ failures) * ARGV[5])
-redis.call('HDEL', KEYS[1], 'token')
+redis.call('HDEL', KEYS[1], 'token', 'error')
 for _, inbox in ipairs(inboxes) do
   redis.call('HDEL', KEYS[1], 'inbox:' .. inbox)
 end
 local reply = redis.pcall('HSET', KEYS[1], 'deadline', string.format('%.0f', (now_ms()) + delay), 'length', delay,
-  'failed', ARGV[1], 'error', ARGV[2], 'failures', math.min(failures + 1, 30))
+  'failed', ARGV[1], 'failures', math.min(failures + 1, 30))
 if type(reply) == 'table' and reply.err then
   redis.call('DEL', KEYS[1]) -- out of memory: forget the failure, but free the key
+else
+  redis.pcall('SET', KEYS[1] .. ':error', ARGV[2], 'PX', delay) -- beside the hash, which counts failures for longer
 end
 wake(KEYS[1], inboxes, 'f', lease.generation, ARGV[2])
 return 1

@@ -9,9 +9,10 @@
 --   generation  of the hash: the token of the load that created it, and the time. A load that finds its generation knows that
 --               nothing was stored or invalidated since it acquired the lease, because both delete the hash
 --   holder      when the token acquired it, by the server's clock in ms, and on which instance
---   failures, failed, error   how often in a row loads failed, the token and the text of the last failure
+--   failures, failed   how often in a row loads failed, and the token of the last one that did
 --   inbox:ADDRESS   one field per process that waits
 --   until       there, if intents stood on the key at some time since the generation was made; see until.lua
+-- The text of a failure is a string beside it, LEASE:error, until the deadline: errors may name what is not to stay in Redis.
 --
 -- The intent of a key is a hash that is there while somebody updates it:
 --   writer:TOKEN    "DEADLINE LENGTH": server time in ms until which the writer is believed to be alive, and the ms from when

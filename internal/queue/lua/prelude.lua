@@ -13,6 +13,7 @@
 --                 waiter:TOKEN  one per waiter: its grace in ms, when it stops waiting at the latest, its ticket, and its inbox if it has
 --                               one, with colons between them
 --                 kept          until when the hash exists at least, by its TTL
+--                 grace         the longest grace of those that wait, in ms
 --   the second  those that hold
 --   then        one or two zsets of those that wait: the tokens by their tickets
 --   alive       the one before the last, a zset: the tokens that wait, by when they count as dead without another heartbeat
@@ -32,7 +33,7 @@ end
 
 local now, micros = now_ms()
 local fence, longest = tonumber(fields[1] or 0), tonumber(fields[2] or 0)
-local kept = tonumber(fields[6] or 0)
+local kept, grace = tonumber(fields[6] or 0), tonumber(fields[7] or longest_grace)
 local queued -- somebody waits
 local left = false -- somebody has left the queue in this run
 
@@ -116,7 +117,7 @@ end
 
 -- Removes the dead from the queue, and finds out whether anybody waits.
 local function bury()
-  queued = highest(alive, now + longest_grace) > 0
+  queued = highest(alive, now + grace) > 0
   if queued then
     for _, token in ipairs(redis.call('ZRANGEBYSCORE', alive, '-inf', whole(now))) do
       leave(token)
@@ -132,9 +133,9 @@ local function stay(queue, token, till)
   keep(alive)
 end
 
--- Gives the token a place in the queue, or finds the one that it has. It waits for its patience in ms, and came at that time of this
--- server's clock in microseconds (0: now). Returns its ticket.
-local function enqueue(queue, token, grace, patience, came, inbox)
+-- Gives the token a place in the queue, or finds the one that it has. It lives that many ms without a heartbeat, waits for its patience in ms,
+-- and came at that time of this server's clock in microseconds (0: now). Returns its ticket.
+local function enqueue(queue, token, lives, patience, came, inbox)
   local ticket = redis.call('ZSCORE', queue, token) and ticket_of(token)
   if not ticket then
     local last = tonumber(fields[4] or 0) + math.max(micros - (fields[5] or 0), 1)
@@ -142,8 +143,9 @@ local function enqueue(queue, token, grace, patience, came, inbox)
     redis.call('ZADD', queue, whole(came > 0 and last - math.max(micros - came, 0) or last), token)
     redis.call('HSET', lock, 'ticket', ticket, 'asked', whole(micros))
   end
-  redis.call('HSET', lock, 'waiter:' .. token, grace .. ':' .. whole(now + patience) .. ':' .. ticket .. ':' .. inbox)
-  stay(queue, token, now + math.min(grace, patience))
+  grace = math.max(tonumber(lives), queued and grace or 0)
+  redis.call('HSET', lock, 'waiter:' .. token, lives .. ':' .. whole(now + patience) .. ':' .. ticket .. ':' .. inbox, 'grace', grace)
+  stay(queue, token, now + math.min(lives, patience))
   return ticket
 end
 

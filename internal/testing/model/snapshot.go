@@ -94,7 +94,7 @@ func (w *Queued) checkRemains() {
 		queued += len(tokens)
 	}
 	for token, until := range s.Alive() {
-		w.checkLasts("waiter", token, until, queue.LongestGrace.Milliseconds())
+		w.checkLasts("waiter", token, until, s.Number("grace"))
 	}
 	if len(s.Alive()) != queued {
 		w.Wrong("%v are alive, of %v", s.Alive(), s.Sets)
@@ -138,7 +138,7 @@ func (w *Queued) settle() {
 		}
 	}
 	for field := range w.Now.Hash {
-		if !slices.Contains([]string{"fence", "longest", "ticket", "asked", "revoked", "revoker", "gone", "solo", "kept"}, field) {
+		if !slices.Contains([]string{"fence", "longest", "ticket", "asked", "revoked", "revoker", "gone", "solo", "kept", "grace"}, field) {
 			w.Wrong("%s is left at the end", field)
 		}
 	}

@@ -28,6 +28,7 @@ func StartCluster(tb testing.TB, replicas int) *Cluster {
 func clusterArguments(port int, dir string) ([]string, error) {
 	return serverArguments([]string{
 		"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-node-timeout", "2000",
+		"--enable-debug-command", "yes", // for DEBUG CLUSTERLINK
 		"--repl-ping-replica-period", "1", // nodes do not list a replica that has received nothing yet
 	})(port, dir)
 }

@@ -28,8 +28,8 @@ func (m *MariaDB) Lose() {
 	m.Start()
 }
 
-// StartMariaDB starts a MariaDB, and returns when ready says that it answers.
-func StartMariaDB(tb testing.TB, ready func(socket string) bool) *MariaDB {
+// StartMariaDB starts a MariaDB, and returns when ready says that it answers. Settings are further arguments.
+func StartMariaDB(tb testing.TB, ready func(socket string) bool, settings ...string) *MariaDB {
 	tb.Helper()
 	dir := directory(tb)
 	data := filepath.Join(dir, "data")
@@ -50,9 +50,10 @@ func StartMariaDB(tb testing.TB, ready func(socket string) bool) *MariaDB {
 		crash: syscall.SIGKILL,
 		ready: func() bool { return ready(m.Socket) },
 		command: func() *exec.Cmd {
-			cmd := exec.Command(mariadbd, "--no-defaults", "--datadir="+data, "--socket="+m.Socket, "--skip-networking",
-				"--pid-file="+filepath.Join(dir, "pid"), "--tmpdir="+dir, "--innodb-buffer-pool-size=16M", "--innodb-log-file-size=8M",
-				"--performance-schema=OFF")
+			args := []string{"--no-defaults", "--datadir=" + data, "--socket=" + m.Socket, "--skip-networking",
+				"--pid-file=" + filepath.Join(dir, "pid"), "--tmpdir=" + dir, "--innodb-buffer-pool-size=16M", "--innodb-log-file-size=8M",
+				"--performance-schema=OFF"}
+			cmd := exec.Command(mariadbd, append(args, settings...)...)
 			cmd.Dir, cmd.SysProcAttr = dir, unprivileged(tb, dir)
 			return cmd
 		},

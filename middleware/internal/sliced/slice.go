@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/pages"
 	"github.com/cacheguard/go/middleware/internal/identity"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
@@ -46,8 +47,9 @@ const maxTries = 3
 // retrieve gets the bytes of the slice, from the cache or the handler. The error is a Refusal if the handler does not have it.
 func (s *slice) retrieve(ctx context.Context) (body []byte, how cacheguard.Outcome, err error) {
 	source := cacheguard.Source[[]byte]{Judge: s.evaluate, Load: s.load, Unlimited: s.page.Store.Unlimited}
+	read := &pages.Read{Context: ctx, Key: s.key()}
 	for tries := range maxTries {
-		raw, how, err := cacheguard.Fetch(ctx, s.page.Store.Guard, s.key(), source)
+		raw, how, err := cacheguard.Fetch(read, s.page.Store.Guard, read.Key, source)
 		if err != nil {
 			return nil, how, err
 		}

@@ -1,0 +1,158 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/cacheguard/go/cacheguard"
+)
+
+const (
+	rows   = 16 // keys of the Guard itself
+	things = 16
+	quiet  = 8  // keys that are invalidated seldom, so that their loads can be counted
+	blocks = 10 // of the keys that are read together; those of one are invalidated together
+)
+
+// value is what is cached.
+type value struct {
+	N       int64
+	Tags    uint
+	By      string `json:",omitempty"`
+	Version int    `json:",omitempty"`
+}
+
+// opened is a Guard and its kinds.
+type opened struct {
+	name    string
+	version int
+	guard   *cacheguard.Guard
+	things  *cacheguard.Cache[int, value]
+	bulk    *cacheguard.Cache[int, value]
+	quiet   *cacheguard.Cache[int, value]
+	births  *cacheguard.Cache[int64, int64]
+}
+
+// outcomes of the keys of a call, which the hook finds in its context.
+type outcomes struct {
+	mu  sync.Mutex
+	all map[string]cacheguard.Outcome
+}
+
+type outcomesKey struct{}
+
+func withOutcomes(ctx context.Context) (context.Context, *outcomes) {
+	o := &outcomes{all: make(map[string]cacheguard.Outcome)}
+	return context.WithValue(ctx, outcomesKey{}, o), o
+}
+
+func (o *outcomes) of(key string) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return string(o.all[key])
+}
+
+func tagsOf(bits uint) (all []string) {
+	for i := range tags {
+		if bits&(1<<i) != 0 {
+			all = append(all, tagOf(i))
+		}
+	}
+	return all
+}
+
+// open opens a Guard. Every second place has a tier, which keeps values for minutes; every other second place serves stale values.
+func (w *worker) open() *opened {
+	o := &opened{name: fmt.Sprint(w.name, ".", w.opens.Add(1)), version: 1 + w.index%2}
+	cfg := cacheguard.Config{
+		Prefix: "chaos", TTL: w.ttl, LeaseTTL: lease, RedisTimeout: w.wait, NegativeTTL: w.ttl,
+		Hooks: cacheguard.Hooks{OnGet: func(ctx context.Context, key string, outcome cacheguard.Outcome, _ time.Duration, _ error) {
+			if all, ok := ctx.Value(outcomesKey{}).(*outcomes); ok {
+				all.mu.Lock()
+				all.all[key] = outcome
+				all.mu.Unlock()
+			}
+		}},
+	}
+	if w.index%4 >= 2 {
+		cfg.Local = cacheguard.LocalConfig{MaxEntries: 20_000, TTL: 10 * time.Minute}
+	}
+	if w.index%4%3 == 0 {
+		cfg.StaleFor, cfg.EarlyRefresh = w.ttl, 1
+	}
+	var errs [5]error
+	o.guard, errs[0] = cacheguard.New(w.rdb.(cacheguard.Redis), cfg)
+	o.things, errs[1] = cacheguard.NewCache(o.guard, cacheguard.CacheConfig[int, value]{
+		Name: "thing", Version: o.version, Tags: func(_ int, v value) []string { return tagsOf(v.Tags) },
+		Load: func(ctx context.Context, _ int) (value, error) {
+			v, err := w.load(ctx)
+			v.Version = o.version
+			return v, err
+		},
+	})
+	o.bulk, errs[2] = cacheguard.NewCache(o.guard, cacheguard.CacheConfig[int, value]{
+		Name: "bulk", Load: func(ctx context.Context, _ int) (value, error) { return w.loadRow(ctx) }, // GetMany may load a single thing
+		LoadMany: func(ctx context.Context, ids []int) (map[int]value, error) {
+			v, err := w.load(ctx)
+			cacheguard.SetTags(ctx, tagsOf(v.Tags)...)
+			all := make(map[int]value, len(ids))
+			for _, id := range ids {
+				all[id] = v
+			}
+			return all, err
+		},
+	})
+	o.quiet, errs[3] = cacheguard.NewCache(o.guard, cacheguard.CacheConfig[int, value]{
+		Name: "quiet", TTL: 200 * time.Millisecond, StaleFor: -1, EarlyRefresh: -1,
+		Load: func(ctx context.Context, id int) (value, error) { return w.loadQuietly(ctx, o, id) },
+	})
+	o.births, errs[4] = cacheguard.NewCache(o.guard, cacheguard.CacheConfig[int64, int64]{
+		Name: "birth", AbsentTags: func(int64) []string { return []string{"births"} },
+		Load: func(ctx context.Context, id int64) (int64, error) {
+			born, err := w.truth.born(ctx)
+			<-time.After(rand.N(5 * time.Millisecond))
+			if err == nil && id >= born {
+				err = fmt.Errorf("thing %d: %w", id, cacheguard.ErrNotFound)
+			}
+			return id, err
+		},
+	})
+	for _, err := range errs {
+		if err != nil {
+			w.Fatal(err)
+		}
+	}
+	return o
+}
+
+// load reads the database, which takes its time, and gives what it has read any tags.
+func (w *worker) load(ctx context.Context) (value, error) {
+	from := now()
+	n, err := w.truth.read(ctx)
+	<-time.After(rand.N(10 * time.Millisecond))
+	v := value{N: n, Tags: rand.UintN(1<<tags) & rand.UintN(1<<tags)}
+	w.note(event{Kind: loads, Guard: w.name, N: n, Tags: v.Tags, From: from})
+	return v, err
+}
+
+// loadRow is the load of a key of the Guard itself.
+func (w *worker) loadRow(ctx context.Context) (value, error) {
+	v, err := w.load(ctx)
+	cacheguard.SetTags(ctx, tagsOf(v.Tags)...)
+	return v, err
+}
+
+// loadQuietly notes the load, unless that belongs to one caller alone.
+func (w *worker) loadQuietly(ctx context.Context, o *opened, id int) (value, error) {
+	from, alone := now(), o.guard.Stats().Bypassed
+	v, err := w.load(ctx)
+	v.Tags = 0
+	<-time.After(20 * time.Millisecond)
+	if at := o.guard.Stats(); err == nil && ctx.Err() == nil && !alone && !at.Bypassed && at.Owed == 0 {
+		w.note(event{Kind: loaded, Guard: o.name, Key: o.quiet.Key(id), From: from})
+	}
+	return v, err
+}

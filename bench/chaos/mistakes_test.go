@@ -1,0 +1,243 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// mistakes are what caches made by hand do, each against another promise. They show that the checker sees what it should.
+var mistakes = map[string]operation{
+	"two processes load":               {20, (*worker).loadsAlone, false},
+	"a fill after the DEL":             {20, (*worker).asideRead, false},
+	"DEL, while others fill":           {5, (*worker).asideWrite, false},
+	"a map in the process":             {20, (*worker).remembers, false},
+	"a write that the map misses":      {5, (*worker).writesBeside, false},
+	"a set of keys for a tag":          {20, (*worker).taggedRead, false},
+	"DEL of the keys of a tag":         {3, (*worker).taggedWrite, false},
+	"a writer that dies before DEL":    {2, (*worker).writesThenDeletes, true},
+	"a read after it":                  {60, (*worker).readsDead, false},
+	"SET of what was written":          {10, (*worker).setsWritten, false},
+	"a read of it":                     {20, (*worker).readsWritten, false},
+	"one version's keys":               {20, (*worker).versionedRead, false},
+	"DEL of one version's keys":        {5, (*worker).versionedWrite, false},
+	"the first caller's context":       {5, (*worker).sharesContext, false},
+	"an error of SET":                  {20, (*worker).failsToStore, false},
+	"an invalidation that is given up": {5, (*worker).givesUp, false},
+	"a map for ever":                   {20, (*worker).remembersForEver, false},
+	"absence without an end":           {20, (*worker).absentForEver, false},
+	"a birth":                          {2, (*worker).bearsSilently, false},
+	"a context that is ignored":        {1, (*worker).ignoresContext, false},
+	"a lock without a fence":           {10, (*worker).lock, false},
+	"a read and a write":               {10, (*worker).readsAndWrites, false},
+}
+
+// aside is what everybody writes first: GET, load, SET. Its error is the first one.
+func (w *worker) aside(ctx context.Context, key string) (v value, how string, err error) {
+	n, err := w.rdb.Get(ctx, "aside:"+key).Int64()
+	if !errors.Is(err, redis.Nil) {
+		return value{N: n}, "hit", err
+	}
+	if n, err = w.truth.read(ctx); err != nil {
+		return v, "", err
+	}
+	<-time.After(rand.N(20 * time.Millisecond))
+	return value{N: n}, "loaded", w.rdb.Set(ctx, "aside:"+key, n, 0).Err()
+}
+
+func (w *worker) noteAside(ctx context.Context, o *opened, key string, tags uint, by string) error {
+	from := now()
+	v, how, err := w.aside(ctx, key)
+	if err == nil {
+		w.note(event{Kind: got, Guard: o.name, Key: key, N: v.N, Tags: tags, By: by, How: how, From: from, Version: o.version, Stored: o.version})
+	}
+	return err
+}
+
+// forgets writes, and deletes the keys.
+func (w *worker) forgets(ctx context.Context, o *opened, scope string, keys ...string) error {
+	return w.change(ctx, o, []string{scope}, func() (err error) {
+		for _, key := range keys {
+			err = errors.Join(err, w.rdb.Del(ctx, "aside:"+key).Err())
+		}
+		return err
+	})
+}
+
+func (w *worker) loadsAlone(o *opened, ctx context.Context) error {
+	_, err := w.loadQuietly(ctx, o, rand.N(quiet))
+	return err
+}
+
+func (w *worker) asideRead(o *opened, ctx context.Context) error {
+	return w.noteAside(ctx, o, "a", 0, "")
+}
+
+func (w *worker) asideWrite(o *opened, ctx context.Context) error {
+	return w.forgets(ctx, o, "key:a", "a")
+}
+
+// remembers keeps what it has read for a moment.
+func (w *worker) remembers(o *opened, ctx context.Context) error {
+	return w.memo(ctx, o, "memo", "shared", 50*time.Millisecond)
+}
+
+func (w *worker) remembersForEver(o *opened, ctx context.Context) error {
+	if w.index == 0 { // which writes
+		return nil
+	}
+	return w.memo(ctx, o, "memory", "local", time.Hour)
+}
+
+func (w *worker) memo(ctx context.Context, o *opened, key, how string, keep time.Duration) error {
+	from := now()
+	e := event{Kind: got, Guard: o.name, Key: key, How: how, From: from, Version: o.version, Stored: o.version}
+	if old, found := w.memory.Load(key); found && from < old.(event).From+int64(keep) {
+		e.N = old.(event).N
+	} else {
+		n, err := w.truth.read(ctx)
+		if err != nil {
+			return err
+		}
+		e.N = n
+		w.memory.Store(key, e)
+	}
+	w.note(e)
+	return nil
+}
+
+func (w *worker) writesBeside(o *opened, ctx context.Context) error {
+	scopes := []string{"key:memo"}
+	if w.index == 0 {
+		scopes = append(scopes, "key:memory")
+	}
+	return w.change(ctx, o, scopes, func() error { return nil })
+}
+
+// givesUp does not know whether its invalidation has arrived, and goes on.
+func (w *worker) givesUp(o *opened, ctx context.Context) error {
+	n, err := w.truth.write(ctx, "many", 0)
+	if err == nil {
+		w.note(event{Kind: pending, Guard: o.name, Scope: "key:memo", N: n})
+	}
+	return err
+}
+
+func (w *worker) taggedRead(o *opened, ctx context.Context) error {
+	key := fmt.Sprint("tagged", rand.N(4))
+	_ = w.rdb.SAdd(ctx, "aside:tag", key).Err() // a mistake more
+	return w.noteAside(ctx, o, key, 1, "")
+}
+
+func (w *worker) taggedWrite(o *opened, ctx context.Context) error {
+	keys, err := w.rdb.SMembers(ctx, "aside:tag").Result()
+	if err != nil {
+		return err
+	}
+	return w.forgets(ctx, o, "tag:"+tagOf(0), keys...)
+}
+
+func (w *worker) writesThenDeletes(o *opened, ctx context.Context) error {
+	key, n := fmt.Sprint("dead", rand.N(40)), int64(0)
+	if err := w.writeOf(o, key, &n)(ctx); err != nil {
+		return err
+	}
+	return w.rdb.Del(ctx, "aside:"+key).Err()
+}
+
+func (w *worker) readsDead(o *opened, ctx context.Context) error {
+	return w.noteAside(ctx, o, fmt.Sprint("dead", rand.N(40)), 0, "")
+}
+
+func (w *worker) setsWritten(o *opened, ctx context.Context) error {
+	n, err := w.truth.write(ctx, "many", 0)
+	if err != nil {
+		return err
+	}
+	<-time.After(rand.N(20 * time.Millisecond))
+	err = w.rdb.Set(ctx, "aside:put", n, 0).Err()
+	return w.ended(ctx, o, []string{"key:put"}, n, now(), err)
+}
+
+func (w *worker) readsWritten(o *opened, ctx context.Context) error {
+	return w.noteAside(ctx, o, "put", 0, "put")
+}
+
+func (w *worker) versionedRead(o *opened, ctx context.Context) error {
+	if o.version == 1 { // which writes
+		return nil
+	}
+	return w.noteAside(ctx, o, "thing:versioned", 0, "")
+}
+
+func (w *worker) versionedWrite(o *opened, ctx context.Context) error {
+	if o.version != 1 {
+		return nil
+	}
+	return w.forgets(ctx, o, "key:thing:versioned", "thing:versioned:v1")
+}
+
+// sharesContext has a second caller wait for what the first one does.
+func (w *worker) sharesContext(o *opened, ctx context.Context) error {
+	from := now()
+	first, cancel := context.WithTimeout(ctx, rand.N(time.Millisecond))
+	defer cancel()
+	if _, err := w.truth.read(first); err != nil || first.Err() != nil {
+		return w.failed(ctx, o, "shared", from, context.DeadlineExceeded)
+	}
+	return nil
+}
+
+func (w *worker) failsToStore(o *opened, ctx context.Context) error {
+	from, key := now(), fmt.Sprint("unstored", rand.N(1000))
+	if _, _, err := w.aside(ctx, key); err != nil {
+		return w.failed(ctx, o, key, from, err)
+	}
+	return w.rdb.Del(ctx, "aside:"+key).Err()
+}
+
+func (w *worker) absentForEver(o *opened, ctx context.Context) error {
+	born, err := w.truth.born(ctx)
+	if err != nil {
+		return err
+	}
+	id, from := max(0, born-2+rand.Int64N(4)), now()
+	if _, known := w.memory.Load(id); known || id >= born {
+		w.memory.Store(id, true)
+		w.note(event{Kind: absent, Guard: o.name, Key: o.births.Key(id), How: "hit", From: from})
+	}
+	return nil
+}
+
+func (w *worker) bearsSilently(o *opened, ctx context.Context) error {
+	from := now()
+	id, err := w.truth.bear(ctx)
+	if err != nil {
+		return err
+	}
+	return w.ended(ctx, o, []string{"birth:" + o.births.Key(id)}, 1, from, nil)
+}
+
+func (w *worker) ignoresContext(_ *opened, _ context.Context) error {
+	if _, before := w.memory.LoadOrStore("ignored", true); !before {
+		<-time.After(patience + time.Second)
+	}
+	return nil
+}
+
+func (w *worker) readsAndWrites(_ *opened, ctx context.Context) error {
+	called := now()
+	w.note(event{Kind: tries, Key: "swap", From: called})
+	count, err := w.rdb.Get(ctx, "wrong").Int64()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return err
+	}
+	if err = w.rdb.Set(ctx, "wrong", count+1, 0).Err(); err == nil {
+		w.note(event{Kind: adds, Key: "swap", From: called})
+	}
+	return err
+}

@@ -1,0 +1,189 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cacheguard/go/cacheguard"
+)
+
+// notes notes a value that a call, begun at from, has got.
+func (w *worker) notes(o *opened, key string, v value, how string, from int64) {
+	e := event{Kind: got, Guard: o.name, Key: key, N: v.N, Tags: v.Tags, By: v.By, How: how, From: from, Version: o.version, Stored: o.version}
+	if strings.HasPrefix(key, "thing:") {
+		e.Stored = v.Version
+	}
+	w.note(e)
+}
+
+// impatient are some of the callers: they give up soon.
+func impatient(ctx context.Context) (context.Context, context.CancelFunc) {
+	if rand.N(5) == 0 {
+		return context.WithTimeout(ctx, rand.N(20*time.Millisecond))
+	}
+	return context.WithCancel(ctx)
+}
+
+// one is a Get of one key.
+func (w *worker) one(ctx context.Context, o *opened, key string, get func(context.Context) (value, error)) error {
+	ctx, cancel := impatient(ctx)
+	defer cancel()
+	ctx, all := withOutcomes(ctx)
+	from := now()
+	v, err := get(ctx)
+	if err != nil {
+		return w.failed(ctx, o, key, from, err)
+	}
+	w.notes(o, key, v, all.of(key), from)
+	return nil
+}
+
+func (w *worker) get(o *opened, ctx context.Context) error {
+	row := someRow()
+	return w.one(ctx, o, row, func(ctx context.Context) (value, error) { return cacheguard.Get(ctx, o.guard, row, w.loadRow) })
+}
+
+// getBriefly has values that expire soon, so that they are served stale and replaced.
+func (w *worker) getBriefly(o *opened, ctx context.Context) error {
+	row := someRow()
+	return w.one(ctx, o, row, func(ctx context.Context) (value, error) {
+		return cacheguard.Get(ctx, o.guard, row, func(ctx context.Context) (value, error) {
+			cacheguard.SetTTL(ctx, rand.N(100*time.Millisecond))
+			v, err := w.loadRow(ctx)
+			v.By = "briefly"
+			return v, err
+		})
+	})
+}
+
+// fetch judges what is cached, and looks at what is shown to the loader.
+func (w *worker) fetch(o *opened, ctx context.Context) error {
+	row, known := someRow(), rand.UintN(1<<tags)
+	return w.one(ctx, o, row, func(ctx context.Context) (value, error) {
+		from := now()
+		v, _, err := cacheguard.Fetch(ctx, o.guard, row, cacheguard.Source[value]{
+			Judge: func(value) cacheguard.Verdict {
+				return []cacheguard.Verdict{cacheguard.Serve, cacheguard.Serve, cacheguard.Serve, cacheguard.Refresh, cacheguard.Replace}[rand.N(5)]
+			},
+			Load: func(ctx context.Context, old *value) (value, error) {
+				if old != nil {
+					w.notes(o, row, *old, "old", from)
+				}
+				v, err := w.loadRow(ctx)
+				v.Tags |= known
+				v.By = "fetch"
+				return v, err
+			},
+			Tags: tagsOf(known), SkipLocal: rand.N(2) == 0, Unlimited: rand.N(2) == 0,
+		})
+		return v, err
+	})
+}
+
+func (w *worker) getMany(o *opened, ctx context.Context) error {
+	ctx, cancel := impatient(ctx)
+	defer cancel()
+	ctx, all := withOutcomes(ctx)
+	keys := []string{someRow(), someRow(), someRow(), someRow()}
+	from := now()
+	found, err := cacheguard.GetMany(ctx, o.guard, keys, func(ctx context.Context, missing []string) (map[string]value, error) {
+		v, err := w.loadRow(ctx)
+		v.By = "many"
+		loaded := make(map[string]value)
+		for _, key := range missing {
+			loaded[key] = v
+		}
+		return loaded, err
+	})
+	for key, v := range found {
+		w.notes(o, key, v, all.of(key), from)
+	}
+	if err != nil || len(found) != len(slices.Compact(slices.Sorted(slices.Values(keys)))) {
+		return w.failed(ctx, o, "", from, errors.Join(err, errors.New("not all were found")))
+	}
+	return nil
+}
+
+func (w *worker) getThing(o *opened, ctx context.Context) error {
+	id := rand.N(things)
+	return w.one(ctx, o, o.things.Key(id), func(ctx context.Context) (value, error) { return o.things.Get(ctx, id) })
+}
+
+func (w *worker) getQuiet(o *opened, ctx context.Context) error {
+	id := rand.N(quiet)
+	return w.one(ctx, o, o.quiet.Key(id), func(ctx context.Context) (value, error) { return o.quiet.Get(ctx, id) })
+}
+
+// getBulk reads thousands of keys, and notes the oldest of those that can be invalidated together.
+func (w *worker) getBulk(o *opened, ctx context.Context) error {
+	ctx, all := withOutcomes(ctx)
+	ids := make([]int, w.bulk)
+	for i := range ids {
+		ids[i] = i
+	}
+	from := now()
+	found, err := o.bulk.GetMany(ctx, ids)
+	if err != nil || len(found) != len(ids) {
+		return w.failed(ctx, o, "bulk", from, errors.Join(err, errors.New("not all were found")))
+	}
+	type group struct {
+		block int
+		tags  uint
+		how   string
+	}
+	oldest := make(map[group]value)
+	for id, v := range found {
+		g := group{id * blocks / w.bulk, v.Tags, all.of(o.bulk.Key(id))}
+		if o, seen := oldest[g]; !seen || v.N < o.N {
+			oldest[g] = v
+		}
+	}
+	for g, v := range oldest {
+		w.notes(o, o.bulk.Key(g.block), v, g.how, from)
+	}
+	return nil
+}
+
+// getBirth asks for one of the things that were born last, or will be next.
+func (w *worker) getBirth(o *opened, ctx context.Context) error {
+	born, err := w.truth.born(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, all := withOutcomes(ctx)
+	id := max(0, born-3+rand.Int64N(6))
+	from, key := now(), o.births.Key(id)
+	switch _, err = o.births.Get(ctx, id); {
+	case errors.Is(err, cacheguard.ErrNotFound):
+		w.note(event{Kind: absent, Guard: o.name, Key: key, How: all.of(key), From: from})
+	case err != nil:
+		return w.failed(ctx, o, key, from, err)
+	}
+	return nil
+}
+
+var errFaulty = errors.New("the source has failed")
+
+// getFaulty has a loader that fails and panics. Its callers get that, and nothing else.
+func (w *worker) getFaulty(o *opened, ctx context.Context) error {
+	from := now()
+	_, err := cacheguard.Get(ctx, o.guard, "faulty", func(ctx context.Context) (value, error) {
+		switch rand.N(4) {
+		case 0:
+			return value{}, errFaulty
+		case 1:
+			panic(errFaulty)
+		}
+		cacheguard.SetTTL(ctx, 10*time.Millisecond)
+		return w.load(ctx)
+	})
+	var remote *cacheguard.LoadError
+	if err == nil || errors.Is(err, errFaulty) || errors.As(err, &remote) && strings.Contains(remote.Message, errFaulty.Error()) {
+		return nil
+	}
+	return w.failed(ctx, o, "faulty", from, err)
+}

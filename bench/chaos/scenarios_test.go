@@ -1,0 +1,65 @@
+package chaos
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestPromisesHoldWhileProcessesDieAndConnectionsBreak(t *testing.T) {
+	t.Parallel()
+	c := onOneServer(t, "REDISTIMEOUT=4s")
+	c.check.keeps, c.check.swaps = true, true
+	c.rage(killOne, killWriter, rest, forgetScripts, stopMost, rest, killWriter, rest, closeConnections)
+}
+
+func TestPromisesHoldWhileRedisLosesItsData(t *testing.T) {
+	t.Parallel()
+	onOneServer(t).rage(restart, evictSome, killOne, evict, freeze, evictSome, stopMost, fill)
+}
+
+func TestPromisesHoldWhileMessagesAreLateAndLost(t *testing.T) {
+	t.Parallel()
+	onLongWay(t).rage(lateReplies, lateCopies, lostReplies, slow, cutBefore, killOne, deaf, refused, stopMost)
+}
+
+func TestPromisesHoldWhileAClusterMovesItsSlots(t *testing.T) {
+	t.Parallel()
+	onCluster(t, 0).rage(moveSlots, killOne, evictSome, moveSlots, forgetScripts, moveSlots, closeConnections, freeze)
+}
+
+func TestPromisesHoldBesideFailovers(t *testing.T) {
+	t.Parallel()
+	for name, build := range map[string]func(t *testing.T) *chaos{
+		"sentinel": onSentinel,
+		"cluster":  func(t *testing.T) *chaos { return onCluster(t, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			build(t).rage(killOne, failOver, forgetScripts)
+		})
+	}
+}
+
+// Each promise is broken by a cache made by hand, or the other tests prove nothing.
+func TestTheUsualMistakesAreFound(t *testing.T) {
+	t.Parallel()
+	c := onOneServer(t, "WRONG=yes")
+	c.expected, c.check.keeps, c.check.swaps = true, true, true
+	c.check.delay, c.check.slack = time.Second, 500*time.Millisecond
+	missing := promises
+	for range 10 { // mistakes show by chance
+		for i := range processes {
+			c.spawn(i)
+		}
+		for _, h := range []harm{rest, killWriter, fill, killWriter, rest, rest, rest, rest, rest} {
+			c.suffer(h)
+		}
+		c.settle()
+		missing = slices.DeleteFunc(slices.Clone(promises), func(promise string) bool { return len(c.check.found[promise]) > 0 })
+		if len(missing) == 0 {
+			return
+		}
+	}
+	t.Errorf("nothing was found of %q", missing)
+}

@@ -1,0 +1,94 @@
+package cacheguard
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+// subscribedTo is the node that the inbox of a guard is subscribed to.
+func (f *fleet) subscribedTo(c *redistest.Cluster, i int) *redistest.Server {
+	f.t.Helper()
+	for n := range 3 {
+		channel := f.guards[i].notices.Channel
+		heard, err := c.Node(n).Client(f.t).PubSubNumSub(context.Background(), channel).Result()
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if heard[channel] > 0 {
+			return c.Node(n)
+		}
+	}
+	f.t.Fatal("no node has the subscription")
+	return nil
+}
+
+// A node that stands still is cut off by the others, which lose what they had to say to it. Its subscribers' connections stay.
+func TestANoticeThatIsLostOnAClustersBusIsMissedWithinSeconds(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c := redistest.StartCluster(t, 0)
+	for n := range 3 {
+		if err := c.Node(n).Client(t).ConfigSet(ctx, "cluster-node-timeout", "1000").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rdb := c.Client(t)
+	cfg := Config{Local: LocalConfig{MaxEntries: 1000, TTL: time.Hour}, RedisTimeout: 10 * time.Second}
+	f := newFleetOn(t, rdb, cfg, rdb)
+	f.guards = append(f.guards, newGuard(t, c.Client(t), Config{Prefix: f.guards[0].cfg.Prefix, RedisTimeout: cfg.RedisTimeout}))
+	f.listening()
+	frozen := f.subscribedTo(c, 0)
+	id, err := frozen.Client(t).ClusterMyID(ctx).Result()
+	expect.Equal(t, "error", err, nil)
+	key, writing := f.keyElsewhere(rdb, frozen)
+	f.keptBy(0, key, "old")
+
+	frozen.Pause()
+	cut := writing.Do(ctx, "debug", "clusterlink", "kill", "all", id).Err() // as they do when the timeout is over
+	mustInvalidate(t, f.guards[1], key)
+	pause(1500 * time.Millisecond)
+	frozen.Resume()
+	expect.Equal(t, "error", cut, nil)
+	redistest.Await(t, "the new value", func() bool {
+		v, _, err := get(ctx, f.guards[0], key, returns("new"))
+		return err == nil && v == "new"
+	})
+}
+
+// keyElsewhere is a key of another node, and a client of that node.
+func (f *fleet) keyElsewhere(rdb *redis.ClusterClient, frozen *redistest.Server) (string, *redis.Client) {
+	for i := 0; ; i++ {
+		key := fmt.Sprint("k", i)
+		node, err := rdb.MasterForKey(context.Background(), f.guards[0].keys.ValueKey(key))
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if node.Options().Addr != frozen.Addr() {
+			return key, node
+		}
+	}
+}
+
+func TestANoticeThatIsLostOnOneServerIsMissedWithinSeconds(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	server := redistest.Start(t)
+	admin := server.Client(t)
+	expect.Equal(t, "error", admin.Do(ctx, "acl", "setuser", "app", "on", ">secret", "~*", "+@all", "resetchannels").Err(), nil)
+	f := newFleetOn(t, admin, withLocal, server.Client(t))
+	f.keptBy(0, "k", "old")
+	mute := newGuard(t, server.Client(t, redistest.User("app", "secret")), Config{Prefix: f.guards[0].cfg.Prefix})
+	mustInvalidate(t, mute, "k") // its notice is refused, which costs nothing else
+	expect.Equal(t, "error", admin.Do(ctx, "acl", "setuser", "app", "allchannels").Err(), nil)
+	redistest.Await(t, "the new value", func() bool {
+		v, _, err := get(ctx, f.guards[0], "k", returns("new"))
+		return err == nil && v == "new"
+	})
+}

@@ -1,0 +1,232 @@
+// Package engine is what the feeds share: from changes of rows to invalidations that Redis has acknowledged, and to the position that may be
+// confirmed then. It does not know where changes come from.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/cdc"
+)
+
+const (
+	firstPause = 50 * time.Millisecond
+	maxPause   = 2 * time.Second
+)
+
+// Engine invalidates for a feed.
+type Engine struct {
+	Tables Tables
+	Guards []*cacheguard.Guard
+	Log    *slog.Logger
+
+	mu      sync.Mutex
+	stats   cdc.Stats
+	current time.Time // up to which everything is invalidated
+	running bool
+}
+
+// errRunning is of a second Run.
+var errRunning = errors.New("cdc: the feed runs already")
+
+// Start begins a Run. The caller calls end when it is over.
+func (e *Engine) Start() (end func(), err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.running {
+		return nil, errRunning
+	}
+	e.running = true
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.running, e.stats.Reading = false, false
+	}, nil
+}
+
+// Stats are the figures of now.
+func (e *Engine) Stats() cdc.Stats {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := e.stats
+	if s.Reading && !e.current.IsZero() {
+		s.Behind = max(time.Since(e.current), 0)
+	}
+	return s
+}
+
+// Reading notes that this instance reads the log, or no longer does. since is up to when everything is known to be invalidated.
+func (e *Engine) Reading(on bool, since time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.stats.Reading != on {
+		e.Log.Info(map[bool]string{true: "cdc: reads the log", false: "cdc: no longer reads the log"}[on])
+	}
+	e.stats.Reading, e.current = on, since
+}
+
+// CaughtUp notes that everything that was committed before a moment is invalidated.
+func (e *Engine) CaughtUp(until time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if until.After(e.current) {
+		e.current = until
+	}
+}
+
+// Lag notes how much of the log is not invalidated, and how much is kept.
+func (e *Engine) Lag(behind, retained int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stats.BehindBytes, e.stats.Retained = max(behind, 0), max(retained, 0)
+}
+
+// Reconnected notes that reading has ended with an error.
+func (e *Engine) Reconnected() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stats.Reconnects++
+}
+
+// Trouble notes an error, and nil its end. It logs both once.
+func (e *Engine) Trouble(err error) {
+	e.mu.Lock()
+	was := e.stats.Err
+	e.stats.Err = err
+	e.mu.Unlock()
+	switch {
+	case err != nil && (was == nil || was.Error() != err.Error()):
+		e.Log.Error("cdc: changes wait to be invalidated", "error", err)
+	case err == nil && was != nil:
+		e.Log.Info("cdc: changes are invalidated again")
+	}
+}
+
+// Whole invalidates the kinds of all tables, as the position in the log is lost. It tries once, so that the caller may let go of the
+// position in between.
+func (e *Engine) Whole(ctx context.Context, why string) error {
+	e.Log.Warn("cdc: all mapped kinds are invalidated whole", "why", why)
+	if err := invalidate(ctx, e.Guards, nil, nil, e.Tables.All()); err != nil {
+		return fmt.Errorf("cdc: invalidate all mapped kinds, because %s: %w", why, err)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stats.Whole++
+	return nil
+}
+
+// Steps are what a feed does around the invalidations of an Applier.
+type Steps[P any] struct {
+	// Settle returns when every new read of the database sees the transactions with the marks. nil: they all do.
+	Settle func(ctx context.Context, marks []uint64) error
+	// Confirm notes that everything before the position is invalidated.
+	Confirm func(P) error
+}
+
+// Applier invalidates what is put into it, in the order of putting.
+type Applier[P any] struct {
+	engine *Engine
+	steps  Steps[P]
+	queue  *queue[P]
+}
+
+// NewApplier makes one for a single reading of the log.
+func NewApplier[P any](e *Engine, steps Steps[P]) *Applier[P] {
+	return &Applier[P]{engine: e, steps: steps, queue: newQueue[P]()}
+}
+
+// Put adds a part. It waits while too much waits to be invalidated.
+func (a *Applier[P]) Put(ctx context.Context, part *Part[P]) error { return a.queue.put(ctx, part) }
+
+// Run invalidates until ctx ends, or until what no repetition mends.
+func (a *Applier[P]) Run(ctx context.Context) error {
+	for {
+		part, err := a.queue.take(ctx)
+		if err != nil {
+			return err
+		}
+		if err := a.apply(ctx, part); err != nil {
+			return err
+		}
+	}
+}
+
+func (a *Applier[P]) apply(ctx context.Context, part *Part[P]) error {
+	part.Dedupe()
+	if a.steps.Settle != nil && len(part.Marks) > 0 {
+		if err := a.steps.Settle(ctx, part.Marks); err != nil {
+			return err
+		}
+	}
+	if part.Len() > 0 {
+		if err := a.persist(ctx, part); err != nil {
+			return err
+		}
+	}
+	a.engine.Applied(part.Rows, part.Transactions, len(part.Names.Keys)+len(part.Names.Tags), len(part.Whole), part.Committed)
+	if !part.Ends {
+		return nil
+	}
+	return a.steps.Confirm(part.Until)
+}
+
+// persist invalidates until Redis has acknowledged all of a part.
+func (a *Applier[P]) persist(ctx context.Context, part *Part[P]) error {
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+		err := a.engine.Invalidate(ctx, part.Names, part.Whole)
+		if err == nil {
+			return nil
+		}
+		if errors.Is(err, cacheguard.ErrClosed) {
+			return err
+		}
+		if ctx.Err() == nil {
+			a.engine.Trouble(fmt.Errorf("cdc: invalidate: %w", err))
+		}
+		if err := Sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// Invalidate invalidates names, and whole tables, and returns nil when Redis has acknowledged all of it. It tries once.
+func (e *Engine) Invalidate(ctx context.Context, names cacheguard.Changes, whole []*Table) error {
+	return invalidate(ctx, e.Guards, names.Keys, names.Tags, whole)
+}
+
+// Applied notes what was invalidated, and until when everything is. A trouble is over then; that with a row is when something was.
+func (e *Engine) Applied(rows, transactions, names, whole int, until time.Time) {
+	if _, row := errors.AsType[*cdc.RowError](e.Stats().Err); !row || names+whole > 0 {
+		e.Trouble(nil)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stats.Rows += uint64(rows)                 // a length
+	e.stats.Transactions += uint64(transactions) // a number of them
+	e.stats.Invalidations += uint64(names)       // a length
+	if whole > 0 {
+		e.stats.Whole++
+		e.Log.Warn("cdc: kinds are invalidated whole", "why", "the log does not say which rows have changed, as after a TRUNCATE")
+	}
+	if until.After(e.current) {
+		e.current = until
+	}
+}
+
+// Sleep waits for about so long, or until ctx ends.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d/2 + rand.N(d))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,174 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/cdc"
+	"github.com/cacheguard/go/internal/config"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+var shared *redistest.Server
+
+func TestMain(m *testing.M) { redistest.Main(m, &shared) }
+
+func newGuard(t *testing.T, rdb *redis.Client) (*cacheguard.Guard, *cacheguard.Cache[string, string]) {
+	t.Helper()
+	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: fmt.Sprintf("%s%p", t.Name(), rdb)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = guard.Close() }) // always nil
+	cache, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[string, string]{
+		Name: "kind", Load: func(context.Context, string) (string, error) { return "", nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return guard, cache
+}
+
+func newEngine(t *testing.T, guards []*cacheguard.Guard, tables ...cdc.Table) *Engine {
+	t.Helper()
+	var p config.Problems
+	e := &Engine{Tables: Check(&p, tables, guards), Guards: guards, Log: slog.New(slog.DiscardHandler)}
+	if err := p.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func nothing(cdc.Change) cacheguard.Changes { return cacheguard.Changes{} }
+
+func TestPartsThatWaitTogetherAreOneAndEachNameIsInItOnce(t *testing.T) {
+	t.Parallel()
+	q := newQueue[int]()
+	for n := range 3 {
+		part := &Part[int]{Names: cacheguard.Changes{Keys: []string{"b", "a"}, Tags: []string{"t"}}, Rows: 2, Until: n, Ends: n < 2, Marks: []uint64{uint64(n)}}
+		expect.ErrorIs(t, q.put(t.Context(), part))
+	}
+	part, err := q.take(t.Context())
+	expect.ErrorIs(t, err)
+	part.Dedupe()
+	expect.Equal(t, "keys", fmt.Sprint(part.Names.Keys, part.Names.Tags), "[a b] [t]")
+	expect.Equal(t, "rows", part.Rows, 6)
+	expect.Equal(t, "the position of the last transaction that has ended", part.Until, 1)
+	expect.Equal(t, "marks", len(part.Marks), 3)
+}
+
+func TestWhoReadsAheadOfRedisWaits(t *testing.T) {
+	t.Parallel()
+	q := newQueue[int]()
+	large := func() *Part[int] { return &Part[int]{Names: cacheguard.Changes{Keys: make([]string, MaxNames)}} }
+	expect.ErrorIs(t, q.put(t.Context(), large()))
+	expect.Equal(t, "there is room", q.tryPut(large()), false)
+	put := make(chan error)
+	go func() { put <- q.put(context.Background(), large()) }() // owner: the test; stop: room; joined below
+	_, err := q.take(t.Context())
+	expect.ErrorIs(t, err)
+	expect.ErrorIs(t, <-put)
+	why := errors.New("why")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	expect.ErrorIs(t, q.put(ctx, large()), why)
+}
+
+func TestAPositionIsConfirmedWhenRedisHasAcknowledgedAndNotBefore(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.StartProxy(t, shared.Addr())
+	guard, _ := newGuard(t, proxy.Client(t))
+	e := newEngine(t, []*cacheguard.Guard{guard}, cdc.Table{Name: "x", Changed: nothing})
+	confirmed, settled := make(chan int, 1), make(chan struct{}, 1)
+	a := NewApplier(e, Steps[int]{
+		Settle:  func(context.Context, []uint64) error { settled <- struct{}{}; return nil },
+		Confirm: func(position int) error { confirmed <- position; return nil },
+	})
+	why := errors.New("the end")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	done := make(chan error)
+	go func() { done <- a.Run(ctx) }() // owner: the test; stop: cancel; joined below
+	proxy.BlackHole(true)
+	expect.ErrorIs(t, a.Put(ctx, &Part[int]{Names: cacheguard.Changes{Keys: []string{"k"}}, Marks: []uint64{7}, Rows: 1, Until: 5, Ends: true}))
+	<-settled
+	redistest.Await(t, "it is a trouble", func() bool { return e.Stats().Err != nil })
+	expect.Equal(t, "confirmed", len(confirmed), 0)
+	proxy.BlackHole(false)
+	proxy.Cut()
+	expect.Equal(t, "the position", <-confirmed, 5)
+	expect.ErrorIs(t, e.Stats().Err)
+	expect.Equal(t, "rows", e.Stats().Rows, 1)
+	cancel(why)
+	expect.ErrorIs(t, <-done, why)
+}
+
+func TestAClosedGuardEndsIt(t *testing.T) {
+	t.Parallel()
+	guard, _ := newGuard(t, shared.Client(t))
+	e := newEngine(t, []*cacheguard.Guard{guard}, cdc.Table{Name: "x", Changed: nothing})
+	expect.ErrorIs(t, guard.Close())
+	a := NewApplier(e, Steps[int]{Confirm: func(int) error { return nil }})
+	expect.ErrorIs(t, a.Put(t.Context(), &Part[int]{Names: cacheguard.Changes{Tags: []string{"t"}}}))
+	expect.ErrorIs(t, a.Run(t.Context()), cacheguard.ErrClosed)
+}
+
+func TestWholeTablesReachTheirKindsAndTheGuardsWithoutOne(t *testing.T) {
+	t.Parallel()
+	one, kind := newGuard(t, shared.Client(t))
+	two, _ := newGuard(t, shared.Client(t))
+	guards := []*cacheguard.Guard{one, two}
+	e := newEngine(t, guards, cdc.Table{Name: "mapped", Changed: nothing, Kinds: []cdc.Kind{kind}}, cdc.Table{Name: "other", Changed: nothing})
+	all, kinds := wholeOf([]*Table{e.Tables["mapped"]})
+	expect.Equal(t, "the Guard without a kind, and the kind", len(all) == 1 && all[0] == two && len(kinds) == 1 && kinds[0] == cdc.Kind(kind), true)
+	all, kinds = wholeOf(e.Tables.All())
+	expect.Equal(t, "all Guards, and no kind that they cover", slices.Equal(all, []*cacheguard.Guard{two, one}) && len(kinds) == 0, true)
+	expect.ErrorIs(t, e.Whole(t.Context(), "a test"))
+	expect.Equal(t, "whole", e.Stats().Whole, 1)
+}
+
+func TestARowWhoseKeysAreNotKnownIsAnErrorWithItsTable(t *testing.T) {
+	t.Parallel()
+	guard, _ := newGuard(t, shared.Client(t))
+	for name, changed := range map[string]func(cdc.Change) cacheguard.Changes{
+		"a panic":   func(cdc.Change) cacheguard.Changes { panic("no") },
+		"a column":  func(c cdc.Change) cacheguard.Changes { _, _ = c.New.Int64("id"); return cacheguard.Changes{} },
+		"empty key": func(cdc.Change) cacheguard.Changes { return cacheguard.Changes{Keys: []string{"a", ""}} },
+		"empty tag": func(cdc.Change) cacheguard.Changes { return cacheguard.Changes{Tags: []string{""}} },
+		"a large tag": func(cdc.Change) cacheguard.Changes {
+			return cacheguard.Changes{Tags: []string{string(make([]byte, 513))}}
+		},
+	} {
+		e := newEngine(t, []*cacheguard.Guard{guard}, cdc.Table{Name: "public.x", Changed: changed})
+		_, err := e.Tables["public.x"].Changes(cdc.Change{Op: cdc.Insert, New: cdc.NewRow(nil, nil)})
+		if row, ok := errors.AsType[*cdc.RowError](err); !ok || row.Table != "public.x" {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+func TestBehindIsHowOldAValueCanBe(t *testing.T) {
+	t.Parallel()
+	guard, _ := newGuard(t, shared.Client(t))
+	e := newEngine(t, []*cacheguard.Guard{guard}, cdc.Table{Name: "x", Changed: nothing})
+	end, err := e.Start()
+	expect.ErrorIs(t, err)
+	_, err = e.Start()
+	expect.ErrorIs(t, err, errRunning)
+	e.Reading(true, time.Now().Add(-time.Hour))
+	expect.Equal(t, "an hour behind", e.Stats().Behind >= time.Hour, true)
+	e.CaughtUp(time.Now())
+	e.CaughtUp(time.Now().Add(-time.Hour)) // it does not go back
+	expect.Equal(t, "caught up", e.Stats().Behind < time.Hour, true)
+	end()
+	expect.Equal(t, "reading", e.Stats().Reading, false)
+	expect.Equal(t, "the error of many keys has one line", brief{errors.Join(errRunning, errRunning, errRunning)}.Error(), errRunning.Error()+" (and 2 more)")
+}

@@ -1,0 +1,137 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/cdc"
+	"github.com/cacheguard/go/cdc/internal/engine"
+	"github.com/cacheguard/go/internal/config"
+)
+
+// Config describes a Feed. All fields up to Guards are required.
+type Config struct {
+	// Conn is how to connect to the database, as for github.com/go-sql-driver/mysql: user:password@tcp(host:3306)/shop?tls=true. It must lead to the
+	// primary. The user needs REPLICATION SLAVE and BINLOG MONITOR.
+	Conn string
+
+	// Name is that of the feed: its lock and its position in Redis have it. All instances with the same Name share the reading: one does, the
+	// others stand by. Without braces.
+	Name string
+
+	// Redis is where the position is, and the lock: the Redis of the cache. The Feed does not close it.
+	Redis redis.UniversalClient
+
+	// Tables are what changes of tables invalidate. Their names are those of the database and the table: shop.products.
+	Tables []cdc.Table
+
+	// Guards are whose entries are invalidated: usually one.
+	Guards []*cacheguard.Guard
+
+	// ServerID is that of the feed among the replicas of the server, where each has its own. Default: a random one.
+	ServerID uint32
+
+	// Logger gets the begin and the end of troubles, who reads, and why kinds are invalidated whole. Default: none.
+	Logger *slog.Logger
+}
+
+// Feed reads the log of a database. It is safe for concurrent use.
+type Feed struct {
+	cfg    Config
+	engine *engine.Engine
+	conn   *driver.Config
+	key    string // of the position
+}
+
+// New returns a Feed. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
+func New(cfg Config) (*Feed, error) {
+	var p config.Problems
+	conn, err := driver.ParseDSN(cfg.Conn)
+	switch {
+	case cfg.Conn == "":
+		p.Add("Conn", "is empty")
+	case err != nil:
+		p.Add("Conn", "%w", err)
+	}
+	if cfg.Name == "" || strings.ContainsAny(cfg.Name, "{}") {
+		p.Add("Name", "%q is empty or contains a brace", cfg.Name)
+	}
+	if err := config.CheckClient(cfg.Redis); err != nil {
+		p.Add("Redis", "is nil")
+	}
+	tables := engine.Check(&p, cfg.Tables, cfg.Guards)
+	if err := p.Err(); err != nil {
+		return nil, fmt.Errorf("cdc/mysql: %w", err)
+	}
+	if cfg.ServerID == 0 {
+		cfg.ServerID = 1<<30 + rand.Uint32N(1<<30) // far from those that people give
+	}
+	config.SetDefault(&cfg.Logger, slog.New(slog.DiscardHandler))
+	cfg.Logger = cfg.Logger.With("feed", cfg.Name)
+	conn.ParseTime, conn.InterpolateParams, conn.Logger = false, false, &driver.NopLogger{}
+	if conn.Timeout == 0 {
+		conn.Timeout = timeout
+	}
+	return &Feed{
+		cfg: cfg, conn: conn, key: "cacheguard:cdc:{" + cfg.Name + "}",
+		engine: &engine.Engine{Tables: tables, Guards: cfg.Guards, Log: cfg.Logger},
+	}, nil
+}
+
+// Stats are the figures of now. BehindBytes and Retained are 0.
+func (f *Feed) Stats() cdc.Stats {
+	if f == nil {
+		return cdc.Stats{Err: errNilFeed}
+	}
+	return f.engine.Stats()
+}
+
+// open returns connections for statements.
+func (f *Feed) open() (*sql.DB, error) {
+	connector, err := driver.NewConnector(f.conn.Clone())
+	if err != nil {
+		return nil, fmt.Errorf("cdc/mysql: %w", err)
+	}
+	return sql.OpenDB(connector), nil
+}
+
+// snapshot is the place in the log up to which a new read of the database sees everything.
+func (f *Feed) snapshot(ctx context.Context, db *sql.DB) (p place, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return p, fmt.Errorf("cdc/mysql: %w", err)
+	}
+	defer func() { _ = conn.Close() }() // it goes back to the others
+	if _, err := conn.ExecContext(ctx, "START TRANSACTION WITH CONSISTENT SNAPSHOT"); err != nil {
+		return p, fmt.Errorf("cdc/mysql: %w", err)
+	}
+	err = conn.QueryRowContext(ctx, `SELECT @@server_uid,
+		(SELECT variable_value FROM information_schema.session_status WHERE variable_name = 'binlog_snapshot_file'),
+		(SELECT variable_value FROM information_schema.session_status WHERE variable_name = 'binlog_snapshot_position')`).Scan(&p.server, &p.file, &p.pos)
+	if _, end := conn.ExecContext(ctx, "COMMIT"); err == nil {
+		err = end
+	}
+	if err != nil {
+		return p, fmt.Errorf("cdc/mysql: ask where the log is: %w", err)
+	}
+	if p.file == "" {
+		return p, errors.New("cdc/mysql: the server has no binary log (mend with: log_bin in its configuration, and a restart)")
+	}
+	return p, nil
+}
+
+const timeout = 10 * time.Second // of a statement
+
+var errNilFeed = errors.New("cdc/mysql: feed is nil (did New return an error?)")

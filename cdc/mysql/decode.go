@@ -1,0 +1,171 @@
+package mysql
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/replication"
+
+	"github.com/cacheguard/go/cdc"
+	"github.com/cacheguard/go/cdc/internal/engine"
+)
+
+// decoder makes parts of what the log has. The server writes a transaction into the log when it commits, so a part may be invalidated
+// before its end is read.
+type decoder struct {
+	tables engine.Tables
+	put    func(context.Context, *engine.Part[place]) error
+
+	at     place               // after the last event
+	part   *engine.Part[place] // of the transaction that is read; nil: between transactions
+	single bool                // it has one event, which ends it
+	rows   int                 // of the transaction
+}
+
+func (d *decoder) event(ctx context.Context, e *replication.BinlogEvent) error {
+	committed := time.Unix(int64(e.Header.Timestamp), 0)
+	if e.Header.LogPos > d.at.pos {
+		d.at.pos = e.Header.LogPos
+	}
+	switch event := e.Event.(type) {
+	case *replication.RotateEvent:
+		if name := string(event.NextLogName); name != d.at.file {
+			d.at.file, d.at.pos = name, uint32(event.Position) // files are smaller
+		}
+		return d.idle(ctx, time.Time{})
+	case *replication.MariadbGTIDEvent:
+		d.part, d.rows, d.single = new(engine.Part[place]), 0, event.IsStandalone()
+		return nil
+	case *replication.RowsEvent:
+		return d.changes(ctx, event)
+	case *replication.QueryEvent:
+		return d.query(ctx, event, committed)
+	case *replication.XIDEvent:
+		return d.commit(ctx, committed)
+	}
+	switch e.Header.EventType {
+	case replication.EXECUTE_LOAD_QUERY_EVENT, replication.LOAD_EVENT:
+		return d.whole(ctx, d.tables.All(), committed)
+	case replication.XA_PREPARE_LOG_EVENT:
+		return d.commit(ctx, committed)
+	case replication.HEARTBEAT_EVENT: // there is nothing more
+		return d.idle(ctx, time.Now())
+	}
+	return d.idle(ctx, time.Time{})
+}
+
+// idle notes that nothing is left before the place, between transactions. It may be known since when.
+func (d *decoder) idle(ctx context.Context, since time.Time) error {
+	if d.part != nil {
+		return nil
+	}
+	return d.put(ctx, &engine.Part[place]{Until: d.at, Ends: true, Committed: since})
+}
+
+func (d *decoder) commit(ctx context.Context, committed time.Time) error {
+	part := d.part
+	if part == nil {
+		return errors.New("cdc/mysql: the log has an end without a beginning")
+	}
+	d.part = nil
+	part.Until, part.Ends, part.Committed = d.at, true, committed
+	if part.Len() > 0 {
+		part.Marks = []uint64{d.at.number()}
+	}
+	if d.rows > 0 {
+		part.Transactions = 1
+	}
+	return d.put(ctx, part)
+}
+
+// changes adds the changes of rows.
+func (d *decoder) changes(ctx context.Context, e *replication.RowsEvent) error {
+	table := d.tables[string(e.Table.Schema)+"."+string(e.Table.Table)]
+	if table == nil {
+		return nil
+	}
+	if d.part == nil {
+		return errors.New("cdc/mysql: the log has rows outside of a transaction")
+	}
+	columns := e.Table.ColumnNameString()
+	if len(columns) == 0 { // without binlog_row_metadata = FULL
+		d.part.Whole = append(d.part.Whole, table)
+		return nil
+	}
+	rows := rowsOf(e, columns)
+	for i := 0; i < len(rows); i++ {
+		change := cdc.Change{Op: cdc.Op(e.Type().String())}
+		switch change.Op {
+		case cdc.Insert:
+			change.New = rows[i]
+		case cdc.Delete:
+			change.Old = rows[i]
+		case cdc.Update:
+			change.Old, change.New = rows[i], rows[i+1]
+			i++
+		}
+		names, err := table.Changes(change)
+		if err != nil {
+			return err
+		}
+		d.rows++
+		d.part.Rows++
+		d.part.Names.Keys = append(d.part.Names.Keys, names.Keys...)
+		d.part.Names.Tags = append(d.part.Names.Tags, names.Tags...)
+	}
+	if d.part.Len() < engine.MaxNames {
+		return nil
+	}
+	part := d.part
+	part.Marks = []uint64{d.at.number()} // a snapshot behind it is behind its transaction
+	d.part = new(engine.Part[place])
+	return d.put(ctx, part)
+}
+
+var (
+	boundary   = regexp.MustCompile(`(?i)^\s*(BEGIN|START|SAVEPOINT|RELEASE|XA\s+(START|END))\b`)
+	ending     = regexp.MustCompile(`(?i)^\s*(COMMIT|ROLLBACK|XA\s+ROLLBACK)\b`)
+	definition = regexp.MustCompile(`(?i)^\s*(/\*.*?\*/\s*)?(CREATE|ALTER|DROP|TRUNCATE|RENAME|GRANT|REVOKE|ANALYZE|OPTIMIZE|REPAIR|FLUSH|SET)\b`)
+)
+
+// query adds what a statement may change: the tables that a definition mentions, or all, if it is neither that nor a boundary. One of the others is XA
+// COMMIT: the rows were in the log when they were prepared, and nobody saw them.
+func (d *decoder) query(ctx context.Context, e *replication.QueryEvent, committed time.Time) error {
+	text := string(e.Query)
+	switch {
+	case boundary.MatchString(text) || strings.HasPrefix(strings.ToUpper(text), "ROLLBACK TO"):
+		return nil
+	case ending.MatchString(text):
+		return d.commit(ctx, committed)
+	case definition.MatchString(text):
+		return d.whole(ctx, d.mentioned(strings.ToLower(text), strings.ToLower(string(e.Schema))), committed)
+	}
+	return d.whole(ctx, d.tables.All(), committed)
+}
+
+// mentioned are the tables that a statement may be about: those of its database, or of one that it names, if it has their name or is about a database.
+func (d *decoder) mentioned(text, schema string) (tables []*engine.Table) {
+	for _, table := range d.tables.All() {
+		database, name, _ := strings.Cut(strings.ToLower(table.Name), ".")
+		here := schema == database || strings.Contains(text, database)
+		if here && (strings.Contains(text, name) || strings.Contains(text, "database") || strings.Contains(text, "schema")) {
+			tables = append(tables, table)
+		}
+	}
+	return tables
+}
+
+// whole adds tables whose changed rows are not known.
+func (d *decoder) whole(ctx context.Context, tables []*engine.Table, committed time.Time) error {
+	if d.part == nil {
+		d.part, d.single = new(engine.Part[place]), true
+	}
+	d.part.Whole = append(d.part.Whole, tables...)
+	if !d.single {
+		return nil
+	}
+	return d.commit(ctx, committed)
+}

@@ -1,0 +1,27 @@
+// Package mysql is the feed of package cdc for MariaDB (10.6 to 11.3; tested on 10.11): it reads the binary log, as a replica does. For later versions, whose log has
+// other positions, and for MySQL of Oracle, which cannot be asked up to where its log is visible, use package cdc/outbox; SelfCheck refuses them.
+//
+// The server needs these settings, and the user these rights. SelfCheck names what is missing:
+//
+//	log_bin, binlog_format = ROW, binlog_row_image = FULL, binlog_row_metadata = FULL
+//	GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO shop
+//
+// # The position
+//
+// The position in the log is in Redis, beside the cache: a hash at cacheguard:cdc:{NAME}, with the fence of the lock that admits one reader. The lock is one of
+// package mutex, with a TTL of 5 seconds, after which another instance takes over from a reader that has died. A reader that has lost the
+// lock can no longer move the position, because its fence is lower.
+//
+// If Redis loses its data, the position is lost with the entries that it is about. A reader without a position takes a snapshot of the database, of which MariaDB
+// says where in the log it stands, invalidates the kinds of all Tables whole, and stores that place. The same happens if the server has purged
+// the file, or is another one.
+//
+// Before a batch is invalidated, the feed takes such a snapshot too, and waits until it stands behind the transactions of the batch: MariaDB may send a
+// transaction before other connections see it.
+//
+// # What the log does not name
+//
+// TRUNCATE, and other statements about a mapped table, such as ALTER TABLE, invalidate its Kinds whole. So do rows without the names of their columns
+// (binlog_row_metadata). A session that writes statements instead of rows (binlog_format = STATEMENT) has all Kinds invalidated whole by each of
+// its writes, and so has XA COMMIT. Rows that a foreign key's cascade changes are not in the log. After RESET MASTER, call InvalidateAll: the new log has the names of the old one.
+package mysql

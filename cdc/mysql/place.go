@@ -1,0 +1,75 @@
+package mysql
+
+import (
+	"context"
+	_ "embed" // the script
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// place is a position in the log of a server.
+type place struct {
+	server, file string
+	pos          uint32
+}
+
+func (p place) String() string { return fmt.Sprintf("%s:%d", p.file, p.pos) }
+
+// number orders the places of a server: files are numbered.
+func (p place) number() uint64 {
+	_, digits, _ := cutLast(p.file, ".")
+	n, _ := strconv.ParseUint(digits, 10, 32) // the server makes the names
+	return n<<32 | uint64(p.pos)
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+//go:embed place.lua
+var placeSource string
+
+var placeScript = redis.NewScript(placeSource)
+
+// errOvertaken ends a reader that has lost its lock.
+var errOvertaken = errors.New("cdc/mysql: another instance reads")
+
+// store notes that everything before a place is invalidated.
+func (f *Feed) store(ctx context.Context, fence int64, p place) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	stored, err := placeScript.Run(ctx, f.cfg.Redis, []string{f.key}, fence, p.server, p.file, p.pos).Int()
+	if err != nil {
+		return fmt.Errorf("cdc/mysql: store the position: %w", err)
+	}
+	if stored == 0 {
+		return errOvertaken
+	}
+	return nil
+}
+
+// stored is what store has stored; false: nothing.
+func (f *Feed) stored(ctx context.Context) (p place, there bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	fields, err := f.cfg.Redis.HMGet(ctx, f.key, "server", "file", "pos").Result()
+	if err != nil {
+		return p, false, fmt.Errorf("cdc/mysql: read the position: %w", err)
+	}
+	server, _ := fields[0].(string)
+	file, _ := fields[1].(string)
+	text, _ := fields[2].(string)
+	pos, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		return p, false, nil // there is none
+	}
+	return place{server, file, uint32(pos)}, true, nil
+}

@@ -1,0 +1,131 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/mysql"
+	"github.com/go-mysql-org/go-mysql/replication"
+
+	"github.com/cacheguard/go/cdc/internal/engine"
+)
+
+// silence is how long the server may say nothing; it says something each second.
+const silence = 15 * time.Second
+
+// purged is the server's code for a position that it does not have.
+const purged = 1236
+
+// lost reports whether the server does not have the position.
+func lost(err error) bool {
+	e, ok := errors.AsType[*mysql.MyError](err)
+	return ok && e.Code == purged
+}
+
+// reader reads the log on one connection, with two goroutines: one receives, one invalidates (the applier).
+type reader struct {
+	feed    *Feed
+	db      *sql.DB
+	fence   int64
+	from    place // which is stored
+	applier *engine.Applier[place]
+	decoder decoder
+}
+
+func newReader(f *Feed, db *sql.DB, fence int64, from place) *reader {
+	r := &reader{feed: f, db: db, fence: fence, from: from}
+	r.decoder = decoder{tables: f.engine.Tables, at: from}
+	return r
+}
+
+// run reads until ctx or the connection ends, or until an error.
+func (r *reader) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r.applier = engine.NewApplier(r.feed.engine, engine.Steps[place]{
+		Settle: r.settle,
+		Confirm: func(p place) error {
+			if p == r.from {
+				return nil // as it is stored
+			}
+			r.from = p
+			return r.feed.store(ctx, r.fence, p)
+		},
+	})
+	r.decoder.put = r.applier.Put
+	var all sync.WaitGroup
+	for _, part := range []func(context.Context) error{r.receive, r.applier.Run} {
+		all.Go(func() { cancel(part(ctx)) }) // owner: this call; stop: ctx; joined below. The first error ends the other
+	}
+	all.Wait()
+	return context.Cause(ctx)
+}
+
+func (r *reader) receive(ctx context.Context) error {
+	syncer := replication.NewBinlogSyncer(r.feed.syncer())
+	defer syncer.Close()
+	stream, err := syncer.StartSync(mysql.Position{Name: r.decoder.at.file, Pos: r.decoder.at.pos})
+	if err != nil {
+		return fmt.Errorf("cdc/mysql: read the log: %w", err)
+	}
+	r.feed.engine.Reading(true, time.Time{})
+	for {
+		event, err := r.next(ctx, stream)
+		if err != nil {
+			return fmt.Errorf("cdc/mysql: read the log: %w", err)
+		}
+		if err := r.decoder.event(ctx, event); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *reader) next(ctx context.Context, stream *replication.BinlogStreamer) (*replication.BinlogEvent, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, silence, errors.New("the database is silent"))
+	defer cancel()
+	event, err := stream.GetEvent(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return event, err
+}
+
+// syncer is how to connect for the log.
+func (f *Feed) syncer() replication.BinlogSyncerConfig {
+	cfg := replication.BinlogSyncerConfig{
+		ServerID: f.cfg.ServerID, Flavor: mysql.MariaDBFlavor, Host: f.conn.Addr, User: f.conn.User, Password: f.conn.Passwd, TLSConfig: f.conn.TLS,
+		Localhost: "cacheguard", DisableRetrySync: true, HeartbeatPeriod: time.Second, ReadTimeout: silence, TimestampStringLocation: time.UTC,
+		Logger: slog.New(slog.DiscardHandler), Dialer: (&net.Dialer{}).DialContext,
+	}
+	if f.conn.Net == "tcp" {
+		host, port, _ := net.SplitHostPort(f.conn.Addr) // ParseDSN has made it
+		n, _ := strconv.ParseUint(port, 10, 16)         // likewise
+		cfg.Host, cfg.Port = host, uint16(n)
+	}
+	return cfg
+}
+
+// settle returns when every new read of the database sees the transactions that end at the places.
+func (r *reader) settle(ctx context.Context, ends []uint64) error {
+	last := slices.Max(ends)
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		now, err := r.feed.snapshot(ctx, r.db)
+		if err != nil {
+			return err
+		}
+		if now.number() >= last {
+			return nil
+		}
+		if err := engine.Sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,35 @@
+// Package outbox is the feed of package cdc for databases whose log cannot be read, through any driver of database/sql: triggers write the
+// changes of rows into a table, the outbox, and the feed reads that.
+//
+//	for _, statement := range outbox.Triggers(outbox.SQLite, "products", "id") { … } // once, in a migration
+//
+//	feed, err := outbox.New(db, outbox.Config{
+//		Dialect: outbox.SQLite,
+//		Tables:  []cdc.Table{cdc.Rows("products", products, func(r cdc.Row) (int64, error) { return r.Int64("id") })},
+//		Guards:  []*cacheguard.Guard{guard},
+//	})
+//	err = feed.Run(ctx) // on every instance
+//
+// # Protocol
+//
+//  1. A write fires a trigger, which adds a row to the outbox, in the same transaction: with the columns that were named, before the change and after it. If
+//     the transaction is rolled back, so is that row.
+//  2. Each instance looks into the outbox every Poll. It reads up to 1,000 rows in the order of their ids. On PostgreSQL and MySQL it
+//     locks them, and skips those that another instance has locked (FOR UPDATE SKIP LOCKED). On SQLite two instances may read the same rows.
+//  3. It invalidates the keys and tags of the rows, in one batch.
+//  4. When Redis has acknowledged all of it, it deletes these rows, by their ids, and commits. Otherwise it lets go of them, and tries again.
+//
+// Whoever crashes, or loses a reply, before step 4 has committed leaves the rows there, and some instance invalidates once more. Rows that become
+// visible out of the order of their ids are not missed, as nobody remembers a position. Reads that begin after a row was seen see the
+// change that it is about.
+//
+// Instances read only the rows of tables that they map. So a new version of a program may map more tables while the old one runs.
+//
+// If the outbox has more than MaxRows of the mapped tables, one row takes their place that stands for everything: the kinds are
+// invalidated whole. That needs no Redis, so an outage does not fill the database.
+//
+// # What triggers do not see
+//
+//   - MySQL: TRUNCATE, and what foreign keys cascade. SQLite: a row that INSERT OR REPLACE removes, unless recursive_triggers is on.
+//   - Columns with bytes that are no text, which the triggers' JSON cannot hold. Numbers with a fraction are read as their text.
+package outbox

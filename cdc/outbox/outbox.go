@@ -1,0 +1,173 @@
+package outbox
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/cdc"
+	"github.com/cacheguard/go/cdc/internal/engine"
+	"github.com/cacheguard/go/internal/config"
+)
+
+// Config describes a Feed. Dialect, Tables and Guards are required.
+type Config struct {
+	Dialect Dialect
+
+	// Tables are what changes of tables invalidate. Their names are those that Triggers was given.
+	Tables []cdc.Table
+
+	// Guards are whose entries are invalidated: usually one.
+	Guards []*cacheguard.Guard
+
+	// Poll is how often the Feed looks into an outbox that was empty. At least a millisecond. Default: 200 ms.
+	Poll time.Duration
+
+	// MaxRows is how many rows of the mapped tables the outbox may have. At half of that, the Feed warns. When there are more, they are deleted, and
+	// the kinds of all Tables are invalidated whole. Default: 1,000,000. -1: no limit.
+	MaxRows int
+
+	// Logger gets the begin and the end of troubles, and why kinds are invalidated whole. Default: none.
+	Logger *slog.Logger
+}
+
+const (
+	batch      = 1000
+	firstPause = 100 * time.Millisecond
+	maxPause   = 5 * time.Second
+	timeout    = 10 * time.Second // of a look into the outbox
+	countEvery = 5 * time.Second
+)
+
+// Feed reads the outbox of a database. It is safe for concurrent use.
+type Feed struct {
+	db     *sql.DB
+	cfg    Config
+	engine *engine.Engine
+	of     string // the condition that rows are of mapped tables
+	warned bool
+}
+
+// New returns a Feed. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range. The Feed uses up to
+// two connections of db, which must be of the primary.
+func New(db *sql.DB, cfg Config) (*Feed, error) {
+	var p config.Problems
+	if db == nil {
+		p.Add("db", "is nil")
+	}
+	if CreateTable(cfg.Dialect) == nil {
+		p.Add("Dialect", "%q is neither postgres, mysql nor sqlite", cfg.Dialect)
+	}
+	if cfg.Poll < 0 || cfg.Poll > 0 && cfg.Poll < time.Millisecond {
+		p.Add("Poll", "%v is shorter than a millisecond", cfg.Poll)
+	}
+	if cfg.MaxRows < config.Off {
+		p.Add("MaxRows", "%d is negative (use -1 for no limit)", cfg.MaxRows)
+	}
+	tables := engine.Check(&p, cfg.Tables, cfg.Guards)
+	if tables[everything] != nil {
+		p.Add("Tables", "%s stands for all tables", everything)
+	}
+	if err := p.Err(); err != nil {
+		return nil, fmt.Errorf("cdc/outbox: %w", err)
+	}
+	config.SetDefault(&cfg.Poll, 200*time.Millisecond)
+	config.SetDefault(&cfg.MaxRows, 1_000_000)
+	config.SetDefault(&cfg.Logger, slog.New(slog.DiscardHandler))
+	f := &Feed{db: db, cfg: cfg, engine: &engine.Engine{Tables: tables, Guards: cfg.Guards, Log: cfg.Logger}}
+	f.of = mapped(tables.Names())
+	return f, nil
+}
+
+// Run invalidates what changes, until ctx ends; the error is its cause then. Run it on every instance. Whatever fails is tried again, so Run returns early
+// only if a Guard is closed, or if Run is running already. Stats and the Logger say what fails.
+func (f *Feed) Run(ctx context.Context) error {
+	if f == nil {
+		return errNilFeed
+	}
+	end, err := f.engine.Start()
+	if err != nil {
+		return err
+	}
+	defer end()
+	failing := firstPause
+	var counted time.Time
+	for {
+		pause := f.cfg.Poll
+		more, err := f.round(ctx, &counted)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, cacheguard.ErrClosed):
+			return err
+		case err != nil:
+			f.engine.Reading(false, time.Time{})
+			f.engine.Reconnected()
+			f.engine.Trouble(err)
+			pause, failing = failing, min(2*failing, maxPause)
+		default:
+			f.engine.Trouble(nil)
+			failing = firstPause
+		}
+		if more {
+			continue
+		}
+		if err := engine.Sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// round invalidates a batch, and reports whether there may be more.
+func (f *Feed) round(ctx context.Context, counted *time.Time) (more bool, err error) {
+	if time.Since(*counted) > countEvery {
+		if err := f.bound(ctx); err != nil {
+			return false, err
+		}
+		*counted = time.Now()
+	}
+	return f.empty(ctx)
+}
+
+// Stats are the figures of now. BehindBytes and Retained are 0. All instances are Reading.
+func (f *Feed) Stats() cdc.Stats {
+	if f == nil {
+		return cdc.Stats{Err: errNilFeed}
+	}
+	return f.engine.Stats()
+}
+
+// CatchUp returns when everything that was committed before the call is invalidated in Redis: after a migration, in a test, as the last step of a
+// deployment. Some instance must Run. If ctx ends before, the error matches its cause, and the trouble that the Feed has.
+func (f *Feed) CatchUp(ctx context.Context) error {
+	if f == nil {
+		return errNilFeed
+	}
+	var last sql.NullInt64
+	if err := f.db.QueryRowContext(ctx, join("SELECT max(id) FROM ", defaultTable, " WHERE ", f.of)).Scan(&last); err != nil {
+		return fmt.Errorf("cdc/outbox: look into the outbox: %w", err)
+	}
+	for pause := time.Millisecond; last.Valid; pause = min(2*pause, 50*time.Millisecond) {
+		var left int
+		err := f.db.QueryRowContext(ctx, join("SELECT count(*) FROM ", defaultTable, " WHERE id <= ", number(last.Int64), " AND ", f.of)).Scan(&left)
+		if err == nil && left == 0 {
+			return nil
+		}
+		if err == nil {
+			err = engine.Sleep(ctx, pause)
+		}
+		if err != nil && ctx.Err() != nil {
+			return fmt.Errorf("cdc/outbox: not caught up, %d rows are left: %w", left, errors.Join(context.Cause(ctx), f.Stats().Err))
+		}
+		if err != nil {
+			return fmt.Errorf("cdc/outbox: look into the outbox: %w", err)
+		}
+	}
+	return nil
+}
+
+var errNilFeed = errors.New("cdc/outbox: feed is nil (did New return an error?)")

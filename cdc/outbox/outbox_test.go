@@ -1,0 +1,417 @@
+package outbox
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	_ "github.com/jackc/pgx/v5/stdlib" // a driver
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+	"go.uber.org/goleak"
+	_ "modernc.org/sqlite" // a driver
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/cdc"
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/internal/testing/servers"
+)
+
+// The servers of all tests. Each test has a database of its own.
+var (
+	shared    *redistest.Server
+	postgres  string
+	mariadb   string
+	databases atomic.Int64
+)
+
+func TestMain(m *testing.M) {
+	logging.Disable()                       // of go-redis, which reports every connection that is lost
+	_ = mysql.SetLogger(&mysql.NopLogger{}) // it is not nil
+	goleak.VerifyTestMain(run{m})
+}
+
+type run struct{ tests *testing.M }
+
+// Run starts the servers, runs the tests, and stops the servers before goleak looks around.
+func (r run) Run() int {
+	server, stop, err := redistest.StartForMain()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer stop()
+	shared = server
+	end, err := servers.Try(func(tb testing.TB) {
+		servers.StartPostgres(tb, func(address string) bool { postgres = address; return answers("pgx", address) })
+		servers.StartMariaDB(tb, func(socket string) bool { mariadb = "root@unix(" + socket + ")/"; return answers("mysql", mariadb) })
+	})
+	defer end()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return r.tests.Run()
+}
+
+func answers(driver, source string) bool {
+	db, err := sql.Open(driver, source)
+	if err != nil {
+		return false
+	}
+	defer db.Close()
+	return db.PingContext(context.Background()) == nil
+}
+
+// world is a database, and a cache of its products.
+type world struct {
+	*testing.T
+
+	dialect Dialect
+	db      *sql.DB
+	guard   *cacheguard.Guard
+	shop    *cacheguard.Cache[int64, string]
+	prefix  string
+}
+
+// everywhere runs a test on each kind of database.
+func everywhere(t *testing.T, test func(w *world)) {
+	t.Parallel()
+	for _, d := range []Dialect{SQLite, PostgreSQL, MySQL} {
+		t.Run(string(d), func(t *testing.T) {
+			t.Parallel()
+			test(newWorld(t, d, shared.Client(t)))
+		})
+	}
+}
+
+func newWorld(t *testing.T, d Dialect, rdb *redis.Client) *world {
+	t.Helper()
+	w := &world{T: t, dialect: d, db: open(t, d), prefix: fmt.Sprintf("%s%d", t.Name(), databases.Add(1))}
+	w.exec(`CREATE TABLE products (id bigint PRIMARY KEY, category varchar(20), name varchar(20))`)
+	for _, statement := range append(CreateTable(d), Triggers(d, "products", "id", "category")...) {
+		w.exec(statement)
+	}
+	var err error
+	w.guard, err = cacheguard.New(rdb, cacheguard.Config{Prefix: w.prefix, TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.guard.Close() }) // always nil
+	w.shop, err = cacheguard.NewCache(w.guard, cacheguard.CacheConfig[int64, string]{
+		Name: "product", NotFound: sql.ErrNoRows, NegativeTTL: time.Hour,
+		Load: func(ctx context.Context, id int64) (name string, err error) {
+			err = w.db.QueryRowContext(ctx, "SELECT name FROM products WHERE id = "+number(id)).Scan(&name)
+			return name, err
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func open(t *testing.T, d Dialect) *sql.DB {
+	t.Helper()
+	driver, source := "sqlite", "file:"+filepath.Join(t.TempDir(), "db")+"?_pragma=busy_timeout(20000)&_pragma=journal_mode(wal)"
+	name := fmt.Sprintf("test%d", databases.Add(1))
+	switch d {
+	case PostgreSQL:
+		driver, source = "pgx", strings.ReplaceAll(postgres, "dbname=postgres", "dbname="+name)
+		create(t, driver, postgres, name)
+	case MySQL:
+		driver, source = "mysql", mariadb+name
+		create(t, driver, mariadb, name)
+	}
+	db, err := sql.Open(driver, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() }) // it is of no use any more
+	return db
+}
+
+func create(t *testing.T, driver, source, name string) {
+	t.Helper()
+	db, err := sql.Open(driver, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), "CREATE DATABASE "+name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) exec(statement string) {
+	w.Helper()
+	if _, err := w.db.ExecContext(w.Context(), statement); err != nil {
+		w.Fatalf("%s: %v", statement, err)
+	}
+}
+
+func (w *world) config() Config {
+	return Config{
+		Dialect: w.dialect, Guards: []*cacheguard.Guard{w.guard}, Poll: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(w.Output(), nil)),
+		Tables: []cdc.Table{cdc.Rows("products", w.shop, func(r cdc.Row) (int64, error) { return r.Int64("id") })},
+	}
+}
+
+func (w *world) run(cfg Config) (f *Feed, stop func()) {
+	w.Helper()
+	f, err := New(w.db, cfg)
+	if err != nil {
+		w.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }() // owner: the test; stop: cancel; joined below
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			w.Errorf("Run returned %v", err)
+		}
+	})
+	w.Cleanup(stop)
+	return f, stop
+}
+
+func (w *world) catchUp(f *Feed) {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+	defer cancel()
+	if err := f.CatchUp(ctx); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) reads(id int64, want string) {
+	w.Helper()
+	got, err := w.shop.Get(w.Context(), id)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	if err != nil || got != want {
+		w.Errorf("product %d is %q (%v), want %q", id, got, err, want)
+	}
+	redistest.AwaitNoLease(w, shared.Client(w), w.prefix)
+}
+
+func (w *world) left() (n int) {
+	w.Helper()
+	if err := w.db.QueryRowContext(w.Context(), "SELECT count(*) FROM cacheguard_outbox").Scan(&n); err != nil {
+		w.Fatal(err)
+	}
+	return n
+}
+
+func TestWhatIsWrittenPastTheCacheIsReadAnew(t *testing.T) {
+	everywhere(t, func(w *world) {
+		f, _ := w.run(w.config())
+		w.reads(1, "")
+		w.exec("INSERT INTO products VALUES (1, 'a', 'one'), (2, 'a', 'two')")
+		w.catchUp(f)
+		w.reads(1, "one")
+		w.reads(2, "two")
+		w.exec("UPDATE products SET name = 'uno' WHERE id = 1")
+		w.exec("DELETE FROM products WHERE id = 2")
+		w.catchUp(f)
+		w.reads(1, "uno")
+		w.reads(2, "")
+		w.reads(9, "")
+		w.exec("UPDATE products SET id = 9 WHERE id = 1")
+		w.catchUp(f)
+		w.reads(1, "")
+		w.reads(9, "uno")
+		expect.Equal(w, "rows that are left", w.left(), 0)
+		expect.Equal(w, "rows", f.Stats().Rows, 5)
+		expect.ErrorIs(w, f.SelfCheck(w.Context()))
+	})
+}
+
+func TestWhatIsRolledBackInvalidatesNothing(t *testing.T) {
+	everywhere(t, func(w *world) {
+		f, _ := w.run(w.config())
+		tx, err := w.db.BeginTx(w.Context(), nil)
+		if err != nil {
+			w.Fatal(err)
+		}
+		if _, err := tx.ExecContext(w.Context(), "INSERT INTO products VALUES (1, 'a', 'one')"); err != nil {
+			w.Fatal(err)
+		}
+		expect.ErrorIs(w, tx.Rollback())
+		w.exec("INSERT INTO products VALUES (2, 'a', 'two')")
+		w.catchUp(f)
+		expect.Equal(w, "rows", f.Stats().Rows, 1)
+	})
+}
+
+func TestWhatWasReadIsMatchedByWhatIsCommittedLater(t *testing.T) {
+	t.Parallel()
+	for _, d := range []Dialect{PostgreSQL, MySQL} { // SQLite has one writer
+		t.Run(string(d), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, d, shared.Client(t))
+			f, _ := w.run(w.config())
+			w.exec("INSERT INTO products VALUES (1, 'a', 'one'), (2, 'a', 'two')")
+			w.catchUp(f)
+			w.reads(1, "one")
+			tx, err := w.db.BeginTx(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := tx.ExecContext(t.Context(), "UPDATE products SET name = 'uno' WHERE id = 1"); err != nil {
+				t.Fatal(err)
+			}
+			w.exec("UPDATE products SET name = 'dos' WHERE id = 2") // a larger id in the outbox, and seen before
+			redistest.Await(t, "it is invalidated", func() bool { return f.Stats().Rows == 3 })
+			w.reads(1, "one")
+			expect.ErrorIs(t, tx.Commit())
+			w.catchUp(f)
+			w.reads(1, "uno")
+		})
+	}
+}
+
+func TestARedisOutageKeepsTheRows(t *testing.T) {
+	t.Parallel()
+	for _, d := range []Dialect{SQLite, PostgreSQL, MySQL} {
+		t.Run(string(d), func(t *testing.T) {
+			t.Parallel()
+			proxy := redistest.StartProxy(t, shared.Addr())
+			w := newWorld(t, d, proxy.Client(t))
+			f, _ := w.run(w.config())
+			w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
+			w.catchUp(f)
+			w.reads(1, "one")
+			proxy.Refuse(true)
+			w.exec("UPDATE products SET name = 'uno'")
+			redistest.Await(t, "the feed has noticed", func() bool { return f.Stats().Err != nil })
+			w.exec("UPDATE products SET name = 'eins'") // writers do not wait
+			expect.Equal(t, "rows that are left", w.left(), 2)
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			expect.ErrorIs(t, f.CatchUp(ctx), context.DeadlineExceeded)
+			proxy.Refuse(false)
+			w.catchUp(f)
+			w.reads(1, "eins")
+		})
+	}
+}
+
+func TestAnOutboxWithTooManyRowsIsGivenUpForOneThatStandsForAll(t *testing.T) {
+	everywhere(t, func(w *world) {
+		f, stop := w.run(w.config())
+		w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
+		w.catchUp(f)
+		w.reads(1, "one")
+		stop()
+		for n := range 30 {
+			w.exec(fmt.Sprintf("UPDATE products SET name = 'n%d'", n))
+		}
+		cfg := w.config()
+		cfg.MaxRows = 20
+		f, _ = w.run(cfg)
+		w.catchUp(f)
+		w.reads(1, "n29")
+		expect.Equal(w, "rows", f.Stats().Rows, 1)
+		expect.Equal(w, "whole kinds", f.Stats().Whole, 1)
+	})
+}
+
+func TestTruncateInvalidatesTheKindWhole(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, PostgreSQL, shared.Client(t))
+	f, _ := w.run(w.config())
+	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
+	w.catchUp(f)
+	w.reads(1, "one")
+	w.exec("TRUNCATE products")
+	w.catchUp(f)
+	w.reads(1, "")
+}
+
+func TestTwoInstancesDoNotMissARow(t *testing.T) {
+	everywhere(t, func(w *world) {
+		f, _ := w.run(w.config())
+		w.run(w.config())
+		for round := range 5 {
+			for id := range int64(20) {
+				w.exec(fmt.Sprintf("DELETE FROM products WHERE id = %d", id))
+				w.exec(fmt.Sprintf("INSERT INTO products VALUES (%d, 'a', 'r%d')", id, round))
+			}
+			w.catchUp(f)
+			for id := range int64(20) {
+				w.reads(id, fmt.Sprintf("r%d", round))
+			}
+		}
+	})
+}
+
+func TestRowsOfATableThatIsNotMappedStayForOneThatMapsIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, SQLite, shared.Client(t))
+	w.exec("CREATE TABLE notes (id bigint PRIMARY KEY)")
+	for _, statement := range Triggers(SQLite, "notes", "id") {
+		w.exec(statement)
+	}
+	f, _ := w.run(w.config())
+	w.exec("INSERT INTO notes VALUES (1)")
+	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
+	w.catchUp(f)
+	expect.Equal(t, "rows that are left", w.left(), 1)
+	says(t, f.SelfCheck(t.Context()), "rows of table notes")
+}
+
+func TestAColumnThatTheTriggersDoNotNoteIsAnError(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, SQLite, shared.Client(t))
+	cfg := w.config()
+	cfg.Tables = []cdc.Table{{Name: "products", Kinds: []cdc.Kind{w.shop}, Changed: func(c cdc.Change) cacheguard.Changes {
+		name, _ := c.New.String("name") // the feed has the error
+		return cacheguard.Changes{Tags: []string{name}}
+	}}}
+	f, _ := w.run(cfg)
+	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
+	redistest.Await(t, "the feed says so", func() bool { return f.Stats().Err != nil })
+	says(t, f.Stats().Err, "table products", "column name")
+	expect.Equal(t, "rows that are left", w.left(), 1)
+}
+
+func TestNewAndSelfCheckNameWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	_, err := New(nil, Config{Dialect: "oracle", Poll: 1, MaxRows: -2})
+	says(t, err, "db: is nil", "Dialect", "Poll", "MaxRows", "Tables: is empty", "Guards: is empty")
+	w := newWorld(t, SQLite, shared.Client(t))
+	f, err := New(w.db, w.config())
+	expect.ErrorIs(t, err)
+	w.exec("DROP TRIGGER cacheguard_products_update")
+	says(t, f.SelfCheck(t.Context()), "products has no trigger cacheguard_products_update")
+	w.exec("DROP TABLE cacheguard_outbox")
+	says(t, f.SelfCheck(t.Context()), "CREATE TABLE")
+	var none *Feed
+	expect.ErrorIs(t, none.Run(t.Context()), errNilFeed)
+	expect.ErrorIs(t, none.CatchUp(t.Context()), errNilFeed)
+	expect.ErrorIs(t, none.SelfCheck(t.Context()), errNilFeed)
+	expect.ErrorIs(t, none.Stats().Err, errNilFeed)
+}
+
+func says(t *testing.T, err error, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("error %v, want one with %q", err, text)
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package outbox
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cacheguard/go/cdc"
+	"github.com/cacheguard/go/cdc/internal/engine"
+)
+
+// everything is the table of a row that stands for all tables.
+const everything = "*"
+
+// querier is a transaction, or a database without one.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// empty invalidates a batch of rows and deletes them, and reports whether there may be more.
+func (f *Feed) empty(ctx context.Context) (more bool, err error) {
+	if f.cfg.Dialect == SQLite {
+		return f.emptyIn(ctx, f.db, "") // a transaction would keep others from writing
+	}
+	// Without a lock on gaps, which MySQL otherwise takes, and which writers would wait for.
+	tx, err := f.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		return false, fmt.Errorf("cdc/outbox: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+	if more, err = f.emptyIn(ctx, tx, " FOR UPDATE SKIP LOCKED"); err != nil {
+		return false, err
+	}
+	if err := tx.Commit(); err != nil {
+		return false, fmt.Errorf("cdc/outbox: %w", err)
+	}
+	return more, nil
+}
+
+func (f *Feed) emptyIn(ctx context.Context, db querier, lock string) (more bool, err error) {
+	began := time.Now()
+	part, ids, err := f.read(ctx, db, lock)
+	if err != nil {
+		return false, err
+	}
+	more = len(ids) == batch
+	if !more {
+		part.Committed = began
+	}
+	part.Dedupe()
+	if part.Len() > 0 {
+		if err := f.engine.Invalidate(ctx, part.Names, part.Whole); err != nil {
+			return false, fmt.Errorf("cdc/outbox: invalidate: %w", err)
+		}
+	}
+	if len(ids) > 0 {
+		if _, err := db.ExecContext(ctx, join("DELETE FROM ", defaultTable, " WHERE id IN (", strings.Join(ids, ","), ")")); err != nil {
+			return false, fmt.Errorf("cdc/outbox: delete what is invalidated: %w", err)
+		}
+	}
+	f.engine.Reading(true, part.Committed)
+	f.engine.Applied(part.Rows, 0, len(part.Names.Keys)+len(part.Names.Tags), len(part.Whole), part.Committed)
+	return more, nil
+}
+
+// read reads a batch.
+func (f *Feed) read(ctx context.Context, db querier, lock string) (*engine.Part[int64], []string, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	rows, err := db.QueryContext(ctx, join("SELECT id, tbl, op, old_row, new_row, at_ms FROM ", defaultTable, " WHERE ", f.of, " ORDER BY id LIMIT ", number(batch), lock))
+	if err != nil {
+		return nil, nil, fmt.Errorf("cdc/outbox: read the outbox: %w", err)
+	}
+	defer rows.Close()
+	part := new(engine.Part[int64])
+	var ids []string
+	for rows.Next() {
+		var id, at int64
+		var table, op string
+		var before, after sql.NullString
+		if err := rows.Scan(&id, &table, &op, &before, &after, &at); err != nil {
+			return nil, nil, fmt.Errorf("cdc/outbox: read the outbox: %w", err)
+		}
+		ids = append(ids, number(id))
+		part.Committed = time.UnixMilli(at)
+		if err := f.add(part, table, op, before, after); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, nil, fmt.Errorf("cdc/outbox: read the outbox: %w", err)
+	}
+	return part, ids, nil
+}
+
+// add adds what a row of the outbox says.
+func (f *Feed) add(part *engine.Part[int64], name, op string, before, after sql.NullString) error {
+	part.Rows++
+	if name == everything {
+		part.Whole = append(part.Whole, f.engine.Tables.All()...)
+		return nil
+	}
+	table := f.engine.Tables[name]
+	if op == "truncate" {
+		part.Whole = append(part.Whole, table)
+		return nil
+	}
+	change := cdc.Change{Op: cdc.Op(op)}
+	var err error
+	if change.Old, err = rowOf(before); err == nil {
+		change.New, err = rowOf(after)
+	}
+	if err != nil {
+		return &cdc.RowError{Table: name, Err: err}
+	}
+	names, err := table.Changes(change)
+	if err != nil {
+		return err
+	}
+	part.Names.Keys = append(part.Names.Keys, names.Keys...)
+	part.Names.Tags = append(part.Names.Tags, names.Tags...)
+	return nil
+}
+
+// rowOf reads a row. NULL is one that is not there.
+func rowOf(text sql.NullString) (cdc.Row, error) {
+	if !text.Valid {
+		return cdc.Row{}, nil
+	}
+	var values map[string]any
+	decoder := json.NewDecoder(bytes.NewReader([]byte(text.String)))
+	decoder.UseNumber()
+	if err := decoder.Decode(&values); err != nil {
+		return cdc.Row{}, fmt.Errorf("the outbox has no row: %w", err)
+	}
+	columns := slices.Sorted(maps.Keys(values))
+	return cdc.NewRow(columns, func(i int) (any, error) { return valueOf(values[columns[i]]) }), nil
+}
+
+func valueOf(v any) (any, error) {
+	switch v := v.(type) {
+	case nil, bool, string:
+		return v, nil
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n, nil
+		}
+		if n, err := strconv.ParseUint(v.String(), 10, 64); err == nil {
+			return n, nil
+		}
+		return v.String(), nil
+	}
+	text, err := json.Marshal(v)
+	return string(text), err
+}
+
+// bound gives up an outbox that has too many rows.
+func (f *Feed) bound(ctx context.Context) error {
+	if f.cfg.MaxRows < 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 6*timeout)
+	defer cancel()
+	var n int
+	counted := join("SELECT count(*) FROM (SELECT 1 FROM ", defaultTable, " WHERE ", f.of, " LIMIT ", number(int64(f.cfg.MaxRows)+1), ") AS few")
+	if err := f.db.QueryRowContext(ctx, counted).Scan(&n); err != nil {
+		return fmt.Errorf("cdc/outbox: count the outbox: %w", err)
+	}
+	if half := n > f.cfg.MaxRows/2; half != f.warned {
+		if f.warned = half; half {
+			f.cfg.Logger.Warn("cdc: the outbox has more than half of MaxRows", "rows", n, "MaxRows", f.cfg.MaxRows)
+		}
+	}
+	if n <= f.cfg.MaxRows {
+		return nil
+	}
+	f.cfg.Logger.Error("cdc: the outbox is given up", "why", "it has more than MaxRows", "MaxRows", f.cfg.MaxRows)
+	if err := f.compact(ctx); err != nil {
+		return fmt.Errorf("cdc/outbox: give up the outbox: %w", err)
+	}
+	return nil
+}
+
+// compact makes the first row one that stands for everything, and deletes the others. Others see that row when these are gone, so whoever reads it
+// invalidates what they were about. As it is the first, CatchUp waits for it.
+func (f *Feed) compact(ctx context.Context) error {
+	options := &sql.TxOptions{Isolation: sql.LevelReadCommitted}
+	if f.cfg.Dialect == SQLite {
+		options = nil // it has one level
+	}
+	tx, err := f.db.BeginTx(ctx, options)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+	var first sql.NullInt64
+	if err := tx.QueryRowContext(ctx, join("SELECT min(id) FROM ", defaultTable, " WHERE ", f.of)).Scan(&first); err != nil || !first.Valid {
+		return err
+	}
+	id := number(first.Int64)
+	done, err := tx.ExecContext(ctx, join("UPDATE ", defaultTable, " SET tbl = ", text(everything), ", op = 'truncate', old_row = NULL, new_row = NULL WHERE id = ", id))
+	if err != nil {
+		return err
+	}
+	if n, err := done.RowsAffected(); err != nil || n == 0 {
+		return err // another instance has invalidated it in between; the next look counts again
+	}
+	if _, err := tx.ExecContext(ctx, join("DELETE FROM ", defaultTable, " WHERE id <> ", id, " AND ", f.of)); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// mapped is the condition that a row is of one of the tables, or of all.
+func mapped(tables []string) string {
+	names := []string{text(everything)}
+	for _, name := range tables {
+		names = append(names, text(name))
+	}
+	return "tbl IN (" + strings.Join(names, ", ") + ")"
+}
+
+// join puts SQL together, of names and numbers that the package has made.
+func join(parts ...string) string { return strings.Join(parts, "") }
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }

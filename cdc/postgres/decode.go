@@ -1,0 +1,171 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pglogrepl"
+
+	"github.com/cacheguard/go/cdc"
+	"github.com/cacheguard/go/cdc/internal/engine"
+)
+
+// decoder makes parts of what pgoutput says. The database sends a transaction when it has committed, so a part may be invalidated before the
+// end of its transaction is read.
+type decoder struct {
+	tables    engine.Tables
+	ids       map[uint32]*engine.Table // mapped tables by object id; those that are not mapped have nil
+	ancestors func(ctx context.Context, id uint32) (map[uint32]string, error)
+	put       func(context.Context, *engine.Part[pglogrepl.LSN]) error
+
+	relations map[uint32]*relation
+	part      *engine.Part[pglogrepl.LSN] // of the transaction that is read; nil: between transactions
+	xid       uint32
+	committed time.Time
+	rows      int // of the transaction
+}
+
+func (d *decoder) message(ctx context.Context, data []byte) error {
+	message, err := pglogrepl.Parse(data)
+	if err != nil {
+		return fmt.Errorf("cdc/postgres: read the log: %w", err)
+	}
+	switch m := message.(type) {
+	case *pglogrepl.BeginMessage:
+		d.xid, d.committed, d.rows = m.Xid, m.CommitTime, 0
+		d.begin()
+	case *pglogrepl.RelationMessage:
+		return d.relation(ctx, m)
+	case *pglogrepl.InsertMessage:
+		return d.row(ctx, m.RelationID, func(r *relation) cdc.Change {
+			return cdc.Change{Op: cdc.Insert, New: r.newRow(m.Tuple, nil)}
+		})
+	case *pglogrepl.UpdateMessage:
+		return d.row(ctx, m.RelationID, func(r *relation) cdc.Change {
+			var full *pglogrepl.TupleData
+			if m.OldTupleType == pglogrepl.UpdateMessageTupleTypeOld {
+				full = m.OldTuple
+			}
+			return cdc.Change{Op: cdc.Update, Old: r.oldRow(m.OldTuple, full != nil, m.NewTuple), New: r.newRow(m.NewTuple, full)}
+		})
+	case *pglogrepl.DeleteMessage:
+		return d.row(ctx, m.RelationID, func(r *relation) cdc.Change {
+			return cdc.Change{Op: cdc.Delete, Old: r.oldRow(m.OldTuple, m.OldTupleType == pglogrepl.DeleteMessageTupleTypeOld, nil)}
+		})
+	case *pglogrepl.TruncateMessage:
+		return d.truncate(ctx, m.RelationIDs)
+	case *pglogrepl.CommitMessage:
+		return d.commit(ctx, m.TransactionEndLSN)
+	}
+	return nil // of types and origins
+}
+
+func (d *decoder) begin() {
+	d.part = &engine.Part[pglogrepl.LSN]{Committed: d.committed.Add(-time.Nanosecond), Marks: []uint64{uint64(d.xid)}}
+}
+
+// idle notes that there is nothing before a position that was not sent.
+func (d *decoder) idle(ctx context.Context, position pglogrepl.LSN) error {
+	if d.part != nil {
+		return nil
+	}
+	return d.put(ctx, &engine.Part[pglogrepl.LSN]{Until: position, Ends: true})
+}
+
+func (d *decoder) commit(ctx context.Context, end pglogrepl.LSN) error {
+	part := d.part
+	if part == nil {
+		return errors.New("cdc/postgres: the log has an end without a beginning")
+	}
+	d.part = nil
+	part.Until, part.Ends, part.Committed = end, true, d.committed
+	if part.Len() == 0 {
+		part.Marks = nil
+	}
+	if d.rows > 0 {
+		part.Transactions = 1
+	}
+	return d.put(ctx, part)
+}
+
+// of is the relation with an id, and nil if it is not mapped.
+func (d *decoder) of(id uint32) (*relation, error) {
+	r, known := d.relations[id]
+	if !known || d.part == nil {
+		return nil, fmt.Errorf("cdc/postgres: the log has a change of relation %d before it says what that is", id)
+	}
+	if r.table == nil {
+		return nil, nil // most relations of a database are not mapped
+	}
+	return r, nil
+}
+
+func (d *decoder) row(ctx context.Context, id uint32, change func(*relation) cdc.Change) error {
+	r, err := d.of(id)
+	if r == nil {
+		return err
+	}
+	names, err := r.table.Changes(change(r))
+	if err != nil {
+		return err
+	}
+	d.rows++
+	d.part.Rows++
+	d.part.Names.Keys = append(d.part.Names.Keys, names.Keys...)
+	d.part.Names.Tags = append(d.part.Names.Tags, names.Tags...)
+	return d.cut(ctx)
+}
+
+func (d *decoder) truncate(ctx context.Context, ids []uint32) error {
+	for _, id := range ids {
+		r, err := d.of(id)
+		if err != nil {
+			return err
+		}
+		if r != nil {
+			d.rows++
+			d.part.Whole = append(d.part.Whole, r.table)
+		}
+	}
+	return d.cut(ctx)
+}
+
+// cut hands on a part of a large transaction.
+func (d *decoder) cut(ctx context.Context) error {
+	if d.part.Len() < engine.MaxNames {
+		return nil
+	}
+	part := d.part
+	d.begin()
+	return d.put(ctx, part)
+}
+
+// relation notes what a table is like from here on. It is mapped by its object id, so it may be renamed; or else by its name,
+// as it may be a new table with the old name. Partitions count as their tables.
+func (d *decoder) relation(ctx context.Context, m *pglogrepl.RelationMessage) error {
+	table, known := d.ids[m.RelationID]
+	if table == nil {
+		table = d.tables[m.Namespace+"."+m.RelationName]
+	}
+	if table == nil && !known {
+		ancestors, err := d.ancestors(ctx, m.RelationID)
+		if err != nil {
+			return err
+		}
+		for id, name := range ancestors {
+			if d.ids[id] != nil {
+				table = d.ids[id]
+			} else if table == nil {
+				table = d.tables[name]
+			}
+		}
+	}
+	d.ids[m.RelationID] = table
+	if d.relations == nil {
+		d.relations = make(map[uint32]*relation)
+	}
+	d.relations[m.RelationID] = newRelation(table, m)
+	return nil
+}

@@ -1,0 +1,38 @@
+// Package postgres is the feed of package cdc for PostgreSQL (13 or later): it reads the log by logical replication, with the plugin pgoutput that
+// PostgreSQL has built in.
+//
+// The server needs wal_level = logical, the role the attribute REPLICATION, and an administrator creates a publication of the mapped
+// tables. SelfCheck names what is missing, with the statement that mends it:
+//
+//	ALTER SYSTEM SET wal_level = 'logical';      -- and restart
+//	ALTER ROLE shop REPLICATION;
+//	CREATE PUBLICATION shop FOR TABLE products;
+//
+// # Which values a row has
+//
+// The new row has all columns, except long values (TOAST) that have not changed. The old row has the columns of the table's REPLICA IDENTITY: by default those of
+// the primary key. If Changed or Rows asks for another one, the feed stops with an error that matches cdc.ErrNotLogged. After ALTER TABLE …
+// REPLICA IDENTITY FULL, old rows are complete, and the log of updates and deletes is larger.
+//
+// # The slot
+//
+// PostgreSQL keeps its log from the position that the feed has confirmed to a replication slot. A slot admits one reader, so one instance reads. The others
+// look once a second whether the slot is free. That is so at once when the reader's process dies, and after 5 seconds of silence
+// (wal_sender_timeout) when it is frozen or cut off.
+//
+// A slot that nobody reads fills the disk. The feed warns when the slot holds back half of Config.MaxRetained, and drops it at the whole: after an outage
+// of Redis that takes too long, for example. The kinds are invalidated whole then. No feed runs, nobody looks: set max_slot_wal_keep_size,
+// too, and the server gives the slot up by itself; or use Config.Temporary. When you no longer need the feed, drop the slot:
+// SELECT pg_drop_replication_slot('shop_cache').
+//
+// The feed makes the slot itself, in this order, on one connection: an advisory lock, a temporary slot, a wait until the transactions that run have
+// ended, the invalidation of everything, a copy of the slot under its name. A process that dies in between leaves nothing. Like every
+// creation of a logical slot it waits for transactions that are under way.
+//
+// If the publication changes, or a mapped table is dropped and created again, changes may be left out of the log without a sign.
+// A reader notices within a second, gives the slot up, and begins again; if no instance runs at that time, nobody notices.
+//
+// # Each instance
+//
+// keeps one connection while it stands by, and two while it reads. CatchUp takes another one.
+package postgres

@@ -1,0 +1,228 @@
+package postgres
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/cdc"
+	"github.com/cacheguard/go/internal/testing/expect"
+)
+
+func TestWhatIsWrittenPastTheCacheIsReadAnew(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	f, _ := w.run(w.config())
+	w.catchUp(f)
+	w.exec("INSERT INTO products VALUES (1, 'a', 'one'), (2, 'a', 'two')")
+	w.catchUp(f)
+	w.reads(1, "one")
+	w.reads(2, "two")
+	w.reads(3, "")
+	w.exec("UPDATE products SET name = 'uno' WHERE id = 1")
+	w.exec("DELETE FROM products WHERE id = 2")
+	w.exec("INSERT INTO products VALUES (3, 'a', 'three')")
+	w.catchUp(f)
+	w.reads(1, "uno")
+	w.reads(2, "")
+	w.reads(3, "three")
+	s := f.Stats()
+	expect.Equal(t, "rows", s.Rows, 5)
+	expect.Equal(t, "transactions", s.Transactions, 4)
+	expect.Equal(t, "reading", s.Reading, true)
+	expect.Equal(t, "trouble", s.Err, nil)
+}
+
+func TestAKeyThatChangesInvalidatesTheOldOneAndTheNewOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	f, _ := w.run(w.config())
+	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
+	w.catchUp(f)
+	w.reads(1, "one")
+	w.reads(7, "")
+	w.exec("UPDATE products SET id = 7 WHERE id = 1")
+	w.catchUp(f)
+	w.reads(1, "")
+	w.reads(7, "one")
+}
+
+func TestWhatIsRolledBackInvalidatesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	f, _ := w.run(w.config())
+	w.exec("INSERT INTO products VALUES (1, 'a', 'one'), (2, 'a', 'two')")
+	w.catchUp(f)
+	w.reads(1, "one")
+	w.reads(2, "two")
+	w.exec("BEGIN; UPDATE products SET name = 'x'; ROLLBACK")
+	w.exec("BEGIN; UPDATE products SET name = 'uno' WHERE id = 1; SAVEPOINT s; UPDATE products SET name = 'x' WHERE id = 2; ROLLBACK TO s; COMMIT")
+	w.catchUp(f)
+	w.reads(1, "uno")
+	w.keeps(2, "two")
+}
+
+func TestATransactionIsOneBatchWithoutRepetitions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	f, _ := w.run(w.config())
+	w.catchUp(f)
+	w.exec("BEGIN; INSERT INTO products VALUES (1, 'a', 'one'); UPDATE products SET name = 'two'; UPDATE products SET name = 'three'; COMMIT")
+	w.catchUp(f)
+	s := f.Stats()
+	expect.Equal(t, "rows", s.Rows, 3)
+	expect.Equal(t, "transactions", s.Transactions, 1)
+	expect.Equal(t, "invalidations", s.Invalidations, 1)
+}
+
+func TestALargeTransactionIsInvalidatedInParts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	w.exec("INSERT INTO products SELECT n, 'a', 'old' FROM generate_series(1, 25000) n")
+	f, _ := w.run(w.config())
+	w.catchUp(f)
+	for _, id := range []int64{1, 12_500, 25_000} {
+		w.reads(id, "old")
+	}
+	w.exec("UPDATE products SET name = 'new'")
+	w.catchUp(f)
+	for _, id := range []int64{1, 12_500, 25_000} {
+		w.reads(id, "new")
+	}
+	s := f.Stats()
+	expect.Equal(t, "rows", s.Rows, 25_000)
+	expect.Equal(t, "transactions", s.Transactions, 1)
+	expect.Equal(t, "invalidations", s.Invalidations, 25_000)
+}
+
+func TestTruncateInvalidatesTheKindWholeAndNothingElse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	f, _ := w.run(w.config())
+	w.exec("INSERT INTO products VALUES (1, 'a', 'one'), (2, 'a', 'two')")
+	w.catchUp(f)
+	before := f.Stats().Whole
+	w.reads(1, "one")
+	if err := w.guard.Invalidate(t.Context(), "other"); err != nil {
+		t.Fatal(err)
+	}
+	other := func() (n int) {
+		_, err := cacheguard.Get(t.Context(), w.guard, "other", func(context.Context) (int, error) { n++; return 1, nil })
+		expect.ErrorIs(t, err)
+		return n
+	}
+	other()
+	w.await("the other entry is stored", func() bool { return other() == 0 })
+	w.exec("BEGIN; TRUNCATE products; INSERT INTO products VALUES (2, 'b', 'dos'); COMMIT")
+	w.catchUp(f)
+	w.reads(1, "")
+	w.reads(2, "dos")
+	expect.Equal(t, "loads of another kind", other(), 0)
+	expect.Equal(t, "whole kinds", f.Stats().Whole-before, 1)
+}
+
+func TestARowThatMovesInvalidatesBothTags(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	w.exec("ALTER TABLE products REPLICA IDENTITY FULL")
+	byCategory := cdc.Table{
+		Name: "public.products", Kinds: []cdc.Kind{w.shop},
+		Changed: func(c cdc.Change) (changes cacheguard.Changes) {
+			for _, row := range []cdc.Row{c.Old, c.New} {
+				if !row.IsZero() {
+					category, _ := row.String("category") // the feed has the error
+					changes.Tags = append(changes.Tags, "category:"+category)
+				}
+			}
+			return changes
+		},
+	}
+	f, _ := w.run(w.config(byCategory))
+	w.exec("INSERT INTO products VALUES (1, 'a', 'one'), (2, 'b', 'two'), (3, 'c', 'three')")
+	w.catchUp(f)
+	w.reads(1, "one")
+	w.reads(2, "two")
+	w.reads(3, "three")
+	w.exec("UPDATE products SET category = 'b', name = 'uno' WHERE id = 1")
+	w.catchUp(f)
+	loads := w.loads.Load()
+	w.reads(1, "uno")
+	w.reads(2, "two")
+	expect.Equal(t, "loads of the entries with one of the tags", w.loads.Load()-loads, 2)
+	w.keeps(3, "three")
+}
+
+func TestAColumnThatTheLogLeavesOutIsAnErrorAndTheRowIsNotSkipped(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	byName, err := cacheguard.NewCache(w.guard, cacheguard.CacheConfig[string, string]{Name: "byname", Load: loadNothing})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, _ := w.run(w.config(cdc.Rows("public.products", byName, func(r cdc.Row) (string, error) { return r.String("name") })))
+	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
+	w.catchUp(f)
+	before := w.position()
+	w.exec("UPDATE products SET name = 'uno' WHERE id = 1")
+	w.await("the feed says which column is missing", func() bool {
+		err := f.Stats().Err
+		return err != nil && strings.Contains(err.Error(), "public.products") && strings.Contains(err.Error(), "column name")
+	})
+	expect.ErrorIs(t, f.Stats().Err, cdc.ErrNotLogged)
+	w.exec("INSERT INTO products VALUES (2, 'a', 'two')")
+	w.await("it tries again", func() bool { return f.Stats().Reconnects > 1 })
+	w.ask(&before, "SELECT CASE WHEN confirmed_flush_lsn > $2::text::pg_lsn + 8192 THEN 'it moved past the row' ELSE '' END FROM pg_replication_slots WHERE slot_name = $1", w.slot, before)
+	expect.Equal(t, "the position", before, "")
+}
+
+func TestPartitionsCountAsTheirTable(t *testing.T) {
+	t.Parallel()
+	w := newPartitionedWorld(t)
+	f, _ := w.run(w.config())
+	w.catchUp(f)
+	w.exec(`CREATE TABLE p2 PARTITION OF products FOR VALUES FROM (100) TO (200)`)
+	w.reads(1, "")
+	w.reads(101, "")
+	w.exec("INSERT INTO products VALUES (1, 'a', 'one'), (101, 'a', 'more')")
+	w.catchUp(f)
+	w.reads(1, "one")
+	w.reads(101, "more")
+	w.exec("DELETE FROM products WHERE id = 101")
+	w.exec("UPDATE products SET id = 101 WHERE id = 1")
+	w.catchUp(f)
+	w.reads(1, "")
+	w.reads(101, "one")
+	w.exec("TRUNCATE p2")
+	w.catchUp(f)
+	w.reads(101, "")
+}
+
+// newPartitionedWorld is one whose products are a partitioned table.
+func newPartitionedWorld(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, "")
+	w.exec(`DROP TABLE products`)
+	w.exec(`CREATE TABLE products (id bigint PRIMARY KEY, category text, name text) PARTITION BY RANGE (id)`)
+	w.exec(`CREATE TABLE p1 PARTITION OF products FOR VALUES FROM (1) TO (100)`)
+	w.exec(`ALTER PUBLICATION shop ADD TABLE products`)
+	return w
+}
+
+func TestSchemaChangesAreFollowed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	f, _ := w.run(w.config())
+	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
+	w.catchUp(f)
+	w.reads(1, "one")
+	w.exec("ALTER TABLE products ADD COLUMN stock int, DROP COLUMN category, ADD COLUMN category text DEFAULT 'z'")
+	w.exec("UPDATE products SET name = 'uno', stock = 3")
+	w.catchUp(f)
+	w.reads(1, "uno")
+	w.exec("ALTER TABLE products RENAME TO goods")
+	w.exec("UPDATE goods SET name = 'eins'")
+	w.exec("ALTER TABLE goods RENAME TO products")
+	w.catchUp(f)
+	w.reads(1, "eins")
+}

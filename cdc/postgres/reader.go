@@ -1,0 +1,207 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pglogrepl"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/cacheguard/go/cdc/internal/engine"
+)
+
+// reader reads the log on one connection, with three goroutines: one receives, one invalidates (the applier), one confirms.
+type reader struct {
+	feed    *Feed
+	conn    *pgconn.PgConn // receive reads from it; confirm writes to it
+	applier *engine.Applier[pglogrepl.LSN]
+	decoder decoder
+
+	sideMu sync.Mutex
+	side   *pgx.Conn // for statements
+
+	confirmed atomic.Uint64 // up to which everything is invalidated
+	changed   chan struct{} // has one if confirmed has moved
+	awaiting  atomic.Int64  // since when receive waits for the database, in ns since 1970; 0: it does not
+	warned    bool
+	published string // the fingerprint of the publication
+
+	markMu sync.Mutex
+	end    pglogrepl.LSN // of the log, at
+	when   time.Time
+}
+
+func newReader(f *Feed, conn *pgconn.PgConn, side *pgx.Conn, ids map[uint32]*engine.Table, at slot) *reader {
+	r := &reader{feed: f, conn: conn, side: side, changed: make(chan struct{}, 1), end: at.end, when: at.when}
+	r.confirmed.Store(uint64(at.confirmed))
+	r.applier = engine.NewApplier(f.engine, engine.Steps[pglogrepl.LSN]{Settle: r.settle, Confirm: r.confirm})
+	r.decoder = decoder{tables: f.engine.Tables, ids: ids, ancestors: r.ancestors, put: r.applier.Put}
+	return r
+}
+
+// run reads until ctx or the connection ends, or until an error.
+func (r *reader) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r.feed.engine.Reading(true, time.Time{})
+	var all sync.WaitGroup
+	for _, part := range []func(context.Context) error{r.receive, r.applier.Run, r.attend} {
+		all.Go(func() { cancel(part(ctx)) }) // owner: this call; stop: ctx; joined below. The first error ends the others
+	}
+	all.Wait()
+	return context.Cause(ctx)
+}
+
+// receive reads messages and decodes them.
+func (r *reader) receive(ctx context.Context) error {
+	for {
+		r.awaiting.Store(time.Now().UnixNano())
+		message, err := r.conn.ReceiveMessage(ctx)
+		r.awaiting.Store(0)
+		if err != nil {
+			return fmt.Errorf("cdc/postgres: read the log: %w", err)
+		}
+		switch message := message.(type) {
+		case *pgproto3.CopyData:
+			if err := r.data(ctx, message.Data); err != nil {
+				return err
+			}
+		case *pgproto3.ErrorResponse:
+			return fmt.Errorf("cdc/postgres: read the log: %w", pgconn.ErrorResponseToPgError(message))
+		case *pgproto3.CopyDone:
+			return errors.New("cdc/postgres: the database has ended the reading of the log")
+		}
+	}
+}
+
+func (r *reader) data(ctx context.Context, data []byte) error {
+	if len(data) == 0 {
+		return errors.New("cdc/postgres: an empty message")
+	}
+	switch data[0] {
+	case pglogrepl.XLogDataByteID:
+		x, err := pglogrepl.ParseXLogData(data[1:])
+		if err != nil {
+			return fmt.Errorf("cdc/postgres: %w", err)
+		}
+		return r.decoder.message(ctx, x.WALData)
+	case pglogrepl.PrimaryKeepaliveMessageByteID:
+		k, err := pglogrepl.ParsePrimaryKeepaliveMessage(data[1:])
+		if err != nil {
+			return fmt.Errorf("cdc/postgres: %w", err)
+		}
+		if k.ReplyRequested {
+			r.poke()
+		}
+		return r.decoder.idle(ctx, k.ServerWALEnd)
+	}
+	return nil
+}
+
+// confirm notes that everything before the position is invalidated.
+func (r *reader) confirm(position pglogrepl.LSN) error {
+	if uint64(position) > r.confirmed.Load() {
+		r.confirmed.Store(uint64(position))
+		r.poke()
+	}
+	r.markMu.Lock()
+	defer r.markMu.Unlock()
+	if position >= r.end && !r.when.IsZero() {
+		r.feed.engine.CaughtUp(r.when)
+	}
+	return nil
+}
+
+func (r *reader) poke() {
+	select {
+	case r.changed <- struct{}{}:
+	default:
+	}
+}
+
+// attend tells the database the position, and looks after the slot. It asks for an answer once a second, from which the position
+// of an idle database moves, and by which a dead network shows.
+func (r *reader) attend(ctx context.Context) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		ping := false
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-r.changed:
+		case <-tick.C:
+			ping = true
+			if since := r.awaiting.Load(); since != 0 && time.Now().UnixNano()-since > int64(silence) {
+				return errors.New("cdc/postgres: the database is silent")
+			}
+			if err := r.watch(ctx); err != nil {
+				return err
+			}
+		}
+		position := pglogrepl.LSN(r.confirmed.Load())
+		err := pglogrepl.SendStandbyStatusUpdate(ctx, r.conn, pglogrepl.StandbyStatusUpdate{WALWritePosition: position, ReplyRequested: ping})
+		if err != nil {
+			return fmt.Errorf("cdc/postgres: confirm the position: %w", err)
+		}
+	}
+}
+
+// watch looks at what the slot holds back.
+func (r *reader) watch(ctx context.Context) error {
+	s, published, err := r.ask(ctx)
+	if err != nil {
+		return err
+	}
+	if published != r.published {
+		return givenUp("the publication, or a table of it, is another one, so changes may have been left out")
+	}
+	r.markMu.Lock()
+	if pglogrepl.LSN(r.confirmed.Load()) >= r.end {
+		r.end, r.when = s.end, s.when
+	}
+	r.markMu.Unlock()
+	limit := r.feed.cfg.MaxRetained
+	switch {
+	case limit < 0:
+	case s.retained > limit:
+		return givenUp(fmt.Sprintf("it held back more than MaxRetained (%d bytes)", limit))
+	case s.retained > limit/2 && !r.warned:
+		r.warned = true
+		r.feed.cfg.Logger.Warn("cdc: the slot holds back more than half of MaxRetained", "bytes", s.retained, "MaxRetained", limit)
+	case s.retained <= limit/2:
+		r.warned = false
+	}
+	return nil
+}
+
+func (r *reader) ask(ctx context.Context) (s slot, published string, err error) {
+	r.sideMu.Lock()
+	defer r.sideMu.Unlock()
+	if s, err = r.feed.look(ctx, r.side); err != nil {
+		return s, "", err
+	}
+	published, err = r.feed.fingerprint(ctx, r.side)
+	return s, published, err
+}
+
+func (r *reader) settle(ctx context.Context, xids []uint64) error {
+	return settled(ctx, xids, func() (snapshot, error) {
+		r.sideMu.Lock()
+		defer r.sideMu.Unlock()
+		return takeSnapshot(ctx, r.side)
+	})
+}
+
+// ancestors are the object ids and names of a table and of those that it is a partition or a child of.
+func (r *reader) ancestors(ctx context.Context, id uint32) (map[uint32]string, error) {
+	r.sideMu.Lock()
+	defer r.sideMu.Unlock()
+	return ancestors(ctx, r.side, id)
+}

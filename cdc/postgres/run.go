@@ -1,0 +1,179 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pglogrepl"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/cdc/internal/engine"
+)
+
+const (
+	lookEvery  = time.Second            // at the slot
+	senderDies = "5s"                   // after a reader that is silent
+	silence    = 15 * time.Second       // of the database, which answers once a second
+	timeout    = 10 * time.Second       // of a statement
+	firstPause = 100 * time.Millisecond // after an error
+	maxPause   = 5 * time.Second
+)
+
+// errStandBy is not one: another instance reads.
+var errStandBy = errors.New("another instance reads")
+
+// Run invalidates what changes, until ctx ends; the error is its cause then. Run it on every instance: one of them reads the log, the others stand by
+// and take over when it dies. Whatever fails is tried again, so Run returns early only if a Guard is closed, or if Run is running
+// already. Stats and the Logger say what fails.
+func (f *Feed) Run(ctx context.Context) error {
+	if f == nil {
+		return errNilFeed
+	}
+	end, err := f.engine.Start()
+	if err != nil {
+		return err
+	}
+	defer end()
+	pause := firstPause
+	for {
+		began := time.Now()
+		err := f.session(ctx)
+		f.engine.Reading(false, time.Time{})
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, cacheguard.ErrClosed):
+			return err
+		case errors.Is(err, errStandBy):
+			f.engine.Trouble(nil)
+			pause = lookEvery
+		default:
+			f.engine.Reconnected()
+			f.engine.Trouble(err)
+			if pause = min(2*pause, maxPause); time.Since(began) > maxPause {
+				pause = firstPause
+			}
+		}
+		if err := engine.Sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// session reads the log until something ends that, or stands by until another instance does not read.
+func (f *Feed) session(ctx context.Context) error {
+	side, err := f.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer hangUp(side)
+	published, err := f.fingerprint(ctx, side)
+	if err != nil {
+		return err
+	}
+	ids, err := f.ready(ctx, side)
+	if err != nil {
+		return err
+	}
+	slot, err := f.look(ctx, side)
+	for ; err == nil && slot.there && slot.active; slot, err = f.look(ctx, side) {
+		f.engine.Trouble(nil)
+		if err := engine.Sleep(ctx, lookEvery); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	conn, err := f.dialReplication(ctx)
+	if err != nil {
+		return err
+	}
+	defer hangUpReplication(conn)
+	if !slot.there || slot.lost {
+		if err := f.create(ctx, conn, side, slot); err != nil {
+			return err
+		}
+		if slot, err = f.look(ctx, side); err != nil {
+			return err
+		}
+	}
+	err = pglogrepl.StartReplication(ctx, conn, f.cfg.Slot, 0, pglogrepl.StartReplicationOptions{
+		PluginArgs: []string{"proto_version '1'", "publication_names " + literal(identifier(f.cfg.Publication))},
+	})
+	switch {
+	case is(err, "55006"): // it is in use
+		return errStandBy
+	case err != nil:
+		return fmt.Errorf("read slot %s: %w", f.cfg.Slot, err)
+	}
+	r := newReader(f, conn, side, ids, slot)
+	r.published = published
+	err = r.run(ctx)
+	if why, ok := errors.AsType[givenUp](err); ok {
+		hangUpReplication(conn)
+		return f.giveUp(ctx, side, why)
+	}
+	return err
+}
+
+// dial opens a connection for statements.
+func (f *Feed) dial(ctx context.Context) (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	cfg := f.conn.Copy()
+	name(cfg.RuntimeParams, f.cfg.Slot)
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("cdc/postgres: %w", err)
+	}
+	return conn, nil
+}
+
+// dialReplication opens one that can read the log.
+func (f *Feed) dialReplication(ctx context.Context) (*pgconn.PgConn, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	cfg := f.conn.Config.Copy()
+	name(cfg.RuntimeParams, f.cfg.Slot)
+	cfg.RuntimeParams["replication"] = "database"
+	cfg.RuntimeParams["wal_sender_timeout"] = senderDies
+	conn, err := pgconn.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("cdc/postgres: connect for replication: %w", err)
+	}
+	return conn, nil
+}
+
+// name lets administrators see whose connection it is, and makes the database's text of times one that the feed reads.
+func name(params map[string]string, slot string) {
+	if params["application_name"] == "" {
+		params["application_name"] = "cacheguard " + slot
+	}
+	params["datestyle"] = "ISO"
+	params["timezone"] = "UTC"
+	params["bytea_output"] = "hex"
+}
+
+func hangUp(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = conn.Close(ctx) // it is of no use any more
+}
+
+func hangUpReplication(conn *pgconn.PgConn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = conn.Close(ctx) // likewise
+	<-conn.CleanupDone()
+}
+
+// is reports whether the database's error has the code.
+func is(err error, code string) bool {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && e.Code == code
+}

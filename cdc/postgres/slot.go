@@ -1,0 +1,160 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pglogrepl"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/cacheguard/go/cdc/internal/engine"
+)
+
+// slot is the state of the slot, and of the log.
+type slot struct {
+	there, active, lost bool
+	confirmed           pglogrepl.LSN
+	behind, retained    int64
+
+	end  pglogrepl.LSN // of the log
+	when time.Time     // it was there
+}
+
+const lookAtSlot = `SELECT s.slot_name IS NOT NULL, coalesce(s.active, false), coalesce(s.wal_status = 'lost', false),
+	coalesce(s.confirmed_flush_lsn, '0/0')::text, coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), s.confirmed_flush_lsn), 0)::bigint,
+	coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), s.restart_lsn), 0)::bigint, now_end::text, clock_timestamp(),
+	s.slot_name IS NULL OR coalesce(s.plugin = 'pgoutput' AND s.database = current_database(), false)
+	FROM (SELECT pg_current_wal_insert_lsn() AS now_end) w LEFT JOIN pg_replication_slots s ON s.slot_name = $1`
+
+// look asks for the state of the slot. Figures of a slot that an instance reads are for Stats, too.
+func (f *Feed) look(ctx context.Context, side *pgx.Conn) (s slot, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var confirmed, end string
+	var ours bool
+	err = side.QueryRow(ctx, lookAtSlot, f.cfg.Slot).Scan(
+		&s.there, &s.active, &s.lost, &confirmed, &s.behind, &s.retained, &end, &s.when, &ours)
+	if err != nil {
+		return s, fmt.Errorf("cdc/postgres: look at slot %s: %w", f.cfg.Slot, err)
+	}
+	if !ours {
+		return s, fmt.Errorf("cdc/postgres: slot %s is another's: of another database, or not of plugin pgoutput", f.cfg.Slot)
+	}
+	if s.confirmed, err = pglogrepl.ParseLSN(confirmed); err != nil {
+		return s, err
+	}
+	if s.end, err = pglogrepl.ParseLSN(end); err != nil {
+		return s, err
+	}
+	f.engine.Lag(s.behind, s.retained)
+	return s, nil
+}
+
+// create makes the slot, which says from then on that everything before its position is invalidated. So it is made last, as a copy
+// of one that ends with the connection: whoever dies in between leaves nothing behind. One instance does so, by an advisory lock.
+func (f *Feed) create(ctx context.Context, conn *pgconn.PgConn, side *pgx.Conn, old slot) error {
+	why := f.why
+	switch {
+	case old.lost:
+		why = "the database has given up the slot (max_slot_wal_keep_size)"
+	case f.cfg.Temporary:
+		why = "a temporary slot begins"
+	case why == "":
+		why = "there is no slot: it was dropped, or this is the first start"
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*timeout) // what it keeps of the log meanwhile is bounded
+	defer cancel()
+	lock := "hashtextextended(" + literal("cacheguard "+f.cfg.Slot) + ", 0)"
+	got, err := f.ask(ctx, conn, "SELECT pg_try_advisory_lock("+lock+")")
+	if err != nil {
+		return err
+	}
+	if got != "t" {
+		return errStandBy
+	}
+	if now, err := f.look(ctx, side); err != nil || now.there && !now.lost {
+		return errors.Join(errStandBy, err)
+	}
+	if old.lost {
+		if err := f.drop(ctx, side); err != nil {
+			return err
+		}
+	}
+	fresh := literal(f.cfg.Slot + "_new")
+	if _, err := f.ask(ctx, conn, "SELECT slot_name FROM pg_create_logical_replication_slot("+fresh+", 'pgoutput', true)"); err != nil {
+		return err
+	}
+	if err := settled(ctx, nil, func() (snapshot, error) { return takeSnapshot(ctx, side) }); err != nil {
+		return err
+	}
+	if err := f.engine.Whole(ctx, why); err != nil {
+		return err
+	}
+	_, err = f.ask(ctx, conn, fmt.Sprintf("SELECT slot_name FROM pg_copy_logical_replication_slot(%s, %s, %t)", fresh, literal(f.cfg.Slot), f.cfg.Temporary))
+	if err != nil {
+		return err
+	}
+	f.why = ""
+	_, err = f.ask(ctx, conn, "SELECT pg_drop_replication_slot("+fresh+"), pg_advisory_unlock("+lock+")")
+	return err
+}
+
+// givenUp is why a slot is not read any more.
+type givenUp string
+
+func (why givenUp) Error() string { return "cdc/postgres: the slot is given up: " + string(why) }
+
+// giveUp drops the slot, so that the next session makes another and invalidates everything.
+func (f *Feed) giveUp(ctx context.Context, side *pgx.Conn, why givenUp) error {
+	f.why = string(why)
+	f.cfg.Logger.Error("cdc: the slot is given up", "why", f.why)
+	if err := f.drop(ctx, side); err != nil {
+		return err
+	}
+	return why
+}
+
+// drop drops the slot as soon as nobody reads it, unless another instance begins to.
+func (f *Feed) drop(ctx context.Context, side *pgx.Conn) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		_, err = side.Exec(ctx, "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = $1", f.cfg.Slot)
+		if !is(err, "55006") { // still in use
+			break
+		}
+		if engine.Sleep(ctx, pause) != nil {
+			break
+		}
+	}
+	if err != nil && !is(err, "42704") { // it is gone
+		return fmt.Errorf("cdc/postgres: drop slot %s: %w", f.cfg.Slot, err)
+	}
+	return nil
+}
+
+// ask runs a statement on a connection for replication, which takes no parameters, and returns the first column of the first row.
+func (f *Feed) ask(ctx context.Context, conn *pgconn.PgConn, sql string) (string, error) {
+	results, err := conn.Exec(ctx, sql).ReadAll()
+	if err != nil {
+		return "", fmt.Errorf("cdc/postgres: make slot %s: %w", f.cfg.Slot, err)
+	}
+	if len(results) == 0 || len(results[0].Rows) == 0 {
+		return "", nil
+	}
+	return string(results[0].Rows[0][0]), nil
+}
+
+func literal(s string) string {
+	s = strings.ReplaceAll(s, "'", "''")
+	if strings.Contains(s, `\`) {
+		return ` E'` + strings.ReplaceAll(s, `\`, `\\`) + `'`
+	}
+	return "'" + s + "'"
+}
+
+func identifier(s string) string { return pgx.Identifier{s}.Sanitize() }

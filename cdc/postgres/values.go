@@ -1,0 +1,115 @@
+package postgres
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pglogrepl"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/cacheguard/go/cdc"
+	"github.com/cacheguard/go/cdc/internal/engine"
+)
+
+// relation is a table, as the log has it.
+type relation struct {
+	table    *engine.Table // nil: it is not mapped
+	columns  []string
+	types    []uint32
+	identity []bool // whether the log has the column's old value
+}
+
+func newRelation(table *engine.Table, m *pglogrepl.RelationMessage) *relation {
+	r := &relation{table: table}
+	for _, c := range m.Columns {
+		r.columns = append(r.columns, c.Name)
+		r.types = append(r.types, c.DataType)
+		r.identity = append(r.identity, c.Flags&1 != 0)
+	}
+	return r
+}
+
+// errNotLogged says what to do about a value that is missing.
+var errNotLogged = fmt.Errorf("%w (mend with: ALTER TABLE … REPLICA IDENTITY FULL)", cdc.ErrNotLogged)
+
+// newRow is the row after a change. The log leaves out long values that have not changed; a full old row has them.
+func (r *relation) newRow(tuple, full *pglogrepl.TupleData) cdc.Row {
+	return cdc.NewRow(r.columns, func(i int) (any, error) {
+		c, err := column(tuple, i)
+		if err == nil && c.DataType == pglogrepl.TupleDataTypeToast && full != nil {
+			c, err = column(full, i)
+		}
+		return r.value(i, c, err)
+	})
+}
+
+// oldRow is the row before a change. If the log does not have it, the identity was not changed, and is that of the new row.
+func (r *relation) oldRow(old *pglogrepl.TupleData, full bool, tuple *pglogrepl.TupleData) cdc.Row {
+	if old == nil {
+		old = tuple
+	}
+	return cdc.NewRow(r.columns, func(i int) (any, error) {
+		if !full && i < len(r.identity) && !r.identity[i] {
+			return nil, errNotLogged
+		}
+		c, err := column(old, i)
+		return r.value(i, c, err)
+	})
+}
+
+func column(tuple *pglogrepl.TupleData, i int) (*pglogrepl.TupleDataColumn, error) {
+	if tuple == nil || i >= len(tuple.Columns) {
+		return nil, errNotLogged
+	}
+	return tuple.Columns[i], nil
+}
+
+func (r *relation) value(i int, c *pglogrepl.TupleDataColumn, err error) (any, error) {
+	switch {
+	case err != nil:
+		return nil, err
+	case c.DataType == pglogrepl.TupleDataTypeNull:
+		return nil, nil // that is NULL
+	case c.DataType == pglogrepl.TupleDataTypeToast:
+		return nil, errNotLogged
+	case c.DataType != pglogrepl.TupleDataTypeText:
+		return nil, errors.New("the log has it in a format that was not asked for")
+	}
+	return parse(r.types[i], string(c.Data))
+}
+
+// parse makes a value of its text.
+func parse(kind uint32, text string) (any, error) {
+	switch kind {
+	case pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.OIDOID:
+		return strconv.ParseInt(text, 10, 64)
+	case pgtype.Float4OID, pgtype.Float8OID:
+		return strconv.ParseFloat(text, 64)
+	case pgtype.BoolOID:
+		return text == "t", nil
+	case pgtype.ByteaOID:
+		return hex.DecodeString(strings.TrimPrefix(text, `\x`))
+	case pgtype.BPCharOID:
+		return strings.TrimRight(text, " "), nil // as comparisons have it
+	case pgtype.DateOID:
+		return moment(time.DateOnly, text)
+	case pgtype.TimestampOID:
+		return moment("2006-01-02 15:04:05.999999", text)
+	case pgtype.TimestamptzOID:
+		return moment("2006-01-02 15:04:05.999999Z07", text)
+	}
+	return text, nil
+}
+
+// moment keeps the text of what Go has no time for: infinity, and years before Christ.
+func moment(layout, text string) (any, error) {
+	t, err := time.Parse(layout, text)
+	if err != nil {
+		return text, nil //nolint:nilerr // see above
+	}
+	return t, nil
+}

@@ -1,0 +1,27 @@
+package cdc
+
+import "time"
+
+// Stats is what a feed has done since it was made, and where it stands.
+type Stats struct {
+	// Reading: this instance reads the log. Otherwise it stands by, or cannot reach the database: see Err.
+	Reading bool
+
+	// Behind is how long ago the newest moment was up to which everything committed is invalidated: so old can a value in the cache be. It
+	// compares the database's clock with this machine's. Idle feeds learn that nothing has happened once a second, so up to about a second means nothing.
+	// 0 unless the instance is Reading.
+	Behind time.Duration
+
+	// BehindBytes is how much of the log is not yet invalidated, and Retained how much of it the database keeps for the feed. A feed measures them
+	// every few seconds, also while it stands by. 0 for databases that do not say.
+	BehindBytes, Retained int64
+
+	Rows          uint64 // of mapped tables that have changed
+	Transactions  uint64 // with such rows
+	Invalidations uint64 // keys and tags, each once in a batch
+	Whole         uint64 // how often kinds were invalidated whole: after a TRUNCATE, or when the position was lost
+	Reconnects    uint64 // how often reading ended with an error
+
+	// Err is the trouble that the feed has now. It goes on trying. nil: none.
+	Err error
+}

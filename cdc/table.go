@@ -1,0 +1,71 @@
+package cdc
+
+import (
+	"context"
+
+	"github.com/cacheguard/go/cacheguard"
+)
+
+// Table says what changes of a table invalidate.
+type Table struct {
+	// Name is the table's, with its schema or database, as the database writes it: public.products, shop.products. Required. A partitioned
+	// table stands for its partitions.
+	Name string
+
+	// Changed returns the keys and tags that a change of a row makes old: those of the old row and of the new one. It is called for each row,
+	// by one goroutine, so it must be quick. It may return nothing. Required. A key or a tag that is empty is an error of the feed, and so
+	// is a panic, and any error of a method of Row.
+	Changed func(Change) cacheguard.Changes
+
+	// Kinds are the Caches with entries that Changed names, by key or by tag. They are invalidated whole when the log cannot say which rows
+	// have changed: after a TRUNCATE, and when the position in it is lost. Default: everything in those of the feed's Guards
+	// of which no Cache is named here.
+	Kinds []Kind
+}
+
+// Kind is a *cacheguard.Cache.
+type Kind interface {
+	InvalidateAll(ctx context.Context) error
+	Guard() *cacheguard.Guard
+}
+
+// Op is what happened to a row.
+type Op string
+
+// What can happen to a row.
+const (
+	Insert Op = "insert"
+	Update Op = "update"
+	Delete Op = "delete"
+)
+
+// Change is the change of a row.
+type Change struct {
+	Op  Op
+	Old Row // before it. It has what the log has: see the package of the feed. Not there for an Insert
+	New Row // after it. Not there for a Delete
+}
+
+// Rows is a Table whose rows are the things of a Cache. key returns the key of a row. It is called with the old row and with the new one, so
+// that a row whose key changes invalidates both. It may use the columns that the log has of old rows, such as the primary key's.
+func Rows[K comparable, V any](table string, cache *cacheguard.Cache[K, V], key func(Row) (K, error)) Table {
+	if cache == nil || key == nil {
+		return Table{Name: table} // the feed's New refuses it
+	}
+	changed := func(c Change) cacheguard.Changes {
+		var ids []K
+		for _, row := range []Row{c.Old, c.New} {
+			if row.IsZero() {
+				continue
+			}
+			id, err := key(row)
+			if err != nil {
+				row.refuse(err)
+				continue
+			}
+			ids = append(ids, id)
+		}
+		return cache.Changes(ids...)
+	}
+	return Table{Name: table, Changed: changed, Kinds: []Kind{cache}}
+}

@@ -1,0 +1,28 @@
+// Package pages marks the reads of a Guard by which package middleware answers a request. A request may need several of them, and is
+// counted by itself, so metrics of the Guard leave them out.
+package pages
+
+import "context"
+
+type mark struct{}
+
+// Read is the context for the read of a key. What a load of it reads in turn, with a context made from this one, is not marked: its
+// key is another. Being the context itself, it costs a hit no allocation.
+type Read struct {
+	context.Context //nolint:containedctx // it is one
+	Key             string
+}
+
+// Value is asked by IsRead.
+func (r *Read) Value(key any) any {
+	if key == (mark{}) {
+		return r
+	}
+	return r.Context.Value(key)
+}
+
+// IsRead reports whether a read of the key with this context is one for a page.
+func IsRead(ctx context.Context, key string) bool {
+	page, is := ctx.Value(mark{}).(*Read)
+	return is && page.Key == key
+}

@@ -1,0 +1,47 @@
+package model
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/testing/expect"
+)
+
+// SetBack has two callers queue for a lock that is held, and die. Then the clock is set back, and a third one queues. The calls are those of
+// Modelled scripts. The lock is asked for as the argument says.
+func SetBack(t *testing.T, rdb *redis.Client, calls queue.Calls, as any) {
+	t.Helper()
+	run := func(at int64, call script.Call) *redis.Cmd {
+		t.Helper()
+		rdb.HSet(context.Background(), calls.Keys[0]+":clock", "s", at/1000, "us", at%1000*1000)
+		cmd := call.Run(context.Background(), rdb)
+		if err := cmd.Err(); err != nil {
+			t.Fatal(err)
+		}
+		return cmd
+	}
+	ask := func(at int64, token string, ttl time.Duration) queue.Asked {
+		t.Helper()
+		got, err := queue.ParseAsked(run(at, calls.Asking(token, as, ttl, queue.Grace(ttl), queue.Unlimited, "", 0)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	const before, after = 1_700_000_000_000, 1_600_000_000_000 // the clock, in ms
+	held := ask(before, "holder", time.Second)
+	for _, dead := range []string{"one", "two"} {
+		expect.Equal(t, "a dead waiter", ask(before, dead, time.Second).Status, "queued")
+	}
+	expect.Equal(t, "the third waiter", ask(after, "third", time.Second).Status, "queued")
+	_ = run(after+600, calls.Renewing("holder", time.Second, held.Fence))
+	_ = ask(after+600, "third", time.Second)
+	_ = run(after+1001, calls.Releasing("holder", held.Fence, false))
+	expect.Equal(t, "the third, when the dead have said nothing for a second", ask(after+1001, "third", time.Second).Status, "held")
+	rdb.Del(context.Background(), append(calls.Keys, calls.Keys[0]+":clock")...)
+}

@@ -1,0 +1,11 @@
+package rwlock
+
+import "github.com/cacheguard/go/mutex"
+
+type (
+	// Redis is what a Locker needs of a client, as that of package mutex.
+	Redis = mutex.Redis
+
+	// Hooks are those of package mutex.
+	Hooks = mutex.Hooks
+)

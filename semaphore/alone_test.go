@@ -1,0 +1,64 @@
+package semaphore
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+func TestAProcessGoesOnWithItsOwnPermitsWithoutRedisAndReturnsToThoseOfRedis(t *testing.T) {
+	t.Parallel()
+	f, k, p := behind(t, Config{WithoutRedis: 2})
+	p.Refuse(true)
+	held := []*Lease{take(t, k), take(t, k)}
+	_, err := k.TryLock(t.Context(), "a")
+	expect.ErrorIs(t, err, ErrNotAcquired)
+	w := wait(t, k)
+	expect.ErrorIs(t, held[0].Extend(t.Context()), nil)
+	unlock(t, held[0])
+	held[0] = w.got()
+	expect.Equal(t, "its context lives", held[0].Context().Err(), nil)
+
+	p.Refuse(false)
+	var l *Lease
+	redistest.Await(t, "a permit of Redis", func() bool {
+		l = take(t, k)
+		if l.alone != nil {
+			unlock(t, l)
+		}
+		return l.alone == nil
+	})
+	expect.Equal(t, "holders that Redis knows of", len(f.info().Holders), 1)
+	unlock(t, append(held, l)...)
+	expect.Equal(t, "permits that are left", len(k.alone.byName), 0)
+}
+
+func TestCloseEndsThePermitsThatAProcessHasOfItsOwn(t *testing.T) {
+	t.Parallel()
+	_, k, p := behind(t, Config{WithoutRedis: 1})
+	p.Refuse(true)
+	l := take(t, k)
+	w := wait(t, k)
+	expect.ErrorIs(t, k.Close(), nil)
+	<-w.done
+	expect.ErrorIs(t, w.err, ErrClosed)
+	expect.ErrorIs(t, context.Cause(l.Context()), ErrClosed)
+	expect.ErrorIs(t, l.Unlock(t.Context()), ErrClosed)
+	expect.Equal(t, "permits that are left", len(k.alone.byName), 0)
+}
+
+func TestConfigOrANameThatIsOutOfRangeIsRefused(t *testing.T) {
+	t.Parallel()
+	_, err := New(standalone(t), Config{Permits: 1, WithoutRedis: -1})
+	if err == nil || !strings.Contains(err.Error(), "Config.WithoutRedis: -1 is not between 0 and 10000") {
+		t.Error(err)
+	}
+	k := newFleet(t, standalone, 1, Config{}).lockers[0]
+	_, err = k.TryLock(t.Context(), strings.Repeat("x", 65_537))
+	if err == nil || !strings.Contains(err.Error(), "65537 bytes, more than 65536") {
+		t.Error(err)
+	}
+}
