@@ -1,0 +1,41 @@
+package chaos
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"github.com/cacheguard/go/cacheguard"
+)
+
+// intend writes in a transaction that names its keys before, and a tag later.
+func (w *worker) intend(o *opened, ctx context.Context) error {
+	row, tag, from := someRow(), tagsOf(1 << rand.UintN(tags))[0], now()
+	in, err := o.guard.Intend(ctx, cacheguard.Changes{Keys: []string{row}})
+	if err != nil {
+		return err // nothing was written
+	}
+	n := int64(0)
+	if err = in.Also(ctx, cacheguard.Changes{Tags: []string{tag}}); err == nil {
+		n, err = w.truth.write(ctx, "many", 0)
+	}
+	done := in.Done(ctx)
+	if err != nil {
+		return err
+	}
+	return w.ended(ctx, o, []string{"key:" + row, "tag:" + tag}, n, from, done)
+}
+
+// updateAlso names another key within its write.
+func (w *worker) updateAlso(o *opened, ctx context.Context) error {
+	row, other, from, n := someRow(), someRow(), now(), int64(0)
+	err := o.guard.Update(ctx, row, func(ctx context.Context) (err error) {
+		if err = cacheguard.Also(ctx, cacheguard.Changes{Keys: []string{other}}); err == nil {
+			n, err = w.truth.write(ctx, "many", 0)
+		}
+		return err
+	})
+	if n == 0 || !cacheguard.Written(err) && err != nil {
+		return err
+	}
+	return w.ended(ctx, o, []string{"key:" + row, "key:" + other}, n, from, err)
+}
