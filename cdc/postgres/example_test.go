@@ -29,8 +29,9 @@ func Example() {
 		log.Fatal(err)
 	}
 
+	address := postgres.AddressOfExamples() // postgres://…
 	feed, err := postgres.New(postgres.Config{
-		Conn: postgres.AddressOfExamples(), Publication: "example", Slot: "example_cache",
+		Conn: address, Publication: "example", Slot: "example_cache",
 		Tables: []cdc.Table{
 			cdc.Rows("public.example_products", products, func(r cdc.Row) (int64, error) { return r.Int64("id") }),
 		},
