@@ -41,14 +41,6 @@ func (g *ground) guard(rdb cacheguard.Redis, cfg cacheguard.Config) *cacheguard.
 
 func (g *ground) load(context.Context) (int64, error) { return g.writes.Load(), nil }
 
-func (g *ground) loadMany(_ context.Context, keys []string) (map[string]int64, error) {
-	now, all := g.writes.Load(), make(map[string]int64, len(keys))
-	for _, key := range keys {
-		all[key] = now
-	}
-	return all, nil
-}
-
 // things opens a kind whose tags are all and another.
 func (g *ground) things(guard *cacheguard.Guard) *cacheguard.Cache[int, int64] {
 	g.Helper()

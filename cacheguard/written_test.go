@@ -67,7 +67,7 @@ func TestAlsoIsRefusedOutsideOfAWrite(t *testing.T) {
 	expect.ErrorIs(t, Also(ctx, Changes{Keys: []string{"k"}}), errNoUpdate)
 	var of context.Context
 	expect.Equal(t, "Update", f.guards[0].Update(ctx, "k", func(ctx context.Context) error {
-		of = ctx
+		of = ctx //nolint:fatcontext // to see that it is of no use afterwards
 		expect.ErrorIs(t, Also(ctx, Changes{Keys: []string{""}}), errEmptyKey)
 		return nil
 	}), nil)

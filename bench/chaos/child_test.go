@@ -160,7 +160,7 @@ func (w *worker) do(name string, o operation) {
 	from := now()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	err := o.do(w, w.opened.Load(), ctx)
+	err := o.do(w, ctx, w.opened.Load())
 	if deadline, _ := ctx.Deadline(); now() > deadline.UnixNano() {
 		w.note(event{Kind: late, Guard: w.name, How: name, From: from, Deadline: deadline.UnixNano()})
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// kinds of events
+// Kinds of events.
 const (
 	got         = "got"         // a value was returned
 	absent      = "absent"      // a thing was said not to exist
@@ -71,8 +71,6 @@ func (e event) process() string {
 
 // span is from one moment to another.
 type span struct{ from, to int64 }
-
-func (s span) has(at int64) bool { return s.from <= at && at <= s.to }
 
 func (s span) meets(from, to int64) bool { return s.from <= to && from <= s.to }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // intend writes in a transaction that names its keys before, and a tag later.
-func (w *worker) intend(o *opened, ctx context.Context) error {
+func (w *worker) intend(ctx context.Context, o *opened) error {
 	row, tag, from := someRow(), tagsOf(1 << rand.UintN(tags))[0], now()
 	in, err := o.guard.Intend(ctx, cacheguard.Changes{Keys: []string{row}})
 	if err != nil {
@@ -26,7 +26,7 @@ func (w *worker) intend(o *opened, ctx context.Context) error {
 }
 
 // updateAlso names another key within its write.
-func (w *worker) updateAlso(o *opened, ctx context.Context) error {
+func (w *worker) updateAlso(ctx context.Context, o *opened) error {
 	row, other, from, n := someRow(), someRow(), now(), int64(0)
 	err := o.guard.Update(ctx, row, func(ctx context.Context) (err error) {
 		if err = cacheguard.Also(ctx, cacheguard.Changes{Keys: []string{other}}); err == nil {

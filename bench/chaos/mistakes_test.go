@@ -68,25 +68,25 @@ func (w *worker) forgets(ctx context.Context, o *opened, scope string, keys ...s
 	})
 }
 
-func (w *worker) loadsAlone(o *opened, ctx context.Context) error {
+func (w *worker) loadsAlone(ctx context.Context, o *opened) error {
 	_, err := w.loadQuietly(ctx, o, rand.N(quiet))
 	return err
 }
 
-func (w *worker) asideRead(o *opened, ctx context.Context) error {
+func (w *worker) asideRead(ctx context.Context, o *opened) error {
 	return w.noteAside(ctx, o, "a", 0, "")
 }
 
-func (w *worker) asideWrite(o *opened, ctx context.Context) error {
+func (w *worker) asideWrite(ctx context.Context, o *opened) error {
 	return w.forgets(ctx, o, "key:a", "a")
 }
 
 // remembers keeps what it has read for a moment.
-func (w *worker) remembers(o *opened, ctx context.Context) error {
+func (w *worker) remembers(ctx context.Context, o *opened) error {
 	return w.memo(ctx, o, "memo", "shared", 50*time.Millisecond)
 }
 
-func (w *worker) remembersForEver(o *opened, ctx context.Context) error {
+func (w *worker) remembersForEver(ctx context.Context, o *opened) error {
 	if w.index == 0 { // which writes
 		return nil
 	}
@@ -110,7 +110,7 @@ func (w *worker) memo(ctx context.Context, o *opened, key, how string, keep time
 	return nil
 }
 
-func (w *worker) writesBeside(o *opened, ctx context.Context) error {
+func (w *worker) writesBeside(ctx context.Context, o *opened) error {
 	scopes := []string{"key:memo"}
 	if w.index == 0 {
 		scopes = append(scopes, "key:memory")
@@ -119,7 +119,7 @@ func (w *worker) writesBeside(o *opened, ctx context.Context) error {
 }
 
 // givesUp does not know whether its invalidation has arrived, and goes on.
-func (w *worker) givesUp(o *opened, ctx context.Context) error {
+func (w *worker) givesUp(ctx context.Context, o *opened) error {
 	n, err := w.truth.write(ctx, "many", 0)
 	if err == nil {
 		w.note(event{Kind: pending, Guard: o.name, Scope: "key:memo", N: n})
@@ -127,13 +127,13 @@ func (w *worker) givesUp(o *opened, ctx context.Context) error {
 	return err
 }
 
-func (w *worker) taggedRead(o *opened, ctx context.Context) error {
+func (w *worker) taggedRead(ctx context.Context, o *opened) error {
 	key := fmt.Sprint("tagged", rand.N(4))
 	_ = w.rdb.SAdd(ctx, "aside:tag", key).Err() // a mistake more
 	return w.noteAside(ctx, o, key, 1, "")
 }
 
-func (w *worker) taggedWrite(o *opened, ctx context.Context) error {
+func (w *worker) taggedWrite(ctx context.Context, o *opened) error {
 	keys, err := w.rdb.SMembers(ctx, "aside:tag").Result()
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func (w *worker) taggedWrite(o *opened, ctx context.Context) error {
 	return w.forgets(ctx, o, "tag:"+tagOf(0), keys...)
 }
 
-func (w *worker) writesThenDeletes(o *opened, ctx context.Context) error {
+func (w *worker) writesThenDeletes(ctx context.Context, o *opened) error {
 	key, n := fmt.Sprint("dead", rand.N(40)), int64(0)
 	if err := w.writeOf(o, key, &n)(ctx); err != nil {
 		return err
@@ -149,11 +149,11 @@ func (w *worker) writesThenDeletes(o *opened, ctx context.Context) error {
 	return w.rdb.Del(ctx, "aside:"+key).Err()
 }
 
-func (w *worker) readsDead(o *opened, ctx context.Context) error {
+func (w *worker) readsDead(ctx context.Context, o *opened) error {
 	return w.noteAside(ctx, o, fmt.Sprint("dead", rand.N(40)), 0, "")
 }
 
-func (w *worker) setsWritten(o *opened, ctx context.Context) error {
+func (w *worker) setsWritten(ctx context.Context, o *opened) error {
 	n, err := w.truth.write(ctx, "many", 0)
 	if err != nil {
 		return err
@@ -163,18 +163,18 @@ func (w *worker) setsWritten(o *opened, ctx context.Context) error {
 	return w.ended(ctx, o, []string{"key:put"}, n, now(), err)
 }
 
-func (w *worker) readsWritten(o *opened, ctx context.Context) error {
+func (w *worker) readsWritten(ctx context.Context, o *opened) error {
 	return w.noteAside(ctx, o, "put", 0, "put")
 }
 
-func (w *worker) versionedRead(o *opened, ctx context.Context) error {
+func (w *worker) versionedRead(ctx context.Context, o *opened) error {
 	if o.version == 1 { // which writes
 		return nil
 	}
 	return w.noteAside(ctx, o, "thing:versioned", 0, "")
 }
 
-func (w *worker) versionedWrite(o *opened, ctx context.Context) error {
+func (w *worker) versionedWrite(ctx context.Context, o *opened) error {
 	if o.version != 1 {
 		return nil
 	}
@@ -182,7 +182,7 @@ func (w *worker) versionedWrite(o *opened, ctx context.Context) error {
 }
 
 // sharesContext has a second caller wait for what the first one does.
-func (w *worker) sharesContext(o *opened, ctx context.Context) error {
+func (w *worker) sharesContext(ctx context.Context, o *opened) error {
 	from := now()
 	first, cancel := context.WithTimeout(ctx, rand.N(time.Millisecond))
 	defer cancel()
@@ -192,7 +192,7 @@ func (w *worker) sharesContext(o *opened, ctx context.Context) error {
 	return nil
 }
 
-func (w *worker) failsToStore(o *opened, ctx context.Context) error {
+func (w *worker) failsToStore(ctx context.Context, o *opened) error {
 	from, key := now(), fmt.Sprint("unstored", rand.N(1000))
 	if _, _, err := w.aside(ctx, key); err != nil {
 		return w.failed(ctx, o, key, from, err)
@@ -200,7 +200,7 @@ func (w *worker) failsToStore(o *opened, ctx context.Context) error {
 	return w.rdb.Del(ctx, "aside:"+key).Err()
 }
 
-func (w *worker) absentForEver(o *opened, ctx context.Context) error {
+func (w *worker) absentForEver(ctx context.Context, o *opened) error {
 	born, err := w.truth.born(ctx)
 	if err != nil {
 		return err
@@ -213,7 +213,7 @@ func (w *worker) absentForEver(o *opened, ctx context.Context) error {
 	return nil
 }
 
-func (w *worker) bearsSilently(o *opened, ctx context.Context) error {
+func (w *worker) bearsSilently(ctx context.Context, o *opened) error {
 	from := now()
 	id, err := w.truth.bear(ctx)
 	if err != nil {
@@ -222,14 +222,14 @@ func (w *worker) bearsSilently(o *opened, ctx context.Context) error {
 	return w.ended(ctx, o, []string{"birth:" + o.births.Key(id)}, 1, from, nil)
 }
 
-func (w *worker) ignoresContext(_ *opened, _ context.Context) error {
+func (w *worker) ignoresContext(_ context.Context, _ *opened) error {
 	if _, before := w.memory.LoadOrStore("ignored", true); !before {
 		<-time.After(patience + time.Second)
 	}
 	return nil
 }
 
-func (w *worker) readsAndWrites(_ *opened, ctx context.Context) error {
+func (w *worker) readsAndWrites(ctx context.Context, _ *opened) error {
 	called := now()
 	w.note(event{Kind: tries, Key: "swap", From: called})
 	count, err := w.rdb.Get(ctx, "wrong").Int64()

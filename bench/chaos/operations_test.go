@@ -16,7 +16,7 @@ import (
 // operation is something that a process does, and how often in comparison with others.
 type operation struct {
 	often  int
-	do     func(w *worker, o *opened, ctx context.Context) error
+	do     func(w *worker, ctx context.Context, o *opened) error
 	writes bool // and dies, when it is told to
 }
 

@@ -42,13 +42,13 @@ func (w *worker) one(ctx context.Context, o *opened, key string, get func(contex
 	return nil
 }
 
-func (w *worker) get(o *opened, ctx context.Context) error {
+func (w *worker) get(ctx context.Context, o *opened) error {
 	row := someRow()
 	return w.one(ctx, o, row, func(ctx context.Context) (value, error) { return cacheguard.Get(ctx, o.guard, row, w.loadRow) })
 }
 
 // getBriefly has values that expire soon, so that they are served stale and replaced.
-func (w *worker) getBriefly(o *opened, ctx context.Context) error {
+func (w *worker) getBriefly(ctx context.Context, o *opened) error {
 	row := someRow()
 	return w.one(ctx, o, row, func(ctx context.Context) (value, error) {
 		return cacheguard.Get(ctx, o.guard, row, func(ctx context.Context) (value, error) {
@@ -61,7 +61,7 @@ func (w *worker) getBriefly(o *opened, ctx context.Context) error {
 }
 
 // fetch judges what is cached, and looks at what is shown to the loader.
-func (w *worker) fetch(o *opened, ctx context.Context) error {
+func (w *worker) fetch(ctx context.Context, o *opened) error {
 	row, known := someRow(), rand.UintN(1<<tags)
 	return w.one(ctx, o, row, func(ctx context.Context) (value, error) {
 		from := now()
@@ -84,7 +84,7 @@ func (w *worker) fetch(o *opened, ctx context.Context) error {
 	})
 }
 
-func (w *worker) getMany(o *opened, ctx context.Context) error {
+func (w *worker) getMany(ctx context.Context, o *opened) error {
 	ctx, cancel := impatient(ctx)
 	defer cancel()
 	ctx, all := withOutcomes(ctx)
@@ -108,18 +108,18 @@ func (w *worker) getMany(o *opened, ctx context.Context) error {
 	return nil
 }
 
-func (w *worker) getThing(o *opened, ctx context.Context) error {
+func (w *worker) getThing(ctx context.Context, o *opened) error {
 	id := rand.N(things)
 	return w.one(ctx, o, o.things.Key(id), func(ctx context.Context) (value, error) { return o.things.Get(ctx, id) })
 }
 
-func (w *worker) getQuiet(o *opened, ctx context.Context) error {
+func (w *worker) getQuiet(ctx context.Context, o *opened) error {
 	id := rand.N(quiet)
 	return w.one(ctx, o, o.quiet.Key(id), func(ctx context.Context) (value, error) { return o.quiet.Get(ctx, id) })
 }
 
 // getBulk reads thousands of keys, and notes the oldest of those that can be invalidated together.
-func (w *worker) getBulk(o *opened, ctx context.Context) error {
+func (w *worker) getBulk(ctx context.Context, o *opened) error {
 	ctx, all := withOutcomes(ctx)
 	ids := make([]int, w.bulk)
 	for i := range ids {
@@ -149,7 +149,7 @@ func (w *worker) getBulk(o *opened, ctx context.Context) error {
 }
 
 // getBirth asks for one of the things that were born last, or will be next.
-func (w *worker) getBirth(o *opened, ctx context.Context) error {
+func (w *worker) getBirth(ctx context.Context, o *opened) error {
 	born, err := w.truth.born(ctx)
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func (w *worker) getBirth(o *opened, ctx context.Context) error {
 var errFaulty = errors.New("the source has failed")
 
 // getFaulty has a loader that fails and panics. Its callers get that, and nothing else.
-func (w *worker) getFaulty(o *opened, ctx context.Context) error {
+func (w *worker) getFaulty(ctx context.Context, o *opened) error {
 	from := now()
 	_, err := cacheguard.Get(ctx, o.guard, "faulty", func(ctx context.Context) (value, error) {
 		switch rand.N(4) {

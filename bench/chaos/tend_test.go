@@ -10,7 +10,7 @@ import (
 )
 
 // reopen closes the Guard while others use it, and opens another.
-func (w *worker) reopen(o *opened, ctx context.Context) error {
+func (w *worker) reopen(ctx context.Context, o *opened) error {
 	another := w.open()
 	if !w.opened.CompareAndSwap(o, another) {
 		_ = another.guard.Close() // somebody else was faster
@@ -23,32 +23,32 @@ func (w *worker) reopen(o *opened, ctx context.Context) error {
 	return nil
 }
 
-func (w *worker) bypass(o *opened, _ context.Context) error {
+func (w *worker) bypass(_ context.Context, o *opened) error {
 	o.guard.Bypass(true)
 	<-time.After(rand.N(50 * time.Millisecond))
 	o.guard.Bypass(false)
 	return nil
 }
 
-func (w *worker) bypassFleet(o *opened, ctx context.Context) error {
+func (w *worker) bypassFleet(ctx context.Context, o *opened) error {
 	return o.guard.BypassFleet(ctx, rand.N(50*time.Millisecond))
 }
 
-func (w *worker) inspect(o *opened, ctx context.Context) error {
+func (w *worker) inspect(ctx context.Context, o *opened) error {
 	i, err := o.guard.Inspect(ctx, someRow())
 	_ = i.String()
 	return err
 }
 
-func (w *worker) selfCheck(o *opened, ctx context.Context) error { return o.guard.SelfCheck(ctx) }
+func (w *worker) selfCheck(ctx context.Context, o *opened) error { return o.guard.SelfCheck(ctx) }
 
-func (w *worker) stats(o *opened, _ context.Context) error {
+func (w *worker) stats(_ context.Context, o *opened) error {
 	_, _, _ = o.guard.Stats(), o.guard.Verify(), o.things.Stats()
 	return nil
 }
 
 // lock counts, under a lock. The usual mistake is to work on after the lease, and not to show the fence.
-func (w *worker) lock(_ *opened, ctx context.Context) error {
+func (w *worker) lock(ctx context.Context, _ *opened) error {
 	const row = "counted under a lock"
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second) // callers have more to do than to wait
 	defer cancel()
@@ -75,7 +75,7 @@ func (w *worker) lock(_ *opened, ctx context.Context) error {
 }
 
 // swap counts in the Redis that is disturbed.
-func (w *worker) swap(_ *opened, ctx context.Context) error {
+func (w *worker) swap(ctx context.Context, _ *opened) error {
 	called := now()
 	w.note(event{Kind: tries, Key: "swap", From: called})
 	_, err := cas.Update(ctx, w.cas, "count", func(old int64, _ bool) (int64, error) { return old + 1, nil })

@@ -39,13 +39,14 @@ func (w *worker) ended(ctx context.Context, o *opened, scopes []string, n, from 
 	return err
 }
 
-func (w *worker) invalidate(o *opened, ctx context.Context) error {
+func (w *worker) invalidate(ctx context.Context, o *opened) error {
 	one, other := someRow(), someRow()
 	return w.change(ctx, o, []string{"key:" + one, "key:" + other}, func() error { return o.guard.Invalidate(ctx, one, other) })
 }
 
-func (w *worker) invalidateTags(o *opened, ctx context.Context) error {
-	bits := 1<<rand.UintN(tags) | 1<<rand.UintN(tags)
+func (w *worker) invalidateTags(ctx context.Context, o *opened) error {
+	one, other := rand.UintN(tags), rand.UintN(tags)
+	bits := 1<<one | 1<<other
 	var scopes []string
 	for _, tag := range tagsOf(uint(bits)) {
 		scopes = append(scopes, "tag:"+tag)
@@ -53,11 +54,11 @@ func (w *worker) invalidateTags(o *opened, ctx context.Context) error {
 	return w.change(ctx, o, scopes, func() error { return o.guard.InvalidateTags(ctx, tagsOf(uint(bits))...) })
 }
 
-func (w *worker) invalidateAll(o *opened, ctx context.Context) error {
+func (w *worker) invalidateAll(ctx context.Context, o *opened) error {
 	return w.change(ctx, o, []string{"all"}, func() error { return o.guard.InvalidateAll(ctx) })
 }
 
-func (w *worker) invalidateKind(o *opened, ctx context.Context) error {
+func (w *worker) invalidateKind(ctx context.Context, o *opened) error {
 	switch rand.N(5) {
 	case 0:
 		return w.change(ctx, o, []string{"kind:quiet"}, func() error { return o.quiet.InvalidateAll(ctx) })
@@ -67,7 +68,7 @@ func (w *worker) invalidateKind(o *opened, ctx context.Context) error {
 	return w.change(ctx, o, []string{"kind:thing"}, func() error { return o.things.InvalidateAll(ctx) })
 }
 
-func (w *worker) invalidateThing(o *opened, ctx context.Context) error {
+func (w *worker) invalidateThing(ctx context.Context, o *opened) error {
 	id := rand.N(things)
 	return w.change(ctx, o, []string{"key:" + o.things.Key(id)}, func() error {
 		if rand.N(2) == 0 {
@@ -77,7 +78,7 @@ func (w *worker) invalidateThing(o *opened, ctx context.Context) error {
 	})
 }
 
-func (w *worker) invalidateBlock(o *opened, ctx context.Context) error {
+func (w *worker) invalidateBlock(ctx context.Context, o *opened) error {
 	b := rand.N(blocks)
 	ids := make([]int, w.bulk/blocks)
 	for i := range ids {
@@ -103,20 +104,20 @@ func (w *worker) writeOf(o *opened, key string, n *int64) func(context.Context) 
 	}
 }
 
-func (w *worker) update(o *opened, ctx context.Context) error {
+func (w *worker) update(ctx context.Context, o *opened) error {
 	row, from, n := someRow(), now(), int64(0)
 	err := o.guard.Update(ctx, row, w.writeOf(o, row, &n))
 	return w.ended(ctx, o, []string{"key:" + row}, n, from, err)
 }
 
-func (w *worker) updateThing(o *opened, ctx context.Context) error {
+func (w *worker) updateThing(ctx context.Context, o *opened) error {
 	id, from, n := rand.N(things), now(), int64(0)
 	key := o.things.Key(id)
 	err := o.things.Update(ctx, id, w.writeOf(o, key, &n))
 	return w.ended(ctx, o, []string{"key:" + key}, n, from, err)
 }
 
-func (w *worker) updateMany(o *opened, ctx context.Context) error {
+func (w *worker) updateMany(ctx context.Context, o *opened) error {
 	keys, from, n := []string{someRow(), someRow(), someRow()}, now(), int64(0)
 	var scopes []string
 	for _, key := range keys {
@@ -136,7 +137,7 @@ func (w *worker) updateMany(o *opened, ctx context.Context) error {
 }
 
 // put stores what it wrote.
-func (w *worker) put(o *opened, ctx context.Context) error {
+func (w *worker) put(ctx context.Context, o *opened) error {
 	id, from, n := rand.N(things), now(), int64(0)
 	key := o.things.Key(id)
 	err := o.things.Put(ctx, id, func(ctx context.Context) (value, error) {
@@ -147,7 +148,7 @@ func (w *worker) put(o *opened, ctx context.Context) error {
 }
 
 // bear makes a thing, and says so to all that depends on what there is not.
-func (w *worker) bear(o *opened, ctx context.Context) error {
+func (w *worker) bear(ctx context.Context, o *opened) error {
 	from := now()
 	id, err := w.truth.bear(ctx)
 	if err != nil {

@@ -64,13 +64,13 @@ func (b block) calls() (all []problem) {
 
 // testIdentifiers are the identifiers that only tests have: exported ones as PACKAGE.NAME, and functions.
 func testIdentifiers(t tree) (map[string]bool, error) {
-	tested, real := make(map[string]bool), make(map[string]bool)
+	tested, shipped := make(map[string]bool), make(map[string]bool)
 	for _, file := range t.named("*.go") {
 		text, err := t.read(file)
 		if err != nil {
 			return nil, err
 		}
-		into := real
+		into := shipped
 		if strings.HasSuffix(file, "_test.go") {
 			into = tested
 		}
@@ -81,7 +81,7 @@ func testIdentifiers(t tree) (map[string]bool, error) {
 			into[m[1]] = true
 		}
 	}
-	for name := range real {
+	for name := range shipped {
 		delete(tested, name)
 	}
 	return tested, nil

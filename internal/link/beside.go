@@ -45,7 +45,7 @@ func (b *beside) find(key string) int {
 
 // Beside returns what was read of a key in the request of this Read, or of its own key. Not asked: it was not read. It is called after
 // Wait.
-func (r *Read) Beside(key string) (raw []byte, err error, asked bool) { //nolint:revive,staticcheck // the error is of the read, not of this call
+func (r *Read) Beside(key string) (raw []byte, err error, asked bool) { //nolint:revive // the error is of the read, not of this call
 	if key == r.key {
 		return r.Raw, r.Err, true
 	}

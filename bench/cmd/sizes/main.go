@@ -51,18 +51,20 @@ func measure(ctx context.Context, rdb *redis.Client, named bool, tags int) error
 	if err != nil {
 		return err
 	}
-	load := func(ctx context.Context, i int) ([]byte, error) {
+	load := func(ctx context.Context, i int) []byte {
 		for tag := range tags {
 			cacheguard.SetTags(ctx, "tag:"+strconv.Itoa(100+tag)) // seven bytes
 		}
-		return payload(i), nil
+		return payload(i)
 	}
 	get, name := func(i int) error {
-		_, err := cacheguard.Get(ctx, g, keyOf(i), func(ctx context.Context) ([]byte, error) { return load(ctx, i) })
+		_, err := cacheguard.Get(ctx, g, keyOf(i), func(ctx context.Context) ([]byte, error) { return load(ctx, i), nil })
 		return err
 	}, "of no cache"
 	if named {
-		c, err := cacheguard.NewCache(g, cacheguard.CacheConfig[int, []byte]{Name: "item", Load: load})
+		c, err := cacheguard.NewCache(g, cacheguard.CacheConfig[int, []byte]{
+			Name: "item", Load: func(ctx context.Context, i int) ([]byte, error) { return load(ctx, i), nil },
+		})
 		if err != nil {
 			return err
 		}

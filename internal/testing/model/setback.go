@@ -9,7 +9,6 @@ import (
 
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/script"
-	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 // SetBack has two callers queue for a lock that is held, and die. Then the clock is set back, and a third one queues. The calls are those of
@@ -36,12 +35,18 @@ func SetBack(t *testing.T, rdb *redis.Client, calls queue.Calls, as any) {
 	const before, after = 1_700_000_000_000, 1_600_000_000_000 // the clock, in ms
 	held := ask(before, "holder", time.Second)
 	for _, dead := range []string{"one", "two"} {
-		expect.Equal(t, "a dead waiter", ask(before, dead, time.Second).Status, "queued")
+		if status := ask(before, dead, time.Second).Status; status != "queued" {
+			t.Errorf("%s: %s, want %s", "a dead waiter", status, "queued")
+		}
 	}
-	expect.Equal(t, "the third waiter", ask(after, "third", time.Second).Status, "queued")
+	if status := ask(after, "third", time.Second).Status; status != "queued" {
+		t.Errorf("%s: %s, want %s", "the third waiter", status, "queued")
+	}
 	_ = run(after+600, calls.Renewing("holder", time.Second, held.Fence))
 	_ = ask(after+600, "third", time.Second)
 	_ = run(after+1001, calls.Releasing("holder", held.Fence, false))
-	expect.Equal(t, "the third, when the dead have said nothing for a second", ask(after+1001, "third", time.Second).Status, "held")
+	if status := ask(after+1001, "third", time.Second).Status; status != "held" {
+		t.Errorf("%s: %s, want %s", "the third, when the dead have said nothing for a second", status, "held")
+	}
 	rdb.Del(context.Background(), append(calls.Keys, calls.Keys[0]+":clock")...)
 }
