@@ -22,7 +22,7 @@ type tagRules struct {
 	tierKeeps  bool // local tiers keep what ends with an intent
 }
 
-// tagWorld is that of the model, with an intent on the tag.
+// tagWorld is the world of the model, with an intent on the tag.
 type tagWorld struct {
 	epochWorld
 	rule   tagRules

@@ -10,7 +10,7 @@ import (
 	"github.com/cacheguard/go/internal/script"
 )
 
-// intents are those that this Guard has not ended.
+// intents has the intents that this Guard has not ended.
 type intents struct {
 	onKeys, onTags standing
 	detours        *detours

@@ -213,7 +213,7 @@ func (i *invalidations) forgetBatch(
 }
 
 // despiteMove removes what the call should have removed if Redis refused it because the slot is being moved and some of the keys are not
-// there: by steps of one key each. The error is that of the call, or of a step.
+// there. It goes in steps of one key each, and returns the error of the call or of a step.
 func (i *invalidations) despiteMove(ctx context.Context, call *script.Call, refused error) error {
 	if i.steps == nil || refused == nil || !redis.HasErrorPrefix(refused, "TRYAGAIN") {
 		return refused

@@ -25,6 +25,15 @@ func OfKind(kind string) string { return string(kindLetter) + kind }
 // OfTag is the name of a tag.
 func OfTag(tag string) string { return string(tagLetter) + tag }
 
+// ofTags are the names of tags.
+func ofTags(tags []string) []string {
+	names := make([]string, len(tags))
+	for i, tag := range tags {
+		names[i] = OfTag(tag)
+	}
+	return names
+}
+
 // Shown is a name as people know it: the tag, or the kind; nothing for everything.
 func Shown(name string) string {
 	if name == All {

@@ -152,11 +152,7 @@ func (r *Reading) ofTags(ctx context.Context, tags []string) ([]protocol.Epoch, 
 	if len(unknown) == 1 {
 		return all, nil
 	}
-	names := make([]string, len(tags))
-	for i, tag := range tags {
-		names[i] = OfTag(tag)
-	}
-	r.epochs.memory.note(r.part, r.key, r.kind, names) // the next load knows them
+	r.epochs.memory.note(r.part, r.key, r.kind, ofTags(tags)) // the next load knows them
 	if r.anyTag.IsZero() {
 		return nil, ErrUnproven
 	}

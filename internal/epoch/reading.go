@@ -45,11 +45,7 @@ func (e *Epochs) Begin(key, valueKey, kind string, known []string) (r Reading) {
 		epochs: e, part: &e.parts[number], number: number, key: key, kind: kind, guess: e.memory.of(key, kind), since: e.pending.Moment(), forgot: e.parts[number].forgot.Load(),
 	}
 	if r.guess == nil && len(known) > 0 {
-		names := make([]string, len(known))
-		for i, tag := range known {
-			names[i] = OfTag(tag)
-		}
-		r.guess = newRemembered(r.part, kind, names)
+		r.guess = newRemembered(r.part, kind, ofTags(known))
 	}
 	if e.Tier != nil {
 		r.mark()
