@@ -190,7 +190,7 @@ func TestInvalidateOfManyKeysGivesUpWhenRedisAnswersToNothing(t *testing.T) {
 	f.events.quiet = true
 	err := f.guards[0].Invalidate(context.Background(), keys...)
 	expect.Equal(t, "errors", strings.Count(fmt.Sprint(err), "\n")+1, len(keys))
-	expect.Equal(t, "attempts", rule.Count() <= maxInvalidations, true)
+	expect.Equal(t, "it gave up, though a batch may have been sent again since", rule.Count() < len(keys)/2, true)
 	expect.Equal(t, "owed", f.guards[0].invalidations.pending.count.Load(), int64(len(keys)))
 	rule.Remove()
 	redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].invalidations.pending.count.Load() == 0 })

@@ -78,8 +78,15 @@ func (f *fleet) inboxes() int {
 	return len(f.clients) - 1
 }
 
-// warmUp runs waves until one opens no connection and all who wait are woken by a message.
+// warmUp has every instance load once, which tells it the epochs that loads need, and runs waves until one opens no connection and all who
+// wait are woken by a message.
 func (f *fleet) warmUp(ctx context.Context, callers int) error {
+	for _, g := range f.guards {
+		load := func(context.Context) (int, error) { return 0, nil }
+		if _, err := cacheguard.Get(ctx, g, scenario.NewKey(), load); err != nil {
+			return err
+		}
+	}
 	const atLeast, atMost = 3, 30
 	var did map[string]int64
 	for i := range atMost {

@@ -11,8 +11,8 @@ import (
 
 // Commands, those inside scripts included.
 const (
-	commandsOfWaiter = 8 // GET; acquire: EVALSHA, EXISTS, GET, TIME, HMGET, HSET; and the PUBLISH to it
-	commandsOfLeader = 6 // GET; acquire: EVALSHA, EXISTS, TIME, HSET, PEXPIRE
+	commandsOfWaiter = 9 // MGET; acquire: EVALSHA, EXISTS, GET, TIME, HMGET, HSET; GET of the epoch; and the PUBLISH to it
+	commandsOfLeader = 6 // MGET; acquire: EVALSHA, EXISTS, TIME, HSET, PEXPIRE
 	commandsOfFill   = 5 // EVALSHA, HGETALL, TIME, SET, DEL
 )
 
@@ -23,7 +23,7 @@ func (c *costs) wave(instances, inboxes, callers int) scenario.Figures {
 	n, told, more := float64(instances), float64(inboxes), float64(callers-1)
 	f := scenario.Figures{
 		"loads":      1,
-		"requests":   2*n + 1,
+		"requests":   3 * n, // the leader's third is fill
 		"commands":   (n-1)*(commandsOfWaiter-1) + told + commandsOfLeader + commandsOfFill,
 		"server CPU": c.lone + (n-1)*(each.get+each.acquire) + told*(each.publish+each.write),
 		"waiting":    (each.waiter + c.follower*more) / scenario.Kibibyte,
