@@ -112,7 +112,7 @@ func TestWhatIsTooOldIsReplacedAlthoughTheClockWasSetBack(t *testing.T) {
 	f.makeStale("k", "old")
 	redistest.Await(t, "it is too old by the server's clock, which the estimate may be ahead of", func() bool {
 		raw, err := f.redis.Get(t.Context(), f.value("k")).Bytes()
-		e, _ := protocol.DecodeEntry(raw)
+		e, _ := protocol.DecodeEntry("k", raw)
 		return err == nil && f.redis.Time(t.Context()).Val().Sub(e.Written) >= e.Fresh
 	})
 	g.step("k", -time.Hour)

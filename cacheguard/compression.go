@@ -76,11 +76,11 @@ func (c *Config) compress(payload []byte) (packed []byte, err error) {
 }
 
 // decodeEntry is protocol.DecodeEntry, refuses what is too large, and decompresses the payload. If that fails, it is no entry.
-func (c *Config) decodeEntry(raw []byte) (protocol.Entry, error) {
+func (c *Config) decodeEntry(key string, raw []byte) (protocol.Entry, error) {
 	if len(raw) > c.largestEntry() {
 		return protocol.Entry{}, errLargeEntry
 	}
-	e, err := protocol.DecodeEntry(raw)
+	e, err := protocol.DecodeEntry(key, raw)
 	if err == nil && e.Packed != protocol.Unpacked {
 		if e.Payload, err = c.decompress(e.Packed, e.Payload); err != nil {
 			return protocol.Entry{}, err

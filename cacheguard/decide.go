@@ -168,7 +168,7 @@ func decodeRead[V any](g *Guard, key string, p *policy, read *link.Read) *readRe
 func decodeAs[V any](g *Guard, key string, p *policy, raw []byte) *readResult[V] {
 	r := &readResult[V]{kind: p.kind}
 	var err error
-	if r.entry, err = g.cfg.decodeEntry(raw); err != nil {
+	if r.entry, err = g.cfg.decodeEntry(key, raw); err != nil {
 		g.cfg.Hooks.damaged(key, err)
 		return &readResult[V]{state: unusable, kind: p.kind}
 	}
@@ -190,7 +190,7 @@ func decodeAs[V any](g *Guard, key string, p *policy, raw []byte) *readResult[V]
 
 // decode returns the entry and its value, which is nil for remembered absence.
 func (j *job) decode(cfg *Config, raw []byte) (protocol.Entry, any, error) {
-	e, err := cfg.decodeEntry(raw)
+	e, err := cfg.decodeEntry(j.key, raw)
 	if err == nil {
 		err = j.policy.check(&e)
 	}

@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -22,7 +23,7 @@ func TestBytesAndStringsAreStoredAsTheyAre(t *testing.T) {
 	mustGet(t, g, "number", returns(7))
 	for key, payload := range map[string]string{"bytes": "\x00 raw", "string": "text", "number": "7"} {
 		raw, err := f.redis.Get(context.Background(), f.value(key)).Result()
-		e, bad := protocol.DecodeEntry([]byte(raw))
+		e, bad := protocol.DecodeEntry(key, []byte(raw))
 		if err != nil || bad != nil || string(e.Payload) != payload || len(raw) != protocol.HeaderLen+protocol.EpochLen+1+len(payload) {
 			t.Errorf("%s: %q, %v", key, raw, err)
 		}
@@ -104,6 +105,27 @@ func TestDamagedEntriesAreCountedMisses(t *testing.T) {
 		expect.Equal(t, name+", again", mustGet(t, f.guards[0], name, unwanted[string](t)), "new")
 	}
 	expect.Equal(t, "damaged", f.events.damaged.Load(), int64(len(damage)-2)) // to MGET, a key of another type is not there
+}
+
+// A copy that somebody made, and a reply of Redis that belongs to another request, are as good as damage.
+func TestAnotherKeysEntryIsServedToNobody(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	f := newFleet(t, standalone(t), 2, Config{})
+	mustGet(t, f.guards[0], "alice", returns("hers"))
+	copied := func(key string) string {
+		if err := f.redis.Copy(ctx, f.value("alice"), f.value(key), 0, true).Err(); err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	expect.Equal(t, "Get", mustGet(t, f.guards[0], copied("bob"), returns("his")), "his")
+	many, err := GetMany(ctx, f.guards[1], []string{copied("carol"), "alice"}, func(_ context.Context, keys []string) (map[string]string, error) {
+		return map[string]string{keys[0]: "of " + keys[0]}, nil
+	})
+	expect.Equal(t, "GetMany", fmt.Sprint(many, err), "map[alice:hers carol:of carol] <nil>")
+	expect.Equal(t, "Inspect", mustInspect(t, f.guards[1], copied("dave")).State, EntryDamaged)
+	expect.Equal(t, "damaged", f.events.damaged.Load(), 2)
 }
 
 // endings are what a loader may do other than return a value, and what its callers get.

@@ -167,14 +167,14 @@ func loadedSince(all []*release) (loads []int64) {
 	return loads
 }
 
-// entry is what Redis has for a thing.
-func (f *fleet) entry(valueKey string) protocol.Entry {
+// entry is what Redis has for the key at valueKey.
+func (f *fleet) entry(key, valueKey string) protocol.Entry {
 	f.t.Helper()
 	raw, err := f.redis.Get(context.Background(), valueKey).Bytes()
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	e, err := protocol.DecodeEntry(raw)
+	e, err := protocol.DecodeEntry(key, raw)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -141,7 +141,7 @@ func (i *Inspection) readEntry(in *protocol.Inspected) (none protocol.Stamp) {
 		return none
 	}
 	i.Size = in.Size
-	e, err := in.Entry()
+	e, err := in.Entry(i.Key)
 	if err != nil {
 		i.State, i.Damage = EntryDamaged, err.Error()
 		return none

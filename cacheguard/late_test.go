@@ -78,7 +78,7 @@ func TestAPushedValueIsNotForThoseWhoAskedAfterAnInvalidate(t *testing.T) {
 	after := async(f.guards[1], "k", returns("new"))
 	awaitCallers[string](f, 1, "k", 2)
 
-	lease, entry := f.lease("k"), storedEntry(stampOn(t, f.guards[0], "k"), protocol.Raw, 0, 0, []byte("old"))
+	lease, entry := f.lease("k"), storedEntry("k", stampOn(t, f.guards[0], "k"), protocol.Raw, 0, 0, []byte("old"))
 	f.redis.Publish(ctx, inbox, fmt.Sprintf("%d:%sv%s%s", len(lease), lease, generation, entry))
 	want(t, before, "old")
 	want(t, after, "new")

@@ -174,7 +174,7 @@ func (r *rebuild) mayShowOld(epochs *epoch.Reading) bool {
 	if r.unfit == nil || r.job.anew == nil {
 		return true
 	}
-	e, err := protocol.DecodeEntry(r.unfit)
+	e, err := protocol.DecodeEntry(r.job.key, r.unfit)
 	return err != nil || epochs.Confirms(e.Stamp) // an error: nobody could read it
 }
 
@@ -233,7 +233,7 @@ func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, st
 	if staleFor == 0 && p.earlyRefresh == 0 && r.guard.local == nil {
 		freshFor = 0
 	}
-	f.Head, f.Tail = protocol.EncodeEntry(r.pack(ctx, protocol.Entry{Kind: what, Fresh: freshFor, Took: out.took, Version: p.seat.version, Stamp: stamp, Payload: payload}), r.token)
+	f.Head, f.Tail = protocol.EncodeEntry(r.job.key, r.pack(ctx, protocol.Entry{Kind: what, Fresh: freshFor, Took: out.took, Version: p.seat.version, Stamp: stamp, Payload: payload}), r.token)
 	return f
 }
 

@@ -252,7 +252,7 @@ func TestStaleKeysOfAGetManyAreReplacedByOneCall(t *testing.T) {
 	for _, k := range keys {
 		redistest.Await(t, "the value is stale, by the server's clock too, which the estimate may be ahead of", func() bool {
 			raw, _ := f.redis.Get(context.Background(), f.value(k)).Bytes()
-			e, err := protocol.DecodeEntry(raw)
+			e, err := protocol.DecodeEntry(k, raw)
 			return err == nil && f.guards[0].freshness("k", &f.guards[0].ordinary, e) == stale &&
 				f.redis.Time(context.Background()).Val().Sub(e.Written) >= e.Fresh
 		})

@@ -27,9 +27,9 @@ func reading(args []string) bool {
 	return strings.EqualFold(args[0], "get") || strings.EqualFold(args[0], "mget")
 }
 
-// storedEntry is the entry as the fill script would store it.
-func storedEntry(s protocol.Stamp, k protocol.Kind, fresh, took time.Duration, payload []byte) []byte {
-	head, tail := protocol.EncodeEntry(protocol.Entry{Kind: k, Fresh: fresh, Took: took, Stamp: s, Payload: payload}, rand.Text())
+// storedEntry is the key's entry as the fill script would store it.
+func storedEntry(key string, s protocol.Stamp, k protocol.Kind, fresh, took time.Duration, payload []byte) []byte {
+	head, tail := protocol.EncodeEntry(key, protocol.Entry{Kind: k, Fresh: fresh, Took: took, Stamp: s, Payload: payload}, rand.Text())
 	return append([]byte(head+writtenAt(time.UnixMilli(0x190a1b2c3d))), tail...)
 }
 

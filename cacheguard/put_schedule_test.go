@@ -194,7 +194,7 @@ func (s *putStage) cachedAt(seat string) int {
 	if err != nil {
 		return nothing
 	}
-	e, err := protocol.DecodeEntry(raw)
+	e, err := protocol.DecodeEntry(s.key, raw)
 	if err != nil {
 		s.t.Fatal(err)
 	}

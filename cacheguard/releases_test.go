@@ -188,14 +188,14 @@ func TestVersionsThatAreFourApartDoNotServeOrReplaceEachOthersEntries(t *testing
 		fifth.expect(f, 1, "v")
 	}
 	expect.Equal(t, "loads", fmt.Sprint(first.loads.Load(), fifth.loads.Load()), "1 3")
-	expect.Equal(t, "whose it is", f.entry(first.value(1)).Version, 1)
+	expect.Equal(t, "whose it is", f.entry("thing:1", first.value(1)).Version, 1)
 
 	db.value.Store("")
 	expect.ErrorIs(t, fifth.invalidate(1), nil)
 	_, err := fifth.get(1)
 	expect.ErrorIs(t, err, ErrNotFound)
 	f.stored()
-	expect.Equal(t, "absence is of a version, too", f.entry(first.value(1)).Version, 5)
+	expect.Equal(t, "absence is of a version, too", f.entry("thing:1", first.value(1)).Version, 5)
 	db.value.Store("v")
 	first.expect(f, 1, "v")
 }

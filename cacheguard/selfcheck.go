@@ -123,7 +123,7 @@ func checkScripts(ctx context.Context, g *Guard) error {
 	key := rights.Name()
 	valueKey, token := g.keys.ValueKey(key), rand.Text()
 	acquire := g.keys.Acquire(valueKey, protocol.Request{Token: token, Take: true})
-	head, tail := protocol.EncodeEntry(protocol.Entry{Kind: protocol.Raw, Payload: []byte("value")}, token)
+	head, tail := protocol.EncodeEntry(key, protocol.Entry{Kind: protocol.Raw, Payload: []byte("value")}, token)
 	fill := protocol.Filling{Token: token, TTL: rights.Patience, Head: head, Tail: tail}
 	for _, step := range []struct {
 		name string

@@ -30,7 +30,7 @@ func TestAStaleValueReadByALoaderTakesNoSlotForGood(t *testing.T) {
 		}
 		redistest.Await(t, "stale", func() bool {
 			raw, err := f.redis.Get(ctx, f.value(inner)).Bytes()
-			e, _ := protocol.DecodeEntry(raw)
+			e, _ := protocol.DecodeEntry(inner, raw)
 			return err == nil && g.freshness("k", &g.ordinary, e) == stale
 		})
 		_, err = Get(ctx, g, fmt.Sprint("outer", i), func(ctx context.Context) (string, error) {

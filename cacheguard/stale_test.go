@@ -39,7 +39,7 @@ func (f *fleet) awaitState(g *Guard, key string, want state) {
 	f.t.Helper()
 	redistest.Await(f.t, "the value has aged", func() bool {
 		raw, err := f.redis.Get(context.Background(), f.value(key)).Bytes()
-		e, _ := protocol.DecodeEntry(raw)
+		e, _ := protocol.DecodeEntry(key, raw)
 		return err == nil && g.freshness("k", &g.ordinary, e) == want
 	})
 }
@@ -156,7 +156,7 @@ func TestEarlyRefreshReplacesAnEntryThatIsStillFresh(t *testing.T) {
 	if drawn < 400 || drawn > 700 {
 		t.Errorf("%d of 1000 drawn", drawn)
 	}
-	head, tail := protocol.EncodeEntry(protocol.Entry{Kind: protocol.Raw, Fresh: time.Minute, Took: time.Hour, Stamp: stampOn(t, g, "k"), Payload: []byte("old")}, rand.Text()) // hours of loading: all say yes
+	head, tail := protocol.EncodeEntry("k", protocol.Entry{Kind: protocol.Raw, Fresh: time.Minute, Took: time.Hour, Stamp: stampOn(t, g, "k"), Payload: []byte("old")}, rand.Text()) // hours of loading: all say yes
 	raw := fmt.Sprintf("%s%s%s", head, writtenAt(serverNow(t, f)), tail)
 	if err := f.redis.Set(context.Background(), f.value("k"), raw, time.Minute).Err(); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"slices"
 	"time"
+	"unsafe"
 
 	"github.com/cacheguard/go/internal/script"
 )
@@ -21,7 +22,7 @@ import (
 //	check    1  the sum of these six bytes, modulo 256; and endsMark, if the entry ends with an intent (see lua/until.lua)
 //	fresh    5  how long the entry is fresh, ms; 0: until Redis expires it
 //	took     3  how long the load took, ms
-//	sum      4  CRC-32C of everything but written, check and sum
+//	sum      4  CRC-32C of the user's key, and then of everything but written, check and sum: another key's entry is damage
 //	id       7  of the load: the first 56 bits of its token
 //
 // Then come the Stamp, and the payload:
@@ -86,11 +87,11 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 var (
 	errForeign   = errors.New("not an entry of this version")
 	errTruncated = errors.New("truncated entry")
-	errDamaged   = errors.New("damaged entry")
+	errDamaged   = errors.New("damaged entry, or another key's")
 )
 
-// EncodeEntry returns the entry of the load with the token in two parts, between which the fill script puts the time of writing.
-func EncodeEntry(e Entry, token string) (head string, tail []byte) {
+// EncodeEntry returns the key's entry of the load with the token in two parts, between which the fill script puts the time of writing.
+func EncodeEntry(key string, e Entry, token string) (head string, tail []byte) {
 	form := byte(e.Kind)
 	if !e.Stamp.Kind.IsZero() {
 		form |= ofKind
@@ -112,12 +113,12 @@ func EncodeEntry(e Entry, token string) (head string, tail []byte) {
 		tail = binary.AppendUvarint(tail, uint64(e.Version))
 	}
 	tail = append(e.Stamp.Tags.appendTo(tail), e.Payload...)
-	binary.BigEndian.PutUint32(tail[sumAt-freshAt:], sumOf([]byte(head), tail[:sumAt-freshAt], tail[idAt-freshAt:]))
+	binary.BigEndian.PutUint32(tail[sumAt-freshAt:], sumOf(key, []byte(head), tail[:sumAt-freshAt], tail[idAt-freshAt:]))
 	return head, tail
 }
 
 // DecodeEntry is the inverse. The entry keeps a part of raw.
-func DecodeEntry(raw []byte) (Entry, error) {
+func DecodeEntry(key string, raw []byte) (Entry, error) {
 	if len(raw) == 0 || raw[0] != magic {
 		return Entry{}, errForeign
 	}
@@ -131,7 +132,7 @@ func DecodeEntry(raw []byte) (Entry, error) {
 	e := Entry{Kind: Kind(form & kindBits), Packed: raw[packedAt]}
 	e.Ends = raw[freshAt-1] == check+endsMark
 	if check != raw[freshAt-1] && !e.Ends || e.Kind == 0 || form > kindBits|ofKind|hasVersion ||
-		binary.BigEndian.Uint32(raw[sumAt:]) != checksum(raw) {
+		binary.BigEndian.Uint32(raw[sumAt:]) != checksum(key, raw) {
 		return Entry{}, errDamaged
 	}
 	e.Written = time.UnixMilli(number(raw[writtenAt : freshAt-1]))
@@ -154,11 +155,14 @@ func DecodeEntry(raw []byte) (Entry, error) {
 	return e, nil
 }
 
-// checksum is that of an entry.
-func checksum(raw []byte) uint32 { return sumOf(raw[:writtenAt], raw[freshAt:sumAt], raw[idAt:]) }
+// checksum is that of the key's entry.
+func checksum(key string, raw []byte) uint32 {
+	return sumOf(key, raw[:writtenAt], raw[freshAt:sumAt], raw[idAt:])
+}
 
-// sumOf is the checksum of the parts.
-func sumOf(parts ...[]byte) (sum uint32) {
+// sumOf is the checksum of the key and the parts.
+func sumOf(key string, parts ...[]byte) uint32 {
+	sum := crc32.Update(0, castagnoli, unsafe.Slice(unsafe.StringData(key), len(key))) // only read; a conversion would copy it
 	for _, part := range parts {
 		sum = crc32.Update(sum, castagnoli, part)
 	}

@@ -15,16 +15,19 @@ import (
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
+// key is the user's key that entries are stored for.
+const key = "user:1"
+
 // stored is the entry as the fill script would store it.
 func stored(e Entry) []byte {
-	head, tail := EncodeEntry(e, rand.Text())
+	head, tail := EncodeEntry(key, e, rand.Text())
 	return append([]byte(head+"\x01\x90\xa1\xb2\xc3\xd0\x77"), tail...)
 }
 
 func TestAnEntryDecodesToWhatWasEncoded(t *testing.T) {
 	t.Parallel()
 	for _, payload := range [][]byte{nil, {}, []byte("x"), bytes.Repeat([]byte("\x00\xff"), 5000)} {
-		e, err := DecodeEntry(stored(Entry{Kind: Raw, Fresh: time.Minute, Took: 20 * time.Millisecond, Payload: payload}))
+		e, err := DecodeEntry(key, stored(Entry{Kind: Raw, Fresh: time.Minute, Took: 20 * time.Millisecond, Payload: payload}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +49,7 @@ func TestAnEntryHasTheStampItWasMadeUnder(t *testing.T) {
 		"everything": {Stamp: Stamp{Prefix: one, Kind: two, Tags: Tags(nil).Append("t", one)}, Version: 1},
 	} {
 		in.Kind, in.Payload = Raw, []byte("p")
-		e, err := DecodeEntry(stored(in))
+		e, err := DecodeEntry(key, stored(in))
 		if err != nil {
 			t.Fatal(name, err)
 		}
@@ -85,15 +88,26 @@ func TestAFlippedBitIsFound(t *testing.T) {
 	for bit := range 8 * len(good) {
 		bad := bytes.Clone(good)
 		bad[bit/8] ^= 1 << (bit % 8)
-		if e, err := DecodeEntry(bad); err == nil {
+		if e, err := DecodeEntry(key, bad); err == nil {
 			t.Errorf("bit %d: %+v", bit, e)
+		}
+	}
+}
+
+// A reply that belongs to another request, and an entry that somebody copied, are nobody's value.
+func TestAnotherKeysEntryIsDamage(t *testing.T) {
+	t.Parallel()
+	entry := stored(Entry{Kind: Raw, Stamp: Stamp{Prefix: Epoch{1}}, Payload: []byte("secret")})
+	for _, other := range []string{"", "user:2", "user:", "user:11", "ruse:1"} {
+		if _, err := DecodeEntry(other, entry); !errors.Is(err, errDamaged) {
+			t.Errorf("%q: %v", other, err)
 		}
 	}
 }
 
 func TestDurationsTooLongForTheHeaderAreCut(t *testing.T) {
 	t.Parallel()
-	e, err := DecodeEntry(stored(Entry{Kind: Raw, Fresh: 1 << 62, Took: 1 << 62}))
+	e, err := DecodeEntry(key, stored(Entry{Kind: Raw, Fresh: 1 << 62, Took: 1 << 62}))
 	if err != nil || e.Fresh < 30*365*24*time.Hour || e.Took < 4*time.Hour {
 		t.Errorf("%v %v, %v", e.Fresh, e.Took, err)
 	}
@@ -118,7 +132,7 @@ func TestWhatIsNoEntryIsRefused(t *testing.T) {
 		"a tag that is long": {summed(good, HeaderLen+EpochLen+1, 100), errDamaged},
 		"a tag that is none": {summed(good, HeaderLen+EpochLen+1, 0), errDamaged},
 	} {
-		if _, err := DecodeEntry([]byte(c.raw)); !errors.Is(err, c.want) {
+		if _, err := DecodeEntry(key, []byte(c.raw)); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
@@ -128,7 +142,7 @@ func TestWhatIsNoEntryIsRefused(t *testing.T) {
 func summed(entry string, at int, b byte) string {
 	raw := []byte(entry)
 	raw[at] = b
-	binary.BigEndian.PutUint32(raw[sumAt:], checksum(raw))
+	binary.BigEndian.PutUint32(raw[sumAt:], checksum(key, raw))
 	return string(raw)
 }
 
@@ -143,7 +157,7 @@ func FuzzDecodeEntry(f *testing.F) {
 	f.Add(stored(Entry{Kind: Absent}))
 	f.Add([]byte{magic})
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		e, err := DecodeEntry(raw)
+		e, err := DecodeEntry(key, raw)
 		if err != nil {
 			return
 		}

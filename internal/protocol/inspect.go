@@ -47,14 +47,14 @@ func (k *Keyspace) Inspect(valueKey string) *script.Call {
 // inspectedLen is how much of an entry is looked at: more than what comes before any payload.
 const inspectedLen = 64 << 10
 
-// Entry decodes the entry. Of one that is longer than what was looked at, it has no whole payload, and whether that is intact is not known.
-func (in *Inspected) Entry() (Entry, error) {
+// Entry decodes the entry of the user's key. Of one that is longer than what was looked at, it has no whole payload, and whether that is intact is not known.
+func (in *Inspected) Entry(key string) (Entry, error) {
 	if in.whole || len(in.Value) < inspectedLen {
-		return DecodeEntry(in.Value)
+		return DecodeEntry(key, in.Value)
 	}
 	head := bytes.Clone(in.Value)
-	binary.BigEndian.PutUint32(head[sumAt:], checksum(head)) // of what there is
-	return DecodeEntry(head)
+	binary.BigEndian.PutUint32(head[sumAt:], checksum(key, head)) // of what there is
+	return DecodeEntry(key, head)
 }
 
 // ParseInspected reads the reply of Inspect.
