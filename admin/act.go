@@ -147,7 +147,7 @@ func (h *Handler) admit(w http.ResponseWriter, r *http.Request, name string) (do
 	case !h.allow(r, doing.action):
 		return doing, nil, refuse(http.StatusForbidden, "you may not %s", doing.action)
 	case subtle.ConstantTimeCompare([]byte(token), []byte(h.token)) != 1:
-		return doing, nil, refuse(http.StatusForbidden, "the page is that of another process, or of one that has ended: please load it again")
+		return doing, nil, refuse(http.StatusForbidden, "the page came from another process, or from one that has ended: please load it again")
 	}
 	d := new(deed)
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(d); err != nil {

@@ -61,7 +61,7 @@ type Handler struct {
 	token  string
 	cross  *http.CrossOriginProtection
 	busy   chan struct{} // taken by those who look something up
-	acting chan struct{} // likewise by actions
+	acting chan struct{} // the same for actions
 
 	guards  []guard
 	lockers []observe.Locker

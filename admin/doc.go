@@ -27,7 +27,7 @@
 //
 //	GET  ?view=data                  all that the page shows, as JSON
 //	GET  ?view=key&guard=0&key=K     a look-up, by the number of the Guard
-//	GET  ?view=lock&locker=0&name=N  likewise of a lock
+//	GET  ?view=lock&locker=0&name=N  the same for a lock
 //	POST ?do=ACTION                  with a JSON object, for the page alone: it needs the page's token
 //
 // # Actions

@@ -50,7 +50,7 @@ func (g *guard) lookUp(ctx context.Context, key string) (any, error) {
 	return found, nil
 }
 
-// found is what an Inspection has; of one of its Versions likewise.
+// found shows an Inspection, or one of its Versions.
 func found(key string, i *cacheguard.Inspection) foundKey {
 	f := foundKey{
 		Key: key, State: string(i.State), Text: i.String(), Age: i.Age.Seconds(), FreshFor: i.FreshFor.Seconds(), KeptFor: i.KeptFor.Seconds(),

@@ -27,7 +27,7 @@ type Config struct {
 	Hooks Hooks
 }
 
-// Hooks are those of package mutex.
+// Hooks are the hooks of package mutex.
 type Hooks = mutex.Hooks
 
 const (
@@ -58,7 +58,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// The errors are those of package mutex, so that a caller need not know which rung its lock is on.
+// The errors of package mutex, so that a caller need not know which rung its lock is on.
 var (
 	// ErrNotAcquired is returned when somebody else has the lock: by TryLock at once, and by Lock when its context ends
 	// while it waits; then the error matches the context's error and its cause too.

@@ -10,7 +10,7 @@
 // # Labels
 //
 // A key, name of a lock, path or error is never a label. The labels cache and lock have the names that the program gives to Guard, Mutex,
-// RWLock, Semaphore and HTTP, and the names of its Caches (cacheguard.NewCache); routes are those of Config.Routes, and "other". So the
+// RWLock, Semaphore and HTTP, and the names of its Caches (cacheguard.NewCache); routes come from Config.Routes; there is "other", too. So the
 // number of series is known when the program has started, and each series exists from the beginning, with the value 0. Calls through a
 // Cache have the Cache's name as their label cache, all others that of the Guard.
 //
@@ -18,7 +18,7 @@
 //
 // A middleware.Cache may read its Guard more than once for a page. So requests for pages are counted once, in
 // cacheguard_http_requests_total with the cache label that was given to HTTP, and not in the Guard's cacheguard_requests_total,
-// cacheguard_request_duration_seconds and cacheguard_loads_avoided_total: the hit ratio of the Guard is that of its own Gets. A page that
+// cacheguard_request_duration_seconds and cacheguard_loads_avoided_total: the hit ratio of the Guard counts its own Gets. A page that
 // is made is a load of the Guard's.
 //
 //	cacheguard_requests_total{cache,result}           answers of Get, GetMany and Fetch; result is an Outcome, missed

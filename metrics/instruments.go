@@ -12,7 +12,7 @@ import (
 // ops are the operations of a RedisError.
 var ops = []string{"get", "acquire", "fill", "fail", "invalidate", "update"}
 
-// instruments are those of one value of the label cache.
+// instruments belong to one value of the label cache.
 type instruments struct {
 	*answers
 	loads map[string]prometheus.Observer

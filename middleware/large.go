@@ -32,7 +32,7 @@ func (b *rebuild) tooLarge(status int, h http.Header) (unfit string) {
 	rec := b.recordOfHeader(record.Sliced, h.Clone()) // h goes to the client
 	rec.Length, rec.Parts = rules.DeclaredSize(status, h), rand.Text()
 	if old := l.usable(); old != nil && old.Kind == record.Sliced && old.Length == rec.Length && rules.SameValidator(old.Get, rec.Get) {
-		rec.Parts = old.Parts // the slices of the old record are those of the new one too
+		rec.Parts = old.Parts // the new record has the same slices
 	}
 	b.head = rec
 	return writer.TooLarge

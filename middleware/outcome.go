@@ -110,7 +110,7 @@ func (b *rebuild) mark(kind record.Kind, until time.Duration) (*record.Record, t
 	return rec, 2 * until
 }
 
-// record is that of a response that may be stored, without its trailer.
+// record describes a response that may be stored, without its trailer.
 func (b *rebuild) record() *record.Record {
 	h := b.w.Sent
 	if _, typed := h["Content-Type"]; !typed && len(b.w.Body) > 0 && h.Get("Content-Encoding") == "" {

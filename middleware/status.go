@@ -10,7 +10,7 @@ import (
 // Result says how a request was answered.
 type Result string
 
-// The results. The words are those of cacheguard.Outcome where they mean the same.
+// The results. Where they mean the same, they have the words of cacheguard.Outcome.
 const (
 	Hit      Result = "hit"      // from the cache, fresh
 	Stale    Result = "stale"    // from the cache, stale: it is being refreshed in the background, or cannot be at the moment

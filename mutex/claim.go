@@ -47,7 +47,7 @@ func newClaim(ctx context.Context, key, instance string) *claim {
 	return c
 }
 
-// owned reports whether the token is that of an owner.
+// owned reports whether the token belongs to an owner.
 func (c *claim) owned() bool { return c.token != c.id }
 
 // wait asks Redis for the lock until it has it. If the context ends, it returns the context's error; any other error

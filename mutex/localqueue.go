@@ -23,7 +23,7 @@ type localQueues struct {
 	byName map[string]*localQueue
 }
 
-// localQueue is there while a caller has its turn. That caller ends it by vacate or pass. A nil localQueue is that of callers that
+// localQueue is there while a caller has its turn. That caller ends it by vacate or pass. A nil localQueue serves callers that
 // do not queue here.
 type localQueue struct {
 	all     *localQueues
@@ -37,7 +37,7 @@ type place struct {
 	*claim
 	patience time.Time // it leaves then at the latest; zero: never
 	turns    chan turn // size 1, and one turn at most; sent under the mutex of localQueues
-	gone     bool      // it does not wait any more; guarded likewise
+	gone     bool      // it does not wait any more; guarded by the same
 }
 
 // turn is what a caller that waits here gets. Without a grant it has to ask Redis.

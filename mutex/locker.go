@@ -91,7 +91,7 @@ func (k *Locker) revoked(token string) {
 	}
 }
 
-// newClaim is that of a call of the Locker.
+// newClaim makes the claim of a call of the Locker.
 func (k *Locker) newClaim(ctx context.Context, name string) *claim {
 	c := newClaim(ctx, lockKey(k.cfg.Prefix, name), k.cfg.Instance)
 	c.Locker, c.name = k, name

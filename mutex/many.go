@@ -16,7 +16,7 @@ type Leases struct {
 
 // LockMany takes all the locks, or none of them. It waits for one after another, in the order of their names, so calls
 // with overlapping sets do not wait for each other in a circle. It works on a cluster as on one server, and costs a
-// round trip for each name. A name may be listed twice. Errors are those of Lock.
+// round trip for each name. A name may be listed twice. Errors are as for Lock.
 //
 // Calls that already hold a lock, and ask for more in another order, may still wait for each other until ctx ends.
 func (k *Locker) LockMany(ctx context.Context, names ...string) (*Leases, error) {

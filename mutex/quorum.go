@@ -112,7 +112,7 @@ func (q *Quorum) lock(ctx context.Context, name string) (l *Lease, err error) {
 		select {
 		case <-timer.C:
 		case <-ctx.Done(): // TryLock says so
-		case <-q.life.Ending.Done(): // likewise
+		case <-q.life.Ending.Done(): // the same
 		}
 		timer.Stop()
 	}

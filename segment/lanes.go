@@ -12,7 +12,7 @@ type lane struct {
 	number int64
 }
 
-// lanes are those that have no take under way.
+// lanes without a take under way.
 type lanes struct {
 	mu   sync.Mutex
 	free []*lane

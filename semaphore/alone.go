@@ -18,7 +18,7 @@ type alone struct {
 	byName map[string]*own
 }
 
-// own are those of a name, as long as somebody has or wants one.
+// own counts the permits of a name while somebody has or wants one.
 type own struct {
 	*slots.Slots
 

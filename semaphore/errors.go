@@ -8,7 +8,7 @@ import (
 	"github.com/cacheguard/go/mutex"
 )
 
-// The errors are those of package mutex.
+// The errors of package mutex.
 var (
 	// ErrNotAcquired is returned when all permits are taken, or others wait for them: by TryLock at once, and by Lock when its
 	// context ends while it waits; then the error matches the context's error and its cause too.

@@ -95,7 +95,7 @@ func (l *Lease) Extend(ctx context.Context) error {
 }
 
 // Unlock releases the permit. It ignores ctx, and takes at most RedisTimeout. It returns ErrLeaseLost, ErrRevoked or ErrClosed if the
-// permit was not held any more: somebody else may have worked in its place. Any other error is that of Redis or the client; Unlock
+// permit was not held any more: somebody else may have worked in its place. Any other error comes from Redis or the client; Unlock
 // then goes on in the background, until the permit is released or its lease has ended. A second Unlock does nothing, and returns the
 // same.
 func (l *Lease) Unlock(_ context.Context) error { return l.finish(nil) }

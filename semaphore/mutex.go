@@ -6,6 +6,6 @@ type (
 	// Redis is what a Locker needs of a client, as that of package mutex.
 	Redis = mutex.Redis
 
-	// Hooks are those of package mutex.
+	// Hooks are the hooks of package mutex.
 	Hooks = mutex.Hooks
 )

@@ -194,7 +194,7 @@ func eviction(info map[string]string, noLocks bool) (result, detail string) {
 // memory says whether there is room left.
 func memory(info map[string]string) (result, detail string) {
 	used, _ := strconv.ParseInt(info["used_memory"], 10, 64) // 0: it does not say
-	limit, _ := strconv.ParseInt(info["maxmemory"], 10, 64)  // likewise
+	limit, _ := strconv.ParseInt(info["maxmemory"], 10, 64)  // the same
 	detail = mib(used) + " used of " + mib(limit)
 	switch {
 	case limit == 0:

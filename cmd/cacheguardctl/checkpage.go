@@ -10,7 +10,7 @@ import (
 
 const (
 	longLoad = 3  // seconds
-	longLock = 30 // likewise
+	longLock = 30 // the same
 	much     = 10 // times what the others do
 	noise    = 50 // gets per second, which are not worth a word
 )

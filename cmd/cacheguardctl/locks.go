@@ -35,7 +35,7 @@ type shownLock struct {
 	Name           string        `json:"name"`
 	Kind           string        `json:"kind"`
 	Instance       string        `json:"instance"` // of the holder, or the writer; empty: not known, or a semaphore
-	Token          string        `json:"token"`    // likewise
+	Token          string        `json:"token"`    // the same
 	Holders        int           `json:"holders"`
 	Fence          int64         `json:"fence"`   // 0: a semaphore has none
 	LeftMillis     int64         `json:"left_ms"` // of a semaphore, until the first permit is free unless it is renewed
@@ -76,7 +76,7 @@ func (r shownLocks) rows() [][]string {
 
 func left(millis int64) string { return (time.Duration(millis) * time.Millisecond).String() }
 
-// lockers are those of each kind.
+// lockers has a locker of each kind.
 type lockers struct {
 	mutex     *mutex.Locker
 	rwlock    *rwlock.Locker

@@ -30,7 +30,7 @@ type nodeStats struct {
 	Problem    string `json:"problem"` // why some of it is not known; empty: all is
 }
 
-// shownStats is that of all nodes, replicas included.
+// shownStats covers all nodes, replicas included.
 type shownStats struct {
 	Prefix    string      `json:"prefix"`
 	Listeners int64       `json:"listeners"` // processes with a local tier, which hear of invalidations

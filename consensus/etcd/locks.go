@@ -183,7 +183,7 @@ func (p *place) Fence() int64 { return p.revision }
 // Token is the key.
 func (p *place) Token() string { return p.key }
 
-// Sent is that of the session's last renewal.
+// Sent is when the session was last renewed.
 func (p *place) Sent() time.Time { return p.session.Sent() }
 
 // Keep is the session's.

@@ -25,7 +25,7 @@ type (
 	Hooks = consensus.Hooks
 )
 
-// The errors are those of package mutex.
+// The errors of package mutex.
 var (
 	ErrNotAcquired = consensus.ErrNotAcquired
 	ErrLeaseLost   = consensus.ErrLeaseLost

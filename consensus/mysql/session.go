@@ -217,5 +217,5 @@ func (s *session) Return() { _ = s.conn.Close() } // back to the pool
 
 func (s *session) Discard() {
 	_ = s.conn.Raw(func(any) error { return sqldriver.ErrBadConn }) // what makes the pool close it
-	_ = s.conn.Close()                                              // likewise
+	_ = s.conn.Close()                                              // the same
 }

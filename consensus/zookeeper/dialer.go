@@ -21,7 +21,7 @@ func Dialer(sessionTimeout time.Duration) zk.Dialer {
 	}
 }
 
-// impatientConn shortens the first deadline, which is that of the server's greeting.
+// impatientConn shortens the first deadline, which is for the server's greeting.
 type impatientConn struct {
 	net.Conn
 

@@ -12,7 +12,7 @@ import (
 
 var errSessionOver = errors.New("the session of this process has ended, and with it its place in the queue")
 
-// session is that of the connection, as long as it has the same.
+// session is valid while the connection keeps the session that it began with.
 type session struct {
 	*holders.Session
 

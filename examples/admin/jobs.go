@@ -17,7 +17,7 @@ import (
 // odd is the name of a lock that no form can hold as it is.
 const odd = "stock\nimport"
 
-// jobs are those of the shop, each under a lock of its kind.
+// jobs are the shop's jobs, each under a lock of another kind.
 type jobs struct {
 	imports *mutex.Locker
 	reports *semaphore.Locker
@@ -83,10 +83,10 @@ func (j *jobs) close() error {
 		_ = j.imports.Close() // always nil
 	}
 	if j.reports != nil {
-		_ = j.reports.Close() // likewise
+		_ = j.reports.Close() // the same
 	}
 	if j.leaders != nil {
-		_ = j.leaders.Close() // likewise
+		_ = j.leaders.Close() // the same
 	}
 	var errs []error
 	for _, server := range j.servers {

@@ -31,7 +31,7 @@ func newProgram() program.Program {
 	}.Program()
 }
 
-// router is that of a service: its pages, and the page for the person on call under a path of its own.
+// router serves the pages of the service and, under a path of its own, the page for the person on call.
 func (s *shop) router() http.Handler {
 	r := chi.NewRouter()
 	r.With(s.pages.Handler).Get("/products", func(w http.ResponseWriter, _ *http.Request) {

@@ -114,7 +114,7 @@ func (s *slice) load(ctx context.Context, old *[]byte) ([]byte, error) {
 	return rec.Encode(), nil
 }
 
-// record is that of an answer about the slice.
+// record describes an answer about the slice.
 func (s *slice) record(kind record.Kind, status int, received time.Time) *record.Record {
 	head := s.page.Head
 	return &record.Record{Kind: kind, Page: head.Parts, Location: head.Location, Status: status, Received: received}

@@ -31,7 +31,7 @@ func SetHeader(h http.Header, fields iter.Seq2[string, []string]) {
 	}
 }
 
-// NotModified answers with a 304. Its fields are those of the response in w, without those that describe the body.
+// NotModified answers with a 304. It has the fields of the response in w that do not describe the body.
 func NotModified(w http.ResponseWriter) {
 	h := w.Header()
 	for _, name := range []string{"Content-Encoding", "Content-Language", "Content-Length", "Content-Type"} {
