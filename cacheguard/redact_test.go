@@ -81,3 +81,13 @@ func TestAFailureOfAnEarlierVersionOfTheLibraryIsShared(t *testing.T) {
 	failed, _ := errors.AsType[*LoadError](err)
 	expect.Equal(t, "message", failed.Message, "from before")
 }
+
+// Under an eviction policy Redis may lose the text alone. An error without a text helps nobody.
+func TestAFailureWhoseTextIsLostIsForgotten(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{})
+	mustGet(t, f.guards[0], "other", returns("v")) // a round trip
+	now := f.redis.Time(t.Context()).Val().UnixMilli()
+	f.redis.HSet(t.Context(), f.lease("k"), "deadline", now+60_000, "length", 60_000, "failed", "token", "failures", 1)
+	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", returns("v")), "v")
+}

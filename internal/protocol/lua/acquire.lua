@@ -32,6 +32,9 @@ elseif stands and h[1] then
   return {'held', h[3], left, register(KEYS[2])}
 elseif stands then
   local text = redis.pcall('GET', KEYS[2] .. ':error')
-  return {'failed', h[4], type(text) == 'string' and text or h[5], left} -- h[5]: an earlier version of the library wrote it
+  text = type(text) == 'string' and text or h[5] -- h[5]: an earlier version of the library wrote it
+  if text then
+    return {'failed', h[4], text, left}
+  end -- Redis evicted it: without its text, the failure is forgotten
 end
 return take(h[3], h[1])
