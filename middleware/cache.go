@@ -25,8 +25,10 @@ type Cache struct {
 	names   *identity.Namer
 	rules   *rules.Settings
 	slices  *sliced.Store
+	limits  *limits
 	decoded *record.Recent
 	clock   clock.Clock                    // by which pages grow old
+	hidden  []string                       // Config.HideFields
 	tagged  atomic.Bool                    // there are pages with tags
 	seen    atomic.Pointer[observe.Counts] // of package admin; nil: nobody looks
 }
@@ -46,7 +48,7 @@ func New(guard *cacheguard.Guard, cfg Config) (*Cache, error) {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	c := &Cache{cfg: cfg, guard: guard, names: identity.New(cfg.identity()), rules: cfg.rules(), decoded: record.NewRecent(), clock: kit.ClockOf(guard)}
+	c := &Cache{cfg: cfg, guard: guard, names: identity.New(cfg.identity()), rules: cfg.rules(), limits: newLimits(cfg.Limits), decoded: record.NewRecent(), clock: kit.ClockOf(guard), hidden: rules.Names(cfg.HideFields)}
 	c.slices = &sliced.Store{
 		Guard: guard, Names: c.names, Rules: c.rules, Size: cfg.SliceBytes, Unlimited: !cfg.LimitLoads, LogPanic: c.logPanic,
 		Clock: c.clock,

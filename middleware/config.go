@@ -22,10 +22,28 @@ type Config struct {
 	// the same, and nothing if they differ. Default: the empty Space.
 	Space string
 
+	// Bypass says which requests go to the handler each time: long polls, previews, uploads. Nothing is stored for them. It is called for
+	// GET and HEAD, with each request, and must be quick. Default: none.
+	Bypass func(r *http.Request) bool
+
+	// Key is what tells pages apart beyond RFC 9111.
+	Key Key
+
+	// Limits bound what clients can make the cache store.
+	Limits Limits
+
 	// DefaultTTL is the lifetime of a response that states none: no max-age, s-maxage or Expires. It counts only for status codes that
 	// allow it, and for requests without Authorization and Cookie, as the response may be meant for one user. Default: 0, such responses
 	// are not stored.
 	DefaultTTL time.Duration
+
+	// StatusTTL is DefaultTTL by status, also for codes for which DefaultTTL does not count. -1: not stored. Default: none.
+	StatusTTL map[int]time.Duration
+
+	// StoreErrors says which responses with a status of 400 or more may be stored, and for how long at most. One that states no lifetime
+	// lives that long, under the conditions of DefaultTTL, so that one call of a failing handler answers all who wait. It does not replace a
+	// page that may still be served. An empty map stores none. Default: nil, what the responses say counts, as in RFC 9111.
+	StoreErrors map[int]time.Duration
 
 	// Heuristic makes the lifetime of a response that states none a share, from 0 to 1, of the time since its Last-Modified (RFC 9111
 	// section 4.2.2 suggests 0.1), at most a day. It counts under the conditions of DefaultTTL, which has precedence. Default: 0, off.
@@ -83,6 +101,14 @@ type Config struct {
 	// CDN-Cache-Control has precedence over Cache-Control.
 	Target string
 
+	// HideFields are response fields that clients do not get, whoever set them: Cache-Tag, Surrogate-Key, Cache-Groups, Cache-Status.
+	// Default: none.
+	HideFields []string
+
+	// InvalidatingMethods are the methods that invalidate their page when they succeed. Default: nil, all but the safe ones of IANA's
+	// registry, also unknown ones, as RFC 9111 section 4.4 has it. An empty list: none.
+	InvalidatingMethods []string
+
 	// Prefixes are the prefixes of paths that InvalidatePrefix accepts. Each prefix that a page falls under costs a read with each hit,
 	// which concurrent hits share. Default: none.
 	Prefixes []string
@@ -136,6 +162,10 @@ func (c *Config) check() error {
 	}
 	fields("KeyFields", c.KeyFields)
 	fields("NotKeyFields", c.NotKeyFields)
+	fields("HideFields", c.HideFields)
+	c.Key.check(bad)
+	c.Limits.check(&p)
+	c.checkStatuses(bad)
 	if c.Heuristic != configs.Off && !(c.Heuristic >= 0 && c.Heuristic <= 1) {
 		bad("Heuristic", "%v is not between 0 and 1", c.Heuristic)
 	}
@@ -153,6 +183,19 @@ func (c *Config) check() error {
 	return p.Err()
 }
 
+func (c *Config) checkStatuses(bad func(field, format string, args ...any)) {
+	for field, ttls := range map[string]map[int]time.Duration{"StatusTTL": c.StatusTTL, "StoreErrors": c.StoreErrors} {
+		for status, ttl := range ttls {
+			switch {
+			case status < 200 || status > 999 || field == "StoreErrors" && status < 400:
+				bad(field, "%d is no status that it can have", status)
+			case ttl > rules.Longest || ttl < 0 && (ttl != configs.Off || field == "StoreErrors"):
+				bad(field, "%v is no lifetime of a response with status %d", ttl, status)
+			}
+		}
+	}
+}
+
 // token reports whether s is a token of Structured Fields, or empty.
 func token(s string) bool {
 	for i := range len(s) {
@@ -168,6 +211,7 @@ func (c Config) withDefaults() Config {
 	configs.SetDefault(&c.KeepFor, defaultKeepFor)
 	configs.SetDefault(&c.PassFor, defaultPassFor)
 	configs.SetDefault(&c.MaxBody, defaultMaxBody)
+	configs.SetDefault(&c.Limits.URL, defaultMaxURL)
 	c.DefaultTTL, c.KeepFor, c.PassFor = max(c.DefaultTTL, 0), max(c.KeepFor, 0), max(c.PassFor, 0)
 	c.Heuristic, c.StaleIfError = max(c.Heuristic, 0), max(c.StaleIfError, 0)
 	if c.Logger == nil {
@@ -179,7 +223,8 @@ func (c Config) withDefaults() Config {
 func (c *Config) identity() identity.Settings {
 	return identity.Settings{
 		Space: c.Space, SortQuery: c.SortQuery, SortAccept: c.SortAccept, KeyFields: c.KeyFields, NotKeyFields: c.NotKeyFields,
-		Guesses: c.DefaultTTL > 0 || c.Heuristic > 0,
+		Guesses:     c.DefaultTTL > 0 || c.Heuristic > 0 || len(c.StatusTTL)+len(c.StoreErrors) > 0,
+		IgnoreQuery: c.Key.IgnoreQuery, OnlyQuery: c.Key.OnlyQuery, Cookies: c.Key.Cookies, Claim: c.Key.Claim, MaxURL: c.Limits.URL,
 	}
 }
 
@@ -190,6 +235,6 @@ func (c *Config) rules() *rules.Settings {
 	}
 	return &rules.Settings{
 		DefaultTTL: c.DefaultTTL, Heuristic: c.Heuristic, KeepFor: c.KeepFor, StaleIfError: c.StaleIfError,
-		StoreSetCookie: c.StoreSetCookie, Targets: targets,
+		StatusTTL: c.StatusTTL, StoreErrors: c.StoreErrors, StoreSetCookie: c.StoreSetCookie, Targets: targets,
 	}
 }

@@ -51,7 +51,7 @@ func (x *exchange) serve() {
 		x.passThrough("method")
 	case method != http.MethodGet && method != http.MethodHead:
 		x.serveUnsafe()
-	case x.personal():
+	case x.personal(), x.cache.cfg.Bypass != nil && x.cache.cfg.Bypass(x.r):
 		x.bypass()
 	case x.want.NoStore && !x.want.OnlyIfCached:
 		x.passThrough("request")
@@ -68,7 +68,7 @@ var safeMethods = []string{http.MethodOptions, http.MethodTrace, "PRI", "PROPFIN
 func (x *exchange) personal() bool {
 	h := x.r.Header
 	return x.r.ContentLength != 0 || len(x.r.TransferEncoding) > 0 || len(h["Upgrade"]) > 0 && !upgradesToH2C(h) ||
-		len(h["If-Match"]) > 0 || len(h["If-Unmodified-Since"]) > 0 || identity.Odd(x.r) || dropsFields(h)
+		len(h["If-Match"]) > 0 || len(h["If-Unmodified-Since"]) > 0 || x.cache.names.Odd(x.r) || dropsFields(h)
 }
 
 // upgradesToH2C reports whether the request asks for an upgrade to h2c only. A server may ignore that, and RFC 9113 has given it up.
@@ -114,10 +114,10 @@ func (x *exchange) passThroughAs(f cachestatus.Forward) {
 func (x *exchange) serveUnsafe() {
 	base, keys := x.cache.names.Base(x.r), x.cache.names.Keys(x.r)
 	x.callHandler(func(status int) {
-		x.setStatus(cachestatus.Forward{Why: "method"})
-		if status >= 200 && status < 400 {
+		if status >= 200 && status < 400 && x.cache.invalidates(x.r.Method) {
 			x.invalidateAfter(base, keys, x.w.Header())
 		}
+		x.setStatus(cachestatus.Forward{Why: "method"})
 	})
 }
 
@@ -132,6 +132,7 @@ func (x *exchange) callHandler(before func(status int)) {
 
 // serveCached answers from the cache, or with a page that is made for it.
 func (x *exchange) serveCached() {
+	x.r = x.cache.names.Trimmed(x.r)
 	x.key, x.location = x.cache.names.Page(x.r)
 	x.unnamed = x.cache.names.Unnamed(x.r)
 	if identity.OverridesMethod(x.unnamed) { // what changes something must reach the handler each time

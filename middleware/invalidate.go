@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/cacheguard/go/middleware/internal/rules"
 )
 
 // Invalidate removes the page that the request asks for, with all its variants, on every instance. A request that begins after Invalidate
@@ -43,9 +45,14 @@ func (c *Cache) InvalidateTags(ctx context.Context, tags ...string) error {
 	return errors.Join(checkTags(tags), c.guard.InvalidateTags(ctx, c.tagNames(tags)...))
 }
 
+// invalidates reports whether a successful request with that method invalidates its page.
+func (c *Cache) invalidates(method string) bool {
+	return c.cfg.InvalidatingMethods == nil || slices.Contains(c.cfg.InvalidatingMethods, method)
+}
+
 // invalidateAfter invalidates what a successful unsafe request may have changed (RFC 9111 section 4.4): the page with these keys, which is
-// that of the request, and those of the same origin that Location and Content-Location name, relative to base. The Guard retries and reports
-// what it cannot send.
+// the page of the request; the pages of the same origin that Location and Content-Location name, relative to base; and those of the groups
+// that the response names (RFC 9875). The Guard retries and reports what it cannot send.
 func (x *exchange) invalidateAfter(base url.URL, keys []string, h http.Header) {
 	for _, name := range []string{"Location", "Content-Location"} {
 		u, err := url.Parse(h.Get(name))
@@ -56,6 +63,9 @@ func (x *exchange) invalidateAfter(base url.URL, keys []string, h http.Header) {
 		if strings.EqualFold(target.Scheme, base.Scheme) && strings.EqualFold(target.Host, base.Host) {
 			keys = append(keys, x.cache.names.Keys(&http.Request{URL: target})...)
 		}
+	}
+	if groups := rules.Groups(h[rules.CacheGroupInvalidation]); len(groups) > 0 {
+		_ = x.cache.guard.InvalidateTags(x.r.Context(), x.cache.groupNames(base.Scheme+"://"+base.Host, groups)...)
 	}
 	_ = x.cache.guard.Invalidate(x.r.Context(), keys...)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/cacheguard/go/middleware/internal/identity"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/sliced"
+	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
 // lookup asks the Guard for the record of a page or of a variant. A load of it may outlive the request.
@@ -128,7 +129,7 @@ func (l *lookup) refusesLeftover(got found) bool {
 }
 
 // overtaken reports whether the request must not have the result of the load that it joined: a stale page in place of a failure, which
-// this request does not accept, or a page that an invalidation has overtaken. The Guard notices only invalidations of the record's own
+// this request does not accept, a page that was not stored because nobody had asked for it before, or a page that an invalidation has overtaken. The Guard notices only invalidations of the record's own
 // key. Those of its page, a tag or a prefix show in their current values, unless Redis does not answer.
 func (l *lookup) overtaken(got found) bool {
 	switch rec := got.rec; {
@@ -138,6 +139,8 @@ func (l *lookup) overtaken(got found) bool {
 		return true
 	case got.how == cacheguard.Bypassed:
 		return false
+	case rec.Kind == record.PassThrough && rec.Why() == writer.First:
+		return true
 	default:
 		return rec.Page != l.variant.page
 	}

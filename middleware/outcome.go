@@ -80,7 +80,7 @@ func (b *rebuild) instead(kind record.Kind) (*record.Record, time.Duration) {
 			return &rec, keep
 		}
 	}
-	if failed || b.w.Unfit == wrongMethod || b.w.Unfit == writer.Incomplete {
+	if failed || b.w.Unfit == wrongMethod || b.w.Unfit == writer.Incomplete || b.w.Unfit == writer.Limited || b.w.Unfit == writer.First {
 		return b.mark(kind, 0)
 	}
 	return b.mark(kind, l.x.cache.cfg.PassFor)

@@ -135,6 +135,8 @@ func (b *rebuild) decide(status int, h http.Header) writer.Decision {
 		unfit = b.tooLarge(status, h)
 	case method == http.MethodHead && (status != http.StatusOK || !b.assessed.Explicit):
 		unfit = wrongMethod // a router in front may have chosen this handler for HEAD, and refuse other requests with it
+	default:
+		unfit = b.limited(status)
 	}
 	return writer.Decision{Unfit: unfit, Explicit: b.assessed.Explicit}
 }

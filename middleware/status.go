@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"net/http"
 	"strings"
 	"time"
 
@@ -44,9 +45,11 @@ func (x *exchange) report() {
 // setStatus adds this cache's member to Cache-Status, for a response of the handler's.
 func (x *exchange) setStatus(f cachestatus.Forward) { x.addStatus(x.cache.cfg.Name + f.String()) }
 
-// addStatus adds a member to Cache-Status (RFC 9211), after those of caches behind this one.
+// addStatus adds a member to Cache-Status (RFC 9211), after those of caches behind this one, to a header that is otherwise complete. Then it
+// removes what clients are not to see.
 func (x *exchange) addStatus(member string) {
 	h := x.w.Header()
+	defer x.hide(h)
 	if x.cache.cfg.KeyInStatus {
 		member += cachestatus.Key(x.location)
 	}
@@ -54,6 +57,12 @@ func (x *exchange) addStatus(member string) {
 		member = strings.Join(before, ", ") + ", " + member
 	}
 	h["Cache-Status"] = x.line(statusLine, member)
+}
+
+func (x *exchange) hide(h http.Header) {
+	for _, name := range x.cache.hidden {
+		delete(h, name)
+	}
 }
 
 // describe is the member of Cache-Status for a stored response.

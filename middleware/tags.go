@@ -9,26 +9,38 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cacheguard/go/middleware/internal/identity"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
 )
 
-// The Guard's tags of a page: those of its response, and the prefixes that its path is under.
+// The Guard's tags of a page: those of its response, its groups (RFC 9875), and the prefixes that its path is under.
 const (
 	tagName    = "tag"
+	groupName  = "group"
 	prefixName = "path"
 )
 
 // tagsOf are the Guard's tags of a response, besides prefixTags.
-func (c *Cache) tagsOf(rec *record.Record) []string { return c.tagNames(rules.Tags(rec.HTTPHeader())) }
+func (c *Cache) tagsOf(rec *record.Record) []string {
+	h := rec.HTTPHeader()
+	return append(c.tagNames(rules.Tags(h)), c.groupNames(identity.Origin(rec.Location), rules.Groups(h[rules.CacheGroups]))...)
+}
 
-func (c *Cache) tagNames(tags []string) []string {
+func (c *Cache) tagNames(tags []string) []string { return c.namesOf(tagName, "", tags) }
+
+// groupNames are the tags of the groups of an origin.
+func (c *Cache) groupNames(origin string, groups []string) []string {
+	return c.namesOf(groupName, origin+identity.Separator, groups)
+}
+
+func (c *Cache) namesOf(what, within string, tags []string) []string {
 	if len(tags) > 0 && !c.tagged.Load() {
 		c.tagged.Store(true)
 	}
 	names := make([]string, len(tags))
 	for i, tag := range tags {
-		names[i] = c.names.Key(tagName, tag)
+		names[i] = c.names.Key(what, within+tag)
 	}
 	return names
 }

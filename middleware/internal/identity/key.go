@@ -15,6 +15,9 @@ const (
 	// maxKey is the length of the longest key that is used as it is.
 	maxKey = 512
 
+	// maxLocation is the length of the longest location that is used as it is.
+	maxLocation = 384
+
 	// Separator separates the parts of keys. No URL, field or tag contains it: net/http refuses control characters in all of
 	// them.
 	Separator = "\n"
@@ -26,6 +29,10 @@ type Settings struct {
 	SortQuery, SortAccept   bool
 	Guesses                 bool // responses may be fresh without saying so
 	KeyFields, NotKeyFields []string
+	IgnoreQuery, OnlyQuery  []string // names of parameters; a star at the end stands for any text
+	Cookies                 []string
+	Claim                   func(*http.Request) string
+	MaxURL                  int
 }
 
 // Namer names pages.
@@ -53,10 +60,14 @@ func (n *Namer) kind(what string) string {
 	return what + ":"
 }
 
-// Page is the key of the page that a request asks for, and its location, the URL in full. Both share their memory.
+// Page is the key of the page that a request asks for, and its location. Both share their memory.
 func (n *Namer) Page(r *http.Request) (key, location string) {
 	whole := n.placeOf(r).locationAfter(n.pages)
-	return shorten(whole), whole[len(n.pages):]
+	if location = whole[len(n.pages):]; len(location) > maxLocation {
+		location = condensed(location)
+		return n.PageKey(location), location
+	}
+	return shorten(whole), location
 }
 
 // PageKey is the key of the page at a location.
@@ -99,8 +110,8 @@ func (n *Namer) AllKeys(r *http.Request) (keys []string) {
 	return slices.Compact(keys)
 }
 
-// shorten keeps keys readable and short: a digest stands for the end of a long key. (A record names its location in full, so nothing
-// depends on different pages having different keys.)
+// shorten keeps keys readable and short: a digest stands for the end of a long key. (A record names its location, so nothing depends on
+// different pages having different keys.)
 func shorten(key string) string {
 	if len(key) <= maxKey {
 		return key
@@ -111,4 +122,13 @@ func shorten(key string) string {
 func digest(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:16])
+}
+
+// condensed is a location that does not cost Redis more than a key does, as clients choose its length. No other location has the same.
+func condensed(location string) string {
+	if len(location) <= maxLocation {
+		return location
+	}
+	sum := sha256.Sum256([]byte(location))
+	return location[:maxLocation*2/3] + Separator + hex.EncodeToString(sum[:])
 }

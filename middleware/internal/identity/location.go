@@ -7,9 +7,6 @@ import (
 	"strings"
 )
 
-// maxURL is the length of the longest URL that has a page, with its host: records hold it in Redis, and clients choose it.
-const maxURL = 8 << 10
-
 // place is what a request asks for: which page.
 type place struct {
 	scheme, host string // as the client or a middleware in front of the cache named them
@@ -17,8 +14,16 @@ type place struct {
 	path, query  string // as they were sent; the query with its question mark
 }
 
-// Location is the URL of the page that a request asks for.
+// Location is the URL of the page that a request asks for; the beginning and a digest of a long one.
 func (n *Namer) Location(r *http.Request) string { return n.placeOf(r).location() }
+
+// Origin is the scheme and host of a location, as Base has them.
+func Origin(location string) string {
+	scheme, rest, _ := strings.Cut(location, "://")
+	scheme, _, _ = strings.Cut(scheme, "+") // of the connection
+	host, _, _ := strings.Cut(rest, "/")
+	return scheme + "://" + host
+}
 
 // Base is the URL that references in the response to a request are relative to.
 func (n *Namer) Base(r *http.Request) url.URL {
@@ -30,7 +35,7 @@ func (n *Namer) Base(r *http.Request) url.URL {
 	return base
 }
 
-func (p place) location() string { return p.locationAfter("") }
+func (p place) location() string { return condensed(p.locationAfter("")) }
 
 func (p place) locationAfter(prefix string) string {
 	scheme := p.scheme
@@ -129,15 +134,60 @@ func queryOf(u *url.URL) string {
 	return ""
 }
 
-// normalQuery sorts the parameters of a query by the names that handlers read, if SortQuery is set. A query with a semicolon stays as it
-// is: handlers do not agree on what that separates.
+// normalQuery is the part of a query that tells pages apart. It sorts the parameters by the names that handlers read, if SortQuery is set. A
+// query with a semicolon stays in its order: handlers do not agree on what that separates.
 func (n *Namer) normalQuery(query string) string {
+	query = n.trimmedQuery(query)
 	if !n.set.SortQuery || !strings.Contains(query, "&") || strings.Contains(query, ";") {
 		return query
 	}
 	params := strings.Split(query[1:], "&")
 	slices.SortStableFunc(params, func(a, b string) int { return strings.Compare(paramName(a), paramName(b)) })
 	return "?" + strings.Join(params, "&")
+}
+
+// trimmedQuery is a query without the parameters that do not tell pages apart.
+func (n *Namer) trimmedQuery(query string) string {
+	if query == "" || len(n.set.IgnoreQuery)+len(n.set.OnlyQuery) == 0 {
+		return query
+	}
+	var kept []string
+	for param := range strings.SplitSeq(query[1:], "&") {
+		name := paramName(param)
+		if !named(n.set.IgnoreQuery, name) && (len(n.set.OnlyQuery) == 0 || named(n.set.OnlyQuery, name)) {
+			kept = append(kept, param)
+		}
+	}
+	if len(kept) == 0 {
+		return ""
+	}
+	return "?" + strings.Join(kept, "&")
+}
+
+// named reports whether a name is in a list, in which a star at the end stands for any text.
+func named(list []string, name string) bool {
+	return slices.ContainsFunc(list, func(pattern string) bool {
+		prefix, open := strings.CutSuffix(pattern, "*")
+		return pattern == name || open && strings.HasPrefix(name, prefix)
+	})
+}
+
+// Trimmed is the request without the parameters that do not tell its page from others: if the handler saw them, the response of one
+// client could show others what it chose.
+func (n *Namer) Trimmed(r *http.Request) *http.Request {
+	query := queryOf(r.URL)
+	short := n.trimmedQuery(query)
+	path, asked, ok := strings.Cut(r.RequestURI, "?")
+	if ok {
+		asked = n.trimmedQuery("?" + asked)
+	}
+	if short == query && (!ok || path+asked == r.RequestURI) {
+		return r
+	}
+	trimmed, u := *r, *r.URL
+	u.RawQuery, u.ForceQuery = strings.TrimPrefix(short, "?"), short == "?"
+	trimmed.URL, trimmed.RequestURI = &u, path+asked
+	return &trimmed
 }
 
 func paramName(param string) string {
@@ -150,6 +200,6 @@ func paramName(param string) string {
 
 // Odd reports whether a request names its page in a way that is never needed and could be confused with another page: a URL with a user
 // or without a path, a Host with characters that end a host, or a URL that is too long.
-func Odd(r *http.Request) bool {
-	return len(r.RequestURI)+len(r.Host) > maxURL || r.URL.Opaque != "" || r.URL.User != nil || strings.ContainsAny(r.Host, "/?#@\\\n") || strings.Contains(r.URL.Scheme, "+")
+func (n *Namer) Odd(r *http.Request) bool {
+	return len(r.RequestURI)+len(r.Host) > n.set.MaxURL || r.URL.Opaque != "" || r.URL.User != nil || strings.ContainsAny(r.Host, "/?#@\\\n") || strings.Contains(r.URL.Scheme, "+")
 }

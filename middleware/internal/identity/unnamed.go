@@ -3,6 +3,7 @@ package identity
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cacheguard/go/middleware/internal/record"
@@ -37,6 +38,8 @@ const (
 	byAuthorization = ":authorization" // that there is one
 	byCookie        = ":cookie"        // that there is one
 	byURL           = ":url"           // the URL that the handler sees, if it is not in origin form, or a router in front made it
+	byClaim         = ":claim"         // what Settings.Claim returns
+	byNamedCookie   = ":cookie="       // begins the name of each of Settings.Cookies
 )
 
 // keyFields are the shapingFields, with more and without less.
@@ -69,6 +72,28 @@ func (n *Namer) Unnamed(r *http.Request) (list []record.Pair) {
 	}
 	if u := n.rewritten(r); u != "" {
 		list = append(list, record.Pair{Name: byURL, Value: short(u)})
+	}
+	if n.set.Claim != nil || len(n.set.Cookies) > 0 {
+		list = append(list, n.chosen(r)...)
+	}
+	return list
+}
+
+// chosen is what selects because the user of the Cache says so.
+func (n *Namer) chosen(r *http.Request) (list []record.Pair) {
+	for _, name := range n.set.Cookies {
+		var values []string
+		for _, cookie := range r.CookiesNamed(name) {
+			values = append(values, cookie.Value)
+		}
+		if len(values) > 0 {
+			list = append(list, record.Pair{Name: byNamedCookie + name, Value: short("=" + strings.Join(values, ";"))})
+		}
+	}
+	if n.set.Claim != nil {
+		if claim := n.set.Claim(r); claim != "" {
+			list = append(list, record.Pair{Name: byClaim, Value: short(strconv.Quote(claim))})
+		}
 	}
 	return list
 }

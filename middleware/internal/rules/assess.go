@@ -20,6 +20,8 @@ const maxHeuristic = 24 * time.Hour
 type Settings struct {
 	DefaultTTL, KeepFor, StaleIfError time.Duration
 	Heuristic                         float64
+	StatusTTL                         map[int]time.Duration // instead of DefaultTTL
+	StoreErrors                       map[int]time.Duration // which, and for how long at most; nil: as RFC 9111 has it
 	StoreSetCookie                    bool
 	Targets                           []string // response fields that count before Cache-Control
 }
@@ -63,7 +65,12 @@ func (s *Settings) Assess(r *http.Request, a Reply) Assessment {
 		t.Lifetime, t.SWR, t.SIE, t.Strict = 0, 0, 0, true
 	}
 	out := Assessment{Terms: t, Without: d.Without}
-	out.Unfit = s.whyNot(r, a, &d, &out)
+	if a.Status >= 400 && s.StoreErrors != nil {
+		s.limitError(a.Status, &out)
+	}
+	if out.Unfit == "" {
+		out.Unfit = s.whyNot(r, a, &d, &out)
+	}
 	return out
 }
 
@@ -88,10 +95,26 @@ func lifetime(a Reply, d *Directives, isTargeted bool) (time.Duration, bool) {
 	return 0, d.Malformed
 }
 
+// limitError bounds how long an error is kept, whatever it says.
+func (s *Settings) limitError(status int, out *Assessment) {
+	longest, listed := s.StoreErrors[status]
+	if !listed {
+		out.Unfit = "status"
+	}
+	out.Lifetime, out.SWR, out.SIE = min(out.Lifetime, record.Plus(out.Age, longest)), 0, 0
+}
+
 // implied is the lifetime of a response that does not state one.
 func (s *Settings) implied(r *http.Request, a Reply, d *Directives) time.Duration {
-	if !heuristic[a.Status] && !d.Public || d.NoCache || credentials(r) || streams(a.Header) {
+	ttl, named := s.StoreErrors[a.Status]
+	if a.Status < 400 || !named {
+		ttl, named = s.StatusTTL[a.Status]
+	}
+	if !named && !heuristic[a.Status] && !d.Public || d.NoCache || credentials(r) || streams(a.Header) {
 		return 0
+	}
+	if named {
+		return max(ttl, 0)
 	}
 	if s.DefaultTTL > 0 {
 		return s.DefaultTTL
@@ -139,7 +162,7 @@ func (s *Settings) whyNot(r *http.Request, a Reply, d *Directives, out *Assessme
 		return "vary"
 	case !record.Clean(record.Pairs(a.Header, Trailers(a.Header))):
 		return badField
-	case len(Tags(a.Header)) > MaxTags:
+	case len(Tags(a.Header))+len(Groups(a.Header[CacheGroups])) > MaxTags:
 		return "tags"
 	case s.Keep(&out.Terms, a.Header) > 0:
 		return ""

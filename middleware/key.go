@@ -1,0 +1,69 @@
+package middleware
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	configs "github.com/cacheguard/go/internal/config"
+)
+
+// Key is what tells pages apart beyond RFC 9111. The handler of a page does not see the parameters that do not count: otherwise, one
+// client could choose what others read. See Config.KeyFields for request fields, and Config.SortQuery for the order of parameters.
+type Key struct {
+	// IgnoreQuery are parameters of the query that do not tell pages apart, such as utm_* (a star at the end stands for any text) or
+	// gclid. OnlyQuery are the only ones that do. At most one of the two may be set. Default: all parameters count.
+	IgnoreQuery, OnlyQuery []string
+
+	// Cookies are the names of cookies whose values tell pages apart. Other cookies do not, so the handler must not let them shape a
+	// response that may be stored. Default: none.
+	Cookies []string
+
+	// Claim returns what a middleware in front knows of the client and pages depend on, such as the plan or the language of an account;
+	// empty: nothing. It is called with each GET and HEAD, and must be quick. Default: none.
+	Claim func(r *http.Request) string
+}
+
+// Limits bound what clients can make the cache store by asking for ever more URLs or variants. What is beyond them is made for its client
+// alone, with detail=limit in Cache-Status. Each instance counts for itself, in a bounded memory, so the numbers of a fleet are larger.
+type Limits struct {
+	// URL is the length of the longest URL that has a page, with its host, in bytes. Default: 8192.
+	URL int
+
+	// Variants is how many variants a page gets within an hour or two, beside the first: a Vary with User-Agent makes thousands. Default:
+	// 0, no limit.
+	Variants int
+
+	// Pages is how many pages with different queries a path gets within an hour or two. Default: 0, no limit.
+	Pages int
+
+	// Admit stores a page only when it is made for the second time within this time, so that URLs that nobody asks for again cost Redis
+	// nothing. Routes of chi and http.ServeMux without wildcards are exempt, as long as there is no query. Default: 0, off.
+	Admit time.Duration
+}
+
+const defaultMaxURL = 8 << 10
+
+func (k *Key) check(bad func(field, format string, args ...any)) {
+	if len(k.IgnoreQuery) > 0 && len(k.OnlyQuery) > 0 {
+		bad("Key.OnlyQuery", "is set beside IgnoreQuery")
+	}
+	for field, names := range map[string][]string{"Key.IgnoreQuery": k.IgnoreQuery, "Key.OnlyQuery": k.OnlyQuery, "Key.Cookies": k.Cookies} {
+		for _, name := range names {
+			if name == "" || field == "Key.Cookies" && strings.ContainsAny(name, " =;,\t\n\"") {
+				bad(field, "%q is no name", name)
+			}
+		}
+	}
+}
+
+func (l *Limits) check(p *configs.Problems) {
+	for field, n := range map[string]int{"Limits.URL": l.URL, "Limits.Variants": l.Variants, "Limits.Pages": l.Pages} {
+		if n < 0 {
+			p.Add(field, "%d is negative", n)
+		}
+	}
+	if l.Admit < 0 {
+		p.Add("Limits.Admit", "%v is negative", l.Admit)
+	}
+}
