@@ -22,11 +22,13 @@
 //     304.
 //   - It keeps a page that may still be served when a refresh fails or cannot be stored. With Config.StaleIfError, stale pages stand in
 //     for a handler that fails.
-//   - A successful POST, PUT, PATCH or DELETE invalidates its own URL and those in its Location and Content-Location.
+//   - A successful POST, PUT, PATCH or DELETE invalidates its own URL, those in its Location and Content-Location, and the groups in its
+//     Cache-Group-Invalidation (RFC 9875).
 //   - While Redis does not answer, the handler is called once for all requests of an instance that want the same page.
 //   - Cache-Status (RFC 9211) says how each response came about, and why it was not stored: detail=no-store, private, authorization,
 //     set-cookie, vary, status, stale (it could never be used), no-lifetime (it does not state one), too-large, flush, incomplete, tags
-//     (there are too many), field (one has a line break), method (a response to HEAD), or no-ranges (the page cannot be kept in slices).
+//     (there are too many), field (one has a line break), method (a response to HEAD), no-ranges (the page cannot be kept in slices),
+//     limit or first (see Limits).
 //
 // # What is not stored
 //
@@ -52,7 +54,7 @@
 //
 // Some fields, such as X-Forwarded-Host, give proxies and frameworks another host, scheme, path or method (see Config.KeyFields). They
 // always tell pages apart, so a client that sends one can poison only its own page. Other fields that shape a handler's answer belong in
-// its Vary.
+// its Vary, or in Config.Key with what else tells pages apart. Parameters that Config.Key leaves out do not reach the handler.
 //
 // # What a handler has to know
 //

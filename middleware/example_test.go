@@ -80,6 +80,41 @@ func ExampleCache_InvalidateTags() {
 	// 1499 1499
 }
 
+func ExampleCache_PurgeHandler() {
+	guard, err := cacheguard.New(newClient(), cacheguard.Config{Prefix: "purged-pages"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer guard.Close()
+	cache, err := middleware.New(guard, middleware.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	secret, price := "wFf3", 1999
+	pages := cache.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=3600")
+		_, _ = fmt.Fprint(w, price)
+	}))
+	purge := cache.PurgeHandler(func(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer "+secret })
+	service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == "PURGE" {
+			purge.ServeHTTP(w, r)
+			return
+		}
+		pages.ServeHTTP(w, r)
+	})
+	fmt.Println(get(service, "/products/42"))
+	price = 1499
+	r := httptest.NewRequest("PURGE", "/products/42", nil)
+	r.Header.Set("Authorization", "Bearer wFf3")
+	w := httptest.NewRecorder()
+	service.ServeHTTP(w, r)
+	fmt.Println(w.Code, get(service, "/products/42"))
+	// Output:
+	// 1999
+	// 204 1499
+}
+
 func ExampleNew() {
 	rdb := newClient()
 	defer rdb.Close()
