@@ -6,6 +6,7 @@
 //	/* holds: WHAT | -DNAME=N … */                  no run breaks a promise, and nobody waits for ever
 //	/* ends: WHAT | -DNAME=N … */                   every run ends
 //	/* large: WHAT | -DNAME=N … */                  as holds, within bounds that take minutes
+//	/* known: WHAT | -DNAME=N … */                  a run breaks a promise, and is documented as a limit
 //	#define NAME N /* rule: WHAT | -DNAME=N … */    without the rule, a run within these bounds breaks a promise
 package model
 
@@ -26,6 +27,7 @@ type Model struct {
 	Holds []Bounds
 	Ends  []Bounds
 	Large []Bounds
+	Known []Bounds
 	Rules []Rule
 }
 
@@ -42,8 +44,8 @@ type Rule struct {
 }
 
 var (
-	boundsLine = regexp.MustCompile(`(?m)^/\* (holds|ends|large): (.+) \|(.*)\*/$`)
-	ruleLine   = regexp.MustCompile(`(?m)^#define ([A-Z_]+) \d+ /\* rule: (.+) \|(.*)\*/$`)
+	boundsLine = regexp.MustCompile(`(?m)^/\* (holds|ends|large|known): (.+) \|(.*)\*/$`)
+	ruleLine   = regexp.MustCompile(`(?m)^#define ([A-Z_]+) +\d+ +/\* rule: (.+) \|(.*)\*/$`)
 )
 
 // All are the models, by name.
@@ -76,6 +78,8 @@ func parse(name, text string) Model {
 			m.Holds = append(m.Holds, b)
 		case "ends":
 			m.Ends = append(m.Ends, b)
+		case "known":
+			m.Known = append(m.Known, b)
 		default:
 			m.Large = append(m.Large, b)
 		}

@@ -94,6 +94,14 @@ func searchAll(ctx context.Context, out io.Writer, s *model.Searcher, m model.Mo
 			err = report("holds (large)", b, s.Holds)
 		}
 	}
+	for _, b := range m.Known {
+		if o.rule == "" && err == nil {
+			var found model.Found
+			if found, err = s.Holds(ctx, m, b); err == nil {
+				wrong += missing(out, m, "known", b, found, o.quiet)
+			}
+		}
+	}
 	for _, r := range m.Rules {
 		if err != nil {
 			return wrong, err
@@ -103,17 +111,17 @@ func searchAll(ctx context.Context, out io.Writer, s *model.Searcher, m model.Mo
 		}
 		var found model.Found
 		if found, err = s.Without(ctx, m, r); err == nil {
-			wrong += without(out, m, r, found, o.quiet)
+			wrong += missing(out, m, "without "+r.Name, r.Bounds, found, o.quiet)
 		}
 	}
 	return wrong, err
 }
 
-// without reports what happens without a rule, and returns 1 if nothing does.
-func without(out io.Writer, m model.Model, r model.Rule, found model.Found, quiet bool) int {
-	fmt.Fprintf(out, "%s without %s: %s\n", m.Name, r.Name, r.Says)
+// missing reports a run that breaks a promise, and returns 1 if there is none.
+func missing(out io.Writer, m model.Model, kind string, b model.Bounds, found model.Found, quiet bool) int {
+	fmt.Fprintf(out, "%s %s: %s\n", m.Name, kind, b.Says)
 	if found.Wrong == "" {
-		fmt.Fprintf(out, "  WRONG: nothing is missed (%d states)\n", found.States)
+		fmt.Fprintf(out, "  WRONG: no promise is broken (%d states)\n", found.States)
 		return 1
 	}
 	if !quiet {
