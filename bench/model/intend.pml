@@ -18,6 +18,9 @@
 #ifndef LOADS
 #define LOADS 1
 #endif
+#ifndef READERS
+#define READERS 1
+#endif
 #ifndef COPIES
 #define COPIES 0
 #endif
@@ -31,17 +34,17 @@
 #define CUTS_VALUES 1     /* rule: an intent gives an end to the value that is there | -DLOADS=1 */
 #define MARKS_LEASES 2    /* rule: and a mark to the leases | -DLOADS=1 */
 #define FILL_IS_BOUND 3   /* rule: what is stored while an intent stands ends with it | -DLOADS=1 */
-#define END_IS_KNOWN 4    /* rule: the end of an intent is known for longer than a TTL can be late | -DLOADS=1 */
+#define END_IS_KNOWN 4    /* rule: the end of an intent is known for longer than a TTL can be late | -DTRANSACTIONS=2 -DREADERS=0 */
 #define UNKNOWN_REFUSED 5 /* rule: a marked lease stores nothing when no intent is known | -DLOSSES=1 */
-#define FIRST_COUNTS 6    /* rule: of several intents, the first to end counts | -DTRANSACTIONS=2 */
+#define FIRST_COUNTS 6    /* rule: of several intents, the first to end counts | -DTRANSACTIONS=2 -DREADERS=0 */
 #define DONE_REMOVES 7    /* rule: Done removes the value | -DLOADS=1 */
-#define DONE_ENDS_LEASE 8 /* rule: and the lease | -DLOADS=1 */
-#define DONE_KEEPS_OTHERS 9 /* rule: and no other intent | -DTRANSACTIONS=2 */
+#define DONE_ENDS_LEASE 8 /* rule: and the lease | -DTRANSACTIONS=2 -DREADERS=0 */
+#define DONE_KEEPS_OTHERS 9 /* rule: and no other intent | -DTRANSACTIONS=2 -DREADERS=0 */
 #define TIERS_ARE_TOLD 10 /* rule: local tiers drop what they have when an intent comes | -DLOADS=1 */
 #define TIERS_KEEP_NONE 11 /* rule: and keep nothing that ends with one | -DLOADS=1 */
 #define RENEWAL_NEEDS_IT 12 /* rule: a renewal does not bring an intent back | -DLOADS=1 -DCOPIES=1 */
 #define RENEWAL_LENGTHENS_NOTHING 13 /* rule: and what was cached ends when it would have | -DLOADS=1 */
-#define LEASE_ENDS_TOO 14 /* rule: an intent that expired takes the leases begun under it | -DLOADS=1 */
+#define LEASE_ENDS_TOO 14 /* rule: an intent that expired takes the leases begun under it | -DTRANSACTIONS=2 -DREADERS=0 */
 
 byte source = 1, floor = 1;
 
@@ -54,7 +57,8 @@ byte tier;                /* of the reader */
 byte phase[TRANSACTIONS]; /* 1 stands, 2 done, 3 dead, 4 dead and over; */
 byte wrote[TRANSACTIONS];
 byte busy, copies, losses;
-byte forgotten;           /* intents that were evicted: nothing is promised if their process dies before the next renewal */
+byte forgotten;           /* intents that were evicted */
+bool exempt;              /* a load began between that and the next renewal: nothing is promised of it if the process dies before that */
 
 inline state() {
   printf("# value %d gen %d until %d ends %d mark %d source %d floor %d tier %d\n", value, gen, until, ends, mark, source, floor, tier)
@@ -108,7 +112,7 @@ proctype Transaction(byte me) {
   atomic { source++; v = source; wrote[me] = v; printf("@commit %d %d ; transaction %d commits version %d\n", me, v, me, v) };
   if
   :: atomic { done(me); phase[me] = 2; promise(v); printf("@done %d ; transaction %d: done.lua; nobody may see what is older than version %d\n", me, me, floor); state() }
-  :: atomic { (!(forgotten & (1 << me))) -> phase[me] = 3; printf("@crash %d ; transaction %d dies after its commit\n", me, me) }
+  :: atomic { (!(forgotten & (1 << me)) || !exempt) -> phase[me] = 3; printf("@crash %d ; transaction %d dies after its commit\n", me, me) }
   fi;
   busy--
 }
@@ -118,7 +122,7 @@ proctype Load(byte me) {
   atomic { /* acquire.lua */
     limit(b);
     if
-    :: value == 0 && gen == 0 -> serial++; gen = serial; g = gen; mark = b; printf("@acquire %d %d ; load %d: acquire.lua: lease %d\n", me, g, me, g); state()
+    :: value == 0 && gen == 0 -> serial++; gen = serial; g = gen; mark = b; exempt = exempt || forgotten; printf("@acquire %d %d ; load %d: acquire.lua: lease %d\n", me, g, me, g); state()
     :: else -> goto out
     fi
   };
@@ -153,11 +157,11 @@ proctype Reader() {
   busy--
 }
 
-#define dies(i) (phase[i] == 3 && until & (1 << i))
+#define dies(i) (phase[i] == 3 && !(late & (1 << i)))
 
 inline expire(i) {
+  if :: RULE(END_IS_KNOWN) && until & (1 << i) -> over = over | (1 << i) :: else fi;
   until = until & ~(1 << i);
-  if :: RULE(END_IS_KNOWN) -> over = over | (1 << i) :: else fi;
   late = late | (1 << i);
   printf("@expire %d ; the intent of transaction %d is over, and TTLs may be some ms late\n", i, i); state()
 }
@@ -174,7 +178,7 @@ inline drop(i) {
 proctype Trouble() {
   byte b;
   do
-  :: atomic { busy == 0 && until == 0 && late == 0 -> break }
+  :: atomic { busy == 0 && until == 0 && late == 0 && !dies(0) -> break }
   :: atomic { dies(0) -> expire(0) }
   :: atomic { TRANSACTIONS > 1 && dies(TRANSACTIONS - 1) -> expire(TRANSACTIONS - 1) }
   :: atomic { late & 1 -> drop(0) }
@@ -186,7 +190,9 @@ proctype Trouble() {
        if
        :: phase[0] == 2 -> done(0); printf("@late_done 0 ; a late copy of done.lua\n"); state()
        :: intend(0); printf("@late_intend 0 ; a late copy of intend.lua\n"); state()
-       :: until & 1 || !RULE(RENEWAL_NEEDS_IT) -> until = until | 1; if :: !RULE(RENEWAL_NEEDS_IT) && phase[0] == 2 -> assert(false) /* nothing stands after Done but what a late Intend left */ :: else fi; printf("@late_renew 0 ; a late copy of renew_intend.lua\n"); state()
+       :: until & 1 || !RULE(RENEWAL_NEEDS_IT) ->
+          assert(until & 1 || phase[0] != 2); /* nothing stands after Done but what a late Intend left */
+          until = until | 1; printf("@late_renew 0 ; a late copy of renew_intend.lua\n"); state()
        fi }
   od
 }
@@ -195,10 +201,11 @@ init {
   byte i;
   atomic {
     if :: value = 1 :: skip fi;
-    busy = TRANSACTIONS + LOADS + 1;
+    busy = TRANSACTIONS + LOADS + READERS;
     do :: i < TRANSACTIONS -> run Transaction(i); i++ :: else -> break od;
     i = 0;
     do :: i < LOADS -> run Load(i); i++ :: else -> break od;
-    run Reader(); run Trouble()
+    if :: READERS > 0 -> run Reader() :: else fi;
+    run Trouble()
   }
 }
