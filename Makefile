@@ -19,7 +19,7 @@ CHAOS ?= 5m
 LINTER := .tools/golangci-lint
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/lint-cache
 
-.PHONY: help test test-consensus race lint bench compare-smoke conformance examples docs fuzz chaos drill tidy-check clone-check ci
+.PHONY: help test test-consensus race lint bench compare-smoke conformance examples docs model fuzz chaos drill tidy-check clone-check ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,10 @@ examples: ## run every example, briefly, and one page in Chromium
 docs: ## check snippets, links, package comments and stray machine paths
 	@scripts/need git
 	go run ./internal/docscheck
+
+model: ## search all runs of the models of the protocols with SPIN, and see that no rule of them can be left out; MODEL=large searches larger bounds, for some minutes
+	@scripts/need spin cc
+	go run ./bench/cmd/model
 
 fuzz: ## run every fuzz test of the library for FUZZTIME
 	@scripts/need $(REDIS)

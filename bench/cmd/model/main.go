@@ -1,0 +1,132 @@
+// Command model has SPIN search the models of package bench/model: all runs within their bounds keep the promises, and without any one rule of the
+// protocol, a run breaks one. It prints that run.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/cacheguard/go/bench/model"
+)
+
+type options struct {
+	name, rule string
+	large      bool
+	quiet      bool
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.name, "model", "", "search this model alone, such as load")
+	flag.StringVar(&o.rule, "rule", "", "leave out this rule alone, such as HELD_ONCE")
+	flag.BoolVar(&o.large, "large", os.Getenv("MODEL") == "large", "search larger bounds, too, for some minutes; so does MODEL=large")
+	flag.BoolVar(&o.quiet, "quiet", false, "do not print the runs that break a promise")
+	notes := flag.Bool("notes", false, "write the hashes of the scripts into docs/design/model.md, after you have looked at what changed")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := work(ctx, os.Stdout, o, *notes)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "model:", err)
+		os.Exit(1)
+	}
+}
+
+func work(ctx context.Context, out io.Writer, o options, notes bool) error {
+	if notes {
+		return model.WriteNotes()
+	}
+	models, err := model.All()
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "model")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a folder of temporary files
+	began, failed := time.Now(), 0
+	for _, m := range models {
+		if o.name != "" && o.name != m.Name {
+			continue
+		}
+		wrong, err := searchAll(ctx, out, &model.Searcher{Dir: dir}, m, o)
+		if err != nil {
+			return err
+		}
+		failed += wrong
+	}
+	fmt.Fprintf(out, "all searches took %.0f s\n", time.Since(began).Seconds())
+	if failed > 0 {
+		return fmt.Errorf("%d searches found what they should not, or did not find what they should", failed)
+	}
+	return nil
+}
+
+func searchAll(ctx context.Context, out io.Writer, s *model.Searcher, m model.Model, o options) (wrong int, err error) {
+	report := func(kind string, b model.Bounds, search func(context.Context, model.Model, model.Bounds) (model.Found, error)) error {
+		if o.rule != "" || err != nil {
+			return err
+		}
+		found, err := search(ctx, m, b)
+		if err == nil {
+			fmt.Fprintf(out, "%s %s: %s (%d states)\n", m.Name, kind, b.Says, found.States)
+			if found.Wrong != "" {
+				wrong++
+				fmt.Fprintf(out, "%s  WRONG: %s\n", model.Sequence(found.Trail), found.Wrong)
+			}
+		}
+		return err
+	}
+	for _, b := range m.Holds {
+		err = report("holds", b, s.Holds)
+	}
+	for _, b := range m.Ends {
+		err = report("ends", b, s.Ends)
+	}
+	if o.large {
+		for _, b := range m.Large {
+			err = report("holds (large)", b, s.Holds)
+		}
+	}
+	for _, b := range m.Known {
+		if o.rule == "" && err == nil {
+			var found model.Found
+			if found, err = s.Holds(ctx, m, b); err == nil {
+				wrong += missing(out, m, "known", b, found, o.quiet)
+			}
+		}
+	}
+	for _, r := range m.Rules {
+		if err != nil {
+			return wrong, err
+		}
+		if o.rule != "" && o.rule != r.Name {
+			continue
+		}
+		var found model.Found
+		if found, err = s.Without(ctx, m, r); err == nil {
+			wrong += missing(out, m, "without "+r.Name, r.Bounds, found, o.quiet)
+		}
+	}
+	return wrong, err
+}
+
+// missing reports a run that breaks a promise, and returns 1 if there is none.
+func missing(out io.Writer, m model.Model, kind string, b model.Bounds, found model.Found, quiet bool) int {
+	fmt.Fprintf(out, "%s %s: %s\n", m.Name, kind, b.Says)
+	if found.Wrong == "" {
+		fmt.Fprintf(out, "  WRONG: no promise is broken (%d states)\n", found.States)
+		return 1
+	}
+	if !quiet {
+		fmt.Fprint(out, model.Sequence(found.Trail))
+	}
+	fmt.Fprintf(out, "      broken: %s\n", found.Wrong)
+	return 0
+}

@@ -1,0 +1,4 @@
+package model
+
+// WriteNotes TODO
+func WriteNotes() error { return nil }
