@@ -2,12 +2,14 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
-PACKAGES := ./... ./cdc/postgres/... ./codec/... ./examples/... ./bench/... ./cmd/cacheguardctl/... ./otel/...
-REDIS := redis-server redis-sentinel redis-cli
-POSTGRES := postgres
-PROMTOOL := promtool
+# make test runs the library's modules, and make test-all all others of the workspace: together, every test once.
+MODULES := $(patsubst %,./%/...,$(shell scripts/modules))
+ALL := $(MODULES:././...=./...)
+LIBRARY := ./... ./codec/...
 CONSENSUS := ./internal/testing/rungs/... ./cdc/mysql/... ./cdc/outbox/... ./consensus/etcd/... ./consensus/mysql/... ./consensus/postgres/... ./consensus/zookeeper/...
-CONSENSUS_SERVERS := etcd mariadbd mariadb-install-db zookeeper java $(POSTGRES) pgbouncer
+OTHERS := $(filter-out $(LIBRARY),$(ALL))
+REDIS := redis-server redis-sentinel redis-cli
+SERVERS := postgres etcd mariadbd mariadb-install-db zookeeper java pgbouncer
 # Without inlining and DWARF, compiling takes half of the time, and that is most of it; the standard library is inlined, because it runs
 # most. The flags are in the environment, for tests that run the go command, too. make lint vets, and once is enough. Most tests wait, so
 # two processors run four at once. nomsgpack: gin, in an example, does without MessagePack.
@@ -17,29 +19,42 @@ FUZZTIME ?= 20s
 CHAOS ?= 5m
 
 LINTER := .tools/golangci-lint
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/lint-cache
 
-.PHONY: help test test-consensus race lint bench compare-smoke conformance examples docs model fuzz chaos drill tidy-check clone-check ci
+.PHONY: help test test-all test-consensus race lint vulncheck api-check bench compare-smoke conformance examples docs model fuzz chaos drill tidy-check clone-check release-check ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: ## run the tests of all modules but consensus/, cdc/mysql and cdc/outbox; installs Redis, PostgreSQL, promtool and a C compiler where they are missing
-	@scripts/need $(REDIS) $(POSTGRES) $(PROMTOOL) cc git
-	$(TEST) $(PACKAGES)
+test: ## run the tests of the library's modules, in some minutes; installs Redis and a C compiler where they are missing
+	@scripts/need $(REDIS) cc git
+	$(TEST) $(LIBRARY)
 
-test-consensus: ## run the tests of the locks on etcd, ZooKeeper, PostgreSQL and MySQL, and of cdc/mysql and cdc/outbox; installs those and a JRE where they are missing
-	@scripts/need $(CONSENSUS_SERVERS) redis-server cc
+test-all: ## run the tests that make test leaves out: cdc, consensus, otel, commands, examples, bench; installs their servers where they are missing
+	@scripts/need $(REDIS) $(SERVERS) promtool cc git
+	$(TEST) -p=2 $(OTHERS)
+
+test-consensus: ## run those on etcd, ZooKeeper, PostgreSQL and MySQL alone; installs them and a JRE where they are missing
+	@scripts/need $(REDIS) $(SERVERS) cc
 	$(TEST) -p=2 $(CONSENSUS)
 
-race: ## run the tests three times, to find what one run misses
-	@scripts/need $(REDIS) $(POSTGRES) $(PROMTOOL) cc git
-	$(TEST) -count=3 $(PACKAGES)
+race: ## run the library's tests three times, to find what one run misses
+	@scripts/need $(REDIS) cc git
+	$(TEST) -count=3 $(LIBRARY)
 
-lint: $(LINTER) ## check the format, go vet and golangci-lint
+lint: $(LINTER) ## check the format, go vet, golangci-lint, and actionlint for the workflows
 	@scripts/gofmt-check
-	go vet $(PACKAGES) $(CONSENSUS)
-	$(LINTER) run --allow-parallel-runners $(PACKAGES) $(CONSENSUS)
+	go vet $(ALL)
+	$(LINTER) run --allow-parallel-runners $(ALL)
+	go run $(ACTIONLINT) -shellcheck= -pyflakes=
+
+vulncheck: ## look for known vulnerabilities in what the modules call
+	go run $(GOVULNCHECK) $(ALL)
+
+api-check: ## fail when what is exported broke since the last tags, and CHANGELOG.md does not say so
+	@scripts/api-check
 
 bench: ## run every benchmark; BENCHTIME=1x runs each once
 	@scripts/need $(REDIS)
@@ -69,7 +84,7 @@ fuzz: ## run every fuzz test of the library for FUZZTIME
 	@scripts/need $(REDIS)
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz
 
-chaos: ## disturb processes and their Redis for CHAOS (5m, six kinds of harm in turn), and check that no promise was broken; make test does so for seconds
+chaos: ## disturb processes and their Redis for CHAOS (5m, six kinds of harm in turn), and check that no promise was broken; make test-all does so for seconds
 	@scripts/need $(REDIS)
 	CHAOS=$(CHAOS) nice go test -count=1 -v -parallel=1 -timeout=24h -run=. ./bench/chaos
 
@@ -83,6 +98,9 @@ tidy-check: ## check that go.mod, go.sum and go.work agree with the code
 clone-check: ## check that building a fresh clone of the last commit changes no file
 	@scripts/need git
 	@scripts/clone-check
+
+release-check: ## make a release of every module in a temporary clone of the last commit, and use them as a stranger does
+	@scripts/release-check
 
 ci: ## run what the continuous integration runs
 	@.ci/run

@@ -130,7 +130,7 @@ func TestPromtoolAcceptsRulesAndExpressions(t *testing.T) {
 	t.Parallel()
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
-		t.Fatal("promtool is missing: install Prometheus, or run make test, which does")
+		t.Fatal("promtool is missing: install Prometheus, or run make test-all, which does")
 	}
 	// An expression of the dashboard is checked as a rule that records it.
 	rules := []byte("groups:\n- name: dashboard\n  rules:\n")

@@ -60,7 +60,7 @@ func scraped(t *testing.T, targets ...string) string {
 	t.Helper()
 	path, err := exec.LookPath("prometheus")
 	if err != nil {
-		t.Fatal("prometheus is missing: install it, or run make test, which does")
+		t.Fatal("prometheus is missing: install it, or run make test-all, which does")
 	}
 	addr := fmt.Sprint("127.0.0.1:", redistest.FreePort(t))
 	dir := t.TempDir()

@@ -1,6 +1,6 @@
 // Package hooks reports whether a go-redis client has hooks. go-redis does not tell, and silently drops hooks from the copy that
 // it makes of a client for another time-out (Client.WithTimeout). If a user wants to see each request, such a copy must not send
-// it.
+// it. docs/design/cache.md has the ways that were looked at instead.
 package hooks
 
 import (

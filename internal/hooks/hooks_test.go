@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -43,5 +44,20 @@ func TestClientOfAnUnknownKindMayHaveHooks(t *testing.T) {
 	t.Parallel()
 	if none(nil) || none(new(redis.Client)) {
 		t.Error("nothing was looked at, and no hooks were found")
+	}
+}
+
+// When this fails, such a copy keeps its hooks, and can be used for a client that has some: there is nothing to find out any more.
+func TestACopyWithAnotherTimeOutHasNoHooks(t *testing.T) {
+	t.Parallel()
+	client := redis.NewClient(&redis.Options{})
+	t.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	client.AddHook(hook{})
+	if !none(client.WithTimeout(time.Second)) {
+		t.Error("the copy has the client's hooks")
 	}
 }
