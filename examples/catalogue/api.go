@@ -145,14 +145,15 @@ func (a *api) answer(of func(*http.Request) (any, error)) http.HandlerFunc {
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	_, wrong := errors.AsType[badRequest](err)
 	_, withoutRedis := errors.AsType[*cacheguard.RedisError](err)
+	late := withoutRedis || errors.Is(err, context.DeadlineExceeded)
 	switch {
 	case wrong:
 		http.Error(w, err.Error(), http.StatusBadRequest)
 	case errors.Is(err, sql.ErrNoRows):
 		http.Error(w, "there is none", http.StatusNotFound)
 	case errors.Is(err, context.Canceled): // by the client, who reads nothing any more
-	case withoutRedis, errors.Is(err, context.DeadlineExceeded):
-		// A write that needs Redis was not made, or other instances may not have heard of it. To repeat a PUT or a DELETE mends both.
+	case !cacheguard.Written(err), late && r.Method != http.MethodPost:
+		// Nothing was written, or to repeat it mends it. A POST that may have been made must not be repeated: a discount would be given twice.
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "try again", http.StatusServiceUnavailable)
 	default:

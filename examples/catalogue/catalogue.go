@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"log/slog"
+
+	"github.com/cacheguard/go/cacheguard"
 )
 
 // catalogue is what the service does, cached. It has the types and the errors of the store, so those who call it need not know.
@@ -58,41 +60,51 @@ func (c *catalogue) SetPrice(ctx context.Context, id int64, cents int) error {
 }
 
 // Save adds a product, or replaces it. It may move to another category, and then two lists change with it. Which ones is only
-// known when nobody else can move it any more: within the Put. Every writer takes the lock of the product before those of
-// lists, so none waits for another in a circle.
+// known when nobody else can move it any more: within the Put. So that is where Also names them, before the store commits.
 func (c *catalogue) Save(ctx context.Context, p Product) error {
-	err := c.products.Put(ctx, p.ID, func(ctx context.Context) (Product, error) {
-		lists := []string{c.lists.Key(p.Category)}
+	return c.products.Put(ctx, p.ID, func(ctx context.Context) (Product, error) {
+		changes := c.lists.Changes(p.Category)
 		switch old, err := c.store.Product(ctx, p.ID); { // from the database, not from the cache
 		case err == nil:
-			lists = append(lists, c.lists.Key(old.Category))
+			changes = c.lists.Changes(p.Category, old.Category)
 		case !errors.Is(err, sql.ErrNoRows):
 			return Product{}, err
 		}
-		return p, c.guard.UpdateMany(ctx, lists, func(ctx context.Context) error { return c.store.Save(ctx, p) })
+		changes.Tags = []string{showing(p.ID)}
+		if err := cacheguard.Also(ctx, changes); err != nil {
+			return Product{}, err
+		}
+		return p, c.store.Save(ctx, p)
 	})
-	return errors.Join(err, c.guard.InvalidateTags(ctx, showing(p.ID)))
 }
 
 // Delete deletes a product, or returns sql.ErrNoRows.
 func (c *catalogue) Delete(ctx context.Context, id int64) error {
-	err := c.products.Update(ctx, id, func(ctx context.Context) error {
+	return c.products.Update(ctx, id, func(ctx context.Context) error {
 		p, err := c.store.Product(ctx, id)
 		if err != nil {
 			return err
 		}
-		return c.lists.Update(ctx, p.Category, func(ctx context.Context) error { return c.store.Delete(ctx, id) })
+		changes := c.lists.Changes(p.Category)
+		changes.Tags = []string{showing(id)}
+		if err := cacheguard.Also(ctx, changes); err != nil {
+			return err
+		}
+		return c.store.Delete(ctx, id)
 	})
-	return errors.Join(err, c.guard.InvalidateTags(ctx, showing(id)))
 }
 
-// Discount lowers all prices of a category: one statement, and one tag, however many products there are. If this process dies
-// between the two, old prices stay for the TTL of products.
+// Discount lowers all prices of a category: one statement, and one tag, however many products there are. There is no key to lock, so an
+// intent stands on the tag until the store has committed: if this process dies before Done, no old price outlasts the intent.
 func (c *catalogue) Discount(ctx context.Context, category string, percent int) error {
-	err := c.store.Discount(ctx, category, percent)
-	// Also after an error, as the statement may have been committed. If the invalidation cannot be sent, it is sent again
-	// until it succeeds. The caller gets no error, or it would repeat the discount.
-	if err := c.guard.InvalidateTags(ctx, ofCategory(category)); err != nil {
+	in, err := c.guard.Intend(ctx, cacheguard.Changes{Tags: []string{ofCategory(category)}})
+	if err != nil {
+		return err // nothing was written
+	}
+	err = c.store.Discount(ctx, category, percent)
+	// Also after an error, as the statement may have been committed. What cannot be sent is sent again until that succeeds. The caller
+	// gets no error, or it would repeat the discount.
+	if err := in.Done(ctx); err != nil {
 		c.log.WarnContext(ctx, "old prices may be shown for a moment", "category", category, "error", err)
 	}
 	return err

@@ -29,11 +29,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type queries struct {
 	slog.Handler
 	count atomic.Int64
+	begun func(context.Context) // if set, before each
 }
 
-func (q *queries) Handle(_ context.Context, r slog.Record) error {
+func (q *queries) Handle(ctx context.Context, r slog.Record) error {
 	if r.Message == "query" {
 		q.count.Add(1)
+		if q.begun != nil {
+			q.begun(ctx)
+		}
 	}
 	return nil
 }

@@ -49,6 +49,68 @@ func TestADatabaseThatFailsIsNoAbsence(t *testing.T) {
 	i.write(http.StatusInternalServerError, http.MethodDelete, "/products/42", "")
 }
 
+// overdue is a context whose deadline comes when the test says so.
+type overdue struct {
+	context.Context
+	now chan struct{}
+}
+
+func (o overdue) Done() <-chan struct{} { return o.now }
+
+func (o overdue) Err() error {
+	select {
+	case <-o.now:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+func TestADiscountIsToBeRepeatedOnlyIfItWasNotGiven(t *testing.T) {
+	t.Parallel()
+	const path = "/categories/boots/discount?percent=50"
+	env := cacheguardtest.New(t, cacheguard.Config{})
+	s, asked := openProducts(t)
+	i := start(t, s, env.Redis)
+	env.Outage(true)
+	i.write(http.StatusServiceUnavailable, http.MethodPost, path, "")
+	env.Outage(false)
+	expect.Equal(t, "queries", asked.count.Load(), 0)
+
+	late := overdue{t.Context(), make(chan struct{})}
+	asked.begun = func(ctx context.Context) {
+		close(late.now)
+		<-ctx.Done()
+	}
+	w := httptest.NewRecorder()
+	i.handler.ServeHTTP(w, httptest.NewRequestWithContext(late, http.MethodPost, path, http.NoBody))
+	expect.Equal(t, "the deadline comes during the statement", w.Code, http.StatusInternalServerError)
+	asked.begun = nil
+	env.Settle()
+	expect.Equal(t, "intents that stand", i.catalogue.guard.Stats().Intents, 0)
+}
+
+func TestAWriteThatOthersDoNotHearOfIsNamedBeforeItIsMade(t *testing.T) {
+	t.Parallel()
+	env := cacheguardtest.New(t, cacheguard.Config{})
+	s, asked := openProducts(t)
+	i := start(t, s, env.Redis)
+	i.shows("/categories/boots", 42) // is cached
+	stand := 0
+	asked.begun = func(context.Context) { stand = i.catalogue.guard.Stats().Intents } // of the last query, which writes
+	for _, write := range []request{
+		{method: "PUT", path: "/products/42", body: `{"name": "Boot", "category": "boots", "cents": 1}`},
+		{method: "POST", path: "/categories/boots/discount?percent=50"},
+		{method: "DELETE", path: "/products/42"},
+	} {
+		stand = 0
+		status, _ := i.do(write.method, write.path, write.body)
+		expect.Equal(t, write.method+" succeeds", status < http.StatusMultipleChoices, true)
+		expect.Equal(t, write.method+": intents during the statement", stand, 1)
+	}
+	expect.Equal(t, "intents that stand", i.catalogue.guard.Stats().Intents, 0)
+}
+
 func TestHealthAsksTheDatabase(t *testing.T) {
 	t.Parallel()
 	s, _ := openProducts(t)

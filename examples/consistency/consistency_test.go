@@ -34,6 +34,7 @@ func newDB(t *testing.T) *backends.DB {
 // duel is a reader and a writer in two instances.
 type duel struct {
 	t             *testing.T
+	db            *prices
 	reads, writes shop
 	prefix        string
 	hasRead       chan struct{} // the reader has asked the database, and waits
@@ -47,7 +48,7 @@ func newDuel(t *testing.T, p pattern) *duel {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &duel{t: t, prefix: rand.Text(), hasRead: make(chan struct{}), answer: make(chan struct{}), read: make(chan int64, 1)}
+	d := &duel{t: t, db: db, prefix: rand.Text(), hasRead: make(chan struct{}), answer: make(chan struct{}), read: make(chan int64, 1)}
 	var asked atomic.Bool
 	db.hasRead = func() {
 		if !asked.Swap(true) { // only the first is held up
@@ -150,6 +151,23 @@ func TestAGuardDoesNotStoreWhatAWriteHasOvertaken(t *testing.T) {
 			t.Errorf("the overtaken reader got %d", got)
 		}
 		d.expectPrice(1001)
+	}
+}
+
+func TestAReaderBeforeTheCommitStoresTheOldPriceUnlessAnIntentStands(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		pattern
+		want int64
+	}{
+		{pattern{open: openCommittingLate}, 1000},
+		{pattern{open: openIntending}, 1001},
+	} {
+		d := newDuel(t, c.pattern)
+		d.db.hasRead = func() {} // nobody is held up
+		d.db.commits = func() { d.expectPrice(1000) }
+		d.raise()
+		d.expectPrice(c.want)
 	}
 }
 

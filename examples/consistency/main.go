@@ -96,8 +96,10 @@ func report(out io.Writer, results []result) (broken error) {
 	_, _ = fmt.Fprint(out, `
 By hand, a reader that asked the database before a write stores the old price after the delete. A second delete takes it
 away again, if the reader was faster; until then it is shown. A Guard lets nobody store what a write has overtaken.
-Invalidate is enough unless the writer dies between the write and the Invalidate; an Update survives that too. Read locks
-are for who reads several prices that belong together: they hold off writers, and every read pays for that.
+Invalidate is enough unless the writer dies between the write and the Invalidate; an Update survives that too. But the
+write of an Update must contain the commit: where that comes later, readers in between store the old price. An Intent
+stands until the commit, wherever that is. Read locks are for reading several prices that belong together: they hold off
+writers, and every read pays for that.
 `)
 	return broken
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"math/rand/v2"
 	"time"
@@ -16,11 +17,12 @@ type prices struct {
 	table     string
 	queryTime time.Duration
 	hasRead   func() // for tests: a reader has the row, and has not been told
+	commits   func() // for tests: a transaction is about to commit
 }
 
 func openPrices(ctx context.Context, db *backends.DB, products int, queryTime time.Duration) (*prices, error) {
 	table, err := db.Create(ctx, "prices", `id INTEGER PRIMARY KEY, cents INTEGER NOT NULL`, `i, 1000`, products)
-	return &prices{db, table, queryTime, func() {}}, err
+	return &prices{db, table, queryTime, func() {}, func() {}}, err
 }
 
 // slow is one read in how many that takes ten times as long, as some do: the others in a queue, a pause of the garbage
@@ -41,9 +43,19 @@ func (p *prices) read(ctx context.Context, id int) (cents int64, err error) {
 
 // raise adds a cent to the price of a product, and returns the new one.
 func (p *prices) raise(ctx context.Context, id int) (cents int64, err error) {
+	return p.raiseIn(ctx, p.db.Writer, id)
+}
+
+// raiseIn does it in a transaction that somebody else commits.
+func (p *prices) raiseIn(ctx context.Context, in asked, id int) (cents int64, err error) {
 	raise := `UPDATE ` + p.table + ` SET cents = cents + 1 WHERE id = $1 RETURNING cents`
-	err = p.db.Writer.QueryRowContext(ctx, raise, id).Scan(&cents)
+	err = in.QueryRowContext(ctx, raise, id).Scan(&cents)
 	return cents, errors.Join(err, answer(ctx, p.queryTime))
+}
+
+// asked is a database or a transaction.
+type asked interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
 // answer waits for the database's answer.

@@ -32,6 +32,8 @@ var patterns = []pattern{
 	{"by hand: delayed double delete", openDelayedDoubleDelete, false},
 	{"Guard: Invalidate after write", openInvalidating, true},
 	{"Guard: Update", openUpdating, true},
+	{"Guard: Update, commit after it", openCommittingLate, false},
+	{"Guard: Intend, commit after it", openIntending, true},
 	{"Guard: Update and read locks", openReadLocking, true},
 }
 

@@ -6,11 +6,15 @@ import (
 	"go/token"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
 
-// checkPackageComments finds the packages that do not say what they are. Packages of tests alone need not.
+// generated is the line by which tools know code that a program wrote.
+var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
+
+// checkPackageComments finds the packages that do not say what they are. Packages of tests alone need not, nor does generated code.
 func checkPackageComments(t tree) ([]problem, error) {
 	silent := map[string]problem{} // by directory
 	spoken := map[string]bool{}
@@ -21,6 +25,9 @@ func checkPackageComments(t tree) ([]problem, error) {
 		text, err := t.read(file)
 		if err != nil {
 			return nil, err
+		}
+		if generated.MatchString(text) {
+			continue
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, text, parser.PackageClauseOnly|parser.ParseComments)
 		if err != nil {

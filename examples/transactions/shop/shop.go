@@ -1,0 +1,76 @@
+// Package shop is what the five programs share: the tables, what is cached of them, and what a POST answers.
+package shop
+
+import (
+	"context"
+	_ "embed" // for the tables
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/cacheguard/go/cacheguard"
+)
+
+// Schema creates the tables.
+//
+//go:embed schema.sql
+var Schema string
+
+// Product is a row.
+type Product struct {
+	ID             int64
+	Name, Category string
+	Cents, Stock   int64
+}
+
+// Line is a row of a join: an order, and the name and the price of its product.
+type Line struct {
+	Order   int64
+	Product string
+	Count   int64
+	Cents   int64
+}
+
+// Caches are what a program remembers.
+type Caches struct {
+	Products *cacheguard.Cache[int64, Product]
+	Orders   *cacheguard.Cache[int64, []Line] // by customer
+}
+
+// NewCaches caches what the functions load.
+func NewCaches(g *cacheguard.Guard, product func(context.Context, int64) (Product, error), orders func(context.Context, int64) ([]Line, error)) (c Caches, err error) {
+	c.Products, err = cacheguard.NewCache(g, cacheguard.CacheConfig[int64, Product]{Name: "product", Load: product})
+	if err != nil {
+		return c, err
+	}
+	c.Orders, err = cacheguard.NewCache(g, cacheguard.CacheConfig[int64, []Line]{
+		Name: "orders", Load: orders, Tags: func(customer int64, _ []Line) []string { return []string{OfCustomer(customer), PricesOfProducts} },
+	})
+	return c, err
+}
+
+// OfCustomer is the tag of whatever shows the orders of a customer.
+func OfCustomer(id int64) string { return "customer:" + strconv.FormatInt(id, 10) }
+
+// PricesOfProducts is the tag of joins that show prices. It stands for the whole table: a statement that changes prices names it, and need not know
+// in which joins they are. A sale changes no price, so it does not.
+const PricesOfProducts = "table:products.cents"
+
+// Sale is what a sale changes.
+func (c Caches) Sale(customer, product int64) cacheguard.Changes {
+	changes := c.Products.Changes(product)
+	changes.Tags = []string{OfCustomer(customer)}
+	return changes
+}
+
+// Status is what a POST answers after a transaction.
+func Status(err error) int {
+	redis, is := errors.AsType[*cacheguard.RedisError](err)
+	switch {
+	case err == nil, is && redis.Op == "invalidate": // it is committed, and the Guard goes on telling Redis: to repeat it would be wrong
+		return http.StatusCreated
+	case !cacheguard.Written(err), is: // nothing was written, or it was rolled back because of Redis: try again
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
