@@ -18,6 +18,7 @@ import (
 const (
 	firstPause = 50 * time.Millisecond
 	maxPause   = 2 * time.Second
+	sayAgain   = 10 * time.Second // in the log, that a trouble lasts
 )
 
 // Engine invalidates for a feed.
@@ -28,7 +29,10 @@ type Engine struct {
 
 	mu      sync.Mutex
 	stats   cdc.Stats
-	current time.Time // up to which everything is invalidated
+	current time.Time // up to which everything is invalidated; zero: not known yet
+	began   time.Time // the reading
+	trouble time.Time // began; zero: there is none
+	said    time.Time // in the log
 	running bool
 }
 
@@ -55,8 +59,12 @@ func (e *Engine) Stats() cdc.Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := e.stats
-	if s.Reading && !e.current.IsZero() {
-		s.Behind = max(time.Since(e.current), 0)
+	since := e.current
+	if since.IsZero() {
+		since = e.began
+	}
+	if s.Reading {
+		s.Behind = max(time.Since(since), 0)
 	}
 	return s
 }
@@ -64,11 +72,12 @@ func (e *Engine) Stats() cdc.Stats {
 // Reading notes that this instance reads the log, or no longer does. since is up to when everything is known to be invalidated.
 func (e *Engine) Reading(on bool, since time.Time) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.stats.Reading != on {
+	changed := e.stats.Reading != on
+	e.stats.Reading, e.current, e.began = on, since, time.Now()
+	e.mu.Unlock()
+	if changed {
 		e.Log.Info(map[bool]string{true: "cdc: reads the log", false: "cdc: no longer reads the log"}[on])
 	}
-	e.stats.Reading, e.current = on, since
 }
 
 // CaughtUp notes that everything that was committed before a moment is invalidated.
@@ -94,17 +103,29 @@ func (e *Engine) Reconnected() {
 	e.stats.Reconnects++
 }
 
-// Trouble notes an error, and nil its end. It logs both once.
+// Trouble notes an error, and nil its end. The log gets a line when it begins, one every now and then while it lasts, as it may be another one by then, and
+// one when it is over.
 func (e *Engine) Trouble(err error) {
 	e.mu.Lock()
-	was := e.stats.Err
+	now, since := time.Now(), e.trouble
 	e.stats.Err = err
-	e.mu.Unlock()
+	over := err == nil && !since.IsZero()
+	says := err != nil && now.Sub(e.said) >= sayAgain
 	switch {
-	case err != nil && (was == nil || was.Error() != err.Error()):
+	case over:
+		e.trouble, e.said = time.Time{}, time.Time{}
+	case says:
+		e.said = now
+		if since.IsZero() {
+			e.trouble = now
+		}
+	}
+	e.mu.Unlock()
+	if over {
+		e.Log.Info("cdc: changes are invalidated again", "lasted", now.Sub(since))
+	}
+	if says {
 		e.Log.Error("cdc: changes wait to be invalidated", "error", err)
-	case err == nil && was != nil:
-		e.Log.Info("cdc: changes are invalidated again")
 	}
 }
 
@@ -205,6 +226,9 @@ func (e *Engine) Applied(rows, transactions, names, whole int, until time.Time) 
 	if _, row := errors.AsType[*cdc.RowError](e.Stats().Err); !row || names+whole > 0 {
 		e.Trouble(nil)
 	}
+	if whole > 0 {
+		e.Log.Warn("cdc: kinds are invalidated whole", "why", "the log does not say which rows have changed, as after a TRUNCATE")
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stats.Rows += uint64(rows)                 // a length
@@ -212,7 +236,6 @@ func (e *Engine) Applied(rows, transactions, names, whole int, until time.Time) 
 	e.stats.Invalidations += uint64(names)       // a length
 	if whole > 0 {
 		e.stats.Whole++
-		e.Log.Warn("cdc: kinds are invalidated whole", "why", "the log does not say which rows have changed, as after a TRUNCATE")
 	}
 	if until.After(e.current) {
 		e.current = until

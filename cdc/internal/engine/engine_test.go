@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -153,6 +155,42 @@ func TestARowWhoseKeysAreNotKnownIsAnErrorWithItsTable(t *testing.T) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
+}
+
+func TestAReaderThatHasNeverCaughtUpIsBehind(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var e Engine
+		e.Log = slog.New(slog.DiscardHandler)
+		e.Reading(true, time.Time{})
+		time.Sleep(time.Minute)
+		expect.Equal(t, "behind", e.Stats().Behind, time.Minute)
+		e.Applied(1, 1, 1, 0, time.Now().Add(-time.Hour)) // of the log that it reads now
+		expect.Equal(t, "behind", e.Stats().Behind, time.Hour)
+	})
+}
+
+func TestATroubleIsLoggedWhenItBeginsAndWhenItIsOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var text strings.Builder
+		e := Engine{Log: slog.New(slog.NewTextHandler(&text, nil))}
+		refused, late := errors.New("connection refused"), errors.New("no answer")
+		for range 10 { // the same trouble, in other words
+			e.Trouble(refused)
+			e.Trouble(late)
+		}
+		expect.Equal(t, "lines at the beginning", strings.Count(text.String(), "changes wait"), 1)
+		time.Sleep(sayAgain)
+		e.Trouble(refused)
+		e.Trouble(refused)
+		expect.Equal(t, "lines of a trouble that lasts", strings.Count(text.String(), "changes wait"), 2)
+		e.Trouble(nil)
+		e.Trouble(nil)
+		expect.Equal(t, "lines at the end", strings.Count(text.String(), "invalidated again\" lasted=10s"), 1)
+		e.Trouble(late)
+		expect.Equal(t, "lines of the next trouble", strings.Count(text.String(), "changes wait"), 3)
+	})
 }
 
 func TestBehindIsHowOldAValueCanBe(t *testing.T) {
