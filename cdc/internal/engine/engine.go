@@ -18,6 +18,7 @@ import (
 const (
 	firstPause = 50 * time.Millisecond
 	maxPause   = 2 * time.Second
+	fewest     = 50               // names of a piece
 	sayAgain   = 10 * time.Second // in the log, that a trouble lasts
 )
 
@@ -152,14 +153,15 @@ type Steps[P any] struct {
 
 // Applier invalidates what is put into it, in the order of putting.
 type Applier[P any] struct {
-	engine *Engine
-	steps  Steps[P]
-	queue  *queue[P]
+	engine     *Engine
+	steps      Steps[P]
+	queue      *queue[P]
+	invalidate func(ctx context.Context, names cacheguard.Changes, whole []*Table) error
 }
 
 // NewApplier makes one for a single reading of the log.
 func NewApplier[P any](e *Engine, steps Steps[P]) *Applier[P] {
-	return &Applier[P]{engine: e, steps: steps, queue: newQueue[P]()}
+	return &Applier[P]{engine: e, steps: steps, queue: newQueue[P](), invalidate: e.Invalidate}
 }
 
 // Put adds a part. It waits while too much waits to be invalidated.
@@ -197,12 +199,16 @@ func (a *Applier[P]) apply(ctx context.Context, part *Part[P]) error {
 	return a.steps.Confirm(part.Until)
 }
 
-// persist invalidates until Redis has acknowledged all of a part.
+// persist invalidates until Redis has acknowledged all of a part. A Redis that is slow or far away may not manage thousands of names in one RedisTimeout, so
+// what fails is tried again in smaller pieces.
 func (a *Applier[P]) persist(ctx context.Context, part *Part[P]) error {
-	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		err := a.engine.Invalidate(ctx, part.Names, part.Whole)
+	left, whole, size, pause := part.Names, part.Whole, part.Len(), firstPause
+	for len(left.Keys)+len(left.Tags)+len(whole) > 0 {
+		piece, rest := cut(left, size)
+		err := a.invalidate(ctx, piece, whole)
 		if err == nil {
-			return nil
+			left, whole, pause = rest, nil, firstPause
+			continue
 		}
 		if errors.Is(err, cacheguard.ErrClosed) {
 			return err
@@ -213,7 +219,16 @@ func (a *Applier[P]) persist(ctx context.Context, part *Part[P]) error {
 		if err := Sleep(ctx, pause); err != nil {
 			return err
 		}
+		size, pause = max(size/2, fewest), min(2*pause, maxPause)
 	}
+	return nil
+}
+
+// cut returns the first names, at most so many, and the others.
+func cut(names cacheguard.Changes, size int) (piece, rest cacheguard.Changes) {
+	k := min(size, len(names.Keys))
+	t := min(size-k, len(names.Tags))
+	return cacheguard.Changes{Keys: names.Keys[:k], Tags: names.Tags[:t]}, cacheguard.Changes{Keys: names.Keys[k:], Tags: names.Tags[t:]}
 }
 
 // Invalidate invalidates names, and whole tables, and returns nil when Redis has acknowledged all of it. It tries once.

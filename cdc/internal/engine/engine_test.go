@@ -113,6 +113,37 @@ func TestAPositionIsConfirmedWhenRedisHasAcknowledgedAndNotBefore(t *testing.T) 
 	expect.ErrorIs(t, <-done, why)
 }
 
+func TestABatchThatRedisDoesNotManageInTimeIsInvalidatedInPieces(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := &Engine{Log: slog.New(slog.DiscardHandler)}
+		confirmed := 0
+		a := NewApplier(e, Steps[int]{Confirm: func(until int) error { confirmed = until; return nil }})
+		late := errors.New("no answer in time")
+		var keys, tags []string
+		a.invalidate = func(_ context.Context, names cacheguard.Changes, whole []*Table) error {
+			if len(names.Keys)+len(names.Tags) > 300 {
+				return late
+			}
+			expect.Equal(t, "tables, of the first piece", len(whole), 1-min(len(keys), 1))
+			keys, tags = append(keys, names.Keys...), append(tags, names.Tags...)
+			return nil
+		}
+		part := &Part[int]{Until: 7, Ends: true, Whole: []*Table{{}}}
+		for n := range 2000 {
+			part.Names.Keys = append(part.Names.Keys, fmt.Sprintf("k%04d", n))
+		}
+		for n := range 100 {
+			part.Names.Tags = append(part.Names.Tags, fmt.Sprintf("t%04d", n))
+		}
+		expect.ErrorIs(t, a.apply(t.Context(), part))
+		expect.Equal(t, "keys, each once and in order", len(keys) == 2000 && slices.IsSorted(slices.Compact(keys)), true)
+		expect.Equal(t, "tags", len(tags), 100)
+		expect.Equal(t, "confirmed", confirmed, 7)
+		expect.Equal(t, "invalidations", e.Stats().Invalidations, 2100)
+	})
+}
+
 func TestAClosedGuardEndsIt(t *testing.T) {
 	t.Parallel()
 	guard, _ := newGuard(t, shared.Client(t))
