@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/cdc"
 	"github.com/cacheguard/go/internal/testing/distance"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/feedtest"
@@ -175,6 +176,28 @@ func TestASlotThatHoldsBackTooMuchIsGivenUp(t *testing.T) {
 	w.Reads(1, "uno")
 	expect.Equal(t, "whole kinds, and at the first start", f.Stats().Whole, 2)
 	w.Logs("it held back more than MaxRetained")
+}
+
+func TestASlotThatARowHoldsBackIsGivenUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, startServer(t).Address)
+	cfg := w.config(cdc.Table{Name: "public.products", Kinds: []cdc.Kind{w.Products}, Changed: func(c cdc.Change) cacheguard.Changes {
+		_, _ = c.New.Int64("name") // which is no number: the feed has the error
+		return cacheguard.Changes{}
+	}})
+	cfg.MaxRetained = minRetained
+	f, _ := w.run(cfg)
+	w.CatchUp(f)
+	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
+	w.Await("the feed has noticed", func() bool { return f.Stats().Err != nil })
+	for range 3 { // a segment has 16 MiB, of which the first one had some already
+		w.exec("SELECT pg_switch_wal()")
+		w.exec("CREATE TABLE IF NOT EXISTS other (n int)")
+		w.exec("INSERT INTO other VALUES (1)")
+	}
+	w.Logs("the slot is given up")
+	w.CatchUp(f)
+	expect.Equal(t, "whole kinds, and at the first start", f.Stats().Whole, 2)
 }
 
 func TestASlotThatTheDatabaseHasGivenUpIsMadeAgain(t *testing.T) {
