@@ -89,7 +89,7 @@ chaos: ## disturb processes and their Redis for CHAOS (5m, six kinds of harm in 
 	CHAOS=$(CHAOS) nice go test -count=1 -v -parallel=1 -timeout=24h -run=. ./bench/chaos
 
 drill: ## make one of the troubles of docs/at-3am.md on a fleet of three, and leave you DRILL (5m) to find which
-	@scripts/need $(REDIS)
+	@scripts/need $(REDIS) $(POSTGRES)
 	@DRILL=$${DRILL:-5m} go test -count=1 -v -timeout=2h -run='^TestDrill$$' ./examples/troubles
 
 tidy-check: ## check that go.mod, go.sum and go.work agree with the code

@@ -3,10 +3,12 @@ package admin
 import (
 	"crypto/rand"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/cdc"
 	"github.com/cacheguard/go/internal/observe"
 )
 
@@ -36,6 +38,10 @@ type Config struct {
 	Lockers []Locker
 	Pages   []Pages
 
+	// Feeds and Reports are those of package cdc, by names that people know.
+	Feeds   map[string]Feed
+	Reports map[string]*cdc.Report
+
 	// Allow reports whether the request may do this. Your authentication says who sent it. It is also called for the page itself, which has
 	// no forms for what is not allowed. Default: nobody may do anything but look.
 	Allow func(r *http.Request, action Action) bool
@@ -63,9 +69,13 @@ type Handler struct {
 	busy   chan struct{} // taken by those who look something up
 	acting chan struct{} // the same for actions
 
+	catching chan struct{} // likewise by those who wait for a feed
+
 	guards  []guard
 	lockers []observe.Locker
 	pages   []observe.Pages
+	feeds   map[string]Feed
+	reports map[string]*cdc.Report
 	shown   shown
 }
 
@@ -83,7 +93,8 @@ const mostBusy = 8
 func (c Config) Handler() *Handler {
 	h := &Handler{
 		allow: c.Allow, logger: c.Logger, hosts: slices.Clone(c.Hosts), token: rand.Text(), cross: http.NewCrossOriginProtection(),
-		busy: make(chan struct{}, mostBusy), acting: make(chan struct{}, mostBusy),
+		busy: make(chan struct{}, mostBusy), acting: make(chan struct{}, mostBusy), catching: make(chan struct{}, mostBusy),
+		feeds: maps.Clone(c.Feeds), reports: maps.Clone(c.Reports),
 	}
 	if h.allow == nil {
 		h.allow = func(*http.Request, Action) bool { return false }
@@ -113,6 +124,8 @@ func (c Config) Handler() *Handler {
 			h.pages = append(h.pages, seen)
 		}
 	}
+	maps.DeleteFunc(h.feeds, func(_ string, f Feed) bool { return f == nil })
+	maps.DeleteFunc(h.reports, func(_ string, r *cdc.Report) bool { return r == nil })
 	h.shown.begin(h)
 	return h
 }

@@ -43,6 +43,7 @@ func (s *shown) makeLocked(h *Handler, now time.Time) state {
 	}
 	all := state{
 		Time: now, Over: s.over.Seconds(), Guards: []guardState{}, Lockers: []lockerState{}, Pages: []pagesState{},
+		Feeds: feedsOf(h.feeds), Reports: reportsOf(h.reports),
 	}
 	for i := range h.guards {
 		g := &h.guards[i]

@@ -41,6 +41,7 @@ func (h *Handler) page(w http.ResponseWriter, r *http.Request) error {
 		"CSS": template.CSS(pageCSS), "JS": template.JS(pageJS), "Token": h.token,
 		"Invalidate": may[Invalidate], "Bypass": may[Bypass], "Revoke": may[Revoke], "Acts": may[Invalidate] || may[Bypass] || may[Revoke],
 		"Guards": len(h.guards) > 0, "Lockers": len(h.lockers) > 0, "Pages": len(h.pages) > 0,
+		"Feeds": len(h.feeds) > 0, "Reports": len(h.reports) > 0,
 	})
 	if err != nil {
 		return err

@@ -132,6 +132,15 @@
       heard.push(l.prefix + ': ' + brief.deaf);
       all.push(['warn', locker(l) + ': messages do not arrive: calls that wait for locks poll. See the user’s rights to channels.']);
     }
+    for (const f of data.feeds) {
+      if (f.problem) {
+        heard.push(f.name + ': the feed is in trouble');
+        all.push(['bad', 'Feed ' + f.name + ': changes wait to be invalidated: ' + f.problem]);
+      } else if (f.behind >= 10) {
+        heard.push(f.name + ': the feed is behind');
+        all.push(['warn', 'Feed ' + f.name + ' is behind for ' + seconds(f.behind) + ': so old can values be.']);
+      }
+    }
     if (all.length === 0) all.push(['good', 'Nothing that this process knows of.']);
     const aloud = heard.join('; ') || 'Nothing is wrong.'; // without the durations, which change all the time
     if (byID('heard').textContent !== aloud) byID('heard').textContent = aloud;
@@ -244,11 +253,23 @@
       ['hit', 'stale', 'loaded', 'shared', 'bypassed', 'passed', 'failed'].map((r) => number(p.answers[r])))), 'There are none.');
   }
 
+  function feeds() {
+    fill('feeds', data.feeds.map((f) => [f.name, f.reading ? 'reads' : 'stands by', f.reading ? seconds(f.behind) : '–', bytes(f.behind_bytes), bytes(f.retained_bytes),
+      number(f.rows), number(f.invalidations), number(f.whole), number(f.reconnects)]), 'There are none.');
+  }
+
+  function reports() {
+    fill('reports', data.reports.map((r) => [r.name, number(r.rows)].concat(r.after.map((l) => l.reads ? number(l.old_per_million) : '–'), [r.p50, r.p99, r.longest].map(seconds))), 'There are none.');
+    fill('old', data.reports.flatMap((r) => r.old.map((o) => [o.cut ? o.key + '…' : o.key, o.table, seconds(o.after), o.committed, o.why])).slice(0, 20), 'None was.');
+  }
+
   function show() {
     troubles();
     if (byID('caches')) guards();
     if (byID('locks')) lockers();
     if (byID('pages')) pages();
+    if (byID('feeds')) feeds();
+    if (byID('reports')) reports();
   }
 
   const link = (state, why) => {

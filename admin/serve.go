@@ -36,6 +36,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
 		err = h.view(w, r)
+	case r.Method == http.MethodPost && r.URL.Query().Get("do") == "catch-up":
+		err = h.catchUp(w, r)
 	case r.Method == http.MethodPost:
 		err = h.act(w, r)
 	default:
@@ -83,7 +85,7 @@ func ask(w http.ResponseWriter, slots chan struct{}, f func() (any, error)) erro
 	case slots <- struct{}{}:
 		defer func() { <-slots }()
 	default:
-		return refuse(http.StatusServiceUnavailable, "%d others are asking Redis, please try again", mostBusy)
+		return refuse(http.StatusServiceUnavailable, "%d others are asking, please try again", mostBusy)
 	}
 	found, err := f()
 	if err == nil {

@@ -23,6 +23,8 @@ type state struct {
 	Guards  []guardState  `json:"guards"`
 	Lockers []lockerState `json:"lockers"`
 	Pages   []pagesState  `json:"pages"`
+	Feeds   []feedState   `json:"feeds"`
+	Reports []reportState `json:"reports"`
 }
 
 type guardState struct {

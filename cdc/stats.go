@@ -9,7 +9,7 @@ type Stats struct {
 
 	// Behind is how long ago the newest moment was up to which everything committed is invalidated: so old can a value in the cache be. It
 	// compares the database's clock with this machine's. Idle feeds learn that nothing has happened once a second, so up to about a second means nothing.
-	// 0 unless the instance is Reading.
+	// Until a reader has caught up with anything, it is how long it has been reading. 0 unless the instance is Reading.
 	Behind time.Duration
 
 	// BehindBytes is how much of the log is not yet invalidated, and Retained how much of it the database keeps for the feed. A feed measures them

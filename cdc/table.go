@@ -2,6 +2,7 @@ package cdc
 
 import (
 	"context"
+	"time"
 
 	"github.com/cacheguard/go/cacheguard"
 )
@@ -44,6 +45,10 @@ type Change struct {
 	Op  Op
 	Old Row // before it. It has what the log has: see the package of the feed. Not there for an Insert
 	New Row // after it. Not there for a Delete
+
+	// Committed is when its transaction was, by the database's clock. MariaDB says the second in which the statement began, and the outbox
+	// when the trigger ran.
+	Committed time.Time
 }
 
 // Rows is a Table whose rows are the things of a Cache. key returns the key of a row. It is called with the old row and with the new one, so

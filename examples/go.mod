@@ -6,6 +6,8 @@ require (
 	entgo.io/ent v0.14.5
 	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/cacheguard/go v0.0.0
+	github.com/cacheguard/go/cdc/outbox v0.0.0
+	github.com/cacheguard/go/cdc/postgres v0.0.0
 	github.com/cacheguard/go/internal/testing/rungs v0.0.0
 	github.com/cacheguard/go/otel v0.0.0
 	github.com/chromedp/cdproto v0.159.0
@@ -65,6 +67,8 @@ require (
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.29.0 // indirect
 	github.com/hashicorp/hcl/v2 v2.18.1 // indirect
 	github.com/influxdata/tdigest v0.0.1 // indirect
+	github.com/jackc/pgio v1.0.0 // indirect
+	github.com/jackc/pglogrepl v0.0.0-20251213150135-2e8d0df862c1 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
@@ -141,3 +145,7 @@ replace github.com/cacheguard/go/consensus/postgres => ../consensus/postgres
 replace github.com/cacheguard/go/consensus/zookeeper => ../consensus/zookeeper
 
 replace github.com/cacheguard/go/internal/testing/rungs => ../internal/testing/rungs
+
+replace github.com/cacheguard/go/cdc/outbox => ../cdc/outbox
+
+replace github.com/cacheguard/go/cdc/postgres => ../cdc/postgres

@@ -5,6 +5,7 @@
 //	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: "shop", Hooks: t.Guard("shop")})
 //	...
 //	t.Watch("shop", guard)
+//	t.Feed("shop", feed.Stats) // of package cdc
 //
 // # Spans
 //
@@ -53,6 +54,15 @@
 //	cacheguard.lock.wait.duration     {cacheguard.lock, cacheguard.outcome}  calls that asked for a lock: acquired, refused or error
 //	cacheguard.lock.hold.duration     {cacheguard.lock}  how long locks were held
 //	cacheguard.lock.lost              {cacheguard.lock}  locks that were found lost when they were unlocked
+//	cacheguard.feed.reading           {cacheguard.feed}  1 if this instance reads the log (Feed, as what follows)
+//	cacheguard.feed.failing           {cacheguard.feed}  1 if the feed is in trouble
+//	cacheguard.feed.behind            {cacheguard.feed}  how old a value in the cache can be, in seconds, if this instance reads
+//	cacheguard.feed.behind.bytes      {cacheguard.feed}  what of the log is not yet invalidated
+//	cacheguard.feed.retained.bytes    {cacheguard.feed}  what the database keeps of its log for the feed
+//	cacheguard.feed.rows              {cacheguard.feed}  rows of mapped tables that have changed
+//	cacheguard.feed.invalidations     {cacheguard.feed}  keys and tags that were invalidated
+//	cacheguard.feed.whole             {cacheguard.feed}  how often kinds were invalidated whole
+//	cacheguard.feed.reconnects        {cacheguard.feed}  how often reading ended with an error
 //
 // A service that already exports metrics with package metrics takes two fields for the spans:
 //

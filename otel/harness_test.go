@@ -128,6 +128,14 @@ func (o *observed) counts() map[string]int64 {
 				for _, p := range data.DataPoints {
 					counts[m.Name+labels(p.Attributes)] = int64(p.Count)
 				}
+			case metricdata.Gauge[int64]:
+				for _, p := range data.DataPoints {
+					counts[m.Name+labels(p.Attributes)] = p.Value
+				}
+			case metricdata.Gauge[float64]:
+				for _, p := range data.DataPoints {
+					counts[m.Name+labels(p.Attributes)] = int64(p.Value)
+				}
 			case metricdata.Sum[int64]:
 				for _, p := range data.DataPoints {
 					counts[m.Name+labels(p.Attributes)] = p.Value

@@ -17,6 +17,7 @@ const scope = "github.com/cacheguard/go/otel"
 const (
 	cacheKey     = attribute.Key("cacheguard.cache")
 	lockKey      = attribute.Key("cacheguard.lock")
+	feedKey      = attribute.Key("cacheguard.feed")
 	outcomeKey   = attribute.Key("cacheguard.outcome")
 	reasonKey    = attribute.Key("cacheguard.reason")
 	operationKey = attribute.Key("cacheguard.operation")
@@ -43,7 +44,8 @@ type Telemetry struct {
 	tracer       trace.Tracer
 	keys         bool
 	watched      watched
-	registration metric.Registration
+	feeds        feeds
+	registration [2]metric.Registration
 
 	gets, loads, waits, staleAge       metric.Float64Histogram
 	lockWaits, lockHolds               metric.Float64Histogram
@@ -98,12 +100,20 @@ func New(cfg Config) (*Telemetry, error) {
 	if err := errors.Join(m.err, errors.Join(errs[:]...)); err != nil {
 		return nil, fmt.Errorf("otel: %w", err)
 	}
-	var err error
-	if t.registration, err = m.meter.RegisterCallback(t.observe, t.loading, t.pending, t.intents); err != nil {
+	fed, err := t.feeds.make(m.meter)
+	if err != nil {
+		return nil, err
+	}
+	if t.registration[0], err = m.meter.RegisterCallback(t.observe, t.loading, t.pending, t.intents); err != nil {
 		return nil, fmt.Errorf("otel: %w", err)
+	}
+	if t.registration[1], err = m.meter.RegisterCallback(t.feeds.observe, fed...); err != nil {
+		return nil, fmt.Errorf("otel: %w", errors.Join(err, t.registration[0].Unregister()))
 	}
 	return t, nil
 }
 
-// Close ends what Watch began. The Hooks go on working. It returns the meter's error.
-func (t *Telemetry) Close() error { return t.registration.Unregister() }
+// Close ends what Watch and Feed began. The Hooks go on working. It returns the meter's error.
+func (t *Telemetry) Close() error {
+	return errors.Join(t.registration[0].Unregister(), t.registration[1].Unregister())
+}

@@ -40,7 +40,7 @@ func (d *decoder) event(ctx context.Context, e *replication.BinlogEvent) error {
 		d.part, d.rows, d.single = new(engine.Part[place]), 0, event.IsStandalone()
 		return nil
 	case *replication.RowsEvent:
-		return d.changes(ctx, event)
+		return d.changes(ctx, event, committed)
 	case *replication.QueryEvent:
 		return d.query(ctx, event, committed)
 	case *replication.XIDEvent:
@@ -82,7 +82,7 @@ func (d *decoder) commit(ctx context.Context, committed time.Time) error {
 }
 
 // changes adds the changes of rows.
-func (d *decoder) changes(ctx context.Context, e *replication.RowsEvent) error {
+func (d *decoder) changes(ctx context.Context, e *replication.RowsEvent, committed time.Time) error {
 	table := d.tables[string(e.Table.Schema)+"."+string(e.Table.Table)]
 	if table == nil {
 		return nil
@@ -97,7 +97,7 @@ func (d *decoder) changes(ctx context.Context, e *replication.RowsEvent) error {
 	}
 	rows := rowsOf(e, columns)
 	for i := 0; i < len(rows); i++ {
-		change := cdc.Change{Op: cdc.Op(e.Type().String())}
+		change := cdc.Change{Op: cdc.Op(e.Type().String()), Committed: committed}
 		switch change.Op {
 		case cdc.Insert:
 			change.New = rows[i]

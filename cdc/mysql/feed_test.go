@@ -11,6 +11,7 @@ import (
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/cdc"
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/feedtest"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -18,22 +19,22 @@ func TestWhatIsWrittenPastTheCacheIsReadAnew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	f, _ := w.run(w.config())
-	w.catchUp(f)
-	w.reads(1, "")
+	w.CatchUp(f)
+	w.Reads(1, "")
 	w.exec("INSERT INTO products VALUES (1, 'a', 'one'), (2, 'a', 'two'), (3, 'a', 'three')")
-	w.catchUp(f)
-	w.reads(1, "one")
-	w.reads(2, "two")
-	w.reads(3, "three")
-	w.reads(9, "")
+	w.CatchUp(f)
+	w.Reads(1, "one")
+	w.Reads(2, "two")
+	w.Reads(3, "three")
+	w.Reads(9, "")
 	w.exec("UPDATE products SET name = 'uno' WHERE id = 1", "DELETE FROM products WHERE id = 2")
 	w.exec("START TRANSACTION", "UPDATE products SET name = 'x'", "ROLLBACK")
 	w.exec("START TRANSACTION", "UPDATE products SET id = 9 WHERE id = 1", "SAVEPOINT s", "DELETE FROM products", "ROLLBACK TO s", "COMMIT")
-	w.catchUp(f)
-	w.reads(1, "")
-	w.reads(2, "")
-	w.reads(9, "uno")
-	w.keeps(3, "three")
+	w.CatchUp(f)
+	w.Reads(1, "")
+	w.Reads(2, "")
+	w.Reads(9, "uno")
+	w.Keeps(3, "three")
 	s := f.Stats()
 	expect.Equal(t, "rows", s.Rows, 6)
 	expect.Equal(t, "reading", s.Reading, true)
@@ -46,13 +47,13 @@ func TestALargeTransactionIsInvalidatedInParts(t *testing.T) {
 	w := newWorld(t, "")
 	w.exec("INSERT INTO products SELECT seq, 'a', 'old' FROM seq_1_to_25000")
 	f, _ := w.run(w.config())
-	w.catchUp(f)
-	w.reads(1, "old")
-	w.reads(25_000, "old")
+	w.CatchUp(f)
+	w.Reads(1, "old")
+	w.Reads(25_000, "old")
 	w.exec("UPDATE products SET name = 'new'")
-	w.catchUp(f)
-	w.reads(1, "new")
-	w.reads(25_000, "new")
+	w.CatchUp(f)
+	w.Reads(1, "new")
+	w.Reads(25_000, "new")
 	expect.Equal(t, "rows", f.Stats().Rows, 25_000)
 	expect.Equal(t, "transactions", f.Stats().Transactions, 1)
 }
@@ -76,14 +77,14 @@ func TestWhatTheLogDoesNotNameInvalidatesTheKindWhole(t *testing.T) {
 			w := newWorld(t, socket)
 			f, _ := w.run(w.config())
 			w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
-			w.catchUp(f)
-			w.reads(1, "one")
+			w.CatchUp(f)
+			w.Reads(1, "one")
 			for i := range statements {
 				statements[i] = strings.ReplaceAll(statements[i], "$NAME", w.name)
 			}
 			w.exec(statements...)
-			w.catchUp(f)
-			w.reads(1, "")
+			w.CatchUp(f)
+			w.Reads(1, "")
 		})
 	}
 }
@@ -103,10 +104,10 @@ func TestValuesHaveTheirTypes(t *testing.T) {
 		}
 		return cacheguard.Changes{}
 	}}))
-	w.catchUp(f)
+	w.CatchUp(f)
 	w.exec("SET time_zone = '+02:00'", `INSERT INTO types VALUES (-7, 200, 16000000, 18446744073709551615, 12.30, 1.5, 'raw', '2026-01-02', '2026-01-02 03:04:05.6',
 		'2026-01-02 03:04:05', 'm', NULL, 'grüße')`)
-	w.catchUp(f)
+	w.CatchUp(f)
 	mu.Lock()
 	defer mu.Unlock()
 	for column, want := range map[string]any{
@@ -126,36 +127,32 @@ func TestARedisOutageStopsThePosition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	proxy := redistest.StartProxy(t, w.redis.Addr())
-	w.use(proxy.Client(t))
+	w.Use(proxy.Client(t))
 	f, _ := w.run(w.config())
 	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
-	w.catchUp(f)
-	w.reads(1, "one")
+	w.CatchUp(f)
+	w.Reads(1, "one")
 	proxy.Refuse(true)
 	w.exec("UPDATE products SET name = 'uno'")
-	redistest.Await(t, "the feed has noticed", func() bool { return f.Stats().Err != nil })
+	w.Await("the feed has noticed", func() bool { return f.Stats().Err != nil })
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if f.CatchUp(ctx) == nil {
 		t.Error("it has caught up without Redis")
 	}
 	proxy.Refuse(false)
-	redistest.Await(t, "it has caught up", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		return f.CatchUp(ctx) == nil
-	})
-	w.reads(1, "uno")
+	w.CatchUpInTheEnd(f)
+	w.Reads(1, "uno")
 	expect.Equal(t, "whole kinds, at the first start", f.Stats().Whole, 1)
 }
 
 func TestAPositionThatIsLostInvalidatesTheKindsWhole(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(w *world){
-		"Redis has lost it": func(w *world) { expect.ErrorIs(w, w.rdb.FlushAll(w.Context()).Err()) },
+		"Redis has lost it": func(w *world) { expect.ErrorIs(w, w.Client.FlushAll(w.Context()).Err()) },
 		"the server has purged the log": func(w *world) {
 			w.exec("FLUSH BINARY LOGS")
-			redistest.Await(w, "nobody reads the first file any more", func() bool {
+			w.Await("nobody reads the first file any more", func() bool {
 				w.exec("PURGE BINARY LOGS TO 'bin.000002'")
 				var file string
 				var size any
@@ -169,14 +166,14 @@ func TestAPositionThatIsLostInvalidatesTheKindsWhole(t *testing.T) {
 			w := newWorld(t, startServer(t).Socket)
 			f, stop := w.run(w.config())
 			w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
-			w.catchUp(f)
+			w.CatchUp(f)
 			stop()
-			w.reads(1, "one")
+			w.Reads(1, "one")
 			w.exec("UPDATE products SET name = 'uno'")
 			lose(w)
 			f, _ = w.run(w.config())
-			w.catchUp(f)
-			w.reads(1, "uno")
+			w.CatchUp(f)
+			w.Reads(1, "uno")
 			expect.Equal(t, "whole kinds", f.Stats().Whole, 1)
 		})
 	}
@@ -187,30 +184,30 @@ func TestACommitThatNobodySeesYetIsNotInvalidated(t *testing.T) {
 	w := newWorld(t, startServer(t).Socket)
 	f, _ := w.run(w.config())
 	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
-	w.catchUp(f)
+	w.CatchUp(f)
 	w.exec("SET GLOBAL rpl_semi_sync_master_timeout = 3600000", "SET GLOBAL rpl_semi_sync_master_wait_point = 'AFTER_SYNC'", "SET GLOBAL rpl_semi_sync_master_enabled = 1")
 	committed := make(chan error, 1)
 	go func() { // owner: the test; stop: no replica has to acknowledge any more; joined below
 		_, err := w.db.ExecContext(context.Background(), "UPDATE products SET name = 'uno'")
 		committed <- err
 	}()
-	redistest.Await(t, "the commit is in the log, and nobody sees it", func() bool {
+	w.Await("the commit is in the log, and nobody sees it", func() bool {
 		var n int
 		expect.ErrorIs(t, w.db.QueryRowContext(t.Context(), "SELECT count(*) FROM information_schema.processlist WHERE state LIKE '%semi-sync%'").Scan(&n))
 		return n > 0
 	})
-	redistest.Await(t, "the log was sent", func() bool {
+	w.Await("the log was sent", func() bool {
 		var n int
 		expect.ErrorIs(t, w.db.QueryRowContext(t.Context(), "SELECT count(*) FROM information_schema.processlist WHERE command = 'Binlog Dump' AND state LIKE '%sent all%'").Scan(&n))
 		return n > 0
 	})
 	for range 100 { // a feed that invalidates now does so meanwhile
-		w.reads(1, "one") // the database has no other
+		w.Reads(1, "one") // the database has no other
 	}
 	w.exec("SET GLOBAL rpl_semi_sync_master_enabled = 0")
 	expect.ErrorIs(t, <-committed)
-	w.catchUp(f)
-	w.reads(1, "uno")
+	w.CatchUp(f)
+	w.Reads(1, "uno")
 }
 
 func TestAnotherInstanceTakesOverFromOneThatWasKilledOrFrozen(t *testing.T) {
@@ -219,18 +216,10 @@ func TestAnotherInstanceTakesOverFromOneThatWasKilledOrFrozen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, "")
-			child := redistest.Child(t, "TestAReader", "CONN="+w.conn, "REDIS="+w.redis.Addr(), "NAME="+w.name)
-			child.Expect("reading")
+			fleet := feedtest.StartFleet(w.Shop, 1, func() *redistest.Process { return w.child() })
+			fleet.AwaitReader()
 			f, _ := w.run(w.config())
-			w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
-			w.catchUp(f)
-			w.reads(1, "one")
-			expect.Equal(t, "two read", f.Stats().Reading, false)
-			disturb(child)
-			w.exec("UPDATE products SET name = 'uno'")
-			w.catchUp(f)
-			w.reads(1, "uno")
-			expect.Equal(t, "kinds invalidated whole by a takeover", f.Stats().Whole, 0)
+			fleet.TakesOver(f, func(sql string) { w.exec(sql) }, disturb)
 		})
 	}
 }
@@ -241,20 +230,20 @@ func TestARestartedDatabaseIsSurvived(t *testing.T) {
 	w := newWorld(t, server.Socket)
 	f, _ := w.run(w.config())
 	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
-	w.catchUp(f)
-	w.reads(1, "one")
+	w.CatchUp(f)
+	w.Reads(1, "one")
 	server.Kill()
 	server.Start()
-	redistest.Await(t, "the database answers", func() bool { return w.db.PingContext(t.Context()) == nil })
+	w.Await("the database answers", func() bool { return w.db.PingContext(t.Context()) == nil })
 	w.exec("UPDATE products SET name = 'uno'")
-	w.catchUp(f)
-	w.reads(1, "uno")
+	w.CatchUp(f)
+	w.Reads(1, "uno")
 }
 
 func TestNewAndSelfCheckNameWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	_, err := New(Config{Name: "{", Conn: "x"})
-	says(t, err, "Config.Conn", "Config.Name", "Config.Redis", "Tables: is empty", "Guards: is empty")
+	feedtest.Says(t, err, "Config.Conn", "Config.Name", "Config.Redis", "Tables: is empty", "Guards: is empty")
 	w := newWorld(t, startServer(t, "--binlog-format=MIXED", "--binlog-row-image=MINIMAL", "--binlog-row-metadata=NO_LOG").Socket)
 	w.exec("CREATE USER weak", "GRANT SELECT ON *.* TO weak")
 	check := func(change func(*Config), texts ...string) {
@@ -263,7 +252,7 @@ func TestNewAndSelfCheckNameWhatIsWrong(t *testing.T) {
 		change(&cfg)
 		f, err := New(cfg)
 		expect.ErrorIs(t, err)
-		says(t, f.SelfCheck(t.Context()), texts...)
+		feedtest.Says(t, f.SelfCheck(t.Context()), texts...)
 	}
 	check(func(*Config) {}, "SET GLOBAL binlog_format = 'ROW'", "SET GLOBAL binlog_row_image = 'FULL'", "SET GLOBAL binlog_row_metadata = 'FULL'")
 	check(func(c *Config) { c.Conn = strings.Replace(c.Conn, "root", "weak", 1) }, "GRANT REPLICATION SLAVE ON *.* TO 'weak'", "GRANT BINLOG MONITOR")

@@ -3,21 +3,19 @@ package mysql
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
+	driver "github.com/go-sql-driver/mysql"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/cdc"
+	"github.com/cacheguard/go/internal/testing/feedtest"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/internal/testing/servers"
 )
@@ -26,7 +24,8 @@ import (
 var shared = servers.Share(func(tb testing.TB) string { return startServer(tb).Socket })
 
 func TestMain(m *testing.M) {
-	logging.Disable() // of go-redis, which reports every connection that is lost
+	logging.Disable()                         // of go-redis, which reports every connection that is lost
+	_ = driver.SetLogger(&driver.NopLogger{}) // it is not nil
 	shared.Main(m)
 }
 
@@ -43,15 +42,11 @@ func startServer(tb testing.TB, settings ...string) *servers.MariaDB {
 
 // world is a database, a Redis, and a cache of the database's products.
 type world struct {
-	*testing.T
+	*feedtest.Shop
 
 	conn, name string
 	db         *sql.DB
 	redis      *redistest.Server
-	rdb        *redis.Client // of the feed
-	guard      *cacheguard.Guard
-	shop       *cacheguard.Cache[int64, string]
-	loads      atomic.Int64
 }
 
 var databases atomic.Int64
@@ -61,7 +56,8 @@ func newWorld(t *testing.T, socket string) *world {
 	if socket == "" {
 		socket = shared.Addr()
 	}
-	w := &world{T: t, name: fmt.Sprintf("test%d", databases.Add(1)), redis: redistest.Start(t)}
+	w := &world{name: fmt.Sprintf("test%d", databases.Add(1)), redis: redistest.Start(t)}
+	w.Shop = &feedtest.Shop{T: t, Prefix: w.name, NotFound: sql.ErrNoRows, Load: w.load}
 	admin := w.open("root@unix(" + socket + ")/mysql")
 	if _, err := admin.ExecContext(t.Context(), "CREATE DATABASE "+w.name); err != nil {
 		t.Fatal(err)
@@ -69,32 +65,13 @@ func newWorld(t *testing.T, socket string) *world {
 	w.conn = "root@unix(" + socket + ")/" + w.name
 	w.db = w.open(w.conn)
 	w.exec("CREATE TABLE products (id bigint PRIMARY KEY, category varchar(20), name varchar(20))")
-	w.use(w.redis.Client(t))
+	w.Open(w.redis)
 	return w
 }
 
-// use makes the cache and the feed use a client.
-func (w *world) use(rdb *redis.Client) {
-	w.rdb = rdb
-	w.guard, w.shop = newCache(w, rdb, w.name, func(ctx context.Context, id int64) (name string, err error) {
-		w.loads.Add(1)
-		err = w.db.QueryRowContext(ctx, "SELECT name FROM products WHERE id = ?", id).Scan(&name)
-		return name, err
-	})
-}
-
-func newCache(tb testing.TB, rdb *redis.Client, prefix string, load func(context.Context, int64) (string, error)) (*cacheguard.Guard, *cacheguard.Cache[int64, string]) {
-	tb.Helper()
-	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: prefix, TTL: time.Hour})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { _ = guard.Close() }) // always nil
-	cache, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[int64, string]{Name: "product", NegativeTTL: time.Hour, NotFound: sql.ErrNoRows, Load: load})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return guard, cache
+func (w *world) load(ctx context.Context, id int64) (name string, err error) {
+	err = w.db.QueryRowContext(ctx, "SELECT name FROM products WHERE id = ?", id).Scan(&name)
+	return name, err
 }
 
 func (w *world) open(conn string) *sql.DB {
@@ -123,89 +100,35 @@ func (w *world) exec(statements ...string) {
 
 func (w *world) config(tables ...cdc.Table) Config {
 	if tables == nil {
-		tables = []cdc.Table{cdc.Rows(w.name+".products", w.shop, func(r cdc.Row) (int64, error) { return r.Int64("id") })}
+		tables = []cdc.Table{w.Rows(w.name + ".products")}
 	}
-	return Config{
-		Conn: w.conn, Name: w.name, Redis: w.rdb, Tables: tables, Guards: []*cacheguard.Guard{w.guard}, Logger: slog.New(slog.NewTextHandler(w.Output(), nil)),
-	}
+	return Config{Conn: w.conn, Name: w.name, Redis: w.Client, Tables: tables, Guards: []*cacheguard.Guard{w.Guard}, Logger: w.Logger()}
 }
 
 func (w *world) run(cfg Config) (f *Feed, stop func()) {
 	w.Helper()
 	f, err := New(cfg)
-	if err != nil {
-		w.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- f.Run(ctx) }() // owner: the test; stop: cancel; joined below
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; !errors.Is(err, context.Canceled) {
-			w.Errorf("Run returned %v", err)
-		}
-	})
-	w.Cleanup(stop)
-	return f, stop
+	return feedtest.Run(w.Shop, f, err)
 }
 
-func (w *world) catchUp(f *Feed) {
-	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
-	defer cancel()
-	if err := f.CatchUp(ctx); err != nil {
-		w.Fatal(err)
-	}
+// child starts a process that runs the test TestAReader.
+func (w *world) child(env ...string) *redistest.Process {
+	return redistest.Child(w.T, "TestAReader", append([]string{"CONN=" + w.conn, "REDIS=" + w.redis.Addr(), "NAME=" + w.name}, env...)...)
 }
 
-func (w *world) reads(id int64, want string) {
-	w.Helper()
-	got, err := w.shop.Get(w.Context(), id)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
-	if err != nil || got != want {
-		w.Errorf("product %d is %q (%v), want %q", id, got, err, want)
-	}
-	redistest.AwaitNoLease(w, w.redis.Client(w), w.name)
-}
-
-func (w *world) keeps(id int64, want string) {
-	w.Helper()
-	before := w.loads.Load()
-	w.reads(id, want)
-	if w.loads.Load() != before {
-		w.Errorf("product %d was loaded again", id)
-	}
-}
-
-// TestAReader is a child process of the test of a takeover.
+// TestAReader is a child process of tests with several.
 func TestAReader(t *testing.T) {
 	if !redistest.IsChild(t) {
 		t.Skip("it is for child processes")
 	}
 	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("REDIS")})
 	name := os.Getenv("NAME")
-	guard, products := newCache(t, rdb, name, func(context.Context, int64) (string, error) { return "", errors.New("nobody reads") })
-	f, err := New(Config{
-		Conn: os.Getenv("CONN"), Name: name, Redis: rdb, Guards: []*cacheguard.Guard{guard},
-		Tables: []cdc.Table{cdc.Rows(name+".products", products, func(r cdc.Row) (int64, error) { return r.Int64("id") })},
+	guard, products := feedtest.NewCache(t, rdb, name, nil, feedtest.LoadNothing)
+	tables := []cdc.Table{feedtest.ByID(name+".products", products)}
+	if os.Getenv("NOTES") != "" {
+		tables = append(tables, feedtest.Notes(name+".notes", products))
+	}
+	feedtest.RunChild(t, func(log *slog.Logger) (*Feed, error) {
+		return New(Config{Conn: os.Getenv("CONN"), Name: name, Redis: rdb, Guards: []*cacheguard.Guard{guard}, Tables: tables, Logger: log})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		redistest.Await(t, "it reads", func() bool { return f.Stats().Reading })
-		fmt.Println("reading")
-	}()
-	t.Log(f.Run(context.Background()))
-}
-
-func says(t *testing.T, err error, texts ...string) {
-	t.Helper()
-	for _, text := range texts {
-		if err == nil || !strings.Contains(err.Error(), text) {
-			t.Errorf("error %v, want one with %q", err, text)
-		}
-	}
 }

@@ -37,6 +37,7 @@ type Config struct {
 
 const (
 	batch      = 1000
+	smallest   = 50 // batch, of a Redis that did not manage a larger one in time
 	firstPause = 100 * time.Millisecond
 	maxPause   = 5 * time.Second
 	timeout    = 10 * time.Second // of a look into the outbox
@@ -50,6 +51,7 @@ type Feed struct {
 	engine *engine.Engine
 	of     string // the condition that rows are of mapped tables
 	warned bool
+	size   int // of the next batch, for Run
 }
 
 // New returns a Feed. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range. The Feed uses up to
@@ -78,7 +80,7 @@ func New(db *sql.DB, cfg Config) (*Feed, error) {
 	config.SetDefault(&cfg.Poll, 200*time.Millisecond)
 	config.SetDefault(&cfg.MaxRows, 1_000_000)
 	config.SetDefault(&cfg.Logger, slog.New(slog.DiscardHandler))
-	f := &Feed{db: db, cfg: cfg, engine: &engine.Engine{Tables: tables, Guards: cfg.Guards, Log: cfg.Logger}}
+	f := &Feed{db: db, cfg: cfg, size: batch, engine: &engine.Engine{Tables: tables, Guards: cfg.Guards, Log: cfg.Logger}}
 	f.of = mapped(tables.Names())
 	return f, nil
 }
@@ -108,10 +110,10 @@ func (f *Feed) Run(ctx context.Context) error {
 			f.engine.Reading(false, time.Time{})
 			f.engine.Reconnected()
 			f.engine.Trouble(err)
-			pause, failing = failing, min(2*failing, maxPause)
+			pause, failing, f.size = failing, min(2*failing, maxPause), max(f.size/2, smallest)
 		default:
 			f.engine.Trouble(nil)
-			failing = firstPause
+			failing, f.size = firstPause, min(2*f.size, batch)
 		}
 		if more {
 			continue

@@ -3,13 +3,10 @@ package outbox
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,6 +21,7 @@ import (
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/cdc"
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/feedtest"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/internal/testing/servers"
 )
@@ -76,13 +74,10 @@ func answers(driver, source string) bool {
 
 // world is a database, and a cache of its products.
 type world struct {
-	*testing.T
+	*feedtest.Shop
 
 	dialect Dialect
 	db      *sql.DB
-	guard   *cacheguard.Guard
-	shop    *cacheguard.Cache[int64, string]
-	prefix  string
 }
 
 // everywhere runs a test on each kind of database.
@@ -98,28 +93,20 @@ func everywhere(t *testing.T, test func(w *world)) {
 
 func newWorld(t *testing.T, d Dialect, rdb *redis.Client) *world {
 	t.Helper()
-	w := &world{T: t, dialect: d, db: open(t, d), prefix: fmt.Sprintf("%s%d", t.Name(), databases.Add(1))}
+	w := &world{dialect: d, db: open(t, d)}
+	w.Shop = &feedtest.Shop{T: t, Prefix: fmt.Sprintf("%s%d", t.Name(), databases.Add(1)), NotFound: sql.ErrNoRows, Load: w.load}
 	w.exec(`CREATE TABLE products (id bigint PRIMARY KEY, category varchar(20), name varchar(20))`)
 	for _, statement := range append(CreateTable(d), Triggers(d, "products", "id", "category")...) {
 		w.exec(statement)
 	}
-	var err error
-	w.guard, err = cacheguard.New(rdb, cacheguard.Config{Prefix: w.prefix, TTL: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = w.guard.Close() }) // always nil
-	w.shop, err = cacheguard.NewCache(w.guard, cacheguard.CacheConfig[int64, string]{
-		Name: "product", NotFound: sql.ErrNoRows, NegativeTTL: time.Hour,
-		Load: func(ctx context.Context, id int64) (name string, err error) {
-			err = w.db.QueryRowContext(ctx, "SELECT name FROM products WHERE id = "+number(id)).Scan(&name)
-			return name, err
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.Open(shared)
+	w.Use(rdb)
 	return w
+}
+
+func (w *world) load(ctx context.Context, id int64) (name string, err error) {
+	err = w.db.QueryRowContext(ctx, "SELECT name FROM products WHERE id = "+number(id)).Scan(&name)
+	return name, err
 }
 
 func open(t *testing.T, d Dialect) *sql.DB {
@@ -163,49 +150,14 @@ func (w *world) exec(statement string) {
 
 func (w *world) config() Config {
 	return Config{
-		Dialect: w.dialect, Guards: []*cacheguard.Guard{w.guard}, Poll: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(w.Output(), nil)),
-		Tables: []cdc.Table{cdc.Rows("products", w.shop, func(r cdc.Row) (int64, error) { return r.Int64("id") })},
+		Dialect: w.dialect, Guards: []*cacheguard.Guard{w.Guard}, Poll: 10 * time.Millisecond, Logger: w.Logger(), Tables: []cdc.Table{w.Rows("products")},
 	}
 }
 
 func (w *world) run(cfg Config) (f *Feed, stop func()) {
 	w.Helper()
 	f, err := New(w.db, cfg)
-	if err != nil {
-		w.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- f.Run(ctx) }() // owner: the test; stop: cancel; joined below
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; !errors.Is(err, context.Canceled) {
-			w.Errorf("Run returned %v", err)
-		}
-	})
-	w.Cleanup(stop)
-	return f, stop
-}
-
-func (w *world) catchUp(f *Feed) {
-	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
-	defer cancel()
-	if err := f.CatchUp(ctx); err != nil {
-		w.Fatal(err)
-	}
-}
-
-func (w *world) reads(id int64, want string) {
-	w.Helper()
-	got, err := w.shop.Get(w.Context(), id)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
-	if err != nil || got != want {
-		w.Errorf("product %d is %q (%v), want %q", id, got, err, want)
-	}
-	redistest.AwaitNoLease(w, shared.Client(w), w.prefix)
+	return feedtest.Run(w.Shop, f, err)
 }
 
 func (w *world) left() (n int) {
@@ -219,21 +171,21 @@ func (w *world) left() (n int) {
 func TestWhatIsWrittenPastTheCacheIsReadAnew(t *testing.T) {
 	everywhere(t, func(w *world) {
 		f, _ := w.run(w.config())
-		w.reads(1, "")
+		w.Reads(1, "")
 		w.exec("INSERT INTO products VALUES (1, 'a', 'one'), (2, 'a', 'two')")
-		w.catchUp(f)
-		w.reads(1, "one")
-		w.reads(2, "two")
+		w.CatchUp(f)
+		w.Reads(1, "one")
+		w.Reads(2, "two")
 		w.exec("UPDATE products SET name = 'uno' WHERE id = 1")
 		w.exec("DELETE FROM products WHERE id = 2")
-		w.catchUp(f)
-		w.reads(1, "uno")
-		w.reads(2, "")
-		w.reads(9, "")
+		w.CatchUp(f)
+		w.Reads(1, "uno")
+		w.Reads(2, "")
+		w.Reads(9, "")
 		w.exec("UPDATE products SET id = 9 WHERE id = 1")
-		w.catchUp(f)
-		w.reads(1, "")
-		w.reads(9, "uno")
+		w.CatchUp(f)
+		w.Reads(1, "")
+		w.Reads(9, "uno")
 		expect.Equal(w, "rows that are left", w.left(), 0)
 		expect.Equal(w, "rows", f.Stats().Rows, 5)
 		expect.ErrorIs(w, f.SelfCheck(w.Context()))
@@ -252,7 +204,7 @@ func TestWhatIsRolledBackInvalidatesNothing(t *testing.T) {
 		}
 		expect.ErrorIs(w, tx.Rollback())
 		w.exec("INSERT INTO products VALUES (2, 'a', 'two')")
-		w.catchUp(f)
+		w.CatchUp(f)
 		expect.Equal(w, "rows", f.Stats().Rows, 1)
 	})
 }
@@ -265,8 +217,8 @@ func TestWhatWasReadIsMatchedByWhatIsCommittedLater(t *testing.T) {
 			w := newWorld(t, d, shared.Client(t))
 			f, _ := w.run(w.config())
 			w.exec("INSERT INTO products VALUES (1, 'a', 'one'), (2, 'a', 'two')")
-			w.catchUp(f)
-			w.reads(1, "one")
+			w.CatchUp(f)
+			w.Reads(1, "one")
 			tx, err := w.db.BeginTx(t.Context(), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -275,11 +227,11 @@ func TestWhatWasReadIsMatchedByWhatIsCommittedLater(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.exec("UPDATE products SET name = 'dos' WHERE id = 2") // a larger id in the outbox, and seen before
-			redistest.Await(t, "it is invalidated", func() bool { return f.Stats().Rows == 3 })
-			w.reads(1, "one")
+			w.Await("it is invalidated", func() bool { return f.Stats().Rows == 3 })
+			w.Reads(1, "one")
 			expect.ErrorIs(t, tx.Commit())
-			w.catchUp(f)
-			w.reads(1, "uno")
+			w.CatchUp(f)
+			w.Reads(1, "uno")
 		})
 	}
 }
@@ -293,19 +245,19 @@ func TestARedisOutageKeepsTheRows(t *testing.T) {
 			w := newWorld(t, d, proxy.Client(t))
 			f, _ := w.run(w.config())
 			w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
-			w.catchUp(f)
-			w.reads(1, "one")
+			w.CatchUp(f)
+			w.Reads(1, "one")
 			proxy.Refuse(true)
 			w.exec("UPDATE products SET name = 'uno'")
-			redistest.Await(t, "the feed has noticed", func() bool { return f.Stats().Err != nil })
+			w.Await("the feed has noticed", func() bool { return f.Stats().Err != nil })
 			w.exec("UPDATE products SET name = 'eins'") // writers do not wait
 			expect.Equal(t, "rows that are left", w.left(), 2)
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
 			expect.ErrorIs(t, f.CatchUp(ctx), context.DeadlineExceeded)
 			proxy.Refuse(false)
-			w.catchUp(f)
-			w.reads(1, "eins")
+			w.CatchUp(f)
+			w.Reads(1, "eins")
 		})
 	}
 }
@@ -314,8 +266,8 @@ func TestAnOutboxWithTooManyRowsIsGivenUpForOneThatStandsForAll(t *testing.T) {
 	everywhere(t, func(w *world) {
 		f, stop := w.run(w.config())
 		w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
-		w.catchUp(f)
-		w.reads(1, "one")
+		w.CatchUp(f)
+		w.Reads(1, "one")
 		stop()
 		for n := range 30 {
 			w.exec(fmt.Sprintf("UPDATE products SET name = 'n%d'", n))
@@ -323,8 +275,8 @@ func TestAnOutboxWithTooManyRowsIsGivenUpForOneThatStandsForAll(t *testing.T) {
 		cfg := w.config()
 		cfg.MaxRows = 20
 		f, _ = w.run(cfg)
-		w.catchUp(f)
-		w.reads(1, "n29")
+		w.CatchUp(f)
+		w.Reads(1, "n29")
 		expect.Equal(w, "rows", f.Stats().Rows, 1)
 		expect.Equal(w, "whole kinds", f.Stats().Whole, 1)
 	})
@@ -335,11 +287,11 @@ func TestTruncateInvalidatesTheKindWhole(t *testing.T) {
 	w := newWorld(t, PostgreSQL, shared.Client(t))
 	f, _ := w.run(w.config())
 	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
-	w.catchUp(f)
-	w.reads(1, "one")
+	w.CatchUp(f)
+	w.Reads(1, "one")
 	w.exec("TRUNCATE products")
-	w.catchUp(f)
-	w.reads(1, "")
+	w.CatchUp(f)
+	w.Reads(1, "")
 }
 
 func TestTwoInstancesDoNotMissARow(t *testing.T) {
@@ -351,9 +303,9 @@ func TestTwoInstancesDoNotMissARow(t *testing.T) {
 				w.exec(fmt.Sprintf("DELETE FROM products WHERE id = %d", id))
 				w.exec(fmt.Sprintf("INSERT INTO products VALUES (%d, 'a', 'r%d')", id, round))
 			}
-			w.catchUp(f)
+			w.CatchUp(f)
 			for id := range int64(20) {
-				w.reads(id, fmt.Sprintf("r%d", round))
+				w.Reads(id, fmt.Sprintf("r%d", round))
 			}
 		}
 	})
@@ -369,49 +321,40 @@ func TestRowsOfATableThatIsNotMappedStayForOneThatMapsIt(t *testing.T) {
 	f, _ := w.run(w.config())
 	w.exec("INSERT INTO notes VALUES (1)")
 	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
-	w.catchUp(f)
+	w.CatchUp(f)
 	expect.Equal(t, "rows that are left", w.left(), 1)
-	says(t, f.SelfCheck(t.Context()), "rows of table notes")
+	feedtest.Says(t, f.SelfCheck(t.Context()), "rows of table notes")
 }
 
 func TestAColumnThatTheTriggersDoNotNoteIsAnError(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, SQLite, shared.Client(t))
 	cfg := w.config()
-	cfg.Tables = []cdc.Table{{Name: "products", Kinds: []cdc.Kind{w.shop}, Changed: func(c cdc.Change) cacheguard.Changes {
+	cfg.Tables = []cdc.Table{{Name: "products", Kinds: []cdc.Kind{w.Products}, Changed: func(c cdc.Change) cacheguard.Changes {
 		name, _ := c.New.String("name") // the feed has the error
 		return cacheguard.Changes{Tags: []string{name}}
 	}}}
 	f, _ := w.run(cfg)
 	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
-	redistest.Await(t, "the feed says so", func() bool { return f.Stats().Err != nil })
-	says(t, f.Stats().Err, "table products", "column name")
+	w.Await("the feed says so", func() bool { return f.Stats().Err != nil })
+	feedtest.Says(t, f.Stats().Err, "table products", "column name")
 	expect.Equal(t, "rows that are left", w.left(), 1)
 }
 
 func TestNewAndSelfCheckNameWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	_, err := New(nil, Config{Dialect: "oracle", Poll: 1, MaxRows: -2})
-	says(t, err, "db: is nil", "Dialect", "Poll", "MaxRows", "Tables: is empty", "Guards: is empty")
+	feedtest.Says(t, err, "db: is nil", "Dialect", "Poll", "MaxRows", "Tables: is empty", "Guards: is empty")
 	w := newWorld(t, SQLite, shared.Client(t))
 	f, err := New(w.db, w.config())
 	expect.ErrorIs(t, err)
 	w.exec("DROP TRIGGER cacheguard_products_update")
-	says(t, f.SelfCheck(t.Context()), "products has no trigger cacheguard_products_update")
+	feedtest.Says(t, f.SelfCheck(t.Context()), "products has no trigger cacheguard_products_update")
 	w.exec("DROP TABLE cacheguard_outbox")
-	says(t, f.SelfCheck(t.Context()), "CREATE TABLE")
+	feedtest.Says(t, f.SelfCheck(t.Context()), "CREATE TABLE")
 	var none *Feed
 	expect.ErrorIs(t, none.Run(t.Context()), errNilFeed)
 	expect.ErrorIs(t, none.CatchUp(t.Context()), errNilFeed)
 	expect.ErrorIs(t, none.SelfCheck(t.Context()), errNilFeed)
 	expect.ErrorIs(t, none.Stats().Err, errNilFeed)
-}
-
-func says(t *testing.T, err error, texts ...string) {
-	t.Helper()
-	for _, text := range texts {
-		if err == nil || !strings.Contains(err.Error(), text) {
-			t.Errorf("error %v, want one with %q", err, text)
-		}
-	}
 }

@@ -51,7 +51,7 @@ func (f *Feed) emptyIn(ctx context.Context, db querier, lock string) (more bool,
 	if err != nil {
 		return false, err
 	}
-	more = len(ids) == batch
+	more = len(ids) == f.size
 	if !more {
 		part.Committed = began
 	}
@@ -75,7 +75,7 @@ func (f *Feed) emptyIn(ctx context.Context, db querier, lock string) (more bool,
 func (f *Feed) read(ctx context.Context, db querier, lock string) (*engine.Part[int64], []string, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	rows, err := db.QueryContext(ctx, join("SELECT id, tbl, op, old_row, new_row, at_ms FROM ", defaultTable, " WHERE ", f.of, " ORDER BY id LIMIT ", number(batch), lock))
+	rows, err := db.QueryContext(ctx, join("SELECT id, tbl, op, old_row, new_row, at_ms FROM ", defaultTable, " WHERE ", f.of, " ORDER BY id LIMIT ", number(int64(f.size)), lock))
 	if err != nil {
 		return nil, nil, fmt.Errorf("cdc/outbox: read the outbox: %w", err)
 	}
@@ -91,7 +91,7 @@ func (f *Feed) read(ctx context.Context, db querier, lock string) (*engine.Part[
 		}
 		ids = append(ids, number(id))
 		part.Committed = time.UnixMilli(at)
-		if err := f.add(part, table, op, before, after); err != nil {
+		if err := f.add(part, table, op, before, after, part.Committed); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -102,7 +102,7 @@ func (f *Feed) read(ctx context.Context, db querier, lock string) (*engine.Part[
 }
 
 // add adds what a row of the outbox says.
-func (f *Feed) add(part *engine.Part[int64], name, op string, before, after sql.NullString) error {
+func (f *Feed) add(part *engine.Part[int64], name, op string, before, after sql.NullString, at time.Time) error {
 	part.Rows++
 	if name == everything {
 		part.Whole = append(part.Whole, f.engine.Tables.All()...)
@@ -113,7 +113,7 @@ func (f *Feed) add(part *engine.Part[int64], name, op string, before, after sql.
 		part.Whole = append(part.Whole, table)
 		return nil
 	}
-	change := cdc.Change{Op: cdc.Op(op)}
+	change := cdc.Change{Op: cdc.Op(op), Committed: at}
 	var err error
 	if change.Old, err = rowOf(before); err == nil {
 		change.New, err = rowOf(after)

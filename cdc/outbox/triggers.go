@@ -80,8 +80,8 @@ func postgresTriggers(table string, columns []string) []string {
 	RETURN NULL;
 END $cacheguard$`, function, jsonOf(d, "OLD", columns), jsonOf(d, "NEW", columns), text(table))
 	statements := []string{body}
-	for name, when := range map[string]string{"row": "INSERT OR UPDATE OR DELETE", "truncate": "TRUNCATE"} {
-		each := map[string]string{"row": "ROW", "truncate": "STATEMENT"}[name]
+	for _, t := range [][3]string{{"row", "INSERT OR UPDATE OR DELETE", "ROW"}, {"truncate", "TRUNCATE", "STATEMENT"}} {
+		name, when, each := t[0], t[1], t[2]
 		statements = append(statements,
 			fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s", d.quote(trigger(table, name)), d.quote(table)),
 			fmt.Sprintf("CREATE TRIGGER %s AFTER %s ON %s FOR EACH %s EXECUTE FUNCTION %s()", d.quote(trigger(table, name)), when, d.quote(table), each, function))

@@ -8,6 +8,7 @@ import (
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/cdc"
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/feedtest"
 )
 
 func TestNewNamesTheFieldsThatAreWrong(t *testing.T) {
@@ -17,10 +18,10 @@ func TestNewNamesTheFieldsThatAreWrong(t *testing.T) {
 		{Name: "public.a", Changed: nothing}, {Name: "public.a", Changed: nothing}, {Name: "", Changed: nothing}, {Name: "public.b"},
 		cdc.Rows[int64, string]("public.c", nil, nil),
 	}})
-	says(t, err, "Config.Conn: is empty", "Config.Publication: is empty", "Config.Slot", "MaxRetained", "Guards: one of them is nil", "public.a is there twice",
+	feedtest.Says(t, err, "Config.Conn: is empty", "Config.Publication: is empty", "Config.Slot", "MaxRetained", "Guards: one of them is nil", "public.a is there twice",
 		"Tables[2]: the name is empty", "Tables[3]: public.b: Changed is nil", "Tables[4]: public.c: Changed is nil")
 	_, err = New(Config{Conn: "host=x port=y", Publication: "p", Slot: "s"})
-	says(t, err, "Config.Conn: ", "Guards: is empty", "Tables: is empty")
+	feedtest.Says(t, err, "Config.Conn: ", "Guards: is empty", "Tables: is empty")
 	var none *Feed
 	for name, err := range map[string]error{
 		"Run": none.Run(t.Context()), "CatchUp": none.CatchUp(t.Context()), "SelfCheck": none.SelfCheck(t.Context()), "Stats": none.Stats().Err,
@@ -35,9 +36,9 @@ func TestNewRefusesACacheOfAnotherGuard(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	cfg := w.config()
-	cfg.Guards[0], _ = w.newCache(w.redis.Client(t))
+	cfg.Guards[0], _ = w.Instance(w.redis.Client(t))
 	_, err := New(cfg)
-	says(t, err, "public.products", "not among Guards")
+	feedtest.Says(t, err, "public.products", "not among Guards")
 }
 
 func TestSelfCheckNamesWhatIsMissingAndWhatMendsIt(t *testing.T) {
@@ -79,7 +80,7 @@ func TestSelfCheckNamesWhatIsMissingAndWhatMendsIt(t *testing.T) {
 			if c.says == nil {
 				expect.ErrorIs(t, err)
 			}
-			says(t, err, c.says...)
+			feedtest.Says(t, err, c.says...)
 		})
 	}
 }
@@ -91,7 +92,7 @@ func TestSelfCheckNamesTheWALLevel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	says(t, f.SelfCheck(t.Context()), "ALTER SYSTEM SET wal_level = 'logical'")
+	feedtest.Says(t, f.SelfCheck(t.Context()), "ALTER SYSTEM SET wal_level = 'logical'")
 }
 
 func TestATableThatIsNoLongerPublishedIsATroubleAndThenInvalidatedWhole(t *testing.T) {
@@ -99,27 +100,27 @@ func TestATableThatIsNoLongerPublishedIsATroubleAndThenInvalidatedWhole(t *testi
 	w := newWorld(t, "")
 	f, _ := w.run(w.config())
 	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
-	w.catchUp(f)
-	w.reads(1, "one")
+	w.CatchUp(f)
+	w.Reads(1, "one")
 	w.exec("ALTER PUBLICATION shop DROP TABLE products")
-	w.await("it is a trouble", func() bool {
+	w.Await("it is a trouble", func() bool {
 		err := f.Stats().Err
 		return err != nil && strings.Contains(err.Error(), "ADD TABLE public.products")
 	})
 	w.exec("UPDATE products SET name = 'uno'")
 	w.exec("ALTER PUBLICATION shop ADD TABLE products")
-	w.catchUp(f)
-	w.reads(1, "uno")
+	w.CatchUp(f)
+	w.Reads(1, "uno")
 }
 
 func TestASecondRunAtTheSameTimeIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	f, _ := w.run(w.config())
-	w.catchUp(f)
+	w.CatchUp(f)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	says(t, f.Run(ctx), "runs already")
+	feedtest.Says(t, f.Run(ctx), "runs already")
 }
 
 func run(sql string) func(*world) { return func(w *world) { w.exec(sql) } }
@@ -135,14 +136,4 @@ func foreign(w *world) {
 func partitioned(w *world) {
 	w.exec(`DROP TABLE products; CREATE TABLE products (id bigint PRIMARY KEY) PARTITION BY RANGE (id)`)
 	w.exec(`ALTER PUBLICATION shop ADD TABLE products; ALTER PUBLICATION shop SET (publish_via_partition_root = true)`)
-}
-
-// says expects that the error has all the texts.
-func says(t *testing.T, err error, texts ...string) {
-	t.Helper()
-	for _, text := range texts {
-		if err == nil || !strings.Contains(err.Error(), text) {
-			t.Errorf("error %v, want one with %q", err, text)
-		}
-	}
 }

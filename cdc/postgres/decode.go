@@ -107,7 +107,9 @@ func (d *decoder) row(ctx context.Context, id uint32, change func(*relation) cdc
 	if r == nil {
 		return err
 	}
-	names, err := r.table.Changes(change(r))
+	c := change(r)
+	c.Committed = d.committed
+	names, err := r.table.Changes(c)
 	if err != nil {
 		return err
 	}

@@ -4,17 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/cdc"
 	"github.com/cacheguard/go/internal/testing/distance"
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/feedtest"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -22,18 +20,19 @@ func TestARedisOutageStopsThePositionAndNotTheFeed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	proxy := redistest.StartProxy(t, w.redis.Addr())
-	w.guard, w.shop = w.newCache(proxy.Client(t))
+	w.Use(proxy.Client(t))
 	f, _ := w.run(w.config())
 	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
-	w.catchUp(f)
-	w.reads(1, "one")
+	w.CatchUp(f)
+	w.Reads(1, "one")
+	before := f.Stats().Reconnects
 	proxy.Refuse(true)
 	w.exec("UPDATE products SET name = 'uno'")
 	var written string
 	w.ask(&written, "SELECT pg_current_wal_insert_lsn()::text")
-	w.await("the feed has noticed", func() bool { return f.Stats().Err != nil })
+	w.Await("the feed has noticed", func() bool { return f.Stats().Err != nil })
 	w.exec("UPDATE products SET name = 'eins'")
-	w.await("what is behind shows", func() bool { return f.Stats().BehindBytes > 0 && f.Stats().Behind > 0 })
+	w.Await("what is behind shows", func() bool { return f.Stats().BehindBytes > 0 && f.Stats().Behind > 0 })
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	expect.ErrorIs(t, f.CatchUp(ctx), context.DeadlineExceeded)
@@ -42,26 +41,26 @@ func TestARedisOutageStopsThePositionAndNotTheFeed(t *testing.T) {
 	expect.Equal(t, "the position has passed what is not invalidated", passed, false)
 	expect.Equal(t, "it still reads", f.Stats().Reading, true)
 	proxy.Refuse(false)
-	w.catchUp(f)
-	w.reads(1, "eins")
+	w.CatchUp(f)
+	w.Reads(1, "eins")
 	expect.Equal(t, "trouble", f.Stats().Err, nil)
-	expect.Equal(t, "reconnects", f.Stats().Reconnects, 0)
-	w.logs("changes wait to be invalidated")
-	w.logs("changes are invalidated again")
+	expect.Equal(t, "reconnects", f.Stats().Reconnects, before)
+	w.Logs("changes wait to be invalidated")
+	w.Logs("changes are invalidated again")
 }
 
 func TestTooFewReplicasStopThePosition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	replica := redistest.StartReplica(t, w.redis)
-	w.guard, w.shop = w.newCache(w.redis.Client(t), func(c *cacheguard.Config) { c.Replicas = 1 })
+	w.Use(w.redis.Client(t), func(c *cacheguard.Config) { c.Replicas = 1 })
 	f, _ := w.run(w.config())
-	w.catchUp(f)
+	w.CatchUp(f)
 	replica.Pause()
 	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
-	w.await("the feed has noticed", func() bool { return errors.Is(f.Stats().Err, cacheguard.ErrNotReplicated) })
+	w.Await("the feed has noticed", func() bool { return errors.Is(f.Stats().Err, cacheguard.ErrNotReplicated) })
 	replica.Resume()
-	w.catchUp(f)
+	w.CatchUp(f)
 	expect.Equal(t, "trouble", f.Stats().Err, nil)
 }
 
@@ -71,10 +70,10 @@ func TestNothingIsInvalidatedBeforeEveryReadSeesIt(t *testing.T) {
 	w := newWorld(t, server.Address)
 	f, _ := w.run(w.config())
 	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
-	w.catchUp(f)
+	w.CatchUp(f)
 	w.exec("ALTER SYSTEM SET synchronous_standby_names = 'ghost'")
 	w.exec("SELECT pg_reload_conf()")
-	w.await("commits wait for a replica", func() bool {
+	w.Await("commits wait for a replica", func() bool {
 		var names string
 		w.ask(&names, "SHOW synchronous_standby_names")
 		return names == "ghost"
@@ -84,22 +83,22 @@ func TestNothingIsInvalidatedBeforeEveryReadSeesIt(t *testing.T) {
 		_, err := w.pool.Exec(context.Background(), "UPDATE products SET name = 'uno'")
 		committed <- err
 	}()
-	w.await("the commit is in the log, and nobody sees it", func() bool {
+	w.Await("the commit is in the log, and nobody sees it", func() bool {
 		var waits bool
 		w.ask(&waits, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep')")
 		return waits
 	})
-	w.await("the log was sent", func() bool {
+	w.Await("the log was sent", func() bool {
 		var sent bool
 		w.ask(&sent, "SELECT sent_lsn >= pg_current_wal_lsn() FROM pg_stat_replication WHERE application_name LIKE '%'||$1", w.slot)
 		return sent
 	})
-	w.reads(1, "one") // the database has no other
+	w.Reads(1, "one") // the database has no other
 	w.exec("ALTER SYSTEM RESET synchronous_standby_names")
 	w.exec("SELECT pg_reload_conf()")
 	expect.ErrorIs(t, <-committed)
-	w.catchUp(f)
-	w.reads(1, "uno")
+	w.CatchUp(f)
+	w.Reads(1, "uno")
 }
 
 func TestASlotThatWasDroppedInvalidatesTheKindsWholeOnce(t *testing.T) {
@@ -107,39 +106,39 @@ func TestASlotThatWasDroppedInvalidatesTheKindsWholeOnce(t *testing.T) {
 	w := newWorld(t, "")
 	f, stop := w.run(w.config())
 	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
-	w.catchUp(f)
-	w.reads(1, "one")
+	w.CatchUp(f)
+	w.Reads(1, "one")
 	stop()
-	w.await("the slot is free", func() bool {
+	w.Await("the slot is free", func() bool {
 		var dropped int
 		err := w.pool.QueryRow(t.Context(), "SELECT count(pg_drop_replication_slot(slot_name)) FROM pg_replication_slots WHERE slot_name = $1", w.slot).Scan(&dropped)
 		return err == nil && dropped == 1
 	})
 	w.exec("UPDATE products SET name = 'uno'")
 	f, _ = w.run(w.config())
-	w.catchUp(f)
-	w.reads(1, "uno")
+	w.CatchUp(f)
+	w.Reads(1, "uno")
 	expect.Equal(t, "whole kinds", f.Stats().Whole, 1)
-	w.logs("there is no slot")
+	w.Logs("there is no slot")
 }
 
 func TestTheSlotIsThereOnlyWhenEverythingBeforeItIsInvalidated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	proxy := redistest.StartProxy(t, w.redis.Addr())
-	w.guard, w.shop = w.newCache(proxy.Client(t))
+	w.Use(proxy.Client(t))
 	proxy.Refuse(true)
 	f, stop := w.run(w.config())
-	w.await("it has tried", func() bool { return f.Stats().Err != nil })
+	w.Await("it has tried", func() bool { return f.Stats().Err != nil })
 	stop()
 	slots := -1
-	w.await("the session has ended", func() bool {
+	w.Await("the session has ended", func() bool {
 		w.ask(&slots, "SELECT count(*) FROM pg_replication_slots WHERE slot_name LIKE $1 || '%'", w.slot)
 		return slots == 0
 	})
 	proxy.Refuse(false)
 	f, _ = w.run(w.config())
-	w.catchUp(f)
+	w.CatchUp(f)
 	expect.Equal(t, "whole kinds", f.Stats().Whole, 1)
 }
 
@@ -148,35 +147,57 @@ func TestASlotThatHoldsBackTooMuchIsGivenUp(t *testing.T) {
 	server := startServer(t)
 	w := newWorld(t, server.Address)
 	proxy := redistest.StartProxy(t, w.redis.Addr())
-	w.guard, w.shop = w.newCache(proxy.Client(t))
+	w.Use(proxy.Client(t))
 	cfg := w.config()
 	cfg.MaxRetained = minRetained
 	f, _ := w.run(cfg)
 	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
-	w.catchUp(f)
-	w.reads(1, "one")
+	w.CatchUp(f)
+	w.Reads(1, "one")
 	proxy.Refuse(true)
 	w.exec("UPDATE products SET name = 'uno'")
-	w.await("the feed has noticed", func() bool { return f.Stats().Err != nil })
+	w.Await("the feed has noticed", func() bool { return f.Stats().Err != nil })
 	grow := func() {
 		w.exec("SELECT pg_switch_wal()")
 		w.exec("UPDATE products SET name = name")
 	}
 	grow() // a segment has 16 MiB, of which the first one had some already
 	grow()
-	w.logs("more than half of MaxRetained")
+	w.Logs("more than half of MaxRetained")
 	grow()
-	w.logs("the slot is given up")
-	w.await("the database keeps nothing", func() bool {
+	w.Logs("the slot is given up")
+	w.Await("the database keeps nothing", func() bool {
 		var slots int
 		w.ask(&slots, "SELECT count(*) FROM pg_replication_slots WHERE slot_name = $1", w.slot)
 		return slots == 0
 	})
 	proxy.Refuse(false)
-	w.catchUp(f)
-	w.reads(1, "uno")
+	w.CatchUp(f)
+	w.Reads(1, "uno")
 	expect.Equal(t, "whole kinds, and at the first start", f.Stats().Whole, 2)
-	w.logs("it held back more than MaxRetained")
+	w.Logs("it held back more than MaxRetained")
+}
+
+func TestASlotThatARowHoldsBackIsGivenUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, startServer(t).Address)
+	cfg := w.config(cdc.Table{Name: "public.products", Kinds: []cdc.Kind{w.Products}, Changed: func(c cdc.Change) cacheguard.Changes {
+		_, _ = c.New.Int64("name") // which is no number: the feed has the error
+		return cacheguard.Changes{}
+	}})
+	cfg.MaxRetained = minRetained
+	f, _ := w.run(cfg)
+	w.CatchUp(f)
+	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
+	w.Await("the feed has noticed", func() bool { return f.Stats().Err != nil })
+	for range 3 { // a segment has 16 MiB, of which the first one had some already
+		w.exec("SELECT pg_switch_wal()")
+		w.exec("CREATE TABLE IF NOT EXISTS other (n int)")
+		w.exec("INSERT INTO other VALUES (1)")
+	}
+	w.Logs("the slot is given up")
+	w.CatchUp(f)
+	expect.Equal(t, "whole kinds, and at the first start", f.Stats().Whole, 2)
 }
 
 func TestASlotThatTheDatabaseHasGivenUpIsMadeAgain(t *testing.T) {
@@ -185,10 +206,10 @@ func TestASlotThatTheDatabaseHasGivenUpIsMadeAgain(t *testing.T) {
 	w := newWorld(t, server.Address)
 	f, stop := w.run(w.config())
 	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
-	w.catchUp(f)
-	w.reads(1, "one")
+	w.CatchUp(f)
+	w.Reads(1, "one")
 	stop()
-	w.await("the slot is lost", func() bool {
+	w.Await("the slot is lost", func() bool {
 		w.exec("SELECT pg_switch_wal()")
 		w.exec("UPDATE products SET name = 'uno'")
 		w.exec("CHECKPOINT")
@@ -197,9 +218,9 @@ func TestASlotThatTheDatabaseHasGivenUpIsMadeAgain(t *testing.T) {
 		return status == "lost"
 	})
 	f, _ = w.run(w.config())
-	w.catchUp(f)
-	w.reads(1, "uno")
-	w.logs("max_slot_wal_keep_size")
+	w.CatchUp(f)
+	w.Reads(1, "uno")
+	w.Logs("max_slot_wal_keep_size")
 }
 
 func TestATemporarySlotLeavesNothingAndInvalidatesTheKindsAtEachStart(t *testing.T) {
@@ -209,21 +230,21 @@ func TestATemporarySlotLeavesNothingAndInvalidatesTheKindsAtEachStart(t *testing
 	cfg.Temporary = true
 	f, stop := w.run(cfg)
 	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
-	w.catchUp(f)
-	w.reads(1, "one")
+	w.CatchUp(f)
+	w.Reads(1, "one")
 	w.exec("UPDATE products SET name = 'uno'")
-	w.catchUp(f)
-	w.reads(1, "uno")
+	w.CatchUp(f)
+	w.Reads(1, "uno")
 	stop()
-	w.await("there is no slot", func() bool {
+	w.Await("there is no slot", func() bool {
 		var slots int
 		w.ask(&slots, "SELECT count(*) FROM pg_replication_slots WHERE slot_name LIKE $1 || '%'", w.slot)
 		return slots == 0
 	})
 	w.exec("UPDATE products SET name = 'eins'")
 	f, _ = w.run(cfg)
-	w.catchUp(f)
-	w.reads(1, "eins")
+	w.CatchUp(f)
+	w.Reads(1, "eins")
 	expect.Equal(t, "whole kinds", f.Stats().Whole, 1)
 }
 
@@ -232,48 +253,15 @@ func TestThePositionOfAnIdleTableMovesWithTheLog(t *testing.T) {
 	w := newWorld(t, "")
 	w.exec("CREATE TABLE other (n int)")
 	f, _ := w.run(w.config())
-	w.catchUp(f)
+	w.CatchUp(f)
 	before := w.position()
 	w.exec("INSERT INTO other SELECT generate_series(1, 10000)")
-	w.await("the position moves", func() bool {
+	w.Await("the position moves", func() bool {
 		var moved bool
 		w.ask(&moved, "SELECT confirmed_flush_lsn > $2::text::pg_lsn + 100000 FROM pg_replication_slots WHERE slot_name = $1", w.slot, before)
 		return moved
 	})
 	expect.Equal(t, "rows", f.Stats().Rows, 0)
-}
-
-// TestAReader is a child process of TestAnotherInstanceTakesOver.
-func TestAReader(t *testing.T) {
-	if !redistest.IsChild(t) {
-		t.Skip("it is for child processes")
-	}
-	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("REDIS")})
-	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: os.Getenv("SLOT")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	products, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[int64, string]{
-		Name: "product", Load: func(context.Context, int64) (string, error) { return "", errors.New("nobody reads") },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	tables := []cdc.Table{cdc.Rows("public.products", products, func(r cdc.Row) (int64, error) { return r.Int64("id") })}
-	if os.Getenv("NOTES") != "" {
-		tables = append(tables, cdc.Table{Name: "public.notes", Changed: (&world{shop: products}).noted})
-	}
-	f, err := New(Config{
-		Conn: os.Getenv("ADDR"), Publication: "shop", Slot: os.Getenv("SLOT"), Guards: []*cacheguard.Guard{guard}, Tables: tables,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		redistest.Await(t, "it reads", func() bool { return f.Stats().Reading })
-		fmt.Println("reading")
-	}()
-	t.Log(f.Run(context.Background()))
 }
 
 func TestAnotherInstanceTakesOverFromOneThatWasKilledOrFrozen(t *testing.T) {
@@ -282,20 +270,10 @@ func TestAnotherInstanceTakesOverFromOneThatWasKilledOrFrozen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, "")
-			child := redistest.Child(t, "TestAReader", "ADDR="+w.addr, "REDIS="+w.redis.Addr(), "SLOT="+w.slot)
-			child.Expect("reading")
+			fleet := feedtest.StartFleet(w.Shop, 1, func() *redistest.Process { return w.child() })
+			fleet.AwaitReader()
 			f, _ := w.run(w.config())
-			w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
-			w.catchUp(f)
-			w.reads(1, "one")
-			expect.Equal(t, "two read", f.Stats().Reading, false)
-			disturb(child)
-			w.exec("UPDATE products SET name = 'uno'")
-			w.catchUp(f)
-			w.reads(1, "uno")
-			s := f.Stats()
-			expect.Equal(t, "it reads", s.Reading, true)
-			expect.Equal(t, "kinds invalidated whole by a takeover", s.Whole, 0)
+			fleet.TakesOver(f, func(sql string) { w.exec(sql) }, disturb)
 		})
 	}
 }
@@ -314,21 +292,17 @@ func TestACutConnectionAndARestartedDatabaseAreSurvived(t *testing.T) {
 	cfg.Conn = fmt.Sprintf("host=%s port=%s user=test dbname=%s sslmode=disable", host, port, w.slot)
 	f, _ := w.run(cfg)
 	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
-	w.catchUp(f)
-	w.reads(1, "one")
+	w.CatchUp(f)
+	w.Reads(1, "one")
 	relay.Break()
 	w.exec("UPDATE products SET name = 'uno'")
-	w.catchUp(f)
-	w.reads(1, "uno")
+	w.CatchUp(f)
+	w.Reads(1, "uno")
 	server.Kill()
 	server.Start()
-	w.await("the database answers", func() bool { return w.pool.Ping(t.Context()) == nil })
+	w.Await("the database answers", func() bool { return w.pool.Ping(t.Context()) == nil })
 	w.exec("UPDATE products SET name = 'eins'")
-	w.await("it has caught up", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		return f.CatchUp(ctx) == nil
-	})
-	w.reads(1, "eins")
+	w.CatchUpInTheEnd(f)
+	w.Reads(1, "eins")
 	expect.Equal(t, "whole kinds, at the first start", f.Stats().Whole, 1)
 }

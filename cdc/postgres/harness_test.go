@@ -2,11 +2,10 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/cdc"
+	"github.com/cacheguard/go/internal/testing/feedtest"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/internal/testing/servers"
 )
@@ -47,16 +47,12 @@ func startServer(tb testing.TB, settings ...string) *servers.Postgres {
 
 // world is a database, a Redis, and a cache of the database's products.
 type world struct {
-	*testing.T
+	*feedtest.Shop
 
 	addr  string
 	slot  string
 	pool  *pgxpool.Pool
 	redis *redistest.Server
-	guard *cacheguard.Guard
-	shop  *cacheguard.Cache[int64, string]
-	loads atomic.Int64
-	log   journal
 }
 
 var databases atomic.Int64
@@ -67,7 +63,8 @@ func newWorld(t *testing.T, server string) *world {
 	if server == "" {
 		server = shared.Addr()
 	}
-	w := &world{T: t, slot: fmt.Sprintf("slot_%d", databases.Add(1)), redis: redistest.Start(t)}
+	w := &world{slot: fmt.Sprintf("slot_%d", databases.Add(1)), redis: redistest.Start(t)}
+	w.Shop = &feedtest.Shop{T: t, Prefix: w.slot, NotFound: pgx.ErrNoRows, Load: w.load}
 	admin := w.connect(server)
 	if _, err := admin.Exec(t.Context(), "CREATE DATABASE "+w.slot); err != nil {
 		t.Fatal(err)
@@ -76,7 +73,7 @@ func newWorld(t *testing.T, server string) *world {
 	w.pool = w.connect(w.addr)
 	w.exec(`CREATE TABLE products (id bigint PRIMARY KEY, category text, name text)`)
 	w.exec(`CREATE PUBLICATION shop FOR TABLE products`)
-	w.guard, w.shop = w.newCache(w.redis.Client(t))
+	w.Open(w.redis)
 	t.Cleanup(func() {
 		_, _ = admin.Exec(context.Background(), "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = $1", w.slot)
 	})
@@ -93,31 +90,11 @@ func (w *world) connect(addr string) *pgxpool.Pool {
 	return pool
 }
 
-func (w *world) newCache(rdb *redis.Client, tweaks ...func(*cacheguard.Config)) (*cacheguard.Guard, *cacheguard.Cache[int64, string]) {
-	w.Helper()
-	cfg := cacheguard.Config{Prefix: w.slot, TTL: time.Hour}
-	for _, tweak := range tweaks {
-		tweak(&cfg)
-	}
-	guard, err := cacheguard.New(rdb, cfg)
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(func() { _ = guard.Close() }) // always nil
-	cache, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[int64, string]{
-		Name: "product", NegativeTTL: time.Hour, NotFound: pgx.ErrNoRows,
-		Load: func(ctx context.Context, id int64) (name string, err error) {
-			w.loads.Add(1)
-			var category string
-			err = w.pool.QueryRow(ctx, "SELECT name, category FROM products WHERE id = $1", id).Scan(&name, &category)
-			cacheguard.SetTags(ctx, "category:"+category)
-			return name, err
-		},
-	})
-	if err != nil {
-		w.Fatal(err)
-	}
-	return guard, cache
+func (w *world) load(ctx context.Context, id int64) (name string, err error) {
+	var category string
+	err = w.pool.QueryRow(ctx, "SELECT name, category FROM products WHERE id = $1", id).Scan(&name, &category)
+	cacheguard.SetTags(ctx, "category:"+category)
+	return name, err
 }
 
 func (w *world) exec(sql string, args ...any) {
@@ -134,76 +111,18 @@ func (w *world) ask(into any, sql string, args ...any) {
 	}
 }
 
-func (w *world) rows() cdc.Table {
-	return cdc.Rows("public.products", w.shop, func(r cdc.Row) (int64, error) { return r.Int64("id") })
-}
-
 func (w *world) config(tables ...cdc.Table) Config {
 	if tables == nil {
-		tables = []cdc.Table{w.rows()}
+		tables = []cdc.Table{w.Rows("public.products")}
 	}
-	return Config{
-		Conn: w.addr, Publication: "shop", Slot: w.slot, Tables: tables, Guards: []*cacheguard.Guard{w.guard},
-		Logger: slog.New(slog.NewTextHandler(&w.log, nil)),
-	}
+	return Config{Conn: w.addr, Publication: "shop", Slot: w.slot, Tables: tables, Guards: []*cacheguard.Guard{w.Guard}, Logger: w.Logger()}
 }
 
 // run runs a feed until the test or stop ends it.
 func (w *world) run(cfg Config) (f *Feed, stop func()) {
 	w.Helper()
 	f, err := New(cfg)
-	if err != nil {
-		w.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- f.Run(ctx) }() // owner: the test; stop: cancel; joined below
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; !errors.Is(err, context.Canceled) {
-			w.Errorf("Run returned %v", err)
-		}
-	})
-	w.Cleanup(stop)
-	return f, stop
-}
-
-// catchUp returns when the feed has caught up.
-func (w *world) catchUp(f *Feed) {
-	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
-	defer cancel()
-	if err := f.CatchUp(ctx); err != nil {
-		w.Fatalf("%v\n%s", err, w.log.String())
-	}
-}
-
-// reads expects what the cache has of a product; empty: it knows that there is none.
-func (w *world) reads(id int64, want string) {
-	w.Helper()
-	got, err := w.shop.Get(w.Context(), id)
-	if errors.Is(err, pgx.ErrNoRows) {
-		got, err = "", nil
-	}
-	if err != nil || got != want {
-		w.Errorf("product %d is %q (%v), want %q", id, got, err, want)
-	}
-	redistest.AwaitNoLease(w, w.redis.Client(w), w.slot)
-}
-
-// keeps expects that the cache has it still.
-func (w *world) keeps(id int64, want string) {
-	w.Helper()
-	before := w.loads.Load()
-	w.reads(id, want)
-	if w.loads.Load() != before {
-		w.Errorf("product %d was loaded again", id)
-	}
-}
-
-func (w *world) await(what string, cond func() bool) {
-	w.Helper()
-	redistest.Await(w, what, cond)
+	return feedtest.Run(w.Shop, f, err)
 }
 
 // position is what the slot has confirmed.
@@ -213,28 +132,25 @@ func (w *world) position() (lsn string) {
 	return lsn
 }
 
-// journal keeps what was logged.
-type journal struct {
-	mu   sync.Mutex
-	text strings.Builder
+// child starts a process that runs the test TestAReader.
+func (w *world) child(env ...string) *redistest.Process {
+	return redistest.Child(w.T, "TestAReader", append([]string{"ADDR=" + w.addr, "REDIS=" + w.redis.Addr(), "SLOT=" + w.slot}, env...)...)
 }
 
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
+// TestAReader is a child process of tests with several.
+func TestAReader(t *testing.T) {
+	if !redistest.IsChild(t) {
+		t.Skip("it is for child processes")
+	}
+	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("REDIS")})
+	guard, products := feedtest.NewCache(t, rdb, os.Getenv("SLOT"), nil, feedtest.LoadNothing)
+	tables := []cdc.Table{feedtest.ByID("public.products", products)}
+	if os.Getenv("NOTES") != "" {
+		tables = append(tables, feedtest.Notes("public.notes", products))
+	}
+	feedtest.RunChild(t, func(log *slog.Logger) (*Feed, error) {
+		return New(Config{
+			Conn: os.Getenv("ADDR"), Publication: "shop", Slot: os.Getenv("SLOT"), Guards: []*cacheguard.Guard{guard}, Tables: tables, Logger: log,
+		})
+	})
 }
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
-}
-
-func (w *world) logs(text string) {
-	w.Helper()
-	w.await("the log says: "+text, func() bool { return strings.Contains(w.log.String(), text) })
-}
-
-// loadNothing is for caches that the test does not read.
-func loadNothing(context.Context, string) (string, error) { return "", cacheguard.ErrNotFound }

@@ -29,7 +29,6 @@ type reader struct {
 	confirmed atomic.Uint64 // up to which everything is invalidated
 	changed   chan struct{} // has one if confirmed has moved
 	awaiting  atomic.Int64  // since when receive waits for the database, in ns since 1970; 0: it does not
-	warned    bool
 	published string // the fingerprint of the publication
 
 	markMu sync.Mutex
@@ -167,18 +166,7 @@ func (r *reader) watch(ctx context.Context) error {
 		r.end, r.when = s.end, s.when
 	}
 	r.markMu.Unlock()
-	limit := r.feed.cfg.MaxRetained
-	switch {
-	case limit < 0:
-	case s.retained > limit:
-		return givenUp(fmt.Sprintf("it held back more than MaxRetained (%d bytes)", limit))
-	case s.retained > limit/2 && !r.warned:
-		r.warned = true
-		r.feed.cfg.Logger.Warn("cdc: the slot holds back more than half of MaxRetained", "bytes", s.retained, "MaxRetained", limit)
-	case s.retained <= limit/2:
-		r.warned = false
-	}
-	return nil
+	return r.feed.bound(s)
 }
 
 func (r *reader) ask(ctx context.Context) (s slot, published string, err error) {

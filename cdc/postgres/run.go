@@ -89,6 +89,9 @@ func (f *Feed) session(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if why, tooMuch := errors.AsType[givenUp](f.bound(slot)); tooMuch { // as each session ends before it looks, because of a row
+		return f.giveUp(ctx, side, why)
+	}
 	conn, err := f.dialReplication(ctx)
 	if err != nil {
 		return err

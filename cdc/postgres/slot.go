@@ -108,6 +108,20 @@ type givenUp string
 
 func (why givenUp) Error() string { return "cdc/postgres: the slot is given up: " + string(why) }
 
+// bound returns a givenUp if the slot holds back too much, and warns at half of that.
+func (f *Feed) bound(s slot) error {
+	limit := f.cfg.MaxRetained
+	half := limit > 0 && s.retained > limit/2
+	if half && !f.warned {
+		f.cfg.Logger.Warn("cdc: the slot holds back more than half of MaxRetained", "bytes", s.retained, "MaxRetained", limit)
+	}
+	f.warned = half
+	if limit > 0 && s.retained > limit {
+		return givenUp(fmt.Sprintf("it held back more than MaxRetained (%d bytes)", limit))
+	}
+	return nil
+}
+
 // giveUp drops the slot, so that the next session makes another and invalidates everything.
 func (f *Feed) giveUp(ctx context.Context, side *pgx.Conn, why givenUp) error {
 	f.why = string(why)

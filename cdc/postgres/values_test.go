@@ -34,10 +34,10 @@ func TestValuesHaveTheirTypes(t *testing.T) {
 	}})
 	cfg.Publication = `it's "odd"`
 	f, _ := w.run(cfg)
-	w.catchUp(f)
+	w.CatchUp(f)
 	w.exec(`INSERT INTO "odd ""name" VALUES (-7, 3, true, 1.5, 12.30, '\x00ff', 'ab', '2026-01-02', '2026-01-02 03:04:05.6', '2026-01-02 03:04:05+02',
 		'6ba7b810-9dad-11d1-80b4-00c04fd430c8', '{1,2}', NULL, (SELECT string_agg(md5(n::text), '') FROM generate_series(1, 1000) n))`)
-	w.catchUp(f)
+	w.CatchUp(f)
 	expect.Equal(t, "trouble", f.Stats().Err, nil)
 	mu.Lock()
 	expect.Equal(t, "a long value", len(values["long"].(string)), 32_000) // a panic fails the test, too
@@ -54,7 +54,7 @@ func TestValuesHaveTheirTypes(t *testing.T) {
 	}
 	mu.Unlock()
 	w.exec(`UPDATE "odd ""name" SET flag = false`)
-	w.catchUp(f)
+	w.CatchUp(f)
 	mu.Lock()
 	defer mu.Unlock()
 	expect.Equal(t, "a long value that has not changed", fmt.Sprint(values["long"]), "not logged")
@@ -73,10 +73,10 @@ func TestALongValueThatHasNotChangedIsThatOfAFullOldRow(t *testing.T) {
 		names = append(names, len(name))
 		return cacheguard.Changes{}
 	}}))
-	w.catchUp(f)
+	w.CatchUp(f)
 	w.exec("INSERT INTO products VALUES (1, 'a', (SELECT string_agg(md5(n::text), '') FROM generate_series(1, 1000) n))")
 	w.exec("UPDATE products SET category = 'b'")
-	w.catchUp(f)
+	w.CatchUp(f)
 	mu.Lock()
 	defer mu.Unlock()
 	expect.Equal(t, "the lengths", fmt.Sprint(names), "[32000 32000]")

@@ -9,10 +9,12 @@ import (
 )
 
 const (
-	longLoad = 3  // seconds
-	longLock = 30 // the same
-	much     = 10 // times what the others do
-	noise    = 50 // gets per second, which are not worth a word
+	longLoad   = 3         // seconds
+	longBehind = 10        // the same
+	muchLog    = 512 << 20 // half of the default of MaxRetained
+	longLock   = 30        // the same
+	much       = 10        // times what the others do
+	noise      = 50        // gets per second, which are not worth a word
 )
 
 // pageFindings says what the pages of instances show that could be wrong. An instance that does not answer is in trouble itself.
@@ -32,7 +34,7 @@ func (c *check) pageFindings(e *env) (all []finding) {
 		}
 		for _, g := range own {
 			rates = append(rates, g.rate())
-			found := append(g.findings(), p.lockFindings(e.all.LockPrefix)...)
+			found := slices.Concat(g.findings(), p.lockFindings(e.all.LockPrefix), p.feedFindings())
 			if len(found) == 0 {
 				found = []finding{{Result: ok, Detail: "its page shows nothing wrong"}}
 			}
@@ -109,6 +111,22 @@ func (p *paged) lockFindings(prefix string) (all []finding) {
 			if lock.For >= longLock {
 				all = append(all, finding{Result: warning, Detail: fmt.Sprintf("it has held the lock %q for %s", lock.Name, seconds(lock.For))})
 			}
+		}
+	}
+	return all
+}
+
+// feedFindings says which feeds are in trouble or behind.
+func (p *paged) feedFindings() (all []finding) {
+	for _, f := range p.Feeds {
+		switch {
+		case f.Problem != "":
+			all = append(all, finding{Result: wrong, Detail: fmt.Sprintf("feed %s: changes wait to be invalidated: %s", f.Name, f.Problem)})
+		case f.Behind >= longBehind:
+			all = append(all, finding{Result: warning, Detail: fmt.Sprintf("feed %s is behind for %s", f.Name, seconds(f.Behind))})
+		}
+		if f.Retained >= muchLog {
+			all = append(all, finding{Result: warning, Detail: fmt.Sprintf("feed %s: the database keeps %s of its log for it", f.Name, mib(f.Retained))})
 		}
 	}
 	return all

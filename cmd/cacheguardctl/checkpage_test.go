@@ -27,7 +27,8 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		"troubles":{"outage":2.5,"owing":1,"refused":3,"deaf":60,"saturated":9,"bypassed":1},
 		"running":[{"key":"report","took":12.34},{"key":"price","took":11}],"hot":[{"key":"home"}],
 		"caches":[{"name":"product","rate":900,"lately":{"damaged":1,"unstorable":2,"takeovers":3}},{"name":"","rate":100}]}],
-		"lockers":[{"prefix":"jobs","locks":[{"name":"import","for":31},{"name":"mail","for":29}]},{"prefix":"other","locks":[{"name":"x","for":99}]}]}`
+		"lockers":[{"prefix":"jobs","locks":[{"name":"import","for":31},{"name":"mail","for":29}]},{"prefix":"other","locks":[{"name":"x","for":99}]}],
+		"feeds":[{"name":"log","problem":"no rights","behind":99,"retained_bytes":1073741824},{"name":"late","behind":12},{"name":"well","behind":9}]}`
 	const well = `{"guards":[{"prefix":"shop","instance":"shop-2","troubles":{},"caches":[{"rate":9}],"running":[{"key":"price","took":0.1}]}]}`
 	const strange = `{"guards":[{"prefix":"other","instance":"other-1","troubles":{"outage":1}}]}`
 	dead := httptest.NewServer(http.NotFoundHandler())
@@ -56,6 +57,9 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		"warning shop-1: product: values could not be stored lately: 2",
 		"warning shop-1: product: loads were taken over from instances that died or stood still lately: 3",
 		`warning shop-1: it has held the lock "import" for 31s`,
+		"failed shop-1: feed log: changes wait to be invalidated: no rights",
+		"warning shop-1: feed log: the database keeps 1024.0MiB of its log for it",
+		"warning shop-1: feed late is behind for 12s",
 		"ok shop-2: its page shows nothing wrong",
 		`warning : its page shows no Guard with the Prefix "shop"`,
 		`warning shop-1: it has 1000 gets/s, the next one has 9; its hottest key is "home"`,

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/alecthomas/kong v1.17.0
 	github.com/cacheguard/go v0.0.0
+	github.com/cacheguard/go/cdc/outbox v0.0.0
 	github.com/redis/go-redis/v9 v9.23.0
 )
 
@@ -18,3 +19,5 @@ require (
 )
 
 replace github.com/cacheguard/go => ../../
+
+replace github.com/cacheguard/go/cdc/outbox => ../../cdc/outbox

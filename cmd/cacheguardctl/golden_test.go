@@ -38,6 +38,17 @@ var outputs = map[string]result{
 		{"b:6379", "7.2.4", 3 << 20, 0, "allkeys-lru", 0, 0, 0, 1, 0, "NOPERM no pubsub"},
 		{Node: "c:6379", Problem: "connection refused"},
 	}},
+	"feeds": shownFeeds{Feeds: []feed{
+		{"shop-1", "shop", true, 0.0123, 0, 1 << 20, 100, 200, 1, 2, ""},
+		{"shop-2", "shop", false, 0, 3 << 20, 1 << 20, 0, 0, 0, 7, "cdc/postgres: no \"rights\""},
+	}},
+	"reports": shownReports{Reports: []report{
+		{"shop-1", "shop", 20, 1, 2, 0.00051, 0.0072, 12.5, []looks{{1, 20, 2, 100_000}, {10, 20, 1, 50_000}, {60, 19, 0, 0}}, []oldValue{
+			{"public.products", "product:42", "2026-11-22T03:00:00Z", 10, "its load began 12ms after the commit, took 3ms, and read an old row: from a replica that is behind?", []string{"5f0c"}},
+		}},
+		{"shop-2", "shop", 0, 0, 0, 0, 0, 0, []looks{{1, 0, 0, 0}}, []oldValue{}},
+	}},
+	"caughtup": caughtUp{"shop", 0.25},
 	"sample": sampled{"2026-11-22T03:00:00Z", "sampled", "product", 3, "shop-1", 2104.5, 0.986, 20, 2, 1, 7, 1},
 	"watch":  seen{"2026-11-22T03:00:00Z", "invalidated", "price:42", "price"},
 }

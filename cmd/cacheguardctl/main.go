@@ -16,6 +16,10 @@
 //	cacheguardctl --prefix shop watch --every 5s      how many there were, by cache
 //	export CACHEGUARD_PAGES=http://ops:PASSWORD@10.0.0.7:8080/debug/cacheguard
 //	cacheguardctl --prefix shop watch                 and what the caches of an instance do, from its page (package admin)
+//	cacheguardctl cdc status                          how far the feeds of package cdc are behind, by the pages of the instances
+//	cacheguardctl cdc catchup shop                    returns when the feed shop has invalidated everything that is committed: after a migration
+//	cacheguardctl cdc report                          old values after changes, by the pages' reports
+//	cacheguardctl cdc triggers --dialect sqlite products id category   the SQL of an outbox and its triggers, for a migration
 //	cacheguardctl --prefix shop stats                 memory, evictions, hits, instances that listen
 //
 // The prefix is that of cacheguard.Config, the lock prefix that of mutex.Config, rwlock.Config or semaphore.Config. The permits of
@@ -29,6 +33,8 @@
 //
 // The options that go-redis knows may follow after a question mark, such as dial_timeout=1s and sentinel_password. The URL
 // comes only from the environment, because other users can see the arguments of a process; it is never printed.
+//
+// The cdc commands ask no Redis, and no database: the instances do. They need the page of package admin, with its Config.Feeds and Reports.
 //
 // # Output
 //
@@ -59,6 +65,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -98,6 +105,7 @@ type commands struct {
 	Locks      locks      `cmd:"" help:"Look at locks, or take one away."`
 	Watch      watch      `cmd:"" help:"Show invalidations as they are published, or sample what caches do, until interrupted."`
 	Stats      stats      `cmd:"" help:"Show memory, evictions, hits, and how many instances listen."`
+	CDC        feeds      `cmd:"" help:"Look at feeds of databases' logs, wait for them, or print the triggers of an outbox." name:"cdc"`
 }
 
 // env is what a command works with.
@@ -152,6 +160,9 @@ func run(ctx context.Context, args []string, url string, terminal io.Reader, std
 	if err != nil {
 		return complain(stderr, err, misused)
 	}
+	if strings.HasPrefix(command.Command(), "cdc ") { // which need no Redis
+		return finish(command, &env{ctx: ctx, all: &all, out: &printer{to: stdout, json: all.JSON}}, stderr)
+	}
 	rdb, err := connect(url, all.Cluster)
 	if err != nil {
 		return complain(stderr, err, misused)
@@ -161,9 +172,14 @@ func run(ctx context.Context, args []string, url string, terminal io.Reader, std
 		return complain(stderr, err, unreachable)
 	}
 	e := &env{ctx: ctx, rdb: rdb, all: &all, out: &printer{to: stdout, json: all.JSON}, terminal: terminal, asks: stderr}
-	err = command.Run(e)
+	return finish(command, e, stderr)
+}
+
+// finish runs the command, and returns the code.
+func finish(command *kong.Context, e *env, stderr io.Writer) int {
+	err := command.Run(e)
 	switch {
-	case errors.Is(err, errNotConfirmed):
+	case errors.Is(err, errNotConfirmed), errors.Is(err, errNoPage):
 		return complain(stderr, err, misused)
 	case err != nil:
 		return complain(stderr, err, failed)

@@ -70,6 +70,8 @@ type paged struct {
 			For  float64
 		}
 	}
+	Feeds   []feed
+	Reports []report
 }
 
 type pagedGuard struct {
@@ -209,18 +211,23 @@ func (c *watch) printSamples(e *env, invalidated map[string]int) error {
 	return nil
 }
 
-// lookAt asks a page of package admin. Its error does not repeat the URL, which may have a password.
+// lookAt asks a page of package admin for its data.
 func lookAt(ctx context.Context, page string) (p paged, err error) {
-	u, err := url.Parse(page)
-	if err != nil || u.Host == "" || u.User == nil && strings.Contains(page, "@") { // then the host may be the beginning of a password
-		return p, errors.New("--page: that is no URL, or its user or password needs escaping: / as %2F, ? as %3F, # as %23, @ as %40")
-	}
-	u.RawQuery = "view=data"
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	return p, askPage(ctx, http.MethodGet, page, "view=data", &p)
+}
+
+// askPage asks a page of package admin. Its error does not repeat the URL, which may have a password.
+func askPage(ctx context.Context, method, page, query string, into any) error {
+	u, err := url.Parse(page)
+	if err != nil || u.Host == "" || u.User == nil && strings.Contains(page, "@") { // then the host may be the beginning of a password
+		return errors.New("--page: that is no URL, or its user or password needs escaping: / as %2F, ? as %3F, # as %23, @ as %40")
+	}
+	u.RawQuery = query
+	r, err := http.NewRequestWithContext(ctx, method, u.String(), nil)
 	if err != nil {
-		return p, errors.New("--page: that is no URL")
+		return errors.New("--page: that is no URL")
 	}
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
@@ -228,14 +235,17 @@ func lookAt(ctx context.Context, page string) (p paged, err error) {
 		if errors.As(err, &of) {
 			err = of.Err
 		}
-		return p, fmt.Errorf("--page at %s: %w", u.Host, err)
+		return fmt.Errorf("--page at %s: %w", u.Host, err)
 	}
 	defer answer.Body.Close()
+	body := io.LimitReader(answer.Body, maxPage)
 	if answer.StatusCode != http.StatusOK {
-		return p, fmt.Errorf("--page at %s: %s", u.Host, answer.Status)
+		var said struct{ Error string }
+		_ = json.NewDecoder(body).Decode(&said) // only pages of package admin say why
+		return fmt.Errorf("--page at %s: %s", u.Host, strings.TrimSpace(answer.Status+" "+said.Error))
 	}
-	if err := json.NewDecoder(io.LimitReader(answer.Body, maxPage)).Decode(&p); err != nil {
-		return p, fmt.Errorf("--page at %s is not that of package admin: %w", u.Host, err)
+	if err := json.NewDecoder(body).Decode(into); err != nil {
+		return fmt.Errorf("--page at %s is not that of package admin: %w", u.Host, err)
 	}
-	return p, nil
+	return nil
 }

@@ -24,6 +24,7 @@ type settings struct {
 	Stale   bool `json:"stale"` // of cacheguard: serve the old value while a new one is loaded
 	Local   bool `json:"local"` // of cacheguard: keep it in the memory of each instance
 	Slow    bool `json:"slow"`  // the database
+	Feed    bool `json:"feed"`  // invalidates what somebody writes past the cache
 }
 
 func (s settings) ttl() time.Duration { return time.Duration(s.TTL) * time.Second }
@@ -43,6 +44,6 @@ func (s settings) check() error {
 
 // lasting is the settings without those that can change while instances run.
 func (s settings) lasting() settings {
-	s.Callers, s.Slow = 0, false
+	s.Callers, s.Slow, s.Feed = 0, false, false
 	return s
 }

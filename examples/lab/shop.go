@@ -21,6 +21,7 @@ func entry(prefix, key string) string { return prefix + ":{" + key + "}" }
 type shop interface {
 	get(ctx context.Context) (answer, error)
 	write(ctx context.Context) error
+	forget(ctx context.Context) error // what the cache has
 	close() error
 }
 
@@ -64,6 +65,8 @@ func (s byHand) write(ctx context.Context) error {
 	return s.rdb.Del(ctx, s.key).Err()
 }
 
+func (s byHand) forget(ctx context.Context) error { return s.rdb.Del(ctx, s.key).Err() }
+
 func (byHand) close() error { return nil }
 
 // shared is byHand with the calls of an instance shared.
@@ -97,6 +100,8 @@ func (s guarded) get(ctx context.Context) (a answer, err error) {
 }
 
 func (s guarded) write(ctx context.Context) error { return s.guard.Update(ctx, hotKey, s.in.db.write) }
+
+func (s guarded) forget(ctx context.Context) error { return s.guard.Invalidate(ctx, hotKey) }
 
 func (s guarded) close() error { return s.guard.Close() }
 

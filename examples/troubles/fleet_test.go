@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/internal/testing/servers"
 )
 
 const processes = 3
@@ -38,27 +40,33 @@ type fleet struct {
 	server    *redistest.Server
 	instances [processes]*redistest.Process
 	urls      [processes]string
-	section   string // of the documentation, about the trouble
-	secret    bool   // nothing is logged, as it would give the trouble away
+	database  *servers.Postgres // nil: the service has none
+	section   string            // of the documentation, about the trouble
+	secret    bool              // nothing is logged, as it would give the trouble away
 }
 
 // newFleet starts a service, whose trouble has the title in the documentation, which names the test.
 func newFleet(t *testing.T, title string) *fleet {
 	t.Helper()
-	f := startFleet(t, title)
+	f := startFleet(t, title, strings.Contains(sectionOf(t, title), "feed"))
 	if !strings.Contains(f.section, t.Name()) {
 		t.Errorf("the section %q does not say that %s tries it", title, t.Name())
 	}
 	return f
 }
 
-// startFleet starts a service, whose trouble has the title in the documentation. It may do what docs/redis.md says, and more.
-func startFleet(t *testing.T, title string) *fleet {
+// startFleet starts a service, whose trouble has the title in the documentation. It may do what docs/redis.md says, and more. Some have a
+// database, and a feed of its log.
+func startFleet(t *testing.T, title string, database bool) *fleet {
 	t.Helper()
 	f := &fleet{T: t, server: redistest.Start(t), section: sectionOf(t, title)}
+	address := ""
+	if database {
+		address = f.startDatabase()
+	}
 	f.redis("ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all")
 	for i := range processes {
-		f.instances[i] = redistest.Child(t, "TestInstanceOfTheFleet", "ADDR="+f.server.Addr(), fmt.Sprintf("INSTANCE=shop-%d", i+1))
+		f.instances[i] = redistest.Child(t, "TestInstanceOfTheFleet", "ADDR="+f.server.Addr(), "DATABASE="+address, fmt.Sprintf("INSTANCE=shop-%d", i+1))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -125,7 +133,7 @@ func (f *fleet) logs(i int, line string, with ...string) {
 	f.documented("`" + line)
 	redistest.Await(f, "the log says "+line, func() bool {
 		for logged := range strings.Lines(f.ask(i, "/log")) {
-			if strings.Contains(logged, `msg="cacheguard: `+line) && containsAll(logged, with) {
+			if (strings.Contains(logged, `msg="cacheguard: `+line) || strings.Contains(logged, `msg="cdc: `+line)) && containsAll(logged, with) {
 				return true
 			}
 		}
@@ -189,6 +197,11 @@ type shown struct {
 	Lockers []struct {
 		Locks []struct{ Name string }
 	}
+	Feeds []struct {
+		Problem  string
+		Reading  bool
+		Retained int64 `json:"retained_bytes"`
+	}
 }
 
 // ctl waits until cacheguardctl ends with the code, and says all of these.
@@ -212,7 +225,10 @@ func (f *fleet) ctl(code int, args string, with ...string) {
 func (f *fleet) run(args ...string) (code int, out string) {
 	f.Helper()
 	cmd := exec.CommandContext(f.Context(), command(f.T), args...)
-	cmd.Env = append(os.Environ(), "REDIS_URL=redis://app:secret@"+f.server.Addr())
+	cmd.Env = append(os.Environ(), "REDIS_URL=redis://app:secret@"+f.server.Addr(), "CACHEGUARD_PAGES="+f.pages())
+	if !slices.Contains(args, "cdc") {
+		cmd.Env = append(cmd.Env, "CACHEGUARD_PAGES=") // check alone is about Redis
+	}
 	text, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

@@ -19,6 +19,8 @@ import (
 
 	"github.com/cacheguard/go/admin"
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/cdc"
+	"github.com/cacheguard/go/cdc/postgres"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/metrics"
 	"github.com/cacheguard/go/mutex"
@@ -46,7 +48,8 @@ type instance struct {
 	locks   *mutex.Locker
 	metrics *prometheus.Registry
 	log     page
-	release chan struct{} // closed: loaders that are held go on
+	feed    *postgres.Feed // nil: the service has none
+	release chan struct{}  // closed: loaders that are held go on
 	once    sync.Once
 	tasks   sync.WaitGroup
 }
@@ -86,7 +89,27 @@ func newInstance(t *testing.T) *instance {
 	m.Watch("shop", in.guard)
 	in.locks, err = mutex.New(rdb, mutex.Config{Prefix: "jobs", Instance: name, TTL: 2 * lease, RedisTimeout: timeout, Hooks: m.Lock("jobs")})
 	in.must(err)
+	in.openFeed(m)
 	return in
+}
+
+// openFeed runs a feed, if the service has a database.
+func (in *instance) openFeed(m *metrics.Metrics) {
+	address := os.Getenv("DATABASE")
+	if address == "" {
+		return
+	}
+	products, err := cacheguard.NewCache(in.guard, cacheguard.CacheConfig[int64, string]{
+		Name: "product", Load: func(context.Context, int64) (string, error) { return "value", nil },
+	})
+	in.must(err)
+	in.feed, err = postgres.New(postgres.Config{
+		Conn: address, Publication: "shop", Slot: "shop_cache", Guards: []*cacheguard.Guard{in.guard}, Logger: slog.New(slog.NewTextHandler(&in.log, nil)),
+		Tables: []cdc.Table{cdc.Rows("public.products", products, func(r cdc.Row) (int64, error) { return r.Int64("id") })},
+	})
+	in.must(err)
+	m.Feed("shop", in.feed.Stats)
+	in.tasks.Go(func() { _ = in.feed.Run(context.Background()) }) // owner: the process; stop: its end
 }
 
 func (in *instance) must(err error) {
@@ -100,7 +123,11 @@ func (in *instance) serve() {
 	mux := http.NewServeMux()
 	mux.Handle("/log", &in.log)
 	mux.Handle("/metrics", promhttp.HandlerFor(in.metrics, promhttp.HandlerOpts{}))
-	mux.Handle("/admin", admin.Config{Guards: []*cacheguard.Guard{in.guard}, Lockers: []admin.Locker{in.locks}}.Handler())
+	page := admin.Config{Guards: []*cacheguard.Guard{in.guard}, Lockers: []admin.Locker{in.locks}}
+	if in.feed != nil {
+		page.Feeds = map[string]admin.Feed{"shop": in.feed}
+	}
+	mux.Handle("/admin", page.Handler())
 	mux.HandleFunc("/get", in.get)
 	mux.HandleFunc("/lock", in.lock)
 	mux.HandleFunc("/release", func(http.ResponseWriter, *http.Request) { in.once.Do(func() { close(in.release) }) })

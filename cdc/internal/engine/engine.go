@@ -18,6 +18,8 @@ import (
 const (
 	firstPause = 50 * time.Millisecond
 	maxPause   = 2 * time.Second
+	fewest     = 50               // names of a piece
+	sayAgain   = 10 * time.Second // in the log, that a trouble lasts
 )
 
 // Engine invalidates for a feed.
@@ -28,7 +30,10 @@ type Engine struct {
 
 	mu      sync.Mutex
 	stats   cdc.Stats
-	current time.Time // up to which everything is invalidated
+	current time.Time // up to which everything is invalidated; zero: not known yet
+	began   time.Time // the reading
+	trouble time.Time // began; zero: there is none
+	said    time.Time // in the log
 	running bool
 }
 
@@ -55,8 +60,12 @@ func (e *Engine) Stats() cdc.Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := e.stats
-	if s.Reading && !e.current.IsZero() {
-		s.Behind = max(time.Since(e.current), 0)
+	since := e.current
+	if since.IsZero() {
+		since = e.began
+	}
+	if s.Reading {
+		s.Behind = max(time.Since(since), 0)
 	}
 	return s
 }
@@ -64,11 +73,12 @@ func (e *Engine) Stats() cdc.Stats {
 // Reading notes that this instance reads the log, or no longer does. since is up to when everything is known to be invalidated.
 func (e *Engine) Reading(on bool, since time.Time) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.stats.Reading != on {
+	changed := e.stats.Reading != on
+	e.stats.Reading, e.current, e.began = on, since, time.Now()
+	e.mu.Unlock()
+	if changed {
 		e.Log.Info(map[bool]string{true: "cdc: reads the log", false: "cdc: no longer reads the log"}[on])
 	}
-	e.stats.Reading, e.current = on, since
 }
 
 // CaughtUp notes that everything that was committed before a moment is invalidated.
@@ -94,17 +104,29 @@ func (e *Engine) Reconnected() {
 	e.stats.Reconnects++
 }
 
-// Trouble notes an error, and nil its end. It logs both once.
+// Trouble notes an error, and nil its end. The log gets a line when it begins, one every now and then while it lasts, as it may be another one by then, and
+// one when it is over.
 func (e *Engine) Trouble(err error) {
 	e.mu.Lock()
-	was := e.stats.Err
+	now, since := time.Now(), e.trouble
 	e.stats.Err = err
-	e.mu.Unlock()
+	over := err == nil && !since.IsZero()
+	says := err != nil && now.Sub(e.said) >= sayAgain
 	switch {
-	case err != nil && (was == nil || was.Error() != err.Error()):
+	case over:
+		e.trouble, e.said = time.Time{}, time.Time{}
+	case says:
+		e.said = now
+		if since.IsZero() {
+			e.trouble = now
+		}
+	}
+	e.mu.Unlock()
+	if over {
+		e.Log.Info("cdc: changes are invalidated again", "lasted", now.Sub(since))
+	}
+	if says {
 		e.Log.Error("cdc: changes wait to be invalidated", "error", err)
-	case err == nil && was != nil:
-		e.Log.Info("cdc: changes are invalidated again")
 	}
 }
 
@@ -131,14 +153,15 @@ type Steps[P any] struct {
 
 // Applier invalidates what is put into it, in the order of putting.
 type Applier[P any] struct {
-	engine *Engine
-	steps  Steps[P]
-	queue  *queue[P]
+	engine     *Engine
+	steps      Steps[P]
+	queue      *queue[P]
+	invalidate func(ctx context.Context, names cacheguard.Changes, whole []*Table) error
 }
 
 // NewApplier makes one for a single reading of the log.
 func NewApplier[P any](e *Engine, steps Steps[P]) *Applier[P] {
-	return &Applier[P]{engine: e, steps: steps, queue: newQueue[P]()}
+	return &Applier[P]{engine: e, steps: steps, queue: newQueue[P](), invalidate: e.Invalidate}
 }
 
 // Put adds a part. It waits while too much waits to be invalidated.
@@ -176,12 +199,16 @@ func (a *Applier[P]) apply(ctx context.Context, part *Part[P]) error {
 	return a.steps.Confirm(part.Until)
 }
 
-// persist invalidates until Redis has acknowledged all of a part.
+// persist invalidates until Redis has acknowledged all of a part. A Redis that is slow or far away may not manage thousands of names in one RedisTimeout, so
+// what fails is tried again in smaller pieces.
 func (a *Applier[P]) persist(ctx context.Context, part *Part[P]) error {
-	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		err := a.engine.Invalidate(ctx, part.Names, part.Whole)
+	left, whole, size, pause := part.Names, part.Whole, part.Len(), firstPause
+	for len(left.Keys)+len(left.Tags)+len(whole) > 0 {
+		piece, rest := cut(left, size)
+		err := a.invalidate(ctx, piece, whole)
 		if err == nil {
-			return nil
+			left, whole, pause = rest, nil, firstPause
+			continue
 		}
 		if errors.Is(err, cacheguard.ErrClosed) {
 			return err
@@ -192,7 +219,16 @@ func (a *Applier[P]) persist(ctx context.Context, part *Part[P]) error {
 		if err := Sleep(ctx, pause); err != nil {
 			return err
 		}
+		size, pause = max(size/2, fewest), min(2*pause, maxPause)
 	}
+	return nil
+}
+
+// cut returns the first names, at most so many, and the others.
+func cut(names cacheguard.Changes, size int) (piece, rest cacheguard.Changes) {
+	k := min(size, len(names.Keys))
+	t := min(size-k, len(names.Tags))
+	return cacheguard.Changes{Keys: names.Keys[:k], Tags: names.Tags[:t]}, cacheguard.Changes{Keys: names.Keys[k:], Tags: names.Tags[t:]}
 }
 
 // Invalidate invalidates names, and whole tables, and returns nil when Redis has acknowledged all of it. It tries once.
@@ -205,6 +241,9 @@ func (e *Engine) Applied(rows, transactions, names, whole int, until time.Time) 
 	if _, row := errors.AsType[*cdc.RowError](e.Stats().Err); !row || names+whole > 0 {
 		e.Trouble(nil)
 	}
+	if whole > 0 {
+		e.Log.Warn("cdc: kinds are invalidated whole", "why", "the log does not say which rows have changed, as after a TRUNCATE")
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stats.Rows += uint64(rows)                 // a length
@@ -212,7 +251,6 @@ func (e *Engine) Applied(rows, transactions, names, whole int, until time.Time) 
 	e.stats.Invalidations += uint64(names)       // a length
 	if whole > 0 {
 		e.stats.Whole++
-		e.Log.Warn("cdc: kinds are invalidated whole", "why", "the log does not say which rows have changed, as after a TRUNCATE")
 	}
 	if until.After(e.current) {
 		e.current = until

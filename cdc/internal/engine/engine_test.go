@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -111,6 +113,37 @@ func TestAPositionIsConfirmedWhenRedisHasAcknowledgedAndNotBefore(t *testing.T) 
 	expect.ErrorIs(t, <-done, why)
 }
 
+func TestABatchThatRedisDoesNotManageInTimeIsInvalidatedInPieces(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		e := &Engine{Log: slog.New(slog.DiscardHandler)}
+		confirmed := 0
+		a := NewApplier(e, Steps[int]{Confirm: func(until int) error { confirmed = until; return nil }})
+		late := errors.New("no answer in time")
+		var keys, tags []string
+		a.invalidate = func(_ context.Context, names cacheguard.Changes, whole []*Table) error {
+			if len(names.Keys)+len(names.Tags) > 300 {
+				return late
+			}
+			expect.Equal(t, "tables, of the first piece", len(whole), 1-min(len(keys), 1))
+			keys, tags = append(keys, names.Keys...), append(tags, names.Tags...)
+			return nil
+		}
+		part := &Part[int]{Until: 7, Ends: true, Whole: []*Table{{}}}
+		for n := range 2000 {
+			part.Names.Keys = append(part.Names.Keys, fmt.Sprintf("k%04d", n))
+		}
+		for n := range 100 {
+			part.Names.Tags = append(part.Names.Tags, fmt.Sprintf("t%04d", n))
+		}
+		expect.ErrorIs(t, a.apply(t.Context(), part))
+		expect.Equal(t, "keys, each once and in order", len(keys) == 2000 && slices.IsSorted(slices.Compact(keys)), true)
+		expect.Equal(t, "tags", len(tags), 100)
+		expect.Equal(t, "confirmed", confirmed, 7)
+		expect.Equal(t, "invalidations", e.Stats().Invalidations, 2100)
+	})
+}
+
 func TestAClosedGuardEndsIt(t *testing.T) {
 	t.Parallel()
 	guard, _ := newGuard(t, shared.Client(t))
@@ -153,6 +186,42 @@ func TestARowWhoseKeysAreNotKnownIsAnErrorWithItsTable(t *testing.T) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
+}
+
+func TestAReaderThatHasNeverCaughtUpIsBehind(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var e Engine
+		e.Log = slog.New(slog.DiscardHandler)
+		e.Reading(true, time.Time{})
+		time.Sleep(time.Minute)
+		expect.Equal(t, "behind", e.Stats().Behind, time.Minute)
+		e.Applied(1, 1, 1, 0, time.Now().Add(-time.Hour)) // of the log that it reads now
+		expect.Equal(t, "behind", e.Stats().Behind, time.Hour)
+	})
+}
+
+func TestATroubleIsLoggedWhenItBeginsAndWhenItIsOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var text strings.Builder
+		e := Engine{Log: slog.New(slog.NewTextHandler(&text, nil))}
+		refused, late := errors.New("connection refused"), errors.New("no answer")
+		for range 10 { // the same trouble, in other words
+			e.Trouble(refused)
+			e.Trouble(late)
+		}
+		expect.Equal(t, "lines at the beginning", strings.Count(text.String(), "changes wait"), 1)
+		time.Sleep(sayAgain)
+		e.Trouble(refused)
+		e.Trouble(refused)
+		expect.Equal(t, "lines of a trouble that lasts", strings.Count(text.String(), "changes wait"), 2)
+		e.Trouble(nil)
+		e.Trouble(nil)
+		expect.Equal(t, "lines at the end", strings.Count(text.String(), "invalidated again\" lasted=10s"), 1)
+		e.Trouble(late)
+		expect.Equal(t, "lines of the next trouble", strings.Count(text.String(), "changes wait"), 3)
+	})
 }
 
 func TestBehindIsHowOldAValueCanBe(t *testing.T) {

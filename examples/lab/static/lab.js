@@ -26,6 +26,8 @@ $('callers').addEventListener('input', (e) => text($('callers-out'), e.target.va
 $('ttl').addEventListener('change', (e) => change({ ttl: Number(e.target.value) }));
 $('stale').addEventListener('change', (e) => change({ stale: e.target.checked }));
 $('local').addEventListener('change', (e) => change({ local: e.target.checked }));
+$('feed').addEventListener('change', (e) => change({ feed: e.target.checked }));
+$('past').addEventListener('click', () => post('/write-past'));
 $('slow').addEventListener('click', () => change({ slow: !now.settings.slow }));
 $('expire').addEventListener('click', () => post('/expire'));
 $('write').addEventListener('click', () => post('/write'));
@@ -61,6 +63,7 @@ function drawSettings(s) {
     $(id).checked = s[id];
     $(id).disabled = s.mode !== 'guard';
   }
+  $('feed').checked = s.feed;
   $('slow').setAttribute('aria-pressed', s.slow);
 }
 
