@@ -196,8 +196,27 @@
 //     end.
 //  4. end_update.lua removes value and lease again, and the intent, and wakes those who wait.
 //
+// If nobody has the lock or waits for it, steps 1 and 2 are one script (lock_update.lua), and step 4 gives up the lock as well (unlock_update.lua,
+// unlock_put.lua). So an Update takes two round trips, and an UpdateMany too, whose keys share requests. If the lock of one of its keys is taken, it
+// gives up those that it got, and waits for one after the other in the order of the keys, as in the steps above: nobody waits for a lock
+// while he holds a later one, so there is no circle. At each step of the short way:
+//
+//   - The process dies, or is paused, after lock_update.lua: the lock ends with its lease, the intent as below. After unlock_update.lua: nothing is left.
+//   - The caller leaves, or no reply comes, in lock_update.lua: write is not called. In the background, the Guard gives up what it may have got with
+//     unlock_update.lua, after which the lock refuses the token, so a late copy of lock_update.lua takes nothing. Had the process died before that, a late
+//     copy would take the lock until its lease ends, and keep loads from storing until the intent expires.
+//   - A second copy of lock_update.lua while its token has the lock renews the lease, and nothing else. If the intent is gone by then, it announces the
+//     update again, but leaves no proof for a Put.
+//   - No reply comes to unlock_update.lua: Update returns an error, the invalidations are pending, and the call is sent again until it is known to have run
+//     or the lease has ended. A late copy finds neither its token in the lock nor its own writer in the intent, so it leaves those of others alone; it
+//     invalidates the key, and has unlock_put.lua store nothing, because the proof is gone.
+//   - The lease is lost or revoked during write: the lock is another's, and unlock_update.lua ends the intent all the same. If Close has given the lock up,
+//     end_update.lua does.
+//
+// With Config.Replicas or Config.WriteLock, every Update takes the steps one by one.
+//
 // Cache.Put is an Update with two differences. Step 2 also leaves a generation, in a lease that nobody holds. Step 4 is put.lua,
-// which stores the written value if that generation and the intent are still there, and no other writer's intent is.
+// or unlock_put.lua, which stores the written value if that generation and the intent are still there, and no other writer's intent is.
 //
 // The intent of a dead writer expires after at most twice LeaseTTL. Then loads store again.
 //
@@ -229,7 +248,7 @@
 //   - A hit: Get, retrieve and read in get.go; decide.go. Many keys: GetMany in many.go, readkeys.go. The request leaves in package link.
 //   - A miss: share.go joins or starts a flight, rebuild.go asks Redis, await.go waits for another instance,
 //     lead.go loads and stores. MaxLoads is in loadslots.go. The scripts are acquire.lua and fill.lua in internal/protocol/lua.
-//   - A write: invalidate.go, pending.go, update.go, put.go. The scripts share forget in internal/protocol/lua/prelude.lua.
+//   - A write: invalidate.go, pending.go, update.go, updatetogether.go, put.go. The scripts share forget in internal/protocol/lua/prelude.lua.
 //   - The local tier: local.go, and package tier. Tags, kinds, everything: tags.go, invalidateall.go, and package epoch.
 //   - Which part belongs where, with its tests: CONTRIBUTING.md. Why it is so: docs/design/cache.md.
 package cacheguard

@@ -18,6 +18,7 @@ import (
 	"github.com/cacheguard/go/internal/lease"
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/link"
+	"github.com/cacheguard/go/internal/locker"
 	"github.com/cacheguard/go/internal/primary"
 	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/replicas"
@@ -54,7 +55,8 @@ type Guard struct {
 	intents       intents
 	process       process // where Redis is not used
 	notices       *tier.Notices
-	locks         *rwlock.Locker // of Update
+	locks         *rwlock.Locker  // of Update
+	together      locker.Together // the same
 	verifier      verifier
 	bypass        bypass
 	observer      atomic.Pointer[observer] // of package admin; nil: nobody looks
@@ -179,6 +181,7 @@ func (g *Guard) open() (err error) {
 	if g.locks, err = rwlock.New(g.rdb, lock); err != nil {
 		return err
 	}
+	g.together = locker.TogetherOf(g.locks)
 	if g.loaders.fleet, err = newFleetLoads(g); err != nil {
 		return err
 	}

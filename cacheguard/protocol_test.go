@@ -13,13 +13,20 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// scriptOf picks the runs of a script out of the traffic, by the name of its file.
+// scriptOf picks the runs of a script out of the traffic, by the name of its file, and those of the one that does the same in the step that
+// takes or gives up a lock.
 func scriptOf(name string) redistest.Match {
 	source := protocol.Source(name)
 	if source == "" {
 		source = epoch.Source(name)
 	}
-	return redistest.Script(source)
+	alone := redistest.Script(source)
+	with, is := map[string]string{"begin_update": "lock_update", "end_update": "unlock_update", "put": "unlock_put"}[name]
+	if !is {
+		return alone
+	}
+	together := redistest.Script(protocol.Source(with))
+	return func(args []string) bool { return alone(args) || together(args) }
 }
 
 // reading picks out reads of keys: with GET, or together with epochs.

@@ -50,22 +50,27 @@ func (c *Cache[K, V]) Put(ctx context.Context, k K, write func(context.Context) 
 
 // putting is the value that an update of one key stores at its end.
 type putting struct {
-	rebuild    *rebuild // as it would store a load
-	generation string   // what the update must find at its end, as the proof that nothing was invalidated in between
-	written    *loaded  // what write returned; nil: nothing is to be stored
+	rebuild    *rebuild  // as it would store a load
+	generation string    // what the update must find at its end, as the proof that nothing was invalidated in between
+	locked     time.Time // when the update had its lock, if it was taken together with the announcement
+	written    *loaded   // what write returned; nil: nothing is to be stored
+}
+
+// lasting is for how long the proof is kept at most.
+func (p *putting) lasting(g *Guard) time.Duration {
+	if g.cfg.UpdateTimeout == off {
+		return time.Hour
+	}
+	return g.cfg.UpdateTimeout
 }
 
 // begin announces the update, and reads the epochs that the value will be stamped with.
 func (p *putting) begin(ctx context.Context, u *update) error {
 	g, job := u.guard, p.rebuild.job
-	lasting := g.cfg.UpdateTimeout
-	if lasting == off {
-		lasting = time.Hour
-	}
 	epochs := p.rebuild.asked(ctx)
 	epochs.Prepare(ctx)
 	cmd, err := g.invalidations.forgetOne(ctx, "update", job.key,
-		g.keys.BeginPut(job.valueKey, u.token, g.invalidations.notice(job.key), lasting))
+		g.keys.BeginPut(job.valueKey, u.token, g.invalidations.notice(job.key), p.lasting(g)))
 	if err != nil {
 		return err
 	}
@@ -79,28 +84,38 @@ func (p *putting) end(ctx context.Context, u *update) map[string]*RedisError {
 	g, key, valueKey := u.guard, p.rebuild.job.key, p.rebuild.job.valueKey
 	notice := g.invalidations.notice(key)
 	call := g.keys.EndUpdate(valueKey, u.token, notice)
-	if p.written != nil && ctx.Err() == nil {
-		if f := p.filling(ctx); f.TTL > 0 {
-			call = g.keys.Put(valueKey, u.token, notice, f)
-		}
+	f := p.filling(ctx)
+	if f.TTL > 0 {
+		call = g.keys.Put(valueKey, u.token, notice, f)
 	}
 	cmd, err := g.invalidations.forgetOne(ctx, "invalidate", key, call)
 	if err != nil {
 		return map[string]*RedisError{key: err}
 	}
-	switch status, err := cmd.Text(); {
-	case err != nil, status == protocol.Stored: // an error: nothing was to be stored, and the reply is a number
+	if f.TTL > 0 {
+		status, err := cmd.Text()
+		p.report(ctx, status, err)
+	}
+	return nil
+}
+
+// report tells the hooks what came of the value.
+func (p *putting) report(ctx context.Context, status string, err error) {
+	switch {
+	case err != nil, status == protocol.Stored:
 	case status == protocol.Refused:
-		g.cfg.Hooks.rejected(key)
+		p.rebuild.guard.cfg.Hooks.rejected(p.rebuild.job.key)
 	default:
 		p.rebuild.unstorable(ctx, errors.New(status))
 	}
-	return nil
 }
 
 // filling is what is to be stored; without a TTL, nothing is.
 func (p *putting) filling(ctx context.Context) (f protocol.Filling) {
 	r := p.rebuild
+	if p.written == nil || ctx.Err() != nil {
+		return f
+	}
 	stamp, refused := r.stamp(ctx, r.asked(ctx), p.written.tags)
 	if errors.Is(refused, epoch.ErrUnproven) {
 		r.guard.cfg.Hooks.rejected(r.job.key)

@@ -157,6 +157,9 @@ func (s *putStage) put(step int, bad trouble) error {
 	for range 1 + map[bool]int{true: 1}[s.again] {
 		var err error
 		switch {
+		case step == 2 && s.together:
+			err = s.lockUpdate(ctx, s.value(s.key)+s.putSeat, time.Minute)
+			s.generation = protocol.GenerationOf(s.token, s.fence)
 		case step == 2:
 			call := g.keys.BeginPut(s.value(s.key)+s.putSeat, s.token, g.invalidations.notice(s.key), time.Minute)
 			s.generation, err = call.Run(ctx, s.redis).Text()
@@ -165,7 +168,12 @@ func (s *putStage) put(step int, bad trouble) error {
 			r := g.newRebuild(newJob(g, s.key, scope{}, returns("")), nil, nil)
 			r.token = s.token
 			f := r.prepare(ctx, loaded{value: &value, ttl: unset}, s.generation, protocol.Stamp{}, nil)
-			err = g.keys.Put(s.value(s.key)+s.putSeat, s.token, g.invalidations.notice(s.key), f).Run(ctx, s.redis).Err()
+			if s.together {
+				call := g.keys.UnlockPut(s.release(), s.value(s.key)+s.putSeat, s.token, g.invalidations.notice(s.key), time.Millisecond, f)
+				err = call.Run(ctx, s.redis).Err()
+			} else {
+				err = g.keys.Put(s.value(s.key)+s.putSeat, s.token, g.invalidations.notice(s.key), f).Run(ctx, s.redis).Err()
+			}
 		default:
 			return s.write(step, bad)
 		}
@@ -210,7 +218,7 @@ func TestTheScriptsOfAPutDoWhatTheModelDoes(t *testing.T) {
 			if n++; n%11 != 0 { // all of them take a minute
 				return
 			}
-			s := &putStage{stage: stage{fleet: f, key: rand.Text(), token: rand.Text(), source: "old"}, again: n%2 == 0}
+			s := &putStage{stage: stage{fleet: f, key: rand.Text(), token: rand.Text(), source: "old", together: n%3 == 0}, again: n%2 == 0}
 			var steps [3]int
 			_, w, all := playPut(order, 1, nothing, putRules{}, bad)
 			for _, who := range order {
@@ -230,7 +238,7 @@ func TestTheScriptsOfAPutDoWhatTheModelDoes(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			what := fmt.Sprint(order, bad, s.again)
+			what := fmt.Sprint(order, bad, s.again, s.together)
 			expect.Equal(t, what+": cached", s.cached(), w.cache)
 			expect.Equal(t, what+": intent", f.exists(f.intent(s.key)), w.intent)
 			expect.Equal(t, what+": lease", f.exists(f.lease(s.key)), w.lease != 0)

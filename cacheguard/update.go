@@ -89,7 +89,7 @@ func (g *Guard) update(ctx context.Context, keys []string, p *putting, write fun
 	case slices.ContainsFunc(u.keys, g.isCutOff):
 		err = health.ErrOpen // the lock is in the same Redis
 	default:
-		err = u.locked(ctx, u.keys, u.run)
+		err = u.underLocks(ctx)
 	}
 	if u.began || err == nil {
 		return err
@@ -131,7 +131,7 @@ type update struct {
 	also alsoIntent // what write named
 }
 
-// locked runs f with the locks of the keys.
+// locked runs f with the locks of the keys, which it takes one after the other.
 func (u *update) locked(ctx context.Context, keys []string, f func(context.Context) error) error {
 	if len(keys) == 0 {
 		return f(ctx)
@@ -144,9 +144,7 @@ func (u *update) locked(ctx context.Context, keys []string, f func(context.Conte
 // run announces the update, calls write, and ends the update, even if write fails or panics.
 func (u *update) run(ctx context.Context) (err error) {
 	defer func() {
-		if err != nil && u.put != nil {
-			u.put.written = nil // also if write took too long
-		}
+		u.failed(err)
 		if endErr := u.end(ctx); u.began {
 			err = errors.Join(err, endErr)
 		}
@@ -154,6 +152,18 @@ func (u *update) run(ctx context.Context) (err error) {
 	if err := u.begin(ctx); err != nil {
 		return err
 	}
+	return u.announced(ctx)
+}
+
+// failed has nothing stored if write failed, or took too long.
+func (u *update) failed(err error) {
+	if err != nil && u.put != nil {
+		u.put.written = nil
+	}
+}
+
+// announced calls write, and has the intents renewed meanwhile.
+func (u *update) announced(ctx context.Context) (err error) {
 	overdue := u.renew()
 	if ctx.Err() != nil {
 		_ = overdue() // write was not called
@@ -239,14 +249,20 @@ func (u *update) end(ctx context.Context) error {
 	if u.put != nil {
 		failed = u.put.end(ctx, u)
 	} else {
-		failed = g.invalidations.forget(ctx, "invalidate", u.keys, func(key string) *script.Call {
-			return g.keys.EndUpdate(g.keys.ValueKey(key), u.token, g.invalidations.notice(key))
-		})
+		failed = u.sendEnd(ctx, u.keys)
 	}
 	if !u.began {
 		return nil // the intent, if there is one, expires
 	}
 	return errors.Join(g.invalidations.enqueueFailed(u.keys, failed)...)
+}
+
+// sendEnd sends the end of the update of keys.
+func (u *update) sendEnd(ctx context.Context, keys []string) map[string]*RedisError {
+	g := u.guard
+	return g.invalidations.forget(ctx, "invalidate", keys, func(key string) *script.Call {
+		return g.keys.EndUpdate(g.keys.ValueKey(key), u.token, g.invalidations.notice(key))
+	})
 }
 
 // notWritten is the error of an update whose context ended before write was called.

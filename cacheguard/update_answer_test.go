@@ -125,7 +125,13 @@ func TestAnUpdateWhoseLockCannotBeGivenBackIsDone(t *testing.T) {
 	expect.Equal(t, "one that makes the scripts known", f.guards[0].Update(context.Background(), "other", db.write("old")), nil)
 	var ended atomic.Bool
 	rule := proxy.On(func(args []string) bool { return ended.Load() || ends(args) && ended.Swap(true) }, redistest.CutBefore)
-	err := f.guards[0].Update(context.Background(), "k", db.write("new"))
+	taken := beginUpdate(f, 1, db, "old", "k") // otherwise the end of the update and that of its lock are one request
+	<-taken.began
+	done := make(chan error, 1)
+	go func() { done <- f.guards[0].Update(context.Background(), "k", db.write("new")) }()
+	redistest.Await(t, "it waits", func() bool { return f.lockInfo("k").WaitingWriters == 1 })
+	taken.release <- nil
+	err := <-done
 	<-rule.Hit()
 	if _, ours := errors.AsType[*RedisError](err); ours || err == nil || errors.Is(err, rwlock.ErrLeaseLost) {
 		t.Errorf("Update: %v", err)

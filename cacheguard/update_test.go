@@ -215,7 +215,7 @@ func TestUpdateManyLocksOverlappingSetsWithoutDeadlock(t *testing.T) {
 	}
 }
 
-func TestUpdateTakesFourRoundTrips(t *testing.T) {
+func TestUpdateTakesTwoRoundTrips(t *testing.T) {
 	t.Parallel()
 	a, s := onServer(t)
 	f := newFleet(t, a, 1, Config{}).listening()
@@ -228,7 +228,7 @@ func TestUpdateTakesFourRoundTrips(t *testing.T) {
 	update() // the scripts are known now
 	reads := s.Reads()
 	update()
-	expect.Equal(t, "requests", s.Reads()-reads, 4)
+	expect.Equal(t, "requests", s.Reads()-reads, 2)
 }
 
 func TestUpdateReachesLocalTiers(t *testing.T) {

@@ -17,6 +17,9 @@ func (u *update) refused(ctx context.Context, err error) error {
 	if errors.Is(err, rwlock.ErrNotAcquired) {
 		return fmt.Errorf("cacheguard: update %q: %w", u.keys, err)
 	}
+	if errors.Is(err, rwlock.ErrLeaseLost) || errors.Is(err, rwlock.ErrRevoked) { // before the answer came: Redis has not failed
+		return fmt.Errorf("cacheguard: update %q: %w: %w", u.keys, rwlock.ErrNotAcquired, err)
+	}
 	_, is := errors.AsType[*RedisError](err)
 	if !is && g.cfg.WriteLock != nil { // the lock's: a Redis of the Guard's has not failed
 		return fmt.Errorf("cacheguard: update %q: %w", u.keys, err)

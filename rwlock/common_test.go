@@ -12,6 +12,7 @@ import (
 
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/rights"
+	"github.com/cacheguard/go/internal/rw"
 	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/internal/testing/model"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -20,8 +21,9 @@ import (
 // The common cases of scripts run before the prelude. They do what the rest would do, whatever has happened to the lock.
 func TestTheCommonCasesOfScriptsDoWhatTheRestDoes(t *testing.T) {
 	t.Parallel()
-	acquire := model.NewShortcut(fields, acquireFree, prelude+acquireSource)
-	release := model.NewShortcut(fields, releaseLone, prelude+releaseSource)
+	begin, acquiring, releasing := rw.Shortcuts()
+	acquire := model.NewShortcut(begin, acquiring[0], acquiring[1])
+	release := model.NewShortcut(begin, releasing[0], releasing[1])
 	for seed := range uint64(40) {
 		newWalk(t, seed, acquire, release).Run(150)
 		if t.Failed() {
@@ -36,7 +38,7 @@ func TestTheCommonCasesOfScriptsDoWhatTheRestDoes(t *testing.T) {
 func newWalk(t *testing.T, seed uint64, acquire, release *model.Shortcut) *model.Walk {
 	t.Helper()
 	rdb := shared.Client(t)
-	l := lockAt(compile(model.Modelled), "{walk-"+rand.Text()+"}")
+	l := lockAt(rw.Compile(model.Modelled), "{walk-"+rand.Text()+"}")
 	w := &model.Walk{T: t, Redis: rdb, Rand: mrand.New(mrand.NewPCG(seed, 2)), Keys: l.Keys, Except: []string{"solo"}}
 	fence := func() int64 {
 		n, _ := rdb.HGet(t.Context(), l.Keys[0], "fence").Int64() // none: 0

@@ -31,7 +31,7 @@
 // # Protocol
 //
 // Every holder has a token of 128 random bits and a lease of its own. A lock is a few keys in one cluster slot
-// (lua/prelude.lua describes them): the writer with its deadline and the last fence, the readers by deadline, the
+// (internal/rw/lua/prelude.lua describes them): the writer with its deadline and the last fence, the readers by deadline, the
 // queued writers by arrival, the queued readers, and how long each queued caller is believed to be alive. Leases are
 // scores and fields, judged by the server's clock, which each script reads once. The TTL of a key itself only cleans
 // up what everybody has forgotten, and is only ever extended.
@@ -47,7 +47,7 @@
 // So phases alternate while both kinds wait, and a free lock has no queue. A request gets the lock at once if nobody that it must
 // wait for holds it or is queued; otherwise the same script gives it a place in the queue. A writer that finds the lock free, and one
 // that leaves while nobody waits, skip all this: two short scripts that run first see that there is nothing to end and nobody to hand
-// on to (lua/acquire_free.lua, lua/release_lone.lua).
+// on to (acquire_free.lua, release_lone.lua).
 //
 // A lock handed on is a grant: a lease as long as the waiter's grace, until its holder confirms it by renewing. The granting
 // script also publishes to the inboxes (package wake) that the new holders have registered, once per process. A writer's

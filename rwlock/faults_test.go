@@ -25,8 +25,8 @@ var (
 	releaseCommand   = redistest.Script(protocol.Release.Source())
 	heartbeatCommand = redistest.Script(protocol.Heartbeat.Source())
 	renewCommand     = redistest.Script(protocol.Renew.Source())
-	downgradeCommand = redistest.Script(protocol.downgrade.Source())
-	upgradeCommand   = redistest.Script(protocol.upgrade.Source())
+	downgradeCommand = redistest.Script(protocol.Downgrade.Source())
+	upgradeCommand   = redistest.Script(protocol.Upgrade.Source())
 )
 
 // known makes the server know the scripts, so that faults meet the request they are for.

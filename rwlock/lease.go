@@ -23,8 +23,9 @@ type Lease struct {
 	writes bool
 	fence  int64
 
-	once     sync.Once
-	err      error       // of Unlock; written once
+	ending   sync.Mutex  // held by the call that unlocks; guards ended and err
+	ended    bool        // it was unlocked
+	err      error       // of Unlock
 	unlocked func(error) // tells the hooks
 }
 
@@ -133,11 +134,17 @@ func (l *Lease) finish(cause error) error {
 	if l == nil {
 		return errNilLease
 	}
-	l.once.Do(func() {
-		l.err = errors.Join(l.wrap("unlock", cause), l.wrap("unlock", l.release()))
-		l.unlocked(l.err)
-	})
+	l.ending.Lock()
+	defer l.ending.Unlock()
+	if !l.ended {
+		l.endLocked(errors.Join(l.wrap("unlock", cause), l.wrap("unlock", l.release())))
+	}
 	return l.err
+}
+
+func (l *Lease) endLocked(err error) {
+	l.ended, l.err = true, err
+	l.unlocked(err)
 }
 
 // release gives the lock up. If Close has not waited for it, it does not ask Redis: such a lease was lost before.

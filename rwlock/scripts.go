@@ -1,7 +1,6 @@
 package rwlock
 
 import (
-	_ "embed"
 	"fmt"
 	"time"
 
@@ -9,70 +8,11 @@ import (
 
 	"github.com/cacheguard/go/internal/keys"
 	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/rw"
 	"github.com/cacheguard/go/internal/script"
 )
 
-//go:embed lua/fields.lua
-var fields string
-
-//go:embed lua/prelude.lua
-var own string
-
-// prelude comes before every script, and before that its fields and its common case.
-var prelude = queue.Prelude() + own
-
-//go:embed lua/acquire.lua
-var acquireSource string
-
-//go:embed lua/acquire_free.lua
-var acquireFree string
-
-//go:embed lua/release_lone.lua
-var releaseLone string
-
-//go:embed lua/heartbeat.lua
-var heartbeatSource string
-
-//go:embed lua/renew.lua
-var renewSource string
-
-//go:embed lua/release.lua
-var releaseSource string
-
-//go:embed lua/downgrade.lua
-var downgradeSource string
-
-//go:embed lua/upgrade.lua
-var upgradeSource string
-
-//go:embed lua/revoke.lua
-var revokeSource string
-
-//go:embed lua/inspect.lua
-var inspectSource string
-
-// scripts are the operations on a lock.
-type scripts struct {
-	queue.Scripts
-
-	downgrade, upgrade *script.Script
-}
-
-// compile makes the scripts, those with a common case with that before the rest; the tests of the protocol edit their sources.
-func compile(edit func(source string) string) *scripts {
-	s := func(common, source string) *script.Script {
-		return script.New(edit(fields + common + prelude + source))
-	}
-	return &scripts{
-		Scripts: queue.Scripts{
-			Acquire: s(acquireFree, acquireSource), Release: s(releaseLone, releaseSource),
-			Heartbeat: s("", heartbeatSource), Renew: s("", renewSource), Revoke: s("", revokeSource), Inspect: s("", inspectSource),
-		},
-		downgrade: s("", downgradeSource), upgrade: s("", upgradeSource),
-	}
-}
-
-var protocol = compile(func(source string) string { return source })
+var protocol = rw.Compile(func(source string) string { return source })
 
 // mode is how a lock is held.
 type mode string
@@ -96,14 +36,14 @@ func (m mode) arg() any {
 type lock struct {
 	queue.Calls
 
-	scripts *scripts
+	scripts *rw.Scripts
 }
 
 // lockAt returns the lock whose keys begin with base, which has the hash tag.
-func lockAt(s *scripts, base string) lock {
+func lockAt(s *rw.Scripts, base string) lock {
 	main := base + ":rw"
 	all := main + ":readers" + main + ":writers" + main + ":waiting" + main + ":alive" + main + ":gone" // one string for five
-	l := lock{queue.Calls{Scripts: &s.Scripts, Keys: make([]string, 0, 6)}, s}
+	l := lock{queue.Calls{Scripts: &s.Scripts, Keys: make([]string, 0, rw.Keys)}, s}
 	l.Keys = append(l.Keys, main)
 	for _, behind := range [...]string{":readers", ":writers", ":waiting", ":alive", ":gone"} {
 		n := len(main) + len(behind)
@@ -123,12 +63,12 @@ func inboxKey(lock string, m mode, token string) string {
 
 // toReader makes the writer with this fence a reader. It returns 1, or why the token does not hold the lock.
 func (l lock) toReader(token string, ttl time.Duration, fence int64) script.Call {
-	return l.Call(l.scripts.downgrade, token, script.Millis(ttl), fence)
+	return l.Call(l.scripts.Downgrade, token, script.Millis(ttl), fence)
 }
 
 // toWriter makes a reader the writer. It returns the new fence, 1 if others hold or wait, or why the token does not hold.
 func (l lock) toWriter(token string, ttl time.Duration, fence int64) script.Call {
-	return l.Call(l.scripts.upgrade, token, script.Millis(ttl), fence)
+	return l.Call(l.scripts.Upgrade, token, script.Millis(ttl), fence)
 }
 
 // parseInfo reads the reply of inspect.lua.

@@ -51,7 +51,7 @@ func (q *callQueue) take(firstRankOnly bool, trip time.Duration, idle bool) parc
 		kept, i, full := waiting[:0], 0, false
 		for ; i < len(waiting) && len(p.all) < q.most && !full; i++ {
 			c := waiting[i]
-			switch single := c.alone || c.Size > maxCarried; {
+			switch single := c.alone || c.Size > maxCarried || len(c.with) > 0; {
 			case c.waited && single && len(p.all) > 0:
 				kept, full = append(kept, c), true
 			case c.waited && !c.leaves.IsZero() && c.leaves.Before(then):
@@ -95,12 +95,24 @@ func (q *callQueue) keep(rank int, kept []*queuedCall, n int) {
 	}
 }
 
-// send takes a call out of the queue, into the parcel if it is still to be sent.
+// send takes a call out of the queue, into the parcel if it is still to be sent, and those that come with it.
 func (q *callQueue) send(p *calls, c *queuedCall) {
 	c.queued = false
+	if !c.waited {
+		q.gone--
+	}
+	with := c.with
+	c.with = nil // if it is sent again, it goes without them
+	p.begin(c)
+	for _, other := range with {
+		p.begin(other)
+	}
+}
+
+// begin adds a call that somebody waits for.
+func (p *calls) begin(c *queuedCall) {
 	switch {
 	case !c.waited:
-		q.gone--
 	case !c.Trail.begin():
 		c.answerLocked(nil, context.Canceled)
 	default:
@@ -121,6 +133,11 @@ func (q *callQueue) drain(everything bool) []parcel {
 				p.all = append(p.all, c)
 			} else {
 				q.gone--
+			}
+			for _, other := range c.with {
+				if other.waited {
+					p.all = append(p.all, other)
+				}
 			}
 		}
 		q.byRank[rank] = nil

@@ -90,6 +90,7 @@ type queuedCall struct {
 	ctx    context.Context //nolint:containedctx // of its caller
 	leaves time.Time       // its caller, at the latest; zero: it does not say
 	then   func(Reply, error)
+	with   []*queuedCall // that go in its request, and are not queued themselves
 
 	// Guarded by the lane's mutex.
 	tried    bool // it may have been sent before, without an answer, and Late is to be called if it is not sent again

@@ -20,6 +20,9 @@ type Claim struct {
 	As    any          // how it asks, as an argument of its script
 	Guest *queue.Guest // while it queues; nil: it came by no door; belongs to the goroutine that waits, as dead
 
+	// Undo makes of the call that releases the one that Abandon sends; nil: it is that.
+	Undo func(release script.Call) script.Call
+
 	trail  link.Trail   // of its requests
 	ticket atomic.Int64 // of its place in the queue, as far as it knows
 	dead   time.Time    // when Redis takes it out of the queue as it does not wait for longer; zero: never
@@ -87,19 +90,36 @@ func (c *Claim) Parse(body string) (fence int64, granted bool) {
 
 // Abandon gives up in the background what the claim may have in Redis. Only what the life counts may do so.
 func (c *Claim) Abandon() {
-	c.Redis.Leave(&c.trail, func(lost bool) script.Call { return c.Releasing(c.Token, 0, lost) }, c.cfg.TTL)
+	c.Redis.Leave(&c.trail, func(lost bool) script.Call {
+		release := c.Releasing(c.Token, 0, lost)
+		if c.Undo != nil {
+			release = c.Undo(release)
+		}
+		return release
+	}, c.cfg.TTL)
 }
 
 // GiveUp ends a hold, and gives up in Redis what it was of. It returns queue.Done, or why there was nothing to give up.
 func (c *Claim) GiveUp(h *hold.Hold, fence int64) (reply int, err error) {
-	trusted := h.End()
-	answer, err := c.Redis.Release(c.Releasing(c.Token, fence, c.trail.Lost()), c.cfg.TTL)
+	release, trusted := c.End(h, fence)
+	answer, err := c.Redis.Release(release, c.cfg.TTL)
 	if err != nil {
 		return 0, err
 	}
 	reply, err = answer.Int()
+	return Released(h, trusted, reply), err
+}
+
+// End ends a hold. It returns the call that gives up in Redis what it was of, and whether it was trusted until now.
+func (c *Claim) End(h *hold.Hold, fence int64) (release script.Call, trusted bool) {
+	trusted = h.End()
+	return c.Releasing(c.Token, fence, c.trail.Lost()), trusted
+}
+
+// Released reads the reply to that call: queue.Done, or why there was nothing to give up.
+func Released(h *hold.Hold, trusted bool, reply int) int {
 	if reply == queue.Lost && trusted && time.Now().Before(h.TrustedUntil()) {
-		reply = queue.Done // nothing is found before the lease can have ended: this is the second copy of a release that found it
+		return queue.Done // nothing is found before the lease can have ended: this is the second copy of a release that found it
 	}
-	return reply, err
+	return reply
 }

@@ -3,6 +3,7 @@ package protocol
 import (
 	_ "embed"
 
+	"github.com/cacheguard/go/internal/rw"
 	"github.com/cacheguard/go/internal/script"
 )
 
@@ -48,6 +49,27 @@ var endUpdateSource string
 //go:embed lua/put.lua
 var putSource string
 
+//go:embed lua/lock_update.lua
+var lockUpdateSource string
+
+//go:embed lua/lock_update_rest.lua
+var lockUpdateRest string
+
+//go:embed lua/unlock_lone.lua
+var unlockLone string
+
+//go:embed lua/unlock_update.lua
+var unlockUpdateSource string
+
+//go:embed lua/unlock_update_rest.lua
+var unlockUpdateRest string
+
+//go:embed lua/unlock_put.lua
+var unlockPutSource string
+
+//go:embed lua/unlock_put_rest.lua
+var unlockPutRest string
+
 //go:embed lua/renew_update.lua
 var renewUpdateSource string
 
@@ -85,6 +107,11 @@ var (
 	putScript         = script.New(written + prelude + until + putSource)
 	renewUpdateScript = script.New(prelude + renewUpdateSource)
 
+	lockUpdateScript   = script.New(rw.Acquire() + lockUpdateSource + rw.Function("begin", prelude+until+beginUpdateSource) + lockUpdateRest)
+	unlockUpdateScript = script.New(rw.Release() + unlockLone + unlockUpdateSource + rw.Function("finish", prelude+endUpdateSource) + unlockUpdateRest)
+	unlockPutScript    = script.New(rw.Release() + written + unlockLone + unlockPutSource +
+		rw.Function("finish", prelude+until+putSource) + unlockPutRest)
+
 	intendScript      = script.New(prelude + until + intendSource)
 	renewIntendScript = script.New(prelude + until + renewIntendSource)
 	doneScript        = script.New(prelude + doneSource)
@@ -108,6 +135,7 @@ func Source(name string) string {
 	return map[string]*script.Script{
 		"acquire": acquireScript, "fill": fillScript, "fail": failScript, "release": releaseScript, "renew": renewScript,
 		"invalidate": invalidateScript, "begin_update": beginUpdateScript, "end_update": endUpdateScript, "put": putScript,
+		"lock_update": lockUpdateScript, "unlock_update": unlockUpdateScript, "unlock_put": unlockPutScript,
 		"intend": intendScript, "renew_intend": renewIntendScript, "done": doneScript,
 		"renew_update": renewUpdateScript, "time": timeScript, "inspect": inspectScript, "say": sayScript, "drop_large": dropLargeScript,
 	}[name].Source()

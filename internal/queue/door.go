@@ -146,6 +146,13 @@ func (ds *Doors) Waiting(name string) int {
 	return 0
 }
 
+// Present reports whether somebody waits for the lock, at its door or inside.
+func (ds *Doors) Present(name string) bool {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	return ds.byName[name] != nil
+}
+
 // Arrived is when the caller came, in µs by the server's clock, as far as that is known; 0: now.
 func (g *Guest) Arrived() int64 {
 	if g == nil {

@@ -23,6 +23,8 @@ func TestTheCommandsOfAllScriptsAreListed(t *testing.T) {
 		folder := s.Package
 		if folder == "cacheguard" {
 			folder = "internal/protocol"
+		} else if folder == "rwlock" {
+			folder = "internal/rw"
 		}
 		files, err := filepath.Glob("../../" + folder + "/lua/*.lua")
 		if err != nil || len(files) == 0 {

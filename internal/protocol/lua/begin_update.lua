@@ -2,7 +2,7 @@
 -- that right until the writer ends its update or its intent expires.
 -- KEYS: value, lease, intent
 -- ARGV: token, intent ms, channel that local tiers listen to, notice for them, instance; and if the update's
---       value is to be stored, how long the update may last, in ms
+--       value is to be stored, how long the update may last, in ms, and what the generation has behind the token (none: the time)
 -- Returns 1, or, if the value is to be stored, a generation that only this update has and that every invalidation of the key removes
 -- ('' if there is no memory for it).
 -- Safe to run twice. A copy that arrives after the update has ended keeps loads from storing until the intent expires.
@@ -19,7 +19,7 @@ forget(KEYS[1], ARGV[3], ARGV[4])
 if ARGV[6] then -- in a lease that nobody holds
   local time = redis.call('TIME')
   local limit = limit_of(KEYS[1], time[1] * 1000 + math.floor(time[2] / 1000))
-  local generation = ARGV[1] .. time[1] .. string.sub('00000' .. time[2], -6)
+  local generation = ARGV[1] .. (ARGV[7] or time[1] .. string.sub('00000' .. time[2], -6))
   if type(redis.pcall('HSET', KEYS[2], 'generation', generation)) == 'table' then
     return ''
   end
