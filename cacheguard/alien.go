@@ -54,11 +54,11 @@ func (g *Guard) undecodable(key string, p *policy, e protocol.Entry, err error) 
 		return alienEntry
 	}
 	if k == nil {
-		g.cfg.Hooks.damaged(key, err)
+		g.onDamaged(key, err)
 		return unusable
 	}
-	g.journal.user.damaged(key, err) // the line below is that of the kind
-	k.unread.log(context.Background(), g.cfg.Logger, slog.LevelWarn, "entry cannot be decoded", key,
+	g.cfg.Hooks.damaged(key, err) // the line below is that of the kind
+	k.unread.Log(context.Background(), g.cfg.Logger, slog.LevelWarn, "entry cannot be decoded", key,
 		p.logAttrs("error", err)...)
 	if k.alien.mayReplace(g.serverClocks.Age(key, e.Written)) {
 		return unusable

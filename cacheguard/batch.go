@@ -153,13 +153,13 @@ func (b *batch) run() {
 	ctx, cancel := b.guard.loaders.withTimeout(b.ctx, b.loading.keys[0])
 	defer cancel()
 	ctx, end := b.guard.cfg.Hooks.beginMany(ctx, TaskLoad, b.loading.keys)
-	shown := b.guard.observer.Load().loadBegins(b.loading.keys[0], len(b.loading.keys))
+	shown := b.guard.journal.Observer.Load().LoadBegins(b.loading.keys[0], len(b.loading.keys))
 	b.guard.loaders.protect(ctx, b.loading.keys[0], func() (err error) {
 		b.result, err = b.load(ctx, b.loading.keys)
 		return err
 	}, func(err error) {
 		end(End{Err: err})
-		b.guard.observer.Load().loadEnds(shown, err)
+		b.guard.journal.Observer.Load().LoadEnds(shown, failed(err))
 		b.err = err
 	})
 }

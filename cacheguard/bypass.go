@@ -126,9 +126,9 @@ func (b *bypass) applyLocked() {
 	}
 	b.guard.detours.put(bypassing, b.here || left > 0)
 	if until := b.until; left > 0 {
-		b.guard.journal.bypass(true, until)
+		b.guard.journal.Bypass(true, until)
 	} else {
-		b.guard.journal.bypass(b.here, time.Time{})
+		b.guard.journal.Bypass(b.here, time.Time{})
 	}
 }
 

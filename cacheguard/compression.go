@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 
 	"github.com/cacheguard/go/internal/protocol"
@@ -62,7 +61,7 @@ func (r *rebuild) pack(ctx context.Context, e protocol.Entry) protocol.Entry {
 	}
 	packed, err := cfg.compress(e.Payload)
 	if err != nil {
-		r.guard.unstored.log(ctx, cfg.Logger, slog.LevelError, "value is stored without compression", r.job.key, "error", err)
+		r.guard.journal.Uncompressed(ctx, r.job.key, err)
 	}
 	if packed != nil && len(packed) < len(e.Payload) {
 		e.Packed, e.Payload = cfg.Compression.Formats()[0], packed

@@ -67,7 +67,9 @@ func (s loadSpec[V]) decide(g *Guard, key string, r *readResult[V], readErr erro
 	switch d.action {
 	case doRefresh:
 		if s.judge == nil {
-			g.reportStale(key, r.state, r.entry)
+			if r.state == stale {
+				g.onStale(key, r.entry)
+			}
 		}
 	case doBypass:
 		d.reason = g.redisError("get", key, readErr)
@@ -169,7 +171,7 @@ func decodeAs[V any](g *Guard, key string, p *policy, raw []byte) *readResult[V]
 	r := &readResult[V]{kind: p.kind}
 	var err error
 	if r.entry, err = g.cfg.decodeEntry(raw); err != nil {
-		g.cfg.Hooks.damaged(key, err)
+		g.onDamaged(key, err)
 		return &readResult[V]{state: unusable, kind: p.kind}
 	}
 	if err := p.check(&r.entry); err != nil {

@@ -121,8 +121,8 @@ func (f *fleetLoads) take(ctx context.Context, callers func() int) *permit {
 	if p := f.try(); p != nil {
 		return p
 	}
-	f.guard.journal.fleetBusy.waits("fleet_loads", f.limit)
-	defer f.guard.journal.fleetBusy.waited()
+	f.guard.journal.FleetLoads.Waits("fleet_loads", f.limit)
+	defer f.guard.journal.FleetLoads.Waited()
 	f.change(1)
 	defer f.change(-1)
 	for f.local.Acquire(ctx, callers) {

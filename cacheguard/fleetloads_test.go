@@ -380,7 +380,6 @@ func TestLoadsThatWaitForFleetLoadsAreLogged(t *testing.T) {
 	cfg, text := logged()
 	cfg.FleetLoads, cfg.RedisTimeout = 1, time.Minute
 	g := newFleet(t, standalone(t), 1, cfg).guards[0]
-	g.journal.fleetBusy.delay = 0
 	db := newSource("v")
 	first := async(g, "a", db.load)
 	<-db.begun

@@ -45,14 +45,14 @@ func retrieveObserved[V any](ctx context.Context, g *Guard, key string, spec loa
 	hooks := &g.cfg.Hooks
 	if hooks.OnGet == nil && hooks.Begin == nil {
 		v, outcome, err := retrieve(ctx, g, key, spec)
-		g.observer.Load().answered(spec.policy, key, outcome, err)
+		g.answered(spec.policy, key, outcome, err)
 		return v, outcome, err
 	}
 	start := time.Now()
 	inner, end := hooks.begin(ctx, TaskGet, key)
 	v, outcome, err := retrieve(inner, g, key, spec)
 	end(End{Outcome: outcome, Err: err})
-	g.observer.Load().answered(spec.policy, key, outcome, err)
+	g.answered(spec.policy, key, outcome, err)
 	if hooks.OnGet != nil {
 		hooks.OnGet(ctx, key, outcome, time.Since(start), err)
 	}

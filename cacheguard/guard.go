@@ -21,6 +21,7 @@ import (
 	"github.com/cacheguard/go/internal/primary"
 	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/replicas"
+	"github.com/cacheguard/go/internal/report"
 	"github.com/cacheguard/go/internal/serverclock"
 	"github.com/cacheguard/go/internal/slots"
 	"github.com/cacheguard/go/internal/tier"
@@ -55,19 +56,16 @@ type Guard struct {
 	process       process // where Redis is not used
 	notices       *tier.Notices
 	locks         *rwlock.Locker // of Update
+	journal       report.Journal
 	verifier      verifier
 	bypass        bypass
-	observer      atomic.Pointer[observer] // of package admin; nil: nobody looks
-	written       atomic.Uint64            // bytes of entries that loads stored, ever
-	dropping      atomic.Bool              // a value that is too large to be read is being removed
+	written       atomic.Uint64 // bytes of entries that loads stored, ever
+	dropping      atomic.Bool   // a value that is too large to be read is being removed
 	inbox         *wake.Inbox
 	keeper        *lease.Keeper
 	acks          *replicas.Sender // nil: no replica has to acknowledge anything
 	health        *health.Health
 	serverClocks  *serverclock.Clocks
-
-	journal                            journal
-	redisFailed, unstored, unrefreshed throttled // what is logged beside
 
 	// The end.
 	life    *lifecycle.Life // calls, loaders, and operations that may outlast the call that started them
@@ -93,8 +91,7 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 		rdb, cfg, closeOwn = none, cfg.disabled(), none.Close
 	}
 	g := &Guard{rdb: rdb, cfg: cfg, life: lifecycle.New()}
-	g.journal.init(g)
-	g.cfg.Hooks = g.journal.hooks(cfg.Hooks)
+	g.journal.Open(report.Config{Logger: cfg.Logger, SlowLoad: cfg.SlowLoad, Owed: g.owed, Background: g.life.Try})
 	g.connect(closeOwn)
 	g.assemble()
 	if err := g.open(); err != nil {
@@ -118,19 +115,16 @@ func checkClient(rdb Redis, cfg *Config) error {
 // connect makes what carries requests to Redis, and messages back.
 func (g *Guard) connect(closeOwn func() error) {
 	_, g.plain = g.rdb.(*redis.Client)
-	g.health = health.New(g.rdb, g.cfg.Prefix, g.cfg.RedisTimeout, func(open bool) {
-		g.cfg.Hooks.OnBreaker(open)
-		g.loaders.fleet.breaker(open)
-	})
+	g.health = health.New(g.rdb, g.cfg.Prefix, g.cfg.RedisTimeout, g.onBreaker)
 	g.serverClocks = serverclock.New(serverclock.Servers{
-		Parts: g.health.Len(), PartOf: g.partOf, Time: g.serverTime, Background: g.life.Try, Clock: g.cfg.clock, Stepped: g.journal.stepped,
+		Parts: g.health.Len(), PartOf: g.partOf, Time: g.serverTime, Background: g.life.Try, Clock: g.cfg.clock, Stepped: g.journal.Stepped,
 	})
 	g.link = link.New(g.rdb, g.cfg.RedisTimeout, g.health)
 	g.acks = replicas.New(g.rdb, g.cfg.Replicas, g.cfg.RedisTimeout, g.life)
 	inbox, leaveInbox := wake.Open(g.rdb, g.cfg.Prefix)
 	keeper, leaveKeeper := lease.Open(g.rdb, g.cfg.RedisTimeout)
 	g.inbox, g.keeper = inbox, keeper
-	unhook := inbox.OnLive(g.journal.subscribed)
+	unhook := inbox.OnLive(g.journal.Subscribed)
 	g.leave = func() {
 		unhook()
 		g.local.close()
@@ -163,7 +157,7 @@ func (g *Guard) assemble() {
 	g.invalidations, g.ofEpochs = ofKeys(g), newEpochInvalidations(g)
 	g.epochs = epoch.New(epoch.Config{
 		Prefix: g.cfg.Prefix, Channel: g.notices.Channel, Link: g.link, Health: g.health, Pending: g.ofEpochs, Background: g.life.Try,
-		Removed: g.journal.forgotten,
+		Removed: g.journal.Forgotten,
 	})
 	g.intents.init(g)
 	g.invalidations.pending.detours = &g.detours
@@ -183,7 +177,7 @@ func (g *Guard) open() (err error) {
 		return err
 	}
 	if g.cfg.Local.on() {
-		if g.local, err = newLocal(&g.cfg.Local, g.cfg.clock, g.inbox, g.notices, g.journal.dropped); err == nil {
+		if g.local, err = newLocal(&g.cfg.Local, g.cfg.clock, g.inbox, g.notices, g.journal.Dropped); err == nil {
 			g.epochs.Tier = g.local.Tier
 		}
 	}
@@ -210,7 +204,7 @@ func (g *Guard) Close() error {
 		g.loaders.fleet.close()
 		g.link.Close()
 		g.leave()
-		g.journal.close()
+		g.journal.Close()
 	})
 	return nil
 }

@@ -2,14 +2,7 @@ package cacheguard
 
 import (
 	"context"
-	"errors"
-	"log/slog"
 	"time"
-
-	"github.com/redis/go-redis/v9"
-
-	"github.com/cacheguard/go/internal/health"
-	"github.com/cacheguard/go/internal/protocol"
 )
 
 // Hooks are called as things happen. Any of them may be nil. They must be quick, must not block and must not panic;
@@ -77,59 +70,8 @@ func (h *Hooks) rejected(key string) {
 	}
 }
 
-// reportStale reports a value that is served past its TTL.
-func (g *Guard) reportStale(key string, s state, e protocol.Entry) {
-	if s == stale && g.cfg.Hooks.OnStale != nil {
-		g.cfg.Hooks.OnStale(key, g.serverClocks.Age(key, e.Written)-e.Fresh)
-	}
-}
-
-func (h *Hooks) unstorable(key string, err error) {
-	if h.OnUnstorable != nil {
-		h.OnUnstorable(key, err)
-	}
-}
-
 func (h *Hooks) damaged(key string, err error) {
 	if h.OnDamaged != nil {
 		h.OnDamaged(key, err)
 	}
-}
-
-func (h *Hooks) leaseLost(key string) {
-	if h.OnLeaseLost != nil {
-		h.OnLeaseLost(key)
-	}
-}
-
-func (h *Hooks) takeover(key string) {
-	if h.OnTakeover != nil {
-		h.OnTakeover(key)
-	}
-}
-
-func (h *Hooks) loaded(key string, took time.Duration, err error) {
-	if h.OnLoad != nil {
-		h.OnLoad(key, took, err)
-	}
-}
-
-// redisError makes the error of an operation, and reports it.
-func (g *Guard) redisError(op, key string, err error) *RedisError {
-	e := &RedisError{Op: op, Key: key, Err: err}
-	g.journal.failed.Add(1)
-	if errors.Is(err, health.ErrOpen) {
-		return e // was not tried; what led to that was reported
-	}
-	if answer, answered := errors.AsType[redis.Error](err); answered {
-		g.journal.refusedBy(op, answer)
-	}
-	if g.cfg.Hooks.OnRedisError != nil {
-		g.cfg.Hooks.OnRedisError(e)
-	}
-	if g.journal.outage.on() {
-		return e // which is logged
-	}
-	g.redisFailed.log(context.Background(), g.cfg.Logger, slog.LevelWarn, "redis failed", key, "op", op, "error", err)
-	return e
 }

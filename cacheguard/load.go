@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
 
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/observe"
+	"github.com/cacheguard/go/internal/report"
 	"github.com/cacheguard/go/internal/slots"
 )
 
@@ -20,8 +20,7 @@ type loaders struct {
 	loadSlots *slots.Slots // of MaxLoads; nil: no limit
 	fleet     *fleetLoads  // of FleetLoads; nil: likewise
 	running   atomic.Int64
-	panicked  throttled
-	journal   *journal
+	journal   *report.Journal
 	tasks     *lifecycle.Life // the Guard's
 }
 
@@ -71,7 +70,7 @@ func (l *loaders) await(ctx context.Context, key string, done <-chan loaded) loa
 		case out := <-done:
 			return out
 		case <-slow:
-			l.journal.stillRuns(key)
+			l.journal.StillRuns(key)
 		case <-ctx.Done():
 		}
 	}
@@ -137,9 +136,8 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 		l.running.Add(-running)
 		j.policy.countRunning(-running)
 		end(End{Err: out.err})
-		l.journal.guard.observer.Load().loadEnds(shown, out.err)
-		l.journal.guard.observer.Load().countLoad(j.policy, out.took, out.err)
-		l.cfg.Hooks.loaded(j.key, out.took, out.err)
+		l.journal.Observer.Load().LoadEnds(shown, failed(out.err))
+		l.onLoad(j, out.took, out.err)
 		done <- out
 	})
 }
@@ -157,7 +155,7 @@ func (l *loaders) show(j *job) *observe.Load {
 	if j.batch != nil {
 		return nil
 	}
-	return l.journal.guard.observer.Load().loadBegins(j.key, 1)
+	return l.journal.Observer.Load().LoadBegins(j.key, 1)
 }
 
 // protect calls a loader and then always finish, with the loader's error, or a *PanicError when it panicked or ended its
@@ -172,7 +170,7 @@ func (l *loaders) protect(ctx context.Context, key string, load func() error, fi
 			}
 			stack := debug.Stack()
 			err = &PanicError{Key: key, Value: panicked, Stack: stack}
-			l.panicked.log(ctx, l.cfg.Logger, slog.LevelError, "loader panicked", key, "stack", string(stack))
+			l.journal.Panicked(ctx, key, stack)
 		}
 		finish(err)
 	}()

@@ -94,8 +94,8 @@ func (l *loaders) acquire(ctx context.Context, s *slots.Slots) bool {
 	if s.TryAcquire() {
 		return true
 	}
-	l.journal.saturated.waits("max_loads", l.cfg.MaxLoads)
-	defer l.journal.saturated.waited()
+	l.journal.MaxLoads.Waits("max_loads", l.cfg.MaxLoads)
+	defer l.journal.MaxLoads.Waited()
 	return s.Acquire(ctx, flight.CallersOf(ctx))
 }
 

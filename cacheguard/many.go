@@ -228,7 +228,7 @@ func (m *many[V]) fail(ctx context.Context, key string, how Outcome, err error) 
 }
 
 func (m *many[V]) tell(ctx context.Context, key string, how Outcome, err error) {
-	m.guard.observer.Load().answered(m.spec.policy, key, how, err)
+	m.guard.answered(m.spec.policy, key, how, err)
 	if m.guard.cfg.Hooks.OnGet != nil {
 		m.guard.cfg.Hooks.OnGet(ctx, key, how, time.Since(m.start), err)
 	}

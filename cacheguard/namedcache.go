@@ -66,7 +66,7 @@ func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
 	hooks := &c.guard.cfg.Hooks
 	if hooks.OnGet == nil && hooks.Begin == nil {
 		v, how, key, err := c.retrieve(ctx, k)
-		c.guard.observer.Load().answered(&c.policy, key, how, err)
+		c.guard.answered(&c.policy, key, how, err)
 		return v, c.absence(err)
 	}
 	start := time.Now()
@@ -76,7 +76,7 @@ func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
 	}
 	v, how, key, err := c.retrieve(inner, k)
 	end(End{Outcome: how, Err: err})
-	c.guard.observer.Load().answered(&c.policy, key, how, err)
+	c.guard.answered(&c.policy, key, how, err)
 	if hooks.OnGet != nil {
 		hooks.OnGet(ctx, key, how, time.Since(start), err)
 	}

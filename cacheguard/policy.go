@@ -2,12 +2,16 @@ package cacheguard
 
 import (
 	"log/slog"
+	"maps"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/cacheguard/go/internal/observe"
+	"github.com/cacheguard/go/internal/report"
 	"github.com/cacheguard/go/internal/slots"
 )
 
@@ -39,7 +43,7 @@ type kind struct {
 	running   atomic.Int64 // loaders
 	tally     observe.Tally
 	alien     alien
-	unread    throttled // what is logged
+	unread    report.Throttle // what is logged
 }
 
 // kinds are the kinds of a Guard, by name.
@@ -69,6 +73,20 @@ func (ks *kinds) register(k *kind) (registered *kind, isNew bool, field, problem
 		return nil, false, "Version", "the Guard has a Cache of this name with another Version"
 	}
 	return old, false, "", ""
+}
+
+// byName returns the kind; nil: there is none.
+func (ks *kinds) byName(name string) *kind {
+	ks.mu.Lock()
+	defer ks.mu.Unlock()
+	return ks.named[name]
+}
+
+// all are the kinds, by name.
+func (ks *kinds) all() []*kind {
+	ks.mu.Lock()
+	defer ks.mu.Unlock()
+	return slices.SortedFunc(maps.Values(ks.named), func(a, b *kind) int { return strings.Compare(a.name, b.name) })
 }
 
 // loadSlots are those of the Cache that a load is for; nil: it needs none.

@@ -93,7 +93,7 @@ func (p *putting) end(ctx context.Context, u *update) map[string]*RedisError {
 	case status == protocol.Refused:
 		g.cfg.Hooks.rejected(key)
 	default:
-		p.rebuild.unstorable(ctx, errors.New(status))
+		g.onUnstorable(ctx, p.rebuild.job, errors.New(status))
 	}
 	return nil
 }

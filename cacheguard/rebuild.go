@@ -221,7 +221,7 @@ func (r *rebuild) use(ctx context.Context, raw []byte, how Outcome, before uint6
 	e, value, err := r.job.decode(&r.guard.cfg, raw)
 	switch {
 	case err != nil && e.Kind == 0:
-		r.guard.cfg.Hooks.damaged(r.job.key, err)
+		r.guard.onDamaged(r.job.key, err)
 	case err != nil && r.guard.undecodable(r.job.key, r.job.policy, e, err) == alienEntry:
 		return r.guard.loadDirectly(ctx, r.job, Loaded), true
 	}

@@ -2,7 +2,6 @@ package cacheguard
 
 import (
 	"context"
-	"log/slog"
 	"math"
 	mathrand "math/rand/v2"
 	"time"
@@ -85,8 +84,7 @@ func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
 // report logs a load that failed, as no caller learns of it.
 func (r *rebuild) report(ctx context.Context, a answer) {
 	if a.err != nil && !a.absent && a.outcome == Loaded {
-		r.guard.unrefreshed.log(ctx, r.guard.cfg.Logger, slog.LevelWarn, "background load failed", r.job.key,
-			r.job.policy.logAttrs("error", a.err)...)
+		r.guard.journal.Unrefreshed(ctx, r.job.key, r.job.policy.logAttrs("error", a.err)...)
 	}
 }
 

@@ -37,7 +37,7 @@ func (g *Guard) Stats() Stats {
 	}
 	s := Stats{
 		Loading: int(g.loaders.running.Load()), MaxLoads: max(g.cfg.MaxLoads, 0),
-		Owed: g.owed(), OwedFor: g.journal.owing.lasting(),
+		Owed: g.owed(), OwedFor: g.journal.OwedFor(),
 		Bypassed: g.detours.has(bypassing), Subscribed: g.inbox.Up(),
 		BytesRead: g.link.BytesRead(), BytesWritten: g.written.Load(),
 	}

@@ -1,4 +1,4 @@
-package cacheguard
+package report
 
 import (
 	"context"
