@@ -122,7 +122,7 @@ func TestALoadThatGivesUpTheGuardsLimitGivesBackItsKinds(t *testing.T) {
 		_, err := c.Get(ctx, 1)
 		left <- err
 	}()
-	redistest.Await(t, "it waits for the Guard's", func() bool { return f.guards[0].loaders.loadSlots.Waiting() == 1 })
+	redistest.Await(t, "it waits for the Guard's", func() bool { return f.guards[0].Stats().Queued == 1 })
 	cancel()
 	expect.ErrorIs(t, <-left, context.Canceled)
 	close(db.release)

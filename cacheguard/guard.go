@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/cacheguard/internal/limit"
 	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/health"
@@ -23,10 +24,10 @@ import (
 	"github.com/cacheguard/go/internal/replicas"
 	"github.com/cacheguard/go/internal/report"
 	"github.com/cacheguard/go/internal/serverclock"
-	"github.com/cacheguard/go/internal/slots"
 	"github.com/cacheguard/go/internal/tier"
 	"github.com/cacheguard/go/internal/wake"
 	"github.com/cacheguard/go/rwlock"
+	"github.com/cacheguard/go/semaphore"
 )
 
 // Guard is a read-through cache in front of a slow source. It is safe for concurrent use.
@@ -144,9 +145,6 @@ func (g *Guard) assemble() {
 		g.process.clock = &g.clock
 	}
 	g.loaders.cfg, g.loaders.tasks, g.loaders.journal = &g.cfg, g.life, &g.journal
-	if g.cfg.MaxLoads > 0 {
-		g.loaders.loadSlots = slots.New(g.cfg.MaxLoads)
-	}
 	g.notices = tier.NewNotices(g.cfg.Prefix+keys.Notices, g.health.Len())
 	if _, ring := g.rdb.(*redis.Ring); !ring { // it has no local tiers
 		g.repeat()
@@ -173,7 +171,7 @@ func (g *Guard) open() (err error) {
 	if g.locks, err = rwlock.New(g.rdb, lock); err != nil {
 		return err
 	}
-	if g.loaders.fleet, err = newFleetLoads(g); err != nil {
+	if g.loaders.limits, err = limit.New(g.limits()); err != nil {
 		return err
 	}
 	if g.cfg.Local.on() {
@@ -182,6 +180,21 @@ func (g *Guard) open() (err error) {
 		}
 	}
 	return err
+}
+
+// limits says how many loads may run.
+func (g *Guard) limits() limit.Config {
+	cfg := &g.cfg
+	l := limit.Config{
+		MaxLoads: cfg.MaxLoads, Redis: g.rdb, Breaker: g.health.Of(g.keys.ValueKey(limit.FleetName)), Background: g.life.Try, Journal: &g.journal,
+		Failed: func(err error) { _ = g.redisError("permit", limit.FleetName, err) }, // loads go on without
+	}
+	if !cfg.Disabled {
+		l.FleetLoads = semaphore.Config{
+			Prefix: cfg.Prefix, Instance: cfg.Instance, Permits: cfg.FleetLoads, TTL: cfg.LeaseTTL, RedisTimeout: cfg.RedisTimeout,
+		}
+	}
+	return l
 }
 
 // Close cancels the running loads, releases their leases, and returns when everything that the Guard started has ended. A
@@ -199,9 +212,9 @@ func (g *Guard) Close() error {
 		_ = g.locks.Close() // always nil; ends the contexts of updates
 		g.bypass.close()
 		g.intents.close()
-		g.loaders.fleet.end()
+		g.loaders.limits.End()
 		g.life.Close(ErrClosed, nil)
-		g.loaders.fleet.close()
+		g.loaders.limits.Close()
 		g.link.Close()
 		g.leave()
 		g.journal.Close()

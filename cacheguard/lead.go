@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/cacheguard/go/cacheguard/internal/limit"
 	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/lease"
@@ -92,7 +93,7 @@ func (g *Guard) loadBypassed(ctx context.Context, j *job, publish func(answer)) 
 }
 
 // loadIn is loadDirectly in a slot, which it frees.
-func (g *Guard) loadIn(ctx context.Context, j *job, s loadSlot, how Outcome) answer {
+func (g *Guard) loadIn(ctx context.Context, j *job, s limit.Slot, how Outcome) answer {
 	if g.cfg.Disabled {
 		how = Bypassed
 	}

@@ -8,20 +8,19 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cacheguard/go/cacheguard/internal/limit"
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/observe"
 	"github.com/cacheguard/go/internal/report"
-	"github.com/cacheguard/go/internal/slots"
 )
 
 // loaders runs the loaders of a Guard: at most MaxLoads at once, and FleetLoads with the other instances, each under LoadTimeout, and none can take the process down.
 type loaders struct {
-	cfg       *Config
-	loadSlots *slots.Slots // of MaxLoads; nil: no limit
-	fleet     *fleetLoads  // of FleetLoads; nil: likewise
-	running   atomic.Int64
-	journal   *report.Journal
-	tasks     *lifecycle.Life // the Guard's
+	cfg     *Config
+	limits  *limit.Loads
+	running atomic.Int64
+	journal *report.Journal
+	tasks   *lifecycle.Life // the Guard's
 }
 
 // loaded is what a loader returned.
@@ -35,14 +34,29 @@ type loaded struct {
 	tags   []string // as set by SetTags, and those of the value
 }
 
+// need says what limits hold for a load. One that a loader asked for shares that loader's slot: if it needed one of its own, loaders that
+// hold all the slots could wait for each other. The keys of a GetMany share one slot.
+func (l *loaders) need(j *job) limit.Need {
+	return limit.Need{Borrows: j.scope.nested || j.unlimited || j.batch != nil && j.batch.covers(j.key), Kind: j.policy.loadSlots()}
+}
+
+// takeSlot waits for a slot. The context is that of the flight that wants to load, or of the caller of a GetMany.
+func (l *loaders) takeSlot(ctx context.Context, j *job) (limit.Slot, error) {
+	s, ok := l.limits.Take(ctx, l.need(j))
+	if !ok {
+		return s, closedOr(context.Cause(ctx))
+	}
+	return s, nil
+}
+
 // run runs the loader under LoadTimeout, once it has a permit of FleetLoads, and frees its slot when the loader returns. When the context ends first, run leaves
 // the loader to itself, because nobody must have to wait for one that ignores its context.
-func (l *loaders) run(ctx context.Context, j *job, s loadSlot) loaded {
+func (l *loaders) run(ctx context.Context, j *job, s limit.Slot) loaded {
 	if ctx.Err() != nil { // nobody waits any more
-		l.freeSlot(s)
+		l.limits.Free(s)
 		return loaded{err: context.Cause(ctx)}
 	}
-	if !l.permitted(ctx, &s) {
+	if !l.limits.Permit(ctx, &s) {
 		return loaded{err: context.Cause(ctx)}
 	}
 	load := newLoading(ctx, l, j.key)
@@ -50,7 +64,7 @@ func (l *loaders) run(ctx context.Context, j *job, s loadSlot) loaded {
 	done := make(chan loaded, 1)
 	l.tasks.Go(func() { // owner: the Guard; stop: ctx; joined by Close
 		defer cancel()
-		defer l.freeSlot(s)
+		defer l.limits.Free(s)
 		l.runProtected(ctx, j, load, done)
 	})
 	return l.await(ctx, j.key, done)

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/cacheguard/go/cacheguard/internal/limit"
 	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/link"
@@ -23,7 +24,7 @@ type rebuild struct {
 	unfit       []byte       // what the cache has for the key but nobody can use; nil if nothing
 	aged        bool         // it is unfit because it seems too old
 	publish     func(answer) // gives the answer to the callers that it is good for
-	slot        loadSlot
+	slot        limit.Slot
 	epochs      *epoch.Reading // asked for in this attempt; nil: not yet
 	joined      int            // callers of the flight, when the load began
 	afterBypass bool           // it has given up on Redis once: if that fails again, it loads without
@@ -72,8 +73,8 @@ func (r *rebuild) loadAlone(ctx context.Context) answer {
 // a lease must not wait in a queue.
 func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (a answer, done bool) {
 	g := r.guard
-	if r.slot.right == noSlot {
-		r.slot = g.loaders.trySlot(r.job)
+	if r.slot.IsNone() {
+		r.slot = g.loaders.limits.Try(g.loaders.need(r.job))
 	}
 	request := r.request()
 	request.Inbox = g.inbox.Address()
@@ -122,7 +123,7 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 
 // request is what the rebuild asks for: the lease only if it has a slot.
 func (r *rebuild) request() protocol.Request {
-	return protocol.Request{Token: r.token, Take: r.slot.right != noSlot, Unfit: r.unfit, Aged: r.aged}
+	return protocol.Request{Token: r.token, Take: !r.slot.IsNone(), Unfit: r.unfit, Aged: r.aged}
 }
 
 // acquire asks Redis. If the flight ends before the reply, it gives back a lease that was granted. If a flight may not take
@@ -144,7 +145,7 @@ func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protoc
 		}
 	}
 	rank := link.Ordinary
-	if r.slot.right == ofOwn {
+	if r.slot.IsOwn() {
 		rank = link.HoldsSlot
 	}
 	if request.Take {
@@ -181,8 +182,8 @@ func (r *rebuild) beforeLoad(ctx context.Context) *epoch.Reading {
 }
 
 func (r *rebuild) returnSlot() {
-	r.guard.loaders.freeSlot(r.slot)
-	r.slot = loadSlot{}
+	r.guard.loaders.limits.Free(r.slot)
+	r.slot = limit.Slot{}
 }
 
 // failure returns the remembered error of a load: the error itself if it was one of ours, else its text.

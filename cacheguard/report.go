@@ -31,7 +31,9 @@ func (g *Guard) onBreaker(open bool) {
 	if g.cfg.Hooks.OnBreaker != nil {
 		g.cfg.Hooks.OnBreaker(open)
 	}
-	g.loaders.fleet.breaker(open)
+	if open {
+		g.loaders.limits.BreakerOpened()
+	}
 }
 
 func (g *Guard) onTakeover(key string) {

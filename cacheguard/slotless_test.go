@@ -31,7 +31,7 @@ func TestALoadThatHasToWaitForItsTurnRunsNoScriptBefore(t *testing.T) {
 	before := s.Commands()
 	reply := async(g, "k", returns("v"))
 	redistest.Await(t, "it waits for its turn", func() bool {
-		return g.loaders.loadSlots.Waiting() == 1
+		return g.Stats().Queued == 1
 	})
 	after := s.Commands()
 	expect.Equal(t, "EXISTS", after["exists"]-before["exists"], 1)
@@ -57,7 +57,7 @@ func promiseBusyLoaders(t *testing.T, a arena) {
 		waiting = append(waiting, async(f.guards[1], fmt.Sprint("waiting", i), returns(i)))
 	}
 	redistest.Await(t, "all wait for their turn", func() bool {
-		return f.guards[1].loaders.loadSlots.Waiting() == len(waiting)
+		return f.guards[1].Stats().Queued == len(waiting)
 	})
 	release()
 	for i, r := range waiting {

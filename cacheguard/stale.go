@@ -54,8 +54,9 @@ func (g *Guard) refresh(ctx context.Context, j *job, raw []byte, took time.Durat
 // no other call of this instance asks for the lease again.
 func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
 	r.identify(ctx)
-	if r.slot = r.guard.loaders.trySlotOfFleet(ctx, r.job); r.slot.right == noSlot {
-		if r.guard.loaders.fleet != nil {
+	loaders := &r.guard.loaders
+	if r.slot = loaders.limits.TryOfFleet(ctx, loaders.need(r.job)); r.slot.IsNone() {
+		if loaders.limits.Fleet != nil {
 			r.stay(ctx, shortestStay) // the fleet is not asked again at once
 		}
 		return answer{} // all loaders are busy with callers that wait

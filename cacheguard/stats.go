@@ -42,10 +42,8 @@ func (g *Guard) Stats() Stats {
 		BytesRead: g.link.BytesRead(), BytesWritten: g.written.Load(),
 	}
 	_, s.Waiting = g.flights.Count(func(flightKey) bool { return true })
-	if g.loaders.loadSlots != nil {
-		s.Queued = g.loaders.loadSlots.Waiting()
-	}
-	s.FleetLoads, s.FleetQueued = g.cfg.FleetLoads, g.loaders.fleet.queued()
+	s.FleetLoads = g.cfg.FleetLoads
+	s.Queued, s.FleetQueued = g.loaders.limits.Waiting()
 	if n, oldest := g.intents.count(); n > 0 {
 		s.Intents, s.OldestIntent = n, time.Since(oldest)
 	}

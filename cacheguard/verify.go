@@ -134,8 +134,8 @@ func (c *comparison) run(ctx context.Context) *atomic.Uint64 {
 	if !c.pause() {
 		return nil
 	}
-	s := g.loaders.trySlotOfFleet(ctx, c.job)
-	if s.right == noSlot {
+	s := g.loaders.limits.TryOfFleet(ctx, g.loaders.need(c.job))
+	if s.IsNone() {
 		return nil // loaders are busy with callers that wait
 	}
 	out := g.loaders.run(ctx, c.job, s)
