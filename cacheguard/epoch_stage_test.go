@@ -167,7 +167,7 @@ func (s *epochStage) check(ctx context.Context) error {
 	if item := s.g.local.Get(s.key); item != nil && *item.Value.(*string) == "old" {
 		s.wrong = "the tier has the old value"
 	}
-	v, how, _, err := s.cache.retrieve(ctx, s.key[len("staged:"):])
+	v, how, err := s.cache.ask(ctx, s.key[len("staged:"):])
 	if how != Loaded && v == "old" {
 		s.wrong = fmt.Sprintf("a Get after the invalidation returned the old value: %s", how)
 	}

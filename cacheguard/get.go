@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/link"
@@ -36,27 +35,16 @@ func Get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 		var none V
 		return none, errNilGuard
 	}
-	v, _, err := retrieveObserved(ctx, g, key, loadSpec[V]{load: load})
+	v, _, err := ask(ctx, g, key, loadSpec[V]{load: load})
 	return v, err
 }
 
-// retrieveObserved calls retrieve and reports the outcome to Begin's end and to OnGet.
-func retrieveObserved[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]) (V, Outcome, error) {
-	hooks := &g.cfg.Hooks
-	if hooks.OnGet == nil && hooks.Begin == nil {
-		v, outcome, err := retrieve(ctx, g, key, spec)
-		g.answered(spec.policy, key, outcome, err)
-		return v, outcome, err
-	}
-	start := time.Now()
-	inner, end := hooks.begin(ctx, TaskGet, key)
-	v, outcome, err := retrieve(inner, g, key, spec)
-	end(End{Outcome: outcome, Err: err})
-	g.answered(spec.policy, key, outcome, err)
-	if hooks.OnGet != nil {
-		hooks.OnGet(ctx, key, outcome, time.Since(start), err)
-	}
-	return v, outcome, err
+// ask retrieves the value, and reports the answer.
+func ask[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]) (V, Outcome, error) {
+	a := g.asked(ctx, key)
+	v, how, err := retrieve(a.inner, g, key, spec)
+	answered(a, g, key, spec, v, how, err)
+	return v, how, err
 }
 
 // lookup is a Get or a Fetch under way.
@@ -124,7 +112,6 @@ func (l *lookup[V]) read(ctx context.Context, within past) (v V, how Outcome, er
 		case within.must(d.action, r.entry.Stamp):
 			return l.bypass(ctx, nil)
 		case d.action == doServe:
-			sample(ctx, g, l.key, d.found, l.spec)
 			return d.found.result()
 		case d.action == doRefresh:
 			if !l.spec.cacheOnly {

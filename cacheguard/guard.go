@@ -25,6 +25,7 @@ import (
 	"github.com/cacheguard/go/internal/report"
 	"github.com/cacheguard/go/internal/serverclock"
 	"github.com/cacheguard/go/internal/tier"
+	"github.com/cacheguard/go/internal/verify"
 	"github.com/cacheguard/go/internal/wake"
 	"github.com/cacheguard/go/rwlock"
 	"github.com/cacheguard/go/semaphore"
@@ -58,7 +59,7 @@ type Guard struct {
 	notices       *tier.Notices
 	locks         *rwlock.Locker // of Update
 	journal       report.Journal
-	verifier      verifier
+	verifier      verify.Verifier
 	bypass        bypass
 	written       atomic.Uint64 // bytes of entries that loads stored, ever
 	dropping      atomic.Bool   // a value that is too large to be read is being removed
@@ -139,6 +140,7 @@ func (g *Guard) connect(closeOwn func() error) {
 func (g *Guard) assemble() {
 	g.ordinary = ordinaryPolicy(&g.cfg)
 	g.bypass.guard = g
+	g.verifier.Delay, g.verifier.Clock, g.verifier.Life = g.cfg.Verify.Delay, g.cfg.clock, g.life
 	g.detours.put(withoutRedis, g.cfg.Disabled)
 	g.detours.put(lookDue, !g.cfg.Disabled)
 	if g.cfg.Disabled {

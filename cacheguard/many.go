@@ -220,6 +220,9 @@ func (m *many[V]) take(ctx context.Context, key string, v V, how Outcome, err er
 	if err == nil {
 		m.found[key] = v
 	}
+	if m.guard.cfg.Verify.OneIn != 0 {
+		sample(ctx, m.guard, m.spec, key, v, how, err)
+	}
 	m.tell(ctx, key, how, err)
 }
 
@@ -229,7 +232,7 @@ func (m *many[V]) fail(ctx context.Context, key string, how Outcome, err error) 
 }
 
 func (m *many[V]) tell(ctx context.Context, key string, how Outcome, err error) {
-	m.guard.answered(m.spec.policy, key, how, err)
+	m.guard.countAnswer(m.spec.policy, key, how, err)
 	if m.guard.cfg.Hooks.OnGet != nil {
 		m.guard.cfg.Hooks.OnGet(ctx, key, how, time.Since(m.start), err)
 	}

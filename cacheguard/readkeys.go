@@ -98,7 +98,6 @@ func (m *many[V]) takeLocal(ctx context.Context, keys []string) (others []string
 	for _, key := range keys {
 		within := pastOf(ctx, m.guard, key)
 		if kept, ok := m.spec.fromLocal(m.guard, key); ok && !within.any() {
-			sample(ctx, m.guard, key, kept, m.spec)
 			m.answer(ctx, key, kept)
 		} else {
 			others = append(others, key)
@@ -118,7 +117,6 @@ func (m *many[V]) act(ctx context.Context, b *beingRead[V], w *wanted) bool {
 	}
 	switch d.action {
 	case doServe:
-		sample(ctx, m.guard, w.key, d.found, m.spec)
 		m.answer(ctx, w.key, d.found)
 	case doRefresh:
 		w.mode = background

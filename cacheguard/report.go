@@ -89,8 +89,40 @@ func failed(err error) bool {
 	return err != nil && !absentAlone(err) && !errors.Is(err, context.Canceled)
 }
 
-// answered counts an answer to a call with the policy; nil: the Guard's ordinary one. Without an observer it does nothing.
-func (g *Guard) answered(p *policy, key string, how Outcome, err error) {
+// asking is a Get or a Fetch that is to be reported.
+type asking struct {
+	outer, inner context.Context //nolint:containedctx // the caller's, and that of its task
+	start        time.Time
+	end          func(End) // nil: no hook wants to know
+}
+
+// asked begins to report a call.
+func (g *Guard) asked(ctx context.Context, key string) asking {
+	a := asking{outer: ctx, inner: ctx}
+	if g.cfg.Hooks.OnGet != nil || g.cfg.Hooks.Begin != nil {
+		a.start = time.Now()
+		a.inner, a.end = g.cfg.Hooks.begin(ctx, TaskGet, key)
+	}
+	return a
+}
+
+// answered reports the answer: to package admin, to the end of the task, to OnGet, and to Verify.
+func answered[V any](a asking, g *Guard, key string, spec loadSpec[V], v V, how Outcome, err error) {
+	g.countAnswer(spec.policy, key, how, err)
+	if g.cfg.Verify.OneIn != 0 {
+		sample(a.inner, g, spec, key, v, how, err)
+	}
+	if a.end == nil {
+		return
+	}
+	a.end(End{Outcome: how, Err: err})
+	if g.cfg.Hooks.OnGet != nil {
+		g.cfg.Hooks.OnGet(a.outer, key, how, time.Since(a.start), err)
+	}
+}
+
+// countAnswer counts an answer to a call with the policy; nil: the Guard's ordinary one. Without an observer it does nothing.
+func (g *Guard) countAnswer(p *policy, key string, how Outcome, err error) {
 	if o := g.journal.Observer.Load(); o != nil {
 		o.Answered(tallyOf(o, p), key, wordOf(how, err))
 	}
