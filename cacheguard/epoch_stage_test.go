@@ -67,7 +67,7 @@ func (s *epochStage) write(ctx context.Context) (err error) {
 			}
 		}
 	case 3:
-		s.g.local.forgetMany(s.name)
+		s.g.local.ForgetMany(s.name)
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (s *epochStage) get(ctx context.Context) (err error) {
 	j := s.job(false)
 	switch s.read++; s.read {
 	case 1:
-		s.mark, s.late = s.g.local.mark(s.key), s.over()
+		s.mark, s.late = s.g.local.Mark(s.key), s.over()
 		s.epochs = s.g.epochs.Begin(j.key, j.valueKey, j.kind, nil)
 	case 2:
 		if s.answer, err = s.g.link.Get(ctx, j.valueKey, s.epochs.Keys()...); err == nil {

@@ -90,7 +90,7 @@ func (l *lookup[V]) read(ctx context.Context, within past) (v V, how Outcome, er
 	g := l.guard
 	valueKey := l.spec.valueKeyOf(g, l.key)
 	for range maxAsks + 1 {
-		mark := g.local.mark(l.key)
+		mark := g.local.Mark(l.key)
 		var storing <-chan struct{} // looked for before the read: what is stored by then, the read finds
 		if l.spec.cacheOnly {
 			storing = g.beingStored(l.key, protocol.ShapeOf[V]{})
@@ -148,7 +148,7 @@ func (l *lookup[V]) awaitRebuild(ctx context.Context, j *job, old *V, unfit []by
 		return v, "", true, unanswered(ctx, l.key, err)
 	}
 	if old != nil {
-		g.local.forget([]string{l.key}) // it may think that is fresh
+		g.local.Forget(l.key) // it may think that is fresh
 	}
 	if !a.answers(l.asked, joined) || l.spec.mustBeJudged(&a, l.asked) {
 		return v, "", false, nil

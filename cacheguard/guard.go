@@ -40,7 +40,7 @@ type Guard struct {
 
 	// The way of a Get.
 	clock    flight.Clock
-	local    *local // nil: there is no such tier
+	local    *tier.Local // nil: there is no such tier
 	expected expected
 	ordinary policy // of entries of no Cache
 	kinds    kinds
@@ -129,7 +129,7 @@ func (g *Guard) connect(closeOwn func() error) {
 	unhook := inbox.OnLive(g.journal.Subscribed)
 	g.leave = func() {
 		unhook()
-		g.local.close()
+		g.local.Close()
 		leaveInbox()
 		leaveKeeper()
 		_ = closeOwn() // it has no connections
@@ -176,12 +176,7 @@ func (g *Guard) open() (err error) {
 	if g.loaders.limits, err = limit.New(g.limits()); err != nil {
 		return err
 	}
-	if g.cfg.Local.on() {
-		if g.local, err = newLocal(&g.cfg.Local, g.cfg.clock, g.inbox, g.notices, g.journal.Dropped); err == nil {
-			g.epochs.Tier = g.local.Tier
-		}
-	}
-	return err
+	return g.openLocal()
 }
 
 // limits says how many loads may run.

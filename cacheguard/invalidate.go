@@ -83,7 +83,7 @@ func ofKeys(g *Guard) invalidations {
 			return g.keys.Invalidate(g.keys.ValueKey(key), notice)
 		},
 		message:     func(key string) string { return g.notices.Next(g.partOf(key), key) },
-		forgetLocal: func(keys []string) { g.local.forget(keys) },
+		forgetLocal: func(keys []string) { g.local.Forget(keys...) },
 		shown:       func(key string) string { return key },
 		steps:       g.keys.InvalidateInSteps,
 	}

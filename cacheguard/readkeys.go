@@ -15,7 +15,7 @@ func (m *many[V]) readKeys(ctx context.Context, keys []string) (toLoad []wanted)
 	reads, marks := make([]*link.Read, len(keys)), make([]tier.Mark, len(keys))
 	all := make([]beingRead[V], len(keys))
 	for i, key := range keys {
-		marks[i] = m.guard.local.mark(key)
+		marks[i] = m.guard.local.Mark(key)
 		valueKey := m.spec.valueKeyOf(m.guard, key)
 		all[i].epochs = m.guard.epochs.Begin(key, valueKey, m.spec.kind, m.spec.known)
 		reads[i], _ = m.guard.link.Ask(ctx, valueKey, all[i].epochs.Keys()...) // refuses when it is closed only: nil

@@ -61,7 +61,7 @@ func (g *Guard) checks() *selfcheck.Checks {
 		},
 	}
 	if g.local != nil {
-		c.Probes = &g.local.probes
+		c.Probes = &g.local.Probes
 	}
 	return c
 }
