@@ -2,10 +2,8 @@ package cacheguard
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strings"
 
+	"github.com/cacheguard/go/internal/packing"
 	"github.com/cacheguard/go/internal/protocol"
 )
 
@@ -29,9 +27,6 @@ type Compression interface {
 	Decompress(format byte, packed []byte, limit int) ([]byte, error)
 }
 
-// largestString is the size of the largest string that Redis stores.
-const largestString = 512 << 20
-
 func checkCompression(c Compression, bad func(field, format string, args ...any)) {
 	if c == nil {
 		return
@@ -47,72 +42,16 @@ func checkCompression(c Compression, bad func(field, format string, args ...any)
 	}
 }
 
-// readsFormat reports whether entries in the format can be read.
-func (c *Config) readsFormat(format byte) bool {
-	return format == protocol.Unpacked || c.Compression != nil && strings.IndexByte(c.Compression.Formats(), format) >= 0
+// packing says how entries are packed, and how large they may be.
+func (c *Config) packing() packing.Packing {
+	return packing.Packing{By: c.Compression, MaxBytes: c.MaxValueBytes}
 }
 
-// pack compresses the payload of an entry if that makes it smaller. It does not compress a replacement for an entry in a
-// format that this instance cannot read: others can read that format, and may not read this instance's.
+// pack compresses the payload of an entry, if that can be done.
 func (r *rebuild) pack(ctx context.Context, e protocol.Entry) protocol.Entry {
-	cfg := &r.guard.cfg
-	if cfg.Compression == nil || len(e.Payload) == 0 || !cfg.readsFormat(protocol.PackedAs(r.unfit)) {
-		return e
-	}
-	packed, err := cfg.compress(e.Payload)
+	e, err := r.guard.cfg.packing().Pack(e, r.unfit)
 	if err != nil {
 		r.guard.journal.Uncompressed(ctx, r.job.key, err)
 	}
-	if packed != nil && len(packed) < len(e.Payload) {
-		e.Packed, e.Payload = cfg.Compression.Formats()[0], packed
-	}
 	return e
-}
-
-func (c *Config) compress(payload []byte) (packed []byte, err error) {
-	defer recoverCompression(&err)
-	return c.Compression.Compress(payload), nil
-}
-
-// decodeEntry is protocol.DecodeEntry, refuses what is too large, and decompresses the payload. If that fails, it is no entry.
-func (c *Config) decodeEntry(raw []byte) (protocol.Entry, error) {
-	if len(raw) > c.largestEntry() {
-		return protocol.Entry{}, errLargeEntry
-	}
-	e, err := protocol.DecodeEntry(raw)
-	if err == nil && e.Packed != protocol.Unpacked {
-		if e.Payload, err = c.decompress(e.Packed, e.Payload); err != nil {
-			return protocol.Entry{}, err
-		}
-	}
-	return e, err
-}
-
-var errTooLarge = errors.New("it is larger than MaxValueBytes when it is decompressed")
-
-func (c *Config) decompress(format byte, packed []byte) (payload []byte, err error) {
-	defer recoverCompression(&err)
-	if !c.readsFormat(format) {
-		return nil, fmt.Errorf("entry is compressed in format %q, which Config.Compression does not read", format)
-	}
-	limit := c.MaxValueBytes
-	if limit == off {
-		limit = largestString
-	}
-	payload, err = c.Compression.Decompress(format, packed, limit)
-	if err == nil && len(payload) > limit {
-		err = errTooLarge
-	}
-	if err != nil {
-		return nil, fmt.Errorf("compressed entry: %w", err)
-	}
-	return payload[:len(payload):len(payload)], nil
-}
-
-// recoverCompression turns a panic of a Compression into an error: it must not take down callers that only share
-// its work.
-func recoverCompression(err *error) {
-	if r := recover(); r != nil {
-		*err = fmt.Errorf("compression panicked: %v", r)
-	}
 }

@@ -76,7 +76,7 @@ func retrieveRemote[V any](ctx context.Context, g *Guard, key string, spec loadS
 	if within.named != nil {
 		return l.bypass(ctx, nil)
 	}
-	if spec.load != nil && g.local == nil && !within.any() && g.expected.miss() {
+	if spec.load != nil && g.local == nil && !within.any() && g.expected.Expected() {
 		if v, how, done, err := l.awaitRebuild(ctx, l.job(ctx, nil, false), nil, nil); done {
 			return v, how, err
 		}
@@ -100,7 +100,7 @@ func (l *lookup[V]) read(ctx context.Context, within past) (v V, how Outcome, er
 		if err != nil {
 			return v, "", unanswered(ctx, l.key, err)
 		}
-		g.expected.found(read.Raw != nil || read.Err != nil)
+		g.expected.Found(read.Raw != nil || read.Err != nil)
 		epochs.Take(read)
 		r := decodeRead[V](g, l.key, l.spec.policyOf(g), read)
 		r.compare(ctx, &epochs)

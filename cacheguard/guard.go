@@ -11,9 +11,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/cacheguard/internal/limit"
+	"github.com/cacheguard/go/internal/bypass"
 	"github.com/cacheguard/go/internal/epoch"
+	"github.com/cacheguard/go/internal/failure"
 	"github.com/cacheguard/go/internal/flight"
+	"github.com/cacheguard/go/internal/guess"
 	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/inprocess"
 	"github.com/cacheguard/go/internal/keys"
 	"github.com/cacheguard/go/internal/kit"
 	"github.com/cacheguard/go/internal/lease"
@@ -41,26 +45,26 @@ type Guard struct {
 	// The way of a Get.
 	clock    flight.Clock
 	local    *tier.Local // nil: there is no such tier
-	expected expected
+	expected guess.Misses
 	ordinary policy // of entries of no Cache
 	kinds    kinds
 	detours  detours
 	link     *link.Link
 	flights  flight.Group[flightKey, answer]
 	loaders  loaders
-	failures failures
+	failures failure.Memory
 
 	// What goes on beside it.
 	invalidations invalidations
 	epochs        *epoch.Epochs
 	ofEpochs      *epochInvalidations
 	intents       intents
-	process       process // where Redis is not used
+	process       inprocess.Process // where Redis is not used
 	notices       *tier.Notices
 	locks         *rwlock.Locker // of Update
 	journal       report.Journal
 	verifier      verify.Verifier
-	bypass        bypass
+	bypass        *bypass.Switch
 	written       atomic.Uint64 // bytes of entries that loads stored, ever
 	dropping      atomic.Bool   // a value that is too large to be read is being removed
 	inbox         *wake.Inbox
@@ -89,7 +93,7 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 	cfg = cfg.rehearsed(env).withDefaults()
 	closeOwn := func() error { return nil }
 	if cfg.Disabled {
-		none := newDisabledRedis()
+		none := inprocess.NewClient()
 		rdb, cfg, closeOwn = none, cfg.disabled(), none.Close
 	}
 	g := &Guard{rdb: rdb, cfg: cfg, life: lifecycle.New()}
@@ -139,12 +143,12 @@ func (g *Guard) connect(closeOwn func() error) {
 // assemble makes the parts that refuse nothing: loads, invalidations, and what switches the cache off.
 func (g *Guard) assemble() {
 	g.ordinary = ordinaryPolicy(&g.cfg)
-	g.bypass.guard = g
+	g.bypass = g.newBypass()
 	g.verifier.Delay, g.verifier.Clock, g.verifier.Life = g.cfg.Verify.Delay, g.cfg.clock, g.life
 	g.detours.put(withoutRedis, g.cfg.Disabled)
 	g.detours.put(lookDue, !g.cfg.Disabled)
 	if g.cfg.Disabled {
-		g.process.clock = &g.clock
+		g.process.Clock = &g.clock
 	}
 	g.loaders.cfg, g.loaders.tasks, g.loaders.journal = &g.cfg, g.life, &g.journal
 	g.notices = tier.NewNotices(g.cfg.Prefix+keys.Notices, g.health.Len())
@@ -207,7 +211,7 @@ func (g *Guard) Close() error {
 		g.link.StopReading()
 		g.flights.Close()
 		_ = g.locks.Close() // always nil; ends the contexts of updates
-		g.bypass.close()
+		g.bypass.Close()
 		g.intents.close()
 		g.loaders.limits.End()
 		g.life.Close(ErrClosed, nil)

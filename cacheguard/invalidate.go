@@ -92,7 +92,7 @@ func ofKeys(g *Guard) invalidations {
 // send sends the invalidations, but does not hold the caller beyond its context.
 func (i *invalidations) send(ctx context.Context, keys []string) error {
 	if i.guard.cfg.Disabled {
-		i.guard.process.overtake()
+		i.guard.process.Overtake()
 		return nil
 	}
 	done := make(chan error, 1)

@@ -107,7 +107,7 @@ func (g *Guard) loadIn(ctx context.Context, j *job, s limit.Slot, how Outcome) a
 		return answer{err: closedOr(context.Cause(ctx))}
 	}
 	return answer{
-		value: out.value, err: out.err, absent: out.absent, outcome: how, before: g.process.goodBefore(began),
+		value: out.value, err: out.err, absent: out.absent, outcome: how, before: g.process.GoodBefore(began),
 		cancelled: out.err != nil && errors.Is(out.err, context.Canceled), origin: g.cfg.Hooks.origin(ctx),
 	}
 }
@@ -121,7 +121,7 @@ func (r leading) Lost(int)            { r.guard.onLeaseLost(r.job.key) }
 
 // rememberFailure ends the lease and leaves the failure in Redis for the other instances.
 func (r *rebuild) rememberFailure(out loaded) {
-	r.guard.failures.add(r.token, out.err, r.guard.cfg.clock.Now())
+	r.guard.failures.Add(r.token, out.err, r.guard.cfg.clock.Now())
 	// Not ctx, as all callers have the error by now, and may have left. If this fails, the lease expires.
 	_, err := r.guard.link.Do(context.Background(), r.job.valueKey, &link.Call{Script: r.guard.keys.Fail(r.job.valueKey, r.token, out.text), Rank: link.EndsWork})
 	if err != nil {

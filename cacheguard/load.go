@@ -135,7 +135,7 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 		}
 		if err != nil { // asked here, because the loader's own error type may panic too
 			_, panicked := errors.AsType[*PanicError](err)
-			out.absent, out.text = !panicked && errors.Is(err, ErrNotFound), j.policy.names.encode(err, l.cfg.textOf(err))
+			out.absent, out.text = !panicked && errors.Is(err, ErrNotFound), j.policy.names.Encode(err, l.cfg.textOf(err))
 		}
 		if out.absent && j.tags != nil {
 			tags = j.tags(nil)

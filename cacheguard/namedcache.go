@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cacheguard/go/internal/epoch"
+	"github.com/cacheguard/go/internal/keytext"
 )
 
 // Cache is a typed view of a Guard for one kind of thing: it knows the keys of that kind, how to load it, and what its loader's
@@ -16,7 +17,7 @@ type Cache[K comparable, V any] struct {
 	guard  *Guard
 	cfg    CacheConfig[K, V]
 	policy policy
-	text   keyText[K]
+	text   keytext.Text[K]
 	before string // what stands before a key's text in Redis
 	prefix int    // where the Guard's key begins in it
 }
@@ -29,8 +30,8 @@ func NewCache[K comparable, V any](g *Guard, cfg CacheConfig[K, V]) (*Cache[K, V
 	c := &Cache[K, V]{guard: g, cfg: cfg}
 	var noKey error
 	if cfg.Key != nil {
-		c.text.of = cfg.Key
-	} else if c.text, noKey = keyTextOf[K](); noKey != nil {
+		c.text = keytext.By(cfg.Key)
+	} else if c.text, noKey = keytext.Of[K](); noKey != nil {
 		noKey = fmt.Errorf("CacheConfig.Key: %w", noKey)
 	}
 	if err := errors.Join(cfg.check(), noKey); err != nil {
@@ -148,7 +149,7 @@ func absentAlone(err error) bool {
 // keys returns the Guard's key of k, which is empty if there is none, and the key of its value in Redis, which contains the former.
 func (c *Cache[K, V]) keys(k K) (key, valueKey string) {
 	var room [128]byte
-	text := c.text.appendTo(append(room[:0], c.before...), k)
+	text := c.text.AppendTo(append(room[:0], c.before...), k)
 	if len(text) == len(c.before) {
 		return "", ""
 	}

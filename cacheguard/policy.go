@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cacheguard/go/internal/failure"
+	"github.com/cacheguard/go/internal/guess"
 	"github.com/cacheguard/go/internal/observe"
 	"github.com/cacheguard/go/internal/report"
 	"github.com/cacheguard/go/internal/slots"
@@ -20,7 +22,7 @@ type policy struct {
 	ttl, staleFor, negativeTTL time.Duration
 	jitter, earlyRefresh       float64
 	codec                      Codec
-	names                      sentinels
+	names                      failure.Names
 	kind                       *kind // nil: the entries are those of no Cache
 	seat                       seat
 }
@@ -42,7 +44,7 @@ type kind struct {
 	loadSlots *slots.Slots // of maxLoads; nil: no limit but the Guard's
 	running   atomic.Int64 // loaders
 	tally     observe.Tally
-	alien     alien
+	aliens    guess.Aliens
 	unread    report.Throttle // what is logged
 }
 

@@ -36,7 +36,7 @@ type rebuild struct {
 
 func (g *Guard) newRebuild(j *job, unfit []byte, publish func(answer)) *rebuild {
 	return &rebuild{
-		guard: g, job: j, breaker: g.health.Of(j.valueKey), token: rand.Text(), unfit: g.cfg.unfit(unfit), aged: j.aged, publish: publish,
+		guard: g, job: j, breaker: g.health.Of(j.valueKey), token: rand.Text(), unfit: g.cfg.packing().Unfit(unfit), aged: j.aged, publish: publish,
 	}
 }
 
@@ -99,7 +99,7 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 	case err != nil:
 		return r.unreachable(ctx, err), true
 	case got.Status == protocol.HasValue:
-		g.expected.found(true)
+		g.expected.Found(true)
 		how := Hit
 		if polls > 0 {
 			how = Shared
@@ -188,7 +188,7 @@ func (r *rebuild) returnSlot() {
 
 // failure returns the remembered error of a load: the error itself if it was one of ours, else its text.
 func (r *rebuild) failure(got protocol.Acquired) error {
-	if err := r.guard.failures.find(got.Failed); err != nil {
+	if err := r.guard.failures.Find(got.Failed); err != nil {
 		return err
 	}
 	return r.job.policy.loadError(r.job.key, got.Message)
@@ -237,7 +237,7 @@ func (r *rebuild) use(ctx context.Context, raw []byte, how Outcome, before uint6
 	}
 	switch {
 	case err != nil || age == expired:
-		r.unfit, r.aged = r.guard.cfg.unfit(raw), err == nil
+		r.unfit, r.aged = r.guard.cfg.packing().Unfit(raw), err == nil
 		r.job.forgetOld() // another value has taken its place
 		return answer{}, false
 	case age != fresh:

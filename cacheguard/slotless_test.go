@@ -71,7 +71,7 @@ func TestBusyLoadersDoNotHoldUpAHitWhereAMissIsExpected(t *testing.T) {
 	f := expectingMisses(t, standalone(t), Config{MaxLoads: 1})
 	g := f.stored().guards[0]
 	release := busyAt(t, g)
-	expect.Equal(t, "a miss is expected", g.expected.miss(), true)
+	expect.Equal(t, "a miss is expected", g.expected.Expected(), true)
 	v, how, err := get(context.Background(), g, "missed0", unwanted[string](t))
 	if v != "v" || how != Hit || err != nil {
 		t.Errorf("got %q, %q, %v", v, how, err)
