@@ -203,3 +203,11 @@ func (c *Cache[K, V]) Stats() Stats {
 	}
 	return statsOf(c.guard, c.policy.kind)
 }
+
+// Guard is the Guard that the Cache is a view of.
+func (c *Cache[K, V]) Guard() *Guard {
+	if c == nil {
+		return nil
+	}
+	return c.guard
+}
