@@ -67,11 +67,8 @@ func sample[V any](ctx context.Context, g *Guard, spec loadSpec[V], key string, 
 	}
 	ctx = outsideLoads(context.WithoutCancel(ctx))
 	j := spec.job(g, key, scopeOf(ctx, g, key), nil)
-	isServed := func(value any) bool { return j.same(&served, value) }
-	g.verifier.Compare(ctx, verify.Comparison{
-		Source: func(ctx context.Context) (any, bool, error) { return g.loadToCompare(ctx, j) }, IsServed: isServed,
-		StillServed: func(ctx context.Context) (bool, error) { return g.stillServed(ctx, j, isServed) },
-	})
+	c := &comparison{guard: g, job: j, served: &served}
+	g.verifier.Compare(ctx, verify.Comparison{Source: c.load, IsServed: c.isServed, StillServed: c.isStillServed})
 }
 
 // loadOne returns the load of one key, of either kind; nil: the spec has none that can be compared.
@@ -94,24 +91,33 @@ func (s loadSpec[V]) loadOne(key string) func(context.Context) (V, error) {
 	return nil
 }
 
-// loadToCompare loads a value as callers would get it now, unless loaders are busy with callers that wait.
-func (g *Guard) loadToCompare(ctx context.Context, j *job) (value any, done bool, err error) {
-	s := g.loaders.limits.TryOfFleet(ctx, g.loaders.need(j))
+// comparison compares a value that was served with the source.
+type comparison struct {
+	guard  *Guard
+	job    *job
+	served any // *V
+}
+
+// load loads the value as callers would get it now, unless loaders are busy with callers that wait.
+func (c *comparison) load(ctx context.Context) (value any, done bool, err error) {
+	loaders := &c.guard.loaders
+	s := loaders.limits.TryOfFleet(ctx, loaders.need(c.job))
 	if s.IsNone() {
 		return nil, false, nil
 	}
-	out := g.loaders.run(ctx, j, s)
+	out := loaders.run(ctx, c.job, s)
 	if out.absent {
 		return nil, true, nil
 	}
 	return out.value, true, out.err
 }
 
-// stillServed reports whether a hit would return the served value now.
-func (g *Guard) stillServed(ctx context.Context, j *job, isServed func(any) bool) (bool, error) {
+// isStillServed reports whether a hit would return the same value now.
+func (c *comparison) isStillServed(ctx context.Context) (bool, error) {
+	g, j := c.guard, c.job
 	if g.local != nil {
 		if item := g.local.Get(j.key); item != nil {
-			return item.Value != nil && isServed(item.Value), nil
+			return item.Value != nil && c.isServed(item.Value), nil
 		}
 	}
 	epochs := g.epochs.Begin(j.key, j.valueKey, j.kind, j.known)
@@ -128,12 +134,12 @@ func (g *Guard) stillServed(ctx context.Context, j *job, isServed func(any) bool
 	}
 	epochs.Take(read)
 	holds, redisErr, err := epochs.Check(ctx, e.Stamp)
-	return holds && e.Kind != protocol.Absent && isServed(now), errors.Join(err, redisErr)
+	return holds && e.Kind != protocol.Absent && c.isServed(now), errors.Join(err, redisErr)
 }
 
-// same reports whether the values, of the job's type, are the same when they are encoded.
-func (j *job) same(a, b any) bool {
-	kindA, x, err1 := j.shape.Encode(j.policy.codec, a)
-	kindB, y, err2 := j.shape.Encode(j.policy.codec, b)
+// isServed reports whether the value, when encoded, is the one that was served.
+func (c *comparison) isServed(value any) bool {
+	kindA, x, err1 := c.job.shape.Encode(c.job.policy.codec, c.served)
+	kindB, y, err2 := c.job.shape.Encode(c.job.policy.codec, value)
 	return err1 == nil && err2 == nil && kindA == kindB && bytes.Equal(x, y)
 }
