@@ -51,7 +51,7 @@ func (b *Switch) Key() string { return b.Prefix + ":bypass" }
 // Here turns the cache off, or on again, on this instance.
 func (b *Switch) Here(on bool) { b.change(func(b *Switch) { b.here = on }) }
 
-// Fleet turns the cache off on all instances, for so long; 0: on again.
+// Fleet turns the cache off on all instances for that long; 0 turns it on again.
 func (b *Switch) Fleet(ctx context.Context, d time.Duration) error {
 	args := []any{"set", b.Key(), b.Instance, "px", script.Millis(d)}
 	if d == 0 {
