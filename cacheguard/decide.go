@@ -218,7 +218,7 @@ func (g *Guard) undecodable(key string, p *policy, e protocol.Entry, err error) 
 		g.onDamaged(key, err)
 		return unusable
 	}
-	g.cfg.Hooks.damaged(key, err) // the line below is that of the kind
+	g.cfg.Hooks.damaged(key, err) // the line below names the Cache
 	k.unread.Log(context.Background(), g.cfg.Logger, slog.LevelWarn, "entry cannot be decoded", key,
 		p.logAttrs("error", err)...)
 	if k.aliens.MayReplace(g.serverClocks.Age(key, e.Written)) {

@@ -18,7 +18,7 @@ func (c Config) disabled() Config {
 	return c
 }
 
-// runInProcess is Update without Redis: the locks are those of this Guard.
+// runInProcess is Update without Redis, under locks of this Guard.
 func (u *update) runInProcess(ctx context.Context) (err error) {
 	g := u.guard
 	release, ok := g.process.Locks.Acquire(ctx, g.life.Ending.Done(), u.keys)

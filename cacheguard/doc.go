@@ -131,7 +131,7 @@
 // costs the same for ten entries and for a million. Package epoch has the protocol. A Get reads the value and its epochs in one request, and
 // trusts nothing that was read before it began. A load goes like this:
 //
-//  1. The epochs of the read that missed are those of the load. Missing ones are made before the loader runs.
+//  1. The load takes the epochs of the read that missed. Missing ones are made before the loader runs.
 //  2. The loader runs, and may name tags.
 //  3. The entry gets the epochs. If the loader named a tag that the key did not have before, its epoch is read now, together with one that every
 //     InvalidateTags removes. If that is the one of step 1, no tag was invalidated in between, and fill.lua stores the value.

@@ -91,7 +91,7 @@ func (l *lookup[V]) read(ctx context.Context, within past) (v V, how Outcome, er
 	valueKey := l.spec.valueKeyOf(g, l.key)
 	for range maxAsks + 1 {
 		mark := g.local.Mark(l.key)
-		var storing <-chan struct{} // looked for before the read: what is stored by then, the read finds
+		var storing <-chan struct{} // looked for before the read, which sees anything stored before this
 		if l.spec.cacheOnly {
 			storing = g.beingStored(l.key, protocol.ShapeOf[V]{})
 		}
@@ -157,8 +157,8 @@ func (l *lookup[V]) awaitRebuild(ctx context.Context, j *job, old *V, unfit []by
 	return v, how, true, err
 }
 
-// bypass loads without the cache, if the call may. It shares the load with other calls that began before it. The reason is
-// that of a Redis that cannot be used; nil if it can.
+// bypass loads without the cache, if the call may. It shares the load with other calls that began before it. The reason says why
+// Redis cannot be used; nil if it can.
 func (l *lookup[V]) bypass(ctx context.Context, reason *RedisError) (v V, how Outcome, err error) {
 	g := l.guard
 	if err := l.spec.refusal(g, reason); err != nil {
@@ -182,7 +182,7 @@ func (l *lookup[V]) bypass(ctx context.Context, reason *RedisError) (v V, how Ou
 	}
 }
 
-// awaitStored waits until what this Guard is storing for the key is stored. The error is that of a Fetch that may not load.
+// awaitStored waits until what this Guard is storing for the key is stored. It returns the error of a Fetch that may not load.
 func (l *lookup[V]) awaitStored(ctx context.Context, storing <-chan struct{}) error {
 	if storing != nil {
 		select {

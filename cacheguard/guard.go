@@ -226,7 +226,7 @@ func (g *Guard) Close() error {
 // partOf is the part of the keyspace that a key belongs to. Parts fail one by one, and have clocks of their own.
 func (g *Guard) partOf(key string) int { return g.health.Part(g.keys.ValueKey(key)) }
 
-// isCutOff reports whether the key's part is not asked, as it did not answer.
+// isCutOff reports whether the key's part is not asked, because it did not answer.
 func (g *Guard) isCutOff(key string) bool { return g.health.Breaker(g.partOf(key)).IsOpen() }
 
 // serverTime asks the server that has the key for its time.

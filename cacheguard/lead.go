@@ -122,7 +122,7 @@ func (r leading) Lost(int)            { r.guard.onLeaseLost(r.job.key) }
 // rememberFailure ends the lease and leaves the failure in Redis for the other instances.
 func (r *rebuild) rememberFailure(out loaded) {
 	r.guard.failures.Add(r.token, out.err, r.guard.cfg.clock.Now())
-	// Not ctx, as all callers have the error by now, and may have left. If this fails, the lease expires.
+	// Not ctx: all callers have the error by now, and may have left. If this fails, the lease expires.
 	_, err := r.guard.link.Do(context.Background(), r.job.valueKey, &link.Call{Script: r.guard.keys.Fail(r.job.valueKey, r.token, out.text), Rank: link.EndsWork})
 	if err != nil {
 		_ = r.guard.redisError("fail", r.job.key, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/cacheguard/go/internal/report"
 )
 
-// loaders runs the loaders of a Guard: at most MaxLoads at once, and FleetLoads with the other instances, each under LoadTimeout, and none can take the process down.
+// loaders runs the loaders of a Guard, within its limits and each under LoadTimeout. None can take the process down.
 type loaders struct {
 	cfg     *Config
 	limits  *limit.Loads
@@ -40,7 +40,7 @@ func (l *loaders) need(j *job) limit.Need {
 	return limit.Need{Borrows: j.scope.nested || j.unlimited || j.batch != nil && j.batch.covers(j.key), Kind: j.policy.loadSlots()}
 }
 
-// takeSlot waits for a slot. The context is that of the flight that wants to load, or of the caller of a GetMany.
+// takeSlot waits for a slot. The context belongs to the flight that wants to load, or to the caller of a GetMany.
 func (l *loaders) takeSlot(ctx context.Context, j *job) (limit.Slot, error) {
 	s, ok := l.limits.Take(ctx, l.need(j))
 	if !ok {

@@ -108,7 +108,7 @@ func (c *Cache[K, V]) loader(k K) func(context.Context) (V, error) {
 
 func (c *Cache[K, V]) hasTags() bool { return c.cfg.Tags != nil || c.cfg.AbsentTags != nil }
 
-// tags are those of the thing, or of its absence, which is nil.
+// tags returns the tags of the thing, or of its absence, which is nil.
 func (c *Cache[K, V]) tags(k K, v *V) []string {
 	switch {
 	case v != nil && c.cfg.Tags != nil:

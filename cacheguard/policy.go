@@ -20,17 +20,17 @@ import (
 	"github.com/cacheguard/go/internal/slots"
 )
 
-// policy says how entries are kept: those of a Cache by its CacheConfig, all others by the Guard's Config.
+// policy says how entries are kept: a Cache has one by its CacheConfig, the Guard another by its Config.
 type policy struct {
 	ttl, staleFor, negativeTTL time.Duration
 	jitter, earlyRefresh       float64
 	codec                      Codec
 	names                      failure.Names
-	kind                       *kind // nil: the entries are those of no Cache
+	kind                       *kind // nil: the entries belong to no Cache
 	seat                       seat
 }
 
-// ordinaryPolicy is that of entries of no Cache.
+// ordinaryPolicy is for entries of no Cache.
 func ordinaryPolicy(cfg *Config) policy {
 	return policy{
 		ttl: cfg.TTL, staleFor: cfg.StaleFor, negativeTTL: cfg.NegativeTTL,
@@ -94,7 +94,7 @@ func (ks *kinds) all() []*kind {
 	return slices.SortedFunc(maps.Values(ks.named), func(a, b *kind) int { return strings.Compare(a.name, b.name) })
 }
 
-// loadSlots are those of the Cache that a load is for; nil: it needs none.
+// loadSlots returns the slots of the Cache that a load is for; nil: it needs none.
 func (p *policy) loadSlots() *slots.Slots {
 	if p == nil || p.kind == nil {
 		return nil

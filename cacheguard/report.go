@@ -14,7 +14,7 @@ import (
 	"github.com/cacheguard/go/internal/report"
 )
 
-// What the Guard reports goes to its journal first, for the Logger and package admin, and then to Config.Hooks.
+// The Guard reports to its journal first, for the Logger and package admin, and then to Config.Hooks.
 
 // redisError makes the error of an operation, and reports it. If it was not tried, what led to that was reported.
 func (g *Guard) redisError(op, key string, err error) *RedisError {

@@ -82,7 +82,7 @@ func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
 	return answer{}
 }
 
-// report logs a load that failed, as no caller learns of it.
+// report logs a load that failed, because no caller sees the error.
 func (r *rebuild) report(ctx context.Context, a answer) {
 	if a.err != nil && !a.absent && a.outcome == Loaded {
 		r.guard.journal.Unrefreshed(ctx, r.job.key, r.job.policy.logAttrs("error", a.err)...)

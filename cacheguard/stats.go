@@ -2,7 +2,7 @@ package cacheguard
 
 import "time"
 
-// Stats is what a Guard, or a Cache, is doing at the moment, and what it has done so far. That of a Cache has only Loading and Owed.
+// Stats is what a Guard, or a Cache, is doing at the moment, and what it has done so far. For a Cache, only Loading and Owed are set.
 type Stats struct {
 	Loading  int // loaders that run
 	MaxLoads int // how many may; 0: no limit

@@ -39,7 +39,7 @@ type Switch struct {
 	until  time.Time   // on all; zero: not
 	end    *time.Timer // fires then
 	look   *time.Timer // fires when it is time to look again
-	looked time.Time   // what is known of the fleet is as of this time
+	looked time.Time   // when Redis was last asked about the fleet
 }
 
 // New makes a Switch that is off, as far as is known.

@@ -31,7 +31,7 @@ func (j *Journal) Uncompressed(ctx context.Context, key string, err error) {
 	j.unstored.Log(ctx, j.cfg.Logger, slog.LevelError, "value is stored without compression", key, "error", err)
 }
 
-// Unrefreshed notes that a load failed of which no caller learns. The attributes say why.
+// Unrefreshed notes that a background load failed, whose error no caller sees. The attributes say why.
 func (j *Journal) Unrefreshed(ctx context.Context, key string, attrs ...any) {
 	j.warn(ctx, &j.unrefreshed, "background load failed", key, attrs...)
 }

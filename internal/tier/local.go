@@ -2,7 +2,7 @@ package tier
 
 import "github.com/cacheguard/go/internal/wake"
 
-// Local is the tier of a Guard, with its subscription to notices. The methods of a nil Local do nothing, but for those of its Tier.
+// Local is the tier of a Guard, with its subscription to notices. The methods of a nil Local do nothing; those that it has from Tier need one.
 type Local struct {
 	*Tier
 	Probes Probes

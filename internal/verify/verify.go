@@ -23,7 +23,7 @@ type Verifier struct {
 	Matched, Stale, Superseded, Failed atomic.Uint64
 }
 
-// Comparison is that of one value.
+// Comparison is about one value.
 type Comparison struct {
 	// Source reads the source. The value is nil if there is none. Not done: it may not be read now.
 	Source func(ctx context.Context) (value any, done bool, err error)

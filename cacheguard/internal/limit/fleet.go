@@ -54,9 +54,9 @@ type Fleet struct {
 	open    time.Time // until then loads need no permits
 }
 
-// permit is one of the fleet's, or one that is none, as Redis does not answer.
+// permit is one of the fleet's, or stands in for one while Redis does not answer.
 type permit struct {
-	lease   *semaphore.Lease // nil: it is none
+	lease   *semaphore.Lease // nil: it stands in for one
 	uses    int              // loads that have used it
 	gone    bool             // it counts no more; guarded by the mutex of Fleet
 	unwatch func() bool      // ends the wait for its loss

@@ -90,7 +90,7 @@ func (l *Loads) nothing(n Need) bool {
 // Slot is the right to run a load. The zero Slot is none.
 type Slot struct {
 	right
-	kind   *slots.Slots // those of the Cache, if the load takes one of them too
+	kind   *slots.Slots // of the Cache, if the load takes one of them too
 	permit *permit      // of FleetLoads, if that is on
 }
 
@@ -106,7 +106,7 @@ const (
 // IsNone reports whether there is no right to run.
 func (s Slot) IsNone() bool { return s.right == none }
 
-// IsOwn reports whether others may wait for the slot.
+// IsOwn reports whether the load has a slot of its own, for which others may wait.
 func (s Slot) IsOwn() bool { return s.right == ofOwn }
 
 // Try takes a slot if there is one.

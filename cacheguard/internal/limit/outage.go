@@ -8,7 +8,7 @@ import (
 // withoutPermits is how long loads run without permits after Redis did not answer.
 const withoutPermits = time.Second
 
-// isOpen reports whether loads need no permits, as Redis does not answer.
+// Suspended reports whether loads need no permits, because Redis does not answer.
 func (f *Fleet) Suspended() bool {
 	f.mu.Lock()
 	open := time.Now().Before(f.open)
@@ -20,7 +20,7 @@ func (f *Fleet) Suspended() bool {
 	return true
 }
 
-// probe finds out whether Redis answers again, in the background. On a cluster, the breaker is that of a part of the slots, in which the
+// probe finds out whether Redis answers again, in the background. On a cluster, the breaker is for a part of the slots, in which the
 // Guard may have no key that anybody asks for.
 func (f *Fleet) probe() {
 	try, err := f.Breaker.Allow()
