@@ -2,9 +2,13 @@ package cacheguard
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/wake"
 )
@@ -59,4 +63,75 @@ func (r *rebuild) wakeUp(ctx context.Context, msg wake.Message, generation strin
 		r.askedAgain++
 	}
 	return answer{}, false
+}
+
+// identify makes the origin of the load, if it has one, part of the token for its lease, so that whoever finds the lease knows
+// whose load it is.
+func (r *rebuild) identify(ctx context.Context) {
+	if origin := r.guard.cfg.Hooks.origin(ctx); origin != "" {
+		r.token = protocol.NewToken(origin)
+	}
+}
+
+// beginWait begins the task of waiting for another instance, unless that has begun.
+func (r *rebuild) beginWait(ctx context.Context, got protocol.Acquired) {
+	hooks := &r.guard.cfg.Hooks
+	if hooks.Begin == nil && hooks.Origin == nil {
+		return
+	}
+	r.origin = got.Origin()
+	if r.endWait == nil {
+		_, r.endWait = hooks.begin(ctx, TaskWait, r.job.key)
+	}
+}
+
+// finishWait ends that task, if there is one: with the answer, or because the flight loads by itself (nil).
+func (r *rebuild) finishWait(a *answer) {
+	if r.endWait == nil {
+		return
+	}
+	end := End{Origin: r.origin}
+	if a != nil {
+		end.Outcome, end.Err = a.outcome, a.err
+	}
+	r.endWait(end)
+	r.endWait = nil
+}
+
+// unreachable answers when Redis could not be asked for the lease. The reply may be all that was lost.
+func (r *rebuild) unreachable(ctx context.Context, err error) answer {
+	r.finishWait(nil)
+	r.recall(err)
+	reason := r.guard.redisError("acquire", r.job.key, err)
+	if r.guard.cfg.FailClosed {
+		return answer{err: reason}
+	}
+	if r.afterBypass {
+		return r.guard.loadDirectly(ctx, r.job, Bypassed)
+	}
+	return r.guard.loadBypassed(ctx, r.job, r.publish)
+}
+
+// recall gives back a lease that may have been granted without a reply.
+func (r *rebuild) recall(err error) {
+	if !errors.Is(err, health.ErrOpen) {
+		r.guard.life.Go(r.giveUp) // nobody waits for it; stop: RedisTimeout and the client's time-outs; joined by Close
+	}
+}
+
+// tooLate gives back a lease that may have been granted after its flight stopped waiting for the reply.
+func (r *rebuild) tooLate(cmd *redis.Cmd, err error) {
+	if err == nil {
+		got, unclear := protocol.ParseAcquired(cmd)
+		if unclear == nil && got.Status != protocol.Granted {
+			return
+		}
+	}
+	_ = r.guard.life.Try(r.giveUp) // stop: RedisTimeout. If the Guard is closed, the lease expires.
+}
+
+// giveUp releases the lease, also when the flight's context has ended.
+func (r *rebuild) giveUp() {
+	// If this fails too, the lease expires.
+	_, _ = r.guard.link.Do(context.Background(), r.job.valueKey, &link.Call{Script: r.guard.keys.Release(r.job.valueKey, r.token), Rank: link.EndsWork})
 }

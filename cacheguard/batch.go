@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"sync"
+
+	"github.com/cacheguard/go/cacheguard/internal/limit"
 )
 
 // maxScripts is how many keys of a batch ask for their leases at once.
@@ -15,7 +17,7 @@ const maxScripts = 256
 type batch struct {
 	guard *Guard
 	load  func(ctx context.Context, keys []string) (map[string]any, error) // *V by key
-	slot  loadSlot
+	slot  limit.Slot
 
 	policy *policy // of the keys
 
@@ -35,7 +37,7 @@ type batch struct {
 }
 
 // newBatch makes the batch of the keys, which has the slot.
-func newBatch(ctx context.Context, g *Guard, keys []string, s loadSlot, p *policy,
+func newBatch(ctx context.Context, g *Guard, keys []string, s limit.Slot, p *policy,
 	load func(context.Context, []string) (map[string]any, error),
 ) *batch {
 	b := &batch{
@@ -122,7 +124,7 @@ func (b *batch) closeLocked(key string) {
 	case len(b.open) > 0:
 	case len(b.loading.keys) == 0:
 		b.cancel()
-		b.guard.loaders.freeSlot(b.slot)
+		b.guard.loaders.limits.Free(b.slot)
 	default:
 		b.started = true
 		b.guard.life.Go(b.run) // owner: the Guard; stop: b.cancel; joined by Close
@@ -144,7 +146,7 @@ func (b *batch) leave(key string) {
 }
 
 func (b *batch) run() {
-	defer b.guard.loaders.freeSlot(b.slot)
+	defer b.guard.loaders.limits.Free(b.slot)
 	defer close(b.done)
 	b.guard.loaders.running.Add(1)
 	defer b.guard.loaders.running.Add(-1)
@@ -153,13 +155,13 @@ func (b *batch) run() {
 	ctx, cancel := b.guard.loaders.withTimeout(b.ctx, b.loading.keys[0])
 	defer cancel()
 	ctx, end := b.guard.cfg.Hooks.beginMany(ctx, TaskLoad, b.loading.keys)
-	shown := b.guard.observer.Load().loadBegins(b.loading.keys[0], len(b.loading.keys))
+	shown := b.guard.journal.Observer.Load().LoadBegins(b.loading.keys[0], len(b.loading.keys))
 	b.guard.loaders.protect(ctx, b.loading.keys[0], func() (err error) {
 		b.result, err = b.load(ctx, b.loading.keys)
 		return err
 	}, func(err error) {
 		end(End{Err: err})
-		b.guard.observer.Load().loadEnds(shown, err)
+		b.guard.journal.Observer.Load().LoadEnds(shown, failed(err))
 		b.err = err
 	})
 }

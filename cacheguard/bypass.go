@@ -4,20 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/bypass"
 )
 
-const (
-	// lookEvery is how often a Guard in use checks whether the fleet bypasses the cache.
-	lookEvery = 2 * time.Second
-
-	longestBypass = 24 * time.Hour
-)
+const longestBypass = 24 * time.Hour
 
 // errBypassed is why nothing is read.
 var errBypassed = errors.New("the cache is bypassed")
@@ -30,7 +23,7 @@ var errBypassed = errors.New("the cache is bypassed")
 // Bypass(false) does not end a BypassFleet.
 func (g *Guard) Bypass(on bool) {
 	if g != nil {
-		g.bypass.change(func(b *bypass) { b.here = on })
+		g.bypass.Here(on)
 	}
 }
 
@@ -58,112 +51,73 @@ func (g *Guard) BypassFleet(ctx context.Context, d time.Duration) error {
 	if g.cfg.Disabled {
 		return fmt.Errorf("cacheguard: bypass: %w", errDisabled)
 	}
-	key := g.bypass.key()
-	args := []any{"set", key, g.cfg.Instance, "px", script.Millis(d)}
-	if d == 0 {
-		args = []any{"del", key}
+	if err := g.bypass.Fleet(ctx, d); err != nil {
+		return &RedisError{Op: "bypass", Key: g.bypass.Key(), Err: err}
 	}
-	asked := time.Now()
-	if _, err := bounded(ctx, g, func(ctx context.Context) (any, error) {
-		return nil, g.rdb.Process(ctx, redis.NewCmd(ctx, args...))
-	}); err != nil {
-		return &RedisError{Op: "bypass", Key: key, Err: err}
-	}
-	g.bypass.learn(asked, d)
 	return nil
 }
 
-// bypass says whether a Guard bypasses the cache.
-type bypass struct {
-	guard *Guard
-
-	mu     sync.Mutex
-	closed bool
-	here   bool        // on this instance
-	until  time.Time   // on all; zero: not
-	end    *time.Timer // fires then
-	look   *time.Timer // fires when it is time to look again
-	looked time.Time   // what is known of the fleet is as of this time
-}
-
-func (b *bypass) key() string { return b.guard.cfg.Prefix + ":bypass" }
-
-// change changes what is known, and redirects calls accordingly.
-func (b *bypass) change(f func(*bypass)) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return
-	}
-	f(b)
-	b.applyLocked()
-}
-
-// learn notes Redis' answer about the fleet to a question asked at the time. An answer to an earlier question than
-// the last is ignored.
-func (b *bypass) learn(asked time.Time, left time.Duration) {
-	b.change(func(b *bypass) {
-		if asked.Before(b.looked) {
-			return
-		}
-		if b.looked, b.until = asked, (time.Time{}); left > 0 {
-			b.until = asked.Add(left)
-		}
+// newBypass makes the switch of the Guard.
+func (g *Guard) newBypass() *bypass.Switch {
+	return bypass.New(bypass.Config{
+		Redis: g.rdb, Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, Timeout: g.cfg.RedisTimeout, Life: g.life,
+		Changed: func(on bool, until time.Time) {
+			g.detours.put(bypassing, on)
+			g.journal.Bypass(on, until)
+		},
+		LookDue: func(due bool) (was bool) {
+			was = g.detours.has(lookDue)
+			g.detours.put(lookDue, due)
+			return was
+		},
 	})
 }
 
-func (b *bypass) applyLocked() {
-	left := time.Duration(0)
-	if !b.until.IsZero() {
-		left = time.Until(b.until)
-	}
-	if b.end != nil {
-		b.end.Stop()
-		b.end = nil
-	}
-	if left > 0 { // owner: the Guard; stop: close; it does not wait for anything
-		b.end = time.AfterFunc(left, func() { b.change(func(*bypass) {}) })
-	}
-	b.guard.detours.put(bypassing, b.here || left > 0)
-	if until := b.until; left > 0 {
-		b.guard.journal.bypass(true, until)
-	} else {
-		b.guard.journal.bypass(b.here, time.Time{})
+// detours are the reasons why calls may not go to the cache, in one word, so that a hit checks only one.
+type detours struct{ set atomic.Uint32 }
+
+const (
+	owedKeys     uint32 = 1 << iota // invalidations of some keys are pending
+	bypassing                       // see Bypass
+	lookDue                         // it is time to see whether the fleet bypasses
+	withoutRedis                    // Config.Disabled
+	intending                       // intents stand, within which calls may have to read past the cache
+)
+
+func (d *detours) none() bool           { return d.set.Load() == 0 }
+func (d *detours) has(what uint32) bool { return d.set.Load()&what != 0 }
+
+// put sets or clears a reason. Nil detours are fine: then nobody looks.
+func (d *detours) put(what uint32, is bool) {
+	switch {
+	case d == nil:
+	case is:
+		d.set.Or(what)
+	default:
+		d.set.And(^what)
 	}
 }
 
-// lookLater looks in the background, and again when a call comes after the pause.
-func (b *bypass) lookLater() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed || !b.guard.detours.has(lookDue) {
-		return // another call does it
+// mustBypass returns why the key must not be read; nil if it may be.
+func (g *Guard) mustBypass(key string) *RedisError {
+	if g.detours.none() {
+		return nil
 	}
-	b.guard.detours.put(lookDue, false)
-	_ = b.guard.life.Try(b.ask)                                                       // if it is being closed, nobody needs to know; stop: RedisTimeout
-	b.look = time.AfterFunc(lookEvery, func() { b.guard.detours.put(lookDue, true) }) // owner: the Guard; stop: close
+	return g.detour(key)
 }
 
-// ask asks Redis. Without an answer, nothing changes.
-func (b *bypass) ask() {
-	asked := time.Now()
-	left, err := bounded(context.Background(), b.guard, func(ctx context.Context) (int64, error) {
-		cmd := redis.NewCmd(ctx, "pttl", b.key())
-		_ = b.guard.rdb.Process(ctx, cmd) // the command keeps its error
-		return cmd.Int64()
-	})
-	if err == nil {
-		b.learn(asked, time.Duration(left)*time.Millisecond) // below 0: it is not there
+func (g *Guard) detour(key string) *RedisError {
+	if g.detours.has(withoutRedis) {
+		return &RedisError{Op: "get", Key: key, Err: errDisabled}
 	}
-}
-
-func (b *bypass) close() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.closed = true
-	for _, timer := range []*time.Timer{b.end, b.look} {
-		if timer != nil {
-			timer.Stop()
-		}
+	if g.detours.has(lookDue) {
+		g.bypass.LookLater()
 	}
+	if g.detours.has(bypassing) {
+		return &RedisError{Op: "get", Key: key, Err: errBypassed}
+	}
+	if g.invalidations.pending.has(key) {
+		return &RedisError{Op: "get", Key: key, Err: errPending}
+	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/config"
+	"github.com/cacheguard/go/internal/failure"
 	"github.com/cacheguard/go/internal/slots"
 )
 
@@ -106,8 +107,8 @@ func (c *CacheConfig[K, V]) check() error {
 	}
 	for name, err := range c.Errors {
 		switch {
-		case name == "" || len(name) > maxNameLen || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' }):
-			p.Add("Errors", "the name %q is empty, longer than %d bytes, or has control characters", name, maxNameLen)
+		case name == "" || len(name) > failure.MaxName || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' }):
+			p.Add("Errors", "the name %q is empty, longer than %d bytes, or has control characters", name, failure.MaxName)
 		case err == nil:
 			p.Add("Errors", "the error of %q is nil", name)
 		}
@@ -146,7 +147,7 @@ func (c *CacheConfig[K, V]) policy(g *Guard) policy {
 	if c.Codec != nil {
 		p.codec = c.Codec
 	}
-	p.names, p.seat = newSentinels(c.Errors), newSeat(c.Version)
+	p.names, p.seat = failure.NewNames(c.Errors), newSeat(c.Version)
 	return p
 }
 

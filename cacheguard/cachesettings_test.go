@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/guess"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -122,7 +123,7 @@ func TestALoadThatGivesUpTheGuardsLimitGivesBackItsKinds(t *testing.T) {
 		_, err := c.Get(ctx, 1)
 		left <- err
 	}()
-	redistest.Await(t, "it waits for the Guard's", func() bool { return f.guards[0].loaders.loadSlots.Waiting() == 1 })
+	redistest.Await(t, "it waits for the Guard's", func() bool { return f.guards[0].Stats().Queued == 1 })
 	cancel()
 	expect.ErrorIs(t, <-left, context.Canceled)
 	close(db.release)
@@ -182,7 +183,7 @@ func TestTwoVersionsOfAStructDoNotReplaceEachOthersEntriesInTurns(t *testing.T) 
 	expect.Equal(t, "with its cache", strings.Contains(log.String(), "cache=p"), true)
 
 	// Later the entry may be left over from a version that is gone. It is replaced once.
-	f.later("p:1", firstYield+time.Minute)
+	f.later("p:1", guess.FirstYield+time.Minute)
 	_, _ = changed.Get(ctx, 1)
 	f.stored()
 	second := stored()
@@ -190,22 +191,6 @@ func TestTwoVersionsOfAStructDoNotReplaceEachOthersEntriesInTurns(t *testing.T) 
 	f.later("p:1", 0)
 	both(5)
 	expect.Equal(t, "the entry stays", stored(), second)
-}
-
-func TestAVersionThatStoresAgainIsLeftAloneForLonger(t *testing.T) {
-	t.Parallel()
-	var a alien
-	expect.Equal(t, "young", a.mayReplace(firstYield-time.Second), false)
-	expect.Equal(t, "old", a.mayReplace(firstYield+time.Second), true)
-	expect.Equal(t, "another old one", a.mayReplace(firstYield+time.Second), true)
-	a.replaced = time.Now().Add(-time.Hour)
-	expect.Equal(t, "written since", a.mayReplace(firstYield+time.Second), false)
-	expect.Equal(t, "twice as old", a.mayReplace(2*firstYield+time.Second), true)
-	for range 20 {
-		a.replaced = time.Now().Add(-2 * maxYield)
-		_ = a.mayReplace(0)
-	}
-	expect.Equal(t, "the longest", a.mayReplace(maxYield+time.Second), true)
 }
 
 func TestAPushedEntryOfAnotherVersionIsNotReplaced(t *testing.T) {

@@ -47,7 +47,7 @@ func TestAServersClockThatIsSetBackMakesNobodyLoadWhatIsFresh(t *testing.T) {
 			expect.Equal(t, "first Get", mustGet(t, g, "a", unwanted[string](t)), "a") // subscribes
 			redistest.Await(t, "the clock is known", func() bool { return g.knowsClock("a") })
 			for _, d := range []time.Duration{-time.Hour, -2 * time.Minute} {
-				g.local.forget(keys)
+				g.local.Forget(keys...)
 				g.step("a", d)
 				for range 20 {
 					expect.Equal(t, "Get", mustGet(t, g, "a", unwanted[string](t)), "a")
@@ -82,7 +82,7 @@ func TestAGetManyIsTheFirstToLearnThatTheClockWasSetBack(t *testing.T) {
 			}
 			for i := range 3 {
 				g.step("a", -time.Hour)
-				g.local.forget(keys)
+				g.local.Forget(keys...)
 				if got, err := GetMany(context.Background(), g, keys, load); err != nil || len(got) != 3 {
 					t.Errorf("GetMany %d: %v, %v", i, got, err)
 				}

@@ -2,11 +2,15 @@ package cacheguard
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"sync/atomic"
 
 	"github.com/cacheguard/go/internal/epoch"
+	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/protocol"
+	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/internal/tier"
 )
 
@@ -67,7 +71,9 @@ func (s loadSpec[V]) decide(g *Guard, key string, r *readResult[V], readErr erro
 	switch d.action {
 	case doRefresh:
 		if s.judge == nil {
-			g.reportStale(key, r.state, r.entry)
+			if r.state == stale {
+				g.onStale(key, r.entry)
+			}
 		}
 	case doBypass:
 		d.reason = g.redisError("get", key, readErr)
@@ -168,8 +174,8 @@ func decodeRead[V any](g *Guard, key string, p *policy, read *link.Read) *readRe
 func decodeAs[V any](g *Guard, key string, p *policy, raw []byte) *readResult[V] {
 	r := &readResult[V]{kind: p.kind}
 	var err error
-	if r.entry, err = g.cfg.decodeEntry(key, raw); err != nil {
-		g.cfg.Hooks.damaged(key, err)
+	if r.entry, err = g.cfg.packing().Decode(key, raw); err != nil {
+		g.onDamaged(key, err)
 		return &readResult[V]{state: unusable, kind: p.kind}
 	}
 	if err := p.check(&r.entry); err != nil {
@@ -190,7 +196,7 @@ func decodeAs[V any](g *Guard, key string, p *policy, raw []byte) *readResult[V]
 
 // decode returns the entry and its value, which is nil for remembered absence.
 func (j *job) decode(cfg *Config, raw []byte) (protocol.Entry, any, error) {
-	e, err := cfg.decodeEntry(j.key, raw)
+	e, err := cfg.packing().Decode(j.key, raw)
 	if err == nil {
 		err = j.policy.check(&e)
 	}
@@ -199,4 +205,41 @@ func (j *job) decode(cfg *Config, raw []byte) (protocol.Entry, any, error) {
 	}
 	value, err := j.shape.Decode(j.policy.codec, e)
 	return e, value, err
+}
+
+// undecodable reports an entry that is intact but cannot be decoded, and returns its state for the reader: alienEntry if it is
+// to stay, else unusable.
+func (g *Guard) undecodable(key string, p *policy, e protocol.Entry, err error) state {
+	k := p.kind
+	if k == nil && errors.Is(err, errOfAKind) {
+		return alienEntry
+	}
+	if k == nil {
+		g.onDamaged(key, err)
+		return unusable
+	}
+	g.cfg.Hooks.damaged(key, err) // the line below names the Cache
+	k.unread.Log(context.Background(), g.cfg.Logger, slog.LevelWarn, "entry cannot be decoded", key,
+		p.logAttrs("error", err)...)
+	if k.aliens.MayReplace(g.serverClocks.Age(key, e.Written)) {
+		return unusable
+	}
+	return alienEntry
+}
+
+// readFailed is called when the value at the key could not be read. If it took too long, because the value is larger than any entry, the
+// next read would, too: so it is removed, in the background, one at a time.
+func (g *Guard) readFailed(valueKey string, err error) {
+	if !errors.Is(err, link.ErrTimeout) || g.cfg.MaxValueBytes == off || !g.dropping.CompareAndSwap(false, true) {
+		return
+	}
+	begun := g.life.Try(func() { // stop: RedisTimeout
+		defer g.dropping.Store(false)
+		_, _ = lifecycle.Bounded(context.Background(), g.life, g.cfg.RedisTimeout, func(ctx context.Context) (any, error) {
+			return script.RunAll(ctx, g.rdb, []*script.Call{g.keys.DropLarge(valueKey, g.cfg.packing().Largest())})[0].Result()
+		}, nil) // the next read that fails tries again
+	})
+	if !begun {
+		g.dropping.Store(false)
+	}
 }

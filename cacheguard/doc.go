@@ -131,7 +131,7 @@
 // costs the same for ten entries and for a million. Package epoch has the protocol. A Get reads the value and its epochs in one request, and
 // trusts nothing that was read before it began. A load goes like this:
 //
-//  1. The epochs of the read that missed are those of the load. Missing ones are made before the loader runs.
+//  1. The load takes the epochs of the read that missed. Missing ones are made before the loader runs.
 //  2. The loader runs, and may name tags.
 //  3. The entry gets the epochs. If the loader named a tag that the key did not have before, its epoch is read now, together with one that every
 //     InvalidateTags removes. If that is the one of step 1, no tag was invalidated in between, and fill.lua stores the value.
@@ -166,7 +166,7 @@
 //
 // Five versions in a row are one more than there are seats. An entry has its version, so the first and the fifth do not serve
 // each other's entries: where one finds an entry of the other, it loads without storing, and replaces the entry only once that is older
-// than a minute (see alien.go). They wait for each other's loads, and see each other's failures.
+// than a minute (see internal/guess). They wait for each other's loads, and see each other's failures.
 //
 // A library older than CacheConfig.Version invalidates only the entry of no version. It must have left the fleet before the first Version
 // is set. Invalidations by this library reach the entries of the older one, so going back to it is possible.
@@ -245,10 +245,14 @@
 //
 // # Reading the code
 //
-//   - A hit: Get, retrieve and read in get.go; decide.go. Many keys: GetMany in many.go, readkeys.go. The request leaves in package link.
-//   - A miss: share.go joins or starts a flight, rebuild.go asks Redis, await.go waits for another instance,
-//     lead.go loads and stores. MaxLoads is in loadslots.go. The scripts are acquire.lua and fill.lua in internal/protocol/lua.
+//   - A hit: Get and ask in get.go, retrieve and read; decide.go. Many keys: GetMany in many.go, readkeys.go, batch.go. The request leaves in
+//     package link. What a call is reported to: report.go.
+//   - A miss: job.go joins or starts a flight, rebuild.go asks Redis, await.go waits for another instance, lead.go loads and stores,
+//     load.go runs the loader. The scripts are acquire.lua and fill.lua in internal/protocol/lua.
 //   - A write: invalidate.go, pending.go, update.go, updatetogether.go, put.go. The scripts share forget in internal/protocol/lua/prelude.lua.
 //   - The local tier: local.go, and package tier. Tags, kinds, everything: tags.go, invalidateall.go, and package epoch.
+//   - Rooms that do not know the Guard, and that it calls: limit (below this folder: when a load may run), and in internal: report (what is
+//     logged and counted), verify, selfcheck, bypass, packing (compression, and sizes), failure (errors that travel), guess (what will
+//     probably be), keytext (keys of a Cache), inprocess (what a disabled Guard has for Redis).
 //   - Which part belongs where, with its tests: CONTRIBUTING.md. Why it is so: docs/design/cache.md.
 package cacheguard

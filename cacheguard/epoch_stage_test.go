@@ -67,7 +67,7 @@ func (s *epochStage) write(ctx context.Context) (err error) {
 			}
 		}
 	case 3:
-		s.g.local.forgetMany(s.name)
+		s.g.local.ForgetMany(s.name)
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (s *epochStage) get(ctx context.Context) (err error) {
 	j := s.job(false)
 	switch s.read++; s.read {
 	case 1:
-		s.mark, s.late = s.g.local.mark(s.key), s.over()
+		s.mark, s.late = s.g.local.Mark(s.key), s.over()
 		s.epochs = s.g.epochs.Begin(j.key, j.valueKey, j.kind, nil)
 	case 2:
 		if s.answer, err = s.g.link.Get(ctx, j.valueKey, s.epochs.Keys()...); err == nil {
@@ -167,7 +167,7 @@ func (s *epochStage) check(ctx context.Context) error {
 	if item := s.g.local.Get(s.key); item != nil && *item.Value.(*string) == "old" {
 		s.wrong = "the tier has the old value"
 	}
-	v, how, _, err := s.cache.retrieve(ctx, s.key[len("staged:"):])
+	v, how, err := s.cache.ask(ctx, s.key[len("staged:"):])
 	if how != Loaded && v == "old" {
 		s.wrong = fmt.Sprintf("a Get after the invalidation returned the old value: %s", how)
 	}

@@ -98,3 +98,22 @@ func closedOr(cause error) error {
 	}
 	return cause
 }
+
+// loadError is the error of another Guard's load.
+func (p *policy) loadError(key, travelled string) *LoadError {
+	text, matched := p.names.Decode(travelled)
+	return &LoadError{Key: key, Message: text, matched: matched}
+}
+
+// textOf is what other instances get of an error.
+func (c *Config) textOf(err error) (text string) {
+	if c.RedactError == nil {
+		return err.Error()
+	}
+	defer func() {
+		if recover() != nil {
+			text = "load failed" // and RedactError, which must not take down those who share the load
+		}
+	}()
+	return c.RedactError(err)
+}

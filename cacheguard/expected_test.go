@@ -15,7 +15,7 @@ func expectingMisses(t *testing.T, a arena, cfg Config) *fleet {
 	t.Helper()
 	f := newFleet(t, a, 1, cfg).listening()
 	warm(t, f)
-	for i := 0; !f.guards[0].expected.miss(); i++ {
+	for i := 0; !f.guards[0].expected.Expected(); i++ {
 		mustGet(t, f.guards[0], fmt.Sprint("missed", i), returns("v"))
 	}
 	return f
@@ -35,7 +35,7 @@ func TestAHitWhereAMissIsExpectedIsStillAHit(t *testing.T) {
 	a, s := onServer(t)
 	f := expectingMisses(t, a, Config{})
 	g := f.guards[0]
-	for i := 0; g.expected.miss(); i++ {
+	for i := 0; g.expected.Expected(); i++ {
 		v, how, err := get(context.Background(), g, fmt.Sprint("missed", i), unwanted[string](t))
 		if v != "v" || how != Hit || err != nil {
 			t.Fatalf("got %q, %q, %v", v, how, err)

@@ -53,7 +53,7 @@ func Fetch[V any](ctx context.Context, g *Guard, key string, s Source[V]) (V, Ou
 		var none V
 		return none, "", errNilGuard
 	}
-	return retrieveObserved(ctx, g, key, loadSpec[V]{
+	return ask(ctx, g, key, loadSpec[V]{
 		judge: s.Judge, reload: s.Load, skipLocal: s.SkipLocal, cacheOnly: s.Load == nil, unlimited: s.Unlimited, known: s.Tags, despiteTags: s.DespiteTags,
 	})
 }
@@ -68,3 +68,17 @@ func (g *Guard) beingStored(key string, shape protocol.Shape) <-chan struct{} {
 	}
 	return nil
 }
+
+// Outcome says how a Get came by its answer.
+type Outcome string
+
+// The outcomes. A Get that ended without an answer (its context ended, the Guard was closed, the key is bad) has none.
+const (
+	Hit      Outcome = "hit"      // read from Redis, fresh
+	Local    Outcome = "local"    // from the tier in this process, fresh
+	Stale    Outcome = "stale"    // past its TTL but within StaleFor; or from the local tier, when Redis does not answer
+	Negative Outcome = "negative" // absence, remembered
+	Loaded   Outcome = "loaded"   // this call started the load, or loaded by itself after WaitTimeout
+	Shared   Outcome = "shared"   // another call's load, here or on another instance
+	Bypassed Outcome = "bypassed" // loaded without the cache: Redis is unavailable, the Guard disabled, an invalidation of the key is owed, or see Bypass
+)

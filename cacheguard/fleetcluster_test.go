@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/cacheguard/internal/limit"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -17,7 +18,7 @@ import (
 // nodeOfPermits is the primary that has the permits, and its replica.
 func (f *fleet) nodeOfPermits(c *redistest.Cluster) (primary, replica *redistest.Server) {
 	f.t.Helper()
-	node, err := f.redis.(*redis.ClusterClient).MasterForKey(context.Background(), f.guards[0].keys.ValueKey(fleetName))
+	node, err := f.redis.(*redis.ClusterClient).MasterForKey(context.Background(), f.guards[0].keys.ValueKey(limit.FleetName))
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -33,7 +34,7 @@ func (f *fleet) nodeOfPermits(c *redistest.Cluster) (primary, replica *redistest
 // suspended reports whether some instance loads without permits.
 func (f *fleet) suspended() bool {
 	for _, g := range f.guards {
-		if g.loaders.fleet.isOpen() {
+		if g.loaders.limits.Fleet.Suspended() {
 			return true
 		}
 	}
@@ -121,7 +122,7 @@ func TestAsManyPermitsAreGivenOutAgainAsWereForgotten(t *testing.T) {
 		replies = append(replies, async(f.guards[i%2], fmt.Sprint("k", i), db.load))
 	}
 	redistest.Await(t, "two load, and the others wait", func() bool { return db.loads.Load() == 2 && queued() == 6 })
-	if err := f.redis.Del(context.Background(), f.guards[0].cfg.Prefix+":{"+fleetName+"}:sem:holders").Err(); err != nil {
+	if err := f.redis.Del(context.Background(), f.guards[0].cfg.Prefix+":{"+limit.FleetName+"}:sem:holders").Err(); err != nil {
 		t.Fatal(err)
 	}
 	redistest.Await(t, "two more load", func() bool { return db.loads.Load() == 4 })
@@ -139,7 +140,7 @@ func TestPermitsCountAgainWhenNobodyElseAsksTheirNode(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, onCluster(t), 1, Config{FleetLoads: 1})
 	g := f.guards[0]
-	breaker := g.health.Of(g.keys.ValueKey(fleetName))
+	breaker := g.health.Of(g.keys.ValueKey(limit.FleetName))
 	for !breaker.IsOpen() {
 		breaker.Record(io.EOF)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/cacheguard/internal/limit"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/semaphore"
@@ -34,7 +35,7 @@ func (p *pool) query(wait func()) {
 // permits inspects the permits of the fleet.
 func (f *fleet) permits() semaphore.Info {
 	f.t.Helper()
-	info, err := f.guards[0].loaders.fleet.permits.Inspect(context.Background(), fleetName)
+	info, err := f.guards[0].loaders.limits.Fleet.Permits.Inspect(context.Background(), limit.FleetName)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -108,19 +109,19 @@ func coldStart(t *testing.T, a arena) {
 // A request that waits in Redis costs a heartbeat a second, and the one that all others wait behind.
 func TestABusyInstanceQueuesForAPermitForEachEightLoads(t *testing.T) {
 	t.Parallel()
-	const loads, limit = 64, 100
-	f := newFleet(t, standalone(t), 2, Config{FleetLoads: limit, MaxLoads: -1, RedisTimeout: time.Minute}).listening()
+	const loads, permits = 64, 100
+	f := newFleet(t, standalone(t), 2, Config{FleetLoads: permits, MaxLoads: -1, RedisTimeout: time.Minute}).listening()
 	db := newSource("v")
 	var replies []<-chan reply[string]
-	for i := range limit { // they have all permits
+	for i := range permits { // they have all permits
 		replies = append(replies, async(f.guards[0], fmt.Sprint("other", i), db.load))
 	}
-	redistest.Await(t, "all permits are in use", func() bool { return db.loads.Load() == limit })
+	redistest.Await(t, "all permits are in use", func() bool { return db.loads.Load() == permits })
 	for i := range loads {
 		replies = append(replies, async(f.guards[1], fmt.Sprint("k", i), db.load))
 	}
 	redistest.Await(t, "all loads wait, and some requests for all", func() bool {
-		return f.guards[1].Stats().FleetQueued == loads && f.permits().Waiters == loads/maxHandOns
+		return f.guards[1].Stats().FleetQueued == loads && f.permits().Waiters == loads/limit.MaxHandOns
 	})
 	close(db.release)
 	for _, r := range replies {
@@ -165,7 +166,7 @@ func TestColdKeysDoNotStarveAHotOneOfItsPermit(t *testing.T) {
 	redistest.Await(t, "the hot one waits", func() bool { return queued() == cold })
 	open()
 	all.Wait()
-	if n := before.Load(); n > 4*maxHandOns {
+	if n := before.Load(); n > 4*limit.MaxHandOns {
 		t.Errorf("%d loads began before that of the hot key", n)
 	}
 }
@@ -270,7 +271,7 @@ func TestWithoutRedisLoadsNeedNoPermitAndMaxLoadsHolds(t *testing.T) {
 	s.Resume()
 	redistest.Await(t, "permits count again", func() bool { // the one of busy is over, or given back
 		_ = mustGet(t, f.guards[1], "again", returns("v"))
-		return len(f.permits().Holders) == 0 && f.guards[1].loaders.fleet.try() == nil
+		return len(f.permits().Holders) == 0 && !f.guards[1].loaders.limits.Fleet.Suspended()
 	})
 }
 
@@ -310,7 +311,7 @@ func TestALoadThatHasLostItsPermitHoldsUpNoOther(t *testing.T) {
 	<-db.begun
 	waits := async(f.guards[0], "waits", returns("v"))
 	redistest.Await(t, "it waits", func() bool { return f.guards[0].Stats().FleetQueued == 1 })
-	if _, err := f.guards[0].loaders.fleet.permits.Revoke(context.Background(), fleetName); err != nil {
+	if _, err := f.guards[0].loaders.limits.Fleet.Permits.Revoke(context.Background(), limit.FleetName); err != nil {
 		t.Fatal(err)
 	}
 	want(t, waits, "v")
@@ -326,7 +327,7 @@ func TestAPermitThatIsOverWhenItComesIsAskedForAgain(t *testing.T) {
 	a := arena{client: func(tb testing.TB) client { return p.Client(tb) }}
 	f := newFleet(t, a, 1, Config{FleetLoads: 1, RedisTimeout: time.Minute, LeaseTTL: time.Second}).listening()
 	late := p.On(func(args []string) bool {
-		return strings.HasPrefix(args[0], "eval") && len(args) > 3 && strings.Contains(args[3], fleetName)
+		return strings.HasPrefix(args[0], "eval") && len(args) > 3 && strings.Contains(args[3], limit.FleetName)
 	}, redistest.HoldReply).Times(1)
 	got := async(f.guards[0], "k", returns("v"))
 	<-late.Hit()
@@ -334,7 +335,7 @@ func TestAPermitThatIsOverWhenItComesIsAskedForAgain(t *testing.T) {
 	late.Release()
 	want(t, got, "v")
 	expect.Equal(t, "errors of Redis", f.events.redisErrors.Load(), 0)
-	expect.Equal(t, "loads run without permits", f.guards[0].loaders.fleet.isOpen(), false)
+	expect.Equal(t, "loads run without permits", f.guards[0].loaders.limits.Fleet.Suspended(), false)
 }
 
 func TestALoaderThatAsksForAnotherKeySharesItsPermit(t *testing.T) {
@@ -370,7 +371,7 @@ func TestABusyInstanceUsesAPermitForSomeLoads(t *testing.T) {
 	redistest.Await(t, "the others wait", func() bool { return g.Stats().FleetQueued == loads-1 })
 	close(gate)
 	all.Wait()
-	if n := asked.Load(); n < loads/maxHandOns || n > loads/2 {
+	if n := asked.Load(); n < loads/limit.MaxHandOns || n > loads/2 {
 		t.Errorf("%d permits for %d loads", n, loads)
 	}
 }
@@ -380,7 +381,6 @@ func TestLoadsThatWaitForFleetLoadsAreLogged(t *testing.T) {
 	cfg, text := logged()
 	cfg.FleetLoads, cfg.RedisTimeout = 1, time.Minute
 	g := newFleet(t, standalone(t), 1, cfg).guards[0]
-	g.journal.fleetBusy.delay = 0
 	db := newSource("v")
 	first := async(g, "a", db.load)
 	<-db.begun

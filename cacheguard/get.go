@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/link"
@@ -36,27 +35,16 @@ func Get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 		var none V
 		return none, errNilGuard
 	}
-	v, _, err := retrieveObserved(ctx, g, key, loadSpec[V]{load: load})
+	v, _, err := ask(ctx, g, key, loadSpec[V]{load: load})
 	return v, err
 }
 
-// retrieveObserved calls retrieve and reports the outcome to Begin's end and to OnGet.
-func retrieveObserved[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]) (V, Outcome, error) {
-	hooks := &g.cfg.Hooks
-	if hooks.OnGet == nil && hooks.Begin == nil {
-		v, outcome, err := retrieve(ctx, g, key, spec)
-		g.observer.Load().answered(spec.policy, key, outcome, err)
-		return v, outcome, err
-	}
-	start := time.Now()
-	inner, end := hooks.begin(ctx, TaskGet, key)
-	v, outcome, err := retrieve(inner, g, key, spec)
-	end(End{Outcome: outcome, Err: err})
-	g.observer.Load().answered(spec.policy, key, outcome, err)
-	if hooks.OnGet != nil {
-		hooks.OnGet(ctx, key, outcome, time.Since(start), err)
-	}
-	return v, outcome, err
+// ask retrieves the value, and reports the answer.
+func ask[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]) (V, Outcome, error) {
+	a := g.asked(ctx, key)
+	v, how, err := retrieve(a.inner, g, key, spec)
+	answered(a, g, key, spec, v, how, err)
+	return v, how, err
 }
 
 // lookup is a Get or a Fetch under way.
@@ -88,7 +76,7 @@ func retrieveRemote[V any](ctx context.Context, g *Guard, key string, spec loadS
 	if within.named != nil {
 		return l.bypass(ctx, nil)
 	}
-	if spec.load != nil && g.local == nil && !within.any() && g.expected.miss() {
+	if spec.load != nil && g.local == nil && !within.any() && g.expected.Expected() {
 		if v, how, done, err := l.awaitRebuild(ctx, l.job(ctx, nil, false), nil, nil); done {
 			return v, how, err
 		}
@@ -102,8 +90,8 @@ func (l *lookup[V]) read(ctx context.Context, within past) (v V, how Outcome, er
 	g := l.guard
 	valueKey := l.spec.valueKeyOf(g, l.key)
 	for range maxAsks + 1 {
-		mark := g.local.mark(l.key)
-		var storing <-chan struct{} // looked for before the read: what is stored by then, the read finds
+		mark := g.local.Mark(l.key)
+		var storing <-chan struct{} // looked for before the read, which sees anything stored before this
 		if l.spec.cacheOnly {
 			storing = g.beingStored(l.key, protocol.ShapeOf[V]{})
 		}
@@ -112,7 +100,7 @@ func (l *lookup[V]) read(ctx context.Context, within past) (v V, how Outcome, er
 		if err != nil {
 			return v, "", unanswered(ctx, l.key, err)
 		}
-		g.expected.found(read.Raw != nil || read.Err != nil)
+		g.expected.Found(read.Raw != nil || read.Err != nil)
 		epochs.Take(read)
 		r := decodeRead[V](g, l.key, l.spec.policyOf(g), read)
 		r.compare(ctx, &epochs)
@@ -124,7 +112,6 @@ func (l *lookup[V]) read(ctx context.Context, within past) (v V, how Outcome, er
 		case within.must(d.action, r.entry.Stamp):
 			return l.bypass(ctx, nil)
 		case d.action == doServe:
-			sample(ctx, g, l.key, d.found, l.spec)
 			return d.found.result()
 		case d.action == doRefresh:
 			if !l.spec.cacheOnly {
@@ -161,7 +148,7 @@ func (l *lookup[V]) awaitRebuild(ctx context.Context, j *job, old *V, unfit []by
 		return v, "", true, unanswered(ctx, l.key, err)
 	}
 	if old != nil {
-		g.local.forget([]string{l.key}) // it may think that is fresh
+		g.local.Forget(l.key) // it may think that is fresh
 	}
 	if !a.answers(l.asked, joined) || l.spec.mustBeJudged(&a, l.asked) {
 		return v, "", false, nil
@@ -170,8 +157,8 @@ func (l *lookup[V]) awaitRebuild(ctx context.Context, j *job, old *V, unfit []by
 	return v, how, true, err
 }
 
-// bypass loads without the cache, if the call may. It shares the load with other calls that began before it. The reason is
-// that of a Redis that cannot be used; nil if it can.
+// bypass loads without the cache, if the call may. It shares the load with other calls that began before it. The reason says why
+// Redis cannot be used; nil if it can.
 func (l *lookup[V]) bypass(ctx context.Context, reason *RedisError) (v V, how Outcome, err error) {
 	g := l.guard
 	if err := l.spec.refusal(g, reason); err != nil {
@@ -195,7 +182,7 @@ func (l *lookup[V]) bypass(ctx context.Context, reason *RedisError) (v V, how Ou
 	}
 }
 
-// awaitStored waits until what this Guard is storing for the key is stored. The error is that of a Fetch that may not load.
+// awaitStored waits until what this Guard is storing for the key is stored. It returns the error of a Fetch that may not load.
 func (l *lookup[V]) awaitStored(ctx context.Context, storing <-chan struct{}) error {
 	if storing != nil {
 		select {

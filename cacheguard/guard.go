@@ -10,9 +10,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/cacheguard/internal/limit"
+	"github.com/cacheguard/go/internal/bypass"
 	"github.com/cacheguard/go/internal/epoch"
+	"github.com/cacheguard/go/internal/failure"
 	"github.com/cacheguard/go/internal/flight"
+	"github.com/cacheguard/go/internal/guess"
 	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/inprocess"
 	"github.com/cacheguard/go/internal/keys"
 	"github.com/cacheguard/go/internal/kit"
 	"github.com/cacheguard/go/internal/lease"
@@ -22,11 +27,13 @@ import (
 	"github.com/cacheguard/go/internal/primary"
 	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/replicas"
+	"github.com/cacheguard/go/internal/report"
 	"github.com/cacheguard/go/internal/serverclock"
-	"github.com/cacheguard/go/internal/slots"
 	"github.com/cacheguard/go/internal/tier"
+	"github.com/cacheguard/go/internal/verify"
 	"github.com/cacheguard/go/internal/wake"
 	"github.com/cacheguard/go/rwlock"
+	"github.com/cacheguard/go/semaphore"
 )
 
 // Guard is a read-through cache in front of a slow source. It is safe for concurrent use.
@@ -38,38 +45,35 @@ type Guard struct {
 
 	// The way of a Get.
 	clock    flight.Clock
-	local    *local // nil: there is no such tier
-	expected expected
+	local    *tier.Local // nil: there is no such tier
+	expected guess.Misses
 	ordinary policy // of entries of no Cache
 	kinds    kinds
 	detours  detours
 	link     *link.Link
 	flights  flight.Group[flightKey, answer]
 	loaders  loaders
-	failures failures
+	failures failure.Memory
 
 	// What goes on beside it.
 	invalidations invalidations
 	epochs        *epoch.Epochs
 	ofEpochs      *epochInvalidations
 	intents       intents
-	process       process // where Redis is not used
+	process       inprocess.Process // where Redis is not used
 	notices       *tier.Notices
 	locks         *rwlock.Locker  // of Update
 	together      locker.Together // the same
-	verifier      verifier
-	bypass        bypass
-	observer      atomic.Pointer[observer] // of package admin; nil: nobody looks
-	written       atomic.Uint64            // bytes of entries that loads stored, ever
-	dropping      atomic.Bool              // a value that is too large to be read is being removed
+	journal       report.Journal
+	verifier      verify.Verifier
+	bypass        *bypass.Switch
+	written       atomic.Uint64 // bytes of entries that loads stored, ever
+	dropping      atomic.Bool   // a value that is too large to be read is being removed
 	inbox         *wake.Inbox
 	keeper        *lease.Keeper
 	acks          *replicas.Sender // nil: no replica has to acknowledge anything
 	health        *health.Health
 	serverClocks  *serverclock.Clocks
-
-	journal                            journal
-	redisFailed, unstored, unrefreshed throttled // what is logged beside
 
 	// The end.
 	life    *lifecycle.Life // calls, loaders, and operations that may outlast the call that started them
@@ -91,12 +95,11 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 	cfg = cfg.rehearsed(env).withDefaults()
 	closeOwn := func() error { return nil }
 	if cfg.Disabled {
-		none := newDisabledRedis()
+		none := inprocess.NewClient()
 		rdb, cfg, closeOwn = none, cfg.disabled(), none.Close
 	}
 	g := &Guard{rdb: rdb, cfg: cfg, life: lifecycle.New()}
-	g.journal.init(g)
-	g.cfg.Hooks = g.journal.hooks(cfg.Hooks)
+	g.journal.Open(report.Config{Logger: cfg.Logger, SlowLoad: cfg.SlowLoad, Owed: g.owed, Background: g.life.Try})
 	g.connect(closeOwn)
 	g.assemble()
 	if err := g.open(); err != nil {
@@ -120,22 +123,19 @@ func checkClient(rdb Redis, cfg *Config) error {
 // connect makes what carries requests to Redis, and messages back.
 func (g *Guard) connect(closeOwn func() error) {
 	_, g.plain = g.rdb.(*redis.Client)
-	g.health = health.New(g.rdb, g.cfg.Prefix, g.cfg.RedisTimeout, func(open bool) {
-		g.cfg.Hooks.OnBreaker(open)
-		g.loaders.fleet.breaker(open)
-	})
+	g.health = health.New(g.rdb, g.cfg.Prefix, g.cfg.RedisTimeout, g.onBreaker)
 	g.serverClocks = serverclock.New(serverclock.Servers{
-		Parts: g.health.Len(), PartOf: g.partOf, Time: g.serverTime, Background: g.life.Try, Clock: g.cfg.clock, Stepped: g.journal.stepped,
+		Parts: g.health.Len(), PartOf: g.partOf, Time: g.serverTime, Background: g.life.Try, Clock: g.cfg.clock, Stepped: g.journal.Stepped,
 	})
 	g.link = link.New(g.rdb, g.cfg.RedisTimeout, g.health)
 	g.acks = replicas.New(g.rdb, g.cfg.Replicas, g.cfg.RedisTimeout, g.life)
 	inbox, leaveInbox := wake.Open(g.rdb, g.cfg.Prefix)
 	keeper, leaveKeeper := lease.Open(g.rdb, g.cfg.RedisTimeout)
 	g.inbox, g.keeper = inbox, keeper
-	unhook := inbox.OnLive(g.journal.subscribed)
+	unhook := inbox.OnLive(g.journal.Subscribed)
 	g.leave = func() {
 		unhook()
-		g.local.close()
+		g.local.Close()
 		leaveInbox()
 		leaveKeeper()
 		_ = closeOwn() // it has no connections
@@ -145,16 +145,14 @@ func (g *Guard) connect(closeOwn func() error) {
 // assemble makes the parts that refuse nothing: loads, invalidations, and what switches the cache off.
 func (g *Guard) assemble() {
 	g.ordinary = ordinaryPolicy(&g.cfg)
-	g.bypass.guard = g
+	g.bypass = g.newBypass()
+	g.verifier.Delay, g.verifier.Clock, g.verifier.Life = g.cfg.Verify.Delay, g.cfg.clock, g.life
 	g.detours.put(withoutRedis, g.cfg.Disabled)
 	g.detours.put(lookDue, !g.cfg.Disabled)
 	if g.cfg.Disabled {
-		g.process.clock = &g.clock
+		g.process.Clock = &g.clock
 	}
 	g.loaders.cfg, g.loaders.tasks, g.loaders.journal = &g.cfg, g.life, &g.journal
-	if g.cfg.MaxLoads > 0 {
-		g.loaders.loadSlots = slots.New(g.cfg.MaxLoads)
-	}
 	g.notices = tier.NewNotices(g.cfg.Prefix+keys.Notices, g.health.Len())
 	if _, ring := g.rdb.(*redis.Ring); !ring { // it has no local tiers
 		g.repeat()
@@ -165,7 +163,7 @@ func (g *Guard) assemble() {
 	g.invalidations, g.ofEpochs = ofKeys(g), newEpochInvalidations(g)
 	g.epochs = epoch.New(epoch.Config{
 		Prefix: g.cfg.Prefix, Channel: g.notices.Channel, Link: g.link, Health: g.health, Pending: g.ofEpochs, Background: g.life.Try,
-		Removed: g.journal.forgotten,
+		Removed: g.journal.Forgotten,
 	})
 	g.intents.init(g)
 	g.invalidations.pending.detours = &g.detours
@@ -182,15 +180,25 @@ func (g *Guard) open() (err error) {
 		return err
 	}
 	g.together = locker.TogetherOf(g.locks)
-	if g.loaders.fleet, err = newFleetLoads(g); err != nil {
+	if g.loaders.limits, err = limit.New(g.limits()); err != nil {
 		return err
 	}
-	if g.cfg.Local.on() {
-		if g.local, err = newLocal(&g.cfg.Local, g.cfg.clock, g.inbox, g.notices, g.journal.dropped); err == nil {
-			g.epochs.Tier = g.local.Tier
+	return g.openLocal()
+}
+
+// limits says how many loads may run.
+func (g *Guard) limits() limit.Config {
+	cfg := &g.cfg
+	l := limit.Config{
+		MaxLoads: cfg.MaxLoads, Redis: g.rdb, Breaker: g.health.Of(g.keys.ValueKey(limit.FleetName)), Background: g.life.Try, Journal: &g.journal,
+		Failed: func(err error) { _ = g.redisError("permit", limit.FleetName, err) }, // loads go on without
+	}
+	if !cfg.Disabled {
+		l.FleetLoads = semaphore.Config{
+			Prefix: cfg.Prefix, Instance: cfg.Instance, Permits: cfg.FleetLoads, TTL: cfg.LeaseTTL, RedisTimeout: cfg.RedisTimeout,
 		}
 	}
-	return err
+	return l
 }
 
 // Close cancels the running loads, releases their leases, and returns when everything that the Guard started has ended. A
@@ -206,14 +214,14 @@ func (g *Guard) Close() error {
 		g.link.StopReading()
 		g.flights.Close()
 		_ = g.locks.Close() // always nil; ends the contexts of updates
-		g.bypass.close()
+		g.bypass.Close()
 		g.intents.close()
-		g.loaders.fleet.end()
+		g.loaders.limits.End()
 		g.life.Close(ErrClosed, nil)
-		g.loaders.fleet.close()
+		g.loaders.limits.Close()
 		g.link.Close()
 		g.leave()
-		g.journal.close()
+		g.journal.Close()
 	})
 	return nil
 }
@@ -221,7 +229,7 @@ func (g *Guard) Close() error {
 // partOf is the part of the keyspace that a key belongs to. Parts fail one by one, and have clocks of their own.
 func (g *Guard) partOf(key string) int { return g.health.Part(g.keys.ValueKey(key)) }
 
-// isCutOff reports whether the key's part is not asked, as it did not answer.
+// isCutOff reports whether the key's part is not asked, because it did not answer.
 func (g *Guard) isCutOff(key string) bool { return g.health.Breaker(g.partOf(key)).IsOpen() }
 
 // serverTime asks the server that has the key for its time.

@@ -2,6 +2,7 @@ package cacheguard
 
 import (
 	"context"
+	"github.com/cacheguard/go/internal/keytext"
 	"sync"
 )
 
@@ -22,7 +23,7 @@ func getOn[V any](ctx context.Context, g *Guard, key string, load func(context.C
 			return ctx.Value(namedLoader[V]{}).(func(context.Context) (V, error))(ctx)
 		},
 	}}
-	c.text, _ = keyTextOf[string]()
+	c.text, _ = keytext.Of[string]()
 	c.open(&kind{name: namedName}) // not the one of the Guard, as tests want several types of one key
 	return c.Get(context.WithValue(ctx, namedLoader[V]{}, load), key)
 }
@@ -59,7 +60,7 @@ func getManyOn(
 		return GetMany(ctx, g, keys, load)
 	}
 	c := &Cache[string, string]{guard: g, cfg: CacheConfig[string, string]{LoadMany: load}}
-	c.text, _ = keyTextOf[string]()
+	c.text, _ = keytext.Of[string]()
 	c.open(&kind{name: namedName})
 	return c.GetMany(ctx, keys)
 }

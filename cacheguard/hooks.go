@@ -2,14 +2,7 @@ package cacheguard
 
 import (
 	"context"
-	"errors"
-	"log/slog"
 	"time"
-
-	"github.com/redis/go-redis/v9"
-
-	"github.com/cacheguard/go/internal/health"
-	"github.com/cacheguard/go/internal/protocol"
 )
 
 // Hooks are called as things happen. Any of them may be nil. They must be quick, must not block and must not panic;
@@ -77,59 +70,62 @@ func (h *Hooks) rejected(key string) {
 	}
 }
 
-// reportStale reports a value that is served past its TTL.
-func (g *Guard) reportStale(key string, s state, e protocol.Entry) {
-	if s == stale && g.cfg.Hooks.OnStale != nil {
-		g.cfg.Hooks.OnStale(key, g.serverClocks.Age(key, e.Written)-e.Fresh)
-	}
-}
-
-func (h *Hooks) unstorable(key string, err error) {
-	if h.OnUnstorable != nil {
-		h.OnUnstorable(key, err)
-	}
-}
-
 func (h *Hooks) damaged(key string, err error) {
 	if h.OnDamaged != nil {
 		h.OnDamaged(key, err)
 	}
 }
 
-func (h *Hooks) leaseLost(key string) {
-	if h.OnLeaseLost != nil {
-		h.OnLeaseLost(key)
-	}
+// Task is a kind of work that Hooks.Begin reports.
+type Task string
+
+// The tasks. Each belongs to the context of the task that it is a part of.
+const (
+	TaskGet        Task = "get"        // a Get or a Fetch
+	TaskGetMany    Task = "get_many"   // a GetMany
+	TaskLoad       Task = "load"       // a run of a loader; its context has the values of the first call that wants it
+	TaskWait       Task = "wait"       // waiting for a load of another call, here or on another instance, or for an update
+	TaskUpdate     Task = "update"     // an Update or UpdateMany, with the wait for the locks
+	TaskInvalidate Task = "invalidate" // an Invalidate
+)
+
+// End is how a task ended.
+type End struct {
+	// Outcome is the outcome of a get or of a wait. It is empty if there was no answer, and for
+	// other tasks.
+	Outcome Outcome
+
+	// Origin is what Hooks.Origin returned, on the loading instance, for the load that a wait was for. It is empty if
+	// that is not known: for example, if the caller left a load of this instance before its end.
+	Origin string
+
+	Err error
 }
 
-func (h *Hooks) takeover(key string) {
-	if h.OnTakeover != nil {
-		h.OnTakeover(key)
+func noEnd(End) {}
+
+// begin begins the task of one key. Without Begin it costs nothing.
+func (h *Hooks) begin(ctx context.Context, task Task, key string) (context.Context, func(End)) {
+	if h.Begin == nil {
+		return ctx, noEnd
 	}
+	return h.beginMany(ctx, task, []string{key})
 }
 
-func (h *Hooks) loaded(key string, took time.Duration, err error) {
-	if h.OnLoad != nil {
-		h.OnLoad(key, took, err)
+func (h *Hooks) beginMany(ctx context.Context, task Task, keys []string) (context.Context, func(End)) {
+	if h.Begin == nil {
+		return ctx, noEnd
 	}
+	ctx, end := h.Begin(ctx, task, keys)
+	if end == nil {
+		end = noEnd
+	}
+	return ctx, end
 }
 
-// redisError makes the error of an operation, and reports it.
-func (g *Guard) redisError(op, key string, err error) *RedisError {
-	e := &RedisError{Op: op, Key: key, Err: err}
-	g.journal.failed.Add(1)
-	if errors.Is(err, health.ErrOpen) {
-		return e // was not tried; what led to that was reported
+func (h *Hooks) origin(ctx context.Context) string {
+	if h.Origin == nil {
+		return ""
 	}
-	if answer, answered := errors.AsType[redis.Error](err); answered {
-		g.journal.refusedBy(op, answer)
-	}
-	if g.cfg.Hooks.OnRedisError != nil {
-		g.cfg.Hooks.OnRedisError(e)
-	}
-	if g.journal.outage.on() {
-		return e // which is logged
-	}
-	g.redisFailed.log(context.Background(), g.cfg.Logger, slog.LevelWarn, "redis failed", key, "op", op, "error", err)
-	return e
+	return h.Origin(ctx)
 }

@@ -165,7 +165,7 @@ func (in *Intent) keep(stands []*stand) {
 func (in *Intent) invalidate(ctx context.Context) error {
 	g := in.guard
 	if g.cfg.Disabled {
-		g.process.overtake()
+		g.process.Overtake()
 		return nil
 	}
 	in.mu.Lock()

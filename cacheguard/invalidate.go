@@ -83,7 +83,7 @@ func ofKeys(g *Guard) invalidations {
 			return g.keys.Invalidate(g.keys.ValueKey(key), notice)
 		},
 		message:     func(key string) string { return g.notices.Next(g.partOf(key), key) },
-		forgetLocal: func(keys []string) { g.local.forget(keys) },
+		forgetLocal: func(keys []string) { g.local.Forget(keys...) },
 		shown:       func(key string) string { return key },
 		steps:       g.keys.InvalidateInSteps,
 	}
@@ -92,7 +92,7 @@ func ofKeys(g *Guard) invalidations {
 // send sends the invalidations, but does not hold the caller beyond its context.
 func (i *invalidations) send(ctx context.Context, keys []string) error {
 	if i.guard.cfg.Disabled {
-		i.guard.process.overtake()
+		i.guard.process.Overtake()
 		return nil
 	}
 	done := make(chan error, 1)

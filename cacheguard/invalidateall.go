@@ -45,7 +45,7 @@ func newEpochInvalidations(g *Guard) *epochInvalidations {
 			for _, id := range ids {
 				part, name := partAndName(id)
 				g.epochs.Forget(name, part)
-				g.local.forgetMany(name)
+				g.local.ForgetMany(name)
 			}
 		},
 		shown: func(id string) string { _, name := partAndName(id); return epoch.Shown(name) },

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -85,59 +84,11 @@ func expectIn(t *testing.T, line string, wants ...string) {
 	}
 }
 
-func TestATroubleThatComesAndGoesIsLoggedOnceInTenSeconds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cfg, text := logged()
-		e := episode{logger: cfg.Logger, begun: "trouble", over: "all well"}
-		defer e.close()
-		for range 50 {
-			e.begin()
-			time.Sleep(50 * time.Millisecond)
-			e.end(nil)
-			time.Sleep(50 * time.Millisecond)
-		}
-		expect.Equal(t, "begun", len(lines(text(), "trouble")), 1)
-		expect.Equal(t, "over", len(lines(text(), "all well")), 1)
-		e.begin("key", "k")
-		time.Sleep(5*time.Second - 1)
-		expect.Equal(t, "within ten seconds", len(lines(text(), "trouble")), 1)
-		time.Sleep(5*time.Second + 1)
-		expect.Equal(t, "one that goes on", len(lines(text(), "trouble")), 2)
-		e.end(func() []any { return []any{"cost", 7} })
-		if !strings.Contains(text(), "more=49") || !strings.Contains(text(), "lasted=10s cost=7") || !strings.Contains(text(), "key=k") {
-			t.Error(text())
-		}
-	})
-}
-
-func TestATroubleThatIsShortIsNotWorthALine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cfg, text := logged()
-		e := episode{logger: cfg.Logger, begun: "trouble", over: "all well", delay: time.Second}
-		e.begin()
-		time.Sleep(time.Second - 1)
-		e.end(nil)
-		time.Sleep(time.Minute)
-		expect.Equal(t, "log", text(), "")
-		e.begin()
-		e.begin()
-		time.Sleep(2 * time.Second)
-		e.end(nil)
-		e.end(nil)
-		expect.Equal(t, "lines", strings.Count(text(), "\n"), 2)
-		e.begin()
-		e.close()
-		time.Sleep(time.Minute)
-		expect.Equal(t, "lines after the end", strings.Count(text(), "\n"), 2)
-	})
-}
-
 func TestLoadsThatWaitForMaxLoadsAreLogged(t *testing.T) {
 	t.Parallel()
 	cfg, text := logged()
 	cfg.MaxLoads = 1
 	g := newFleet(t, standalone(t), 1, cfg).guards[0]
-	g.journal.saturated.delay = 0
 	db := newSource("v")
 	first := async(g, "a", db.load)
 	<-db.begun

@@ -43,7 +43,7 @@ func init() {
 func rehearse(g *Guard, env *kit.Env) {
 	leaveEnv := env.Join(&kit.Guard{
 		Storing: g.flights.Published,
-		Working: func() int { return g.flights.Len() + int(g.verifier.running.Load()) },
+		Working: func() int { return g.flights.Len() + int(g.verifier.Running.Load()) },
 		Listening: func() bool {
 			if g.local == nil {
 				return true

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"time"
 
+	"github.com/cacheguard/go/cacheguard/internal/limit"
 	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/lease"
@@ -25,7 +25,7 @@ import (
 // confirmed that nothing was written since.
 func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 	if got.TakenOver {
-		r.guard.cfg.Hooks.takeover(r.job.key)
+		r.guard.onTakeover(r.job.key)
 	}
 	if !got.Unfit {
 		r.job.forgetOld()
@@ -93,13 +93,13 @@ func (g *Guard) loadBypassed(ctx context.Context, j *job, publish func(answer)) 
 }
 
 // loadIn is loadDirectly in a slot, which it frees.
-func (g *Guard) loadIn(ctx context.Context, j *job, s loadSlot, how Outcome) answer {
+func (g *Guard) loadIn(ctx context.Context, j *job, s limit.Slot, how Outcome) answer {
 	if g.cfg.Disabled {
 		how = Bypassed
 	}
 	j.forgetOld()
 	if how == Bypassed {
-		g.journal.without.Add(1)
+		g.journal.LoadsWithout()
 	}
 	began := g.clock.Tick()
 	out := g.loaders.run(ctx, j, s)
@@ -107,7 +107,7 @@ func (g *Guard) loadIn(ctx context.Context, j *job, s loadSlot, how Outcome) ans
 		return answer{err: closedOr(context.Cause(ctx))}
 	}
 	return answer{
-		value: out.value, err: out.err, absent: out.absent, outcome: how, before: g.process.goodBefore(began),
+		value: out.value, err: out.err, absent: out.absent, outcome: how, before: g.process.GoodBefore(began),
 		cancelled: out.err != nil && errors.Is(out.err, context.Canceled), origin: g.cfg.Hooks.origin(ctx),
 	}
 }
@@ -117,12 +117,12 @@ type leading struct{ *rebuild }
 
 func (r leading) Due() script.Call    { return r.guard.keys.Renew(r.job.valueKey, r.token) }
 func (r leading) Kept(time.Time, int) {}
-func (r leading) Lost(int)            { r.guard.cfg.Hooks.leaseLost(r.job.key) }
+func (r leading) Lost(int)            { r.guard.onLeaseLost(r.job.key) }
 
 // rememberFailure ends the lease and leaves the failure in Redis for the other instances.
 func (r *rebuild) rememberFailure(out loaded) {
-	r.guard.failures.add(r.token, out.err, r.guard.cfg.clock.Now())
-	// Not ctx, as all callers have the error by now, and may have left. If this fails, the lease expires.
+	r.guard.failures.Add(r.token, out.err, r.guard.cfg.clock.Now())
+	// Not ctx: all callers have the error by now, and may have left. If this fails, the lease expires.
 	_, err := r.guard.link.Do(context.Background(), r.job.valueKey, &link.Call{Script: r.guard.keys.Fail(r.job.valueKey, r.token, out.text), Rank: link.EndsWork})
 	if err != nil {
 		_ = r.guard.redisError("fail", r.job.key, err)
@@ -161,7 +161,7 @@ func (r *rebuild) store(ctx context.Context, out loaded, generation string, bega
 		r.guard.written.Add(uint64(len(f.Head) + len(f.Tail)))
 	case protocol.Kept:
 	default:
-		r.unstorable(ctx, errors.New(status))
+		r.guard.onUnstorable(ctx, r.job, errors.New(status))
 	}
 	if !proven {
 		return began // a tag was invalidated in the meantime, or nobody knows
@@ -205,7 +205,7 @@ func (r *rebuild) proof(ctx context.Context, epochs *epoch.Reading, stamp protoc
 func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, stamp protocol.Stamp, refused error) protocol.Filling {
 	f, p := protocol.Filling{Token: r.token, Generation: generation}, r.job.policy
 	if refused != nil {
-		r.unstorable(ctx, refused)
+		r.guard.onUnstorable(ctx, r.job, refused)
 		return f
 	}
 	what, ttl, staleFor := protocol.Absent, min(p.negativeTTL, time.Duration(out.ttl)), time.Duration(0)
@@ -217,7 +217,7 @@ func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, st
 			err = fmt.Errorf("its %d bytes are more than MaxValueBytes (%d)", len(payload), limit)
 		}
 		if err != nil {
-			r.unstorable(ctx, err)
+			r.guard.onUnstorable(ctx, r.job, err)
 			return f
 		}
 		ttl, staleFor = p.ttl, p.staleFor
@@ -235,10 +235,4 @@ func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, st
 	}
 	f.Head, f.Tail = protocol.EncodeEntry(r.job.key, r.pack(ctx, protocol.Entry{Kind: what, Fresh: freshFor, Took: out.took, Version: p.seat.version, Stamp: stamp, Payload: payload}), r.token)
 	return f
-}
-
-func (r *rebuild) unstorable(ctx context.Context, err error) {
-	r.guard.cfg.Hooks.unstorable(r.job.key, err)
-	r.guard.unstored.log(ctx, r.guard.cfg.Logger, slog.LevelWarn, "value cannot be stored", r.job.key,
-		r.job.policy.logAttrs("error", err)...)
 }

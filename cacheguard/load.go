@@ -4,25 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
 
+	"github.com/cacheguard/go/cacheguard/internal/limit"
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/observe"
-	"github.com/cacheguard/go/internal/slots"
+	"github.com/cacheguard/go/internal/report"
 )
 
-// loaders runs the loaders of a Guard: at most MaxLoads at once, and FleetLoads with the other instances, each under LoadTimeout, and none can take the process down.
+// loaders runs the loaders of a Guard, within its limits and each under LoadTimeout. None can take the process down.
 type loaders struct {
-	cfg       *Config
-	loadSlots *slots.Slots // of MaxLoads; nil: no limit
-	fleet     *fleetLoads  // of FleetLoads; nil: likewise
-	running   atomic.Int64
-	panicked  throttled
-	journal   *journal
-	tasks     *lifecycle.Life // the Guard's
+	cfg     *Config
+	limits  *limit.Loads
+	running atomic.Int64
+	journal *report.Journal
+	tasks   *lifecycle.Life // the Guard's
 }
 
 // loaded is what a loader returned.
@@ -36,14 +34,29 @@ type loaded struct {
 	tags   []string // as set by SetTags, and those of the value
 }
 
+// need says what limits hold for a load. One that a loader asked for shares that loader's slot: if it needed one of its own, loaders that
+// hold all the slots could wait for each other. The keys of a GetMany share one slot.
+func (l *loaders) need(j *job) limit.Need {
+	return limit.Need{Borrows: j.scope.nested || j.unlimited || j.batch != nil && j.batch.covers(j.key), Kind: j.policy.loadSlots()}
+}
+
+// takeSlot waits for a slot. The context belongs to the flight that wants to load, or to the caller of a GetMany.
+func (l *loaders) takeSlot(ctx context.Context, j *job) (limit.Slot, error) {
+	s, ok := l.limits.Take(ctx, l.need(j))
+	if !ok {
+		return s, closedOr(context.Cause(ctx))
+	}
+	return s, nil
+}
+
 // run runs the loader under LoadTimeout, once it has a permit of FleetLoads, and frees its slot when the loader returns. When the context ends first, run leaves
 // the loader to itself, because nobody must have to wait for one that ignores its context.
-func (l *loaders) run(ctx context.Context, j *job, s loadSlot) loaded {
+func (l *loaders) run(ctx context.Context, j *job, s limit.Slot) loaded {
 	if ctx.Err() != nil { // nobody waits any more
-		l.freeSlot(s)
+		l.limits.Free(s)
 		return loaded{err: context.Cause(ctx)}
 	}
-	if !l.permitted(ctx, &s) {
+	if !l.limits.Permit(ctx, &s) {
 		return loaded{err: context.Cause(ctx)}
 	}
 	load := newLoading(ctx, l, j.key)
@@ -51,7 +64,7 @@ func (l *loaders) run(ctx context.Context, j *job, s loadSlot) loaded {
 	done := make(chan loaded, 1)
 	l.tasks.Go(func() { // owner: the Guard; stop: ctx; joined by Close
 		defer cancel()
-		defer l.freeSlot(s)
+		defer l.limits.Free(s)
 		l.runProtected(ctx, j, load, done)
 	})
 	return l.await(ctx, j.key, done)
@@ -71,7 +84,7 @@ func (l *loaders) await(ctx context.Context, key string, done <-chan loaded) loa
 		case out := <-done:
 			return out
 		case <-slow:
-			l.journal.stillRuns(key)
+			l.journal.StillRuns(key)
 		case <-ctx.Done():
 		}
 	}
@@ -122,7 +135,7 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 		}
 		if err != nil { // asked here, because the loader's own error type may panic too
 			_, panicked := errors.AsType[*PanicError](err)
-			out.absent, out.text = !panicked && errors.Is(err, ErrNotFound), j.policy.names.encode(err, l.cfg.textOf(err))
+			out.absent, out.text = !panicked && errors.Is(err, ErrNotFound), j.policy.names.Encode(err, l.cfg.textOf(err))
 		}
 		if out.absent && j.tags != nil {
 			tags = j.tags(nil)
@@ -137,9 +150,8 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 		l.running.Add(-running)
 		j.policy.countRunning(-running)
 		end(End{Err: out.err})
-		l.journal.guard.observer.Load().loadEnds(shown, out.err)
-		l.journal.guard.observer.Load().countLoad(j.policy, out.took, out.err)
-		l.cfg.Hooks.loaded(j.key, out.took, out.err)
+		l.journal.Observer.Load().LoadEnds(shown, failed(out.err))
+		l.onLoad(j, out.took, out.err)
 		done <- out
 	})
 }
@@ -157,7 +169,7 @@ func (l *loaders) show(j *job) *observe.Load {
 	if j.batch != nil {
 		return nil
 	}
-	return l.journal.guard.observer.Load().loadBegins(j.key, 1)
+	return l.journal.Observer.Load().LoadBegins(j.key, 1)
 }
 
 // protect calls a loader and then always finish, with the loader's error, or a *PanicError when it panicked or ended its
@@ -172,7 +184,7 @@ func (l *loaders) protect(ctx context.Context, key string, load func() error, fi
 			}
 			stack := debug.Stack()
 			err = &PanicError{Key: key, Value: panicked, Stack: stack}
-			l.panicked.log(ctx, l.cfg.Logger, slog.LevelError, "loader panicked", key, "stack", string(stack))
+			l.journal.Panicked(ctx, key, stack)
 		}
 		finish(err)
 	}()

@@ -8,10 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/clock"
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/tier"
-	"github.com/cacheguard/go/internal/wake"
 )
 
 // LocalConfig describes a tier of decoded values in this process, in front of Redis. Set MaxBytes or MaxEntries to switch
@@ -75,71 +73,18 @@ func checkLocal(rdb Redis, cfg *Config) error {
 	return nil
 }
 
-// local is the Guard's tier, if it has one.
-type local struct {
-	*tier.Tier
-	inbox    *wake.Inbox
-	listener *wake.Listener
-	probes   tier.Probes
-}
-
-func newLocal(
-	cfg *LocalConfig, c clock.Clock, inbox *wake.Inbox, n *tier.Notices, dropped func(entries int),
-) (*local, error) {
-	limits := tier.Limits{
-		MaxBytes: cfg.MaxBytes, MaxEntries: cfg.MaxEntries, TTL: cfg.TTL, HotKeys: cfg.HotKeys, Clock: c,
+// openLocal makes the Guard's tier, if it has one.
+func (g *Guard) openLocal() (err error) {
+	c := &g.cfg.Local
+	if !c.on() {
+		return nil
 	}
-	t, err := tier.New(limits, inbox.Live)
-	if err != nil {
-		return nil, fmt.Errorf("Config.Local: %w", err)
+	limits := tier.Limits{MaxBytes: c.MaxBytes, MaxEntries: c.MaxEntries, TTL: c.TTL, HotKeys: c.HotKeys, Clock: g.cfg.clock}
+	if g.local, err = tier.Open(limits, g.inbox, g.notices, g.journal.Dropped); err != nil {
+		return fmt.Errorf("Config.Local: %w", err)
 	}
-	l := &local{Tier: t, inbox: inbox}
-	l.listener = &wake.Listener{
-		Heard: func(payload string) {
-			if notice, ok := t.Hear(payload, n.Own); ok {
-				l.probes.Found(notice.Key)
-			}
-		},
-		Missed: func() {
-			dropped(t.Len())
-			t.Missed()
-		},
-	}
-	inbox.Listen(n.Channel, l.listener)
-	return l, nil
-}
-
-func (l *local) close() {
-	if l != nil {
-		l.listener.Stop()
-		l.Close()
-	}
-}
-
-// mark is called before a key is read; see tier.Mark.
-func (l *local) mark(key string) tier.Mark {
-	if l == nil {
-		return tier.Mark{}
-	}
-	l.inbox.Start() // it does so once
-	return l.Mark(key)
-}
-
-// forget drops keys that were invalidated.
-func (l *local) forget(keys []string) {
-	if l == nil {
-		return
-	}
-	for _, key := range keys {
-		l.Forget(key)
-	}
-}
-
-// forgetMany drops the entries made under a name that was invalidated.
-func (l *local) forgetMany(name string) {
-	if l != nil {
-		l.ForgetMany(name)
-	}
+	g.epochs.Tier = g.local.Tier
+	return nil
 }
 
 // repeat has the numbers of notices repeated that are made from now on.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/cacheguard/go/cacheguard/internal/limit"
 	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/protocol"
@@ -167,7 +168,7 @@ func (m *many[V]) newBatch(ctx context.Context, toLoad []wanted, nested bool) (*
 	if err != nil {
 		return nil, err
 	}
-	if !m.guard.loaders.permitted(ctx, &s) { // here, as the wait must not count for LoadTimeout
+	if !m.guard.loaders.limits.Permit(ctx, &s) { // here, as the wait must not count for LoadTimeout
 		return nil, closedOr(context.Cause(ctx))
 	}
 	return newBatch(ctx, m.guard, names(toLoad), s, p, m.loadAny), nil
@@ -178,7 +179,7 @@ func (m *many[V]) refreshAll(ctx context.Context, old []wanted) {
 	if len(old) == 0 {
 		return
 	}
-	if m.guard.loaders.fleet == nil {
+	if m.guard.loaders.limits.Fleet == nil {
 		m.refreshSome(ctx, old)
 		return
 	}
@@ -190,8 +191,8 @@ func (m *many[V]) refreshSome(ctx context.Context, old []wanted) {
 	var b *batch
 	if m.spec.loadEach == nil {
 		p := m.spec.policyOf(m.guard)
-		s := m.guard.loaders.trySlotOfFleet(ctx, &job{policy: p})
-		if s.right == noSlot {
+		s := m.guard.loaders.limits.TryOfFleet(ctx, limit.Need{Kind: p.loadSlots()})
+		if s.IsNone() {
 			return
 		}
 		b = newBatch(outsideLoads(ctx), m.guard, names(old), s, p, m.loadAny)
@@ -219,6 +220,9 @@ func (m *many[V]) take(ctx context.Context, key string, v V, how Outcome, err er
 	if err == nil {
 		m.found[key] = v
 	}
+	if m.guard.cfg.Verify.OneIn != 0 {
+		sample(ctx, m.guard, m.spec, key, v, how, err)
+	}
 	m.tell(ctx, key, how, err)
 }
 
@@ -228,7 +232,7 @@ func (m *many[V]) fail(ctx context.Context, key string, how Outcome, err error) 
 }
 
 func (m *many[V]) tell(ctx context.Context, key string, how Outcome, err error) {
-	m.guard.observer.Load().answered(m.spec.policy, key, how, err)
+	m.guard.countAnswer(m.spec.policy, key, how, err)
 	if m.guard.cfg.Hooks.OnGet != nil {
 		m.guard.cfg.Hooks.OnGet(ctx, key, how, time.Since(m.start), err)
 	}

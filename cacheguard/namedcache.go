@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/cacheguard/go/internal/epoch"
+	"github.com/cacheguard/go/internal/keytext"
 )
 
 // Cache is a typed view of a Guard for one kind of thing: it knows the keys of that kind, how to load it, and what its loader's
@@ -17,7 +17,7 @@ type Cache[K comparable, V any] struct {
 	guard  *Guard
 	cfg    CacheConfig[K, V]
 	policy policy
-	text   keyText[K]
+	text   keytext.Text[K]
 	before string // what stands before a key's text in Redis
 	prefix int    // where the Guard's key begins in it
 }
@@ -30,8 +30,8 @@ func NewCache[K comparable, V any](g *Guard, cfg CacheConfig[K, V]) (*Cache[K, V
 	c := &Cache[K, V]{guard: g, cfg: cfg}
 	var noKey error
 	if cfg.Key != nil {
-		c.text.of = cfg.Key
-	} else if c.text, noKey = keyTextOf[K](); noKey != nil {
+		c.text = keytext.By(cfg.Key)
+	} else if c.text, noKey = keytext.Of[K](); noKey != nil {
 		noKey = fmt.Errorf("CacheConfig.Key: %w", noKey)
 	}
 	if err := errors.Join(cfg.check(), noKey); err != nil {
@@ -63,51 +63,39 @@ func (c *Cache[K, V]) Get(ctx context.Context, k K) (V, error) {
 		var none V
 		return none, errNilCache
 	}
-	hooks := &c.guard.cfg.Hooks
-	if hooks.OnGet == nil && hooks.Begin == nil {
-		v, how, key, err := c.retrieve(ctx, k)
-		c.guard.observer.Load().answered(&c.policy, key, how, err)
-		return v, c.absence(err)
-	}
-	start := time.Now()
-	inner, end := ctx, noEnd
-	if hooks.Begin != nil {
-		inner, end = hooks.begin(ctx, TaskGet, c.Key(k))
-	}
-	v, how, key, err := c.retrieve(inner, k)
-	end(End{Outcome: how, Err: err})
-	c.guard.observer.Load().answered(&c.policy, key, how, err)
-	if hooks.OnGet != nil {
-		hooks.OnGet(ctx, key, how, time.Since(start), err)
-	}
+	v, _, err := c.ask(ctx, k)
 	return v, c.absence(err)
 }
 
-// retrieve asks the local tier before it makes a loader, which costs an allocation.
-func (c *Cache[K, V]) retrieve(ctx context.Context, k K) (v V, how Outcome, key string, err error) {
-	key, valueKey, err := c.keys(k)
-	if err != nil {
-		return v, "", key, err
-	}
+// ask asks the local tier before it makes a loader, which costs an allocation.
+func (c *Cache[K, V]) ask(ctx context.Context, k K) (v V, how Outcome, err error) {
+	g := c.guard
+	key, valueKey := c.keys(k)
+	a := g.asked(ctx, key)
 	spec := loadSpec[V]{policy: &c.policy, kind: c.policy.kind.name, valueKey: valueKey}
-	if c.guard.cfg.Verify.OneIn > 0 {
+	if g.cfg.Verify.OneIn != 0 {
 		spec.load = c.loader(k) // for a comparison
 	}
-	if err := admit(ctx, c.guard, key, true); err != nil {
-		return v, "", key, err
+	if err = admit(a.inner, g, key, true); err == nil {
+		if kept, ok := spec.tryLocal(a.inner, g, key); ok {
+			v, how, err = kept.result()
+		} else {
+			v, how, err = c.retrieve(a.inner, k, key, spec)
+		}
 	}
-	if kept, ok := spec.tryLocal(ctx, c.guard, key); ok {
-		v, how, err = kept.result()
-		return v, how, key, err
-	}
+	answered(a, g, key, spec, v, how, err)
+	return v, how, err
+}
+
+// retrieve gets the thing when the local tier has no answer.
+func (c *Cache[K, V]) retrieve(ctx context.Context, k K, key string, spec loadSpec[V]) (V, Outcome, error) {
 	if spec.load == nil {
 		spec.load = c.loader(k)
 	}
 	if c.hasTags() {
 		spec.tags = c.tagger(k)
 	}
-	v, how, err = retrieveRemote(ctx, c.guard, key, spec)
-	return v, how, key, err
+	return retrieveRemote(ctx, c.guard, key, spec)
 }
 
 // loader returns the loader of a key. It reports absence as ErrNotFound itself.
@@ -120,7 +108,7 @@ func (c *Cache[K, V]) loader(k K) func(context.Context) (V, error) {
 
 func (c *Cache[K, V]) hasTags() bool { return c.cfg.Tags != nil || c.cfg.AbsentTags != nil }
 
-// tags are those of the thing, or of its absence, which is nil.
+// tags returns the tags of the thing, or of its absence, which is nil.
 func (c *Cache[K, V]) tags(k K, v *V) []string {
 	switch {
 	case v != nil && c.cfg.Tags != nil:
@@ -158,15 +146,15 @@ func absentAlone(err error) bool {
 	return !panicked && errors.Is(err, ErrNotFound)
 }
 
-// keys returns the Guard's key of k, and the key of its value in Redis, which contains the former.
-func (c *Cache[K, V]) keys(k K) (key, valueKey string, err error) {
+// keys returns the Guard's key of k, which is empty if there is none, and the key of its value in Redis, which contains the former.
+func (c *Cache[K, V]) keys(k K) (key, valueKey string) {
 	var room [128]byte
-	text := c.text.appendTo(append(room[:0], c.before...), k)
+	text := c.text.AppendTo(append(room[:0], c.before...), k)
 	if len(text) == len(c.before) {
-		return "", "", errEmptyKey
+		return "", ""
 	}
 	valueKey = string(append(append(text, '}'), c.policy.seat.suffix...))
-	return valueKey[c.prefix:len(text)], valueKey, nil
+	return valueKey[c.prefix:len(text)], valueKey
 }
 
 // Key is the Guard's key of k: for functions and methods that take one, such as Guard.UpdateMany. It is empty if k has no
@@ -175,7 +163,7 @@ func (c *Cache[K, V]) Key(k K) string {
 	if c == nil {
 		return ""
 	}
-	key, _, _ := c.keys(k) // empty then
+	key, _ := c.keys(k)
 	return key
 }
 
@@ -214,4 +202,12 @@ func (c *Cache[K, V]) Stats() Stats {
 		return Stats{}
 	}
 	return statsOf(c.guard, c.policy.kind)
+}
+
+// Guard is the Guard that the Cache is a view of.
+func (c *Cache[K, V]) Guard() *Guard {
+	if c == nil {
+		return nil
+	}
+	return c.guard
 }

@@ -287,29 +287,6 @@ func TestSentinelsTravelByName(t *testing.T) {
 	expect.Equal(t, "loads", db.loads.Load(), before)
 }
 
-func TestTextsOfFailuresTravelUnchanged(t *testing.T) {
-	t.Parallel()
-	s := newSentinels(map[string]error{"gone": errGone, "eof": sql.ErrTxDone})
-	for _, c := range []struct {
-		err  error
-		want int
-	}{
-		{errors.New(""), 0}, {errors.New("plain"), 0}, {errors.New("\x00"), 0}, {errors.New("\x00x\x00y"), 0},
-		{errGone, 1}, {errors.Join(errGone, sql.ErrTxDone), 2}, {fmt.Errorf("\x00\x1f: %w", errGone), 1},
-	} {
-		text, matched := s.decode(s.encode(c.err, c.err.Error()))
-		expect.Equal(t, "text", text, c.err.Error())
-		expect.Equal(t, "matched", len(matched), c.want)
-		for _, m := range matched {
-			expect.ErrorIs(t, c.err, m)
-		}
-	}
-	text, matched := s.decode("\x00unknown\x1fgone\x00text")
-	expect.Equal(t, "unknown names are left out", fmt.Sprint(text, matched), "text[gone]")
-	text, _ = s.decode("\x00cut")
-	expect.Equal(t, "no mark at the end", text, "\x00cut")
-}
-
 func TestGetManyLoadsInOneCallWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 1, Config{})

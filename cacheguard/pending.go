@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cacheguard/go/internal/report"
 	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/internal/wake"
 )
@@ -24,9 +25,9 @@ var errPending = errors.New("an invalidation is still to be sent")
 // pendingInvalidations are those that failed. The Guard sends them again in the background until they succeed, and does not
 // read their keys from Redis until then.
 type pendingInvalidations struct {
-	count   atomic.Int64 // the number of keys, to check quickly whether there are any
-	detours *detours     // which calls look at
-	journal *journal     // nil: it is not told
+	count   atomic.Int64    // the number of keys, to check quickly whether there are any
+	detours *detours        // which calls look at
+	journal *report.Journal // nil: it is not told
 
 	mu        sync.Mutex
 	keys      map[string]pendingInvalidation
@@ -108,7 +109,7 @@ func (p *pendingInvalidations) enqueue(keys []string, notice func(key string) st
 	}
 	p.countLocked()
 	if len(keys) > 0 {
-		p.journal.owes(keys[0])
+		p.journal.Owes(keys[0])
 	}
 	start = !p.replaying && len(p.keys) > 0
 	p.replaying = p.replaying || start
@@ -137,7 +138,7 @@ func (p *pendingInvalidations) resolve(key string, upTo uint64) {
 		p.noteResolvedLocked(key)
 	}
 	p.countLocked()
-	p.journal.owes("")
+	p.journal.Owes("")
 }
 
 // noteResolvedLocked comes before the count says that nothing is pending.

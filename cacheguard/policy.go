@@ -1,27 +1,36 @@
 package cacheguard
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/cacheguard/go/internal/failure"
+	"github.com/cacheguard/go/internal/guess"
 	"github.com/cacheguard/go/internal/observe"
+	"github.com/cacheguard/go/internal/protocol"
+	"github.com/cacheguard/go/internal/report"
 	"github.com/cacheguard/go/internal/slots"
 )
 
-// policy says how entries are kept: those of a Cache by its CacheConfig, all others by the Guard's Config.
+// policy says how entries are kept: a Cache has one by its CacheConfig, the Guard another by its Config.
 type policy struct {
 	ttl, staleFor, negativeTTL time.Duration
 	jitter, earlyRefresh       float64
 	codec                      Codec
-	names                      sentinels
-	kind                       *kind // nil: the entries are those of no Cache
+	names                      failure.Names
+	kind                       *kind // nil: the entries belong to no Cache
 	seat                       seat
 }
 
-// ordinaryPolicy is that of entries of no Cache.
+// ordinaryPolicy is for entries of no Cache.
 func ordinaryPolicy(cfg *Config) policy {
 	return policy{
 		ttl: cfg.TTL, staleFor: cfg.StaleFor, negativeTTL: cfg.NegativeTTL,
@@ -38,8 +47,8 @@ type kind struct {
 	loadSlots *slots.Slots // of maxLoads; nil: no limit but the Guard's
 	running   atomic.Int64 // loaders
 	tally     observe.Tally
-	alien     alien
-	unread    throttled // what is logged
+	aliens    guess.Aliens
+	unread    report.Throttle // what is logged
 }
 
 // kinds are the kinds of a Guard, by name.
@@ -71,7 +80,21 @@ func (ks *kinds) register(k *kind) (registered *kind, isNew bool, field, problem
 	return old, false, "", ""
 }
 
-// loadSlots are those of the Cache that a load is for; nil: it needs none.
+// byName returns the kind; nil: there is none.
+func (ks *kinds) byName(name string) *kind {
+	ks.mu.Lock()
+	defer ks.mu.Unlock()
+	return ks.named[name]
+}
+
+// all are the kinds, by name.
+func (ks *kinds) all() []*kind {
+	ks.mu.Lock()
+	defer ks.mu.Unlock()
+	return slices.SortedFunc(maps.Values(ks.named), func(a, b *kind) int { return strings.Compare(a.name, b.name) })
+}
+
+// loadSlots returns the slots of the Cache that a load is for; nil: it needs none.
 func (p *policy) loadSlots() *slots.Slots {
 	if p == nil || p.kind == nil {
 		return nil
@@ -92,4 +115,40 @@ func (p *policy) logAttrs(args ...any) []any {
 		return args
 	}
 	return append([]any{slog.String("cache", p.kind.name)}, args...)
+}
+
+// maxVersion bounds CacheConfig.Version: it is a count, and a larger number is probably a date or a hash.
+const maxVersion = 1_000_000
+
+// seat is where the values of one version of a program are. The zero seat is for values without a version. There are four others
+// (see protocol.Seat), so an entry in a seat may be of a version that is a multiple of four away.
+type seat struct {
+	version int
+	suffix  string // of the keys of values
+}
+
+func newSeat(version int) seat {
+	if version == 0 {
+		return seat{}
+	}
+	return seat{version: version, suffix: protocol.Seat(version)}
+}
+
+// errOfNoKind and errOfAKind say that an entry belongs to somebody else, who has the same key.
+var (
+	errOfNoKind = errors.New("it was stored by a call that names no Cache")
+	errOfAKind  = errors.New("it belongs to a Cache")
+)
+
+// check returns why an entry that was found is not one of the policy's; nil if it is.
+func (p *policy) check(e *protocol.Entry) error {
+	switch {
+	case p.kind == nil && !e.Stamp.Kind.IsZero():
+		return errOfAKind
+	case p.kind != nil && e.Stamp.Kind.IsZero():
+		return errOfNoKind
+	case p.seat.version != 0 && e.Version != p.seat.version: // without one: nobody else has these keys
+		return fmt.Errorf("it was stored under version %d of CacheConfig, and this is %d", e.Version, p.seat.version)
+	}
+	return nil
 }

@@ -106,7 +106,7 @@ func (p *putting) report(ctx context.Context, status string, err error) {
 	case status == protocol.Refused:
 		p.rebuild.guard.cfg.Hooks.rejected(p.rebuild.job.key)
 	default:
-		p.rebuild.unstorable(ctx, errors.New(status))
+		p.rebuild.guard.onUnstorable(ctx, p.rebuild.job, errors.New(status))
 	}
 }
 

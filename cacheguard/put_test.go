@@ -25,7 +25,7 @@ const rowKey = "row:1"
 // cached is what a Cache has of the row, which it must not load.
 func cached(t *testing.T, c *Cache[int, string]) (string, Outcome) {
 	t.Helper()
-	v, how, _, err := c.retrieve(context.Background(), 1)
+	v, how, err := c.ask(context.Background(), 1)
 	if err != nil || how == Loaded {
 		t.Errorf("%q, %v, %v", v, how, err)
 	}
@@ -222,7 +222,7 @@ func TestAPutReachesLocalTiers(t *testing.T) {
 	caches := rows(t, f.listening(), db)
 	for _, c := range caches {
 		redistest.Await(t, "the tier has the value", func() bool {
-			v, how, _, err := c.retrieve(context.Background(), 1)
+			v, how, err := c.ask(context.Background(), 1)
 			return v == "old" && how == Local && err == nil
 		})
 	}

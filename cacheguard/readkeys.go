@@ -15,7 +15,7 @@ func (m *many[V]) readKeys(ctx context.Context, keys []string) (toLoad []wanted)
 	reads, marks := make([]*link.Read, len(keys)), make([]tier.Mark, len(keys))
 	all := make([]beingRead[V], len(keys))
 	for i, key := range keys {
-		marks[i] = m.guard.local.mark(key)
+		marks[i] = m.guard.local.Mark(key)
 		valueKey := m.spec.valueKeyOf(m.guard, key)
 		all[i].epochs = m.guard.epochs.Begin(key, valueKey, m.spec.kind, m.spec.known)
 		reads[i], _ = m.guard.link.Ask(ctx, valueKey, all[i].epochs.Keys()...) // refuses when it is closed only: nil
@@ -70,7 +70,7 @@ func (m *many[V]) confirm(ctx context.Context, key string, b *beingRead[V]) erro
 	return b.err
 }
 
-// readable returns the keys that may be read, and those of the others that must be loaded. It checks before anything is
+// readable returns the keys that may be read, and the others as far as they must be loaded. It checks before anything is
 // read: a value that was read while an invalidation was pending is old, even if that has been sent by the time of the
 // reply.
 func (m *many[V]) readable(ctx context.Context, keys []string) (readable []string, toLoad []wanted) {
@@ -98,7 +98,6 @@ func (m *many[V]) takeLocal(ctx context.Context, keys []string) (others []string
 	for _, key := range keys {
 		within := pastOf(ctx, m.guard, key)
 		if kept, ok := m.spec.fromLocal(m.guard, key); ok && !within.any() {
-			sample(ctx, m.guard, key, kept, m.spec)
 			m.answer(ctx, key, kept)
 		} else {
 			others = append(others, key)
@@ -118,7 +117,6 @@ func (m *many[V]) act(ctx context.Context, b *beingRead[V], w *wanted) bool {
 	}
 	switch d.action {
 	case doServe:
-		sample(ctx, m.guard, w.key, d.found, m.spec)
 		m.answer(ctx, w.key, d.found)
 	case doRefresh:
 		w.mode = background

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/cacheguard/go/cacheguard/internal/limit"
 	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/link"
@@ -23,7 +24,7 @@ type rebuild struct {
 	unfit       []byte       // what the cache has for the key but nobody can use; nil if nothing
 	aged        bool         // it is unfit because it seems too old
 	publish     func(answer) // gives the answer to the callers that it is good for
-	slot        loadSlot
+	slot        limit.Slot
 	epochs      *epoch.Reading // asked for in this attempt; nil: not yet
 	joined      int            // callers of the flight, when the load began
 	afterBypass bool           // it has given up on Redis once: if that fails again, it loads without
@@ -35,7 +36,7 @@ type rebuild struct {
 
 func (g *Guard) newRebuild(j *job, unfit []byte, publish func(answer)) *rebuild {
 	return &rebuild{
-		guard: g, job: j, breaker: g.health.Of(j.valueKey), token: rand.Text(), unfit: g.cfg.unfit(unfit), aged: j.aged, publish: publish,
+		guard: g, job: j, breaker: g.health.Of(j.valueKey), token: rand.Text(), unfit: g.cfg.packing().Unfit(unfit), aged: j.aged, publish: publish,
 	}
 }
 
@@ -72,8 +73,8 @@ func (r *rebuild) loadAlone(ctx context.Context) answer {
 // a lease must not wait in a queue.
 func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (a answer, done bool) {
 	g := r.guard
-	if r.slot.right == noSlot {
-		r.slot = g.loaders.trySlot(r.job)
+	if r.slot.IsNone() {
+		r.slot = g.loaders.limits.Try(g.loaders.need(r.job))
 	}
 	request := r.request()
 	request.Inbox = g.inbox.Address()
@@ -98,7 +99,7 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 	case err != nil:
 		return r.unreachable(ctx, err), true
 	case got.Status == protocol.HasValue:
-		g.expected.found(true)
+		g.expected.Found(true)
 		how := Hit
 		if polls > 0 {
 			how = Shared
@@ -122,7 +123,7 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 
 // request is what the rebuild asks for: the lease only if it has a slot.
 func (r *rebuild) request() protocol.Request {
-	return protocol.Request{Token: r.token, Take: r.slot.right != noSlot, Unfit: r.unfit, Aged: r.aged}
+	return protocol.Request{Token: r.token, Take: !r.slot.IsNone(), Unfit: r.unfit, Aged: r.aged}
 }
 
 // acquire asks Redis. If the flight ends before the reply, it gives back a lease that was granted. If a flight may not take
@@ -144,7 +145,7 @@ func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protoc
 		}
 	}
 	rank := link.Ordinary
-	if r.slot.right == ofOwn {
+	if r.slot.IsOwn() {
 		rank = link.HoldsSlot
 	}
 	if request.Take {
@@ -181,13 +182,13 @@ func (r *rebuild) beforeLoad(ctx context.Context) *epoch.Reading {
 }
 
 func (r *rebuild) returnSlot() {
-	r.guard.loaders.freeSlot(r.slot)
-	r.slot = loadSlot{}
+	r.guard.loaders.limits.Free(r.slot)
+	r.slot = limit.Slot{}
 }
 
 // failure returns the remembered error of a load: the error itself if it was one of ours, else its text.
 func (r *rebuild) failure(got protocol.Acquired) error {
-	if err := r.guard.failures.find(got.Failed); err != nil {
+	if err := r.guard.failures.Find(got.Failed); err != nil {
 		return err
 	}
 	return r.job.policy.loadError(r.job.key, got.Message)
@@ -221,7 +222,7 @@ func (r *rebuild) use(ctx context.Context, raw []byte, how Outcome, before uint6
 	e, value, err := r.job.decode(&r.guard.cfg, raw)
 	switch {
 	case err != nil && e.Kind == 0:
-		r.guard.cfg.Hooks.damaged(r.job.key, err)
+		r.guard.onDamaged(r.job.key, err)
 	case err != nil && r.guard.undecodable(r.job.key, r.job.policy, e, err) == alienEntry:
 		return r.guard.loadDirectly(ctx, r.job, Loaded), true
 	}
@@ -236,7 +237,7 @@ func (r *rebuild) use(ctx context.Context, raw []byte, how Outcome, before uint6
 	}
 	switch {
 	case err != nil || age == expired:
-		r.unfit, r.aged = r.guard.cfg.unfit(raw), err == nil
+		r.unfit, r.aged = r.guard.cfg.packing().Unfit(raw), err == nil
 		r.job.forgetOld() // another value has taken its place
 		return answer{}, false
 	case age != fresh:

@@ -184,7 +184,7 @@ func TestSelfCheckDoesNotTakeALostSubscriptionForAMessage(t *testing.T) {
 	defer proxy.BlackHoleSubscribers(false)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- checkMessages(ctx, f.guards[0]) }()
+	go func() { done <- f.guards[0].checks().Messages(ctx) }()
 	redistest.Await(t, "the loss to be seen", func() bool { return f.guards[0].inbox.Address() == "" })
 	cancel()
 	if err := <-done; err == nil || !strings.Contains(err.Error(), "did not arrive") {

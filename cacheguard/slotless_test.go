@@ -31,7 +31,7 @@ func TestALoadThatHasToWaitForItsTurnRunsNoScriptBefore(t *testing.T) {
 	before := s.Commands()
 	reply := async(g, "k", returns("v"))
 	redistest.Await(t, "it waits for its turn", func() bool {
-		return g.loaders.loadSlots.Waiting() == 1
+		return g.Stats().Queued == 1
 	})
 	after := s.Commands()
 	expect.Equal(t, "EXISTS", after["exists"]-before["exists"], 1)
@@ -57,7 +57,7 @@ func promiseBusyLoaders(t *testing.T, a arena) {
 		waiting = append(waiting, async(f.guards[1], fmt.Sprint("waiting", i), returns(i)))
 	}
 	redistest.Await(t, "all wait for their turn", func() bool {
-		return f.guards[1].loaders.loadSlots.Waiting() == len(waiting)
+		return f.guards[1].Stats().Queued == len(waiting)
 	})
 	release()
 	for i, r := range waiting {
@@ -71,7 +71,7 @@ func TestBusyLoadersDoNotHoldUpAHitWhereAMissIsExpected(t *testing.T) {
 	f := expectingMisses(t, standalone(t), Config{MaxLoads: 1})
 	g := f.stored().guards[0]
 	release := busyAt(t, g)
-	expect.Equal(t, "a miss is expected", g.expected.miss(), true)
+	expect.Equal(t, "a miss is expected", g.expected.Expected(), true)
 	v, how, err := get(context.Background(), g, "missed0", unwanted[string](t))
 	if v != "v" || how != Hit || err != nil {
 		t.Errorf("got %q, %q, %v", v, how, err)

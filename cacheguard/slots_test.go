@@ -43,7 +43,7 @@ func TestColdKeysDoNotStarveAHotOneNorExceedMaxLoads(t *testing.T) {
 	for i := range cold {
 		ask(fmt.Sprint("cold", i), load)
 	}
-	redistest.Await(t, "the cold ones wait", func() bool { return g.loaders.loadSlots.Waiting() == cold-maxLoads })
+	redistest.Await(t, "the cold ones wait", func() bool { return g.Stats().Queued == cold-maxLoads })
 	var before int64
 	for range callers {
 		ask("hot", func(ctx context.Context) (int, error) {
@@ -52,7 +52,7 @@ func TestColdKeysDoNotStarveAHotOneNorExceedMaxLoads(t *testing.T) {
 		})
 	}
 	awaitCallers[int](f, 0, "hot", callers)
-	redistest.Await(t, "the hot one waits", func() bool { return g.loaders.loadSlots.Waiting() == cold-maxLoads+1 })
+	redistest.Await(t, "the hot one waits", func() bool { return g.Stats().Queued == cold-maxLoads+1 })
 	open()
 	all.Wait()
 	expect.Equal(t, "loads", loads.Load(), cold+1)

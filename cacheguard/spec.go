@@ -122,8 +122,7 @@ func (s loadSpec[V]) fromLocal(g *Guard, key string) (f found[V], ok bool) {
 	return f, ok
 }
 
-// tryLocal returns what the local tier has, if the key may be read and the value may be served. It may sample the answer
-// for Verify.
+// tryLocal returns what the local tier has, if the key may be read and the value may be served.
 func (s loadSpec[V]) tryLocal(ctx context.Context, g *Guard, key string) (f found[V], ok bool) {
 	if g.local == nil || g.mustBypass(key) != nil {
 		return f, false
@@ -131,10 +130,7 @@ func (s loadSpec[V]) tryLocal(ctx context.Context, g *Guard, key string) (f foun
 	if within := pastOf(ctx, g, key); within.any() {
 		return f, false
 	}
-	if f, ok = s.fromLocal(g, key); ok {
-		sample(ctx, g, key, f, s)
-	}
-	return f, ok
+	return s.fromLocal(g, key)
 }
 
 // staleFromLocal returns what the local tier has when Redis does not answer, as a stale value, if stale

@@ -2,7 +2,6 @@ package cacheguard
 
 import (
 	"context"
-	"log/slog"
 	"math"
 	mathrand "math/rand/v2"
 	"time"
@@ -55,8 +54,9 @@ func (g *Guard) refresh(ctx context.Context, j *job, raw []byte, took time.Durat
 // no other call of this instance asks for the lease again.
 func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
 	r.identify(ctx)
-	if r.slot = r.guard.loaders.trySlotOfFleet(ctx, r.job); r.slot.right == noSlot {
-		if r.guard.loaders.fleet != nil {
+	loaders := &r.guard.loaders
+	if r.slot = loaders.limits.TryOfFleet(ctx, loaders.need(r.job)); r.slot.IsNone() {
+		if loaders.limits.Fleet != nil {
 			r.stay(ctx, shortestStay) // the fleet is not asked again at once
 		}
 		return answer{} // all loaders are busy with callers that wait
@@ -82,11 +82,10 @@ func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
 	return answer{}
 }
 
-// report logs a load that failed, as no caller learns of it.
+// report logs a load that failed, because no caller sees the error.
 func (r *rebuild) report(ctx context.Context, a answer) {
 	if a.err != nil && !a.absent && a.outcome == Loaded {
-		r.guard.unrefreshed.log(ctx, r.guard.cfg.Logger, slog.LevelWarn, "background load failed", r.job.key,
-			r.job.policy.logAttrs("error", a.err)...)
+		r.guard.journal.Unrefreshed(ctx, r.job.key, r.job.policy.logAttrs("error", a.err)...)
 	}
 }
 

@@ -2,7 +2,7 @@ package cacheguard
 
 import "time"
 
-// Stats is what a Guard, or a Cache, is doing at the moment, and what it has done so far. That of a Cache has only Loading and Owed.
+// Stats is what a Guard, or a Cache, is doing at the moment, and what it has done so far. For a Cache, only Loading and Owed are set.
 type Stats struct {
 	Loading  int // loaders that run
 	MaxLoads int // how many may; 0: no limit
@@ -37,15 +37,13 @@ func (g *Guard) Stats() Stats {
 	}
 	s := Stats{
 		Loading: int(g.loaders.running.Load()), MaxLoads: max(g.cfg.MaxLoads, 0),
-		Owed: g.owed(), OwedFor: g.journal.owing.lasting(),
+		Owed: g.owed(), OwedFor: g.journal.OwedFor(),
 		Bypassed: g.detours.has(bypassing), Subscribed: g.inbox.Up(),
 		BytesRead: g.link.BytesRead(), BytesWritten: g.written.Load(),
 	}
 	_, s.Waiting = g.flights.Count(func(flightKey) bool { return true })
-	if g.loaders.loadSlots != nil {
-		s.Queued = g.loaders.loadSlots.Waiting()
-	}
-	s.FleetLoads, s.FleetQueued = g.cfg.FleetLoads, g.loaders.fleet.queued()
+	s.FleetLoads = g.cfg.FleetLoads
+	s.Queued, s.FleetQueued = g.loaders.limits.Waiting()
 	if n, oldest := g.intents.count(); n > 0 {
 		s.Intents, s.OldestIntent = n, time.Since(oldest)
 	}

@@ -5,10 +5,10 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"sync/atomic"
 	"time"
 
 	"github.com/cacheguard/go/internal/protocol"
+	"github.com/cacheguard/go/internal/verify"
 )
 
 // VerifyConfig lets the Guard compare some of the hits of Get and GetMany with the source, to see how consistent cache and
@@ -29,10 +29,7 @@ type VerifyConfig struct {
 	Delay time.Duration
 }
 
-const (
-	defaultVerifyDelay = time.Second
-	maxVerifying       = 4 // comparisons at once; hits beyond that are not compared
-)
+const defaultVerifyDelay = time.Second
 
 // Verified counts hits that were compared with the source; see VerifyConfig.
 type Verified struct {
@@ -48,13 +45,7 @@ func (g *Guard) Verify() Verified {
 		return Verified{}
 	}
 	v := &g.verifier
-	return Verified{v.matched.Load(), v.stale.Load(), v.superseded.Load(), v.failed.Load()}
-}
-
-// verifier counts what Verified says.
-type verifier struct {
-	running                            atomic.Int64
-	matched, stale, superseded, failed atomic.Uint64
+	return Verified{v.Matched.Load(), v.Stale.Load(), v.Superseded.Load(), v.Failed.Load()}
 }
 
 func (c *VerifyConfig) check(bad func(field, format string, args ...any)) {
@@ -66,15 +57,18 @@ func (c *VerifyConfig) check(bad func(field, format string, args ...any)) {
 	}
 }
 
-// sample lets one in OneIn hits be compared. A value with a judge changes with each load, and cannot be
-// compared.
-func sample[V any](ctx context.Context, g *Guard, key string, hit found[V], spec loadSpec[V]) {
-	if g.cfg.Verify.OneIn == 0 || hit.value == nil || hit.how == Stale || rand.N(g.cfg.Verify.OneIn) != 0 {
+// sample lets one in OneIn hits be compared.
+func sample[V any](ctx context.Context, g *Guard, spec loadSpec[V], key string, served V, how Outcome, err error) {
+	if err != nil || how != Hit && how != Local || rand.N(g.cfg.Verify.OneIn) != 0 {
 		return
 	}
-	if load := spec.loadOne(key); load != nil {
-		verify(ctx, g, key, hit.value, load, spec)
+	if spec.load = spec.loadOne(key); spec.load == nil {
+		return
 	}
+	ctx = outsideLoads(context.WithoutCancel(ctx))
+	j := spec.job(g, key, scopeOf(ctx, g, key), nil)
+	c := &comparison{guard: g, job: j, served: &served}
+	g.verifier.Compare(ctx, verify.Comparison{Source: c.load, IsServed: c.isServed, StillServed: c.isStillServed})
 }
 
 // loadOne returns the load of one key, of either kind; nil: the spec has none that can be compared.
@@ -97,28 +91,6 @@ func (s loadSpec[V]) loadOne(key string) func(context.Context) (V, error) {
 	return nil
 }
 
-// verify compares a hit in the background, unless too many are being compared.
-func verify[V any](
-	ctx context.Context, g *Guard, key string, served *V, load func(context.Context) (V, error), spec loadSpec[V],
-) {
-	if g.verifier.running.Add(1) > maxVerifying {
-		g.verifier.running.Add(-1)
-		return
-	}
-	ctx = outsideLoads(context.WithoutCancel(ctx))
-	spec.load = load
-	c := comparison{guard: g, job: spec.job(g, key, scopeOf(ctx, g, key), nil), served: served}
-	begun := g.life.Try(func() { // stop: the end of the Guard and LoadTimeout
-		defer g.verifier.running.Add(-1)
-		if count := c.run(ctx); count != nil {
-			count.Add(1)
-		}
-	})
-	if !begun {
-		g.verifier.running.Add(-1)
-	}
-}
-
 // comparison compares a value that was served with the source.
 type comparison struct {
 	guard  *Guard
@@ -126,61 +98,43 @@ type comparison struct {
 	served any // *V
 }
 
-// run returns the counter of what it finds; nil if nothing could be compared now.
-func (c *comparison) run(ctx context.Context) *atomic.Uint64 {
-	g, v := c.guard, &c.guard.verifier
-	ctx, cancel := c.untilClosed(ctx)
-	defer cancel()
-	if !c.pause() {
-		return nil
+// load loads the value as callers would get it now, unless loaders are busy with callers that wait.
+func (c *comparison) load(ctx context.Context) (value any, done bool, err error) {
+	loaders := &c.guard.loaders
+	s := loaders.limits.TryOfFleet(ctx, loaders.need(c.job))
+	if s.IsNone() {
+		return nil, false, nil
 	}
-	s := g.loaders.trySlotOfFleet(ctx, c.job)
-	if s.right == noSlot {
-		return nil // loaders are busy with callers that wait
+	out := loaders.run(ctx, c.job, s)
+	if out.absent {
+		return nil, true, nil
 	}
-	out := g.loaders.run(ctx, c.job, s)
-	if out.err != nil && !out.absent {
-		return &v.failed
-	}
-	if out.err == nil && c.isServed(out.value) {
-		return &v.matched
-	}
-	if !c.pause() {
-		return nil
-	}
-	switch still, err := c.stillServed(ctx); {
-	case err != nil:
-		return &v.failed
-	case still:
-		return &v.stale
-	}
-	return &v.superseded
+	return out.value, true, out.err
 }
 
-// stillServed reports whether a hit would return the same value now.
-func (c *comparison) stillServed(ctx context.Context) (bool, error) {
-	g := c.guard
+// isStillServed reports whether a hit would return the same value now.
+func (c *comparison) isStillServed(ctx context.Context) (bool, error) {
+	g, j := c.guard, c.job
 	if g.local != nil {
-		if item := g.local.Get(c.job.key); item != nil {
+		if item := g.local.Get(j.key); item != nil {
 			return item.Value != nil && c.isServed(item.Value), nil
 		}
 	}
-	epochs := g.epochs.Begin(c.job.key, c.job.valueKey, c.job.kind, c.job.known)
-	read, err := g.link.Get(ctx, c.job.valueKey, epochs.Keys()...)
+	epochs := g.epochs.Begin(j.key, j.valueKey, j.kind, j.known)
+	read, err := g.link.Get(ctx, j.valueKey, epochs.Keys()...)
 	if err == nil {
 		err = read.Err
 	}
 	if err != nil || read.Raw == nil {
 		return false, err
 	}
-	e, now, err := c.job.decode(&g.cfg, read.Raw)
-	if err == nil {
-		epochs.Take(read)
-		if holds, redisErr, err := epochs.Check(ctx, e.Stamp); err != nil || redisErr != nil || !holds {
-			return false, errors.Join(err, redisErr)
-		}
+	e, now, err := j.decode(&g.cfg, read.Raw)
+	if err != nil {
+		return false, nil //nolint:nilerr // what cannot be decoded is not served
 	}
-	return err == nil && e.Kind != protocol.Absent && c.isServed(now), nil
+	epochs.Take(read)
+	holds, redisErr, err := epochs.Check(ctx, e.Stamp)
+	return holds && e.Kind != protocol.Absent && c.isServed(now), errors.Join(err, redisErr)
 }
 
 // isServed reports whether the value, when encoded, is the one that was served.
@@ -188,29 +142,4 @@ func (c *comparison) isServed(value any) bool {
 	kindA, x, err1 := c.job.shape.Encode(c.job.policy.codec, c.served)
 	kindB, y, err2 := c.job.shape.Encode(c.job.policy.codec, value)
 	return err1 == nil && err2 == nil && kindA == kindB && bytes.Equal(x, y)
-}
-
-// untilClosed returns a context that ends when the Guard is closed.
-func (c *comparison) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	c.guard.life.Go(func() { // owner: the Guard; stop: the end of the Guard, or the context; joined by Close
-		select {
-		case <-c.guard.life.Ending.Done():
-			cancel()
-		case <-ctx.Done():
-		}
-	})
-	return ctx, cancel
-}
-
-// pause waits for Verify.Delay, and reports whether the Guard is still open.
-func (c *comparison) pause() bool {
-	over, stop := c.guard.cfg.clock.After(c.guard.cfg.Verify.Delay)
-	defer stop()
-	select {
-	case <-over:
-		return true
-	case <-c.guard.life.Ending.Done():
-		return false
-	}
 }

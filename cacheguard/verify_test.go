@@ -8,6 +8,7 @@ import (
 
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/internal/verify"
 )
 
 func TestVerifyTellsHowHitsCompareWithTheSource(t *testing.T) {
@@ -76,7 +77,7 @@ func TestVerifyComparesHitsOfGetManyKeyByKey(t *testing.T) {
 				f.keptBy(0, "a", "v:a")
 				f.keptBy(0, "b", "v:b")
 			}
-			redistest.Await(t, "no comparison is under way", func() bool { return g.verifier.running.Load() == 0 })
+			redistest.Await(t, "no comparison is under way", func() bool { return g.verifier.Running.Load() == 0 })
 			before := g.Verify()
 			many()
 			redistest.Await(t, "both were compared", func() bool { return g.Verify().Matched == before.Matched+2 })
@@ -99,6 +100,6 @@ func TestCloseDoesNotWaitForVerifications(t *testing.T) {
 	for range 10 {
 		mustGet(t, f.guards[0], "k", returns("v"))
 	}
-	expect.Equal(t, "running", f.guards[0].verifier.running.Load(), maxVerifying)
+	expect.Equal(t, "running", f.guards[0].verifier.Running.Load(), verify.AtOnce)
 	expect.Equal(t, "Close", f.guards[0].Close(), nil)
 }

@@ -1,4 +1,4 @@
-package cacheguard
+package limit
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// fleetName is the name of the semaphore of FleetLoads, under the Guard's Prefix.
-	fleetName = "fleet-loads"
+	// FleetName is the name of the semaphore of FleetLoads, under the Guard's Prefix.
+	FleetName = "fleet-loads"
 
-	// maxHandOns is how many loads in a row use a permit before it goes back to the fleet, where others may wait for it.
-	maxHandOns = 8
+	// MaxHandOns is how many loads in a row use a permit before it goes back to the fleet, where others may wait for it.
+	MaxHandOns = 8
 
 	// mostLate is how often a request is sent again whose permit was over when it came.
 	mostLate = 3
@@ -24,20 +24,21 @@ const (
 	keepIdle = 5 * time.Millisecond
 )
 
-// fleetLoads hands the permits of FleetLoads to the loads of this instance. A permit is a lease on the fleet's semaphore. Loads that find
+// Fleet hands the permits of FleetLoads to the loads of this instance. A permit is a lease on the fleet's semaphore. Loads that find
 // none at hand wait in the instance. While the fleet has free permits, the instance asks for one for each of them; otherwise it queues for
-// one for every maxHandOns. A load that ends passes its permit to a waiting one: in turn to the oldest, and to that with the most callers
+// one for every MaxHandOns. A load that ends passes its permit to a waiting one: in turn to the oldest, and to that with the most callers
 // (package slots). So a busy instance asks the semaphore once for several loads, and an instance where nothing waits has no permits.
 //
 // A load asks for its permit when it has its slot and the lease of its key. So others that want the same key wait for the one with the
 // lease, and need no permits; and a load that waits for a slot of its instance keeps no permit from other instances.
 //
 // When Redis does not answer, loads get empty permits: MaxLoads alone limits them.
-type fleetLoads struct {
-	guard   *Guard
-	permits *semaphore.Locker
-	limit   int
-	local   *slots.Slots // rights to a permit at hand
+type Fleet struct {
+	Permits *semaphore.Locker
+
+	Config
+	limit int
+	local *slots.Slots // rights to a permit at hand
 
 	ctx  context.Context //nolint:containedctx // of those who ask; ended by Close
 	stop context.CancelFunc
@@ -53,49 +54,49 @@ type fleetLoads struct {
 	open    time.Time // until then loads need no permits
 }
 
-// permit is one of the fleet's, or one that is none, as Redis does not answer.
+// permit is one of the fleet's, or stands in for one while Redis does not answer.
 type permit struct {
-	lease   *semaphore.Lease // nil: it is none
+	lease   *semaphore.Lease // nil: it stands in for one
 	uses    int              // loads that have used it
-	gone    bool             // it counts no more; guarded by the mutex of fleetLoads
+	gone    bool             // it counts no more; guarded by the mutex of Fleet
 	unwatch func() bool      // ends the wait for its loss
 }
 
-// newFleetLoads returns nil if FleetLoads is off.
-func newFleetLoads(g *Guard) (*fleetLoads, error) {
-	if g.cfg.FleetLoads == 0 || g.cfg.Disabled {
-		return nil, nil
+// newFleet returns nil if FleetLoads is off.
+func newFleet(cfg Config) (*Fleet, error) {
+	if cfg.FleetLoads.Permits == 0 {
+		return nil, nil //nolint:nilnil // no limit is no error
 	}
-	permits, err := semaphore.New(g.rdb, semaphore.Config{
-		Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, Permits: g.cfg.FleetLoads, TTL: g.cfg.LeaseTTL, RedisTimeout: g.cfg.RedisTimeout,
-	})
+	permits, err := semaphore.New(cfg.Redis, cfg.FleetLoads)
 	if err != nil {
 		return nil, err
 	}
-	f := &fleetLoads{guard: g, permits: permits, limit: g.cfg.FleetLoads, local: slots.New(0), asks: make(map[*context.CancelFunc]struct{})}
+	f := &Fleet{
+		Permits: permits, Config: cfg, limit: cfg.FleetLoads.Permits, local: slots.New(0), asks: make(map[*context.CancelFunc]struct{}),
+	}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	return f, nil
 }
 
 // try returns a permit that is at hand, or nil.
-func (f *fleetLoads) try() *permit {
+func (f *Fleet) try() *permit {
 	for f.local.TryAcquire() {
 		if p := f.pop(); p != nil {
 			return p
 		}
 	}
-	if f.isOpen() {
+	if f.Suspended() {
 		return new(permit)
 	}
 	return nil
 }
 
 // ask returns a permit that is at hand, or one of the fleet's if that has one to spare and nobody here waits or asks already; or nil.
-func (f *fleetLoads) ask(ctx context.Context) *permit {
+func (f *Fleet) ask(ctx context.Context) *permit {
 	if p := f.try(); p != nil || !f.mayAsk() {
 		return p
 	}
-	lease, err := f.permits.TryLock(ctx, fleetName)
+	lease, err := f.Permits.TryLock(ctx, FleetName)
 	f.mu.Lock()
 	f.asking = false
 	f.mu.Unlock()
@@ -108,7 +109,7 @@ func (f *fleetLoads) ask(ctx context.Context) *permit {
 	return nil
 }
 
-func (f *fleetLoads) mayAsk() bool {
+func (f *Fleet) mayAsk() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	may := !f.asking && f.waiting == 0 && f.kept < f.limit
@@ -117,12 +118,12 @@ func (f *fleetLoads) mayAsk() bool {
 }
 
 // take waits for a permit. It returns nil when the context has ended.
-func (f *fleetLoads) take(ctx context.Context, callers func() int) *permit {
+func (f *Fleet) take(ctx context.Context, callers func() int) *permit {
 	if p := f.try(); p != nil {
 		return p
 	}
-	f.guard.journal.fleetBusy.waits("fleet_loads", f.limit)
-	defer f.guard.journal.fleetBusy.waited()
+	f.Journal.FleetLoads.Waits("fleet_loads", f.limit)
+	defer f.Journal.FleetLoads.Waited()
 	f.change(1)
 	defer f.change(-1)
 	for f.local.Acquire(ctx, callers) {
@@ -135,7 +136,7 @@ func (f *fleetLoads) take(ctx context.Context, callers func() int) *permit {
 }
 
 // change counts a load that waits, or waits no more. When none does, nobody asks.
-func (f *fleetLoads) change(by int) {
+func (f *Fleet) change(by int) {
 	f.mu.Lock()
 	f.waiting += by
 	none := f.waiting == 0
@@ -154,13 +155,13 @@ func (f *fleetLoads) change(by int) {
 }
 
 // askForMore makes the instance ask for as many permits as its loads want.
-func (f *fleetLoads) askForMore() {
+func (f *Fleet) askForMore() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for len(f.asks) < f.wantedLocked() {
 		ctx, cancel := context.WithCancel(f.ctx)
 		f.asks[&cancel] = struct{}{}
-		if !f.guard.life.Try(func() { f.request(ctx, &cancel) }) { // stop: cancel, or f.stop
+		if !f.Background(func() { f.request(ctx, &cancel) }) { // stop: cancel, or f.stop
 			delete(f.asks, &cancel)
 			cancel()
 			return
@@ -170,30 +171,30 @@ func (f *fleetLoads) askForMore() {
 
 // wantedLocked is for how many permits the instance is to ask. One in the queue of the fleet for each load would cost Redis a heartbeat
 // each, and those that come first would give one instance all permits at once.
-func (f *fleetLoads) wantedLocked() int {
+func (f *Fleet) wantedLocked() int {
 	wanted := f.waiting
 	if f.scarce {
-		wanted = (wanted + maxHandOns - 1) / maxHandOns
+		wanted = (wanted + MaxHandOns - 1) / MaxHandOns
 	}
 	return min(wanted, f.limit-f.kept)
 }
 
 // request waits for a permit of the fleet. It first sees whether there is one to spare.
-func (f *fleetLoads) request(ctx context.Context, cancel *context.CancelFunc) {
+func (f *Fleet) request(ctx context.Context, cancel *context.CancelFunc) {
 	defer (*cancel)()
 	var lease *semaphore.Lease
 	err := semaphore.ErrNotAcquired
 	if !f.isScarce() {
-		lease, err = f.permits.TryLock(ctx, fleetName)
+		lease, err = f.Permits.TryLock(ctx, FleetName)
 	}
 	if errors.Is(err, semaphore.ErrNotAcquired) && ctx.Err() == nil {
 		if !f.mayQueue(cancel) {
 			return
 		}
-		lease, err = f.permits.Lock(ctx, fleetName)
+		lease, err = f.Permits.Lock(ctx, FleetName)
 	}
 	for again := 0; again < mostLate && errors.Is(err, semaphore.ErrLeaseLost) && ctx.Err() == nil; again++ {
-		lease, err = f.permits.Lock(ctx, fleetName) // it came too late, to a process that had stood still: Redis has answered
+		lease, err = f.Permits.Lock(ctx, FleetName) // it came too late, to a process that had stood still: Redis has answered
 	}
 	f.mu.Lock()
 	delete(f.asks, cancel)
@@ -211,14 +212,14 @@ func (f *fleetLoads) request(ctx context.Context, cancel *context.CancelFunc) {
 	}
 }
 
-func (f *fleetLoads) isScarce() bool {
+func (f *Fleet) isScarce() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.scarce
 }
 
 // mayQueue reports whether a request that found nothing to spare is to queue. If not, enough others do, and it counts no more.
-func (f *fleetLoads) mayQueue(cancel *context.CancelFunc) bool {
+func (f *Fleet) mayQueue(cancel *context.CancelFunc) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.scarce = f.waiting > 0

@@ -1,9 +1,9 @@
-package cacheguard
+package report
 
 import "sync"
 
-// saturation is an episode in which loads wait for a limit, and what it costs.
-type saturation struct {
+// Saturation logs the time in which loads wait for a limit, and how many had to.
+type Saturation struct {
 	episode
 
 	counting sync.Mutex // waits begin and end one at a time, so that each counts for one episode
@@ -12,8 +12,8 @@ type saturation struct {
 	waiting  int        // that do so now
 }
 
-// waits hears that a load has to wait.
-func (s *saturation) waits(args ...any) {
+// Waits notes that a load has to wait. It is followed by one Waited.
+func (s *Saturation) Waits(args ...any) {
 	s.counting.Lock()
 	defer s.counting.Unlock()
 	if s.waiting++; s.waiting == 1 {
@@ -23,8 +23,8 @@ func (s *saturation) waits(args ...any) {
 	s.begin(args...)
 }
 
-// waited hears that a load waits no more.
-func (s *saturation) waited() {
+// Waited notes that a load waits no more.
+func (s *Saturation) Waited() {
 	s.counting.Lock()
 	defer s.counting.Unlock()
 	if s.waiting--; s.waiting == 0 {

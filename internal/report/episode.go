@@ -1,4 +1,4 @@
-package cacheguard
+package report
 
 import (
 	"context"
@@ -32,7 +32,7 @@ func (e *episode) rename(begun, over string) {
 	e.begun, e.over = begun, over
 }
 
-// begin notes that there is trouble. It may be called again: the last arguments, if there are any, are those that are logged.
+// begin notes that there is trouble. It may be called again: the last arguments, if there are any, are logged.
 func (e *episode) begin(args ...any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

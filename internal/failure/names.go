@@ -1,4 +1,5 @@
-package cacheguard
+// Package failure is what instances tell each other, and remember, of loads that failed.
+package failure
 
 import (
 	"errors"
@@ -7,27 +8,30 @@ import (
 	"strings"
 )
 
-// sentinels are the errors of CacheConfig.Errors. A failure travels as a text. The names of the sentinels that it matches
+// Names are the errors of CacheConfig.Errors. A failure travels as a text. The names of the sentinels that it matches
 // precede it: a NUL, the names with a unit separator between them, and another NUL. A text that itself begins with a NUL
 // gets both NULs and no name.
-type sentinels struct {
+type Names struct {
 	names  []string // in order
 	byName map[string]error
 }
 
+// MaxName is how many bytes a name may have.
+const MaxName = 64
+
 const (
 	nameMark      = "\x00"
 	nameSeparator = "\x1f"
-	maxNameLen    = 64
 	maxNames      = 8 // that one failure carries
 )
 
-func newSentinels(errs map[string]error) sentinels {
-	return sentinels{names: slices.Sorted(maps.Keys(errs)), byName: maps.Clone(errs)}
+// NewNames returns the names of the errors.
+func NewNames(errs map[string]error) Names {
+	return Names{names: slices.Sorted(maps.Keys(errs)), byName: maps.Clone(errs)}
 }
 
-// encode is the text of the error as it travels.
-func (s *sentinels) encode(err error, text string) string {
+// Encode is the text of the error as it travels.
+func (s *Names) Encode(err error, text string) string {
 	var matched []string
 	for _, name := range s.names {
 		if len(matched) < maxNames && errors.Is(err, s.byName[name]) {
@@ -40,8 +44,8 @@ func (s *sentinels) encode(err error, text string) string {
 	return nameMark + strings.Join(matched, nameSeparator) + nameMark + text
 }
 
-// decode is the inverse: the text, and the errors that the names stand for here. Other names are left out.
-func (s *sentinels) decode(travelled string) (text string, matched []error) {
+// Decode is the inverse: the text, and the errors that the names stand for here. Other names are left out.
+func (s *Names) Decode(travelled string) (text string, matched []error) {
 	rest, marked := strings.CutPrefix(travelled, nameMark)
 	names, text, ended := strings.Cut(rest, nameMark)
 	if !marked || !ended {
@@ -53,10 +57,4 @@ func (s *sentinels) decode(travelled string) (text string, matched []error) {
 		}
 	}
 	return text, matched
-}
-
-// loadError is the error of another Guard's load.
-func (p *policy) loadError(key, travelled string) *LoadError {
-	text, matched := p.names.decode(travelled)
-	return &LoadError{Key: key, Message: text, matched: matched}
 }

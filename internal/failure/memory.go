@@ -1,4 +1,4 @@
-package cacheguard
+package failure
 
 import (
 	"sync"
@@ -7,9 +7,9 @@ import (
 	"github.com/cacheguard/go/internal/protocol"
 )
 
-// failures remembers the errors of this Guard's own loads for as long as Redis may remember their text, so that
-// callers here get the error itself.
-type failures struct {
+// Memory remembers the errors of this Guard's own loads for as long as Redis may remember their text, so that
+// callers here get the error itself. The zero Memory is ready.
+type Memory struct {
 	mu      sync.Mutex
 	errs    map[string]failure // by the load's token
 	sweepAt int                // how many there may be before the expired ones are dropped
@@ -20,7 +20,8 @@ type failure struct {
 	expires time.Time
 }
 
-func (f *failures) add(token string, err error, now time.Time) {
+// Add remembers the error of a load.
+func (f *Memory) Add(token string, err error, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.errs) >= f.sweepAt {
@@ -37,22 +38,9 @@ func (f *failures) add(token string, err error, now time.Time) {
 	f.errs[token] = failure{err: err, expires: now.Add(protocol.LongestFailureMemory + time.Second)}
 }
 
-// find returns the error of the load, nil if it was not one of ours.
-func (f *failures) find(token string) error {
+// Find returns the error of the load, nil if it was not one of ours.
+func (f *Memory) Find(token string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.errs[token].err
-}
-
-// textOf is what other instances get of an error.
-func (c *Config) textOf(err error) (text string) {
-	if c.RedactError == nil {
-		return err.Error()
-	}
-	defer func() {
-		if recover() != nil {
-			text = "load failed" // and RedactError, which must not take down those who share the load
-		}
-	}()
-	return c.RedactError(err)
 }

@@ -1,11 +1,12 @@
-package cacheguard
+// Package guess has what a Guard guesses from what it has seen so far.
+package guess
 
 import "sync/atomic"
 
-// expected guesses from the last Gets whether the next one will miss. If so, it asks for the value and the lease at
+// Misses guesses from the last Gets whether the next one will miss. If so, it asks for the value and the lease at
 // once, instead of reading first. That saves a round trip in a cold start, and for kinds that are seldom found. A wrong
 // guess costs Redis a script instead of a GET.
-type expected struct {
+type Misses struct {
 	misses atomic.Int32 // the share of misses, in parts of whole; recent Gets count more
 }
 
@@ -15,10 +16,11 @@ const (
 	mostlyAre = whole * 3 / 4 // reached after some twenty misses in a row, and left after a few hits
 )
 
-func (e *expected) miss() bool { return e.misses.Load() >= mostlyAre }
+// Expected reports whether the next Get will probably miss.
+func (e *Misses) Expected() bool { return e.misses.Load() >= mostlyAre }
 
-// found notes what a Get found. While all are hits, it writes nothing. Updates lost in a race do not matter.
-func (e *expected) found(value bool) {
+// Found notes what a Get found. While all are hits, it writes nothing. Updates lost in a race do not matter.
+func (e *Misses) Found(value bool) {
 	share := e.misses.Load()
 	switch {
 	case !value:

@@ -1,4 +1,4 @@
-package cacheguard
+package report
 
 import (
 	"context"
@@ -10,13 +10,14 @@ import (
 // logEvery is how often a Guard logs things of one kind.
 const logEvery = 10 * time.Second
 
-// throttled logs things of one kind, at most every ten seconds, because a failure may repeat with each call.
-type throttled struct {
+// Throttle logs things of one kind, at most every ten seconds, because a failure may repeat with each call. The zero Throttle is ready.
+type Throttle struct {
 	last atomic.Int64 // when something was logged, in nanoseconds since 1970; 0: never
 	held atomic.Int64 // how many were not, since then
 }
 
-func (t *throttled) log(ctx context.Context, logger *slog.Logger, level slog.Level, what, key string, args ...any) {
+// Log logs what happened to the key, if there is one.
+func (t *Throttle) Log(ctx context.Context, logger *slog.Logger, level slog.Level, what, key string, args ...any) {
 	now, last := time.Now().UnixNano(), t.last.Load()
 	if last != 0 && now-last < int64(logEvery) || !t.last.CompareAndSwap(last, now) {
 		t.held.Add(1)

@@ -1,4 +1,4 @@
-package cacheguard
+package limit
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 )
 
 // put makes a permit available to the loads of this instance.
-func (f *fleetLoads) put(p *permit) {
+func (f *Fleet) put(p *permit) {
 	f.mu.Lock()
 	f.hand = append(f.hand, p)
 	f.mu.Unlock()
@@ -16,13 +16,13 @@ func (f *fleetLoads) put(p *permit) {
 }
 
 // pop returns one of the permits at hand, for a right that was taken; nil: it is none any more.
-func (f *fleetLoads) pop() *permit {
+func (f *Fleet) pop() *permit {
 	f.mu.Lock()
 	p := f.hand[len(f.hand)-1]
 	f.hand = f.hand[:len(f.hand)-1]
 	f.mu.Unlock()
 	switch {
-	case p.lease == nil && !f.isOpen(): // Redis answers again
+	case p.lease == nil && !f.Suspended(): // Redis answers again
 		return nil
 	case p.lease != nil && p.lease.Context().Err() != nil:
 		f.giveBack(p)
@@ -32,7 +32,7 @@ func (f *fleetLoads) pop() *permit {
 }
 
 // release takes a permit back from a load that has ended.
-func (f *fleetLoads) release(p *permit) {
+func (f *Fleet) release(p *permit) {
 	if p == nil || p.lease == nil {
 		return
 	}
@@ -40,7 +40,7 @@ func (f *fleetLoads) release(p *permit) {
 	f.mu.Lock()
 	waited := f.waiting > 0
 	f.mu.Unlock()
-	if waited && p.uses >= maxHandOns || p.lease.Context().Err() != nil {
+	if waited && p.uses >= MaxHandOns || p.lease.Context().Err() != nil {
 		f.giveBack(p)
 		return
 	}
@@ -51,7 +51,7 @@ func (f *fleetLoads) release(p *permit) {
 }
 
 // keep makes a permit of a lease.
-func (f *fleetLoads) keep(lease *semaphore.Lease) *permit {
+func (f *Fleet) keep(lease *semaphore.Lease) *permit {
 	p := &permit{lease: lease}
 	f.mu.Lock()
 	f.kept++
@@ -60,8 +60,8 @@ func (f *fleetLoads) keep(lease *semaphore.Lease) *permit {
 	return p
 }
 
-// isGone hears that a permit is lost, or is about to be given back. A load that uses it goes on, and those that wait need another one.
-func (f *fleetLoads) isGone(p *permit) {
+// isGone marks a permit that is lost, or about to be given back, unusable. A load that uses it goes on, and those that wait need another one.
+func (f *Fleet) isGone(p *permit) {
 	f.mu.Lock()
 	if !p.gone {
 		p.gone = true
@@ -72,22 +72,22 @@ func (f *fleetLoads) isGone(p *permit) {
 }
 
 // giveBack gives a permit back to the fleet, in the background.
-func (f *fleetLoads) giveBack(p *permit) {
+func (f *Fleet) giveBack(p *permit) {
 	p.unwatch()
-	if f.guard.life.Try(func() { _ = p.lease.Unlock(context.Background()) }) { // stop: RedisTimeout. If it fails, the lease ends
+	if f.Background(func() { _ = p.lease.Unlock(context.Background()) }) { // stop: RedisTimeout. If it fails, the lease ends
 		f.isGone(p)
 	}
 	// Otherwise Close gives it back.
 }
 
 // tidyLater gives back, after a while, the permits at hand that nobody uses.
-func (f *fleetLoads) tidyLater() {
+func (f *Fleet) tidyLater() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.tidying {
 		return
 	}
-	f.tidying = f.guard.life.Try(func() { // stop: keepIdle, or f.stop
+	f.tidying = f.Background(func() { // stop: keepIdle, or f.stop
 		timer := time.NewTimer(keepIdle)
 		defer timer.Stop()
 		select {
@@ -105,25 +105,8 @@ func (f *fleetLoads) tidyLater() {
 	})
 }
 
-// end has nobody ask any more. It is followed by close, when all loads have ended.
-func (f *fleetLoads) end() {
-	if f != nil {
-		f.stop()
-	}
-}
-
-// close gives all permits back.
-func (f *fleetLoads) close() {
-	if f != nil {
-		_ = f.permits.Close() // always nil
-	}
-}
-
 // queued is how many loads wait for a permit.
-func (f *fleetLoads) queued() int {
-	if f == nil {
-		return 0
-	}
+func (f *Fleet) queued() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.waiting

@@ -1,0 +1,199 @@
+// Package limit says when a load may run: MaxLoads of a Guard and of a Cache, and FleetLoads of all instances.
+package limit
+
+import (
+	"context"
+
+	"github.com/cacheguard/go/internal/flight"
+	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/report"
+	"github.com/cacheguard/go/internal/slots"
+	"github.com/cacheguard/go/semaphore"
+)
+
+// Config says what limits there are, and what they need of the Guard.
+type Config struct {
+	MaxLoads   int              // 0 or less: no limit
+	FleetLoads semaphore.Config // without Permits: no limit
+
+	Redis      semaphore.Redis
+	Breaker    *health.Breaker               // of the part of the keyspace that has the permits
+	Failed     func(err error)               // reports that there are no permits, and loads run without
+	Background func(run func()) (begun bool) // runs it as a task of the Guard
+	Journal    *report.Journal
+}
+
+// Loads are the limits of a Guard.
+type Loads struct {
+	Fleet *Fleet // nil: there is no such limit
+
+	own     *slots.Slots // of MaxLoads; nil: no limit
+	max     int
+	journal *report.Journal
+}
+
+// New returns the limits.
+func New(cfg Config) (*Loads, error) {
+	fleet, err := newFleet(cfg)
+	if err != nil {
+		return nil, err
+	}
+	l := &Loads{Fleet: fleet, max: max(cfg.MaxLoads, 0), journal: cfg.Journal}
+	if l.max > 0 {
+		l.own = slots.New(l.max)
+	}
+	return l, nil
+}
+
+// Waiting is how many loads wait for one of MaxLoads, and of FleetLoads.
+func (l *Loads) Waiting() (own, fleet int) {
+	if l.own != nil {
+		own = l.own.Waiting()
+	}
+	if l.Fleet != nil {
+		fleet = l.Fleet.queued()
+	}
+	return own, fleet
+}
+
+// BreakerOpened lets loads go that wait for permits, if it was the breaker of the part that has them.
+func (l *Loads) BreakerOpened() {
+	if l.Fleet != nil && l.Fleet.Suspended() {
+		_ = l.Fleet.pass(nil)
+	}
+}
+
+// End stops asking for permits. It is followed by Close, when all loads have ended. Nil Loads need neither.
+func (l *Loads) End() {
+	if l != nil && l.Fleet != nil {
+		l.Fleet.stop()
+	}
+}
+
+// Close gives all permits back.
+func (l *Loads) Close() {
+	if l != nil && l.Fleet != nil {
+		_ = l.Fleet.Permits.Close() // always nil
+	}
+}
+
+// Need is what a load needs.
+type Need struct {
+	Borrows bool         // no slot of its own
+	Kind    *slots.Slots // also one of these, of its Cache; nil: it does not
+}
+
+func (l *Loads) nothing(n Need) bool {
+	return n.Borrows || l.own == nil && l.Fleet == nil && n.Kind == nil
+}
+
+// Slot is the right to run a load. The zero Slot is none.
+type Slot struct {
+	right
+	kind   *slots.Slots // of the Cache, if the load takes one of them too
+	permit *permit      // of FleetLoads, if that is on
+}
+
+// right says whose a slot is.
+type right int
+
+const (
+	none    right = iota
+	ofOther       // that of another load, which this one is part of; or there is no limit
+	ofOwn         // one of MaxLoads
+)
+
+// IsNone reports whether there is no right to run.
+func (s Slot) IsNone() bool { return s.right == none }
+
+// IsOwn reports whether the load has a slot of its own, for which others may wait.
+func (s Slot) IsOwn() bool { return s.right == ofOwn }
+
+// Try takes a slot if there is one.
+func (l *Loads) Try(n Need) Slot {
+	if l.nothing(n) {
+		return Slot{right: ofOther}
+	}
+	s := Slot{right: ofOwn, kind: n.Kind}
+	if s.kind != nil && !s.kind.TryAcquire() {
+		return Slot{}
+	}
+	if l.own != nil && !l.own.TryAcquire() {
+		s.freeOfKind()
+		return Slot{}
+	}
+	return s
+}
+
+// TryOfFleet is Try for loads that nobody waits for: with FleetLoads it asks for a permit, too, which may take a round trip.
+func (l *Loads) TryOfFleet(ctx context.Context, n Need) Slot {
+	s := l.Try(n)
+	if l.Fleet == nil || s.right != ofOwn {
+		return s
+	}
+	if s.permit = l.Fleet.ask(ctx); s.permit == nil {
+		l.Free(s)
+		return Slot{}
+	}
+	return s
+}
+
+// Take waits for a slot, and reports whether there was one before the context ended.
+func (l *Loads) Take(ctx context.Context, n Need) (Slot, bool) {
+	if l.nothing(n) {
+		return Slot{right: ofOther}, true
+	}
+	// First the slot of the kind: a load that waits for it must not keep the Guard's from other kinds.
+	s := Slot{right: ofOwn, kind: n.Kind}
+	if s.kind != nil && !l.acquire(ctx, s.kind) {
+		return Slot{}, false
+	}
+	if l.own != nil && !l.acquire(ctx, l.own) {
+		s.freeOfKind()
+		return Slot{}, false
+	}
+	return s, true
+}
+
+// Permit takes a permit of FleetLoads for a load in the slot, if it needs one and has none, and reports whether the load may run. If
+// not, the context has ended, and the slot is free.
+func (l *Loads) Permit(ctx context.Context, s *Slot) bool {
+	if l.Fleet == nil || s.right != ofOwn || s.permit != nil {
+		return true
+	}
+	if s.permit = l.Fleet.take(ctx, flight.CallersOf(ctx)); s.permit == nil {
+		l.Free(*s)
+		return false
+	}
+	return true
+}
+
+// acquire waits for one of the slots.
+func (l *Loads) acquire(ctx context.Context, s *slots.Slots) bool {
+	if s.TryAcquire() {
+		return true
+	}
+	l.journal.MaxLoads.Waits("max_loads", l.max)
+	defer l.journal.MaxLoads.Waited()
+	return s.Acquire(ctx, flight.CallersOf(ctx))
+}
+
+// Free gives a slot back.
+func (l *Loads) Free(s Slot) {
+	if s.right != ofOwn {
+		return
+	}
+	if s.permit != nil {
+		l.Fleet.release(s.permit)
+	}
+	if l.own != nil {
+		l.own.Release()
+	}
+	s.freeOfKind()
+}
+
+func (s Slot) freeOfKind() {
+	if s.kind != nil {
+		s.kind.Release()
+	}
+}

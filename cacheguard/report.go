@@ -1,0 +1,201 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cacheguard/go/internal/epoch"
+	"github.com/cacheguard/go/internal/observe"
+	"github.com/cacheguard/go/internal/protocol"
+	"github.com/cacheguard/go/internal/report"
+)
+
+// The Guard reports to its journal first, for the Logger and package admin, and then to Config.Hooks.
+
+// redisError makes the error of an operation, and reports it. If it was not tried, what led to that was reported.
+func (g *Guard) redisError(op, key string, err error) *RedisError {
+	e := &RedisError{Op: op, Key: key, Err: err}
+	if g.journal.RedisFailed(op, key, err) && g.cfg.Hooks.OnRedisError != nil {
+		g.cfg.Hooks.OnRedisError(e)
+	}
+	return e
+}
+
+// onBreaker reports that a circuit breaker has opened or closed.
+func (g *Guard) onBreaker(open bool) {
+	g.journal.Breaker(open)
+	if g.cfg.Hooks.OnBreaker != nil {
+		g.cfg.Hooks.OnBreaker(open)
+	}
+	if open {
+		g.loaders.limits.BreakerOpened()
+	}
+}
+
+func (g *Guard) onTakeover(key string) {
+	g.count(key, func(t *observe.Tally) { t.Takeovers.Add(1) })
+	g.journal.Takeover(key)
+	if g.cfg.Hooks.OnTakeover != nil {
+		g.cfg.Hooks.OnTakeover(key)
+	}
+}
+
+func (g *Guard) onLeaseLost(key string) {
+	g.count(key, func(t *observe.Tally) { t.LeasesLost.Add(1) })
+	g.journal.LeaseLost(key)
+	if g.cfg.Hooks.OnLeaseLost != nil {
+		g.cfg.Hooks.OnLeaseLost(key)
+	}
+}
+
+func (g *Guard) onDamaged(key string, err error) {
+	g.count(key, func(t *observe.Tally) { t.Damaged.Add(1) })
+	g.journal.Damaged(key, err)
+	g.cfg.Hooks.damaged(key, err)
+}
+
+func (g *Guard) onUnstorable(ctx context.Context, j *job, err error) {
+	g.count(j.key, func(t *observe.Tally) { t.Unstorable.Add(1) })
+	if g.cfg.Hooks.OnUnstorable != nil {
+		g.cfg.Hooks.OnUnstorable(j.key, err)
+	}
+	g.journal.Unstorable(ctx, j.key, j.policy.logAttrs("error", err)...)
+}
+
+// onStale reports a value that is served past its TTL.
+func (g *Guard) onStale(key string, e protocol.Entry) {
+	if g.cfg.Hooks.OnStale != nil {
+		g.cfg.Hooks.OnStale(key, g.serverClocks.Age(key, e.Written)-e.Fresh)
+	}
+}
+
+// onLoad reports a run of a loader.
+func (l *loaders) onLoad(j *job, took time.Duration, err error) {
+	if o := l.journal.Observer.Load(); o != nil {
+		o.Loaded(tallyOf(o, j.policy), took, failed(err))
+	}
+	l.journal.Loaded(j.key, took, err)
+	if l.cfg.Hooks.OnLoad != nil {
+		l.cfg.Hooks.OnLoad(j.key, took, err)
+	}
+}
+
+// failed reports whether a loader's error is a failure: neither absence, nor that nobody waits any more.
+func failed(err error) bool {
+	return err != nil && !absentAlone(err) && !errors.Is(err, context.Canceled)
+}
+
+// asking is a Get or a Fetch that is to be reported.
+type asking struct {
+	outer, inner context.Context //nolint:containedctx // the caller's, and that of its task
+	start        time.Time
+	end          func(End) // nil: no hook wants to know
+}
+
+// asked begins to report a call.
+func (g *Guard) asked(ctx context.Context, key string) asking {
+	a := asking{outer: ctx, inner: ctx}
+	if g.cfg.Hooks.OnGet != nil || g.cfg.Hooks.Begin != nil {
+		a.start = time.Now()
+		a.inner, a.end = g.cfg.Hooks.begin(ctx, TaskGet, key)
+	}
+	return a
+}
+
+// answered reports the answer: to package admin, to the end of the task, to OnGet, and to Verify.
+func answered[V any](a asking, g *Guard, key string, spec loadSpec[V], v V, how Outcome, err error) {
+	g.countAnswer(spec.policy, key, how, err)
+	if g.cfg.Verify.OneIn != 0 {
+		sample(a.inner, g, spec, key, v, how, err)
+	}
+	if a.end == nil {
+		return
+	}
+	a.end(End{Outcome: how, Err: err})
+	if g.cfg.Hooks.OnGet != nil {
+		g.cfg.Hooks.OnGet(a.outer, key, how, time.Since(a.start), err)
+	}
+}
+
+// countAnswer counts an answer to a call with the policy; nil: the Guard's ordinary one. Without an observer it does nothing.
+func (g *Guard) countAnswer(p *policy, key string, how Outcome, err error) {
+	if o := g.journal.Observer.Load(); o != nil {
+		o.Answered(tallyOf(o, p), key, wordOf(how, err))
+	}
+}
+
+// tallyOf is where to count what belongs to the policy.
+func tallyOf(o *report.Observer, p *policy) *observe.Tally {
+	if p == nil || p.kind == nil {
+		return &o.Others
+	}
+	return &p.kind.tally
+}
+
+// count counts what happens to a key, if package admin looks.
+func (g *Guard) count(key string, add func(*observe.Tally)) {
+	o := g.journal.Observer.Load()
+	if o == nil {
+		return
+	}
+	if name, _, found := strings.Cut(key, ":"); found {
+		if k := g.kinds.byName(name); k != nil {
+			add(&k.tally)
+			return
+		}
+	}
+	add(&o.Others)
+}
+
+// words are what answers are counted as.
+var words = []string{
+	string(Hit), string(Local), string(Stale), string(Negative), string(Loaded), string(Shared), string(Bypassed), "missed", "left", "error",
+}
+
+// wordOf is the place of an answer in words.
+func wordOf(how Outcome, err error) int {
+	if err != nil {
+		switch {
+		case errors.Is(err, ErrNotFound) && how != "":
+		case errors.Is(err, ErrNotCached):
+			return 7
+		case errors.Is(err, context.Canceled):
+			return 8
+		default:
+			return 9
+		}
+	}
+	if i := slices.Index(words, string(how)); i >= 0 {
+		return i
+	}
+	return 9
+}
+
+// Observed is for package admin.
+func (g *Guard) Observed(observe.Ticket) observe.Guard {
+	if g == nil {
+		return observe.Guard{}
+	}
+	o := g.journal.Observe()
+	return observe.Guard{
+		Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, Words: words, Loads: &o.Loads, Hot: o.Hot,
+		Caches: func() []observe.Tallied { // first keys without a Cache, then each Cache, by name
+			all := []observe.Tallied{o.Others.Read("")}
+			for _, k := range g.kinds.all() {
+				all = append(all, k.tally.Read(k.name))
+			}
+			return all
+		},
+		Troubles: g.journal.Troubles,
+		InvalidateCache: func(ctx context.Context, name string) error {
+			if g.kinds.byName(name) == nil {
+				return fmt.Errorf("cacheguard: there is no Cache %q", name)
+			}
+			return g.invalidateNames(ctx, []string{epoch.OfKind(name)})
+		},
+	}
+}

@@ -1,0 +1,161 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+)
+
+// logged returns a Logger, and what it has written.
+func logged() (logger *slog.Logger, text func() string) {
+	var mu sync.Mutex
+	var log bytes.Buffer
+	return slog.New(slog.NewTextHandler(writer(func(line []byte) (int, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return log.Write(line)
+		}), nil)), func() string {
+			mu.Lock()
+			defer mu.Unlock()
+			return log.String()
+		}
+}
+
+type writer func([]byte) (int, error)
+
+func (w writer) Write(line []byte) (int, error) { return w(line) }
+
+// lines is how many lines of a log have the text.
+func lines(log, text string) (found int) {
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, text) {
+			found++
+		}
+	}
+	return found
+}
+
+func TestATroubleThatComesAndGoesIsLoggedOnceInTenSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logger, text := logged()
+		e := episode{logger: logger, begun: "trouble", over: "all well"}
+		defer e.close()
+		for range 50 {
+			e.begin()
+			time.Sleep(50 * time.Millisecond)
+			e.end(nil)
+			time.Sleep(50 * time.Millisecond)
+		}
+		expect.Equal(t, "begun", lines(text(), "trouble"), 1)
+		expect.Equal(t, "over", lines(text(), "all well"), 1)
+		e.begin("key", "k")
+		time.Sleep(5*time.Second - 1)
+		expect.Equal(t, "within ten seconds", lines(text(), "trouble"), 1)
+		time.Sleep(5*time.Second + 1)
+		expect.Equal(t, "one that goes on", lines(text(), "trouble"), 2)
+		e.end(func() []any { return []any{"cost", 7} })
+		if !strings.Contains(text(), "more=49") || !strings.Contains(text(), "lasted=10s cost=7") || !strings.Contains(text(), "key=k") {
+			t.Error(text())
+		}
+	})
+}
+
+func TestATroubleThatIsShortIsNotWorthALine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logger, text := logged()
+		e := episode{logger: logger, begun: "trouble", over: "all well", delay: time.Second}
+		e.begin()
+		time.Sleep(time.Second - 1)
+		e.end(nil)
+		time.Sleep(time.Minute)
+		expect.Equal(t, "log", text(), "")
+		e.begin()
+		e.begin()
+		time.Sleep(2 * time.Second)
+		e.end(nil)
+		e.end(nil)
+		expect.Equal(t, "lines", strings.Count(text(), "\n"), 2)
+		e.begin()
+		e.close()
+		time.Sleep(time.Minute)
+		expect.Equal(t, "lines after the end", strings.Count(text(), "\n"), 2)
+	})
+}
+
+func TestOfEventsOfAKindOneIsLoggedEveryTenSecondsWithHowManyThereWere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logger, text := logged()
+		var kind Throttle
+		log := func(key string) {
+			kind.Log(context.Background(), logger, slog.LevelWarn, "event", key, "took", time.Second)
+		}
+		for _, key := range []string{"a", "b", "c"} {
+			log(key)
+		}
+		expect.Equal(t, "logged", lines(text(), `level=WARN msg="cacheguard: event" key=a took=1s`), 1)
+		time.Sleep(logEvery - 1)
+		log("d")
+		expect.Equal(t, "lines", lines(text(), "event"), 1)
+		time.Sleep(1)
+		log("e")
+		expect.Equal(t, "logged later", lines(text(), "key=e took=1s more=3"), 1)
+	})
+}
+
+func TestAnOutageOfAMinuteIsAHandfulOfLinesHoweverMuchFailsInIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logger, text := logged()
+		owed := 0
+		var j Journal
+		j.Open(Config{Logger: logger, SlowLoad: time.Second, Owed: func() int { return owed }})
+		defer j.Close()
+		frozen := errors.New("i/o timeout")
+		j.Breaker(true)
+		j.Subscribed(true, nil)
+		j.Subscribed(false, frozen)
+		owed = 1
+		j.Owes("price:1")
+		for n := range 600 { // a minute
+			if n == 50 {
+				for range 100 {
+					j.MaxLoads.Waits("max_loads", 64)
+				}
+			}
+			for range 20 {
+				j.RedisFailed("get", "price:1", frozen)
+				j.LoadsWithout()
+				j.Owes("price:1")
+				j.Loaded("price:1", time.Minute, nil) // the database suffers
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		for range 100 {
+			j.MaxLoads.Waited()
+		}
+		owed = 0
+		j.Owes("")
+		j.Subscribed(true, nil)
+		j.Breaker(false)
+		for _, once := range []string{
+			"redis unavailable", "requests_failed=12000", "loads_without_redis=12000", "subscription lost", "subscription back",
+			"invalidations owed", "owed invalidations sent", "loads wait for MaxLoads", "loads_that_waited=100",
+		} {
+			if n := lines(strings.ReplaceAll(text(), `"`, ""), once); n != 1 {
+				t.Errorf("%q is in %d lines", once, n)
+			}
+		}
+		expect.Equal(t, "slow loads", lines(text(), "slow load"), 6)
+		expect.Equal(t, "lines", strings.Count(text(), "\n"), 8+6)
+		if t.Failed() {
+			t.Log(text())
+		}
+	})
+}
