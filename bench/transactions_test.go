@@ -1,0 +1,91 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/cacheguard"
+)
+
+// BenchmarkHotKeyInTransactions is a crowd of 1,000 transactions of 2 ms on one key, which 64 callers read all the time, in two processes' Guards:
+// with intents, 8 at a time, and with Update, which takes one at a time. A load takes 1 ms.
+func BenchmarkHotKeyInTransactions(b *testing.B) {
+	const transactions, writers, readers, long, load = 1000, 8, 64, 2 * time.Millisecond, time.Millisecond
+	ways := map[string]func(context.Context, *cacheguard.Guard) error{
+		"intend": func(ctx context.Context, g *cacheguard.Guard) error {
+			in, err := g.Intend(ctx, cacheguard.Changes{Keys: []string{"hot"}})
+			if err != nil {
+				return err
+			}
+			<-time.After(long)
+			return in.Done(ctx)
+		},
+		"update": func(ctx context.Context, g *cacheguard.Guard) error {
+			return g.Update(ctx, "hot", func(context.Context) error {
+				<-time.After(long)
+				return nil
+			})
+		},
+		"nobody writes": func(context.Context, *cacheguard.Guard) error {
+			<-time.After(long)
+			return nil
+		},
+	}
+	for name, write := range ways {
+		b.Run(name, func(b *testing.B) {
+			guards := []*cacheguard.Guard{newGuard(b, client(b), cacheguard.Config{}).Guard, newGuard(b, client(b), cacheguard.Config{}).Guard}
+			var loads, failed atomic.Int64
+			ctx, cancel := context.WithCancel(b.Context())
+			times := make([][]time.Duration, readers)
+			var reading, writing sync.WaitGroup
+			for i := range readers {
+				reading.Go(func() {
+					for ctx.Err() == nil {
+						start := time.Now()
+						_, err := cacheguard.Get(context.Background(), guards[i%2], "hot", func(context.Context) (int, error) {
+							loads.Add(1)
+							<-time.After(load)
+							return 1, nil
+						})
+						if err != nil {
+							failed.Add(1)
+						}
+						times[i] = append(times[i], time.Since(start))
+					}
+				})
+			}
+			left := atomic.Int64{}
+			left.Store(transactions)
+			began := time.Now()
+			for i := range writers {
+				writing.Go(func() {
+					for left.Add(-1) >= 0 {
+						if err := write(context.Background(), guards[i%2]); err != nil {
+							b.Error(err)
+						}
+					}
+				})
+			}
+			writing.Wait()
+			took := time.Since(began)
+			cancel()
+			reading.Wait()
+			all := slices.Concat(times...)
+			slices.Sort(all)
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(float64(percentile(all, 50))/1e6, "p50-ms")
+			b.ReportMetric(float64(percentile(all, 99))/1e6, "p99-ms")
+			b.ReportMetric(float64(loads.Load())/took.Seconds(), "loads/s")
+			b.ReportMetric(float64(len(all))/took.Seconds(), "gets/s")
+			b.ReportMetric(took.Seconds(), "s")
+			if n := failed.Load(); n > 0 {
+				b.Error(fmt.Sprint(n, " gets failed"))
+			}
+		})
+	}
+}
