@@ -13,7 +13,7 @@ import (
 	"github.com/cacheguard/go/rwlock"
 )
 
-func TestUpdateManyTakesTwoRequestsHoweverManyKeys(t *testing.T) {
+func TestTheKeysOfAnUpdateManyShareTwoRequests(t *testing.T) {
 	t.Parallel()
 	rdb := shared.Client(t)
 	f := newFleetOn(t, rdb, Config{RedisTimeout: bearing}, rdb)
@@ -82,7 +82,7 @@ func TestAnUpdateWhoseRequestsOrRepliesAreLostLeavesNothingBehind(t *testing.T) 
 				}
 				t.Run(script+", "+string(fault)+" "+keys[0], func(t *testing.T) {
 					t.Parallel()
-					f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond, LeaseTTL: time.Second})
+					f, proxy := broken(t, shared, Config{RedisTimeout: 500 * time.Millisecond, LeaseTTL: time.Second})
 					db, writes := newRow("old"), 0
 					_ = f.guards[1].Update(context.Background(), "j", db.write("old")) // the server knows the scripts then
 					rule := proxy.On(redistest.Script(protocol.Source(script)), fault).Times(1)
@@ -114,7 +114,7 @@ func TestAnUpdateWhoseRequestsOrRepliesAreLostLeavesNothingBehind(t *testing.T) 
 // The caller has left, and what it may have got was given up. The request that arrives then gets nothing.
 func TestALateRequestOfAnUpdateThatGaveUpTakesNothing(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond})
+	f, proxy := broken(t, shared, Config{RedisTimeout: 500 * time.Millisecond})
 	db, held := newRow("old"), redistest.Script(protocol.Source("lock_update"))
 	expect.Equal(t, "one that makes the scripts known", f.guards[0].Update(context.Background(), "k", db.write("old")), nil)
 	heard := f.redis.Subscribe(context.Background(), f.guards[0].keys.Channel)
