@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -276,13 +278,18 @@ func TestTheLocalTierKeepsNothingThatEndsWithAnIntent(t *testing.T) {
 	}
 }
 
+// TRANSACTIONS is how many.
 func TestTransactionsInOppositeOrdersWaitForNobody(t *testing.T) {
 	t.Parallel()
+	count, err := strconv.Atoi(os.Getenv("TRANSACTIONS"))
+	if err != nil {
+		count = 320
+	}
 	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: bearing})
 	var all sync.WaitGroup
 	for i := range 16 {
 		all.Go(func() {
-			for range 20 {
+			for range count / 16 {
 				order := []string{"a", "b"}
 				if i%2 == 0 {
 					order = []string{"b", "a"}

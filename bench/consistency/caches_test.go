@@ -31,8 +31,15 @@ func openCache(t *testing.T, kind, addr string, source rows) cache {
 	}
 	cfg := cacheguard.Config{TTL: time.Hour}
 	if kind == "hasty" { // leases are long for a process that runs, and short for one that is paused
-		cfg.LeaseTTL, cfg.WaitTimeout, cfg.RedisTimeout = 500*time.Millisecond, time.Second, 250*time.Millisecond
+		cfg.LeaseTTL, cfg.WaitTimeout, cfg.RedisTimeout = hastyLease, time.Second, 250*time.Millisecond
 	}
+	return openGuarded(t, rdb, cfg, source)
+}
+
+const hastyLease = 500 * time.Millisecond
+
+func openGuarded(t *testing.T, rdb cacheguard.Redis, cfg cacheguard.Config, source rows) guarded {
+	t.Helper()
 	g, err := cacheguard.New(rdb, cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 )
 
 // maxTogether is how many calls share a request at most: Redis takes some 50 µs for each, and all have to be answered within the time-out.
-const maxTogether = 2048
+const maxTogether = 1024
 
 // AskTogether is Ask for many calls, which share requests, and are not sent again for other than a broken connection. Each has its own error.
 func (s *Sender) AskTogether(ctx context.Context, calls []script.Call, trails []*Trail) ([]Reply, []error) {
