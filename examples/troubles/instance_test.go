@@ -100,7 +100,7 @@ func (in *instance) serve() {
 	mux := http.NewServeMux()
 	mux.Handle("/log", &in.log)
 	mux.Handle("/metrics", promhttp.HandlerFor(in.metrics, promhttp.HandlerOpts{}))
-	mux.Handle("/admin", admin.Config{Guards: []*cacheguard.Guard{in.guard}, Lockers: []admin.Locker{in.locks}}.Handler())
+	mux.Handle("/admin", admin.NewHandler(admin.Config{Guards: []*cacheguard.Guard{in.guard}, Lockers: []admin.Locker{in.locks}}))
 	mux.HandleFunc("/get", in.get)
 	mux.HandleFunc("/lock", in.lock)
 	mux.HandleFunc("/release", func(http.ResponseWriter, *http.Request) { in.once.Do(func() { close(in.release) }) })
