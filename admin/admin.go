@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"crypto/rand"
 	"log/slog"
 	"maps"
@@ -22,14 +23,12 @@ const (
 	Revoke     Action = "revoke"     // take a lock away from its holders; not that of a Quorum, which has no Revoke
 )
 
-// Locker is a *mutex.Locker, a *mutex.Quorum, a *rwlock.Locker or a *semaphore.Locker.
-type Locker interface {
-	Observed(ticket observe.Ticket) observe.Locker
-}
+// Locker is a *mutex.Locker, a *mutex.Quorum, a *rwlock.Locker or a *semaphore.Locker. Others are not shown.
+type Locker interface{ Close() error }
 
-// Pages is a *middleware.Cache.
+// Pages is a *middleware.Cache. Others are not shown.
 type Pages interface {
-	Observed(ticket observe.Ticket) observe.Pages
+	InvalidatePrefix(ctx context.Context, prefix string) error
 }
 
 // Config says what a Handler shows, and what it lets people do. What is nil in a list is left out.
@@ -56,8 +55,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// New returns a Handler that shows the guards, and lets nobody change anything. For more, see Config.
-func New(guards ...*cacheguard.Guard) *Handler { return Config{Guards: guards}.Handler() }
+// New returns a Handler that shows the guards, and lets nobody change anything. For more, see NewHandler.
+func New(guards ...*cacheguard.Guard) *Handler { return NewHandler(Config{Guards: guards}) }
 
 // Handler is an http.Handler. It is safe for concurrent use, and needs no Close. It may outlive what it shows.
 type Handler struct {
@@ -89,8 +88,13 @@ type guard struct {
 // mostBusy is how many look-ups run at once, and how many actions: those who look must not keep others from acting.
 const mostBusy = 8
 
-// Handler returns a Handler with this Config.
-func (c Config) Handler() *Handler {
+// Handler is NewHandler with this Config.
+//
+// Deprecated: use NewHandler.
+func (c Config) Handler() *Handler { return NewHandler(c) }
+
+// NewHandler returns a Handler with the Config.
+func NewHandler(c Config) *Handler {
 	h := &Handler{
 		allow: c.Allow, logger: c.Logger, hosts: slices.Clone(c.Hosts), token: rand.Text(), cross: http.NewCrossOriginProtection(),
 		busy: make(chan struct{}, mostBusy), acting: make(chan struct{}, mostBusy), catching: make(chan struct{}, mostBusy),
@@ -102,25 +106,18 @@ func (c Config) Handler() *Handler {
 	if h.logger == nil {
 		h.logger = slog.New(slog.DiscardHandler)
 	}
-	var ticket observe.Ticket
 	for _, g := range c.Guards {
-		if g != nil {
-			h.guards = append(h.guards, guard{g, g.Observed(ticket)})
+		if seen, _ := observe.Look[observe.Guard](g); g != nil {
+			h.guards = append(h.guards, guard{g, seen})
 		}
 	}
 	for _, l := range c.Lockers {
-		if l == nil {
-			continue
-		}
-		if seen := l.Observed(ticket); seen.Held != nil {
+		if seen, _ := observe.Look[observe.Locker](l); seen.Held != nil {
 			h.lockers = append(h.lockers, seen)
 		}
 	}
 	for _, p := range c.Pages {
-		if p == nil {
-			continue
-		}
-		if seen := p.Observed(ticket); seen.Counts != nil {
+		if seen, _ := observe.Look[observe.Pages](p); seen.Counts != nil {
 			h.pages = append(h.pages, seen)
 		}
 	}

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -104,7 +105,7 @@ func TestTheHottestKeyComesFirst(t *testing.T) {
 func TestLocksThatThisProcessHoldsAreShown(t *testing.T) {
 	t.Parallel()
 	one, many := newMutex(t), newRWLock(t)
-	h := Config{Lockers: []Locker{one, many, nil}}.Handler()
+	h := NewHandler(Config{Lockers: []Locker{one, many, nil, io.NopCloser(nil)}}) // the last is no lock
 	lease, err := one.Lock(t.Context(), "import")
 	expect.ErrorIs(t, err)
 	_, err = many.RLock(t.Context(), "file")
@@ -129,7 +130,7 @@ func TestPagesAreCounted(t *testing.T) {
 	t.Parallel()
 	cache, err := middleware.New(newGuard(t, cacheguard.Config{}), middleware.Config{Space: "shop"})
 	expect.ErrorIs(t, err)
-	h := Config{Pages: []Pages{cache}}.Handler()
+	h := NewHandler(Config{Pages: []Pages{cache}})
 	site := cache.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=60")
 		_, _ = w.Write([]byte("page"))

@@ -9,7 +9,8 @@ import (
 )
 
 // Config says how a Guard behaves. In every field 0 means the default, and -1 switches the feature off where the field
-// says so. Durations beyond 10 years count as 10 years.
+// says so. Durations beyond 10 years count as 10 years. The fields are in groups, and the first of each has its heading: how long values live,
+// loads, writes, when Redis fails, what is stored, besides Redis, and what is told to whom.
 type Config struct {
 	// Prefix begins every key in Redis: the value of key K is at Prefix:{K}. Guards with the same Prefix on the same
 	// Redis share their values; they must agree on types and Codec. It may not contain braces. Default: cacheguard.
@@ -19,6 +20,8 @@ type Config struct {
 	// without spaces and control characters. Default: host:pid.
 	Instance string
 
+	// How long values live.
+	//
 	// TTL is how long an entry is fresh, to the millisecond. A loader may choose another one with SetTTL.
 	// Default: 1 minute. -1: values are not stored, only loads are shared.
 	TTL time.Duration
@@ -39,6 +42,8 @@ type Config struct {
 	// 2015): 1 is the optimum under the paper's model. From 0 to 100. Default: 0, off.
 	EarlyRefresh float64
 
+	// Loads.
+	//
 	// LoadTimeout ends a load: its context is cancelled, and its callers get an error that matches
 	// context.DeadlineExceeded. Default: 30 seconds. -1: none.
 	LoadTimeout time.Duration
@@ -74,32 +79,16 @@ type Config struct {
 	// asynchronous. Then that many more loads run until those that had the forgotten permits end.
 	FleetLoads int
 
-	// MaxValueBytes is the size of the largest value stored, encoded. Larger ones reach their callers but not the
-	// cache. What is larger in Redis, whoever stored it, is not used: a Get replaces it, and removes it if it cannot be read within
-	// RedisTimeout. Instances that share a Prefix should agree on it. Default: 8 MiB. -1: no limit but Redis' own.
-	MaxValueBytes int
-
-	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. The time before an
-	// operation is sent does not count. Default: 500 ms.
+	// Writes.
 	//
-	// After a few operations in a row that took longer or failed, a circuit breaker opens (on a cluster, there is one for
-	// each sixth of the slots): calls do not ask Redis, and writes fail at once, until it answers a probe. The Guard sends
-	// one in the background every quarter to half of a second. By default go-redis dials five times, 100 ms apart, so a Redis that refuses connections looks like one
-	// that does not answer. With redis.Options.DialerRetries 1, the refusal shows at once.
-	RedisTimeout time.Duration
-
-	// FailClosed makes Get return a *RedisError when Redis is unavailable, instead of loading without it. Stale values of
-	// the local tier are served first. Default: false.
-	FailClosed bool
-
-	// UpdateAnyway lets Update write when it cannot take the lock because Redis fails. The write then runs without the lock,
-	// and Update invalidates its keys as Invalidate does. Default: false, Update returns a *RedisError and does not call write.
-	UpdateAnyway bool
-
 	// UpdateTimeout is how long an Update may hold its locks. Then the context of write ends. If write goes on, others
 	// can write within LeaseTTL, loads store again within twice LeaseTTL, and Update returns an error when write returns.
 	// At least LeaseTTL. Default: 1 minute, or LeaseTTL if that is longer. -1: no limit.
 	UpdateTimeout time.Duration
+
+	// UpdateAnyway lets Update write when it cannot take the lock because Redis fails. The write then runs without the lock,
+	// and Update invalidates its keys as Invalidate does. Default: false, Update returns a *RedisError and does not call write.
+	UpdateAnyway bool
 
 	// Replicas is how many replicas must acknowledge (WAIT) an Invalidate, InvalidateTags, InvalidateAll, Update or Put before it
 	// counts, so that a failover to one of them forgets no invalidation. If they do not within RedisTimeout, the error matches
@@ -114,19 +103,23 @@ type Config struct {
 	// need the same one. The Guard does not close it. A disabled Guard does not use it. Default: none.
 	WriteLock WriteLock
 
-	// Disabled makes a Guard without Redis, for tests and tools: rdb may be nil, and is not used. Loads run under the same limits,
-	// their callers on this Guard share them, and their outcome is Bypassed. Nothing is cached or remembered, and a Fetch without
-	// Load returns ErrNotCached. Invalidate and SelfCheck return nil; Update calls write under a lock of this Guard, without a
-	// fence. Inspect shows which loads are under way here, and BypassFleet returns an error. Writes of other processes go
-	// unnoticed: a call may share a load that began before them.
-	Disabled bool
+	// When Redis fails.
+	//
+	// RedisTimeout bounds each operation on Redis, whatever the client's own time-outs and retries. The time before an
+	// operation is sent does not count. Default: 500 ms.
+	//
+	// After a few operations in a row that took longer or failed, a circuit breaker opens (on a cluster, there is one for
+	// each sixth of the slots): calls do not ask Redis, and writes fail at once, until it answers a probe. The Guard sends
+	// one in the background every quarter to half of a second. By default go-redis dials five times, 100 ms apart, so a Redis that refuses connections looks like one
+	// that does not answer. With redis.Options.DialerRetries 1, the refusal shows at once.
+	RedisTimeout time.Duration
 
-	// Local is a tier in this process, in front of Redis. Default: off.
-	Local LocalConfig
+	// FailClosed makes Get return a *RedisError when Redis is unavailable, instead of loading without it. Stale values of
+	// the local tier are served first. Default: false.
+	FailClosed bool
 
-	// Verify compares some hits with the source. Default: off.
-	Verify VerifyConfig
-
+	// What is stored.
+	//
 	// Codec encodes values other than []byte and string. Default: encoding/json.
 	Codec Codec
 
@@ -135,11 +128,28 @@ type Config struct {
 	// differ. Default: none.
 	Compression Compression
 
-	// RedactError returns what may be known of a loader's error outside of this process: the Message of the LoadError that other
-	// instances get, and of Inspect. It stands in Redis for 5 seconds at most, and is cut at 1 KiB. Callers, Hooks and Logger here have
-	// the error itself. It is called concurrently. Default: err.Error().
-	RedactError func(err error) string
+	// MaxValueBytes is the size of the largest value stored, encoded. Larger ones reach their callers but not the
+	// cache. What is larger in Redis, whoever stored it, is not used: a Get replaces it, and removes it if it cannot be read within
+	// RedisTimeout. Instances that share a Prefix should agree on it. Default: 8 MiB. -1: no limit but Redis' own.
+	MaxValueBytes int
 
+	// Besides Redis, or instead of it.
+	//
+	// Local is a tier in this process, in front of Redis. Default: off.
+	Local LocalConfig
+
+	// Verify compares some hits with the source. Default: off.
+	Verify VerifyConfig
+
+	// Disabled makes a Guard without Redis, for tests and tools: rdb may be nil, and is not used. Loads run under the same limits,
+	// their callers on this Guard share them, and their outcome is Bypassed. Nothing is cached or remembered, and a Fetch without
+	// Load returns ErrNotCached. Invalidate and SelfCheck return nil; Update calls write under a lock of this Guard, without a
+	// fence. Inspect shows which loads are under way here, and BypassFleet returns an error. Writes of other processes go
+	// unnoticed: a call may share a load that began before them.
+	Disabled bool
+
+	// What is told to whom.
+	//
 	// Hooks are called as things happen, for metrics and tests.
 	Hooks Hooks
 
@@ -149,6 +159,11 @@ type Config struct {
 	// ten seconds; the attribute more counts those left out. Each has cache (the Prefix), instance, and key where there is one. Default:
 	// none.
 	Logger *slog.Logger
+
+	// RedactError returns what may be known of a loader's error outside of this process: the Message of the LoadError that other
+	// instances get, and of Inspect. It stands in Redis for 5 seconds at most, and is cut at 1 KiB. Callers, Hooks and Logger here have
+	// the error itself. It is called concurrently. Default: err.Error().
+	RedactError func(err error) string
 
 	clock clock.Clock // by which entries grow old: that of the machine, or that of a test's environment (internal/kit)
 }

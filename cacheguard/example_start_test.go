@@ -134,6 +134,6 @@ func ExampleGuard_Verify() {
 	defer guard.Close()
 
 	// After some traffic: a value that was stale a second after it was served shows a write without Invalidate.
-	fmt.Println(guard.Verify().Stale)
+	fmt.Println(guard.Verified().Stale)
 	// Output: 0
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/cacheguard/go/internal/clock"
 	"github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/internal/kit"
+	"github.com/cacheguard/go/internal/observe"
 )
 
 // rehearsed returns the Config in the environment of a test; nil: there is none. Settings that would make a test depend on luck or on
@@ -31,6 +32,7 @@ func (c Config) rehearsed(env *kit.Env) Config {
 }
 
 func init() {
+	observe.Register((*Guard).observed)
 	kit.ClockOf = func(guard any) (c clock.Clock) {
 		if g, ok := guard.(*Guard); ok {
 			c = g.cfg.clock

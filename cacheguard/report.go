@@ -175,8 +175,8 @@ func wordOf(how Outcome, err error) int {
 	return 9
 }
 
-// Observed is for package admin.
-func (g *Guard) Observed(observe.Ticket) observe.Guard {
+// observed is for package admin.
+func (g *Guard) observed() observe.Guard {
 	if g == nil {
 		return observe.Guard{}
 	}

@@ -39,8 +39,13 @@ type Verified struct {
 	Failed     uint64 // the source or Redis could not be read
 }
 
-// Verify returns the counts since New.
-func (g *Guard) Verify() Verified {
+// Verify is Verified.
+//
+// Deprecated: use Verified.
+func (g *Guard) Verify() Verified { return g.Verified() }
+
+// Verified returns the counts since New.
+func (g *Guard) Verified() Verified {
 	if g == nil {
 		return Verified{}
 	}

@@ -73,7 +73,7 @@ func newLocker(t *testing.T, claims ...*claim) (*Locker, *shelf) {
 	for _, c := range claims {
 		s.claims <- c
 	}
-	k, err := New(s, Config{}, func(Config, *lifecycle.Life) store.Store { return s })
+	k, err := newOn(s, Config{}, func(Config, *lifecycle.Life) store.Store { return s })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,12 +89,12 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 	}{
 		{Config{Prefix: "{"}, "Prefix"}, {Config{TTL: time.Millisecond}, "TTL"}, {Config{TTL: -1}, "TTL"}, {Config{Timeout: -1}, "Timeout"},
 	} {
-		_, err := New(&shelf{}, test.cfg, nil)
+		_, err := newOn(&shelf{}, test.cfg, nil)
 		if err == nil || !strings.Contains(err.Error(), "Config."+test.field+": ") {
 			t.Errorf("%+v: %v", test.cfg, err)
 		}
 	}
-	if _, err := New((*shelf)(nil), Config{}, nil); err == nil {
+	if _, err := newOn((*shelf)(nil), Config{}, nil); err == nil {
 		t.Error("a nil client is accepted")
 	}
 }

@@ -19,9 +19,11 @@ type Locker struct {
 	cfg   Config
 }
 
-// New is for the packages below this one, each of which has a New that users call. The client is only looked at to see that it
-// is not nil. open is called with the completed Config, and with the life whose tasks Close joins.
-func New(client any, cfg Config, open func(Config, *lifecycle.Life) store.Store) (*Locker, error) {
+func init() { store.Register(newOn) }
+
+// newOn is store.New for the packages below this one. The client is only looked at to see that it is not nil. open is called with the
+// completed Config, and with the life whose tasks Close joins.
+func newOn(client any, cfg Config, open func(Config, *lifecycle.Life) store.Store) (*Locker, error) {
 	if err := errors.Join(checkClient(client), cfg.check()); err != nil {
 		return nil, fmt.Errorf("consensus: %w", err)
 	}

@@ -12,7 +12,7 @@ import (
 // watchable is a Guard.
 type watchable interface {
 	Stats() cacheguard.Stats
-	Verify() cacheguard.Verified
+	Verified() cacheguard.Verified
 }
 
 // watched are the guards that are asked when metrics are collected.
@@ -21,7 +21,7 @@ type watched struct {
 	guards map[string]watchable
 }
 
-// Watch reads a Guard's Stats and Verify whenever metrics are collected. The name is the one given to Guard; a Guard
+// Watch reads a Guard's Stats and Verified whenever metrics are collected. The name is the one given to Guard; a Guard
 // watched under a name replaces the one before.
 func (m *Metrics) Watch(name string, guard *cacheguard.Guard) {
 	m.watched.mu.Lock()
@@ -97,7 +97,7 @@ func (w *watched) Collect(c chan<- prometheus.Metric) {
 	guards := maps.Clone(w.guards)
 	w.mu.Unlock()
 	for name, guard := range guards {
-		s, v := guard.Stats(), guard.Verify()
+		s, v := guard.Stats(), guard.Verified()
 		for _, r := range fromStats {
 			c <- prometheus.MustNewConstMetric(r.desc, r.kind, r.of(&s), name)
 		}

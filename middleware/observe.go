@@ -5,8 +5,10 @@ import "github.com/cacheguard/go/internal/observe"
 // results are the words under which requests are counted.
 var results = []Result{Hit, Stale, Loaded, Shared, Bypassed, Passed, Failed}
 
-// Observed is for package admin.
-func (c *Cache) Observed(observe.Ticket) observe.Pages {
+func init() { observe.Register((*Cache).observed) }
+
+// observed is for package admin.
+func (c *Cache) observed() observe.Pages {
 	if c == nil {
 		return observe.Pages{}
 	}

@@ -22,8 +22,13 @@ type Config struct {
 	// Milliseconds count. Default: 10 seconds.
 	TTL time.Duration
 
-	// Watchdog renews the leases at a third of TTL, until they are unlocked. 0, the default: on. -1: off, a lease ends TTL after it
-	// began unless Extend is called. Other numbers are an error.
+	// FixedLease ends a lease TTL after it began, unless Extend is called. Default: false, a watchdog renews leases at a third of TTL,
+	// until they are unlocked.
+	FixedLease bool
+
+	// Watchdog is another way to set FixedLease: with -1. 0 is the default, and other numbers are an error.
+	//
+	// Deprecated: use FixedLease.
 	Watchdog int
 
 	// MaxHold ends a lease that was held for that long, as if it had been lost. It is for holders that hang while the
@@ -71,6 +76,9 @@ func (c Config) check() error {
 }
 
 func (c Config) withDefaults() Config {
+	if c.FixedLease {
+		c.Watchdog = off
+	}
 	t := c.common().WithDefaults()
 	c.MinHold = max(c.MinHold, 0)
 	config.SetDefault(&c.Instance, config.DefaultInstance())

@@ -30,7 +30,7 @@ func (k *Locker) Inspect(ctx context.Context, name string) (Info, error) {
 }
 
 // Revoke takes the lock of the name away from its holder, and reports whether there was one. The holder's context ends with
-// ErrRevoked: as soon as the message reaches it, or else with its next renewal; with Watchdog -1, when its lease ends. The next
+// ErrRevoked: as soon as the message reaches it, or else with its next renewal; with FixedLease, when its lease ends. The next
 // holder does not wait for that.
 func (k *Locker) Revoke(ctx context.Context, name string) (bool, error) {
 	held := false

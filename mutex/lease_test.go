@@ -23,7 +23,7 @@ func TestALeaseLivesAsLongAsItIsRenewed(t *testing.T) {
 
 func TestAFixedLeaseEndsUnlessItIsExtended(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 2, Config{TTL: 400 * time.Millisecond, Watchdog: -1})
+	f := newFleet(t, 2, Config{TTL: 400 * time.Millisecond, FixedLease: true})
 	l := f.lock(0, "k")
 	first := l.TrustedUntil()
 	redistest.Await(t, "some time", func() bool { return time.Until(first) < 300*time.Millisecond })

@@ -13,8 +13,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// holderProcess is what the children of tests run. It does what its parent says, a line at a time, and says when a lease
-// is over, and why.
+// holderProcess is what the children of tests run. It does what its parent says, a line at a time.
 func holderProcess(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("ADDR")})
 	defer rdb.Close()
@@ -24,7 +23,6 @@ func holderProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer k.Close()
-	leases := make(map[string]*Lease)
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		var verb, name string
 		if _, err := fmt.Sscan(lines.Text(), &verb, &name); err != nil {
@@ -32,15 +30,9 @@ func holderProcess(t *testing.T) {
 		}
 		switch verb {
 		case "lock":
-			l, err := k.Lock(context.Background(), name)
-			if err != nil {
+			if _, err := k.Lock(context.Background(), name); err != nil {
 				t.Fatal(err)
 			}
-			leases[name] = l
-			fmt.Println("locked")
-			context.AfterFunc(l.Context(), func() { fmt.Println(context.Cause(l.Context())) })
-		case "unlock":
-			fmt.Println(leases[name].Unlock(context.Background()))
 		case "fenced", "plain":
 			increment(t, rdb, k, name, verb == "fenced", func() {
 				fmt.Println("read")

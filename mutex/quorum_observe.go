@@ -11,8 +11,8 @@ import (
 	"github.com/cacheguard/go/internal/observe"
 )
 
-// Observed is for package admin.
-func (q *Quorum) Observed(observe.Ticket) observe.Locker {
+// observed is for package admin.
+func (q *Quorum) observed() observe.Locker {
 	if q == nil {
 		return observe.Locker{}
 	}

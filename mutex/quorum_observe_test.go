@@ -12,7 +12,7 @@ func TestAQuorumShowsWhoAMajorityOfItsServersNames(t *testing.T) {
 	t.Parallel()
 	c := newCouncil(t)
 	q := c.quorum(Config{TTL: time.Hour, Instance: "shop-1"})
-	seen := q.Observed(observe.Ticket{})
+	seen := q.observed()
 	look := func() observe.Lock {
 		t.Helper()
 		lock, err := seen.Inspect(t.Context(), "k")
@@ -51,7 +51,7 @@ func TestAQuorumIsLookedAtAsLongAsAMajorityAnswers(t *testing.T) {
 	c := newCouncil(t)
 	q := c.quorum(Config{TTL: time.Hour})
 	lease := must(t)(q.TryLock(t.Context(), "k"))
-	seen := q.Observed(observe.Ticket{})
+	seen := q.observed()
 	for i := range 2 {
 		c.proxies[i].Refuse(true)
 	}
@@ -66,7 +66,7 @@ func TestAQuorumIsLookedAtAsLongAsAMajorityAnswers(t *testing.T) {
 	for i := range 3 {
 		c.proxies[i].Refuse(false)
 	}
-	if _, err := q.Observed(observe.Ticket{}).Inspect(t.Context(), ""); err == nil {
+	if _, err := q.observed().Inspect(t.Context(), ""); err == nil {
 		t.Error("an empty name")
 	}
 }

@@ -2,7 +2,6 @@ package mutex
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -169,44 +168,6 @@ func TestWithoutPushWaitersPoll(t *testing.T) {
 	})
 }
 
-func TestAKilledHolderIsReplacedWhenItsLeaseEnds(t *testing.T) {
-	if redistest.IsChild(t) {
-		holderProcess(t)
-		return
-	}
-	t.Parallel()
-	f := newFleet(t, 3, Config{TTL: 1500 * time.Millisecond}).listening()
-	child := f.child("lock k")
-	child.Expect("locked")
-	var waiting []attempt
-	for i := range f.lockers {
-		waiting = append(waiting, f.ask(t.Context(), i, "k"))
-	}
-	f.awaitWaiters("k", len(f.lockers))
-	child.Kill()
-	for range waiting {
-		f.unlock(anyOf(t, waiting))
-	}
-	f.awaitFree("k")
-}
-
-// anyOf is the lease of whichever attempt has one.
-func anyOf(t *testing.T, attempts []attempt) (l *Lease) {
-	t.Helper()
-	redistest.Await(t, "a lease", func() bool {
-		for _, a := range attempts {
-			select {
-			case o := <-a.result:
-				l = must(t)(o.lease, o.err)
-				return true
-			default:
-			}
-		}
-		return false
-	})
-	return l
-}
-
 func TestADeadWaiterCostsNoMoreThanItsGrace(t *testing.T) {
 	if redistest.IsChild(t) {
 		holderProcess(t)
@@ -224,25 +185,4 @@ func TestADeadWaiterCostsNoMoreThanItsGrace(t *testing.T) {
 	f.unlock(a.lease())
 	expect.Equal(t, "grace", queue.Grace(10*time.Minute), 3*time.Second)
 	f.awaitFree("k")
-}
-
-func TestAPausedHolderKnowsThatItsLeaseIsOver(t *testing.T) {
-	if redistest.IsChild(t) {
-		holderProcess(t)
-		return
-	}
-	t.Parallel()
-	f := newFleet(t, 1, Config{TTL: 1500 * time.Millisecond}).listening()
-	child := f.child("lock k")
-	child.Expect("locked")
-	child.Pause()
-	l := f.lock(0, "k")
-	child.Resume()
-	child.Expect("lease lost")
-	child.WriteLine("unlock k")
-	child.Expect(`mutex: unlock "k": lease lost`)
-	if err := l.Extend(t.Context()); err != nil {
-		t.Error(fmt.Errorf("the next holder: %w", err))
-	}
-	f.unlock(l)
 }

@@ -31,7 +31,7 @@ func (k *Locker) Inspect(ctx context.Context, name string) (Info, error) {
 }
 
 // Revoke takes the lock of the name away from all its holders, and returns how many there were. Their contexts end with
-// ErrRevoked when they are next renewed, at most a third of TTL later, or, with Watchdog -1, when their leases end; the next
+// ErrRevoked when they are next renewed, at most a third of TTL later, or, with FixedLease, when their leases end; the next
 // holders do not wait for that. Waiters keep their places. Revoke takes a fence, so that those of the revoked holders are
 // old.
 func (k *Locker) Revoke(ctx context.Context, name string) (holders int, err error) {

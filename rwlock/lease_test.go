@@ -13,7 +13,7 @@ import (
 func TestWatchdogKeepsALeaseAndAFixedLeaseEnds(t *testing.T) {
 	t.Parallel()
 	kept := newFleet(t, standalone(t), 2, Config{TTL: 200 * time.Millisecond}).listening()
-	fixed := newFleet(t, standalone(t), 2, Config{TTL: 200 * time.Millisecond, Watchdog: -1}).listening()
+	fixed := newFleet(t, standalone(t), 2, Config{TTL: 200 * time.Millisecond, FixedLease: true}).listening()
 	for _, how := range []take{(*Locker).Lock, (*Locker).RLock} {
 		l := must(t, kept.lockers[0], how, "a")
 		began := l.TrustedUntil()

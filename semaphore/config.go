@@ -26,8 +26,13 @@ type Config struct {
 	// From 100 milliseconds to 10 years. Milliseconds count. Default: 10 seconds.
 	TTL time.Duration
 
-	// Watchdog renews the leases at a third of TTL, until they are unlocked. Default: on. -1: a lease ends TTL after it
-	// began unless Extend is called.
+	// FixedLease ends a lease TTL after it began, unless Extend is called. Default: false, a watchdog renews leases at a third of TTL,
+	// until they are unlocked.
+	FixedLease bool
+
+	// Watchdog is another way to set FixedLease: with -1. 0 is the default, and other numbers are an error.
+	//
+	// Deprecated: use FixedLease.
 	Watchdog int
 
 	// MaxHold ends a lease that was held for that long, as if it had been lost. It is for holders that hang
@@ -63,6 +68,9 @@ func (c Config) check() error {
 }
 
 func (c Config) withDefaults() Config {
+	if c.FixedLease {
+		c.Watchdog = config.Off
+	}
 	t := c.common().WithDefaults()
 	c.Prefix, c.TTL, c.MaxHold, c.RedisTimeout = t.Prefix, t.TTL, t.MaxHold, t.RedisTimeout
 	return c

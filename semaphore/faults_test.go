@@ -268,7 +268,7 @@ func TestWatchdogKeepsALeaseAndAFixedLeaseEnds(t *testing.T) {
 	})
 	_ = l.Unlock(t.Context()) // a machine that stands still may have lost it
 
-	fixed := f.join(shared.Client(t), Config{TTL: time.Second, Watchdog: -1, Permits: 1})
+	fixed := f.join(shared.Client(t), Config{TTL: time.Second, FixedLease: true, Permits: 1})
 	capped := f.join(shared.Client(t), Config{TTL: time.Second, MaxHold: time.Second, Permits: 1})
 	f.listening()
 	for _, k := range []*Locker{fixed, capped} {

@@ -7,8 +7,10 @@ import (
 	"github.com/cacheguard/go/internal/observe"
 )
 
-// Observed is for package admin.
-func (k *Locker) Observed(observe.Ticket) observe.Locker {
+func init() { observe.Register((*Locker).observed) }
+
+// observed is for package admin.
+func (k *Locker) observed() observe.Locker {
 	if k == nil {
 		return observe.Locker{}
 	}

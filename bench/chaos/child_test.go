@@ -75,7 +75,7 @@ func newWorker(t *testing.T) *worker {
 	w.truth = truth{redis.NewClient(&redis.Options{Addr: os.Getenv("TRUTH"), ReadTimeout: time.Minute})}
 	locks := mutex.Config{Prefix: "chaos-lock", TTL: lease}
 	if w.wrong {
-		locks.Watchdog = -1
+		locks.FixedLease = true
 	}
 	w.locks, errs[4] = mutex.New(w.rdb.(mutex.Redis), locks)
 	w.cas, errs[5] = cas.New(w.rdb.(cas.Redis), cas.Config{Prefix: "chaos-cas", TTL: -1})

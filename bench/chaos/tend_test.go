@@ -43,7 +43,7 @@ func (w *worker) inspect(ctx context.Context, o *opened) error {
 func (w *worker) selfCheck(ctx context.Context, o *opened) error { return o.guard.SelfCheck(ctx) }
 
 func (w *worker) stats(_ context.Context, o *opened) error {
-	_, _, _ = o.guard.Stats(), o.guard.Verify(), o.things.Stats()
+	_, _, _ = o.guard.Stats(), o.guard.Verified(), o.things.Stats()
 	return nil
 }
 

@@ -143,11 +143,11 @@ func TestVerifyComparesWhenItsDelayIsOver(t *testing.T) {
 	want(t, env, "k", "new", "old")
 	for range 2 {
 		env.Settle()
-		expect.Equal(t, "stale", env.Guard.Verify().Stale, 0)
+		expect.Equal(t, "stale", env.Guard.Verified().Stale, 0)
 		env.Advance(time.Minute)
 	}
 	env.Settle()
-	expect.Equal(t, "verified", env.Guard.Verify(), cacheguard.Verified{Stale: 1})
+	expect.Equal(t, "verified", env.Guard.Verified(), cacheguard.Verified{Stale: 1})
 }
 
 func TestALeaseIsKeptWhileTheClockMoves(t *testing.T) {

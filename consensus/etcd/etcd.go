@@ -32,7 +32,7 @@ var (
 // New returns a Locker. It does no I/O and starts no goroutine. Config.TTL is rounded up to seconds, and etcd makes it at
 // least one and a half election time-outs. The error names every field of cfg that is out of range.
 func New(client *clientv3.Client, cfg Config) (*Locker, error) {
-	return consensus.New(client, cfg, func(cfg Config, life *lifecycle.Life) store.Store {
+	return store.New[*Locker](client, cfg, func(cfg Config, life *lifecycle.Life) store.Store {
 		return &locks{client: client, cfg: cfg, life: life, opening: make(chan struct{}, 1)}
 	})
 }

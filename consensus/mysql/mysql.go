@@ -38,7 +38,7 @@ var (
 // pool of their own: holders that need a connection for their work would wait for those who wait for them. The error names every
 // field of cfg that is out of range.
 func New(db *sql.DB, cfg Config) (*Locker, error) {
-	return consensus.New(db, cfg, func(cfg Config, life *lifecycle.Life) store.Store {
+	return store.New[*Locker](db, cfg, func(cfg Config, life *lifecycle.Life) store.Store {
 		return database.New(&driver{db: db, ttl: cfg.TTL, timeout: cfg.Timeout}, life, cfg.TTL, cfg.Timeout)
 	})
 }

@@ -38,7 +38,7 @@ var (
 // that need a connection for their work would wait for those who wait for them. The error names every field of cfg that is out
 // of range.
 func New(pool *pgxpool.Pool, cfg Config) (*Locker, error) {
-	return consensus.New(pool, cfg, func(cfg Config, life *lifecycle.Life) store.Store {
+	return store.New[*Locker](pool, cfg, func(cfg Config, life *lifecycle.Life) store.Store {
 		return database.New(&driver{pool: pool, ttl: cfg.TTL, timeout: cfg.Timeout}, life, cfg.TTL, cfg.Timeout)
 	})
 }

@@ -34,7 +34,7 @@ var (
 // and at most maxSessionTimeout (20 ticks). A Locker cannot see what they have granted, and believes the Config. The
 // error names every field of cfg that is out of range.
 func New(conn *zk.Conn, cfg Config) (*Locker, error) {
-	return consensus.New(conn, cfg, func(cfg Config, life *lifecycle.Life) store.Store {
+	return store.New[*Locker](conn, cfg, func(cfg Config, life *lifecycle.Life) store.Store {
 		return &locks{conn: conn, cfg: cfg, life: life, opening: make(chan struct{}, 1)}
 	})
 }

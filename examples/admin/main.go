@@ -38,13 +38,13 @@ func (s *shop) router() http.Handler {
 		w.Header().Set("Cache-Control", "max-age=2")
 		_, _ = io.WriteString(w, "products") // a client that does not read it does not want it
 	})
-	panel := admin.Config{
+	panel := admin.NewHandler(admin.Config{
 		Guards: []*cacheguard.Guard{s.guard}, Lockers: s.jobs.lockers(), Pages: []admin.Pages{s.pages},
 		// The port is open to this machine only: to all of its users and programs. A service asks here who sent the request, and names the
 		// host that people ask for in Hosts. Sites that a browser of this machine visits stay out, as they have other names.
 		Allow: func(*http.Request, admin.Action) bool { return true },
-	}
-	r.Mount("/debug/cacheguard", panel.Handler())
+	})
+	r.Mount("/debug/cacheguard", panel)
 	return r
 }
 

@@ -127,7 +127,7 @@ func (in *instance) serve() {
 	if in.feed != nil {
 		page.Feeds = map[string]admin.Feed{"shop": in.feed}
 	}
-	mux.Handle("/admin", page.Handler())
+	mux.Handle("/admin", admin.NewHandler(page))
 	mux.HandleFunc("/get", in.get)
 	mux.HandleFunc("/lock", in.lock)
 	mux.HandleFunc("/release", func(http.ResponseWriter, *http.Request) { in.once.Do(func() { close(in.release) }) })

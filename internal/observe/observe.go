@@ -1,14 +1,10 @@
-// Package observe is the interface through which guards, locks and caches of pages report to package admin, and to nobody else:
-// their method Observed takes a Ticket.
+// Package observe is the interface through which guards, locks and caches of pages report to package admin, and to nobody else.
 package observe
 
 import (
 	"context"
 	"time"
 )
-
-// Ticket is what only this module can make.
-type Ticket struct{ _ struct{} }
 
 // Guard is what a Guard shows.
 type Guard struct {
