@@ -35,6 +35,7 @@ var troubles = []trouble{
 	{"Entries cannot be decoded", (*fleet).damagedEntries, (*fleet).damagedEntries},
 	{"A key is hot", (*fleet).hotKey, (*fleet).hotKey},
 	{"A lock is not given up", (*fleet).heldLock, nil},
+	{"An intent stands and nobody is there", (*fleet).forgottenIntent, (*fleet).forgottenIntent},
 }
 
 // TestDrill makes one of the troubles on a fleet that has other work, and leaves it to somebody who has docs/at-3am.md for as long as

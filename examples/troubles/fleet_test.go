@@ -55,6 +55,7 @@ func newFleet(t *testing.T, title string) *fleet {
 // startFleet starts a service, whose trouble has the title in the documentation. It may do what docs/redis.md says, and more.
 func startFleet(t *testing.T, title string) *fleet {
 	t.Helper()
+	command(t) // building it may take longer than loads may
 	f := &fleet{T: t, server: redistest.Start(t), section: sectionOf(t, title)}
 	f.redis("ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all")
 	for i := range processes {
@@ -179,6 +180,7 @@ type shown struct {
 	Guards []struct {
 		Troubles map[string]float64
 		Queued   int
+		Intents  int
 		Running  []struct {
 			Key  string
 			Took float64
