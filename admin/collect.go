@@ -76,6 +76,7 @@ func guardOf(g *guard) guardState {
 	one := guardState{
 		Prefix: g.seen.Prefix, Instance: g.seen.Instance, Troubles: troublesOf(&troubles, &stats), Refused: troubles.RefusedAs,
 		Loading: stats.Loading, MaxLoads: stats.MaxLoads, Queued: stats.Queued, Waiting: stats.Waiting, Owed: stats.Owed,
+		Intents: stats.Intents, Oldest: stats.OldestIntent.Seconds(),
 		Local: stats.LocalEntries, LocalBytes: stats.LocalBytes, Evictions: stats.LocalEvictions,
 		Read: stats.BytesRead, Written: stats.BytesWritten, Caches: []cacheState{},
 		Running: loadsOf(running), Slowest: loadsOf(g.seen.Loads.Slowest()), Hot: []hotState{},
@@ -98,6 +99,9 @@ func troublesOf(t *observe.Troubles, stats *cacheguard.Stats) map[string]float64
 	}
 	if ago := time.Since(t.Refused); ago < recently {
 		all["refused"] = ago.Seconds()
+	}
+	if stats.OldestIntent > standing {
+		all["intent"] = stats.OldestIntent.Seconds()
 	}
 	if !stats.Subscribed && t.Deaf == 0 {
 		all["deaf"] = 0 // it never was subscribed

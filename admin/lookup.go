@@ -14,21 +14,22 @@ const longest = 8 << 10
 
 // foundKey is what there is of a key. Durations are in seconds.
 type foundKey struct {
-	Key      string       `json:"key"`
-	State    string       `json:"state"`
-	Text     string       `json:"text"` // all of it, for people
-	Age      float64      `json:"age"`
-	FreshFor float64      `json:"fresh_for"`
-	KeptFor  float64      `json:"kept_for"`
-	Size     int          `json:"size"`
-	Tags     []string     `json:"tags"`
-	Load     *foundHolder `json:"load"`
-	Waiting  int          `json:"waiting"`
-	Writers  int          `json:"writers"`
-	Failure  string       `json:"failure"`
-	Version  int          `json:"version"`  // of a program, among Versions; 0: without one
-	Versions []foundKey   `json:"versions"` // what each version of a program has, without writers; Text has it, too
-	Problem  string       `json:"problem"`  // why Redis was not asked with success; empty: it was
+	Key      string        `json:"key"`
+	State    string        `json:"state"`
+	Text     string        `json:"text"` // all of it, for people
+	Age      float64       `json:"age"`
+	FreshFor float64       `json:"fresh_for"`
+	KeptFor  float64       `json:"kept_for"`
+	Size     int           `json:"size"`
+	Tags     []string      `json:"tags"`
+	Load     *foundHolder  `json:"load"`
+	Waiting  int           `json:"waiting"`
+	Writers  int           `json:"writers"`
+	Intents  []foundHolder `json:"intents"` // of whose transactions intents stand
+	Failure  string        `json:"failure"`
+	Version  int           `json:"version"`  // of a program, among Versions; 0: without one
+	Versions []foundKey    `json:"versions"` // what each version of a program has, without writers and intents; Text has it, too
+	Problem  string        `json:"problem"`  // why Redis was not asked with success; empty: it was
 }
 
 type foundHolder struct {
@@ -55,10 +56,13 @@ func found(key string, i *cacheguard.Inspection) foundKey {
 	f := foundKey{
 		Key: key, State: string(i.State), Text: i.String(), Age: i.Age.Seconds(), FreshFor: i.FreshFor.Seconds(), KeptFor: i.KeptFor.Seconds(),
 		Size: i.Size, Tags: append([]string{}, i.Tags...), Load: holder(i.Load), Waiting: i.Waiting, Writers: len(i.Writers),
-		Version: i.Version, Versions: []foundKey{},
+		Intents: []foundHolder{}, Version: i.Version, Versions: []foundKey{},
 	}
 	if i.Failure != nil {
 		f.Failure = i.Failure.Message
+	}
+	for _, intent := range i.Intents {
+		f.Intents = append(f.Intents, *holder(&intent))
 	}
 	for n := range i.Versions {
 		f.Versions = append(f.Versions, found(key, &i.Versions[n]))

@@ -104,12 +104,13 @@
     deaf: ['warn', (g, s, for_) => (for_ > 0 ? 'Messages do not arrive for ' + s : 'Messages have not arrived yet') + ': calls that wait poll, and the local tier is not used. See the user’s rights to channels.'],
     saturated: ['warn', (g, s) => g.queued + ' loads wait for ' + s + ', as ' + g.loading + ' of ' + g.max_loads + ' run. Is the database slow?'],
     refused: ['bad', (g, s) => 'Redis answers with an error, ' + s + ' ago: ' + g.refused + '. Is it full, or does the user lack a right?'],
+    intent: ['warn', (g, s) => g.intents + ' intents stand, the oldest for ' + s + ': its transaction takes long, or nobody calls Done.'],
     bypassed: ['warn', (g, s) => 'The cache is turned off for ' + s + ': calls load without it.'],
   };
 
   const locker = (l) => l.prefix + ' (' + l.kind + (l.servers ? ' of ' + l.servers : l.permits ? ', ' + l.permits + ' permits' : '') + ')';
   const brief = {
-    outage: 'Redis does not answer', owing: 'invalidations are owed', refused: 'Redis answers with an error', deaf: 'messages do not arrive', saturated: 'loads wait', bypassed: 'the cache is turned off',
+    outage: 'Redis does not answer', owing: 'invalidations are owed', refused: 'Redis answers with an error', deaf: 'messages do not arrive', saturated: 'loads wait', intent: 'an intent stands', bypassed: 'the cache is turned off',
   };
 
   function troubles() {
@@ -196,6 +197,7 @@
       for (const l of g.slowest) slow.push(row(l, l.failed ? 'failed' : 'well', l.failed ? 'bad' : ''));
       for (const h of g.hot) hot.push([h.cut ? h.key + '…' : look(h.key, i), g.prefix, number(h.rate)]);
       limits.push(g.prefix + ': ' + g.loading + (g.max_loads ? ' of ' + g.max_loads : '') + ' loads run, ' + g.queued + ' wait for their turn, ' + g.waiting + ' calls wait' +
+        (g.intents ? '; ' + g.intents + ' intents stand, the oldest for ' + seconds(g.oldest_intent) : '') +
         (g.local_entries ? '; local tier: ' + number(g.local_entries) + ' entries' + (g.local_bytes ? ', ' + bytes(g.local_bytes) : '') + ', ' + number(g.local_evictions) + ' gave way' : '') +
         '; ' + bytes(g.read_bytes) + ' read, ' + bytes(g.written_bytes) + ' written');
     });

@@ -7,8 +7,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/observe"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/middleware"
@@ -84,6 +86,35 @@ func TestALoadIsShownWhileItRunsAndAmongTheSlowestAfterwards(t *testing.T) {
 		parse(t, get(t, h, "/?view=key&guard=0&key=slow", http.StatusOK), &found)
 		return found.Failure == "no such table"
 	})
+}
+
+func TestIntentsThatStandAreShownWithTheirInstanceAndAge(t *testing.T) {
+	t.Parallel()
+	g := newGuard(t, cacheguard.Config{Instance: "shop-1"})
+	h := New(g)
+	in, err := g.Intend(t.Context(), cacheguard.Changes{Keys: []string{"a"}})
+	expect.ErrorIs(t, err)
+	var found foundKey
+	redistest.Await(t, "it has stood for a while", func() bool {
+		parse(t, get(t, h, "/?view=key&guard=0&key=a", http.StatusOK), &found)
+		return len(found.Intents) == 1 && found.Intents[0].For > 0
+	})
+	expect.Equal(t, "instance", found.Intents[0].Instance, "shop-1")
+	s := look(t, h).Guards[0]
+	expect.Equal(t, "intents", s.Intents, 1)
+	if s.Oldest <= 0 {
+		t.Errorf("the oldest has stood for %v", s.Oldest)
+	}
+	expect.ErrorIs(t, in.Done(t.Context()))
+	s = look(t, h).Guards[0]
+	expect.Equal(t, "intents after Done", s.Intents, 0)
+	expect.Equal(t, "the oldest of none", s.Oldest, 0)
+
+	stats := g.Stats()
+	for lasts, want := range map[time.Duration]float64{0: 0, standing: 0, 2 * standing: (2 * standing).Seconds()} {
+		stats.OldestIntent = lasts
+		expect.Equal(t, lasts.String(), troublesOf(&observe.Troubles{}, &stats)["intent"], want)
+	}
 }
 
 func TestTheHottestKeyComesFirst(t *testing.T) {

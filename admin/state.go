@@ -14,6 +14,9 @@ const (
 
 	// recently is how long an error of Redis is shown as what is wrong now.
 	recently = 30 * time.Second
+
+	// standing is how long an intent may stand before that is shown as what is wrong: most transactions take less.
+	standing = 5 * time.Second
 )
 
 // state is what the page shows. Durations are in seconds, rates per second, ratios from 0 to 1, or -1 of nothing.
@@ -37,6 +40,8 @@ type guardState struct {
 	Queued     int                `json:"queued"`
 	Waiting    int                `json:"waiting"`
 	Owed       int                `json:"owed"`
+	Intents    int                `json:"intents"`       // of this process's transactions that are not done
+	Oldest     float64            `json:"oldest_intent"` // for how long the oldest has stood
 	Local      int                `json:"local_entries"`
 	LocalBytes uint64             `json:"local_bytes"`
 	Evictions  uint64             `json:"local_evictions"`

@@ -63,7 +63,7 @@ func (in *Intent) expire() {
 	}
 	g := in.guard
 	g.life.Try(func() { // stop: RedisTimeout for each batch
-		g.cfg.Logger.LogAttrs(context.Background(), slog.LevelWarn, "intent stood for longer than UpdateTimeout, its changes are invalidated now",
+		g.cfg.Logger.LogAttrs(context.Background(), slog.LevelWarn, "cacheguard: intent stood for longer than UpdateTimeout, its changes are invalidated now",
 			slog.Duration("for", time.Since(in.since)))
 		_ = in.invalidate(context.Background()) // what fails is pending, and Done invalidates once more
 	})

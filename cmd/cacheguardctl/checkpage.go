@@ -76,6 +76,8 @@ func (g *pagedGuard) trouble(name string) finding {
 		f.Detail = "messages do not arrive" + lasted
 	case "saturated":
 		f.Detail = fmt.Sprintf("%d loads wait for MaxLoads, which is %d%s", g.Queued, g.MaxLoads, lasted)
+	case "intent":
+		f.Detail = fmt.Sprintf("%d intents stand, the oldest%s", g.Intents, lasted[1:])
 	case "bypassed":
 		f.Detail = "the cache is bypassed" + lasted
 	default: // of a later version

@@ -23,8 +23,8 @@ func pageOf(t *testing.T, data string) string {
 
 func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 	t.Parallel()
-	const busy = `{"guards":[{"prefix":"shop","instance":"shop-1","refused":"fill: OOM","queued":7,"max_loads":4,
-		"troubles":{"outage":2.5,"owing":1,"refused":3,"deaf":60,"saturated":9,"bypassed":1},
+	const busy = `{"guards":[{"prefix":"shop","instance":"shop-1","refused":"fill: OOM","queued":7,"max_loads":4,"intents":2,
+		"troubles":{"outage":2.5,"owing":1,"refused":3,"deaf":60,"saturated":9,"intent":12,"bypassed":1},
 		"running":[{"key":"report","took":12.34},{"key":"price","took":11}],"hot":[{"key":"home"}],
 		"caches":[{"name":"product","rate":900,"lately":{"damaged":1,"unstorable":2,"takeovers":3}},{"name":"","rate":100}]}],
 		"lockers":[{"prefix":"jobs","locks":[{"name":"import","for":31},{"name":"mail","for":29}]},{"prefix":"other","locks":[{"name":"x","for":99}]}],
@@ -48,6 +48,7 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 	expect.Equal(t, "findings", strings.Join(found, "\n"), strings.Join([]string{
 		"warning shop-1: the cache is bypassed, for 1s",
 		"warning shop-1: messages do not arrive, for 1m0s",
+		"warning shop-1: 2 intents stand, the oldest for 12s",
 		"failed shop-1: Redis does not answer, for 2.5s",
 		"failed shop-1: invalidations are owed, for 1s",
 		"failed shop-1: Redis answers with an error: fill: OOM",

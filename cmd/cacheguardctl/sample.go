@@ -79,6 +79,7 @@ type pagedGuard struct {
 	Troubles                  map[string]float64
 	Loading, Queued, Waiting  int
 	MaxLoads                  int `json:"max_loads"`
+	Intents                   int
 	Running                   []struct {
 		Key  string
 		Took float64

@@ -28,12 +28,17 @@ func (d *database) query(ctx context.Context) (p product, err error) {
 
 // write makes a new version, which is there when write returns.
 func (d *database) write(ctx context.Context) error {
-	err := d.hold(ctx, func() {})
+	err := d.statement(ctx)
 	if err == nil {
-		d.version.Add(1)
+		d.commit()
 	}
 	return err
 }
+
+// statement is a write in a transaction: nobody else sees what it changes, until the commit.
+func (d *database) statement(ctx context.Context) error { return d.hold(ctx, func() {}) }
+
+func (d *database) commit() { d.version.Add(1) }
 
 // hold waits for a connection, calls begin, and keeps the connection for the latency. When ctx ends, the connection is free
 // again, as drivers cancel their queries.

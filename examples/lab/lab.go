@@ -13,6 +13,7 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/examples/internal/backends"
+	"github.com/cacheguard/go/examples/internal/program"
 )
 
 const (
@@ -20,6 +21,7 @@ const (
 	connections = 10 // to the database
 	queryTime   = 200 * time.Millisecond
 	slowTime    = 10 * queryTime
+	restTime    = time.Second // of a transaction, between the write and the commit
 )
 
 // lab is all that the page shows and changes.
@@ -32,6 +34,7 @@ type lab struct {
 	ledger   *ledger
 	tasks    sync.WaitGroup // callers, writers, and the ends of instances
 	writing  atomic.Bool    // one writes at a time, so that the newest version is its
+	rest     func(ctx context.Context) error
 
 	instances [instances]atomic.Pointer[instance]
 
@@ -47,6 +50,10 @@ func openLab(ctx context.Context, server *backends.RedisServer, patience time.Du
 	l := &lab{
 		server: server, admin: server.NewClient(), patience: patience, name: fmt.Sprintf("cacheguard-lab-%d", time.Now().UnixNano()),
 		db: &database{pool: make(chan struct{}, connections)}, ledger: newLedger(), redis: up,
+		rest: func(ctx context.Context) error {
+			program.Pause(ctx, restTime)
+			return ctx.Err()
+		},
 	}
 	if err := l.change(ctx, s); err != nil {
 		return nil, errors.Join(err, l.close())
@@ -201,6 +208,25 @@ func (l *lab) killAll() {
 
 // write makes an instance write the product, unless one does.
 func (l *lab) write() {
+	l.withOne(func(in *instance) (string, error) { return "wrote version %d.", in.shop.write(in.ctx) })
+}
+
+// writeLate is write in a transaction that commits after it.
+func (l *lab) writeLate() {
+	l.mu.Lock()
+	s := l.settings
+	l.mu.Unlock()
+	said := "committed version %d after its write had returned: what was loaded in between is older, and stays."
+	if s.Mode == modeGuard && s.Intend {
+		said = "committed version %d after its write had returned: until then an intent stood."
+	}
+	l.withOne(func(in *instance) (string, error) {
+		return said, in.shop.writeLate(in.ctx, s.Intend, func() error { return l.rest(in.ctx) })
+	})
+}
+
+// withOne lets an instance write, and say so.
+func (l *lab) withOne(write func(*instance) (said string, err error)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	in := l.pick(rand.N(instances))
@@ -210,11 +236,11 @@ func (l *lab) write() {
 	l.pays(l.settings.Mode)
 	l.tasks.Go(func() { // owner: l; stop: the end of the instance; joined by renew and close
 		defer l.writing.Store(false)
-		err := in.shop.write(in.ctx)
+		said, err := write(in)
 		if err == nil {
 			version := l.db.version.Load()
 			l.ledger.wrote(version)
-			l.ledger.note(fmt.Sprintf("%s wrote version %d.", in.name, version))
+			l.ledger.note(in.name + " " + fmt.Sprintf(said, version))
 		} else if in.alive() {
 			l.ledger.note(fmt.Sprintf("%s could not write: %v.", in.name, err))
 		}

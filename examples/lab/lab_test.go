@@ -212,6 +212,36 @@ func TestACallAfterAWriteReturnsWhatWasWritten(t *testing.T) {
 	}
 }
 
+func TestACommitAfterAnUpdateLeavesTheOldVersionAndOneUnderAnIntentDoesNot(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		settings
+		want int64
+	}{
+		{settings{Mode: modeHand}, 0},
+		{settings{Mode: modeGuard}, 0},
+		{settings{Mode: modeGuard, Intend: true}, 1},
+	} {
+		l := newLab(t, c.settings)
+		l.rest = func(context.Context) error { // somebody reads, until what is loaded is stored
+			for {
+				a, err := l.call(3)
+				if err != nil || a.how == cacheguard.Hit {
+					return err
+				}
+			}
+		}
+		l.writeLate()
+		awaitFact(t, "it is committed", func() bool { return l.said("committed version 1") })
+		if a, err := l.call(2); a.product.Version != c.want || err != nil {
+			t.Errorf("%+v: %+v, %v, want version %d", c.settings, a, err, c.want)
+		}
+		if s := l.state(t.Context(), time.Now()); s.Version != 1 || s.Answered == nil || s.Outdated != 1-c.want {
+			t.Errorf("%+v: version %d, %d outdated answers", c.settings, s.Version, s.Outdated)
+		}
+	}
+}
+
 func TestCallersComeAndGo(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, settings{Mode: modeGuard, Callers: 20})

@@ -36,9 +36,10 @@ type call struct {
 }
 
 type ending struct {
-	at   time.Time
-	took time.Duration
-	hit  bool
+	at      time.Time
+	took    time.Duration
+	hit     bool
+	version int64
 }
 
 // line is something that happened.
@@ -80,7 +81,7 @@ func (l *ledger) end(c *call, a answer, err error) {
 	case a.how != "":
 		c.by.answers[a.how]++
 		hit := a.how == cacheguard.Hit || a.how == cacheguard.Local || a.how == cacheguard.Stale
-		l.ended = append(l.ended, ending{time.Now(), took, hit})
+		l.ended = append(l.ended, ending{time.Now(), took, hit, a.product.Version})
 		if a.product.Version < c.written {
 			l.outdated++
 		}

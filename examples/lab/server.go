@@ -43,6 +43,7 @@ func handler(l *lab) http.Handler {
 	act("/expire", func(r *http.Request) error { return l.expire(r.Context()) })
 	act("/write", func(*http.Request) error { l.write(); return nil })
 	act("/write-past", func(*http.Request) error { l.writePast(); return nil })
+	act("/write-late", func(*http.Request) error { l.writeLate(); return nil })
 	act("/redis/{flow}", func(r *http.Request) error {
 		f := flow(r.PathValue("flow"))
 		if !slices.Contains([]flow{up, frozen, down}, f) {

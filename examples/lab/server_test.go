@@ -138,6 +138,9 @@ func TestThePageIsToldWhatHappens(t *testing.T) {
 	until("written", func(s state) bool {
 		return s.Redis == up && s.Instances[2].State != "killed" && strings.Contains(s.Journal[len(s.Journal)-1].Text, "wrote version 1")
 	})
+	act("/settings", `{"mode":"guard","callers":0,"ttl":60,"intend":true}`)
+	act("/write-late", "")
+	until("committed", func(s state) bool { return s.Version == 2 && s.Settings.Intend })
 	act("/settings", `{"mode":"guard","callers":10,"ttl":60,"local":true,"slow":true}`)
 	until("local", func(s state) bool { return s.Instances[0].Answers["local"] > 0 && s.Latency == slowTime.Milliseconds() })
 }

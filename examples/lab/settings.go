@@ -20,11 +20,12 @@ var names = map[mode]string{modeHand: "by hand", modeFlight: "singleflight", mod
 type settings struct {
 	Mode    mode `json:"mode"`
 	Callers int  `json:"callers"`
-	TTL     int  `json:"ttl"`   // seconds
-	Stale   bool `json:"stale"` // of cacheguard: serve the old value while a new one is loaded
-	Local   bool `json:"local"` // of cacheguard: keep it in the memory of each instance
-	Slow    bool `json:"slow"`  // the database
-	Feed    bool `json:"feed"`  // invalidates what somebody writes past the cache
+	TTL     int  `json:"ttl"`    // seconds
+	Stale   bool `json:"stale"`  // of cacheguard: serve the old value while a new one is loaded
+	Local   bool `json:"local"`  // of cacheguard: keep it in the memory of each instance
+	Slow    bool `json:"slow"`   // the database
+	Intend  bool `json:"intend"` // of cacheguard: for writes that commit later
+	Feed    bool `json:"feed"`   // invalidates what somebody writes past the cache
 }
 
 func (s settings) ttl() time.Duration { return time.Duration(s.TTL) * time.Second }
@@ -44,6 +45,6 @@ func (s settings) check() error {
 
 // lasting is the settings without those that can change while instances run.
 func (s settings) lasting() settings {
-	s.Callers, s.Slow, s.Feed = 0, false, false
+	s.Callers, s.Slow, s.Feed, s.Intend = 0, false, false, false
 	return s
 }

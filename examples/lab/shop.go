@@ -21,7 +21,8 @@ func entry(prefix, key string) string { return prefix + ":{" + key + "}" }
 type shop interface {
 	get(ctx context.Context) (answer, error)
 	write(ctx context.Context) error
-	forget(ctx context.Context) error // what the cache has
+	forget(ctx context.Context) error                                    // what the cache has
+	writeLate(ctx context.Context, intend bool, rest func() error) error // commits after the rest of the transaction
 	close() error
 }
 
@@ -66,6 +67,13 @@ func (s byHand) write(ctx context.Context) error {
 }
 
 func (s byHand) forget(ctx context.Context) error { return s.rdb.Del(ctx, s.key).Err() }
+func (s byHand) writeLate(ctx context.Context, _ bool, rest func() error) error {
+	if err := errors.Join(s.in.db.statement(ctx), s.rdb.Del(ctx, s.key).Err(), rest()); err != nil {
+		return err
+	}
+	s.in.db.commit()
+	return nil
+}
 
 func (byHand) close() error { return nil }
 
@@ -102,6 +110,33 @@ func (s guarded) get(ctx context.Context) (a answer, err error) {
 func (s guarded) write(ctx context.Context) error { return s.guard.Update(ctx, hotKey, s.in.db.write) }
 
 func (s guarded) forget(ctx context.Context) error { return s.guard.Invalidate(ctx, hotKey) }
+
+// writeLate has the mistake that Intend is for: unless intend is set, only the statement is within an Update, and the commit comes after it.
+func (s guarded) writeLate(ctx context.Context, intend bool, rest func() error) error {
+	if !intend {
+		if err := s.guard.Update(ctx, hotKey, s.in.db.statement); err != nil {
+			return err
+		}
+		if err := rest(); err != nil {
+			return err
+		}
+		s.in.db.commit()
+		return nil
+	}
+	in, err := s.guard.Intend(ctx, cacheguard.Changes{Keys: []string{hotKey}})
+	if err != nil {
+		return err
+	}
+	defer in.Done(ctx) // after an error
+	if err := s.in.db.statement(ctx); err != nil {
+		return err
+	}
+	if err := rest(); err != nil {
+		return err
+	}
+	s.in.db.commit()
+	return in.Done(ctx)
+}
 
 func (s guarded) close() error { return s.guard.Close() }
 

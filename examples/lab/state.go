@@ -29,6 +29,8 @@ type state struct {
 	Hits      *float64         `json:"hits"`    // their share; nil when nobody had an answer
 	Failed    int64            `json:"failed"`
 	Outdated  int64            `json:"outdated"`
+	Version   int64            `json:"version"`  // that the database has
+	Answered  *int64           `json:"answered"` // the oldest that callers got in the last second; nil: none got any
 	Episode   *episode         `json:"episode"`
 	Costs     map[mode]episode `json:"costs"`
 	Journal   []line           `json:"journal"`
@@ -49,7 +51,7 @@ func (l *lab) state(ctx context.Context, now time.Time) state {
 	s := state{
 		Time: now.UnixMilli(), Settings: l.settings, Redis: l.redis, Expiries: l.expiries,
 		Busy: len(l.db.pool), Pool: cap(l.db.pool), Queued: l.db.queued.Load(),
-		Latency: time.Duration(l.db.latency.Load()).Milliseconds(),
+		Latency: time.Duration(l.db.latency.Load()).Milliseconds(), Version: l.db.version.Load(),
 	}
 	left, err := l.admin.PTTL(ctx, entry(l.prefix(), hotKey)).Result()
 	s.Missing = err != nil || left < 0
@@ -84,6 +86,9 @@ func (l *ledger) fill(s *state, now time.Time) {
 		took = append(took, e.took)
 		if e.hit {
 			hits++
+		}
+		if s.Answered == nil || e.version < *s.Answered {
+			s.Answered = &e.version
 		}
 	}
 	if n := len(took); n > 0 {

@@ -19,7 +19,7 @@ func runTour(ctx context.Context, out io.Writer, folder string) error {
 const healthy = "now.episode === null && now.hits === 1"
 
 func scenes(t *tour.Tour, url string) {
-	t.Open(url, 1280, 706)
+	t.Open(url, 1280, 760)
 	t.Await("!!now && says('#link') === 'live'")
 	t.Run("$('ttl').value = 600, $('ttl').dispatchEvent(new Event('change'))")
 	t.Await("now.settings.ttl === 600")
@@ -48,6 +48,20 @@ func scenes(t *tour.Tour, url string) {
 	t.Click("tr[data-state=killed] button")
 	t.Await("rows('serving') === 5")
 	t.Seen("one other takes over from an instance that dies in mid-load")
+
+	t.Click("#later")
+	t.Await("now.outdated >= 100 && sees('#old')")
+	t.Picture("lab-commit-later")
+	t.Seen("with a commit after Update, callers get the old version")
+	t.Click("#expire")
+	t.Await("now.answered === now.version && !sees('#old') && " + healthy)
+	t.Click("#intend")
+	t.Await("now.settings.intend")
+	t.Run("outdated = now.outdated, version = now.version")
+	t.Click("#later")
+	t.Await("now.version > version && now.answered === now.version && !sees('#old') && " + healthy)
+	t.Check("now.outdated === outdated")
+	t.Seen("with a commit under an intent, they get the new one")
 
 	t.Run("failed = says('#failed')")
 	t.Click("#down")
@@ -104,6 +118,7 @@ func pictures(t *tour.Tour, fact string) {
 
 const helpers = `
 	var says = (selector) => document.querySelector(selector).textContent;
+	var sees = (selector) => document.querySelector(selector).checkVisibility();
 	var rows = (state) => document.querySelectorAll('tr[data-state=' + state + ']').length;
 	var lines = (part) => [...$('journal').children].filter((line) => line.textContent.includes(part)).length;
 `

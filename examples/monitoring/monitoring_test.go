@@ -154,6 +154,14 @@ func TestPromtoolAcceptsRulesAndExpressions(t *testing.T) {
 	}
 }
 
+func TestAnIntentThatNobodyEndsIsAnAlert(t *testing.T) {
+	t.Parallel()
+	said, err := exec.CommandContext(t.Context(), "promtool", "test", "rules", filepath.Join("testdata", "intents.yml")).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, said)
+	}
+}
+
 // panels are those of the dashboard.
 func panels(t *testing.T) []panel {
 	t.Helper()

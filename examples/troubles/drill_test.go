@@ -35,6 +35,7 @@ var troubles = []trouble{
 	{"Entries cannot be decoded", (*fleet).damagedEntries, (*fleet).damagedEntries},
 	{"A key is hot", (*fleet).hotKey, (*fleet).hotKey},
 	{"A lock is not given up", (*fleet).heldLock, nil},
+	{"An intent stands and nobody is there", (*fleet).forgottenIntent, (*fleet).forgottenIntent},
 	{"The feed is behind", (*fleet).unmappableRow, nil},
 	{"The slot fills the disk", (*fleet).unreadSlot, (*fleet).growLog},
 }

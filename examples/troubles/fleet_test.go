@@ -59,6 +59,7 @@ func newFleet(t *testing.T, title string) *fleet {
 // database, and a feed of its log.
 func startFleet(t *testing.T, title string, database bool) *fleet {
 	t.Helper()
+	command(t) // building it may take longer than loads may
 	f := &fleet{T: t, server: redistest.Start(t), section: sectionOf(t, title)}
 	address := ""
 	if database {
@@ -187,6 +188,7 @@ type shown struct {
 	Guards []struct {
 		Troubles map[string]float64
 		Queued   int
+		Intents  int
 		Running  []struct {
 			Key  string
 			Took float64

@@ -32,6 +32,8 @@ const (
 	timeout  = 2 * time.Second // likewise
 	slow     = 50 * time.Millisecond
 	maxLoads = 2
+
+	updateTimeout = 20 * time.Second
 )
 
 func TestInstanceOfTheFleet(t *testing.T) {
@@ -82,7 +84,7 @@ func newInstance(t *testing.T) *instance {
 	m, err := metrics.New(in.metrics, metrics.Config{})
 	in.must(err)
 	in.guard, err = cacheguard.New(rdb, cacheguard.Config{
-		Prefix: "shop", Instance: name, LeaseTTL: lease, SlowLoad: slow, MaxLoads: maxLoads, RedisTimeout: timeout, Hooks: m.Guard("shop"),
+		Prefix: "shop", Instance: name, LeaseTTL: lease, SlowLoad: slow, MaxLoads: maxLoads, RedisTimeout: timeout, Hooks: m.Guard("shop"), UpdateTimeout: updateTimeout,
 		Local: cacheguard.LocalConfig{MaxEntries: 100}, Logger: slog.New(slog.NewTextHandler(&in.log, nil)),
 	})
 	in.must(err)
@@ -130,6 +132,7 @@ func (in *instance) serve() {
 	mux.Handle("/admin", admin.NewHandler(page))
 	mux.HandleFunc("/get", in.get)
 	mux.HandleFunc("/lock", in.lock)
+	mux.HandleFunc("/intend", in.intend)
 	mux.HandleFunc("/release", func(http.ResponseWriter, *http.Request) { in.once.Do(func() { close(in.release) }) })
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	in.must(err)
@@ -167,6 +170,16 @@ func (in *instance) get(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := run(); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
+}
+
+// intend announces a transaction on a key and forgets Done, unless one stands.
+func (in *instance) intend(w http.ResponseWriter, r *http.Request) {
+	if in.guard.Stats().Intents > 0 {
+		return
+	}
+	if _, err := in.guard.Intend(context.Background(), cacheguard.Changes{Keys: []string{r.FormValue("key")}}); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	}
 }

@@ -62,3 +62,6 @@ func (f *fleet) heldLock() {
 	f.ctl(0, "--lock-prefix jobs locks show import", "shop-1")
 	f.ask(1, "/lock?name=import")
 }
+
+// forgottenIntent makes the first instance begin a transaction whose end it never reports.
+func (f *fleet) forgottenIntent() { f.ask(0, "/intend?key=report") }

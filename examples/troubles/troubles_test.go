@@ -3,6 +3,8 @@ package troubles
 import (
 	"strings"
 	"testing"
+
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestASlowLoaderIsFound(t *testing.T) {
@@ -153,4 +155,28 @@ func TestALockThatNobodyGivesUpIsFound(t *testing.T) {
 	f.ctl(0, "--lock-prefix jobs locks revoke import --yes", "revoked")
 	f.ctl(0, "--lock-prefix jobs locks show import", "shop-2")
 	f.counts(0, "cacheguard_locks_lost_total", `lock="jobs"`, nil)
+}
+
+// The process lives and has forgotten it, and then it dies.
+func TestAnIntentThatNobodyEndsIsFound(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "An intent stands and nobody is there")
+	f.forgottenIntent()
+	f.ctl(0, "--prefix shop inspect report", "an intent stands, of a transaction by shop-1 for ", "believed to be alive for another")
+	f.measures(0, "cacheguard_intents", `cache="shop"`, "1", f.forgottenIntent)
+	f.counts(0, "cacheguard_intent_oldest_seconds", `cache="shop"`, f.forgottenIntent)
+	f.checks(f.forgottenIntent, "1 intents stand, the oldest for ")
+	f.shows(0, "intents stand", func(s *shown) bool {
+		f.forgottenIntent()
+		return s.Guards[0].Intents == 1 && s.Guards[0].Troubles["intent"] > 0
+	})
+	f.logs(0, "intent stood for longer than UpdateTimeout")
+
+	f.forgottenIntent()
+	f.instances[0].Kill()
+	f.checks(nil, "connection refused")
+	redistest.Await(t, "the intent has expired", func() bool {
+		code, out := f.run("--prefix", "shop", "inspect", "report")
+		return code == 0 && !strings.Contains(out, "intent")
+	})
 }

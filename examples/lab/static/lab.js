@@ -24,6 +24,7 @@ $('modes').addEventListener('change', (e) => change({ mode: e.target.value }));
 $('callers').addEventListener('change', (e) => change({ callers: Number(e.target.value) }));
 $('callers').addEventListener('input', (e) => text($('callers-out'), e.target.value));
 $('ttl').addEventListener('change', (e) => change({ ttl: Number(e.target.value) }));
+$('intend').addEventListener('change', (e) => change({ intend: e.target.checked }));
 $('stale').addEventListener('change', (e) => change({ stale: e.target.checked }));
 $('local').addEventListener('change', (e) => change({ local: e.target.checked }));
 $('feed').addEventListener('change', (e) => change({ feed: e.target.checked }));
@@ -31,6 +32,7 @@ $('past').addEventListener('click', () => post('/write-past'));
 $('slow').addEventListener('click', () => change({ slow: !now.settings.slow }));
 $('expire').addEventListener('click', () => post('/expire'));
 $('write').addEventListener('click', () => post('/write'));
+$('later').addEventListener('click', () => post('/write-late'));
 for (const [id, flow] of [['freeze', 'frozen'], ['down', 'down']]) {
   $(id).addEventListener('click', () => post('/redis/' + (now.redis === flow ? 'up' : flow)));
 }
@@ -59,7 +61,7 @@ function drawSettings(s) {
   if (document.activeElement !== $('callers')) $('callers').value = s.callers;
   if (document.activeElement !== $('callers')) text($('callers-out'), s.callers);
   if (document.activeElement !== $('ttl')) $('ttl').value = s.ttl;
-  for (const id of ['stale', 'local']) {
+  for (const id of ['stale', 'local', 'intend']) {
     $(id).checked = s[id];
     $(id).disabled = s.mode !== 'guard';
   }
@@ -120,6 +122,10 @@ function drawServers(state) {
   const entry = fresh ? `expires in ${seconds(Math.ceil(fresh / 1000) * 1000)}` : state.missing ? 'is missing' : 'has expired, and is served stale';
   text($('entry'), state.redis === 'up' ? entry : 'is out of reach');
   $('entry-bar').style.width = `${fresh / state.settings.ttl / 10}%`;
+
+  text($('answered'), state.answered ?? '–');
+  text($('version'), state.version);
+  $('old').hidden = state.answered === null || state.answered >= state.version;
 
   const full = state.busy === state.pool;
   $('database').dataset.state = full ? 'full' : state.settings.slow ? 'slow' : 'up';
