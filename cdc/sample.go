@@ -65,7 +65,7 @@ func (s *sample) same(ctx context.Context) (bool, error) {
 	}
 }
 
-// old says what there is of an entry that is old.
+// old describes an entry that is old.
 func (s *sample) old(ctx context.Context, after time.Duration) OldValue {
 	o := OldValue{Table: s.table, Key: s.key, Committed: s.committed, After: after}
 	i, err := s.inspect(ctx, s.key)

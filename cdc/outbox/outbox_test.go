@@ -125,7 +125,7 @@ func open(t *testing.T, d Dialect) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = db.Close() }) // it is of no use any more
+	t.Cleanup(func() { _ = db.Close() }) // whatever it says, the connection is gone
 	return db
 }
 

@@ -20,7 +20,7 @@ func (l *lab) writePast() {
 		return
 	}
 	feed := l.settings.Feed
-	l.pays("") // what follows is no expiry
+	l.pays("")          // what follows is no expiry
 	l.tasks.Go(func() { // owner: l; stop: it is short, but for a Redis that is down, and for that the end of the instances; joined by renew and close
 		version := l.db.version.Add(1)
 		l.ledger.wrote(version)
