@@ -8,6 +8,7 @@ import (
 	"github.com/cacheguard/go/cdc"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/feedtest"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestAReportNamesKeysThatStayOldAndSaysWhy(t *testing.T) {
@@ -33,6 +34,7 @@ func TestAReportNamesKeysThatStayOldAndSaysWhy(t *testing.T) {
 			defer func() { cancel(); expect.ErrorIs(t, <-ended, context.Canceled) }()
 			w.CatchUp(f)
 			w.Reads(1, "one")
+			redistest.Later()
 			w.exec("UPDATE products SET name = 'uno'")
 			w.CatchUp(f)
 			w.Await("somebody has looked a second after the commit", func() bool { return report.Consistency().After[0].Reads == 1 })
