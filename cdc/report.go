@@ -69,7 +69,7 @@ type OldValue struct {
 	Table, Key string
 	Committed  time.Time
 	After      time.Duration // the commit
-	Why        string        // what Guard.Inspect tells of the entry: when it was stored, and by which load
+	Why        string        // by what Guard.Inspect reports: when the entry was stored, and when its load began
 	Epochs     []string      // of its tags, as Inspection.TagVersions
 }
 

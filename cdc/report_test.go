@@ -15,7 +15,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
-// oldFor is a sample that the cache has an old value of, for so long.
+// oldFor is a sample whose value in the cache is old at first.
 func oldFor(d time.Duration) sample {
 	began := time.Now()
 	return sample{

@@ -20,8 +20,8 @@ var (
 // Row is a row of a table as the log has it: before a change or after it. The zero Row is one that is not there: there is no old row
 // of an INSERT, and no new row of a DELETE.
 //
-// The first error of a row's methods is also the feed's, whatever Table.Changed makes of it, because a row whose keys are not known is
-// one whose entries stay old. Has and IsNull have no errors, so ask them first where a value may be missing.
+// The first error of a row's methods stops the feed, even if Table.Changed ignores it: if a row's keys are not known, its entries would stay
+// old. Has and IsNull have no errors, so ask them first where a value may be missing.
 type Row struct {
 	columns []string
 	value   func(i int) (any, error)

@@ -65,15 +65,16 @@ func (s *sample) same(ctx context.Context) (bool, error) {
 	}
 }
 
-// old says what there is of an entry that is old.
+// old describes an entry that is old.
 func (s *sample) old(ctx context.Context, after time.Duration) OldValue {
 	o := OldValue{Table: s.table, Key: s.key, Committed: s.committed, After: after}
+	asked := time.Now()
 	i, err := s.inspect(ctx, s.key)
 	if err != nil {
 		o.Why = "not known: " + err.Error()
 		return o
 	}
-	o.Why, o.Epochs = why(&i, time.Since(s.committed)), i.TagVersions
+	o.Why, o.Epochs = why(&i, asked.Add(time.Since(asked)/2).Sub(s.committed)), i.TagVersions // Redis looked in between
 	return o
 }
 

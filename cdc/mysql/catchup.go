@@ -10,7 +10,7 @@ import (
 )
 
 // CatchUp returns when everything that was committed before the call is invalidated in Redis: after a migration, in a test, as the last step
-// of a deployment. It need not be called where the log is read; somewhere an instance must do so. If ctx ends before, the error says how far the
+// of a deployment. Any process may call it, while some instance runs the feed. If ctx ends before, the error says how far the
 // feed is, and matches the cause of that.
 func (f *Feed) CatchUp(ctx context.Context) error {
 	if f == nil {
@@ -20,7 +20,7 @@ func (f *Feed) CatchUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = db.Close() }() // it is of no use any more
+	defer func() { _ = db.Close() }() // whatever it says, the connection is gone
 	end, err := f.snapshot(ctx, db)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ func (f *Feed) SelfCheck(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = db.Close() }() // it is of no use any more
+	defer func() { _ = db.Close() }() // whatever it says, the connection is gone
 	ready := f.ready(ctx, db)
 	if db.PingContext(ctx) != nil {
 		return ready

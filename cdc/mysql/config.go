@@ -25,20 +25,20 @@ type Config struct {
 	// primary. The user needs REPLICATION SLAVE and BINLOG MONITOR.
 	Conn string
 
-	// Name is that of the feed: its lock and its position in Redis have it. All instances with the same Name share the reading: one does, the
+	// Name names the feed, its lock, and its position in Redis. All instances with the same Name share the reading: one does, the
 	// others stand by. Without braces.
 	Name string
 
-	// Redis is where the position is, and the lock: the Redis of the cache. The Feed does not close it.
+	// Redis keeps the position and the lock. Use the Redis of the cache. The Feed does not close it.
 	Redis redis.UniversalClient
 
-	// Tables are what changes of tables invalidate. Their names are those of the database and the table: shop.products.
+	// Tables are what changes of tables invalidate. They are named with their database: shop.products.
 	Tables []cdc.Table
 
 	// Guards are whose entries are invalidated: usually one.
 	Guards []*cacheguard.Guard
 
-	// ServerID is that of the feed among the replicas of the server, where each has its own. Default: a random one.
+	// ServerID identifies the feed among the replicas of the server. Each of them needs another one. Default: a random one.
 	ServerID uint32
 
 	// Logger gets the begin and the end of troubles, who reads, and why kinds are invalidated whole. Default: none.
@@ -74,7 +74,7 @@ func New(cfg Config) (*Feed, error) {
 		return nil, fmt.Errorf("cdc/mysql: %w", err)
 	}
 	if cfg.ServerID == 0 {
-		cfg.ServerID = 1<<30 + rand.Uint32N(1<<30) // far from those that people give
+		cfg.ServerID = 1<<30 + rand.Uint32N(1<<30) // people give small ones
 	}
 	config.SetDefault(&cfg.Logger, slog.New(slog.DiscardHandler))
 	cfg.Logger = cfg.Logger.With("feed", cfg.Name)

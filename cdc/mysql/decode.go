@@ -13,7 +13,7 @@ import (
 	"github.com/cacheguard/go/cdc/internal/engine"
 )
 
-// decoder makes parts of what the log has. The server writes a transaction into the log when it commits, so a part may be invalidated
+// decoder turns the events of the log into parts. The server writes a transaction into the log when it commits, so a part may be invalidated
 // before its end is read.
 type decoder struct {
 	tables engine.Tables
@@ -57,7 +57,7 @@ func (d *decoder) event(ctx context.Context, e *replication.BinlogEvent) error {
 	return d.idle(ctx, time.Time{})
 }
 
-// idle notes that nothing is left before the place, between transactions. It may be known since when.
+// idle notes, between transactions, that nothing is left before the place. since is when, if that is known.
 func (d *decoder) idle(ctx context.Context, since time.Time) error {
 	if d.part != nil {
 		return nil
@@ -131,8 +131,8 @@ var (
 	definition = regexp.MustCompile(`(?i)^\s*(/\*.*?\*/\s*)?(CREATE|ALTER|DROP|TRUNCATE|RENAME|GRANT|REVOKE|ANALYZE|OPTIMIZE|REPAIR|FLUSH|SET)\b`)
 )
 
-// query adds what a statement may change: the tables that a definition mentions, or all, if it is neither that nor a boundary. One of the others is XA
-// COMMIT: the rows were in the log when they were prepared, and nobody saw them.
+// query adds what a statement may change: a definition changes the tables that it mentions, and any other statement, but for the boundaries of transactions,
+// all tables. One of those is XA COMMIT: its rows were logged at XA PREPARE, when nobody saw them yet.
 func (d *decoder) query(ctx context.Context, e *replication.QueryEvent, committed time.Time) error {
 	text := string(e.Query)
 	switch {
@@ -146,7 +146,7 @@ func (d *decoder) query(ctx context.Context, e *replication.QueryEvent, committe
 	return d.whole(ctx, d.tables.All(), committed)
 }
 
-// mentioned are the tables that a statement may be about: those of its database, or of one that it names, if it has their name or is about a database.
+// mentioned returns the tables that a statement may be about: those whose database and whose name it mentions, and all of a database that it is about.
 func (d *decoder) mentioned(text, schema string) (tables []*engine.Table) {
 	for _, table := range d.tables.All() {
 		database, name, _ := strings.Cut(strings.ToLower(table.Name), ".")

@@ -244,8 +244,11 @@ func TestNewAndSelfCheckNameWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	_, err := New(Config{Name: "{", Conn: "x"})
 	feedtest.Says(t, err, "Config.Conn", "Config.Name", "Config.Redis", "Tables: is empty", "Guards: is empty")
+	nothing := func(cdc.Change) cacheguard.Changes { return cacheguard.Changes{} }
+	_, err = New(Config{Guards: []*cacheguard.Guard{nil}, Tables: []cdc.Table{{Name: "a.b", Changed: nothing}, {Name: "a.b", Changed: nothing}, {Name: "a.c"}}})
+	feedtest.Says(t, err, "Config.Conn: is empty", "Guards: one of them is nil", "Tables[1]: a.b is there twice", "Tables[2]: a.c: Changed is nil")
 	w := newWorld(t, startServer(t, "--binlog-format=MIXED", "--binlog-row-image=MINIMAL", "--binlog-row-metadata=NO_LOG").Socket)
-	w.exec("CREATE USER weak", "GRANT SELECT ON *.* TO weak")
+	w.exec("CREATE USER weak", "GRANT SELECT ON *.* TO weak", "CREATE VIEW `view` AS SELECT 1 AS id")
 	check := func(change func(*Config), texts ...string) {
 		t.Helper()
 		cfg := w.config()
@@ -257,6 +260,7 @@ func TestNewAndSelfCheckNameWhatIsWrong(t *testing.T) {
 	check(func(*Config) {}, "SET GLOBAL binlog_format = 'ROW'", "SET GLOBAL binlog_row_image = 'FULL'", "SET GLOBAL binlog_row_metadata = 'FULL'")
 	check(func(c *Config) { c.Conn = strings.Replace(c.Conn, "root", "weak", 1) }, "GRANT REPLICATION SLAVE ON *.* TO 'weak'", "GRANT BINLOG MONITOR")
 	check(func(c *Config) { c.Conn = strings.Replace(c.Conn, "root", "root:wrong", 1) }, "Access denied")
+	check(func(c *Config) { c.Tables[0].Name = w.name + ".view" }, w.name+".view is no table")
 	check(func(c *Config) { c.Tables[0].Name = "products" }, "there is no table products", w.name+".products")
 	var none *Feed
 	expect.ErrorIs(t, none.Run(t.Context()), errNilFeed)

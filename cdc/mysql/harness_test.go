@@ -80,7 +80,7 @@ func (w *world) open(conn string) *sql.DB {
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.Cleanup(func() { _ = db.Close() }) // it is of no use any more
+	w.Cleanup(func() { _ = db.Close() }) // whatever it says, the connection is gone
 	return db
 }
 

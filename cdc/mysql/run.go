@@ -39,7 +39,7 @@ func (f *Feed) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = db.Close() }() // it is of no use any more
+	defer func() { _ = db.Close() }() // whatever it says, the connection is gone
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		began := time.Now()
 		err := locks.Do(ctx, f.cfg.Name, func(ctx context.Context, l *mutex.Lease) error { return f.read(ctx, db, l.Fence()) })

@@ -18,7 +18,7 @@ import (
 type Config struct {
 	Dialect Dialect
 
-	// Tables are what changes of tables invalidate. Their names are those that Triggers was given.
+	// Tables are what changes of tables invalidate. They are named as for Triggers.
 	Tables []cdc.Table
 
 	// Guards are whose entries are invalidated: usually one.
@@ -49,7 +49,7 @@ type Feed struct {
 	db     *sql.DB
 	cfg    Config
 	engine *engine.Engine
-	of     string // the condition that rows are of mapped tables
+	of     string // the SQL condition for rows about mapped tables
 	warned bool
 	size   int // of the next batch, for Run
 }

@@ -125,7 +125,7 @@ func open(t *testing.T, d Dialect) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = db.Close() }) // it is of no use any more
+	t.Cleanup(func() { _ = db.Close() }) // whatever it says, the connection is gone
 	return db
 }
 
@@ -282,6 +282,27 @@ func TestAnOutboxWithTooManyRowsIsGivenUpForOneThatStandsForAll(t *testing.T) {
 	})
 }
 
+func TestAWrongPasswordAndAMissingRightAreErrors(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, PostgreSQL, shared.Client(t))
+	w.exec("CREATE ROLE weak LOGIN")
+	defer w.exec("DROP ROLE weak")
+	var name string
+	expect.ErrorIs(t, w.db.QueryRowContext(t.Context(), "SELECT current_database()").Scan(&name))
+	weak, err := sql.Open("pgx", strings.NewReplacer("dbname=postgres", "dbname="+name, "user=test", "user=weak").Replace(postgres))
+	expect.ErrorIs(t, err)
+	defer weak.Close()
+	f, err := New(weak, w.config())
+	expect.ErrorIs(t, err)
+	feedtest.Says(t, f.SelfCheck(t.Context()), "permission denied for table cacheguard_outbox")
+	wrong, err := sql.Open("mysql", strings.Replace(mariadb, "root", "root:wrong", 1))
+	expect.ErrorIs(t, err)
+	defer wrong.Close()
+	f, err = New(wrong, w.config())
+	expect.ErrorIs(t, err)
+	feedtest.Says(t, f.SelfCheck(t.Context()), "Access denied")
+}
+
 func TestTruncateInvalidatesTheKindWhole(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, PostgreSQL, shared.Client(t))
@@ -346,6 +367,16 @@ func TestNewAndSelfCheckNameWhatIsWrong(t *testing.T) {
 	_, err := New(nil, Config{Dialect: "oracle", Poll: 1, MaxRows: -2})
 	feedtest.Says(t, err, "db: is nil", "Dialect", "Poll", "MaxRows", "Tables: is empty", "Guards: is empty")
 	w := newWorld(t, SQLite, shared.Client(t))
+	nothing := func(cdc.Change) cacheguard.Changes { return cacheguard.Changes{} }
+	_, err = New(w.db, Config{Dialect: SQLite, Guards: []*cacheguard.Guard{nil}, Tables: []cdc.Table{
+		{Name: "a", Changed: nothing}, {Name: "a", Changed: nothing}, {Name: "b"}, {Name: "*", Changed: nothing},
+	}})
+	feedtest.Says(t, err, "Guards: one of them is nil", "Tables[1]: a is there twice", "Tables[2]: b: Changed is nil", "* stands for all tables")
+	cfg := w.config()
+	cfg.Tables[0].Name = "unknown"
+	other, err := New(w.db, cfg)
+	expect.ErrorIs(t, err)
+	feedtest.Says(t, other.SelfCheck(t.Context()), "table unknown has no trigger cacheguard_unknown_insert")
 	f, err := New(w.db, w.config())
 	expect.ErrorIs(t, err)
 	w.exec("DROP TRIGGER cacheguard_products_update")

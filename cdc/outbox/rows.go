@@ -219,7 +219,7 @@ func (f *Feed) compact(ctx context.Context) error {
 	return tx.Commit()
 }
 
-// mapped is the condition that a row is of one of the tables, or of all.
+// mapped is the SQL condition for rows about the tables, and for the row that stands for all tables.
 func mapped(tables []string) string {
 	names := []string{text(everything)}
 	for _, name := range tables {

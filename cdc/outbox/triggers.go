@@ -33,8 +33,8 @@ func CreateTable(d Dialect) []string {
 	return nil
 }
 
-// Triggers returns the statements that make the triggers of a table, after dropping those of before. The triggers note the columns, which are those that
-// Table.Changed asks for. In PostgreSQL, name the table with its schema if that is not in the search path of those who write; the feed's
+// Triggers returns the statements that make the triggers of a table, in place of earlier ones. Name the columns that Table.Changed asks for: the
+// triggers note those. In PostgreSQL, name the table with its schema if that is not in the search path of those who write; the feed's
 // Table has the same name.
 func Triggers(d Dialect, table string, columns ...string) []string {
 	switch d {

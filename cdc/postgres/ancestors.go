@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ancestors are the ids and names of a table and of those that it is a partition or a child of.
+// ancestors returns the ids and names of a table, and of the tables that it is a partition or a child of.
 func ancestors(ctx context.Context, side *pgx.Conn, id uint32) (map[uint32]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -12,8 +12,8 @@ import (
 )
 
 // CatchUp returns when everything that was committed before the call is invalidated in Redis: after a migration, in a test, as the last step
-// of a deployment. It need not be called where Run runs, or where the log is read; somewhere an instance must do so. It writes a mark of
-// some bytes into the log, and waits until that is confirmed. If ctx ends before, the error says how far the feed is, and matches
+// of a deployment. Any process may call it, while some instance runs the feed. It writes a mark of some bytes into the log, and waits until
+// that is confirmed. If ctx ends before, the error says how far the feed is, and matches
 // the cause of that.
 func (f *Feed) CatchUp(ctx context.Context) error {
 	if f == nil {

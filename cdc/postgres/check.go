@@ -58,7 +58,7 @@ func (f *Feed) ready(ctx context.Context, side *pgx.Conn) (map[uint32]*engine.Ta
 	return ids, nil
 }
 
-// checkTables checks the server, the publication, and that this has the tables.
+// checkTables checks the server and the publication, and that the publication has the tables.
 func (f *Feed) checkTables(ctx context.Context, side *pgx.Conn, p *problems) (map[uint32]*engine.Table, error) {
 	var level string
 	var standby bool
@@ -173,8 +173,7 @@ const fingerprint = `SELECT format('%s.%s', p.oid, p.xmin) || coalesce(string_ag
 	LEFT JOIN pg_publication_rel r ON r.prpubid = p.oid AND r.prrelid = c.oid
 	WHERE p.pubname = $1 GROUP BY p.oid, p.xmin`
 
-// fingerprint changes with what the publication has of the mapped tables. The log does not say when they are taken out of it, and are put
-// back.
+// fingerprint changes when a mapped table enters or leaves the publication. The log says nothing about that.
 func (f *Feed) fingerprint(ctx context.Context, side *pgx.Conn) (text string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

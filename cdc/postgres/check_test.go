@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 
@@ -82,6 +83,33 @@ func TestSelfCheckNamesWhatIsMissingAndWhatMendsIt(t *testing.T) {
 			}
 			feedtest.Says(t, err, c.says...)
 		})
+	}
+}
+
+func TestSelfCheckNamesAWrongPassword(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, startServer(t).Address)
+	w.exec("CREATE ROLE app LOGIN REPLICATION PASSWORD 'right'")
+	var file string
+	w.ask(&file, "SHOW hba_file")
+	if err := os.WriteFile(file, []byte("local all test trust\nlocal all app scram-sha-256\n"), 0o644); err != nil { // it is there, and is its owner's
+		t.Fatal(err)
+	}
+	w.exec("SELECT pg_reload_conf()")
+	w.Await("passwords count", func() bool {
+		var rules int
+		w.ask(&rules, "SELECT count(*) FROM pg_hba_file_rules WHERE auth_method = 'scram-sha-256' AND error IS NULL")
+		return rules == 1
+	})
+	cfg := w.config()
+	cfg.Conn += " user=app password=wrong"
+	f, err := New(cfg)
+	expect.ErrorIs(t, err)
+	w.Await("the server has read them", func() bool { return f.SelfCheck(t.Context()) != nil })
+	err = f.SelfCheck(t.Context())
+	feedtest.Says(t, err, "password authentication failed")
+	if strings.Contains(err.Error(), "wrong") {
+		t.Errorf("the error has the password: %v", err)
 	}
 }
 

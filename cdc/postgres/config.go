@@ -59,7 +59,7 @@ type Feed struct {
 	engine *engine.Engine
 	conn   *pgx.ConnConfig
 	why    string // the next slot is new
-	warned bool   // that the slot holds back much; for one session at a time
+	warned bool   // that the slot holds back much; sessions run one after the other
 }
 
 // New returns a Feed. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.

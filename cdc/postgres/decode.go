@@ -12,7 +12,7 @@ import (
 	"github.com/cacheguard/go/cdc/internal/engine"
 )
 
-// decoder makes parts of what pgoutput says. The database sends a transaction when it has committed, so a part may be invalidated before the
+// decoder turns the messages of pgoutput into parts. The database sends a transaction only after its commit, so a part may be invalidated before the
 // end of its transaction is read.
 type decoder struct {
 	tables    engine.Tables
@@ -66,7 +66,7 @@ func (d *decoder) begin() {
 	d.part = &engine.Part[pglogrepl.LSN]{Committed: d.committed.Add(-time.Nanosecond), Marks: []uint64{uint64(d.xid)}}
 }
 
-// idle notes that there is nothing before a position that was not sent.
+// idle notes that the database has sent everything before a position.
 func (d *decoder) idle(ctx context.Context, position pglogrepl.LSN) error {
 	if d.part != nil {
 		return nil
@@ -90,7 +90,7 @@ func (d *decoder) commit(ctx context.Context, end pglogrepl.LSN) error {
 	return d.put(ctx, part)
 }
 
-// of is the relation with an id, and nil if it is not mapped.
+// of returns the relation with an id, or nil if it is not mapped.
 func (d *decoder) of(id uint32) (*relation, error) {
 	r, known := d.relations[id]
 	if !known || d.part == nil {
@@ -144,8 +144,8 @@ func (d *decoder) cut(ctx context.Context) error {
 	return d.put(ctx, part)
 }
 
-// relation notes what a table is like from here on. It is mapped by its object id, so it may be renamed; or else by its name,
-// as it may be a new table with the old name. Partitions count as their tables.
+// relation notes the columns that a table has from here on. A table is known by its object id, so it may be renamed; or else by its name,
+// because it may be a new table in place of an old one. Partitions count as their tables.
 func (d *decoder) relation(ctx context.Context, m *pglogrepl.RelationMessage) error {
 	table, known := d.ids[m.RelationID]
 	if table == nil {

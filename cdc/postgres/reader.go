@@ -26,10 +26,10 @@ type reader struct {
 	sideMu sync.Mutex
 	side   *pgx.Conn // for statements
 
-	confirmed atomic.Uint64 // up to which everything is invalidated
+	confirmed atomic.Uint64 // the position up to which everything is invalidated
 	changed   chan struct{} // has one if confirmed has moved
 	awaiting  atomic.Int64  // since when receive waits for the database, in ns since 1970; 0: it does not
-	published string // the fingerprint of the publication
+	published string        // the fingerprint of the publication
 
 	markMu sync.Mutex
 	end    pglogrepl.LSN // of the log, at
@@ -124,8 +124,8 @@ func (r *reader) poke() {
 	}
 }
 
-// attend tells the database the position, and looks after the slot. It asks for an answer once a second, from which the position
-// of an idle database moves, and by which a dead network shows.
+// attend tells the database the position, and looks after the slot. Once a second it asks for an answer, which moves the position of an
+// idle database, and shows whether the network is dead.
 func (r *reader) attend(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -187,7 +187,7 @@ func (r *reader) settle(ctx context.Context, xids []uint64) error {
 	})
 }
 
-// ancestors are the object ids and names of a table and of those that it is a partition or a child of.
+// ancestors asks on the reader's own connection.
 func (r *reader) ancestors(ctx context.Context, id uint32) (map[uint32]string, error) {
 	r.sideMu.Lock()
 	defer r.sideMu.Unlock()

@@ -23,7 +23,7 @@ const (
 	maxPause   = 5 * time.Second
 )
 
-// errStandBy is not one: another instance reads.
+// errStandBy says that another instance reads, which is no trouble.
 var errStandBy = errors.New("another instance reads")
 
 // Run invalidates what changes, until ctx ends; the error is its cause then. Run it on every instance: one of them reads the log, the others stand by
@@ -89,7 +89,7 @@ func (f *Feed) session(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if why, tooMuch := errors.AsType[givenUp](f.bound(slot)); tooMuch { // as each session ends before it looks, because of a row
+	if why, tooMuch := errors.AsType[givenUp](f.bound(slot)); tooMuch { // a row that cannot be mapped ends each session before watch looks
 		return f.giveUp(ctx, side, why)
 	}
 	conn, err := f.dialReplication(ctx)
@@ -152,7 +152,7 @@ func (f *Feed) dialReplication(ctx context.Context) (*pgconn.PgConn, error) {
 	return conn, nil
 }
 
-// name lets administrators see whose connection it is, and makes the database's text of times one that the feed reads.
+// name tells administrators whose connection it is, and has the database write times and bytes in the format that parse reads.
 func name(params map[string]string, slot string) {
 	if params["application_name"] == "" {
 		params["application_name"] = "cacheguard " + slot
@@ -165,7 +165,7 @@ func name(params map[string]string, slot string) {
 func hangUp(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = conn.Close(ctx) // it is of no use any more
+	_ = conn.Close(ctx) // whatever it says, the connection is gone
 }
 
 func hangUpReplication(conn *pgconn.PgConn) {

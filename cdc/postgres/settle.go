@@ -13,9 +13,9 @@ import (
 	"github.com/cacheguard/go/cdc/internal/engine"
 )
 
-// settled returns when every new snapshot sees what the transactions with these numbers have done. PostgreSQL writes a commit into
-// its log, and sends it, before it lets other transactions see it; with synchronous replication long before. An invalidation
-// in between would let a load store the old row for good. Without numbers, it waits for all transactions that run now.
+// settled returns when every new snapshot sees what the transactions with these numbers did. PostgreSQL logs and sends a commit before other
+// transactions see it, and with synchronous replication long before. If the feed invalidated in between, a load could read the old row and store it
+// for good. Without numbers, settled waits for all transactions that run now.
 func settled(ctx context.Context, xids []uint64, take func() (snapshot, error)) error {
 	var waiting []uint64
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
@@ -83,10 +83,10 @@ func parseSnapshot(text string) (s snapshot, err error) {
 	return s, nil
 }
 
-// runs reports whether it does not see what a transaction has done.
+// runs reports whether a transaction still runs: the snapshot does not see what it did.
 func (s snapshot) runs(xid uint64) bool { return xid >= s.next || slices.Contains(s.running, xid) }
 
-// full is the number of a transaction of which the log has 32 bits: the one that is nearest to next.
+// full completes the number of a transaction, of which the log has 32 bits: to the number nearest to next.
 func (s snapshot) full(xid uint64) uint64 {
 	const round = 1 << 32
 	full := s.next&^(round-1) | xid

@@ -30,7 +30,7 @@ const lookAtSlot = `SELECT s.slot_name IS NOT NULL, coalesce(s.active, false), c
 	s.slot_name IS NULL OR coalesce(s.plugin = 'pgoutput' AND s.database = current_database(), false)
 	FROM (SELECT pg_current_wal_insert_lsn() AS now_end) w LEFT JOIN pg_replication_slots s ON s.slot_name = $1`
 
-// look asks for the state of the slot. Figures of a slot that an instance reads are for Stats, too.
+// look asks for the state of the slot, and notes it for Stats.
 func (f *Feed) look(ctx context.Context, side *pgx.Conn) (s slot, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -54,8 +54,8 @@ func (f *Feed) look(ctx context.Context, side *pgx.Conn) (s slot, err error) {
 	return s, nil
 }
 
-// create makes the slot, which says from then on that everything before its position is invalidated. So it is made last, as a copy
-// of one that ends with the connection: whoever dies in between leaves nothing behind. One instance does so, by an advisory lock.
+// create makes the slot. A slot claims that everything before its position is invalidated, so it is made last, as a copy of a temporary one that
+// ends with the connection: whoever dies in between leaves nothing behind. An advisory lock admits one instance.
 func (f *Feed) create(ctx context.Context, conn *pgconn.PgConn, side *pgx.Conn, old slot) error {
 	why := f.why
 	switch {
@@ -66,7 +66,7 @@ func (f *Feed) create(ctx context.Context, conn *pgconn.PgConn, side *pgx.Conn, 
 	case why == "":
 		why = "there is no slot: it was dropped, or this is the first start"
 	}
-	ctx, cancel := context.WithTimeout(ctx, 3*timeout) // what it keeps of the log meanwhile is bounded
+	ctx, cancel := context.WithTimeout(ctx, 3*timeout) // which bounds what the temporary slot keeps of the log
 	defer cancel()
 	lock := "hashtextextended(" + literal("cacheguard "+f.cfg.Slot) + ", 0)"
 	got, err := f.ask(ctx, conn, "SELECT pg_try_advisory_lock("+lock+")")

@@ -20,7 +20,7 @@ type relation struct {
 	table    *engine.Table // nil: it is not mapped
 	columns  []string
 	types    []uint32
-	identity []bool // whether the log has the column's old value
+	identity []bool // whether the log has the old value of the column
 }
 
 func newRelation(table *engine.Table, m *pglogrepl.RelationMessage) *relation {
@@ -47,7 +47,7 @@ func (r *relation) newRow(tuple, full *pglogrepl.TupleData) cdc.Row {
 	})
 }
 
-// oldRow is the row before a change. If the log does not have it, the identity was not changed, and is that of the new row.
+// oldRow is the row before a change. If the log has none, the identity did not change, and the new row has it.
 func (r *relation) oldRow(old *pglogrepl.TupleData, full bool, tuple *pglogrepl.TupleData) cdc.Row {
 	if old == nil {
 		old = tuple

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// brief is an error that may be one for each of thousands of keys. Its text is that of the first.
+// brief shortens an error that joins one for each of thousands of keys: its text is the first one's.
 type brief struct{ error }
 
 func (b brief) Error() string {

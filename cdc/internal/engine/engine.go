@@ -1,5 +1,5 @@
-// Package engine is what the feeds share: from changes of rows to invalidations that Redis has acknowledged, and to the position that may be
-// confirmed then. It does not know where changes come from.
+// Package engine is what the feeds share: it turns changes of rows into invalidations, repeats them until Redis has acknowledged them, and says then which
+// position may be confirmed. It does not know where changes come from.
 package engine
 
 import (
@@ -37,7 +37,7 @@ type Engine struct {
 	running bool
 }
 
-// errRunning is of a second Run.
+// errRunning is returned by a second Run.
 var errRunning = errors.New("cdc: the feed runs already")
 
 // Start begins a Run. The caller calls end when it is over.
@@ -70,7 +70,7 @@ func (e *Engine) Stats() cdc.Stats {
 	return s
 }
 
-// Reading notes that this instance reads the log, or no longer does. since is up to when everything is known to be invalidated.
+// Reading notes whether this instance reads the log. Everything committed before since is known to be invalidated; zero: nothing is known.
 func (e *Engine) Reading(on bool, since time.Time) {
 	e.mu.Lock()
 	changed := e.stats.Reading != on
@@ -130,8 +130,8 @@ func (e *Engine) Trouble(err error) {
 	}
 }
 
-// Whole invalidates the kinds of all tables, as the position in the log is lost. It tries once, so that the caller may let go of the
-// position in between.
+// Whole invalidates the kinds of all tables, because the position in the log is lost. It tries once, so the caller can release its
+// slot or lock between two attempts.
 func (e *Engine) Whole(ctx context.Context, why string) error {
 	e.Log.Warn("cdc: all mapped kinds are invalidated whole", "why", why)
 	if err := invalidate(ctx, e.Guards, nil, nil, e.Tables.All()); err != nil {
@@ -167,7 +167,7 @@ func NewApplier[P any](e *Engine, steps Steps[P]) *Applier[P] {
 // Put adds a part. It waits while too much waits to be invalidated.
 func (a *Applier[P]) Put(ctx context.Context, part *Part[P]) error { return a.queue.put(ctx, part) }
 
-// Run invalidates until ctx ends, or until what no repetition mends.
+// Run invalidates until ctx ends, or until an error that repeating does not mend.
 func (a *Applier[P]) Run(ctx context.Context) error {
 	for {
 		part, err := a.queue.take(ctx)
@@ -236,7 +236,8 @@ func (e *Engine) Invalidate(ctx context.Context, names cacheguard.Changes, whole
 	return invalidate(ctx, e.Guards, names.Keys, names.Tags, whole)
 }
 
-// Applied notes what was invalidated, and until when everything is. A trouble is over then; that with a row is when something was.
+// Applied notes what was invalidated; everything committed before until is. That ends a trouble, but trouble with a row only if names were invalidated:
+// an idle position before that row proves nothing.
 func (e *Engine) Applied(rows, transactions, names, whole int, until time.Time) {
 	if _, row := errors.AsType[*cdc.RowError](e.Stats().Err); !row || names+whole > 0 {
 		e.Trouble(nil)

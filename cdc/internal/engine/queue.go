@@ -15,13 +15,13 @@ const MaxNames = 10_000
 // Part is what a transaction changes, or a part of a large one.
 type Part[P any] struct {
 	Names        cacheguard.Changes
-	Whole        []*Table // whose rows the log does not name
+	Whole        []*Table // tables of which the log does not say which rows have changed
 	Rows         int
 	Transactions int       // that end in it and have rows
-	Marks        []uint64  // what the feed notes of its transactions
-	Committed    time.Time // when the last of its transactions was, by the database's clock; or when nothing was left to read
+	Marks        []uint64  // the feed's numbers of its transactions, for Settle
+	Committed    time.Time // when its last transaction committed, by the database's clock; or when nothing was left to read
 
-	// Until is the position up to which everything is invalidated with it. It counts if Whole transactions end in it.
+	// Until is the position up to which everything is invalidated once this part is. It counts if Ends: whole transactions end here.
 	Until P
 	Ends  bool
 }
@@ -104,7 +104,7 @@ func (q *queue[P]) take(ctx context.Context) (*Part[P], error) {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
-		if part := q.grab(); part != nil { // the last one may have taken what this sign was for
+		if part := q.grab(); part != nil { // another take may have been faster
 			return part, nil
 		}
 	}

@@ -33,7 +33,7 @@ func invalidate(ctx context.Context, guards []*cacheguard.Guard, keys, tags []st
 	return together(calls)
 }
 
-// wholeOf are the Guards and the Kinds that are invalidated whole for some tables.
+// wholeOf returns the Guards and the Kinds to invalidate whole for some tables.
 func wholeOf(tables []*Table) (guards []*cacheguard.Guard, kinds []cdc.Kind) {
 	for _, t := range tables {
 		for _, g := range t.guards {

@@ -21,7 +21,7 @@ type Tables map[string]*Table
 type Table struct {
 	cdc.Table
 
-	guards []*cacheguard.Guard // those that none of its Kinds is of
+	guards []*cacheguard.Guard // which have none of its Kinds, so they are invalidated whole
 }
 
 // Check returns what is wrong with the fields that all feeds have.
@@ -101,7 +101,7 @@ func (t *Table) Changes(c cdc.Change) (changes cacheguard.Changes, err error) {
 	return changes, nil
 }
 
-// Near is what to say of a name that is not there: the one that it may be.
+// Near suggests the name that somebody may have meant by one that is not there.
 func Near(name string, there []string) string {
 	for _, other := range there {
 		if strings.EqualFold(name, other) || strings.HasSuffix(other, "."+name) {

@@ -129,8 +129,8 @@ func (f *Fleet) TakesOver(feed Feed, exec func(sql string), disturb func(*redist
 }
 
 // RunChild runs a feed, made with a Logger, in a process of a Fleet, until that is killed.
-func RunChild[F Feed](t *testing.T, make func(*slog.Logger) (F, error)) {
-	f, err := make(slog.New(slog.NewTextHandler(os.Stdout, nil)))
+func RunChild[F Feed](t *testing.T, open func(*slog.Logger) (F, error)) {
+	f, err := open(slog.New(slog.NewTextHandler(os.Stdout, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,8 @@ var (
 	MariaDB    = Dialect{"ON DUPLICATE KEY UPDATE name = VALUES(name)", "(SELECT seq AS n FROM seq_0_to_%d) AS numbers"}
 )
 
+func (d Dialect) series(last int) string { return fmt.Sprintf(d.Series, last) }
+
 // random is a transaction of products(id, category, name) and notes(id, product).
 func (d Dialect) random(random *rand.Rand) []string {
 	id := func() int64 { return random.Int64N(soakKeys) }
@@ -41,14 +43,14 @@ func (d Dialect) random(random *rand.Rand) []string {
 	case 7:
 		return []string{"BEGIN", rename, fmt.Sprintf("INSERT INTO notes VALUES (%d, %d)", random.Int64(), id()), "COMMIT"}
 	case 8:
-		return []string{fmt.Sprintf("INSERT INTO products SELECT n, 'a', '%s' FROM "+d.Series+" WHERE true %s", name, 3*soakKeys, d.Upsert)}
+		return []string{fmt.Sprintf("INSERT INTO products SELECT n, 'a', '%s' FROM %s WHERE true %s", name, d.series(3*soakKeys), d.Upsert)}
 	case 9:
 		if random.IntN(10) > 0 {
 			return []string{rename}
 		}
 		return []string{"TRUNCATE TABLE products"}
 	}
-	return []string{fmt.Sprintf("INSERT INTO products SELECT n, 'a', '%s' FROM "+d.Series+" WHERE n > 1000 %s", name, 4000, d.Upsert)}
+	return []string{fmt.Sprintf("INSERT INTO products SELECT n, 'a', '%s' FROM %s WHERE n > 1000 %s", name, d.series(4000), d.Upsert)}
 }
 
 // Notes maps a table of notes about products, by its column product.
