@@ -154,7 +154,7 @@ func TestGetManyAsksTheServerOfEachKeyThatSeemsTooOld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := newJob(g, "k", scope{}, unwanted[string](t))
+	j := loadSpec[string]{load: unwanted[string](t)}.job(g, "k", scope{}, nil)
 	j.aged = true // by an estimate that another flight has mended since
 	a, _, err := g.shareRebuild(t.Context(), j, g.clock.Now(), raw)
 	if v, how, _ := unpack[string](a, false); v != "v" || how != Hit || err != nil {

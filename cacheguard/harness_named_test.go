@@ -2,8 +2,9 @@ package cacheguard
 
 import (
 	"context"
-	"github.com/cacheguard/go/internal/keytext"
 	"sync"
+
+	"github.com/cacheguard/go/internal/keytext"
 )
 
 // throughCaches holds the Guards whose values tests get through a Cache, with a loader that travels in the context.

@@ -29,12 +29,6 @@ type job struct {
 	tags  func(v any) []string // tags of the value, a *V, or of absence, nil; nil: none. Those of SetTags count too.
 }
 
-func newJob[V any](g *Guard, key string, of scope, load func(context.Context) (V, error)) *job {
-	return &job{
-		key: key, valueKey: g.keys.ValueKey(key), policy: &g.ordinary, shape: protocol.ShapeOf[V]{}, scope: of, load: untyped(load),
-	}
-}
-
 // after is the job, whose load begins after the epochs were asked for.
 func (j *job) after(epochs epoch.Reading) *job {
 	j.epochs = &epochs

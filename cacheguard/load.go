@@ -126,8 +126,7 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 	j.policy.countRunning(running)
 	var out loaded
 	var tags []string
-	within, end := l.beginLoad(ctx, j)
-	shown := l.show(j)
+	within, end, shown := l.begin(ctx, j)
 	start := l.cfg.clock.Now()
 	l.protect(ctx, j.key, func() (err error) {
 		if out.value, err = j.load(within); err == nil && j.tags != nil {
@@ -156,20 +155,13 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 	})
 }
 
-// beginLoad begins the task of loading, which for the keys of a batch is the batch's.
-func (l *loaders) beginLoad(ctx context.Context, j *job) (context.Context, func(End)) {
+// begin begins the task of loading, and shows the load to package admin. For the keys of a batch, the batch does both.
+func (l *loaders) begin(ctx context.Context, j *job) (within context.Context, end func(End), shown *observe.Load) {
 	if j.batch != nil {
-		return ctx, noEnd
+		return ctx, noEnd, nil
 	}
-	return l.cfg.Hooks.begin(ctx, TaskLoad, j.key)
-}
-
-// show shows the load to package admin. For the keys of a batch, it shows the batch.
-func (l *loaders) show(j *job) *observe.Load {
-	if j.batch != nil {
-		return nil
-	}
-	return l.journal.Observer.Load().LoadBegins(j.key, 1)
+	within, end = l.cfg.Hooks.begin(ctx, TaskLoad, j.key)
+	return within, end, l.journal.Observer.Load().LoadBegins(j.key, 1)
 }
 
 // protect calls a loader and then always finish, with the loader's error, or a *PanicError when it panicked or ended its

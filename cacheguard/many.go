@@ -8,7 +8,6 @@ import (
 	"github.com/cacheguard/go/cacheguard/internal/limit"
 	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/flight"
-	"github.com/cacheguard/go/internal/protocol"
 )
 
 // GetMany returns the values of the keys. It takes what it can from the cache, and calls load once for the keys that
@@ -141,13 +140,10 @@ func (m *many[V]) flight(j *job, w wanted) flight.Run[answer] {
 }
 
 func (m *many[V]) job(ctx context.Context, b *batch, w wanted, nested bool) *job {
-	p := pastOf(ctx, m.guard, w.key)
-	j := &job{
-		key: w.key, valueKey: m.spec.valueKeyOf(m.guard, w.key), policy: m.spec.policyOf(m.guard), shape: protocol.ShapeOf[V]{},
-		scope: scope{nested: nested, writing: updateOf(ctx).includes(m.guard, w.key), intent: p.intent()}, aged: w.aged, batch: b,
-		kind: m.spec.kind, known: m.spec.known, tags: m.spec.tagsOf(), epochs: w.epochs,
-		load: func(ctx context.Context) (any, error) { return b.obtain(ctx, w.key) },
-	}
+	of := scopeOf(ctx, m.guard, w.key)
+	of.nested = nested
+	j := m.spec.jobOf(m.guard, w.key, of, func(ctx context.Context) (any, error) { return b.obtain(ctx, w.key) })
+	j.aged, j.batch, j.epochs = w.aged, b, w.epochs
 	if m.spec.tagsEach != nil {
 		j.tags = func(v any) []string { return m.spec.tagsEach(w.key, valueOf[V](v)) }
 	}

@@ -3,6 +3,8 @@ package cacheguard
 import (
 	"context"
 	"errors"
+
+	"github.com/cacheguard/go/internal/protocol"
 )
 
 // loadSpec says where a call gets its value from. Get, GetMany and Fetch differ only in this.
@@ -41,17 +43,21 @@ func valueOf[V any](v any) *V {
 	return p
 }
 
-// job is what a flight of the key has to do.
+// job is what a flight of the key has to do, with the loader that is to replace old.
 func (s loadSpec[V]) job(g *Guard, key string, of scope, old *V) *job {
-	j := newJob(g, key, of, s.loader(old))
-	j.policy = s.policyOf(g)
-	j.valueKey += j.policy.seat.suffix
+	j := s.jobOf(g, key, of, untyped(s.loader(old)))
 	if old != nil && s.load == nil {
 		j.anew = untyped(s.loader(nil))
 	}
-	j.unlimited = s.unlimited
-	j.kind, j.known, j.tags = s.kind, s.known, s.tagsOf()
 	return j
+}
+
+// jobOf is job with a loader of values as they travel.
+func (s loadSpec[V]) jobOf(g *Guard, key string, of scope, load func(context.Context) (any, error)) *job {
+	return &job{
+		key: key, valueKey: s.valueKeyOf(g, key), policy: s.policyOf(g), shape: protocol.ShapeOf[V]{}, scope: of, load: load,
+		unlimited: s.unlimited, kind: s.kind, known: s.known, tags: s.tagsOf(),
+	}
 }
 
 // policyOf is how the entry is kept.
