@@ -39,7 +39,7 @@ func main() {
 
 func work(ctx context.Context, out io.Writer, o options, notes bool) error {
 	if notes {
-		return model.WriteNotes()
+		return model.WriteNotes(".")
 	}
 	models, err := model.All()
 	if err != nil {
