@@ -11,7 +11,7 @@ import (
 // Drawn are the bounds of the runs that are drawn to be replayed, by model.
 var Drawn = map[string][]string{
 	"load":   {"-DCOPIES=2", "-DLOSSES=3"},
-	"guard":  {"-DCOPIES=0", "-DLOSSES=0"},
+	"guard":  {"-DINSTANCES=3", "-DGETS=1", "-DFEW=1", "-DTIMERS=0", "-DCOPIES=0", "-DLOSSES=0"},
 	"update": {"-DPUTS=1", "-DLOADS=2", "-DLOSSES=2", "-DCRASHES=1", "-DCOPIES=2", "-DINVALIDATIONS=1"},
 }
 

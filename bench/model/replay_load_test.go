@@ -13,7 +13,7 @@ import (
 type loadWorld struct {
 	*scriptWorld
 	filled map[int]int // the version that each load has stored
-	next          string      // the generation that the model's state has after the step
+	next   string      // the generation that the model's state has after the step
 }
 
 func (w *loadWorld) lease() string { return protocol.LeaseKey(w.value) }

@@ -7,6 +7,7 @@
 /* holds: two writers and a reader, of which one is paused | -DREADERS=1 -DPAUSES=1 */
 /* holds: two writers and a reader, one of which gives up, and a late copy | -DREADERS=1 -DLEAVES=1 -DCOPIES=1 */
 /* holds: a writer that goes on as a reader, and a reader that goes on as a writer | -DREADERS=1 -DCHANGES=1 -DTIMERS=0 */
+/* holds: a writer that goes on as a reader and as a writer again, and a late copy | -DWRITERS=1 -DREADERS=1 -DCHANGES=1 -DCOPIES=1 */
 /* ends: two writers and a reader | -DREADERS=1 -DTIMERS=0 */
 /* large: two writers and two readers, of which one is paused | -DPAUSES=1 */
 /* large: three writers and two readers | -DWRITERS=3 -DTIMERS=0 */
@@ -58,7 +59,7 @@
 #define GONE_ARE_REFUSED 16 /* rule: who has given up is refused when a request comes late | -DREADERS=0 -DLEAVES=1 -DCOPIES=1 */
 #define UPGRADE_ALONE 17    /* rule: a reader becomes the writer only if it reads alone | -DWRITERS=1 -DREADERS=2 -DCHANGES=1 */
 #define UPGRADE_YIELDS 18   /* rule: and no writer waits | -DWRITERS=1 -DREADERS=1 -DCHANGES=1 */
-#define DOWNGRADE_ADMITS 19 /* rule: a writer that goes on as a reader admits those that wait to read | -DWRITERS=1 -DREADERS=2 -DCHANGES=1 -DTIMERS=0 */
+#define DOWNGRADE_ADMITS 19 /* rule: a writer that goes on as a reader admits those that wait to read | -DWRITERS=2 -DREADERS=1 -DCHANGES=1 -DTIMERS=0 */
 #define CHANGE_HAS_FENCE 20 /* rule: a downgrade names the fence that it is from | -DWRITERS=1 -DREADERS=1 -DCHANGES=1 -DCOPIES=1 */
 
 /* Redis. */
@@ -82,7 +83,7 @@ inline state() { printf("# writer %d readers %d fence %d writers %d waiting %d g
 inline tell(id) {
   if
   :: RULE(GRANTS_ARE_TOLD) && nfull(mail[id]) -> mail[id]!place[id], fence
-  :: else
+  :: !RULE(GRANTS_ARE_TOLD) || full(mail[id])
   fi
 }
 
@@ -255,8 +256,12 @@ work:
   };
   if
   :: CHANGES && is_writer(me) ->
-     atomic { f = last_fence[me]; working = 0; downgrade(me, f); downgraded = f; reading = reading | (1 << me); printf("@downgrade %d ; w%d goes on as a reader: downgrade.lua\n", me, me); state();
-       assert(len(writers) == 0 || waiting == 0) /* who waited to read has the lock, too */ }
+     atomic { f = last_fence[me]; working = 0; downgrade(me, f); downgraded = (me == 0 -> f : downgraded); reading = reading | (1 << me); printf("@downgrade %d ; w%d goes on as a reader: downgrade.lua\n", me, me); state();
+       assert(len(writers) == 0 || waiting == 0) /* who waited to read has the lock, too */ };
+     if
+     :: COPIES > 0 -> atomic { reading = reading & ~(1 << me); upgrade(me); check(me); printf("@upgrade %d %d ; w%d asks to go on as a writer: upgrade.lua: %d\n", me, answer, me, answer); state() }
+     :: else
+     fi
   :: CHANGES && !is_writer(me) ->
      atomic { reading = reading & ~(1 << me); upgrade(me); check(me); printf("@upgrade %d %d ; r%d asks to go on as a writer: upgrade.lua: %d\n", me, answer, me, answer); state() }
   :: atomic { deaths < DEATHS -> deaths++; working = working & ~(1 << me); reading = reading & ~(1 << me); printf("@die %d ; %c%d dies\n", me, (is_writer(me) -> 'w' : 'r'), me); goto out }
@@ -297,6 +302,8 @@ proctype Trouble() {
   :: atomic { orphan(1) -> stand = stand & ~2; printf("@expire 1 ; a lease that nobody renews ends\n") }
   :: atomic { copies < COPIES && asked & 1 -> copies++;
        if
+       :: CHANGES && downgraded != 0 -> downgrade(0, downgraded); printf("@late_downgrade 0 ; a late copy of downgrade.lua of w0\n"); state();
+          assert(!(working & 1) || writer == 0) /* a late copy takes nothing from a writer */
        :: acquire(0); printf("@late_acquire 0 ; a late copy of acquire.lua of w0\n"); state()
        :: left & 1 -> release(0); printf("@late_release 0 ; a late copy of release.lua of w0\n"); state()
        fi }

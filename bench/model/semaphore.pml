@@ -37,7 +37,7 @@
  * The rules of the protocol. Each is left out in turn, within those bounds, and must be missed.
  */
 #define COUNTED 1           /* rule: a permit is given when fewer are held than there are | -DCALLERS=3 */
-#define NOBODY_OVERTAKES 2  /* rule: and nobody waits | -DCALLERS=3 -DPERMITS=1 -DLEAVES=1 -DFEWER=0 */
+#define NOBODY_OVERTAKES 2  /* rule: and nobody waits | -DCALLERS=3 -DFEWER=1 */
 #define IN_ORDER 3          /* rule: the first that waits gets the next | -DCALLERS=3 -DPERMITS=1 -DTIMERS=0 */
 #define RELEASE_HANDS_ON 4  /* rule: a release hands its permit on | -DCALLERS=3 -DTIMERS=0 */
 #define RELEASE_CHECKS 5    /* rule: and only the one that its token holds | -DCALLERS=3 -DPERMITS=1 -DPAUSES=1 */
@@ -107,7 +107,7 @@ inline hand_on() {
         x = n; hold(x);
         if
         :: RULE(GRANTS_ARE_TOLD) && nfull(mail[x]) -> mail[x]!place[x]
-        :: else
+        :: !RULE(GRANTS_ARE_TOLD) || full(mail[x])
         fi; x = 0
      fi
   od;
