@@ -10,9 +10,8 @@ import (
 
 // Drawn are the bounds of the runs that are drawn to be replayed, by model.
 var Drawn = map[string][]string{
-	"load":   {"-DCOPIES=2", "-DLOSSES=3"},
-	"guard":  {"-DINSTANCES=3", "-DGETS=1", "-DFEW=1", "-DTIMERS=0", "-DCOPIES=0", "-DLOSSES=0"},
-	"update": {"-DPUTS=1", "-DLOADS=2", "-DLOSSES=2", "-DCRASHES=1", "-DCOPIES=2", "-DINVALIDATIONS=1"},
+	"load":  {"-DCOPIES=2", "-DLOSSES=3"},
+	"guard": {"-DINSTANCES=3", "-DGETS=1", "-DFEW=1", "-DTIMERS=0", "-DCOPIES=0", "-DLOSSES=0"},
 }
 
 // DrawAll draws so many runs of each, and writes them to the folder.
