@@ -143,7 +143,8 @@ func brokenPromise(dir, said string) string {
 	}
 	line := lines[number-1]
 	if _, comment, ok := strings.Cut(line, "/* "); ok {
-		return strings.TrimSuffix(strings.TrimSpace(comment), " */")
+		comment, _, _ = strings.Cut(comment, " */")
+		return comment
 	}
 	return strings.TrimSpace(line)
 }

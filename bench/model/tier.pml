@@ -145,7 +145,7 @@ proctype Feed() {
   byte n;
   do
   :: atomic { notices?n -> hear(n); if :: gap && told[up_to] > floor -> floor = told[up_to] :: else fi; n = 0 }
-  :: atomic { len(notices) > 1 && notices?[2] && !(early & 4) -> notices??2; hear(2) } /* they overtake each other */
+  :: atomic { len(notices) > 1 && notices??[2] && !(early & 4) -> notices??2; hear(2) } /* they overtake each other */
   :: atomic { gap && empty(notices) -> /* a second has passed */
        heard = up_to;
        if :: RULE(GAP_VOIDS) -> forget_all() :: else fi;

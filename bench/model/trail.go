@@ -14,6 +14,7 @@ type Step struct {
 	Do    []string
 	Says  string
 	State map[string]string // nil: the model does not say
+	names []string          // in the state, in their order
 }
 
 func (s Step) String() string { return strings.Join(s.Do, " ") }
@@ -33,11 +34,11 @@ func steps(said string) (all []Step) {
 			all = append(all, Step{Do: strings.Fields(do), Says: says})
 		} else if text, ok := strings.CutPrefix(line, "# "); ok && len(all) > 0 {
 			fields := strings.Fields(text)
-			state := make(map[string]string, len(fields)/2)
+			state, names := make(map[string]string, len(fields)/2), []string(nil)
 			for i := 0; i+1 < len(fields); i += 2 {
-				state[fields[i]] = fields[i+1]
+				state[fields[i]], names = fields[i+1], append(names, fields[i])
 			}
-			all[len(all)-1].State = state
+			all[len(all)-1].State, all[len(all)-1].names = state, names
 		}
 	}
 	return all

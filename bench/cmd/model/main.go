@@ -27,9 +27,10 @@ func main() {
 	flag.BoolVar(&o.large, "large", os.Getenv("MODEL") == "large", "search larger bounds, too, for some minutes; so does MODEL=large")
 	flag.BoolVar(&o.quiet, "quiet", false, "do not print the runs that break a promise")
 	notes := flag.Bool("notes", false, "write the hashes of the scripts into docs/design/model.md, after you have looked at what changed")
+	draw := flag.Int("draw", 0, "draw so many runs of some models into bench/model/testdata, to be replayed by the tests")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := work(ctx, os.Stdout, o, *notes)
+	err := work(ctx, os.Stdout, o, *notes, *draw)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "model:", err)
@@ -37,9 +38,9 @@ func main() {
 	}
 }
 
-func work(ctx context.Context, out io.Writer, o options, notes bool) error {
+func work(ctx context.Context, out io.Writer, o options, notes bool, draw int) error {
 	if notes {
-		return model.WriteNotes()
+		return model.WriteNotes(".")
 	}
 	models, err := model.All()
 	if err != nil {
@@ -50,6 +51,9 @@ func work(ctx context.Context, out io.Writer, o options, notes bool) error {
 		return err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a folder of temporary files
+	if draw > 0 {
+		return (&model.Searcher{Dir: dir}).DrawAll(ctx, "bench/model/testdata", draw)
+	}
 	began, failed := time.Now(), 0
 	for _, m := range models {
 		if o.name != "" && o.name != m.Name {
