@@ -78,6 +78,9 @@ func TestAPutThatMayNotStoreInvalidatesAllTheSame(t *testing.T) {
 			return g.keys.BeginUpdate(g.keys.ValueKey(rowKey), "another", g.invalidations.notice(rowKey)).
 				Run(context.Background(), f.redis).Err()
 		}},
+		"another writer's intent has expired since": {do: func(f *fleet, _ func()) error {
+			return f.redis.HSet(context.Background(), f.intent(rowKey), "writer:dead", "1000 500", "holder:dead", "1 x").Err()
+		}},
 		"the context ended":     {do: func(_ *fleet, cancel func()) error { cancel(); return nil }},
 		"it is too large":       {cfg: Config{MaxValueBytes: 4}},
 		"values are not stored": {cfg: Config{TTL: -1}},

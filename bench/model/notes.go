@@ -13,7 +13,7 @@ import (
 const notesFile = "docs/design/model.md"
 
 // folders have the scripts that the models are about.
-var folders = []string{"internal/protocol/lua", "internal/epoch/lua", "internal/queue/lua", "mutex/lua", "rwlock/lua", "semaphore/lua"}
+var folders = []string{"internal/protocol/lua", "internal/epoch/lua", "internal/queue/lua", "mutex/lua", "internal/rw/lua", "semaphore/lua"}
 
 // note is a row of the table.
 type note struct{ script, hash, models, function string }
@@ -143,6 +143,9 @@ func unknown(root string, n note) (problems []string) {
 	}
 	var source strings.Builder
 	packages := []string{filepath.Dir(filepath.Dir(n.script))}
+	if packages[0] == "internal/rw" {
+		packages = append(packages, "rwlock")
+	}
 	if strings.Contains(n.function, "`queue.") {
 		packages = append(packages, "internal/queue")
 	}

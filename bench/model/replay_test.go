@@ -63,6 +63,9 @@ func replay(t *testing.T, run []Step, w world) {
 	}
 }
 
+// replayed is the key that runs are about.
+const replayed = "k"
+
 // scriptWorld is a key in Redis, and what the model calls what is there.
 type scriptWorld struct {
 	t        *testing.T
@@ -80,7 +83,7 @@ func newScriptWorld(t *testing.T) *scriptWorld {
 	t.Helper()
 	space := &protocol.Keyspace{Prefix: rand.Text(), Instance: "i", Channel: rand.Text(), LeaseTTL: time.Hour, LoadTimeout: time.Hour}
 	return &scriptWorld{
-		t: t, ctx: t.Context(), rdb: shared.Client(t), space: space, value: space.ValueKey("k"),
+		t: t, ctx: t.Context(), rdb: shared.Client(t), space: space, value: space.ValueKey(replayed),
 		tokens: make(map[int]string), numbers: make(map[string]int), named: make(map[string]string), acquired: make(map[int]string),
 	}
 }
@@ -113,7 +116,7 @@ func (w *scriptWorld) runs(cmd redis.Cmder) {
 // filling is what a load with that token stores of a version.
 func (w *scriptWorld) filling(token, generation string, version int) protocol.Filling {
 	entry := protocol.Entry{Kind: protocol.Raw, Payload: fmt.Append(nil, version)}
-	head, tail := protocol.EncodeEntry(entry, token)
+	head, tail := protocol.EncodeEntry(replayed, entry, token)
 	return protocol.Filling{Token: token, Generation: generation, TTL: time.Hour, Head: head, Tail: tail}
 }
 
@@ -123,7 +126,7 @@ func (w *scriptWorld) version(raw []byte) string {
 	if len(raw) == 0 {
 		return "0"
 	}
-	entry, err := protocol.DecodeEntry(bytes.Clone(raw))
+	entry, err := protocol.DecodeEntry(replayed, bytes.Clone(raw))
 	if err != nil {
 		w.t.Fatal(err)
 	}

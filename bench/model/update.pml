@@ -8,7 +8,7 @@
 /* holds: two puts, one of which may lose its lock, and a load | -DPUTS=1 -DLOSSES=1 */
 /* holds: a put, an invalidation, and late copies | -DPUTS=1 -DWRITERS=1 -DINVALIDATIONS=1 -DCOPIES=2 */
 /* holds: two puts, one of which dies, while a lock and intents are lost | -DPUTS=1 -DLOSSES=2 -DCRASHES=1 -DFENCED=1 */
-/* known: a put stores its value when the intent of a later writer, which lost its lock and died, has expired; the source checks no fence | -DPUTS=1 -DLOSSES=1 -DCRASHES=1 -DLOADS=0 */
+/* holds: two puts, one of which loses its lock and dies; the source checks no fence | -DPUTS=1 -DLOSSES=1 -DCRASHES=1 -DLOADS=0 */
 /* holds: nothing but messages to wake two loads | -DWRITERS=1 -DLOADS=2 -DTIMERS=0 */
 /* ends: an update that dies, and two loads | -DLOADS=2 -DCRASHES=1 */
 /* large: two puts that lose a lock and an intent, late copies | -DPUTS=1 -DLOSSES=2 -DCOPIES=1 */
@@ -58,7 +58,7 @@
 #define PUT_PROVES 11       /* rule: a put stores only if it finds its generation | -DPUTS=1 -DWRITERS=1 -DINVALIDATIONS=1 */
 #define PUT_GENERATION_HAS_TIME 12 /* rule: which has the time in it | -DPUTS=1 -DWRITERS=1 -DINVALIDATIONS=1 -DCOPIES=2 -DLOADS=0 */
 #define PUT_ALONE 13        /* rule: a put stores nothing while another writer's intent stands | -DPUTS=1 -DLOSSES=1 -DCRASHES=1 -DLOADS=0 */
-#define PUT_ANNOUNCED 14    /* rule: a put stores nothing once its intent is gone | -DPUTS=1 -DLOSSES=2 -DCRASHES=1 -DLOADS=0 */
+#define PUT_REMEMBERS 16    /* rule: nor when another writer's intent has expired since it began | -DPUTS=1 -DLOSSES=1 -DCRASHES=1 -DLOADS=0 */
 #define EXPIRES 15          /* rule: the intent of a dead writer expires | -DWRITERS=1 -DCRASHES=1 */
 
 mtype = { LEASE, WRITING, VALUE, HELD, STORED, REFUSED, END_UPDATE, PUT };
@@ -70,6 +70,7 @@ byte fences, last_fence;
 byte value, gen;        /* 0: none */
 bool taken;             /* a load holds the lease */
 byte intents;           /* of the writers, as bits */
+byte announced;         /* the same, with those that have expired */
 byte serial;
 byte holder = 255;      /* of the write lock */
 
@@ -97,7 +98,9 @@ inline promise(v) {
 /* begin_update.lua */
 inline begin_update(t) {
   if
-  :: RULE(BEGIN_ANNOUNCES) -> intents = intents | (RULE(ONE_INTENT_EACH) -> 1 << t : 1)
+  :: RULE(BEGIN_ANNOUNCES) ->
+     intents = intents | (RULE(ONE_INTENT_EACH) -> 1 << t : 1);
+     announced = intents | (PUTS -> 0 : announced)
   :: else
   fi;
   if :: RULE(BEGIN_REMOVES) -> value = 0 :: else fi;
@@ -113,6 +116,7 @@ inline begin_update(t) {
 
 inline end_intent(t) {
   intents = intents & ~(RULE(ONE_INTENT_EACH) -> 1 << t : 1);
+  announced = (intents -> announced & ~(1 << t) : 0);
   if :: intents == 0 && RULE(END_WAKES) -> woken = woken | inbox; inbox = 0 :: else fi
 }
 
@@ -123,10 +127,10 @@ inline end_update(t) {
   end_intent(t)
 }
 
-/* put.lua */
+/* put.lua. That its own intent is there is not needed for any promise here, since PUT_REMEMBERS; the script looks all the same. */
 inline put(t, g, v) {
   if
-  :: (gen == g && gen != 0 || !RULE(PUT_PROVES)) && (intents & (1 << t) || !RULE(PUT_ANNOUNCED)) && (!(intents & ~(1 << t)) || !RULE(PUT_ALONE)) ->
+  :: (gen == g && gen != 0 || !RULE(PUT_PROVES)) && announced & (1 << t) && (!((RULE(PUT_REMEMBERS) -> announced : intents) & ~(1 << t)) || !RULE(PUT_ALONE)) ->
      assert(v >= floor); /* never a stale put */
      forget(); value = v
   :: else -> forget()
@@ -181,7 +185,7 @@ ask:
     :: value == 0 && (intents == 0 || !RULE(INTENT_HOLDS)) && gen != 0 && taken -> reply = HELD; inbox = inbox | (1 << me)
     :: value == 0 && (intents == 0 || !RULE(INTENT_HOLDS)) && (gen == 0 || !taken) ->
        if :: gen == 0 -> serial++; gen = serial :: else fi;
-       taken = true; reply = LEASE; g = gen
+       taken = true; reply = LEASE; g = gen; announced = (intents -> announced : 0)
     fi;
     printf("@acquire %d %e ; load %d: acquire.lua: %e\n", me, reply, me, reply); state()
   };
@@ -221,7 +225,7 @@ proctype Trouble() {
   do
   :: atomic { busy == 0 && (intents == 0 || !RULE(EXPIRES)) -> break }
   :: atomic { losses < LOSSES && holder != 255 -> losses++; printf("@lose_lock %d ; writer %d is paused, and its lock expires\n", holder, holder); holder = 255 }
-  :: atomic { losses < LOSSES && crashes == 0 && intents != 0 -> losses++; doomed = 255; intents = 0; printf("@lose_intents ; Redis evicts the intents\n"); state() }
+  :: atomic { losses < LOSSES && crashes == 0 && intents != 0 -> losses++; doomed = 255; intents = 0; announced = 0; printf("@lose_intents ; Redis evicts the intents\n"); state() }
   :: atomic { losses < LOSSES && phase[0] == 1 && intents & 1 -> losses++; doomed = doomed | 1; intents = intents & ~1; printf("@lose_intent 0 ; writer 0 is paused, and its intent expires\n"); state() }
   :: atomic { losses < LOSSES && gen != 0 -> losses++; gen = 0; taken = false; inbox = 0; printf("@evict ; Redis evicts the lease\n"); state() }
   :: atomic { gone(0) -> expire(0) }

@@ -18,7 +18,9 @@ extend_ttl(KEYS[3], ARGV[2])
 forget(KEYS[1], ARGV[3], ARGV[4])
 if ARGV[6] then -- in a lease that nobody holds
   local time = redis.call('TIME')
-  local limit = limit_of(KEYS[1], time[1] * 1000 + math.floor(time[2] / 1000))
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  local limit = limit_of(KEYS[1], now)
+  drop_expired(KEYS[3], now)
   local generation = ARGV[1] .. (ARGV[7] or time[1] .. string.sub('00000' .. time[2], -6))
   if type(redis.pcall('HSET', KEYS[2], 'generation', generation)) == 'table' then
     return ''

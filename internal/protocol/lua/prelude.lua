@@ -115,20 +115,35 @@ end
 
 -- Returns how long the intent stands, in ms, and the addresses that wait for its end. A key of another type is no intent.
 local function read_intent(key, now)
-  local left, inboxes = 0, {}
+  local left, inboxes, writers = 0, {}, 0
   local flat = redis.pcall('HGETALL', key)
   for i = 1, #flat, 2 do
     local deadline, length = string.match(flat[i + 1], '^(%d+) (%d+)$')
     if string.sub(flat[i], 1, 6) == 'inbox:' then
       inboxes[#inboxes + 1] = string.sub(flat[i], 7)
-    elseif deadline and deadline - now > tonumber(length) then -- the clock was set back: the length counts from now
+    end
+    if string.sub(flat[i], 1, 7) == 'writer:' then
+      writers = writers + 1
+    end
+    if deadline and deadline - now > tonumber(length) then -- the clock was set back: the length counts from now
       redis.pcall('HSET', key, flat[i], string.format('%.0f %s', now + length, length))
       left = math.max(left, tonumber(length))
     else
       left = math.max(left, (deadline or now) - now)
     end
   end
-  return left, inboxes
+  return left, inboxes, writers
+end
+
+-- Forgets the writers whose intents have expired: what they wrote, they wrote before now.
+local function drop_expired(key, now)
+  local flat = redis.pcall('HGETALL', key)
+  for i = 1, #flat, 2 do
+    local deadline = string.match(flat[i + 1], '^(%d+) %d+$')
+    if deadline and deadline - now < 0 then
+      redis.call('HDEL', key, flat[i], 'holder:' .. string.sub(flat[i], 8))
+    end
+  end
 end
 
 -- Makes the writer's intent stand for that many ms from now. The instance is that of a new writer, else nil. Returns HSET's reply.

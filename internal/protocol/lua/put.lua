@@ -1,5 +1,6 @@
--- Ends an update as end_update.lua does. Stores what was written if the writer's intent stood to the end, no other writer's
--- stands, and nothing invalidated the key since the update began.
+-- Ends an update as end_update.lua does. Stores what was written if the writer's intent stood to the end, no other writer's has stood since
+-- the update began, and nothing invalidated the key since. (One that has expired meanwhile may be that of a writer who lost the lock, wrote after
+-- this one, and died.)
 -- KEYS: value, lease, intent
 -- ARGV: token, channel that local tiers listen to, notice for them, generation that begin_update.lua returned, TTL in ms,
 --       head and tail of the entry (the time of writing goes between them), its id and the id's offset
@@ -21,11 +22,12 @@ if lease.generation == ARGV[4] and not over and redis.call('HEXISTS', KEYS[3], '
 end
 forget(KEYS[1], ARGV[2], ARGV[3], status == 'stored' and KEYS[1])
 redis.call('HDEL', KEYS[3], 'writer:' .. ARGV[1], 'holder:' .. ARGV[1])
-local left, inboxes = read_intent(KEYS[3], now)
-if left > 0 then
+local left, inboxes, writers = read_intent(KEYS[3], now)
+if writers > 0 then
   redis.call('DEL', KEYS[1])
   status = 'refused'
-else
+end
+if left <= 0 then
   redis.call('DEL', KEYS[3])
   wake_readers(KEYS[1], inboxes)
 end
