@@ -75,12 +75,12 @@ func raise(ctx context.Context, tx pgx.Tx, names []string) (versions [2]int64, e
 
 func TestChildThatWritesInTransactions(t *testing.T) {
 	if redistest.IsChild(t) {
-		transact(t)
+		transactAsChild(t)
 	}
 }
 
-// transact is what a child does until it is told to stop. In its fifth transaction or later, it waits at its step until it is told to go on.
-func transact(t *testing.T) {
+// transactAsChild is what a child does until it is told to stop. In its fifth transaction or later, it waits at its step until it is told to go on.
+func transactAsChild(t *testing.T) {
 	c := openTransacting(t, os.Getenv("ARENA"), strings.Split(os.Getenv("ADDRS"), ","), openRows(t, os.Getenv("DATABASE_URL")))
 	log, err := os.OpenFile(os.Getenv("LOG"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
