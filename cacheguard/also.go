@@ -65,3 +65,33 @@ func (a *alsoIntent) end(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Changes names what a write changes: keys of a Guard, and tags. To name those of several Caches, append them.
+type Changes struct {
+	Keys []string
+	Tags []string
+}
+
+// Changes names the keys of the things, for a write that changes them. A thing that has no key (see Key) becomes an empty key, which every call
+// refuses.
+func (c *Cache[K, V]) Changes(ids ...K) Changes {
+	keys := make([]string, len(ids))
+	for i, id := range ids {
+		keys[i] = c.Key(id)
+	}
+	return Changes{Keys: keys}
+}
+
+// check refuses what cannot be named.
+func (c Changes) check() error {
+	for _, key := range c.Keys {
+		if key == "" {
+			return errEmptyKey
+		}
+	}
+	var refused []error
+	for _, tag := range c.Tags {
+		refused = append(refused, checkTag(tag))
+	}
+	return errors.Join(refused...)
+}

@@ -250,7 +250,7 @@
 //   - A miss: job.go joins or starts a flight, rebuild.go asks Redis, await.go waits for another instance, lead.go loads and stores,
 //     load.go runs the loader. The scripts are acquire.lua and fill.lua in internal/protocol/lua.
 //   - A write: invalidate.go, pending.go, update.go, updatetogether.go, put.go. The scripts share forget in internal/protocol/lua/prelude.lua.
-//   - The local tier: local.go, and package tier. Tags, kinds, everything: tags.go, invalidateall.go, and package epoch.
+//   - The local tier: local.go, and package tier. Tags, kinds, everything: tags.go, and package epoch.
 //   - Rooms that do not know the Guard, and that it calls: limit (below this folder: when a load may run), and in internal: report (what is
 //     logged and counted), verify, selfcheck, bypass, packing (compression, and sizes), failure (errors that travel), guess (what will
 //     probably be), keytext (keys of a Cache), inprocess (what a disabled Guard has for Redis).
