@@ -45,6 +45,7 @@ var operations = map[string]operation{
 	"Guard.SelfCheck":      {1, (*worker).selfCheck, false},
 	"Guard.Stats":          {2, (*worker).stats, false},
 	"Guard.Verify":         {1, (*worker).stats, false},
+	"Guard.Verified":       {1, (*worker).stats, false},
 	"Cache.Get":            {80, (*worker).getThing, false},
 	"Cache.GetMany":        {2, (*worker).getBulk, false},
 	"Cache.Key":            {1, (*worker).invalidateThing, false},

@@ -2,7 +2,7 @@ package mysql
 
 import (
 	"context"
-	_ "embed" // the script
+	_ "embed" // the scripts
 	"errors"
 	"fmt"
 	"strconv"
@@ -37,7 +37,10 @@ func cutLast(s, sep string) (before, after string, found bool) {
 //go:embed place.lua
 var placeSource string
 
-var placeScript = redis.NewScript(placeSource)
+//go:embed claim.lua
+var claimSource string
+
+var placeScript, claimScript = redis.NewScript(placeSource), redis.NewScript(claimSource)
 
 // errOvertaken ends a reader that has lost its lock.
 var errOvertaken = errors.New("cdc/mysql: another instance reads")
@@ -56,6 +59,21 @@ func (f *Feed) store(ctx context.Context, fence int64, p place) error {
 	return nil
 }
 
+// claim is stored for a reader that begins. An earlier one, which may not know yet that it has lost its lock, stores nothing after it.
+func (f *Feed) claim(ctx context.Context, fence int64) (p place, there bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	fields, err := claimScript.Run(ctx, f.cfg.Redis, []string{f.key}, fence).Slice()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return p, false, errOvertaken
+	case err != nil:
+		return p, false, fmt.Errorf("cdc/mysql: read the position: %w", err)
+	}
+	p, there = placeOf(fields)
+	return p, there, nil
+}
+
 // stored is what store has stored; false: nothing.
 func (f *Feed) stored(ctx context.Context) (p place, there bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -64,12 +82,14 @@ func (f *Feed) stored(ctx context.Context) (p place, there bool, err error) {
 	if err != nil {
 		return p, false, fmt.Errorf("cdc/mysql: read the position: %w", err)
 	}
+	p, there = placeOf(fields)
+	return p, there, nil
+}
+
+func placeOf(fields []any) (p place, there bool) {
 	server, _ := fields[0].(string)
 	file, _ := fields[1].(string)
 	text, _ := fields[2].(string)
 	pos, err := strconv.ParseUint(text, 10, 32)
-	if err != nil {
-		return p, false, nil // there is none
-	}
-	return place{server, file, uint32(pos)}, true, nil
+	return place{server, file, uint32(pos)}, err == nil // an error: there is none
 }

@@ -66,11 +66,11 @@ func (f *Feed) read(ctx context.Context, db *sql.DB, fence int64) error {
 	if err := f.ready(ctx, db); err != nil {
 		return err
 	}
-	now, err := f.snapshot(ctx, db)
+	from, there, err := f.claim(ctx, fence)
 	if err != nil {
 		return err
 	}
-	from, there, err := f.stored(ctx)
+	now, err := f.snapshot(ctx, db) // after it: what was stored is not beyond the end of the log then
 	if err != nil {
 		return err
 	}
