@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed" // age.lua
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -23,6 +24,11 @@ const (
 	slowTime    = 10 * queryTime
 	restTime    = time.Second // of a transaction, between the write and the commit
 )
+
+//go:embed age.lua
+var ageSource string
+
+var ageScript = redis.NewScript(ageSource)
 
 // lab is all that the page shows and changes.
 type lab struct {
@@ -121,8 +127,7 @@ func (l *lab) renew(ctx context.Context, s settings) error {
 	return err
 }
 
-// expire ends the TTL of the hot key. Redis cannot age a value, so with stale serving, an entry that has aged takes its place:
-// a Guard made it, of another key, whose TTL is a millisecond.
+// expire ends the TTL of the hot key. With stale serving it makes the entry older; if there is none, a Guard whose TTL is a millisecond makes one.
 func (l *lab) expire(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,16 +135,17 @@ func (l *lab) expire(ctx context.Context) error {
 	if l.settings.Mode != modeGuard || !l.settings.Stale {
 		return l.admin.Del(ctx, entry(l.prefix(), hotKey)).Err()
 	}
-	const aged = hotKey + "-aged"
+	aged, err := ageScript.Run(ctx, l.admin, []string{entry(l.prefix(), hotKey)}, l.settings.ttl().Milliseconds()).Int()
+	if err != nil || aged == 1 {
+		return err
+	}
 	guard, err := cacheguard.New(l.admin, cacheguard.Config{Prefix: l.prefix(), TTL: time.Millisecond, StaleFor: staleFor})
 	if err != nil {
 		return err
 	}
-	_, err = cacheguard.Get(ctx, guard, aged, func(context.Context) (product, error) {
-		return product{l.db.version.Load()}, nil
-	})
+	_, err = cacheguard.Get(ctx, guard, hotKey, func(context.Context) (product, error) { return product{l.db.version.Load()}, nil })
 	_ = guard.Close() // always nil; returns when the product is stored
-	return errors.Join(err, l.admin.Rename(ctx, entry(l.prefix(), aged), entry(l.prefix(), hotKey)).Err())
+	return err
 }
 
 // setRedis kills or freezes Redis for the instances, or has it back. One that was killed comes back empty.
