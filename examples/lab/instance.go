@@ -46,7 +46,7 @@ func (l *lab) openInstance(i int, s settings) (*instance, error) {
 		rdb: l.server.NewClientThrough(w.listener.Addr().String(), l.patience), answers: make(map[cacheguard.Outcome]int64),
 	}
 	in.ctx, in.die = context.WithCancel(context.Background())
-	switch hand := (byHand{in.rdb, in, entry(l.prefix(), hotKey), s.ttl()}); s.Mode {
+	switch hand := (byHand{in.rdb, in, entry(l.prefix()), s.ttl()}); s.Mode {
 	case modeHand:
 		in.shop = hand
 	case modeFlight:

@@ -133,9 +133,9 @@ func (l *lab) expire(ctx context.Context) error {
 	defer l.mu.Unlock()
 	l.expiries++
 	if l.settings.Mode != modeGuard || !l.settings.Stale {
-		return l.admin.Del(ctx, entry(l.prefix(), hotKey)).Err()
+		return l.admin.Del(ctx, entry(l.prefix())).Err()
 	}
-	aged, err := ageScript.Run(ctx, l.admin, []string{entry(l.prefix(), hotKey)}, l.settings.ttl().Milliseconds()).Int()
+	aged, err := ageScript.Run(ctx, l.admin, []string{entry(l.prefix())}, l.settings.ttl().Milliseconds()).Int()
 	if err != nil || aged == 1 {
 		return err
 	}

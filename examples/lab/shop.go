@@ -14,8 +14,8 @@ import (
 
 const hotKey = "product:42"
 
-// entry is where a Guard keeps a key, and so do its rivals.
-func entry(prefix, key string) string { return prefix + ":{" + key + "}" }
+// entry is where a Guard keeps the hot key, and so do its rivals.
+func entry(prefix string) string { return prefix + ":{" + hotKey + "}" }
 
 // A shop reads and writes the product through a cache.
 type shop interface {

@@ -53,7 +53,7 @@ func (l *lab) state(ctx context.Context, now time.Time) state {
 		Busy: len(l.db.pool), Pool: cap(l.db.pool), Queued: l.db.queued.Load(),
 		Latency: time.Duration(l.db.latency.Load()).Milliseconds(), Version: l.db.version.Load(),
 	}
-	left, err := l.admin.PTTL(ctx, entry(l.prefix(), hotKey)).Result()
+	left, err := l.admin.PTTL(ctx, entry(l.prefix())).Result()
 	s.Missing = err != nil || left < 0
 	if l.settings.Mode == modeGuard && l.settings.Stale {
 		left -= staleFor
