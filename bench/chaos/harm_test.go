@@ -153,7 +153,9 @@ var failOver = harm{do: func(c *chaos) {
 	primary.Kill()
 	redistest.Await(c, "the replica is promoted", func() bool { return role(replica) == "master" })
 	primary.Restart()
-	follows := func() bool { return role(primary) == "slave" && primary.Info("replication")["master_link_status"] == "up" }
+	follows := func() bool {
+		return role(primary) == "slave" && primary.Info("replication")["master_link_status"] == "up"
+	}
 	for range 600 { // sentinels on a busy machine look twice before they tell it to
 		if follows() {
 			break
