@@ -68,7 +68,7 @@ type Handler struct {
 	busy   chan struct{} // taken by those who look something up
 	acting chan struct{} // the same for actions
 
-	catching chan struct{} // likewise by those who wait for a feed
+	catching chan struct{} // the same for those who wait for a feed
 
 	guards  []guard
 	lockers []observe.Locker

@@ -38,7 +38,8 @@ type generation struct {
 }
 
 func newLimits(set Limits) *limits {
-	return &limits{Limits: set, variants: census{seed: maphash.MakeSeed()}, pages: census{seed: maphash.MakeSeed()}, admitted: census{seed: maphash.MakeSeed()}}
+	seed := maphash.MakeSeed()
+	return &limits{Limits: set, variants: census{seed: seed}, pages: census{seed: seed}, admitted: census{seed: seed}}
 }
 
 // count notes the member, and reports whether it was known, or is one of the first ones of its group. A member beyond them is not noted.

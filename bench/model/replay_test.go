@@ -88,7 +88,7 @@ func newScriptWorld(t *testing.T) *scriptWorld {
 	}
 }
 
-// token is that of a load or writer of the model.
+// token returns the token of a load or writer of the model.
 func (w *scriptWorld) token(number int) string {
 	if w.tokens[number] == "" {
 		w.tokens[number] = rand.Text()
@@ -120,7 +120,7 @@ func (w *scriptWorld) filling(token, generation string, version int) protocol.Fi
 	return protocol.Filling{Token: token, Generation: generation, TTL: time.Hour, Head: head, Tail: tail}
 }
 
-// version is that of the entry; 0: there is none.
+// version returns the version that the entry holds; 0: there is no entry.
 func (w *scriptWorld) version(raw []byte) string {
 	w.t.Helper()
 	if len(raw) == 0 {

@@ -43,7 +43,7 @@ type Unlocked struct {
 	Lock   error // as Unlock returns it
 }
 
-// TogetherOf is that of a *rwlock.Locker. Package rwlock sets it before anything runs: to its users, it is nothing.
+// TogetherOf returns the Together of a *rwlock.Locker. Package rwlock sets it before anything runs, so that its users need not see it.
 var TogetherOf func(locks any) Together
 
 // TryTogether is Try for many claims. take makes the calls. What is not granted has been abandoned.

@@ -155,7 +155,7 @@ func DecodeEntry(key string, raw []byte) (Entry, error) {
 	return e, nil
 }
 
-// checksum is that of the key's entry.
+// checksum computes the sum of the key's entry.
 func checksum(key string, raw []byte) uint32 {
 	return sumOf(key, raw[:writtenAt], raw[freshAt:sumAt], raw[idAt:])
 }

@@ -82,7 +82,7 @@ func Acquire() string {
 	return fields + acquireFree + Function("acquire", queue.Prelude()+own+acquire)
 }
 
-// Release begins a script that gives a lock up and does more: it defines is_lone, release_lone and release, which is release.lua likewise.
+// Release begins a script that gives a lock up and does more: it defines is_lone, release_lone and, with the whole of release.lua, release.
 func Release() string {
 	return fields + releaseLone + Function("release", queue.Prelude()+own+release)
 }

@@ -84,7 +84,7 @@ func (s *Soak) round(round int, trouble Trouble) {
 	}
 	ended := make(chan struct{})
 	if !trouble.Rewinds {
-		readers.Go(func() { s.watchUntil(ended) }) // likewise
+		readers.Go(func() { s.watchUntil(ended) }) // the same
 	}
 	trouble.Make()
 	writers.Wait()

@@ -148,7 +148,7 @@ func (n *Namer) normalQuery(query string) string {
 
 // trimmedQuery is a query without the parameters that do not tell pages apart.
 func (n *Namer) trimmedQuery(query string) string {
-	if query == "" || len(n.set.IgnoreQuery)+len(n.set.OnlyQuery) == 0 {
+	if query == "" || !n.trims() {
 		return query
 	}
 	var kept []string
@@ -164,6 +164,9 @@ func (n *Namer) trimmedQuery(query string) string {
 	return "?" + strings.Join(kept, "&")
 }
 
+// trims reports whether there are parameters that do not tell pages apart.
+func (n *Namer) trims() bool { return len(n.set.IgnoreQuery)+len(n.set.OnlyQuery) > 0 }
+
 // named reports whether a name is in a list, in which a star at the end stands for any text.
 func named(list []string, name string) bool {
 	return slices.ContainsFunc(list, func(pattern string) bool {
@@ -175,6 +178,9 @@ func named(list []string, name string) bool {
 // Trimmed is the request without the parameters that do not tell its page from others: if the handler saw them, the response of one
 // client could show others what it chose.
 func (n *Namer) Trimmed(r *http.Request) *http.Request {
+	if !n.trims() {
+		return r
+	}
 	query := queryOf(r.URL)
 	short := n.trimmedQuery(query)
 	path, asked, ok := strings.Cut(r.RequestURI, "?")
