@@ -65,7 +65,7 @@ func (u *update) takeTogether(ctx context.Context) ([]locker.Held, error) {
 func (u *update) runHeld(ctx context.Context, held []locker.Held) (err error) {
 	for _, h := range held {
 		var leave func()
-		ctx, leave = h.Within(ctx)
+		ctx, leave = h.Within(ctx) //nolint:fatcontext // as deep as there are keys: each lock is in the context
 		defer leave()
 	}
 	defer func() {

@@ -27,7 +27,7 @@ func (s *Searcher) DrawAll(ctx context.Context, to string, runs int) error {
 				return err
 			}
 			file := filepath.Join(to, fmt.Sprintf("%s-%02d.txt", name, seed))
-			if err := os.WriteFile(file, []byte(write(trail)), 0o644); err != nil { //nolint:gosec // a file of the repository
+			if err := os.WriteFile(file, []byte(write(trail)), 0o644); err != nil {
 				return err
 			}
 		}

@@ -87,7 +87,7 @@ func WriteNotes(root string) error {
 	for strings.HasPrefix(rest, "|") {
 		_, rest, _ = strings.Cut(rest, "\n")
 	}
-	return os.WriteFile(filepath.Join(root, notesFile), []byte(before+head+rows.String()+rest), 0o644) //nolint:gosec // a page of the documentation
+	return os.WriteFile(filepath.Join(root, notesFile), []byte(before+head+rows.String()+rest), 0o644)
 }
 
 var (

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -136,7 +137,7 @@ func (w *scriptWorld) version(raw []byte) string {
 func (w *scriptWorld) cached() string {
 	w.t.Helper()
 	raw, err := w.rdb.Get(w.ctx, w.value).Bytes()
-	if err != nil && err != redis.Nil {
+	if err != nil && !errors.Is(err, redis.Nil) {
 		w.t.Fatal(err)
 	}
 	return w.version(raw)

@@ -36,9 +36,9 @@ func instanceWith(t *testing.T, name string, f admin.Feed) string {
 	t.Cleanup(func() { _ = guard.Close() }) // always nil
 	report, err := cdc.NewReport(cdc.ReportConfig{})
 	expect.ErrorIs(t, err)
-	page := httptest.NewServer(admin.Config{
+	page := httptest.NewServer(admin.NewHandler(admin.Config{
 		Guards: []*cacheguard.Guard{guard}, Feeds: map[string]admin.Feed{"shop": f}, Reports: map[string]*cdc.Report{"shop": report},
-	}.Handler())
+	}))
 	t.Cleanup(page.Close)
 	return page.URL
 }

@@ -103,7 +103,7 @@ func (s *shop) withFeed(ctx context.Context, out io.Writer) (err error) {
 	go func() { ended <- f.Run(ctx) }() // in a service: on every instance. owner: withFeed; stop: its cancel; joined below
 	defer func() {
 		stop()
-		<-ended // that it was cancelled
+		_ = <-ended // that it was cancelled
 		err = errors.Join(err, cleanUp(context.Background()))
 	}()
 	if err := f.SelfCheck(ctx); err != nil {

@@ -6,7 +6,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
+	"log"
 	"os"
 	"os/signal"
 	"time"
@@ -30,7 +30,7 @@ func main() {
 	draw := flag.Int("draw", 0, "draw so many runs of some models into bench/model/testdata, to be replayed by the tests")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := work(ctx, os.Stdout, o, *notes, *draw)
+	err := work(ctx, log.New(os.Stdout, "", 0), o, *notes, *draw)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "model:", err)
@@ -38,7 +38,7 @@ func main() {
 	}
 }
 
-func work(ctx context.Context, out io.Writer, o options, notes bool, draw int) error {
+func work(ctx context.Context, out *log.Logger, o options, notes bool, draw int) error {
 	if notes {
 		return model.WriteNotes(".")
 	}
@@ -65,24 +65,24 @@ func work(ctx context.Context, out io.Writer, o options, notes bool, draw int) e
 		}
 		failed += wrong
 	}
-	fmt.Fprintf(out, "all searches took %.0f s\n", time.Since(began).Seconds())
+	out.Printf("all searches took %.0f s\n", time.Since(began).Seconds())
 	if failed > 0 {
 		return fmt.Errorf("%d searches found what they should not, or did not find what they should", failed)
 	}
 	return nil
 }
 
-func searchAll(ctx context.Context, out io.Writer, s *model.Searcher, m model.Model, o options) (wrong int, err error) {
+func searchAll(ctx context.Context, out *log.Logger, s *model.Searcher, m model.Model, o options) (wrong int, err error) {
 	report := func(kind string, b model.Bounds, search func(context.Context, model.Model, model.Bounds) (model.Found, error)) error {
 		if o.rule != "" || err != nil {
 			return err
 		}
 		found, err := search(ctx, m, b)
 		if err == nil {
-			fmt.Fprintf(out, "%s %s: %s (%d states)\n", m.Name, kind, b.Says, found.States)
+			out.Printf("%s %s: %s (%d states)\n", m.Name, kind, b.Says, found.States)
 			if found.Wrong != "" {
 				wrong++
-				fmt.Fprintf(out, "%s  WRONG: %s\n", model.Sequence(found.Trail), found.Wrong)
+				out.Printf("%s  WRONG: %s\n", model.Sequence(found.Trail), found.Wrong)
 			}
 		}
 		return err
@@ -122,15 +122,15 @@ func searchAll(ctx context.Context, out io.Writer, s *model.Searcher, m model.Mo
 }
 
 // missing reports a run that breaks a promise, and returns 1 if there is none.
-func missing(out io.Writer, m model.Model, kind string, b model.Bounds, found model.Found, quiet bool) int {
-	fmt.Fprintf(out, "%s %s: %s\n", m.Name, kind, b.Says)
+func missing(out *log.Logger, m model.Model, kind string, b model.Bounds, found model.Found, quiet bool) int {
+	out.Printf("%s %s: %s\n", m.Name, kind, b.Says)
 	if found.Wrong == "" {
-		fmt.Fprintf(out, "  WRONG: no promise is broken (%d states)\n", found.States)
+		out.Printf("  WRONG: no promise is broken (%d states)\n", found.States)
 		return 1
 	}
 	if !quiet {
-		fmt.Fprint(out, model.Sequence(found.Trail))
+		out.Print(model.Sequence(found.Trail))
 	}
-	fmt.Fprintf(out, "      broken: %s\n", found.Wrong)
+	out.Printf("      broken: %s\n", found.Wrong)
 	return 0
 }
