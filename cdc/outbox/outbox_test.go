@@ -44,6 +44,9 @@ type run struct{ tests *testing.M }
 
 // Run starts the servers, runs the tests, and stops the servers before goleak looks around.
 func (r run) Run() int {
+	if redistest.InChild() {
+		return r.tests.Run()
+	}
 	server, stop, err := redistest.StartForMain()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -76,8 +79,9 @@ func answers(driver, source string) bool {
 type world struct {
 	*feedtest.Shop
 
-	dialect Dialect
-	db      *sql.DB
+	dialect        Dialect
+	driver, source string
+	db             *sql.DB
 }
 
 // everywhere runs a test on each kind of database.
@@ -93,7 +97,14 @@ func everywhere(t *testing.T, test func(w *world)) {
 
 func newWorld(t *testing.T, d Dialect, rdb *redis.Client) *world {
 	t.Helper()
-	w := &world{dialect: d, db: open(t, d)}
+	return newWorldAt(t, d, map[Dialect]string{PostgreSQL: postgres, MySQL: mariadb}[d], rdb)
+}
+
+// newWorldAt makes a world on a database server.
+func newWorldAt(t *testing.T, d Dialect, server string, rdb *redis.Client) *world {
+	t.Helper()
+	w := &world{dialect: d}
+	w.driver, w.source, w.db = open(t, d, server)
 	w.Shop = &feedtest.Shop{T: t, Prefix: fmt.Sprintf("%s%d", t.Name(), databases.Add(1)), NotFound: sql.ErrNoRows, Load: w.load}
 	w.exec(`CREATE TABLE products (id bigint PRIMARY KEY, category varchar(20), name varchar(20))`)
 	for _, statement := range append(CreateTable(d), Triggers(d, "products", "id", "category")...) {
@@ -109,24 +120,24 @@ func (w *world) load(ctx context.Context, id int64) (name string, err error) {
 	return name, err
 }
 
-func open(t *testing.T, d Dialect) *sql.DB {
+func open(t *testing.T, d Dialect, server string) (driver, source string, db *sql.DB) {
 	t.Helper()
-	driver, source := "sqlite", "file:"+filepath.Join(t.TempDir(), "db")+"?_pragma=busy_timeout(20000)&_pragma=journal_mode(wal)"
+	driver, source = "sqlite", "file:"+filepath.Join(t.TempDir(), "db")+"?_pragma=busy_timeout(20000)&_pragma=journal_mode(wal)"
 	name := fmt.Sprintf("test%d", databases.Add(1))
 	switch d {
 	case PostgreSQL:
-		driver, source = "pgx", strings.ReplaceAll(postgres, "dbname=postgres", "dbname="+name)
-		create(t, driver, postgres, name)
+		driver, source = "pgx", strings.ReplaceAll(server, "dbname=postgres", "dbname="+name)
+		create(t, driver, server, name)
 	case MySQL:
-		driver, source = "mysql", mariadb+name
-		create(t, driver, mariadb, name)
+		driver, source = "mysql", server+name
+		create(t, driver, server, name)
 	}
 	db, err := sql.Open(driver, source)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() }) // whatever it says, the connection is gone
-	return db
+	return driver, source, db
 }
 
 func create(t *testing.T, driver, source, name string) {

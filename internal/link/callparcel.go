@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -19,6 +20,8 @@ type calls struct {
 }
 
 func (p *calls) read() int { return 0 }
+
+func (p *calls) longer() time.Duration { return forMore(len(p.all)) }
 
 func (p *calls) values() context.Context { return p.all[0].ctx }
 

@@ -30,6 +30,8 @@ type parcel interface {
 	values() context.Context
 	// carry sends it and waits for the replies, which it keeps to itself. It returns what they say of Redis.
 	carry(ctx context.Context) error
+	// longer is how much longer than others it may take, as it has so many requests.
+	longer() time.Duration
 	// read is how many bytes of values it brought.
 	read() int
 	// deliver hands the replies out.
@@ -139,7 +141,7 @@ func (l *lane) take(w *worker) (f *flight, refused []parcel) {
 // flyLocked starts the clock of a parcel.
 func (l *lane) flyLocked(p parcel, w *worker, patience time.Duration) *flight {
 	now := time.Now()
-	f := &flight{parcel: p, worker: w, sent: now, slowAt: now.Add(patience), deadline: now.Add(l.link.timeout)}
+	f := &flight{parcel: p, worker: w, sent: now, slowAt: now.Add(patience), deadline: now.Add(l.link.timeout + p.longer())}
 	l.flying = append(l.flying, f)
 	l.credits++
 	l.watchLocked(now, f.slowAt)

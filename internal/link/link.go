@@ -92,8 +92,8 @@ func (l *Link) RoundTrip(key string) time.Duration {
 	return lane.trip.smooth
 }
 
-func (l *Link) noAnswer() error {
-	return fmt.Errorf("no answer within %v: %w", l.timeout, ErrTimeout)
+func noAnswer(within time.Duration) error {
+	return fmt.Errorf("no answer within %v: %w", within.Round(time.Millisecond), ErrTimeout)
 }
 
 // BytesRead is how many bytes of values were read, ever.

@@ -57,7 +57,7 @@ func (l *lane) overdue() {
 	l.mu.Unlock()
 	for _, f := range lost {
 		f.worker.cancel()
-		f.parcel.fail(l.link.noAnswer())
+		f.parcel.fail(noAnswer(f.deadline.Sub(f.sent)))
 		l.report(f, ErrTimeout)
 	}
 }

@@ -186,6 +186,7 @@ type answer struct {
 
 func (g *reads) values() context.Context { return g.ctx }
 func (g *reads) late()                   {}
+func (g *reads) longer() time.Duration   { return 0 }
 
 func (g *reads) carry(ctx context.Context) error {
 	g.answers = make([]answer, len(g.all)+len(g.beside.keys))

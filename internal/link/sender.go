@@ -153,7 +153,7 @@ func (s *Sender) releaseQueued(call script.Call, worth time.Duration) (Reply, er
 		case <-timer.C:
 		}
 		if reprieves == 0 || !yield.Starved() { // a busy process may have the answer, and no time to say so
-			return Reply{}, s.link.noAnswer()
+			return Reply{}, noAnswer(s.link.timeout)
 		}
 		timer.Reset(s.link.timeout / yield.Reprieves)
 	}

@@ -8,8 +8,17 @@ import (
 	"github.com/cacheguard/go/internal/script"
 )
 
-// maxTogether is how many calls share a request at most: Redis takes some 50 µs for each, and all have to be answered within the time-out.
-const maxTogether = 1024
+const (
+	// maxTogether is how many calls share a request at most. Redis takes some 50 µs for each, serves others in between, and all have to be
+	// answered within the client's ReadTimeout, 3 seconds unless it is set.
+	maxTogether = 16384
+
+	// eachMore is by how much each call beyond maxCalls makes a request's time-out longer.
+	eachMore = 150 * time.Microsecond
+)
+
+// forMore is how much longer a request with n calls may take than one with few.
+func forMore(n int) time.Duration { return time.Duration(max(n-maxCalls, 0)) * eachMore }
 
 // AskTogether is Ask for many calls, which share requests, and are not sent again for other than a broken connection. Each has its own error.
 func (s *Sender) AskTogether(ctx context.Context, calls []script.Call, trails []*Trail) ([]Reply, []error) {
@@ -31,7 +40,7 @@ func (s *Sender) ReleaseTogether(calls []script.Call, worth time.Duration) ([]Re
 		replies[0], errs[0] = s.Release(calls[0], worth)
 		return replies, errs
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.link.timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), s.link.timeout+forMore(len(calls)))
 	defer cancel()
 	for i, c := range s.enqueueTogether(ctx, EndsWork, calls, make([]*Trail, len(calls))) {
 		replies[i], errs[i] = c.wait()

@@ -12,12 +12,17 @@ import (
 type Dialect struct {
 	Upsert string // what follows an INSERT so that a row that is there gets the new name
 	Series string // the numbers from 0 to %d, as n
+
+	NoTruncate bool // the feed does not see TRUNCATE
 }
 
 // The dialects.
 var (
-	PostgreSQL = Dialect{"ON CONFLICT (id) DO UPDATE SET name = excluded.name", "(SELECT generate_series(0, %d) AS n) AS numbers"}
-	MariaDB    = Dialect{"ON DUPLICATE KEY UPDATE name = VALUES(name)", "(SELECT seq AS n FROM seq_0_to_%d) AS numbers"}
+	PostgreSQL = Dialect{Upsert: "ON CONFLICT (id) DO UPDATE SET name = excluded.name", Series: "(SELECT generate_series(0, %d) AS n) AS numbers"}
+	MariaDB    = Dialect{Upsert: "ON DUPLICATE KEY UPDATE name = VALUES(name)", Series: "(SELECT seq AS n FROM seq_0_to_%d) AS numbers"}
+	SQLite     = Dialect{
+		Upsert: PostgreSQL.Upsert, Series: "(WITH RECURSIVE numbers(n) AS (VALUES (0) UNION ALL SELECT n + 1 FROM numbers WHERE n < %d) SELECT n FROM numbers) AS numbers",
+	}
 )
 
 func (d Dialect) series(last int) string { return fmt.Sprintf(d.Series, last) }
@@ -45,7 +50,7 @@ func (d Dialect) random(random *rand.Rand) []string {
 	case 8:
 		return []string{fmt.Sprintf("INSERT INTO products SELECT n, 'a', '%s' FROM %s WHERE true %s", name, d.series(3*soakKeys), d.Upsert)}
 	case 9:
-		if random.IntN(10) > 0 {
+		if d.NoTruncate || random.IntN(10) > 0 {
 			return []string{rename}
 		}
 		return []string{"TRUNCATE TABLE products"}

@@ -40,6 +40,9 @@ func Child(tb testing.TB, name string, env ...string) *Process {
 	return p
 }
 
+// InChild reports whether this process was started by Child: it needs none of the servers that tests share.
+func InChild() bool { return os.Getenv(childVar) != "" }
+
 // IsChild reports whether tb runs in a process that Child started for it.
 func IsChild(tb testing.TB) bool { return os.Getenv(childVar) == tb.Name() }
 
