@@ -113,9 +113,9 @@ func TestTheInstanceThatInvalidatesAllServesNothingOldFromItsTier(t *testing.T) 
 	} {
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
 			t.Parallel()
-			g, things := newGround(t), 600
+			g, things := newGround(t), 300
 			if c.many {
-				things = 3000
+				things = 1500
 			}
 			var reads atomic.Int64
 			delay := func(cmds []redis.Cmder) time.Duration {

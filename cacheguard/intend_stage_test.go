@@ -109,7 +109,7 @@ func TestNoOrderOfLoadsReadersAndATransactionLeavesAStaleValueInRedis(t *testing
 	for _, onTag := range []bool{true, false} {
 		for _, dies := range []bool{true, false} {
 			orders([]int{tagWriterSteps, epochLoadSteps, 0, readerSteps}, func(order []int) {
-				if n++; n%67 == 0 {
+				if n++; n%201 == 0 {
 					play(order, onTag, n%2 == 0, dies)
 				}
 			})

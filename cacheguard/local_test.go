@@ -232,7 +232,7 @@ func TestOneReadsItsOwnWritesThroughTheTier(t *testing.T) {
 			})
 		}
 	}
-	for range 500 {
+	for range 200 {
 		v := version.Add(1)
 		mustInvalidate(t, f.guards[0], "k")
 		if got := mustGet(t, f.guards[0], "k", load); got < v {

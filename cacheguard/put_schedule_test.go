@@ -215,7 +215,7 @@ func TestTheScriptsOfAPutDoWhatTheModelDoes(t *testing.T) {
 	n := 0
 	for _, bad := range []trouble{none, intentLost, crash} {
 		orders([]int{writerSteps, readerSteps, intruderSteps}, func(order []int) {
-			if n++; n%11 != 0 { // all of them take a minute
+			if n++; n%29 != 0 { // all of them take minutes
 				return
 			}
 			s := &putStage{stage: stage{fleet: f, key: rand.Text(), token: rand.Text(), source: "old", together: n%3 == 0}, again: n%2 == 0}

@@ -24,7 +24,7 @@ func TestTheKeysOfAnUpdateManyShareTwoRequests(t *testing.T) {
 	}
 	update([]string{"j", "k"}) // the server knows the scripts
 	rdb.AddHook(counted)
-	for _, n := range []int{2, 20, 3000} {
+	for _, n := range []int{2, 20, 1100} {
 		before := counted.n.Load()
 		update(numbered(0, n))
 		expect.Equal(t, "requests", counted.n.Load()-before, 2)
