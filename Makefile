@@ -23,7 +23,7 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/lint-cache
 
-.PHONY: help test test-all test-consensus race lint vulncheck api-check bench compare-smoke conformance examples docs model fuzz chaos drill tidy-check clone-check release-check ci
+.PHONY: help test test-all test-consensus race lint vulncheck api-check bench compare-smoke conformance examples docs model sim fuzz chaos drill tidy-check clone-check release-check ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,6 +75,9 @@ examples: ## run every example, briefly, and one page in Chromium
 docs: ## check snippets, links, package comments and stray machine paths
 	@scripts/need git
 	go run ./internal/docscheck
+
+sim: ## run a thousand seeds of the simulated fleet; go run ./bench/cmd/sim -h has more
+	go run ./bench/cmd/sim -seeds 1000
 
 model: ## search all runs of the models of the protocols with SPIN, and see that no rule of them can be left out; MODEL=large searches larger bounds, for some minutes
 	@scripts/need spin cc

@@ -14,7 +14,8 @@ import (
 )
 
 // Put is Update for a write that returns the new value of the source. Put stores this value in the step that ends the
-// update, so that the first Get afterwards is a hit. TTL, Jitter and StaleFor apply as they do to a load.
+// update, so that the first Get afterwards is a hit. TTL, Jitter and StaleFor apply as they do to a load. The value has the tags that the Cache's
+// Tags names, and write can use SetTags and SetTTL as a loader does: a Cache whose loader sets tags needs them here, too.
 //
 // Everything said of Update holds, also for the error. Nothing is stored, and the key is merely invalidated, if write or
 // Put fails, the lock is lost, write takes longer than UpdateTimeout, something else invalidates the key while write runs,
@@ -37,11 +38,12 @@ func (c *Cache[K, V]) Put(ctx context.Context, k K, write func(context.Context) 
 	p := &putting{rebuild: c.guard.newRebuild(spec.job(c.guard, key, scope{}, nil), nil, nil)}
 	return c.guard.update(ctx, []string{key}, p, func(ctx context.Context) error {
 		start := time.Now()
-		v, err := write(ctx)
+		made := newLoading(ctx, nil)
+		v, err := write(context.WithValue(ctx, loadingKey{}, made))
 		if err == nil {
-			p.written = &loaded{value: &v, took: time.Since(start), ttl: unset}
+			p.written = &loaded{value: &v, took: time.Since(start), ttl: made.ttl.Load(), tags: made.allTags()}
 			if p.rebuild.job.tags != nil {
-				p.written.tags = p.rebuild.job.tags(&v)
+				p.written.tags = append(p.written.tags, p.rebuild.job.tags(&v)...)
 			}
 		}
 		return err

@@ -61,6 +61,38 @@ func TestTheFirstReadAfterAPutIsAHitEverywhere(t *testing.T) {
 	}
 }
 
+func TestWhatAPutStoresHasTheTagsAndTheTTLThatWriteSets(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{Jitter: -1, TTL: time.Hour})
+	db := newRow("old")
+	caches := rows(t, f, db)
+	expect.Equal(t, "Put", caches[0].Put(context.Background(), 1, func(ctx context.Context) (string, error) {
+		SetTags(ctx, "shoes")
+		SetTTL(ctx, time.Minute)
+		return db.saves("new")(ctx)
+	}), nil)
+	v, _ := cached(t, caches[1])
+	expect.Equal(t, "value", v, "new")
+	ttl, err := f.redis.PTTL(context.Background(), f.value(rowKey)).Result()
+	expect.Equal(t, "has the TTL", err == nil && ttl > 50*time.Second && ttl <= time.Minute, true)
+	_ = db.write("newest")(context.Background()) // nil
+	expect.Equal(t, "InvalidateTags", f.guards[1].InvalidateTags(context.Background(), "shoes"), nil)
+	v, err = caches[0].Get(context.Background(), 1)
+	expect.Equal(t, "value", v, "newest")
+	expect.Equal(t, "Get", err, nil)
+}
+
+func TestAPutWhoseWriteSetsNoTTLToLiveStoresNothing(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{TTL: time.Hour})
+	db := newRow("old")
+	expect.Equal(t, "Put", rows(t, f, db)[0].Put(context.Background(), 1, func(ctx context.Context) (string, error) {
+		SetTTL(ctx, 0)
+		return db.saves("new")(ctx)
+	}), nil)
+	expect.Equal(t, "stored", f.exists(f.value(rowKey)), false)
+}
+
 func TestAPutThatMayNotStoreInvalidatesAllTheSame(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("constraint")

@@ -22,7 +22,7 @@ func scopeOf(ctx context.Context, g *Guard, key string) scope {
 
 // loading is a load under way, found in the context of its loader.
 type loading struct {
-	loaders *loaders
+	loaders *loaders // nil: the write of a Put makes the value
 	keys    []string
 	parent  *loading     // the load whose loader made this one necessary
 	ttl     atomic.Int64 // set by SetTTL; unset: the Guard's
@@ -92,7 +92,7 @@ func (l *loading) within(g *Guard) bool {
 	return false
 }
 
-// SetTTL chooses the TTL of the entry being loaded. A loader calls it with the context that it was given; with another context it does nothing. The Guard's Jitter and StaleFor apply
+// SetTTL chooses the TTL of the entry being loaded, or written by a Put. A loader or write calls it with the context that it was given; with another context it does nothing. The Guard's Jitter and StaleFor apply
 // as always. The last call counts; in a loader of GetMany, it applies to all its keys. With a ttl of 0 or less, the value reaches those who wait for it, but is not stored. For
 // ErrNotFound, the shorter of ttl and NegativeTTL counts.
 func SetTTL(ctx context.Context, ttl time.Duration) {

@@ -19,8 +19,8 @@ const (
 	maxAllTags = 50 << 10 // bytes
 )
 
-// SetTags adds tags to the entry being loaded, so that InvalidateTags finds it. A loader calls it with the context that it was given;
-// with another context it does nothing. In GetMany, the tags apply to all keys of a call of load. Remembered absence has tags too.
+// SetTags adds tags to the entry being loaded, or written by a Put, so that InvalidateTags finds it. A loader or write calls it with the context
+// that it was given; with another context it does nothing. In GetMany, the tags apply to all keys of a call of load. Remembered absence has tags too.
 //
 // An entry can have 256 tags of 1 to 512 bytes each, and 50 KiB together. Beyond that, the value reaches those who wait for it, but is not stored,
 // and Hooks.OnUnstorable gets the reason.

@@ -1,0 +1,71 @@
+// Command sim runs a simulated fleet whose doings, network and deaths a seed draws, and prints what happened, or looks for a seed that breaks a promise:
+//
+//	go run ./bench/cmd/sim -seed 42
+//	go run ./bench/cmd/sim -seeds 1000
+//	go run ./bench/cmd/sim -for 10m
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/cacheguard/go/bench/sim"
+)
+
+type options struct {
+	seed, seeds uint64
+	repeat      int
+	long        time.Duration
+}
+
+func main() {
+	var o options
+	flag.Uint64Var(&o.seed, "seed", 0, "run this seed, and print what happens")
+	flag.IntVar(&o.repeat, "repeat", 1, "run the seed so often, until it breaks a promise: the jitter of the library's pauses has no seed")
+	flag.Uint64Var(&o.seeds, "seeds", 0, "run so many seeds, from 0 on")
+	flag.DurationVar(&o.long, "for", 0, "run seeds for so long, from a random one on")
+	testing.Init() // synctest wants a test
+	flag.Parse()
+	logging.Disable() // of go-redis, which reports every connection that is lost
+	testing.Main(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{{
+		Name: "sim", F: func(t *testing.T) { work(t, os.Stdout, o) },
+	}}, nil, nil)
+}
+
+func work(t *testing.T, out io.Writer, o options) {
+	switch {
+	case o.seeds > 0:
+		search(t, out, 0, func(n uint64) bool { return n < o.seeds })
+	case o.long > 0:
+		end := time.Now().Add(o.long)
+		search(t, out, rand.Uint64N(1<<40), func(uint64) bool { return time.Now().Before(end) })
+	default:
+		var r sim.Result
+		for n := 0; n < o.repeat && len(r.Wrong) == 0; n++ {
+			r = sim.Run(t, o.seed)
+		}
+		_, _ = fmt.Fprint(out, r.Journal) // to the terminal
+		for _, wrong := range r.Wrong {
+			t.Error(wrong)
+		}
+	}
+}
+
+// search runs seeds until one breaks a promise.
+func search(t *testing.T, out io.Writer, first uint64, more func(n uint64) bool) {
+	n := uint64(0)
+	for ; more(n) && !t.Failed(); n++ {
+		if r := sim.Run(t, first+n); len(r.Wrong) > 0 {
+			_, _ = fmt.Fprint(out, r.Journal) // likewise
+			t.Errorf("seed %d: %q; again: go run ./bench/cmd/sim -seed %d -repeat 20", first+n, r.Wrong, first+n)
+		}
+	}
+	_, _ = fmt.Fprintf(out, "%d seeds from %d on\n", n, first) // likewise
+}

@@ -1,0 +1,71 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// harm makes things go wrong until the workers have done their work.
+func (w *world) harm(random *rand.Rand, over <-chan struct{}) {
+	for {
+		select {
+		case <-over:
+			return
+		case <-time.After(rand64(random, 300*time.Millisecond)):
+		}
+		in := w.instances[random.IntN(len(w.instances))]
+		switch random.IntN(8) {
+		case 0:
+			w.truth.note("%s is cut off", in.name)
+			in.net.setCut(true)
+		case 1, 2:
+			w.heal()
+		case 3:
+			d := rand64(random, longestStop)
+			w.truth.note("%s hears nothing for %v", in.name, d)
+			in.net.stand(d)
+		case 4, 5:
+			n := 1 + random.IntN(4)
+			w.truth.note("%s loses %d replies", in.name, n)
+			in.net.lose(n)
+		case 6:
+			w.evict(random)
+		case 7:
+			if random.IntN(4) == 0 && in != w.instances[0] {
+				w.kill(in)
+			}
+		}
+	}
+}
+
+// heal ends what is cut off, but for the dead.
+func (w *world) heal() {
+	for _, in := range w.instances {
+		if !in.dead {
+			in.net.setCut(false)
+			in.net.stand(0)
+			in.net.lose(0)
+		}
+	}
+	w.truth.note("the network is well")
+}
+
+// evict makes Redis evict an entry, an epoch, or another key without fields: not a lock, a lease or an intent.
+func (w *world) evict(random *rand.Rand) {
+	keys := slices.DeleteFunc(w.redis.Keys(), func(key string) bool { return w.redis.Type(key) != "string" })
+	if len(keys) > 0 {
+		key := keys[random.IntN(len(keys))]
+		w.redis.Del(key)
+		w.truth.note("Redis evicts %q", key)
+	}
+}
+
+// kill cuts an instance off for good. What it does from now on, nobody sees.
+func (w *world) kill(in *instance) {
+	w.truth.mu.Lock()
+	in.dead = true
+	w.truth.mu.Unlock()
+	in.net.setCut(true)
+	w.truth.note("%s dies", in.name)
+}

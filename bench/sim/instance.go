@@ -1,0 +1,136 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/cacheguard"
+)
+
+// store is what a fleet caches with: cacheguard, or what the tests have in its place to see that the checker notices.
+type store interface {
+	get(ctx context.Context, row int) (int64, error)
+	getMany(ctx context.Context, rows []int) (map[int]int64, error)
+	invalidate(ctx context.Context, rows []int) error
+	invalidateTag(ctx context.Context, tag int) error
+	invalidateAll(ctx context.Context, kind bool) error
+	update(ctx context.Context, row int, write func(context.Context) error) error
+	put(ctx context.Context, row int, write func(context.Context) (int64, error)) error
+	transact(ctx context.Context, rows []int, tags []int, write func() error) error
+	close() error
+}
+
+// instance is a process of the service.
+type instance struct {
+	name string
+	net  *network
+	rdb  *redis.Client
+	store
+	dead bool // guarded by the truth's mutex
+}
+
+type load func(ctx context.Context, row int) (int64, error)
+
+// guarded is the store with cacheguard.
+type guarded struct {
+	guard *cacheguard.Guard
+	cache *cacheguard.Cache[int, int64]
+}
+
+func openGuarded(rdb *redis.Client, p plan, name string, load load) (store, error) {
+	cfg := cacheguard.Config{Prefix: "sim", Instance: name, TTL: time.Hour, RedisTimeout: redisTimeout, LeaseTTL: leaseTTL}
+	if p.local {
+		cfg.Local = cacheguard.LocalConfig{MaxEntries: 1000, TTL: localTTL}
+	}
+	guard, err := cacheguard.New(rdb, cfg)
+	if err != nil {
+		return nil, err
+	}
+	cache, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[int, int64]{
+		Name: "row", Load: func(ctx context.Context, row int) (int64, error) {
+			cacheguard.SetTags(ctx, tagOf(row))
+			return load(ctx, row)
+		},
+	})
+	return &guarded{guard, cache}, err
+}
+
+func tagName(tag int) string { return fmt.Sprint("tag", tag) }
+func tagOf(row int) string   { return tagName(row % tags) }
+
+func (g *guarded) get(ctx context.Context, row int) (int64, error) { return g.cache.Get(ctx, row) }
+
+func (g *guarded) getMany(ctx context.Context, rows []int) (map[int]int64, error) {
+	return g.cache.GetMany(ctx, rows)
+}
+
+func (g *guarded) invalidate(ctx context.Context, rows []int) error {
+	return g.cache.Invalidate(ctx, rows...)
+}
+
+func (g *guarded) invalidateTag(ctx context.Context, tag int) error {
+	return g.guard.InvalidateTags(ctx, tagName(tag))
+}
+
+func (g *guarded) invalidateAll(ctx context.Context, kind bool) error {
+	if kind {
+		return g.cache.InvalidateAll(ctx)
+	}
+	return g.guard.InvalidateAll(ctx)
+}
+
+func (g *guarded) update(ctx context.Context, row int, write func(context.Context) error) error {
+	return g.cache.Update(ctx, row, write)
+}
+
+func (g *guarded) put(ctx context.Context, row int, write func(context.Context) (int64, error)) error {
+	return g.cache.Put(ctx, row, func(ctx context.Context) (int64, error) {
+		cacheguard.SetTags(ctx, tagOf(row))
+		return write(ctx)
+	})
+}
+
+func (g *guarded) transact(ctx context.Context, rows, tags []int, write func() error) error {
+	changes := g.cache.Changes(rows...)
+	for _, tag := range tags {
+		changes.Tags = append(changes.Tags, tagName(tag))
+	}
+	intent, err := g.guard.Intend(ctx, changes)
+	if err != nil {
+		return err
+	}
+	if err := write(); err != nil {
+		_ = intent.Done(ctx) // nothing was written
+		return err
+	}
+	return intent.Done(ctx)
+}
+
+func (g *guarded) close() error { return g.guard.Close() }
+
+// loading is a load of a row, which takes its time before and after it reads the database.
+func loading(t *truth, random func() *rand.Rand) load {
+	return func(ctx context.Context, row int) (int64, error) {
+		r := random()
+		if err := sleep(ctx, rand64(r, longestLoad/2)); err != nil {
+			return 0, err
+		}
+		version := t.read(row)
+		return version, sleep(ctx, rand64(r, longestLoad/2))
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,163 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+const (
+	rows, tags   = 6, 2
+	redisTimeout = 200 * time.Millisecond
+	leaseTTL     = 2 * time.Second
+	localTTL     = 8 * time.Second
+	longestLoad  = 60 * time.Millisecond
+	longestStop  = 3 * time.Second  // of an instance that stands still
+	longestCall  = 30 * time.Second // of all that wait for each other
+	workers      = 2                // of an instance
+	operations   = 4                // of a worker
+)
+
+// Result is what came of a run.
+type Result struct {
+	Wrong   []string // promises that were broken
+	Journal string   // what happened when
+}
+
+// plan is what a seed fixes for the whole run.
+type plan struct {
+	seed      uint64
+	instances int
+	local     bool
+	faults    bool
+	latency   time.Duration
+}
+
+func planOf(seed uint64) (plan, *rand.Rand) {
+	random := rand.New(rand.NewPCG(seed, 1))
+	return plan{
+		seed: seed, instances: 2 + random.IntN(2), local: random.IntN(2) == 0, faults: random.IntN(4) > 0,
+		latency: []time.Duration{100 * time.Microsecond, time.Millisecond, 20 * time.Millisecond}[random.IntN(3)],
+	}, random
+}
+
+// lag is by how much the reads of other instances may be behind.
+func (p plan) lag() time.Duration {
+	switch {
+	case !p.local:
+		return 0
+	case p.faults:
+		return localTTL
+	}
+	return 2 * time.Second // a message, and the slowest of them
+}
+
+// Run runs the fleet that the seed draws, with cacheguard.
+func Run(t *testing.T, seed uint64) (r Result) { return run(t, seed, openGuarded) }
+
+type open func(rdb *redis.Client, p plan, name string, load load) (store, error)
+
+func run(t *testing.T, seed uint64, open open) (r Result) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		p, random := planOf(seed)
+		w := &world{plan: p, truth: newTruth(rows), redis: miniredis.NewMiniRedis()}
+		w.redis.ClockTTL(true)
+		w.truth.note("seed %d: %d instances, local tiers %t, faults %t, messages take %v", seed, p.instances, p.local, p.faults, p.latency)
+		for i := range p.instances {
+			w.add(t, i, random.Uint64(), open)
+		}
+		w.play(random)
+		w.closing(t)
+		r = Result{w.truth.wrong, w.truth.journal.String()}
+	})
+	return r
+}
+
+type world struct {
+	plan      plan
+	truth     *truth
+	redis     *miniredis.Miniredis
+	instances []*instance
+	loads     sync.Mutex
+}
+
+func (w *world) add(t *testing.T, i int, seed uint64, open open) {
+	t.Helper()
+	net := newNetwork(w.redis, w.plan.latency, rand.New(rand.NewPCG(seed, 2)))
+	rdb := redis.NewClient(&redis.Options{
+		Dialer: net.Dial, Protocol: 3, DisableIdentity: true, MaxRetries: 1, MinRetryBackoff: -1, DialerRetries: 1,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	name := string(rune('A' + i))
+	random := rand.New(rand.NewPCG(seed, 3))
+	store, err := open(rdb, w.plan, name, loading(w.truth, func() *rand.Rand {
+		w.loads.Lock()
+		defer w.loads.Unlock()
+		return rand.New(rand.NewPCG(random.Uint64(), 4))
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.instances = append(w.instances, &instance{name: name, net: net, rdb: rdb, store: store})
+}
+
+// play lets the workers work while things go wrong, and reads everything when all is well again.
+func (w *world) play(random *rand.Rand) {
+	ctx := context.Background()
+	var working, harming sync.WaitGroup
+	over := make(chan struct{})
+	for _, in := range w.instances {
+		for n := range workers { // owner: play; they end with their operations; joined below
+			worker := &worker{world: w, in: in, random: rand.New(rand.NewPCG(random.Uint64(), uint64(n)))}
+			working.Go(func() { worker.work(ctx) })
+		}
+	}
+	if w.plan.faults {
+		harm := rand.New(rand.NewPCG(random.Uint64(), 5))
+		harming.Go(func() { w.harm(harm, over) }) // the same
+	}
+	working.Wait()
+	close(over)
+	harming.Wait()
+	w.heal()
+	time.Sleep(max(w.plan.lag(), 2*leaseTTL) + 10*time.Second) // what is pending is sent, and intents of the dead expire
+	for _, in := range w.instances {
+		if in.dead {
+			continue
+		}
+		for row := range rows {
+			if got, err := in.get(ctx, row); err != nil || got != w.truth.read(row) && w.truth.settled(row) {
+				w.truth.complain("in the end %s reads %d (%v) of row %d, the database has %d", in.name, got, err, row, w.truth.read(row))
+			}
+		}
+	}
+}
+
+// closing ends everything; a Close that hangs is a deadlock of the bubble.
+func (w *world) closing(t *testing.T) {
+	t.Helper()
+	for _, in := range w.instances {
+		began := time.Now()
+		if err := in.close(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > longestCall {
+			w.truth.complain("Close of %s took %v", in.name, took)
+		}
+		_ = in.rdb.Close() // it may have lost its connections
+		in.net.end()
+	}
+	w.redis.Close()
+	time.Sleep(2 * time.Second) // until go-redis' goroutines have noticed
+}
+
+func (p plan) String() string { return fmt.Sprint("seed ", p.seed) }

@@ -1,0 +1,95 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+)
+
+func TestMain(m *testing.M) {
+	logging.Disable() // of go-redis, which reports every connection that is lost
+	os.Exit(m.Run())
+}
+
+// few are for every run of the tests, with the race detector; `make sim` runs a thousand without it.
+const few = 50
+
+func TestNoSeedBreaksAPromise(t *testing.T) {
+	for seed := range uint64(few) {
+		if r := Run(t, seed); len(r.Wrong) > 0 {
+			t.Fatalf("seed %d: %q\n%s", seed, r.Wrong, r.Journal)
+		}
+	}
+}
+
+// byHand is a cache as many write it.
+type byHand struct {
+	rdb  *redis.Client
+	load load
+}
+
+func (h byHand) key(row int) string { return "row:" + strconv.Itoa(row) }
+
+func (h byHand) get(ctx context.Context, row int) (int64, error) {
+	if v, err := h.rdb.Get(ctx, h.key(row)).Int64(); err == nil {
+		return v, nil
+	}
+	v, err := h.load(ctx, row)
+	_ = h.rdb.Set(ctx, h.key(row), v, 0).Err() // it is loaded again
+	return v, err
+}
+
+func (h byHand) getMany(ctx context.Context, rows []int) (map[int]int64, error) {
+	got := make(map[int]int64)
+	for _, row := range rows {
+		got[row], _ = h.get(ctx, row) // none fails
+	}
+	return got, nil
+}
+
+func (h byHand) invalidate(ctx context.Context, rows []int) (err error) {
+	for _, row := range rows {
+		err = errors.Join(err, h.rdb.Del(ctx, h.key(row)).Err())
+	}
+	return err
+}
+
+func (h byHand) invalidateTag(ctx context.Context, tag int) error {
+	return h.invalidate(ctx, tagged(tag))
+}
+
+func (h byHand) invalidateAll(ctx context.Context, _ bool) error { return h.rdb.FlushAll(ctx).Err() }
+
+func (h byHand) update(ctx context.Context, row int, write func(context.Context) error) error {
+	return errors.Join(write(ctx), h.invalidate(ctx, []int{row}))
+}
+
+func (h byHand) put(ctx context.Context, row int, write func(context.Context) (int64, error)) error {
+	_, err := write(ctx)
+	return errors.Join(err, h.invalidate(ctx, []int{row}))
+}
+
+func (h byHand) transact(ctx context.Context, rows, tags []int, write func() error) error {
+	for _, tag := range tags {
+		rows = append(rows, tagged(tag)...)
+	}
+	return errors.Join(write(), h.invalidate(ctx, rows))
+}
+
+func (h byHand) close() error { return nil }
+
+func TestACacheByHandIsFoundWrong(t *testing.T) {
+	for seed := range uint64(few) {
+		r := run(t, seed, func(rdb *redis.Client, _ plan, _ string, load load) (store, error) { return byHand{rdb, load}, nil })
+		if len(r.Wrong) > 0 {
+			t.Logf("seed %d: %q", seed, r.Wrong)
+			return
+		}
+	}
+	t.Error("nothing is wrong with it")
+}
