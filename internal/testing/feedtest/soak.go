@@ -2,6 +2,7 @@ package feedtest
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -143,7 +144,11 @@ func (s *Soak) nothingIsOld(round int, after string) {
 		s.Fatal(err)
 	}
 	for id := range int64(soakKeys) {
-		got, err := other.Get(s.Context(), id)
+		var got string
+		s.Await("no load that failed meanwhile is remembered", func() bool {
+			got, err = other.Get(s.Context(), id)
+			return err == nil || errors.Is(err, s.NotFound)
+		})
 		if got != want[id] {
 			s.Errorf("round %d, after %s: product %d is %q (%v), want %q", round, after, id, got, err, want[id])
 		}
