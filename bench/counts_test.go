@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/bench/internal/scale"
+	"github.com/cacheguard/go/bench/internal/scenario"
 	"github.com/cacheguard/go/bench/internal/server"
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -90,13 +90,13 @@ func BenchmarkOutcome(b *testing.B) {
 				b.Fatal(err)
 			}
 			b.ReportAllocs()
-			before := scale.ProcessTime()
+			before := scenario.ProcessTime()
 			for b.Loop() {
 				if err := do(); err != nil {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric(float64(scale.ProcessTime()-before)/float64(b.N), "cpu-ns/op")
+			b.ReportMetric(float64(scenario.ProcessTime()-before)/float64(b.N), "cpu-ns/op")
 		})
 	}
 }
