@@ -171,7 +171,7 @@ func (r *Reading) ofTags(ctx context.Context, tags []string) ([]protocol.Epoch, 
 
 // Prove begins to ask whether the stamp's epochs are still the current ones, and does not wait. Check is to follow.
 func (r *Reading) Prove(ctx context.Context, stamp protocol.Stamp) (proof Reading) {
-	proof = Reading{epochs: r.epochs, part: r.part, number: r.number, key: r.key, kind: r.kind, since: r.epochs.pending.Moment()}
+	proof = Reading{epochs: r.epochs, part: r.part, common: r.common, number: r.number, key: r.key, kind: r.kind, since: r.epochs.pending.Moment()}
 	if len(stamp.Tags) > 0 {
 		proof.guess = newRemembered(r.part, r.kind, namesOf(stamp.Tags))
 	}
