@@ -41,6 +41,11 @@ func Get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 
 // ask retrieves the value, and reports the answer.
 func ask[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]) (V, Outcome, error) {
+	if !g.watched() {
+		v, how, err := retrieve(ctx, g, key, &spec)
+		g.countAnswer(spec.policy, key, how, err)
+		return v, how, err
+	}
 	a := g.asked(ctx, key)
 	v, how, err := retrieve(a.inner, g, key, &spec)
 	answered(&a, g, key, &spec, v, how, err)

@@ -96,6 +96,11 @@ type asking struct {
 	end          func(End) // nil: no hook wants to know
 }
 
+// watched reports whether there is more to be done with an answer than to count it.
+func (g *Guard) watched() bool {
+	return g.cfg.Hooks.OnGet != nil || g.cfg.Hooks.Begin != nil || g.cfg.Verify.OneIn != 0
+}
+
 // asked begins to report a call.
 func (g *Guard) asked(ctx context.Context, key string) asking {
 	a := asking{outer: ctx, inner: ctx}
