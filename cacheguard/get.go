@@ -41,9 +41,14 @@ func Get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 
 // ask retrieves the value, and reports the answer.
 func ask[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]) (V, Outcome, error) {
+	if !g.watched() {
+		v, how, err := retrieve(ctx, g, key, &spec)
+		g.countAnswer(spec.policy, key, how, err)
+		return v, how, err
+	}
 	a := g.asked(ctx, key)
-	v, how, err := retrieve(a.inner, g, key, spec)
-	answered(a, g, key, spec, v, how, err)
+	v, how, err := retrieve(a.inner, g, key, &spec)
+	answered(&a, g, key, &spec, v, how, err)
 	return v, how, err
 }
 
@@ -56,14 +61,14 @@ type lookup[V any] struct {
 }
 
 // retrieve answers a Get or a Fetch: from the local tier, from Redis, or with a load.
-func retrieve[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]) (v V, how Outcome, err error) {
+func retrieve[V any](ctx context.Context, g *Guard, key string, spec *loadSpec[V]) (v V, how Outcome, err error) {
 	if err := admit(ctx, g, key, spec.load != nil || spec.reload != nil || spec.cacheOnly); err != nil {
 		return v, "", err
 	}
 	if kept, ok := spec.tryLocal(ctx, g, key); ok {
 		return kept.result()
 	}
-	return retrieveRemote(ctx, g, key, spec)
+	return retrieveRemote(ctx, g, key, *spec)
 }
 
 // retrieveRemote is retrieve when the local tier has no answer.

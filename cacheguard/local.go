@@ -128,8 +128,15 @@ func keep[V any](g *Guard, key string, p *policy, mark tier.Mark, read *link.Rea
 	left := r.entry.Fresh - max(g.serverClocks.Age(key, r.entry.Written), 0) // below 0 if the clocks disagree
 	size := max(len(read.Raw), len(r.entry.Payload))                         // a compressed entry is kept decompressed
 	if r.value == nil {
-		g.local.Keep(key, mark, nil, size, left, left, under...)
+		g.local.Keep(key, mark, new(tier.Item), nil, size, left, left, under...)
 		return
 	}
-	g.local.Keep(key, mark, r.value, size, left, left+p.staleFor, under...)
+	k := &kept[V]{value: *r.value}
+	g.local.Keep(key, mark, &k.Item, &k.value, size, left, left+p.staleFor, under...)
+}
+
+// kept is an item of the tier, and beside it its value.
+type kept[V any] struct {
+	tier.Item
+	value V
 }

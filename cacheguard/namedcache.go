@@ -83,7 +83,7 @@ func (c *Cache[K, V]) ask(ctx context.Context, k K) (v V, how Outcome, err error
 			v, how, err = c.retrieve(a.inner, k, key, spec)
 		}
 	}
-	answered(a, g, key, spec, v, how, err)
+	answered(&a, g, key, &spec, v, how, err)
 	return v, how, err
 }
 

@@ -117,7 +117,7 @@ func (s loadSpec[V]) assess(r *readResult[V]) (state, found[V]) {
 }
 
 // fromLocal returns what the local tier has, if it may be served.
-func (s loadSpec[V]) fromLocal(g *Guard, key string) (f found[V], ok bool) {
+func (s *loadSpec[V]) fromLocal(g *Guard, key string) (f found[V], ok bool) {
 	if s.skipLocal || g.local == nil {
 		return f, false
 	}
@@ -129,14 +129,17 @@ func (s loadSpec[V]) fromLocal(g *Guard, key string) (f found[V], ok bool) {
 }
 
 // tryLocal returns what the local tier has, if the key may be read and the value may be served.
-func (s loadSpec[V]) tryLocal(ctx context.Context, g *Guard, key string) (f found[V], ok bool) {
-	if g.local == nil || g.mustBypass(key) != nil {
-		return f, false
-	}
-	if within := pastOf(ctx, g, key); within.any() {
+func (s *loadSpec[V]) tryLocal(ctx context.Context, g *Guard, key string) (f found[V], ok bool) {
+	if g.local == nil || !g.detours.none() && !mayReadLocal(ctx, g, key) {
 		return f, false
 	}
 	return s.fromLocal(g, key)
+}
+
+// mayReadLocal looks at all that could speak against it.
+func mayReadLocal(ctx context.Context, g *Guard, key string) bool {
+	within := pastOf(ctx, g, key)
+	return g.mustBypass(key) == nil && !within.any()
 }
 
 // staleFromLocal returns what the local tier has when Redis does not answer, as a stale value, if stale

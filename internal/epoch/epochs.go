@@ -2,8 +2,8 @@ package epoch
 
 import (
 	"hash/maphash"
+	"maps"
 	"strconv"
-	"sync"
 	"sync/atomic"
 
 	"github.com/cacheguard/go/internal/health"
@@ -89,7 +89,7 @@ type part struct {
 	seen   atomic.Pointer[protocol.Epoch] // of everything, by a load; nil: by none since it was forgotten
 	forgot atomic.Uint64                  // how often that was
 
-	kinds sync.Map // *common by kind
+	kinds atomic.Pointer[map[string]*common] // the map does not change
 }
 
 // New returns the Epochs of a Prefix. It does no I/O.
@@ -99,6 +99,9 @@ func New(c Config) *Epochs {
 		parts: make([]part, c.Health.Len()),
 	}
 	e.memory.seed = maphash.MakeSeed()
+	for i := range e.parts {
+		e.parts[i].kinds.Store(&map[string]*common{})
+	}
 	for number, left := 0, len(e.parts); left > 0; number++ { // the first number whose keys are in the part
 		begin := c.Prefix + ":{" + strconv.Itoa(number) + "}:epoch"
 		if p := &e.parts[c.Health.Part(begin)]; p.begin == "" {
@@ -145,13 +148,17 @@ func (e *Epochs) see(p *part, now protocol.Epoch, forgot uint64) {
 type common struct{ names, keys []string }
 
 func (p *part) common(kind string) *common {
-	if c, found := p.kinds.Load(kind); found {
-		return c.(*common)
+	for {
+		known := p.kinds.Load()
+		if c := (*known)[kind]; c != nil {
+			return c
+		}
+		c := &common{names: []string{All}, keys: []string{p.key(All)}}
+		if kind != "" {
+			c.names, c.keys = append(c.names, OfKind(kind)), append(c.keys, p.key(OfKind(kind)))
+		}
+		more := maps.Clone(*known)
+		more[kind] = c
+		p.kinds.CompareAndSwap(known, &more)
 	}
-	c := &common{names: []string{All}, keys: []string{p.key(All)}}
-	if kind != "" {
-		c.names, c.keys = append(c.names, OfKind(kind)), append(c.keys, p.key(OfKind(kind)))
-	}
-	all, _ := p.kinds.LoadOrStore(kind, c)
-	return all.(*common)
 }

@@ -105,7 +105,7 @@ func (r *Reading) before(key string) protocol.Epoch {
 // Confirms reports whether a stamp has the epochs that held before the load. What was loaded with the help of an entry must not make it
 // valid again.
 func (r *Reading) Confirms(stamp protocol.Stamp) bool {
-	keys := r.part.common(r.kind).keys
+	keys := r.common.keys
 	if r.before(keys[0]) != stamp.Prefix || r.kind != "" && r.before(keys[1]) != stamp.Kind {
 		return false
 	}
@@ -119,7 +119,7 @@ func (r *Reading) Confirms(stamp protocol.Stamp) bool {
 
 // Stamp returns the stamp of what was loaded after Ready. The error is ErrUnproven, or that of Redis.
 func (r *Reading) Stamp(ctx context.Context, tags []string) (s protocol.Stamp, err error) {
-	keys := r.part.common(r.kind).keys
+	keys := r.common.keys
 	if s.Prefix = r.before(keys[0]); r.kind != "" {
 		s.Kind = r.before(keys[1])
 	}
@@ -171,7 +171,7 @@ func (r *Reading) ofTags(ctx context.Context, tags []string) ([]protocol.Epoch, 
 
 // Prove begins to ask whether the stamp's epochs are still the current ones, and does not wait. Check is to follow.
 func (r *Reading) Prove(ctx context.Context, stamp protocol.Stamp) (proof Reading) {
-	proof = Reading{epochs: r.epochs, part: r.part, number: r.number, key: r.key, kind: r.kind, since: r.epochs.pending.Moment()}
+	proof = Reading{epochs: r.epochs, part: r.part, common: r.common, number: r.number, key: r.key, kind: r.kind, since: r.epochs.pending.Moment()}
 	if len(stamp.Tags) > 0 {
 		proof.guess = newRemembered(r.part, r.kind, namesOf(stamp.Tags))
 	}

@@ -18,6 +18,7 @@ type Reading struct {
 
 	epochs *Epochs
 	part   *part
+	common *common
 	number int // of the part
 	key    string
 	kind   string
@@ -42,7 +43,7 @@ type Reading struct {
 func (e *Epochs) Begin(key, valueKey, kind string, known []string) (r Reading) {
 	number := e.health.Part(valueKey)
 	r = Reading{
-		epochs: e, part: &e.parts[number], number: number, key: key, kind: kind, guess: e.memory.of(key, kind), since: e.pending.Moment(), forgot: e.parts[number].forgot.Load(),
+		epochs: e, part: &e.parts[number], common: e.parts[number].common(kind), number: number, key: key, kind: kind, guess: e.memory.of(key, kind), since: e.pending.Moment(), forgot: e.parts[number].forgot.Load(),
 	}
 	if r.guess == nil && len(known) > 0 {
 		r.guess = newRemembered(r.part, kind, ofTags(known))
@@ -70,7 +71,7 @@ func (r *Reading) Keys() []string {
 	if r.guess != nil {
 		return r.guess.keys
 	}
-	return r.part.common(r.kind).keys
+	return r.common.keys
 }
 
 // Take takes what was read together with the value.
@@ -120,8 +121,8 @@ func (r *Reading) epoch(key string) (e protocol.Epoch, redisErr error) {
 func (r *Reading) Compare(ctx context.Context, stamp protocol.Stamp) {
 	r.stamp = stamp
 	for i, was := range [...]protocol.Epoch{stamp.Prefix, stamp.Kind} {
-		if c := r.part.common(r.kind); i < len(c.keys) {
-			r.compare(c.names[i], c.keys[i], was)
+		if i < len(r.common.keys) {
+			r.compare(r.common.names[i], r.common.keys[i], was)
 		}
 	}
 	if len(stamp.Tags) > 0 || r.guess != nil {

@@ -7,7 +7,8 @@ const fewBeside = 8
 type beside struct {
 	keys    []string
 	at      map[string]int // of the keys, when there are more than a few
-	answers []answer       // nil: there is no answer
+	replies replies        // of which theirs follow on others
+	first   int            // the place of the first one; 0: there is no reply
 }
 
 // add adds keys that are not there yet.
@@ -56,8 +57,9 @@ func (r *Read) Beside(key string) (raw []byte, err error, asked bool) { //nolint
 	switch {
 	case i < 0:
 		return nil, nil, false
-	case i >= len(r.beside.answers): // the whole request failed
+	case r.beside.first == 0: // the whole request failed
 		return nil, r.Err, true
 	}
-	return r.beside.answers[i].raw, r.beside.answers[i].err, true
+	a := r.beside.replies.of(r.beside.first + i)
+	return a.raw, a.err, true
 }

@@ -10,16 +10,46 @@ import (
 	"github.com/cacheguard/go/internal/script"
 )
 
+// replies are what Redis has for the keys of a request.
+type replies struct {
+	found []string // to MGET
+	each  []answer // to anything else
+	err   error    // there are none
+}
+
+// answer is what Redis has for a key.
+type answer struct {
+	raw []byte
+	err error
+}
+
+// of is the answer for the i-th key. In a reply to MGET, what is absent reads as what is empty. Neither is an entry, and an acquire tells
+// them apart.
+func (r *replies) of(i int) (a answer) {
+	switch {
+	case r.err != nil:
+		a.err = r.err
+	case r.each != nil:
+		a = r.each[i]
+	case r.found[i] != "":
+		a.raw = bytesOf(r.found[i])
+	}
+	return a
+}
+
 // fetch reads the keys: one with GET; several with MGET where one server has them all, else with a pipeline, which a cluster
 // or ring client splits by node.
-func (g *reads) fetch(ctx context.Context) {
+func (g *reads) fetch(ctx context.Context) replies {
 	l := g.lane.link
-	switch {
-	case len(g.answers) == 1:
-		g.answers[0] = get(ctx, l.rdb, g.all[0].key)
-	case !l.mget.Load() || !g.fetchByMGET(ctx):
-		g.fetchByPipeline(ctx)
+	if g.len() == 1 {
+		return replies{each: []answer{get(ctx, l.rdb, g.all[0].key)}}
 	}
+	if l.mget.Load() {
+		if r, ok := g.fetchByMGET(ctx); ok {
+			return r
+		}
+	}
+	return replies{each: g.fetchByPipeline(ctx)}
 }
 
 func get(ctx context.Context, rdb script.Processor, key string) answer {
@@ -43,11 +73,11 @@ func (g *reads) key(i int) *string {
 
 // fetchByMGET reports false when the server does not let us: what looks like one server may be a proxy before many, or the
 // user may have no right to MGET.
-func (g *reads) fetchByMGET(ctx context.Context) bool {
-	args := make([]any, 1, 1+len(g.answers))
+func (g *reads) fetchByMGET(ctx context.Context) (r replies, ok bool) {
+	args := make([]any, 1, 1+g.len())
 	args[0] = "mget"
 	unseen := g.lane.link.unseen()
-	for i := range g.answers {
+	for i := range g.len() {
 		if key := g.key(i); unseen {
 			args = append(args, key) // by its address, which saves a copy of the string's header
 		} else {
@@ -56,23 +86,11 @@ func (g *reads) fetchByMGET(ctx context.Context) bool {
 	}
 	cmd := redis.NewStringSliceCmd(ctx, args...)
 	err := g.lane.link.rdb.Process(ctx, cmd)
-	if refusesMGET(err) || err == nil && len(cmd.Val()) != len(g.answers) {
+	if refusesMGET(err) || err == nil && len(cmd.Val()) != g.len() {
 		g.lane.link.mget.Store(false)
-		return false
+		return r, false
 	}
-	takeMGET(g.answers, cmd.Val(), err)
-	return true
-}
-
-// takeMGET takes the reply to MGET, as strings: what is absent reads as what is empty. Neither is an entry, and an acquire tells them apart.
-func takeMGET(answers []answer, found []string, err error) {
-	for i := range answers {
-		if err != nil {
-			answers[i].err = err
-		} else if found[i] != "" {
-			answers[i].raw = bytesOf(found[i])
-		}
-	}
+	return replies{found: cmd.Val(), err: err}, true
 }
 
 func refusesMGET(err error) bool {
@@ -80,17 +98,19 @@ func refusesMGET(err error) bool {
 		redis.HasErrorPrefix(err, "unknown command"))
 }
 
-func (g *reads) fetchByPipeline(ctx context.Context) {
-	cmds := make([]*redis.StringCmd, len(g.answers))
+func (g *reads) fetchByPipeline(ctx context.Context) []answer {
+	cmds := make([]*redis.StringCmd, g.len())
 	pipe := g.lane.link.rdb.Pipeline()
 	for i := range cmds {
 		cmds[i] = getCmd(ctx, *g.key(i))
 		_ = pipe.Process(ctx, cmds[i]) // only queues
 	}
 	_, _ = pipe.Exec(ctx) // each command keeps its error
+	answers := make([]answer, len(cmds))
 	for i, cmd := range cmds {
-		g.answers[i] = answerOf(cmd)
+		answers[i] = answerOf(cmd)
 	}
+	return answers
 }
 
 // answerOf tells absence from failure. A key that holds no string holds nothing of ours: it is there, with no content.

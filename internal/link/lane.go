@@ -190,7 +190,8 @@ func (l *lane) land(f *flight, err error) bool {
 		return false
 	}
 	if err == nil {
-		l.trip.add(time.Since(f.sent))
+		now := time.Now()
+		l.trip.add(now, now.Sub(f.sent))
 	}
 	l.bytes += uint64(f.parcel.read())
 	l.landLocked(f)

@@ -59,9 +59,8 @@ func newOwnHands(rdb Redis, timeout time.Duration) *ownHands {
 }
 
 // ready reports whether a caller may send a request: Redis is quick these days, and nobody wants to see the requests.
-func (o *ownHands) ready() bool {
-	now := time.Since(base)
-	return now >= time.Duration(o.slowUntil.Load()) && o.hooks.None()
+func (o *ownHands) ready(now time.Time) bool {
+	return now.Sub(base) >= time.Duration(o.slowUntil.Load()) && o.hooks.None()
 }
 
 // unseen reports whether no hooks look at the requests of the client.
@@ -86,6 +85,7 @@ type ownFlight struct {
 	caller  context.Context //nolint:containedctx // values only
 	patient bool            // it may take the Link's time-out
 	end     chan struct{}
+	read    ownRequest
 
 	once sync.Once // closes end
 }
@@ -142,7 +142,7 @@ func (l *lane) beginAlone(ctx context.Context, patient bool) (f *ownFlight, ok b
 		return nil, false
 	}
 	var err error
-	if !own.ready() {
+	if !own.ready(f.sent) {
 		l.endAlone(f, errNotSent, 0)
 		return nil, false
 	}
@@ -159,10 +159,11 @@ var errNotSent = errors.New("not sent")
 // endAlone lands the flight. A failure says nothing of Redis yet: the lane tries again, with more patience.
 func (l *lane) endAlone(f *ownFlight, err error, bytes int) {
 	defer l.link.running.Done()
-	took, permit, asked := time.Since(f.sent), f.permit, f.asked // it is the next caller's as soon as it has landed
+	took := time.Since(f.sent)
+	now, permit, asked := f.sent.Add(took), f.permit, f.asked // it is the next caller's as soon as it has landed
 	l.mu.Lock()
 	if err == nil {
-		l.trip.add(took)
+		l.trip.add(now, took)
 	}
 	l.bytes += uint64(bytes)
 	l.landLocked(&f.flight)
@@ -175,60 +176,6 @@ func (l *lane) endAlone(f *ownFlight, err error, bytes int) {
 		}
 		permit.Done(err)
 	}
-}
-
-// aloneRead is a Read with what was read beside it, and room for the usual request.
-type aloneRead struct {
-	Read
-	others  beside
-	args    [2 + usualBeside]any
-	answers [1 + usualBeside]answer
-}
-
-// usualBeside is how many keys are mostly read beside one: epochs of the Prefix, of a kind and of a tag.
-const usualBeside = 3
-
-// readAlone reads the key, and others beside it, on the caller's goroutine; nil: it is to be queued.
-func (l *lane) readAlone(ctx context.Context, key string, others []string) *Read {
-	if len(others) > 0 && !l.link.mget.Load() {
-		return nil
-	}
-	f, ok := l.beginAlone(ctx, false)
-	if !ok {
-		return nil
-	}
-	read := &aloneRead{Read: Read{key: key}}
-	var a answer
-	if len(others) == 0 {
-		cmd := redis.NewStringCmd(f, "get", &read.key)   // by its address, which saves a copy of the string's header
-		_ = l.link.own.quick.Process(f, onceString{cmd}) // the command keeps its error
-		a = answerOf(cmd)
-	} else {
-		a = l.mgetAlone(f, read, others)
-	}
-	l.endAlone(f, a.err, len(a.raw))
-	if a.err != nil {
-		return nil
-	}
-	read.Raw = a.raw
-	return &read.Read
-}
-
-func (l *lane) mgetAlone(f *ownFlight, read *aloneRead, others []string) answer {
-	read.others.keys, read.beside = others, &read.others
-	args := append(read.args[:0], "mget", &read.key) //nolint:gocritic // in the room that there is
-	for i := range others {
-		args = append(args, &others[i])
-	}
-	cmd := redis.NewStringSliceCmd(f, args...)
-	err := l.link.own.quick.Process(f, onceStrings{cmd})
-	if err == nil && len(cmd.Val()) != len(args)-1 {
-		err = errNotSent // whatever answers so is left to the lane
-	}
-	answers := append(read.answers[:1], make([]answer, len(others))...) //nolint:gocritic // likewise
-	takeMGET(answers, cmd.Val(), err)
-	read.others.answers = answers[1:]
-	return answers[0]
 }
 
 // attempt is what came of a call that its caller was to send itself.
@@ -278,15 +225,3 @@ func failed(err error) Reply {
 	cmd.SetErr(err)
 	return Reply{Cmd: cmd}
 }
-
-// onceString is a read that is not sent again, as script.Once has it for scripts.
-type onceString struct{ *redis.StringCmd }
-
-// NoRetry is asked by go-redis.
-func (onceString) NoRetry() bool { return true }
-
-// onceStrings is likewise one of several keys.
-type onceStrings struct{ *redis.StringSliceCmd }
-
-// NoRetry is asked by go-redis.
-func (onceStrings) NoRetry() bool { return true }

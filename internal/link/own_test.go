@@ -20,7 +20,7 @@ func (s *stage) awaitOwnHands(key string) {
 		lane := s.reads[0]
 		lane.mu.Lock()
 		defer lane.mu.Unlock()
-		return !lane.gathering && s.own.ready()
+		return !lane.gathering && s.own.ready(time.Now())
 	})
 }
 

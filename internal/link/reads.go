@@ -173,15 +173,9 @@ type reads struct {
 	lane    *lane
 	ctx     context.Context //nolint:containedctx // values only
 	all     []*Read
-	answers []answer // of all, and then of what is beside them
+	replies replies // of all, and then of what is beside them
 	beside  beside
 	done    chan struct{} // closed when the reads are answered
-}
-
-// answer is what Redis has for a key.
-type answer struct {
-	raw []byte
-	err error
 }
 
 func (g *reads) values() context.Context { return g.ctx }
@@ -189,30 +183,34 @@ func (g *reads) late()                   {}
 func (g *reads) longer() time.Duration   { return 0 }
 
 func (g *reads) carry(ctx context.Context) error {
-	g.answers = make([]answer, len(g.all)+len(g.beside.keys))
-	g.fetch(ctx)
-	outcome := g.answers[0].err
-	for i := range g.answers {
-		g.lane.link.health.Failed(g.answers[i].err)
-		if !health.Unavailable(g.answers[i].err) {
+	g.replies = g.fetch(ctx)
+	outcome := g.replies.of(0).err
+	for i := range g.len() {
+		err := g.replies.of(i).err
+		g.lane.link.health.Failed(err)
+		if !health.Unavailable(err) {
 			outcome = nil // any answer says that Redis can serve
 		}
 	}
 	return outcome
 }
 
+// len is how many keys the parcel reads.
+func (g *reads) len() int { return len(g.all) + len(g.beside.keys) }
+
 func (g *reads) read() (n int) {
-	for i := range g.answers {
-		n += len(g.answers[i].raw)
+	for i := range g.len() {
+		n += len(g.replies.of(i).raw)
 	}
 	return n
 }
 
 func (g *reads) deliver() {
 	for i, read := range g.all {
-		read.Raw, read.Err = g.answers[i].raw, g.answers[i].err
+		a := g.replies.of(i)
+		read.Raw, read.Err = a.raw, a.err
 	}
-	g.beside.answers = g.answers[len(g.all):]
+	g.beside.replies, g.beside.first = g.replies, len(g.all)
 	close(g.done)
 }
 

@@ -26,8 +26,8 @@ type trip struct {
 	smooth          time.Duration // the average, where new ones weigh more
 }
 
-func (t *trip) add(took time.Duration) {
-	if now := time.Now(); now.Sub(t.since) > tripWindow {
+func (t *trip) add(now time.Time, took time.Duration) {
+	if now.Sub(t.since) > tripWindow {
 		t.before, t.current, t.since = t.current, 0, now
 	}
 	took = max(took, 1)

@@ -39,17 +39,17 @@ func TestRoundTripIsTheShortestOfTheLastSecondOrTwo(t *testing.T) {
 			}
 		}
 		expect(0)
-		trip.add(7)
-		trip.add(3)
-		trip.add(5)
+		trip.add(time.Now(), 7)
+		trip.add(time.Now(), 3)
+		trip.add(time.Now(), 5)
 		expect(3)
 		time.Sleep(tripWindow + 1)
-		trip.add(9)
+		trip.add(time.Now(), 9)
 		expect(3) // of the window before
 		time.Sleep(tripWindow + 1)
-		trip.add(8)
+		trip.add(time.Now(), 8)
 		expect(8)
-		trip.add(0) // a clock may not move
+		trip.add(time.Now(), 0) // a clock may not move
 		expect(1)
 	})
 }

@@ -16,7 +16,7 @@ func TestWhatWasForgottenIsNotServedForAMoment(t *testing.T) {
 		kept := make(chan struct{})
 		go func() { // owner: the test; ends with Keep; joined by receiving
 			defer close(kept)
-			tier.Keep("k", mark, "old", 3, time.Hour, time.Hour)
+			tier.Keep("k", mark, new(Item), "old", 3, time.Hour, time.Hour)
 		}()
 		for waiting := true; waiting; {
 			select {

@@ -37,13 +37,15 @@ type Tier struct {
 
 // Item is a value that is kept. It does not change.
 type Item struct {
-	Value      any // nil: remembered absence
+	last  time.Duration // since base: served at all
+	ends  time.Duration // since base: its TTL
+	bytes int
+
+	// What a Get looks at is together, and the value may follow: each line of memory that is not in the processor's cache counts.
 	generation uint64
 	until      time.Duration // since base: served as fresh
-	last       time.Duration // since base: served at all
-	ends       time.Duration // since base: its TTL
-	bytes      int
 	under      []NameMark
+	Value      any // nil: remembered absence
 }
 
 // NameMark is the state of a name before it was looked at.
@@ -148,12 +150,13 @@ func (t *Tier) Mark(key string) Mark {
 }
 
 // Keep keeps what was read after the mark, unless the key was invalidated since. It is served as fresh for fresh, as
-// anything else for usable, and for the TTL at most, from the mark on. It is dropped with any of the names it was made under.
-func (t *Tier) Keep(key string, m Mark, value any, size int, fresh, usable time.Duration, under ...NameMark) {
+// anything else for usable, and for the TTL at most, from the mark on. It is dropped with any of the names it was made under. The item, which is
+// new, is what Get will return.
+func (t *Tier) Keep(key string, m Mark, i *Item, value any, size int, fresh, usable time.Duration, under ...NameMark) {
 	if !m.live || t.hot != nil && !t.hot.has(key) {
 		return
 	}
-	i := &Item{
+	*i = Item{
 		Value: value, bytes: size, generation: m.generation, under: under,
 		until: m.at + min(fresh, t.ttl), last: m.at + min(max(fresh, usable), t.ttl), ends: m.at + fresh,
 	}

@@ -27,7 +27,7 @@ func newTier(t *testing.T, l Limits) (*Tier, *atomic.Bool) {
 func entries(n int) Limits { return Limits{MaxEntries: n} }
 
 func (t *Tier) set(key, value string) {
-	t.Keep(key, t.Mark(key), value, len(value), time.Hour, time.Hour)
+	t.Keep(key, t.Mark(key), new(Item), value, len(value), time.Hour, time.Hour)
 }
 
 func expect(t *testing.T, i *Item, want any) {
@@ -68,7 +68,7 @@ func TestWhatIsReadWhileTheKeyIsForgottenIsNotKept(t *testing.T) {
 		tier, _ := newTier(t, entries(10))
 		mark := tier.Mark("k")
 		forget(tier)
-		tier.Keep("k", mark, "old", 3, time.Hour, time.Hour)
+		tier.Keep("k", mark, new(Item), "old", 3, time.Hour, time.Hour)
 		if tier.Get("k") != nil || tier.GetAnyway("k") != nil {
 			t.Error(name, ": kept")
 		}
@@ -87,7 +87,7 @@ func TestTierIsNeitherServedFromNorFilledWhileNoticesDoNotArrive(t *testing.T) {
 	mark := tier.Mark("l")
 	tier.Missed()
 	live.Store(true)
-	tier.Keep("l", mark, "v", 1, time.Hour, time.Hour)
+	tier.Keep("l", mark, new(Item), "v", 1, time.Hour, time.Hour)
 	for _, key := range []string{"k", "l"} {
 		expect(t, tier.Get(key), nil)
 		expect(t, tier.GetAnyway(key), nil)
@@ -99,7 +99,7 @@ func TestNothingIsServedBeyondItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tier, _ := newTier(t, Limits{MaxEntries: 10, TTL: 10 * time.Second})
 		keep := func(key string, fresh, usable time.Duration) {
-			tier.Keep(key, tier.Mark(key), "v", 1, fresh, usable)
+			tier.Keep(key, tier.Mark(key), new(Item), "v", 1, fresh, usable)
 		}
 		keep("short", 2*time.Second, 2*time.Second)
 		keep("stale", 2*time.Second, 5*time.Second)
@@ -128,7 +128,7 @@ func TestNothingIsServedBeyondItsTime(t *testing.T) {
 				t.Errorf("after %v more: %q and %q", step.after, get, stale)
 			}
 		}
-		tier.Keep("late", mark, "v", 1, time.Hour, time.Hour) // the time counts from the mark
+		tier.Keep("late", mark, new(Item), "v", 1, time.Hour, time.Hour) // the time counts from the mark
 		expect(t, tier.Get("late"), nil)
 	})
 }
@@ -204,7 +204,7 @@ func TestForgottenValuesDoNotFlashUp(t *testing.T) {
 					return
 				}
 				mark := tier.Mark("k")
-				tier.Keep("k", mark, version.Load(), 8, time.Hour, time.Hour)
+				tier.Keep("k", mark, new(Item), version.Load(), 8, time.Hour, time.Hour)
 			}
 		})
 	}

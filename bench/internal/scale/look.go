@@ -3,7 +3,6 @@ package scale
 import (
 	"context"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/cacheguard/go/bench/internal/scenario"
@@ -26,7 +25,7 @@ type look struct {
 
 // look asks the server.
 func (f *fleet) look(ctx context.Context) (l look, err error) {
-	l.at, l.client = time.Now(), ProcessTime()
+	l.at, l.client = time.Now(), scenario.ProcessTime()
 	l.usage, err = f.redis.Usage(ctx)
 	f.looks++
 	l.count = f.looks
@@ -77,15 +76,6 @@ func (f *fleet) priceLooks(ctx context.Context) error {
 	}
 	f.lookServer, f.lookClient = median(onServer), median(here)
 	return err
-}
-
-// ProcessTime is how long this process has computed.
-func ProcessTime() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func median[N ~int64 | ~float64](all []N) N {
