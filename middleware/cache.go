@@ -16,6 +16,7 @@ import (
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
 	"github.com/cacheguard/go/middleware/internal/sliced"
+	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
 // Cache stores responses of a handler. It is safe for concurrent use. It needs no Close: its background work belongs to the Guard.
@@ -71,6 +72,7 @@ func (c *Cache) Handler(next http.Handler) http.Handler {
 			defer x.report()
 		}
 		x.serve()
+		writer.Hide(w.Header(), c.hidden) // in trailers
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -175,6 +176,16 @@ func (c *Config) check() error {
 	if limit := cmp.Or(c.MaxBody, defaultMaxBody); c.SliceBytes < 0 || c.SliceBytes > limit {
 		bad("SliceBytes", "%d is not between 0 and MaxBody, %d", c.SliceBytes, limit)
 	}
+	for _, name := range rules.Names(c.NotKeyFields) {
+		if slices.Contains(rules.Names(c.KeyFields), name) {
+			bad("NotKeyFields", "%s is one of KeyFields", name)
+		}
+	}
+	for _, method := range c.InvalidatingMethods {
+		if method == "" || !token(method) || safe(method) {
+			bad("InvalidatingMethods", "%q is no method that changes anything", method)
+		}
+	}
 	for _, prefix := range c.Prefixes {
 		if !strings.HasPrefix(prefix, "/") {
 			bad("Prefixes", "%q does not begin with a slash", prefix)
@@ -191,6 +202,8 @@ func (c *Config) checkStatuses(bad func(field, format string, args ...any)) {
 				bad(field, "%d is no status that it can have", status)
 			case ttl > rules.Longest || ttl < 0 && (ttl != configs.Off || field == "StoreErrors"):
 				bad(field, "%v is no lifetime of a response with status %d", ttl, status)
+			case field == "StatusTTL" && status >= 400 && ttl > 0 && c.StoreErrors != nil:
+				bad(field, "%d is an error, and StoreErrors says which are stored", status)
 			}
 		}
 	}

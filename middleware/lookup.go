@@ -172,7 +172,7 @@ func (f *found) result() Result {
 	case f.err != nil:
 		return Failed
 	case !f.rec.IsResponse():
-		return Passed
+		return passedFor(f.rec.Why())
 	case f.rec.StandsIn:
 		return Stale
 	}

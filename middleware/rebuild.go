@@ -68,7 +68,7 @@ func (b *rebuild) recorder() *writer.Recorder {
 		client = x.w
 	}
 	w := writer.NewRecorder(client, x.r, x.cache.cfg.MaxBody)
-	w.Decide = b.decide
+	w.Decide, w.Hidden = b.decide, x.cache.hidden
 	w.Before = func(status int) { x.setStatus(cachestatus.Forward{Why: b.lookup.why, Status: status, Detail: w.Unfit}) }
 	return w
 }

@@ -15,7 +15,7 @@ var peers = []struct {
 }
 
 // report is the page about a run.
-func report(edition string, s scores) string {
+func report(edition string, s, byDefault scores) string {
 	var b strings.Builder
 	w := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	w("# Conformance")

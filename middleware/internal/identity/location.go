@@ -204,8 +204,11 @@ func paramName(param string) string {
 	return name
 }
 
+// TooLong reports whether the URL of a request is too long to have a page.
+func (n *Namer) TooLong(r *http.Request) bool { return len(r.RequestURI)+len(r.Host) > n.set.MaxURL }
+
 // Odd reports whether a request names its page in a way that is never needed and could be confused with another page: a URL with a user
-// or without a path, a Host with characters that end a host, or a URL that is too long.
+// or without a path, or a Host with characters that end a host.
 func (n *Namer) Odd(r *http.Request) bool {
-	return len(r.RequestURI)+len(r.Host) > n.set.MaxURL || r.URL.Opaque != "" || r.URL.User != nil || strings.ContainsAny(r.Host, "/?#@\\\n") || strings.Contains(r.URL.Scheme, "+")
+	return r.URL.Opaque != "" || r.URL.User != nil || strings.ContainsAny(r.Host, "/?#@\\\n") || strings.Contains(r.URL.Scheme, "+")
 }
