@@ -27,6 +27,7 @@ type Cache struct {
 	rules   *rules.Settings
 	slices  *sliced.Store
 	limits  *limits
+	search  *searches
 	decoded *record.Recent
 	clock   clock.Clock                    // by which pages grow old
 	hidden  []string                       // Config.HideFields
@@ -49,7 +50,7 @@ func New(guard *cacheguard.Guard, cfg Config) (*Cache, error) {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	c := &Cache{cfg: cfg, guard: guard, names: identity.New(cfg.identity()), rules: cfg.rules(), limits: newLimits(cfg.Limits), decoded: record.NewRecent(), clock: kit.ClockOf(guard), hidden: rules.Names(cfg.HideFields)}
+	c := &Cache{cfg: cfg, guard: guard, names: identity.New(cfg.identity()), rules: cfg.rules(), limits: newLimits(cfg.Limits), search: new(searches), decoded: record.NewRecent(), clock: kit.ClockOf(guard), hidden: rules.Names(cfg.HideFields)}
 	c.slices = &sliced.Store{
 		Guard: guard, Names: c.names, Rules: c.rules, Size: cfg.SliceBytes, Unlimited: !cfg.LimitLoads, LogPanic: c.logPanic,
 		Clock: c.clock,

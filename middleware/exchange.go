@@ -23,6 +23,7 @@ type exchange struct {
 	key      string           // of the page
 	location string           // of the page
 	unnamed  []record.Pair    // what selects a variant although no Vary names it
+	search   *identity.Search // by which the page was found; nil: by its whole query
 
 	// These belong to the request's goroutine.
 	w       http.ResponseWriter
@@ -151,6 +152,7 @@ func (x *exchange) serveCached() {
 	x.r = x.cache.names.Trimmed(x.r)
 	x.key, x.location = x.cache.names.Page(x.r)
 	x.unnamed = x.cache.names.Unnamed(x.r)
+	x.searchPath()
 	if identity.OverridesMethod(x.unnamed) { // what changes something must reach the handler each time
 		x.bypass("")
 		return

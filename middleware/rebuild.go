@@ -131,6 +131,8 @@ func (b *rebuild) decide(status int, h http.Header) writer.Decision {
 	case unfit != "":
 	case !record.Fits(h):
 		unfit = writer.TooLarge
+	case !b.learnSearch(h):
+		unfit = otherSearch
 	case rules.DeclaredSize(status, h) > int64(cache.cfg.MaxBody):
 		unfit = b.tooLarge(status, h)
 	case method == http.MethodHead && (status != http.StatusOK || !b.assessed.Explicit):

@@ -114,7 +114,11 @@ func (n *Namer) rewritten(r *http.Request) (seen string) {
 	if u, err := url.ParseRequestURI(r.RequestURI); err == nil && u.Path == r.URL.Path && u.RawPath == r.URL.RawPath && queryOf(u) == queryOf(r.URL) {
 		return seen
 	}
-	return seen + escapedPath(r.URL) + n.normalQuery(queryOf(r.URL))
+	seen += escapedPath(r.URL) + Separator
+	if queryOf(r.URL) == query {
+		return seen // the query is that of the page
+	}
+	return seen + "?" + n.normalQuery(queryOf(r.URL))
 }
 
 // escapedPath is a path as it was sent. (EscapedPath alone turns a badly escaped path into that of another page.)
