@@ -76,6 +76,10 @@ type Config struct {
 	// storable stops counting. Default: they are not limited, just as without a Cache.
 	LimitLoads bool
 
+	// FinishLoads lets the handler finish a response that may be stored when all clients that waited for it have left, so that it is there
+	// when they come again. LoadTimeout ends it all the same. Default: its context ends when the last client leaves.
+	FinishLoads bool
+
 	// StoreSetCookie stores responses with Set-Cookie if RFC 9111 permits that, and sends the cookie to everybody.
 	StoreSetCookie bool
 

@@ -19,6 +19,7 @@ type exchange struct {
 	cache    *Cache
 	r        *http.Request
 	next     http.Handler
+	warming  bool             // for Cache.Warm, not for a client
 	want     rules.Directives // of the request
 	key      string           // of the page
 	location string           // of the page

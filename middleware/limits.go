@@ -66,6 +66,9 @@ func (c *census) count(now time.Time, period time.Duration, group, member string
 // admits says why a response may not be stored, by Config.Limits; empty: it may.
 func (b *rebuild) admits() (unfit string) {
 	l, set := b.lookup, b.lookup.x.cache.limits
+	if l.x.warming {
+		return "" // somebody has named it
+	}
 	now, page, variants := l.x.now(), l.x.location, set.Variants
 	path, query, _ := strings.Cut(page, "?")
 	if l.x.search != nil {
