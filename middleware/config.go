@@ -56,7 +56,7 @@ type Config struct {
 
 	// StaleIfError is how long a stale page may stand in when the handler fails (it answers 500, 502, 503 or 504, or takes longer than
 	// LoadTimeout) and the page has no stale-if-error. A page with must-revalidate, proxy-revalidate, s-maxage or no-cache stands in only
-	// if it says so itself. Default: 0, off.
+	// if it says so itself. Default: 10 seconds, for pages that were fresh when they were made. -1: off.
 	StaleIfError time.Duration
 
 	// PassFor is how long the Cache remembers that a response could not be stored. Requests for it go straight to the handler then,
@@ -133,6 +133,7 @@ const (
 	defaultKeepFor = time.Minute
 	defaultPassFor = 10 * time.Second
 	defaultMaxBody = 1 << 20
+	defaultGrace   = 10 * time.Second
 )
 
 // check returns one error that names every field that is out of range.
@@ -230,7 +231,7 @@ func (c Config) withDefaults() Config {
 	configs.SetDefault(&c.MaxBody, defaultMaxBody)
 	configs.SetDefault(&c.Limits.URL, defaultMaxURL)
 	c.DefaultTTL, c.KeepFor, c.PassFor = max(c.DefaultTTL, 0), max(c.KeepFor, 0), max(c.PassFor, 0)
-	c.Heuristic, c.StaleIfError = max(c.Heuristic, 0), max(c.StaleIfError, 0)
+	c.Heuristic = max(c.Heuristic, 0)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -250,8 +251,12 @@ func (c *Config) rules() *rules.Settings {
 	if c.Target != "" {
 		targets = []string{c.Target, "CDN-Cache-Control"}
 	}
+	grace := time.Duration(0)
+	if c.StaleIfError == 0 {
+		grace = defaultGrace
+	}
 	return &rules.Settings{
-		DefaultTTL: c.DefaultTTL, Heuristic: c.Heuristic, KeepFor: c.KeepFor, StaleIfError: c.StaleIfError,
+		DefaultTTL: c.DefaultTTL, Heuristic: c.Heuristic, KeepFor: c.KeepFor, StaleIfError: max(c.StaleIfError, 0), Grace: grace,
 		StatusTTL: c.StatusTTL, StoreErrors: c.StoreErrors, StoreSetCookie: c.StoreSetCookie, Targets: targets,
 	}
 }

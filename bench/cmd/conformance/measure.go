@@ -20,7 +20,7 @@ import (
 )
 
 // settings are those the suite is run with. The suite stores cookies and expects heuristic freshness, as shared caches may.
-var settings = middleware.Config{StoreSetCookie: true, Heuristic: 0.1, StaleIfError: time.Hour, SortAccept: true}
+var settings = middleware.Config{StoreSetCookie: true, Heuristic: 0.1, SortAccept: true}
 
 // measure runs the suite's client against the middleware, with ReverseProxy behind it and the suite's server as the origin.
 func measure(ctx context.Context, s suite, cfg middleware.Config) (results map[string]json.RawMessage, err error) {
