@@ -122,7 +122,7 @@ func (s *scenario) judge(q ask, client string, began time.Time, a *http.Response
 	s.mu.Unlock()
 	if own := c.client == client; !own {
 		why := s.said.mayShare(c.cause, q)
-		if why == "" && (c.ended.IsZero() || c.ended.Before(began)) {
+		if why == "" && !c.ended.IsZero() && c.ended.Before(began) { // what is made meanwhile may be shared
 			why = s.said.mayReuse(q, s.said.left(began), failing)
 		}
 		if c.failed {
