@@ -199,8 +199,8 @@ func (s *said) mayReuse(q ask, left float64, failing bool) string {
 		return "5.2.2.4: no-cache"
 	case left > 0:
 		switch {
-		case failing && !strict && (s.sie || s.sMaxAge == ""):
-			return "" // it stands in, and is not even stale
+		case failing:
+			return "" // section 4.3.3: it stands in, and is not even stale
 		case q.control == "no-cache", q.control == "max-age=0":
 			return "5.2.1.4, 5.2.1.1: the request wants a fresh answer"
 		case q.control == "min-fresh=600" && left < 600:
