@@ -36,7 +36,8 @@ type scenario struct {
 	calls   []call
 	version int
 	failing bool
-	asks    map[string]ask // by client
+	asks    map[string]ask       // by client
+	left    map[string]time.Time // when a client had its answer
 }
 
 const pageBytes = 100
@@ -103,6 +104,9 @@ func (s *scenario) send(q ask) {
 		}
 	}()
 	s.handler.ServeHTTP(w, r)
+	s.mu.Lock()
+	s.left[client] = time.Now()
+	s.mu.Unlock()
 	s.judge(q, client, began, w.Result(), w.Body.Bytes())
 }
 
@@ -119,10 +123,11 @@ func (s *scenario) judge(q ask, client string, began time.Time, a *http.Response
 	}
 	s.mu.Lock()
 	c, failing := s.calls[id], s.failing
+	before := !c.ended.IsZero() && c.ended.Before(began) && !s.left[c.client].IsZero() && s.left[c.client].Before(began)
 	s.mu.Unlock()
 	if own := c.client == client; !own {
 		why := s.said.mayShare(c.cause, q)
-		if why == "" && !c.ended.IsZero() && c.ended.Before(began) { // what is made meanwhile may be shared
+		if why == "" && before { // what is made meanwhile may be shared
 			why = s.said.mayReuse(q, s.said.left(began), failing)
 		}
 		if c.failed {
@@ -169,7 +174,7 @@ func play(t *testing.T, caches []*Cache, bits uint64, steps []byte) *scenario {
 	t.Helper()
 	choose := chooser(bits)
 	cache := caches[choose.of(len(caches))]
-	s := &scenario{t: t, said: newSaid(uint64(choose)), path: "/" + rand.Text(), version: 1, asks: make(map[string]ask)}
+	s := &scenario{t: t, said: newSaid(uint64(choose)), path: "/" + rand.Text(), version: 1, asks: make(map[string]ask), left: make(map[string]time.Time)}
 	s.handler = cache.Handler(s)
 	for len(steps) >= 8 {
 		var n chooser
@@ -217,7 +222,7 @@ func TestTheJudgeAgrees(t *testing.T) {
 		play(t, caches, mathrand.Uint64(), steps)
 	}
 	for i, cache := range caches[:2] {
-		s := &scenario{t: t, said: said{maxAge: "60", etag: "s"}, path: "/" + rand.Text(), version: 1, asks: make(map[string]ask)}
+		s := &scenario{t: t, said: said{maxAge: "60", etag: "s"}, path: "/" + rand.Text(), version: 1, asks: make(map[string]ask), left: make(map[string]time.Time)}
 		s.handler = cache.Handler(s)
 		for range 3 {
 			s.send(ask{rng: "bytes=0-9"})

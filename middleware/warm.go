@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 )
 
-// Warm has the handler make pages that are missing or stale, and stores them: after a deployment, or before a sale. It returns how many of
+// Warm asks the handler for pages that are missing or stale, and stores them: after a deployment, or before a sale. It returns how many of
 // the URLs have a page in the cache, and an error that names the first of the others. It asks for four at a time; their loads count
 // towards the Guard's MaxLoads, whatever LimitLoads says, and not against Limits. When ctx ends, it stops.
 //
