@@ -139,8 +139,8 @@ func (s *said) left(now time.Time) float64 {
 		}
 	}
 	switch {
-	case !s.expires.ok:
-		return math.Inf(-1)
+	case !s.expires.ok: // section 5.3: what is no date has just passed
+		return -age
 	case s.date.ok:
 		return span(s.expires.at, s.date.at) - age
 	}
