@@ -6,6 +6,7 @@ import (
 
 	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/flight"
+	"github.com/cacheguard/go/internal/pages"
 	"github.com/cacheguard/go/internal/protocol"
 )
 
@@ -119,6 +120,9 @@ func (g *Guard) share(
 	t, err := g.flights.Enter(ctx, j.flight(m), run)
 	if err != nil {
 		return a, false, err
+	}
+	if m == filled && pages.Finishes(ctx, j.key) {
+		t.Keep()
 	}
 	if t.Joined && g.cfg.Hooks.OnJoin != nil {
 		g.cfg.Hooks.OnJoin(j.key)

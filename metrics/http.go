@@ -10,7 +10,7 @@ import (
 
 var results = []middleware.Result{
 	middleware.Hit, middleware.Stale, middleware.Loaded, middleware.Shared, middleware.Bypassed, middleware.Passed,
-	middleware.Failed,
+	middleware.Failed, middleware.Refused,
 }
 
 // other is the route of requests that are for none of Config.Routes.

@@ -16,6 +16,7 @@ import (
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
 	"github.com/cacheguard/go/middleware/internal/sliced"
+	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
 // Cache stores responses of a handler. It is safe for concurrent use. It needs no Close: its background work belongs to the Guard.
@@ -26,6 +27,7 @@ type Cache struct {
 	rules   *rules.Settings
 	slices  *sliced.Store
 	limits  *limits
+	search  *searches
 	decoded *record.Recent
 	clock   clock.Clock                    // by which pages grow old
 	hidden  []string                       // Config.HideFields
@@ -48,7 +50,7 @@ func New(guard *cacheguard.Guard, cfg Config) (*Cache, error) {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	c := &Cache{cfg: cfg, guard: guard, names: identity.New(cfg.identity()), rules: cfg.rules(), limits: newLimits(cfg.Limits), decoded: record.NewRecent(), clock: kit.ClockOf(guard), hidden: rules.Names(cfg.HideFields)}
+	c := &Cache{cfg: cfg, guard: guard, names: identity.New(cfg.identity()), rules: cfg.rules(), limits: newLimits(cfg.Limits), search: new(searches), decoded: record.NewRecent(), clock: kit.ClockOf(guard), hidden: rules.Names(cfg.HideFields)}
 	c.slices = &sliced.Store{
 		Guard: guard, Names: c.names, Rules: c.rules, Size: cfg.SliceBytes, Unlimited: !cfg.LimitLoads, LogPanic: c.logPanic,
 		Clock: c.clock,
@@ -71,6 +73,7 @@ func (c *Cache) Handler(next http.Handler) http.Handler {
 			defer x.report()
 		}
 		x.serve()
+		writer.Hide(w.Header(), c.hidden) // in trailers
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,7 +56,7 @@ type Config struct {
 
 	// StaleIfError is how long a stale page may stand in when the handler fails (it answers 500, 502, 503 or 504, or takes longer than
 	// LoadTimeout) and the page has no stale-if-error. A page with must-revalidate, proxy-revalidate, s-maxage or no-cache stands in only
-	// if it says so itself. Default: 0, off.
+	// if it says so itself. Default: 10 seconds, for pages that were fresh when they were made. -1: off.
 	StaleIfError time.Duration
 
 	// PassFor is how long the Cache remembers that a response could not be stored. Requests for it go straight to the handler then,
@@ -74,6 +75,10 @@ type Config struct {
 	// LimitLoads makes the handler's calls for pages count towards the Guard's MaxLoads. A call whose response turns out not to be
 	// storable stops counting. Default: they are not limited, just as without a Cache.
 	LimitLoads bool
+
+	// FinishLoads lets the handler finish a response that may be stored when all clients that waited for it have left, so that it is there
+	// when they come again. LoadTimeout ends it all the same. Default: its context ends when the last client leaves.
+	FinishLoads bool
 
 	// StoreSetCookie stores responses with Set-Cookie if RFC 9111 permits that, and sends the cookie to everybody.
 	StoreSetCookie bool
@@ -128,6 +133,7 @@ const (
 	defaultKeepFor = time.Minute
 	defaultPassFor = 10 * time.Second
 	defaultMaxBody = 1 << 20
+	defaultGrace   = 10 * time.Second
 )
 
 // check returns one error that names every field that is out of range.
@@ -175,6 +181,16 @@ func (c *Config) check() error {
 	if limit := cmp.Or(c.MaxBody, defaultMaxBody); c.SliceBytes < 0 || c.SliceBytes > limit {
 		bad("SliceBytes", "%d is not between 0 and MaxBody, %d", c.SliceBytes, limit)
 	}
+	for _, name := range rules.Names(c.NotKeyFields) {
+		if slices.Contains(rules.Names(c.KeyFields), name) {
+			bad("NotKeyFields", "%s is one of KeyFields", name)
+		}
+	}
+	for _, method := range c.InvalidatingMethods {
+		if method == "" || !token(method) || safe(method) {
+			bad("InvalidatingMethods", "%q is no method that changes anything", method)
+		}
+	}
 	for _, prefix := range c.Prefixes {
 		if !strings.HasPrefix(prefix, "/") {
 			bad("Prefixes", "%q does not begin with a slash", prefix)
@@ -191,6 +207,8 @@ func (c *Config) checkStatuses(bad func(field, format string, args ...any)) {
 				bad(field, "%d is no status that it can have", status)
 			case ttl > rules.Longest || ttl < 0 && (ttl != configs.Off || field == "StoreErrors"):
 				bad(field, "%v is no lifetime of a response with status %d", ttl, status)
+			case field == "StatusTTL" && status >= 400 && ttl > 0 && c.StoreErrors != nil:
+				bad(field, "%d is an error, and StoreErrors says which are stored", status)
 			}
 		}
 	}
@@ -213,7 +231,7 @@ func (c Config) withDefaults() Config {
 	configs.SetDefault(&c.MaxBody, defaultMaxBody)
 	configs.SetDefault(&c.Limits.URL, defaultMaxURL)
 	c.DefaultTTL, c.KeepFor, c.PassFor = max(c.DefaultTTL, 0), max(c.KeepFor, 0), max(c.PassFor, 0)
-	c.Heuristic, c.StaleIfError = max(c.Heuristic, 0), max(c.StaleIfError, 0)
+	c.Heuristic = max(c.Heuristic, 0)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -233,8 +251,12 @@ func (c *Config) rules() *rules.Settings {
 	if c.Target != "" {
 		targets = []string{c.Target, "CDN-Cache-Control"}
 	}
+	grace := time.Duration(0)
+	if c.StaleIfError == 0 {
+		grace = defaultGrace
+	}
 	return &rules.Settings{
-		DefaultTTL: c.DefaultTTL, Heuristic: c.Heuristic, KeepFor: c.KeepFor, StaleIfError: c.StaleIfError,
+		DefaultTTL: c.DefaultTTL, Heuristic: c.Heuristic, KeepFor: c.KeepFor, StaleIfError: max(c.StaleIfError, 0), Grace: grace,
 		StatusTTL: c.StatusTTL, StoreErrors: c.StoreErrors, StoreSetCookie: c.StoreSetCookie, Targets: targets,
 	}
 }

@@ -20,15 +20,16 @@
 //     for all requests that want parts of it. If the page cannot be stored, the handler is called for the part.
 //   - It revalidates stale pages with the handler, which gets If-None-Match and If-Modified-Since and may answer
 //     304.
-//   - It keeps a page that may still be served when a refresh fails or cannot be stored. With Config.StaleIfError, stale pages stand in
-//     for a handler that fails.
+//   - It keeps a page that may still be served when a refresh fails or cannot be stored. A page stands in for a handler that fails for
+//     ten seconds, or Config.StaleIfError.
 //   - A successful POST, PUT, PATCH or DELETE invalidates its own URL, those in its Location and Content-Location, and the groups in its
 //     Cache-Group-Invalidation (RFC 9875).
 //   - While Redis does not answer, the handler is called once for all requests of an instance that want the same page.
 //   - Cache-Status (RFC 9211) says how each response came about, and why it was not stored: detail=no-store, private, authorization,
 //     set-cookie, vary, status, stale (it could never be used), no-lifetime (it does not state one), too-large, flush, incomplete, tags
 //     (there are too many), field (one has a line break), method (a response to HEAD), no-ranges (the page cannot be kept in slices),
-//     limit or first (see Limits).
+//     limit or first (see Limits), search (the page says something else than its path did).
+//   - A page with No-Vary-Search (draft-ietf-httpbis-no-vary-search) is found under URLs that differ in parameters that do not matter.
 //
 // # What is not stored
 //
@@ -62,7 +63,8 @@
 //     to everyone who waits, and the client that caused it may read slowly. As soon as its header or its size shows that the response
 //     cannot be stored, it is streamed to that client, and the other requests call the handler for themselves. For Config.PassFor,
 //     requests for this page then go straight to the handler.
-//   - It runs in its own goroutine. Its context ends when nobody waits for the response any more, not when its own client leaves.
+//   - It runs in its own goroutine. Its context ends when nobody waits for the response any more, not when its own client leaves (but see
+//     Config.FinishLoads).
 //   - It sees the request without conditions and Range, with a URL of its own that it may change. With stale-while-revalidate, it may run
 //     after the request has been answered; the values in the request's context must allow that, as chi's do.
 //   - It is called with GET for a HEAD, unless chi or http.ServeMux chose it for HEAD before they called the cache. Other routers

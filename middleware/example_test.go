@@ -7,6 +7,8 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -165,6 +167,33 @@ func ExampleCache_Invalidate() {
 	// Output:
 	// 1999
 	// 1499
+}
+
+func ExampleCache_Warm() {
+	guard, err := cacheguard.New(newClient(), cacheguard.Config{Prefix: "warmed-pages"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer guard.Close()
+	cache, err := middleware.New(guard, middleware.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	pages := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=3600")
+		_, _ = io.WriteString(w, "page")
+	})
+	sitemap := strings.NewReader(`<urlset><url><loc>https://shop.example/</loc></url><url><loc>https://shop.example/offers</loc></url></urlset>`)
+
+	urls, err := middleware.Sitemap(sitemap)
+	if err != nil {
+		log.Fatal(err)
+	}
+	header := http.Header{"Accept-Encoding": {"gzip"}, "X-Forwarded-Proto": {"https"}} // as clients and the proxy in front send them
+	stored, err := cache.Warm(context.Background(), pages, slices.Values(urls), header)
+	fmt.Println(stored, err)
+	// Output:
+	// 2 <nil>
 }
 
 func ExampleCache_InvalidatePrefix() {

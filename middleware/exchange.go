@@ -19,10 +19,12 @@ type exchange struct {
 	cache    *Cache
 	r        *http.Request
 	next     http.Handler
+	warming  bool             // for Cache.Warm, not for a client
 	want     rules.Directives // of the request
 	key      string           // of the page
 	location string           // of the page
 	unnamed  []record.Pair    // what selects a variant although no Vary names it
+	search   *identity.Search // by which the page was found; nil: by its whole query
 
 	// These belong to the request's goroutine.
 	w       http.ResponseWriter
@@ -47,12 +49,14 @@ func (x *exchange) serve() {
 		x.location = x.cache.names.Location(x.r)
 	}
 	switch method := x.r.Method; {
-	case slices.Contains(safeMethods, method):
-		x.passThrough("method")
-	case method != http.MethodGet && method != http.MethodHead:
+	case !safe(method):
 		x.serveUnsafe()
+	case method != http.MethodGet && method != http.MethodHead:
+		x.passThrough("method")
+	case x.cache.names.TooLong(x.r):
+		x.bypass(writer.Limited)
 	case x.personal(), x.cache.cfg.Bypass != nil && x.cache.cfg.Bypass(x.r):
-		x.bypass()
+		x.bypass("")
 	case x.want.NoStore && !x.want.OnlyIfCached:
 		x.passThrough("request")
 	default:
@@ -60,8 +64,14 @@ func (x *exchange) serve() {
 	}
 }
 
-// safeMethods change nothing, and their responses are not stored (GET and HEAD are the other safe methods of IANA's registry).
-var safeMethods = []string{http.MethodOptions, http.MethodTrace, "PRI", "PROPFIND", "QUERY", "REPORT", "SEARCH"}
+// safe reports whether IANA's registry says that a method changes nothing.
+func safe(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, "PRI", "PROPFIND", "QUERY", "REPORT", "SEARCH":
+		return true
+	}
+	return false
+}
 
 // personal reports whether no other request could share the answer: the request has a body or an upgrade, or a condition that only the
 // handler may evaluate (RFC 9111 section 4.3.2), or is odd.
@@ -90,18 +100,18 @@ func (x *exchange) now() time.Time { return x.cache.clock.Now() }
 // passThrough lets the handler answer for this request alone.
 func (x *exchange) passThrough(why string) { x.passThroughAs(cachestatus.Forward{Why: why}) }
 
-// bypass passes a request through that no cache may answer.
-func (x *exchange) bypass() {
+// bypass passes a request through that the cache does not answer.
+func (x *exchange) bypass(detail string) {
 	if x.want.OnlyIfCached {
 		x.fail(http.StatusGatewayTimeout, "only-if-cached")
 		return
 	}
-	x.passThrough("bypass")
+	x.passThroughAs(cachestatus.Forward{Why: "bypass", Detail: detail})
 }
 
 func (x *exchange) passThroughAs(f cachestatus.Forward) {
 	began := x.now()
-	x.callHandler(func(status int) {
+	x.callHandler(passedFor(f.Detail), func(status int) {
 		if x.checked != nil {
 			x.checked.checkMark(status, x.w.Header(), began)
 		}
@@ -113,7 +123,7 @@ func (x *exchange) passThroughAs(f cachestatus.Forward) {
 // made another URL of the one that the client asked for.
 func (x *exchange) serveUnsafe() {
 	base, keys := x.cache.names.Base(x.r), x.cache.names.Keys(x.r)
-	x.callHandler(func(status int) {
+	x.callHandler(Passed, func(status int) {
 		if status >= 200 && status < 400 && x.cache.invalidates(x.r.Method) {
 			x.invalidateAfter(base, keys, x.w.Header())
 		}
@@ -121,10 +131,18 @@ func (x *exchange) serveUnsafe() {
 	})
 }
 
+// passedFor is how a request was answered whose response is not stored for that reason.
+func passedFor(detail string) Result {
+	if detail == writer.Limited || detail == writer.First {
+		return Refused
+	}
+	return Passed
+}
+
 // callHandler lets the handler answer. Before is called when the header is about to be sent.
-func (x *exchange) callHandler(before func(status int)) {
-	x.res.Result = Passed
-	w := &writer.PassThrough{ResponseWriter: x.w, Before: before}
+func (x *exchange) callHandler(how Result, before func(status int)) {
+	x.res.Result = how
+	w := &writer.PassThrough{ResponseWriter: x.w, Before: before, Hidden: x.cache.hidden}
 	x.next.ServeHTTP(w, x.r)
 	w.Finish()
 	x.res.Status, x.res.Route = w.Status, route(x.r)
@@ -135,8 +153,9 @@ func (x *exchange) serveCached() {
 	x.r = x.cache.names.Trimmed(x.r)
 	x.key, x.location = x.cache.names.Page(x.r)
 	x.unnamed = x.cache.names.Unnamed(x.r)
+	x.searchPath()
 	if identity.OverridesMethod(x.unnamed) { // what changes something must reach the handler each time
-		x.bypass()
+		x.bypass("")
 		return
 	}
 	defer func() {

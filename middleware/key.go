@@ -50,8 +50,11 @@ func (k *Key) check(bad func(field, format string, args ...any)) {
 	}
 	for field, names := range map[string][]string{"Key.IgnoreQuery": k.IgnoreQuery, "Key.OnlyQuery": k.OnlyQuery, "Key.Cookies": k.Cookies} {
 		for _, name := range names {
-			if name == "" || field == "Key.Cookies" && strings.ContainsAny(name, " =;,\t\n\"") {
+			switch star := strings.IndexByte(name, '*'); {
+			case name == "" || field == "Key.Cookies" && strings.ContainsAny(name, " =;,\t\n\""):
 				bad(field, "%q is no name", name)
+			case field != "Key.Cookies" && star >= 0 && star < len(name)-1:
+				bad(field, "%q has a star that is not at its end", name)
 			}
 		}
 	}

@@ -41,11 +41,15 @@ func (b *rebuild) tooLarge(status int, h http.Header) (unfit string) {
 // sendSliced answers from the slices of a page. The rules of net/http for ranges are right for it too.
 func (x *exchange) sendSliced(l *lookup, got found) {
 	ranged := x.wantsRange()
+	several := ranged && strings.Contains(x.r.Header.Get("Range"), ",")
 	switch {
+	case x.want.OnlyIfCached && (several || x.cache.cfg.SliceBytes == 0):
+		x.fail(http.StatusGatewayTimeout, "only-if-cached")
+		return
 	case x.cache.cfg.SliceBytes == 0: // another instance made them
 		x.passThroughAs(cachestatus.Forward{Why: l.why, Detail: writer.TooLarge})
 		return
-	case ranged && strings.Contains(x.r.Header.Get("Range"), ","): // hardly any client asks for several
+	case several: // hardly any client asks for several
 		x.passThroughAs(cachestatus.Forward{Why: "bypass", Detail: "ranges"})
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cacheguard/go/middleware/internal/identity"
 	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
@@ -65,12 +66,17 @@ func (c *census) count(now time.Time, period time.Duration, group, member string
 // admits says why a response may not be stored, by Config.Limits; empty: it may.
 func (b *rebuild) admits() (unfit string) {
 	l, set := b.lookup, b.lookup.x.cache.limits
-	now, path, query := l.x.now(), l.x.location, ""
-	if at := strings.IndexByte(path, '?'); at >= 0 {
-		path, query = path[:at], path[at:]
+	if l.x.warming {
+		return "" // somebody has named it
+	}
+	now, page, variants := l.x.now(), l.x.location, set.Variants
+	path, query, _ := strings.Cut(page, "?")
+	if l.x.search != nil {
+		query, variants = l.x.searched(), variants+1 // the first of a query may be a variant, too
+		page, path = page+query, strings.TrimSuffix(path, identity.Separator)
 	}
 	if l.variant.page != "" && set.Variants > 0 {
-		if _, within := set.variants.count(now, limitPeriod, l.x.location, l.key, set.Variants); !within {
+		if _, within := set.variants.count(now, limitPeriod, page, l.key, variants); !within {
 			return writer.Limited
 		}
 	}

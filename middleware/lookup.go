@@ -100,10 +100,13 @@ func (l *lookup) ask() found {
 	if l.x.cache.tagged.Load() || len(source.Tags) > 0 {
 		source.DespiteTags = l.leadsToVariants
 	}
+	if l.x.warming {
+		source.Unlimited = false
+	}
 	if l.x.want.OnlyIfCached || routedForHead(l.x.r) {
 		source.Load = nil
 	}
-	l.read = pages.Read{Context: l.x.r.Context(), Key: l.key}
+	l.read = pages.Read{Context: l.x.r.Context(), Key: l.key, Finish: l.x.cache.cfg.FinishLoads}
 	raw, how, err := cacheguard.Fetch(&l.read, l.x.cache.guard, l.key, source)
 	got := found{how: how, err: err, own: l.seat.leave()}
 	switch {
@@ -172,7 +175,7 @@ func (f *found) result() Result {
 	case f.err != nil:
 		return Failed
 	case !f.rec.IsResponse():
-		return Passed
+		return passedFor(f.rec.Why())
 	case f.rec.StandsIn:
 		return Stale
 	}

@@ -3,7 +3,7 @@ package middleware
 import "github.com/cacheguard/go/internal/observe"
 
 // results are the words under which requests are counted.
-var results = []Result{Hit, Stale, Loaded, Shared, Bypassed, Passed, Failed}
+var results = []Result{Hit, Stale, Loaded, Shared, Bypassed, Passed, Failed, Refused}
 
 func init() { observe.Register((*Cache).observed) }
 

@@ -80,7 +80,7 @@ func (b *rebuild) instead(kind record.Kind) (*record.Record, time.Duration) {
 			return &rec, keep
 		}
 	}
-	if failed || b.w.Unfit == wrongMethod || b.w.Unfit == writer.Incomplete || b.w.Unfit == writer.Limited || b.w.Unfit == writer.First {
+	if failed || b.w.Unfit == wrongMethod || b.w.Unfit == otherSearch || b.w.Unfit == writer.Incomplete || b.w.Unfit == writer.Limited || b.w.Unfit == writer.First {
 		return b.mark(kind, 0)
 	}
 	return b.mark(kind, l.x.cache.cfg.PassFor)
@@ -163,6 +163,9 @@ func (b *rebuild) renewed() (*record.Record, rules.Assessment) {
 	assessed := x.cache.rules.Assess(x.r, b.reply(rec.Status, h))
 	if rec.Kind == record.Sliced && !rules.SameValidator(b.validate.Get, h.Get) {
 		assessed.Unfit = string(sliced.Changed) // its slices are known by the other validator
+	}
+	if assessed.Unfit == "" && !b.learnSearch(h) {
+		assessed.Unfit = otherSearch
 	}
 	rec.Terms = assessed.Terms
 	rec.Header = record.Pairs(h, rules.Unstorable(h, assessed.Without))

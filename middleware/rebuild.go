@@ -68,7 +68,7 @@ func (b *rebuild) recorder() *writer.Recorder {
 		client = x.w
 	}
 	w := writer.NewRecorder(client, x.r, x.cache.cfg.MaxBody)
-	w.Decide = b.decide
+	w.Decide, w.Hidden = b.decide, x.cache.hidden
 	w.Before = func(status int) { x.setStatus(cachestatus.Forward{Why: b.lookup.why, Status: status, Detail: w.Unfit}) }
 	return w
 }
@@ -131,6 +131,8 @@ func (b *rebuild) decide(status int, h http.Header) writer.Decision {
 	case unfit != "":
 	case !record.Fits(h):
 		unfit = writer.TooLarge
+	case !b.learnSearch(h):
+		unfit = otherSearch
 	case rules.DeclaredSize(status, h) > int64(cache.cfg.MaxBody):
 		unfit = b.tooLarge(status, h)
 	case method == http.MethodHead && (status != http.StatusOK || !b.assessed.Explicit):

@@ -1,11 +1,11 @@
 package middleware
 
 import (
-	"net/http"
 	"strings"
 	"time"
 
 	"github.com/cacheguard/go/middleware/internal/cachestatus"
+	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
 // Result says how a request was answered.
@@ -19,6 +19,7 @@ const (
 	Shared   Result = "shared"   // with the handler's response to another request, here or on another instance
 	Bypassed Result = "bypassed" // by the handler, because Redis is unavailable; shared by requests to this instance
 	Passed   Result = "passed"   // by the handler, for this request alone: no cache may answer it, or store the response
+	Refused  Result = "refused"  // by the handler, for this request alone, because Config.Limits forbid to store the response
 	Failed   Result = "failed"   // not at all, or with an error of the cache itself
 )
 
@@ -49,7 +50,7 @@ func (x *exchange) setStatus(f cachestatus.Forward) { x.addStatus(x.cache.cfg.Na
 // removes what clients are not to see.
 func (x *exchange) addStatus(member string) {
 	h := x.w.Header()
-	defer x.hide(h)
+	defer writer.Hide(h, x.cache.hidden)
 	if x.cache.cfg.KeyInStatus {
 		member += cachestatus.Key(x.location)
 	}
@@ -57,12 +58,6 @@ func (x *exchange) addStatus(member string) {
 		member = strings.Join(before, ", ") + ", " + member
 	}
 	h["Cache-Status"] = x.line(statusLine, member)
-}
-
-func (x *exchange) hide(h http.Header) {
-	for _, name := range x.cache.hidden {
-		delete(h, name)
-	}
 }
 
 // describe is the member of Cache-Status for a stored response.

@@ -96,6 +96,13 @@ func (t Ticket[K, R]) Wait(ctx context.Context, acceptable func(R) bool) (result
 	}
 }
 
+// Keep has the run go on when all callers have left. Only Close cancels it then.
+func (t Ticket[K, R]) Keep() {
+	t.group.mu.Lock()
+	defer t.group.mu.Unlock()
+	t.call.free = true
+}
+
 // Callers is how many callers wait for the key's run.
 func (g *Group[K, R]) Callers(key K) int {
 	g.mu.Lock()

@@ -79,6 +79,28 @@ func TestStartedRunGoesOnWhenItsOnlyCallerHasLeft(t *testing.T) {
 	})
 }
 
+func TestARunThatIsKeptGoesOnWhenItsLastCallerHasLeft(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var g group
+		run := newGate()
+		ctx, leave := context.WithCancel(t.Context())
+		ticket, err := g.Enter(ctx, "k", run.run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticket.Keep()
+		leave()
+		if _, err := ticket.Wait(ctx, func(int) bool { return true }); err == nil {
+			t.Error("the caller has not left")
+		}
+		again := do(t.Context(), &g, "k", never(t))
+		run.end <- 42
+		if got := again.outcome(); got != (outcome{42, true, nil}) {
+			t.Errorf("who comes again: %+v", got)
+		}
+	})
+}
+
 func TestStartDoesNotKeepTheRunOfCallersAlive(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var g group

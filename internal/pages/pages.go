@@ -11,6 +11,7 @@ type mark struct{}
 type Read struct {
 	context.Context //nolint:containedctx // it is one
 	Key             string
+	Finish          bool // a load goes on when nobody waits for it any more
 }
 
 // Value is asked by IsRead.
@@ -22,7 +23,17 @@ func (r *Read) Value(key any) any {
 }
 
 // IsRead reports whether a read of the key with this context is one for a page.
-func IsRead(ctx context.Context, key string) bool {
-	page, is := ctx.Value(mark{}).(*Read)
-	return is && page.Key == key
+func IsRead(ctx context.Context, key string) bool { return read(ctx, key) != nil }
+
+// Finishes reports whether a load that the read causes goes on when nobody waits for it any more.
+func Finishes(ctx context.Context, key string) bool {
+	page := read(ctx, key)
+	return page != nil && page.Finish
+}
+
+func read(ctx context.Context, key string) *Read {
+	if page, is := ctx.Value(mark{}).(*Read); is && page.Key == key {
+		return page
+	}
+	return nil
 }

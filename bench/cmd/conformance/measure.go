@@ -20,10 +20,10 @@ import (
 )
 
 // settings are those the suite is run with. The suite stores cookies and expects heuristic freshness, as shared caches may.
-var settings = middleware.Config{StoreSetCookie: true, Heuristic: 0.1, StaleIfError: time.Hour, SortAccept: true}
+var settings = middleware.Config{StoreSetCookie: true, Heuristic: 0.1, SortAccept: true}
 
 // measure runs the suite's client against the middleware, with ReverseProxy behind it and the suite's server as the origin.
-func measure(ctx context.Context, s suite) (results map[string]json.RawMessage, err error) {
+func measure(ctx context.Context, s suite, cfg middleware.Config) (results map[string]json.RawMessage, err error) {
 	store, err := server.Start()
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func measure(ctx context.Context, s suite) (results map[string]json.RawMessage, 
 		return nil, err
 	}
 	defer guard.Close()
-	cache, err := middleware.New(guard, settings)
+	cache, err := middleware.New(guard, cfg)
 	if err != nil {
 		return nil, err
 	}

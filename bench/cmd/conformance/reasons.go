@@ -27,7 +27,32 @@ var reasons = []struct{ id, why string }{
 	},
 }
 
-func reason(m miss) string {
+// defaultReasons say why a check does not pass with the zero Config, while others do.
+var defaultReasons = []struct{ id, why string }{
+	{
+		"heuristic-",
+		"Off by default (`Heuristic`): a handler that says nothing about caching has not thought of it. Files that http.ServeContent sends to whoever " +
+			"has an API key have a Last-Modified, too, and would go to everybody.",
+	},
+	{
+		"vary-normalise-lang-order",
+		"Off by default (`SortAccept`): many handlers take the first of two languages, and clients would get the page in the language that another prefers.",
+	},
+	{
+		"headers-store-Set-Cookie",
+		"Off by default (`StoreSetCookie`): the cookie is mostly a session, and everybody would share it.",
+	},
+	{
+		"other-set-cookie",
+		"Off by default (`StoreSetCookie`): the cookie is mostly a session, and everybody would share it.",
+	},
+}
+
+func defaultReason(m miss) string { return because(m, defaultReasons) }
+
+func reason(m miss) string { return because(m, reasons) }
+
+func because(m miss, reasons []struct{ id, why string }) string {
 	for _, r := range reasons {
 		if strings.HasPrefix(m.id, r.id) {
 			return r.why

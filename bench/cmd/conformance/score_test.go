@@ -37,8 +37,11 @@ func TestTheReportNamesEachCheckThatDidNotPassWithItsReason(t *testing.T) {
 	page := report("of today", scores{
 		required: share{1, 2}, optimal: share{3, 4},
 		missed: []miss{{required, "new-check", "does | this", "Assertion: no"}, {optimal, "method-POST", "stores", "x"}},
+	}, scores{
+		required: share{5, 6}, optimal: share{7, 8},
+		missed: []miss{{optimal, "method-POST", "stores", "x"}, {optimal, "other-set-cookie", "shares", "x"}},
 	})
-	for _, want := range []string{"of today", "`new-check`: does \\| this | required | Assertion: no |", "| **1** | **3** |", "`method-POST`: stores | optimal | Responses to POST"} {
+	for _, want := range []string{"of today", "`new-check`: does \\| this | required | Assertion: no |", "| **1** | **3** |", "`method-POST`: stores | optimal | Responses to POST", "| with the zero Config | 5 | 7 |", "`other-set-cookie`: shares | optimal | Off by default"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the report does not say %q:\n%s", want, page)
 		}

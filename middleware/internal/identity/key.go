@@ -90,7 +90,9 @@ func (n *Namer) Keys(r *http.Request) (keys []string) {
 		if !named {
 			p.scheme = p.connection
 		}
-		keys = append(keys, n.PageKey(p.location()))
+		all := p
+		all.query = searched
+		keys = append(keys, n.PageKey(p.location()), n.PageKey(all.location()))
 	}
 	return keys
 }

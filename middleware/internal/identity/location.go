@@ -114,7 +114,11 @@ func (n *Namer) rewritten(r *http.Request) (seen string) {
 	if u, err := url.ParseRequestURI(r.RequestURI); err == nil && u.Path == r.URL.Path && u.RawPath == r.URL.RawPath && queryOf(u) == queryOf(r.URL) {
 		return seen
 	}
-	return seen + escapedPath(r.URL) + n.normalQuery(queryOf(r.URL))
+	seen += escapedPath(r.URL) + Separator
+	if queryOf(r.URL) == query {
+		return seen // the query is that of the page
+	}
+	return seen + "?" + n.normalQuery(queryOf(r.URL))
 }
 
 // escapedPath is a path as it was sent. (EscapedPath alone turns a badly escaped path into that of another page.)
@@ -204,8 +208,11 @@ func paramName(param string) string {
 	return name
 }
 
+// TooLong reports whether the URL of a request is too long to have a page.
+func (n *Namer) TooLong(r *http.Request) bool { return len(r.RequestURI)+len(r.Host) > n.set.MaxURL }
+
 // Odd reports whether a request names its page in a way that is never needed and could be confused with another page: a URL with a user
-// or without a path, a Host with characters that end a host, or a URL that is too long.
+// or without a path, or a Host with characters that end a host.
 func (n *Namer) Odd(r *http.Request) bool {
-	return len(r.RequestURI)+len(r.Host) > n.set.MaxURL || r.URL.Opaque != "" || r.URL.User != nil || strings.ContainsAny(r.Host, "/?#@\\\n") || strings.Contains(r.URL.Scheme, "+")
+	return r.URL.Opaque != "" || r.URL.User != nil || strings.ContainsAny(r.Host, "/?#@\\\n") || strings.Contains(r.URL.Scheme, "+")
 }

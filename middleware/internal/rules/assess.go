@@ -19,6 +19,7 @@ const maxHeuristic = 24 * time.Hour
 // Settings decide what may be stored, and for how long. The Config of package middleware documents them.
 type Settings struct {
 	DefaultTTL, KeepFor, StaleIfError time.Duration
+	Grace                             time.Duration // StaleIfError of responses that are fresh when they come
 	Heuristic                         float64
 	StatusTTL                         map[int]time.Duration // instead of DefaultTTL
 	StoreErrors                       map[int]time.Duration // which, and for how long at most; nil: as RFC 9111 has it
@@ -59,7 +60,9 @@ func (s *Settings) Assess(r *http.Request, a Reply) Assessment {
 		t.Lifetime = s.implied(r, a, &d)
 	}
 	if !d.StaleIfError.Given && !t.Strict && !t.NoStale && !t.NoCache {
-		t.SIE = s.StaleIfError
+		if t.SIE = s.StaleIfError; t.Lifetime > t.Age {
+			t.SIE = max(t.SIE, s.Grace)
+		}
 	}
 	if d.Malformed {
 		t.Lifetime, t.SWR, t.SIE, t.Strict = 0, 0, 0, true

@@ -2,8 +2,10 @@ package writer
 
 import (
 	"iter"
+	"maps"
 	"net/http"
 	"slices"
+	"strings"
 )
 
 // Canonical is a copy of a header in which every field has its canonical name.
@@ -29,6 +31,25 @@ func SetHeader(h http.Header, fields iter.Seq2[string, []string]) {
 		}
 		h[name] = values
 	}
+}
+
+// Hide removes fields, given by their canonical names, from a header and the trailer in it.
+func Hide(h http.Header, names []string) {
+	if len(names) == 0 {
+		return
+	}
+	maps.DeleteFunc(h, func(name string, _ []string) bool {
+		return slices.Contains(names, http.CanonicalHeaderKey(strings.TrimPrefix(name, http.TrailerPrefix)))
+	})
+}
+
+// inform sends an informational response without the hidden fields, and then restores the header.
+func inform(client http.ResponseWriter, before http.Header, status int, hidden []string) {
+	h := client.Header()
+	Hide(h, hidden)
+	client.WriteHeader(status)
+	clear(h)
+	maps.Copy(h, before)
 }
 
 // NotModified answers with a 304. It has the fields of the response in w that do not describe the body.

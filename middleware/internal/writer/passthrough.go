@@ -11,6 +11,7 @@ import (
 type PassThrough struct {
 	http.ResponseWriter
 	Before func(status int) // called once, when the header is about to be sent
+	Hidden []string         // fields that informational responses do not have
 	Status int              // 0: none yet
 }
 
@@ -19,6 +20,10 @@ func (w *PassThrough) WriteHeader(status int) {
 	if w.Status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		w.Status = status
 		w.Before(status)
+	}
+	if status < 200 && len(w.Hidden) > 0 {
+		inform(w.ResponseWriter, w.Header().Clone(), status, w.Hidden)
+		return
 	}
 	w.ResponseWriter.WriteHeader(status)
 }

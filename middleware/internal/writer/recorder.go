@@ -27,6 +27,8 @@ type Recorder struct {
 	Before  func(status int)                         // called before the client gets a header, to complete it
 	Leaving func() bool                              // called when the response is released; reports whether the client may have it
 
+	Hidden []string // fields that informational responses do not have
+
 	Status   int         // 0: none yet
 	Sent     http.Header // the header as it was when the status was set; fields added later count only as trailers
 	Body     []byte
@@ -98,12 +100,9 @@ func (w *Recorder) inform(status int) {
 	if w.client == nil {
 		return
 	}
-	h := w.client.Header()
-	before := h.Clone()
-	SetHeader(h, maps.All(w.header))
-	w.client.WriteHeader(status)
-	clear(h)
-	maps.Copy(h, before)
+	before := w.client.Header().Clone()
+	SetHeader(w.client.Header(), maps.All(w.header))
+	inform(w.client, before, status, w.Hidden)
 }
 
 // Write implements http.ResponseWriter.

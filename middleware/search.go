@@ -1,0 +1,76 @@
+package middleware
+
+import (
+	"net/http"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cacheguard/go/middleware/internal/identity"
+)
+
+// A response with No-Vary-Search may answer requests for other queries of its path. The cache learns that from the first response of a
+// path that an instance makes. From then on, the pages of the path are variants of one page, selected by what counts of their queries, so
+// that whoever invalidates one of them needs to know nothing of the field. The first page of a path itself stays under its own URL.
+
+// otherSearch is why a response is not stored: it was asked for as one of a path whose queries differ in another way than it says.
+const otherSearch = "search"
+
+// searches remembers what the responses of paths said last, in a bounded memory.
+type searches struct {
+	any        atomic.Bool
+	mu         sync.Mutex
+	young, old map[string]*identity.Search
+}
+
+// maxSearches is how many paths are remembered, in each of two generations.
+const maxSearches = 1 << 12
+
+func (s *searches) of(path string) *identity.Search {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if said, found := s.young[path]; found {
+		return said
+	}
+	return s.old[path]
+}
+
+// learn notes what a response of the path said; nil: nothing.
+func (s *searches) learn(path string, said *identity.Search) {
+	if path == "" || said == nil && !s.any.Load() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if said == nil {
+		delete(s.young, path)
+		delete(s.old, path)
+		return
+	}
+	if s.young == nil || len(s.young) >= maxSearches {
+		s.young, s.old = make(map[string]*identity.Search), s.young
+	}
+	s.young[path] = said
+	s.any.Store(true)
+}
+
+// searchPath makes the request ask for one of the pages of its path, if their queries differ in ways that do not matter.
+func (x *exchange) searchPath() {
+	if !x.cache.search.any.Load() {
+		return
+	}
+	if x.search = x.cache.search.of(identity.Path(x.location)); x.search == nil {
+		return
+	}
+	key, location, selects := x.cache.names.Searched(x.r, x.search)
+	x.key, x.location, x.unnamed = key, location, append(x.unnamed, selects)
+}
+
+// searched is what counts of the request's query.
+func (x *exchange) searched() string { return x.unnamed[len(x.unnamed)-1].Value }
+
+// learnSearch notes what a response that may be stored says, and reports whether it can be stored where it was looked for.
+func (b *rebuild) learnSearch(h http.Header) bool {
+	x, said := b.lookup.x, identity.SearchOf(h)
+	x.cache.search.learn(identity.Path(x.cache.names.Location(x.r)), said)
+	return x.search == nil || x.search.Same(said)
+}
