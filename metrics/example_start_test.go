@@ -63,7 +63,7 @@ func ExampleMetrics_HTTP() {
 	}))
 	page.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
 	fmt.Println(series(registry, "cacheguard_http_request_duration_seconds"))
-	// Output: 7
+	// Output: 8
 }
 
 func ExampleMetrics_Mutex() {
