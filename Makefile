@@ -23,7 +23,7 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/lint-cache
 
-.PHONY: help test test-all test-consensus race lint vulncheck api-check bench compare-smoke conformance examples docs model sim fuzz chaos drill tidy-check clone-check release-check ci
+.PHONY: help test test-all test-consensus race lint vulncheck reproducible api-check bench compare-smoke conformance examples docs model sim fuzz chaos drill tidy-check clone-check release-check ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ vulncheck: ## look for known vulnerabilities in what the modules call
 
 api-check: ## fail when what is exported broke since the last tags, and CHANGELOG.md does not say so
 	@scripts/api-check
+
+reproducible: ## build cacheguardctl in two folders, and compare the bytes
+	scripts/reproducible
 
 bench: ## run every benchmark; BENCHTIME=1x runs each once
 	@scripts/need $(REDIS)

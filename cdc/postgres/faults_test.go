@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -77,21 +78,29 @@ func TestNothingIsInvalidatedBeforeEveryReadSeesIt(t *testing.T) {
 		_, _ = w.pool.Exec(context.Background(), "ALTER SYSTEM RESET synchronous_standby_names")
 		_, _ = w.pool.Exec(context.Background(), "SELECT pg_reload_conf()")
 	})
-	w.Await("commits wait for a replica", func() bool {
-		var names string
-		w.ask(&names, "SHOW synchronous_standby_names")
-		return names == "ghost"
-	})
-	committed := make(chan error, 1)
-	go func() { // owner: the test; stop: the replica is not wanted any more; joined below
+	waiting := func(commits int) func() bool {
+		return func() bool {
+			var n int
+			w.ask(&n, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+			return n == commits
+		}
+	}
+	tried, committed := make(chan error, 1), make(chan error, 1)
+	var enough atomic.Bool
+	go func() { // owner: the test; stop: enough, and the replica is not wanted any more; joined below
+		var err error
+		for err == nil && !enough.Load() { // the server heeds its new settings when it gets to it
+			_, err = w.pool.Exec(context.Background(), "SELECT pg_logical_emit_message(true, 'try', '')")
+		}
+		tried <- err
+	}()
+	w.Await("commits wait for a replica", waiting(1))
+	enough.Store(true)
+	go func() { // the same
 		_, err := w.pool.Exec(context.Background(), "UPDATE products SET name = 'uno'")
 		committed <- err
 	}()
-	w.Await("the commit is in the log, and nobody sees it", func() bool {
-		var waits bool
-		w.ask(&waits, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep')")
-		return waits
-	})
+	w.Await("the commit is in the log, and nobody sees it", waiting(2))
 	w.Await("the log was sent", func() bool {
 		var sent bool
 		w.ask(&sent, "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE application_name LIKE '%'||$1 AND sent_lsn >= pg_current_wal_lsn())", w.slot)
@@ -100,6 +109,7 @@ func TestNothingIsInvalidatedBeforeEveryReadSeesIt(t *testing.T) {
 	w.Reads(1, "one") // the database has no other
 	w.exec("ALTER SYSTEM RESET synchronous_standby_names")
 	w.exec("SELECT pg_reload_conf()")
+	expect.ErrorIs(t, <-tried)
 	expect.ErrorIs(t, <-committed)
 	w.CatchUp(f)
 	w.Reads(1, "uno")
