@@ -39,7 +39,8 @@ func TestALoadGoesOnAfterItsClientsHaveLeftIfItIsToBeFinished(t *testing.T) {
 				defer close(gone)
 				r, _ := http.NewRequestWithContext(ctx, http.MethodGet, f.urls[0]+"/", nil)
 				r.Host = host
-				if _, err := f.client.Do(r); err == nil {
+				if left, err := f.client.Do(r); err == nil {
+					_ = left.Body.Close() // of a response that nobody wanted
 					t.Error("the client did not leave")
 				}
 			}()
@@ -79,7 +80,9 @@ func TestALoadForNobodyIsEndedWhenItsResponseCannotBeStored(t *testing.T) {
 	go func() { // owner: the test; stop: leave; joined by receiving
 		defer close(gone)
 		r, _ := http.NewRequestWithContext(ctx, http.MethodGet, f.urls[0]+"/", nil)
-		_, _ = f.client.Do(r)
+		if left, err := f.client.Do(r); err == nil {
+			_ = left.Body.Close() // likewise
+		}
 	}()
 	<-begun
 	leave()

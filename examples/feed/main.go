@@ -103,7 +103,9 @@ func (s *shop) withFeed(ctx context.Context, out io.Writer) (err error) {
 	go func() { ended <- f.Run(ctx) }() // in a service: on every instance. owner: withFeed; stop: its cancel; joined below
 	defer func() {
 		stop()
-		_ = <-ended // that it was cancelled
+		if ran := <-ended; !errors.Is(ran, context.Canceled) {
+			err = errors.Join(err, ran)
+		}
 		err = errors.Join(err, cleanUp(context.Background()))
 	}()
 	if err := f.SelfCheck(ctx); err != nil {
