@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -34,7 +33,6 @@ type Result struct {
 
 // plan is what a seed fixes for the whole run.
 type plan struct {
-	seed      uint64
 	instances int
 	local     bool
 	faults    bool
@@ -44,7 +42,7 @@ type plan struct {
 func planOf(seed uint64) (plan, *rand.Rand) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	return plan{
-		seed: seed, instances: 2 + random.IntN(2), local: random.IntN(2) == 0, faults: random.IntN(4) > 0,
+		instances: 2 + random.IntN(2), local: random.IntN(2) == 0, faults: random.IntN(4) > 0,
 		latency: []time.Duration{100 * time.Microsecond, time.Millisecond, 20 * time.Millisecond}[random.IntN(3)],
 	}, random
 }
@@ -159,5 +157,3 @@ func (w *world) closing(t *testing.T) {
 	w.redis.Close()
 	time.Sleep(2 * time.Second) // until go-redis' goroutines have noticed
 }
-
-func (p plan) String() string { return fmt.Sprint("seed ", p.seed) }

@@ -25,7 +25,7 @@ func TestNothingIsOldAfterCatchUpWhateverWasWrittenAndKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &feedtest.Soak{Shop: w.Shop, Dialect: feedtest.MariaDB, Feed: f, Exec: w.attempt, Truth: w.truth, Fleet: fleet}
+	s := &feedtest.Soak{Shop: w.Shop, Dialect: feedtest.MariaDB, Feed: f, Exec: feedtest.Attempt(w.db), Truth: feedtest.Products(w.db), Fleet: fleet}
 	s.Position = func(ctx context.Context) uint64 {
 		at, _, _ := f.stored(ctx) // 0 is not known
 		return at.number()
@@ -39,36 +39,4 @@ func TestNothingIsOldAfterCatchUpWhateverWasWrittenAndKilled(t *testing.T) {
 		}},
 	}...)
 	s.Run(feedtest.Rounds(len(s.Troubles)))
-}
-
-func (w *world) attempt(ctx context.Context, statements []string) {
-	conn, err := w.db.Conn(ctx)
-	if err != nil {
-		return
-	}
-	defer conn.Close()
-	for _, statement := range statements {
-		if _, err := conn.ExecContext(ctx, statement); err != nil {
-			break
-		}
-	}
-	_, _ = conn.ExecContext(ctx, "ROLLBACK") // what is open
-}
-
-func (w *world) truth(ctx context.Context) (map[int64]string, error) {
-	rows, err := w.db.QueryContext(ctx, "SELECT id, name FROM products")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	names := make(map[int64]string)
-	for rows.Next() {
-		var id int64
-		var name string
-		if err := rows.Scan(&id, &name); err != nil {
-			return nil, err
-		}
-		names[id] = name
-	}
-	return names, rows.Err()
 }

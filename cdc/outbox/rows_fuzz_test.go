@@ -19,11 +19,11 @@ func FuzzRowOf(f *testing.F) {
 				t.Errorf("%q: no column %q", text, column)
 			}
 			_, _ = row.Value(column)  // whatever it is, it is read without a panic
-			_, _ = row.Int64(column)  // likewise
-			_, _ = row.Uint64(column) // likewise
-			_, _ = row.String(column) // likewise
-			_, _ = row.Bool(column)   // likewise
-			_, _ = row.Time(column)   // likewise
+			_, _ = row.Int64(column)  // the same
+			_, _ = row.Uint64(column) // the same
+			_, _ = row.String(column) // the same
+			_, _ = row.Bool(column)   // the same
+			_, _ = row.Time(column)   // the same
 		}
 	})
 }

@@ -61,46 +61,13 @@ func soak(t *testing.T, d Dialect, server string, statements feedtest.Dialect, r
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &feedtest.Soak{Shop: w.Shop, Dialect: statements, Feed: f, Exec: w.attempt, Truth: w.truth, Fleet: fleet}
+	s := &feedtest.Soak{Shop: w.Shop, Dialect: statements, Feed: f, Exec: feedtest.Attempt(w.db), Truth: feedtest.Products(w.db), Fleet: fleet}
 	s.Position = func(context.Context) uint64 { return 0 } // there is none: what is read is deleted
 	s.Troubles = s.Common(rdb)
 	if restart != nil {
 		s.Troubles = append(s.Troubles, feedtest.Trouble{Name: "the database was restarted", Make: restart})
 	}
 	s.Run(feedtest.Rounds(2)) // of each database; the other feeds have a round for each trouble
-}
-
-// attempt runs statements on one connection, until one fails.
-func (w *world) attempt(ctx context.Context, statements []string) {
-	conn, err := w.db.Conn(ctx)
-	if err != nil {
-		return
-	}
-	defer conn.Close()
-	for _, statement := range statements {
-		if _, err := conn.ExecContext(ctx, statement); err != nil {
-			break
-		}
-	}
-	_, _ = conn.ExecContext(ctx, "ROLLBACK") // what is open
-}
-
-func (w *world) truth(ctx context.Context) (map[int64]string, error) {
-	rows, err := w.db.QueryContext(ctx, "SELECT id, name FROM products")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	names := make(map[int64]string)
-	for rows.Next() {
-		var id int64
-		var name string
-		if err := rows.Scan(&id, &name); err != nil {
-			return nil, err
-		}
-		names[id] = name
-	}
-	return names, rows.Err()
 }
 
 // TestAReader is a child process of tests with several.

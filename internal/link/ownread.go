@@ -69,7 +69,7 @@ type onceString struct{ *redis.StringCmd }
 // NoRetry is asked by go-redis.
 func (onceString) NoRetry() bool { return true }
 
-// onceStrings is likewise one of several keys.
+// onceStrings is a read of several keys that is not sent again.
 type onceStrings struct{ *redis.StringSliceCmd }
 
 // NoRetry is asked by go-redis.

@@ -63,9 +63,9 @@ func search(t *testing.T, out io.Writer, first uint64, more func(n uint64) bool)
 	n := uint64(0)
 	for ; more(n) && !t.Failed(); n++ {
 		if r := sim.Run(t, first+n); len(r.Wrong) > 0 {
-			_, _ = fmt.Fprint(out, r.Journal) // likewise
+			_, _ = fmt.Fprint(out, r.Journal) // to the terminal
 			t.Errorf("seed %d: %q; again: go run ./bench/cmd/sim -seed %d -repeat 20", first+n, r.Wrong, first+n)
 		}
 	}
-	_, _ = fmt.Fprintf(out, "%d seeds from %d on\n", n, first) // likewise
+	_, _ = fmt.Fprintf(out, "%d seeds from %d on\n", n, first) // to the terminal
 }
