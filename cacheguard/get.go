@@ -113,6 +113,8 @@ func (l *lookup[V]) read(ctx context.Context, within past) (v V, how Outcome, er
 			return l.bypass(ctx, nil)
 		case d.action == doServe:
 			return d.found.result()
+		case d.action == doRefresh && d.how == Stale && l.spec.isPatient(g):
+			return l.awaitFresh(ctx, l.job(ctx, d.value, d.aged).after(epochs), r, read.Raw)
 		case d.action == doRefresh:
 			if !l.spec.cacheOnly {
 				g.refresh(ctx, l.job(ctx, d.value, d.aged).after(epochs), read.Raw, r.entry.Took)
@@ -167,6 +169,8 @@ func (l *lookup[V]) bypass(ctx context.Context, reason *RedisError) (v V, how Ou
 	j := l.job(ctx, nil, false)
 	for {
 		a, joined, err := g.share(ctx, j, direct, l.asked, func(ctx context.Context, publish func(answer)) answer {
+			j.join(ctx)
+			defer j.skip()
 			if reason != nil {
 				return g.loadBypassed(ctx, j, publish)
 			}

@@ -19,6 +19,8 @@ type Stats struct {
 	Intents      int           // of Guard.Intend, and of writes that called Also, that are not done
 	OldestIntent time.Duration // since when the oldest of them stands
 
+	FailedRefreshes uint64 // loads in the background that failed, so far; no caller had their errors
+
 	Bypassed   bool // the cache is bypassed, see Bypass
 	Subscribed bool // messages of other instances arrive, or none were needed yet
 
@@ -39,7 +41,8 @@ func (g *Guard) Stats() Stats {
 		Loading: int(g.loaders.running.Load()), MaxLoads: max(g.cfg.MaxLoads, 0),
 		Owed: g.owed(), OwedFor: g.journal.OwedFor(),
 		Bypassed: g.detours.has(bypassing), Subscribed: g.inbox.Up(),
-		BytesRead: g.link.BytesRead(), BytesWritten: g.written.Load(),
+		FailedRefreshes: g.journal.FailedRefreshes.Load(),
+		BytesRead:       g.link.BytesRead(), BytesWritten: g.written.Load(),
 	}
 	_, s.Waiting = g.flights.Count(func(flightKey) bool { return true })
 	s.FleetLoads = g.cfg.FleetLoads

@@ -72,6 +72,7 @@ func sample[V any](ctx context.Context, g *Guard, spec loadSpec[V], key string, 
 	}
 	ctx = outsideLoads(context.WithoutCancel(ctx))
 	j := spec.job(g, key, scopeOf(ctx, g, key), nil)
+	j.spare = true
 	c := &comparison{guard: g, job: j, served: &served}
 	g.verifier.Compare(ctx, verify.Comparison{Source: c.load, IsServed: c.isServed, StillServed: c.isStillServed})
 }
@@ -106,7 +107,7 @@ type comparison struct {
 // load loads the value as callers would get it now, unless loaders are busy with callers that wait.
 func (c *comparison) load(ctx context.Context) (value any, done bool, err error) {
 	loaders := &c.guard.loaders
-	s := loaders.limits.TryOfFleet(ctx, loaders.need(c.job))
+	s := loaders.limits.Try(ctx, loaders.need(c.job))
 	if s.IsNone() {
 		return nil, false, nil
 	}

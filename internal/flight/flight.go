@@ -96,6 +96,13 @@ func (t Ticket[K, R]) Wait(ctx context.Context, acceptable func(R) bool) (result
 	}
 }
 
+// Detach makes the run belong to nobody: it goes on when its callers have left. Only Close cancels it.
+func (t Ticket[K, R]) Detach() {
+	t.group.mu.Lock()
+	defer t.group.mu.Unlock()
+	t.call.free = true
+}
+
 // Callers is how many callers wait for the key's run.
 func (g *Group[K, R]) Callers(key K) int {
 	g.mu.Lock()
