@@ -69,7 +69,7 @@ func retrieve[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]
 // retrieveRemote is retrieve when the local tier has no answer.
 func retrieveRemote[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]) (v V, how Outcome, err error) {
 	l := lookup[V]{guard: g, key: key, spec: spec, asked: g.clock.Now()}
-	if reason := g.mustBypass(key); reason != nil {
+	if reason := g.mustBypass(ctx, key); reason != nil {
 		return l.bypass(ctx, reason)
 	}
 	within := pastOf(ctx, g, key)
@@ -171,10 +171,13 @@ func (l *lookup[V]) bypass(ctx context.Context, reason *RedisError) (v V, how Ou
 		a, joined, err := g.share(ctx, j, direct, l.asked, func(ctx context.Context, publish func(answer)) answer {
 			j.join(ctx)
 			defer j.skip()
-			if reason != nil {
-				return g.loadBypassed(ctx, j, publish)
+			switch {
+			case reason == nil:
+				return g.loadDirectly(ctx, j, Loaded)
+			case errors.Is(reason, errBypassed):
+				return g.loadDirectly(ctx, j, Bypassed)
 			}
-			return g.loadDirectly(ctx, j, Loaded)
+			return g.loadBypassed(ctx, j, publish)
 		})
 		if err != nil {
 			return v, "", unanswered(ctx, j.key, err)

@@ -42,6 +42,8 @@ type many[V any] struct {
 	asked uint64
 	found map[string]V
 	errs  []error
+
+	warming *warming // what wants the keys; nil: a caller
 }
 
 // wanted is a key that is not in the cache.
@@ -73,11 +75,12 @@ func (m *many[V]) admit(ctx context.Context, keys []string) []string {
 	return admitted
 }
 
-// unread loads the keys without reading them.
-func unread(keys []string) []wanted {
-	all := make([]wanted, len(keys))
-	for i, key := range keys {
-		all[i] = wanted{key: key, mode: direct, how: Loaded}
+// unread loads the keys without reading them, if the call may.
+func (m *many[V]) unread(ctx context.Context, keys []string) (all []wanted) {
+	for _, key := range keys {
+		if w := (wanted{key: key}); m.bypass(ctx, &w, nil) {
+			all = append(all, w)
+		}
 	}
 	return all
 }
@@ -221,10 +224,10 @@ func (m *many[V]) take(ctx context.Context, key string, v V, how Outcome, err er
 		m.fail(ctx, key, how, err)
 		return
 	}
-	if err == nil {
+	if err == nil && m.found != nil {
 		m.found[key] = v
 	}
-	if m.guard.cfg.Verify.OneIn != 0 {
+	if m.guard.samples && m.warming == nil {
 		sample(ctx, m.guard, m.spec, key, v, how, err)
 	}
 	m.tell(ctx, key, how, err)
@@ -236,6 +239,10 @@ func (m *many[V]) fail(ctx context.Context, key string, how Outcome, err error) 
 }
 
 func (m *many[V]) tell(ctx context.Context, key string, how Outcome, err error) {
+	if m.warming != nil {
+		m.warming.add(how, err)
+		return
+	}
 	m.guard.countAnswer(m.spec.policy, key, how, err)
 	if m.guard.cfg.Hooks.OnGet != nil {
 		m.guard.cfg.Hooks.OnGet(ctx, key, how, time.Since(m.start), err)

@@ -79,8 +79,8 @@ func (c *Cache[K, V]) ask(ctx context.Context, k K) (v V, how Outcome, err error
 	key, valueKey := c.keys(k)
 	a := g.asked(ctx, key)
 	spec := loadSpec[V]{policy: &c.policy, kind: c.policy.kind.name, valueKey: valueKey}
-	if g.cfg.Verify.OneIn != 0 {
-		spec.load = c.loader(k) // for a comparison
+	if g.samples {
+		spec.load, spec.tags = c.loader(k), c.tagger(k) // for a comparison
 	}
 	if err = admit(a.inner, g, key, true); err == nil {
 		if kept, ok := spec.tryLocal(a.inner, g, key); ok {
@@ -98,9 +98,7 @@ func (c *Cache[K, V]) retrieve(ctx context.Context, k K, key string, spec loadSp
 	if spec.load == nil {
 		spec.load = c.loader(k)
 	}
-	if c.hasTags() {
-		spec.tags = c.tagger(k)
-	}
+	spec.tags = c.tagger(k)
 	spec.gathering = c.gathering
 	return retrieveRemote(ctx, c.guard, key, spec)
 }
@@ -155,8 +153,11 @@ func (c *Cache[K, V]) tags(k K, v *V) []string {
 	return nil
 }
 
-// tagger returns the function for the tags of the thing.
+// tagger returns the function for the tags of the thing; nil: it has none but those of SetTags.
 func (c *Cache[K, V]) tagger(k K) func(*V) []string {
+	if !c.hasTags() {
+		return nil
+	}
 	return func(v *V) []string { return c.tags(k, v) }
 }
 

@@ -109,7 +109,7 @@ func (g *Guard) asked(ctx context.Context, key string) asking {
 // answered reports the answer: to package admin, to the end of the task, to OnGet, and to Verify.
 func answered[V any](a asking, g *Guard, key string, spec loadSpec[V], v V, how Outcome, err error) {
 	g.countAnswer(spec.policy, key, how, err)
-	if g.cfg.Verify.OneIn != 0 {
+	if g.samples {
 		sample(a.inner, g, spec, key, v, how, err)
 	}
 	if a.end == nil {

@@ -135,7 +135,7 @@ func (s loadSpec[V]) fromLocal(g *Guard, key string) (f found[V], ok bool) {
 
 // tryLocal returns what the local tier has, if the key may be read and the value may be served.
 func (s loadSpec[V]) tryLocal(ctx context.Context, g *Guard, key string) (f found[V], ok bool) {
-	if g.local == nil || g.mustBypass(key) != nil {
+	if g.local == nil || g.mustBypass(ctx, key) != nil {
 		return f, false
 	}
 	if within := pastOf(ctx, g, key); within.any() {

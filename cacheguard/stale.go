@@ -84,7 +84,9 @@ func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
 }
 
 // isPatient reports whether a stale value is to wait for a fresh one. That of a GetMany is not.
-func (s loadSpec[V]) isPatient(g *Guard) bool { return s.load != nil && s.policyOf(g).patience > 0 }
+func (s loadSpec[V]) isPatient(g *Guard) bool {
+	return s.load != nil && !s.spare && s.policyOf(g).patience > 0
+}
 
 // awaitFresh waits for the load that is to replace a stale value, for as long as Patience, and then returns the stale one. The load belongs to
 // nobody, so it goes on. It takes a slot that no other load waits for: those have callers with nothing.

@@ -40,7 +40,9 @@ func (s *stage) call(most int, keys ...string) *Call {
 				return nil, false
 			}
 		},
-		Limit: func(ctx context.Context, _ []Member) (context.Context, context.CancelFunc) { return context.WithCancel(ctx) },
+		Limit: func(ctx context.Context, _ []Member) (context.Context, context.CancelFunc) {
+			return context.WithCancel(ctx)
+		},
 		Run: func(_ context.Context, of []Member) (map[string]any, error) {
 			var keys []string
 			values := make(map[string]any)
