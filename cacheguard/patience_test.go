@@ -125,9 +125,13 @@ func TestALoadThatFailsForPatientCallersIsLoggedAndCountedAndTheyGetTheStaleValu
 	f.stored()
 	broken = true
 	f.awaitState(f.guards[0], "thing:1", stale)
-	expect.Equal(t, "value", must(c.Get(context.Background(), 1)), "old")
-	redistest.Await(t, "it is counted", func() bool { return f.guards[0].Stats().FailedRefreshes == 1 })
-	expect.Equal(t, "stale", f.events.count(Stale), 1)
+	redistest.Await(t, "it is counted", func() bool { // the server may still think it fresh for a moment
+		expect.Equal(t, "value", must(c.Get(context.Background(), 1)), "old")
+		return f.guards[0].Stats().FailedRefreshes > 0
+	})
+	if f.events.count(Stale) == 0 {
+		t.Error("no stale value was counted")
+	}
 	_ = f.guards[0].Close()
 	mu.Lock()
 	defer mu.Unlock()

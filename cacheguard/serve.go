@@ -20,10 +20,10 @@ var (
 type serving struct {
 	serve atomic.Pointer[func(key string) bool] // nil: the default
 
-	running                   atomic.Int64 // shadows
-	asked, hits, failed, took atomic.Uint64
-	differed                  atomic.Uint64
-	verifier                  verify.Verifier
+	running                    atomic.Int64 // shadows
+	hits, missed, failed, took atomic.Uint64
+	differed                   atomic.Uint64
+	verifier                   verify.Verifier
 }
 
 // mostShadows is how many shadows there are at once. Others are left out.
@@ -31,8 +31,8 @@ const mostShadows = 1024
 
 // Shadowed counts Gets that also asked the cache; see Config.Shadow.
 type Shadowed struct {
-	Asked    uint64        // that asked the cache. Those beyond 1,024 at a time do not
-	Hits     uint64        // that the cache would have answered
+	Hits     uint64        // that the cache would have answered. Gets beyond 1,024 at a time do not ask
+	Missed   uint64        // that it would not
 	Failed   uint64        // that Redis or the second load did not answer, or whose value cannot be cached
 	Differed uint64        // hits that were not what the source had: perhaps it was being written
 	Old      uint64        // of these, those that were old and stayed so. It is found out as for Verified.Stale, for 4 at a time
@@ -120,7 +120,6 @@ type asker[V any] struct {
 
 func (a *asker[V]) run(ctx context.Context) {
 	g, s := a.guard, &a.guard.serving
-	s.asked.Add(1)
 	begun := time.Now()
 	var v V
 	var how Outcome
@@ -138,7 +137,8 @@ func (a *asker[V]) run(ctx context.Context) {
 		}
 		return
 	case how != Hit && how != Local && how != Stale && how != Negative:
-		return // a miss
+		s.missed.Add(1)
+		return
 	case how == Negative:
 		served = absence{}
 	}
@@ -153,7 +153,7 @@ func (a *asker[V]) run(ctx context.Context) {
 
 func (s *serving) shadowed() Shadowed {
 	return Shadowed{
-		Asked: s.asked.Load(), Hits: s.hits.Load(), Failed: s.failed.Load(), Differed: s.differed.Load(), Old: s.verifier.Stale.Load(),
+		Hits: s.hits.Load(), Missed: s.missed.Load(), Failed: s.failed.Load(), Differed: s.differed.Load(), Old: s.verifier.Stale.Load(),
 		Took: time.Duration(s.took.Load()),
 	}
 }
