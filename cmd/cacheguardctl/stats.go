@@ -17,7 +17,7 @@ type stats struct {
 	Page []string `env:"CACHEGUARD_PAGES" help:"URLs of the page of package admin on instances: shows what each of them loads, warms, and finds in shadow." placeholder:"URL"`
 }
 
-// instanceStats is what the page of an instance says of a Guard, so far.
+// instanceStats is what the page of an instance has counted for a Guard, so far.
 type instanceStats struct {
 	Instance        string `json:"instance"`
 	Loading         int    `json:"loading"`
