@@ -77,6 +77,7 @@ func guardOf(g *guard) guardState {
 		Prefix: g.seen.Prefix, Instance: g.seen.Instance, Troubles: troublesOf(&troubles, &stats), Refused: troubles.RefusedAs,
 		Loading: stats.Loading, MaxLoads: stats.MaxLoads, Queued: stats.Queued, Waiting: stats.Waiting, Owed: stats.Owed,
 		Intents: stats.Intents, Oldest: stats.OldestIntent.Seconds(),
+		Warming: stats.Warming, Refreshes: stats.FailedRefreshes, Shadow: shadowOf(&stats.Shadowed),
 		Local: stats.LocalEntries, LocalBytes: stats.LocalBytes, Evictions: stats.LocalEvictions,
 		Read: stats.BytesRead, Written: stats.BytesWritten, Caches: []cacheState{},
 		Running: loadsOf(running), Slowest: loadsOf(g.seen.Loads.Slowest()), Hot: []hotState{},
@@ -86,6 +87,14 @@ func guardOf(g *guard) guardState {
 		one.Hot = append(one.Hot, hotState{key, cut, hot.PerSecond})
 	}
 	return one
+}
+
+func shadowOf(s *cacheguard.Shadowed) *shadowState {
+	if *s == (cacheguard.Shadowed{}) {
+		return nil
+	}
+	hits := float64(s.Hits)
+	return &shadowState{s.Hits, s.Missed, s.Failed, s.Differed, s.Old, ratio(hits, hits+float64(s.Missed)), ratio(s.Took.Seconds(), hits)}
 }
 
 func troublesOf(t *observe.Troubles, stats *cacheguard.Stats) map[string]float64 {

@@ -198,6 +198,9 @@
       for (const h of g.hot) hot.push([h.cut ? h.key + '…' : look(h.key, i), g.prefix, number(h.rate)]);
       limits.push(g.prefix + ': ' + g.loading + (g.max_loads ? ' of ' + g.max_loads : '') + ' loads run, ' + g.queued + ' wait for their turn, ' + g.waiting + ' calls wait' +
         (g.intents ? '; ' + g.intents + ' intents stand, the oldest for ' + seconds(g.oldest_intent) : '') +
+        (g.warming ? '; ' + g.warming + ' warm-ups run' : '') +
+        (g.failed_refreshes ? '; ' + number(g.failed_refreshes) + ' loads in the background failed' : '') +
+        (g.shadow ? '; shadow: ' + number(g.shadow.hits) + ' would have been hits, ' + number(g.shadow.missed) + ' misses, ' + number(g.shadow.failed) + ' failed, ' + number(g.shadow.differed) + ' differed, ' + number(g.shadow.old) + ' old' : '') +
         (g.local_entries ? '; local tier: ' + number(g.local_entries) + ' entries' + (g.local_bytes ? ', ' + bytes(g.local_bytes) : '') + ', ' + number(g.local_evictions) + ' gave way' : '') +
         '; ' + bytes(g.read_bytes) + ' read, ' + bytes(g.written_bytes) + ' written');
     });

@@ -42,6 +42,9 @@ type guardState struct {
 	Owed       int                `json:"owed"`
 	Intents    int                `json:"intents"`       // of this process's transactions that are not done
 	Oldest     float64            `json:"oldest_intent"` // for how long the oldest has stood
+	Warming    int                `json:"warming"`       // calls of Warm under way
+	Refreshes  uint64             `json:"failed_refreshes"`
+	Shadow     *shadowState       `json:"shadow,omitempty"` // nil: no Get has asked for one
 	Local      int                `json:"local_entries"`
 	LocalBytes uint64             `json:"local_bytes"`
 	Evictions  uint64             `json:"local_evictions"`
@@ -51,6 +54,17 @@ type guardState struct {
 	Running    []loadState        `json:"running"` // loads that run, the longest first
 	Slowest    []loadState        `json:"slowest"` // of the last minutes
 	Hot        []hotState         `json:"hot"`
+}
+
+// shadowState is cacheguard.Shadowed.
+type shadowState struct {
+	Hits     uint64  `json:"hits"`
+	Missed   uint64  `json:"missed"`
+	Failed   uint64  `json:"failed"`
+	Differed uint64  `json:"differed"`
+	Old      uint64  `json:"old"`
+	Ratio    float64 `json:"ratio"` // of hits; -1: not known
+	Took     float64 `json:"took"`  // on average; -1: not known
 }
 
 type cacheState struct {

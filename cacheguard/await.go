@@ -103,7 +103,7 @@ func (r *rebuild) unreachable(ctx context.Context, err error) answer {
 	r.finishWait(nil)
 	r.recall(err)
 	reason := r.guard.redisError("acquire", r.job.key, err)
-	if r.guard.cfg.FailClosed {
+	if r.guard.cfg.FailClosed || r.job.spare {
 		return answer{err: reason}
 	}
 	if r.afterBypass {

@@ -2,53 +2,45 @@ package cacheguard
 
 import (
 	"context"
-	"slices"
-	"sync"
+	"errors"
 
+	"github.com/cacheguard/go/cacheguard/internal/gather"
 	"github.com/cacheguard/go/cacheguard/internal/limit"
 )
 
 // maxScripts is how many keys of a batch ask for their leases at once.
 const maxScripts = 256
 
-// batch is the one load call of a GetMany. Each of its keys has a flight, as for a Get: Gets and other batches may join the
-// flight, and it asks for the key's lease. A flight that gets its lease calls obtain; one that finds nothing to load calls
-// skip. When every flight has done one or the other, the batch loads the wanted keys in one call.
+// batch is the one load call of a GetMany, or of Gets that a Cache gathers. Each of its keys has a flight, as for a Get: Gets and other
+// batches may join the flight, and it asks for the key's lease. A flight that gets its lease calls obtain; one that finds nothing to load
+// calls skip. When every flight has done one or the other, the batch loads the wanted keys in one call (package gather).
 type batch struct {
-	guard *Guard
-	load  func(ctx context.Context, keys []string) (map[string]any, error) // *V by key
-	slot  limit.Slot
+	*gather.Call
 
-	policy *policy // of the keys
+	of      *gathering // nil: of a GetMany
+	guard   *Guard
+	policy  *policy                                                               // of the keys
+	load    func(ctx context.Context, of []gather.Member) (map[string]any, error) // *V by key
+	one     func(ctx context.Context, of gather.Member) (any, error)              // of one key; nil: load serves
+	loading *loading
 
 	scriptSlots chan struct{} // to ask for a lease, so that one call does not hold up others with thousands of requests
-
-	ctx     context.Context //nolint:containedctx // of the call: ends when nobody waits for it any more
-	cancel  context.CancelFunc
-	loading *loading
-	done    chan struct{} // closed when the result is set
-	result  map[string]any
-	err     error
-
-	mu      sync.Mutex
-	open    map[string]struct{} // keys whose flights have neither obtained nor skipped
-	waiting int                 // flights that wait for the result
-	started bool                // the load was
 }
 
-// newBatch makes the batch of the keys, which has the slot.
-func newBatch(ctx context.Context, g *Guard, keys []string, s limit.Slot, p *policy,
-	load func(context.Context, []string) (map[string]any, error),
-) *batch {
-	b := &batch{
-		guard: g, load: load, slot: s, policy: p, loading: newLoading(ctx, &g.loaders),
-		scriptSlots: make(chan struct{}, maxScripts),
-		done:        make(chan struct{}), open: make(map[string]struct{}, len(keys)),
-	}
-	for _, key := range keys {
-		b.open[key] = struct{}{}
-	}
-	b.ctx, b.cancel = context.WithCancel(context.WithValue(context.WithoutCancel(ctx), loadingKey{}, b.loading))
+// open makes the call of the batch: for the keys or, if most is not 0, for as many as may join it.
+func (b *batch) open(ctx context.Context, most int, take func(context.Context) (limit.Slot, error), keys ...string) *batch {
+	b.loading, b.scriptSlots = newLoading(ctx, &b.guard.loaders), make(chan struct{}, maxScripts)
+	loaders := &b.guard.loaders
+	b.Call = gather.New(context.WithValue(context.WithoutCancel(ctx), loadingKey{}, b.loading), gather.Config{
+		Most: most, Run: b.run, Go: b.guard.life.Go, // owner: the Guard; stop: its context ends when nobody waits; joined by Close
+		Take: func(ctx context.Context) (free func(), ok bool) {
+			s, err := take(ctx)
+			return func() { loaders.limits.Free(s) }, err == nil
+		},
+		Limit: func(ctx context.Context, of []gather.Member) (context.Context, context.CancelFunc) {
+			return loaders.withTimeout(ctx, of[0].Key)
+		},
+	}, keys...)
 	return b
 }
 
@@ -62,106 +54,117 @@ func (b *batch) takeScriptSlot(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// covers reports whether the batch's slot is good for the key.
-func (b *batch) covers(key string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	_, open := b.open[key]
-	return open
-}
-
-// skip says that the key's flight does not want a value from the batch.
-func (b *batch) skip(key string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.closeLocked(key)
-}
-
 // obtain is the loader of the key's flight.
-func (b *batch) obtain(ctx context.Context, key string) (any, error) {
-	b.mu.Lock()
-	_, inTime := b.open[key]
-	if inTime {
-		b.loading.keys = append(b.loading.keys, key)
-		b.waiting++
-		b.closeLocked(key)
+func (b *batch) obtain(ctx context.Context, m gather.Member) (any, error) {
+	got, fate := b.Obtain(ctx, m)
+	switch {
+	case fate == gather.Skipped: // it got the lease later, and has a slot of its own
+		return b.loadOne(ctx, m)
+	case fate == gather.Late, b.one != nil && got.Keys > 1 && mayBeOfOneKey(got.Err):
+		return b.loadApart(ctx, m)
 	}
-	b.mu.Unlock()
-	if !inTime { // it had skipped, and got the lease later
-		values, err := b.load(ctx, []string{key})
-		return pick(key, values, err)
-	}
-	defer b.leave(key)
-	select {
-	case <-b.done:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if late, is := errors.AsType[*loadTimeout](got.Err); is {
+		got.Err = &loadTimeout{m.Key, late.limit}
 	}
 	loadingOf(ctx).ttl.Store(b.loading.ttl.Load())
 	loadingOf(ctx).addTags(b.loading.allTags())
-	return pick(key, b.result, b.err)
+	switch {
+	case got.Err != nil:
+		return nil, got.Err
+	case !got.Found:
+		return nil, ErrNotFound
+	}
+	return got.Value, nil
 }
 
-// pick returns the result of a load call for one key.
-func pick(key string, values map[string]any, err error) (any, error) {
+// mayBeOfOneKey reports whether the failure of a call may be due to one of its keys. A call that was cancelled, or took too long, would
+// only be repeated by each.
+func mayBeOfOneKey(err error) bool {
+	return err != nil && !absentAlone(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+}
+
+// loadApart is loadOne in a slot of its own.
+func (b *batch) loadApart(ctx context.Context, m gather.Member) (any, error) {
+	loaders := &b.guard.loaders
+	s, err := loaders.takePermit(ctx, limit.Need{Kind: b.policy.loadSlots()})
 	if err != nil {
 		return nil, err
 	}
-	if value, ok := values[key]; ok {
-		return value, nil
+	defer loaders.limits.Free(s)
+	return b.loadOne(ctx, m)
+}
+
+func (b *batch) loadOne(ctx context.Context, m gather.Member) (any, error) {
+	ctx, cancel := b.guard.loaders.withTimeout(ctx, m.Key)
+	defer cancel()
+	if b.one != nil {
+		return b.one(ctx, m)
+	}
+	values, err := b.load(ctx, []gather.Member{m})
+	if value, found := values[m.Key]; found || err != nil {
+		return value, err
 	}
 	return nil, ErrNotFound
 }
 
-// closeLocked removes the key from the open ones. After the last one it starts the load, if there is anything to
-// load.
-func (b *batch) closeLocked(key string) {
-	if _, open := b.open[key]; !open {
-		return
+// run is the call itself.
+func (b *batch) run(ctx context.Context, of []gather.Member) (values map[string]any, failure error) {
+	first := of[0].Key
+	for _, m := range of {
+		b.loading.keys = append(b.loading.keys, m.Key)
 	}
-	delete(b.open, key)
-	switch {
-	case len(b.open) > 0:
-	case len(b.loading.keys) == 0:
-		b.cancel()
-		b.guard.loaders.limits.Free(b.slot)
-	default:
-		b.started = true
-		b.guard.life.Go(b.run) // owner: the Guard; stop: b.cancel; joined by Close
-	}
-}
-
-// leave is called by a flight that does not wait any more. The last one to leave cancels the load. Before the load has
-// started, leave only removes the key from it, because other flights have yet to obtain theirs.
-func (b *batch) leave(key string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.waiting--
-	switch {
-	case !b.started:
-		b.loading.keys = slices.DeleteFunc(b.loading.keys, func(k string) bool { return k == key })
-	case b.waiting == 0:
-		b.cancel()
-	}
-}
-
-func (b *batch) run() {
-	defer b.guard.loaders.limits.Free(b.slot)
-	defer close(b.done)
 	b.guard.loaders.running.Add(1)
 	defer b.guard.loaders.running.Add(-1)
 	b.policy.countRunning(1)
 	defer b.policy.countRunning(-1)
-	ctx, cancel := b.guard.loaders.withTimeout(b.ctx, b.loading.keys[0])
-	defer cancel()
 	ctx, end := b.guard.cfg.Hooks.beginMany(ctx, TaskLoad, b.loading.keys)
-	shown := b.guard.journal.Observer.Load().LoadBegins(b.loading.keys[0], len(b.loading.keys))
-	b.guard.loaders.protect(ctx, b.loading.keys[0], func() (err error) {
-		b.result, err = b.load(ctx, b.loading.keys)
+	shown := b.guard.journal.Observer.Load().LoadBegins(first, len(of))
+	b.guard.loaders.protect(ctx, first, func() (err error) {
+		if b.one != nil && len(of) == 1 {
+			value, err := b.one(ctx, of[0])
+			values = map[string]any{first: value}
+			return err
+		}
+		values, err = b.load(ctx, of)
 		return err
 	}, func(err error) {
 		end(End{Err: err})
 		b.guard.journal.Observer.Load().LoadEnds(shown, failed(err))
-		b.err = err
+		failure = err
+	})
+	return values, failure
+}
+
+// gathering puts Gets of a Cache that miss at about the same time into batches.
+type gathering struct {
+	gather.Collector[*batch]
+
+	guard  *Guard
+	policy *policy
+	most   int
+	load   func(context.Context, []gather.Member) (map[string]any, error)
+	one    func(context.Context, gather.Member) (any, error)
+}
+
+// batchOf is the batch that the load is part of, if the Gets of that Cache made it.
+func (l *loading) batchOf(of *gathering) *batch {
+	if l == nil || l.batch == nil || of == nil || l.batch.of != of {
+		return nil
+	}
+	return l.batch
+}
+
+// join makes the load of a flight part of a batch. One that belongs to a loader, a writer or a transaction is on its own: it has its
+// own slot, lock or connection. So is one that takes spare slots only.
+func (j *job) join(ctx context.Context) {
+	of := j.gathering
+	if of == nil || j.spare || j.scope != (scope{}) {
+		return
+	}
+	j.batch = of.Join(j.key, func() *batch {
+		b := &batch{of: of, guard: of.guard, policy: of.policy, load: of.load, one: of.one}
+		return b.open(ctx, of.most, func(ctx context.Context) (limit.Slot, error) {
+			return of.guard.loaders.takePermit(ctx, limit.Need{Kind: of.policy.loadSlots()})
+		})
 	})
 }

@@ -82,6 +82,8 @@ const (
 	lookDue                         // it is time to see whether the fleet bypasses
 	withoutRedis                    // Config.Disabled
 	intending                       // intents stand, within which calls may have to read past the cache
+	choosing                        // see Config.Serve and Config.Shadow
+	excusing                        // see WithoutCache
 )
 
 func (d *detours) none() bool           { return d.set.Load() == 0 }
@@ -99,14 +101,14 @@ func (d *detours) put(what uint32, is bool) {
 }
 
 // mustBypass returns why the key must not be read; nil if it may be.
-func (g *Guard) mustBypass(key string) *RedisError {
+func (g *Guard) mustBypass(ctx context.Context, key string) *RedisError {
 	if g.detours.none() {
 		return nil
 	}
-	return g.detour(key)
+	return g.detour(ctx, key)
 }
 
-func (g *Guard) detour(key string) *RedisError {
+func (g *Guard) detour(ctx context.Context, key string) *RedisError {
 	if g.detours.has(withoutRedis) {
 		return &RedisError{Op: "get", Key: key, Err: errDisabled}
 	}
@@ -115,6 +117,12 @@ func (g *Guard) detour(key string) *RedisError {
 	}
 	if g.detours.has(bypassing) {
 		return &RedisError{Op: "get", Key: key, Err: errBypassed}
+	}
+	if g.detours.has(choosing) && !g.serves(key) {
+		return &RedisError{Op: "get", Key: key, Err: errUnserved}
+	}
+	if g.detours.has(excusing) && ctx.Value(withoutCacheKey{g}) != nil {
+		return &RedisError{Op: "get", Key: key, Err: errExcused}
 	}
 	if g.invalidations.pending.has(key) {
 		return &RedisError{Op: "get", Key: key, Err: errPending}

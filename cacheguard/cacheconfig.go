@@ -65,6 +65,21 @@ type CacheConfig[K comparable, V any] struct {
 	// StaleFor is how long after its TTL an entry is still served; see Config. Default: the Guard's. -1: off.
 	StaleFor time.Duration
 
+	// Patience is how long a Get that finds a value past its TTL waits for a fresh one. Then it gets the stale value, and the load
+	// goes on, even if all its callers leave. Callers get the stale value at once when the load fails, or if Redis does not answer; the
+	// failure is logged and counted (Stats.FailedRefreshes). Such a load runs only when no other load waits for a slot of MaxLoads and
+	// FleetLoads, and is given up if it has none when the last of its callers leaves. It needs StaleFor. GetMany does not wait.
+	// At least a millisecond. Default: 0, a Get does not wait for what is replaced in the background. -1: the same.
+	Patience time.Duration
+
+	// Batch is how many Gets that miss different keys at about the same time share one call of LoadMany, which it needs. It takes one of
+	// MaxLoads. A Get that misses alone calls Load, and waits for nobody. One that others follow waits until they have their leases too,
+	// for at most four times as long as its own took, or 10 milliseconds; calls that wait for a slot grow in the meantime. Each Get keeps its own
+	// lease, context, and error: if LoadMany fails, Load is called for each key, except when the failure is that of a context. The context
+	// of LoadMany has the values of one of the callers'. SetTTL and SetTags apply to all keys of the call. Gets within a loader, a
+	// write or a transaction call Load, and so do loads in the background. From 2 to 10,000. Default: 0, off.
+	Batch int
+
 	// NegativeTTL is how long absence is remembered. Default: the Guard's, at most TTL. -1: not at all.
 	NegativeTTL time.Duration
 
@@ -88,7 +103,10 @@ type CacheConfig[K comparable, V any] struct {
 	Key func(K) string
 }
 
-const maxCacheName = 64
+const (
+	maxCacheName = 64
+	mostBatch    = 10_000
+)
 
 // check returns one error that names every field that is out of range.
 func (c *CacheConfig[K, V]) check() error {
@@ -116,7 +134,15 @@ func (c *CacheConfig[K, V]) check() error {
 	p.Duration("TTL", c.TTL)
 	p.Duration("StaleFor", c.StaleFor)
 	p.Duration("NegativeTTL", c.NegativeTTL)
+	p.Duration("Patience", c.Patience)
 	checkShares(p.Add, c.Jitter, c.EarlyRefresh)
+	switch {
+	case c.Batch == 0:
+	case c.Batch < 2 || c.Batch > mostBatch:
+		p.Add("Batch", "%d is neither 0 (off) nor between 2 and %d", c.Batch, mostBatch)
+	case c.LoadMany == nil:
+		p.Add("Batch", "it needs LoadMany")
+	}
 	if c.MaxLoads < off {
 		p.Add("MaxLoads", "%d is negative (use -1 for no limit but the Guard's)", c.MaxLoads)
 	}
@@ -136,6 +162,7 @@ func (c *CacheConfig[K, V]) policy(g *Guard) policy {
 	}
 	override(&p.ttl, c.TTL)
 	override(&p.staleFor, c.StaleFor)
+	override(&p.patience, c.Patience)
 	p.negativeTTL = min(p.negativeTTL, p.ttl)
 	override(&p.negativeTTL, c.NegativeTTL)
 	if c.Jitter != 0 {

@@ -141,6 +141,18 @@ type Config struct {
 	// Verify compares some hits with the source. Default: off.
 	Verify VerifyConfig
 
+	// Serve says for which keys the cache may be used: a kind, one per cent, all. Gets of the others load without it, with the outcome
+	// bypassed, as after Bypass: nothing of theirs is read or stored. Invalidations and updates of all keys go on, so a key that is
+	// turned on again has no old value. It is called with the Guard's key (product:42 for a Cache) in each Get, concurrently, and must be
+	// quick. Guard.SetServe replaces it. Default: all keys, or none if Shadow is set.
+	Serve func(key string) bool
+
+	// Shadow is the share of the Gets which Serve does not let the cache serve that ask the cache all the same, from 0 to 1. Their callers
+	// get what the source has, as before, and do not wait for the cache. In the background, the Guard then asks the cache as a Get would,
+	// which fills it, and compares: Stats.Shadowed has the hits that there would have been, and old values among them. A miss
+	// loads a second time, below callers' priority. Fetch, and Gets in a transaction, have no shadow. Default: 0, off.
+	Shadow float64
+
 	// Disabled makes a Guard without Redis, for tests and tools: rdb may be nil, and is not used. Loads run under the same limits,
 	// their callers on this Guard share them, and their outcome is Bypassed. Nothing is cached or remembered, and a Fetch without
 	// Load returns ErrNotCached. Invalidate and SelfCheck return nil; Update calls write under a lock of this Guard, without a
@@ -222,6 +234,9 @@ func (c *Config) check() error {
 	}
 	c.Local.check(bad)
 	c.Verify.check(bad)
+	if !(c.Shadow >= 0 && c.Shadow <= 1) {
+		bad("Shadow", "%v is not between 0 and 1", c.Shadow)
+	}
 	checkCompression(c.Compression, bad)
 	return p.Err()
 }

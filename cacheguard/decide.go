@@ -70,10 +70,8 @@ func (s loadSpec[V]) decide(g *Guard, key string, r *readResult[V], readErr erro
 	d := decision[V]{action: decide(seenAs), found: answer, aged: s.judge == nil && r.aged()}
 	switch d.action {
 	case doRefresh:
-		if s.judge == nil {
-			if r.state == stale {
-				g.onStale(key, r.entry)
-			}
+		if s.judge == nil && r.state == stale && !s.isPatient(g) {
+			g.onStale(key, r.entry)
 		}
 	case doBypass:
 		d.reason = g.redisError("get", key, readErr)

@@ -176,6 +176,16 @@
 // GetMany makes one flight per missing key, each with its own lease and token, around one call of the loader. Other Gets can
 // join any of these flights.
 //
+// With CacheConfig.Batch, the flights of single Gets that miss at about the same time share a call, too (package gather): a flight joins
+// when it begins, and the call runs when those that have joined have their leases, or have found a value. The call has one slot. If it
+// fails, each key is loaded on its own, in a slot of its own.
+//
+// # Loads that nobody has to wait for
+//
+// Refreshes in the background, comparisons, warm-ups, shadows, and loads for callers with Patience take only slots that no other load
+// waits for (limit.Need.Spare). Their flights are apart from those of other callers, who would else wait at their priority. If both want
+// the same key, the lease decides, as between instances.
+//
 // # Outages
 //
 // While Redis does not answer, a Guard only probes it (package health). Loads go on without Redis: the callers of an instance
@@ -251,7 +261,7 @@
 //     load.go runs the loader. The scripts are acquire.lua and fill.lua in internal/protocol/lua.
 //   - A write: invalidate.go, pending.go, update.go, updatetogether.go, put.go. The scripts share forget in internal/protocol/lua/prelude.lua.
 //   - The local tier: local.go, and package tier. Tags, kinds, everything: tags.go, and package epoch.
-//   - Rooms that do not know the Guard, and that it calls: limit (below this folder: when a load may run), and in internal: report (what is
+//   - Rooms that do not know the Guard, and that it calls: limit and gather (below this folder: when a load may run, and which loads share a call), and in internal: report (what is
 //     logged and counted), verify, selfcheck, bypass, packing (compression, and sizes), failure (errors that travel), guess (what will
 //     probably be), keytext (keys of a Cache), inprocess (what a disabled Guard has for Redis).
 //   - Which part belongs where, with its tests: CONTRIBUTING.md. Why it is so: docs/design/cache.md.

@@ -32,6 +32,9 @@ var (
 	errNoKeys   = errors.New("cacheguard: no keys")
 )
 
+// errNoSpareSlot is why a load that nobody has to wait for did not run.
+var errNoSpareSlot = errors.New("cacheguard: no load slot to spare")
+
 var errGoexit = errors.New("loader called runtime.Goexit")
 
 // RedisError says that Redis could not be used: it is returned by Get when Config.FailClosed is set, by Invalidate, and

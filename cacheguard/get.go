@@ -74,7 +74,7 @@ func retrieve[V any](ctx context.Context, g *Guard, key string, spec *loadSpec[V
 // retrieveRemote is retrieve when the local tier has no answer.
 func retrieveRemote[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]) (v V, how Outcome, err error) {
 	l := lookup[V]{guard: g, key: key, spec: spec, asked: g.clock.Now()}
-	if reason := g.mustBypass(key); reason != nil {
+	if reason := g.mustBypass(ctx, key); reason != nil {
 		return l.bypass(ctx, reason)
 	}
 	within := pastOf(ctx, g, key)
@@ -118,6 +118,8 @@ func (l *lookup[V]) read(ctx context.Context, within past) (v V, how Outcome, er
 			return l.bypass(ctx, nil)
 		case d.action == doServe:
 			return d.found.result()
+		case d.action == doRefresh && d.how == Stale && l.spec.isPatient(g):
+			return l.awaitFresh(ctx, l.job(ctx, d.value, d.aged).after(epochs), r, read.Raw)
 		case d.action == doRefresh:
 			if !l.spec.cacheOnly {
 				g.refresh(ctx, l.job(ctx, d.value, d.aged).after(epochs), read.Raw, r.entry.Took)
@@ -172,10 +174,15 @@ func (l *lookup[V]) bypass(ctx context.Context, reason *RedisError) (v V, how Ou
 	j := l.job(ctx, nil, false)
 	for {
 		a, joined, err := g.share(ctx, j, direct, l.asked, func(ctx context.Context, publish func(answer)) answer {
-			if reason != nil {
-				return g.loadBypassed(ctx, j, publish)
+			j.join(ctx)
+			defer j.skip()
+			switch {
+			case reason == nil:
+				return g.loadDirectly(ctx, j, Loaded)
+			case errors.Is(reason, errBypassed):
+				return g.loadDirectly(ctx, j, Bypassed)
 			}
-			return g.loadDirectly(ctx, j, Loaded)
+			return g.loadBypassed(ctx, j, publish)
 		})
 		if err != nil {
 			return v, "", unanswered(ctx, j.key, err)

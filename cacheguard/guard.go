@@ -66,6 +66,9 @@ type Guard struct {
 	together      locker.Together // the same
 	journal       report.Journal
 	verifier      verify.Verifier
+	samples       bool // some answers are compared with the cache, or the source
+	serving       serving
+	warming       atomic.Int64 // calls of Warm
 	bypass        *bypass.Switch
 	written       atomic.Uint64 // bytes of entries that loads stored, ever
 	dropping      atomic.Bool   // a value that is too large to be read is being removed
@@ -146,6 +149,7 @@ func (g *Guard) connect(closeOwn func() error) {
 func (g *Guard) assemble() {
 	g.ordinary = ordinaryPolicy(&g.cfg)
 	g.bypass = g.newBypass()
+	g.openServing()
 	g.verifier.Delay, g.verifier.Clock, g.verifier.Life = g.cfg.Verify.Delay, g.cfg.clock, g.life
 	g.detours.put(withoutRedis, g.cfg.Disabled)
 	g.detours.put(lookDue, !g.cfg.Disabled)

@@ -20,8 +20,12 @@ type job struct {
 	anew      func(context.Context) (any, error) // load without the value to be replaced; nil if it has none
 	scope     scope
 	unlimited bool   // it does not count for MaxLoads
+	spare     bool   // it takes slots that no other load waits for
+	free      bool   // its flight belongs to nobody, although callers wait for it
 	aged      bool   // the cache has a value that seems too old, by the estimate of the server's clock
-	batch     *batch // of a GetMany; nil for a Get
+	batch     *batch // that loads the key; nil: the load is on its own
+
+	gathering *gathering // whose batches it may join; nil: none
 
 	kind   string         // the name of a Cache; empty without
 	epochs *epoch.Reading // from before the job; nil: nobody has asked yet
@@ -54,7 +58,7 @@ func (j *job) forgetOld() {
 // skip tells the batch not to wait for this key any more.
 func (j *job) skip() {
 	if j.batch != nil {
-		j.batch.skip(j.key)
+		j.batch.Skip(j.key)
 	}
 }
 
@@ -65,6 +69,7 @@ const (
 	filled     mode = iota // through the lease
 	direct                 // from the loader alone
 	background             // through the lease, for nobody in particular, without waiting for it
+	lowly                  // through the lease, with a spare slot: those who need the value must not wait for that
 )
 
 // flightKey tells flights apart. Calls that want different types, or kinds, cannot share a value. Flights of different scopes are
@@ -108,8 +113,19 @@ func (a *answer) answers(asked uint64, joined bool) bool {
 
 // shareRebuild returns the value of a key that the read did not find, or found to be unfit.
 func (g *Guard) shareRebuild(ctx context.Context, j *job, asked uint64, unfit []byte) (a answer, joined bool, err error) {
-	return g.share(ctx, j, filled, asked, func(ctx context.Context, publish func(answer)) answer {
-		return g.newRebuild(j, unfit, publish).run(ctx)
+	m := filled
+	if j.spare {
+		m = lowly
+	}
+	return g.share(ctx, j, m, asked, func(ctx context.Context, publish func(answer)) answer {
+		j.join(ctx)
+		defer j.skip()
+		r := g.newRebuild(j, unfit, publish)
+		a := r.run(ctx)
+		if j.free {
+			r.report(ctx, a)
+		}
+		return a
 	})
 }
 
@@ -121,7 +137,7 @@ func (g *Guard) share(
 	if err != nil {
 		return a, false, err
 	}
-	if m == filled && pages.Finishes(ctx, j.key) {
+	if j.free || m == filled && pages.Finishes(ctx, j.key) {
 		t.Keep()
 	}
 	if t.Joined && g.cfg.Hooks.OnJoin != nil {

@@ -84,7 +84,7 @@ func (g *Guard) loadBypassed(ctx context.Context, j *job, publish func(answer)) 
 	if err != nil {
 		return answer{err: err}
 	}
-	if wasOpen && !breaker.IsOpen() && !g.detours.has(bypassing) {
+	if wasOpen && !breaker.IsOpen() && !g.isOff(j.key) {
 		r := g.newRebuild(j, nil, publish)
 		r.slot, r.afterBypass = s, true
 		return r.run(ctx)

@@ -37,16 +37,35 @@ type loaded struct {
 // need says what limits hold for a load. One that a loader asked for shares that loader's slot: if it needed one of its own, loaders that
 // hold all the slots could wait for each other. The keys of a GetMany share one slot.
 func (l *loaders) need(j *job) limit.Need {
-	return limit.Need{Borrows: j.scope.nested || j.unlimited || j.batch != nil && j.batch.covers(j.key), Kind: j.policy.loadSlots()}
+	return limit.Need{
+		Borrows: j.scope.nested || j.unlimited || j.batch != nil && j.batch.Covers(j.key), Spare: j.spare, Kind: j.policy.loadSlots(),
+	}
 }
 
 // takeSlot waits for a slot. The context belongs to the flight that wants to load, or to the caller of a GetMany.
 func (l *loaders) takeSlot(ctx context.Context, j *job) (limit.Slot, error) {
 	s, ok := l.limits.Take(ctx, l.need(j))
 	if !ok {
-		return s, closedOr(context.Cause(ctx))
+		return s, gaveUp(ctx)
 	}
 	return s, nil
+}
+
+// takePermit waits for a slot and, with FleetLoads, for a permit: where that wait must not count for LoadTimeout.
+func (l *loaders) takePermit(ctx context.Context, n limit.Need) (limit.Slot, error) {
+	s, ok := l.limits.Take(ctx, n)
+	if !ok || !l.limits.Permit(ctx, &s) {
+		return limit.Slot{}, gaveUp(ctx)
+	}
+	return s, nil
+}
+
+// gaveUp is why a load got no slot.
+func gaveUp(ctx context.Context) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return closedOr(cause)
+	}
+	return errNoSpareSlot
 }
 
 // run runs the loader under LoadTimeout, once it has a permit of FleetLoads, and frees its slot when the loader returns. When the context ends first, run leaves
@@ -60,7 +79,8 @@ func (l *loaders) run(ctx context.Context, j *job, s limit.Slot) loaded {
 		return loaded{err: context.Cause(ctx)}
 	}
 	load := newLoading(ctx, l, j.key)
-	ctx, cancel := l.withTimeout(context.WithValue(ctx, loadingKey{}, load), j.key)
+	load.batch = j.batch
+	ctx, cancel := l.withTimeoutOf(j, context.WithValue(ctx, loadingKey{}, load))
 	done := make(chan loaded, 1)
 	l.tasks.Go(func() { // owner: the Guard; stop: ctx; joined by Close
 		defer cancel()
@@ -95,6 +115,14 @@ func (l *loaders) await(ctx context.Context, key string, done <-chan loaded) loa
 		cause := context.Cause(ctx)
 		return loaded{err: cause, text: cause.Error()}
 	}
+}
+
+// withTimeoutOf is withTimeout for the load of a key. That of a batch bounds its call, after the wait for a slot.
+func (l *loaders) withTimeoutOf(j *job, ctx context.Context) (context.Context, context.CancelFunc) {
+	if j.batch != nil {
+		return context.WithCancel(ctx)
+	}
+	return l.withTimeout(ctx, j.key)
 }
 
 func (l *loaders) withTimeout(ctx context.Context, key string) (context.Context, context.CancelFunc) {

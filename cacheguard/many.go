@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/cacheguard/go/cacheguard/internal/gather"
 	"github.com/cacheguard/go/cacheguard/internal/limit"
 	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/flight"
@@ -41,6 +42,8 @@ type many[V any] struct {
 	asked uint64
 	found map[string]V
 	errs  []error
+
+	warming *warming // what wants the keys; nil: a caller
 }
 
 // wanted is a key that is not in the cache.
@@ -72,11 +75,12 @@ func (m *many[V]) admit(ctx context.Context, keys []string) []string {
 	return admitted
 }
 
-// unread loads the keys without reading them.
-func unread(keys []string) []wanted {
-	all := make([]wanted, len(keys))
-	for i, key := range keys {
-		all[i] = wanted{key: key, mode: direct, how: Loaded}
+// unread loads the keys without reading them, if the call may.
+func (m *many[V]) unread(ctx context.Context, keys []string) (all []wanted) {
+	for _, key := range keys {
+		if w := (wanted{key: key}); m.bypass(ctx, &w, nil) {
+			all = append(all, w)
+		}
 	}
 	return all
 }
@@ -142,7 +146,7 @@ func (m *many[V]) flight(j *job, w wanted) flight.Run[answer] {
 func (m *many[V]) job(ctx context.Context, b *batch, w wanted, nested bool) *job {
 	of := scopeOf(ctx, m.guard, w.key)
 	of.nested = nested
-	j := m.spec.jobOf(m.guard, w.key, of, func(ctx context.Context) (any, error) { return b.obtain(ctx, w.key) })
+	j := m.spec.jobOf(m.guard, w.key, of, func(ctx context.Context) (any, error) { return b.obtain(ctx, gather.Member{Key: w.key}) })
 	j.aged, j.batch, j.epochs = w.aged, b, w.epochs
 	if m.spec.tagsEach != nil {
 		j.tags = func(v any) []string { return m.spec.tagsEach(w.key, valueOf[V](v)) }
@@ -160,14 +164,17 @@ func (m *many[V]) newBatch(ctx context.Context, toLoad []wanted, nested bool) (*
 		return nil, nil //nolint:nilnil // what a job without a batch has
 	}
 	p := m.spec.policyOf(m.guard)
-	s, err := m.guard.loaders.takeSlot(ctx, &job{policy: p, scope: scope{nested: nested}})
+	s, err := m.guard.loaders.takePermit(ctx, limit.Need{Borrows: nested, Spare: m.spec.spare, Kind: p.loadSlots()})
 	if err != nil {
 		return nil, err
 	}
-	if !m.guard.loaders.limits.Permit(ctx, &s) { // here, as the wait must not count for LoadTimeout
-		return nil, closedOr(context.Cause(ctx))
-	}
-	return newBatch(ctx, m.guard, names(toLoad), s, p, m.loadAny), nil
+	return m.batchIn(ctx, toLoad, s), nil
+}
+
+// batchIn makes the batch of the keys, which has the slot.
+func (m *many[V]) batchIn(ctx context.Context, of []wanted, s limit.Slot) *batch {
+	b := &batch{guard: m.guard, policy: m.spec.policyOf(m.guard), load: m.loadAny}
+	return b.open(ctx, 0, func(context.Context) (limit.Slot, error) { return s, nil }, names(of)...)
 }
 
 // refreshAll replaces stale entries in the background, in one batch, if a loader may run.
@@ -187,11 +194,11 @@ func (m *many[V]) refreshSome(ctx context.Context, old []wanted) {
 	var b *batch
 	if m.spec.loadEach == nil {
 		p := m.spec.policyOf(m.guard)
-		s := m.guard.loaders.limits.TryOfFleet(ctx, limit.Need{Kind: p.loadSlots()})
+		s := m.guard.loaders.limits.Try(ctx, limit.Need{Spare: true, Kind: p.loadSlots()})
 		if s.IsNone() {
 			return
 		}
-		b = newBatch(outsideLoads(ctx), m.guard, names(old), s, p, m.loadAny)
+		b = m.batchIn(outsideLoads(ctx), old, s)
 	}
 	for _, w := range old {
 		m.guard.refresh(ctx, m.job(ctx, b, w, false), w.unfit, w.took)
@@ -199,7 +206,11 @@ func (m *many[V]) refreshSome(ctx context.Context, old []wanted) {
 }
 
 // loadAny is the caller's load, with values as they travel.
-func (m *many[V]) loadAny(ctx context.Context, keys []string) (map[string]any, error) {
+func (m *many[V]) loadAny(ctx context.Context, of []gather.Member) (map[string]any, error) {
+	keys := make([]string, len(of))
+	for i, member := range of {
+		keys[i] = member.Key
+	}
 	values, err := m.spec.loadMany(ctx, keys)
 	pointers := make(map[string]any, len(values))
 	for key, v := range values {
@@ -213,10 +224,10 @@ func (m *many[V]) take(ctx context.Context, key string, v V, how Outcome, err er
 		m.fail(ctx, key, how, err)
 		return
 	}
-	if err == nil {
+	if err == nil && m.found != nil {
 		m.found[key] = v
 	}
-	if m.guard.cfg.Verify.OneIn != 0 {
+	if m.guard.samples && m.warming == nil {
 		sample(ctx, m.guard, m.spec, key, v, how, err)
 	}
 	m.tell(ctx, key, how, err)
@@ -228,6 +239,10 @@ func (m *many[V]) fail(ctx context.Context, key string, how Outcome, err error) 
 }
 
 func (m *many[V]) tell(ctx context.Context, key string, how Outcome, err error) {
+	if m.warming != nil {
+		m.warming.add(how, err)
+		return
+	}
 	m.guard.countAnswer(m.spec.policy, key, how, err)
 	if m.guard.cfg.Hooks.OnGet != nil {
 		m.guard.cfg.Hooks.OnGet(ctx, key, how, time.Since(m.start), err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/cacheguard/go/cacheguard/internal/gather"
 	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/keytext"
 )
@@ -20,6 +21,8 @@ type Cache[K comparable, V any] struct {
 	text   keytext.Text[K]
 	before string // what stands before a key's text in Redis
 	prefix int    // where the Guard's key begins in it
+
+	gathering *gathering // of CacheConfig.Batch; nil: off
 }
 
 // NewCache returns a Cache of the Guard. The error names every field of cfg that is out of range.
@@ -54,6 +57,9 @@ func (c *Cache[K, V]) open(k *kind) {
 	if c.cfg.NotFound == nil {
 		c.cfg.NotFound = ErrNotFound
 	}
+	if c.cfg.Batch > 0 {
+		c.gathering = &gathering{guard: c.guard, policy: &c.policy, most: c.cfg.Batch, load: c.loadGathered, one: c.loadMember}
+	}
 }
 
 // Get returns the thing with the key: from the cache, or from Load. Everything said of the function Get holds. If there is no
@@ -73,8 +79,8 @@ func (c *Cache[K, V]) ask(ctx context.Context, k K) (v V, how Outcome, err error
 	key, valueKey := c.keys(k)
 	a := g.asked(ctx, key)
 	spec := loadSpec[V]{policy: &c.policy, kind: c.policy.kind.name, valueKey: valueKey}
-	if g.cfg.Verify.OneIn != 0 {
-		spec.load = c.loader(k) // for a comparison
+	if g.samples {
+		spec.load, spec.tags = c.loader(k), c.tagger(k) // for a comparison
 	}
 	if err = admit(a.inner, g, key, true); err == nil {
 		if kept, ok := spec.tryLocal(a.inner, g, key); ok {
@@ -92,18 +98,46 @@ func (c *Cache[K, V]) retrieve(ctx context.Context, k K, key string, spec loadSp
 	if spec.load == nil {
 		spec.load = c.loader(k)
 	}
-	if c.hasTags() {
-		spec.tags = c.tagger(k)
-	}
+	spec.tags = c.tagger(k)
+	spec.gathering = c.gathering
 	return retrieveRemote(ctx, c.guard, key, spec)
 }
 
 // loader returns the loader of a key. It reports absence as ErrNotFound itself.
 func (c *Cache[K, V]) loader(k K) func(context.Context) (V, error) {
-	return func(ctx context.Context) (V, error) {
-		v, err := c.cfg.Load(ctx, k)
+	return func(ctx context.Context) (v V, err error) {
+		if b := loadingOf(ctx).batchOf(c.gathering); b != nil {
+			loaded, err := b.obtain(ctx, gather.Member{Key: c.Key(k), ID: k})
+			if err == nil {
+				v = *valueOf[V](loaded)
+			}
+			return v, err
+		}
+		v, err = c.cfg.Load(ctx, k)
 		return v, c.absent(err)
 	}
+}
+
+// loadGathered loads keys whose Gets share a call.
+func (c *Cache[K, V]) loadGathered(ctx context.Context, of []gather.Member) (map[string]any, error) {
+	ks := make([]K, len(of))
+	for i, m := range of {
+		ks[i] = m.ID.(K) //nolint:forcetypeassert // the loader put it there
+	}
+	loaded, err := c.cfg.LoadMany(ctx, ks)
+	values := make(map[string]any, len(loaded))
+	for i, m := range of {
+		if v, ok := loaded[ks[i]]; ok {
+			values[m.Key] = &v
+		}
+	}
+	return values, c.absent(err)
+}
+
+// loadMember loads one of them on its own.
+func (c *Cache[K, V]) loadMember(ctx context.Context, m gather.Member) (any, error) {
+	v, err := c.cfg.Load(ctx, m.ID.(K)) //nolint:forcetypeassert // the loader put it there
+	return &v, c.absent(err)
 }
 
 func (c *Cache[K, V]) hasTags() bool { return c.cfg.Tags != nil || c.cfg.AbsentTags != nil }
@@ -119,8 +153,11 @@ func (c *Cache[K, V]) tags(k K, v *V) []string {
 	return nil
 }
 
-// tagger returns the function for the tags of the thing.
+// tagger returns the function for the tags of the thing; nil: it has none but those of SetTags.
 func (c *Cache[K, V]) tagger(k K) func(*V) []string {
+	if !c.hasTags() {
+		return nil
+	}
 	return func(v *V) []string { return c.tags(k, v) }
 }
 

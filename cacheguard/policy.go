@@ -23,6 +23,7 @@ import (
 // policy says how entries are kept: a Cache has one by its CacheConfig, the Guard another by its Config.
 type policy struct {
 	ttl, staleFor, negativeTTL time.Duration
+	patience                   time.Duration // of a Get that has a stale value
 	jitter, earlyRefresh       float64
 	codec                      Codec
 	names                      failure.Names

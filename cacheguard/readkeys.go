@@ -76,7 +76,7 @@ func (m *many[V]) confirm(ctx context.Context, key string, b *beingRead[V]) erro
 func (m *many[V]) readable(ctx context.Context, keys []string) (readable []string, toLoad []wanted) {
 	readable = make([]string, 0, len(keys))
 	for _, key := range keys {
-		w, reason, within := wanted{key: key}, m.guard.mustBypass(key), pastOf(ctx, m.guard, key)
+		w, reason, within := wanted{key: key}, m.guard.mustBypass(ctx, key), pastOf(ctx, m.guard, key)
 		switch {
 		case reason == nil && within.named != nil:
 			w.mode, w.how = direct, Loaded
@@ -122,11 +122,12 @@ func (m *many[V]) act(ctx context.Context, b *beingRead[V], w *wanted) bool {
 		w.mode = background
 		m.answer(ctx, w.key, d.found)
 	case doRebuild:
-		w.mode = filled
+		if w.mode = filled; m.spec.spare {
+			w.mode = lowly
+		}
 		return true
 	case doLoadApart:
-		w.mode, w.how = direct, Loaded
-		return true
+		return m.bypass(ctx, w, nil)
 	case doBypass:
 		return m.bypass(ctx, w, d.reason)
 	}
@@ -145,6 +146,8 @@ func (m *many[V]) bypass(ctx context.Context, w *wanted, reason *RedisError) boo
 		m.fail(ctx, w.key, "", err)
 		return false
 	}
-	w.mode, w.how = direct, Bypassed
+	if w.mode, w.how = direct, Loaded; reason != nil {
+		w.how = Bypassed
+	}
 	return true
 }

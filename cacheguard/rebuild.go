@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"runtime"
 	"time"
 
@@ -74,7 +75,7 @@ func (r *rebuild) loadAlone(ctx context.Context) answer {
 func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (a answer, done bool) {
 	g := r.guard
 	if r.slot.IsNone() {
-		r.slot = g.loaders.limits.Try(g.loaders.need(r.job))
+		r.slot = g.loaders.limits.Try(ctx, g.loaders.need(r.job))
 	}
 	request := r.request()
 	request.Inbox = g.inbox.Address()
@@ -111,7 +112,9 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 	case got.Status == protocol.Writing && r.job.scope.writing:
 		return g.loadDirectly(ctx, r.job, Loaded), true
 	case got.Status == protocol.Free:
-		r.slot, err = g.loaders.takeSlot(ctx, r.job)
+		if r.slot, err = g.loaders.takeSlot(ctx, r.job); errors.Is(err, errNoSpareSlot) {
+			return answer{}, true // nobody waits any more; whoever comes now asks again
+		}
 		return answer{err: err}, err != nil
 	}
 	r.job.skip()

@@ -98,7 +98,7 @@ type asking struct {
 
 // watched reports whether there is more to be done with an answer than to count it.
 func (g *Guard) watched() bool {
-	return g.cfg.Hooks.OnGet != nil || g.cfg.Hooks.Begin != nil || g.cfg.Verify.OneIn != 0
+	return g.cfg.Hooks.OnGet != nil || g.cfg.Hooks.Begin != nil || g.samples
 }
 
 // asked begins to report a call.
@@ -114,7 +114,7 @@ func (g *Guard) asked(ctx context.Context, key string) asking {
 // answered reports the answer: to package admin, to the end of the task, to OnGet, and to Verify.
 func answered[V any](a *asking, g *Guard, key string, spec *loadSpec[V], v V, how Outcome, err error) {
 	g.countAnswer(spec.policy, key, how, err)
-	if g.cfg.Verify.OneIn != 0 {
+	if g.samples {
 		sample(a.inner, g, *spec, key, v, how, err)
 	}
 	if a.end == nil {

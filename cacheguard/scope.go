@@ -26,6 +26,7 @@ type loading struct {
 	keys    []string
 	parent  *loading     // the load whose loader made this one necessary
 	ttl     atomic.Int64 // set by SetTTL; unset: the Guard's
+	batch   *batch       // that the load is part of; nil: of none
 
 	mu   sync.Mutex
 	tags []string // set by SetTags

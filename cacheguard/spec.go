@@ -21,6 +21,9 @@ type loadSpec[V any] struct {
 	skipLocal   bool
 	cacheOnly   bool // nothing is loaded
 	unlimited   bool // the load does not count for MaxLoads
+	spare       bool // it takes slots that no other load waits for, and does not run if its value cannot be stored
+
+	gathering *gathering // nil: it shares its call with no other key
 
 	kind  string            // the name of a Cache; empty without
 	known []string          // tags that the value will have in any case
@@ -56,7 +59,7 @@ func (s loadSpec[V]) job(g *Guard, key string, of scope, old *V) *job {
 func (s loadSpec[V]) jobOf(g *Guard, key string, of scope, load func(context.Context) (any, error)) *job {
 	return &job{
 		key: key, valueKey: s.valueKeyOf(g, key), policy: s.policyOf(g), shape: protocol.ShapeOf[V]{}, scope: of, load: load,
-		unlimited: s.unlimited, kind: s.kind, known: s.known, tags: s.tagsOf(),
+		unlimited: s.unlimited, spare: s.spare, gathering: s.gathering, kind: s.kind, known: s.known, tags: s.tagsOf(),
 	}
 }
 
@@ -87,8 +90,10 @@ func (s loadSpec[V]) loader(old *V) func(context.Context) (V, error) {
 // refusal is the error of a call that may not load without Redis; nil if it may.
 func (s loadSpec[V]) refusal(g *Guard, reason *RedisError) error {
 	switch {
-	case s.cacheOnly:
+	case s.cacheOnly, s.spare && reason == nil:
 		return ErrNotCached
+	case s.spare:
+		return reason
 	case reason != nil && g.cfg.FailClosed && !errors.Is(reason, errBypassed):
 		return reason
 	}
@@ -139,7 +144,7 @@ func (s *loadSpec[V]) tryLocal(ctx context.Context, g *Guard, key string) (f fou
 // mayReadLocal looks at all that could speak against it.
 func mayReadLocal(ctx context.Context, g *Guard, key string) bool {
 	within := pastOf(ctx, g, key)
-	return g.mustBypass(key) == nil && !within.any()
+	return g.mustBypass(ctx, key) == nil && !within.any()
 }
 
 // staleFromLocal returns what the local tier has when Redis does not answer, as a stale value, if stale

@@ -2,6 +2,7 @@ package cacheguard
 
 import (
 	"context"
+	"errors"
 	"math"
 	mathrand "math/rand/v2"
 	"time"
@@ -40,7 +41,7 @@ func xfetchGap(took time.Duration, beta float64) time.Duration {
 // refresh replaces the entry in the background, unless this instance is doing so already. If a loader asked for the entry, the
 // refresh is no part of that load.
 func (g *Guard) refresh(ctx context.Context, j *job, raw []byte, took time.Duration) {
-	j.scope.nested = false
+	j.scope.nested, j.spare = false, true
 	started := g.flights.Start(outsideLoads(ctx), j.flight(background), func(ctx context.Context, publish func(answer)) answer {
 		defer j.skip()
 		return g.newRebuild(j, raw, publish).refresh(ctx, took)
@@ -55,7 +56,7 @@ func (g *Guard) refresh(ctx context.Context, j *job, raw []byte, took time.Durat
 func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
 	r.identify(ctx)
 	loaders := &r.guard.loaders
-	if r.slot = loaders.limits.TryOfFleet(ctx, loaders.need(r.job)); r.slot.IsNone() {
+	if r.slot = loaders.limits.Try(ctx, loaders.need(r.job)); r.slot.IsNone() {
 		if loaders.limits.Fleet != nil {
 			r.stay(ctx, shortestStay) // the fleet is not asked again at once
 		}
@@ -80,6 +81,29 @@ func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
 		r.stay(ctx, got.Left)
 	}
 	return answer{}
+}
+
+// isPatient reports whether a stale value is to wait for a fresh one. That of a GetMany is not.
+func (s loadSpec[V]) isPatient(g *Guard) bool {
+	return s.load != nil && !s.spare && s.policyOf(g).patience > 0
+}
+
+// awaitFresh waits for the load that is to replace a stale value, for as long as Patience, and then returns the stale one. The load belongs to
+// nobody, so it goes on. It takes a slot that no other load waits for: those have callers with nothing.
+func (l *lookup[V]) awaitFresh(ctx context.Context, j *job, old *readResult[V], raw []byte) (v V, how Outcome, err error) {
+	g := l.guard
+	j.scope.nested, j.spare, j.free = false, true, true
+	within, cancel := context.WithTimeout(ctx, j.policy.patience)
+	defer cancel()
+	a, joined, err := g.shareRebuild(outsideLoads(within), j, l.asked, raw)
+	switch {
+	case err == nil && a.answers(l.asked, joined) && (a.err == nil || a.absent || errors.Is(a.err, ErrClosed)):
+		return unpack[V](a, joined)
+	case ctx.Err() != nil, err != nil && within.Err() == nil:
+		return v, "", unanswered(ctx, l.key, err)
+	}
+	g.onStale(l.key, old.entry)
+	return old.result()
 }
 
 // report logs a load that failed, because no caller sees the error.

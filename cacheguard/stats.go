@@ -12,12 +12,21 @@ type Stats struct {
 	FleetQueued int // loads that wait for one of FleetLoads
 
 	Waiting int // calls that wait for a load, a slot or another instance
+	Warming int // calls of Cache.Warm under way
 
 	Owed    int           // keys and tags whose invalidation is pending, see Invalidate
 	OwedFor time.Duration // since when some are
 
 	Intents      int           // of Guard.Intend, and of writes that called Also, that are not done
 	OldestIntent time.Duration // since when the oldest of them stands
+
+	FailedRefreshes uint64 // loads in the background that failed, so far; no caller had their errors
+
+	Breakers     int  // circuit breakers: one, or those of the parts of a cluster
+	BreakersOpen int  // how many are open: Redis, or that part of it, is not asked
+	Closed       bool // see Close
+
+	Shadowed Shadowed // see Config.Shadow
 
 	Bypassed   bool // the cache is bypassed, see Bypass
 	Subscribed bool // messages of other instances arrive, or none were needed yet
@@ -39,9 +48,17 @@ func (g *Guard) Stats() Stats {
 		Loading: int(g.loaders.running.Load()), MaxLoads: max(g.cfg.MaxLoads, 0),
 		Owed: g.owed(), OwedFor: g.journal.OwedFor(),
 		Bypassed: g.detours.has(bypassing), Subscribed: g.inbox.Up(),
-		BytesRead: g.link.BytesRead(), BytesWritten: g.written.Load(),
+		FailedRefreshes: g.journal.FailedRefreshes.Load(),
+		BytesRead:       g.link.BytesRead(), BytesWritten: g.written.Load(),
 	}
 	_, s.Waiting = g.flights.Count(func(flightKey) bool { return true })
+	for part := range g.health.Len() {
+		s.Breakers++
+		if g.health.Breaker(part).IsOpen() {
+			s.BreakersOpen++
+		}
+	}
+	s.Warming, s.Closed, s.Shadowed = int(g.warming.Load()), g.life.Ending.Err() != nil, g.serving.shadowed()
 	s.FleetLoads = g.cfg.FleetLoads
 	s.Queued, s.FleetQueued = g.loaders.limits.Waiting()
 	if n, oldest := g.intents.count(); n > 0 {

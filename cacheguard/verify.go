@@ -64,7 +64,11 @@ func (c *VerifyConfig) check(bad func(field, format string, args ...any)) {
 
 // sample lets one in OneIn hits be compared.
 func sample[V any](ctx context.Context, g *Guard, spec loadSpec[V], key string, served V, how Outcome, err error) {
-	if err != nil || how != Hit && how != Local || rand.N(g.cfg.Verify.OneIn) != 0 {
+	if how == Bypassed && g.cfg.Shadow > 0 {
+		shadow(ctx, g, spec, key, served, err)
+		return
+	}
+	if err != nil || how != Hit && how != Local || g.cfg.Verify.OneIn == 0 || rand.N(g.cfg.Verify.OneIn) != 0 {
 		return
 	}
 	if spec.load = spec.loadOne(key); spec.load == nil {
@@ -72,8 +76,9 @@ func sample[V any](ctx context.Context, g *Guard, spec loadSpec[V], key string, 
 	}
 	ctx = outsideLoads(context.WithoutCancel(ctx))
 	j := spec.job(g, key, scopeOf(ctx, g, key), nil)
+	j.spare = true
 	c := &comparison{guard: g, job: j, served: &served}
-	g.verifier.Compare(ctx, verify.Comparison{Source: c.load, IsServed: c.isServed, StillServed: c.isStillServed})
+	g.verifier.Compare(ctx, c.closely())
 }
 
 // loadOne returns the load of one key, of either kind; nil: the spec has none that can be compared.
@@ -100,19 +105,26 @@ func (s loadSpec[V]) loadOne(key string) func(context.Context) (V, error) {
 type comparison struct {
 	guard  *Guard
 	job    *job
-	served any // *V
+	served any // *V, or absence
+}
+
+// absence stands for the value of what does not exist.
+type absence struct{}
+
+func (c *comparison) closely() verify.Comparison {
+	return verify.Comparison{Source: c.load, IsServed: c.isServed, StillServed: c.isStillServed}
 }
 
 // load loads the value as callers would get it now, unless loaders are busy with callers that wait.
 func (c *comparison) load(ctx context.Context) (value any, done bool, err error) {
 	loaders := &c.guard.loaders
-	s := loaders.limits.TryOfFleet(ctx, loaders.need(c.job))
+	s := loaders.limits.Try(ctx, loaders.need(c.job))
 	if s.IsNone() {
 		return nil, false, nil
 	}
 	out := loaders.run(ctx, c.job, s)
 	if out.absent {
-		return nil, true, nil
+		return absence{}, true, nil
 	}
 	return out.value, true, out.err
 }
@@ -122,7 +134,7 @@ func (c *comparison) isStillServed(ctx context.Context) (bool, error) {
 	g, j := c.guard, c.job
 	if g.local != nil {
 		if item := g.local.Get(j.key); item != nil {
-			return item.Value != nil && c.isServed(item.Value), nil
+			return c.isServed(orAbsence(item.Value)), nil
 		}
 	}
 	epochs := g.epochs.Begin(j.key, j.valueKey, j.kind, j.known)
@@ -139,11 +151,24 @@ func (c *comparison) isStillServed(ctx context.Context) (bool, error) {
 	}
 	epochs.Take(read)
 	holds, redisErr, err := epochs.Check(ctx, e.Stamp)
-	return holds && e.Kind != protocol.Absent && c.isServed(now), errors.Join(err, redisErr)
+	if e.Kind == protocol.Absent {
+		now = absence{}
+	}
+	return holds && c.isServed(now), errors.Join(err, redisErr)
+}
+
+func orAbsence(value any) any {
+	if value == nil {
+		return absence{}
+	}
+	return value
 }
 
 // isServed reports whether the value, when encoded, is the one that was served.
 func (c *comparison) isServed(value any) bool {
+	if value == (absence{}) || c.served == (absence{}) {
+		return value == c.served
+	}
 	kindA, x, err1 := c.job.shape.Encode(c.job.policy.codec, c.served)
 	kindB, y, err2 := c.job.shape.Encode(c.job.policy.codec, value)
 	return err1 == nil && err2 == nil && kindA == kindB && bytes.Equal(x, y)

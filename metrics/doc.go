@@ -47,6 +47,14 @@
 //	cacheguard_intents{cache}                         intents of transactions that are not done (Watch)
 //	cacheguard_intent_oldest_seconds{cache}           since when the oldest of these stands (Watch)
 //	cacheguard_bypassed{cache}                        1 if the cache is bypassed: Guard.Bypass (Watch)
+//	cacheguard_warming{cache}                         calls of Cache.Warm under way (Watch)
+//	cacheguard_failed_refreshes_total{cache}          loads in the background that failed; no caller had their errors (Watch)
+//	cacheguard_shadow_hits_total{cache}               Gets that the cache would have answered (Config.Shadow, Watch; as what follows)
+//	cacheguard_shadow_hit_seconds_total{cache}        how long these would have taken, together
+//	cacheguard_shadow_misses_total{cache}             Gets that it would not have answered
+//	cacheguard_shadow_failures_total{cache}           Gets that could not ask it
+//	cacheguard_shadow_differences_total{cache}        would-be hits that were not what the source had
+//	cacheguard_shadow_old_values_total{cache}         of these, those that were old and stayed so
 //	cacheguard_subscription_up{cache}                 1 if messages of other instances arrive, or none were needed yet (Watch)
 //	cacheguard_local_entries{cache}                   entries in the local tier (Watch)
 //	cacheguard_local_bytes{cache}                     about what they take, with LocalConfig.MaxBytes (Watch)

@@ -51,6 +51,9 @@
 //	cacheguard.breaker.open           {cacheguard.cache}  circuit breakers that are open
 //	cacheguard.invalidation.pending   {cacheguard.cache}  keys whose invalidation is still to be sent (Watch)
 //	cacheguard.intent.active          {cacheguard.cache}  intents of transactions that are not done (Watch)
+//	cacheguard.refresh.failed         {cacheguard.cache}  loads in the background that failed; no caller had their errors (Watch)
+//	cacheguard.shadow.gets            {cacheguard.cache, cacheguard.outcome}  Gets that also asked the cache (Config.Shadow, Watch): hit, miss
+//	                                  or failed; of the hits, those that differed from the source, and that were old
 //	cacheguard.lock.wait.duration     {cacheguard.lock, cacheguard.outcome}  calls that asked for a lock: acquired, refused or error
 //	cacheguard.lock.hold.duration     {cacheguard.lock}  how long locks were held
 //	cacheguard.lock.lost              {cacheguard.lock}  locks that were found lost when they were unlocked

@@ -59,6 +59,13 @@ func (t *Telemetry) observe(_ context.Context, o metric.Observer) error {
 		o.ObserveInt64(t.loading, int64(stats.Loading), cache)
 		o.ObserveInt64(t.pending, int64(stats.Owed), cache)
 		o.ObserveInt64(t.intents, int64(stats.Intents), cache)
+		o.ObserveInt64(t.failedRefreshes, int64(stats.FailedRefreshes), cache)
+		for outcome, n := range map[string]uint64{
+			"hit": stats.Shadowed.Hits, "miss": stats.Shadowed.Missed, "failed": stats.Shadowed.Failed, "differed": stats.Shadowed.Differed,
+			"old": stats.Shadowed.Old,
+		} {
+			o.ObserveInt64(t.shadows, int64(n), metric.WithAttributes(cacheKey.String(name), outcomeKey.String(outcome)))
+		}
 	}
 	return nil
 }

@@ -53,6 +53,7 @@ type Telemetry struct {
 	redisErrors, locksLost             metric.Int64Counter
 	breakers                           metric.Int64UpDownCounter
 	loading, pending, intents          metric.Int64ObservableUpDownCounter
+	shadows, failedRefreshes           metric.Int64ObservableCounter
 }
 
 // buckets are from 100 microseconds (a hit) to 30 seconds (LoadTimeout).
@@ -70,7 +71,7 @@ func New(cfg Config) (*Telemetry, error) {
 	if cfg.MeterProvider == nil {
 		cfg.MeterProvider = otelapi.GetMeterProvider()
 	}
-	var errs [4]error
+	var errs [6]error
 	m := &maker{meter: cfg.MeterProvider.Meter(scope)}
 	t := &Telemetry{
 		tracer: cfg.TracerProvider.Tracer(scope), keys: cfg.Keys,
@@ -97,6 +98,10 @@ func New(cfg Config) (*Telemetry, error) {
 		metric.WithUnit("{key}"), metric.WithDescription("Keys whose invalidation is still to be sent."))
 	t.intents, errs[3] = m.meter.Int64ObservableUpDownCounter("cacheguard.intent.active",
 		metric.WithUnit("{intent}"), metric.WithDescription("Intents of transactions that are not done."))
+	t.shadows, errs[4] = m.meter.Int64ObservableCounter("cacheguard.shadow.gets",
+		metric.WithUnit("{get}"), metric.WithDescription("Gets that also asked the cache (Config.Shadow)."))
+	t.failedRefreshes, errs[5] = m.meter.Int64ObservableCounter("cacheguard.refresh.failed",
+		metric.WithUnit("{load}"), metric.WithDescription("Loads in the background that failed."))
 	if err := errors.Join(m.err, errors.Join(errs[:]...)); err != nil {
 		return nil, fmt.Errorf("otel: %w", err)
 	}
@@ -104,7 +109,7 @@ func New(cfg Config) (*Telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.registration[0], err = m.meter.RegisterCallback(t.observe, t.loading, t.pending, t.intents); err != nil {
+	if t.registration[0], err = m.meter.RegisterCallback(t.observe, t.loading, t.pending, t.intents, t.shadows, t.failedRefreshes); err != nil {
 		return nil, fmt.Errorf("otel: %w", err)
 	}
 	if t.registration[1], err = m.meter.RegisterCallback(t.feeds.observe, fed...); err != nil {

@@ -187,3 +187,35 @@ func (w *worker) getFaulty(ctx context.Context, o *opened) error {
 	}
 	return w.failed(ctx, o, "faulty", from, err)
 }
+
+// serveSome turns the cache off for a part of the keys, and later on again; not for the quiet ones, whose loads are counted.
+func (*worker) serveSome(_ context.Context, o *opened) error {
+	if rand.N(2) == 0 {
+		o.guard.SetServe(nil)
+		return nil
+	}
+	part, quietly := rand.N(4), strings.TrimSuffix(o.quiet.Key(0), "0")
+	o.guard.SetServe(func(key string) bool {
+		return strings.HasPrefix(key, quietly) || len(key) > 0 && int(key[len(key)-1])%4 != part
+	})
+	return nil
+}
+
+// getPast is getThing past the cache.
+func (w *worker) getPast(ctx context.Context, o *opened) error {
+	return w.getThing(o.guard.WithoutCache(ctx), o)
+}
+
+// warm loads things that callers may want.
+func (*worker) warm(ctx context.Context, o *opened) error {
+	ctx, cancel := impatient(ctx)
+	defer cancel()
+	_, _ = o.things.Warm(ctx, func(yield func(int) bool) { // what fails in an outage is nobody's error
+		for range 20 {
+			if !yield(rand.N(things)) {
+				return
+			}
+		}
+	}, cacheguard.WarmConfig{Batch: 5})
+	return nil
+}

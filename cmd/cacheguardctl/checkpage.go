@@ -52,6 +52,11 @@ func (g *pagedGuard) findings() (all []finding) {
 	for _, name := range slices.Sorted(maps.Keys(g.Troubles)) {
 		all = append(all, g.trouble(name))
 	}
+	if s := g.Shadow; s != nil && s.Old > 0 {
+		all = append(all, finding{
+			Result: warning, Detail: fmt.Sprintf("%d of %d hits of the shadow were old values: some writes do not invalidate", s.Old, s.Hits),
+		})
+	}
 	if len(g.Running) > 0 && g.Running[0].Took >= longLoad { // it is the longest
 		load := g.Running[0]
 		all = append(all, finding{Result: warning, Detail: fmt.Sprintf("a load of %q has run for %s", load.Key, seconds(load.Took))})

@@ -80,6 +80,9 @@ type pagedGuard struct {
 	Loading, Queued, Waiting  int
 	MaxLoads                  int `json:"max_loads"`
 	Intents                   int
+	Warming                   int
+	Refreshes                 uint64 `json:"failed_refreshes"`
+	Shadow                    *pagedShadow
 	Running                   []struct {
 		Key  string
 		Took float64
@@ -87,6 +90,9 @@ type pagedGuard struct {
 	Hot    []struct{ Key string }
 	Caches []pagedCache
 }
+
+// pagedShadow is what Config.Shadow has counted.
+type pagedShadow struct{ Hits, Missed, Failed, Differed, Old uint64 }
 
 type pagedCache struct {
 	Name               string

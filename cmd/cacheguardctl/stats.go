@@ -12,8 +12,45 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// stats shows what Redis counts.
-type stats struct{}
+// stats shows what Redis counts, and instances.
+type stats struct {
+	Page []string `env:"CACHEGUARD_PAGES" help:"URLs of the page of package admin on instances: shows what each of them loads, warms, and finds in shadow." placeholder:"URL"`
+}
+
+// instanceStats is what the page of an instance has counted for a Guard, so far.
+type instanceStats struct {
+	Instance        string `json:"instance"`
+	Loading         int    `json:"loading"`
+	Queued          int    `json:"queued"`
+	Warming         int    `json:"warming"`
+	FailedRefreshes uint64 `json:"failed_refreshes"`
+	ShadowHits      uint64 `json:"shadow_hits"`
+	ShadowMisses    uint64 `json:"shadow_misses"`
+	ShadowFailures  uint64 `json:"shadow_failures"`
+	ShadowDifferent uint64 `json:"shadow_differences"`
+	ShadowOld       uint64 `json:"shadow_old_values"`
+}
+
+// instances asks the pages.
+func (c *stats) instances(e *env) (all []instanceStats, err error) {
+	for _, page := range c.Page {
+		p, failed := lookAt(e.ctx, page)
+		if err = errors.Join(err, failed); failed != nil {
+			continue
+		}
+		for _, g := range p.of(e.all.Prefix) {
+			one := instanceStats{
+				Instance: g.Instance, Loading: g.Loading, Queued: g.Queued, Warming: g.Warming, FailedRefreshes: g.Refreshes,
+			}
+			if s := g.Shadow; s != nil {
+				one.ShadowHits, one.ShadowMisses, one.ShadowFailures = s.Hits, s.Missed, s.Failed
+				one.ShadowDifferent, one.ShadowOld = s.Differed, s.Old
+			}
+			all = append(all, one)
+		}
+	}
+	return all, err
+}
 
 // nodeStats is what a node counts since it started, for all who use it.
 type nodeStats struct {
@@ -35,6 +72,8 @@ type shownStats struct {
 	Prefix    string      `json:"prefix"`
 	Listeners int64       `json:"listeners"` // processes with a local tier, which hear of invalidations
 	Nodes     []nodeStats `json:"nodes"`
+
+	Instances []instanceStats `json:"instances,omitempty"` // with --page
 }
 
 func (r shownStats) rows() [][]string {
@@ -56,6 +95,20 @@ func (r shownStats) rows() [][]string {
 	}
 	if len(problems) > 0 {
 		rows = append(append(rows, []string{""}), problems...)
+	}
+	if len(r.Instances) > 0 {
+		rows = append(rows, []string{""},
+			[]string{"INSTANCE", "LOADING", "QUEUED", "WARMING", "FAILED REFRESHES", "SHADOW HITS", "MISSES", "FAILURES", "DIFFERENT", "OLD"})
+	}
+	for _, i := range r.Instances {
+		row := []string{i.Instance}
+		for _, n := range []uint64{
+			uint64(i.Loading), uint64(i.Queued), uint64(i.Warming), i.FailedRefreshes, i.ShadowHits, i.ShadowMisses, i.ShadowFailures,
+			i.ShadowDifferent, i.ShadowOld,
+		} {
+			row = append(row, strconv.FormatUint(n, 10))
+		}
+		rows = append(rows, row)
 	}
 	return rows
 }
@@ -95,8 +148,9 @@ func (c *stats) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	r.Instances, err = c.instances(e)
 	slices.SortFunc(r.Nodes, func(a, b nodeStats) int { return strings.Compare(a.Node, b.Node) })
-	if err := e.out.print(r); err != nil {
+	if err = errors.Join(err, e.out.print(r)); err != nil {
 		return err
 	}
 	if n := slices.IndexFunc(r.Nodes, func(n nodeStats) bool { return n.Problem != "" }); n >= 0 {

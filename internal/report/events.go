@@ -33,6 +33,7 @@ func (j *Journal) Uncompressed(ctx context.Context, key string, err error) {
 
 // Unrefreshed notes that a background load failed, whose error no caller sees. The attributes say why.
 func (j *Journal) Unrefreshed(ctx context.Context, key string, attrs ...any) {
+	j.FailedRefreshes.Add(1)
 	j.warn(ctx, &j.unrefreshed, "background load failed", key, attrs...)
 }
 

@@ -37,6 +37,8 @@ type Journal struct {
 	MaxLoads, FleetLoads Saturation
 	Observer             atomic.Pointer[Observer] // of package admin; nil: nobody looks
 
+	FailedRefreshes atomic.Uint64 // loads in the background
+
 	cfg                         Config
 	outage, owing, deaf, bypass episode
 

@@ -3,12 +3,20 @@ package limit
 
 import (
 	"context"
+	"math/rand/v2"
+	"time"
 
 	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/report"
 	"github.com/cacheguard/go/internal/slots"
 	"github.com/cacheguard/go/semaphore"
+)
+
+// How long, more or less, who wants a spare slot waits between two attempts.
+const (
+	shortestPause = 2 * time.Millisecond
+	longestPause  = 50 * time.Millisecond
 )
 
 // Config says what limits there are, and what they need of the Guard.
@@ -80,6 +88,7 @@ func (l *Loads) Close() {
 // Need is what a load needs.
 type Need struct {
 	Borrows bool         // no slot of its own
+	Spare   bool         // one that no other load waits for, with its permit
 	Kind    *slots.Slots // also one of these, of its Cache; nil: it does not
 }
 
@@ -109,8 +118,21 @@ func (s Slot) IsNone() bool { return s.right == none }
 // IsOwn reports whether the load has a slot of its own, for which others may wait.
 func (s Slot) IsOwn() bool { return s.right == ofOwn }
 
-// Try takes a slot if there is one.
-func (l *Loads) Try(n Need) Slot {
+// Try takes a slot if there is one. A spare one has a permit of FleetLoads, which may take a round trip: whoever waits for no
+// slot must not wait for a permit among those who do.
+func (l *Loads) Try(ctx context.Context, n Need) Slot {
+	s := l.try(n)
+	if !n.Spare || l.Fleet == nil || s.right != ofOwn {
+		return s
+	}
+	if s.permit = l.Fleet.ask(ctx); s.permit == nil {
+		l.Free(s)
+		return Slot{}
+	}
+	return s
+}
+
+func (l *Loads) try(n Need) Slot {
 	if l.nothing(n) {
 		return Slot{right: ofOther}
 	}
@@ -125,23 +147,13 @@ func (l *Loads) Try(n Need) Slot {
 	return s
 }
 
-// TryOfFleet is Try for loads that nobody waits for: with FleetLoads it asks for a permit, too, which may take a round trip.
-func (l *Loads) TryOfFleet(ctx context.Context, n Need) Slot {
-	s := l.Try(n)
-	if l.Fleet == nil || s.right != ofOwn {
-		return s
-	}
-	if s.permit = l.Fleet.ask(ctx); s.permit == nil {
-		l.Free(s)
-		return Slot{}
-	}
-	return s
-}
-
-// Take waits for a slot, and reports whether there was one before the context ended.
+// Take waits for a slot, and reports whether there was one before the context ended, or the last caller left who waits for a spare one.
 func (l *Loads) Take(ctx context.Context, n Need) (Slot, bool) {
-	if l.nothing(n) {
+	switch {
+	case l.nothing(n):
 		return Slot{right: ofOther}, true
+	case n.Spare:
+		return l.takeSpare(ctx, n)
 	}
 	// First the slot of the kind: a load that waits for it must not keep the Guard's from other kinds.
 	s := Slot{right: ofOwn, kind: n.Kind}
@@ -153,6 +165,25 @@ func (l *Loads) Take(ctx context.Context, n Need) (Slot, bool) {
 		return Slot{}, false
 	}
 	return s, true
+}
+
+// takeSpare tries now and again. It does not queue: a load in the queue of its Cache would keep that slot from callers while it waits for
+// one of MaxLoads.
+func (l *Loads) takeSpare(ctx context.Context, n Need) (Slot, bool) {
+	callers := flight.CallersOf(ctx)
+	for pause := shortestPause; callers() > 0; pause = min(2*pause, longestPause) {
+		if s := l.Try(ctx, n); !s.IsNone() {
+			return s, true
+		}
+		timer := time.NewTimer(pause/2 + rand.N(pause))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return Slot{}, false
+		}
+	}
+	return Slot{}, false
 }
 
 // Permit takes a permit of FleetLoads for a load in the slot, if it needs one and has none, and reports whether the load may run. If

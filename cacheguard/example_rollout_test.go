@@ -1,0 +1,87 @@
+package cacheguard_test
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cacheguard/go/cacheguard"
+)
+
+// A rollout on a live system: first nothing is served, and the shadow says what would have been; then more and more is.
+func ExampleGuard_SetServe() {
+	ctx := context.Background()
+	guard, err := cacheguard.New(newClient(), cacheguard.Config{Prefix: "example-rollout", Shadow: 1})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer guard.Close()
+	queries := 0
+	products, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[int, string]{
+		Name: "product",
+		Load: func(context.Context, int) (string, error) {
+			queries++
+			return "lamp", nil
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, _ = products.Get(ctx, 42) // of the source
+	for guard.Stats().Shadowed.Missed == 0 {
+		time.Sleep(time.Millisecond) // the shadow asks, and fills the cache, in the background
+	}
+	share := func(kind string, percent uint32) func(key string) bool {
+		return func(key string) bool {
+			h := fnv.New32a()
+			_, _ = h.Write([]byte(key)) // always the same keys; it never fails
+			return strings.HasPrefix(key, kind+":") && h.Sum32()%100 < percent
+		}
+	}
+	guard.SetServe(share("product", 100)) // after 1 and 10, over some days
+	before := queries
+	name, err := products.Get(ctx, 42)
+	fmt.Println(name, err, "queries:", queries-before)
+
+	guard.SetServe(func(string) bool { return false }) // the kill switch
+	_, _ = products.Get(ctx, 42)
+	fmt.Println("turned off, queries:", queries-before)
+	// Output:
+	// lamp <nil> queries: 0
+	// turned off, queries: 1
+}
+
+// Before an instance serves, it loads what callers will want, and what nobody has loaded yet.
+func ExampleCache_Warm() {
+	guard, err := cacheguard.New(newClient(), cacheguard.Config{Prefix: "example-warm"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer guard.Close()
+	products, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[int, string]{
+		Name: "product", Version: 2,
+		Load: func(_ context.Context, id int) (string, error) { return fmt.Sprint("product ", id), nil },
+		LoadMany: func(_ context.Context, ids []int) (map[int]string, error) {
+			all := make(map[int]string)
+			for _, id := range ids {
+				all[id] = fmt.Sprint("product ", id)
+			}
+			return all, nil
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	popular := []int{1, 2, 3, 5, 8} // of a query, a file, or the keys that the page of package admin shows
+	warmed, err := products.Warm(context.Background(), slices.Values(popular), cacheguard.WarmConfig{})
+	fmt.Printf("%+v %v\n", warmed, err)
+	// Output:
+	// {Loaded:5 Present:0 Failed:0} <nil>
+}

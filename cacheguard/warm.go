@@ -1,0 +1,153 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"time"
+
+	"github.com/cacheguard/go/internal/config"
+)
+
+// WarmConfig says how Warm goes about it. The zero WarmConfig is fine.
+type WarmConfig struct {
+	// Batch is how many things are looked up together, and loaded with one call of LoadMany or, without LoadMany, with so many calls of Load at a
+	// time. At most 10,000. Default: 100 with LoadMany, else a quarter of MaxLoads.
+	Batch int
+
+	// Pause is about how long Warm pauses between two batches: from half to one and a half of it, at random, so that instances that start
+	// together do not stay in step. Default: 10 ms. -1: not at all.
+	Pause time.Duration
+
+	// Progress is called after each batch, by the goroutine of Warm, with what there is so far. Default: none.
+	Progress func(Warmed)
+}
+
+const (
+	defaultWarmBatch = 100
+	defaultWarmPause = 10 * time.Millisecond
+	warmShare        = 4 // of MaxLoads
+)
+
+// Warmed counts what Warm has looked at.
+type Warmed struct {
+	Loaded  int // by this call, also those that turned out not to exist
+	Present int // in the cache already, or loaded by somebody else in the meantime
+	Failed  int
+}
+
+// Warm loads the things that the cache does not have, so that callers find them. It is for an instance that is to serve soon: after a deployment
+// with a new CacheConfig.Version, say, with the ids from a query or a list of keys.
+//
+// Its loads wait until no caller's load waits for a slot of MaxLoads or FleetLoads, so they never make a caller wait for a free slot; a load that
+// runs is not interrupted. As ever, there is one load of a key in the fleet: instances that warm the same things share the work. Entries get
+// their TTL with Jitter, so they do not end together. Hooks.OnGet is not called.
+//
+// Warm ends when ids do, and when ctx ends: then the error is its cause. It goes on if a load fails: the error is then a *KeyError, of the first
+// one. What cannot be cached (Redis does not answer, Bypass is on, Config.Serve says no) is not loaded, and counts as failed.
+func (c *Cache[K, V]) Warm(ctx context.Context, ids iter.Seq[K], cfg WarmConfig) (Warmed, error) {
+	if c == nil {
+		return Warmed{}, errNilCache
+	}
+	if err := cfg.check(); err != nil {
+		return Warmed{}, fmt.Errorf("cacheguard: %w", err)
+	}
+	cfg = cfg.withDefaults(c.cfg.LoadMany != nil, c.guard.cfg.MaxLoads)
+	c.guard.warming.Add(1)
+	defer c.guard.warming.Add(-1)
+	w := &warming{}
+	batch := make([]K, 0, cfg.Batch)
+	for k := range ids {
+		if batch = append(batch, k); len(batch) < cfg.Batch {
+			continue
+		}
+		if err := c.warm(ctx, batch, w, &cfg); err != nil {
+			return w.Warmed, err
+		}
+		batch = batch[:0]
+		if err := rest(ctx, cfg.Pause); err != nil {
+			return w.Warmed, err
+		}
+	}
+	if err := c.warm(ctx, batch, w, &cfg); err != nil {
+		return w.Warmed, err
+	}
+	return w.Warmed, w.first
+}
+
+// warming is a Warm under way.
+type warming struct {
+	Warmed
+
+	first error // a *KeyError
+}
+
+// add counts the answer for a key.
+func (w *warming) add(how Outcome, err error) {
+	switch {
+	case err != nil && !(absentAlone(err) && how != ""):
+		w.Failed++
+	case how == Loaded:
+		w.Loaded++
+	default:
+		w.Present++
+	}
+}
+
+// warm looks after a batch. The error is that of the context or of a closed Guard.
+func (c *Cache[K, V]) warm(ctx context.Context, batch []K, w *warming, cfg *WarmConfig) error {
+	keys, spec := c.many(batch)
+	spec.spare = true
+	m := &many[V]{guard: c.guard, spec: spec, warming: w}
+	if w.Failed += len(batch) - len(keys.named); len(batch) > 0 {
+		m.run(ctx, keys.named)
+	}
+	switch err := errors.Join(m.errs...); {
+	case ctx.Err() != nil:
+		return fmt.Errorf("cacheguard: warm %q: %w", c.policy.kind.name, context.Cause(ctx))
+	case errors.Is(err, ErrClosed):
+		return ErrClosed
+	case err != nil && w.first == nil:
+		w.first = m.errs[0]
+	}
+	if cfg.Progress != nil && len(batch) > 0 {
+		cfg.Progress(w.Warmed)
+	}
+	return nil
+}
+
+func (w *WarmConfig) check() error {
+	var p config.Problems
+	p.Of = "WarmConfig"
+	if w.Batch < 0 || w.Batch > mostBatch {
+		p.Add("Batch", "%d is not between 0 (the default) and %d", w.Batch, mostBatch)
+	}
+	p.Duration("Pause", w.Pause)
+	return p.Err()
+}
+
+func (w WarmConfig) withDefaults(many bool, maxLoads int) WarmConfig {
+	if many {
+		config.SetDefault(&w.Batch, defaultWarmBatch)
+	}
+	config.SetDefault(&w.Batch, max(maxLoads/warmShare, 1))
+	config.SetDefault(&w.Pause, defaultWarmPause)
+	return w
+}
+
+// rest waits for about so long.
+func rest(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(d/2 + rand.N(d))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("cacheguard: warm: %w", context.Cause(ctx))
+	}
+}
