@@ -41,6 +41,7 @@ var promises = []struct {
 	{"WhatIsCachedWhileAnIntentStandsEndsWithIt", promiseIntentExpires},
 	{"AnUpdateInvalidatesWhatItsWriteNames", promiseAlso},
 	{"ACachesErrorsAreTheSameOnEveryInstance", promiseNamedErrors},
+	{"ACachesErrorsKeepTheirTypeOnEveryInstance", promiseTypedErrors},
 	{"ACachesGetManyHasWhatThereIs", promiseNamedMany},
 	{"ACachesPutAndUpdateAreSeenByTheNextGet", promiseNamedWrites},
 	{"ACachesTagsAndInvalidateAllReachItsEntries", promiseNamedTags},
