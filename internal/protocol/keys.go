@@ -55,8 +55,8 @@ func AllSeats(valueKey string) []string {
 	return withAllSeats(valueKey)[seats+1:]
 }
 
-// withAllSeats are the keys, and then the leases and the values of all seats in their order: Redis must be told of each key that a script
-// may touch. They share one text, as every miss sends them.
+// withAllSeats are the keys, and then the leases and the values of all seats in their order: a script may touch only keys that it is given.
+// They share one text, as every miss sends them.
 func withAllSeats(valueKey string, keys ...string) []string {
 	base := WithoutSeat(valueKey)
 	var text strings.Builder
