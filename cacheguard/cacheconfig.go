@@ -32,11 +32,19 @@ type CacheConfig[K comparable, V any] struct {
 	// may return ErrNotFound in any case. Default: ErrNotFound.
 	NotFound error
 
+	// IsNotFound reports whether an error of Load means absence, where that is no single value: status.Code(err) == codes.NotFound, or
+	// ent.IsNotFound. Such an error counts as NotFound, which is what callers get. Default: only NotFound itself.
+	IsNotFound func(error) bool
+
 	// Errors are errors that callers branch on, each under a name that travels. When Load fails with an error that matches
 	// one of them, the *LoadError that callers on other instances get matches it too. An instance that does not know the name
 	// gets only the text. All versions of a program that run side by side share the names: do not reuse one for another
 	// error. A name has at most 64 bytes, without control characters. At most 8 names of one failure travel.
 	Errors map[string]error
+
+	// ErrorCodec lets errors travel whose type or code callers look at, beside Errors. The *LoadError that callers on other instances get
+	// wraps what it decodes, so that errors.As, and what is built on it, finds the same on every instance. Default: none.
+	ErrorCodec ErrorCodec
 
 	// Tags returns the tags by which Guard.InvalidateTags finds a thing, in addition to those that Load sets with SetTags; see
 	// there. It is called with each thing that was loaded or put. Default: none.
@@ -174,7 +182,7 @@ func (c *CacheConfig[K, V]) policy(g *Guard) policy {
 	if c.Codec != nil {
 		p.codec = c.Codec
 	}
-	p.names, p.seat = failure.NewNames(c.Errors), newSeat(c.Version)
+	p.names, p.seat = failure.NewNames(c.Errors, c.ErrorCodec), newSeat(c.Version)
 	return p
 }
 

@@ -69,20 +69,30 @@ func (e *PanicError) Unwrap() error {
 }
 
 // LoadError is returned to callers that waited for a load of another Guard, or asked shortly after the load failed. Only the text of the loader's error
-// travels and, for a Cache, which of CacheConfig.Errors it matched. Callers of the Guard that ran the loader get the error itself.
+// travels and, for a Cache, which of CacheConfig.Errors it matched and what CacheConfig.ErrorCodec made of it. Callers of the Guard that ran the loader get the error itself.
 type LoadError struct {
 	Key     string
 	Message string // the text of the loader's error, at most 1 KiB of it
 
-	matched []error // of CacheConfig.Errors
+	matched []error // of CacheConfig.Errors and ErrorCodec
 }
 
 func (e *LoadError) Error() string {
 	return fmt.Sprintf("cacheguard: load of %q by another guard failed: %s", e.Key, e.Message)
 }
 
-// Unwrap returns those of CacheConfig.Errors that the loader's error matched.
+// Unwrap returns those of CacheConfig.Errors that the loader's error matched, and the error that CacheConfig.ErrorCodec decoded.
 func (e *LoadError) Unwrap() []error { return e.matched }
+
+// ErrorCodec carries errors of a loader to other instances, for CacheConfig. Its methods are called from many goroutines at once.
+type ErrorCodec interface {
+	// EncodeError returns from what DecodeError makes an equal error, in at most 512 bytes; of more, and of nil, only the text travels. It
+	// finds the error that it knows with errors.As, and should leave out what is not to stay in Redis: Config.RedactError is not asked.
+	EncodeError(err error) []byte
+
+	// DecodeError returns the error; nil: it does not know it, for example because another version of the program encoded it.
+	DecodeError(data []byte) error
+}
 
 // KeyError is the error of one key of a GetMany.
 type KeyError struct {

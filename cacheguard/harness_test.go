@@ -26,6 +26,7 @@ type client interface {
 // arena is a kind of Redis to test on.
 type arena struct {
 	client   func(tb testing.TB) client // a new one, as another process would have
+	around   func(tb testing.TB) client // to look around with; nil: client
 	patience time.Duration              // RedisTimeout, where a test does not set it; 0: the default
 	named    bool                       // values are got through a Cache
 }
@@ -89,7 +90,10 @@ func newFleet(t *testing.T, a arena, n int, cfg Config) *fleet {
 		instances[i] = a.client(t)
 	}
 	config.SetDefault(&cfg.RedisTimeout, a.patience)
-	f := newFleetOn(t, a.client(t), cfg, instances...)
+	if a.around == nil {
+		a.around = a.client
+	}
+	f := newFleetOn(t, a.around(t), cfg, instances...)
 	if a.named {
 		for _, g := range f.guards {
 			throughCaches.Store(g, true)

@@ -77,8 +77,12 @@ func (l *anIntentLoad) next(w *intentWorld, rule intentRules) {
 		}
 		bounded := false
 		if w.marked {
+			if w.intent == intentOver { // acquire removes the rest
+				w.lease = 0
+				return
+			}
 			var known bool
-			if bounded, known = w.limited(rule); w.lease == 0 || !known && !rule.noRefusal {
+			if bounded, known = w.limited(rule); !known && !rule.noRefusal {
 				w.lease = 0
 				return
 			}

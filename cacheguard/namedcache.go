@@ -163,7 +163,7 @@ func (c *Cache[K, V]) tagger(k K) func(*V) []string {
 
 // absent translates the loader's error for absence.
 func (c *Cache[K, V]) absent(err error) error {
-	if err != nil && errors.Is(err, c.cfg.NotFound) {
+	if err != nil && (errors.Is(err, c.cfg.NotFound) || c.cfg.IsNotFound != nil && c.cfg.IsNotFound(err)) {
 		return ErrNotFound
 	}
 	return err

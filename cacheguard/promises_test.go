@@ -7,6 +7,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/rights"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -40,6 +41,7 @@ var promises = []struct {
 	{"WhatIsCachedWhileAnIntentStandsEndsWithIt", promiseIntentExpires},
 	{"AnUpdateInvalidatesWhatItsWriteNames", promiseAlso},
 	{"ACachesErrorsAreTheSameOnEveryInstance", promiseNamedErrors},
+	{"ACachesErrorsKeepTheirTypeOnEveryInstance", promiseTypedErrors},
 	{"ACachesGetManyHasWhatThereIs", promiseNamedMany},
 	{"ACachesPutAndUpdateAreSeenByTheNextGet", promiseNamedWrites},
 	{"ACachesTagsAndInvalidateAllReachItsEntries", promiseNamedTags},
@@ -54,6 +56,7 @@ func TestPromises(t *testing.T) {
 	for name, build := range map[string]func(*testing.T) arena{
 		"cache standalone": named(standalone), "cache cluster": named(onCluster),
 		"standalone": standalone, "cluster": onCluster, "ring": onRing, "sentinel": onSentinel, "miniredis": onMiniredis,
+		"few rights": withFewRights, "cache with few rights": named(withFewRights),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,6 +77,15 @@ func named(build func(*testing.T) arena) func(*testing.T) arena {
 		a := build(t)
 		a.named = true
 		return a
+	}
+}
+
+// withFewRights is the arena where a Guard may do what docs/redis.md lists and no more, and its scripts touch no key that they do not declare.
+func withFewRights(t *testing.T) arena {
+	user := shared.As(t, rights.Guard.ACL("test-*")...)
+	return arena{
+		client: func(tb testing.TB) client { return redistest.DeclaredKeys(tb, shared.Client(tb, user)) },
+		around: func(tb testing.TB) client { return shared.Client(tb) },
 	}
 }
 

@@ -22,7 +22,7 @@ func shopOn(t *testing.T, rdb *redis.Client) *Store {
 func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	s := shopOn(t, server.Client(t, server.As(t, rights.CAS.ACL("shop")...)))
+	s := shopOn(t, redistest.DeclaredKeys(t, server.Client(t, server.As(t, rights.CAS.ACL("shop")...))))
 	if err := s.SelfCheck(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -34,7 +34,7 @@ func newFleet(t *testing.T, n int, cfg Config) *fleet {
 	t.Helper()
 	instances := make([]client, n)
 	for i := range instances {
-		instances[i] = shared.Client(t)
+		instances[i] = redistest.DeclaredKeys(t, shared.Client(t))
 	}
 	return newFleetOn(t, shared.Client(t), cfg, instances...)
 }

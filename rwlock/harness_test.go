@@ -26,6 +26,11 @@ func standalone(t *testing.T) arena {
 	return func(tb testing.TB) client { return shared.Client(tb) }
 }
 
+func declaring(t *testing.T) arena {
+	t.Helper()
+	return func(tb testing.TB) client { return redistest.DeclaredKeys(tb, shared.Client(tb)) }
+}
+
 func cluster(t *testing.T) arena {
 	t.Helper()
 	c := redistest.StartCluster(t, 0)
@@ -36,7 +41,7 @@ func cluster(t *testing.T) arena {
 func everywhere(t *testing.T, test func(t *testing.T, a arena)) {
 	t.Helper()
 	t.Parallel()
-	for name, start := range map[string]func(*testing.T) arena{"standalone": standalone, "cluster": cluster} {
+	for name, start := range map[string]func(*testing.T) arena{"standalone": standalone, "cluster": cluster, "declared keys": declaring} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, start(t))

@@ -22,7 +22,7 @@ func shopOn(t *testing.T, rdb *redis.Client) *Counter {
 func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	s := shopOn(t, server.Client(t, server.As(t, rights.Segment.ACL("shop")...)))
+	s := shopOn(t, redistest.DeclaredKeys(t, server.Client(t, server.As(t, rights.Segment.ACL("shop")...))))
 	if err := s.SelfCheck(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -48,6 +48,10 @@ func everywhere(t *testing.T, test func(t *testing.T, connect func(testing.TB) c
 		t.Parallel()
 		test(t, standalone)
 	})
+	t.Run("declared keys", func(t *testing.T) {
+		t.Parallel()
+		test(t, func(tb testing.TB) client { return redistest.DeclaredKeys(tb, shared.Client(tb)) })
+	})
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
 		c := redistest.StartCluster(t, 0)

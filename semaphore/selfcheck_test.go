@@ -22,7 +22,7 @@ func shopOn(t *testing.T, rdb *redis.Client) *Locker {
 func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	k := shopOn(t, server.Client(t, server.As(t, rights.Semaphore.ACL("shop")...)))
+	k := shopOn(t, redistest.DeclaredKeys(t, server.Client(t, server.As(t, rights.Semaphore.ACL("shop")...))))
 	if err := k.SelfCheck(t.Context()); err != nil {
 		t.Error(err)
 	}

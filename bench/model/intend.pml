@@ -129,7 +129,7 @@ proctype Load(byte me) {
   atomic { v = source; printf("@load %d %d ; load %d reads version %d\n", me, v, me, v) };
   atomic { /* fill.lua */
     b = 0;
-    if :: mark != 0 && gen == g -> limit(b) :: else fi;
+    if :: mark != 0 && gen == g && over == 0 -> limit(b) :: else fi; /* one that has expired is as good as none */
     if
     :: gen != g -> skip
     :: gen == g && mark != 0 && b == 0 && RULE(UNKNOWN_REFUSED) -> gen = 0; mark = 0

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	_ "embed"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/cacheguard/go/internal/link"
@@ -29,7 +30,7 @@ var doneSource string
 
 var (
 	makeScript, revokeScript = script.New(until + makeSource), script.New(revokeSource)
-	intendScript, doneScript = script.New(until + intendSource), script.New(until + doneSource + revokeSource)
+	intendScript, doneScript = script.New(until + intendSource), script.New(until + doneSource)
 )
 
 // ttl is how long an epoch stays after it was last asked for by make. When it goes, its entries are invalid.
@@ -37,7 +38,7 @@ const ttl = 30 * 24 * time.Hour
 
 // make returns the epochs at the keys, which are of one part, as they are at one moment. It makes those that are not there.
 func (e *Epochs) make(ctx context.Context, keys []string) ([]protocol.Epoch, error) {
-	call := &script.Call{Script: makeScript, Keys: keys, Args: []any{rand.Text(), script.Millis(ttl)}}
+	call := &script.Call{Script: makeScript, Keys: withUntils(keys), Args: []any{rand.Text(), script.Millis(ttl)}}
 	cmd, err := e.link.Do(ctx, keys[0], &link.Call{Script: call, Rank: link.HoldsSlot})
 	if err != nil {
 		return nil, err
@@ -75,13 +76,13 @@ func (e *Epochs) Intend(name string, part int, intent string, lasting time.Durat
 // RenewIntend extends it.
 func (e *Epochs) RenewIntend(name string, part int, intent string, lasting time.Duration) script.Call {
 	return script.Call{
-		Script: intendScript, Keys: e.revoked(name, part), Args: []any{intent, script.Millis(lasting), script.Millis(aftermath)},
+		Script: intendScript, Keys: withUntils(e.revoked(name, part)), Args: []any{intent, script.Millis(lasting), script.Millis(aftermath)},
 	}
 }
 
 // Done ends it, and the name's epoch.
 func (e *Epochs) Done(name string, part int, intent, notice string) *script.Call {
-	return &script.Call{Script: doneScript, Keys: e.revoked(name, part), Args: []any{e.channel, notice, intent}}
+	return &script.Call{Script: doneScript, Keys: withUntils(e.revoked(name, part)), Args: []any{e.channel, notice, intent}}
 }
 
 // revoked are the keys of the epochs that go with the name's.
@@ -89,6 +90,15 @@ func (e *Epochs) revoked(name string, part int) []string {
 	keys := []string{e.Key(name, part)}
 	if name[0] == tagLetter {
 		keys = append(keys, e.parts[part].anyTag)
+	}
+	return keys
+}
+
+// withUntils are the keys of epochs, and then those of the intents on their names. A name begins with another letter.
+func withUntils(epochs []string) []string {
+	keys := append(make([]string, 0, 2*len(epochs)), epochs...)
+	for _, key := range epochs {
+		keys = append(keys, strings.Replace(key, "}:epoch", "}:epoch:until", 1))
 	}
 	return keys
 }

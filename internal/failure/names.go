@@ -2,6 +2,7 @@
 package failure
 
 import (
+	"encoding/base64"
 	"errors"
 	"maps"
 	"slices"
@@ -14,6 +15,14 @@ import (
 type Names struct {
 	names  []string // in order
 	byName map[string]error
+	codec  Codec // nil: none
+}
+
+// Codec is CacheConfig.ErrorCodec. What it encodes travels as one of the names, behind a mark that no name has, so that an instance without
+// the codec leaves it out.
+type Codec interface {
+	EncodeError(err error) []byte
+	DecodeError(data []byte) error
 }
 
 // MaxName is how many bytes a name may have.
@@ -23,11 +32,13 @@ const (
 	nameMark      = "\x00"
 	nameSeparator = "\x1f"
 	maxNames      = 8 // that one failure carries
+	codeMark      = "\x1e"
+	maxCode       = 512 // bytes
 )
 
-// NewNames returns the names of the errors.
-func NewNames(errs map[string]error) Names {
-	return Names{names: slices.Sorted(maps.Keys(errs)), byName: maps.Clone(errs)}
+// NewNames returns the names of the errors, and the codec; nil: none.
+func NewNames(errs map[string]error, codec Codec) Names {
+	return Names{names: slices.Sorted(maps.Keys(errs)), byName: maps.Clone(errs), codec: codec}
 }
 
 // Encode is the text of the error as it travels.
@@ -36,6 +47,11 @@ func (s *Names) Encode(err error, text string) string {
 	for _, name := range s.names {
 		if len(matched) < maxNames && errors.Is(err, s.byName[name]) {
 			matched = append(matched, name)
+		}
+	}
+	if s.codec != nil {
+		if code := s.codec.EncodeError(err); len(code) > 0 && len(code) <= maxCode {
+			matched = append(matched, codeMark+base64.RawStdEncoding.EncodeToString(code))
 		}
 	}
 	if len(matched) == 0 && !strings.HasPrefix(text, nameMark) {
@@ -52,9 +68,27 @@ func (s *Names) Decode(travelled string) (text string, matched []error) {
 		return travelled, nil
 	}
 	for name := range strings.SplitSeq(names, nameSeparator) {
-		if err := s.byName[name]; err != nil {
+		err := s.byName[name]
+		if code, coded := strings.CutPrefix(name, codeMark); coded && s.codec != nil {
+			err = s.decode(code)
+		}
+		if err != nil {
 			matched = append(matched, err)
 		}
 	}
 	return text, matched
+}
+
+// decode returns nil for what it cannot decode. A codec that panics must not take down those who wait for the load.
+func (s *Names) decode(code string) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = nil
+		}
+	}()
+	data, err := base64.RawStdEncoding.DecodeString(code)
+	if err != nil {
+		return nil //nolint:nilerr // it is left out
+	}
+	return s.codec.DecodeError(data)
 }

@@ -11,7 +11,7 @@ import (
 func TestTextsOfFailuresTravelUnchanged(t *testing.T) {
 	t.Parallel()
 	errGone, errOver := errors.New("gone"), errors.New("over")
-	s := NewNames(map[string]error{"gone": errGone, "eof": errOver})
+	s := NewNames(map[string]error{"gone": errGone, "eof": errOver}, nil)
 	for _, c := range []struct {
 		err  error
 		want int

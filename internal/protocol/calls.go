@@ -35,7 +35,7 @@ const (
 func (k *Keyspace) Fill(valueKey string, f Filling) *script.Call {
 	return &script.Call{
 		Script: fillScript,
-		Keys:   []string{valueKey, LeaseKey(valueKey)},
+		Keys:   []string{valueKey, LeaseKey(valueKey), untilKey(valueKey)},
 		Args:   []any{f.Generation, script.Millis(f.TTL), f.Head, f.Tail, idOf(f.Token), idAt, maxPushedEntry, f.Token},
 	}
 }
@@ -44,7 +44,7 @@ func (k *Keyspace) Fill(valueKey string, f Filling) *script.Call {
 func (k *Keyspace) Fail(valueKey, token, message string) *script.Call {
 	return &script.Call{
 		Script: failScript,
-		Keys:   []string{LeaseKey(valueKey)},
+		Keys:   []string{LeaseKey(valueKey), errorKey(valueKey)},
 		Args: []any{
 			token, message[:min(len(message), maxErrorText)],
 			script.Millis(firstFailureMemory), script.Millis(LongestFailureMemory), 1 - rand.Float64()/2,
@@ -61,7 +61,7 @@ func (k *Keyspace) Release(valueKey, token string) *script.Call {
 func (k *Keyspace) Renew(valueKey, token string) script.Call {
 	return script.Call{
 		Script: renewScript,
-		Keys:   []string{LeaseKey(valueKey)},
+		Keys:   []string{LeaseKey(valueKey), untilKey(valueKey)},
 		Args:   []any{token, k.leaseMillis(), k.keepMillis()},
 	}
 }
@@ -70,8 +70,8 @@ func (k *Keyspace) Renew(valueKey, token string) script.Call {
 func (k *Keyspace) BeginUpdate(valueKey, token, notice string) *script.Call {
 	return &script.Call{
 		Script: beginUpdateScript,
-		Keys:   []string{valueKey, LeaseKey(valueKey), IntentKey(valueKey)},
-		Args:   []any{token, k.intentMillis(), k.Channel, notice, k.Instance},
+		Keys:   withAllSeats(valueKey, IntentKey(valueKey), untilKey(valueKey)),
+		Args:   []any{token, k.intentMillis(), k.Channel, notice, k.Instance, seatOf(valueKey)},
 	}
 }
 
@@ -84,7 +84,7 @@ func (k *Keyspace) RenewUpdate(valueKey, token string) script.Call {
 func (k *Keyspace) EndUpdate(valueKey, token, notice string) *script.Call {
 	return &script.Call{
 		Script: endUpdateScript,
-		Keys:   []string{valueKey, LeaseKey(valueKey), IntentKey(valueKey)},
+		Keys:   withAllSeats(valueKey, IntentKey(valueKey), untilKey(valueKey)),
 		Args:   []any{token, k.Channel, notice},
 	}
 }
@@ -93,7 +93,7 @@ func (k *Keyspace) EndUpdate(valueKey, token, notice string) *script.Call {
 func (k *Keyspace) Invalidate(valueKey, notice string) *script.Call {
 	return &script.Call{
 		Script: invalidateScript,
-		Keys:   []string{valueKey, LeaseKey(valueKey)},
+		Keys:   withAllSeats(valueKey),
 		Args:   []any{k.Channel, notice},
 	}
 }

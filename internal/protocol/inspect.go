@@ -41,7 +41,9 @@ type Hold struct {
 
 // Inspect looks at all that there is of a key. ParseInspected reads the reply.
 func (k *Keyspace) Inspect(valueKey string) *script.Call {
-	return &script.Call{Script: inspectScript, Keys: []string{valueKey, LeaseKey(valueKey), IntentKey(valueKey)}, Args: []any{inspectedLen}}
+	return &script.Call{Script: inspectScript, Args: []any{inspectedLen}, Keys: []string{
+		valueKey, LeaseKey(valueKey), IntentKey(valueKey), untilKey(valueKey), errorKey(valueKey),
+	}}
 }
 
 // inspectedLen is how much of an entry is looked at: more than what comes before any payload.

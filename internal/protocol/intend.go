@@ -14,7 +14,7 @@ const aftermath = time.Minute
 func (k *Keyspace) Intend(valueKey, intent, notice string) *script.Call {
 	return &script.Call{
 		Script: intendScript,
-		Keys:   []string{valueKey},
+		Keys:   withAllSeats(valueKey, untilKey(valueKey)),
 		Args:   []any{intent, k.intentMillis(), script.Millis(aftermath), k.Channel, notice, writtenAt},
 	}
 }
@@ -22,11 +22,13 @@ func (k *Keyspace) Intend(valueKey, intent, notice string) *script.Call {
 // RenewIntend extends it.
 func (k *Keyspace) RenewIntend(valueKey, intent string) script.Call {
 	return script.Call{
-		Script: renewIntendScript, Keys: []string{valueKey}, Args: []any{intent, k.intentMillis(), script.Millis(aftermath)},
+		Script: renewIntendScript,
+		Keys:   withAllSeats(valueKey, untilKey(valueKey)),
+		Args:   []any{intent, k.intentMillis(), script.Millis(aftermath)},
 	}
 }
 
 // Done ends it, and removes the values and leases of all seats.
 func (k *Keyspace) Done(valueKey, intent, notice string) *script.Call {
-	return &script.Call{Script: doneScript, Keys: []string{valueKey}, Args: []any{intent, k.Channel, notice}}
+	return &script.Call{Script: doneScript, Keys: withAllSeats(valueKey, untilKey(valueKey)), Args: []any{intent, k.Channel, notice}}
 }

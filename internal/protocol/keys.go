@@ -1,7 +1,6 @@
 package protocol
 
 import (
-	"strconv"
 	"strings"
 	"time"
 
@@ -28,18 +27,24 @@ func LeaseKey(valueKey string) string { return valueKey + ":lease" }
 // IntentKey is the key of the intent beside a value, which is the same for all seats.
 func IntentKey(valueKey string) string { return WithoutSeat(valueKey) + ":intent" }
 
+// errorKey is the key of the text of the failure that a lease remembers.
+func errorKey(valueKey string) string { return LeaseKey(valueKey) + ":error" }
+
 // untilKey is the key of the intents of transactions beside a value.
 func untilKey(valueKey string) string { return WithoutSeat(valueKey) + ":until" }
 
-// seats is how many versions of a program can have values of one key side by side. It is in lua/prelude.lua, too.
+// seats is how many versions of a program can have values of one key side by side. The scripts
+// rely on it in lua/prelude.lua.
 const seats = 4
+
+var seatNames = [seats]string{":v0", ":v1", ":v2", ":v3"}
 
 // Seat is what follows ValueKey in the key of a value of that version of the program; nothing if it has none, which is 0.
 func Seat(version int) string {
 	if version == 0 {
 		return ""
 	}
-	return ":v" + strconv.Itoa(version%seats)
+	return seatNames[version%seats]
 }
 
 // WithoutSeat is the key that a value has without a version.
@@ -47,10 +52,25 @@ func WithoutSeat(valueKey string) string { return valueKey[:strings.LastIndexByt
 
 // AllSeats are the keys that the value can have: first without a version.
 func AllSeats(valueKey string) []string {
+	return withAllSeats(valueKey)[seats+1:]
+}
+
+// withAllSeats are the keys, and then the leases and the values of all seats in their order: a script may touch only keys that it is given.
+// They share one text, as every miss sends them.
+func withAllSeats(valueKey string, keys ...string) []string {
 	base := WithoutSeat(valueKey)
-	all := []string{base}
-	for version := 1; version <= seats; version++ {
-		all = append(all, base+Seat(version))
+	var text strings.Builder
+	text.Grow((seats + 1) * (len(base) + len(":v0:lease")))
+	all := append(make([]string, 0, len(keys)+2*(seats+1)), keys...)
+	for version := range seats + 1 {
+		begin := text.Len()
+		text.WriteString(base)
+		text.WriteString(Seat(version))
+		text.WriteString(":lease")
+		all = append(all, text.String()[begin:])
+	}
+	for _, lease := range all[len(keys):] {
+		all = append(all, strings.TrimSuffix(lease, ":lease"))
 	}
 	return all
 }

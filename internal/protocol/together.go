@@ -47,13 +47,17 @@ func ParseUnlocked(cmd *redis.Cmd) (released int, status string, err error) {
 
 // beside is the call of a script that does something to a lock, as the call says, and to a value.
 func beside(lock script.Call, of *script.Script, valueKey string, args ...any) script.Call {
-	values := AllSeats(valueKey)
-	keys := append(slices.Clip(lock.Keys), IntentKey(valueKey), untilKey(valueKey))
-	for _, value := range values {
-		keys = append(keys, LeaseKey(value))
+	return script.Call{
+		Script: of,
+		Keys:   withAllSeats(valueKey, append(slices.Clip(lock.Keys), IntentKey(valueKey), untilKey(valueKey))...),
+		Args:   append(slices.Clip(lock.Args), args...),
 	}
-	return script.Call{Script: of, Keys: append(keys, values...), Args: append(slices.Clip(lock.Args), args...)}
 }
 
 // seatOf is which of AllSeats the key is, from 1.
-func seatOf(valueKey string) int { return slices.Index(AllSeats(valueKey), valueKey) + 1 }
+func seatOf(valueKey string) (n int) {
+	seat := valueKey[len(WithoutSeat(valueKey)):]
+	for n = 1; n <= seats && Seat(n-1) != seat; n++ {
+	}
+	return n
+}

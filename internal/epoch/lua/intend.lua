@@ -1,19 +1,19 @@
 -- Announces that a transaction may change what has a tag: until it is done, or the intent expires, no epoch of the tag lasts longer than
 -- the intent.
--- KEYS: epoch of the tag, epoch of all tags together, in one slot
+-- KEYS: epoch of the tag, epoch of all tags together, then those of the intents on the two, in one slot
 -- ARGV: intent, ms for which it stands, ms for which its end is remembered, channel that local tiers listen to, notice for them (nothing:
 --       the intent is renewed, if it stands)
 -- Returns 1, or 0 if an intent to be renewed is gone: it is done, has expired or was evicted.
 -- Safe to run twice. A copy that arrives after the intent is done shortens the lives of epochs until it expires.
 local now, intent = now_ms(), KEYS[1] .. ' ' .. ARGV[1]
-for _, key in ipairs(KEYS) do
-  limit_of(key, now)
-  if not ARGV[4] and not redis.pcall('ZSCORE', untils_of(key), intent) then
+for i = 1, names do
+  limit_of(i, now)
+  if not ARGV[4] and not redis.pcall('ZSCORE', KEYS[names + i], intent) then
     return 0
   end
 end
-for _, key in ipairs(KEYS) do
-  local untils = untils_of(key)
+for i = names + 1, #KEYS do
+  local untils = KEYS[i]
   local ends = string.format('%.0f', now + ARGV[2])
   local reply = redis.pcall('ZADD', untils, ends, intent)
   if type(reply) == 'table' and string.find(reply.err, 'WRONGTYPE', 1, true) then
@@ -28,8 +28,9 @@ for _, key in ipairs(KEYS) do
     redis.call('PEXPIRE', untils, last)
   end
 end
-for _, key in ipairs(KEYS) do
-  local limit, epoch = limit_of(key, now), redis.pcall('GET', key)
+for i = 1, names do
+  local key = KEYS[i]
+  local limit, epoch = limit_of(i, now), redis.pcall('GET', key)
   if type(epoch) == 'string' and #epoch == 9 then
     redis.call('PEXPIRE', key, limit) -- all the intents that it ends with stand
   elseif epoch then

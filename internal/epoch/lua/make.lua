@@ -1,17 +1,14 @@
 -- Returns epochs, makes those that are not there, and lets all of them last, except those that end with an intent.
--- KEYS: of the epochs, in one slot
+-- KEYS: of the epochs, then those of the intents on their names, in one slot
 -- ARGV: random text, TTL in ms
 -- Returns the epochs, in the order of the keys.
 -- Safe to run twice: a copy that arrives after an epoch was removed makes another one, because the time is part of it.
-local all, untils, time, now = {}, {}, nil, nil
-for i, key in ipairs(KEYS) do
-  untils[i] = untils_of(key)
-end
-if redis.call('EXISTS', unpack(untils)) > 0 then
+local all, time, now = {}, nil, nil
+if redis.call('EXISTS', unpack(KEYS, names + 1)) > 0 then
   now = now_ms()
 end
-for i, key in ipairs(KEYS) do
-  local limit = now and limit_of(key, now)
+for i = 1, names do
+  local key, limit = KEYS[i], now and limit_of(i, now)
   local epoch = redis.pcall('GET', key)
   local length = type(epoch) == 'string' and #epoch
   if length == 8 and not limit then

@@ -1,18 +1,16 @@
 -- Precedes the scripts of this folder that must know which intents of transactions stand on a name.
 --
--- They are a sorted set beside the epoch: its members are intents, its scores say when each ends, by the server's clock in ms. An epoch
+-- They are a sorted set beside each epoch, see scripts.go: its members are intents, its scores say when each ends, by the server's clock in ms. An epoch
 -- that was there when an intent came, or was made while one stands, ends with the first of them, and has a ! behind it: what was made
 -- under it is not kept by local tiers. A member stays for a while after its end, and the first script that finds it removes the epoch:
 -- a TTL may be some ms longer than it should.
 
--- The key of the intents on the name whose epoch is at the key. A name begins with another letter.
-local function untils_of(key)
-  return (string.gsub(key, '}:epoch', '}:epoch:until', 1))
-end
+-- The second half of KEYS are the sets of the epochs at the first half.
+local names = #KEYS / 2
 
--- Returns for how many ms an epoch may last; nil: as long as usual.
-local function limit_of(key, now)
-  local untils = untils_of(key)
+-- Returns for how many ms an epoch may last; nil: as long as usual. It is that of the name with the number.
+local function limit_of(i, now)
+  local key, untils = KEYS[i], KEYS[names + i]
   while true do
     local first = redis.pcall('ZRANGE', untils, 0, 0, 'WITHSCORES')
     if not first[2] then

@@ -1,5 +1,5 @@
 -- Returns the value, takes the lease to load it, or registers the caller for a wake-up by the holder of the lease.
--- KEYS: value, lease, intent, intents of transactions
+-- KEYS: value, lease, intent, intents of transactions, text of the lease's failure; the leases and the values of all seats
 -- ARGV: token, lease ms (0: do not take it), keep ms (TTL of the hash), inbox ('' for none), instance; and if there is a value that the
 --       caller cannot use: its first bytes, how many bytes to compare, and where its time of writing begins if its age is
 --       the reason, else 0
@@ -10,7 +10,7 @@
 -- Safe to run twice: its own token means acquired. A copy that arrives after the lease was removed takes a lease of another
 -- generation, which is of no use to the load that sent the copy.
 local over
-limit, over = limit_of(KEYS[1], now)
+limit, over = clear_expired(KEYS[4], now)
 if over then
   h, left, stands, usable = {}, 0, false, false
 end
@@ -31,7 +31,7 @@ if h[1] == ARGV[1] then
 elseif stands and h[1] then
   return {'held', h[3], left, register(KEYS[2])}
 elseif stands then
-  local text = redis.pcall('GET', KEYS[2] .. ':error')
+  local text = redis.pcall('GET', KEYS[5])
   text = type(text) == 'string' and text or h[5] -- h[5]: an earlier version of the library wrote it
   if text then
     return {'failed', h[4], text, left}

@@ -1,7 +1,7 @@
 -- Ends an intent, and invalidates the key as invalidate.lua does.
--- KEYS: value
+-- KEYS: intents of transactions; the leases and the values of all seats
 -- ARGV: intent, channel that local tiers listen to, notice for them
 -- Returns how many values and leases there were.
 -- Safe to run twice.
-redis.pcall('ZREM', base_of(KEYS[1]) .. ':until', ARGV[1])
-return forget(KEYS[1], ARGV[2], ARGV[3])
+redis.pcall('ZREM', KEYS[1], ARGV[1])
+return forget(ARGV[2], ARGV[3])

@@ -1,13 +1,13 @@
 -- Ends an update. Removes what a load may have stored if the intent was lost, and wakes those that wait for the writer.
--- KEYS: value, lease, intent
+-- KEYS: as begin_update.lua
 -- ARGV: token, channel that local tiers listen to, notice for them
 -- Returns 1.
 -- Safe to run twice.
-forget(KEYS[1], ARGV[2], ARGV[3])
-redis.call('HDEL', KEYS[3], 'writer:' .. ARGV[1], 'holder:' .. ARGV[1])
-local left, inboxes = read_intent(KEYS[3], (now_ms()))
+forget(ARGV[2], ARGV[3])
+redis.call('HDEL', KEYS[1], 'writer:' .. ARGV[1], 'holder:' .. ARGV[1])
+local left, inboxes = read_intent(KEYS[1], (now_ms()))
 if left <= 0 then
-  redis.call('DEL', KEYS[3])
-  wake_readers(KEYS[1], inboxes)
+  redis.call('DEL', KEYS[1])
+  wake_readers(inboxes)
 end
 return 1

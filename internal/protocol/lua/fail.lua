@@ -1,5 +1,5 @@
 -- Ends a lease whose load failed, remembers the failure for a moment, and wakes those that wait.
--- KEYS: lease
+-- KEYS: lease, text of its failure
 -- ARGV: token, error, first delay in ms, longest delay in ms, jitter (the share of the delay to take, 0 to 1)
 -- Returns 1, or 0 if the token does not hold the lease.
 -- Safe to run twice: the first run removes the token.
@@ -19,7 +19,7 @@ local reply = redis.pcall('HSET', KEYS[1], 'deadline', string.format('%.0f', (no
 if type(reply) == 'table' and reply.err then
   redis.call('DEL', KEYS[1]) -- out of memory: forget the failure, but free the key
 else
-  redis.pcall('SET', KEYS[1] .. ':error', ARGV[2], 'PX', delay) -- beside the hash, which counts failures for longer
+  redis.pcall('SET', KEYS[2], ARGV[2], 'PX', delay) -- beside the hash, which counts failures for longer
 end
 wake(KEYS[1], inboxes, 'f', lease.generation, ARGV[2])
 return 1

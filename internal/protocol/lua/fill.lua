@@ -1,5 +1,5 @@
 -- Stores what a load returned if the load's generation is still there, ends the lease, and hands the value to those that wait.
--- KEYS: value, lease
+-- KEYS: value, lease, intents of transactions
 -- ARGV: generation, TTL in ms (0: do not store), head and tail of the entry (the time of writing goes between them;
 --       an empty tail: there is no entry), id of the load and its offset in the entry, the largest entry to push,
 --       token of the load
@@ -11,7 +11,7 @@ local id, offset = ARGV[5], tonumber(ARGV[6])
 local lease, inboxes = parse_lease(fields)
 local now, limit, over = now_ms(), nil, false
 if lease['until'] and lease.generation == generation then
-  limit, over = limit_of(KEYS[1], now)
+  limit, over = limit_of(KEYS[3], now)
 end
 if lease.generation ~= generation or over or lease['until'] and not limit then -- an intent has expired, or nobody knows
   if ttl > 0 and redis.pcall('GETRANGE', KEYS[1], offset, offset + #id - 1) == id then

@@ -1,5 +1,5 @@
 -- Reads what Redis has for a key, and the beginning of its value.
--- KEYS: value, lease, intent
+-- KEYS: value, lease, intent, intents of transactions, text of the lease's failure
 -- ARGV: how many bytes of the value to read
 -- Returns {server time in ms, ms until Redis expires the value (-2: there is none), beginning of the value or false, its size (-1: not
 -- known, as the user may not ask), lease and intent as HGETALL returns them, text of the last failure or false,
@@ -14,6 +14,6 @@ local function fields(key)
   local flat = redis.pcall('HGETALL', key)
   return flat.err and {} or flat
 end
-local untils = redis.pcall('ZRANGE', base_of(KEYS[1]) .. ':until', 0, 99, 'WITHSCORES')
+local untils = redis.pcall('ZRANGE', KEYS[4], 0, 99, 'WITHSCORES')
 return {(now_ms()), left, left ~= -2 and value, type(size) == 'number' and size or -1, fields(KEYS[2]), fields(KEYS[3]),
-  redis.call('GET', KEYS[2] .. ':error'), untils.err and {} or untils}
+  redis.call('GET', KEYS[5]), untils.err and {} or untils}

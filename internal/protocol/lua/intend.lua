@@ -1,12 +1,11 @@
 -- Announces that a transaction may change the key: until it is done, or the intent expires, nothing that is cached lasts longer than the intent.
 -- It excludes nobody.
--- KEYS: value
+-- KEYS: intents of transactions; the leases and the values of all seats
 -- ARGV: intent, ms for which it stands, ms for which its end is remembered, channel that local tiers listen to, notice for them,
 --       where in an entry the time of writing begins
 -- Returns 1.
 -- Safe to run twice. A copy that arrives after the intent is done shortens lives until it expires.
-local base, now = base_of(KEYS[1]), now_ms()
-local untils = base .. ':until'
+local untils, now = KEYS[1], now_ms()
 local ends = string.format('%.0f', now + ARGV[2])
 local reply = redis.pcall('ZADD', untils, ends, ARGV[1])
 if type(reply) == 'table' and string.find(reply.err, 'WRONGTYPE', 1, true) then
@@ -17,7 +16,7 @@ if type(reply) == 'table' then
   return reply -- out of memory: nothing will be written
 end
 extend_ttl(untils, ARGV[2] + ARGV[3])
-local limit = limit_of(KEYS[1], now)
+local limit = clear_expired(untils, now)
 
 -- Makes a key end with the intent, and reports whether it would not have.
 local function shorten(key)
@@ -42,7 +41,7 @@ local function mark(key)
   end
 end
 
-local values = {base, base .. ':v0', base .. ':v1', base .. ':v2', base .. ':v3'}
+local values = {unpack(KEYS, 7)}
 if redis.call('EXISTS', unpack(values)) > 0 then
   for _, key in ipairs(values) do
     if shorten(key) then
@@ -50,7 +49,7 @@ if redis.call('EXISTS', unpack(values)) > 0 then
     end
   end
 end
-local leases = {base .. ':lease', base .. ':v0:lease', base .. ':v1:lease', base .. ':v2:lease', base .. ':v3:lease'}
+local leases = {unpack(KEYS, 2, 6)}
 if redis.call('EXISTS', unpack(leases)) > 0 then
   for _, key in ipairs(leases) do
     if redis.call('EXISTS', key) == 1 then

@@ -1,7 +1,7 @@
 -- Removes the values of all versions, and revokes the right of every running load to store one. Tells those that wait to ask again,
 -- and local tiers to forget the key.
--- KEYS: value, lease
+-- KEYS: the leases and the values of all seats
 -- ARGV: channel that local tiers listen to, notice for them
 -- Returns how many values and leases there were.
 -- Safe to run twice.
-return forget(KEYS[1], ARGV[1], ARGV[2])
+return forget(ARGV[1], ARGV[2])

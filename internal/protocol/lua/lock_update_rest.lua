@@ -14,9 +14,8 @@ local again = before == ARGV[1]
 if again and redis.call('HEXISTS', KEYS[7], 'writer:' .. token) == 1 then
   return fence
 end
-local seat = tonumber(ARGV[13])
-local announced = begin({KEYS[13 + seat], KEYS[8 + seat], KEYS[7]}, {
-  token, ARGV[9], ARGV[10], ARGV[11], ARGV[12],
+local announced = begin({unpack(KEYS, 7)}, {
+  token, ARGV[9], ARGV[10], ARGV[11], ARGV[12], ARGV[13],
   lasting ~= '0' and not again and lasting or nil, string.format('%.0f', fence),
 })
 return type(announced) == 'table' and announced or fence

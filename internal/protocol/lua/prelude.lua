@@ -1,6 +1,6 @@
 -- Shared by the scripts of this folder; each is sent with this text before it.
 --
--- Beside the keys in KEYS, forget touches those of other versions of the program, which are in the same slot.
+-- The last ten KEYS of a script that calls forget are the leases, and then the values, of all seats; see keys.go.
 --
 -- The lease of a key is a hash:
 --   token       of the load that holds it; absent when nobody does
@@ -12,7 +12,7 @@
 --   failures, failed   how often in a row loads failed, and the token of the last one that did
 --   inbox:ADDRESS   one field per process that waits
 --   until       there, if intents stood on the key at some time since the generation was made; see until.lua
--- The text of a failure is a string beside it, LEASE:error, until the deadline: errors may name what is not to stay in Redis.
+-- The text of a failure is a string beside it, at LEASE:error, until the deadline: errors may name what is not to stay in Redis.
 --
 -- The intent of a key is a hash that is there while somebody updates it:
 --   writer:TOKEN    "DEADLINE LENGTH": server time in ms until which the writer is believed to be alive, and the ms from when
@@ -54,11 +54,6 @@ local function wake(key, inboxes, what, generation, more)
   end
 end
 
--- The key of a value without the seat of a version; see keys.go.
-local function base_of(value)
-  return string.byte(value, -1) == 125 and value or string.match(value, '.*}')
-end
-
 -- Returns the leases at the keys: for each, its key, its generation and the addresses that wait for it. left is how many keys exist.
 local function leases_at(keys, left)
   local there = {}
@@ -78,13 +73,10 @@ local function leases_at(keys, left)
   return there
 end
 
--- Removes the values and leases of all seats of a value's key, except the value at the key kept. Returns how many there were. Without a
--- channel, local tiers are not notified.
--- The keys are written out: loops over the seats take half as long again.
-local function forget(value, channel, notice, kept)
-  local base, ended = base_of(value), {}
-  local gone = {base, base .. ':v0', base .. ':v1', base .. ':v2', base .. ':v3'}
-  local leases = {base .. ':lease', base .. ':v0:lease', base .. ':v1:lease', base .. ':v2:lease', base .. ':v3:lease'}
+-- Removes the values and leases of all seats, except the value at the key kept. Returns how many there were. Without a channel, local
+-- tiers are not notified.
+local function forget(channel, notice, kept)
+  local gone, leases, ended = {unpack(KEYS, #KEYS - 4)}, {unpack(KEYS, #KEYS - 9, #KEYS - 5)}, {}
   local loads = redis.pcall('EXISTS', unpack(leases))
   if loads ~= 0 then
     ended = leases_at(leases, loads)
@@ -108,9 +100,9 @@ local function forget(value, channel, notice, kept)
   return removed
 end
 
--- Wakes those that wait for the end of an update. Whatever their version, they all watch the lease without a seat.
-local function wake_readers(value, inboxes)
-  wake(base_of(value) .. ':lease', inboxes, 'g', WRITING)
+-- Wakes those that wait for the end of an update. Whatever their version, they all watch the lease without a seat, which is the first.
+local function wake_readers(inboxes)
+  wake(KEYS[#KEYS - 9], inboxes, 'g', WRITING)
 end
 
 -- Returns how long the intent stands, in ms, and the addresses that wait for its end. A key of another type is no intent.

@@ -1,5 +1,5 @@
 -- Extends a lease.
--- KEYS: lease
+-- KEYS: lease, intents of transactions
 -- ARGV: token, lease ms, keep ms (TTL of the hash)
 -- Returns 1, or 0 if the token does not hold the lease.
 -- Safe to run twice.
@@ -8,7 +8,7 @@ if lease[1] ~= ARGV[1] then
   return 0
 end
 if lease[2] then
-  local limit, over = limit_of(KEYS[1], now)
+  local limit, over = limit_of(KEYS[2], now)
   if over then
     return 0
   end

@@ -1,10 +1,10 @@
 -- Extends an intent. What is cached still ends when it would have.
--- KEYS: value
+-- KEYS: intents of transactions; the leases and the values of all seats
 -- ARGV: intent, ms for which it stands, ms for which its end is remembered
 -- Returns 1, or 0 if the intent is gone: it is done, has expired or was evicted.
 -- Safe to run twice.
-local untils, now = base_of(KEYS[1]) .. ':until', now_ms()
-limit_of(KEYS[1], now)
+local untils, now = KEYS[1], now_ms()
+clear_expired(untils, now)
 if not redis.pcall('ZSCORE', untils, ARGV[1]) then
   return 0
 end
