@@ -72,8 +72,11 @@ func prolongFailure(rdb redis.Scripter, lease string) bool {
 		if redis.call('HEXISTS', KEYS[1], 'failed') == 0 or redis.call('HEXISTS', KEYS[1], 'token') == 1 then
 			return 0
 		end
+		if redis.call('EXPIRE', KEYS[2], 3600) == 0 then -- its text has gone
+			return 0
+		end
 		redis.call('HSET', KEYS[1], 'deadline', (redis.call('TIME')[1] + 3600) * 1000, 'length', 3600000)
-		return redis.call('EXPIRE', KEYS[1], 3600)`, []string{lease}).Int()
+		return redis.call('EXPIRE', KEYS[1], 3600)`, []string{lease, lease + ":error"}).Int()
 	return err == nil && prolonged == 1
 }
 

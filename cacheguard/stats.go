@@ -22,7 +22,7 @@ type Stats struct {
 
 	FailedRefreshes uint64 // loads in the background that failed, so far; no caller had their errors
 
-	Breakers     int  // circuit breakers: one, or those of the parts of a cluster
+	Breakers     int  // circuit breakers: one, or those of the parts of a cluster; a disabled Guard has none
 	BreakersOpen int  // how many are open: Redis, or that part of it, is not asked
 	Closed       bool // see Close
 
@@ -52,12 +52,7 @@ func (g *Guard) Stats() Stats {
 		BytesRead:       g.link.BytesRead(), BytesWritten: g.written.Load(),
 	}
 	_, s.Waiting = g.flights.Count(func(flightKey) bool { return true })
-	for part := range g.health.Len() {
-		s.Breakers++
-		if g.health.Breaker(part).IsOpen() {
-			s.BreakersOpen++
-		}
-	}
+	s.Breakers, s.BreakersOpen = g.breakers()
 	s.Warming, s.Closed, s.Shadowed = int(g.warming.Load()), g.life.Ending.Err() != nil, g.serving.shadowed()
 	s.FleetLoads = g.cfg.FleetLoads
 	s.Queued, s.FleetQueued = g.loaders.limits.Waiting()
@@ -68,6 +63,19 @@ func (g *Guard) Stats() Stats {
 		s.LocalEntries, s.LocalBytes, s.LocalEvictions = g.local.Len(), g.local.Bytes(), g.local.Evictions()
 	}
 	return s
+}
+
+// breakers is how many circuit breakers there are, and are open.
+func (g *Guard) breakers() (all, open int) {
+	if g.cfg.Disabled {
+		return 0, 0
+	}
+	for part := range g.health.Len() {
+		if g.health.Breaker(part).IsOpen() {
+			open++
+		}
+	}
+	return g.health.Len(), open
 }
 
 // owed is how many invalidations are pending.
