@@ -220,7 +220,7 @@ func TestAPanelHasOneUnit(t *testing.T) {
 	units := map[string][]string{"seconds": {"s"}, "rate": {"reqps", "ops", "Bps", "percentunit"}, "gauge": {"short", "bytes", "s"}}
 	kind := func(expr string) string {
 		switch {
-		case strings.Contains(expr, "histogram_quantile"):
+		case strings.Contains(expr, "histogram_quantile"), strings.Contains(expr, "_seconds_total"):
 			return "seconds"
 		case strings.Contains(expr, "rate("), strings.Contains(expr, "increase("):
 			return "rate"

@@ -99,10 +99,10 @@ func TestARealPrometheusHasAnAnswerToEachQueryOfTheDashboard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rdb := redis.NewClient(&redis.Options{}) // is not asked
+	rdb := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr()})
 	defer rdb.Close()
 	hooks := m.Guard("shop")
-	guard, err := cacheguard.New(rdb, cacheguard.Config{Hooks: hooks, FleetLoads: 10})
+	guard, err := cacheguard.New(rdb, cacheguard.Config{Hooks: hooks, FleetLoads: 10, Shadow: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,11 +117,15 @@ func TestARealPrometheusHasAnAnswerToEachQueryOfTheDashboard(t *testing.T) {
 		a, ok := query(t, server, `cacheguard_requests_total{result="hit"}`)
 		return ok && len(a.Data.Result) > 0
 	})
+	load := func(context.Context) (string, error) { return "v", nil }
 	values := strings.NewReplacer("$__rate_interval", "1m", "$cache", ".*", "$job", ".*", "$instance", ".*")
 	for _, expr := range expressions(t) {
 		expr := values.Replace(expr)
 		redistest.Await(t, "an answer to "+expr, func() bool {
 			work(hooks, locks, pages)
+			if _, err := cacheguard.Get(t.Context(), guard, "k", load); err != nil { // counts in the shadow
+				t.Fatal(err)
+			}
 			a, ok := query(t, server, expr)
 			return ok && len(a.Data.Result) > 0 && a.Data.Result[0].Value[1] != "NaN"
 		})
