@@ -20,7 +20,9 @@ import (
 // rows are products that need no database.
 type rows struct{}
 
-func (rows) Product(_ context.Context, id int64) (string, error) { return fmt.Sprint("product ", id), nil }
+func (rows) Product(_ context.Context, id int64) (string, error) {
+	return fmt.Sprint("product ", id), nil
+}
 
 // stops notes whose hooks Fx runs when it stops.
 type stops struct{ of []string }

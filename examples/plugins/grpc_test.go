@@ -48,8 +48,10 @@ func dialHealth(t *testing.T, f *fleet, find func() (*response, error)) (clients
 	t.Helper()
 	service := health{fleet: f, find: find}
 	caches := newCaches(t, f, cacheguard.CacheConfig[string, *response]{
-		Name:  "health",
-		Load:  func(ctx context.Context, name string) (*response, error) { return service.Check(ctx, &request{Service: name}) },
+		Name: "health",
+		Load: func(ctx context.Context, name string) (*response, error) {
+			return service.Check(ctx, &request{Service: name})
+		},
 		Codec: codec.Proto(), ErrorCodec: cached.Errors{}, NotFound: errNoService, IsNotFound: cached.IsNotFound,
 	})
 	for i, c := range caches {

@@ -130,6 +130,7 @@ const (
 // world is a database and a Redis of the test's own, with two instances of a program. The first one writes.
 type world struct {
 	*testing.T
+	program string
 	address string
 	redis   *redistest.Server
 	proxy   *redistest.Proxy // between Redis and the first instance
@@ -145,7 +146,7 @@ func forEach(t *testing.T, test func(w *world)) {
 	for program := range programs {
 		t.Run(program, func(t *testing.T) {
 			t.Parallel()
-			w := &world{T: t, redis: redistest.Start(t)}
+			w := &world{T: t, program: program, redis: redistest.Start(t)}
 			name := fmt.Sprint("shop", worlds.Add(1))
 			_, err := openPool(t, database.Addr()).Exec(t.Context(), "CREATE DATABASE "+name)
 			must(t, err)
