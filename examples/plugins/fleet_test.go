@@ -39,14 +39,15 @@ func TestMain(m *testing.M) {
 // fleet is two instances of a service.
 type fleet struct {
 	guards [2]*cacheguard.Guard
+	prefix string
 	loads  atomic.Int64
 }
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	f, prefix := new(fleet), rand.Text()
+	f := &fleet{prefix: rand.Text()}
 	for i := range f.guards {
-		g, err := cacheguard.New(server.Client(t), cacheguard.Config{Prefix: prefix, RedisTimeout: 5 * time.Second})
+		g, err := cacheguard.New(server.Client(t), cacheguard.Config{Prefix: f.prefix, RedisTimeout: 5 * time.Second})
 		must(t, err)
 		t.Cleanup(func() { must(t, g.Close()) })
 		f.guards[i] = g
@@ -59,6 +60,12 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// stored waits until what was loaded is stored: callers have their answers before.
+func (f *fleet) stored(t *testing.T) {
+	t.Helper()
+	redistest.AwaitNoLease(t, server.Client(t), f.prefix)
 }
 
 // newCaches returns a cache for each instance.
