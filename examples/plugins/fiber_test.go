@@ -12,7 +12,7 @@ import (
 
 	fiberlib "github.com/gofiber/fiber/v2"
 	"github.com/gofiber/fiber/v2/middleware/adaptor"
-	"github.com/gofiber/fiber/v2/middleware/recover"
+	recovering "github.com/gofiber/fiber/v2/middleware/recover"
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/examples/plugins/fiber"
@@ -72,7 +72,7 @@ func TestTheMiddlewareFitsFiberBehindNetHTTPOnly(t *testing.T) {
 	boots := func(c *fiberlib.Ctx) error { return c.SendString("boots") }
 
 	inside := fiberlib.New()
-	inside.Use(recover.New(), adaptor.HTTPMiddleware(pages.Handler)) // the adaptor panics on the contexts of loads
+	inside.Use(recovering.New(), adaptor.HTTPMiddleware(pages.Handler)) // the adaptor panics on the contexts of loads
 	inside.Get("/inside", boots)
 	got, _, _ := strings.Cut(answer(t, inside, "/inside"), " ")
 	expect.Equal(t, "status within Fiber", got, "500")

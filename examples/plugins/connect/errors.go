@@ -49,7 +49,7 @@ func (Errors) DecodeError(data []byte) error {
 	if err := proto.Unmarshal(data, &s); err != nil {
 		return nil //nolint:nilerr // it is another version's
 	}
-	e := connect.NewError(connect.Code(s.Code), errors.New(s.Message)) //nolint:gosec // EncodeError wrote it
+	e := connect.NewError(connect.Code(s.Code), errors.New(s.Message))
 	for _, d := range s.Details {
 		if detail, err := connect.NewErrorDetail(d); err == nil {
 			e.AddDetail(detail)

@@ -46,7 +46,7 @@ func (PgErrors) EncodeError(err error) []byte {
 func (PgErrors) DecodeError(data []byte) error {
 	var p pgError
 	if json.Unmarshal(data, &p) != nil || p.Code == "" {
-		return nil // it is another version's
+		return nil //nolint:nilerr // it is another version's
 	}
 	return &pgconn.PgError{
 		Severity: p.Severity, SeverityUnlocalized: p.Severity, Code: p.Code, Message: p.Message,
