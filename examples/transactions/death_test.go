@@ -39,7 +39,7 @@ func sellAndDie(t *testing.T) {
 		return stock == 9
 	}}
 	rdb := redis.NewClient(&redis.Options{Dialer: m.dial, Addr: os.Getenv("REDIS")})
-	err := open(t, os.Getenv("PROGRAM"), os.Getenv("DATABASE"), rdb).Buy(t.Context(), customer, boot, 1)
+	err := open(t, os.Getenv("PROGRAM"), os.Getenv("DATABASE"), rdb, short).Buy(t.Context(), customer, boot, 1)
 	t.Fatalf("it lives: %v", err)
 }
 

@@ -109,11 +109,14 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// open starts an instance. With so short a lease, what a dead process has announced expires soon.
-func open(tb testing.TB, program, address string, rdb *redis.Client) instance {
+// short is a lease with which what a dead process has announced expires soon.
+const short = 300 * time.Millisecond
+
+// open starts an instance.
+func open(tb testing.TB, program, address string, rdb *redis.Client, lease time.Duration) instance {
 	tb.Helper()
 	guard, err := cacheguard.New(rdb, cacheguard.Config{
-		Prefix: "shop", TTL: time.Hour, LeaseTTL: 300 * time.Millisecond, RedisTimeout: 5 * time.Second,
+		Prefix: "shop", TTL: time.Hour, LeaseTTL: lease, RedisTimeout: 5 * time.Second,
 	})
 	must(tb, err)
 	writer, caches := programs[program](tb, guard, address)
@@ -130,6 +133,7 @@ const (
 // world is a database and a Redis of the test's own, with two instances of a program. The first one writes.
 type world struct {
 	*testing.T
+	program string
 	address string
 	redis   *redistest.Server
 	proxy   *redistest.Proxy // between Redis and the first instance
@@ -145,7 +149,7 @@ func forEach(t *testing.T, test func(w *world)) {
 	for program := range programs {
 		t.Run(program, func(t *testing.T) {
 			t.Parallel()
-			w := &world{T: t, redis: redistest.Start(t)}
+			w := &world{T: t, program: program, redis: redistest.Start(t)}
 			name := fmt.Sprint("shop", worlds.Add(1))
 			_, err := openPool(t, database.Addr()).Exec(t.Context(), "CREATE DATABASE "+name)
 			must(t, err)
@@ -154,7 +158,7 @@ func forEach(t *testing.T, test func(w *world)) {
 			_, err = w.pool.Exec(t.Context(), shop.Schema+`; INSERT INTO products VALUES (42, 'Boot', 'boots', 10000, 10), (43, 'Sandal', 'boots', 5000, 10)`)
 			must(t, err)
 			w.proxy = redistest.StartProxy(t, w.redis.Addr())
-			w.all = []instance{open(t, program, w.address, w.proxy.Client(t)), open(t, program, w.address, w.redis.Client(t))}
+			w.all = []instance{open(t, program, w.address, w.proxy.Client(t), short), open(t, program, w.address, w.redis.Client(t), short)}
 			test(w)
 		})
 	}

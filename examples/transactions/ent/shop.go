@@ -24,7 +24,7 @@ type Shop struct {
 // New makes a shop. Its user closes the Guard and the client.
 func New(guard *cacheguard.Guard, client *db.Client) (s *Shop, err error) {
 	s = &Shop{guard: guard, client: client}
-	s.Caches, err = shop.NewCaches(guard, s.product, s.orders)
+	s.Caches, err = shop.NewCaches(guard, shop.Absence{NotFound: new(db.NotFoundError), IsNotFound: db.IsNotFound}, s.product, s.orders)
 	return s, err
 }
 

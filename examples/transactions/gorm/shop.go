@@ -24,7 +24,7 @@ type Order struct{ ID, Customer, ProductID, Count int64 }
 // New makes a shop. Its user closes the Guard and the database.
 func New(guard *cacheguard.Guard, db *gorm.DB) (s *Shop, err error) {
 	s = &Shop{guard: guard, db: db}
-	s.Caches, err = shop.NewCaches(guard, s.product, s.orders)
+	s.Caches, err = shop.NewCaches(guard, shop.Absence{NotFound: gorm.ErrRecordNotFound}, s.product, s.orders)
 	return s, err
 }
 

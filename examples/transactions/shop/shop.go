@@ -37,14 +37,25 @@ type Caches struct {
 	Orders   *cacheguard.Cache[int64, []Line] // by customer
 }
 
+// Absence is how a library says that there is no such row: the error that callers get on every instance and, where each load makes one of its own, how
+// it is recognised.
+type Absence struct {
+	NotFound   error
+	IsNotFound func(error) bool
+}
+
 // NewCaches caches what the functions load.
-func NewCaches(g *cacheguard.Guard, product func(context.Context, int64) (Product, error), orders func(context.Context, int64) ([]Line, error)) (c Caches, err error) {
-	c.Products, err = cacheguard.NewCache(g, cacheguard.CacheConfig[int64, Product]{Name: "product", Load: product})
+func NewCaches(
+	g *cacheguard.Guard, none Absence, product func(context.Context, int64) (Product, error), orders func(context.Context, int64) ([]Line, error),
+) (c Caches, err error) {
+	c.Products, err = cacheguard.NewCache(g, cacheguard.CacheConfig[int64, Product]{
+		Name: "product", Load: product, NotFound: none.NotFound, IsNotFound: none.IsNotFound, ErrorCodec: PgErrors{},
+	})
 	if err != nil {
 		return c, err
 	}
 	c.Orders, err = cacheguard.NewCache(g, cacheguard.CacheConfig[int64, []Line]{
-		Name: "orders", Load: orders, Tags: func(customer int64, _ []Line) []string { return []string{OfCustomer(customer), PricesOfProducts} },
+		Name: "orders", Load: orders, ErrorCodec: PgErrors{}, Tags: func(customer int64, _ []Line) []string { return []string{OfCustomer(customer), PricesOfProducts} },
 	})
 	return c, err
 }

@@ -20,7 +20,7 @@ type Shop struct {
 // New makes a shop. Its user closes the Guard and the database.
 func New(guard *cacheguard.Guard, db *sql.DB) (s *Shop, err error) {
 	s = &Shop{guard: guard, db: db}
-	s.Caches, err = shop.NewCaches(guard, s.product, s.orders)
+	s.Caches, err = shop.NewCaches(guard, shop.Absence{NotFound: sql.ErrNoRows}, s.product, s.orders)
 	return s, err
 }
 

@@ -25,7 +25,7 @@ type Shop struct {
 // New makes a shop. Its user closes the Guard and the pool.
 func New(guard *cacheguard.Guard, pool *pgxpool.Pool) (s *Shop, err error) {
 	s = &Shop{guard: guard, pool: pool, queries: db.New(pool)}
-	s.Caches, err = shop.NewCaches(guard, s.product, s.orders)
+	s.Caches, err = shop.NewCaches(guard, shop.Absence{NotFound: pgx.ErrNoRows}, s.product, s.orders)
 	return s, err
 }
 
