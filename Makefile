@@ -23,7 +23,7 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/lint-cache
 
-.PHONY: help test test-all test-consensus race lint vulncheck api-check bench compare-smoke conformance examples docs model fuzz chaos drill tidy-check clone-check release-check ci
+.PHONY: help test test-all test-consensus race lint vulncheck api-check bench compare-smoke conformance compat examples docs model fuzz chaos drill tidy-check clone-check release-check ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ compare-smoke: ## see that the comparison with other libraries works, in less th
 
 conformance: ## run the public test suite for HTTP caches, and write docs/conformance.md; CACHE_TESTS names a checkout of it
 	@scripts/conformance -required 159 -optimal 95 -out docs/conformance.md
+
+compat: ## run the promises, the local tier and the locks on Redis, Valkey and their kin, as far as they can be had, and write docs/compatibility.md; takes some minutes
+	@scripts/compat
 
 examples: ## run every example, briefly, and one page in Chromium
 	@scripts/examples
