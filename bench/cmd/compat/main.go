@@ -15,7 +15,9 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -52,8 +54,8 @@ func run(ctx context.Context, servers []server, missing, out string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	for _, s := range suites {
-		if s.binary(dir) == "" {
+	for i, s := range suites {
+		if slices.ContainsFunc(suites[:i], func(before suite) bool { return before.folder == s.folder }) {
 			continue
 		}
 		fmt.Println("compiling", s.folder)
@@ -63,21 +65,9 @@ func run(ctx context.Context, servers []server, missing, out string) error {
 			return fmt.Errorf("%s: %w", s.folder, err)
 		}
 	}
-	var results []tested
-	for _, on := range servers {
-		if on.version, err = versionOf(ctx, on.program); err != nil {
-			return err
-		}
-		t := tested{server: on}
-		for _, s := range suites {
-			got, err := s.run(ctx, dir, on)
-			if err != nil {
-				return err
-			}
-			fmt.Printf("%s %s: %v\n", on.version, s.name, got)
-			t.suites = append(t.suites, got)
-		}
-		results = append(results, t)
+	results, err := runAll(ctx, dir, servers)
+	if err != nil {
+		return err
 	}
 	if out != "" {
 		if err := os.WriteFile(out, []byte(page(results, missing, time.Now())), 0o644); err != nil {
@@ -85,6 +75,33 @@ func run(ctx context.Context, servers []server, missing, out string) error {
 		}
 	}
 	return failures(results)
+}
+
+// runAll runs the suites on all servers side by side: they mostly wait.
+func runAll(ctx context.Context, dir string, servers []server) ([]tested, error) {
+	results, errs := make([]tested, len(servers)), make([]error, len(servers))
+	var all sync.WaitGroup
+	for i, on := range servers {
+		all.Go(func() { results[i], errs[i] = runOn(ctx, dir, on) }) // owner: this function; ends with its tests
+	}
+	all.Wait()
+	return results, errors.Join(errs...)
+}
+
+func runOn(ctx context.Context, dir string, on server) (t tested, err error) {
+	if on.version, err = versionOf(ctx, on.program); err != nil {
+		return t, err
+	}
+	t.server = on
+	for _, s := range suites {
+		got, err := s.run(ctx, dir, on)
+		if err != nil {
+			return t, err
+		}
+		fmt.Printf("%s %s: %s; %v\n", on.version, s.name, got.cell(), got)
+		t.suites = append(t.suites, got)
+	}
+	return t, nil
 }
 
 var versionWords = regexp.MustCompile(`^(\w+) server v=(\S+)`)
