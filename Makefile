@@ -23,7 +23,7 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/lint-cache
 
-.PHONY: help test test-all test-consensus race lint vulncheck reproducible api-check bench compare-smoke conformance examples docs model sim fuzz chaos drill tidy-check clone-check release-check ci
+.PHONY: help test test-all test-consensus race lint vulncheck reproducible api-check bench compare-smoke conformance compat examples docs model sim fuzz chaos drill tidy-check clone-check release-check ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,8 +33,9 @@ test: ## run the tests of the library's modules, in some minutes; installs Redis
 	$(TEST) $(LIBRARY)
 
 test-all: ## run the tests that make test leaves out: cdc, consensus, otel, commands, examples, bench; installs their servers where they are missing
-	@scripts/need $(REDIS) $(SERVERS) promtool cc git
+	@scripts/need $(REDIS) $(SERVERS) promtool nutcracker cc git
 	$(TEST) -p=2 $(OTHERS)
+	$(TEST) -tags=nomsgpack,twemproxy -run=Twemproxy ./cacheguard
 
 test-consensus: ## run those on etcd, ZooKeeper, PostgreSQL and MySQL alone; installs them and a JRE where they are missing
 	@scripts/need $(REDIS) $(SERVERS) cc
@@ -71,6 +72,9 @@ compare-smoke: ## see that the comparison with other libraries works, in less th
 
 conformance: ## run the public test suite for HTTP caches, and write docs/conformance.md; CACHE_TESTS names a checkout of it
 	@scripts/conformance -required 159 -optimal 95 -default-required 158 -default-optimal 86 -out docs/conformance.md
+
+compat: ## run the promises, the local tier and the locks on Redis, Valkey and their kin, as far as they can be had, and write docs/compatibility.md; takes some minutes
+	@scripts/compat
 
 examples: ## run every example, briefly, and one page in Chromium
 	@scripts/examples

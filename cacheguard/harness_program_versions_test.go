@@ -147,6 +147,9 @@ func (r *release) async() <-chan reply[string] {
 // awaitInboxes waits until n processes are registered in a lease, or an intent.
 func (f *fleet) awaitInboxes(key string, n int) {
 	f.t.Helper()
+	if f.deaf {
+		return
+	}
 	redistest.Await(f.t, fmt.Sprintf("%d processes wait", n), func() bool {
 		fields, err := f.redis.HKeys(context.Background(), key).Result()
 		registered := 0

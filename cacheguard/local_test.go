@@ -61,10 +61,7 @@ func TestAbsenceIsKeptLocallyToo(t *testing.T) {
 
 func TestInvalidateReachesEveryTier(t *testing.T) {
 	t.Parallel()
-	for name, a := range map[string]func(*testing.T) arena{"standalone": standalone, "cluster": func(t *testing.T) arena {
-		c := redistest.StartCluster(t, 0)
-		return arena{client: func(tb testing.TB) client { return c.Client(tb) }}
-	}} {
+	for name, a := range map[string]func(*testing.T) arena{"standalone": standalone, "cluster": onCluster, "sentinel": onSentinel} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t, a(t), 3, withLocal)

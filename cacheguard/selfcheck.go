@@ -20,7 +20,8 @@ import (
 //
 // It uses keys of its own, and removes them, but for the epoch of the Prefix, which all entries share. It takes at most until ctx ends, or 10 seconds. It does not wait for Redis to
 // recover: it returns at once when Redis refuses the connection, the password or a command. The error names what was
-// refused.
+// refused, and the server, as in "valkey 8.0.1, cluster"; when all is well, the Logger gets that name. A Redis before 7.0 is
+// refused as too old. A server that tells neither INFO nor HELLO is unknown, and nothing else.
 func (g *Guard) SelfCheck(ctx context.Context) error {
 	if g == nil {
 		return errNilGuard
@@ -32,11 +33,15 @@ func (g *Guard) SelfCheck(ctx context.Context) error {
 	if g.cfg.Disabled {
 		return nil
 	}
-	switch err := g.checks().Run(ctx); {
+	server, err := g.checks().Run(ctx)
+	switch {
 	case err == nil:
+		g.cfg.Logger.InfoContext(ctx, "cacheguard: self-check passed", "server", server)
 		return nil
 	case errors.Is(err, ErrClosed), errors.Is(err, link.ErrClosed):
 		return ErrClosed
+	case server != "":
+		return fmt.Errorf("cacheguard: self-check of %s: %w", server, err)
 	default:
 		return fmt.Errorf("cacheguard: self-check: %w", err)
 	}

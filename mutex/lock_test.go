@@ -225,3 +225,22 @@ func TestLocksWithManyNamesDoNotMeet(t *testing.T) {
 		t.Error("an empty name is accepted")
 	}
 }
+
+func TestALockIsHandedOverUnderSentinel(t *testing.T) {
+	t.Parallel()
+	s := redistest.StartSentinel(t)
+	connect := func() client { return redistest.DeclaredKeys(t, s.FailoverClient(t)) }
+	eachKind(t, func(t *testing.T, cfg Config) {
+		f := newFleetOn(t, s.FailoverClient(t), cfg, connect(), connect()).listening()
+		first := f.lock(0, "a")
+		next := f.ask(patient(t), 1, "a")
+		redistest.Await(t, "the other waits", func() bool { return f.look().Waiters == 1 })
+		next.waits()
+		f.unlock(first)
+		second := next.lease()
+		if second.Fence() <= first.Fence() {
+			t.Errorf("the fence of the second is %d, after %d", second.Fence(), first.Fence())
+		}
+		f.unlock(second)
+	})
+}

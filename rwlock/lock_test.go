@@ -36,40 +36,41 @@ func TestReadersShareAndAWriterIsAlone(t *testing.T) {
 	})
 }
 
-func TestQueueIsServedInPhases(t *testing.T) {
-	everywhere(t, func(t *testing.T, a arena) {
-		f := newFleet(t, a, 3, Config{}).listening()
-		first := must(t, f.lockers[0], (*Locker).RLock, "a")
-		w1 := wait(t, f.lockers[1], (*Locker).Lock, "a")
-		f.awaitWaiting("a", 1, 0)
-		w2 := wait(t, f.lockers[2], (*Locker).Lock, "a")
-		f.awaitWaiting("a", 2, 0)
-		var readers []*waiter
-		for i := range 4 {
-			readers = append(readers, wait(t, f.lockers[i%3], (*Locker).RLock, "a"))
-		}
-		f.awaitWaiting("a", 2, 4)
-		if _, err := f.lockers[0].TryRLock(t.Context(), "a"); !errors.Is(err, ErrNotAcquired) {
-			t.Errorf("TryRLock past a writer that waits: %v", err)
-		}
-		unlock(t, first)
-		writer := w1.got()
-		f.awaitWaiting("a", 1, 4)
-		unlock(t, writer)
-		for _, r := range readers {
-			r.got()
-		}
-		if !w2.waits() {
-			t.Error("the second writer came before the readers have left")
-		}
-		for i, r := range readers {
-			expect.Equal(t, "fence of reader "+fmt.Sprint(i), r.lease.Fence(), writer.Fence())
-			unlock(t, r.lease)
-		}
-		if last := w2.got(); last.Fence() <= writer.Fence() {
-			t.Errorf("fence %d after %d", last.Fence(), writer.Fence())
-		}
-	})
+func TestQueueIsServedInPhases(t *testing.T) { everywhere(t, queueIsServedInPhases) }
+
+func queueIsServedInPhases(t *testing.T, a arena) {
+	t.Helper()
+	f := newFleet(t, a, 3, Config{}).listening()
+	first := must(t, f.lockers[0], (*Locker).RLock, "a")
+	w1 := wait(t, f.lockers[1], (*Locker).Lock, "a")
+	f.awaitWaiting("a", 1, 0)
+	w2 := wait(t, f.lockers[2], (*Locker).Lock, "a")
+	f.awaitWaiting("a", 2, 0)
+	var readers []*waiter
+	for i := range 4 {
+		readers = append(readers, wait(t, f.lockers[i%3], (*Locker).RLock, "a"))
+	}
+	f.awaitWaiting("a", 2, 4)
+	if _, err := f.lockers[0].TryRLock(t.Context(), "a"); !errors.Is(err, ErrNotAcquired) {
+		t.Errorf("TryRLock past a writer that waits: %v", err)
+	}
+	unlock(t, first)
+	writer := w1.got()
+	f.awaitWaiting("a", 1, 4)
+	unlock(t, writer)
+	for _, r := range readers {
+		r.got()
+	}
+	if !w2.waits() {
+		t.Error("the second writer came before the readers have left")
+	}
+	for i, r := range readers {
+		expect.Equal(t, "fence of reader "+fmt.Sprint(i), r.lease.Fence(), writer.Fence())
+		unlock(t, r.lease)
+	}
+	if last := w2.got(); last.Fence() <= writer.Fence() {
+		t.Errorf("fence %d after %d", last.Fence(), writer.Fence())
+	}
 }
 
 func TestReadersThatWaitForAWriterThatLeavesGoAhead(t *testing.T) {
@@ -234,4 +235,10 @@ func TestThousandsOfReadersAreAdmittedAtOnce(t *testing.T) {
 	expect.Equal(t, "readers in the queue", f.info("a").WaitingReaders, crowd)
 	unlock(t, held)
 	expect.Equal(t, "readers", f.info("a").Readers, crowd)
+}
+
+func TestTheQueueIsServedUnderSentinel(t *testing.T) {
+	t.Parallel()
+	s := redistest.StartSentinel(t)
+	queueIsServedInPhases(t, func(tb testing.TB) client { return s.FailoverClient(tb) })
 }

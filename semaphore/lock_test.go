@@ -44,27 +44,30 @@ func TestAsManyHoldAsThereArePermitsAndNoMore(t *testing.T) {
 }
 
 func TestPermitsGoToTheFirstThatCameInWhicheverProcess(t *testing.T) {
-	everywhere(t, func(t *testing.T, connect func(testing.TB) client) {
-		const n = 5 // each in a process of its own, which knows nothing of the server's clock: the place is that of the request
-		f := newFleet(t, connect, n, Config{}).listening()
-		held := []*Lease{take(t, f.lockers[0]), take(t, f.lockers[1])}
-		var queue []*waiter
-		for i := range n {
-			queue = append(queue, wait(t, f.lockers[i]))
-			f.awaitWaiters(i + 1)
+	everywhere(t, queueIsServedInOrder)
+}
+
+func queueIsServedInOrder(t *testing.T, connect func(testing.TB) client) {
+	t.Helper()
+	const n = 5 // each in a process of its own, which knows nothing of the server's clock: the place is that of the request
+	f := newFleet(t, connect, n, Config{}).listening()
+	held := []*Lease{take(t, f.lockers[0]), take(t, f.lockers[1])}
+	var queue []*waiter
+	for i := range n {
+		queue = append(queue, wait(t, f.lockers[i]))
+		f.awaitWaiters(i + 1)
+	}
+	if _, err := f.lockers[0].TryLock(t.Context(), "a"); !errors.Is(err, ErrNotAcquired) {
+		t.Errorf("TryLock past those that wait: %v", err)
+	}
+	for i, w := range queue {
+		unlock(t, held[i])
+		held = append(held, w.got())
+		for _, behind := range queue[i+1:] {
+			expect.Equal(t, "those behind it wait", behind.waits(), true)
 		}
-		if _, err := f.lockers[0].TryLock(t.Context(), "a"); !errors.Is(err, ErrNotAcquired) {
-			t.Errorf("TryLock past those that wait: %v", err)
-		}
-		for i, w := range queue {
-			unlock(t, held[i])
-			held = append(held, w.got())
-			for _, behind := range queue[i+1:] {
-				expect.Equal(t, "those behind it wait", behind.waits(), true)
-			}
-		}
-		unlock(t, held[len(queue):]...)
-	})
+	}
+	unlock(t, held[len(queue):]...)
 }
 
 func TestTheCallersOfAProcessGetPermitsInTheirOrderThroughItsDoor(t *testing.T) {
@@ -335,4 +338,10 @@ func TestHooksAreToldOfAskingAndUnlocking(t *testing.T) {
 	if err != nil || asked != 2 || refused != 1 || unlocked != 1 || !slices.Equal(begun, []string{"Lock", "TryLock"}) {
 		t.Errorf("%v; %v, %d asked, %d refused, %d unlocked", err, begun, asked, refused, unlocked)
 	}
+}
+
+func TestTheQueueIsServedUnderSentinel(t *testing.T) {
+	t.Parallel()
+	s := redistest.StartSentinel(t)
+	queueIsServedInOrder(t, func(tb testing.TB) client { return s.FailoverClient(tb) })
 }

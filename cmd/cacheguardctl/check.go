@@ -12,13 +12,12 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/servername"
 )
 
 // samples is how many PINGs the latency is of.
 const samples = 100
-
-// oldest is the oldest version of Redis that is tested.
-const oldest = 7
 
 // check tries what guards and locks need.
 type check struct {
@@ -131,13 +130,7 @@ func (c *check) node(ctx context.Context, rdb *redis.Client) []finding {
 		return finding{Check: name, Node: addr, Result: result, Detail: detail}
 	}
 	info, err := infoOf(ctx, rdb)
-	version, major := info["redis_version"], 0
-	_, _ = fmt.Sscanf(version, "%d", &major) // 0: unknown
-	versionResult := ok
-	if major < oldest {
-		versionResult = warning
-	}
-	found := []finding{say("version", err, versionResult, version)}
+	found := []finding{whichServer(ctx, rdb)}
 	result, detail := eviction(info, c.NoLocks)
 	found = append(found, say("maxmemory-policy", err, result, detail))
 	found = append(found, c.replicas(ctx, rdb, info)...)
@@ -150,6 +143,18 @@ func (c *check) node(ctx context.Context, rdb *redis.Client) []finding {
 		result = warning
 	}
 	return append(found, say("clock", err, result, fmt.Sprintf("%v ahead of this machine", offset.Round(time.Millisecond))))
+}
+
+// whichServer names the server. That the user may not know which it is is a warning.
+func whichServer(ctx context.Context, rdb *redis.Client) finding {
+	name := servername.Ask(ctx, rdb)
+	f := finding{Check: "version", Node: rdb.Options().Addr, Result: ok, Detail: name.String()}
+	if err := name.TooOld(); err != nil {
+		f.Result, f.Detail = wrong, err.Error()
+	} else if name.Version == "" {
+		f.Result = warning
+	}
+	return f
 }
 
 // replicas looks at how the replicas that a primary names evict: what is promoted evicts like that. That they cannot be asked from here

@@ -15,7 +15,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // outputs are what each command prints that people have written scripts for.
 var outputs = map[string]result{
 	"check": checked{Prefix: "shop", LockPrefix: "jobs", Findings: []finding{
-		{"version", "a:6379", ok, "7.0.15"},
+		{"version", "a:6379", ok, "redis 7.0.15, standalone"},
 		{"maxmemory-policy", "a:6379", warning, "allkeys-lru, maxmemory 1.00G: locks may be evicted"},
 		{"guard", "", wrong, "NOPERM this user has no permissions to run the 'evalsha' command"},
 	}},

@@ -21,6 +21,7 @@
 //	cacheguardctl cdc report                          old values after changes, by the pages' reports
 //	cacheguardctl cdc triggers --dialect sqlite products id category   the SQL of an outbox and its triggers, for a migration
 //	cacheguardctl --prefix shop stats                 memory, evictions, hits, instances that listen
+//	cacheguardctl size                                bytes of an entry by payload, tags and version; connections of a fleet
 //
 // The prefix is that of cacheguard.Config, the lock prefix that of mutex.Config, rwlock.Config or semaphore.Config. The permits of
 // FleetLoads are those of the semaphore fleet-loads, under the prefix of the Guard. It never lists keys: KEYS and SCAN are not used.
@@ -104,6 +105,7 @@ type commands struct {
 	Bypass     bypass     `cmd:"" help:"Have every instance load without the cache for a while; invalidations go on."`
 	Locks      locks      `cmd:"" help:"Look at locks, or take one away."`
 	Watch      watch      `cmd:"" help:"Show invalidations as they are published, or sample what caches do, until interrupted."`
+	Size       size       `cmd:"" help:"Measure what entries take in this Redis, under a prefix of its own that it removes, and say what a fleet takes."`
 	Stats      stats      `cmd:"" help:"Show memory, evictions, hits, and how many instances listen."`
 	CDC        feeds      `cmd:"" help:"Look at feeds of databases' logs, wait for them, or print the triggers of an outbox." name:"cdc"`
 }

@@ -68,7 +68,7 @@ func (s Set) try(ctx context.Context, rdb script.Processor, key string) error {
 		case isRefusal(err):
 			refused, why = append(refused, command), err
 		case !isAnswer(err):
-			return fmt.Errorf("cannot use Redis: %w", err)
+			return fmt.Errorf("cannot use Redis, at %s: %w", command, err)
 		case command == "LPUSH":
 			_ = send(ctx, rdb, "DEL", key) // was tried before
 		}

@@ -39,10 +39,22 @@ type Checks struct {
 	Lock          func(ctx context.Context, key string) error // takes the lock of an update, and releases it
 }
 
-// Run makes all checks. If the Guard is closed meanwhile, the error is the cause of that.
-func (c *Checks) Run(ctx context.Context) error {
+// Run makes all checks, and says which server answers, if that is known. If the Guard is closed meanwhile, the error is the cause of that.
+func (c *Checks) Run(ctx context.Context) (server string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, rights.Patience)
 	defer cancel()
+	err = c.run(ctx)
+	found := c.server(ctx)
+	switch {
+	case err == nil:
+		return found.String(), found.TooOld()
+	case found.Version == "":
+		return "", err // nobody needs to know why it is unknown, too
+	}
+	return found.String(), errors.Join(found.TooOld(), err)
+}
+
+func (c *Checks) run(ctx context.Context) error {
 	for _, check := range []func(context.Context) error{
 		c.rights, c.subscription, c.Messages, c.scripts, c.tagged, c.lock, c.invalidation,
 	} {

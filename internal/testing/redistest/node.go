@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,8 +23,11 @@ const (
 	portAttempts = 20
 )
 
+// serverVariable names another server than the redis-server on PATH, such as valkey-server: a program on PATH, or a file.
+const serverVariable = "REDISTEST_SERVER"
+
 var (
-	errNoServer = errors.New("redistest: redis-server not found on PATH: install it " +
+	errNoServer = errors.New("redistest: no redis-server on PATH, and none named by " + serverVariable + ": install it " +
 		"(Debian/Ubuntu: apt-get install redis-server, macOS: brew install redis)")
 	errPortTaken = errors.New("redistest: port taken")
 )
@@ -72,9 +76,9 @@ func launch(args arguments) (*node, error) {
 
 // start begins a run and returns when the server answers.
 func (n *node) start() error {
-	bin, err := exec.LookPath("redis-server")
+	bin, err := exec.LookPath(cmp.Or(os.Getenv(serverVariable), "redis-server"))
 	if err != nil {
-		return errNoServer
+		return fmt.Errorf("%w: %w", errNoServer, err)
 	}
 	args, err := n.args(n.port, n.dir)
 	if err != nil {

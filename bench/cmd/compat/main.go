@@ -1,0 +1,124 @@
+// Command compat runs tests of the library on servers, and writes what passed:
+//
+//	go run ./bench/cmd/compat -out docs/compatibility.md -server 'redis-server 7.0.15 (bookworm)=/usr/bin/redis-server' …
+//
+// scripts/compat finds or fetches servers, and names them. The exit status is 1 when a test failed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// server is one to test on.
+type server struct{ pack, program, version string }
+
+func main() {
+	var servers []server
+	out := flag.String("out", "", "file to write the page to; none: it is not written")
+	flag.Func("server", "PACKAGE=PROGRAM, again for each", func(s string) error {
+		pack, program, ok := strings.Cut(s, "=")
+		if !ok {
+			return errors.New("no = in it")
+		}
+		servers = append(servers, server{pack: pack, program: program})
+		return nil
+	})
+	missing := flag.String("missing", "", "what could not be had, in Markdown")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, servers, *missing, *out); err != nil {
+		fmt.Fprintln(os.Stderr, "compat:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, servers []server, missing, out string) error {
+	if len(servers) == 0 {
+		return errors.New("no -server")
+	}
+	dir, err := os.MkdirTemp("", "compat-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	for i, s := range suites {
+		if slices.ContainsFunc(suites[:i], func(before suite) bool { return before.folder == s.folder }) {
+			continue
+		}
+		fmt.Println("compiling", s.folder)
+		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-tags=twemproxy", "-o", s.binary(dir), "./"+s.folder)
+		cmd.Stderr = os.Stderr
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("%s: %w", s.folder, err)
+		}
+	}
+	results, err := runAll(ctx, dir, servers)
+	if err != nil {
+		return err
+	}
+	if out != "" {
+		if err := os.WriteFile(out, []byte(page(results, missing, time.Now())), 0o644); err != nil {
+			return err
+		}
+	}
+	return failures(results)
+}
+
+// runAll runs the suites on all servers side by side: they mostly wait.
+func runAll(ctx context.Context, dir string, servers []server) ([]tested, error) {
+	results, errs := make([]tested, len(servers)), make([]error, len(servers))
+	var all sync.WaitGroup
+	for i, on := range servers {
+		all.Go(func() { results[i], errs[i] = runOn(ctx, dir, on) }) // owner: this function; ends with its tests
+	}
+	all.Wait()
+	return results, errors.Join(errs...)
+}
+
+func runOn(ctx context.Context, dir string, on server) (t tested, err error) {
+	if on.version, err = versionOf(ctx, on.program); err != nil {
+		return t, err
+	}
+	t.server = on
+	for _, s := range suites {
+		got, err := s.run(ctx, dir, on)
+		if err != nil {
+			return t, err
+		}
+		fmt.Printf("%s %s: %s; %v\n", on.version, s.name, got.cell(), got)
+		t.suites = append(t.suites, got)
+	}
+	return t, nil
+}
+
+var versionWords = regexp.MustCompile(`^(\w+) server v=(\S+)`)
+
+// versionOf is as "redis 7.0.15".
+func versionOf(ctx context.Context, program string) (string, error) {
+	text, err := exec.CommandContext(ctx, program, "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("%s --version: %w", program, err)
+	}
+	m := versionWords.FindStringSubmatch(string(text))
+	if m == nil {
+		return strings.TrimSpace(string(text)), nil
+	}
+	return strings.ToLower(m[1]) + " " + m[2], nil
+}
+
+func (s suite) binary(dir string) string {
+	return filepath.Join(dir, strings.ReplaceAll(s.folder, "/", "-")+".test")
+}
