@@ -110,11 +110,11 @@ func measure(ctx context.Context, s *server.Server, caches, inFlight int, profil
 	}
 	close(held.release)
 	all.Wait()
-	print(caches, warm.since(before), loading.since(warm), float64(inFlight))
+	row(caches, warm.since(before), loading.since(warm), float64(inFlight))
 	return errors.Join(errors.Join(errs...), closed(), s.Control().FlushDB(ctx).Err())
 }
 
-func print(caches int, warm, more size, keys float64) {
+func row(caches int, warm, more size, keys float64) {
 	name := "by hand"
 	if caches > 0 {
 		name = fmt.Sprintf("caches: %d", caches)
