@@ -22,7 +22,7 @@ local function read_readers()
   read_until = highest(readers, longest > 0 and now + longest or math.huge)
 end
 
--- Ends the writer's turn; promote clears what the lock says of it, unless another writer takes its place.
+-- Ends the writer's turn; promote clears the lock's fields of it, unless another writer takes its place.
 local function end_turn()
   writer, ended, stands = false, true, true
 end
