@@ -32,7 +32,7 @@ type answer struct {
 
 func (m *Metrics) newAnswers(name string) *answers {
 	of := func(result string) answer {
-		return answer{count: m.requests.WithLabelValues(name, result), took: m.requestTime.WithLabelValues(name, result)}
+		return answer{count: m.requests.WithLabelValues(name, result), took: m.requestTime.WithLabelValues(name, m.timed(result))}
 	}
 	a := &answers{
 		by: make(map[cacheguard.Outcome]answer), failed: of("error"), missed: of("missed"), left: of("left"), traceID: m.traceID,
@@ -45,6 +45,22 @@ func (m *Metrics) newAnswers(name string) *answers {
 		a.by[o] = c
 	}
 	return a
+}
+
+// timed returns the result under which the durations of a result are.
+func (m *Metrics) timed(result string) string {
+	if m.detailed {
+		return result
+	}
+	switch result {
+	case "hit", "local", "stale", "negative": // no load
+		return "hit"
+	case "loaded", "shared", "bypassed", "passed", "refused": // as long as a loader or a handler took
+		return "loaded"
+	case "missed", "left": // no value
+		return "error"
+	}
+	return result
 }
 
 func (a *answers) got(ctx context.Context, outcome cacheguard.Outcome, took time.Duration, err error) {

@@ -63,7 +63,7 @@ func ExampleMetrics_HTTP() {
 	}))
 	page.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
 	fmt.Println(series(registry, "cacheguard_http_request_duration_seconds"))
-	// Output: 8
+	// Output: 3
 }
 
 func ExampleMetrics_Mutex() {

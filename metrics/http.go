@@ -23,7 +23,7 @@ func (m *Metrics) HTTP(name string) func(*http.Request, middleware.Response) {
 	count := make(map[series]prometheus.Counter)
 	took := make(map[middleware.Result]prometheus.Observer)
 	for _, result := range results {
-		took[result] = m.httpTime.WithLabelValues(name, string(result))
+		took[result] = m.httpTime.WithLabelValues(name, m.timed(string(result)))
 		for _, route := range append([]string{other}, m.routes...) {
 			count[series{route, string(result)}] = m.http.WithLabelValues(name, route, string(result))
 		}

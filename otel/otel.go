@@ -56,12 +56,11 @@ type Telemetry struct {
 	shadows, failedRefreshes           metric.Int64ObservableCounter
 }
 
-// buckets are from 100 microseconds (a hit) to 30 seconds (LoadTimeout).
-var buckets = metric.WithExplicitBucketBoundaries(
-	.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30)
+// buckets are few, as each is a series for each outcome; a View of the SDK can have others.
+var buckets = metric.WithExplicitBucketBoundaries(.00025, .001, .005, .025, .1, .5, 5)
 
 // ageBuckets are for how long past their TTL values are served.
-var ageBuckets = metric.WithExplicitBucketBoundaries(.1, 1, 5, 10, 30, 60, 300, 600, 1800, 3600)
+var ageBuckets = metric.WithExplicitBucketBoundaries(1, 10, 60, 600)
 
 // New makes the instruments. The error is the meter's, about those that it cannot make.
 func New(cfg Config) (*Telemetry, error) {

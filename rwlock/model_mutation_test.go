@@ -28,7 +28,7 @@ var mistakes = map[string]model.Mistake{
 	"a downgrade lets other writers in": {
 		"end_writer()\n  hold_read(token, till)", "end_writer()"},
 	"release does not look at the token": {
-		"if writer == token then\n  end_writer()", "if writer then\n  end_writer()"},
+		"if writer == token then\n  end_turn()", "if writer then\n  end_turn()"},
 	"release hands nothing on": {
 		"promote()\nreturn had", "return had"},
 	"a waiter that gives up stays in the queue": {
@@ -45,7 +45,7 @@ var mistakes = map[string]model.Mistake{
 	"readers are not served after a writer": {
 		"if ended or redis", "if redis"},
 	"writers are served last in, first out": {
-		"read_until == 0 and redis.call('ZRANGE', writers, 0, 0)", "read_until == 0 and redis.call('ZREVRANGE', writers, 0, 0)"},
+		"read_until == 0 and redis.call('ZRANGE', writers, 0, 1)", "read_until == 0 and redis.call('ZREVRANGE', writers, 0, 1)"},
 	"the place is that of the request": {
 		"came > 0 and last -", "false and last -"},
 	"a clock that is set back stops the tickets": {

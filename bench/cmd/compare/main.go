@@ -69,7 +69,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	f.BoolVar(&o.smoke, "smoke", false, "only see whether everything works: one short round of one or two cases each")
 	f.BoolVar(&o.scale, "scale", false, "compare us with the model of bench/SCALE.md instead of with rivals")
 	f.BoolVar(&o.list, "list", false, "list the scenarios, their cases and who takes part")
-	trips := f.String("rtt", "", "put Redis a `round trip` away, or several: 0,1ms; without this flag each scenario at 0 and 1 ms, and some further away")
+	trips := f.String("rtt", "", "put Redis a `round trip` away, or several: 0,1ms; without this flag each scenario at 0, 0.3 and 1 ms, and some further away")
 	f.StringVar(&o.out, "out", "", "write compare.json, compare.md and the plots to this `directory`")
 	f.StringVar(&o.from, "from", "", "measure nothing, and write what this compare.json `file` has")
 	if err := f.Parse(args); err != nil {

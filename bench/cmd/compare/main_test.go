@@ -108,7 +108,7 @@ func TestEachRoundTripIsACaseOfItsOwn(t *testing.T) {
 		flags []string
 		want  []time.Duration
 	}{
-		{nil, []time.Duration{0, time.Millisecond}},
+		{nil, []time.Duration{0, 300 * time.Microsecond, time.Millisecond}},
 		{[]string{"-rtt", "0,3ms"}, []time.Duration{0, 3 * time.Millisecond}},
 		{[]string{"-rtt", "3ms,0", "-smoke"}, []time.Duration{3 * time.Millisecond}},
 	} {

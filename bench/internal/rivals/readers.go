@@ -2,12 +2,14 @@ package rivals
 
 import (
 	"context"
+	"errors"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 )
 
-// Readers are ours beside what a read costs at least, with a connection for each that is under way, and with one for all.
-var Readers = []CacheLibrary{cacheguardShared, PlainGet, OneSocket}
+// Readers are ours beside what a read costs at least, with a connection for each that is under way, and twice with one for all.
+var Readers = []CacheLibrary{cacheguardShared, PlainGet, OneSocket, AutoPipeline}
 
 // PlainGet is go-redis alone, with its pool. What is missing is stored by hand.
 var PlainGet = CacheLibrary{Name: "plain GET (pool)", Kind: Shared, Promise: NoPromise, Open: byHand.Open}
@@ -50,3 +52,39 @@ func (c socket) Close() error {
 	c.Client.Close()
 	return nil
 }
+
+// AutoPipeline is go-redis 9.23.0 with its automatic pipeline: full duplex, a writer and a reader on one connection, as its documentation advises
+// for many callers with Redis a network away. It is experimental there.
+var AutoPipeline = CacheLibrary{
+	Name: "go-redis AutoPipeline (full duplex)", Kind: Multiplexed, Promise: NoPromise,
+	Open: func(s Setup) (Cache, error) {
+		c := s.client()
+		o := redis.DefaultBlockingAutoPipelineOptions()
+		o.FullDuplex = true
+		p, err := c.AutoPipelineWithOptions(o)
+		if err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+		return pipelined{c, p, s}, nil
+	},
+}
+
+type pipelined struct {
+	client *redis.Client
+	*redis.AutoPipeliner
+	setup Setup
+}
+
+func (c pipelined) Get(ctx context.Context, key string, load Loader) ([]byte, error) {
+	got, err := c.AutoPipeliner.Get(ctx, key).Bytes()
+	if err != nil {
+		if got, err = load(ctx); err == nil {
+			_ = c.Set(ctx, key, got, c.setup.jittered()).Err() // it will be loaded again
+		}
+	}
+	return got, err
+}
+
+func (c pipelined) Invalidate(ctx context.Context, key string) error { return c.Del(ctx, key).Err() }
+
+func (c pipelined) Close() error { return errors.Join(c.AutoPipeliner.Close(), c.client.Close()) }

@@ -35,7 +35,7 @@ func arrivals() Scenario {
 			s.Cases = append(s.Cases, Case{
 				Name:   fmt.Sprintf("%s, %s a second", which.which(), Thousands(perSecond)),
 				Params: map[string]float64{"keys": float64(keys), "perSecond": float64(perSecond)},
-				Smoke:  keys == 1 && perSecond == 2000, Rounds: 3, Away: []time.Duration{0, time.Millisecond},
+				Smoke:  keys == 1 && perSecond == 2000, Rounds: 3, Away: []time.Duration{0, datacenter, time.Millisecond},
 				Entries: eachCache(rivals.Readers, func(ctx context.Context, e Env, lib rivals.CacheLibrary) (Figures, error) {
 					return runArrivals(ctx, e, lib, which, perSecond)
 				}),

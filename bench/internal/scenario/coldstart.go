@@ -27,7 +27,7 @@ func coldStart() Scenario {
 		s.Cases = append(s.Cases, Case{
 			Name:   Thousands(keys) + " keys",
 			Params: map[string]float64{"keys": float64(keys), "instances": coldInstances},
-			Smoke:  keys == 500, Rounds: 3, Away: []time.Duration{0, time.Millisecond, 10 * time.Millisecond},
+			Smoke:  keys == 500, Rounds: 3, Away: []time.Duration{0, datacenter, time.Millisecond, 10 * time.Millisecond},
 			Entries: eachCache(rivals.Caches, func(ctx context.Context, e Env, lib rivals.CacheLibrary) (Figures, error) {
 				return runColdStart(ctx, e, lib, keys)
 			}),

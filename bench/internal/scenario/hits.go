@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -18,15 +19,18 @@ func hits() Scenario {
 	s := Scenario{
 		Name: "hits",
 		About: "The callers of one instance read what is there, each again as soon as it has been answered. Zipf picks the " +
-			"most wanted of the keys 15 % of the time. Requests and server CPU are by Get. " +
+			"most wanted of the keys 15 % of the time. Requests, bytes on the wire (of requests and replies) and processor time are by Get; CPU is this process's. " +
+			"Hits by core-second are those for a second of a processor, the process's and the server's together. " +
 			"A library that takes a busy machine for a Redis that is down loads all the same.",
 		Metrics: []Metric{
 			{Name: "gets", Unit: "/s", Better: Higher, Main: true},
+			{Name: "hits by core-second", Better: Higher},
 			{Name: "loaded all the same", Unit: "%", Better: Lower},
 			{Name: "allocations", Better: Lower},
 			{Name: "requests", Better: Lower},
 			{Name: "server CPU", Unit: "µs", Better: Lower},
 			{Name: "CPU", Unit: "µs", Better: Lower},
+			{Name: "wire", Unit: "B", Better: Lower},
 		},
 	}
 	add := func(r reading) {
@@ -36,14 +40,14 @@ func hits() Scenario {
 		}
 		near := []time.Duration{0}
 		if r.bytes == base.bytes && !r.zipf {
-			near = append(near, time.Millisecond)
+			near = append(near, datacenter, time.Millisecond)
 		}
 		s.Cases = append(s.Cases, Case{
 			Name:   r.String(),
 			Params: map[string]float64{"keys": float64(r.keys), "callers": float64(r.callers), "bytes": float64(r.bytes)},
 			Smoke:  main && !r.zipf, Slow: r.keys > 1,
 			Rounds: rounds, Away: near,
-			Entries: eachCache(append(rivals.Caches[:len(rivals.Caches):len(rivals.Caches)], rivals.OneSocket), func(ctx context.Context, e Env, lib rivals.CacheLibrary) (Figures, error) {
+			Entries: eachCache(slices.Concat(rivals.Caches, []rivals.CacheLibrary{rivals.OneSocket, rivals.AutoPipeline}), func(ctx context.Context, e Env, lib rivals.CacheLibrary) (Figures, error) {
 				return r.run(ctx, e, lib)
 			}),
 		})
@@ -131,6 +135,8 @@ func (r reading) run(ctx context.Context, e Env, lib rivals.CacheLibrary) (_ Fig
 		"requests":            float64(spent.Requests) / gets,
 		"server CPU":          Micros(spent.CPU) / gets,
 		"CPU":                 Micros(cpu) / gets,
+		"hits by core-second": gets / (cpu + spent.CPU).Seconds(),
+		"wire":                float64(spent.Wire) / gets,
 	}, err
 }
 

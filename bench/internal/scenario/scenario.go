@@ -32,7 +32,7 @@ type Case struct {
 	Smoke   bool               // it stands for its scenario: part of a smoke run, and of others also at a distance
 	Slow    bool               // and there with our own and one rival only, since it takes a second or more for each
 	Rounds  int                // at most; 0: as many as are asked for
-	Away    []time.Duration    // round trips to Redis, unless others are asked for; nil: none, and 1 ms for what Smoke has
+	Away    []time.Duration    // round trips to Redis, unless others are asked for; nil: none, 0.3 and 1 ms for what Smoke has
 	Entries []Entry
 }
 
@@ -42,10 +42,13 @@ func (c Case) RoundTrips() []time.Duration {
 	case c.Away != nil:
 		return c.Away
 	case c.Smoke:
-		return []time.Duration{0, time.Millisecond}
+		return []time.Duration{0, datacenter, time.Millisecond}
 	}
 	return []time.Duration{0}
 }
+
+// datacenter is the round trip between two machines of one.
+const datacenter = 300 * time.Microsecond
 
 // Entry is a participant.
 type Entry struct {

@@ -20,6 +20,7 @@ type Server struct {
 	options redis.Options
 	control *redis.Client // one connection, kept, so that looking hardly moves what is counted
 	looks   atomic.Int64  // INFO commands sent by control
+	looked  atomic.Int64  // bytes of their replies
 	own     *redistest.Server
 	stop    func()
 }

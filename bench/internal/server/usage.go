@@ -13,12 +13,14 @@ type Usage struct {
 	Requests int64            // reads from clients: a pipeline is one, so these are round trips as the server sees them
 	Commands map[string]int64 // by lower-case name, those inside scripts included
 	Hits     int64            // keys that were read and there
+	Wire     int64            // bytes of requests and replies, but for INFO's replies
 	CPU      time.Duration    // that it computed, reading and writing included, but for INFO
 	Scripts  time.Duration    // of that, inside EVALSHA
 }
 
 // Usage asks the server.
 func (s *Server) Usage(ctx context.Context) (Usage, error) {
+	looked := s.looked.Load() // a reply does not count itself
 	info, err := s.info(ctx)
 	if err != nil {
 		return Usage{}, err
@@ -33,15 +35,17 @@ func (s *Server) Usage(ctx context.Context) (Usage, error) {
 			}
 		}
 	}
+	var out int64
 	for _, field := range []struct {
 		name string
 		to   *int64
-	}{{"total_reads_processed", &u.Requests}, {"keyspace_hits", &u.Hits}} {
+	}{{"total_reads_processed", &u.Requests}, {"keyspace_hits", &u.Hits}, {"total_net_input_bytes", &u.Wire}, {"total_net_output_bytes", &out}} {
 		if *field.to, err = strconv.ParseInt(info[field.name], 10, 64); err != nil {
 			return Usage{}, fmt.Errorf("INFO stats: %s: %w (Redis 7.0 is the least)", field.name, err)
 		}
 	}
 	u.Requests -= s.looks.Load()
+	u.Wire += out - looked
 	for _, name := range []string{"used_cpu_sys_main_thread", "used_cpu_user_main_thread"} {
 		seconds, err := strconv.ParseFloat(info[name], 64)
 		if err != nil {
@@ -75,7 +79,7 @@ func microsOf(stat string) (time.Duration, error) {
 // Since is what was done after before.
 func (u Usage) Since(before Usage) Usage {
 	did := Usage{
-		Requests: u.Requests - before.Requests, Hits: u.Hits - before.Hits,
+		Requests: u.Requests - before.Requests, Hits: u.Hits - before.Hits, Wire: u.Wire - before.Wire,
 		CPU:     max(u.CPU-before.CPU, 0), // the time of INFO, which is left out, is measured by another clock
 		Scripts: u.Scripts - before.Scripts, Commands: make(map[string]int64),
 	}
@@ -101,6 +105,7 @@ func (s *Server) info(ctx context.Context) (map[string]string, error) {
 		return nil, fmt.Errorf("INFO: %w", err)
 	}
 	s.looks.Add(1)
+	s.looked.Add(int64(len(text)))
 	info := make(map[string]string)
 	for line := range strings.Lines(text) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
@@ -113,7 +118,7 @@ func (s *Server) info(ctx context.Context) (map[string]string, error) {
 // Plus is what was done in both.
 func (u Usage) Plus(more Usage) Usage {
 	sum := Usage{
-		Requests: u.Requests + more.Requests, Hits: u.Hits + more.Hits, CPU: u.CPU + more.CPU,
+		Requests: u.Requests + more.Requests, Hits: u.Hits + more.Hits, Wire: u.Wire + more.Wire, CPU: u.CPU + more.CPU,
 		Scripts: u.Scripts + more.Scripts, Commands: make(map[string]int64),
 	}
 	for _, part := range []Usage{u, more} {

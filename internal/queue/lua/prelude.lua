@@ -52,6 +52,13 @@ local function keep(key, new)
   end
 end
 
+-- The same for the lock, if what it says of its TTL is not enough.
+local function keep_lock()
+  if kept < now + memory + longest then
+    keep(lock)
+  end
+end
+
 -- Returns the deadline of a lease that begins now.
 local function lease(length)
   if length > longest then
@@ -92,14 +99,16 @@ local function ticket_of(token)
   return ticket, leaves
 end
 
--- Removes a waiter from the queue, and returns its field of the lock.
-local function leave(token)
+-- Removes a waiter from its queue (nil: from any), and returns its field of the lock.
+local function leave(token, queue)
   local field = 'waiter:' .. token
   local waiter = redis.call('HGET', lock, field)
   redis.call('HDEL', lock, field)
   redis.call('ZREM', alive, token)
   for i = 3, #KEYS - 2 do
-    redis.call('ZREM', KEYS[i], token)
+    if not queue or queue == KEYS[i] then
+      redis.call('ZREM', KEYS[i], token)
+    end
   end
   left = true
   return waiter
@@ -125,27 +134,34 @@ local function bury()
   end
 end
 
--- Notes until when a waiter lives without another heartbeat.
-local function stay(queue, token, till)
+-- Notes until when a waiter lives without another heartbeat. The first of all waiters makes the keys.
+local function stay(queue, token, till, first)
   redis.call('ZADD', alive, whole(till), token)
-  keep(lock)
-  keep(queue)
-  keep(alive)
+  keep_lock()
+  keep(queue, first)
+  keep(alive, first)
 end
 
 -- Gives the token a place in the queue, or finds the one that it has. It lives that many ms without a heartbeat, waits for its patience in ms,
 -- and came at that time of this server's clock in microseconds (0: now). Returns its ticket.
 local function enqueue(queue, token, lives, patience, came, inbox)
-  local ticket = redis.call('ZSCORE', queue, token) and ticket_of(token)
-  if not ticket then
-    local last = tonumber(fields[4] or 0) + math.max(micros - (fields[5] or 0), 1)
-    ticket = whole(last)
-    redis.call('ZADD', queue, whole(came > 0 and last - math.max(micros - came, 0) or last), token)
-    redis.call('HSET', lock, 'ticket', ticket, 'asked', whole(micros))
+  local last = tonumber(fields[4] or 0) + math.max(micros - (fields[5] or 0), 1)
+  local place, ticket = whole(came > 0 and last - math.max(micros - came, 0) or last), nil
+  if redis.call('ZADD', queue, 'NX', place, token) == 0 then
+    ticket = ticket_of(token)
+    if not ticket then -- the lock was deleted, and the queue was not
+      redis.call('ZADD', queue, place, token)
+    end
   end
   grace = math.max(tonumber(lives), queued and grace or 0)
-  redis.call('HSET', lock, 'waiter:' .. token, lives .. ':' .. whole(now + patience) .. ':' .. ticket .. ':' .. inbox, 'grace', grace)
-  stay(queue, token, now + math.min(lives, patience))
+  local since = lives .. ':' .. whole(now + patience) .. ':' .. (ticket or whole(last)) .. ':' .. inbox
+  if ticket then
+    redis.call('HSET', lock, 'waiter:' .. token, since, 'grace', grace)
+  else
+    ticket = whole(last)
+    redis.call('HSET', lock, 'waiter:' .. token, since, 'grace', grace, 'ticket', ticket, 'asked', whole(micros))
+  end
+  stay(queue, token, now + math.min(lives, patience), not queued)
   return ticket
 end
 

@@ -14,21 +14,35 @@ local readers, writers, waiting = KEYS[2], KEYS[3], KEYS[4]
 local writer, deadline = fields[8], tonumber(fields[9] or 0)
 local read_until -- when the last reader's lease ends; 0: nobody reads
 local ended = false -- a writer's turn has ended in this run
+local stands = false -- and the lock still names that writer
+local second -- the writer who is the first in the queue after the one who was granted the lock; false: nobody is; nil: not known
 local known -- until when somebody held, as far as the waiters could know before this run
 
 local function read_readers()
   read_until = highest(readers, longest > 0 and now + longest or math.huge)
 end
 
+-- Ends the writer's turn; promote clears the lock's fields of it, unless another writer takes its place.
+local function end_turn()
+  writer, ended, stands = false, true, true
+end
+
+local function clear()
+  if stands then
+    redis.call('HDEL', lock, 'writer', 'deadline')
+    stands = false
+  end
+end
+
 local function end_writer()
-  redis.call('HDEL', lock, 'writer', 'deadline')
-  writer, ended = false, true
+  end_turn()
+  clear()
 end
 
 local function hold_write(token, till)
-  writer, deadline = token, till
+  writer, deadline, stands = token, till, false
   redis.call('HSET', lock, 'writer', token, 'deadline', whole(deadline), 'fence', next_fence())
-  keep(lock)
+  keep_lock()
 end
 
 local function hold_read(token, till)
@@ -43,6 +57,7 @@ local function admit()
   if #tokens == 0 then
     return
   end
+  clear() -- first: a script that has removed something may add something though memory is full
   for first = 1, #tokens, 1000 do -- Lua's stack has room for some thousand arguments
     local part, fields, holds = {}, {}, {}
     for i = first, math.min(first + 999, #tokens) do
@@ -79,7 +94,10 @@ local function hasten()
     return
   end
   known, left = till, false
-  local first = redis.call('ZRANGE', writers, 0, 0)[1]
+  local first = second
+  if first == nil then
+    first = redis.call('ZRANGE', writers, 0, 0)[1]
+  end
   local waiter = first and redis.call('HGET', lock, 'waiter:' .. first)
   local grace, inbox = string.match(waiter or '', '^(%d+):%d+:%d+:(.+)$')
   if grace and till - now < grace / 3 then
@@ -95,9 +113,11 @@ local function hand_on()
   if ended or redis.call('ZCARD', writers) == 0 then
     admit()
   end
-  local first = read_until == 0 and redis.call('ZRANGE', writers, 0, 0)[1]
+  local queue = read_until == 0 and redis.call('ZRANGE', writers, 0, 1) or {}
+  local first = queue[1]
   if first then
-    local till, inbox, ticket = grant_to(leave(first))
+    second = queue[2] or false
+    local till, inbox, ticket = grant_to(leave(first, writers))
     hold_write(first, till)
     if inbox then
       wake(inbox, lock .. ':' .. first, ticket .. ':' .. whole(fence))
@@ -106,10 +126,12 @@ local function hand_on()
 end
 
 local function promote()
+  second = nil
   if queued then
     hand_on()
     hasten()
   end
+  clear()
 end
 
 -- Reads the lock, ends the leases that have expired, and removes the dead from the queue.
@@ -121,7 +143,7 @@ local function expire()
   read_readers()
   known = writer and deadline or read_until
   if writer and deadline <= now then
-    end_writer()
+    end_turn()
   end
   if read_until > 0 then
     redis.call('ZREMRANGEBYSCORE', readers, '-inf', whole(now))

@@ -10,7 +10,7 @@ if ARGV[3] == '1' then
   remember(token)
 end
 if writer == token then
-  end_writer()
+  end_turn()
 elseif wrote then
   had = 1
 elseif read_until > 0 and redis.call('ZREM', readers, token) == 1 then
