@@ -32,6 +32,8 @@ var Drawn = []Drawing{
 	{"tier", "tier", here, []string{"-DREADS=6", "-DWRITES=5", "-DLOST=2"}},
 	{"cut", "tier", here, []string{"-DREADS=6", "-DWRITES=5", "-DCUTS=2"}},
 	{"mutex", "mutex", "mutex", []string{"-DCALLERS=4", "-DLEAVES=1", "-DPAUSES=2", "-DDEATHS=1", "-DCOPIES=2"}},
+	{"plain", "mutex", "mutex", []string{"-DCALLERS=3", "-DLEAVES=1", "-DPAUSES=1"}},
+	{"plain", "rwlock", "rwlock", []string{"-DPAUSES=1"}},
 	{"rwlock", "rwlock", "rwlock", []string{"-DWRITERS=2", "-DREADERS=3", "-DLEAVES=1", "-DPAUSES=2", "-DDEATHS=1", "-DCOPIES=2"}},
 	{"change", "rwlock", "rwlock", []string{"-DWRITERS=2", "-DREADERS=2", "-DCHANGES=1", "-DCOPIES=2"}},
 	{"semaphore", "semaphore", "semaphore", []string{"-DCALLERS=4", "-DFEWER=1", "-DLEAVES=1", "-DPAUSES=2", "-DDEATHS=1", "-DCOPIES=2"}},
