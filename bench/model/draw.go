@@ -29,6 +29,7 @@ var Drawn = []Drawing{
 	{"epochs", "epochs", here, []string{"-DLOADS=4", "-DLOSSES=1", "-DCOPIES=1"}},
 	{"everything", "epochs", here, []string{"-DLOADS=4", "-DALL=1", "-DLOSSES=1", "-DCOPIES=1"}},
 	{"intend", "intend", here, []string{"-DTRANSACTIONS=2", "-DLOADS=3", "-DCOPIES=2", "-DLOSSES=1"}},
+	{"forgotten", "intend", here, []string{"-DLOADS=3", "-DLOSSES=1"}},
 	{"tier", "tier", here, []string{"-DREADS=6", "-DWRITES=5", "-DLOST=2"}},
 	{"cut", "tier", here, []string{"-DREADS=6", "-DWRITES=5", "-DCUTS=2"}},
 	{"mutex", "mutex", "mutex", []string{"-DCALLERS=4", "-DLEAVES=1", "-DPAUSES=2", "-DDEATHS=1", "-DCOPIES=2"}},

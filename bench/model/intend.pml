@@ -200,7 +200,7 @@ proctype Trouble() {
 init {
   byte i;
   atomic {
-    if :: value = 1 :: skip fi;
+    if :: value = 1; printf("@cached 1 ; a load has stored version 1\n"); state() :: skip fi;
     busy = TRANSACTIONS + LOADS + READERS;
     do :: i < TRANSACTIONS -> run Transaction(i); i++ :: else -> break od;
     i = 0;

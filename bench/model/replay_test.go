@@ -32,11 +32,11 @@ type scriptWorld struct {
 	ctx      context.Context
 	rdb      *redis.Client
 	space    *protocol.Keyspace
-	value    string            // its key
-	tokens   map[int]string    // of the loads and writers, by their number in the model
-	numbers  map[string]int    // the other way
-	named    replay.Names      // generations of the model, by those of Redis
-	acquired map[int]string    // the generation that each load got
+	value    string         // its key
+	tokens   map[int]string // of the loads and writers, by their number in the model
+	numbers  map[string]int // the other way
+	named    replay.Names   // generations of the model, by those of Redis
+	acquired map[int]string // the generation that each load got
 }
 
 func newScriptWorld(t *testing.T, edit replay.Edit) *scriptWorld {
