@@ -78,6 +78,9 @@ func (w *intendWorld) Do(step replay.Step) {
 		w.end(step.Do[1])
 	case "drop":
 		w.drop(step.Number(1))
+	case "gone":
+		w.end(step.Do[1])
+		w.drop(step.Number(1))
 	case "evict":
 		w.runs(w.rdb.ZRem(w.ctx, w.intents(), "0"))
 	}

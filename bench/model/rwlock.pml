@@ -308,7 +308,7 @@ proctype Trouble() {
        :: CHANGES && downgraded != 0 -> downgrade(0, downgraded); printf("@late_downgrade 0 ; a late copy of downgrade.lua of w0\n"); state();
           assert(!(working & 1) || writer == 0) /* a late copy takes nothing from a writer */
        :: acquire(0); printf("@late_acquire 0 ; a late copy of acquire.lua of w0\n"); state()
-       :: left & 1 -> release(0); printf("@late_release 0 ; a late copy of release.lua of w0\n"); state()
+       :: left & gone & 1 -> release(0); printf("@late_release 0 ; a late copy of release.lua of w0\n"); state()
        fi }
   od
 }

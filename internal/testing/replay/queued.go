@@ -35,7 +35,7 @@ func NewQueued(t *testing.T, rdb *redis.Client, calls queue.Calls, run []Step, e
 		T: t, Redis: rdb, Calls: calls, edit: edit, tokens: make(map[string]string), inbox: rand.Text(), mail: make(map[string]int),
 	}
 	for _, step := range run {
-		q.Lost = q.Lost || step.Do[0] == "release" && step.State["gone"] != "0"
+		q.Lost = q.Lost || (step.Do[0] == "release" || step.Do[0] == "leave") && step.State["gone"] != "0"
 	}
 	q.heard = rdb.PSubscribe(t.Context(), q.inbox+":*")
 	t.Cleanup(func() { _ = q.heard.Close() })
