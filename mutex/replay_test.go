@@ -131,7 +131,7 @@ func (w *replayed) Do(step replay.Step) {
 	}
 }
 
-// hear waits until the caller was told of a grant with that fence.
+// hear waits for a grant with that fence to reach the caller.
 func (w *replayed) hear(id, number string) {
 	for w.fences[strconv.FormatInt(w.grants[id], 10)] != number {
 		m, err := w.heard.ReceiveTimeout(w.t.Context(), 20*time.Second)

@@ -88,7 +88,7 @@ func (q *Queued) Release(caller string, want string) {
 	}
 }
 
-// Hear waits until the caller was told of a grant.
+// Hear waits until the caller hears of a grant.
 func (q *Queued) Hear(caller string) {
 	inbox := q.inbox + ":" + caller
 	for q.mail[inbox] == 0 {
