@@ -23,7 +23,7 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/lint-cache
 
-.PHONY: help test test-all test-consensus race lint vulncheck reproducible api-check bench compare-smoke conformance compat examples docs model sim fuzz chaos drill tidy-check clone-check release-check ci
+.PHONY: help coverage test test-all test-consensus race lint vulncheck reproducible api-check bench compare-smoke conformance compat examples docs model sim fuzz chaos drill tidy-check clone-check release-check ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -90,9 +90,13 @@ model: ## search all runs of the models of the protocols with SPIN, and see that
 	@scripts/need spin cc
 	go run ./bench/cmd/model
 
-fuzz: ## run every fuzz test of the library for FUZZTIME
+fuzz: ## run every fuzz test of the library for FUZZTIME, or those that FUZZ names, and list the time of each
 	@scripts/need $(REDIS)
 	@FUZZTIME=$(FUZZTIME) scripts/fuzz
+
+coverage: ## measure how much of the core the tests execute, and write the table into docs/design/bench.md; takes a quarter of an hour, and is no part of .ci/run
+	@scripts/need $(REDIS) spin cc git
+	@scripts/coverage -write
 
 chaos: ## disturb processes and their Redis for CHAOS (5m, six kinds of harm in turn), and check that no promise was broken; make test-all does so for seconds
 	@scripts/need $(REDIS)

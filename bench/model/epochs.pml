@@ -116,11 +116,15 @@ proctype Get(byte me) {
   };
   /* make.lua, before the load: the epochs that it will have. It may know the tag. */
   atomic {
-    if :: knows = true :: knows = false fi;
+    if :: v == 0 -> knows = false :: knows = true fi; /* an entry has its tag */
     if
-    :: RULE(EPOCHS_BEFORE_LOAD) ->
-       make(prefix_epoch, first_prefix); p = prefix_epoch; t = 0;
-       if :: knows -> make(tag_epoch, first_tag); t = tag_epoch :: else fi
+    :: RULE(EPOCHS_BEFORE_LOAD) -> /* those that were read; it makes what was missing */
+       p = now_p; t = 0;
+       if :: p == 0 -> make(prefix_epoch, first_prefix); p = prefix_epoch :: else fi;
+       if
+       :: knows -> t = now_t; if :: t == 0 -> make(tag_epoch, first_tag); t = tag_epoch :: else fi
+       :: else
+       fi
     :: else
     fi;
     make(any_epoch, first_any); any = any_epoch;
@@ -207,6 +211,7 @@ init {
     :: value[0] = 1; at_prefix[0] = 1; at_tag[0] = 2
     :: skip
     fi;
+    printf("@cached %d ; there are epochs, and version %d\n", value[0], value[0]); state();
     busy = LOADS + 1;
     do :: i < LOADS -> run Get(i); i++ :: else -> break od;
     run Writer(); run Trouble()

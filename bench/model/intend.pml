@@ -183,7 +183,11 @@ proctype Trouble() {
   :: atomic { TRANSACTIONS > 1 && dies(TRANSACTIONS - 1) -> expire(TRANSACTIONS - 1) }
   :: atomic { late & 1 -> drop(0) }
   :: atomic { TRANSACTIONS > 1 && late & (1 << (TRANSACTIONS - 1)) -> drop(TRANSACTIONS - 1) }
-  :: atomic { phase[0] == 2 && until & 1 -> until = until & ~1; if :: ends & 1 -> value = 0; ends = 0 :: else fi; printf("@expire 0 ; what a late copy left expires\n"); state() }
+  :: atomic { phase[0] == 2 && until & 1 -> until = until & ~1;
+       if :: RULE(END_IS_KNOWN) -> over = over | 1 :: else fi;
+       if :: ends & 1 -> value = 0; ends = 0 :: else fi;
+       if :: mark & 1 && RULE(LEASE_ENDS_TOO) -> gen = 0; mark = 0 :: else fi;
+       printf("@gone 0 ; what a late copy left expires\n"); state() }
   :: atomic { losses < LOSSES && until & 1 && phase[0] == 1 -> losses++; forgotten = 1; until = until & ~1; printf("@evict ; Redis evicts the intent\n"); state() }
   :: atomic { phase[0] == 1 && until & 1 && !RULE(RENEWAL_LENGTHENS_NOTHING) -> ends = 0; printf("@renew 0 ; a renewal lengthens what is cached\n"); state() }
   :: atomic { copies < COPIES && phase[0] >= 1 && phase[0] <= 2 -> copies++;
@@ -200,7 +204,7 @@ proctype Trouble() {
 init {
   byte i;
   atomic {
-    if :: value = 1 :: skip fi;
+    if :: value = 1; printf("@cached 1 ; a load has stored version 1\n"); state() :: skip fi;
     busy = TRANSACTIONS + LOADS + READERS;
     do :: i < TRANSACTIONS -> run Transaction(i); i++ :: else -> break od;
     i = 0;

@@ -107,8 +107,8 @@ inline lock(id) {
   dead = dead & ~(1 << id);
   if
   :: (gone & (1 << id)) && RULE(GONE_ARE_REFUSED) -> answer = 0
-  :: !((gone & (1 << id)) && RULE(GONE_ARE_REFUSED)) && token == id && stands -> answer = 1
-  :: !((gone & (1 << id)) && RULE(GONE_ARE_REFUSED)) && !(token == id && stands) ->
+  :: !((gone & (1 << id)) && RULE(GONE_ARE_REFUSED)) && token == id -> stands = true; answer = 1 /* also when its lease has ended, and nobody came since */
+  :: !((gone & (1 << id)) && RULE(GONE_ARE_REFUSED)) && token != id ->
      if
      :: token == FREE && len(queue) == 0 || !RULE(ONE_HOLDER) -> give(id); answer = 1
      :: else ->
@@ -200,7 +200,7 @@ proctype Trouble() {
   :: atomic { copies < COPIES && (asked & 1) -> copies++;
        if
        :: lock(0); printf("@late_lock 0 ; a late copy of caller 0's lock.lua\n"); state()
-       :: (left & 1) -> unlock(0);
+       :: (left & gone & 1) -> unlock(0);
           printf("@late_unlock 0 %d ; a late copy of its unlock.lua: %d\n", answer, answer); state();
           assert(answer == 1 || leaves > 0 || last != 0) /* a second copy of an unlock is not told that the lock was lost */
        fi }

@@ -14,6 +14,7 @@ import (
 	"github.com/cacheguard/go/internal/keys"
 	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/internal/testing/replay"
 )
 
 // patience is for how long a step of a Guard is waited for.
@@ -119,7 +120,7 @@ type guardWorld struct {
 
 func newGuardWorld(t *testing.T, instances int) *guardWorld {
 	t.Helper()
-	w := &guardWorld{scriptWorld: newScriptWorld(t)}
+	w := &guardWorld{scriptWorld: newScriptWorld(t, replay.AsIs)}
 	config := cacheguard.Config{
 		Prefix: rand.Text(), TTL: time.Hour, LeaseTTL: time.Minute, WaitTimeout: time.Minute, RedisTimeout: time.Minute, EarlyRefresh: -1,
 	}
@@ -186,7 +187,7 @@ func await[T any](w *guardWorld, what string, from <-chan T) (v T) {
 	select {
 	case v = <-from:
 	case <-time.After(patience):
-		w.t.Errorf("waited in vain for %s", what)
+		w.Wrong("waited in vain for %s", what)
 	}
 	return v
 }
@@ -194,14 +195,14 @@ func await[T any](w *guardWorld, what string, from <-chan T) (v T) {
 func (w *guardWorld) pass(i *guarded, what string) {
 	w.t.Helper()
 	if kind := await(w, what, i.gate.arrived); kind != what {
-		w.t.Errorf("the Guard sends %s", kind)
+		w.Wrong("the Guard sends %s", kind)
 		return
 	}
 	i.gate.let <- struct{}{}
 	await(w, "the answer to "+what, i.gate.done)
 }
 
-func (w *guardWorld) do(step Step) {
+func (w *guardWorld) Do(step replay.Step) {
 	w.t.Helper()
 	var i *guarded
 	switch step.Do[0] {
@@ -221,7 +222,7 @@ func (w *guardWorld) do(step Step) {
 		w.pass(i, "fill")
 	case "invalidate":
 		if err := w.writer.Invalidate(w.ctx, "k"); err != nil {
-			w.t.Error(err)
+			w.Wrong("Invalidate: %v", err)
 		}
 	case "return":
 		if i.once { // the model says what another call would get
@@ -229,7 +230,7 @@ func (w *guardWorld) do(step Step) {
 		}
 		i.once = true
 		if g := await(w, "the Get", i.got); g.err != nil || g.version != step.Do[2] {
-			w.t.Errorf("the Get returns version %s: %v", g.version, g.err)
+			w.Wrong("the Get returns version %s: %v", g.version, g.err)
 		}
 	}
 }
@@ -242,20 +243,22 @@ func (i *guarded) get(ctx context.Context) {
 	i.got <- got{version, err}
 }
 
-func (w *guardWorld) state() map[string]string {
+func (w *guardWorld) State() map[string]string {
 	w.t.Helper()
 	fields := w.hash(protocol.LeaseKey(w.value))
-	return map[string]string{"value": w.cached(), "held": bit(fields["token"] != ""), "waited": bit(waiters(fields) > 0)}
+	return map[string]string{"value": w.cached(), "held": replay.Bit(fields["token"] != ""), "waited": replay.Bit(waiters(fields) > 0)}
 }
 
 func TestRunsOfTheModelOfLoadsAreRunsOfGuards(t *testing.T) {
 	t.Parallel()
-	for _, run := range drawn(t, "guard") {
+	for file, run := range replay.Drawn(t, "guard") {
 		for _, step := range run {
 			if s := step.State; s != nil {
-				s["held"], s["waited"] = bit(s["token"] != "0"), bit(s["inbox"] != "0")
+				s["held"], s["waited"] = replay.Bit(s["token"] != "0"), replay.Bit(s["inbox"] != "0")
 			}
 		}
-		replay(t, run, newGuardWorld(t, 3))
+		if wrong := replay.Run(run, newGuardWorld(t, 3)); wrong != "" {
+			t.Fatalf("%s: %s", file, wrong)
+		}
 	}
 }

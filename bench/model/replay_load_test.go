@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/protocol"
+	"github.com/cacheguard/go/internal/testing/model"
+	"github.com/cacheguard/go/internal/testing/replay"
 )
 
 // loadWorld replays runs of load.pml.
@@ -22,7 +24,7 @@ func (w *loadWorld) acquire(load int, inbox string) protocol.Acquired {
 	w.t.Helper()
 	reply, err := protocol.ParseAcquired(w.run(w.space.Acquire(w.value, protocol.Request{Token: w.token(load), Take: true, Inbox: inbox})))
 	if err != nil {
-		w.t.Fatal(err)
+		w.Wrong("acquire.lua: %v", err)
 	}
 	return reply
 }
@@ -35,13 +37,13 @@ func (w *loadWorld) fail(load int) {
 	w.run(call)
 }
 
-func (w *loadWorld) do(step Step) {
+func (w *loadWorld) Do(step replay.Step) {
 	w.t.Helper()
 	w.next = step.State["gen"]
 	switch step.Do[0] {
 	case "read":
 		if got := w.cached(); got != step.Do[2] {
-			w.t.Errorf("GET returns version %s", got)
+			w.Wrong("GET returns version %s", got)
 		}
 	case "acquire":
 		w.answers(step, w.acquire(step.Number(2), step.Do[1]))
@@ -50,7 +52,7 @@ func (w *loadWorld) do(step Step) {
 		w.filled[load] = step.Number(4)
 		reply, err := w.run(w.space.Fill(w.value, w.filling(w.token(load), w.acquired[load], step.Number(4)))).Text()
 		if err != nil || !strings.EqualFold(reply, step.Do[5]) {
-			w.t.Errorf("fill.lua returns %s: %v", reply, err)
+			w.Wrong("fill.lua returns %s: %v", reply, err)
 		}
 	case "release", "late_release":
 		w.run(w.space.Release(w.value, w.token(step.Number(len(step.Do)-1))))
@@ -74,16 +76,16 @@ func (w *loadWorld) do(step Step) {
 }
 
 // answers compares the answer of acquire.lua with the model's.
-func (w *loadWorld) answers(step Step, a protocol.Acquired) {
+func (w *loadWorld) answers(step replay.Step, a protocol.Acquired) {
 	w.t.Helper()
 	want := map[string]protocol.Status{"VALUE": protocol.HasValue, "LEASE": protocol.Granted, "HELD": protocol.Held, "FAILED": protocol.Failed}
 	if a.Status != want[step.Do[3]] {
-		w.t.Errorf("acquire.lua answers %s", a.Status)
+		w.Wrong("acquire.lua answers %s", a.Status)
 	}
 	switch a.Status {
 	case protocol.HasValue:
 		if got := w.version(a.Value); got != step.Do[4] {
-			w.t.Errorf("acquire.lua returns version %s", got)
+			w.Wrong("acquire.lua returns version %s", got)
 		}
 	case protocol.Granted:
 		w.acquired[step.Number(2)] = a.Generation
@@ -93,7 +95,7 @@ func (w *loadWorld) answers(step Step, a protocol.Acquired) {
 	}
 }
 
-func (w *loadWorld) state() map[string]string {
+func (w *loadWorld) State() map[string]string {
 	w.t.Helper()
 	fields := w.hash(w.lease())
 	if fields["generation"] != "" {
@@ -112,17 +114,31 @@ func (w *loadWorld) state() map[string]string {
 		gen = w.named[fields["generation"]]
 	}
 	return map[string]string{
-		"value": w.cached(), "token": strconv.Itoa(w.numbers[fields["token"]]), "gen": gen, "stands": bit(deadline > 1),
-		"failed": bit(fields["token"] == "" && fields["failed"] != ""), "inbox": strconv.Itoa(inboxes),
+		"value": w.cached(), "token": strconv.Itoa(w.numbers[fields["token"]]), "gen": gen, "stands": replay.Bit(deadline > 1),
+		"failed": replay.Bit(fields["token"] == "" && fields["failed"] != ""), "inbox": strconv.Itoa(inboxes),
 	}
 }
 
 // gets is how many Gets an instance of the drawn runs makes.
 const gets = 2
 
+func newLoadWorld(t *testing.T) func(run []replay.Step, edit replay.Edit) replay.World {
+	return func(_ []replay.Step, edit replay.Edit) replay.World {
+		return &loadWorld{scriptWorld: newScriptWorld(t, edit), filled: make(map[int]int)}
+	}
+}
+
 func TestRunsOfTheModelOfLoadsAreRunsOfTheScripts(t *testing.T) {
 	t.Parallel()
-	for _, run := range drawn(t, "load") {
-		replay(t, run, &loadWorld{scriptWorld: newScriptWorld(t), filled: make(map[int]int)})
-	}
+	replay.Agrees(t, "load", newLoadWorld(t))
+}
+
+func TestReplaysOfLoadsFindMistakesInTheScripts(t *testing.T) {
+	t.Parallel()
+	replay.FindsEvery(t, "load", map[string]model.Mistake{
+		"a fill does not look at the generation": {"lease.generation ~= generation or", "lease.generation == '' or"},
+		"a release does not look at the token":   {"~= ARGV[1] then", "== '' then"},
+		"an invalidation leaves the lease":       {"gone[5 + i] = lease", "gone[5 + i] = nil"},
+		"whoever asks again gets nothing":        {"if h[1] == ARGV[1] then", "if false then"},
+	}, newLoadWorld(t))
 }

@@ -6,8 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -16,76 +14,37 @@ import (
 	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/internal/testing/replay"
 )
 
 var shared *redistest.Server
 
 func TestMain(m *testing.M) { redistest.Main(m, &shared) }
 
-// world is what a run of a model is replayed on.
-type world interface {
-	do(step Step)
-	state() map[string]string // what there is of the state, under the model's names
-}
-
-// drawn are the runs of testdata that SPIN drew of a model; the command draws others.
-func drawn(t *testing.T, name string) (runs [][]Step) {
-	t.Helper()
-	found, err := filepath.Glob(filepath.Join("testdata", name+"-*.txt"))
-	if err != nil || len(found) < 10 {
-		t.Fatalf("%d runs of %s: %v", len(found), name, err)
-	}
-	for _, file := range found {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		runs = append(runs, steps(string(text)))
-	}
-	return runs
-}
-
-// replay takes the steps of a run, and compares the states after each.
-func replay(t *testing.T, run []Step, w world) {
-	t.Helper()
-	for i, step := range run {
-		w.do(step)
-		if t.Failed() {
-			t.Fatalf("in this run:\n%s", Sequence(run[:i+1]))
-		}
-		if step.State == nil {
-			continue
-		}
-		for name, got := range w.state() {
-			if want := step.State[name]; got != want {
-				t.Fatalf("after these steps, %s is %s, and %s in the model:\n%s", name, got, want, Sequence(run[:i+1]))
-			}
-		}
-	}
-}
-
 // replayed is the key that runs are about.
 const replayed = "k"
 
 // scriptWorld is a key in Redis, and what the model calls what is there.
 type scriptWorld struct {
+	replay.Verdict
 	t        *testing.T
+	edit     replay.Edit
 	ctx      context.Context
 	rdb      *redis.Client
 	space    *protocol.Keyspace
-	value    string            // its key
-	tokens   map[int]string    // of the loads and writers, by their number in the model
-	numbers  map[string]int    // the other way
-	named    map[string]string // generations of the model, by those of Redis
-	acquired map[int]string    // the generation that each load got
+	value    string         // its key
+	tokens   map[int]string // of the loads and writers, by their number in the model
+	numbers  map[string]int // the other way
+	named    replay.Names   // generations of the model, by those of Redis
+	acquired map[int]string // the generation that each load got
 }
 
-func newScriptWorld(t *testing.T) *scriptWorld {
+func newScriptWorld(t *testing.T, edit replay.Edit) *scriptWorld {
 	t.Helper()
 	space := &protocol.Keyspace{Prefix: rand.Text(), Instance: "i", Channel: rand.Text(), LeaseTTL: time.Hour, LoadTimeout: time.Hour}
 	return &scriptWorld{
-		t: t, ctx: t.Context(), rdb: shared.Client(t), space: space, value: space.ValueKey(replayed),
-		tokens: make(map[int]string), numbers: make(map[string]int), named: make(map[string]string), acquired: make(map[int]string),
+		t: t, edit: edit, ctx: t.Context(), rdb: shared.Client(t), space: space, value: space.ValueKey(replayed),
+		tokens: make(map[int]string), numbers: make(map[string]int), named: make(replay.Names), acquired: make(map[int]string),
 	}
 }
 
@@ -100,9 +59,11 @@ func (w *scriptWorld) token(number int) string {
 
 func (w *scriptWorld) run(call *script.Call) *redis.Cmd {
 	w.t.Helper()
-	cmd := call.Run(w.ctx, w.rdb)
+	edited := *call
+	edited.Script = w.edit(call.Script)
+	cmd := edited.Run(w.ctx, w.rdb)
 	if cmd.Err() != nil {
-		w.t.Fatal(cmd.Err())
+		w.Wrong("Redis: %v", cmd.Err())
 	}
 	return cmd
 }
@@ -129,7 +90,7 @@ func (w *scriptWorld) version(raw []byte) string {
 	}
 	entry, err := protocol.DecodeEntry(replayed, bytes.Clone(raw))
 	if err != nil {
-		w.t.Fatal(err)
+		w.Wrong("the entry: %v", err)
 	}
 	return string(entry.Payload)
 }
@@ -154,18 +115,7 @@ func (w *scriptWorld) hash(key string) map[string]string {
 
 // call says that the model calls a generation of Redis by that number.
 func (w *scriptWorld) call(generation, number string) {
-	w.t.Helper()
-	for other, called := range w.named {
-		if (other == generation) != (called == number) {
-			w.t.Errorf("generation %s is %s, and %s is %s", other, called, generation, number)
-		}
+	if !w.named.Call(generation, number) {
+		w.Wrong("generation %s of the model is another one, or was", number)
 	}
-	w.named[generation] = number
-}
-
-func bit(set bool) string {
-	if set {
-		return "1"
-	}
-	return "0"
 }

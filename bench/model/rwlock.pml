@@ -76,7 +76,7 @@ byte working, reading;           /* callers that work, and may, as bits */
 byte paused, left, asked, owes;  /* owes: readers that have seen a writer begin since they queued */
 byte newest, served, downgraded, last_fence[CALLERS];
 byte deaths, pauses, leaves, copies, busy;
-bool ended;
+bool ended, wrote;
 
 inline state() { printf("# writer %d readers %d fence %d writers %d waiting %d gone %d\n", writer, readers, fence, len(writers), waiting, gone) }
 
@@ -173,15 +173,18 @@ inline acquire(id) {
 
 /* release.lua */
 inline release(id) {
+  wrote = (writer == id); /* a writer whose lease was over still had the lock */
   expire();
   answer = 1;
   if
-  :: writer == id || !RULE(RELEASE_CHECKS) && writer != NONE -> writer = NONE; ended = true; stand = stand & ~(1 << id)
-  :: writer != id && readers & (1 << id) -> readers = readers & ~(1 << id); stand = stand & ~(1 << id)
-  :: writer != id && !(readers & (1 << id)) && is_writer(id) && writers??[eval(id)] -> writers??eval(id)
-  :: writer != id && waiting & (1 << id) -> waiting = waiting & ~(1 << id); owes = owes & ~(1 << id)
+  :: wrote && writer != id && RULE(RELEASE_CHECKS) -> skip
+  :: !(wrote && writer != id && RULE(RELEASE_CHECKS)) && (writer == id || !RULE(RELEASE_CHECKS) && writer != NONE) -> writer = NONE; ended = true; stand = stand & ~(1 << id)
+  :: !wrote && writer != id && readers & (1 << id) -> readers = readers & ~(1 << id); stand = stand & ~(1 << id)
+  :: !wrote && writer != id && !(readers & (1 << id)) && is_writer(id) && writers??[eval(id)] -> writers??eval(id)
+  :: !wrote && writer != id && waiting & (1 << id) -> waiting = waiting & ~(1 << id); owes = owes & ~(1 << id)
   :: else -> answer = 0
   fi;
+  wrote = false;
   if :: RULE(RELEASE_HANDS_ON) -> hand_on() :: else fi
 }
 
@@ -305,7 +308,7 @@ proctype Trouble() {
        :: CHANGES && downgraded != 0 -> downgrade(0, downgraded); printf("@late_downgrade 0 ; a late copy of downgrade.lua of w0\n"); state();
           assert(!(working & 1) || writer == 0) /* a late copy takes nothing from a writer */
        :: acquire(0); printf("@late_acquire 0 ; a late copy of acquire.lua of w0\n"); state()
-       :: left & 1 -> release(0); printf("@late_release 0 ; a late copy of release.lua of w0\n"); state()
+       :: left & gone & 1 -> release(0); printf("@late_release 0 ; a late copy of release.lua of w0\n"); state()
        fi }
   od
 }

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/cacheguard/go/internal/testing/replay"
 )
 
 // How a search goes through the runs.
@@ -27,8 +29,8 @@ var (
 // Found is what a search has found.
 type Found struct {
 	States int
-	Wrong  string // the promise that a run breaks; empty: none does
-	Trail  []Step // of that run
+	Wrong  string        // the promise that a run breaks; empty: none does
+	Trail  []replay.Step // of that run
 }
 
 // Searcher has SPIN and a C compiler make searches, one after the other.
@@ -90,7 +92,7 @@ func (s *Searcher) search(ctx context.Context, m Model, defines []string, h how)
 	if err != nil {
 		return found, err
 	}
-	found.Trail = steps(said)
+	found.Trail = replay.Read(said)
 	if promise := brokenPromise(dir, said); promise != "" {
 		found.Wrong = promise
 	} else if strings.HasPrefix(found.Wrong, "invalid end state") {

@@ -220,7 +220,7 @@ proctype Trouble() {
   :: atomic { copies < COPIES && asked & 1 -> copies++;
        if
        :: acquire(0); printf("@late_acquire 0 ; a late copy of acquire.lua of caller 0\n"); state()
-       :: left & 1 -> release(0); printf("@late_release 0 ; a late copy of its release.lua\n"); state()
+       :: left & gone & 1 -> release(0); printf("@late_release 0 ; a late copy of its release.lua\n"); state()
        fi }
   od
 }

@@ -75,11 +75,12 @@ inline serve() {
 
 proctype Get() {
   byte n, v, m;
+  bool live;
   do
   :: n == READS -> break
   :: n < READS ->
      n++;
-     atomic { m = stripe; printf("@mark %d ; a Get notes the state of the stripe, %d\n", m, m) };
+     atomic { m = stripe; live = up || !RULE(CUT_BYPASSES); printf("@mark %d ; a Get notes the state of the stripe, %d\n", m, m) };
      atomic { v = value; if :: !RULE(MARK_BEFORE_READ) -> m = stripe :: else fi; printf("@read %d ; GET: version %d\n", v, v) };
      if :: !RULE(MARK_BEFORE_READ) -> atomic { m = stripe } :: else fi;
      if
@@ -88,7 +89,7 @@ proctype Get() {
      fi;
      atomic {
        if
-       :: usable && (m == stripe || !RULE(CHECK_AND_KEEP)) -> tier = v
+       :: live && (m == stripe || !RULE(CHECK_AND_KEEP)) -> tier = v
        :: else
        fi;
        printf("@keep %d ; the tier has version %d\n", tier, tier); state()
@@ -113,9 +114,9 @@ proctype Writer() {
        told[sent] = source;
        if :: !up && source > floor -> floor = source :: else fi;
        if
-       :: lost < LOST -> lost++; printf("@lose %d ; invalidate.lua for version %d; notice %d is lost\n", sent, source, sent)
-       :: !up -> printf("@lose %d ; invalidate.lua for version %d; nobody hears notice %d\n", sent, source, sent)
-       :: up -> notices!!sent; printf("@send %d ; invalidate.lua for version %d sends notice %d\n", sent, source, sent)
+       :: lost < LOST -> lost++; printf("@lose %d %d ; invalidate.lua for version %d; notice %d is lost\n", sent, source, source, sent)
+       :: !up -> printf("@lose %d %d ; invalidate.lua for version %d; nobody hears notice %d\n", sent, source, source, sent)
+       :: up -> notices!!sent; printf("@send %d %d ; invalidate.lua for version %d sends notice %d\n", sent, source, source, sent)
        fi;
        if
        :: OWN && RULE(OWN_AT_ONCE) && !(other & (1 << sent)) -> forget_all()

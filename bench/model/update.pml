@@ -68,6 +68,7 @@ byte fences, last_fence;
 
 /* Redis. */
 byte value, gen;        /* 0: none */
+byte by;                /* the put that stored the value, from 1 on; 0: a load */
 bool taken;             /* a load holds the lease */
 byte intents;           /* of the writers, as bits */
 byte announced;         /* the same, with those that have expired */
@@ -130,12 +131,16 @@ inline end_update(t) {
 /* put.lua. That its own intent is there is not needed for any promise here, since PUT_REMEMBERS; the script looks all the same. */
 inline put(t, g, v) {
   if
-  :: (gen == g && gen != 0 || !RULE(PUT_PROVES)) && announced & (1 << t) && (!((RULE(PUT_REMEMBERS) -> announced : intents) & ~(1 << t)) || !RULE(PUT_ALONE)) ->
-     assert(v >= floor); /* never a stale put */
-     forget(); value = v
-  :: else -> forget()
-  fi;
-  end_intent(t)
+  :: v != 0 && value == v && by == t + 1 -> skip /* a second copy finds what the first has stored */
+  :: else ->
+     if
+     :: (gen == g && gen != 0 || !RULE(PUT_PROVES)) && announced & (1 << t) && (!((RULE(PUT_REMEMBERS) -> announced : intents) & ~(1 << t)) || !RULE(PUT_ALONE)) ->
+        assert(v >= floor); /* never a stale put */
+        forget(); value = v; by = t + 1
+     :: else -> forget()
+     fi;
+     end_intent(t)
+  fi
 }
 
 proctype Update(byte me) {
@@ -197,7 +202,7 @@ ask:
        :: gen == g && g != 0 ->
           assert(v >= floor); /* never a stale fill */
           woken = woken | inbox; inbox = 0;
-          value = v; gen = 0; taken = false; reply = STORED
+          value = v; by = 0; gen = 0; taken = false; reply = STORED
        :: else -> reply = REFUSED
        fi;
        printf("@fill %d %d %e ; load %d: fill.lua with version %d: %e\n", me, v, reply, me, v, reply); state()

@@ -1,6 +1,12 @@
 package postgres
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/jackc/pglogrepl"
+
+	"github.com/cacheguard/go/cdc"
+)
 
 func FuzzParse(f *testing.F) {
 	for _, kind := range []uint32{16, 17, 20, 21, 23, 26, 700, 701, 1082, 1114, 1184, 1700, 25, 0} {
@@ -11,6 +17,50 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind uint32, text string) {
 		if v, err := parse(kind, text); err == nil && v == nil {
 			t.Errorf("%q of type %d is NULL", text, kind)
+		}
+	})
+}
+
+func FuzzParseSnapshot(f *testing.F) {
+	for _, text := range []string{"", "1:1:", "10:20:10,14,15", "10:20", "10:20:,", ":20:", "10::", "a:b:c", "1:18446744073709551616:", "10:20:-1", "1:2:3:4", "10:20:20"} {
+		f.Add(text, uint64(14))
+	}
+	f.Fuzz(func(t *testing.T, text string, xid uint64) {
+		s, err := parseSnapshot(text)
+		if err != nil {
+			return
+		}
+		if xid >= s.next && !s.runs(xid) {
+			t.Errorf("%q: transaction %d has begun after the snapshot, and does not run", text, xid)
+		}
+		for _, running := range s.running {
+			if !s.runs(running) {
+				t.Errorf("%q: transaction %d does not run", text, running)
+			}
+		}
+	})
+}
+
+func FuzzRow(f *testing.F) {
+	for _, kind := range []byte{pglogrepl.TupleDataTypeText, pglogrepl.TupleDataTypeNull, pglogrepl.TupleDataTypeToast, pglogrepl.TupleDataTypeBinary, 0} {
+		f.Add(uint32(20), kind, []byte("42"), true)
+		f.Add(uint32(1184), kind, []byte("2026-11-23 12:00:00+01"), false)
+	}
+	f.Fuzz(func(t *testing.T, of uint32, kind byte, data []byte, full bool) {
+		r := newRelation(nil, &pglogrepl.RelationMessage{Columns: []*pglogrepl.RelationMessageColumn{
+			{Name: "id", DataType: of, Flags: 1}, {Name: "missing", DataType: of},
+		}})
+		tuple := &pglogrepl.TupleData{Columns: []*pglogrepl.TupleDataColumn{{DataType: kind, Data: data}}}
+		for _, row := range []cdc.Row{r.newRow(tuple, nil), r.newRow(nil, tuple), r.oldRow(tuple, full, nil), r.oldRow(nil, full, tuple), r.oldRow(nil, full, nil)} {
+			for _, column := range append(row.Columns(), "none") {
+				v, err := row.Value(column)
+				if err == nil && v == nil && kind != pglogrepl.TupleDataTypeNull {
+					t.Errorf("%q of type %d in format %q is NULL", data, of, kind)
+				}
+				_, _ = row.Int64(column)  // whatever it is, it is read without a panic
+				_, _ = row.String(column) // the same
+				_, _ = row.Time(column)   // the same
+			}
 		}
 	})
 }

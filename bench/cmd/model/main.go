@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/bench/model"
+	"github.com/cacheguard/go/internal/testing/replay"
 )
 
 type options struct {
@@ -27,7 +28,7 @@ func main() {
 	flag.BoolVar(&o.large, "large", os.Getenv("MODEL") == "large", "search larger bounds, too, for some minutes; so does MODEL=large")
 	flag.BoolVar(&o.quiet, "quiet", false, "do not print the runs that break a promise")
 	notes := flag.Bool("notes", false, "write the hashes of the scripts into docs/design/model.md, after you have looked at what changed")
-	draw := flag.Int("draw", 0, "draw so many runs of some models into bench/model/testdata, to be replayed by the tests")
+	draw := flag.Int("draw", 0, "draw so many runs into the testdata of the tests that replay them; of one kind with -model, such as cut")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := work(ctx, log.New(os.Stdout, "", 0), o, *notes, *draw)
@@ -52,7 +53,7 @@ func work(ctx context.Context, out *log.Logger, o options, notes bool, draw int)
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a folder of temporary files
 	if draw > 0 {
-		return (&model.Searcher{Dir: dir}).DrawAll(ctx, "bench/model/testdata", draw)
+		return (&model.Searcher{Dir: dir}).DrawAll(ctx, ".", o.name, draw)
 	}
 	began, failed := time.Now(), 0
 	for _, m := range models {
@@ -82,7 +83,7 @@ func searchAll(ctx context.Context, out *log.Logger, s *model.Searcher, m model.
 			out.Printf("%s %s: %s (%d states)\n", m.Name, kind, b.Says, found.States)
 			if found.Wrong != "" {
 				wrong++
-				out.Printf("%s  WRONG: %s\n", model.Sequence(found.Trail), found.Wrong)
+				out.Printf("%s  WRONG: %s\n", replay.Sequence(found.Trail), found.Wrong)
 			}
 		}
 		return err
@@ -129,7 +130,7 @@ func missing(out *log.Logger, m model.Model, kind string, b model.Bounds, found 
 		return 1
 	}
 	if !quiet {
-		out.Print(model.Sequence(found.Trail))
+		out.Print(replay.Sequence(found.Trail))
 	}
 	out.Printf("      broken: %s\n", found.Wrong)
 	return 0

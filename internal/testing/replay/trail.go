@@ -1,15 +1,12 @@
-package model
+package replay
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 )
 
-// Step is a step of a run, as the model prints it: "@WHAT ARGUMENTS ; IN WORDS", and perhaps "# NAME VALUE NAME VALUE …", the state after it.
+// Step is a step of a run, as a model prints it: "@WHAT ARGUMENTS ; IN WORDS", and perhaps "# NAME VALUE NAME VALUE …", the state after it.
 type Step struct {
 	Do    []string
 	Says  string
@@ -25,8 +22,8 @@ func (s Step) Number(i int) int {
 	return n
 }
 
-// steps reads what SPIN prints.
-func steps(said string) (all []Step) {
+// Read reads what SPIN prints, and what Write has written.
+func Read(said string) (all []Step) {
 	for line := range strings.Lines(said) {
 		line = strings.TrimSpace(line)
 		if text, ok := strings.CutPrefix(line, "@"); ok {
@@ -44,6 +41,23 @@ func steps(said string) (all []Step) {
 	return all
 }
 
+// Write is the inverse of Read.
+func Write(trail []Step) string {
+	var text strings.Builder
+	for _, step := range trail {
+		fmt.Fprintf(&text, "@%s ; %s\n", step, step.Says)
+		if step.State == nil {
+			continue
+		}
+		text.WriteString("#")
+		for _, name := range step.names {
+			text.WriteString(" " + name + " " + step.State[name])
+		}
+		text.WriteString("\n")
+	}
+	return text.String()
+}
+
 // Sequence is the run for a person to read.
 func Sequence(trail []Step) string {
 	var text strings.Builder
@@ -51,15 +65,4 @@ func Sequence(trail []Step) string {
 		fmt.Fprintf(&text, "%4d  %s\n", i+1, step.Says)
 	}
 	return text.String()
-}
-
-// Draw draws a run at random.
-func (s *Searcher) Draw(ctx context.Context, m Model, defines []string, seed int) (trail []Step, err error) {
-	dir, err := s.unpack(m.Name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	said, err := run(ctx, dir, "spin", append([]string{"-T", "-u5000", fmt.Sprintf("-n%d", seed)}, append(defines, m.Name+".pml")...)...)
-	return steps(said), err
 }
