@@ -45,9 +45,8 @@ race: ## run the library's tests three times, to find what one run misses
 	@scripts/need $(REDIS) cc git
 	$(TEST) -count=3 $(LIBRARY)
 
-lint: $(LINTER) ## check the format, go vet, golangci-lint, and actionlint for the workflows
+lint: $(LINTER) ## check the format, golangci-lint (which vets, too), and actionlint for the workflows
 	@scripts/gofmt-check
-	go vet $(ALL)
 	$(LINTER) run --allow-parallel-runners $(ALL)
 	go run $(ACTIONLINT) -shellcheck= -pyflakes=
 
