@@ -80,7 +80,7 @@ func (l *loaders) run(ctx context.Context, j *job, s limit.Slot) loaded {
 	}
 	load := newLoading(ctx, l, j.key)
 	load.batch = j.batch
-	ctx, cancel := l.withTimeoutOf(j, context.WithValue(ctx, loadingKey{}, load))
+	ctx, cancel := l.withTimeoutOf(context.WithValue(ctx, loadingKey{}, load), j)
 	done := make(chan loaded, 1)
 	l.tasks.Go(func() { // owner: the Guard; stop: ctx; joined by Close
 		defer cancel()
@@ -118,7 +118,7 @@ func (l *loaders) await(ctx context.Context, key string, done <-chan loaded) loa
 }
 
 // withTimeoutOf is withTimeout for the load of a key. That of a batch bounds its call, after the wait for a slot.
-func (l *loaders) withTimeoutOf(j *job, ctx context.Context) (context.Context, context.CancelFunc) {
+func (l *loaders) withTimeoutOf(ctx context.Context, j *job) (context.Context, context.CancelFunc) {
 	if j.batch != nil {
 		return context.WithCancel(ctx)
 	}

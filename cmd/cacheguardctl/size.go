@@ -118,7 +118,7 @@ func (c *size) measure(e *env, prefix string, kind int, s *entrySize) error {
 		for tag := range s.Tags {
 			cacheguard.SetTags(ctx, fmt.Sprint("tag:", 100+tag))
 		}
-		return make([]byte, s.Payload), nil
+		return make([]byte, s.Payload), ctx.Err()
 	}
 	cache, err := cacheguard.NewCache(g, cacheguard.CacheConfig[string, []byte]{Name: "size", Version: max(kind-1, 0), Load: load})
 	if err != nil {

@@ -88,7 +88,7 @@ func (s *Names) decode(code string) (err error) {
 	}()
 	data, err := base64.RawStdEncoding.DecodeString(code)
 	if err != nil {
-		return nil //nolint:nilerr // it is left out
+		return nil // it is left out
 	}
 	return s.codec.DecodeError(data)
 }

@@ -53,7 +53,7 @@ func run(ctx context.Context, servers []server, missing, out string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	for i, s := range suites {
 		if slices.ContainsFunc(suites[:i], func(before suite) bool { return before.folder == s.folder }) {
 			continue
