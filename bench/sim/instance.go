@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -21,6 +22,8 @@ type store interface {
 	update(ctx context.Context, row int, write func(context.Context) error) error
 	put(ctx context.Context, row int, write func(context.Context) (int64, error)) error
 	transact(ctx context.Context, rows []int, tags []int, write func() error) error
+	warm(ctx context.Context, rows []int) error
+	serve(all bool) // whether the cache may serve all keys, or only those with even numbers
 	close() error
 }
 
@@ -46,23 +49,54 @@ func openGuarded(rdb *redis.Client, p plan, name string, load load) (store, erro
 	if p.local {
 		cfg.Local = cacheguard.LocalConfig{MaxEntries: 1000, TTL: localTTL}
 	}
+	if p.shadow {
+		cfg.Shadow = 1
+	}
 	guard, err := cacheguard.New(rdb, cfg)
 	if err != nil {
 		return nil, err
 	}
-	cache, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[int, int64]{
-		Name: "row", Load: func(ctx context.Context, row int) (int64, error) {
-			cacheguard.SetTags(ctx, tagOf(row))
-			return load(ctx, row)
-		},
-	})
-	return &guarded{guard, cache}, err
+	kind := cacheguard.CacheConfig[int, int64]{
+		Name: "row", Tags: func(row int, _ int64) []string { return []string{tagOf(row)} }, Load: load,
+	}
+	if p.together {
+		kind.Batch, kind.LoadMany = rows, load.many
+	}
+	if p.patient {
+		kind.TTL, kind.StaleFor, kind.Patience = shortTTL, time.Hour, longestLoad/2
+	}
+	cache, err := cacheguard.NewCache(guard, kind)
+	g := &guarded{guard, cache}
+	g.serve(true)
+	return g, err
+}
+
+// many loads rows in one call, which is no snapshot.
+func (l load) many(ctx context.Context, rows []int) (map[int]int64, error) {
+	got := make(map[int]int64, len(rows))
+	for _, row := range rows {
+		version, err := l(ctx, row)
+		if err != nil {
+			return nil, err
+		}
+		got[row] = version
+	}
+	return got, nil
 }
 
 func tagName(tag int) string { return fmt.Sprint("tag", tag) }
 func tagOf(row int) string   { return tagName(row % tags) }
 
 func (g *guarded) get(ctx context.Context, row int) (int64, error) { return g.cache.Get(ctx, row) }
+
+func (g *guarded) warm(ctx context.Context, rows []int) error {
+	_, err := g.cache.Warm(ctx, slices.Values(rows), cacheguard.WarmConfig{Batch: 2})
+	return err
+}
+
+func (g *guarded) serve(all bool) {
+	g.guard.SetServe(func(key string) bool { return all || key[len(key)-1]%2 == 0 })
+}
 
 func (g *guarded) getMany(ctx context.Context, rows []int) (map[int]int64, error) {
 	return g.cache.GetMany(ctx, rows)
@@ -88,10 +122,7 @@ func (g *guarded) update(ctx context.Context, row int, write func(context.Contex
 }
 
 func (g *guarded) put(ctx context.Context, row int, write func(context.Context) (int64, error)) error {
-	return g.cache.Put(ctx, row, func(ctx context.Context) (int64, error) {
-		cacheguard.SetTags(ctx, tagOf(row))
-		return write(ctx)
-	})
+	return g.cache.Put(ctx, row, write)
 }
 
 func (g *guarded) transact(ctx context.Context, rows, tags []int, write func() error) error {
@@ -112,7 +143,7 @@ func (g *guarded) transact(ctx context.Context, rows, tags []int, write func() e
 
 func (g *guarded) close() error { return g.guard.Close() }
 
-// loading is a load of a row, which takes its time before and after it reads the database.
+// loading is the load of a row, which takes its time before and after it reads the database.
 func loading(t *truth, random func() *rand.Rand) load {
 	return func(ctx context.Context, row int) (int64, error) {
 		r := random()

@@ -18,6 +18,7 @@ const (
 	redisTimeout = 200 * time.Millisecond
 	leaseTTL     = 2 * time.Second
 	localTTL     = 8 * time.Second
+	shortTTL     = 500 * time.Millisecond
 	longestLoad  = 60 * time.Millisecond
 	longestStop  = 3 * time.Second  // of an instance that stands still
 	longestCall  = 30 * time.Second // of all that wait for each other
@@ -37,14 +38,19 @@ type plan struct {
 	local     bool
 	faults    bool
 	latency   time.Duration
+	together  bool // Gets that miss share loads: CacheConfig.Batch
+	patient   bool // values are soon stale: StaleFor and Patience
+	shadow    bool // Config.Shadow, and a cache that at times serves only some keys
 }
 
 func planOf(seed uint64) (plan, *rand.Rand) {
 	random := rand.New(rand.NewPCG(seed, 1))
-	return plan{
+	p := plan{
 		instances: 2 + random.IntN(2), local: random.IntN(2) == 0, faults: random.IntN(4) > 0,
 		latency: []time.Duration{100 * time.Microsecond, time.Millisecond, 20 * time.Millisecond}[random.IntN(3)],
-	}, random
+	}
+	p.together, p.patient, p.shadow = random.IntN(2) == 0, random.IntN(2) == 0, random.IntN(2) == 0
+	return p, random
 }
 
 // lag is by how much the reads of other instances may be behind.
@@ -69,7 +75,8 @@ func run(t *testing.T, seed uint64, open open) (r Result) {
 		p, random := planOf(seed)
 		w := &world{plan: p, truth: newTruth(rows), redis: miniredis.NewMiniRedis()}
 		w.redis.ClockTTL(true)
-		w.truth.note("seed %d: %d instances, local tiers %t, faults %t, messages take %v", seed, p.instances, p.local, p.faults, p.latency)
+		w.truth.note("seed %d: %d instances, local tiers %t, faults %t, messages take %v; loads together %t, patience %t, shadow %t",
+			seed, p.instances, p.local, p.faults, p.latency, p.together, p.patient, p.shadow)
 		for i := range p.instances {
 			w.add(t, i, random.Uint64(), open)
 		}

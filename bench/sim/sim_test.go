@@ -81,6 +81,13 @@ func (h byHand) transact(ctx context.Context, rows, tags []int, write func() err
 	return errors.Join(write(), h.invalidate(ctx, rows))
 }
 
+func (h byHand) warm(ctx context.Context, rows []int) error {
+	_, err := h.getMany(ctx, rows)
+	return err
+}
+
+func (h byHand) serve(bool) {}
+
 func (h byHand) close() error { return nil }
 
 func TestACacheByHandIsFoundWrong(t *testing.T) {

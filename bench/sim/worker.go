@@ -40,7 +40,7 @@ func (w *worker) dead() bool {
 
 func (w *worker) operate(ctx context.Context) {
 	in, row := w.in, w.random.IntN(rows)
-	switch w.random.IntN(16) {
+	switch w.random.IntN(18) {
 	default:
 		w.read(ctx, row)
 	case 0, 1:
@@ -74,6 +74,14 @@ func (w *worker) operate(ctx context.Context) {
 	case 10:
 		tag := w.random.IntN(tags)
 		w.change("Intend a tag", tagged(tag), func(write func() error) error { return in.transact(ctx, nil, []int{tag}, write) })
+	case 11:
+		err := in.warm(ctx, []int{row, (row + 1) % rows, (row + 2) % rows})
+		w.world.truth.note("%s has warmed three rows from %d on, %v", in.name, row, err)
+	case 12:
+		if all := w.random.IntN(2) == 0; w.world.plan.shadow {
+			w.world.truth.note("%s serves all rows: %t", in.name, all)
+			in.serve(all)
+		}
 	}
 }
 
