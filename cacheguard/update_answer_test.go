@@ -77,6 +77,7 @@ func TestAnUpdateWhoseContextEndedBeforeItsWriteSaysSo(t *testing.T) {
 		for _, want := range []error{rwlock.ErrNotAcquired, context.Canceled, why} {
 			expect.Equal(t, fmt.Sprintf("%q matches %q", err, want), errors.Is(err, want), true)
 		}
+		redistest.Await(t, "what a late copy of begin_update.lua left has expired", func() bool { return !f.exists(f.intent("k")) })
 		f.expectUntouched("k", "old", db)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())

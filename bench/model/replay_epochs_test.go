@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -221,10 +222,11 @@ func (w *epochsWorld) trouble(step replay.Step) {
 		}
 		w.run(e.Revoke(name, 0, "notice"))
 	case "late_make":
-		w.run(&script.Call{
-			Script: script.New(epoch.Source("make")), Keys: []string{w.keys["prefix"], w.keys["tag"], w.keys["any"]},
-			Args: []any{rand.Text(), time.Hour.Milliseconds()},
-		})
+		keys := []string{w.keys["prefix"], w.keys["tag"], w.keys["any"]}
+		for _, key := range keys {
+			keys = append(keys, strings.Replace(key, "}:epoch", "}:epoch:until", 1)) // where the intents are
+		}
+		w.run(&script.Call{Script: script.New(epoch.Source("make")), Keys: keys, Args: []any{rand.Text(), time.Hour.Milliseconds()}})
 	case "evict":
 		w.runs(w.rdb.Del(w.ctx, w.keys[step.Do[1]]))
 	}

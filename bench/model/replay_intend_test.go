@@ -153,9 +153,9 @@ func TestReplaysOfIntentsFindMistakesInTheScripts(t *testing.T) {
 		"an intent leaves leases as they are":        {"redis.pcall('HSET', key, 'until', 1)", "1"},
 		"what is stored does not end with an intent": {"'PX', math.min(ttl, limit or ttl))", "'PX', ttl)"},
 		"local tiers may keep it":                    {"(ends and 85 or 0)", "0"},
-		"done ends no intent":                        {"redis.pcall('ZREM', base_of(KEYS[1]) .. ':until', ARGV[1])", ""},
-		"done removes nothing":                       {"return forget(KEYS[1], ARGV[2], ARGV[3])", "return 0"},
-		"what an intent leaves at its end stays":     {"    forget(value)\n    over = true", "    over = true"},
+		"done ends no intent":                        {"redis.pcall('ZREM', KEYS[1], ARGV[1])", ""},
+		"done removes nothing":                       {"return forget(ARGV[2], ARGV[3])", "return 0"},
+		"what an intent leaves at its end stays":     {"    forget()\n    limit", "    limit"},
 	}, intendRuns(newIntendWorld(t)))
 	replay.FindsEvery(t, "forgotten", map[string]model.Mistake{
 		"a lease is filled though no intent is known": {"or lease['until'] and not limit then", "then"},

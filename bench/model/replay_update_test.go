@@ -183,14 +183,14 @@ func TestReplaysOfUpdatesFindMistakesInTheScripts(t *testing.T) {
 	t.Parallel()
 	replay.FindsEvery(t, "update", map[string]model.Mistake{
 		"loads do not wait for a writer":  {"if ends > 0 then", "if false then"},
-		"an end leaves its intent":        {"redis.call('HDEL', KEYS[3], 'writer:' .. ARGV[1], 'holder:' .. ARGV[1])", ""},
-		"an update removes nothing":       {"forget(KEYS[1], ARGV[3], ARGV[4])", ""},
-		"an end removes nothing":          {"forget(KEYS[1], ARGV[2], ARGV[3])", ""},
+		"an end leaves its intent":        {"redis.call('HDEL', KEYS[1], 'writer:' .. ARGV[1], 'holder:' .. ARGV[1])", ""},
+		"an update removes nothing":       {"forget(ARGV[3], ARGV[4])", ""},
+		"an end removes nothing":          {"forget(ARGV[2], ARGV[3])", ""},
 		"an end ends the others' intents": {"if left <= 0 then", "if true then"},
 	}, newUpdateWorld(t, false, false))
 	replay.FindsEvery(t, "put", map[string]model.Mistake{
-		"a put does not look at its generation": {"lease.generation == ARGV[4] and", ""},
+		"a put does not look at its generation": {"lease.generation == ARGV[5] and", ""},
 		"a put stores though another may write": {"if writers > 0 then", "if false then"},
-		"a generation comes back":               {"ARGV[1] .. (ARGV[7] or time[1] .. string.sub('00000' .. time[2], -6))", "ARGV[1]"},
+		"a generation comes back":               {"ARGV[1] .. (ARGV[8] or time[1] .. string.sub('00000' .. time[2], -6))", "ARGV[1]"},
 	}, newUpdateWorld(t, true, false))
 }
