@@ -37,34 +37,48 @@ func lockMutex(cfg mutex.Config) func(testing.TB, *redis.Client) func() error {
 	}
 }
 
-// passMutex makes a locker wait for another's lock, which then passes to it, back and forth.
-func passMutex(own *redistest.Server, s *server.Server) func(testing.TB, *redis.Client) func() error {
+type takeLock func(context.Context, string) (unlock func(context.Context) error, err error)
+
+func mutexes(t testing.TB, client *redis.Client, prefix string) takeLock {
+	k, err := mutex.New(client, mutex.Config{Prefix: prefix})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = k.Close() })
+	return locking(k.Lock)
+}
+
+func writers(t testing.TB, client *redis.Client, prefix string) takeLock {
+	k, err := rwlock.New(client, rwlock.Config{Prefix: prefix})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = k.Close() })
+	return locking(k.Lock)
+}
+
+// pass makes a locker wait for another's lock, which then passes to it, back and forth.
+func pass(
+	own *redistest.Server, s *server.Server, newLocker func(testing.TB, *redis.Client, string) takeLock,
+) func(testing.TB, *redis.Client) func() error {
 	return func(t testing.TB, rdb *redis.Client) func() error {
 		prefix := "counts:" + rand.Text()
-		var lockers [2]*mutex.Locker
-		for i, client := range []*redis.Client{rdb, own.Client(t)} {
-			k, err := mutex.New(client, mutex.Config{Prefix: prefix})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = k.Close() })
-			lockers[i] = k
-		}
-		held, err := lockers[0].Lock(t.Context(), "k")
+		lockers := []takeLock{newLocker(t, rdb, prefix), newLocker(t, own.Client(t), prefix)}
+		held, err := lockers[0](t.Context(), "k")
 		if err != nil {
 			t.Fatal(err)
 		}
 		next := 1
 		pass := func() error {
 			before, done := scripts(t, s), make(chan error, 1)
-			lease := held
-			go func() { // owner: passMutex; ends with the lock; joined by receiving
+			unlock := held
+			go func() { // owner: pass; ends with the lock; joined by receiving
 				var err error
-				held, err = lockers[next].Lock(t.Context(), "k")
+				held, err = lockers[next](t.Context(), "k")
 				done <- err
 			}()
 			redistest.Await(t, "it has asked", func() bool { return scripts(t, s) > before })
-			err := errors.Join(lease.Unlock(t.Context()), <-done)
+			err := errors.Join(unlock(t.Context()), <-done)
 			next = 1 - next
 			return err
 		}
