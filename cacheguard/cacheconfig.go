@@ -83,7 +83,7 @@ type CacheConfig[K comparable, V any] struct {
 	// Batch is how many Gets that miss different keys at about the same time share one call of LoadMany, which it needs. It takes one of
 	// MaxLoads. A Get that misses alone calls Load, and waits for nobody. One that others follow waits until they have their leases too,
 	// for at most four times as long as its own took, or 10 milliseconds; calls that wait for a slot grow in the meantime. Each Get keeps its own
-	// lease, context, and error: if LoadMany fails, Load is called for each key, except when the failure is that of a context. The context
+	// lease, context, and error: if LoadMany fails, Load is called for each key, except when a context ended. The context
 	// of LoadMany has the values of one of the callers'. SetTTL and SetTags apply to all keys of the call. Gets within a loader, a
 	// write or a transaction call Load, and so do loads in the background. From 2 to 10,000. Default: 0, off.
 	Batch int

@@ -96,7 +96,7 @@ func (w *warming) add(how Outcome, err error) {
 	}
 }
 
-// warm looks after a batch. The error is that of the context or of a closed Guard.
+// warm looks after a batch. It fails only if ctx ends or the Guard is closed.
 func (c *Cache[K, V]) warm(ctx context.Context, batch []K, w *warming, cfg *WarmConfig) error {
 	keys, spec := c.many(batch)
 	spec.spare = true

@@ -81,7 +81,7 @@ func TestALoadForNobodyIsEndedWhenItsResponseCannotBeStored(t *testing.T) {
 		defer close(gone)
 		r, _ := http.NewRequestWithContext(ctx, http.MethodGet, f.urls[0]+"/", nil)
 		if left, err := f.client.Do(r); err == nil {
-			_ = left.Body.Close() // likewise
+			_ = left.Body.Close() // nobody reads it
 		}
 	}()
 	<-begun

@@ -103,10 +103,7 @@ func (w *replayed) unlock(caller string, lost bool) int {
 
 func (w *replayed) Do(step replay.Step) {
 	w.next = step.State["fence"]
-	caller := ""
-	if len(step.Do) > 1 {
-		caller = step.Do[1]
-	}
+	caller := step.Arg(1)
 	switch step.Do[0] {
 	case "lock":
 		if a := w.lock(caller); replay.Bit(a.Granted) != step.Do[2] {

@@ -28,7 +28,7 @@ func newReplayed(t *testing.T) func([]replay.Step, replay.Edit) replay.World {
 	}
 }
 
-// modeOf is that of a caller: in the runs that were drawn, the first two write.
+// modeOf says how a caller asks: in the runs that were drawn, the first two write.
 func modeOf(caller string) any {
 	if caller < "2" {
 		return argWriting
@@ -43,12 +43,9 @@ func (w *replayed) fence() int64 {
 
 func (w *replayed) Do(step replay.Step) {
 	w.next = step.State["fence"]
-	if len(step.Do) < 2 {
+	caller, answer := step.Arg(1), step.Arg(2)
+	if caller == "" {
 		return
-	}
-	caller, answer := step.Do[1], ""
-	if len(step.Do) > 2 {
-		answer = step.Do[2]
 	}
 	switch step.Do[0] {
 	case "acquire", "late_acquire":

@@ -49,7 +49,7 @@ func TestPermitsGoToTheFirstThatCameInWhicheverProcess(t *testing.T) {
 
 func queueIsServedInOrder(t *testing.T, connect func(testing.TB) client) {
 	t.Helper()
-	const n = 5 // each in a process of its own, which knows nothing of the server's clock: the place is that of the request
+	const n = 5 // each in a process of its own, which knows nothing of the server's clock: its request decides the place
 	f := newFleet(t, connect, n, Config{}).listening()
 	held := []*Lease{take(t, f.lockers[0]), take(t, f.lockers[1])}
 	var queue []*waiter

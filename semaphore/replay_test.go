@@ -26,12 +26,9 @@ func permits(caller string) int {
 }
 
 func (w replayed) Do(step replay.Step) {
-	if len(step.Do) < 2 {
+	caller, answer := step.Arg(1), step.Arg(2)
+	if caller == "" {
 		return
-	}
-	caller, answer := step.Do[1], ""
-	if len(step.Do) > 2 {
-		answer = step.Do[2]
 	}
 	switch step.Do[0] {
 	case "acquire", "late_acquire":

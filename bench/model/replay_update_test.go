@@ -41,7 +41,7 @@ func newUpdateWorld(t *testing.T, puts, locked bool) func([]replay.Step, replay.
 func (w *updateWorld) lease() string  { return protocol.LeaseKey(w.value) }
 func (w *updateWorld) intent() string { return protocol.IntentKey(w.value) }
 
-// lock is that of a writer. In the model, the writer has it from a step before.
+// lock returns the lock of a writer, who has taken it one step earlier in the model.
 func (w *updateWorld) lock(writer int) queue.Calls {
 	base := w.value + ":" + w.token(writerOf(writer))
 	keys := []string{base}

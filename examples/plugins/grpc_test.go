@@ -20,7 +20,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
-// The service of the test is that of gRPC's health checks, whose messages come with gRPC.
+// The test serves gRPC's health checks, whose messages come with gRPC.
 type (
 	request  = grpc_health_v1.HealthCheckRequest
 	response = grpc_health_v1.HealthCheckResponse

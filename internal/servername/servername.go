@@ -67,7 +67,7 @@ func Ask(ctx context.Context, rdb script.Processor) Name {
 	return Name{Why: why}
 }
 
-// products are those that imitate Redis and say so beside the version of what they imitate.
+// products imitate Redis, and name themselves beside the version that they imitate.
 var products = []string{"valkey", "redict", "dragonfly", "keydb", "kvrocks", "garnet"}
 
 // OfInfo reads INFO.

@@ -150,7 +150,7 @@ const (
 	Late         // the others have not waited for it any longer
 )
 
-// Obtain waits for the member's value. The error is that of the context, or that of the call, whose result then means nothing.
+// Obtain waits for the member's value. Result.Err says that ctx ended or that the call failed; the other fields then mean nothing.
 func (c *Call) Obtain(ctx context.Context, m Member) (Result, Fate) {
 	key := m.Key
 	c.mu.Lock()

@@ -45,7 +45,7 @@ func NewQueued(t *testing.T, rdb *redis.Client, calls queue.Calls, run []Step, e
 	return q
 }
 
-// Token is that of a caller.
+// Token returns the token of a caller.
 func (q *Queued) Token(caller string) string {
 	if q.tokens[caller] == "" {
 		q.tokens[caller] = rand.Text()

@@ -16,6 +16,14 @@ type Step struct {
 
 func (s Step) String() string { return strings.Join(s.Do, " ") }
 
+// Arg is the argument at that place; empty: there is none.
+func (s Step) Arg(i int) string {
+	if i >= len(s.Do) {
+		return ""
+	}
+	return s.Do[i]
+}
+
 // Number is the argument at that place.
 func (s Step) Number(i int) int {
 	n, _ := strconv.Atoi(s.Do[i])
