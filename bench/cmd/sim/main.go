@@ -58,8 +58,8 @@ func work(t *testing.T, out io.Writer, o options) {
 	}
 }
 
-// patience is for how long a seed may take by the real clock; most take some tens of milliseconds. go-redis dials while it holds a mutex, and
-// synctest lets no time pass while somebody waits for one: where both meet, a seed stands still.
+// patience is for how long a seed may take by the real clock; most take some tens of milliseconds. synctest lets no time pass while somebody
+// waits for a mutex, so a run stands still when its holder waits for time.
 const patience = 3 * time.Minute
 
 // search runs seeds until one breaks a promise.
@@ -68,7 +68,7 @@ func search(t *testing.T, out io.Writer, first uint64, more func(n uint64) bool)
 	for ; more(n) && !t.Failed(); n++ {
 		seed := first + n
 		stands := time.AfterFunc(patience, func() { // owner: the loop, which stops it
-			_, _ = fmt.Fprintf(out, "seed %d stands still, which proves nothing: go on with other seeds\n", seed) // to the terminal
+			_, _ = fmt.Fprintf(out, "seed %d stands still, by what somebody does while holding a mutex\n", seed) // to the terminal
 			os.Exit(2)                                                                                            // nobody can end a bubble that stands still
 		})
 		if r := sim.Run(t, seed); len(r.Wrong) > 0 {
