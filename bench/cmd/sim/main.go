@@ -69,7 +69,7 @@ func search(t *testing.T, out io.Writer, first uint64, more func(n uint64) bool)
 		seed := first + n
 		stands := time.AfterFunc(patience, func() { // owner: the loop, which stops it
 			_, _ = fmt.Fprintf(out, "seed %d stands still, by what somebody does while holding a mutex\n", seed) // to the terminal
-			os.Exit(2)                                                                                            // nobody can end a bubble that stands still
+			os.Exit(2)                                                                                           // nobody can end a bubble that stands still
 		})
 		if r := sim.Run(t, seed); len(r.Wrong) > 0 {
 			_, _ = fmt.Fprint(out, r.Journal) // to the terminal
