@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	mathrand "math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/examples/internal/backends"
+	"github.com/cacheguard/go/examples/internal/program"
+)
+
+// settingsOf are those of a fleet.
+type settingsOf struct {
+	prefix  string // empty: one of its own
+	version int
+	shadow  float64
+}
+
+func newPrefix() string { return "rollout-" + rand.Text() }
+
+// fleet is the instances of a service.
+type fleet struct {
+	settingsOf
+	shop      *shop
+	instances []*instance
+}
+
+type instance struct {
+	redis  *redis.Client
+	guard  *cacheguard.Guard
+	prices *cacheguard.Cache[int, int64]
+	hits   atomic.Int64
+}
+
+func openFleet(server *backends.RedisServer, shop *shop, s settingsOf) (*fleet, error) {
+	if s.prefix == "" {
+		s.prefix = newPrefix()
+	}
+	f := &fleet{settingsOf: s, shop: shop}
+	for range instances {
+		i := &instance{redis: server.NewClient()}
+		f.instances = append(f.instances, i)
+		if err := i.open(shop, s); err != nil {
+			return nil, errors.Join(err, f.close())
+		}
+	}
+	return f, nil
+}
+
+func (i *instance) open(shop *shop, s settingsOf) (err error) {
+	i.guard, err = cacheguard.New(i.redis, cacheguard.Config{
+		Prefix: s.prefix, TTL: time.Hour, FleetLoads: fleetLoads, Shadow: s.shadow, RedisTimeout: backends.Patience,
+		Hooks: cacheguard.Hooks{OnGet: func(_ context.Context, _ string, how cacheguard.Outcome, _ time.Duration, _ error) {
+			if how == cacheguard.Hit {
+				i.hits.Add(1)
+			}
+		}},
+	})
+	if err != nil {
+		return err
+	}
+	i.prices, err = cacheguard.NewCache(i.guard, cacheguard.CacheConfig[int, int64]{Name: "price", Version: s.version, Load: shop.price})
+	return err
+}
+
+func (f *fleet) close() (err error) {
+	for _, i := range f.instances {
+		err = errors.Join(err, i.guard.Close(), i.redis.Close())
+	}
+	return err
+}
+
+// serve sets for which share of the keys the cache is used: the same keys on every instance.
+func (f *fleet) serve(percent uint32) {
+	for _, i := range f.instances {
+		i.guard.SetServe(func(key string) bool {
+			h := fnv.New32a()
+			_, _ = h.Write([]byte(key)) // it never fails
+			return h.Sum32()%100 < percent
+		})
+	}
+}
+
+// warm has every instance load what the version before has in Redis.
+func (f *fleet) warm(ctx context.Context, before int) error {
+	first, last := f.prefix+":{price:", "}:v"+strconv.Itoa(before)
+	var ids []int
+	keys := f.instances[0].redis.Scan(ctx, 0, first+"*"+last, 1000).Iterator()
+	for keys.Next(ctx) {
+		id, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(keys.Val(), first), last))
+		if err != nil {
+			return fmt.Errorf("the key %q: %w", keys.Val(), err)
+		}
+		ids = append(ids, id)
+	}
+	if err := keys.Err(); err != nil {
+		return err
+	}
+	return f.each(func(i *instance) error {
+		_, err := i.prices.Warm(ctx, slices.Values(ids), cacheguard.WarmConfig{})
+		return err
+	})
+}
+
+// each calls do for every instance, all at the same time.
+func (f *fleet) each(do func(*instance) error) error {
+	errs := make([]error, len(f.instances))
+	var all sync.WaitGroup
+	for n, i := range f.instances {
+		all.Go(func() { errs[n] = do(i) }) // owner: each
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// result is what the readers saw.
+type result struct {
+	took      []time.Duration
+	hits, old int
+}
+
+// underLoad has readers read for a while, and a writer change prices.
+func (f *fleet) underLoad(ctx context.Context, long time.Duration) (r result, err error) {
+	end := time.Now().Add(long)
+	done := make(chan struct{})
+	var writer sync.WaitGroup
+	var failed error
+	writer.Go(func() { failed = f.write(ctx, done) }) // owner: underLoad
+	r, err = f.readAll(ctx, func(int) bool { return time.Now().Before(end) })
+	close(done)
+	writer.Wait()
+	return r, errors.Join(err, failed)
+}
+
+// readAll has all readers read; more is asked by each of them whether it goes on after so many reads.
+func (f *fleet) readAll(ctx context.Context, more func(reads int) bool) (r result, err error) {
+	before := f.hits()
+	var mu sync.Mutex
+	err = f.each(func(i *instance) error {
+		return (&fleet{instances: slices.Repeat([]*instance{i}, readers)}).each(func(i *instance) error {
+			one, err := f.read(ctx, i, more)
+			mu.Lock()
+			defer mu.Unlock()
+			r.took, r.old = append(r.took, one.took...), r.old+one.old
+			return err
+		})
+	})
+	r.hits = f.hits() - before
+	return r, err
+}
+
+func (f *fleet) hits() (n int) {
+	for _, i := range f.instances {
+		n += int(i.hits.Load())
+	}
+	return n
+}
+
+// read reads prices, some much more often than others.
+func (f *fleet) read(ctx context.Context, i *instance, more func(reads int) bool) (r result, err error) {
+	popular := mathrand.NewZipf(mathrand.New(mathrand.NewPCG(mathrand.Uint64(), 1)), 1.1, 5, uint64(len(f.shop.prices)-1))
+	for more(len(r.took)) && ctx.Err() == nil {
+		product := int(popular.Uint64())
+		least, began := f.shop.replaced[product].Load(), time.Now()
+		price, err := i.prices.Get(ctx, product)
+		if err != nil {
+			return r, err
+		}
+		r.took = append(r.took, time.Since(began))
+		if price < least {
+			r.old++
+		}
+	}
+	return r, context.Cause(ctx)
+}
+
+// write changes prices until it is done.
+func (f *fleet) write(ctx context.Context, done <-chan struct{}) error {
+	for n := 0; ; n++ {
+		select {
+		case <-done:
+			return nil
+		default:
+		}
+		i := f.instances[n%len(f.instances)]
+		if err := f.shop.change(ctx, n%len(f.shop.prices)/10, i.prices.Update); err != nil {
+			return err
+		}
+		if !program.Pause(ctx, 2*time.Millisecond) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (f *fleet) shadowed() (s cacheguard.Shadowed) {
+	for _, i := range f.instances {
+		one := i.guard.Stats().Shadowed
+		s.Hits, s.Missed, s.Old = s.Hits+one.Hits, s.Missed+one.Missed, s.Old+one.Old
+	}
+	return s
+}
