@@ -67,6 +67,31 @@ func TestTheDocumentationHasTheTable(t *testing.T) {
 	}
 }
 
+func TestOneLineOfTheDocumentationAddsTheOtherPackages(t *testing.T) {
+	t.Parallel()
+	var more []string
+	for _, s := range All() {
+		for _, command := range slices.Concat(s.Commands, s.Optional) {
+			if word := "+" + strings.ToLower(command); s.Package != Guard.Package && !slices.Contains(Guard.ACL("shop"), word) {
+				more = append(more, word)
+			}
+		}
+	}
+	more = slices.Compact(slices.Sorted(slices.Values(more)))
+	page, err := os.ReadFile("../../docs/redis.md")
+	if line := "\n    ACL SETUSER service " + strings.Join(more, " ") + "\n"; err != nil || !strings.Contains(string(page), line) {
+		t.Errorf("docs/redis.md should have this line: %s, %v", line, err)
+	}
+	user := shared.As(t, append(Guard.ACL("shop"), more...)...)
+	for _, s := range All() {
+		var tasks sync.WaitGroup
+		if err := s.SelfCheck(t.Context(), &tasks, shared.Client(t, user), "shop"); err != nil {
+			t.Error(err)
+		}
+		tasks.Wait()
+	}
+}
+
 // checkAs checks the set as a user with its rights under the prefix shop, and the changes.
 func checkAs(t *testing.T, s Set, prefix string, changes ...string) error {
 	t.Helper()
