@@ -11,25 +11,28 @@ import (
 
 // The promises of docs/guarantees.md.
 const (
-	oneLoad    = "one load"            // at a time for a key
-	staleFill  = "stale fill"          // Redis has an old value
-	readWrites = "read your writes"    // a call got an old value otherwise
-	many       = "many at once"        // a tag, a kind or everything was invalidated
-	survives   = "survives its writer" // what an Update wrote, although the writer died
-	puts       = "put"                 // stores only what nothing has overtaken
-	versions   = "versions"            // side by side
-	nobodyPays = "nobody pays"         // for another
-	reaches    = "reaches its callers" // a value, without Redis too
-	sentAgain  = "pending"             // its own Guard does not serve it
-	tierDelay  = "local tier"          // of other instances
-	absence    = "absence"             // ends with its tags
-	ends       = "ends"                // a call does, when its context does; Close does
-	byLock     = "lock"                // somebody without it counted
-	bySwap     = "swap"                // a swap was lost, or made twice
+	oneLoad    = "one load"             // at a time for a key
+	staleFill  = "stale fill"           // Redis has an old value
+	readWrites = "read your writes"     // a call got an old value otherwise
+	many       = "many at once"         // a tag, a kind or everything was invalidated
+	kinds      = "kind"                 // an entry belongs to its kind
+	survives   = "survives its writer"  // what an Update wrote, although the writer died
+	committed  = "survives its process" // what a transaction with an intent wrote, likewise
+	turnedOn   = "turned on again"      // the cache is right then
+	puts       = "put"                  // stores only what nothing has overtaken
+	versions   = "versions"             // side by side
+	nobodyPays = "nobody pays"          // for another
+	reaches    = "reaches its callers"  // a value, without Redis too
+	sentAgain  = "pending"              // its own Guard does not serve it
+	tierDelay  = "local tier"           // of other instances
+	absence    = "absence"              // ends with its tags
+	ends       = "ends"                 // a call does, when its context does; Close does
+	byLock     = "lock"                 // somebody without it counted
+	bySwap     = "swap"                 // a swap was lost, or made twice
 )
 
 var promises = []string{
-	oneLoad, staleFill, readWrites, many, survives, puts, versions, nobodyPays, reaches, sentAgain, tierDelay, absence, ends, byLock, bySwap,
+	oneLoad, staleFill, readWrites, many, kinds, survives, committed, turnedOn, puts, versions, nobodyPays, reaches, sentAgain, tierDelay, absence, ends, byLock, bySwap,
 }
 
 // checker reads what processes saw, a round after the other.
@@ -43,6 +46,7 @@ type checker struct {
 	writes   map[string][]event
 	newest   map[string][]int64 // that of the writes up to here
 	starved  map[string][]span  // by process
+	off      map[string][]span  // by Guard: its cache was turned off for some keys
 	found    map[string][]finding
 	counts   map[string]int
 	excused  int
@@ -51,7 +55,7 @@ type checker struct {
 
 func newChecker() *checker {
 	return &checker{
-		slack: 6 * time.Second, delay: 6 * time.Second, writes: make(map[string][]event), starved: make(map[string][]span), newest: make(map[string][]int64),
+		slack: 6 * time.Second, delay: 6 * time.Second, writes: make(map[string][]event), starved: make(map[string][]span), off: make(map[string][]span), newest: make(map[string][]int64),
 		found: make(map[string][]finding), counts: make(map[string]int), observed: make(map[string]bool),
 	}
 }
@@ -83,6 +87,8 @@ func (c *checker) round(history []event) {
 			}
 		case starved:
 			c.starved[e.process()] = append(c.starved[e.process()], span{e.From - int64(lease), e.To + int64(lease)})
+		case off:
+			c.off[e.Guard] = append(c.off[e.Guard], span{e.From, e.To})
 		case done:
 			c.observed[e.How] = true
 		}
@@ -128,6 +134,7 @@ func (c *checker) forget() {
 		c.writes[scope] = []event{newest}
 	}
 	clear(c.starved)
+	clear(c.off)
 	c.breaks = nil
 }
 
@@ -135,6 +142,9 @@ func (c *checker) forget() {
 func (c *checker) value(e event) {
 	if e.Stored != e.Version {
 		c.wrong(versions, e)
+	}
+	if strings.HasPrefix(e.Key, "bare:") != (e.By == "bare") {
+		c.wrong(kinds, e)
 	}
 	for _, scope := range e.scopes() {
 		for _, scope := range []string{scope, e.Guard + " " + scope} {
@@ -166,10 +176,14 @@ func (c *checker) old(e, w event) bool {
 		c.wrong(sentAgain, e, w)
 	case e.Kind == absent:
 		c.wrong(absence, e, w)
+	case w.Kind == written && w.How == "intent":
+		c.wrong(committed, e, w)
 	case w.Kind == written:
 		c.wrong(survives, e, w)
 	case tier:
 		c.wrong(tierDelay, e, w)
+	case meets(c.off[w.Guard], w.From, w.To):
+		c.wrong(turnedOn, e, w)
 	case !strings.HasPrefix(w.Scope, "key:"):
 		c.wrong(many, e, w)
 	case e.By == "put":

@@ -5,8 +5,9 @@
 //
 //   - A Get that began after Invalidate, InvalidateTags, InvalidateAll, Update or Put had returned nil, in any process, returned nothing
 //     older; nor, if one of these failed, on the same Guard. Another instance's local tier may be some seconds behind.
-//   - Absence ended with its tags. What a dead writer wrote was seen once its intent had expired.
-//   - No version of the program got another's values. While Redis kept the leases, each key had one load at a time.
+//   - Absence ended with its tags. What a dead writer wrote, in an Update or in a transaction, was seen once its intent had expired. So was
+//     what was written while the cache was turned off.
+//   - No version of the program got another's values, and no kind those of another. While Redis kept the leases, each key had one load at a time.
 //   - No call failed for another's sake or Redis', and each ended when its context did. Close returned.
 //   - No process that had lost a lock wrote to a store that checks fences: no count is lost.
 //   - No change of a value by compare-and-swap is lost, or made twice, where Redis keeps its data.

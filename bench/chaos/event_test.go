@@ -16,7 +16,8 @@ const (
 	failed      = "failed"      // a call with a living context returned an error that nobody caused
 	invalidated = "invalidated" // what changed N was invalidated
 	pending     = "pending"     // the same failed: from now on its own Guard does not serve what is older
-	written     = "written"     // an Update wrote N, and has not returned
+	written     = "written"     // an Update, or a transaction (How is intent), wrote N, and has not returned
+	off         = "off"         // a Guard's cache was turned off for some keys until now
 	loads       = "loads"       // a loader has read N
 	loaded      = "loaded"      // a loader has read a quiet key
 	late        = "late"        // a call took longer than its context

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
@@ -34,6 +35,7 @@ type opened struct {
 	bulk    *cacheguard.Cache[int, value]
 	quiet   *cacheguard.Cache[int, value]
 	births  *cacheguard.Cache[int64, int64]
+	off     atomic.Int64 // since when the cache is turned off for some keys; 0: it is not
 }
 
 // outcomes of the keys of a call, which the hook finds in its context.

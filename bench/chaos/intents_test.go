@@ -16,13 +16,28 @@ func (w *worker) intend(ctx context.Context, o *opened) error {
 	}
 	n := int64(0)
 	if err = in.Also(ctx, cacheguard.Changes{Tags: []string{tag}}); err == nil {
-		n, err = w.truth.write(ctx, "many", 0)
+		n, err = w.commit(ctx, o, from, "key:"+row, "tag:"+tag)
+	}
+	if err == nil {
+		w.mayDie()
 	}
 	done := in.Done(ctx)
 	if err != nil {
 		return err
 	}
 	return w.ended(ctx, o, []string{"key:" + row, "tag:" + tag}, n, from, done)
+}
+
+// commit writes what an intent that was asked for at from names. If that took so long that the intent may have expired, nothing is said.
+func (w *worker) commit(ctx context.Context, o *opened, from int64, scopes ...string) (int64, error) {
+	n, err := w.truth.write(ctx, "many", 0)
+	if err != nil || now()-from > int64(lease/2) {
+		return n, err
+	}
+	for _, scope := range scopes {
+		w.note(event{Kind: written, Guard: o.name, Scope: scope, N: n, How: "intent", From: from, Version: o.version})
+	}
+	return n, nil
 }
 
 // updateAlso names another key within its write.

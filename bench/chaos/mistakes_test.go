@@ -20,7 +20,10 @@ var mistakes = map[string]operation{
 	"a set of keys for a tag":          {20, (*worker).taggedRead, false},
 	"DEL of the keys of a tag":         {3, (*worker).taggedWrite, false},
 	"a writer that dies before DEL":    {2, (*worker).writesThenDeletes, true},
-	"a read after it":                  {60, (*worker).readsDead, false},
+	"a key of two kinds":               {5, (*worker).sharesAKey, false},
+	"a cache that is off, without DEL": {5, (*worker).turnsOff, false},
+	"a read when it is on":             {20, (*worker).readsTurned, false},
+	"a read after it":                  {120, (*worker).readsDead, false},
 	"SET of what was written":          {10, (*worker).setsWritten, false},
 	"a read of it":                     {20, (*worker).readsWritten, false},
 	"one version's keys":               {20, (*worker).versionedRead, false},
@@ -141,16 +144,46 @@ func (w *worker) taggedWrite(ctx context.Context, o *opened) error {
 	return w.forgets(ctx, o, "tag:"+tagOf(0), keys...)
 }
 
+// writesThenDeletes commits a transaction, and updates another key. It dies in between.
 func (w *worker) writesThenDeletes(ctx context.Context, o *opened) error {
-	key, n := fmt.Sprint("dead", rand.N(40)), int64(0)
+	id, n := rand.N(40), int64(0)
+	key, other := fmt.Sprint("dead", id), fmt.Sprint("committed", id)
+	if _, err := w.commit(ctx, o, now(), "key:"+other); err != nil {
+		return err
+	}
 	if err := w.writeOf(o, key, &n)(ctx); err != nil {
 		return err
 	}
-	return w.rdb.Del(ctx, "aside:"+key).Err()
+	return w.rdb.Del(ctx, "aside:"+key, "aside:"+other).Err()
 }
 
 func (w *worker) readsDead(ctx context.Context, o *opened) error {
-	return w.noteAside(ctx, o, fmt.Sprint("dead", rand.N(40)), 0, "")
+	return w.noteAside(ctx, o, fmt.Sprint([]string{"dead", "committed"}[rand.N(2)], rand.N(40)), 0, "")
+}
+
+// sharesAKey has what another kind of things stored under the same key.
+func (w *worker) sharesAKey(ctx context.Context, o *opened) error {
+	from, kind := now(), []string{"bare", "bulk"}[rand.N(2)]
+	by, err := w.rdb.Get(ctx, "aside:two").Result()
+	if errors.Is(err, redis.Nil) {
+		by, err = kind, w.rdb.Set(ctx, "aside:two", kind, 0).Err()
+	}
+	if err == nil {
+		w.note(event{Kind: got, Guard: o.name, Key: kind + ":two", By: by, How: "hit", From: from, Version: o.version, Stored: o.version})
+	}
+	return err
+}
+
+// turnsOff deletes nothing, as its cache is off.
+func (w *worker) turnsOff(ctx context.Context, o *opened) error {
+	from := now()
+	err := w.change(ctx, o, []string{"key:turned"}, func() error { return nil })
+	w.note(event{Kind: off, Guard: o.name, From: from})
+	return err
+}
+
+func (w *worker) readsTurned(ctx context.Context, o *opened) error {
+	return w.noteAside(ctx, o, "turned", 0, "")
 }
 
 func (w *worker) setsWritten(ctx context.Context, o *opened) error {

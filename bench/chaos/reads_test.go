@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -118,6 +119,30 @@ func (w *worker) getQuiet(ctx context.Context, o *opened) error {
 	return w.one(ctx, o, o.quiet.Key(id), func(ctx context.Context) (value, error) { return o.quiet.Get(ctx, id) })
 }
 
+// getTwice asks for keys that a Cache and the function Get both use. What the latter loads is bare, and so are its keys in the log.
+func (w *worker) getTwice(ctx context.Context, o *opened) error {
+	ctx, all := withOutcomes(ctx)
+	id := w.bulk + rand.N(2)
+	from, key, bare := now(), o.bulk.Key(id), rand.N(2) == 0
+	get, noted := func() (value, error) { return o.bulk.Get(ctx, id) }, key
+	if bare {
+		noted = fmt.Sprint("bare:", id)
+		get = func() (value, error) {
+			return cacheguard.Get(ctx, o.guard, key, func(ctx context.Context) (value, error) {
+				v, err := w.loadRow(ctx)
+				v.By = "bare"
+				return v, err
+			})
+		}
+	}
+	v, err := get()
+	if err != nil {
+		return w.failed(ctx, o, key, from, err)
+	}
+	w.notes(o, noted, v, all.of(key), from)
+	return nil
+}
+
 // getBulk reads thousands of keys, and notes the oldest of those that can be invalidated together.
 func (w *worker) getBulk(ctx context.Context, o *opened) error {
 	ctx, all := withOutcomes(ctx)
@@ -189,11 +214,15 @@ func (w *worker) getFaulty(ctx context.Context, o *opened) error {
 }
 
 // serveSome turns the cache off for a part of the keys, and later on again; not for the quiet ones, whose loads are counted.
-func (*worker) serveSome(_ context.Context, o *opened) error {
+func (w *worker) serveSome(_ context.Context, o *opened) error {
 	if rand.N(2) == 0 {
 		o.guard.SetServe(nil)
+		if from := o.off.Swap(0); from > 0 {
+			w.note(event{Kind: off, Guard: o.name, From: from})
+		}
 		return nil
 	}
+	o.off.CompareAndSwap(0, now())
 	part, quietly := rand.N(4), strings.TrimSuffix(o.quiet.Key(0), "0")
 	o.guard.SetServe(func(key string) bool {
 		return strings.HasPrefix(key, quietly) || len(key) > 0 && int(key[len(key)-1])%4 != part

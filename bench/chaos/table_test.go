@@ -17,32 +17,42 @@ func TestWhatIsWrongInALogIsFound(t *testing.T) {
 		w.Kind, w.Scope = kind, scope
 		return w
 	}
+	dead := of(written, a)
+	dead.How = "intent"
 	for name, c := range map[string]struct {
 		history []event
 		change  func(*checker)
 		promise string // empty: nothing is wrong
 	}{
-		"old, after":            {[]event{wrote, {Kind: got, Key: "a", N: 4, How: "shared", From: after}}, nil, readWrites},
-		"old, from Redis":       {[]event{wrote, {Kind: got, Key: "a", N: 4, How: "hit", From: after}}, nil, staleFill},
-		"old, beside":           {[]event{wrote, {Kind: got, Key: "a", N: 4, How: "hit", From: 19 * second, To: 30 * second}}, nil, ""},
-		"new, after":            {[]event{wrote, {Kind: got, Key: "a", N: 6, How: "hit", From: after}}, nil, ""},
-		"another row":           {[]event{wrote, {Kind: got, Key: "b", N: 4, How: "hit", From: after}}, nil, ""},
-		"of a put":              {[]event{wrote, {Kind: got, Key: "a", N: 4, How: "hit", By: "put", From: after}}, nil, puts},
-		"of another version":    {[]event{of(invalidated, "key:thing:1"), {Kind: got, Key: "thing:1", N: 4, How: "hit", Version: 2, Stored: 2, From: after}}, nil, versions},
-		"for another version":   {[]event{{Kind: got, Key: "a", N: 4, How: "hit", Version: 2, Stored: 1, From: after}}, nil, versions},
-		"everything":            {[]event{of(invalidated, "all"), {Kind: got, Key: "a", N: 4, How: "hit", From: after}}, nil, many},
-		"a kind":                {[]event{of(invalidated, "kind:x"), {Kind: got, Key: "x:1", N: 4, How: "hit", From: after}}, nil, many},
-		"another kind":          {[]event{of(invalidated, "kind:x"), {Kind: got, Key: "y:1", N: 4, How: "hit", From: after}}, nil, ""},
-		"a tag":                 {[]event{of(invalidated, "tag:t1"), {Kind: got, Key: "a", N: 4, Tags: 3, How: "hit", From: after}}, nil, many},
-		"another tag":           {[]event{of(invalidated, "tag:t2"), {Kind: got, Key: "a", N: 4, Tags: 3, How: "hit", From: after}}, nil, ""},
-		"pending, here":         {[]event{of(pending, a), {Kind: got, Guard: "w", Key: "a", N: 4, How: "hit", From: after}}, nil, sentAgain},
-		"pending, elsewhere":    {[]event{of(pending, a), {Kind: got, Guard: "x", Key: "a", N: 4, How: "hit", From: after}}, nil, ""},
-		"another's tier":        {[]event{wrote, {Kind: got, Guard: "x", Key: "a", N: 4, How: "local", From: 30 * second}}, nil, tierDelay},
-		"another's tier, early": {[]event{wrote, {Kind: got, Guard: "x", Key: "a", N: 4, How: "local", From: after}}, nil, ""},
-		"its own tier":          {[]event{wrote, {Kind: got, Guard: "w", Key: "a", N: 4, How: "local", From: after}}, nil, readWrites},
-		"absent":                {[]event{of(invalidated, "birth:7"), {Kind: absent, Key: "7", How: "hit", From: after}}, nil, absence},
-		"not born yet":          {[]event{of(invalidated, "birth:7"), {Kind: absent, Key: "8", How: "hit", From: after}}, nil, ""},
-		"after a dead writer":   {[]event{of(written, a), {Kind: got, Key: "a", N: 4, How: "hit", From: 30 * second}}, nil, survives},
+		"old, after":               {[]event{wrote, {Kind: got, Key: "a", N: 4, How: "shared", From: after}}, nil, readWrites},
+		"old, from Redis":          {[]event{wrote, {Kind: got, Key: "a", N: 4, How: "hit", From: after}}, nil, staleFill},
+		"old, beside":              {[]event{wrote, {Kind: got, Key: "a", N: 4, How: "hit", From: 19 * second, To: 30 * second}}, nil, ""},
+		"new, after":               {[]event{wrote, {Kind: got, Key: "a", N: 6, How: "hit", From: after}}, nil, ""},
+		"another row":              {[]event{wrote, {Kind: got, Key: "b", N: 4, How: "hit", From: after}}, nil, ""},
+		"of a put":                 {[]event{wrote, {Kind: got, Key: "a", N: 4, How: "hit", By: "put", From: after}}, nil, puts},
+		"of another version":       {[]event{of(invalidated, "key:thing:1"), {Kind: got, Key: "thing:1", N: 4, How: "hit", Version: 2, Stored: 2, From: after}}, nil, versions},
+		"for another version":      {[]event{{Kind: got, Key: "a", N: 4, How: "hit", Version: 2, Stored: 1, From: after}}, nil, versions},
+		"everything":               {[]event{of(invalidated, "all"), {Kind: got, Key: "a", N: 4, How: "hit", From: after}}, nil, many},
+		"a kind":                   {[]event{of(invalidated, "kind:x"), {Kind: got, Key: "x:1", N: 4, How: "hit", From: after}}, nil, many},
+		"another kind":             {[]event{of(invalidated, "kind:x"), {Kind: got, Key: "y:1", N: 4, How: "hit", From: after}}, nil, ""},
+		"a tag":                    {[]event{of(invalidated, "tag:t1"), {Kind: got, Key: "a", N: 4, Tags: 3, How: "hit", From: after}}, nil, many},
+		"another tag":              {[]event{of(invalidated, "tag:t2"), {Kind: got, Key: "a", N: 4, Tags: 3, How: "hit", From: after}}, nil, ""},
+		"pending, here":            {[]event{of(pending, a), {Kind: got, Guard: "w", Key: "a", N: 4, How: "hit", From: after}}, nil, sentAgain},
+		"pending, elsewhere":       {[]event{of(pending, a), {Kind: got, Guard: "x", Key: "a", N: 4, How: "hit", From: after}}, nil, ""},
+		"another's tier":           {[]event{wrote, {Kind: got, Guard: "x", Key: "a", N: 4, How: "local", From: 30 * second}}, nil, tierDelay},
+		"another's tier, early":    {[]event{wrote, {Kind: got, Guard: "x", Key: "a", N: 4, How: "local", From: after}}, nil, ""},
+		"its own tier":             {[]event{wrote, {Kind: got, Guard: "w", Key: "a", N: 4, How: "local", From: after}}, nil, readWrites},
+		"absent":                   {[]event{of(invalidated, "birth:7"), {Kind: absent, Key: "7", How: "hit", From: after}}, nil, absence},
+		"not born yet":             {[]event{of(invalidated, "birth:7"), {Kind: absent, Key: "8", How: "hit", From: after}}, nil, ""},
+		"after a dead writer":      {[]event{of(written, a), {Kind: got, Key: "a", N: 4, How: "hit", From: 30 * second}}, nil, survives},
+		"after a dead transaction": {[]event{dead, {Kind: got, Key: "a", N: 4, How: "hit", From: 30 * second}}, nil, committed},
+		"before the intent ends":   {[]event{dead, {Kind: got, Key: "a", N: 4, How: "hit", From: after}}, nil, ""},
+		"of a Get, for a Cache":    {[]event{{Kind: got, Key: "bulk:1", N: 4, By: "bare", How: "hit", From: after}}, nil, kinds},
+		"of a Cache, for a Get":    {[]event{{Kind: got, Key: "bare:1", N: 4, How: "hit", From: after}}, nil, kinds},
+		"of a Get, for a Get":      {[]event{{Kind: got, Key: "bare:1", N: 4, By: "bare", How: "hit", From: after}}, nil, ""},
+		"after its Guard's cache was off": {
+			[]event{wrote, {Kind: off, Guard: "w", From: 9 * second, To: 20 * second}, {Kind: got, Key: "a", N: 4, How: "hit", From: after}}, nil, turnedOn,
+		},
 		"before its intent ends": {
 			[]event{of(written, a), {Kind: got, Key: "a", N: 4, How: "hit", From: after}}, nil, "",
 		},

@@ -96,11 +96,16 @@ func (w *worker) writeOf(o *opened, key string, n *int64) func(context.Context) 
 			return err
 		}
 		w.note(event{Kind: written, Guard: o.name, Scope: "key:" + key, N: *n, From: from, Version: o.version})
-		if w.dies.Load() {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		}
+		w.mayDie()
 		<-time.After(rand.N(5 * time.Millisecond))
 		return nil
+	}
+}
+
+// mayDie dies when the parent has said so.
+func (w *worker) mayDie() {
+	if w.dies.Load() {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}
 }
 

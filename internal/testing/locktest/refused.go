@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -17,6 +18,9 @@ func names(b *bench) {
 		_, err := k.Lock(patient(b), name)
 		if err == nil || errors.Is(err, b.kind.NotAcquired) || len(err.Error()) > 200 {
 			b.Errorf("a name of %d bytes: %.200v", len(name), err)
+		}
+		if name != "" && !strings.Contains(fmt.Sprint(err), " bytes, more than ") {
+			b.Errorf("%.200v does not say the limit", err)
 		}
 	}
 	for _, name := range []string{strings.Repeat("/", 900), "..", "}x", "a\x00b", "\xff", "%2F"} {
