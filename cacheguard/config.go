@@ -174,7 +174,8 @@ type Config struct {
 
 	// RedactError returns what may be known of a loader's error outside of this process: the Message of the LoadError that other
 	// instances get, and of Inspect. It stands in Redis for 5 seconds at most, and is cut at 1 KiB. Callers, Hooks and Logger here have
-	// the error itself. It is called concurrently. Default: err.Error().
+	// the error itself. It is called concurrently, and not asked about what a CacheConfig.ErrorCodec
+	// encodes. Default: err.Error().
 	RedactError func(err error) string
 
 	clock clock.Clock // by which entries grow old: that of the machine, or that of a test's environment (internal/kit)
