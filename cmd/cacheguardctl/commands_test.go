@@ -419,6 +419,7 @@ func TestExitCodesSayWhatWasWrong(t *testing.T) {
 		{"redis://u:hidden@127.0.0.1:x", []string{"check"}, misused, "REDIS_URL"},
 		{"redis://u:123/hidden@127.0.0.1:6379", []string{"check"}, misused, "%2F"},
 		{"redis://u:123?hidden@127.0.0.1:6379", []string{"check"}, misused, "%3F"},
+		{"redis://u:0?client_name=hidden@127.0.0.1:6379", []string{"check"}, misused, "%3F"},
 		{"redis://u:123#hidden@127.0.0.1:6379", []string{"check"}, misused, "%23"},
 		{"redis://u:123/0?hidden=hidden@127.0.0.1:6379", []string{"check"}, misused, "REDIS_URL"},
 		{"redis://127.0.0.1:6379/hidden", []string{"check"}, misused, "REDIS_URL"},

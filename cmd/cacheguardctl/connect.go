@@ -36,7 +36,7 @@ func connect(raw string, cluster bool) (redis.UniversalClient, error) {
 	}
 	first, others, _ := strings.Cut(hosts, ",")
 	u, err := url.Parse(scheme + "://" + user + first + rest[end:])
-	if err != nil || strings.Contains(u.Path+u.Fragment, "@") { // what looks like a path began in a password
+	if err != nil || strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") { // what looks like a path or a query began in a password
 		return nil, errUnreadable
 	}
 	query := u.Query()
