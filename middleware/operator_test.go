@@ -403,13 +403,16 @@ func TestWhatIsNotStoredCostsRedisLittle(t *testing.T) {
 
 func TestGroupsOfAnOrigin(t *testing.T) {
 	t.Parallel()
+	many := make([]string, 31) // caches must bear 32 groups of 32 characters: section 4
+	for i := range many {
+		many[i] = fmt.Sprintf("%q", fmt.Sprintf("%032d", i))
+	}
 	p := newPage(nil)
 	p.serve = func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet {
-			w.Header().Set("Cache-Group-Invalidation", r.Header.Get("Groups"))
-			return
+		w.Header().Set("Cache-Group-Invalidation", r.Header.Get("Groups"))
+		if r.Method == http.MethodGet {
+			says("page", fresh, `Cache-Groups: "shoes", "a, \"b\"";x="1,2";y, `+strings.Join(many[1:], ", "))(w, r)
 		}
-		says("page", fresh, `Cache-Groups: "shoes", "a, \"b\"";x="1,2";y`)(w, r)
 	}
 	f := newFleet(t, 2, Config{}, p)
 	for i, c := range []struct {
@@ -424,6 +427,13 @@ func TestGroupsOfAnOrigin(t *testing.T) {
 		{"POST", host, `"shoes",`, false},
 		{"POST", "other.example", `"shoes"`, false},
 		{"OPTIONS", host, `"shoes"`, false},
+		{"GET", host, `"shoes"`, false},
+		{"DELETE", host, `"shoes"`, true},
+		{"POST", host, `"Shoes"`, false},
+		{"POST", host, strings.Join(append(many, `"shoes"`), ", "), true},
+		{"POST", host, many[30], true},
+		{"POST", host, `shoes, "shoes"`, false},
+		{"POST", host, `("shoes")`, false},
 	} {
 		f.warm("/list")
 		before := p.calls.Load()
