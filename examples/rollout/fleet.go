@@ -108,18 +108,10 @@ func (f *fleet) warm(ctx context.Context, before int) error {
 	if err := keys.Err(); err != nil {
 		return err
 	}
-	return f.each(func(i *instance) error {
-		_, err := i.prices.Warm(ctx, slices.Values(ids), cacheguard.WarmConfig{})
-		return err
-	})
-}
-
-// each calls do for every instance, all at the same time.
-func (f *fleet) each(do func(*instance) error) error {
 	errs := make([]error, len(f.instances))
 	var all sync.WaitGroup
 	for n, i := range f.instances {
-		all.Go(func() { errs[n] = do(i) }) // owner: each
+		all.Go(func() { _, errs[n] = i.prices.Warm(ctx, slices.Values(ids), cacheguard.WarmConfig{}) }) // owner: warm
 	}
 	all.Wait()
 	return errors.Join(errs...)
@@ -148,15 +140,18 @@ func (f *fleet) underLoad(ctx context.Context, long time.Duration) (r result, er
 func (f *fleet) readAll(ctx context.Context, more func(reads int) bool) (r result, err error) {
 	before := f.hits()
 	var mu sync.Mutex
-	err = f.each(func(i *instance) error {
-		return (&fleet{instances: slices.Repeat([]*instance{i}, readers)}).each(func(i *instance) error {
-			one, err := f.read(ctx, i, more)
-			mu.Lock()
-			defer mu.Unlock()
-			r.took, r.old = append(r.took, one.took...), r.old+one.old
-			return err
-		})
-	})
+	var all sync.WaitGroup
+	for _, i := range f.instances {
+		for range readers {
+			all.Go(func() { // owner: readAll
+				one, failed := f.read(ctx, i, more)
+				mu.Lock()
+				defer mu.Unlock()
+				r.took, r.old, err = append(r.took, one.took...), r.old+one.old, errors.Join(err, failed)
+			})
+		}
+	}
+	all.Wait()
 	r.hits = f.hits() - before
 	return r, err
 }
