@@ -105,9 +105,10 @@ func (g *Guard) say(part int, message string) {
 	})
 }
 
-// fromItem returns an item of the tier as an answer.
-func fromItem[V any](item *tier.Item, how Outcome) (f found[V], ok bool) {
-	if item == nil {
+// fromItem returns an item of the tier as an answer to calls of the policy. As in Redis, an entry of a Cache is none of the function Get,
+// and the other way round.
+func fromItem[V any](item *tier.Item, p *policy, how Outcome) (f found[V], ok bool) {
+	if item == nil || item.Named != (p.kind != nil) {
 		return f, false
 	}
 	if item.Value != nil {
@@ -128,10 +129,10 @@ func keep[V any](g *Guard, key string, p *policy, mark tier.Mark, read *link.Rea
 	left := r.entry.Fresh - max(g.serverClocks.Age(key, r.entry.Written), 0) // below 0 if the clocks disagree
 	size := max(len(read.Raw), len(r.entry.Payload))                         // a compressed entry is kept decompressed
 	if r.value == nil {
-		g.local.Keep(key, mark, new(tier.Item), nil, size, left, left, under...)
+		g.local.Keep(key, mark, &tier.Item{Named: p.kind != nil}, nil, size, left, left, under...)
 		return
 	}
-	k := &kept[V]{value: *r.value}
+	k := &kept[V]{Item: tier.Item{Named: p.kind != nil}, value: *r.value}
 	g.local.Keep(key, mark, &k.Item, &k.value, size, left, left+p.staleFor, under...)
 }
 

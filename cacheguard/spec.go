@@ -126,7 +126,7 @@ func (s *loadSpec[V]) fromLocal(g *Guard, key string) (f found[V], ok bool) {
 	if s.skipLocal || g.local == nil {
 		return f, false
 	}
-	f, ok = fromItem[V](g.local.Get(key), Local)
+	f, ok = fromItem[V](g.local.Get(key), s.policyOf(g), Local)
 	if ok && s.judge != nil && f.value != nil {
 		ok = s.judge(*f.value) == Serve // otherwise read it from Redis, where it may have been replaced
 	}
@@ -154,7 +154,7 @@ func (s loadSpec[V]) staleFromLocal(g *Guard, key string) (f found[V], ok bool) 
 		return f, false
 	}
 	item := g.local.GetAnyway(key)
-	f, ok = fromItem[V](item, Stale)
+	f, ok = fromItem[V](item, s.policyOf(g), Stale)
 	switch {
 	case !ok || f.value == nil:
 	case s.judge != nil:

@@ -309,6 +309,26 @@ func TestAnEntryOfACacheIsNoneOfTheFunctionGetsAndTheOtherWayRound(t *testing.T)
 	expect.Equal(t, "what was stored", mustGet(t, f.guards[1], "user:7", unwanted[string](t)), "raw")
 }
 
+func TestTheLocalTierServesAnEntryToItsKindOnly(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	f := newFleet(t, standalone(t), 1, Config{
+		RedisTimeout: bearing, Local: LocalConfig{MaxEntries: 100, TTL: time.Hour}, TTL: time.Hour, NegativeTTL: time.Hour,
+	}).listening()
+	loadFor := func(text string) func(context.Context, int) (string, error) {
+		return func(context.Context, int) (string, error) { return text, nil }
+	}
+	users := newCaches(t, f, CacheConfig[int, string]{Name: "user", Load: loadFor("of the Cache")})[0]
+	get := func(c *Cache[int, string]) string { v, err := c.Get(ctx, 42); return fmt.Sprint(v, err) }
+	for i := range 10 { // they come into the tier in turns
+		expect.Equal(t, fmt.Sprint(i, " by its key"), mustGet(t, f.guards[0], "user:42", returns("raw")), "raw")
+		expect.Equal(t, fmt.Sprint(i, " of the Cache"), get(users), "of the Cache<nil>")
+		many, err := users.GetMany(ctx, []int{42, 43})
+		expect.Equal(t, fmt.Sprint(i, " among many"), fmt.Sprint(many, err), "map[42:of the Cache 43:of the Cache] <nil>")
+		f.stored()
+	}
+}
+
 func TestTheLocalTierKeepsNothingThatInvalidateAllRemoved(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: bearing, Local: LocalConfig{MaxEntries: 100, TTL: time.Hour}, TTL: time.Hour}).listening()

@@ -45,7 +45,8 @@ type Item struct {
 	generation uint64
 	until      time.Duration // since base: served as fresh
 	under      []NameMark
-	Value      any // nil: remembered absence
+	Value      any  // nil: remembered absence
+	Named      bool // it is of a named cache; set before Keep
 }
 
 // NameMark is the state of a name before it was looked at.
@@ -157,7 +158,7 @@ func (t *Tier) Keep(key string, m Mark, i *Item, value any, size int, fresh, usa
 		return
 	}
 	*i = Item{
-		Value: value, bytes: size, generation: m.generation, under: under,
+		Value: value, Named: i.Named, bytes: size, generation: m.generation, under: under,
 		until: m.at + min(fresh, t.ttl), last: m.at + min(max(fresh, usable), t.ttl), ends: m.at + fresh,
 	}
 	epoch := t.stripe(key)

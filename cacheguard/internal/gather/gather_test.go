@@ -33,9 +33,15 @@ func (s *stage) call(most int, keys ...string) *Call {
 	return New(context.Background(), Config{
 		Most: most, Go: s.tasks.Go,
 		Take: func(ctx context.Context) (func(), bool) {
+			free := func() { s.freed <- struct{}{} }
+			select {
+			case <-s.right: // who has it gets it, also when the context has ended
+				return free, true
+			default:
+			}
 			select {
 			case <-s.right:
-				return func() { s.freed <- struct{}{} }, true
+				return free, true
 			case <-ctx.Done():
 				return nil, false
 			}
