@@ -29,6 +29,9 @@ func patientFleet(t *testing.T, n int, patience time.Duration, cfg Config) (*fle
 	for _, g := range f.guards {
 		f.awaitState(g, "thing:1", stale)
 	}
+	redistest.Await(t, "the server says so, too", func() bool {
+		return f.redis.PTTL(context.Background(), f.value("thing:1")).Val() < brief.StaleFor-time.Millisecond
+	})
 	db.value.Store("new")
 	return f, caches, db
 }
