@@ -36,7 +36,7 @@ func allOutcomes(own *redistest.Server, s *server.Server) []outcome {
 		{"local hit", cost{0, 0, 1}, hit(local)},
 		{"cache hit, with a Version", cost{1, 1, 11}, versionedHit(2)},
 		{"negative", cost{1, 1, 9}, negative},
-		// 123 to 131: go-redis adds three for each request before which it checks that the connection still stands.
+		// 135 to 148: go-redis adds three for each request before which it checks that the connection still stands.
 		{"loaded", cost{3, 11, 150}, loaded},
 		{"loaded without Redis", cost{0, 0, 52}, withoutRedis},
 		{"shared in the instance", cost{5, 13, 0}, sharedHere},

@@ -17,7 +17,7 @@ const (
 	many       = "many at once"         // a tag, a kind or everything was invalidated
 	kinds      = "kind"                 // an entry belongs to its kind
 	survives   = "survives its writer"  // what an Update wrote, although the writer died
-	committed  = "survives its process" // what a transaction with an intent wrote, likewise
+	committed  = "survives its process" // what a transaction with an intent wrote, although its process died
 	turnedOn   = "turned on again"      // the cache is right then
 	puts       = "put"                  // stores only what nothing has overtaken
 	versions   = "versions"             // side by side

@@ -88,10 +88,7 @@ func (s *settings) rollout(ctx context.Context, out io.Writer, server *backends.
 			table.Millis(table.Quantile(r.took, 0.5)), table.Count(r.old),
 		})
 		if r.old > 0 {
-			err = fmt.Errorf("NOT AS PROMISED: %s: %d old values", step.name, r.old)
-		}
-		if err != nil {
-			return err
+			return fmt.Errorf("NOT AS PROMISED: %s: %d old values", step.name, r.old)
 		}
 	}
 	table.Write(out, rows)
