@@ -105,10 +105,14 @@ func TestWritesFailAtOnceWhileTheBreakerIsOpenAndInvalidationsArePending(t *test
 	prices, err := NewCache(g, CacheConfig[string, string]{Name: "prices", Load: func(context.Context, string) (string, error) { return "", nil }})
 	expect.Equal(t, "error", err, nil)
 	mustGet(t, f.guards[1], "k", returns("old"))
+	ctx := context.Background()
+	begun, err := g.Intend(ctx, Changes{})
+	expect.Equal(t, "error", err, nil)
+	ended, err := g.Intend(ctx, Changes{Keys: []string{"k5"}, Tags: []string{"tag5"}})
+	expect.Equal(t, "error", err, nil)
 	down := proxy.On(reading, redistest.ReplyError("LOADING Redis is loading"))
 	trip(t, g)
 	before := proxy.Commands()["evalsha"]
-	ctx := context.Background()
 	unwritten := func(context.Context) error { t.Error("write was called"); return nil }
 	for name, write := range map[string]func() error{
 		"Invalidate":          func() error { return g.Invalidate(ctx, "k") },
@@ -120,6 +124,18 @@ func TestWritesFailAtOnceWhileTheBreakerIsOpenAndInvalidationsArePending(t *test
 		"Put": func() error {
 			return prices.Put(ctx, "k", func(ctx context.Context) (string, error) { return "", unwritten(ctx) })
 		},
+		"Cache.Invalidate": func() error { return prices.Invalidate(ctx, "a") },
+		"Cache.Update":     func() error { return prices.Update(ctx, "a", unwritten) },
+		"Intend": func() error {
+			_, err := g.Intend(ctx, Changes{Keys: []string{"k6"}})
+			return err
+		},
+		"Intend of a tag": func() error {
+			_, err := g.Intend(ctx, Changes{Tags: []string{"tag6"}})
+			return err
+		},
+		"Intent.Also": func() error { return begun.Also(ctx, Changes{Keys: []string{"k7"}}) },
+		"Intent.Done": func() error { return ended.Done(ctx) },
 	} {
 		err := write()
 		if failed, is := errors.AsType[*RedisError](err); !is || !errors.Is(failed, health.ErrOpen) {
@@ -127,7 +143,7 @@ func TestWritesFailAtOnceWhileTheBreakerIsOpenAndInvalidationsArePending(t *test
 		}
 	}
 	expect.Equal(t, "scripts that were sent", proxy.Commands()["evalsha"]-before, 0)
-	expect.Equal(t, "owed", g.owed(), 4)
+	expect.Equal(t, "owed", g.owed(), 7)
 	expect.Equal(t, "failures that hooks hear of", f.events.redisErrors.Load() <= 20, true)
 	down.Remove()
 	redistest.Await(t, "nothing is owed", func() bool { return g.owed() == 0 })

@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,12 +15,25 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
+// partly is a cluster that serves the slots it has when a node is away.
+func partly(t *testing.T) (*redistest.Cluster, *redis.ClusterClient) {
+	t.Helper()
+	c := redistest.StartCluster(t, 0)
+	rdb := c.Client(t, func(o *redis.ClusterOptions) { o.MaxRedirects = -1 })
+	err := rdb.ForEachShard(context.Background(), func(ctx context.Context, node *redis.Client) error {
+		return node.ConfigSet(ctx, "cluster-require-full-coverage", "no").Err()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, rdb
+}
+
 // Each part of a cluster has epochs of its own, so a node that is away concerns its own keys.
 func TestTaggedEntriesOfOtherNodesAreHitsWhileANodeIsAwayAndTheirTagsCanBeInvalidated(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	c := redistest.StartCluster(t, 0)
-	rdb := c.Client(t, func(o *redis.ClusterOptions) { o.MaxRedirects = -1 })
+	c, rdb := partly(t)
 	f := newFleetOn(t, rdb, Config{RedisTimeout: 2 * time.Second}, rdb) // a machine that is busy is not a node that hangs
 	f.events.quiet = true
 	g := f.guards[0]
@@ -51,5 +65,64 @@ func TestTaggedEntriesOfOtherNodesAreHitsWhileANodeIsAwayAndTheirTagsCanBeInvali
 		if !ofHung(key) {
 			expect.Equal(t, key, mustGet(t, g, key, tagged("new", "t", "u")), "new")
 		}
+	}
+}
+
+// A kind, and everything, have epochs in each part, too.
+func TestAKindAndEverythingCanBeInvalidatedOnTheOtherNodesWhileANodeIsAway(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c, rdb := partly(t)
+	f := newFleetOn(t, rdb, Config{RedisTimeout: 2 * time.Second}, rdb)
+	f.events.quiet = true
+	g, current := f.guards[0], atomic.Value{}
+	current.Store("old")
+	things, err := NewCache(g, CacheConfig[int, string]{
+		Name: "thing", Tags: func(int, string) []string { return []string{"t"} },
+		Load: func(context.Context, int) (string, error) { return current.Load().(string), nil },
+	})
+	expect.Equal(t, "error", err, nil)
+	var others []int // ids whose node stays
+	for id := range 60 {
+		for range 2 { // the second load knows the tags
+			_, err := things.Get(ctx, id)
+			expect.Equal(t, "error", err, nil)
+		}
+		if g.partOf(things.Key(id)) >= health.Parts/3 {
+			others = append(others, id)
+		}
+	}
+	all := func(want string) {
+		t.Helper()
+		for _, id := range others {
+			v, err := things.Get(ctx, id)
+			if v != want || err != nil {
+				t.Errorf("thing %d: %q, %v, want %q", id, v, err, want)
+			}
+		}
+	}
+	c.Node(0).Pause()
+	defer c.Node(0).Resume()
+	current.Store("new")
+	all("old") // they are hits
+	for _, many := range []struct {
+		name, key string
+		call      func(context.Context) error
+	}{{epoch.OfKind("thing"), "thing", things.InvalidateAll}, {epoch.All, "", g.InvalidateAll}} {
+		err := many.call(ctx)
+		if failed, is := errors.AsType[*RedisError](err); !is || failed.Key != many.key {
+			t.Errorf("error: %v", err)
+		}
+		for part := range health.Parts {
+			expect.Equal(t, "pending", g.ofEpochs.pending.has(idOf(part, many.name)), part < health.Parts/3)
+		}
+		all(current.Load().(string))
+		for range 2 { // it was loaded anew, and stored: another load would show
+			redistest.Await(t, "nothing is loaded", func() bool { return g.Stats().Loading == 0 })
+			was := current.Swap(current.Load().(string) + "er")
+			all(was.(string))
+			current.Store(was)
+		}
+		current.Store(current.Load().(string) + "er")
 	}
 }
