@@ -28,11 +28,12 @@ const (
 	absence    = "absence"              // ends with its tags
 	ends       = "ends"                 // a call does, when its context does; Close does
 	byLock     = "lock"                 // somebody without it counted
+	says       = "says"                 // an error does, whether write was called
 	bySwap     = "swap"                 // a swap was lost, or made twice
 )
 
 var promises = []string{
-	oneLoad, staleFill, readWrites, many, kinds, survives, committed, turnedOn, puts, versions, nobodyPays, reaches, sentAgain, tierDelay, absence, ends, byLock, bySwap,
+	oneLoad, staleFill, readWrites, many, kinds, survives, committed, turnedOn, puts, versions, nobodyPays, reaches, sentAgain, tierDelay, absence, ends, says, byLock, bySwap,
 }
 
 // checker reads what processes saw, a round after the other.
@@ -107,6 +108,10 @@ func (c *checker) round(history []event) {
 			c.value(e)
 		case failed:
 			c.failure(e)
+		case misjudged:
+			c.wrong(says, e)
+		case behind:
+			c.wrong(readWrites, e)
 		case late:
 			if e.To > e.Deadline+int64(c.slack) && !meets(c.starved[e.process()], e.From, e.To) {
 				c.wrong(ends, e)

@@ -8,10 +8,12 @@
 //   - Absence ended with its tags. What a dead writer wrote, in an Update or in a transaction, was seen once its intent had expired. So was
 //     what was written while the cache was turned off.
 //   - No version of the program got another's values, and no kind those of another. While Redis kept the leases, each key had one load at a time.
+//   - An error said whether write had been called, and a transaction read nothing older than what it had written.
 //   - No call failed for another's sake or Redis', and each ended when its context did. Close returned.
 //   - No process that had lost a lock wrote to a store that checks fences: no count is lost.
 //   - No change of a value by compare-and-swap is lost, or made twice, where Redis keeps its data.
 //
 // A failover may forget writes that were acknowledged a moment before: reads from then until TTL is over are excused, and
-// counted. Caches made by hand must break each of these promises. CHAOS=1h sets how long all tests last together.
+// counted. Caches made by hand must break each of these promises. Tests compare the operations, settings and promises with those of the
+// package and of docs/guarantees.md, so that whoever adds one adds it here. CHAOS=1h sets how long all tests last together.
 package chaos

@@ -70,7 +70,8 @@ func tagsOf(bits uint) (all []string) {
 func (w *worker) open() *opened {
 	o := &opened{name: fmt.Sprint(w.name, ".", w.opens.Add(1)), version: 1 + w.index%2}
 	cfg := cacheguard.Config{
-		Prefix: "chaos", TTL: w.ttl, LeaseTTL: lease, RedisTimeout: w.wait, NegativeTTL: w.ttl,
+		Prefix: "chaos", Instance: w.name, TTL: w.ttl, LeaseTTL: lease, RedisTimeout: w.wait, NegativeTTL: w.ttl, MaxLoads: 16, FleetLoads: 24,
+		Serve: serveAll, Shadow: 0.2, // of what is not served
 		Hooks: cacheguard.Hooks{OnGet: func(ctx context.Context, key string, outcome cacheguard.Outcome, _ time.Duration, _ error) {
 			if all, ok := ctx.Value(outcomesKey{}).(*outcomes); ok {
 				all.mu.Lock()
@@ -85,18 +86,22 @@ func (w *worker) open() *opened {
 	if w.index%4%3 == 0 {
 		cfg.StaleFor, cfg.EarlyRefresh = w.ttl, 1
 	}
+	patient := cfg.StaleFor / 1000 // 0: there is nothing stale
 	var errs [5]error
 	o.guard, errs[0] = cacheguard.New(w.rdb.(cacheguard.Redis), cfg)
 	o.things, errs[1] = cacheguard.NewCache(o.guard, cacheguard.CacheConfig[int, value]{
-		Name: "thing", Version: o.version, Tags: func(_ int, v value) []string { return tagsOf(v.Tags) },
+		Name: "thing", Version: o.version, Tags: func(_ int, v value) []string { return tagsOf(v.Tags) }, Patience: patient,
 		Load: func(ctx context.Context, _ int) (value, error) {
+			if rand.N(4) == 0 { // so that some are stale
+				cacheguard.SetTTL(ctx, rand.N(100*time.Millisecond))
+			}
 			v, err := w.load(ctx)
 			v.Version = o.version
 			return v, err
 		},
 	})
 	o.bulk, errs[2] = cacheguard.NewCache(o.guard, cacheguard.CacheConfig[int, value]{
-		Name: "bulk", Load: func(ctx context.Context, _ int) (value, error) { return w.loadRow(ctx) }, // GetMany may load a single thing
+		Name: "bulk", Batch: 8, Load: func(ctx context.Context, _ int) (value, error) { return w.loadRow(ctx) }, // GetMany may load a single thing
 		LoadMany: func(ctx context.Context, ids []int) (map[int]value, error) {
 			v, err := w.load(ctx)
 			cacheguard.SetTags(ctx, tagsOf(v.Tags)...)

@@ -2,7 +2,9 @@ package chaos
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 
 	"github.com/cacheguard/go/cacheguard"
 )
@@ -20,6 +22,11 @@ func (w *worker) intend(ctx context.Context, o *opened) error {
 	}
 	if err == nil {
 		w.mayDie()
+		from := now()
+		v, failed := cacheguard.Get(in.Context(ctx), o.guard, row, w.loadRow) // past the cache
+		if failed == nil && v.N < n {
+			w.note(event{Kind: behind, Guard: o.name, Key: row, N: v.N, From: from})
+		}
 	}
 	done := in.Done(ctx)
 	if err != nil {
@@ -43,14 +50,24 @@ func (w *worker) commit(ctx context.Context, o *opened, from int64, scopes ...st
 // updateAlso names another key within its write.
 func (w *worker) updateAlso(ctx context.Context, o *opened) error {
 	row, other, from, n := someRow(), someRow(), now(), int64(0)
+	var called atomic.Bool
 	err := o.guard.Update(ctx, row, func(ctx context.Context) (err error) {
+		called.Store(true)
 		if err = cacheguard.Also(ctx, cacheguard.Changes{Keys: []string{other}}); err == nil {
 			n, err = w.truth.write(ctx, "many", 0)
 		}
 		return err
 	})
+	w.judges(o, called.Load(), err == nil || cacheguard.Written(err))
 	if n == 0 || !cacheguard.Written(err) && err != nil {
 		return err
 	}
 	return w.ended(ctx, o, []string{"key:" + row, "key:" + other}, n, from, err)
+}
+
+// judges notes when an error was wrong about whether write was called.
+func (w *worker) judges(o *opened, called, says bool) {
+	if called != says {
+		w.note(event{Kind: misjudged, Guard: o.name, How: fmt.Sprintf("called: %t, it says: %t", called, says), From: now()})
+	}
 }

@@ -30,6 +30,7 @@ var mistakes = map[string]operation{
 	"DEL of one version's keys":        {5, (*worker).versionedWrite, false},
 	"the first caller's context":       {5, (*worker).sharesContext, false},
 	"an error of SET":                  {20, (*worker).failsToStore, false},
+	"an error that means: not written": {20, (*worker).writesAndFails, false},
 	"an invalidation that is given up": {5, (*worker).givesUp, false},
 	"a map for ever":                   {20, (*worker).remembersForEver, false},
 	"absence without an end":           {20, (*worker).absentForEver, false},
@@ -231,6 +232,16 @@ func (w *worker) failsToStore(ctx context.Context, o *opened) error {
 		return w.failed(ctx, o, key, from, err)
 	}
 	return w.rdb.Del(ctx, "aside:"+key).Err()
+}
+
+// writesAndFails takes any error to mean that nothing was written.
+func (w *worker) writesAndFails(ctx context.Context, o *opened) error {
+	if _, err := w.truth.write(ctx, "many", 0); err != nil {
+		return err
+	}
+	err := w.rdb.Set(ctx, "aside:written", now(), 0).Err()
+	w.judges(o, true, err == nil)
+	return err
 }
 
 func (w *worker) absentForEver(ctx context.Context, o *opened) error {

@@ -36,6 +36,9 @@ var operations = map[string]operation{
 	"Guard.Update":         {12, (*worker).update, true},
 	"Guard.UpdateMany":     {5, (*worker).updateMany, false},
 	"Guard.Intend":         {8, (*worker).intend, true},
+	"Intent.Also":          {1, (*worker).intend, true},
+	"Intent.Done":          {1, (*worker).intend, true},
+	"Intent.Context":       {1, (*worker).intend, true},
 	"Also":                 {6, (*worker).updateAlso, false},
 	"Written":              {1, (*worker).updateAlso, false},
 	"Cache.Guard":          {1, (*worker).stats, false},
@@ -58,6 +61,7 @@ var operations = map[string]operation{
 	"Cache.InvalidateAll":  {1, (*worker).invalidateKind, false},
 	"Cache.Update":         {6, (*worker).updateThing, true},
 	"Cache.Put":            {12, (*worker).put, true},
+	"a batch":              {10, (*worker).getTogether, false},
 	"a block":              {2, (*worker).invalidateBlock, false},
 	"a quiet Get":          {60, (*worker).getQuiet, false},
 	"a key of two kinds":   {10, (*worker).getTwice, false},
@@ -109,7 +113,7 @@ func TestEveryOperationTakesPart(t *testing.T) {
 	}
 }
 
-// exported is the name of an exported function, or method of a Guard or Cache.
+// exported is the name of an exported function, or method of a Guard, Cache or Intent.
 func exported(d ast.Decl) string {
 	f, isFunction := d.(*ast.FuncDecl)
 	switch {
@@ -128,7 +132,7 @@ func exported(d ast.Decl) string {
 	case *ast.IndexExpr:
 		of = generic.X
 	}
-	if name := of.(*ast.Ident).Name; name == "Guard" || name == "Cache" {
+	if name := of.(*ast.Ident).Name; name == "Guard" || name == "Cache" || name == "Intent" {
 		return name + "." + f.Name.Name
 	}
 	return ""

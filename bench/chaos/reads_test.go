@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/cacheguard/go/cacheguard"
 )
 
@@ -173,6 +175,28 @@ func (w *worker) getBulk(ctx context.Context, o *opened) error {
 	return nil
 }
 
+// getTogether asks for keys of a block one by one, at the same time, so that their loads share calls of LoadMany.
+func (w *worker) getTogether(ctx context.Context, o *opened) error {
+	block := rand.N(blocks)
+	var all errgroup.Group
+	for range 6 {
+		all.Go(func() error { // owner: the call; ends with its Get; joined below
+			ctx, cancel := impatient(ctx)
+			defer cancel()
+			ctx, outcomes := withOutcomes(ctx)
+			id := block*w.bulk/blocks + rand.N(w.bulk/blocks)
+			from := now()
+			v, err := o.bulk.Get(ctx, id)
+			if err != nil {
+				return w.failed(ctx, o, o.bulk.Key(id), from, err)
+			}
+			w.notes(o, o.bulk.Key(block), v, outcomes.of(o.bulk.Key(id)), from)
+			return nil
+		})
+	}
+	return all.Wait()
+}
+
 // getBirth asks for one of the things that were born last, or will be next.
 func (w *worker) getBirth(ctx context.Context, o *opened) error {
 	born, err := w.truth.born(ctx)
@@ -213,10 +237,12 @@ func (w *worker) getFaulty(ctx context.Context, o *opened) error {
 	return w.failed(ctx, o, "faulty", from, err)
 }
 
+func serveAll(string) bool { return true }
+
 // serveSome turns the cache off for a part of the keys, and later on again; not for the quiet ones, whose loads are counted.
 func (w *worker) serveSome(_ context.Context, o *opened) error {
 	if rand.N(2) == 0 {
-		o.guard.SetServe(nil)
+		o.guard.SetServe(serveAll)
 		if from := o.off.Swap(0); from > 0 {
 			w.note(event{Kind: off, Guard: o.name, From: from})
 		}

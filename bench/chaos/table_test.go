@@ -59,9 +59,11 @@ func TestWhatIsWrongInALogIsFound(t *testing.T) {
 		"its writer was paused": {
 			[]event{of(written, a), {Kind: starved, Guard: "w", From: 11 * second, To: 13 * second}, {Kind: got, Key: "a", N: 4, How: "hit", From: 30 * second}}, nil, "",
 		},
-		"in a failover":    {[]event{wrote, {Kind: got, Key: "a", N: 4, How: "hit", From: after}}, func(c *checker) { c.forgets = []span{{15 * second, 25 * second}} }, ""},
-		"after a failover": {[]event{wrote, {Kind: got, Key: "a", N: 4, How: "hit", From: 26 * second}}, func(c *checker) { c.forgets = []span{{15 * second, 25 * second}} }, staleFill},
-		"an error":         {[]event{{Kind: failed, From: 1, To: 2}}, nil, nobodyPays},
+		"in a failover":                {[]event{wrote, {Kind: got, Key: "a", N: 4, How: "hit", From: after}}, func(c *checker) { c.forgets = []span{{15 * second, 25 * second}} }, ""},
+		"after a failover":             {[]event{wrote, {Kind: got, Key: "a", N: 4, How: "hit", From: 26 * second}}, func(c *checker) { c.forgets = []span{{15 * second, 25 * second}} }, staleFill},
+		"an error that is wrong":       {[]event{{Kind: misjudged, From: 1, To: 2}}, nil, says},
+		"a transaction that is behind": {[]event{{Kind: behind, From: 1, To: 2}}, nil, readWrites},
+		"an error":                     {[]event{{Kind: failed, From: 1, To: 2}}, nil, nobodyPays},
 		"an error in an outage": {
 			[]event{{Kind: failed, From: 1, To: 2}}, func(c *checker) { c.breaks = []span{{0, 1}} }, reaches,
 		},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -128,13 +129,16 @@ func (w *worker) updateMany(ctx context.Context, o *opened) error {
 	for _, key := range keys {
 		scopes = append(scopes, "key:"+key)
 	}
+	var called atomic.Bool
 	err := o.guard.UpdateMany(ctx, keys, func(ctx context.Context) (err error) {
+		called.Store(true)
 		if rand.N(10) == 0 {
 			return fmt.Errorf("%w: nothing was written", errFaulty)
 		}
 		n, err = w.truth.write(ctx, "many", 0)
 		return err
 	})
+	w.judges(o, called.Load(), err == nil || cacheguard.Written(err))
 	if errors.Is(err, errFaulty) {
 		return nil
 	}
@@ -145,10 +149,13 @@ func (w *worker) updateMany(ctx context.Context, o *opened) error {
 func (w *worker) put(ctx context.Context, o *opened) error {
 	id, from, n := rand.N(things), now(), int64(0)
 	key := o.things.Key(id)
+	var called atomic.Bool
 	err := o.things.Put(ctx, id, func(ctx context.Context) (value, error) {
+		called.Store(true)
 		err := w.writeOf(o, key, &n)(ctx)
 		return value{N: n, Tags: rand.UintN(1 << tags), By: "put", Version: o.version}, err
 	})
+	w.judges(o, called.Load(), err == nil || cacheguard.Written(err))
 	return w.ended(ctx, o, []string{"key:" + key}, n, from, err)
 }
 

@@ -1,0 +1,111 @@
+package chaos
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cacheguard/go/cacheguard"
+)
+
+// notSet are settings that take no part, and why.
+var notSet = map[string]string{
+	"Config.LoadTimeout": "calls would fail", "Config.UpdateTimeout": "calls would fail", "Config.FailClosed": "calls would fail",
+	"Config.WaitTimeout": "a key would have two loads", "Config.Verify": "a key would have two loads", "Config.UpdateAnyway": "a dead writer's write would not be seen",
+	"Config.Jitter": "of TTLs", "Config.Codec": "of bytes", "Config.Compression": "of bytes", "Config.MaxValueBytes": "of bytes", "Config.Disabled": "there is no Redis",
+	"Config.SlowLoad": "of reports", "Config.Logger": "of reports", "Config.RedactError": "of reports",
+	"Config.Replicas":    "TestAFailoverForgetsNothingThatAReplicaHasAcknowledged",
+	"Config.WriteLock":   "TestUpdateHoldsTheWriteLockOfEachKey and those beside it",
+	"CacheConfig.Jitter": "of TTLs", "CacheConfig.NegativeTTL": "as the Guard's", "CacheConfig.Codec": "of bytes", "CacheConfig.Key": "of keys", "CacheConfig.MaxLoads": "as the Guard's",
+	"CacheConfig.NotFound": "of errors", "CacheConfig.IsNotFound": "of errors", "CacheConfig.Errors": "of errors", "CacheConfig.ErrorCodec": "of errors",
+}
+
+// Whoever adds a setting adds it to the chaos, or says why not.
+func TestEverySettingTakesPart(t *testing.T) {
+	t.Parallel()
+	set := settings(t, "guard_test.go")
+	for of, config := range map[string]any{"Config.": cacheguard.Config{}, "CacheConfig.": cacheguard.CacheConfig[int, value]{}} {
+		for _, field := range reflect.VisibleFields(reflect.TypeOf(config)) {
+			name := of + field.Name
+			if _, excused := notSet[name]; field.IsExported() && set[name] == excused {
+				t.Errorf("%s: it takes part: %t, it is in notSet: %t", name, set[name], excused)
+			}
+		}
+	}
+}
+
+// settings are the fields that a file sets in literals of Config and CacheConfig, and in the variable cfg.
+func settings(t *testing.T, path string) map[string]bool {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := make(map[string]bool)
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CompositeLit:
+			of := n.Type
+			if generic, is := of.(*ast.IndexListExpr); is {
+				of = generic.X
+			}
+			if named, is := of.(*ast.SelectorExpr); is {
+				for _, e := range n.Elts {
+					set[named.Sel.Name+"."+e.(*ast.KeyValueExpr).Key.(*ast.Ident).Name] = true
+				}
+			}
+		case *ast.AssignStmt:
+			for _, left := range n.Lhs {
+				if field, is := left.(*ast.SelectorExpr); is && field.X.(*ast.Ident).Name == "cfg" {
+					set["Config."+field.Sel.Name] = true
+				}
+			}
+		}
+		return true
+	})
+	return set
+}
+
+// kept are the promises of the table in docs/guarantees.md, and those of the checker, each of which a planted mistake trips.
+var kept = map[string]string{
+	"one load per key": oneLoad, "never a stale fill": staleFill, "read your writes": readWrites, "many at once": many,
+	"an entry belongs to its kind": kinds, "an update survives its writer": survives, "a transaction survives its process": committed,
+	"a put stores only what nothing has overtaken": puts, "two versions side by side": versions, "nobody pays for another": nobodyPays,
+	"turned off and on again, the cache is right": turnedOn, "a loaded value reaches its callers": reaches, "what an error says": says,
+	"what is pending is not served, and is sent":                    sentAgain,
+	"without Redis nothing is written unless `UpdateAnyway` is set": survives,
+	"a local tier lags by a message, or seconds":                    tierDelay,
+	"nothing stale while slots move":                                staleFill,
+	"an evicted epoch makes misses":                                 many,
+}
+
+// elsewhere are those about what an outage costs, and about a failover, which may forget here. Their own tests break them, too.
+var elsewhere = []string{
+	"a node that is away concerns its own keys", "writes and locks fail at once while the breaker is open", "with `Config.Replicas` a failover forgets no invalidation",
+}
+
+// Whoever makes a promise has the chaos check it.
+func TestEveryPromiseOfTheDocumentationIsChecked(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/guarantees.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "\n| promise | test |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	rows := regexp.MustCompile(`(?m)^\| (.+?) \|`).FindAllStringSubmatch(table, -1)
+	if len(rows) < 20 {
+		t.Fatalf("found only %d promises", len(rows))
+	}
+	for _, row := range rows {
+		if promise := row[1]; !slices.Contains(promises, kept[promise]) && !slices.Contains(elsewhere, promise) {
+			t.Errorf("nothing checks %q", promise)
+		}
+	}
+}
