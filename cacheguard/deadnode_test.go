@@ -117,7 +117,7 @@ func TestAKindAndEverythingCanBeInvalidatedOnTheOtherNodesWhileANodeIsAway(t *te
 			expect.Equal(t, "pending", g.ofEpochs.pending.has(idOf(part, many.name)), part < health.Parts/3)
 		}
 		all(current.Load().(string))
-		for range 2 { // it was loaded anew, and stored: another load would show
+		for range 2 { // it was loaded again, and stored: another load would show
 			redistest.Await(t, "nothing is loaded", func() bool { return g.Stats().Loading == 0 })
 			was := current.Swap(current.Load().(string) + "er")
 			all(was.(string))

@@ -71,7 +71,7 @@ type invalidations struct {
 	forgetLocal func(keys []string)                   // makes the local tier forget
 	shown       func(key string) string               // as errors have it
 
-	steps func(*script.Call) [][]*script.Call // that do what the call does, one key each; nil: it has one key
+	steps func(key, notice string) [][]*script.Call // that do what the call does, one key each
 }
 
 // ofKeys are the invalidations of keys.
@@ -85,7 +85,9 @@ func ofKeys(g *Guard) invalidations {
 		message:     func(key string) string { return g.notices.Next(g.partOf(key), key) },
 		forgetLocal: func(keys []string) { g.local.Forget(keys...) },
 		shown:       func(key string) string { return key },
-		steps:       g.keys.InvalidateInSteps,
+		steps: func(key, notice string) [][]*script.Call {
+			return g.keys.InvalidateInSteps(g.keys.ValueKey(key), notice)
+		},
 	}
 }
 
@@ -202,7 +204,10 @@ func (i *invalidations) forgetBatch(
 	for n, key := range keys {
 		reason := err
 		if err == nil {
-			reason = i.despiteMove(ctx, calls[n], cmds[n].Err())
+			reason = cmds[n].Err()
+		}
+		if op == "invalidate" && reason != nil && redis.HasErrorPrefix(reason, "TRYAGAIN") {
+			reason = i.despiteMove(ctx, key, calls[n])
 		}
 		if reason != nil {
 			i.guard.health.Failed(reason)
@@ -212,13 +217,11 @@ func (i *invalidations) forgetBatch(
 	return failed
 }
 
-// despiteMove removes what the call should have removed if Redis refused it because the slot is being moved and some of the keys are not
-// there. It goes in steps of one key each, and returns the error of the call or of a step.
-func (i *invalidations) despiteMove(ctx context.Context, call *script.Call, refused error) error {
-	if i.steps == nil || refused == nil || !redis.HasErrorPrefix(refused, "TRYAGAIN") {
-		return refused
-	}
-	for _, step := range i.steps(call) {
+// despiteMove removes what the call should have removed, which Redis refused because the slot is being moved and some of the keys are not
+// there. It goes in steps of one key each. An intent that the call should have ended expires.
+func (i *invalidations) despiteMove(ctx context.Context, key string, call *script.Call) error {
+	notice := call.Args[1+slices.Index(call.Args, any(i.guard.notices.Channel))].(string) // it follows the channel
+	for _, step := range i.steps(key, notice) {
 		cmds, err := i.guard.write(ctx, step)
 		for _, cmd := range cmds {
 			err = errors.Join(err, cmd.Err())

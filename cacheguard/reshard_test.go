@@ -2,12 +2,14 @@ package cacheguard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/keys"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -155,4 +157,81 @@ func TestInvalidationsOfKeysWhoseSlotIsMovedAreDone(t *testing.T) {
 	}
 	mustInvalidate(t, g, "k")
 	expect.Equal(t, "value, in the end", mustGet(t, f.guards[1], "k", returns("new")), "new")
+}
+
+// The epochs of a tag and of all tags are two keys of a slot.
+func TestTagsWhoseEpochsAreMovedCanBeInvalidated(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 0)
+	f := newFleetOn(t, cluster.Client(t), Config{RedisTimeout: bearing}, cluster.Client(t), cluster.Client(t))
+	g := f.guards[0]
+	slot := keys.Slot(g.epochs.Key(epoch.OfTag("t"), g.partOf("k")))
+	for range 2 { // the second load knows the tag
+		mustGet(t, g, "k", tagged("old", "t"))
+	}
+	for to := range 3 {
+		err := cluster.Move(t.Context(), slot, to, func(moved int) {
+			value := fmt.Sprint(to, moved)
+			expect.Equal(t, "invalidation at "+value, g.InvalidateTags(context.Background(), "t"), nil)
+			expect.Equal(t, "pending", g.Stats().Owed, 0)
+			expect.Equal(t, "value", mustGet(t, f.guards[1], "k", tagged(value, "t")), value)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// An intent can be ended while the slot is moved. If one cannot be announced, the transaction does not commit.
+func TestIntentsOnKeysWhoseSlotIsMovedAreDone(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	cluster := redistest.StartCluster(t, 0)
+	f := newFleetOn(t, cluster.Client(t), Config{RedisTimeout: bearing}, cluster.Client(t), cluster.Client(t))
+	f.events.quiet = true
+	g := f.guards[0]
+	mustGet(t, g, "k", returns("old"))
+	for to := range 3 {
+		before, err := g.Intend(ctx, Changes{Keys: []string{"k"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = cluster.Move(t.Context(), keys.Slot(f.value("k")), to, func(moved int) {
+			value := fmt.Sprint(to, moved)
+			expect.Equal(t, "end, at "+value, before.Done(ctx), nil)
+			expect.Equal(t, "pending", g.Stats().Owed, 0)
+			expect.Equal(t, "value", mustGet(t, f.guards[1], "k", returns(value)), value)
+			in, err := g.Intend(ctx, Changes{Keys: []string{"k"}})
+			if failed, is := errors.AsType[*RedisError](err); err != nil && (!is || failed.Op != "intend" || Written(err)) {
+				t.Errorf("%s: %v", value, err)
+			} else if err == nil {
+				expect.Equal(t, "end, at "+value, in.Done(ctx), nil)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The steps of such an invalidation are not one: whoever names the tag between them must not find the epoch of all tags from before.
+func TestALoadThatEndsBetweenTheStepsOfAnInvalidationOfItsTagIsNotStored(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	f := newFleetOn(t, shared.Client(t), Config{}, shared.Client(t))
+	g := f.guards[0]
+	for stopped := range 2 {
+		key := fmt.Sprint("k", stopped)
+		db := newSource("old")
+		loading := async(g, key, db.loadTagged("t"))
+		<-db.begun
+		steps := g.epochs.RevokeInSteps(epoch.OfTag("t"), g.partOf(key), "")
+		expect.Equal(t, "steps", len(steps), 3)
+		for _, step := range steps[:1+stopped] {
+			expect.Equal(t, "error", f.redis.Del(ctx, step[0].Keys...).Err(), nil)
+		}
+		close(db.release)
+		want(t, loading, "old")
+		expect.Equal(t, "value", mustGet(t, g, key, tagged("new", "t")), "new")
+	}
 }

@@ -138,6 +138,10 @@ func newEpochInvalidations(g *Guard) *epochInvalidations {
 			}
 		},
 		shown: func(id string) string { _, name := partAndName(id); return epoch.Shown(name) },
+		steps: func(id, notice string) [][]*script.Call {
+			part, name := partAndName(id)
+			return g.epochs.RevokeInSteps(name, part, notice)
+		},
 	}
 	return i
 }

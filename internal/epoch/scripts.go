@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,6 +61,15 @@ func (e *Epochs) make(ctx context.Context, keys []string) ([]protocol.Epoch, err
 // Revoke is the call that ends the name's epoch in a part of the keyspace, and publishes the notice.
 func (e *Epochs) Revoke(name string, part int, notice string) *script.Call {
 	return &script.Call{Script: revokeScript, Keys: e.revoked(name, part), Args: []any{e.channel, notice}}
+}
+
+// RevokeInSteps does what Revoke does, with commands of one key each, for the time in which the slot of the keys is moved to another node. The
+// epoch of all tags goes first: a load that began before, and names the tag at its end, must not find that one when the tag's own is gone.
+func (e *Epochs) RevokeInSteps(name string, part int, notice string) (steps [][]*script.Call) {
+	for _, key := range slices.Backward(e.revoked(name, part)) {
+		steps = append(steps, []*script.Call{protocol.Delete(key)})
+	}
+	return append(steps, []*script.Call{protocol.Publish(e.channel, notice)})
 }
 
 // aftermath is for how long the end of an intent that nobody ended is known: longer than any TTL can be late.

@@ -103,17 +103,22 @@ func (k *Keyspace) DropLarge(valueKey string, bytes int) *script.Call {
 	return &script.Call{Script: dropLargeScript, Keys: []string{valueKey}, Args: []any{bytes}}
 }
 
-// InvalidateInSteps does what a call of Invalidate does, with commands of one key each, for the time in which the slot of the keys is moved
+// InvalidateInSteps does what Invalidate does, with commands of one key each, for the time in which the slot of the keys is moved
 // to another node. The steps are to be taken one after the other: no load that began before may store once the leases are gone, and values
 // are removed after them. Those that wait for a load are not woken, but ask again by themselves.
-func (k *Keyspace) InvalidateInSteps(invalidate *script.Call) [][]*script.Call {
+func (k *Keyspace) InvalidateInSteps(valueKey, notice string) [][]*script.Call {
 	var leases, values []*script.Call
-	for _, key := range AllSeats(invalidate.Keys[0]) {
-		leases = append(leases, &script.Call{Script: delCommand, Keys: []string{LeaseKey(key)}})
-		values = append(values, &script.Call{Script: delCommand, Keys: []string{key}})
+	for _, key := range AllSeats(valueKey) {
+		leases, values = append(leases, Delete(LeaseKey(key))), append(values, Delete(key))
 	}
-	tell := &script.Call{Script: publishCommand, Keys: []string{k.Channel}, Args: invalidate.Args[1:]}
-	return [][]*script.Call{leases, values, {tell}}
+	return [][]*script.Call{leases, values, {Publish(k.Channel, notice)}}
+}
+
+// Delete removes a key, and Publish publishes a message, without a script.
+func Delete(key string) *script.Call { return &script.Call{Script: delCommand, Keys: []string{key}} }
+
+func Publish(channel, message string) *script.Call {
+	return &script.Call{Script: publishCommand, Keys: []string{channel}, Args: []any{message}}
 }
 
 // Time asks for the clock of the server that has the key, in ms.
