@@ -114,9 +114,10 @@ func (k *Keyspace) InvalidateInSteps(valueKey, notice string) [][]*script.Call {
 	return [][]*script.Call{leases, values, {Publish(k.Channel, notice)}}
 }
 
-// Delete removes a key, and Publish publishes a message, without a script.
+// Delete removes a key, without a script.
 func Delete(key string) *script.Call { return &script.Call{Script: delCommand, Keys: []string{key}} }
 
+// Publish publishes a message, without a script.
 func Publish(channel, message string) *script.Call {
 	return &script.Call{Script: publishCommand, Keys: []string{channel}, Args: []any{message}}
 }
