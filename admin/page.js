@@ -12,6 +12,9 @@
   const number = (n) => n >= 1e6 ? (n / 1e6).toFixed(1) + ' M' : n >= 1e4 ? (n / 1e3).toFixed(1) + ' k' : n >= 10 || n === Math.round(n) ? String(Math.round(n)) : n.toFixed(1);
   const bytes = (n) => n >= 1 << 20 ? (n / (1 << 20)).toFixed(1) + ' MiB' : n >= 1 << 10 ? (n / (1 << 10)).toFixed(1) + ' KiB' : n + ' B';
 
+  // plain shows what cannot be seen, or changes the order of what follows: a name must not look like another.
+  const plain = (s) => s.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (c) => '\\u{' + c.codePointAt(0).toString(16) + '}');
+
   // fill makes the rows of a table, and keeps those that are there, so that nobody loses the focus.
   function fill(id, rows, none) {
     const body = byID(id).tBodies[0], columns = byID(id).tHead.rows[0].cells.length;
@@ -44,6 +47,7 @@
   // put shows a cell: text, a key to look up, or a line.
   function put(at, cell) {
     if (typeof cell === 'string') {
+      cell = plain(cell);
       if (at.textContent !== cell) at.textContent = cell;
       return;
     }
@@ -59,8 +63,8 @@
       button.addEventListener('click', () => button.act());
     }
     button.act = cell.act;
-    if (button.textContent !== cell.text) button.textContent = cell.text;
-    button.setAttribute('aria-label', cell.label);
+    if (button.textContent !== plain(cell.text)) button.textContent = plain(cell.text);
+    button.setAttribute('aria-label', plain(cell.label));
   }
 
   // spark draws hit ratios from 0 to 1. Where nobody asked there is a gap.
@@ -149,7 +153,7 @@
     all.forEach(([state, text], i) => {
       const item = list.children[i] || list.appendChild(document.createElement('li'));
       item.dataset.state = state;
-      if (item.textContent !== text) item.textContent = text;
+      if (item.textContent !== plain(text)) item.textContent = plain(text);
     });
     while (list.children.length > all.length) list.lastChild.remove();
   }
@@ -238,7 +242,7 @@
   // holders says who has a lock.
   function holders(l) {
     const waiting = (l.waiting + l.waiting_readers) + ' wait.';
-    const line = (text) => JSON.stringify(text).slice(1, -1); // what it names must not look like another line
+    const line = (text) => plain(JSON.stringify(text)).slice(1, -1); // what it names must not look like another line
     const who = (h) => line(h.instance) || 'an instance that is not known';
     const by = l.held_by.map((h) => '\n  ' + who(h) + (l.servers ? ', on ' + h.servers + ' servers' : '') + ', lease ends in ' + seconds(h.left) + ', token ' + line(h.token)).join('');
     if (l.permits) {
@@ -246,9 +250,9 @@
     }
     if (l.servers) {
       const all = '\n' + l.answered + ' of ' + l.servers + ' servers answered. Fence ' + l.fence + '.';
-      return (l.holders ? 'Held by ' + who(l) + '. A majority has its lease for ' + seconds(l.left) + ' unless it is renewed.' : 'No majority names a holder of ' + JSON.stringify(l.name) + '.') + by + all;
+      return (l.holders ? 'Held by ' + who(l) + '. A majority has its lease for ' + seconds(l.left) + ' unless it is renewed.' : 'No majority names a holder of ' + plain(JSON.stringify(l.name)) + '.') + by + all;
     }
-    if (l.holders === 0) return 'Nobody holds ' + JSON.stringify(l.name) + '; ' + waiting;
+    if (l.holders === 0) return 'Nobody holds ' + plain(JSON.stringify(l.name)) + '; ' + waiting;
     return 'Held by ' + (l.token ? who(l) : l.holders + ' readers') + '. Its lease ends in ' + seconds(l.left) + ' unless it is renewed.\n' +
       waiting + ' Fence ' + l.fence + (l.token ? ', token ' + line(l.token) : '') + '.';
   }
@@ -332,7 +336,7 @@
   form('lock', 'holder', (e) => ({view: 'lock', locker: e.locker.value, name: entered(e.name)}), holders);
 
   async function act(name, body, question) {
-    if (!confirm(question)) return;
+    if (!confirm(plain(question))) return;
     const said = byID('said');
     said.textContent = '';
     try {

@@ -154,7 +154,7 @@ func (x *exchange) serveCached() {
 	x.key, x.location = x.cache.names.Page(x.r)
 	x.unnamed = x.cache.names.Unnamed(x.r)
 	x.searchPath()
-	if identity.OverridesMethod(x.unnamed) { // what changes something must reach the handler each time
+	if identity.OverridesMethod(x.r, x.unnamed) { // what changes something must reach the handler each time
 		x.bypass("")
 		return
 	}

@@ -61,4 +61,14 @@ func TestARequestThatOverridesItsMethodPasses(t *testing.T) {
 	f.warm("/")
 	f.get("/", "X-HTTP-Method-Override: DELETE")
 	expect.Equal(t, "calls where no handler reads the field", p.calls.Load(), 1)
+
+	for query, passes := range map[string]bool{
+		"?_method=DELETE": true, "?a=b&%5Fmethod=put": true, "?_method": true, "?pay_method=card": false, "?a=_method": false, "?_Method=PUT": false,
+	} {
+		p := newPage(says("page", fresh))
+		f := newFleet(t, 1, Config{}, p)
+		f.warm("/" + query)
+		f.get("/" + query)
+		expect.Equal(t, query+": it passes", p.calls.Load() == 2, passes)
+	}
 }

@@ -2,10 +2,12 @@ package middleware
 
 import (
 	"encoding/json"
+	"errors"
 	"html/template"
 	"io"
 	"math"
 	"net/http"
+	"runtime"
 	"testing"
 	"time"
 
@@ -131,6 +133,93 @@ func TestALateErrorDoesNotChangeAResponseThatIsSentAlready(t *testing.T) {
 	a := f.get("/")
 	expect.Equal(t, "status", a.StatusCode, http.StatusOK)
 	expect.Equal(t, "body", a.body, "halffailed\n")
+}
+
+// What a handler refuses when it has begun is no page either.
+func TestAPageWhoseHandlerRefusesInTheMiddleIsNotStored(t *testing.T) {
+	t.Parallel()
+	p := newPage(func(w http.ResponseWriter, _ *http.Request) {
+		half(w)
+		http.Error(w, "refused", http.StatusConflict)
+		w.WriteHeader(http.StatusNotFound) // an error like the first
+	})
+	f := newFleet(t, 1, Config{}, p)
+	expect.Equal(t, "status", f.get("/").StatusCode, http.StatusConflict)
+	f.stored()
+	p.serve = says("page", fresh)
+	expect.Equal(t, "afterwards", f.get("/").body, "page")
+}
+
+// However a handler ends that has begun a page, others do not get half of it.
+func TestNoOddEndLeavesHalfAPage(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(w http.ResponseWriter){
+		"a panic":                func(http.ResponseWriter) { panic("failed") },
+		"an abort":               func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+		"the goroutine ends":     func(http.ResponseWriter) { runtime.Goexit() },
+		"a flush, then a panic":  func(w http.ResponseWriter) { w.(http.Flusher).Flush(); panic("failed") },
+		"a flush, then an error": func(w http.ResponseWriter) { w.(http.Flusher).Flush(); w.WriteHeader(http.StatusInternalServerError) },
+		"hints, then an error": func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusEarlyHints)
+			w.WriteHeader(http.StatusBadGateway)
+		},
+		"an error that is no status": func(w http.ResponseWriter) { w.WriteHeader(1000) },
+		"the largest status":         func(w http.ResponseWriter) { w.WriteHeader(999) },
+		"an error, then another success": func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			w.WriteHeader(http.StatusOK)
+		},
+		"a hijack": func(w http.ResponseWriter) {
+			if conn, _, err := w.(http.Hijacker).Hijack(); err == nil {
+				_ = conn.Close() // the client sees it
+			}
+			w.WriteHeader(http.StatusInternalServerError)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPage(func(w http.ResponseWriter, _ *http.Request) {
+				half(w)
+				end(w)
+			})
+			f := newFleet(t, 1, Config{}, silent(p))
+			f.front(silent(chimiddleware.Recoverer(f.caches[0].Handler(p))))
+			_, _ = f.try(0, http.MethodGet, "/") // the connection may be cut
+			f.stored()
+			p.serve = says("page", fresh)
+			expect.Equal(t, "afterwards", f.get("/").body, "page")
+		})
+	}
+}
+
+// What a handler writes beyond what it announced is not sent, as without a cache: the page is that without it.
+func TestWhatExceedsTheAnnouncedLengthIsNoPartOfThePage(t *testing.T) {
+	t.Parallel()
+	p := newPage(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "4")
+		half(w)
+		for _, more := range []string{"\n", "more"} {
+			if _, err := io.WriteString(w, more); !errors.Is(err, http.ErrContentLength) {
+				t.Errorf("writing %q: %v", more, err)
+			}
+		}
+	})
+	f := newFleet(t, 1, Config{}, p)
+	for range 2 {
+		expect.Equal(t, "body", f.get("/").body, "half")
+	}
+	expect.Equal(t, "calls", p.calls.Load(), 1)
+	p.serve = func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "6")
+		half(w)
+		_, _ = io.WriteString(w, "three")
+		_, _ = io.WriteString(w, "of") // it would fit
+	}
+	_, err := f.try(0, http.MethodGet, "/gap")
+	expect.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	f.stored()
+	p.serve = says("page", fresh)
+	expect.Equal(t, "afterwards", f.get("/gap").body, "page")
 }
 
 // A status that is no failure, given too late, is ignored as net/http ignores it.

@@ -61,11 +61,8 @@ func (b *rebuild) run(ctx context.Context) {
 // request makes the request for the handler: for the whole page, even if the client has or wants only a part, or for a confirmation of
 // the previous one.
 func (l *lookup) request(ctx context.Context) *http.Request {
-	r := l.x.r.WithContext(ctx)
-	asked := *r.URL // middlewares change it in place, and the handler may be called again
-	r.URL = &asked
+	r := l.x.r.Clone(ctx) // handlers change its URL, form and path values in place, and may run twice, or beside those in front
 	r.Method = http.MethodGet
-	r.Header = l.x.r.Header.Clone()
 	rules.DropConditions(r.Header)
 	for _, name := range []string{"If-Range", "Range"} {
 		r.Header.Del(name)

@@ -37,6 +37,30 @@ func TestAMiddlewareBehindTheCacheMayChangeTheURLInPlace(t *testing.T) {
 	}
 }
 
+// A handler may run beside what is in front of the cache, when it renews a page in the background. Two that write to one map end the
+// process: chi sets path values each time it routes.
+func TestWhatAHandlerSetsInItsRequestIsNotSeenInFront(t *testing.T) {
+	t.Parallel()
+	p := newPage(func(w http.ResponseWriter, r *http.Request) {
+		body := r.PathValue("id") + r.Form.Get("a")
+		r.SetPathValue("id", "behind")
+		r.Form.Set("a", "behind")
+		says(body, fresh)(w, r)
+	})
+	f := newFleet(t, 1, Config{}, p)
+	cached := f.caches[0].Handler(p)
+	f.front(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.SetPathValue("id", "in ")
+		expect.ErrorIs(t, r.ParseForm())
+		cached.ServeHTTP(w, r)
+		expect.Equal(t, "the path value", r.PathValue("id"), "in ")
+		expect.Equal(t, "the form", r.Form.Get("a"), "front")
+	}))
+	for range 2 {
+		expect.Equal(t, "body", f.get("/?a=front").body, "in front")
+	}
+}
+
 func TestARejected304IsFollowedByARequestForTheSameURL(t *testing.T) {
 	t.Parallel()
 	stale := true

@@ -95,7 +95,7 @@ func parseAnswer(cmd *redis.Cmd, ttl time.Duration) (queue.Answer, error) {
 	if err != nil {
 		return queue.Answer{}, err
 	}
-	left := time.Duration(reply[1]) * time.Millisecond
+	left := script.Duration(reply[1])
 	return queue.Answer{Granted: reply[0] == 1, Fence: reply[2], Length: left, Left: left, Clock: reply[3]}, nil
 }
 
@@ -152,7 +152,7 @@ func parseInfo(cmd *redis.Cmd) (Info, error) {
 		token, _ = reply[0].(string)
 	}
 	return Info{
-		Token: token, Instance: keys.InstanceOf(strings.TrimSuffix(token, parkedMark)), Fence: number(1), Left: time.Duration(number(2)) * time.Millisecond,
+		Token: token, Instance: keys.InstanceOf(strings.TrimSuffix(token, parkedMark)), Fence: number(1), Left: script.Duration(number(2)),
 		Holds: int(number(3)), Waiters: int(number(4)),
 	}, nil
 }

@@ -85,7 +85,7 @@ func parseInfo(cmd *redis.Cmd) (Info, error) {
 		numbers[i], _ = reply[i].(int64)
 	}
 	info := Info{
-		Fence: numbers[1], Left: time.Duration(numbers[2]) * time.Millisecond,
+		Fence: numbers[1], Left: script.Duration(numbers[2]),
 		Readers: int(numbers[3]), WaitingWriters: int(numbers[4]), WaitingReaders: int(numbers[5]),
 	}
 	info.Token, _ = reply[0].(string)

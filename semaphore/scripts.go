@@ -3,7 +3,6 @@ package semaphore
 import (
 	_ "embed"
 	"fmt"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -72,7 +71,7 @@ func parseInfo(cmd *redis.Cmd) (Info, error) {
 	for i := 1; i < len(reply); i += 2 {
 		token, _ := reply[i].(string)
 		left, _ := reply[i+1].(int64)
-		info.Holders = append(info.Holders, Holder{Token: token, Left: time.Duration(left) * time.Millisecond})
+		info.Holders = append(info.Holders, Holder{Token: token, Left: script.Duration(left)})
 	}
 	return info, nil
 }

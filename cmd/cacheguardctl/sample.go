@@ -228,7 +228,7 @@ func lookAt(ctx context.Context, page string) (p paged, err error) {
 // askPage asks a page of package admin. Its error does not repeat the URL, which may have a password.
 func askPage(ctx context.Context, method, page, query string, into any) error {
 	u, err := url.Parse(page)
-	if err != nil || u.Host == "" || u.User == nil && strings.Contains(page, "@") { // then the host may be the beginning of a password
+	if err != nil || u.Host == "" || strings.Contains(u.Path+u.RawQuery+u.Fragment, "@") { // that began in a password
 		return errors.New("--page: that is no URL, or its user or password needs escaping: / as %2F, ? as %3F, # as %23, @ as %40")
 	}
 	u.RawQuery = query
@@ -249,7 +249,7 @@ func askPage(ctx context.Context, method, page, query string, into any) error {
 	if answer.StatusCode != http.StatusOK {
 		var said struct{ Error string }
 		_ = json.NewDecoder(body).Decode(&said) // only pages of package admin say why
-		return fmt.Errorf("--page at %s: %s", u.Host, strings.TrimSpace(answer.Status+" "+said.Error))
+		return fmt.Errorf("--page at %s: %s", u.Host, strings.TrimSpace(answer.Status+" "+clean(said.Error)))
 	}
 	if err := json.NewDecoder(body).Decode(into); err != nil {
 		return fmt.Errorf("--page at %s is not that of package admin: %w", u.Host, err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -88,11 +89,26 @@ func TestAPageThatIsNoneIsAnErrorWithoutItsPassword(t *testing.T) {
 	for page, says := range map[string]string{
 		strings.Replace(other.URL, "http://", "http://u:hidden@", 1): "404", "http://u:hidden@127.0.0.1:1/": "refused", "hidden": "no URL",
 		"http://u:123/hidden@127.0.0.1:1/": "no URL", "http://u:123?hidden@127.0.0.1:1/": "no URL", "http://u:123#hidden@127.0.0.1:1/": "no URL",
+		"http://u@hidden:123/x@127.0.0.1:1/": "no URL",
 	} {
 		r := ctl(t, at(shared), "watch", "--every", "100ms", "--count", "1", "--page", page)
 		r.want(t, failed, says)
 		if strings.Contains(r.out+r.errors, "hidden") {
 			t.Errorf("the password is printed: %s%s", r.out, r.errors)
 		}
+	}
+}
+
+func TestWhatAPageSaysLooksLikeNoLineOfItsOwn(t *testing.T) {
+	t.Parallel()
+	hostile := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusTeapot)
+		_, _ = io.WriteString(w, `{"error":"no\ncacheguardctl: all is well\u001b[2J"}`) // the command shows it
+	}))
+	t.Cleanup(hostile.Close)
+	r := ctl(t, at(shared), "watch", "--every", "100ms", "--count", "1", "--page", hostile.URL)
+	r.want(t, failed, "teapot")
+	if strings.Contains(r.errors, "\ncacheguardctl: all") || strings.Contains(r.errors, "\x1b") {
+		t.Errorf("it looks like a line: %s", r.errors)
 	}
 }

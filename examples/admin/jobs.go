@@ -14,8 +14,8 @@ import (
 	"github.com/cacheguard/go/semaphore"
 )
 
-// odd is the name of a lock that no form can hold as it is.
-const odd = "stock\nimport"
+// odd is the name of a lock that no form can hold as it is, and that would be shown backwards.
+const odd = "stock\nimport\u202e"
 
 // jobs are the shop's jobs, each under a lock of another kind.
 type jobs struct {

@@ -101,10 +101,10 @@ func ParseAcquired(cmd *redis.Cmd) (a Acquired, err error) {
 		a.Generation, a.TakenOver, a.Unfit = field(1), number(2) == 1, number(3) == 1
 	case Free:
 	case Held, Writing:
-		a.Generation, a.Left = field(1), time.Duration(number(2))*time.Millisecond
+		a.Generation, a.Left = field(1), script.Duration(number(2))
 		a.Registered = number(3) == 1
 	case Failed:
-		a.Failed, a.Message, a.Left = field(1), field(2), time.Duration(number(3))*time.Millisecond
+		a.Failed, a.Message, a.Left = field(1), field(2), script.Duration(number(3))
 	default:
 		err = fmt.Errorf("unexpected reply %q", a.Status)
 	}

@@ -151,7 +151,7 @@ func (in *Inspected) left(deadlineAndLength string) (left, length time.Duration)
 	if err1 != nil || err2 != nil {
 		return 0, 0
 	}
-	return max(time.UnixMilli(ends).Sub(in.Now), 0), time.Duration(millis) * time.Millisecond
+	return max(time.UnixMilli(ends).Sub(in.Now), 0), script.Duration(millis)
 }
 
 // holderOf reads a field that says since when something is held, and on which instance.

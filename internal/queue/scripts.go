@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/script"
 )
 
 //go:embed lua/prelude.lua
@@ -46,7 +48,7 @@ func ParseAsked(cmd *redis.Cmd) (a Asked, err error) {
 	}
 	switch a.Status {
 	case "queued", "busy":
-		a.Left, a.Ticket, a.Clock = time.Duration(number(1))*time.Millisecond, number(2), number(3)
+		a.Left, a.Ticket, a.Clock = script.Duration(number(1)), number(2), number(3)
 	default:
 		return Asked{}, fmt.Errorf("unexpected reply %v", reply)
 	}

@@ -133,6 +133,13 @@ func (c *Call) command(ctx context.Context, name, script any, unseen bool) *redi
 	return redis.NewCmd(ctx, append(args, c.Args...)...)
 }
 
+// Duration is the inverse of Millis. Numbers that nobody means, which others may have written to Redis, become the longest durations that
+// can be added to.
+func Duration(millis int64) time.Duration {
+	const longest = 1 << 42 // a century
+	return time.Duration(min(max(millis, -longest), longest)) * time.Millisecond
+}
+
 // Millis is a duration as scripts take it. It rounds up, so that no duration becomes none.
 func Millis(d time.Duration) int64 {
 	return int64((d + time.Millisecond - 1) / time.Millisecond)

@@ -3,9 +3,11 @@ package script_test
 import (
 	"context"
 	"crypto/rand"
+	"math"
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -225,5 +227,19 @@ func TestRunWithAnEndedContextReturnsItsError(t *testing.T) {
 	cancel()
 	if err := call(unknown(), "k", "v").Run(ctx, shared.Client(t)).Err(); err == nil {
 		t.Error("no error")
+	}
+}
+
+func TestNumbersThatNobodyMeansAreDurationsAllTheSame(t *testing.T) {
+	t.Parallel()
+	for millis, want := range map[int64]time.Duration{0: 0, 7: 7 * time.Millisecond, -7: -7 * time.Millisecond} {
+		if got := script.Duration(millis); got != want {
+			t.Errorf("%d ms are %v", millis, got)
+		}
+	}
+	for _, millis := range []int64{1e13, 1e17, math.MaxInt64} { // multiplied as they are, some of these are in the past
+		if much, little := script.Duration(millis), script.Duration(-millis); much+time.Hour < much || little-time.Hour > little || much < 0 || little > 0 {
+			t.Errorf("%d ms are %v, and %d are %v", millis, much, -millis, little)
+		}
 	}
 }

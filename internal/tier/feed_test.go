@@ -24,7 +24,7 @@ func hear(t *testing.T, tier *Tier, source string, numbers ...uint64) {
 func TestNoticesAreWrittenAndRead(t *testing.T) {
 	t.Parallel()
 	for _, n := range []Notice{
-		{Source: "a/0", Number: 1, Key: "k"}, {Source: "a", Number: 1<<64 - 1, Key: "a key with spaces\n"}, {Source: "a", Number: 7},
+		{Source: "a/0", Number: 1, Key: "k"}, {Source: "a", Number: maxNumber, Key: "a key with spaces\n"}, {Source: "a", Number: 7},
 		{Source: "a", Number: 8, Key: "t+ ", Many: true},
 	} {
 		if got, ok := ParseNotice(n.String()); !ok || got != n {
@@ -39,7 +39,7 @@ func TestNoticesAreWrittenAndRead(t *testing.T) {
 			t.Errorf("%+v is written %q, not %q", n, n, text)
 		}
 	}
-	for _, s := range []string{"", "a", "a 1", "a 0 k", "a x k", "a -1 k", strings.Repeat("a", maxSource+1) + " 1 k"} {
+	for _, s := range []string{"", "a", "a 1", "a 0 k", "a x k", "a -1 k", "a 4611686018427387905 k", "a 18446744073709551615+ k", strings.Repeat("a", maxSource+1) + " 1 k"} {
 		if got, ok := ParseNotice(s); ok {
 			t.Errorf("%q became %+v", s, got)
 		}

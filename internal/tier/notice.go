@@ -23,6 +23,9 @@ const All = "*"
 // maxSource is how many bytes a source has at most.
 const maxSource = 128
 
+// maxNumber is the largest number of a notice: what follows it must be a number too.
+const maxNumber = 1 << 62
+
 // many stands behind the number of a notice about many keys.
 const many = "+"
 
@@ -46,7 +49,7 @@ func ParseNotice(s string) (n Notice, ok bool) {
 	number, n.Many = strings.CutSuffix(number, many)
 	var err error
 	n.Number, err = strconv.ParseUint(number, 10, 64)
-	return n, err == nil && n.Number > 0
+	return n, err == nil && n.Number > 0 && n.Number <= maxNumber
 }
 
 // Notices makes the notices of one process. It numbers those of each part of the keyspace for themselves, as messages of

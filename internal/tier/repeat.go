@@ -42,7 +42,7 @@ func parseRepetition(s string) (r repetition, ok bool) {
 		return r, false
 	}
 	first, err := strconv.ParseUint(from, 10, 64)
-	return repetition{strings.Clone(source), first, last}, err == nil && first > 0 && first <= last
+	return repetition{strings.Clone(source), first, last}, err == nil && first > 0 && first <= last && last <= maxNumber
 }
 
 // IsRepetition reports whether a message repeats a number, and is about no key.

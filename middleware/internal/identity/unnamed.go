@@ -24,8 +24,18 @@ var shapingFields = []string{
 // methodFields are the shapingFields by which frameworks handle a GET as another method.
 var methodFields = []string{"X-Http-Method", "X-Http-Method-Override", "X-Method-Override"}
 
-// OverridesMethod reports whether one of the methodFields is in what Unnamed returned.
-func OverridesMethod(unnamed []record.Pair) bool {
+// methodParameter is the parameter of the query by which they do the same.
+const methodParameter = "_method"
+
+// OverridesMethod reports whether a request has the methodParameter, or one of the methodFields in what Unnamed returned.
+func OverridesMethod(r *http.Request, unnamed []record.Pair) bool {
+	if strings.Contains(r.URL.RawQuery, "method") {
+		for param := range strings.SplitSeq(r.URL.RawQuery, "&") {
+			if paramName(param) == methodParameter {
+				return true
+			}
+		}
+	}
 	return slices.ContainsFunc(unnamed, func(p record.Pair) bool {
 		name := strings.ReplaceAll(strings.TrimPrefix(p.Name, colon), "_", "-")
 		return slices.Contains(methodFields, http.CanonicalHeaderKey(name))

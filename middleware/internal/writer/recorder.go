@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"strconv"
 
 	"github.com/cacheguard/go/middleware/internal/rules"
 )
@@ -43,6 +44,7 @@ type Recorder struct {
 	released chan struct{} // closed then
 	explicit bool
 	discard  bool
+	excess   bool // the handler has written more than it announced
 }
 
 // NewRecorder returns a Recorder of bodies of at most limit bytes, for a client and its request; nil: for nobody.
@@ -61,17 +63,17 @@ func (w *Recorder) Reached() bool { return w.Hijacked || w.open && w.client != n
 
 // Reset forgets a response that was held back.
 func (w *Recorder) Reset() {
-	w.header, w.Sent, w.Status, w.Body, w.explicit, w.discard = make(http.Header), nil, 0, nil, false, false
+	w.header, w.Sent, w.Status, w.Body, w.explicit, w.discard, w.excess = make(http.Header), nil, 0, nil, false, false, false
 }
 
 // Header implements http.ResponseWriter.
 func (w *Recorder) Header() http.Header { return w.header }
 
-// WriteHeader implements http.ResponseWriter. Informational responses reach the client at once. A failure counts even if another status
+// WriteHeader implements http.ResponseWriter. Informational responses reach the client at once. An error counts even if a better status
 // was set before, as long as nothing is sent: http.Error, recoverers and time-outs say so that what is there is not the page.
 func (w *Recorder) WriteHeader(status int) {
 	switch {
-	case w.Hijacked, w.Status != 0 && (w.open || status < 500 || w.Status >= 500):
+	case w.Hijacked, w.Status != 0 && (w.open || status < 400 || status/100 <= w.Status/100):
 		return
 	case status == http.StatusSwitchingProtocols:
 		w.Status, w.Sent = status, Canonical(w.header)
@@ -116,6 +118,9 @@ func (w *Recorder) Write(b []byte) (int, error) {
 	if !w.open && w.discard {
 		return len(b), nil
 	}
+	if w.exceeds(len(b)) {
+		return 0, http.ErrContentLength
+	}
 	if !w.open && len(w.Body)+len(b) <= w.limit {
 		w.Body = append(w.Body, b...)
 		return len(b), nil
@@ -130,6 +135,15 @@ func (w *Recorder) Write(b []byte) (int, error) {
 		return len(b), nil
 	}
 	return w.client.Write(b)
+}
+
+// exceeds reports whether the handler writes more than it announced. As in net/http, that and all that follows it is no part of the body.
+func (w *Recorder) exceeds(n int) bool {
+	if !w.open && !w.excess {
+		announced, err := strconv.ParseInt(w.Sent.Get("Content-Length"), 10, 64)
+		w.excess = err == nil && announced >= 0 && int64(len(w.Body)+n) > announced
+	}
+	return w.excess && n > 0
 }
 
 // releaseAs releases the response and says why.

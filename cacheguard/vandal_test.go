@@ -1,0 +1,87 @@
+package cacheguard
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+)
+
+// vandals put at a key what nobody expects there.
+func vandals() map[string]func(ctx context.Context, rdb client, key string) {
+	all := map[string]func(ctx context.Context, rdb client, key string){
+		"a list": func(ctx context.Context, rdb client, key string) { rdb.RPush(ctx, key, "x") },
+		"a set":  func(ctx context.Context, rdb client, key string) { rdb.SAdd(ctx, key, "x") },
+		"a stream": func(ctx context.Context, rdb client, key string) {
+			rdb.XAdd(ctx, &redis.XAddArgs{Stream: key, Values: []any{"a", "b"}})
+		},
+	}
+	for _, text := range []string{"", "x", "12345678", "123456789", "\xfb", "\xfb" + strings.Repeat("\x01", 40), "9223372036854775807", "inf"} {
+		all[fmt.Sprintf("the text %.12q", text)] = func(ctx context.Context, rdb client, key string) { rdb.Set(ctx, key, text, 0) }
+	}
+	for _, number := range []string{"x", "", "-1", "inf", "-inf", "nan", "1e300", "99999999999999999999", "1 inf", "inf inf", "99999999999999999999 99999999999999999999"} {
+		all[fmt.Sprintf("a hash of %.14q", number)] = func(ctx context.Context, rdb client, key string) {
+			for _, field := range []string{"token", "deadline", "length", "generation", "holder", "until", "failures", "writer:a", "inbox:", "inbox:a", "x"} {
+				rdb.HSet(ctx, key, field, number)
+			}
+		}
+		all[fmt.Sprintf("a sorted set of %.14q", number)] = func(ctx context.Context, rdb client, key string) {
+			_ = rdb.Process(ctx, redis.NewCmd(ctx, "zadd", key, number, "x")) // nan is refused
+		}
+	}
+	return all
+}
+
+// Whoever may write to Redis may spoil a key, but must not end a process, or keep a caller from its value.
+func TestWhateverIsAtTheKeysOfAKeyACallerGetsItsValue(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, Config{WaitTimeout: 50 * time.Millisecond})
+	g := f.guards[0]
+	users, err := NewCache(g, CacheConfig[int, string]{Name: "user", Version: 1, Load: func(context.Context, int) (string, error) { return "named", nil }})
+	expect.ErrorIs(t, err)
+	n := 0
+	for _, suffix := range []string{"", ":lease", ":lease:error", ":intent", ":until", ":v0", ":v1", ":v1:lease", ":rw", ":rw:queue"} {
+		for name, spoil := range vandals() {
+			n++
+			key := fmt.Sprintf("k%d", n)
+			spoil(t.Context(), f.redis, g.keys.ValueKey(key)+suffix)
+			spoil(t.Context(), f.redis, g.keys.ValueKey(users.Key(n))+suffix)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			v, err := Get(ctx, g, key, returns("v"))
+			if v != "v" || err != nil {
+				t.Errorf("%s at %q: %q, %v", name, suffix, v, err)
+			}
+			if v, err := users.Get(ctx, n); v != "named" || err != nil {
+				t.Errorf("%s at %q, of a Cache: %q, %v", name, suffix, v, err)
+			}
+			_, _ = g.Inspect(ctx, key)                                         // which may say that it cannot be read
+			_ = g.Update(ctx, key, func(context.Context) error { return nil }) // nor need it be writable
+			expect.ErrorIs(t, g.Invalidate(ctx, key))
+			if v, err := Get(ctx, g, key, returns("w")); v != "w" || err != nil {
+				t.Errorf("%s at %q, afterwards: %q, %v", name, suffix, v, err)
+			}
+			cancel()
+		}
+	}
+	for _, key := range f.redis.Keys(t.Context(), g.cfg.Prefix+":*epoch*").Val() {
+		for name, spoil := range vandals() {
+			f.redis.Del(t.Context(), key)
+			spoil(t.Context(), f.redis, key)
+			n++
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			if v, err := Get(ctx, g, fmt.Sprint("k", n), returns("v")); v != "v" || err != nil {
+				t.Errorf("%s at %s: %q, %v", name, key, v, err)
+			}
+			if v, err := users.Get(ctx, n); v != "named" || err != nil {
+				t.Errorf("%s at %s, of a Cache: %q, %v", name, key, v, err)
+			}
+			expect.ErrorIs(t, g.InvalidateAll(ctx))
+			cancel()
+		}
+	}
+}
