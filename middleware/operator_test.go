@@ -133,7 +133,7 @@ func TestErrorsAreStoredAsTheConfigSays(t *testing.T) {
 		stored bool
 		header []string
 	}{
-		"as the RFC has it":            {nil, errorPage(400, fresh), true, nil},
+		"what it says":                 {nil, errorPage(400, fresh), true, nil},
 		"one that is not listed":       {set, errorPage(400, fresh), false, nil},
 		"none":                         {map[int]time.Duration{}, errorPage(404, fresh), false, nil},
 		"one that is listed":           {set, errorPage(404, fresh), true, nil},
@@ -168,7 +168,35 @@ func TestAnErrorIsStoredForTheConfiguredTimeAtMost(t *testing.T) {
 	redistest.Await(t, "it is over", func() bool { return f.get("/").body == "page" })
 }
 
-// A thousand wait for a page that fails.
+// Many handlers say how long their page lives before they fail to make it.
+func TestAnErrorThatSaysThatItLastsIsSoonForgottenByDefault(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		cfg    Config
+		status int
+		lasts  bool
+	}{
+		"a failure":            {Config{}, 500, false},
+		"a bad request":        {Config{}, 400, false},
+		"what is gone":         {Config{}, 410, true},
+		"not there":            {Config{}, 404, true},
+		"what StoreErrors has": {Config{StoreErrors: map[int]time.Duration{500: time.Hour}}, 500, true},
+		"what StatusTTL has":   {Config{StatusTTL: map[int]time.Duration{500: time.Hour}}, 500, true},
+	} {
+		p := newPage(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Cache-Control", "max-age=3600, stale-while-revalidate=3600")
+			http.Error(w, "failed", c.status)
+		})
+		f := newFleet(t, 1, c.cfg, p)
+		var ttl int
+		_, after, stored := strings.Cut(f.get("/").cacheStatus(), "ttl=")
+		_, _ = fmt.Sscan(strings.TrimRight(after, "; stored"), &ttl)
+		expect.Equal(t, name+": stored", stored, true)
+		expect.Equal(t, fmt.Sprint(name, ": for ", ttl, " s"), ttl > 10, c.lasts)
+	}
+}
+
+// A hundred wait for a page that fails.
 func TestOneCallOfAFailingHandlerAnswersAllWhoWait(t *testing.T) {
 	t.Parallel()
 	p := newPage(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "down", http.StatusServiceUnavailable) }).held()
