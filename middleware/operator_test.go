@@ -405,28 +405,61 @@ func TestACrowdAsksForANewPageAgain(t *testing.T) {
 
 func TestWhatIsNotStoredCostsRedisLittle(t *testing.T) {
 	t.Parallel()
-	p := newPage(says("page", "Cache-Control: private"))
-	f := newFleet(t, 1, Config{}, p)
-	path := "/" + strings.Repeat("long/", 1500)
-	f.get(path + "a")
-	f.get(path + "b")
-	expect.Equal(t, "two pages", p.calls.Load(), 2)
-	f.stored()
-	rdb := shared.Client(t)
-	keys, err := rdb.Keys(t.Context(), f.prefix+"*").Result()
+	long := "/" + strings.Repeat("long/", 1500) + "?q="
+	for name, c := range map[string]struct {
+		cfg   Config
+		serve http.HandlerFunc
+		most  int64 // bytes for a URL
+	}{
+		"private":           {Config{}, says("page", "Cache-Control: private", "Cache-Tag: a"), 1000},
+		"no lifetime":       {Config{}, says("page"), 1000},
+		"a cookie":          {Config{}, says("page", fresh, "Set-Cookie: a=b"), 1000},
+		"too large":         {Config{MaxBody: 1}, says("page", fresh), 1000},
+		"an error":          {Config{}, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", 500) }, 0},
+		"beyond the limit":  {Config{Limits: Limits{Pages: 1}}, says("page", fresh), 0},
+		"the first request": {Config{Limits: Limits{Admit: time.Hour}}, says("page", fresh), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const pages = 10
+			p := newPage(c.serve)
+			f := newFleet(t, 1, c.cfg, p)
+			f.warm(long + "first")
+			before := f.memory()
+			for i := range pages {
+				f.warm(fmt.Sprint(long, i))
+			}
+			expect.Equal(t, "calls", p.calls.Load(), pages+1)
+			if each := (f.memory() - before) / pages; each > c.most {
+				t.Errorf("a URL takes %d bytes", each)
+			}
+		})
+	}
+}
+
+// memory is how many bytes the fleet's keys take in Redis.
+func (f *fleet) memory() (bytes int64) {
+	f.t.Helper()
+	rdb := shared.Client(f.t)
+	keys, err := rdb.Keys(f.t.Context(), f.prefix+"*").Result()
 	if err != nil {
-		t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	for _, key := range keys {
-		if size := rdb.MemoryUsage(t.Context(), key).Val(); size > 1000 {
-			t.Errorf("%.60s… takes %d bytes", key, size)
-		}
+		bytes += rdb.MemoryUsage(f.t.Context(), key).Val() // 0: it has expired since
 	}
-	p.serve = says("page", fresh)
-	f.get(path + "c")
-	f.get(path + "c")
-	f.get(path + "d")
-	expect.Equal(t, "long URLs have pages", p.calls.Load(), 4)
+	return bytes
+}
+
+func TestLongURLsHavePages(t *testing.T) {
+	t.Parallel()
+	p := newPage(says("page", fresh))
+	f := newFleet(t, 1, Config{}, p)
+	path := "/" + strings.Repeat("long/", 1500)
+	for _, end := range []string{"a", "a", "b"} {
+		f.warm(path + end)
+	}
+	expect.Equal(t, "calls", p.calls.Load(), 2)
 }
 
 func TestGroupsOfAnOrigin(t *testing.T) {
