@@ -272,7 +272,7 @@ func TestRequestsAreCountedByRoute(t *testing.T) {
 	e.want("cacheguard_http_requests_total{cache=pages,result=loaded,route=other}", 1)
 	e.want("cacheguard_http_requests_total{cache=pages,result=hit,route=other}", 0)
 	e.want("cacheguard_http_requests_total{cache=pages,result=refused,route=/products/{id}}", 1)
-	e.want("cacheguard_http_request_duration_seconds{cache=pages,result=loaded}", 4)
+	e.want("cacheguard_http_request_duration_seconds{cache=pages,result=loaded}", 5)
 }
 
 // A page with variants takes two reads of the Guard, and none of them is a hit or a miss of the Guard's.
