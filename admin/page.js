@@ -259,7 +259,7 @@
 
   function pages() {
     fill('pages', data.pages.map((p) => [p.space ? p.name + ', space ' + p.space : p.name, percent(p.ratio)].concat(
-      ['hit', 'stale', 'loaded', 'shared', 'bypassed', 'passed', 'failed'].map((r) => number(p.answers[r])))), 'There are none.');
+      ['hit', 'stale', 'loaded', 'shared', 'bypassed', 'passed', 'refused', 'failed'].map((r) => number(p.answers[r])))), 'There are none.');
   }
 
   function feeds() {

@@ -6,6 +6,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -175,6 +178,32 @@ func TestPagesAreCounted(t *testing.T) {
 	expect.Equal(t, "space", page.Space, "shop")
 	if page.Ratio <= 0 || page.Ratio >= 1 {
 		t.Errorf("%+v", page)
+	}
+}
+
+// The page has a column for each word, in the order of what it fills in.
+func TestEveryAnswerOfPagesIsShown(t *testing.T) {
+	t.Parallel()
+	cache, err := middleware.New(newGuard(t, cacheguard.Config{}), middleware.Config{Limits: middleware.Limits{URL: 10}})
+	expect.ErrorIs(t, err)
+	h := NewHandler(Config{Pages: []Pages{cache}})
+	look(t, h)
+	cache.Handler(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "http://shop/a-long-one", nil))
+	answers := look(t, h).Pages[0].Answers
+	expect.Equal(t, "refused", answers["refused"], 1)
+	page := get(t, h, "/", http.StatusOK)
+	table := regexp.MustCompile(`(?s)<table id="pages">.*?</table>`).FindString(page)
+	columns := regexp.MustCompile(`<th [^>]*>([a-z]+)</th>`).FindAllStringSubmatch(table, -1)
+	var shown []string
+	for _, column := range columns[1:] { // after the cache
+		shown = append(shown, column[1])
+	}
+	filled := regexp.MustCompile(`\[('hit',[^]]*)\]\.map`).FindStringSubmatch(page)[1]
+	expect.Equal(t, "columns", strings.Join(shown, ", "), strings.ReplaceAll(filled, "'", ""))
+	for word := range answers {
+		if !slices.Contains(shown, word) {
+			t.Errorf("%s has no column", word)
+		}
 	}
 }
 

@@ -255,7 +255,7 @@ func TestLocksAreCounted(t *testing.T) {
 func TestRequestsAreCountedByRoute(t *testing.T) {
 	t.Parallel()
 	e := newEverything(t)
-	cache, err := middleware.New(e.guard, middleware.Config{OnResponse: e.m.HTTP("pages")})
+	cache, err := middleware.New(e.guard, middleware.Config{OnResponse: e.m.HTTP("pages"), Limits: middleware.Limits{URL: 50}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,13 +265,14 @@ func TestRequestsAreCountedByRoute(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.Handle("/products/{id}", page)
 	mux.Handle("/unknown/{id}", page)
-	for _, path := range []string{"/products/1", "/products/1", "/products/2", "/unknown/1"} {
+	for _, path := range []string{"/products/1", "/products/1", "/products/2", "/unknown/1", "/products/" + strings.Repeat("3", 50)} {
 		mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil))
 	}
 	e.want("cacheguard_http_requests_total{cache=pages,result=loaded,route=/products/{id}}", 3)
 	e.want("cacheguard_http_requests_total{cache=pages,result=loaded,route=other}", 1)
 	e.want("cacheguard_http_requests_total{cache=pages,result=hit,route=other}", 0)
-	e.want("cacheguard_http_request_duration_seconds{cache=pages,result=loaded}", 4)
+	e.want("cacheguard_http_requests_total{cache=pages,result=refused,route=/products/{id}}", 1)
+	e.want("cacheguard_http_request_duration_seconds{cache=pages,result=loaded}", 5)
 }
 
 // A page with variants takes two reads of the Guard, and none of them is a hit or a miss of the Guard's.

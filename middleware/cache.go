@@ -32,6 +32,7 @@ type Cache struct {
 	clock   clock.Clock                    // by which pages grow old
 	hidden  []string                       // Config.HideFields
 	tagged  atomic.Bool                    // there are pages with tags
+	warms   atomic.Bool                    // Warm has been called
 	seen    atomic.Pointer[observe.Counts] // of package admin; nil: nobody looks
 }
 
@@ -67,6 +68,10 @@ func New(guard *cacheguard.Guard, cfg Config) (*Cache, error) {
 // chooses handlers by the method therefore belongs behind the Cache as a whole. Chi and http.ServeMux may stand on either side.
 func (c *Cache) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c.warms.Load() && r.Context().Value(warmed{c}) != nil {
+			next.ServeHTTP(w, r) // Warm was given the service, with the Cache in it
+			return
+		}
 		x := &exchange{cache: c, w: w, r: r, next: next}
 		if c.cfg.OnResponse != nil || c.seen.Load() != nil {
 			x.began = time.Now()

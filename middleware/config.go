@@ -43,7 +43,8 @@ type Config struct {
 
 	// StoreErrors says which responses with a status of 400 or more may be stored, and for how long at most. One that states no lifetime
 	// lives that long, under the conditions of DefaultTTL, so that one call of a failing handler answers all who wait. It does not replace a
-	// page that may still be served. An empty map stores none. Default: nil, what the responses say counts, as in RFC 9111.
+	// page that may still be served. An empty map stores none. Default: nil, what the responses say counts; but as handlers often state the
+	// lifetime of their page before they fail to make it, 10 seconds are the most, except for 404, 405, 410, 414, 501 and StatusTTL.
 	StoreErrors map[int]time.Duration
 
 	// Heuristic makes the lifetime of a response that states none a share, from 0 to 1, of the time since its Last-Modified (RFC 9111

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cacheguard/go/middleware/internal/identity"
 	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
@@ -70,10 +69,10 @@ func (b *rebuild) admits() (unfit string) {
 		return "" // somebody has named it
 	}
 	now, page, variants := l.x.now(), l.x.location, set.Variants
-	path, query, _ := strings.Cut(page, "?")
+	path, query := l.x.cache.names.Split(l.x.r)
 	if l.x.search != nil {
 		query, variants = l.x.searched(), variants+1 // the first of a query may be a variant, too
-		page, path = page+query, strings.TrimSuffix(path, identity.Separator)
+		page += query
 	}
 	if l.variant.page != "" && set.Variants > 0 {
 		if _, within := set.variants.count(now, limitPeriod, page, l.key, variants); !within {

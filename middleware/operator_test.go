@@ -133,7 +133,7 @@ func TestErrorsAreStoredAsTheConfigSays(t *testing.T) {
 		stored bool
 		header []string
 	}{
-		"as the RFC has it":            {nil, errorPage(400, fresh), true, nil},
+		"what it says":                 {nil, errorPage(400, fresh), true, nil},
 		"one that is not listed":       {set, errorPage(400, fresh), false, nil},
 		"none":                         {map[int]time.Duration{}, errorPage(404, fresh), false, nil},
 		"one that is listed":           {set, errorPage(404, fresh), true, nil},
@@ -168,7 +168,35 @@ func TestAnErrorIsStoredForTheConfiguredTimeAtMost(t *testing.T) {
 	redistest.Await(t, "it is over", func() bool { return f.get("/").body == "page" })
 }
 
-// A thousand wait for a page that fails.
+// Many handlers say how long their page lives before they fail to make it.
+func TestAnErrorThatSaysThatItLastsIsSoonForgottenByDefault(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		cfg    Config
+		status int
+		lasts  bool
+	}{
+		"a failure":            {Config{}, 500, false},
+		"a bad request":        {Config{}, 400, false},
+		"what is gone":         {Config{}, 410, true},
+		"not there":            {Config{}, 404, true},
+		"what StoreErrors has": {Config{StoreErrors: map[int]time.Duration{500: time.Hour}}, 500, true},
+		"what StatusTTL has":   {Config{StatusTTL: map[int]time.Duration{500: time.Hour}}, 500, true},
+	} {
+		p := newPage(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Cache-Control", "max-age=3600, stale-while-revalidate=3600")
+			http.Error(w, "failed", c.status)
+		})
+		f := newFleet(t, 1, c.cfg, p)
+		var ttl int
+		_, after, stored := strings.Cut(f.get("/").cacheStatus(), "ttl=")
+		_, _ = fmt.Sscan(strings.TrimRight(after, "; stored"), &ttl)
+		expect.Equal(t, name+": stored", stored, true)
+		expect.Equal(t, fmt.Sprint(name, ": for ", ttl, " s"), ttl > 10, c.lasts)
+	}
+}
+
+// A hundred wait for a page that fails.
 func TestOneCallOfAFailingHandlerAnswersAllWhoWait(t *testing.T) {
 	t.Parallel()
 	p := newPage(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "down", http.StatusServiceUnavailable) }).held()
@@ -377,28 +405,61 @@ func TestACrowdAsksForANewPageAgain(t *testing.T) {
 
 func TestWhatIsNotStoredCostsRedisLittle(t *testing.T) {
 	t.Parallel()
-	p := newPage(says("page", "Cache-Control: private"))
-	f := newFleet(t, 1, Config{}, p)
-	path := "/" + strings.Repeat("long/", 1500)
-	f.get(path + "a")
-	f.get(path + "b")
-	expect.Equal(t, "two pages", p.calls.Load(), 2)
-	f.stored()
-	rdb := shared.Client(t)
-	keys, err := rdb.Keys(t.Context(), f.prefix+"*").Result()
+	long := "/" + strings.Repeat("long/", 1500) + "?q="
+	for name, c := range map[string]struct {
+		cfg   Config
+		serve http.HandlerFunc
+		most  int64 // bytes for a URL
+	}{
+		"private":           {Config{}, says("page", "Cache-Control: private", "Cache-Tag: a"), 1000},
+		"no lifetime":       {Config{}, says("page"), 1000},
+		"a cookie":          {Config{}, says("page", fresh, "Set-Cookie: a=b"), 1000},
+		"too large":         {Config{MaxBody: 1}, says("page", fresh), 1000},
+		"an error":          {Config{}, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", 500) }, 0},
+		"beyond the limit":  {Config{Limits: Limits{Pages: 1}}, says("page", fresh), 0},
+		"the first request": {Config{Limits: Limits{Admit: time.Hour}}, says("page", fresh), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const pages = 10
+			p := newPage(c.serve)
+			f := newFleet(t, 1, c.cfg, p)
+			f.warm(long + "first")
+			before := f.memory()
+			for i := range pages {
+				f.warm(fmt.Sprint(long, i))
+			}
+			expect.Equal(t, "calls", p.calls.Load(), pages+1)
+			if each := (f.memory() - before) / pages; each > c.most {
+				t.Errorf("a URL takes %d bytes", each)
+			}
+		})
+	}
+}
+
+// memory is how many bytes the fleet's keys take in Redis.
+func (f *fleet) memory() (bytes int64) {
+	f.t.Helper()
+	rdb := shared.Client(f.t)
+	keys, err := rdb.Keys(f.t.Context(), f.prefix+"*").Result()
 	if err != nil {
-		t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	for _, key := range keys {
-		if size := rdb.MemoryUsage(t.Context(), key).Val(); size > 1000 {
-			t.Errorf("%.60s… takes %d bytes", key, size)
-		}
+		bytes += rdb.MemoryUsage(f.t.Context(), key).Val() // 0: it has expired since
 	}
-	p.serve = says("page", fresh)
-	f.get(path + "c")
-	f.get(path + "c")
-	f.get(path + "d")
-	expect.Equal(t, "long URLs have pages", p.calls.Load(), 4)
+	return bytes
+}
+
+func TestLongURLsHavePages(t *testing.T) {
+	t.Parallel()
+	p := newPage(says("page", fresh))
+	f := newFleet(t, 1, Config{}, p)
+	path := "/" + strings.Repeat("long/", 1500)
+	for _, end := range []string{"a", "a", "b"} {
+		f.warm(path + end)
+	}
+	expect.Equal(t, "calls", p.calls.Load(), 2)
 }
 
 func TestGroupsOfAnOrigin(t *testing.T) {

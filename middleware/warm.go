@@ -19,9 +19,10 @@ import (
 // the URLs have a page in the cache, and an error that names the first of the others. It asks for four at a time; their loads count
 // towards the Guard's MaxLoads, whatever LimitLoads says, and not against Limits. When ctx ends, it stops.
 //
-// The handler is what Handler was given. URLs are whole, as clients know them; header has the fields that select the variant, and those
-// that a proxy in front sets: Accept-Encoding, X-Forwarded-Proto. Without a field of the latter kind, an https URL is asked for as over
-// TLS.
+// The handler is what Handler was given. It may also be the whole service, with the Cache in it, if what stands in front of the Cache lets
+// such requests pass and changes nothing of them. URLs are whole, as clients know them; header has the fields that select the variant, and
+// those that a proxy in front sets: Accept-Encoding, X-Forwarded-Proto. Without a field of the latter kind, an https URL is asked for as
+// over TLS.
 func (c *Cache) Warm(ctx context.Context, handler http.Handler, urls iter.Seq[string], header http.Header) (stored int, err error) {
 	const atOnce = 4
 	var (
@@ -31,6 +32,8 @@ func (c *Cache) Warm(ctx context.Context, handler http.Handler, urls iter.Seq[st
 		mu    sync.Mutex
 		errs  []error // guarded by mu
 	)
+	c.warms.Store(true)
+	ctx = context.WithValue(ctx, warmed{c}, true)
 	for range atOnce {
 		group.Go(func() { // owner: Warm; stop: the end of jobs; joined by Wait
 			for u := range jobs {
@@ -57,6 +60,9 @@ func (c *Cache) Warm(ctx context.Context, handler http.Handler, urls iter.Seq[st
 	group.Wait()
 	return int(there.Load()), errors.Join(append(errs, ctx.Err())...)
 }
+
+// warmed is the key of what a context says: the request is one of Warm's.
+type warmed struct{ by *Cache }
 
 // maxWarmErrors bounds what the error of Warm names.
 const maxWarmErrors = 10

@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-chi/chi/v5"
+	chimiddleware "github.com/go-chi/chi/v5/middleware"
+
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -119,6 +122,33 @@ func TestWarmMakesPagesAsClientsAskForThem(t *testing.T) {
 	expect.Equal(t, "again", fmt.Sprint(stored, err), "2 <nil>")
 	expect.Equal(t, "calls", p.calls.Load(), calls)
 	expect.Equal(t, "counted as no requests", f.count(Loaded), 0)
+}
+
+// With chi's Use, nobody has the handler behind the cache alone.
+func TestTheWholeServiceCanBeWarmed(t *testing.T) {
+	t.Parallel()
+	p := newPage(says("page", "Cache-Control: max-age=60, stale-while-revalidate=600", "Age: 70"))
+	f := newFleet(t, 1, Config{}, http.NotFoundHandler())
+	r := chi.NewRouter()
+	r.Use(chimiddleware.RequestID, f.caches[0].Handler)
+	r.Get("/{id}", p.ServeHTTP)
+	f.front(r)
+	urls := slices.Values([]string{"http://" + host + "/1"})
+	warm := func(what string, calls int64) {
+		t.Helper()
+		stored, err := f.caches[0].Warm(t.Context(), r, urls, nil)
+		expect.Equal(t, what, fmt.Sprint(stored, err), "1 <nil>")
+		f.stored()
+		expect.Equal(t, what+": calls", p.calls.Load(), calls)
+	}
+	warm("missing", 1)
+	p.serve = says("new", fresh)
+	warm("stale", 2)
+	a := f.get("/1")
+	expect.Equal(t, "the page", a.body, "new")
+	expect.Equal(t, "one cache", strings.Contains(a.cacheStatus(), ","), false)
+	redistest.Await(t, "it is counted", func() bool { return f.count(Hit) == 1 })
+	expect.Equal(t, "requests of Warm that were counted", f.count(Passed), 0)
 }
 
 // The Guard's MaxLoads holds for what is warmed, also where it does not for clients.

@@ -17,6 +17,13 @@ type place struct {
 // Location is the URL of the page that a request asks for; the beginning and a digest of a long one.
 func (n *Namer) Location(r *http.Request) string { return n.placeOf(r).location() }
 
+// Split is the location of the path that a request asks for, and what counts of its query.
+func (n *Namer) Split(r *http.Request) (path, query string) {
+	p := n.placeOf(r)
+	query, p.query = p.query, ""
+	return p.location(), query
+}
+
 // Origin is the scheme and host of a location, as Base has them.
 func Origin(location string) string {
 	scheme, rest, _ := strings.Cut(location, "://")

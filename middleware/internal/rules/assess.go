@@ -16,13 +16,16 @@ const MaxTags = 128
 // maxHeuristic bounds heuristic lifetimes (RFC 9111 section 4.2.2).
 const maxHeuristic = 24 * time.Hour
 
+// LongestError is how long most errors are kept at most if StoreErrors says nothing.
+const LongestError = 10 * time.Second
+
 // Settings decide what may be stored, and for how long. The Config of package middleware documents them.
 type Settings struct {
 	DefaultTTL, KeepFor, StaleIfError time.Duration
 	Grace                             time.Duration // StaleIfError of responses that are fresh when they come
 	Heuristic                         float64
 	StatusTTL                         map[int]time.Duration // instead of DefaultTTL
-	StoreErrors                       map[int]time.Duration // which, and for how long at most; nil: as RFC 9111 has it
+	StoreErrors                       map[int]time.Duration // which, and for how long at most; nil: see LongestError
 	StoreSetCookie                    bool
 	Targets                           []string // response fields that count before Cache-Control
 }
@@ -68,7 +71,7 @@ func (s *Settings) Assess(r *http.Request, a Reply) Assessment {
 		t.Lifetime, t.SWR, t.SIE, t.Strict = 0, 0, 0, true
 	}
 	out := Assessment{Terms: t, Without: d.Without}
-	if a.Status >= 400 && s.StoreErrors != nil {
+	if a.Status >= 400 {
 		s.limitError(a.Status, &out)
 	}
 	if out.Unfit == "" {
@@ -98,9 +101,16 @@ func lifetime(a Reply, d *Directives, isTargeted bool) (time.Duration, bool) {
 	return 0, d.Malformed
 }
 
-// limitError bounds how long an error is kept, whatever it says.
+// limitError bounds how long an error is kept, whatever it says. Many handlers say how long their page lives before they fail to make it:
+// by default, only what is likely to last is kept for as long as it says.
 func (s *Settings) limitError(status int, out *Assessment) {
 	longest, listed := s.StoreErrors[status]
+	if s.StoreErrors == nil {
+		if _, named := s.StatusTTL[status]; named || heuristic[status] {
+			return
+		}
+		longest, listed = LongestError, true
+	}
 	if !listed {
 		out.Unfit = "status"
 	}
