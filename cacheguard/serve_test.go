@@ -136,7 +136,7 @@ func TestAShadowChangesNothingForCallersAndCountsWhatWouldHaveBeen(t *testing.T)
 	expect.Equal(t, "shadows", fmt.Sprint(s.Hits, s.Differed, s.Old), "3 1 1")
 }
 
-// Who has to find the writer needs the key.
+// Somebody has to find the writer, by the key.
 func TestTheKeyOfAnOldValueIsLogged(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]Config{"shadow": {Shadow: 1}, "verify": {Verify: VerifyConfig{OneIn: 1}}} {
