@@ -76,6 +76,7 @@ func guardOf(g *guard) guardState {
 	one := guardState{
 		Prefix: g.seen.Prefix, Instance: g.seen.Instance, Troubles: troublesOf(&troubles, &stats), Refused: troubles.RefusedAs,
 		Loading: stats.Loading, MaxLoads: stats.MaxLoads, Queued: stats.Queued, Waiting: stats.Waiting, Owed: stats.Owed,
+		Breakers: stats.Breakers, Open: stats.BreakersOpen,
 		Intents: stats.Intents, Oldest: stats.OldestIntent.Seconds(),
 		Warming: stats.Warming, Refreshes: stats.FailedRefreshes, Shadow: shadowOf(&stats.Shadowed),
 		Local: stats.LocalEntries, LocalBytes: stats.LocalBytes, Evictions: stats.LocalEvictions,

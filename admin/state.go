@@ -39,6 +39,8 @@ type guardState struct {
 	MaxLoads   int                `json:"max_loads"` // 0: no limit
 	Queued     int                `json:"queued"`
 	Waiting    int                `json:"waiting"`
+	Breakers   int                `json:"breakers"`
+	Open       int                `json:"breakers_open"`
 	Owed       int                `json:"owed"`
 	Intents    int                `json:"intents"`       // of this process's transactions that are not done
 	Oldest     float64            `json:"oldest_intent"` // for how long the oldest has stood

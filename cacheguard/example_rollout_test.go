@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"log"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -79,9 +81,59 @@ func ExampleCache_Warm() {
 		fmt.Println(err)
 		return
 	}
-	popular := []int{1, 2, 3, 5, 8} // of a query, a file, or the keys that the page of package admin shows
+	popular := []int{1, 2, 3, 5, 8} // of a query, or of a file
 	warmed, err := products.Warm(context.Background(), slices.Values(popular), cacheguard.WarmConfig{})
 	fmt.Printf("%+v %v\n", warmed, err)
 	// Output:
 	// {Loaded:5 Present:0 Failed:0} <nil>
+}
+
+// A deployment: the new instance warms what the old ones were asked for most.
+func ExampleGuard_Hottest() {
+	ctx := context.Background()
+	load := func(_ context.Context, id int) (string, error) { return fmt.Sprint("product ", id), nil }
+	before, err := cacheguard.New(newClient(), cacheguard.Config{Prefix: "example-hottest", Hottest: 100})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	old, err := cacheguard.NewCache(before, cacheguard.CacheConfig[int, string]{Name: "product", Version: 1, Load: load})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for id, times := range map[int]int{7: 4000, 8: 800} {
+		for range times {
+			_, _ = old.Get(ctx, id)
+		}
+	}
+	_ = before.Close() // always nil; it tells what was asked for in the last seconds
+
+	guard, err := cacheguard.New(newClient(), cacheguard.Config{Prefix: "example-hottest", Hottest: 100})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer guard.Close()
+	products, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[int, string]{Name: "product", Version: 2, Load: load})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	keys, err := guard.Hottest(ctx, 1000) // of all kinds
+	if err != nil {
+		log.Print(err) // then it starts cold
+	}
+	var ids []int
+	for _, key := range keys {
+		if text, is := strings.CutPrefix(key, "product:"); is {
+			if id, err := strconv.Atoi(text); err == nil {
+				ids = append(ids, id)
+			}
+		}
+	}
+	warmed, err := products.Warm(ctx, slices.Values(ids), cacheguard.WarmConfig{})
+	fmt.Printf("%v %+v %v\n", keys, warmed, err)
+	// Output:
+	// [product:7 product:8] {Loaded:2 Present:0 Failed:0} <nil>
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/guess"
 	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/hottest"
 	"github.com/cacheguard/go/internal/inprocess"
 	"github.com/cacheguard/go/internal/keys"
 	"github.com/cacheguard/go/internal/kit"
@@ -69,6 +70,7 @@ type Guard struct {
 	samples       bool // some answers are compared with the cache, or the source
 	serving       serving
 	warming       atomic.Int64 // calls of Warm
+	hottest       *hottest.Keys
 	bypass        *bypass.Switch
 	written       atomic.Uint64 // bytes of entries that loads stored, ever
 	dropping      atomic.Bool   // a value that is too large to be read is being removed
@@ -148,7 +150,7 @@ func (g *Guard) connect(closeOwn func() error) {
 // assemble makes the parts that refuse nothing: loads, invalidations, and what switches the cache off.
 func (g *Guard) assemble() {
 	g.ordinary = ordinaryPolicy(&g.cfg)
-	g.bypass = g.newBypass()
+	g.bypass, g.hottest = g.newBypass(), g.newHottest()
 	g.openServing()
 	g.verifier.Delay, g.verifier.Clock, g.verifier.Life = g.cfg.Verify.Delay, g.cfg.clock, g.life
 	g.detours.put(withoutRedis, g.cfg.Disabled)
@@ -219,6 +221,7 @@ func (g *Guard) Close() error {
 		g.flights.Close()
 		_ = g.locks.Close() // always nil; ends the contexts of updates
 		g.bypass.Close()
+		g.hottest.Close()
 		g.intents.close()
 		g.loaders.limits.End()
 		g.life.Close(ErrClosed, nil)

@@ -86,6 +86,7 @@ func withFewRights(t *testing.T) arena {
 	_, rules, _ := strings.Cut(pasted(t), " >PASSWORD ")
 	user := shared.As(t, strings.Fields(strings.ReplaceAll(rules, "shop:", "test-*:"))...)
 	return arena{
+		patience: time.Minute, // each script is looked at
 		client: func(tb testing.TB) client { return redistest.DeclaredKeys(tb, shared.Client(tb, user)) },
 		around: func(tb testing.TB) client { return shared.Client(tb) },
 	}

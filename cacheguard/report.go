@@ -126,8 +126,9 @@ func answered[V any](a *asking, g *Guard, key string, spec *loadSpec[V], v V, ho
 	}
 }
 
-// countAnswer counts an answer to a call with the policy; nil: the Guard's ordinary one. Without an observer it does nothing.
+// countAnswer counts an answer to a call with the policy; nil: the Guard's ordinary one.
 func (g *Guard) countAnswer(p *policy, key string, how Outcome, err error) {
+	g.hottest.Note(key)
 	if o := g.journal.Observer.Load(); o != nil {
 		o.Answered(tallyOf(o, p), key, wordOf(how, err))
 	}

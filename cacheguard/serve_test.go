@@ -1,10 +1,13 @@
 package cacheguard
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -131,6 +134,32 @@ func TestAShadowChangesNothingForCallersAndCountsWhatWouldHaveBeen(t *testing.T)
 	expect.Equal(t, "then", must(c.Get(context.Background(), 1)), "b")
 	s = awaitShadows(t, g, 5)
 	expect.Equal(t, "shadows", fmt.Sprint(s.Hits, s.Differed, s.Old), "3 1 1")
+}
+
+// Somebody has to find the writer, by the key.
+func TestTheKeyOfAnOldValueIsLogged(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]Config{"shadow": {Shadow: 1}, "verify": {Verify: VerifyConfig{OneIn: 1}}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			var log bytes.Buffer
+			cfg.Verify.Delay, cfg.Logger = time.Millisecond, slog.New(slog.NewTextHandler(lockedWriter{&mu, &log}, nil))
+			f, db := newFleet(t, standalone(t), 1, cfg), newShop("a")
+			c := newCaches(t, f, db.config())[0]
+			_ = must(c.Get(context.Background(), 7))
+			redistest.Await(t, "it is cached", func() bool { return f.exists(f.value("thing:7")) })
+			f.stored()
+			db.name.Store("b") // and nobody invalidates
+			redistest.Await(t, "it is logged", func() bool {
+				_ = must(c.Get(context.Background(), 7))
+				mu.Lock()
+				defer mu.Unlock()
+				return strings.Contains(log.String(), "a write did not invalidate it") && strings.Contains(log.String(), "key=thing:7")
+			})
+			_ = f.guards[0].Close() // nobody writes to the log after it
+		})
+	}
 }
 
 func TestAShadowFindsAbsenceThatIsOld(t *testing.T) {

@@ -34,7 +34,7 @@ const defaultVerifyDelay = time.Second
 // Verified counts hits that were compared with the source; see VerifyConfig.
 type Verified struct {
 	Matched    uint64 // the source had the same
-	Stale      uint64 // the source had another value, and the cache, local or Redis, still had the old one a while later
+	Stale      uint64 // the source had another value, and the cache, local or Redis, still had the old one a while later: the Logger has the key
 	Superseded uint64 // the source had another value, and a while later the cache had that too, or none
 	Failed     uint64 // the source or Redis could not be read
 }
@@ -112,7 +112,13 @@ type comparison struct {
 type absence struct{}
 
 func (c *comparison) closely() verify.Comparison {
-	return verify.Comparison{Source: c.load, IsServed: c.isServed, StillServed: c.isStillServed}
+	still := func(ctx context.Context) (is bool, err error) {
+		if is, err = c.isStillServed(ctx); is && err == nil {
+			c.guard.journal.Outdated(c.job.key)
+		}
+		return is, err
+	}
+	return verify.Comparison{Source: c.load, IsServed: c.isServed, StillServed: still}
 }
 
 // load loads the value as callers would get it now, unless loaders are busy with callers that wait.

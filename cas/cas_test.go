@@ -12,7 +12,7 @@ import (
 
 func TestASwapReplacesTheVersionItNamesAndNoOther(t *testing.T) {
 	t.Parallel()
-	s := newStore(t, shared.Client(t), Config{})
+	s := newStore(t, redistest.DeclaredKeys(t, shared.Client(t)), Config{})
 	first := create(t, s, "k", "a")
 	wantValue(t, s, "k", "a", first)
 	second := mustSwap(t, s, "k", first, "b")
@@ -26,7 +26,7 @@ func TestASwapReplacesTheVersionItNamesAndNoOther(t *testing.T) {
 
 func TestAValueThatWasChangedBackHasAnotherVersion(t *testing.T) {
 	t.Parallel()
-	s := newStore(t, shared.Client(t), Config{})
+	s := newStore(t, redistest.DeclaredKeys(t, shared.Client(t)), Config{})
 	first := create(t, s, "k", "a")
 	second := mustSwap(t, s, "k", first, "b")
 	mustSwap(t, s, "k", second, "a")
@@ -36,7 +36,7 @@ func TestAValueThatWasChangedBackHasAnotherVersion(t *testing.T) {
 
 func TestADeleteRemovesTheVersionItNamesAndNoOther(t *testing.T) {
 	t.Parallel()
-	s := newStore(t, shared.Client(t), Config{})
+	s := newStore(t, redistest.DeclaredKeys(t, shared.Client(t)), Config{})
 	first := create(t, s, "k", 1)
 	second := mustSwap(t, s, "k", first, 2)
 	expect.ErrorIs(t, Delete(t.Context(), s, "k", first), ErrConflict)
@@ -55,7 +55,7 @@ func TestADeleteRemovesTheVersionItNamesAndNoOther(t *testing.T) {
 
 func TestEveryKeyExpiresUnlessToldNotTo(t *testing.T) {
 	t.Parallel()
-	rdb := shared.Client(t)
+	rdb := redistest.DeclaredKeys(t, shared.Client(t))
 	for _, c := range []struct {
 		ttl, least, most time.Duration
 	}{
@@ -76,7 +76,7 @@ func TestEveryKeyExpiresUnlessToldNotTo(t *testing.T) {
 
 func TestWhatIsRememberedOfWritesIsBounded(t *testing.T) {
 	t.Parallel()
-	rdb := shared.Client(t)
+	rdb := redistest.DeclaredKeys(t, shared.Client(t))
 	s := newStore(t, rdb, Config{})
 	s.recent = 16
 	version := create(t, s, "k", 0)
@@ -91,7 +91,7 @@ func TestWhatIsRememberedOfWritesIsBounded(t *testing.T) {
 // What is forgotten matters only to requests that were repeated.
 func TestAVersionThatWasReplacedLongAgoIsAConflict(t *testing.T) {
 	t.Parallel()
-	s := newStore(t, shared.Client(t), Config{})
+	s := newStore(t, redistest.DeclaredKeys(t, shared.Client(t)), Config{})
 	s.recent = 4
 	old := create(t, s, "k", 0)
 	version := old
@@ -106,7 +106,7 @@ func TestAVersionThatWasReplacedLongAgoIsAConflict(t *testing.T) {
 
 func TestAClosedOrNilStoreSaysSo(t *testing.T) {
 	t.Parallel()
-	closed := newStore(t, shared.Client(t), Config{})
+	closed := newStore(t, redistest.DeclaredKeys(t, shared.Client(t)), Config{})
 	_ = closed.Close() // always nil
 	_ = closed.Close() // always nil
 	for _, c := range []struct {
@@ -129,7 +129,7 @@ func TestAClosedOrNilStoreSaysSo(t *testing.T) {
 
 func TestACallThatCannotSucceedIsNotMade(t *testing.T) {
 	t.Parallel()
-	s := newStore(t, shared.Client(t), Config{})
+	s := newStore(t, redistest.DeclaredKeys(t, shared.Client(t)), Config{})
 	_, _, err := Get[int](t.Context(), s, "")
 	expect.ErrorIs(t, err, errEmptyKey)
 	why := errors.New("why")

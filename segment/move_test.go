@@ -19,7 +19,7 @@ func TestAMoveWhoseMoverDiedIsCompletedOnce(t *testing.T) {
 		} {
 			t.Run(step+" before "+call, func(t *testing.T) {
 				t.Parallel()
-				c := newStock(t, shared.Client(t), 4, 40)
+				c := newStock(t, redistest.DeclaredKeys(t, shared.Client(t)), 4, 40)
 				m := newMove(1, 2, 7)
 				calls := []script.Call{
 					m.sending(c.key(name, m.from)),
@@ -41,7 +41,7 @@ func TestAMoveWhoseMoverDiedIsCompletedOnce(t *testing.T) {
 
 func TestALateCopyOfAMoveMovesNothing(t *testing.T) {
 	t.Parallel()
-	c := newStock(t, shared.Client(t), 2, 20)
+	c := newStock(t, redistest.DeclaredKeys(t, shared.Client(t)), 2, 20)
 	m := newMove(0, 1, 5)
 	until := lookAt(t, c).until
 	ok(t, c.carryOut(t.Context(), name, until, []move{m}))

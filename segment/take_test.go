@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestTakesNeverTakeMoreThanThereIs(t *testing.T) {
 	t.Parallel()
-	c := newStock(t, shared.Client(t), 4, 10)
+	c := newStock(t, redistest.DeclaredKeys(t, shared.Client(t)), 4, 10)
 	for range 10 {
 		ok(t, c.Take(t.Context(), name, 1))
 	}
@@ -25,7 +26,7 @@ func TestTakesNeverTakeMoreThanThereIs(t *testing.T) {
 
 func TestATakeGathersUnitsFromSeveralSegmentsOrTakesNone(t *testing.T) {
 	t.Parallel()
-	c := newStock(t, shared.Client(t), 4, 8)
+	c := newStock(t, redistest.DeclaredKeys(t, shared.Client(t)), 4, 8)
 	if left := lookAt(t, c).left; !slices.Equal(left, []int64{2, 2, 2, 2}) {
 		t.Fatalf("the segments have %v", left)
 	}
@@ -39,7 +40,7 @@ func TestATakeGathersUnitsFromSeveralSegmentsOrTakesNone(t *testing.T) {
 
 func TestTakeUpToTakesWhatIsLeft(t *testing.T) {
 	t.Parallel()
-	c := newStock(t, shared.Client(t), 4, 10)
+	c := newStock(t, redistest.DeclaredKeys(t, shared.Client(t)), 4, 10)
 	for _, want := range []int64{7, 3} {
 		if got, err := c.TakeUpTo(t.Context(), name, 7); got != want || err != nil {
 			t.Errorf("took %d, %v; want %d", got, err, want)
@@ -51,7 +52,7 @@ func TestTakeUpToTakesWhatIsLeft(t *testing.T) {
 
 func TestWhatIsAddedCanBeTaken(t *testing.T) {
 	t.Parallel()
-	c := newStock(t, shared.Client(t), 4, 0)
+	c := newStock(t, redistest.DeclaredKeys(t, shared.Client(t)), 4, 0)
 	expect.ErrorIs(t, c.Take(t.Context(), name, 1), ErrShort)
 	for range 10 {
 		ok(t, c.Add(t.Context(), name, 3))
@@ -63,7 +64,7 @@ func TestWhatIsAddedCanBeTaken(t *testing.T) {
 
 func TestANameIsCreatedOnce(t *testing.T) {
 	t.Parallel()
-	c := newStock(t, shared.Client(t), 4, 10)
+	c := newStock(t, redistest.DeclaredKeys(t, shared.Client(t)), 4, 10)
 	expect.ErrorIs(t, c.Create(t.Context(), name, 20), ErrExists)
 	wantTotal(t, c, 10)
 	expect.ErrorIs(t, c.Take(t.Context(), "nothing", 1), ErrNotFound)
@@ -74,7 +75,7 @@ func TestANameIsCreatedOnce(t *testing.T) {
 
 func TestRebalanceLevelsTheSegments(t *testing.T) {
 	t.Parallel()
-	c := newStock(t, shared.Client(t), 4, 11)
+	c := newStock(t, redistest.DeclaredKeys(t, shared.Client(t)), 4, 11)
 	shift(t, c, 0, 3, 3)
 	shift(t, c, 1, 3, 2)
 	ok(t, c.Rebalance(t.Context(), name))
@@ -85,7 +86,7 @@ func TestRebalanceLevelsTheSegments(t *testing.T) {
 
 func TestAllSegmentsExpireAtOneMoment(t *testing.T) {
 	t.Parallel()
-	rdb := shared.Client(t)
+	rdb := redistest.DeclaredKeys(t, shared.Client(t))
 	for _, ttl := range []time.Duration{time.Minute, -1} {
 		c := newCounter(t, rdb, Config{Segments: 4, TTL: ttl})
 		ok(t, c.Create(t.Context(), name, 100))
@@ -117,7 +118,7 @@ func TestAllSegmentsExpireAtOneMoment(t *testing.T) {
 
 func TestAProcessLeavesAsManyReceiptsAsItHasTakesAtATime(t *testing.T) {
 	t.Parallel()
-	rdb := shared.Client(t)
+	rdb := redistest.DeclaredKeys(t, shared.Client(t))
 	c := newStock(t, rdb, 1, 100)
 	for range 50 {
 		ok(t, c.Take(t.Context(), name, 1))
@@ -130,7 +131,7 @@ func TestAProcessLeavesAsManyReceiptsAsItHasTakesAtATime(t *testing.T) {
 
 func TestAClosedOrNilCounterSaysSo(t *testing.T) {
 	t.Parallel()
-	closed := newCounter(t, shared.Client(t), Config{})
+	closed := newCounter(t, redistest.DeclaredKeys(t, shared.Client(t)), Config{})
 	_ = closed.Close() // always nil
 	for _, c := range []struct {
 		counter *Counter
@@ -148,7 +149,7 @@ func TestAClosedOrNilCounterSaysSo(t *testing.T) {
 
 func TestACallThatCannotSucceedIsNotMade(t *testing.T) {
 	t.Parallel()
-	c := newCounter(t, shared.Client(t), Config{})
+	c := newCounter(t, redistest.DeclaredKeys(t, shared.Client(t)), Config{})
 	expect.ErrorIs(t, c.Take(t.Context(), "", 1), errEmptyName)
 	for _, n := range []int64{0, -1, most + 1} {
 		if err := c.Take(t.Context(), name, n); err == nil || errors.Is(err, ErrNotFound) {

@@ -11,7 +11,7 @@ import (
 // A reader that was frozen while it had the lock goes on when another one has begun.
 func TestAReaderThatBeginsKeepsEarlierOnesFromMovingThePosition(t *testing.T) {
 	t.Parallel()
-	f := &Feed{cfg: Config{Redis: redistest.Start(t).Client(t)}, key: "place"}
+	f := &Feed{cfg: Config{Redis: redistest.DeclaredKeys(t, redistest.Start(t).Client(t))}, key: "place"}
 	_, there, err := f.claim(t.Context(), 5)
 	expect.Equal(t, "a place at first", there || err != nil, false)
 	at := place{"1-7", "log.000003", 4}

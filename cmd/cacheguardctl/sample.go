@@ -79,6 +79,7 @@ type pagedGuard struct {
 	Troubles                  map[string]float64
 	Loading, Queued, Waiting  int
 	MaxLoads                  int `json:"max_loads"`
+	BreakersOpen              int `json:"breakers_open"`
 	Intents                   int
 	Warming                   int
 	Refreshes                 uint64 `json:"failed_refreshes"`

@@ -21,6 +21,7 @@ type size struct {
 	Tags      []int `default:"0,1,4" help:"Tags of an entry, of 7 bytes each."`
 	Instances []int `default:"10,100,1000" help:"Instances of a fleet."`
 	Pool      int   `default:"20" help:"PoolSize of an instance's client: the connections that it may open."`
+	Caches    int   `default:"10" help:"Caches of an instance's Guard, for the series of its metrics."`
 	Samples   int   `default:"20" help:"Entries of each kind."`
 }
 
@@ -39,6 +40,7 @@ type fleetSize struct {
 	Instances   int `json:"instances"`
 	Connections int `json:"connections"`
 	Messages    int `json:"messages"` // that an invalidation sends, when all have a local tier
+	Series      int `json:"series"`   // of package metrics
 }
 
 // sized is what was measured.
@@ -53,9 +55,9 @@ func (r sized) rows() [][]string {
 	for _, s := range r.Entries {
 		rows = append(rows, []string{s.Of, strconv.Itoa(s.Payload), strconv.Itoa(s.Tags), round(s.String), round(s.Memory), round(s.PlainMore)})
 	}
-	rows = append(rows, []string{""}, []string{"INSTANCES", "CONNECTIONS, AT MOST", "MESSAGES BY INVALIDATION", "GOROUTINES EACH"})
+	rows = append(rows, []string{""}, []string{"INSTANCES", "CONNECTIONS, AT MOST", "MESSAGES BY INVALIDATION", "SERIES OF METRICS", "GOROUTINES EACH"})
 	for _, f := range r.Fleets {
-		rows = append(rows, []string{strconv.Itoa(f.Instances), strconv.Itoa(f.Connections), strconv.Itoa(f.Messages), strconv.Itoa(r.Goroutines)})
+		rows = append(rows, []string{strconv.Itoa(f.Instances), strconv.Itoa(f.Connections), strconv.Itoa(f.Messages), strconv.Itoa(f.Series), strconv.Itoa(r.Goroutines)})
 	}
 	return rows
 }
@@ -87,8 +89,12 @@ func (c *size) Run(e *env) (err error) {
 			}
 		}
 	}
+	series, err := seriesOf(c.Caches)
+	if err != nil {
+		return err
+	}
 	for _, n := range c.Instances {
-		r.Fleets = append(r.Fleets, fleetSize{Instances: n, Connections: n * (c.Pool + 1), Messages: n})
+		r.Fleets = append(r.Fleets, fleetSize{Instances: n, Connections: n * (c.Pool + 1), Messages: n, Series: n * series})
 	}
 	return e.out.print(r)
 }

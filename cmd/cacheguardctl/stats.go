@@ -22,6 +22,7 @@ type instanceStats struct {
 	Instance        string `json:"instance"`
 	Loading         int    `json:"loading"`
 	Queued          int    `json:"queued"`
+	BreakersOpen    int    `json:"breakers_open"`
 	Warming         int    `json:"warming"`
 	FailedRefreshes uint64 `json:"failed_refreshes"`
 	ShadowHits      uint64 `json:"shadow_hits"`
@@ -40,7 +41,7 @@ func (c *stats) instances(e *env) (all []instanceStats, err error) {
 		}
 		for _, g := range p.of(e.all.Prefix) {
 			one := instanceStats{
-				Instance: g.Instance, Loading: g.Loading, Queued: g.Queued, Warming: g.Warming, FailedRefreshes: g.Refreshes,
+				Instance: g.Instance, Loading: g.Loading, Queued: g.Queued, BreakersOpen: g.BreakersOpen, Warming: g.Warming, FailedRefreshes: g.Refreshes,
 			}
 			if s := g.Shadow; s != nil {
 				one.ShadowHits, one.ShadowMisses, one.ShadowFailures = s.Hits, s.Missed, s.Failed
@@ -98,12 +99,12 @@ func (r shownStats) rows() [][]string {
 	}
 	if len(r.Instances) > 0 {
 		rows = append(rows, []string{""},
-			[]string{"INSTANCE", "LOADING", "QUEUED", "WARMING", "FAILED REFRESHES", "SHADOW HITS", "MISSES", "FAILURES", "DIFFERENT", "OLD"})
+			[]string{"INSTANCE", "LOADING", "QUEUED", "BREAKERS OPEN", "WARMING", "FAILED REFRESHES", "SHADOW HITS", "MISSES", "FAILURES", "DIFFERENT", "OLD"})
 	}
 	for _, i := range r.Instances {
 		row := []string{i.Instance}
 		for _, n := range []uint64{
-			uint64(i.Loading), uint64(i.Queued), uint64(i.Warming), i.FailedRefreshes, i.ShadowHits, i.ShadowMisses, i.ShadowFailures,
+			uint64(i.Loading), uint64(i.Queued), uint64(i.BreakersOpen), uint64(i.Warming), i.FailedRefreshes, i.ShadowHits, i.ShadowMisses, i.ShadowFailures,
 			i.ShadowDifferent, i.ShadowOld,
 		} {
 			row = append(row, strconv.FormatUint(n, 10))

@@ -35,12 +35,14 @@ type fleet struct {
 	settingsOf
 	shop      *shop
 	instances []*instance
+	asks      func(key string) bool // nil: for all keys; it changes between steps only
 }
 
 type instance struct {
 	redis  *redis.Client
 	guard  *cacheguard.Guard
 	prices *cacheguard.Cache[int, int64]
+	older  older
 	hits   atomic.Int64
 }
 
@@ -51,6 +53,7 @@ func openFleet(server *backends.RedisServer, shop *shop, s settingsOf) (*fleet, 
 	f := &fleet{settingsOf: s, shop: shop}
 	for range instances {
 		i := &instance{redis: server.NewClient()}
+		i.older = older{i.redis, s.prefix + "-older", shop}
 		f.instances = append(f.instances, i)
 		if err := i.open(shop, s); err != nil {
 			return nil, errors.Join(err, f.close())
@@ -82,15 +85,39 @@ func (f *fleet) close() (err error) {
 	return err
 }
 
-// serve sets for which share of the keys the cache is used: the same keys on every instance.
-func (f *fleet) serve(percent uint32) {
-	for _, i := range f.instances {
-		i.guard.SetServe(func(key string) bool {
-			h := fnv.New32a()
-			_, _ = h.Write([]byte(key)) // it never fails
-			return h.Sum32()%100 < percent
-		})
+// share is that share of the keys: always the same ones.
+func share(percent uint32) func(key string) bool {
+	return func(key string) bool {
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(key)) // it never fails
+		return h.Sum32()%100 < percent
 	}
+}
+
+// turn sets for which share of the keys the Guard is asked, on every instance, and which of them it serves. The others are the older cache's.
+func (f *fleet) turn(asked, served uint32) {
+	f.asks = share(asked)
+	for _, i := range f.instances {
+		i.guard.SetServe(share(served))
+	}
+}
+
+// get asks the Guard or the older cache.
+func (f *fleet) get(ctx context.Context, i *instance, product int) (price int64, old bool, err error) {
+	if f.asks != nil && !f.asks(i.prices.Key(product)) {
+		price, err = i.older.price(ctx, product)
+		return price, true, err
+	}
+	price, err = i.prices.Get(ctx, product)
+	return price, false, err
+}
+
+// change writes, and tells both caches.
+func (i *instance) change(ctx context.Context, product int, write func(context.Context) error) error {
+	return i.prices.Update(ctx, product, func(ctx context.Context) error {
+		err := write(ctx)
+		return errors.Join(err, i.older.forget(ctx, product)) // in any case: the write may have been made
+	})
 }
 
 // warm has every instance load what the version before has in Redis.
@@ -119,8 +146,9 @@ func (f *fleet) warm(ctx context.Context, before int) error {
 
 // result is what the readers saw.
 type result struct {
-	took      []time.Duration
-	hits, old int
+	took       []time.Duration
+	hits, old  int
+	ofTheOlder int // old values, too, but of the older cache
 }
 
 // underLoad has readers read for a while, and a writer change prices.
@@ -147,7 +175,7 @@ func (f *fleet) readAll(ctx context.Context, more func(reads int) bool) (r resul
 				one, failed := f.read(ctx, i, more)
 				mu.Lock()
 				defer mu.Unlock()
-				r.took, r.old, err = append(r.took, one.took...), r.old+one.old, errors.Join(err, failed)
+				r.took, r.old, r.ofTheOlder, err = append(r.took, one.took...), r.old+one.old, r.ofTheOlder+one.ofTheOlder, errors.Join(err, failed)
 			})
 		}
 	}
@@ -169,12 +197,16 @@ func (f *fleet) read(ctx context.Context, i *instance, more func(reads int) bool
 	for more(len(r.took)) && ctx.Err() == nil {
 		product := int(popular.Uint64())
 		least, began := f.shop.replaced[product].Load(), time.Now()
-		price, err := i.prices.Get(ctx, product)
+		price, older, err := f.get(ctx, i, product)
 		if err != nil {
 			return r, err
 		}
 		r.took = append(r.took, time.Since(began))
-		if price < least {
+		switch {
+		case price >= least:
+		case older:
+			r.ofTheOlder++
+		default:
 			r.old++
 		}
 	}
@@ -190,7 +222,7 @@ func (f *fleet) write(ctx context.Context, done <-chan struct{}) error {
 		default:
 		}
 		i := f.instances[n%len(f.instances)]
-		if err := f.shop.change(ctx, n%len(f.shop.prices)/10, i.prices.Update); err != nil {
+		if err := f.shop.change(ctx, n%len(f.shop.prices)/10, i.change); err != nil {
 			return err
 		}
 		if !program.Pause(ctx, 2*time.Millisecond) {

@@ -1,4 +1,5 @@
-// Rollout brings a cache into a service that is under load, as docs/rollout.md says: a shadow first, then a share of the keys, then all, and back.
+// Rollout brings a cache into a service that is under load and has an older cache by hand, as docs/rollout.md says: a shadow first, then a share of the keys,
+// then all, and back to the older cache.
 // After that it deploys a new Version of what is cached, once without a warm-up and once with one.
 //
 // It needs nothing but Go. REDIS_URL names a real Redis to use instead of the embedded one.
@@ -72,12 +73,12 @@ func (s *settings) rollout(ctx context.Context, out io.Writer, server *backends.
 		return err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
-	rows := [][]string{{"", "reads", "from the cache", "queries", "read p50", "old values"}}
+	rows := [][]string{{"", "reads", "from the Guard", "queries", "read p50", "old values", "of the older cache"}}
 	for _, step := range []struct {
-		name    string
-		percent uint32
-	}{{"shadow", 0}, {"5 % of the keys", 5}, {"half of them", 50}, {"all", 100}, {"back to none", 0}} {
-		f.serve(step.percent)
+		name          string
+		asked, served uint32
+	}{{"the older cache", 0, 0}, {"shadow for 20 % of the keys", 20, 0}, {"5 % of the keys", 20, 5}, {"half of them", 50, 50}, {"all", 100, 100}, {"back to the older cache", 0, 0}} {
+		f.turn(step.asked, step.served)
 		before := shop.queries.Load()
 		r, err := f.underLoad(ctx, s.step)
 		if err != nil {
@@ -85,7 +86,7 @@ func (s *settings) rollout(ctx context.Context, out io.Writer, server *backends.
 		}
 		rows = append(rows, []string{
 			step.name, table.Count(len(r.took)), table.Count(r.hits), table.Count(int(shop.queries.Load() - before)),
-			table.Millis(table.Quantile(r.took, 0.5)), table.Count(r.old),
+			table.Millis(table.Quantile(r.took, 0.5)), table.Count(r.old), table.Count(r.ofTheOlder),
 		})
 		if r.old > 0 {
 			return fmt.Errorf("NOT AS PROMISED: %s: %d old values", step.name, r.old)

@@ -36,6 +36,7 @@ var troubles = []trouble{
 	{"A key is hot", (*fleet).hotKey, (*fleet).hotKey},
 	{"A lock is not given up", (*fleet).heldLock, nil},
 	{"An intent stands and nobody is there", (*fleet).forgottenIntent, (*fleet).forgottenIntent},
+	{"A write does not invalidate", (*fleet).silentWrite, (*fleet).silentWrite},
 	{"The feed is behind", (*fleet).unmappableRow, nil},
 	{"The slot fills the disk", (*fleet).unreadSlot, (*fleet).growLog},
 }

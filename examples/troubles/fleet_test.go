@@ -195,6 +195,7 @@ type shown struct {
 		}
 		Hot    []struct{ Key string }
 		Caches []struct{ Damaged, Unstorable, Takeovers int }
+		Shadow struct{ Old int }
 	}
 	Lockers []struct {
 		Locks []struct{ Name string }

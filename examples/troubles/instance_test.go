@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,6 +36,8 @@ const (
 	maxLoads = 2
 
 	updateTimeout = 20 * time.Second
+
+	inShadow = "price:" // how keys begin that the cache does not serve yet
 )
 
 func TestInstanceOfTheFleet(t *testing.T) {
@@ -52,6 +56,7 @@ type instance struct {
 	log     page
 	feed    *postgres.Feed // nil: the service has none
 	release chan struct{}  // closed: loaders that are held go on
+	writes  atomic.Int64   // to the source
 	once    sync.Once
 	tasks   sync.WaitGroup
 }
@@ -86,6 +91,7 @@ func newInstance(t *testing.T) *instance {
 	in.guard, err = cacheguard.New(rdb, cacheguard.Config{
 		Prefix: "shop", Instance: name, LeaseTTL: lease, SlowLoad: slow, MaxLoads: maxLoads, RedisTimeout: timeout, Hooks: m.Guard("shop"), UpdateTimeout: updateTimeout,
 		Local: cacheguard.LocalConfig{MaxEntries: 100}, Logger: slog.New(slog.NewTextHandler(&in.log, nil)),
+		Shadow: 1, Serve: func(key string) bool { return !strings.HasPrefix(key, inShadow) }, Verify: cacheguard.VerifyConfig{Delay: slow},
 	})
 	in.must(err)
 	m.Watch("shop", in.guard)
@@ -132,6 +138,7 @@ func (in *instance) serve() {
 	mux.Handle("/admin", admin.NewHandler(page))
 	mux.HandleFunc("/get", in.get)
 	mux.HandleFunc("/lock", in.lock)
+	mux.HandleFunc("/write", func(http.ResponseWriter, *http.Request) { in.writes.Add(1) }) // and it does not invalidate
 	mux.HandleFunc("/intend", in.intend)
 	mux.HandleFunc("/release", func(http.ResponseWriter, *http.Request) { in.once.Do(func() { close(in.release) }) })
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -155,7 +162,7 @@ func (in *instance) get(w http.ResponseWriter, r *http.Request) {
 			case <-ctx.Done():
 			}
 		}
-		return "value", context.Cause(ctx)
+		return fmt.Sprint("value ", in.writes.Load()), context.Cause(ctx)
 	}
 	run := func() error {
 		for range times {

@@ -65,3 +65,10 @@ func (f *fleet) heldLock() {
 
 // forgottenIntent makes the first instance begin a transaction whose end it never reports.
 func (f *fleet) forgottenIntent() { f.ask(0, "/intend?key=report") }
+
+// silentWrite writes past the cache, whose shadow has the key.
+func (f *fleet) silentWrite() {
+	f.ask(0, "/get?key=price:42")
+	f.ask(0, "/write")
+	f.ask(0, "/get?key=price:42")
+}

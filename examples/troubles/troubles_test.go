@@ -180,3 +180,12 @@ func TestAnIntentThatNobodyEndsIsFound(t *testing.T) {
 		return code == 0 && !strings.Contains(out, "intent")
 	})
 }
+
+func TestAWriteThatDoesNotInvalidateIsFoundByTheShadow(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "A write does not invalidate")
+	f.counts(0, "cacheguard_shadow_old_values_total", `cache="shop"`, f.silentWrite)
+	f.logs(0, "cached value is not that of the source", "key=price:42")
+	f.shows(0, "old", func(s *shown) bool { return s.Guards[0].Shadow.Old > 0 })
+	f.checks(f.silentWrite, "hits of the shadow were old values: some writes do not invalidate")
+}

@@ -37,6 +37,11 @@ func (j *Journal) Unrefreshed(ctx context.Context, key string, attrs ...any) {
 	j.warn(ctx, &j.unrefreshed, "background load failed", key, attrs...)
 }
 
+// Outdated notes that the cache has another value than the source, and keeps it.
+func (j *Journal) Outdated(key string) {
+	j.warn(context.Background(), &j.outdated, "cached value is not that of the source, a write did not invalidate it", key)
+}
+
 // Panicked notes that a loader panicked.
 func (j *Journal) Panicked(ctx context.Context, key string, stack []byte) {
 	j.panicked.Log(ctx, j.cfg.Logger, slog.LevelError, "loader panicked", key, "stack", string(stack))

@@ -42,7 +42,7 @@ type Journal struct {
 	cfg                         Config
 	outage, owing, deaf, bypass episode
 
-	taken, lost, slow, still, damaged, voided, step, gone, failing, unstored, unrefreshed, panicked Throttle
+	taken, lost, slow, still, damaged, voided, step, gone, failing, unstored, unrefreshed, outdated, panicked Throttle
 
 	cuts    atomic.Int64 // breakers that are open
 	failed  atomic.Int64 // requests to Redis that failed or were not made, so far

@@ -33,6 +33,15 @@ func TestTheCommandsOfAllScriptsAreListed(t *testing.T) {
 		if s.Package == "rwlock" || s.Package == "semaphore" {
 			files = append(files, "../../internal/queue/lua/prelude.lua")
 		}
+		if s.Package == "cacheguard" {
+			for _, more := range []string{"epoch", "replicas", "hottest"} {
+				others, err := filepath.Glob("../../internal/" + more + "/lua/*.lua")
+				if err != nil || len(others) == 0 {
+					t.Fatalf("scripts of %s: %v, %v", more, others, err)
+				}
+				files = append(files, others...)
+			}
+		}
 		for _, file := range files {
 			source, err := os.ReadFile(file)
 			if err != nil {
