@@ -153,7 +153,7 @@ func (r *readResult[V]) aged() bool { return r.state == stale || r.state == expi
 
 // decodeRead decodes what was read, and tells its state. The calls that share the read and want the same type
 // share the result as well.
-func decodeRead[V any](g *Guard, key string, p *policy, read *link.Read) *readResult[V] {
+func decodeRead[V any](g *Guard, key string, p *policy, read *link.Read, room *readResult[V]) *readResult[V] {
 	if read.Err != nil {
 		return &readResult[V]{state: unreachable}
 	}
@@ -161,16 +161,20 @@ func decodeRead[V any](g *Guard, key string, p *policy, read *link.Read) *readRe
 		return &readResult[V]{state: missing}
 	}
 	r, ok := read.Share.Make(func() any {
-		return decodeAs[V](g, key, p, read.Raw)
+		return decodeAs(g, key, p, read.Raw, room)
 	}).(*readResult[V])
 	if !ok || r.kind != p.kind {
-		r = decodeAs[V](g, key, p, read.Raw) // shared with callers that want another type, or kind
+		r = decodeAs(g, key, p, read.Raw, room) // shared with callers that want another type, or kind
 	}
 	return r
 }
 
-func decodeAs[V any](g *Guard, key string, p *policy, raw []byte) *readResult[V] {
-	r := &readResult[V]{kind: p.kind}
+// decodeAs uses the room, if there is some.
+func decodeAs[V any](g *Guard, key string, p *policy, raw []byte, r *readResult[V]) *readResult[V] {
+	if r == nil {
+		r = new(readResult[V])
+	}
+	r.kind = p.kind
 	var err error
 	if r.entry, err = g.cfg.packing().Decode(key, raw); err != nil {
 		g.onDamaged(key, err)
