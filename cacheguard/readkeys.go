@@ -5,6 +5,7 @@ import (
 
 	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/link"
+	"github.com/cacheguard/go/internal/slab"
 	"github.com/cacheguard/go/internal/tier"
 )
 
@@ -20,8 +21,9 @@ func (m *many[V]) readKeys(ctx context.Context, keys []string) (toLoad []wanted)
 		m.guard.epochs.BeginIn(&b.epochs, key, questions[i].Key, m.spec.kind, m.spec.known)
 		questions[i].Beside = b.epochs.Keys()
 	}
+	room := &slab.Slab[readResult[V]]{Left: len(keys)}
 	for i, read := range m.guard.link.AskAll(ctx, questions) {
-		m.decoded(ctx, keys[i], read, &all[i])
+		m.decoded(ctx, keys[i], read, &all[i], room)
 	}
 	var old []wanted
 	for i, key := range keys {
@@ -43,7 +45,6 @@ func (m *many[V]) readKeys(ctx context.Context, keys []string) (toLoad []wanted)
 type beingRead[V any] struct {
 	read     *link.Read
 	mark     tier.Mark
-	room     readResult[V]
 	result   *readResult[V]
 	epochs   epoch.Reading
 	redisErr error
@@ -51,14 +52,14 @@ type beingRead[V any] struct {
 }
 
 // decoded waits for the read of a key, and begins to judge it, without waiting for that.
-func (m *many[V]) decoded(ctx context.Context, key string, read *link.Read, b *beingRead[V]) {
+func (m *many[V]) decoded(ctx context.Context, key string, read *link.Read, b *beingRead[V], room *slab.Slab[readResult[V]]) {
 	b.read, b.err = read, link.ErrClosed
 	if read == nil {
 		return
 	}
 	if b.err = read.Wait(ctx); b.err == nil {
 		b.epochs.Take(read)
-		b.result = decodeRead[V](m.guard, key, m.spec.policyOf(m.guard), read, &b.room)
+		b.result = decodeRead[V](m.guard, key, m.spec.policyOf(m.guard), read, room)
 		b.result.compare(ctx, &b.epochs)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/slab"
 )
 
 // maxAlone is how many keys a caller reads itself at most: of more, a change between goroutines is a small part.
@@ -17,7 +19,7 @@ type Question struct {
 
 // AskAll is Ask for many keys, which takes each lane once, and not once for each key. A Read is nil if the Link is closed.
 func (l *Link) AskAll(ctx context.Context, questions []Question) []*Read {
-	all, room := make([]*Read, len(questions)), make([]Read, len(questions))
+	all, room := make([]*Read, len(questions)), &slab.Slab[Read]{Left: len(questions)}
 	if len(l.reads) == 1 && l.reads[0].readAllAlone(ctx, questions, all, room) {
 		return all
 	}
@@ -28,7 +30,7 @@ func (l *Link) AskAll(ctx context.Context, questions []Question) []*Read {
 			at = next
 			at.mu.Lock()
 		}
-		all[i], _ = at.joinLocked(ctx, q.Key, q.Beside, &room[i]) // refuses when it is closed only: nil
+		all[i], _ = at.joinLocked(ctx, q.Key, q.Beside, room) // refuses when it is closed only: nil
 	}
 	at.leave()
 	return all
@@ -43,7 +45,7 @@ func (l *lane) leave() {
 }
 
 // readAllAlone reads the keys on the caller's goroutine, if they are few and nothing else is under way.
-func (l *lane) readAllAlone(ctx context.Context, questions []Question, all []*Read, room []Read) (done bool) {
+func (l *lane) readAllAlone(ctx context.Context, questions []Question, all []*Read, room *slab.Slab[Read]) (done bool) {
 	if len(questions) > maxAlone || !l.link.mget.Load() {
 		return false
 	}
@@ -53,8 +55,8 @@ func (l *lane) readAllAlone(ctx context.Context, questions []Question, all []*Re
 	}
 	g := &reads{lane: l, all: all}
 	for i, q := range questions {
-		room[i] = Read{key: q.Key, beside: &g.beside}
-		all[i] = &room[i]
+		all[i] = room.New()
+		all[i].key, all[i].beside = q.Key, &g.beside
 		g.beside.add(q.Beside)
 	}
 	cmd := redis.NewStringSliceCmd(f, g.mget(true)...)
@@ -67,5 +69,5 @@ func (l *lane) readAllAlone(ctx context.Context, questions []Question, all []*Re
 	if err == nil {
 		g.handOut()
 	}
-	return err == nil
+	return err == nil // else the lane makes other Reads
 }

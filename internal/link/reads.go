@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/slab"
 )
 
 // maxReads is how many keys one parcel reads.
@@ -69,8 +70,8 @@ func (l *lane) join(ctx context.Context, key string, beside []string) (*Read, er
 	return l.joinLocked(ctx, key, beside, nil)
 }
 
-// joinLocked makes a new read in the room, if there is some.
-func (l *lane) joinLocked(ctx context.Context, key string, beside []string, room *Read) (*Read, error) {
+// joinLocked is join with the mutex held. It makes a new Read in the room.
+func (l *lane) joinLocked(ctx context.Context, key string, beside []string, room *slab.Slab[Read]) (*Read, error) {
 	if l.closed {
 		return nil, ErrClosed
 	}
@@ -78,9 +79,7 @@ func (l *lane) joinLocked(ctx context.Context, key string, beside []string, room
 	q := l.queue.(*readQueue)
 	read := q.byKey[key]
 	if read == nil {
-		if read = room; read == nil {
-			read = new(Read)
-		}
+		read = room.New()
 		read.key, read.lane = key, l
 		q.addLocked(ctx, read)
 	}
