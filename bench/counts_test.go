@@ -34,6 +34,8 @@ func allOutcomes(own *redistest.Server, s *server.Server) []outcome {
 	return []outcome{
 		{"hit", cost{1, 1, 9}, hit(cacheguard.Config{})},
 		{"local hit", cost{0, 0, 1}, hit(local)},
+		{"hits of 10 keys", cost{1, 1, 47}, hits(10)}, // 44, and the three of go-redis, as below
+		{"hits of 100 keys", cost{1, 1, 233}, hits(100)},
 		{"cache hit, with a Version", cost{1, 1, 11}, versionedHit(2)},
 		{"negative", cost{1, 1, 9}, negative},
 		// 135 to 148: go-redis adds three for each request before which it checks that the connection still stands.

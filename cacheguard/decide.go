@@ -11,6 +11,7 @@ import (
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/slab"
 	"github.com/cacheguard/go/internal/tier"
 )
 
@@ -153,7 +154,7 @@ func (r *readResult[V]) aged() bool { return r.state == stale || r.state == expi
 
 // decodeRead decodes what was read, and tells its state. The calls that share the read and want the same type
 // share the result as well.
-func decodeRead[V any](g *Guard, key string, p *policy, read *link.Read) *readResult[V] {
+func decodeRead[V any](g *Guard, key string, p *policy, read *link.Read, room *slab.Slab[readResult[V]]) *readResult[V] {
 	if read.Err != nil {
 		return &readResult[V]{state: unreachable}
 	}
@@ -161,16 +162,16 @@ func decodeRead[V any](g *Guard, key string, p *policy, read *link.Read) *readRe
 		return &readResult[V]{state: missing}
 	}
 	r, ok := read.Share.Make(func() any {
-		return decodeAs[V](g, key, p, read.Raw)
+		return decodeAs(g, key, p, read.Raw, room.New())
 	}).(*readResult[V])
 	if !ok || r.kind != p.kind {
-		r = decodeAs[V](g, key, p, read.Raw) // shared with callers that want another type, or kind
+		r = decodeAs(g, key, p, read.Raw, room.New()) // shared with callers that want another type, or kind
 	}
 	return r
 }
 
-func decodeAs[V any](g *Guard, key string, p *policy, raw []byte) *readResult[V] {
-	r := &readResult[V]{kind: p.kind}
+func decodeAs[V any](g *Guard, key string, p *policy, raw []byte, r *readResult[V]) *readResult[V] {
+	r.kind = p.kind
 	var err error
 	if r.entry, err = g.cfg.packing().Decode(key, raw); err != nil {
 		g.onDamaged(key, err)

@@ -149,7 +149,7 @@ func (s *epochStage) get(ctx context.Context) (err error) {
 			s.epochs.Take(s.answer)
 		}
 	case 3:
-		r := decodeRead[string](s.g, s.key, &s.cache.policy, s.answer)
+		r := decodeRead[string](s.g, s.key, &s.cache.policy, s.answer, nil)
 		r.compare(ctx, &s.epochs)
 		r, _, err = confirmed(ctx, s.g, s.key, s.mark, s.answer, r, &s.epochs, loadSpec[string]{policy: &s.cache.policy})
 		if err == nil && s.late && r.state == fresh && *r.value == "old" {

@@ -107,7 +107,7 @@ func (l *lookup[V]) read(ctx context.Context, within past) (v V, how Outcome, er
 		}
 		g.expected.Found(read.Raw != nil || read.Err != nil)
 		epochs.Take(read)
-		r := decodeRead[V](g, l.key, l.spec.policyOf(g), read)
+		r := decodeRead[V](g, l.key, l.spec.policyOf(g), read, nil)
 		r.compare(ctx, &epochs)
 		r, redisErr, err := confirmed(ctx, g, l.key, mark, read, r, &epochs, l.spec)
 		if err != nil {

@@ -48,13 +48,15 @@ type Guard struct {
 	clock    flight.Clock
 	local    *tier.Local // nil: there is no such tier
 	expected guess.Misses
-	ordinary policy // of entries of no Cache
-	kinds    kinds
-	detours  detours
-	link     *link.Link
-	flights  flight.Group[flightKey, answer]
-	loaders  loaders
-	failures failure.Memory
+
+	storedMeanwhile guess.Misses // of loads that waited for a slot
+	ordinary        policy       // of entries of no Cache
+	kinds           kinds
+	detours         detours
+	link            *link.Link
+	flights         flight.Group[flightKey, answer]
+	loaders         loaders
+	failures        failure.Memory
 
 	// What goes on beside it.
 	invalidations invalidations

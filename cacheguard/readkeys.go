@@ -5,6 +5,7 @@ import (
 
 	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/link"
+	"github.com/cacheguard/go/internal/slab"
 	"github.com/cacheguard/go/internal/tier"
 )
 
@@ -12,16 +13,17 @@ import (
 func (m *many[V]) readKeys(ctx context.Context, keys []string) (toLoad []wanted) {
 	keys, toLoad = m.readable(ctx, keys)
 	keys = m.takeLocal(ctx, keys)
-	reads, marks := make([]*link.Read, len(keys)), make([]tier.Mark, len(keys))
-	all := make([]beingRead[V], len(keys))
+	all, questions := make([]beingRead[V], len(keys)), make([]link.Question, len(keys))
 	for i, key := range keys {
-		marks[i] = m.guard.local.Mark(key)
-		valueKey := m.spec.valueKeyOf(m.guard, key)
-		all[i].epochs = m.guard.epochs.Begin(key, valueKey, m.spec.kind, m.spec.known)
-		reads[i], _ = m.guard.link.Ask(ctx, valueKey, all[i].epochs.Keys()...) // refuses when it is closed only: nil
+		b := &all[i]
+		b.mark = m.guard.local.Mark(key)
+		questions[i].Key = m.spec.valueKeyOf(m.guard, key)
+		m.guard.epochs.BeginIn(&b.epochs, key, questions[i].Key, m.spec.kind, m.spec.known)
+		questions[i].Beside = b.epochs.Keys()
 	}
-	for i := range keys {
-		m.decoded(ctx, keys[i], reads[i], marks[i], &all[i])
+	room := &slab.Slab[readResult[V]]{Left: len(keys)}
+	for i, read := range m.guard.link.AskAll(ctx, questions) {
+		m.decoded(ctx, keys[i], read, &all[i], room)
 	}
 	var old []wanted
 	for i, key := range keys {
@@ -50,14 +52,14 @@ type beingRead[V any] struct {
 }
 
 // decoded waits for the read of a key, and begins to judge it, without waiting for that.
-func (m *many[V]) decoded(ctx context.Context, key string, read *link.Read, mark tier.Mark, b *beingRead[V]) {
-	b.read, b.mark, b.err = read, mark, link.ErrClosed
+func (m *many[V]) decoded(ctx context.Context, key string, read *link.Read, b *beingRead[V], room *slab.Slab[readResult[V]]) {
+	b.read, b.err = read, link.ErrClosed
 	if read == nil {
 		return
 	}
 	if b.err = read.Wait(ctx); b.err == nil {
 		b.epochs.Take(read)
-		b.result = decodeRead[V](m.guard, key, m.spec.policyOf(m.guard), read)
+		b.result = decodeRead[V](m.guard, key, m.spec.policyOf(m.guard), read, room)
 		b.result.compare(ctx, &b.epochs)
 	}
 }

@@ -40,6 +40,32 @@ func TestALoadThatHasToWaitForItsTurnRunsNoScriptBefore(t *testing.T) {
 	want(t, reply, "v")
 }
 
+// It tries until Redis is as near as it seems when nobody else needs the processor.
+func TestALoadThatWaitedForItsTurnReadsWhatAnotherInstanceStored(t *testing.T) {
+	t.Parallel()
+	a, s := onServer(t)
+	f := newFleet(t, a, 2, Config{MaxLoads: 1}).listening()
+	warm(t, f)
+	tries := 0
+	redistest.Await(t, "a read in place of a script", func() bool {
+		tries++
+		key := fmt.Sprint("k", tries)
+		busy := newSource("busy")
+		first := async(f.guards[1], fmt.Sprint("busy", tries), busy.load)
+		<-busy.begun
+		reply := async(f.guards[1], key, unwanted[string](t))
+		redistest.Await(t, "it waits for its turn", func() bool { return f.guards[1].Stats().Queued == 1 })
+		mustGet(t, f.guards[0], key, returns("v"))
+		f.stored()
+		before := s.Commands()
+		close(busy.release)
+		want(t, first, "busy")
+		want(t, reply, "v")
+		f.stored()
+		return s.Commands()["evalsha"]-before["evalsha"] == 1 // the other load's fill
+	})
+}
+
 func promiseBusyLoaders(t *testing.T, a arena) {
 	f := newFleet(t, a, 2, Config{MaxLoads: 1}).listening()
 	release := busyAt(t, f.guards[1])

@@ -41,17 +41,22 @@ type Reading struct {
 
 // Begin begins a Reading for a key, whose entry belongs to that kind; empty: to none. Known are tags that it has in any case.
 func (e *Epochs) Begin(key, valueKey, kind string, known []string) (r Reading) {
-	number := e.health.Part(valueKey)
-	r = Reading{
-		epochs: e, part: &e.parts[number], common: e.parts[number].common(kind), number: number, key: key, kind: kind, guess: e.memory.of(key, kind), since: e.pending.Moment(), forgot: e.parts[number].forgot.Load(),
-	}
+	e.BeginIn(&r, key, valueKey, kind, known)
+	return r
+}
+
+// BeginIn is Begin in a Reading that is empty: one of many, which are not moved.
+func (e *Epochs) BeginIn(r *Reading, key, valueKey, kind string, known []string) {
+	r.epochs, r.number, r.key, r.kind = e, e.health.Part(valueKey), key, kind
+	r.part = &e.parts[r.number]
+	r.common, r.guess = r.part.common(kind), e.memory.of(key, kind)
+	r.since, r.forgot = e.pending.Moment(), r.part.forgot.Load()
 	if r.guess == nil && len(known) > 0 {
 		r.guess = newRemembered(r.part, kind, ofTags(known))
 	}
 	if e.Tier != nil {
 		r.mark()
 	}
-	return r
 }
 
 // mark notes the states of the names in the local tier.

@@ -74,23 +74,27 @@ func (g *reads) key(i int) *string {
 // fetchByMGET reports false when the server does not let us: what looks like one server may be a proxy before many, or the
 // user may have no right to MGET.
 func (g *reads) fetchByMGET(ctx context.Context) (r replies, ok bool) {
-	args := make([]any, 1, 1+g.len())
-	args[0] = "mget"
-	unseen := g.lane.link.unseen()
-	for i := range g.len() {
-		if key := g.key(i); unseen {
-			args = append(args, key) // by its address, which saves a copy of the string's header
-		} else {
-			args = append(args, *key)
-		}
-	}
-	cmd := redis.NewStringSliceCmd(ctx, args...)
+	cmd := redis.NewStringSliceCmd(ctx, g.mget(g.lane.link.unseen())...)
 	err := g.lane.link.rdb.Process(ctx, cmd)
 	if refusesMGET(err) || err == nil && len(cmd.Val()) != g.len() {
 		g.lane.link.mget.Store(false)
 		return r, false
 	}
 	return replies{found: cmd.Val(), err: err}, true
+}
+
+// mget is the command that reads all. Where nobody looks at it, keys travel by their addresses, which saves copies of the strings' headers.
+func (g *reads) mget(unseen bool) []any {
+	args := make([]any, 1, 1+g.len())
+	args[0] = "mget"
+	for i := range g.len() {
+		if key := g.key(i); unseen {
+			args = append(args, key)
+		} else {
+			args = append(args, *key)
+		}
+	}
+	return args
 }
 
 func refusesMGET(err error) bool {

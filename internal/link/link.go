@@ -92,6 +92,14 @@ func (l *Link) RoundTrip(key string) time.Duration {
 	return lane.trip.smooth
 }
 
+// Shortest is how long a read of the key takes at least at present; 0: nothing is known.
+func (l *Link) Shortest(key string) time.Duration {
+	lane := l.reads[l.health.Part(key)]
+	lane.mu.Lock()
+	defer lane.mu.Unlock()
+	return lane.trip.shortest()
+}
+
 func noAnswer(within time.Duration) error {
 	return fmt.Errorf("no answer within %v: %w", within.Round(time.Millisecond), ErrTimeout)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/slab"
 )
 
 // maxReads is how many keys one parcel reads.
@@ -65,7 +66,12 @@ func (l *Link) Ask(ctx context.Context, key string, beside ...string) (*Read, er
 // join returns the queued read of the key, a new one if there is none.
 func (l *lane) join(ctx context.Context, key string, beside []string) (*Read, error) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	defer l.leave() // the parcel is not taken before the mutex is free
+	return l.joinLocked(ctx, key, beside, nil)
+}
+
+// joinLocked is join with the mutex held. It makes a new Read in the room.
+func (l *lane) joinLocked(ctx context.Context, key string, beside []string, room *slab.Slab[Read]) (*Read, error) {
 	if l.closed {
 		return nil, ErrClosed
 	}
@@ -73,9 +79,9 @@ func (l *lane) join(ctx context.Context, key string, beside []string) (*Read, er
 	q := l.queue.(*readQueue)
 	read := q.byKey[key]
 	if read == nil {
-		read = &Read{key: key, lane: l}
+		read = room.New()
+		read.key, read.lane = key, l
 		q.addLocked(ctx, read)
-		l.dispatchLocked() // the parcel is not taken before the mutex is free
 	}
 	read.beside.add(beside)
 	read.waiting++
@@ -88,17 +94,21 @@ func (r *Read) Wait(ctx context.Context) error {
 		return nil
 	}
 	select {
-	case <-r.group.done:
-		if errors.Is(r.Err, ErrClosed) {
-			return ErrClosed
+	case <-r.group.done: // as that of others of a GetMany
+	default:
+		select {
+		case <-r.group.done:
+		case <-ctx.Done():
+			r.lane.mu.Lock()
+			r.waiting-- // 0, and not sent: it never will be
+			r.lane.mu.Unlock()
+			return ctx.Err()
 		}
-		return nil
-	case <-ctx.Done():
-		r.lane.mu.Lock()
-		r.waiting-- // 0, and not sent: it never will be
-		r.lane.mu.Unlock()
-		return ctx.Err()
 	}
+	if r.Err != nil && errors.Is(r.Err, ErrClosed) {
+		return ErrClosed
+	}
+	return nil
 }
 
 // readQueue has the reads that wait, in groups that are sent together.
@@ -206,12 +216,16 @@ func (g *reads) read() (n int) {
 }
 
 func (g *reads) deliver() {
+	g.handOut()
+	close(g.done)
+}
+
+func (g *reads) handOut() {
 	for i, read := range g.all {
 		a := g.replies.of(i)
 		read.Raw, read.Err = a.raw, a.err
 	}
 	g.beside.replies, g.beside.first = g.replies, len(g.all)
-	close(g.done)
 }
 
 func (g *reads) fail(err error) {
