@@ -95,7 +95,7 @@ func (n panel) figure(row *Row) (x float64, text string, ok bool) {
 			continue
 		}
 		if s, ok := r.Of(n.metric.Name); ok {
-			return s.Median, number(s.Median), true
+			return s.Median, Number(s.Median), true
 		}
 		if r.Error != "" {
 			return 0, "failed", false
@@ -135,7 +135,7 @@ func (n panel) axis(p *picture, x, wide, most float64) {
 	for mark := 0.0; mark <= most*1.0001; mark += step {
 		at := x + mark/most*wide
 		p.line(at, top-4, at, p.height-bottom+4)
-		p.text(at, p.height-bottom+18, "small soft", middle, number(mark))
+		p.text(at, p.height-bottom+18, "small soft", middle, Number(mark))
 	}
 }
 

@@ -70,11 +70,11 @@ func (c *Case) pair(m scenario.Metric) (text string, off float64, ok bool) {
 	case !isOK:
 		return "", 0, false
 	case !wasOK:
-		return number(is.Median), 0, false
+		return Number(is.Median), 0, false
 	case is.Median != was.Median:
 		off = was.Median/is.Median - 1
 	}
-	text = fmt.Sprintf("%s / %s", number(is.Median), number(was.Median))
+	text = fmt.Sprintf("%s / %s", Number(is.Median), Number(was.Median))
 	if math.Abs(off) > near {
 		text = fmt.Sprintf("**%s** (%+.0f %%)", text, 100*off)
 	}

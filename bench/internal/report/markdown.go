@@ -113,10 +113,10 @@ func cell(row *Row, m scenario.Metric) string {
 		return "failed"
 	case !ok:
 		return ""
-	case number(s.Least) == number(s.Most):
-		return number(s.Median)
+	case Number(s.Least) == Number(s.Most):
+		return Number(s.Median)
 	}
-	return fmt.Sprintf("%s (%s–%s)", number(s.Median), number(s.Least), number(s.Most))
+	return fmt.Sprintf("%s (%s–%s)", Number(s.Median), Number(s.Least), Number(s.Most))
 }
 
 func (c *Case) beside(row *Row, m scenario.Metric) string {
@@ -124,11 +124,11 @@ func (c *Case) beside(row *Row, m scenario.Metric) string {
 	if !ok {
 		return ""
 	}
-	return number(ratio) + "×"
+	return Number(ratio) + "×"
 }
 
-// number has three digits, or all of a whole number's up to five.
-func number(x float64) string {
+// Number has three digits, or all of a whole number's up to five.
+func Number(x float64) string {
 	switch a := math.Abs(x); {
 	case a >= 1e6:
 		return fmt.Sprintf("%.3g M", x/1e6)

@@ -61,7 +61,7 @@ func TestNumbersAreShort(t *testing.T) {
 		0: "0", 1: "1", 0.0015: "0.0015", 0.25: "0.25", 1.234: "1.23", 12.34: "12.3", 123.4: "123", 1234: "1234", 12345: "12 k",
 		123456: "123 k", 1234567: "1.23 M", 20: "20",
 	} {
-		if got := number(x); got != want {
+		if got := Number(x); got != want {
 			t.Errorf("%v: %q, want %q", x, got, want)
 		}
 	}

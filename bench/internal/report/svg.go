@@ -16,9 +16,11 @@ type picture struct {
 const style = `<style>
 .ground{fill:#fafafa}.ink{fill:#222}.soft{fill:#667}.grid{stroke:#ddd}.ours{fill:#0072b2}.other{fill:#b4bac2}
 text{font-family:Arial,Helvetica,'Liberation Sans',sans-serif;font-size:12px}
+.first{stroke:#0072b2;fill:#0072b2}.second{stroke:#d55e00;fill:#d55e00}.third{stroke:#8a929b;fill:#8a929b}.line{fill:none;stroke-width:1.4}
 .title{font-size:15px;font-weight:bold}.head{font-weight:bold}.small{font-size:11px}
 @media (prefers-color-scheme:dark){
-.ground{fill:#161b22}.ink{fill:#e6edf3}.soft{fill:#9aa4b0}.grid{stroke:#343b45}.ours{fill:#56b4e9}.other{fill:#687280}}
+.ground{fill:#161b22}.ink{fill:#e6edf3}.soft{fill:#9aa4b0}.grid{stroke:#343b45}.ours{fill:#56b4e9}.other{fill:#687280}
+.first{stroke:#56b4e9;fill:#56b4e9}.second{stroke:#f0883e;fill:#f0883e}.line{fill:none}}
 </style>
 `
 
