@@ -261,7 +261,7 @@
 //     load.go runs the loader. The scripts are acquire.lua and fill.lua in internal/protocol/lua.
 //   - A write: invalidate.go, pending.go, update.go, updatetogether.go, put.go. The scripts share forget in internal/protocol/lua/prelude.lua.
 //   - The local tier: local.go, and package tier. Tags, kinds, everything: tags.go, and package epoch.
-//   - Rooms that do not know the Guard, and that it calls: limit and gather (below this folder: when a load may run, and which loads share a call), and in internal: report (what is
+//   - Rooms that do not know the Guard, and that it calls: below internal: limit and gather (when a load may run, and which loads share a call), report (what is
 //     logged and counted), verify, selfcheck, bypass, packing (compression, and sizes), failure (errors that travel), guess (what will
 //     probably be), keytext (keys of a Cache), inprocess (what a disabled Guard has for Redis).
 //   - Which part belongs where, with its tests: CONTRIBUTING.md. Why it is so: docs/design/cache.md.

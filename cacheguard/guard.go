@@ -10,7 +10,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/cacheguard/internal/limit"
 	"github.com/cacheguard/go/internal/bypass"
 	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/failure"
@@ -33,7 +32,6 @@ import (
 	"github.com/cacheguard/go/internal/verify"
 	"github.com/cacheguard/go/internal/wake"
 	"github.com/cacheguard/go/rwlock"
-	"github.com/cacheguard/go/semaphore"
 )
 
 // Guard is a read-through cache in front of a slow source. It is safe for concurrent use.
@@ -184,25 +182,10 @@ func (g *Guard) open() (err error) {
 		return err
 	}
 	g.together = locker.TogetherOf(g.locks)
-	if g.loaders.limits, err = limit.New(g.limits()); err != nil {
+	if g.loaders.limits, err = g.limits(); err != nil {
 		return err
 	}
 	return g.openLocal()
-}
-
-// limits says how many loads may run.
-func (g *Guard) limits() limit.Config {
-	cfg := &g.cfg
-	l := limit.Config{
-		MaxLoads: cfg.MaxLoads, Redis: g.rdb, Breaker: g.health.Of(g.keys.ValueKey(limit.FleetName)), Background: g.life.Try, Journal: &g.journal,
-		Failed: func(err error) { _ = g.redisError("permit", limit.FleetName, err) }, // loads go on without
-	}
-	if !cfg.Disabled {
-		l.FleetLoads = semaphore.Config{
-			Prefix: cfg.Prefix, Instance: cfg.Instance, Permits: cfg.FleetLoads, TTL: cfg.LeaseTTL, RedisTimeout: cfg.RedisTimeout,
-		}
-	}
-	return l
 }
 
 // Close cancels the running loads, releases their leases, and returns when everything that the Guard started has ended. A

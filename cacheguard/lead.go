@@ -7,10 +7,10 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/cacheguard/go/cacheguard/internal/limit"
 	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/lease"
+	"github.com/cacheguard/go/internal/limit"
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/script"

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/cacheguard/go/cacheguard/internal/gather"
 	"github.com/cacheguard/go/internal/epoch"
+	"github.com/cacheguard/go/internal/gather"
 	"github.com/cacheguard/go/internal/keytext"
 )
 

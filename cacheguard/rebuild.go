@@ -7,9 +7,9 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/cacheguard/go/cacheguard/internal/limit"
 	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/limit"
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/wake"
