@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/bypass"
+	"github.com/cacheguard/go/internal/invalidate"
 )
 
 const longestBypass = 24 * time.Hour
@@ -89,13 +90,11 @@ const (
 func (d *detours) none() bool           { return d.set.Load() == 0 }
 func (d *detours) has(what uint32) bool { return d.set.Load()&what != 0 }
 
-// put sets or clears a reason. Nil detours are fine: then nobody looks.
+// put sets or clears a reason.
 func (d *detours) put(what uint32, is bool) {
-	switch {
-	case d == nil:
-	case is:
+	if is {
 		d.set.Or(what)
-	default:
+	} else {
 		d.set.And(^what)
 	}
 }
@@ -124,8 +123,8 @@ func (g *Guard) detour(ctx context.Context, key string) *RedisError {
 	if g.detours.has(excusing) && ctx.Value(withoutCacheKey{g}) != nil {
 		return &RedisError{Op: "get", Key: key, Err: errExcused}
 	}
-	if g.invalidations.pending.has(key) {
-		return &RedisError{Op: "get", Key: key, Err: errPending}
+	if g.invalidations.Has(key) {
+		return &RedisError{Op: "get", Key: key, Err: invalidate.ErrPending}
 	}
 	return nil
 }

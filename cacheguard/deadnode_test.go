@@ -10,6 +10,7 @@ import (
 
 	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/invalidate"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -45,7 +46,7 @@ func TestTaggedEntriesOfOtherNodesAreHitsWhileANodeIsAwayAndTheirTagsCanBeInvali
 		t.Errorf("error: %v", err)
 	}
 	for part := range health.Parts {
-		expect.Equal(t, "pending", g.ofEpochs.pending.has(idOf(part, epoch.OfTag("t"))), part < health.Parts/3)
+		expect.Equal(t, "pending", g.ofEpochs.Pending.Has(invalidate.ID(part, epoch.OfTag("t"))), part < health.Parts/3)
 	}
 	for _, key := range keys {
 		if !ofHung(key) {

@@ -17,6 +17,7 @@ import (
 	"github.com/cacheguard/go/internal/guess"
 	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/inprocess"
+	"github.com/cacheguard/go/internal/invalidate"
 	"github.com/cacheguard/go/internal/keys"
 	"github.com/cacheguard/go/internal/kit"
 	"github.com/cacheguard/go/internal/lease"
@@ -54,9 +55,9 @@ type Guard struct {
 	failures failure.Memory
 
 	// What goes on beside it.
-	invalidations invalidations
+	invalidations invalidate.Sender
 	epochs        *epoch.Epochs
-	ofEpochs      *epochInvalidations
+	ofEpochs      invalidate.OfEpochs
 	intents       intents
 	process       inprocess.Process // where Redis is not used
 	notices       *tier.Notices
@@ -72,7 +73,6 @@ type Guard struct {
 	dropping      atomic.Bool   // a value that is too large to be read is being removed
 	inbox         *wake.Inbox
 	keeper        *lease.Keeper
-	acks          *replicas.Sender // nil: no replica has to acknowledge anything
 	health        *health.Health
 	serverClocks  *serverclock.Clocks
 
@@ -129,7 +129,6 @@ func (g *Guard) connect(closeOwn func() error) {
 		Parts: g.health.Len(), PartOf: g.partOf, Time: g.serverTime, Background: g.life.Try, Clock: g.cfg.clock, Stepped: g.journal.Stepped,
 	})
 	g.link = link.New(g.rdb, g.cfg.RedisTimeout, g.health)
-	g.acks = replicas.New(g.rdb, g.cfg.Replicas, g.cfg.RedisTimeout, g.life)
 	inbox, leaveInbox := wake.Open(g.rdb, g.cfg.Prefix)
 	keeper, leaveKeeper := lease.Open(g.rdb, g.cfg.RedisTimeout)
 	g.inbox, g.keeper = inbox, keeper
@@ -162,14 +161,12 @@ func (g *Guard) assemble() {
 	g.keys = protocol.Keyspace{
 		Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, Channel: g.notices.Channel, LeaseTTL: g.cfg.LeaseTTL, LoadTimeout: g.cfg.LoadTimeout,
 	}
-	g.invalidations, g.ofEpochs = ofKeys(g), newEpochInvalidations(g)
 	g.epochs = epoch.New(epoch.Config{
-		Prefix: g.cfg.Prefix, Channel: g.notices.Channel, Link: g.link, Health: g.health, Pending: g.ofEpochs, Background: g.life.Try,
+		Prefix: g.cfg.Prefix, Channel: g.notices.Channel, Link: g.link, Health: g.health, Pending: &g.ofEpochs, Background: g.life.Try,
 		Removed: g.journal.Forgotten,
 	})
+	g.openInvalidations()
 	g.intents.init(g)
-	g.invalidations.pending.detours = &g.detours
-	g.invalidations.pending.journal, g.ofEpochs.pending.journal = &g.journal, &g.journal
 }
 
 // open makes the parts that may refuse their settings.

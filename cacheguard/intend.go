@@ -147,7 +147,7 @@ func (in *Intent) add(c Changes) (added []*stand, err error) {
 	for i, tag := range c.Tags {
 		in.tags[tag], tags[i] = struct{}{}, epoch.OfTag(tag)
 	}
-	return in.addLocked(added, &g.intents.onTags, g.ofEpochs.inAllParts(tags)), nil
+	return in.addLocked(added, &g.intents.onTags, g.ofEpochs.InAllParts(tags)), nil
 }
 
 func (in *Intent) addLocked(added []*stand, on *standing, ids []string) []*stand {

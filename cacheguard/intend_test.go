@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/epoch"
+	"github.com/cacheguard/go/internal/invalidate"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/rwlock"
@@ -165,7 +166,7 @@ func TestLateCopiesOfAnIntentsScriptsOnlyShortenLives(t *testing.T) {
 	g, ctx := f.guards[0], context.Background()
 	in := mustIntend(t, g, Changes{Keys: []string{"k"}, Tags: []string{"shoes"}})
 	mustDone(t, in)
-	key, id := g.keys.ValueKey("k"), idOf(0, epoch.OfTag("shoes"))
+	key, id := g.keys.ValueKey("k"), invalidate.ID(0, epoch.OfTag("shoes"))
 	load := func(v string) { expect.Equal(t, "value", mustGet(t, g, "k", tagged(v, "shoes")), v) }
 	load("first")
 	renewals := map[string]func() (int, error){

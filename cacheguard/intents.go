@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cacheguard/go/internal/invalidate"
 	"github.com/cacheguard/go/internal/lease"
 	"github.com/cacheguard/go/internal/script"
 )
@@ -22,7 +23,7 @@ type intents struct {
 
 // standing is how intents stand on keys, or on the epochs of tags: what is invalidated, and the calls.
 type standing struct {
-	*invalidations
+	*invalidate.Sender
 	what   string // keys or tags
 	intend func(id, intent, notice string) *script.Call
 	renew  func(id, intent string) script.Call
@@ -32,8 +33,8 @@ type standing struct {
 func (i *intents) init(g *Guard) {
 	i.detours = &g.detours
 	i.onKeys = standing{
-		invalidations: &g.invalidations,
-		what:          "keys",
+		Sender: &g.invalidations,
+		what:   "keys",
 		intend: func(key, intent, notice string) *script.Call {
 			return g.keys.Intend(g.keys.ValueKey(key), intent, notice)
 		},
@@ -43,18 +44,18 @@ func (i *intents) init(g *Guard) {
 		},
 	}
 	i.onTags = standing{
-		invalidations: &g.ofEpochs.invalidations,
-		what:          "tags",
+		Sender: &g.ofEpochs.Sender,
+		what:   "tags",
 		intend: func(id, intent, notice string) *script.Call {
-			part, name := partAndName(id)
+			part, name := invalidate.PartAndName(id)
 			return g.epochs.Intend(name, part, intent, g.keys.IntentTTL(), notice)
 		},
 		renew: func(id, intent string) script.Call {
-			part, name := partAndName(id)
+			part, name := invalidate.PartAndName(id)
 			return g.epochs.RenewIntend(name, part, intent, g.keys.IntentTTL())
 		},
 		done: func(id, intent, notice string) *script.Call {
-			part, name := partAndName(id)
+			part, name := invalidate.PartAndName(id)
 			return g.epochs.Done(name, part, intent, notice)
 		},
 	}
@@ -134,7 +135,7 @@ func (s *stand) Lost(int) {
 // place lets the intent stand, and has it renewed where it does, or in any case.
 func (in *Intent) place(ctx context.Context, stands []*stand, anyway bool) error {
 	errs, kept := in.send(ctx, "intend", stands, func(on *standing) func(id string) *script.Call {
-		return func(id string) *script.Call { return on.intend(id, in.text, on.message(id)) }
+		return func(id string) *script.Call { return on.intend(id, in.text, on.Notice(id)) }
 	}), stands
 	if len(errs) > 0 && !anyway {
 		kept = nil
@@ -177,10 +178,10 @@ func (in *Intent) invalidate(ctx context.Context) error {
 	}
 	in.mu.Unlock()
 	failed := in.send(ctx, "invalidate", all, func(on *standing) func(id string) *script.Call {
-		return func(id string) *script.Call { return on.done(id, in.text, on.message(id)) }
+		return func(id string) *script.Call { return on.done(id, in.text, on.Notice(id)) }
 	})
 	for s := range failed {
-		s.on.enqueue([]string{s.id})
+		s.on.Enqueue([]string{s.id})
 	}
 	return joinStands(failed)
 }
@@ -188,7 +189,7 @@ func (in *Intent) invalidate(ctx context.Context) error {
 // send makes a call for each of them, those on keys beside those on tags.
 func (in *Intent) send(
 	ctx context.Context, op string, stands []*stand, call func(on *standing) func(id string) *script.Call,
-) map[*stand]*RedisError {
+) map[*stand]error {
 	byWhat := make(map[*standing]map[string]*stand)
 	for _, s := range stands {
 		if byWhat[s.on] == nil {
@@ -197,7 +198,7 @@ func (in *Intent) send(
 		byWhat[s.on][s.id] = s
 	}
 	var mu sync.Mutex
-	failed := make(map[*stand]*RedisError)
+	failed := make(map[*stand]error)
 	var all sync.WaitGroup
 	for on, some := range byWhat {
 		all.Go(func() { // joined below
@@ -205,7 +206,7 @@ func (in *Intent) send(
 			for id := range some {
 				ids = append(ids, id)
 			}
-			errs := on.forget(ctx, op, ids, call(on))
+			errs := on.Forget(ctx, op, ids, call(on))
 			mu.Lock()
 			defer mu.Unlock()
 			for id, err := range errs {
@@ -217,7 +218,7 @@ func (in *Intent) send(
 	return failed
 }
 
-func joinStands(failed map[*stand]*RedisError) error {
+func joinStands(failed map[*stand]error) error {
 	errs := make([]error, 0, len(failed))
 	for _, err := range failed {
 		errs = append(errs, err)

@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/protocol"
-	"github.com/cacheguard/go/internal/script"
 )
 
 // Put is Update for a write that returns the new value of the source. Put stores this value in the step that ends the
@@ -71,8 +68,8 @@ func (p *putting) begin(ctx context.Context, u *update) error {
 	g, job := u.guard, p.rebuild.job
 	epochs := p.rebuild.asked(ctx)
 	epochs.Prepare(ctx)
-	cmd, err := g.invalidations.forgetOne(ctx, "update", job.key,
-		g.keys.BeginPut(job.valueKey, u.token, g.invalidations.notice(job.key), p.lasting(g)))
+	cmd, err := g.invalidations.ForgetOne(ctx, "update", job.key,
+		g.keys.BeginPut(job.valueKey, u.token, g.invalidations.Notice(job.key), p.lasting(g)))
 	if err != nil {
 		return err
 	}
@@ -82,17 +79,17 @@ func (p *putting) begin(ctx context.Context, u *update) error {
 }
 
 // end ends the update, and stores the written value if it may.
-func (p *putting) end(ctx context.Context, u *update) map[string]*RedisError {
+func (p *putting) end(ctx context.Context, u *update) map[string]error {
 	g, key, valueKey := u.guard, p.rebuild.job.key, p.rebuild.job.valueKey
-	notice := g.invalidations.notice(key)
+	notice := g.invalidations.Notice(key)
 	call := g.keys.EndUpdate(valueKey, u.token, notice)
 	f := p.filling(ctx)
 	if f.TTL > 0 {
 		call = g.keys.Put(valueKey, u.token, notice, f)
 	}
-	cmd, err := g.invalidations.forgetOne(ctx, "invalidate", key, call)
+	cmd, err := g.invalidations.ForgetOne(ctx, "invalidate", key, call)
 	if err != nil {
-		return map[string]*RedisError{key: err}
+		return map[string]error{key: err}
 	}
 	if f.TTL > 0 {
 		status, err := cmd.Text()
@@ -124,15 +121,4 @@ func (p *putting) filling(ctx context.Context) (f protocol.Filling) {
 		return f
 	}
 	return r.prepare(ctx, *p.written, p.generation, stamp, refused)
-}
-
-// forgetOne is forget for one call, and returns its reply.
-func (i *invalidations) forgetOne(ctx context.Context, op, key string, call *script.Call) (*redis.Cmd, *RedisError) {
-	defer i.forgetLocal([]string{key}) // also after an error, as Redis may have removed the key
-	cmd, err := i.guard.writeOne(ctx, call)
-	if err != nil {
-		i.guard.health.Failed(err)
-		return nil, i.guard.redisError(op, key, err)
-	}
-	return cmd, nil
 }

@@ -80,10 +80,10 @@ func (g *Guard) breakers() (all, open int) {
 
 // owed is how many invalidations are pending.
 func (g *Guard) owed() int {
-	return int(g.invalidations.pending.count.Load() + g.ofEpochs.pending.count.Load())
+	return g.invalidations.Len() + g.ofEpochs.Len()
 }
 
 // statsOf is what a Guard is doing for a kind.
 func statsOf(g *Guard, k *kind) Stats {
-	return Stats{Loading: int(k.running.Load()), Owed: g.invalidations.pending.beginningWith(k.name + ":")}
+	return Stats{Loading: int(k.running.Load()), Owed: g.invalidations.BeginningWith(k.name + ":")}
 }

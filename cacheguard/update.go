@@ -187,8 +187,8 @@ func (u *update) begin(ctx context.Context) error {
 		return u.put.begin(ctx, u)
 	}
 	g := u.guard
-	failed := g.invalidations.forget(ctx, "update", u.keys, func(key string) *script.Call {
-		return g.keys.BeginUpdate(g.keys.ValueKey(key), u.token, g.invalidations.notice(key))
+	failed := g.invalidations.Forget(ctx, "update", u.keys, func(key string) *script.Call {
+		return g.keys.BeginUpdate(g.keys.ValueKey(key), u.token, g.invalidations.Notice(key))
 	})
 	return joinAll(failed)
 }
@@ -245,7 +245,7 @@ func (i intent) Lost(int)            {}
 // end ends the update, even if ctx has ended. If write was called, what fails is pending from now on.
 func (u *update) end(ctx context.Context) error {
 	g := u.guard
-	var failed map[string]*RedisError
+	var failed map[string]error
 	if u.put != nil {
 		failed = u.put.end(ctx, u)
 	} else {
@@ -254,14 +254,14 @@ func (u *update) end(ctx context.Context) error {
 	if !u.began {
 		return nil // the intent, if there is one, expires
 	}
-	return errors.Join(g.invalidations.enqueueFailed(u.keys, failed)...)
+	return errors.Join(g.invalidations.EnqueueFailed(u.keys, failed)...)
 }
 
 // sendEnd sends the end of the update of keys.
-func (u *update) sendEnd(ctx context.Context, keys []string) map[string]*RedisError {
+func (u *update) sendEnd(ctx context.Context, keys []string) map[string]error {
 	g := u.guard
-	return g.invalidations.forget(ctx, "invalidate", keys, func(key string) *script.Call {
-		return g.keys.EndUpdate(g.keys.ValueKey(key), u.token, g.invalidations.notice(key))
+	return g.invalidations.Forget(ctx, "invalidate", keys, func(key string) *script.Call {
+		return g.keys.EndUpdate(g.keys.ValueKey(key), u.token, g.invalidations.Notice(key))
 	})
 }
 
@@ -270,7 +270,7 @@ func notWritten(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", rwlock.ErrNotAcquired, lifecycle.Ended(ctx))
 }
 
-func joinAll(failed map[string]*RedisError) error {
+func joinAll(failed map[string]error) error {
 	errs := make([]error, 0, len(failed))
 	for _, err := range failed {
 		errs = append(errs, err)

@@ -32,7 +32,7 @@ func (u *update) underLocks(ctx context.Context) error {
 // takeTogether takes all locks and announces the update, or neither. It waits for nobody.
 func (u *update) takeTogether(ctx context.Context) ([]locker.Held, error) {
 	g := u.guard
-	if g.acks != nil || slices.ContainsFunc(u.keys, g.together.Awaited) {
+	if g.cfg.Replicas > 0 || slices.ContainsFunc(u.keys, g.together.Awaited) {
 		return nil, rwlock.ErrNotAcquired
 	}
 	lasting := time.Duration(0)
@@ -49,7 +49,7 @@ func (u *update) takeTogether(ctx context.Context) ([]locker.Held, error) {
 			return g.keys.UnlockUpdate(release, u.valueKey(i), u.token, notices[i])
 		},
 	})
-	g.invalidations.forgetLocal(u.keys) // also after an error, as Redis may have removed them
+	g.invalidations.ForgetLocal(u.keys) // also after an error, as Redis may have removed them
 	switch {
 	case u.put == nil:
 	case err != nil:
@@ -72,7 +72,7 @@ func (u *update) runHeld(ctx context.Context, held []locker.Held) (err error) {
 		u.failed(err)
 		failed, unlocked := u.endTogether(ctx, held)
 		if u.began {
-			err = errors.Join(append([]error{err}, u.guard.invalidations.enqueueFailed(u.keys, failed)...)...)
+			err = errors.Join(append([]error{err}, u.guard.invalidations.EnqueueFailed(u.keys, failed)...)...)
 		}
 		err = errors.Join(err, unlocked)
 	}()
@@ -81,7 +81,7 @@ func (u *update) runHeld(ctx context.Context, held []locker.Held) (err error) {
 
 // endTogether ends the update and gives up the locks, even if ctx has ended. A lock that was given up without that, as the Guard is being closed,
 // leaves the end to a request of its own.
-func (u *update) endTogether(ctx context.Context, held []locker.Held) (failed map[string]*RedisError, unlocked error) {
+func (u *update) endTogether(ctx context.Context, held []locker.Held) (failed map[string]error, unlocked error) {
 	g, notices, notYet := u.guard, u.notices(), []string(nil)
 	give := func(i int, release script.Call) script.Call {
 		return g.keys.UnlockUpdate(release, u.valueKey(i), u.token, notices[i])
@@ -99,7 +99,7 @@ func (u *update) endTogether(ctx context.Context, held []locker.Held) (failed ma
 			}
 		}
 	}
-	failed = make(map[string]*RedisError)
+	failed = make(map[string]error)
 	for i, one := range g.together.Unlock(held, give, read) {
 		unlocked = errors.Join(unlocked, one.Lock)
 		switch key := u.keys[i]; {
@@ -110,7 +110,7 @@ func (u *update) endTogether(ctx context.Context, held []locker.Held) (failed ma
 			failed[key] = g.redisError("invalidate", key, one.Failed)
 		}
 	}
-	g.invalidations.forgetLocal(u.keys)
+	g.invalidations.ForgetLocal(u.keys)
 	if len(notYet) > 0 {
 		maps.Copy(failed, u.sendEnd(ctx, notYet))
 	}
@@ -129,7 +129,7 @@ func (u *update) valueKey(i int) string {
 func (u *update) notices() []string {
 	all := make([]string, len(u.keys))
 	for i, key := range u.keys {
-		all[i] = u.guard.invalidations.notice(key)
+		all[i] = u.guard.invalidations.Notice(key)
 	}
 	return all
 }

@@ -70,6 +70,6 @@ func (u *update) refused(ctx context.Context, err error) error {
 
 // unlocked calls write without the lock, and then invalidates, even if write fails or panics.
 func (u *update) unlocked(ctx context.Context) (err error) {
-	defer func() { err = errors.Join(err, u.guard.invalidations.send(context.WithoutCancel(ctx), u.keys)) }()
+	defer func() { err = errors.Join(err, u.guard.invalidations.Send(context.WithoutCancel(ctx), u.keys)) }()
 	return u.callWrite(ctx)
 }
