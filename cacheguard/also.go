@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/cacheguard/go/internal/intent"
 )
 
 var errNoUpdate = errors.New("cacheguard: also: the context is not that of a write")
@@ -30,29 +32,33 @@ func Also(ctx context.Context, c Changes) error {
 		return err
 	}
 	c.Keys = slices.DeleteFunc(slices.Clone(c.Keys), func(key string) bool { return slices.Contains(u.keys, key) })
-	return in.Also(ctx, c)
+	of := &Intent{u.guard, in}
+	return of.Also(ctx, c)
 }
 
 // alsoIntent is the intent on what a write names, if it does.
 type alsoIntent struct {
-	atomic.Pointer[Intent]
+	atomic.Pointer[intent.Intent]
 
 	mu   sync.Mutex
 	over bool // write has returned
 }
 
-func (a *alsoIntent) begin(g *Guard) (*Intent, error) {
+func (a *alsoIntent) begin(g *Guard) (*intent.Intent, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.over {
-		return nil, errIntentDone
+		return nil, intent.ErrDone
 	}
 	if in := a.Load(); in != nil {
 		return in, nil
 	}
-	in, err := g.newIntent()
+	in := g.intents.Begin()
+	if in == nil {
+		return nil, ErrClosed
+	}
 	a.Store(in)
-	return in, err
+	return in, nil
 }
 
 // end ends it, even if ctx has ended.
@@ -64,34 +70,4 @@ func (a *alsoIntent) end(ctx context.Context) error {
 		return in.Done(context.WithoutCancel(ctx))
 	}
 	return nil
-}
-
-// Changes names what a write changes: keys of a Guard, and tags. To name those of several Caches, append them.
-type Changes struct {
-	Keys []string
-	Tags []string
-}
-
-// Changes names the keys of the things, for a write that changes them. A thing that has no key (see Key) becomes an empty key, which every call
-// refuses.
-func (c *Cache[K, V]) Changes(ids ...K) Changes {
-	keys := make([]string, len(ids))
-	for i, id := range ids {
-		keys[i] = c.Key(id)
-	}
-	return Changes{Keys: keys}
-}
-
-// check refuses what cannot be named.
-func (c Changes) check() error {
-	for _, key := range c.Keys {
-		if key == "" {
-			return errEmptyKey
-		}
-	}
-	var refused []error
-	for _, tag := range c.Tags {
-		refused = append(refused, checkTag(tag))
-	}
-	return errors.Join(refused...)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/cacheguard/go/internal/flight"
+	"github.com/cacheguard/go/internal/intent"
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/protocol"
 )
@@ -78,10 +79,10 @@ func retrieveRemote[V any](ctx context.Context, g *Guard, key string, spec loadS
 		return l.bypass(ctx, reason)
 	}
 	within := pastOf(ctx, g, key)
-	if within.named != nil {
+	if within.Named != nil {
 		return l.bypass(ctx, nil)
 	}
-	if spec.load != nil && g.local == nil && !within.any() && g.expected.Expected() {
+	if spec.load != nil && g.local == nil && !within.Any() && g.expected.Expected() {
 		if v, how, done, err := l.awaitRebuild(ctx, l.job(ctx, nil, false), nil, nil); done {
 			return v, how, err
 		}
@@ -91,7 +92,7 @@ func retrieveRemote[V any](ctx context.Context, g *Guard, key string, spec loadS
 
 // read reads the entry from Redis, and does what decide says. It reads again if a load that the call joined was older than
 // the call.
-func (l *lookup[V]) read(ctx context.Context, within past) (v V, how Outcome, err error) {
+func (l *lookup[V]) read(ctx context.Context, within intent.Past) (v V, how Outcome, err error) {
 	g := l.guard
 	valueKey := l.spec.valueKeyOf(g, l.key)
 	for range maxAsks + 1 {
@@ -114,7 +115,7 @@ func (l *lookup[V]) read(ctx context.Context, within past) (v V, how Outcome, er
 			return v, "", unanswered(ctx, l.key, err)
 		}
 		switch d := l.spec.decide(g, l.key, r, redisErr); {
-		case within.must(d.action, r.entry.Stamp):
+		case mustPass(&within, d.action, r.entry.Stamp):
 			return l.bypass(ctx, nil)
 		case d.action == doServe:
 			return d.found.result()

@@ -17,6 +17,7 @@ import (
 	"github.com/cacheguard/go/internal/guess"
 	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/inprocess"
+	"github.com/cacheguard/go/internal/intent"
 	"github.com/cacheguard/go/internal/invalidate"
 	"github.com/cacheguard/go/internal/keys"
 	"github.com/cacheguard/go/internal/kit"
@@ -58,7 +59,7 @@ type Guard struct {
 	invalidations invalidate.Sender
 	epochs        *epoch.Epochs
 	ofEpochs      invalidate.OfEpochs
-	intents       intents
+	intents       intent.Intents
 	process       inprocess.Process // where Redis is not used
 	notices       *tier.Notices
 	locks         *rwlock.Locker  // of Update
@@ -166,7 +167,7 @@ func (g *Guard) assemble() {
 		Removed: g.journal.Forgotten,
 	})
 	g.openInvalidations()
-	g.intents.init(g)
+	g.openIntents()
 }
 
 // open makes the parts that may refuse their settings.
@@ -199,7 +200,7 @@ func (g *Guard) Close() error {
 		g.flights.Close()
 		_ = g.locks.Close() // always nil; ends the contexts of updates
 		g.bypass.Close()
-		g.intents.close()
+		g.intents.Close()
 		g.loaders.limits.End()
 		g.life.Close(ErrClosed, nil)
 		g.loaders.limits.Close()

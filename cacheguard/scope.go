@@ -6,18 +6,49 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/cacheguard/go/internal/intent"
+	"github.com/cacheguard/go/internal/protocol"
 )
 
 // scope says within which loads and updates of the same Guard a call is made, according to its context.
 type scope struct {
-	nested  bool    // a loader makes the call
-	writing bool    // the write of an update of the key makes it
-	intent  *Intent // within whose transaction it reads past the cache; nil: it does not have to
+	nested  bool           // a loader makes the call
+	writing bool           // the write of an update of the key makes it
+	intent  *intent.Intent // within whose transaction it reads past the cache; nil: it does not have to
 }
 
 func scopeOf(ctx context.Context, g *Guard, key string) scope {
 	p := pastOf(ctx, g, key)
-	return scope{nested: loadingOf(ctx).within(g), writing: updateOf(ctx).includes(g, key), intent: p.intent()}
+	return scope{nested: loadingOf(ctx).within(g), writing: updateOf(ctx).includes(g, key), intent: p.Intent()}
+}
+
+type intentKey struct{}
+
+// intentScope is an intent within whose transaction a call is made.
+type intentScope struct {
+	*intent.Intent
+	outer *intentScope
+}
+
+// pastOf says which intents a call for the key must read past the cache for.
+func pastOf(ctx context.Context, g *Guard, key string) (p intent.Past) {
+	if !g.detours.has(intending) {
+		return p
+	}
+	of, _ := ctx.Value(intentKey{}).(*intentScope)
+	for ; of != nil; of = of.outer {
+		p.Add(&g.intents, of.Intent, key)
+	}
+	for u := updateOf(ctx); u != nil; u = u.outer {
+		p.Add(&g.intents, u.also.Load(), key)
+	}
+	return p
+}
+
+// mustPass reports whether the call has to go past the cache, according to what was read.
+func mustPass(p *intent.Past, a action, stamp protocol.Stamp) bool {
+	return p.Must(a == doServe || a == doRefresh || a == doBypass, stamp)
 }
 
 // loading is a load under way, found in the context of its loader.

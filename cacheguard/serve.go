@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cacheguard/go/internal/intent"
 	"github.com/cacheguard/go/internal/verify"
 )
 
@@ -90,7 +91,7 @@ func shadow[V any](ctx context.Context, g *Guard, spec loadSpec[V], key string, 
 	absent := err != nil && absentAlone(err)
 	within := pastOf(ctx, g, key)
 	switch load := spec.loadOne(key); {
-	case load == nil, err != nil && !absent, within.any(), g.detours.has(bypassing), g.serves(key), rand.Float64() >= g.cfg.Shadow:
+	case load == nil, err != nil && !absent, within.Any(), g.detours.has(bypassing), g.serves(key), rand.Float64() >= g.cfg.Shadow:
 		return
 	case spec.tagsEach != nil:
 		each := spec.tagsEach
@@ -127,7 +128,7 @@ func (a *asker[V]) run(ctx context.Context) {
 	if kept, ok := a.spec.fromLocal(g, a.key); ok {
 		v, how, err = kept.result()
 	} else {
-		v, how, err = a.read(ctx, past{})
+		v, how, err = a.read(ctx, intent.Past{})
 	}
 	served := any(&v)
 	switch {

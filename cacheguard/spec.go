@@ -144,7 +144,7 @@ func (s *loadSpec[V]) tryLocal(ctx context.Context, g *Guard, key string) (f fou
 // mayReadLocal looks at all that could speak against it.
 func mayReadLocal(ctx context.Context, g *Guard, key string) bool {
 	within := pastOf(ctx, g, key)
-	return g.mustBypass(ctx, key) == nil && !within.any()
+	return g.mustBypass(ctx, key) == nil && !within.Any()
 }
 
 // staleFromLocal returns what the local tier has when Redis does not answer, as a stale value, if stale

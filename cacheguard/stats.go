@@ -56,7 +56,7 @@ func (g *Guard) Stats() Stats {
 	s.Warming, s.Closed, s.Shadowed = int(g.warming.Load()), g.life.Ending.Err() != nil, g.serving.shadowed()
 	s.FleetLoads = g.cfg.FleetLoads
 	s.Queued, s.FleetQueued = g.loaders.limits.Waiting()
-	if n, oldest := g.intents.count(); n > 0 {
+	if n, oldest := g.intents.Count(); n > 0 {
 		s.Intents, s.OldestIntent = n, time.Since(oldest)
 	}
 	if g.local != nil {

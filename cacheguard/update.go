@@ -199,7 +199,7 @@ func (u *update) renew() (stop func() error) {
 	g := u.guard
 	intents := make([]lease.Renewal, len(u.keys))
 	for i, key := range u.keys {
-		intents[i] = lease.Renewal{Lease: intent{u, key}, TTL: g.keys.IntentTTL()}
+		intents[i] = lease.Renewal{Lease: announced{u, key}, TTL: g.keys.IntentTTL()}
 		g.keeper.Keep(&intents[i])
 	}
 	drop := sync.OnceFunc(func() {
@@ -230,17 +230,17 @@ func (u *update) untilTimeout(end func()) (stop func() error) {
 	}
 }
 
-// intent is that of an update on a key, as its keeper sees it.
-type intent struct {
+// announced is an update of a key, as its keeper sees it.
+type announced struct {
 	*update
 	key string
 }
 
-func (i intent) Due() script.Call {
+func (i announced) Due() script.Call {
 	return i.guard.keys.RenewUpdate(i.guard.keys.ValueKey(i.key), i.token)
 }
-func (i intent) Kept(time.Time, int) {}
-func (i intent) Lost(int)            {}
+func (i announced) Kept(time.Time, int) {}
+func (i announced) Lost(int)            {}
 
 // end ends the update, even if ctx has ended. If write was called, what fails is pending from now on.
 func (u *update) end(ctx context.Context) error {

@@ -1,4 +1,4 @@
-package cacheguard
+package intent
 
 import (
 	"context"
@@ -6,111 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cacheguard/go/internal/invalidate"
 	"github.com/cacheguard/go/internal/lease"
 	"github.com/cacheguard/go/internal/script"
 )
-
-// intents has the intents that this Guard has not ended.
-type intents struct {
-	onKeys, onTags standing
-	detours        *detours
-
-	mu     sync.Mutex
-	closed bool
-	all    map[*Intent]struct{}
-}
-
-// standing is how intents stand on keys, or on the epochs of tags: what is invalidated, and the calls.
-type standing struct {
-	*invalidate.Sender
-	what   string // keys or tags
-	intend func(id, intent, notice string) *script.Call
-	renew  func(id, intent string) script.Call
-	done   func(id, intent, notice string) *script.Call
-}
-
-func (i *intents) init(g *Guard) {
-	i.detours = &g.detours
-	i.onKeys = standing{
-		Sender: &g.invalidations,
-		what:   "keys",
-		intend: func(key, intent, notice string) *script.Call {
-			return g.keys.Intend(g.keys.ValueKey(key), intent, notice)
-		},
-		renew: func(key, intent string) script.Call { return g.keys.RenewIntend(g.keys.ValueKey(key), intent) },
-		done: func(key, intent, notice string) *script.Call {
-			return g.keys.Done(g.keys.ValueKey(key), intent, notice)
-		},
-	}
-	i.onTags = standing{
-		Sender: &g.ofEpochs.Sender,
-		what:   "tags",
-		intend: func(id, intent, notice string) *script.Call {
-			part, name := invalidate.PartAndName(id)
-			return g.epochs.Intend(name, part, intent, g.keys.IntentTTL(), notice)
-		},
-		renew: func(id, intent string) script.Call {
-			part, name := invalidate.PartAndName(id)
-			return g.epochs.RenewIntend(name, part, intent, g.keys.IntentTTL())
-		},
-		done: func(id, intent, notice string) *script.Call {
-			part, name := invalidate.PartAndName(id)
-			return g.epochs.Done(name, part, intent, notice)
-		},
-	}
-}
-
-// add begins an intent, which UpdateTimeout bounds. It refuses after close.
-func (i *intents) add(in *Intent) bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.closed {
-		return false
-	}
-	if i.all == nil {
-		i.all = make(map[*Intent]struct{})
-	}
-	i.all[in] = struct{}{}
-	i.detours.put(intending, true)
-	if limit := in.guard.cfg.UpdateTimeout; limit != off {
-		in.timer = time.AfterFunc(limit, in.expire) // owner: the Guard; stop: the end of the intent; it does not wait for anything
-	}
-	return true
-}
-
-func (i *intents) remove(in *Intent) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	delete(i.all, in)
-	i.detours.put(intending, len(i.all) > 0)
-}
-
-// count is how many there are, and since when the oldest is.
-func (i *intents) count() (n int, oldest time.Time) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for in := range i.all {
-		if oldest.IsZero() || in.since.Before(oldest) {
-			oldest = in.since
-		}
-	}
-	return len(i.all), oldest
-}
-
-// close leaves the intents to expire.
-func (i *intents) close() {
-	i.mu.Lock()
-	i.closed = true
-	left := make([]*Intent, 0, len(i.all))
-	for in := range i.all {
-		left = append(left, in)
-	}
-	i.mu.Unlock()
-	for _, in := range left {
-		in.stop()
-	}
-}
 
 // stand is an intent on one key, or on one epoch, as its keeper sees it.
 type stand struct {
@@ -125,7 +23,7 @@ func (s *stand) Kept(time.Time, int) {}
 
 // Lost lets it stand again: it was evicted, or this process has been paused.
 func (s *stand) Lost(int) {
-	s.intent.guard.life.Try(func() { // stop: RedisTimeout
+	s.intent.of.Life.Try(func() { // stop: RedisTimeout
 		if s.intent.ended() == nil {
 			_ = s.intent.place(context.Background(), []*stand{s}, true) // if it fails, the next renewal tries again
 		}
@@ -157,16 +55,15 @@ func (in *Intent) keep(stands []*stand) {
 		return
 	}
 	for _, s := range stands {
-		s.renewal = &lease.Renewal{Lease: s, TTL: in.guard.keys.IntentTTL()}
-		in.guard.keeper.Keep(s.renewal)
+		s.renewal = &lease.Renewal{Lease: s, TTL: in.of.Keys.IntentTTL()}
+		in.of.Keeper.Keep(s.renewal)
 	}
 }
 
 // invalidate ends the intent in Redis, and invalidates what it stands on. What fails is pending.
 func (in *Intent) invalidate(ctx context.Context) error {
-	g := in.guard
-	if g.cfg.Disabled {
-		g.process.Overtake()
+	if in.of.InProcess != nil {
+		in.of.InProcess.Overtake()
 		return nil
 	}
 	in.mu.Lock()
