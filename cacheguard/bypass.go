@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/bypass"
+	"github.com/cacheguard/go/internal/inprocess"
 	"github.com/cacheguard/go/internal/invalidate"
 )
 
@@ -50,7 +51,7 @@ func (g *Guard) BypassFleet(ctx context.Context, d time.Duration) error {
 	}
 	defer g.life.Done()
 	if g.cfg.Disabled {
-		return fmt.Errorf("cacheguard: bypass: %w", errDisabled)
+		return fmt.Errorf("cacheguard: bypass: %w", inprocess.ErrDisabled)
 	}
 	if err := g.bypass.Fleet(ctx, d); err != nil {
 		return &RedisError{Op: "bypass", Key: g.bypass.Key(), Err: err}
@@ -109,7 +110,7 @@ func (g *Guard) mustBypass(ctx context.Context, key string) *RedisError {
 
 func (g *Guard) detour(ctx context.Context, key string) *RedisError {
 	if g.detours.has(withoutRedis) {
-		return &RedisError{Op: "get", Key: key, Err: errDisabled}
+		return &RedisError{Op: "get", Key: key, Err: inprocess.ErrDisabled}
 	}
 	if g.detours.has(lookDue) {
 		g.bypass.LookLater()

@@ -283,3 +283,10 @@ func (c Config) withDefaults() Config {
 	c.Logger = c.Logger.With("cache", c.Prefix, "instance", c.Instance)
 	return c
 }
+
+// disabled returns the Config of a disabled Guard: without the features that need Redis.
+func (c Config) disabled() Config {
+	c.FailClosed, c.Local, c.Verify, c.Replicas, c.WriteLock = false, LocalConfig{}, VerifyConfig{}, 0, nil
+	c.Serve, c.Shadow = nil, 0
+	return c
+}

@@ -24,13 +24,13 @@ import (
 	"github.com/cacheguard/go/internal/lease"
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/link"
-	"github.com/cacheguard/go/internal/locker"
 	"github.com/cacheguard/go/internal/primary"
 	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/replicas"
 	"github.com/cacheguard/go/internal/report"
 	"github.com/cacheguard/go/internal/serverclock"
 	"github.com/cacheguard/go/internal/tier"
+	"github.com/cacheguard/go/internal/update"
 	"github.com/cacheguard/go/internal/verify"
 	"github.com/cacheguard/go/internal/wake"
 	"github.com/cacheguard/go/rwlock"
@@ -60,10 +60,10 @@ type Guard struct {
 	epochs        *epoch.Epochs
 	ofEpochs      invalidate.OfEpochs
 	intents       intent.Intents
+	updates       update.Updates
 	process       inprocess.Process // where Redis is not used
 	notices       *tier.Notices
-	locks         *rwlock.Locker  // of Update
-	together      locker.Together // the same
+	locks         *rwlock.Locker // of Update
 	journal       report.Journal
 	verifier      verify.Verifier
 	samples       bool // some answers are compared with the cache, or the source
@@ -172,14 +172,9 @@ func (g *Guard) assemble() {
 
 // open makes the parts that may refuse their settings.
 func (g *Guard) open() (err error) {
-	lock := rwlock.Config{
-		Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, TTL: g.cfg.LeaseTTL, MaxHold: g.cfg.UpdateTimeout, RedisTimeout: g.cfg.RedisTimeout,
-		Replicas: g.cfg.Replicas,
-	}
-	if g.locks, err = rwlock.New(g.rdb, lock); err != nil {
+	if err = g.openUpdates(); err != nil {
 		return err
 	}
-	g.together = locker.TogetherOf(g.locks)
 	if g.loaders.limits, err = g.limits(); err != nil {
 		return err
 	}

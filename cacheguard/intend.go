@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/cacheguard/go/internal/intent"
+	"github.com/cacheguard/go/internal/update"
 )
 
 // Intent is a dead man's switch around a transaction, see Guard.Intend. It is safe for concurrent use.
@@ -14,7 +15,10 @@ type Intent struct {
 	kept  *intent.Intent
 }
 
-var errNilIntent = errors.New("cacheguard: intent is nil (did Intend return an error?)")
+var (
+	errNilIntent = errors.New("cacheguard: intent is nil (did Intend return an error?)")
+	errNoUpdate  = errors.New("cacheguard: also: the context is not that of a write")
+)
 
 // Intend announces that a transaction, which begins and commits elsewhere, changes what is named. It is called before the commit, and Done
 // after it:
@@ -113,6 +117,24 @@ func (g *Guard) openIntents() {
 		cfg.InProcess = &g.process
 	}
 	g.intents.Open(cfg)
+}
+
+// Also names, within the write of an Update, UpdateMany or Put, what else it changes: tags, and keys that only its statements told. It is called with
+// the context that write was given, before write commits. An error says that Redis could not be told, and that write must not commit.
+//
+// What is named is invalidated when write has returned or, if the process dies, within twice LeaseTTL. As with Intend, nobody waits for it: only the
+// keys of the Update are locked. A value that a Put stores is invalidated too, if it has a tag that is named.
+//
+// It takes one round trip, and one more after write.
+func Also(ctx context.Context, c Changes) error {
+	u := update.Of(ctx)
+	if u == nil {
+		return errNoUpdate
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	return u.Also(ctx, c.Keys, c.Tags)
 }
 
 // Changes names what a write changes: keys of a Guard, and tags. To name those of several Caches, append them.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cacheguard/go/internal/intent"
 	"github.com/cacheguard/go/internal/protocol"
+	"github.com/cacheguard/go/internal/update"
 )
 
 // scope says within which loads and updates of the same Guard a call is made, according to its context.
@@ -20,7 +21,7 @@ type scope struct {
 
 func scopeOf(ctx context.Context, g *Guard, key string) scope {
 	p := pastOf(ctx, g, key)
-	return scope{nested: loadingOf(ctx).within(g), writing: updateOf(ctx).includes(g, key), intent: p.Intent()}
+	return scope{nested: loadingOf(ctx).within(g), writing: update.Of(ctx).Includes(&g.updates, key), intent: p.Intent()}
 }
 
 type intentKey struct{}
@@ -40,8 +41,8 @@ func pastOf(ctx context.Context, g *Guard, key string) (p intent.Past) {
 	for ; of != nil; of = of.outer {
 		p.Add(&g.intents, of.Intent, key)
 	}
-	for u := updateOf(ctx); u != nil; u = u.outer {
-		p.Add(&g.intents, u.also.Load(), key)
+	for u := update.Of(ctx); u != nil; u = u.Outer {
+		p.Add(&g.intents, u.Named(), key)
 	}
 	return p
 }
@@ -131,21 +132,4 @@ func SetTTL(ctx context.Context, ttl time.Duration) {
 	if l := loadingOf(ctx); l != nil {
 		l.ttl.Store(int64(min(max(ttl, 0), longest)))
 	}
-}
-
-type updateKey struct{}
-
-func updateOf(ctx context.Context) *update {
-	u, _ := ctx.Value(updateKey{}).(*update)
-	return u
-}
-
-// includes reports whether the key is being updated by u, or by one that u is a part of.
-func (u *update) includes(g *Guard, key string) bool {
-	for ; u != nil; u = u.outer {
-		if u.guard == g && slices.Contains(u.keys, key) {
-			return true
-		}
-	}
-	return false
 }
