@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/cacheguard/go/internal/bypass"
@@ -73,31 +72,6 @@ func (g *Guard) newBypass() *bypass.Switch {
 			return was
 		},
 	})
-}
-
-// detours are the reasons why calls may not go to the cache, in one word, so that a hit checks only one.
-type detours struct{ set atomic.Uint32 }
-
-const (
-	owedKeys     uint32 = 1 << iota // invalidations of some keys are pending
-	bypassing                       // see Bypass
-	lookDue                         // it is time to see whether the fleet bypasses
-	withoutRedis                    // Config.Disabled
-	intending                       // intents stand, within which calls may have to read past the cache
-	choosing                        // see Config.Serve and Config.Shadow
-	excusing                        // see WithoutCache
-)
-
-func (d *detours) none() bool           { return d.set.Load() == 0 }
-func (d *detours) has(what uint32) bool { return d.set.Load()&what != 0 }
-
-// put sets or clears a reason.
-func (d *detours) put(what uint32, is bool) {
-	if is {
-		d.set.Or(what)
-	} else {
-		d.set.And(^what)
-	}
 }
 
 // mustBypass returns why the key must not be read; nil if it may be.

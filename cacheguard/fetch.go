@@ -2,8 +2,6 @@ package cacheguard
 
 import (
 	"context"
-
-	"github.com/cacheguard/go/internal/protocol"
 )
 
 // Verdict is a Source's judgement of a cached value.
@@ -56,17 +54,6 @@ func Fetch[V any](ctx context.Context, g *Guard, key string, s Source[V]) (V, Ou
 	return ask(ctx, g, key, loadSpec[V]{
 		judge: s.Judge, reload: s.Load, skipLocal: s.SkipLocal, cacheOnly: s.Load == nil, unlimited: s.Unlimited, known: s.Tags, despiteTags: s.DespiteTags,
 	})
-}
-
-// beingStored returns a channel that is closed when this Guard has stored a loaded value that others already have; nil
-// if there is none.
-func (g *Guard) beingStored(key string, shape protocol.Shape) <-chan struct{} {
-	for _, nested := range []bool{false, true} {
-		if stored := g.flights.Ending(flightKey{key: key, shape: shape, mode: filled, scope: scope{nested: nested}}); stored != nil {
-			return stored
-		}
-	}
-	return nil
 }
 
 // Outcome says how a Get came by its answer.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/invalidate"
 	"github.com/cacheguard/go/internal/replicas"
 	"github.com/cacheguard/go/internal/script"
@@ -82,4 +83,49 @@ func (g *Guard) openInvalidations() {
 	})
 	g.invalidations.AreAny = func(any bool) { g.detours.put(owedKeys, any) }
 	g.ofEpochs.OpenEpochs(w, g.epochs, g.notices, func() *tier.Local { return g.local })
+}
+
+// InvalidateTags is Invalidate for all entries with one of the tags, including those being loaded. It takes a round trip, however many
+// there are.
+//
+// A Get that begins after InvalidateTags returned nil, in any process, never returns a value with one of the tags that was loaded
+// before. As with Invalidate, the request is sent even if ctx has ended. If it fails, it is pending, and until it succeeds the
+// Guard does not serve entries with the tag. The Key of the *RedisError is the tag.
+//
+// An empty tag, and one of more than 512 bytes, is an error; the others are invalidated all the same.
+func (g *Guard) InvalidateTags(ctx context.Context, tags ...string) error {
+	if g == nil {
+		return errNilGuard
+	}
+	var names []string
+	var refused error
+	for _, tag := range tags {
+		if err := checkTag(tag); err != nil {
+			refused = errors.Join(refused, err)
+		} else {
+			names = append(names, epoch.OfTag(tag))
+		}
+	}
+	if len(names) == 0 {
+		return refused
+	}
+	return errors.Join(refused, g.invalidateNames(ctx, names))
+}
+
+// InvalidateAll is Invalidate for all keys under the Prefix, of all Guards. It takes a round trip, however many there are. The Key of the
+// *RedisError is empty.
+func (g *Guard) InvalidateAll(ctx context.Context) error {
+	return g.invalidateNames(ctx, []string{epoch.All})
+}
+
+// invalidateNames ends the epochs of the names, in each part of the keyspace.
+func (g *Guard) invalidateNames(ctx context.Context, names []string) error {
+	if g == nil {
+		return errNilGuard
+	}
+	if !g.life.Begin() {
+		return ErrClosed
+	}
+	defer g.life.Done()
+	return g.send(ctx, &g.ofEpochs.Sender, g.ofEpochs.InAllParts(names))
 }

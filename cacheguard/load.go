@@ -12,7 +12,6 @@ import (
 	"github.com/cacheguard/go/internal/limit"
 	"github.com/cacheguard/go/internal/observe"
 	"github.com/cacheguard/go/internal/report"
-	"github.com/cacheguard/go/semaphore"
 )
 
 // loaders runs the loaders of a Guard, within its limits and each under LoadTimeout. None can take the process down.
@@ -22,42 +21,6 @@ type loaders struct {
 	running atomic.Int64
 	journal *report.Journal
 	tasks   *lifecycle.Life // the Guard's
-}
-
-// limits says how many loads may run.
-func (g *Guard) limits() (*limit.Loads, error) {
-	cfg := &g.cfg
-	l := limit.Config{
-		MaxLoads: cfg.MaxLoads, FleetLoads: cfg.FleetLoads, Breaker: g.health.Of(g.keys.ValueKey(limit.FleetName)), Background: g.life.Try,
-		Failed:  func(err error) { _ = g.redisError("permit", limit.FleetName, err) }, // loads go on without
-		Journal: &g.journal,
-	}
-	if cfg.FleetLoads > 0 && !cfg.Disabled {
-		all, err := semaphore.New(g.rdb, semaphore.Config{
-			Prefix: cfg.Prefix, Instance: cfg.Instance, Permits: cfg.FleetLoads, TTL: cfg.LeaseTTL, RedisTimeout: cfg.RedisTimeout,
-		})
-		if err != nil {
-			return nil, err
-		}
-		l.Permits = permits{all}
-	}
-	return limit.New(l), nil
-}
-
-// permits is the semaphore of FleetLoads.
-type permits struct{ *semaphore.Locker }
-
-func (p permits) TryLock(ctx context.Context) (limit.Lease, error) {
-	return p.Locker.TryLock(ctx, limit.FleetName)
-}
-
-func (p permits) Lock(ctx context.Context) (limit.Lease, error) {
-	return p.Locker.Lock(ctx, limit.FleetName)
-}
-
-func (p permits) Probe(ctx context.Context) error {
-	_, err := p.Inspect(ctx, limit.FleetName)
-	return err
 }
 
 // loaded is what a loader returned.

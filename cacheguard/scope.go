@@ -2,13 +2,14 @@ package cacheguard
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/cacheguard/go/internal/intent"
-	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/update"
 )
 
@@ -45,11 +46,6 @@ func pastOf(ctx context.Context, g *Guard, key string) (p intent.Past) {
 		p.Add(&g.intents, u.Named(), key)
 	}
 	return p
-}
-
-// mustPass reports whether the call has to go past the cache, according to what was read.
-func mustPass(p *intent.Past, a action, stamp protocol.Stamp) bool {
-	return p.Must(a == doServe || a == doRefresh || a == doBypass, stamp)
 }
 
 // loading is a load under way, found in the context of its loader.
@@ -132,4 +128,63 @@ func SetTTL(ctx context.Context, ttl time.Duration) {
 	if l := loadingOf(ctx); l != nil {
 		l.ttl.Store(int64(min(max(ttl, 0), longest)))
 	}
+}
+
+// SetTags adds tags to the entry being loaded, or written by a Put, so that InvalidateTags finds it. A loader or write calls it with the context
+// that it was given; with another context it does nothing. In GetMany, the tags apply to all keys of a call of load. Remembered absence has tags too.
+//
+// An entry can have 256 tags of 1 to 512 bytes each, and 50 KiB together. Beyond that, the value reaches those who wait for it, but is not stored,
+// and Hooks.OnUnstorable gets the reason.
+//
+// A value with tags is not stored if one of its tags may have been invalidated since its load began. A tag that the Guard did not
+// know before the load counts as invalidated if any tag was; the next load of the key knows it.
+//
+// A hit asks Redis for the value and for what says that it is valid in one request, with the tags that the key had last. If it has others
+// now, they cost another one.
+func SetTags(ctx context.Context, tags ...string) {
+	if l := loadingOf(ctx); l != nil {
+		l.addTags(tags)
+	}
+}
+
+const (
+	maxTags = 256 // of an entry
+	maxTag  = 512 // bytes
+
+	maxAllTags = 50 << 10 // bytes
+)
+
+func checkTag(tag string) error {
+	switch {
+	case tag == "":
+		return errors.New("cacheguard: tag is empty")
+	case len(tag) > maxTag:
+		return fmt.Errorf("cacheguard: tag %.40q… has %d bytes, more than %d", tag, len(tag), maxTag)
+	}
+	return nil
+}
+
+// checkTags refuses tags that no entry can have.
+func checkTags(tags []string) error {
+	if len(tags) > maxTags {
+		return fmt.Errorf("cacheguard: it has more than %d tags", maxTags)
+	}
+	bytes := 0
+	for _, tag := range tags {
+		if err := checkTag(tag); err != nil {
+			return err
+		}
+		bytes += len(tag)
+	}
+	if bytes > maxAllTags {
+		return fmt.Errorf("cacheguard: its tags have %d bytes together, more than %d", bytes, maxAllTags)
+	}
+	return nil
+}
+
+// union is what is in the lists, each once, in byte order.
+func union(lists ...[]string) []string {
+	all := slices.Concat(lists...)
+	slices.Sort(all)
+	return slices.Compact(all)
 }

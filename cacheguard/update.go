@@ -51,8 +51,8 @@ func (g *Guard) UpdateMany(ctx context.Context, keys []string, write func(contex
 	return g.update(ctx, keys, nil, write)
 }
 
-// update is UpdateMany, and with a putting the Put of its one key.
-func (g *Guard) update(ctx context.Context, keys []string, p *putting, write func(context.Context) error) (err error) {
+// update is UpdateMany, and with a value the Put of its one key.
+func (g *Guard) update(ctx context.Context, keys []string, v update.Value, write func(context.Context) error) (err error) {
 	if g == nil {
 		return notCalled(errNilGuard)
 	}
@@ -74,11 +74,7 @@ func (g *Guard) update(ctx context.Context, keys []string, p *putting, write fun
 	defer g.life.Done()
 	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskUpdate, keys)
 	defer func() { end(End{Err: err}) }()
-	var value update.Value
-	if p != nil {
-		value = p
-	}
-	called, err = g.updates.Run(ctx, union(keys), value, write)
+	called, err = g.updates.Run(ctx, union(keys), v, write)
 	return err
 }
 
@@ -121,15 +117,6 @@ func (g *Guard) openUpdates() (err error) {
 		IsRedis: func(err error) bool { _, is := errors.AsType[*RedisError](err); return is },
 	}
 	return nil
-}
-
-// WriteLock is a lock that Update can hold, such as *mutex.Locker, *mutex.Quorum, and the Lockers of consensus/etcd,
-// consensus/zookeeper, consensus/postgres and consensus/mysql.
-type WriteLock interface {
-	// DoFenced waits for the lock of the name until ctx ends, and calls f while it holds it. The context of f ends when ctx does,
-	// and when the lock is lost. The fence is greater than that of each earlier holder. It returns f's error, joined with any
-	// error of the lock, as package mutex returns them.
-	DoFenced(ctx context.Context, name string, f func(ctx context.Context, fence int64) error) error
 }
 
 // Written reports whether write was called, by the error of an Update, UpdateMany or Put: if it was not, nothing has changed, and the call can
