@@ -92,7 +92,7 @@ func (in *Intent) Done(ctx context.Context) error {
 	if in == nil {
 		return errNilIntent
 	}
-	return in.kept.Done(ctx)
+	return wasCalled(in.kept.Done(ctx))
 }
 
 // Context returns a context for reads within the transaction: a Get of a key that is named, or of a value that has a tag that is named, reads
@@ -109,9 +109,9 @@ func (in *Intent) Context(ctx context.Context) context.Context {
 // openIntents makes what keeps them.
 func (g *Guard) openIntents() {
 	cfg := intent.Config{
-		Instance: g.cfg.Instance, Timeout: g.cfg.UpdateTimeout, Anyway: g.cfg.UpdateAnyway, Logger: g.cfg.Logger, Closed: wasCalled(ErrClosed),
+		Instance: g.cfg.Instance, Timeout: g.cfg.UpdateTimeout, Anyway: g.cfg.UpdateAnyway, Logger: g.cfg.Logger, Closed: ErrClosed,
 		Keys: &g.keys, Epochs: g.epochs, OfKeys: &g.invalidations, OfEpochs: &g.ofEpochs, Keeper: g.keeper, Life: g.life,
-		AreAny: func(any bool) { g.detours.put(intending, any) },
+		AreAny: func(some bool) { g.detours.put(intending, some) },
 	}
 	if g.cfg.Disabled {
 		cfg.InProcess = &g.process

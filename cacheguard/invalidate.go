@@ -81,7 +81,7 @@ func (g *Guard) openInvalidations() {
 		Shown:       func(key string) string { return key },
 		Steps:       g.keys.InvalidateInSteps,
 	})
-	g.invalidations.AreAny = func(any bool) { g.detours.put(owedKeys, any) }
+	g.invalidations.AreAny = func(some bool) { g.detours.put(owedKeys, some) }
 	g.ofEpochs.OpenEpochs(w, g.epochs, g.notices, func() *tier.Local { return g.local })
 }
 

@@ -107,13 +107,11 @@ func (g *Guard) openUpdates() (err error) {
 	if g.locks, err = rwlock.New(g.rdb, lock); err != nil {
 		return err
 	}
-	g.updates.Config = update.Config{
-		Prefix: g.cfg.Prefix, Timeout: g.cfg.UpdateTimeout, Anyway: g.cfg.UpdateAnyway, StepByStep: g.cfg.Replicas > 0, Closed: ErrClosed,
-		Keys: &g.keys, Sender: &g.invalidations, Intents: &g.intents, Keeper: g.keeper, Life: g.life, InProcess: g.intents.InProcess,
+	g.updates.Intents, g.updates.Config = &g.intents, update.Config{
+		Prefix: g.cfg.Prefix, StepByStep: g.cfg.Replicas > 0, Together: locker.TogetherOf(g.locks), WriteLock: g.cfg.WriteLock, CutOff: g.isCutOff,
 		Lock: func(ctx context.Context, key string, f func(context.Context) error) error {
 			return g.locks.Do(ctx, key, func(ctx context.Context, _ *rwlock.Lease) error { return f(ctx) })
 		},
-		Together: locker.TogetherOf(g.locks), WriteLock: g.cfg.WriteLock, CutOff: g.isCutOff, Failed: g.invalidations.Failed,
 		IsRedis: func(err error) bool { _, is := errors.AsType[*RedisError](err); return is },
 	}
 	return nil

@@ -21,7 +21,7 @@ import (
 type Config struct {
 	Instance string
 	Timeout  time.Duration // UpdateTimeout; -1: none
-	Anyway   bool          // an intent stands for its caller even if Redis does not know of it
+	Anyway   bool          // UpdateAnyway: an intent stands for its caller even if Redis does not know of it
 	Logger   *slog.Logger
 	Closed   error // of what is done after the end of the Guard
 

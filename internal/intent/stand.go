@@ -3,6 +3,8 @@ package intent
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,7 +46,7 @@ func (in *Intent) place(ctx context.Context, stands []*stand, anyway bool) error
 		}
 	}
 	in.keep(kept)
-	return joinStands(errs)
+	return errors.Join(slices.Collect(maps.Values(errs))...)
 }
 
 // keep has them renewed, unless the intent has ended.
@@ -80,7 +82,7 @@ func (in *Intent) invalidate(ctx context.Context) error {
 	for s := range failed {
 		s.on.Enqueue([]string{s.id})
 	}
-	return joinStands(failed)
+	return errors.Join(slices.Collect(maps.Values(failed))...)
 }
 
 // send makes a call for each of them, those on keys beside those on tags.
@@ -113,12 +115,4 @@ func (in *Intent) send(
 	}
 	all.Wait()
 	return failed
-}
-
-func joinStands(failed map[*stand]error) error {
-	errs := make([]error, 0, len(failed))
-	for _, err := range failed {
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
 }

@@ -54,15 +54,17 @@ func (s *Sender) Send(ctx context.Context, keys []string) error {
 
 // sendAll sends the invalidations of each part of the keyspace separately, as parts fail separately.
 func (s *Sender) sendAll(ctx context.Context, keys []string) (errs []error) {
-	parts := s.byPart(keys)
-	failed := make([][]error, len(parts))
-	var all sync.WaitGroup
-	for n, part := range parts[1:] {
-		all.Go(func() { failed[n+1] = s.sendPart(ctx, part) })
+	failed := s.inParts(keys, func(part []string) map[string]error {
+		some := s.forgetPart(ctx, "invalidate", part, s.Next)
+		s.EnqueueFailed(part, some)
+		return some
+	})
+	for _, key := range keys {
+		if err := failed[key]; err != nil {
+			errs = append(errs, err)
+		}
 	}
-	failed[0] = s.sendPart(ctx, parts[0])
-	all.Wait()
-	return slices.Concat(failed...)
+	return errs
 }
 
 // byPart groups the keys by their part of the keyspace, without empty parts.
@@ -76,11 +78,6 @@ func (s *Sender) byPart(keys []string) [][]string {
 		parts[n] = append(parts[n], key)
 	}
 	return slices.DeleteFunc(parts, func(part []string) bool { return len(part) == 0 })
-}
-
-// sendPart sends the invalidations of a part of the keyspace.
-func (s *Sender) sendPart(ctx context.Context, keys []string) (errs []error) {
-	return s.EnqueueFailed(keys, s.forgetPart(ctx, "invalidate", keys, s.Next))
 }
 
 // EnqueueFailed returns the errors of the keys that failed, whose invalidations are pending from now on.
@@ -100,13 +97,18 @@ func (s *Sender) EnqueueFailed(keys []string, failed map[string]error) (errs []e
 
 // Forget runs, for each key, the call that removes it, in batches for each part of the keyspace, and returns the errors by key.
 func (s *Sender) Forget(ctx context.Context, op string, keys []string, call func(string) *script.Call) map[string]error {
+	return s.inParts(keys, func(part []string) map[string]error { return s.forgetPart(ctx, op, part, call) })
+}
+
+// inParts calls f for the keys of each part at once, and returns all errors.
+func (s *Sender) inParts(keys []string, f func(part []string) map[string]error) map[string]error {
 	parts := s.byPart(keys)
 	failed := make([]map[string]error, len(parts))
 	var all sync.WaitGroup
 	for n, part := range parts[1:] {
-		all.Go(func() { failed[n+1] = s.forgetPart(ctx, op, part, call) })
+		all.Go(func() { failed[n+1] = f(part) })
 	}
-	failed[0] = s.forgetPart(ctx, op, parts[0], call)
+	failed[0] = f(parts[0])
 	all.Wait()
 	for _, more := range failed[1:] {
 		maps.Copy(failed[0], more)

@@ -42,7 +42,7 @@ func (a *also) begin(of *Updates) (*intent.Intent, error) {
 	if in := a.Load(); in != nil {
 		return in, nil
 	}
-	in := of.Intents.Begin()
+	in := of.Begin()
 	if in == nil {
 		return nil, of.Closed
 	}

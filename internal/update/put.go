@@ -17,8 +17,8 @@ func (u *Update) lasting() time.Duration {
 func (u *Update) beginPut(ctx context.Context) error {
 	u.value.Ask(ctx)
 	key := u.keys[0]
-	cmd, err := u.of.Sender.ForgetOne(ctx, "update", key,
-		u.of.Keys.BeginPut(u.value.Key(), u.token, u.of.Sender.Notice(key), u.lasting()))
+	cmd, err := u.of.OfKeys.ForgetOne(ctx, "update", key,
+		u.of.Keys.BeginPut(u.value.Key(), u.token, u.of.OfKeys.Notice(key), u.lasting()))
 	if err != nil {
 		return err
 	}
@@ -30,13 +30,13 @@ func (u *Update) beginPut(ctx context.Context) error {
 // endPut ends the update, and stores the value if it may.
 func (u *Update) endPut(ctx context.Context) map[string]error {
 	key := u.keys[0]
-	notice := u.of.Sender.Notice(key)
+	notice := u.of.OfKeys.Notice(key)
 	call := u.of.Keys.EndUpdate(u.value.Key(), u.token, notice)
 	f := u.value.Filling(ctx, u.generation)
 	if f.TTL > 0 {
 		call = u.of.Keys.Put(u.value.Key(), u.token, notice, f)
 	}
-	cmd, err := u.of.Sender.ForgetOne(ctx, "invalidate", key, call)
+	cmd, err := u.of.OfKeys.ForgetOne(ctx, "invalidate", key, call)
 	if err != nil {
 		return map[string]error{key: err}
 	}

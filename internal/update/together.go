@@ -48,7 +48,7 @@ func (u *Update) takeTogether(ctx context.Context) ([]locker.Held, error) {
 			return u.of.Keys.UnlockUpdate(release, u.valueKey(i), u.token, notices[i])
 		},
 	})
-	u.of.Sender.ForgetLocal(u.keys) // also after an error, as Redis may have removed them
+	u.of.OfKeys.ForgetLocal(u.keys) // also after an error, as Redis may have removed them
 	switch {
 	case u.value == nil:
 	case err != nil:
@@ -71,7 +71,7 @@ func (u *Update) runHeld(ctx context.Context, held []locker.Held) (err error) {
 		u.failed(err)
 		failed, unlocked := u.endTogether(ctx, held)
 		if u.began {
-			err = errors.Join(append([]error{err}, u.of.Sender.EnqueueFailed(u.keys, failed)...)...)
+			err = errors.Join(append([]error{err}, u.of.OfKeys.EnqueueFailed(u.keys, failed)...)...)
 		}
 		err = errors.Join(err, unlocked)
 	}()
@@ -105,11 +105,11 @@ func (u *Update) endTogether(ctx context.Context, held []locker.Held) (failed ma
 		case !one.Sent:
 			notYet = append(notYet, key)
 		case one.Failed != nil:
-			u.of.Sender.Health.Failed(one.Failed)
-			failed[key] = u.of.Failed("invalidate", key, one.Failed)
+			u.of.OfKeys.Health.Failed(one.Failed)
+			failed[key] = u.of.OfKeys.Failed("invalidate", key, one.Failed)
 		}
 	}
-	u.of.Sender.ForgetLocal(u.keys)
+	u.of.OfKeys.ForgetLocal(u.keys)
 	if len(notYet) > 0 {
 		maps.Copy(failed, u.sendEnd(ctx, notYet))
 	}
@@ -128,7 +128,7 @@ func (u *Update) valueKey(i int) string {
 func (u *Update) notices() []string {
 	all := make([]string, len(u.keys))
 	for i, key := range u.keys {
-		all[i] = u.of.Sender.Notice(key)
+		all[i] = u.of.OfKeys.Notice(key)
 	}
 	return all
 }

@@ -6,42 +6,29 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/cacheguard/go/internal/health"
-	"github.com/cacheguard/go/internal/inprocess"
 	"github.com/cacheguard/go/internal/intent"
-	"github.com/cacheguard/go/internal/invalidate"
-	"github.com/cacheguard/go/internal/lease"
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/locker"
 	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/script"
 )
 
-// Config is what Updates need of their Guard.
+// Config is what Updates need of their Guard, beside what intents need.
 type Config struct {
 	Prefix     string
-	Timeout    time.Duration // UpdateTimeout; -1: none
-	Anyway     bool          // write is called even if Redis fails
-	StepByStep bool          // locks and announcements are not made together
-	Closed     error         // of what is done after the end of the Guard
-
-	Keys      *protocol.Keyspace
-	Sender    *invalidate.Sender
-	Intents   *intent.Intents
-	Keeper    *lease.Keeper
-	Life      *lifecycle.Life
-	InProcess *inprocess.Process // of a disabled Guard; else nil
+	StepByStep bool // locks and announcements are not made together
 
 	Lock      func(ctx context.Context, key string, f func(context.Context) error) error // waits for a lock, and calls f while it holds it
 	Together  locker.Together                                                            // of the same locks
 	WriteLock WriteLock                                                                  // the user's, instead of those; else nil
 
-	CutOff  func(key string) bool                 // reports whether Redis is not asked about the key
-	Failed  func(op, key string, err error) error // reports that Redis failed, and returns the error for that
-	IsRedis func(err error) bool                  // reports whether it is such an error
+	CutOff  func(key string) bool // reports whether Redis is not asked about the key
+	IsRedis func(err error) bool  // reports whether Redis failed, and that was reported
 }
 
 // WriteLock is cacheguard.WriteLock.
@@ -50,7 +37,10 @@ type WriteLock interface {
 }
 
 // Updates are those of a Guard.
-type Updates struct{ Config }
+type Updates struct {
+	*intent.Intents
+	Config
+}
 
 // Value is what an update of one key stores at its end. It is judged by epochs that are asked for when the update has its lock.
 type Value interface {
@@ -173,10 +163,10 @@ func (u *Update) begin(ctx context.Context) error {
 	if u.value != nil {
 		return u.beginPut(ctx)
 	}
-	failed := u.of.Sender.Forget(ctx, "update", u.keys, func(key string) *script.Call {
-		return u.of.Keys.BeginUpdate(u.of.Keys.ValueKey(key), u.token, u.of.Sender.Notice(key))
+	failed := u.of.OfKeys.Forget(ctx, "update", u.keys, func(key string) *script.Call {
+		return u.of.Keys.BeginUpdate(u.of.Keys.ValueKey(key), u.token, u.of.OfKeys.Notice(key))
 	})
-	return joinAll(failed)
+	return errors.Join(slices.Collect(maps.Values(failed))...)
 }
 
 // end ends the update, even if ctx has ended. If write was called, what fails is pending from now on.
@@ -190,27 +180,19 @@ func (u *Update) end(ctx context.Context) error {
 	if !u.began {
 		return nil // the intent, if there is one, expires
 	}
-	return errors.Join(u.of.Sender.EnqueueFailed(u.keys, failed)...)
+	return errors.Join(u.of.OfKeys.EnqueueFailed(u.keys, failed)...)
 }
 
 // sendEnd sends the end of the update of keys.
 func (u *Update) sendEnd(ctx context.Context, keys []string) map[string]error {
-	return u.of.Sender.Forget(ctx, "invalidate", keys, func(key string) *script.Call {
-		return u.of.Keys.EndUpdate(u.of.Keys.ValueKey(key), u.token, u.of.Sender.Notice(key))
+	return u.of.OfKeys.Forget(ctx, "invalidate", keys, func(key string) *script.Call {
+		return u.of.Keys.EndUpdate(u.of.Keys.ValueKey(key), u.token, u.of.OfKeys.Notice(key))
 	})
 }
 
 // NotWritten is the error of an update whose context ended before write was called.
 func NotWritten(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", lifecycle.ErrNotAcquired, lifecycle.Ended(ctx))
-}
-
-func joinAll(failed map[string]error) error {
-	errs := make([]error, 0, len(failed))
-	for _, err := range failed {
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
 }
 
 // refused returns the error of an update whose write was not called. With UpdateAnyway, it calls write if Redis failed.
@@ -229,8 +211,8 @@ func (u *Update) refused(ctx context.Context, err error) error {
 		return fmt.Errorf("cacheguard: update %q: %w", u.keys, err)
 	}
 	if !is {
-		u.of.Sender.Health.Of(u.of.Keys.ValueKey(u.keys[0])).Record(err) // a process that only updates asks for nothing but locks
-		err = u.of.Failed("update", u.keys[0], err)
+		u.of.OfKeys.Health.Of(u.of.Keys.ValueKey(u.keys[0])).Record(err) // a process that only updates asks for nothing but locks
+		err = u.of.OfKeys.Failed("update", u.keys[0], err)
 	}
 	if !u.of.Anyway {
 		return err
@@ -240,6 +222,6 @@ func (u *Update) refused(ctx context.Context, err error) error {
 
 // unlocked calls write without the lock, and then invalidates, even if write fails or panics.
 func (u *Update) unlocked(ctx context.Context) (err error) {
-	defer func() { err = errors.Join(err, u.of.Sender.Send(context.WithoutCancel(ctx), u.keys)) }()
+	defer func() { err = errors.Join(err, u.of.OfKeys.Send(context.WithoutCancel(ctx), u.keys)) }()
 	return u.callWrite(ctx)
 }
