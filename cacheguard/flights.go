@@ -7,7 +7,6 @@ import (
 	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/limit"
 	"github.com/cacheguard/go/internal/pages"
-	"github.com/cacheguard/go/internal/protocol"
 )
 
 // shareRebuild returns the value of a key that the read did not find, or found to be unfit.
@@ -61,17 +60,6 @@ func (g *Guard) awaitTicket(
 	}
 	end(End{Outcome: outcome, Origin: a.origin, Err: errors.Join(err, a.err)})
 	return a, err
-}
-
-// beingStored returns a channel that is closed when this Guard has stored a loaded value that others already have; nil
-// if there is none.
-func (g *Guard) beingStored(key string, shape protocol.Shape) <-chan struct{} {
-	for _, nested := range []bool{false, true} {
-		if stored := g.flights.Ending(flightKey{key: key, shape: shape, mode: filled, scope: scope{nested: nested}}); stored != nil {
-			return stored
-		}
-	}
-	return nil
 }
 
 // unpack unpacks a flight's answer.

@@ -232,7 +232,8 @@ func (c *Cache[K, V]) Stats() Stats {
 	if c == nil {
 		return Stats{}
 	}
-	return statsOf(c.guard, c.policy.kind)
+	k := c.policy.kind
+	return Stats{Loading: int(k.running.Load()), Owed: c.guard.invalidations.BeginningWith(k.name + ":")}
 }
 
 // Guard is the Guard that the Cache is a view of.

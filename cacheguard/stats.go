@@ -82,8 +82,3 @@ func (g *Guard) breakers() (all, open int) {
 func (g *Guard) owed() int {
 	return g.invalidations.Len() + g.ofEpochs.Len()
 }
-
-// statsOf is what a Guard is doing for a kind.
-func statsOf(g *Guard, k *kind) Stats {
-	return Stats{Loading: int(k.running.Load()), Owed: g.invalidations.BeginningWith(k.name + ":")}
-}
