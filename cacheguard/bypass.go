@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/cacheguard/go/internal/bypass"
+	"github.com/cacheguard/go/internal/inprocess"
+	"github.com/cacheguard/go/internal/invalidate"
 )
 
 const longestBypass = 24 * time.Hour
@@ -49,7 +50,7 @@ func (g *Guard) BypassFleet(ctx context.Context, d time.Duration) error {
 	}
 	defer g.life.Done()
 	if g.cfg.Disabled {
-		return fmt.Errorf("cacheguard: bypass: %w", errDisabled)
+		return fmt.Errorf("cacheguard: bypass: %w", inprocess.ErrDisabled)
 	}
 	if err := g.bypass.Fleet(ctx, d); err != nil {
 		return &RedisError{Op: "bypass", Key: g.bypass.Key(), Err: err}
@@ -73,33 +74,6 @@ func (g *Guard) newBypass() *bypass.Switch {
 	})
 }
 
-// detours are the reasons why calls may not go to the cache, in one word, so that a hit checks only one.
-type detours struct{ set atomic.Uint32 }
-
-const (
-	owedKeys     uint32 = 1 << iota // invalidations of some keys are pending
-	bypassing                       // see Bypass
-	lookDue                         // it is time to see whether the fleet bypasses
-	withoutRedis                    // Config.Disabled
-	intending                       // intents stand, within which calls may have to read past the cache
-	choosing                        // see Config.Serve and Config.Shadow
-	excusing                        // see WithoutCache
-)
-
-func (d *detours) none() bool           { return d.set.Load() == 0 }
-func (d *detours) has(what uint32) bool { return d.set.Load()&what != 0 }
-
-// put sets or clears a reason. Nil detours are fine: then nobody looks.
-func (d *detours) put(what uint32, is bool) {
-	switch {
-	case d == nil:
-	case is:
-		d.set.Or(what)
-	default:
-		d.set.And(^what)
-	}
-}
-
 // mustBypass returns why the key must not be read; nil if it may be.
 func (g *Guard) mustBypass(ctx context.Context, key string) *RedisError {
 	if g.detours.none() {
@@ -110,7 +84,7 @@ func (g *Guard) mustBypass(ctx context.Context, key string) *RedisError {
 
 func (g *Guard) detour(ctx context.Context, key string) *RedisError {
 	if g.detours.has(withoutRedis) {
-		return &RedisError{Op: "get", Key: key, Err: errDisabled}
+		return &RedisError{Op: "get", Key: key, Err: inprocess.ErrDisabled}
 	}
 	if g.detours.has(lookDue) {
 		g.bypass.LookLater()
@@ -124,8 +98,8 @@ func (g *Guard) detour(ctx context.Context, key string) *RedisError {
 	if g.detours.has(excusing) && ctx.Value(withoutCacheKey{g}) != nil {
 		return &RedisError{Op: "get", Key: key, Err: errExcused}
 	}
-	if g.invalidations.pending.has(key) {
-		return &RedisError{Op: "get", Key: key, Err: errPending}
+	if g.invalidations.Has(key) {
+		return &RedisError{Op: "get", Key: key, Err: invalidate.ErrPending}
 	}
 	return nil
 }

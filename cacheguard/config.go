@@ -6,6 +6,7 @@ import (
 
 	"github.com/cacheguard/go/internal/clock"
 	"github.com/cacheguard/go/internal/config"
+	"github.com/cacheguard/go/internal/packing"
 )
 
 // Config says how a Guard behaves. In every field 0 means the default, and -1 switches the feature off where the field
@@ -289,4 +290,16 @@ func (c Config) withDefaults() Config {
 	config.SetDefault(&c.Logger, slog.New(slog.DiscardHandler))
 	c.Logger = c.Logger.With("cache", c.Prefix, "instance", c.Instance)
 	return c
+}
+
+// disabled returns the Config of a disabled Guard: without the features that need Redis.
+func (c Config) disabled() Config {
+	c.FailClosed, c.Local, c.Verify, c.Replicas, c.WriteLock = false, LocalConfig{}, VerifyConfig{}, 0, nil
+	c.Serve, c.Shadow = nil, 0
+	return c
+}
+
+// packing says how entries are packed, and how large they may be.
+func (c *Config) packing() packing.Packing {
+	return packing.Packing{By: c.Compression, MaxBytes: c.MaxValueBytes}
 }

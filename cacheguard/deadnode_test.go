@@ -11,6 +11,7 @@ import (
 
 	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/invalidate"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -59,7 +60,7 @@ func TestTaggedEntriesOfOtherNodesAreHitsWhileANodeIsAwayAndTheirTagsCanBeInvali
 		t.Errorf("error: %v", err)
 	}
 	for part := range health.Parts {
-		expect.Equal(t, "pending", g.ofEpochs.pending.has(idOf(part, epoch.OfTag("t"))), part < health.Parts/3)
+		expect.Equal(t, "pending", g.ofEpochs.Pending.Has(invalidate.ID(part, epoch.OfTag("t"))), part < health.Parts/3)
 	}
 	for _, key := range keys {
 		if !ofHung(key) {
@@ -114,7 +115,7 @@ func TestAKindAndEverythingCanBeInvalidatedOnTheOtherNodesWhileANodeIsAway(t *te
 			t.Errorf("error: %v", err)
 		}
 		for part := range health.Parts {
-			expect.Equal(t, "pending", g.ofEpochs.pending.has(idOf(part, many.name)), part < health.Parts/3)
+			expect.Equal(t, "pending", g.ofEpochs.Pending.Has(invalidate.ID(part, many.name)), part < health.Parts/3)
 		}
 		all(current.Load().(string))
 		for range 2 { // it was loaded again, and stored: another load would show

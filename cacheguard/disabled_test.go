@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/inprocess"
 	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -187,7 +188,7 @@ func TestADisabledGuardCannotBypassForOthers(t *testing.T) {
 	t.Parallel()
 	g, e := newDisabled(t, Config{})
 	for _, d := range []time.Duration{time.Minute, 0} {
-		expect.ErrorIs(t, g.BypassFleet(t.Context(), d), errDisabled)
+		expect.ErrorIs(t, g.BypassFleet(t.Context(), d), inprocess.ErrDisabled)
 	}
 	expect.Equal(t, "bypassed", g.Stats().Bypassed, false)
 	for _, on := range []bool{true, false} {

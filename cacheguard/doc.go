@@ -255,14 +255,16 @@
 //
 // # Reading the code
 //
-//   - A hit: Get and ask in get.go, retrieve and read; decide.go. Many keys: GetMany in many.go, readkeys.go, batch.go. The request leaves in
-//     package link. What a call is reported to: report.go.
-//   - A miss: job.go joins or starts a flight, rebuild.go asks Redis, await.go waits for another instance, lead.go loads and stores,
-//     load.go runs the loader. The scripts are acquire.lua and fill.lua in internal/protocol/lua.
-//   - A write: invalidate.go, pending.go, update.go, updatetogether.go, put.go. The scripts share forget in internal/protocol/lua/prelude.lua.
-//   - The local tier: local.go, and package tier. Tags, kinds, everything: tags.go, and package epoch.
-//   - Rooms that do not know the Guard, and that it calls: limit and gather (below this folder: when a load may run, and which loads share a call), and in internal: report (what is
-//     logged and counted), verify, selfcheck, bypass, packing (compression, and sizes), failure (errors that travel), guess (what will
-//     probably be), keytext (keys of a Cache), inprocess (what a disabled Guard has for Redis).
+//   - What there is: Guard in guard.go, and open.go, which makes its parts. Config in config.go, and what it consists of in settings.go.
+//   - A hit: Get in get.go, retrieve and read; read.go decodes it, and decide.go says what follows. Many keys: GetMany in many.go, readkeys.go,
+//     batch.go. The request leaves in package link. What a call is reported to: ask.go, report.go.
+//   - A miss: job.go says what to do, flights.go joins or starts a flight, rebuild.go asks Redis, and waits for another instance, lead.go loads and
+//     stores, load.go runs the loader; lease.go has the requests. The scripts are acquire.lua and fill.lua in internal/protocol/lua.
+//   - A write: invalidate.go, update.go, put.go, intend.go say what it promises. Rooms below internal do it: invalidate sends, and repeats what is
+//     pending; update locks, announces and ends; intent keeps intents. The scripts share forget in internal/protocol/lua/prelude.lua.
+//   - The local tier: local.go, and package tier. Tags, kinds, everything: invalidate.go, scope.go, and package epoch.
+//   - Other rooms below internal that do not know the Guard, and that it calls: limit and gather (when a load may run, and which loads share a call),
+//     report (what is logged and counted), verify, selfcheck, bypass, packing (compression, and sizes), failure (errors that travel), guess (what
+//     will probably be), keytext (keys of a Cache), inprocess (what a disabled Guard has for Redis).
 //   - Which part belongs where, with its tests: CONTRIBUTING.md. Why it is so: docs/design/cache.md.
 package cacheguard

@@ -1,10 +1,13 @@
 package cacheguard
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"github.com/cacheguard/go/internal/flight"
+	"github.com/cacheguard/go/internal/link"
+	"github.com/cacheguard/go/internal/replicas"
 )
 
 var (
@@ -130,3 +133,35 @@ func (c *Config) textOf(err error) (text string) {
 	}()
 	return c.RedactError(err)
 }
+
+// absentAlone reports whether the error is plain absence, and not another failure that wraps it, such as a panic.
+func absentAlone(err error) bool {
+	_, panicked := errors.AsType[*PanicError](err)
+	return !panicked && errors.Is(err, ErrNotFound)
+}
+
+// unanswered is the error of a call that was not answered.
+func unanswered(ctx context.Context, key string, err error) error {
+	if errors.Is(err, flight.ErrClosed) || errors.Is(err, link.ErrClosed) {
+		return ErrClosed
+	}
+	return ended(ctx, key)
+}
+
+// ended is the error of a call whose context ended: it matches both the context's error and its cause.
+func ended(ctx context.Context, key string) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) || err == nil {
+		return fmt.Errorf("cacheguard: get %q: %w", key, cause)
+	}
+	return fmt.Errorf("cacheguard: get %q: %w: %w", key, err, cause)
+}
+
+// failed reports whether a loader's error is a failure: neither absence, nor that nobody waits any more.
+func failed(err error) bool {
+	return err != nil && !absentAlone(err) && !errors.Is(err, context.Canceled)
+}
+
+// ErrNotReplicated is matched by the *RedisError of an Invalidate, Update or Put that reached the primary, but that fewer replicas
+// than Config.Replicas acknowledged in time. It is the same error in all packages of the library.
+var ErrNotReplicated = replicas.ErrNotReplicated

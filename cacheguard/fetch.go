@@ -58,17 +58,6 @@ func Fetch[V any](ctx context.Context, g *Guard, key string, s Source[V]) (V, Ou
 	})
 }
 
-// beingStored returns a channel that is closed when this Guard has stored a loaded value that others already have; nil
-// if there is none.
-func (g *Guard) beingStored(key string, shape protocol.Shape) <-chan struct{} {
-	for _, nested := range []bool{false, true} {
-		if stored := g.flights.Ending(flightKey{key: key, shape: shape, mode: filled, scope: scope{nested: nested}}); stored != nil {
-			return stored
-		}
-	}
-	return nil
-}
-
 // Outcome says how a Get came by its answer.
 type Outcome string
 
@@ -82,3 +71,14 @@ const (
 	Shared   Outcome = "shared"   // another call's load, here or on another instance
 	Bypassed Outcome = "bypassed" // loaded without the cache: Redis is unavailable, the Guard disabled, an invalidation of the key is owed, or see Bypass
 )
+
+// beingStored returns a channel that is closed when this Guard has stored a loaded value that others already have; nil
+// if there is none.
+func (g *Guard) beingStored(key string, shape protocol.Shape) <-chan struct{} {
+	for _, nested := range []bool{false, true} {
+		if stored := g.flights.Ending(flightKey{key: key, shape: shape, mode: filled, scope: scope{nested: nested}}); stored != nil {
+			return stored
+		}
+	}
+	return nil
+}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/cacheguard/internal/limit"
+	"github.com/cacheguard/go/internal/limit"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/semaphore"
@@ -35,7 +35,7 @@ func (p *pool) query(wait func()) {
 // permits inspects the permits of the fleet.
 func (f *fleet) permits() semaphore.Info {
 	f.t.Helper()
-	info, err := f.guards[0].loaders.limits.Fleet.Permits.Inspect(context.Background(), limit.FleetName)
+	info, err := f.guards[0].loaders.limits.Fleet.Permits.(permits).Inspect(context.Background(), limit.FleetName)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -311,7 +311,7 @@ func TestALoadThatHasLostItsPermitHoldsUpNoOther(t *testing.T) {
 	<-db.begun
 	waits := async(f.guards[0], "waits", returns("v"))
 	redistest.Await(t, "it waits", func() bool { return f.guards[0].Stats().FleetQueued == 1 })
-	if _, err := f.guards[0].loaders.limits.Fleet.Permits.Revoke(context.Background(), limit.FleetName); err != nil {
+	if _, err := f.guards[0].loaders.limits.Fleet.Permits.(permits).Revoke(context.Background(), limit.FleetName); err != nil {
 		t.Fatal(err)
 	}
 	want(t, waits, "v")

@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cacheguard/go/internal/flight"
-	"github.com/cacheguard/go/internal/link"
+	"github.com/cacheguard/go/internal/intent"
 	"github.com/cacheguard/go/internal/protocol"
 )
 
@@ -39,19 +38,6 @@ func Get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 	return v, err
 }
 
-// ask retrieves the value, and reports the answer.
-func ask[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]) (V, Outcome, error) {
-	if !g.watched() {
-		v, how, err := retrieve(ctx, g, key, &spec)
-		g.countAnswer(spec.policy, key, how, err)
-		return v, how, err
-	}
-	a := g.asked(ctx, key)
-	v, how, err := retrieve(a.inner, g, key, &spec)
-	answered(&a, g, key, &spec, v, how, err)
-	return v, how, err
-}
-
 // lookup is a Get or a Fetch under way.
 type lookup[V any] struct {
 	guard *Guard
@@ -78,10 +64,10 @@ func retrieveRemote[V any](ctx context.Context, g *Guard, key string, spec loadS
 		return l.bypass(ctx, reason)
 	}
 	within := pastOf(ctx, g, key)
-	if within.named != nil {
+	if within.Named != nil {
 		return l.bypass(ctx, nil)
 	}
-	if spec.load != nil && g.local == nil && !within.any() && g.expected.Expected() {
+	if spec.load != nil && g.local == nil && !within.Any() && g.expected.Expected() {
 		if v, how, done, err := l.awaitRebuild(ctx, l.job(ctx, nil, false), nil, nil); done {
 			return v, how, err
 		}
@@ -91,7 +77,7 @@ func retrieveRemote[V any](ctx context.Context, g *Guard, key string, spec loadS
 
 // read reads the entry from Redis, and does what decide says. It reads again if a load that the call joined was older than
 // the call.
-func (l *lookup[V]) read(ctx context.Context, within past) (v V, how Outcome, err error) {
+func (l *lookup[V]) read(ctx context.Context, within intent.Past) (v V, how Outcome, err error) {
 	g := l.guard
 	valueKey := l.spec.valueKeyOf(g, l.key)
 	for range maxAsks + 1 {
@@ -114,7 +100,7 @@ func (l *lookup[V]) read(ctx context.Context, within past) (v V, how Outcome, er
 			return v, "", unanswered(ctx, l.key, err)
 		}
 		switch d := l.spec.decide(g, l.key, r, redisErr); {
-		case within.must(d.action, r.entry.Stamp):
+		case mustPass(&within, d.action, r.entry.Stamp):
 			return l.bypass(ctx, nil)
 		case d.action == doServe:
 			return d.found.result()
@@ -224,31 +210,7 @@ func admit(ctx context.Context, g *Guard, key string, hasLoad bool) error {
 	return nil
 }
 
-// unanswered is the error of a call that was not answered.
-func unanswered(ctx context.Context, key string, err error) error {
-	if errors.Is(err, flight.ErrClosed) || errors.Is(err, link.ErrClosed) {
-		return ErrClosed
-	}
-	return ended(ctx, key)
-}
-
-// ended is the error of a call whose context ended: it matches both the context's error and its cause.
-func ended(ctx context.Context, key string) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) || err == nil {
-		return fmt.Errorf("cacheguard: get %q: %w", key, cause)
-	}
-	return fmt.Errorf("cacheguard: get %q: %w: %w", key, err, cause)
-}
-
-// unpack unpacks a flight's answer.
-func unpack[V any](a answer, joined bool) (v V, how Outcome, err error) {
-	how = a.outcome
-	if joined && how == Loaded {
-		how = Shared
-	}
-	if a.err != nil {
-		return v, how, a.err
-	}
-	return *a.value.(*V), how, nil
+// mustPass reports whether the call has to go past the cache, according to what was read.
+func mustPass(p *intent.Past, a action, stamp protocol.Stamp) bool {
+	return p.Must(a == doServe || a == doRefresh || a == doBypass, stamp)
 }

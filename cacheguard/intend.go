@@ -2,36 +2,22 @@ package cacheguard
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"strconv"
-	"sync"
-	"time"
 
-	"github.com/cacheguard/go/internal/epoch"
-	"github.com/cacheguard/go/rwlock"
+	"github.com/cacheguard/go/internal/intent"
+	"github.com/cacheguard/go/internal/update"
 )
 
 // Intent is a dead man's switch around a transaction, see Guard.Intend. It is safe for concurrent use.
 type Intent struct {
 	guard *Guard
-	text  string // what Redis has of it: a random text, since when it stands by the clock of this process in ms, the instance
-	since time.Time
-
-	mu     sync.Mutex
-	stands map[string]map[string]*stand // by what they stand on, and then by key or id
-	tags   map[string]struct{}
-	timer  *time.Timer   // fires when UpdateTimeout is over
-	over   bool          // nothing is renewed any more
-	called bool          // Done was
-	done   chan struct{} // closed when Done has an answer
-	err    error         // which is this
+	kept  *intent.Intent
 }
 
 var (
-	errIntentDone = errors.New("cacheguard: intent is done")
-	errNilIntent  = errors.New("cacheguard: intent is nil (did Intend return an error?)")
+	errNilIntent = errors.New("cacheguard: intent is nil (did Intend return an error?)")
+	errNoUpdate  = errors.New("cacheguard: also: the context is not that of a write")
 )
 
 // Intend announces that a transaction, which begins and commits elsewhere, changes what is named. It is called before the commit, and Done
@@ -71,28 +57,15 @@ func (g *Guard) Intend(ctx context.Context, c Changes) (*Intent, error) {
 		return nil, notCalled(ErrClosed)
 	}
 	defer g.life.Done()
-	in, err := g.newIntent()
-	if err != nil {
+	in := g.intents.Begin()
+	if in == nil {
+		return nil, notCalled(ErrClosed)
+	}
+	if err := in.Announce(ctx, c.Keys, c.Tags); err != nil {
+		in.Stop() // what stands expires
 		return nil, notCalled(err)
 	}
-	if err := in.announce(ctx, c); err != nil {
-		in.stop() // what stands expires
-		return nil, notCalled(err)
-	}
-	return in, nil
-}
-
-// newIntent begins an intent that names nothing yet.
-func (g *Guard) newIntent() (*Intent, error) {
-	now := time.Now()
-	in := &Intent{
-		guard: g, since: now, text: rand.Text() + " " + strconv.FormatInt(now.UnixMilli(), 10) + " " + g.cfg.Instance,
-		stands: make(map[string]map[string]*stand), tags: make(map[string]struct{}), done: make(chan struct{}),
-	}
-	if !g.intents.add(in) {
-		return nil, ErrClosed
-	}
-	return in, nil
+	return &Intent{g, in}, nil
 }
 
 // Also adds what the transaction turned out to change. It is called before the commit: an error says that Redis could not be told, and that
@@ -108,79 +81,88 @@ func (in *Intent) Also(ctx context.Context, c Changes) error {
 		return ErrClosed
 	}
 	defer in.guard.life.Done()
-	return in.announce(ctx, c)
+	return in.kept.Announce(ctx, c.Keys, c.Tags)
 }
 
-// announce lets the intent stand on what is named.
-func (in *Intent) announce(ctx context.Context, c Changes) error {
-	g := in.guard
-	added, err := in.add(c)
-	if err != nil || len(added) == 0 || g.cfg.Disabled {
+// Done invalidates what was named, and ends the intent. It is called after the commit, or the rollback, and may be called again: then it
+// does nothing, and returns what the first call did. As with Invalidate, the requests are sent even if ctx has ended, and the error joins a
+// *RedisError, whose Op is invalidate, for each key and tag that is pending; the intent then expires as if the process had died. After
+// Close, it returns ErrClosed, and the intent expires. It takes one round trip.
+func (in *Intent) Done(ctx context.Context) error {
+	if in == nil {
+		return errNilIntent
+	}
+	return wasCalled(in.kept.Done(ctx))
+}
+
+// Context returns a context for reads within the transaction: a Get of a key that is named, or of a value that has a tag that is named, reads
+// past the cache, shares its load with no other transaction, and stores nothing. Without it, a loader that reads in the transaction could
+// store what is never committed. It ends with ctx.
+func (in *Intent) Context(ctx context.Context) context.Context {
+	if in == nil {
+		return ctx
+	}
+	outer, _ := ctx.Value(intentKey{}).(*intentScope)
+	return context.WithValue(ctx, intentKey{}, &intentScope{in.kept, outer})
+}
+
+// openIntents makes what keeps them.
+func (g *Guard) openIntents() {
+	cfg := intent.Config{
+		Instance: g.cfg.Instance, Timeout: g.cfg.UpdateTimeout, Anyway: g.cfg.UpdateAnyway, Logger: g.cfg.Logger, Closed: ErrClosed,
+		Keys: &g.keys, Epochs: g.epochs, OfKeys: &g.invalidations, OfEpochs: &g.ofEpochs, Keeper: g.keeper, Life: g.life,
+		AreAny: func(some bool) { g.detours.put(intending, some) },
+	}
+	if g.cfg.Disabled {
+		cfg.InProcess = &g.process
+	}
+	g.intents.Open(cfg)
+}
+
+// Also names, within the write of an Update, UpdateMany or Put, what else it changes: tags, and keys that only its statements told. It is called with
+// the context that write was given, before write commits. An error says that Redis could not be told, and that write must not commit.
+//
+// What is named is invalidated when write has returned or, if the process dies, within twice LeaseTTL. As with Intend, nobody waits for it: only the
+// keys of the Update are locked. A value that a Put stores is invalidated too, if it has a tag that is named.
+//
+// It takes one round trip, and one more after write.
+func Also(ctx context.Context, c Changes) error {
+	u := update.Of(ctx)
+	if u == nil {
+		return errNoUpdate
+	}
+	if err := c.check(); err != nil {
 		return err
 	}
-	placed := make(chan error, 1)
-	g.life.Go(func() { // owner: the Guard; stop: RedisTimeout for each batch; joined by Close
-		err := in.place(ctx, added, g.cfg.UpdateAnyway)
-		if g.cfg.UpdateAnyway {
-			err = nil // it was reported, and is tried again until Done
-		}
-		placed <- errors.Join(err, in.ended())
-	})
-	select {
-	case err := <-placed:
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("cacheguard: intend: %w", context.Cause(ctx))
-	}
+	return u.Also(ctx, c.Keys, c.Tags)
 }
 
-// add notes what is named, so that Done invalidates it, and returns what is new.
-func (in *Intent) add(c Changes) (added []*stand, err error) {
-	g := in.guard
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if err := in.endedLocked(); err != nil {
-		return nil, err
-	}
-	added = in.addLocked(added, &g.intents.onKeys, c.Keys)
-	tags := make([]string, len(c.Tags))
-	for i, tag := range c.Tags {
-		in.tags[tag], tags[i] = struct{}{}, epoch.OfTag(tag)
-	}
-	return in.addLocked(added, &g.intents.onTags, g.ofEpochs.inAllParts(tags)), nil
+// Changes names what a write changes: keys of a Guard, and tags. To name those of several Caches, append them.
+type Changes struct {
+	Keys []string
+	Tags []string
 }
 
-func (in *Intent) addLocked(added []*stand, on *standing, ids []string) []*stand {
-	if in.stands[on.what] == nil {
-		in.stands[on.what] = make(map[string]*stand)
+// Changes names the keys of the things, for a write that changes them. A thing that has no key (see Key) becomes an empty key, which every call
+// refuses.
+func (c *Cache[K, V]) Changes(ids ...K) Changes {
+	keys := make([]string, len(ids))
+	for i, id := range ids {
+		keys[i] = c.Key(id)
 	}
-	for _, id := range ids {
-		if in.stands[on.what][id] == nil {
-			s := &stand{intent: in, on: on, id: id}
-			in.stands[on.what][id] = s
-			added = append(added, s)
+	return Changes{Keys: keys}
+}
+
+// check refuses what cannot be named.
+func (c Changes) check() error {
+	for _, key := range c.Keys {
+		if key == "" {
+			return errEmptyKey
 		}
 	}
-	return added
-}
-
-// ended is why the intent can take nothing more; nil: it can.
-func (in *Intent) ended() error {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	return in.endedLocked()
-}
-
-func (in *Intent) endedLocked() error {
-	switch {
-	case in.called:
-		return errIntentDone
-	case in.over:
-		return in.overdue()
+	var refused []error
+	for _, tag := range c.Tags {
+		refused = append(refused, checkTag(tag))
 	}
-	return nil
-}
-
-func (in *Intent) overdue() error {
-	return fmt.Errorf("cacheguard: intent stood for longer than UpdateTimeout (%v): %w", in.guard.cfg.UpdateTimeout, rwlock.ErrLeaseLost)
+	return errors.Join(refused...)
 }

@@ -26,7 +26,7 @@ func (s *intentStage) transact(ctx context.Context) (err error) {
 	switch s.written++; {
 	case s.written == 1:
 		if s.in, err = s.g.Intend(ctx, s.changes); err == nil && s.dies {
-			s.in.stop()
+			s.in.kept.Stop()
 		}
 	case s.written == 2:
 		s.source = "new"

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/epoch"
+	"github.com/cacheguard/go/internal/intent"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/rwlock"
@@ -164,13 +165,17 @@ func TestLateCopiesOfAnIntentsScriptsOnlyShortenLives(t *testing.T) {
 	f := newFleet(t, standalone(t), 1, Config{TTL: time.Hour, LeaseTTL: time.Minute})
 	g, ctx := f.guards[0], context.Background()
 	in := mustIntend(t, g, Changes{Keys: []string{"k"}, Tags: []string{"shoes"}})
+	text := f.redis.ZRange(ctx, f.intents("k"), 0, 0).Val()[0]
 	mustDone(t, in)
-	key, id := g.keys.ValueKey("k"), idOf(0, epoch.OfTag("shoes"))
+	key, name := g.keys.ValueKey("k"), epoch.OfTag("shoes")
 	load := func(v string) { expect.Equal(t, "value", mustGet(t, g, "k", tagged(v, "shoes")), v) }
 	load("first")
 	renewals := map[string]func() (int, error){
-		"key": func() (int, error) { c := g.intents.onKeys.renew("k", in.text); return c.Run(ctx, g.rdb).Int() },
-		"tag": func() (int, error) { c := g.intents.onTags.renew(id, in.text); return c.Run(ctx, g.rdb).Int() },
+		"key": func() (int, error) { c := g.keys.RenewIntend(key, text); return c.Run(ctx, g.rdb).Int() },
+		"tag": func() (int, error) {
+			c := g.epochs.RenewIntend(name, 0, text, g.keys.IntentTTL())
+			return c.Run(ctx, g.rdb).Int()
+		},
 	}
 	for name, renew := range renewals {
 		kept, err := renew()
@@ -178,8 +183,8 @@ func TestLateCopiesOfAnIntentsScriptsOnlyShortenLives(t *testing.T) {
 	}
 	expect.Equal(t, "still there", mustGet(t, g, "k", unwanted[string](t)), "first")
 	if err := errors.Join(
-		g.keys.Intend(key, in.text, "").Run(ctx, g.rdb).Err(),
-		g.intents.onTags.intend(id, in.text, "").Run(ctx, g.rdb).Err(),
+		g.keys.Intend(key, text, "").Run(ctx, g.rdb).Err(),
+		g.epochs.Intend(name, 0, text, g.keys.IntentTTL(), "").Run(ctx, g.rdb).Err(),
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -190,8 +195,8 @@ func TestLateCopiesOfAnIntentsScriptsOnlyShortenLives(t *testing.T) {
 	mustInvalidate(t, g, "k")
 	load("second")
 	if err := errors.Join(
-		g.keys.Done(key, in.text, "").Run(ctx, g.rdb).Err(),
-		g.intents.onTags.done(id, in.text, "").Run(ctx, g.rdb).Err(),
+		g.keys.Done(key, text, "").Run(ctx, g.rdb).Err(),
+		g.epochs.Done(name, 0, text, "").Run(ctx, g.rdb).Err(),
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +224,7 @@ func TestAFillFindsAnIntentThatHasExpired(t *testing.T) {
 					f.redis.ZAdd(ctx, key, redis.Z{Member: member, Score: 1}) // it was over long ago
 				}
 			}
-			in.stop()
+			in.kept.Stop()
 			switch name {
 			case "acquire":
 				expect.Equal(t, "value", mustGet(t, f.guards[1], "k", tagged("new", "shoes")), "new")
@@ -305,7 +310,7 @@ func TestTransactionsInOppositeOrdersWaitForNobody(t *testing.T) {
 	for _, key := range []string{"a", "b"} {
 		expect.Equal(t, key, f.exists(f.intents(key)), false)
 	}
-	n, _ := f.guards[0].intents.count()
+	n, _ := f.guards[0].intents.Count()
 	expect.Equal(t, "intents", n, 0)
 }
 
@@ -353,7 +358,7 @@ func TestAnIntentThatNobodyEndsIsDoneByItself(t *testing.T) {
 	f := newFleet(t, standalone(t), 1, Config{RedisTimeout: bearing, LeaseTTL: 100 * time.Millisecond, UpdateTimeout: 300 * time.Millisecond})
 	g, ctx := f.guards[0], context.Background()
 	in := mustIntend(t, g, Changes{Keys: []string{"k"}})
-	redistest.Await(t, "it is over", func() bool { n, _ := g.intents.count(); return n == 0 && !f.exists(f.intents("k")) })
+	redistest.Await(t, "it is over", func() bool { n, _ := g.intents.Count(); return n == 0 && !f.exists(f.intents("k")) })
 	expect.ErrorIs(t, in.Also(ctx, Changes{Keys: []string{"j"}}), rwlock.ErrLeaseLost)
 	mustGet(t, g, "k", returns("old")) // before the late commit
 	err := in.Done(ctx)
@@ -361,7 +366,7 @@ func TestAnIntentThatNobodyEndsIsDoneByItself(t *testing.T) {
 	expect.Equal(t, "written", Written(err), true)
 	expect.Equal(t, "afterwards", mustGet(t, g, "k", returns("new")), "new")
 	expect.ErrorIs(t, in.Done(ctx), rwlock.ErrLeaseLost)
-	expect.ErrorIs(t, in.Also(ctx, Changes{Keys: []string{"j"}}), errIntentDone)
+	expect.ErrorIs(t, in.Also(ctx, Changes{Keys: []string{"j"}}), intent.ErrDone)
 }
 
 func TestAnIntentRefusesWhatNobodyCanName(t *testing.T) {
@@ -391,7 +396,7 @@ func TestAnIntentRefusesWhatNobodyCanName(t *testing.T) {
 		all.Go(func() { expect.Equal(t, "Done", in.Done(ctx), nil) })
 	}
 	all.Wait()
-	expect.ErrorIs(t, in.Also(ctx, Changes{}), errIntentDone)
+	expect.ErrorIs(t, in.Also(ctx, Changes{}), intent.ErrDone)
 
 	var none *Intent
 	var noGuard *Guard

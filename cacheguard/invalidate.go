@@ -3,19 +3,13 @@ package cacheguard
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
-	"slices"
-	"sync"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/epoch"
+	"github.com/cacheguard/go/internal/invalidate"
+	"github.com/cacheguard/go/internal/replicas"
 	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/tier"
 )
-
-// maxInvalidations bounds one pipeline. Redis takes some 10 µs for each, and other clients come in between.
-const maxInvalidations = 1024
 
 // Invalidate removes the keys from the cache, and keeps every running load, on every instance, from storing what it
 // has read. Call it after you have written to the source. A Get that begins after Invalidate returned nil, in any
@@ -55,186 +49,85 @@ func (g *Guard) Invalidate(ctx context.Context, keys ...string) error {
 	}
 	defer g.life.Done()
 	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskInvalidate, named)
-	err := errors.Join(refused, g.invalidations.send(ctx, named))
+	err := errors.Join(refused, g.send(ctx, &g.invalidations, named))
 	end(End{Err: err})
 	return err
 }
 
-// invalidations sends the invalidations of a Guard, and repeats those that failed.
-type invalidations struct {
-	guard   *Guard
-	pending pendingInvalidations
-
-	part        func(key string) int                  // of the keyspace
-	call        func(key, notice string) *script.Call // that removes it
-	message     func(key string) string               // the next notice of it
-	forgetLocal func(keys []string)                   // makes the local tier forget
-	shown       func(key string) string               // as errors have it
-
-	steps func(key, notice string) [][]*script.Call // that do what the call does, one key each
-}
-
-// ofKeys are the invalidations of keys.
-func ofKeys(g *Guard) invalidations {
-	return invalidations{
-		guard: g,
-		part:  g.partOf,
-		call: func(key, notice string) *script.Call {
-			return g.keys.Invalidate(g.keys.ValueKey(key), notice)
-		},
-		message:     func(key string) string { return g.notices.Next(g.partOf(key), key) },
-		forgetLocal: func(keys []string) { g.local.Forget(keys...) },
-		shown:       func(key string) string { return key },
-		steps: func(key, notice string) [][]*script.Call {
-			return g.keys.InvalidateInSteps(g.keys.ValueKey(key), notice)
-		},
-	}
-}
-
-// send sends the invalidations, but does not hold the caller beyond its context.
-func (i *invalidations) send(ctx context.Context, keys []string) error {
-	if i.guard.cfg.Disabled {
-		i.guard.process.Overtake()
+// send sends invalidations. A disabled Guard has nobody to send them to.
+func (g *Guard) send(ctx context.Context, s *invalidate.Sender, keys []string) error {
+	if g.cfg.Disabled {
+		g.process.Overtake()
 		return nil
 	}
-	done := make(chan error, 1)
-	i.guard.life.Go(func() { // owner: the Guard; stop: RedisTimeout for each chunk; joined by Close
-		done <- errors.Join(i.sendAll(ctx, keys)...)
+	return s.Send(ctx, keys)
+}
+
+// openInvalidations makes what sends them.
+func (g *Guard) openInvalidations() {
+	w := &invalidate.Writer{
+		Redis: g.rdb, Timeout: g.cfg.RedisTimeout, Replicas: replicas.New(g.rdb, g.cfg.Replicas, g.cfg.RedisTimeout, g.life), Health: g.health,
+		Life: g.life, Journal: &g.journal, Channel: g.notices.Channel,
+		Failed: func(op, key string, err error) error { return g.redisError(op, key, err) },
+		Untold: func(op, key string, err error) error { return &RedisError{Op: op, Key: key, Err: err} },
+	}
+	g.invalidations.Open(w, invalidate.Sort{
+		Part: g.partOf,
+		Call: func(key, notice string) *script.Call {
+			return g.keys.Invalidate(g.keys.ValueKey(key), notice)
+		},
+		Notice:      func(key string) string { return g.notices.Next(g.partOf(key), key) },
+		ForgetLocal: func(keys []string) { g.local.Forget(keys...) },
+		Shown:       func(key string) string { return key },
+		Steps: func(key, notice string) [][]*script.Call {
+			return g.keys.InvalidateInSteps(g.keys.ValueKey(key), notice)
+		},
 	})
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("cacheguard: invalidate: still under way: %w", context.Cause(ctx))
-	}
+	g.invalidations.AreAny = func(some bool) { g.detours.put(owedKeys, some) }
+	g.ofEpochs.OpenEpochs(w, g.epochs, g.notices, func() *tier.Local { return g.local })
 }
 
-// sendAll sends the invalidations of each part of the keyspace separately, as parts fail separately.
-func (i *invalidations) sendAll(ctx context.Context, keys []string) (errs []error) {
-	parts := i.byPart(keys)
-	failed := make([][]error, len(parts))
-	var all sync.WaitGroup
-	for n, part := range parts[1:] {
-		all.Go(func() { failed[n+1] = i.sendPart(ctx, part) })
+// InvalidateTags is Invalidate for all entries with one of the tags, including those being loaded. It takes a round trip, however many
+// there are.
+//
+// A Get that begins after InvalidateTags returned nil, in any process, never returns a value with one of the tags that was loaded
+// before. As with Invalidate, the request is sent even if ctx has ended. If it fails, it is pending, and until it succeeds the
+// Guard does not serve entries with the tag. The Key of the *RedisError is the tag.
+//
+// An empty tag, and one of more than 512 bytes, is an error; the others are invalidated all the same.
+func (g *Guard) InvalidateTags(ctx context.Context, tags ...string) error {
+	if g == nil {
+		return errNilGuard
 	}
-	failed[0] = i.sendPart(ctx, parts[0])
-	all.Wait()
-	return slices.Concat(failed...)
-}
-
-// byPart groups the keys by their part of the keyspace, without empty parts.
-func (i *invalidations) byPart(keys []string) [][]string {
-	if i.guard.health.Len() == 1 {
-		return [][]string{keys}
-	}
-	parts := make([][]string, i.guard.health.Len())
-	for _, key := range keys {
-		n := i.part(key)
-		parts[n] = append(parts[n], key)
-	}
-	return slices.DeleteFunc(parts, func(part []string) bool { return len(part) == 0 })
-}
-
-// sendPart sends the invalidations of a part of the keyspace.
-func (i *invalidations) sendPart(ctx context.Context, keys []string) (errs []error) {
-	return i.enqueueFailed(keys, i.forgetPart(ctx, "invalidate", keys, i.next))
-}
-
-// enqueueFailed returns the errors of the keys that failed, whose invalidations are pending from now on.
-func (i *invalidations) enqueueFailed(keys []string, failed map[string]*RedisError) (errs []error) {
-	var again []string
-	for _, key := range keys {
-		if err := failed[key]; err != nil {
-			errs = append(errs, err)
-			again = append(again, key)
+	var names []string
+	var refused error
+	for _, tag := range tags {
+		if err := checkTag(tag); err != nil {
+			refused = errors.Join(refused, err)
+		} else {
+			names = append(names, epoch.OfTag(tag))
 		}
 	}
-	if len(again) > 0 {
-		i.enqueue(again)
+	if len(names) == 0 {
+		return refused
 	}
-	return errs
+	return errors.Join(refused, g.invalidateNames(ctx, names))
 }
 
-// forget runs, for each key, the call that removes it, in batches for each part of the keyspace, and returns the errors by key.
-func (i *invalidations) forget(ctx context.Context, op string, keys []string, call func(string) *script.Call) map[string]*RedisError {
-	parts := i.byPart(keys)
-	failed := make([]map[string]*RedisError, len(parts))
-	var all sync.WaitGroup
-	for n, part := range parts[1:] {
-		all.Go(func() { failed[n+1] = i.forgetPart(ctx, op, part, call) })
-	}
-	failed[0] = i.forgetPart(ctx, op, parts[0], call)
-	all.Wait()
-	for _, more := range failed[1:] {
-		maps.Copy(failed[0], more)
-	}
-	return failed[0]
+// InvalidateAll is Invalidate for all keys under the Prefix, of all Guards. It takes a round trip, however many there are. The Key of the
+// *RedisError is empty.
+func (g *Guard) InvalidateAll(ctx context.Context) error {
+	return g.invalidateNames(ctx, []string{epoch.All})
 }
 
-// forgetPart does so for one part. If Redis answers nothing of a batch, the rest is not tried.
-func (i *invalidations) forgetPart(
-	ctx context.Context, op string, keys []string, call func(string) *script.Call,
-) map[string]*RedisError {
-	failed := make(map[string]*RedisError)
-	for len(keys) > 0 {
-		batch := keys[:min(len(keys), maxInvalidations)]
-		some := i.forgetBatch(ctx, op, batch, call)
-		maps.Copy(failed, some)
-		keys = keys[len(batch):]
-		if first := some[batch[0]]; len(some) == len(batch) && health.Unavailable(first.Err) {
-			for _, key := range keys {
-				failed[key] = &RedisError{Op: first.Op, Key: i.shown(key), Err: first.Err}
-			}
-			break
-		}
+// invalidateNames ends the epochs of the names, in each part of the keyspace.
+func (g *Guard) invalidateNames(ctx context.Context, names []string) error {
+	if g == nil {
+		return errNilGuard
 	}
-	return failed
+	if !g.life.Begin() {
+		return ErrClosed
+	}
+	defer g.life.Done()
+	return g.send(ctx, &g.ofEpochs.Sender, g.ofEpochs.InAllParts(names))
 }
-
-func (i *invalidations) forgetBatch(
-	ctx context.Context, op string, keys []string, call func(string) *script.Call,
-) map[string]*RedisError {
-	calls := make([]*script.Call, len(keys))
-	for n, key := range keys {
-		calls[n] = call(key)
-	}
-	defer i.forgetLocal(keys) // also after an error, as Redis may have removed the key
-	cmds, err := i.guard.write(ctx, calls)
-	failed := make(map[string]*RedisError)
-	for n, key := range keys {
-		reason := err
-		if err == nil {
-			reason = cmds[n].Err()
-		}
-		if op == "invalidate" && reason != nil && redis.HasErrorPrefix(reason, "TRYAGAIN") {
-			reason = i.despiteMove(ctx, key, calls[n])
-		}
-		if reason != nil {
-			i.guard.health.Failed(reason)
-			failed[key] = i.guard.redisError(op, i.shown(key), reason)
-		}
-	}
-	return failed
-}
-
-// despiteMove removes what the call should have removed, which Redis refused because the slot is being moved and some of the keys are not
-// there. It goes in steps of one key each. An intent that the call should have ended expires.
-func (i *invalidations) despiteMove(ctx context.Context, key string, call *script.Call) error {
-	notice := call.Args[1+slices.Index(call.Args, any(i.guard.notices.Channel))].(string) // it follows the channel
-	for _, step := range i.steps(key, notice) {
-		cmds, err := i.guard.write(ctx, step)
-		for _, cmd := range cmds {
-			err = errors.Join(err, cmd.Err())
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// next is the call that removes a key, with a notice of its own.
-func (i *invalidations) next(key string) *script.Call { return i.call(key, i.message(key)) }
-
-// notice is the next message that local tiers are to forget the key.
-func (i *invalidations) notice(key string) string { return i.message(key) }

@@ -2,11 +2,8 @@ package cacheguard
 
 import (
 	"context"
-	"errors"
 
 	"github.com/cacheguard/go/internal/epoch"
-	"github.com/cacheguard/go/internal/flight"
-	"github.com/cacheguard/go/internal/pages"
 	"github.com/cacheguard/go/internal/protocol"
 )
 
@@ -109,57 +106,4 @@ func (a *answer) answers(asked uint64, joined bool) bool {
 		return !joined
 	}
 	return asked < a.before || a.err != nil && !a.absent
-}
-
-// shareRebuild returns the value of a key that the read did not find, or found to be unfit.
-func (g *Guard) shareRebuild(ctx context.Context, j *job, asked uint64, unfit []byte) (a answer, joined bool, err error) {
-	m := filled
-	if j.spare {
-		m = lowly
-	}
-	return g.share(ctx, j, m, asked, func(ctx context.Context, publish func(answer)) answer {
-		j.join(ctx)
-		defer j.skip()
-		r := g.newRebuild(j, unfit, publish)
-		a := r.run(ctx)
-		if j.free {
-			r.report(ctx, a)
-		}
-		return a
-	})
-}
-
-// share joins the key's flight, or starts one, and waits for its answer.
-func (g *Guard) share(
-	ctx context.Context, j *job, m mode, asked uint64, run flight.Run[answer],
-) (a answer, joined bool, err error) {
-	t, err := g.flights.Enter(ctx, j.flight(m), run)
-	if err != nil {
-		return a, false, err
-	}
-	if j.free || m == filled && pages.Finishes(ctx, j.key) {
-		t.Keep()
-	}
-	if t.Joined && g.cfg.Hooks.OnJoin != nil {
-		g.cfg.Hooks.OnJoin(j.key)
-	}
-	a, err = g.awaitTicket(ctx, t, j.key, func(early answer) bool { return early.answers(asked, t.Joined) })
-	return a, t.Joined, err
-}
-
-// awaitTicket waits for a flight's answer. For a call that joined the flight, the wait is a task.
-func (g *Guard) awaitTicket(
-	ctx context.Context, t flight.Ticket[flightKey, answer], key string, acceptable func(answer) bool,
-) (answer, error) {
-	if !t.Joined || g.cfg.Hooks.Begin == nil {
-		return t.Wait(ctx, acceptable)
-	}
-	ctx, end := g.cfg.Hooks.begin(ctx, TaskWait, key)
-	a, err := t.Wait(ctx, acceptable)
-	outcome := a.outcome
-	if outcome == Loaded {
-		outcome = Shared
-	}
-	end(End{Outcome: outcome, Origin: a.origin, Err: errors.Join(err, a.err)})
-	return a, err
 }

@@ -72,5 +72,5 @@ func allWell(g *Guard) bool {
 			return false
 		}
 	}
-	return g.invalidations.pending.count.Load() == 0
+	return g.invalidations.Len() == 0
 }

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/cacheguard/go/cacheguard/internal/limit"
 	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/lease"
@@ -60,56 +59,6 @@ func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 		a.before = r.store(ctx, out, got.Generation, began)
 	}
 	return a
-}
-
-// loadDirectly loads without asking Redis, and stores nothing.
-func (g *Guard) loadDirectly(ctx context.Context, j *job, how Outcome) answer {
-	s, err := g.loaders.takeSlot(ctx, j)
-	if err != nil {
-		return answer{err: err}
-	}
-	return g.loadIn(ctx, j, s, how)
-}
-
-// loadBypassed loads without Redis, because Redis does not answer. If Redis answers again by the time there is a slot, the
-// flight asks it after all: otherwise every instance would make the loads that queued up in an outage, and none would store
-// them.
-func (g *Guard) loadBypassed(ctx context.Context, j *job, publish func(answer)) answer {
-	if g.cfg.Disabled {
-		return g.loadDirectly(ctx, j, Bypassed)
-	}
-	breaker := g.health.Of(j.valueKey)
-	wasOpen := breaker.IsOpen()
-	s, err := g.loaders.takeSlot(ctx, j)
-	if err != nil {
-		return answer{err: err}
-	}
-	if wasOpen && !breaker.IsOpen() && !g.isOff(j.key) {
-		r := g.newRebuild(j, nil, publish)
-		r.slot, r.afterBypass = s, true
-		return r.run(ctx)
-	}
-	return g.loadIn(ctx, j, s, Bypassed)
-}
-
-// loadIn is loadDirectly in a slot, which it frees.
-func (g *Guard) loadIn(ctx context.Context, j *job, s limit.Slot, how Outcome) answer {
-	if g.cfg.Disabled {
-		how = Bypassed
-	}
-	j.forgetOld()
-	if how == Bypassed {
-		g.journal.LoadsWithout()
-	}
-	began := g.clock.Tick()
-	out := g.loaders.run(ctx, j, s)
-	if out.err != nil && ctx.Err() != nil {
-		return answer{err: closedOr(context.Cause(ctx))}
-	}
-	return answer{
-		value: out.value, err: out.err, absent: out.absent, outcome: how, before: g.process.GoodBefore(began),
-		cancelled: out.err != nil && errors.Is(out.err, context.Canceled), origin: g.cfg.Hooks.origin(ctx),
-	}
 }
 
 // leading is a rebuild as its keeper sees it.
@@ -235,4 +184,13 @@ func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, st
 	}
 	f.Head, f.Tail = protocol.EncodeEntry(r.job.key, r.pack(ctx, protocol.Entry{Kind: what, Fresh: freshFor, Took: out.took, Version: p.seat.version, Stamp: stamp, Payload: payload}), r.token)
 	return f
+}
+
+// pack compresses the payload of an entry, if that can be done.
+func (r *rebuild) pack(ctx context.Context, e protocol.Entry) protocol.Entry {
+	e, err := r.guard.cfg.packing().Pack(e, r.unfit)
+	if err != nil {
+		r.guard.journal.Uncompressed(ctx, r.job.key, err)
+	}
+	return e
 }

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cacheguard/go/cacheguard/internal/limit"
 	"github.com/cacheguard/go/internal/lifecycle"
+	"github.com/cacheguard/go/internal/limit"
 	"github.com/cacheguard/go/internal/observe"
 	"github.com/cacheguard/go/internal/report"
 )

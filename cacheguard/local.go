@@ -4,66 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/tier"
 )
-
-// LocalConfig describes a tier of decoded values in this process, in front of Redis. Set MaxBytes or MaxEntries to switch
-// it on; setting both is an error. It is not available on a Ring.
-//
-// A Get that the tier answers costs no round trip. The price is a weaker promise: an Invalidate on another instance reaches this tier
-// by a message. Until the message arrives, Get may return the older value, but never for longer than TTL. Normally that is the time
-// of one message through Redis, but up to 5 seconds when the connection hangs unnoticed. On the instance that called Invalidate there
-// is no such delay.
-//
-// While the subscription to the messages is down, or a message is known to be missing, Get does not use the tier, except for
-// stale values (StaleFor) when Redis does not answer either. When the subscription is back, the tier starts empty.
-//
-// The tier only keeps entries that a Guard with a tier, StaleFor or EarlyRefresh stored: others do not say how long they are
-// fresh.
-type LocalConfig struct {
-	// MaxBytes bounds the tier by the size of its keys and encoded values, with 256 bytes added for each. Decoded values may
-	// take more than that.
-	MaxBytes int
-
-	// MaxEntries bounds the tier by the number of its entries.
-	MaxEntries int
-
-	// TTL is how long a value stays in the tier, at most, after it was read from Redis. At least a millisecond. Default: 5
-	// seconds.
-	TTL time.Duration
-
-	// HotKeys limits the tier to that many keys: those that this process asked for most in the last seconds, if it asked for
-	// them about thirty times or more. Default: 0, all keys.
-	HotKeys int
-}
-
-const defaultLocalTTL = 5 * time.Second
-
-func (c *LocalConfig) on() bool { return c.MaxBytes > 0 || c.MaxEntries > 0 }
-
-func (c *LocalConfig) check(bad func(field, format string, args ...any)) {
-	switch {
-	case c.MaxBytes < 0:
-		bad("Local.MaxBytes", "%d is negative", c.MaxBytes)
-	case c.MaxEntries < 0:
-		bad("Local.MaxEntries", "%d is negative", c.MaxEntries)
-	case c.MaxBytes > 0 && c.MaxEntries > 0:
-		bad("Local", "MaxBytes and MaxEntries are both set")
-	case !c.on() && (c.TTL != 0 || c.HotKeys != 0):
-		bad("Local", "set MaxBytes or MaxEntries, or nothing")
-	}
-	if c.TTL < 0 || c.TTL > 0 && c.TTL < time.Millisecond {
-		bad("Local.TTL", "%v is shorter than a millisecond (is the unit missing?)", c.TTL)
-	}
-	if c.HotKeys < 0 {
-		bad("Local.HotKeys", "%d is negative", c.HotKeys)
-	}
-}
 
 // checkLocal refuses a client whose scripts' messages do not reach every subscriber.
 func checkLocal(rdb Redis, cfg *Config) error {
@@ -120,24 +65,46 @@ func fromItem[V any](item *tier.Item, p *policy, how Outcome) (f found[V], ok bo
 	return f, true
 }
 
-// keep puts what was read into the tier. It skips an entry that does not say how long it is fresh, as Guards without a
-// tier write them: that may be gone from Redis the next moment.
-func keep[V any](g *Guard, key string, p *policy, mark tier.Mark, read *link.Read, r *readResult[V], under []tier.NameMark) {
-	if g.local == nil || r.entry.Fresh == 0 || r.state != fresh && r.state != ageing {
-		return
+// fromLocal returns what the local tier has, if it may be served.
+func (s *loadSpec[V]) fromLocal(g *Guard, key string) (f found[V], ok bool) {
+	if s.skipLocal || g.local == nil {
+		return f, false
 	}
-	left := r.entry.Fresh - max(g.serverClocks.Age(key, r.entry.Written), 0) // below 0 if the clocks disagree
-	size := max(len(read.Raw), len(r.entry.Payload))                         // a compressed entry is kept decompressed
-	if r.value == nil {
-		g.local.Keep(key, mark, &tier.Item{Named: p.kind != nil}, nil, size, left, left, under...)
-		return
+	f, ok = fromItem[V](g.local.Get(key), s.policyOf(g), Local)
+	if ok && s.judge != nil && f.value != nil {
+		ok = s.judge(*f.value) == Serve // otherwise read it from Redis, where it may have been replaced
 	}
-	k := &kept[V]{Item: tier.Item{Named: p.kind != nil}, value: *r.value}
-	g.local.Keep(key, mark, &k.Item, &k.value, size, left, left+p.staleFor, under...)
+	return f, ok
 }
 
-// kept is an item of the tier, and beside it its value.
-type kept[V any] struct {
-	tier.Item
-	value V
+// tryLocal returns what the local tier has, if the key may be read and the value may be served.
+func (s *loadSpec[V]) tryLocal(ctx context.Context, g *Guard, key string) (f found[V], ok bool) {
+	if g.local == nil || !g.detours.none() && !mayReadLocal(ctx, g, key) {
+		return f, false
+	}
+	return s.fromLocal(g, key)
+}
+
+// mayReadLocal looks at all that could speak against it.
+func mayReadLocal(ctx context.Context, g *Guard, key string) bool {
+	within := pastOf(ctx, g, key)
+	return g.mustBypass(ctx, key) == nil && !within.Any()
+}
+
+// staleFromLocal returns what the local tier has when Redis does not answer, as a stale value, if stale
+// values may be served.
+func (s loadSpec[V]) staleFromLocal(g *Guard, key string) (f found[V], ok bool) {
+	if s.skipLocal || g.local == nil || s.policyOf(g).staleFor == 0 {
+		return f, false
+	}
+	item := g.local.GetAnyway(key)
+	f, ok = fromItem[V](item, s.policyOf(g), Stale)
+	switch {
+	case !ok || f.value == nil:
+	case s.judge != nil:
+		ok = s.judge(*f.value) != Replace
+	case g.cfg.Hooks.OnStale != nil:
+		g.cfg.Hooks.OnStale(key, g.local.Past(item))
+	}
+	return f, ok
 }

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/cacheguard/go/cacheguard/internal/gather"
-	"github.com/cacheguard/go/cacheguard/internal/limit"
 	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/flight"
+	"github.com/cacheguard/go/internal/gather"
+	"github.com/cacheguard/go/internal/limit"
 )
 
 // GetMany returns the values of the keys. It takes what it can from the cache, and calls load once for the keys that
@@ -43,7 +43,7 @@ type many[V any] struct {
 	found map[string]V
 	errs  []error
 
-	warming *warming // what wants the keys; nil: a caller
+	counts func(how Outcome, err error) // hears of each key, instead of those who hear of callers; nil: a caller wants the keys
 }
 
 // wanted is a key that is not in the cache.
@@ -227,7 +227,7 @@ func (m *many[V]) take(ctx context.Context, key string, v V, how Outcome, err er
 	if err == nil && m.found != nil {
 		m.found[key] = v
 	}
-	if m.guard.samples && m.warming == nil {
+	if m.guard.samples && m.counts == nil {
 		sample(ctx, m.guard, m.spec, key, v, how, err)
 	}
 	m.tell(ctx, key, how, err)
@@ -239,8 +239,8 @@ func (m *many[V]) fail(ctx context.Context, key string, how Outcome, err error) 
 }
 
 func (m *many[V]) tell(ctx context.Context, key string, how Outcome, err error) {
-	if m.warming != nil {
-		m.warming.add(how, err)
+	if m.counts != nil {
+		m.counts(how, err)
 		return
 	}
 	m.guard.countAnswer(m.spec.policy, key, how, err)
@@ -255,4 +255,27 @@ func names(all []wanted) []string {
 		keys[i] = w.key
 	}
 	return keys
+}
+
+// getMany is GetMany for the keys and the loader of a Cache.
+func getMany[V any](ctx context.Context, g *Guard, keys []string, spec loadSpec[V]) (map[string]V, error) {
+	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskGetMany, keys)
+	m := &many[V]{guard: g, spec: spec, start: time.Now(), found: make(map[string]V, len(keys))}
+	m.run(ctx, keys)
+	err := errors.Join(m.errs...)
+	end(End{Err: err})
+	return m.found, err
+}
+
+// run gets the keys.
+func (m *many[V]) run(ctx context.Context, keys []string) {
+	rest := m.admit(ctx, keys)
+	m.asked = m.guard.clock.Now()
+	for asks := 0; len(rest) > 0; asks++ {
+		if asks <= maxAsks {
+			rest = m.loadAll(ctx, m.readKeys(ctx, rest))
+		} else {
+			rest = m.loadAll(ctx, m.unread(ctx, rest))
+		}
+	}
 }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/cacheguard/go/cacheguard/internal/gather"
 	"github.com/cacheguard/go/internal/epoch"
+	"github.com/cacheguard/go/internal/gather"
 	"github.com/cacheguard/go/internal/keytext"
 )
 
@@ -177,12 +177,6 @@ func (c *Cache[K, V]) absence(err error) error {
 	return err
 }
 
-// absentAlone reports whether the error is plain absence, and not another failure that wraps it, such as a panic.
-func absentAlone(err error) bool {
-	_, panicked := errors.AsType[*PanicError](err)
-	return !panicked && errors.Is(err, ErrNotFound)
-}
-
 // keys returns the Guard's key of k, which is empty if there is none, and the key of its value in Redis, which contains the former.
 func (c *Cache[K, V]) keys(k K) (key, valueKey string) {
 	var room [128]byte
@@ -238,7 +232,8 @@ func (c *Cache[K, V]) Stats() Stats {
 	if c == nil {
 		return Stats{}
 	}
-	return statsOf(c.guard, c.policy.kind)
+	k := c.policy.kind
+	return Stats{Loading: int(k.running.Load()), Owed: c.guard.invalidations.BeginningWith(k.name + ":")}
 }
 
 // Guard is the Guard that the Cache is a view of.

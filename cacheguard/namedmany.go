@@ -3,7 +3,6 @@ package cacheguard
 import (
 	"context"
 	"errors"
-	"time"
 )
 
 // GetMany returns the things with the keys. It makes one call of LoadMany for those that nobody is loading, or calls Load for each
@@ -69,28 +68,5 @@ func (c *Cache[K, V]) loaderOf(byKey map[string]K) func(context.Context, []strin
 			}
 		}
 		return values, c.absent(err)
-	}
-}
-
-// getMany is GetMany for the keys and the loader of a Cache.
-func getMany[V any](ctx context.Context, g *Guard, keys []string, spec loadSpec[V]) (map[string]V, error) {
-	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskGetMany, keys)
-	m := &many[V]{guard: g, spec: spec, start: time.Now(), found: make(map[string]V, len(keys))}
-	m.run(ctx, keys)
-	err := errors.Join(m.errs...)
-	end(End{Err: err})
-	return m.found, err
-}
-
-// run gets the keys.
-func (m *many[V]) run(ctx context.Context, keys []string) {
-	rest := m.admit(ctx, keys)
-	m.asked = m.guard.clock.Now()
-	for asks := 0; len(rest) > 0; asks++ {
-		if asks <= maxAsks {
-			rest = m.loadAll(ctx, m.readKeys(ctx, rest))
-		} else {
-			rest = m.loadAll(ctx, m.unread(ctx, rest))
-		}
 	}
 }

@@ -3,7 +3,6 @@ package cacheguard
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -25,9 +24,9 @@ func TestAnInvalidationThatFailedIsSentAgain(t *testing.T) {
 	if err := f.guards[0].Invalidate(context.Background(), keys...); err == nil {
 		t.Fatal("no error")
 	}
-	expect.Equal(t, "owed", f.guards[0].invalidations.pending.count.Load(), 300)
+	expect.Equal(t, "owed", f.guards[0].invalidations.Len(), 300)
 	proxy.Refuse(false)
-	redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].invalidations.pending.count.Load() == 0 })
+	redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].invalidations.Len() == 0 })
 	for _, k := range keys[:3] {
 		expect.Equal(t, k, mustGet(t, f.guards[1], k, returns("new")), "new")
 	}
@@ -47,7 +46,7 @@ func TestWhatIsOwedIsNotServed(t *testing.T) {
 	expect.Equal(t, "bypassed", f.events.count(Bypassed), 2)
 
 	rule.Remove()
-	redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].invalidations.pending.count.Load() == 0 })
+	redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].invalidations.Len() == 0 })
 	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", returns("newest")), "newest")
 }
 
@@ -70,7 +69,7 @@ func TestWhatWasReadWhileItWasOwedIsNotServed(t *testing.T) {
 	select {
 	case <-held.Hit():
 		refused.Remove()
-		redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].invalidations.pending.count.Load() == 0 })
+		redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].invalidations.Len() == 0 })
 		held.Release()
 		found = <-values
 	case found = <-values: // not read at all
@@ -91,27 +90,6 @@ func TestCloseTriesOnceMoreToSendWhatIsOwed(t *testing.T) {
 	expect.Equal(t, "value", mustGet(t, f.guards[1], "k", returns("new")), "new")
 }
 
-func TestOwedKeysAreBounded(t *testing.T) {
-	t.Parallel()
-	var p pendingInvalidations
-	for i := range 3 {
-		keys := make([]string, maxPending/2)
-		for j := range keys {
-			keys[j] = fmt.Sprint(i, ":", j)
-		}
-		expect.Equal(t, "start", p.enqueue(keys, strings.Clone), i == 0)
-	}
-	expect.Equal(t, "owed", p.count.Load(), maxPending)
-	keys, upTo := p.batch()
-	expect.Equal(t, "a batch", len(keys), maxInvalidations)
-	p.enqueue(keys[:1], strings.Clone) // owed again while it is being sent
-	for _, key := range keys {
-		p.resolve(key, upTo)
-	}
-	expect.Equal(t, "owed", p.count.Load(), maxPending-maxInvalidations+1)
-	expect.Equal(t, "still owed", p.has(keys[0]), true)
-}
-
 // One node of a cluster that hangs must not keep the keys of the others from being invalidated.
 func TestInvalidationsOfANodeThatHangsAreOwedAndThoseOfOthersSent(t *testing.T) {
 	t.Parallel()
@@ -126,7 +104,7 @@ func TestInvalidationsOfANodeThatHangsAreOwedAndThoseOfOthersSent(t *testing.T) 
 	defer c.Node(0).Resume()
 	err := g.Invalidate(context.Background(), keys...)
 	for _, key := range keys {
-		if owed := g.invalidations.pending.has(key); owed != ofHung(key) {
+		if owed := g.invalidations.Has(key); owed != ofHung(key) {
 			t.Errorf("%s: owed %v, of the node that hangs %v", key, owed, ofHung(key))
 		}
 	}

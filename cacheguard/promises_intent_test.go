@@ -97,7 +97,7 @@ func promiseIntentExpires(t *testing.T, a arena) {
 	<-slow.begun
 	<-slow.begun
 	in := mustIntend(t, f.guards[0], Changes{Keys: []string{"cached", "stored", "loading"}, Tags: []string{"shoes"}})
-	in.stop()
+	in.kept.Stop()
 	mustGet(t, f.guards[1], "stored", returns("old"))
 	mustGet(t, f.guards[1], "listed", tagged("old", "shoes"))
 	for _, key := range []string{"cached", "stored", "list", "listed"} {

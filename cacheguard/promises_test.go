@@ -87,8 +87,8 @@ func withFewRights(t *testing.T) arena {
 	user := shared.As(t, strings.Fields(strings.ReplaceAll(rules, "shop:", "test-*:"))...)
 	return arena{
 		patience: time.Minute, // each script is looked at
-		client: func(tb testing.TB) client { return redistest.DeclaredKeys(tb, shared.Client(tb, user)) },
-		around: func(tb testing.TB) client { return shared.Client(tb) },
+		client:   func(tb testing.TB) client { return redistest.DeclaredKeys(tb, shared.Client(tb, user)) },
+		around:   func(tb testing.TB) client { return shared.Client(tb) },
 	}
 }
 

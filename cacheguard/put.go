@@ -6,11 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/protocol"
-	"github.com/cacheguard/go/internal/script"
 )
 
 // Put is Update for a write that returns the new value of the source. Put stores this value in the step that ends the
@@ -42,78 +39,39 @@ func (c *Cache[K, V]) Put(ctx context.Context, k K, write func(context.Context) 
 		v, err := write(context.WithValue(ctx, loadingKey{}, made))
 		if err == nil {
 			p.written = &loaded{value: &v, took: time.Since(start), ttl: made.ttl.Load(), tags: made.allTags()}
-			if p.rebuild.job.tags != nil {
-				p.written.tags = append(p.written.tags, p.rebuild.job.tags(&v)...)
+			if p.job.tags != nil {
+				p.written.tags = append(p.written.tags, p.job.tags(&v)...)
 			}
 		}
 		return err
 	})
 }
 
-// putting is the value that an update of one key stores at its end.
+// putting is the value that an update of one key stores at its end, as it would store a load.
 type putting struct {
-	rebuild    *rebuild  // as it would store a load
-	generation string    // what the update must find at its end, as the proof that nothing was invalidated in between
-	locked     time.Time // when the update had its lock, if it was taken together with the announcement
-	written    *loaded   // what write returned; nil: nothing is to be stored
+	*rebuild
+	written *loaded // what write returned; nil: nothing is to be stored
 }
 
-// lasting is for how long the proof is kept at most.
-func (p *putting) lasting(g *Guard) time.Duration {
-	if g.cfg.UpdateTimeout == off {
-		return time.Hour
-	}
-	return g.cfg.UpdateTimeout
-}
+func (p *putting) Key() string               { return p.job.valueKey }
+func (p *putting) Ask(ctx context.Context)   { p.asked(ctx).Prepare(ctx) }
+func (p *putting) Asked(ctx context.Context) { p.asked(ctx).Ready(ctx) }
+func (p *putting) Forget()                   { p.epochs = nil }
+func (p *putting) Drop()                     { p.written = nil }
 
-// begin announces the update, and reads the epochs that the value will be stamped with.
-func (p *putting) begin(ctx context.Context, u *update) error {
-	g, job := u.guard, p.rebuild.job
-	epochs := p.rebuild.asked(ctx)
-	epochs.Prepare(ctx)
-	cmd, err := g.invalidations.forgetOne(ctx, "update", job.key,
-		g.keys.BeginPut(job.valueKey, u.token, g.invalidations.notice(job.key), p.lasting(g)))
-	if err != nil {
-		return err
-	}
-	p.generation, _ = cmd.Text()
-	epochs.Ready(ctx)
-	return nil
-}
-
-// end ends the update, and stores the written value if it may.
-func (p *putting) end(ctx context.Context, u *update) map[string]*RedisError {
-	g, key, valueKey := u.guard, p.rebuild.job.key, p.rebuild.job.valueKey
-	notice := g.invalidations.notice(key)
-	call := g.keys.EndUpdate(valueKey, u.token, notice)
-	f := p.filling(ctx)
-	if f.TTL > 0 {
-		call = g.keys.Put(valueKey, u.token, notice, f)
-	}
-	cmd, err := g.invalidations.forgetOne(ctx, "invalidate", key, call)
-	if err != nil {
-		return map[string]*RedisError{key: err}
-	}
-	if f.TTL > 0 {
-		status, err := cmd.Text()
-		p.report(ctx, status, err)
-	}
-	return nil
-}
-
-// report tells the hooks what came of the value.
-func (p *putting) report(ctx context.Context, status string, err error) {
+// Report tells the hooks what came of the value.
+func (p *putting) Report(ctx context.Context, status string, err error) {
 	switch {
 	case err != nil, status == protocol.Stored:
 	case status == protocol.Refused:
-		p.rebuild.guard.cfg.Hooks.rejected(p.rebuild.job.key)
+		p.guard.cfg.Hooks.rejected(p.job.key)
 	default:
-		p.rebuild.guard.onUnstorable(ctx, p.rebuild.job, errors.New(status))
+		p.guard.onUnstorable(ctx, p.job, errors.New(status))
 	}
 }
 
-// filling is what is to be stored; without a TTL, nothing is.
-func (p *putting) filling(ctx context.Context) (f protocol.Filling) {
+// Filling is what is to be stored; without a TTL, nothing is.
+func (p *putting) Filling(ctx context.Context, generation string) (f protocol.Filling) {
 	r := p.rebuild
 	if p.written == nil || ctx.Err() != nil {
 		return f
@@ -123,16 +81,5 @@ func (p *putting) filling(ctx context.Context) (f protocol.Filling) {
 		r.guard.cfg.Hooks.rejected(r.job.key)
 		return f
 	}
-	return r.prepare(ctx, *p.written, p.generation, stamp, refused)
-}
-
-// forgetOne is forget for one call, and returns its reply.
-func (i *invalidations) forgetOne(ctx context.Context, op, key string, call *script.Call) (*redis.Cmd, *RedisError) {
-	defer i.forgetLocal([]string{key}) // also after an error, as Redis may have removed the key
-	cmd, err := i.guard.writeOne(ctx, call)
-	if err != nil {
-		i.guard.health.Failed(err)
-		return nil, i.guard.redisError(op, key, err)
-	}
-	return cmd, nil
+	return r.prepare(ctx, *p.written, generation, stamp, refused)
 }

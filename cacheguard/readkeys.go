@@ -80,7 +80,7 @@ func (m *many[V]) readable(ctx context.Context, keys []string) (readable []strin
 	for _, key := range keys {
 		w, reason, within := wanted{key: key}, m.guard.mustBypass(ctx, key), pastOf(ctx, m.guard, key)
 		switch {
-		case reason == nil && within.named != nil:
+		case reason == nil && within.Named != nil:
 			w.mode, w.how = direct, Loaded
 			toLoad = append(toLoad, w)
 		case reason == nil:
@@ -99,7 +99,7 @@ func (m *many[V]) takeLocal(ctx context.Context, keys []string) (others []string
 	}
 	for _, key := range keys {
 		within := pastOf(ctx, m.guard, key)
-		if kept, ok := m.spec.fromLocal(m.guard, key); ok && !within.any() {
+		if kept, ok := m.spec.fromLocal(m.guard, key); ok && !within.Any() {
 			m.answer(ctx, key, kept)
 		} else {
 			others = append(others, key)
@@ -113,7 +113,7 @@ func (m *many[V]) act(ctx context.Context, b *beingRead[V], w *wanted) bool {
 	d := m.spec.decide(m.guard, w.key, b.result, b.redisErr)
 	w.unfit, w.aged, w.took, w.epochs = b.read.Raw, d.aged, b.result.entry.Took, &b.epochs
 	within := pastOf(ctx, m.guard, w.key)
-	if within.must(d.action, b.result.entry.Stamp) {
+	if mustPass(&within, d.action, b.result.entry.Stamp) {
 		w.mode, w.how = direct, Loaded
 		return true
 	}

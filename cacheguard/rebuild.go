@@ -2,48 +2,14 @@ package cacheguard
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"runtime"
 	"time"
 
-	"github.com/cacheguard/go/cacheguard/internal/limit"
-	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/health"
-	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/wake"
 )
-
-// readFirst is how far away Redis is at most if a load reads before it asks for its lease.
-const readFirst = time.Millisecond
-
-// rebuild is a flight that gets the value of a key through the lease: from another instance that loads, or with a load of
-// its own.
-type rebuild struct {
-	guard       *Guard
-	job         *job
-	breaker     *health.Breaker
-	token       string
-	unfit       []byte       // what the cache has for the key but nobody can use; nil if nothing
-	aged        bool         // it is unfit because it seems too old
-	publish     func(answer) // gives the answer to the callers that it is good for
-	slot        limit.Slot
-	epochs      *epoch.Reading // asked for in this attempt; nil: not yet
-	waited      bool           // for its slot: by now, another instance may have stored the value
-	joined      int            // callers of the flight, when the load began
-	afterBypass bool           // it has given up on Redis once: if that fails again, it loads without
-	askedAgain  int            // how often it has had to ask again
-	origin      string         // of the load that it waits for
-	endWait     func(End)      // ends the task of waiting for another instance; nil: there is none
-	patience    time.Time      // when WaitTimeout is over; zero: it has none
-}
-
-func (g *Guard) newRebuild(j *job, unfit []byte, publish func(answer)) *rebuild {
-	return &rebuild{
-		guard: g, job: j, breaker: g.health.Of(j.valueKey), token: rand.Text(), unfit: g.cfg.packing().Unfit(unfit), aged: j.aged, publish: publish,
-	}
-}
 
 // run asks for the value or the lease until it has an answer. The watch begins before the first request, so that no
 // wake-up is missed.
@@ -88,7 +54,7 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 	if r.epochs = nil; polls > 0 { // there may be a value
 		r.asked(ctx)
 	}
-	if r.afterBypass && g.invalidations.pending.has(r.job.key) { // after the tick: no call that began later gets this answer
+	if r.afterBypass && g.invalidations.Has(r.job.key) { // after the tick: no call that began later gets this answer
 		r.returnSlot()
 		return g.loadDirectly(ctx, r.job, Bypassed), true
 	}
@@ -127,107 +93,6 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 	r.beginWait(ctx, got)
 	waiter.Waiting()
 	return r.await(ctx, waiter, got, wait{polls: polls, before: before})
-}
-
-// request is what the rebuild asks for: the lease only if it has a slot.
-func (r *rebuild) request() protocol.Request {
-	return protocol.Request{Token: r.token, Take: !r.slot.IsNone(), Unfit: r.unfit, Aged: r.aged}
-}
-
-// acquire asks Redis. If the flight ends before the reply, it gives back a lease that was granted. If a flight may not take
-// the lease, it first asks whether there is anything at all: in a process at its limit there mostly is not, and the question
-// costs Redis a third of the script.
-func (r *rebuild) acquire(ctx context.Context, request protocol.Request) (protocol.Acquired, error) {
-	g, valueKey := r.guard, r.job.valueKey
-	if r.job.batch != nil {
-		done, err := r.job.batch.takeScriptSlot(ctx)
-		if err != nil {
-			return protocol.Acquired{}, err
-		}
-		defer done()
-	}
-	if !request.Take && request.Unfit == nil && g.plain {
-		cmd, err := g.link.Do(ctx, valueKey, &link.Call{Script: g.keys.Exists(valueKey), Rank: link.Ordinary})
-		if err != nil || cmd.Val() == int64(0) {
-			return protocol.Acquired{Status: protocol.Free}, err
-		}
-	}
-	if r.waited && request.Take && request.Unfit == nil {
-		if raw := r.stored(ctx); len(raw) > 0 {
-			return protocol.Acquired{Status: protocol.HasValue, Value: raw}, nil
-		}
-	}
-	rank := link.Ordinary
-	if r.slot.IsOwn() {
-		rank = link.HoldsSlot
-	}
-	if request.Take {
-		r.beforeLoad(ctx).Prepare(ctx)
-	}
-	asked := g.cfg.clock.Now()
-	cmd, err := g.link.Do(ctx, valueKey, &link.Call{Script: g.keys.Acquire(valueKey, request), Rank: rank, Late: r.tooLate})
-	if err != nil {
-		return protocol.Acquired{}, err
-	}
-	got, err := protocol.ParseAcquired(cmd)
-	if r.waited && err == nil {
-		g.storedMeanwhile.Found(got.Status == protocol.HasValue)
-	}
-	if !got.FreshAt.IsZero() {
-		g.serverClocks.Note(r.job.key, got.FreshAt, asked)
-	}
-	return got, err
-}
-
-// stored reads what another instance may have stored while this one waited for its slot, with the epochs that judge it. In a cold start of a
-// fleet that is most keys, and a read costs Redis a tenth of the script. Where Redis is far, or nobody else loads, the script asks at once.
-func (r *rebuild) stored(ctx context.Context) []byte {
-	g, valueKey := r.guard, r.job.valueKey
-	if g.storedMeanwhile.Expected() || g.link.Shortest(valueKey) > readFirst {
-		return nil
-	}
-	epochs := g.epochs.Begin(r.job.key, valueKey, r.job.kind, r.job.known)
-	read, err := g.link.Get(ctx, valueKey, epochs.Keys()...)
-	if err != nil || read.Err != nil {
-		return nil // the script will say why
-	}
-	epochs.Take(read)
-	r.epochs = &epochs
-	if read.Raw != nil {
-		g.storedMeanwhile.Found(true)
-	}
-	return read.Raw
-}
-
-// asked returns epochs that were asked for in this attempt, after its tick: they judge a value that others loaded.
-func (r *rebuild) asked(ctx context.Context) *epoch.Reading {
-	if r.epochs == nil {
-		epochs := r.guard.epochs.Begin(r.job.key, r.job.valueKey, r.job.kind, r.job.known)
-		epochs.Ask(ctx)
-		r.epochs = &epochs
-	}
-	return r.epochs
-}
-
-// beforeLoad returns epochs that were asked for before the load of this rebuild begins.
-func (r *rebuild) beforeLoad(ctx context.Context) *epoch.Reading {
-	if r.epochs == nil && r.job.epochs != nil && r.job.anew == nil {
-		return r.job.epochs
-	}
-	return r.asked(ctx) // also to see whether what is replaced is still valid
-}
-
-func (r *rebuild) returnSlot() {
-	r.guard.loaders.limits.Free(r.slot)
-	r.slot = limit.Slot{}
-}
-
-// failure returns the remembered error of a load: the error itself if it was one of ours, else its text.
-func (r *rebuild) failure(got protocol.Acquired) error {
-	if err := r.guard.failures.Find(got.Failed); err != nil {
-		return err
-	}
-	return r.job.policy.loadError(r.job.key, got.Message)
 }
 
 // confirm asks whether an entry is valid. If it is not, it will be overwritten. Epochs that were read before the entry may be too old to
@@ -283,4 +148,95 @@ func (r *rebuild) use(ctx context.Context, raw []byte, how Outcome, before uint6
 		return answer{err: ErrNotFound, absent: true, outcome: Negative, before: before, origin: r.origin}, true
 	}
 	return answer{value: value, outcome: how, before: before, origin: r.origin}, true
+}
+
+// wait is how a flight waits for the holder of the lease.
+type wait struct {
+	polls  int    // how often it asked before
+	before uint64 // the tick before it asked: a value that is stored later may answer any call that began before it
+}
+
+// await waits until the holder is done, or may be dead. Not done: ask again.
+func (r *rebuild) await(ctx context.Context, waiter *wake.Waiter, got protocol.Acquired, w wait) (a answer, done bool) {
+	limit := wake.Patience(got.Left, got.Registered, w.polls)
+	if !r.patience.IsZero() {
+		limit = min(limit, time.Until(r.patience))
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case msg := <-waiter.C:
+		return r.wakeUp(ctx, msg, got.Generation, w.before)
+	case <-timer.C:
+		if r.impatient() {
+			return r.loadAlone(ctx), true
+		}
+		return answer{}, false
+	case <-r.breaker.Opened():
+		return r.unreachable(ctx, health.ErrOpen), true // the message would not come either
+	case <-ctx.Done():
+		return answer{err: closedOr(context.Cause(ctx))}, true
+	}
+}
+
+// impatient reports whether WaitTimeout is over.
+func (r *rebuild) impatient() bool { return !r.patience.IsZero() && !time.Now().Before(r.patience) }
+
+// wakeUp does what a message says. A message is about the end of one generation of the lease. If the flight registered in
+// another one, the message proves nothing, and the flight asks again.
+func (r *rebuild) wakeUp(ctx context.Context, msg wake.Message, generation string, before uint64) (answer, bool) {
+	what, rest, ok := protocol.ParsePush(msg.Body, generation)
+	if msg.AskAgain || !ok {
+		return answer{}, false
+	}
+	switch what {
+	case protocol.PushedValue:
+		return r.use(ctx, []byte(rest), Shared, before)
+	case protocol.PushedFailure:
+		return answer{err: r.job.policy.loadError(r.job.key, rest), outcome: Shared, origin: r.origin}, true
+	case protocol.PushedUnstored:
+		return r.loadAlone(ctx), true
+	case protocol.PushedAskAgain:
+		r.askedAgain++
+	}
+	return answer{}, false
+}
+
+// beginWait begins the task of waiting for another instance, unless that has begun.
+func (r *rebuild) beginWait(ctx context.Context, got protocol.Acquired) {
+	hooks := &r.guard.cfg.Hooks
+	if hooks.Begin == nil && hooks.Origin == nil {
+		return
+	}
+	r.origin = got.Origin()
+	if r.endWait == nil {
+		_, r.endWait = hooks.begin(ctx, TaskWait, r.job.key)
+	}
+}
+
+// finishWait ends that task, if there is one: with the answer, or because the flight loads by itself (nil).
+func (r *rebuild) finishWait(a *answer) {
+	if r.endWait == nil {
+		return
+	}
+	end := End{Origin: r.origin}
+	if a != nil {
+		end.Outcome, end.Err = a.outcome, a.err
+	}
+	r.endWait(end)
+	r.endWait = nil
+}
+
+// unreachable answers when Redis could not be asked for the lease. The reply may be all that was lost.
+func (r *rebuild) unreachable(ctx context.Context, err error) answer {
+	r.finishWait(nil)
+	r.recall(err)
+	reason := r.guard.redisError("acquire", r.job.key, err)
+	if r.guard.cfg.FailClosed || r.job.spare {
+		return answer{err: reason}
+	}
+	if r.afterBypass {
+		return r.guard.loadDirectly(ctx, r.job, Bypassed)
+	}
+	return r.guard.loadBypassed(ctx, r.job, r.publish)
 }

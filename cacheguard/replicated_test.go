@@ -83,7 +83,7 @@ func TestAnInvalidationThatNoReplicaHasIsAnErrorAndPendingUntilOneDoes(t *testin
 			r.replica.Resume()
 			redistest.Await(t, "it is acknowledged", func() bool { return invalidate(g) == nil })
 			redistest.Await(t, "nothing is pending", func() bool {
-				return g.invalidations.pending.count.Load()+g.ofEpochs.pending.count.Load() == 0
+				return g.invalidations.Len()+g.ofEpochs.Len() == 0
 			})
 		})
 	}

@@ -224,7 +224,7 @@ func (s *stage) release() script.Call { return s.lock.Releasing(s.token, s.fence
 func (s *stage) lockUpdate(ctx context.Context, valueKey string, lasting time.Duration) (err error) {
 	g := s.guards[0]
 	s.lock = s.lockOf(s.key)
-	call := g.keys.LockUpdate(s.ask(), valueKey, s.token, g.invalidations.notice(s.key), lasting)
+	call := g.keys.LockUpdate(s.ask(), valueKey, s.token, g.invalidations.Notice(s.key), lasting)
 	s.fence, err = call.Run(ctx, s.redis).Int64()
 	return err
 }
@@ -235,16 +235,16 @@ func (s *stage) write(step int, bad trouble) error {
 	case s.together && step == 2:
 		return s.lockUpdate(ctx, s.value(s.key), 0)
 	case s.together && step == 5 && bad != crash:
-		call := g.keys.UnlockUpdate(s.release(), s.value(s.key), s.token, g.invalidations.notice(s.key))
+		call := g.keys.UnlockUpdate(s.release(), s.value(s.key), s.token, g.invalidations.Notice(s.key))
 		return call.Run(ctx, s.redis).Err()
 	case step == 2:
-		return g.keys.BeginUpdate(s.value(s.key), s.token, g.invalidations.notice(s.key)).Run(ctx, s.redis).Err()
+		return g.keys.BeginUpdate(s.value(s.key), s.token, g.invalidations.Notice(s.key)).Run(ctx, s.redis).Err()
 	case step == 3 && bad == intentLost:
 		return s.redis.Del(ctx, s.intent(s.key)).Err()
 	case step == 4:
 		s.source = "new"
 	case step == 5 && bad != crash:
-		return g.keys.EndUpdate(s.value(s.key), s.token, g.invalidations.notice(s.key)).Run(ctx, s.redis).Err()
+		return g.keys.EndUpdate(s.value(s.key), s.token, g.invalidations.Notice(s.key)).Run(ctx, s.redis).Err()
 	}
 	return nil
 }

@@ -2,22 +2,50 @@ package cacheguard
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/cacheguard/go/internal/intent"
+	"github.com/cacheguard/go/internal/update"
 )
 
 // scope says within which loads and updates of the same Guard a call is made, according to its context.
 type scope struct {
-	nested  bool    // a loader makes the call
-	writing bool    // the write of an update of the key makes it
-	intent  *Intent // within whose transaction it reads past the cache; nil: it does not have to
+	nested  bool           // a loader makes the call
+	writing bool           // the write of an update of the key makes it
+	intent  *intent.Intent // within whose transaction it reads past the cache; nil: it does not have to
 }
 
 func scopeOf(ctx context.Context, g *Guard, key string) scope {
 	p := pastOf(ctx, g, key)
-	return scope{nested: loadingOf(ctx).within(g), writing: updateOf(ctx).includes(g, key), intent: p.intent()}
+	return scope{nested: loadingOf(ctx).within(g), writing: update.Of(ctx).Includes(&g.updates, key), intent: p.Intent()}
+}
+
+type intentKey struct{}
+
+// intentScope is an intent within whose transaction a call is made.
+type intentScope struct {
+	*intent.Intent
+	outer *intentScope
+}
+
+// pastOf says which intents a call for the key must read past the cache for.
+func pastOf(ctx context.Context, g *Guard, key string) (p intent.Past) {
+	if !g.detours.has(intending) {
+		return p
+	}
+	of, _ := ctx.Value(intentKey{}).(*intentScope)
+	for ; of != nil; of = of.outer {
+		p.Add(&g.intents, of.Intent, key)
+	}
+	for u := update.Of(ctx); u != nil; u = u.Outer {
+		p.Add(&g.intents, u.Named(), key)
+	}
+	return p
 }
 
 // loading is a load under way, found in the context of its loader.
@@ -102,19 +130,61 @@ func SetTTL(ctx context.Context, ttl time.Duration) {
 	}
 }
 
-type updateKey struct{}
-
-func updateOf(ctx context.Context) *update {
-	u, _ := ctx.Value(updateKey{}).(*update)
-	return u
+// SetTags adds tags to the entry being loaded, or written by a Put, so that InvalidateTags finds it. A loader or write calls it with the context
+// that it was given; with another context it does nothing. In GetMany, the tags apply to all keys of a call of load. Remembered absence has tags too.
+//
+// An entry can have 256 tags of 1 to 512 bytes each, and 50 KiB together. Beyond that, the value reaches those who wait for it, but is not stored,
+// and Hooks.OnUnstorable gets the reason.
+//
+// A value with tags is not stored if one of its tags may have been invalidated since its load began. A tag that the Guard did not
+// know before the load counts as invalidated if any tag was; the next load of the key knows it.
+//
+// A hit asks Redis for the value and for what says that it is valid in one request, with the tags that the key had last. If it has others
+// now, they cost another one.
+func SetTags(ctx context.Context, tags ...string) {
+	if l := loadingOf(ctx); l != nil {
+		l.addTags(tags)
+	}
 }
 
-// includes reports whether the key is being updated by u, or by one that u is a part of.
-func (u *update) includes(g *Guard, key string) bool {
-	for ; u != nil; u = u.outer {
-		if u.guard == g && slices.Contains(u.keys, key) {
-			return true
-		}
+const (
+	maxTags = 256 // of an entry
+	maxTag  = 512 // bytes
+
+	maxAllTags = 50 << 10 // bytes
+)
+
+func checkTag(tag string) error {
+	switch {
+	case tag == "":
+		return errors.New("cacheguard: tag is empty")
+	case len(tag) > maxTag:
+		return fmt.Errorf("cacheguard: tag %.40q… has %d bytes, more than %d", tag, len(tag), maxTag)
 	}
-	return false
+	return nil
+}
+
+// checkTags refuses tags that no entry can have.
+func checkTags(tags []string) error {
+	if len(tags) > maxTags {
+		return fmt.Errorf("cacheguard: it has more than %d tags", maxTags)
+	}
+	bytes := 0
+	for _, tag := range tags {
+		if err := checkTag(tag); err != nil {
+			return err
+		}
+		bytes += len(tag)
+	}
+	if bytes > maxAllTags {
+		return fmt.Errorf("cacheguard: its tags have %d bytes together, more than %d", bytes, maxAllTags)
+	}
+	return nil
+}
+
+// union is what is in the lists, each once, in byte order.
+func union(lists ...[]string) []string {
+	all := slices.Concat(lists...)
+	slices.Sort(all)
+	return slices.Compact(all)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/cacheguard/go/internal/epoch"
+	"github.com/cacheguard/go/internal/invalidate"
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/selfcheck"
 	"github.com/cacheguard/go/rwlock"
@@ -48,18 +49,18 @@ func (g *Guard) SelfCheck(ctx context.Context) error {
 }
 
 func (g *Guard) checks() *selfcheck.Checks {
-	forget := func(ctx context.Context, i *invalidations, ids ...string) error {
-		for _, failed := range i.forget(ctx, "invalidate", ids, i.next) {
-			return failed.Err
+	forget := func(ctx context.Context, s *invalidate.Sender, ids ...string) error {
+		for _, failed := range s.Forget(ctx, "invalidate", ids, s.Next) {
+			return errors.Unwrap(failed)
 		}
 		return nil
 	}
 	c := &selfcheck.Checks{
 		Redis: g.rdb, Timeout: g.cfg.RedisTimeout, Life: g.life, Keys: g.keys, Inbox: g.inbox, Link: g.link, Epochs: g.epochs,
-		Channels: []string{g.inbox.Channel(), g.notices.Channel}, Notice: g.invalidations.notice, Invalidation: g.invalidations.next,
+		Channels: []string{g.inbox.Channel(), g.notices.Channel}, Notice: g.invalidations.Notice, Invalidation: g.invalidations.Next,
 		Invalidate: func(ctx context.Context, key string) error { return forget(ctx, &g.invalidations, key) },
 		InvalidateTag: func(ctx context.Context, tag string) error {
-			return forget(ctx, &g.ofEpochs.invalidations, g.ofEpochs.inAllParts([]string{epoch.OfTag(tag)})...)
+			return forget(ctx, &g.ofEpochs.Sender, g.ofEpochs.InAllParts([]string{epoch.OfTag(tag)})...)
 		},
 		Lock: func(ctx context.Context, key string) error {
 			return g.locks.Do(ctx, key, func(context.Context, *rwlock.Lease) error { return nil })

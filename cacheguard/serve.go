@@ -2,9 +2,7 @@ package cacheguard
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -82,73 +80,6 @@ func (g *Guard) serves(key string) bool {
 // isOff reports whether the cache is turned off for the key.
 func (g *Guard) isOff(key string) bool {
 	return g.detours.has(bypassing) || g.detours.has(choosing) && !g.serves(key)
-}
-
-// shadow asks the cache, in the background, what it would have answered to a call that has loaded without it.
-func shadow[V any](ctx context.Context, g *Guard, spec loadSpec[V], key string, loaded V, err error) {
-	s := &g.serving
-	absent := err != nil && absentAlone(err)
-	within := pastOf(ctx, g, key)
-	switch load := spec.loadOne(key); {
-	case load == nil, err != nil && !absent, within.any(), g.detours.has(bypassing), g.serves(key), rand.Float64() >= g.cfg.Shadow:
-		return
-	case spec.tagsEach != nil:
-		each := spec.tagsEach
-		spec.tags = func(v *V) []string { return each(key, v) }
-		fallthrough
-	default:
-		spec.load, spec.loadMany, spec.loadEach, spec.gathering, spec.spare = load, nil, nil, nil, true
-	}
-	if s.running.Add(1) > mostShadows || !g.life.Try(func() { // stop: that of reads and of loads
-		defer s.running.Add(-1)
-		ask := asker[V]{lookup[V]{guard: g, key: key, spec: spec, asked: g.clock.Now()}, any(&loaded)}
-		if absent {
-			ask.loaded = absence{}
-		}
-		ask.run(outsideLoads(context.WithoutCancel(ctx)))
-	}) {
-		s.running.Add(-1)
-	}
-}
-
-// asker asks for a shadow.
-type asker[V any] struct {
-	lookup[V]
-
-	loaded any // *V, or absence
-}
-
-func (a *asker[V]) run(ctx context.Context) {
-	g, s := a.guard, &a.guard.serving
-	begun := time.Now()
-	var v V
-	var how Outcome
-	var err error
-	if kept, ok := a.spec.fromLocal(g, a.key); ok {
-		v, how, err = kept.result()
-	} else {
-		v, how, err = a.read(ctx, past{})
-	}
-	served := any(&v)
-	switch {
-	case err != nil && !(absentAlone(err) && how != ""):
-		if !errors.Is(err, ErrClosed) {
-			s.failed.Add(1)
-		}
-		return
-	case how != Hit && how != Local && how != Stale && how != Negative:
-		s.missed.Add(1)
-		return
-	case how == Negative:
-		served = absence{}
-	}
-	s.hits.Add(1)
-	s.took.Add(uint64(time.Since(begun)))
-	j := a.spec.job(g, a.key, scopeOf(ctx, g, a.key), nil)
-	if c := (&comparison{guard: g, job: j, served: served}); !c.isServed(a.loaded) {
-		s.differed.Add(1)
-		s.verifier.Compare(ctx, c.closely())
-	}
 }
 
 func (s *serving) shadowed() Shadowed {

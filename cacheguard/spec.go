@@ -121,46 +121,22 @@ func (s loadSpec[V]) assess(r *readResult[V]) (state, found[V]) {
 	return expired, r.found
 }
 
-// fromLocal returns what the local tier has, if it may be served.
-func (s *loadSpec[V]) fromLocal(g *Guard, key string) (f found[V], ok bool) {
-	if s.skipLocal || g.local == nil {
-		return f, false
+// decide judges what was read, as the caller sees it. It reports a stale value that is served, and a failed read.
+func (s loadSpec[V]) decide(g *Guard, key string, r *readResult[V], readErr error) decision[V] {
+	seenAs, answer := s.assess(r)
+	d := decision[V]{action: decide(seenAs), found: answer, aged: s.judge == nil && r.aged()}
+	switch d.action {
+	case doRefresh:
+		if s.judge == nil && r.state == stale && !s.isPatient(g) {
+			g.onStale(key, r.entry)
+		}
+	case doBypass:
+		d.reason = g.redisError("get", key, readErr)
+		g.readFailed(s.valueKeyOf(g, key), readErr)
+		if old, ok := s.staleFromLocal(g, key); ok {
+			d.action, d.found = doServe, old
+		}
+	case doServe, doRebuild, doLoadApart:
 	}
-	f, ok = fromItem[V](g.local.Get(key), s.policyOf(g), Local)
-	if ok && s.judge != nil && f.value != nil {
-		ok = s.judge(*f.value) == Serve // otherwise read it from Redis, where it may have been replaced
-	}
-	return f, ok
-}
-
-// tryLocal returns what the local tier has, if the key may be read and the value may be served.
-func (s *loadSpec[V]) tryLocal(ctx context.Context, g *Guard, key string) (f found[V], ok bool) {
-	if g.local == nil || !g.detours.none() && !mayReadLocal(ctx, g, key) {
-		return f, false
-	}
-	return s.fromLocal(g, key)
-}
-
-// mayReadLocal looks at all that could speak against it.
-func mayReadLocal(ctx context.Context, g *Guard, key string) bool {
-	within := pastOf(ctx, g, key)
-	return g.mustBypass(ctx, key) == nil && !within.any()
-}
-
-// staleFromLocal returns what the local tier has when Redis does not answer, as a stale value, if stale
-// values may be served.
-func (s loadSpec[V]) staleFromLocal(g *Guard, key string) (f found[V], ok bool) {
-	if s.skipLocal || g.local == nil || s.policyOf(g).staleFor == 0 {
-		return f, false
-	}
-	item := g.local.GetAnyway(key)
-	f, ok = fromItem[V](item, s.policyOf(g), Stale)
-	switch {
-	case !ok || f.value == nil:
-	case s.judge != nil:
-		ok = s.judge(*f.value) != Replace
-	case g.cfg.Hooks.OnStale != nil:
-		g.cfg.Hooks.OnStale(key, g.local.Past(item))
-	}
-	return f, ok
+	return d
 }

@@ -3,7 +3,6 @@ package cacheguard
 import (
 	"context"
 	"errors"
-	"math"
 	mathrand "math/rand/v2"
 	"time"
 
@@ -13,30 +12,6 @@ import (
 // shortestStay is the shortest time for which a refresh leaves the key to another instance before this one
 // may ask again.
 const shortestStay = 20 * time.Millisecond
-
-// freshness tells a fresh entry from a stale one, and from one that XFetch draws for an early refresh. An entry that
-// does not say how long it is fresh is fresh until Redis expires it.
-func (g *Guard) freshness(key string, p *policy, e protocol.Entry) state {
-	if e.Fresh == 0 {
-		return fresh
-	}
-	age := g.serverClocks.Age(key, e.Written)
-	switch {
-	case age >= e.Fresh && p.staleFor > 0:
-		return stale
-	case age >= e.Fresh:
-		return expired // another Guard would still serve it
-	case p.earlyRefresh > 0 && age >= e.Fresh-xfetchGap(e.Took, p.earlyRefresh):
-		return ageing
-	}
-	return fresh
-}
-
-// xfetchGap draws how long before its end an entry is to be replaced: took * beta * -ln(rand), after Vattani,
-// Chierichetti and Lowenstein (see Config.EarlyRefresh).
-func xfetchGap(took time.Duration, beta float64) time.Duration {
-	return time.Duration(float64(took) * beta * -math.Log(1-mathrand.Float64()))
-}
 
 // refresh replaces the entry in the background, unless this instance is doing so already. If a loader asked for the entry, the
 // refresh is no part of that load.

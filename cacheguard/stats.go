@@ -56,7 +56,7 @@ func (g *Guard) Stats() Stats {
 	s.Warming, s.Closed, s.Shadowed = int(g.warming.Load()), g.life.Ending.Err() != nil, g.serving.shadowed()
 	s.FleetLoads = g.cfg.FleetLoads
 	s.Queued, s.FleetQueued = g.loaders.limits.Waiting()
-	if n, oldest := g.intents.count(); n > 0 {
+	if n, oldest := g.intents.Count(); n > 0 {
 		s.Intents, s.OldestIntent = n, time.Since(oldest)
 	}
 	if g.local != nil {
@@ -80,10 +80,5 @@ func (g *Guard) breakers() (all, open int) {
 
 // owed is how many invalidations are pending.
 func (g *Guard) owed() int {
-	return int(g.invalidations.pending.count.Load() + g.ofEpochs.pending.count.Load())
-}
-
-// statsOf is what a Guard is doing for a kind.
-func statsOf(g *Guard, k *kind) Stats {
-	return Stats{Loading: int(k.running.Load()), Owed: g.invalidations.pending.beginningWith(k.name + ":")}
+	return g.invalidations.Len() + g.ofEpochs.Len()
 }

@@ -2,17 +2,11 @@ package cacheguard
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
-	"time"
 
-	"github.com/cacheguard/go/internal/health"
-	"github.com/cacheguard/go/internal/lease"
-	"github.com/cacheguard/go/internal/lifecycle"
-	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/locker"
+	"github.com/cacheguard/go/internal/update"
 	"github.com/cacheguard/go/rwlock"
 )
 
@@ -57,15 +51,15 @@ func (g *Guard) UpdateMany(ctx context.Context, keys []string, write func(contex
 	return g.update(ctx, keys, nil, write)
 }
 
-// update is UpdateMany, and with a putting the Put of its one key.
-func (g *Guard) update(ctx context.Context, keys []string, p *putting, write func(context.Context) error) (err error) {
+// update is UpdateMany, and with a value the Put of its one key.
+func (g *Guard) update(ctx context.Context, keys []string, v update.Value, write func(context.Context) error) (err error) {
 	if g == nil {
 		return notCalled(errNilGuard)
 	}
-	u := &update{guard: g, keys: union(keys), token: rand.Text(), put: p, write: write, outer: updateOf(ctx)}
+	called := false
 	defer func() {
 		switch {
-		case err != nil && u.called:
+		case err != nil && called:
 			err = wasCalled(err)
 		case err != nil:
 			err = notCalled(err)
@@ -80,21 +74,8 @@ func (g *Guard) update(ctx context.Context, keys []string, p *putting, write fun
 	defer g.life.Done()
 	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskUpdate, keys)
 	defer func() { end(End{Err: err}) }()
-	if g.cfg.Disabled {
-		return u.runInProcess(ctx)
-	}
-	switch {
-	case g.cfg.WriteLock != nil:
-		err = u.underWriteLock(ctx, u.run)
-	case slices.ContainsFunc(u.keys, g.isCutOff):
-		err = health.ErrOpen // the lock is in the same Redis
-	default:
-		err = u.underLocks(ctx)
-	}
-	if u.began || err == nil {
-		return err
-	}
-	return u.refused(ctx, err)
+	called, err = g.updates.Run(ctx, union(keys), v, write)
+	return err
 }
 
 func checkUpdate(ctx context.Context, g *Guard, keys []string, write func(context.Context) error) error {
@@ -104,176 +85,68 @@ func checkUpdate(ctx context.Context, g *Guard, keys []string, write func(contex
 	case len(keys) == 0:
 		return errNoKeys
 	case ctx.Err() != nil:
-		return fmt.Errorf("cacheguard: update %q: %w", keys, notWritten(ctx))
+		return fmt.Errorf("cacheguard: update %q: %w", keys, update.NotWritten(ctx))
 	}
 	for _, key := range keys {
 		if key == "" {
 			return errEmptyKey
 		}
-		if updateOf(ctx).includes(g, key) {
+		if update.Of(ctx).Includes(&g.updates, key) {
 			return fmt.Errorf("%w: update of %q within its update", ErrReentrant, key)
 		}
 	}
 	return nil
 }
 
-// update is an Update under way, found in the context of its write.
-type update struct {
-	guard  *Guard
-	keys   []string
-	token  string
-	put    *putting
-	write  func(context.Context) error
-	outer  *update // in whose write this one was called
-	began  bool    // write was called, with the lock and the intents
-	called bool    // write was called
-
-	also alsoIntent // what write named
-}
-
-// locked runs f with the locks of the keys, which it takes one after the other.
-func (u *update) locked(ctx context.Context, keys []string, f func(context.Context) error) error {
-	if len(keys) == 0 {
-		return f(ctx)
+// openUpdates makes what runs the writes.
+func (g *Guard) openUpdates() (err error) {
+	lock := rwlock.Config{
+		Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, TTL: g.cfg.LeaseTTL, MaxHold: g.cfg.UpdateTimeout, RedisTimeout: g.cfg.RedisTimeout,
+		Replicas: g.cfg.Replicas,
 	}
-	return u.guard.locks.Do(ctx, keys[0], func(ctx context.Context, _ *rwlock.Lease) error {
-		return u.locked(ctx, keys[1:], f)
-	})
-}
-
-// run announces the update, calls write, and ends the update, even if write fails or panics.
-func (u *update) run(ctx context.Context) (err error) {
-	defer func() {
-		u.failed(err)
-		if endErr := u.end(ctx); u.began {
-			err = errors.Join(err, endErr)
-		}
-	}()
-	if err := u.begin(ctx); err != nil {
+	if g.locks, err = rwlock.New(g.rdb, lock); err != nil {
 		return err
 	}
-	return u.announced(ctx)
-}
-
-// failed has nothing stored if write failed, or took too long.
-func (u *update) failed(err error) {
-	if err != nil && u.put != nil {
-		u.put.written = nil
+	g.updates.Intents, g.updates.Config = &g.intents, update.Config{
+		Prefix: g.cfg.Prefix, StepByStep: g.cfg.Replicas > 0, Together: locker.TogetherOf(g.locks), WriteLock: g.cfg.WriteLock, CutOff: g.isCutOff,
+		Lock: func(ctx context.Context, key string, f func(context.Context) error) error {
+			return g.locks.Do(ctx, key, func(ctx context.Context, _ *rwlock.Lease) error { return f(ctx) })
+		},
+		IsRedis: func(err error) bool { _, is := errors.AsType[*RedisError](err); return is },
 	}
+	return nil
 }
 
-// announced calls write, and has the intents renewed meanwhile.
-func (u *update) announced(ctx context.Context) (err error) {
-	overdue := u.renew()
-	if ctx.Err() != nil {
-		_ = overdue() // write was not called
-		return notWritten(ctx)
+// Written reports whether write was called, by the error of an Update, UpdateMany or Put: if it was not, nothing has changed, and the call can
+// be repeated. Of an error of Intend it says that nothing was announced, so that nothing should be written. After Done, and for any other error, it
+// is true: something may have been written. It is true for nil.
+func Written(err error) bool {
+	if called, is := errors.AsType[*calledError](err); is {
+		return called.written
 	}
-	u.began = true
-	defer func() { err = errors.Join(err, overdue()) }()
-	return u.callWrite(ctx)
+	return !errors.Is(err, ErrClosed)
 }
 
-// callWrite calls write, and ends what that has named, even if it fails or panics.
-func (u *update) callWrite(ctx context.Context) (err error) {
-	u.called = true
-	defer func() { err = errors.Join(err, u.also.end(ctx)) }()
-	return u.write(context.WithValue(ctx, updateKey{}, u))
+// calledError is an error that says whether write was called. The outermost counts: the write of one Update may return the error of another.
+type calledError struct {
+	error
+	written bool
 }
 
-// begin announces the update.
-func (u *update) begin(ctx context.Context) error {
-	if u.put != nil {
-		return u.put.begin(ctx, u)
+func (e *calledError) Unwrap() error { return e.error }
+
+// notCalled marks an error of a call that has not called write.
+func notCalled(err error) error {
+	if err == ErrClosed { //nolint:errorlint // itself: it says so, and callers may compare it
+		return err
 	}
-	g := u.guard
-	failed := g.invalidations.forget(ctx, "update", u.keys, func(key string) *script.Call {
-		return g.keys.BeginUpdate(g.keys.ValueKey(key), u.token, g.invalidations.notice(key))
-	})
-	return joinAll(failed)
+	return &calledError{err, false}
 }
 
-// renew keeps the intents renewed until the caller calls stop, but no longer than UpdateTimeout: a write that ignores its
-// context must not keep others from storing for ever. Stop returns an error if UpdateTimeout was over first.
-func (u *update) renew() (stop func() error) {
-	g := u.guard
-	intents := make([]lease.Renewal, len(u.keys))
-	for i, key := range u.keys {
-		intents[i] = lease.Renewal{Lease: intent{u, key}, TTL: g.keys.IntentTTL()}
-		g.keeper.Keep(&intents[i])
+// wasCalled marks an error of a call that has called write, if that is needed.
+func wasCalled(err error) error {
+	if Written(err) {
+		return err
 	}
-	drop := sync.OnceFunc(func() {
-		for i := range intents {
-			g.keeper.Drop(&intents[i])
-		}
-	})
-	inTime := u.untilTimeout(drop)
-	return func() error {
-		defer drop()
-		return inTime()
-	}
-}
-
-// untilTimeout calls end when UpdateTimeout is over, unless the caller calls stop first. Otherwise stop returns an error.
-func (u *update) untilTimeout(end func()) (stop func() error) {
-	limit := u.guard.cfg.UpdateTimeout
-	if limit == off {
-		return func() error { return nil }
-	}
-	timer := time.AfterFunc(limit, end) // owner: the update; stop: stop; joined by end, which runs once
-	return func() error {
-		if timer.Stop() {
-			return nil
-		}
-		return fmt.Errorf("cacheguard: update %q: write took longer than UpdateTimeout (%v), and others may have written meanwhile: %w",
-			u.keys, limit, rwlock.ErrLeaseLost)
-	}
-}
-
-// intent is that of an update on a key, as its keeper sees it.
-type intent struct {
-	*update
-	key string
-}
-
-func (i intent) Due() script.Call {
-	return i.guard.keys.RenewUpdate(i.guard.keys.ValueKey(i.key), i.token)
-}
-func (i intent) Kept(time.Time, int) {}
-func (i intent) Lost(int)            {}
-
-// end ends the update, even if ctx has ended. If write was called, what fails is pending from now on.
-func (u *update) end(ctx context.Context) error {
-	g := u.guard
-	var failed map[string]*RedisError
-	if u.put != nil {
-		failed = u.put.end(ctx, u)
-	} else {
-		failed = u.sendEnd(ctx, u.keys)
-	}
-	if !u.began {
-		return nil // the intent, if there is one, expires
-	}
-	return errors.Join(g.invalidations.enqueueFailed(u.keys, failed)...)
-}
-
-// sendEnd sends the end of the update of keys.
-func (u *update) sendEnd(ctx context.Context, keys []string) map[string]*RedisError {
-	g := u.guard
-	return g.invalidations.forget(ctx, "invalidate", keys, func(key string) *script.Call {
-		return g.keys.EndUpdate(g.keys.ValueKey(key), u.token, g.invalidations.notice(key))
-	})
-}
-
-// notWritten is the error of an update whose context ended before write was called.
-func notWritten(ctx context.Context) error {
-	return fmt.Errorf("%w: %w", rwlock.ErrNotAcquired, lifecycle.Ended(ctx))
-}
-
-func joinAll(failed map[string]*RedisError) error {
-	errs := make([]error, 0, len(failed))
-	for _, err := range failed {
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
+	return &calledError{err, true}
 }

@@ -124,7 +124,7 @@ func TestAnUpdateWhoseLockCannotBeGivenBackIsDone(t *testing.T) {
 	db, ends := newRow("old"), scriptOf("end_update")
 	f.expectUntouched("k", "old", db)
 	g := f.guards[1]
-	if err := g.keys.EndUpdate(g.keys.ValueKey("other"), "nobody", g.invalidations.notice("other")).Run(t.Context(), f.redis).Err(); err != nil {
+	if err := g.keys.EndUpdate(g.keys.ValueKey("other"), "nobody", g.invalidations.Notice("other")).Run(t.Context(), f.redis).Err(); err != nil {
 		t.Fatal(err) // it makes the script known
 	}
 	var ended atomic.Bool

@@ -4,32 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"math/rand/v2"
-	"time"
 
 	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/verify"
 )
-
-// VerifyConfig lets the Guard compare some of the hits of Get and GetMany with the source, to see how consistent cache and
-// source are while both are in use.
-//
-// To compare a hit, the Guard runs the loader of the call again, perhaps after the call has returned. The loader of GetMany
-// gets one key. The load takes one of MaxLoads, and Hooks.OnLoad is called. A loader must not return something different
-// each time.
-//
-// The Guard skips a hit when all of MaxLoads are taken, or 4 comparisons are under way. It never compares remembered absence,
-// stale values, or values of Fetch.
-type VerifyConfig struct {
-	// OneIn is how many hits there are for each one compared. Default: 0, none; it then costs nothing.
-	OneIn int
-
-	// Delay is how long after the hit the source is read. If that has another value, the cache is read again after
-	// another Delay: a write and its Invalidate should be over by then. Default: 1 second.
-	Delay time.Duration
-}
-
-const defaultVerifyDelay = time.Second
 
 // Verified counts hits that were compared with the source; see VerifyConfig.
 type Verified struct {
@@ -51,34 +29,6 @@ func (g *Guard) Verified() Verified {
 	}
 	v := &g.verifier
 	return Verified{v.Matched.Load(), v.Stale.Load(), v.Superseded.Load(), v.Failed.Load()}
-}
-
-func (c *VerifyConfig) check(bad func(field, format string, args ...any)) {
-	if c.OneIn < 0 {
-		bad("Verify.OneIn", "%d is negative", c.OneIn)
-	}
-	if c.Delay < 0 || c.Delay > 0 && c.Delay < time.Millisecond {
-		bad("Verify.Delay", "%v is shorter than a millisecond (is the unit missing?)", c.Delay)
-	}
-}
-
-// sample lets one in OneIn hits be compared.
-func sample[V any](ctx context.Context, g *Guard, spec loadSpec[V], key string, served V, how Outcome, err error) {
-	if how == Bypassed && g.cfg.Shadow > 0 {
-		shadow(ctx, g, spec, key, served, err)
-		return
-	}
-	if err != nil || how != Hit && how != Local || g.cfg.Verify.OneIn == 0 || rand.N(g.cfg.Verify.OneIn) != 0 {
-		return
-	}
-	if spec.load = spec.loadOne(key); spec.load == nil {
-		return
-	}
-	ctx = outsideLoads(context.WithoutCancel(ctx))
-	j := spec.job(g, key, scopeOf(ctx, g, key), nil)
-	j.spare = true
-	c := &comparison{guard: g, job: j, served: &served}
-	g.verifier.Compare(ctx, c.closely())
 }
 
 // loadOne returns the load of one key, of either kind; nil: the spec has none that can be compared.

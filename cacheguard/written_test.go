@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/cacheguard/go/internal/intent"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -71,7 +72,7 @@ func TestAlsoIsRefusedOutsideOfAWrite(t *testing.T) {
 		expect.ErrorIs(t, Also(ctx, Changes{Keys: []string{""}}), errEmptyKey)
 		return nil
 	}), nil)
-	expect.ErrorIs(t, Also(of, Changes{Keys: []string{"j"}}), errIntentDone)
+	expect.ErrorIs(t, Also(of, Changes{Keys: []string{"j"}}), intent.ErrDone)
 	expect.Equal(t, "stands", f.exists(f.intents("j")), false)
 }
 
@@ -108,7 +109,7 @@ func TestADisabledGuardTakesIntents(t *testing.T) {
 	close(db.release)
 	want(t, loading, "old")
 	want(t, after, "new")
-	expect.ErrorIs(t, in.Also(ctx, Changes{}), errIntentDone)
+	expect.ErrorIs(t, in.Also(ctx, Changes{}), intent.ErrDone)
 	expect.Equal(t, "Update", g.Update(ctx, "k", func(ctx context.Context) error { return Also(ctx, Changes{Tags: []string{"shoes"}}) }), nil)
 }
 

@@ -78,4 +78,4 @@ var (
 	errNilLease  = errors.New("consensus: lease is nil (did Lock return an error?)")
 )
 
-var lockErrors = lifecycle.LockErrors{Package: "consensus", NotAcquired: ErrNotAcquired, Closed: ErrClosed}
+var lockErrors = lifecycle.LockErrors{Package: "consensus"}

@@ -11,18 +11,18 @@ import (
 var (
 	// ErrNotAcquired is returned when somebody else has the lock: by TryLock at once, and by Lock when its context ends
 	// while it waits; then the error matches the context's error and its cause too.
-	ErrNotAcquired = errors.New("lock not acquired")
+	ErrNotAcquired = lifecycle.ErrNotAcquired
 
 	// ErrLeaseLost is the cause with which a lease's context ends when the lease can no longer be trusted: it could not be
 	// renewed in time, somebody else has the lock, or MaxHold is over. Extend and Unlock return it when Redis says so.
-	ErrLeaseLost = errors.New("lease lost")
+	ErrLeaseLost = lifecycle.ErrLeaseLost
 
 	// ErrRevoked is the cause with which a lease's context ends when the lock was taken away with Revoke.
-	ErrRevoked = errors.New("lease revoked")
+	ErrRevoked = lifecycle.ErrRevoked
 
 	// ErrClosed is returned by calls on a Locker that is or gets closed, and the cause with which the contexts of its
 	// leases end.
-	ErrClosed = errors.New("locker is closed")
+	ErrClosed = lifecycle.ErrLockClosed
 
 	// ErrNotReplicated is returned when Redis granted the lock, but fewer replicas than Config.Replicas acknowledged it in time.
 	// The lock is being released. It is the same error in all packages of the library.
@@ -35,7 +35,7 @@ var (
 	errNoNames   = errors.New("mutex: no names")
 )
 
-var lockErrors = lifecycle.LockErrors{Package: "mutex", NotAcquired: ErrNotAcquired, Closed: ErrClosed}
+var lockErrors = lifecycle.LockErrors{Package: "mutex"}
 
 // lost returns why a lease is lost, according to a script's answer.
 func lost(reply int) error {

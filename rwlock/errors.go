@@ -37,7 +37,7 @@ var (
 	errNilLease  = errors.New("rwlock: lease is nil (did Lock return an error?)")
 )
 
-var lockErrors = lifecycle.LockErrors{Package: "rwlock", NotAcquired: ErrNotAcquired, Closed: ErrClosed}
+var lockErrors = lifecycle.LockErrors{Package: "rwlock"}
 
 // lost returns why a lease is lost, according to a script's answer.
 func lost(reply int) error {

@@ -31,7 +31,7 @@ var (
 	errNilLease  = errors.New("semaphore: lease is nil (did Lock return an error?)")
 )
 
-var lockErrors = lifecycle.LockErrors{Package: "semaphore", NotAcquired: ErrNotAcquired, Closed: ErrClosed}
+var lockErrors = lifecycle.LockErrors{Package: "semaphore"}
 
 // lost returns why a lease is lost, according to a script's answer.
 func lost(reply int) error {

@@ -90,7 +90,7 @@ func closeAtEnd(e *env, sub *redis.PubSub) (unhook func()) {
 	}
 }
 
-// read reads a message. The names of what is many begin with a letter that says what it is: see cacheguard/stamp.go.
+// read reads a message. The names of what is many begin with a letter that says what it is: see internal/tier/notice.go.
 func read(payload string) seen {
 	notice, ok := tier.ParseNotice(payload)
 	name := notice.Key

@@ -6,11 +6,16 @@ import (
 	"fmt"
 )
 
+// The errors of all locks, which package mutex describes.
+var (
+	ErrNotAcquired = errors.New("lock not acquired")
+	ErrLeaseLost   = errors.New("lease lost")
+	ErrRevoked     = errors.New("lease revoked")
+	ErrLockClosed  = errors.New("locker is closed")
+)
+
 // LockErrors makes the errors of a package of locks.
-type LockErrors struct {
-	Package             string
-	NotAcquired, Closed error // its sentinels
-}
+type LockErrors struct{ Package string }
 
 // LongestName is how many bytes the name of a lock on Redis may have.
 const LongestName = 64 << 10
@@ -29,11 +34,11 @@ func (e LockErrors) Name(name string, most int) error {
 // Refused is the error of a call that did not get the lock, because of err or because its context ended.
 func (e LockErrors) Refused(ctx context.Context, name string, err error) error {
 	switch {
-	case errors.Is(err, e.Closed):
+	case errors.Is(err, ErrLockClosed):
 		return err
 	case ctx.Err() != nil:
-		return fmt.Errorf("%s: %w: %q: %w", e.Package, e.NotAcquired, name, Ended(ctx))
-	case errors.Is(err, e.NotAcquired):
+		return fmt.Errorf("%s: %w: %q: %w", e.Package, ErrNotAcquired, name, Ended(ctx))
+	case errors.Is(err, ErrNotAcquired):
 		return e.Taken(name)
 	}
 	return e.Failed("lock", name, err)
@@ -41,7 +46,7 @@ func (e LockErrors) Refused(ctx context.Context, name string, err error) error {
 
 // Taken is the error of a call that did not get the lock because others have it.
 func (e LockErrors) Taken(name string) error {
-	return fmt.Errorf("%s: %w: %q", e.Package, e.NotAcquired, name)
+	return fmt.Errorf("%s: %w: %q", e.Package, ErrNotAcquired, name)
 }
 
 // TooLate is the error of a call that got its answer after the end of the lease.

@@ -28,8 +28,7 @@ func (f *Fleet) probe() {
 		return // it is too early, or somebody tries already
 	}
 	probes := f.Background(func() { // stop: RedisTimeout
-		_, err := f.Permits.Inspect(context.Background(), FleetName)
-		try.Done(err)
+		try.Done(f.Permits.Probe(context.Background()))
 	})
 	if !probes {
 		try.Done(context.Canceled)

@@ -1,4 +1,4 @@
-package cacheguard
+package invalidate
 
 import (
 	"context"
@@ -14,23 +14,23 @@ import (
 )
 
 const (
-	maxPending       = 100_000 // keys
+	mostPending      = 100_000 // keys
 	firstReplayPause = 100 * time.Millisecond
 	maxReplayPause   = 2 * time.Second
 )
 
-// errPending is why a key is not read: an Invalidate of it has not reached Redis yet.
-var errPending = errors.New("an invalidation is still to be sent")
+// ErrPending is why a key is not read: an Invalidate of it has not reached Redis yet.
+var ErrPending = errors.New("an invalidation is still to be sent")
 
-// pendingInvalidations are those that failed. The Guard sends them again in the background until they succeed, and does not
-// read their keys from Redis until then.
-type pendingInvalidations struct {
-	count   atomic.Int64    // the number of keys, to check quickly whether there are any
-	detours *detours        // which calls look at
+// Pending are the invalidations that failed. They are sent again in the background until they succeed, and their keys are not
+// read from Redis until then.
+type Pending struct {
+	AreAny  func(bool)      // notes whether there are any; nil: nobody wants to know
 	journal *report.Journal // nil: it is not told
+	count   atomic.Int64    // the number of keys, to check quickly whether there are any
 
 	mu        sync.Mutex
-	keys      map[string]pendingInvalidation
+	keys      map[string]pending
 	last      uint64
 	replaying bool
 
@@ -39,16 +39,19 @@ type pendingInvalidations struct {
 	lost     uint64            // up to this moment, any key may have been
 }
 
-// maxResolved bounds the keys in pendingInvalidations.resolved.
+// maxResolved bounds the keys in Pending.resolved.
 const maxResolved = 1 << 13
 
-type pendingInvalidation struct {
+type pending struct {
 	since  uint64 // when it failed last, as a number that grows
 	notice string // the same for all its replays: local tiers would miss a number that they never get
 }
 
-// has reports whether an invalidation of the key is pending.
-func (p *pendingInvalidations) has(key string) bool {
+// Len is how many there are.
+func (p *Pending) Len() int { return int(p.count.Load()) }
+
+// Has reports whether an invalidation of the key is pending.
+func (p *Pending) Has(key string) bool {
 	if p.count.Load() == 0 {
 		return false
 	}
@@ -58,16 +61,16 @@ func (p *pendingInvalidations) has(key string) bool {
 	return pending
 }
 
-// had reports whether an invalidation of the key was pending at any time since the moment.
-func (p *pendingInvalidations) had(key string, since uint64) bool {
+// Had reports whether an invalidation of the key was pending at any time since the moment.
+func (p *Pending) Had(key string, since uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, pending := p.keys[key]
 	return pending || since < p.lost || p.resolved[key] > since
 }
 
-// beginningWith is how many of the keys begin so.
-func (p *pendingInvalidations) beginningWith(prefix string) (n int) {
+// BeginningWith is how many of the keys begin so.
+func (p *Pending) BeginningWith(prefix string) (n int) {
 	if p.count.Load() == 0 {
 		return 0
 	}
@@ -82,23 +85,23 @@ func (p *pendingInvalidations) beginningWith(prefix string) (n int) {
 }
 
 // noticeOf is the notice of the key's replays.
-func (p *pendingInvalidations) noticeOf(key string) string {
+func (p *Pending) noticeOf(key string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.keys[key].notice
 }
 
 // enqueue adds the keys, as long as there is room, and reports whether a replay must be started.
-func (p *pendingInvalidations) enqueue(keys []string, notice func(key string) string) (start bool) {
+func (p *Pending) enqueue(keys []string, notice func(key string) string) (start bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.keys == nil {
-		p.keys = make(map[string]pendingInvalidation)
+		p.keys = make(map[string]pending)
 	}
 	p.last++
 	for _, key := range keys {
 		k, again := p.keys[key]
-		if !again && len(p.keys) >= maxPending {
+		if !again && len(p.keys) >= mostPending {
 			continue
 		}
 		if !again {
@@ -117,11 +120,11 @@ func (p *pendingInvalidations) enqueue(keys []string, notice func(key string) st
 }
 
 // batch returns some of the keys, and the largest of their numbers. If there are none, the replay is over.
-func (p *pendingInvalidations) batch() (keys []string, upTo uint64) {
+func (p *Pending) batch() (keys []string, upTo uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for key := range p.keys {
-		if keys = append(keys, key); len(keys) == maxInvalidations {
+		if keys = append(keys, key); len(keys) == most {
 			break
 		}
 	}
@@ -130,7 +133,7 @@ func (p *pendingInvalidations) batch() (keys []string, upTo uint64) {
 }
 
 // resolve removes a key that was invalidated, unless it has failed again since.
-func (p *pendingInvalidations) resolve(key string, upTo uint64) {
+func (p *Pending) resolve(key string, upTo uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if k, pending := p.keys[key]; pending && k.since <= upTo {
@@ -142,43 +145,45 @@ func (p *pendingInvalidations) resolve(key string, upTo uint64) {
 }
 
 // noteResolvedLocked comes before the count says that nothing is pending.
-func (p *pendingInvalidations) noteResolvedLocked(key string) {
+func (p *Pending) noteResolvedLocked(key string) {
 	if p.resolved == nil || len(p.resolved) >= maxResolved {
 		p.resolved, p.lost = make(map[string]uint64), p.moment.Load()
 	}
 	p.resolved[key] = p.moment.Add(1)
 }
 
-func (p *pendingInvalidations) countLocked() {
+func (p *Pending) countLocked() {
 	p.count.Store(int64(len(p.keys)))
-	p.detours.put(owedKeys, len(p.keys) > 0)
+	if p.AreAny != nil {
+		p.AreAny(len(p.keys) > 0)
+	}
 }
 
-// enqueue remembers keys whose invalidation failed. Only tasks may call it.
-func (i *invalidations) enqueue(keys []string) {
-	if i.pending.enqueue(keys, i.message) {
-		i.guard.life.Go(i.replay) // owner: the Guard; stop: the end of the Guard; joined by Close
+// Enqueue remembers keys whose invalidation failed. Only tasks may call it.
+func (s *Sender) Enqueue(keys []string) {
+	if s.Pending.enqueue(keys, s.Notice) {
+		s.Life.Go(s.replay) // owner: the Guard; stop: the end of the Guard; joined by Close
 	}
 }
 
 // replay sends what is pending until nothing is. When the Guard is closed, it tries once more.
-func (i *invalidations) replay() {
+func (s *Sender) replay() {
 	pause := firstReplayPause
 	for closed := false; !closed; {
 		select {
 		case <-time.After(wake.Jittered(pause)):
-		case <-i.guard.life.Ending.Done():
+		case <-s.Life.Ending.Done():
 			closed = true
 		}
 		for {
-			keys, upTo := i.pending.batch()
+			keys, upTo := s.Pending.batch()
 			if len(keys) == 0 {
 				return
 			}
-			failed := i.sendAgain(keys)
+			failed := s.Forget(context.Background(), "invalidate", keys, s.again)
 			for _, key := range keys {
 				if failed[key] == nil {
-					i.pending.resolve(key, upTo)
+					s.Pending.resolve(key, upTo)
 				}
 			}
 			if len(failed) > 0 {
@@ -190,12 +195,5 @@ func (i *invalidations) replay() {
 	}
 }
 
-// sendAgain sends invalidations that failed.
-func (i *invalidations) sendAgain(keys []string) map[string]*RedisError {
-	return i.forget(context.Background(), "invalidate", keys, i.replayCall)
-}
-
-// replayCall is the call that removes a key at last.
-func (i *invalidations) replayCall(key string) *script.Call {
-	return i.call(key, i.pending.noticeOf(key))
-}
+// again is the call that removes a key at last.
+func (s *Sender) again(key string) *script.Call { return s.Call(key, s.noticeOf(key)) }

@@ -10,7 +10,6 @@ import (
 	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/report"
 	"github.com/cacheguard/go/internal/slots"
-	"github.com/cacheguard/go/semaphore"
 )
 
 // How long, more or less, who wants a spare slot waits between two attempts.
@@ -21,14 +20,28 @@ const (
 
 // Config says what limits there are, and what they need of the Guard.
 type Config struct {
-	MaxLoads   int              // 0 or less: no limit
-	FleetLoads semaphore.Config // without Permits: no limit
+	MaxLoads   int // 0 or less: no limit
+	FleetLoads int
+	Permits    Permits // of FleetLoads; nil: no limit
 
-	Redis      semaphore.Redis
 	Breaker    *health.Breaker               // of the part of the keyspace that has the permits
 	Failed     func(err error)               // reports that there are no permits, and loads run without
 	Background func(run func()) (begun bool) // runs it as a task of the Guard
 	Journal    *report.Journal
+}
+
+// Permits is the semaphore of FleetLoads. Its errors match those of package lifecycle.
+type Permits interface {
+	TryLock(ctx context.Context) (Lease, error)
+	Lock(ctx context.Context) (Lease, error)
+	Probe(ctx context.Context) error // asks Redis anything
+	Close() error
+}
+
+// Lease is a permit.
+type Lease interface {
+	Context() context.Context
+	Unlock(ctx context.Context) error
 }
 
 // Loads are the limits of a Guard.
@@ -41,16 +54,12 @@ type Loads struct {
 }
 
 // New returns the limits.
-func New(cfg Config) (*Loads, error) {
-	fleet, err := newFleet(cfg)
-	if err != nil {
-		return nil, err
-	}
-	l := &Loads{Fleet: fleet, max: max(cfg.MaxLoads, 0), journal: cfg.Journal}
+func New(cfg Config) *Loads {
+	l := &Loads{Fleet: newFleet(cfg), max: max(cfg.MaxLoads, 0), journal: cfg.Journal}
 	if l.max > 0 {
 		l.own = slots.New(l.max)
 	}
-	return l, nil
+	return l
 }
 
 // Waiting is how many loads wait for one of MaxLoads, and of FleetLoads.

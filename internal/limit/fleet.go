@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/slots"
-	"github.com/cacheguard/go/semaphore"
 )
 
 const (
@@ -24,7 +24,7 @@ const (
 	keepIdle = 5 * time.Millisecond
 )
 
-// Fleet hands the permits of FleetLoads to the loads of this instance. A permit is a lease on the fleet's semaphore. Loads that find
+// Fleet hands the permits of FleetLoads to the loads of this instance. A permit is a lease on the fleet's lifecycle. Loads that find
 // none at hand wait in the instance. While the fleet has free permits, the instance asks for one for each of them; otherwise it queues for
 // one for every MaxHandOns. A load that ends passes its permit to a waiting one: in turn to the oldest, and to that with the most callers
 // (package slots). So a busy instance asks the semaphore once for several loads, and an instance where nothing waits has no permits.
@@ -34,10 +34,7 @@ const (
 //
 // When Redis does not answer, loads get empty permits: MaxLoads alone limits them.
 type Fleet struct {
-	Permits *semaphore.Locker
-
 	Config
-	limit int
 	local *slots.Slots // rights to a permit at hand
 
 	ctx  context.Context //nolint:containedctx // of those who ask; ended by Close
@@ -56,26 +53,20 @@ type Fleet struct {
 
 // permit is one of the fleet's, or stands in for one while Redis does not answer.
 type permit struct {
-	lease   *semaphore.Lease // nil: it stands in for one
-	uses    int              // loads that have used it
-	gone    bool             // it counts no more; guarded by the mutex of Fleet
-	unwatch func() bool      // ends the wait for its loss
+	lease   Lease       // nil: it stands in for one
+	uses    int         // loads that have used it
+	gone    bool        // it counts no more; guarded by the mutex of Fleet
+	unwatch func() bool // ends the wait for its loss
 }
 
 // newFleet returns nil if FleetLoads is off.
-func newFleet(cfg Config) (*Fleet, error) {
-	if cfg.FleetLoads.Permits == 0 {
-		return nil, nil //nolint:nilnil // no limit is no error
+func newFleet(cfg Config) *Fleet {
+	if cfg.Permits == nil {
+		return nil
 	}
-	permits, err := semaphore.New(cfg.Redis, cfg.FleetLoads)
-	if err != nil {
-		return nil, err
-	}
-	f := &Fleet{
-		Permits: permits, Config: cfg, limit: cfg.FleetLoads.Permits, local: slots.New(0), asks: make(map[*context.CancelFunc]struct{}),
-	}
+	f := &Fleet{Config: cfg, local: slots.New(0), asks: make(map[*context.CancelFunc]struct{})}
 	f.ctx, f.stop = context.WithCancel(context.Background())
-	return f, nil
+	return f
 }
 
 // try returns a permit that is at hand, or nil.
@@ -96,14 +87,14 @@ func (f *Fleet) ask(ctx context.Context) *permit {
 	if p := f.try(); p != nil || !f.mayAsk() {
 		return p
 	}
-	lease, err := f.Permits.TryLock(ctx, FleetName)
+	lease, err := f.Permits.TryLock(ctx)
 	f.mu.Lock()
 	f.asking = false
 	f.mu.Unlock()
 	switch {
 	case err == nil:
 		return f.keep(lease)
-	case ctx.Err() == nil && !errors.Is(err, semaphore.ErrNotAcquired) && !errors.Is(err, semaphore.ErrLeaseLost) && !errors.Is(err, semaphore.ErrClosed):
+	case ctx.Err() == nil && !errors.Is(err, lifecycle.ErrNotAcquired) && !errors.Is(err, lifecycle.ErrLeaseLost) && !errors.Is(err, lifecycle.ErrLockClosed):
 		return f.pass(err)
 	}
 	return nil
@@ -112,7 +103,7 @@ func (f *Fleet) ask(ctx context.Context) *permit {
 func (f *Fleet) mayAsk() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	may := !f.asking && f.waiting == 0 && f.kept < f.limit
+	may := !f.asking && f.waiting == 0 && f.kept < f.FleetLoads
 	f.asking = f.asking || may
 	return may
 }
@@ -122,7 +113,7 @@ func (f *Fleet) take(ctx context.Context, callers func() int) *permit {
 	if p := f.try(); p != nil {
 		return p
 	}
-	f.Journal.FleetLoads.Waits("fleet_loads", f.limit)
+	f.Journal.FleetLoads.Waits("fleet_loads", f.FleetLoads)
 	defer f.Journal.FleetLoads.Waited()
 	f.change(1)
 	defer f.change(-1)
@@ -176,25 +167,25 @@ func (f *Fleet) wantedLocked() int {
 	if f.scarce {
 		wanted = (wanted + MaxHandOns - 1) / MaxHandOns
 	}
-	return min(wanted, f.limit-f.kept)
+	return min(wanted, f.FleetLoads-f.kept)
 }
 
 // request waits for a permit of the fleet. It first sees whether there is one to spare.
 func (f *Fleet) request(ctx context.Context, cancel *context.CancelFunc) {
 	defer (*cancel)()
-	var lease *semaphore.Lease
-	err := semaphore.ErrNotAcquired
+	var lease Lease
+	err := lifecycle.ErrNotAcquired
 	if !f.isScarce() {
-		lease, err = f.Permits.TryLock(ctx, FleetName)
+		lease, err = f.Permits.TryLock(ctx)
 	}
-	if errors.Is(err, semaphore.ErrNotAcquired) && ctx.Err() == nil {
+	if errors.Is(err, lifecycle.ErrNotAcquired) && ctx.Err() == nil {
 		if !f.mayQueue(cancel) {
 			return
 		}
-		lease, err = f.Permits.Lock(ctx, FleetName)
+		lease, err = f.Permits.Lock(ctx)
 	}
-	for again := 0; again < mostLate && errors.Is(err, semaphore.ErrLeaseLost) && ctx.Err() == nil; again++ {
-		lease, err = f.Permits.Lock(ctx, FleetName) // it came too late, to a process that had stood still: Redis has answered
+	for again := 0; again < mostLate && errors.Is(err, lifecycle.ErrLeaseLost) && ctx.Err() == nil; again++ {
+		lease, err = f.Permits.Lock(ctx) // it came too late, to a process that had stood still: Redis has answered
 	}
 	f.mu.Lock()
 	delete(f.asks, cancel)
@@ -205,7 +196,7 @@ func (f *Fleet) request(ctx context.Context, cancel *context.CancelFunc) {
 		f.put(f.keep(lease))
 	case err == nil:
 		f.giveBack(f.keep(lease))
-	case ctx.Err() == nil && !errors.Is(err, semaphore.ErrClosed):
+	case ctx.Err() == nil && !errors.Is(err, lifecycle.ErrLockClosed):
 		_ = f.pass(err)
 	case wanted:
 		f.askForMore() // it was cancelled when nobody waited, and somebody came

@@ -3,8 +3,6 @@ package limit
 import (
 	"context"
 	"time"
-
-	"github.com/cacheguard/go/semaphore"
 )
 
 // put makes a permit available to the loads of this instance.
@@ -51,7 +49,7 @@ func (f *Fleet) release(p *permit) {
 }
 
 // keep makes a permit of a lease.
-func (f *Fleet) keep(lease *semaphore.Lease) *permit {
+func (f *Fleet) keep(lease Lease) *permit {
 	p := &permit{lease: lease}
 	f.mu.Lock()
 	f.kept++

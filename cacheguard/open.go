@@ -1,0 +1,187 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/epoch"
+	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/inprocess"
+	"github.com/cacheguard/go/internal/keys"
+	"github.com/cacheguard/go/internal/kit"
+	"github.com/cacheguard/go/internal/lease"
+	"github.com/cacheguard/go/internal/lifecycle"
+	"github.com/cacheguard/go/internal/limit"
+	"github.com/cacheguard/go/internal/link"
+	"github.com/cacheguard/go/internal/primary"
+	"github.com/cacheguard/go/internal/protocol"
+	"github.com/cacheguard/go/internal/replicas"
+	"github.com/cacheguard/go/internal/report"
+	"github.com/cacheguard/go/internal/serverclock"
+	"github.com/cacheguard/go/internal/tier"
+	"github.com/cacheguard/go/internal/wake"
+	"github.com/cacheguard/go/semaphore"
+)
+
+// New returns a Guard. It does no I/O and starts no goroutine. An unreachable Redis is not an error here: Hooks.OnRedisError
+// and the Logger report it later. The error names every field of cfg that is out of range.
+//
+// New refuses a client that may read from anywhere but the primary, because it would return invalidated values: a client
+// with a client-side cache, and a cluster client that may read from replicas. A failover client must not be ReplicaOnly
+// either, but New cannot see that.
+func New(rdb Redis, cfg Config) (*Guard, error) {
+	if err := errors.Join(checkClient(rdb, &cfg), cfg.check()); err != nil {
+		return nil, fmt.Errorf("cacheguard: %w", err)
+	}
+	env := kit.Of(rdb)
+	cfg = cfg.rehearsed(env).withDefaults()
+	closeOwn := func() error { return nil }
+	if cfg.Disabled {
+		none := inprocess.NewClient()
+		rdb, cfg, closeOwn = none, cfg.disabled(), none.Close
+	}
+	g := &Guard{rdb: rdb, cfg: cfg, life: lifecycle.New()}
+	g.journal.Open(report.Config{Logger: cfg.Logger, SlowLoad: cfg.SlowLoad, Owed: g.owed, Background: g.life.Try})
+	g.connect(closeOwn)
+	g.assemble()
+	if err := g.open(); err != nil {
+		_ = g.Close() // always nil
+		return nil, fmt.Errorf("cacheguard: %w", err)
+	}
+	if env != nil {
+		rehearse(g, env)
+	}
+	return g, nil
+}
+
+// checkClient refuses a client that the Guard cannot use. A disabled one uses none.
+func checkClient(rdb Redis, cfg *Config) error {
+	if cfg.Disabled {
+		return nil
+	}
+	return errors.Join(primary.Check(rdb), checkLocal(rdb, cfg), replicas.Check(rdb, cfg.Replicas))
+}
+
+// connect makes what carries requests to Redis, and messages back.
+func (g *Guard) connect(closeOwn func() error) {
+	_, g.plain = g.rdb.(*redis.Client)
+	g.health = health.New(g.rdb, g.cfg.Prefix, g.cfg.RedisTimeout, g.onBreaker)
+	g.serverClocks = serverclock.New(serverclock.Servers{
+		Parts: g.health.Len(), PartOf: g.partOf, Time: g.serverTime, Background: g.life.Try, Clock: g.cfg.clock, Stepped: g.journal.Stepped,
+	})
+	g.link = link.New(g.rdb, g.cfg.RedisTimeout, g.health)
+	inbox, leaveInbox := wake.Open(g.rdb, g.cfg.Prefix)
+	keeper, leaveKeeper := lease.Open(g.rdb, g.cfg.RedisTimeout)
+	g.inbox, g.keeper = inbox, keeper
+	unhook := inbox.OnLive(g.journal.Subscribed)
+	g.leave = func() {
+		unhook()
+		g.local.Close()
+		leaveInbox()
+		leaveKeeper()
+		_ = closeOwn() // it has no connections
+	}
+}
+
+// assemble makes the parts that refuse nothing: loads, invalidations, and what switches the cache off.
+func (g *Guard) assemble() {
+	g.ordinary = ordinaryPolicy(&g.cfg)
+	g.bypass, g.hottest = g.newBypass(), g.newHottest()
+	g.openServing()
+	g.verifier.Delay, g.verifier.Clock, g.verifier.Life = g.cfg.Verify.Delay, g.cfg.clock, g.life
+	g.detours.put(withoutRedis, g.cfg.Disabled)
+	g.detours.put(lookDue, !g.cfg.Disabled)
+	if g.cfg.Disabled {
+		g.process.Clock = &g.clock
+	}
+	g.loaders.cfg, g.loaders.tasks, g.loaders.journal = &g.cfg, g.life, &g.journal
+	g.notices = tier.NewNotices(g.cfg.Prefix+keys.Notices, g.health.Len())
+	if _, ring := g.rdb.(*redis.Ring); !ring { // it has no local tiers
+		g.repeat()
+	}
+	g.keys = protocol.Keyspace{
+		Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, Channel: g.notices.Channel, LeaseTTL: g.cfg.LeaseTTL, LoadTimeout: g.cfg.LoadTimeout,
+	}
+	g.epochs = epoch.New(epoch.Config{
+		Prefix: g.cfg.Prefix, Channel: g.notices.Channel, Link: g.link, Health: g.health, Pending: &g.ofEpochs, Background: g.life.Try,
+		Removed: g.journal.Forgotten,
+	})
+	g.openInvalidations()
+	g.openIntents()
+}
+
+// open makes the parts that may refuse their settings.
+func (g *Guard) open() (err error) {
+	if err = g.openUpdates(); err != nil {
+		return err
+	}
+	if g.loaders.limits, err = g.limits(); err != nil {
+		return err
+	}
+	return g.openLocal()
+}
+
+// Close cancels the running loads, releases their leases, and returns when everything that the Guard started has ended. A
+// loader that ignores its context delays Close, and so do the client's time-outs when Redis hangs. Waiting calls return
+// ErrClosed. A loader or hook must not call Close. Close may be called more than once, and always returns nil.
+func (g *Guard) Close() error {
+	if g == nil {
+		return nil // New failed: there is nothing to close
+	}
+	g.closing.Do(func() {
+		g.life.End(ErrClosed)
+		g.flights.Stop() // before reads end, as a loader may be waiting for one and must find itself cancelled
+		g.link.StopReading()
+		g.flights.Close()
+		_ = g.locks.Close() // always nil; ends the contexts of updates
+		g.bypass.Close()
+		g.hottest.Close()
+		g.intents.Close()
+		g.loaders.limits.End()
+		g.life.Close(ErrClosed, nil)
+		g.loaders.limits.Close()
+		g.link.Close()
+		g.leave()
+		g.journal.Close()
+	})
+	return nil
+}
+
+// limits says how many loads may run.
+func (g *Guard) limits() (*limit.Loads, error) {
+	cfg := &g.cfg
+	l := limit.Config{
+		MaxLoads: cfg.MaxLoads, FleetLoads: cfg.FleetLoads, Breaker: g.health.Of(g.keys.ValueKey(limit.FleetName)), Background: g.life.Try,
+		Failed:  func(err error) { _ = g.redisError("permit", limit.FleetName, err) }, // loads go on without
+		Journal: &g.journal,
+	}
+	if cfg.FleetLoads > 0 && !cfg.Disabled {
+		all, err := semaphore.New(g.rdb, semaphore.Config{
+			Prefix: cfg.Prefix, Instance: cfg.Instance, Permits: cfg.FleetLoads, TTL: cfg.LeaseTTL, RedisTimeout: cfg.RedisTimeout,
+		})
+		if err != nil {
+			return nil, err
+		}
+		l.Permits = permits{all}
+	}
+	return limit.New(l), nil
+}
+
+// permits is the semaphore of FleetLoads.
+type permits struct{ *semaphore.Locker }
+
+func (p permits) TryLock(ctx context.Context) (limit.Lease, error) {
+	return p.Locker.TryLock(ctx, limit.FleetName)
+}
+
+func (p permits) Lock(ctx context.Context) (limit.Lease, error) {
+	return p.Locker.Lock(ctx, limit.FleetName)
+}
+
+func (p permits) Probe(ctx context.Context) error {
+	_, err := p.Inspect(ctx, limit.FleetName)
+	return err
+}

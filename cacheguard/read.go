@@ -1,0 +1,210 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	mathrand "math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/cacheguard/go/internal/epoch"
+	"github.com/cacheguard/go/internal/lifecycle"
+	"github.com/cacheguard/go/internal/link"
+	"github.com/cacheguard/go/internal/protocol"
+	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/slab"
+	"github.com/cacheguard/go/internal/tier"
+)
+
+// readResult is what a read found, decoded as the type that its readers want.
+type readResult[V any] struct {
+	found[V] // when fresh, ageing or stale
+	state    state
+	entry    protocol.Entry
+	kind     *kind       // whose it is read as
+	room     V           // for the value
+	kept     atomic.Bool // in the local tier
+}
+
+// isJudged reports whether the epochs say if what was found is valid.
+func (r *readResult[V]) isJudged() bool {
+	switch r.state {
+	case missing, unusable, alienEntry, unreachable:
+		return false
+	case fresh, ageing, stale, expired, revoked:
+	}
+	return true
+}
+
+// compare begins to judge it, and does not wait.
+func (r *readResult[V]) compare(ctx context.Context, epochs *epoch.Reading) {
+	if r.isJudged() {
+		epochs.Compare(ctx, r.entry.Stamp)
+	}
+}
+
+// confirmed returns what was read, as the epochs judge it: revoked, if one of them is over; unreachable, if Redis did not answer. Only
+// then does the local tier keep it.
+func confirmed[V any](ctx context.Context, g *Guard, key string, mark tier.Mark, read *link.Read, r *readResult[V], epochs *epoch.Reading,
+	spec loadSpec[V],
+) (_ *readResult[V], redisErr, err error) {
+	if !r.isJudged() {
+		return r, read.Err, nil
+	}
+	switch holds, redisErr, err := epochs.Holds(ctx); {
+	case err != nil:
+		return r, nil, err
+	case redisErr != nil:
+		return &readResult[V]{state: unreachable}, redisErr, nil
+	case !holds && spec.despiteTags != nil && r.value != nil && spec.despiteTags(*r.value):
+		return r, nil, nil
+	case !holds:
+		return &readResult[V]{state: revoked, entry: r.entry}, nil, nil
+	}
+	if g.local != nil && !r.entry.Ends && !epochs.Ends && r.kept.CompareAndSwap(false, true) {
+		keep(g, key, spec.policyOf(g), mark, read, r, epochs.Under)
+	}
+	return r, nil, nil
+}
+
+// aged reports whether the value seems too old.
+func (r *readResult[V]) aged() bool { return r.state == stale || r.state == expired }
+
+// decodeRead decodes what was read, and tells its state. The calls that share the read and want the same type
+// share the result as well.
+func decodeRead[V any](g *Guard, key string, p *policy, read *link.Read, room *slab.Slab[readResult[V]]) *readResult[V] {
+	if read.Err != nil {
+		return &readResult[V]{state: unreachable}
+	}
+	if read.Raw == nil {
+		return &readResult[V]{state: missing}
+	}
+	r, ok := read.Share.Make(func() any {
+		return decodeAs(g, key, p, read.Raw, room.New())
+	}).(*readResult[V])
+	if !ok || r.kind != p.kind {
+		r = decodeAs(g, key, p, read.Raw, room.New()) // shared with callers that want another type, or kind
+	}
+	return r
+}
+
+func decodeAs[V any](g *Guard, key string, p *policy, raw []byte, r *readResult[V]) *readResult[V] {
+	r.kind = p.kind
+	var err error
+	if r.entry, err = g.cfg.packing().Decode(key, raw); err != nil {
+		g.onDamaged(key, err)
+		return &readResult[V]{state: unusable, kind: p.kind}
+	}
+	if err := p.check(&r.entry); err != nil {
+		return &readResult[V]{state: g.undecodable(key, p, r.entry, err), kind: p.kind}
+	}
+	if r.entry.Kind != protocol.Absent {
+		r.value = &r.room
+		if err := protocol.DecodeValue(p.codec, r.entry, r.value); err != nil {
+			return &readResult[V]{state: g.undecodable(key, p, r.entry, err), kind: p.kind}
+		}
+	}
+	r.state, r.how = g.freshness(key, p, r.entry), Hit
+	if r.state == stale {
+		r.how = Stale
+	}
+	return r
+}
+
+// decode returns the entry and its value, which is nil for remembered absence.
+func (j *job) decode(cfg *Config, raw []byte) (protocol.Entry, any, error) {
+	e, err := cfg.packing().Decode(j.key, raw)
+	if err == nil {
+		err = j.policy.check(&e)
+	}
+	if err != nil || e.Kind == protocol.Absent {
+		return e, nil, err
+	}
+	value, err := j.shape.Decode(j.policy.codec, e)
+	return e, value, err
+}
+
+// undecodable reports an entry that is intact but cannot be decoded, and returns its state for the reader: alienEntry if it is
+// to stay, else unusable.
+func (g *Guard) undecodable(key string, p *policy, e protocol.Entry, err error) state {
+	k := p.kind
+	if k == nil && errors.Is(err, errOfAKind) {
+		return alienEntry
+	}
+	if k == nil {
+		g.onDamaged(key, err)
+		return unusable
+	}
+	g.cfg.Hooks.damaged(key, err) // the line below names the Cache
+	k.unread.Log(context.Background(), g.cfg.Logger, slog.LevelWarn, "entry cannot be decoded", key,
+		p.logAttrs("error", err)...)
+	if k.aliens.MayReplace(g.serverClocks.Age(key, e.Written)) {
+		return unusable
+	}
+	return alienEntry
+}
+
+// readFailed is called when the value at the key could not be read. If it took too long, because the value is larger than any entry, the
+// next read would, too: so it is removed, in the background, one at a time.
+func (g *Guard) readFailed(valueKey string, err error) {
+	if !errors.Is(err, link.ErrTimeout) || g.cfg.MaxValueBytes == off || !g.dropping.CompareAndSwap(false, true) {
+		return
+	}
+	begun := g.life.Try(func() { // stop: RedisTimeout
+		defer g.dropping.Store(false)
+		_, _ = lifecycle.Bounded(context.Background(), g.life, g.cfg.RedisTimeout, func(ctx context.Context) (any, error) {
+			return script.RunAll(ctx, g.rdb, []*script.Call{g.keys.DropLarge(valueKey, g.cfg.packing().Largest())})[0].Result()
+		}, nil) // the next read that fails tries again
+	})
+	if !begun {
+		g.dropping.Store(false)
+	}
+}
+
+// freshness tells a fresh entry from a stale one, and from one that XFetch draws for an early refresh. An entry that
+// does not say how long it is fresh is fresh until Redis expires it.
+func (g *Guard) freshness(key string, p *policy, e protocol.Entry) state {
+	if e.Fresh == 0 {
+		return fresh
+	}
+	age := g.serverClocks.Age(key, e.Written)
+	switch {
+	case age >= e.Fresh && p.staleFor > 0:
+		return stale
+	case age >= e.Fresh:
+		return expired // another Guard would still serve it
+	case p.earlyRefresh > 0 && age >= e.Fresh-xfetchGap(e.Took, p.earlyRefresh):
+		return ageing
+	}
+	return fresh
+}
+
+// xfetchGap draws how long before its end an entry is to be replaced: took * beta * -ln(rand), after Vattani,
+// Chierichetti and Lowenstein (see Config.EarlyRefresh).
+func xfetchGap(took time.Duration, beta float64) time.Duration {
+	return time.Duration(float64(took) * beta * -math.Log(1-mathrand.Float64()))
+}
+
+// keep puts what was read into the tier. It skips an entry that does not say how long it is fresh, as Guards without a
+// tier write them: that may be gone from Redis the next moment.
+func keep[V any](g *Guard, key string, p *policy, mark tier.Mark, read *link.Read, r *readResult[V], under []tier.NameMark) {
+	if g.local == nil || r.entry.Fresh == 0 || r.state != fresh && r.state != ageing {
+		return
+	}
+	left := r.entry.Fresh - max(g.serverClocks.Age(key, r.entry.Written), 0) // below 0 if the clocks disagree
+	size := max(len(read.Raw), len(r.entry.Payload))                         // a compressed entry is kept decompressed
+	if r.value == nil {
+		g.local.Keep(key, mark, &tier.Item{Named: p.kind != nil}, nil, size, left, left, under...)
+		return
+	}
+	k := &kept[V]{Item: tier.Item{Named: p.kind != nil}, value: *r.value}
+	g.local.Keep(key, mark, &k.Item, &k.value, size, left, left+p.staleFor, under...)
+}
+
+// kept is an item of the tier, and beside it its value.
+type kept[V any] struct {
+	tier.Item
+	value V
+}
