@@ -18,7 +18,7 @@ const (
 // deed is what the body of a POST says.
 type deed struct {
 	Guard   int    `json:"guard"`   // its number
-	Locker  int    `json:"locker"`  // likewise
+	Locker  int    `json:"locker"`  // as above
 	Name    string `json:"name"`    // of a key, a tag, a Cache or a lock
 	Seconds int    `json:"seconds"` // of a bypass; 0: it ends
 	On      bool   `json:"on"`      // of a bypass of this process

@@ -37,7 +37,7 @@ type Config struct {
 	Lockers []Locker
 	Pages   []Pages
 
-	// Feeds and Reports are those of package cdc, by names that people know.
+	// Feeds and Reports come from package cdc, under names that people know.
 	Feeds   map[string]Feed
 	Reports map[string]*cdc.Report
 

@@ -87,7 +87,7 @@ func (t *traffic) run(ctx context.Context) {
 	for i := range visitors {
 		all.Go(func() { // owner: run; stop: ctx; joined below
 			for due := begin.Add(pace * time.Duration(i) / visitors); until(ctx, due); due = due.Add(pace) {
-				all.Go(func() { t.visit(due) }) // likewise; tooLong
+				all.Go(func() { t.visit(due) }) // as above; tooLong
 			}
 		})
 	}

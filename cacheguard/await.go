@@ -65,8 +65,8 @@ func (r *rebuild) wakeUp(ctx context.Context, msg wake.Message, generation strin
 	return answer{}, false
 }
 
-// identify makes the origin of the load, if it has one, part of the token for its lease, so that whoever finds the lease knows
-// whose load it is.
+// identify makes the origin of the load, if it has one, part of the token for its lease, so that an instance that finds the lease
+// knows whose load it is.
 func (r *rebuild) identify(ctx context.Context) {
 	if origin := r.guard.cfg.Hooks.origin(ctx); origin != "" {
 		r.token = protocol.NewToken(origin)

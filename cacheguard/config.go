@@ -129,7 +129,7 @@ type Config struct {
 	Compression Compression
 
 	// MaxValueBytes is the size of the largest value stored, encoded. Larger ones reach their callers but not the
-	// cache. What is larger in Redis, whoever stored it, is not used: a Get replaces it, and removes it if it cannot be read within
+	// cache. A larger value in Redis is not used, whichever program stored it: a Get replaces it, and removes it if it cannot be read within
 	// RedisTimeout. Instances that share a Prefix should agree on it. Default: 8 MiB. -1: no limit but Redis' own.
 	MaxValueBytes int
 

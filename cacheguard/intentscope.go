@@ -31,7 +31,7 @@ type past struct {
 	tagged []*Intent // those that name tags, which a value may have
 }
 
-// pastOf is that of a call for the key.
+// pastOf returns the past of a call for the key.
 func pastOf(ctx context.Context, g *Guard, key string) (p past) {
 	if !g.detours.has(intending) {
 		return p

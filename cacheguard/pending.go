@@ -22,7 +22,7 @@ const (
 // errPending is why a key is not read: an Invalidate of it has not reached Redis yet.
 var errPending = errors.New("an invalidation is still to be sent")
 
-// pendingInvalidations are those that failed. The Guard sends them again in the background until they succeed, and does not
+// pendingInvalidations have failed. The Guard sends them again in the background until they succeed, and does not
 // read their keys from Redis until then.
 type pendingInvalidations struct {
 	count   atomic.Int64    // the number of keys, to check quickly whether there are any

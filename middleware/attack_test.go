@@ -53,7 +53,7 @@ func TestNothingUnkeyedShapesAStoredResponse(t *testing.T) {
 		"the host, by Envoy":        "X-Envoy-Original-Host: evil",
 		"the path before Traefik":   "X-Replaced-Path: /evil",
 		"the host before nginx":     "X-Original-Forwarded-Host: evil",
-		"who asks":                  "Authorization: evil",
+		"credentials":               "Authorization: evil",
 		"a range":                   "Range: bytes=0-1",
 		"a condition":               `If-None-Match: "evil"`,
 	} {

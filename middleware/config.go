@@ -106,7 +106,7 @@ type Config struct {
 	// CDN-Cache-Control has precedence over Cache-Control.
 	Target string
 
-	// HideFields are response fields that clients do not get, whoever set them: Cache-Tag, Surrogate-Key, Cache-Groups, Cache-Status.
+	// HideFields are response fields that clients do not get, whether the handler or the cache set them: Cache-Tag, Surrogate-Key, Cache-Groups, Cache-Status.
 	// Default: none.
 	HideFields []string
 

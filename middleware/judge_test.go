@@ -180,7 +180,7 @@ func (s *said) mayShare(cause, q ask) string {
 	case q.control == "no-store" && !q.onlyIfCached: // what is stored already may be sent
 		return "5.2.1.5: the request is not for caches"
 	case (cause.authorized || q.authorized) && cause.authorized != q.authorized && !s.has("public") && !s.has("must-revalidate") && s.sMaxAge == "":
-		return "3.5: it is for who was authorized"
+		return "3.5: it is for the authorized client"
 	case cause.authorized && !s.has("public") && !s.has("must-revalidate") && s.sMaxAge == "":
 		return "3.5: it must not be stored"
 	case s.vary == "*", s.vary == "X-A" && cause.x != q.x:

@@ -32,8 +32,7 @@ type Config struct {
 	Watchdog int
 
 	// MaxHold ends a lease that was held for that long, as if it had been lost. It is for holders that hang while the
-	// watchdog goes on. Redis gives the lock to another at most TTL later. At least TTL. Default: no limit. -1:
-	// likewise.
+	// watchdog goes on. Redis gives the lock to another at most TTL later. At least TTL. Default and -1: no limit.
 	MaxHold time.Duration
 
 	// MinHold is the least time for which a lock stays held after it was acquired: if it is unlocked sooner, nobody else gets it until

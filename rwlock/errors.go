@@ -8,7 +8,7 @@ import (
 	"github.com/cacheguard/go/mutex"
 )
 
-// The errors are those of package mutex.
+// The errors of package mutex.
 var (
 	// ErrNotAcquired is returned when others have the lock: by TryLock and TryRLock at once, by TryUpgrade when others hold
 	// or wait, and by Lock and RLock when their context ends while they wait; then the error matches the context's error

@@ -63,7 +63,7 @@ func (k *Locker) run(ctx context.Context, w way, name string, f func(context.Con
 
 // way is how a call asks for a lock.
 type way struct {
-	call string // as Hooks.Begin hears of it
+	call string // as Hooks.Begin gets it
 	mode mode
 	ask  func(*claim, context.Context) (queue.Grant, error)
 }

@@ -36,8 +36,7 @@ type Config struct {
 	Watchdog int
 
 	// MaxHold ends a lease that was held for that long, as if it had been lost. It is for holders that hang
-	// while the watchdog goes on. Redis gives the permit to others at most TTL later. At least TTL. Default: no
-	// limit.
+	// while the watchdog goes on. Redis gives the permit to others at most TTL later. At least TTL. Default and -1: no limit.
 	MaxHold time.Duration
 
 	// WithoutRedis is how many permits of each name this process hands out by itself while Redis cannot be reached, for work that should

@@ -138,7 +138,7 @@ func wait(t *testing.T, k *Locker) *waiter {
 	var ctx context.Context
 	ctx, w.leave = context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(w.leave)
-	go func() { // owner: the test; ends with the wait; joined by who receives from done
+	go func() { // owner: the test; ends with the wait; joined by the receiver from done
 		defer close(w.done)
 		w.lease, w.err = k.Lock(ctx, "a")
 	}()

@@ -169,7 +169,7 @@ func TestAThousandThatGiveUpCostRedisNoMoreThanThoseInside(t *testing.T) {
 	}
 	for _, w := range crowd {
 		if <-w.done; !errors.Is(w.err, ErrNotAcquired) {
-			t.Errorf("who gave up got %v", w.err)
+			t.Errorf("a caller that gave up got %v", w.err)
 		}
 	}
 	f.awaitWaiters(0)

@@ -73,7 +73,7 @@ var names = slices.Sorted(maps.Keys(operations))
 // notDone are exported, and nothing to do with a cache.
 var notDone = []string{"Guard.Observed"} // for package admin
 
-// Whoever adds an operation to the package adds it to the chaos.
+// An operation that is added to the package must be added to the chaos, too.
 func TestEveryOperationTakesPart(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../cacheguard/*.go")

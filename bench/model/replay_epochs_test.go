@@ -192,7 +192,7 @@ func (w *epochsWorld) Do(step replay.Step) {
 		}
 	case "hear":
 		if raw := w.raw(); w.version(raw) != step.Do[2] || !w.judge(g, raw) {
-			w.Wrong("who waited does not get version %s", w.version(raw))
+			w.Wrong("the waiter does not get version %s", w.version(raw))
 		}
 	case "ready":
 		g.reading.Prepare(w.ctx)

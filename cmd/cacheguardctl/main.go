@@ -23,8 +23,8 @@
 //	cacheguardctl --prefix shop stats                 memory, evictions, hits, instances that listen
 //	cacheguardctl size                                bytes of an entry by payload, tags and version; connections of a fleet
 //
-// The prefix is that of cacheguard.Config, the lock prefix that of mutex.Config, rwlock.Config or semaphore.Config. The permits of
-// FleetLoads are those of the semaphore fleet-loads, under the prefix of the Guard. It never lists keys: KEYS and SCAN are not used.
+// The prefix is Prefix of cacheguard.Config, the lock prefix that of mutex.Config, rwlock.Config or semaphore.Config. The permits of
+// FleetLoads are a semaphore with the name fleet-loads, under the prefix of the Guard. It never lists keys: KEYS and SCAN are not used.
 //
 // # REDIS_URL
 //

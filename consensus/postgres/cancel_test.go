@@ -17,11 +17,11 @@ import (
 	"github.com/cacheguard/go/internal/testing/servers"
 )
 
-// holdup keeps the end of each request to cancel from who has sent it.
+// heldCancels keeps the end of each request to cancel from its sender.
 type holdup struct {
 	handled chan struct{} // receives when the server has dealt with a request
 	proceed chan struct{} // closed: no end is kept back
-	left    chan struct{} // receives when who has sent it waits no longer
+	left    chan struct{} // receives when the sender waits no longer
 }
 
 func (h *holdup) dial(ctx context.Context, network, address string) (net.Conn, error) {

@@ -48,7 +48,7 @@ type session struct {
 const patience = `SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)`
 
 // The settings let the database notice a process that has vanished: waiting, by looking at the connection; holding, as it
-// says nothing for TTL. They are those of the session until Leave, where the server has them (PostgreSQL 14; the check of
+// says nothing for TTL. They hold for the session until Leave, where the server has them (PostgreSQL 14; the check of
 // connections on Linux). A transaction that is cancelled takes them back.
 const settings = `SELECT
 	CASE WHEN current_setting('server_version_num')::int >= 140000

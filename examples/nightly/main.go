@@ -71,7 +71,7 @@ func (i *instance) close() {
 	_ = i.redis.Close()
 }
 
-// atNight is what the instance's scheduler calls. The report is written once in the fleet, whoever comes first.
+// atNight is what the instance's scheduler calls. The first instance writes the report, and no other does.
 func (i *instance) atNight(ctx context.Context, report func() error) (ran bool, err error) {
 	return i.jobs.Once(ctx, "report", interval, func(context.Context, *mutex.Lease) error {
 		return report()

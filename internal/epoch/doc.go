@@ -3,7 +3,7 @@
 // # The rule
 //
 // A name is something that is invalidated as one: everything under the Prefix, a kind, a tag. Redis has an epoch for each name that is in
-// use: 8 random bytes, which no other epoch ever has. To invalidate the name is to remove its epoch. Whoever loads next makes another one.
+// use: 8 random bytes, which no other epoch ever has. To invalidate the name is to remove its epoch. The next load makes another one.
 //
 // An entry carries its Stamp: the epochs that its names had before its load began. It may be returned to a call if they are the current
 // ones, as read after the call began. That is all:

@@ -66,7 +66,7 @@ type Config struct {
 	Background func(func()) bool
 }
 
-// Epochs are those of one Prefix. It is safe for concurrent use.
+// Epochs are the epochs of one Prefix. It is safe for concurrent use.
 type Epochs struct {
 	Tier *tier.Tier // that is told before a name is asked about; nil: there is none. It does not change after the first call.
 

@@ -96,7 +96,7 @@ func (e *Env) Join(g *Guard) (leave func()) {
 	}
 }
 
-// Guards are those that are open.
+// Guards returns the Guards that are open.
 func (e *Env) Guards() []*Guard {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -94,7 +94,7 @@ func sentAgain(err error) bool {
 		redis.HasErrorPrefix(err, "READONLY") || redis.HasErrorPrefix(err, "NOREPLICAS")
 }
 
-// brokenConnection reports whether the error is that of a connection which ended, or could not be made, before its replies came.
+// brokenConnection reports whether a connection ended, or could not be made, before its replies came.
 func brokenConnection(err error) bool {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return true

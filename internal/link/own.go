@@ -32,7 +32,7 @@ type ownHands struct {
 	timeout   time.Duration
 	quick     *redis.Client    // the user's, with another time-out and without hooks
 	once      script.Processor // quick, for scripts
-	patient   script.Processor // likewise, but with the user's time-out, or the Link's
+	patient   script.Processor // the same with the user's time-out, or the Link's
 	hooks     *hooks.Watch
 	slowUntil atomic.Int64 // in nanoseconds since base
 	slowInRow atomic.Int32 // replies

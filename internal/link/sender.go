@@ -28,7 +28,7 @@ const (
 // Trail remembers that, so that a caller that gives up can make Redis refuse it from then on.
 type Sender struct {
 	link    *Link
-	life    *lifecycle.Life // of its owner; whoever calls is counted there
+	life    *lifecycle.Life // of its owner, which counts callers
 	resends []resender      // one for each part of the keyspace
 }
 

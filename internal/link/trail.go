@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Trail is what is known of the calls that were sent under one id. The zero value is that of an id that has sent none.
+// Trail is what is known of the calls that were sent under one id. The zero value stands for an id that has sent none.
 type Trail struct {
 	mu     sync.Mutex
 	closed bool                  // the id asks for nothing any more

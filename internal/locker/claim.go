@@ -56,7 +56,7 @@ func (c *Claim) Ask(ctx context.Context, inbox string) (queue.Answer, error) {
 	return c.ask(ctx, queue.Grace(c.cfg.TTL), inbox)
 }
 
-// Beat is the heartbeat of a place in the queue, likewise.
+// Beat is the heartbeat of a place in the queue.
 func (c *Claim) Beat() script.Call {
 	return c.Beating(c.Token, c.ticket.Load(), queue.Grace(c.cfg.TTL))
 }

@@ -64,9 +64,9 @@ func (s *Sender) exec(
 	}
 	mark := script.Call{Script: markScript, Keys: []string{calls[0].Keys[0] + ":mark"}, Args: []any{script.Millis(markTTL)}}
 	marked := mark.Command(ctx, true)
-	_ = pipe.Process(ctx, marked) // likewise
+	_ = pipe.Process(ctx, marked) // as above
 	acknowledged := redis.NewCmd(ctx, "wait", s.want, script.Millis(patience))
-	_ = pipe.Process(ctx, acknowledged) // likewise
+	_ = pipe.Process(ctx, acknowledged) // as above
 	_, unsent := pipe.Exec(ctx)
 
 	have, err := acknowledged.Int()

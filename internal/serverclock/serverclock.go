@@ -30,7 +30,7 @@ type Servers struct {
 	PartOf     func(key string) int                           // the part that a key belongs to
 	Time       func(key string) (server time.Time, err error) // asks the server that has the key
 	Background func(task func()) bool                         // runs a task, and reports whether it will
-	Clock      clock.Clock                                    // of this process; a manual one is that of the servers, too
+	Clock      clock.Clock                                    // of this process; a manual one is the servers' clock, too
 	Stepped    func(key string, by time.Duration)             // called when a clock shows another time than it should; nil: nobody wants to know
 }
 
@@ -77,7 +77,7 @@ func (c *Clocks) Age(key string, written time.Time) time.Duration {
 func (c *Clocks) Note(key string, server, asked time.Time) {
 	now := &reading{server: server, asked: asked, within: c.servers.Clock.Since(asked)}
 	last := c.of(key).last.Swap(now)
-	if last == nil || c.servers.Stepped == nil || c.servers.Clock.Manual() { // who moves that one moves the server's after it
+	if last == nil || c.servers.Stepped == nil || c.servers.Clock.Manual() { // moving that clock moves the servers', too
 		return
 	}
 	by := server.Sub(last.server) - asked.Sub(last.asked)

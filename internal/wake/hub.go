@@ -110,7 +110,7 @@ func (in *hub) syncLinks() {
 	in.tell(nil)
 	for _, l := range started {
 		in.running.Go(l.receive) // owner: the hub; stop: l.stop or in.stop; joined by close
-		in.running.Go(l.watch)   // likewise
+		in.running.Go(l.watch)   // as above
 	}
 }
 

@@ -109,7 +109,7 @@ func (r *runner) failed(rows []*report.Row) (n int) {
 	return n
 }
 
-// roundTrips are those that the flags ask for, or else the case's own. The first one will do for a smoke run.
+// roundTrips returns the round trips that the flags ask for, or else the case's own. A smoke run takes only the first.
 func (o options) roundTrips(c scenario.Case) []time.Duration {
 	trips := o.trips
 	if len(trips) == 0 {

@@ -80,7 +80,7 @@ func (r *Report) writePlots(dir string) (err error) {
 	return err
 }
 
-// name is that of the file. Redis on the loopback interface is not mentioned.
+// name returns the name of the file. It does not mention Redis on the loopback interface.
 func (p plot) name(trip time.Duration) string {
 	if trip == 0 {
 		return p.file + ".svg"

@@ -51,7 +51,7 @@ type Setup struct {
 	TTL      time.Duration                                                     // whole seconds, as not everybody knows shorter ones
 	StaleFor time.Duration                                                     // after TTL, while a new value is made; 0: off
 	Jitter   float64                                                           // the share by which a TTL may be shorter; 0: off
-	Lease    time.Duration                                                     // of whoever loads; 0: the library's default
+	Lease    time.Duration                                                     // of the instance that loads; 0: the library's default
 	Entries  int                                                               // that memory must have room for
 	MaxLoads int                                                               // of an instance at once; 0: the library's default
 	Hooks    cacheguard.Hooks                                                  // for ours alone

@@ -35,7 +35,7 @@ type Soak struct {
 	// Truth is what the database has.
 	Truth func(ctx context.Context) (map[int64]string, error)
 
-	// Position is what is confirmed; 0: it is not known. It never goes back, whoever wakes up after another has taken over.
+	// Position is what is confirmed; 0: it is not known. It never goes back, also when a reader wakes up after another has taken over.
 	Position func(ctx context.Context) uint64
 
 	Fleet    *Fleet

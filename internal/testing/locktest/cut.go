@@ -173,7 +173,7 @@ func cutOffFromOne(b *bench) {
 	b.livedOn(l, next)
 }
 
-// brokenConnections breaks all connections of the holder, who makes others.
+// brokenConnections breaks all connections of the holder, which makes others.
 func brokenConnections(b *bench) {
 	if b.kind.Cut != nil {
 		b.Skip("locks depend on a connection")
