@@ -30,7 +30,7 @@ type traffic struct {
 	db    *slowDB
 	keys  []string
 
-	stoodStill time.Duration // the longest time in which the process did nothing, not even look at its clock
+	stoodStill time.Duration // the longest time that the process did nothing, not even look at its clock
 
 	hung sync.Once
 	seen bytes.Buffer // the goroutines when a Get had taken much too long

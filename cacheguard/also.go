@@ -10,10 +10,10 @@ import (
 
 var errNoUpdate = errors.New("cacheguard: also: the context is not that of a write")
 
-// Also names, within the write of an Update, UpdateMany or Put, what else it changes: tags, and keys that only its statements told. It is called with
-// the context that write was given, before write commits. An error says that Redis could not be told, and that write must not commit.
+// Also names, within the write of an Update, UpdateMany or Put, what else it changes: tags, and keys that only its statements reveal. It is called with
+// the context that write was given, before write commits. An error says that Redis does not know of the names, and that write must not commit.
 //
-// What is named is invalidated when write has returned or, if the process dies, within twice LeaseTTL. As with Intend, nobody waits for it: only the
+// It invalidates them when write has returned or, if the process dies, within twice LeaseTTL. As with Intend, nobody waits for it: only the
 // keys of the Update are locked. A value that a Put stores is invalidated too, if it has a tag that is named.
 //
 // It takes one round trip, and one more after write.

@@ -10,7 +10,7 @@ import (
 
 // Config says how a Guard behaves. In every field 0 means the default, and -1 switches the feature off where the field
 // says so. Durations beyond 10 years count as 10 years. The fields are in groups, and the first of each has its heading: how long values live,
-// loads, writes, when Redis fails, what is stored, besides Redis, and what is told to whom.
+// loads, writes, when Redis fails, what is stored, besides Redis, and reports.
 type Config struct {
 	// Prefix begins every key in Redis: the value of key K is at Prefix:{K}. Guards with the same Prefix on the same
 	// Redis share their values; they must agree on types and Codec. It may not contain braces. Default: cacheguard.
@@ -160,7 +160,7 @@ type Config struct {
 	// unnoticed: a call may share a load that began before them.
 	Disabled bool
 
-	// What is told to whom.
+	// Reports.
 	//
 	// Hooks are called as things happen, for metrics and tests.
 	Hooks Hooks
@@ -178,7 +178,7 @@ type Config struct {
 	// encodes. Default: err.Error().
 	RedactError func(err error) string
 
-	clock clock.Clock // by which entries grow old: that of the machine, or that of a test's environment (internal/kit)
+	clock clock.Clock // entries grow old by it: the machine's, or that of a test's environment (internal/kit)
 }
 
 const (
@@ -252,7 +252,7 @@ func checkShares(bad func(field, format string, args ...any), jitter, earlyRefre
 	}
 }
 
-// withDefaults fills in the defaults. What is off becomes 0 or, where 0 would mean something else, stays -1.
+// withDefaults fills in the defaults. A field that is off becomes 0 or, where 0 would mean something else, stays -1.
 func (c Config) withDefaults() Config {
 	config.SetDefault(&c.Prefix, defaultPrefix)
 	config.SetDefault(&c.Instance, config.DefaultInstance())

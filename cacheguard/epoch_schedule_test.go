@@ -198,7 +198,7 @@ func (w *epochWorld) stale(rule epochRules) bool {
 		w.tier.value == oldOne && w.tier.mark == w.tier.now
 }
 
-// What an order is made of.
+// The parts of an order.
 const (
 	aWriter = iota
 	load1

@@ -104,7 +104,7 @@ func (e *KeyError) Error() string { return fmt.Sprintf("cacheguard: key %q: %v",
 
 func (e *KeyError) Unwrap() error { return e.Err }
 
-// closedOr translates the cause with which a flight was cancelled.
+// closedOr translates the cause of a cancelled flight.
 func closedOr(cause error) error {
 	if errors.Is(cause, flight.ErrClosed) {
 		return ErrClosed

@@ -39,7 +39,7 @@ type Inspection struct {
 	KeptFor  time.Duration // until Redis drops it. A Guard with StaleFor serves it until then
 	LoadTook time.Duration // how long it took to load
 	Kind     string        // of the payload: bytes (a []byte or string), coded (by the Codec), or absence
-	Tags     []string      // under which it can be invalidated
+	Tags     []string      // that it can be invalidated by
 
 	// TagVersions are the epochs of the Tags when the entry was loaded, in the same order and in hexadecimal: a random text that stands for
 	// the tag until the next InvalidateTags. If the epoch in Redis is another one, or gone, State is revoked.

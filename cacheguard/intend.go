@@ -47,7 +47,7 @@ var (
 //	...                // commit
 //	err = in.Done(ctx)
 //
-// What is named is invalidated by Done or, if this process dies, when the intent expires: within twice LeaseTTL. Nobody waits for an
+// Done invalidates everything named. If this process dies, that happens when the intent expires: within twice LeaseTTL. Nobody waits for an
 // intent: until then, reads are answered and loaded as usual. But nothing that is cached, or was loaded before, lasts longer than the
 // intent. After Done returned nil, no Get returns an older value. Intents exclude nobody, and any number may stand on a key: the database
 // orders its writers. Where readers must not see the older value while the transaction commits, use Update.
@@ -95,8 +95,8 @@ func (g *Guard) newIntent() (*Intent, error) {
 	return in, nil
 }
 
-// Also adds what the transaction turned out to change. It is called before the commit: an error says that Redis could not be told, and that
-// the transaction must not commit. What was named is invalidated by Done all the same. After Done it is an error. It takes one round trip.
+// Also adds what the transaction turned out to change. It is called before the commit: an error says that Redis does not know of the names,
+// and that the transaction must not commit. Done invalidates them all the same. After Done it is an error. It takes one round trip.
 func (in *Intent) Also(ctx context.Context, c Changes) error {
 	if in == nil {
 		return errNilIntent

@@ -161,7 +161,7 @@ func (in *Intent) keep(stands []*stand) {
 	}
 }
 
-// invalidate ends the intent in Redis, and invalidates what it stands on. What fails is pending.
+// invalidate ends the intent in Redis, and invalidates what it stands on. Invalidations that fail are pending.
 func (in *Intent) invalidate(ctx context.Context) error {
 	g := in.guard
 	if g.cfg.Disabled {

@@ -10,7 +10,7 @@ import (
 	"github.com/cacheguard/go/internal/protocol"
 )
 
-// shortestStay is the shortest time for which a refresh leaves the key to another instance before this one
+// shortestStay is the shortest time that a refresh leaves the key to another instance before this one
 // may ask again.
 const shortestStay = 20 * time.Millisecond
 

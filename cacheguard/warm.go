@@ -46,7 +46,7 @@ type Warmed struct {
 // their TTL with Jitter, so they do not end together. Hooks.OnGet is not called.
 //
 // Warm ends when ids do, and when ctx ends: then the error is its cause. It goes on if a load fails: the error is then a *KeyError, of the first
-// one. What cannot be cached (Redis does not answer, Bypass is on, Config.Serve says no) is not loaded, and counts as failed.
+// one. A thing that cannot be cached (Redis does not answer, Bypass is on, Config.Serve says no) is not loaded, and counts as failed.
 func (c *Cache[K, V]) Warm(ctx context.Context, ids iter.Seq[K], cfg WarmConfig) (Warmed, error) {
 	if c == nil {
 		return Warmed{}, errNilCache

@@ -181,7 +181,7 @@ func TestDeletingWorksWhenRedisIsOutOfMemory(t *testing.T) {
 	}
 }
 
-// The same for a creation, of which nothing is left.
+// The same for a creation that left nothing behind.
 func TestACopyOfACreationThatArrivesAfterTheValueWasDeletedChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

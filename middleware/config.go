@@ -38,7 +38,7 @@ type Config struct {
 	// are not stored.
 	DefaultTTL time.Duration
 
-	// StatusTTL is DefaultTTL by status, also for codes for which DefaultTTL does not count. -1: not stored. Default: none.
+	// StatusTTL is DefaultTTL by status, also for codes that DefaultTTL does not apply to. -1: not stored. Default: none.
 	StatusTTL map[int]time.Duration
 
 	// StoreErrors says which responses with a status of 400 or more may be stored, and for how long at most. One that states no lifetime

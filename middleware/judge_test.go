@@ -118,7 +118,7 @@ func deltaSeconds(text string) (n float64, ok bool) {
 	return min(n, 1<<31), text != ""
 }
 
-// left is how long a response is still fresh when it comes, in seconds (sections 4.2.1 and 4.2.3). What is unreadable is stale.
+// left is how long a response is still fresh when it comes, in seconds (sections 4.2.1 and 4.2.3). A response with an unreadable lifetime is stale.
 func (s *said) left(now time.Time) float64 {
 	span := func(a, b time.Time) float64 { return float64(a.Unix()) - float64(b.Unix()) } // a Duration is too short
 	age := 0.0

@@ -47,7 +47,7 @@ type found struct {
 // variant is one of the variants of a page, or, if page is empty, the page itself.
 type variant struct {
 	page   string        // the ID of the page
-	fields []string      // by which its variants are told apart
+	fields []string      // that tell its variants apart
 	values []record.Pair // of the fields, in the request
 }
 

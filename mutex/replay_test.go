@@ -133,7 +133,7 @@ func (w *replayed) hear(id, number string) {
 	for w.fences[strconv.FormatInt(w.grants[id], 10)] != number {
 		m, err := w.heard.ReceiveTimeout(w.t.Context(), 20*time.Second)
 		if err != nil {
-			w.Wrong("nobody was told of the grant: %v", err)
+			w.Wrong("nobody got the message of the grant: %v", err)
 			return
 		}
 		if m, ok := m.(*redis.Message); ok {

@@ -77,7 +77,7 @@ func origin(ctx context.Context) string {
 	return string(traceID[:]) + string(spanID[:])
 }
 
-// loadOf is the inverse. What it is given comes from Redis.
+// loadOf is the inverse. Its argument comes from Redis.
 func loadOf(origin string) (trace.SpanContext, bool) {
 	if len(origin) != originLen {
 		return trace.SpanContext{}, false

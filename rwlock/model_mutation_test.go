@@ -60,7 +60,7 @@ var mistakes = map[string]model.Mistake{
 		"if score > limit then", "if false then"},
 	"a grant names no ticket": {
 		"first, ticket .. ':'", "first, '9999999999999999:'"},
-	"a writer is not told that what it waits for ends sooner": {
+	"a writer gets no message that the leases before it end sooner": {
 		"    hasten()\n", ""},
 	"a second revoke takes the next holder's lock": {
 		"redis.call('HGET', lock, 'revoker') ~= ARGV[1]", "true"},

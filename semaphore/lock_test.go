@@ -197,7 +197,7 @@ func TestWhileTheNumberOfPermitsChangesEachGoesByItsOwn(t *testing.T) {
 	second := wait(t, f.lockers[0])
 	f.awaitWaiters(2)
 	unlock(t, held[0])
-	expect.Equal(t, "holders, of whom the first in the queue wants fewer", len(f.info().Holders), 2)
+	expect.Equal(t, "holders, when the first in the queue wants fewer", len(f.info().Holders), 2)
 	expect.Equal(t, "the first waits", first.waits(), true)
 	expect.Equal(t, "the second waits", second.waits(), true)
 	unlock(t, held[1])

@@ -164,7 +164,7 @@ var failOver = harm{do: func(c *chaos) {
 	}
 	redistest.Await(c, "the old primary follows", follows)
 	c.pair[0], c.pair[1] = replica, primary
-	// What had been acknowledged in the last moment before may be forgotten, until the entry it should have removed expires.
+	// Invalidations that were acknowledged in the last moment before may be forgotten, until the entries that they should have removed expire.
 	c.check.forgets = append(c.check.forgets, span{from - int64(time.Second), now() + int64(c.ttl+2*lease)})
 }, breaks: true}
 

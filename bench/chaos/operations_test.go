@@ -17,7 +17,7 @@ import (
 type operation struct {
 	often  int
 	do     func(w *worker, ctx context.Context, o *opened) error
-	writes bool // and dies, when it is told to
+	writes bool // and dies, if it must
 }
 
 // operations are all that the package exports, and the locks.

@@ -128,7 +128,7 @@ func (w *epochsWorld) acquire(g *epochGet, token int) {
 	g.generation = a.Generation
 }
 
-// fill stores what was loaded, and returns whether it is stored. What has no stamp is given up.
+// fill stores what was loaded, and returns whether it is stored. A load without a stamp gives up.
 func (w *epochsWorld) fill(g *epochGet, token, version int) (stored bool) {
 	if g.refused != nil {
 		w.run(w.space.Release(w.value, w.token(token)))

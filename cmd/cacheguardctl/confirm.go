@@ -33,7 +33,7 @@ func (s sure) confirm(e *env, format string, args ...any) error {
 	return nil
 }
 
-// terminal is the file if it is a terminal, or another device, such as /dev/null, from which no yes comes; else nil.
+// terminal is the file if it is a terminal, or another device, such as /dev/null, which never says yes; else nil.
 func terminal(f *os.File) io.Reader {
 	if at, err := f.Stat(); err != nil || at.Mode()&os.ModeCharDevice == 0 {
 		return nil

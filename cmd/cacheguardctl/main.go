@@ -29,7 +29,7 @@
 // # REDIS_URL
 //
 //	redis://user:password@host:6379/0                 a single Redis; rediss:// for TLS
-//	redis://host1:6379,host2:6379                     a cluster, of which these are some nodes; of one node with --cluster
+//	redis://host1:6379,host2:6379                     a cluster: some of its nodes, or one node with --cluster
 //	redis+sentinel://host1:26379,host2:26379/name/0   by Sentinel, with the name of the primary; rediss+sentinel:// for TLS
 //
 // The options that go-redis knows may follow after a question mark, such as dial_timeout=1s and sentinel_password. The URL

@@ -102,7 +102,7 @@ func TestAConnectionServesNobodyElseBeforeTheRequestToCancelItsWaitHasEnded(t *t
 	expect.ErrorIs(t, <-waited, ErrNotAcquired, context.Canceled)
 	<-h.handled
 	redistest.Await(t, "the wait has ended", func() bool { return asking(t, examples.Addr(), t.Name(), "x") == 1 })
-	for range 50 { // requests to the server, in which the connection could be given back
+	for range 50 { // requests to the server: time to give the connection back
 		_ = asking(t, examples.Addr(), t.Name(), "x")
 		expect.Equal(t, "connections in use", pool.Stat().AcquiredConns(), 1)
 	}

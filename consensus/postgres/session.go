@@ -185,7 +185,7 @@ func (s *session) Claim(ctx context.Context, waited bool) (fence int64, left tim
 	return fence, time.Duration(ms) * time.Millisecond, err
 }
 
-// Idle reads from the connection, on which nothing is expected: a server that goes says so.
+// Idle reads from the connection. Nothing should come, but a server that goes says so.
 func (s *session) Idle(ctx context.Context) error {
 	for {
 		err := s.conn.Conn().PgConn().WaitForNotification(ctx)

@@ -32,7 +32,7 @@ func main() { new(settings).program().Main() }
 
 func (s *settings) program() program.Program {
 	return program.Program{
-		Name: "nightly", About: "Nightly has three instances start a job at night, of which one runs it.",
+		Name: "nightly", About: "Nightly has three instances start a job at night. One of them runs it.",
 		Flags: func(f *flag.FlagSet) { f.IntVar(&s.nights, "nights", 3, "`number` of nights") },
 		Short: map[string]string{"nights": "2"},
 		Check: func() error {

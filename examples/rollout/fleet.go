@@ -82,7 +82,7 @@ func (f *fleet) close() (err error) {
 	return err
 }
 
-// serve sets for which share of the keys the cache is used: the same keys on every instance.
+// serve sets which share of the keys uses the cache: the same keys on every instance.
 func (f *fleet) serve(percent uint32) {
 	for _, i := range f.instances {
 		i.guard.SetServe(func(key string) bool {

@@ -42,7 +42,7 @@ func (l Lock) Check() error {
 	return p.Err()
 }
 
-// WithDefaults fills in what is 0. What is off becomes 0.
+// WithDefaults fills in the fields that are 0. A field that is off becomes 0.
 func (l Lock) WithDefaults() Lock {
 	SetDefault(&l.Prefix, defaultPrefix)
 	SetDefault(&l.TTL, defaultTTL)

@@ -13,7 +13,7 @@
 //	in a call:          read the entry and the epochs, compare          Begin, Take, Compare, Holds
 //
 // It suffices, because an epoch never comes back. Assume that an invalidation returned before a call began. It removed the epoch of the
-// name. What the call reads later is another epoch, or none. If the entry has the one that was read, then the epoch was made after the
+// name. The call, which reads later, finds another epoch, or none. If the entry has the one that was read, then the epoch was made after the
 // invalidation, and the load, which read it first, began later still. Nothing else is assumed: no clock, and nothing that a process knew
 // before the call. It does not matter whether the value is read before or after the epochs.
 //

@@ -54,12 +54,12 @@ type Pending interface {
 // Config is what Epochs works with. Of a part's keys, one request reads any number.
 type Config struct {
 	Prefix  string
-	Channel string // on which scripts publish the notices for local tiers
+	Channel string // scripts publish the notices for local tiers there
 	Link    *link.Link
 	Health  *health.Health
 	Pending Pending
 
-	// Removed, which may be nil, is told that the epoch of everything is gone, though Forget was not called.
+	// Removed, which may be nil, is called when the epoch of everything is gone though Forget was not called.
 	Removed func()
 
 	// Background runs a function that may outlast the call that started it, and reports whether it does.

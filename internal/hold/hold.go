@@ -197,7 +197,7 @@ func (h *Hold) finish(cause error) bool {
 	return true
 }
 
-// kept pushes the end of the trust forward. What is lost stays lost.
+// kept pushes the end of the trust forward. A lost lease stays lost.
 func (h *Hold) kept(sent time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -63,7 +63,7 @@ func (e *Env) Allow() error {
 // ReportResult makes Env a redis.Limiter.
 func (e *Env) ReportResult(error) {}
 
-// SetOutage sets the error with which requests fail; nil ends the outage.
+// SetOutage makes requests fail with the error; nil ends the outage.
 func (e *Env) SetOutage(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -87,7 +87,7 @@ func (c *queuedCall) again(tried bool) {
 	}
 }
 
-// sentAgain reports whether the error is one for which the client sends a command again, but no pipeline: of a slot that
+// sentAgain reports whether the client sends a command again after this error, but no pipeline: of a slot that
 // moves, or that nobody serves for a moment, or of a primary that is one no more, or has no replicas yet.
 func sentAgain(err error) bool {
 	return redis.HasErrorPrefix(err, "TRYAGAIN") || redis.HasErrorPrefix(err, "CLUSTERDOWN") ||

@@ -130,7 +130,7 @@ func TestLateIsNotToldOfACallThatWasAnswered(t *testing.T) {
 	late.expect(t)
 }
 
-// What a caller has sent itself, without an answer, may have run although it is not sent again.
+// A call that its caller sent itself, without an answer, may have run although it is not sent again.
 func TestLateIsToldOnceOfACallThatIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*stage, doing){

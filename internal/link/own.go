@@ -188,8 +188,8 @@ const (
 	answered
 )
 
-// callAlone runs the call on the caller's goroutine. What is not answered is to be queued. A patient one waits for its reply as long
-// as a queued one would.
+// callAlone runs the call on the caller's goroutine. A call without an answer must be queued. A patient one waits for its reply
+// as long as a queued one would.
 func (l *lane) callAlone(ctx context.Context, call *script.Call, trail *Trail, patient bool) (Reply, attempt) {
 	f, ok := l.beginAlone(ctx, patient)
 	if !ok {

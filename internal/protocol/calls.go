@@ -24,7 +24,7 @@ type Filling struct {
 	Tail              []byte        // nil: there is nothing to store or to hand over
 }
 
-// The replies of Fill. Another reply is the error with which Redis refused to store the value.
+// The replies of Fill. Another reply is the error of Redis, which refused to store the value.
 const (
 	Stored  = "stored"
 	Kept    = "kept"    // the value is valid, and its TTL says that it is not to be stored
@@ -103,7 +103,7 @@ func (k *Keyspace) DropLarge(valueKey string, bytes int) *script.Call {
 	return &script.Call{Script: dropLargeScript, Keys: []string{valueKey}, Args: []any{bytes}}
 }
 
-// InvalidateInSteps does what a call of Invalidate does, with commands of one key each, for the time in which the slot of the keys is moved
+// InvalidateInSteps does what a call of Invalidate does, with commands of one key each, while the slot of the keys is moved
 // to another node. The steps are to be taken one after the other: no load that began before may store once the leases are gone, and values
 // are removed after them. Those that wait for a load are not woken, but ask again by themselves.
 func (k *Keyspace) InvalidateInSteps(invalidate *script.Call) [][]*script.Call {

@@ -12,7 +12,7 @@ import (
 type Keyspace struct {
 	Prefix      string
 	Instance    string        // the holder of the leases that are acquired
-	Channel     string        // on which scripts publish the notices for local tiers
+	Channel     string        // scripts publish the notices for local tiers there
 	LeaseTTL    time.Duration // how long a load is believed to be alive
 	LoadTimeout time.Duration // of a load
 }

@@ -1,4 +1,4 @@
-// Package serverclock estimates the time of the servers, by which entries say when they were written. The estimate
+// Package serverclock estimates the time of the servers, because entries say by that when they were written. The estimate
 // only serves to judge the age of entries, never to decide who may write.
 //
 // The estimate runs ahead by at most a round trip, so entries look no younger than they are. Until there is a first
@@ -51,7 +51,7 @@ type reading struct {
 	within time.Duration // how long the reply took at most
 }
 
-// New returns clocks of which nothing is known yet.
+// New returns clocks that know nothing yet.
 func New(s Servers) *Clocks { return &Clocks{servers: s, clocks: make([]serverClock, s.Parts)} }
 
 // Age is the time since the server that has the key showed written. Age takes a reading when it needs a new one.

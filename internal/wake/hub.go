@@ -86,8 +86,8 @@ func (in *hub) run() {
 	}
 }
 
-// syncLinks starts and stops links. What that means for the inbox is told before a new one may be confirmed: else it would
-// seem to have been there all the time, and nobody would ask again.
+// syncLinks starts and stops links. Listeners learn of a new link before it may be confirmed: else it would seem to have been
+// there all the time, and nobody would ask again.
 func (in *hub) syncLinks() {
 	current := nodes(in.ctx, in.rdb)
 	var started []*link

@@ -178,11 +178,11 @@ func TestNoticesAreGivenOfEachMessageForTheirKeyUntilTheyAreStopped(t *testing.T
 	in := listening(t, rdb)
 	bodies := make(chan string, 8)
 	stop := in.Notify("k", func(body string) { bodies <- body })
-	in.Notify("other", func(string) { t.Error("told of another key") })
+	in.Notify("other", func(string) { t.Error("notified of another key") })
 	send(t, rdb, in.Address(), "k", "a")
 	send(t, rdb, in.Address(), "k", "b")
 	if a, b := <-bodies, <-bodies; a != "a" || b != "b" {
-		t.Errorf("told of %q and %q", a, b)
+		t.Errorf("notified of %q and %q", a, b)
 	}
 	stop()
 	stop()

@@ -65,7 +65,7 @@ func (o options) take(c scenario.Case) (some []scenario.Entry) {
 	return some
 }
 
-// run measures all there is to measure, until ctx ends. What fails is in the report and does not end the run; the error
+// run measures all there is to measure, until ctx ends. Failures are in the report and do not end the run; the error
 // says that something did.
 func (r *runner) run(ctx context.Context, all []scenario.Scenario, to *report.Report) error {
 	failures := 0

@@ -12,7 +12,7 @@ import (
 	"github.com/cacheguard/go/bench/internal/scenario"
 )
 
-// plot is a chart of some cases of a scenario, one for each round trip at which they were run.
+// plot is a chart of some cases of a scenario, one for each round trip that they were run at.
 type plot struct {
 	file, scenario, title string
 	cases                 []string // each is a panel for each metric

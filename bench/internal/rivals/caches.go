@@ -45,7 +45,7 @@ func loadWith(ctx context.Context) ([]byte, error) {
 	return load(ctx)
 }
 
-// Setup is how an instance is to behave. What a library cannot do is left out, and its comment says so.
+// Setup is how an instance is to behave. A setting that a library lacks is left out, and its comment says so.
 type Setup struct {
 	Redis    *redis.Options                                                    // from which every instance makes a client of its own
 	TTL      time.Duration                                                     // whole seconds, as not everybody knows shorter ones
@@ -80,7 +80,7 @@ const (
 	Local       Kind = "memory"              // there is no Redis: each instance loads for itself, and hears of nobody's writes
 )
 
-// What libraries promise of the loads of a key that many miss at once.
+// The promises of libraries about the loads of a key that many miss at once.
 const (
 	OnePerFleet   = "one load in the fleet"
 	OnePerProcess = "one load in each process"

@@ -95,7 +95,7 @@ const (
 	Either Better = "" // neither: it explains others
 )
 
-// Figures are what one run found, by the names of metrics. What is absent does not apply.
+// Figures are what one run found, by the names of metrics. Absent metrics do not apply.
 type Figures map[string]float64
 
 // All are the scenarios, in the order of the report.

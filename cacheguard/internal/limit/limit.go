@@ -115,7 +115,7 @@ const (
 // IsNone reports whether there is no right to run.
 func (s Slot) IsNone() bool { return s.right == none }
 
-// IsOwn reports whether the load has a slot of its own, for which others may wait.
+// IsOwn reports whether the load has a slot of its own, which others may wait for.
 func (s Slot) IsOwn() bool { return s.right == ofOwn }
 
 // Try takes a slot if there is one. A spare one has a permit of FleetLoads, which may take a round trip: a caller that waits for no

@@ -30,7 +30,7 @@ type Engine struct {
 
 	mu      sync.Mutex
 	stats   cdc.Stats
-	current time.Time // up to which everything is invalidated; zero: not known yet
+	current time.Time // everything before it is invalidated; zero: not known yet
 	began   time.Time // the reading
 	trouble time.Time // began; zero: there is none
 	said    time.Time // in the log

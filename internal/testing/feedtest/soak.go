@@ -28,7 +28,7 @@ type Soak struct {
 	Dialect Dialect
 	Feed    Feed // which does not run, but can say when the others have caught up
 
-	// Exec runs statements on one connection, and ends what transaction is left open. What fails, as a key is there already or there is a
+	// Exec runs statements on one connection, and ends what transaction is left open. A failed statement, as a key is there already or there is a
 	// deadlock, is rolled back.
 	Exec func(ctx context.Context, statements []string)
 

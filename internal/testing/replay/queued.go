@@ -94,7 +94,7 @@ func (q *Queued) Hear(caller string) {
 	for q.mail[inbox] == 0 {
 		m, err := q.heard.ReceiveTimeout(q.T.Context(), 20*time.Second)
 		if err != nil {
-			q.Wrong("nobody was told of the grant: %v", err)
+			q.Wrong("nobody got the message of the grant: %v", err)
 			return
 		}
 		if m, ok := m.(*redis.Message); ok && !strings.HasSuffix(m.Payload, q.Token(caller)) {

@@ -171,7 +171,7 @@ func (n *Namer) trimmedQuery(query string) string {
 // trims reports whether there are parameters that do not tell pages apart.
 func (n *Namer) trims() bool { return len(n.set.IgnoreQuery)+len(n.set.OnlyQuery) > 0 }
 
-// named reports whether a name is in a list, in which a star at the end stands for any text.
+// named reports whether a name is in a list. There, a star at the end stands for any text.
 func named(list []string, name string) bool {
 	return slices.ContainsFunc(list, func(pattern string) bool {
 		prefix, open := strings.CutSuffix(pattern, "*")
