@@ -103,7 +103,7 @@ var storingRows = []row{
 	{"3.5 authorization", "heuristic: the other way", "Cookie: a=b", "200|Cache-Control: max-age=60", "", "", "cache"},
 	{"3.5 authorization", "heuristic: a Cookie is one where freshness is a guess", "", "200|Last-Modified: {-86400}", "Cookie: a=b", "", "origin"},
 	{"3.5 authorization", "default: a guess for a client with a Cookie is not given to others", "Cookie: a=b", "200", "", "", "origin"},
-	{"3.5 authorization", "does not unseat what anybody gets", "", "200|Cache-Control: max-age=60", "Authorization: a", "", "origin"},
+	{"3.5 authorization", "does not replace what everybody gets", "", "200|Cache-Control: max-age=60", "Authorization: a", "", "origin"},
 
 	// The key, and Vary (section 4.1).
 	{"4.1 vary", "another query is another page", "?a=1", "200|Cache-Control: max-age=60", "?a=2", "", "origin"},

@@ -21,7 +21,7 @@ type lookup struct {
 	read    pages.Read   // the context of ask
 	why     string       // why the handler is asked, as Cache-Status says it
 	routing *chi.Context // a copy: chi reuses its own as soon as the request is answered
-	seat    seat
+	outlet  outlet
 	reload  *reload // of the exchange, when the lookup began
 
 	// Set by evaluate, in the request's goroutine.
@@ -108,7 +108,7 @@ func (l *lookup) ask() found {
 	}
 	l.read = pages.Read{Context: l.x.r.Context(), Key: l.key, Finish: l.x.cache.cfg.FinishLoads}
 	raw, how, err := cacheguard.Fetch(&l.read, l.x.cache.guard, l.key, source)
-	got := found{how: how, err: err, own: l.seat.leave()}
+	got := found{how: how, err: err, own: l.outlet.leave()}
 	switch {
 	case err != nil:
 	case l.seen != nil && l.seen.IsOf(raw):

@@ -18,13 +18,13 @@ import (
 )
 
 // heldCancels keeps the end of each request to cancel from its sender.
-type holdup struct {
+type heldCancels struct {
 	handled chan struct{} // receives when the server has dealt with a request
 	proceed chan struct{} // closed: no end is kept back
 	left    chan struct{} // receives when the sender waits no longer
 }
 
-func (h *holdup) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (h *heldCancels) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (h *holdup) dial(ctx context.Context, network, address string) (net.Conn, e
 type heldUp struct {
 	net.Conn
 
-	by        *holdup
+	by        *heldCancels
 	cancels   bool
 	impatient sync.Once
 }
@@ -65,7 +65,7 @@ func (c *heldUp) SetDeadline(t time.Time) error {
 
 // A server signals a session more than once for one request, so the last signal could meet the next statement.
 func TestAConnectionServesNobodyElseBeforeTheRequestToCancelItsWaitHasEnded(t *testing.T) {
-	h := &holdup{handled: make(chan struct{}, 1), proceed: make(chan struct{}), left: make(chan struct{}, 1)}
+	h := &heldCancels{handled: make(chan struct{}, 1), proceed: make(chan struct{}), left: make(chan struct{}, 1)}
 	cfg, err := pgxpool.ParseConfig(examples.Addr())
 	if err != nil {
 		t.Fatal(err)
