@@ -52,8 +52,8 @@ var (
 // intent. After Done returned nil, no Get returns an older value. Intents exclude nobody, and any number may stand on a key: the database
 // orders its writers. Where readers must not see the older value while the transaction commits, use Update.
 //
-// Empty Changes are fine. An empty key or tag, or a tag that is too long, is an error, and so is a *RedisError whose Op is intend: Redis could
-// not be told, so do not write (with Config.UpdateAnyway, Intend returns no such error, and Done invalidates). It takes one round trip.
+// Empty Changes are fine. An empty key or tag, or a tag that is too long, is an error, and so is a *RedisError whose Op is intend: Redis does
+// not know of the intent, so do not write (with Config.UpdateAnyway, Intend returns no such error, and Done invalidates). It takes one round trip.
 //
 // An intent ends after UpdateTimeout: then what is named is invalidated, the Logger gets a warning, Also returns an error, and Done
 // invalidates once more, and returns an error that matches rwlock.ErrLeaseLost. Close ends the renewals of all intents, which then expire.

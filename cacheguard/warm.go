@@ -42,7 +42,7 @@ type Warmed struct {
 // with a new CacheConfig.Version, say, with the ids from a query or a list of keys.
 //
 // Its loads wait until no caller's load waits for a slot of MaxLoads or FleetLoads, so they never make a caller wait for a free slot; a load that
-// runs is not interrupted. As ever, there is one load of a key in the fleet: instances that warm the same things share the work. Entries get
+// runs is not interrupted. As usual, there is one load of a key in the fleet: instances that warm the same things share the work. Entries get
 // their TTL with Jitter, so they do not end together. Hooks.OnGet is not called.
 //
 // Warm ends when ids do, and when ctx ends: then the error is its cause. It goes on if a load fails: the error is then a *KeyError, of the first

@@ -139,7 +139,7 @@ func TestACopyThatArrivesLateChangesNothing(t *testing.T) {
 	wantValue(t, p.far, "k", "after", after)
 }
 
-func TestACallerWhoseContextEndsIsToldThatTheOutcomeIsUnknown(t *testing.T) {
+func TestACallerWhoseContextEndsLearnsThatTheOutcomeIsUnknown(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, shared, patient)
 	held := p.proxy.On(swaps, redistest.HoldReply)

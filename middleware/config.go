@@ -102,8 +102,7 @@ type Config struct {
 	KeyFields, NotKeyFields []string
 
 	// Target is a response field that counts instead of CDN-Cache-Control and Cache-Control for this cache (RFC 9213), such as
-	// Shop-Cache-Control. Default: none;
-	// CDN-Cache-Control has precedence over Cache-Control.
+	// Shop-Cache-Control. Default: none; CDN-Cache-Control has precedence over Cache-Control.
 	Target string
 
 	// HideFields are response fields that clients do not get, whether the handler or the cache set them: Cache-Tag, Surrogate-Key, Cache-Groups, Cache-Status.
@@ -114,8 +113,8 @@ type Config struct {
 	// registry, also unknown ones, as RFC 9111 section 4.4 has it. An empty list: none.
 	InvalidatingMethods []string
 
-	// Prefixes are the prefixes of paths that InvalidatePrefix accepts. Each prefix that a page falls under costs a read with each hit,
-	// which concurrent hits share. Default: none.
+	// Prefixes are the prefixes of paths that InvalidatePrefix accepts. Each prefix that a page falls under is one more name that
+	// each hit asks Redis about, in the same request. Default: none.
 	Prefixes []string
 
 	// KeyInStatus adds the key of the page to Cache-Status.

@@ -65,7 +65,7 @@ func TestKeyAndBodyMayHoldAnyBytes(t *testing.T) {
 	}
 }
 
-func TestWaiterThatFindsTwoMessagesIsToldToAskAgain(t *testing.T) {
+func TestWaiterThatFindsTwoMessagesMustAskAgain(t *testing.T) {
 	t.Parallel()
 	rdb := shared.Client(t)
 	in := listening(t, rdb)
@@ -80,7 +80,7 @@ func TestWaiterThatFindsTwoMessagesIsToldToAskAgain(t *testing.T) {
 	expect(t, w, wake.Message{Body: "next"})
 }
 
-func TestWaiterThatHasStoppedIsToldNothing(t *testing.T) {
+func TestWaiterThatHasStoppedGetsNoMessage(t *testing.T) {
 	t.Parallel()
 	rdb := shared.Client(t)
 	in := listening(t, rdb)
@@ -107,7 +107,7 @@ func TestWhatIsNoFrameIsIgnored(t *testing.T) {
 	expectNothing(t, empty)
 }
 
-func TestWaitersFromBeforeTheSubscriptionAreToldToAskAgain(t *testing.T) {
+func TestWaitersFromBeforeTheSubscriptionMustAskAgain(t *testing.T) {
 	t.Parallel()
 	in := open(t, shared.Client(t))
 	w := watch(t, in, "k")
