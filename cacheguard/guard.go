@@ -12,6 +12,7 @@ import (
 
 	"github.com/cacheguard/go/cacheguard/internal/limit"
 	"github.com/cacheguard/go/internal/bypass"
+	"github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/failure"
 	"github.com/cacheguard/go/internal/flight"
@@ -24,7 +25,6 @@ import (
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/locker"
-	"github.com/cacheguard/go/internal/primary"
 	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/replicas"
 	"github.com/cacheguard/go/internal/report"
@@ -120,7 +120,7 @@ func checkClient(rdb Redis, cfg *Config) error {
 	if cfg.Disabled {
 		return nil
 	}
-	return errors.Join(primary.Check(rdb), checkLocal(rdb, cfg), replicas.Check(rdb, cfg.Replicas))
+	return errors.Join(config.CheckPrimary(rdb), checkLocal(rdb, cfg), replicas.Check(rdb, cfg.Replicas))
 }
 
 // connect makes what carries requests to Redis, and messages back.

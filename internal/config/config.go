@@ -2,11 +2,7 @@
 // lease.
 package config
 
-import (
-	"errors"
-	"reflect"
-	"time"
-)
+import "time"
 
 const (
 	defaultPrefix = "lock"
@@ -49,12 +45,4 @@ func (l Lock) WithDefaults() Lock {
 	SetDefault(&l.RedisTimeout, DefaultRedisTimeout)
 	l.MaxHold, l.Replicas = max(l.MaxHold, 0), max(l.Replicas, 0)
 	return l
-}
-
-// CheckClient refuses a client that is nil.
-func CheckClient(rdb any) error {
-	if v := reflect.ValueOf(rdb); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return errors.New("rdb is nil")
-	}
-	return nil
 }

@@ -3,6 +3,7 @@
 package rights
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/cacheguard/go/internal/keys"
@@ -73,4 +74,8 @@ func (s Set) ACL(prefix string) []string {
 		rules = append(rules, "+"+strings.ToLower(command))
 	}
 	return rules
+}
+
+func sorted(commands string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(strings.Fields(commands))))
 }
