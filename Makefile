@@ -13,7 +13,16 @@ SERVERS := postgres etcd mariadbd mariadb-install-db zookeeper java pgbouncer
 # Without inlining and DWARF, compiling takes half of the time, and that is most of it; the standard library is inlined, because it runs
 # most. The flags are in the environment, for tests that run the go command, too. make lint vets, and once is enough. Most tests wait, so
 # two processors run four at once. nomsgpack: gin, in an example, does without MessagePack.
-TEST := GOFLAGS="$$GOFLAGS -race '-gcflags=all=-l -dwarf=false' -gcflags=std= -ldflags=-w -tags=nomsgpack" go test -shuffle=on -vet=off -parallel=4 -timeout=10m
+TEST_FLAGS := GOFLAGS="$$GOFLAGS -race '-gcflags=all=-l -dwarf=false' -gcflags=std= -ldflags=-w -tags=nomsgpack"
+TEST_ARGS := -shuffle=on -vet=off -parallel=4 -timeout=10m
+# RERUN=1, as in .ci/run, gives up to four tests that failed (parts count, too) a second run, alone, and lists them in RERUNS: each is a defect, but
+# one among thousands does not hide what the others say. A data race, a panic or more failures fail at once. Without RERUN every failure does.
+RERUN ?=
+RERUNS := .tools/reruns
+GOTESTSUM := $(if $(RERUN),.tools/gotestsum)
+# test PACKAGES [ARGS] runs the tests of the packages.
+test = $(TEST_FLAGS) $(if $(RERUN),$(GOTESTSUM) --format=standard-quiet --rerun-fails=1 --rerun-fails-max-failures=4 --rerun-fails-run-root-test \
+	--rerun-fails-abort-on-data-race --rerun-fails-report=$(RERUNS)-$@ --packages="$(1)" -- $(TEST_ARGS) $(2),go test $(TEST_ARGS) $(2) $(1))
 BENCHTIME ?= 1s
 FUZZTIME ?= 20s
 CHAOS ?= 5m
@@ -28,22 +37,22 @@ export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/lint-cache
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: ## run the tests of the library's modules, in some minutes; installs Redis and a C compiler where they are missing
+test: $(GOTESTSUM) ## run the tests of the library's modules, in some minutes; installs Redis and a C compiler where they are missing
 	@scripts/need $(REDIS) cc git
-	$(TEST) $(LIBRARY)
+	$(call test,$(LIBRARY))
 
-test-all: ## run the tests that make test leaves out: cdc, consensus, otel, commands, examples, bench; installs their servers where they are missing
+test-all: $(GOTESTSUM) ## run the tests that make test leaves out: cdc, consensus, otel, commands, examples, bench; installs their servers where they are missing
 	@scripts/need $(REDIS) $(SERVERS) promtool nutcracker cc git
-	$(TEST) -p=2 $(OTHERS)
-	$(TEST) -tags=nomsgpack,twemproxy -run=Twemproxy ./cacheguard
+	$(call test,$(OTHERS),-p=2)
+	$(TEST_FLAGS) go test $(TEST_ARGS) -tags=nomsgpack,twemproxy -run=Twemproxy ./cacheguard
 
 test-consensus: ## run those on etcd, ZooKeeper, PostgreSQL and MySQL alone; installs them and a JRE where they are missing
 	@scripts/need $(REDIS) $(SERVERS) cc
-	$(TEST) -p=2 $(CONSENSUS)
+	$(call test,$(CONSENSUS),-p=2)
 
 race: ## run the library's tests three times, to find what one run misses
 	@scripts/need $(REDIS) cc git
-	$(TEST) -count=3 $(LIBRARY)
+	$(call test,$(LIBRARY),-count=3)
 
 lint: $(LINTER) ## check the format, golangci-lint (which vets, too), and actionlint for the workflows
 	@scripts/gofmt-check
@@ -121,3 +130,6 @@ ci: ## run what the continuous integration runs
 $(LINTER): tools/go.mod tools/go.sum
 	GOWORK=off go -C tools build -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@touch $@
+
+.tools/gotestsum:
+	GOBIN=$(CURDIR)/.tools GOFLAGS= go install gotest.tools/gotestsum@v1.13.0
