@@ -83,7 +83,7 @@ func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
 	return answer{}
 }
 
-// isPatient reports whether a stale value is to wait for a fresh one. That of a GetMany is not.
+// isPatient reports whether the call waits for a fresh value before it takes a stale one. A GetMany does not.
 func (s loadSpec[V]) isPatient(g *Guard) bool {
 	return s.load != nil && !s.spare && s.policyOf(g).patience > 0
 }

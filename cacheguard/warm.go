@@ -13,7 +13,7 @@ import (
 
 // WarmConfig says how Warm goes about it. The zero WarmConfig is fine.
 type WarmConfig struct {
-	// Batch is how many things are looked up together, and loaded with one call of LoadMany or, without LoadMany, with so many calls of Load at a
+	// Batch is how many things are looked up together, and loaded with one call of LoadMany or, without LoadMany, with that many calls of Load at a
 	// time. At most 10,000. Default: 100 with LoadMany, else a quarter of MaxLoads.
 	Batch int
 

@@ -178,7 +178,7 @@ func (l *lane) endAlone(f *ownFlight, err error, bytes int) {
 	}
 }
 
-// attempt is what came of a call that its caller was to send itself.
+// attempt is the result of a call that its caller tried to send itself.
 type attempt int
 
 const (
