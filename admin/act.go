@@ -18,7 +18,7 @@ const (
 // deed is what the body of a POST says.
 type deed struct {
 	Guard   int    `json:"guard"`   // its number
-	Locker  int    `json:"locker"`  // likewise
+	Locker  int    `json:"locker"`  // as above
 	Name    string `json:"name"`    // of a key, a tag, a Cache or a lock
 	Seconds int    `json:"seconds"` // of a bypass; 0: it ends
 	On      bool   `json:"on"`      // of a bypass of this process
@@ -49,7 +49,7 @@ var doings = map[string]doing{
 		if err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("What has the tag %q was invalidated, on every instance.", cut(d.Name)), g.InvalidateTags(ctx, d.Name)
+		return fmt.Sprintf("Everything with the tag %q was invalidated, on every instance.", cut(d.Name)), g.InvalidateTags(ctx, d.Name)
 	}},
 	"invalidate-cache": {Invalidate, func(ctx context.Context, h *Handler, d *deed) (string, error) {
 		g, err := h.guardOf(d, "cache", d.Name)
@@ -118,7 +118,7 @@ func (h *Handler) guardOf(d *deed, what, name string) (*guard, error) {
 	return &h.guards[d.Guard], nameable(what, name)
 }
 
-// act does what the page asks for. What is begun is not left half done when the client goes.
+// act does what the page asks for. It finishes what it has begun when the client goes.
 func (h *Handler) act(w http.ResponseWriter, r *http.Request) error {
 	name := r.URL.Query().Get("do")
 	doing, d, err := h.admit(w, r, name)

@@ -31,13 +31,13 @@ type Pages interface {
 	InvalidatePrefix(ctx context.Context, prefix string) error
 }
 
-// Config says what a Handler shows, and what it lets people do. What is nil in a list is left out.
+// Config says what a Handler shows, and what it lets people do. Elements of a list that are nil are left out.
 type Config struct {
 	Guards  []*cacheguard.Guard
 	Lockers []Locker
 	Pages   []Pages
 
-	// Feeds and Reports are those of package cdc, by names that people know.
+	// Feeds and Reports come from package cdc, under names that people know.
 	Feeds   map[string]Feed
 	Reports map[string]*cdc.Report
 
@@ -51,7 +51,7 @@ type Config struct {
 	// authentication. Default: none.
 	Hosts []string
 
-	// Logger gets a record of each action: what was done to what, from which address, and what came of it. Default: none.
+	// Logger gets a record of each action, with its target, the address that it came from, and its result. Default: none.
 	Logger *slog.Logger
 }
 

@@ -12,8 +12,8 @@
 //
 // Put it behind your authentication. The Handler has none.
 //
-// A port of its own keeps out those whose machines cannot connect to it, and nobody else: every process of a machine that can, and whoever
-// is at it, may look, and do what Allow permits to all. Listen on 127.0.0.1, or on an address that only your machines reach.
+// A port of its own keeps out those whose machines cannot connect to it, and nobody else: every process and every user of a
+// machine that can may look, and do what Allow permits to all. Listen on 127.0.0.1, or on an address that only your machines reach.
 //
 // Nor does such a port keep out a site that somebody at one of these machines visits: it can make a name of its own stand for the port's
 // address (DNS rebinding), and to the browser the page is then its own. So the Handler answers only requests for an address, for

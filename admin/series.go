@@ -13,7 +13,7 @@ const (
 	kept = 90
 )
 
-// What counts as answered by the cache, and what it was asked for: the first words of a Guard's answers, as it counts them.
+// The answers that count as the cache's, and all answers: the first words of a Guard's answers, as it counts them.
 const (
 	served = 4 // hit, local, stale, negative
 	asked  = 7 // and loaded, shared, bypassed

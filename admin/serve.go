@@ -79,7 +79,7 @@ func (h *Handler) view(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// ask answers with what Redis has to be asked for. Only so many do that at once: lookers must not disturb those who work.
+// ask answers with what Redis has to be asked for. Only a few do that at once: people who look must not disturb the service.
 func ask(w http.ResponseWriter, slots chan struct{}, f func() (any, error)) error {
 	select {
 	case slots <- struct{}{}:

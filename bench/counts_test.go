@@ -28,7 +28,7 @@ type outcome struct {
 	prep func(testing.TB, *redis.Client) (do func() error)
 }
 
-// allOutcomes are those of Get, Update, the locks and the middleware.
+// allOutcomes returns the outcomes of Get, Update, the locks and the middleware.
 func allOutcomes(own *redistest.Server, s *server.Server) []outcome {
 	local := cacheguard.Config{Local: cacheguard.LocalConfig{MaxEntries: 100, TTL: ttl}}
 	return []outcome{

@@ -11,7 +11,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// shared is the one server on which everything is measured.
+// shared is the one server that everything is measured on.
 var shared *redistest.Server
 
 func TestMain(m *testing.M) {

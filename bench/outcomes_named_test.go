@@ -13,7 +13,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// What follows prepares outcomes of named caches and tags, as outcomes_test.go does those of Get.
+// The functions below prepare outcomes of named caches and tags, as outcomes_test.go does outcomes of Get.
 
 // namedCache is one of a new kind, whose things have that many tags.
 func namedCache(t testing.TB, rdb *redis.Client, cfg cacheguard.Config, tags int) (*cacheguard.Guard, *cacheguard.Cache[int64, []byte]) {

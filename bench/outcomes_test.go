@@ -15,7 +15,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// What follows prepares outcomes: each function returns one that has its outcome every time.
+// The functions below prepare outcomes: each returns one that has its outcome every time.
 
 func countedGuard(t testing.TB, rdb cacheguard.Redis, cfg cacheguard.Config) *cacheguard.Guard {
 	t.Helper()

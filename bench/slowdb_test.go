@@ -14,7 +14,7 @@ type slowDB struct {
 	mu            sync.Mutex
 	values        map[string][]byte
 	running, most int
-	runs          map[string][]span // in the order in which they ended
+	runs          map[string][]span // in the order of their ends
 }
 
 type span struct{ from, to time.Time }
@@ -79,7 +79,7 @@ func (d *slowDB) longest() (longest time.Duration) {
 	return longest
 }
 
-// without is the part of a visit in which its key was not being loaded.
+// without is the part of a visit when no load of its key ran.
 func (d *slowDB) without(v *visit) time.Duration {
 	left, from := v.took(), v.due
 	for _, run := range d.sorted(v.key) { // they may overlap: one through the lease, one without Redis

@@ -58,7 +58,7 @@ func (f *steadyFigures) add(expiring, plain *traffic) {
 	f.slowestPlainHit = append(f.slowestPlainHit, millis(percentile(hitDue, 100)))
 }
 
-// ratio is that of the 99th percentiles.
+// ratio returns the ratio of the 99th percentiles.
 func ratio(a, b []time.Duration) float64 {
 	return float64(percentile(a, 99)) / float64(percentile(b, 99))
 }

@@ -30,7 +30,7 @@ type traffic struct {
 	db    *slowDB
 	keys  []string
 
-	stoodStill time.Duration // the longest time in which the process did nothing, not even look at its clock
+	stoodStill time.Duration // the longest time that the process did nothing, not even look at its clock
 
 	hung sync.Once
 	seen bytes.Buffer // the goroutines when a Get had taken much too long
@@ -87,7 +87,7 @@ func (t *traffic) run(ctx context.Context) {
 	for i := range visitors {
 		all.Go(func() { // owner: run; stop: ctx; joined below
 			for due := begin.Add(pace * time.Duration(i) / visitors); until(ctx, due); due = due.Add(pace) {
-				all.Go(func() { t.visit(due) }) // likewise; tooLong
+				all.Go(func() { t.visit(due) }) // as above; tooLong
 			}
 		})
 	}

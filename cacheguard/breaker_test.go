@@ -63,7 +63,7 @@ func TestARedisThatDoesNotAnswerIsNotAsked(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if len(changes) == 0 || !changes[0] || changes[len(changes)-1] {
-		t.Errorf("told of %v", changes)
+		t.Errorf("hooks got %v", changes)
 	}
 }
 

@@ -23,7 +23,7 @@ func (g *Guard) knowsClock(key string) bool {
 	return !asked.IsZero()
 }
 
-// aging are the settings with which entries say how long they are fresh.
+// aging are the settings that make entries say how long they are fresh.
 var aging = map[string]Config{
 	"StaleFor":     {TTL: time.Minute, StaleFor: 3 * time.Hour},
 	"short stale":  {TTL: time.Minute, StaleFor: time.Second},

@@ -11,7 +11,7 @@ import (
 
 // Config says how a Guard behaves. In every field 0 means the default, and -1 switches the feature off where the field
 // says so. Durations beyond 10 years count as 10 years. The fields are in groups, and the first of each has its heading: how long values live,
-// loads, writes, when Redis fails, what is stored, besides Redis, and what is told to whom.
+// loads, writes, when Redis fails, what is stored, besides Redis, and reports.
 type Config struct {
 	// Prefix begins every key in Redis: the value of key K is at Prefix:{K}. Guards with the same Prefix on the same
 	// Redis share their values; they must agree on types and Codec. It may not contain braces. Default: cacheguard.
@@ -130,7 +130,7 @@ type Config struct {
 	Compression Compression
 
 	// MaxValueBytes is the size of the largest value stored, encoded. Larger ones reach their callers but not the
-	// cache. What is larger in Redis, whoever stored it, is not used: a Get replaces it, and removes it if it cannot be read within
+	// cache. A larger value in Redis is not used, whichever program stored it: a Get replaces it, and removes it if it cannot be read within
 	// RedisTimeout. Instances that share a Prefix should agree on it. Default: 8 MiB. -1: no limit but Redis' own.
 	MaxValueBytes int
 
@@ -165,7 +165,7 @@ type Config struct {
 	// unnoticed: a call may share a load that began before them.
 	Disabled bool
 
-	// What is told to whom.
+	// Reports.
 	//
 	// Hooks are called as things happen, for metrics and tests.
 	Hooks Hooks
@@ -183,7 +183,7 @@ type Config struct {
 	// encodes. Default: err.Error().
 	RedactError func(err error) string
 
-	clock clock.Clock // by which entries grow old: that of the machine, or that of a test's environment (internal/kit)
+	clock clock.Clock // entries grow old by it: the machine's, or that of a test's environment (internal/kit)
 }
 
 const (
@@ -260,7 +260,7 @@ func checkShares(bad func(field, format string, args ...any), jitter, earlyRefre
 	}
 }
 
-// withDefaults fills in the defaults. What is off becomes 0 or, where 0 would mean something else, stays -1.
+// withDefaults fills in the defaults. A field that is off becomes 0 or, where 0 would mean something else, stays -1.
 func (c Config) withDefaults() Config {
 	config.SetDefault(&c.Prefix, defaultPrefix)
 	config.SetDefault(&c.Instance, config.DefaultInstance())

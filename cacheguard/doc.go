@@ -145,7 +145,7 @@
 //
 // A Cache with a CacheConfig.Version keeps its value, lease and waiters at keys of its own, in the slot of the key: for version 1, P:{K}:v1
 // instead of P:{K}. There are four such seats, so versions 5 and 9 use v1 too. Each version loads and stores for itself, by the protocol above.
-// What belongs to the thing and not to a version exists once: the write lock, the intent, notices, tags. Whatever invalidates the key removes,
+// Everything that belongs to the thing and not to a version exists once: the write lock, the intent, notices, tags. An invalidation removes,
 // in one step, the values and leases of all four seats and of no version. It need not know which versions there are.
 //
 //  1. A Get of version 1 reads P:{K}:v1. Nobody but version 1 stores there.
@@ -248,7 +248,7 @@
 //
 //   - The process dies, or is paused: at the end of the intent Redis drops all that was marked. A TTL can be some ms late, so a script that finds the end of an intent over removes values, leases
 //     and epochs itself; the set keeps the intent for a minute for that. Of several intents, the first end counts: the others do not protect what that one named.
-//   - Redis evicts the intent: a marked lease of which no intent is known may store nothing, and the next renewal announces the intent again. The same after a pause.
+//   - Redis evicts the intent: a marked lease without an intent may store nothing, and the next renewal announces the intent again. The same after a pause.
 //   - The reply to Intend or Also is lost: the caller does not commit, and the intent expires. The reply to Done is lost: it is pending, and runs again.
 //   - A late copy of intend.lua: some lives are shorter until it expires. Of the renewal: it finds no intent, and does nothing. Of done.lua: one more invalidation.
 //   - Redis is full: Intend fails, and Done does not.

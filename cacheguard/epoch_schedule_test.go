@@ -25,7 +25,7 @@ type epochRules struct {
 	anySurvives bool // the invalidation of a tag leaves it
 	readAfter   bool // epochs are read after the load
 	keepLost    bool // an epoch that is missing counts as the one before
-	pushOnTrust bool // who waits does not judge what it is sent
+	pushOnTrust bool // a waiter does not judge what is sent to it
 	markAfter   bool // the state of the tier is noted after the epochs were read
 	remakeSame  bool // an epoch that was removed is made again as it was
 }
@@ -40,7 +40,7 @@ type epochWorld struct {
 		value int
 		stamp stampOf
 	}
-	pushed  bool // to who waits
+	pushed  bool // to the waiters
 	waiting bool
 	tier    struct{ value, mark, now int }
 }
@@ -198,7 +198,7 @@ func (w *epochWorld) stale(rule epochRules) bool {
 		w.tier.value == oldOne && w.tier.mark == w.tier.now
 }
 
-// What an order is made of.
+// The parts of an order.
 const (
 	aWriter = iota
 	load1
@@ -312,7 +312,7 @@ func TestEachRuleOfTheEpochsIsNeeded(t *testing.T) {
 		"that an invalidation of a tag ends it, too":             {anySurvives: true},
 		"epochs from before the load":                            {readAfter: true},
 		"that a missing epoch makes its entries invalid":         {keepLost: true},
-		"that who waits judges what it is sent":                  {pushOnTrust: true},
+		"that a waiter judges what is sent to it":                {pushOnTrust: true},
 		"the state of the tier from before the epochs were read": {markAfter: true},
 		"that no epoch is made twice":                            {remakeSame: true},
 	} {

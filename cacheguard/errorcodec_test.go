@@ -40,7 +40,7 @@ func (statusCodec) DecodeError(data []byte) error {
 	return &statusError{code}
 }
 
-// promiseTypedErrors: who loads, who waits for another instance's load and who asks after it see the same error.
+// promiseTypedErrors: a caller that loads, one that waits for another instance's load, and one that asks after it see the same error.
 func promiseTypedErrors(t *testing.T, a arena) {
 	f := newFleet(t, a, 2, Config{}).listening()
 	started, end := make(chan struct{}, 9), make(chan struct{})

@@ -43,7 +43,7 @@ var errGoexit = errors.New("loader called runtime.Goexit")
 // RedisError says that Redis could not be used: it is returned by Get when Config.FailClosed is set, by Invalidate, and
 // by Update.
 type RedisError struct {
-	Op  string // the operation: get, acquire, invalidate, or update when nothing was written; in hooks also fill and fail
+	Op  string // the operation: get, acquire, invalidate, inspect or bypass; update or intend, when nothing was written; in hooks also fill and fail
 	Key string // the caller's key
 	Err error  // the client's error, or context.DeadlineExceeded after RedisTimeout
 }
@@ -107,7 +107,7 @@ func (e *KeyError) Error() string { return fmt.Sprintf("cacheguard: key %q: %v",
 
 func (e *KeyError) Unwrap() error { return e.Err }
 
-// closedOr translates the cause with which a flight was cancelled.
+// closedOr translates the cause of a cancelled flight.
 func closedOr(cause error) error {
 	if errors.Is(cause, flight.ErrClosed) {
 		return ErrClosed

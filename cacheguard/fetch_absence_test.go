@@ -43,7 +43,7 @@ func TestFetchWithoutLoadFindsWhatWasStoredBeforeItBegan(t *testing.T) {
 	<-first
 }
 
-// What a load has returned is there for the next call on this Guard, even if the load ran for another loader.
+// The next call on this Guard gets what a load has returned, even if the load ran for another loader.
 func TestFetchWithoutLoadWaitsWhileAValueIsStored(t *testing.T) {
 	t.Parallel()
 	for _, by := range []string{"a caller", "a loader"} {

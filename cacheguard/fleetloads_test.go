@@ -196,7 +196,7 @@ func giveUpWaiting(t *testing.T, a arena) {
 	cancel()
 	for _, r := range replies {
 		if got := <-r; !errors.Is(got.err, context.Canceled) {
-			t.Errorf("who gave up got %v", got.err)
+			t.Errorf("a caller that gave up got %v", got.err)
 		}
 	}
 	f.awaitPermits(1)

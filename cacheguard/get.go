@@ -20,7 +20,7 @@ const maxAsks = 3
 // Callers that share a read or a load share one value: do not change it.
 //
 // The loader gets a context with the values of the first caller's. It is cancelled when the last caller has left, when LoadTimeout
-// passes and when the Guard is closed. What load returns reaches the callers like this:
+// passes and when the Guard is closed. The callers get what load returns, like this:
 //
 //   - A value goes to all that wait, even if it cannot be stored.
 //   - ErrNotFound goes to all that wait, and Get remembers it for NegativeTTL.
@@ -43,7 +43,7 @@ type lookup[V any] struct {
 	guard *Guard
 	key   string
 	spec  loadSpec[V]
-	asked uint64 // the tick of the Guard's clock at which the call began
+	asked uint64 // the tick of the Guard's clock when the call began
 }
 
 // retrieve answers a Get or a Fetch: from the local tier, from Redis, or with a load.

@@ -247,7 +247,7 @@ func want[V comparable](t *testing.T, c <-chan reply[V], value V) {
 	}
 }
 
-// mustGet is a Get after which the value is stored, if this Guard loaded it.
+// mustGet makes a Get, and returns when the value is stored, if this Guard loaded it.
 func mustGet[V any](t *testing.T, g *Guard, key string, load func(context.Context) (V, error)) V {
 	t.Helper()
 	v, err := getOn(context.Background(), g, key, load)

@@ -14,7 +14,7 @@ type Hooks struct {
 	Begin func(ctx context.Context, task Task, keys []string) (context.Context, func(End))
 
 	// Origin returns a text about a load for the calls that wait for it, here and on other instances: which trace it
-	// belongs to, say. They find it in End. The context is that of the call that made the load necessary. The lease in
+	// belongs to, say. They find it in End. The context comes from the call that made the load necessary. The lease in
 	// Redis holds the text, of at most 24 bytes; a longer one is dropped. Anyone who may write to Redis can forge it. Nil:
 	// loads have no origin.
 	Origin func(ctx context.Context) string

@@ -39,7 +39,7 @@ type Inspection struct {
 	KeptFor  time.Duration // until Redis drops it. A Guard with StaleFor serves it until then
 	LoadTook time.Duration // how long it took to load
 	Kind     string        // of the payload: bytes (a []byte or string), coded (by the Codec), or absence
-	Tags     []string      // under which it can be invalidated
+	Tags     []string      // that it can be invalidated by
 
 	// TagVersions are the epochs of the Tags when the entry was loaded, in the same order and in hexadecimal: a random text that stands for
 	// the tag until the next InvalidateTags. If the epoch in Redis is another one, or gone, State is revoked.
@@ -48,9 +48,9 @@ type Inspection struct {
 	Size   int    // of what Redis has for the key, in bytes
 	Damage string // why State is damaged
 
-	Load    *Holder  // who loads the key; nil: nobody has the lease
+	Load    *Holder  // the instance that loads the key; nil: nobody has the lease
 	Waiting int      // other instances that wait for that load
-	Writers []Holder // who is in an Update of the key: no load stores a value
+	Writers []Holder // instances in an Update of the key: no load stores a value
 	Blocked int      // instances that wait for the end of the update
 	Intents []Holder // of whose transactions an intent stands on the key (see Guard.Intend), at most a hundred; For is by their own clocks
 	Failure *Failure // of the last load; nil: it did not fail, or its failure is forgotten
@@ -82,7 +82,7 @@ type Failure struct {
 type Here struct {
 	InTier   bool // the local tier has a value, which it may serve
 	Loads    int  // loads, and waits for other instances' loads, under way
-	Callers  int  // who wait for these
+	Callers  int  // calls that wait for these
 	Owed     bool // an invalidation of the key is still to be sent: the key is loaded without the cache
 	Bypassed bool // see Bypass
 	Cut      bool // the circuit breaker is open: Redis does not answer
@@ -171,7 +171,7 @@ func (i *Inspection) readEntry(in *protocol.Inspected) (none protocol.Stamp) {
 	return e.Stamp
 }
 
-// readHolders fills in who loads, who writes, and what failed.
+// readHolders fills in the instances that load and write, and the last failure.
 func (i *Inspection) readHolders(in *protocol.Inspected) {
 	holder := func(h protocol.Hold) Holder {
 		shown := Holder{Instance: h.Instance, Left: h.Left}

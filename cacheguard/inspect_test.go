@@ -49,7 +49,7 @@ func TestInspectSaysWhoLoadsAndHowManyWait(t *testing.T) {
 		t.Fatalf("nobody loads:\n%v", i)
 	}
 	expect.Equal(t, "state", i.State, EntryMissing)
-	expect.Equal(t, "who loads", i.Load.Instance, "shop-1")
+	expect.Equal(t, "the loading instance", i.Load.Instance, "shop-1")
 	expect.Equal(t, "waiting", i.Waiting, 1)
 	expect.Equal(t, "here", i.Here, Here{Loads: 1, Callers: 1})
 	if i.Load.For < 0 || i.Load.For > time.Hour || i.Load.Left <= 0 || i.Load.Left > time.Minute {
@@ -73,7 +73,7 @@ func TestALeaseThatIsTakenOverIsOfTheInstanceThatTookIt(t *testing.T) {
 	f.redis.HSet(t.Context(), f.lease("k"), "token", "x", "deadline", 1, "length", 1, "generation", "g", "holder", "1 dead")
 	value := async(f.guards[1], "k", db.load)
 	<-db.begun
-	expect.Equal(t, "who loads", mustInspect(t, f.guards[0], "k").Load.Instance, "alive")
+	expect.Equal(t, "the loading instance", mustInspect(t, f.guards[0], "k").Load.Instance, "alive")
 	close(db.release)
 	want(t, value, "v")
 }
@@ -123,7 +123,7 @@ func TestInspectSaysWhoIsWithinAnUpdate(t *testing.T) {
 		expect.Equal(t, "writer", i.Writers[0].Instance, "writer")
 		lock, err := f.guards[1].locks.Inspect(t.Context(), "k")
 		if err != nil || !strings.HasSuffix(lock.Token, "@writer") {
-			t.Errorf("the lock is that of %q, %v", lock.Token, err)
+			t.Errorf("the lock belongs to %q, %v", lock.Token, err)
 		}
 		t.Cleanup(func() { want(t, waiting, "v") })
 		return nil
@@ -231,8 +231,8 @@ func promiseInspect(t *testing.T, a arena) {
 			t.Fatalf("nobody loads:\n%v", in)
 		}
 		expect.Equal(t, "state", in.State, EntryMissing)
-		expect.Equal(t, "who loads", in.Load.Instance, "shop")
-		if !f.deaf { // who polls is not registered
+		expect.Equal(t, "the loading instance", in.Load.Instance, "shop")
+		if !f.deaf { // a poller is not registered
 			expect.Equal(t, "waiting", in.Waiting, 1)
 		}
 		expect.Equal(t, "here", in.Here, Here{Loads: 1, Callers: 1})
@@ -248,7 +248,7 @@ func promiseInspect(t *testing.T, a arena) {
 		err := f.guards[0].Update(t.Context(), keyOn(f.guards[0], key), func(context.Context) error {
 			writers := inspect().Writers
 			expect.Equal(t, "writers", len(writers), 1)
-			expect.Equal(t, "who writes", writers[0].Instance, "shop")
+			expect.Equal(t, "the writing instance", writers[0].Instance, "shop")
 			return nil
 		})
 		expect.ErrorIs(t, err, nil)

@@ -33,13 +33,13 @@ var (
 //	...                // commit
 //	err = in.Done(ctx)
 //
-// What is named is invalidated by Done or, if this process dies, when the intent expires: within twice LeaseTTL. Nobody waits for an
+// Done invalidates everything named. If this process dies, that happens when the intent expires: within twice LeaseTTL. Nobody waits for an
 // intent: until then, reads are answered and loaded as usual. But nothing that is cached, or was loaded before, lasts longer than the
 // intent. After Done returned nil, no Get returns an older value. Intents exclude nobody, and any number may stand on a key: the database
 // orders its writers. Where readers must not see the older value while the transaction commits, use Update.
 //
-// Empty Changes are fine. An empty key or tag, or a tag that is too long, is an error, and so is a *RedisError whose Op is intend: Redis could
-// not be told, so do not write (with Config.UpdateAnyway, Intend returns no such error, and Done invalidates). It takes one round trip.
+// Empty Changes are fine. An empty key or tag, or a tag that is too long, is an error, and so is a *RedisError whose Op is intend: Redis does
+// not know of the intent, so do not write (with Config.UpdateAnyway, Intend returns no such error, and Done invalidates). It takes one round trip.
 //
 // An intent ends after UpdateTimeout: then what is named is invalidated, the Logger gets a warning, Also returns an error, and Done
 // invalidates once more, and returns an error that matches rwlock.ErrLeaseLost. Close ends the renewals of all intents, which then expire.
@@ -68,8 +68,8 @@ func (g *Guard) Intend(ctx context.Context, c Changes) (*Intent, error) {
 	return &Intent{g, in}, nil
 }
 
-// Also adds what the transaction turned out to change. It is called before the commit: an error says that Redis could not be told, and that
-// the transaction must not commit. What was named is invalidated by Done all the same. After Done it is an error. It takes one round trip.
+// Also adds what the transaction turned out to change. It is called before the commit: an error says that Redis does not know of the names,
+// and that the transaction must not commit. Done invalidates them all the same. After Done it is an error. It takes one round trip.
 func (in *Intent) Also(ctx context.Context, c Changes) error {
 	if in == nil {
 		return errNilIntent

@@ -92,7 +92,7 @@ type answer struct {
 	before  uint64  // a value and absence are good for calls that began before this tick; any other error is for all
 	absent  bool    // err says that there is no such thing
 	origin  string  // of the load that made it, as far as known
-	loaded  uint64  // the tick at which the loader had returned; 0: no loader ran
+	loaded  uint64  // the tick when the loader had returned; 0: no loader ran
 
 	// The loader gave up because something that it used was cancelled, but not by its waiters: only the call whose
 	// loader it was has failed.

@@ -14,7 +14,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// lines are those of a log that have the text.
+// lines returns the lines of a log that have the text.
 func lines(log, text string) (found []string) {
 	for line := range strings.Lines(log) {
 		if strings.Contains(line, text) {

@@ -23,7 +23,7 @@ func (c *Cache[K, V]) GetMany(ctx context.Context, ks []K) (map[K]V, error) {
 	return values, errors.Join(append(keys.refused, err)...)
 }
 
-// manyKeys are those of a GetMany.
+// manyKeys are the keys of a GetMany.
 type manyKeys struct {
 	named   []string // each once
 	refused []error

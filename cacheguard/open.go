@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/inprocess"
@@ -16,7 +17,6 @@ import (
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/limit"
 	"github.com/cacheguard/go/internal/link"
-	"github.com/cacheguard/go/internal/primary"
 	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/replicas"
 	"github.com/cacheguard/go/internal/report"
@@ -62,7 +62,7 @@ func checkClient(rdb Redis, cfg *Config) error {
 	if cfg.Disabled {
 		return nil
 	}
-	return errors.Join(primary.Check(rdb), checkLocal(rdb, cfg), replicas.Check(rdb, cfg.Replicas))
+	return errors.Join(config.CheckPrimary(rdb), checkLocal(rdb, cfg), replicas.Check(rdb, cfg.Replicas))
 }
 
 // connect makes what carries requests to Redis, and messages back.

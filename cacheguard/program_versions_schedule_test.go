@@ -56,7 +56,7 @@ func (s sides) steps() []int {
 	return all
 }
 
-// play runs a schedule, in which 0 is a step of the writer, 1 and so on one of a reader, and the number behind theirs one of the intruder.
+// play runs a schedule, where 0 is a step of the writer, 1 and so on one of a reader, and the number behind theirs one of the intruder.
 func (s sides) play(schedule []int, start int, rule sideRules, bad trouble) (wrong string, all [2]world, readers []aGet) {
 	all = [2]world{{source: oldOne, cache: start}, {source: oldOne, cache: start}}
 	readers = make([]aGet, len(s.readers))

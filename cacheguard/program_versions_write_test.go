@@ -225,7 +225,7 @@ func TestAScriptOfOneVersionThatIsSentTwiceDoesNoHarmToAnother(t *testing.T) {
 	}
 }
 
-// sendTwice makes one of three releases do something, of which a script is sent twice, and checks what all of them load after that.
+// sendTwice makes one of three releases do something that sends a script twice, and checks what all of them load after that.
 func sendTwice(t *testing.T, script string, fault redistest.Fault, version int, do func(r *release, row *row) error) {
 	t.Helper()
 	proxy := redistest.StartProxy(t, shared.Addr())

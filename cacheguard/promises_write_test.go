@@ -181,11 +181,11 @@ func promiseClose(t *testing.T, a arena) {
 		expect.Equal(t, "Close", f.guards[1].Close(), nil)
 	}
 	if err := (<-waiting).err; !errors.Is(err, ErrClosed) {
-		t.Errorf("who waited got %v", err)
+		t.Errorf("the waiter got %v", err)
 	}
 	expect.Equal(t, "Close", f.guards[0].Close(), nil)
 	if err := (<-loading).err; !errors.Is(err, ErrClosed) {
-		t.Errorf("who loaded got %v", err)
+		t.Errorf("the loader's caller got %v", err)
 	}
 	expect.Equal(t, "the lease is there", f.exists(f.lease("k")), false)
 	if _, err := getOn(context.Background(), f.guards[0], "k", db.load); !errors.Is(err, ErrClosed) {

@@ -243,11 +243,11 @@ func TestAGetThatWaitsForAPutHasItsValueWithoutALoad(t *testing.T) {
 	}()
 	redistest.Await(t, "it is registered", func() bool {
 		fields, err := f.redis.HKeys(context.Background(), f.intent(rowKey)).Result()
-		return err == nil && len(fields) == 3 // the writer, who that is, and an inbox
+		return err == nil && len(fields) == 3 // the writer, its instance, and an inbox
 	})
 	close(release)
 	expect.Equal(t, "Put", <-done, nil)
-	expect.Equal(t, "who waited", <-waiting, "new")
+	expect.Equal(t, "the waiter", <-waiting, "new")
 }
 
 func TestAPutReachesLocalTiers(t *testing.T) {

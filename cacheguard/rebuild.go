@@ -83,7 +83,7 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 		return g.loadDirectly(ctx, r.job, Loaded), true
 	case got.Status == protocol.Free:
 		if r.slot, err = g.loaders.takeSlot(ctx, r.job); errors.Is(err, errNoSpareSlot) {
-			return answer{}, true // nobody waits any more; whoever comes now asks again
+			return answer{}, true // nobody waits any more; callers that come now ask again
 		}
 		r.waited = true
 		return answer{err: err}, err != nil

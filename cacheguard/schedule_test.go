@@ -117,7 +117,7 @@ func write(w *world, step int, rule rules, bad trouble) {
 	}
 }
 
-// play runs a schedule, in which 0 is a step of the writer and i one of reader i, and returns what is wrong with it.
+// play runs a schedule, where 0 is a step of the writer and i one of reader i, and returns what is wrong with it.
 func play(schedule []int, readers, start int, rule rules, bad trouble) (wrong string, w world, all []aGet) {
 	w = world{source: oldOne, cache: start}
 	all = make([]aGet, readers)

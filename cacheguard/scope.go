@@ -73,7 +73,7 @@ func (l *loading) addTags(tags []string) {
 	}
 }
 
-// allTags are those that addTags was given.
+// allTags returns the tags that addTags got.
 func (l *loading) allTags() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -68,7 +68,7 @@ func TestInspectShowsTheEntriesOfAllVersions(t *testing.T) {
 	i = mustInspect(t, f.guards[0], thingKey)
 	expect.Equal(t, "without a version", i.State, EntryFresh)
 	expect.Equal(t, "versions", len(i.Versions), 2)
-	expect.Equal(t, "who loads", i.Versions[1].Load.Instance, slow.guard.cfg.Instance)
+	expect.Equal(t, "the loading instance", i.Versions[1].Load.Instance, slow.guard.cfg.Instance)
 	expect.Equal(t, "not the one without a version", i.Load == nil, true)
 	close(db.release)
 	want(t, loading, "v")

@@ -9,7 +9,7 @@ import (
 	"github.com/cacheguard/go/internal/protocol"
 )
 
-// shortestStay is the shortest time for which a refresh leaves the key to another instance before this one
+// shortestStay is the shortest time that a refresh leaves the key to another instance before this one
 // may ask again.
 const shortestStay = 20 * time.Millisecond
 
@@ -58,7 +58,7 @@ func (r *rebuild) refresh(ctx context.Context, lastTook time.Duration) answer {
 	return answer{}
 }
 
-// isPatient reports whether a stale value is to wait for a fresh one. That of a GetMany is not.
+// isPatient reports whether the call waits for a fresh value before it takes a stale one. A GetMany does not.
 func (s loadSpec[V]) isPatient(g *Guard) bool {
 	return s.load != nil && !s.spare && s.policyOf(g).patience > 0
 }

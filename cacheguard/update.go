@@ -45,7 +45,7 @@ func (g *Guard) Update(ctx context.Context, key string, write func(context.Conte
 }
 
 // UpdateMany is Update for several keys. It takes their locks in one order everywhere, so updates of overlapping sets do not
-// wait for one another in a circle. The fence is that of the last key in byte order. On a cluster, compare it only with fences
+// wait for one another in a circle. The fence belongs to the last key in byte order. On a cluster, compare it only with fences
 // of the same key, as each node has its own clock.
 func (g *Guard) UpdateMany(ctx context.Context, keys []string, write func(context.Context) error) error {
 	return g.update(ctx, keys, nil, write)

@@ -89,14 +89,14 @@ func TestGetWaitsForTheWriterAndIsWoken(t *testing.T) {
 	many := make(chan error, 1)
 	go func() {
 		values, err := GetMany(context.Background(), f.guards[2], []string{"k", "l"}, openShelf().load)
-		if err == nil && values["k"] != "new" && values["k"] != "v:k" { // whoever of the two loads
+		if err == nil && values["k"] != "new" && values["k"] != "v:k" { // whichever of the two loads
 			err = fmt.Errorf("got %v", values)
 		}
 		many <- err
 	}()
 	redistest.Await(t, "two instances are registered", func() bool {
 		fields, err := f.redis.HKeys(context.Background(), f.intent("k")).Result()
-		return err == nil && len(fields) == 4 // the writer, who that is, and two inboxes
+		return err == nil && len(fields) == 4 // the writer, its instance, and two inboxes
 	})
 	w.release <- nil
 	expect.Equal(t, "Update", <-w.done, nil)

@@ -13,7 +13,7 @@ import (
 
 // WarmConfig says how Warm goes about it. The zero WarmConfig is fine.
 type WarmConfig struct {
-	// Batch is how many things are looked up together, and loaded with one call of LoadMany or, without LoadMany, with so many calls of Load at a
+	// Batch is how many things are looked up together, and loaded with one call of LoadMany or, without LoadMany, with that many calls of Load at a
 	// time. At most 10,000. Default: 100 with LoadMany, else a quarter of MaxLoads.
 	Batch int
 
@@ -42,11 +42,11 @@ type Warmed struct {
 // with a new CacheConfig.Version, say, with the ids from a query or a list of keys.
 //
 // Its loads wait until no caller's load waits for a slot of MaxLoads or FleetLoads, so they never make a caller wait for a free slot; a load that
-// runs is not interrupted. As ever, there is one load of a key in the fleet: instances that warm the same things share the work. Entries get
+// runs is not interrupted. As usual, there is one load of a key in the fleet: instances that warm the same things share the work. Entries get
 // their TTL with Jitter, so they do not end together. Hooks.OnGet is not called.
 //
 // Warm ends when ids do, and when ctx ends: then the error is its cause. It goes on if a load fails: the error is then a *KeyError, of the first
-// one. What cannot be cached (Redis does not answer, Bypass is on, Config.Serve says no) is not loaded, and counts as failed.
+// one. A thing that cannot be cached (Redis does not answer, Bypass is on, Config.Serve says no) is not loaded, and counts as failed.
 func (c *Cache[K, V]) Warm(ctx context.Context, ids iter.Seq[K], cfg WarmConfig) (Warmed, error) {
 	if c == nil {
 		return Warmed{}, errNilCache

@@ -88,7 +88,7 @@ func TestWhatIsRememberedOfWritesIsBounded(t *testing.T) {
 	}
 }
 
-// What is forgotten matters only to requests that were repeated.
+// Only repeated requests need what is forgotten.
 func TestAVersionThatWasReplacedLongAgoIsAConflict(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, redistest.DeclaredKeys(t, shared.Client(t)), Config{})

@@ -9,7 +9,7 @@
 //
 // # Entry points
 //
-// Get reads a value with its version, Swap and Store.Delete change it if it still has that version, and Update reads, changes
+// Get reads a value with its version, Swap and Delete change it if it still has that version, and Update reads, changes
 // and swaps until it succeeds.
 //
 // # Guarantees

@@ -139,7 +139,7 @@ func TestACopyThatArrivesLateChangesNothing(t *testing.T) {
 	wantValue(t, p.far, "k", "after", after)
 }
 
-func TestACallerWhoseContextEndsIsToldThatTheOutcomeIsUnknown(t *testing.T) {
+func TestACallerWhoseContextEndsLearnsThatTheOutcomeIsUnknown(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, shared, patient)
 	held := p.proxy.On(swaps, redistest.HoldReply)
@@ -181,7 +181,7 @@ func TestDeletingWorksWhenRedisIsOutOfMemory(t *testing.T) {
 	}
 }
 
-// The same for a creation, of which nothing is left.
+// The same for a creation that left nothing behind.
 func TestACopyOfACreationThatArrivesAfterTheValueWasDeletedChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)

@@ -30,7 +30,7 @@ const (
 	recentFor    = time.Minute // much longer than any client repeats a request
 )
 
-// What scripts say of a write.
+// The replies of scripts about a write.
 const (
 	replyDone      = 1
 	replyConflict  = 0

@@ -7,10 +7,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/internal/keys"
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/link"
-	"github.com/cacheguard/go/internal/primary"
 	"github.com/cacheguard/go/internal/script"
 )
 
@@ -33,7 +33,7 @@ type Store struct {
 // It refuses clients with a client-side cache, and cluster clients that may read from replicas: they would read
 // replaced values.
 func New(rdb Redis, cfg Config) (*Store, error) {
-	if err := errors.Join(primary.Check(rdb), cfg.check()); err != nil {
+	if err := errors.Join(config.CheckPrimary(rdb), cfg.check()); err != nil {
 		return nil, fmt.Errorf("cas: %w", err)
 	}
 	cfg = cfg.withDefaults()

@@ -29,11 +29,11 @@
 //  3. It invalidates the batch in all Guards, and repeats that until Redis has acknowledged all of it, and with Config.Replicas the replicas too.
 //  4. It confirms the position to the database, which forgets the log before it.
 //
-// Whoever reads may crash, be paused, or lose a reply at any point:
+// The reader may crash, be paused, or lose a reply at any point:
 //
 //   - It dies in steps 1 to 3, or the connection breaks: the next reader begins at the confirmed position, and invalidates once more
 //     what may have been invalidated already. That costs loads, and nothing else.
-//   - It dies in step 4, or the confirmation is lost: likewise.
+//   - It dies in step 4, or the confirmation is lost: the same.
 //   - It is paused in step 3: the database takes it for dead, and another one reads. When it wakes up, it invalidates its batch again,
 //     which does no harm, and cannot confirm it.
 //   - Redis does not answer, or has not done all: step 3 goes on. The position stays, and the log is kept, as far as the feed's limit
@@ -44,7 +44,7 @@
 //
 // Sometimes the log does not say which rows have changed: after a TRUNCATE, or when the position is lost because there is none yet, somebody has
 // dropped it, or it was given up. Then the Kinds of the tables are invalidated whole, and the log says why. A new position becomes valid
-// only after Redis has acknowledged that, so whoever dies in between leaves no position, and the next instance begins again.
+// only after Redis has acknowledged that, so an instance that dies in between leaves no position, and the next one begins again.
 //
 // # What is not guaranteed
 //

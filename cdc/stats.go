@@ -7,7 +7,7 @@ type Stats struct {
 	// Reading: this instance reads the log. Otherwise it stands by, or cannot reach the database: see Err.
 	Reading bool
 
-	// Behind is how long ago the newest moment was up to which everything committed is invalidated: so old can a value in the cache be. It
+	// Behind is the age of the last moment before which everything committed is invalidated: a value in the cache may be that old. It
 	// compares the database's clock with this machine's. Idle feeds learn that nothing has happened once a second, so up to about a second means nothing.
 	// Until a reader has caught up with anything, it is how long it has been reading. 0 unless the instance is Reading.
 	Behind time.Duration

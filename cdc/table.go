@@ -33,7 +33,7 @@ type Kind interface {
 // Op is what happened to a row.
 type Op string
 
-// What can happen to a row.
+// The kinds of changes to a row.
 const (
 	Insert Op = "insert"
 	Update Op = "update"
@@ -46,7 +46,7 @@ type Change struct {
 	Old Row // before it. It has what the log has: see the package of the feed. Not there for an Insert
 	New Row // after it. Not there for a Delete
 
-	// Committed is when its transaction was, by the database's clock. MariaDB says the second in which the statement began, and the outbox
+	// Committed is when its transaction was, by the database's clock. MariaDB has the second when the statement began, and the outbox
 	// when the trigger ran.
 	Committed time.Time
 }

@@ -41,7 +41,7 @@ func Zstd(minBytes int) *Compression { return &Compression{formats: "zs", min: m
 // larger results.
 func S2(minBytes int) *Compression { return &Compression{formats: "sz", min: minBytes} }
 
-// Formats returns the letters by which entries name the formats.
+// Formats returns the letters that entries name the formats by.
 func (c *Compression) Formats() string { return c.formats }
 
 // Compress returns the payload compressed, or nil if it is shorter than min or does not get smaller.

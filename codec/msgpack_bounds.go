@@ -15,7 +15,7 @@ var (
 )
 
 // bounded checks what the decoder trusts: it makes room for as many members as an array claims to have, and calls itself for those in
-// it. Neither running out of memory nor out of stack can be recovered from. What all open arrays and maps claim together must fit the
+// it. Neither running out of memory nor out of stack can be recovered from. The claims of all open arrays and maps together must fit the
 // bytes that are left. After the first value there may be more, because a CustomEncoder may write several.
 //
 // maps are where extensions begin whose bytes look like a map: the decoder must not take them for one.

@@ -76,7 +76,7 @@ func hostile(t testing.TB) map[string][]byte {
 	}
 }
 
-// Not parallel: others' allocations would count. What went wrong here could not be recovered from.
+// Not parallel: others' allocations would count. A mistake here could not be recovered from.
 func TestMsgPackMakesNoRoomForWhatIsNotThere(t *testing.T) {
 	for name, data := range hostile(t) {
 		for _, into := range everything() {

@@ -64,11 +64,11 @@ var (
 	// while it waits; then the error matches the context's error and its cause too.
 	ErrNotAcquired = mutex.ErrNotAcquired
 
-	// ErrLeaseLost is the cause with which a lease's context ends when the lease can no longer be trusted. Unlock returns it
+	// ErrLeaseLost is the cause of a lease's context when the lease can no longer be trusted. Unlock returns it
 	// when the store had given the lock up before.
 	ErrLeaseLost = mutex.ErrLeaseLost
 
-	// ErrClosed is returned by calls on a Locker that is or gets closed, and the cause with which the contexts of its
+	// ErrClosed is returned by calls on a Locker that is or gets closed, and the cause when the contexts of its
 	// leases end.
 	ErrClosed = mutex.ErrClosed
 )

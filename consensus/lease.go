@@ -74,7 +74,7 @@ func (l *Lease) TrustedUntil() time.Time {
 }
 
 // Unlock gives the lock up. It ignores ctx's cancellation and uses its values, and takes Config.Timeout at most. It
-// returns ErrLeaseLost or ErrClosed if the lease had ended before, in which case somebody else may have worked meanwhile, and
+// returns ErrLeaseLost or ErrClosed if the lease had ended before, so that somebody else may have worked meanwhile, and
 // otherwise what the store or the client said if it could not be asked: then the lock is given up in the background, or
 // ends by itself after TTL. Another Unlock does nothing, and returns the same.
 func (l *Lease) Unlock(ctx context.Context) error {

@@ -63,7 +63,7 @@ func (k *Locker) TryLock(ctx context.Context, name string) (*Lease, error) {
 	return k.acquire(ctx, name, false)
 }
 
-// Do runs f while it holds the lock of the name, for which it waits as Lock does. The context given to f ends when ctx
+// Do runs f while it holds the lock of the name. It waits for the lock as Lock does. The context given to f ends when ctx
 // does, and when the lease is lost. Do returns f's error, and joined with it what Unlock says: when f returned nil and Do
 // does not, the work may have been done beside somebody else's.
 func (k *Locker) Do(ctx context.Context, name string, f func(context.Context, *Lease) error) error {

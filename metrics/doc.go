@@ -9,8 +9,8 @@
 //
 // # Labels
 //
-// A key, name of a lock, path or error is never a label. The labels cache and lock have the names that the program gives to Guard, Mutex,
-// RWLock, Semaphore and HTTP, and the names of its Caches (cacheguard.NewCache); routes come from Config.Routes; there is "other", too. So the
+// A key, name of a lock, path or error is never a label. The labels cache and lock have the names that the program gives to Guard, Lock
+// and HTTP, and the names of its Caches (cacheguard.NewCache); routes come from Config.Routes; there is "other", too. So the
 // number of series is known when the program has started, and each series exists from the beginning, with the value 0: docs/production.md has
 // the numbers. Config.Detailed has about three times as many. Calls through a Cache have the Cache's name as their label cache, all others that
 // of the Guard.

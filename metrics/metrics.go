@@ -49,7 +49,7 @@ type Metrics struct {
 	httpTime *prometheus.HistogramVec
 }
 
-// bounds are those of the buckets.
+// bounds are the bounds of the buckets.
 type bounds struct{ durations, loads, ages []float64 }
 
 // boundsOf has the few bounds among the many, so that rules about one of the few hold for both. The many are from 100 microseconds (a hit) to

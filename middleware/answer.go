@@ -37,7 +37,7 @@ func (x *exchange) answer(l *lookup, got found) {
 	}
 }
 
-// answerOwn answers a request for which a rebuild ran, if nobody else may have the response. It reports whether it
+// answerOwn answers a request whose rebuild ran, if nobody else may have the response. It reports whether it
 // did.
 func (x *exchange) answerOwn(l *lookup, got found) bool {
 	own := got.own

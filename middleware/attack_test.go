@@ -53,7 +53,7 @@ func TestNothingUnkeyedShapesAStoredResponse(t *testing.T) {
 		"the host, by Envoy":        "X-Envoy-Original-Host: evil",
 		"the path before Traefik":   "X-Replaced-Path: /evil",
 		"the host before nginx":     "X-Original-Forwarded-Host: evil",
-		"who asks":                  "Authorization: evil",
+		"credentials":               "Authorization: evil",
 		"a range":                   "Range: bytes=0-1",
 		"a condition":               `If-None-Match: "evil"`,
 	} {
@@ -116,7 +116,7 @@ func TestALongURLIsAPageOfItsOwn(t *testing.T) {
 }
 
 // A client whose request is refused must not take the page away from the others.
-func TestARefusedRequestDoesNotUnseatAFreshPage(t *testing.T) {
+func TestARefusedRequestDoesNotReplaceAFreshPage(t *testing.T) {
 	t.Parallel()
 	p := newPage(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Bad") != "" {
@@ -133,7 +133,7 @@ func TestARefusedRequestDoesNotUnseatAFreshPage(t *testing.T) {
 }
 
 // A private answer must not do so either, or one request per PassFor would keep a page out of the cache.
-func TestAPrivateAnswerDoesNotUnseatAFreshPage(t *testing.T) {
+func TestAPrivateAnswerDoesNotReplaceAFreshPage(t *testing.T) {
 	t.Parallel()
 	p := newPage(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Cookie") != "" {

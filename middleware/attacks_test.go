@@ -26,7 +26,7 @@ var gullible = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	for _, name := range shaping {
 		seen = append(seen, r.Header[http.CanonicalHeaderKey(name)]...)
 	}
-	if len(r.Header.Get("X-Oversized")) > 8000 { // as servers do whose limit is lower than that of who is in front
+	if len(r.Header.Get("X-Oversized")) > 8000 { // as servers do whose limit is lower than that of the proxy in front
 		http.Error(w, "no", http.StatusBadRequest)
 		return
 	}
@@ -110,7 +110,7 @@ func TestNobodyPoisonsThePagesOfOthers(t *testing.T) {
 	}
 }
 
-// account is a page for whoever is logged in, whatever follows its path, as many routers have it. It says nothing about caching, or no.
+// account serves the page of the user who is logged in, whatever follows its path, as many routers do. It says nothing about caching, or forbids it.
 func account(control string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if control != "" {

@@ -29,7 +29,7 @@ type Cache struct {
 	limits  *limits
 	search  *searches
 	decoded *record.Recent
-	clock   clock.Clock                    // by which pages grow old
+	clock   clock.Clock                    // that pages age by
 	hidden  []string                       // Config.HideFields
 	tagged  atomic.Bool                    // there are pages with tags
 	warms   atomic.Bool                    // Warm has been called

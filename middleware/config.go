@@ -38,7 +38,7 @@ type Config struct {
 	// are not stored.
 	DefaultTTL time.Duration
 
-	// StatusTTL is DefaultTTL by status, also for codes for which DefaultTTL does not count. -1: not stored. Default: none.
+	// StatusTTL is DefaultTTL by status, also for codes that DefaultTTL does not apply to. -1: not stored. Default: none.
 	StatusTTL map[int]time.Duration
 
 	// StoreErrors says which responses with a status of 400 or more may be stored, and for how long at most. One that states no lifetime
@@ -103,11 +103,10 @@ type Config struct {
 	KeyFields, NotKeyFields []string
 
 	// Target is a response field that counts instead of CDN-Cache-Control and Cache-Control for this cache (RFC 9213), such as
-	// Shop-Cache-Control. Default: none;
-	// CDN-Cache-Control has precedence over Cache-Control.
+	// Shop-Cache-Control. Default: none; CDN-Cache-Control has precedence over Cache-Control.
 	Target string
 
-	// HideFields are response fields that clients do not get, whoever set them: Cache-Tag, Surrogate-Key, Cache-Groups, Cache-Status.
+	// HideFields are response fields that clients do not get, whether the handler or the cache set them: Cache-Tag, Surrogate-Key, Cache-Groups, Cache-Status.
 	// Default: none.
 	HideFields []string
 
@@ -115,8 +114,8 @@ type Config struct {
 	// registry, also unknown ones, as RFC 9111 section 4.4 has it. An empty list: none.
 	InvalidatingMethods []string
 
-	// Prefixes are the prefixes of paths that InvalidatePrefix accepts. Each prefix that a page falls under costs a read with each hit,
-	// which concurrent hits share. Default: none.
+	// Prefixes are the prefixes of paths that InvalidatePrefix accepts. Each prefix that a page falls under is one more name that
+	// each hit asks Redis about, in the same request. Default: none.
 	Prefixes []string
 
 	// KeyInStatus adds the key of the page to Cache-Status.

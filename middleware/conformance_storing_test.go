@@ -1,6 +1,6 @@
 package middleware
 
-// storingRows are about what is stored, and under which key. Sections are those of RFC 9111 unless they name another RFC.
+// storingRows are about what is stored, and under which key. Sections without a number of an RFC are sections of RFC 9111.
 var storingRows = []row{
 	// Storing (section 3).
 	{"3 storing", "GET with max-age", "", "200|Cache-Control: max-age=60", "", "", "cache|200|body GET 1"},
@@ -81,7 +81,7 @@ var storingRows = []row{
 	{"3.1 fields", "private with a list of nothing is private", "", "200|Cache-Control: max-age=60, private=\"\"", "", "", "origin"},
 	{"3.1 fields", "no-cache with a list of nothing is no-cache", "", "200|Cache-Control: max-age=60, no-cache=\"\"|ETag: \"a\"", "", "", "validated"},
 	{"3.1 fields", "Content-Type is stored", "", "200|Cache-Control: max-age=60|Content-Type: text/x", "", "", "cache|Content-Type: text/x"},
-	{"3.1 fields", "Content-Length is that of the body", "", "200|Cache-Control: max-age=60|body abc", "", "", "cache|Content-Length: 3|body abc"},
+	{"3.1 fields", "Content-Length is the body's length", "", "200|Cache-Control: max-age=60|body abc", "", "", "cache|Content-Length: 3|body abc"},
 	{"3.1 fields", "Content-Encoding is stored", "", "200|Cache-Control: max-age=60|Content-Encoding: x", "", "", "cache|Content-Encoding: x"},
 	{"3.1 fields", "an empty field is stored", "", "200|Cache-Control: max-age=60|X-A:", "", "", "cache|X-A: "},
 
@@ -98,12 +98,12 @@ var storingRows = []row{
 	{"3.5 authorization", "with public is given to anybody", "Authorization: a", "200|Cache-Control: max-age=60, public", "", "", "cache"},
 	{"3.5 authorization", "with s-maxage is given to anybody", "Authorization: a", "200|Cache-Control: s-maxage=60", "", "", "cache"},
 	{"3.5 authorization", "with must-revalidate is given to anybody", "Authorization: a", "200|Cache-Control: max-age=60, must-revalidate", "", "", "cache"},
-	{"3.5 authorization", "what says that it may be shared is given to who asks with it", "", "200|Cache-Control: max-age=60, public", "Authorization: a", "", "cache"},
+	{"3.5 authorization", "a response that may be shared answers requests with Authorization", "", "200|Cache-Control: max-age=60, public", "Authorization: a", "", "cache"},
 	{"3.5 authorization", "heuristic: a Cookie is no reason for another page of what says its freshness", "", "200|Cache-Control: max-age=60", "Cookie: a=b", "", "cache"},
 	{"3.5 authorization", "heuristic: the other way", "Cookie: a=b", "200|Cache-Control: max-age=60", "", "", "cache"},
 	{"3.5 authorization", "heuristic: a Cookie is one where freshness is a guess", "", "200|Last-Modified: {-86400}", "Cookie: a=b", "", "origin"},
-	{"3.5 authorization", "default: a guess for who has a Cookie is not given to others", "Cookie: a=b", "200", "", "", "origin"},
-	{"3.5 authorization", "does not unseat what anybody gets", "", "200|Cache-Control: max-age=60", "Authorization: a", "", "origin"},
+	{"3.5 authorization", "default: a guess for a client with a Cookie is not given to others", "Cookie: a=b", "200", "", "", "origin"},
+	{"3.5 authorization", "does not replace what everybody gets", "", "200|Cache-Control: max-age=60", "Authorization: a", "", "origin"},
 
 	// The key, and Vary (section 4.1).
 	{"4.1 vary", "another query is another page", "?a=1", "200|Cache-Control: max-age=60", "?a=2", "", "origin"},

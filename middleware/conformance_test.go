@@ -36,7 +36,7 @@ type row struct {
 // rows is the conformance table.
 var rows = slices.Concat(storingRows, freshnessRows, reuseRows)
 
-// settings are those of the cache that rows may ask for by the beginning of their names.
+// settings are Configs of the cache. The beginning of a row's name selects one.
 var settings = map[string]Config{
 	"":          {Target: "Shop-Cache-Control"},
 	"default":   {DefaultTTL: time.Minute},

@@ -51,7 +51,7 @@ func TestAResponseThatStreamsKeepsItsContext(t *testing.T) {
 	}
 }
 
-// Many handlers stop writing and return when their context ends. What they wrote is not a page.
+// Many handlers stop writing and return when their context ends. Their half of a page is not a page.
 func TestAResponseThatWasCutOffIsNotStored(t *testing.T) {
 	t.Parallel()
 	p := newPage(says("page", "Cache-Control: max-age=60, stale-while-revalidate=600", "Age: 70"))

@@ -86,10 +86,10 @@
 //
 //  1. The Guard lets one of all lookups call load (load.go). The others wait: on this instance for its result, on other instances
 //     for a message from Redis.
-//  2. The load starts a rebuild: the handler at work, writing to a recorder (rebuild.go, internal/writer). The client that caused it waits
-//     in its seat (seat.go).
+//  2. The load starts a rebuild: the handler at work, writing to a recorder (rebuild.go, internal/writer). The client that caused it is
+//     its outlet (outlet.go).
 //  3. Once the handler has written its header, internal/rules says whether the response may be stored. If not, the recorder streams it
-//     to the client in the seat. If the seat is empty, because the client has left or got a stale page, the handler's context ends.
+//     to the client. If there is none, because it has left or got a stale page, the handler's context ends.
 //  4. The outcome becomes a record (outcome.go): the response; the stale page, if that was confirmed or stands in; or a mark that the page
 //     cannot be stored or that the handler panicked.
 //  5. The Guard stores the record and gives it to everyone who waits. They send it, call the handler for themselves, or answer 500.

@@ -24,7 +24,7 @@ type exchange struct {
 	key      string           // of the page
 	location string           // of the page
 	unnamed  []record.Pair    // what selects a variant although no Vary names it
-	search   *identity.Search // by which the page was found; nil: by its whole query
+	search   *identity.Search // the rule that found the page; nil: its whole query
 
 	// These belong to the request's goroutine.
 	w       http.ResponseWriter

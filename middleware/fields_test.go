@@ -56,7 +56,7 @@ func TestForwardedTellsPagesApartByTheRequestAndNotByTheClient(t *testing.T) {
 	expect.Equal(t, "calls for two clients", p.calls.Load(), 1)
 	f.get("/", "Forwarded: for=192.0.2.1")
 	f.get("/")
-	expect.Equal(t, "calls for one whose proxy says nothing but who it is", p.calls.Load(), 2)
+	expect.Equal(t, "calls for a client whose proxy names only itself", p.calls.Load(), 2)
 	for i, other := range []string{
 		"for=192.0.2.1;host=b;proto=https", "for=192.0.2.1;host=a;proto=http", `for="x;host=a";proto=https`, `for="x,host=a"`,
 		"for=192.0.2.1, host=a;proto=https", "host=a", `for="a\";host=a;proto=https"`, "secret=1",

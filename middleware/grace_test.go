@@ -11,7 +11,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// Without StaleIfError, a page that was fresh stands in for a failure for a few seconds. What was never fresh is not kept for that.
+// Without StaleIfError, a page that was fresh stands in for a failure for a few seconds. A page that was never fresh is not kept for that.
 func TestByDefaultAPageThatWasFreshStandsInForAFailureForAMoment(t *testing.T) {
 	t.Parallel()
 	for control, c := range map[string]struct {
@@ -29,7 +29,7 @@ func TestByDefaultAPageThatWasFreshStandsInForAFailureForAMoment(t *testing.T) {
 	} {
 		t.Run(control, func(t *testing.T) {
 			t.Parallel()
-			var now atomic.Pointer[http.HandlerFunc] // an abort is no answer after which it could be replaced
+			var now atomic.Pointer[http.HandlerFunc] // it could not be replaced after an answer, because an abort is none
 			be := func(h http.HandlerFunc) { now.Store(&h) }
 			be(says("page", "Cache-Control: "+control))
 			p := newPage(func(w http.ResponseWriter, r *http.Request) { (*now.Load())(w, r) })

@@ -123,7 +123,7 @@ func TestAStalePageStandsInForOneWhoseHandlerFailsInTheMiddle(t *testing.T) {
 	}
 }
 
-// What has been sent to its client cannot be taken back.
+// Bytes that were sent to the client cannot be taken back.
 func TestALateErrorDoesNotChangeAResponseThatIsSentAlready(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -118,7 +118,7 @@ func deltaSeconds(text string) (n float64, ok bool) {
 	return min(n, 1<<31), text != ""
 }
 
-// left is how long a response is still fresh when it comes, in seconds (sections 4.2.1 and 4.2.3). What is unreadable is stale.
+// left is how long a response is still fresh when it comes, in seconds (sections 4.2.1 and 4.2.3). A response with an unreadable lifetime is stale.
 func (s *said) left(now time.Time) float64 {
 	span := func(a, b time.Time) float64 { return float64(a.Unix()) - float64(b.Unix()) } // a Duration is too short
 	age := 0.0
@@ -180,7 +180,7 @@ func (s *said) mayShare(cause, q ask) string {
 	case q.control == "no-store" && !q.onlyIfCached: // what is stored already may be sent
 		return "5.2.1.5: the request is not for caches"
 	case (cause.authorized || q.authorized) && cause.authorized != q.authorized && !s.has("public") && !s.has("must-revalidate") && s.sMaxAge == "":
-		return "3.5: it is for who was authorized"
+		return "3.5: it is for the authorized client"
 	case cause.authorized && !s.has("public") && !s.has("must-revalidate") && s.sMaxAge == "":
 		return "3.5: it must not be stored"
 	case s.vary == "*", s.vary == "X-A" && cause.x != q.x:

@@ -19,7 +19,7 @@ import (
 // call is one call of the origin.
 type call struct {
 	cause   ask
-	client  string // who caused it
+	client  string // that caused it
 	ended   time.Time
 	version int
 	failed  bool
@@ -131,7 +131,7 @@ func (s *scenario) judge(q ask, client string, began time.Time, a *http.Response
 			why = s.said.mayReuse(q, s.said.left(began), failing)
 		}
 		if c.failed {
-			why = "a failure that says nothing is for who caused it"
+			why = "a failure without fields is for the client that caused it"
 			if s.said.left(began) > 0 || s.said.swr || s.said.etag != "" || s.said.modified { // it says that it may be stored
 				why = ""
 			}

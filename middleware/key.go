@@ -24,8 +24,8 @@ type Key struct {
 	Claim func(r *http.Request) string
 }
 
-// Limits bound what clients can make the cache store by asking for ever more URLs or variants. What is beyond them is made for its client
-// alone, with detail=limit in Cache-Status. Each instance counts for itself, in a bounded memory, so the numbers of a fleet are larger.
+// Limits bound what clients can make the cache store by asking for ever more URLs or variants. The handler answers requests beyond them for
+// their clients alone, with detail=limit in Cache-Status. Each instance counts for itself, in a bounded memory, so the numbers of a fleet are larger.
 type Limits struct {
 	// URL is the length of the longest URL that has a page, with its host, in bytes. Default: 8192.
 	URL int

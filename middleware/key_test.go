@@ -38,7 +38,7 @@ func TestRequestsThatAHandlerCanTellApartAreDifferentPages(t *testing.T) {
 		"a path that was not escaped": {{`/x"%2Fy`, false}, {"/x%22/y", false}},
 		"a path that is not ASCII":    {{"/caf\xc3\xa9%2Fmenu", false}, {"/caf%C3%A9/menu", false}},
 		"a URL without a path":        {{"http:a", false}, {"http:b", false}},
-		"who asks, in the URL":        {{"http://a@" + host + "/", false}, {"/", false}},
+		"credentials in the URL":      {{"http://a@" + host + "/", false}, {"/", false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -34,15 +34,15 @@ func (l *lookup) load(ctx context.Context, old *[]byte) ([]byte, error) {
 	return rec.Encode(), nil
 }
 
-// run runs the handler, in the seat of the request if that is there, or without a client. It returns when the handler is done, when its
+// run runs the handler, with the request as its outlet if that is there, or without a client. It returns when the handler is done, when its
 // response turns out not to be storable, or when ctx ends.
 func (b *rebuild) run(ctx context.Context) {
 	l := b.lookup
-	seated := !l.background && !l.reload.isLate() && l.seat.take(b)
-	b.unheard = !seated || l.wantsPart()
+	heard := !l.background && !l.reload.isLate() && l.outlet.take(b)
+	b.unheard = !heard || l.wantsPart()
 	b.w = b.recorder()
 	handlerCtx := b.outlive(ctx)
-	if !seated {
+	if !heard {
 		b.handle(l.backgroundRequest(handlerCtx))
 		return
 	}
@@ -50,7 +50,7 @@ func (b *rebuild) run(ctx context.Context) {
 	if l.wantsPart() {
 		r = l.backgroundRequest(handlerCtx)
 	}
-	go b.handle(r) // owner: the request; stop: its context; joined by seat.leave
+	go b.handle(r) // owner: the request; stop: its context; joined by outlet.leave
 	select {
 	case <-b.w.Released():
 	case <-b.done:

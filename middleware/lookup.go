@@ -21,7 +21,7 @@ type lookup struct {
 	read    pages.Read   // the context of ask
 	why     string       // why the handler is asked, as Cache-Status says it
 	routing *chi.Context // a copy: chi reuses its own as soon as the request is answered
-	seat    seat
+	outlet  outlet
 	reload  *reload // of the exchange, when the lookup began
 
 	// Set by evaluate, in the request's goroutine.
@@ -47,7 +47,7 @@ type found struct {
 // variant is one of the variants of a page, or, if page is empty, the page itself.
 type variant struct {
 	page   string        // the ID of the page
-	fields []string      // by which its variants are told apart
+	fields []string      // that tell its variants apart
 	values []record.Pair // of the fields, in the request
 }
 
@@ -108,7 +108,7 @@ func (l *lookup) ask() found {
 	}
 	l.read = pages.Read{Context: l.x.r.Context(), Key: l.key, Finish: l.x.cache.cfg.FinishLoads}
 	raw, how, err := cacheguard.Fetch(&l.read, l.x.cache.guard, l.key, source)
-	got := found{how: how, err: err, own: l.seat.leave()}
+	got := found{how: how, err: err, own: l.outlet.leave()}
 	switch {
 	case err != nil:
 	case l.seen != nil && l.seen.IsOf(raw):

@@ -165,7 +165,7 @@ func TestAConditionalRequestForAPrivatePageIsEvaluatedAgainstTheHandlersResponse
 	}
 }
 
-// The local tier may have an expired mark when Redis already has a page. What is found out about the mark says nothing about the page.
+// The local tier may have an expired mark when Redis already has a page. The state of the mark says nothing about the page.
 func TestAPageIsNotConfusedWithTheMarkThatWasReadBefore(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{}, http.NotFoundHandler())

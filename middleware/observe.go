@@ -2,7 +2,7 @@ package middleware
 
 import "github.com/cacheguard/go/internal/observe"
 
-// results are the words under which requests are counted.
+// results are the words that requests are counted under.
 var results = []Result{Hit, Stale, Loaded, Shared, Bypassed, Passed, Failed, Refused}
 
 func init() { observe.Register((*Cache).observed) }

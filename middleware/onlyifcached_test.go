@@ -9,7 +9,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
-// RFC 9111 section 5.2.1.7: whoever asks for a stored response only does not cause a call, whatever else the request wants.
+// RFC 9111 section 5.2.1.7: a request for a stored response only does not cause a call, whatever else it wants.
 func TestARequestForAStoredResponseOnlyNeverReachesTheHandlerOfAPageInSlices(t *testing.T) {
 	t.Parallel()
 	p := newPage(func(w http.ResponseWriter, r *http.Request) {

@@ -221,7 +221,7 @@ func TestAnErrorDoesNotReplaceAPageThatMayBeServed(t *testing.T) {
 	f := newFleet(t, 1, Config{StoreErrors: map[int]time.Duration{501: time.Minute}}, p)
 	f.warm("/")
 	p.serve = func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "down", http.StatusNotImplemented) }
-	expect.Equal(t, "who insists", f.get("/", "Cache-Control: no-cache").StatusCode, http.StatusNotImplemented)
+	expect.Equal(t, "a client that insists", f.get("/", "Cache-Control: no-cache").StatusCode, http.StatusNotImplemented)
 	expect.Equal(t, "the others", f.get("/").body, "page")
 }
 

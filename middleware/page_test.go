@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// What handlers say about the lifetime of their pages.
+// The fields that handlers set about the lifetime of their pages.
 const (
 	fresh = "Cache-Control: max-age=60"
 	swr   = "Cache-Control: max-age=60, stale-while-revalidate=600"

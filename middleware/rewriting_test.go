@@ -31,7 +31,7 @@ func TestAMiddlewareBehindTheCacheMayChangeTheURLInPlace(t *testing.T) {
 			for range 2 {
 				a := f.do(0, c.method, "/products", c.field)
 				expect.Equal(t, name+": it is found", a.StatusCode < 300, true)
-				expect.Equal(t, name+": the key is that of the URL that was asked for", strings.HasSuffix(a.cacheStatus(), host+`/products"`), true)
+				expect.Equal(t, name+": the key has the URL that was asked for", strings.HasSuffix(a.cacheStatus(), host+`/products"`), true)
 			}
 		}
 	}

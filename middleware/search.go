@@ -10,7 +10,7 @@ import (
 
 // A response with No-Vary-Search may answer requests for other queries of its path. The cache learns that from the first response of a
 // path that an instance makes. From then on, the pages of the path are variants of one page, selected by what counts of their queries, so
-// that whoever invalidates one of them needs to know nothing of the field. The first page of a path itself stays under its own URL.
+// that an invalidation of one of them needs to know nothing of the field. The first page of a path itself stays under its own URL.
 
 // otherSearch is why a response is not stored: it was asked for as one of a path whose queries differ in another way than it says.
 const otherSearch = "search"

@@ -44,7 +44,7 @@ func TestAPageIsFoundUnderURLsThatDifferInParametersThatDoNotMatter(t *testing.T
 	expect.Equal(t, "without a call", p.calls.Load(), before)
 }
 
-// Whoever invalidates knows nothing of the field: another instance may have learned it.
+// The instance that invalidates knows nothing of the field: another instance may have learned it.
 func TestPagesWhoseParametersDoNotMatterAreInvalidatedByAnyOfTheirURLs(t *testing.T) {
 	t.Parallel()
 	for name, invalidate := range map[string]func(f *fleet) error{

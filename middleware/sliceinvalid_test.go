@@ -102,7 +102,7 @@ func TestASliceOvertakenByAnInvalidationIsNotServedAfterwards(t *testing.T) {
 	began, hold := make(chan struct{}, 1), make(chan struct{})
 	var once atomic.Bool
 	f := newFleet(t, 2, inSlices, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.ServeHTTP(w, r) // the bytes are those of now
+		p.ServeHTTP(w, r) // the bytes of now
 		if r.Header.Get("Range") == "bytes=0-99" && once.CompareAndSwap(false, true) {
 			began <- struct{}{}
 			<-hold

@@ -13,7 +13,7 @@ import (
 // errInterrupted says that the handler's context ended before its response was whole.
 var errInterrupted = errors.New("middleware: the handler was interrupted")
 
-// trouble answers a request for which the Guard had no record: with a stale page that may stand in, or by giving
+// trouble answers a request without a record from the Guard: with a stale page that may stand in, or by giving
 // up.
 func (x *exchange) trouble(l *lookup, err error) {
 	_, redisFailed := errors.AsType[*cacheguard.RedisError](err)
@@ -27,7 +27,7 @@ func (x *exchange) trouble(l *lookup, err error) {
 	x.giveUp(l, err)
 }
 
-// giveUp answers a request for which there is no response.
+// giveUp answers a request that there is no response for.
 func (x *exchange) giveUp(l *lookup, err error) {
 	_, redisFailed := errors.AsType[*cacheguard.RedisError](err)
 	_, panicked := errors.AsType[*cacheguard.PanicError](err)

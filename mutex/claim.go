@@ -28,7 +28,7 @@ type claim struct {
 	*Locker // nil: it is a Quorum's, or a test's
 
 	name  string
-	keys  []string   // of the lock in Redis: its hash, its queue, and who is gone
+	keys  []string   // of the lock in Redis: its hash, its queue, and the ids that are gone
 	id    string     // of this hold alone
 	token string     // of its owner, or the id
 	trail link.Trail // of its calls
@@ -51,7 +51,7 @@ func newClaim(ctx context.Context, key, instance string) *claim {
 func (c *claim) owned() bool { return c.token != c.id }
 
 // wait asks Redis for the lock until it has it. If the context ends, it returns the context's error; any other error
-// is that of Redis.
+// comes from Redis.
 func (c *claim) wait(ctx context.Context) (queue.Grant, error) {
 	return c.base.Wait(ctx, queue.Waiter{ID: c.id, Claim: c})
 }

@@ -32,11 +32,10 @@ type Config struct {
 	Watchdog int
 
 	// MaxHold ends a lease that was held for that long, as if it had been lost. It is for holders that hang while the
-	// watchdog goes on. Redis gives the lock to another at most TTL later. At least TTL. Default: no limit. -1:
-	// likewise.
+	// watchdog goes on. Redis gives the lock to another at most TTL later. At least TTL. Default and -1: no limit.
 	MaxHold time.Duration
 
-	// MinHold is the least time for which a lock stays held after it was acquired: if it is unlocked sooner, nobody else gets it until
+	// MinHold is how long a lock stays held at least after it was acquired: if it is unlocked sooner, nobody else gets it until
 	// then. It is for jobs that take less time than the clocks of the instances differ, and would otherwise run once on each; see also
 	// Once. The server's clock measures it. It does not apply when the holder dies (TTL does), when the context has an owner (WithOwner),
 	// or to a Quorum. Default: 0, off.

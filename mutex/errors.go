@@ -13,14 +13,14 @@ var (
 	// while it waits; then the error matches the context's error and its cause too.
 	ErrNotAcquired = lifecycle.ErrNotAcquired
 
-	// ErrLeaseLost is the cause with which a lease's context ends when the lease can no longer be trusted: it could not be
+	// ErrLeaseLost is the cause of a lease's context when the lease can no longer be trusted: it could not be
 	// renewed in time, somebody else has the lock, or MaxHold is over. Extend and Unlock return it when Redis says so.
 	ErrLeaseLost = lifecycle.ErrLeaseLost
 
-	// ErrRevoked is the cause with which a lease's context ends when the lock was taken away with Revoke.
+	// ErrRevoked is the cause of a lease's context when the lock was taken away with Revoke.
 	ErrRevoked = lifecycle.ErrRevoked
 
-	// ErrClosed is returned by calls on a Locker that is or gets closed, and the cause with which the contexts of its
+	// ErrClosed is returned by calls on a Locker that is or gets closed, and the cause when the contexts of its
 	// leases end.
 	ErrClosed = lifecycle.ErrLockClosed
 

@@ -20,7 +20,7 @@ type client interface {
 	redis.Cmdable
 }
 
-// redisTimeout is for tests of other things: a machine on which tests share two processors may stall for longer than the default.
+// redisTimeout is for tests of other things: a machine whose tests share two processors may stall for longer than the default.
 const redisTimeout = 5 * time.Second
 
 // fleet is some instances of a service: lockers with clients of their own and a common prefix.

@@ -30,7 +30,7 @@ func (h *heard) hooks() Hooks {
 	}
 }
 
-func TestHooksAreToldOfLocksAndUnlocks(t *testing.T) {
+func TestHooksGetLocksAndUnlocks(t *testing.T) {
 	t.Parallel()
 	var h heard
 	cfg := Config{Prefix: "hooks-" + t.Name(), Hooks: h.hooks()}

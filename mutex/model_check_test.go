@@ -206,7 +206,7 @@ func (w *world) checkRemains() {
 func (w *world) checkMessages(before snapshot, asking string, messages int64) {
 	least, most := int64(0), int64(0)
 	id := w.granted(before)
-	_, successor := w.successors[id] // to which its process says so, or nobody
+	_, successor := w.successors[id] // that its process has named, or nobody
 	if id != "" && id != asking && !successor {
 		if _, inbox, _ := before.waiter(id); inbox != "" {
 			least, most = 1, 1

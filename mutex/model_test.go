@@ -135,13 +135,13 @@ var mistakes = map[string]model.Mistake{
 		"tonumber(alive) > now then", "tonumber(alive) > now + 1000 then"},
 	"the last in the queue is first": {
 		"'ZPOPMIN'", "'ZPOPMAX'"},
-	"the place is that of the request": {
+	"the place does not count the time waited": {
 		"whole(ticket - waited)", "whole(ticket)"},
 	"a clock that is set back stops the tickets": {
 		"math.max(micros - s.asked, 1)", "math.max(micros - s.ticket, 1)"},
-	"who asks goes before the queue": {
+	"a caller that asks goes before the queue": {
 		"local first, fence, err = promote(key, queue)", "local first, fence, err"},
-	"an successor goes before the queue though it may not": {
+	"a successor goes before the queue though it may not": {
 		"ARGV[7] == '1'", "true"},
 	"unlock hands nothing on": {
 		"if s.ticket ~= 0 or successor then", "if successor then"},
@@ -165,7 +165,7 @@ var mistakes = map[string]model.Mistake{
 		"  if tonumber(s.kept) >=", "  if true or tonumber(s.kept) >="},
 	"the common lock forgets the hash with its lease": {
 		"and fields[4] - 600000 >", "and fields[4] + 600000 >"},
-	"unlock says nothing of who gave it up": {
+	"unlock does not remember the last holder": {
 		"if more[1] == id then", "if false then"},
 	"one hold of an owner ends all": {
 		"  if s.holds ~= '' then\n    redis", "  if false then\n    redis"},
@@ -175,13 +175,13 @@ var mistakes = map[string]model.Mistake{
 		"return {1, left, ", "return {1, left + 5000, "},
 	"one hold of an owner shortens the lease of another": {
 		"length = math.max(length, math.min(deadline - now, was))", ""},
-	"who has given up is not remembered": {
+	"an id that has given up is not remembered": {
 		"if ARGV[3] == '1' then", "if false then"},
-	"who has given up gets the lock": {
+	"an id that has given up gets the lock": {
 		"if late(id) then", "if false then"},
-	"the common lock goes to who has given up": {
+	"the common lock goes to an id that has given up": {
 		"(not fields[7] or", "(true or"},
-	"an successor that has given up gets the lock": {
+	"a successor that has given up gets the lock": {
 		"if successor and late(successor) then", "if false then"},
 	"a parked lock is free": {
 		"'token', parked)", "'token', '')"},
@@ -193,7 +193,7 @@ var mistakes = map[string]model.Mistake{
 		"if not holds(id, id) then", "if s.token == '' then"},
 	"a second request to park finds the lock gone": {
 		"if s.token == parked then\n  return 1\nend", ""},
-	"who has parked is not remembered": {
+	"an id that has parked is not remembered": {
 		"if ARGV[3] == '1' then\n  local err = remember(key, gone, id)\n  if err then\n    return err\n  end\nend\nif not holds(id, id)",
 		"if not holds(id, id)"},
 	"a revoked lock stays": {

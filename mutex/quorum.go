@@ -17,7 +17,7 @@ import (
 
 // Quorum hands out locks that are kept by a majority of independent Redis servers, so that they survive the loss of the others. It is safe
 // for concurrent use. The algorithm is Redlock (https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/) with a second
-// round, in which a majority learns the fence: so fences grow, as any two majorities share a server. Its leases have the limits of all
+// round, where a majority learns the fence: so fences grow, as any two majorities share a server. Its leases have the limits of all
 // leases: see the package comment. There is no Inspect, Revoke, LockMany or SelfCheck across servers; use a Locker for one of them.
 // Package admin shows what all of them say.
 type Quorum struct {

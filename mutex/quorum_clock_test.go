@@ -44,7 +44,7 @@ func newThree(t *testing.T, cfg Config) *three {
 	return f
 }
 
-// holder is the token of who has the lock on one of the servers.
+// holder is the token that has the lock on one of the servers.
 func (f *three) holder(i int) string {
 	f.Helper()
 	token, err := f.servers[i].Client(f).HGet(context.Background(), f.key, "token").Result()

@@ -8,7 +8,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
-func TestAQuorumShowsWhoAMajorityOfItsServersNames(t *testing.T) {
+func TestAQuorumShowsTheHolderThatAMajorityOfItsServersNames(t *testing.T) {
 	t.Parallel()
 	c := newCouncil(t)
 	q := c.quorum(Config{TTL: time.Hour, Instance: "shop-1"})

@@ -133,7 +133,7 @@ func (w *replayed) hear(id, number string) {
 	for w.fences[strconv.FormatInt(w.grants[id], 10)] != number {
 		m, err := w.heard.ReceiveTimeout(w.t.Context(), 20*time.Second)
 		if err != nil {
-			w.Wrong("nobody was told of the grant: %v", err)
+			w.Wrong("nobody got the message of the grant: %v", err)
 			return
 		}
 		if m, ok := m.(*redis.Message); ok {
@@ -174,13 +174,13 @@ func TestRunsOfTheModelAreRunsOfTheScripts(t *testing.T) {
 func TestReplaysFindMistakesInTheScripts(t *testing.T) {
 	t.Parallel()
 	replay.FindsEvery(t, "mutex", map[string]model.Mistake{
-		"unlock does not look at the token":  mistakes["unlock does not look at the token"],
-		"a grant goes to a dead waiter":      mistakes["a grant goes to a dead waiter"],
-		"the last in the queue is first":     mistakes["the last in the queue is first"],
-		"a waiter that gives up stays":       mistakes["a waiter that gives up stays in the queue"],
-		"unlock hands nothing on":            {"if s.ticket ~= 0 or successor then", "if successor then"},
-		"who has given up gets the lock":     {"if late(id) then", "if false then"},
-		"who has given up is not remembered": mistakes["who has given up is not remembered"],
+		"unlock does not look at the token":         mistakes["unlock does not look at the token"],
+		"a grant goes to a dead waiter":             mistakes["a grant goes to a dead waiter"],
+		"the last in the queue is first":            mistakes["the last in the queue is first"],
+		"a waiter that gives up stays":              mistakes["a waiter that gives up stays in the queue"],
+		"unlock hands nothing on":                   {"if s.ticket ~= 0 or successor then", "if successor then"},
+		"an id that has given up gets the lock":     {"if late(id) then", "if false then"},
+		"an id that has given up is not remembered": mistakes["an id that has given up is not remembered"],
 	}, newReplayed(t))
 	replay.FindsEvery(t, "plain", map[string]model.Mistake{
 		"the common unlock leaves the queue alone": mistakes["the common unlock does not look at the queue"],

@@ -55,7 +55,7 @@ var (
 	inspectScript = script.New(fields + prelude + inspectSource)
 )
 
-// What scripts say of a hold.
+// The replies of scripts about a hold.
 const (
 	replyLost    = 0
 	replyKept    = 1

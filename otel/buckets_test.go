@@ -12,7 +12,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
-// bucketsOfGets are those of cacheguard.get.duration.
+// bucketsOfGets returns the buckets of cacheguard.get.duration.
 func bucketsOfGets(t *testing.T, options ...sdk.Option) int {
 	t.Helper()
 	reader := sdk.NewManualReader()

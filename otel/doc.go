@@ -17,7 +17,7 @@
 //	cacheguard.invalidate  an Invalidate
 //	cacheguard.lock        a call that asked for a lock, until it had it or was refused
 //
-// They have the attribute cacheguard.cache or cacheguard.lock, the name that was given to Guard, Mutex, RWLock or Semaphore. A
+// They have the attribute cacheguard.cache or cacheguard.lock, the name that was given to Guard or Lock. A
 // key is on a span only with Config.Keys. Absence (ErrNotFound, ErrNotCached) and a refused lock are not errors of a span.
 //
 // # Links

@@ -67,7 +67,7 @@ func isFailure(err error) bool {
 	return err != nil && !errors.Is(err, cacheguard.ErrNotFound) && !errors.Is(err, cacheguard.ErrNotCached)
 }
 
-// errorType names the kind of an error, of which there are few.
+// errorType names the kind of an error. There are few kinds.
 func errorType(err error) string {
 	var redis *cacheguard.RedisError
 	var panicked *cacheguard.PanicError

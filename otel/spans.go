@@ -67,7 +67,7 @@ const (
 	originLen = traceLen + len(trace.SpanID{})
 )
 
-// origin is what those are to know who wait for a load of the context: the span that it is a part of, if anybody keeps that.
+// origin returns what waiters for a load of the context get to know: the span that the load is a part of, if anybody keeps that.
 func origin(ctx context.Context) string {
 	of := trace.SpanContextFromContext(ctx)
 	if !of.IsValid() || !of.IsSampled() {
@@ -77,7 +77,7 @@ func origin(ctx context.Context) string {
 	return string(traceID[:]) + string(spanID[:])
 }
 
-// loadOf is the inverse. What it is given comes from Redis.
+// loadOf is the inverse. Its argument comes from Redis.
 func loadOf(origin string) (trace.SpanContext, bool) {
 	if len(origin) != originLen {
 		return trace.SpanContext{}, false

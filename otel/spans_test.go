@@ -75,8 +75,8 @@ func TestAWaitIsLinkedToTheLoadOfAnotherInstance(t *testing.T) {
 		wait.Links[0].SpanContext.TraceID() != load.SpanContext.TraceID() || !wait.Links[0].SpanContext.IsRemote() {
 		t.Errorf("the wait's links are %v, want one to %v", wait.Links, loader.SpanContext)
 	}
-	expect.Equal(t, "outcome of who loads", has(loader, outcomeKey), "loaded")
-	expect.Equal(t, "outcome of who waits", has(waiter, outcomeKey), "shared")
+	expect.Equal(t, "outcome of the loading call", has(loader, outcomeKey), "loaded")
+	expect.Equal(t, "outcome of the waiter", has(waiter, outcomeKey), "shared")
 	expect.Equal(t, "cache", has(wait, cacheKey), "shop")
 	if loader.SpanContext.TraceID() == waiter.SpanContext.TraceID() {
 		t.Error("the two requests are in one trace")
@@ -99,8 +99,8 @@ func TestAWaitIsLinkedToALoadThatFailed(t *testing.T) {
 			t.Errorf("%s: %v", s.Name, s.Status)
 		}
 	}
-	expect.Equal(t, "error of who loads", has(load, errorKey), "_OTHER")
-	expect.Equal(t, "error of who waits", has(waiter, errorKey), "load")
+	expect.Equal(t, "error of the loading call", has(load, errorKey), "_OTHER")
+	expect.Equal(t, "error of the waiter", has(waiter, errorKey), "load")
 }
 
 func TestAWaitWithinAnInstanceIsLinkedToTheGetThatLoads(t *testing.T) {

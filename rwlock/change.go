@@ -6,7 +6,7 @@ import (
 	"github.com/cacheguard/go/internal/queue"
 )
 
-// Downgrade makes a writer a reader, without a moment in which it holds nothing, and admits the waiting readers. From the
+// Downgrade makes a writer a reader, without letting go of the lock, and admits the waiting readers. From the
 // call on, treat the lease as one for reading, whatever Downgrade returns. The error matches ErrLeaseLost or ErrRevoked if
 // there was no lease any more. Any other error says nothing about the lock: call Downgrade again. For a reader it is
 // Extend.

@@ -32,8 +32,7 @@ type Config struct {
 	Watchdog int
 
 	// MaxHold ends a lease that was held for that long, as if it had been lost. It is for holders that hang while the
-	// watchdog goes on. Redis gives the lock to others at most TTL later. At least TTL. Default: no limit. -1:
-	// likewise.
+	// watchdog goes on. Redis gives the lock to others at most TTL later. At least TTL. Default and -1: no limit.
 	MaxHold time.Duration
 
 	// Replicas is how many replicas must acknowledge (WAIT) an acquisition, and each renewal, before it counts, so that a failover

@@ -18,7 +18,7 @@
 //     before it and between them.
 //   - A crashed holder delays the others by at most its lease (TTL); a crashed waiter by at most its grace (the shorter of TTL and
 //     3 s).
-//   - Each writer gets a Fence, larger than all before it. A reader's Fence is that of the last writer.
+//   - Each writer gets a Fence, larger than all before it. A reader gets the Fence of the last writer.
 //
 // These have limits. Redis replication is asynchronous, so a failover to a lagging replica can forget a holder or a
 // waiter; so can eviction and FLUSHALL. A leap forward of the server's clock ends leases early (a step back does not

@@ -140,7 +140,7 @@ func TestAThousandWritersGiveUpForNothing(t *testing.T) {
 	}
 	for _, w := range crowd {
 		if <-w.done; !errors.Is(w.err, ErrNotAcquired) {
-			t.Errorf("who gave up got %v", w.err)
+			t.Errorf("a caller that gave up got %v", w.err)
 		}
 	}
 	f.awaitWaiting("k", 0, 0)
@@ -171,7 +171,7 @@ func TestAThousandReadersThatLeaveSoonCostRedisLittle(t *testing.T) {
 	for range 1000 {
 		crowd.Go(func() { // as above
 			if err := ask(); !errors.Is(err, ErrNotAcquired) {
-				t.Errorf("who left got %v", err)
+				t.Errorf("a caller that left got %v", err)
 			}
 		})
 	}
@@ -195,7 +195,7 @@ func TestCloseEndsTheWaitOfWritersAtTheDoor(t *testing.T) {
 	}
 	for _, w := range crowd {
 		if <-w.done; !errors.Is(w.err, ErrClosed) {
-			t.Errorf("who waits got %v", w.err)
+			t.Errorf("the waiter got %v", w.err)
 		}
 	}
 	f.lockers = f.lockers[1:]

@@ -8,22 +8,22 @@ import (
 	"github.com/cacheguard/go/mutex"
 )
 
-// The errors are those of package mutex.
+// The errors of package mutex.
 var (
 	// ErrNotAcquired is returned when others have the lock: by TryLock and TryRLock at once, by TryUpgrade when others hold
 	// or wait, and by Lock and RLock when their context ends while they wait; then the error matches the context's error
 	// and its cause too.
 	ErrNotAcquired = mutex.ErrNotAcquired
 
-	// ErrLeaseLost is the cause with which a lease's context ends when the lease can no longer be trusted: it could not be
+	// ErrLeaseLost is the cause of a lease's context when the lease can no longer be trusted: it could not be
 	// renewed in time, it is gone from Redis, or MaxHold is over. Extend, Downgrade, TryUpgrade and Unlock return it when
 	// Redis says so.
 	ErrLeaseLost = mutex.ErrLeaseLost
 
-	// ErrRevoked is the cause with which a lease's context ends when the lock was taken away with Revoke.
+	// ErrRevoked is the cause of a lease's context when the lock was taken away with Revoke.
 	ErrRevoked = mutex.ErrRevoked
 
-	// ErrClosed is returned by calls on a Locker that is or gets closed, and the cause with which the contexts of its
+	// ErrClosed is returned by calls on a Locker that is or gets closed, and the cause when the contexts of its
 	// leases end.
 	ErrClosed = mutex.ErrClosed
 

@@ -175,7 +175,7 @@ func TestGrantWhoseMessageIsLostIsFoundByAHeartbeat(t *testing.T) {
 
 // A writer behind two readers knows when the longer lease ends. It learns from a heartbeat that only the shorter one is left, but a
 // heartbeat may come too late. So none comes here.
-func TestAWriterBehindACrashedReaderIsToldThatItsLeaseIsTheLast(t *testing.T) {
+func TestAWriterBehindACrashedReaderLearnsThatItsLeaseIsTheLast(t *testing.T) {
 	t.Parallel()
 	f, k, p := behind(t, Config{TTL: time.Minute})
 	f.listening()

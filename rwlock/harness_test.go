@@ -49,7 +49,7 @@ func everywhere(t *testing.T, test func(t *testing.T, a arena)) {
 	}
 }
 
-// redisTimeout is for tests of other things: a machine on which tests share two processors may stall for longer than the default.
+// redisTimeout is for tests of other things: a machine whose tests share two processors may stall for longer than the default.
 const redisTimeout = 5 * time.Second
 
 // fleet is some instances of a service: lockers with clients of their own and a common prefix.
@@ -147,7 +147,7 @@ func wait(t *testing.T, k *Locker, how take, name string) *waiter {
 	var ctx context.Context
 	ctx, w.leave = context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(w.leave)
-	go func() { // owner: the test; ends with the wait; joined by who receives from done
+	go func() { // owner: the test; ends with the wait; joined by the receiver from done
 		defer close(w.done)
 		w.lease, w.err = how(k, ctx, name)
 	}()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestHooksAreToldOfReadersAndWriters(t *testing.T) {
+func TestHooksGetReadersAndWriters(t *testing.T) {
 	t.Parallel()
 	var locks, unlocks, refused atomic.Int64
 	k, err := New(shared.Client(t), Config{Prefix: t.Name(), Hooks: Hooks{

@@ -48,7 +48,7 @@ func (h *held) Cause(reply int) error { return lost(reply) }
 func (h *held) Lost()                 { h.claim.life.Remove((*Lease)(h)) } // a holder that has lost it need not unlock
 
 // Context is the context to work with under the lock. It ends when the lease is unlocked, and when it is lost; the cause is
-// then ErrLeaseLost, ErrRevoked or ErrClosed. It has the values of the context with which the lock was requested, but does
+// then ErrLeaseLost, ErrRevoked or ErrClosed. It has the values of the context that the lock was requested with, but does
 // not end with it. Between the end of the lease and the end of the work, somebody else may work too: Fence is for that.
 func (l *Lease) Context() context.Context {
 	if l == nil {

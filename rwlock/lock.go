@@ -12,8 +12,8 @@ import (
 )
 
 // Lock waits until it has the lock of the name for writing, or ctx ends. The context bounds the wait, not how long the
-// lock may be held. An error that matches ErrNotAcquired says that others had the lock until ctx ended. Any other error is
-// that of Redis or the client: Lock returns it at once if Redis cannot be reached at all, or when it stays unreachable for
+// lock may be held. An error that matches ErrNotAcquired says that others had the lock until ctx ended. Any other error
+// comes from Redis or the client: Lock returns it at once if Redis cannot be reached at all, or when it stays unreachable for
 // longer than TTL during the wait. The caller unlocks the lease.
 func (k *Locker) Lock(ctx context.Context, name string) (*Lease, error) {
 	return k.told(ctx, byLock(), name)
@@ -63,7 +63,7 @@ func (k *Locker) run(ctx context.Context, w way, name string, f func(context.Con
 
 // way is how a call asks for a lock.
 type way struct {
-	call string // as Hooks.Begin hears of it
+	call string // as Hooks.Begin gets it
 	mode mode
 	ask  func(*claim, context.Context) (queue.Grant, error)
 }

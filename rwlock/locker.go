@@ -11,7 +11,7 @@ import (
 	"github.com/cacheguard/go/internal/replicas"
 )
 
-// doorWidth is how many writers of a process may queue for a lock in Redis: who is next, and some in case that one leaves.
+// doorWidth is how many writers of a process may queue for a lock in Redis: the next one, and some in case that one leaves.
 const doorWidth = 4
 
 // readersWidth is how many impatient readers of a process may do so.

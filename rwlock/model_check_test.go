@@ -183,7 +183,7 @@ func (s snapshot) until() int64 {
 // hastens reports whether the first writer of the queue may have to be notified that what it waits for ends sooner than it knows, and
 // before its next heartbeat; and whether it must be, as far as the model can see.
 func (s snapshot) hastens(before snapshot) (may, must bool) {
-	first := slices.IndexFunc(s.Queue, func(token string) bool { return before.lives(token, s.At, "") }) // not who asks anew
+	first := slices.IndexFunc(s.Queue, func(token string) bool { return before.lives(token, s.At, "") }) // not the token that asks again
 	if first < 0 {
 		return false, false
 	}

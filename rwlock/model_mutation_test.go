@@ -46,7 +46,7 @@ var mistakes = map[string]model.Mistake{
 		"if ended or redis", "if redis"},
 	"writers are served last in, first out": {
 		"read_until == 0 and redis.call('ZRANGE', writers, 0, 1)", "read_until == 0 and redis.call('ZREVRANGE', writers, 0, 1)"},
-	"the place is that of the request": {
+	"the place does not count the time waited": {
 		"came > 0 and last -", "false and last -"},
 	"a clock that is set back stops the tickets": {
 		"(fields[5] or 0), 1)", "(fields[4] or 0), 1)"},
@@ -60,13 +60,13 @@ var mistakes = map[string]model.Mistake{
 		"if score > limit then", "if false then"},
 	"a grant names no ticket": {
 		"first, ticket .. ':'", "first, '9999999999999999:'"},
-	"a writer is not told that what it waits for ends sooner": {
+	"a writer gets no message that the leases before it end sooner": {
 		"    hasten()\n", ""},
 	"a second revoke takes the next holder's lock": {
 		"redis.call('HGET', lock, 'revoker') ~= ARGV[1]", "true"},
-	"who has given up is not remembered": {
+	"a token that has given up is not remembered": {
 		"if ARGV[3] == '1' then", "if false then"},
-	"who has given up gets the lock": {
+	"a token that has given up gets the lock": {
 		"if late(token) then", "if false then"},
 	"keys have no TTL": {
 		"if left < least then", "if false then"},

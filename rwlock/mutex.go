@@ -3,9 +3,9 @@ package rwlock
 import "github.com/cacheguard/go/mutex"
 
 type (
-	// Redis is what a Locker needs of a client, as that of package mutex.
+	// Redis is what a Locker needs of a client.
 	Redis = mutex.Redis
 
-	// Hooks are those of package mutex.
+	// Hooks are the hooks of package mutex.
 	Hooks = mutex.Hooks
 )

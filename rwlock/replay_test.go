@@ -103,7 +103,7 @@ func TestReplaysFindMistakesInTheScripts(t *testing.T) {
 	t.Parallel()
 	replay.FindsEvery(t, "rwlock", some(
 		"readers barge in past queued writers", "expired readers stay", "an expired writer stays", "dead waiters stay", "release hands nothing on",
-		"a waiter that gives up stays in the queue", "readers are not served after a writer", "who has given up is not remembered",
+		"a waiter that gives up stays in the queue", "readers are not served after a writer", "a token that has given up is not remembered",
 	), newReplayed(t))
 	replay.FindsEvery(t, "change", some("a downgrade admits nobody", "an upgrade jumps the queue"), newReplayed(t))
 	replay.FindsEvery(t, "plain", some("the common writer comes in beside readers", "the common release hands nothing on"), newReplayed(t))

@@ -22,7 +22,7 @@ const (
 	reading mode = "r"
 )
 
-// What a mode is as an argument of a script.
+// The modes, as arguments of scripts.
 var argWriting, argReading any = string(writing), string(reading)
 
 func (m mode) arg() any {

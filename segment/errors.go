@@ -39,7 +39,7 @@ var (
 // failed is the error of an operation on a name.
 func failed(op, name string, err error) error { return fmt.Errorf("segment: %s %q: %w", op, name, err) }
 
-// uncertain is the error of an operation of which is not known whether it was done.
+// uncertain is the error of an operation that may or may not have been done.
 func uncertain(err error) error { return fmt.Errorf("%w: %w", ErrUncertain, err) }
 
 // orEnded is why the context ended, if there is an error and it has.

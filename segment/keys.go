@@ -6,7 +6,7 @@ import (
 	"github.com/cacheguard/go/internal/keys"
 )
 
-// key is the key of a segment. What stands between its number and the name brings it into its part of the slots: the
+// key returns the key of a segment. The text between its number and the name brings it into its part of the slots: the
 // nodes of a cluster mostly have ranges of slots, so the segments are spread evenly over them. It stands before the name
 // because a brace in that ends the hash tag. The key has an ending of its own, so that no key of a Guard is the same.
 func (c *Counter) key(name string, segment int) string {

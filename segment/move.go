@@ -71,7 +71,7 @@ func (c *Counter) carryOut(ctx context.Context, name, until string, moves []move
 	}
 	replies, err := c.pipelined(ctx, calls)
 	if err != nil {
-		return err // what was sent is completed by whoever looks next
+		return err // the next look completes what was sent
 	}
 	var sent []move
 	for i, units := range replies {

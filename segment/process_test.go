@@ -14,8 +14,8 @@ import (
 
 const crashSegments = 7
 
-// Each child moves units about, takes two at a time and says so, and is killed at any moment. What it had taken and could
-// not say is lost, and nothing else.
+// Each child moves units about, takes two at a time and says so, and is killed at any moment. Only the units that it took and
+// did not report are lost.
 func TestAKilledTakerLosesNoMoreThanTheTakeItWasIn(t *testing.T) {
 	t.Parallel()
 	if redistest.IsChild(t) {

@@ -33,7 +33,7 @@ func (k *Locker) isAway(err error) bool {
 	return k.cfg.WithoutRedis > 0 && health.Unavailable(err) && !errors.Is(err, ErrNotAcquired) && !errors.Is(err, ErrClosed)
 }
 
-// take takes one of n permits, for which it waits that long. It returns nil if there was none, and how to give it back otherwise.
+// take takes one of n permits, and waits that long for it. It returns nil if there was none, and how to give it back otherwise.
 func (a *alone) take(ctx, ending context.Context, name string, n int, wait time.Duration) (giveBack func()) {
 	a.mu.Lock()
 	o := a.byName[name]

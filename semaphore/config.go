@@ -18,8 +18,8 @@ type Config struct {
 	// a semaphore may differ, as they do while a new number is deployed: the package comment says what happens then.
 	Permits int
 
-	// Instance is the name of this process. It is the end of the Tokens of its leases, behind an @, which Inspect shows.
-	// At most 50 bytes, without spaces and control characters. Default: none.
+	// Instance is the name of this process. The Tokens of its leases end with it, after an @, so that Inspect can say who holds a
+	// permit. At most 50 bytes, without spaces and control characters. Default: host:pid.
 	Instance string
 
 	// TTL is the length of a lease: how long a permit outlives a holder that died. Those with the same Prefix may differ.
@@ -36,8 +36,7 @@ type Config struct {
 	Watchdog int
 
 	// MaxHold ends a lease that was held for that long, as if it had been lost. It is for holders that hang
-	// while the watchdog goes on. Redis gives the permit to others at most TTL later. At least TTL. Default: no
-	// limit.
+	// while the watchdog goes on. Redis gives the permit to others at most TTL later. At least TTL. Default and -1: no limit.
 	MaxHold time.Duration
 
 	// WithoutRedis is how many permits of each name this process hands out by itself while Redis cannot be reached, for work that should
@@ -71,6 +70,7 @@ func (c Config) withDefaults() Config {
 	if c.FixedLease {
 		c.Watchdog = config.Off
 	}
+	config.SetDefault(&c.Instance, config.DefaultInstance())
 	t := c.common().WithDefaults()
 	c.Prefix, c.TTL, c.MaxHold, c.RedisTimeout = t.Prefix, t.TTL, t.MaxHold, t.RedisTimeout
 	return c

@@ -37,7 +37,7 @@
 //
 // # Protocol
 //
-// The protocol is the one of package rwlock's readers, with another rule for who is next; the scripts share the prelude of package
+// The protocol is the one of package rwlock's readers, with another rule for whose turn it is; the scripts share the prelude of package
 // queue. Every holder has a token of 128 random bits and a lease of its own. A semaphore is a few keys in one cluster slot
 // (lua/prelude.lua describes them): the holders by deadline, the queued callers by arrival, and how long each queued caller is
 // believed to be alive. Leases are scores, judged by the server's clock, which each script reads once. The TTL of a key itself only

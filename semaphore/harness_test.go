@@ -18,7 +18,7 @@ type client interface {
 	redis.Cmdable
 }
 
-// redisTimeout is for tests of other things: a machine on which tests share two processors may stall for longer than the default.
+// redisTimeout is for tests of other things: a machine whose tests share two processors may stall for longer than the default.
 const redisTimeout = 5 * time.Second
 
 // fleet is some instances of a service: lockers with clients of their own, a common prefix, and two permits unless it says otherwise.
@@ -138,7 +138,7 @@ func wait(t *testing.T, k *Locker) *waiter {
 	var ctx context.Context
 	ctx, w.leave = context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(w.leave)
-	go func() { // owner: the test; ends with the wait; joined by who receives from done
+	go func() { // owner: the test; ends with the wait; joined by the receiver from done
 		defer close(w.done)
 		w.lease, w.err = k.Lock(ctx, "a")
 	}()

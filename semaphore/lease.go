@@ -43,7 +43,7 @@ func (h *held) Lost() { // a holder that has lost it need not unlock
 }
 
 // Context is the context to work with under the permit. It ends when the lease is unlocked, and when it is lost; the cause
-// is then ErrLeaseLost, ErrRevoked or ErrClosed. It has the values of the context with which the permit was requested, but
+// is then ErrLeaseLost, ErrRevoked or ErrClosed. It has the values of the context that the permit was requested with, but
 // does not end with it.
 func (l *Lease) Context() context.Context {
 	if l == nil {

@@ -63,7 +63,7 @@ var mistakes = map[string]model.Mistake{
 		"if held < permits and (not queued", "if held <= permits and (not queued"},
 	"one too many is handed on": {
 		"held >= tonumber(string.match", "held > tonumber(string.match"},
-	"who asks passes the queue": {
+	"a caller that asks passes the queue": {
 		"and (not queued or redis.call('ZCARD', queue) == 0)", ""},
 	"permits handed on in one run are not counted": {
 		"    held = held + 1\n", ""},
@@ -81,7 +81,7 @@ var mistakes = map[string]model.Mistake{
 		"local first = redis.call('ZRANGE', queue, 0, 0)[1]\n    local", "local first = redis.call('ZREVRANGE', queue, 0, 0)[1]\n    local"},
 	"the next in the queue passes one that knows of fewer permits": {
 		"'^%d+:%d+:%d+:(%d+):') or 1)", "'^%d+:%d+:%d+:(%d+):') and 4)"},
-	"the place is that of the request": {
+	"the place does not count the time waited": {
 		"came > 0 and last -", "false and last -"},
 	"a clock that is set back stops the tickets": {
 		"(fields[5] or 0), 1)", "(fields[4] or 0), 1)"},
@@ -99,9 +99,9 @@ var mistakes = map[string]model.Mistake{
 		"redis.call('HGET', lock, 'revoker') ~= ARGV[1]", "true"},
 	"the revoked are not told so": {
 		"'revoked', next_fence()", "'revoked', whole(fence)"},
-	"who has given up is not remembered": {
+	"a token that has given up is not remembered": {
 		"if ARGV[3] == '1' then", "if false then"},
-	"who has given up gets a permit": {
+	"a token that has given up gets a permit": {
 		"if late(token) then", "if false then"},
 	"keys have no TTL": {
 		"if left < least then", "if false then"},

@@ -3,7 +3,7 @@ package semaphore
 import "github.com/cacheguard/go/mutex"
 
 type (
-	// Redis is what a Locker needs of a client, as that of package mutex.
+	// Redis is what a Locker needs of a client.
 	Redis = mutex.Redis
 
 	// Hooks are the hooks of package mutex.

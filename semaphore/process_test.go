@@ -118,7 +118,7 @@ func TestAPausedHolderFindsItsLeaseLost(t *testing.T) {
 // span is a time during which a process held a permit: from when it had it until it last saw that it did.
 type span struct{ from, to int64 }
 
-// holdAgainAndAgain takes permits and says when it held them. The clock is that of the machine, which all processes share.
+// holdAgainAndAgain takes permits and says when it held them. The clock is the machine's, which all processes share.
 func holdAgainAndAgain(t *testing.T) {
 	t.Helper()
 	k := ofParent(t)

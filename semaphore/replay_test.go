@@ -57,8 +57,8 @@ func TestReplaysFindMistakesInTheScripts(t *testing.T) {
 	t.Parallel()
 	some := make(map[string]model.Mistake)
 	for _, name := range []string{
-		"one permit too many", "one too many is handed on", "who asks passes the queue", "expired holders stay", "dead waiters stay",
-		"a release hands nothing on", "who has given up is not remembered", "who has given up gets a permit",
+		"one permit too many", "one too many is handed on", "a caller that asks passes the queue", "expired holders stay", "dead waiters stay",
+		"a release hands nothing on", "a token that has given up is not remembered", "a token that has given up gets a permit",
 	} {
 		some[name] = mistakes[name]
 	}

@@ -23,7 +23,7 @@ import (
 const (
 	processes = 4
 	scenarios = 6           // tests that last as long as CHAOS says, together
-	round     = time.Minute // after which all processes are replaced, and what they saw is checked
+	round     = time.Minute // then all processes are replaced, and what they saw is checked
 )
 
 // duration is CHAOS, or short.
@@ -194,7 +194,7 @@ func (c *chaos) explain(history []event) {
 	}
 }
 
-// pause lets time pass in which the processes work.
+// pause lets time pass while the processes work.
 func (c *chaos) pause(d time.Duration) { <-time.After(d) }
 
 func (c *chaos) client(i int) *redis.Client { return c.clients[i] }

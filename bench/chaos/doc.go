@@ -5,7 +5,7 @@
 //
 //   - A Get that began after Invalidate, InvalidateTags, InvalidateAll, Update or Put had returned nil, in any process, returned nothing
 //     older; nor, if one of these failed, on the same Guard. Another instance's local tier may be some seconds behind.
-//   - Absence ended with its tags. What a dead writer wrote, in an Update or in a transaction, was seen once its intent had expired. So was
+//   - Absence ended with its tags. Readers saw the writes of a dead writer, in an Update or in a transaction, once its intent had expired. So was
 //     what was written while the cache was turned off.
 //   - No version of the program got another's values, and no kind those of another. While Redis kept the leases, each key had one load at a time.
 //   - An error said whether write had been called, and a transaction read nothing older than what it had written.

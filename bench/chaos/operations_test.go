@@ -17,7 +17,7 @@ import (
 type operation struct {
 	often  int
 	do     func(w *worker, ctx context.Context, o *opened) error
-	writes bool // and dies, when it is told to
+	writes bool // and dies, if it must
 }
 
 // operations are all that the package exports, and the locks.
@@ -77,7 +77,7 @@ var names = slices.Sorted(maps.Keys(operations))
 // notDone are exported, and nothing to do with a cache.
 var notDone = []string{"Guard.Observed"} // for package admin
 
-// Whoever adds an operation to the package adds it to the chaos.
+// An operation that is added to the package must be added to the chaos, too.
 func TestEveryOperationTakesPart(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../cacheguard/*.go")

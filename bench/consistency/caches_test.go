@@ -135,7 +135,7 @@ func write(ctx context.Context, source rows, key string, fence int64) (int64, er
 	return version, err
 }
 
-// pauseAtTimes is a pause, of which one in ten may be long.
+// pauseAtTimes pauses; one pause in ten may be long.
 func pauseAtTimes(short, long time.Duration) { pause([]time.Duration{short, long}[rand.N(10)/9]) }
 
 // pause lets something else happen.

@@ -25,7 +25,7 @@ func TestChildThatReadsAndWrites(t *testing.T) {
 	}
 }
 
-// readAndWrite is what a child does until it is told to stop.
+// readAndWrite is what a child does until the parent stops it.
 func readAndWrite(t *testing.T) {
 	c := openCache(t, os.Getenv("KIND"), os.Getenv("ADDR"), openRows(t, os.Getenv("DATABASE_URL")))
 	log, err := os.OpenFile(os.Getenv("LOG"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)

@@ -79,7 +79,7 @@ func TestChildThatWritesInTransactions(t *testing.T) {
 	}
 }
 
-// transactAsChild is what a child does until it is told to stop. In its fifth transaction or later, it waits at its step until it is told to go on.
+// transactAsChild is what a child does until the parent stops it. In its fifth transaction or later, it waits at its step until the parent lets it go on.
 func transactAsChild(t *testing.T) {
 	c := openTransacting(t, os.Getenv("ARENA"), strings.Split(os.Getenv("ADDRS"), ","), openRows(t, os.Getenv("DATABASE_URL")))
 	log, err := os.OpenFile(os.Getenv("LOG"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)

@@ -23,7 +23,7 @@ import (
 // intentTerm is for how long an intent of a dead process stands.
 const intentTerm = 2 * hastyLease
 
-// arenas are the kinds of Redis on which transactions are tested, by what openTransacting is told.
+// arenas are the kinds of Redis that transactions are tested on, by the argument of openTransacting.
 func arenas() map[string]func(*testing.T) (addrs []string) {
 	return map[string]func(*testing.T) []string{
 		"standalone": func(t *testing.T) []string { return []string{redistest.Start(t).Addr()} },
@@ -78,7 +78,7 @@ func TestNoGetReturnsAnOlderVersionThanATransactionThatWasDone(t *testing.T) {
 	}
 }
 
-// harm is what happens to a process, and at which step.
+// harm says what happens to a process, and when.
 type harm struct{ step, what string }
 
 // transactions is a run.

@@ -16,7 +16,7 @@ var linearizable = model(func(version int64, e event) bool {
 	return e.kind == "updated" && e.version == version+1 || e.kind == "get" && e.version == version
 })
 
-// model has a version for each key, from 1 on, of which allowed says what may happen to it.
+// model has a version for each key, from 1 on. allowed says what may happen to each.
 func model(allowed func(version int64, e event) bool) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return int64(1) },

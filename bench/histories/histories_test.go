@@ -118,7 +118,7 @@ func (r *recorder) add(op porcupine.Operation) {
 	r.history = append(r.history, op)
 }
 
-// TestHistoriesArePossibleWithALockThatNeverFails runs 8 processes, of which two are killed and others paused for longer
+// TestHistoriesArePossibleWithALockThatNeverFails runs 8 processes. Two are killed, others paused for longer
 // than their leases last, when they have just taken a lock.
 func TestHistoriesArePossibleWithALockThatNeverFails(t *testing.T) {
 	for _, kind := range kinds {

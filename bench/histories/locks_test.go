@@ -12,7 +12,7 @@ import (
 	"github.com/cacheguard/go/rwlock"
 )
 
-// ttl is that of the leases: long for a process that runs, short for one that is paused.
+// ttl is how long leases last: long for a process that runs, short for one that is paused.
 const ttl = 500 * time.Millisecond
 
 // kinds are the locks under test.
@@ -24,7 +24,7 @@ type locks interface {
 	Close() error
 }
 
-// lease is that of either package.
+// lease is a Lease of either package.
 type lease interface {
 	Context() context.Context
 	TrustedUntil() time.Time

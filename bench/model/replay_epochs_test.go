@@ -128,7 +128,7 @@ func (w *epochsWorld) acquire(g *epochGet, token int) {
 	g.generation = a.Generation
 }
 
-// fill stores what was loaded, and returns whether it is stored. What has no stamp is given up.
+// fill stores what was loaded, and returns whether it is stored. A load without a stamp gives up.
 func (w *epochsWorld) fill(g *epochGet, token, version int) (stored bool) {
 	if g.refused != nil {
 		w.run(w.space.Release(w.value, w.token(token)))
@@ -192,7 +192,7 @@ func (w *epochsWorld) Do(step replay.Step) {
 		}
 	case "hear":
 		if raw := w.raw(); w.version(raw) != step.Do[2] || !w.judge(g, raw) {
-			w.Wrong("who waited does not get version %s", w.version(raw))
+			w.Wrong("the waiter does not get version %s", w.version(raw))
 		}
 	case "ready":
 		g.reading.Prepare(w.ctx)

@@ -139,6 +139,6 @@ func TestReplaysOfLoadsFindMistakesInTheScripts(t *testing.T) {
 		"a fill does not look at the generation": {"lease.generation ~= generation or", "lease.generation == '' or"},
 		"a release does not look at the token":   {"~= ARGV[1] then", "== '' then"},
 		"an invalidation leaves the lease":       {"gone[5 + i] = lease", "gone[5 + i] = nil"},
-		"whoever asks again gets nothing":        {"if h[1] == ARGV[1] then", "if false then"},
+		"a caller that asks again gets nothing":  {"if h[1] == ARGV[1] then", "if false then"},
 	}, newLoadWorld(t))
 }

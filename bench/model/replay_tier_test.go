@@ -15,7 +15,7 @@ import (
 	"github.com/cacheguard/go/internal/tier"
 )
 
-// tierWorld replays runs of tier.pml: a local tier, and a Redis whose notices reach it when the run says. The tier's timers are those of
+// tierWorld replays runs of tier.pml: a local tier, and a Redis whose notices reach it when the run says. The tier's timers run in
 // a bubble of synctest. Redis is outside, where the time is real.
 type tierWorld struct {
 	*scriptWorld

@@ -61,7 +61,7 @@ func (w *world) evict(random *rand.Rand) {
 	}
 }
 
-// kill cuts an instance off for good. What it does from now on, nobody sees.
+// kill cuts an instance off for good. From now on, nobody sees what it does.
 func (w *world) kill(in *instance) {
 	w.truth.mu.Lock()
 	in.dead = true

@@ -80,7 +80,7 @@ func rand64(random *rand.Rand, most time.Duration) time.Duration {
 	return time.Duration(random.Int64N(int64(most) + 1))
 }
 
-// setCut ends all connections, and lets nobody make one, until it is healed. What is on its way to Redis arrives.
+// setCut ends all connections, and lets nobody make one, until it is healed. Bytes on their way to Redis arrive.
 func (n *network) setCut(cut bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -127,7 +127,7 @@ type message struct {
 	lost  bool
 }
 
-// carry carries one direction. What is on its way arrives, also after the sender has gone: a late copy.
+// carry carries one direction. Bytes on their way arrive, also after the sender has gone: a late copy.
 func (w *wire) carry(from, to net.Conn, isReply bool) {
 	defer w.net.running.Done()
 	under, arrived := make(chan message, 100), make(chan struct{})

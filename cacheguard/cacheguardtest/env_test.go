@@ -265,7 +265,7 @@ func TestGuardsOfTheCodeUnderTestTakePart(t *testing.T) {
 	_, err = cacheguard.Get(t.Context(), mine, "k", returns("v"))
 	expect.ErrorIs(t, err, nil)
 	expect.Equal(t, "loads", env.Loads("k"), 2)
-	expect.Equal(t, "loads that the hook was told of", told, 2)
+	expect.Equal(t, "loads that the hook got", told, 2)
 }
 
 func TestGetManyCountsEachKey(t *testing.T) {

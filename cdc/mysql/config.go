@@ -105,7 +105,7 @@ func (f *Feed) open() (*sql.DB, error) {
 	return sql.OpenDB(connector), nil
 }
 
-// snapshot is the place in the log up to which a new read of the database sees everything.
+// snapshot returns a place in the log. A new read of the database sees everything before it.
 func (f *Feed) snapshot(ctx context.Context, db *sql.DB) (p place, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -9,7 +9,7 @@
 // # The position
 //
 // The position in the log is in Redis, beside the cache: a hash at cacheguard:cdc:{NAME}, with the fence of the lock that admits one reader. The lock is one of
-// package mutex, with a TTL of 5 seconds, after which another instance takes over from a reader that has died. A reader begins
+// package mutex, with a TTL of 5 seconds. Then another instance takes over from a reader that has died. A reader begins
 // by putting its fence there, so that an earlier one, which has lost the lock, can no longer move the position.
 //
 // If Redis loses its data, the position is lost with the entries that it is about. A reader without a position takes a snapshot of the database, of which MariaDB

@@ -1,4 +1,4 @@
--- Stores the place in the log up to which everything is invalidated, unless a later reader has done so.
+-- Stores the place in the log where invalidation has arrived, unless a later reader has done so.
 -- KEYS[1] the hash of the place
 -- ARGV    the reader's fence, the server, the file, the position
 -- Returns 1 if it is stored. Running twice does no harm.

@@ -107,7 +107,7 @@ func (f *Feed) syncer() replication.BinlogSyncerConfig {
 	}
 	if f.conn.Net == "tcp" {
 		host, port, _ := net.SplitHostPort(f.conn.Addr) // ParseDSN has made it
-		n, _ := strconv.ParseUint(port, 10, 16)         // likewise
+		n, _ := strconv.ParseUint(port, 10, 16)         // a number, too
 		cfg.Host, cfg.Port = host, uint16(n)
 	}
 	return cfg

@@ -19,7 +19,7 @@
 //  3. It invalidates the keys and tags of the rows, in one batch.
 //  4. When Redis has acknowledged all of it, it deletes these rows, by their ids, and commits. Otherwise it lets go of them, and tries again.
 //
-// Whoever crashes, or loses a reply, before step 4 has committed leaves the rows there, and some instance invalidates once more. Rows that become
+// If an instance crashes or loses a reply before step 4 has committed, the rows stay, and some instance invalidates once more. Rows that become
 // visible out of the order of their ids are not missed, as nobody remembers a position. Reads that begin after a row was seen see the
 // change that it is about.
 //

@@ -189,7 +189,7 @@ func (f *Feed) bound(ctx context.Context) error {
 	return nil
 }
 
-// compact makes the first row one that stands for everything, and deletes the others. Others see that row when these are gone, so whoever reads it
+// compact makes the first row one that stands for everything, and deletes the others. Others see that row when these are gone, so the instance that reads it
 // invalidates what they were about. As it is the first, CatchUp waits for it.
 func (f *Feed) compact(ctx context.Context) error {
 	options := &sql.TxOptions{Isolation: sql.LevelReadCommitted}

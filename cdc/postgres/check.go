@@ -197,7 +197,7 @@ func (f *Feed) checkRole(ctx context.Context, side *pgx.Conn, p *problems) error
 	if !may {
 		p.add("role %s may not replicate (mend with: ALTER ROLE %s REPLICATION)", role, identifier(role))
 	}
-	if used+2 > slots { // the slot, and the one of which it is a copy
+	if used+2 > slots { // the slot, and the temporary one that it is copied from
 		p.add("%d of %d replication slots are used by others, and the feed needs 2 (mend with: ALTER SYSTEM SET max_replication_slots = %d, and a restart)", used, slots, used+2)
 	}
 	if senders == 0 {

@@ -175,7 +175,7 @@ func TestASlotThatHoldsBackTooMuchIsGivenUp(t *testing.T) {
 		w.exec("SELECT pg_switch_wal()")
 		w.exec("UPDATE products SET name = name")
 	}
-	grow() // a segment has 16 MiB, of which the first one had some already
+	grow() // a segment has 16 MiB, and the first one had some already
 	grow()
 	w.Logs("more than half of MaxRetained")
 	grow()
@@ -204,7 +204,7 @@ func TestASlotThatARowHoldsBackIsGivenUp(t *testing.T) {
 	w.CatchUp(f)
 	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
 	w.Await("the feed has noticed", func() bool { return f.Stats().Err != nil })
-	for range 3 { // a segment has 16 MiB, of which the first one had some already
+	for range 3 { // a segment has 16 MiB, and the first one had some already
 		w.exec("SELECT pg_switch_wal()")
 		w.exec("CREATE TABLE IF NOT EXISTS other (n int)")
 		w.exec("INSERT INTO other VALUES (1)")

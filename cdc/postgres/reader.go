@@ -26,7 +26,7 @@ type reader struct {
 	sideMu sync.Mutex
 	side   *pgx.Conn // for statements
 
-	confirmed atomic.Uint64 // the position up to which everything is invalidated
+	confirmed atomic.Uint64 // everything before this position is invalidated
 	changed   chan struct{} // has one if confirmed has moved
 	awaiting  atomic.Int64  // since when receive waits for the database, in ns since 1970; 0: it does not
 	published string        // the fingerprint of the publication

@@ -171,7 +171,7 @@ func hangUp(conn *pgx.Conn) {
 func hangUpReplication(conn *pgconn.PgConn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = conn.Close(ctx) // likewise
+	_ = conn.Close(ctx) // as above
 	<-conn.CleanupDone()
 }
 

@@ -86,7 +86,7 @@ func parseSnapshot(text string) (s snapshot, err error) {
 // runs reports whether a transaction still runs: the snapshot does not see what it did.
 func (s snapshot) runs(xid uint64) bool { return xid >= s.next || slices.Contains(s.running, xid) }
 
-// full completes the number of a transaction, of which the log has 32 bits: to the number nearest to next.
+// full completes the number of a transaction. The log has 32 bits of it; full takes the number nearest to next.
 func (s snapshot) full(xid uint64) uint64 {
 	const round = 1 << 32
 	full := s.next&^(round-1) | xid

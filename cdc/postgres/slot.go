@@ -55,7 +55,7 @@ func (f *Feed) look(ctx context.Context, side *pgx.Conn) (s slot, err error) {
 }
 
 // create makes the slot. A slot claims that everything before its position is invalidated, so it is made last, as a copy of a temporary one that
-// ends with the connection: whoever dies in between leaves nothing behind. An advisory lock admits one instance.
+// ends with the connection: an instance that dies in between leaves nothing behind. An advisory lock admits one instance.
 func (f *Feed) create(ctx context.Context, conn *pgconn.PgConn, side *pgx.Conn, old slot) error {
 	why := f.why
 	switch {

@@ -60,7 +60,7 @@ func TestValuesHaveTheirTypes(t *testing.T) {
 	expect.Equal(t, "a long value that has not changed", fmt.Sprint(values["long"]), "not logged")
 }
 
-func TestALongValueThatHasNotChangedIsThatOfAFullOldRow(t *testing.T) {
+func TestALongValueThatHasNotChangedComesFromTheFullOldRow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	w.exec("ALTER TABLE products REPLICA IDENTITY FULL")

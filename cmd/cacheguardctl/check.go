@@ -117,7 +117,7 @@ func eachPrimary(e *env, look func(context.Context, *redis.Client) []finding) ([
 	return all, err
 }
 
-// node looks at one node. What the user may not ask for is a warning.
+// node looks at one node. A question that the user may not ask becomes a warning.
 func (c *check) node(ctx context.Context, rdb *redis.Client) []finding {
 	addr := rdb.Options().Addr
 	say := func(name string, err error, result, detail string) finding {

@@ -25,7 +25,7 @@ func (s sure) confirm(e *env, format string, args ...any) error {
 		return errNotConfirmed
 	}
 	question := clean(fmt.Sprintf(format, args...))
-	_, _ = fmt.Fprintf(e.asks, "%s [y/N] ", question)         // who does not see it does not say yes
+	_, _ = fmt.Fprintf(e.asks, "%s [y/N] ", question)         // a user who does not see it does not say yes
 	answer, _ := bufio.NewReader(e.terminal).ReadString('\n') // without one: no
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
 		return errNotConfirmed
@@ -33,7 +33,7 @@ func (s sure) confirm(e *env, format string, args ...any) error {
 	return nil
 }
 
-// terminal is the file if it is a terminal, or another device, such as /dev/null, from which no yes comes; else nil.
+// terminal is the file if it is a terminal, or another device, such as /dev/null, which never says yes; else nil.
 func terminal(f *os.File) io.Reader {
 	if at, err := f.Stat(); err != nil || at.Mode()&os.ModeCharDevice == 0 {
 		return nil

@@ -20,7 +20,7 @@ func risky(prefix string) map[string][]string {
 	}
 }
 
-// answered runs the command at a terminal at which somebody gives the answer.
+// answered runs the command at a terminal where somebody gives the answer.
 func answered(t *testing.T, answer io.Reader, args ...string) ran {
 	t.Helper()
 	var out, problems bytes.Buffer

@@ -69,7 +69,7 @@ type feed struct {
 
 type feedStatus struct{ asked }
 
-// shownFeeds are those of all instances.
+// shownFeeds are the feeds of all instances.
 type shownFeeds struct {
 	Feeds []feed `json:"feeds"`
 }

@@ -137,9 +137,9 @@ func pass(from net.Conn, to string) {
 	go func() { // owner: pass; stop: the end of either connection; joined below
 		defer close(ended)
 		_, _ = io.Copy(from, there) // that it ends is all that counts
-		_ = from.Close()            // likewise
+		_ = from.Close()            // as above
 	}()
-	_, _ = io.Copy(there, from) // likewise
-	_ = there.Close()           // likewise
+	_, _ = io.Copy(there, from) // as above
+	_ = there.Close()           // as above
 	<-ended
 }

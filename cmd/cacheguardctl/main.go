@@ -23,13 +23,13 @@
 //	cacheguardctl --prefix shop stats                 memory, evictions, hits, instances that listen
 //	cacheguardctl size                                bytes of an entry by payload, tags and version; connections of a fleet
 //
-// The prefix is that of cacheguard.Config, the lock prefix that of mutex.Config, rwlock.Config or semaphore.Config. The permits of
-// FleetLoads are those of the semaphore fleet-loads, under the prefix of the Guard. It never lists keys: KEYS and SCAN are not used.
+// The prefix is Prefix of cacheguard.Config, the lock prefix that of mutex.Config, rwlock.Config or semaphore.Config. The permits of
+// FleetLoads are a semaphore with the name fleet-loads, under the prefix of the Guard. It never lists keys: KEYS and SCAN are not used.
 //
 // # REDIS_URL
 //
 //	redis://user:password@host:6379/0                 a single Redis; rediss:// for TLS
-//	redis://host1:6379,host2:6379                     a cluster, of which these are some nodes; of one node with --cluster
+//	redis://host1:6379,host2:6379                     a cluster: some of its nodes, or one node with --cluster
 //	redis+sentinel://host1:26379,host2:26379/name/0   by Sentinel, with the name of the primary; rediss+sentinel:// for TLS
 //
 // The options that go-redis knows may follow after a question mark, such as dial_timeout=1s and sentinel_password. The URL

@@ -37,7 +37,7 @@ type oldValue struct {
 	Epochs    []string `json:"epochs"`
 }
 
-// shownReports are those of all instances. Only those of instances that read have looked at anything.
+// shownReports are the reports of all instances. Only instances that read have looked at anything.
 type shownReports struct {
 	Reports []report `json:"reports"`
 }

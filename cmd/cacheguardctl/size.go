@@ -99,7 +99,7 @@ func (c *size) Run(e *env) (err error) {
 	return e.out.print(r)
 }
 
-// goroutines are those of a Guard that has its subscription.
+// goroutines returns how many goroutines a Guard has that has its subscription.
 func (c *size) goroutines(e *env, prefix string) (int, error) {
 	before := runtime.NumGoroutine()
 	g, err := cacheguard.New(e.rdb, cacheguard.Config{Prefix: prefix, TTL: time.Minute, Local: cacheguard.LocalConfig{MaxEntries: 10}})

@@ -11,7 +11,7 @@ import (
 const memory = 10 * time.Minute
 
 // abandon takes back what was or may have been put into the queue. It tries until that is done or the session is over, as
-// the key would hold up the others; after the end of the Locker, once, as the session ends then. Its owner says who joins it.
+// the key would hold up the others; after the end of the Locker, once, as the session ends then. The owner of the place joins the goroutine.
 func (p *place) abandon() {
 	for attempts := 0; p.session.Over.Err() == nil; attempts++ {
 		if p.takeBack() == nil || p.life.Ending.Err() != nil || !p.life.Pause(p.session.Over, attempts) && p.life.Ending.Err() == nil {

@@ -20,7 +20,7 @@ var examples = servers.Share(func(tb testing.TB) string { return start(tb, 1).Ad
 
 func TestMain(m *testing.M) { examples.Main(m) }
 
-// EndpointsOfExamples are those of an etcd, for the examples.
+// EndpointsOfExamples returns the endpoints of an etcd, for the examples.
 func EndpointsOfExamples() []string { return []string{examples.Addr()} }
 
 func TestLocksKeepTheirPromises(t *testing.T) { locktest.Run(t, kind(1)) }
@@ -73,7 +73,7 @@ func start(tb testing.TB, n int) (s locktest.Server) {
 	return s
 }
 
-// version is that of a server, 3.minor.patch. The package comment says what depends on it.
+// version returns the version of a server, 3.minor.patch. The package comment says what depends on it.
 func version(tb testing.TB, endpoint string) (minor, patch int) {
 	tb.Helper()
 	client := connect(tb, endpoint)

@@ -60,7 +60,7 @@ func TestARequestThatArrivesAfterTheUnlockLeavesNoKeyBehind(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer k.Close()
-			for range 2 { // the first one is that of which a request is late
+			for range 2 { // a request of the first one is late
 				l, err := ask(k, t.Context())
 				if err != nil {
 					t.Fatal(err)

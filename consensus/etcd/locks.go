@@ -121,7 +121,7 @@ func (p *place) wait(ctx context.Context) error {
 	}
 }
 
-// predecessor is the key before its own, if there is one, and as of which revision. It makes sure that its own is still there: a key that
+// predecessor returns the key before its own, if there is one, and the revision of that answer. It makes sure that its own is still there: a key that
 // has gone has no predecessors either.
 func (p *place) predecessor(ctx context.Context) (key string, at int64, err error) {
 	before := append(clientv3.WithLastCreate(), clientv3.WithMaxCreateRev(p.revision-1), clientv3.WithKeysOnly(), clientv3.WithPrefix())

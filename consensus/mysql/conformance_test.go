@@ -19,7 +19,7 @@ var examples = servers.Share(func(tb testing.TB) string { return start(tb).Addr 
 
 func TestMain(m *testing.M) { examples.Main(m) }
 
-// AddressOfExamples is that of a MariaDB, for the examples.
+// AddressOfExamples returns the address of a MariaDB, for the examples.
 func AddressOfExamples() string { return "root@unix(" + examples.Addr() + ")/mysql" }
 
 func TestLocksKeepTheirPromises(t *testing.T) { locktest.Run(t, kind()) }

@@ -83,7 +83,7 @@ func TestAConnectionServesNobodyElseBeforeTheKillOfItsWaitIsAnswered(t *testing.
 	cancel()
 	expect.ErrorIs(t, <-waited, ErrNotAcquired, context.Canceled)
 	redistest.Await(t, "the wait has ended", func() bool { return asking(t, examples.Addr(), t.Name(), "x") == 1 })
-	for range 50 { // requests to the server, in which the connection could be given back
+	for range 50 { // requests to the server: time to give the connection back
 		_ = asking(t, examples.Addr(), t.Name(), "x")
 		expect.Equal(t, "connections in use", db.Stats().InUse, 2)
 	}

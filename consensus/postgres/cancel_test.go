@@ -17,14 +17,14 @@ import (
 	"github.com/cacheguard/go/internal/testing/servers"
 )
 
-// holdup keeps the end of each request to cancel from who has sent it.
-type holdup struct {
+// heldCancels keeps the end of each request to cancel from its sender.
+type heldCancels struct {
 	handled chan struct{} // receives when the server has dealt with a request
 	proceed chan struct{} // closed: no end is kept back
-	left    chan struct{} // receives when who has sent it waits no longer
+	left    chan struct{} // receives when the sender waits no longer
 }
 
-func (h *holdup) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (h *heldCancels) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (h *holdup) dial(ctx context.Context, network, address string) (net.Conn, e
 type heldUp struct {
 	net.Conn
 
-	by        *holdup
+	by        *heldCancels
 	cancels   bool
 	impatient sync.Once
 }
@@ -65,7 +65,7 @@ func (c *heldUp) SetDeadline(t time.Time) error {
 
 // A server signals a session more than once for one request, so the last signal could meet the next statement.
 func TestAConnectionServesNobodyElseBeforeTheRequestToCancelItsWaitHasEnded(t *testing.T) {
-	h := &holdup{handled: make(chan struct{}, 1), proceed: make(chan struct{}), left: make(chan struct{}, 1)}
+	h := &heldCancels{handled: make(chan struct{}, 1), proceed: make(chan struct{}), left: make(chan struct{}, 1)}
 	cfg, err := pgxpool.ParseConfig(examples.Addr())
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func TestAConnectionServesNobodyElseBeforeTheRequestToCancelItsWaitHasEnded(t *t
 	expect.ErrorIs(t, <-waited, ErrNotAcquired, context.Canceled)
 	<-h.handled
 	redistest.Await(t, "the wait has ended", func() bool { return asking(t, examples.Addr(), t.Name(), "x") == 1 })
-	for range 50 { // requests to the server, in which the connection could be given back
+	for range 50 { // requests to the server: time to give the connection back
 		_ = asking(t, examples.Addr(), t.Name(), "x")
 		expect.Equal(t, "connections in use", pool.Stat().AcquiredConns(), 1)
 	}

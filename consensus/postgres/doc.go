@@ -50,7 +50,7 @@
 //   - A pooler between must keep sessions: PgBouncer in session mode, or none.
 //   - PostgreSQL does not see a deadlock among locks that callers take one by one, as each has its own connection.
 //   - A wait is a statement that runs. It holds back vacuum for as long as it takes, and shows in pg_stat_activity.
-//   - The database's clock, if it is set forward: PostgreSQL takes that for time in which sessions were idle, and may end them. Leases are lost
+//   - The database's clock, if it is set forward: PostgreSQL takes that for time that sessions were idle, and may end them. Leases are lost
 //     then, and their contexts end at once; waits fail. In the TTL after a crash of a holder, calls that begin to wait after the leap do not
 //     wait. Those that have begun before count by their own clocks.
 //   - If it is set back: a holder that is frozen, or whose machine has vanished, just after that is noticed later by as much.

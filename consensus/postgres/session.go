@@ -48,7 +48,7 @@ type session struct {
 const patience = `SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)`
 
 // The settings let the database notice a process that has vanished: waiting, by looking at the connection; holding, as it
-// says nothing for TTL. They are those of the session until Leave, where the server has them (PostgreSQL 14; the check of
+// says nothing for TTL. They hold for the session until Leave, where the server has them (PostgreSQL 14; the check of
 // connections on Linux). A transaction that is cancelled takes them back.
 const settings = `SELECT
 	CASE WHEN current_setting('server_version_num')::int >= 140000
@@ -185,7 +185,7 @@ func (s *session) Claim(ctx context.Context, waited bool) (fence int64, left tim
 	return fence, time.Duration(ms) * time.Millisecond, err
 }
 
-// Idle reads from the connection, on which nothing is expected: a server that goes says so.
+// Idle reads from the connection. Nothing should come, but a server that goes says so.
 func (s *session) Idle(ctx context.Context) error {
 	for {
 		err := s.conn.Conn().PgConn().WaitForNotification(ctx)

@@ -20,7 +20,7 @@ var examples = servers.Share(func(tb testing.TB) string { return start(tb, 1).Ad
 
 func TestMain(m *testing.M) { examples.Main(m) }
 
-// ServersOfExamples are those of a ZooKeeper, for the examples.
+// ServersOfExamples returns the servers of a ZooKeeper, for the examples.
 func ServersOfExamples() []string { return []string{examples.Addr()} }
 
 func TestLocksKeepTheirPromises(t *testing.T) { locktest.Run(t, kind(1)) }

@@ -39,11 +39,3 @@ func TestThePageIsThereUnderAPathOfChi(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-func TestTheTourSaysWhatToInstall(t *testing.T) {
-	t.Setenv("PATH", t.TempDir())
-	var problems strings.Builder
-	if code := newProgram().Execute(t.Context(), []string{"-tour", "-"}, &problems, &problems); code == 0 || !strings.Contains(problems.String(), "install chromium") {
-		t.Errorf("%d: %s", code, problems.String())
-	}
-}

@@ -47,7 +47,7 @@ func openJobs(rdb *redis.Client) (j *jobs, err error) {
 // lockers are what the page shows.
 func (j *jobs) lockers() []admin.Locker { return []admin.Locker{j.imports, j.reports, j.leaders} }
 
-// run runs jobs until ctx ends: an import that never ends by itself, reports, of which three may be written at a time, and a leader.
+// run runs jobs until ctx ends: an import that never ends by itself, reports, written by at most three at a time, and a leader.
 func (j *jobs) run(ctx context.Context, tasks *sync.WaitGroup) {
 	again := func(times int, do func() error) {
 		for range times {

@@ -36,7 +36,7 @@ type product struct {
 	Cents int
 }
 
-// load is a query, of which some are slow.
+// load is a query. Some are slow.
 func load(ctx context.Context, id int) (product, error) {
 	took := time.Duration(5+id%20) * time.Millisecond
 	if id == 77 {

@@ -102,7 +102,7 @@ func (c *catalogue) Discount(ctx context.Context, category string, percent int) 
 		return err // nothing was written
 	}
 	err = c.store.Discount(ctx, category, percent)
-	// Also after an error, as the statement may have been committed. What cannot be sent is sent again until that succeeds. The caller
+	// Also after an error, as the statement may have been committed. Invalidations that cannot be sent are sent again until that succeeds. The caller
 	// gets no error, or it would repeat the discount.
 	if err := in.Done(ctx); err != nil {
 		c.log.WarnContext(ctx, "old prices may be shown for a moment", "category", category, "error", err)

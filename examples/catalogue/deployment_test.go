@@ -18,7 +18,7 @@ type oldProduct struct {
 	Cents int    `json:"cents"`
 }
 
-// before is the program before this one, of which instances still run while this one is deployed.
+// before is the program before this one. Its instances still run while this one is deployed.
 type before struct {
 	*testing.T
 	products *cacheguard.Cache[int64, oldProduct]

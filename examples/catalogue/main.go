@@ -60,7 +60,7 @@ func (s *settings) program() program.Program {
 	}
 }
 
-// run runs the service until ctx ends. What was opened last is closed first.
+// run runs the service until ctx ends. It closes first what it opened last.
 func (s *settings) run(ctx context.Context, out io.Writer, server *backends.RedisServer, db *backends.DB) (err error) {
 	log := slog.New(slog.NewTextHandler(out, nil))
 	database, err := openStore(ctx, db, s.query, log)

@@ -27,7 +27,7 @@ const (
 	staleFor = 10 * time.Second
 )
 
-// api is the handlers. What makes their pages cacheable is what they say in their headers.
+// api is the handlers. The headers that they set make their pages cacheable.
 type api struct {
 	shop  *shop
 	calls *calls

@@ -32,8 +32,8 @@ func (s invalidating) Raise(ctx context.Context, id int) (int64, error) {
 	return cents, errors.Join(err, s.Invalidate(ctx, priceKey(id)))
 }
 
-// updating writes within an Update, which holds off whoever would store the old price before the write begins. Also when the
-// writer dies, wherever it is.
+// updating writes within an Update, which keeps loads from storing the old price once the write has begun. It does so
+// even if the writer dies, wherever it is.
 type updating struct{ invalidating }
 
 func openUpdating(rdb *redis.Client, db *prices, prefix string) (shop, error) {

@@ -43,7 +43,7 @@ type sale struct {
 	Rows []*lockRow
 }
 
-// lockRow is a lock. What it survives is what it is grouped by.
+// lockRow is a lock. Rows are grouped by what a lock survives.
 type lockRow struct {
 	Name    string
 	Ours    bool

@@ -6,8 +6,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// shelf keeps the stock and the buyers in Redis, and sells as the tutorials do: look, decide, write. That is right only for
-// whoever is alone between the look and the write.
+// shelf keeps the stock and the buyers in Redis, and sells as the tutorials do: look, decide, write. That is right only if
+// nobody else writes between the look and the write.
 type shelf struct {
 	opening
 	stock, buyers string

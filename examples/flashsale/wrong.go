@@ -12,7 +12,7 @@ import (
 	"github.com/cacheguard/go/examples/internal/program"
 )
 
-// What is in this file is wrong. It shows how each goes wrong.
+// Everything in this file is wrong. It shows how each goes wrong.
 
 // unlocked looks and writes, and so does everybody else in between.
 type unlocked struct{ shelf }

@@ -61,7 +61,7 @@ func (l *lab) openInstance(i int, s settings) (*instance, error) {
 	return in, nil
 }
 
-// config is that of the Guard of an instance.
+// config returns the Config of an instance's Guard.
 func (l *lab) config(in *instance, s settings) cacheguard.Config {
 	note := func(text string) { l.ledger.note(in.name + " " + text) }
 	cfg := cacheguard.Config{Prefix: l.prefix(), TTL: s.ttl(), LeaseTTL: leaseTTL, RedisTimeout: l.patience}

@@ -76,7 +76,7 @@ func (l *lab) close() error {
 	return errors.Join(l.server.Delete(context.Background(), l.name), l.admin.Close())
 }
 
-// prefix is that of the keys in Redis. Each fleet has its own, as the modes do not understand each other's entries.
+// prefix returns the prefix of the keys in Redis. Each fleet has its own, as the modes do not understand each other's entries.
 func (l *lab) prefix() string { return fmt.Sprintf("%s:%d", l.name, l.fleets) }
 
 // change changes the settings, with new instances where that is necessary.

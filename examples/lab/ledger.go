@@ -135,7 +135,7 @@ func (l *ledger) settle() {
 	}
 }
 
-// pays says who pays for the expiries that begin from now on, if anybody. What is under way is more than an expiry.
+// pays says who pays for the expiries that begin from now on, if anybody. A rebuild under way is more than an expiry.
 func (l *ledger) pays(m mode) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 //go:embed static
 var static embed.FS
 
-// handler is the page, what it is told, and what it can do.
+// handler serves the page, its updates, and its actions.
 func handler(l *lab) http.Handler {
 	files, _ := fs.Sub(static, "static") // the name is valid
 	mux := http.NewServeMux()

@@ -92,7 +92,7 @@ func TestAWrongActionIsRefusedAndNamed(t *testing.T) {
 	}
 }
 
-func TestThePageIsToldWhatHappens(t *testing.T) {
+func TestThePageShowsWhatHappens(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, settings{Mode: modeHand})
 	s := httptest.NewServer(handler(l))

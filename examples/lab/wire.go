@@ -101,7 +101,7 @@ func (w *wire) connect(client net.Conn) {
 	back.Wait()
 }
 
-// gated is an end of a connection to which bytes pass while the gate is open.
+// gated is an end of a connection that gets bytes while the gate is open.
 type gated struct {
 	to   io.Writer
 	life context.Context //nolint:containedctx // of the connection

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// ends are those of a connection through a wire.
+// ends returns both ends of a connection through a wire.
 func ends(t *testing.T) (w *wire, client, server net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -32,7 +32,7 @@ func read(t *testing.T, file string) []byte {
 	return text
 }
 
-// expressions are those of the dashboard.
+// expressions returns the expressions of the dashboard.
 func expressions(t *testing.T) (found []string) {
 	t.Helper()
 	var dashboard any
@@ -162,7 +162,7 @@ func TestAnIntentThatNobodyEndsIsAnAlert(t *testing.T) {
 	}
 }
 
-// panels are those of the dashboard.
+// panels returns the panels of the dashboard.
 func panels(t *testing.T) []panel {
 	t.Helper()
 	var dashboard struct{ Panels []panel }

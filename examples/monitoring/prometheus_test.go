@@ -47,7 +47,7 @@ func query(t *testing.T, server, expr string) (a answers, ok bool) {
 	}
 	defer answer.Body.Close()
 	if err := json.NewDecoder(answer.Body).Decode(&a); err != nil {
-		return a, false // likewise
+		return a, false // nor is it whole yet
 	}
 	if a.ErrorType == "bad_data" {
 		t.Fatalf("%s: %s", expr, a.Error)

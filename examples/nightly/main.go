@@ -32,7 +32,7 @@ func main() { new(settings).program().Main() }
 
 func (s *settings) program() program.Program {
 	return program.Program{
-		Name: "nightly", About: "Nightly has three instances start a job at night, of which one runs it.",
+		Name: "nightly", About: "Nightly has three instances start a job at night. One of them runs it.",
 		Flags: func(f *flag.FlagSet) { f.IntVar(&s.nights, "nights", 3, "`number` of nights") },
 		Short: map[string]string{"nights": "2"},
 		Check: func() error {
@@ -71,7 +71,7 @@ func (i *instance) close() {
 	_ = i.redis.Close()
 }
 
-// atNight is what the instance's scheduler calls. The report is written once in the fleet, whoever comes first.
+// atNight is what the instance's scheduler calls. The first instance writes the report, and no other does.
 func (i *instance) atNight(ctx context.Context, report func() error) (ran bool, err error) {
 	return i.jobs.Once(ctx, "report", interval, func(context.Context, *mutex.Lease) error {
 		return report()

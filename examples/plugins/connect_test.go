@@ -73,7 +73,7 @@ func TestAUnaryConnectMethodIsLoadedOnceForAllInstances(t *testing.T) {
 	expect.Equal(t, "a request that names nothing", got, "by the handler")
 }
 
-func TestAConnectErrorIsTheSameForWhoLoadedAndWhoWaited(t *testing.T) {
+func TestAConnectErrorIsTheSameForTheLoaderAndTheWaiter(t *testing.T) {
 	t.Parallel()
 	failure := connect.NewError(connect.CodeResourceExhausted, errors.New("too many products"))
 	detail, err := connect.NewErrorDetail(wrapperspb.String("ask tomorrow"))

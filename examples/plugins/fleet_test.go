@@ -18,7 +18,7 @@ import (
 
 var server *redistest.Server
 
-// TestMain is redistest.Main, but for goroutines of libraries that sleep for a while, and cannot be told to stop.
+// TestMain is redistest.Main, but for goroutines of libraries that sleep for a while, and cannot be stopped.
 func TestMain(m *testing.M) {
 	s, stop, err := redistest.StartForMain()
 	if err != nil {

@@ -93,7 +93,7 @@ func TestAUnaryGRPCMethodIsLoadedOnceForAllInstances(t *testing.T) {
 	expect.Equal(t, "another method", status.Code(err), codes.Unimplemented)
 }
 
-func TestAGRPCStatusIsTheSameForWhoLoadedAndWhoWaited(t *testing.T) {
+func TestAGRPCStatusIsTheSameForTheLoaderAndTheWaiter(t *testing.T) {
 	t.Parallel()
 	precondition := status.New(codes.FailedPrecondition, "the shop is closed")
 	precondition, err := precondition.WithDetails(&errdetails.ErrorInfo{Reason: "CLOSED", Domain: "shop"})

@@ -21,7 +21,7 @@ import (
 	"github.com/cacheguard/go/examples/internal/program"
 )
 
-// settingsOf are those of a fleet.
+// settingsOf are the settings of a fleet.
 type settingsOf struct {
 	prefix  string // empty: one of its own
 	version int

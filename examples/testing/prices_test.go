@@ -36,7 +36,7 @@ func (m *memory) SavePrice(_ context.Context, id string, price int) error {
 	return nil
 }
 
-// open returns the prices of a source in which tea costs 3.
+// open returns the prices of a source where tea costs 3.
 func open(t *testing.T, rdb *redis.Client, hooks cacheguard.Hooks) (*Prices, *memory) {
 	t.Helper()
 	source := &memory{}

@@ -76,7 +76,7 @@ func (w *world) both(product int64, statement string) (errs [2]error, shared boo
 	return [2]error{<-asked[0], <-asked[1]}, shared
 }
 
-func TestWhatDoesNotExistIsTheLibrarysErrorForWhoLoadedAndWhoWaited(t *testing.T) {
+func TestAbsenceIsTheLibrarysErrorForTheLoaderAndTheWaiter(t *testing.T) {
 	forEach(t, func(w *world) {
 		is := absences[w.program]
 		for n, err := range w.share(`SELECT 1`, `SELECT 1`, is) {
@@ -85,7 +85,7 @@ func TestWhatDoesNotExistIsTheLibrarysErrorForWhoLoadedAndWhoWaited(t *testing.T
 	})
 }
 
-func TestAnErrorOfPostgreSQLKeepsItsCodeForWhoLoadedAndWhoWaited(t *testing.T) {
+func TestAnErrorOfPostgreSQLKeepsItsCodeForTheLoaderAndTheWaiter(t *testing.T) {
 	forEach(t, func(w *world) {
 		errs := w.share(`ALTER TABLE products RENAME TO moved`, `ALTER TABLE moved RENAME TO products`, func(err error) bool {
 			_, is := errors.AsType[*cacheguard.LoadError](err)

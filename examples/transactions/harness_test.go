@@ -109,7 +109,7 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// short is a lease with which what a dead process has announced expires soon.
+// short is a lease, so that the intents of a dead process expire soon.
 const short = 300 * time.Millisecond
 
 // open starts an instance.
@@ -120,7 +120,7 @@ func open(tb testing.TB, program, address string, rdb *redis.Client, lease time.
 	})
 	must(tb, err)
 	writer, caches := programs[program](tb, guard, address)
-	tb.Cleanup(func() { must(tb, guard.Close()) }) // before the database, for which loads may still wait
+	tb.Cleanup(func() { must(tb, guard.Close()) }) // before the database, because loads may still wait for that
 	return instance{writer, caches, guard}
 }
 

@@ -249,7 +249,7 @@ func (f *fleet) pages() string {
 	return strings.Join(urls, ",")
 }
 
-// checks waits until the check of all instances, with which the documentation begins, says all of these. It runs act before each.
+// checks waits until the check of all instances, the first step of the documentation, says all of these. It runs act before each.
 func (f *fleet) checks(act func(), with ...string) {
 	f.Helper()
 	var said string

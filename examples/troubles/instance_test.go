@@ -31,7 +31,7 @@ import (
 // The settings of the fleet.
 const (
 	lease    = 3 * time.Second // for machines that stand still for a second
-	timeout  = 2 * time.Second // likewise
+	timeout  = 2 * time.Second // as above
 	slow     = 50 * time.Millisecond
 	maxLoads = 2
 

@@ -13,7 +13,7 @@ func (f *fleet) slowLoader() {
 	f.ask(1, "/get?key=report&held=yes")
 }
 
-// deadHolder kills the first instance during a load, for which the second one waits.
+// deadHolder kills the first instance during a load that the second one waits for.
 func (f *fleet) deadHolder() {
 	f.ask(0, "/get?key=report&held=yes")
 	f.ctl(0, "--prefix shop inspect report", "loaded by shop-1 for ", "believed to be alive for another")

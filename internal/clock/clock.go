@@ -1,4 +1,4 @@
-// Package clock is the clock by which entries age: that of the machine or, in a test, one that only the test moves.
+// Package clock has the clock that entries age by: the machine's or, in a test, one that only the test moves.
 //
 // It is for times that a user configures in minutes and hours: TTLs, staleness, the memory of absence and failure. Time-outs and
 // pauses are about the machine, and follow its clock in tests too.
@@ -28,7 +28,7 @@ func (c Clock) Since(t time.Time) time.Duration {
 	return c.manual.Now().Sub(t)
 }
 
-// After returns a channel on which something arrives when d is over. The caller calls stop when it does not wait any more.
+// After returns a channel that receives when d is over. The caller calls stop when it does not wait any more.
 func (c Clock) After(d time.Duration) (over <-chan time.Time, stop func()) {
 	if c.manual != nil {
 		return c.manual.after(d)

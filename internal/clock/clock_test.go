@@ -9,7 +9,7 @@ import (
 
 var start = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
-func TestTheZeroClockIsThatOfTheMachine(t *testing.T) {
+func TestTheZeroClockIsTheMachines(t *testing.T) {
 	t.Parallel()
 	var c Clock
 	before := time.Now()

@@ -2,11 +2,7 @@
 // lease.
 package config
 
-import (
-	"errors"
-	"reflect"
-	"time"
-)
+import "time"
 
 const (
 	defaultPrefix = "lock"
@@ -42,19 +38,11 @@ func (l Lock) Check() error {
 	return p.Err()
 }
 
-// WithDefaults fills in what is 0. What is off becomes 0.
+// WithDefaults fills in the fields that are 0. A field that is off becomes 0.
 func (l Lock) WithDefaults() Lock {
 	SetDefault(&l.Prefix, defaultPrefix)
 	SetDefault(&l.TTL, defaultTTL)
 	SetDefault(&l.RedisTimeout, DefaultRedisTimeout)
 	l.MaxHold, l.Replicas = max(l.MaxHold, 0), max(l.Replicas, 0)
 	return l
-}
-
-// CheckClient refuses a client that is nil.
-func CheckClient(rdb any) error {
-	if v := reflect.ValueOf(rdb); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return errors.New("rdb is nil")
-	}
-	return nil
 }

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Hooks are those of all locks, and documented there.
+// Hooks are the Hooks of all locks, and documented there.
 type Hooks struct {
 	Begin    func(ctx context.Context, call, name string) func(error)
 	OnLock   func(name string, took time.Duration, err error)
 	OnUnlock func(name string, held time.Duration, err error)
 }
 
-// Ask is called at the beginning of a call that asks for a lock. Its end is that of what Ask returns.
+// Ask is called at the beginning of a call that asks for a lock, and Asking.End at its end.
 func (h Hooks) Ask(ctx context.Context, call, name string) Asking {
 	a := Asking{onLock: h.OnLock, name: name, began: time.Now()}
 	if h.Begin != nil {
@@ -29,7 +29,7 @@ type Asking struct {
 	began  time.Time
 }
 
-// End is called at the end of the call, with its error.
+// End reports the error of the call, or nil.
 func (a Asking) End(err error) {
 	if a.end != nil {
 		a.end(err)

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// generated is the line by which tools know code that a program wrote.
+// generated is the line that marks code that a program wrote.
 var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 
 // checkPackageComments finds the packages that do not say what they are. Packages of tests alone need not, nor does generated code.

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// machinePath matches a path that only one machine has. What stands before it must not be part of a longer path or of
+// machinePath matches a path that only one machine has. The text before it must not be part of a longer path or of
 // an address. The names are apart from the slashes because this file is checked too.
 var machinePath = regexp.MustCompile(
 	"(?:^|[\\s\"'`(\\[{<>=:,;|]|file://)" + `(/(?:work|root|home|tmp)/[\w.~$-]*)|(\.\./` + `shared)\b`)
 
-// checkPaths finds paths of the machine on which a file was written.
+// checkPaths finds paths of the machine that a file was written on.
 func checkPaths(t tree) ([]problem, error) {
 	var found []problem
 	for _, file := range t.files {

@@ -60,7 +60,7 @@ func testsOf(t tree) (known tests, err error) {
 	return known, nil
 }
 
-// has reports whether there is a test of the name. What does not look like the name of one may be anything, unless a test has to be there.
+// has reports whether there is a test of the name. A word that does not look like a test's name may be anything, unless a test has to be there.
 func (t tests) has(name string, wanted bool) bool {
 	if testName.MatchString(name) {
 		return t.functions[name]

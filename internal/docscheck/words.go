@@ -39,6 +39,9 @@ var turns = []turn{
 	{regexp.MustCompile(`, before which (?:it|they)\b`), "It runs before …"},
 	{regexp.MustCompile(`\bfor so many\b`), "for that many"},
 	{regexp.MustCompile(`\bhow things stand\b`), "the state of, inspects"},
+	{regexp.MustCompile(`\b(?:is|are|was|were) (?:that|those) of\b`), "name the thing: children returns the children of a process"},
+	{regexp.MustCompile(`\blikewise\b`), "the same, as above"},
+	{regexp.MustCompile(`\b(?:[Tt]o|[Oo]f|[Ff]or|[Ff]rom|[Bb]y|[Ww]ith|[Tt]hat) who (?:\w+s|has|is|gave|asked)\b`), "a caller that waits, the waiters"},
 	{regexp.MustCompile(`\b(?:tells?|wakes?|hands? \w+ \w+ to) who\b`), "those that wait"},
 }
 

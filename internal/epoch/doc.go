@@ -3,7 +3,7 @@
 // # The rule
 //
 // A name is something that is invalidated as one: everything under the Prefix, a kind, a tag. Redis has an epoch for each name that is in
-// use: 8 random bytes, which no other epoch ever has. To invalidate the name is to remove its epoch. Whoever loads next makes another one.
+// use: 8 random bytes, which no other epoch ever has. To invalidate the name is to remove its epoch. The next load makes another one.
 //
 // An entry carries its Stamp: the epochs that its names had before its load began. It may be returned to a call if they are the current
 // ones, as read after the call began. That is all:
@@ -13,7 +13,7 @@
 //	in a call:          read the entry and the epochs, compare          Begin, Take, Compare, Holds
 //
 // It suffices, because an epoch never comes back. Assume that an invalidation returned before a call began. It removed the epoch of the
-// name. What the call reads later is another epoch, or none. If the entry has the one that was read, then the epoch was made after the
+// name. The call, which reads later, finds another epoch, or none. If the entry has the one that was read, then the epoch was made after the
 // invalidation, and the load, which read it first, began later still. Nothing else is assumed: no clock, and nothing that a process knew
 // before the call. It does not matter whether the value is read before or after the epochs.
 //

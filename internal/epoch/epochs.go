@@ -54,19 +54,19 @@ type Pending interface {
 // Config is what Epochs works with. Of a part's keys, one request reads any number.
 type Config struct {
 	Prefix  string
-	Channel string // on which scripts publish the notices for local tiers
+	Channel string // scripts publish the notices for local tiers there
 	Link    *link.Link
 	Health  *health.Health
 	Pending Pending
 
-	// Removed, which may be nil, is told that the epoch of everything is gone, though Forget was not called.
+	// Removed, which may be nil, is called when the epoch of everything is gone though Forget was not called.
 	Removed func()
 
 	// Background runs a function that may outlast the call that started it, and reports whether it does.
 	Background func(func()) bool
 }
 
-// Epochs are those of one Prefix. It is safe for concurrent use.
+// Epochs are the epochs of one Prefix. It is safe for concurrent use.
 type Epochs struct {
 	Tier *tier.Tier // that is told before a name is asked about; nil: there is none. It does not change after the first call.
 

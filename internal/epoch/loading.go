@@ -102,7 +102,7 @@ func (r *Reading) before(key string) protocol.Epoch {
 	return e
 }
 
-// Confirms reports whether a stamp has the epochs that held before the load. What was loaded with the help of an entry must not make it
+// Confirms reports whether a stamp has the epochs that held before the load. A load that read an entry must not make that entry
 // valid again.
 func (r *Reading) Confirms(stamp protocol.Stamp) bool {
 	keys := r.common.keys

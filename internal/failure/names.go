@@ -18,7 +18,7 @@ type Names struct {
 	codec  Codec // nil: none
 }
 
-// Codec is CacheConfig.ErrorCodec. What it encodes travels as one of the names, behind a mark that no name has, so that an instance without
+// Codec is CacheConfig.ErrorCodec. Its encoding travels as one of the names, behind a mark that no name has, so that an instance without
 // the codec leaves it out.
 type Codec interface {
 	EncodeError(err error) []byte

@@ -12,10 +12,10 @@ import (
 	"sync/atomic"
 )
 
-// ErrClosed is the cause with which runs are cancelled by Close, and what Enter returns afterwards.
+// ErrClosed is the cause when Close cancels runs. Enter returns it afterwards.
 var ErrClosed = errors.New("flight: group closed")
 
-// errAbandoned is the cause with which a run is cancelled when its last caller has left.
+// errAbandoned is the cause when a run is cancelled because its last caller has left.
 var errAbandoned = errors.New("every caller has left")
 
 // Group shares runs among callers with the same key. The zero value is ready to use.

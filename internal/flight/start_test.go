@@ -96,7 +96,7 @@ func TestARunThatIsKeptGoesOnWhenItsLastCallerHasLeft(t *testing.T) {
 		again := do(t.Context(), &g, "k", never(t))
 		run.end <- 42
 		if got := again.outcome(); got != (outcome{42, true, nil}) {
-			t.Errorf("who comes again: %+v", got)
+			t.Errorf("a caller that comes again: %+v", got)
 		}
 	})
 }

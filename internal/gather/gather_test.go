@@ -35,7 +35,7 @@ func (s *stage) call(most int, keys ...string) *Call {
 		Take: func(ctx context.Context) (func(), bool) {
 			free := func() { s.freed <- struct{}{} }
 			select {
-			case <-s.right: // who has it gets it, also when the context has ended
+			case <-s.right: // a caller that has the right gets it, also when its context has ended
 				return free, true
 			default:
 			}

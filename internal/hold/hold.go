@@ -197,7 +197,7 @@ func (h *Hold) finish(cause error) bool {
 	return true
 }
 
-// kept pushes the end of the trust forward. What is lost stays lost.
+// kept pushes the end of the trust forward. A lost lease stays lost.
 func (h *Hold) kept(sent time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -233,7 +233,7 @@ func (h *Hold) capped(until time.Time) time.Time {
 	return until
 }
 
-// expire is called by the timer, perhaps a moment after the trust was extended, and by whoever wants to know.
+// expire is called by the timer, perhaps a moment after the trust was extended, and by every call that wants to know.
 func (h *Hold) expire() {
 	h.mu.Lock()
 	early := time.Now().Before(h.until)

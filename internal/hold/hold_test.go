@@ -124,7 +124,7 @@ func TestAnEndedHoldIsNotLost(t *testing.T) {
 	})
 }
 
-// The timer of a process that was stopped may be late: whoever asks finds the lease over all the same.
+// The timer of a process that was stopped may be late: a call finds the lease over all the same.
 func TestErrComparesTheClock(t *testing.T) {
 	t.Parallel()
 	for range 1000 {

@@ -13,7 +13,7 @@ type Locks struct {
 
 type lock struct {
 	held  chan struct{} // of size 1: full while somebody has the lock; waiters queue in their order
-	users int           // who have it or wait
+	users int           // that have it or wait
 }
 
 // Acquire waits for the locks of the keys, which are sorted, until ctx or the Guard ends. Release may be called more than once. Not ok:

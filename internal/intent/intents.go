@@ -35,7 +35,7 @@ type Config struct {
 	AreAny    func(bool)         // notes whether there are any
 }
 
-// Intents are those of a Guard that it has not ended. Use Open.
+// Intents has the intents of a Guard that have not ended. Use Open.
 type Intents struct {
 	Config
 

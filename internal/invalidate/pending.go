@@ -35,7 +35,7 @@ type Pending struct {
 	replaying bool
 
 	moment   atomic.Uint64     // grows with each that is resolved
-	resolved map[string]uint64 // the moments at which keys were, after lost
+	resolved map[string]uint64 // the moments when keys were resolved, after lost
 	lost     uint64            // up to this moment, any key may have been
 }
 

@@ -63,7 +63,7 @@ func (e *Env) Allow() error {
 // ReportResult makes Env a redis.Limiter.
 func (e *Env) ReportResult(error) {}
 
-// SetOutage sets the error with which requests fail; nil ends the outage.
+// SetOutage makes requests fail with the error; nil ends the outage.
 func (e *Env) SetOutage(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -96,7 +96,7 @@ func (e *Env) Join(g *Guard) (leave func()) {
 	}
 }
 
-// Guards are those that are open.
+// Guards returns the Guards that are open.
 func (e *Env) Guards() []*Guard {
 	e.mu.Lock()
 	defer e.mu.Unlock()

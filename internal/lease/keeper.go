@@ -50,7 +50,7 @@ type Renewal struct {
 	Replicas int           // have to acknowledge a renewal; one that they do not says nothing of the lease, as an error
 
 	due  time.Time // guarded by the keeper's mutex
-	sent bool      // no reply yet; guarded likewise
+	sent bool      // no reply yet; guarded by the same mutex
 }
 
 // Keeper renews leases.

@@ -49,7 +49,7 @@ func TestAnOperationThatIsGivenUpIsHandedToLate(t *testing.T) {
 			close(release)
 			tasks.Wait()
 			if late != 7 {
-				t.Errorf("late was told of %d", late)
+				t.Errorf("late got %d", late)
 			}
 		})
 	}

@@ -43,7 +43,7 @@ func (b *Lender[L]) Held() []L {
 	return slices.Collect(maps.Keys(b.leases))
 }
 
-// Close is that of the Life. Leases that are left are aborted, all at once.
+// Close closes the Life. Leases that are left are aborted, all at once.
 func (b *Lender[L]) Close(cause error) {
 	b.Life.Close(cause, func() {
 		var aborting sync.WaitGroup

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// Life is that of something that can be closed. Use New.
+// Life is the life of something that can be closed. Use New.
 type Life struct {
 	Ending context.Context //nolint:containedctx // ended by Close
 

@@ -20,7 +20,7 @@ type LockErrors struct{ Package string }
 // LongestName is how many bytes the name of a lock on Redis may have.
 const LongestName = 64 << 10
 
-// Name refuses one that no lock can have: an empty one, and one of more than so many bytes.
+// Name refuses a name that no lock can have: an empty one, and one that is too long.
 func (e LockErrors) Name(name string, most int) error {
 	switch {
 	case name == "":

@@ -160,7 +160,7 @@ func (f *Fleet) askForMore() {
 	}
 }
 
-// wantedLocked is for how many permits the instance is to ask. One in the queue of the fleet for each load would cost Redis a heartbeat
+// wantedLocked returns how many permits the instance should ask for. One in the queue of the fleet for each load would cost Redis a heartbeat
 // each, and those that come first would give one instance all permits at once.
 func (f *Fleet) wantedLocked() int {
 	wanted := f.waiting

@@ -12,7 +12,7 @@ import (
 	"github.com/cacheguard/go/internal/slots"
 )
 
-// How long, more or less, who wants a spare slot waits between two attempts.
+// How long, more or less, a caller waits between two attempts to get a spare slot.
 const (
 	shortestPause = 2 * time.Millisecond
 	longestPause  = 50 * time.Millisecond
@@ -124,11 +124,11 @@ const (
 // IsNone reports whether there is no right to run.
 func (s Slot) IsNone() bool { return s.right == none }
 
-// IsOwn reports whether the load has a slot of its own, for which others may wait.
+// IsOwn reports whether the load has a slot of its own, which others may wait for.
 func (s Slot) IsOwn() bool { return s.right == ofOwn }
 
-// Try takes a slot if there is one. A spare one has a permit of FleetLoads, which may take a round trip: whoever waits for no
-// slot must not wait for a permit among those who do.
+// Try takes a slot if there is one. A spare one has a permit of FleetLoads, which may take a round trip: a caller that waits for no
+// slot must not wait for a permit, either.
 func (l *Loads) Try(ctx context.Context, n Need) Slot {
 	s := l.try(n)
 	if !n.Spare || l.Fleet == nil || s.right != ofOwn {
@@ -156,7 +156,7 @@ func (l *Loads) try(n Need) Slot {
 	return s
 }
 
-// Take waits for a slot, and reports whether there was one before the context ended, or the last caller left who waits for a spare one.
+// Take waits for a slot, and reports whether it got one before the context ended, or before the last caller that waits for a spare one left.
 func (l *Loads) Take(ctx context.Context, n Need) (Slot, bool) {
 	switch {
 	case l.nothing(n):

@@ -7,7 +7,7 @@ const fewBeside = 8
 type beside struct {
 	keys    []string
 	at      map[string]int // of the keys, when there are more than a few
-	replies replies        // of which theirs follow on others
+	replies replies        // theirs follow the others'
 	first   int            // the place of the first one; 0: there is no reply
 }
 

@@ -156,7 +156,7 @@ func TestHookForTheBreakerMayUseTheLink(t *testing.T) {
 
 func TestReadsThatOpenTheBreakerFailTheCallsThatAreQueued(t *testing.T) {
 	t.Parallel()
-	// What is in flight gives its credit back after a quarter of this, and that must not be what answers the others.
+	// The call in flight gives its credit back after a quarter of this. The others must be answered for another reason.
 	s := newStage(t, time.Hour, func(o *redis.Options) { o.MaxRetries = -1 })
 	held := s.hold("evalsha", redistest.Hold)
 	inFlight := do(t, s.Link, echoed("k", "v"))

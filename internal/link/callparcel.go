@@ -87,14 +87,14 @@ func (c *queuedCall) again(tried bool) {
 	}
 }
 
-// sentAgain reports whether the error is one for which the client sends a command again, but no pipeline: of a slot that
+// sentAgain reports whether the client sends a command again after this error, but no pipeline: of a slot that
 // moves, or that nobody serves for a moment, or of a primary that is one no more, or has no replicas yet.
 func sentAgain(err error) bool {
 	return redis.HasErrorPrefix(err, "TRYAGAIN") || redis.HasErrorPrefix(err, "CLUSTERDOWN") ||
 		redis.HasErrorPrefix(err, "READONLY") || redis.HasErrorPrefix(err, "NOREPLICAS")
 }
 
-// brokenConnection reports whether the error is that of a connection which ended, or could not be made, before its replies came.
+// brokenConnection reports whether a connection ended, or could not be made, before its replies came.
 func brokenConnection(err error) bool {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return true

@@ -110,8 +110,8 @@ func (l *lane) arrivals() uint64 {
 	return l.arrived
 }
 
-// take gives the worker, which gathers, its next parcel. None: the worker is idle. What the breaker refuses is returned
-// as well, to be answered outside of the mutex.
+// take gives the worker, which gathers, its next parcel. None: the worker is idle. take also returns the parcels that
+// the breaker refuses, to be answered outside of the mutex.
 func (l *lane) take(w *worker) (f *flight, refused []parcel) {
 	permit, err := l.breaker.Allow()
 	asked := err == nil

@@ -58,7 +58,7 @@ func (s *stage) again(c *Call) doing {
 	})}
 }
 
-func TestLateIsToldTheReplyWhenTheCallerHasLeft(t *testing.T) {
+func TestLateGetsTheReplyWhenTheCallerHasLeft(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 3} { // alone, in a pipeline
 		s := newStage(t, patient)
@@ -79,7 +79,7 @@ func TestLateIsToldTheReplyWhenTheCallerHasLeft(t *testing.T) {
 	}
 }
 
-func TestLateIsToldTheReplyThatComesAfterTheTimeout(t *testing.T) {
+func TestLateGetsTheReplyThatComesAfterTheTimeout(t *testing.T) {
 	t.Parallel()
 	s := stubbornStage(t)
 	held := s.hold("evalsha", redistest.HoldReply)
@@ -92,7 +92,7 @@ func TestLateIsToldTheReplyThatComesAfterTheTimeout(t *testing.T) {
 	late.expect(t, "late")
 }
 
-func TestLateIsToldThatNoReplyEverCame(t *testing.T) {
+func TestLateLearnsThatNoReplyEverCame(t *testing.T) {
 	t.Parallel()
 	s := stubbornStage(t)
 	lost := s.hold("evalsha", redistest.SwallowReply)
@@ -104,7 +104,7 @@ func TestLateIsToldThatNoReplyEverCame(t *testing.T) {
 	late.expect(t, "")
 }
 
-func TestLateIsNotToldOfACallThatWasNotSent(t *testing.T) {
+func TestLateIsNotCalledForACallThatWasNotSent(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, patient)
 	release := s.occupied("k")
@@ -120,7 +120,7 @@ func TestLateIsNotToldOfACallThatWasNotSent(t *testing.T) {
 	closedLate.expect(t)
 }
 
-func TestLateIsNotToldOfACallThatWasAnswered(t *testing.T) {
+func TestLateIsNotCalledForACallThatWasAnswered(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, patient)
 	c, late := observed("k", "v")
@@ -130,8 +130,8 @@ func TestLateIsNotToldOfACallThatWasAnswered(t *testing.T) {
 	late.expect(t)
 }
 
-// What a caller has sent itself, without an answer, may have run although it is not sent again.
-func TestLateIsToldOnceOfACallThatIsNotSentAgain(t *testing.T) {
+// A call that its caller sent itself, without an answer, may have run although it is not sent again.
+func TestLateIsCalledOnceForACallThatIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*stage, doing){
 		"left": func(_ *stage, d doing) { d.giveUp() },

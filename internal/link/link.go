@@ -31,14 +31,14 @@ var (
 type Link struct {
 	rdb     Redis
 	alone   script.Processor // for scripts
-	piped   script.Pipeliner // likewise
+	piped   script.Pipeliner // as above
 	once    bool             // it sends no pipeline twice
 	timeout time.Duration
 	health  *health.Health
 	mget    atomic.Bool // several keys may be read with one MGET
 	own     *ownHands   // nil: callers never send a request themselves
 	reads   []*lane     // one for each part of the keyspace
-	calls   []*lane     // likewise
+	calls   []*lane     // as above
 	running sync.WaitGroup
 	release func() // ends the breakers, or gives up those that are shared
 }

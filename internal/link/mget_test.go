@@ -74,7 +74,7 @@ func TestServerThatRefusesMGETIsAskedByPipeline(t *testing.T) {
 	}
 }
 
-func TestErrorOfMGETIsThatOfAllItsKeys(t *testing.T) {
+func TestAllKeysOfAnMGETHaveItsError(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, patient)
 	s.proxy.On(redistest.Command("mget"), redistest.ReplyError("LOADING not yet"))

@@ -32,7 +32,7 @@ type ownHands struct {
 	timeout   time.Duration
 	quick     *redis.Client    // the user's, with another time-out and without hooks
 	once      script.Processor // quick, for scripts
-	patient   script.Processor // likewise, but with the user's time-out, or the Link's
+	patient   script.Processor // the same with the user's time-out, or the Link's
 	hooks     *hooks.Watch
 	slowUntil atomic.Int64 // in nanoseconds since base
 	slowInRow atomic.Int32 // replies
@@ -178,7 +178,7 @@ func (l *lane) endAlone(f *ownFlight, err error, bytes int) {
 	}
 }
 
-// attempt is what came of a call that its caller was to send itself.
+// attempt is the result of a call that its caller tried to send itself.
 type attempt int
 
 const (
@@ -188,8 +188,8 @@ const (
 	answered
 )
 
-// callAlone runs the call on the caller's goroutine. What is not answered is to be queued. A patient one waits for its reply as long
-// as a queued one would.
+// callAlone runs the call on the caller's goroutine. A call without an answer must be queued. A patient one waits for its reply
+// as long as a queued one would.
 func (l *lane) callAlone(ctx context.Context, call *script.Call, trail *Trail, patient bool) (Reply, attempt) {
 	f, ok := l.beginAlone(ctx, patient)
 	if !ok {

@@ -51,7 +51,7 @@ func (f *ownFlight) ask(quick *redis.Client, key *string, others []string) repli
 		_ = quick.Process(f, onceString{&r.get})                          // the command keeps its error
 		return replies{each: []answer{answerOf(&r.get)}}
 	}
-	args := append(r.args[:0], "mget", key) //nolint:gocritic // likewise
+	args := append(r.args[:0], "mget", key) //nolint:gocritic // as above
 	for i := range others {
 		args = append(args, &others[i])
 	}

@@ -156,7 +156,7 @@ func (q *readQueue) take(firstRankOnly bool, _ time.Duration, _ bool) parcel {
 	return nil
 }
 
-// errUnsent is for a read that nobody waits for: whoever waits all the same must not wait for ever.
+// errUnsent ends a read that nobody should wait for, so that nobody waits for ever.
 var errUnsent = errors.New("link: every caller had left before the read was sent")
 
 func (q *readQueue) popLocked() *reads {

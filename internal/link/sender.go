@@ -28,7 +28,7 @@ const (
 // Trail remembers that, so that a caller that gives up can make Redis refuse it from then on.
 type Sender struct {
 	link    *Link
-	life    *lifecycle.Life // of its owner; whoever calls is counted there
+	life    *lifecycle.Life // of its owner, which counts callers
 	resends []resender      // one for each part of the keyspace
 }
 
@@ -49,8 +49,8 @@ func (s *Sender) Refused(key string) bool { return s.link.health.Of(key).IsOpen(
 
 func (s *Sender) lane(key string) *lane { return s.link.calls[s.link.health.Part(key)] }
 
-// Ask runs the call while its caller waits: until ctx ends, whose cause it returns then. What is left of it is noted in the
-// trail, which may be nil. After a broken connection it asks again, while the time-out is not over.
+// Ask runs the call while its caller waits. If ctx ends, it returns the cause. The trail, which may be nil, notes what may still be
+// under way. After a broken connection Ask asks again, while the time-out is not over.
 func (s *Sender) Ask(ctx context.Context, call script.Call, trail *Trail) (Reply, error) {
 	if ctx.Err() != nil {
 		return Reply{}, context.Cause(ctx)

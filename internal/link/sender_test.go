@@ -135,7 +135,7 @@ func TestATrailThatWasClosedLetsNothingBeSent(t *testing.T) {
 	}
 }
 
-// What an id has taken is given up when the call under way is answered, although its caller has left.
+// The release waits for the call under way, although its caller has left, and then gives up what the id has taken.
 func TestLeaveWaitsForTheCallUnderWay(t *testing.T) {
 	t.Parallel()
 	s, sender, life := senderStage(t, patient)

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Trail is what is known of the calls that were sent under one id. The zero value is that of an id that has sent none.
+// Trail is what is known of the calls that were sent under one id. The zero value stands for an id that has sent none.
 type Trail struct {
 	mu     sync.Mutex
 	closed bool                  // the id asks for nothing any more
@@ -18,8 +18,8 @@ type Trail struct {
 	leave  func(sent, lost bool) // once nothing is in flight
 }
 
-// Leave has ended called when the last call in flight is answered or lost: at once if none is in flight. It says whether any was
-// sent at all, and whether one was lost, which may still arrive. What was not sent under the id never is.
+// Leave has ended called when the last call in flight is answered or lost: at once if none is in flight. It reports whether any was
+// sent at all, and whether one was lost, which may still arrive. From then on nothing is sent under the id.
 func (t *Trail) Leave(ended func(sent, lost bool)) {
 	t.mu.Lock()
 	t.closed = true
@@ -47,7 +47,7 @@ func (t *Trail) Lost() bool {
 	return t.lost || t.flying > 0
 }
 
-// Close reports whether a call may have run. What was not sent under the id never is.
+// Close reports whether a call may have run. From then on nothing is sent under the id.
 func (t *Trail) Close() (sent bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

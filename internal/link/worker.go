@@ -60,7 +60,7 @@ func (w *worker) carryAll() bool {
 	}
 }
 
-// await waits until the worker is to gather again. Not ok: it is no more wanted.
+// await waits until the worker should gather again. Not ok: nobody needs it any more.
 func (w *worker) await() bool {
 	w.idle.Reset(linger)
 	select {

@@ -65,7 +65,7 @@ func (b *Base) RoundTrip(name string) time.Duration {
 	return b.Redis.RoundTrip(keys.Tagged(b.cfg.Prefix, name))
 }
 
-// SelfCheck is that of a Locker that needs those rights. try takes a lock, and gives it up.
+// SelfCheck checks a Locker that needs those rights. try takes a lock, and gives it up.
 func (b *Base) SelfCheck(ctx context.Context, needs rights.Set, try func(context.Context) error) error {
 	listen := func(ctx context.Context) error { return rights.CheckChannel(ctx, b.life, b.rdb, b.Inbox.Channel()) }
 	return needs.SelfCheck(ctx, b.life, b.rdb, b.cfg.Prefix, listen, try)

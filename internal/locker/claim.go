@@ -56,12 +56,12 @@ func (c *Claim) Ask(ctx context.Context, inbox string) (queue.Answer, error) {
 	return c.ask(ctx, queue.Grace(c.cfg.TTL), inbox)
 }
 
-// Beat is the heartbeat of a place in the queue, likewise.
+// Beat is the heartbeat of a place in the queue.
 func (c *Claim) Beat() script.Call {
 	return c.Beating(c.Token, c.ticket.Load(), queue.Grace(c.cfg.TTL))
 }
 
-// ask asks Redis once. What it was not asked for any more is given back by Abandon.
+// ask asks Redis once. If its caller has left, Abandon gives back what it got.
 func (c *Claim) ask(ctx context.Context, grace time.Duration, inbox string) (queue.Answer, error) {
 	patience := queue.PatienceOf(ctx, c.Redis.RoundTrip(c.Keys[0]))
 	c.dead = queue.Ends(patience)

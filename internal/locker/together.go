@@ -46,7 +46,7 @@ type Unlocked struct {
 // TogetherOf returns the Together of a *rwlock.Locker. Package rwlock sets it before anything runs, so that its users need not see it.
 var TogetherOf func(locks any) Together
 
-// TryTogether is Try for many claims. take makes the calls. What is not granted has been abandoned.
+// TryTogether is Try for many claims. take makes the calls. The claims that are not granted have been abandoned.
 func TryTogether(ctx context.Context, b *Base, claims []*Claim, take func(i int, ask script.Call) script.Call, refused error) ([]queue.Grant, error) {
 	calls, trails := make([]script.Call, len(claims)), make([]*link.Trail, len(claims))
 	for i, c := range claims {

@@ -1,4 +1,4 @@
-// Package pages marks the reads of a Guard by which package middleware answers a request. A request may need several of them, and is
+// Package pages marks the reads of a Guard that package middleware makes to answer a request. A request may need several of them, and is
 // counted by itself, so metrics of the Guard leave them out.
 package pages
 
@@ -6,8 +6,8 @@ import "context"
 
 type mark struct{}
 
-// Read is the context for the read of a key. What a load of it reads in turn, with a context made from this one, is not marked: its
-// key is another. Being the context itself, it costs a hit no allocation.
+// Read is the context for the read of a key. The reads that a load of it makes in turn, with a context made from this one, are not
+// marked: they have other keys. Being the context itself, it costs a hit no allocation.
 type Read struct {
 	context.Context //nolint:containedctx // it is one
 	Key             string

@@ -26,7 +26,7 @@ const (
 type Acquired struct {
 	Status     Status
 	Value      []byte        // HasValue: the entry
-	FreshAt    time.Time     // HasValue: the server's clock, by which the request's unfit entry is fresh; zero: it is another entry
+	FreshAt    time.Time     // HasValue: until when, by the server's clock, the request's unfit entry is fresh; zero: it is another entry
 	Generation string        // Granted, Held: of the lease; Writing: of the message at its end
 	TakenOver  bool          // Granted: from a holder that let it expire
 	Unfit      bool          // Granted: the request's unfit entry is still there, so nothing invalidated it since it was read

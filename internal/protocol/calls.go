@@ -24,7 +24,7 @@ type Filling struct {
 	Tail              []byte        // nil: there is nothing to store or to hand over
 }
 
-// The replies of Fill. Another reply is the error with which Redis refused to store the value.
+// The replies of Fill. Another reply is the error of Redis, which refused to store the value.
 const (
 	Stored  = "stored"
 	Kept    = "kept"    // the value is valid, and its TTL says that it is not to be stored

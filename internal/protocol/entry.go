@@ -150,7 +150,7 @@ func DecodeEntry(key string, raw []byte) (Entry, error) {
 	}
 	var ok bool
 	if e.Stamp.Tags, e.Payload, ok = takeTags(body); !ok {
-		return Entry{}, errDamaged // by whoever made the sum, too
+		return Entry{}, errDamaged // and was damaged when the sum was made
 	}
 	return e, nil
 }

@@ -11,8 +11,8 @@ import (
 // Keyspace is the part of Redis that the Guards of one prefix share, and the times that they agree on. It does not change.
 type Keyspace struct {
 	Prefix      string
-	Instance    string        // who holds the leases that are acquired
-	Channel     string        // on which scripts publish the notices for local tiers
+	Instance    string        // the holder of the leases that are acquired
+	Channel     string        // scripts publish the notices for local tiers there
 	LeaseTTL    time.Duration // how long a load is believed to be alive
 	LoadTimeout time.Duration // of a load
 }

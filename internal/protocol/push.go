@@ -3,7 +3,7 @@ package protocol
 // Push says how a lease, or an update, ended, in the message that a script sends to those who wait for its end.
 type Push byte
 
-// What a message says.
+// The words of messages.
 const (
 	PushedValue    Push = 'v' // a value was loaded; it follows
 	PushedFailure  Push = 'f' // the load failed; the error's text follows

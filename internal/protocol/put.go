@@ -14,7 +14,7 @@ func (k *Keyspace) BeginPut(valueKey, token, notice string, lasting time.Duratio
 	return call
 }
 
-// Put ends what BeginPut began, and stores the value. It returns Stored, Refused, or the error with which Redis refused to
+// Put ends what BeginPut began, and stores the value. It returns Stored, Refused, or the error of Redis, which refused to
 // store it. The filling has a TTL and a tail.
 func (k *Keyspace) Put(valueKey, token, notice string, f Filling) *script.Call {
 	call := k.EndUpdate(valueKey, token, notice)

@@ -129,8 +129,8 @@ var (
 	publishCommand = script.Command("publish")
 )
 
-// Source is the text of the script as Redis gets it, for tests that pick it out of the traffic. The name is that of its
-// file in lua/; empty: there is no such script.
+// Source is the text of the script as Redis gets it, for tests that pick it out of the traffic. The name is the name
+// of its file in lua/. It returns an empty text if there is no such script.
 func Source(name string) string {
 	return map[string]*script.Script{
 		"acquire": acquireScript, "fill": fillScript, "fail": failScript, "release": releaseScript, "renew": renewScript,

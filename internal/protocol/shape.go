@@ -2,7 +2,7 @@ package protocol
 
 import "fmt"
 
-// Codec is that of package cacheguard.
+// Codec is the Codec of package cacheguard.
 type Codec interface {
 	Marshal(v any) ([]byte, error)
 	Unmarshal(data []byte, v any) error // v is a pointer

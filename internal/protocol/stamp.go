@@ -25,7 +25,7 @@ func EpochOf(raw []byte) (e Epoch) {
 // Ends reports whether the epoch that was read ends with an intent, maybe before its time.
 func Ends(raw []byte) bool { return len(raw) == EpochLen+1 }
 
-// Stamp has the epochs under which an entry was made: that of the Prefix, that of its kind, and those of its tags. The entry is valid only
+// Stamp has the epochs that an entry was made under: of the Prefix, of its kind, and of its tags. The entry is valid only
 // while each is still the current one.
 type Stamp struct {
 	Prefix Epoch
@@ -64,7 +64,7 @@ func (t Tags) appendTo(entry []byte) []byte {
 	return append(binary.AppendUvarint(entry, uint64(n)), t...)
 }
 
-// takeTags returns the tags with which an entry's body begins, and what is behind them.
+// takeTags returns the tags at the beginning of an entry's body, and the rest.
 func takeTags(body []byte) (tags Tags, rest []byte, ok bool) {
 	n, body := takeVarint(body)
 	if body == nil {

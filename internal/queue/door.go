@@ -39,7 +39,7 @@ type Guest struct {
 	inside  bool          // guarded by the mutex of Doors
 	in      chan struct{} // closed when it may go in; nil: it may have done so at once
 	arrived int64         // when it came by the server's clock, in µs; 0: that was not known when it went in
-	placed  bool          // it has a place in Redis: later answers are to heartbeats; guarded likewise
+	placed  bool          // it has a place in Redis: later answers are to heartbeats; guarded by the same mutex
 }
 
 // Enter waits until the caller may queue in Redis. Each Guest calls Leave.

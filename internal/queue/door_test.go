@@ -68,7 +68,7 @@ func (c *caller) leave() {
 	c.Helper()
 	synctest.Wait()
 	if !c.isIn() {
-		c.Fatal("who is to leave is not inside")
+		c.Fatal("the caller that is to leave is not inside")
 	}
 	c.guest.Leave()
 }
@@ -113,7 +113,7 @@ func TestWhoLeavesADoorMakesRoomAndWhoWaitsMakesNone(t *testing.T) {
 		callers[1].stop()
 		e.entered(callers, 0)
 		if !errors.Is(callers[1].err, context.Canceled) {
-			t.Errorf("who left got %v", callers[1].err)
+			t.Errorf("a caller that left got %v", callers[1].err)
 		}
 		callers[0].leave()
 		e.entered(callers, 0, 2)
@@ -206,7 +206,7 @@ func TestAllWhoWaitAtADoorEndWithTheirLocker(t *testing.T) {
 		e.end(errDown)
 		synctest.Wait()
 		if !errors.Is(waits.err, errDown) {
-			t.Errorf("who waits got %v", waits.err)
+			t.Errorf("the waiter got %v", waits.err)
 		}
 		inside.leave()
 	})

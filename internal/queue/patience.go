@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// Unlimited is the patience, in ms, of who does not say when it leaves.
+	// Unlimited is the patience, in ms, of a caller that does not say when it leaves.
 	Unlimited = int64(10 * 365 * 24 * time.Hour / time.Millisecond)
 
 	wakeUp = 2 * time.Millisecond // what a process needs to take note of a grant
@@ -21,7 +21,7 @@ type Patience struct {
 
 var unlimited any = Unlimited
 
-// PatienceOf is that of a waiter with this context, a round trip away from Redis: a Patience, or Unlimited.
+// PatienceOf returns how long a waiter with this context stays, a round trip away from Redis: a Patience, or Unlimited.
 func PatienceOf(ctx context.Context, roundTrip time.Duration) any {
 	leaves, given := ctx.Deadline()
 	if !given {

@@ -35,8 +35,8 @@ import (
 // LongestGrace bounds how long a dead waiter holds up those behind it. It stands in lua/prelude.lua too.
 const LongestGrace = 3 * time.Second
 
-// Grace is how long a waiter counts as alive after it asked, and how long a grant that is not confirmed lasts. ttl is that
-// of the lock's leases.
+// Grace is how long a waiter counts as alive after it asked, and how long a grant that is not confirmed lasts. ttl is
+// the length of the lock's leases.
 func Grace(ttl time.Duration) time.Duration { return min(ttl, LongestGrace) }
 
 // Grant is a lock that was given to a waiter.

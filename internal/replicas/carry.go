@@ -19,7 +19,7 @@ var markScript = script.New(markSource)
 // markTTL is how long a mark stays.
 const markTTL = time.Second
 
-// carry runs the calls on one node. Those of which too few replicas have what they wrote have an error.
+// carry runs the calls on one node. A call has an error if too few replicas have what it wrote.
 func (s *Sender) carry(ctx context.Context, node *redis.Client, calls []*script.Call) []*redis.Cmd {
 	cmds, err := s.pipeline(ctx, node, calls, false)
 	if forgotten(cmds) {
@@ -64,9 +64,9 @@ func (s *Sender) exec(
 	}
 	mark := script.Call{Script: markScript, Keys: []string{calls[0].Keys[0] + ":mark"}, Args: []any{script.Millis(markTTL)}}
 	marked := mark.Command(ctx, true)
-	_ = pipe.Process(ctx, marked) // likewise
+	_ = pipe.Process(ctx, marked) // as above
 	acknowledged := redis.NewCmd(ctx, "wait", s.want, script.Millis(patience))
-	_ = pipe.Process(ctx, acknowledged) // likewise
+	_ = pipe.Process(ctx, acknowledged) // as above
 	_, unsent := pipe.Exec(ctx)
 
 	have, err := acknowledged.Int()

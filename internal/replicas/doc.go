@@ -3,7 +3,7 @@
 // # How a call travels
 //
 //  1. A caller passes some calls. Those of one node go together. On a cluster or a Ring, the node is the one that serves the
-//     key, because WAIT has no key by which a client could route it.
+//     key, because WAIT has no key that a client could route it by.
 //  2. At most a few pipelines to a node are in flight, since each holds a connection until the replicas have answered.
 //     Calls that gather in the meantime go with the next one, except those whose callers have left by then.
 //  3. A pipeline has the scripts, then a write of its own (mark.lua), then WAIT: all on one connection. WAIT counts the replicas

@@ -97,7 +97,7 @@ func TestASecondCopyThatWritesNothingIsNotAcknowledgedEither(t *testing.T) {
 	expect.Equal(t, "the replica has it still", exists(t, replica.Client(t), "{k}"), 0)
 }
 
-func TestAServerThatHasForgottenAScriptIsToldItsSource(t *testing.T) {
+func TestAServerThatHasForgottenAScriptGetsItsSource(t *testing.T) {
 	t.Parallel()
 	primary, replica, rdb := pair(t)
 	s := newSender(t, rdb, patience)

@@ -2,7 +2,7 @@ package report
 
 import "sync"
 
-// Saturation logs the time in which loads wait for a limit, and how many had to.
+// Saturation logs how long loads wait for a limit, and how many had to.
 type Saturation struct {
 	episode
 

@@ -19,10 +19,10 @@ import (
 // Patience bounds a check whose context has no deadline.
 const Patience = 10 * time.Second
 
-// Name is that of a key, lock or counter of which nobody else knows, to try things on.
+// Name names a key, lock or counter that nobody else knows, to try things on.
 func Name() string { return "self-check:" + rand.Text() }
 
-// SelfCheck is that of the set's package: the user's rights, then what else there is to try, and that Redis evicts no keys. It
+// SelfCheck checks for the set's package: the user's rights, then what else there is to try, and that Redis evicts no keys. It
 // returns the first error.
 func (s Set) SelfCheck(
 	ctx context.Context, tasks lifecycle.Tasks, rdb script.Processor, prefix string, tries ...func(context.Context) error,

@@ -3,6 +3,7 @@
 package rights
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/cacheguard/go/internal/keys"
@@ -25,7 +26,7 @@ const (
 	inboxes = keys.Inboxes + "*"
 )
 
-// What the packages need. SelfCheck looks at each, and a test at each command of their scripts.
+// The rights that the packages need. SelfCheck looks at each, and a test at each command of their scripts.
 var (
 	// Guard has what rwlock needs, too: Update uses it.
 	Guard = set("cacheguard", scripts+messages+rwlock+"GET GETRANGE HEXISTS HGETALL MGET SET SETRANGE").with(inboxes, keys.Notices).may("STRLEN")
@@ -45,7 +46,7 @@ var (
 // All are the sets of all packages.
 func All() []Set { return []Set{Guard, Mutex, RWLock, Semaphore, CAS, Segment} }
 
-// Cluster are the commands with which a cluster client learns who serves what.
+// Cluster are the commands that tell a cluster client which node serves which slots.
 func Cluster() []string { return []string{"CLUSTER|SLOTS", "COMMAND"} }
 
 func set(name, commands string) Set { return Set{Package: name, Commands: sorted(commands)} }
@@ -73,4 +74,8 @@ func (s Set) ACL(prefix string) []string {
 		rules = append(rules, "+"+strings.ToLower(command))
 	}
 	return rules
+}
+
+func sorted(commands string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(strings.Fields(commands))))
 }

@@ -132,7 +132,7 @@ func (c *Checks) publish(ctx context.Context, frame string) error {
 // generation is any one, where a script is to return one.
 const generation = "a generation"
 
-// scripts runs each script as calls do, in the three ways in which a load ends, and in an update.
+// scripts runs each script as calls do, in loads with the three possible ends, and in an update.
 func (c *Checks) scripts(ctx context.Context) error {
 	key := rights.Name()
 	valueKey, token := c.Keys.ValueKey(key), rand.Text()

@@ -1,4 +1,4 @@
-// Package serverclock estimates the time of the servers, by which entries say when they were written. The estimate
+// Package serverclock estimates the time of the servers, because entries say by that when they were written. The estimate
 // only serves to judge the age of entries, never to decide who may write.
 //
 // The estimate runs ahead by at most a round trip, so entries look no younger than they are. Until there is a first
@@ -30,7 +30,7 @@ type Servers struct {
 	PartOf     func(key string) int                           // the part that a key belongs to
 	Time       func(key string) (server time.Time, err error) // asks the server that has the key
 	Background func(task func()) bool                         // runs a task, and reports whether it will
-	Clock      clock.Clock                                    // of this process; a manual one is that of the servers, too
+	Clock      clock.Clock                                    // of this process; a manual one is the servers' clock, too
 	Stepped    func(key string, by time.Duration)             // called when a clock shows another time than it should; nil: nobody wants to know
 }
 
@@ -51,7 +51,7 @@ type reading struct {
 	within time.Duration // how long the reply took at most
 }
 
-// New returns clocks of which nothing is known yet.
+// New returns clocks that know nothing yet.
 func New(s Servers) *Clocks { return &Clocks{servers: s, clocks: make([]serverClock, s.Parts)} }
 
 // Age is the time since the server that has the key showed written. Age takes a reading when it needs a new one.
@@ -77,7 +77,7 @@ func (c *Clocks) Age(key string, written time.Time) time.Duration {
 func (c *Clocks) Note(key string, server, asked time.Time) {
 	now := &reading{server: server, asked: asked, within: c.servers.Clock.Since(asked)}
 	last := c.of(key).last.Swap(now)
-	if last == nil || c.servers.Stepped == nil || c.servers.Clock.Manual() { // who moves that one moves the server's after it
+	if last == nil || c.servers.Stepped == nil || c.servers.Clock.Manual() { // moving that clock moves the servers', too
 		return
 	}
 	by := server.Sub(last.server) - asked.Sub(last.asked)

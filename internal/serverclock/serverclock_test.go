@@ -32,7 +32,7 @@ func (s *server) check(t *testing.T, c *Clocks, key string, written time.Time, a
 	}
 }
 
-func TestAgeIsThatOfTheLocalClockUntilThereIsAReading(t *testing.T) {
+func TestTheLocalClockGivesTheAgeUntilThereIsAReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{ahead: time.Hour}
 		c, now := s.clocks(), time.Now()

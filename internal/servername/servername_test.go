@@ -45,7 +45,7 @@ func TestOnlyWhatIsKnownToBeTooOldIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhoMayNotAskIsToldByHello(t *testing.T) {
+func TestAUserWhoMayNotAskForInfoLearnsTheNameByHello(t *testing.T) {
 	t.Parallel()
 	whole := Ask(t.Context(), shared.Client(t))
 	poor := shared.As(t, "-@all")

@@ -114,7 +114,7 @@ func (h leastFirst) Swap(i, j int) {
 
 func (h *leastFirst) Push(c any) {
 	c.(*counter).index = len(*h)  //nolint:forcetypeassert // only counters are pushed
-	*h = append(*h, c.(*counter)) //nolint:forcetypeassert // likewise
+	*h = append(*h, c.(*counter)) //nolint:forcetypeassert // as above
 }
 
 func (h *leastFirst) Pop() any { // never called: counters only change their keys

@@ -65,7 +65,7 @@ type Notices struct {
 	gathers bool // Repeat was begun, and gathers
 }
 
-// numbers are those of a part: the last one, and the last one that Repeat has gathered.
+// numbers are the numbers of a part: the last one, and the last one that Repeat has gathered.
 type numbers struct{ last, gathered uint64 }
 
 // NewNotices begins the numbers of a process, under an id that no other process has.

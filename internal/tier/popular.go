@@ -24,7 +24,7 @@ func (h *HotKeys) Note(key string) {
 	}
 }
 
-// Top are the hottest keys, the first most. What was asked for once or twice is not among them.
+// Top returns the hottest keys, the hottest one first. Keys that were asked for once or twice are not among them.
 func (h *HotKeys) Top() []observe.HotKey { return h.keys.rates() }
 
 // forgotten is after how many halvings no count is left.

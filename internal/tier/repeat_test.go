@@ -97,7 +97,7 @@ func TestALastNoticeThatIsLostIsMissedWhenItsNumberIsRepeated(t *testing.T) {
 	}
 }
 
-// What a source made before the subscription stood is not lost. Those after it that are repeated in these seconds are again later.
+// Notices that a source made before the subscription stood are not lost. Later ones that are repeated in these seconds come again.
 func TestARepetitionOfWhatNobodyListenedToChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tier, _ := newTier(t, entries(10))

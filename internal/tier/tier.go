@@ -41,7 +41,7 @@ type Item struct {
 	ends  time.Duration // since base: its TTL
 	bytes int
 
-	// What a Get looks at is together, and the value may follow: each line of memory that is not in the processor's cache counts.
+	// The fields that a Get looks at are together, and the value may follow: each line of memory that is not in the processor's cache counts.
 	generation uint64
 	until      time.Duration // since base: served as fresh
 	under      []NameMark
@@ -165,14 +165,14 @@ func (t *Tier) Keep(key string, m Mark, i *Item, value any, size int, fresh, usa
 	t.cache.keep(key, i, func() bool { return epoch.Load() == m.epoch })
 }
 
-// Forget drops the key. What is being read now will not be kept: a Keep looks at the epoch and writes in one step, which
-// comes before the drop, or finds the new epoch.
+// Forget drops the key. A read under way is not kept: a Keep looks at the epoch and writes in one step, which comes before
+// the drop, or finds the new epoch.
 func (t *Tier) Forget(key string) {
 	t.stripe(key).Add(1)
 	t.cache.Invalidate(key)
 }
 
-// Void drops everything. What is being read now is not served either.
+// Void drops everything. A read under way is not served either.
 func (t *Tier) Void() { t.generation.Add(1) }
 
 // Missed is called when notices may have been missed.

@@ -36,7 +36,7 @@ type WriteLock interface {
 	DoFenced(ctx context.Context, name string, f func(ctx context.Context, fence int64) error) error
 }
 
-// Updates are those of a Guard.
+// Updates runs the updates of a Guard.
 type Updates struct {
 	*intent.Intents
 	Config

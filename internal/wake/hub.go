@@ -86,8 +86,8 @@ func (in *hub) run() {
 	}
 }
 
-// syncLinks starts and stops links. What that means for the inbox is told before a new one may be confirmed: else it would
-// seem to have been there all the time, and nobody would ask again.
+// syncLinks starts and stops links. Listeners learn of a new link before it may be confirmed: else it would seem to have been
+// there all the time, and nobody would ask again.
 func (in *hub) syncLinks() {
 	current := nodes(in.ctx, in.rdb)
 	var started []*link
@@ -110,7 +110,7 @@ func (in *hub) syncLinks() {
 	in.tell(nil)
 	for _, l := range started {
 		in.running.Go(l.receive) // owner: the hub; stop: l.stop or in.stop; joined by close
-		in.running.Go(l.watch)   // likewise
+		in.running.Go(l.watch)   // as above
 	}
 }
 

@@ -65,7 +65,7 @@ func TestKeyAndBodyMayHoldAnyBytes(t *testing.T) {
 	}
 }
 
-func TestWaiterThatFindsTwoMessagesIsToldToAskAgain(t *testing.T) {
+func TestWaiterThatFindsTwoMessagesMustAskAgain(t *testing.T) {
 	t.Parallel()
 	rdb := shared.Client(t)
 	in := listening(t, rdb)
@@ -80,7 +80,7 @@ func TestWaiterThatFindsTwoMessagesIsToldToAskAgain(t *testing.T) {
 	expect(t, w, wake.Message{Body: "next"})
 }
 
-func TestWaiterThatHasStoppedIsToldNothing(t *testing.T) {
+func TestWaiterThatHasStoppedGetsNoMessage(t *testing.T) {
 	t.Parallel()
 	rdb := shared.Client(t)
 	in := listening(t, rdb)
@@ -107,7 +107,7 @@ func TestWhatIsNoFrameIsIgnored(t *testing.T) {
 	expectNothing(t, empty)
 }
 
-func TestWaitersFromBeforeTheSubscriptionAreToldToAskAgain(t *testing.T) {
+func TestWaitersFromBeforeTheSubscriptionMustAskAgain(t *testing.T) {
 	t.Parallel()
 	in := open(t, shared.Client(t))
 	w := watch(t, in, "k")
@@ -178,11 +178,11 @@ func TestNoticesAreGivenOfEachMessageForTheirKeyUntilTheyAreStopped(t *testing.T
 	in := listening(t, rdb)
 	bodies := make(chan string, 8)
 	stop := in.Notify("k", func(body string) { bodies <- body })
-	in.Notify("other", func(string) { t.Error("told of another key") })
+	in.Notify("other", func(string) { t.Error("notified of another key") })
 	send(t, rdb, in.Address(), "k", "a")
 	send(t, rdb, in.Address(), "k", "b")
 	if a, b := <-bodies, <-bodies; a != "a" || b != "b" {
-		t.Errorf("told of %q and %q", a, b)
+		t.Errorf("notified of %q and %q", a, b)
 	}
 	stop()
 	stop()

@@ -150,7 +150,7 @@ func TestChannelsThatComeWhileTheInboxSubscribesAreNotForgotten(t *testing.T) {
 	}
 }
 
-func TestListenerIsToldThatMessagesWereLostBeforeTheInboxIsLiveAgain(t *testing.T) {
+func TestListenerLearnsThatMessagesWereLostBeforeTheInboxIsLiveAgain(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.StartProxy(t, shared.Addr())
 	in := open(t, proxy.Client(t))

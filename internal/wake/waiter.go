@@ -6,7 +6,7 @@ type Message struct {
 	AskAgain bool   // messages may have been lost: look at the key itself
 }
 
-// Waiter keeps the messages for one key, of which it shows at most one at a time.
+// Waiter keeps the messages for one key, and shows at most one at a time.
 type Waiter struct {
 	// C delivers the message. It is never closed.
 	C <-chan Message

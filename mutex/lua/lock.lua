@@ -1,6 +1,6 @@
 -- Takes the lock, takes it once more for its owner, or queues for it. From an id that is queued, it is a heartbeat.
 -- KEYS: lock, queue, gone
--- ARGV: id, lease ms, grace ms (0: do not queue), ms for which it waits at most, inbox ('' for none), when it came by
+-- ARGV: id, lease ms, grace ms (0: do not queue), how many ms it waits at most, inbox ('' for none), when it came by
 --       this server's clock in microseconds (0: now), its owner's token (absent: the id)
 -- Returns the fence if the id has the lock for a whole lease | {1, ms left, fence, time} if it has it for less
 --       | {0, ms until the holder's lease ends, fence of the last acquisition, time in microseconds} if it does not have it

@@ -1,6 +1,6 @@
 -- Takes the lock away from its holder, notifies the holder, and gives the lock to the next in the queue.
 -- KEYS: lock, queue
--- ARGV: the key under which Lockers listen
+-- ARGV: the key that Lockers listen to
 -- Returns 1, or 0 if nobody held it.
 -- Safe to run twice, but a second run may revoke the next holder.
 local key, queue = KEYS[1], KEYS[2]

@@ -3,7 +3,7 @@
 -- A segment is a hash:
 --   left     units that can be taken
 --   version  how often units came in or were sent to another segment: takes alone do not change it
---   until    server time in ms at which all segments expire; 0: never
+--   until    server time in ms when all segments expire; 0: never
 --   token    of the Create. Only the first segment has it, and it means that the counter exists
 --   to:ID    "SEGMENT UNITS": units that are on their way to another segment
 --

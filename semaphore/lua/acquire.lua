@@ -1,6 +1,6 @@
 -- Takes a permit, or a place in the queue, or reports that all permits are taken.
 -- KEYS: as in the prelude
--- ARGV: token, how many permits there are, lease ms, grace in ms (0: do not queue), ms for which it waits at most, inbox ('' for none),
+-- ARGV: token, how many permits there are, lease ms, grace in ms (0: do not queue), how many ms it waits at most, inbox ('' for none),
 --       when it came by this server's clock in microseconds (0: now)
 -- Returns the fence if the token has a permit | {'queued', ms until it may be worth asking again, ticket, time in microseconds}
 --       | {'busy', ms until the first of the leases ends}

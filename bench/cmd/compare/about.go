@@ -14,7 +14,7 @@ import (
 	"github.com/cacheguard/go/bench/internal/server"
 )
 
-// about says where and how the report is made. What cannot be found out is left out.
+// about says where and how the report is made. It leaves out what it cannot find out.
 func about(ctx context.Context, redis *server.Server, o options, args []string) report.About {
 	version, _ := redis.Version(ctx)
 	return report.About{

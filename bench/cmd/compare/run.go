@@ -65,7 +65,7 @@ func (o options) take(c scenario.Case) (some []scenario.Entry) {
 	return some
 }
 
-// run measures all there is to measure, until ctx ends. What fails is in the report and does not end the run; the error
+// run measures all there is to measure, until ctx ends. Failures are in the report and do not end the run; the error
 // says that something did.
 func (r *runner) run(ctx context.Context, all []scenario.Scenario, to *report.Report) error {
 	failures := 0
@@ -109,7 +109,7 @@ func (r *runner) failed(rows []*report.Row) (n int) {
 	return n
 }
 
-// roundTrips are those that the flags ask for, or else the case's own. The first one will do for a smoke run.
+// roundTrips returns the round trips that the flags ask for, or else the case's own. A smoke run takes only the first.
 func (o options) roundTrips(c scenario.Case) []time.Duration {
 	trips := o.trips
 	if len(trips) == 0 {

@@ -49,7 +49,7 @@ func kindOf(test string) int {
 	return single
 }
 
-// counts are those of a suite.
+// counts are the results of a suite.
 type counts struct {
 	passed  [kinds]int
 	failed  []string
@@ -85,7 +85,7 @@ func (s suite) run(ctx context.Context, dir string, on server) (counts, error) {
 		}
 		if !passed {
 			failed = append(failed, name)
-			_, _ = os.Stderr.Write(text) // for whoever reads on
+			_, _ = os.Stderr.Write(text) // for the reader of the log
 			continue
 		}
 		c.passed[kindOf(name)]++
@@ -119,7 +119,7 @@ func (s suite) once(ctx context.Context, dir string, on server, tests, skip stri
 		return c, text, err
 	}
 	if err != nil && len(c.failed) == 0 {
-		_, _ = os.Stderr.Write(text) // for whoever reads on
+		_, _ = os.Stderr.Write(text) // for the reader of the log
 		return c, text, fmt.Errorf("%s on %s: %w", s.name, on.version, err)
 	}
 	return c, text, nil

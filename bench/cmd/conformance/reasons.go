@@ -31,7 +31,7 @@ var reasons = []struct{ id, why string }{
 var defaultReasons = []struct{ id, why string }{
 	{
 		"heuristic-",
-		"Off by default (`Heuristic`): a handler that says nothing about caching has not thought of it. Files that http.ServeContent sends to whoever " +
+		"Off by default (`Heuristic`): a handler that says nothing about caching has not thought of it. Files that http.ServeContent sends to a client that " +
 			"has an API key have a Last-Modified, too, and would go to everybody.",
 	},
 	{

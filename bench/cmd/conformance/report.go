@@ -37,7 +37,7 @@ func report(edition string, s, byDefault scores) string {
 		w("| %s | %d | %d |", p.name, p.required, p.optimal)
 	}
 	w("")
-	w("The other figures are those of the best peers known, for an edition with 160 required and 105 optimal checks.")
+	w("The other figures are the best of the peers known, for an edition with 160 required and 105 optimal checks.")
 	w("")
 	w("## Checks that did not pass")
 	w("")

@@ -12,7 +12,7 @@ import (
 	"github.com/cacheguard/go/bench/internal/scenario"
 )
 
-// plot is a chart of some cases of a scenario, one for each round trip at which they were run.
+// plot is a chart of some cases of a scenario, one for each round trip that they were run at.
 type plot struct {
 	file, scenario, title string
 	cases                 []string // each is a panel for each metric
@@ -80,7 +80,7 @@ func (r *Report) writePlots(dir string) (err error) {
 	return err
 }
 
-// name is that of the file. Redis on the loopback interface is not mentioned.
+// name returns the name of the file. It does not mention Redis on the loopback interface.
 func (p plot) name(trip time.Duration) string {
 	if trip == 0 {
 		return p.file + ".svg"

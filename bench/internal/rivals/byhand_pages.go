@@ -31,6 +31,6 @@ func (c hand) through(origin http.HandlerFunc) http.HandlerFunc {
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain")
-		_, _ = w.Write(page) // whoever does not get it fails for that
+		_, _ = w.Write(page) // a client that does not get it fails for that
 	}
 }

@@ -45,13 +45,13 @@ func loadWith(ctx context.Context) ([]byte, error) {
 	return load(ctx)
 }
 
-// Setup is how an instance is to behave. What a library cannot do is left out, and its comment says so.
+// Setup is how an instance is to behave. A setting that a library lacks is left out, and its comment says so.
 type Setup struct {
 	Redis    *redis.Options                                                    // from which every instance makes a client of its own
 	TTL      time.Duration                                                     // whole seconds, as not everybody knows shorter ones
 	StaleFor time.Duration                                                     // after TTL, while a new value is made; 0: off
 	Jitter   float64                                                           // the share by which a TTL may be shorter; 0: off
-	Lease    time.Duration                                                     // of whoever loads; 0: the library's default
+	Lease    time.Duration                                                     // of the instance that loads; 0: the library's default
 	Entries  int                                                               // that memory must have room for
 	MaxLoads int                                                               // of an instance at once; 0: the library's default
 	Hooks    cacheguard.Hooks                                                  // for ours alone
@@ -80,7 +80,7 @@ const (
 	Local       Kind = "memory"              // there is no Redis: each instance loads for itself, and hears of nobody's writes
 )
 
-// What libraries promise of the loads of a key that many miss at once.
+// The promises of libraries about the loads of a key that many miss at once.
 const (
 	OnePerFleet   = "one load in the fleet"
 	OnePerProcess = "one load in each process"

@@ -38,7 +38,7 @@ type LockLibrary struct {
 // Locks are set up as their READMEs do it, but wait until they have the lock.
 var Locks = []LockLibrary{mutexLock, fairLock, redislocker, redsyncer}
 
-// RWLocks are those that readers share. No rival in Go has such a lock on Redis.
+// RWLocks are the locks that readers share. No rival in Go has such a lock on Redis.
 var RWLocks = []LockLibrary{rwLock}
 
 func (s LockSetup) client() *redis.Client { return Setup{Redis: s.Redis}.client() }

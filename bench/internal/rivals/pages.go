@@ -13,7 +13,7 @@ import (
 )
 
 // Pages cache what a handler answers, each as chi's routes have it: Get asks for a page of the key's name, and the loader is
-// what the handler does. The local tier is compared with who has nothing but memory, as nobody else has both. All are mounted with
+// what the handler does. The local tier is compared with libraries that have nothing but memory, as no other has both. All are mounted with
 // Use, where hits do without chi's routing.
 var Pages = []CacheLibrary{middlewareShared, handPages, middlewareLocal, stampede, BarePages}
 
@@ -51,7 +51,7 @@ func (s Setup) origin(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Cache-Control", fmt.Sprintf("max-age=%d", s.TTL/time.Second))
 	w.Header().Set("Content-Type", "text/plain")
-	_, _ = w.Write(body) // whoever does not get it fails for that
+	_, _ = w.Write(body) // a client that does not get it fails for that
 }
 
 func (c *site) Get(ctx context.Context, key string, load Loader) ([]byte, error) {

@@ -11,7 +11,7 @@ import (
 // Readers are ours beside what a read costs at least, with a connection for each that is under way, and twice with one for all.
 var Readers = []CacheLibrary{cacheguardShared, PlainGet, OneSocket, AutoPipeline}
 
-// PlainGet is go-redis alone, with its pool. What is missing is stored by hand.
+// PlainGet is go-redis alone, with its pool. It stores missing values by hand.
 var PlainGet = CacheLibrary{Name: "plain GET (pool)", Kind: Shared, Promise: NoPromise, Open: byHand.Open}
 
 // OneSocket is rueidis 1.0.79 without client-side caching: it writes everybody's GETs to one connection as they come, which is

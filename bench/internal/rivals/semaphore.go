@@ -50,8 +50,8 @@ func (k semaphoreLocker) Lock(ctx context.Context, name string) (func() error, e
 
 func (k semaphoreLocker) Close() error { return errors.Join(k.Locker.Close(), k.rdb.Close()) }
 
-// sortedSet is the counting semaphore of the textbooks: whoever is among the first of a sorted set of tokens by time holds it. Clocks of
-// the clients decide, nobody renews, and it asks again every 100 ms, as redislock does.
+// sortedSet is the counting semaphore of the textbooks: the first tokens of a set that is sorted by time hold it. The clients'
+// clocks decide, nobody renews, and callers ask again every 100 ms, as redislock does.
 type sortedSet struct {
 	*redis.Client
 	ttl time.Duration

@@ -9,7 +9,7 @@ import (
 
 // sturdy is sturdyc 1.1.5 with the shards and the eviction of its README. Where stale values are wanted it refreshes early,
 // as its README advises: asynchronously after the TTL, synchronously after StaleFor. Its distributed storage writes to
-// Redis for whoever implements it; here is the local part. Its goroutine that evicts is off, since nothing ends it: it would
+// Redis if the user implements that; here is the local part. Its goroutine that evicts is off, since nothing ends it: it would
 // keep what every round has cached.
 var sturdy = CacheLibrary{
 	Name: "sturdyc 1.1.5", Kind: Local, Promise: OnePerProcess,

@@ -20,7 +20,7 @@ type costs struct {
 	sharedWaiter float64 // more bytes of it while it waits
 	lease        float64 // bytes at the server: a key that is being loaded
 	probe        float64 // of the server: an inbox probed by its own process, when there is little else to do
-	idle         float64 // of the server: a second in which there is nothing to do
+	idle         float64 // of the server: an idle second
 	few, many    crowding
 }
 

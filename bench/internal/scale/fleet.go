@@ -25,7 +25,7 @@ type fleet struct {
 
 	looks                  int
 	lookServer, lookClient time.Duration // what a look costs
-	idleServer, idleClient time.Duration // what a second costs in which nobody asks for anything
+	idleServer, idleClient time.Duration // what an idle second costs
 }
 
 // fleetTimeout is the Guards' RedisTimeout. As thousands of them share this process's few processors, the usual half

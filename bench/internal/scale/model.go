@@ -29,7 +29,7 @@ func (c *costs) wave(instances, inboxes, callers int) scenario.Figures {
 		"waiting":    (each.waiter + c.follower*more) / scenario.Kibibyte,
 		"lease":      (c.lease + each.inbox*told) / scenario.Kibibyte,
 	}
-	if inboxes != instances-1 { // some share a client: of who answers when, the model has nothing to say
+	if inboxes != instances-1 { // some share a client, and the model does not say who answers when
 		f["waiting"] = c.sharedWaiter / scenario.Kibibyte
 		return f
 	}
@@ -54,7 +54,7 @@ func (each crowding) receiver() float64 {
 	return max(each.write, (each.write+each.waking)/float64(runtime.GOMAXPROCS(0)))
 }
 
-// figures are those that a wave is reported with.
+// figures returns what the report of a wave shows.
 func (m *measured) figures(instances float64) scenario.Figures {
 	return scenario.Figures{
 		"loads": m.loads, "requests": m.requests, "commands": m.commands,

@@ -11,7 +11,7 @@ import (
 	"github.com/cacheguard/go/bench/internal/server"
 )
 
-// sizes are those of the fleets that costs are measured on.
+// sizes describes the fleets on which costs are measured.
 type sizes struct{ few, many, callers, waves int }
 
 // pricedSizes are smaller when there is only to be seen whether everything works.

@@ -26,7 +26,7 @@ func unitCosts() scenario.Scenario {
 		Name: "unit-costs",
 		About: "What one of each thing costs, when it is alone, and when it is one of few (100) or of many (1,000) instances that do the " +
 			"same at once. RTT, alone, caller: time from request to reply, from the end of a load to its caller's answer, from one caller's " +
-			"answer to the next one's. Lone (GET, acquire and fill of who comes alone), fill of that, probe, a second of idleness, GET, acquire, publish, write: the " +
+			"answer to the next one's. Lone (GET, acquire and fill of a caller that comes alone), fill of that, probe, a second of idleness, GET, acquire, publish, write: the " +
 			"server's processor time. Asking, waking: this process's. Then bytes: a guard, one that shares its client, more for " +
 			"one that waits, for a further caller who waits; at the server an instance's connections, a lease, an inbox in it.",
 		Metrics: []scenario.Metric{

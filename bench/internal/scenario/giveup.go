@@ -211,7 +211,7 @@ var errMissed = errors.New("the bystander's key was loaded")
 func (c *crowd) read(ctx context.Context, cache rivals.Cache, key string, value []byte) {
 	const perSecond = 200
 	l := openLoop{perSecond: perSecond, length: TooLong, took: c.was.Bystander.times, ask: func(ctx context.Context, _ int) error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), TooLong) // who has asked waits for the answer
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), TooLong) // a caller that has asked waits for the answer
 		defer cancel()
 		got, err := cache.Get(ctx, key, func(context.Context) ([]byte, error) { return nil, errMissed })
 		if err := Check(key, got, value, err); err != nil {

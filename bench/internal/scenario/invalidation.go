@@ -75,7 +75,7 @@ func (o *overtaken) run(ctx context.Context, atOnce, left *atomic.Int64) error {
 	if err := errors.Join(err, <-done); err != nil {
 		return err
 	}
-	Pause(ctx, 20*time.Millisecond) // whoever stores in the background has done so
+	Pause(ctx, 20*time.Millisecond) // libraries that store in the background have done so
 	old, err := o.old(ctx, o.writer)
 	if old {
 		atOnce.Add(1)

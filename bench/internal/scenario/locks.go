@@ -26,7 +26,7 @@ func eachLock(
 	return entries
 }
 
-// allLocks are those that are only exclusive, and read-write locks.
+// allLocks returns the exclusive locks and the read-write locks.
 func allLocks() []rivals.LockLibrary { return slices.Concat(rivals.Locks, rivals.RWLocks) }
 
 // openLocks makes n instances. The caller closes them.

@@ -2,7 +2,7 @@
 // benchmark around them. They count what can be counted (loads, requests, commands, the server's processor time), and
 // measure times from when something was due or had happened, never from when a busy client came to ask.
 //
-// A run opens its own instances, warms them up, measures for about Env.For and closes them. Whoever calls it repeats
+// A run opens its own instances, warms them up, measures for about Env.For and closes them. Its caller repeats
 // it, and takes turns between rivals, so that a slow moment of the machine is one for all.
 package scenario
 
@@ -36,7 +36,7 @@ type Case struct {
 	Entries []Entry
 }
 
-// RoundTrips are those that the case is for, the first one for a smoke run.
+// RoundTrips returns the round trips that the case is for. A smoke run takes the first one.
 func (c Case) RoundTrips() []time.Duration {
 	switch {
 	case c.Away != nil:
@@ -68,7 +68,7 @@ type Env struct {
 	Rungs     *rungs.Set    // servers of locks that are started once; nil: each run starts its own
 }
 
-// Options are those of a client of what is measured.
+// Options returns the options of a client for what is measured.
 func (e Env) Options() *redis.Options {
 	o := e.Redis.Options()
 	if e.Through != "" {
@@ -95,7 +95,7 @@ const (
 	Either Better = "" // neither: it explains others
 )
 
-// Figures are what one run found, by the names of metrics. What is absent does not apply.
+// Figures are what one run found, by the names of metrics. Absent metrics do not apply.
 type Figures map[string]float64
 
 // All are the scenarios, in the order of the report.

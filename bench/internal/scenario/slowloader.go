@@ -9,7 +9,7 @@ import (
 	"github.com/cacheguard/go/bench/internal/rivals"
 )
 
-const lease = time.Second // of whoever loads, for the libraries that have one
+const lease = time.Second // of the instance that loads, for the libraries that have leases
 
 // slowLoader runs a load that takes longer than its lease.
 func slowLoader() Scenario {

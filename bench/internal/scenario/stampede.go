@@ -170,7 +170,7 @@ func stampedeOn(
 	if err != nil {
 		return nil, err
 	}
-	if err := redis.Calm(ctx); err != nil { // who stores in the background is charged for it too
+	if err := redis.Calm(ctx); err != nil { // what is stored in the background counts, too
 		return nil, err
 	}
 	after, err := redis.Usage(ctx)

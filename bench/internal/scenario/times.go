@@ -18,7 +18,7 @@ func newTimes() *times {
 	return &times{h: hdrhistogram.New(1, int64(10*time.Minute), digits)}
 }
 
-// add keeps a duration. What happened before it was waited for took no time.
+// add keeps a duration. A wait for something that had happened already took no time.
 func (t *times) add(d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -61,7 +61,7 @@ func newServer(o redis.Options) *Server {
 	return &Server{options: o, control: redis.NewClient(&control)}
 }
 
-// Options are those of a client of the server.
+// Options returns the options of a client of the server.
 func (s *Server) Options() *redis.Options {
 	o := s.options
 	return &o

@@ -30,7 +30,7 @@ type Engine struct {
 
 	mu      sync.Mutex
 	stats   cdc.Stats
-	current time.Time // up to which everything is invalidated; zero: not known yet
+	current time.Time // everything before it is invalidated; zero: not known yet
 	began   time.Time // the reading
 	trouble time.Time // began; zero: there is none
 	said    time.Time // in the log
@@ -224,7 +224,7 @@ func (a *Applier[P]) persist(ctx context.Context, part *Part[P]) error {
 	return nil
 }
 
-// cut returns the first names, at most so many, and the others.
+// cut returns the first names, at most that many, and the others.
 func cut(names cacheguard.Changes, size int) (piece, rest cacheguard.Changes) {
 	k := min(size, len(names.Keys))
 	t := min(size-k, len(names.Tags))

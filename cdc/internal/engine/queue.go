@@ -15,13 +15,13 @@ const MaxNames = 10_000
 // Part is what a transaction changes, or a part of a large one.
 type Part[P any] struct {
 	Names        cacheguard.Changes
-	Whole        []*Table // tables of which the log does not say which rows have changed
+	Whole        []*Table // tables without a record of which rows have changed
 	Rows         int
 	Transactions int       // that end in it and have rows
 	Marks        []uint64  // the feed's numbers of its transactions, for Settle
 	Committed    time.Time // when its last transaction committed, by the database's clock; or when nothing was left to read
 
-	// Until is the position up to which everything is invalidated once this part is. It counts if Ends: whole transactions end here.
+	// Until is a position: everything before it is invalidated once this part is. It counts if Ends: whole transactions end here.
 	Until P
 	Ends  bool
 }

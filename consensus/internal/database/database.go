@@ -19,7 +19,7 @@ type Driver interface {
 // Session is a connection of one lock's own. One goroutine at a time uses it. After an error, Discard is all that is done.
 type Session interface {
 	// Queue takes the session's lock of the name, or reports that somebody else has it when it must not wait. When giveUp
-	// ends, so does the wait. The error is that of giveUp when nothing is left and the session can be used again.
+	// ends, so does the wait. It returns the error of giveUp if nothing is left behind and the session can be used again.
 	Queue(giveUp context.Context, name string, wait bool) (taken bool, err error)
 
 	// Claim raises the fence and notes the TTL in the row of the name, if the lock is free. If not, it returns how long

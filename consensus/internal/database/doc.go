@@ -5,7 +5,7 @@
 // connection breaks, while the holder may still believe in it. That is what the row is for:
 //
 //	fence     the last fence
-//	lease_ms  the TTL of who has the lock; 0 when the last holder has given it up
+//	lease_ms  the TTL of the holder; 0 when the last holder has given the lock up
 //	free_at   when a lock that was not given up is free, in the database's milliseconds; 0 until somebody asks
 //
 // The session that has the session's lock looks at the row, and takes the lock by raising the fence in the same statement, if lease_ms is

@@ -51,7 +51,7 @@ func (s *Session) Kept(sent time.Time) {
 	}
 }
 
-// End ends the session: its holders have lost their locks, and who waits learns of it.
+// End ends the session: its holders have lost their locks, and waiters learn of it.
 func (s *Session) End() {
 	s.end()
 	s.mu.Lock()

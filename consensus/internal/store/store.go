@@ -17,7 +17,7 @@ var (
 
 // Store keeps locks.
 type Store interface {
-	// Acquire takes the lock of the name, for which it waits or not. It returns soon after ctx has ended. A failed
+	// Acquire takes the lock of the name, and waits for it or not. It returns soon after ctx has ended. A failed
 	// Acquire leaves nothing behind; what has to be given up in the store is given up by tasks of the Locker's life.
 	Acquire(ctx context.Context, name string, wait bool) (Claim, error)
 

@@ -6,7 +6,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// embeddedRedis is a miniredis in which time passes.
+// embeddedRedis is a miniredis with a clock that runs.
 type embeddedRedis struct {
 	server *miniredis.Miniredis
 	done   chan struct{} // closed to stop the clock

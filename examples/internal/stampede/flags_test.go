@@ -35,16 +35,3 @@ func TestABadFlagIsNamed(t *testing.T) {
 		}
 	}
 }
-
-func TestHelpNamesEveryFlag(t *testing.T) {
-	t.Parallel()
-	var help strings.Builder
-	if code := Quickstart().Execute(t.Context(), []string{"-h"}, &help, io.Discard); code != program.OK {
-		t.Errorf("exit code %d, want %d", code, program.OK)
-	}
-	for _, name := range []string{"-instances", "-callers", "-duration", "-ttl", "-query", "-short", "REDIS_URL", "DATABASE_URL"} {
-		if !strings.Contains(help.String(), name) {
-			t.Errorf("the help does not mention %s", name)
-		}
-	}
-}

@@ -21,7 +21,7 @@ type Page struct {
 
 	// Show opens the page on a port of this machine, on any that is free if that is 0, and closes it after run.
 	Show func(ctx context.Context, port int, run func(ctx context.Context, url string) error) error
-	// Tour goes through the page, and checks what it shows. The folder is that of Browse.
+	// Tour goes through the page, and checks what it shows. The folder is for Browse.
 	Tour func(ctx context.Context, out io.Writer, folder string) error
 }
 

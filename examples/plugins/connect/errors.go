@@ -13,7 +13,7 @@ import (
 )
 
 // Errors lets Connect's errors travel to the instances that waited for a load: their code, message and, if they fit, details; not their headers. It is a
-// CacheConfig.ErrorCodec. What the message says stays in Redis until the failure is forgotten.
+// CacheConfig.ErrorCodec. The text of the message stays in Redis until the failure is forgotten.
 type Errors struct{}
 
 var _ cacheguard.ErrorCodec = Errors{}

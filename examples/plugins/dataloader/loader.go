@@ -2,7 +2,7 @@
 // resolvers ask for things one by one: the dataloader gathers what one request asks for, and GetMany takes it from the cache, or loads what is missing together.
 //
 // A dataloader remembers what it returned, and hears of no invalidation: make one for each request, and drop it with the request. A batch runs with the context
-// of whoever asked first, which is fine within one request.
+// of the first caller, which is fine within one request.
 package dataloader
 
 import (

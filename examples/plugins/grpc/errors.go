@@ -13,7 +13,7 @@ import (
 )
 
 // Errors lets a status travel to the instances that waited for a load: its code, its message and, if they fit, its details. It is a CacheConfig.ErrorCodec.
-// What the message says stays in Redis until the failure is forgotten.
+// The text of the message stays in Redis until the failure is forgotten.
 type Errors struct{}
 
 var _ cacheguard.ErrorCodec = Errors{}

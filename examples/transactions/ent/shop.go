@@ -50,7 +50,7 @@ func (s *Shop) transact(ctx context.Context, c cacheguard.Changes, write func(*d
 	return tx.Commit()
 }
 
-// Buy sells pieces of a product. What it changes is known before.
+// Buy sells pieces of a product. It is known before which rows it changes.
 func (s *Shop) Buy(ctx context.Context, customer, product, count int64) error {
 	return s.transact(ctx, s.Sale(customer, product), func(tx *db.Tx, _ *cacheguard.Intent) error {
 		if err := tx.Product.UpdateOneID(product).AddStock(-count).Exec(ctx); err != nil {

@@ -42,7 +42,7 @@ func (s *Shop) transact(ctx context.Context, c cacheguard.Changes, write func(*g
 	return s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error { return write(tx, in) }) // commits
 }
 
-// Buy sells pieces of a product. What it changes is known before.
+// Buy sells pieces of a product. It is known before which rows it changes.
 func (s *Shop) Buy(ctx context.Context, customer, product, count int64) error {
 	return s.transact(ctx, s.Sale(customer, product), func(tx *gorm.DB, _ *cacheguard.Intent) error {
 		err := tx.Model(&shop.Product{ID: product}).Update("stock", gorm.Expr("stock - ?", count)).Error

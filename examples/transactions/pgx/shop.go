@@ -39,7 +39,7 @@ func (s *Shop) transact(ctx context.Context, c cacheguard.Changes, write func(pg
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return write(tx, in) }) // commits
 }
 
-// Buy sells pieces of a product. What it changes is known before.
+// Buy sells pieces of a product. It is known before which rows it changes.
 func (s *Shop) Buy(ctx context.Context, customer, product, count int64) error {
 	return s.transact(ctx, s.Sale(customer, product), func(tx pgx.Tx, _ *cacheguard.Intent) error {
 		_, err := tx.Exec(ctx, `UPDATE products SET stock = stock - $1 WHERE id = $2`, count, product)

@@ -46,7 +46,7 @@ func (s *Shop) transact(ctx context.Context, c cacheguard.Changes, write func(*s
 	return tx.Commit()
 }
 
-// Buy sells pieces of a product. What it changes is known before.
+// Buy sells pieces of a product. It is known before which rows it changes.
 func (s *Shop) Buy(ctx context.Context, customer, product, count int64) error {
 	return s.transact(ctx, s.Sale(customer, product), func(tx *sql.Tx, _ *cacheguard.Intent) error {
 		_, err := tx.ExecContext(ctx, `UPDATE products SET stock = stock - $1 WHERE id = $2`, count, product)

@@ -43,7 +43,7 @@ func (s *Shop) transact(ctx context.Context, c cacheguard.Changes, write func(*d
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return write(s.queries.WithTx(tx), in) }) // commits
 }
 
-// Buy sells pieces of a product. What it changes is known before.
+// Buy sells pieces of a product. It is known before which rows it changes.
 func (s *Shop) Buy(ctx context.Context, customer, product, count int64) error {
 	return s.transact(ctx, s.Sale(customer, product), func(q *db.Queries, _ *cacheguard.Intent) error {
 		if err := q.Take(ctx, db.TakeParams{ID: product, Count: count}); err != nil {

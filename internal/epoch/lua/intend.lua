@@ -1,7 +1,7 @@
 -- Announces that a transaction may change what has a tag: until it is done, or the intent expires, no epoch of the tag lasts longer than
 -- the intent.
 -- KEYS: epoch of the tag, epoch of all tags together, then those of the intents on the two, in one slot
--- ARGV: intent, ms for which it stands, ms for which its end is remembered, channel that local tiers listen to, notice for them (nothing:
+-- ARGV: intent, how long it stands in ms, how long its end is remembered in ms, channel that local tiers listen to, notice for them (nothing:
 --       the intent is renewed, if it stands)
 -- Returns 1, or 0 if an intent to be renewed is gone: it is done, has expired or was evicted.
 -- Safe to run twice. A copy that arrives after the intent is done shortens the lives of epochs until it expires.

@@ -8,7 +8,7 @@
 -- The second half of KEYS are the sets of the epochs at the first half.
 local names = #KEYS / 2
 
--- Returns for how many ms an epoch may last; nil: as long as usual. It is that of the name with the number.
+-- Returns for how many ms the epoch of the i-th name may last; nil: as long as usual.
 local function limit_of(i, now)
   local key, untils = KEYS[i], KEYS[names + i]
   while true do

@@ -3,7 +3,7 @@
 -- ARGV: generation, TTL in ms (0: do not store), head and tail of the entry (the time of writing goes between them;
 --       an empty tail: there is no entry), id of the load and its offset in the entry, the largest entry to push,
 --       token of the load
--- Returns 'stored' | 'kept' (valid, and not to be stored) | 'refused' | the error with which Redis refused to store it
+-- Returns 'stored' | 'kept' (valid, and not to be stored) | 'refused' | the error of Redis, which refused to store it
 -- Safe to run twice: a second run finds its own id in the entry. If nothing was stored, it returns 'refused', and the callers
 -- that shared the load ask once more.
 local id, offset = ARGV[5], tonumber(ARGV[6])

@@ -138,7 +138,7 @@ local function drop_expired(key, now)
   end
 end
 
--- Makes the writer's intent stand for that many ms from now. The instance is that of a new writer, else nil. Returns HSET's reply.
+-- Makes the writer's intent stand for that many ms from now. The instance is given for a new writer only. Returns HSET's reply.
 local function set_intent(key, token, ms, instance)
   local now = now_ms()
   local stands = string.format('%.0f %s', now + ms, ms)

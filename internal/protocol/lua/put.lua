@@ -4,7 +4,7 @@
 -- KEYS: as begin_update.lua
 -- ARGV: token, channel that local tiers listen to, notice for them, which of the seats the value is for, generation that begin_update.lua
 --       returned, TTL in ms, head and tail of the entry (the time of writing goes between them), its id and the id's offset
--- Returns 'stored' | 'refused' | the error with which Redis refused to store it; the update has ended in any case.
+-- Returns 'stored' | 'refused' | the error of Redis, which refused to store it; the update has ended in any case.
 -- Safe to run twice: a second run finds its own id in the entry, or stores nothing, because the first removed the generation.
 -- A copy of begin_update.lua that arrives late makes another generation.
 local value, lease_key, offset = KEYS[7 + ARGV[4]], KEYS[2 + ARGV[4]], tonumber(ARGV[10])

@@ -1,6 +1,6 @@
--- Extends an intent. What is cached still ends when it would have.
+-- Extends an intent. Values that are cached already still end when they would have.
 -- KEYS: intents of transactions; the leases and the values of all seats
--- ARGV: intent, ms for which it stands, ms for which its end is remembered
+-- ARGV: intent, how long it stands in ms, how long its end is remembered in ms
 -- Returns 1, or 0 if the intent is gone: it is done, has expired or was evicted.
 -- Safe to run twice.
 local untils, now = KEYS[1], now_ms()

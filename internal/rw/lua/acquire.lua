@@ -1,6 +1,6 @@
 -- Takes the lock, or a place in the queue, or reports that the lock is busy.
 -- KEYS: as in the prelude
--- ARGV: token, mode ('w' or 'r'), lease ms, grace in ms (0: do not queue), ms for which it waits at most, inbox ('' for none),
+-- ARGV: token, mode ('w' or 'r'), lease ms, grace in ms (0: do not queue), how many ms it waits at most, inbox ('' for none),
 --       when it came by this server's clock in microseconds (0: now)
 -- Returns the fence if the token holds the lock | {'queued', ms until it may be worth asking again, ticket, time in microseconds}
 --       | {'busy', ms until the leases of the holders end}

@@ -3,7 +3,7 @@
 --
 -- KEYS, the same for every script:
 --   lock     hash: as in the prelude of package queue; writer (its token) and deadline, while a writer holds; solo, the ticket
---            (empty: none) at a moment when nobody was queued. Whoever queues gets a new ticket, so while solo equals ticket,
+--            (empty: none) at a moment when nobody was queued. A caller that queues gets a new ticket, so while solo equals ticket,
 --            nobody has queued since
 --   readers  zset: the tokens that hold for reading, by deadline
 --   writers  zset: the tokens that wait to write, by ticket less the microseconds that each had waited before it got one
@@ -87,7 +87,7 @@ end
 
 -- Waiters rely on the lease that was the last to end when they asked. If the remaining leases end sooner, and before the next
 -- heartbeat, this makes the first writer ask. The reply says when they end. The writer asks again then, and that request hands the
--- lock on to whoever is next.
+-- lock on to the next in the queue.
 local function hasten()
   local till = writer and deadline or read_until
   if not left and till >= known then

@@ -65,7 +65,7 @@ func Main() {
 	if setting == "" {
 		return
 	}
-	signal.Ignore(os.Interrupt) // it ends with who started it, who may have something to finish
+	signal.Ignore(os.Interrupt) // it ends with its parent, which may have something to finish
 	if err := serve(setting, os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "distance:", err)
 		os.Exit(1)

@@ -6,7 +6,7 @@ import (
 )
 
 // Cut keeps what is sent from arriving, or lets it go on, as a network does whose packets vanish and are sent again: neither side hears
-// of it. Connections stay open, new ones are made, and both are silent. What was sent in the cut, the ends of connections included,
+// of it. Connections stay open, new ones are made, and both are silent. Everything sent in the cut, the ends of connections included,
 // arrives when it is over.
 func (p *Proxy) Cut(on bool) {
 	p.mu.Lock()

@@ -145,7 +145,7 @@ func TestWhoReadsNothingStopsWhoWrites(t *testing.T) {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("%d bytes were taken that nobody read: %v", sent, err)
 	}
-	_ = server.Close() // and who closes, ends it
+	_ = server.Close() // which ends it
 	if _, err := io.Copy(io.Discard, client); err != nil && errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error(err)
 	}

@@ -52,7 +52,7 @@ func (s *Stretch) Delay(d time.Duration) {
 	s.delay = d
 }
 
-// Write returns when there is room for p. An error is that of an earlier write to the other end.
+// Write returns when there is room for p. An error comes from an earlier write to the other end.
 func (s *Stretch) Write(p []byte) (int, error) {
 	now := time.Now()
 	s.mu.Lock()

@@ -28,14 +28,14 @@ type Soak struct {
 	Dialect Dialect
 	Feed    Feed // which does not run, but can say when the others have caught up
 
-	// Exec runs statements on one connection, and ends what transaction is left open. What fails, as a key is there already or there is a
+	// Exec runs statements on one connection, and ends what transaction is left open. A failed statement, as a key is there already or there is a
 	// deadlock, is rolled back.
 	Exec func(ctx context.Context, statements []string)
 
 	// Truth is what the database has.
 	Truth func(ctx context.Context) (map[int64]string, error)
 
-	// Position is what is confirmed; 0: it is not known. It never goes back, whoever wakes up after another has taken over.
+	// Position is what is confirmed; 0: it is not known. It never goes back, also when a reader wakes up after another has taken over.
 	Position func(ctx context.Context) uint64
 
 	Fleet    *Fleet

@@ -62,14 +62,14 @@ func cutOff(b *bench) {
 	b.unlock(b.lock(k))
 }
 
-// heldUpUnlock has the holder unlock in the cut. What it has sent arrives when the next one has the lock.
+// heldUpUnlock has the holder unlock in the cut. Its request arrives when the next one has the lock.
 func heldUpUnlock(b *bench) {
 	line := b.line()
 	k := b.kind.Open(b, line.addr, b.short())
 	l, next := b.contested(k)
 	line.cut(true)
 	if l.Unlock(context.Background()) == nil {
-		b.Error("the unlock of which the server has not heard says that it was done")
+		b.Error("an unlock that has not reached the server says that it was done")
 	}
 	after := b.granted(next)
 	b.overBefore(l, time.Now())
@@ -79,11 +79,11 @@ func heldUpUnlock(b *bench) {
 	b.unlock(b.lock(k))
 }
 
-// cutOffWaiter cuts off the first of those that wait. It may be granted the lock, but hears of that when another one has it.
+// cutOffWaiter cuts off the first waiter. It may be granted the lock, but learns of that only when another one has it.
 func cutOffWaiter(b *bench) {
 	line := b.line()
 	cfg := b.short()
-	cfg.TTL *= 2 // so that it waits for longer than a waiter counts as alive of which nothing is heard
+	cfg.TTL *= 2 // so that it waits for longer than a silent waiter counts as alive
 	k := b.kind.Open(b, line.addr, cfg)
 	l := b.lock(b.open())
 	first := b.ask(patient(b), k)
@@ -173,7 +173,7 @@ func cutOffFromOne(b *bench) {
 	b.livedOn(l, next)
 }
 
-// brokenConnections breaks all connections of the holder, who makes others.
+// brokenConnections breaks all connections of the holder, which makes others.
 func brokenConnections(b *bench) {
 	if b.kind.Cut != nil {
 		b.Skip("locks depend on a connection")

@@ -100,7 +100,7 @@ type Kind struct {
 	// Clocked says that fences of names that nothing is known of begin with this clock.
 	Clocked bool
 
-	// LeapsEndSessions says that the server may take a leap forward of its clock for time in which a session idled, and end it. Then the
+	// LeapsEndSessions says that the server may take a leap forward of its clock for time that a session idled, and end it. Then the
 	// lease is lost, or the wait fails.
 	LeapsEndSessions bool
 

@@ -36,7 +36,7 @@ func startStore(tb testing.TB) *fencedStore {
 		_ = l.Close() // it is of no use any more
 		s.mu.Lock()
 		for c := range s.conns {
-			_ = c.Close() // likewise
+			_ = c.Close() // as above
 		}
 		s.mu.Unlock()
 		s.serving.Wait()

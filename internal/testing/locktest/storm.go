@@ -106,7 +106,7 @@ func (s *tempest) kill(i int) {
 	s.workers[i] = s.worker()
 }
 
-// end kills all, and checks what they said: no two were told that they hold the lock at the same time, and their fences
+// end kills all, and checks what they said: no two of them held the lock at the same time, and their fences
 // only grow.
 func (s *tempest) end() {
 	for _, w := range s.workers {

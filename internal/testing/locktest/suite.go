@@ -168,7 +168,7 @@ func givingUp(b *bench) {
 	b.unlock(b.lock(others[0]))
 }
 
-// givingUpLate has a call give up at the moment in which the lock becomes free.
+// givingUpLate has a call give up at the moment when the lock becomes free.
 func givingUpLate(b *bench) {
 	k, other := b.open(), b.open()
 	for range 30 {

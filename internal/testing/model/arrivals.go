@@ -25,7 +25,7 @@ func (a *Arrivals) Waited(id string) int64 {
 	return (a.world.Clock() - waited) * 1000
 }
 
-// Check looks at the queue, after a script. was says who was queued before it.
+// Check looks at the queue, after a script. was has the queue before it.
 func (a *Arrivals) Check(queue []string, was func(id string) bool) {
 	for _, id := range queue {
 		switch it := a.of[id]; {
@@ -45,7 +45,7 @@ func (a *Arrivals) Check(queue []string, was func(id string) bool) {
 	}
 }
 
-// MayPass reports whether who asks may go before who is queued: it had waited before, and nothing says that it came later.
+// MayPass reports whether a caller that asks may pass one that is queued: it had waited before, and nothing says that it came later.
 func (a *Arrivals) MayPass(asking, queued string) bool {
 	later, known := a.before(queued, asking)
 	return a.of[asking].waited && !(known && later)

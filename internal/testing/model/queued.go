@@ -55,7 +55,7 @@ type Queued struct {
 	Arrive func(*Actor)
 	// Change does what a holder may do besides renewing and releasing; nil: there is nothing.
 	Change func(*Actor)
-	// Held are those that hold, and until when.
+	// Held returns the tokens that hold, and until when.
 	Held func(Snapshot) map[string]int64
 	// Compare compares Now with what was before a script of the token's that sent so many messages.
 	Compare func(before Snapshot, token string, sent int64)
@@ -236,7 +236,7 @@ func (w *Queued) finish(a *Actor) {
 	for known, tries := false, 0; !known && tries < 20; tries++ {
 		w.SendFor(a, "releases", w.Releasing(a.Token, a.Fence, a.Lost), func(cmd *redis.Cmd, _ int64) {
 			if n, _ := cmd.Int(); n == queue.Lost && a.Revoked {
-				w.Wrong("%s was revoked, and hears that it is lost", a.Token)
+				w.Wrong("%s was revoked, and its renewal says that it is lost", a.Token)
 			}
 			known, w.gone[a.Token] = true, true
 			w.checkGone()

@@ -11,8 +11,8 @@ import (
 	"github.com/cacheguard/go/internal/script"
 )
 
-// SetBack has two callers queue for a lock that is held, and die. Then the clock is set back, and a third one queues. The calls are those of
-// Modelled scripts. The lock is asked for as the argument says.
+// SetBack has two callers queue for a lock that is held, and die. Then the clock is set back, and a third one queues. The calls are
+// made by Modelled scripts, with the argument as.
 func SetBack(t *testing.T, rdb *redis.Client, calls queue.Calls, as any) {
 	t.Helper()
 	run := func(at int64, call script.Call) *redis.Cmd {

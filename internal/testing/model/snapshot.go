@@ -21,13 +21,13 @@ type Snapshot struct {
 	ttls  []int64            // of the keys there are; -1: none
 }
 
-// Alive are those that are queued, and until when they are believed to live.
+// Alive returns the queued tokens, and until when they are believed to live.
 func (s Snapshot) Alive() map[string]int64 { return s.Sets[len(s.Sets)-1] }
 
 // Lives tells whether a queued token was believed to live at a time.
 func (s Snapshot) Lives(token string, at int64) bool { return s.Alive()[token] > at }
 
-// Number is that of a field.
+// Number returns the number in a field.
 func (s Snapshot) Number(field string) int64 {
 	n, _ := strconv.ParseInt(s.Hash[field], 10, 64)
 	return n
@@ -117,7 +117,7 @@ func (w *Queued) checkLasts(what, token string, until, most int64) {
 	}
 }
 
-// checkGone: who has given up, and was told so, neither holds nor waits, whatever of it arrives late.
+// checkGone: a token that has given up, and has the reply, neither holds nor waits, whichever of its requests arrive late.
 func (w *Queued) checkGone() {
 	for _, token := range slices.AppendSeq(slices.Collect(maps.Keys(w.Now.Alive())), maps.Keys(w.Held(w.Now))) {
 		if w.gone[token] {

@@ -45,8 +45,8 @@ func AwaitNoLease(tb testing.TB, rdb *redis.Client, prefix string) {
 	})
 }
 
-// Later returns when the clock of the test's machine, which is that of its servers, has moved on by more than requests take.
-// What is ordered by the time at a server is ordered for sure then.
+// Later returns when the clock of the machine, which its servers use, too, has moved on by more than requests take.
+// Afterwards, an order by the time at a server is certain.
 func Later() { <-time.After(250 * time.Millisecond) }
 
 // final is an error that asking again will not mend.

@@ -15,7 +15,7 @@ type Cluster struct {
 }
 
 // StartCluster runs a cluster of three masters with replicas each. When it returns, all slots are served, every node
-// says cluster_state:ok and every node has the same view of who serves what.
+// says cluster_state:ok and every node has the same view of which node serves what.
 func StartCluster(tb testing.TB, replicas int) *Cluster {
 	tb.Helper()
 	c := &Cluster{nodes: startNodes(tb, masters*(1+replicas), clusterArguments)}

@@ -137,7 +137,7 @@ func linked(ctx context.Context, rdb *redis.Client) error {
 	return nil
 }
 
-// topology is a node's view of who serves which slots, in a comparable form.
+// topology is a node's view of which node serves which slots, in a comparable form.
 func topology(ctx context.Context, rdb *redis.Client, replicas int) ([]string, error) {
 	// go-redis' own cluster client asks this too, and it leaves out replicas that are not ready.
 	ranges, err := rdb.ClusterSlots(ctx).Result() //nolint:staticcheck // see above

@@ -14,7 +14,7 @@ type Daemon struct {
 	log  bytes.Buffer // read it when proc has ended
 }
 
-// Serve starts the command, and kills it at the end of the test. What it wrote is shown if the test has failed.
+// Serve starts the command, and kills it at the end of the test. If the test has failed, it shows the output.
 func Serve(tb testing.TB, cmd *exec.Cmd) *Daemon {
 	tb.Helper()
 	d := &Daemon{tb: tb}

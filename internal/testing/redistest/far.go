@@ -62,7 +62,7 @@ func (f *Far) accept() {
 		f.conns = append(f.conns, client, server)
 		f.mu.Unlock()
 		f.tasks.Go(func() { f.carry(client, server) }) // owner: the Far; stop: a side closes; joined at the end of the test
-		f.tasks.Go(func() { f.carry(server, client) }) // likewise
+		f.tasks.Go(func() { f.carry(server, client) }) // as above
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // Main is the TestMain of a package whose tests share one server: it starts the server, sets shared, runs the tests,
-// fails them if they leave goroutines behind, stops the server and exits. What runs when the tests begin is not theirs:
+// fails them if they leave goroutines behind, stops the server and exits. Goroutines that run when the tests begin are not theirs:
 // the server has a goroutine that waits for its process to end.
 func Main(m *testing.M, shared **Server) {
 	s, stop, err := StartForMain()

@@ -43,7 +43,7 @@ const (
 	// SwallowReply lets the command run and never replies. Nothing after it arrives on that connection either, as a
 	// client would take that for the reply.
 	SwallowReply Fault = "swallow reply"
-	// CutBefore closes the connection before the command reaches Redis. What was sent before it is still replied to.
+	// CutBefore closes the connection before the command reaches Redis. Commands before it are still replied to.
 	CutBefore Fault = "cut before"
 	// Hold keeps the command, and all after it on that connection, from Redis until Release, even if the client has
 	// gone by then: a command that arrives late.

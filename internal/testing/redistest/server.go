@@ -11,7 +11,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/wallclock"
 )
 
-// Server is a redis-server. What goes wrong with it fails the test that started it.
+// Server is a redis-server. Trouble with it fails the test that started it.
 type Server struct {
 	tb   testing.TB // nil for a server of TestMain
 	node *node

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Twemproxy is a proxy that knows no pub/sub, no HELLO, no INFO and no script without a key: it ends the connection of who asks.
+// Twemproxy is a proxy that knows no pub/sub, no HELLO, no INFO and no script without a key: it ends the connection of a client that asks.
 type Twemproxy struct{ addr string }
 
 // StartTwemproxy puts a twemproxy, whose program is nutcracker, before servers. With more than one server, what stands between braces in a key says which has it.

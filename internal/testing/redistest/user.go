@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// As makes a user with the rules, as ACL SETUSER takes them, and returns the tweak with which a client logs in as that.
+// As makes a user with the rules, as ACL SETUSER takes them, and returns the tweak that makes a client log in as that user.
 func (s *Server) As(tb testing.TB, rules ...string) func(*redis.Options) {
 	tb.Helper()
 	name := "user-" + rand.Text()
@@ -21,7 +21,7 @@ func (s *Server) As(tb testing.TB, rules ...string) func(*redis.Options) {
 	return User(name, "secret")
 }
 
-// User is the tweak with which a client logs in as that.
+// User is the tweak that makes a client log in as that user.
 func User(name, password string) func(*redis.Options) {
 	return func(o *redis.Options) { o.Username, o.Password = name, password }
 }

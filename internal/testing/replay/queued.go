@@ -88,13 +88,13 @@ func (q *Queued) Release(caller string, want string) {
 	}
 }
 
-// Hear waits until the caller hears of a grant.
+// Hear waits until the message of a grant reaches the caller.
 func (q *Queued) Hear(caller string) {
 	inbox := q.inbox + ":" + caller
 	for q.mail[inbox] == 0 {
 		m, err := q.heard.ReceiveTimeout(q.T.Context(), 20*time.Second)
 		if err != nil {
-			q.Wrong("nobody was told of the grant: %v", err)
+			q.Wrong("nobody got the message of the grant: %v", err)
 			return
 		}
 		if m, ok := m.(*redis.Message); ok && !strings.HasSuffix(m.Payload, q.Token(caller)) {
@@ -117,7 +117,7 @@ func (q *Queued) Field(name string) string {
 	return text
 }
 
-// Callers are those in a sorted set, as bits.
+// Callers returns the callers in a sorted set, as bits.
 func (q *Queued) Callers(key string) string {
 	bits := 0
 	for _, token := range q.Redis.ZRange(q.T.Context(), key, 0, -1).Val() {

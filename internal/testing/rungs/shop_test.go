@@ -63,7 +63,7 @@ func (s *source) finish(value int) {
 	s.finished = max(s.finished, value)
 }
 
-// guard is that of a process.
+// guard makes the Guard of a process.
 func guard(tb testing.TB, r Rung, addr, redisAddr string) *cacheguard.Guard {
 	tb.Helper()
 	locks, err := r.Open(addr, "writes", ttl)
@@ -72,14 +72,14 @@ func guard(tb testing.TB, r Rung, addr, redisAddr string) *cacheguard.Guard {
 	}
 	tb.Cleanup(func() { _ = locks.Close() }) // it is of no use any more
 	rdb := redis.NewClient(&redis.Options{Addr: redisAddr})
-	tb.Cleanup(func() { _ = rdb.Close() }) // likewise
+	tb.Cleanup(func() { _ = rdb.Close() }) // as above
 	g, err := cacheguard.New(rdb, cacheguard.Config{
 		Prefix: "shop", WriteLock: locks, LeaseTTL: 2 * time.Second, WaitTimeout: time.Second, RedisTimeout: 20 * time.Second,
 	})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { _ = g.Close() }) // likewise
+	tb.Cleanup(func() { _ = g.Close() }) // as above
 	return g
 }
 

@@ -81,7 +81,7 @@ func (d *daemon) Pause() {
 // Resume lets them go on.
 func (d *daemon) Resume() {
 	for _, pid := range d.stopped {
-		_ = syscall.Kill(pid, syscall.SIGCONT) // likewise
+		_ = syscall.Kill(pid, syscall.SIGCONT) // it may have ended
 	}
 	d.stopped = nil
 	d.Signal(syscall.SIGCONT)
@@ -103,7 +103,7 @@ func (d *daemon) lose(data string) {
 	}
 }
 
-// children are those of a process, on Linux.
+// children returns the children of a process, on Linux.
 func children(pid int) (all []int) {
 	list, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid)) // elsewhere there is none
 	for _, field := range strings.Fields(string(list)) {

@@ -6,7 +6,7 @@ import (
 )
 
 // replacements are functions that ask the kernel, and add so many seconds if it was for the real time. The kernel keeps all registers but
-// rax, rcx and r11, which belong to whoever is called.
+// rax, rcx and r11, which a function may change.
 func replacements(seconds int64) map[string][]byte {
 	load := binary.LittleEndian.AppendUint64([]byte{0x48, 0xb9}, uint64(seconds)) // mov rcx, seconds
 	return map[string][]byte{

@@ -1,6 +1,6 @@
 // Package wallclock sets the wall clock of a process, of any program, while it runs. The real time that it sees moves, and
 // its monotonic clock does not, as when somebody sets the clock of its machine. Package wallclock writes into the process, over the functions of the kernel's
-// vDSO, by which C, Go and Java all ask for the time. Timers of the kernel that end at a point of the real time are not moved.
+// vDSO, where C, Go and Java all ask for the time. Timers of the kernel that end at a point of the real time are not moved.
 //
 // It works on Linux, on amd64, and elsewhere returns errors.ErrUnsupported.
 package wallclock

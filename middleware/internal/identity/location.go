@@ -52,7 +52,7 @@ func (p place) locationAfter(prefix string) string {
 	return prefix + scheme + "://" + p.host + p.path + p.query
 }
 
-// placeOf is what a request asks for. The path and the query are those of the request line, if there is one: a router in front may have
+// placeOf is what a request asks for. The path and the query come from the request line, if there is one: a router in front may have
 // removed the part of the URL that tells applications apart.
 func (n *Namer) placeOf(r *http.Request) place {
 	p := n.placeOfURL(r, r.URL)
@@ -123,7 +123,7 @@ func (n *Namer) rewritten(r *http.Request) (seen string) {
 	}
 	seen += escapedPath(r.URL) + Separator
 	if queryOf(r.URL) == query {
-		return seen // the query is that of the page
+		return seen // the query is the page's
 	}
 	return seen + "?" + n.normalQuery(queryOf(r.URL))
 }
@@ -178,7 +178,7 @@ func (n *Namer) trimmedQuery(query string) string {
 // trims reports whether there are parameters that do not tell pages apart.
 func (n *Namer) trims() bool { return len(n.set.IgnoreQuery)+len(n.set.OnlyQuery) > 0 }
 
-// named reports whether a name is in a list, in which a star at the end stands for any text.
+// named reports whether a name is in a list. There, a star at the end stands for any text.
 func named(list []string, name string) bool {
 	return slices.ContainsFunc(list, func(pattern string) bool {
 		prefix, open := strings.CutSuffix(pattern, "*")

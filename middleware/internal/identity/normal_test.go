@@ -36,5 +36,5 @@ func TestALongFieldIsNotTakenApart(t *testing.T) {
 	}
 	long := strings.Repeat("a,", 10_000)
 	expect.Equal(t, "long ones are told apart", n.normal("X-A", []string{long + "b"}) == n.normal("X-A", []string{long + "c"}), false)
-	expect.Equal(t, "a long one is that of its normal form", n.normal("Accept", []string{long}) == short("="+long), false)
+	expect.Equal(t, "a long one is made from its normal form", n.normal("Accept", []string{long}) == short("="+long), false)
 }

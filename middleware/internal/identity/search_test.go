@@ -7,7 +7,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
-// The sections are those of draft-ietf-httpbis-no-vary-search.
+// Sections are sections of draft-ietf-httpbis-no-vary-search.
 func TestTheFieldNoVarySearchIsReadAsTheDraftHasIt(t *testing.T) {
 	for _, c := range []struct{ section, field, means string }{
 		{"5.1", "key-order", "order "},

@@ -61,7 +61,7 @@ func VaryFields(h http.Header) []string {
 	return slices.Compact(fields)
 }
 
-// NamedFields are the fields by which the variants of a page are told apart, as Vary names them.
+// NamedFields returns the fields that tell the variants of a page apart, as Vary names them.
 func NamedFields(rec *record.Record) (names []string) {
 	for _, p := range rec.Vary {
 		if !strings.HasPrefix(p.Name, colon) {

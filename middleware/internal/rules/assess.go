@@ -38,7 +38,7 @@ type Reply struct {
 	Received time.Time
 }
 
-// Assessment says whether a response may be stored, and on which terms it may be reused.
+// Assessment says whether a response may be stored, and how it may be reused.
 type Assessment struct {
 	record.Terms
 	Unfit   string   // why it may not be stored, a word for Cache-Status; empty: it may

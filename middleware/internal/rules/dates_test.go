@@ -42,7 +42,7 @@ func TestDatesAreReadAsRFC9110HasThem(t *testing.T) {
 	}
 }
 
-// What net/http writes is always read.
+// Dates that net/http writes can always be read.
 func FuzzParseDate(f *testing.F) {
 	f.Add(int64(784111777), "Sunday, 06-Nov-94 08:49:37 GMT")
 	f.Fuzz(func(t *testing.T, seconds int64, text string) {

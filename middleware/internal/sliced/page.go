@@ -30,7 +30,7 @@ type Store struct {
 	Size      int // of a slice; 0: there are none
 	Unlimited bool
 	LogPanic  func(ctx context.Context, panicked any, stack []byte)
-	Clock     clock.Clock // by which slices grow old
+	Clock     clock.Clock // that slices age by
 }
 
 // Page is a page in slices, as one request reads it.

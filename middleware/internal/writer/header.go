@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Canonical is a copy of a header in which every field has its canonical name.
+// Canonical returns a copy of a header, with the canonical name of every field.
 func Canonical(h http.Header) http.Header {
 	sent := make(http.Header, len(h))
 	for name, values := range h {

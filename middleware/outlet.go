@@ -7,9 +7,8 @@ import (
 	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
-// seat is the place in a request for the rebuild that runs for it. While the request is there, a response that cannot be stored can be
-// streamed to it.
-type seat struct {
+// outlet is where a rebuild can stream a response that cannot be stored: to the request that it runs for, while that is there.
+type outlet struct {
 	mu      sync.Mutex
 	left    bool
 	rebuild *rebuild
@@ -17,22 +16,22 @@ type seat struct {
 
 // take makes the request wait for the rebuild. It reports whether the request is still there and waits for no
 // other.
-func (s *seat) take(b *rebuild) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.left || s.rebuild != nil {
+func (o *outlet) take(b *rebuild) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.left || o.rebuild != nil {
 		return false
 	}
-	s.rebuild = b
+	o.rebuild = b
 	return true
 }
 
 // leave waits for the end of the rebuild and returns it; nil if there was none. After that, none can begin.
-func (s *seat) leave() *rebuild {
-	s.mu.Lock()
-	s.left = true
-	b := s.rebuild
-	s.mu.Unlock()
+func (o *outlet) leave() *rebuild {
+	o.mu.Lock()
+	o.left = true
+	b := o.rebuild
+	o.mu.Unlock()
 	if b != nil {
 		<-b.done
 	}

@@ -1,10 +1,12 @@
-package primary
+package config_test
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/config"
 )
 
 func TestClientsThatMayAnswerFromElsewhereAreRefused(t *testing.T) {
@@ -20,7 +22,7 @@ func TestClientsThatMayAnswerFromElsewhereAreRefused(t *testing.T) {
 		rdb  any
 		want string // empty: no error
 	}{{nil, "nil"}, {none, "nil"}, {one, ""}, {cluster, ""}, {replicas, "replicas"}} {
-		err := Check(c.rdb)
+		err := config.CheckPrimary(c.rdb)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%T: %v, want %q", c.rdb, err, c.want)
 		}

@@ -1,6 +1,4 @@
-// Package primary refuses Redis clients that may read from a replica, because they can return values that the
-// primary has replaced.
-package primary
+package config
 
 import (
 	"errors"
@@ -9,10 +7,19 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Check says why rdb cannot be used. A failover client that is ReplicaOnly cannot be recognized.
-func Check(rdb any) error {
+// CheckClient refuses a client that is nil.
+func CheckClient(rdb any) error {
 	if v := reflect.ValueOf(rdb); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return errors.New("rdb is nil")
+	}
+	return nil
+}
+
+// CheckPrimary also refuses a client that may read from a replica, because it can return values that the primary has
+// replaced. It cannot recognize a failover client that is ReplicaOnly.
+func CheckPrimary(rdb any) error {
+	if err := CheckClient(rdb); err != nil {
+		return err
 	}
 	switch client := rdb.(type) {
 	case *redis.Client:
