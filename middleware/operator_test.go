@@ -415,7 +415,7 @@ func TestWhatIsNotStoredCostsRedisLittle(t *testing.T) {
 		"no lifetime":       {Config{}, says("page"), 1000},
 		"a cookie":          {Config{}, says("page", fresh, "Set-Cookie: a=b"), 1000},
 		"too large":         {Config{MaxBody: 1}, says("page", fresh), 1000},
-		"an error":          {Config{}, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", 500) }, 0},
+		"an error":          {Config{}, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) }, 0},
 		"beyond the limit":  {Config{Limits: Limits{Pages: 1}}, says("page", fresh), 0},
 		"the first request": {Config{Limits: Limits{Admit: time.Hour}}, says("page", fresh), 0},
 	} {

@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	Most = 10_000 // keys of the fleet
+	// Most is how many keys of the fleet can be asked for.
+	Most = 10_000
 
 	// Every is how often an instance in use adds its counts.
 	Every = 10 * time.Second

@@ -62,7 +62,7 @@ func PartAndName(id string) (part int, name string) {
 	return part, name
 }
 
-// Moment, Quiet and Had are for package epoch.
+// Moment is where the changes of what is pending stand, for package epoch, as Quiet and Had.
 func (o *OfEpochs) Moment() uint64 { return o.moment.Load() }
 
 // Quiet reports whether nothing was pending at any time since the moment.
