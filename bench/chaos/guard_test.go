@@ -72,6 +72,7 @@ func (w *worker) open() *opened {
 	cfg := cacheguard.Config{
 		Prefix: "chaos", Instance: w.name, TTL: w.ttl, LeaseTTL: lease, RedisTimeout: w.wait, NegativeTTL: w.ttl, MaxLoads: 16, FleetLoads: 24,
 		Serve: serveAll, Shadow: 0.2, // of what is not served
+		Hottest: 100,
 		Hooks: cacheguard.Hooks{OnGet: func(ctx context.Context, key string, outcome cacheguard.Outcome, _ time.Duration, _ error) {
 			if all, ok := ctx.Value(outcomesKey{}).(*outcomes); ok {
 				all.mu.Lock()

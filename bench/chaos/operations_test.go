@@ -45,6 +45,7 @@ var operations = map[string]operation{
 	"Guard.Bypass":         {1, (*worker).bypass, false},
 	"Guard.BypassFleet":    {1, (*worker).bypassFleet, false},
 	"Guard.Inspect":        {5, (*worker).inspect, false},
+	"Guard.Hottest":        {1, (*worker).hottest, false},
 	"Guard.SelfCheck":      {1, (*worker).selfCheck, false},
 	"Guard.Stats":          {2, (*worker).stats, false},
 	"Guard.Verify":         {1, (*worker).stats, false},

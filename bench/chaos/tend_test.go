@@ -2,7 +2,9 @@ package chaos
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/cacheguard/go/cas"
@@ -37,6 +39,16 @@ func (w *worker) bypassFleet(ctx context.Context, o *opened) error {
 func (w *worker) inspect(ctx context.Context, o *opened) error {
 	i, err := o.guard.Inspect(ctx, someRow())
 	_ = i.String()
+	return err
+}
+
+// hottest wants the keys that the fleet is asked for most: few, and not the same one twice.
+func (w *worker) hottest(ctx context.Context, o *opened) error {
+	const most = 10
+	keys, err := o.guard.Hottest(ctx, most)
+	if slices.Sort(keys); len(keys) > most || len(slices.Compact(slices.Clone(keys))) < len(keys) {
+		return fmt.Errorf("hottest of %d: %q", most, keys)
+	}
 	return err
 }
 
