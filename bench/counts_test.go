@@ -61,7 +61,7 @@ func allOutcomes(own *redistest.Server, s *server.Server) []outcome {
 		{"rwlock, a write that passes between processes", cost{2, 24, 0}, pass(own, s, writers)},
 		{"rwlock", cost{2, 8, 40}, lockRW((*rwlock.Locker).Lock)},
 		{"rwlock, to read", cost{2, 15, 34}, lockRW((*rwlock.Locker).RLock)},
-		{"semaphore", cost{2, 13, 38}, lockSemaphore},
+		{"semaphore", cost{2, 13, 39}, lockSemaphore},
 		{"page", cost{1, 1, 21}, page(cacheguard.Config{}, http.MethodGet)},
 		{"page, local tier", cost{0, 0, 9}, page(local, http.MethodGet)},
 		{"page that is not cached", cost{0, 0, 10}, page(local, http.MethodOptions)},
