@@ -50,7 +50,7 @@ func (g *Guard) SelfCheck(ctx context.Context) error {
 
 func (g *Guard) checks() *selfcheck.Checks {
 	forget := func(ctx context.Context, s *invalidate.Sender, ids ...string) error {
-		for _, failed := range s.Forget(ctx, "invalidate", ids, s.Next) {
+		for _, failed := range s.Forget(ctx, "invalidate", ids, s.Call) {
 			return errors.Unwrap(failed)
 		}
 		return nil

@@ -34,8 +34,8 @@ func (s *stand) Lost(int) {
 
 // place lets the intent stand, and has it renewed where it does, or in any case.
 func (in *Intent) place(ctx context.Context, stands []*stand, anyway bool) error {
-	errs, kept := in.send(ctx, "intend", stands, func(on *standing) func(id string) *script.Call {
-		return func(id string) *script.Call { return on.intend(id, in.text, on.Notice(id)) }
+	errs, kept := in.send(ctx, "intend", stands, func(on *standing, id, notice string) *script.Call {
+		return on.intend(id, in.text, notice)
 	}), stands
 	if len(errs) > 0 && !anyway {
 		kept = nil
@@ -76,8 +76,8 @@ func (in *Intent) invalidate(ctx context.Context) error {
 		}
 	}
 	in.mu.Unlock()
-	failed := in.send(ctx, "invalidate", all, func(on *standing) func(id string) *script.Call {
-		return func(id string) *script.Call { return on.done(id, in.text, on.Notice(id)) }
+	failed := in.send(ctx, "invalidate", all, func(on *standing, id, notice string) *script.Call {
+		return on.done(id, in.text, notice)
 	})
 	for s := range failed {
 		s.on.Enqueue([]string{s.id})
@@ -87,7 +87,7 @@ func (in *Intent) invalidate(ctx context.Context) error {
 
 // send makes a call for each of them, those on keys beside those on tags.
 func (in *Intent) send(
-	ctx context.Context, op string, stands []*stand, call func(on *standing) func(id string) *script.Call,
+	ctx context.Context, op string, stands []*stand, call func(on *standing, id, notice string) *script.Call,
 ) map[*stand]error {
 	byWhat := make(map[*standing]map[string]*stand)
 	for _, s := range stands {
@@ -105,7 +105,7 @@ func (in *Intent) send(
 			for id := range some {
 				ids = append(ids, id)
 			}
-			errs := on.Forget(ctx, op, ids, call(on))
+			errs := on.Forget(ctx, op, ids, func(id, notice string) *script.Call { return call(on, id, notice) })
 			mu.Lock()
 			defer mu.Unlock()
 			for id, err := range errs {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/report"
-	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/internal/wake"
 )
 
@@ -180,7 +179,9 @@ func (s *Sender) replay() {
 			if len(keys) == 0 {
 				return
 			}
-			failed := s.Forget(context.Background(), "invalidate", keys, s.again)
+			failed := s.inParts(keys, func(part []string) map[string]error {
+				return s.forgetPart(context.Background(), "invalidate", part, s.noticeOf, s.Call)
+			})
 			for _, key := range keys {
 				if failed[key] == nil {
 					s.Pending.resolve(key, upTo)
@@ -194,6 +195,3 @@ func (s *Sender) replay() {
 		pause = min(2*pause, maxReplayPause)
 	}
 }
-
-// again is the call that removes a key at last.
-func (s *Sender) again(key string) *script.Call { return s.Call(key, s.noticeOf(key)) }

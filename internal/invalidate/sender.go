@@ -55,7 +55,7 @@ func (s *Sender) Send(ctx context.Context, keys []string) error {
 // sendAll sends the invalidations of each part of the keyspace separately, as parts fail separately.
 func (s *Sender) sendAll(ctx context.Context, keys []string) (errs []error) {
 	failed := s.inParts(keys, func(part []string) map[string]error {
-		some := s.forgetPart(ctx, "invalidate", part, s.Next)
+		some := s.forgetPart(ctx, "invalidate", part, s.Notice, s.Call)
 		s.EnqueueFailed(part, some)
 		return some
 	})
@@ -95,9 +95,10 @@ func (s *Sender) EnqueueFailed(keys []string, failed map[string]error) (errs []e
 	return errs
 }
 
-// Forget runs, for each key, the call that removes it, in batches for each part of the keyspace, and returns the errors by key.
-func (s *Sender) Forget(ctx context.Context, op string, keys []string, call func(string) *script.Call) map[string]error {
-	return s.inParts(keys, func(part []string) map[string]error { return s.forgetPart(ctx, op, part, call) })
+// Forget runs, for each key, the call that removes it and publishes the notice, in batches for each part of the keyspace, and returns the errors
+// by key.
+func (s *Sender) Forget(ctx context.Context, op string, keys []string, call func(key, notice string) *script.Call) map[string]error {
+	return s.inParts(keys, func(part []string) map[string]error { return s.forgetPart(ctx, op, part, s.Notice, call) })
 }
 
 // inParts calls f for the keys of each part at once, and returns all errors.
@@ -118,12 +119,12 @@ func (s *Sender) inParts(keys []string, f func(part []string) map[string]error) 
 
 // forgetPart does so for one part. If Redis answers nothing of a batch, the rest is not tried.
 func (s *Sender) forgetPart(
-	ctx context.Context, op string, keys []string, call func(string) *script.Call,
+	ctx context.Context, op string, keys []string, notice func(key string) string, call func(key, notice string) *script.Call,
 ) map[string]error {
 	failed := make(map[string]error)
 	for len(keys) > 0 {
 		batch := keys[:min(len(keys), most)]
-		some := s.forgetBatch(ctx, op, batch, call)
+		some := s.forgetBatch(ctx, op, batch, notice, call)
 		maps.Copy(failed, some)
 		keys = keys[len(batch):]
 		if first := errors.Unwrap(some[batch[0]]); len(some) == len(batch) && health.Unavailable(first) {
@@ -137,11 +138,12 @@ func (s *Sender) forgetPart(
 }
 
 func (s *Sender) forgetBatch(
-	ctx context.Context, op string, keys []string, call func(string) *script.Call,
+	ctx context.Context, op string, keys []string, notice func(key string) string, call func(key, notice string) *script.Call,
 ) map[string]error {
-	calls := make([]*script.Call, len(keys))
+	calls, notices := make([]*script.Call, len(keys)), make([]string, len(keys))
 	for n, key := range keys {
-		calls[n] = call(key)
+		notices[n] = notice(key)
+		calls[n] = call(key, notices[n])
 	}
 	defer s.ForgetLocal(keys) // also after an error, as Redis may have removed the key
 	cmds, err := s.write(ctx, calls)
@@ -152,7 +154,7 @@ func (s *Sender) forgetBatch(
 			reason = cmds[n].Err()
 		}
 		if op == "invalidate" && reason != nil && redis.HasErrorPrefix(reason, "TRYAGAIN") {
-			reason = s.despiteMove(ctx, key, calls[n])
+			reason = s.despiteMove(ctx, key, notices[n])
 		}
 		if reason != nil {
 			s.Health.Failed(reason)
@@ -173,10 +175,9 @@ func (s *Sender) ForgetOne(ctx context.Context, op, key string, call *script.Cal
 	return cmd, nil
 }
 
-// despiteMove removes what the call should have removed, which Redis refused because the slot is being moved and some of the keys are not
+// despiteMove removes what a call should have removed, which Redis refused because the slot is being moved and some of the keys are not
 // there. It goes in steps of one key each. An intent that the call should have ended expires.
-func (s *Sender) despiteMove(ctx context.Context, key string, call *script.Call) error {
-	notice := call.Args[1+slices.Index(call.Args, any(s.Channel))].(string) // it follows the channel
+func (s *Sender) despiteMove(ctx context.Context, key, notice string) error {
 	for _, step := range s.Steps(key, notice) {
 		cmds, err := s.write(ctx, step)
 		for _, cmd := range cmds {

@@ -25,7 +25,6 @@ type Writer struct {
 	Health   *health.Health
 	Life     *lifecycle.Life
 	Journal  *report.Journal
-	Channel  string // of notices
 
 	Failed func(op, key string, err error) error // reports that Redis failed, and returns the error for that
 	Untold func(op, key string, err error) error // does not report it

@@ -163,8 +163,8 @@ func (u *Update) begin(ctx context.Context) error {
 	if u.value != nil {
 		return u.beginPut(ctx)
 	}
-	failed := u.of.OfKeys.Forget(ctx, "update", u.keys, func(key string) *script.Call {
-		return u.of.Keys.BeginUpdate(u.of.Keys.ValueKey(key), u.token, u.of.OfKeys.Notice(key))
+	failed := u.of.OfKeys.Forget(ctx, "update", u.keys, func(key, notice string) *script.Call {
+		return u.of.Keys.BeginUpdate(u.of.Keys.ValueKey(key), u.token, notice)
 	})
 	return errors.Join(slices.Collect(maps.Values(failed))...)
 }
@@ -185,8 +185,8 @@ func (u *Update) end(ctx context.Context) error {
 
 // sendEnd sends the end of the update of keys.
 func (u *Update) sendEnd(ctx context.Context, keys []string) map[string]error {
-	return u.of.OfKeys.Forget(ctx, "invalidate", keys, func(key string) *script.Call {
-		return u.of.Keys.EndUpdate(u.of.Keys.ValueKey(key), u.token, u.of.OfKeys.Notice(key))
+	return u.of.OfKeys.Forget(ctx, "invalidate", keys, func(key, notice string) *script.Call {
+		return u.of.Keys.EndUpdate(u.of.Keys.ValueKey(key), u.token, notice)
 	})
 }
 
