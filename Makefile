@@ -46,11 +46,11 @@ test-all: $(GOTESTSUM) ## run the tests that make test leaves out: cdc, consensu
 	$(call test,$(OTHERS),-p=2)
 	$(TEST_FLAGS) go test $(TEST_ARGS) -tags=nomsgpack,twemproxy -run=Twemproxy ./cacheguard
 
-test-consensus: ## run those on etcd, ZooKeeper, PostgreSQL and MySQL alone; installs them and a JRE where they are missing
+test-consensus: $(GOTESTSUM) ## run those on etcd, ZooKeeper, PostgreSQL and MySQL alone; installs them and a JRE where they are missing
 	@scripts/need $(REDIS) $(SERVERS) cc
 	$(call test,$(CONSENSUS),-p=2)
 
-race: ## run the library's tests three times, to find what one run misses
+race: $(GOTESTSUM) ## run the library's tests three times, to find what one run misses
 	@scripts/need $(REDIS) cc git
 	$(call test,$(LIBRARY),-count=3)
 

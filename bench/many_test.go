@@ -81,14 +81,7 @@ func BenchmarkGetMany(b *testing.B) {
 		for name, prep := range map[string]func(testing.TB, *redis.Client) func() error{"cacheguard": hits(n), "MGET by hand": mget(n)} {
 			b.Run(fmt.Sprintf("%d keys/%s", n, name), func(b *testing.B) {
 				do := prep(b, client(b))
-				b.ReportAllocs()
-				before := scenario.ProcessTime()
-				for b.Loop() {
-					if err := do(); err != nil {
-						b.Fatal(err)
-					}
-				}
-				b.ReportMetric(float64(scenario.ProcessTime()-before)/float64(b.N), "cpu-ns/op")
+				measured(b, do)
 			})
 		}
 	}
