@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cas"
-	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/mutex"
 	"github.com/cacheguard/go/rwlock"
@@ -64,7 +64,7 @@ func TestWhileRedisDoesNotAnswerEveryKindOfLockFailsAtOnce(t *testing.T) {
 	}, redistest.ReplyError("LOADING Redis is loading the dataset in memory"))
 	redistest.Await(t, "the breaker is open", func() bool {
 		_, err := m.TryLock(ctx, "trip")
-		return errors.Is(err, health.ErrOpen)
+		return errors.Is(err, breaker.ErrOpen)
 	})
 	unused := func(context.Context, *mutex.Lease) error { t.Error("it has the lock"); return nil }
 	for name, call := range map[string]func() error{
@@ -101,7 +101,7 @@ func TestWhileRedisDoesNotAnswerEveryKindOfLockFailsAtOnce(t *testing.T) {
 		},
 	} {
 		before := scripts.Load()
-		if err := call(); !errors.Is(err, health.ErrOpen) {
+		if err := call(); !errors.Is(err, breaker.ErrOpen) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if sent := scripts.Load() - before; sent > 0 {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cacheguard/go/internal/rights"
+	"github.com/cacheguard/go/internal/acl"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -26,7 +26,7 @@ func pasted(t *testing.T) string {
 
 func TestTheUserOfTheDocumentationCanBePasted(t *testing.T) {
 	t.Parallel()
-	line := "ACL SETUSER service on >PASSWORD " + strings.Join(rights.Guard.ACL("shop"), " ")
+	line := "ACL SETUSER service on >PASSWORD " + strings.Join(acl.Guard.ACL("shop"), " ")
 	expect.Equal(t, "the line of docs/redis.md", pasted(t), line)
 	server := redistest.Start(t)
 	var args []any

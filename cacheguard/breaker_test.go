@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -19,7 +19,7 @@ import (
 // trip makes reads fail until the Guard stops asking Redis.
 func trip(t *testing.T, g *Guard) {
 	t.Helper()
-	opened := g.health.Of(g.keys.ValueKey("trip")).Opened()
+	opened := g.breakers.Of(g.keys.ValueKey("trip")).Opened()
 	redistest.Await(t, "Redis is not asked any more", func() bool {
 		mustGet(t, g, "trip", returns(0))
 		select {
@@ -138,7 +138,7 @@ func TestWritesFailAtOnceWhileTheBreakerIsOpenAndInvalidationsArePending(t *test
 		"Intent.Done": func() error { return ended.Done(ctx) },
 	} {
 		err := write()
-		if failed, is := errors.AsType[*RedisError](err); !is || !errors.Is(failed, health.ErrOpen) {
+		if failed, is := errors.AsType[*RedisError](err); !is || !errors.Is(failed, breaker.ErrOpen) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -158,7 +158,7 @@ func TestUpdateAnywayWritesAtOnceWhileTheBreakerIsOpen(t *testing.T) {
 	before := proxy.Commands()["evalsha"]
 	written := 0
 	err := f.guards[0].Update(context.Background(), "k", func(context.Context) error { written++; return nil })
-	expect.Equal(t, "errors of the invalidation", errors.Is(err, health.ErrOpen), true)
+	expect.Equal(t, "errors of the invalidation", errors.Is(err, breaker.ErrOpen), true)
 	expect.Equal(t, "written", written, 1)
 	expect.Equal(t, "scripts that were sent", proxy.Commands()["evalsha"]-before, 0)
 	f.events.quiet = true
@@ -180,7 +180,7 @@ func TestWritesThatFailOpenTheBreaker(t *testing.T) {
 			for _, command := range []string{"evalsha", "del", "get"} {
 				proxy.On(redistest.Command(command), redistest.ReplyError("LOADING Redis is loading"))
 			}
-			redistest.Await(t, "a write is refused", func() bool { return errors.Is(write(f.guards[0]), health.ErrOpen) })
+			redistest.Await(t, "a write is refused", func() bool { return errors.Is(write(f.guards[0]), breaker.ErrOpen) })
 		})
 	}
 }
@@ -191,7 +191,7 @@ func TestCloseSendsWhatIsPendingAlsoWhileTheBreakerIsOpen(t *testing.T) {
 	mustGet(t, f.guards[1], "k", returns("old"))
 	proxy.On(reading, redistest.ReplyError("LOADING Redis is loading"))
 	trip(t, f.guards[0])
-	if err := f.guards[0].Invalidate(context.Background(), "k"); !errors.Is(err, health.ErrOpen) {
+	if err := f.guards[0].Invalidate(context.Background(), "k"); !errors.Is(err, breaker.ErrOpen) {
 		t.Fatal(err)
 	}
 	expect.Equal(t, "Close", f.guards[0].Close(), nil)

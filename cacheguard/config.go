@@ -183,7 +183,7 @@ type Config struct {
 	// encodes. Default: err.Error().
 	RedactError func(err error) string
 
-	clock clock.Clock // entries grow old by it: the machine's, or that of a test's environment (internal/kit)
+	clock clock.Clock // entries grow old by it: the machine's, or that of a test's environment (internal/testenv)
 }
 
 const (

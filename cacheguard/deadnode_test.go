@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/epoch"
-	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/invalidate"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -38,7 +38,7 @@ func TestTaggedEntriesOfOtherNodesAreHitsWhileANodeIsAwayAndTheirTagsCanBeInvali
 	f := newFleetOn(t, rdb, Config{RedisTimeout: 2 * time.Second}, rdb) // a machine that is busy is not a node that hangs
 	f.events.quiet = true
 	g := f.guards[0]
-	ofHung := func(key string) bool { return g.partOf(key) < health.Parts/3 } // masters have equal shares, in order
+	ofHung := func(key string) bool { return g.partOf(key) < breaker.Parts/3 } // masters have equal shares, in order
 	keys := numbered(0, 60)
 	for range 2 { // the second load knows the tags
 		for _, key := range keys {
@@ -59,8 +59,8 @@ func TestTaggedEntriesOfOtherNodesAreHitsWhileANodeIsAwayAndTheirTagsCanBeInvali
 	if failed, is := errors.AsType[*RedisError](err); !is || failed.Key != "t" {
 		t.Errorf("error: %v", err)
 	}
-	for part := range health.Parts {
-		expect.Equal(t, "pending", g.ofEpochs.Pending.Has(invalidate.ID(part, epoch.OfTag("t"))), part < health.Parts/3)
+	for part := range breaker.Parts {
+		expect.Equal(t, "pending", g.ofEpochs.Pending.Has(invalidate.ID(part, epoch.OfTag("t"))), part < breaker.Parts/3)
 	}
 	for _, key := range keys {
 		if !ofHung(key) {
@@ -89,7 +89,7 @@ func TestAKindAndEverythingCanBeInvalidatedOnTheOtherNodesWhileANodeIsAway(t *te
 			_, err := things.Get(ctx, id)
 			expect.Equal(t, "error", err, nil)
 		}
-		if g.partOf(things.Key(id)) >= health.Parts/3 {
+		if g.partOf(things.Key(id)) >= breaker.Parts/3 {
 			others = append(others, id)
 		}
 	}
@@ -114,8 +114,8 @@ func TestAKindAndEverythingCanBeInvalidatedOnTheOtherNodesWhileANodeIsAway(t *te
 		if failed, is := errors.AsType[*RedisError](err); !is || failed.Key != many.key {
 			t.Errorf("error: %v", err)
 		}
-		for part := range health.Parts {
-			expect.Equal(t, "pending", g.ofEpochs.Pending.Has(invalidate.ID(part, many.name)), part < health.Parts/3)
+		for part := range breaker.Parts {
+			expect.Equal(t, "pending", g.ofEpochs.Pending.Has(invalidate.ID(part, many.name)), part < breaker.Parts/3)
 		}
 		all(current.Load().(string))
 		for range 2 { // it was loaded again, and stored: another load would show

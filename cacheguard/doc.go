@@ -188,7 +188,7 @@
 //
 // # Outages
 //
-// While Redis does not answer, a Guard only probes it (package health). Loads go on without Redis: the callers of an instance
+// While Redis does not answer, a Guard only probes it (package breaker). Loads go on without Redis: the callers of an instance
 // share them, and at most MaxLoads run at a time. (With Config.FailClosed, Get returns a *RedisError instead.) Invalidations
 // are still tried. Those that fail are pending: the Guard sends them again until they succeed, and does not read their keys
 // until then.

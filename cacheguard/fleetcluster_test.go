@@ -140,7 +140,7 @@ func TestPermitsCountAgainWhenNobodyElseAsksTheirNode(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, onCluster(t), 1, Config{FleetLoads: 1})
 	g := f.guards[0]
-	breaker := g.health.Of(g.keys.ValueKey(limit.FleetName))
+	breaker := g.breakers.Of(g.keys.ValueKey(limit.FleetName))
 	for !breaker.IsOpen() {
 		breaker.Record(io.EOF)
 	}

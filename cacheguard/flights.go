@@ -90,7 +90,7 @@ func (g *Guard) loadBypassed(ctx context.Context, j *job, publish func(answer)) 
 	if g.cfg.Disabled {
 		return g.loadDirectly(ctx, j, Bypassed)
 	}
-	breaker := g.health.Of(j.valueKey)
+	breaker := g.breakers.Of(j.valueKey)
 	wasOpen := breaker.IsOpen()
 	s, err := g.loaders.takeSlot(ctx, j)
 	if err != nil {

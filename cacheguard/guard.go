@@ -8,12 +8,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/bypass"
 	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/failure"
 	"github.com/cacheguard/go/internal/flight"
 	"github.com/cacheguard/go/internal/guess"
-	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/hottest"
 	"github.com/cacheguard/go/internal/inprocess"
 	"github.com/cacheguard/go/internal/intent"
@@ -79,7 +79,7 @@ type Guard struct {
 	dropping      atomic.Bool   // a value that is too large to be read is being removed
 	inbox         *wake.Inbox
 	keeper        *lease.Keeper
-	health        *health.Health
+	breakers      *breaker.Set
 	serverClocks  *serverclock.Clocks
 
 	// The end.
@@ -89,10 +89,10 @@ type Guard struct {
 }
 
 // partOf is the part of the keyspace that a key belongs to. Parts fail one by one, and have clocks of their own.
-func (g *Guard) partOf(key string) int { return g.health.Part(g.keys.ValueKey(key)) }
+func (g *Guard) partOf(key string) int { return g.breakers.Part(g.keys.ValueKey(key)) }
 
 // isCutOff reports whether the key's part is not asked, because it did not answer.
-func (g *Guard) isCutOff(key string) bool { return g.health.Breaker(g.partOf(key)).IsOpen() }
+func (g *Guard) isCutOff(key string) bool { return g.breakers.Breaker(g.partOf(key)).IsOpen() }
 
 // serverTime asks the server that has the key for its time.
 func (g *Guard) serverTime(key string) (time.Time, error) {

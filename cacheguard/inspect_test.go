@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/acl"
 	"github.com/cacheguard/go/internal/epoch"
-	"github.com/cacheguard/go/internal/rights"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -280,7 +280,7 @@ func TestALookUpDoesNotFetchTheValue(t *testing.T) {
 	f.redis.Set(t.Context(), f.value("odd"), strings.Repeat("x", size), time.Minute)
 	expect.Equal(t, "another program's", mustInspect(t, g, "odd").State, EntryDamaged)
 
-	poor := newGuard(t, server.Client(t, server.As(t, append(rights.Guard.ACL(g.cfg.Prefix), "-strlen")...)), Config{Prefix: g.cfg.Prefix})
+	poor := newGuard(t, server.Client(t, server.As(t, append(acl.Guard.ACL(g.cfg.Prefix), "-strlen")...)), Config{Prefix: g.cfg.Prefix})
 	expect.Equal(t, "state, without the right to STRLEN", mustInspect(t, poor, "k").State, EntryFresh)
 }
 

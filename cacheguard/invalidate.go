@@ -66,7 +66,7 @@ func (g *Guard) send(ctx context.Context, s *invalidate.Sender, keys []string) e
 // openInvalidations makes what sends them.
 func (g *Guard) openInvalidations() {
 	w := &invalidate.Writer{
-		Redis: g.rdb, Timeout: g.cfg.RedisTimeout, Replicas: replicas.New(g.rdb, g.cfg.Replicas, g.cfg.RedisTimeout, g.life), Health: g.health,
+		Redis: g.rdb, Timeout: g.cfg.RedisTimeout, Replicas: replicas.New(g.rdb, g.cfg.Replicas, g.cfg.RedisTimeout, g.life), Breakers: g.breakers,
 		Life: g.life, Journal: &g.journal,
 		Failed: func(op, key string, err error) error { return g.redisError(op, key, err) },
 		Untold: func(op, key string, err error) error { return &RedisError{Op: op, Key: key, Err: err} },

@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/epoch"
-	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/limit"
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/protocol"
@@ -23,7 +23,7 @@ const readFirst = time.Millisecond
 type rebuild struct {
 	guard       *Guard
 	job         *job
-	breaker     *health.Breaker
+	breaker     *breaker.Breaker
 	token       string
 	unfit       []byte       // what the cache has for the key but nobody can use; nil if nothing
 	aged        bool         // it is unfit because it seems too old
@@ -41,7 +41,7 @@ type rebuild struct {
 
 func (g *Guard) newRebuild(j *job, unfit []byte, publish func(answer)) *rebuild {
 	return &rebuild{
-		guard: g, job: j, breaker: g.health.Of(j.valueKey), token: rand.Text(), unfit: g.cfg.packing().Unfit(unfit), aged: j.aged, publish: publish,
+		guard: g, job: j, breaker: g.breakers.Of(j.valueKey), token: rand.Text(), unfit: g.cfg.packing().Unfit(unfit), aged: j.aged, publish: publish,
 	}
 }
 
@@ -156,7 +156,7 @@ func (r *rebuild) identify(ctx context.Context) {
 
 // recall gives back a lease that may have been granted without a reply.
 func (r *rebuild) recall(err error) {
-	if !errors.Is(err, health.ErrOpen) {
+	if !errors.Is(err, breaker.ErrOpen) {
 		r.guard.life.Go(r.giveUp) // nobody waits for it; stop: RedisTimeout and the client's time-outs; joined by Close
 	}
 }

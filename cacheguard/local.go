@@ -41,10 +41,10 @@ func (g *Guard) repeat() {
 
 // say sends a message to local tiers. If Redis does not answer, their subscriptions end, or they hear a later message.
 func (g *Guard) say(part int, message string) {
-	if g.health.Breaker(part).IsOpen() {
+	if g.breakers.Breaker(part).IsOpen() {
 		return
 	}
-	call := g.keys.Say(g.health.Key(part), message)
+	call := g.keys.Say(g.breakers.Key(part), message)
 	_, _ = bounded(context.Background(), g, func(ctx context.Context) (any, error) {
 		return nil, call.Run(ctx, g.rdb).Err()
 	})

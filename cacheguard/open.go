@@ -7,12 +7,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/internal/epoch"
-	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/inprocess"
 	"github.com/cacheguard/go/internal/keys"
-	"github.com/cacheguard/go/internal/kit"
 	"github.com/cacheguard/go/internal/lease"
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/limit"
@@ -21,6 +20,7 @@ import (
 	"github.com/cacheguard/go/internal/replicas"
 	"github.com/cacheguard/go/internal/report"
 	"github.com/cacheguard/go/internal/serverclock"
+	"github.com/cacheguard/go/internal/testenv"
 	"github.com/cacheguard/go/internal/tier"
 	"github.com/cacheguard/go/internal/wake"
 	"github.com/cacheguard/go/semaphore"
@@ -36,7 +36,7 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 	if err := errors.Join(checkClient(rdb, &cfg), cfg.check()); err != nil {
 		return nil, fmt.Errorf("cacheguard: %w", err)
 	}
-	env := kit.Of(rdb)
+	env := testenv.Of(rdb)
 	cfg = cfg.rehearsed(env).withDefaults()
 	closeOwn := func() error { return nil }
 	if cfg.Disabled {
@@ -68,11 +68,11 @@ func checkClient(rdb Redis, cfg *Config) error {
 // connect makes what carries requests to Redis, and messages back.
 func (g *Guard) connect(closeOwn func() error) {
 	_, g.plain = g.rdb.(*redis.Client)
-	g.health = health.New(g.rdb, g.cfg.Prefix, g.cfg.RedisTimeout, g.onBreaker)
+	g.breakers = breaker.New(g.rdb, g.cfg.Prefix, g.cfg.RedisTimeout, g.onBreaker)
 	g.serverClocks = serverclock.New(serverclock.Servers{
-		Parts: g.health.Len(), PartOf: g.partOf, Time: g.serverTime, Background: g.life.Try, Clock: g.cfg.clock, Stepped: g.journal.Stepped,
+		Parts: g.breakers.Len(), PartOf: g.partOf, Time: g.serverTime, Background: g.life.Try, Clock: g.cfg.clock, Stepped: g.journal.Stepped,
 	})
-	g.link = link.New(g.rdb, g.cfg.RedisTimeout, g.health)
+	g.link = link.New(g.rdb, g.cfg.RedisTimeout, g.breakers)
 	inbox, leaveInbox := wake.Open(g.rdb, g.cfg.Prefix)
 	keeper, leaveKeeper := lease.Open(g.rdb, g.cfg.RedisTimeout)
 	g.inbox, g.keeper = inbox, keeper
@@ -98,7 +98,7 @@ func (g *Guard) assemble() {
 		g.process.Clock = &g.clock
 	}
 	g.loaders.cfg, g.loaders.tasks, g.loaders.journal = &g.cfg, g.life, &g.journal
-	g.notices = tier.NewNotices(g.cfg.Prefix+keys.Notices, g.health.Len())
+	g.notices = tier.NewNotices(g.cfg.Prefix+keys.Notices, g.breakers.Len())
 	if _, ring := g.rdb.(*redis.Ring); !ring { // it has no local tiers
 		g.repeat()
 	}
@@ -106,7 +106,7 @@ func (g *Guard) assemble() {
 		Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, Channel: g.notices.Channel, LeaseTTL: g.cfg.LeaseTTL, LoadTimeout: g.cfg.LoadTimeout,
 	}
 	g.epochs = epoch.New(epoch.Config{
-		Prefix: g.cfg.Prefix, Channel: g.notices.Channel, Link: g.link, Health: g.health, Pending: &g.ofEpochs, Background: g.life.Try,
+		Prefix: g.cfg.Prefix, Channel: g.notices.Channel, Link: g.link, Breakers: g.breakers, Pending: &g.ofEpochs, Background: g.life.Try,
 		Removed: g.journal.Forgotten,
 	})
 	g.openInvalidations()
@@ -154,7 +154,7 @@ func (g *Guard) Close() error {
 func (g *Guard) limits() (*limit.Loads, error) {
 	cfg := &g.cfg
 	l := limit.Config{
-		MaxLoads: cfg.MaxLoads, FleetLoads: cfg.FleetLoads, Breaker: g.health.Of(g.keys.ValueKey(limit.FleetName)), Background: g.life.Try,
+		MaxLoads: cfg.MaxLoads, FleetLoads: cfg.FleetLoads, Breaker: g.breakers.Of(g.keys.ValueKey(limit.FleetName)), Background: g.life.Try,
 		Failed:  func(err error) { _ = g.redisError("permit", limit.FleetName, err) }, // loads go on without
 		Journal: &g.journal,
 	}

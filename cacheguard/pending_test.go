@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -98,8 +98,8 @@ func TestInvalidationsOfANodeThatHangsAreOwedAndThoseOfOthersSent(t *testing.T) 
 	f := newFleetOn(t, rdb, Config{RedisTimeout: 2 * time.Second}, rdb) // a machine that is busy is not a node that hangs
 	f.events.quiet = true
 	g, keys := f.guards[0], numbered(0, 100)
-	ofHung := func(key string) bool { return g.health.Part(g.keys.ValueKey(key)) < health.Parts/3 } // masters have equal shares, in order
-	mustInvalidate(t, g, keys...)                                                                   // the scripts are known now
+	ofHung := func(key string) bool { return g.breakers.Part(g.keys.ValueKey(key)) < breaker.Parts/3 } // masters have equal shares, in order
+	mustInvalidate(t, g, keys...)                                                                      // the scripts are known now
 	c.Node(0).Pause()
 	defer c.Node(0).Resume()
 	err := g.Invalidate(context.Background(), keys...)

@@ -6,7 +6,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/wake"
 )
@@ -173,7 +173,7 @@ func (r *rebuild) await(ctx context.Context, waiter *wake.Waiter, got protocol.A
 		}
 		return answer{}, false
 	case <-r.breaker.Opened():
-		return r.unreachable(ctx, health.ErrOpen), true // the message would not come either
+		return r.unreachable(ctx, breaker.ErrOpen), true // the message would not come either
 	case <-ctx.Done():
 		return answer{err: closedOr(context.Cause(ctx))}, true
 	}

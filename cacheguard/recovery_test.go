@@ -67,6 +67,6 @@ func (f *fleet) awaitBreaker(open bool) {
 		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 		defer cancel()
 		_, _ = Get(ctx, f.guards[0], "probe", returns("probe")) // waits for a slot
-		return f.guards[0].health.Of(f.value("probe")).IsOpen() == open
+		return f.guards[0].breakers.Of(f.value("probe")).IsOpen() == open
 	})
 }

@@ -150,7 +150,7 @@ func TestConnectionsThatHangDoNotKeepScriptsFromBeingSent(t *testing.T) {
 	g := f.guards[0]
 	redistest.Await(t, "the breaker is closed", func() bool {
 		mustGet(t, g, "b", returns(0))
-		return !g.health.Of(g.keys.ValueKey("b")).IsOpen()
+		return !g.breakers.Of(g.keys.ValueKey("b")).IsOpen()
 	})
 	for i := range requests { // all lanes
 		got := async(g, fmt.Sprint("c", i), returns(i))

@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/acl"
 	"github.com/cacheguard/go/internal/protocol"
-	"github.com/cacheguard/go/internal/rights"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -44,12 +44,12 @@ func TestSelfCheckSucceedsWhereEverythingWorks(t *testing.T) {
 	}
 }
 
-// serviceAs returns a Guard with the Prefix shop, whose user may do what rights.Guard says, with the changes.
+// serviceAs returns a Guard with the Prefix shop, whose user may do what acl.Guard says, with the changes.
 func serviceAs(t *testing.T, server *redistest.Server, changes ...string) *Guard {
 	t.Helper()
 	cfg := withLocal
 	cfg.Prefix = "shop"
-	return newGuard(t, server.Client(t, server.As(t, append(rights.Guard.ACL("shop"), changes...)...)), cfg)
+	return newGuard(t, server.Client(t, server.As(t, append(acl.Guard.ACL("shop"), changes...)...)), cfg)
 }
 
 func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
@@ -196,10 +196,10 @@ func TestAUserWithTheDocumentedRightsCanUseACluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, 0)
 	rules := []any{"acl", "setuser", "service", "on", ">secret"}
-	for _, rule := range rights.Guard.ACL("shop") {
+	for _, rule := range acl.Guard.ACL("shop") {
 		rules = append(rules, rule)
 	}
-	for _, command := range rights.Cluster() {
+	for _, command := range acl.Cluster() {
 		rules = append(rules, "+"+strings.ToLower(command))
 	}
 	for i := range 3 {

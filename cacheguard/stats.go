@@ -52,7 +52,7 @@ func (g *Guard) Stats() Stats {
 		BytesRead:       g.link.BytesRead(), BytesWritten: g.written.Load(),
 	}
 	_, s.Waiting = g.flights.Count(func(flightKey) bool { return true })
-	s.Breakers, s.BreakersOpen = g.breakers()
+	s.Breakers, s.BreakersOpen = g.countBreakers()
 	s.Warming, s.Closed, s.Shadowed = int(g.warming.Load()), g.life.Ending.Err() != nil, g.serving.shadowed()
 	s.FleetLoads = g.cfg.FleetLoads
 	s.Queued, s.FleetQueued = g.loaders.limits.Waiting()
@@ -65,17 +65,17 @@ func (g *Guard) Stats() Stats {
 	return s
 }
 
-// breakers is how many circuit breakers there are, and are open.
-func (g *Guard) breakers() (all, open int) {
+// countBreakers is how many circuit breakers there are, and are open.
+func (g *Guard) countBreakers() (all, open int) {
 	if g.cfg.Disabled {
 		return 0, 0
 	}
-	for part := range g.health.Len() {
-		if g.health.Breaker(part).IsOpen() {
+	for part := range g.breakers.Len() {
+		if g.breakers.Breaker(part).IsOpen() {
 			open++
 		}
 	}
-	return g.health.Len(), open
+	return g.breakers.Len(), open
 }
 
 // owed is how many invalidations are pending.

@@ -3,7 +3,7 @@ package cas
 import (
 	"context"
 
-	"github.com/cacheguard/go/internal/rights"
+	"github.com/cacheguard/go/internal/acl"
 )
 
 // SelfCheck checks whether the Store can do its work. Call it when a service starts. It checks that Redis can be reached,
@@ -11,12 +11,12 @@ import (
 // written, read and deleted, and that Redis evicts no keys (maxmemory-policy noeviction, if the user may run INFO). It takes
 // at most until ctx ends, or 10 seconds. The error names what was refused.
 func (s *Store) SelfCheck(ctx context.Context) error {
-	key := rights.Name()
+	key := acl.Name()
 	if err := s.begin(ctx, "check", key); err != nil {
 		return err
 	}
 	defer s.life.Done()
-	return rights.CAS.SelfCheck(ctx, s.life, s.rdb, s.cfg.Prefix, func(ctx context.Context) error { return s.tryOut(ctx, key) })
+	return acl.CAS.SelfCheck(ctx, s.life, s.rdb, s.cfg.Prefix, func(ctx context.Context) error { return s.tryOut(ctx, key) })
 }
 
 // tryOut writes a value, reads it and deletes it.

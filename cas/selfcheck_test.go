@@ -5,7 +5,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/rights"
+	"github.com/cacheguard/go/internal/acl"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -22,7 +22,7 @@ func shopOn(t *testing.T, rdb *redis.Client) *Store {
 func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	s := shopOn(t, redistest.DeclaredKeys(t, server.Client(t, server.As(t, rights.CAS.ACL("shop")...))))
+	s := shopOn(t, redistest.DeclaredKeys(t, server.Client(t, server.As(t, acl.CAS.ACL("shop")...))))
 	if err := s.SelfCheck(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -33,5 +33,5 @@ func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 
 func TestSelfCheck(t *testing.T) {
 	t.Parallel()
-	redistest.SelfCheck(t, rights.CAS.ACL("shop"), "lpos", ErrClosed, shopOn)
+	redistest.SelfCheck(t, acl.CAS.ACL("shop"), "lpos", ErrClosed, shopOn)
 }

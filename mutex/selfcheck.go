@@ -3,7 +3,7 @@ package mutex
 import (
 	"context"
 
-	"github.com/cacheguard/go/internal/rights"
+	"github.com/cacheguard/go/internal/acl"
 )
 
 // SelfCheck checks whether the Locker can do its work. Call it when a service starts. It checks that Redis can be reached,
@@ -11,12 +11,12 @@ import (
 // can be taken and released, and that Redis evicts no keys (maxmemory-policy noeviction, if the user may run INFO). It takes
 // at most until ctx ends, or 10 seconds. The error names what was refused.
 func (k *Locker) SelfCheck(ctx context.Context) error {
-	name := rights.Name()
+	name := acl.Name()
 	if err := k.begin(name); err != nil {
 		return err
 	}
 	defer k.life.Done()
-	return k.base.SelfCheck(ctx, rights.Mutex, func(ctx context.Context) error {
+	return k.base.SelfCheck(ctx, acl.Mutex, func(ctx context.Context) error {
 		return k.Do(ctx, name, func(context.Context, *Lease) error { return nil })
 	})
 }

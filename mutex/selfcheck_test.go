@@ -5,7 +5,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/rights"
+	"github.com/cacheguard/go/internal/acl"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -22,12 +22,12 @@ func shopOn(t *testing.T, rdb *redis.Client) *Locker {
 func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	s := shopOn(t, redistest.DeclaredKeys(t, server.Client(t, server.As(t, rights.Mutex.ACL("shop")...))))
+	s := shopOn(t, redistest.DeclaredKeys(t, server.Client(t, server.As(t, acl.Mutex.ACL("shop")...))))
 	if err := s.SelfCheck(t.Context()); err != nil {
 		t.Error(err)
 	}
 	// Two lockers wait for each other, and a lock is revoked.
-	other := shopOn(t, redistest.DeclaredKeys(t, server.Client(t, server.As(t, rights.Mutex.ACL("shop")...))))
+	other := shopOn(t, redistest.DeclaredKeys(t, server.Client(t, server.As(t, acl.Mutex.ACL("shop")...))))
 	l, err := s.Lock(t.Context(), "k")
 	if err != nil {
 		t.Fatal(err)
@@ -57,5 +57,5 @@ func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 
 func TestSelfCheck(t *testing.T) {
 	t.Parallel()
-	redistest.SelfCheck(t, rights.Mutex.ACL("shop"), "zadd", ErrClosed, shopOn)
+	redistest.SelfCheck(t, acl.Mutex.ACL("shop"), "zadd", ErrClosed, shopOn)
 }

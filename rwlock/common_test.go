@@ -10,8 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/acl"
 	"github.com/cacheguard/go/internal/queue"
-	"github.com/cacheguard/go/internal/rights"
 	"github.com/cacheguard/go/internal/rw"
 	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/internal/testing/model"
@@ -106,7 +106,7 @@ func TestAFreeLockIsRefusedAndALoneOneGivenUpWhenRedisIsOutOfMemory(t *testing.T
 func TestWithoutTheRightToEXISTSLocksWork(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	k := shopOn(t, s.Client(t, s.As(t, append(rights.RWLock.ACL("shop"), "-exists")...)))
+	k := shopOn(t, s.Client(t, s.As(t, append(acl.RWLock.ACL("shop"), "-exists")...)))
 	for range 3 {
 		unlock(t, must(t, k, (*Locker).Lock, "a"))
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/rights"
+	"github.com/cacheguard/go/internal/acl"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -22,7 +22,7 @@ func shopOn(t *testing.T, rdb *redis.Client) *Locker {
 func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	s := shopOn(t, redistest.DeclaredKeys(t, server.Client(t, server.As(t, rights.RWLock.ACL("shop")...))))
+	s := shopOn(t, redistest.DeclaredKeys(t, server.Client(t, server.As(t, acl.RWLock.ACL("shop")...))))
 	if err := s.SelfCheck(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -43,5 +43,5 @@ func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 
 func TestSelfCheck(t *testing.T) {
 	t.Parallel()
-	redistest.SelfCheck(t, rights.RWLock.ACL("shop"), "zadd", ErrClosed, shopOn)
+	redistest.SelfCheck(t, acl.RWLock.ACL("shop"), "zadd", ErrClosed, shopOn)
 }

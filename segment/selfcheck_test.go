@@ -5,7 +5,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/rights"
+	"github.com/cacheguard/go/internal/acl"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -22,7 +22,7 @@ func shopOn(t *testing.T, rdb *redis.Client) *Counter {
 func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	s := shopOn(t, redistest.DeclaredKeys(t, server.Client(t, server.As(t, rights.Segment.ACL("shop")...))))
+	s := shopOn(t, redistest.DeclaredKeys(t, server.Client(t, server.As(t, acl.Segment.ACL("shop")...))))
 	if err := s.SelfCheck(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -36,5 +36,5 @@ func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 
 func TestSelfCheck(t *testing.T) {
 	t.Parallel()
-	redistest.SelfCheck(t, rights.Segment.ACL("shop"), "hgetall", ErrClosed, shopOn)
+	redistest.SelfCheck(t, acl.Segment.ACL("shop"), "hgetall", ErrClosed, shopOn)
 }

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/config"
-	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/slots"
 )
@@ -30,7 +30,7 @@ const again = time.Second
 
 // isAway reports whether an error of a request says that Redis cannot be reached, and the Config what to do then.
 func (k *Locker) isAway(err error) bool {
-	return k.cfg.WithoutRedis > 0 && health.Unavailable(err) && !errors.Is(err, ErrNotAcquired) && !errors.Is(err, ErrClosed)
+	return k.cfg.WithoutRedis > 0 && breaker.Unavailable(err) && !errors.Is(err, ErrNotAcquired) && !errors.Is(err, ErrClosed)
 }
 
 // take takes one of n permits, and waits that long for it. It returns nil if there was none, and how to give it back otherwise.

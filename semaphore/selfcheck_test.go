@@ -5,7 +5,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/rights"
+	"github.com/cacheguard/go/internal/acl"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -22,7 +22,7 @@ func shopOn(t *testing.T, rdb *redis.Client) *Locker {
 func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	k := shopOn(t, redistest.DeclaredKeys(t, server.Client(t, server.As(t, rights.Semaphore.ACL("shop")...))))
+	k := shopOn(t, redistest.DeclaredKeys(t, server.Client(t, server.As(t, acl.Semaphore.ACL("shop")...))))
 	if err := k.SelfCheck(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -41,5 +41,5 @@ func TestAUserWithTheDocumentedRightsCanDoEverything(t *testing.T) {
 
 func TestSelfCheck(t *testing.T) {
 	t.Parallel()
-	redistest.SelfCheck(t, rights.Semaphore.ACL("shop"), "zadd", ErrClosed, shopOn)
+	redistest.SelfCheck(t, acl.Semaphore.ACL("shop"), "zadd", ErrClosed, shopOn)
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/epoch"
-	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/script"
@@ -52,12 +52,12 @@ func (nothing) Had(string, int, uint64) bool { return false }
 func newEpochsWorld(t *testing.T, all bool) func([]replay.Step, replay.Edit) replay.World {
 	return func(run []replay.Step, edit replay.Edit) replay.World {
 		w := &epochsWorld{scriptWorld: newScriptWorld(t, edit), all: all, gets: make(map[string]*epochGet)}
-		h := health.New(w.rdb, w.space.Prefix, time.Minute, nil)
+		h := breaker.New(w.rdb, w.space.Prefix, time.Minute, nil)
 		w.link = link.New(w.rdb, time.Minute, h)
 		t.Cleanup(w.link.Close)
 		newEpochs := func() *epoch.Epochs {
 			return epoch.New(epoch.Config{
-				Prefix: w.space.Prefix, Channel: w.space.Channel, Link: w.link, Health: h, Pending: nothing{}, Background: func(func()) bool { return true },
+				Prefix: w.space.Prefix, Channel: w.space.Channel, Link: w.link, Breakers: h, Pending: nothing{}, Background: func(func()) bool { return true },
 			})
 		}
 		for _, step := range run {

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/kit"
+	"github.com/cacheguard/go/internal/testenv"
 )
 
 // patience is how long the environment waits for what should take milliseconds, on a machine that may be busy.
@@ -32,18 +32,18 @@ type Env struct {
 
 	t      testing.TB
 	server *miniredis.Miniredis
-	kit    *kit.Env
+	inner  *testenv.Env
 }
 
 // New starts a Redis, and makes a Guard on it. It fails the test when cfg is out of range. Both end with the test.
 func New(t testing.TB, cfg cacheguard.Config) *Env {
 	t.Helper()
 	now := time.Now().Truncate(time.Millisecond) // as exact as Redis
-	e := &Env{t: t, server: miniredis.RunT(t), kit: kit.New(now)}
+	e := &Env{t: t, server: miniredis.RunT(t), inner: testenv.New(now)}
 	e.server.SetTime(now)
 	e.server.ClockTTL(true)
 	e.Redis = redis.NewClient(&redis.Options{
-		Addr: e.server.Addr(), Limiter: e.kit, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true,
+		Addr: e.server.Addr(), Limiter: e.inner, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true,
 		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, PoolTimeout: patience,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
@@ -54,12 +54,12 @@ func New(t testing.TB, cfg cacheguard.Config) *Env {
 	}
 	t.Cleanup(func() { _ = guard.Close() }) // always nil
 	e.Guard = guard
-	e.await("the local tier hears of invalidations", func(g *kit.Guard) bool { return g.Listening() })
+	e.await("the local tier hears of invalidations", func(g *testenv.Guard) bool { return g.Listening() })
 	return e
 }
 
 // Now returns the time of the environment's clock.
-func (e *Env) Now() time.Time { return e.kit.Clock.Now() }
+func (e *Env) Now() time.Time { return e.inner.Clock.Now() }
 
 // Advance moves the clock. First it waits until the values that callers already have are stored, which happens a moment
 // later. Running loads go on.
@@ -68,11 +68,11 @@ func (e *Env) Advance(d time.Duration) {
 	if d < 0 {
 		e.t.Fatalf("cacheguardtest: Advance(%v): time does not go back", d)
 	}
-	e.await("all is stored", func(g *kit.Guard) bool { return g.Storing() == 0 })
+	e.await("all is stored", func(g *testenv.Guard) bool { return g.Storing() == 0 })
 	for d > 0 {
 		step := min(d, e.longestStep(d))
-		e.kit.Clock.Advance(step)
-		e.server.SetTime(e.kit.Clock.Now())
+		e.inner.Clock.Advance(step)
+		e.server.SetTime(e.inner.Clock.Now())
 		e.renew()
 		d -= step
 	}
@@ -80,7 +80,7 @@ func (e *Env) Advance(d time.Duration) {
 
 // longestStep is by how much the clock can move before a lease has to be renewed.
 func (e *Env) longestStep(d time.Duration) time.Duration {
-	for _, g := range e.kit.Guards() {
+	for _, g := range e.inner.Guards() {
 		if lease := g.Leases.Shortest(); lease > 0 {
 			d = min(d, lease*9/10)
 		}
@@ -90,7 +90,7 @@ func (e *Env) longestStep(d time.Duration) time.Duration {
 
 // renew renews the leases that are held. All Guards are on one client, so they have one keeper.
 func (e *Env) renew() {
-	for _, g := range e.kit.Guards() {
+	for _, g := range e.inner.Guards() {
 		g.Leases.RenewAll()
 		return
 	}
@@ -100,8 +100,8 @@ func (e *Env) renew() {
 // for the clock. Everything loaded is then stored. It fails the test after a minute.
 func (e *Env) Settle() {
 	e.t.Helper()
-	e.awaitAll("nothing is under way", func(guards []*kit.Guard) bool {
-		working := -e.kit.Clock.Waiting()
+	e.awaitAll("nothing is under way", func(guards []*testenv.Guard) bool {
+		working := -e.inner.Clock.Waiting()
 		for _, g := range guards {
 			working += g.Working()
 		}
@@ -111,24 +111,24 @@ func (e *Env) Settle() {
 
 // Loads returns how many loads of the key have ended in the Guards of this environment. Each key that a GetMany loads
 // counts. The count is exact once the Get has returned.
-func (e *Env) Loads(key string) int { return e.kit.Loads(key) }
+func (e *Env) Loads(key string) int { return e.inner.Loads(key) }
 
 // Outage makes every request to Redis fail, or ends that. Outage(false) returns when the Guards use Redis again and have sent their
 // pending invalidations, which can take a second or two. During an outage, messages of other Guards still arrive.
 func (e *Env) Outage(on bool) {
 	e.t.Helper()
 	if on {
-		e.kit.SetOutage(errOutage)
+		e.inner.SetOutage(errOutage)
 		return
 	}
-	e.kit.SetOutage(nil)
-	e.await("Redis is used again", func(g *kit.Guard) bool { return g.Recovered() })
+	e.inner.SetOutage(nil)
+	e.await("Redis is used again", func(g *testenv.Guard) bool { return g.Recovered() })
 }
 
 // await waits until something is true of all Guards.
-func (e *Env) await(what string, is func(*kit.Guard) bool) {
+func (e *Env) await(what string, is func(*testenv.Guard) bool) {
 	e.t.Helper()
-	e.awaitAll(what, func(guards []*kit.Guard) bool {
+	e.awaitAll(what, func(guards []*testenv.Guard) bool {
 		for _, g := range guards {
 			if !is(g) {
 				return false
@@ -138,9 +138,9 @@ func (e *Env) await(what string, is func(*kit.Guard) bool) {
 	})
 }
 
-func (e *Env) awaitAll(what string, is func([]*kit.Guard) bool) {
+func (e *Env) awaitAll(what string, is func([]*testenv.Guard) bool) {
 	e.t.Helper()
-	if is(e.kit.Guards()) {
+	if is(e.inner.Guards()) {
 		return
 	}
 	tick, end := time.NewTicker(time.Millisecond), time.NewTimer(patience)
@@ -149,7 +149,7 @@ func (e *Env) awaitAll(what string, is func([]*kit.Guard) bool) {
 	for {
 		select {
 		case <-tick.C:
-			if is(e.kit.Guards()) {
+			if is(e.inner.Guards()) {
 				return
 			}
 		case <-end.C:

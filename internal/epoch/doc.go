@@ -22,7 +22,7 @@
 // The value, the epoch of the Prefix, that of the kind, and those of the tags that the key had last, in one request. The tags are
 // guessed from a bounded memory. If the entry has others, their epochs are asked for then, which costs a round trip.
 //
-// On a cluster, each part of the keyspace (package health) has an epoch of its own for each name, and all epochs of a part are in one slot
+// On a cluster, each part of the keyspace (package breaker) has an epoch of its own for each name, and all epochs of a part are in one slot
 // of it. So a read asks the node of its value alone, if the nodes have whole parts, and a node that is down affects its own keys. To
 // invalidate a name is to end its epochs in all parts, at the same time. Each part may fail for itself.
 //

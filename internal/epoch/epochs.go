@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
-	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/protocol"
 	"github.com/cacheguard/go/internal/tier"
@@ -53,11 +53,11 @@ type Pending interface {
 
 // Config is what Epochs works with. Of a part's keys, one request reads any number.
 type Config struct {
-	Prefix  string
-	Channel string // scripts publish the notices for local tiers there
-	Link    *link.Link
-	Health  *health.Health
-	Pending Pending
+	Prefix   string
+	Channel  string // scripts publish the notices for local tiers there
+	Link     *link.Link
+	Breakers *breaker.Set
+	Pending  Pending
 
 	// Removed, which may be nil, is called when the epoch of everything is gone though Forget was not called.
 	Removed func()
@@ -71,7 +71,7 @@ type Epochs struct {
 	Tier *tier.Tier // that is told before a name is asked about; nil: there is none. It does not change after the first call.
 
 	link       *link.Link
-	health     *health.Health
+	breakers   *breaker.Set
 	pending    Pending
 	removed    func()
 	background func(func()) bool
@@ -95,8 +95,8 @@ type part struct {
 // New returns the Epochs of a Prefix. It does no I/O.
 func New(c Config) *Epochs {
 	e := &Epochs{
-		link: c.Link, health: c.Health, pending: c.Pending, removed: c.Removed, background: c.Background, channel: c.Channel,
-		parts: make([]part, c.Health.Len()),
+		link: c.Link, breakers: c.Breakers, pending: c.Pending, removed: c.Removed, background: c.Background, channel: c.Channel,
+		parts: make([]part, c.Breakers.Len()),
 	}
 	e.memory.seed = maphash.MakeSeed()
 	for i := range e.parts {
@@ -104,7 +104,7 @@ func New(c Config) *Epochs {
 	}
 	for number, left := 0, len(e.parts); left > 0; number++ { // the first number whose keys are in the part
 		begin := c.Prefix + ":{" + strconv.Itoa(number) + "}:epoch"
-		if p := &e.parts[c.Health.Part(begin)]; p.begin == "" {
+		if p := &e.parts[c.Breakers.Part(begin)]; p.begin == "" {
 			p.begin, p.anyTag = begin, begin+":tags"
 			left--
 		}

@@ -47,7 +47,7 @@ func (e *Epochs) Begin(key, valueKey, kind string, known []string) (r Reading) {
 
 // BeginIn is Begin in a Reading that is empty: one of many, which are not moved.
 func (e *Epochs) BeginIn(r *Reading, key, valueKey, kind string, known []string) {
-	r.epochs, r.number, r.key, r.kind = e, e.health.Part(valueKey), key, kind
+	r.epochs, r.number, r.key, r.kind = e, e.breakers.Part(valueKey), key, kind
 	r.part = &e.parts[r.number]
 	r.common, r.guess = r.part.common(kind), e.memory.of(key, kind)
 	r.since, r.forgot = e.pending.Moment(), r.part.forgot.Load()

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/script"
 )
 
@@ -69,10 +69,10 @@ func (s *Sender) sendAll(ctx context.Context, keys []string) (errs []error) {
 
 // byPart groups the keys by their part of the keyspace, without empty parts.
 func (s *Sender) byPart(keys []string) [][]string {
-	if s.Health.Len() == 1 {
+	if s.Breakers.Len() == 1 {
 		return [][]string{keys}
 	}
-	parts := make([][]string, s.Health.Len())
+	parts := make([][]string, s.Breakers.Len())
 	for _, key := range keys {
 		n := s.Part(key)
 		parts[n] = append(parts[n], key)
@@ -127,7 +127,7 @@ func (s *Sender) forgetPart(
 		some := s.forgetBatch(ctx, op, batch, notice, call)
 		maps.Copy(failed, some)
 		keys = keys[len(batch):]
-		if first := errors.Unwrap(some[batch[0]]); len(some) == len(batch) && health.Unavailable(first) {
+		if first := errors.Unwrap(some[batch[0]]); len(some) == len(batch) && breaker.Unavailable(first) {
 			for _, key := range keys {
 				failed[key] = s.Untold(op, s.Shown(key), first)
 			}
@@ -157,7 +157,7 @@ func (s *Sender) forgetBatch(
 			reason = s.despiteMove(ctx, key, notices[n])
 		}
 		if reason != nil {
-			s.Health.Failed(reason)
+			s.Breakers.Failed(reason)
 			failed[key] = s.Failed(op, s.Shown(key), reason)
 		}
 	}
@@ -169,7 +169,7 @@ func (s *Sender) ForgetOne(ctx context.Context, op, key string, call *script.Cal
 	defer s.ForgetLocal([]string{key}) // also after an error, as Redis may have removed the key
 	cmd, err := s.writeOne(ctx, call)
 	if err != nil {
-		s.Health.Failed(err)
+		s.Breakers.Failed(err)
 		return nil, s.Failed(op, key, err)
 	}
 	return cmd, nil

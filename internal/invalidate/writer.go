@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/replicas"
 	"github.com/cacheguard/go/internal/report"
@@ -22,7 +22,7 @@ type Writer struct {
 	}
 	Timeout  time.Duration    // of an operation on Redis
 	Replicas *replicas.Sender // nil: no replica has to acknowledge anything
-	Health   *health.Health
+	Breakers *breaker.Set
 	Life     *lifecycle.Life
 	Journal  *report.Journal
 
@@ -31,7 +31,7 @@ type Writer struct {
 }
 
 // write runs calls that must not be forgotten, all for one part of the keyspace, under RedisTimeout. Each command has its own error; if
-// write itself returns an error, there are no commands: while the breaker is open, it is health.ErrOpen, at once. Only tasks may call it.
+// write itself returns an error, there are no commands: while the breaker is open, it is breaker.ErrOpen, at once. Only tasks may call it.
 func (w *Writer) write(ctx context.Context, calls []*script.Call) ([]*redis.Cmd, error) {
 	return w.tell(ctx, calls, func(ctx context.Context) []*redis.Cmd { return script.RunAll(ctx, w.Redis, calls) })
 }
@@ -51,7 +51,7 @@ func (w *Writer) writeOne(ctx context.Context, call *script.Call) (*redis.Cmd, e
 func (w *Writer) tell(
 	ctx context.Context, calls []*script.Call, run func(context.Context) []*redis.Cmd,
 ) (cmds []*redis.Cmd, err error) {
-	permit, refused := w.Health.Of(calls[0].Keys[0]).Allow()
+	permit, refused := w.Breakers.Of(calls[0].Keys[0]).Allow()
 	if refused == nil {
 		defer func() { permit.Done(availability(cmds, err)) }()
 	} else if w.Life.Ending.Err() == nil {
@@ -67,7 +67,7 @@ func (w *Writer) tell(
 // availability is what the outcome of a write says of Redis: any answer says that it can serve.
 func availability(cmds []*redis.Cmd, err error) error {
 	for _, cmd := range cmds {
-		if err = cmd.Err(); !health.Unavailable(err) {
+		if err = cmd.Err(); !breaker.Unavailable(err) {
 			return nil
 		}
 	}

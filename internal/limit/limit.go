@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/flight"
-	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/report"
 	"github.com/cacheguard/go/internal/slots"
 )
@@ -24,7 +24,7 @@ type Config struct {
 	FleetLoads int
 	Permits    Permits // of FleetLoads; nil: no limit
 
-	Breaker    *health.Breaker               // of the part of the keyspace that has the permits
+	Breaker    *breaker.Breaker              // of the part of the keyspace that has the permits
 	Failed     func(err error)               // reports that there are no permits, and loads run without
 	Background func(run func()) (begun bool) // runs it as a task of the Guard
 	Journal    *report.Journal

@@ -25,7 +25,7 @@ func (l *Link) AskAll(ctx context.Context, questions []Question) []*Read {
 	}
 	var at *lane
 	for i, q := range questions {
-		if next := l.reads[l.health.Part(q.Key)]; next != at {
+		if next := l.reads[l.breakers.Part(q.Key)]; next != at {
 			at.leave()
 			at = next
 			at.mu.Lock()

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -19,7 +19,7 @@ import (
 func openBreaker(t *testing.T, l *Link) {
 	t.Helper()
 	for range 100 {
-		if l.health.Breaker(0).Record(io.EOF); l.health.Breaker(0).IsOpen() {
+		if l.breakers.Breaker(0).Record(io.EOF); l.breakers.Breaker(0).IsOpen() {
 			return
 		}
 	}
@@ -28,7 +28,7 @@ func openBreaker(t *testing.T, l *Link) {
 
 func (a asking) expectRefusal() {
 	a.t.Helper()
-	if read := a.answer(); !errors.Is(read.Err, health.ErrOpen) {
+	if read := a.answer(); !errors.Is(read.Err, breaker.ErrOpen) {
 		a.t.Errorf("read %q, %v; want ErrOpen", read.Raw, read.Err)
 	}
 }
@@ -45,11 +45,11 @@ func TestWhatIsQueuedFailsAtOnceWhenTheBreakerOpens(t *testing.T) {
 	ends.Rank = EndsWork
 	urgent := do(t, s.Link, ends)
 	for range 4 {
-		s.health.Breaker(0).Record(io.EOF)
+		s.breakers.Breaker(0).Record(io.EOF)
 	}
 	s.proxy.Cut() // the fifth failure
 	queuedRead.expectRefusal()
-	queuedCall.expectError(health.ErrOpen)
+	queuedCall.expectError(breaker.ErrOpen)
 	urgent.expect("ends")
 	receive(t, call.done)
 	if call.err == nil || read.answer().Err == nil {
@@ -68,7 +68,7 @@ func TestCallThatEndsWorkIsTriedWhileTheBreakerIsOpen(t *testing.T) {
 		c := echoed("k", "v")
 		c.Rank = rank
 		_, err := s.Do(t.Context(), "k", c)
-		if s.health.Breaker(0).IsOpen() && errors.Is(err, health.ErrOpen) != (rank != EndsWork) {
+		if s.breakers.Breaker(0).IsOpen() && errors.Is(err, breaker.ErrOpen) != (rank != EndsWork) {
 			t.Errorf("rank %d: %v", rank, err)
 		}
 	}
@@ -79,7 +79,7 @@ func TestLinkRecoversWhenRedisDoes(t *testing.T) {
 	s := newStage(t, patient, func(o *redis.Options) { o.MaxRetries = -1 })
 	s.proxy.Refuse(true)
 	redistest.Await(t, "the breaker opens", func() bool {
-		return errors.Is(ask(t, s.Link, "k").answer().Err, health.ErrOpen)
+		return errors.Is(ask(t, s.Link, "k").answer().Err, breaker.ErrOpen)
 	})
 	s.proxy.Refuse(false)
 	redistest.Await(t, "an answer", func() bool { return ask(t, s.Link, "k").answer().Err == nil })
@@ -103,7 +103,7 @@ func TestNobodyWaitsForTheProbeOfABreaker(t *testing.T) {
 		synctest.Wait()                    // the probe is in flight
 		start := time.Now()
 		for range 10 {
-			if read, err := l.Get(t.Context(), "k"); err != nil || !errors.Is(read.Err, health.ErrOpen) {
+			if read, err := l.Get(t.Context(), "k"); err != nil || !errors.Is(read.Err, breaker.ErrOpen) {
 				t.Errorf("read %+v, %v", read, err)
 			}
 		}
@@ -128,7 +128,7 @@ func TestHookForTheBreakerMayUseTheLink(t *testing.T) {
 	rdb.AddHook(new(recorder))
 	var l *Link
 	told := make(chan bool, 100)
-	h := health.New(rdb, t.Name(), time.Second, func(open bool) {
+	h := breaker.New(rdb, t.Name(), time.Second, func(open bool) {
 		if _, err := l.Get(t.Context(), "k"); err != nil {
 			t.Error(err)
 		}
@@ -166,7 +166,7 @@ func TestReadsThatOpenTheBreakerFailTheCallsThatAreQueued(t *testing.T) {
 	for range 5 {
 		ask(t, s.Link, "k").answer()
 	}
-	queued.expectError(health.ErrOpen)
+	queued.expectError(breaker.ErrOpen)
 	held.Release()
 	inFlight.expect("v")
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/script"
 )
 
@@ -39,9 +39,9 @@ func (p *calls) carry(ctx context.Context) error {
 	outcome := context.Canceled // which the breaker does not count: all of it is sent again
 	for _, cmd := range p.cmds {
 		err := cmd.Err()
-		l.health.Failed(err)
+		l.breakers.Failed(err)
 		switch {
-		case !health.Unavailable(err):
+		case !breaker.Unavailable(err):
 			outcome = nil // any answer says that Redis can serve
 		case outcome != nil && !p.broken(err):
 			outcome = err

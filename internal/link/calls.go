@@ -38,13 +38,13 @@ type Call struct {
 	Late func(*redis.Cmd, error)
 }
 
-// Do runs the call. The error is the context's, ErrClosed, ErrTimeout, health.ErrOpen, or what the client said, which the
+// Do runs the call. The error is the context's, ErrClosed, ErrTimeout, breaker.ErrOpen, or what the client said, which the
 // command has as well.
 func (l *Link) Do(ctx context.Context, key string, c *Call) (*redis.Cmd, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	lane := l.calls[l.health.Part(key)]
+	lane := l.calls[l.breakers.Part(key)]
 	reply, alone := lane.callAlone(ctx, c.Script, c.Trail, false)
 	if alone == answered {
 		return reply.Cmd, reply.Err()

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -21,7 +21,7 @@ func TestPipelineToAClusterIsSentOnceAndItsCallsAgainAlone(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, patient)
 	rdb := clustered{s.client}
-	h := health.New(rdb, t.Name(), time.Second, func(bool) { t.Error("the breaker opened") })
+	h := breaker.New(rdb, t.Name(), time.Second, func(bool) { t.Error("the breaker opened") })
 	s.Link = New(rdb, patient, h)
 	t.Cleanup(s.Close)
 	s.pin(shortest)
@@ -45,7 +45,7 @@ func TestPipelineToAClusterIsSentOnceAndItsCallsAgainAlone(t *testing.T) {
 func TestCallOfABrokenPipelineWhoseCallerLeavesIsReportedLate(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, patient)
-	s.Link = New(clustered{s.client}, patient, health.New(s.client, t.Name(), time.Second, nil))
+	s.Link = New(clustered{s.client}, patient, breaker.New(s.client, t.Name(), time.Second, nil))
 	t.Cleanup(s.Close)
 	s.pin(shortest)
 	release := s.occupied("k")

@@ -30,5 +30,5 @@
 // A Sender has a link whose client sends nothing twice: the Sender repeats requests itself, as it knows which may run twice. The
 // all Senders on the client share breakers. It sends releases ahead of the rest, until they are known to have run. See its comment.
 //
-// A lane serves one part of the keyspace that fails by itself (package health), and carries either reads or calls.
+// A lane serves one part of the keyspace that fails by itself (package breaker), and carries either reads or calls.
 package link

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -24,7 +24,7 @@ const (
 // newLink makes a link that is closed at the end of the test, before the client and the proxy are.
 func newLink(t *testing.T, rdb Redis, timeout time.Duration) *Link {
 	t.Helper()
-	l := New(rdb, timeout, health.New(rdb, t.Name(), time.Second, nil))
+	l := New(rdb, timeout, breaker.New(rdb, t.Name(), time.Second, nil))
 	t.Cleanup(l.Close)
 	return l
 }
@@ -48,7 +48,7 @@ func keysOf(t *testing.T, l *Link, n int) []string {
 	var found []string
 	unique := t.Name() + rand.Text()
 	for i := 0; len(found) < n; i++ {
-		if key := unique + strconv.Itoa(i); len(found) == 0 || l.health.Part(key) == l.health.Part(found[0]) {
+		if key := unique + strconv.Itoa(i); len(found) == 0 || l.breakers.Part(key) == l.breakers.Part(found[0]) {
 			found = append(found, key)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/breaker"
 )
 
 // maxFlying bounds the parcels of a lane that are in flight, with those that take long and have given their credit back.
@@ -47,7 +47,7 @@ type flight struct {
 	parcel    parcel
 	worker    *worker    // nil: its caller sends it,
 	own       *ownFlight // as this
-	permit    health.Permit
+	permit    breaker.Permit
 	asked     bool // the breaker gave the permit
 	sent      time.Time
 	slowAt    time.Time
@@ -60,7 +60,7 @@ type flight struct {
 // lane carries the reads, or the calls, of one part of the keyspace.
 type lane struct {
 	link    *Link
-	breaker *health.Breaker
+	breaker *breaker.Breaker
 
 	mu        sync.Mutex
 	closed    bool
@@ -77,7 +77,7 @@ type lane struct {
 	alarmAt   time.Time   // zero: it is not set
 }
 
-func newLane(l *Link, b *health.Breaker, q queue) *lane {
+func newLane(l *Link, b *breaker.Breaker, q queue) *lane {
 	return &lane{link: l, breaker: b, queue: q}
 }
 
@@ -212,11 +212,11 @@ func (l *lane) report(f *flight, err error) {
 }
 
 // failQueued answers what waits for a breaker's part of the keyspace.
-func (l *Link) failQueued(b *health.Breaker) {
+func (l *Link) failQueued(b *breaker.Breaker) {
 	for _, lanes := range [][]*lane{l.reads, l.calls} {
 		for _, lane := range lanes {
 			if lane.breaker == b {
-				lane.drain(false, health.ErrOpen)
+				lane.drain(false, breaker.ErrOpen)
 			}
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -144,8 +144,8 @@ func TestLateIsCalledOnceForACallThatIsNotSentAgain(t *testing.T) {
 			d.expectError(ErrClosed)
 		},
 		"the breaker opens": func(s *stage, d doing) {
-			s.calls[0].drain(false, health.ErrOpen)
-			d.expectError(health.ErrOpen)
+			s.calls[0].drain(false, breaker.ErrOpen)
+			d.expectError(breaker.ErrOpen)
 		},
 		"left after it was taken out": func(s *stage, d doing) { // and before it was failed
 			lane := s.calls[0]
@@ -154,7 +154,7 @@ func TestLateIsCalledOnceForACallThatIsNotSentAgain(t *testing.T) {
 			lane.mu.Unlock()
 			d.giveUp()
 			for _, p := range refused {
-				p.fail(health.ErrOpen)
+				p.fail(breaker.ErrOpen)
 			}
 		},
 	} {

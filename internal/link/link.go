@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/script"
 )
 
@@ -29,23 +29,23 @@ var (
 
 // Link carries the requests of one user of a Redis client.
 type Link struct {
-	rdb     Redis
-	alone   script.Processor // for scripts
-	piped   script.Pipeliner // as above
-	once    bool             // it sends no pipeline twice
-	timeout time.Duration
-	health  *health.Health
-	mget    atomic.Bool // several keys may be read with one MGET
-	own     *ownHands   // nil: callers never send a request themselves
-	reads   []*lane     // one for each part of the keyspace
-	calls   []*lane     // as above
-	running sync.WaitGroup
-	release func() // ends the breakers, or gives up those that are shared
+	rdb      Redis
+	alone    script.Processor // for scripts
+	piped    script.Pipeliner // as above
+	once     bool             // it sends no pipeline twice
+	timeout  time.Duration
+	breakers *breaker.Set
+	mget     atomic.Bool // several keys may be read with one MGET
+	own      *ownHands   // nil: callers never send a request themselves
+	reads    []*lane     // one for each part of the keyspace
+	calls    []*lane     // as above
+	running  sync.WaitGroup
+	release  func() // ends the breakers, or gives up those that are shared
 }
 
 // New returns a Link. It does no I/O and starts no goroutine. The timeout bounds a request from the moment it is sent.
-func New(rdb Redis, timeout time.Duration, h *health.Health) *Link {
-	l := &Link{rdb: rdb, alone: rdb, piped: rdb, timeout: timeout, health: h, own: newOwnHands(rdb, timeout), release: h.Close}
+func New(rdb Redis, timeout time.Duration, h *breaker.Set) *Link {
+	l := &Link{rdb: rdb, alone: rdb, piped: rdb, timeout: timeout, breakers: h, own: newOwnHands(rdb, timeout), release: h.Close}
 	if _, cluster := rdb.(interface{ ReloadState(ctx context.Context) }); cluster {
 		// A cluster client sends a whole pipeline again when its first command fails, beside those of its commands that it has sent to
 		// other nodes already: two goroutines then write into one command.
@@ -66,7 +66,7 @@ func newOnce(rdb script.Processor, timeout time.Duration) *Link {
 	if !pipes {
 		all = lone{rdb}
 	}
-	h, release := health.Open(rdb, timeout)
+	h, release := breaker.Open(rdb, timeout)
 	l := New(all, timeout, h)
 	l.release = release
 	l.alone, l.piped, l.once = script.Once(rdb), script.OncePipeliner(all), true
@@ -86,7 +86,7 @@ func (lone) Pipeline() redis.Pipeliner { return nil }
 
 // RoundTrip is how long a call for the key takes at present, as far as is known.
 func (l *Link) RoundTrip(key string) time.Duration {
-	lane := l.calls[l.health.Part(key)]
+	lane := l.calls[l.breakers.Part(key)]
 	lane.mu.Lock()
 	defer lane.mu.Unlock()
 	return lane.trip.smooth
@@ -94,7 +94,7 @@ func (l *Link) RoundTrip(key string) time.Duration {
 
 // Shortest is how long a read of the key takes at least at present; 0: nothing is known.
 func (l *Link) Shortest(key string) time.Duration {
-	lane := l.reads[l.health.Part(key)]
+	lane := l.reads[l.breakers.Part(key)]
 	lane.mu.Lock()
 	defer lane.mu.Unlock()
 	return lane.trip.shortest()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/hooks"
 	"github.com/cacheguard/go/internal/script"
 )
@@ -207,7 +207,7 @@ func (l *lane) callAlone(ctx context.Context, call *script.Call, trail *Trail, p
 	err := cmd.Err()
 	trail.end(err)
 	came := answered
-	if err != nil && (health.Unavailable(err) || sentAgain(err)) {
+	if err != nil && (breaker.Unavailable(err) || sentAgain(err)) {
 		came = refused
 		if _, said := errors.AsType[redis.Error](err); !said {
 			came = uncertain

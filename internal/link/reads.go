@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/slab"
 )
 
@@ -44,7 +44,7 @@ func (l *Link) Get(ctx context.Context, key string, beside ...string) (*Read, er
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	lane := l.reads[l.health.Part(key)]
+	lane := l.reads[l.breakers.Part(key)]
 	if read := lane.readAlone(ctx, key, beside); read != nil {
 		return read, nil
 	}
@@ -60,7 +60,7 @@ func (l *Link) Get(ctx context.Context, key string, beside ...string) (*Read, er
 
 // Ask is the first half of Get: it begins to read, and does not wait. Each call is followed by at most one Wait.
 func (l *Link) Ask(ctx context.Context, key string, beside ...string) (*Read, error) {
-	return l.reads[l.health.Part(key)].join(ctx, key, beside)
+	return l.reads[l.breakers.Part(key)].join(ctx, key, beside)
 }
 
 // join returns the queued read of the key, a new one if there is none.
@@ -197,8 +197,8 @@ func (g *reads) carry(ctx context.Context) error {
 	outcome := g.replies.of(0).err
 	for i := range g.len() {
 		err := g.replies.of(i).err
-		g.lane.link.health.Failed(err)
-		if !health.Unavailable(err) {
+		g.lane.link.breakers.Failed(err)
+		if !breaker.Unavailable(err) {
 			outcome = nil // any answer says that Redis can serve
 		}
 	}

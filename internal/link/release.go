@@ -52,7 +52,7 @@ func (s *Sender) resolve(r *release, reply Reply, err error) {
 	if reply.Cmd == nil {
 		reply = failed(err)
 	}
-	part := &s.resends[s.link.health.Part(r.call.Keys[0])]
+	part := &s.resends[s.link.breakers.Part(r.call.Keys[0])]
 	part.mu.Lock()
 	if said(err) {
 		part.failures = 0

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/internal/yield"
@@ -19,7 +19,7 @@ const (
 )
 
 // Sender sends the scripts of locks, cas and segment through a Link of its own, which makes the client send nothing twice. All on one
-// client share its breakers. While one is open, all calls fail at once with health.ErrOpen, but for one that finds out; those that release
+// client share its breakers. While one is open, all calls fail at once with breaker.ErrOpen, but for one that finds out; those that release
 // something go on in the background.
 //
 // A lock is asked for by callers who may leave at any time, and given up by callers who have left already. So there are two
@@ -45,9 +45,9 @@ func (s *Sender) Close() { s.link.Close() }
 func (s *Sender) RoundTrip(key string) time.Duration { return s.link.RoundTrip(key) }
 
 // Refused reports whether calls for the key fail at once.
-func (s *Sender) Refused(key string) bool { return s.link.health.Of(key).IsOpen() }
+func (s *Sender) Refused(key string) bool { return s.link.breakers.Of(key).IsOpen() }
 
-func (s *Sender) lane(key string) *lane { return s.link.calls[s.link.health.Part(key)] }
+func (s *Sender) lane(key string) *lane { return s.link.calls[s.link.breakers.Part(key)] }
 
 // Ask runs the call while its caller waits. If ctx ends, it returns the cause. The trail, which may be nil, notes what may still be
 // under way. After a broken connection Ask asks again, while the time-out is not over.
@@ -143,12 +143,12 @@ func (s *Sender) releaseQueued(call script.Call, worth time.Duration) (Reply, er
 		select {
 		case <-r.done:
 			return r.reply, r.reply.Err()
-		case <-s.link.health.Of(call.Keys[0]).Opened():
+		case <-s.link.breakers.Of(call.Keys[0]).Opened():
 			select {
 			case <-r.done:
 				continue
 			default:
-				return Reply{}, health.ErrOpen
+				return Reply{}, breaker.ErrOpen
 			}
 		case <-timer.C:
 		}
@@ -177,7 +177,7 @@ func known(err error) bool { return err == nil || said(err) && !passing(err) }
 
 // again reports whether a call with this error is worth asking again soon. One without any answer in time is not.
 func again(err error) bool {
-	for _, no := range []error{context.Canceled, context.DeadlineExceeded, health.ErrOpen, ErrClosed} {
+	for _, no := range []error{context.Canceled, context.DeadlineExceeded, breaker.ErrOpen, ErrClosed} {
 		if errors.Is(err, no) {
 			return false
 		}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -21,12 +21,12 @@ func TestWhileTheBreakerIsOpenASenderSendsNothingButWhatItReleases(t *testing.T)
 	redistest.Await(t, "the breaker opens", func() bool {
 		before := held.Count()
 		_, err := sender.Ask(t.Context(), word("asked"), nil)
-		return errors.Is(err, health.ErrOpen) && held.Count() == before
+		return errors.Is(err, breaker.ErrOpen) && held.Count() == before
 	})
 	life.Begin()
 	redistest.Await(t, "a release does not wait", func() bool {
 		_, err := sender.Release(word("released"), time.Hour)
-		return errors.Is(err, health.ErrOpen)
+		return errors.Is(err, breaker.ErrOpen)
 	})
 	life.Done()
 	if life.Quiet() {
@@ -38,5 +38,5 @@ func TestWhileTheBreakerIsOpenASenderSendsNothingButWhatItReleases(t *testing.T)
 		_, err := other.Ask(t.Context(), word("asked"), nil)
 		return err == nil
 	})
-	expect.Equal(t, "it is open", sender.link.health.Breaker(0).IsOpen(), false)
+	expect.Equal(t, "it is open", sender.link.breakers.Breaker(0).IsOpen(), false)
 }

@@ -42,7 +42,7 @@ func TestNodeOfAClusterThatHangsHoldsUpItsOwnPartOnly(t *testing.T) {
 	var ofFirst, ofOthers []string // the masters have equal shares of the slots, in order
 	for i := range 300 {
 		key := strconv.Itoa(i)
-		switch l.health.Part(key) {
+		switch l.breakers.Part(key) {
 		case 0, 1:
 			ofFirst = append(ofFirst, key)
 		case 3, 5:

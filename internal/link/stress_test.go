@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -43,7 +43,7 @@ func (s *storm) outcome(ctx context.Context, err error) {
 	if err != nil && ctx.Err() == nil && errors.Is(err, context.Canceled) || errors.As(err, &answer) {
 		s.Errorf("an error that nothing explains: %v", err)
 	}
-	if errors.Is(err, health.ErrOpen) {
+	if errors.Is(err, breaker.ErrOpen) {
 		time.Sleep(time.Millisecond) // leave the processor to those who are not refused
 	}
 }
@@ -141,7 +141,7 @@ func TestEveryCallerHasOneAnswerAndNoneThatIsOlderThanItsQuestion(t *testing.T) 
 			t.Parallel()
 			s := &storm{T: t, proxy: redistest.StartProxy(t, redistest.Start(t).Addr())}
 			rdb := s.proxy.Client(t, func(o *redis.Options) { o.MaxRetries, o.ReadTimeout = retries, 300*time.Millisecond })
-			s.link = New(rdb, 100*time.Millisecond, health.New(rdb, t.Name(), time.Second, nil))
+			s.link = New(rdb, 100*time.Millisecond, breaker.New(rdb, t.Name(), time.Second, nil))
 			for i := range 20 {
 				s.keys = append(s.keys, &register{key: "k" + strconv.Itoa(i)})
 			}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/breaker"
 )
 
 // slow is a hook that answers each command itself, with absence, when wait returns.
@@ -44,7 +44,7 @@ func slowly(t *testing.T, wait func(context.Context), test func(*testing.T, *Lin
 		rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}) // never dialled
 		defer func() { _ = rdb.Close() }()
 		rdb.AddHook(slow{wait})
-		l := New(rdb, time.Second, health.New(rdb, t.Name(), time.Second, nil))
+		l := New(rdb, time.Second, breaker.New(rdb, t.Name(), time.Second, nil))
 		defer l.Close()
 		test(t, l)
 	})

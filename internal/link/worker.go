@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/yield"
 )
 
@@ -45,7 +45,7 @@ func (w *worker) carryAll() bool {
 		}
 		f, refused := l.take(w)
 		for _, p := range refused {
-			p.fail(health.ErrOpen)
+			p.fail(breaker.ErrOpen)
 		}
 		if f == nil {
 			return true

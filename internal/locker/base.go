@@ -8,8 +8,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/acl"
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/config"
-	"github.com/cacheguard/go/internal/health"
 	"github.com/cacheguard/go/internal/hold"
 	"github.com/cacheguard/go/internal/keys"
 	"github.com/cacheguard/go/internal/lease"
@@ -17,7 +18,6 @@ import (
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/replicas"
-	"github.com/cacheguard/go/internal/rights"
 	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/internal/wake"
 )
@@ -66,8 +66,8 @@ func (b *Base) RoundTrip(name string) time.Duration {
 }
 
 // SelfCheck checks a Locker that needs those rights. try takes a lock, and gives it up.
-func (b *Base) SelfCheck(ctx context.Context, needs rights.Set, try func(context.Context) error) error {
-	listen := func(ctx context.Context) error { return rights.CheckChannel(ctx, b.life, b.rdb, b.Inbox.Channel()) }
+func (b *Base) SelfCheck(ctx context.Context, needs acl.Set, try func(context.Context) error) error {
+	listen := func(ctx context.Context) error { return acl.CheckChannel(ctx, b.life, b.rdb, b.Inbox.Channel()) }
 	return needs.SelfCheck(ctx, b.life, b.rdb, b.cfg.Prefix, listen, try)
 }
 
@@ -109,7 +109,7 @@ func (b *Base) Renew(ctx context.Context, call script.Call) (reply int, sent tim
 		return int(reply), sent, err
 	}
 	if b.Redis.Refused(call.Keys[0]) {
-		return 0, sent, health.ErrOpen
+		return 0, sent, breaker.ErrOpen
 	}
 	cmds, sent := b.acks.Run(ctx, []*script.Call{&call})
 	reply, err = cmds[0].Int()

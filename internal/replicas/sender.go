@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/script"
 )
@@ -121,7 +121,7 @@ func (s *Sender) run(ctx context.Context, calls []*script.Call) (cmds []*redis.C
 
 // lookAgain makes a cluster client ask who serves what, if the error says that a node does not serve, or is gone.
 func (s *Sender) lookAgain(ctx context.Context, err error) {
-	if rdb, is := s.rdb.(cluster); is && (moved(err) || health.Unavailable(err)) {
+	if rdb, is := s.rdb.(cluster); is && (moved(err) || breaker.Unavailable(err)) {
 		rdb.ReloadState(ctx)
 	}
 }

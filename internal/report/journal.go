@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/observe"
 )
 
@@ -112,7 +112,7 @@ func (j *Journal) Breaker(open bool) {
 // RedisFailed notes that an operation failed. It reports whether that is news: a request that an open breaker refused is none.
 func (j *Journal) RedisFailed(op, key string, err error) (news bool) {
 	j.failed.Add(1)
-	if errors.Is(err, health.ErrOpen) {
+	if errors.Is(err, breaker.ErrOpen) {
 		return false
 	}
 	if answer, answered := errors.AsType[redis.Error](err); answered {

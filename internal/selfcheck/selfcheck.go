@@ -10,11 +10,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/acl"
 	"github.com/cacheguard/go/internal/epoch"
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/link"
 	"github.com/cacheguard/go/internal/protocol"
-	"github.com/cacheguard/go/internal/rights"
 	"github.com/cacheguard/go/internal/script"
 	"github.com/cacheguard/go/internal/tier"
 	"github.com/cacheguard/go/internal/wake"
@@ -22,7 +22,7 @@ import (
 
 // Checks are what a Guard works with.
 type Checks struct {
-	Redis    rights.Subscriber
+	Redis    acl.Subscriber
 	Timeout  time.Duration // of an operation
 	Life     *lifecycle.Life
 	Keys     protocol.Keyspace
@@ -41,7 +41,7 @@ type Checks struct {
 
 // Run makes all checks, and says which server answers, if that is known. If the Guard is closed meanwhile, the error is the cause of that.
 func (c *Checks) Run(ctx context.Context) (server string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, rights.Patience)
+	ctx, cancel := context.WithTimeout(ctx, acl.Patience)
 	defer cancel()
 	err = c.run(ctx)
 	found := c.server(ctx)
@@ -68,12 +68,12 @@ func (c *Checks) run(ctx context.Context) error {
 // rights tries the user's rights one by one: some refusals only make a script do less, as they should in an
 // emergency, and for the others Redis does not name the command.
 func (c *Checks) rights(ctx context.Context) error {
-	if err := rights.Guard.Check(ctx, c.Life, c.Redis, c.Keys.Prefix); err != nil {
+	if err := acl.Guard.Check(ctx, c.Life, c.Redis, c.Keys.Prefix); err != nil {
 		return err
 	}
 	var refused []error
 	for _, channel := range c.Channels {
-		refused = append(refused, rights.CheckChannel(ctx, c.Life, c.Redis, channel))
+		refused = append(refused, acl.CheckChannel(ctx, c.Life, c.Redis, channel))
 	}
 	return errors.Join(refused...)
 }
@@ -97,7 +97,7 @@ func (c *Checks) subscription(ctx context.Context) error {
 // Messages sends a message as scripts do to wake waiters, and repeats it when it may have been lost with the
 // subscription.
 func (c *Checks) Messages(ctx context.Context) error {
-	key := c.Keys.ValueKey(rights.Name())
+	key := c.Keys.ValueKey(acl.Name())
 	waiter := c.Inbox.Watch(key)
 	defer waiter.Stop()
 	for {
@@ -134,11 +134,11 @@ const generation = "a generation"
 
 // scripts runs each script as calls do, in loads with the three possible ends, and in an update.
 func (c *Checks) scripts(ctx context.Context) error {
-	key := rights.Name()
+	key := acl.Name()
 	valueKey, token := c.Keys.ValueKey(key), rand.Text()
 	acquire := c.Keys.Acquire(valueKey, protocol.Request{Token: token, Take: true})
 	head, tail := protocol.EncodeEntry(key, protocol.Entry{Kind: protocol.Raw, Payload: []byte("value")}, token)
-	fill := protocol.Filling{Token: token, TTL: rights.Patience, Head: head, Tail: tail}
+	fill := protocol.Filling{Token: token, TTL: acl.Patience, Head: head, Tail: tail}
 	for _, step := range []struct {
 		name string
 		call func() *script.Call
@@ -161,7 +161,7 @@ func (c *Checks) scripts(ctx context.Context) error {
 		{"renew_intend", func() *script.Call { r := c.Keys.RenewIntend(valueKey, token); return &r }, int64(1)},
 		{"done", func() *script.Call { return c.Keys.Done(valueKey, token, c.Notice(key)) }, int64(0)},
 		{"begin a put", func() *script.Call {
-			return c.Keys.BeginPut(valueKey, token, c.Notice(key), rights.Patience)
+			return c.Keys.BeginPut(valueKey, token, c.Notice(key), acl.Patience)
 		}, generation},
 		{"put", func() *script.Call { return c.Keys.Put(valueKey, token, c.Notice(key), fill) }, "stored"},
 		{"invalidate", func() *script.Call { return c.Invalidation(key) }, int64(1)},
@@ -203,7 +203,7 @@ func (c *Checks) read(ctx context.Context, key string) error {
 
 // tagged makes epochs as a load does, and invalidates a tag.
 func (c *Checks) tagged(ctx context.Context) error {
-	key := rights.Name()
+	key := acl.Name()
 	epochs := c.Epochs.Begin(key, c.Keys.ValueKey(key), "", nil)
 	epochs.Ask(ctx)
 	epochs.Prepare(ctx)
@@ -219,7 +219,7 @@ func (c *Checks) tagged(ctx context.Context) error {
 
 // lock takes a lock as Update does.
 func (c *Checks) lock(ctx context.Context) error {
-	if err := c.Lock(ctx, rights.Name()); err != nil {
+	if err := c.Lock(ctx, acl.Name()); err != nil {
 		return fmt.Errorf("cannot take the lock of an update: %w", err)
 	}
 	return nil
@@ -227,7 +227,7 @@ func (c *Checks) lock(ctx context.Context) error {
 
 // invalidation invalidates a key, and waits until the tier has heard of it, if there is one.
 func (c *Checks) invalidation(ctx context.Context) error {
-	key := rights.Name()
+	key := acl.Name()
 	var arrived <-chan struct{}
 	if c.Probes != nil {
 		arrived = c.Probes.Add(key)

@@ -105,7 +105,7 @@ func (u *Update) endTogether(ctx context.Context, held []locker.Held) (failed ma
 		case !one.Sent:
 			notYet = append(notYet, key)
 		case one.Failed != nil:
-			u.of.OfKeys.Health.Failed(one.Failed)
+			u.of.OfKeys.Breakers.Failed(one.Failed)
 			failed[key] = u.of.OfKeys.Failed("invalidate", key, one.Failed)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cacheguard/go/internal/health"
+	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/intent"
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/locker"
@@ -98,7 +98,7 @@ func (us *Updates) Run(ctx context.Context, keys []string, v Value, write func(c
 	case us.WriteLock != nil:
 		err = u.underWriteLock(ctx, u.run)
 	case slices.ContainsFunc(keys, us.CutOff):
-		err = health.ErrOpen // the lock is in the same Redis
+		err = breaker.ErrOpen // the lock is in the same Redis
 	default:
 		err = u.underLocks(ctx)
 	}
@@ -211,7 +211,7 @@ func (u *Update) refused(ctx context.Context, err error) error {
 		return fmt.Errorf("cacheguard: update %q: %w", u.keys, err)
 	}
 	if !is {
-		u.of.OfKeys.Health.Of(u.of.Keys.ValueKey(u.keys[0])).Record(err) // a process that only updates asks for nothing but locks
+		u.of.OfKeys.Breakers.Of(u.of.Keys.ValueKey(u.keys[0])).Record(err) // a process that only updates asks for nothing but locks
 		err = u.of.OfKeys.Failed("update", u.keys[0], err)
 	}
 	if !u.of.Anyway {

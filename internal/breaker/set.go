@@ -1,4 +1,4 @@
-// Package health keeps a process from asking a Redis that does not answer: a circuit breaker (sony/gobreaker) for each
+// Package breaker keeps a process from asking a Redis that does not answer: a circuit breaker (sony/gobreaker) for each
 // part of the keyspace that can fail by itself.
 //
 // A breaker opens after five failures in a row, or when half of the operations of the last ten seconds failed. Slow
@@ -11,7 +11,7 @@
 // Two nodes that share a part share its fate. Each failure makes the client reload the cluster's slots: by itself go-redis
 // goes on with a dead primary for up to a minute after another took its place, because only a node that is alive answers
 // MOVED. One server has one breaker, and so has a Ring, whose heartbeat takes dead shards out.
-package health
+package breaker
 
 import (
 	"context"
@@ -29,8 +29,8 @@ import (
 // confine the failure of a node of a large cluster better, and make batches smaller.
 const Parts = 6
 
-// Health has the breakers of one client.
-type Health struct {
+// Set has the breakers of one client.
+type Set struct {
 	rdb     script.Processor
 	prefix  string
 	timeout time.Duration
@@ -41,67 +41,67 @@ type Health struct {
 
 // New returns the breakers of a client, whose probes read keys with the prefix and wait for the timeout. OnChange, which may be nil, is
 // called when a breaker has opened or closed.
-func New(rdb script.Processor, prefix string, timeout time.Duration, onChange func(open bool)) *Health {
-	h, n := &Health{rdb: script.Once(rdb), prefix: prefix, timeout: timeout, life: lifecycle.New()}, 1
+func New(rdb script.Processor, prefix string, timeout time.Duration, onChange func(open bool)) *Set {
+	s, n := &Set{rdb: script.Once(rdb), prefix: prefix, timeout: timeout, life: lifecycle.New()}, 1
 	if cluster, ok := rdb.(*redis.ClusterClient); ok {
-		h.cluster, n = cluster, Parts
+		s.cluster, n = cluster, Parts
 	}
 	for part := range n {
-		h.parts = append(h.parts, newBreaker(h.life, func() error { return h.probe(part) }, onChange, h.askWhoServes))
+		s.parts = append(s.parts, newBreaker(s.life, func() error { return s.probe(part) }, onChange, s.askWhoServes))
 	}
-	return h
+	return s
 }
 
 // Close ends the probes, and waits for them: when Redis hangs, for the client's own time-outs.
-func (h *Health) Close() { h.life.Close(context.Canceled, nil) }
+func (s *Set) Close() { s.life.Close(context.Canceled, nil) }
 
 // Key returns a key of the part, any one: if two nodes share it, each has its turn.
-func (h *Health) Key(part int) string {
-	key := keys.Tagged(h.prefix, rand.Text())
-	for h.Part(key) != part {
-		key = keys.Tagged(h.prefix, rand.Text())
+func (s *Set) Key(part int) string {
+	key := keys.Tagged(s.prefix, rand.Text())
+	for s.Part(key) != part {
+		key = keys.Tagged(s.prefix, rand.Text())
 	}
 	return key
 }
 
-func (h *Health) probe(part int) error {
-	key := h.Key(part)
-	_, err := lifecycle.Bounded(h.life.Ending, h.life, h.timeout, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, h.rdb.Process(ctx, redis.NewCmd(ctx, "get", key))
+func (s *Set) probe(part int) error {
+	key := s.Key(part)
+	_, err := lifecycle.Bounded(s.life.Ending, s.life, s.timeout, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.rdb.Process(ctx, redis.NewCmd(ctx, "get", key))
 	}, nil)
 	if Unavailable(err) {
-		h.askWhoServes()
+		s.askWhoServes()
 	}
 	return err
 }
 
 // Failed counts nothing, but makes the client ask who serves what if the error of an operation says that Redis cannot.
-func (h *Health) Failed(err error) {
+func (s *Set) Failed(err error) {
 	if Unavailable(err) {
-		h.askWhoServes()
+		s.askWhoServes()
 	}
 }
 
 // askWhoServes returns at once. The client asks five times a second at most, while there is anything to ask for.
-func (h *Health) askWhoServes() {
-	if h.cluster != nil {
-		h.cluster.ReloadState(context.Background()) // the context is not used
+func (s *Set) askWhoServes() {
+	if s.cluster != nil {
+		s.cluster.ReloadState(context.Background()) // the context is not used
 	}
 }
 
 // Len is how many parts there are.
-func (h *Health) Len() int { return len(h.parts) }
+func (s *Set) Len() int { return len(s.parts) }
 
 // Part is the part that the key belongs to.
-func (h *Health) Part(key string) int {
-	if len(h.parts) == 1 {
+func (s *Set) Part(key string) int {
+	if len(s.parts) == 1 {
 		return 0
 	}
-	return keys.Slot(key) * len(h.parts) / keys.Slots
+	return keys.Slot(key) * len(s.parts) / keys.Slots
 }
 
 // Breaker is the breaker of a part.
-func (h *Health) Breaker(part int) *Breaker { return h.parts[part] }
+func (s *Set) Breaker(part int) *Breaker { return s.parts[part] }
 
 // Of is the breaker of a key.
-func (h *Health) Of(key string) *Breaker { return h.parts[h.Part(key)] }
+func (s *Set) Of(key string) *Breaker { return s.parts[s.Part(key)] }

@@ -1,9 +1,9 @@
-// Package kit connects the Guards of a test with the environment that cacheguardtest made for it: they follow its clock, report
+// Package testenv connects the Guards of a test with the environment that cacheguardtest made for it: they follow its clock, report
 // their loads, and say when they are busy.
 //
 // The environment travels in the Limiter of the test's Redis client. So every Guard on that client is part of it, also
 // one that the code under test makes, and nothing about it is global or public.
-package kit
+package testenv
 
 import (
 	"sync"

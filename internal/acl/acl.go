@@ -1,6 +1,6 @@
-// Package rights lists the rights that a Redis user needs for each package of the library, and finds out which of them are missing.
+// Package acl lists the rights that a Redis user needs for each package of the library, and finds out which of them are missing.
 // The table in docs/redis.md comes from it.
-package rights
+package acl
 
 import (
 	"slices"

@@ -6,13 +6,13 @@ import (
 
 	"github.com/cacheguard/go/internal/clock"
 	"github.com/cacheguard/go/internal/config"
-	"github.com/cacheguard/go/internal/kit"
 	"github.com/cacheguard/go/internal/observe"
+	"github.com/cacheguard/go/internal/testenv"
 )
 
 // rehearsed returns the Config in the environment of a test; nil: there is none. Settings that would make a test depend on luck or on
 // the speed of the machine are off or long, unless the test sets them.
-func (c Config) rehearsed(env *kit.Env) Config {
+func (c Config) rehearsed(env *testenv.Env) Config {
 	if env == nil {
 		return c
 	}
@@ -33,7 +33,7 @@ func (c Config) rehearsed(env *kit.Env) Config {
 
 func init() {
 	observe.Register((*Guard).observed)
-	kit.ClockOf = func(guard any) (c clock.Clock) {
+	testenv.ClockOf = func(guard any) (c clock.Clock) {
 		if g, ok := guard.(*Guard); ok {
 			c = g.cfg.clock
 		}
@@ -42,8 +42,8 @@ func init() {
 }
 
 // rehearse makes the Guard a part of a test's environment until it is closed.
-func rehearse(g *Guard, env *kit.Env) {
-	leaveEnv := env.Join(&kit.Guard{
+func rehearse(g *Guard, env *testenv.Env) {
+	leaveEnv := env.Join(&testenv.Guard{
 		Storing: g.flights.Published,
 		Working: func() int { return g.flights.Len() + int(g.verifier.Running.Load()) },
 		Listening: func() bool {
@@ -66,7 +66,7 @@ func rehearse(g *Guard, env *kit.Env) {
 // allWell asks Redis, and reports whether everything is as before the outage.
 func allWell(g *Guard) bool {
 	const anyKey = "recovered" // a test has one server, so there is one breaker
-	if breaker := g.health.Breaker(0); breaker.IsOpen() {
+	if breaker := g.breakers.Breaker(0); breaker.IsOpen() {
 		_, _ = g.link.Get(context.Background(), g.keys.ValueKey(anyKey)) // the breaker learns the result
 		if breaker.IsOpen() {
 			return false

@@ -1,4 +1,4 @@
-package health
+package breaker
 
 import (
 	"context"
@@ -83,7 +83,7 @@ func (b *Breaker) set(open bool) {
 	switch {
 	case open && !b.open:
 		close(b.opened)
-		b.probing = b.probing || b.life.Try(b.probeUntilClosed) // stop: it closes, or the Health does; its probe has a time-out
+		b.probing = b.probing || b.life.Try(b.probeUntilClosed) // stop: it closes, or the Set does; its probe has a time-out
 	case !open && b.open:
 		b.opened = make(chan struct{})
 	}
