@@ -49,7 +49,7 @@ func (l *lane) readAllAlone(ctx context.Context, questions []Question, all []*Re
 	if len(questions) > maxAlone || !l.link.mget.Load() {
 		return false
 	}
-	f, ok := l.beginAlone(ctx, false)
+	f, ok := l.beginAlone(ctx, "", false)
 	if !ok {
 		return false
 	}

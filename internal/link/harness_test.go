@@ -22,9 +22,13 @@ const (
 )
 
 // newLink makes a link that is closed at the end of the test, before the client and the proxy are.
+// newLink makes a link whose lanes have the credits for the round trip alone.
 func newLink(t *testing.T, rdb Redis, timeout time.Duration) *Link {
 	t.Helper()
 	l := New(rdb, timeout, breaker.New(rdb, t.Name(), time.Second, nil))
+	for _, lane := range l.reads {
+		lane.spare = 0
+	}
 	t.Cleanup(l.Close)
 	return l
 }

@@ -68,11 +68,12 @@ type lane struct {
 	arrived   uint64    // counts requests, to see whether more are on their way
 	flying    []*flight // oldest first
 	credits   int       // that are in use
+	spare     int       // that there are beside those for the round trip
 	gathering bool      // a worker is about to take the next parcel
 	idle      []*worker
 	bytes     uint64 // of values that were read
 	trip      trip
-	own       *ownFlight  // the last request that a caller sent itself
+	hands     hands       // of callers that send their requests themselves
 	alarm     *time.Timer // calls overdue
 	alarmAt   time.Time   // zero: it is not set
 }
@@ -83,7 +84,7 @@ func newLane(l *Link, b *breaker.Breaker, q queue) *lane {
 
 // mayFlyLocked reports whether there is a credit.
 func (l *lane) mayFlyLocked() bool {
-	return l.credits < l.trip.credits() && len(l.flying) < maxFlying
+	return l.credits < l.trip.credits()+l.spare && len(l.flying) < maxFlying
 }
 
 // dispatchLocked makes a worker take the next parcel, if there is one and a credit for it. While the breaker is open no credit is
@@ -125,6 +126,7 @@ func (l *lane) take(w *worker) (f *flight, refused []parcel) {
 		p = l.queue.take(!asked, l.trip.smooth, len(l.flying) == 0)
 	}
 	if p != nil {
+		l.hands.sendLocked(p, l.flying)
 		f = l.flyLocked(p, w, l.link.timeout/slowShare)
 		f.permit, f.asked = permit, asked
 		l.dispatchLocked()
@@ -164,7 +166,7 @@ func (l *lane) returnCreditLocked(f *flight) {
 }
 
 // complete lands the flight of a worker, unless it was given up, and reports whether the worker may go on. The worker gathers
-// the next parcel if there is a credit, as its callers may be about to ask again.
+// the next parcel if there is a credit, as its callers may be about to ask again and share one.
 func (l *lane) complete(f *flight, err error) (goOn bool) {
 	if !l.land(f, err) {
 		f.parcel.late()
@@ -172,7 +174,7 @@ func (l *lane) complete(f *flight, err error) (goOn bool) {
 	}
 	l.report(f, err)
 	l.mu.Lock()
-	if l.gathering || !l.mayFlyLocked() {
+	if l.gathering || !l.mayFlyLocked() || l.hands.preferredLocked() && l.queue.empty() {
 		f.worker.restLocked()
 	} else {
 		l.gathering = true

@@ -54,7 +54,9 @@ func New(rdb Redis, timeout time.Duration, h *breaker.Set) *Link {
 	_, single := rdb.(*redis.Client)
 	l.mget.Store(single)
 	for part := range h.Len() {
-		l.reads = append(l.reads, newLane(l, h.Breaker(part), new(readQueue)))
+		reads := newLane(l, h.Breaker(part), new(readQueue))
+		reads.hands.most, reads.spare = mostHands, spareReads
+		l.reads = append(l.reads, reads)
 		l.calls = append(l.calls, newLane(l, h.Breaker(part), &callQueue{most: maxCalls}))
 	}
 	return l

@@ -79,11 +79,12 @@ func (o *ownHands) took(d time.Duration) {
 }
 
 // ownFlight is a request that its caller sends, and the context for it: the wait for a connection ends with ownTimeout too.
-// A lane has one at a time, so it keeps it for the next.
+// A lane keeps it for the next.
 type ownFlight struct {
 	flight
 	caller  context.Context //nolint:containedctx // values only
 	patient bool            // it may take the Link's time-out
+	key     string          // that it reads
 	end     chan struct{}
 	read    ownRequest
 
@@ -113,28 +114,27 @@ func (f *ownFlight) expire() { f.once.Do(func() { close(f.end) }) }
 
 // beginOwnLocked starts the clock of a caller's own request.
 func (l *lane) beginOwnLocked(ctx context.Context, patient bool) *ownFlight {
-	if l.own == nil || l.own.Err() != nil {
-		l.own = &ownFlight{end: make(chan struct{})}
-	}
+	own := l.hands.takeLocked()
 	now := time.Now()
-	l.own.flight = flight{own: l.own, sent: now, slowAt: now.Add(l.link.own.timeout), deadline: now.Add(l.link.timeout)}
-	l.own.caller, l.own.patient = ctx, patient
-	l.flying = append(l.flying, &l.own.flight)
+	own.flight = flight{own: own, sent: now, slowAt: now.Add(l.link.own.timeout), deadline: now.Add(l.link.timeout)}
+	own.caller, own.patient = ctx, patient
+	l.flying = append(l.flying, &own.flight)
 	l.credits++
-	l.watchLocked(now, l.own.slowAt)
-	return l.own
+	l.watchLocked(now, own.slowAt)
+	return own
 }
 
 // beginAlone makes a caller send a request itself, if nothing is under way in the lane. The caller calls endAlone.
-func (l *lane) beginAlone(ctx context.Context, patient bool) (f *ownFlight, ok bool) {
+func (l *lane) beginAlone(ctx context.Context, key string, patient bool) (f *ownFlight, ok bool) {
 	own := l.link.own
 	if own == nil {
 		return nil, false
 	}
 	l.mu.Lock()
-	alone := !l.closed && !l.gathering && len(l.flying) == 0 && l.queue.empty() && l.trip.isNear()
+	alone := !l.closed && !l.gathering && l.queue.empty() && l.trip.isNear() && l.hands.freeLocked(key, len(l.flying))
 	if alone {
 		f = l.beginOwnLocked(ctx, patient)
+		f.key = key
 		l.link.running.Add(1)
 	}
 	l.mu.Unlock()
@@ -167,6 +167,7 @@ func (l *lane) endAlone(f *ownFlight, err error, bytes int) {
 	}
 	l.bytes += uint64(bytes)
 	l.landLocked(&f.flight)
+	l.hands.returnLocked(f)
 	l.dispatchLocked()
 	l.mu.Unlock()
 	if asked {
@@ -191,7 +192,7 @@ const (
 // callAlone runs the call on the caller's goroutine. A call without an answer must be queued. A patient one waits for its reply
 // as long as a queued one would.
 func (l *lane) callAlone(ctx context.Context, call *script.Call, trail *Trail, patient bool) (Reply, attempt) {
-	f, ok := l.beginAlone(ctx, patient)
+	f, ok := l.beginAlone(ctx, "", patient)
 	if !ok {
 		return Reply{}, unsent
 	}

@@ -27,7 +27,7 @@ func (l *lane) readAlone(ctx context.Context, key string, others []string) *Read
 	if len(others) > 0 && !l.link.mget.Load() {
 		return nil
 	}
-	f, ok := l.beginAlone(ctx, false)
+	f, ok := l.beginAlone(ctx, key, false)
 	if !ok {
 		return nil
 	}

@@ -143,6 +143,7 @@ func (q *readQueue) take(firstRankOnly bool, _ time.Duration, _ bool) parcel {
 		for _, read := range g.all {
 			if read.waiting > 0 {
 				kept = append(kept, read)
+				g.callers += read.waiting
 			} else {
 				read.Err = errUnsent
 			}
@@ -185,6 +186,7 @@ type reads struct {
 	all     []*Read
 	replies replies // of all, and then of what is beside them
 	beside  beside
+	callers int           // that wait for it when it is sent
 	done    chan struct{} // closed when the reads are answered
 }
 

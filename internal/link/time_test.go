@@ -45,6 +45,7 @@ func slowly(t *testing.T, wait func(context.Context), test func(*testing.T, *Lin
 		defer func() { _ = rdb.Close() }()
 		rdb.AddHook(slow{wait})
 		l := New(rdb, time.Second, breaker.New(rdb, t.Name(), time.Second, nil))
+		l.reads[0].spare = 0
 		defer l.Close()
 		test(t, l)
 	})

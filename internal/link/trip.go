@@ -6,6 +6,8 @@ const (
 	// A parcel for each so much of a round trip may be in flight: about what a request costs the two processes.
 	perCredit   = 50 * time.Microsecond
 	mostCredits = 8
+	// And of reads one more, so that Redis has one to answer while the callers of another are woken.
+	spareReads = 1
 	// As long as nothing is known of the round trip.
 	firstCredits = 4
 
