@@ -113,6 +113,9 @@ func (l *lookup) ask() found {
 	case err != nil:
 	case l.seen != nil && l.seen.IsOf(raw):
 		got.rec, got.mine = l.seen, l.seenMine
+		if how == cacheguard.Local {
+			l.x.cache.decoded.Keep(l.key, got.rec)
+		}
 	default:
 		if got.rec, got.err = record.Decode(raw); got.err == nil {
 			got.mine = l.x.cache.names.Selects(got.rec, l.x.r, l.x.unnamed)
