@@ -55,15 +55,24 @@ func (p place) locationAfter(prefix string) string {
 // placeOf is what a request asks for. The path and the query come from the request line, if there is one: a router in front may have
 // removed the part of the URL that tells applications apart.
 func (n *Namer) placeOf(r *http.Request) place {
-	p := n.placeOfURL(r, r.URL)
-	if path, query, ok := requestLine(r); ok {
-		p.path, p.query = path, n.normalQuery(query)
+	path, query, ok := requestLine(r)
+	if !ok {
+		return n.placeOfURL(r, r.URL)
 	}
+	p := hostOf(r, r.URL)
+	p.path, p.query = path, n.normalQuery(query)
 	return p
 }
 
 // placeOfURL is placeOf by the URL alone.
 func (n *Namer) placeOfURL(r *http.Request, u *url.URL) place {
+	p := hostOf(r, u)
+	p.path, p.query = escapedPath(u), n.normalQuery(queryOf(u))
+	return p
+}
+
+// hostOf is the place without path and query.
+func hostOf(r *http.Request, u *url.URL) place {
 	p := place{scheme: strings.ToLower(u.Scheme), host: strings.ToLower(r.Host), connection: schemeOf(r)}
 	if p.scheme == "" {
 		p.scheme = p.connection
@@ -71,7 +80,6 @@ func (n *Namer) placeOfURL(r *http.Request, u *url.URL) place {
 	if p.host == "" {
 		p.host = strings.ToLower(u.Host)
 	}
-	p.path, p.query = escapedPath(u), n.normalQuery(queryOf(u))
 	return p
 }
 
@@ -95,11 +103,10 @@ func requestLine(r *http.Request) (path, query string, ok bool) {
 		}
 		return escapedPath(u), queryOf(u), true
 	}
-	path, query, found := strings.Cut(r.RequestURI, "?")
-	if found {
-		query = "?" + query
+	if i := strings.IndexByte(r.RequestURI, '?'); i >= 0 {
+		return r.RequestURI[:i], r.RequestURI[i:], true
 	}
-	return path, query, true
+	return r.RequestURI, "", true
 }
 
 // rewritten is what the handler sees of the URL beside its location: how the client wrote it, if not in origin form, as handlers copy
@@ -115,14 +122,14 @@ func (n *Namer) rewritten(r *http.Request) (seen string) {
 	if r.URL.Host != "" {
 		seen += "//" + strings.ToLower(r.URL.Host)
 	}
-	if r.URL.RawPath == "" && r.URL.Path == path && queryOf(r.URL) == query {
+	if r.URL.RawPath == "" && r.URL.Path == path && isQueryOf(r.URL, query) {
 		return seen
 	}
 	if u, err := url.ParseRequestURI(r.RequestURI); err == nil && u.Path == r.URL.Path && u.RawPath == r.URL.RawPath && queryOf(u) == queryOf(r.URL) {
 		return seen
 	}
 	seen += escapedPath(r.URL) + Separator
-	if queryOf(r.URL) == query {
+	if isQueryOf(r.URL, query) {
 		return seen // the query is the page's
 	}
 	return seen + "?" + n.normalQuery(queryOf(r.URL))
@@ -135,6 +142,14 @@ func escapedPath(u *url.URL) string {
 		path += Separator + raw
 	}
 	return path
+}
+
+// isQueryOf reports whether queryOf would return the query.
+func isQueryOf(u *url.URL, query string) bool {
+	if u.RawQuery != "" || u.ForceQuery {
+		return len(query) > 0 && query[1:] == u.RawQuery
+	}
+	return query == ""
 }
 
 // queryOf is the query of a URL, with its question mark.
