@@ -3,8 +3,8 @@
 //
 // # How a request travels
 //
-//  1. A caller asks. If nothing else is under way, and Redis is so near that a goroutine switch would show, the caller
-//     sends the request itself (see own.go). Otherwise the request joins the queue of its lane.
+//  1. A caller asks. If nothing else is under way, or only a few reads of other keys (see hands.go), and Redis is so near that a
+//     goroutine switch would show, the caller sends the request itself (see own.go). Otherwise the request joins the queue of its lane.
 //  2. A lane has credits, which limit its parcels in flight: the longer a round trip takes, the more there are (see
 //     trip.go). As long as it has a credit, queued requests go out at once. When it has none, requests gather, and the
 //     next reply sends all of them in one parcel. No timer delays a request.
