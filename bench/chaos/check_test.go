@@ -204,11 +204,20 @@ func (c *checker) old(e, w event) bool {
 }
 
 func (c *checker) failure(e event) {
-	if meets(c.breaks, e.From, e.To) {
+	switch {
+	case c.stoodStillForALoad(e):
+	case meets(c.breaks, e.From, e.To):
 		c.wrong(reaches, e)
-	} else {
+	default:
 		c.wrong(nobodyPays, e)
 	}
+}
+
+// stoodStillForALoad reports whether the call's process did nothing for as long as a load may take: its LoadTimeout was over when it went on.
+func (c *checker) stoodStillForALoad(e event) bool {
+	return slices.ContainsFunc(c.starved[e.process()], func(s span) bool {
+		return s.meets(e.From, e.To) && s.to-s.from-int64(2*lease) >= int64(loadTimeout)
+	})
 }
 
 // loads looks for two loads of a key at once. An invalidation may come between them.

@@ -8,7 +8,10 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-const lease = time.Second // of everything; shorter than a stop
+const (
+	lease       = time.Second      // of everything; shorter than a stop
+	loadTimeout = 30 * time.Second // the default
+)
 
 // harm is something that happens while the processes work.
 type harm struct {

@@ -67,6 +67,12 @@ func TestWhatIsWrongInALogIsFound(t *testing.T) {
 		"an error in an outage": {
 			[]event{{Kind: failed, From: 1, To: 2}}, func(c *checker) { c.breaks = []span{{0, 1}} }, reaches,
 		},
+		"an error of a process that stood still": {
+			[]event{{Kind: starved, Guard: "w", From: 1, To: 40 * second}, {Kind: failed, Guard: "w.1", From: 1, To: 41 * second}}, nil, "",
+		},
+		"an error of a process that stood still for a moment": {
+			[]event{{Kind: starved, Guard: "w", From: 1, To: 5 * second}, {Kind: failed, Guard: "w.1", From: 1, To: 41 * second}}, nil, nobodyPays,
+		},
 		"a call hangs":          {[]event{{Kind: late, Deadline: second, To: 9 * second}}, nil, ends},
 		"a call is late":        {[]event{{Kind: late, Deadline: second, To: 2 * second}}, nil, ""},
 		"a process stood still": {[]event{{Kind: late, Guard: "w", Deadline: second, To: 9 * second}, {Kind: starved, Guard: "w", From: 2 * second, To: 8 * second}}, nil, ""},
