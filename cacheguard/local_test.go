@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -249,5 +250,54 @@ func TestLocalTierIsRefusedOnARing(t *testing.T) {
 	defer func() { _ = rdb.Close() }()
 	if _, err := New(rdb, withLocal); err == nil {
 		t.Error("not refused")
+	}
+}
+
+// Two keys share a request, in which the tag of one is known, so its epoch is read. The other one has the tag, too, which only shows in the answer.
+func TestTheTierKeepsNothingByAnEpochThatWasReadForAnotherKey(t *testing.T) {
+	t.Parallel()
+	for name, invalidate := range map[string]func(f *fleet){
+		"a tag, elsewhere": func(f *fleet) { mustInvalidateTags(f.t, f.guards[1], "t") },
+		"a tag, here":      func(f *fleet) { mustInvalidateTags(f.t, f.guards[0], "t") },
+		"an intent, here": func(f *fleet) {
+			in, err := f.guards[0].Intend(context.Background(), Changes{Tags: []string{"t"}})
+			if err == nil {
+				err = in.Done(context.Background())
+			}
+			if err != nil {
+				f.t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proxy := redistest.StartProxy(t, shared.Addr())
+			patient := proxy.Client(t)
+			patient.AddHook(new(gauges)) // with hooks, nothing is sent again after 25 ms
+			f := newFleetOn(t, shared.Client(t), Config{Local: withLocal.Local, RedisTimeout: 20 * time.Second}, patient, shared.Client(t)).listening()
+			mustGet(t, f.guards[0], "known", tagged("old", "t"))
+			mustGet(t, f.guards[1], "unknown", tagged("old", "t"))
+			held := proxy.On(func(args []string) bool {
+				return args[0] == "mget" && slices.Contains(args, f.guards[0].keys.ValueKey("unknown"))
+			}, redistest.HoldReply).Times(1)
+			early := asyncMany(f.guards[0], []string{"known", "unknown"}, func(ctx context.Context, missing []string) (map[string]string, error) {
+				SetTags(ctx, "t")
+				values := make(map[string]string)
+				for _, key := range missing {
+					values[key] = "new"
+				}
+				return values, nil
+			})
+			<-held.Hit()
+			invalidate(f)
+			f.heard(0)
+			held.Release()
+			if r := <-early; r.err != nil {
+				t.Fatal(r.err)
+			}
+			for _, key := range []string{"known", "unknown"} {
+				expect.Equal(t, key+", later", mustGet(t, f.guards[0], key, tagged("new", "t")), "new")
+			}
+		})
 	}
 }

@@ -109,9 +109,10 @@ func wait(ctx context.Context, read *link.Read) error {
 	return read.Wait(ctx)
 }
 
-// epoch returns the epoch at a key; zero: there is none, or Redis did not say.
+// epoch returns the epoch at a key; zero: there is none, or Redis did not say. A tag in more was marked after read was sent. An epoch that read has of it,
+// because another key in the same request has the tag, too, may be older than the mark, and the local tier would keep what is invalid.
 func (r *Reading) epoch(key string) (e protocol.Epoch, redisErr error) {
-	for _, read := range [...]*link.Read{r.read, r.more} {
+	for _, read := range [...]*link.Read{r.more, r.read} {
 		if read != nil {
 			if raw, err, asked := read.Beside(key); asked {
 				r.Ends = r.Ends || protocol.Ends(raw)
