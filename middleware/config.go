@@ -55,8 +55,8 @@ type Config struct {
 	// making it again. Default: 1 minute. -1: not at all.
 	KeepFor time.Duration
 
-	// StaleIfError is how long a stale page may stand in when the handler fails (it answers 500, 502, 503 or 504, or takes longer than
-	// LoadTimeout) and the page has no stale-if-error. A page with must-revalidate, proxy-revalidate, s-maxage or no-cache stands in only
+	// StaleIfError is how long a stale page may stand in when the handler fails (it answers 500, 502, 503 or 504, panics, or takes longer
+	// than LoadTimeout) and the page has no stale-if-error. A page with must-revalidate, proxy-revalidate, s-maxage or no-cache stands in only
 	// if it says so itself. Default: 10 seconds, for pages that were fresh when they were made. -1: off.
 	StaleIfError time.Duration
 

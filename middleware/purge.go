@@ -8,9 +8,9 @@ import (
 )
 
 // PurgeHandler invalidates over HTTP: PURGE of a URL its page with all variants, as Invalidate does; PURGE with Cache-Tag or
-// Surrogate-Key the pages with these tags instead. It answers 204 when no instance serves them any more, 400 to a tag that no response can
-// have, 403 to requests that allow refuses, 405 to other methods, and 502 when Redis does not answer: then instances may go on serving
-// them, until the Guard has sent the invalidation again.
+// Surrogate-Key the pages with these tags instead. It answers 204 when no instance serves them any more (a local tier does until a message
+// has reached it), 400 to a tag that no response can have, 403 to requests that allow refuses, 405 to other methods, and 502 when Redis
+// does not answer: then instances may go on serving them, until the Guard has sent the invalidation again.
 //
 // Put it in front of the Cache, where clients' URLs arrive unchanged. Allow decides who may purge, by a token or an address; nil: nobody.
 func (c *Cache) PurgeHandler(allow func(r *http.Request) bool) http.Handler {

@@ -52,7 +52,7 @@ func Example_redislock() {
 		RetryStrategy: redislock.LinearBackoff(100 * time.Millisecond),
 	})
 	if err != nil {
-		log.Fatal(err) // redislock.ErrNotObtained
+		log.Fatal(err) // context.DeadlineExceeded: somebody else has it; without a RetryStrategy redislock.ErrNotObtained
 	}
 	err = send(ctx, 7) // has to call lock.Refresh if it takes longer than the TTL
 	fmt.Println(err)
@@ -70,7 +70,7 @@ func Example_redsync() {
 
 	lock := locks.NewMutex("redsync:invoice:7", redsync.WithExpiry(10*time.Second))
 	if err := lock.LockContext(ctx); err != nil {
-		log.Fatal(err) // redsync.ErrFailed, after 32 tries
+		log.Fatal(err) // after 32 tries: a *redsync.ErrTaken says that somebody else has it
 	}
 	err := send(ctx, 7) // has to call lock.ExtendContext if it takes longer than the expiry
 	fmt.Println(err)

@@ -77,6 +77,26 @@ func TestTheDocumentationHasTheTable(t *testing.T) {
 	}
 }
 
+// The keys of cdc/mysql have a prefix of their own, whatever that of the Guard is.
+func TestOneLineOfTheDocumentationAddsTheFeedOfMariaDB(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/redis.md")
+	_, line, found := strings.Cut(string(page), "\n    ACL SETUSER service ~cacheguard:cdc:* ")
+	if err != nil || !found {
+		t.Fatal("docs/redis.md has no line for the feed of MariaDB:", err)
+	}
+	line, _, _ = strings.Cut(line, "\n")
+	rdb := shared.Client(t, shared.As(t, append(Guard.ACL("shop"), append(strings.Fields(line), "~cacheguard:cdc:*")...)...))
+	var tasks sync.WaitGroup
+	if err := Mutex.SelfCheck(t.Context(), &tasks, rdb, "cacheguard:cdc:lock"); err != nil {
+		t.Error(err)
+	}
+	tasks.Wait()
+	if err := rdb.HSet(t.Context(), "cacheguard:cdc:{acl}", "fence", 1).Err(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestOneLineOfTheDocumentationAddsTheOtherPackages(t *testing.T) {
 	t.Parallel()
 	var more []string
