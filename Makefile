@@ -47,6 +47,7 @@ test-all: $(GOTESTSUM) ## run the tests that make test leaves out: cdc, consensu
 	@scripts/need $(REDIS) $(SERVERS) promtool nutcracker cc git
 	$(call test,$(OTHERS),-p=2)
 	$(TEST_FLAGS) go test $(TEST_ARGS) -tags=nomsgpack,twemproxy -run=Twemproxy ./cacheguard
+	go test -vet=off ./bench/sim/exact
 
 test-consensus: $(GOTESTSUM) ## run those on etcd, ZooKeeper, PostgreSQL and MySQL alone; installs them and a JRE where they are missing
 	@scripts/need $(REDIS) $(SERVERS) cc

@@ -1,3 +1,7 @@
+// The race detector sees nothing of WebAssembly, and its compiler takes minutes with it: make test-all runs this test without.
+
+//go:build !race
+
 package exact
 
 import (
