@@ -23,6 +23,8 @@ GOTESTSUM := $(if $(RERUN),.tools/gotestsum)
 # test PACKAGES [ARGS] runs the tests of the packages.
 test = $(TEST_FLAGS) $(if $(RERUN),$(GOTESTSUM) --format=standard-quiet --rerun-fails=1 --rerun-fails-max-failures=4 --rerun-fails-run-root-test \
 	--rerun-fails-abort-on-data-race --rerun-fails-report=$(RERUNS)-$@ --packages="$(1)" -- $(TEST_ARGS) $(2),go test $(TEST_ARGS) $(2) $(1))
+# Without -race, with which it would take minutes: that is for the fifty seeds of bench/sim's tests.
+SIM := go run ./bench/cmd/sim -seeds 1000
 BENCHTIME ?= 1s
 FUZZTIME ?= 20s
 CHAOS ?= 5m
@@ -32,19 +34,20 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/lint-cache
 
-.PHONY: help coverage test test-all test-consensus race lint vulncheck reproducible api-check bench compare-smoke conformance compat examples docs model sim fuzz chaos drill tidy-check clone-check release-check ci
+.PHONY: help coverage test test-all test-consensus race lint licences vulncheck reproducible api-check bench compare-smoke conformance compat examples docs model sim exact fuzz chaos drill tidy-check clone-check release-check ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: $(GOTESTSUM) ## run the tests of the library's modules, in some minutes; installs Redis and a C compiler where they are missing
+test: $(GOTESTSUM) ## run the tests of the library's modules, in some minutes, and make sim; installs Redis and a C compiler where they are missing
 	@scripts/need $(REDIS) cc git
-	$(call test,$(LIBRARY))
+	@failed=0; set -x; $(call test,$(LIBRARY)) || failed=1; $(SIM) || failed=1; exit $$failed
 
 test-all: $(GOTESTSUM) ## run the tests that make test leaves out: cdc, consensus, otel, commands, examples, bench; installs their servers where they are missing
 	@scripts/need $(REDIS) $(SERVERS) promtool nutcracker cc git
 	$(call test,$(OTHERS),-p=2)
 	$(TEST_FLAGS) go test $(TEST_ARGS) -tags=nomsgpack,twemproxy -run=Twemproxy ./cacheguard
+	go test -vet=off ./bench/sim/exact
 
 test-consensus: $(GOTESTSUM) ## run those on etcd, ZooKeeper, PostgreSQL and MySQL alone; installs them and a JRE where they are missing
 	@scripts/need $(REDIS) $(SERVERS) cc
@@ -58,6 +61,9 @@ lint: $(LINTER) ## check the format, golangci-lint (which vets, too), and action
 	@scripts/gofmt-check
 	$(LINTER) run --allow-parallel-runners $(ALL)
 	go run $(ACTIONLINT) -shellcheck= -pyflakes=
+
+licences: ## list the licence of every module that a program gets with a published one, and fail if one is not allowed
+	go run ./internal/licences
 
 vulncheck: ## look for known vulnerabilities in what the modules call
 	go run $(GOVULNCHECK) $(ALL)
@@ -92,7 +98,10 @@ docs: ## check snippets, links, package comments and stray machine paths
 	go run ./internal/docscheck
 
 sim: ## run a thousand seeds of the simulated fleet; go run ./bench/cmd/sim -h has more
-	go run ./bench/cmd/sim -seeds 1000
+	$(SIM)
+
+exact: ## the same, ten times as slowly, so that a seed which breaks a promise does so each time; go run ./bench/cmd/exact -seed 7 shows one
+	go run ./bench/cmd/exact -seeds 1000
 
 model: ## search all runs of the models of the protocols with SPIN, and see that no rule of them can be left out; MODEL=large searches larger bounds, for some minutes
 	@scripts/need spin cc

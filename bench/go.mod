@@ -21,6 +21,7 @@ require (
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
 	github.com/redis/rueidis/rueidisaside v1.0.77
+	github.com/tetratelabs/wazero v1.12.0
 	github.com/viccon/sturdyc v1.1.5
 	go.uber.org/goleak v1.3.0
 	golang.org/x/sync v0.24.0

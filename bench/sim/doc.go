@@ -9,6 +9,7 @@
 //
 // `go run ./bench/cmd/sim -seed N` in the repository shows a run, `-for 10m` looks for one that breaks a promise.
 //
-// Two runs of a seed have the same plan and the same network. The pauses of the library's polls and renewals are jittered by a source that has no seed, and
-// so is the order of goroutines that wake up at the same moment: a seed that fails once in many repeats is one of these, and -repeat runs it again.
+// Two runs of a seed have the same plan and the same network. They differ in what the Go runtime decides: the jitter of the library's pauses, tokens, and
+// who comes first of those that wake at the same moment. A seed that fails once in many repeats is one of these, and -repeat runs it again.
+// In package exact nothing but the seed decides.
 package sim

@@ -18,6 +18,7 @@ import (
 type network struct {
 	redis   *miniredis.Miniredis
 	latency time.Duration // of a message, on average
+	record  *record
 
 	mu      sync.Mutex
 	random  *rand.Rand
@@ -29,8 +30,8 @@ type network struct {
 	running sync.WaitGroup
 }
 
-func newNetwork(redis *miniredis.Miniredis, latency time.Duration, random *rand.Rand) *network {
-	return &network{redis: redis, latency: latency, random: random, open: make(map[*wire]struct{})}
+func newNetwork(w *world, random *rand.Rand) *network {
+	return &network{redis: w.redis, latency: w.plan.latency, record: &w.record, random: random, open: make(map[*wire]struct{})}
 }
 
 var errCut = errors.New("sim: the network is cut")
@@ -147,6 +148,7 @@ func (w *wire) carry(from, to net.Conn, isReply bool) {
 				m.at, m.lost = w.net.arrival(last, isReply)
 			}
 			last = m.at
+			w.net.record.add(m, isReply)
 			under <- m
 			if m.lost {
 				break

@@ -29,7 +29,7 @@ const (
 // Result is what came of a run.
 type Result struct {
 	Wrong   []string // promises that were broken
-	Journal string   // what happened when
+	Journal string   // what happened when, and the hash of all messages
 }
 
 // plan is what a seed fixes for the whole run.
@@ -73,7 +73,7 @@ func run(t *testing.T, seed uint64, open open) (r Result) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		p, random := planOf(seed)
-		w := &world{plan: p, truth: newTruth(rows), redis: miniredis.NewMiniRedis()}
+		w := &world{plan: p, truth: newTruth(rows), redis: miniredis.NewMiniRedis(), record: newRecord()}
 		w.redis.ClockTTL(true)
 		w.truth.note("seed %d: %d instances, local tiers %t, faults %t, messages take %v; loads together %t, patience %t, shadow %t",
 			seed, p.instances, p.local, p.faults, p.latency, p.together, p.patient, p.shadow)
@@ -82,7 +82,7 @@ func run(t *testing.T, seed uint64, open open) (r Result) {
 		}
 		w.play(random)
 		w.closing(t)
-		r = Result{w.truth.wrong, w.truth.journal.String()}
+		r = Result{w.truth.wrong, w.truth.journal.String() + w.record.String()}
 	})
 	return r
 }
@@ -90,6 +90,7 @@ func run(t *testing.T, seed uint64, open open) (r Result) {
 type world struct {
 	plan      plan
 	truth     *truth
+	record    record
 	redis     *miniredis.Miniredis
 	instances []*instance
 	loads     sync.Mutex
@@ -97,7 +98,7 @@ type world struct {
 
 func (w *world) add(t *testing.T, i int, seed uint64, open open) {
 	t.Helper()
-	net := newNetwork(w.redis, w.plan.latency, rand.New(rand.NewPCG(seed, 2)))
+	net := newNetwork(w, rand.New(rand.NewPCG(seed, 2)))
 	rdb := redis.NewClient(&redis.Options{
 		Dialer: net.Dial, Protocol: 3, DisableIdentity: true, MaxRetries: 1, MinRetryBackoff: -1, DialerRetries: 1,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},

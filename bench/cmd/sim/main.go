@@ -3,6 +3,8 @@
 //	go run ./bench/cmd/sim -seed 42
 //	go run ./bench/cmd/sim -seeds 1000
 //	go run ./bench/cmd/sim -for 10m
+//
+// Runs of a seed differ in what the Go runtime decides. Command exact runs seeds so that they do not, and takes ten times as long.
 package main
 
 import (
@@ -11,6 +13,9 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,7 +33,7 @@ type options struct {
 func main() {
 	var o options
 	flag.Uint64Var(&o.seed, "seed", 0, "run this seed, and print what happens")
-	flag.IntVar(&o.repeat, "repeat", 1, "run the seed so often, until it breaks a promise: the jitter of the library's pauses has no seed")
+	flag.IntVar(&o.repeat, "repeat", 1, "run the seed so often, until it breaks a promise: its runs differ in what the Go runtime decides")
 	flag.Uint64Var(&o.seeds, "seeds", 0, "run so many seeds, from 0 on")
 	flag.DurationVar(&o.long, "for", 0, "run seeds for so long, from a random one on")
 	testing.Init() // synctest wants a test
@@ -40,6 +45,7 @@ func main() {
 }
 
 func work(t *testing.T, out io.Writer, o options) {
+	debug.SetGCPercent(400) // a fleet is small, and soon garbage: a quarter less processor time
 	switch {
 	case o.seeds > 0:
 		search(t, out, 0, func(n uint64) bool { return n < o.seeds })
@@ -62,20 +68,35 @@ func work(t *testing.T, out io.Writer, o options) {
 // waits for a mutex, so a run stands still when its holder waits for time.
 const patience = 3 * time.Minute
 
-// search runs seeds until one breaks a promise.
+// search runs seeds, one on each processor at a time, until one breaks a promise.
 func search(t *testing.T, out io.Writer, first uint64, more func(n uint64) bool) {
-	n := uint64(0)
-	for ; more(n) && !t.Failed(); n++ {
-		seed := first + n
-		stands := time.AfterFunc(patience, func() { // owner: the loop, which stops it
-			_, _ = fmt.Fprintf(out, "seed %d stands still, by what somebody does while holding a mutex\n", seed) // to the terminal
-			os.Exit(2)                                                                                           // nobody can end a bubble that stands still
-		})
-		if r := sim.Run(t, seed); len(r.Wrong) > 0 {
-			_, _ = fmt.Fprint(out, r.Journal) // to the terminal
-			t.Errorf("seed %d: %q; again: go run ./bench/cmd/sim -seed %d -repeat 20", seed, r.Wrong, seed)
+	var next, done atomic.Uint64
+	var broken atomic.Bool
+	t.Run("seeds", func(t *testing.T) {
+		for range runtime.GOMAXPROCS(0) {
+			t.Run("some", func(t *testing.T) {
+				t.Parallel()
+				for n := next.Add(1) - 1; more(n) && !broken.Load(); n = next.Add(1) - 1 {
+					seed := first + n
+					if r := patiently(t, out, seed); len(r.Wrong) > 0 {
+						broken.Store(true)
+						_, _ = fmt.Fprint(out, r.Journal) // to the terminal
+						t.Errorf("seed %d: %q; again: go run ./bench/cmd/sim -seed %d -repeat 20, or go run ./bench/cmd/exact -seed %d", seed, r.Wrong, seed, seed)
+					}
+					done.Add(1)
+				}
+			})
 		}
-		stands.Stop()
-	}
-	_, _ = fmt.Fprintf(out, "%d seeds from %d on\n", n, first) // to the terminal
+	})
+	_, _ = fmt.Fprintf(out, "%d seeds from %d on\n", done.Load(), first) // to the terminal
+}
+
+func patiently(t *testing.T, out io.Writer, seed uint64) sim.Result {
+	t.Helper()
+	stands := time.AfterFunc(patience, func() { // owner: the call, which stops it
+		_, _ = fmt.Fprintf(out, "seed %d stands still, by what somebody does while holding a mutex\n", seed) // to the terminal
+		os.Exit(2)                                                                                           // nobody can end a bubble that stands still
+	})
+	defer stands.Stop()
+	return sim.Run(t, seed)
 }

@@ -1,6 +1,7 @@
 package day
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -23,33 +24,62 @@ func ReadPrices(file string) (p Prices, err error) {
 	if err != nil {
 		return p, err
 	}
-	rows := make(map[string]map[string]float64)
+	cells := unitCosts(string(text))
+	for _, of := range []struct {
+		row, column string
+		price       *float64
+	}{
+		{"alone", "lone", &p.Lone}, {"alone", "probe", &p.Probe}, {"alone", "idle", &p.Idle},
+		{"of few", "GET", &p.Few.Get}, {"of few", "acquire", &p.Few.Acquire}, {"of few", "publish", &p.Few.Publish}, {"of few", "write", &p.Few.Write},
+		{"of many", "GET", &p.Many.Get}, {"of many", "acquire", &p.Many.Acquire}, {"of many", "publish", &p.Many.Publish}, {"of many", "write", &p.Many.Write},
+	} {
+		if *of.price, err = price(cells[of.row][of.column]); err != nil {
+			return Prices{}, fmt.Errorf("%s: unit-costs: %q, %s: %w", file, of.row, of.column, err)
+		}
+	}
+	return p, nil
+}
+
+// unitCosts are the cells of the table, by row and by column without its unit.
+func unitCosts(text string) map[string]map[string]string {
+	rows := make(map[string]map[string]string)
 	var heads []string
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 		switch name := strings.Trim(cells[0], " *"); {
 		case strings.Contains(line, "| RTT, µs |"):
 			heads = cells
 		case heads != nil && (name == "alone" || name == "of few" || name == "of many") && rows[name] == nil:
-			rows[name] = make(map[string]float64)
-			for i, cell := range cells[:len(heads)] {
+			rows[name] = make(map[string]string)
+			for i, cell := range cells[:min(len(cells), len(heads))] {
 				head, _, _ := strings.Cut(strings.TrimSpace(heads[i]), ",")
-				if first, _, _ := strings.Cut(strings.TrimSpace(cell), " "); i > 0 && first != "" {
-					if rows[name][head], err = strconv.ParseFloat(first, 64); err != nil {
-						return p, fmt.Errorf("%s: %w", file, err)
-					}
-				}
+				rows[name][head] = cell
 			}
 		}
 	}
-	crowd := func(of string) Crowd {
-		return Crowd{Get: rows[of]["GET"], Acquire: rows[of]["acquire"], Publish: rows[of]["publish"], Write: rows[of]["write"]}
+	return rows
+}
+
+var errNoPrice = errors.New("there is none")
+
+// price is the median in a cell, such as "12 k (11 k–13 k)" (report.Number).
+func price(cell string) (float64, error) {
+	words := strings.Fields(cell)
+	if len(words) == 0 {
+		return 0, errNoPrice
 	}
-	p = Prices{Lone: rows["alone"]["lone"], Probe: rows["alone"]["probe"], Idle: rows["alone"]["idle"], Few: crowd("of few"), Many: crowd("of many")}
-	if p.Lone == 0 || p.Few.Get == 0 || p.Many.Write == 0 {
-		return p, fmt.Errorf("%s has no table of unit-costs", file)
+	x, err := strconv.ParseFloat(words[0], 64)
+	switch {
+	case err != nil:
+		return 0, err
+	case x <= 0 || math.IsInf(x, 0) || math.IsNaN(x):
+		return 0, fmt.Errorf("%v is no price", x)
+	case len(words) > 1 && words[1] == "k":
+		x *= 1e3
+	case len(words) > 1 && words[1] == "M":
+		x *= 1e6
 	}
-	return p, nil
+	return x, nil
 }
 
 // each is what operations cost the nodes of a large fleet, in seconds.

@@ -107,7 +107,7 @@ func (n LinePanel) bounds() (least, most float64) {
 		}
 	}
 	if most == 0 {
-		return 1, 1
+		return 1, 10
 	}
 	return math.Pow(10, math.Floor(math.Log10(least))), most * 1.05
 }
