@@ -55,13 +55,6 @@ var (
 	inspectScript = script.New(fields + prelude + inspectSource)
 )
 
-// The replies of scripts about a hold.
-const (
-	replyLost    = 0
-	replyKept    = 1
-	replyRevoked = -1
-)
-
 // lockKey has an ending of its own, so that a Guard's key of the name is another one.
 func lockKey(prefix, name string) string { return keys.Tagged(prefix, name) + ":mutex" }
 
