@@ -61,7 +61,7 @@ func (k *Keyspace) Acquire(valueKey string, r Request) *script.Call {
 	}
 	return &script.Call{
 		Script: acquireScript,
-		Keys:   withAllSeats(valueKey, valueKey, LeaseKey(valueKey), IntentKey(valueKey), untilKey(valueKey), errorKey(valueKey)),
+		Keys:   withAllVersionSlots(valueKey, valueKey, LeaseKey(valueKey), IntentKey(valueKey), untilKey(valueKey), errorKey(valueKey)),
 		Args:   args,
 	}
 }
