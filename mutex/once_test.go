@@ -129,7 +129,7 @@ func TestTheRunOfAProcessThatDiedIsTriedAgainWhenItsLeaseEnds(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{})
 	dead := f.join(shared.Client(t), Config{TTL: 3 * time.Second, FixedLease: true}) // longer than a busy machine stands still for
-	if _, err := dead.TryLock(t.Context(), "a"); err != nil {                     // as Once does; it is never unlocked
+	if _, err := dead.TryLock(t.Context(), "a"); err != nil {                        // as Once does; it is never unlocked
 		t.Fatal(err)
 	}
 	redistest.Await(t, "it runs again", func() bool { return once(t, f.lockers[0], time.Hour, nil) })

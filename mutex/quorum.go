@@ -109,13 +109,7 @@ func (q *Quorum) lock(ctx context.Context, name string) (l *Lease, err error) {
 		if err == nil || time.Since(answered) > q.cfg.TTL || ctx.Err() != nil || q.life.Ending.Err() != nil {
 			return l, err
 		}
-		timer := time.NewTimer(pause/2 + rand.N(pause))
-		select {
-		case <-timer.C:
-		case <-ctx.Done(): // TryLock says so
-		case <-q.life.Ending.Done(): // the same
-		}
-		timer.Stop()
+		q.life.Sleep(ctx, pause/2+rand.N(pause)) // if that is cut short, try says why
 	}
 }
 
