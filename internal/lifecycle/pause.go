@@ -17,12 +17,12 @@ func (l *Life) Pause(ctx context.Context, attempts int) bool {
 	return l.Sleep(ctx, rand.N(min(firstPause<<min(attempts, 10), longestPause)))
 }
 
-// Sleep waits for so long, and reports whether it did: not when ctx ends or Close is called meanwhile.
+// Sleep waits for d, and reports whether it did: not when ctx ends or Close is called meanwhile.
 func (l *Life) Sleep(ctx context.Context, d time.Duration) bool {
 	return sleep(d, ctx.Done(), l.Ending.Done())
 }
 
-// Sleep waits for so long, and reports whether it did: not when ctx ends meanwhile.
+// Sleep waits for d, and reports whether it did: not when ctx ends meanwhile.
 func Sleep(ctx context.Context, d time.Duration) bool { return sleep(d, ctx.Done(), nil) }
 
 func sleep(d time.Duration, left, ended <-chan struct{}) bool {

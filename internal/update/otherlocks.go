@@ -35,7 +35,7 @@ func (u *Update) underWriteLock(ctx context.Context, f func(context.Context) err
 	})
 }
 
-// fence is that of a WriteLock, which keeps it.
+// fence is a number that a WriteLock gave, and that does not change.
 type fence int64
 
 // Fence is the number.
