@@ -101,7 +101,7 @@ func shadowOf(s *cacheguard.Shadowed) *shadowState {
 func troublesOf(t *observe.Troubles, stats *cacheguard.Stats) map[string]float64 {
 	all := make(map[string]float64)
 	for name, lasts := range map[string]time.Duration{
-		"outage": t.Outage, "owing": t.Owing, "deaf": t.Deaf, "saturated": t.Saturated, "bypassed": t.Bypassed,
+		"outage": t.Outage, "owing": t.Pending, "deaf": t.Deaf, "saturated": t.Saturated, "bypassed": t.Bypassed,
 	} {
 		if lasts > 0 {
 			all[name] = lasts.Seconds()

@@ -143,10 +143,10 @@ func TestWritesFailAtOnceWhileTheBreakerIsOpenAndInvalidationsArePending(t *test
 		}
 	}
 	expect.Equal(t, "scripts that were sent", proxy.Commands()["evalsha"]-before, 0)
-	expect.Equal(t, "owed", g.owed(), 7)
+	expect.Equal(t, "pending", g.pending(), 7)
 	expect.Equal(t, "failures that hooks hear of", f.events.redisErrors.Load() <= 20, true)
 	down.Remove()
-	redistest.Await(t, "nothing is owed", func() bool { return g.owed() == 0 })
+	redistest.Await(t, "nothing is pending", func() bool { return g.pending() == 0 })
 	expect.Equal(t, "value", mustGet(t, f.guards[1], "k", returns("new")), "new")
 }
 
@@ -207,9 +207,9 @@ func TestInvalidateOfManyKeysGivesUpWhenRedisAnswersToNothing(t *testing.T) {
 	err := f.guards[0].Invalidate(context.Background(), keys...)
 	expect.Equal(t, "errors", strings.Count(fmt.Sprint(err), "\n")+1, len(keys))
 	expect.Equal(t, "it gave up, though a batch may have been sent again since", rule.Count() < len(keys)/2, true)
-	expect.Equal(t, "owed", f.guards[0].invalidations.Len(), len(keys))
+	expect.Equal(t, "pending", f.guards[0].invalidations.Len(), len(keys))
 	rule.Remove()
-	redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].invalidations.Len() == 0 })
+	redistest.Await(t, "nothing is pending", func() bool { return f.guards[0].invalidations.Len() == 0 })
 }
 
 // distant is a hook that delays each pipeline.

@@ -182,7 +182,7 @@ func (c *CacheConfig[K, V]) policy(g *Guard) policy {
 	if c.Codec != nil {
 		p.codec = c.Codec
 	}
-	p.names, p.seat = failure.NewNames(c.Errors, c.ErrorCodec), newSeat(c.Version)
+	p.names, p.slot = failure.NewNames(c.Errors, c.ErrorCodec), newVersionSlot(c.Version)
 	return p
 }
 

@@ -172,7 +172,7 @@ type Config struct {
 
 	// Logger gets what an operator should know and no caller learns: values that cannot be stored or decoded, loaders that panic or are slow,
 	// background loads that fail, leases lost or taken over; and the beginning and end of lasting conditions: Redis unavailable,
-	// invalidations owed, the subscription lost, MaxLoads or FleetLoads saturated, the cache bypassed. It gets one record of each kind every
+	// invalidations pending, the subscription lost, MaxLoads or FleetLoads saturated, the cache bypassed. It gets one record of each kind every
 	// ten seconds; the attribute more counts those left out. Each has cache (the Prefix), instance, and key where there is one. Default:
 	// none.
 	Logger *slog.Logger

@@ -144,9 +144,9 @@
 // # Versions of a program
 //
 // A Cache with a CacheConfig.Version keeps its value, lease and waiters at keys of its own, in the slot of the key: for version 1, P:{K}:v1
-// instead of P:{K}. There are four such seats, so versions 5 and 9 use v1 too. Each version loads and stores for itself, by the protocol above.
+// instead of P:{K}. There are four such version slots, so versions 5 and 9 use v1 too. Each version loads and stores for itself, by the protocol above.
 // Everything that belongs to the thing and not to a version exists once: the write lock, the intent, notices, tags. An invalidation removes,
-// in one step, the values and leases of all four seats and of no version. It need not know which versions there are.
+// in one step, the values and leases of all four version slots and of no version. It need not know which versions there are.
 //
 //  1. A Get of version 1 reads P:{K}:v1. Nobody but version 1 stores there.
 //  2. acquire.lua asks for the lease P:{K}:v1:lease, and looks at the intent of all versions, P:{K}:intent.
@@ -162,9 +162,9 @@
 //     no harm.
 //   - One that dies in an Update leaves the intent, so no version gets a lease until that has expired. No old value is left, as
 //     begin_update.lua has removed them all.
-//   - A seat that Redis evicts is a miss of one version.
+//   - A value that Redis evicts is a miss of one version.
 //
-// Five versions in a row are one more than there are seats. An entry has its version, so the first and the fifth do not serve
+// Five versions in a row are one more than there are version slots. An entry has its version, so the first and the fifth do not serve
 // each other's entries: where one finds an entry of the other, it loads without storing, and replaces the entry only once that is older
 // than a minute (see internal/guess). They wait for each other's loads, and see each other's failures.
 //

@@ -69,7 +69,7 @@ const (
 	Negative Outcome = "negative" // absence, remembered
 	Loaded   Outcome = "loaded"   // this call started the load, or loaded by itself after WaitTimeout
 	Shared   Outcome = "shared"   // another call's load, here or on another instance
-	Bypassed Outcome = "bypassed" // loaded without the cache: Redis is unavailable, the Guard disabled, an invalidation of the key is owed, or see Bypass
+	Bypassed Outcome = "bypassed" // loaded without the cache: Redis is unavailable, the Guard disabled, an invalidation of the key is pending, or see Bypass
 )
 
 // beingStored returns a channel that is closed when this Guard has stored a loaded value that others already have; nil

@@ -38,8 +38,8 @@ func Get[V any](ctx context.Context, g *Guard, key string, load func(context.Con
 	return v, err
 }
 
-// lookup is a Get or a Fetch under way.
-type lookup[V any] struct {
+// query is a Get or a Fetch under way.
+type query[V any] struct {
 	guard *Guard
 	key   string
 	spec  loadSpec[V]
@@ -59,91 +59,91 @@ func retrieve[V any](ctx context.Context, g *Guard, key string, spec *loadSpec[V
 
 // retrieveRemote is retrieve when the local tier has no answer.
 func retrieveRemote[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]) (v V, how Outcome, err error) {
-	l := lookup[V]{guard: g, key: key, spec: spec, asked: g.clock.Now()}
+	q := query[V]{guard: g, key: key, spec: spec, asked: g.clock.Now()}
 	if reason := g.mustBypass(ctx, key); reason != nil {
-		return l.bypass(ctx, reason)
+		return q.bypass(ctx, reason)
 	}
 	within := pastOf(ctx, g, key)
 	if within.Named != nil {
-		return l.bypass(ctx, nil)
+		return q.bypass(ctx, nil)
 	}
 	if spec.load != nil && g.local == nil && !within.Any() && g.expected.Expected() {
-		if v, how, done, err := l.awaitRebuild(ctx, l.job(ctx, nil, false), nil, nil); done {
+		if v, how, done, err := q.awaitRebuild(ctx, q.job(ctx, nil, false), nil, nil); done {
 			return v, how, err
 		}
 	}
-	return l.read(ctx, within)
+	return q.read(ctx, within)
 }
 
 // read reads the entry from Redis, and does what decide says. It reads again if a load that the call joined was older than
 // the call.
-func (l *lookup[V]) read(ctx context.Context, within intent.Past) (v V, how Outcome, err error) {
-	g := l.guard
-	valueKey := l.spec.valueKeyOf(g, l.key)
+func (q *query[V]) read(ctx context.Context, within intent.Past) (v V, how Outcome, err error) {
+	g := q.guard
+	valueKey := q.spec.valueKeyOf(g, q.key)
 	for range maxAsks + 1 {
-		mark := g.local.Mark(l.key)
+		mark := g.local.Mark(q.key)
 		var storing <-chan struct{} // looked for before the read, which sees anything stored before this
-		if l.spec.cacheOnly {
-			storing = g.beingStored(l.key, protocol.ShapeOf[V]{})
+		if q.spec.cacheOnly {
+			storing = g.beingStored(q.key, protocol.ShapeOf[V]{})
 		}
-		epochs := g.epochs.Begin(l.key, valueKey, l.spec.kind, l.spec.known)
+		epochs := g.epochs.Begin(q.key, valueKey, q.spec.kind, q.spec.known)
 		read, err := g.link.Get(ctx, valueKey, epochs.Keys()...)
 		if err != nil {
-			return v, "", unanswered(ctx, l.key, err)
+			return v, "", unanswered(ctx, q.key, err)
 		}
 		g.expected.Found(read.Raw != nil || read.Err != nil)
 		epochs.Take(read)
-		r := decodeRead[V](g, l.key, l.spec.policyOf(g), read, nil)
+		r := decodeRead[V](g, q.key, q.spec.policyOf(g), read, nil)
 		r.compare(ctx, &epochs)
-		r, redisErr, err := confirmed(ctx, g, l.key, mark, read, r, &epochs, l.spec)
+		r, redisErr, err := confirmed(ctx, g, q.key, mark, read, r, &epochs, q.spec)
 		if err != nil {
-			return v, "", unanswered(ctx, l.key, err)
+			return v, "", unanswered(ctx, q.key, err)
 		}
-		switch d := l.spec.decide(g, l.key, r, redisErr); {
+		switch d := q.spec.decide(g, q.key, r, redisErr); {
 		case mustPass(&within, d.action, r.entry.Stamp):
-			return l.bypass(ctx, nil)
+			return q.bypass(ctx, nil)
 		case d.action == doServe:
 			return d.found.result()
-		case d.action == doRefresh && d.how == Stale && l.spec.isPatient(g):
-			return l.awaitFresh(ctx, l.job(ctx, d.value, d.aged).after(epochs), r, read.Raw)
+		case d.action == doRefresh && d.how == Stale && q.spec.isPatient(g):
+			return q.awaitFresh(ctx, q.job(ctx, d.value, d.aged).after(epochs), r, read.Raw)
 		case d.action == doRefresh:
-			if !l.spec.cacheOnly {
-				g.refresh(ctx, l.job(ctx, d.value, d.aged).after(epochs), read.Raw, r.entry.Took)
+			if !q.spec.cacheOnly {
+				g.refresh(ctx, q.job(ctx, d.value, d.aged).after(epochs), read.Raw, r.entry.Took)
 			}
 			return d.found.result()
-		case d.action == doBypass, d.action == doLoadApart && !l.spec.cacheOnly:
-			return l.bypass(ctx, d.reason)
-		case l.spec.cacheOnly:
-			if err := l.awaitStored(ctx, storing); err != nil {
+		case d.action == doBypass, d.action == doLoadApart && !q.spec.cacheOnly:
+			return q.bypass(ctx, d.reason)
+		case q.spec.cacheOnly:
+			if err := q.awaitStored(ctx, storing); err != nil {
 				return v, "", err
 			}
 		default:
-			if v, how, done, err := l.awaitRebuild(ctx, l.job(ctx, d.value, d.aged).after(epochs), d.value, read.Raw); done {
+			if v, how, done, err := q.awaitRebuild(ctx, q.job(ctx, d.value, d.aged).after(epochs), d.value, read.Raw); done {
 				return v, how, err
 			}
 		}
 	}
-	return l.bypass(ctx, nil)
+	return q.bypass(ctx, nil)
 }
 
-func (l *lookup[V]) job(ctx context.Context, old *V, aged bool) *job {
-	j := l.spec.job(l.guard, l.key, scopeOf(ctx, l.guard, l.key), old)
+func (q *query[V]) job(ctx context.Context, old *V, aged bool) *job {
+	j := q.spec.job(q.guard, q.key, scopeOf(ctx, q.guard, q.key), old)
 	j.aged = aged
 	return j
 }
 
 // awaitRebuild waits for the load of a value that the read did not find, or found to be unfit. Not done: what the load returned
 // is no answer to this call.
-func (l *lookup[V]) awaitRebuild(ctx context.Context, j *job, old *V, unfit []byte) (v V, how Outcome, done bool, err error) {
-	g := l.guard
-	a, joined, err := g.shareRebuild(ctx, j, l.asked, unfit)
+func (q *query[V]) awaitRebuild(ctx context.Context, j *job, old *V, unfit []byte) (v V, how Outcome, done bool, err error) {
+	g := q.guard
+	a, joined, err := g.shareRebuild(ctx, j, q.asked, unfit)
 	if err != nil {
-		return v, "", true, unanswered(ctx, l.key, err)
+		return v, "", true, unanswered(ctx, q.key, err)
 	}
 	if old != nil {
-		g.local.Forget(l.key) // it may think that is fresh
+		g.local.Forget(q.key) // it may think that is fresh
 	}
-	if !a.answers(l.asked, joined) || l.spec.mustBeJudged(&a, l.asked) {
+	if !a.answers(q.asked, joined) || q.spec.mustBeJudged(&a, q.asked) {
 		return v, "", false, nil
 	}
 	v, how, err = unpack[V](a, joined)
@@ -152,14 +152,14 @@ func (l *lookup[V]) awaitRebuild(ctx context.Context, j *job, old *V, unfit []by
 
 // bypass loads without the cache, if the call may. It shares the load with other calls that began before it. The reason says why
 // Redis cannot be used; nil if it can.
-func (l *lookup[V]) bypass(ctx context.Context, reason *RedisError) (v V, how Outcome, err error) {
-	g := l.guard
-	if err := l.spec.refusal(g, reason); err != nil {
+func (q *query[V]) bypass(ctx context.Context, reason *RedisError) (v V, how Outcome, err error) {
+	g := q.guard
+	if err := q.spec.refusal(g, reason); err != nil {
 		return v, "", err
 	}
-	j := l.job(ctx, nil, false)
+	j := q.job(ctx, nil, false)
 	for {
-		a, joined, err := g.share(ctx, j, direct, l.asked, func(ctx context.Context, publish func(answer)) answer {
+		a, joined, err := g.share(ctx, j, direct, q.asked, func(ctx context.Context, publish func(answer)) answer {
 			j.join(ctx)
 			defer j.skip()
 			switch {
@@ -173,7 +173,7 @@ func (l *lookup[V]) bypass(ctx context.Context, reason *RedisError) (v V, how Ou
 		if err != nil {
 			return v, "", unanswered(ctx, j.key, err)
 		}
-		if a.answers(l.asked, joined) {
+		if a.answers(q.asked, joined) {
 			return unpack[V](a, joined)
 		}
 		// It had begun before this call did. The next one begins now.
@@ -181,7 +181,7 @@ func (l *lookup[V]) bypass(ctx context.Context, reason *RedisError) (v V, how Ou
 }
 
 // awaitStored waits until what this Guard is storing for the key is stored. It returns the error of a Fetch that may not load.
-func (l *lookup[V]) awaitStored(ctx context.Context, storing <-chan struct{}) error {
+func (q *query[V]) awaitStored(ctx context.Context, storing <-chan struct{}) error {
 	if storing != nil {
 		select {
 		case <-storing:
@@ -190,7 +190,7 @@ func (l *lookup[V]) awaitStored(ctx context.Context, storing <-chan struct{}) er
 		}
 	}
 	if ctx.Err() != nil {
-		return ended(ctx, l.key)
+		return ended(ctx, q.key)
 	}
 	return ErrNotCached
 }

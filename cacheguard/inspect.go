@@ -107,7 +107,7 @@ func (g *Guard) Inspect(ctx context.Context, key string) (Inspection, error) {
 	if g.cfg.Disabled {
 		return i, nil
 	}
-	if err := i.inspectSeats(ctx, g); err != nil {
+	if err := i.inspectVersionSlots(ctx, g); err != nil {
 		return i, &RedisError{Op: "inspect", Key: key, Err: err}
 	}
 	return i, nil
@@ -196,10 +196,10 @@ func (i *Inspection) readHolders(in *protocol.Inspected) {
 	}
 }
 
-// inspectSeats returns what Redis has for the key, without a version and in each seat, in one request.
-func (i *Inspection) inspectSeats(ctx context.Context, g *Guard) error {
+// inspectVersionSlots returns what Redis has for the key, without a version and in each version slot, in one request.
+func (i *Inspection) inspectVersionSlots(ctx context.Context, g *Guard) error {
 	var calls []*script.Call
-	for _, valueKey := range protocol.AllSeats(g.keys.ValueKey(i.Key)) {
+	for _, valueKey := range protocol.AllVersionSlots(g.keys.ValueKey(i.Key)) {
 		calls = append(calls, g.keys.Inspect(valueKey))
 	}
 	all, err := lifecycle.Bounded(ctx, g.life, g.cfg.RedisTimeout, func(ctx context.Context) ([]protocol.Inspected, error) {

@@ -158,7 +158,7 @@ func TestWhenRedisFailsInspectHasWhatIsKnownHere(t *testing.T) {
 	if failed, is := errors.AsType[*RedisError](err); !is || failed.Op != "inspect" {
 		t.Error(err)
 	}
-	expect.Equal(t, "owed", i.Here.Owed, true)
+	expect.Equal(t, "pending", i.Here.Owed, true)
 }
 
 func TestAnInspectionCanBeRead(t *testing.T) {

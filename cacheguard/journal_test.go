@@ -177,7 +177,7 @@ func TestWhatIsOwedIsLoggedWhateverItIs(t *testing.T) {
 				t.Fatal("no error")
 			}
 			s := g.Stats()
-			expect.Equal(t, "owed", s.Owed, 1)
+			expect.Equal(t, "pending", s.Owed, 1)
 			expect.Equal(t, "for a time", s.OwedFor > 0, true)
 			expect.Equal(t, "lines", len(lines(text(), "invalidations owed")), 1)
 			for _, rule := range rules {
@@ -185,7 +185,7 @@ func TestWhatIsOwedIsLoggedWhateverItIs(t *testing.T) {
 			}
 			redistest.Await(t, "its end is logged", func() bool { return len(lines(text(), "owed invalidations sent")) == 1 })
 			s = g.Stats()
-			expect.Equal(t, "owed in the end", s.Owed, 0)
+			expect.Equal(t, "pending in the end", s.Owed, 0)
 			expect.Equal(t, "for a time", s.OwedFor, 0)
 		})
 	}

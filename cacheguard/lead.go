@@ -182,7 +182,7 @@ func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, st
 	if staleFor == 0 && p.earlyRefresh == 0 && r.guard.local == nil {
 		freshFor = 0
 	}
-	f.Head, f.Tail = protocol.EncodeEntry(r.job.key, r.pack(ctx, protocol.Entry{Kind: what, Fresh: freshFor, Took: out.took, Version: p.seat.version, Stamp: stamp, Payload: payload}), r.token)
+	f.Head, f.Tail = protocol.EncodeEntry(r.job.key, r.pack(ctx, protocol.Entry{Kind: what, Fresh: freshFor, Took: out.took, Version: p.slot.version, Stamp: stamp, Payload: payload}), r.token)
 	return f
 }
 

@@ -184,7 +184,7 @@ func (c *Cache[K, V]) keys(k K) (key, valueKey string) {
 	if len(text) == len(c.before) {
 		return "", ""
 	}
-	valueKey = string(append(append(text, '}'), c.policy.seat.suffix...))
+	valueKey = string(append(append(text, '}'), c.policy.slot.suffix...))
 	return valueKey[c.prefix:len(text)], valueKey
 }
 

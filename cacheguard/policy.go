@@ -28,7 +28,7 @@ type policy struct {
 	codec                      Codec
 	names                      failure.Names
 	kind                       *kind // nil: the entries belong to no Cache
-	seat                       seat
+	slot                       versionSlot
 }
 
 // ordinaryPolicy is for entries of no Cache.
@@ -121,18 +121,18 @@ func (p *policy) logAttrs(args ...any) []any {
 // maxVersion bounds CacheConfig.Version: it is a count, and a larger number is probably a date or a hash.
 const maxVersion = 1_000_000
 
-// seat is where the values of one version of a program are. The zero seat is for values without a version. There are four others
-// (see protocol.Seat), so an entry in a seat may be of a version that is a multiple of four away.
-type seat struct {
+// versionSlot is where the values of one version of a program are. The zero one is for values without a version. There are four others
+// (see protocol.VersionSlot), so an entry in one may be of a version that is a multiple of four away.
+type versionSlot struct {
 	version int
 	suffix  string // of the keys of values
 }
 
-func newSeat(version int) seat {
+func newVersionSlot(version int) versionSlot {
 	if version == 0 {
-		return seat{}
+		return versionSlot{}
 	}
-	return seat{version: version, suffix: protocol.Seat(version)}
+	return versionSlot{version: version, suffix: protocol.VersionSlot(version)}
 }
 
 // errOfNoKind and errOfAKind say that an entry belongs to somebody else, who has the same key.
@@ -148,8 +148,8 @@ func (p *policy) check(e *protocol.Entry) error {
 		return errOfAKind
 	case p.kind != nil && e.Stamp.Kind.IsZero():
 		return errOfNoKind
-	case p.seat.version != 0 && e.Version != p.seat.version: // without one: nobody else has these keys
-		return fmt.Errorf("it was stored under version %d of CacheConfig, and this is %d", e.Version, p.seat.version)
+	case p.slot.version != 0 && e.Version != p.slot.version: // without one: nobody else has these keys
+		return fmt.Errorf("it was stored under version %d of CacheConfig, and this is %d", e.Version, p.slot.version)
 	}
 	return nil
 }

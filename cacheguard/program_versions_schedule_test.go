@@ -162,7 +162,7 @@ func (s *sideStage) step(who, step int, bad trouble) error {
 	case who > len(s.readers):
 		return s.putStage.intrude(step)
 	}
-	if s.hit = s.hit || step == 1 && s.cachedAt(s.seat) != nothing; s.hit {
+	if s.hit = s.hit || step == 1 && s.cachedAt(s.slot) != nothing; s.hit {
 		return nil
 	}
 	return s.read(step)
@@ -172,7 +172,7 @@ func (s *sideStage) step(who, step int, bad trouble) error {
 func TestTheScriptsKeepVersionsApartAsTheModelDoes(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone(t), 1, Config{TTL: time.Hour})
-	own, other := protocol.Seat(2), protocol.Seat(1)
+	own, other := protocol.VersionSlot(2), protocol.VersionSlot(1)
 	n := 0
 	for _, of := range []sides{
 		{readers: []int{1}}, {put: true, readers: []int{1}}, {put: true, readers: []int{1}, intrude: true},
@@ -183,10 +183,10 @@ func TestTheScriptsKeepVersionsApartAsTheModelDoes(t *testing.T) {
 					return
 				}
 				s := &sideStage{sides: of}
-				s.stage = stage{fleet: f, key: rand.Text(), token: rand.Text(), source: "old", seat: other}
-				s.putSeat, s.again = own, n%2 == 0
+				s.stage = stage{fleet: f, key: rand.Text(), token: rand.Text(), source: "old", slot: other}
+				s.putSlot, s.again = own, n%2 == 0
 				if n%3 == 0 {
-					s.seat = "" // of a reader without a version
+					s.slot = "" // of a reader without a version
 				}
 				_, worlds, readers := of.play(order, nothing, sideRules{}, bad)
 				steps := make([]int, len(of.steps()))
@@ -196,10 +196,10 @@ func TestTheScriptsKeepVersionsApartAsTheModelDoes(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				what := fmt.Sprint(order, bad, s.again, s.seat)
-				for i, seat := range []string{own, s.seat} {
-					expect.Equal(t, what+": cached in "+seat, s.cachedAt(seat), worlds[i].cache)
-					expect.Equal(t, what+": lease in "+seat, f.exists(protocol.LeaseKey(f.value(s.key)+seat)), worlds[i].lease != 0)
+				what := fmt.Sprint(order, bad, s.again, s.slot)
+				for i, slot := range []string{own, s.slot} {
+					expect.Equal(t, what+": cached in "+slot, s.cachedAt(slot), worlds[i].cache)
+					expect.Equal(t, what+": lease in "+slot, f.exists(protocol.LeaseKey(f.value(s.key)+slot)), worlds[i].lease != 0)
 				}
 				expect.Equal(t, what+": intent", f.exists(f.intent(s.key)), worlds[0].intent)
 				expect.Equal(t, what+": refused", s.refused, readers[0].refused)

@@ -182,7 +182,7 @@ func TestVersionsThatAreFourApartDoNotServeOrReplaceEachOthersEntries(t *testing
 	db := newRow("v")
 	first := newRelease(t, f.guards[0], 1, db.orAbsent, makePriced)
 	fifth := newRelease(t, f.guards[1], 5, db.orAbsent, makeRenamed)
-	expect.Equal(t, "one seat", first.value(1), fifth.value(1))
+	expect.Equal(t, "one slot", first.value(1), fifth.value(1))
 	for range 3 {
 		first.expect(f, 1, "v")
 		fifth.expect(f, 1, "v")

@@ -148,7 +148,7 @@ type putStage struct {
 	stage
 	generation string
 	hit        bool // the reader's GET found a value
-	putSeat    string
+	putSlot    string
 	again      bool // each script of the Put is sent twice, as if its first reply had been lost
 }
 
@@ -158,10 +158,10 @@ func (s *putStage) put(step int, bad trouble) error {
 		var err error
 		switch {
 		case step == 2 && s.together:
-			err = s.lockUpdate(ctx, s.value(s.key)+s.putSeat, time.Minute)
+			err = s.lockUpdate(ctx, s.value(s.key)+s.putSlot, time.Minute)
 			s.generation = protocol.GenerationOf(s.token, s.fence)
 		case step == 2:
-			call := g.keys.BeginPut(s.value(s.key)+s.putSeat, s.token, g.invalidations.Notice(s.key), time.Minute)
+			call := g.keys.BeginPut(s.value(s.key)+s.putSlot, s.token, g.invalidations.Notice(s.key), time.Minute)
 			s.generation, err = call.Run(ctx, s.redis).Text()
 		case step == 5 && bad != crash:
 			value := "new"
@@ -169,10 +169,10 @@ func (s *putStage) put(step int, bad trouble) error {
 			r.token = s.token
 			f := r.prepare(ctx, loaded{value: &value, ttl: unset}, s.generation, protocol.Stamp{}, nil)
 			if s.together {
-				call := g.keys.UnlockPut(s.release(), s.value(s.key)+s.putSeat, s.token, g.invalidations.Notice(s.key), time.Millisecond, f)
+				call := g.keys.UnlockPut(s.release(), s.value(s.key)+s.putSlot, s.token, g.invalidations.Notice(s.key), time.Millisecond, f)
 				err = call.Run(ctx, s.redis).Err()
 			} else {
-				err = g.keys.Put(s.value(s.key)+s.putSeat, s.token, g.invalidations.Notice(s.key), f).Run(ctx, s.redis).Err()
+				err = g.keys.Put(s.value(s.key)+s.putSlot, s.token, g.invalidations.Notice(s.key), f).Run(ctx, s.redis).Err()
 			}
 		default:
 			return s.write(step, bad)
@@ -194,11 +194,11 @@ func (s *putStage) intrude(step int) error {
 }
 
 // cached is which version Redis has.
-func (s *putStage) cached() int { return s.cachedAt(s.seat) }
+func (s *putStage) cached() int { return s.cachedAt(s.slot) }
 
-// cachedAt is which version Redis has in a seat.
-func (s *putStage) cachedAt(seat string) int {
-	raw, err := s.redis.Get(context.Background(), s.value(s.key)+seat).Bytes()
+// cachedAt is which version Redis has in a version slot.
+func (s *putStage) cachedAt(slot string) int {
+	raw, err := s.redis.Get(context.Background(), s.value(s.key)+slot).Bytes()
 	if err != nil {
 		return nothing
 	}

@@ -19,8 +19,8 @@ func (r *rebuild) run(ctx context.Context) (a answer) {
 	defer r.finishWait(&a)
 	waiter := g.inbox.Watch(protocol.LeaseKey(r.job.valueKey))
 	defer waiter.Stop()
-	if r.job.policy.seat.version != 0 { // the end of an update is published under the lease without a seat
-		defer waiter.Also(protocol.LeaseKey(protocol.WithoutSeat(r.job.valueKey))).Stop()
+	if r.job.policy.slot.version != 0 { // the end of an update is published under the lease without a version
+		defer waiter.Also(protocol.LeaseKey(protocol.WithoutVersion(r.job.valueKey))).Stop()
 	}
 	if g.cfg.WaitTimeout > 0 {
 		r.patience = time.Now().Add(g.cfg.WaitTimeout)

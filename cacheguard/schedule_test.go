@@ -197,7 +197,7 @@ type stage struct {
 	got        protocol.Acquired
 	loaded     string
 	refused    bool
-	seat       string // of the reader
+	slot       string // of the reader
 
 	together bool // step 2 takes the lock, and step 5 gives it up
 	lock     queue.Calls
@@ -254,7 +254,7 @@ func (s *stage) read(step int) (err error) {
 	switch step {
 	case 2:
 		j := loadSpec[string]{load: returns("")}.job(g, s.key, scope{}, nil)
-		j.valueKey += s.seat
+		j.valueKey += s.slot
 		s.m = g.newRebuild(j, nil, nil)
 		s.got, err = protocol.ParseAcquired(s.guards[0].keys.Acquire(s.m.job.valueKey, protocol.Request{Token: s.m.token, Take: true}).Run(ctx, g.rdb))
 	case 3:

@@ -26,7 +26,7 @@ func shadow[V any](ctx context.Context, g *Guard, spec loadSpec[V], key string, 
 	}
 	if s.running.Add(1) > mostShadows || !g.life.Try(func() { // stop: that of reads and of loads
 		defer s.running.Add(-1)
-		ask := asker[V]{lookup[V]{guard: g, key: key, spec: spec, asked: g.clock.Now()}, any(&loaded)}
+		ask := asker[V]{query[V]{guard: g, key: key, spec: spec, asked: g.clock.Now()}, any(&loaded)}
 		if absent {
 			ask.loaded = absence{}
 		}
@@ -38,7 +38,7 @@ func shadow[V any](ctx context.Context, g *Guard, spec loadSpec[V], key string, 
 
 // asker asks for a shadow.
 type asker[V any] struct {
-	lookup[V]
+	query[V]
 
 	loaded any // *V, or absence
 }

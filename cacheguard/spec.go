@@ -74,7 +74,7 @@ func (s loadSpec[V]) policyOf(g *Guard) *policy {
 // valueKeyOf is the key of the value in Redis.
 func (s loadSpec[V]) valueKeyOf(g *Guard, key string) string {
 	if s.valueKey == "" {
-		return g.keys.ValueKey(key) + s.policyOf(g).seat.suffix
+		return g.keys.ValueKey(key) + s.policyOf(g).slot.suffix
 	}
 	return s.valueKey
 }

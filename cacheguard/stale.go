@@ -65,19 +65,19 @@ func (s loadSpec[V]) isPatient(g *Guard) bool {
 
 // awaitFresh waits for the load that is to replace a stale value, for as long as Patience, and then returns the stale one. The load belongs to
 // nobody, so it goes on. It takes a slot that no other load waits for: those have callers with nothing.
-func (l *lookup[V]) awaitFresh(ctx context.Context, j *job, old *readResult[V], raw []byte) (v V, how Outcome, err error) {
-	g := l.guard
+func (q *query[V]) awaitFresh(ctx context.Context, j *job, old *readResult[V], raw []byte) (v V, how Outcome, err error) {
+	g := q.guard
 	j.scope.nested, j.spare, j.free = false, true, true
 	within, cancel := context.WithTimeout(ctx, j.policy.patience)
 	defer cancel()
-	a, joined, err := g.shareRebuild(outsideLoads(within), j, l.asked, raw)
+	a, joined, err := g.shareRebuild(outsideLoads(within), j, q.asked, raw)
 	switch {
-	case err == nil && a.answers(l.asked, joined) && (a.err == nil || a.absent || errors.Is(a.err, ErrClosed)):
+	case err == nil && a.answers(q.asked, joined) && (a.err == nil || a.absent || errors.Is(a.err, ErrClosed)):
 		return unpack[V](a, joined)
 	case ctx.Err() != nil, err != nil && within.Err() == nil:
-		return v, "", unanswered(ctx, l.key, err)
+		return v, "", unanswered(ctx, q.key, err)
 	}
-	g.onStale(l.key, old.entry)
+	g.onStale(q.key, old.entry)
 	return old.result()
 }
 

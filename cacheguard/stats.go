@@ -46,7 +46,7 @@ func (g *Guard) Stats() Stats {
 	}
 	s := Stats{
 		Loading: int(g.loaders.running.Load()), MaxLoads: max(g.cfg.MaxLoads, 0),
-		Owed: g.owed(), OwedFor: g.journal.OwedFor(),
+		Owed: g.pending(), OwedFor: g.journal.PendingFor(),
 		Bypassed: g.detours.has(bypassing), Subscribed: g.inbox.Up(),
 		FailedRefreshes: g.journal.FailedRefreshes.Load(),
 		BytesRead:       g.link.BytesRead(), BytesWritten: g.written.Load(),
@@ -78,7 +78,7 @@ func (g *Guard) countBreakers() (all, open int) {
 	return g.breakers.Len(), open
 }
 
-// owed is how many invalidations are pending.
-func (g *Guard) owed() int {
+// pending is how many invalidations are pending.
+func (g *Guard) pending() int {
 	return g.invalidations.Len() + g.ofEpochs.Len()
 }

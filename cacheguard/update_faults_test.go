@@ -93,7 +93,7 @@ func TestUpdateThatCannotReachRedisDoesNotWrite(t *testing.T) {
 	}
 }
 
-func TestUpdateAnywayWritesAndOwes(t *testing.T) {
+func TestUpdateAnywayWritesAndLeavesAnInvalidationPending(t *testing.T) {
 	t.Parallel()
 	f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond, UpdateAnyway: true})
 	db := newRow("old")
@@ -106,7 +106,7 @@ func TestUpdateAnywayWritesAndOwes(t *testing.T) {
 	expect.Equal(t, "written", db.value.Load().(string), "new")
 	expect.Equal(t, "here", mustGet(t, f.guards[0], "k", db.load), "new")
 	proxy.Refuse(false)
-	redistest.Await(t, "nothing is owed", func() bool { return f.guards[0].invalidations.Len() == 0 })
+	redistest.Await(t, "nothing is pending", func() bool { return f.guards[0].invalidations.Len() == 0 })
 	f.expectUntouched("k", "new", db)
 }
 

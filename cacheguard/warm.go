@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/config"
+	"github.com/cacheguard/go/internal/lifecycle"
 )
 
 // WarmConfig says how Warm goes about it. The zero WarmConfig is fine.
@@ -139,15 +140,8 @@ func (w WarmConfig) withDefaults(many bool, maxLoads int) WarmConfig {
 
 // rest waits for about so long.
 func rest(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
+	if d <= 0 || lifecycle.Sleep(ctx, d/2+rand.N(d)) {
 		return nil
 	}
-	timer := time.NewTimer(d/2 + rand.N(d))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("cacheguard: warm: %w", context.Cause(ctx))
-	}
+	return fmt.Errorf("cacheguard: warm: %w", context.Cause(ctx))
 }

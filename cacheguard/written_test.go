@@ -124,6 +124,6 @@ func TestAnIntentWithUpdateAnywayInvalidatesWhenRedisIsBack(t *testing.T) {
 	expect.Equal(t, "it is pending", ok && failed.Op == "invalidate" && Written(err), true)
 	expect.Equal(t, "here", x.read(0), "new")
 	cut.Remove()
-	redistest.Await(t, "nothing is pending", func() bool { return x.guards[0].owed() == 0 })
+	redistest.Await(t, "nothing is pending", func() bool { return x.guards[0].pending() == 0 })
 	x.settle("new")
 }

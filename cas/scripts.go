@@ -2,7 +2,7 @@ package cas
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"fmt"
 	"time"
 
@@ -10,18 +10,12 @@ import (
 	"github.com/cacheguard/go/internal/script"
 )
 
-//go:embed lua/prelude.lua
-var prelude string
-
-//go:embed lua/swap.lua
-var swapSource string
-
-//go:embed lua/delete.lua
-var deleteSource string
+//go:embed lua/*.lua
+var files embed.FS
 
 var (
-	swapScript   = script.New(prelude + swapSource)
-	deleteScript = script.New(prelude + deleteSource)
+	swapScript   = script.Compile(files, "prelude", "swap")
+	deleteScript = script.Compile(files, "prelude", "delete")
 	get          = script.Command("get")
 )
 

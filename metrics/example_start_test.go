@@ -98,7 +98,7 @@ func ExampleMetrics_Watch() {
 		log.Fatal(err)
 	}
 	defer guard.Close()
-	m.Watch("shop", guard) // loads in flight, owed invalidations, verified hits
+	m.Watch("shop", guard) // loads in flight, pending invalidations, verified hits
 
 	fmt.Println(series(registry, "cacheguard_loads_in_flight"), series(registry, "cacheguard_owed_invalidations"))
 	// Output: 1 1

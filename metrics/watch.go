@@ -58,7 +58,7 @@ var fromStats = []read{
 		func(s *cacheguard.Stats) float64 { return float64(s.Waiting) }),
 	gauge("owed_invalidations", "Keys and tags whose invalidation is still to be sent.",
 		func(s *cacheguard.Stats) float64 { return float64(s.Owed) }),
-	gauge("owed_invalidations_age_seconds", "Since when invalidations are owed.",
+	gauge("owed_invalidations_age_seconds", "Since when invalidations are pending.",
 		func(s *cacheguard.Stats) float64 { return s.OwedFor.Seconds() }),
 	gauge("intents", "Intents of transactions that are not done.", func(s *cacheguard.Stats) float64 { return float64(s.Intents) }),
 	gauge("intent_oldest_seconds", "Since when the oldest of these intents stands.",

@@ -37,7 +37,7 @@ func (x *exchange) answer(l *lookup, got found) {
 	}
 }
 
-// answerOwn answers a request whose rebuild ran, if nobody else may have the response. It reports whether it
+// answerOwn answers a request whose build ran, if nobody else may have the response. It reports whether it
 // did.
 func (x *exchange) answerOwn(l *lookup, got found) bool {
 	own := got.own
@@ -121,7 +121,7 @@ func (x *exchange) setHead(h http.Header, got found) {
 }
 
 // addUnstored adds the fields of a response that are for the client that caused it alone, because RFC 9111 restricts their reuse.
-func (b *rebuild) addUnstored(h http.Header) {
+func (b *build) addUnstored(h http.Header) {
 	if b.standsIn {
 		return
 	}

@@ -18,7 +18,7 @@ import (
 
 // tooLarge handles a response that is larger than MaxBody, once its header is known: if the page can be sliced, the header alone is
 // stored. It returns why the response is not stored whole.
-func (b *rebuild) tooLarge(status int, h http.Header) (unfit string) {
+func (b *build) tooLarge(status int, h http.Header) (unfit string) {
 	l := b.lookup
 	switch {
 	case l.x.cache.cfg.SliceBytes == 0:

@@ -63,7 +63,7 @@ func (c *census) count(now time.Time, period time.Duration, group, member string
 }
 
 // admits says why a response may not be stored, by Config.Limits; empty: it may.
-func (b *rebuild) admits() (unfit string) {
+func (b *build) admits() (unfit string) {
 	l, set := b.lookup, b.lookup.x.cache.limits
 	if l.x.warming {
 		return "" // somebody has named it
@@ -98,7 +98,7 @@ func isFixed(pattern string) bool {
 }
 
 // limited is why a response that may be stored is not; empty: it is.
-func (b *rebuild) limited(status int) string {
+func (b *build) limited(status int) string {
 	switch previous := b.lookup.usable(); {
 	case status >= http.StatusInternalServerError && previous != nil && previous.Servable(b.received):
 		return "status" // the page must not be lost to a failure

@@ -20,7 +20,7 @@ func (l *lookup) load(ctx context.Context, old *[]byte) ([]byte, error) {
 	if old == nil {
 		l.previous = nil // the record that evaluate saw has been invalidated since
 	}
-	b := &rebuild{lookup: l, validate: l.usable(), done: make(chan struct{})}
+	b := &build{lookup: l, validate: l.usable(), done: make(chan struct{})}
 	b.run(ctx)
 	if ctx.Err() != nil { // a handler that is told to stop returns as if it were done
 		return nil, fmt.Errorf("middleware: %w: %w", ctx.Err(), context.Cause(ctx))
@@ -36,7 +36,7 @@ func (l *lookup) load(ctx context.Context, old *[]byte) ([]byte, error) {
 
 // run runs the handler, with the request as its outlet if that is there, or without a client. It returns when the handler is done, when its
 // response turns out not to be storable, or when ctx ends.
-func (b *rebuild) run(ctx context.Context) {
+func (b *build) run(ctx context.Context) {
 	l := b.lookup
 	heard := !l.background && !l.reload.isLate() && l.outlet.take(b)
 	b.unheard = !heard || l.wantsPart()

@@ -41,7 +41,7 @@ type found struct {
 	mine bool // the request selects the record
 	how  cacheguard.Outcome
 	err  error
-	own  *rebuild // the rebuild that ran for this very request, if there was one
+	own  *build // the build that ran for this very request, if there was one
 }
 
 // variant is one of the variants of a page, or, if page is empty, the page itself.

@@ -16,8 +16,8 @@ import (
 // wrongMethod is why a response is not stored, beside the words of rules, writer and sliced.
 const wrongMethod = "method"
 
-// result is the record of a rebuild, and how long to keep it.
-func (b *rebuild) result() (*record.Record, time.Duration) {
+// result is the record of a build, and how long to keep it.
+func (b *build) result() (*record.Record, time.Duration) {
 	select {
 	case <-b.done:
 		return b.rec, b.keep
@@ -30,7 +30,7 @@ func (b *rebuild) result() (*record.Record, time.Duration) {
 }
 
 // outcome makes the record when the handler has returned.
-func (b *rebuild) outcome() (*record.Record, time.Duration) {
+func (b *build) outcome() (*record.Record, time.Duration) {
 	settings := b.lookup.x.cache.rules
 	switch {
 	case b.head != nil: // even if the body broke off
@@ -63,14 +63,14 @@ func (b *rebuild) outcome() (*record.Record, time.Duration) {
 }
 
 // headAlone is the record of a page in slices, and how long to keep it.
-func (b *rebuild) headAlone() (*record.Record, time.Duration) {
+func (b *build) headAlone() (*record.Record, time.Duration) {
 	return b.head, b.lookup.x.cache.rules.Keep(&b.head.Terms, b.w.Sent)
 }
 
 // instead returns what is kept in place of a response that may not be stored. The previous record stays as long as it may be of use: a
 // request that provokes an error, or a response for itself alone, must not take the page from the others. An error never makes a mark,
 // nor does a response to anything but GET.
-func (b *rebuild) instead(kind record.Kind) (*record.Record, time.Duration) {
+func (b *build) instead(kind record.Kind) (*record.Record, time.Duration) {
 	l, status, now := b.lookup, b.w.Status, b.lookup.x.now()
 	failed := kind == record.Failed || status >= 400 || status == 0 && !b.w.Hijacked
 	if previous := l.usable(); previous != nil && (failed || previous.Servable(now)) {
@@ -88,7 +88,7 @@ func (b *rebuild) instead(kind record.Kind) (*record.Record, time.Duration) {
 
 // mark makes a record without a response. It is valid for the variant that the request selects: by the fields that the response names, by
 // those that tell the variants of the page apart, and by what no Vary names.
-func (b *rebuild) mark(kind record.Kind, until time.Duration) (*record.Record, time.Duration) {
+func (b *build) mark(kind record.Kind, until time.Duration) (*record.Record, time.Duration) {
 	l := b.lookup
 	fields := l.variant.fields
 	if l.variant.page == "" {
@@ -111,7 +111,7 @@ func (b *rebuild) mark(kind record.Kind, until time.Duration) (*record.Record, t
 }
 
 // record describes a response that may be stored, without its trailer.
-func (b *rebuild) record() *record.Record {
+func (b *build) record() *record.Record {
 	h := b.w.Sent
 	if _, typed := h["Content-Type"]; !typed && len(b.w.Body) > 0 && h.Get("Content-Encoding") == "" {
 		h.Set("Content-Type", http.DetectContentType(b.w.Body))
@@ -122,7 +122,7 @@ func (b *rebuild) record() *record.Record {
 }
 
 // recordOfHeader is the record of a response, without what follows its header.
-func (b *rebuild) recordOfHeader(kind record.Kind, h http.Header) *record.Record {
+func (b *build) recordOfHeader(kind record.Kind, h http.Header) *record.Record {
 	x := b.lookup.x
 	rec := &record.Record{
 		Kind: kind, ID: rand.Text(), Page: b.lookup.variant.page, Location: x.location, Route: b.route,
@@ -139,7 +139,7 @@ func (b *rebuild) recordOfHeader(kind record.Kind, h http.Header) *record.Record
 }
 
 // keepID gives the record the ID of the one it replaces if the same fields tell their variants apart. The variants know the page by it.
-func (b *rebuild) keepID(rec *record.Record) {
+func (b *build) keepID(rec *record.Record) {
 	if previous := b.lookup.previous; previous != nil && slices.Equal(identity.NamedFields(previous), identity.NamedFields(rec)) {
 		rec.ID = previous.ID
 	}
@@ -147,7 +147,7 @@ func (b *rebuild) keepID(rec *record.Record) {
 
 // mayConfirm reports whether a 304 confirms the stale record. It does not if it is about another response than the stored one (RFC 9111
 // section 4.3.4), or if a cookie or private shows that the response is by now for this client alone.
-func (b *rebuild) mayConfirm() bool {
+func (b *build) mayConfirm() bool {
 	if !rules.Confirms(b.w.Sent, b.validate) {
 		return false
 	}
@@ -156,7 +156,7 @@ func (b *rebuild) mayConfirm() bool {
 }
 
 // renewed is the stale record that a 304 has confirmed, and the assessment of what the response is now.
-func (b *rebuild) renewed() (*record.Record, rules.Assessment) {
+func (b *build) renewed() (*record.Record, rules.Assessment) {
 	x, rec := b.lookup.x, *b.validate
 	h := rules.Updated(b.validate, b.w.Sent, b.assessed.Without, b.received)
 	rec.Received, rec.Page, rec.StandsIn, rec.Leftover = b.received, b.lookup.variant.page, false, false

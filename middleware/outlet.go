@@ -7,30 +7,30 @@ import (
 	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
-// outlet is where a rebuild can stream a response that cannot be stored: to the request that it runs for, while that is there.
+// outlet is where a build can stream a response that cannot be stored: to the request that it runs for, while that is there.
 type outlet struct {
-	mu      sync.Mutex
-	left    bool
-	rebuild *rebuild
+	mu    sync.Mutex
+	left  bool
+	build *build
 }
 
-// take makes the request wait for the rebuild. It reports whether the request is still there and waits for no
+// take makes the request wait for the build. It reports whether the request is still there and waits for no
 // other.
-func (o *outlet) take(b *rebuild) bool {
+func (o *outlet) take(b *build) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.left || o.rebuild != nil {
+	if o.left || o.build != nil {
 		return false
 	}
-	o.rebuild = b
+	o.build = b
 	return true
 }
 
-// leave waits for the end of the rebuild and returns it; nil if there was none. After that, none can begin.
-func (o *outlet) leave() *rebuild {
+// leave waits for the end of the build and returns it; nil if there was none. After that, none can begin.
+func (o *outlet) leave() *build {
 	o.mu.Lock()
 	o.left = true
-	b := o.rebuild
+	b := o.build
 	o.mu.Unlock()
 	if b != nil {
 		<-b.done
@@ -40,7 +40,7 @@ func (o *outlet) leave() *rebuild {
 
 // outlive is the handler's context. It ends with the load. When the response is released to the client, the load is over, and the context
 // ends with the client's from then on; if no client is there, it ends at once.
-func (b *rebuild) outlive(load context.Context) context.Context {
+func (b *build) outlive(load context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(load))
 	follow := func(leader context.Context) (stop func() bool) {
 		return context.AfterFunc(leader, func() { cancel(context.Cause(leader)) })

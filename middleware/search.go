@@ -69,7 +69,7 @@ func (x *exchange) searchPath() {
 func (x *exchange) searched() string { return x.unnamed[len(x.unnamed)-1].Value }
 
 // learnSearch notes what a response that may be stored says, and reports whether it can be stored where it was looked for.
-func (b *rebuild) learnSearch(h http.Header) bool {
+func (b *build) learnSearch(h http.Header) bool {
 	x, said := b.lookup.x, identity.SearchOf(h)
 	x.cache.search.learn(identity.Path(x.cache.names.Location(x.r)), said)
 	return x.search == nil || x.search.Same(said)

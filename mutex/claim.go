@@ -58,7 +58,7 @@ func (c *claim) wait(ctx context.Context) (queue.Grant, error) {
 
 // Ask asks for the lock, as package queue has it.
 func (c *claim) Ask(ctx context.Context, inbox string) (queue.Answer, error) {
-	answer, err := c.ask(ctx, queue.Grace(c.cfg.TTL), inbox)
+	answer, err := c.ask(ctx, queue.Grace(c.base.Config.TTL), inbox)
 	if err == nil {
 		c.answered = answer.Fence
 		c.guest.Answered(answer.Sent, answer.Clock)
@@ -72,11 +72,11 @@ func (c *claim) Parse(body string) (fence int64, granted bool) { return parseGra
 // ask asks Redis for the lock once. If the lock is not wanted any more, abandon gives it back.
 func (c *claim) ask(ctx context.Context, grace time.Duration, inbox string) (queue.Answer, error) {
 	patience := queue.PatienceOf(ctx, c.base.Redis.RoundTrip(c.keys[0]))
-	reply, err := c.base.Redis.Ask(ctx, c.asking(c.cfg.TTL, grace, patience, inbox), &c.trail)
+	reply, err := c.base.Redis.Ask(ctx, c.asking(c.base.Config.TTL, grace, patience, inbox), &c.trail)
 	if err != nil {
 		return queue.Answer{}, err
 	}
-	answer, err := parseAnswer(reply.Cmd, c.cfg.TTL)
+	answer, err := parseAnswer(reply.Cmd, c.base.Config.TTL)
 	answer.Sent = reply.Sent
 	return answer, err
 }
@@ -84,5 +84,5 @@ func (c *claim) ask(ctx context.Context, grace time.Duration, inbox string) (que
 // abandon releases in the background whatever the claim may have in Redis. Only calls that the life counts
 // may use it.
 func (c *claim) abandon() {
-	c.base.Redis.Leave(&c.trail, func(lost bool) script.Call { return c.releasing(successor{}, lost) }, c.cfg.TTL)
+	c.base.Redis.Leave(&c.trail, func(lost bool) script.Call { return c.releasing(successor{}, lost) }, c.base.Config.TTL)
 }

@@ -1,7 +1,6 @@
 package mutex
 
 import (
-	"errors"
 	"time"
 
 	"github.com/cacheguard/go/internal/config"
@@ -60,33 +59,20 @@ type Config struct {
 	Hooks Hooks
 }
 
-// off is the value that switches a feature off.
-const off = config.Off
+// common has the fields that other kinds of locks have too, and whose ranges and defaults are the same for all.
+func (c *Config) common() config.Lock {
+	return config.Lock{
+		Prefix: c.Prefix, Instance: c.Instance, TTL: c.TTL, FixedLease: c.FixedLease, Watchdog: c.Watchdog, MaxHold: c.MaxHold, Replicas: c.Replicas,
+		RedisTimeout: c.RedisTimeout, Hooks: config.Hooks(c.Hooks),
+	}
+}
 
-// check returns one error that names every field that is out of range.
-func (c Config) check() error {
+// check returns one error that names every other field that is out of range.
+func (c *Config) check() error {
 	var p config.Problems
-	p.Instance(c.Instance)
 	p.Duration("MinHold", c.MinHold)
 	if c.MinHold > config.Longest {
 		p.Add("MinHold", "%v is more than 10 years", c.MinHold)
 	}
-	return errors.Join(p.Err(), c.common().Check())
-}
-
-func (c Config) withDefaults() Config {
-	if c.FixedLease {
-		c.Watchdog = off
-	}
-	t := c.common().WithDefaults()
-	c.MinHold = max(c.MinHold, 0)
-	config.SetDefault(&c.Instance, config.DefaultInstance())
-	c.Prefix, c.TTL, c.MaxHold, c.Replicas, c.RedisTimeout = t.Prefix, t.TTL, t.MaxHold, t.Replicas, t.RedisTimeout
-	return c
-}
-
-func (c Config) common() config.Lock {
-	return config.Lock{
-		Prefix: c.Prefix, TTL: c.TTL, Watchdog: c.Watchdog, MaxHold: c.MaxHold, Replicas: c.Replicas, RedisTimeout: c.RedisTimeout,
-	}
+	return p.Err()
 }

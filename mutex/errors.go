@@ -36,11 +36,3 @@ var (
 )
 
 var lockErrors = lifecycle.LockErrors{Package: "mutex"}
-
-// lost returns why a lease is lost, according to a script's answer.
-func lost(reply int) error {
-	if reply == replyRevoked {
-		return ErrRevoked
-	}
-	return ErrLeaseLost
-}

@@ -79,7 +79,7 @@ func (f *fleet) listening() *fleet {
 	return f
 }
 
-func (f *fleet) key(name string) string { return lockKey(f.lockers[0].cfg.Prefix, name) }
+func (f *fleet) key(name string) string { return lockKey(f.lockers[0].base.Config.Prefix, name) }
 
 func (f *fleet) lock(i int, name string) *Lease {
 	f.Helper()

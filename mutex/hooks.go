@@ -3,8 +3,6 @@ package mutex
 import (
 	"context"
 	"time"
-
-	"github.com/cacheguard/go/internal/config"
 )
 
 // Hooks are called when locks are requested and released. Any of them may be nil. They must be quick, must not block and
@@ -23,5 +21,3 @@ type Hooks struct {
 	// for each lease, but not for one that is never unlocked, as may happen after it was lost.
 	OnUnlock func(name string, held time.Duration, err error)
 }
-
-func (h Hooks) common() config.Hooks { return config.Hooks(h) }

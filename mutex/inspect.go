@@ -35,7 +35,7 @@ func (k *Locker) Inspect(ctx context.Context, name string) (Info, error) {
 func (k *Locker) Revoke(ctx context.Context, name string) (bool, error) {
 	held := false
 	err := k.regard("revoke", name, func(key string) error {
-		reply, err := k.base.Redis.Ask(ctx, revoking(key, k.cfg.Prefix), nil)
+		reply, err := k.base.Redis.Ask(ctx, revoking(key, k.base.Config.Prefix), nil)
 		if err == nil {
 			held, err = reply.Bool()
 		}
@@ -49,5 +49,5 @@ func (k *Locker) regard(op, name string, f func(key string) error) error {
 		return err
 	}
 	defer k.life.Done()
-	return lockErrors.Failed(op, name, f(lockKey(k.cfg.Prefix, name)))
+	return lockErrors.Failed(op, name, f(lockKey(k.base.Config.Prefix, name)))
 }

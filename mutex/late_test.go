@@ -108,7 +108,7 @@ func TestAWaiterIsNotGrantedWhatItWillNotWaitFor(t *testing.T) {
 func TestALeaseThatIsOverBeforeItsAnswerComesIsAnError(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, cfg Config) {
-		f := newFleetOn(t, shared.Client(t), Config{Fair: cfg.Fair, TTL: 100 * time.Millisecond, Watchdog: off},
+		f := newFleetOn(t, shared.Client(t), Config{Fair: cfg.Fair, TTL: 100 * time.Millisecond, FixedLease: true},
 			redistest.StartFar(t, shared.Addr(), 160*time.Millisecond).Client(t))
 		for name, lock := range map[string]func(context.Context, string) (*Lease, error){
 			"Lock": f.lockers[0].Lock, "TryLock": f.lockers[0].TryLock,

@@ -10,6 +10,8 @@ import (
 	"github.com/cacheguard/go/internal/hold"
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/link"
+	"github.com/cacheguard/go/internal/locker"
+	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/script"
 )
 
@@ -40,8 +42,8 @@ type Lease struct {
 // held is a Lease as its Hold sees it.
 type held Lease
 
-func (h *held) Renewal() script.Call  { return h.claim.renewal(h.claim.cfg.TTL, 0) }
-func (h *held) Cause(reply int) error { return lost(reply) }
+func (h *held) Renewal() script.Call  { return h.claim.renewal(h.claim.base.Config.TTL, 0) }
+func (h *held) Cause(reply int) error { return locker.Lost(reply) }
 
 func (h *held) Lost() {
 	h.queue.vacate()
@@ -136,8 +138,8 @@ func (l *Lease) release() error {
 	defer l.life.Leave()
 	reply, err := l.from.unlock(l)
 	l.life.Remove(l)
-	if err == nil && reply != replyKept {
-		err = lost(reply)
+	if err == nil && reply != queue.Done {
+		err = locker.Lost(reply)
 	}
 	return err
 }

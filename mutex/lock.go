@@ -16,7 +16,7 @@ func (k *Locker) Lock(ctx context.Context, name string) (*Lease, error) {
 	if k == nil {
 		return nil, errNilLocker
 	}
-	asking := k.cfg.Hooks.common().Ask(ctx, "Lock", name)
+	asking := k.base.Config.Hooks.Ask(ctx, "Lock", name)
 	l, err := k.lock(ctx, name)
 	asking.End(err)
 	return l, err
@@ -57,7 +57,7 @@ func (k *Locker) admit(ctx context.Context, name string) (*claim, error) {
 // queueUp waits for this caller's turn among those of the process. Fair locks have no such queue, and neither have
 // owners: they may hold the very lock that the others wait for.
 func (c *claim) queueUp(ctx context.Context) (*localQueue, turn, error) {
-	if c.cfg.Fair || c.owned() {
+	if c.fair || c.owned() {
 		return nil, turn{}, nil
 	}
 	q, place := c.queues.enter(ctx, c.name, c)
@@ -71,7 +71,7 @@ func (c *claim) queueUp(ctx context.Context) (*localQueue, turn, error) {
 // queueInRedis waits for the lock in Redis; for a fair lock, once only a few callers of the process are ahead
 // of this one.
 func (c *claim) queueInRedis(ctx context.Context) (queue.Grant, error) {
-	if !c.cfg.Fair || c.owned() {
+	if !c.fair || c.owned() {
 		return c.wait(ctx)
 	}
 	g, err := c.doors.Enter(ctx, c.life.Ending, c.name)
@@ -88,7 +88,7 @@ func (k *Locker) TryLock(ctx context.Context, name string) (*Lease, error) {
 	if k == nil {
 		return nil, errNilLocker
 	}
-	asking := k.cfg.Hooks.common().Ask(ctx, "TryLock", name)
+	asking := k.base.Config.Hooks.Ask(ctx, "TryLock", name)
 	l, err := k.try(ctx, name)
 	asking.End(err)
 	return l, err
@@ -101,7 +101,7 @@ func (k *Locker) try(ctx context.Context, name string) (*Lease, error) {
 	}
 	defer k.life.Done()
 	var q *localQueue
-	if !k.cfg.Fair && !c.owned() {
+	if !k.fair && !c.owned() {
 		q = k.queues.enterFirst(name)
 	}
 	answer, err := c.ask(ctx, 0, k.base.Inbox.Address())

@@ -172,7 +172,7 @@ func TestEveryKeyHasATTL(t *testing.T) {
 	f := newFleet(t, 2, Config{})
 	check := func() {
 		t.Helper()
-		for _, key := range f.redis.Keys(t.Context(), f.lockers[0].cfg.Prefix+"*").Val() {
+		for _, key := range f.redis.Keys(t.Context(), f.lockers[0].base.Config.Prefix+"*").Val() {
 			if f.redis.PTTL(t.Context(), key).Val() <= 0 {
 				t.Errorf("%s has no TTL", key)
 			}

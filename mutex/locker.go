@@ -2,16 +2,12 @@ package mutex
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"time"
 
-	"github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/locker"
 	"github.com/cacheguard/go/internal/queue"
-	"github.com/cacheguard/go/internal/replicas"
 )
 
 // doorWidth is how many callers of a process may queue for a fair lock in Redis: the next one, and some in case that one
@@ -20,23 +16,24 @@ const doorWidth = 4
 
 // Locker hands out locks that are kept in Redis. It is safe for concurrent use.
 type Locker struct {
-	life   *lifecycle.Lender[*Lease]
-	base   *locker.Base
-	cfg    Config
-	queues localQueues // of locks that are not fair
-	doors  queue.Doors // of those that are
-	listen sync.Once   // to revocations
-	deaf   func()      // undoes listen
+	life    *lifecycle.Lender[*Lease]
+	base    *locker.Base
+	fair    bool          // Config.Fair
+	minHold time.Duration // Config.MinHold
+	queues  localQueues   // of locks that are not fair
+	doors   queue.Doors   // of those that are
+	listen  sync.Once     // to revocations
+	deaf    func()        // undoes listen
 }
 
 // New returns a Locker. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
 func New(rdb Redis, cfg Config) (*Locker, error) {
-	if err := errors.Join(config.CheckClient(rdb), cfg.check(), replicas.Check(rdb, cfg.Replicas)); err != nil {
-		return nil, fmt.Errorf("mutex: %w", err)
+	life := lifecycle.NewLender((*Lease).abort)
+	base, err := locker.Open("mutex", rdb, cfg.common(), cfg.check(), life.Life)
+	if err != nil {
+		return nil, err
 	}
-	cfg = cfg.withDefaults()
-	k := &Locker{life: lifecycle.NewLender((*Lease).abort), cfg: cfg, deaf: func() {}}
-	k.base = locker.Open(rdb, cfg.common(), k.life.Life)
+	k := &Locker{life: life, base: base, fair: cfg.Fair, minHold: max(cfg.MinHold, 0), deaf: func() {}}
 	k.queues.roundTrip = k.base.RoundTrip
 	k.doors = queue.Doors{Width: doorWidth, RoundTrip: k.base.RoundTrip}
 	return k, nil
@@ -60,25 +57,14 @@ func (k *Locker) begin(name string) error {
 	if k == nil {
 		return errNilLocker
 	}
-	return begin(k.life, name)
-}
-
-// begin begins a call on the lock of the name. Each nil is followed by one Done.
-func begin(life *lifecycle.Lender[*Lease], name string) error {
-	if err := lockErrors.Name(name, lifecycle.LongestName); err != nil {
-		return err
-	}
-	if !life.Begin() {
-		return ErrClosed
-	}
-	return nil
+	return lockErrors.Begin(k.life.Life, name)
 }
 
 // start makes the process reachable for messages, when it first needs that. It does not wait for it.
 func (k *Locker) start() {
 	k.listen.Do(func() {
 		k.base.Inbox.Start()
-		k.deaf = k.base.Inbox.Notify(k.cfg.Prefix, k.revoked)
+		k.deaf = k.base.Inbox.Notify(k.base.Config.Prefix, k.revoked)
 	})
 }
 
@@ -93,7 +79,7 @@ func (k *Locker) revoked(token string) {
 
 // newClaim makes the claim of a call of the Locker.
 func (k *Locker) newClaim(ctx context.Context, name string) *claim {
-	c := newClaim(ctx, lockKey(k.cfg.Prefix, name), k.cfg.Instance)
+	c := newClaim(ctx, lockKey(k.base.Config.Prefix, name), k.base.Config.Instance)
 	c.Locker, c.name = k, name
 	return c
 }
@@ -104,9 +90,9 @@ func (c *claim) granted(ctx context.Context, q *localQueue, g queue.Grant) (*Lea
 		c.giveBack(q)
 		return nil, lockErrors.Refused(ctx, c.name, err)
 	}
-	l := &Lease{from: c.Locker, life: c.life, claim: c, name: c.name, queue: q, fence: g.Fence, unlocked: c.cfg.Hooks.common().Held(c.name)}
+	l := &Lease{from: c.Locker, life: c.life, claim: c, name: c.name, queue: q, fence: g.Fence, unlocked: c.base.Config.Hooks.Held(c.name)}
 	l.since = time.Now()
-	l.least.Store(int64(c.cfg.MinHold))
+	l.least.Store(int64(c.minHold))
 	c.life.Add(l, func() { l.hold.Begin(ctx, c.base.Holding((*held)(l)), g.Sent, g.Length) })
 	if l.Context().Err() == nil {
 		return l, nil

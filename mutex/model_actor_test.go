@@ -169,7 +169,7 @@ func (w *world) receive(inbox string) {
 func (w *world) hold(a *actor) {
 	if w.Chance(60) {
 		w.send(a, "renews", a.renewal(ms(a.ttl), 0), func(cmd *redis.Cmd, sent int64) {
-			if n, _ := cmd.Int(); n == replyKept {
+			if n, _ := cmd.Int(); n == queue.Done {
 				a.until = sent + a.ttl
 			} else if a.until > w.Mono {
 				w.Wrong("%s is lost while it is trusted", a.id)
@@ -206,10 +206,10 @@ func (w *world) finish(a *actor) {
 				w.Wrong("%s is left after its release", a.id)
 			}
 			w.gone[a.id] = a.token
-			if held && a.until > w.Mono && reply < replyKept {
+			if held && a.until > w.Mono && reply < queue.Done {
 				w.Wrong("%s was trusted, and its release says %d", a.id, reply)
 			}
-			if reply > replyKept && next.stage == lining {
+			if reply > queue.Done && next.stage == lining {
 				passed = true
 				next.stage, next.fence, next.until = holding, reply, sent+next.ttl
 			}

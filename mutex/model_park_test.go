@@ -1,6 +1,10 @@
 package mutex
 
-import "github.com/redis/go-redis/v9"
+import (
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/queue"
+)
 
 // parked is a lock that nobody holds and nobody gets before its time.
 type parked struct {
@@ -23,10 +27,10 @@ func (w *world) park(a *actor) {
 				w.Wrong("%s is left after it was parked", a.id)
 			}
 			w.gone[a.id] = a.token
-			if held && a.until > w.Mono && reply < replyKept {
+			if held && a.until > w.Mono && reply < queue.Done {
 				w.Wrong("%s was trusted, and was not parked: %d", a.id, reply)
 			}
-			if reply == replyKept {
+			if reply == queue.Done {
 				w.parked = parked{a.id + parkedMark, until}
 			}
 		}, func() {})

@@ -45,17 +45,17 @@ func player(t *testing.T) model.Play {
 	t.Helper()
 	rdb := shared.Client(t)
 	return func(seed uint64, edit func(string) string) string {
-		edited := func(sources ...string) *script.Script {
+		edited := func(names ...string) *script.Script {
 			whole := ""
-			for _, source := range sources {
-				whole += model.Modelled(edit(source))
+			for _, name := range names {
+				whole += model.Modelled(edit(text(name)))
 			}
 			return script.New(whole)
 		}
 		w := &world{key: "{model-" + rand.Text() + "}", passes: make(map[string]int), successors: make(map[string]bool), gone: make(map[string]string)}
 		w.scripts = map[*script.Script]*script.Script{
-			lockScript: edited(fields, lockFree, prelude, lockSource), unlockScript: edited(fields, unlockLone, prelude, unlockSource),
-			renewScript: edited(fields, prelude, renewSource), parkScript: edited(fields, prelude, parkSource), revokeScript: edited(fields, prelude, revokeSource),
+			lockScript: edited("fields", "lock_free", "prelude", "lock"), unlockScript: edited("fields", "unlock_lone", "prelude", "unlock"),
+			renewScript: edited("fields", "prelude", "renew"), parkScript: edited("fields", "prelude", "park"), revokeScript: edited("fields", "prelude", "revoke"),
 		}
 		w.World = model.NewWorld(rdb, seed, w.key)
 		w.arrivals = model.NewArrivals(w.World)

@@ -17,7 +17,7 @@ func (k *Locker) observed() observe.Locker {
 		return observe.Locker{}
 	}
 	return observe.Locker{
-		Kind: "mutex", Prefix: k.cfg.Prefix, Instance: k.cfg.Instance, Up: k.base.Inbox.Up,
+		Kind: "mutex", Prefix: k.base.Config.Prefix, Instance: k.base.Config.Instance, Up: k.base.Inbox.Up,
 		Held: func() []observe.Held { return shown(k.life.Held()) },
 		Inspect: func(ctx context.Context, name string) (observe.Lock, error) {
 			i, err := k.Inspect(ctx, name)

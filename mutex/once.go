@@ -44,7 +44,7 @@ func (k *Locker) Once(
 	return true, l.do(ctx, func(ctx context.Context, l *Lease) error {
 		err := f(ctx, l)
 		if err == nil {
-			l.least.Store(int64(max(interval, k.cfg.MinHold)))
+			l.least.Store(int64(max(interval, k.minHold)))
 		}
 		return err
 	})
@@ -62,7 +62,7 @@ func (l *Lease) rest() time.Duration {
 // park gives the lock up so that it stays held for a while.
 func (k *Locker) park(c *claim, q *localQueue, rest time.Duration) (int, error) {
 	defer q.vacate()
-	answer, err := k.base.Redis.Release(c.parking(rest, c.trail.Lost()), k.cfg.TTL)
+	answer, err := k.base.Redis.Release(c.parking(rest, c.trail.Lost()), k.base.Config.TTL)
 	if err != nil {
 		return 0, err
 	}

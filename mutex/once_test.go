@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/config"
+	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -32,7 +33,7 @@ func onBoth(t *testing.T, test func(t *testing.T, connect func() client)) {
 // join adds an instance with other settings.
 func (f *fleet) join(rdb Redis, cfg Config) *Locker {
 	f.Helper()
-	cfg.Prefix = f.lockers[0].cfg.Prefix
+	cfg.Prefix = f.lockers[0].base.Config.Prefix
 	config.SetDefault(&cfg.RedisTimeout, redisTimeout)
 	k, err := New(rdb, cfg)
 	if err != nil {
@@ -127,8 +128,8 @@ func TestARunThatFailsOrPanicsIsTriedAgainByTheNextCall(t *testing.T) {
 func TestTheRunOfAProcessThatDiedIsTriedAgainWhenItsLeaseEnds(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1, Config{})
-	dead := f.join(shared.Client(t), Config{TTL: 3 * time.Second, Watchdog: off}) // longer than a busy machine stands still for
-	if _, err := dead.TryLock(t.Context(), "a"); err != nil {                     // as Once does; it is never unlocked
+	dead := f.join(shared.Client(t), Config{TTL: 3 * time.Second, FixedLease: true}) // longer than a busy machine stands still for
+	if _, err := dead.TryLock(t.Context(), "a"); err != nil {                        // as Once does; it is never unlocked
 		t.Fatal(err)
 	}
 	redistest.Await(t, "it runs again", func() bool { return once(t, f.lockers[0], time.Hour, nil) })
@@ -201,16 +202,16 @@ func TestRequestsThatArriveLateDoNotChangeTheRest(t *testing.T) {
 		}
 	}
 	reply, err := park.Run(t.Context(), f.redis).Int64()
-	run("park", reply, err, replyKept)
+	run("park", reply, err, queue.Done)
 	late := c.parking(2*time.Hour, true)
 	reply, err = late.Run(t.Context(), f.redis).Int64()
-	run("a second copy", reply, err, replyKept)
+	run("a second copy", reply, err, queue.Done)
 	renewal := c.renewal(time.Minute, 0)
 	reply, err = renewal.Run(t.Context(), f.redis).Int64()
-	run("renewal", reply, err, replyLost)
+	run("renewal", reply, err, queue.Lost)
 	unlock := c.releasing(successor{}, true)
 	reply, err = unlock.Run(t.Context(), f.redis).Int64()
-	run("unlock", reply, err, replyLost)
+	run("unlock", reply, err, queue.Lost)
 	ask := c.asking(time.Minute, time.Second, int64(60_000), "")
 	answer, err := parseAnswer(ask.Run(t.Context(), f.redis), time.Minute)
 	if err != nil || answer.Granted {

@@ -50,9 +50,9 @@ func holderProcess(t *testing.T) {
 // child starts a process, and says its first line to it.
 func (f *fleet) child(line string) *redistest.Process {
 	f.Helper()
-	cfg := f.lockers[0].cfg
+	cfg := f.lockers[0].base.Config
 	child := redistest.Child(f, f.Name(), "ADDR="+shared.Addr(), "PREFIX="+cfg.Prefix, "TTL="+cfg.TTL.String(),
-		fmt.Sprintf("FAIR=%v", cfg.Fair))
+		fmt.Sprintf("FAIR=%v", f.lockers[0].fair))
 	child.WriteLine(line)
 	return child
 }
@@ -60,7 +60,7 @@ func (f *fleet) child(line string) *redistest.Process {
 // increment does what the lock is for. between runs between reading and writing.
 func increment(t *testing.T, rdb *redis.Client, k *Locker, name string, fenced bool, between func()) {
 	t.Helper()
-	tb := table{rdb, lockKey(k.cfg.Prefix, name) + ":table"}
+	tb := table{rdb, lockKey(k.base.Config.Prefix, name) + ":table"}
 	l, err := k.Lock(context.Background(), name)
 	if err != nil {
 		t.Fatal(err)

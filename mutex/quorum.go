@@ -13,6 +13,7 @@ import (
 	"github.com/cacheguard/go/internal/hold"
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/link"
+	"github.com/cacheguard/go/internal/queue"
 )
 
 // Quorum hands out locks that are kept by a majority of independent Redis servers, so that they survive the loss of the others. It is safe
@@ -23,7 +24,7 @@ import (
 type Quorum struct {
 	life     *lifecycle.Lender[*Lease]
 	servers  []*link.Sender
-	cfg      Config
+	cfg      config.Lock
 	majority int
 }
 
@@ -36,7 +37,7 @@ const (
 // NewQuorum returns a Quorum on independent servers, preferably 3 or 5. A cluster, or a primary with its replicas, counts as one.
 // It does no I/O. It refuses Config.Fair, as there is no queue across servers, and Config.Replicas.
 func NewQuorum(clients []Redis, cfg Config) (*Quorum, error) {
-	problems := []error{cfg.check()}
+	problems := []error{cfg.common().Check(), cfg.check()}
 	if len(clients) == 0 {
 		problems = append(problems, errors.New("no clients"))
 	}
@@ -59,7 +60,7 @@ func NewQuorum(clients []Redis, cfg Config) (*Quorum, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, fmt.Errorf("mutex: %w", err)
 	}
-	q := &Quorum{life: lifecycle.NewLender((*Lease).abort), cfg: cfg.withDefaults(), majority: len(clients)/2 + 1}
+	q := &Quorum{life: lifecycle.NewLender((*Lease).abort), cfg: cfg.common().WithDefaults(), majority: len(clients)/2 + 1}
 	for _, rdb := range clients {
 		q.servers = append(q.servers, link.NewSender(rdb, q.cfg.RedisTimeout, q.life.Life))
 	}
@@ -82,7 +83,7 @@ func (q *Quorum) begin(name string) error {
 	if q == nil {
 		return errNilLocker
 	}
-	return begin(q.life, name)
+	return lockErrors.Begin(q.life.Life, name)
 }
 
 // Lock is like that of a Locker. It returns an error of Redis at once if no majority can be reached at all, or when none can
@@ -91,7 +92,7 @@ func (q *Quorum) Lock(ctx context.Context, name string) (*Lease, error) {
 	if q == nil {
 		return nil, errNilLocker
 	}
-	asking := q.cfg.Hooks.common().Ask(ctx, "Lock", name)
+	asking := q.cfg.Hooks.Ask(ctx, "Lock", name)
 	l, err := q.lock(ctx, name)
 	asking.End(err)
 	return l, err
@@ -108,13 +109,7 @@ func (q *Quorum) lock(ctx context.Context, name string) (l *Lease, err error) {
 		if err == nil || time.Since(answered) > q.cfg.TTL || ctx.Err() != nil || q.life.Ending.Err() != nil {
 			return l, err
 		}
-		timer := time.NewTimer(pause/2 + rand.N(pause))
-		select {
-		case <-timer.C:
-		case <-ctx.Done(): // TryLock says so
-		case <-q.life.Ending.Done(): // the same
-		}
-		timer.Stop()
+		q.life.Sleep(ctx, pause/2+rand.N(pause)) // if that is cut short, try says why
 	}
 }
 
@@ -124,7 +119,7 @@ func (q *Quorum) TryLock(ctx context.Context, name string) (*Lease, error) {
 	if q == nil {
 		return nil, errNilLocker
 	}
-	asking := q.cfg.Hooks.common().Ask(ctx, "TryLock", name)
+	asking := q.cfg.Hooks.Ask(ctx, "TryLock", name)
 	l, err := q.try(ctx, name)
 	asking.End(err)
 	return l, err
@@ -182,12 +177,12 @@ func (q *Quorum) DoFenced(ctx context.Context, name string, f func(ctx context.C
 
 // newLease begins a lease that a majority granted or renewed when asked at sent.
 func (q *Quorum) newLease(ctx context.Context, name string, c *claim, trails []link.Trail, fence int64, sent time.Time) *Lease {
-	l := &Lease{from: q, life: q.life, claim: c, trails: trails, name: name, fence: fence, unlocked: q.cfg.Hooks.common().Held(name)}
+	l := &Lease{from: q, life: q.life, claim: c, trails: trails, name: name, fence: fence, unlocked: q.cfg.Hooks.Held(name)}
 	ttl := q.trusted()
 	q.life.Add(l, func() {
 		l.hold.Begin(ctx, hold.Options{Holder: (*held)(l), TTL: ttl, Max: q.cfg.MaxHold}, sent, ttl)
 	})
-	if q.cfg.Watchdog != off {
+	if !q.cfg.FixedLease {
 		q.life.Go(func() { q.watch(l) }) // owner: the Quorum; stop: the end of the lease; joined by Close
 	}
 	return l
@@ -220,7 +215,7 @@ func (q *Quorum) extend(ctx context.Context, l *Lease) error {
 	err := q.renew(ctx, l.claim, l.fence)
 	switch {
 	case err == nil:
-		return l.hold.Answered(sent, replyKept)
+		return l.hold.Answered(sent, queue.Done)
 	case errors.Is(err, ErrRevoked), errors.Is(err, ErrLeaseLost):
 		l.hold.Lose(err)
 	}

@@ -9,7 +9,7 @@ import (
 
 // confirm makes replicas acknowledge a grant, if Config.Replicas asks for it.
 func (c *claim) confirm(ctx context.Context, g *queue.Grant) error {
-	return c.base.Confirm(ctx, func() script.Call { return c.renewal(c.cfg.TTL, 0) }, lost, g)
+	return c.base.Confirm(ctx, func() script.Call { return c.renewal(c.base.Config.TTL, 0) }, g)
 }
 
 // giveBack releases in the background a lock that was granted but not acknowledged. Only calls that the life counts may use

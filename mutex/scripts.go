@@ -1,7 +1,7 @@
 package mutex
 
 import (
-	_ "embed"
+	"embed"
 	"fmt"
 	"strings"
 	"time"
@@ -16,50 +16,16 @@ import (
 // parkedMark is what the token of a lock has, behind the id that parked it: see park.lua.
 const parkedMark = "+"
 
-//go:embed lua/fields.lua
-var fields string
-
-//go:embed lua/prelude.lua
-var prelude string
-
-//go:embed lua/lock.lua
-var lockSource string
-
-//go:embed lua/lock_free.lua
-var lockFree string
-
-//go:embed lua/unlock_lone.lua
-var unlockLone string
-
-//go:embed lua/unlock.lua
-var unlockSource string
-
-//go:embed lua/park.lua
-var parkSource string
-
-//go:embed lua/renew.lua
-var renewSource string
-
-//go:embed lua/revoke.lua
-var revokeSource string
-
-//go:embed lua/inspect.lua
-var inspectSource string
+//go:embed lua/*.lua
+var files embed.FS
 
 var (
-	lockScript    = script.New(fields + lockFree + prelude + lockSource)
-	unlockScript  = script.New(fields + unlockLone + prelude + unlockSource)
-	parkScript    = script.New(fields + prelude + parkSource)
-	renewScript   = script.New(fields + prelude + renewSource)
-	revokeScript  = script.New(fields + prelude + revokeSource)
-	inspectScript = script.New(fields + prelude + inspectSource)
-)
-
-// The replies of scripts about a hold.
-const (
-	replyLost    = 0
-	replyKept    = 1
-	replyRevoked = -1
+	lockScript    = script.Compile(files, "fields", "lock_free", "prelude", "lock")
+	unlockScript  = script.Compile(files, "fields", "unlock_lone", "prelude", "unlock")
+	parkScript    = script.Compile(files, "fields", "prelude", "park")
+	renewScript   = script.Compile(files, "fields", "prelude", "renew")
+	revokeScript  = script.Compile(files, "fields", "prelude", "revoke")
+	inspectScript = script.Compile(files, "fields", "prelude", "inspect")
 )
 
 // lockKey has an ending of its own, so that a Guard's key of the name is another one.
@@ -140,17 +106,8 @@ func parseInfo(cmd *redis.Cmd) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	number := func(i int) int64 {
-		if i >= len(reply) {
-			return 0
-		}
-		n, _ := reply[i].(int64)
-		return n
-	}
-	token := ""
-	if len(reply) > 0 {
-		token, _ = reply[0].(string)
-	}
+	number := func(i int) int64 { return script.Number(reply, i) }
+	token := script.String(reply, 0)
 	return Info{
 		Token: token, Instance: keys.InstanceOf(strings.TrimSuffix(token, parkedMark)), Fence: number(1), Left: script.Duration(number(2)),
 		Holds: int(number(3)), Waiters: int(number(4)),

@@ -33,7 +33,7 @@ func TestAnHeirThatHasQueuedDoesNotGetTheLockOnceMoreAfterItHasLeft(t *testing.T
 	if fence := f.run(l.claim.releasing(successor{id: next.id, ttl: time.Minute, first: true}, false)); fence <= l.Fence() {
 		t.Errorf("fence %d after %d", fence, l.Fence())
 	}
-	expect.Equal(t, "released", f.run(next.releasing(successor{}, false)), replyKept)
+	expect.Equal(t, "released", f.run(next.releasing(successor{}, false)), queue.Done)
 	expect.Equal(t, "token", must2(f.lockers[0].Inspect(t.Context(), "k")).Token, "")
 }
 
@@ -47,7 +47,7 @@ func TestAHoldOfAnOwnerDoesNotShortenTheLeaseOfAnother(t *testing.T) {
 			t.Fatalf("%+v, %v", answer, err)
 		}
 	}
-	expect.Equal(t, "renewed", f.run(short.renewal(time.Minute, 0)), replyKept)
+	expect.Equal(t, "renewed", f.run(short.renewal(time.Minute, 0)), queue.Done)
 	if left := must2(f.lockers[0].Inspect(t.Context(), "k")).Left; left < 59*time.Minute {
 		t.Errorf("the lease ends in %v", left)
 	}

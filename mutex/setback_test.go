@@ -16,8 +16,8 @@ import (
 func TestDeadWaitersHoldUpNobodyForLongerThanTheTTLOfOneWhenTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
 	rdb, key := shared.Client(t), "{model-"+rand.Text()+"}"
-	lock := script.New(model.Modelled(fields + lockFree + prelude + lockSource))
-	unlock := script.New(model.Modelled(fields + unlockLone + prelude + unlockSource))
+	lock := script.New(model.Modelled(text("fields", "lock_free", "prelude", "lock")))
+	unlock := script.New(model.Modelled(text("fields", "unlock_lone", "prelude", "unlock")))
 	run := func(at int64, id string, call func(*claim) script.Call, with *script.Script) script.Call {
 		t.Helper()
 		rdb.HSet(context.Background(), key+":clock", "s", at/1000, "us", at%1000*1000)

@@ -21,7 +21,7 @@ func (k *Locker) unlock(l *Lease) (int, error) {
 
 // extend makes a lease end TTL from now.
 func (k *Locker) extend(ctx context.Context, l *Lease) error {
-	reply, sent, err := k.base.Renew(ctx, l.claim.renewal(k.cfg.TTL, 0))
+	reply, sent, err := k.base.Renew(ctx, l.claim.renewal(k.base.Config.TTL, 0))
 	if err != nil {
 		return err
 	}
@@ -49,20 +49,20 @@ func (k *Locker) release(c *claim, q *localQueue) (orphan *place, reply int, err
 	next, first := q.next()
 	to := successor{}
 	if next != nil {
-		to = successor{id: next.id, inbox: k.base.Inbox.Address(), ttl: k.cfg.TTL, first: first}
+		to = successor{id: next.id, inbox: k.base.Inbox.Address(), ttl: k.base.Config.TTL, first: first}
 	}
 	sent := time.Now()
-	answer, err := k.base.Redis.Release(c.releasing(to, c.trail.Lost()), k.cfg.TTL)
+	answer, err := k.base.Redis.Release(c.releasing(to, c.trail.Lost()), k.base.Config.TTL)
 	fence := int64(0)
 	if err == nil {
 		fence, err = answer.Int64()
 	}
 	switch {
-	case fence > replyKept:
-		if !q.pass(next, queue.Grant{Fence: fence, Sent: sent, Length: k.cfg.TTL}) {
-			return next, replyKept, nil
+	case fence > queue.Done:
+		if !q.pass(next, queue.Grant{Fence: fence, Sent: sent, Length: k.base.Config.TTL}) {
+			return next, queue.Done, nil
 		}
-		return nil, replyKept, nil
+		return nil, queue.Done, nil
 	case err != nil && next != nil:
 		next.trail.Lose() // if it has the lock, it finds out by asking
 		q.vacate()

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/cacheguard/go/internal/link"
+	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/script"
 )
 
@@ -28,7 +29,7 @@ func (q *Quorum) ballot(ask func(server int) vote) (votes []vote, ok bool) {
 	for range q.servers {
 		v := <-all
 		votes = append(votes, v)
-		if v.err == nil && v.reply == replyKept {
+		if v.err == nil && v.reply == queue.Done {
 			yes++
 		}
 		if yes == q.majority {
@@ -52,7 +53,7 @@ func (q *Quorum) take(ctx context.Context, c *claim, trails []link.Trail) (fence
 		if !answer.Granted {
 			return vote{err: err}
 		}
-		return vote{reply: replyKept, fence: answer.Fence}
+		return vote{reply: queue.Done, fence: answer.Fence}
 	})
 	for _, v := range votes {
 		fence = max(fence, v.fence)
@@ -78,7 +79,7 @@ func (q *Quorum) renew(ctx context.Context, c *claim, fence int64) error {
 	}
 	no := ErrLeaseLost
 	for _, v := range votes {
-		if v.reply == replyRevoked {
+		if v.reply == queue.Revoked {
 			no = ErrRevoked
 		}
 	}
@@ -90,7 +91,7 @@ func (q *Quorum) renew(ctx context.Context, c *claim, fence int64) error {
 func verdict(votes []vote, no error) error {
 	var errs []error
 	for _, v := range votes {
-		if v.err == nil && v.reply != replyKept {
+		if v.err == nil && v.reply != queue.Done {
 			return no
 		}
 		errs = append(errs, v.err)
@@ -113,11 +114,11 @@ func (q *Quorum) unlock(l *Lease) (int, error) {
 		return vote{reply: reply, err: err}
 	})
 	if ok {
-		return replyKept, nil
+		return queue.Done, nil
 	}
 	err := verdict(votes, ErrLeaseLost)
 	if errors.Is(err, ErrLeaseLost) {
-		return replyLost, nil
+		return queue.Lost, nil
 	}
 	return 0, err
 }

@@ -21,7 +21,7 @@ func (l *Lease) Downgrade(ctx context.Context) error {
 	}
 	defer done()
 	fence := l.become(false, 0)
-	reply, sent, err := c.Run(ctx, c.lock().toReader(c.Token, c.cfg.TTL, fence))
+	reply, sent, err := c.Run(ctx, c.lock().toReader(c.Token, c.Config.TTL, fence))
 	if err == nil {
 		err = l.hold.Answered(sent, int(reply))
 	}
@@ -46,7 +46,7 @@ func (l *Lease) TryUpgrade(ctx context.Context) error {
 	if l.Writes() {
 		return nil
 	}
-	reply, sent, err := c.Run(ctx, c.lock().toWriter(c.Token, c.cfg.TTL, l.Fence()))
+	reply, sent, err := c.Run(ctx, c.lock().toWriter(c.Token, c.Config.TTL, l.Fence()))
 	switch {
 	case err != nil:
 	case reply > queue.Done:

@@ -22,8 +22,8 @@ func (k *Locker) newClaim(name string, m mode) *claim {
 	return &claim{
 		Locker: k, name: name, mode: m,
 		Claim: locker.Claim{
-			Base: k.base, Calls: lockAt(protocol, keys.Tagged(k.cfg.Prefix, name)).Calls,
-			Token: keys.NewToken(k.cfg.Instance), As: m.arg(),
+			Base: k.base, Calls: lockAt(protocol, keys.Tagged(k.base.Config.Prefix, name)).Calls,
+			Token: keys.NewToken(k.base.Config.Instance), As: m.arg(),
 		},
 	}
 }
@@ -51,7 +51,7 @@ func (c *claim) enter(ctx context.Context) (err error) {
 	switch {
 	case c.mode == writing:
 		c.Guest, err = c.writers.Enter(ctx, c.life.Ending, c.name)
-	case given && time.Until(leaves) < queue.Grace(c.cfg.TTL)/3:
+	case given && time.Until(leaves) < queue.Grace(c.Config.TTL)/3:
 		c.Guest, err = c.readers.Enter(ctx, c.life.Ending, c.name)
 	}
 	return err

@@ -1,7 +1,6 @@
 package rwlock
 
 import (
-	"errors"
 	"time"
 
 	"github.com/cacheguard/go/internal/config"
@@ -48,25 +47,10 @@ type Config struct {
 	Hooks Hooks
 }
 
-// check returns one error that names every field that is out of range.
-func (c Config) check() error {
-	var p config.Problems
-	p.Instance(c.Instance)
-	return errors.Join(p.Err(), c.common().Check())
-}
-
-func (c Config) withDefaults() Config {
-	if c.FixedLease {
-		c.Watchdog = config.Off
-	}
-	t := c.common().WithDefaults()
-	config.SetDefault(&c.Instance, config.DefaultInstance())
-	c.Prefix, c.TTL, c.MaxHold, c.Replicas, c.RedisTimeout = t.Prefix, t.TTL, t.MaxHold, t.Replicas, t.RedisTimeout
-	return c
-}
-
-func (c Config) common() config.Lock {
+// common has the fields, all of which other kinds of locks have too.
+func (c *Config) common() config.Lock {
 	return config.Lock{
-		Prefix: c.Prefix, TTL: c.TTL, Watchdog: c.Watchdog, MaxHold: c.MaxHold, Replicas: c.Replicas, RedisTimeout: c.RedisTimeout,
+		Prefix: c.Prefix, Instance: c.Instance, TTL: c.TTL, FixedLease: c.FixedLease, Watchdog: c.Watchdog, MaxHold: c.MaxHold, Replicas: c.Replicas,
+		RedisTimeout: c.RedisTimeout, Hooks: config.Hooks(c.Hooks),
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/cacheguard/go/internal/lifecycle"
-	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/mutex"
 )
 
@@ -38,11 +37,3 @@ var (
 )
 
 var lockErrors = lifecycle.LockErrors{Package: "rwlock"}
-
-// lost returns why a lease is lost, according to a script's answer.
-func lost(reply int) error {
-	if reply == queue.Revoked {
-		return ErrRevoked
-	}
-	return ErrLeaseLost
-}

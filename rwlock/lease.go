@@ -6,9 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cacheguard/go/internal/config"
-	"github.com/cacheguard/go/internal/fence"
 	"github.com/cacheguard/go/internal/hold"
+	"github.com/cacheguard/go/internal/locker"
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/script"
 )
@@ -31,8 +30,8 @@ type Lease struct {
 
 func (c *claim) newLease(ctx context.Context, g queue.Grant) *Lease {
 	l := &Lease{claim: c, changing: make(chan struct{}, 1), writes: c.mode == writing, fence: g.Fence}
-	l.unlocked = config.Hooks(c.cfg.Hooks).Held(c.name)
-	c.life.Add(l, func() { l.hold.Begin(fence.With(ctx, l), c.Holding((*held)(l)), g.Sent, g.Length) })
+	l.unlocked = c.Config.Hooks.Held(c.name)
+	c.life.Add(l, func() { l.hold.Begin(locker.WithFence(ctx, l), c.Holding((*held)(l)), g.Sent, g.Length) })
 	return l
 }
 
@@ -44,7 +43,7 @@ func (h *held) Renewal() script.Call {
 	return l.claim.Renewal(l.Fence())
 }
 
-func (h *held) Cause(reply int) error { return lost(reply) }
+func (h *held) Cause(reply int) error { return locker.Lost(reply) }
 func (h *held) Lost()                 { h.claim.life.Remove((*Lease)(h)) } // a holder that has lost it need not unlock
 
 // Context is the context to work with under the lock. It ends when the lease is unlocked, and when it is lost; the cause is
@@ -157,7 +156,7 @@ func (l *Lease) release() error {
 	reply, err := c.GiveUp(&l.hold, l.Fence())
 	c.life.Remove(l)
 	if err == nil && reply != queue.Done {
-		err = lost(reply)
+		err = locker.Lost(reply)
 	}
 	return err
 }

@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cacheguard/go/internal/config"
-	"github.com/cacheguard/go/internal/fence"
+	"github.com/cacheguard/go/internal/locker"
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/script"
 )
@@ -56,7 +55,7 @@ func (k *Locker) run(ctx context.Context, w way, name string, f func(context.Con
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Unlock(ctx)) }()
-	ctx, cancel := l.hold.Within(fence.With(ctx, l))
+	ctx, cancel := l.hold.Within(locker.WithFence(ctx, l))
 	defer cancel()
 	return f(ctx, l)
 }
@@ -78,7 +77,7 @@ func (k *Locker) told(ctx context.Context, w way, name string) (*Lease, error) {
 	if k == nil {
 		return nil, errNilLocker
 	}
-	asking := config.Hooks(k.cfg.Hooks).Ask(ctx, w.call, name)
+	asking := k.base.Config.Hooks.Ask(ctx, w.call, name)
 	l, err := k.acquire(ctx, w, name)
 	asking.End(err)
 	return l, err
@@ -113,5 +112,5 @@ func (c *claim) try(ctx context.Context) (queue.Grant, error) { return c.Try(ctx
 
 // confirm makes replicas acknowledge a grant, if Config.Replicas asks for it.
 func (c *claim) confirm(ctx context.Context, g *queue.Grant) error {
-	return c.Confirm(ctx, func() script.Call { return c.Renewal(g.Fence) }, lost, g)
+	return c.Confirm(ctx, func() script.Call { return c.Renewal(g.Fence) }, g)
 }

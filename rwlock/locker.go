@@ -1,14 +1,9 @@
 package rwlock
 
 import (
-	"errors"
-	"fmt"
-
-	"github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/locker"
 	"github.com/cacheguard/go/internal/queue"
-	"github.com/cacheguard/go/internal/replicas"
 )
 
 // doorWidth is how many writers of a process may queue for a lock in Redis: the next one, and some in case that one leaves.
@@ -21,22 +16,22 @@ const readersWidth = 64
 type Locker struct {
 	life    *lifecycle.Lender[*Lease]
 	base    *locker.Base
-	cfg     Config
 	writers queue.Doors
 	readers queue.Doors // those that are impatient
 }
 
 // New returns a Locker. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
 func New(rdb Redis, cfg Config) (*Locker, error) {
-	if err := errors.Join(config.CheckClient(rdb), cfg.check(), replicas.Check(rdb, cfg.Replicas)); err != nil {
-		return nil, fmt.Errorf("rwlock: %w", err)
+	life := lifecycle.NewLender((*Lease).abort)
+	base, err := locker.Open("rwlock", rdb, cfg.common(), nil, life.Life)
+	if err != nil {
+		return nil, err
 	}
-	cfg = cfg.withDefaults()
-	k := &Locker{life: lifecycle.NewLender((*Lease).abort), cfg: cfg}
-	k.base = locker.Open(rdb, cfg.common(), k.life.Life)
-	k.writers = queue.Doors{Width: doorWidth, RoundTrip: k.base.RoundTrip}
-	k.readers = queue.Doors{Width: readersWidth, RoundTrip: k.base.RoundTrip, Shared: true}
-	return k, nil
+	return &Locker{
+		life: life, base: base,
+		writers: queue.Doors{Width: doorWidth, RoundTrip: base.RoundTrip},
+		readers: queue.Doors{Width: readersWidth, RoundTrip: base.RoundTrip, Shared: true},
+	}, nil
 }
 
 // Close ends the contexts of all leases of the Locker with ErrClosed, unlocks them, and returns when everything that the
@@ -56,11 +51,5 @@ func (k *Locker) begin(name string) error {
 	if k == nil {
 		return errNilLocker
 	}
-	if err := lockErrors.Name(name, lifecycle.LongestName); err != nil {
-		return err
-	}
-	if !k.life.Begin() {
-		return ErrClosed
-	}
-	return nil
+	return lockErrors.Begin(k.life.Life, name)
 }

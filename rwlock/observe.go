@@ -14,7 +14,7 @@ func (k *Locker) observed() observe.Locker {
 		return observe.Locker{}
 	}
 	return observe.Locker{
-		Kind: "rwlock", Prefix: k.cfg.Prefix, Instance: k.cfg.Instance, Held: k.held, Up: k.base.Inbox.Up, Revoke: k.Revoke,
+		Kind: "rwlock", Prefix: k.base.Config.Prefix, Instance: k.base.Config.Instance, Held: k.held, Up: k.base.Inbox.Up, Revoke: k.Revoke,
 		Inspect: func(ctx context.Context, name string) (observe.Lock, error) {
 			i, err := k.Inspect(ctx, name)
 			l := observe.Lock{

@@ -77,18 +77,13 @@ func parseInfo(cmd *redis.Cmd) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	var numbers [6]int64
-	if len(reply) != len(numbers) {
+	if len(reply) != 6 {
 		return Info{}, fmt.Errorf("unexpected reply %v", reply)
 	}
-	for i := range numbers {
-		numbers[i], _ = reply[i].(int64)
-	}
-	info := Info{
-		Fence: numbers[1], Left: script.Duration(numbers[2]),
-		Readers: int(numbers[3]), WaitingWriters: int(numbers[4]), WaitingReaders: int(numbers[5]),
-	}
-	info.Token, _ = reply[0].(string)
-	info.Instance = keys.InstanceOf(info.Token)
-	return info, nil
+	number := func(i int) int64 { return script.Number(reply, i) }
+	token := script.String(reply, 0)
+	return Info{
+		Token: token, Instance: keys.InstanceOf(token), Fence: number(1), Left: script.Duration(number(2)),
+		Readers: int(number(3)), WaitingWriters: int(number(4)), WaitingReaders: int(number(5)),
+	}, nil
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/fence"
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/locker"
 	"github.com/cacheguard/go/internal/queue"
@@ -66,7 +65,7 @@ type heldLease struct{ *Lease }
 
 // Within returns a context that ends with ctx and with the lease, and has the fence.
 func (h heldLease) Within(ctx context.Context) (context.Context, func()) {
-	return h.hold.Within(fence.With(ctx, h.Lease))
+	return h.hold.Within(locker.WithFence(ctx, h.Lease))
 }
 
 // Unlock gives up the locks.
@@ -101,7 +100,7 @@ func (t together) Unlock(
 	if len(calls) == 0 {
 		return all
 	}
-	replies, errs := t.base.Redis.ReleaseTogether(calls, t.cfg.TTL)
+	replies, errs := t.base.Redis.ReleaseTogether(calls, t.base.Config.TTL)
 	for n, l := range leases {
 		one, err := &all[at[n]], errs[n]
 		reply := queue.Done
@@ -111,7 +110,7 @@ func (t together) Unlock(
 		one.Sent, one.Failed = true, err
 		if err == nil {
 			if reply = locker.Released(&l.hold, trusted[n], reply); reply != queue.Done {
-				err = lost(reply)
+				err = locker.Lost(reply)
 			}
 		}
 		t.life.Remove(l)

@@ -1,36 +1,21 @@
 package segment
 
 import (
-	_ "embed"
+	"embed"
 	"time"
 
 	"github.com/cacheguard/go/internal/script"
 )
 
-//go:embed lua/prelude.lua
-var prelude string
-
-//go:embed lua/create.lua
-var createSource string
-
-//go:embed lua/take.lua
-var takeSource string
-
-//go:embed lua/undo.lua
-var undoSource string
-
-//go:embed lua/put.lua
-var putSource string
-
-//go:embed lua/send.lua
-var sendSource string
+//go:embed lua/*.lua
+var files embed.FS
 
 var (
-	createScript = script.New(createSource)
-	takeScript   = script.New(takeSource)
-	undoScript   = script.New(prelude + undoSource)
-	putScript    = script.New(prelude + putSource)
-	sendScript   = script.New(prelude + sendSource)
+	createScript = script.Compile(files, "create")
+	takeScript   = script.Compile(files, "take")
+	undoScript   = script.Compile(files, "prelude", "undo")
+	putScript    = script.Compile(files, "prelude", "put")
+	sendScript   = script.Compile(files, "prelude", "send")
 	hgetall      = script.Command("hgetall")
 	hdel         = script.Command("hdel")
 )

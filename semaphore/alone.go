@@ -30,7 +30,7 @@ const again = time.Second
 
 // isAway reports whether an error of a request says that Redis cannot be reached, and the Config what to do then.
 func (k *Locker) isAway(err error) bool {
-	return k.cfg.WithoutRedis > 0 && breaker.Unavailable(err) && !errors.Is(err, ErrNotAcquired) && !errors.Is(err, ErrClosed)
+	return k.withoutRedis > 0 && breaker.Unavailable(err) && !errors.Is(err, ErrNotAcquired) && !errors.Is(err, ErrClosed)
 }
 
 // take takes one of n permits, and waits that long for it. It returns nil if there was none, and how to give it back otherwise.
@@ -69,11 +69,11 @@ func (a *alone) leave(name string, o *own) {
 
 // aloneLease is a permit of the process's own. Nobody else has to learn of it, so with a watchdog it lasts until it is given back.
 func (c *claim) aloneLease(ctx context.Context, giveBack func()) *Lease {
-	length := c.cfg.TTL
-	if c.cfg.Watchdog != config.Off {
+	length := c.Config.TTL
+	if !c.Config.FixedLease {
 		length = config.Longest
 	}
-	l := &Lease{claim: c, alone: giveBack, unlocked: config.Hooks(c.cfg.Hooks).Held(c.name)}
+	l := &Lease{claim: c, alone: giveBack, unlocked: c.Config.Hooks.Held(c.name)}
 	options := c.Holding((*held)(l))
 	options.Keeper = nil
 	c.life.Add(l, func() { l.hold.Begin(ctx, options, time.Now(), length) })

@@ -20,7 +20,7 @@ func (k *Locker) newClaim(name string) *claim {
 	return &claim{
 		Locker: k, name: name,
 		Claim: locker.Claim{
-			Base: k.base, Calls: callsAt(protocol, keys.Tagged(k.cfg.Prefix, name)), Token: keys.NewToken(k.cfg.Instance), As: k.cfg.Permits,
+			Base: k.base, Calls: callsAt(protocol, keys.Tagged(k.base.Config.Prefix, name)), Token: keys.NewToken(k.base.Config.Instance), As: k.permits,
 		},
 	}
 }

@@ -1,7 +1,6 @@
 package semaphore
 
 import (
-	"errors"
 	"time"
 
 	"github.com/cacheguard/go/internal/config"
@@ -51,31 +50,24 @@ type Config struct {
 	Hooks Hooks
 }
 
+// common has the fields that other kinds of locks have too, and whose ranges and defaults are the same for all.
+func (c *Config) common() config.Lock {
+	return config.Lock{
+		Prefix: c.Prefix, Instance: c.Instance, TTL: c.TTL, FixedLease: c.FixedLease, Watchdog: c.Watchdog, MaxHold: c.MaxHold,
+		RedisTimeout: c.RedisTimeout, Hooks: config.Hooks(c.Hooks),
+	}
+}
+
 const mostPermits = 10_000
 
-// check returns one error that names every field that is out of range.
-func (c Config) check() error {
+// check returns one error that names every other field that is out of range.
+func (c *Config) check() error {
 	var p config.Problems
-	p.Instance(c.Instance)
 	if c.Permits < 1 || c.Permits > mostPermits {
 		p.Add("Permits", "%d is not between 1 and %d", c.Permits, mostPermits)
 	}
 	if c.WithoutRedis < 0 || c.WithoutRedis > mostPermits {
 		p.Add("WithoutRedis", "%d is not between 0 and %d", c.WithoutRedis, mostPermits)
 	}
-	return errors.Join(p.Err(), c.common().Check())
-}
-
-func (c Config) withDefaults() Config {
-	if c.FixedLease {
-		c.Watchdog = config.Off
-	}
-	config.SetDefault(&c.Instance, config.DefaultInstance())
-	t := c.common().WithDefaults()
-	c.Prefix, c.TTL, c.MaxHold, c.RedisTimeout = t.Prefix, t.TTL, t.MaxHold, t.RedisTimeout
-	return c
-}
-
-func (c Config) common() config.Lock {
-	return config.Lock{Prefix: c.Prefix, TTL: c.TTL, Watchdog: c.Watchdog, MaxHold: c.MaxHold, RedisTimeout: c.RedisTimeout}
+	return p.Err()
 }

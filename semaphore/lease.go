@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/internal/hold"
+	"github.com/cacheguard/go/internal/locker"
 	"github.com/cacheguard/go/internal/queue"
 	"github.com/cacheguard/go/internal/script"
 )
@@ -25,7 +25,7 @@ type Lease struct {
 }
 
 func (c *claim) newLease(ctx context.Context, g queue.Grant) *Lease {
-	l := &Lease{claim: c, fence: g.Fence, unlocked: config.Hooks(c.cfg.Hooks).Held(c.name)}
+	l := &Lease{claim: c, fence: g.Fence, unlocked: c.Config.Hooks.Held(c.name)}
 	c.life.Add(l, func() { l.hold.Begin(ctx, c.Holding((*held)(l)), g.Sent, g.Length) })
 	return l
 }
@@ -34,7 +34,7 @@ func (c *claim) newLease(ctx context.Context, g queue.Grant) *Lease {
 type held Lease
 
 func (h *held) Renewal() script.Call  { return h.claim.Renewal(h.fence) }
-func (h *held) Cause(reply int) error { return lost(reply) }
+func (h *held) Cause(reply int) error { return locker.Lost(reply) }
 func (h *held) Lost() { // a holder that has lost it need not unlock
 	h.claim.life.Remove((*Lease)(h))
 	if h.alone != nil {
@@ -122,7 +122,7 @@ func (l *Lease) release() error {
 	reply, err := l.giveUp()
 	c.life.Remove(l)
 	if err == nil && reply != queue.Done {
-		err = lost(reply)
+		err = locker.Lost(reply)
 	}
 	return err
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/internal/queue"
 )
 
@@ -47,7 +46,7 @@ func (k *Locker) told(
 	if k == nil {
 		return nil, errNilLocker
 	}
-	asking := config.Hooks(k.cfg.Hooks).Ask(ctx, call, name)
+	asking := k.base.Config.Hooks.Ask(ctx, call, name)
 	l, err := k.acquire(ctx, name, wait, ask)
 	asking.End(err)
 	return l, err
@@ -67,7 +66,7 @@ func (k *Locker) acquire(
 	g, err := ask(c, ctx)
 	for err != nil && ctx.Err() == nil && k.isAway(err) {
 		c = k.newClaim(name) // the other one is abandoned
-		giveBack := k.alone.take(ctx, k.life.Ending, name, k.cfg.WithoutRedis, wait)
+		giveBack := k.alone.take(ctx, k.life.Ending, name, k.withoutRedis, wait)
 		switch {
 		case giveBack != nil:
 			return c.aloneLease(ctx, giveBack), nil

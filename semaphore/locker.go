@@ -1,10 +1,6 @@
 package semaphore
 
 import (
-	"errors"
-	"fmt"
-
-	"github.com/cacheguard/go/internal/config"
 	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/locker"
 	"github.com/cacheguard/go/internal/queue"
@@ -17,23 +13,26 @@ const (
 
 // Locker hands out permits that are kept in Redis. It is safe for concurrent use.
 type Locker struct {
-	life  *lifecycle.Lender[*Lease]
-	base  *locker.Base
-	cfg   Config
-	doors queue.Doors
-	alone alone
+	life    *lifecycle.Lender[*Lease]
+	base    *locker.Base
+	permits int // Config.Permits
+	doors   queue.Doors
+
+	withoutRedis int // Config.WithoutRedis
+	alone        alone
 }
 
 // New returns a Locker. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
 func New(rdb Redis, cfg Config) (*Locker, error) {
-	if err := errors.Join(config.CheckClient(rdb), cfg.check()); err != nil {
-		return nil, fmt.Errorf("semaphore: %w", err)
+	life := lifecycle.NewLender((*Lease).abort)
+	base, err := locker.Open("semaphore", rdb, cfg.common(), cfg.check(), life.Life)
+	if err != nil {
+		return nil, err
 	}
-	cfg = cfg.withDefaults()
-	k := &Locker{life: lifecycle.NewLender((*Lease).abort), cfg: cfg}
-	k.base = locker.Open(rdb, cfg.common(), k.life.Life)
-	k.doors = queue.Doors{Width: min(cfg.Permits+spareWidth, mostWidth), RoundTrip: k.base.RoundTrip}
-	return k, nil
+	return &Locker{
+		life: life, base: base, permits: cfg.Permits, withoutRedis: cfg.WithoutRedis,
+		doors: queue.Doors{Width: min(cfg.Permits+spareWidth, mostWidth), RoundTrip: base.RoundTrip},
+	}, nil
 }
 
 // Close ends the contexts of all leases of the Locker with ErrClosed, unlocks them, and returns when everything that the
@@ -53,11 +52,5 @@ func (k *Locker) begin(name string) error {
 	if k == nil {
 		return errNilLocker
 	}
-	if err := lockErrors.Name(name, lifecycle.LongestName); err != nil {
-		return err
-	}
-	if !k.life.Begin() {
-		return ErrClosed
-	}
-	return nil
+	return lockErrors.Begin(k.life.Life, name)
 }

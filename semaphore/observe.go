@@ -15,7 +15,7 @@ func (k *Locker) observed() observe.Locker {
 		return observe.Locker{}
 	}
 	return observe.Locker{
-		Kind: "semaphore", Prefix: k.cfg.Prefix, Instance: k.cfg.Instance, Permits: k.cfg.Permits,
+		Kind: "semaphore", Prefix: k.base.Config.Prefix, Instance: k.base.Config.Instance, Permits: k.permits,
 		Held: k.held, Up: k.base.Inbox.Up, Revoke: k.Revoke,
 		Inspect: func(ctx context.Context, name string) (observe.Lock, error) {
 			i, err := k.Inspect(ctx, name)

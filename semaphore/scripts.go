@@ -1,7 +1,7 @@
 package semaphore
 
 import (
-	_ "embed"
+	"embed"
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
@@ -10,38 +10,17 @@ import (
 	"github.com/cacheguard/go/internal/script"
 )
 
-//go:embed lua/fields.lua
-var fields string
-
-//go:embed lua/prelude.lua
-var prelude string
-
-//go:embed lua/acquire.lua
-var acquireSource string
-
-//go:embed lua/heartbeat.lua
-var heartbeatSource string
-
-//go:embed lua/renew.lua
-var renewSource string
-
-//go:embed lua/release.lua
-var releaseSource string
-
-//go:embed lua/revoke.lua
-var revokeSource string
-
-//go:embed lua/inspect.lua
-var inspectSource string
+//go:embed lua/*.lua
+var files embed.FS
 
 // compile makes the scripts; the tests of the protocol edit their sources.
 func compile(edit func(source string) string) *queue.Scripts {
-	s := func(source string) *script.Script {
-		return script.New(edit(fields + queue.Prelude() + prelude + source))
+	s := func(name string) *script.Script {
+		return script.New(edit(script.Text(files, "fields") + queue.Prelude() + script.Text(files, "prelude", name)))
 	}
 	return &queue.Scripts{
-		Acquire: s(acquireSource), Heartbeat: s(heartbeatSource), Renew: s(renewSource), Release: s(releaseSource),
-		Revoke: s(revokeSource), Inspect: s(inspectSource),
+		Acquire: s("acquire"), Heartbeat: s("heartbeat"), Renew: s("renew"), Release: s("release"),
+		Revoke: s("revoke"), Inspect: s("inspect"),
 	}
 }
 

@@ -74,7 +74,7 @@ func (g *pagedGuard) trouble(name string) finding {
 	case "outage":
 		f.Result, f.Detail = wrong, "Redis does not answer"+lasted
 	case "owing":
-		f.Result, f.Detail = wrong, "invalidations are owed"+lasted
+		f.Result, f.Detail = wrong, "invalidations are pending"+lasted
 	case "refused":
 		f.Result, f.Detail = wrong, "Redis answers with an error: "+g.Refused
 	case "deaf":

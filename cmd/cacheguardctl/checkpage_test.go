@@ -50,7 +50,7 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		"warning shop-1: messages do not arrive, for 1m0s",
 		"warning shop-1: 2 intents stand, the oldest for 12s",
 		"failed shop-1: Redis does not answer, for 2.5s",
-		"failed shop-1: invalidations are owed, for 1s",
+		"failed shop-1: invalidations are pending, for 1s",
 		"failed shop-1: Redis answers with an error: fill: OOM",
 		"warning shop-1: 7 loads wait for MaxLoads, which is 4, for 9s",
 		`warning shop-1: a load of "report" has run for 12.3s`,

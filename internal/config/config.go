@@ -10,20 +10,23 @@ const (
 	minTTL        = 100 * time.Millisecond
 )
 
-// Lock are the fields of a lock's Config by the same names, and documented there.
+// Lock has the fields that the Configs of all locks on Redis share, by the same names. They are documented there.
 type Lock struct {
-	Prefix       string
-	TTL          time.Duration
-	Watchdog     int
-	MaxHold      time.Duration
-	Replicas     int
-	RedisTimeout time.Duration
+	Prefix, Instance string
+	TTL              time.Duration
+	FixedLease       bool
+	Watchdog         int // Off sets FixedLease
+	MaxHold          time.Duration
+	Replicas         int
+	RedisTimeout     time.Duration
+	Hooks            Hooks
 }
 
 // Check returns one error that names every field that is out of range.
 func (l Lock) Check() error {
 	var p Problems
 	p.Prefix(l.Prefix)
+	p.Instance(l.Instance)
 	if l.TTL != 0 && (l.TTL < minTTL || l.TTL > Longest) {
 		p.Add("TTL", "%v is not between %v and 10 years", l.TTL, minTTL)
 	}
@@ -41,8 +44,10 @@ func (l Lock) Check() error {
 // WithDefaults fills in the fields that are 0. A field that is off becomes 0.
 func (l Lock) WithDefaults() Lock {
 	SetDefault(&l.Prefix, defaultPrefix)
+	SetDefault(&l.Instance, DefaultInstance())
 	SetDefault(&l.TTL, defaultTTL)
 	SetDefault(&l.RedisTimeout, DefaultRedisTimeout)
+	l.FixedLease = l.FixedLease || l.Watchdog == Off
 	l.MaxHold, l.Replicas = max(l.MaxHold, 0), max(l.Replicas, 0)
 	return l
 }

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -13,9 +14,18 @@ import (
 func TestZeroIsTheDefault(t *testing.T) {
 	t.Parallel()
 	got := config.Lock{}.WithDefaults()
-	want := config.Lock{Prefix: "lock", TTL: 10 * time.Second, RedisTimeout: 500 * time.Millisecond}
-	if err := (config.Lock{}).Check(); err != nil || got != want {
+	want := config.Lock{Prefix: "lock", Instance: config.DefaultInstance(), TTL: 10 * time.Second, RedisTimeout: 500 * time.Millisecond}
+	if err := (config.Lock{}).Check(); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
+	}
+}
+
+func TestAFixedLeaseIsSetInTwoWays(t *testing.T) {
+	t.Parallel()
+	for _, l := range []config.Lock{{FixedLease: true}, {Watchdog: config.Off}} {
+		if !l.WithDefaults().FixedLease {
+			t.Errorf("the lease of %+v is not fixed", l)
+		}
 	}
 }
 
@@ -27,6 +37,7 @@ func TestFieldsHaveRanges(t *testing.T) {
 	}{
 		{config.Lock{Prefix: "a:b"}, ""},
 		{config.Lock{Prefix: "a{b"}, "Prefix"},
+		{config.Lock{Instance: "a b"}, "Instance"},
 		{config.Lock{TTL: 100 * time.Millisecond}, ""},
 		{config.Lock{TTL: 99 * time.Millisecond}, "TTL"},
 		{config.Lock{TTL: -1}, "TTL"},

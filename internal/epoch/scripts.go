@@ -3,7 +3,7 @@ package epoch
 import (
 	"context"
 	"crypto/rand"
-	_ "embed"
+	"embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,24 +14,12 @@ import (
 	"github.com/cacheguard/go/internal/script"
 )
 
-//go:embed lua/make.lua
-var makeSource string
-
-//go:embed lua/revoke.lua
-var revokeSource string
-
-//go:embed lua/until.lua
-var until string
-
-//go:embed lua/intend.lua
-var intendSource string
-
-//go:embed lua/done.lua
-var doneSource string
+//go:embed lua/*.lua
+var files embed.FS
 
 var (
-	makeScript, revokeScript = script.New(until + makeSource), script.New(revokeSource)
-	intendScript, doneScript = script.New(until + intendSource), script.New(until + doneSource)
+	makeScript, revokeScript = script.Compile(files, "until", "make"), script.Compile(files, "revoke")
+	intendScript, doneScript = script.Compile(files, "until", "intend"), script.Compile(files, "until", "done")
 )
 
 // ttl is how long an epoch stays after it was last asked for by make. When it goes, its entries are invalid.

@@ -5,7 +5,7 @@ package hottest
 import (
 	"cmp"
 	"context"
-	_ "embed"
+	"embed"
 	"errors"
 	"maps"
 	"math/rand/v2"
@@ -35,15 +35,10 @@ const (
 	name    = "hottest"
 )
 
-var (
-	//go:embed lua/add.lua
-	addSource string
+//go:embed lua/*.lua
+var files embed.FS
 
-	//go:embed lua/top.lua
-	topSource string
-
-	addScript, topScript = script.New(addSource), script.New(topSource)
-)
+var addScript, topScript = script.Compile(files, "add"), script.Compile(files, "top")
 
 // Config is what counting needs of a Guard.
 type Config struct {

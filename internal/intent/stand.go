@@ -71,9 +71,7 @@ func (in *Intent) invalidate(ctx context.Context) error {
 	in.mu.Lock()
 	var all []*stand
 	for _, some := range in.stands {
-		for _, s := range some {
-			all = append(all, s)
-		}
+		all = slices.AppendSeq(all, maps.Values(some))
 	}
 	in.mu.Unlock()
 	failed := in.send(ctx, "invalidate", all, func(on *standing, id, notice string) *script.Call {
@@ -101,11 +99,7 @@ func (in *Intent) send(
 	var all sync.WaitGroup
 	for on, some := range byWhat {
 		all.Go(func() { // joined below
-			ids := make([]string, 0, len(some))
-			for id := range some {
-				ids = append(ids, id)
-			}
-			errs := on.Forget(ctx, op, ids, func(id, notice string) *script.Call { return call(on, id, notice) })
+			errs := on.Forget(ctx, op, slices.Collect(maps.Keys(some)), func(id, notice string) *script.Call { return call(on, id, notice) })
 			mu.Lock()
 			defer mu.Unlock()
 			for id, err := range errs {

@@ -111,7 +111,7 @@ func (p *Pending) enqueue(keys []string, notice func(key string) string) (start 
 	}
 	p.countLocked()
 	if len(keys) > 0 {
-		p.journal.Owes(keys[0])
+		p.journal.PendingChanged(keys[0])
 	}
 	start = !p.replaying && len(p.keys) > 0
 	p.replaying = p.replaying || start
@@ -140,7 +140,7 @@ func (p *Pending) resolve(key string, upTo uint64) {
 		p.noteResolvedLocked(key)
 	}
 	p.countLocked()
-	p.journal.Owes("")
+	p.journal.PendingChanged("")
 }
 
 // noteResolvedLocked comes before the count says that nothing is pending.

@@ -18,13 +18,13 @@ func TestOwedKeysAreBounded(t *testing.T) {
 		}
 		expect.Equal(t, "start", p.enqueue(keys, strings.Clone), i == 0)
 	}
-	expect.Equal(t, "owed", p.Len(), mostPending)
+	expect.Equal(t, "pending", p.Len(), mostPending)
 	keys, upTo := p.batch()
 	expect.Equal(t, "a batch", len(keys), most)
-	p.enqueue(keys[:1], strings.Clone) // owed again while it is being sent
+	p.enqueue(keys[:1], strings.Clone) // pending again while it is being sent
 	for _, key := range keys {
 		p.resolve(key, upTo)
 	}
-	expect.Equal(t, "owed", p.Len(), mostPending-most+1)
-	expect.Equal(t, "still owed", p.Has(keys[0]), true)
+	expect.Equal(t, "pending", p.Len(), mostPending-most+1)
+	expect.Equal(t, "still pending", p.Has(keys[0]), true)
 }

@@ -1,6 +1,10 @@
 package lease
 
-import "time"
+import (
+	"maps"
+	"slices"
+	"time"
+)
 
 // RenewAll renews all leases that are held, and returns when the replies are there.
 func (k *Keeper) RenewAll() {
@@ -24,9 +28,5 @@ func (k *Keeper) Shortest() (ttl time.Duration) {
 func (k *Keeper) all() []*Renewal {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	held := make([]*Renewal, 0, len(k.held))
-	for r := range k.held {
-		held = append(held, r)
-	}
-	return held
+	return slices.Collect(maps.Keys(k.held))
 }

@@ -31,6 +31,17 @@ func (e LockErrors) Name(name string, most int) error {
 	return nil
 }
 
+// Begin begins a call on the lock of the name, which is on Redis. Each nil is followed by one life.Done.
+func (e LockErrors) Begin(life *Life, name string) error {
+	if err := e.Name(name, LongestName); err != nil {
+		return err
+	}
+	if !life.Begin() {
+		return ErrLockClosed
+	}
+	return nil
+}
+
 // Refused is the error of a call that did not get the lock, because of err or because its context ended.
 func (e LockErrors) Refused(ctx context.Context, name string, err error) error {
 	switch {

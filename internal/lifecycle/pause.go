@@ -14,13 +14,25 @@ const (
 // Pause waits for a random time before another attempt, so that those who collided do not do it again; after more
 // attempts, for longer. It reports whether there may be one: not when ctx ends or Close is called meanwhile.
 func (l *Life) Pause(ctx context.Context, attempts int) bool {
-	timer := time.NewTimer(rand.N(min(firstPause<<min(attempts, 10), longestPause)))
+	return l.Sleep(ctx, rand.N(min(firstPause<<min(attempts, 10), longestPause)))
+}
+
+// Sleep waits for d, and reports whether it did: not when ctx ends or Close is called meanwhile.
+func (l *Life) Sleep(ctx context.Context, d time.Duration) bool {
+	return sleep(d, ctx.Done(), l.Ending.Done())
+}
+
+// Sleep waits for d, and reports whether it did: not when ctx ends meanwhile.
+func Sleep(ctx context.Context, d time.Duration) bool { return sleep(d, ctx.Done(), nil) }
+
+func sleep(d time.Duration, left, ended <-chan struct{}) bool {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return true
-	case <-ctx.Done():
-	case <-l.Ending.Done():
+	case <-left:
+	case <-ended:
 	}
 	return false
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cacheguard/go/internal/breaker"
 	"github.com/cacheguard/go/internal/flight"
+	"github.com/cacheguard/go/internal/lifecycle"
 	"github.com/cacheguard/go/internal/report"
 	"github.com/cacheguard/go/internal/slots"
 )
@@ -184,11 +185,7 @@ func (l *Loads) takeSpare(ctx context.Context, n Need) (Slot, bool) {
 		if s := l.Try(ctx, n); !s.IsNone() {
 			return s, true
 		}
-		timer := time.NewTimer(pause/2 + rand.N(pause))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !lifecycle.Sleep(ctx, pause/2+rand.N(pause)) {
 			return Slot{}, false
 		}
 	}

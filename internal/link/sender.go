@@ -161,15 +161,7 @@ func (s *Sender) releaseQueued(call script.Call, worth time.Duration) (Reply, er
 
 // pause waits a little before another attempt, and reports whether there may be one.
 func (s *Sender) pause(ctx context.Context, attempts int) bool {
-	timer := time.NewTimer(min(firstPause<<min(attempts, 10), longestPause))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-	case <-s.life.Ending.Done():
-	}
-	return false
+	return s.life.Sleep(ctx, min(firstPause<<min(attempts, 10), longestPause))
 }
 
 // known reports whether a call with this error is known to have run, or to be refused for good.

@@ -53,19 +53,19 @@ func (c *Claim) Try(ctx context.Context, refused error) (queue.Grant, error) {
 
 // Ask asks for the lock, as package queue has it.
 func (c *Claim) Ask(ctx context.Context, inbox string) (queue.Answer, error) {
-	return c.ask(ctx, queue.Grace(c.cfg.TTL), inbox)
+	return c.ask(ctx, queue.Grace(c.Config.TTL), inbox)
 }
 
 // Beat is the heartbeat of a place in the queue.
 func (c *Claim) Beat() script.Call {
-	return c.Beating(c.Token, c.ticket.Load(), queue.Grace(c.cfg.TTL))
+	return c.Beating(c.Token, c.ticket.Load(), queue.Grace(c.Config.TTL))
 }
 
 // ask asks Redis once. If its caller has left, Abandon gives back what it got.
 func (c *Claim) ask(ctx context.Context, grace time.Duration, inbox string) (queue.Answer, error) {
 	patience := queue.PatienceOf(ctx, c.Redis.RoundTrip(c.Keys[0]))
 	c.dead = queue.Ends(patience)
-	reply, err := c.Redis.Ask(ctx, c.Asking(c.Token, c.As, c.cfg.TTL, grace, patience, inbox, c.Guest.Arrived()), &c.trail)
+	reply, err := c.Redis.Ask(ctx, c.Asking(c.Token, c.As, c.Config.TTL, grace, patience, inbox, c.Guest.Arrived()), &c.trail)
 	if err != nil {
 		return queue.Answer{}, err
 	}
@@ -73,12 +73,12 @@ func (c *Claim) ask(ctx context.Context, grace time.Duration, inbox string) (que
 	c.ticket.Store(got.Ticket)
 	c.Guest.Answered(reply.Sent, got.Clock)
 	return queue.Answer{
-		Granted: got.Status == "held", Sent: reply.Sent, Fence: got.Fence, Length: c.cfg.TTL, Left: got.Left,
+		Granted: got.Status == "held", Sent: reply.Sent, Fence: got.Fence, Length: c.Config.TTL, Left: got.Left,
 	}, err
 }
 
 // Renewal is the call that renews the lease of the fence.
-func (c *Claim) Renewal(fence int64) script.Call { return c.Renewing(c.Token, c.cfg.TTL, fence) }
+func (c *Claim) Renewal(fence int64) script.Call { return c.Renewing(c.Token, c.Config.TTL, fence) }
 
 // Parse reads a grant that came by message. Not granted: it may be of others, or of an older place.
 func (c *Claim) Parse(body string) (fence int64, granted bool) {
@@ -96,13 +96,13 @@ func (c *Claim) Abandon() {
 			release = c.Undo(release)
 		}
 		return release
-	}, c.cfg.TTL)
+	}, c.Config.TTL)
 }
 
 // GiveUp ends a hold, and gives up in Redis what it was of. It returns queue.Done, or why there was nothing to give up.
 func (c *Claim) GiveUp(h *hold.Hold, fence int64) (reply int, err error) {
 	release, trusted := c.End(h, fence)
-	answer, err := c.Redis.Release(release, c.cfg.TTL)
+	answer, err := c.Redis.Release(release, c.Config.TTL)
 	if err != nil {
 		return 0, err
 	}

@@ -51,7 +51,7 @@ func TryTogether(ctx context.Context, b *Base, claims []*Claim, take func(i int,
 	calls, trails := make([]script.Call, len(claims)), make([]*link.Trail, len(claims))
 	for i, c := range claims {
 		patience := queue.PatienceOf(ctx, b.Redis.RoundTrip(c.Keys[0]))
-		calls[i], trails[i] = take(i, c.Asking(c.Token, c.As, b.cfg.TTL, 0, patience, "", 0)), &c.trail
+		calls[i], trails[i] = take(i, c.Asking(c.Token, c.As, b.Config.TTL, 0, patience, "", 0)), &c.trail
 	}
 	replies, errs := b.Redis.AskTogether(ctx, calls, trails)
 	grants, failed := make([]queue.Grant, len(claims)), error(nil)
@@ -66,7 +66,7 @@ func TryTogether(ctx context.Context, b *Base, claims []*Claim, take func(i int,
 		switch {
 		case held:
 			granted = append(granted, c)
-			grants[i] = queue.Grant{Fence: got.Fence, Sent: replies[i].Sent, Length: b.cfg.TTL}
+			grants[i] = queue.Grant{Fence: got.Fence, Sent: replies[i].Sent, Length: b.Config.TTL}
 		case err != nil:
 			c.Abandon()
 			if failed == nil || failed == refused { //nolint:errorlint // itself

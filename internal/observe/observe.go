@@ -22,7 +22,7 @@ type Guard struct {
 // Troubles are for how long each has lasted, 0: there is none; and the last error that Redis answered with.
 type Troubles struct {
 	Outage    time.Duration // Redis does not answer
-	Owing     time.Duration // invalidations are still to be sent
+	Pending   time.Duration // invalidations are still to be sent
 	Deaf      time.Duration // messages do not arrive
 	Saturated time.Duration // loads wait for MaxLoads
 	Bypassed  time.Duration // the cache is turned off

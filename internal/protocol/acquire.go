@@ -61,7 +61,7 @@ func (k *Keyspace) Acquire(valueKey string, r Request) *script.Call {
 	}
 	return &script.Call{
 		Script: acquireScript,
-		Keys:   withAllSeats(valueKey, valueKey, LeaseKey(valueKey), IntentKey(valueKey), untilKey(valueKey), errorKey(valueKey)),
+		Keys:   withAllVersionSlots(valueKey, valueKey, LeaseKey(valueKey), IntentKey(valueKey), untilKey(valueKey), errorKey(valueKey)),
 		Args:   args,
 	}
 }
@@ -77,20 +77,8 @@ func ParseAcquired(cmd *redis.Cmd) (a Acquired, err error) {
 	if err != nil {
 		return a, err
 	}
-	field := func(i int) string {
-		if i < len(reply) {
-			s, _ := reply[i].(string)
-			return s
-		}
-		return ""
-	}
-	number := func(i int) int64 {
-		if i < len(reply) {
-			n, _ := reply[i].(int64)
-			return n
-		}
-		return 0
-	}
+	field := func(i int) string { return script.String(reply, i) }
+	number := func(i int) int64 { return script.Number(reply, i) }
 	switch a.Status = Status(field(0)); a.Status {
 	case HasValue:
 		a.Value = []byte(field(1))

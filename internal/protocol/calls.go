@@ -66,12 +66,12 @@ func (k *Keyspace) Renew(valueKey, token string) script.Call {
 	}
 }
 
-// BeginUpdate announces a writer of the key: it removes the values and leases of all seats, and leaves an intent.
+// BeginUpdate announces a writer of the key: it removes the values and leases of all version slots, and leaves an intent.
 func (k *Keyspace) BeginUpdate(valueKey, token, notice string) *script.Call {
 	return &script.Call{
 		Script: beginUpdateScript,
-		Keys:   withAllSeats(valueKey, IntentKey(valueKey), untilKey(valueKey)),
-		Args:   []any{token, k.intentMillis(), k.Channel, notice, k.Instance, seatOf(valueKey)},
+		Keys:   withAllVersionSlots(valueKey, IntentKey(valueKey), untilKey(valueKey)),
+		Args:   []any{token, k.intentMillis(), k.Channel, notice, k.Instance, versionSlotOf(valueKey)},
 	}
 }
 
@@ -84,16 +84,16 @@ func (k *Keyspace) RenewUpdate(valueKey, token string) script.Call {
 func (k *Keyspace) EndUpdate(valueKey, token, notice string) *script.Call {
 	return &script.Call{
 		Script: endUpdateScript,
-		Keys:   withAllSeats(valueKey, IntentKey(valueKey), untilKey(valueKey)),
+		Keys:   withAllVersionSlots(valueKey, IntentKey(valueKey), untilKey(valueKey)),
 		Args:   []any{token, k.Channel, notice},
 	}
 }
 
-// Invalidate removes the values and the leases of all seats, and publishes the notice.
+// Invalidate removes the values and the leases of all version slots, and publishes the notice.
 func (k *Keyspace) Invalidate(valueKey, notice string) *script.Call {
 	return &script.Call{
 		Script: invalidateScript,
-		Keys:   withAllSeats(valueKey),
+		Keys:   withAllVersionSlots(valueKey),
 		Args:   []any{k.Channel, notice},
 	}
 }
@@ -108,7 +108,7 @@ func (k *Keyspace) DropLarge(valueKey string, bytes int) *script.Call {
 // are removed after them. Those that wait for a load are not woken, but ask again by themselves.
 func (k *Keyspace) InvalidateInSteps(valueKey, notice string) [][]*script.Call {
 	var leases, values []*script.Call
-	for _, key := range AllSeats(valueKey) {
+	for _, key := range AllVersionSlots(valueKey) {
 		leases, values = append(leases, Delete(LeaseKey(key))), append(values, Delete(key))
 	}
 	return [][]*script.Call{leases, values, {Publish(k.Channel, notice)}}

@@ -14,7 +14,7 @@ const aftermath = time.Minute
 func (k *Keyspace) Intend(valueKey, intent, notice string) *script.Call {
 	return &script.Call{
 		Script: intendScript,
-		Keys:   withAllSeats(valueKey, untilKey(valueKey)),
+		Keys:   withAllVersionSlots(valueKey, untilKey(valueKey)),
 		Args:   []any{intent, k.intentMillis(), script.Millis(aftermath), k.Channel, notice, writtenAt},
 	}
 }
@@ -23,12 +23,12 @@ func (k *Keyspace) Intend(valueKey, intent, notice string) *script.Call {
 func (k *Keyspace) RenewIntend(valueKey, intent string) script.Call {
 	return script.Call{
 		Script: renewIntendScript,
-		Keys:   withAllSeats(valueKey, untilKey(valueKey)),
+		Keys:   withAllVersionSlots(valueKey, untilKey(valueKey)),
 		Args:   []any{intent, k.intentMillis(), script.Millis(aftermath)},
 	}
 }
 
-// Done ends it, and removes the values and leases of all seats.
+// Done ends it, and removes the values and leases of all version slots.
 func (k *Keyspace) Done(valueKey, intent, notice string) *script.Call {
-	return &script.Call{Script: doneScript, Keys: withAllSeats(valueKey, untilKey(valueKey)), Args: []any{intent, k.Channel, notice}}
+	return &script.Call{Script: doneScript, Keys: withAllVersionSlots(valueKey, untilKey(valueKey)), Args: []any{intent, k.Channel, notice}}
 }

@@ -18,54 +18,54 @@ type Keyspace struct {
 }
 
 // ValueKey is the key of the value: P:{K} for key K under prefix P. The lease is at P:{K}:lease, the intent at
-// P:{K}:intent, and the lock of an Update at P:{K}:rw and more. With a seat the value is at P:{K}:vN, and the lease at P:{K}:vN:lease.
+// P:{K}:intent, and the lock of an Update at P:{K}:rw and more. In a version slot the value is at P:{K}:vN, and the lease at P:{K}:vN:lease.
 func (k *Keyspace) ValueKey(key string) string { return keys.Tagged(k.Prefix, key) }
 
 // LeaseKey is the key of the lease beside a value.
 func LeaseKey(valueKey string) string { return valueKey + ":lease" }
 
-// IntentKey is the key of the intent beside a value, which is the same for all seats.
-func IntentKey(valueKey string) string { return WithoutSeat(valueKey) + ":intent" }
+// IntentKey is the key of the intent beside a value, which is the same for all version slots.
+func IntentKey(valueKey string) string { return WithoutVersion(valueKey) + ":intent" }
 
 // errorKey is the key of the text of the failure that a lease remembers.
 func errorKey(valueKey string) string { return LeaseKey(valueKey) + ":error" }
 
 // untilKey is the key of the intents of transactions beside a value.
-func untilKey(valueKey string) string { return WithoutSeat(valueKey) + ":until" }
+func untilKey(valueKey string) string { return WithoutVersion(valueKey) + ":until" }
 
-// seats is how many versions of a program can have values of one key side by side. The scripts
+// versionSlots is how many versions of a program can have values of one key side by side. The scripts
 // rely on it in lua/prelude.lua.
-const seats = 4
+const versionSlots = 4
 
-var seatNames = [seats]string{":v0", ":v1", ":v2", ":v3"}
+var versionSlotNames = [versionSlots]string{":v0", ":v1", ":v2", ":v3"}
 
-// Seat is what follows ValueKey in the key of a value of that version of the program; nothing if it has none, which is 0.
-func Seat(version int) string {
+// VersionSlot is what follows ValueKey in the key of a value of that version of the program; nothing if it has none, which is 0.
+func VersionSlot(version int) string {
 	if version == 0 {
 		return ""
 	}
-	return seatNames[version%seats]
+	return versionSlotNames[version%versionSlots]
 }
 
-// WithoutSeat is the key that a value has without a version.
-func WithoutSeat(valueKey string) string { return valueKey[:strings.LastIndexByte(valueKey, '}')+1] }
+// WithoutVersion is the key that a value has without a version.
+func WithoutVersion(valueKey string) string { return valueKey[:strings.LastIndexByte(valueKey, '}')+1] }
 
-// AllSeats are the keys that the value can have: first without a version.
-func AllSeats(valueKey string) []string {
-	return withAllSeats(valueKey)[seats+1:]
+// AllVersionSlots are the keys that the value can have: first without a version.
+func AllVersionSlots(valueKey string) []string {
+	return withAllVersionSlots(valueKey)[versionSlots+1:]
 }
 
-// withAllSeats are the keys, and then the leases and the values of all seats in their order: a script may touch only keys that it is given.
+// withAllVersionSlots are the keys, and then the leases and the values of all version slots in their order: a script may touch only keys that it is given.
 // They share one text, as every miss sends them.
-func withAllSeats(valueKey string, keys ...string) []string {
-	base := WithoutSeat(valueKey)
+func withAllVersionSlots(valueKey string, keys ...string) []string {
+	base := WithoutVersion(valueKey)
 	var text strings.Builder
-	text.Grow((seats + 1) * (len(base) + len(":v0:lease")))
-	all := append(make([]string, 0, len(keys)+2*(seats+1)), keys...)
-	for version := range seats + 1 {
+	text.Grow((versionSlots + 1) * (len(base) + len(":v0:lease")))
+	all := append(make([]string, 0, len(keys)+2*(versionSlots+1)), keys...)
+	for version := range versionSlots + 1 {
 		begin := text.Len()
 		text.WriteString(base)
-		text.WriteString(Seat(version))
+		text.WriteString(VersionSlot(version))
 		text.WriteString(":lease")
 		all = append(all, text.String()[begin:])
 	}

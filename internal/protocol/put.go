@@ -19,6 +19,6 @@ func (k *Keyspace) BeginPut(valueKey, token, notice string, lasting time.Duratio
 func (k *Keyspace) Put(valueKey, token, notice string, f Filling) *script.Call {
 	call := k.EndUpdate(valueKey, token, notice)
 	call.Script = putScript
-	call.Args = append(call.Args, seatOf(valueKey), f.Generation, script.Millis(f.TTL), f.Head, f.Tail, idOf(f.Token), idAt)
+	call.Args = append(call.Args, versionSlotOf(valueKey), f.Generation, script.Millis(f.TTL), f.Head, f.Tail, idOf(f.Token), idAt)
 	return call
 }

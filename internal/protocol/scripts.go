@@ -1,128 +1,47 @@
 package protocol
 
 import (
-	_ "embed"
+	"embed"
 
 	"github.com/cacheguard/go/internal/rw"
 	"github.com/cacheguard/go/internal/script"
 )
 
-//go:embed lua/prelude.lua
-var prelude string
+//go:embed lua/*.lua
+var files embed.FS
 
-//go:embed lua/until.lua
-var until string
+func text(names ...string) string { return script.Text(files, names...) }
 
-//go:embed lua/acquire_common.lua
-var acquireCommon string
-
-//go:embed lua/acquire.lua
-var acquireSource string
-
-//go:embed lua/written.lua
-var written string
-
-//go:embed lua/fill_lone.lua
-var fillLone string
-
-//go:embed lua/fill.lua
-var fillSource string
-
-//go:embed lua/fail.lua
-var failSource string
-
-//go:embed lua/release.lua
-var releaseSource string
-
-//go:embed lua/renew.lua
-var renewSource string
-
-//go:embed lua/invalidate.lua
-var invalidateSource string
-
-//go:embed lua/begin_update.lua
-var beginUpdateSource string
-
-//go:embed lua/end_update.lua
-var endUpdateSource string
-
-//go:embed lua/put.lua
-var putSource string
-
-//go:embed lua/lock_update.lua
-var lockUpdateSource string
-
-//go:embed lua/lock_update_rest.lua
-var lockUpdateRest string
-
-//go:embed lua/unlock_lone.lua
-var unlockLone string
-
-//go:embed lua/unlock_update.lua
-var unlockUpdateSource string
-
-//go:embed lua/unlock_update_rest.lua
-var unlockUpdateRest string
-
-//go:embed lua/unlock_put.lua
-var unlockPutSource string
-
-//go:embed lua/unlock_put_rest.lua
-var unlockPutRest string
-
-//go:embed lua/renew_update.lua
-var renewUpdateSource string
-
-//go:embed lua/intend.lua
-var intendSource string
-
-//go:embed lua/renew_intend.lua
-var renewIntendSource string
-
-//go:embed lua/done.lua
-var doneSource string
-
-//go:embed lua/say.lua
-var saySource string
-
-//go:embed lua/drop_large.lua
-var dropLargeSource string
-
-//go:embed lua/inspect.lua
-var inspectSource string
-
-//go:embed lua/time.lua
-var timeSource string
+func compile(names ...string) *script.Script { return script.Compile(files, names...) }
 
 var (
-	acquireScript    = script.New(acquireCommon + prelude + until + acquireSource)
-	fillScript       = script.New(written + fillLone + prelude + until + fillSource)
-	failScript       = script.New(prelude + failSource)
-	releaseScript    = script.New(prelude + releaseSource)
-	renewScript      = script.New(prelude + until + renewSource)
-	invalidateScript = script.New(prelude + invalidateSource)
+	acquireScript    = compile("acquire_common", "prelude", "until", "acquire")
+	fillScript       = compile("written", "fill_lone", "prelude", "until", "fill")
+	failScript       = compile("prelude", "fail")
+	releaseScript    = compile("prelude", "release")
+	renewScript      = compile("prelude", "until", "renew")
+	invalidateScript = compile("prelude", "invalidate")
 
-	beginUpdateScript = script.New(prelude + until + beginUpdateSource)
-	endUpdateScript   = script.New(prelude + endUpdateSource)
-	putScript         = script.New(written + prelude + until + putSource)
-	renewUpdateScript = script.New(prelude + renewUpdateSource)
+	beginUpdateScript = compile("prelude", "until", "begin_update")
+	endUpdateScript   = compile("prelude", "end_update")
+	putScript         = compile("written", "prelude", "until", "put")
+	renewUpdateScript = compile("prelude", "renew_update")
 
-	lockUpdateScript   = script.New(rw.Acquire() + lockUpdateSource + rw.Function("begin", prelude+until+beginUpdateSource) + lockUpdateRest)
-	unlockUpdateScript = script.New(rw.Release() + unlockLone + unlockUpdateSource + rw.Function("finish", prelude+endUpdateSource) + unlockUpdateRest)
-	unlockPutScript    = script.New(rw.Release() + written + unlockLone + unlockPutSource +
-		rw.Function("finish", prelude+until+putSource) + unlockPutRest)
+	lockUpdateScript   = script.New(rw.Acquire() + text("lock_update") + rw.Function("begin", text("prelude", "until", "begin_update")) + text("lock_update_rest"))
+	unlockUpdateScript = script.New(rw.Release() + text("unlock_lone", "unlock_update") + rw.Function("finish", text("prelude", "end_update")) + text("unlock_update_rest"))
+	unlockPutScript    = script.New(rw.Release() + text("written", "unlock_lone", "unlock_put") + rw.Function("finish", text("prelude", "until", "put")) + text("unlock_put_rest"))
 
-	intendScript      = script.New(prelude + until + intendSource)
-	renewIntendScript = script.New(prelude + until + renewIntendSource)
-	doneScript        = script.New(prelude + doneSource)
+	intendScript      = compile("prelude", "until", "intend")
+	renewIntendScript = compile("prelude", "until", "renew_intend")
+	doneScript        = compile("prelude", "done")
 
-	sayScript = script.New(saySource)
+	sayScript = compile("say")
 
-	inspectScript = script.New(prelude + inspectSource)
+	inspectScript = compile("prelude", "inspect")
 
-	dropLargeScript = script.New(dropLargeSource)
+	dropLargeScript = compile("drop_large")
 
-	timeScript = script.New(prelude + timeSource)
+	timeScript = compile("prelude", "time")
 
 	existsCommand  = script.Command("exists")
 	delCommand     = script.Command("del")

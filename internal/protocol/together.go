@@ -17,7 +17,7 @@ func (k *Keyspace) LockUpdate(ask script.Call, valueKey, token, notice string, l
 	if lasting > 0 {
 		ms = script.Millis(lasting + k.LeaseTTL)
 	}
-	return beside(ask, lockUpdateScript, valueKey, token, k.intentMillis(), k.Channel, notice, k.Instance, seatOf(valueKey), ms)
+	return beside(ask, lockUpdateScript, valueKey, token, k.intentMillis(), k.Channel, notice, k.Instance, versionSlotOf(valueKey), ms)
 }
 
 // GenerationOf is what Put has to find after LockUpdate.
@@ -25,12 +25,12 @@ func GenerationOf(token string, fence int64) string { return token + strconv.For
 
 // UnlockUpdate is EndUpdate in the step that gives up the lock: release is the call that does so, and the reply is its reply.
 func (k *Keyspace) UnlockUpdate(release script.Call, valueKey, token, notice string) script.Call {
-	return beside(release, unlockUpdateScript, valueKey, token, k.Channel, notice, seatOf(valueKey))
+	return beside(release, unlockUpdateScript, valueKey, token, k.Channel, notice, versionSlotOf(valueKey))
 }
 
 // UnlockPut is Put in that step. The lock has been held for that long. Its reply is read by ParseUnlocked.
 func (k *Keyspace) UnlockPut(release script.Call, valueKey, token, notice string, held time.Duration, f Filling) script.Call {
-	return beside(release, unlockPutScript, valueKey, token, k.Channel, notice, seatOf(valueKey),
+	return beside(release, unlockPutScript, valueKey, token, k.Channel, notice, versionSlotOf(valueKey),
 		f.Generation, script.Millis(f.TTL), f.Head, f.Tail, idOf(f.Token), idAt, held.Milliseconds())
 }
 
@@ -49,15 +49,15 @@ func ParseUnlocked(cmd *redis.Cmd) (released int, status string, err error) {
 func beside(lock script.Call, of *script.Script, valueKey string, args ...any) script.Call {
 	return script.Call{
 		Script: of,
-		Keys:   withAllSeats(valueKey, append(slices.Clip(lock.Keys), IntentKey(valueKey), untilKey(valueKey))...),
+		Keys:   withAllVersionSlots(valueKey, append(slices.Clip(lock.Keys), IntentKey(valueKey), untilKey(valueKey))...),
 		Args:   append(slices.Clip(lock.Args), args...),
 	}
 }
 
-// seatOf is which of AllSeats the key is, from 1.
-func seatOf(valueKey string) (n int) {
-	seat := valueKey[len(WithoutSeat(valueKey)):]
-	for n = 1; n <= seats && Seat(n-1) != seat; n++ {
+// versionSlotOf is which of AllVersionSlots the key is, from 1.
+func versionSlotOf(valueKey string) (n int) {
+	slot := valueKey[len(WithoutVersion(valueKey)):]
+	for n = 1; n <= versionSlots && VersionSlot(n-1) != slot; n++ {
 	}
 	return n
 }

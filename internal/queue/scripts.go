@@ -36,17 +36,8 @@ func ParseAsked(cmd *redis.Cmd) (a Asked, err error) {
 	if err != nil {
 		return Asked{}, err
 	}
-	if len(reply) > 1 {
-		a.Status, _ = reply[0].(string)
-	}
-	number := func(i int) int64 {
-		if i < len(reply) {
-			n, _ := reply[i].(int64)
-			return n
-		}
-		return 0
-	}
-	switch a.Status {
+	number := func(i int) int64 { return script.Number(reply, i) }
+	switch a.Status = script.String(reply, 0); a.Status {
 	case "queued", "busy":
 		a.Left, a.Ticket, a.Clock = script.Duration(number(1)), number(2), number(3)
 	default:

@@ -113,7 +113,7 @@ func (s *Sender) run(ctx context.Context, calls []*script.Call) (cmds []*redis.C
 			}
 		}
 		if todo = again; len(todo) > 0 {
-			wait(ctx, pause<<attempt)
+			lifecycle.Sleep(ctx, pause<<attempt)
 		}
 	}
 	return cmds, sent
@@ -123,15 +123,6 @@ func (s *Sender) run(ctx context.Context, calls []*script.Call) (cmds []*redis.C
 func (s *Sender) lookAgain(ctx context.Context, err error) {
 	if rdb, is := s.rdb.(cluster); is && (moved(err) || breaker.Unavailable(err)) {
 		rdb.ReloadState(ctx)
-	}
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 

@@ -27,7 +27,7 @@ const (
 type Config struct {
 	Logger     *slog.Logger
 	SlowLoad   time.Duration
-	Owed       func() int                  // how many invalidations are pending
+	Pending    func() int                  // how many invalidations are pending
 	Background func(f func()) (begun bool) // runs f as a task of the Guard
 }
 
@@ -39,20 +39,20 @@ type Journal struct {
 
 	FailedRefreshes atomic.Uint64 // loads in the background
 
-	cfg                         Config
-	outage, owing, deaf, bypass episode
+	cfg                           Config
+	outage, pending, deaf, bypass episode
 
 	taken, lost, slow, still, damaged, voided, step, gone, failing, unstored, unrefreshed, outdated, panicked Throttle
 
-	cuts    atomic.Int64 // breakers that are open
-	failed  atomic.Int64 // requests to Redis that failed or were not made, so far
-	without atomic.Int64 // loads without the cache, ever
-	owedMax atomic.Int64 // the most keys since some are owed
-	costs   costCounts   // at the beginning of what goes on
+	cuts       atomic.Int64 // breakers that are open
+	failed     atomic.Int64 // requests to Redis that failed or were not made, so far
+	without    atomic.Int64 // loads without the cache, ever
+	pendingMax atomic.Int64 // the most keys since some are
+	costs      costCounts   // at the beginning of what goes on
 
 	refused atomic.Pointer[refusal] // the last one
 
-	counting sync.Mutex // one goroutine at a time counts what is owed: an old count must not end what has begun since
+	counting sync.Mutex // one goroutine at a time counts what is pending: an old count must not end what has begun since
 }
 
 // costCounts are the counts at the beginning of an outage or a bypass.
@@ -73,7 +73,7 @@ func (j *Journal) Open(cfg Config) {
 		delay       time.Duration
 	}{
 		{&j.outage, "redis unavailable, each instance loads for itself", "redis available again", 0},
-		{&j.owing, "invalidations owed, redis could not be told", "owed invalidations sent", 0},
+		{&j.pending, "invalidations owed, redis could not be told", "owed invalidations sent", 0},
 		{&j.deaf, "cannot subscribe, waiting calls poll", "subscription established", outOfTouch},
 		{&j.bypass, "cache bypassed", "cache used again", 0},
 		{&j.MaxLoads.episode, "loads wait for MaxLoads", "no load waits for MaxLoads", saturatedFor},
@@ -104,7 +104,7 @@ func (j *Journal) Breaker(open bool) {
 		return []any{
 			"requests_failed", j.failed.Load() - j.costs.failed.Load(),
 			"loads_without_redis", j.without.Load() - j.costs.without.Load(),
-			"keys_owed", j.cfg.Owed(),
+			"keys_owed", j.cfg.Pending(),
 		}
 	})
 }
@@ -127,30 +127,30 @@ func (j *Journal) RedisFailed(op, key string, err error) (news bool) {
 // LoadsWithout notes that a load runs without the cache.
 func (j *Journal) LoadsWithout() { j.without.Add(1) }
 
-// Owes notes that the set of pending invalidations has changed. The key is a new one; empty: there is none. A nil Journal does
+// PendingChanged notes that the set of pending invalidations has changed. The key is a new one; empty: there is none. A nil Journal does
 // nothing.
-func (j *Journal) Owes(key string) {
+func (j *Journal) PendingChanged(key string) {
 	if j == nil {
 		return
 	}
 	j.counting.Lock()
 	defer j.counting.Unlock()
-	owed := j.cfg.Owed()
-	if owed > 0 {
-		j.owedMax.Store(max(j.owedMax.Load(), int64(owed)))
+	pending := j.cfg.Pending()
+	if pending > 0 {
+		j.pendingMax.Store(max(j.pendingMax.Load(), int64(pending)))
 	}
 	if key != "" {
-		j.owing.begin("keys", owed, "key", key)
+		j.pending.begin("keys", pending, "key", key)
 	}
-	if owed > 0 {
+	if pending > 0 {
 		return
 	}
-	most := j.owedMax.Swap(0)
-	j.owing.end(func() []any { return []any{"keys", most} })
+	most := j.pendingMax.Swap(0)
+	j.pending.end(func() []any { return []any{"keys", most} })
 }
 
-// OwedFor is since when invalidations are pending; 0: none is.
-func (j *Journal) OwedFor() time.Duration { return j.owing.lasting() }
+// PendingFor is since when invalidations are pending; 0: none is.
+func (j *Journal) PendingFor() time.Duration { return j.pending.lasting() }
 
 // Subscribed notes whether messages arrive, and why not, as far as that is known.
 func (j *Journal) Subscribed(live bool, why error) {
@@ -184,7 +184,7 @@ func (j *Journal) Bypass(on bool, until time.Time) {
 // Troubles are for package admin.
 func (j *Journal) Troubles() observe.Troubles {
 	t := observe.Troubles{
-		Outage: j.outage.lasting(), Owing: j.owing.lasting(), Deaf: j.deaf.lasting(), Saturated: j.MaxLoads.lasting(),
+		Outage: j.outage.lasting(), Pending: j.pending.lasting(), Deaf: j.deaf.lasting(), Saturated: j.MaxLoads.lasting(),
 		Bypassed: j.bypass.lasting(),
 	}
 	if r := j.refused.Load(); r != nil {
@@ -195,7 +195,7 @@ func (j *Journal) Troubles() observe.Troubles {
 
 // Close ends what is to be logged later.
 func (j *Journal) Close() {
-	for _, e := range []*episode{&j.outage, &j.owing, &j.deaf, &j.MaxLoads.episode, &j.FleetLoads.episode, &j.bypass} {
+	for _, e := range []*episode{&j.outage, &j.pending, &j.deaf, &j.MaxLoads.episode, &j.FleetLoads.episode, &j.bypass} {
 		e.close()
 	}
 }

@@ -113,16 +113,16 @@ func TestOfEventsOfAKindOneIsLoggedEveryTenSecondsWithHowManyThereWere(t *testin
 func TestAnOutageOfAMinuteIsAHandfulOfLinesHoweverMuchFailsInIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logger, text := logged()
-		owed := 0
+		pending := 0
 		var j Journal
-		j.Open(Config{Logger: logger, SlowLoad: time.Second, Owed: func() int { return owed }})
+		j.Open(Config{Logger: logger, SlowLoad: time.Second, Pending: func() int { return pending }})
 		defer j.Close()
 		frozen := errors.New("i/o timeout")
 		j.Breaker(true)
 		j.Subscribed(true, nil)
 		j.Subscribed(false, frozen)
-		owed = 1
-		j.Owes("price:1")
+		pending = 1
+		j.PendingChanged("price:1")
 		for n := range 600 { // a minute
 			if n == 50 {
 				for range 100 {
@@ -132,7 +132,7 @@ func TestAnOutageOfAMinuteIsAHandfulOfLinesHoweverMuchFailsInIt(t *testing.T) {
 			for range 20 {
 				j.RedisFailed("get", "price:1", frozen)
 				j.LoadsWithout()
-				j.Owes("price:1")
+				j.PendingChanged("price:1")
 				j.Loaded("price:1", time.Minute, nil) // the database suffers
 			}
 			time.Sleep(100 * time.Millisecond)
@@ -140,8 +140,8 @@ func TestAnOutageOfAMinuteIsAHandfulOfLinesHoweverMuchFailsInIt(t *testing.T) {
 		for range 100 {
 			j.MaxLoads.Waited()
 		}
-		owed = 0
-		j.Owes("")
+		pending = 0
+		j.PendingChanged("")
 		j.Subscribed(true, nil)
 		j.Breaker(false)
 		for _, once := range []string{

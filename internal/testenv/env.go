@@ -6,6 +6,8 @@
 package testenv
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -100,9 +102,5 @@ func (e *Env) Join(g *Guard) (leave func()) {
 func (e *Env) Guards() []*Guard {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	guards := make([]*Guard, 0, len(e.guards))
-	for g := range e.guards {
-		guards = append(guards, g)
-	}
-	return guards
+	return slices.Collect(maps.Keys(e.guards))
 }

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/cacheguard/go/internal/lifecycle"
 )
 
 // A notice can get lost without a broken connection, as between two nodes of a cluster. If it was its source's last, no gap shows. So each
@@ -53,12 +55,12 @@ func IsRepetition(payload string) bool {
 
 // Repeat gathers the numbers of notices for a moment, and publishes them twice, after about 1 and 4 seconds, unless ctx ends.
 func (n *Notices) Repeat(ctx context.Context, publish func(part int, message string)) {
-	if !pause(ctx, gathering) {
+	if !lifecycle.Sleep(ctx, gathering) {
 		return
 	}
 	all := n.gathered()
 	for _, wait := range []time.Duration{firstRepeat, lastRepeat} {
-		if !pause(ctx, wait) {
+		if !lifecycle.Sleep(ctx, wait) {
 			return
 		}
 		for part, r := range all {
@@ -82,15 +84,4 @@ func (n *Notices) gathered() []repetition {
 		}
 	}
 	return all
-}
-
-func pause(ctx context.Context, d time.Duration) (over bool) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

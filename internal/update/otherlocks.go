@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cacheguard/go/internal/fence"
 	"github.com/cacheguard/go/internal/lifecycle"
+	"github.com/cacheguard/go/internal/locker"
 )
 
 // errOverdue is why the context of a write under a WriteLock ends when UpdateTimeout is over.
@@ -35,6 +35,12 @@ func (u *Update) underWriteLock(ctx context.Context, f func(context.Context) err
 	})
 }
 
+// fence is a number that a WriteLock gave, and that does not change.
+type fence int64
+
+// Fence is the number.
+func (f fence) Fence() int64 { return int64(f) }
+
 // fenced takes the locks of the keys, one after the other.
 func (u *Update) fenced(ctx context.Context, keys []string, f func(context.Context) error) error {
 	if len(keys) == 0 {
@@ -42,7 +48,7 @@ func (u *Update) fenced(ctx context.Context, keys []string, f func(context.Conte
 	}
 	name := u.of.Prefix + ":" + keys[0]
 	return u.of.WriteLock.DoFenced(ctx, name, func(ctx context.Context, number int64) error {
-		return u.fenced(fence.With(ctx, fence.Number(number)), keys[1:], f)
+		return u.fenced(locker.WithFence(ctx, fence(number)), keys[1:], f)
 	})
 }
 

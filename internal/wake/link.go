@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/lifecycle"
 )
 
 // How closely a subscription is watched.
@@ -65,10 +67,7 @@ func (l *link) receive() {
 			l.in.failed(why)
 		}
 		l.drop(why)
-		select {
-		case <-l.ctx.Done():
-		case <-time.After(pause):
-		}
+		lifecycle.Sleep(l.ctx, pause)
 		pause = min(2*pause, maxRedialWait)
 	}
 }

@@ -50,10 +50,7 @@ func (in *hub) Live() bool { return in.live.Load() }
 // subscription while it dials.
 func (in *hub) renew() {
 	in.mu.Lock()
-	links := make([]*link, 0, len(in.links))
-	for _, l := range in.links {
-		links = append(links, l)
-	}
+	links := slices.Collect(maps.Values(in.links))
 	in.mu.Unlock()
 	for _, l := range links {
 		l.drop(nil)

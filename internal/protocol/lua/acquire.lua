@@ -1,5 +1,5 @@
 -- Returns the value, takes the lease to load it, or registers the caller for a wake-up by the holder of the lease.
--- KEYS: value, lease, intent, intents of transactions, text of the lease's failure; the leases and the values of all seats
+-- KEYS: value, lease, intent, intents of transactions, text of the lease's failure; the leases and the values of all version slots
 -- ARGV: token, lease ms (0: do not take it), keep ms (TTL of the hash), inbox ('' for none), instance; and if there is a value that the
 --       caller cannot use: its first bytes, how many bytes to compare, and where its time of writing begins if its age is
 --       the reason, else 0

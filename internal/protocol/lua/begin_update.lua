@@ -1,7 +1,7 @@
 -- Announces a writer. Removes the values of all versions, and revokes the right of every running load to store one. No new load gets
 -- that right until the writer ends its update or its intent expires.
--- KEYS: intent, intents of transactions, the leases and the values of all seats
--- ARGV: token, intent ms, channel that local tiers listen to, notice for them, instance, which of the seats the update's value is for; and
+-- KEYS: intent, intents of transactions, the leases and the values of all version slots
+-- ARGV: token, intent ms, channel that local tiers listen to, notice for them, instance, which of the version slots the update's value is for; and
 --       if that is to be stored, how long the update may last, in ms, and what the generation has behind the token (none: the time)
 -- Returns 1, or, if the value is to be stored, a generation that only this update has and that every invalidation of the key removes
 -- ('' if there is no memory for it).

@@ -1,6 +1,6 @@
 -- Announces that a transaction may change the key: until it is done, or the intent expires, nothing that is cached lasts longer than the intent.
 -- It excludes nobody.
--- KEYS: intents of transactions; the leases and the values of all seats
+-- KEYS: intents of transactions; the leases and the values of all version slots
 -- ARGV: intent, how long it stands in ms, how long its end is remembered in ms, channel that local tiers listen to, notice for them,
 --       where in an entry the time of writing begins
 -- Returns 1.

@@ -1,6 +1,6 @@
 -- Shared by the scripts of this folder; each is sent with this text before it.
 --
--- The last ten KEYS of a script that calls forget are the leases, and then the values, of all seats; see keys.go.
+-- The last ten KEYS of a script that calls forget are the leases, and then the values, of all version slots; see keys.go.
 --
 -- The lease of a key is a hash:
 --   token       of the load that holds it; absent when nobody does
@@ -73,7 +73,7 @@ local function leases_at(keys, left)
   return there
 end
 
--- Removes the values and leases of all seats, except the value at the key kept. Returns how many there were. Without a channel, local
+-- Removes the values and leases of all version slots, except the value at the key kept. Returns how many there were. Without a channel, local
 -- tiers are not notified.
 local function forget(channel, notice, kept)
   local gone, leases, ended = {unpack(KEYS, #KEYS - 4)}, {unpack(KEYS, #KEYS - 9, #KEYS - 5)}, {}
@@ -100,7 +100,7 @@ local function forget(channel, notice, kept)
   return removed
 end
 
--- Wakes those that wait for the end of an update. Whatever their version, they all watch the lease without a seat, which is the first.
+-- Wakes those that wait for the end of an update. Whatever their version, they all watch the lease without a version, which is the first.
 local function wake_readers(inboxes)
   wake(KEYS[#KEYS - 9], inboxes, 'g', WRITING)
 end

@@ -2,7 +2,7 @@
 -- the update began, and nothing invalidated the key since. (One that has expired meanwhile may be that of a writer who lost the lock, wrote after
 -- this one, and died.)
 -- KEYS: as begin_update.lua
--- ARGV: token, channel that local tiers listen to, notice for them, which of the seats the value is for, generation that begin_update.lua
+-- ARGV: token, channel that local tiers listen to, notice for them, which of the version slots the value is for, generation that begin_update.lua
 --       returned, TTL in ms, head and tail of the entry (the time of writing goes between them), its id and the id's offset
 -- Returns 'stored' | 'refused' | the error of Redis, which refused to store it; the update has ended in any case.
 -- Safe to run twice: a second run finds its own id in the entry, or stores nothing, because the first removed the generation.

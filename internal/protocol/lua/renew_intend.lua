@@ -1,5 +1,5 @@
 -- Extends an intent. Values that are cached already still end when they would have.
--- KEYS: intents of transactions; the leases and the values of all seats
+-- KEYS: intents of transactions; the leases and the values of all version slots
 -- ARGV: intent, how long it stands in ms, how long its end is remembered in ms
 -- Returns 1, or 0 if the intent is gone: it is done, has expired or was evicted.
 -- Safe to run twice.

@@ -1,7 +1,7 @@
 -- Begins the scripts that end an update in the step that gives up its lock. It follows the parts of package rw, and defines what they
 -- have in common.
 -- KEYS: as lock_update.lua
--- ARGV: as release.lua; token of the update, channel that local tiers listen to, notice for them, which of the seats the update's value is for
+-- ARGV: as release.lua; token of the update, channel that local tiers listen to, notice for them, which of the version slots the update's value is for
 
 -- Returns whether this is the common case: nobody else has asked for the lock, and the intent has stood to the end, is this writer's alone, and
 -- nobody waits for it. No load has got a lease since the update began, then: there is nobody to wake.
@@ -13,7 +13,7 @@ local function is_common()
   return #intent == 4 and (intent[1] == 'writer:' .. ARGV[4] or intent[3] == 'writer:' .. ARGV[4])
 end
 
--- Removes the intent, and the values and leases of all seats but the value kept, and gives the lock up.
+-- Removes the intent, and the values and leases of all version slots but the value kept, and gives the lock up.
 local function end_common(kept)
   local gone = {KEYS[7], unpack(KEYS, 9, 18)}
   if kept then

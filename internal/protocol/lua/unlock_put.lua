@@ -5,14 +5,14 @@
 -- Returns what release.lua and what put.lua returns.
 -- Safe to run twice: the second run finds its own id in the entry, or stores nothing, as the first removed the generation.
 if is_common() then
-  local seat = tonumber(ARGV[7])
-  local lease = redis.pcall('HMGET', KEYS[8 + seat], 'generation', 'until')
+  local slot = tonumber(ARGV[7])
+  local lease = redis.pcall('HMGET', KEYS[8 + slot], 'generation', 'until')
   if lease[1] == ARGV[8] and not lease[2] then
     -- The lock's fence is the time when it was taken, unless the clock was behind that of an earlier one: this saves asking for the time.
     local at = math.floor(fields[1] / 1000) + ARGV[14]
     -- Before all other writes: after one, Redis would let the script exceed the memory limit.
-    local status = redis.pcall('SET', KEYS[13 + seat], ARGV[10] .. written_at(at) .. ARGV[11], 'PX', ARGV[9]).err or 'stored'
-    end_common(status == 'stored' and seat or nil)
+    local status = redis.pcall('SET', KEYS[13 + slot], ARGV[10] .. written_at(at) .. ARGV[11], 'PX', ARGV[9]).err or 'stored'
+    end_common(status == 'stored' and slot or nil)
     return {1, status}
   end
 end

@@ -33,8 +33,8 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// rebuild is a handler at work on a response that may be stored. Its fields belong to the handler's goroutine until done is closed.
-type rebuild struct {
+// build is a handler at work on a response that may be stored. Its fields belong to the handler's goroutine until done is closed.
+type build struct {
 	lookup   *lookup
 	validate *record.Record // the stale record that a 304 would confirm; nil: there is none
 	w        *writer.Recorder
@@ -62,7 +62,7 @@ type rebuild struct {
 }
 
 // recorder returns a Recorder of the handler's response, for its client or, if it is unheard, for nobody.
-func (b *rebuild) recorder() *writer.Recorder {
+func (b *build) recorder() *writer.Recorder {
 	x, client := b.lookup.x, http.ResponseWriter(nil)
 	if !b.unheard {
 		client = x.w
@@ -73,8 +73,8 @@ func (b *rebuild) recorder() *writer.Recorder {
 	return w
 }
 
-// handle calls the handler, and makes the record of its response. It leaves a panic to the request that joins the rebuild.
-func (b *rebuild) handle(r *http.Request) {
+// handle calls the handler, and makes the record of its response. It leaves a panic to the request that joins the build.
+func (b *build) handle(r *http.Request) {
 	defer close(b.done)
 	returned := false
 	defer func() {
@@ -96,14 +96,14 @@ func (b *rebuild) handle(r *http.Request) {
 	returned = true
 }
 
-func (b *rebuild) call(r *http.Request) {
+func (b *build) call(r *http.Request) {
 	b.began, b.asked = b.lookup.x.now(), r
 	b.lookup.x.next.ServeHTTP(b.w, r)
 	b.w.Finish()
 	b.route = route(r)
 }
 
-func (b *rebuild) recovered(r *http.Request, panicked any) {
+func (b *build) recovered(r *http.Request, panicked any) {
 	if err, ok := panicked.(error); panicked == nil || ok && errors.Is(err, http.ErrAbortHandler) {
 		b.panicked = http.ErrAbortHandler // recoverers compare it; nil: the handler ended its goroutine
 		return
@@ -114,7 +114,7 @@ func (b *rebuild) recovered(r *http.Request, panicked any) {
 }
 
 // decide reports whether the response is held back to be stored. It is called once its header is known.
-func (b *rebuild) decide(status int, h http.Header) writer.Decision {
+func (b *build) decide(status int, h http.Header) writer.Decision {
 	b.received, b.confirmed = b.lookup.x.now(), false
 	switch {
 	case status == http.StatusNotModified && b.validate != nil:
@@ -143,23 +143,23 @@ func (b *rebuild) decide(status int, h http.Header) writer.Decision {
 	return writer.Decision{Unfit: unfit, Explicit: b.assessed.Explicit}
 }
 
-func (b *rebuild) reply(status int, h http.Header) rules.Reply {
+func (b *build) reply(status int, h http.Header) rules.Reply {
 	return rules.Reply{Status: status, Header: h, Sent: b.began, Received: b.received}
 }
 
 // wasCutOff reports whether the handler ended before its response was complete: its context ended, or it aborted, as ReverseProxy does
 // when the origin breaks off.
-func (b *rebuild) wasCutOff() bool {
+func (b *build) wasCutOff() bool {
 	return b.panicked == http.ErrAbortHandler || b.panicked == nil && b.interrupted //nolint:errorlint // this very error
 }
 
 // isComplete reports whether the handler wrote as much as it announced.
-func (b *rebuild) isComplete() bool {
+func (b *build) isComplete() bool {
 	declared := b.w.Sent.Get("Content-Length")
 	return declared == "" || declared == strconv.Itoa(len(b.w.Body))
 }
 
 // isWhole reports whether the response itself shows that it is complete.
-func (b *rebuild) isWhole() bool {
+func (b *build) isWhole() bool {
 	return !b.w.IsReleased() && b.panicked == nil && len(b.w.Body) > 0 && b.w.Sent.Get("Content-Length") != "" && b.isComplete()
 }

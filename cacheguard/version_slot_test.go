@@ -21,12 +21,12 @@ func TestNewCacheRefusesAVersionThatIsNone(t *testing.T) {
 	expectField(t, g, CacheConfig[int, string]{Name: "an", Load: load, Version: 3}, "Version") // the Guard has another one
 }
 
-func TestTheKeysOfSeatsAreThoseThatInvalidationsRemove(t *testing.T) {
+func TestTheKeysOfVersionSlotsAreThoseThatInvalidationsRemove(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	f := newFleet(t, standalone(t), 1, Config{})
 	keys := []string{}
-	for _, valueKey := range protocol.AllSeats(f.value("a}:v1")) { // a key with braces
+	for _, valueKey := range protocol.AllVersionSlots(f.value("a}:v1")) { // a key with braces
 		keys = append(keys, valueKey, protocol.LeaseKey(valueKey))
 	}
 	expect.Equal(t, "keys", len(keys), 10)
