@@ -17,7 +17,7 @@ type store interface {
 	get(ctx context.Context, row int) (int64, error)
 	getMany(ctx context.Context, rows []int) (map[int]int64, error)
 	invalidate(ctx context.Context, rows []int) error
-	invalidateTag(ctx context.Context, tag int) error
+	invalidateTags(ctx context.Context, tags ...int) error
 	invalidateAll(ctx context.Context, kind bool) error
 	update(ctx context.Context, row int, write func(context.Context) error) error
 	put(ctx context.Context, row int, write func(context.Context) (int64, error)) error
@@ -57,7 +57,9 @@ func openGuarded(rdb *redis.Client, p plan, name string, load load) (store, erro
 		return nil, err
 	}
 	kind := cacheguard.CacheConfig[int, int64]{
-		Name: "row", Tags: func(row int, _ int64) []string { return []string{tagOf(row)} }, Load: load,
+		Name: "row", Tags: func(row int, version int64) []string {
+			return []string{tagName(row % tags), tagName(tags + int(version%moving))}
+		}, Load: load,
 	}
 	if p.together {
 		kind.Batch, kind.LoadMany = rows, load.many
@@ -85,7 +87,13 @@ func (l load) many(ctx context.Context, rows []int) (map[int]int64, error) {
 }
 
 func tagName(tag int) string { return fmt.Sprint("tag", tag) }
-func tagOf(row int) string   { return tagName(row % tags) }
+
+func namesOf(tags []int) (names []string) {
+	for _, tag := range tags {
+		names = append(names, tagName(tag))
+	}
+	return names
+}
 
 func (g *guarded) get(ctx context.Context, row int) (int64, error) { return g.cache.Get(ctx, row) }
 
@@ -106,8 +114,8 @@ func (g *guarded) invalidate(ctx context.Context, rows []int) error {
 	return g.cache.Invalidate(ctx, rows...)
 }
 
-func (g *guarded) invalidateTag(ctx context.Context, tag int) error {
-	return g.guard.InvalidateTags(ctx, tagName(tag))
+func (g *guarded) invalidateTags(ctx context.Context, tags ...int) error {
+	return g.guard.InvalidateTags(ctx, namesOf(tags)...)
 }
 
 func (g *guarded) invalidateAll(ctx context.Context, kind bool) error {
@@ -127,9 +135,7 @@ func (g *guarded) put(ctx context.Context, row int, write func(context.Context) 
 
 func (g *guarded) transact(ctx context.Context, rows, tags []int, write func() error) error {
 	changes := g.cache.Changes(rows...)
-	for _, tag := range tags {
-		changes.Tags = append(changes.Tags, tagName(tag))
-	}
+	changes.Tags = namesOf(tags)
 	intent, err := g.guard.Intend(ctx, changes)
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 
 const (
 	rows, tags   = 6, 2
+	moving       = 3 // tags of versions: a read cannot know which of them a row has now
 	redisTimeout = 200 * time.Millisecond
 	leaseTTL     = 2 * time.Second
 	localTTL     = 8 * time.Second

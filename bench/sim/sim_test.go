@@ -59,8 +59,11 @@ func (h byHand) invalidate(ctx context.Context, rows []int) (err error) {
 	return err
 }
 
-func (h byHand) invalidateTag(ctx context.Context, tag int) error {
-	return h.invalidate(ctx, tagged(tag))
+func (h byHand) invalidateTags(ctx context.Context, tags ...int) (err error) {
+	for _, tag := range tags {
+		err = errors.Join(err, h.invalidate(ctx, tagged(tag)))
+	}
+	return err
 }
 
 func (h byHand) invalidateAll(ctx context.Context, _ bool) error { return h.rdb.FlushAll(ctx).Err() }

@@ -40,7 +40,7 @@ func (w *worker) dead() bool {
 
 func (w *worker) operate(ctx context.Context) {
 	in, row := w.in, w.random.IntN(rows)
-	switch w.random.IntN(18) {
+	switch w.random.IntN(20) {
 	default:
 		w.read(ctx, row)
 	case 0, 1:
@@ -60,7 +60,7 @@ func (w *worker) operate(ctx context.Context) {
 	case 7:
 		tag := w.random.IntN(tags)
 		w.change("write and InvalidateTags", tagged(tag), func(write func() error) error {
-			return errors.Join(write(), in.invalidateTag(ctx, tag))
+			return errors.Join(write(), in.invalidateTags(ctx, tag))
 		})
 	case 8:
 		kind := w.random.IntN(2) == 0
@@ -74,6 +74,12 @@ func (w *worker) operate(ctx context.Context) {
 	case 10:
 		tag := w.random.IntN(tags)
 		w.change("Intend a tag", tagged(tag), func(write func() error) error { return in.transact(ctx, nil, []int{tag}, write) })
+	case 18:
+		w.change("write and InvalidateTags that move", []int{row}, func(write func() error) error {
+			return errors.Join(write(), in.invalidateTags(ctx, movingTags...))
+		})
+	case 19:
+		w.change("Intend tags that move", []int{row}, func(write func() error) error { return in.transact(ctx, nil, movingTags, write) })
 	case 11:
 		err := in.warm(ctx, []int{row, (row + 1) % rows, (row + 2) % rows})
 		w.world.truth.note("%s has warmed three rows from %d on, %v", in.name, row, err)
@@ -85,9 +91,12 @@ func (w *worker) operate(ctx context.Context) {
 	}
 }
 
+// movingTags are all tags of versions: whichever version of a row is cached has one of them.
+var movingTags = []int{tags, tags + 1, tags + 2}
+
 // tagged are the rows with a tag.
 func tagged(tag int) (with []int) {
-	for row := tag; row < rows; row += tags {
+	for row := tag % tags; row < rows; row += tags {
 		with = append(with, row)
 	}
 	return with
