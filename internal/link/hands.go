@@ -57,10 +57,10 @@ func (h *hands) returnLocked(f *ownFlight) {
 	}
 }
 
-// sendLocked looks at a parcel that is sent beside what is in flight.
+// sendLocked looks at a parcel that is sent beside what is in flight: it may be one of those after which a crowd is none any more.
 func (h *hands) sendLocked(p parcel, flying []*flight) {
 	g, isRead := p.(*reads)
-	if !isRead {
+	if !isRead || !h.crowded {
 		return
 	}
 	all := g.callers
