@@ -42,12 +42,23 @@ func TestCloseEndsThePermitsThatAProcessHasOfItsOwn(t *testing.T) {
 	p.Refuse(true)
 	l := take(t, k)
 	w := wait(t, k)
+	redistest.Await(t, "a caller that waits for the process's own permit", func() bool { return k.alone.waiting("a") == 1 })
 	expect.ErrorIs(t, k.Close(), nil)
 	<-w.done
 	expect.ErrorIs(t, w.err, ErrClosed)
 	expect.ErrorIs(t, context.Cause(l.Context()), ErrClosed)
 	expect.ErrorIs(t, l.Unlock(t.Context()), ErrClosed)
 	expect.Equal(t, "permits that are left", len(k.alone.byName), 0)
+}
+
+// waiting is how many callers wait for a permit of the name.
+func (a *alone) waiting(name string) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if o := a.byName[name]; o != nil {
+		return o.Waiting()
+	}
+	return 0
 }
 
 func TestConfigOrANameThatIsOutOfRangeIsRefused(t *testing.T) {

@@ -72,6 +72,8 @@ func (k *Locker) acquire(
 			return c.aloneLease(ctx, giveBack), nil
 		case wait == 0:
 			err = ErrNotAcquired
+		case k.life.Ending.Err() != nil:
+			err = context.Cause(k.life.Ending)
 		default:
 			g, err = ask(c, ctx)
 		}
