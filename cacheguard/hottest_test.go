@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/hottest"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -29,7 +30,9 @@ func TestTheHottestKeysAreThoseOfTheFleet(t *testing.T) {
 			cfg := Config{Hottest: 10, Local: LocalConfig{MaxEntries: 100}}
 			f := newFleet(t, build(t), 3, cfg).listening()
 			for i := range 2 {
-				f.guards[i].hottest.Every = time.Millisecond
+				often := f.guards[i].hottest.Config
+				often.Every = time.Millisecond
+				f.guards[i].hottest = hottest.New(often)
 			}
 			asker := f.guards[2] // was asked for nothing
 			var top []string

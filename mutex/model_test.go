@@ -114,7 +114,22 @@ func TestModelFindsNoInterleavingThatBreaksAPromise(t *testing.T) {
 
 func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {
 	t.Parallel()
-	player(t).ExpectToFind(t, mistakes)
+	player(t).ExpectToFind(t, mistakes, rare)
+}
+
+// rare are seeds that find the mistakes which few seeds find.
+var rare = map[string]uint64{
+	"a successor goes before the queue though it may not": 304708463489,
+	"the common lock goes to an id that has given up":     959835143508,
+	"renew does not look at the token":                    617326290462,
+	"park does not look at the token":                     61178849808,
+	"a grant is shorter than its grace":                   314899464418,
+	"an id that has parked is not remembered":             180595286242,
+	"a successor that has given up gets the lock":         1051928933970,
+	"one hold of an owner shortens the lease of another":  69594107378,
+	"another hold is trusted for too long":                97911243629,
+	"an answer has no fence":                              190348009696,
+	"a clock that is set back stops the tickets":          37553218525,
 }
 
 // mistakes are put into the scripts one at a time.

