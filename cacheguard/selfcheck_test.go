@@ -3,7 +3,9 @@ package cacheguard
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -137,14 +139,14 @@ func TestSelfCheckSaysWhyRedisCannotBeUsedInsteadOfWaiting(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	expect.Equal(t, "config", server.Client(t).ConfigSet(t.Context(), "requirepass", "secret").Err(), nil)
-	unused := redistest.Start(t)
-	addr := unused.Addr()
-	unused.Kill()
+	refuse := func(context.Context, string, string) (net.Conn, error) {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED} // a port that nobody listens at may soon be another test's
+	}
 	for name, c := range map[string]struct {
 		options redis.Options
 		want    string
 	}{
-		"refused":        {redis.Options{Addr: addr}, "connection refused"},
+		"refused":        {redis.Options{Dialer: refuse}, "connection refused"},
 		"no password":    {redis.Options{Addr: server.Addr()}, "NOAUTH"},
 		"wrong password": {redis.Options{Addr: server.Addr(), Password: "wrong"}, "WRONGPASS"},
 	} {

@@ -8,6 +8,14 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
+// handsStage is one where callers wait for what they sent themselves as long as for parcels.
+func handsStage(t *testing.T) *stage {
+	t.Helper()
+	s := bareStage(t, patient)
+	s.own = newOwnHands(s.client, patient, patient)
+	return s
+}
+
 // inFlight is how many requests callers carry themselves, and workers.
 func (s *stage) inFlight() (own, parcels int) {
 	lane := s.reads[0]
@@ -49,9 +57,17 @@ func (s *stage) crowded() bool {
 	return lane.hands.crowded
 }
 
+// quiet is how many parcels in a row have been for few callers: the last one and, if Redis took long, some that were sent again.
+func (s *stage) quiet() int {
+	lane := s.reads[0]
+	lane.mu.Lock()
+	defer lane.mu.Unlock()
+	return lane.hands.quiet
+}
+
 func TestAFewCallersOfDifferentKeysThatAreNearSendForThemselves(t *testing.T) {
 	t.Parallel()
-	s := bareStage(t, patient)
+	s := handsStage(t)
 	k := keysOf(t, s.Link, mostHands+1)
 	s.awaitCalm(k[0])
 	held := s.proxy.On(redistest.Command("get"), redistest.Hold)
@@ -74,7 +90,7 @@ func TestCallersOfOneKeyAndCrowdsShareParcels(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := bareStage(t, patient)
+			s := handsStage(t)
 			k := keysOf(t, s.Link, mostHands+1)
 			s.awaitCalm(k[0])
 			held := s.proxy.On(redistest.Command("get"), redistest.Hold)
@@ -91,7 +107,7 @@ func TestCallersOfOneKeyAndCrowdsShareParcels(t *testing.T) {
 			held.Release()
 			first()
 			receive(t, done)
-			for parcels := 1; s.crowded() || parcels < quietAfter; parcels++ {
+			for parcels := s.quiet(); s.crowded() || parcels < quietAfter; parcels++ {
 				if !s.crowded() || parcels > quietAfter {
 					t.Fatalf("after %d parcels: crowded is %v", parcels, s.crowded())
 				}

@@ -15,7 +15,7 @@ func TestOnlyAPlainClientMayBeUsedByOwnHands(t *testing.T) {
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
 	for _, rdb := range []Redis{cluster, ring, struct{ Redis }{ring}} {
-		if newOwnHands(rdb, patient) != nil {
+		if newOwnHands(rdb, ownTimeout, patient) != nil {
 			t.Errorf("%T", rdb)
 		}
 	}

@@ -45,7 +45,7 @@ type Link struct {
 
 // New returns a Link. It does no I/O and starts no goroutine. The timeout bounds a request from the moment it is sent.
 func New(rdb Redis, timeout time.Duration, h *breaker.Set) *Link {
-	l := &Link{rdb: rdb, alone: rdb, piped: rdb, timeout: timeout, breakers: h, own: newOwnHands(rdb, timeout), release: h.Close}
+	l := &Link{rdb: rdb, alone: rdb, piped: rdb, timeout: timeout, breakers: h, own: newOwnHands(rdb, min(ownTimeout, timeout), timeout), release: h.Close}
 	if _, cluster := rdb.(interface{ ReloadState(ctx context.Context) }); cluster {
 		// A cluster client sends a whole pipeline again when its first command fails, beside those of its commands that it has sent to
 		// other nodes already: two goroutines then write into one command.

@@ -41,19 +41,19 @@ type ownHands struct {
 // base makes monotonic time fit into an integer.
 var base = time.Now()
 
-// newOwnHands returns nil for a client that cannot do so.
-func newOwnHands(rdb Redis, timeout time.Duration) *ownHands {
+// newOwnHands returns nil for a client that cannot do so. Quickly is when it gives up, timeout when the Link does.
+func newOwnHands(rdb Redis, quickly, timeout time.Duration) *ownHands {
 	client, ok := rdb.(*redis.Client)
 	if !ok {
 		return nil
 	}
-	quick := client.WithTimeout(min(ownTimeout, timeout))
+	quick := client.WithTimeout(quickly)
 	read := client.Options().ReadTimeout
 	if read <= 0 || read > timeout {
 		read = timeout
 	}
 	return &ownHands{
-		timeout: min(ownTimeout, timeout), quick: quick, once: script.Once(quick),
+		timeout: quickly, quick: quick, once: script.Once(quick),
 		patient: script.Once(client.WithTimeout(read)), hooks: hooks.Of(client),
 	}
 }
