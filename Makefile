@@ -12,9 +12,9 @@ REDIS := redis-server redis-sentinel redis-cli
 SERVERS := postgres etcd mariadbd mariadb-install-db zookeeper java pgbouncer
 # Without inlining and DWARF, compiling takes half of the time, and that is most of it; the standard library is inlined, because it runs
 # most. The flags are in the environment, for tests that run the go command, too. make lint vets, and once is enough. Most tests wait, so
-# two processors run eight at once. nomsgpack: gin, in an example, does without MessagePack.
+# two processors run six at once. nomsgpack: gin, in an example, does without MessagePack.
 TEST_FLAGS := GOFLAGS="$$GOFLAGS -race '-gcflags=all=-l -dwarf=false' -gcflags=std= -ldflags=-w -tags=nomsgpack"
-TEST_ARGS := -shuffle=on -vet=off -parallel=8 -timeout=10m
+TEST_ARGS := -shuffle=on -vet=off -parallel=6 -timeout=10m
 # RERUN=1, as in .ci/run, gives up to four tests that failed (parts count, too) a second run, alone, and lists them in RERUNS: each is a defect, but
 # one among thousands does not hide what the others say. A data race, a panic or more failures fail at once. Without RERUN every failure does.
 RERUN ?=

@@ -212,7 +212,10 @@ func TestABatchTakesOneSlotAndGrowsWhileItWaitsForIt(t *testing.T) {
 	for i, r := range all {
 		want(t, r, thing{ID: i + 1})
 	}
-	expect.Equal(t, "queries", fmt.Sprint(db.calls(), db.one.Load()), "[50] 0")
+	queries := db.calls()
+	if len(queries) != 1 || queries[0] < 2 || queries[0]+int(db.one.Load()) != 50 { // one that its lease reaches late loads by itself
+		t.Errorf("queries of %v keys, and %d of one", queries, db.one.Load())
+	}
 }
 
 func TestInstancesThatMissTheSameKeysShareTheirBatches(t *testing.T) {
