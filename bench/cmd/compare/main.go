@@ -135,6 +135,11 @@ func compare(ctx context.Context, args []string, stdout, stderr io.Writer) (err 
 		}
 		return o.write(r, stdout)
 	}
+	if o.out != "" {
+		if err := os.MkdirAll(o.out, 0o755); err != nil { // an hour later it would be too late to say so
+			return err
+		}
+	}
 	redis, err := open(ctx)
 	if err != nil {
 		return err
