@@ -62,8 +62,8 @@ func allOutcomes(own *redistest.Server, s *server.Server) []outcome {
 		{"rwlock", cost{2, 8, 40}, lockRW((*rwlock.Locker).Lock)},
 		{"rwlock, to read", cost{2, 15, 34}, lockRW((*rwlock.Locker).RLock)},
 		{"semaphore", cost{2, 13, 39}, lockSemaphore},
-		{"page", cost{1, 1, 21}, page(cacheguard.Config{}, http.MethodGet)},
-		{"page, local tier", cost{0, 0, 9}, page(local, http.MethodGet)},
+		{"page", cost{1, 1, 20}, page(cacheguard.Config{}, http.MethodGet)},
+		{"page, local tier", cost{0, 0, 8}, page(local, http.MethodGet)},
 		{"page that is not cached", cost{0, 0, 10}, page(local, http.MethodOptions)},
 	}
 }

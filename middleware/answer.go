@@ -68,7 +68,7 @@ func (x *exchange) answerOwn(l *lookup, got found) bool {
 
 // send answers with a stored response: whole, or the part of it that the client wants.
 func (x *exchange) send(l *lookup, got found) {
-	now, rec, trailer := x.now(), got.rec, got.trailer()
+	now, rec, trailer := l.sentAt(got), got.rec, got.trailer()
 	if rec.Kind == record.Sliced {
 		x.sendSliced(l, got)
 		return

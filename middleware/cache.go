@@ -12,6 +12,7 @@ import (
 	"github.com/cacheguard/go/internal/clock"
 	"github.com/cacheguard/go/internal/observe"
 	"github.com/cacheguard/go/internal/testenv"
+	"github.com/cacheguard/go/middleware/internal/cachestatus"
 	"github.com/cacheguard/go/middleware/internal/identity"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
@@ -29,8 +30,9 @@ type Cache struct {
 	limits  *limits
 	search  *searches
 	decoded *record.Recent
-	clock   clock.Clock                    // that pages age by
-	hidden  []string                       // Config.HideFields
+	clock   clock.Clock // that pages age by
+	hidden  []string    // Config.HideFields
+	hits    *cachestatus.Hits
 	tagged  atomic.Bool                    // there are pages with tags
 	warms   atomic.Bool                    // Warm has been called
 	seen    atomic.Pointer[observe.Counts] // of package admin; nil: nobody looks
@@ -51,7 +53,7 @@ func New(guard *cacheguard.Guard, cfg Config) (*Cache, error) {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	c := &Cache{cfg: cfg, guard: guard, names: identity.New(cfg.identity()), rules: cfg.rules(), limits: newLimits(cfg.Limits), search: new(searches), decoded: record.NewRecent(), clock: testenv.ClockOf(guard), hidden: rules.Names(cfg.HideFields)}
+	c := &Cache{cfg: cfg, guard: guard, names: identity.New(cfg.identity()), rules: cfg.rules(), limits: newLimits(cfg.Limits), search: new(searches), decoded: record.NewRecent(), clock: testenv.ClockOf(guard), hidden: rules.Names(cfg.HideFields), hits: cachestatus.NewHits(cfg.Name)}
 	c.slices = &sliced.Store{
 		Guard: guard, Names: c.names, Rules: c.rules, Size: cfg.SliceBytes, Unlimited: !cfg.LimitLoads, LogPanic: c.logPanic,
 		Clock: c.clock,

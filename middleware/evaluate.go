@@ -23,10 +23,11 @@ func (l *lookup) evaluate(raw []byte) cacheguard.Verdict {
 	if l.revoked || l.reload.replaces(rec) {
 		return cacheguard.Replace
 	}
-	verdict := l.freshness(rec, l.x.now())
+	l.seenAt = l.x.now()
+	verdict := l.freshness(rec, l.seenAt)
 	if rec.IsResponse() && verdict == cacheguard.Replace {
 		l.why = "stale"
-		if rec.Fresh(l.x.now()) > 0 {
+		if rec.Fresh(l.seenAt) > 0 {
 			l.why = "request"
 		}
 	}

@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 
@@ -27,6 +28,7 @@ type lookup struct {
 	// Set by evaluate, in the request's goroutine.
 	seen     *record.Record // the record that was decoded last
 	seenMine bool           // the request selects it
+	seenAt   time.Time      // when that was; zero: its age did not matter
 
 	// Set by evaluate too, before it causes a load.
 	previous   *record.Record // the record that is to be replaced
@@ -170,6 +172,14 @@ func (l *lookup) slices(head *record.Record) *sliced.Page {
 	return &sliced.Page{
 		Store: l.x.cache.slices, Head: head, Key: l.key, Client: l.x.r, Handler: l.x.next, Ask: l.backgroundRequest,
 	}
+}
+
+// sentAt is the time for the age of what was found: when it was evaluated, if nothing was waited for since.
+func (l *lookup) sentAt(got found) time.Time {
+	if got.how == cacheguard.Local && got.rec == l.seen && !l.seenAt.IsZero() {
+		return l.seenAt
+	}
+	return l.x.now()
 }
 
 // result is the word for how the request was answered.

@@ -75,7 +75,7 @@ func (x *exchange) describe(l *lookup, got found, now time.Time) string {
 	case got.result() == Bypassed:
 		f.Collapsed, f.Detail = true, "redis"
 	default:
-		return cachestatus.Hit(x.cache.cfg.Name, left)
+		return x.cache.hits.Of(left)
 	}
 	return x.cache.cfg.Name + f.String()
 }

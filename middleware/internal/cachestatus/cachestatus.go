@@ -4,6 +4,7 @@ package cachestatus
 import (
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,7 +26,7 @@ func (f Forward) String() string {
 		s += "; fwd-status=" + strconv.Itoa(f.Status)
 	}
 	if f.HasTTL {
-		s += string(appendTTL(nil, f.TTL))
+		s += "; ttl=" + strconv.FormatInt(seconds(f.TTL), 10)
 	}
 	if f.Stored {
 		s += "; stored"
@@ -39,21 +40,43 @@ func (f Forward) String() string {
 	return s
 }
 
-// Hit is the member of a cache that had the response.
-func Hit(cache string, ttl time.Duration) string {
-	var room [64]byte
-	return string(appendTTL(append(append(room[:0], cache...), "; hit"...), ttl))
+// Hits makes the members of a cache that had the response, and remembers them: hits of one second mostly say the same.
+type Hits struct {
+	begin string
+	last  [256]atomic.Pointer[hit] // by seconds
+}
+
+// hit is what is said of a response with so many seconds left.
+type hit struct {
+	left int64
+	text string
+}
+
+// NewHits is for the cache of that name.
+func NewHits(cache string) *Hits { return &Hits{begin: cache + "; hit"} }
+
+// Of is the member for a response that is fresh for that long.
+func (h *Hits) Of(ttl time.Duration) string {
+	left := seconds(ttl)
+	slot := &h.last[uint64(left)%uint64(len(h.last))]
+	last := slot.Load()
+	if last == nil || last.left != left {
+		last = &hit{left, h.begin + "; ttl=" + strconv.FormatInt(left, 10)}
+		slot.Store(last)
+	}
+	return last.text
 }
 
 // Detail is the parameter that tells more.
 func Detail(detail string) string { return "; detail=" + detail }
 
-func appendTTL(b []byte, d time.Duration) []byte {
-	seconds := d / time.Second
+// seconds of a response that has just become stale are fewer than none: it is not fresh.
+func seconds(d time.Duration) int64 {
+	left := int64(d / time.Second)
 	if d < 0 && d%time.Second != 0 {
-		seconds-- // a response that has just become stale is not fresh
+		left--
 	}
-	return strconv.AppendInt(append(b, "; ttl="...), int64(seconds), 10)
+	return left
 }
 
 // Key is the parameter that names the page: a String of Structured Fields, without the characters that no String may have.

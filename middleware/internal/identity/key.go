@@ -38,7 +38,7 @@ type Settings struct {
 // Namer names pages.
 type Namer struct {
 	set       Settings
-	keyFields []string
+	keyFields map[string]struct{}
 	pages     string // begins the keys of pages
 }
 

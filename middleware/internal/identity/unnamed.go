@@ -53,25 +53,22 @@ const (
 )
 
 // keyFields are the shapingFields, with more and without less.
-func keyFields(more, less []string) []string {
-	names := append(slices.Clone(shapingFields), rules.Names(more)...)
-	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(rules.Names(less), name) })
-	slices.Sort(names)
-	return slices.Compact(names)
+func keyFields(more, less []string) map[string]struct{} {
+	names := make(map[string]struct{})
+	for _, name := range slices.Concat(shapingFields, rules.Names(more)) {
+		names[name] = struct{}{}
+	}
+	for _, name := range rules.Names(less) {
+		delete(names, name)
+	}
+	return names
 }
 
-// Unnamed is what selects among the variants of a page for this request although no Vary names it, by name.
+// Unnamed is what selects among the variants of a page for this request although no Vary names it, in any order.
 func (n *Namer) Unnamed(r *http.Request) (list []record.Pair) {
-	for _, name := range n.keyFields {
-		if lines := r.Header[name]; len(lines) > 0 {
-			if value := n.unnamedValue(name, lines); value != "" {
-				list = append(list, record.Pair{Name: colon + name, Value: value})
-			}
-		}
-	}
-	for name, lines := range r.Header { // CGI and its descendants read _ as -
-		if strings.Contains(name, "_") && slices.Contains(n.keyFields, http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))) {
-			list = append(list, record.Pair{Name: colon + name, Value: n.normal(name, lines)})
+	for name, lines := range r.Header { // of which there are fewer than keyFields
+		if value := n.shapingValue(name, lines); value != "" {
+			list = append(list, record.Pair{Name: colon + name, Value: value})
 		}
 	}
 	if len(r.Header["Authorization"]) > 0 {
@@ -108,11 +105,20 @@ func (n *Namer) chosen(r *http.Request) (list []record.Pair) {
 	return list
 }
 
-func (n *Namer) unnamedValue(name string, lines []string) string {
-	if name == "Forwarded" && !rules.IsLong(lines) {
+// shapingValue is how a field of the request counts among what is unnamed; empty: it does not.
+func (n *Namer) shapingValue(name string, lines []string) string {
+	switch {
+	case n.isKeyField(name) && name == "Forwarded" && !rules.IsLong(lines):
 		return forwardedShape(lines)
+	case n.isKeyField(name), strings.Contains(name, "_") && n.isKeyField(http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))):
+		return n.normal(name, lines) // CGI and its descendants read _ as -
 	}
-	return n.normal(name, lines)
+	return ""
+}
+
+func (n *Namer) isKeyField(name string) bool {
+	_, is := n.keyFields[name]
+	return is
 }
 
 // forwardedShape is what a Forwarded field (RFC 7239) tells the handler about the request. It leaves out the addresses of clients and
