@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -14,13 +13,8 @@ import (
 	"github.com/cacheguard/go/internal/script"
 )
 
-const (
-	ownTimeout = 25 * time.Millisecond // how long a caller may be held up by a request that it sends itself
-	ownEnough  = 5 * time.Millisecond  // a slower reply is the last for now that a caller waits for itself:
-
-	// for this long, and twice as long for each slow one that follows. A busy machine makes one of many slow.
-	slowFor, longestSlow = 6 * time.Millisecond, 192 * time.Millisecond
-)
+// ownTimeout is how long a caller may be held up by a request that it sends itself.
+const ownTimeout = 25 * time.Millisecond
 
 // ownHands send requests on the goroutine of their callers, which saves the change between goroutines: as much again as a
 // request costs a caller that is alone and near.
@@ -29,17 +23,13 @@ const (
 // nothing twice; what fails is sent again by the lane. That client shares the user's connections, but go-redis drops its
 // hooks: a client with hooks is left to the lane, which calls them.
 type ownHands struct {
-	timeout   time.Duration
-	quick     *redis.Client    // the user's, with another time-out and without hooks
-	once      script.Processor // quick, for scripts
-	patient   script.Processor // the same with the user's time-out, or the Link's
-	hooks     *hooks.Watch
-	slowUntil atomic.Int64 // in nanoseconds since base
-	slowInRow atomic.Int32 // replies
+	timeout time.Duration
+	quick   *redis.Client    // the user's, with another time-out and without hooks
+	once    script.Processor // quick, for scripts
+	patient script.Processor // the same with the user's time-out, or the Link's
+	hooks   *hooks.Watch
+	rest    rest
 }
-
-// base makes monotonic time fit into an integer.
-var base = time.Now()
 
 // newOwnHands returns nil for a client that cannot do so. Quickly is when it gives up, timeout when the Link does.
 func newOwnHands(rdb Redis, quickly, timeout time.Duration) *ownHands {
@@ -60,22 +50,12 @@ func newOwnHands(rdb Redis, quickly, timeout time.Duration) *ownHands {
 
 // ready reports whether a caller may send a request: Redis is quick these days, and nobody wants to see the requests.
 func (o *ownHands) ready(now time.Time) bool {
-	return now.Sub(base) >= time.Duration(o.slowUntil.Load()) && o.hooks.None()
+	return o.rest.over(now) && o.hooks.None()
 }
 
 // unseen reports whether no hooks look at the requests of the client.
 func (l *Link) unseen() bool {
 	return l.own != nil && l.own.hooks.None()
-}
-
-// took notes how long a request took.
-func (o *ownHands) took(d time.Duration) {
-	if d > ownEnough {
-		pause := min(slowFor<<min(o.slowInRow.Add(1)-1, 10), longestSlow)
-		o.slowUntil.Store(int64(time.Since(base) + pause))
-	} else if o.slowInRow.Load() > 0 {
-		o.slowInRow.Store(0)
-	}
 }
 
 // ownFlight is a request that its caller sends, and the context for it: the wait for a connection ends with ownTimeout too.
@@ -171,7 +151,7 @@ func (l *lane) endAlone(f *ownFlight, err error, bytes int) {
 	l.dispatchLocked()
 	l.mu.Unlock()
 	if asked {
-		l.link.own.took(took)
+		l.link.own.rest.after(now, took, err != nil && took >= l.link.own.timeout)
 		if err != nil {
 			err = context.Canceled // which the breaker does not count
 		}

@@ -80,6 +80,9 @@ func TestLostReplyToACallerIsAskedForAgain(t *testing.T) {
 		}
 		return lost.Count() == 1
 	})
+	if time.Duration(s.own.rest.lostPause.Load()) < lostFor {
+		t.Error("callers go on losing connections")
+	}
 }
 
 // A caller that has to dial, because its connections are gone, is not held up by that, and neither are others.
