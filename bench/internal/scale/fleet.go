@@ -21,6 +21,7 @@ type fleet struct {
 	redis   *server.Server
 	clients []*redis.Client
 	guards  []*cacheguard.Guard
+	known   string       // a key that is cached
 	joins   atomic.Int64 // calls that joined the flight of another one of their Guard
 
 	looks                  int
@@ -34,7 +35,7 @@ const fleetTimeout = 10 * time.Second
 
 // openFleet opens n instances. The caller closes the fleet.
 func openFleet(redisServer *server.Server, n int, shared bool) (*fleet, error) {
-	f := &fleet{redis: redisServer}
+	f := &fleet{redis: redisServer, known: scenario.NewKey()}
 	for range n {
 		if len(f.clients) == 0 || !shared {
 			o := f.redis.Options()
@@ -68,6 +69,16 @@ func (f *fleet) close() error {
 		<-done
 	}
 	return scenario.CloseAll(f.clients)
+}
+
+// recall has every instance read a key that is cached. An instance that had nothing but misses would guess that the next Get misses, too, and ask for the
+// lease at once: that is not how a key that is in use expires.
+func (f *fleet) recall(ctx context.Context) error {
+	load := func(context.Context) (int, error) { return 1, nil }
+	return scenario.Together(ctx, len(f.guards), func(ctx context.Context, i int) error {
+		_, err := cacheguard.Get(ctx, f.guards[i], f.known, load)
+		return err
+	})
 }
 
 // inboxes is how many of the fleet's inboxes wait while one of its instances loads.

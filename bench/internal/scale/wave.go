@@ -40,6 +40,9 @@ func (f *fleet) wave(ctx context.Context, callers int, waiting func(key string) 
 		return value, nil
 	}
 	answers := make([]time.Duration, callers*len(f.guards))
+	if err := f.recall(ctx); err != nil {
+		return nil, err
+	}
 	f.joins.Store(0)
 	start, err := f.look(ctx)
 	if err != nil {
