@@ -126,8 +126,8 @@ func TestSelfCheckWaitsForMessagesNoLongerThanItMay(t *testing.T) {
 			return sent.Load, func(ctx context.Context) error { _, err := c.Run(ctx); return err }
 		},
 	} {
-		for how, want := range map[string]error{"its Guard": ErrClosed, "its context": context.Canceled} {
-			t.Run(name+", "+how, func(t *testing.T) {
+		for what, want := range map[string]error{"Guard": ErrClosed, "context": context.Canceled} {
+			t.Run(name+", "+what, func(t *testing.T) {
 				t.Parallel()
 				f, proxy := broken(t, shared, withLocal)
 				f.listening()
@@ -138,7 +138,7 @@ func TestSelfCheckWaitsForMessagesNoLongerThanItMay(t *testing.T) {
 				done := make(chan error, 1)
 				go func() { done <- run(ctx) }()
 				redistest.Await(t, "the loss", lost)
-				if want == ErrClosed {
+				if what == "Guard" {
 					_ = f.guards[0].Close()
 				} else {
 					cancel()

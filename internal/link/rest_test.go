@@ -17,11 +17,12 @@ func TestCallersRestLongerAfterEachSlowReplyInARow(t *testing.T) {
 	t.Parallel()
 	var r rest
 	now := base.Add(time.Hour)
-	for _, want := range []time.Duration{6, 12, 24, 48, 96, 192, 192} {
+	want := slowFor
+	for range 8 {
 		expect.Equal(t, "over", r.over(now), true)
 		r.after(now, ownEnough+1, false)
-		expect.Equal(t, "rest", r.left(now), want*time.Millisecond)
-		now = now.Add(longestSlow)
+		expect.Equal(t, "rest", r.left(now), want)
+		now, want = now.Add(longestSlow), min(2*want, longestSlow)
 	}
 	r.after(now, ownEnough, false)
 	expect.Equal(t, "after a quick one", r.over(now), true)
@@ -41,10 +42,11 @@ func TestCallersRestForSecondsAfterALostReply(t *testing.T) {
 		all.Wait()
 		r.after(now, ownTimeout-1, false) // the reply of another came just in time
 	}
-	for _, want := range []time.Duration{1, 2, 4, 8, 16, 16} {
+	want := lostFor
+	for range 7 {
 		lost()
-		expect.Equal(t, "rest", r.left(now), want*time.Second)
-		now = now.Add(want * time.Second)
+		expect.Equal(t, "rest", r.left(now), want)
+		now, want = now.Add(want), min(2*want, longestLost)
 		expect.Equal(t, "over", r.over(now), true)
 	}
 	now = now.Add(longestLost)

@@ -104,9 +104,10 @@ func (p Prices) in(plan Plan) each {
 	instances, nodes := float64(plan.Instances), float64(plan.Nodes)
 	share := max(0, math.Log10(instances/100))
 	grown := func(few, many float64) float64 { return few + max(many-few, 0)*share }
-	acquire, bus := grown(p.Few.Acquire, p.Many.Acquire), (nodes-1)*(sending+receiving)
+	get, acquire, bus := grown(p.Few.Get, p.Many.Get), grown(p.Few.Acquire, p.Many.Acquire), (nodes-1)*(sending+receiving)
+	script := acquire - get // acquire was measured with the read of the epochs that one who waits sends beside it
 	e := each{
-		get: grown(p.Few.Get, p.Many.Get), miss: (p.Lone - p.Few.Get) / 2, permit: acquire, script: acquire,
+		get: get, miss: (p.Lone - p.Few.Get) / 2, permit: script, script: script,
 		wait: acquire + grown(p.Few.Publish, p.Many.Publish) + grown(p.Few.Write, p.Many.Write) + bus,
 		idle: p.Idle + instances/pause/nodes*(p.Probe+bus),
 	}

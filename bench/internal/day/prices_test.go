@@ -68,10 +68,10 @@ func TestPricesGrowWithTheLogarithmOfTheFleet(t *testing.T) {
 	t.Parallel()
 	prices := Prices{Lone: 100, Probe: 30, Idle: 1000, Few: Crowd{6, 16, 2, 8}, Many: Crowd{7, 20, 3, 6}} // a write costs less in a crowd: it was measured so
 	for instances, want := range map[int]each{
-		10:     {get: 6, miss: 47, permit: 16, script: 16, wait: 16 + 2 + 8},
-		100:    {get: 6, miss: 47, permit: 16, script: 16, wait: 16 + 2 + 8},
-		1000:   {get: 7, miss: 47, permit: 20, script: 20, wait: 20 + 3 + 8},
-		10_000: {get: 8, miss: 47, permit: 24, script: 24, wait: 24 + 4 + 8},
+		10:     {get: 6, miss: 47, permit: 10, script: 10, wait: 16 + 2 + 8},
+		100:    {get: 6, miss: 47, permit: 10, script: 10, wait: 16 + 2 + 8},
+		1000:   {get: 7, miss: 47, permit: 13, script: 13, wait: 20 + 3 + 8},
+		10_000: {get: 8, miss: 47, permit: 16, script: 16, wait: 24 + 4 + 8},
 	} {
 		got := prices.in(Plan{Instances: instances, Nodes: 1})
 		want.idle = 1000 + float64(instances)/pause*30
