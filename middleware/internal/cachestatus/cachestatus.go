@@ -46,7 +46,7 @@ type Hits struct {
 	last  [256]atomic.Pointer[hit] // by seconds
 }
 
-// hit is what is said of a response with so many seconds left.
+// hit is the text for a response with so many seconds left.
 type hit struct {
 	left int64
 	text string
