@@ -33,19 +33,40 @@ func small() Plan {
 
 func TestTheModelAgreesWithGuards(t *testing.T) {
 	t.Parallel()
-	plan := small()
-	var loads, requests float64
-	for _, s := range Cacheguard(plan, Prices{})[settled:] {
-		loads += s.Loads
-		requests += s.Requests
+	for name, change := range map[string]func(*Plan){
+		"as usual":     func(*Plan) {},
+		"silent Redis": func(p *Plan) { p.Silent = []Silence{{120, 140}, {200, 215}} },
+		"permits":      func(p *Plan) { p.Fleet, p.Load = 2, 120*time.Millisecond },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			plan := small()
+			change(&plan)
+			var want lived
+			for _, s := range Cacheguard(plan, Prices{})[settled:] {
+				want.loads += s.Loads
+				want.requests += s.Requests
+				want.atOnce, want.waits = max(want.atOnce, s.AtOnce), max(want.waits, s.Waits)
+			}
+			synctest.Test(t, func(t *testing.T) {
+				got := live(t, plan)
+				t.Logf("%+v, computed %+v", got, want)
+				if math.Abs(got.loads-want.loads) > 0.1*want.loads || math.Abs(got.requests-want.requests) > 0.1*want.requests {
+					t.Errorf("Guards have %+v, the model %+v", got, want)
+				}
+				if plan.Fleet > 0 && (got.atOnce != plan.Fleet || want.atOnce != plan.Fleet) {
+					t.Errorf("permits were for %v: Guards have %v at once, the model %v", plan.Fleet, got.atOnce, want.atOnce)
+				}
+			})
+		})
 	}
-	synctest.Test(t, func(t *testing.T) {
-		ranLoads, ranRequests := live(t, plan)
-		t.Logf("%.0f loads and %.0f requests, computed %.0f and %.0f", ranLoads, ranRequests, loads, requests)
-		if math.Abs(ranLoads-loads) > 0.1*loads || math.Abs(ranRequests-requests) > 0.1*requests {
-			t.Errorf("Guards have %.0f loads and %.0f requests, the model %.0f and %.0f", ranLoads, ranRequests, loads, requests)
-		}
-	})
+}
+
+// lived is what happened once the caches were settled.
+type lived struct {
+	loads, requests float64
+	atOnce          float64 // the most loads at a moment
+	waits           float64 // the longest that a Get took, in seconds
 }
 
 // counting counts the commands of a client that Gets and invalidations take.
@@ -76,27 +97,34 @@ func (c *counting) count(cmd redis.Cmder) {
 }
 
 // live has Guards live through the plan's only kind, and returns what they do once they are settled.
-func live(t *testing.T, plan Plan) (loads, requests float64) {
+func live(t *testing.T, plan Plan) (total lived) {
 	t.Helper()
 	server := miniredis.NewMiniRedis()
 	server.ClockTTL(true)
-	var loaded atomic.Int64
+	var loaded, atOnce, most, longest atomic.Int64
 	var sent counting
+	raise := func(top *atomic.Int64, n int64) {
+		for before := top.Load(); n > before && !top.CompareAndSwap(before, n); before = top.Load() {
+		}
+	}
 	load := func(context.Context, int) (int, error) {
 		loaded.Add(1)
+		raise(&most, atOnce.Add(1))
 		time.Sleep(plan.Load)
+		atOnce.Add(-1)
 		return 1, nil
 	}
+	var carrying sync.WaitGroup
 	var clients []*redis.Client
 	var guards []*cacheguard.Guard
 	var caches []*cacheguard.Cache[int, int]
 	for range plan.Instances {
 		rdb := redis.NewClient(&redis.Options{
-			Dialer: func(context.Context, string, string) (net.Conn, error) { return server.Dial() }, DisableIdentity: true,
+			Dialer: func(context.Context, string, string) (net.Conn, error) { return dial(server, &carrying) }, DisableIdentity: true,
 			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		})
 		rdb.AddHook(&sent)
-		guard, err := cacheguard.New(rdb, cacheguard.Config{TTL: plan.TTL, Jitter: plan.Jitter})
+		guard, err := cacheguard.New(rdb, cacheguard.Config{TTL: plan.TTL, Jitter: plan.Jitter, FleetLoads: int(plan.Fleet)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,24 +146,42 @@ func live(t *testing.T, plan Plan) (loads, requests float64) {
 	for second := range plan.Seconds {
 		if second == settled {
 			calls.Wait()
-			loads, requests = float64(loaded.Load()), float64(sent.n.Load())
+			total.loads, total.requests = -float64(loaded.Load()), -float64(sent.n.Load())
+			most.Store(0)
+			longest.Store(0)
+		}
+		silent := slices.ContainsFunc(plan.Silent, func(silence Silence) bool { return second >= silence.From && second < silence.To })
+		if server.SetError(""); silent {
+			server.SetError("LOADING Redis is loading the dataset in memory")
 		}
 		if slices.Contains(plan.Kinds[0].Cleared, second) {
 			call(caches[0].InvalidateAll)
 		}
 		if random.Float64() < plan.Kinds[0].Writes(second) {
 			id := key(random)
-			call(func(ctx context.Context) error { return caches[0].Invalidate(ctx, id) })
+			call(func(ctx context.Context) error {
+				err := caches[0].Invalidate(ctx, id)
+				if silent {
+					return nil // it is sent when Redis is back
+				}
+				return err
+			})
 		}
 		gets := int(plan.Kinds[0].Gets(second))
 		for range gets {
 			cache, id := caches[random.IntN(len(caches))], key(random)
-			call(func(ctx context.Context) error { _, err := cache.Get(ctx, id); return err })
+			call(func(ctx context.Context) error {
+				asked := time.Now()
+				_, err := cache.Get(ctx, id)
+				raise(&longest, int64(time.Since(asked)))
+				return err
+			})
 			time.Sleep(time.Second / time.Duration(gets))
 		}
 	}
 	calls.Wait()
-	loads, requests = float64(loaded.Load())-loads, float64(sent.n.Load())-requests
+	total.loads, total.requests = total.loads+float64(loaded.Load()), total.requests+float64(sent.n.Load())
+	total.atOnce, total.waits = float64(most.Load()), time.Duration(longest.Load()).Seconds()
 	for i, guard := range guards {
 		if err := guard.Close(); err != nil {
 			t.Error(err)
@@ -143,8 +189,44 @@ func live(t *testing.T, plan Plan) (loads, requests float64) {
 		_ = clients[i].Close() // nothing is under way
 	}
 	server.Close()
+	carrying.Wait()
 	time.Sleep(2 * time.Second) // until go-redis' goroutines have noticed
-	return loads, requests
+	return total
+}
+
+// dial returns a connection that takes what is sent before the server reads it, as TCP does and a pipe in memory does not: a client that writes
+// a long pipeline, and a server that has begun to answer, would wait for each other.
+func dial(server *miniredis.Miniredis, carrying *sync.WaitGroup) (net.Conn, error) {
+	far, err := server.Dial()
+	if err != nil {
+		return nil, err
+	}
+	client, near := net.Pipe()
+	for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
+		under := make(chan []byte, 1000)
+		carrying.Go(func() { // owner: the test; it ends with either connection; joined by live
+			defer close(under)
+			for {
+				buffer := make([]byte, 4<<10)
+				n, err := way[0].Read(buffer)
+				if err != nil {
+					return
+				}
+				under <- buffer[:n]
+			}
+		})
+		carrying.Go(func() { // as above
+			for some := range under {
+				if _, err := way[1].Write(some); err != nil {
+					break
+				}
+			}
+			_, _ = near.Close(), far.Close() // always nil
+			for range under {                // nobody reads it
+			}
+		})
+	}
+	return client, nil
 }
 
 // drawing draws keys by their popularity.
