@@ -81,10 +81,13 @@ func TestASecondCopyThatWritesNothingIsNotAcknowledgedEither(t *testing.T) {
 	primary, replica, _ := pair(t)
 	s := newSender(t, primary.Client(t, impatient), patience)
 	primary.CutOff(replica)
-	for _, removed := range []int64{1, 0} {
+	for call := range 2 {
 		cmds, _ := s.Run(t.Context(), deletions("{k}"))
 		expect.ErrorIs(t, cmds[0].Err(), ErrNotReplicated)
-		expect.Equal(t, "the primary has removed", cmds[0].Val(), any(removed))
+		expect.Equal(t, "the primary has it still", exists(t, primary.Client(t), "{k}"), 0)
+		if call == 1 { // go-redis may have sent the first twice
+			expect.Equal(t, "the second call has removed", cmds[0].Val(), any(int64(0)))
+		}
 		if e, is := errors.AsType[*Error](cmds[0].Err()); !is || e.Want != 1 || e.Have != 0 {
 			t.Errorf("%v", cmds[0].Err())
 		}
