@@ -46,10 +46,10 @@ func (r *rest) after(now time.Time, took time.Duration, lost bool) {
 func (r *rest) lost(now time.Duration) {
 	before, pause := time.Duration(r.lostUntil.Load()), lostFor
 	switch since := now - before; {
-	case before > 0 && since < 0:
+	case since < 0:
 		return
-	case before > 0 && since < longestLost:
-		pause = min(2*time.Duration(r.lostPause.Load()), longestLost)
+	case since < longestLost:
+		pause = min(max(2*time.Duration(r.lostPause.Load()), lostFor), longestLost)
 	}
 	if r.lostUntil.CompareAndSwap(int64(before), int64(now+pause)) {
 		r.lostPause.Store(int64(pause))

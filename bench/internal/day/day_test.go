@@ -46,7 +46,7 @@ func TestTheModelAgreesWithGuards(t *testing.T) {
 			for _, s := range Cacheguard(plan, Prices{})[settled:] {
 				want.loads += s.Loads
 				want.requests += s.Requests
-				want.atOnce, want.waits = max(want.atOnce, s.AtOnce), max(want.waits, s.Waits)
+				want.atOnce = max(want.atOnce, s.AtOnce)
 			}
 			synctest.Test(t, func(t *testing.T) {
 				got := live(t, plan)
@@ -66,7 +66,6 @@ func TestTheModelAgreesWithGuards(t *testing.T) {
 type lived struct {
 	loads, requests float64
 	atOnce          float64 // the most loads at a moment
-	waits           float64 // the longest that a Get took, in seconds
 }
 
 // counting counts the commands of a client that Gets and invalidations take.
@@ -101,17 +100,16 @@ func live(t *testing.T, plan Plan) (total lived) {
 	t.Helper()
 	server := miniredis.NewMiniRedis()
 	server.ClockTTL(true)
-	var loaded, atOnce, most, longest atomic.Int64
+	var loaded, running, most atomic.Int64
 	var sent counting
-	raise := func(top *atomic.Int64, n int64) {
-		for before := top.Load(); n > before && !top.CompareAndSwap(before, n); before = top.Load() {
-		}
-	}
 	load := func(context.Context, int) (int, error) {
 		loaded.Add(1)
-		raise(&most, atOnce.Add(1))
+		now := running.Add(1)
+		defer running.Add(-1)
+		for before := most.Load(); now > before && !most.CompareAndSwap(before, now); {
+			before = most.Load()
+		}
 		time.Sleep(plan.Load)
-		atOnce.Add(-1)
 		return 1, nil
 	}
 	var carrying sync.WaitGroup
@@ -148,9 +146,8 @@ func live(t *testing.T, plan Plan) (total lived) {
 			calls.Wait()
 			total.loads, total.requests = -float64(loaded.Load()), -float64(sent.n.Load())
 			most.Store(0)
-			longest.Store(0)
 		}
-		silent := slices.ContainsFunc(plan.Silent, func(silence Silence) bool { return second >= silence.From && second < silence.To })
+		silent := plan.isSilent(second)
 		if server.SetError(""); silent {
 			server.SetError("LOADING Redis is loading the dataset in memory")
 		}
@@ -170,18 +167,13 @@ func live(t *testing.T, plan Plan) (total lived) {
 		gets := int(plan.Kinds[0].Gets(second))
 		for range gets {
 			cache, id := caches[random.IntN(len(caches))], key(random)
-			call(func(ctx context.Context) error {
-				asked := time.Now()
-				_, err := cache.Get(ctx, id)
-				raise(&longest, int64(time.Since(asked)))
-				return err
-			})
+			call(func(ctx context.Context) error { _, err := cache.Get(ctx, id); return err })
 			time.Sleep(time.Second / time.Duration(gets))
 		}
 	}
 	calls.Wait()
 	total.loads, total.requests = total.loads+float64(loaded.Load()), total.requests+float64(sent.n.Load())
-	total.atOnce, total.waits = float64(most.Load()), time.Duration(longest.Load()).Seconds()
+	total.atOnce = float64(most.Load())
 	for i, guard := range guards {
 		if err := guard.Close(); err != nil {
 			t.Error(err)

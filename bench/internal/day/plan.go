@@ -2,6 +2,7 @@ package day
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -33,6 +34,11 @@ type Kind struct {
 
 // Silence is a time in which a node does not answer.
 type Silence struct{ From, To int }
+
+// isSilent reports whether a node does not answer in that second.
+func (p *Plan) isSilent(second int) bool {
+	return slices.ContainsFunc(p.Silent, func(s Silence) bool { return second >= s.From && second < s.To })
+}
 
 // Mark is what the plots name.
 type Mark struct {

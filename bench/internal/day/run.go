@@ -93,15 +93,13 @@ func (f *fleet) second(s int) Second {
 
 // silent is the share of the keys that no node answers for. If breakers are open, that is their whole part of the keyspace.
 func (f *fleet) silent(s int) float64 {
-	for _, silence := range f.Silent {
-		if s >= silence.From && s < silence.To {
-			if f.byHand || f.Parts == 0 {
-				return 1 / float64(f.Nodes)
-			}
-			return max(1/float64(f.Parts), 1/float64(f.Nodes))
-		}
+	switch {
+	case !f.isSilent(s):
+		return 0
+	case f.byHand || f.Parts == 0:
+		return 1 / float64(f.Nodes)
 	}
-	return 0
+	return max(1/float64(f.Parts), 1/float64(f.Nodes))
 }
 
 // forget is what expires, is invalidated, or is lost with its node.
