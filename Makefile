@@ -23,8 +23,8 @@ GOTESTSUM := $(if $(RERUN),.tools/gotestsum)
 # test PACKAGES [ARGS] runs the tests of the packages.
 test = $(TEST_FLAGS) $(if $(RERUN),$(GOTESTSUM) --format=standard-quiet --rerun-fails=1 --rerun-fails-max-failures=4 --rerun-fails-run-root-test \
 	--rerun-fails-abort-on-data-race --rerun-fails-report=$(RERUNS)-$@ --packages="$(1)" -- $(TEST_ARGS) $(2),go test $(TEST_ARGS) $(2) $(1))
-# Without -race, with which it would take minutes: that is for the fifty seeds of bench/sim's tests.
-SIM := go run ./bench/cmd/sim -seeds 1000
+# Without -race, with which it would take minutes: that is for the fifty seeds of proof/sim's tests.
+SIM := go run ./proof/cmd/sim -seeds 1000
 BENCHTIME ?= 1s
 FUZZTIME ?= 20s
 CHAOS ?= 5m
@@ -47,7 +47,7 @@ test-all: $(GOTESTSUM) ## run the tests that make test leaves out: cdc, consensu
 	@scripts/need $(REDIS) $(SERVERS) promtool nutcracker cc git
 	$(call test,$(OTHERS),-p=2)
 	$(TEST_FLAGS) go test $(TEST_ARGS) -tags=nomsgpack,twemproxy -run=Twemproxy ./cacheguard
-	go test -vet=off ./bench/sim/exact
+	go test -vet=off ./proof/sim/exact
 
 test-consensus: $(GOTESTSUM) ## run those on etcd, ZooKeeper, PostgreSQL and MySQL alone; installs them and a JRE where they are missing
 	@scripts/need $(REDIS) $(SERVERS) cc
@@ -97,15 +97,15 @@ docs: ## check snippets, links, package comments and stray machine paths
 	@scripts/need git
 	go run ./internal/docscheck
 
-sim: ## run a thousand seeds of the simulated fleet; go run ./bench/cmd/sim -h has more
+sim: ## run a thousand seeds of the simulated fleet; go run ./proof/cmd/sim -h has more
 	$(SIM)
 
-exact: ## the same, ten times as slowly, so that a seed which breaks a promise does so each time; go run ./bench/cmd/exact -seed 7 shows one
-	go run ./bench/cmd/exact -seeds 1000
+exact: ## the same, ten times as slowly, so that a seed which breaks a promise does so each time; go run ./proof/cmd/exact -seed 7 shows one
+	go run ./proof/cmd/exact -seeds 1000
 
 model: ## search all runs of the models of the protocols with SPIN, and see that no rule of them can be left out; MODEL=large searches larger bounds, for some minutes
 	@scripts/need spin cc
-	go run ./bench/cmd/model
+	go run ./proof/cmd/model
 
 fuzz: ## run every fuzz test of the library for FUZZTIME, or those that FUZZ names, and list the time of each
 	@scripts/need $(REDIS)
@@ -117,7 +117,7 @@ coverage: ## measure how much of the core the tests execute, and write the table
 
 chaos: ## disturb processes and their Redis for CHAOS (5m, six kinds of harm in turn), and check that no promise was broken; make test-all does so for seconds
 	@scripts/need $(REDIS)
-	CHAOS=$(CHAOS) nice go test -count=1 -v -parallel=1 -timeout=24h -run=. ./bench/chaos
+	CHAOS=$(CHAOS) nice go test -count=1 -v -parallel=1 -timeout=24h -run=. ./proof/chaos
 
 drill: ## make one of the troubles of docs/at-3am.md on a fleet of three, and leave you DRILL (5m) to find which
 	@scripts/need $(REDIS) $(POSTGRES)

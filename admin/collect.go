@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/observe"
+	"github.com/cacheguard/go/internal/run/observe"
 )
 
 // begin takes what there was before.

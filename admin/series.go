@@ -3,7 +3,7 @@ package admin
 import (
 	"time"
 
-	"github.com/cacheguard/go/internal/observe"
+	"github.com/cacheguard/go/internal/run/observe"
 )
 
 const (

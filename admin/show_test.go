@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/observe"
+	"github.com/cacheguard/go/internal/run/observe"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/middleware"

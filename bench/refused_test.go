@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cas"
-	"github.com/cacheguard/go/internal/breaker"
+	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/mutex"
 	"github.com/cacheguard/go/rwlock"

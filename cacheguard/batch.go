@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/cacheguard/go/internal/gather"
-	"github.com/cacheguard/go/internal/limit"
+	"github.com/cacheguard/go/internal/cache/gather"
+	"github.com/cacheguard/go/internal/cache/limit"
 )
 
 // maxScripts is how many keys of a batch ask for their leases at once.

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cacheguard/go/internal/bypass"
-	"github.com/cacheguard/go/internal/inprocess"
-	"github.com/cacheguard/go/internal/invalidate"
+	"github.com/cacheguard/go/internal/cache/bypass"
+	"github.com/cacheguard/go/internal/cache/inprocess"
+	"github.com/cacheguard/go/internal/cache/invalidate"
 )
 
 const longestBypass = 24 * time.Hour

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cacheguard/go/internal/config"
-	"github.com/cacheguard/go/internal/failure"
-	"github.com/cacheguard/go/internal/slots"
+	"github.com/cacheguard/go/internal/cache/failure"
+	"github.com/cacheguard/go/internal/run/config"
+	"github.com/cacheguard/go/internal/run/slots"
 )
 
 // CacheConfig describes a Cache. Name and Load are required. In the fields after AbsentTags, 0 means the Guard's setting,

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/protocol"
-	"github.com/cacheguard/go/internal/serverclock"
+	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/cacheguard/go/internal/cache/serverclock"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/keys"
+	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/rwlock"
 )
 

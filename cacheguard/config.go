@@ -4,9 +4,9 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/cacheguard/go/internal/clock"
-	"github.com/cacheguard/go/internal/config"
-	"github.com/cacheguard/go/internal/packing"
+	"github.com/cacheguard/go/internal/cache/packing"
+	"github.com/cacheguard/go/internal/run/clock"
+	"github.com/cacheguard/go/internal/run/config"
 )
 
 // Config says how a Guard behaves. In every field 0 means the default, and -1 switches the feature off where the field
@@ -183,7 +183,7 @@ type Config struct {
 	// encodes. Default: err.Error().
 	RedactError func(err error) string
 
-	clock clock.Clock // entries grow old by it: the machine's, or that of a test's environment (internal/testenv)
+	clock clock.Clock // entries grow old by it: the machine's, or that of a test's environment (internal/cache/testenv)
 }
 
 const (

@@ -9,9 +9,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/breaker"
-	"github.com/cacheguard/go/internal/epoch"
-	"github.com/cacheguard/go/internal/invalidate"
+	"github.com/cacheguard/go/internal/cache/epoch"
+	"github.com/cacheguard/go/internal/cache/invalidate"
+	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )

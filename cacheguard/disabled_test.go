@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/inprocess"
-	"github.com/cacheguard/go/internal/protocol"
+	"github.com/cacheguard/go/internal/cache/inprocess"
+	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/rwlock"

@@ -72,7 +72,7 @@
 // # A miss over two instances
 //
 // Each key has a value (a string) and, during a load, a lease (a hash) in the same cluster slot. Both have a TTL.
-// Package protocol (internal/protocol) describes them, and has the scripts. Instance A misses first, then instance B:
+// Package protocol (internal/cache/protocol) describes them, and has the scripts. Instance A misses first, then instance B:
 //
 //  1. A starts a flight for the key, which belongs to no single caller (package flight). Later Gets on A join it. The flight
 //     takes one of MaxLoads if one is free; otherwise it asks only for the value, not for the lease.
@@ -166,7 +166,7 @@
 //
 // Five versions in a row are one more than there are version slots. An entry has its version, so the first and the fifth do not serve
 // each other's entries: where one finds an entry of the other, it loads without storing, and replaces the entry only once that is older
-// than a minute (see internal/guess). They wait for each other's loads, and see each other's failures.
+// than a minute (see internal/cache/guess). They wait for each other's loads, and see each other's failures.
 //
 // A library older than CacheConfig.Version invalidates only the entry of no version. It must have left the fleet before the first Version
 // is set. Invalidations by this library reach the entries of the older one, so going back to it is possible.
@@ -257,11 +257,11 @@
 //
 //   - What there is: Guard in guard.go, and open.go, which makes its parts. Config in config.go, and what it consists of in settings.go.
 //   - A hit: Get in get.go, retrieve and read; read.go decodes it, and decide.go says what follows. Many keys: GetMany in many.go, readkeys.go,
-//     batch.go. The request leaves in package link. What a call is reported to: ask.go, report.go.
+//     batch.go. The request leaves in package link. What a call is reported to: answered.go, report.go.
 //   - A miss: job.go says what to do, flights.go joins or starts a flight, rebuild.go asks Redis, and waits for another instance, lead.go loads and
-//     stores, load.go runs the loader; lease.go has the requests. The scripts are acquire.lua and fill.lua in internal/protocol/lua.
+//     stores, load.go runs the loader; request.go has the requests. The scripts are acquire.lua and fill.lua in internal/cache/protocol/lua.
 //   - A write: invalidate.go, update.go, put.go, intend.go say what it promises. Rooms below internal do it: invalidate sends, and repeats what is
-//     pending; update locks, announces and ends; intent keeps intents. The scripts share forget in internal/protocol/lua/prelude.lua.
+//     pending; update locks, announces and ends; intent keeps intents. The scripts share forget in internal/cache/protocol/lua/prelude.lua.
 //   - The local tier: local.go, and package tier. Tags, kinds, everything: invalidate.go, scope.go, and package epoch.
 //   - Other rooms below internal that do not know the Guard, and that it calls: limit and gather (when a load may run, and which loads share a call),
 //     report (what is logged and counted), verify, selfcheck, bypass, packing (compression, and sizes), failure (errors that travel), guess (what

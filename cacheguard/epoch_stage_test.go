@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/epoch"
-	"github.com/cacheguard/go/internal/link"
-	"github.com/cacheguard/go/internal/protocol"
+	"github.com/cacheguard/go/internal/cache/epoch"
+	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/cacheguard/go/internal/cache/tier"
+	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/testing/expect"
-	"github.com/cacheguard/go/internal/tier"
 )
 
 // epochStage runs an order of epoch_schedule_test.go with the code, on a real Redis.

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cacheguard/go/internal/flight"
-	"github.com/cacheguard/go/internal/link"
-	"github.com/cacheguard/go/internal/replicas"
+	"github.com/cacheguard/go/internal/cache/flight"
+	"github.com/cacheguard/go/internal/redis/link"
+	"github.com/cacheguard/go/internal/redis/replicas"
 )
 
 var (

@@ -3,7 +3,7 @@ package cacheguard
 import (
 	"context"
 
-	"github.com/cacheguard/go/internal/protocol"
+	"github.com/cacheguard/go/internal/cache/protocol"
 )
 
 // Verdict is a Source's judgement of a cached value.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"github.com/cacheguard/go/internal/flight"
-	"github.com/cacheguard/go/internal/limit"
-	"github.com/cacheguard/go/internal/pages"
+	"github.com/cacheguard/go/internal/cache/flight"
+	"github.com/cacheguard/go/internal/cache/limit"
+	"github.com/cacheguard/go/internal/cache/pages"
 )
 
 // shareRebuild returns the value of a key that the read did not find, or found to be unfit.

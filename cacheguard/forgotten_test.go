@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/keys"
+	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/mutex"
 )

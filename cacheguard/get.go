@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cacheguard/go/internal/intent"
-	"github.com/cacheguard/go/internal/protocol"
+	"github.com/cacheguard/go/internal/cache/intent"
+	"github.com/cacheguard/go/internal/cache/protocol"
 )
 
 // maxAsks is how often a call asks again because the answer it shared was older than itself, before it loads by itself.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/cacheguard/go/internal/keytext"
+	"github.com/cacheguard/go/internal/cache/keytext"
 )
 
 // throughCaches holds the Guards whose values tests get through a Cache, with a loader that travels in the context.

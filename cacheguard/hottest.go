@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/cacheguard/go/internal/hottest"
+	"github.com/cacheguard/go/internal/cache/hottest"
 )
 
 // mostHottest is how many keys a Guard may tell the fleet at a time.

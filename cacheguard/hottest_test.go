@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/hottest"
+	"github.com/cacheguard/go/internal/cache/hottest"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )

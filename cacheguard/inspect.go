@@ -9,9 +9,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/lifecycle"
-	"github.com/cacheguard/go/internal/protocol"
-	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 // EntryState says what Redis has for a key.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/acl"
-	"github.com/cacheguard/go/internal/epoch"
+	"github.com/cacheguard/go/internal/cache/epoch"
+	"github.com/cacheguard/go/internal/redis/acl"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cacheguard/go/internal/intent"
-	"github.com/cacheguard/go/internal/update"
+	"github.com/cacheguard/go/internal/cache/intent"
+	"github.com/cacheguard/go/internal/cache/update"
 )
 
 // Intent is a dead man's switch around a transaction, see Guard.Intend. It is safe for concurrent use.

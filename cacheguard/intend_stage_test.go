@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/epoch"
+	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 
-	"github.com/cacheguard/go/internal/epoch"
-	"github.com/cacheguard/go/internal/invalidate"
-	"github.com/cacheguard/go/internal/replicas"
-	"github.com/cacheguard/go/internal/script"
-	"github.com/cacheguard/go/internal/tier"
+	"github.com/cacheguard/go/internal/cache/epoch"
+	"github.com/cacheguard/go/internal/cache/invalidate"
+	"github.com/cacheguard/go/internal/cache/tier"
+	"github.com/cacheguard/go/internal/redis/replicas"
+	"github.com/cacheguard/go/internal/redis/script"
 )
 
 // Invalidate removes the keys from the cache, and keeps every running load, on every instance, from storing what it

@@ -3,8 +3,8 @@ package cacheguard
 import (
 	"context"
 
-	"github.com/cacheguard/go/internal/epoch"
-	"github.com/cacheguard/go/internal/protocol"
+	"github.com/cacheguard/go/internal/cache/epoch"
+	"github.com/cacheguard/go/internal/cache/protocol"
 )
 
 // job is what a flight needs to know of the call that started it.

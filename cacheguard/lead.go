@@ -7,12 +7,12 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/cacheguard/go/internal/epoch"
-	"github.com/cacheguard/go/internal/flight"
-	"github.com/cacheguard/go/internal/lease"
-	"github.com/cacheguard/go/internal/link"
-	"github.com/cacheguard/go/internal/protocol"
-	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/cache/epoch"
+	"github.com/cacheguard/go/internal/cache/flight"
+	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/cacheguard/go/internal/redis/lease"
+	"github.com/cacheguard/go/internal/redis/link"
+	"github.com/cacheguard/go/internal/redis/script"
 )
 
 // lead loads the value and stores it, and renews the lease until Redis has answered. If the lease is lost all the same, the

@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cacheguard/go/internal/lifecycle"
-	"github.com/cacheguard/go/internal/limit"
-	"github.com/cacheguard/go/internal/observe"
-	"github.com/cacheguard/go/internal/report"
+	"github.com/cacheguard/go/internal/cache/limit"
+	"github.com/cacheguard/go/internal/cache/report"
+	"github.com/cacheguard/go/internal/run/lifecycle"
+	"github.com/cacheguard/go/internal/run/observe"
 )
 
 // loaders runs the loaders of a Guard, within its limits and each under LoadTimeout. None can take the process down.

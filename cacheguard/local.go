@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/tier"
+	"github.com/cacheguard/go/internal/cache/tier"
 )
 
 // checkLocal refuses a client whose scripts' messages do not reach every subscriber.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
-	"github.com/cacheguard/go/internal/tier"
 )
 
 var withLocal = Config{Local: LocalConfig{MaxEntries: 1000, TTL: time.Hour}, RedisTimeout: 300 * time.Millisecond}

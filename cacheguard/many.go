@@ -5,10 +5,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/cacheguard/go/internal/epoch"
-	"github.com/cacheguard/go/internal/flight"
-	"github.com/cacheguard/go/internal/gather"
-	"github.com/cacheguard/go/internal/limit"
+	"github.com/cacheguard/go/internal/cache/epoch"
+	"github.com/cacheguard/go/internal/cache/flight"
+	"github.com/cacheguard/go/internal/cache/gather"
+	"github.com/cacheguard/go/internal/cache/limit"
 )
 
 // GetMany returns the values of the keys. It takes what it can from the cache, and calls load once for the keys that

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/cacheguard/go/internal/epoch"
-	"github.com/cacheguard/go/internal/gather"
-	"github.com/cacheguard/go/internal/keytext"
+	"github.com/cacheguard/go/internal/cache/epoch"
+	"github.com/cacheguard/go/internal/cache/gather"
+	"github.com/cacheguard/go/internal/cache/keytext"
 )
 
 // Cache is a typed view of a Guard for one kind of thing: it knows the keys of that kind, how to load it, and what its loader's

@@ -12,12 +12,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cacheguard/go/internal/failure"
-	"github.com/cacheguard/go/internal/guess"
-	"github.com/cacheguard/go/internal/observe"
-	"github.com/cacheguard/go/internal/protocol"
-	"github.com/cacheguard/go/internal/report"
-	"github.com/cacheguard/go/internal/slots"
+	"github.com/cacheguard/go/internal/cache/failure"
+	"github.com/cacheguard/go/internal/cache/guess"
+	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/cacheguard/go/internal/cache/report"
+	"github.com/cacheguard/go/internal/run/observe"
+	"github.com/cacheguard/go/internal/run/slots"
 )
 
 // policy says how entries are kept: a Cache has one by its CacheConfig, the Guard another by its Config.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cacheguard/go/internal/epoch"
-	"github.com/cacheguard/go/internal/protocol"
+	"github.com/cacheguard/go/internal/cache/epoch"
+	"github.com/cacheguard/go/internal/cache/protocol"
 )
 
 // Put is Update for a write that returns the new value of the source. Put stores this value in the step that ends the

@@ -9,13 +9,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cacheguard/go/internal/epoch"
-	"github.com/cacheguard/go/internal/lifecycle"
-	"github.com/cacheguard/go/internal/link"
-	"github.com/cacheguard/go/internal/protocol"
-	"github.com/cacheguard/go/internal/script"
-	"github.com/cacheguard/go/internal/slab"
-	"github.com/cacheguard/go/internal/tier"
+	"github.com/cacheguard/go/internal/cache/epoch"
+	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/cacheguard/go/internal/cache/tier"
+	"github.com/cacheguard/go/internal/redis/link"
+	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/redis/slab"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 // readResult is what a read found, decoded as the type that its readers want.

@@ -3,10 +3,10 @@ package cacheguard
 import (
 	"context"
 
-	"github.com/cacheguard/go/internal/epoch"
-	"github.com/cacheguard/go/internal/link"
-	"github.com/cacheguard/go/internal/slab"
-	"github.com/cacheguard/go/internal/tier"
+	"github.com/cacheguard/go/internal/cache/epoch"
+	"github.com/cacheguard/go/internal/cache/tier"
+	"github.com/cacheguard/go/internal/redis/link"
+	"github.com/cacheguard/go/internal/redis/slab"
 )
 
 // readKeys reads the keys, and returns those that must be loaded. It refreshes stale ones in the background.

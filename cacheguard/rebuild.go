@@ -6,9 +6,9 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/cacheguard/go/internal/breaker"
-	"github.com/cacheguard/go/internal/protocol"
-	"github.com/cacheguard/go/internal/wake"
+	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/redis/wake"
 )
 
 // run asks for the value or the lease until it has an answer. The watch begins before the first request, so that no

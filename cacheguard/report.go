@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cacheguard/go/internal/epoch"
-	"github.com/cacheguard/go/internal/observe"
-	"github.com/cacheguard/go/internal/protocol"
-	"github.com/cacheguard/go/internal/report"
+	"github.com/cacheguard/go/internal/cache/epoch"
+	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/cacheguard/go/internal/cache/report"
+	"github.com/cacheguard/go/internal/run/observe"
 )
 
 // The Guard reports to its journal first, for the Logger and package admin, and then to Config.Hooks.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/epoch"
-	"github.com/cacheguard/go/internal/keys"
+	"github.com/cacheguard/go/internal/cache/epoch"
+	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cacheguard/go/internal/intent"
-	"github.com/cacheguard/go/internal/update"
+	"github.com/cacheguard/go/internal/cache/intent"
+	"github.com/cacheguard/go/internal/cache/update"
 )
 
 // scope says within which loads and updates of the same Guard a call is made, according to its context.

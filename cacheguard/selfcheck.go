@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cacheguard/go/internal/epoch"
-	"github.com/cacheguard/go/internal/invalidate"
-	"github.com/cacheguard/go/internal/link"
-	"github.com/cacheguard/go/internal/selfcheck"
+	"github.com/cacheguard/go/internal/cache/epoch"
+	"github.com/cacheguard/go/internal/cache/invalidate"
+	"github.com/cacheguard/go/internal/cache/selfcheck"
+	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/rwlock"
 )
 

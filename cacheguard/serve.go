@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cacheguard/go/internal/verify"
+	"github.com/cacheguard/go/internal/cache/verify"
 )
 
 var (

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/cacheguard/go/internal/protocol"
+	"github.com/cacheguard/go/internal/cache/protocol"
 )
 
 // LocalConfig describes a tier of decoded values in this process, in front of Redis. Set MaxBytes or MaxEntries to switch

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/cacheguard/go/internal/intent"
+	"github.com/cacheguard/go/internal/cache/intent"
 )
 
 // shadow asks the cache, in the background, what it would have answered to a call that has loaded without it.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/slots"
+	"github.com/cacheguard/go/internal/run/slots"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/cacheguard/go/internal/protocol"
+	"github.com/cacheguard/go/internal/cache/protocol"
 )
 
 // loadSpec says where a call gets its value from. Get, GetMany and Fetch differ only in this.

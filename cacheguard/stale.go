@@ -6,7 +6,7 @@ import (
 	mathrand "math/rand/v2"
 	"time"
 
-	"github.com/cacheguard/go/internal/protocol"
+	"github.com/cacheguard/go/internal/cache/protocol"
 )
 
 // shortestStay is the shortest time that a refresh leaves the key to another instance before this one

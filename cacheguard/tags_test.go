@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/epoch"
+	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )

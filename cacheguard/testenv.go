@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/cacheguard/go/internal/clock"
-	"github.com/cacheguard/go/internal/config"
-	"github.com/cacheguard/go/internal/observe"
-	"github.com/cacheguard/go/internal/testenv"
+	"github.com/cacheguard/go/internal/cache/testenv"
+	"github.com/cacheguard/go/internal/run/clock"
+	"github.com/cacheguard/go/internal/run/config"
+	"github.com/cacheguard/go/internal/run/observe"
 )
 
 // rehearsed returns the Config in the environment of a test; nil: there is none. Settings that would make a test depend on luck or on

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cacheguard/go/internal/locker"
-	"github.com/cacheguard/go/internal/update"
+	"github.com/cacheguard/go/internal/cache/update"
+	"github.com/cacheguard/go/internal/lock/locker"
 	"github.com/cacheguard/go/rwlock"
 )
 

@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/cacheguard/go/internal/protocol"
-	"github.com/cacheguard/go/internal/verify"
+	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/cacheguard/go/internal/cache/verify"
 )
 
 // Verified counts hits that were compared with the source; see VerifyConfig.

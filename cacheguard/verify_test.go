@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cacheguard/go/internal/cache/verify"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
-	"github.com/cacheguard/go/internal/verify"
 )
 
 func TestVerifyTellsHowHitsCompareWithTheSource(t *testing.T) {

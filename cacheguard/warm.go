@@ -8,8 +8,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/cacheguard/go/internal/config"
-	"github.com/cacheguard/go/internal/lifecycle"
+	"github.com/cacheguard/go/internal/run/config"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 // WarmConfig says how Warm goes about it. The zero WarmConfig is fine.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/cacheguard/go/internal/intent"
+	"github.com/cacheguard/go/internal/cache/intent"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )

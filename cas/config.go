@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/cacheguard/go/internal/config"
+	"github.com/cacheguard/go/internal/run/config"
 )
 
 // Config says how a Store behaves. In every field 0 means the default, and -1 switches the feature off where the field

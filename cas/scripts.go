@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cacheguard/go/internal/lifecycle"
-	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 //go:embed lua/*.lua

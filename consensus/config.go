@@ -4,8 +4,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/cacheguard/go/internal/config"
-	"github.com/cacheguard/go/internal/lifecycle"
+	"github.com/cacheguard/go/internal/run/config"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 	"github.com/cacheguard/go/mutex"
 )
 

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/cacheguard/go/consensus/internal/store"
-	"github.com/cacheguard/go/internal/lifecycle"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/mutex"
 )

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/consensus/internal/store"
-	"github.com/cacheguard/go/internal/hold"
-	"github.com/cacheguard/go/internal/lifecycle"
-	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/lock/hold"
+	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 // Lease is a lock that is held. It is safe for concurrent use.

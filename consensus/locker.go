@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/consensus/internal/store"
-	"github.com/cacheguard/go/internal/config"
-	"github.com/cacheguard/go/internal/hold"
-	"github.com/cacheguard/go/internal/lifecycle"
+	"github.com/cacheguard/go/internal/lock/hold"
+	"github.com/cacheguard/go/internal/run/config"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 // Locker hands out locks that a store keeps. It is safe for concurrent use.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/pages"
+	"github.com/cacheguard/go/internal/cache/pages"
 )
 
 // Guard returns the Hooks of a Guard, whose metrics have the label cache=name. Calls through a Cache of the Guard have the

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/clock"
-	"github.com/cacheguard/go/internal/observe"
-	"github.com/cacheguard/go/internal/testenv"
+	"github.com/cacheguard/go/internal/cache/testenv"
+	"github.com/cacheguard/go/internal/run/clock"
+	"github.com/cacheguard/go/internal/run/observe"
 	"github.com/cacheguard/go/middleware/internal/cachestatus"
 	"github.com/cacheguard/go/middleware/internal/identity"
 	"github.com/cacheguard/go/middleware/internal/record"

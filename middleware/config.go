@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	configs "github.com/cacheguard/go/internal/config"
+	configs "github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/middleware/internal/identity"
 	"github.com/cacheguard/go/middleware/internal/rules"
 )

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
-	configs "github.com/cacheguard/go/internal/config"
+	configs "github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	configs "github.com/cacheguard/go/internal/config"
+	configs "github.com/cacheguard/go/internal/run/config"
 )
 
 // Key is what tells pages apart beyond RFC 9111. The handler of a page does not see the parameters that do not count: otherwise, one

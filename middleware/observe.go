@@ -1,6 +1,6 @@
 package middleware
 
-import "github.com/cacheguard/go/internal/observe"
+import "github.com/cacheguard/go/internal/run/observe"
 
 // results are the words that requests are counted under.
 var results = []Result{Hit, Stale, Loaded, Shared, Bypassed, Passed, Failed, Refused}

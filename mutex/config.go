@@ -3,7 +3,7 @@ package mutex
 import (
 	"time"
 
-	"github.com/cacheguard/go/internal/config"
+	"github.com/cacheguard/go/internal/run/config"
 )
 
 // Config says how a Locker behaves. In every field 0 means the default, and -1 switches the feature off where the field

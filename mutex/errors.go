@@ -3,8 +3,8 @@ package mutex
 import (
 	"errors"
 
-	"github.com/cacheguard/go/internal/lifecycle"
-	"github.com/cacheguard/go/internal/replicas"
+	"github.com/cacheguard/go/internal/redis/replicas"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 // The errors of all locks of the library: packages rwlock, semaphore and those below consensus have them by the same names.

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cacheguard/go/internal/lifecycle"
-	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 // maxPasses is how often in a row a process may hand a lock on among its own waiters while other processes wait.

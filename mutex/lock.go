@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/lock/queue"
 )
 
 // Lock waits until it has the lock of the name, or ctx ends. The context bounds the wait, not how long the lock may be

@@ -5,9 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cacheguard/go/internal/lifecycle"
-	"github.com/cacheguard/go/internal/locker"
-	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/lock/locker"
+	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 // doorWidth is how many callers of a process may queue for a fair lock in Redis: the next one, and some in case that one

@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/lock/queue"
 )
 
 type stage int

@@ -3,7 +3,7 @@ package mutex
 import (
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/lock/queue"
 )
 
 // parked is a lock that nobody holds and nobody gets before its time.

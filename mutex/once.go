@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cacheguard/go/internal/config"
-	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/run/config"
 )
 
 // Once runs f unless the fleet has run it within the interval, and reports whether it did. It is for jobs that the scheduler of every

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/config"
-	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )

@@ -9,11 +9,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cacheguard/go/internal/config"
-	"github.com/cacheguard/go/internal/hold"
-	"github.com/cacheguard/go/internal/lifecycle"
-	"github.com/cacheguard/go/internal/link"
-	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/lock/hold"
+	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/redis/link"
+	"github.com/cacheguard/go/internal/run/config"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 // Quorum hands out locks that are kept by a majority of independent Redis servers, so that they survive the loss of the others. It is safe

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/cacheguard/go/internal/observe"
+	"github.com/cacheguard/go/internal/run/observe"
 )
 
 // observed is for package admin.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/observe"
+	"github.com/cacheguard/go/internal/run/observe"
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 

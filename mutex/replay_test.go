@@ -9,13 +9,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/queue"
-	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/testing/model"
 	"github.com/cacheguard/go/internal/testing/replay"
 )
 
-// replayed is a lock on which runs of bench/model/mutex.pml are replayed.
+// replayed is a lock on which runs of proof/model/mutex.pml are replayed.
 type replayed struct {
 	replay.Verdict
 	t      *testing.T

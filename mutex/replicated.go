@@ -3,8 +3,8 @@ package mutex
 import (
 	"context"
 
-	"github.com/cacheguard/go/internal/queue"
-	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/redis/script"
 )
 
 // confirm makes replicas acknowledge a grant, if Config.Replicas asks for it.

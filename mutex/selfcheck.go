@@ -3,7 +3,7 @@ package mutex
 import (
 	"context"
 
-	"github.com/cacheguard/go/internal/acl"
+	"github.com/cacheguard/go/internal/redis/acl"
 )
 
 // SelfCheck checks whether the Locker can do its work. Call it when a service starts. It checks that Redis can be reached,

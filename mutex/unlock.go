@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/lock/queue"
 )
 
 // unlock gives a lease up. Its turn ends with that, unless it was lost before.

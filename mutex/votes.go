@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"github.com/cacheguard/go/internal/link"
-	"github.com/cacheguard/go/internal/queue"
-	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/redis/link"
+	"github.com/cacheguard/go/internal/redis/script"
 )
 
 // errUnasked is the vote of a server that could not be reached when the lock was asked for.

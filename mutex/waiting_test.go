@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/redis/wake"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
-	"github.com/cacheguard/go/internal/wake"
 )
 
 func TestFairLocksAreGrantedInTheOrderOfAsking(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/pages"
+	"github.com/cacheguard/go/internal/cache/pages"
 )
 
 // Guard returns the Hooks of a Guard, whose spans and metrics have the attribute cacheguard.cache=name.

@@ -3,7 +3,7 @@ package rwlock
 import (
 	"context"
 
-	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/lock/queue"
 )
 
 // Downgrade makes a writer a reader, without letting go of the lock, and admits the waiting readers. From the

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/cacheguard/go/internal/keys"
-	"github.com/cacheguard/go/internal/locker"
-	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/lock/locker"
+	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/redis/keys"
 )
 
 // claim is one caller's way to a lock.

@@ -10,10 +10,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/acl"
-	"github.com/cacheguard/go/internal/queue"
-	"github.com/cacheguard/go/internal/rw"
-	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/lock/rwscripts"
+	"github.com/cacheguard/go/internal/redis/acl"
+	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/testing/model"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -21,7 +21,7 @@ import (
 // The common cases of scripts run before the prelude. They do what the rest would do, whatever has happened to the lock.
 func TestTheCommonCasesOfScriptsDoWhatTheRestDoes(t *testing.T) {
 	t.Parallel()
-	begin, acquiring, releasing := rw.Shortcuts()
+	begin, acquiring, releasing := rwscripts.Shortcuts()
 	acquire := model.NewShortcut(begin, acquiring[0], acquiring[1])
 	release := model.NewShortcut(begin, releasing[0], releasing[1])
 	for seed := range uint64(40) {
@@ -38,7 +38,7 @@ func TestTheCommonCasesOfScriptsDoWhatTheRestDoes(t *testing.T) {
 func newWalk(t *testing.T, seed uint64, acquire, release *model.Shortcut) *model.Walk {
 	t.Helper()
 	rdb := shared.Client(t)
-	l := lockAt(rw.Compile(model.Modelled), "{walk-"+rand.Text()+"}")
+	l := lockAt(rwscripts.Compile(model.Modelled), "{walk-"+rand.Text()+"}")
 	w := &model.Walk{T: t, Redis: rdb, Rand: mrand.New(mrand.NewPCG(seed, 2)), Keys: l.Keys, Except: []string{"solo"}}
 	fence := func() int64 {
 		n, _ := rdb.HGet(t.Context(), l.Keys[0], "fence").Int64() // none: 0

@@ -3,7 +3,7 @@ package rwlock
 import (
 	"context"
 
-	"github.com/cacheguard/go/internal/locker"
+	"github.com/cacheguard/go/internal/lock/locker"
 )
 
 // FenceFrom returns the fence of the lease that ctx belongs to. That is a context that Do or RDo gave to its function, that of a Lease,

@@ -3,7 +3,7 @@ package rwlock
 import (
 	"testing"
 
-	"github.com/cacheguard/go/internal/config"
+	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 

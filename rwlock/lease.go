@@ -6,10 +6,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cacheguard/go/internal/hold"
-	"github.com/cacheguard/go/internal/locker"
-	"github.com/cacheguard/go/internal/queue"
-	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/lock/hold"
+	"github.com/cacheguard/go/internal/lock/locker"
+	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/redis/script"
 )
 
 // Lease is a lock that is held, for writing or reading. It is safe for concurrent use.

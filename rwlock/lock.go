@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cacheguard/go/internal/locker"
-	"github.com/cacheguard/go/internal/queue"
-	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/lock/locker"
+	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/redis/script"
 )
 
 // Lock waits until it has the lock of the name for writing, or ctx ends. The context bounds the wait, not how long the

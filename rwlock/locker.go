@@ -1,9 +1,9 @@
 package rwlock
 
 import (
-	"github.com/cacheguard/go/internal/lifecycle"
-	"github.com/cacheguard/go/internal/locker"
-	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/lock/locker"
+	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 // doorWidth is how many writers of a process may queue for a lock in Redis: the next one, and some in case that one leaves.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/queue"
-	"github.com/cacheguard/go/internal/rw"
+	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/lock/rwscripts"
 	"github.com/cacheguard/go/internal/testing/model"
 )
 
@@ -33,7 +33,7 @@ func player(t *testing.T) model.Play {
 	t.Helper()
 	rdb := shared.Client(t)
 	return func(seed uint64, edit func(string) string) string {
-		l := lockAt(rw.Compile(func(source string) string { return model.Modelled(edit(source)) }), "{model-"+rand.Text()+"}")
+		l := lockAt(rwscripts.Compile(func(source string) string { return model.Modelled(edit(source)) }), "{model-"+rand.Text()+"}")
 		w := &world{Queued: model.NewQueued(rdb, seed, l.Calls, modelActors), lock: l, phases: make(map[string]map[int64]bool)}
 		w.Arrive, w.Change, w.Compare = w.arrive, w.change, w.compare
 		w.Held = func(s model.Snapshot) map[string]int64 { return snapshot{s}.held() }
@@ -81,5 +81,5 @@ func TestModelFindsNoInterleavingThatBreaksAPromise(t *testing.T) {
 
 func TestADeadWaiterHoldsUpNobodyForLongerThanItsTTLWhenTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
-	model.SetBack(t, shared.Client(t), lockAt(rw.Compile(model.Modelled), "{model-"+rand.Text()+"}").Calls, writing.arg())
+	model.SetBack(t, shared.Client(t), lockAt(rwscripts.Compile(model.Modelled), "{model-"+rand.Text()+"}").Calls, writing.arg())
 }

@@ -3,7 +3,7 @@ package rwlock
 import (
 	"context"
 
-	"github.com/cacheguard/go/internal/observe"
+	"github.com/cacheguard/go/internal/run/observe"
 )
 
 func init() { observe.Register((*Locker).observed) }

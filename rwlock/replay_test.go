@@ -10,7 +10,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/replay"
 )
 
-// replayed is a lock on which runs of bench/model/rwlock.pml are replayed.
+// replayed is a lock on which runs of proof/model/rwlock.pml are replayed.
 type replayed struct {
 	*replay.Queued
 	lock   lock

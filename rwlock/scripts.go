@@ -6,13 +6,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/keys"
-	"github.com/cacheguard/go/internal/queue"
-	"github.com/cacheguard/go/internal/rw"
-	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/lock/rwscripts"
+	"github.com/cacheguard/go/internal/redis/keys"
+	"github.com/cacheguard/go/internal/redis/script"
 )
 
-var protocol = rw.Compile(func(source string) string { return source })
+var protocol = rwscripts.Compile(func(source string) string { return source })
 
 // mode is how a lock is held.
 type mode string
@@ -36,14 +36,14 @@ func (m mode) arg() any {
 type lock struct {
 	queue.Calls
 
-	scripts *rw.Scripts
+	scripts *rwscripts.Scripts
 }
 
 // lockAt returns the lock whose keys begin with base, which has the hash tag.
-func lockAt(s *rw.Scripts, base string) lock {
+func lockAt(s *rwscripts.Scripts, base string) lock {
 	main := base + ":rw"
 	all := main + ":readers" + main + ":writers" + main + ":waiting" + main + ":alive" + main + ":gone" // one string for five
-	l := lock{queue.Calls{Scripts: &s.Scripts, Keys: make([]string, 0, rw.Keys)}, s}
+	l := lock{queue.Calls{Scripts: &s.Scripts, Keys: make([]string, 0, rwscripts.Keys)}, s}
 	l.Keys = append(l.Keys, main)
 	for _, behind := range [...]string{":readers", ":writers", ":waiting", ":alive", ":gone"} {
 		n := len(main) + len(behind)

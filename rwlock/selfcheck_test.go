@@ -5,7 +5,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/acl"
+	"github.com/cacheguard/go/internal/redis/acl"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 

@@ -5,10 +5,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/lifecycle"
-	"github.com/cacheguard/go/internal/locker"
-	"github.com/cacheguard/go/internal/queue"
-	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/lock/locker"
+	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 func init() {

@@ -7,10 +7,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/config"
-	"github.com/cacheguard/go/internal/lifecycle"
-	"github.com/cacheguard/go/internal/link"
-	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/redis/link"
+	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/run/config"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 // Redis is what a Counter needs of a client: *redis.Client (also a Sentinel failover client), *redis.ClusterClient and

@@ -3,7 +3,7 @@ package segment
 import (
 	"strconv"
 
-	"github.com/cacheguard/go/internal/keys"
+	"github.com/cacheguard/go/internal/redis/keys"
 )
 
 // key returns the key of a segment. The text between its number and the name brings it into its part of the slots: the

@@ -5,7 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 
-	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/redis/script"
 )
 
 // move is of units from one segment to another.

@@ -3,8 +3,8 @@ package segment
 import (
 	"testing"
 
-	"github.com/cacheguard/go/internal/keys"
-	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/redis/keys"
+	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 

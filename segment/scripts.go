@@ -4,7 +4,7 @@ import (
 	"embed"
 	"time"
 
-	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/redis/script"
 )
 
 //go:embed lua/*.lua

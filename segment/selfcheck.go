@@ -5,7 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 
-	"github.com/cacheguard/go/internal/acl"
+	"github.com/cacheguard/go/internal/redis/acl"
 )
 
 // SelfCheck checks whether the Counter can do its work. Call it when a service starts. It checks that Redis can be reached,

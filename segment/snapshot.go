@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/redis/script"
 )
 
 // snapshot is what all segments had, each at a moment of its own.

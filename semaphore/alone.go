@@ -6,10 +6,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cacheguard/go/internal/breaker"
-	"github.com/cacheguard/go/internal/config"
-	"github.com/cacheguard/go/internal/queue"
-	"github.com/cacheguard/go/internal/slots"
+	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/run/config"
+	"github.com/cacheguard/go/internal/run/slots"
 )
 
 // alone has the permits that a process hands out by itself while Redis cannot be reached.

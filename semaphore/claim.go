@@ -3,9 +3,9 @@ package semaphore
 import (
 	"context"
 
-	"github.com/cacheguard/go/internal/keys"
-	"github.com/cacheguard/go/internal/locker"
-	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/lock/locker"
+	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/redis/keys"
 )
 
 // claim is one caller's way to a permit.

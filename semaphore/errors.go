@@ -3,7 +3,7 @@ package semaphore
 import (
 	"errors"
 
-	"github.com/cacheguard/go/internal/lifecycle"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 	"github.com/cacheguard/go/mutex"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/lock/queue"
 )
 
 // Lock waits until it has a permit of the name, or ctx ends. The context bounds the wait, not how long the permit may be held.

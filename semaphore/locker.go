@@ -1,9 +1,9 @@
 package semaphore
 
 import (
-	"github.com/cacheguard/go/internal/lifecycle"
-	"github.com/cacheguard/go/internal/locker"
-	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/lock/locker"
+	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 const (

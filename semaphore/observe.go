@@ -3,8 +3,8 @@ package semaphore
 import (
 	"context"
 
-	"github.com/cacheguard/go/internal/keys"
-	"github.com/cacheguard/go/internal/observe"
+	"github.com/cacheguard/go/internal/redis/keys"
+	"github.com/cacheguard/go/internal/run/observe"
 )
 
 func init() { observe.Register((*Locker).observed) }

@@ -8,7 +8,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/replay"
 )
 
-// replayed is a semaphore on which runs of bench/model/semaphore.pml are replayed.
+// replayed is a semaphore on which runs of proof/model/semaphore.pml are replayed.
 type replayed struct{ *replay.Queued }
 
 func newReplayed(t *testing.T) func([]replay.Step, replay.Edit) replay.World {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/queue"
-	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/redis/script"
 )
 
 //go:embed lua/*.lua

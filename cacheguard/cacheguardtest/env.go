@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/testenv"
+	"github.com/cacheguard/go/internal/cache/testenv"
 )
 
 // patience is how long the environment waits for what should take milliseconds, on a machine that may be busy.

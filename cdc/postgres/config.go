@@ -11,7 +11,7 @@ import (
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/cdc"
 	"github.com/cacheguard/go/cdc/internal/engine"
-	"github.com/cacheguard/go/internal/config"
+	"github.com/cacheguard/go/internal/run/config"
 )
 
 // Config describes a Feed. All fields up to Guards are required.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/servername"
+	"github.com/cacheguard/go/internal/redis/servername"
 )
 
 // samples is how many PINGs the latency is of.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/cacheguard/go/internal/keys"
+	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/mutex"
 	"github.com/cacheguard/go/rwlock"
 	"github.com/cacheguard/go/semaphore"

@@ -17,7 +17,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/tier"
+	"github.com/cacheguard/go/internal/cache/tier"
 )
 
 const (

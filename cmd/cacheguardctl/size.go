@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/keys"
+	"github.com/cacheguard/go/internal/redis/keys"
 )
 
 // size measures what entries take in this Redis, under a prefix of its own, and what an instance takes.

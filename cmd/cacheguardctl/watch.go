@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/keys"
-	"github.com/cacheguard/go/internal/tier"
+	"github.com/cacheguard/go/internal/cache/tier"
+	"github.com/cacheguard/go/internal/redis/keys"
 )
 
 // watch shows invalidations, and samples what instances do.
@@ -90,7 +90,7 @@ func closeAtEnd(e *env, sub *redis.PubSub) (unhook func()) {
 	}
 }
 
-// read reads a message. The names of what is many begin with a letter that says what it is: see internal/tier/notice.go.
+// read reads a message. The names of what is many begin with a letter that says what it is: see internal/cache/tier/notice.go.
 func read(payload string) seen {
 	notice, ok := tier.ParseNotice(payload)
 	name := notice.Key

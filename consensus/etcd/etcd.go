@@ -5,7 +5,7 @@ import (
 
 	"github.com/cacheguard/go/consensus"
 	"github.com/cacheguard/go/consensus/internal/store"
-	"github.com/cacheguard/go/internal/lifecycle"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 type (

@@ -14,7 +14,7 @@ import (
 
 	"github.com/cacheguard/go/consensus"
 	"github.com/cacheguard/go/consensus/internal/store"
-	"github.com/cacheguard/go/internal/lifecycle"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 // locks is etcd as a store of locks.

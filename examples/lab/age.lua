@@ -1,4 +1,4 @@
--- Makes an entry older, as if it had been written earlier: internal/protocol/entry.go says where an entry has its time.
+-- Makes an entry older, as if it had been written earlier: internal/cache/protocol/entry.go says where an entry has its time.
 -- KEYS: entry
 -- ARGV: by how many ms
 -- Returns 1, or 0 if there is no entry.

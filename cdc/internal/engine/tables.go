@@ -8,7 +8,7 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/cdc"
-	"github.com/cacheguard/go/internal/config"
+	"github.com/cacheguard/go/internal/run/config"
 )
 
 // maxTag is the longest tag that a Guard takes, in bytes.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/consensus/internal/store"
-	"github.com/cacheguard/go/internal/lifecycle"
+	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 // Driver opens sessions.

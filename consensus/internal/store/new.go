@@ -1,6 +1,6 @@
 package store
 
-import "github.com/cacheguard/go/internal/lifecycle"
+import "github.com/cacheguard/go/internal/run/lifecycle"
 
 // maker is the function that makes a *consensus.Locker. Package consensus sets it as it is initialized, so that it need not export a
 // function which only the packages below it can call.

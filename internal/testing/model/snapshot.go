@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/queue"
+	"github.com/cacheguard/go/internal/lock/queue"
 )
 
 // Snapshot is what the server has of a Queued's lock.

@@ -1,4 +1,4 @@
-// Package replay takes the steps of runs that were drawn from the models of bench/model on what they are models of: real scripts in a real
+// Package replay takes the steps of runs that were drawn from the models of proof/model on what they are models of: real scripts in a real
 // Redis, and the code that sends them. The states are compared after each step.
 package replay
 
@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cacheguard/go/internal/script"
+	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/testing/model"
 )
 

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/clock"
+	"github.com/cacheguard/go/internal/run/clock"
 	"github.com/cacheguard/go/middleware/internal/identity"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/internal/pages"
+	"github.com/cacheguard/go/internal/cache/pages"
 	"github.com/cacheguard/go/middleware/internal/identity"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"

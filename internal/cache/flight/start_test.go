@@ -1,0 +1,194 @@
+package flight_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/cacheguard/go/internal/cache/flight"
+)
+
+func TestStartedRunBelongsToNobody(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var g group
+		run := newGate()
+		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), ctxKey{}, "starter"))
+		g.Start(ctx, "k", run.run)
+		cancel()
+		runCtx := <-run.began
+		if runCtx.Err() != nil || runCtx.Value(ctxKey{}) != "starter" {
+			t.Errorf("error %v, value %v", runCtx.Err(), runCtx.Value(ctxKey{}))
+		}
+		if n := g.Callers("k"); n != 0 {
+			t.Errorf("Callers() = %d, want 0: nobody waits", n)
+		}
+		run.end <- 42
+	})
+}
+
+func TestStartStartsNoRunWhileOneIsUnderWay(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var g group
+		run := newGate()
+		g.Start(t.Context(), "k", run.run)
+		g.Start(t.Context(), "k", never(t))
+		synctest.Wait()
+		run.end <- 1
+		synctest.Wait()
+		g.Start(t.Context(), "k", run.run) // the first one is over
+		run.end <- 2
+		synctest.Wait()
+		if run.runs() != 2 {
+			t.Errorf("%d runs, want 2", run.runs())
+		}
+	})
+}
+
+func TestStartedRunAnswersWhoeverJoinsIt(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var g group
+		run := newGate()
+		g.Start(t.Context(), "k", run.run)
+		c := do(t.Context(), &g, "k", never(t))
+		if n := g.Callers("k"); n != 1 {
+			t.Errorf("Callers() = %d, want 1", n)
+		}
+		run.end <- 42
+		if got := c.outcome(); got != (outcome{42, true, nil}) {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+func TestStartedRunGoesOnWhenItsOnlyCallerHasLeft(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var g group
+		run := newGate()
+		g.Start(t.Context(), "k", run.run)
+		do(t.Context(), &g, "k", never(t)).leave()
+		synctest.Wait()
+		if ctx := <-run.began; ctx.Err() != nil {
+			t.Errorf("the run was cancelled: %v", context.Cause(ctx))
+		}
+		c := do(t.Context(), &g, "k", never(t))
+		run.end <- 42
+		if got := c.outcome(); got != (outcome{42, true, nil}) {
+			t.Errorf("the next caller: %+v", got)
+		}
+	})
+}
+
+func TestARunThatIsKeptGoesOnWhenItsLastCallerHasLeft(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var g group
+		run := newGate()
+		ctx, leave := context.WithCancel(t.Context())
+		ticket, err := g.Enter(ctx, "k", run.run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticket.Keep()
+		leave()
+		if _, err := ticket.Wait(ctx, func(int) bool { return true }); err == nil {
+			t.Error("the caller has not left")
+		}
+		again := do(t.Context(), &g, "k", never(t))
+		run.end <- 42
+		if got := again.outcome(); got != (outcome{42, true, nil}) {
+			t.Errorf("a caller that comes again: %+v", got)
+		}
+	})
+}
+
+func TestStartDoesNotKeepTheRunOfCallersAlive(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var g group
+		ended := make(chan error, 1)
+		c := do(t.Context(), &g, "k", obedient(ended))
+		g.Start(t.Context(), "k", never(t))
+		c.leave()
+		if cause := <-ended; cause == nil {
+			t.Error("no cause")
+		}
+	})
+}
+
+// Start may look at a run at the very moment its last caller leaves.
+func TestStartDoesNotRescueARunThatIsBeingAbandoned(t *testing.T) {
+	t.Parallel()
+	for range 3000 {
+		var g group
+		ended := make(chan error, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		left := make(chan struct{})
+		began := make(chan struct{})
+		go func() {
+			defer close(left)
+			caller, _ := g.Enter(ctx, "k", func(ctx context.Context, _ func(int)) int {
+				close(began)
+				return obedient(ended)(ctx, nil)
+			})
+			_, _ = caller.Wait(ctx, always)
+		}()
+		<-began
+		go cancel()
+		for range 20 {
+			g.Start(t.Context(), "k", func(context.Context, func(int)) int { return 0 })
+		}
+		<-left
+		g.Close()
+		if cause := <-ended; errors.Is(cause, flight.ErrClosed) {
+			t.Fatal("the run had no caller, and only Close ended it")
+		}
+	}
+}
+
+func TestCloseCancelsRunsAndWaitsForThem(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var g group
+		called, started, abandoned := newGate(), newGate(), newGate()
+		c := do(t.Context(), &g, "called", called.run)
+		g.Start(t.Context(), "started", started.run)
+		do(t.Context(), &g, "abandoned", abandoned.run).leave()
+		synctest.Wait()
+
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			g.Close()
+		}()
+		for _, run := range []*gate{called, started} {
+			ctx := <-run.began
+			<-ctx.Done()
+			if cause := context.Cause(ctx); !errors.Is(cause, flight.ErrClosed) {
+				t.Errorf("cause = %v, want ErrClosed", cause)
+			}
+		}
+		for _, run := range []*gate{called, started, abandoned} {
+			synctest.Wait()
+			select {
+			case <-closed:
+				t.Error("Close has returned while a run was under way")
+			default:
+			}
+			run.end <- 42
+		}
+		<-closed
+		if got := c.outcome(); got != (outcome{42, false, nil}) {
+			t.Errorf("what the run returned is lost: %+v", got)
+		}
+		g.Close()
+	})
+}
+
+func TestClosedGroupStartsNothing(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var g group
+		g.Close()
+		if got := do(t.Context(), &g, "k", never(t)).outcome(); got != (outcome{0, false, flight.ErrClosed}) {
+			t.Errorf("Do: %+v", got)
+		}
+		g.Start(t.Context(), "k", never(t))
+	})
+}

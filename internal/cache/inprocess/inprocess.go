@@ -1,0 +1,53 @@
+// Package inprocess is what a disabled Guard has in place of Redis.
+package inprocess
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/cacheguard/go/internal/cache/flight"
+)
+
+// ErrDisabled is why a disabled Guard does not ask Redis.
+var ErrDisabled = errors.New("the guard is disabled")
+
+// refusing is the Limiter of a client that sends nothing.
+type refusing struct{}
+
+func (refusing) Allow() error       { return ErrDisabled }
+func (refusing) ReportResult(error) {}
+
+// NewClient returns the client of a disabled Guard. It opens no connection and starts no goroutine, and each request
+// fails.
+func NewClient() *redis.Client {
+	return redis.NewClient(&redis.Options{
+		Limiter: refusing{}, MaxRetries: -1,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+}
+
+// Process is what a disabled Guard has in place of Redis.
+type Process struct {
+	Clock     *flight.Clock // the Guard's; nil: it is not disabled
+	overtaken atomic.Uint64 // the tick of the last invalidation
+	Locks     Locks
+}
+
+// Overtake ends the right of loads under way to answer calls that begin from now on.
+func (p *Process) Overtake() { p.overtaken.Store(p.Clock.Tick()) }
+
+// GoodBefore returns the tick before which a call must have begun so that a load without Redis, which began at the given tick, may
+// answer it. Only a disabled Guard knows whether the load was overtaken: elsewhere, other processes may have done so. The tick
+// comes before the check, so a call that begins after a later invalidation begins after the tick.
+func (p *Process) GoodBefore(began uint64) uint64 {
+	if p.Clock == nil {
+		return began
+	}
+	if now := p.Clock.Tick(); p.overtaken.Load() <= began {
+		return now
+	}
+	return began
+}

@@ -1,0 +1,194 @@
+package invalidate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/redis/script"
+)
+
+// most bounds one pipeline. Redis takes some 10 µs for each, and other clients come in between.
+const most = 1024
+
+// Sender sends invalidations of one sort, of keys or of epochs, and repeats those that failed.
+type Sender struct {
+	*Writer
+	Pending
+	Sort
+}
+
+// Sort is what the invalidations of a sort have of their own.
+type Sort struct {
+	Part        func(key string) int                  // of the keyspace
+	Call        func(key, notice string) *script.Call // that removes it
+	Notice      func(key string) string               // the next message that local tiers are to forget it
+	ForgetLocal func(keys []string)                   // makes the local tier forget
+	Shown       func(key string) string               // as errors have it
+
+	Steps func(key, notice string) [][]*script.Call // that do what the call does, one key each
+}
+
+// Open makes the Sender one of a sort. Until then, nothing is pending.
+func (s *Sender) Open(w *Writer, of Sort) { s.Writer, s.journal, s.Sort = w, w.Journal, of }
+
+// Send sends the invalidations, but does not hold the caller beyond its context.
+func (s *Sender) Send(ctx context.Context, keys []string) error {
+	done := make(chan error, 1)
+	s.Life.Go(func() { // owner: the Guard; stop: RedisTimeout for each chunk; joined by Close
+		done <- errors.Join(s.sendAll(ctx, keys)...)
+	})
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("cacheguard: invalidate: still under way: %w", context.Cause(ctx))
+	}
+}
+
+// sendAll sends the invalidations of each part of the keyspace separately, as parts fail separately.
+func (s *Sender) sendAll(ctx context.Context, keys []string) (errs []error) {
+	failed := s.inParts(keys, func(part []string) map[string]error {
+		some := s.forgetPart(ctx, "invalidate", part, s.Notice, s.Call)
+		s.EnqueueFailed(part, some)
+		return some
+	})
+	for _, key := range keys {
+		if err := failed[key]; err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// byPart groups the keys by their part of the keyspace, without empty parts.
+func (s *Sender) byPart(keys []string) [][]string {
+	if s.Breakers.Len() == 1 {
+		return [][]string{keys}
+	}
+	parts := make([][]string, s.Breakers.Len())
+	for _, key := range keys {
+		n := s.Part(key)
+		parts[n] = append(parts[n], key)
+	}
+	return slices.DeleteFunc(parts, func(part []string) bool { return len(part) == 0 })
+}
+
+// EnqueueFailed returns the errors of the keys that failed, whose invalidations are pending from now on.
+func (s *Sender) EnqueueFailed(keys []string, failed map[string]error) (errs []error) {
+	var again []string
+	for _, key := range keys {
+		if err := failed[key]; err != nil {
+			errs = append(errs, err)
+			again = append(again, key)
+		}
+	}
+	if len(again) > 0 {
+		s.Enqueue(again)
+	}
+	return errs
+}
+
+// Forget runs, for each key, the call that removes it and publishes the notice, in batches for each part of the keyspace, and returns the errors
+// by key.
+func (s *Sender) Forget(ctx context.Context, op string, keys []string, call func(key, notice string) *script.Call) map[string]error {
+	return s.inParts(keys, func(part []string) map[string]error { return s.forgetPart(ctx, op, part, s.Notice, call) })
+}
+
+// inParts calls f for the keys of each part at once, and returns all errors.
+func (s *Sender) inParts(keys []string, f func(part []string) map[string]error) map[string]error {
+	parts := s.byPart(keys)
+	failed := make([]map[string]error, len(parts))
+	var all sync.WaitGroup
+	for n, part := range parts[1:] {
+		all.Go(func() { failed[n+1] = f(part) })
+	}
+	failed[0] = f(parts[0])
+	all.Wait()
+	for _, more := range failed[1:] {
+		maps.Copy(failed[0], more)
+	}
+	return failed[0]
+}
+
+// forgetPart does so for one part. If Redis answers nothing of a batch, the rest is not tried.
+func (s *Sender) forgetPart(
+	ctx context.Context, op string, keys []string, notice func(key string) string, call func(key, notice string) *script.Call,
+) map[string]error {
+	failed := make(map[string]error)
+	for len(keys) > 0 {
+		batch := keys[:min(len(keys), most)]
+		some := s.forgetBatch(ctx, op, batch, notice, call)
+		maps.Copy(failed, some)
+		keys = keys[len(batch):]
+		if first := errors.Unwrap(some[batch[0]]); len(some) == len(batch) && breaker.Unavailable(first) {
+			for _, key := range keys {
+				failed[key] = s.Untold(op, s.Shown(key), first)
+			}
+			break
+		}
+	}
+	return failed
+}
+
+func (s *Sender) forgetBatch(
+	ctx context.Context, op string, keys []string, notice func(key string) string, call func(key, notice string) *script.Call,
+) map[string]error {
+	calls, notices := make([]*script.Call, len(keys)), make([]string, len(keys))
+	for n, key := range keys {
+		notices[n] = notice(key)
+		calls[n] = call(key, notices[n])
+	}
+	defer s.ForgetLocal(keys) // also after an error, as Redis may have removed the key
+	cmds, err := s.write(ctx, calls)
+	failed := make(map[string]error)
+	for n, key := range keys {
+		reason := err
+		if err == nil {
+			reason = cmds[n].Err()
+		}
+		if op == "invalidate" && reason != nil && redis.HasErrorPrefix(reason, "TRYAGAIN") {
+			reason = s.despiteMove(ctx, key, notices[n])
+		}
+		if reason != nil {
+			s.Breakers.Failed(reason)
+			failed[key] = s.Failed(op, s.Shown(key), reason)
+		}
+	}
+	return failed
+}
+
+// ForgetOne is Forget for one call, and returns its reply.
+func (s *Sender) ForgetOne(ctx context.Context, op, key string, call *script.Call) (*redis.Cmd, error) {
+	defer s.ForgetLocal([]string{key}) // also after an error, as Redis may have removed the key
+	cmd, err := s.writeOne(ctx, call)
+	if err != nil {
+		s.Breakers.Failed(err)
+		return nil, s.Failed(op, key, err)
+	}
+	return cmd, nil
+}
+
+// despiteMove removes what a call should have removed, which Redis refused because the slot is being moved and some of the keys are not
+// there. It goes in steps of one key each. An intent that the call should have ended expires.
+func (s *Sender) despiteMove(ctx context.Context, key, notice string) error {
+	for _, step := range s.Steps(key, notice) {
+		cmds, err := s.write(ctx, step)
+		for _, cmd := range cmds {
+			err = errors.Join(err, cmd.Err())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Next is the call that removes a key, with a notice of its own.
+func (s *Sender) Next(key string) *script.Call { return s.Call(key, s.Notice(key)) }

@@ -1,0 +1,236 @@
+// Package limit says when a load may run: MaxLoads of a Guard and of a Cache, and FleetLoads of all instances.
+package limit
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/cacheguard/go/internal/cache/flight"
+	"github.com/cacheguard/go/internal/cache/report"
+	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/run/lifecycle"
+	"github.com/cacheguard/go/internal/run/slots"
+)
+
+// How long, more or less, a caller waits between two attempts to get a spare slot.
+const (
+	shortestPause = 2 * time.Millisecond
+	longestPause  = 50 * time.Millisecond
+)
+
+// Config says what limits there are, and what they need of the Guard.
+type Config struct {
+	MaxLoads   int // 0 or less: no limit
+	FleetLoads int
+	Permits    Permits // of FleetLoads; nil: no limit
+
+	Breaker    *breaker.Breaker              // of the part of the keyspace that has the permits
+	Failed     func(err error)               // reports that there are no permits, and loads run without
+	Background func(run func()) (begun bool) // runs it as a task of the Guard
+	Journal    *report.Journal
+}
+
+// Permits is the semaphore of FleetLoads. Its errors match those of package lifecycle.
+type Permits interface {
+	TryLock(ctx context.Context) (Lease, error)
+	Lock(ctx context.Context) (Lease, error)
+	Probe(ctx context.Context) error // asks Redis anything
+	Close() error
+}
+
+// Lease is a permit.
+type Lease interface {
+	Context() context.Context
+	Unlock(ctx context.Context) error
+}
+
+// Loads are the limits of a Guard.
+type Loads struct {
+	Fleet *Fleet // nil: there is no such limit
+
+	own     *slots.Slots // of MaxLoads; nil: no limit
+	max     int
+	journal *report.Journal
+}
+
+// New returns the limits.
+func New(cfg Config) *Loads {
+	l := &Loads{Fleet: newFleet(cfg), max: max(cfg.MaxLoads, 0), journal: cfg.Journal}
+	if l.max > 0 {
+		l.own = slots.New(l.max)
+	}
+	return l
+}
+
+// Waiting is how many loads wait for one of MaxLoads, and of FleetLoads.
+func (l *Loads) Waiting() (own, fleet int) {
+	if l.own != nil {
+		own = l.own.Waiting()
+	}
+	if l.Fleet != nil {
+		fleet = l.Fleet.queued()
+	}
+	return own, fleet
+}
+
+// BreakerOpened lets loads go that wait for permits, if it was the breaker of the part that has them.
+func (l *Loads) BreakerOpened() {
+	if l.Fleet != nil && l.Fleet.Suspended() {
+		_ = l.Fleet.pass(nil)
+	}
+}
+
+// End stops asking for permits. It is followed by Close, when all loads have ended. Nil Loads need neither.
+func (l *Loads) End() {
+	if l != nil && l.Fleet != nil {
+		l.Fleet.stop()
+	}
+}
+
+// Close gives all permits back.
+func (l *Loads) Close() {
+	if l != nil && l.Fleet != nil {
+		_ = l.Fleet.Permits.Close() // always nil
+	}
+}
+
+// Need is what a load needs.
+type Need struct {
+	Borrows bool         // no slot of its own
+	Spare   bool         // one that no other load waits for, with its permit
+	Kind    *slots.Slots // also one of these, of its Cache; nil: it does not
+}
+
+func (l *Loads) nothing(n Need) bool {
+	return n.Borrows || l.own == nil && l.Fleet == nil && n.Kind == nil
+}
+
+// Slot is the right to run a load. The zero Slot is none.
+type Slot struct {
+	right
+	kind   *slots.Slots // of the Cache, if the load takes one of them too
+	permit *permit      // of FleetLoads, if that is on
+}
+
+// right says whose a slot is.
+type right int
+
+const (
+	none    right = iota
+	ofOther       // that of another load, which this one is part of; or there is no limit
+	ofOwn         // one of MaxLoads
+)
+
+// IsNone reports whether there is no right to run.
+func (s Slot) IsNone() bool { return s.right == none }
+
+// IsOwn reports whether the load has a slot of its own, which others may wait for.
+func (s Slot) IsOwn() bool { return s.right == ofOwn }
+
+// Try takes a slot if there is one. A spare one has a permit of FleetLoads, which may take a round trip: a caller that waits for no
+// slot must not wait for a permit, either.
+func (l *Loads) Try(ctx context.Context, n Need) Slot {
+	s := l.try(n)
+	if !n.Spare || l.Fleet == nil || s.right != ofOwn {
+		return s
+	}
+	if s.permit = l.Fleet.ask(ctx); s.permit == nil {
+		l.Free(s)
+		return Slot{}
+	}
+	return s
+}
+
+func (l *Loads) try(n Need) Slot {
+	if l.nothing(n) {
+		return Slot{right: ofOther}
+	}
+	s := Slot{right: ofOwn, kind: n.Kind}
+	if s.kind != nil && !s.kind.TryAcquire() {
+		return Slot{}
+	}
+	if l.own != nil && !l.own.TryAcquire() {
+		s.freeOfKind()
+		return Slot{}
+	}
+	return s
+}
+
+// Take waits for a slot, and reports whether it got one before the context ended, or before the last caller that waits for a spare one left.
+func (l *Loads) Take(ctx context.Context, n Need) (Slot, bool) {
+	switch {
+	case l.nothing(n):
+		return Slot{right: ofOther}, true
+	case n.Spare:
+		return l.takeSpare(ctx, n)
+	}
+	// First the slot of the kind: a load that waits for it must not keep the Guard's from other kinds.
+	s := Slot{right: ofOwn, kind: n.Kind}
+	if s.kind != nil && !l.acquire(ctx, s.kind) {
+		return Slot{}, false
+	}
+	if l.own != nil && !l.acquire(ctx, l.own) {
+		s.freeOfKind()
+		return Slot{}, false
+	}
+	return s, true
+}
+
+// takeSpare tries now and again. It does not queue: a load in the queue of its Cache would keep that slot from callers while it waits for
+// one of MaxLoads.
+func (l *Loads) takeSpare(ctx context.Context, n Need) (Slot, bool) {
+	callers := flight.CallersOf(ctx)
+	for pause := shortestPause; callers() > 0; pause = min(2*pause, longestPause) {
+		if s := l.Try(ctx, n); !s.IsNone() {
+			return s, true
+		}
+		if !lifecycle.Sleep(ctx, pause/2+rand.N(pause)) {
+			return Slot{}, false
+		}
+	}
+	return Slot{}, false
+}
+
+// Permit takes a permit of FleetLoads for a load in the slot, if it needs one and has none, and reports whether the load may run. If
+// not, the context has ended, and the slot is free.
+func (l *Loads) Permit(ctx context.Context, s *Slot) bool {
+	if l.Fleet == nil || s.right != ofOwn || s.permit != nil {
+		return true
+	}
+	if s.permit = l.Fleet.take(ctx, flight.CallersOf(ctx)); s.permit == nil {
+		l.Free(*s)
+		return false
+	}
+	return true
+}
+
+// acquire waits for one of the slots.
+func (l *Loads) acquire(ctx context.Context, s *slots.Slots) bool {
+	if s.TryAcquire() {
+		return true
+	}
+	l.journal.MaxLoads.Waits("max_loads", l.max)
+	defer l.journal.MaxLoads.Waited()
+	return s.Acquire(ctx, flight.CallersOf(ctx))
+}
+
+// Free gives a slot back.
+func (l *Loads) Free(s Slot) {
+	if s.right != ofOwn {
+		return
+	}
+	if s.permit != nil {
+		l.Fleet.release(s.permit)
+	}
+	if l.own != nil {
+		l.own.Release()
+	}
+	s.freeOfKind()
+}
+
+func (s Slot) freeOfKind() {
+	if s.kind != nil {
+		s.kind.Release()
+	}
+}

@@ -1,0 +1,133 @@
+package protocol
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/cacheguard/go/internal/redis/script"
+)
+
+const (
+	firstFailureMemory = 50 * time.Millisecond
+	maxErrorText       = 1 << 10
+	maxPushedEntry     = 4<<10 + HeaderLen
+
+	// LongestFailureMemory is how long Redis remembers a failure at most.
+	LongestFailureMemory = 5 * time.Second
+)
+
+// Filling is what Fill stores.
+type Filling struct {
+	Token, Generation string
+	TTL               time.Duration // of the key in Redis; 0: do not store
+	Head              string        // of the entry, see EncodeEntry
+	Tail              []byte        // nil: there is nothing to store or to hand over
+}
+
+// The replies of Fill. Another reply is the error of Redis, which refused to store the value.
+const (
+	Stored  = "stored"
+	Kept    = "kept"    // the value is valid, and its TTL says that it is not to be stored
+	Refused = "refused" // something was stored or invalidated since the lease was acquired
+)
+
+// Fill stores what a load returned, and ends its lease.
+func (k *Keyspace) Fill(valueKey string, f Filling) *script.Call {
+	return &script.Call{
+		Script: fillScript,
+		Keys:   []string{valueKey, LeaseKey(valueKey), untilKey(valueKey)},
+		Args:   []any{f.Generation, script.Millis(f.TTL), f.Head, f.Tail, idOf(f.Token), idAt, maxPushedEntry, f.Token},
+	}
+}
+
+// Fail ends the lease of a load that failed, and has the failure remembered.
+func (k *Keyspace) Fail(valueKey, token, message string) *script.Call {
+	return &script.Call{
+		Script: failScript,
+		Keys:   []string{LeaseKey(valueKey), errorKey(valueKey)},
+		Args: []any{
+			token, message[:min(len(message), maxErrorText)],
+			script.Millis(firstFailureMemory), script.Millis(LongestFailureMemory), 1 - rand.Float64()/2,
+		},
+	}
+}
+
+// Release gives a lease up.
+func (k *Keyspace) Release(valueKey, token string) *script.Call {
+	return &script.Call{Script: releaseScript, Keys: []string{LeaseKey(valueKey)}, Args: []any{token}}
+}
+
+// Renew extends a lease.
+func (k *Keyspace) Renew(valueKey, token string) script.Call {
+	return script.Call{
+		Script: renewScript,
+		Keys:   []string{LeaseKey(valueKey), untilKey(valueKey)},
+		Args:   []any{token, k.leaseMillis(), k.keepMillis()},
+	}
+}
+
+// BeginUpdate announces a writer of the key: it removes the values and leases of all version slots, and leaves an intent.
+func (k *Keyspace) BeginUpdate(valueKey, token, notice string) *script.Call {
+	return &script.Call{
+		Script: beginUpdateScript,
+		Keys:   withAllVersionSlots(valueKey, IntentKey(valueKey), untilKey(valueKey)),
+		Args:   []any{token, k.intentMillis(), k.Channel, notice, k.Instance, versionSlotOf(valueKey)},
+	}
+}
+
+// RenewUpdate extends a writer's intent.
+func (k *Keyspace) RenewUpdate(valueKey, token string) script.Call {
+	return script.Call{Script: renewUpdateScript, Keys: []string{IntentKey(valueKey)}, Args: []any{token, k.intentMillis()}}
+}
+
+// EndUpdate ends what BeginUpdate began: it removes all values and leases once more, and the intent.
+func (k *Keyspace) EndUpdate(valueKey, token, notice string) *script.Call {
+	return &script.Call{
+		Script: endUpdateScript,
+		Keys:   withAllVersionSlots(valueKey, IntentKey(valueKey), untilKey(valueKey)),
+		Args:   []any{token, k.Channel, notice},
+	}
+}
+
+// Invalidate removes the values and the leases of all version slots, and publishes the notice.
+func (k *Keyspace) Invalidate(valueKey, notice string) *script.Call {
+	return &script.Call{
+		Script: invalidateScript,
+		Keys:   withAllVersionSlots(valueKey),
+		Args:   []any{k.Channel, notice},
+	}
+}
+
+// DropLarge removes the value if it has more than that many bytes.
+func (k *Keyspace) DropLarge(valueKey string, bytes int) *script.Call {
+	return &script.Call{Script: dropLargeScript, Keys: []string{valueKey}, Args: []any{bytes}}
+}
+
+// InvalidateInSteps does what Invalidate does, with commands of one key each, for the time in which the slot of the keys is moved
+// to another node. The steps are to be taken one after the other: no load that began before may store once the leases are gone, and values
+// are removed after them. Those that wait for a load are not woken, but ask again by themselves.
+func (k *Keyspace) InvalidateInSteps(valueKey, notice string) [][]*script.Call {
+	var leases, values []*script.Call
+	for _, key := range AllVersionSlots(valueKey) {
+		leases, values = append(leases, Delete(LeaseKey(key))), append(values, Delete(key))
+	}
+	return [][]*script.Call{leases, values, {Publish(k.Channel, notice)}}
+}
+
+// Delete removes a key, without a script.
+func Delete(key string) *script.Call { return &script.Call{Script: delCommand, Keys: []string{key}} }
+
+// Publish publishes a message, without a script.
+func Publish(channel, message string) *script.Call {
+	return &script.Call{Script: publishCommand, Keys: []string{channel}, Args: []any{message}}
+}
+
+// Time asks for the clock of the server that has the key, in ms.
+func (k *Keyspace) Time(valueKey string) *script.Call {
+	return &script.Call{Script: timeScript, Keys: []string{valueKey}}
+}
+
+// Say publishes a message to local tiers, at the node that has the key.
+func (k *Keyspace) Say(key, message string) *script.Call {
+	return &script.Call{Script: sayScript, Keys: []string{key}, Args: []any{k.Channel, message}}
+}

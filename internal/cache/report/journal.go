@@ -1,0 +1,201 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/run/observe"
+)
+
+const (
+	// outOfTouch is how long the subscription may be down before that is worth a log line: it is remade now and
+	// then.
+	outOfTouch = 2 * time.Second
+
+	// saturatedFor is how long loads must have been waiting for a limit.
+	saturatedFor = time.Second
+)
+
+// Config is what a Journal needs of its Guard.
+type Config struct {
+	Logger     *slog.Logger
+	SlowLoad   time.Duration
+	Pending    func() int                  // how many invalidations are pending
+	Background func(f func()) (begun bool) // runs f as a task of the Guard
+}
+
+// Journal logs what an operator should know, and counts what troubles cost. It is called only where things go wrong, so a hit
+// pays nothing for it. Use Open.
+type Journal struct {
+	MaxLoads, FleetLoads Saturation
+	Observer             atomic.Pointer[Observer] // of package admin; nil: nobody looks
+
+	FailedRefreshes atomic.Uint64 // loads in the background
+
+	cfg                           Config
+	outage, pending, deaf, bypass episode
+
+	taken, lost, slow, still, damaged, voided, step, gone, failing, unstored, unrefreshed, outdated, panicked Throttle
+
+	cuts       atomic.Int64 // breakers that are open
+	failed     atomic.Int64 // requests to Redis that failed or were not made, so far
+	without    atomic.Int64 // loads without the cache, ever
+	pendingMax atomic.Int64 // the most keys since some are
+	costs      costCounts   // at the beginning of what goes on
+
+	refused atomic.Pointer[refusal] // the last one
+
+	counting sync.Mutex // one goroutine at a time counts what is pending: an old count must not end what has begun since
+}
+
+// costCounts are the counts at the beginning of an outage or a bypass.
+type costCounts struct{ failed, without, bypassed atomic.Int64 }
+
+// refusal is an error that Redis answered with.
+type refusal struct {
+	at   time.Time
+	text string
+}
+
+// Open opens the zero Journal.
+func (j *Journal) Open(cfg Config) {
+	j.cfg = cfg
+	for _, e := range []struct {
+		*episode
+		begun, over string
+		delay       time.Duration
+	}{
+		{&j.outage, "redis unavailable, each instance loads for itself", "redis available again", 0},
+		{&j.pending, "invalidations owed, redis could not be told", "owed invalidations sent", 0},
+		{&j.deaf, "cannot subscribe, waiting calls poll", "subscription established", outOfTouch},
+		{&j.bypass, "cache bypassed", "cache used again", 0},
+		{&j.MaxLoads.episode, "loads wait for MaxLoads", "no load waits for MaxLoads", saturatedFor},
+		{&j.FleetLoads.episode, "loads wait for FleetLoads", "no load waits for FleetLoads", saturatedFor},
+	} {
+		e.logger, e.episode.begun, e.episode.over, e.episode.delay = cfg.Logger, e.begun, e.over, e.delay
+	}
+}
+
+func (j *Journal) warn(ctx context.Context, kind *Throttle, what, key string, args ...any) {
+	kind.Log(ctx, j.cfg.Logger, slog.LevelWarn, what, key, args...)
+}
+
+// Breaker notes that one has opened or closed. On a cluster the outage is over when all are closed.
+func (j *Journal) Breaker(open bool) {
+	if open {
+		if j.cuts.Add(1) == 1 {
+			j.costs.failed.Store(j.failed.Load())
+			j.costs.without.Store(j.without.Load())
+		}
+		j.outage.begin()
+		return
+	}
+	if j.cuts.Add(-1) > 0 {
+		return
+	}
+	j.outage.end(func() []any {
+		return []any{
+			"requests_failed", j.failed.Load() - j.costs.failed.Load(),
+			"loads_without_redis", j.without.Load() - j.costs.without.Load(),
+			"keys_owed", j.cfg.Pending(),
+		}
+	})
+}
+
+// RedisFailed notes that an operation failed. It reports whether that is news: a request that an open breaker refused is none.
+func (j *Journal) RedisFailed(op, key string, err error) (news bool) {
+	j.failed.Add(1)
+	if errors.Is(err, breaker.ErrOpen) {
+		return false
+	}
+	if answer, answered := errors.AsType[redis.Error](err); answered {
+		j.refused.Store(&refusal{time.Now(), op + ": " + answer.Error()})
+	}
+	if !j.outage.on() { // which is logged
+		j.warn(context.Background(), &j.failing, "redis failed", key, "op", op, "error", err)
+	}
+	return true
+}
+
+// LoadsWithout notes that a load runs without the cache.
+func (j *Journal) LoadsWithout() { j.without.Add(1) }
+
+// PendingChanged notes that the set of pending invalidations has changed. The key is a new one; empty: there is none. A nil Journal does
+// nothing.
+func (j *Journal) PendingChanged(key string) {
+	if j == nil {
+		return
+	}
+	j.counting.Lock()
+	defer j.counting.Unlock()
+	pending := j.cfg.Pending()
+	if pending > 0 {
+		j.pendingMax.Store(max(j.pendingMax.Load(), int64(pending)))
+	}
+	if key != "" {
+		j.pending.begin("keys", pending, "key", key)
+	}
+	if pending > 0 {
+		return
+	}
+	most := j.pendingMax.Swap(0)
+	j.pending.end(func() []any { return []any{"keys", most} })
+}
+
+// PendingFor is since when invalidations are pending; 0: none is.
+func (j *Journal) PendingFor() time.Duration { return j.pending.lasting() }
+
+// Subscribed notes whether messages arrive, and why not, as far as that is known.
+func (j *Journal) Subscribed(live bool, why error) {
+	switch {
+	case live:
+		j.deaf.end(nil)
+		j.deaf.rename("subscription lost, waiting calls poll", "subscription back")
+	case why != nil:
+		j.deaf.begin("error", why)
+	default:
+		j.deaf.begin()
+	}
+}
+
+// Bypass notes whether the cache is bypassed, and until when; zero: until it is turned on again.
+func (j *Journal) Bypass(on bool, until time.Time) {
+	if !on {
+		j.bypass.end(func() []any { return []any{"loads", j.without.Load() - j.costs.bypassed.Load()} })
+		return
+	}
+	if !j.bypass.on() {
+		j.costs.bypassed.Store(j.without.Load())
+	}
+	if until.IsZero() {
+		j.bypass.begin("where", "this instance")
+	} else {
+		j.bypass.begin("where", "all instances", "until", until.Round(time.Second))
+	}
+}
+
+// Troubles are for package admin.
+func (j *Journal) Troubles() observe.Troubles {
+	t := observe.Troubles{
+		Outage: j.outage.lasting(), Pending: j.pending.lasting(), Deaf: j.deaf.lasting(), Saturated: j.MaxLoads.lasting(),
+		Bypassed: j.bypass.lasting(),
+	}
+	if r := j.refused.Load(); r != nil {
+		t.Refused, t.RefusedAs = r.at, r.text
+	}
+	return t
+}
+
+// Close ends what is to be logged later.
+func (j *Journal) Close() {
+	for _, e := range []*episode{&j.outage, &j.pending, &j.deaf, &j.MaxLoads.episode, &j.FleetLoads.episode, &j.bypass} {
+		e.close()
+	}
+}

@@ -1,0 +1,59 @@
+package report
+
+import (
+	"time"
+
+	"github.com/cacheguard/go/internal/cache/tier"
+	"github.com/cacheguard/go/internal/run/clock"
+	"github.com/cacheguard/go/internal/run/observe"
+)
+
+// hottest is how many hot keys package admin shows.
+const hottest = 16
+
+// Observer counts for package admin. A Guard has one once that has asked; before, a hit only loads a pointer. The methods of a nil
+// Observer do nothing.
+type Observer struct {
+	Loads  observe.Loads
+	Others observe.Tally // of keys of no Cache
+	hot    *tier.HotKeys
+}
+
+// Observe returns the Observer, and makes it if there is none.
+func (j *Journal) Observe() *Observer {
+	j.Observer.CompareAndSwap(nil, &Observer{hot: tier.NewHotKeys(hottest, clock.Clock{})})
+	return j.Observer.Load()
+}
+
+// Hot are the keys asked for most, first.
+func (o *Observer) Hot() []observe.HotKey { return o.hot.Top() }
+
+// Answered counts an answer.
+func (o *Observer) Answered(t *observe.Tally, key string, word int) {
+	t.Answers.Add(word)
+	o.hot.Note(key)
+}
+
+// LoadBegins notes that a loader begins to run, for LoadEnds; nil: nobody looks.
+func (o *Observer) LoadBegins(key string, keys int) *observe.Load {
+	if o == nil {
+		return nil
+	}
+	return o.Loads.Begin(key, keys)
+}
+
+// LoadEnds notes how it ended.
+func (o *Observer) LoadEnds(load *observe.Load, failed bool) {
+	if load != nil {
+		o.Loads.End(load, failed)
+	}
+}
+
+// Loaded counts what a loader returned for a key.
+func (o *Observer) Loaded(t *observe.Tally, took time.Duration, failed bool) {
+	t.Loads.Add(1)
+	t.Nanos.Add(uint64(max(took, 0)))
+	if failed {
+		t.Failed.Add(1)
+	}
+}

@@ -1,0 +1,250 @@
+// Package selfcheck tries everything that a Guard needs of Redis, with keys of its own.
+package selfcheck
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/cache/epoch"
+	"github.com/cacheguard/go/internal/cache/protocol"
+	"github.com/cacheguard/go/internal/cache/tier"
+	"github.com/cacheguard/go/internal/redis/acl"
+	"github.com/cacheguard/go/internal/redis/link"
+	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/redis/wake"
+	"github.com/cacheguard/go/internal/run/lifecycle"
+)
+
+// Checks are what a Guard works with.
+type Checks struct {
+	Redis    acl.Subscriber
+	Timeout  time.Duration // of an operation
+	Life     *lifecycle.Life
+	Keys     protocol.Keyspace
+	Inbox    *wake.Inbox
+	Link     *link.Link
+	Epochs   *epoch.Epochs
+	Probes   *tier.Probes // of the local tier; nil: there is none
+	Channels []string     // that it listens to
+
+	Notice        func(key string) string       // is the next message that local tiers are to forget the key
+	Invalidation  func(key string) *script.Call // is the next request that invalidates the key
+	Invalidate    func(ctx context.Context, key string) error
+	InvalidateTag func(ctx context.Context, tag string) error
+	Lock          func(ctx context.Context, key string) error // takes the lock of an update, and releases it
+}
+
+// Run makes all checks, and says which server answers, if that is known. If the Guard is closed meanwhile, the error is the cause of that.
+func (c *Checks) Run(ctx context.Context) (server string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, acl.Patience)
+	defer cancel()
+	err = c.run(ctx)
+	found := c.server(ctx)
+	switch {
+	case err == nil:
+		return found.String(), found.TooOld()
+	case found.Version == "":
+		return "", err // nobody needs to know why it is unknown, too
+	}
+	return found.String(), errors.Join(found.TooOld(), err)
+}
+
+func (c *Checks) run(ctx context.Context) error {
+	for _, check := range []func(context.Context) error{
+		c.rights, c.subscription, c.Messages, c.scripts, c.tagged, c.lock, c.invalidation,
+	} {
+		if err := check(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rights tries the user's rights one by one: some refusals only make a script do less, as they should in an
+// emergency, and for the others Redis does not name the command.
+func (c *Checks) rights(ctx context.Context) error {
+	if err := acl.Guard.Check(ctx, c.Life, c.Redis, c.Keys.Prefix); err != nil {
+		return err
+	}
+	var refused []error
+	for _, channel := range c.Channels {
+		refused = append(refused, acl.CheckChannel(ctx, c.Life, c.Redis, channel))
+	}
+	return errors.Join(refused...)
+}
+
+func (c *Checks) subscription(ctx context.Context) error {
+	c.Inbox.Start()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for c.Inbox.Address() == "" {
+		select {
+		case <-tick.C:
+		case <-c.Life.Ending.Done():
+			return context.Cause(c.Life.Ending)
+		case <-ctx.Done():
+			return fmt.Errorf("cannot subscribe: %w", ctx.Err())
+		}
+	}
+	return nil
+}
+
+// Messages sends a message as scripts do to wake waiters, and repeats it when it may have been lost with the
+// subscription.
+func (c *Checks) Messages(ctx context.Context) error {
+	key := c.Keys.ValueKey(acl.Name())
+	waiter := c.Inbox.Watch(key)
+	defer waiter.Stop()
+	for {
+		waiter.Waiting()
+		if err := c.publish(ctx, wake.Frame(key, "")); err != nil {
+			return fmt.Errorf("cannot send a message: %w", err)
+		}
+		select {
+		case msg := <-waiter.C:
+			if !msg.AskAgain {
+				return nil
+			}
+		case <-c.Life.Ending.Done():
+			return context.Cause(c.Life.Ending)
+		case <-ctx.Done():
+			return fmt.Errorf("a message did not arrive: %w", ctx.Err())
+		}
+		if err := c.subscription(ctx); err != nil {
+			return fmt.Errorf("a message did not arrive: %w", err)
+		}
+	}
+}
+
+func (c *Checks) publish(ctx context.Context, frame string) error {
+	_, err := lifecycle.Bounded(ctx, c.Life, c.Timeout, func(ctx context.Context) (struct{}, error) {
+		cmd := redis.NewIntCmd(ctx, "publish", c.Inbox.Address(), frame)
+		return struct{}{}, c.Redis.Process(ctx, cmd)
+	}, nil)
+	return err
+}
+
+// generation is any one, where a script is to return one.
+const generation = "a generation"
+
+// scripts runs each script as calls do, in loads with the three possible ends, and in an update.
+func (c *Checks) scripts(ctx context.Context) error {
+	key := acl.Name()
+	valueKey, token := c.Keys.ValueKey(key), rand.Text()
+	acquire := c.Keys.Acquire(valueKey, protocol.Request{Token: token, Take: true})
+	head, tail := protocol.EncodeEntry(key, protocol.Entry{Kind: protocol.Raw, Payload: []byte("value")}, token)
+	fill := protocol.Filling{Token: token, TTL: acl.Patience, Head: head, Tail: tail}
+	for _, step := range []struct {
+		name string
+		call func() *script.Call
+		want any // what the reply is, or begins with
+	}{
+		{"acquire", func() *script.Call { return acquire }, "lease"},
+		{"renew", func() *script.Call { r := c.Keys.Renew(valueKey, token); return &r }, int64(1)},
+		{"fill", func() *script.Call { return c.Keys.Fill(valueKey, fill) }, "stored"},
+		{"acquire a value", func() *script.Call { return acquire }, "value"},
+		{"invalidate", func() *script.Call { return c.Invalidation(key) }, int64(1)},
+		{"acquire", func() *script.Call { return acquire }, "lease"},
+		{"fail", func() *script.Call { return c.Keys.Fail(valueKey, token, "self-check") }, int64(1)},
+		{"invalidate", func() *script.Call { return c.Invalidation(key) }, int64(1)}, // the failure
+		{"acquire", func() *script.Call { return acquire }, "lease"},
+		{"release", func() *script.Call { return c.Keys.Release(valueKey, token) }, int64(1)},
+		{"begin_update", func() *script.Call { return c.Keys.BeginUpdate(valueKey, token, c.Notice(key)) }, int64(1)},
+		{"renew_update", func() *script.Call { r := c.Keys.RenewUpdate(valueKey, token); return &r }, int64(1)},
+		{"end_update", func() *script.Call { return c.Keys.EndUpdate(valueKey, token, c.Notice(key)) }, int64(1)},
+		{"intend", func() *script.Call { return c.Keys.Intend(valueKey, token, c.Notice(key)) }, int64(1)},
+		{"renew_intend", func() *script.Call { r := c.Keys.RenewIntend(valueKey, token); return &r }, int64(1)},
+		{"done", func() *script.Call { return c.Keys.Done(valueKey, token, c.Notice(key)) }, int64(0)},
+		{"begin a put", func() *script.Call {
+			return c.Keys.BeginPut(valueKey, token, c.Notice(key), acl.Patience)
+		}, generation},
+		{"put", func() *script.Call { return c.Keys.Put(valueKey, token, c.Notice(key), fill) }, "stored"},
+		{"invalidate", func() *script.Call { return c.Invalidation(key) }, int64(1)},
+	} {
+		reply, err := lifecycle.Bounded(ctx, c.Life, c.Timeout, func(ctx context.Context) (any, error) {
+			return step.call().Run(ctx, c.Redis).Result()
+		}, nil)
+		if err != nil {
+			return fmt.Errorf("script %s: %w", step.name, err)
+		}
+		if list, ok := reply.([]any); ok && len(list) > 0 {
+			if reply = list[0]; len(list) > 1 && reply == "lease" {
+				fill.Generation, _ = list[1].(string)
+			}
+		}
+		if made, ok := reply.(string); ok && made != "" && step.want == generation {
+			reply, fill.Generation = generation, made
+		}
+		if reply != step.want {
+			return fmt.Errorf("script %s: it returned %v instead of %v", step.name, reply, step.want)
+		}
+	}
+	return c.read(ctx, key)
+}
+
+// read reads a key as Get does: it was updated, so there is none.
+func (c *Checks) read(ctx context.Context, key string) error {
+	read, err := c.Link.Get(ctx, c.Keys.ValueKey(key))
+	switch {
+	case err != nil:
+		return fmt.Errorf("cannot read a key: %w", err)
+	case read.Err != nil:
+		return fmt.Errorf("cannot read a key: %w", read.Err)
+	case read.Raw != nil:
+		return errors.New("a value is there after it was removed")
+	}
+	return nil
+}
+
+// tagged makes epochs as a load does, and invalidates a tag.
+func (c *Checks) tagged(ctx context.Context) error {
+	key := acl.Name()
+	epochs := c.Epochs.Begin(key, c.Keys.ValueKey(key), "", nil)
+	epochs.Ask(ctx)
+	epochs.Prepare(ctx)
+	epochs.Ready(ctx)
+	if _, err := epochs.Stamp(ctx, nil); err != nil {
+		return fmt.Errorf("cannot make an epoch: %w", err)
+	}
+	if err := c.InvalidateTag(ctx, key); err != nil {
+		return fmt.Errorf("cannot invalidate a tag: %w", err)
+	}
+	return nil
+}
+
+// lock takes a lock as Update does.
+func (c *Checks) lock(ctx context.Context) error {
+	if err := c.Lock(ctx, acl.Name()); err != nil {
+		return fmt.Errorf("cannot take the lock of an update: %w", err)
+	}
+	return nil
+}
+
+// invalidation invalidates a key, and waits until the tier has heard of it, if there is one.
+func (c *Checks) invalidation(ctx context.Context) error {
+	key := acl.Name()
+	var arrived <-chan struct{}
+	if c.Probes != nil {
+		arrived = c.Probes.Add(key)
+		defer c.Probes.Remove(key)
+	}
+	if err := c.Invalidate(ctx, key); err != nil {
+		return fmt.Errorf("cannot invalidate a key: %w", err)
+	}
+	if arrived == nil {
+		return nil
+	}
+	select {
+	case <-arrived:
+		return nil
+	case <-c.Life.Ending.Done():
+		return context.Cause(c.Life.Ending)
+	case <-ctx.Done():
+		return errors.Join(errors.New("the message of an invalidation did not arrive"), ctx.Err())
+	}
+}

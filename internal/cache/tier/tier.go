@@ -1,0 +1,226 @@
+package tier
+
+import (
+	"hash/maphash"
+	"sync/atomic"
+	"time"
+
+	"github.com/cacheguard/go/internal/run/clock"
+)
+
+// stripes is how many sets the keys are divided into, whose epochs tell what was forgotten while a read was under way.
+const stripes = 1 << 10
+
+// Limits bound a tier. Exactly one of MaxBytes and MaxEntries is set.
+type Limits struct {
+	MaxBytes   int
+	MaxEntries int
+	TTL        time.Duration
+	HotKeys    int // keep only that many keys, those most asked for; 0: any
+	Clock      clock.Clock
+}
+
+// Tier keeps values. It is safe for concurrent use.
+type Tier struct {
+	ttl        time.Duration
+	clock      clock.Clock
+	cache      store
+	hot        *hotKeys // nil: every key is kept
+	feed       feed
+	live       func() bool // whether notices arrive
+	seed       maphash.Seed
+	epoch      [stripes]atomic.Uint64
+	names      [stripes]atomic.Uint64 // epochs of the names that items were made under
+	generation atomic.Uint64          // grows whenever all is void
+	evictions  atomic.Uint64          // for want of room
+}
+
+// Item is a value that is kept. It does not change.
+type Item struct {
+	last  time.Duration // since base: served at all
+	ends  time.Duration // since base: its TTL
+	bytes int
+
+	// The fields that a Get looks at are together, and the value may follow: each line of memory that is not in the processor's cache counts.
+	generation uint64
+	until      time.Duration // since base: served as fresh
+	under      []NameMark
+	Value      any  // nil: remembered absence
+	Named      bool // it is of a named cache; set before Keep
+}
+
+// NameMark is the state of a name before it was looked at.
+type NameMark struct {
+	epoch *atomic.Uint64
+	was   uint64
+}
+
+func (m NameMark) holds() bool { return m.epoch.Load() == m.was }
+
+// MarkName is called before anybody asks whether what was made under the name is still valid, for Keep.
+func (t *Tier) MarkName(name string) NameMark {
+	epoch := &t.names[maphash.String(t.seed, name)%stripes]
+	return NameMark{epoch, epoch.Load()}
+}
+
+// ForgetMany drops all that was made under the name, and, now and then, what was made under another one. Under All, everything was.
+func (t *Tier) ForgetMany(name string) {
+	if name == All {
+		t.Void()
+		return
+	}
+	t.names[maphash.String(t.seed, name)%stripes].Add(1)
+}
+
+// Past is for how long the item's TTL has been over.
+func (t *Tier) Past(i *Item) time.Duration { return max(t.clock.Since(base)-i.ends, 0) }
+
+// base makes monotonic time fit into an integer.
+var base = time.Now()
+
+// New returns an empty tier. Live says whether notices arrive; it is called for every Get.
+func New(l Limits, live func() bool) (*Tier, error) {
+	t := &Tier{ttl: l.TTL, clock: l.Clock, live: live, seed: maphash.MakeSeed()}
+	var err error
+	t.cache, err = newStore(l, func() { t.evictions.Add(1) })
+	if err != nil {
+		return nil, err
+	}
+	t.feed.lost = t.Void
+	if l.HotKeys > 0 {
+		t.hot = newHotKeys(l.HotKeys, l.Clock)
+	}
+	return t, nil
+}
+
+// Get returns what is kept for the key, and may be served as fresh; nil if there is nothing.
+func (t *Tier) Get(key string) *Item {
+	if t.hot != nil {
+		t.hot.note(key)
+	}
+	i, found := t.cache.GetIfPresent(key)
+	if !found || !t.serves(i) {
+		return nil
+	}
+	return i
+}
+
+// standing reports whether none of the names that the item was made under was forgotten.
+func (i *Item) standing() bool {
+	for _, name := range i.under {
+		if !name.holds() {
+			return false
+		}
+	}
+	return true
+}
+
+// Has reports whether Get would find the key. It does not count as a Get.
+func (t *Tier) Has(key string) bool {
+	i, found := t.cache.peek(key)
+	return found && t.serves(i)
+}
+
+// serves reports whether the item may be served as fresh. It looks at the generation last: what is void is void before notices
+// arrive again.
+func (t *Tier) serves(i *Item) bool {
+	return t.clock.Since(base) < i.until && t.live() && !t.feed.waiting() && i.generation == t.generation.Load() && i.standing()
+}
+
+// GetAnyway returns what is kept for the key and not too old, though notices may be missing; nil if there is nothing.
+func (t *Tier) GetAnyway(key string) *Item {
+	i, found := t.cache.GetIfPresent(key)
+	if !found || i.generation != t.generation.Load() || t.clock.Since(base) >= i.last || !i.standing() {
+		return nil
+	}
+	return i
+}
+
+// Mark is the state of a tier before a read. The zero Mark has nothing kept.
+type Mark struct {
+	live              bool
+	at                time.Duration
+	generation, epoch uint64
+}
+
+// Mark is called before a key is read, for Keep.
+func (t *Tier) Mark(key string) Mark {
+	return Mark{
+		live: t.live(), at: t.clock.Since(base), generation: t.generation.Load(), epoch: t.stripe(key).Load(),
+	}
+}
+
+// Keep keeps what was read after the mark, unless the key was invalidated since. It is served as fresh for fresh, as
+// anything else for usable, and for the TTL at most, from the mark on. It is dropped with any of the names it was made under. The item, which is
+// new, is what Get will return.
+func (t *Tier) Keep(key string, m Mark, i *Item, value any, size int, fresh, usable time.Duration, under ...NameMark) {
+	if !m.live || t.hot != nil && !t.hot.has(key) {
+		return
+	}
+	*i = Item{
+		Value: value, Named: i.Named, bytes: size, generation: m.generation, under: under,
+		until: m.at + min(fresh, t.ttl), last: m.at + min(max(fresh, usable), t.ttl), ends: m.at + fresh,
+	}
+	epoch := t.stripe(key)
+	t.cache.keep(key, i, func() bool { return epoch.Load() == m.epoch })
+}
+
+// Forget drops the key. A read under way is not kept: a Keep looks at the epoch and writes in one step, which comes before
+// the drop, or finds the new epoch.
+func (t *Tier) Forget(key string) {
+	t.stripe(key).Add(1)
+	t.cache.Invalidate(key)
+}
+
+// Void drops everything. A read under way is not served either.
+func (t *Tier) Void() { t.generation.Add(1) }
+
+// Missed is called when notices may have been missed.
+func (t *Tier) Missed() {
+	t.Void()
+	t.feed.restart()
+}
+
+// Hear takes in a notice. Own says that the source is this process, which has seen to it that the key is forgotten.
+func (t *Tier) Hear(payload string, own func(source string) bool) (n Notice, ok bool) {
+	if n, ok = ParseNotice(payload); !ok {
+		if r, is := parseRepetition(payload); is && !own(r.source) {
+			t.feed.remind(r)
+		}
+		return n, false
+	}
+	switch {
+	case own(n.Source):
+	case n.Many:
+		t.ForgetMany(n.Key)
+	default:
+		t.Forget(n.Key)
+	}
+	t.feed.hear(n)
+	return n, true
+}
+
+// Evictions is how many keys had to give way to others, ever.
+func (t *Tier) Evictions() uint64 { return t.evictions.Load() }
+
+// Bytes is about what the keys that are kept take; 0 if not bytes but entries are limited.
+func (t *Tier) Bytes() uint64 {
+	if !t.cache.IsWeighted() {
+		return 0
+	}
+	return t.cache.WeightedSize()
+}
+
+// Len is about how many keys are kept.
+func (t *Tier) Len() int { return t.cache.EstimatedSize() }
+
+// Close drops everything and frees what the tier holds.
+func (t *Tier) Close() {
+	t.feed.close()
+	t.Void()
+	t.cache.InvalidateAll()
+}
+
+func (t *Tier) stripe(key string) *atomic.Uint64 {
+	return &t.epoch[maphash.String(t.seed, key)%stripes]
+}

@@ -1,0 +1,90 @@
+// Package verify compares values that a cache has served with their source, in the background.
+package verify
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/cacheguard/go/internal/run/clock"
+	"github.com/cacheguard/go/internal/run/lifecycle"
+)
+
+// AtOnce is how many comparisons run at once. Others are left out.
+const AtOnce = 4
+
+// Verifier counts what comparisons found.
+type Verifier struct {
+	Delay time.Duration // before the source is read, and then before the cache is
+	Clock clock.Clock
+	Life  *lifecycle.Life // of the cache
+
+	Running                            atomic.Int64
+	Matched, Stale, Superseded, Failed atomic.Uint64
+}
+
+// Comparison is about one value.
+type Comparison struct {
+	// Source reads the source. The value is nil if there is none. Not done: it may not be read now.
+	Source func(ctx context.Context) (value any, done bool, err error)
+
+	IsServed    func(value any) bool                    // is it the value that was served?
+	StillServed func(ctx context.Context) (bool, error) // would the cache serve it now?
+}
+
+// Compare compares a value, unless too many are being compared.
+func (v *Verifier) Compare(ctx context.Context, c Comparison) {
+	if v.Running.Add(1) > AtOnce {
+		v.Running.Add(-1)
+		return
+	}
+	begun := v.Life.Try(func() { // stop: the end of the cache, and that of Source
+		defer v.Running.Add(-1)
+		if count := v.run(ctx, c); count != nil {
+			count.Add(1)
+		}
+	})
+	if !begun {
+		v.Running.Add(-1)
+	}
+}
+
+// run returns the counter of what it finds; nil if nothing could be compared now.
+func (v *Verifier) run(ctx context.Context, c Comparison) *atomic.Uint64 {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(v.Life.Ending, cancel)()
+	if !v.pause() {
+		return nil
+	}
+	value, done, err := c.Source(ctx)
+	switch {
+	case !done:
+		return nil
+	case err != nil:
+		return &v.Failed
+	case value != nil && c.IsServed(value):
+		return &v.Matched
+	case !v.pause():
+		return nil
+	}
+	switch still, err := c.StillServed(ctx); {
+	case err != nil:
+		return &v.Failed
+	case still:
+		return &v.Stale
+	}
+	return &v.Superseded
+}
+
+// pause waits for Delay, and reports whether the cache is still open.
+func (v *Verifier) pause() bool {
+	over, stop := v.Clock.After(v.Delay)
+	defer stop()
+	select {
+	case <-over:
+		return true
+	case <-v.Life.Ending.Done():
+		return false
+	}
+}

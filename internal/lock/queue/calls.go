@@ -1,0 +1,60 @@
+package queue
+
+import (
+	"time"
+
+	"github.com/cacheguard/go/internal/redis/script"
+)
+
+// The answers of such a lock's scripts about a token, where they are numbers.
+const (
+	Revoked = -1 // it holds nothing, because the lock was taken away
+	Lost    = 0  // it holds nothing
+	Done    = 1
+)
+
+// Scripts are the operations that such locks have in common.
+type Scripts struct {
+	Acquire, Heartbeat, Renew, Release, Revoke, Inspect *script.Script
+}
+
+// Calls makes the calls that concern one such lock.
+type Calls struct {
+	*Scripts
+
+	Keys []string // as in lua/prelude.lua
+}
+
+// Call is the call of a script.
+func (c Calls) Call(of *script.Script, args ...any) script.Call {
+	return script.Call{Script: of, Keys: c.Keys, Args: args}
+}
+
+// Asking asks for the lock, as the argument says, and for a place in the queue unless grace is 0, for no longer than patience, in
+// ms or a Patience. inbox may be empty. arrived is when the caller came, in µs by the server's clock, or 0 for now. The reply is
+// an Asked.
+func (c Calls) Asking(token string, as any, ttl, grace time.Duration, patience any, inbox string, arrived int64) script.Call {
+	return c.Call(c.Acquire, token, as, script.Millis(ttl), script.Millis(grace), patience, inbox, arrived)
+}
+
+// Beating says that a waiter is alive. It returns in how many ms it may be worth asking again, or 0 if the waiter has to ask.
+func (c Calls) Beating(token string, ticket int64, grace time.Duration) script.Call {
+	return c.Call(c.Heartbeat, token, ticket, script.Millis(grace))
+}
+
+// Renewing extends a lease by ttl. It returns Done, or why the token holds nothing.
+func (c Calls) Renewing(token string, ttl time.Duration, fence int64) script.Call {
+	return c.Call(c.Renew, token, script.Millis(ttl), fence)
+}
+
+// Releasing gives up whatever the token has. It returns Done, or why the token has nothing. lost: some request of the token may
+// come later.
+func (c Calls) Releasing(token string, fence int64, lost bool) script.Call {
+	return c.Call(c.Release, token, fence, lost)
+}
+
+// Revoking takes the lock from all holders, and returns their number.
+func (c Calls) Revoking(id string) script.Call { return c.Call(c.Revoke, id) }
+
+// Inspecting asks who holds the lock. Each kind has a reply of its own.
+func (c Calls) Inspecting() script.Call { return c.Call(c.Inspect) }

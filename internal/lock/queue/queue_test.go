@@ -1,0 +1,208 @@
+package queue
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redis/wake"
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+// Each test plays the script that a waiter asks.
+
+var errDown = errors.New("redis is down")
+
+// desk is a waiter, and what it asks and is answered.
+type desk struct {
+	*Waiter
+	rdb     *redis.Client
+	asked   chan string // the inboxes that were to be registered
+	answers chan reply
+	stop    context.CancelCauseFunc
+}
+
+type reply struct {
+	Answer
+	err error
+}
+
+func newDesk(t *testing.T, grace time.Duration) *desk {
+	t.Helper()
+	rdb := shared.Client(t)
+	in, release := wake.Open(rdb, "test")
+	t.Cleanup(release)
+	in.Start()
+	redistest.Await(t, "an address", func() bool { return in.Address() != "" })
+	d := &desk{rdb: rdb, asked: make(chan string, 100), answers: make(chan reply, 100)}
+	ctx, stop := context.WithCancelCause(context.Background())
+	d.stop = stop
+	t.Cleanup(func() { stop(nil) })
+	d.Waiter = &Waiter{
+		Inbox: in, ID: rand.Text(), Grace: grace, Patience: 300 * time.Millisecond, Ended: ctx,
+		Claim: d,
+	}
+	return d
+}
+
+func (d *desk) Ask(ctx context.Context, inbox string) (Answer, error) {
+	sent := time.Now()
+	d.asked <- inbox
+	select {
+	case r := <-d.answers:
+		r.Sent = sent
+		return r.Answer, r.err
+	case <-ctx.Done():
+		return Answer{}, ctx.Err()
+	}
+}
+
+func (d *desk) Parse(body string) (int64, bool) {
+	n, err := strconv.ParseInt(body, 10, 64)
+	return n, err == nil
+}
+
+type result struct {
+	Grant
+	err error
+}
+
+func (d *desk) wait(ctx context.Context) <-chan result {
+	c := make(chan result, 1)
+	go func() { // owner: the test; ends with the wait; joined by receiving
+		g, err := d.Wait(ctx)
+		c <- result{g, err}
+	}()
+	return c
+}
+
+func (d *desk) tell(t *testing.T, inbox, body string) {
+	t.Helper()
+	frame := fmt.Sprintf("%d:%s%s", len(d.ID), d.ID, body)
+	if err := d.rdb.Publish(t.Context(), inbox, frame).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var held = reply{Answer: Answer{Left: time.Hour}}
+
+func TestAGrantByReplyIsMeasuredFromBeforeItWasAskedFor(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, time.Hour)
+	before := time.Now()
+	c := d.wait(t.Context())
+	<-d.asked
+	asked := time.Now()
+	d.answers <- reply{Answer: Answer{Granted: true, Fence: 7, Length: time.Minute}}
+	got := <-c
+	if got.err != nil || got.Fence != 7 || got.Length != time.Minute || got.Short {
+		t.Errorf("got %+v", got)
+	}
+	if got.Sent.Before(before) || got.Sent.After(asked) {
+		t.Error("measured from another time")
+	}
+}
+
+func TestAGrantByMessageIsMeasuredFromTheLastRequest(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, time.Hour)
+	c := d.wait(t.Context())
+	inbox := <-d.asked
+	asked := time.Now()
+	d.answers <- held
+	d.tell(t, inbox, "8")
+	got := <-c
+	if got.err != nil || got.Fence != 8 || got.Length != time.Hour || !got.Short || got.Sent.After(asked) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestAMessageThatIsNoGrantMakesTheWaiterAsk(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, time.Hour)
+	c := d.wait(t.Context())
+	inbox := <-d.asked
+	d.answers <- held
+	d.tell(t, inbox, "?")
+	<-d.asked
+	d.answers <- reply{Answer: Answer{Granted: true, Fence: 9, Length: time.Hour}}
+	if got := <-c; got.Fence != 9 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestAWaiterShowsThatItIsAliveAndAsksWhenTheHoldersLeaseEnds(t *testing.T) {
+	t.Parallel()
+	for name, d := range map[string]struct{ grace, left time.Duration }{
+		"heartbeat": {90 * time.Millisecond, time.Hour},
+		"lease":     {time.Hour, 10 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			desk := newDesk(t, d.grace)
+			c := desk.wait(t.Context())
+			for range 5 {
+				<-desk.asked
+				desk.answers <- reply{Answer: Answer{Left: d.left}}
+			}
+			desk.stop(errDown)
+			for len(c) == 0 {
+				select {
+				case <-desk.asked:
+					desk.answers <- held
+				case got := <-c:
+					if !errors.Is(got.err, errDown) {
+						t.Errorf("got %v", got.err)
+					}
+					return
+				}
+			}
+		})
+	}
+}
+
+func TestTheFirstErrorIsReturnedAndALaterOneIsBorneForAWhile(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, time.Hour)
+	c := d.wait(t.Context())
+	d.answers <- reply{err: errDown}
+	if got := <-c; !errors.Is(got.err, errDown) {
+		t.Errorf("got %v", got.err)
+	}
+	d = newDesk(t, 30*time.Millisecond)
+	c = d.wait(t.Context())
+	d.answers <- held
+	d.answers <- reply{err: errDown}
+	for asks := 0; ; asks++ {
+		select {
+		case <-d.asked:
+			if asks > 1 {
+				d.answers <- reply{err: errDown}
+			}
+		case got := <-c:
+			if !errors.Is(got.err, errDown) || asks < 3 {
+				t.Errorf("%v after %d requests", got.err, asks)
+			}
+			return
+		}
+	}
+}
+
+func TestAContextEndsTheWaitWithItsCause(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, time.Hour)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	c := d.wait(ctx)
+	<-d.asked
+	d.answers <- held
+	cancel(errDown)
+	if got := <-c; !errors.Is(got.err, errDown) {
+		t.Errorf("got %v", got.err)
+	}
+}

@@ -1,0 +1,255 @@
+package acl
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+var shared *redistest.Server
+
+func TestMain(m *testing.M) { redistest.Main(m, &shared) }
+
+func TestTheCommandsOfAllScriptsAreListed(t *testing.T) {
+	t.Parallel()
+	calls := regexp.MustCompile(`redis\.p?call\(([^,)]*)`)
+	for _, s := range All() {
+		folder := s.Package
+		if folder == "cacheguard" {
+			folder = "internal/cache/protocol"
+		} else if folder == "rwlock" {
+			folder = "internal/lock/rwscripts"
+		}
+		files, err := filepath.Glob("../../../" + folder + "/lua/*.lua")
+		if err != nil || len(files) == 0 {
+			t.Fatalf("scripts of %s: %v, %v", s.Package, files, err)
+		}
+		if s.Package == "rwlock" || s.Package == "semaphore" {
+			files = append(files, "../../../internal/lock/queue/lua/prelude.lua")
+		}
+		if s.Package == "cacheguard" {
+			for _, more := range []string{"cache/epoch", "redis/replicas", "cache/hottest"} {
+				others, err := filepath.Glob("../../../internal/" + more + "/lua/*.lua")
+				if err != nil || len(others) == 0 {
+					t.Fatalf("scripts of %s: %v, %v", more, others, err)
+				}
+				files = append(files, others...)
+			}
+		}
+		for _, file := range files {
+			source, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, call := range calls.FindAllStringSubmatch(string(source), -1) {
+				if command := strings.Trim(call[1], `'"`); !slices.Contains(slices.Concat(s.Commands, s.Optional), command) {
+					t.Errorf("%s runs %s, which is not in the set of %s", file, command, s.Package)
+				}
+			}
+		}
+	}
+}
+
+func TestWhoMayUpdateMayUseItsLocks(t *testing.T) {
+	t.Parallel()
+	for _, command := range RWLock.Commands {
+		if !slices.Contains(Guard.Commands, command) {
+			t.Errorf("%s is missing", command)
+		}
+	}
+}
+
+func TestTheDocumentationHasTheTable(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../docs/redis.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), table()) {
+		t.Errorf("docs/redis.md should have this table:\n%s", table())
+	}
+}
+
+// The keys of cdc/mysql have a prefix of their own, whatever that of the Guard is.
+func TestOneLineOfTheDocumentationAddsTheFeedOfMariaDB(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../docs/redis.md")
+	_, line, found := strings.Cut(string(page), "\n    ACL SETUSER service ~cacheguard:cdc:* ")
+	if err != nil || !found {
+		t.Fatal("docs/redis.md has no line for the feed of MariaDB:", err)
+	}
+	line, _, _ = strings.Cut(line, "\n")
+	rdb := shared.Client(t, shared.As(t, append(Guard.ACL("shop"), append(strings.Fields(line), "~cacheguard:cdc:*")...)...))
+	var tasks sync.WaitGroup
+	if err := Mutex.SelfCheck(t.Context(), &tasks, rdb, "cacheguard:cdc:lock"); err != nil {
+		t.Error(err)
+	}
+	tasks.Wait()
+	if err := rdb.HSet(t.Context(), "cacheguard:cdc:{acl}", "fence", 1).Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOneLineOfTheDocumentationAddsTheOtherPackages(t *testing.T) {
+	t.Parallel()
+	var more []string
+	for _, s := range All() {
+		for _, command := range slices.Concat(s.Commands, s.Optional) {
+			if word := "+" + strings.ToLower(command); s.Package != Guard.Package && !slices.Contains(Guard.ACL("shop"), word) {
+				more = append(more, word)
+			}
+		}
+	}
+	more = slices.Compact(slices.Sorted(slices.Values(more)))
+	page, err := os.ReadFile("../../../docs/redis.md")
+	if line := "\n    ACL SETUSER service " + strings.Join(more, " ") + "\n"; err != nil || !strings.Contains(string(page), line) {
+		t.Errorf("docs/redis.md should have this line: %s, %v", line, err)
+	}
+	user := shared.As(t, append(Guard.ACL("shop"), more...)...)
+	for _, s := range All() {
+		var tasks sync.WaitGroup
+		if err := s.SelfCheck(t.Context(), &tasks, shared.Client(t, user), "shop"); err != nil {
+			t.Error(err)
+		}
+		tasks.Wait()
+	}
+}
+
+// checkAs checks the set as a user with its rights under the prefix shop, and the changes.
+func checkAs(t *testing.T, s Set, prefix string, changes ...string) error {
+	t.Helper()
+	rdb := shared.Client(t, shared.As(t, append(s.ACL("shop"), changes...)...))
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
+	if err := s.Check(t.Context(), &tasks, rdb, prefix); err != nil {
+		return err
+	}
+	for _, channel := range s.Channels {
+		if err := CheckChannel(t.Context(), &tasks, rdb, prefix+strings.ReplaceAll(channel, "*", "1")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestCheckPassesWithTheRightsOfTheSet(t *testing.T) {
+	t.Parallel()
+	for _, s := range All() {
+		if err := checkAs(t, s, "shop"); err != nil {
+			t.Errorf("%s: %v", s.Package, err)
+		}
+	}
+	if left := shared.Client(t).Keys(t.Context(), "shop:{self-check:*").Val(); len(left) > 0 {
+		t.Errorf("keys were left: %q", left)
+	}
+}
+
+func TestCheckNamesTheCommandThatIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, s := range All() {
+		for _, command := range s.Commands {
+			err := checkAs(t, s, "shop", "-"+command)
+			if err == nil || !strings.Contains(err.Error(), command) || !strings.Contains(err.Error(), "NOPERM") {
+				t.Errorf("%s without %s: %v", s.Package, command, err)
+			}
+		}
+	}
+}
+
+func TestCheckNamesAllCommandsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	err := checkAs(t, CAS, "shop", "-del", "-lpush", "-lpos")
+	if err == nil || !strings.Contains(err.Error(), "DEL, LPOS") {
+		t.Error(err)
+	}
+}
+
+func TestCheckSaysThatTheKeysAreRefused(t *testing.T) {
+	t.Parallel()
+	err := checkAs(t, CAS, "other")
+	if err == nil || !strings.Contains(err.Error(), `keys such as "other:{`) {
+		t.Error(err)
+	}
+}
+
+func TestCheckDoesNotNameCommandsThatTheUserHasWhenItsKeysAreRefusedToo(t *testing.T) {
+	t.Parallel()
+	err := checkAs(t, Mutex, "other", "-zscore")
+	if err == nil || !strings.Contains(err.Error(), `keys such as "other:{`) || !strings.Contains(err.Error(), "the user ZSCORE:") {
+		t.Error(err)
+	}
+}
+
+func TestCheckNamesTheChannelThatIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, channel := range Guard.Channels {
+		others := []string{"resetchannels"}
+		for _, other := range Guard.Channels {
+			if other != channel {
+				others = append(others, "&shop"+other)
+			}
+		}
+		name := "shop" + strings.TrimSuffix(channel, "*")
+		if err := checkAs(t, Guard, "shop", others...); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("without %s: %v", channel, err)
+		}
+	}
+}
+
+func TestAnEvictingPolicyIsFoundWhereItMatters(t *testing.T) {
+	t.Parallel()
+	for info, bad := range map[string]bool{
+		"maxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n":    false, // nothing is ever evicted
+		"maxmemory:100\r\nmaxmemory_policy:noeviction\r\n":   false,
+		"maxmemory:100\r\nmaxmemory_policy:allkeys-lru\r\n":  true,
+		"maxmemory:100\r\nmaxmemory_policy:volatile-ttl\r\n": true,
+		"": false,
+	} {
+		if err := evicts(info); (err != nil) != bad {
+			t.Errorf("%q: %v", info, err)
+		}
+	}
+}
+
+func TestARedisThatDoesNotSayWhetherItEvictsPasses(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
+	if err := checkEviction(t.Context(), &tasks, server.Client(t)); err == nil || !strings.Contains(err.Error(), "allkeys-lru") {
+		t.Error(err)
+	}
+	silent := server.Client(t, server.As(t, CAS.ACL("shop")...))
+	if err := checkEviction(t.Context(), &tasks, silent); err != nil {
+		t.Error(err)
+	}
+}
+
+// table returns the table of rights in the documentation, in Markdown.
+func table() string {
+	var b strings.Builder
+	b.WriteString("| package | commands | channels | optional |\n|---|---|---|---|\n")
+	for _, s := range All() {
+		channels := make([]string, len(s.Channels))
+		for i, channel := range s.Channels {
+			channels[i] = "PREFIX" + channel
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.Package, coded(s.Commands), coded(channels), coded(s.Optional))
+	}
+	fmt.Fprintf(&b, "| any, on a cluster | %s | | |\n", coded(Cluster()))
+	return b.String()
+}
+
+func coded(words []string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	return "`" + strings.ReplaceAll(strings.Join(words, "` `"), "|", `\|`) + "`"
+}

@@ -1,0 +1,131 @@
+package acl
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redis/keys"
+	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/run/lifecycle"
+)
+
+// Patience bounds a check whose context has no deadline.
+const Patience = 10 * time.Second
+
+// Name names a key, lock or counter that nobody else knows, to try things on.
+func Name() string { return "self-check:" + rand.Text() }
+
+// SelfCheck checks for the set's package: the user's rights, then what else there is to try, and that Redis evicts no keys. It
+// returns the first error.
+func (s Set) SelfCheck(
+	ctx context.Context, tasks lifecycle.Tasks, rdb script.Processor, prefix string, tries ...func(context.Context) error,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	err := s.Check(ctx, tasks, rdb, prefix)
+	for _, try := range append(tries, func(ctx context.Context) error { return checkEviction(ctx, tasks, rdb) }) {
+		if err == nil {
+			err = try(ctx)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: self-check: %w", s.Package, err)
+	}
+	return nil
+}
+
+// Check tries each command of the set on a key of its own that does not exist, and returns what was refused, by name. When
+// Redis cannot be used at all it says why as soon as the client does: neither the client's retries nor a time-out of the
+// caller's stand between.
+func (s Set) Check(ctx context.Context, tasks lifecycle.Tasks, rdb script.Processor, prefix string) error {
+	_, err := lifecycle.Bounded(ctx, tasks, Patience, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.try(ctx, rdb, keys.Tagged(prefix, Name()))
+	}, nil)
+	return err
+}
+
+func (s Set) try(ctx context.Context, rdb script.Processor, key string) error {
+	var refused []string // commands
+	var why, whyKeys error
+	for _, command := range s.Commands {
+		if command == "SUBSCRIBE" || command == "PUBLISH" {
+			continue // see Channel
+		}
+		if command == "LPUSH" && (slices.Contains(refused, "DEL") || whyKeys != nil) {
+			continue // what it makes could not be removed
+		}
+		err := send(ctx, rdb, attempt(command, key)...)
+		switch {
+		case isRefusal(err) && isAboutKeys(err):
+			whyKeys = err
+		case isRefusal(err):
+			refused, why = append(refused, command), err
+		case !isAnswer(err):
+			return fmt.Errorf("cannot use Redis, at %s: %w", command, err)
+		case command == "LPUSH":
+			_ = send(ctx, rdb, "DEL", key) // was tried before
+		}
+	}
+	var problems []error
+	if whyKeys != nil {
+		problems = append(problems, fmt.Errorf("redis refuses the user keys such as %q: %w", key, whyKeys))
+	}
+	if why != nil {
+		problems = append(problems, fmt.Errorf("redis refuses the user %s: %w", strings.Join(refused, ", "), why))
+	}
+	return errors.Join(problems...)
+}
+
+func send(ctx context.Context, rdb script.Processor, args ...any) error {
+	cmd := redis.NewCmd(ctx, args...)
+	_ = script.Once(rdb).Process(ctx, cmd) // the command keeps its error
+	return cmd.Err()
+}
+
+// isAnswer reports whether a command was let through: what is tried is often wrong on purpose, so that nothing is written.
+func isAnswer(err error) bool {
+	return err == nil || errors.Is(err, redis.Nil) || says(err, "ERR ") || says(err, "WRONGTYPE ") || says(err, "NOSCRIPT ")
+}
+
+// isRefusal reports whether Redis does not let the user do that, or has no such command.
+func isRefusal(err error) bool { return says(err, "NOPERM ") || says(err, "ERR unknown command") }
+
+// isAboutKeys reports whether a refusal is not about the command, but about its keys.
+func isAboutKeys(err error) bool {
+	return strings.Contains(err.Error(), "access") && strings.Contains(err.Error(), "key")
+}
+
+// says reports whether that is how Redis' error begins.
+func says(err error, words string) bool {
+	answer, ok := errors.AsType[redis.Error](err)
+	return ok && strings.HasPrefix(answer.Error(), words)
+}
+
+// attempt is the command on a key that does not exist, with as many arguments as Redis wants before it looks at rights, and
+// so that it makes none (but LPUSH).
+func attempt(command, key string) []any {
+	args := map[string][]any{
+		"EVAL":    {"return 1", 1, key},
+		"EVALSHA": {strings.Repeat("0", 40), 1, key},
+		"TIME":    {},
+
+		"GETRANGE": {key, 0, 0}, "SET": {key, "", "NEVER"}, "SETRANGE": {key, 0, ""},
+		"HDEL": {key, "f"}, "HEXISTS": {key, "f"}, "HGET": {key, "f"}, "HINCRBY": {key, "f", "none"}, "HMGET": {key, "f"},
+		"HSET":  {key, "f", "", "odd"},
+		"LPUSH": {key, ""}, "LPOS": {key, ""}, "LTRIM": {key, 0, 0},
+		"PEXPIRE": {key, 1}, "PEXPIREAT": {key, 1},
+		"ZADD": {key, "none", "m"}, "ZRANGE": {key, 0, 0}, "ZRANGEBYSCORE": {key, 0, 0}, "ZREM": {key, "m"},
+		"ZREMRANGEBYSCORE": {key, 0, 0}, "ZREVRANGE": {key, 0, 0}, "ZSCORE": {key, "m"},
+	}
+	if more, ok := args[command]; ok {
+		return append([]any{command}, more...)
+	}
+	return []any{command, key}
+}

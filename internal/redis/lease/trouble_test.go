@@ -1,0 +1,98 @@
+package lease_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cacheguard/go/internal/redis/lease"
+)
+
+func TestRenewalWithoutAReplyIsSentAgainAfterTheTimeout(t *testing.T) {
+	var hung chan struct{}
+	bubble(t, func(context.Context, string) (int64, error) {
+		<-hung // whatever the context says, as with go-redis
+		return 0, errDown
+	}, func(t *testing.T, f *fake, k *lease.Keeper) {
+		hung = make(chan struct{})
+		k.Keep(renewal("a", 6*time.Second, mustKeep(t)))
+		pass(4 * time.Second)
+		expectTimes(t, f, 2, 3, 4)
+		close(hung)
+	})
+}
+
+func TestReplyThatNeverComesHoldsUpNoOtherLease(t *testing.T) {
+	var hung chan struct{}
+	bubble(t, func(_ context.Context, key string) (int64, error) {
+		if key == "hangs" {
+			<-hung
+		}
+		return 1, nil
+	}, func(t *testing.T, f *fake, k *lease.Keeper) {
+		hung = make(chan struct{})
+		k.Keep(renewal("hangs", time.Hour, mustKeep(t)))
+		pass(20 * time.Minute)
+		k.Keep(renewal("on another node", 3*time.Second, mustKeep(t))) // which runs what it is sent
+		pass(3 * time.Second)
+		if n := f.count("on another node"); n != 3 {
+			t.Errorf("it was sent to be renewed %d times, want 3", n)
+		}
+		close(hung)
+	})
+}
+
+func TestReleaseEndsWhatIsUnderWayAndWaitsForIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ended := false
+		f := newFake(t, func(ctx context.Context, _ string) (int64, error) {
+			<-ctx.Done()
+			ended = true // read below without a lock: release must have waited
+			return 0, ctx.Err()
+		})
+		k, release := lease.Open(f, time.Hour)
+		k.Keep(renewal("a", 3*time.Second, mustKeep(t)))
+		pass(time.Second)
+		release()
+		if !ended {
+			t.Error("a renewal was under way when release returned")
+		}
+		pass(time.Hour)
+		expectTimes(t, f, 1)
+	})
+}
+
+func TestUsersOfOneClientHaveOneKeeperUntilTheLastOneLeaves(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, nil)
+		a, releaseA := lease.Open(f, timeout)
+		b, releaseB := lease.Open(f, timeout)
+		if a != b {
+			t.Error("two keepers for one client")
+		}
+		a.Keep(renewal("a", 3*time.Second, mustKeep(t)))
+		b.Keep(renewal("b", 3*time.Second, mustKeep(t)))
+		pass(time.Second)
+		releaseA()
+		pass(time.Second)
+		expectSizes(t, f, 2, 2)
+		releaseB()
+		pass(time.Hour)
+		expectSizes(t, f, 2, 2)
+	})
+}
+
+func TestKeeperThatKeepsNothingSendsNothing(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, f *fake, k *lease.Keeper) {
+		keep(k, renewal("a", time.Minute, mustKeep(t)))()
+		pass(time.Hour)
+		expectTimes(t, f)
+	})
+}
+
+func TestKeeperThatNeverStartedIsReleased(t *testing.T) {
+	bubble(t, nil, func(*testing.T, *fake, *lease.Keeper) {})
+}

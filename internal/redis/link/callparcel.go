@@ -1,0 +1,125 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/redis/script"
+)
+
+// calls are a parcel of calls.
+type calls struct {
+	all  []*queuedCall
+	cmds []*redis.Cmd
+}
+
+func (p *calls) read() int { return 0 }
+
+func (p *calls) longer() time.Duration { return forMore(len(p.all)) }
+
+func (p *calls) values() context.Context { return p.all[0].ctx }
+
+func (p *calls) carry(ctx context.Context) error {
+	l := p.all[0].lane.link
+	if len(p.all) == 1 {
+		p.cmds = []*redis.Cmd{p.all[0].Script.Run(ctx, l.alone)}
+	} else {
+		scripts := make([]*script.Call, len(p.all))
+		for i, c := range p.all {
+			scripts[i] = c.Script
+		}
+		p.cmds = script.RunAll(ctx, l.piped, scripts)
+	}
+	outcome := context.Canceled // which the breaker does not count: all of it is sent again
+	for _, cmd := range p.cmds {
+		err := cmd.Err()
+		l.breakers.Failed(err)
+		switch {
+		case !breaker.Unavailable(err):
+			outcome = nil // any answer says that Redis can serve
+		case outcome != nil && !p.broken(err):
+			outcome = err
+		}
+	}
+	return outcome
+}
+
+// broken reports whether a pipeline ended with its connection, and the client, which sends no pipeline twice, has left it so.
+func (p *calls) broken(err error) bool {
+	return len(p.all) > 1 && p.all[0].lane.link.once && brokenConnection(err)
+}
+
+// deliver sends again, alone, what only a pipeline is refused.
+func (p *calls) deliver() {
+	for i, c := range p.all {
+		cmd := p.cmds[i]
+		c.Trail.end(cmd.Err())
+		if broken := p.broken(cmd.Err()); !c.Single && (broken || len(p.all) > 1 && sentAgain(cmd.Err())) {
+			c.again(broken)
+			continue
+		}
+		if !c.answer(cmd, cmd.Err()) && c.Late != nil {
+			c.Late(cmd, cmd.Err())
+		}
+	}
+}
+
+// again sends the call once more, if somebody waits for it. Tried: it may have run.
+func (c *queuedCall) again(tried bool) {
+	c.lane.mu.Lock()
+	c.tried = c.tried || tried
+	c.alone, c.sent = true, false // what is alone shares no parcel, and is not refused again
+	queued := c.waited && !c.lane.closed
+	if queued {
+		c.lane.queue.(*callQueue).add(c)
+		c.lane.dispatchLocked()
+	}
+	c.lane.mu.Unlock()
+	if !queued {
+		c.answer(nil, ErrClosed)
+		c.unanswered(ErrClosed)
+	}
+}
+
+// sentAgain reports whether the client sends a command again after this error, but no pipeline: of a slot that
+// moves, or that nobody serves for a moment, or of a primary that is one no more, or has no replicas yet.
+func sentAgain(err error) bool {
+	return redis.HasErrorPrefix(err, "TRYAGAIN") || redis.HasErrorPrefix(err, "CLUSTERDOWN") ||
+		redis.HasErrorPrefix(err, "READONLY") || redis.HasErrorPrefix(err, "NOREPLICAS")
+}
+
+// brokenConnection reports whether a connection ended, or could not be made, before its replies came.
+func brokenConnection(err error) bool {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return true
+	}
+	op, is := errors.AsType[*net.OpError](err)
+	return is && !op.Timeout()
+}
+
+// fail answers calls that were not sent, or whose reply did not come in time. That will be late, then.
+func (p *calls) fail(err error) {
+	for _, c := range p.all {
+		if c.sent {
+			c.Trail.end(err)
+		}
+		c.answer(nil, err)
+		if !c.sent {
+			c.unanswered(err)
+		}
+	}
+}
+
+func (p *calls) late() {
+	for i, c := range p.all {
+		if c.Late != nil {
+			c.Late(p.cmds[i], p.cmds[i].Err())
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package link
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redis/script"
+)
+
+const (
+	maxCalls   = 64       // in one parcel
+	maxCarried = 64 << 10 // bytes of what may hold up others
+)
+
+// Rank says which calls go ahead of others.
+type Rank int
+
+// The ranks, first come first served within each.
+const (
+	EndsWork  Rank = iota // what ends work under way. It is sent also while the breaker is open.
+	HoldsSlot             // of a caller that holds what others wait for
+	Ordinary
+	ranks
+)
+
+// Call is one run of a script.
+type Call struct {
+	Script *script.Call
+	Rank   Rank
+	Size   int    // of its arguments in bytes, if they are large
+	Trail  *Trail // notes each time that it is sent, and refuses it when it is closed; nil: nobody wants to know
+	Single bool   // it is sent once, also if that fails
+
+	// Late, if not nil, is called when the script may have run although its caller was told otherwise, or had walked away:
+	// with the reply, or with an error that does not say. On a goroutine of the Link's; it must not block.
+	Late func(*redis.Cmd, error)
+}
+
+// Do runs the call. The error is the context's, ErrClosed, ErrTimeout, breaker.ErrOpen, or what the client said, which the
+// command has as well.
+func (l *Link) Do(ctx context.Context, key string, c *Call) (*redis.Cmd, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	lane := l.calls[l.breakers.Part(key)]
+	reply, alone := lane.callAlone(ctx, c.Script, c.Trail, false)
+	if alone == answered {
+		return reply.Cmd, reply.Err()
+	}
+	reply, err := lane.call(ctx, *c, alone == uncertain)
+	return reply.Cmd, err
+}
+
+// Reply is what Redis says.
+type Reply struct {
+	*redis.Cmd
+	Sent time.Time // before the call was written
+}
+
+// call makes a worker run the call.
+func (l *lane) call(ctx context.Context, c Call, tried bool) (Reply, error) {
+	q := &queuedCall{Call: c, lane: l, ctx: ctx, done: make(chan struct{}), tried: tried, waited: true}
+	q.leaves, _ = ctx.Deadline()
+	if err := l.enqueue(q); err != nil {
+		q.unanswered(err)
+		return Reply{}, err
+	}
+	return q.wait()
+}
+
+// wait waits for the answer.
+func (c *queuedCall) wait() (Reply, error) {
+	select {
+	case <-c.done:
+	case <-c.ctx.Done():
+		if c.walkAway() {
+			return Reply{}, context.Cause(c.ctx)
+		}
+		<-c.done
+	}
+	return c.reply, c.err
+}
+
+// queuedCall is a call that is queued or in flight.
+type queuedCall struct {
+	Call
+	lane   *lane
+	ctx    context.Context //nolint:containedctx // of its caller
+	leaves time.Time       // its caller, at the latest; zero: it does not say
+	then   func(Reply, error)
+	with   []*queuedCall // that go in its request, and are not queued themselves
+
+	// Guarded by the lane's mutex.
+	tried    bool // it may have been sent before, without an answer, and Late is to be called if it is not sent again
+	alone    bool // it was refused in a pipeline
+	waited   bool // its caller waits
+	queued   bool
+	sent     bool
+	answered bool
+
+	began time.Time // before it was sent last
+	reply Reply     // when done is closed
+	err   error
+	done  chan struct{} // nil: then is called instead
+}
+
+// enqueue queues calls of the lane.
+func (l *lane) enqueue(all ...*queuedCall) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return ErrClosed
+	}
+	for _, c := range all {
+		l.arrived++
+		l.queue.(*callQueue).add(c)
+	}
+	l.dispatchLocked()
+	return nil
+}
+
+// walkAway reports whether the caller may: not if the answer is there.
+func (c *queuedCall) walkAway() bool {
+	c.lane.mu.Lock()
+	if c.answered {
+		c.lane.mu.Unlock()
+		return false
+	}
+	c.waited = false
+	if c.queued {
+		c.lane.queue.(*callQueue).gone++
+	}
+	sent := c.sent
+	c.lane.mu.Unlock()
+	if !sent {
+		c.unanswered(context.Canceled)
+	}
+	return true
+}
+
+// unanswered is for a call that will not be sent, now or again. A caller that walks away may do so as well as what fails it.
+func (c *queuedCall) unanswered(err error) {
+	c.lane.mu.Lock()
+	tried := c.tried
+	c.tried = false
+	c.lane.mu.Unlock()
+	if tried && c.Late != nil {
+		c.Late(nil, err)
+	}
+}
+
+// answer hands the answer to the caller, and reports whether it waits for it.
+func (c *queuedCall) answer(cmd *redis.Cmd, err error) bool {
+	c.lane.mu.Lock()
+	first := c.answerLocked(cmd, err)
+	c.lane.mu.Unlock()
+	if first && c.then != nil {
+		c.then(c.reply, c.err)
+	}
+	return first
+}
+
+func (c *queuedCall) answerLocked(cmd *redis.Cmd, err error) bool {
+	if c.answered || !c.waited {
+		return false
+	}
+	c.answered = true
+	c.reply, c.err = Reply{cmd, c.began}, err
+	if c.done != nil {
+		close(c.done)
+	}
+	return true
+}

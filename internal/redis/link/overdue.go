@@ -1,0 +1,88 @@
+package link
+
+import (
+	"slices"
+	"time"
+
+	"github.com/cacheguard/go/internal/run/yield"
+)
+
+// slowShare of the time-out is what a parcel may take before the lane goes on without it.
+const slowShare = 4
+
+// watchLocked has overdue called then, or earlier.
+func (l *lane) watchLocked(now, at time.Time) {
+	if !l.alarmAt.IsZero() && !at.Before(l.alarmAt) {
+		return // it looks then, and sets the alarm anew
+	}
+	l.alarmAt = at
+	if l.alarm == nil {
+		l.alarm = time.AfterFunc(at.Sub(now), l.overdue)
+	} else {
+		l.alarm.Reset(at.Sub(now))
+	}
+}
+
+// overdue looks for parcels that take long. When the process is so busy that a reply may be there and nobody has had time to
+// look, a parcel gets a little longer.
+func (l *lane) overdue() {
+	starved := yield.Starved()
+	now := time.Now()
+	l.mu.Lock()
+	var lost []*flight
+	for _, f := range l.flying {
+		switch {
+		case now.Before(f.slowAt):
+			continue
+		case f.worker == nil && f.own.patient && now.Before(f.deadline):
+		case f.worker == nil:
+			f.own.expire()
+		case now.Before(f.deadline):
+		case starved && f.reprieves < yield.Reprieves:
+			f.reprieves++
+			f.deadline = now.Add(l.link.timeout / yield.Reprieves)
+		default:
+			f.givenUp = true
+			l.trip.average(l.link.timeout)
+			lost = append(lost, f)
+		}
+		l.returnCreditLocked(f)
+	}
+	l.flying = slices.DeleteFunc(l.flying, func(f *flight) bool { return f.givenUp })
+	l.alarmAt = time.Time{}
+	if next := l.nextLocked(); !next.IsZero() {
+		l.watchLocked(now, next)
+	}
+	l.dispatchLocked()
+	l.mu.Unlock()
+	for _, f := range lost {
+		f.worker.cancel()
+		f.parcel.fail(noAnswer(f.deadline.Sub(f.sent)))
+		l.report(f, ErrTimeout)
+	}
+}
+
+// nextLocked is when to look again; zero: not before something is sent.
+func (l *lane) nextLocked() (next time.Time) {
+	for _, f := range l.flying {
+		at := f.deadline
+		switch {
+		case !f.slow:
+			at = f.slowAt
+		case f.worker == nil && (!f.own.patient || f.own.Err() != nil):
+			continue // nothing is left to be done
+		}
+		if next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	return next
+}
+
+func (l *lane) stopAlarm() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.alarm != nil {
+		l.alarm.Stop()
+	}
+}

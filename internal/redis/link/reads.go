@@ -1,0 +1,238 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/redis/slab"
+)
+
+// maxReads is how many keys one parcel reads.
+const maxReads = 128
+
+// Read is one read of a key, shared by the calls that asked for it before it was sent.
+type Read struct {
+	Raw   []byte // the value; nil if absent. It must not be changed.
+	Err   error  // why there is no answer; nil if the key is absent
+	Share Share
+
+	key     string
+	lane    *lane
+	beside  *beside
+	group   *reads // nil: it is answered
+	waiting int    // calls; guarded by the lane's mutex
+}
+
+// Share holds what its readers make of the value, made once for all of them.
+type Share struct {
+	once sync.Once
+	made any
+}
+
+// Make returns what the first caller's f returned.
+func (s *Share) Make(f func() any) any {
+	s.once.Do(func() { s.made = f() })
+	return s.made
+}
+
+// Get reads the key, and beside it, in the same request, others of the same part of the keyspace, for Read.Beside. The error is the
+// context's or ErrClosed; what Redis had to say is in the Read.
+func (l *Link) Get(ctx context.Context, key string, beside ...string) (*Read, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	lane := l.reads[l.breakers.Part(key)]
+	if read := lane.readAlone(ctx, key, beside); read != nil {
+		return read, nil
+	}
+	read, err := lane.join(ctx, key, beside)
+	if err == nil {
+		err = read.Wait(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return read, nil
+}
+
+// Ask is the first half of Get: it begins to read, and does not wait. Each call is followed by at most one Wait.
+func (l *Link) Ask(ctx context.Context, key string, beside ...string) (*Read, error) {
+	return l.reads[l.breakers.Part(key)].join(ctx, key, beside)
+}
+
+// join returns the queued read of the key, a new one if there is none.
+func (l *lane) join(ctx context.Context, key string, beside []string) (*Read, error) {
+	l.mu.Lock()
+	defer l.leave() // the parcel is not taken before the mutex is free
+	return l.joinLocked(ctx, key, beside, nil)
+}
+
+// joinLocked is join with the mutex held. It makes a new Read in the room.
+func (l *lane) joinLocked(ctx context.Context, key string, beside []string, room *slab.Slab[Read]) (*Read, error) {
+	if l.closed {
+		return nil, ErrClosed
+	}
+	l.arrived++
+	q := l.queue.(*readQueue)
+	read := q.byKey[key]
+	if read == nil {
+		read = room.New()
+		read.key, read.lane = key, l
+		q.addLocked(ctx, read)
+	}
+	read.beside.add(beside)
+	read.waiting++
+	return read, nil
+}
+
+// Wait waits for the answer.
+func (r *Read) Wait(ctx context.Context) error {
+	if r.group == nil {
+		return nil
+	}
+	select {
+	case <-r.group.done: // as that of others of a GetMany
+	default:
+		select {
+		case <-r.group.done:
+		case <-ctx.Done():
+			r.lane.mu.Lock()
+			r.waiting-- // 0, and not sent: it never will be
+			r.lane.mu.Unlock()
+			return ctx.Err()
+		}
+	}
+	if r.Err != nil && errors.Is(r.Err, ErrClosed) {
+		return ErrClosed
+	}
+	return nil
+}
+
+// readQueue has the reads that wait, in groups that are sent together.
+type readQueue struct {
+	groups []*reads // the last one may grow
+	byKey  map[string]*Read
+}
+
+func (q *readQueue) addLocked(ctx context.Context, read *Read) {
+	n := len(q.groups)
+	if n == 0 || len(q.groups[n-1].all) >= maxReads {
+		q.groups = append(q.groups, &reads{lane: read.lane, ctx: ctx, done: make(chan struct{})})
+		n++
+	}
+	read.group = q.groups[n-1]
+	read.beside = &read.group.beside
+	read.group.all = append(read.group.all, read)
+	if q.byKey == nil {
+		q.byKey = make(map[string]*Read)
+	}
+	q.byKey[read.key] = read
+}
+
+func (q *readQueue) empty() bool { return len(q.groups) == 0 }
+func (q *readQueue) full() bool  { return len(q.groups) > 0 && len(q.groups[0].all) >= maxReads }
+
+// take leaves out what nobody waits for.
+func (q *readQueue) take(firstRankOnly bool, _ time.Duration, _ bool) parcel {
+	for len(q.groups) > 0 && !firstRankOnly {
+		g := q.popLocked()
+		kept := g.all[:0]
+		for _, read := range g.all {
+			if read.waiting > 0 {
+				kept = append(kept, read)
+				g.callers += read.waiting
+			} else {
+				read.Err = errUnsent
+			}
+		}
+		clear(g.all[len(kept):])
+		if g.all = kept; len(kept) > 0 {
+			return g
+		}
+		close(g.done)
+	}
+	return nil
+}
+
+// errUnsent ends a read that nobody should wait for, so that nobody waits for ever.
+var errUnsent = errors.New("link: every caller had left before the read was sent")
+
+func (q *readQueue) popLocked() *reads {
+	g := q.groups[0]
+	q.groups[0] = nil
+	if q.groups = q.groups[1:]; len(q.groups) == 0 {
+		q.groups = nil
+	}
+	for _, read := range g.all {
+		delete(q.byKey, read.key)
+	}
+	return g
+}
+
+func (q *readQueue) drain(bool) (all []parcel) {
+	for len(q.groups) > 0 {
+		all = append(all, q.popLocked())
+	}
+	return all
+}
+
+// reads are a parcel of reads.
+type reads struct {
+	lane    *lane
+	ctx     context.Context //nolint:containedctx // values only
+	all     []*Read
+	replies replies // of all, and then of what is beside them
+	beside  beside
+	callers int           // that wait for it when it is sent
+	done    chan struct{} // closed when the reads are answered
+}
+
+func (g *reads) values() context.Context { return g.ctx }
+func (g *reads) late()                   {}
+func (g *reads) longer() time.Duration   { return 0 }
+
+func (g *reads) carry(ctx context.Context) error {
+	g.replies = g.fetch(ctx)
+	outcome := g.replies.of(0).err
+	for i := range g.len() {
+		err := g.replies.of(i).err
+		g.lane.link.breakers.Failed(err)
+		if !breaker.Unavailable(err) {
+			outcome = nil // any answer says that Redis can serve
+		}
+	}
+	return outcome
+}
+
+// len is how many keys the parcel reads.
+func (g *reads) len() int { return len(g.all) + len(g.beside.keys) }
+
+func (g *reads) read() (n int) {
+	for i := range g.len() {
+		n += len(g.replies.of(i).raw)
+	}
+	return n
+}
+
+func (g *reads) deliver() {
+	g.handOut()
+	close(g.done)
+}
+
+func (g *reads) handOut() {
+	for i, read := range g.all {
+		a := g.replies.of(i)
+		read.Raw, read.Err = a.raw, a.err
+	}
+	g.beside.replies, g.beside.first = g.replies, len(g.all)
+}
+
+func (g *reads) fail(err error) {
+	for _, read := range g.all {
+		read.Err = err
+	}
+	close(g.done)
+}

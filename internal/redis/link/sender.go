@@ -1,0 +1,188 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/run/lifecycle"
+	"github.com/cacheguard/go/internal/run/yield"
+)
+
+const (
+	firstPause   = 8 * time.Millisecond // before a call that failed is sent again, and twice as much each time
+	longestPause = 256 * time.Millisecond
+)
+
+// Sender sends the scripts of locks, cas and segment through a Link of its own, which makes the client send nothing twice. All on one
+// client share its breakers. While one is open, all calls fail at once with breaker.ErrOpen, but for one that finds out; those that release
+// something go on in the background.
+//
+// A lock is asked for by callers who may leave at any time, and given up by callers who have left already. So there are two
+// kinds of calls. Ask sends one as long as its caller waits. Release sends one until it is known to have run, or what it gives up
+// has ended by itself, ahead of those that are asked for. A call without a reply is not lost to Redis: it may still arrive. Its
+// Trail remembers that, so that a caller that gives up can make Redis refuse it from then on.
+type Sender struct {
+	link    *Link
+	life    *lifecycle.Life // of its owner, which counts callers
+	resends []resender      // one for each part of the keyspace
+}
+
+// NewSender returns a Sender. Its owner's life counts releases as tasks; when that ends, each is tried once more.
+func NewSender(rdb script.Processor, timeout time.Duration, life *lifecycle.Life) *Sender {
+	l := newOnce(rdb, timeout)
+	return &Sender{link: l, life: life, resends: make([]resender, len(l.calls))}
+}
+
+// Close waits for what is in flight, after the end of the owner's life: when Redis hangs, for the client's own time-outs.
+func (s *Sender) Close() { s.link.Close() }
+
+// RoundTrip is how long a call for the key takes at present, as far as is known.
+func (s *Sender) RoundTrip(key string) time.Duration { return s.link.RoundTrip(key) }
+
+// Refused reports whether calls for the key fail at once.
+func (s *Sender) Refused(key string) bool { return s.link.breakers.Of(key).IsOpen() }
+
+func (s *Sender) lane(key string) *lane { return s.link.calls[s.link.breakers.Part(key)] }
+
+// Ask runs the call while its caller waits. If ctx ends, it returns the cause. The trail, which may be nil, notes what may still be
+// under way. After a broken connection Ask asks again, while the time-out is not over.
+func (s *Sender) Ask(ctx context.Context, call script.Call, trail *Trail) (Reply, error) {
+	if ctx.Err() != nil {
+		return Reply{}, context.Cause(ctx)
+	}
+	lane := s.lane(call.Keys[0])
+	reply, alone := lane.callAlone(ctx, &call, trail, false)
+	if alone == answered && known(reply.Err()) {
+		return reply, reply.Err()
+	}
+	return s.askQueued(ctx, lane, call, trail)
+}
+
+func (s *Sender) askQueued(ctx context.Context, lane *lane, call script.Call, trail *Trail) (Reply, error) {
+	began := time.Now()
+	for attempts := 0; ; attempts++ {
+		reply, err := lane.call(ctx, Call{Script: &call, Trail: trail, Rank: Ordinary}, false)
+		if !again(err) || time.Since(began) > s.link.timeout || !s.pause(ctx, attempts) {
+			return reply, err
+		}
+	}
+}
+
+// AskOnce sends the call once: with any error but an answer of Redis' it may have run, or may yet.
+func (s *Sender) AskOnce(ctx context.Context, call script.Call) (Reply, error) {
+	lane := s.lane(call.Keys[0])
+	if reply, alone := lane.callAlone(ctx, &call, nil, false); alone != unsent {
+		return reply, reply.Err()
+	}
+	return lane.call(ctx, Call{Script: &call, Rank: Ordinary, Single: true}, false)
+}
+
+// AskAll asks all at once, in as few requests as there are nodes, and returns the first error.
+func (s *Sender) AskAll(ctx context.Context, calls []script.Call) ([]*redis.Cmd, error) {
+	byLane := make(map[*lane][]*queuedCall)
+	all := make([]*queuedCall, len(calls))
+	for i := range calls {
+		l := s.lane(calls[i].Keys[0])
+		all[i] = &queuedCall{
+			Call: Call{Script: &calls[i], Rank: Ordinary}, lane: l, ctx: ctx, done: make(chan struct{}), waited: true,
+		}
+		byLane[l] = append(byLane[l], all[i])
+	}
+	for l, those := range byLane {
+		if err := l.enqueue(those...); err != nil {
+			return nil, err
+		}
+	}
+	cmds, failed := make([]*redis.Cmd, len(calls)), error(nil)
+	for i, c := range all {
+		reply, err := c.wait()
+		if again(err) && failed == nil {
+			reply, err = s.askQueued(ctx, c.lane, calls[i], nil)
+		}
+		if cmds[i] = reply.Cmd; failed == nil {
+			failed = err
+		}
+	}
+	return cmds, failed
+}
+
+// Leave has what an id may have taken given up, in the background: once none of its calls is in flight, if any was sent. Only
+// what is counted in the life may call it.
+func (s *Sender) Leave(trail *Trail, release func(lost bool) script.Call, worth time.Duration) {
+	if !s.life.Enter() {
+		return // cannot be: the caller is counted
+	}
+	trail.Leave(func(sent, lost bool) {
+		if sent {
+			s.start(release(lost), worth)
+		}
+		s.life.Leave()
+	})
+}
+
+// Release runs a call that gives something up until it is known to have run, or so much time has passed that it need not be.
+// It returns after the time-out at the latest; then the rest is done in the background.
+func (s *Sender) Release(call script.Call, worth time.Duration) (Reply, error) {
+	reply, alone := s.lane(call.Keys[0]).callAlone(context.Background(), &call, nil, true)
+	if alone == answered && known(reply.Err()) {
+		return reply, reply.Err()
+	}
+	return s.releaseQueued(call, worth)
+}
+
+func (s *Sender) releaseQueued(call script.Call, worth time.Duration) (Reply, error) {
+	r := s.start(call, worth)
+	timer := time.NewTimer(s.link.timeout)
+	defer timer.Stop()
+	for reprieves := yield.Reprieves; ; reprieves-- {
+		select {
+		case <-r.done:
+			return r.reply, r.reply.Err()
+		case <-s.link.breakers.Of(call.Keys[0]).Opened():
+			select {
+			case <-r.done:
+				continue
+			default:
+				return Reply{}, breaker.ErrOpen
+			}
+		case <-timer.C:
+		}
+		if reprieves == 0 || !yield.Starved() { // a busy process may have the answer, and no time to say so
+			return Reply{}, noAnswer(s.link.timeout)
+		}
+		timer.Reset(s.link.timeout / yield.Reprieves)
+	}
+}
+
+// pause waits a little before another attempt, and reports whether there may be one.
+func (s *Sender) pause(ctx context.Context, attempts int) bool {
+	return s.life.Sleep(ctx, min(firstPause<<min(attempts, 10), longestPause))
+}
+
+// known reports whether a call with this error is known to have run, or to be refused for good.
+func known(err error) bool { return err == nil || said(err) && !passing(err) }
+
+// again reports whether a call with this error is worth asking again soon. One without any answer in time is not.
+func again(err error) bool {
+	for _, no := range []error{context.Canceled, context.DeadlineExceeded, breaker.ErrOpen, ErrClosed} {
+		if errors.Is(err, no) {
+			return false
+		}
+	}
+	return !known(err)
+}
+
+// passing reports whether Redis says that it cannot answer now.
+func passing(err error) bool {
+	for _, prefix := range []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "READONLY", "BUSY "} {
+		if redis.HasErrorPrefix(err, prefix) {
+			return true
+		}
+	}
+	return false
+}

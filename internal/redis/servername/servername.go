@@ -1,0 +1,111 @@
+// Package servername says which server answers, as far as the user may know.
+package servername
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redis/script"
+)
+
+// oldest is the oldest Redis whose scripts know what those of the library need: flags, which Redis 7.0 brought.
+const oldest = 7
+
+// Name is what a server says of itself.
+type Name struct {
+	Product string // in lower case: redis, valkey, redict, dragonfly
+	Version string
+	Mode    string // standalone, cluster or sentinel; empty: it does not say
+	Why     string // where the others are empty: why
+}
+
+// String is as "valkey 8.0.1, cluster".
+func (n Name) String() string {
+	switch {
+	case n.Version == "" && n.Why == "":
+		return "unknown"
+	case n.Version == "":
+		return "unknown (" + n.Why + ")"
+	case n.Mode == "":
+		return n.Product + " " + n.Version
+	}
+	return n.Product + " " + n.Version + ", " + n.Mode
+}
+
+// TooOld returns an error for a server that is known to lack what scripts need. Of other products nobody knows.
+func (n Name) TooOld() error {
+	major := oldest
+	if n.Product == "redis" || n.Product == "keydb" { // KeyDB 6 is a Redis 6
+		_, _ = fmt.Sscanf(n.Version, "%d", &major) // what is no number is not judged
+	}
+	if major < oldest {
+		return fmt.Errorf("%s is too old: scripts need Redis %d.0 or later, or Valkey", n, oldest)
+	}
+	return nil
+}
+
+// Ask asks for INFO, and, if the user may not know that, for HELLO, which nobody can be refused and which changes nothing without arguments.
+func Ask(ctx context.Context, rdb script.Processor) Name {
+	info := redis.NewCmd(ctx, "info", "server")
+	_ = script.Once(rdb).Process(ctx, info) // the command keeps its error
+	text, err := info.Text()
+	if err == nil {
+		return OfInfo(text)
+	}
+	hello := redis.NewCmd(ctx, "hello")
+	_ = script.Once(rdb).Process(ctx, hello) // as above
+	if name := ofHello(hello.Val()); name.Version != "" {
+		return name
+	}
+	why := err.Error()
+	if strings.HasPrefix(why, "NOPERM") {
+		why = "INFO refused"
+	}
+	return Name{Why: why}
+}
+
+// products imitate Redis, and name themselves beside the version that they imitate.
+var products = []string{"valkey", "redict", "dragonfly", "keydb", "kvrocks", "garnet"}
+
+// OfInfo reads INFO.
+func OfInfo(info string) Name {
+	is := make(map[string]string)
+	for line := range strings.Lines(info) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		is[name] = value
+	}
+	n := Name{Product: "redis", Version: is["redis_version"]}
+	for _, product := range products {
+		if version := is[product+"_version"]; version != "" {
+			n.Product, n.Version = product, strings.TrimPrefix(version, "df-v")
+		}
+	}
+	for _, mode := range []string{"redis_mode", "server_mode", n.Product + "_mode"} {
+		if is[mode] != "" {
+			n.Mode = is[mode]
+		}
+	}
+	if n.Version == "" {
+		return Name{Why: "INFO has no version"}
+	}
+	return n
+}
+
+// ofHello reads the reply to HELLO, which is a list or, with RESP3, a map.
+func ofHello(reply any) (n Name) {
+	is := make(map[string]string)
+	switch reply := reply.(type) {
+	case map[any]any:
+		for name, value := range reply {
+			is[fmt.Sprint(name)] = fmt.Sprint(value)
+		}
+	case []any:
+		for i := 0; i+1 < len(reply); i += 2 {
+			is[fmt.Sprint(reply[i])] = fmt.Sprint(reply[i+1])
+		}
+	}
+	return Name{Product: is["server"], Version: is["version"], Mode: is["mode"]}
+}

@@ -1,0 +1,206 @@
+package wake
+
+import (
+	"context"
+	"crypto/rand"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/redis/keys"
+)
+
+// Redis is what an inbox needs of a client.
+type Redis interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
+}
+
+// hub is a process's one subscription on a Redis client, which all its inboxes share.
+type hub struct {
+	rdb     Redis
+	suffix  string // of the channels of its inboxes
+	start   sync.Once
+	stop    context.CancelFunc
+	running sync.WaitGroup
+	ctx     context.Context //nolint:containedctx // the life of the goroutines, ended by stop
+
+	live        atomic.Bool  // every node's subscription is confirmed
+	lastWaiting atomic.Int64 // when messages were last relied on, in nanoseconds since base
+
+	mu        sync.Mutex
+	waiters   map[string]*Waiter // by key; the last that came, which knows those before it
+	notices   map[string]map[*func(body string)]struct{}
+	inboxes   map[string]int         // how many are open, by channel
+	listeners map[string][]*Listener // by channel; the slices do not change
+	version   int                    // of the set of channels; grows
+	links     map[Redis]*link        // the goroutine of run alone adds and removes
+	observers map[*observer]struct{}
+
+	telling sync.Mutex // one observer at a time hears one thing at a time
+	told    bool       // guarded by telling
+}
+
+func newHub(rdb Redis) *hub {
+	in := &hub{
+		rdb:       rdb,
+		suffix:    keys.Inboxes + rand.Text(),
+		waiters:   make(map[string]*Waiter),
+		notices:   make(map[string]map[*func(string)]struct{}),
+		inboxes:   make(map[string]int),
+		listeners: make(map[string][]*Listener),
+		links:     make(map[Redis]*link),
+	}
+	in.lastWaiting.Store(-int64(busyFor))
+	in.ctx, in.stop = context.WithCancel(context.Background())
+	return in
+}
+
+// begin begins to subscribe, in the background, if that has not been done yet.
+func (in *hub) begin() {
+	in.start.Do(func() { in.running.Go(in.run) }) // owner: the hub; stop: in.stop; joined by close
+}
+
+func (in *hub) close() {
+	in.start.Do(func() {}) // never started: now it never will be
+	in.stop()
+	in.running.Wait()
+}
+
+// run keeps one link per node: one for a client or a cluster, one for each shard of a ring, whose shards may change.
+func (in *hub) run() {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		in.syncLinks()
+		select {
+		case <-in.ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// syncLinks starts and stops links. Listeners learn of a new link before it may be confirmed: else it would seem to have been
+// there all the time, and nobody would ask again.
+func (in *hub) syncLinks() {
+	current := nodes(in.ctx, in.rdb)
+	var started []*link
+	in.mu.Lock()
+	for node, l := range in.links {
+		if _, still := current[node]; !still {
+			delete(in.links, node)
+			l.stop()
+		}
+	}
+	for node := range current {
+		if _, known := in.links[node]; !known {
+			l := newLink(in, node)
+			in.links[node] = l
+			started = append(started, l)
+		}
+	}
+	in.changedLocked()
+	in.mu.Unlock()
+	in.tell(nil)
+	for _, l := range started {
+		in.running.Go(l.receive) // owner: the hub; stop: l.stop or in.stop; joined by close
+		in.running.Go(l.watch)   // as above
+	}
+}
+
+// nodes returns the clients to subscribe on.
+func nodes(ctx context.Context, rdb Redis) map[Redis]struct{} {
+	ring, ok := rdb.(*redis.Ring)
+	if !ok {
+		return map[Redis]struct{}{rdb: {}}
+	}
+	var mu sync.Mutex
+	shards := make(map[Redis]struct{})
+	_ = ring.ForEachShard(ctx, func(_ context.Context, shard *redis.Client) error { // fails only if the func does
+		mu.Lock()
+		defer mu.Unlock()
+		shards[shard] = struct{}{}
+		return nil
+	})
+	return shards
+}
+
+// changed recomputes whether the inbox is live, and tells every waiter to ask again when that changed. why is the reason if it is not.
+func (in *hub) changed(why error) {
+	in.mu.Lock()
+	in.changedLocked()
+	in.mu.Unlock()
+	in.tell(why)
+}
+
+func (in *hub) changedLocked() {
+	live := len(in.links) > 0
+	for _, l := range in.links {
+		live = live && l.confirmed.Load()
+	}
+	if live == in.live.Load() {
+		return
+	}
+	if live { // listeners know before anybody can rely on it
+		in.missedLocked()
+	}
+	in.live.Store(live)
+	in.askAgainLocked()
+}
+
+// resubscribed tells everyone that what was published meanwhile is lost.
+func (in *hub) resubscribed() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.missedLocked()
+	in.askAgainLocked()
+}
+
+func (in *hub) askAgainLocked() {
+	for _, w := range in.waiters {
+		for ; w != nil; w = w.next {
+			w.offer(Message{AskAgain: true})
+		}
+	}
+}
+
+// dispatch gives a message to those who listen to its channel, or watch its key.
+func (in *hub) dispatch(channel, payload string) {
+	if !strings.HasSuffix(channel, in.suffix) {
+		in.broadcast(channel, payload)
+		return
+	}
+	key, body, ok := parseFrame(payload)
+	if !ok || key == "" {
+		return // a probe, or nothing of ours
+	}
+	for _, notice := range in.offer(key, body) {
+		(*notice)(body)
+	}
+}
+
+// offer gives a message to the waiters of its key, and returns the functions that are to be called with it.
+func (in *hub) offer(key, body string) []*func(string) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for w := in.waiters[key]; w != nil; w = w.next {
+		w.offer(Message{Body: body})
+	}
+	return slices.Collect(maps.Keys(in.notices[key]))
+}
+
+// anyInbox is a channel that is subscribed.
+func (in *hub) anyInbox() string {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for channel := range in.inboxes {
+		return channel
+	}
+	return in.suffix // all have left
+}

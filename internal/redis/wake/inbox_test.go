@@ -1,0 +1,222 @@
+package wake_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cacheguard/go/internal/redis/wake"
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+func TestInboxHasNoAddressBeforeItsSubscriptionIsConfirmed(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	held := p.On(redistest.Command("subscribe"), redistest.HoldReply).Times(1)
+	in := open(t, p.Client(t))
+	if in.Address() != "" {
+		t.Error("an address before Start")
+	}
+	in.Start()
+	<-held.Hit()
+	if in.Address() != "" {
+		t.Error("an address before the subscription is confirmed")
+	}
+	held.Release()
+	awaitAddress(t, in)
+}
+
+func TestOpenDoesNoIO(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	in, release := wake.Open(p.Client(t), "test")
+	in.Watch("k").Stop()
+	release()
+	in.Start() // too late, and nothing to start any more
+	if n := p.Commands(); len(n) != 0 {
+		t.Errorf("sent %v", n)
+	}
+}
+
+func TestMessageReachesThoseWhoWatchItsKey(t *testing.T) {
+	t.Parallel()
+	rdb := shared.Client(t)
+	in := listening(t, rdb)
+	a, b, other := watch(t, in, "k"), watch(t, in, "k"), watch(t, in, "other")
+	send(t, rdb, in.Address(), "k", "body")
+	expect(t, a, wake.Message{Body: "body"})
+	expect(t, b, wake.Message{Body: "body"})
+	fence(t, in, rdb)
+	expectNothing(t, other)
+	expectNothing(t, a)
+}
+
+func TestKeyAndBodyMayHoldAnyBytes(t *testing.T) {
+	t.Parallel()
+	rdb := shared.Client(t)
+	in := listening(t, rdb)
+	var all [256]byte
+	for i := range all {
+		all[i] = byte(i)
+	}
+	for _, key := range []string{string(all[:]), "3:abc", ":", "\xff\xfe", "ключ"} {
+		w := watch(t, in, key)
+		send(t, rdb, in.Address(), key, "body of "+string(all[:]))
+		expect(t, w, wake.Message{Body: "body of " + string(all[:])})
+	}
+}
+
+func TestWaiterThatFindsTwoMessagesMustAskAgain(t *testing.T) {
+	t.Parallel()
+	rdb := shared.Client(t)
+	in := listening(t, rdb)
+	w := watch(t, in, "k")
+	for range 3 {
+		send(t, rdb, in.Address(), "k", "body")
+	}
+	fence(t, in, rdb)
+	expect(t, w, askAgain)
+	expectNothing(t, w)
+	send(t, rdb, in.Address(), "k", "next")
+	expect(t, w, wake.Message{Body: "next"})
+}
+
+func TestWaiterThatHasStoppedGetsNoMessage(t *testing.T) {
+	t.Parallel()
+	rdb := shared.Client(t)
+	in := listening(t, rdb)
+	stopped, stays := in.Watch("k"), watch(t, in, "k")
+	stopped.Stop()
+	stopped.Stop()
+	send(t, rdb, in.Address(), "k", "body")
+	expect(t, stays, wake.Message{Body: "body"})
+	expectNothing(t, stopped)
+}
+
+func TestWhatIsNoFrameIsIgnored(t *testing.T) {
+	t.Parallel()
+	rdb := shared.Client(t)
+	in := listening(t, rdb)
+	w, empty := watch(t, in, "k"), watch(t, in, "")
+	for _, payload := range []string{"", "k", "2:k", "-1:k", "0:", "0:k"} {
+		if err := rdb.Publish(t.Context(), in.Address(), payload).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fence(t, in, rdb)
+	expectNothing(t, w)
+	expectNothing(t, empty)
+}
+
+func TestWaitersFromBeforeTheSubscriptionMustAskAgain(t *testing.T) {
+	t.Parallel()
+	in := open(t, shared.Client(t))
+	w := watch(t, in, "k")
+	in.Start()
+	expect(t, w, askAgain)
+	if in.Address() == "" {
+		t.Error("told before there is an address")
+	}
+}
+
+func TestUsersOfOneClientHaveOneSubscriptionUntilTheLastOneLeaves(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	rdb, look := p.Client(t), shared.Client(t)
+	a, releaseA := wake.Open(rdb, "test")
+	b, releaseB := wake.Open(rdb, "test")
+	a.Start()
+	b.Start()
+	a.Start()
+	awaitAddress(t, a)
+	address := a.Address()
+	if b.Address() != address {
+		t.Error("two addresses for one client and prefix")
+	}
+	releaseA()
+	releaseA()
+	if n := subscribers(t, look, address); n != 1 {
+		t.Errorf("%d subscriptions while one user is left, want 1", n)
+	}
+	w := watch(t, b, "k")
+	send(t, look, address, "k", "body")
+	expect(t, w, wake.Message{Body: "body"})
+	releaseB()
+	redistest.Await(t, "the subscription ends", func() bool { return subscribers(t, look, address) == 0 })
+	if b.Address() != "" {
+		t.Error("an address after the last user has left")
+	}
+	expectSubscriptions(t, p, 1)
+}
+
+func TestClientsHaveInboxesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	rdb := shared.Client(t)
+	a, b := listening(t, rdb), listening(t, shared.Client(t))
+	if a.Address() == b.Address() {
+		t.Fatal("one address for two clients")
+	}
+	wa, wb := watch(t, a, "k"), watch(t, b, "k")
+	send(t, rdb, b.Address(), "k", "body")
+	expect(t, wb, wake.Message{Body: "body"})
+	fence(t, a, rdb)
+	expectNothing(t, wa)
+}
+
+func TestReleaseEndsAnInboxThatCannotSubscribe(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	lost := p.On(redistest.Command("subscribe"), redistest.SwallowReply)
+	in, release := wake.Open(p.Client(t), "test")
+	in.Start()
+	<-lost.Hit()
+	release()
+}
+
+func TestNoticesAreGivenOfEachMessageForTheirKeyUntilTheyAreStopped(t *testing.T) {
+	t.Parallel()
+	rdb := shared.Client(t)
+	in := listening(t, rdb)
+	bodies := make(chan string, 8)
+	stop := in.Notify("k", func(body string) { bodies <- body })
+	in.Notify("other", func(string) { t.Error("notified of another key") })
+	send(t, rdb, in.Address(), "k", "a")
+	send(t, rdb, in.Address(), "k", "b")
+	if a, b := <-bodies, <-bodies; a != "a" || b != "b" {
+		t.Errorf("notified of %q and %q", a, b)
+	}
+	stop()
+	stop()
+	send(t, rdb, in.Address(), "k", "c")
+	fence(t, in, rdb)
+	if len(bodies) != 0 {
+		t.Error("told after stop")
+	}
+}
+
+func TestInboxesOfAllPrefixesShareASubscription(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	rdb, look := p.Client(t), shared.Client(t)
+	shop := listening(t, rdb)
+	blog, releaseBlog := wake.Open(rdb, "blog")
+	if blog.Address() != "" {
+		t.Error("an address that nobody subscribed to")
+	}
+	waits := watch(t, shop, "k")
+	blog.Start()
+	if shop.Address() != "" {
+		t.Error("live while the new channel is not subscribed")
+	}
+	expect(t, waits, askAgain) // what was published meanwhile is lost
+	awaitAddress(t, blog)
+	if !strings.HasPrefix(blog.Address(), "blog:inbox:") || !strings.HasPrefix(shop.Address(), "test:inbox:") {
+		t.Errorf("%q and %q do not begin with their prefixes", shop.Address(), blog.Address())
+	}
+	drain(waits)
+	send(t, look, blog.Address(), "k", "to blog")
+	expect(t, waits, wake.Message{Body: "to blog"})
+	releaseBlog()
+	send(t, look, shop.Address(), "k", "to shop")
+	expect(t, waits, wake.Message{Body: "to shop"})
+	expectSubscriptions(t, p, 2) // one connection at a time, the second with both channels
+}

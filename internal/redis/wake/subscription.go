@@ -1,0 +1,212 @@
+package wake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/cacheguard/go/internal/run/lifecycle"
+)
+
+// How closely a subscription is watched.
+const (
+	confirmDeadline = 2 * time.Second  // how long a subscription may take to be confirmed
+	checkEvery      = time.Second      // how often the watchdog looks
+	busySilence     = 2 * time.Second  // silence that asks for a probe while messages are relied on
+	idleSilence     = 30 * time.Second // and while they are not
+	busyFor         = time.Minute      // how long after a wait they still count as relied on
+	probeDeadline   = time.Second      // how long a probe may take to be published, and then to come back
+	maxRedialWait   = time.Second      // the longest pause between attempts to subscribe
+)
+
+// link is the subscription on one node.
+type link struct {
+	in   *hub
+	node Redis
+	ctx  context.Context //nolint:containedctx // the life of its two goroutines
+	stop context.CancelFunc
+
+	confirmed atomic.Bool
+	heard     atomic.Int64  // when anything last came in, in nanoseconds since base
+	hearing   chan struct{} // signalled when heard changes; size 1
+
+	mu  sync.Mutex
+	sub *redis.PubSub // the current subscription, to be closed by the watchdog
+}
+
+// errSilent is why a subscription is replaced that does not bring what is published.
+var errSilent = errors.New("messages that were published did not arrive")
+
+// base makes monotonic time fit into an integer.
+var base = time.Now()
+
+func sinceBase() time.Duration { return time.Since(base) }
+
+func newLink(in *hub, node Redis) *link {
+	l := &link{in: in, node: node, hearing: make(chan struct{}, 1)}
+	l.ctx, l.stop = context.WithCancel(in.ctx)
+	return l
+}
+
+// receive subscribes, and subscribes anew whenever the subscription was closed, until the link is stopped.
+func (l *link) receive() {
+	defer l.drop(nil)
+	pause := 10 * time.Millisecond
+	for l.ctx.Err() == nil {
+		stood, why := l.serve()
+		if stood {
+			pause = 10 * time.Millisecond
+		} else if why != nil && l.ctx.Err() == nil {
+			l.in.failed(why)
+		}
+		l.drop(why)
+		lifecycle.Sleep(l.ctx, pause)
+		pause = min(2*pause, maxRedialWait)
+	}
+}
+
+// serve reads one subscription until it fails, and reports whether it ever stood, and why it failed; nil: it was closed. The library's
+// own loop, because the channel of go-redis drops messages, and its reconnect is not seen.
+func (l *link) serve() (stood bool, why error) {
+	channels, version := l.in.channels()
+	sub := l.node.Subscribe(l.ctx, channels...)
+	l.mu.Lock()
+	l.sub = sub
+	l.mu.Unlock()
+	if _, now := l.in.channels(); now != version {
+		_ = sub.Close() // there is one more channel, and renew may have come before this subscription
+		return false, nil
+	}
+	awaited := len(channels)
+	unhook := context.AfterFunc(l.ctx, func() { _ = sub.Close() }) // twice closed says so and does nothing
+	defer unhook()
+	defer func() { _ = sub.Close() }()
+	patience := confirmDeadline
+	for {
+		got, err := sub.ReceiveTimeout(l.ctx, patience)
+		switch {
+		case errors.Is(err, redis.ErrClosed), errors.Is(err, net.ErrClosed):
+			return stood, nil
+		case err != nil:
+			return stood, fmt.Errorf("subscribe to %s: %w", strings.Join(channels, ", "), err)
+		}
+		l.hear()
+		switch m := got.(type) {
+		case *redis.Subscription:
+			if awaited--; awaited > 0 {
+				continue
+			}
+			if _, now := l.in.channels(); now != version {
+				return stood, nil // without the new channel it does not count; renew may be on its way
+			}
+			stood = true
+			patience = 0 // silence is for the watchdog now
+			l.confirm()
+		case *redis.Message:
+			l.in.dispatch(m.Channel, m.Payload)
+		}
+	}
+}
+
+func (l *link) hear() {
+	l.heard.Store(int64(sinceBase()))
+	select {
+	case l.hearing <- struct{}{}:
+	default: // told already
+	}
+}
+
+func (l *link) confirm() {
+	if l.confirmed.Swap(true) {
+		l.in.resubscribed() // go-redis reconnected by itself
+		return
+	}
+	l.in.changed(nil)
+}
+
+func (l *link) drop(why error) {
+	if l.confirmed.Swap(false) {
+		l.in.changed(why)
+	}
+}
+
+// watch probes a silent subscription, and closes one that stays silent so that receive makes a new one.
+func (l *link) watch() {
+	tick := time.NewTicker(checkEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if l.confirmed.Load() && l.silence() > l.patience() && !l.probe() {
+			l.drop(errSilent) // now, as go-redis may be dialling, and holds renew up as long
+			l.renew()
+		}
+	}
+}
+
+// renew closes the subscription, so that receive makes a new one.
+func (l *link) renew() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.sub != nil {
+		_ = l.sub.Close() // already closed is as good
+	}
+}
+
+func (l *link) silence() time.Duration {
+	return sinceBase() - time.Duration(l.heard.Load())
+}
+
+func (l *link) patience() time.Duration {
+	if l.in.listening() || sinceBase()-time.Duration(l.in.lastWaiting.Load()) < busyFor {
+		return busySilence
+	}
+	return idleSilence
+}
+
+// probe publishes to the inbox and reports whether anything came in before the deadline. When Redis refuses to publish,
+// nothing is known of the subscription, and it is left alone. When it cannot be asked, it delivers nothing either.
+func (l *link) probe() (heard bool) {
+	select {
+	case <-l.hearing: // old news
+	default:
+	}
+	published := l.publish()
+	for deadline := time.After(2 * probeDeadline); ; {
+		select {
+		case <-l.hearing:
+			return true
+		case <-l.ctx.Done():
+			return true
+		case err := <-published:
+			if err != nil {
+				_, refused := errors.AsType[redis.Error](err)
+				return refused
+			}
+			deadline = time.After(probeDeadline)
+		case <-deadline:
+			return false
+		}
+	}
+}
+
+// publish publishes a probe without holding the watchdog up: go-redis lets no context interrupt it.
+func (l *link) publish() <-chan error {
+	done := make(chan error, 1)
+	l.in.running.Go(func() { // owner: the hub; stop: probeDeadline, or the client's time-outs; joined by close
+		ctx, cancel := context.WithTimeout(l.ctx, probeDeadline)
+		defer cancel()
+		done <- l.node.Process(ctx, redis.NewIntCmd(ctx, "publish", l.in.anyInbox(), Frame("", "")))
+	})
+	return done
+}

@@ -1,0 +1,160 @@
+package wake_test
+
+import (
+	"testing"
+
+	"github.com/cacheguard/go/internal/redis/wake"
+	"github.com/cacheguard/go/internal/testing/redistest"
+)
+
+// breaking holds the next subscription at the proxy, breaks the one that stands, and checks what waiters see of it.
+func breaking(t *testing.T, p *redistest.Proxy, in *wake.Inbox, breakIt func()) {
+	t.Helper()
+	look := shared.Client(t)
+	waiters := []*wake.Waiter{watch(t, in, "a"), watch(t, in, "a"), watch(t, in, "b")}
+	address := in.Address()
+	held := p.On(redistest.Command("subscribe"), redistest.Hold)
+	breakIt()
+	for _, w := range waiters {
+		expect(t, w, askAgain)
+	}
+	awaitNoAddress(t, in)
+	for _, w := range waiters {
+		drain(w)
+	}
+	held.Remove()
+	awaitAddress(t, in)
+	for _, w := range waiters {
+		expect(t, w, askAgain)
+	}
+	if in.Address() != address {
+		t.Errorf("address %q became %q", address, in.Address())
+	}
+	fence(t, in, look)
+	expectDelivery(t, in, "a")
+}
+
+// expectDelivery sends a message to a new waiter.
+func expectDelivery(t *testing.T, in *wake.Inbox, key string) {
+	t.Helper()
+	w := in.Watch(key)
+	defer w.Stop()
+	send(t, shared.Client(t), in.Address(), key, "body")
+	expect(t, w, wake.Message{Body: "body"})
+}
+
+func TestWaitersAskAgainWhenTheSubscriptionIsCutAndWhenItStandsAnew(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	breaking(t, p, listening(t, p.Client(t)), p.Cut)
+}
+
+func TestWaitersAskAgainWhenTheServerKillsTheSubscription(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	in := listening(t, s.Client(t))
+	w := watch(t, in, "k")
+	for range 3 {
+		if n := s.Client(t).ClientKillByFilter(t.Context(), "TYPE", "pubsub").Val(); n != 1 {
+			t.Fatalf("%d subscriptions killed, want 1", n)
+		}
+		expect(t, w, askAgain)
+		redistest.Await(t, "the subscription is back", func() bool {
+			return in.Address() != "" && subscribers(t, s.Client(t), in.Address()) == 1
+		})
+		fence(t, in, s.Client(t))
+		drain(w)
+	}
+}
+
+func TestInboxComesBackAfterTheServerWasDown(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	in := listening(t, p.Client(t))
+	w := watch(t, in, "k")
+	p.Refuse(true)
+	awaitNoAddress(t, in)
+	expect(t, w, askAgain)
+	expectNothing(t, w)
+	p.Refuse(false)
+	expect(t, w, askAgain)
+	if in.Address() == "" {
+		t.Error("told before there is an address")
+	}
+	expectDelivery(t, in, "k")
+}
+
+func TestInboxSubscribesWhenTheServerComesUp(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	p.Refuse(true)
+	in := open(t, p.Client(t))
+	in.Start()
+	p.Refuse(false)
+	awaitAddress(t, in)
+	expectDelivery(t, in, "k")
+}
+
+// A connection that is dead and does not say so: no end, no message.
+func TestSubscriptionThatFallsSilentIsReplaced(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	in := listening(t, p.Client(t))
+	w := watch(t, in, "k")
+	w.Waiting()
+	p.BlackHoleSubscribers(true)
+	awaitSubscriptions(t, p, 2)
+	expect(t, w, askAgain)
+	p.BlackHoleSubscribers(false)
+	awaitAddress(t, in)
+	expectDelivery(t, in, "k")
+}
+
+// Neither the subscription nor anything else gets through, and no new connection can be made.
+func TestInboxIsNotLiveBehindABlackHole(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	in := listening(t, p.Client(t))
+	listen(t, in, t.Name())
+	awaitLive(t, in)
+	p.BlackHole(true)
+	redistest.Await(t, "the inbox is not live", func() bool { return !in.Live() })
+	p.Cut()
+	p.BlackHole(false)
+	awaitLive(t, in)
+	expectDelivery(t, in, "k")
+}
+
+func TestSubscriptionThatIsNeverConfirmedIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	p.On(redistest.Command("subscribe"), redistest.SwallowReply).Times(1)
+	in := open(t, p.Client(t))
+	in.Start()
+	awaitAddress(t, in)
+	expectDelivery(t, in, "k")
+	expectSubscriptions(t, p, 2)
+}
+
+func TestSubscriptionThatBringsItsProbesIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	in := listening(t, p.Client(t))
+	w := watch(t, in, "k")
+	w.Waiting()
+	redistest.Await(t, "two probes", func() bool { return p.Commands()["publish"] >= 2 })
+	expectSubscriptions(t, p, 1)
+	expectNothing(t, w)
+}
+
+func TestSubscriptionIsLeftAloneWhenTheProbeCannotBePublished(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartProxy(t, shared.Addr())
+	in := listening(t, p.Client(t))
+	w := watch(t, in, "k")
+	w.Waiting()
+	p.On(redistest.Command("publish"), redistest.ReplyError("NOPERM no")) // an ACL may forbid it
+	redistest.Await(t, "two probes", func() bool { return p.Commands()["publish"] >= 2 })
+	expectSubscriptions(t, p, 1)
+	expectDelivery(t, in, "k")
+}
