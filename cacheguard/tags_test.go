@@ -15,8 +15,10 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// bearing is a RedisTimeout that a busy machine keeps.
-const bearing = 20 * time.Second
+const (
+	bearing = time.Minute     // the RedisTimeout and the LeaseTTL of all tests that are about other things
+	brisk   = 2 * time.Second // of tests in which time is up: a machine that is busy, or stands still for some 100 ms, keeps it as well
+)
 
 // tagged is a loader whose value has tags.
 func tagged[V any](v V, tags ...string) func(context.Context) (V, error) {
