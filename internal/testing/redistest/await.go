@@ -12,7 +12,7 @@ import (
 
 const (
 	pollInterval = 10 * time.Millisecond
-	awaitTimeout = 20 * time.Second // long, as only a test that fails waits for all of it
+	awaitTimeout = time.Minute // long, as only a test that fails waits for all of it
 )
 
 // Await returns when cond is true, and fails the test if that takes too long. what says what was awaited.
