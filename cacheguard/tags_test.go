@@ -15,9 +15,10 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
+// The RedisTimeout and the LeaseTTL of tests that are about other things, and of those in which the time has to be up.
 const (
-	bearing = time.Minute     // the RedisTimeout and the LeaseTTL of all tests that are about other things
-	brisk   = 2 * time.Second // of tests in which time is up: a machine that is busy, or stands still for some 100 ms, keeps it as well
+	bearing = redistest.Patience
+	brisk   = redistest.Brisk
 )
 
 // tagged is a loader whose value has tags.

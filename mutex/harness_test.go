@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -20,9 +19,10 @@ type client interface {
 	redis.Cmdable
 }
 
+// The RedisTimeout of tests that are about other things, and that and the TTL of those in which the time has to be up.
 const (
-	redisTimeout = time.Minute     // of all tests that are about other things: machines are busy
-	brisk        = 2 * time.Second // of tests in which time is up: a machine that is busy, or stands still for some 100 ms, keeps it as well
+	redisTimeout = redistest.Patience
+	brisk        = redistest.Brisk
 )
 
 // fleet is some instances of a service: lockers with clients of their own and a common prefix.
@@ -100,7 +100,7 @@ func must(t *testing.T) func(*Lease, error) *Lease {
 
 // patient is a context whose end only a failing test sees.
 func patient(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), redistest.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -49,9 +49,10 @@ func everywhere(t *testing.T, test func(t *testing.T, a arena)) {
 	}
 }
 
+// The RedisTimeout of tests that are about other things, and that and the TTL of those in which the time has to be up.
 const (
-	redisTimeout = time.Minute     // of all tests that are about other things: machines are busy
-	brisk        = 2 * time.Second // of tests in which time is up: a machine that is busy, or stands still for some 100 ms, keeps it as well
+	redisTimeout = redistest.Patience
+	brisk        = redistest.Brisk
 )
 
 // fleet is some instances of a service: lockers with clients of their own and a common prefix.

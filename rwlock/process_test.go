@@ -130,7 +130,7 @@ func TestHolderThatWasPausedFindsItsLeaseLost(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	f, children := family(t, 300*time.Millisecond, 1)
+	f, children := family(t, brisk, 1)
 	for _, how := range []string{"Lock", "RLock"} {
 		takes(t, children[0], how)
 		w := wait(t, f.lockers[0], (*Locker).Lock, "a")
