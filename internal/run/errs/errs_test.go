@@ -32,7 +32,7 @@ func TestManyErrorsFitALogLineAndAllAreFound(t *testing.T) {
 func TestWhatIsJoinedAgainIsOneList(t *testing.T) {
 	t.Parallel()
 	err := errs.Join(errs.Join(many(8)...), nil, errs.Join(many(9)...))
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // of this very error
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || len(joined.Unwrap()) != 17 {
 		t.Errorf("%v", err)
 	}
