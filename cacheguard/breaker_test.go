@@ -231,8 +231,8 @@ func (d distant) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 func TestGetManyOfThousandsOfKeysIsNotTakenForAFailureOfRedis(t *testing.T) {
 	t.Parallel()
 	rdb := shared.Client(t)
-	rdb.AddHook(distant(50 * time.Millisecond))
-	f := newFleetOn(t, shared.Client(t), Config{RedisTimeout: time.Second}, rdb)
+	rdb.AddHook(distant(100 * time.Millisecond))
+	f := newFleetOn(t, shared.Client(t), Config{RedisTimeout: brisk}, rdb)
 	keys := numbered(0, 30*128)
 	values, err := GetMany(context.Background(), f.guards[0], keys, openShelf().load)
 	expect.Equal(t, "error", err, nil)
