@@ -1,4 +1,4 @@
-package stampede
+package main
 
 import (
 	"context"
@@ -22,7 +22,7 @@ type calls struct {
 
 // crowd sends callers to all shops, and returns when the last call has. While open lasts, each caller calls again and
 // again; calls under way when it ends are let finish. Only ctx cuts them short.
-func crowd(ctx, open context.Context, shops []Shop, callers int) calls {
+func crowd(ctx, open context.Context, shops []shop, callers int) calls {
 	var mu sync.Mutex
 	var all calls
 	var running sync.WaitGroup
@@ -41,7 +41,7 @@ func crowd(ctx, open context.Context, shops []Shop, callers int) calls {
 }
 
 // caller thinks and calls in turn.
-func caller(ctx, open context.Context, s Shop) (c calls) {
+func caller(ctx, open context.Context, s shop) (c calls) {
 	for program.Pause(open, thinkTime/2+rand.N(thinkTime)) {
 		start := time.Now()
 		_, err := s.Product(ctx, hotProduct)

@@ -1,4 +1,4 @@
-package stampede
+package main
 
 import (
 	"context"
@@ -9,12 +9,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/examples/internal/backends"
 	"github.com/cacheguard/go/examples/internal/program"
 )
 
 // nobody opens no shop.
-func nobody(*redis.Client, *backends.ProductDB, string, time.Duration) (Shop, error) {
+func nobody(*redis.Client, *database, string, time.Duration) (shop, error) {
 	return nil, errors.New("opened after the interrupt")
 }
 
@@ -29,7 +28,7 @@ func (f onWrite) Write(p []byte) (int, error) {
 func TestAnInterruptEndsTheRun(t *testing.T) {
 	ctx, interrupt := context.WithTimeout(t.Context(), time.Minute)
 	defer interrupt()
-	if code := Quickstart(Contestant{Name: "none", Open: nobody}).Execute(ctx, nil, onWrite(interrupt), io.Discard); code != program.Interrupted {
+	if code := compared(contestant{Name: "none", Open: nobody}).Execute(ctx, nil, onWrite(interrupt), io.Discard); code != program.Interrupted {
 		t.Errorf("exit code %d, want %d", code, program.Interrupted)
 	}
 }

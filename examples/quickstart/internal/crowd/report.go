@@ -1,4 +1,4 @@
-package stampede
+package main
 
 import (
 	"fmt"

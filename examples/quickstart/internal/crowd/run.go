@@ -1,4 +1,4 @@
-package stampede
+package main
 
 import (
 	"context"
@@ -12,37 +12,38 @@ import (
 	"github.com/cacheguard/go/examples/internal/table"
 )
 
-// Quickstart is the program: it lets the crowd loose on one contestant after the other, and prints what came of it.
-func Quickstart(contestants ...Contestant) program.Program {
+// compared is the program: it lets the crowd loose on one contestant after the other, and prints what came of it.
+func compared(contestants ...contestant) program.Program {
 	var s settings
 	return program.Program{
 		Name: "quickstart", About: "Quickstart compares caches while a hot entry keeps expiring.",
-		Flags: s.flags, Short: short, Check: s.check,
+		Backends: "REDIS_URL replaces the embedded Redis.",
+		Flags:    s.flags, Short: short, Check: s.check,
 		Run: func(ctx context.Context, out io.Writer) error { return compare(ctx, s, contestants, out) },
 	}
 }
 
 // compare opens the backends, measures one run after the other, and prints the comparison.
-func compare(ctx context.Context, s settings, contestants []Contestant, out io.Writer) (err error) {
+func compare(ctx context.Context, s settings, contestants []contestant, out io.Writer) (err error) {
 	server, err := backends.Redis(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	db, err := backends.Database(ctx, s.query)
+	db, err := openDatabase(s.query)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
+	defer func() { err = errors.Join(err, db.close()) }()
 
 	names := make([]string, len(contestants))
 	for i, c := range contestants {
 		names[i] = c.Name
 	}
-	_, _ = fmt.Fprintf(out, "%d instances x %d callers want one product of %s from %s.\n"+
+	_, _ = fmt.Fprintf(out, "%d instances x %d callers want one product of %s from an embedded bbolt.\n"+
 		"It is cached in %s for %v. A query takes %v, and %d run at a time.\n"+
 		"One after the other: %s.\n\n",
-		s.instances, s.callers, table.Count(backends.Products), db, server, s.ttl, s.query, backends.Connections, strings.Join(names, ", "))
+		s.instances, s.callers, table.Count(products), server, s.ttl, s.query, connections, strings.Join(names, ", "))
 	st := stage{redis: server, db: db, settings: s}
 	p := newProgress(out)
 	results := make([]measured, len(contestants))
@@ -55,7 +56,7 @@ func compare(ctx context.Context, s settings, contestants []Contestant, out io.W
 }
 
 // timed is a run as long as the settings say.
-func (st stage) timed(ctx context.Context, c Contestant, p progress) (measured, error) {
+func (st stage) timed(ctx context.Context, c contestant, p progress) (measured, error) {
 	return st.measure(ctx, c, func(see func() sight) (context.Context, func()) {
 		open, cancel := context.WithTimeout(ctx, st.settings.duration)
 		shown := p.follow(c.Name, st.settings.duration, see)

@@ -1,4 +1,4 @@
-package backends
+package sqldb
 
 import (
 	"database/sql"

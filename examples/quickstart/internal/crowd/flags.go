@@ -1,4 +1,4 @@
-package stampede
+package main
 
 import (
 	"flag"
@@ -21,8 +21,8 @@ var short = map[string]string{"callers": "25", "duration": "2s", "ttl": "400ms"}
 func (s *settings) flags(f *flag.FlagSet) {
 	f.IntVar(&s.instances, "instances", 8, "`number` of instances of the service")
 	f.IntVar(&s.callers, "callers", 100, "`number` of concurrent callers of each instance")
-	f.DurationVar(&s.duration, "duration", 8*time.Second, "how long each of the runs takes")
-	f.DurationVar(&s.ttl, "ttl", time.Second, "how long an entry lives in the cache")
+	f.DurationVar(&s.duration, "duration", 2500*time.Millisecond, "how long each of the runs takes")
+	f.DurationVar(&s.ttl, "ttl", 500*time.Millisecond, "how long an entry lives in the cache")
 	f.DurationVar(&s.query, "query", 80*time.Millisecond, "how long a database query takes")
 }
 

@@ -1,4 +1,6 @@
-package backends
+// Package sqldb opens the database of those examples that are about SQL: an embedded SQLite, unless DATABASE_URL names a real
+// PostgreSQL. It is apart from the Redis because the two drivers take longer to compile than go-redis.
+package sqldb
 
 import (
 	"context"

@@ -1,19 +1,17 @@
-package stampede
+package main
 
 import (
 	"context"
 	"errors"
 	"sync/atomic"
 	"testing"
-
-	"github.com/cacheguard/go/examples/internal/backends"
 )
 
 // fakeShop answers its calls with what a func returns.
 type fakeShop func(context.Context) error
 
-func (f fakeShop) Product(ctx context.Context, _ int) (backends.Product, error) {
-	return backends.Product{}, f(ctx)
+func (f fakeShop) Product(ctx context.Context, _ int) (product, error) {
+	return product{}, f(ctx)
 }
 
 func (fakeShop) Close() error { return nil }
@@ -33,7 +31,7 @@ func TestTheCrowdCountsAnswersAndFailures(t *testing.T) {
 		}
 		return nil
 	})
-	got := crowd(t.Context(), open, []Shop{odd, odd}, 2)
+	got := crowd(t.Context(), open, []shop{odd, odd}, 2)
 	total := served.Load()
 	if int64(got.failed) != (total+1)/2 || int64(len(got.waits)) != total/2 {
 		t.Errorf("%d calls: %d failed and %d answered, want half of each", total, got.failed, len(got.waits))
@@ -50,7 +48,7 @@ func TestCallsUnderWayAreLetFinish(t *testing.T) {
 		closing()
 		return ctx.Err()
 	})
-	if got := crowd(t.Context(), open, []Shop{last}, 1); len(got.waits) != 1 || got.failed != 0 {
+	if got := crowd(t.Context(), open, []shop{last}, 1); len(got.waits) != 1 || got.failed != 0 {
 		t.Errorf("%d answered, %d failed (%v), want 1 and 0", len(got.waits), got.failed, got.err)
 	}
 }
@@ -62,7 +60,7 @@ func TestAnInterruptIsNoFailureOfTheShop(t *testing.T) {
 		interrupt()
 		return ctx.Err()
 	})
-	if got := crowd(ctx, ctx, []Shop{slow, slow}, 3); got.failed != 0 {
+	if got := crowd(ctx, ctx, []shop{slow, slow}, 3); got.failed != 0 {
 		t.Errorf("%d failed: %v", got.failed, got.err)
 	}
 }

@@ -1,4 +1,4 @@
-package stampede
+package main
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 // stage is where the runs take place.
 type stage struct {
 	redis    *backends.RedisServer
-	db       *backends.ProductDB
+	db       *database
 	settings settings
 }
 
@@ -24,7 +24,7 @@ type sight struct{ expiries, queries int64 }
 type opening func(see func() sight) (open context.Context, over func())
 
 // measure lets the crowd loose on a fleet of the contestant's shops, and returns what came of it.
-func (st stage) measure(ctx context.Context, c Contestant, begin opening) (m measured, err error) {
+func (st stage) measure(ctx context.Context, c contestant, begin opening) (m measured, err error) {
 	prefix := "quickstart-" + strings.ToLower(rand.Text()[:10]) // a real Redis may have other users
 	var count backends.Commands
 	f, err := openFleet(st.redis, st.db, c, prefix, st.settings, &count)
@@ -39,14 +39,14 @@ func (st stage) measure(ctx context.Context, c Contestant, begin opening) (m mea
 		return m, err
 	}
 
-	queries, sent := st.db.Queries(), count.Sent()
+	queries, sent := st.db.queries(), count.Sent()
 	w := watch(ctx, watching, entryKey(prefix))
-	open, over := begin(func() sight { return sight{w.expiries.Load(), st.db.Queries() - queries} })
+	open, over := begin(func() sight { return sight{w.expiries.Load(), st.db.queries() - queries} })
 	m.calls = crowd(ctx, open, f.shops, st.settings.callers)
 	closed := f.closeShops()
 	m.expiries, m.blind, err = w.end()
 	err = errors.Join(err, closed)
 	over()
-	m.queries, m.commands = st.db.Queries()-queries, count.Sent()-sent
+	m.queries, m.commands = st.db.queries()-queries, count.Sent()-sent
 	return m, err
 }

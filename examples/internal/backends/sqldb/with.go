@@ -1,13 +1,15 @@
-package backends
+package sqldb
 
 import (
 	"context"
 	"errors"
+
+	"github.com/cacheguard/go/examples/internal/backends"
 )
 
 // With opens the Redis and the database of an example, runs it, and closes both.
-func With(ctx context.Context, run func(*RedisServer, *DB) error) (err error) {
-	server, err := Redis(ctx)
+func With(ctx context.Context, run func(*backends.RedisServer, *DB) error) (err error) {
+	server, err := backends.Redis(ctx)
 	if err != nil {
 		return err
 	}

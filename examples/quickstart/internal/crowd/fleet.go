@@ -1,4 +1,4 @@
-package stampede
+package main
 
 import (
 	"context"
@@ -13,10 +13,10 @@ import (
 // would: each has its own client, and its own Guard if it uses one.
 type fleet struct {
 	clients []*redis.Client
-	shops   []Shop
+	shops   []shop
 }
 
-func openFleet(server *backends.RedisServer, db *backends.ProductDB, c Contestant, prefix string, s settings, count *backends.Commands) (*fleet, error) {
+func openFleet(server *backends.RedisServer, db *database, c contestant, prefix string, s settings, count *backends.Commands) (*fleet, error) {
 	f := &fleet{}
 	for range s.instances {
 		client := server.NewCountedClient(count)

@@ -1,4 +1,4 @@
-package stampede
+package main
 
 import (
 	"io"
@@ -21,13 +21,13 @@ func TestABadFlagIsNamed(t *testing.T) {
 		"-query 0":             "-query: 0s",
 		"-query 11s":           "-query: 11s",
 		"-duration 0":          "-duration: 0s",
-		"-duration 1080ms":     "-duration: 1.08s",
+		"-duration 580ms":      "-duration: 580ms",
 		"-short -duration 1ms": "-duration: 1ms",
 		"-fast":                "-fast",
 		"quickly":              `"quickly"`,
 	} {
 		var problems strings.Builder
-		if code := Quickstart().Execute(t.Context(), strings.Fields(args), io.Discard, &problems); code != program.Usage {
+		if code := compared().Execute(t.Context(), strings.Fields(args), io.Discard, &problems); code != program.Usage {
 			t.Errorf("%q: exit code %d, want %d", args, code, program.Usage)
 		}
 		if !strings.Contains(problems.String(), want) {
