@@ -7,6 +7,7 @@ import (
 
 	"github.com/cacheguard/go/internal/cache/update"
 	"github.com/cacheguard/go/internal/lock/locker"
+	"github.com/cacheguard/go/internal/run/errs"
 	"github.com/cacheguard/go/rwlock"
 )
 
@@ -81,11 +82,11 @@ func (g *Guard) update(ctx context.Context, keys []string, v update.Value, write
 func checkUpdate(ctx context.Context, g *Guard, keys []string, write func(context.Context) error) error {
 	switch {
 	case write == nil:
-		return fmt.Errorf("cacheguard: update %q: write is nil", keys)
+		return fmt.Errorf("cacheguard: update %v: write is nil", errs.Names(keys))
 	case len(keys) == 0:
 		return errNoKeys
 	case ctx.Err() != nil:
-		return fmt.Errorf("cacheguard: update %q: %w", keys, update.NotWritten(ctx))
+		return fmt.Errorf("cacheguard: update %v: %w", errs.Names(keys), update.NotWritten(ctx))
 	}
 	for _, key := range keys {
 		if key == "" {

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/lock/hold"
 	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/redis/acl"
@@ -24,11 +22,10 @@ import (
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
-// Redis is what a Locker needs of a client.
+// Redis is what a Locker needs of a client, which can also subscribe (package goredis).
 type Redis interface {
-	Process(ctx context.Context, cmd redis.Cmder) error
-	Pipeline() redis.Pipeliner
-	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
+	script.Processor
+	script.Pipeliner
 }
 
 // Base is what a Locker asks, waits and holds with.

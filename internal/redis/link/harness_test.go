@@ -81,7 +81,7 @@ func begin[T any](t *testing.T, request func(context.Context) (T, error)) *pendi
 	}()
 	select {
 	case <-waits:
-	case <-p.done: // by own hands
+	case <-p.done: // refused at once
 	case <-time.After(patient):
 		t.Fatal("the request neither waits nor ends")
 	}
