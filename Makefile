@@ -47,7 +47,7 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/lint-cache
 
-.PHONY: help coverage test test-all test-consensus test-examples race lint licences vulncheck reproducible api-check bench compare-smoke conformance compat examples docs model sim exact fuzz chaos drill tidy-check clone-check release-check ci
+.PHONY: help coverage test test-all test-consensus test-examples race busy lint licences vulncheck reproducible api-check bench compare-smoke conformance compat examples docs model sim exact fuzz chaos drill tidy-check clone-check release-check ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,10 @@ race: TAGS := nomsgpack,twemproxy
 race: $(GOTESTSUM) ## run all tests but those of examples and bench with the race detector; COUNT=3 finds what one run misses
 	@scripts/need $(REDIS) $(SERVERS) nutcracker cc git
 	$(call test,$(RACED),-p=2 -count=$(COUNT))
+
+busy: ## run tests as on a busy machine: all, for hours, or some as BUSY has it (scripts/busy); BUSY="-changed -for 45" as in .ci/run
+	@scripts/need $(REDIS) $(SERVERS) nutcracker cc git
+	@export $(FLAGS); scripts/busy $(BUSY) $(RACED)
 
 test-examples: LEAN :=
 test-examples: $(GOTESTSUM) ## run the tests of examples and bench, and those that the race detector would falsify: with make race, every test
