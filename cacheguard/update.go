@@ -7,6 +7,7 @@ import (
 
 	"github.com/cacheguard/go/internal/cache/update"
 	"github.com/cacheguard/go/internal/lock/locker"
+	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/rwlock"
 )
 
@@ -27,6 +28,7 @@ import (
 //
 // Update returns write's error, joined with what went wrong around it. Written tells whether write was called:
 //
+//   - Write was not called on a *redis.Ring without Config.WriteLock: two could hold the lock.
 //   - Write was not called when the error matches rwlock.ErrNotAcquired (ctx ended, or a lock was lost before that) or
 //     ErrClosed, or is a *RedisError whose Op is update (but see Config.UpdateAnyway). The latter comes at once while the circuit breaker is
 //     open (Config.RedisTimeout).
@@ -87,6 +89,9 @@ func checkUpdate(ctx context.Context, g *Guard, keys []string, write func(contex
 	case ctx.Err() != nil:
 		return fmt.Errorf("cacheguard: update %q: %w", keys, update.NotWritten(ctx))
 	}
+	if err := config.CheckOnePlace(g.rdb); err != nil && g.cfg.WriteLock == nil {
+		return fmt.Errorf("cacheguard: update %q: %w, or set Config.WriteLock", keys, err)
+	}
 	for _, key := range keys {
 		if key == "" {
 			return errEmptyKey
@@ -104,8 +109,10 @@ func (g *Guard) openUpdates() (err error) {
 		Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, TTL: g.cfg.LeaseTTL, MaxHold: g.cfg.UpdateTimeout, RedisTimeout: g.cfg.RedisTimeout,
 		Replicas: g.cfg.Replicas,
 	}
-	if g.locks, err = rwlock.New(g.rdb, lock); err != nil {
-		return err
+	if config.CheckOnePlace(g.rdb) == nil { // else Update refuses
+		if g.locks, err = rwlock.New(g.rdb, lock); err != nil {
+			return err
+		}
 	}
 	g.updates.Intents, g.updates.Config = &g.intents, update.Config{
 		Prefix: g.cfg.Prefix, StepByStep: g.cfg.Replicas > 0, Together: locker.TogetherOf(g.locks), WriteLock: g.cfg.WriteLock, CutOff: g.isCutOff,

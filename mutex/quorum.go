@@ -42,7 +42,7 @@ func NewQuorum(clients []Redis, cfg Config) (*Quorum, error) {
 		problems = append(problems, errors.New("no clients"))
 	}
 	for i, rdb := range clients {
-		if err := config.CheckClient(rdb); err != nil {
+		if err := errors.Join(config.CheckClient(rdb), config.CheckOnePlace(rdb)); err != nil {
 			problems = append(problems, fmt.Errorf("client %d: %w", i, err))
 		} else if reflect.TypeOf(rdb).Comparable() && slices.Contains(clients[:i], rdb) {
 			problems = append(problems, fmt.Errorf("client %d: is one of those before it", i))

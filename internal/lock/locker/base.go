@@ -48,7 +48,7 @@ type Base struct {
 // is over. The error names the package and every field that is out of range; more are the problems of those that only this kind of
 // lock has.
 func Open(pkg string, rdb Redis, cfg config.Lock, more error, life *lifecycle.Life) (*Base, error) {
-	if err := errors.Join(config.CheckClient(rdb), cfg.Check(), more, replicas.Check(rdb, cfg.Replicas)); err != nil {
+	if err := errors.Join(config.CheckClient(rdb), config.CheckOnePlace(rdb), cfg.Check(), more, replicas.Check(rdb, cfg.Replicas)); err != nil {
 		return nil, fmt.Errorf("%s: %w", pkg, err)
 	}
 	cfg = cfg.WithDefaults()

@@ -5,7 +5,7 @@
 // about the lease, so the renewal is tried again a tenth of the lease later. No reply within the timeout is an error too.
 //
 // Each node of a cluster gets pipelines of its own. go-redis answers none of a pipeline's commands before all nodes have answered, and
-// when its context ends it says of each that it failed: a node that is away would end the leases on the others.
+// when its context ends each of them fails: a node that is away would end the leases on the others.
 package lease
 
 import (

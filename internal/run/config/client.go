@@ -15,6 +15,18 @@ func CheckClient(rdb any) error {
 	return nil
 }
 
+// CheckOnePlace refuses a Ring, for what needs one place for each key. When a process does not reach a shard, its Ring uses another one for the
+// shard's keys, while others go on with the first.
+func CheckOnePlace(rdb any) error {
+	if _, ring := rdb.(interface {
+		GetShardClientForKey(key string) (*redis.Client, error)
+	}); ring {
+		return errors.New("rdb is a *redis.Ring, which uses another shard for a key when it does not reach the first, while other processes still do: " +
+			"use Redis Cluster, Sentinel or a single server")
+	}
+	return nil
+}
+
 // CheckPrimary also refuses a client that may read from a replica, because it can return values that the primary has
 // replaced. It cannot recognize a failover client that is ReplicaOnly.
 func CheckPrimary(rdb any) error {
