@@ -95,9 +95,11 @@ func (in *Intent) Done(ctx context.Context) error {
 	return wasCalled(in.kept.Done(ctx))
 }
 
-// Context returns a context for reads within the transaction: a Get of a key that is named, or of a value that has a tag that is named, reads
-// past the cache, shares its load with no other transaction, and stores nothing. Without it, a loader that reads in the transaction could
-// store what is never committed. It ends with ctx.
+// Context returns a context for reads within the transaction. What a Get loads with it, or with the context of a loader below it, is this
+// transaction's alone, whatever the key, also after UpdateTimeout and after Done: the load joins no Batch, is shared with nobody outside, and
+// stores nothing, because a loader that reads in the transaction sees rows that may never be committed. Until Done, a Get of a key that is
+// named, or of a value that has a tag that is named, also reads past what is cached. Without this context, a loader that reads in the
+// transaction could store what is never committed. It ends with ctx.
 func (in *Intent) Context(ctx context.Context) context.Context {
 	if in == nil {
 		return ctx

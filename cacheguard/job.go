@@ -70,8 +70,7 @@ const (
 )
 
 // flightKey tells flights apart. Calls that want different types, or kinds, cannot share a value. Flights of different scopes are
-// separate: those for a loader take no slot, so they must not wait for one that needs a slot, and those for a writer must
-// not wait for the end of the update.
+// separate: those for a loader take no slot, so they must not wait for one that needs a slot, and those for a transaction are its own.
 type flightKey struct {
 	key   string
 	kind  string

@@ -147,7 +147,13 @@ func (in *Intent) expire() {
 	in.mu.Lock()
 	called := in.called
 	in.mu.Unlock()
-	if called || !in.Stop() {
+	if called {
+		return
+	}
+	in.of.mu.Lock()
+	in.of.late = true
+	in.of.mu.Unlock()
+	if !in.Stop() {
 		return
 	}
 	in.of.Life.Try(func() { // stop: RedisTimeout for each batch
