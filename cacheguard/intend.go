@@ -69,7 +69,8 @@ func (g *Guard) Intend(ctx context.Context, c Changes) (*Intent, error) {
 }
 
 // Also adds what the transaction turned out to change. It is called before the commit: an error says that Redis does not know of the names,
-// and that the transaction must not commit. Done invalidates them all the same. After Done it is an error. It takes one round trip.
+// and that the transaction must not commit. Done invalidates them all the same. After Done it is an error. It takes one round trip, and none for
+// names that Redis knows of: a call with names of one that failed, or is under way, asks Redis itself.
 func (in *Intent) Also(ctx context.Context, c Changes) error {
 	if in == nil {
 		return errNilIntent

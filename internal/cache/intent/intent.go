@@ -54,7 +54,8 @@ func (in *Intent) Announce(ctx context.Context, keys, tags []string) error {
 	}
 }
 
-// add notes what is named, so that Done invalidates it, and returns what is new.
+// add notes what is named, so that Done invalidates it, and returns what Redis is not known to have: what is new, and what was named by a call
+// that failed, or has no answer yet.
 func (in *Intent) add(keys, tags []string) (added []*stand, err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -74,9 +75,12 @@ func (in *Intent) addLocked(added []*stand, on *standing, ids []string) []*stand
 		in.stands[on] = make(map[string]*stand)
 	}
 	for _, id := range ids {
-		if in.stands[on][id] == nil {
-			s := &stand{intent: in, on: on, id: id}
+		s := in.stands[on][id]
+		if s == nil {
+			s = &stand{intent: in, on: on, id: id}
 			in.stands[on][id] = s
+		}
+		if !s.placed {
 			added = append(added, s)
 		}
 	}
