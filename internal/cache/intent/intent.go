@@ -108,7 +108,7 @@ func (in *Intent) overdue() error {
 	return fmt.Errorf("cacheguard: intent stood for longer than UpdateTimeout (%v): %w", in.of.Timeout, lifecycle.ErrLeaseLost)
 }
 
-// Done invalidates what was named, and ends the intent. A second one returns what the first did.
+// Done invalidates what was named, and ends the intent, even if ctx has ended. A second one returns what the first did.
 func (in *Intent) Done(ctx context.Context) error {
 	in.mu.Lock()
 	first, overdue := !in.called, in.over
@@ -117,32 +117,21 @@ func (in *Intent) Done(ctx context.Context) error {
 	if first {
 		in.finish(ctx, overdue)
 	}
-	select {
-	case <-in.done:
-		return in.err
-	default:
-	}
-	select {
-	case <-in.done:
-		return in.err
-	case <-ctx.Done():
-		return fmt.Errorf("cacheguard: intent: its end is still under way: %w", context.Cause(ctx))
-	}
+	<-in.done // RedisTimeout bounds the wait
+	return in.err
 }
 
-// finish ends the intent in the background.
 func (in *Intent) finish(ctx context.Context, overdue bool) {
 	in.Stop()
-	ok := in.of.Life.Try(func() { // stop: RedisTimeout for each batch
-		in.err = in.invalidate(ctx)
-		if overdue {
-			in.err = errors.Join(in.err, in.overdue())
-		}
-		close(in.done)
-	})
-	if !ok {
+	defer close(in.done)
+	if !in.of.Life.Begin() {
 		in.err = in.of.Closed
-		close(in.done)
+		return
+	}
+	defer in.of.Life.Done()
+	in.err = in.invalidate(ctx)
+	if overdue {
+		in.err = errors.Join(in.err, in.overdue())
 	}
 }
 
