@@ -176,7 +176,7 @@ func TestNoFaultAtAnyStepOfAChangeMakesItsNilWrongOrItsErrorNameless(t *testing.
 	}
 }
 
-// What is committed is told to Redis whatever becomes of its caller, who gets the same answer as one who has stayed.
+// What is committed is told to Redis even if its caller has left, who gets the same answer as one who has stayed.
 func TestACallerWhoLeavesAfterTheCommitGetsTheAnswerOfOneWhoStays(t *testing.T) {
 	t.Parallel()
 	for name, change := range changes {
