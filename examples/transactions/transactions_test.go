@@ -92,6 +92,7 @@ func TestAPOSTWhoseClientLeavesAfterTheCommitIsCreated(t *testing.T) {
 			done.Release()
 			err := <-sold
 			expect.Equal(w, "what the POST answers", shop.Status(err), http.StatusCreated)
+			expect.Equal(w, "Redis failed", err != nil, fails)
 			redistest.Await(w, "Redis has been told", func() bool { return w.sees(w.all[1]) == want })
 		}
 	})
