@@ -82,15 +82,16 @@ func TestAPOSTWhoseClientLeavesAfterTheCommitIsCreated(t *testing.T) {
 			ctx, leave := context.WithCancel(w.Context())
 			done := w.proxy.On(redistest.Script(protocol.Source("done")), redistest.Hold).Times(1)
 			if fails {
-				w.proxy.On(redistest.Script(protocol.Source("done")), redistest.ReplyError("LOADING for a while")).Times(1)
 				want = `8 at 10000, 10 at 5000, ["1 Boot at 10000" "1 Boot at 10000"]`
 			}
 			sold := make(chan error, 1)
 			go func() { sold <- w.all[0].Buy(ctx, customer, boot, 1) }() // owner: the test; joined below
 			<-done.Hit()                                                 // it is committed
 			leave()
+			w.proxy.Refuse(fails)
 			done.Release()
 			err := <-sold
+			w.proxy.Refuse(false)
 			expect.Equal(w, "what the POST answers", shop.Status(err), http.StatusCreated)
 			expect.Equal(w, "Redis failed", err != nil, fails)
 			redistest.Await(w, "Redis has been told", func() bool { return w.sees(w.all[1]) == want })
