@@ -108,8 +108,9 @@ func (b *batch) loadOne(ctx context.Context, m gather.Member) (any, error) {
 }
 
 // run is the call itself.
-func (b *batch) run(ctx context.Context, of []gather.Member) (values map[string]any, failure error) {
+func (b *batch) run(ctx context.Context, of []gather.Member, finish func(map[string]any, error)) {
 	first := of[0].Key
+	var values map[string]any
 	for _, m := range of {
 		b.loading.keys = append(b.loading.keys, m.Key)
 	}
@@ -130,9 +131,8 @@ func (b *batch) run(ctx context.Context, of []gather.Member) (values map[string]
 	}, func(err error) {
 		end(End{Err: err})
 		b.guard.journal.Observer.Load().LoadEnds(shown, failed(err))
-		failure = err
+		finish(values, err)
 	})
-	return values, failure
 }
 
 // gathering puts Gets of a Cache that miss at about the same time into batches.

@@ -15,6 +15,7 @@ type job struct {
 	shape     protocol.Shape
 	load      func(context.Context) (any, error) // returns a *V
 	anew      func(context.Context) (any, error) // load without the value to be replaced; nil if it has none
+	encode    func(context.Context, *loaded)     // what was loaded, before its callers have it; nil: it is not stored
 	scope     scope
 	unlimited bool   // it does not count for MaxLoads
 	spare     bool   // it takes slots that no other load waits for
