@@ -15,8 +15,8 @@ import (
 // has read. Call it after you have written to the source. A Get that begins after Invalidate returned nil, in any
 // process, never returns a value that was loaded before.
 //
-// Invalidate sends the invalidations even if ctx has ended, because the source has been written by then. The end of ctx only
-// ends the caller's wait, with an error that matches its cause.
+// Invalidate sends the invalidations, and waits for the answer, even if ctx has ended, because the source has been written by then. RedisTimeout
+// bounds the wait.
 //
 // The error joins a *RedisError for each key that Redis may not have removed: after RedisTimeout, or at once while the circuit breaker is
 // open (Config.RedisTimeout). The invalidations of such keys are pending, up to
@@ -91,7 +91,7 @@ func (g *Guard) openInvalidations() {
 // there are.
 //
 // A Get that begins after InvalidateTags returned nil, in any process, never returns a value with one of the tags that was loaded
-// before. As with Invalidate, the request is sent even if ctx has ended. If it fails, it is pending, and until it succeeds the
+// before. As with Invalidate, the request is sent, and answered, even if ctx has ended. If it fails, it is pending, and until it succeeds the
 // Guard does not serve entries with the tag. The Key of the *RedisError is the tag.
 //
 // An empty tag, and one of more than 512 bytes, is an error; the others are invalidated all the same.
