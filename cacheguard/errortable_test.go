@@ -68,7 +68,7 @@ func (e *RedisError) begins() bool { return e.Op == "update" || e.Op == "intend"
 
 // impatient bounds how long a test of a reply that does not come takes. A busy machine may exceed it, so no test relies on a request that
 // succeeds at once.
-var impatient = Config{RedisTimeout: 200 * time.Millisecond, LeaseTTL: 500 * time.Millisecond}
+var impatient = Config{RedisTimeout: 500 * time.Millisecond, LeaseTTL: time.Second}
 
 // changed is two instances with a row in a Cache. Instance 0 reaches Redis through a proxy.
 type changed struct {
@@ -263,4 +263,44 @@ func TestAnUpdateEndsThoughRedisHasFilledUpMeanwhile(t *testing.T) {
 	expect.Equal(t, "there", x.read(1), "new")
 	expect.Equal(t, "there is memory again", full("0"), nil)
 	x.settle("new")
+}
+
+func TestALoadAnUpdateAndATransactionGoOnThoughRedisHasFilledUpMeanwhile(t *testing.T) {
+	t.Parallel()
+	const lease = 2 * time.Second
+	ctx, server := context.Background(), redistest.Start(t)
+	f := newFleetOn(t, server.Client(t), Config{RedisTimeout: bearing, LeaseTTL: lease}, server.Client(t))
+	g := f.guards[0]
+	full := func(limit string) {
+		t.Helper()
+		if err := f.redis.ConfigSet(ctx, "maxmemory", limit).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began, finish, ended := make(chan struct{}, 2), make(chan struct{}), make(chan error, 2)
+	work := func(context.Context) error {
+		began <- struct{}{}
+		<-finish
+		return nil
+	}
+	go func() { // owner: the test; ends when told; joined by the channel, as the next one
+		_, err := Get(ctx, g, "loaded", func(ctx context.Context) (string, error) { return "v", work(ctx) })
+		ended <- err
+	}()
+	go func() { ended <- g.Update(ctx, "updated", work) }()
+	<-began
+	<-began
+	in := mustIntend(t, g, Changes{Keys: []string{"k"}, Tags: []string{"t"}})
+	now := func() time.Time { return f.redis.Time(ctx).Val() }
+	full("1")
+	since := now()
+	redistest.Await(t, "leases and intents have outlived their first TTL", func() bool { return now().Sub(since) > 5*lease/2 })
+	loading, err := g.Inspect(ctx, "loaded")
+	expect.Equal(t, "error", err, nil)
+	expect.Equal(t, "the load has its lease", loading.Load != nil, true)
+	close(finish)
+	expect.Equal(t, "Get, or Update", <-ended, nil)
+	expect.Equal(t, "Update, or Get", <-ended, nil)
+	expect.Equal(t, "Done", in.Done(ctx), nil)
+	full("0")
 }

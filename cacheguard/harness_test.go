@@ -117,8 +117,11 @@ func newFleetOn(t *testing.T, rdb client, cfg Config, instances ...client) *flee
 	return f
 }
 
+// newGuard starts an instance that is as patient as a busy machine needs, unless the test says otherwise.
 func newGuard(t *testing.T, rdb Redis, cfg Config) *Guard {
 	t.Helper()
+	config.SetDefault(&cfg.RedisTimeout, bearing)
+	config.SetDefault(&cfg.LeaseTTL, bearing)
 	g, err := New(rdb, cfg)
 	if err != nil {
 		t.Fatal(err)

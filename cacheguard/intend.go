@@ -7,6 +7,7 @@ import (
 
 	"github.com/cacheguard/go/internal/cache/intent"
 	"github.com/cacheguard/go/internal/cache/update"
+	"github.com/cacheguard/go/internal/run/errs"
 )
 
 // Intent is a dead man's switch around a transaction, see Guard.Intend. It is safe for concurrent use.
@@ -164,5 +165,5 @@ func (c Changes) check() error {
 	for _, tag := range c.Tags {
 		refused = append(refused, checkTag(tag))
 	}
-	return errors.Join(refused...)
+	return errs.Join(refused...)
 }

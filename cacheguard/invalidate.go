@@ -2,13 +2,13 @@ package cacheguard
 
 import (
 	"context"
-	"errors"
 
 	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/invalidate"
 	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/redis/replicas"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/run/errs"
 )
 
 // Invalidate removes the keys from the cache, and keeps every running load, on every instance, from storing what it
@@ -49,7 +49,7 @@ func (g *Guard) Invalidate(ctx context.Context, keys ...string) error {
 	}
 	defer g.life.Done()
 	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskInvalidate, named)
-	err := errors.Join(refused, g.send(ctx, &g.invalidations, named))
+	err := errs.Join(refused, g.send(ctx, &g.invalidations, named))
 	end(End{Err: err})
 	return err
 }
@@ -103,7 +103,7 @@ func (g *Guard) InvalidateTags(ctx context.Context, tags ...string) error {
 	var refused error
 	for _, tag := range tags {
 		if err := checkTag(tag); err != nil {
-			refused = errors.Join(refused, err)
+			refused = errs.Join(refused, err)
 		} else {
 			names = append(names, epoch.OfTag(tag))
 		}
@@ -111,7 +111,7 @@ func (g *Guard) InvalidateTags(ctx context.Context, tags ...string) error {
 	if len(names) == 0 {
 		return refused
 	}
-	return errors.Join(refused, g.invalidateNames(ctx, names))
+	return errs.Join(refused, g.invalidateNames(ctx, names))
 }
 
 // InvalidateAll is Invalidate for all keys under the Prefix, of all Guards. It takes a round trip, however many there are. The Key of the

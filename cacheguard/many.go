@@ -9,6 +9,7 @@ import (
 	"github.com/cacheguard/go/internal/cache/flight"
 	"github.com/cacheguard/go/internal/cache/gather"
 	"github.com/cacheguard/go/internal/cache/limit"
+	"github.com/cacheguard/go/internal/run/errs"
 )
 
 // GetMany returns the values of the keys. It takes what it can from the cache, and calls load once for the keys that
@@ -262,7 +263,7 @@ func getMany[V any](ctx context.Context, g *Guard, keys []string, spec loadSpec[
 	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskGetMany, keys)
 	m := &many[V]{guard: g, spec: spec, start: time.Now(), found: make(map[string]V, len(keys))}
 	m.run(ctx, keys)
-	err := errors.Join(m.errs...)
+	err := errs.Join(m.errs...)
 	end(End{Err: err})
 	return m.found, err
 }

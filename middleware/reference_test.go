@@ -11,6 +11,7 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // The fuzz test sends two requests for one URL and lets the handler answer the first with some fields. The table of what RFC 9111 forbids
@@ -137,7 +138,7 @@ func TestNothingIsReusedThatRFC9111Forbids(t *testing.T) {
 // newCache is a cache without a server.
 func newCache(t testing.TB, cfg Config) *Cache {
 	t.Helper()
-	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{Prefix: "test-" + rand.Text()})
+	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, Prefix: "test-" + rand.Text()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -174,7 +174,7 @@ func TestAReaderBeforeTheCommitStoresTheOldPriceUnlessAnIntentStands(t *testing.
 func TestAReadLockHoldsOffTheWriter(t *testing.T) {
 	t.Parallel()
 	d := newDuel(t, pattern{open: openReadLocking})
-	locks, err := rwlock.New(shared.Client(t), rwlock.Config{Prefix: d.prefix})
+	locks, err := rwlock.New(shared.Client(t), rwlock.Config{RedisTimeout: redistest.Patience, Prefix: d.prefix})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/epoch"
+	"github.com/cacheguard/go/internal/run/errs"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
@@ -44,7 +45,7 @@ func (in *Intent) Announce(ctx context.Context, keys, tags []string) error {
 		if of.Anyway {
 			err = nil // it was reported, and is tried again until Done
 		}
-		placed <- errors.Join(err, in.ended())
+		placed <- errs.Join(err, in.ended())
 	})
 	select {
 	case err := <-placed:
@@ -132,7 +133,7 @@ func (in *Intent) finish(ctx context.Context, overdue bool) {
 	ok := in.of.Life.Try(func() { // stop: RedisTimeout for each batch
 		in.err = in.invalidate(ctx)
 		if overdue {
-			in.err = errors.Join(in.err, in.overdue())
+			in.err = errs.Join(in.err, in.overdue())
 		}
 		close(in.done)
 	})

@@ -2,7 +2,6 @@ package intent
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/cacheguard/go/internal/redis/lease"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/run/errs"
 )
 
 // stand is an intent on one key, or on one epoch, as its keeper sees it.
@@ -34,19 +34,19 @@ func (s *stand) Lost(int) {
 
 // place lets the intent stand, and has it renewed where it does, or in any case.
 func (in *Intent) place(ctx context.Context, stands []*stand, anyway bool) error {
-	errs, kept := in.send(ctx, "intend", stands, func(on *standing, id, notice string) *script.Call {
+	failed, kept := in.send(ctx, "intend", stands, func(on *standing, id, notice string) *script.Call {
 		return on.intend(id, in.text, notice)
 	}), stands
-	if len(errs) > 0 && !anyway {
+	if len(failed) > 0 && !anyway {
 		kept = nil
 		for _, s := range stands {
-			if errs[s] == nil {
+			if failed[s] == nil {
 				kept = append(kept, s)
 			}
 		}
 	}
 	in.keep(kept)
-	return errors.Join(slices.Collect(maps.Values(errs))...)
+	return errs.Join(slices.Collect(maps.Values(failed))...)
 }
 
 // keep has them renewed, unless the intent has ended.
@@ -80,7 +80,7 @@ func (in *Intent) invalidate(ctx context.Context) error {
 	for s := range failed {
 		s.on.Enqueue([]string{s.id})
 	}
-	return errors.Join(slices.Collect(maps.Values(failed))...)
+	return errs.Join(slices.Collect(maps.Values(failed))...)
 }
 
 // send makes a call for each of them, those on keys beside those on tags.

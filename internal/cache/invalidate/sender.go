@@ -12,6 +12,7 @@ import (
 
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/run/errs"
 )
 
 // most bounds one pipeline. Redis takes some 10 µs for each, and other clients come in between.
@@ -42,7 +43,7 @@ func (s *Sender) Open(w *Writer, of Sort) { s.Writer, s.journal, s.Sort = w, w.J
 func (s *Sender) Send(ctx context.Context, keys []string) error {
 	done := make(chan error, 1)
 	s.Life.Go(func() { // owner: the Guard; stop: RedisTimeout for each chunk; joined by Close
-		done <- errors.Join(s.sendAll(ctx, keys)...)
+		done <- errs.Join(s.sendAll(ctx, keys)...)
 	})
 	select {
 	case err := <-done:
@@ -181,7 +182,7 @@ func (s *Sender) despiteMove(ctx context.Context, key, notice string) error {
 	for _, step := range s.Steps(key, notice) {
 		cmds, err := s.write(ctx, step)
 		for _, cmd := range cmds {
-			err = errors.Join(err, cmd.Err())
+			err = errs.Join(err, cmd.Err())
 		}
 		if err != nil {
 			return err

@@ -8,9 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/observe"
 )
 
@@ -115,8 +114,8 @@ func (j *Journal) RedisFailed(op, key string, err error) (news bool) {
 	if errors.Is(err, breaker.ErrOpen) {
 		return false
 	}
-	if answer, answered := errors.AsType[redis.Error](err); answered {
-		j.refused.Store(&refusal{time.Now(), op + ": " + answer.Error()})
+	if answer, answered := script.Answer(err); answered {
+		j.refused.Store(&refusal{time.Now(), op + ": " + answer})
 	}
 	if !j.outage.on() { // which is logged
 		j.warn(context.Background(), &j.failing, "redis failed", key, "op", op, "error", err)

@@ -57,7 +57,7 @@ func (s *Sender) resolve(r *release, reply Reply, err error) {
 	if said(err) {
 		part.failures = 0
 	}
-	again := !known(err) && !errors.Is(err, ErrClosed) && !r.last && time.Now().Before(r.until)
+	again := !settled(err) && !errors.Is(err, ErrClosed) && !r.last && time.Now().Before(r.until)
 	if again {
 		part.failed = append(part.failed, r)
 		if len(part.failed) == 1 {

@@ -1,4 +1,4 @@
-package config_test
+package goredis_test
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/cacheguard/go/internal/run/config"
+	"github.com/cacheguard/go/internal/redis/goredis"
 )
 
 func TestClientsThatMayAnswerFromElsewhereAreRefused(t *testing.T) {
@@ -22,7 +22,7 @@ func TestClientsThatMayAnswerFromElsewhereAreRefused(t *testing.T) {
 		rdb  any
 		want string // empty: no error
 	}{{nil, "nil"}, {none, "nil"}, {one, ""}, {cluster, ""}, {replicas, "replicas"}} {
-		err := config.CheckPrimary(c.rdb)
+		err := goredis.CheckPrimary(c.rdb)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%T: %v, want %q", c.rdb, err, c.want)
 		}
