@@ -205,6 +205,7 @@
         (g.intents ? '; ' + g.intents + ' intents stand, the oldest for ' + seconds(g.oldest_intent) : '') +
         (g.warming ? '; ' + g.warming + ' warm-ups run' : '') +
         (g.failed_refreshes ? '; ' + number(g.failed_refreshes) + ' loads in the background failed' : '') +
+        (g.altered ? '; ' + number(g.altered) + ' values do not come back from the codec as they were' : '') +
         (g.shadow ? '; shadow: ' + number(g.shadow.hits) + ' would have been hits, ' + number(g.shadow.missed) + ' misses, ' + number(g.shadow.failed) + ' failed, ' + number(g.shadow.differed) + ' differed, ' + number(g.shadow.old) + ' old' : '') +
         (g.local_entries ? '; local tier: ' + number(g.local_entries) + ' entries' + (g.local_bytes ? ', ' + bytes(g.local_bytes) : '') + ', ' + number(g.local_evictions) + ' gave way' : '') +
         '; ' + bytes(g.read_bytes) + ' read, ' + bytes(g.written_bytes) + ' written');

@@ -29,7 +29,7 @@ func TestCloseCancelsLoadsThoughAReadHangs(t *testing.T) {
 
 func TestCloseDoesNotFailTheCallersOfOtherInstances(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{LeaseTTL: time.Minute, RedisTimeout: time.Second})
+	f, proxy := broken(t, shared, Config{LeaseTTL: time.Minute, RedisTimeout: brisk})
 	f.listening()
 	db := newSource("part")
 	page := func(ctx context.Context) (string, error) {

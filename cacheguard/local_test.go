@@ -15,7 +15,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-var withLocal = Config{Local: LocalConfig{MaxEntries: 1000, TTL: time.Hour}, RedisTimeout: 300 * time.Millisecond}
+var withLocal = Config{Local: LocalConfig{MaxEntries: 1000, TTL: time.Hour}}
 
 // keptBy waits until guard i answers from its tier, after the tier has been filled.
 func (f *fleet) keptBy(i int, key, value string) {

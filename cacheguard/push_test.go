@@ -10,7 +10,7 @@ import (
 
 func TestWhoseSubscriptionIsDeadLearnsOfTheValueWhenTheLeaseEnds(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{LeaseTTL: time.Second})
+	f, proxy := broken(t, shared, Config{LeaseTTL: brisk})
 	f.listening()
 	db := newSource("v")
 	first := async(f.guards[1], "k", db.load)

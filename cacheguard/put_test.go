@@ -105,7 +105,7 @@ func TestAPutThatMayNotStoreInvalidatesAllTheSame(t *testing.T) {
 		"invalidated in between": {do: func(f *fleet, _ func()) error { mustInvalidate(f.t, f.guards[1], rowKey); return nil }},
 		"the intent is lost":     {do: func(f *fleet, _ func()) error { return f.redis.Del(context.Background(), f.intent(rowKey)).Err() }},
 		"the generation is lost": {do: func(f *fleet, _ func()) error { return f.redis.Del(context.Background(), f.lease(rowKey)).Err() }},
-		"another writer's intent stands": {do: func(f *fleet, _ func()) error {
+		"another writer's intent stands": {cfg: Config{WaitTimeout: time.Millisecond}, do: func(f *fleet, _ func()) error {
 			g := f.guards[1]
 			return g.keys.BeginUpdate(g.keys.ValueKey(rowKey), "another", g.invalidations.Notice(rowKey)).
 				Run(context.Background(), f.redis).Err()

@@ -22,7 +22,7 @@ func TestUpdateAnywayInvalidatesWhateverWriteDoes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond, UpdateAnyway: true})
+			f, proxy := broken(t, shared, Config{RedisTimeout: brisk, UpdateAnyway: true})
 			db := newRow("old")
 			f.expectUntouched("k", "old", db)
 			proxy.On(scriptOf("begin_update"), redistest.ReplyError("READONLY for a while"))
@@ -120,7 +120,7 @@ func TestAnUpdateThatWritesWithoutTheLockReportsWhy(t *testing.T) {
 
 func TestAnUpdateWhoseLockCannotBeGivenBackIsDone(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond, LeaseTTL: 300 * time.Millisecond})
+	f, proxy := broken(t, shared, Config{LeaseTTL: brisk})
 	db, ends := newRow("old"), scriptOf("end_update")
 	f.expectUntouched("k", "old", db)
 	g := f.guards[1]

@@ -47,9 +47,9 @@ func TestAWriteWithinUpdateTimeoutHoldsItsLockHoweverLongTheLeaseIs(t *testing.T
 	for name, limit := range map[string]time.Duration{"a minute": time.Minute, "no limit": off} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFleet(t, standalone(t), 1, Config{LeaseTTL: time.Second, UpdateTimeout: limit})
+			f := newFleet(t, standalone(t), 1, Config{LeaseTTL: brisk, UpdateTimeout: limit})
 			err := f.guards[0].Update(context.Background(), "k", func(ctx context.Context) error {
-				hold(t, 2500*time.Millisecond) // more than two leases
+				hold(t, 5*brisk/2) // more than two leases
 				expect.Equal(t, "intent", f.exists(f.intent("k")), true)
 				return ctx.Err()
 			})

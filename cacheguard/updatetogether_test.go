@@ -82,7 +82,7 @@ func TestAnUpdateWhoseRequestsOrRepliesAreLostLeavesNothingBehind(t *testing.T) 
 				}
 				t.Run(script+", "+string(fault)+" "+keys[0], func(t *testing.T) {
 					t.Parallel()
-					f, proxy := broken(t, shared, Config{RedisTimeout: 500 * time.Millisecond, LeaseTTL: time.Second})
+					f, proxy := broken(t, shared, Config{RedisTimeout: patienceFor(fault), LeaseTTL: 2 * brisk})
 					db, writes := newRow("old"), 0
 					_ = f.guards[1].Update(context.Background(), "j", db.write("old")) // the server knows the scripts then
 					rule := proxy.On(redistest.Script(protocol.Source(script)), fault).Times(1)
@@ -114,7 +114,7 @@ func TestAnUpdateWhoseRequestsOrRepliesAreLostLeavesNothingBehind(t *testing.T) 
 // The caller has left, and what it may have got was given up. The request that arrives then gets nothing.
 func TestALateRequestOfAnUpdateThatGaveUpTakesNothing(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{RedisTimeout: 500 * time.Millisecond})
+	f, proxy := broken(t, shared, Config{})
 	db, held := newRow("old"), redistest.Script(protocol.Source("lock_update"))
 	expect.Equal(t, "one that makes the scripts known", f.guards[0].Update(context.Background(), "k", db.write("old")), nil)
 	heard := f.redis.Subscribe(context.Background(), f.guards[0].keys.Channel)
@@ -195,7 +195,7 @@ func TestASecondCopyOfAnUpdatesBeginningMakesNoNewProof(t *testing.T) {
 // A process that died before it could give up, and whose request arrives after that.
 func TestALateCopyOfAnUpdatesBeginningLastsNoLongerThanItsTTL(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 2, Config{LeaseTTL: 2 * time.Second, RedisTimeout: bearing})
+	f := newFleet(t, standalone(t), 2, Config{LeaseTTL: brisk})
 	s, ctx := together(f), context.Background()
 	s.mustPut(2)
 	for what, key := range map[string]string{"intent": f.intent(s.key), "lock": f.value(s.key) + ":rw", "lease": f.lease(s.key)} {

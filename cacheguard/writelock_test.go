@@ -94,7 +94,7 @@ func TestUpdateAnywayWritesUnderTheWriteLock(t *testing.T) {
 	t.Parallel()
 	f, lockServer := newWriteLocked(t, Config{UpdateAnyway: true}, mutex.Config{Prefix: "locks"})
 	cache := redistest.Start(t)
-	g := newGuard(t, cache.Client(t), Config{WriteLock: f.guards[0].cfg.WriteLock, UpdateAnyway: true, Prefix: "shop"})
+	g := newGuard(t, cache.Client(t), Config{RedisTimeout: brisk, WriteLock: f.guards[0].cfg.WriteLock, UpdateAnyway: true, Prefix: "shop"})
 	cache.Pause()
 	defer cache.Resume()
 	written := false

@@ -7,10 +7,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/redis/script"
-	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
@@ -34,7 +34,7 @@ type Store struct {
 // It refuses clients with a client-side cache, and cluster clients that may read from replicas: they would read
 // replaced values.
 func New(rdb Redis, cfg Config) (*Store, error) {
-	if err := errors.Join(config.CheckPrimary(rdb), config.CheckOnePlace(rdb), cfg.check()); err != nil {
+	if err := errors.Join(goredis.CheckPrimary(rdb), goredis.CheckOnePlace(rdb), cfg.check()); err != nil {
 		return nil, fmt.Errorf("cas: %w", err)
 	}
 	cfg = cfg.withDefaults()

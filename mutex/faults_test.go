@@ -33,7 +33,7 @@ func TestALostReplyDoesNotMakeTheHolderWaitForItself(t *testing.T) {
 	for _, fault := range []redistest.Fault{redistest.DropReply, redistest.SwallowReply} {
 		t.Run(string(fault), func(t *testing.T) {
 			t.Parallel()
-			f, p := behind(t, Config{TTL: time.Hour, RedisTimeout: 5 * time.Second})
+			f, p := behind(t, Config{TTL: time.Hour})
 			lost := p.On(lockCommand, fault).Times(2)
 			l := f.lock(0, "k")
 			expect.Equal(t, "replies lost", lost.Count(), 2)
@@ -53,7 +53,7 @@ func TestALockThatIsGrantedTooLateIsGivenBack(t *testing.T) {
 		for _, fault := range []redistest.Fault{redistest.HoldReply, redistest.SwallowReply, redistest.DropReply} {
 			t.Run(name+", "+string(fault), func(t *testing.T) {
 				t.Parallel()
-				f, p := behind(t, Config{TTL: time.Hour, RedisTimeout: 100 * time.Millisecond})
+				f, p := behind(t, Config{TTL: time.Hour, RedisTimeout: brisk})
 				f.unlock(f.lock(1, "k")) // the server knows the script now
 				lost := p.On(lockCommand, fault)
 				_, err := ask(f.lockers[0], patient(t), "k")
@@ -140,7 +140,7 @@ func TestARestartOfRedisInterruptsNobodyForLong(t *testing.T) {
 func TestWithoutRedisLockFailsWithItsErrorInTime(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	f := newFleetOn(t, s.Client(t), Config{RedisTimeout: 100 * time.Millisecond}, s.Client(t))
+	f := newFleetOn(t, s.Client(t), Config{RedisTimeout: brisk}, s.Client(t))
 	l := f.lock(0, "k")
 	s.Pause()
 	_, err := f.lockers[0].TryLock(t.Context(), "other")

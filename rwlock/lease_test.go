@@ -12,13 +12,13 @@ import (
 
 func TestWatchdogKeepsALeaseAndAFixedLeaseEnds(t *testing.T) {
 	t.Parallel()
-	kept := newFleet(t, standalone(t), 2, Config{TTL: 200 * time.Millisecond}).listening()
+	kept := newFleet(t, standalone(t), 2, Config{TTL: brisk}).listening()
 	fixed := newFleet(t, standalone(t), 2, Config{TTL: 200 * time.Millisecond, FixedLease: true}).listening()
 	for _, how := range []take{(*Locker).Lock, (*Locker).RLock} {
 		l := must(t, kept.lockers[0], how, "a")
 		began := l.TrustedUntil()
 		redistest.Await(t, "the lease was renewed more than once", func() bool {
-			return l.TrustedUntil().After(began.Add(300 * time.Millisecond))
+			return l.TrustedUntil().After(began.Add(brisk / 2))
 		})
 		unlock(t, l)
 

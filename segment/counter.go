@@ -7,9 +7,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/redis/script"
-	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
@@ -33,7 +33,7 @@ type Counter struct {
 // It refuses clients with a client-side cache, and cluster clients that may read from replicas: they would count units
 // that have been taken.
 func New(rdb Redis, cfg Config) (*Counter, error) {
-	if err := errors.Join(config.CheckPrimary(rdb), config.CheckOnePlace(rdb), cfg.check()); err != nil {
+	if err := errors.Join(goredis.CheckPrimary(rdb), goredis.CheckOnePlace(rdb), cfg.check()); err != nil {
 		return nil, fmt.Errorf("segment: %w", err)
 	}
 	cfg = cfg.withDefaults()

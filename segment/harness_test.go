@@ -22,6 +22,7 @@ func newCounter(tb testing.TB, rdb Redis, cfg Config) *Counter {
 		cfg.Prefix = "test-" + rand.Text()
 	}
 	config.SetDefault(&cfg.RedisTimeout, patient)
+	config.SetDefault(&cfg.RedisTimeout, redistest.Patience)
 	c, err := New(rdb, cfg)
 	if err != nil {
 		tb.Fatal(err)

@@ -100,7 +100,7 @@ func TestATryLockWhoseAnswerIsLostGivesThePermitBack(t *testing.T) {
 	p := redistest.StartProxy(t, shared.Addr())
 	k := f.join(p.Client(t, func(o *redis.Options) {
 		o.ReadTimeout = 300 * time.Millisecond // so that what is given up ends soon
-	}), Config{TTL: time.Hour, RedisTimeout: 100 * time.Millisecond})
+	}), Config{TTL: time.Hour, RedisTimeout: brisk})
 	known(t, f.lockers[0])
 	for _, fault := range []redistest.Fault{redistest.SwallowReply, redistest.HoldReply} {
 		lost := p.On(acquireCommand, fault)
@@ -111,6 +111,10 @@ func TestATryLockWhoseAnswerIsLostGivesThePermitBack(t *testing.T) {
 		redistest.Await(t, "Redis has granted one", func() bool { return lost.Count() > 0 })
 		lost.Remove()
 		f.awaitHolders(0)
+		redistest.Await(t, "Redis is asked again", func() bool {
+			l, err := k.TryLock(t.Context(), "b")
+			return err == nil && l.Unlock(t.Context()) == nil
+		})
 	}
 }
 
@@ -174,10 +178,10 @@ func TestTheFirstInTheQueueReplacesACrashedHolderWithoutAHeartbeat(t *testing.T)
 
 func TestALeaseEndsByItselfWhenRedisCannotBeReached(t *testing.T) {
 	t.Parallel()
-	f, k, p := behind(t, Config{TTL: time.Second, RedisTimeout: 300 * time.Millisecond, Permits: 1})
+	f, k, p := behind(t, Config{TTL: 3 * time.Second, RedisTimeout: brisk, Permits: 1})
 	f.listening()
 	l := take(t, k)
-	next := wait(t, f.join(shared.Client(t), Config{TTL: time.Second, Permits: 1}))
+	next := wait(t, f.join(shared.Client(t), Config{TTL: 3 * time.Second, Permits: 1}))
 	f.awaitWaiters(1)
 	p.BlackHole(true)
 	<-l.Context().Done()
@@ -211,7 +215,7 @@ func TestUnlockHandsOnWhenRedisIsOutOfMemory(t *testing.T) {
 func TestCallsOnAServerThatHangsReturnItsErrorAndDoNotHang(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 1, Config{RedisTimeout: 100 * time.Millisecond})
+	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 1, Config{RedisTimeout: brisk})
 	l := take(t, f.lockers[0])
 	s.Pause()
 	t.Cleanup(s.Resume)
@@ -229,7 +233,7 @@ func TestCallsOnAServerThatHangsReturnItsErrorAndDoNotHang(t *testing.T) {
 func TestAFlushEndsLeasesAndQueuesWaitersAnew(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 2, Config{TTL: time.Second, Permits: 1}).listening()
+	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 2, Config{TTL: brisk, Permits: 1}).listening()
 	l := take(t, f.lockers[0])
 	w := wait(t, f.lockers[1])
 	f.awaitWaiters(1)

@@ -57,6 +57,11 @@ func (g *pagedGuard) findings() (all []finding) {
 			Result: warning, Detail: fmt.Sprintf("%d of %d hits of the shadow were old values: some writes do not invalidate", s.Old, s.Hits),
 		})
 	}
+	if g.Altered > 0 {
+		all = append(all, finding{
+			Result: warning, Detail: fmt.Sprintf("%d values do not come back from the codec as they were: its log names a field", g.Altered),
+		})
+	}
 	if len(g.Running) > 0 && g.Running[0].Took >= longLoad { // it is the longest
 		load := g.Running[0]
 		all = append(all, finding{Result: warning, Detail: fmt.Sprintf("a load of %q has run for %s", load.Key, seconds(load.Took))})

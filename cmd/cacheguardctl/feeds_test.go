@@ -13,6 +13,7 @@ import (
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/cdc"
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // made is a feed that the test has made up.
@@ -31,7 +32,7 @@ const noRedis = "redis://127.0.0.1:1"
 // instanceWith is the page of an instance that has the feed.
 func instanceWith(t *testing.T, name string, f admin.Feed) string {
 	t.Helper()
-	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{Prefix: "feeds", Instance: name})
+	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, Prefix: "feeds", Instance: name})
 	expect.ErrorIs(t, err)
 	t.Cleanup(func() { _ = guard.Close() }) // always nil
 	report, err := cdc.NewReport(cdc.ReportConfig{})

@@ -58,46 +58,6 @@ func TestKeysAskedForAtOnceShareTheParcelsThatWait(t *testing.T) {
 	s.sent.expect(t, k[:1], append(slices.Clone(rest[:maxReads]), k[0]), append(slices.Clone(rest[maxReads:]), k[0]))
 }
 
-func TestLoneCallerReadsSeveralKeysByItself(t *testing.T) {
-	t.Parallel()
-	s := bareStage(t, patient)
-	k := keysOf(t, s.Link, 4)
-	s.set(k[0], "beside")
-	for _, key := range k[1:3] {
-		s.set(key, key)
-	}
-	redistest.Await(t, "a request by own hands", func() bool { // an earlier reply may have been slow
-		s.awaitOwnHands("k")
-		held := s.hold("mget", redistest.Hold)
-		defer held.Remove()
-		done := make(chan []string)
-		go func() { done <- s.all(t.Context(), k[1:], k[0]) }()
-		receive(t, held.Hit())
-		lane := s.reads[0]
-		lane.mu.Lock()
-		own := len(lane.flying) == 1 && lane.flying[0].worker == nil
-		lane.mu.Unlock()
-		held.Release()
-		if got := <-done; !slices.Equal(got, []string{k[1], k[2], ""}) {
-			t.Errorf("values %q", got)
-		}
-		return own
-	})
-}
-
-func TestLostReplyToSeveralKeysIsAskedForAgain(t *testing.T) {
-	t.Parallel()
-	s := bareStage(t, patient)
-	k := keysOf(t, s.Link, 2)
-	s.set(k[0], "beside")
-	s.set(k[1], "v")
-	s.awaitOwnHands("k")
-	s.hold("mget", redistest.DropReply)
-	if got := s.all(t.Context(), k[1:], k[0]); !slices.Equal(got, []string{"v"}) {
-		t.Errorf("values %q", got)
-	}
-}
-
 func TestAClosedLinkReadsNoneOfManyKeys(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, patient)

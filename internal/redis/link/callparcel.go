@@ -17,6 +17,16 @@ import (
 type calls struct {
 	all  []*queuedCall
 	cmds []*redis.Cmd
+	room struct { // of the only call, mostly
+		all  [1]*queuedCall
+		cmds [1]*redis.Cmd
+	}
+}
+
+func newCalls() *calls {
+	p := new(calls)
+	p.all = p.room.all[:0]
+	return p
 }
 
 func (p *calls) read() int { return 0 }
@@ -28,7 +38,7 @@ func (p *calls) values() context.Context { return p.all[0].ctx }
 func (p *calls) carry(ctx context.Context) error {
 	l := p.all[0].lane.link
 	if len(p.all) == 1 {
-		p.cmds = []*redis.Cmd{p.all[0].Script.Run(ctx, l.alone)}
+		p.cmds = append(p.room.cmds[:0], p.all[0].Script.Run(ctx, l.alone))
 	} else {
 		scripts := make([]*script.Call, len(p.all))
 		for i, c := range p.all {

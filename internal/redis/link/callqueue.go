@@ -42,7 +42,7 @@ func (q *callQueue) full() bool  { return q.len() >= q.most }
 // take fills a parcel in the order of the ranks. Calls that are large or were refused in a pipeline go alone. Calls whose
 // callers will have left before an answer comes stay, unless nothing else is under way: an answer shows how long one takes.
 func (q *callQueue) take(firstRankOnly bool, trip time.Duration, idle bool) parcel {
-	p, then := new(calls), time.Now().Add(trip)
+	p, then := newCalls(), time.Now().Add(trip)
 	for rank := range q.byRank {
 		if firstRankOnly && Rank(rank) > EndsWork {
 			break
@@ -83,6 +83,9 @@ func (q *callQueue) take(firstRankOnly bool, trip time.Duration, idle bool) parc
 func (q *callQueue) keep(rank int, kept []*queuedCall, n int) {
 	all := q.byRank[rank]
 	switch {
+	case len(kept) == 0 && n == len(all) && cap(all) <= maxCalls:
+		clear(all)
+		q.byRank[rank] = all[:0]
 	case len(kept) == 0 && n == len(all):
 		q.byRank[rank] = nil
 	case len(kept) == 0:
@@ -122,7 +125,7 @@ func (p *calls) begin(c *queuedCall) {
 }
 
 func (q *callQueue) drain(everything bool) []parcel {
-	p := new(calls)
+	p := newCalls()
 	for rank := range q.byRank {
 		if !everything && Rank(rank) == EndsWork {
 			continue

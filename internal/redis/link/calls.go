@@ -45,11 +45,7 @@ func (l *Link) Do(ctx context.Context, key string, c *Call) (*redis.Cmd, error) 
 		return nil, context.Cause(ctx)
 	}
 	lane := l.calls[l.breakers.Part(key)]
-	reply, alone := lane.callAlone(ctx, c.Script, c.Trail, false)
-	if alone == answered {
-		return reply.Cmd, reply.Err()
-	}
-	reply, err := lane.call(ctx, *c, alone == uncertain)
+	reply, err := lane.call(ctx, *c)
 	return reply.Cmd, err
 }
 
@@ -60,11 +56,10 @@ type Reply struct {
 }
 
 // call makes a worker run the call.
-func (l *lane) call(ctx context.Context, c Call, tried bool) (Reply, error) {
-	q := &queuedCall{Call: c, lane: l, ctx: ctx, done: make(chan struct{}), tried: tried, waited: true}
+func (l *lane) call(ctx context.Context, c Call) (Reply, error) {
+	q := &queuedCall{Call: c, lane: l, ctx: ctx, done: make(chan struct{}), waited: true}
 	q.leaves, _ = ctx.Deadline()
 	if err := l.enqueue(q); err != nil {
-		q.unanswered(err)
 		return Reply{}, err
 	}
 	return q.wait()
@@ -172,4 +167,11 @@ func (c *queuedCall) answerLocked(cmd *redis.Cmd, err error) bool {
 		close(c.done)
 	}
 	return true
+}
+
+// failed is the reply to a call that was not sent, or not answered.
+func failed(err error) Reply {
+	cmd := redis.NewCmd(context.Background())
+	cmd.SetErr(err)
+	return Reply{Cmd: cmd}
 }

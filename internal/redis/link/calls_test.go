@@ -138,22 +138,16 @@ func TestCallThatIsRefusedForAMomentIsSentAgain(t *testing.T) {
 	for _, message := range []string{
 		"TRYAGAIN keys are moving", "CLUSTERDOWN Hash slot not served", "READONLY You can't write", "NOREPLICAS Not enough",
 	} {
-		for name, s := range map[string]*stage{"in a pipeline": newStage(t, patient), "by own hands": bareStage(t, patient)} {
-			refused := s.proxy.On(func(args []string) bool { return args[0] == "evalsha" && args[len(args)-1] == "1" },
-				redistest.ReplyError(message)).Times(1)
-			if s.sent == nil {
-				s.awaitOwnHands("k")
-				do(t, s.Link, echoed("k", "1")).expect("1")
-			} else {
-				release := s.occupied("k")
-				all := s.doAll(4, "k")
-				release()
-				expectEach(all)
-				s.sent.expect(t, s.sent.all()[0], s.sent.all()[1], []string{"0", "1", "2", "3"}, []string{"1"})
-			}
-			if refused.Count() != 1 {
-				t.Errorf("%s: %s was not the reply", name, message)
-			}
+		s := newStage(t, patient)
+		refused := s.proxy.On(func(args []string) bool { return args[0] == "evalsha" && args[len(args)-1] == "1" },
+			redistest.ReplyError(message)).Times(1)
+		release := s.occupied("k")
+		all := s.doAll(4, "k")
+		release()
+		expectEach(all)
+		s.sent.expect(t, s.sent.all()[0], s.sent.all()[1], []string{"0", "1", "2", "3"}, []string{"1"})
+		if refused.Count() != 1 {
+			t.Errorf("%s was not the reply", message)
 		}
 	}
 }

@@ -3,8 +3,7 @@
 //
 // # How a request travels
 //
-//  1. A caller asks. If nothing else is under way, or only a few reads of other keys (see hands.go), and Redis is so near that a
-//     goroutine switch would show, the caller sends the request itself (see own.go). Otherwise the request joins the queue of its lane.
+//  1. A caller asks. The request joins the queue of its lane.
 //  2. A lane has credits, which limit its parcels in flight: the longer a round trip takes, the more there are (see
 //     trip.go). As long as it has a credit, queued requests go out at once. When it has none, requests gather, and the
 //     next reply sends all of them in one parcel. No timer delays a request.
@@ -27,8 +26,8 @@
 //
 // # Locks, cas and segment
 //
-// A Sender has a link whose client sends nothing twice: the Sender repeats requests itself, as it knows which may run twice. The
-// all Senders on the client share breakers. It sends releases ahead of the rest, until they are known to have run. See its comment.
+// A Sender has a link whose client sends nothing twice: the Sender repeats requests itself, as it knows which may run twice. All
+// Senders on the client share breakers. It sends releases ahead of the rest, until they are known to have run. See its comment.
 //
 // A lane serves one part of the keyspace that fails by itself (package breaker), and carries either reads or calls.
 package link

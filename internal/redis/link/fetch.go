@@ -42,7 +42,7 @@ func (r *replies) of(i int) (a answer) {
 func (g *reads) fetch(ctx context.Context) replies {
 	l := g.lane.link
 	if g.len() == 1 {
-		return replies{each: []answer{get(ctx, l.rdb, g.all[0].key)}}
+		return replies{each: append(g.room.answer[:0], get(ctx, l.rdb, g.all[0].key))}
 	}
 	if l.mget.Load() {
 		if r, ok := g.fetchByMGET(ctx); ok {
@@ -64,17 +64,17 @@ func getCmd(ctx context.Context, key string) *redis.StringCmd {
 }
 
 // key is the i-th of those that the parcel reads.
-func (g *reads) key(i int) *string {
+func (g *reads) key(i int) string {
 	if i < len(g.all) {
-		return &g.all[i].key
+		return g.all[i].key
 	}
-	return &g.beside.keys[i-len(g.all)]
+	return g.beside.keys[i-len(g.all)]
 }
 
 // fetchByMGET reports false when the server does not let us: what looks like one server may be a proxy before many, or the
 // user may have no right to MGET.
 func (g *reads) fetchByMGET(ctx context.Context) (r replies, ok bool) {
-	cmd := redis.NewStringSliceCmd(ctx, g.mget(g.lane.link.unseen())...)
+	cmd := redis.NewStringSliceCmd(ctx, g.mget()...)
 	err := g.lane.link.rdb.Process(ctx, cmd)
 	if refusesMGET(err) || err == nil && len(cmd.Val()) != g.len() {
 		g.lane.link.mget.Store(false)
@@ -83,16 +83,12 @@ func (g *reads) fetchByMGET(ctx context.Context) (r replies, ok bool) {
 	return replies{found: cmd.Val(), err: err}, true
 }
 
-// mget is the command that reads all. Where nobody looks at it, keys travel by their addresses, which saves copies of the strings' headers.
-func (g *reads) mget(unseen bool) []any {
+// mget is the command that reads all.
+func (g *reads) mget() []any {
 	args := make([]any, 1, 1+g.len())
 	args[0] = "mget"
 	for i := range g.len() {
-		if key := g.key(i); unseen {
-			args = append(args, key)
-		} else {
-			args = append(args, *key)
-		}
+		args = append(args, g.key(i))
 	}
 	return args
 }
@@ -106,7 +102,7 @@ func (g *reads) fetchByPipeline(ctx context.Context) []answer {
 	cmds := make([]*redis.StringCmd, g.len())
 	pipe := g.lane.link.rdb.Pipeline()
 	for i := range cmds {
-		cmds[i] = getCmd(ctx, *g.key(i))
+		cmds[i] = getCmd(ctx, g.key(i))
 		_ = pipe.Process(ctx, cmds[i]) // only queues
 	}
 	_, _ = pipe.Exec(ctx) // each command keeps its error

@@ -45,8 +45,7 @@ type parcel interface {
 // flight is a parcel in flight.
 type flight struct {
 	parcel    parcel
-	worker    *worker    // nil: its caller sends it,
-	own       *ownFlight // as this
+	worker    *worker
 	permit    breaker.Permit
 	asked     bool // the breaker gave the permit
 	sent      time.Time
@@ -73,7 +72,6 @@ type lane struct {
 	idle      []*worker
 	bytes     uint64 // of values that were read
 	trip      trip
-	hands     hands       // of callers that send their requests themselves
 	alarm     *time.Timer // calls overdue
 	alarmAt   time.Time   // zero: it is not set
 }
@@ -126,7 +124,6 @@ func (l *lane) take(w *worker) (f *flight, refused []parcel) {
 		p = l.queue.take(!asked, l.trip.smooth, len(l.flying) == 0)
 	}
 	if p != nil {
-		l.hands.sendLocked(p, l.flying)
 		f = l.flyLocked(p, w, l.link.timeout/slowShare)
 		f.permit, f.asked = permit, asked
 		l.dispatchLocked()
@@ -142,8 +139,8 @@ func (l *lane) take(w *worker) (f *flight, refused []parcel) {
 
 // flyLocked starts the clock of a parcel.
 func (l *lane) flyLocked(p parcel, w *worker, patience time.Duration) *flight {
-	now := time.Now()
-	f := &flight{parcel: p, worker: w, sent: now, slowAt: now.Add(patience), deadline: now.Add(l.link.timeout + p.longer())}
+	now, f := time.Now(), &w.flight
+	*f = flight{parcel: p, worker: w, sent: now, slowAt: now.Add(patience), deadline: now.Add(l.link.timeout + p.longer())}
 	l.flying = append(l.flying, f)
 	l.credits++
 	l.watchLocked(now, f.slowAt)
@@ -174,7 +171,7 @@ func (l *lane) complete(f *flight, err error) (goOn bool) {
 	}
 	l.report(f, err)
 	l.mu.Lock()
-	if l.gathering || !l.mayFlyLocked() || l.hands.preferredLocked() && l.queue.empty() {
+	if l.gathering || !l.mayFlyLocked() {
 		f.worker.restLocked()
 	} else {
 		l.gathering = true

@@ -49,11 +49,15 @@ func observed(key, word string) (*Call, *lateness) {
 	return c, l
 }
 
-// again begins a call that its caller has sent before, without an answer.
+// again begins a call that was sent before, without an answer.
 func (s *stage) again(c *Call) doing {
 	s.t.Helper()
 	return doing{begin(s.t, func(ctx context.Context) (*redis.Cmd, error) {
-		reply, err := s.calls[0].call(ctx, *c, true)
+		q := &queuedCall{Call: *c, lane: s.calls[0], ctx: ctx, done: make(chan struct{}), tried: true, waited: true}
+		if err := s.calls[0].enqueue(q); err != nil {
+			return nil, err
+		}
+		reply, err := q.wait()
 		return reply.Cmd, err
 	})}
 }
@@ -172,23 +176,4 @@ func TestLateIsCalledOnceForACallThatIsNotSentAgain(t *testing.T) {
 			t.Errorf("%s: the queue has %d calls, %d of them gone", name, q.len(), q.gone)
 		}
 	}
-	s := newStage(t, patient)
-	s.Close()
-	c, late := observed("k", "v")
-	s.again(c).expectError(ErrClosed)
-	late.expect(t, "")
-}
-
-func TestCallIsTriedAgainByAWorkerWhenItsCallersOwnAttemptHasNoReply(t *testing.T) {
-	t.Parallel()
-	s := bareStage(t, patient)
-	redistest.Await(t, "the fault", func() bool {
-		s.awaitOwnHands("k")
-		lost := s.hold("evalsha", redistest.HoldReply) // a worker would wait for it as long as the test takes
-		defer lost.Remove()
-		c, late := observed("k", "v")
-		do(t, s.Link, c).expect("v")
-		late.expect(t)
-		return lost.Count() == 1
-	})
 }

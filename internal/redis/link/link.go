@@ -36,7 +36,6 @@ type Link struct {
 	timeout  time.Duration
 	breakers *breaker.Set
 	mget     atomic.Bool // several keys may be read with one MGET
-	own      *ownHands   // nil: callers never send a request themselves
 	reads    []*lane     // one for each part of the keyspace
 	calls    []*lane     // as above
 	running  sync.WaitGroup
@@ -45,7 +44,7 @@ type Link struct {
 
 // New returns a Link. It does no I/O and starts no goroutine. The timeout bounds a request from the moment it is sent.
 func New(rdb Redis, timeout time.Duration, h *breaker.Set) *Link {
-	l := &Link{rdb: rdb, alone: rdb, piped: rdb, timeout: timeout, breakers: h, own: newOwnHands(rdb, min(ownTimeout, timeout), timeout), release: h.Close}
+	l := &Link{rdb: rdb, alone: rdb, piped: rdb, timeout: timeout, breakers: h, release: h.Close}
 	if _, cluster := rdb.(interface{ ReloadState(ctx context.Context) }); cluster {
 		// A cluster client sends a whole pipeline again when its first command fails, beside those of its commands that it has sent to
 		// other nodes already: two goroutines then write into one command.
@@ -55,7 +54,7 @@ func New(rdb Redis, timeout time.Duration, h *breaker.Set) *Link {
 	l.mget.Store(single)
 	for part := range h.Len() {
 		reads := newLane(l, h.Breaker(part), new(readQueue))
-		reads.hands.most, reads.spare = mostHands, spareReads
+		reads.spare = spareReads
 		l.reads = append(l.reads, reads)
 		l.calls = append(l.calls, newLane(l, h.Breaker(part), &callQueue{most: maxCalls}))
 	}

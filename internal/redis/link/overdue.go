@@ -34,9 +34,6 @@ func (l *lane) overdue() {
 		switch {
 		case now.Before(f.slowAt):
 			continue
-		case f.worker == nil && f.own.patient && now.Before(f.deadline):
-		case f.worker == nil:
-			f.own.expire()
 		case now.Before(f.deadline):
 		case starved && f.reprieves < yield.Reprieves:
 			f.reprieves++
@@ -66,11 +63,8 @@ func (l *lane) overdue() {
 func (l *lane) nextLocked() (next time.Time) {
 	for _, f := range l.flying {
 		at := f.deadline
-		switch {
-		case !f.slow:
+		if !f.slow {
 			at = f.slowAt
-		case f.worker == nil && (!f.own.patient || f.own.Err() != nil):
-			continue // nothing is left to be done
 		}
 		if next.IsZero() || at.Before(next) {
 			next = at

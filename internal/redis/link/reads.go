@@ -45,9 +45,6 @@ func (l *Link) Get(ctx context.Context, key string, beside ...string) (*Read, er
 		return nil, err
 	}
 	lane := l.reads[l.breakers.Part(key)]
-	if read := lane.readAlone(ctx, key, beside); read != nil {
-		return read, nil
-	}
 	read, err := lane.join(ctx, key, beside)
 	if err == nil {
 		err = read.Wait(ctx)
@@ -79,9 +76,7 @@ func (l *lane) joinLocked(ctx context.Context, key string, beside []string, room
 	q := l.queue.(*readQueue)
 	read := q.byKey[key]
 	if read == nil {
-		read = room.New()
-		read.key, read.lane = key, l
-		q.addLocked(ctx, read)
+		read = q.addLocked(ctx, l, key, room)
 	}
 	read.beside.add(beside)
 	read.waiting++
@@ -115,21 +110,25 @@ func (r *Read) Wait(ctx context.Context) error {
 type readQueue struct {
 	groups []*reads // the last one may grow
 	byKey  map[string]*Read
+	room   [1]*reads // of groups, mostly
 }
 
-func (q *readQueue) addLocked(ctx context.Context, read *Read) {
-	n := len(q.groups)
-	if n == 0 || len(q.groups[n-1].all) >= maxReads {
-		q.groups = append(q.groups, &reads{lane: read.lane, ctx: ctx, done: make(chan struct{})})
-		n++
+func (q *readQueue) addLocked(ctx context.Context, l *lane, key string, room *slab.Slab[Read]) (read *Read) {
+	if n := len(q.groups); n == 0 || len(q.groups[n-1].all) >= maxReads {
+		g := &reads{lane: l, ctx: ctx, done: make(chan struct{})}
+		g.all, g.beside.keys, read = g.room.all[:0], g.room.beside[:0], &g.room.first
+		q.groups = append(q.groups, g)
+	} else {
+		read = room.New()
 	}
-	read.group = q.groups[n-1]
-	read.beside = &read.group.beside
-	read.group.all = append(read.group.all, read)
+	g := q.groups[len(q.groups)-1]
+	read.key, read.lane, read.group, read.beside = key, l, g, &g.beside
+	g.all = append(g.all, read)
 	if q.byKey == nil {
 		q.byKey = make(map[string]*Read)
 	}
-	q.byKey[read.key] = read
+	q.byKey[key] = read
+	return read
 }
 
 func (q *readQueue) empty() bool { return len(q.groups) == 0 }
@@ -143,7 +142,6 @@ func (q *readQueue) take(firstRankOnly bool, _ time.Duration, _ bool) parcel {
 		for _, read := range g.all {
 			if read.waiting > 0 {
 				kept = append(kept, read)
-				g.callers += read.waiting
 			} else {
 				read.Err = errUnsent
 			}
@@ -164,7 +162,7 @@ func (q *readQueue) popLocked() *reads {
 	g := q.groups[0]
 	q.groups[0] = nil
 	if q.groups = q.groups[1:]; len(q.groups) == 0 {
-		q.groups = nil
+		q.groups = q.room[:0]
 	}
 	for _, read := range g.all {
 		delete(q.byKey, read.key)
@@ -186,8 +184,13 @@ type reads struct {
 	all     []*Read
 	replies replies // of all, and then of what is beside them
 	beside  beside
-	callers int           // that wait for it when it is sent
 	done    chan struct{} // closed when the reads are answered
+	room    struct {      // of the only read, mostly
+		first  Read
+		all    [1]*Read
+		answer [1]answer
+		beside [3]string // epochs of the Prefix, of a kind and of a tag
+	}
 }
 
 func (g *reads) values() context.Context { return g.ctx }
@@ -218,16 +221,12 @@ func (g *reads) read() (n int) {
 }
 
 func (g *reads) deliver() {
-	g.handOut()
-	close(g.done)
-}
-
-func (g *reads) handOut() {
 	for i, read := range g.all {
 		a := g.replies.of(i)
 		read.Raw, read.Err = a.raw, a.err
 	}
 	g.beside.replies, g.beside.first = g.replies, len(g.all)
+	close(g.done)
 }
 
 func (g *reads) fail(err error) {

@@ -143,16 +143,15 @@ func TestMoreKeysThanAParcelHoldsAreReadInSeveral(t *testing.T) {
 
 func TestKeyThatHoldsNoStringIsThereWithNoContent(t *testing.T) {
 	t.Parallel()
-	for name, s := range map[string]*stage{"lane": newStage(t, patient), "own hands": bareStage(t, patient)} {
-		k := keysOf(t, s.Link, 2)
-		if err := s.rdb.HSet(t.Context(), k[0], "f", "v").Err(); err != nil {
-			t.Fatal(err)
-		}
-		s.set(k[1], "")
-		for _, key := range k {
-			if read, err := s.Get(t.Context(), key); err != nil || read.Err != nil || read.Raw == nil || len(read.Raw) != 0 {
-				t.Errorf("%s: %s: read %#v, %v; want no bytes, and not nil", name, key, read, err)
-			}
+	s := newStage(t, patient)
+	k := keysOf(t, s.Link, 2)
+	if err := s.rdb.HSet(t.Context(), k[0], "f", "v").Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.set(k[1], "")
+	for _, key := range k {
+		if read, err := s.Get(t.Context(), key); err != nil || read.Err != nil || read.Raw == nil || len(read.Raw) != 0 {
+			t.Errorf("%s: read %#v, %v; want no bytes, and not nil", key, read, err)
 		}
 	}
 }
@@ -174,4 +173,24 @@ func TestSharedReadIsMadeOnceForAll(t *testing.T) {
 	if n := made.Load(); n != 1 {
 		t.Errorf("made %d times, want once", n)
 	}
+}
+
+func TestOneMoreParcelOfReadsIsUnderWayThanTheRoundTripAsksFor(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, patient)
+	s.reads[0].spare = spareReads
+	k := keysOf(t, s.Link, 4)
+	held := s.proxy.On(redistest.Command("get"), redistest.Hold)
+	var all []asking
+	for parcels := range 2 {
+		all = append(all, ask(t, s.Link, k[parcels]))
+		redistest.Await(t, "it is sent", func() bool { return held.Count() == parcels+1 })
+	}
+	all = append(all, ask(t, s.Link, k[2]), ask(t, s.Link, k[3]))
+	held.Remove()
+	held.Release()
+	for _, a := range all {
+		a.expect("")
+	}
+	s.sent.expect(t, k[:1], k[1:2], k[2:])
 }

@@ -56,18 +56,9 @@ func (s *Sender) Ask(ctx context.Context, call script.Call, trail *Trail) (Reply
 	if ctx.Err() != nil {
 		return Reply{}, context.Cause(ctx)
 	}
-	lane := s.lane(call.Keys[0])
-	reply, alone := lane.callAlone(ctx, &call, trail, false)
-	if alone == answered && known(reply.Err()) {
-		return reply, reply.Err()
-	}
-	return s.askQueued(ctx, lane, call, trail)
-}
-
-func (s *Sender) askQueued(ctx context.Context, lane *lane, call script.Call, trail *Trail) (Reply, error) {
 	began := time.Now()
 	for attempts := 0; ; attempts++ {
-		reply, err := lane.call(ctx, Call{Script: &call, Trail: trail, Rank: Ordinary}, false)
+		reply, err := s.lane(call.Keys[0]).call(ctx, Call{Script: &call, Trail: trail, Rank: Ordinary})
 		if !again(err) || time.Since(began) > s.link.timeout || !s.pause(ctx, attempts) {
 			return reply, err
 		}
@@ -76,11 +67,7 @@ func (s *Sender) askQueued(ctx context.Context, lane *lane, call script.Call, tr
 
 // AskOnce sends the call once: with any error but an answer of Redis' it may have run, or may yet.
 func (s *Sender) AskOnce(ctx context.Context, call script.Call) (Reply, error) {
-	lane := s.lane(call.Keys[0])
-	if reply, alone := lane.callAlone(ctx, &call, nil, false); alone != unsent {
-		return reply, reply.Err()
-	}
-	return lane.call(ctx, Call{Script: &call, Rank: Ordinary, Single: true}, false)
+	return s.lane(call.Keys[0]).call(ctx, Call{Script: &call, Rank: Ordinary, Single: true})
 }
 
 // AskAll asks all at once, in as few requests as there are nodes, and returns the first error.
@@ -103,7 +90,7 @@ func (s *Sender) AskAll(ctx context.Context, calls []script.Call) ([]*redis.Cmd,
 	for i, c := range all {
 		reply, err := c.wait()
 		if again(err) && failed == nil {
-			reply, err = s.askQueued(ctx, c.lane, calls[i], nil)
+			reply, err = s.Ask(ctx, calls[i], nil)
 		}
 		if cmds[i] = reply.Cmd; failed == nil {
 			failed = err
@@ -129,14 +116,6 @@ func (s *Sender) Leave(trail *Trail, release func(lost bool) script.Call, worth 
 // Release runs a call that gives something up until it is known to have run, or so much time has passed that it need not be.
 // It returns after the time-out at the latest; then the rest is done in the background.
 func (s *Sender) Release(call script.Call, worth time.Duration) (Reply, error) {
-	reply, alone := s.lane(call.Keys[0]).callAlone(context.Background(), &call, nil, true)
-	if alone == answered && settled(reply.Err()) {
-		return reply, reply.Err()
-	}
-	return s.releaseQueued(call, worth)
-}
-
-func (s *Sender) releaseQueued(call script.Call, worth time.Duration) (Reply, error) {
 	r := s.start(call, worth)
 	timer := time.NewTimer(s.link.timeout)
 	defer timer.Stop()

@@ -11,9 +11,6 @@ const (
 	// As long as nothing is known of the round trip.
 	firstCredits = 4
 
-	// near is a round trip so short that a change between goroutines would show.
-	near = 300 * time.Microsecond
-
 	tripWindow = time.Second
 
 	// The longest that is taken into the average, or a Redis that did not answer would look far away for long.
@@ -62,10 +59,4 @@ func (t *trip) credits() int {
 		return firstCredits
 	}
 	return min(mostCredits, 1+int(s/perCredit))
-}
-
-// isNear reports whether a caller may send a request itself.
-func (t *trip) isNear() bool {
-	s := t.shortest()
-	return s > 0 && s < near
 }

@@ -22,9 +22,6 @@ func TestCreditsGrowWithTheRoundTrip(t *testing.T) {
 		if got := trip.credits(); got != want {
 			t.Errorf("%v: %d credits, want %d", took, got, want)
 		}
-		if got := trip.isNear(); got != (took > 0 && took < near) {
-			t.Errorf("%v: near is %v", took, got)
-		}
 	}
 }
 

@@ -19,7 +19,8 @@ type worker struct {
 	cancel context.CancelFunc
 	wake   chan struct{} // size 1
 	idle   *time.Timer
-	rests  bool // it is one of lane.idle, or was until it was woken; guarded by lane.mu
+	flight flight // the last one: nobody but the worker looks at it once it has landed
+	rests  bool   // it is one of lane.idle, or was until it was woken; guarded by lane.mu
 }
 
 func newWorker(l *lane) *worker {

@@ -58,17 +58,7 @@ type Call struct {
 
 // Run runs the call: one round trip, two when the server does not know the script.
 func (c *Call) Run(ctx context.Context, rdb Processor) *redis.Cmd {
-	return c.run(ctx, rdb, false)
-}
-
-// RunUnseen is Run for a client without hooks, which would wonder at keys that are given by their addresses: that saves a copy of
-// each.
-func (c *Call) RunUnseen(ctx context.Context, rdb Processor) *redis.Cmd {
-	return c.run(ctx, rdb, true)
-}
-
-func (c *Call) run(ctx context.Context, rdb Processor, unseen bool) *redis.Cmd {
-	cmd := c.command(ctx, evalsha, c.Script.hash, unseen)
+	cmd := c.bySHA(ctx)
 	err := rdb.Process(ctx, cmd)
 	if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 		cmd = c.bySource(ctx)
@@ -109,26 +99,22 @@ func (c *Call) Command(ctx context.Context, bySource bool) *redis.Cmd {
 }
 
 func (c *Call) bySHA(ctx context.Context) *redis.Cmd {
-	return c.command(ctx, evalsha, c.Script.hash, false)
+	return c.command(ctx, evalsha, c.Script.hash)
 }
 
 func (c *Call) bySource(ctx context.Context) *redis.Cmd {
-	return c.command(ctx, eval, c.Script.src, false)
+	return c.command(ctx, eval, c.Script.src)
 }
 
-func (c *Call) command(ctx context.Context, name, script any, unseen bool) *redis.Cmd {
+func (c *Call) command(ctx context.Context, name, script any) *redis.Cmd {
 	args := make([]any, 0, 3+len(c.Keys)+len(c.Args))
 	if c.Script.command != nil {
 		args = append(args, c.Script.command)
 	} else {
 		args = append(args, name, script, len(c.Keys))
 	}
-	for i := range c.Keys {
-		if unseen {
-			args = append(args, &c.Keys[i])
-		} else {
-			args = append(args, c.Keys[i])
-		}
+	for _, key := range c.Keys {
+		args = append(args, key)
 	}
 	return redis.NewCmd(ctx, append(args, c.Args...)...)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-const awaitTimeout = 20 * time.Second
+const awaitTimeout = redistest.Patience
 
 // both runs a test for each version of the protocol.
 func both(t *testing.T, test func(t *testing.T, protocol func(*redis.Options))) {
