@@ -3,16 +3,27 @@ package cacheguard
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
+// slowCodec lets others run before it encodes.
+type slowCodec struct{ jsonCodec }
+
+func (c slowCodec) Marshal(v any) ([]byte, error) {
+	for range 1000 {
+		runtime.Gosched()
+	}
+	return c.jsonCodec.Marshal(v)
+}
+
 // Values are read-only, but the only caller of a load has nobody to notice.
 func TestWhatACallerDoesToItsValueIsNotStored(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{RedisTimeout: bearing, MaxLoads: 1})
+	f, proxy := broken(t, shared, Config{RedisTimeout: bearing, Codec: slowCodec{}})
 	made := func(context.Context) (map[string]string, error) { return map[string]string{"is": "right"}, nil }
 	bytes := func(context.Context) ([]byte, error) { return []byte("right"), nil }
 	c := newCaches(t, f, CacheConfig[string, map[string]string]{
