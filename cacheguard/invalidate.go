@@ -7,7 +7,6 @@ import (
 	"github.com/cacheguard/go/internal/cache/invalidate"
 	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/redis/replicas"
-	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/errs"
 )
 
@@ -67,24 +66,13 @@ func (g *Guard) send(ctx context.Context, s *invalidate.Sender, keys []string) e
 func (g *Guard) openInvalidations() {
 	w := &invalidate.Writer{
 		Redis: g.rdb, Timeout: g.cfg.RedisTimeout, Replicas: replicas.New(g.rdb, g.cfg.Replicas, g.cfg.RedisTimeout, g.life), Breakers: g.breakers,
-		Life: g.life, Journal: &g.journal,
+		Life: g.life, Journal: &g.journal, Notices: g.notices, Local: func() *tier.Local { return g.local },
 		Failed: func(op, key string, err error) error { return g.redisError(op, key, err) },
 		Untold: func(op, key string, err error) error { return &RedisError{Op: op, Key: key, Err: err} },
 	}
-	g.invalidations.Open(w, invalidate.Sort{
-		Part: g.partOf,
-		Call: func(key, notice string) *script.Call {
-			return g.keys.Invalidate(g.keys.ValueKey(key), notice)
-		},
-		Notice:      func(key string) string { return g.notices.Next(g.partOf(key), key) },
-		ForgetLocal: func(keys []string) { g.local.Forget(keys...) },
-		Shown:       func(key string) string { return key },
-		Steps: func(key, notice string) [][]*script.Call {
-			return g.keys.InvalidateInSteps(g.keys.ValueKey(key), notice)
-		},
-	})
+	g.invalidations.OpenKeys(w, &g.keys)
 	g.invalidations.AreAny = func(some bool) { g.detours.put(owedKeys, some) }
-	g.ofEpochs.OpenEpochs(w, g.epochs, g.notices, func() *tier.Local { return g.local })
+	g.ofEpochs.OpenEpochs(w, g.epochs)
 }
 
 // InvalidateTags is Invalidate for all entries with one of the tags, including those being loaded. It takes a round trip, however many
