@@ -9,7 +9,7 @@ import (
 	"time"
 
 	configs "github.com/cacheguard/go/internal/run/config"
-	"github.com/cacheguard/go/middleware/internal/identity"
+	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/rules"
 )
 
@@ -238,8 +238,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func (c *Config) identity() identity.Settings {
-	return identity.Settings{
+func (c *Config) identity() canonical.Settings {
+	return canonical.Settings{
 		Space: c.Space, SortQuery: c.SortQuery, SortAccept: c.SortAccept, KeyFields: c.KeyFields, NotKeyFields: c.NotKeyFields,
 		Guesses:     c.DefaultTTL > 0 || c.Heuristic > 0 || len(c.StatusTTL)+len(c.StoreErrors) > 0,
 		IgnoreQuery: c.Key.IgnoreQuery, OnlyQuery: c.Key.OnlyQuery, Cookies: c.Key.Cookies, Claim: c.Key.Claim, MaxURL: c.Limits.URL,

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/middleware/internal/cachestatus"
-	"github.com/cacheguard/go/middleware/internal/identity"
+	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
 	"github.com/cacheguard/go/middleware/internal/writer"
@@ -16,15 +16,18 @@ import (
 // exchange is one request and its response.
 type exchange struct {
 	// These do not change once a lookup has begun, so a load that outlives the request may read them.
-	cache    *Cache
-	r        *http.Request
-	next     http.Handler
-	warming  bool             // for Cache.Warm, not for a client
-	want     rules.Directives // of the request
-	key      string           // of the page
-	location string           // of the page
-	unnamed  []record.Pair    // what selects a variant although no Vary names it
-	search   *identity.Search // the rule that found the page; nil: its whole query
+	cache     *Cache
+	r         *http.Request
+	next      http.Handler
+	warming   bool              // for Cache.Warm, not for a client
+	want      rules.Directives  // of the request
+	key       string            // of the page
+	location  string            // of the page
+	unnamed   []record.Pair     // what selects a variant although no Vary names it
+	front     http.Header       // what was set in front: each client has its own
+	varies    []string          // the fields that a Vary in it names
+	forbidden bool              // it says that the response is for this client alone, unless the handler says otherwise
+	search    *canonical.Search // the rule that found the page; nil: its whole query
 
 	// These belong to the request's goroutine.
 	w       http.ResponseWriter
@@ -94,6 +97,12 @@ func dropsFields(h http.Header) bool {
 	})
 }
 
+// selects reports whether the request may have what a record says. What was set in front counts as if the handler had set it for this request.
+func (x *exchange) selects(rec *record.Record) bool {
+	return x.cache.names.Selects(rec, x.r, x.unnamed, x.varies) &&
+		!(x.forbidden && rec.IsResponse() && x.cache.rules.Forbids(writer.Final(x.front, rec, rec.HTTPHeader())))
+}
+
 // now returns the time by which pages age.
 func (x *exchange) now() time.Time { return x.cache.clock.Now() }
 
@@ -150,11 +159,15 @@ func (x *exchange) callHandler(how Result, before func(status int)) {
 
 // serveCached answers from the cache, or with a page that is made for it.
 func (x *exchange) serveCached() {
-	x.r = x.cache.names.Trimmed(x.r)
+	if h := x.w.Header(); len(h) > 0 {
+		x.front = writer.Canonical(h)
+		x.varies, x.forbidden = canonical.VaryFields(nil, x.front), x.cache.rules.Forbids(x.front)
+	}
+	x.r = x.cache.names.Request(x.r)
 	x.key, x.location = x.cache.names.Page(x.r)
 	x.unnamed = x.cache.names.Unnamed(x.r)
 	x.searchPath()
-	if identity.OverridesMethod(x.r, x.unnamed) { // what changes something must reach the handler each time
+	if canonical.OverridesMethod(x.r, x.unnamed) { // what changes something must reach the handler each time
 		x.bypass("")
 		return
 	}

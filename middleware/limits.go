@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
@@ -69,7 +70,7 @@ func (b *build) admits() (unfit string) {
 		return "" // somebody has named it
 	}
 	now, page, variants := l.x.now(), l.x.location, set.Variants
-	path, query := l.x.cache.names.Split(l.x.r)
+	path, query := canonical.Split(l.x.r)
 	if l.x.search != nil {
 		query, variants = l.x.searched(), variants+1 // the first of a query may be a variant, too
 		page += query

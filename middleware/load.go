@@ -8,7 +8,9 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/rules"
+	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
 // load lets the handler make the response, and returns its record. The Guard calls it, once for all
@@ -27,7 +29,7 @@ func (l *lookup) load(ctx context.Context, old *[]byte) ([]byte, error) {
 	}
 	rec, keep := b.result()
 	if rec.IsResponse() {
-		cacheguard.SetTags(ctx, l.x.cache.tagsOf(rec)...)
+		cacheguard.SetTags(ctx, l.x.cache.tagsOf(rec.Location, writer.Final(l.x.front, rec, rec.HTTPHeader()))...)
 	}
 	b.stored.Store(rec.IsResponse() && keep > 0)
 	cacheguard.SetTTL(ctx, keep)
@@ -62,7 +64,9 @@ func (b *build) run(ctx context.Context) {
 // the previous one.
 func (l *lookup) request(ctx context.Context) *http.Request {
 	r := l.x.r.Clone(ctx) // handlers change its URL, form and path values in place, and may run twice, or beside those in front
-	r.Method = http.MethodGet
+	r.Header = l.x.cache.names.Header(r.Header)
+	r.Method, r.Close = http.MethodGet, false
+	canonical.Form(r)
 	rules.DropConditions(r.Header)
 	for _, name := range []string{"If-Range", "Range"} {
 		r.Header.Del(name)

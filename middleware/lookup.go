@@ -2,13 +2,14 @@ package middleware
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/go-chi/chi/v5"
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/cache/pages"
-	"github.com/cacheguard/go/middleware/internal/identity"
+	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/sliced"
 	"github.com/cacheguard/go/middleware/internal/writer"
@@ -58,7 +59,7 @@ type variant struct {
 func (x *exchange) find() (*lookup, found) {
 	l, got := x.retrieve(variant{}, "uri-miss")
 	if got.err == nil && got.own == nil && !got.mine {
-		fields := identity.NamedFields(got.rec)
+		fields := slices.Compact(slices.Sorted(slices.Values(append(canonical.NamedFields(got.rec), x.varies...))))
 		values := x.cache.names.Selection(x.r, fields, x.unnamed)
 		l, got = x.retrieve(variant{page: got.rec.ID, fields: fields, values: values}, "vary-miss")
 	}
@@ -120,7 +121,7 @@ func (l *lookup) ask() found {
 		}
 	default:
 		if got.rec, got.err = record.Decode(raw); got.err == nil {
-			got.mine = l.x.cache.names.Selects(got.rec, l.x.r, l.x.unnamed)
+			got.mine = l.x.selects(got.rec)
 		}
 	}
 	if got.err == nil && (got.rec.Location != l.x.location || l.refusesLeftover(got)) {
@@ -170,7 +171,7 @@ func (l *lookup) wantsPart() bool {
 // slices is the page in slices that has the record as its header.
 func (l *lookup) slices(head *record.Record) *sliced.Page {
 	return &sliced.Page{
-		Store: l.x.cache.slices, Head: head, Key: l.key, Client: l.x.r, Handler: l.x.next, Ask: l.backgroundRequest,
+		Store: l.x.cache.slices, Head: head, Key: l.key, Client: l.x.r, Front: l.x.front, Handler: l.x.next, Ask: l.backgroundRequest,
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/cacheguard/go/middleware/internal/identity"
+	"github.com/cacheguard/go/middleware/internal/canonical"
 )
 
 // A response with No-Vary-Search may answer requests for other queries of its path. The cache learns that from the first response of a
@@ -19,13 +19,13 @@ const otherSearch = "search"
 type searches struct {
 	any        atomic.Bool
 	mu         sync.Mutex
-	young, old map[string]*identity.Search
+	young, old map[string]*canonical.Search
 }
 
 // maxSearches is how many paths are remembered, in each of two generations.
 const maxSearches = 1 << 12
 
-func (s *searches) of(path string) *identity.Search {
+func (s *searches) of(path string) *canonical.Search {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if said, found := s.young[path]; found {
@@ -35,7 +35,7 @@ func (s *searches) of(path string) *identity.Search {
 }
 
 // learn notes what a response of the path said; nil: nothing.
-func (s *searches) learn(path string, said *identity.Search) {
+func (s *searches) learn(path string, said *canonical.Search) {
 	if path == "" || said == nil && !s.any.Load() {
 		return
 	}
@@ -47,7 +47,7 @@ func (s *searches) learn(path string, said *identity.Search) {
 		return
 	}
 	if s.young == nil || len(s.young) >= maxSearches {
-		s.young, s.old = make(map[string]*identity.Search), s.young
+		s.young, s.old = make(map[string]*canonical.Search), s.young
 	}
 	s.young[path] = said
 	s.any.Store(true)
@@ -58,7 +58,7 @@ func (x *exchange) searchPath() {
 	if !x.cache.search.any.Load() {
 		return
 	}
-	if x.search = x.cache.search.of(identity.Path(x.location)); x.search == nil {
+	if x.search = x.cache.search.of(canonical.Path(x.location)); x.search == nil {
 		return
 	}
 	key, location, selects := x.cache.names.Searched(x.r, x.search)
@@ -70,7 +70,7 @@ func (x *exchange) searched() string { return x.unnamed[len(x.unnamed)-1].Value 
 
 // learnSearch notes what a response that may be stored says, and reports whether it can be stored where it was looked for.
 func (b *build) learnSearch(h http.Header) bool {
-	x, said := b.lookup.x, identity.SearchOf(h)
-	x.cache.search.learn(identity.Path(x.cache.names.Location(x.r)), said)
+	x, said := b.lookup.x, canonical.SearchOf(h)
+	x.cache.search.learn(canonical.Path(x.cache.names.Location(x.r)), said)
 	return x.search == nil || x.search.Same(said)
 }

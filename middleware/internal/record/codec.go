@@ -10,7 +10,7 @@ import (
 )
 
 // version is the first bytes of every record.
-const version = "h3"
+const version = "h4"
 
 // errNone says that a value in the cache is no record.
 var errNone = errors.New("middleware: no record of this version")
@@ -30,7 +30,7 @@ func (e *Record) Encode() []byte {
 	} {
 		text = binary.AppendVarint(text, n)
 	}
-	for _, pairs := range [][]Pair{e.Vary, e.Header, e.Trailer} {
+	for _, pairs := range [][]Pair{e.Vary, e.Front, e.Header, e.Trailer} {
 		text = binary.AppendVarint(text, int64(len(pairs)))
 		for _, p := range pairs {
 			text = appendString(appendString(text, p.Name), p.Value)
@@ -84,7 +84,7 @@ func Decode(b []byte) (*Record, error) {
 	e.Until = time.Duration(t.int())
 	e.Terms.Lifetime, e.Terms.Age = time.Duration(t.int()), time.Duration(t.int())
 	e.Terms.SWR, e.Terms.SIE = time.Duration(t.int()), time.Duration(t.int())
-	e.Vary, e.Header, e.Trailer = t.pairs(), t.pairs(), t.pairs()
+	e.Vary, e.Front, e.Header, e.Trailer = t.pairs(), t.pairs(), t.pairs(), t.pairs()
 	if e.Kind == Sliced {
 		e.Length, e.Parts = t.int(), t.string()
 	}

@@ -38,7 +38,8 @@ type Record struct {
 	StandsIn bool          // it is stale, and served because the handler failed
 	Leftover bool          // it was there before, and the response that should have replaced it could not be stored
 	Vary     []Pair        // the fields that select it, with their values in the request
-	Header   []Pair
+	Front    []Pair        // what its handler did to fields that had been set in front of the cache
+	Header   []Pair        // of its handler alone
 	Trailer  []Pair
 	Body     []byte
 	Length   int64  // Sliced: of the whole body

@@ -27,14 +27,16 @@ type Settings struct {
 	StatusTTL                         map[int]time.Duration // instead of DefaultTTL
 	StoreErrors                       map[int]time.Duration // which, and for how long at most; nil: see LongestError
 	StoreSetCookie                    bool
-	Targets                           []string // response fields that count before Cache-Control
+	Override                          func(*http.Request, http.Header) // nil: none
+	Targets                           []string                         // response fields that count before Cache-Control
 }
 
 // Reply is a response as the handler made it.
 type Reply struct {
 	Status   int
 	Header   http.Header
-	Sent     time.Time // when the handler was called
+	Front    http.Header // what of it was set in front of the cache: its cookies are the client's own
+	Sent     time.Time   // when the handler was called
 	Received time.Time
 }
 
@@ -48,10 +50,7 @@ type Assessment struct {
 // Assess decides whether a response may be stored, and how long it is fresh (RFC 9111 sections 3 and 4.2). A response whose freshness
 // information is contradictory or unparsable is treated as stale (section 4.2.1).
 func (s *Settings) Assess(r *http.Request, a Reply) Assessment {
-	d, isTargeted := targeted(a.Header, s.Targets)
-	if !isTargeted {
-		d = Parse(a.Header.Values("Cache-Control"))
-	}
+	d, isTargeted := s.directives(a.Header)
 	t := record.Terms{
 		NoCache: d.NoCache, Strict: d.MustRevalidate || d.ProxyRevalidate, NoStale: d.SMaxAge.Given,
 		Shared: d.Public || d.SMaxAge.Given || d.MustRevalidate,
@@ -78,6 +77,26 @@ func (s *Settings) Assess(r *http.Request, a Reply) Assessment {
 		out.Unfit = s.whyNot(r, a, &d, &out)
 	}
 	return out
+}
+
+func (s *Settings) directives(h http.Header) (d Directives, isTargeted bool) {
+	if d, isTargeted = targeted(h, s.Targets); !isTargeted {
+		d = Parse(h.Values("Cache-Control"))
+	}
+	return d, isTargeted
+}
+
+// Forbids reports whether a header says that nobody else may have the response.
+func (s *Settings) Forbids(h http.Header) bool {
+	d, _ := s.directives(h)
+	return d.Private || d.NoStore && !d.MustUnderstand
+}
+
+// Correct lets Override correct a header.
+func (s *Settings) Correct(r *http.Request, h http.Header) {
+	if s.Override != nil {
+		s.Override(r, h)
+	}
 }
 
 // lifetime is how long the response says it is fresh, and whether it says so. An unparsable Expires counts as 0.
@@ -169,7 +188,7 @@ func (s *Settings) whyNot(r *http.Request, a Reply, d *Directives, out *Assessme
 		return "private"
 	case len(r.Header["Authorization"]) > 0 && !out.Shared:
 		return "authorization"
-	case len(a.Header["Set-Cookie"]) > 0 && !s.StoreSetCookie && !slices.Contains(out.Without, "Set-Cookie"):
+	case slices.ContainsFunc(a.Header["Set-Cookie"], func(c string) bool { return !slices.Contains(a.Front["Set-Cookie"], c) }) && !s.StoreSetCookie && !slices.Contains(out.Without, "Set-Cookie"):
 		return setCookie
 	case slices.ContainsFunc(List(a.Header["Vary"]), notAField):
 		return "vary"
