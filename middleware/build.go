@@ -45,7 +45,8 @@ type build struct {
 	assessed rules.Assessment
 	asked    *http.Request
 	route    string
-	unheard  bool // nobody is there to get a response that cannot be stored
+	refused  string // why Config.Limits forbid to store the response
+	unheard  bool   // nobody is there to get a response that cannot be stored
 
 	confirmed   bool // the handler said that the stale record is good
 	standsIn    bool // the handler failed, and the stale record is served
@@ -139,7 +140,7 @@ func (b *build) decide(status int, h http.Header) writer.Decision {
 	case method == http.MethodHead && (status != http.StatusOK || !b.assessed.Explicit):
 		unfit = wrongMethod // a router in front may have chosen this handler for HEAD, and refuse other requests with it
 	default:
-		unfit = b.limited(status)
+		unfit, b.refused = b.limited(status)
 	}
 	return writer.Decision{Unfit: unfit, Explicit: b.assessed.Explicit}
 }

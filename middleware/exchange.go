@@ -57,7 +57,7 @@ func (x *exchange) serve() {
 	case method != http.MethodGet && method != http.MethodHead:
 		x.passThrough("method")
 	case x.cache.names.TooLong(x.r):
-		x.bypass(writer.Limited)
+		x.bypass(limited)
 	case x.personal(), x.cache.cfg.Bypass != nil && x.cache.cfg.Bypass(x.r):
 		x.bypass("")
 	case x.want.NoStore && !x.want.OnlyIfCached:
@@ -142,7 +142,7 @@ func (x *exchange) serveUnsafe() {
 
 // passedFor is how a request was answered whose response is not stored for that reason.
 func passedFor(detail string) Result {
-	if detail == writer.Limited || detail == writer.First {
+	if detail == limited {
 		return Refused
 	}
 	return Passed

@@ -12,7 +12,6 @@ import (
 	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/sliced"
-	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
 // lookup asks the Guard for the record of a page or of a variant. A load of it may outlive the request.
@@ -71,8 +70,10 @@ const maxTries = 3
 
 // retrieve gets the record of a page or of a variant, and makes sure that no invalidation has overtaken it.
 func (x *exchange) retrieve(v variant, why string) (l *lookup, got found) {
-	for range maxTries {
-		l = newLookup(x, v, why)
+	for i := range maxTries {
+		if l = newLookup(x, v, why); i == 0 {
+			l.use()
+		}
 		if got = l.ask(); got.err != nil || got.own != nil || !l.overtaken(got) {
 			return l, got
 		}
@@ -138,7 +139,7 @@ func (l *lookup) refusesLeftover(got found) bool {
 }
 
 // overtaken reports whether the request must not have the result of the load that it joined: a stale page in place of a failure, which
-// this request does not accept, a page that was not stored because nobody had asked for it before, or a page that an invalidation has overtaken. The Guard notices only invalidations of the record's own
+// this request does not accept, or a page that an invalidation has overtaken. The Guard notices only invalidations of the record's own
 // key. Those of its page, a tag or a prefix show in their current values, unless Redis does not answer.
 func (l *lookup) overtaken(got found) bool {
 	switch rec := got.rec; {
@@ -148,8 +149,6 @@ func (l *lookup) overtaken(got found) bool {
 		return true
 	case got.how == cacheguard.Bypassed:
 		return false
-	case rec.Kind == record.PassThrough && rec.Why() == writer.First:
-		return true
 	default:
 		return rec.Page != l.variant.page
 	}
@@ -190,6 +189,8 @@ func (f *found) result() Result {
 		return Failed
 	case !f.rec.IsResponse():
 		return passedFor(f.rec.Why())
+	case f.own != nil && f.own.refused != "":
+		return Refused
 	case f.rec.StandsIn:
 		return Stale
 	}

@@ -59,6 +59,9 @@ func (b *build) outcome() (*record.Record, time.Duration) {
 	}
 	rec := b.record()
 	rec.Trailer = stored
+	if b.refused != "" {
+		return rec, 0
+	}
 	return rec, settings.Keep(&b.assessed.Terms, b.w.Sent)
 }
 
@@ -80,7 +83,7 @@ func (b *build) instead(kind record.Kind) (*record.Record, time.Duration) {
 			return &rec, keep
 		}
 	}
-	if failed || b.w.Unfit == wrongMethod || b.w.Unfit == otherSearch || b.w.Unfit == writer.Incomplete || b.w.Unfit == writer.Limited || b.w.Unfit == writer.First {
+	if failed || b.w.Unfit == wrongMethod || b.w.Unfit == otherSearch || b.w.Unfit == writer.Incomplete {
 		return b.mark(kind, 0)
 	}
 	return b.mark(kind, l.x.cache.cfg.PassFor)
