@@ -46,6 +46,7 @@ type build struct {
 	asked    *http.Request
 	route    string
 	refused  string // why Config.Limits forbid to store the response
+	moved    bool   // the page is to be looked for by its No-Vary-Search
 	unheard  bool   // nobody is there to get a response that cannot be stored
 
 	confirmed   bool // the handler said that the stale record is good

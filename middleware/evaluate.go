@@ -15,7 +15,7 @@ func (l *lookup) evaluate(raw []byte) cacheguard.Verdict {
 		return cacheguard.Replace
 	}
 	l.seen, l.seenMine = rec, l.x.selects(rec)
-	if l.variant.page == "" && !l.seenMine {
+	if l.variant.page == "" && !l.seenMine || rec.Kind == record.Moved {
 		return cacheguard.Serve // it says where the variants are
 	}
 	l.previous = rec

@@ -57,6 +57,10 @@ type variant struct {
 // tell variants apart. If it does not suit the request, the lookup goes on under the key of these fields' values.
 func (x *exchange) find() (*lookup, found) {
 	l, got := x.retrieve(variant{}, "uri-miss")
+	if got.err == nil && got.rec.Kind == record.Moved && (got.own == nil || got.own.unheard || x.warming) {
+		x.searchBy(canonical.SearchOf(got.rec.HTTPHeader()))
+		l, got = x.retrieve(variant{}, "uri-miss")
+	}
 	if got.err == nil && got.own == nil && !got.mine {
 		fields := slices.Compact(slices.Sorted(slices.Values(append(canonical.NamedFields(got.rec), x.varies...))))
 		values := x.cache.names.Selection(x.r, fields, x.unnamed)

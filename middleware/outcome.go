@@ -75,6 +75,11 @@ func (b *build) headAlone() (*record.Record, time.Duration) {
 // nor does a response to anything but GET.
 func (b *build) instead(kind record.Kind) (*record.Record, time.Duration) {
 	l, status, now := b.lookup, b.w.Status, b.lookup.x.now()
+	if b.moved && b.w.Unfit == otherSearch {
+		rec, _ := b.mark(record.Moved, 0)
+		rec.Header = append(rec.Header, record.Pairs(b.w.Sent, func(name string) bool { return name != "No-Vary-Search" })...)
+		return rec, l.x.cache.rules.Keep(&b.assessed.Terms, b.w.Sent)
+	}
 	failed := kind == record.Failed || status >= 400 || status == 0 && !b.w.Hijacked
 	if previous := l.usable(); previous != nil && (failed || previous.Servable(now)) {
 		if keep := l.x.cache.rules.Remaining(previous); keep > 0 {

@@ -22,7 +22,7 @@ type Search struct {
 }
 
 const (
-	noVarySearch = "No-Vary-Search"
+	noVarySearch = "No-Vary-Search" // of a response, and of a record that leads to it
 	maxNames     = 64
 )
 

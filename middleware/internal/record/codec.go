@@ -97,7 +97,7 @@ func Decode(b []byte) (*Record, error) {
 // valid reports whether a record may be sent.
 func (e *Record) valid() bool {
 	switch e.Kind {
-	case PassThrough, Failed:
+	case PassThrough, Moved, Failed:
 	case Stored:
 		if e.Status < 200 || e.Status > 999 {
 			return false

@@ -16,11 +16,12 @@ import (
 // Kind says what a record is.
 type Kind byte
 
-// The kinds. PassThrough and Failed are marks: records without a response.
+// The kinds. PassThrough, Moved and Failed are marks: records without a response.
 const (
 	Stored      Kind = 'r' // a response
 	Sliced      Kind = 's' // a response without its body, which is stored in slices
 	PassThrough Kind = 'p' // the response could not be stored, and requests go straight to the handler
+	Moved       Kind = 'm' // the page is to be looked for by what its No-Vary-Search says
 	Failed      Kind = 'f' // the handler panicked, and the requests that waited for it get an error
 )
 
