@@ -28,10 +28,15 @@ func (l *lookup) load(ctx context.Context, old *[]byte) ([]byte, error) {
 		return nil, fmt.Errorf("middleware: %w: %w", ctx.Err(), context.Cause(ctx))
 	}
 	rec, keep := b.result()
+	if b.stored.Store(rec.IsResponse() && keep > 0); b.stored.Load() {
+		l.holds(ctx, keep)
+	}
+	if l.variant.page == "" && rec.Variants > 0 {
+		keep = max(keep, l.x.left(rec))
+	}
 	if rec.IsResponse() {
 		cacheguard.SetTags(ctx, l.x.cache.tagsOf(rec.Location, writer.Final(l.x.front, rec, rec.HTTPHeader()))...)
 	}
-	b.stored.Store(rec.IsResponse() && keep > 0)
 	cacheguard.SetTTL(ctx, keep)
 	return rec.Encode(), nil
 }

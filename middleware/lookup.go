@@ -49,6 +49,7 @@ type found struct {
 // variant is one of the variants of a page, or, if page is empty, the page itself.
 type variant struct {
 	page   string        // the ID of the page
+	left   time.Duration // for how long the page's own record is there
 	fields []string      // that tell its variants apart
 	values []record.Pair // of the fields, in the request
 }
@@ -64,7 +65,7 @@ func (x *exchange) find() (*lookup, found) {
 	if got.err == nil && got.own == nil && !got.mine {
 		fields := slices.Compact(slices.Sorted(slices.Values(append(canonical.NamedFields(got.rec), x.varies...))))
 		values := x.cache.names.Selection(x.r, fields, x.unnamed)
-		l, got = x.retrieve(variant{page: got.rec.ID, fields: fields, values: values}, "vary-miss")
+		l, got = x.retrieve(variant{page: got.rec.ID, left: x.left(got.rec), fields: fields, values: values}, "vary-miss")
 	}
 	return l, got
 }

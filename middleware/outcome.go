@@ -40,7 +40,7 @@ func (b *build) outcome() (*record.Record, time.Duration) {
 	case b.standsIn:
 		rec := *b.validate
 		rec.StandsIn = true
-		return &rec, settings.Remaining(b.validate)
+		return &rec, settings.Remaining(b.validate, b.received)
 	case b.confirmed:
 		rec, assessed := b.renewed()
 		b.assessed = assessed
@@ -82,7 +82,7 @@ func (b *build) instead(kind record.Kind) (*record.Record, time.Duration) {
 	}
 	failed := kind == record.Failed || status >= 400 || status == 0 && !b.w.Hijacked
 	if previous := l.usable(); previous != nil && (failed || previous.Servable(now)) {
-		if keep := l.x.cache.rules.Remaining(previous); keep > 0 {
+		if keep := l.x.cache.rules.Remaining(previous, now); keep > 0 {
 			rec := *previous
 			rec.Leftover, rec.StandsIn = true, kind == record.Failed && l.mayStandIn(previous, now)
 			return &rec, keep
@@ -148,10 +148,11 @@ func (b *build) recordOfHeader(kind record.Kind, h http.Header) *record.Record {
 	return rec
 }
 
-// keepID gives the record the ID of the one it replaces if the same fields tell their variants apart. The variants know the page by it.
+// keepID gives the record the ID of the one it replaces if the same fields tell their variants apart. The variants know the page by it, as
+// long as they need it.
 func (b *build) keepID(rec *record.Record) {
 	if previous := b.lookup.previous; previous != nil && slices.Equal(canonical.NamedFields(previous), canonical.NamedFields(rec)) {
-		rec.ID = previous.ID
+		rec.ID, rec.Variants = previous.ID, max(0, previous.Variants-rec.Received.Sub(previous.Received))
 	}
 }
 

@@ -66,7 +66,7 @@ func (x *exchange) describe(l *lookup, got found, now time.Time) string {
 	f := cachestatus.Forward{Why: l.why, TTL: left, HasTTL: true}
 	switch own := got.own; {
 	case own != nil:
-		f.Status, f.Stored, f.Detail = own.w.Status, own.stored.Load(), own.refused
+		f.Status, f.Stored, f.Detail, f.HasTTL = own.w.Status, own.stored.Load(), own.refused, own.refused == ""
 		if got.result() == Bypassed {
 			f.Stored, f.Detail = false, "redis"
 		}

@@ -25,7 +25,7 @@ func (e *Record) Encode() []byte {
 		text = appendString(text, s)
 	}
 	for _, n := range []int64{
-		int64(e.Status), e.Received.UnixMilli(), int64(e.Until), int64(e.Terms.Lifetime), int64(e.Terms.Age),
+		int64(e.Status), e.Received.UnixMilli(), int64(e.Until), int64(e.Variants), int64(e.Terms.Lifetime), int64(e.Terms.Age),
 		int64(e.Terms.SWR), int64(e.Terms.SIE),
 	} {
 		text = binary.AppendVarint(text, n)
@@ -81,7 +81,7 @@ func Decode(b []byte) (*Record, error) {
 	t.rest = t.rest[2:]
 	e.ID, e.Page, e.Location, e.Route = t.string(), t.string(), t.string(), t.string()
 	e.Status, e.Received = int(t.int()), time.UnixMilli(t.int())
-	e.Until = time.Duration(t.int())
+	e.Until, e.Variants = time.Duration(t.int()), time.Duration(t.int())
 	e.Terms.Lifetime, e.Terms.Age = time.Duration(t.int()), time.Duration(t.int())
 	e.Terms.SWR, e.Terms.SIE = time.Duration(t.int()), time.Duration(t.int())
 	e.Vary, e.Front, e.Header, e.Trailer = t.pairs(), t.pairs(), t.pairs(), t.pairs()

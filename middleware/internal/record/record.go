@@ -36,6 +36,7 @@ type Record struct {
 	Received time.Time
 	Terms    Terms         // as they were at Received
 	Until    time.Duration // PassThrough: how long the mark holds, from Received on
+	Variants time.Duration // how long the variants of the page need it, from Received on
 	StandsIn bool          // it is stale, and served because the handler failed
 	Leftover bool          // it was there before, and the response that should have replaced it could not be stored
 	Vary     []Pair        // the fields that select it, with their values in the request

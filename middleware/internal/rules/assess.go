@@ -221,8 +221,8 @@ func (s *Settings) Keep(t *record.Terms, h http.Header) time.Duration {
 }
 
 // Remaining is how long a stored record may still be of use.
-func (s *Settings) Remaining(rec *record.Record) time.Duration {
-	return record.Plus(s.Keep(&rec.Terms, rec.HTTPHeader()), -time.Since(rec.Received))
+func (s *Settings) Remaining(rec *record.Record, now time.Time) time.Duration {
+	return record.Plus(s.Keep(&rec.Terms, rec.HTTPHeader()), -now.Sub(rec.Received))
 }
 
 // age is corrected_initial_age of RFC 9111 section 4.2.3. The first member of an Age field counts; an unparsable one is ignored
