@@ -157,8 +157,8 @@ func (x *exchange) callHandler(how Result, before func(status int)) {
 	x.res.Status, x.res.Route = w.Status, route(x.r)
 }
 
-// serveCached answers from the cache, or with a page that is made for it.
-func (x *exchange) serveCached() {
+// identify computes what tells pages apart for this request.
+func (x *exchange) identify() {
 	if h := x.w.Header(); len(h) > 0 {
 		x.front = writer.Canonical(h)
 		x.varies, x.forbidden = canonical.VaryFields(nil, x.front), x.cache.rules.Forbids(x.front)
@@ -167,6 +167,11 @@ func (x *exchange) serveCached() {
 	x.key, x.location = x.cache.names.Page(x.r)
 	x.unnamed = x.cache.names.Unnamed(x.r)
 	x.searchPath()
+}
+
+// serveCached answers from the cache, or with a page that is made for it.
+func (x *exchange) serveCached() {
+	x.identify()
 	if canonical.OverridesMethod(x.r, x.unnamed) { // what changes something must reach the handler each time
 		x.bypass("")
 		return

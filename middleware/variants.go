@@ -42,7 +42,7 @@ func (l *lookup) holds(ctx context.Context, keep time.Duration) {
 		}
 		rec, err := record.Decode(*old)
 		if err == nil {
-			rec.Leftover = true // those who join have to look at its age
+			rec.Leftover = true                                           // those who join have to look at its age
 			rec.Variants = record.Plus(x.now().Sub(rec.Received), 2*keep) // the next ones end a little later
 			cacheguard.SetTags(ctx, x.cache.tagsOf(rec.Location, writer.Final(x.front, rec, rec.HTTPHeader()))...)
 			cacheguard.SetTTL(ctx, x.left(rec))

@@ -133,7 +133,7 @@ func rewritten(r *http.Request) (seen string) {
 	if r.URL.Host != "" {
 		seen += "//" + r.URL.Host
 	}
-	if r.URL.RawPath == "" && r.URL.Path == path && isQueryOf(r.URL, query) {
+	if r.URL.RawPath == "" && r.URL.EscapedPath() == path && isQueryOf(r.URL, query) {
 		return seen
 	}
 	if u, err := url.ParseRequestURI(r.RequestURI); err == nil && u.Path == r.URL.Path && u.RawPath == r.URL.RawPath && queryOf(u) == queryOf(r.URL) {
