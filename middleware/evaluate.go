@@ -18,6 +18,10 @@ func (l *lookup) evaluate(raw []byte) cacheguard.Verdict {
 	if l.variant.page == "" && !l.seenMine || rec.Kind == record.Moved {
 		return cacheguard.Serve // it says where the variants are
 	}
+	if v := l.variant; v.old != "" && rec.Page == v.old {
+		rec = l.x.cache.softened(rec, v.softened)
+		rec.Page, l.seen = v.page, rec
+	}
 	l.previous = rec
 	l.revoked = rec.Page != l.variant.page || !l.seenMine
 	if l.revoked || l.reload.replaces(rec) {

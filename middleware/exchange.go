@@ -133,10 +133,13 @@ func (x *exchange) passThroughAs(f cachestatus.Forward) {
 func (x *exchange) serveUnsafe() {
 	base, keys := x.cache.names.Base(x.r), x.cache.names.Keys(x.r)
 	x.callHandler(Passed, func(status int) {
+		f := cachestatus.Forward{Why: "method"}
 		if status >= 200 && status < 400 && x.cache.invalidates(x.r.Method) {
-			x.invalidateAfter(base, keys, x.w.Header())
+			if x.res.NotInvalidated = x.invalidateAfter(base, keys, x.w.Header()); x.res.NotInvalidated != nil {
+				f.Detail = "not-invalidated"
+			}
 		}
-		x.setStatus(cachestatus.Forward{Why: "method"})
+		x.setStatus(f)
 	})
 }
 

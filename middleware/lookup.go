@@ -48,10 +48,12 @@ type found struct {
 
 // variant is one of the variants of a page, or, if page is empty, the page itself.
 type variant struct {
-	page   string        // the ID of the page
-	left   time.Duration // for how long the page's own record is there
-	fields []string      // that tell its variants apart
-	values []record.Pair // of the fields, in the request
+	page     string        // the ID of the page
+	old      string        // the ID that the page had before a soft invalidation
+	softened time.Time     // when that was
+	left     time.Duration // for how long the page's own record is there
+	fields   []string      // that tell its variants apart
+	values   []record.Pair // of the fields, in the request
 }
 
 // find gets the record that the request selects. The page's own record is the variant that was made first, and names the fields that
@@ -65,7 +67,7 @@ func (x *exchange) find() (*lookup, found) {
 	if got.err == nil && got.own == nil && !got.mine {
 		fields := slices.Compact(slices.Sorted(slices.Values(append(canonical.NamedFields(got.rec), x.varies...))))
 		values := x.cache.names.Selection(x.r, fields, x.unnamed)
-		l, got = x.retrieve(variant{page: got.rec.ID, left: x.left(got.rec), fields: fields, values: values}, "vary-miss")
+		l, got = x.retrieve(variant{page: got.rec.ID, old: got.rec.Old, softened: got.rec.Softened, left: x.left(got.rec), fields: fields, values: values}, "vary-miss")
 	}
 	return l, got
 }

@@ -152,7 +152,7 @@ func (b *build) recordOfHeader(kind record.Kind, h http.Header) *record.Record {
 // long as they need it.
 func (b *build) keepID(rec *record.Record) {
 	if previous := b.lookup.previous; previous != nil && slices.Equal(canonical.NamedFields(previous), canonical.NamedFields(rec)) {
-		rec.ID, rec.Variants = previous.ID, max(0, previous.Variants-rec.Received.Sub(previous.Received))
+		rec.ID, rec.Old, rec.Softened, rec.Variants = previous.ID, previous.Old, previous.Softened, max(0, previous.Variants-rec.Received.Sub(previous.Received))
 	}
 }
 

@@ -29,6 +29,7 @@ const (
 type Record struct {
 	Kind     Kind
 	ID       string // identifies a page to its variants
+	Old      string // of a page: the ID that it had before Softened
 	Page     string // of a variant: the ID of its page; of a slice: the Parts of its page
 	Location string // the URL that was asked for, in full, as keys are shortened
 	Route    string // pattern of the route that made the response
@@ -37,6 +38,7 @@ type Record struct {
 	Terms    Terms         // as they were at Received
 	Until    time.Duration // PassThrough: how long the mark holds, from Received on
 	Variants time.Duration // how long the variants of the page need it, from Received on
+	Softened time.Time     // when a soft invalidation made it stale; zero: none did
 	StandsIn bool          // it is stale, and served because the handler failed
 	Leftover bool          // it was there before, and the response that should have replaced it could not be stored
 	Vary     []Pair        // the fields that select it, with their values in the request

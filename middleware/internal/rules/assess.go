@@ -22,6 +22,7 @@ const LongestError = 10 * time.Second
 // Settings decide what may be stored, and for how long. The Config of package middleware documents them.
 type Settings struct {
 	DefaultTTL, KeepFor, StaleIfError time.Duration
+	StaleWhile                        time.Duration // stale-while-revalidate of responses that are fresh when they come
 	Grace                             time.Duration // StaleIfError of responses that are fresh when they come
 	Heuristic                         float64
 	StatusTTL                         map[int]time.Duration // instead of DefaultTTL
@@ -65,6 +66,9 @@ func (s *Settings) Assess(r *http.Request, a Reply) Assessment {
 		if t.SIE = s.StaleIfError; t.Lifetime > t.Age {
 			t.SIE = max(t.SIE, s.Grace)
 		}
+	}
+	if !d.StaleWhileRevalidate.Given && !t.Strict && !t.NoStale && !t.NoCache && t.Lifetime > t.Age {
+		t.SWR = s.StaleWhile
 	}
 	if d.Malformed {
 		t.Lifetime, t.SWR, t.SIE, t.Strict = 0, 0, 0, true
