@@ -29,18 +29,20 @@ type reader struct {
 	confirmed atomic.Uint64 // everything before this position is invalidated
 	changed   chan struct{} // has one if confirmed has moved
 	awaiting  atomic.Int64  // since when receive waits for the database, in ns since 1970; 0: it does not
-	published string        // the fingerprint of the publication
+	log       string        // which, for notes
+	noted     time.Time     // the position was, in Redis
+	tree      *tree         // as of the last look
 
 	markMu sync.Mutex
 	end    pglogrepl.LSN // of the log, at
 	when   time.Time
 }
 
-func newReader(f *Feed, conn *pgconn.PgConn, side *pgx.Conn, ids map[uint32]*engine.Table, at slot) *reader {
-	r := &reader{feed: f, conn: conn, side: side, changed: make(chan struct{}, 1), end: at.end, when: at.when}
+func newReader(f *Feed, conn *pgconn.PgConn, side *pgx.Conn, tables *tree, at slot) *reader {
+	r := &reader{feed: f, conn: conn, side: side, changed: make(chan struct{}, 1), end: at.end, when: at.when, tree: tables}
 	r.confirmed.Store(uint64(at.confirmed))
 	r.applier = engine.NewApplier(f.engine, engine.Steps[pglogrepl.LSN]{Settle: r.settle, Confirm: r.confirm})
-	r.decoder = decoder{tables: f.engine.Tables, ids: ids, ancestors: r.ancestors, put: r.applier.Put}
+	r.decoder = decoder{engine: f.engine, ids: tables.tables(f.engine.Tables), ancestors: r.ancestors, kinds: r.kinds, put: r.applier.Put}
 	return r
 }
 
@@ -72,7 +74,11 @@ func (r *reader) receive(ctx context.Context) error {
 				return err
 			}
 		case *pgproto3.ErrorResponse:
-			return fmt.Errorf("cdc/postgres: read the log: %w", pgconn.ErrorResponseToPgError(message))
+			err := pgconn.ErrorResponseToPgError(message)
+			if err.Code == "42704" { // the database looks into its catalogue as of when it logged the change
+				return givenUp("there was no publication of the name when changes were logged")
+			}
+			return fmt.Errorf("cdc/postgres: read the log: %w", err)
 		case *pgproto3.CopyDone:
 			return errors.New("cdc/postgres: the database has ended the reading of the log")
 		}
@@ -103,9 +109,15 @@ func (r *reader) data(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// confirm notes that everything before the position is invalidated.
-func (r *reader) confirm(position pglogrepl.LSN) error {
-	if uint64(position) > r.confirmed.Load() {
+// confirm notes that everything before the position is invalidated, in Redis first.
+func (r *reader) confirm(ctx context.Context, position pglogrepl.LSN) error {
+	moved := uint64(position) > r.confirmed.Load()
+	if moved || time.Since(r.noted) > lookEvery { // Redis may have lost it
+		if err := r.persist(ctx, max(uint64(position), r.confirmed.Load())); err != nil {
+			return err
+		}
+	}
+	if moved {
 		r.confirmed.Store(uint64(position))
 		r.poke()
 	}
@@ -152,31 +164,53 @@ func (r *reader) attend(ctx context.Context) error {
 	}
 }
 
-// watch looks at what the slot holds back.
+// watch looks at what the slot holds back, and at what is published.
 func (r *reader) watch(ctx context.Context) error {
-	s, published, err := r.ask(ctx)
+	s, whole, err := r.ask(ctx)
 	if err != nil {
 		return err
 	}
-	if published != r.published {
-		return givenUp("the publication, or a table of it, is another one, so changes may have been left out")
+	if len(whole) > 0 {
+		part := &engine.Part[pglogrepl.LSN]{Committed: time.Now()}
+		for _, name := range whole {
+			part.AddWhole(r.feed.engine.Tables[name])
+		}
+		if err := r.applier.Put(ctx, part); err != nil {
+			return err
+		}
 	}
 	r.markMu.Lock()
 	if pglogrepl.LSN(r.confirmed.Load()) >= r.end {
 		r.end, r.when = s.end, s.when
 	}
 	r.markMu.Unlock()
-	return r.feed.bound(s)
+	r.sideMu.Lock()
+	defer r.sideMu.Unlock()
+	return r.feed.bound(ctx, r.side, s)
 }
 
-func (r *reader) ask(ctx context.Context) (s slot, published string, err error) {
+// ask returns the state of the slot, and the mapped tables whose partitions or children are others than they were.
+func (r *reader) ask(ctx context.Context) (s slot, whole []string, err error) {
 	r.sideMu.Lock()
 	defer r.sideMu.Unlock()
 	if s, err = r.feed.look(ctx, r.side); err != nil {
-		return s, "", err
+		return s, nil, err
 	}
-	published, err = r.feed.fingerprint(ctx, r.side)
-	return s, published, err
+	var p problems
+	now, err := r.feed.tree(ctx, r.side, &p)
+	if err != nil {
+		return s, nil, err
+	}
+	whole, err = now.since(r.tree, errors.Join(p...))
+	r.tree = now
+	return s, whole, err
+}
+
+// kinds asks on the reader's own connection.
+func (r *reader) kinds(ctx context.Context, types []uint32) ([]kind, error) {
+	r.sideMu.Lock()
+	defer r.sideMu.Unlock()
+	return kindsOf(ctx, r.side, types)
 }
 
 func (r *reader) settle(ctx context.Context, xids []uint64) error {

@@ -71,25 +71,15 @@ func (f *Feed) session(ctx context.Context) error {
 		return err
 	}
 	defer hangUp(side)
-	published, err := f.fingerprint(ctx, side)
+	tables, err := f.ready(ctx, side)
 	if err != nil {
 		return err
 	}
-	ids, err := f.ready(ctx, side)
+	slot, err := f.standBy(ctx, side)
 	if err != nil {
 		return err
 	}
-	slot, err := f.look(ctx, side)
-	for ; err == nil && slot.there && slot.active; slot, err = f.look(ctx, side) {
-		f.engine.Trouble(nil)
-		if err := engine.Sleep(ctx, lookEvery); err != nil {
-			return err
-		}
-	}
-	if err != nil {
-		return err
-	}
-	if why, tooMuch := errors.AsType[givenUp](f.bound(slot)); tooMuch { // a row that cannot be mapped ends each session before watch looks
+	if why, tooMuch := errors.AsType[givenUp](f.bound(ctx, side, slot)); tooMuch { // what ends each session may do so before watch looks
 		return f.giveUp(ctx, side, why)
 	}
 	conn, err := f.dialReplication(ctx)
@@ -97,7 +87,8 @@ func (f *Feed) session(ctx context.Context) error {
 		return err
 	}
 	defer hangUpReplication(conn)
-	if !slot.there || slot.lost {
+	fresh := !slot.there || slot.lost
+	if fresh {
 		if err := f.create(ctx, conn, side, slot); err != nil {
 			return err
 		}
@@ -114,14 +105,33 @@ func (f *Feed) session(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("read slot %s: %w", f.cfg.Slot, err)
 	}
-	r := newReader(f, conn, side, ids, slot)
-	r.published = published
+	r := newReader(f, conn, side, tables, slot)
+	if err := r.own(ctx, slot, fresh); err != nil {
+		return err
+	}
 	err = r.run(ctx)
 	if why, ok := errors.AsType[givenUp](err); ok {
 		hangUpReplication(conn)
 		return f.giveUp(ctx, side, why)
 	}
 	return err
+}
+
+// standBy returns when nobody reads the slot.
+func (f *Feed) standBy(ctx context.Context, side *pgx.Conn) (slot, error) {
+	for {
+		at, err := f.look(ctx, side)
+		if err != nil || !at.there || !at.active {
+			return at, err
+		}
+		f.engine.Trouble(f.stranger(ctx, side))
+		if _, err := f.holder(ctx, side, at); err != nil {
+			return at, err
+		}
+		if err := engine.Sleep(ctx, lookEvery); err != nil {
+			return at, err
+		}
+	}
 }
 
 // dial opens a connection for statements.
@@ -160,6 +170,10 @@ func name(params map[string]string, slot string) {
 	params["datestyle"] = "ISO"
 	params["timezone"] = "UTC"
 	params["bytea_output"] = "hex"
+	params["intervalstyle"] = "postgres"
+	params["extra_float_digits"] = "1"
+	params["client_encoding"] = "UTF8"
+	params["jit"] = "off" // it would take seconds for a query of the catalogue
 }
 
 func hangUp(conn *pgx.Conn) {
