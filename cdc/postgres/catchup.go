@@ -26,13 +26,13 @@ func (f *Feed) CatchUp(ctx context.Context) error {
 		return err
 	}
 	defer hangUp(side)
-	var mark string
-	if err := side.QueryRow(ctx, "SELECT pg_logical_emit_message(true, 'cacheguard', '')::text").Scan(&mark); err != nil {
+	var marked string
+	if err := side.QueryRow(ctx, "SELECT pg_logical_emit_message(true, $1, '')::text", mark).Scan(&marked); err != nil {
 		return fmt.Errorf("cdc/postgres: mark the log: %w", err)
 	}
 	var awaited engine.Awaited
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		done, state, err := f.passed(ctx, side, mark)
+		done, state, err := f.passed(ctx, side, marked)
 		if done {
 			return nil
 		}
@@ -49,8 +49,8 @@ func (f *Feed) CatchUp(ctx context.Context) error {
 }
 
 // passed reports whether everything before a mark is invalidated, or else how far the feed is. The error says that waiting does not help.
-func (f *Feed) passed(ctx context.Context, side *pgx.Conn, mark string) (done bool, state string, err error) {
-	end, err := pglogrepl.ParseLSN(mark)
+func (f *Feed) passed(ctx context.Context, side *pgx.Conn, marked string) (done bool, state string, err error) {
+	end, err := pglogrepl.ParseLSN(marked)
 	if err != nil {
 		return false, "", fmt.Errorf("cdc/postgres: mark the log: %w", err)
 	}

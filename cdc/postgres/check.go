@@ -58,12 +58,11 @@ func (f *Feed) ready(ctx context.Context, side *pgx.Conn) (*tree, error) {
 func (f *Feed) checkTables(ctx context.Context, side *pgx.Conn, p *problems) (*tree, error) {
 	var level string
 	var standby bool
-	var number int
-	err := side.QueryRow(ctx, "SELECT current_setting('wal_level'), pg_is_in_recovery(), current_setting('server_version_num')::int").Scan(&level, &standby, &number)
+	err := side.QueryRow(ctx, "SELECT current_setting('wal_level'), pg_is_in_recovery()").Scan(&level, &standby)
 	if err != nil {
 		return nil, fmt.Errorf("cdc/postgres: %w", err)
 	}
-	if number < 130000 {
+	if version(side) < 13 {
 		p.add("the server is older than PostgreSQL 13")
 	}
 	if level != "logical" {

@@ -13,6 +13,9 @@ import (
 	"github.com/cacheguard/go/cdc/internal/engine"
 )
 
+// mark is the prefix of the messages that CatchUp writes into the log.
+const mark = "cacheguard"
+
 // decoder turns the messages of pgoutput into parts. The database sends a transaction only after its commit, so a part may be invalidated before the
 // end of its transaction is read.
 type decoder struct {
@@ -20,6 +23,7 @@ type decoder struct {
 	ids       map[uint32]*engine.Table // mapped tables by object id
 	ancestors func(ctx context.Context, id uint32) (map[uint32]string, error)
 	kinds     func(ctx context.Context, types []uint32) ([]kind, error)
+	look      func(ctx context.Context) error // at what is published by now
 	put       func(context.Context, *engine.Part[pglogrepl.LSN]) error
 
 	relations map[uint32]*relation
@@ -58,6 +62,10 @@ func (d *decoder) message(ctx context.Context, data []byte) error {
 		})
 	case *pglogrepl.TruncateMessage:
 		return d.truncate(ctx, m.RelationIDs)
+	case *pglogrepl.LogicalDecodingMessage:
+		if m.Prefix == mark { // somebody waits for what was committed before
+			return d.look(ctx)
+		}
 	case *pglogrepl.CommitMessage:
 		return d.commit(ctx, m.TransactionEndLSN)
 	}

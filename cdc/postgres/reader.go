@@ -16,6 +16,9 @@ import (
 	"github.com/cacheguard/go/cdc/internal/engine"
 )
 
+// restOfLooks is how much longer than a look at the catalogue nobody looks again, which counts for thousands of mapped tables.
+const restOfLooks = 20
+
 // reader reads the log on one connection, with three goroutines: one receives, one invalidates (the applier), one confirms.
 type reader struct {
 	feed    *Feed
@@ -23,15 +26,17 @@ type reader struct {
 	applier *engine.Applier[pglogrepl.LSN]
 	decoder decoder
 
-	sideMu sync.Mutex
-	side   *pgx.Conn // for statements
+	sideMu   sync.Mutex
+	side     *pgx.Conn // for statements
+	tree     *tree     // as of the last look
+	lookNext time.Time // at it, after that
+	due      []string  // mapped tables to invalidate whole
 
 	confirmed atomic.Uint64 // everything before this position is invalidated
 	changed   chan struct{} // has one if confirmed has moved
 	awaiting  atomic.Int64  // since when receive waits for the database, in ns since 1970; 0: it does not
 	log       string        // which, for notes
 	noted     time.Time     // the position was, in Redis
-	tree      *tree         // as of the last look
 
 	markMu sync.Mutex
 	end    pglogrepl.LSN // of the log, at
@@ -42,7 +47,7 @@ func newReader(f *Feed, conn *pgconn.PgConn, side *pgx.Conn, tables *tree, at sl
 	r := &reader{feed: f, conn: conn, side: side, changed: make(chan struct{}, 1), end: at.end, when: at.when, tree: tables}
 	r.confirmed.Store(uint64(at.confirmed))
 	r.applier = engine.NewApplier(f.engine, engine.Steps[pglogrepl.LSN]{Settle: r.settle, Confirm: r.confirm})
-	r.decoder = decoder{engine: f.engine, ids: tables.tables(f.engine.Tables), ancestors: r.ancestors, kinds: r.kinds, put: r.applier.Put}
+	r.decoder = decoder{engine: f.engine, ids: tables.tables(f.engine.Tables), ancestors: r.ancestors, kinds: r.kinds, look: r.asked, put: r.applier.Put}
 	return r
 }
 
@@ -88,6 +93,9 @@ func (r *reader) receive(ctx context.Context) error {
 func (r *reader) data(ctx context.Context, data []byte) error {
 	if len(data) == 0 {
 		return errors.New("cdc/postgres: an empty message")
+	}
+	if err := r.flush(ctx); err != nil {
+		return err
 	}
 	switch data[0] {
 	case pglogrepl.XLogDataByteID:
@@ -152,7 +160,7 @@ func (r *reader) attend(ctx context.Context) error {
 			if since := r.awaiting.Load(); since != 0 && time.Now().UnixNano()-since > int64(silence) {
 				return errors.New("cdc/postgres: the database is silent")
 			}
-			if err := r.watch(ctx); err != nil {
+			if err := r.watch(ctx, false); err != nil {
 				return err
 			}
 		}
@@ -164,18 +172,16 @@ func (r *reader) attend(ctx context.Context) error {
 	}
 }
 
-// watch looks at what the slot holds back, and at what is published.
-func (r *reader) watch(ctx context.Context) error {
-	s, whole, err := r.ask(ctx)
+// watch looks at what the slot holds back, and at what is published: now, or unless that takes long and was done not long ago.
+func (r *reader) watch(ctx context.Context, now bool) error {
+	r.sideMu.Lock()
+	defer r.sideMu.Unlock()
+	s, err := r.feed.look(ctx, r.side)
 	if err != nil {
 		return err
 	}
-	if len(whole) > 0 {
-		part := &engine.Part[pglogrepl.LSN]{Committed: time.Now()}
-		for _, name := range whole {
-			part.AddWhole(r.feed.engine.Tables[name])
-		}
-		if err := r.applier.Put(ctx, part); err != nil {
+	if now || time.Now().After(r.lookNext) {
+		if err := r.compare(ctx); err != nil {
 			return err
 		}
 	}
@@ -184,26 +190,48 @@ func (r *reader) watch(ctx context.Context) error {
 		r.end, r.when = s.end, s.when
 	}
 	r.markMu.Unlock()
-	r.sideMu.Lock()
-	defer r.sideMu.Unlock()
 	return r.feed.bound(ctx, r.side, s)
 }
 
-// ask returns the state of the slot, and the mapped tables whose partitions or children are others than they were.
-func (r *reader) ask(ctx context.Context) (s slot, whole []string, err error) {
-	r.sideMu.Lock()
-	defer r.sideMu.Unlock()
-	if s, err = r.feed.look(ctx, r.side); err != nil {
-		return s, nil, err
-	}
+// compare compares the tree with what it was. The caller holds sideMu.
+func (r *reader) compare(ctx context.Context) error {
+	began := time.Now()
 	var p problems
 	now, err := r.feed.tree(ctx, r.side, &p)
 	if err != nil {
-		return s, nil, err
+		return err
 	}
-	whole, err = now.since(r.tree, errors.Join(p...))
-	r.tree = now
-	return s, whole, err
+	whole, err := now.since(r.tree, errors.Join(p...))
+	if err != nil {
+		return err // whoever looks next sees it, too, so that nobody confirms what comes after it
+	}
+	r.due = append(r.due, whole...)
+	r.tree, r.lookNext = now, time.Now().Add(restOfLooks*time.Since(began))
+	return nil
+}
+
+// flush has the tables invalidated whole whose partitions or children are others than they were.
+func (r *reader) flush(ctx context.Context) error {
+	r.sideMu.Lock()
+	due := r.due
+	r.due = nil
+	r.sideMu.Unlock()
+	if len(due) == 0 {
+		return nil
+	}
+	part := new(engine.Part[pglogrepl.LSN])
+	for _, name := range due {
+		part.AddWhole(r.feed.engine.Tables[name])
+	}
+	return r.applier.Put(ctx, part)
+}
+
+// asked looks for one who waits for what was committed before.
+func (r *reader) asked(ctx context.Context) error {
+	if err := r.watch(ctx, true); err != nil {
+		return err
+	}
+	return r.flush(ctx)
 }
 
 // kinds asks on the reader's own connection.

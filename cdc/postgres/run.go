@@ -96,9 +96,11 @@ func (f *Feed) session(ctx context.Context) error {
 			return err
 		}
 	}
-	err = pglogrepl.StartReplication(ctx, conn, f.cfg.Slot, 0, pglogrepl.StartReplicationOptions{
-		PluginArgs: []string{"proto_version '1'", "publication_names " + literal(identifier(f.cfg.Publication))},
-	})
+	options := []string{"proto_version '1'", "publication_names " + literal(identifier(f.cfg.Publication))}
+	if version(side) >= 14 {
+		options = append(options, "messages 'true'")
+	}
+	err = pglogrepl.StartReplication(ctx, conn, f.cfg.Slot, 0, pglogrepl.StartReplicationOptions{PluginArgs: options})
 	switch {
 	case is(err, "55006"): // it is in use
 		return errStandBy
@@ -174,6 +176,12 @@ func name(params map[string]string, slot string) {
 	params["extra_float_digits"] = "1"
 	params["client_encoding"] = "UTF8"
 	params["jit"] = "off" // it would take seconds for a query of the catalogue
+}
+
+// version is the server's, as in 15.
+func version(side *pgx.Conn) (major int) {
+	_, _ = fmt.Sscan(side.PgConn().ParameterStatus("server_version"), &major) // it begins with that
+	return major
 }
 
 func hangUp(conn *pgx.Conn) {

@@ -67,16 +67,15 @@ var look15 = strings.NewReplacer("<partly>", "r.prqual IS NOT NULL OR r.prattrs 
 
 var lookBefore = strings.NewReplacer("<partly>", "false", "<schemas>", "SELECT 0::oid AS id, '' AS state WHERE false")
 
-// look asks for the tree, and notes what keeps changes from being in the log.
+// tree asks for the tree, and notes what keeps changes from being in the log.
 func (f *Feed) tree(ctx context.Context, side *pgx.Conn, p *problems) (*tree, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	at := &tree{roots: make(map[uint32]string), members: make(map[[2]uint32]member)}
 	var publication uint32
-	var number int
 	var all, root bool
-	err := side.QueryRow(ctx, `SELECT oid, format('%s.%s', oid, xmin), pubinsert AND pubupdate AND pubdelete AND pubtruncate, pubviaroot,
-		current_setting('server_version_num')::int FROM pg_publication WHERE pubname = $1`, f.cfg.Publication).Scan(&publication, &at.publication, &all, &root, &number)
+	err := side.QueryRow(ctx, `SELECT oid, format('%s.%s', oid, xmin), pubinsert AND pubupdate AND pubdelete AND pubtruncate, pubviaroot
+		FROM pg_publication WHERE pubname = $1`, f.cfg.Publication).Scan(&publication, &at.publication, &all, &root)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		p.add("there is no publication %s (mend with: CREATE PUBLICATION %s FOR TABLE %s)",
@@ -89,7 +88,7 @@ func (f *Feed) tree(ctx context.Context, side *pgx.Conn, p *problems) (*tree, er
 			f.cfg.Publication, identifier(f.cfg.Publication))
 	}
 	query := lookBefore.Replace(members)
-	if number >= 150000 {
+	if version(side) >= 15 {
 		query = look15.Replace(members)
 	}
 	rows, err := side.Query(ctx, query, publication, f.engine.Tables.Names())

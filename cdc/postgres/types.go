@@ -44,12 +44,8 @@ const typesOf = `WITH RECURSIVE parts AS (SELECT o AS type, o AS part, true AS i
 func kindsOf(ctx context.Context, side *pgx.Conn, types []uint32) ([]kind, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	var number int
-	if err := side.QueryRow(ctx, "SELECT current_setting('server_version_num')::int").Scan(&number); err != nil {
-		return nil, fmt.Errorf("cdc/postgres: %w", err)
-	}
 	multi := ""
-	if number >= 140000 {
+	if version(side) >= 14 {
 		multi = "OR rngmultitypid = t.oid"
 	}
 	rows, err := side.Query(ctx, strings.Replace(typesOf, "<multi>", multi, 1), types)

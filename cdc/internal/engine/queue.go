@@ -60,7 +60,9 @@ func (p *Part[P]) add(next *Part[P]) {
 	p.Rows += next.Rows
 	p.Transactions += next.Transactions
 	p.Marks = append(p.Marks, next.Marks...)
-	p.Committed = next.Committed
+	if next.Committed.After(p.Committed) {
+		p.Committed = next.Committed
+	}
 	if next.Ends {
 		p.Until, p.Ends = next.Until, true
 	}
