@@ -17,7 +17,7 @@ const (
 	lease      = 5 * time.Second // after a reader that is silent
 	lookEvery  = time.Second     // at the position, while another instance reads
 	firstPause = 100 * time.Millisecond
-	maxPause   = 5 * time.Second
+	maxPause   = time.Second // so that a trouble which is over is seen to be
 )
 
 // Run invalidates what changes, until ctx ends; the error is its cause then. Run it on every instance: one of them reads the log, the others stand by

@@ -39,7 +39,7 @@ const (
 	batch      = 1000
 	smallest   = 50 // batch, of a Redis that did not manage a larger one in time
 	firstPause = 100 * time.Millisecond
-	maxPause   = 5 * time.Second
+	maxPause   = time.Second      // so that a trouble which is over is seen to be
 	timeout    = 10 * time.Second // of a look into the outbox
 	countEvery = 5 * time.Second
 )

@@ -20,7 +20,7 @@ const (
 	silence    = 15 * time.Second       // of the database, which answers once a second
 	timeout    = 10 * time.Second       // of a statement
 	firstPause = 100 * time.Millisecond // after an error
-	maxPause   = 5 * time.Second
+	maxPause   = time.Second            // so that a trouble which is over is seen to be
 )
 
 // errStandBy says that another instance reads, which is no trouble.
