@@ -145,6 +145,12 @@
         heard.push(f.name + ': the feed is behind');
         all.push(['warn', 'Feed ' + f.name + ' is behind for ' + seconds(f.behind) + ': so old can values be.']);
       }
+      if (f.held_by) {
+        heard.push(f.name + ': the log is held back');
+        all.push(['warn', 'Feed ' + f.name + ': the database keeps ' + bytes(f.retained_bytes) + ' of its log, and the feed is not the reason: ' + f.held_by +
+          (f.held_for ? ', open for ' + seconds(f.held_for) : '') + '. End it.']);
+      }
+      if (f.unmapped) all.push(['warn', 'Feed ' + f.name + ': the keys of ' + number(f.unmapped) + ' rows were not known, so kinds were invalidated whole. See the log for the column.']);
     }
     if (all.length === 0) all.push(['good', 'Nothing that this process knows of.']);
     const aloud = heard.join('; ') || 'Nothing is wrong.'; // without the durations, which change all the time
@@ -266,7 +272,7 @@
 
   function feeds() {
     fill('feeds', data.feeds.map((f) => [f.name, f.reading ? 'reads' : 'stands by', f.reading ? seconds(f.behind) : '–', bytes(f.behind_bytes), bytes(f.retained_bytes),
-      number(f.rows), number(f.invalidations), number(f.whole), number(f.reconnects)]), 'There are none.');
+      number(f.rows), number(f.invalidations), number(f.whole), number(f.unmapped), number(f.reconnects)]), 'There are none.');
   }
 
   function reports() {

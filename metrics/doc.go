@@ -80,6 +80,8 @@
 //	cacheguard_feed_retained_bytes{feed}              what the database keeps of its log for the feed (Feed)
 //	cacheguard_feed_rows_total{feed}                  rows of mapped tables that have changed (Feed)
 //	cacheguard_feed_invalidations_total{feed}         keys and tags that were invalidated (Feed)
+//	cacheguard_feed_held{feed}                        1 if a transaction left open keeps the database from forgetting its log (Feed)
+//	cacheguard_feed_unmapped_total{feed}              rows without keys, so that kinds were invalidated whole (Feed)
 //	cacheguard_feed_whole_total{feed}                 how often kinds were invalidated whole (Feed)
 //	cacheguard_feed_reconnects_total{feed}            how often reading ended with an error (Feed)
 package metrics

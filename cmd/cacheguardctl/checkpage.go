@@ -134,6 +134,8 @@ func (p *paged) feedFindings() (all []finding) {
 		switch {
 		case f.Problem != "":
 			all = append(all, finding{Result: wrong, Detail: fmt.Sprintf("feed %s: changes wait to be invalidated: %s", f.Name, f.Problem)})
+		case f.HeldBy != "":
+			all = append(all, finding{Result: warning, Detail: fmt.Sprintf("feed %s: %s", f.Name, f.trouble())})
 		case f.Behind >= longBehind:
 			all = append(all, finding{Result: warning, Detail: fmt.Sprintf("feed %s is behind for %s", f.Name, seconds(f.Behind))})
 		}
