@@ -161,7 +161,7 @@ func (g *Guard) limits() (*limit.Loads, error) {
 			Prefix: cfg.Prefix, Instance: cfg.Instance, Permits: cfg.FleetLoads, TTL: cfg.LeaseTTL, RedisTimeout: cfg.RedisTimeout,
 		})
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("Config.FleetLoads: %w", err)
 		}
 		l.Permits = permits{all}
 	}

@@ -32,21 +32,22 @@ func main() {
 	stop()
 	if err != nil {
 		_, _ = fmt.Fprintf(os.Stderr, "quickstart: %v\n", err)
+		code = 1
 	}
 	os.Exit(code)
 }
 
-// start compiles and runs the program, and returns its exit code.
+// start compiles and runs the program, and returns its exit code. An error says why there is none.
 func start(ctx context.Context, args []string) (code int, err error) {
 	folder, err := os.MkdirTemp("", "cacheguard-quickstart-")
 	if err != nil {
-		return 1, err
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	binary := filepath.Join(folder, "quickstart.exe") // the ending matters to Windows alone
 
 	if err := build(ctx, binary); err != nil {
-		return 1, err
+		return 0, err
 	}
 	run := exec.CommandContext(ctx, binary, args...)
 	run.Stdout, run.Stderr = os.Stdout, os.Stderr

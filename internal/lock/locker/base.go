@@ -12,6 +12,7 @@ import (
 	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/redis/acl"
 	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/redis/lease"
 	"github.com/cacheguard/go/internal/redis/link"
@@ -45,7 +46,7 @@ type Base struct {
 // is over. The error names the package and every field that is out of range; more are the problems of those that only this kind of
 // lock has.
 func Open(pkg string, rdb Redis, cfg config.Lock, more error, life *lifecycle.Life) (*Base, error) {
-	if err := errors.Join(config.CheckClient(rdb), cfg.Check(), more, replicas.Check(rdb, cfg.Replicas)); err != nil {
+	if err := errors.Join(config.CheckClient(rdb), goredis.CheckOnePlace(rdb), cfg.Check(), more, replicas.Check(rdb, cfg.Replicas)); err != nil {
 		return nil, fmt.Errorf("%s: %w", pkg, err)
 	}
 	cfg = cfg.WithDefaults()

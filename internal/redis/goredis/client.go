@@ -52,8 +52,24 @@ func IsSingle(rdb any) bool {
 //
 //go:noinline
 func IsRing(rdb any) bool {
-	_, ok := rdb.(*redis.Ring)
+	_, ok := rdb.(ring)
 	return ok
+}
+
+// ring is what a *redis.Ring has, and what embeds one.
+type ring interface {
+	GetShardClientForKey(key string) (*redis.Client, error)
+	ForEachShard(ctx context.Context, fn func(ctx context.Context, shard *redis.Client) error) error
+}
+
+// CheckOnePlace refuses a Ring, for what needs one place for each key. When a process does not reach a shard, its Ring uses another one for the
+// shard's keys, while others go on with the first.
+func CheckOnePlace(rdb any) error {
+	if IsRing(rdb) {
+		return errors.New("rdb is a *redis.Ring, which uses another shard for a key when it does not reach the first, while other processes still do: " +
+			"use Redis Cluster, Sentinel or a single server")
+	}
+	return nil
 }
 
 // Reload returns what makes a cluster's client ask anew which node serves which slot: it returns at once, and the client asks five times a
@@ -99,7 +115,7 @@ func (refusing) ReportResult(error) {}
 //
 //go:noinline
 func Shards(ctx context.Context, rdb script.Processor) map[script.Processor]struct{} {
-	ring, ok := rdb.(*redis.Ring)
+	ring, ok := rdb.(ring)
 	if !ok {
 		return map[script.Processor]struct{}{rdb: {}}
 	}

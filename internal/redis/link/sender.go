@@ -3,6 +3,7 @@ package link
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -132,7 +133,7 @@ func (s *Sender) Release(call script.Call, worth time.Duration) (Reply, error) {
 		case <-timer.C:
 		}
 		if reprieves == 0 || !yield.Starved() { // a busy process may have the answer, and no time to say so
-			return Reply{}, noAnswer(s.link.timeout)
+			return Reply{}, s.overdue(r)
 		}
 		timer.Reset(s.link.timeout / yield.Reprieves)
 	}
@@ -146,6 +147,12 @@ func (s *Sender) pause(ctx context.Context, attempts int) bool {
 // known reports whether a call with this error is known to have run, or to be refused for good.
 func known(err error) bool { return err == nil || said(err) && !passing(err) }
 
+// settled is known for a call that gives something up. Redis does not refuse it for good when it takes no writes: a caller that asks for
+// something wants to hear of that, and one that gives it up has it until it can.
+func settled(err error) bool {
+	return known(err) && !anyPrefix(err, "OOM", "NOREPLICAS", "MISCONF")
+}
+
 // again reports whether a call with this error is worth asking again soon. One without any answer in time is not.
 func again(err error) bool {
 	for _, no := range []error{context.Canceled, context.DeadlineExceeded, breaker.ErrOpen, ErrClosed} {
@@ -158,10 +165,9 @@ func again(err error) bool {
 
 // passing reports whether Redis says that it cannot answer now.
 func passing(err error) bool {
-	for _, prefix := range []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "READONLY", "BUSY "} {
-		if redis.HasErrorPrefix(err, prefix) {
-			return true
-		}
-	}
-	return false
+	return anyPrefix(err, "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "READONLY", "BUSY ")
+}
+
+func anyPrefix(err error, prefixes ...string) bool {
+	return err != nil && slices.ContainsFunc(prefixes, func(p string) bool { return redis.HasErrorPrefix(err, p) })
 }

@@ -47,7 +47,7 @@ func (s *Sender) byNode(ctx context.Context, calls []*script.Call, at []int, cmd
 	}
 	of := make(map[*redis.Client]int)
 	for _, i := range at {
-		node, err := s.nodeOf(ctx, calls[i].Keys[0])
+		node, err := NodeOf(ctx, s.rdb, calls[i].Keys[0])
 		if err != nil {
 			cmds[i] = failed(err)
 			continue
@@ -63,8 +63,9 @@ func (s *Sender) byNode(ctx context.Context, calls []*script.Call, at []int, cmd
 	return groups
 }
 
-func (s *Sender) nodeOf(ctx context.Context, key string) (*redis.Client, error) {
-	switch rdb := s.rdb.(type) {
+// NodeOf returns the node that serves the key; nil if the client has only one.
+func NodeOf(ctx context.Context, rdb any, key string) (*redis.Client, error) {
+	switch rdb := rdb.(type) {
 	case cluster:
 		return rdb.MasterForKey(ctx, key)
 	case ring:

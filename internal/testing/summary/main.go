@@ -90,7 +90,9 @@ func (s *summary) line(line string) {
 	case "build-output":
 		s.say(e.Output)
 	case "output":
-		s.output[at] = append(s.output[at], e.Output)
+		if !strings.HasPrefix(e.Output, "=== ") { // RUN, PAUSE, CONT
+			s.output[at] = append(s.output[at], e.Output)
+		}
 	case "build-fail", "broken":
 		s.broken = true
 	case "pass", "fail", "skip":

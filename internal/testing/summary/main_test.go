@@ -22,7 +22,8 @@ func TestSummary(t *testing.T) {
 		without  string
 	}{
 		{"all is well", passing + end, true, []string{"1 packages in 7 s", "    2.5 s  b  TestGood\n", "\n2 passed, 0 failed, 1 skipped\n"}, "chatter"},
-		{"a test failed", passing + `{"Action":"output","Package":"a/b","Test":"TestBad","Output":"why\n"}
+		{"a test failed", passing + `{"Action":"output","Package":"a/b","Test":"TestBad","Output":"=== RUN   TestBad, chatter\n"}
+{"Action":"output","Package":"a/b","Test":"TestBad","Output":"why\n"}
 {"Action":"fail","Package":"a/b","Test":"TestBad"}
 {"Action":"fail","Package":"a/b"}
 `, false, []string{"why\n", "2 passed, 1 failed, 1 skipped"}, "chatter"},
