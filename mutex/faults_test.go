@@ -153,7 +153,7 @@ func TestWithoutRedisLockFailsWithItsErrorInTime(t *testing.T) {
 func TestAnUnlockThatIsRefusedForAWhileSaysWhyAndGoesOn(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	f := newFleetOn(t, s.Client(t), Config{RedisTimeout: 300 * time.Millisecond, TTL: time.Minute}, s.Client(t))
+	f := newFleetOn(t, s.Client(t), Config{RedisTimeout: brisk, TTL: time.Minute}, s.Client(t))
 	replicas := func(n string) {
 		t.Helper()
 		if err := f.redis.ConfigSet(t.Context(), "min-replicas-to-write", n).Err(); err != nil {
