@@ -24,18 +24,11 @@ TAGS := nomsgpack
 LEAN := '-gcflags=all=-l -dwarf=false' -gcflags=std=
 FLAGS = GOGC=400 GOFLAGS="$$GOFLAGS $(RACE) $(LEAN) -ldflags=-w -tags=$(TAGS)"
 TEST_ARGS := -exec='env -u GOGC' -shuffle=on -vet=off -parallel=6 -timeout=10m
-# RERUN=1, as in .ci/run, gives up to four tests that failed (parts count, too) a second run, alone, and lists them in RERUNS: each is a defect, but
-# one among thousands does not hide what the others say. A data race, a panic or more failures fail at once. Without RERUN every failure does.
-RERUN ?=
-RERUNS := .tools/reruns
-GOTESTSUM := $(if $(RERUN),.tools/gotestsum)
 # test PACKAGES [ARGS] runs the tests of the packages, and says on a screen what came of it.
-test = @mkdir -p .tools; export $(FLAGS); $(if $(RERUN),.tools/gotestsum --format=standard-quiet --rerun-fails=1 --rerun-fails-max-failures=4 \
-	--rerun-fails-run-root-test --rerun-fails-abort-on-data-race --rerun-fails-report=$(RERUNS)-$@ --jsonfile=.tools/tests-$@ \
-	--packages="$(1)" -- $(TEST_ARGS) $(2); code=$$?; echo "the slowest tests:"; .tools/gotestsum tool slowest --num=5 --jsonfile=.tools/tests-$@; exit $$code, \
+test = @mkdir -p .tools; export $(FLAGS); \
 	echo "Compiling $(words $(1)) test programs and their dependencies. An empty build cache takes minutes; then it is a minute."; \
 	go build -o .tools/summary ./internal/testing/summary && \
-	{ go test -json $(TEST_ARGS) $(2) $(1) || echo '{"Action":"broken"}'; } | .tools/summary)
+	{ go test -json $(TEST_ARGS) $(2) $(1) || echo '{"Action":"broken"}'; } | .tools/summary
 # Without -race, with which it would take minutes: that is for the seeds of proof/sim's tests.
 SIM := go run ./proof/cmd/sim -seeds 1000
 COUNT ?= 1
@@ -48,32 +41,36 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/lint-cache
 
-.PHONY: help coverage test test-all test-consensus test-examples race lint licences vulncheck reproducible api-check bench compare-smoke conformance compat examples docs model sim exact fuzz chaos drill tidy-check clone-check release-check ci
+.PHONY: help coverage test test-all test-consensus test-examples race busy lint licences vulncheck reproducible api-check bench compare-smoke conformance compat examples docs model sim exact fuzz chaos drill tidy-check clone-check release-check ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: $(GOTESTSUM) ## run the tests of the library, in some minutes, the first time most of them for compiling; installs Redis where it is missing. RACE=-race adds the race detector
+test: ## run the tests of the library, in some minutes, the first time most of them for compiling; installs Redis where it is missing. RACE=-race adds the race detector
 	@scripts/need $(REDIS) $(if $(RACE),cc)
 	$(call test,$(LIBRARY),-p=3)
 
-test-all: $(GOTESTSUM) ## run the tests that make test leaves out: cdc, consensus, metrics, otel, commands, examples, bench, tools; installs their servers where they are missing
+test-all: ## run the tests that make test leaves out: cdc, consensus, metrics, otel, commands, examples, bench, tools; installs their servers where they are missing
 	@scripts/need $(REDIS) $(SERVERS) promtool nutcracker cc git
 	$(call test,$(OTHERS),-p=2)
 	$(FLAGS) go test $(TEST_ARGS) -tags=nomsgpack,twemproxy -run=Twemproxy ./cacheguard
 
-test-consensus: $(GOTESTSUM) ## run those on etcd, ZooKeeper, PostgreSQL and MySQL alone; installs them and a JRE where they are missing
+test-consensus: ## run those on etcd, ZooKeeper, PostgreSQL and MySQL alone; installs them and a JRE where they are missing
 	@scripts/need $(REDIS) $(SERVERS) cc
 	$(call test,$(call tested,$(CONSENSUS)),-p=2)
 
 race: RACE := -race
 race: TAGS := nomsgpack,twemproxy
-race: $(GOTESTSUM) ## run all tests but those of examples and bench with the race detector; COUNT=3 finds what one run misses
+race: ## run all tests but those of examples and bench with the race detector; COUNT=3 finds what one run misses
 	@scripts/need $(REDIS) $(SERVERS) nutcracker cc git
 	$(call test,$(RACED),-p=2 -count=$(COUNT))
 
+busy: ## run tests as on a busy machine: all, for hours, or some as BUSY has it (scripts/busy); BUSY="-changed -for 45" as in .ci/run
+	@scripts/need $(REDIS) $(SERVERS) nutcracker cc git
+	@export $(FLAGS); scripts/busy $(BUSY) $(RACED)
+
 test-examples: LEAN :=
-test-examples: $(GOTESTSUM) ## run the tests of examples and bench, and those that the race detector would falsify: with make race, every test
+test-examples: ## run the tests of examples and bench, and those that the race detector would falsify: with make race, every test
 	@scripts/need $(REDIS) $(SERVERS) promtool git
 	$(call test,$(call tested,$(EXAMPLES)),-p=2)
 	go test -vet=off ./proof/sim/exact
@@ -161,6 +158,3 @@ ci: ## run what the continuous integration runs
 $(LINTER): tools/go.mod tools/go.sum
 	GOWORK=off go -C tools build -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@touch $@
-
-.tools/gotestsum:
-	GOBIN=$(CURDIR)/.tools GOFLAGS= go install gotest.tools/gotestsum@v1.13.0

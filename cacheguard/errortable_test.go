@@ -68,7 +68,7 @@ func (e *RedisError) begins() bool { return e.Op == "update" || e.Op == "intend"
 
 // impatient bounds how long a test of a reply that does not come takes. A busy machine may exceed it, so no test relies on a request that
 // succeeds at once.
-var impatient = Config{RedisTimeout: 500 * time.Millisecond, LeaseTTL: time.Second}
+var impatient = Config{RedisTimeout: time.Second, LeaseTTL: time.Second}
 
 // changed is two instances with a row in a Cache. Instance 0 reaches Redis through a proxy.
 type changed struct {
@@ -172,6 +172,51 @@ func TestNoFaultAtAnyStepOfAChangeMakesItsNilWrongOrItsErrorNameless(t *testing.
 					expect.Equal(t, "here, afterwards", x.read(0), x.written())
 				})
 			}
+		}
+	}
+}
+
+// What is committed is told to Redis even if its caller has left, who gets the same answer as one who has stayed.
+func TestACallerWhoLeavesAfterTheCommitGetsTheAnswerOfOneWhoStays(t *testing.T) {
+	t.Parallel()
+	for name, change := range changes {
+		last := change.steps[len(change.steps)-1]
+		if last == "put" {
+			last = "end_update" // nobody wants the value any more
+		}
+		for _, fault := range []redistest.Fault{redistest.Hold, redistest.SwallowReply, redistest.ReplyError("LOADING for a while")} {
+			t.Run(name+", "+string(fault), func(t *testing.T) {
+				t.Parallel()
+				cfg := impatient
+				if fault == redistest.Hold {
+					cfg = Config{RedisTimeout: bearing}
+				}
+				x := newChanged(t, shared, cfg)
+				rule := x.proxy.On(scriptOf(last), fault)
+				ctx, leave := context.WithCancel(t.Context())
+				x.row.then = leave
+				answer := make(chan error, 1)
+				go func() { answer <- change.run(ctx, x.caches[0], x.row, "new") }() // owner: the test; ends with RedisTimeout; joined below
+				if fault == redistest.Hold {
+					<-rule.Hit()
+					rule.Release()
+					expect.Equal(t, "error", <-answer, nil)
+					expect.Equal(t, "there, afterwards", x.read(1), "new")
+					return
+				}
+				err := <-answer
+				failed, is := errors.AsType[*RedisError](err)
+				if x.written() == "old" { // a busy machine: the first step took too long
+					expect.Equal(t, "it says so", is && failed.begins() || errors.Is(err, rwlock.ErrNotAcquired), true)
+					return
+				}
+				if !is || failed.Op != "invalidate" || failed.Key != change.key || !Written(err) || errors.Is(err, context.Canceled) {
+					t.Errorf("error %v", err)
+				}
+				expect.Equal(t, "here", x.read(0), "new")
+				rule.Remove()
+				x.settle("new")
+			})
 		}
 	}
 }

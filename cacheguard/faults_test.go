@@ -89,7 +89,7 @@ func TestEveryErrorAtEveryStep(t *testing.T) {
 		for _, fault := range faults {
 			t.Run(name+", "+string(fault), func(t *testing.T) {
 				t.Parallel()
-				f, proxy := broken(t, shared, Config{RedisTimeout: patienceFor(fault), LeaseTTL: 400 * time.Millisecond})
+				f, proxy := broken(t, shared, Config{RedisTimeout: patienceFor(fault), LeaseTTL: 400 * time.Millisecond}) // it may be lost
 				f.listening()
 				rule := proxy.On(s.match, fault)
 				s.do(t, f, rule)

@@ -287,3 +287,10 @@ func unwanted[V any](t *testing.T) func(context.Context) (V, error) {
 func get[V any](ctx context.Context, g *Guard, key string, load func(context.Context) (V, error)) (V, Outcome, error) {
 	return ask(ctx, g, key, loadSpec[V]{load: load})
 }
+
+// made is a value as a load has made it.
+func (r *rebuild) made(v *string) loaded {
+	out := loaded{value: v, ttl: unset}
+	r.encode(context.Background(), &out)
+	return out
+}

@@ -7,7 +7,6 @@ import (
 	"github.com/cacheguard/go/internal/cache/invalidate"
 	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/redis/replicas"
-	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/errs"
 )
 
@@ -15,8 +14,8 @@ import (
 // has read. Call it after you have written to the source. A Get that begins after Invalidate returned nil, in any
 // process, never returns a value that was loaded before.
 //
-// Invalidate sends the invalidations even if ctx has ended, because the source has been written by then. The end of ctx only
-// ends the caller's wait, with an error that matches its cause.
+// Invalidate sends the invalidations, and waits for the answer, even if ctx has ended, because the source has been written by then. RedisTimeout
+// bounds the wait.
 //
 // The error joins a *RedisError for each key that Redis may not have removed: after RedisTimeout, or at once while the circuit breaker is
 // open (Config.RedisTimeout). The invalidations of such keys are pending, up to
@@ -67,31 +66,20 @@ func (g *Guard) send(ctx context.Context, s *invalidate.Sender, keys []string) e
 func (g *Guard) openInvalidations() {
 	w := &invalidate.Writer{
 		Redis: g.rdb, Timeout: g.cfg.RedisTimeout, Replicas: replicas.New(g.rdb, g.cfg.Replicas, g.cfg.RedisTimeout, g.life), Breakers: g.breakers,
-		Life: g.life, Journal: &g.journal,
+		Life: g.life, Journal: &g.journal, Notices: g.notices, Local: func() *tier.Local { return g.local },
 		Failed: func(op, key string, err error) error { return g.redisError(op, key, err) },
 		Untold: func(op, key string, err error) error { return &RedisError{Op: op, Key: key, Err: err} },
 	}
-	g.invalidations.Open(w, invalidate.Sort{
-		Part: g.partOf,
-		Call: func(key, notice string) *script.Call {
-			return g.keys.Invalidate(g.keys.ValueKey(key), notice)
-		},
-		Notice:      func(key string) string { return g.notices.Next(g.partOf(key), key) },
-		ForgetLocal: func(keys []string) { g.local.Forget(keys...) },
-		Shown:       func(key string) string { return key },
-		Steps: func(key, notice string) [][]*script.Call {
-			return g.keys.InvalidateInSteps(g.keys.ValueKey(key), notice)
-		},
-	})
+	g.invalidations.OpenKeys(w, &g.keys)
 	g.invalidations.AreAny = func(some bool) { g.detours.put(owedKeys, some) }
-	g.ofEpochs.OpenEpochs(w, g.epochs, g.notices, func() *tier.Local { return g.local })
+	g.ofEpochs.OpenEpochs(w, g.epochs)
 }
 
 // InvalidateTags is Invalidate for all entries with one of the tags, including those being loaded. It takes a round trip, however many
 // there are.
 //
 // A Get that begins after InvalidateTags returned nil, in any process, never returns a value with one of the tags that was loaded
-// before. As with Invalidate, the request is sent even if ctx has ended. If it fails, it is pending, and until it succeeds the
+// before. As with Invalidate, the request is sent, and answered, even if ctx has ended. If it fails, it is pending, and until it succeeds the
 // Guard does not serve entries with the tag. The Key of the *RedisError is the tag.
 //
 // An empty tag, and one of more than 512 bytes, is an error; the others are invalidated all the same.

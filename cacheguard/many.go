@@ -145,7 +145,7 @@ func (m *many[V]) flight(j *job, w wanted) flight.Run[answer] {
 }
 
 func (m *many[V]) job(ctx context.Context, b *batch, w wanted, nested bool) *job {
-	of := scopeOf(ctx, m.guard, w.key)
+	of := scopeOf(ctx, m.guard)
 	of.nested = nested
 	j := m.spec.jobOf(m.guard, w.key, of, func(ctx context.Context) (any, error) { return b.obtain(ctx, gather.Member{Key: w.key}) })
 	j.aged, j.batch, j.epochs = w.aged, b, w.epochs

@@ -63,8 +63,9 @@ func (c *Cache[K, V]) loaderOf(byKey map[string]K) func(context.Context, []strin
 		}
 		loaded, err := c.cfg.LoadMany(ctx, ks)
 		values := make(map[string]V, len(loaded))
+		row := c.rowsOf(loaded)
 		for i, key := range missing {
-			if v, ok := loaded[ks[i]]; ok {
+			if v, ok := row(ks[i], key); ok {
 				values[key] = v
 			}
 		}

@@ -161,7 +161,7 @@ func TestAPutThatPanicsStoresNothingAndEnds(t *testing.T) {
 func TestAPutThatLostItsLockStoresNothing(t *testing.T) {
 	t.Parallel()
 	a := standalone(t)
-	f := newFleet(t, a, 1, Config{LeaseTTL: 500 * time.Millisecond, UpdateTimeout: 500 * time.Millisecond})
+	f := newFleet(t, a, 1, Config{LeaseTTL: brisk, UpdateTimeout: brisk})
 	f.guards = append(f.guards, newGuard(t, a.client(t), Config{Prefix: f.guards[0].cfg.Prefix})) // whose Put has all the time it needs
 	db := newRow("old")
 	caches := rows(t, f, db)

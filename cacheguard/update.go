@@ -24,8 +24,9 @@ import (
 //
 // The context given to write ends when ctx does and when the lock is lost. It carries a fencing token (rwlock.FenceFrom): a
 // write that checks the token in the source cannot overwrite a later one, even if this process was paused. With this context,
-// a Get of the key does not wait, and an Update of it returns ErrReentrant. Updates of other keys within write can wait for
-// each other in a circle; use UpdateMany instead.
+// a Get of the key does not wait, and an Update of it returns ErrReentrant. What a Get of any key loads with it is for write alone, as with
+// Intent.Context, because it may not be committed yet. Updates of other keys within write can wait for each other in a circle; use UpdateMany
+// instead.
 //
 // Update returns write's error, joined with what went wrong around it. Written tells whether write was called:
 //

@@ -32,7 +32,7 @@ func TestWhateverWriteDoesTheUpdateEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFleet(t, standalone(t), 2, Config{LeaseTTL: 500 * time.Millisecond})
+			f := newFleet(t, standalone(t), 2, Config{LeaseTTL: 500 * time.Millisecond}) // one write is slower
 			db := newRow("old")
 			f.expectUntouched("k", "old", db)
 			ctx, cancel := context.WithCancel(context.Background())

@@ -131,7 +131,7 @@ func TestCloseEndsWaitsForAWriteLock(t *testing.T) {
 
 func TestAWriteEndsAfterUpdateTimeoutUnderAnyLock(t *testing.T) {
 	t.Parallel()
-	f, _ := newWriteLocked(t, Config{LeaseTTL: 100 * time.Millisecond, UpdateTimeout: 100 * time.Millisecond}, mutex.Config{})
+	f, _ := newWriteLocked(t, Config{LeaseTTL: brisk, UpdateTimeout: brisk}, mutex.Config{})
 	err := f.guards[0].Update(t.Context(), "k", func(ctx context.Context) error {
 		<-ctx.Done()
 		return nil

@@ -3,6 +3,7 @@ package mutex
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -147,6 +148,25 @@ func TestWithoutRedisLockFailsWithItsErrorInTime(t *testing.T) {
 	expect.ErrorIs(t, err, context.DeadlineExceeded)
 	expect.ErrorIs(t, l.Unlock(t.Context()), context.DeadlineExceeded)
 	s.Resume()
+}
+
+func TestAnUnlockThatIsRefusedForAWhileSaysWhyAndGoesOn(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	f := newFleetOn(t, s.Client(t), Config{RedisTimeout: 300 * time.Millisecond, TTL: time.Minute}, s.Client(t))
+	replicas := func(n string) {
+		t.Helper()
+		if err := f.redis.ConfigSet(t.Context(), "min-replicas-to-write", n).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := f.lock(0, "k")
+	replicas("1")
+	if err := l.Unlock(t.Context()); err == nil || !strings.Contains(err.Error(), "NOREPLICAS") {
+		t.Errorf("error: %v", err)
+	}
+	replicas("0")
+	f.awaitFree("k")
 }
 
 func TestUnlockWorksWhenRedisIsOutOfMemory(t *testing.T) {

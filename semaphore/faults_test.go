@@ -169,7 +169,7 @@ func TestTheFirstInTheQueueReplacesACrashedHolderWithoutAHeartbeat(t *testing.T)
 	f, k, p := behind(t, Config{TTL: time.Minute})
 	f.listening()
 	long := take(t, f.lockers[0])
-	crashes := f.join(shared.Client(t), Config{TTL: 900 * time.Millisecond, Watchdog: -1})
+	crashes := f.join(shared.Client(t), Config{TTL: 900 * time.Millisecond, Watchdog: -1}) // less than a waiter without a heartbeat counts as alive
 	take(t, crashes)
 	p.On(heartbeatCommand, redistest.ReplyError("ERR no heartbeat"))
 	w := wait(t, k)
@@ -264,16 +264,16 @@ func TestARestartThatForgetsPermitsIsFoundOutAndThoseThatWaitGoOn(t *testing.T) 
 
 func TestWatchdogKeepsALeaseAndAFixedLeaseEnds(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone, 1, Config{TTL: time.Second, Permits: 1}).listening()
+	f := newFleet(t, standalone, 1, Config{TTL: brisk, Permits: 1}).listening()
 	l := take(t, f.lockers[0])
 	began := l.TrustedUntil()
 	redistest.Await(t, "the lease was renewed more than once", func() bool {
-		return l.TrustedUntil().After(began.Add(500*time.Millisecond)) || l.Context().Err() != nil
+		return l.TrustedUntil().After(began.Add(brisk/2)) || l.Context().Err() != nil
 	})
 	_ = l.Unlock(t.Context()) // a machine that stands still may have lost it
 
-	fixed := f.join(shared.Client(t), Config{TTL: time.Second, FixedLease: true, Permits: 1})
-	capped := f.join(shared.Client(t), Config{TTL: time.Second, MaxHold: time.Second, Permits: 1})
+	fixed := f.join(shared.Client(t), Config{TTL: brisk, FixedLease: true, Permits: 1})
+	capped := f.join(shared.Client(t), Config{TTL: brisk, MaxHold: brisk, Permits: 1})
 	f.listening()
 	for _, k := range []*Locker{fixed, capped} {
 		held := take(t, k)

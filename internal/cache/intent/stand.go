@@ -17,7 +17,8 @@ type stand struct {
 	intent  *Intent
 	on      *standing
 	id      string
-	renewal *lease.Renewal // nil: it is not renewed; guarded by the intent's mutex
+	placed  bool           // Redis has said that it stands; guarded by the intent's mutex, as what follows
+	renewal *lease.Renewal // nil: it is not renewed
 }
 
 func (s *stand) Due() script.Call    { return s.on.renew(s.id, s.intent.text) }
@@ -26,6 +27,9 @@ func (s *stand) Kept(time.Time, int) {}
 // Lost lets it stand again: it was evicted, or this process has been paused.
 func (s *stand) Lost(int) {
 	s.intent.of.Life.Try(func() { // stop: RedisTimeout
+		s.intent.mu.Lock()
+		s.placed, s.renewal = false, nil
+		s.intent.mu.Unlock()
 		if s.intent.ended() == nil {
 			_ = s.intent.place(context.Background(), []*stand{s}, true) // if it fails, the next renewal tries again
 		}
@@ -34,29 +38,25 @@ func (s *stand) Lost(int) {
 
 // place lets the intent stand, and has it renewed where it does, or in any case.
 func (in *Intent) place(ctx context.Context, stands []*stand, anyway bool) error {
-	failed, kept := in.send(ctx, "intend", stands, func(on *standing, id, notice string) *script.Call {
+	failed := in.send(ctx, "intend", stands, func(on *standing, id, notice string) *script.Call {
 		return on.intend(id, in.text, notice)
-	}), stands
-	if len(failed) > 0 && !anyway {
-		kept = nil
-		for _, s := range stands {
-			if failed[s] == nil {
-				kept = append(kept, s)
-			}
-		}
-	}
-	in.keep(kept)
+	})
+	in.keep(stands, failed, anyway)
 	return errs.Join(slices.Collect(maps.Values(failed))...)
 }
 
-// keep has them renewed, unless the intent has ended.
-func (in *Intent) keep(stands []*stand) {
+// keep has those renewed that have not failed, or all of them, unless the intent has ended.
+func (in *Intent) keep(stands []*stand, failed map[*stand]error, anyway bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.over || in.called {
 		return
 	}
 	for _, s := range stands {
+		s.placed = s.placed || failed[s] == nil
+		if s.renewal != nil || !s.placed && !anyway {
+			continue
+		}
 		s.renewal = &lease.Renewal{Lease: s, TTL: in.of.Keys.IntentTTL()}
 		in.of.Keeper.Keep(s.renewal)
 	}

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/cacheguard/go/internal/cache/epoch"
-	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/redis/script"
 )
 
@@ -18,28 +17,41 @@ type OfEpochs struct {
 }
 
 // OpenEpochs makes the Sender that of the epochs.
-func (o *OfEpochs) OpenEpochs(w *Writer, epochs *epoch.Epochs, notices *tier.Notices, local func() *tier.Local) {
+func (o *OfEpochs) OpenEpochs(w *Writer, epochs *epoch.Epochs) {
 	o.epochs = epochs
-	o.Open(w, Sort{
-		Part: func(id string) int { part, _ := PartAndName(id); return part },
-		Call: func(id, notice string) *script.Call {
-			part, name := PartAndName(id)
-			return epochs.Revoke(name, part, notice)
-		},
-		Notice: func(id string) string { return notices.NextOfMany(PartAndName(id)) },
-		ForgetLocal: func(ids []string) {
-			for _, id := range ids {
-				part, name := PartAndName(id)
-				epochs.Forget(name, part)
-				local().ForgetMany(name)
-			}
-		},
-		Shown: func(id string) string { _, name := PartAndName(id); return epoch.Shown(name) },
-		Steps: func(id, notice string) [][]*script.Call {
-			part, name := PartAndName(id)
-			return epochs.RevokeInSteps(name, part, notice)
-		},
-	})
+	o.open(w, ofEpochs{w, epochs})
+}
+
+// ofEpochs are invalidations of epochs, by their IDs.
+type ofEpochs struct {
+	*Writer
+
+	epochs *epoch.Epochs
+}
+
+func (o ofEpochs) Part(id string) (part int, shown string) {
+	part, name := PartAndName(id)
+	return part, epoch.Shown(name)
+}
+
+func (o ofEpochs) Call(id, notice string) *script.Call {
+	part, name := PartAndName(id)
+	return o.epochs.Revoke(name, part, notice)
+}
+
+func (o ofEpochs) Steps(id, notice string) [][]*script.Call {
+	part, name := PartAndName(id)
+	return o.epochs.RevokeInSteps(name, part, notice)
+}
+
+func (o ofEpochs) Notice(id string) string { return o.Notices.NextOfMany(PartAndName(id)) }
+
+func (o ofEpochs) ForgetLocal(ids []string) {
+	for _, id := range ids {
+		part, name := PartAndName(id)
+		o.epochs.Forget(name, part)
+		o.Local().ForgetMany(name)
+	}
 }
 
 // InAllParts are the ids of the names.

@@ -3,13 +3,13 @@ package invalidate
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/errs"
@@ -25,47 +25,56 @@ type Sender struct {
 	Sort
 }
 
-// Sort is what the invalidations of a sort have of their own.
-type Sort struct {
-	Part        func(key string) int                  // of the keyspace
-	Call        func(key, notice string) *script.Call // that removes it
-	Notice      func(key string) string               // the next message that local tiers are to forget it
-	ForgetLocal func(keys []string)                   // makes the local tier forget
-	Shown       func(key string) string               // as errors have it
-
-	Steps func(key, notice string) [][]*script.Call // that do what the call does, one key each
+// Sort is what the invalidations of a sort have of their own: ofKeys and ofEpochs.
+type Sort interface {
+	Part(key string) (part int, shown string)          // of the keyspace, and the key as errors have it
+	Call(key, notice string) *script.Call              // removes it
+	Steps(key, notice string) (steps [][]*script.Call) // do what the call does, one key each
+	Notice(key string) string                          // is the next message that local tiers are to forget it
+	ForgetLocal(keys []string)                         // makes the local tier forget
 }
 
-// Open makes the Sender one of a sort. Until then, nothing is pending.
-func (s *Sender) Open(w *Writer, of Sort) { s.Writer, s.journal, s.Sort = w, w.Journal, of }
+func (s *Sender) open(w *Writer, of Sort) { s.Writer, s.journal, s.Sort = w, w.Journal, of }
 
-// Send sends the invalidations, but does not hold the caller beyond its context.
+// OpenKeys makes the Sender that of keys. Until then, nothing is pending.
+func (s *Sender) OpenKeys(w *Writer, keys *protocol.Keyspace) { s.open(w, ofKeys{w, keys}) }
+
+// ofKeys are invalidations of keys.
+type ofKeys struct {
+	*Writer
+
+	keys *protocol.Keyspace
+}
+
+func (o ofKeys) Part(key string) (part int, shown string) {
+	return o.Breakers.Part(o.keys.ValueKey(key)), key
+}
+
+func (o ofKeys) Call(key, notice string) *script.Call {
+	return o.keys.Invalidate(o.keys.ValueKey(key), notice)
+}
+
+func (o ofKeys) Steps(key, notice string) [][]*script.Call {
+	return o.keys.InvalidateInSteps(o.keys.ValueKey(key), notice)
+}
+
+func (o ofKeys) Notice(key string) string { return o.Notices.Next(o.Part(key)) }
+
+func (o ofKeys) ForgetLocal(keys []string) { o.Local().Forget(keys...) }
+
+// Send sends the invalidations of each part of the keyspace separately, as parts fail separately, and waits for all of them, even if ctx has ended:
+// the source has been written, and whether that was told must not depend on the patience of somebody's client. RedisTimeout bounds the wait.
 func (s *Sender) Send(ctx context.Context, keys []string) error {
-	done := make(chan error, 1)
-	s.Life.Go(func() { // owner: the Guard; stop: RedisTimeout for each chunk; joined by Close
-		done <- errs.Join(s.sendAll(ctx, keys)...)
-	})
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("cacheguard: invalidate: still under way: %w", context.Cause(ctx))
-	}
-}
-
-// sendAll sends the invalidations of each part of the keyspace separately, as parts fail separately.
-func (s *Sender) sendAll(ctx context.Context, keys []string) (errs []error) {
 	failed := s.inParts(keys, func(part []string) map[string]error {
 		some := s.forgetPart(ctx, "invalidate", part, s.Notice, s.Call)
 		s.EnqueueFailed(part, some)
 		return some
 	})
-	for _, key := range keys {
-		if err := failed[key]; err != nil {
-			errs = append(errs, err)
-		}
+	all := make([]error, len(keys))
+	for i, key := range keys {
+		all[i] = failed[key]
 	}
-	return errs
+	return errs.Join(all...)
 }
 
 // byPart groups the keys by their part of the keyspace, without empty parts.
@@ -75,7 +84,7 @@ func (s *Sender) byPart(keys []string) [][]string {
 	}
 	parts := make([][]string, s.Breakers.Len())
 	for _, key := range keys {
-		n := s.Part(key)
+		n, _ := s.Part(key)
 		parts[n] = append(parts[n], key)
 	}
 	return slices.DeleteFunc(parts, func(part []string) bool { return len(part) == 0 })
@@ -130,7 +139,7 @@ func (s *Sender) forgetPart(
 		keys = keys[len(batch):]
 		if first := errors.Unwrap(some[batch[0]]); len(some) == len(batch) && breaker.Unavailable(first) {
 			for _, key := range keys {
-				failed[key] = s.Untold(op, s.Shown(key), first)
+				failed[key] = s.Untold(op, s.shown(key), first)
 			}
 			break
 		}
@@ -159,7 +168,7 @@ func (s *Sender) forgetBatch(
 		}
 		if reason != nil {
 			s.Breakers.Failed(reason)
-			failed[key] = s.Failed(op, s.Shown(key), reason)
+			failed[key] = s.Failed(op, s.shown(key), reason)
 		}
 	}
 	return failed
@@ -174,6 +183,11 @@ func (s *Sender) ForgetOne(ctx context.Context, op, key string, call *script.Cal
 		return nil, s.Failed(op, key, err)
 	}
 	return cmd, nil
+}
+
+func (s *Sender) shown(key string) string {
+	_, shown := s.Part(key)
+	return shown
 }
 
 // despiteMove removes what a call should have removed, which Redis refused because the slot is being moved and some of the keys are not

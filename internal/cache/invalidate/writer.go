@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/cache/report"
+	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/replicas"
 	"github.com/cacheguard/go/internal/redis/script"
@@ -25,6 +26,8 @@ type Writer struct {
 	Breakers *breaker.Set
 	Life     *lifecycle.Life
 	Journal  *report.Journal
+	Notices  *tier.Notices
+	Local    func() *tier.Local
 
 	Failed func(op, key string, err error) error // reports that Redis failed, and returns the error for that
 	Untold func(op, key string, err error) error // does not report it

@@ -37,11 +37,12 @@ type Journal struct {
 	Observer             atomic.Pointer[Observer] // of package admin; nil: nobody looks
 
 	FailedRefreshes atomic.Uint64 // loads in the background
+	AlteredValues   atomic.Uint64 // that come back from their Codec otherwise
 
 	cfg                           Config
 	outage, pending, deaf, bypass episode
 
-	taken, lost, slow, still, damaged, voided, step, gone, failing, unstored, unrefreshed, outdated, panicked Throttle
+	taken, lost, slow, still, damaged, voided, step, gone, failing, unstored, unrefreshed, outdated, panicked, altered Throttle
 
 	cuts       atomic.Int64 // breakers that are open
 	failed     atomic.Int64 // requests to Redis that failed or were not made, so far

@@ -223,6 +223,6 @@ func (u *Update) refused(ctx context.Context, err error) error {
 
 // unlocked calls write without the lock, and then invalidates, even if write fails or panics.
 func (u *Update) unlocked(ctx context.Context) (err error) {
-	defer func() { err = errs.Join(err, u.of.OfKeys.Send(context.WithoutCancel(ctx), u.keys)) }()
+	defer func() { err = errs.Join(err, u.of.OfKeys.Send(ctx, u.keys)) }()
 	return u.callWrite(ctx)
 }

@@ -15,6 +15,7 @@ type release struct {
 	until time.Time // when it is not worth sending any more
 	last  bool      // it is not sent again; belongs to the goroutine that sends it
 	reply Reply     // when done is closed
+	why   error     // Redis' own word, why it is not known to have run; guarded by the mutex of its resender
 	done  chan struct{}
 }
 
@@ -59,6 +60,9 @@ func (s *Sender) resolve(r *release, reply Reply, err error) {
 	}
 	again := !settled(err) && !errors.Is(err, ErrClosed) && !r.last && time.Now().Before(r.until)
 	if again {
+		if said(err) {
+			r.why = err
+		}
 		part.failed = append(part.failed, r)
 		if len(part.failed) == 1 {
 			s.life.Go(func() { s.resend(part) }) // owner: the Sender's; stop: longestPause; joined by its life
@@ -69,6 +73,17 @@ func (s *Sender) resolve(r *release, reply Reply, err error) {
 		r.finish(reply)
 		s.life.Leave()
 	}
+}
+
+// overdue is what a caller hears that does not wait any longer.
+func (s *Sender) overdue(r *release) error {
+	part := &s.resends[s.link.breakers.Part(r.call.Keys[0])]
+	part.mu.Lock()
+	defer part.mu.Unlock()
+	if r.why != nil {
+		return r.why
+	}
+	return noAnswer(s.link.timeout)
 }
 
 func (r *release) finish(reply Reply) {

@@ -133,7 +133,7 @@ func (s *Sender) Release(call script.Call, worth time.Duration) (Reply, error) {
 		case <-timer.C:
 		}
 		if reprieves == 0 || !yield.Starved() { // a busy process may have the answer, and no time to say so
-			return Reply{}, noAnswer(s.link.timeout)
+			return Reply{}, s.overdue(r)
 		}
 		timer.Reset(s.link.timeout / yield.Reprieves)
 	}

@@ -1,4 +1,4 @@
-package identity
+package canonical
 
 import (
 	"net/http"

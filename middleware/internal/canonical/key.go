@@ -1,5 +1,10 @@
-// Package identity tells pages apart: it names the page that a request asks for, and the variant of the page that the request selects.
-package identity
+// Package canonical has what tells pages apart, computed once, as a request. Two requests that ask for the same page, and select the same
+// variant of it, are one canonical request: keys are made of it alone, and the handler of a page gets it, byte for byte. So what does not
+// count reaches no handler in any form, and no client chooses what others read.
+//
+// Request has the URL and the host (page.go), Header the fields (field.go), each in its one notation. What a response has to name in its
+// Vary counts only if it does (vary.go); what frameworks believe without that counts always (selection.go).
+package canonical
 
 import (
 	"crypto/sha256"
@@ -60,9 +65,9 @@ func (n *Namer) kind(what string) string {
 	return what + ":"
 }
 
-// Page is the key of the page that a request asks for, and its location. Both share their memory.
+// Page is the key of the page that a canonical request asks for, and its location. Both share their memory.
 func (n *Namer) Page(r *http.Request) (key, location string) {
-	whole := n.placeOf(r).locationAfter(n.pages)
+	whole := placeOf(r).locationAfter(n.pages)
 	if location = whole[len(n.pages):]; len(location) > maxLocation {
 		location = condensed(location)
 		return n.PageKey(location), location
@@ -84,7 +89,7 @@ func (n *Namer) VariantKey(location string, vary []record.Pair) string {
 
 // Keys are those under which the page that a request asks for may be stored, whichever connection the instances were asked through.
 func (n *Namer) Keys(r *http.Request) (keys []string) {
-	p := n.placeOf(r)
+	p := placeOf(n.Request(r))
 	named := r.URL.Scheme != ""
 	for _, p.connection = range []string{"http", "https"} {
 		if !named {

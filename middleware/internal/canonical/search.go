@@ -1,4 +1,4 @@
-package identity
+package canonical
 
 import (
 	"net/http"
@@ -22,7 +22,7 @@ type Search struct {
 }
 
 const (
-	noVarySearch = "No-Vary-Search"
+	noVarySearch = "No-Vary-Search" // of a response, and of a record that leads to it
 	maxNames     = 64
 )
 
@@ -167,9 +167,10 @@ func Path(location string) string {
 	return path
 }
 
-// Searched is the key and the location of all pages of the path that a request asks for, and what selects among them.
+// Searched is the key and the location of all pages of the path that a canonical request asks for, and what selects among them. Their handler
+// gets the whole query: like Vary, the field is the page's own word, and when it changes, the client must still have its own response.
 func (n *Namer) Searched(r *http.Request, s *Search) (key, location string, selects record.Pair) {
-	p := n.placeOf(r)
+	p := placeOf(r)
 	selects = record.Pair{Name: bySearch, Value: short(s.Normal(p.query))}
 	p.query = searched
 	location = p.location()

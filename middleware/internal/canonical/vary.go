@@ -1,4 +1,4 @@
-package identity
+package canonical
 
 import (
 	"net/http"
@@ -20,10 +20,15 @@ func (n *Namer) Selection(r *http.Request, fields []string, unnamed []record.Pai
 	return list
 }
 
-// Selects reports whether a request selects the record: both agree on all fields that the response depends on, and on what no Vary
-// names.
-func (n *Namer) Selects(rec *record.Record, r *http.Request, unnamed []record.Pair) bool {
+// Selects reports whether a request selects the record: both agree on all fields that the response depends on, among them those that a Vary
+// in front of the request names, and on what no Vary names.
+func (n *Namer) Selects(rec *record.Record, r *http.Request, unnamed []record.Pair, named []string) bool {
 	matched := 0
+	for _, name := range named {
+		if !slices.ContainsFunc(rec.Vary, func(p record.Pair) bool { return p.Name == name }) {
+			return false
+		}
+	}
 	for _, p := range rec.Vary {
 		if strings.HasPrefix(p.Name, colon) {
 			if !slices.Contains(unnamed, p) {
@@ -54,9 +59,9 @@ func (n *Namer) VaryOf(rec *record.Record, r *http.Request, fields []string, unn
 	return n.Selection(r, fields, kept)
 }
 
-// VaryFields are the fields that a response says it depends on, in canonical form.
-func VaryFields(h http.Header) []string {
-	fields := rules.Names(h["Vary"])
+// VaryFields are the fields that a response says it depends on, and what was set in front of it, in canonical form.
+func VaryFields(h, front http.Header) []string {
+	fields := append(rules.Names(h["Vary"]), rules.Names(front["Vary"])...)
 	slices.Sort(fields)
 	return slices.Compact(fields)
 }

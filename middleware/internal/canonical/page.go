@@ -1,25 +1,60 @@
-package identity
+package canonical
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 )
 
-// place is what a request asks for: which page.
+// place is what a canonical request asks for: which page.
 type place struct {
 	scheme, host string // as the client or a middleware in front of the cache named them
 	connection   string // the scheme of the connection; it counts too, as handlers can see it
-	path, query  string // as they were sent; the query with its question mark
+	path, query  string // the query with its question mark
+}
+
+// Request is what counts of a request's host and URL, as a request: every other one that asks for the same page is the same to a handler. It
+// is the request itself if all of it counts.
+func (n *Namer) Request(r *http.Request) *http.Request {
+	u, host, line := *r.URL, strings.ToLower(r.Host), r.RequestURI
+	u.Scheme, u.Host, u.OmitHost, u.Fragment, u.RawFragment = strings.ToLower(u.Scheme), strings.ToLower(u.Host), false, "", ""
+	host = cmp.Or(host, u.Host)
+	if u.RawPath != "" && u.RawPath == (&url.URL{Path: u.Path}).EscapedPath() {
+		u.RawPath = ""
+	}
+	u.ForceQuery = u.ForceQuery && u.RawQuery == ""
+	if n.trims() || n.set.SortQuery {
+		query := n.normalQuery(queryOf(&u))
+		u.RawQuery, u.ForceQuery = strings.TrimPrefix(query, "?"), query == "?"
+		if i := strings.IndexByte(line, '?'); i >= 0 {
+			line = line[:i] + n.normalQuery(line[i:])
+		}
+	}
+	if u == *r.URL && host == r.Host && line == r.RequestURI {
+		return r
+	}
+	changed := *r
+	changed.URL, changed.Host, changed.RequestURI = new(u), host, line
+	return &changed
+}
+
+// Form is the form of a canonical request: of its query alone, whoever read it in front. If the query is malformed, the handler is to find
+// that out.
+func Form(r *http.Request) {
+	r.Form, r.PostForm, r.MultipartForm = nil, nil, nil
+	if r.ParseForm() != nil {
+		r.Form, r.PostForm = nil, nil
+	}
 }
 
 // Location is the URL of the page that a request asks for; the beginning and a digest of a long one.
-func (n *Namer) Location(r *http.Request) string { return n.placeOf(r).location() }
+func (n *Namer) Location(r *http.Request) string { return placeOf(n.Request(r)).location() }
 
-// Split is the location of the path that a request asks for, and what counts of its query.
-func (n *Namer) Split(r *http.Request) (path, query string) {
-	p := n.placeOf(r)
+// Split is the location of the path that a canonical request asks for, and its query.
+func Split(r *http.Request) (path, query string) {
+	p := placeOf(r)
 	query, p.query = p.query, ""
 	return p.location(), query
 }
@@ -34,7 +69,7 @@ func Origin(location string) string {
 
 // Base is the URL that references in the response to a request are relative to.
 func (n *Namer) Base(r *http.Request) url.URL {
-	p := n.placeOf(r)
+	p := placeOf(n.Request(r))
 	base := url.URL{Scheme: p.scheme, Host: p.host, Path: r.URL.Path, RawPath: r.URL.RawPath}
 	if asked, err := url.ParseRequestURI(r.RequestURI); err == nil {
 		base.Path, base.RawPath = asked.Path, asked.RawPath
@@ -52,43 +87,19 @@ func (p place) locationAfter(prefix string) string {
 	return prefix + scheme + "://" + p.host + p.path + p.query
 }
 
-// placeOf is what a request asks for. The path and the query come from the request line, if there is one: a router in front may have
-// removed the part of the URL that tells applications apart.
-func (n *Namer) placeOf(r *http.Request) place {
-	path, query, ok := requestLine(r)
-	if !ok {
-		return n.placeOfURL(r, r.URL)
-	}
-	p := hostOf(r, r.URL)
-	p.path, p.query = path, n.normalQuery(query)
-	return p
-}
-
-// placeOfURL is placeOf by the URL alone.
-func (n *Namer) placeOfURL(r *http.Request, u *url.URL) place {
-	p := hostOf(r, u)
-	p.path, p.query = escapedPath(u), n.normalQuery(queryOf(u))
-	return p
-}
-
-// hostOf is the place without path and query.
-func hostOf(r *http.Request, u *url.URL) place {
-	p := place{scheme: strings.ToLower(u.Scheme), host: strings.ToLower(r.Host), connection: schemeOf(r)}
-	if p.scheme == "" {
-		p.scheme = p.connection
-	}
-	if p.host == "" {
-		p.host = strings.ToLower(u.Host)
-	}
-	return p
-}
-
-// schemeOf is the scheme of the connection that a request came through.
-func schemeOf(r *http.Request) string {
+// placeOf is what a canonical request asks for. The path and the query come from the request line, if there is one: a router in front may
+// have removed the part of the URL that tells applications apart.
+func placeOf(r *http.Request) place {
+	p := place{scheme: r.URL.Scheme, host: r.Host, connection: "http"}
 	if r.TLS != nil {
-		return "https"
+		p.connection = "https"
 	}
-	return "http"
+	p.scheme = cmp.Or(p.scheme, p.connection)
+	ok := false
+	if p.path, p.query, ok = requestLine(r); !ok {
+		p.path, p.query = escapedPath(r.URL), queryOf(r.URL)
+	}
+	return p
 }
 
 // requestLine is the path and query of a request as they were sent.
@@ -109,9 +120,9 @@ func requestLine(r *http.Request) (path, query string, ok bool) {
 	return r.RequestURI, "", true
 }
 
-// rewritten is what the handler sees of the URL beside its location: how the client wrote it, if not in origin form, as handlers copy
+// rewritten is what the handler of a canonical request sees of the URL beside its location: how the client wrote it, if not in origin form, as handlers copy
 // that into links and redirects; the host, if a middleware in front has set one; and the path and query that a router has made.
-func (n *Namer) rewritten(r *http.Request) (seen string) {
+func rewritten(r *http.Request) (seen string) {
 	path, query, ok := requestLine(r)
 	if !ok {
 		return ""
@@ -120,9 +131,9 @@ func (n *Namer) rewritten(r *http.Request) (seen string) {
 		seen = r.RequestURI + Separator
 	}
 	if r.URL.Host != "" {
-		seen += "//" + strings.ToLower(r.URL.Host)
+		seen += "//" + r.URL.Host
 	}
-	if r.URL.RawPath == "" && r.URL.Path == path && isQueryOf(r.URL, query) {
+	if r.URL.RawPath == "" && r.URL.EscapedPath() == path && isQueryOf(r.URL, query) {
 		return seen
 	}
 	if u, err := url.ParseRequestURI(r.RequestURI); err == nil && u.Path == r.URL.Path && u.RawPath == r.URL.RawPath && queryOf(u) == queryOf(r.URL) {
@@ -132,7 +143,7 @@ func (n *Namer) rewritten(r *http.Request) (seen string) {
 	if isQueryOf(r.URL, query) {
 		return seen // the query is the page's
 	}
-	return seen + "?" + n.normalQuery(queryOf(r.URL))
+	return seen + "?" + queryOf(r.URL)
 }
 
 // escapedPath is a path as it was sent. (EscapedPath alone turns a badly escaped path into that of another page.)
@@ -199,27 +210,6 @@ func named(list []string, name string) bool {
 		prefix, open := strings.CutSuffix(pattern, "*")
 		return pattern == name || open && strings.HasPrefix(name, prefix)
 	})
-}
-
-// Trimmed is the request without the parameters that do not tell its page from others: if the handler saw them, the response of one
-// client could show others what it chose.
-func (n *Namer) Trimmed(r *http.Request) *http.Request {
-	if !n.trims() {
-		return r
-	}
-	query := queryOf(r.URL)
-	short := n.trimmedQuery(query)
-	path, asked, ok := strings.Cut(r.RequestURI, "?")
-	if ok {
-		asked = n.trimmedQuery("?" + asked)
-	}
-	if short == query && (!ok || path+asked == r.RequestURI) {
-		return r
-	}
-	trimmed, u := *r, *r.URL
-	u.RawQuery, u.ForceQuery = strings.TrimPrefix(short, "?"), short == "?"
-	trimmed.URL, trimmed.RequestURI = &u, path+asked
-	return &trimmed
 }
 
 func paramName(param string) string {

@@ -1,4 +1,4 @@
-package identity
+package canonical
 
 import (
 	"net/http"
@@ -29,18 +29,19 @@ const methodParameter = "_method"
 
 // OverridesMethod reports whether a request has the methodParameter, or one of the methodFields in what Unnamed returned.
 func OverridesMethod(r *http.Request, unnamed []record.Pair) bool {
-	if strings.Contains(r.URL.RawQuery, "method") {
-		for param := range strings.SplitSeq(r.URL.RawQuery, "&") {
-			if paramName(param) == methodParameter {
-				return true
-			}
-		}
+	if strings.ContainsAny(r.URL.RawQuery, "_%") && slices.ContainsFunc(strings.FieldsFunc(r.URL.RawQuery, separates), func(param string) bool {
+		return paramName(param) == methodParameter
+	}) {
+		return true
 	}
 	return slices.ContainsFunc(unnamed, func(p record.Pair) bool {
 		name := strings.ReplaceAll(strings.TrimPrefix(p.Name, colon), "_", "-")
 		return slices.Contains(methodFields, http.CanonicalHeaderKey(name))
 	})
 }
+
+// separates reports whether some framework takes a character for the end of a parameter.
+func separates(c rune) bool { return c == '&' || c == ';' }
 
 // Names for what selects a record although no Vary names it begin with a colon, which no field does.
 const (
@@ -67,8 +68,10 @@ func keyFields(more, less []string) map[string]struct{} {
 // Unnamed is what selects among the variants of a page for this request although no Vary names it, in any order.
 func (n *Namer) Unnamed(r *http.Request) (list []record.Pair) {
 	for name, lines := range r.Header { // of which there are fewer than keyFields
-		if value := n.shapingValue(name, lines); value != "" {
-			list = append(list, record.Pair{Name: colon + name, Value: value})
+		if n.shapes(name) {
+			if value := n.normal(name, lines); value != "" {
+				list = append(list, record.Pair{Name: colon + name, Value: value})
+			}
 		}
 	}
 	if len(r.Header["Authorization"]) > 0 {
@@ -77,7 +80,7 @@ func (n *Namer) Unnamed(r *http.Request) (list []record.Pair) {
 	if n.set.Guesses && len(r.Header["Cookie"]) > 0 {
 		list = append(list, record.Pair{Name: byCookie, Value: "="})
 	}
-	if u := n.rewritten(r); u != "" {
+	if u := rewritten(r); u != "" {
 		list = append(list, record.Pair{Name: byURL, Value: short(u)})
 	}
 	if n.set.Claim != nil || len(n.set.Cookies) > 0 {
@@ -89,12 +92,8 @@ func (n *Namer) Unnamed(r *http.Request) (list []record.Pair) {
 // chosen is what selects because the user of the Cache says so.
 func (n *Namer) chosen(r *http.Request) (list []record.Pair) {
 	for _, name := range n.set.Cookies {
-		var values []string
-		for _, cookie := range r.CookiesNamed(name) {
-			values = append(values, cookie.Value)
-		}
-		if len(values) > 0 {
-			list = append(list, record.Pair{Name: byNamedCookie + name, Value: short("=" + strings.Join(values, ";"))})
+		if values := cookies(r.Header["Cookie"], name); values != "" {
+			list = append(list, record.Pair{Name: byNamedCookie + name, Value: short(values)})
 		}
 	}
 	if n.set.Claim != nil {
@@ -105,15 +104,21 @@ func (n *Namer) chosen(r *http.Request) (list []record.Pair) {
 	return list
 }
 
-// shapingValue is how a field of the request counts among what is unnamed; empty: it does not.
-func (n *Namer) shapingValue(name string, lines []string) string {
-	switch {
-	case n.isKeyField(name) && name == "Forwarded" && !rules.IsLong(lines):
-		return forwardedShape(lines)
-	case n.isKeyField(name), strings.Contains(name, "_") && n.isKeyField(http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))):
-		return n.normal(name, lines) // CGI and its descendants read _ as -
+// cookies are all cookies of a name as they were sent: handlers read them in more ways than one.
+func cookies(lines []string, name string) (all string) {
+	for _, line := range lines {
+		for cookie := range strings.SplitSeq(line, ";") {
+			if before, _, _ := strings.Cut(cookie, "="); strings.Trim(before, " \t") == name {
+				all += ";" + strings.Trim(cookie, " \t")
+			}
+		}
 	}
-	return ""
+	return all
+}
+
+// shapes reports whether a field counts though no Vary names it.
+func (n *Namer) shapes(name string) bool { // CGI and its descendants read _ as -
+	return n.isKeyField(name) || strings.Contains(name, "_") && n.isKeyField(http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-")))
 }
 
 func (n *Namer) isKeyField(name string) bool {
@@ -123,27 +128,30 @@ func (n *Namer) isKeyField(name string) bool {
 
 // forwardedShape is what a Forwarded field (RFC 7239) tells the handler about the request. It leaves out the addresses of clients and
 // proxies, which would give every client pages of its own. An ambiguous field counts as it is.
-func forwardedShape(lines []string) string {
+func forwardedShape(lines []string) []string {
 	whole := strings.Join(lines, ",")
 	if strings.ContainsAny(whole, `\()<>{}`) {
-		return short("=" + whole)
+		return lines
 	}
 	var elements []string
 	for element := range strings.SplitSeq(whole, ",") {
 		var shape []string
 		for param := range strings.SplitSeq(element, ";") {
-			name, value, _ := strings.Cut(strings.Trim(param, " \t"), "=")
+			name, value, named := strings.Cut(strings.Trim(param, " \t"), "=")
 			if name = strings.ToLower(name); name != "for" && name != "by" {
-				shape = append(shape, name+"="+value)
+				if named {
+					name += "=" + value
+				}
+				shape = append(shape, name)
 			} else if strings.Count(value, `"`)%2 > 0 {
-				return short("=" + whole) // the quotes reach beyond the parameter
+				return lines // the quotes reach beyond the parameter
 			}
 		}
-		shape = slices.DeleteFunc(shape, func(s string) bool { return s == "=" })
+		shape = slices.DeleteFunc(shape, func(s string) bool { return s == "" || s == "=" })
 		elements = append(elements, strings.Join(shape, ";")) // an empty one counts: handlers read the first, or the last
 	}
 	if shape := strings.Join(elements, ","); strings.Trim(shape, ",") != "" {
-		return short("=" + shape)
+		return []string{shape}
 	}
-	return ""
+	return nil
 }
