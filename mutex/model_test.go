@@ -109,7 +109,7 @@ func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 func TestModelFindsNoInterleavingThatBreaksAPromise(t *testing.T) {
 	t.Parallel()
-	player(t).Expect(t, 40)
+	player(t).Expect(t, 10)
 }
 
 func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {

@@ -76,7 +76,7 @@ func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 func TestModelFindsNoInterleavingThatBreaksAPromise(t *testing.T) {
 	t.Parallel()
-	player(t).Expect(t, 40)
+	player(t).Expect(t, 10)
 }
 
 func TestADeadWaiterHoldsUpNobodyForLongerThanItsTTLWhenTheClockIsSetBack(t *testing.T) {

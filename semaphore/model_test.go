@@ -49,7 +49,7 @@ func (w *world) arrive(a *model.Actor) {
 
 func TestModelFindsNoInterleavingThatBreaksAPromise(t *testing.T) {
 	t.Parallel()
-	player(t).Expect(t, 60)
+	player(t).Expect(t, 15)
 }
 
 func TestModelFindsEveryMistakeThatIsPutIntoTheScripts(t *testing.T) {
