@@ -27,7 +27,7 @@ type Shape interface{ Area() float64 }
 // Square is a Shape.
 type Square struct{ Side float64 }
 
-// Area is that of the square.
+// Area returns the area of the square.
 func (s Square) Area() float64 { return s.Side * s.Side }
 
 // Flawed encodes itself, and forgets to decode.
