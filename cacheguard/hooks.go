@@ -41,7 +41,7 @@ type Hooks struct {
 	// value, since it began.
 	OnRejected func(key string)
 
-	// OnUnstorable is called when a value was loaded but cannot be stored: the Codec failed, it is larger than
+	// OnUnstorable is called when a value was loaded but cannot be stored: the Codec failed, or could not decode what it had encoded, it is larger than
 	// MaxValueBytes, or Redis refused it.
 	OnUnstorable func(key string, err error)
 

@@ -25,7 +25,8 @@ type Cache[K comparable, V any] struct {
 	gathering *gathering // of CacheConfig.Batch; nil: off
 }
 
-// NewCache returns a Cache of the Guard. The error names every field of cfg that is out of range.
+// NewCache returns a Cache of the Guard. The error names every field of cfg that is out of range. Without a Codec, it also refuses values that
+// encoding/json never brings back, by the path of the field: a chan, a func, an interface with methods, a struct without an exported field.
 func NewCache[K comparable, V any](g *Guard, cfg CacheConfig[K, V]) (*Cache[K, V], error) {
 	if g == nil {
 		return nil, errNilGuard

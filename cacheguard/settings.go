@@ -100,6 +100,10 @@ type WriteLock interface {
 }
 
 // Codec turns values into bytes and back. []byte and string values never pass through it.
+//
+// The callers of a load get what the loader returned, and others what comes back from the Codec. So the first values of a Cache, and one in
+// some thousands after that, are decoded again before they are stored: what cannot be decoded is not stored (Hooks.OnUnstorable), and what comes back
+// otherwise is logged once, with the path of the field, and counted (Stats.Altered). An empty slice or map counts as nil.
 type Codec interface {
 	Marshal(v any) ([]byte, error)
 	Unmarshal(data []byte, v any) error // v is a pointer

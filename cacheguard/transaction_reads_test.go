@@ -168,7 +168,7 @@ func TestATransactionSharesNoLoadWithOthers(t *testing.T) {
 // What a transaction rolls back fails nobody else, and no Batch takes its context.
 func TestNoBatchHasTheContextOfATransaction(t *testing.T) {
 	t.Parallel()
-	f := farFleet(t, Config{MaxLoads: 1})
+	f := newFleet(t, standalone(t), 1, Config{RedisTimeout: bearing, MaxLoads: 1})
 	g, from, other := f.guards[0], new(ledger), newSource("other")
 	c := newCaches(t, f, CacheConfig[int, string]{
 		Name: "row", Batch: 100,
@@ -196,6 +196,7 @@ func TestNoBatchHasTheContextOfATransaction(t *testing.T) {
 	f.awaitWaiting(0, 2)
 	outside := ask(seeing(t.Context(), "committed"), 1)
 	f.awaitWaiting(0, 3)
+	redistest.Await(t, "the other one could load", func() bool { return f.exists(f.lease(c.Key(1))) })
 	other.release <- struct{}{}
 	want(t, only, "other")
 	want(t, within, "uncommitted")

@@ -25,7 +25,7 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 	t.Parallel()
 	const busy = `{"guards":[{"prefix":"shop","instance":"shop-1","refused":"fill: OOM","queued":7,"max_loads":4,"intents":2,
 		"troubles":{"outage":2.5,"owing":1,"refused":3,"deaf":60,"saturated":9,"intent":12,"bypassed":1},
-		"running":[{"key":"report","took":12.34},{"key":"price","took":11}],"hot":[{"key":"home"}],
+		"altered":5,"running":[{"key":"report","took":12.34},{"key":"price","took":11}],"hot":[{"key":"home"}],
 		"caches":[{"name":"product","rate":900,"lately":{"damaged":1,"unstorable":2,"takeovers":3}},{"name":"","rate":100}]}],
 		"lockers":[{"prefix":"jobs","locks":[{"name":"import","for":31},{"name":"mail","for":29}]},{"prefix":"other","locks":[{"name":"x","for":99}]}],
 		"feeds":[{"name":"log","problem":"no rights","behind":99,"retained_bytes":1073741824},{"name":"late","behind":12},{"name":"well","behind":9}]}`
@@ -53,6 +53,7 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		"failed shop-1: invalidations are pending, for 1s",
 		"failed shop-1: Redis answers with an error: fill: OOM",
 		"warning shop-1: 7 loads wait for MaxLoads, which is 4, for 9s",
+		"warning shop-1: 5 values do not come back from the codec as they were: its log names a field",
 		`warning shop-1: a load of "report" has run for 12.3s`,
 		"warning shop-1: product: entries could not be decoded lately: 1",
 		"warning shop-1: product: values could not be stored lately: 2",

@@ -4,6 +4,8 @@
 //
 //   - A read that began after a change had returned nil returns nothing older. If a change returned an error, that holds on its own instance. Where
 //     instances have local tiers, that of another one may be behind by a message, or, when messages were lost, by Local.TTL.
+//   - Nobody gets a row that was never committed, or the error of a transaction: transactions read rows with their contexts, before and after their commits, some
+//     for longer than UpdateTimeout, beside the reads of others. What they name late, twice at the same time and again after it failed, survives their deaths.
 //   - No call takes longer than its parts may take.
 //   - When everything is well again, every instance reads what the database has, unless the writer died between the write and its invalidation.
 //

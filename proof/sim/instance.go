@@ -21,7 +21,7 @@ type store interface {
 	invalidateAll(ctx context.Context, kind bool) error
 	update(ctx context.Context, row int, write func(context.Context) error) error
 	put(ctx context.Context, row int, write func(context.Context) (int64, error)) error
-	transact(ctx context.Context, rows []int, tags []int, write func() error) error
+	transact(ctx context.Context, rows []int, tags []int, write body) error
 	warm(ctx context.Context, rows []int) error
 	serve(all bool) // whether the cache may serve all keys, or only those with even numbers
 	close() error
@@ -36,6 +36,9 @@ type instance struct {
 	dead bool // guarded by the truth's mutex
 }
 
+// body is what a transaction does. It reads with a context of its own, and may name more rows.
+type body func(within context.Context, also func(rows ...int) error) error
+
 type load func(ctx context.Context, row int) (int64, error)
 
 // guarded is the store with cacheguard.
@@ -45,9 +48,12 @@ type guarded struct {
 }
 
 func openGuarded(rdb *redis.Client, p plan, name string, load load) (store, error) {
-	cfg := cacheguard.Config{Prefix: "sim", Instance: name, TTL: time.Hour, RedisTimeout: redisTimeout, LeaseTTL: leaseTTL}
+	cfg := cacheguard.Config{Prefix: "sim", Instance: name, TTL: time.Hour, RedisTimeout: redisTimeout, LeaseTTL: leaseTTL, UpdateTimeout: leaseTTL}
 	if p.local {
 		cfg.Local = cacheguard.LocalConfig{MaxEntries: 1000, TTL: localTTL}
+	}
+	if p.narrow {
+		cfg.MaxLoads = 1
 	}
 	if p.shadow {
 		cfg.Shadow = 1
@@ -133,14 +139,15 @@ func (g *guarded) put(ctx context.Context, row int, write func(context.Context) 
 	return g.cache.Put(ctx, row, write)
 }
 
-func (g *guarded) transact(ctx context.Context, rows, tags []int, write func() error) error {
+func (g *guarded) transact(ctx context.Context, rows, tags []int, write body) error {
 	changes := g.cache.Changes(rows...)
 	changes.Tags = namesOf(tags)
 	intent, err := g.guard.Intend(ctx, changes)
 	if err != nil {
 		return err
 	}
-	if err := write(); err != nil {
+	err = write(intent.Context(ctx), func(rows ...int) error { return intent.Also(ctx, g.cache.Changes(rows...)) })
+	if err != nil {
 		_ = intent.Done(ctx) // nothing was written
 		return err
 	}
@@ -157,6 +164,12 @@ func loading(t *truth, random func() *rand.Rand) load {
 			return 0, err
 		}
 		version := t.read(row)
+		if tx, within := ctx.Value(txKey{}).(*tx); within {
+			if tx.over.Load() {
+				return 0, errOver
+			}
+			version += uncommitted
+		}
 		return version, sleep(ctx, rand64(r, longestLoad/2))
 	}
 }

@@ -42,6 +42,7 @@ type plan struct {
 	together  bool // Gets that miss share loads: CacheConfig.Batch
 	patient   bool // values are soon stale: StaleFor and Patience
 	shadow    bool // Config.Shadow, and a cache that at times serves only some keys
+	narrow    bool // one load at a time: MaxLoads
 }
 
 func planOf(seed uint64) (plan, *rand.Rand) {
@@ -51,6 +52,7 @@ func planOf(seed uint64) (plan, *rand.Rand) {
 		latency: []time.Duration{100 * time.Microsecond, time.Millisecond, 20 * time.Millisecond}[random.IntN(3)],
 	}
 	p.together, p.patient, p.shadow = random.IntN(2) == 0, random.IntN(2) == 0, random.IntN(2) == 0
+	p.narrow = random.IntN(2) == 0
 	return p, random
 }
 
@@ -76,8 +78,8 @@ func run(t *testing.T, seed uint64, open open) (r Result) {
 		p, random := planOf(seed)
 		w := &world{plan: p, truth: newTruth(rows), redis: miniredis.NewMiniRedis(), record: newRecord()}
 		w.redis.ClockTTL(true)
-		w.truth.note("seed %d: %d instances, local tiers %t, faults %t, messages take %v; loads together %t, patience %t, shadow %t",
-			seed, p.instances, p.local, p.faults, p.latency, p.together, p.patient, p.shadow)
+		w.truth.note("seed %d: %d instances, local tiers %t, faults %t, messages take %v; loads together %t, patience %t, shadow %t, narrow %t",
+			seed, p.instances, p.local, p.faults, p.latency, p.together, p.patient, p.shadow, p.narrow)
 		for i := range p.instances {
 			w.add(t, i, random.Uint64(), open)
 		}

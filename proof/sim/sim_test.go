@@ -79,11 +79,11 @@ func (h byHand) put(ctx context.Context, row int, write func(context.Context) (i
 	return errors.Join(err, h.invalidate(ctx, []int{row}))
 }
 
-func (h byHand) transact(ctx context.Context, rows, tags []int, write func() error) error {
+func (h byHand) transact(ctx context.Context, rows, tags []int, write body) error {
 	for _, tag := range tags {
 		rows = append(rows, tagged(tag)...)
 	}
-	return errors.Join(write(), h.invalidate(ctx, rows))
+	return errors.Join(write(ctx, func(more ...int) error { rows = append(rows, more...); return nil }), h.invalidate(ctx, rows))
 }
 
 func (h byHand) warm(ctx context.Context, rows []int) error {

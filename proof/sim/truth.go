@@ -13,6 +13,7 @@ type truth struct {
 	began   time.Time
 	rows    []int64
 	changes [][]change // of each row
+	safe    []int64    // the version of each row that was committed while an intent certainly stood on it
 	wrong   []string
 	journal strings.Builder
 }
@@ -26,7 +27,7 @@ type change struct {
 }
 
 func newTruth(rows int) *truth {
-	return &truth{began: time.Now(), rows: make([]int64, rows), changes: make([][]change, rows)}
+	return &truth{began: time.Now(), rows: make([]int64, rows), changes: make([][]change, rows), safe: make([]int64, rows)}
 }
 
 func (t *truth) note(format string, args ...any) {
@@ -92,5 +93,5 @@ func (t *truth) settled(row int) bool {
 			return true
 		}
 	}
-	return t.rows[row] == 0
+	return t.rows[row] == t.safe[row] // an intent survives its process
 }

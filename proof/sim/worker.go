@@ -69,17 +69,22 @@ func (w *worker) operate(ctx context.Context) {
 		})
 	case 9:
 		w.change("Intend", []int{row, (row + 1) % rows}, func(write func() error) error {
-			return in.transact(ctx, []int{row, (row + 1) % rows}, nil, write)
+			return in.transact(ctx, []int{row, (row + 1) % rows}, nil, w.reading(write))
+		})
+	case 13, 14:
+		first, also := row, (row+1)%rows
+		w.change("Intend and Also", []int{first, also}, func(write func() error) error {
+			return in.transact(ctx, []int{first}, nil, w.naming(also, write))
 		})
 	case 10:
 		tag := w.random.IntN(tags)
-		w.change("Intend a tag", tagged(tag), func(write func() error) error { return in.transact(ctx, nil, []int{tag}, write) })
+		w.change("Intend a tag", tagged(tag), func(write func() error) error { return in.transact(ctx, nil, []int{tag}, w.reading(write)) })
 	case 18:
 		w.change("write and InvalidateTags that move", []int{row}, func(write func() error) error {
 			return errors.Join(write(), in.invalidateTags(ctx, movingTags...))
 		})
 	case 19:
-		w.change("Intend tags that move", []int{row}, func(write func() error) error { return in.transact(ctx, nil, movingTags, write) })
+		w.change("Intend tags that move", []int{row}, func(write func() error) error { return in.transact(ctx, nil, movingTags, w.reading(write)) })
 	case 11:
 		err := in.warm(ctx, []int{row, (row + 1) % rows, (row + 2) % rows})
 		w.world.truth.note("%s has warmed three rows from %d on, %v", in.name, row, err)
@@ -127,6 +132,8 @@ func (w *worker) check(row int, least, got int64, err error) {
 	switch t := w.world.truth; {
 	case err != nil:
 		t.complain("%s: row %d: %v", w.in.name, row, err)
+	case got >= uncommitted:
+		t.complain("%s reads %d of row %d, which was never committed", w.in.name, got-uncommitted, row)
 	case got < least:
 		t.complain("%s reads %d of row %d, and began after %d was invalidated", w.in.name, got, row, least)
 	}
@@ -137,12 +144,17 @@ func (w *worker) change(name string, rows []int, call func(write func() error) e
 	t := w.world.truth
 	var versions []int64
 	pause := rand64(w.random, longestLoad)
+	began := time.Now()
 	err := call(func() error {
 		time.Sleep(pause)
+		w.committed(name, began, rows)
 		versions = t.write(rows...)
 		time.Sleep(pause)
 		return nil
 	})
+	if errors.Is(err, errRolledBack) {
+		err = nil // nothing was written, and nobody wanted that
+	}
 	t.note("%s: %s of %v, versions %v: %v", w.in.name, name, rows, versions, err)
 	if written := len(versions) > 0; err != nil && !strings.HasPrefix(name, "write and") && written != cacheguard.Written(err) {
 		t.complain("%s: %s: Written is %t, and that is wrong: %v", w.in.name, name, !written, err)
