@@ -12,7 +12,7 @@ import (
 // The variant that was made first is the page's own record, and the others are valid only while that is there. So it is kept for as long as
 // they are, even if nobody may be served with it any more: otherwise, all variants would end with the first.
 
-// holds makes the page's own record last as long as a variant that is kept for so long. One that a tag has made invalid stays so.
+// holds makes the page's own record last as long as a variant that is kept for that long. One that a tag has made invalid stays so.
 func (l *lookup) holds(ctx context.Context, keep time.Duration) {
 	x := l.x
 	if l.variant.page == "" || keep <= 0 || l.variant.left >= keep {
