@@ -28,7 +28,8 @@
 //   - Cache-Status (RFC 9211) says how each response came about, and why it was not stored: detail=no-store, private, authorization,
 //     set-cookie, vary, status, stale (it could never be used), no-lifetime (it does not state one), too-large, flush, incomplete, tags
 //     (there are too many), field (one has a line break), method (a response to HEAD), no-ranges (the page cannot be kept in slices),
-//     limit or first (see Limits), search (the page says something else than its path did).
+//     limit or first (see Limits), search (the page says by which URLs it is found, and is stored the next time), not-invalidated (the
+//     invalidation after a POST could not be sent).
 //   - A page with No-Vary-Search (draft-ietf-httpbis-no-vary-search) is found under URLs that differ in parameters that do not matter.
 //
 // # What is not stored
