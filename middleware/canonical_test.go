@@ -108,6 +108,8 @@ func TestANotationThatCountsIsToldApart(t *testing.T) {
 		{"a cookie in quotes", Config{Key: Key{Cookies: []string{"theme"}}}, [2][]string{{`Cookie: theme="a"`}, {"Cookie: theme=a"}}},
 		{"a cookie that Go does not read", Config{Key: Key{Cookies: []string{"theme"}}}, [2][]string{{"Cookie: theme=\xc3\xa4"}, {"Cookie: x=y"}}},
 		{"lines of cookies", Config{}, [2][]string{{"Cookie: a=1", "Cookie: b=2"}, {"Cookie: a=1,b=2"}}},
+		{"a URL", Config{}, [2][]string{{"X-Shape: /a?b=c,d"}, {"X-Shape: /a?b=c, d"}}},
+		{"a date", Config{}, [2][]string{{"X-Shape: Thu, 01 Jan 1970 00:00:00 GMT"}, {"X-Shape: Thu,01 Jan 1970 00:00:00 GMT"}}},
 		{"quoted lines", Config{}, [2][]string{{`X-Shape: "a"`, "X-Shape: b"}, {`X-Shape: "a",b`}}},
 	} {
 		p := newPage(func(w http.ResponseWriter, r *http.Request) {
