@@ -271,11 +271,18 @@ func TestWhatWasSetInFrontIsSentToEachClientAsItsOwn(t *testing.T) {
 func TestTagsThatWereSetInFrontInvalidate(t *testing.T) {
 	t.Parallel()
 	p := newPage(says("page", fresh))
-	f := inOrder(t, Config{}, []wrap{sets("Cache-Tag: front")}, nil, p)
-	f.warm("/")
-	expect.ErrorIs(t, f.caches[0].InvalidateTags(t.Context(), "front"))
-	f.get("/")
-	expect.Equal(t, "calls", p.calls.Load(), 2)
+	f := inOrder(t, Config{StaleWhile: time.Hour}, []wrap{sets("Cache-Tag: front")}, nil, p)
+	for range 2 {
+		before := p.calls.Load()
+		f.warm("/")
+		expect.ErrorIs(t, f.caches[0].InvalidateTags(t.Context(), "front"))
+		expect.Equal(t, "one Cache-Tag", len(f.get("/").Header["Cache-Tag"]), 1)
+		f.stored()
+		expect.Equal(t, "calls", p.calls.Load()-before, 2)
+		r := asked(t, "/", false)
+		expect.ErrorIs(t, f.caches[0].Invalidate(Soft(t.Context()), r)) // what is stale then has the tag, too
+		expect.ErrorIs(t, f.caches[0].InvalidateTags(t.Context(), "front"))
+	}
 }
 
 func TestPagesInSlicesAreSelectedByAVaryThatWasSetInFront(t *testing.T) {
