@@ -40,7 +40,7 @@ var varying = [][]string{
 	{"Accept-Encoding", "", "gzip", "GZIP", "gzip;q=1.0, br", "br,gzip"},
 	{"Accept-Charset", "", "utf-8", "UTF-8"},
 	{"Cookie", "", "theme=a", "theme=a; x=1", `theme="a"`, "theme=a\r\nCookie: x=1", "x=1"},
-	{"X-Vary", "", "a,b", "a, b", "a\r\nX-Vary: b", `"a",b`, "\"a\"\r\nX-Vary: b", strings.Repeat("a,", 3000), strings.Repeat("a,", 2999) + "a\r\nX-Vary: "},
+	{"X-Vary", "", "a,b", "a, b", "a\r\nX-Vary: b", `"a",b`, "/a,b", "/a, b", "/a\r\nX-Vary: b", "\"a\"\r\nX-Vary: b", strings.Repeat("a,", 3000), strings.Repeat("a,", 2999) + "a\r\nX-Vary: "},
 	{"Forwarded", "", "for=a;host=x", "HOST=x ;by=b", "for=c", `host=x;for="[::1]:8"`, `for="a;host=x"`, "host=x, for=b", "host=y"},
 }
 

@@ -108,6 +108,8 @@ func TestANotationThatCountsIsToldApart(t *testing.T) {
 		{"a cookie in quotes", Config{Key: Key{Cookies: []string{"theme"}}}, [2][]string{{`Cookie: theme="a"`}, {"Cookie: theme=a"}}},
 		{"a cookie that Go does not read", Config{Key: Key{Cookies: []string{"theme"}}}, [2][]string{{"Cookie: theme=\xc3\xa4"}, {"Cookie: x=y"}}},
 		{"lines of cookies", Config{}, [2][]string{{"Cookie: a=1", "Cookie: b=2"}, {"Cookie: a=1,b=2"}}},
+		{"a URL", Config{}, [2][]string{{"X-Shape: /a?b=c,d"}, {"X-Shape: /a?b=c, d"}}},
+		{"a date", Config{}, [2][]string{{"X-Shape: Thu, 01 Jan 1970 00:00:00 GMT"}, {"X-Shape: Thu,01 Jan 1970 00:00:00 GMT"}}},
 		{"quoted lines", Config{}, [2][]string{{`X-Shape: "a"`, "X-Shape: b"}, {`X-Shape: "a",b`}}},
 	} {
 		p := newPage(func(w http.ResponseWriter, r *http.Request) {
@@ -269,11 +271,18 @@ func TestWhatWasSetInFrontIsSentToEachClientAsItsOwn(t *testing.T) {
 func TestTagsThatWereSetInFrontInvalidate(t *testing.T) {
 	t.Parallel()
 	p := newPage(says("page", fresh))
-	f := inOrder(t, Config{}, []wrap{sets("Cache-Tag: front")}, nil, p)
-	f.warm("/")
-	expect.ErrorIs(t, f.caches[0].InvalidateTags(t.Context(), "front"))
-	f.get("/")
-	expect.Equal(t, "calls", p.calls.Load(), 2)
+	f := inOrder(t, Config{StaleWhile: time.Hour}, []wrap{sets("Cache-Tag: front")}, nil, p)
+	for range 2 {
+		before := p.calls.Load()
+		f.warm("/")
+		expect.ErrorIs(t, f.caches[0].InvalidateTags(t.Context(), "front"))
+		expect.Equal(t, "one Cache-Tag", len(f.get("/").Header["Cache-Tag"]), 1)
+		f.stored()
+		expect.Equal(t, "calls", p.calls.Load()-before, 2)
+		r := asked(t, "/", false)
+		expect.ErrorIs(t, f.caches[0].Invalidate(Soft(t.Context()), r)) // what is stale then has the tag, too
+		expect.ErrorIs(t, f.caches[0].InvalidateTags(t.Context(), "front"))
+	}
 }
 
 func TestPagesInSlicesAreSelectedByAVaryThatWasSetInFront(t *testing.T) {

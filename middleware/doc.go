@@ -28,7 +28,8 @@
 //   - Cache-Status (RFC 9211) says how each response came about, and why it was not stored: detail=no-store, private, authorization,
 //     set-cookie, vary, status, stale (it could never be used), no-lifetime (it does not state one), too-large, flush, incomplete, tags
 //     (there are too many), field (one has a line break), method (a response to HEAD), no-ranges (the page cannot be kept in slices),
-//     limit or first (see Limits), search (the page says something else than its path did).
+//     limit or first (see Limits), search (the page says by which URLs it is found, and is stored the next time), not-invalidated (the
+//     invalidation after a POST could not be sent).
 //   - A page with No-Vary-Search (draft-ietf-httpbis-no-vary-search) is found under URLs that differ in parameters that do not matter.
 //
 // # What is not stored
@@ -50,12 +51,19 @@
 // that Vary names, in which the order of members counts (but see Config.SortAccept). If a router in front removes a part of the URL, the
 // rest selects a variant of the page. So does the absolute form of a URL in the request line.
 //
+// This is computed once, as a request, and the handler of a page that may be stored gets that, byte for byte: what does not count reaches it
+// in no form. Its Host is in lower case, its form has its query alone, whoever read it in front, and each field has one notation.
+//
 // A request with Authorization gets a shared page only if the page says public, s-maxage or must-revalidate. With Config.DefaultTTL or
 // Config.Heuristic, a request with a Cookie gets one only if the page states its own lifetime.
 //
 // Some fields, such as X-Forwarded-Host, give proxies and frameworks another host, scheme, path or method (see Config.KeyFields). They
 // always tell pages apart, so a client that sends one can poison only its own page. Other fields that shape a handler's answer belong in
 // its Vary, or in Config.Key with what else tells pages apart. Parameters that Config.Key leaves out do not reach the handler.
+//
+// What decides about a response is what its client gets: what was set in front of the cache on the ResponseWriter, and what the handler made
+// of it. A Vary in front tells pages apart, and a private in front keeps them from being stored. But the fields that were set in front are
+// never stored: each client has its own.
 //
 // # What a handler has to know
 //
@@ -65,7 +73,7 @@
 //     requests for this page then go straight to the handler.
 //   - It runs in its own goroutine. Its context ends when nobody waits for the response any more, not when its own client leaves (but see
 //     Config.FinishLoads).
-//   - It sees the request without conditions and Range, with a URL of its own that it may change. With stale-while-revalidate, it may run
+//   - It sees the canonical request, without conditions and Range, with a URL of its own that it may change. With stale-while-revalidate, it may run
 //     after the request has been answered; the values in the request's context must allow that, as chi's do.
 //   - It is called with GET for a HEAD, unless chi or http.ServeMux chose it for HEAD before they called the cache. Other routers
 //     that choose by the method belong, as a whole, behind the cache. So do routers that reuse their contexts, such as gin and Echo.
@@ -76,7 +84,7 @@
 // # How a page is answered from the cache
 //
 //  1. Cache.Handler makes an exchange for the request (cache.go). It passes requests that no cache may answer through to the handler,
-//     and names the page that the others ask for (exchange.go, internal/identity).
+//     and names the page that the others ask for (exchange.go, internal/canonical).
 //  2. A lookup asks the Guard for the page's record, and if that names another variant, for the variant's (lookup.go, internal/record).
 //  3. The Guard reads the record, from Redis or its local tier, and lets evaluate decide: serve it, serve it and refresh it in
 //     the background, or replace it (evaluate.go).
@@ -98,7 +106,8 @@
 // # Invalidation
 //
 // The page's own record is the variant that was made first. Variants name it by its ID, and are valid only while the ID is the same. So
-// removing one key invalidates all variants: those stored, those being made, and those that nobody knows of. Tags and prefixes of paths
+// removing one key invalidates all variants: those stored, those being made, and those that nobody knows of. It lasts as long as they do
+// (variants.go). A soft invalidation stores the page again, as one that has just become stale (soft.go). Tags and prefixes of paths
 // are tags of the Guard (tags.go), and internal/sliced does the same for the slices of large pages.
 //
 // Ages are measured by the wall clocks of the instances, as HTTP does.

@@ -10,7 +10,6 @@ import (
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/rules"
-	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
 // load lets the handler make the response, and returns its record. The Guard calls it, once for all
@@ -35,7 +34,7 @@ func (l *lookup) load(ctx context.Context, old *[]byte) ([]byte, error) {
 		keep = max(keep, l.x.left(rec))
 	}
 	if rec.IsResponse() {
-		cacheguard.SetTags(ctx, l.x.cache.tagsOf(rec.Location, writer.Final(l.x.front, rec, rec.HTTPHeader()))...)
+		cacheguard.SetTags(ctx, l.x.cache.tagsOf(rec)...)
 	}
 	cacheguard.SetTTL(ctx, keep)
 	return rec.Encode(), nil

@@ -143,6 +143,7 @@ func (b *build) recordOfHeader(kind record.Kind, h http.Header) *record.Record {
 	skip, trailer := rules.Unstorable(h, b.assessed.Without), rules.Trailers(h)
 	own, did := writer.Own(x.front, h)
 	rec.Front = did
+	taggedInFront(rec, h, own)
 	rec.Header = record.Pairs(own, func(name string) bool { return skip(name) || trailer(name) })
 	b.keepID(rec)
 	return rec

@@ -39,7 +39,7 @@ func (c *Cache) soften(ctx context.Context, r *http.Request, keys []string) erro
 		rec = c.softened(rec, c.clock.Now())
 		rec.Old, rec.ID = rec.ID, rand.Text()
 		_, _, _ = cacheguard.Fetch(ctx, c.guard, key, cacheguard.Source[[]byte]{Unlimited: true, Tags: c.prefixTags(r), Load: func(ctx context.Context, _ *[]byte) ([]byte, error) {
-			cacheguard.SetTags(ctx, c.tagsOf(rec.Location, rec.HTTPHeader())...)
+			cacheguard.SetTags(ctx, c.tagsOf(rec)...)
 			cacheguard.SetTTL(ctx, c.rules.Remaining(rec, c.clock.Now()))
 			return rec.Encode(), nil
 		}}) // if it fails, the invalidation was not soft

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/cacheguard/go/middleware/internal/canonical"
+	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
 )
 
@@ -20,9 +21,29 @@ const (
 	prefixName = "path"
 )
 
+// inFront begins the names of fields with tags that were set in front of a record, which no client gets from it.
+const inFront = ":"
+
+// taggedInFront notes these of a response's header.
+func taggedInFront(rec *record.Record, h, own http.Header) {
+	for _, name := range []string{"Cache-Tag", "Surrogate-Key", rules.CacheGroups} {
+		for _, line := range h[name] {
+			if !slices.Contains(own[name], line) {
+				rec.Front = append(rec.Front, record.Pair{Name: inFront + name, Value: line})
+			}
+		}
+	}
+}
+
 // tagsOf are the Guard's tags of a response, besides prefixTags.
-func (c *Cache) tagsOf(location string, h http.Header) []string {
-	return append(c.tagNames(rules.Tags(h)), c.groupNames(canonical.Origin(location), rules.Groups(h[rules.CacheGroups]))...)
+func (c *Cache) tagsOf(rec *record.Record) []string {
+	h := rec.HTTPHeader()
+	for _, p := range rec.Front {
+		if name, tags := strings.CutPrefix(p.Name, inFront); tags {
+			h[name] = append(h[name], p.Value)
+		}
+	}
+	return append(c.tagNames(rules.Tags(h)), c.groupNames(canonical.Origin(rec.Location), rules.Groups(h[rules.CacheGroups]))...)
 }
 
 func (c *Cache) tagNames(tags []string) []string { return c.namesOf(tagName, "", tags) }

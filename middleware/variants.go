@@ -6,13 +6,12 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/middleware/internal/record"
-	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
 // The variant that was made first is the page's own record, and the others are valid only while that is there. So it is kept for as long as
 // they are, even if nobody may be served with it any more: otherwise, all variants would end with the first.
 
-// holds makes the page's own record last as long as a variant that is kept for so long. One that a tag has made invalid stays so.
+// holds makes the page's own record last as long as a variant that is kept for that long. One that a tag has made invalid stays so.
 func (l *lookup) holds(ctx context.Context, keep time.Duration) {
 	x := l.x
 	if l.variant.page == "" || keep <= 0 || l.variant.left >= keep {
@@ -44,7 +43,7 @@ func (l *lookup) holds(ctx context.Context, keep time.Duration) {
 		if err == nil {
 			rec.Leftover = true                                           // those who join have to look at its age
 			rec.Variants = record.Plus(x.now().Sub(rec.Received), 2*keep) // the next ones end a little later
-			cacheguard.SetTags(ctx, x.cache.tagsOf(rec.Location, writer.Final(x.front, rec, rec.HTTPHeader()))...)
+			cacheguard.SetTags(ctx, x.cache.tagsOf(rec)...)
 			cacheguard.SetTTL(ctx, x.left(rec))
 			return rec.Encode(), nil
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/gin-gonic/gin"
 	"github.com/go-chi/chi/v5"
+	chimiddleware "github.com/go-chi/chi/v5/middleware"
 	"github.com/gorilla/mux"
 	"github.com/labstack/echo/v4"
 	"github.com/redis/go-redis/v9"
@@ -82,6 +83,35 @@ func Example_chi() {
 
 	ask(r)
 	// Output:
+	// 200 cacheguard; fwd=uri-miss; fwd-status=200
+	// 200 cacheguard; hit
+	// 200 cacheguard; hit
+}
+
+func Example_chiPurge() {
+	cache, stop := newCache()
+	defer stop()
+	const secret = "a secret"
+
+	chi.RegisterMethod("PURGE") // before the router is made
+
+	r := chi.NewRouter()
+	r.Use(chimiddleware.GetHead)
+	r.Method("PURGE", "/*", cache.PurgeHandler(func(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer "+secret }))
+	r.With(cache.Handler).Get("/products/{id}", product)
+
+	ask(r)
+	purge := httptest.NewRequest("PURGE", "/products/42", nil)
+	purge.Header.Set("Authorization", "Bearer "+secret)
+	w := httptest.NewRecorder()
+	r.ServeHTTP(w, purge)
+	fmt.Println(w.Code)
+	ask(r)
+	// Output:
+	// 200 cacheguard; fwd=uri-miss; fwd-status=200
+	// 200 cacheguard; hit
+	// 200 cacheguard; hit
+	// 204
 	// 200 cacheguard; fwd=uri-miss; fwd-status=200
 	// 200 cacheguard; hit
 	// 200 cacheguard; hit

@@ -23,8 +23,8 @@ func (n *Namer) Header(h http.Header) http.Header {
 	return all
 }
 
-// field is the one notation of a field: one line, with its members separated by a comma and a space. Fields of preferences also have one
-// notation of weights and letters. A field that is quoted or too long to be taken apart stays as it is.
+// field is the one notation of a field: a list of tokens is one line, with a comma and a space between its members. Fields of preferences also
+// have one notation of weights and letters. All others stay as they are, as does what is quoted or too long to be taken apart.
 func (n *Namer) field(name string, lines []string) []string {
 	if len(lines) == 0 || name == "Authorization" || name == "Cookie" || rules.IsLong(lines) {
 		return lines
@@ -40,10 +40,15 @@ func (n *Namer) field(name string, lines []string) []string {
 		return []string{n.preferences(value, languageTag)}
 	case name == "Accept-Charset", name == "Accept-Encoding":
 		return []string{n.preferences(value, strings.ToLower)}
-	case len(lines) > 1 || strings.ContainsAny(value, ", \t"):
+	case (len(lines) > 1 || strings.ContainsAny(value, ", \t")) && !strings.ContainsFunc(value, notInList):
 		return []string{spaced(value)}
 	}
 	return lines
+}
+
+// notInList reports whether a character shows that a field is no list of tokens, but perhaps a URL or a date, whose commas mean something else.
+func notInList(c rune) bool {
+	return c > 127 || !rules.IsTokenChar(byte(c)) && c != ',' && c != ' ' && c != '\t'
 }
 
 // normal is the text of a field by which pages are told apart. An absent field differs from an empty one.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dunglas/httpsfv"
+
 	"github.com/cacheguard/go/middleware/internal/record"
 )
 
@@ -66,58 +68,20 @@ const (
 // Groups returns the members of a list of strings (RFC 9651 section 3.3.3). A list that is malformed, or has members that are no strings,
 // counts as empty, as the RFC has it. Parameters are ignored.
 func Groups(lines []string) (names []string) {
-	rest := strings.Trim(strings.Join(lines, ","), " \t")
-	for more := rest != ""; more; {
-		name, after, ok := structuredString(rest)
-		if ok {
-			after, ok = withoutParameters(after)
-		}
-		before, next, comma := strings.Cut(after, ",")
-		if !ok || strings.Trim(before, " \t") != "" {
+	list, err := httpsfv.UnmarshalList(lines)
+	if err != nil {
+		return nil
+	}
+	for _, member := range list {
+		item, _ := member.(httpsfv.Item)
+		name, ok := item.Value.(string)
+		if !ok {
 			return nil
 		}
 		names = append(names, name)
-		rest, more = strings.TrimLeft(next, " \t"), comma
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
-}
-
-// withoutParameters skips the parameters of a member of a list.
-func withoutParameters(s string) (after string, ok bool) {
-	for ok = true; ok && strings.HasPrefix(s, ";"); {
-		switch i := 1 + strings.IndexAny(s[1:], `;,"`); {
-		case i == 0:
-			return "", true
-		case s[i] == '"':
-			_, s, ok = structuredString(s[i:])
-		default:
-			s = s[i:]
-		}
-	}
-	return s, ok
-}
-
-// structuredString takes a string of Structured Fields from the beginning of s.
-func structuredString(s string) (text, after string, ok bool) {
-	if !strings.HasPrefix(s, `"`) {
-		return "", "", false
-	}
-	var b strings.Builder
-	for i := 1; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '"':
-			return b.String(), s[i+1:], true
-		case c == '\\':
-			if i++; i == len(s) || s[i] != '"' && s[i] != '\\' {
-				return "", "", false
-			}
-		case c < ' ' || c > '~':
-			return "", "", false
-		}
-		b.WriteByte(s[i])
-	}
-	return "", "", false
 }
 
 // hopByHop are the fields of one connection (RFC 9110 section 7.6.1) and of one proxy (RFC 9111 section 3.1).
