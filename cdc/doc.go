@@ -40,7 +40,10 @@
 //     allows. The process is not disturbed, and CatchUp waits.
 //   - A reply of Redis is lost: step 3 is repeated.
 //   - The database restarts: the reader, or another instance, reads from the confirmed position.
-//   - A key cannot be made, because a column is missing or Changed panics: the feed does not skip the row. It says so, and tries again.
+//   - A key cannot be made, because a column or its value is missing or Changed panics: the Kinds of the table are invalidated whole, the log says for which column, and
+//     the feed goes on. What is in the log stays as it is, so waiting would not help.
+//   - Somebody else reads in its place, a feed of another cache or of other tables: the note about the position, which is in the Redis of each Guard under its Prefix, is behind
+//     that position. CatchUp and SelfCheck say so, and whoever takes over invalidates the kinds whole.
 //
 // Sometimes the log does not say which rows have changed: after a TRUNCATE, or when the position is lost because there is none yet, somebody has
 // dropped it, or it was given up. Then the Kinds of the tables are invalidated whole, and the log says why. A new position becomes valid
@@ -51,8 +54,7 @@
 //   - A value may be old until the change has been read. For writes of your own that must be seen at once, call Invalidate, or use Update or Intend,
 //     beside the feed: invalidating twice does no harm.
 //   - The limits of package cacheguard hold: a loader that reads from a replica of the database that lags behind may load an old row after the invalidation.
-//   - The feed does not see what leaves no rows in the log: a partition that is attached, detached or dropped, a view that is refreshed, data that is
-//     restored from a backup. Call InvalidateAll then.
-//   - If a new version of a program maps more tables, an old version that still reads does not invalidate for them. Call InvalidateAll of the new
-//     Caches when the last old instance has gone.
+//   - The feed does not see what leaves no rows in the log: a view that is refreshed, data that is restored from a backup, a label of an enum that is renamed, what foreign keys
+//     cascade in MariaDB. Call InvalidateAll then.
+//   - If a new version of a program maps more tables, an old version that still reads does not invalidate for them. The new one invalidates their Kinds whole when it takes over.
 package cdc

@@ -13,7 +13,7 @@ import (
 
 // CatchUp returns when everything that was committed before the call is invalidated in Redis: after a migration, in a test, as the last step
 // of a deployment. Any process may call it, while some instance runs the feed. If ctx ends before, the error says how far the
-// feed is, and matches the cause of that. It returns an error at once if waiting would not help: the position is that of a feed of another cache, or of other tables.
+// feed is, and matches the cause of that. It returns an error at once if waiting would not help: a feed of another cache, or of other tables, has stored the position.
 func (f *Feed) CatchUp(ctx context.Context) error {
 	if f == nil {
 		return errNilFeed

@@ -17,7 +17,7 @@ import (
 	"github.com/cacheguard/go/cdc/internal/engine"
 )
 
-// column is what the server says of a column and the log does not: the log has the bytes of a UUID, of a text in its charset, of a SET as a number.
+// column is what the server knows about a column, and the log does not: the log has the bytes of a UUID, of a text in its charset, of a SET as a number.
 type column struct {
 	kind     string // information_schema.columns.data_type
 	charset  string // empty: it is no text
@@ -134,7 +134,7 @@ func (s schema) fits(e *replication.RowsEvent, columns []string) error {
 	return nil
 }
 
-// value makes a value of the log what a query returns. labels are those of an ENUM or a SET.
+// value makes a value of the log what a query returns. labels belong to an ENUM or a SET.
 func (c column) value(v any, kind byte, unsigned bool, labels []string) (any, error) {
 	if c.refused != "" {
 		return nil, errors.New(c.refused)
@@ -209,7 +209,7 @@ func latin1(c byte) rune {
 	return rune(c)
 }
 
-// label is that of an ENUM: 0 is the empty one of what was not valid.
+// label is the text of an ENUM: 0 stands for the empty one of a value that was not valid.
 func (c column) label(v any, labels []string) (any, error) {
 	n, _ := v.(int64) // of an ENUM
 	switch {

@@ -19,9 +19,17 @@
 // Before a batch is invalidated, the feed takes such a snapshot too, and waits until it stands behind the transactions of the batch: MariaDB may send a
 // transaction before other connections see it.
 //
+// That place says whose it is by a note in the Redis of each Guard, under its Prefix (PREFIX:cdc:{NAME}), which is written before it, with the tables.
+//
+// # Values
+//
+// The log has the bytes of a UUID, a SET as a number, and texts in their charset. The server is asked for the columns of a mapped table when its rows come for the first time, and again after
+// a statement about it. A value of a type or a charset without a conversion is refused, and its row invalidates the Kinds of the table whole. Rows of tables that are not mapped are not
+// decoded. If the log cannot be read on three times at the same place, the position is given up.
+//
 // # What the log does not name
 //
 // TRUNCATE, and other statements about a mapped table, such as ALTER TABLE, invalidate its Kinds whole. So do rows without the names of their columns
 // (binlog_row_metadata). A session that writes statements instead of rows (binlog_format = STATEMENT) has all Kinds invalidated whole by each of
-// its writes, and so has XA COMMIT. Rows that a foreign key's cascade changes are not in the log. After RESET MASTER, call InvalidateAll: the new log has the names of the old one.
+// its writes, and so has XA COMMIT. Rows that a foreign key's cascade changes are not in the log: name them in the Changed of the parent, or by a tag of it. After RESET MASTER, call InvalidateAll: the new log has the names of the old one.
 package mysql

@@ -12,6 +12,9 @@
 //
 // # Protocol
 //
+// A trigger fails no write that would succeed without it. On PostgreSQL its function has the rights of whoever made it, and finds the outbox by its schema; on MySQL, what cannot be noted is
+// noted as a TRUNCATE.
+//
 //  1. A write fires a trigger, which adds a row to the outbox, in the same transaction: with the columns that were named, before the change and after it. If
 //     the transaction is rolled back, so is that row.
 //  2. Each instance looks into the outbox every Poll. It reads up to 1,000 rows in the order of their ids. On PostgreSQL and MySQL it
@@ -31,5 +34,10 @@
 // # What triggers do not see
 //
 //   - MySQL: TRUNCATE, and what foreign keys cascade. SQLite: a row that INSERT OR REPLACE removes, unless recursive_triggers is on.
-//   - Columns with bytes that are no text, which the triggers' JSON cannot hold. Numbers with a fraction are read as their text.
+//   - PostgreSQL: TRUNCATE of a partition, and rows of a child, that were added after the triggers were made; SelfCheck names them. A partition that is attached, detached or dropped. Tables
+//     whose triggers are disabled; but session_replication_role = replica does not disable them.
+//   - A table that takes the place of another, as SQLite's rebuild of a table does, until it has triggers again. Each instance looks every five seconds, and invalidates its
+//     Kinds whole meanwhile.
+//   - Values that the triggers' JSON does not have as a query returns them: PostgreSQL's and MySQL's bytes, times and floating-point numbers, and char(n). They are refused: a row whose keys are made of
+//     them invalidates the Kinds of its table whole, and SelfCheck names the column. SQLite has bytes; its numbers with a fraction are read as their text.
 package outbox

@@ -82,7 +82,7 @@ func TestATriggerFailsNoWriteThatWouldSucceedWithoutIt(t *testing.T) {
 	})
 }
 
-// name is that of the database.
+// name is the name of the database.
 func (w *world) name() (name string) {
 	w.Helper()
 	if err := w.db.QueryRowContext(w.Context(), "SELECT current_database()").Scan(&name); err != nil {

@@ -75,7 +75,7 @@ func eachTrigger(d Dialect, table string, columns []string, drop, create string)
 	return statements
 }
 
-// postgresTriggers makes a function with the rights of who makes it, and no search path: it finds the outbox by its schema. The triggers fire for rows that are
+// postgresTriggers makes a function with the rights of its owner, and no search path: it finds the outbox by its schema. The triggers fire for rows that are
 // replicated, too. Partitions have the triggers for rows of their table, but not that for TRUNCATE; and children have none.
 func postgresTriggers(table string, columns []string) []string {
 	d := PostgreSQL

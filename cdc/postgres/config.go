@@ -34,7 +34,8 @@ type Config struct {
 	Guards []*cacheguard.Guard
 
 	// MaxRetained is how many bytes of its log the database may keep for the slot. At half of that, the Feed warns. At the whole, it drops the slot,
-	// creates another, and invalidates the kinds of all Tables whole. It can do so only while an instance runs. At least 32 MiB.
+	// creates another, and invalidates the kinds of all Tables whole. It can do so only while an instance runs. What a transaction that was left open holds back
+	// counts, too (Stats.HeldBy): no slot can be created before that ends, and the kinds are invalidated whole every ten seconds or so meanwhile. At least 32 MiB.
 	// Default: 1 GiB. -1: no limit.
 	MaxRetained int64
 

@@ -11,8 +11,11 @@
 // # Which values a row has
 //
 // The new row has all columns, except long values (TOAST) that have not changed. The old row has the columns of the table's REPLICA IDENTITY: by default those of
-// the primary key. If Changed or Rows asks for another one, the feed stops with an error that matches cdc.ErrNotLogged. After ALTER TABLE …
-// REPLICA IDENTITY FULL, old rows are complete, and the log of updates and deletes is larger.
+// the primary key. If Changed or Rows asks for another one, the Kinds of the table are invalidated whole by each such change; SelfCheck returns an error that matches
+// cdc.ErrNotLogged before. After ALTER TABLE … REPLICA IDENTITY FULL, old rows are complete, and the log of updates and deletes is larger.
+//
+// A domain has the values of its base. Types whose text depends on the session that asks have none (money, regclass, a timestamptz in a range): the catalogue is asked for each type
+// that PostgreSQL does not have built in.
 //
 // # The slot
 //
@@ -29,8 +32,15 @@
 // ended, the invalidation of everything, a copy of the slot under its name. A process that dies in between leaves nothing. Like every
 // creation of a logical slot it waits for transactions that are under way.
 //
-// If the publication changes, or a mapped table is dropped and created again, changes may be left out of the log without a sign.
-// A reader notices within a second, gives the slot up, and begins again; if no instance runs at that time, nobody notices.
+// If the publication changes, or a mapped table is dropped and created again, changes may be left out of the log without a sign. The reader compares what the catalogue has of the
+// tree of each mapped table, which are its partitions and children at any depth, and of all that publishes them: once a second, and whenever CatchUp asks (by a message in the log, from PostgreSQL 14 on).
+// Then it gives the slot up, and begins again; if no instance runs at that time, nobody notices. A partition or child that comes or goes has the Kinds of its table invalidated whole.
+//
+// The slot does not say whose cache was invalidated before its position. So the position is noted in the Redis of each Guard (PREFIX:cdc:{SLOT}) before PostgreSQL is told: with the server, the
+// database, the publication and the tables. A slot that is beyond the note was read by somebody else.
+//
+// PostgreSQL keeps its log from the oldest open transaction on, too, though the feed is not behind (Stats.HeldBy). MaxRetained counts all of it. No slot can be made before that transaction
+// ends, so the kinds are invalidated whole at each attempt, which takes ten seconds.
 //
 // # Each instance
 //

@@ -178,7 +178,7 @@ func (e *Engine) WholeOf(ctx context.Context, why string, tables []*Table) error
 type Steps[P any] struct {
 	// Settle returns when every new read of the database sees the transactions with the marks. nil: they all do.
 	Settle func(ctx context.Context, marks []uint64) error
-	// Confirm notes that everything before the position is invalidated.
+	// Confirm notes that everything before the position is invalidated. It runs beside the invalidations that follow, and has only the last position then.
 	Confirm func(ctx context.Context, until P) error
 }
 
@@ -187,12 +187,13 @@ type Applier[P any] struct {
 	engine     *Engine
 	steps      Steps[P]
 	queue      *queue[P]
+	until      chan P // has the last position that is to be confirmed
 	invalidate func(ctx context.Context, names cacheguard.Changes, whole []*Table) error
 }
 
 // NewApplier makes one for a single reading of the log.
 func NewApplier[P any](e *Engine, steps Steps[P]) *Applier[P] {
-	return &Applier[P]{engine: e, steps: steps, queue: newQueue[P](), invalidate: e.Invalidate}
+	return &Applier[P]{engine: e, steps: steps, queue: newQueue[P](), until: make(chan P, 1), invalidate: e.Invalidate}
 }
 
 // Put adds a part. It waits while too much waits to be invalidated.
@@ -200,6 +201,30 @@ func (a *Applier[P]) Put(ctx context.Context, part *Part[P]) error { return a.qu
 
 // Run invalidates until ctx ends, or until an error that repeating does not mend.
 func (a *Applier[P]) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var both sync.WaitGroup
+	for _, part := range []func(context.Context) error{a.applyAll, a.confirmAll} {
+		both.Go(func() { cancel(part(ctx)) }) // owner: this call; stop: ctx; joined below. The first error ends the other
+	}
+	both.Wait()
+	return context.Cause(ctx)
+}
+
+func (a *Applier[P]) confirmAll(ctx context.Context) error {
+	for {
+		select {
+		case until := <-a.until:
+			if err := a.steps.Confirm(ctx, until); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (a *Applier[P]) applyAll(ctx context.Context) error {
 	for {
 		part, err := a.queue.take(ctx)
 		if err != nil {
@@ -224,10 +249,14 @@ func (a *Applier[P]) apply(ctx context.Context, part *Part[P]) error {
 		}
 	}
 	a.engine.Applied(part.Rows, part.Transactions, len(part.Names.Keys)+len(part.Names.Tags), len(part.Whole), part.Committed)
-	if !part.Ends {
-		return nil
+	if part.Ends {
+		select {
+		case <-a.until: // a later one takes its place
+		default:
+		}
+		a.until <- part.Until
 	}
-	return a.steps.Confirm(ctx, part.Until)
+	return nil
 }
 
 // persist invalidates until Redis has acknowledged all of a part. A Redis that is slow or far away may not manage thousands of names in one RedisTimeout, so

@@ -117,8 +117,7 @@ func TestABatchThatRedisDoesNotManageInTimeIsInvalidatedInPieces(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := &Engine{Log: slog.New(slog.DiscardHandler)}
-		confirmed := 0
-		a := NewApplier(e, Steps[int]{Confirm: func(_ context.Context, until int) error { confirmed = until; return nil }})
+		a := NewApplier(e, Steps[int]{})
 		late := errors.New("no answer in time")
 		var keys, tags []string
 		a.invalidate = func(_ context.Context, names cacheguard.Changes, whole []*Table) error {
@@ -139,7 +138,7 @@ func TestABatchThatRedisDoesNotManageInTimeIsInvalidatedInPieces(t *testing.T) {
 		expect.ErrorIs(t, a.apply(t.Context(), part))
 		expect.Equal(t, "keys, each once and in order", len(keys) == 2000 && slices.IsSorted(slices.Compact(keys)), true)
 		expect.Equal(t, "tags", len(tags), 100)
-		expect.Equal(t, "confirmed", confirmed, 7)
+		expect.Equal(t, "to be confirmed", <-a.until, 7)
 		expect.Equal(t, "invalidations", e.Stats().Invalidations, 2100)
 	})
 }
