@@ -19,7 +19,6 @@ import (
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/redis/lease"
 	"github.com/cacheguard/go/internal/redis/link"
-	"github.com/cacheguard/go/internal/redis/replicas"
 	"github.com/cacheguard/go/internal/redis/wake"
 	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/run/lifecycle"
@@ -62,7 +61,7 @@ func checkClient(rdb Redis, cfg *Config) error {
 	if cfg.Disabled {
 		return nil
 	}
-	return errors.Join(config.CheckPrimary(rdb), checkLocal(rdb, cfg), replicas.Check(rdb, cfg.Replicas))
+	return errors.Join(config.CheckPrimary(rdb), checkLocal(rdb, cfg), link.CheckReplicas(rdb, cfg.Replicas))
 }
 
 // connect makes what carries requests to Redis, and messages back.
