@@ -31,9 +31,9 @@ func TestUntilPausesForLongerEachTimeAndTriesOnceMoreAtTheEnd(t *testing.T) {
 		life.End(errors.New("over"))
 		<-done
 		expect.Equal(t, "attempts at the end", len(pauses), before+1)
-		for i, want := range []time.Duration{1, 2, 4, 4} {
-			if got := pauses[i]; got < want*time.Second/2 || got >= want*time.Second*3/2 {
-				t.Errorf("pause %d was %v, want about %d s", i, got, want)
+		for i, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 4 * time.Second} {
+			if got := pauses[i]; got < want/2 || got >= want*3/2 {
+				t.Errorf("pause %d was %v, want about %v", i, got, want)
 			}
 		}
 		expect.Equal(t, "some pauses differ", pauses[2] != pauses[3], true)
