@@ -2,29 +2,35 @@
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
-# make test runs the library's modules, and make test-all all others of the workspace: together, every test once.
+# make test runs what most changes can break. Tests of tools, of the harness and of packages beside the core wait for make test-all, which runs
+# all that make test leaves out; together, every test once. What compiles a large dependency for its own sake (Prometheus, Protocol Buffers, zstd,
+# drivers) is among those. make race runs all but EXAMPLES with the race detector.
 MODULES := $(patsubst %,./%/...,$(shell scripts/modules))
 ALL := $(MODULES:././...=./...)
-LIBRARY := ./... ./codec/...
+EXAMPLES := ./examples/... ./examples/plugins/... ./bench/...
 CONSENSUS := ./internal/testing/rungs/... ./cdc/mysql/... ./cdc/outbox/... ./consensus/etcd/... ./consensus/mysql/... ./consensus/postgres/... ./consensus/zookeeper/...
-OTHERS := $(filter-out $(LIBRARY),$(ALL))
+tested = $(shell go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' $(1))
+LIBRARY = $(shell echo '$(call tested,./...)' | tr ' ' '\n' | grep -vE '/internal/(docscheck|licences|testing/.*)$$|/go/(metrics|cdc|consensus)(/.*)?$$')
+OTHERS = $(filter-out $(LIBRARY),$(call tested,$(ALL)))
+RACED = $(filter-out $(call tested,$(EXAMPLES)),$(call tested,$(ALL)))
 REDIS := redis-server redis-sentinel redis-cli
 SERVERS := postgres etcd mariadbd mariadb-install-db zookeeper java pgbouncer
 # Without inlining and DWARF, compiling takes half of the time, and that is most of it; the standard library is inlined, because it runs
 # most. The flags are in the environment, for tests that run the go command, too. make lint vets, and once is enough. Most tests wait, so
 # two processors run six at once. nomsgpack: gin, in an example, does without MessagePack.
-TEST_FLAGS := GOFLAGS="$$GOFLAGS -race '-gcflags=all=-l -dwarf=false' -gcflags=std= -ldflags=-w -tags=nomsgpack"
+RACE :=
+TAGS := nomsgpack
+LEAN := '-gcflags=all=-l -dwarf=false' -gcflags=std=
+FLAGS = GOFLAGS="$$GOFLAGS $(RACE) $(LEAN) -ldflags=-w -tags=$(TAGS)"
 TEST_ARGS := -shuffle=on -vet=off -parallel=6 -timeout=10m
-# RERUN=1, as in .ci/run, gives up to four tests that failed (parts count, too) a second run, alone, and lists them in RERUNS: each is a defect, but
-# one among thousands does not hide what the others say. A data race, a panic or more failures fail at once. Without RERUN every failure does.
-RERUN ?=
-RERUNS := .tools/reruns
-GOTESTSUM := $(if $(RERUN),.tools/gotestsum)
-# test PACKAGES [ARGS] runs the tests of the packages.
-test = $(TEST_FLAGS) $(if $(RERUN),$(GOTESTSUM) --format=standard-quiet --rerun-fails=1 --rerun-fails-max-failures=4 --rerun-fails-run-root-test \
-	--rerun-fails-abort-on-data-race --rerun-fails-report=$(RERUNS)-$@ --packages="$(1)" -- $(TEST_ARGS) $(2),go test $(TEST_ARGS) $(2) $(1))
-# Without -race, with which it would take minutes: that is for the fifty seeds of proof/sim's tests.
+# test PACKAGES [ARGS] runs the tests of the packages, and says on a screen what came of it.
+test = @mkdir -p .tools; export $(FLAGS); \
+	echo "Compiling $(words $(1)) test programs and their dependencies. An empty build cache takes minutes; then it is a minute."; \
+	go build -o .tools/summary ./internal/testing/summary && \
+	{ go test -json $(TEST_ARGS) $(2) $(1) || echo '{"Action":"broken"}'; } | .tools/summary
+# Without -race, with which it would take minutes: that is for the seeds of proof/sim's tests.
 SIM := go run ./proof/cmd/sim -seeds 1000
+COUNT ?= 1
 BENCHTIME ?= 1s
 FUZZTIME ?= 20s
 CHAOS ?= 5m
@@ -34,28 +40,40 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/lint-cache
 
-.PHONY: help coverage test test-all test-consensus race lint licences vulncheck reproducible api-check bench compare-smoke conformance compat examples docs model sim exact fuzz chaos drill tidy-check clone-check release-check ci
+.PHONY: help coverage test test-all test-consensus test-examples race busy lint licences vulncheck reproducible api-check bench compare-smoke conformance compat examples docs model sim exact fuzz chaos drill tidy-check clone-check release-check ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: $(GOTESTSUM) ## run the tests of the library's modules, in some minutes, and make sim; installs Redis and a C compiler where they are missing
-	@scripts/need $(REDIS) cc git
-	@failed=0; set -x; $(call test,$(LIBRARY)) || failed=1; $(SIM) || failed=1; exit $$failed
+test: ## run the tests of the library, in some minutes, the first time most of them for compiling; installs Redis where it is missing. RACE=-race adds the race detector
+	@scripts/need $(REDIS) $(if $(RACE),cc)
+	$(call test,$(LIBRARY))
 
-test-all: $(GOTESTSUM) ## run the tests that make test leaves out: cdc, consensus, otel, commands, examples, bench; installs their servers where they are missing
+test-all: ## run the tests that make test leaves out: cdc, consensus, metrics, otel, commands, examples, bench, tools; installs their servers where they are missing
 	@scripts/need $(REDIS) $(SERVERS) promtool nutcracker cc git
 	$(call test,$(OTHERS),-p=2)
-	$(TEST_FLAGS) go test $(TEST_ARGS) -tags=nomsgpack,twemproxy -run=Twemproxy ./cacheguard
-	go test -vet=off ./proof/sim/exact
+	$(FLAGS) go test $(TEST_ARGS) -tags=nomsgpack,twemproxy -run=Twemproxy ./cacheguard
 
-test-consensus: $(GOTESTSUM) ## run those on etcd, ZooKeeper, PostgreSQL and MySQL alone; installs them and a JRE where they are missing
+test-consensus: ## run those on etcd, ZooKeeper, PostgreSQL and MySQL alone; installs them and a JRE where they are missing
 	@scripts/need $(REDIS) $(SERVERS) cc
-	$(call test,$(CONSENSUS),-p=2)
+	$(call test,$(call tested,$(CONSENSUS)),-p=2)
 
-race: $(GOTESTSUM) ## run the library's tests three times, to find what one run misses
-	@scripts/need $(REDIS) cc git
-	$(call test,$(LIBRARY),-count=3)
+race: RACE := -race
+race: TAGS := nomsgpack,twemproxy
+race: ## run all tests but those of examples and bench with the race detector; COUNT=3 finds what one run misses
+	@scripts/need $(REDIS) $(SERVERS) nutcracker cc git
+	$(call test,$(RACED),-p=2 -count=$(COUNT))
+
+busy: ## run tests as on a busy machine: all, for hours, or some as BUSY has it (scripts/busy); BUSY="-changed -for 45" as in .ci/run
+	@scripts/need $(REDIS) $(SERVERS) nutcracker cc git
+	@export $(FLAGS); scripts/busy $(BUSY) $(RACED)
+
+test-examples: LEAN :=
+test-examples: ## run the tests of examples and bench, and those that the race detector would falsify: with make race, every test
+	@scripts/need $(REDIS) $(SERVERS) promtool git
+	$(call test,$(call tested,$(EXAMPLES)),-p=2)
+	go test -vet=off ./proof/sim/exact
+	go test -vet=off -run=AHitOfACacheCosts ./cacheguard
 
 lint: $(LINTER) ## check the format, golangci-lint (which vets, too), and actionlint for the workflows
 	@scripts/gofmt-check
@@ -139,6 +157,3 @@ ci: ## run what the continuous integration runs
 $(LINTER): tools/go.mod tools/go.sum
 	GOWORK=off go -C tools build -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@touch $@
-
-.tools/gotestsum:
-	GOBIN=$(CURDIR)/.tools GOFLAGS= go install gotest.tools/gotestsum@v1.13.0

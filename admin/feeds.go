@@ -23,10 +23,13 @@ type feedState struct {
 	Behind        float64 `json:"behind"`       // of one that reads
 	BehindBytes   int64   `json:"behind_bytes"` // 0 for databases that do not say, as what follows
 	Retained      int64   `json:"retained_bytes"`
+	HeldBy        string  `json:"held_by"` // who keeps the log although the feed is not behind; empty: nobody
+	HeldFor       float64 `json:"held_for"`
 	Rows          uint64  `json:"rows"`
 	Transactions  uint64  `json:"transactions"`
 	Invalidations uint64  `json:"invalidations"`
 	Whole         uint64  `json:"whole"`
+	Unmapped      uint64  `json:"unmapped"` // rows without keys
 	Reconnects    uint64  `json:"reconnects"`
 	Problem       string  `json:"problem"` // empty: there is none
 }
@@ -67,8 +70,10 @@ func feedsOf(feeds map[string]Feed) []feedState {
 		s := feeds[name].Stats()
 		one := feedState{
 			Name: name, Reading: s.Reading, Behind: s.Behind.Seconds(), BehindBytes: s.BehindBytes, Retained: s.Retained, Rows: s.Rows,
-			Transactions: s.Transactions, Invalidations: s.Invalidations, Whole: s.Whole, Reconnects: s.Reconnects,
+			Transactions: s.Transactions, Invalidations: s.Invalidations, Whole: s.Whole, Unmapped: s.Unmapped, Reconnects: s.Reconnects,
+			HeldFor: s.HeldFor.Seconds(),
 		}
+		one.HeldBy, _ = shorten(s.HeldBy, longestShown)
 		if s.Err != nil {
 			one.Problem, _ = shorten(s.Err.Error(), longestShown)
 		}

@@ -31,7 +31,7 @@ func TestFeedsAndReportsAreShown(t *testing.T) {
 		Feeds: map[string]Feed{
 			"shop": feed{stats: cdc.Stats{
 				Reading: true, Behind: 2 * time.Second, BehindBytes: 3, Retained: 4, Rows: 5, Transactions: 6, Invalidations: 7, Whole: 8, Reconnects: 9,
-				Err: errors.New("no rights" + strings.Repeat(".", 1000)),
+				Unmapped: 10, HeldBy: "a transaction", HeldFor: time.Minute, Err: errors.New("no rights" + strings.Repeat(".", 1000)),
 			}},
 			"none": nil,
 		},
@@ -41,7 +41,7 @@ func TestFeedsAndReportsAreShown(t *testing.T) {
 	expect.Equal(t, "feeds", len(s.Feeds), 1)
 	expect.Equal(t, "a problem", strings.HasPrefix(s.Feeds[0].Problem, "no rights.") && len(s.Feeds[0].Problem) == longestShown, true)
 	s.Feeds[0].Problem = ""
-	expect.Equal(t, "the feed", s.Feeds[0], feedState{"shop", true, 2, 3, 4, 5, 6, 7, 8, 9, ""})
+	expect.Equal(t, "the feed", s.Feeds[0], feedState{"shop", true, 2, 3, 4, "a transaction", 60, 5, 6, 7, 8, 10, 9, ""})
 	expect.Equal(t, "reports", len(s.Reports), 1)
 	expect.Equal(t, "looks", s.Reports[0].After[1].After, 10)
 	page := get(t, h, "/", http.StatusOK)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/mutex"
@@ -27,6 +28,7 @@ func newGuard(t *testing.T, cfg cacheguard.Config) *cacheguard.Guard {
 	if cfg.Prefix == "" {
 		cfg.Prefix = "test-" + rand.Text()
 	}
+	config.SetDefault(&cfg.RedisTimeout, redistest.Patience)
 	g, err := cacheguard.New(shared.Client(t), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +39,7 @@ func newGuard(t *testing.T, cfg cacheguard.Config) *cacheguard.Guard {
 
 func newMutex(t *testing.T) *mutex.Locker {
 	t.Helper()
-	k, err := mutex.New(shared.Client(t), mutex.Config{Prefix: "test-" + rand.Text(), Instance: "shop-1"})
+	k, err := mutex.New(shared.Client(t), mutex.Config{RedisTimeout: redistest.Patience, Prefix: "test-" + rand.Text(), Instance: "shop-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +49,7 @@ func newMutex(t *testing.T) *mutex.Locker {
 
 func newRWLock(t *testing.T) *rwlock.Locker {
 	t.Helper()
-	k, err := rwlock.New(shared.Client(t), rwlock.Config{Prefix: "test-" + rand.Text(), Instance: "shop-1"})
+	k, err := rwlock.New(shared.Client(t), rwlock.Config{RedisTimeout: redistest.Patience, Prefix: "test-" + rand.Text(), Instance: "shop-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +59,7 @@ func newRWLock(t *testing.T) *rwlock.Locker {
 
 func newSemaphore(t *testing.T, permits int) *semaphore.Locker {
 	t.Helper()
-	k, err := semaphore.New(shared.Client(t), semaphore.Config{Prefix: "test-" + rand.Text(), Instance: "shop-1", Permits: permits})
+	k, err := semaphore.New(shared.Client(t), semaphore.Config{RedisTimeout: redistest.Patience, Prefix: "test-" + rand.Text(), Instance: "shop-1", Permits: permits})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +73,7 @@ func newQuorum(t *testing.T) *mutex.Quorum {
 	for range 3 {
 		servers = append(servers, redistest.Start(t).Client(t))
 	}
-	q, err := mutex.NewQuorum(servers, mutex.Config{Prefix: "test-" + rand.Text(), Instance: "shop-1"})
+	q, err := mutex.NewQuorum(servers, mutex.Config{RedisTimeout: redistest.Patience, Prefix: "test-" + rand.Text(), Instance: "shop-1"})
 	if err != nil {
 		t.Fatal(err)
 	}

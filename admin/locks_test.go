@@ -82,7 +82,7 @@ func TestAQuorumShowsWhatItsServersSayAndCannotBeRevoked(t *testing.T) {
 func TestALockerWhoseMessagesDoNotArriveIsShown(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	locks, err := mutex.New(s.Client(t, s.As(t, "~*", "resetchannels", "+@all")), mutex.Config{Prefix: "jobs"})
+	locks, err := mutex.New(s.Client(t, s.As(t, "~*", "resetchannels", "+@all")), mutex.Config{RedisTimeout: redistest.Patience, Prefix: "jobs"})
 	expect.ErrorIs(t, err)
 	t.Cleanup(func() { _ = locks.Close() }) // always nil
 	h := Config{Lockers: []Locker{locks}}.Handler()

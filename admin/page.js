@@ -145,6 +145,12 @@
         heard.push(f.name + ': the feed is behind');
         all.push(['warn', 'Feed ' + f.name + ' is behind for ' + seconds(f.behind) + ': so old can values be.']);
       }
+      if (f.held_by) {
+        heard.push(f.name + ': the log is held back');
+        all.push(['warn', 'Feed ' + f.name + ': the database keeps ' + bytes(f.retained_bytes) + ' of its log, and the feed is not the reason: ' + f.held_by +
+          (f.held_for ? ', open for ' + seconds(f.held_for) : '') + '. End it.']);
+      }
+      if (f.unmapped) all.push(['warn', 'Feed ' + f.name + ': the keys of ' + number(f.unmapped) + ' rows were not known, so kinds were invalidated whole. See the log for the column.']);
     }
     if (all.length === 0) all.push(['good', 'Nothing that this process knows of.']);
     const aloud = heard.join('; ') || 'Nothing is wrong.'; // without the durations, which change all the time
@@ -205,6 +211,7 @@
         (g.intents ? '; ' + g.intents + ' intents stand, the oldest for ' + seconds(g.oldest_intent) : '') +
         (g.warming ? '; ' + g.warming + ' warm-ups run' : '') +
         (g.failed_refreshes ? '; ' + number(g.failed_refreshes) + ' loads in the background failed' : '') +
+        (g.altered ? '; ' + number(g.altered) + ' values do not come back from the codec as they were' : '') +
         (g.shadow ? '; shadow: ' + number(g.shadow.hits) + ' would have been hits, ' + number(g.shadow.missed) + ' misses, ' + number(g.shadow.failed) + ' failed, ' + number(g.shadow.differed) + ' differed, ' + number(g.shadow.old) + ' old' : '') +
         (g.local_entries ? '; local tier: ' + number(g.local_entries) + ' entries' + (g.local_bytes ? ', ' + bytes(g.local_bytes) : '') + ', ' + number(g.local_evictions) + ' gave way' : '') +
         '; ' + bytes(g.read_bytes) + ' read, ' + bytes(g.written_bytes) + ' written');
@@ -265,7 +272,7 @@
 
   function feeds() {
     fill('feeds', data.feeds.map((f) => [f.name, f.reading ? 'reads' : 'stands by', f.reading ? seconds(f.behind) : '–', bytes(f.behind_bytes), bytes(f.retained_bytes),
-      number(f.rows), number(f.invalidations), number(f.whole), number(f.reconnects)]), 'There are none.');
+      number(f.rows), number(f.invalidations), number(f.whole), number(f.unmapped), number(f.reconnects)]), 'There are none.');
   }
 
   function reports() {

@@ -210,7 +210,7 @@ func TestEveryAnswerOfPagesIsShown(t *testing.T) {
 func TestWhatIsWrongIsShown(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	g, err := cacheguard.New(s.Client(t), cacheguard.Config{Prefix: "shop"})
+	g, err := cacheguard.New(s.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, Prefix: "shop"})
 	expect.ErrorIs(t, err)
 	t.Cleanup(func() { _ = g.Close() }) // always nil
 	h := New(g)

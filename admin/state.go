@@ -46,6 +46,7 @@ type guardState struct {
 	Oldest     float64            `json:"oldest_intent"` // for how long the oldest has stood
 	Warming    int                `json:"warming"`       // calls of Warm under way
 	Refreshes  uint64             `json:"failed_refreshes"`
+	Altered    uint64             `json:"altered"`          // values
 	Shadow     *shadowState       `json:"shadow,omitempty"` // nil: no Get has asked for one
 	Local      int                `json:"local_entries"`
 	LocalBytes uint64             `json:"local_bytes"`

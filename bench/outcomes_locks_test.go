@@ -27,7 +27,7 @@ func lockAndUnlock[L interface{ Unlock(context.Context) error }](t testing.TB, l
 
 func lockMutex(cfg mutex.Config) func(testing.TB, *redis.Client) func() error {
 	return func(t testing.TB, rdb *redis.Client) func() error {
-		cfg.Prefix = "counts:" + rand.Text()
+		cfg.Prefix, cfg.RedisTimeout = "counts:"+rand.Text(), redistest.Patience
 		k, err := mutex.New(rdb, cfg)
 		if err != nil {
 			t.Fatal(err)
@@ -40,7 +40,7 @@ func lockMutex(cfg mutex.Config) func(testing.TB, *redis.Client) func() error {
 type takeLock func(context.Context, string) (unlock func(context.Context) error, err error)
 
 func mutexes(t testing.TB, client *redis.Client, prefix string) takeLock {
-	k, err := mutex.New(client, mutex.Config{Prefix: prefix})
+	k, err := mutex.New(client, mutex.Config{RedisTimeout: redistest.Patience, Prefix: prefix})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func mutexes(t testing.TB, client *redis.Client, prefix string) takeLock {
 }
 
 func writers(t testing.TB, client *redis.Client, prefix string) takeLock {
-	k, err := rwlock.New(client, rwlock.Config{Prefix: prefix})
+	k, err := rwlock.New(client, rwlock.Config{RedisTimeout: redistest.Patience, Prefix: prefix})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func pass(
 
 func lockRW(lock func(*rwlock.Locker, context.Context, string) (*rwlock.Lease, error)) func(testing.TB, *redis.Client) func() error {
 	return func(t testing.TB, rdb *redis.Client) func() error {
-		k, err := rwlock.New(rdb, rwlock.Config{Prefix: "counts:" + rand.Text()})
+		k, err := rwlock.New(rdb, rwlock.Config{RedisTimeout: redistest.Patience, Prefix: "counts:" + rand.Text()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func lockRW(lock func(*rwlock.Locker, context.Context, string) (*rwlock.Lease, e
 }
 
 func lockSemaphore(t testing.TB, rdb *redis.Client) func() error {
-	k, err := semaphore.New(rdb, semaphore.Config{Prefix: "counts:" + rand.Text(), Permits: 3})
+	k, err := semaphore.New(rdb, semaphore.Config{RedisTimeout: redistest.Patience, Prefix: "counts:" + rand.Text(), Permits: 3})
 	if err != nil {
 		t.Fatal(err)
 	}

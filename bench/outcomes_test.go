@@ -19,7 +19,7 @@ import (
 
 func countedGuard(t testing.TB, rdb cacheguard.Redis, cfg cacheguard.Config) *cacheguard.Guard {
 	t.Helper()
-	cfg.Prefix, cfg.Jitter = "counts", -1
+	cfg.Prefix, cfg.Jitter, cfg.RedisTimeout = "counts", -1, redistest.Patience
 	g, err := cacheguard.New(rdb, cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -108,8 +108,9 @@ func (b *batch) loadOne(ctx context.Context, m gather.Member) (any, error) {
 }
 
 // run is the call itself.
-func (b *batch) run(ctx context.Context, of []gather.Member) (values map[string]any, failure error) {
+func (b *batch) run(ctx context.Context, of []gather.Member, finish func(map[string]any, error)) {
 	first := of[0].Key
+	var values map[string]any
 	for _, m := range of {
 		b.loading.keys = append(b.loading.keys, m.Key)
 	}
@@ -130,9 +131,8 @@ func (b *batch) run(ctx context.Context, of []gather.Member) (values map[string]
 	}, func(err error) {
 		end(End{Err: err})
 		b.guard.journal.Observer.Load().LoadEnds(shown, failed(err))
-		failure = err
+		finish(values, err)
 	})
-	return values, failure
 }
 
 // gathering puts Gets of a Cache that miss at about the same time into batches.
@@ -154,8 +154,8 @@ func (l *loading) batchOf(of *gathering) *batch {
 	return l.batch
 }
 
-// join makes the load of a flight part of a batch. One that belongs to a loader, a writer or a transaction is on its own: it has its
-// own slot, lock or connection. So is one that takes spare slots only.
+// join makes the load of a flight part of a batch. One that belongs to a loader or a transaction is on its own: it has a slot of its own, or
+// sees rows that nobody else does. So is one that takes spare slots only.
 func (j *job) join(ctx context.Context) {
 	of := j.gathering
 	if of == nil || j.spare || j.scope != (scope{}) {

@@ -3,11 +3,13 @@ package cacheguard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/failure"
+	"github.com/cacheguard/go/internal/cache/fidelity"
 	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/run/slots"
 )
@@ -24,7 +26,7 @@ type CacheConfig[K comparable, V any] struct {
 	Load func(context.Context, K) (V, error)
 
 	// LoadMany reads several things in one call, for GetMany. Things that it does not return do not exist; things that it
-	// returns unasked are ignored. Default: GetMany calls Load for each key, as many at a time as MaxLoads allows.
+	// returns unasked are ignored. It may return a thing under another key with the same text (see Key). Default: GetMany calls Load for each key, as many at a time as MaxLoads allows.
 	LoadMany func(context.Context, []K) (map[K]V, error)
 
 	// NotFound is Load's error for absence, such as sql.ErrNoRows. An error of Load that matches it counts as ErrNotFound
@@ -184,6 +186,17 @@ func (c *CacheConfig[K, V]) policy(g *Guard) policy {
 	}
 	p.names, p.slot = failure.NewNames(c.Errors, c.ErrorCodec), newVersionSlot(c.Version)
 	return p
+}
+
+// encodable refuses values that the default Codec never brings back.
+func (c *CacheConfig[K, V]) encodable(g *Guard) error {
+	if c.Codec != nil || g.cfg.Codec != Codec(jsonCodec{}) {
+		return nil
+	}
+	if path, why := fidelity.Impossible(reflect.TypeFor[V]()); why != "" {
+		return fmt.Errorf("CacheConfig.Codec: encoding/json never brings back a %v: %s: %s", reflect.TypeFor[V](), path, why)
+	}
+	return nil
 }
 
 // kind registers the Cache's kind with the Guard.

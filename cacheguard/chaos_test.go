@@ -67,7 +67,7 @@ func newChaos(t *testing.T) *chaos {
 	}
 	c.fleet = newFleetOn(t, server.Client(t), Config{
 		TTL: 30 * time.Millisecond, StaleFor: 200 * time.Millisecond, NegativeTTL: 20 * time.Millisecond, EarlyRefresh: 1,
-		LeaseTTL: 100 * time.Millisecond, RedisTimeout: 150 * time.Millisecond, WaitTimeout: 80 * time.Millisecond,
+		LeaseTTL: 100 * time.Millisecond, RedisTimeout: 150 * time.Millisecond, WaitTimeout: 80 * time.Millisecond, // some are to be exceeded
 		LoadTimeout: time.Second, MaxLoads: 8,
 	}, instances...)
 	c.fleet.events.quiet = true

@@ -10,7 +10,7 @@ import (
 
 func TestCloseCancelsLoadsThoughAReadHangs(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{RedisTimeout: 300 * time.Millisecond})
+	f, proxy := broken(t, shared, Config{RedisTimeout: 300 * time.Millisecond}) // it only has to end
 	db := newSource("v")
 	loading := async(f.guards[0], "k", db.load)
 	<-db.begun
@@ -29,7 +29,7 @@ func TestCloseCancelsLoadsThoughAReadHangs(t *testing.T) {
 
 func TestCloseDoesNotFailTheCallersOfOtherInstances(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{LeaseTTL: time.Minute, RedisTimeout: time.Second})
+	f, proxy := broken(t, shared, Config{LeaseTTL: time.Minute, RedisTimeout: brisk})
 	f.listening()
 	db := newSource("part")
 	page := func(ctx context.Context) (string, error) {

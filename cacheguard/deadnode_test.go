@@ -3,6 +3,7 @@ package cacheguard
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/rwlock"
 )
 
 // partly is a cluster that serves the slots it has when a node is away.
@@ -126,4 +128,38 @@ func TestAKindAndEverythingCanBeInvalidatedOnTheOtherNodesWhileANodeIsAway(t *te
 		}
 		current.Store(current.Load().(string) + "er")
 	}
+}
+
+// The process renews the leases of all its writes together.
+func TestAnUpdateGoesOnWhileTheNodeOfAnotherIsAway(t *testing.T) {
+	t.Parallel()
+	c, rdb := partly(t)
+	f := newFleetOn(t, rdb, Config{RedisTimeout: 2 * time.Second, LeaseTTL: 4 * time.Second}, rdb)
+	f.events.quiet = true
+	g, finish := f.guards[0], make(chan struct{})
+	update := func(of func(part int) bool) (ended chan error) {
+		ended, writing := make(chan error, 1), make(chan struct{})
+		go func() { // owner: the test; ends when told, or with its lease; joined by the channel
+			keys := numbered(0, 60)
+			key := keys[slices.IndexFunc(keys, func(key string) bool { return of(g.partOf(key)) })]
+			ended <- g.Update(context.Background(), key, func(ctx context.Context) error {
+				close(writing)
+				select {
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				case <-finish:
+					return nil
+				}
+			})
+		}()
+		<-writing
+		return ended
+	}
+	live := update(func(part int) bool { return part >= breaker.Parts/3 })
+	hung := update(func(part int) bool { return part < breaker.Parts/3 })
+	c.Node(0).Pause()
+	defer c.Node(0).Resume()
+	expect.ErrorIs(t, <-hung, rwlock.ErrLeaseLost)
+	close(finish)
+	expect.Equal(t, "the other", <-live, nil)
 }

@@ -229,7 +229,7 @@ func TestUpdatesOfADisabledGuardExcludeOneAnother(t *testing.T) {
 
 func TestAnUpdateOfADisabledGuardReturnsWhatWentWrong(t *testing.T) {
 	t.Parallel()
-	g, _ := newDisabled(t, Config{LeaseTTL: 100 * time.Millisecond, UpdateTimeout: 100 * time.Millisecond})
+	g, _ := newDisabled(t, Config{LeaseTTL: 100 * time.Millisecond, UpdateTimeout: 100 * time.Millisecond}) // it only has to end
 	failed := errors.New("failed")
 	expect.ErrorIs(t, g.Update(t.Context(), "k", func(context.Context) error { return failed }), failed)
 	func() {

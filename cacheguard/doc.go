@@ -34,8 +34,7 @@
 //
 //   - A second load runs beside the first if Redis does not answer within RedisTimeout, and after WaitTimeout.
 //   - Redis replicates asynchronously: a failover to a replica that lags behind can forget an invalidation or a lease.
-//   - The instances of a Ring may disagree for a while about which shards are up. An invalidation then reaches only one of
-//     the shards in use for a key.
+//   - The instances of a Ring may use different shards for a key, and then an invalidation reaches one of them.
 //   - A loader can get a row from before the write, although it runs after the invalidation: from a lagging database replica,
 //     or in a transaction whose snapshot is older than the write. Its value is stored, and served until its TTL. So a loader
 //     should begin its own transaction, or read outside any.

@@ -121,7 +121,7 @@ func (s *epochStage) load(ctx context.Context, l *stagedLoad) (err error) {
 func (s *epochStage) end(ctx context.Context, l *stagedLoad) error {
 	switch {
 	case l.got.Status == protocol.Granted && l.refused == nil:
-		f := l.r.prepare(ctx, loaded{value: &l.value, ttl: unset}, l.got.Generation, l.stamp, nil)
+		f := l.r.prepare(ctx, l.r.made(&l.value), l.got.Generation, l.stamp, nil)
 		status, err := s.g.keys.Fill(l.r.job.valueKey, f).Run(ctx, s.g.rdb).Text()
 		if status == protocol.Stored {
 			s.pushed = s.g.rdb.(client).Get(ctx, l.r.job.valueKey).Val()

@@ -68,7 +68,7 @@ func (e *RedisError) begins() bool { return e.Op == "update" || e.Op == "intend"
 
 // impatient bounds how long a test of a reply that does not come takes. A busy machine may exceed it, so no test relies on a request that
 // succeeds at once.
-var impatient = Config{RedisTimeout: 200 * time.Millisecond, LeaseTTL: 500 * time.Millisecond}
+var impatient = Config{RedisTimeout: time.Second, LeaseTTL: time.Second}
 
 // changed is two instances with a row in a Cache. Instance 0 reaches Redis through a proxy.
 type changed struct {
@@ -176,6 +176,51 @@ func TestNoFaultAtAnyStepOfAChangeMakesItsNilWrongOrItsErrorNameless(t *testing.
 	}
 }
 
+// What is committed is told to Redis even if its caller has left, who gets the same answer as one who has stayed.
+func TestACallerWhoLeavesAfterTheCommitGetsTheAnswerOfOneWhoStays(t *testing.T) {
+	t.Parallel()
+	for name, change := range changes {
+		last := change.steps[len(change.steps)-1]
+		if last == "put" {
+			last = "end_update" // nobody wants the value any more
+		}
+		for _, fault := range []redistest.Fault{redistest.Hold, redistest.SwallowReply, redistest.ReplyError("LOADING for a while")} {
+			t.Run(name+", "+string(fault), func(t *testing.T) {
+				t.Parallel()
+				cfg := impatient
+				if fault == redistest.Hold {
+					cfg = Config{RedisTimeout: bearing}
+				}
+				x := newChanged(t, shared, cfg)
+				rule := x.proxy.On(scriptOf(last), fault)
+				ctx, leave := context.WithCancel(t.Context())
+				x.row.then = leave
+				answer := make(chan error, 1)
+				go func() { answer <- change.run(ctx, x.caches[0], x.row, "new") }() // owner: the test; ends with RedisTimeout; joined below
+				if fault == redistest.Hold {
+					<-rule.Hit()
+					rule.Release()
+					expect.Equal(t, "error", <-answer, nil)
+					expect.Equal(t, "there, afterwards", x.read(1), "new")
+					return
+				}
+				err := <-answer
+				failed, is := errors.AsType[*RedisError](err)
+				if x.written() == "old" { // a busy machine: the first step took too long
+					expect.Equal(t, "it says so", is && failed.begins() || errors.Is(err, rwlock.ErrNotAcquired), true)
+					return
+				}
+				if !is || failed.Op != "invalidate" || failed.Key != change.key || !Written(err) || errors.Is(err, context.Canceled) {
+					t.Errorf("error %v", err)
+				}
+				expect.Equal(t, "here", x.read(0), "new")
+				rule.Remove()
+				x.settle("new")
+			})
+		}
+	}
+}
+
 func TestUpdatesPutsAndIntentsSurviveADeathAtEachStep(t *testing.T) {
 	t.Parallel()
 	for name, change := range changes {
@@ -263,4 +308,44 @@ func TestAnUpdateEndsThoughRedisHasFilledUpMeanwhile(t *testing.T) {
 	expect.Equal(t, "there", x.read(1), "new")
 	expect.Equal(t, "there is memory again", full("0"), nil)
 	x.settle("new")
+}
+
+func TestALoadAnUpdateAndATransactionGoOnThoughRedisHasFilledUpMeanwhile(t *testing.T) {
+	t.Parallel()
+	const lease = 2 * time.Second
+	ctx, server := context.Background(), redistest.Start(t)
+	f := newFleetOn(t, server.Client(t), Config{RedisTimeout: bearing, LeaseTTL: lease}, server.Client(t))
+	g := f.guards[0]
+	full := func(limit string) {
+		t.Helper()
+		if err := f.redis.ConfigSet(ctx, "maxmemory", limit).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began, finish, ended := make(chan struct{}, 2), make(chan struct{}), make(chan error, 2)
+	work := func(context.Context) error {
+		began <- struct{}{}
+		<-finish
+		return nil
+	}
+	go func() { // owner: the test; ends when told; joined by the channel, as the next one
+		_, err := Get(ctx, g, "loaded", func(ctx context.Context) (string, error) { return "v", work(ctx) })
+		ended <- err
+	}()
+	go func() { ended <- g.Update(ctx, "updated", work) }()
+	<-began
+	<-began
+	in := mustIntend(t, g, Changes{Keys: []string{"k"}, Tags: []string{"t"}})
+	now := func() time.Time { return f.redis.Time(ctx).Val() }
+	full("1")
+	since := now()
+	redistest.Await(t, "leases and intents have outlived their first TTL", func() bool { return now().Sub(since) > 5*lease/2 })
+	loading, err := g.Inspect(ctx, "loaded")
+	expect.Equal(t, "error", err, nil)
+	expect.Equal(t, "the load has its lease", loading.Load != nil, true)
+	close(finish)
+	expect.Equal(t, "Get, or Update", <-ended, nil)
+	expect.Equal(t, "Update, or Get", <-ended, nil)
+	expect.Equal(t, "Done", in.Done(ctx), nil)
+	full("0")
 }

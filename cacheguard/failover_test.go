@@ -86,8 +86,8 @@ const failoverMaxLoads = 3
 func startFailover(t *testing.T, d deployment) *failover {
 	f := &failover{T: t, deployment: d}
 	f.fleet = newFleetOn(t, d.client(t), Config{
-		TTL: 200 * time.Millisecond, StaleFor: time.Second, LeaseTTL: 500 * time.Millisecond,
-		RedisTimeout: 200 * time.Millisecond, MaxLoads: failoverMaxLoads,
+		TTL: 200 * time.Millisecond, StaleFor: time.Second, LeaseTTL: 500 * time.Millisecond, // failovers last longer
+		RedisTimeout: 200 * time.Millisecond, MaxLoads: failoverMaxLoads, // as above
 	}, d.client(t), d.client(t))
 	f.fleet.events.quiet = true
 	var ctx context.Context

@@ -87,7 +87,7 @@ func TestWithoutTheNodeOfThePermitsLoadsNeedNoneUntilItsReplicaHasThem(t *testin
 			a := arena{client: func(tb testing.TB) client { return c.Client(tb) }}
 			const instances, maxLoads = 2, 3
 			f := newFleet(t, a, instances, Config{
-				FleetLoads: 1, MaxLoads: maxLoads, RedisTimeout: 500 * time.Millisecond, LeaseTTL: time.Second, LoadTimeout: off,
+				FleetLoads: 1, MaxLoads: maxLoads, RedisTimeout: brisk, LeaseTTL: brisk, LoadTimeout: off,
 			}).listening()
 			f.events.quiet = true
 			f.awaitLimit(1)

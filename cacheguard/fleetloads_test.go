@@ -246,7 +246,7 @@ func TestWithoutRedisLoadsNeedNoPermitAndMaxLoadsHolds(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	a := arena{client: func(tb testing.TB) client { return s.Client(tb) }}
-	f := newFleet(t, a, 2, Config{FleetLoads: 1, MaxLoads: 4, RedisTimeout: 300 * time.Millisecond, LeaseTTL: time.Second}).listening()
+	f := newFleet(t, a, 2, Config{FleetLoads: 1, MaxLoads: 4, RedisTimeout: brisk, LeaseTTL: brisk}).listening()
 	f.events.quiet = true
 	held := newSource("held")
 	busy := async(f.guards[0], "busy", held.load)
@@ -279,7 +279,7 @@ func TestWithoutRedisLoadsNeedNoPermitAndMaxLoadsHolds(t *testing.T) {
 func permitProcess(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("ADDR")})
 	defer rdb.Close()
-	g := newGuard(t, rdb, Config{Prefix: os.Getenv("PREFIX"), LeaseTTL: time.Second, FleetLoads: 1})
+	g := newGuard(t, rdb, Config{Prefix: os.Getenv("PREFIX"), LeaseTTL: brisk, FleetLoads: 1})
 	_, _ = Get(context.Background(), g, "other", func(context.Context) (string, error) {
 		fmt.Println("begun")
 		bufio.NewScanner(os.Stdin).Scan()
@@ -293,7 +293,7 @@ func TestThePermitOfAProcessThatDiesIsFreeWhenItsLeaseEnds(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	f := newFleet(t, standalone(t), 1, Config{LeaseTTL: time.Second, FleetLoads: 1, RedisTimeout: time.Minute}).listening()
+	f := newFleet(t, standalone(t), 1, Config{LeaseTTL: brisk, FleetLoads: 1}).listening()
 	child := redistest.Child(t, t.Name(), "ADDR="+shared.Addr(), "PREFIX="+f.guards[0].cfg.Prefix)
 	child.Expect("begun")
 	waits := async(f.guards[0], "k", returns("v"))
@@ -305,7 +305,7 @@ func TestThePermitOfAProcessThatDiesIsFreeWhenItsLeaseEnds(t *testing.T) {
 // The instance has all permits, so it would not ask for another one as long as it counts this one.
 func TestALoadThatHasLostItsPermitHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 1, Config{FleetLoads: 1, RedisTimeout: time.Minute, LeaseTTL: time.Second}).listening()
+	f := newFleet(t, standalone(t), 1, Config{FleetLoads: 1, LeaseTTL: brisk}).listening()
 	db := newSource("v")
 	busy := async(f.guards[0], "busy", db.load)
 	<-db.begun
@@ -325,7 +325,7 @@ func TestAPermitThatIsOverWhenItComesIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	p := redistest.StartProxy(t, shared.Addr())
 	a := arena{client: func(tb testing.TB) client { return p.Client(tb) }}
-	f := newFleet(t, a, 1, Config{FleetLoads: 1, RedisTimeout: time.Minute, LeaseTTL: time.Second}).listening()
+	f := newFleet(t, a, 1, Config{FleetLoads: 1, LeaseTTL: brisk}).listening()
 	late := p.On(func(args []string) bool {
 		return strings.HasPrefix(args[0], "eval") && len(args) > 3 && strings.Contains(args[3], limit.FleetName)
 	}, redistest.HoldReply).Times(1)

@@ -100,7 +100,7 @@ func (q *query[V]) read(ctx context.Context, within intent.Past) (v V, how Outco
 			return v, "", unanswered(ctx, q.key, err)
 		}
 		switch d := q.spec.decide(g, q.key, r, redisErr); {
-		case mustPass(&within, d.action, r.entry.Stamp):
+		case within.Must(r.state != unreachable, r.entry.Stamp):
 			return q.bypass(ctx, nil)
 		case d.action == doServe:
 			return d.found.result()
@@ -127,7 +127,7 @@ func (q *query[V]) read(ctx context.Context, within intent.Past) (v V, how Outco
 }
 
 func (q *query[V]) job(ctx context.Context, old *V, aged bool) *job {
-	j := q.spec.job(q.guard, q.key, scopeOf(ctx, q.guard, q.key), old)
+	j := q.spec.job(q.guard, q.key, scopeOf(ctx, q.guard), old)
 	j.aged = aged
 	return j
 }
@@ -208,9 +208,4 @@ func admit(ctx context.Context, g *Guard, key string, hasLoad bool) error {
 		return ended(ctx, key)
 	}
 	return nil
-}
-
-// mustPass reports whether the call has to go past the cache, according to what was read.
-func mustPass(p *intent.Past, a action, stamp protocol.Stamp) bool {
-	return p.Must(a == doServe || a == doRefresh || a == doBypass, stamp)
 }

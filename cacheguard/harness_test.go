@@ -117,8 +117,11 @@ func newFleetOn(t *testing.T, rdb client, cfg Config, instances ...client) *flee
 	return f
 }
 
+// newGuard starts an instance that is as patient as a busy machine needs, unless the test says otherwise.
 func newGuard(t *testing.T, rdb Redis, cfg Config) *Guard {
 	t.Helper()
+	config.SetDefault(&cfg.RedisTimeout, bearing)
+	config.SetDefault(&cfg.LeaseTTL, bearing)
 	g, err := New(rdb, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -283,4 +286,11 @@ func unwanted[V any](t *testing.T) func(context.Context) (V, error) {
 // get is Get with the outcome.
 func get[V any](ctx context.Context, g *Guard, key string, load func(context.Context) (V, error)) (V, Outcome, error) {
 	return ask(ctx, g, key, loadSpec[V]{load: load})
+}
+
+// made is a value as a load has made it.
+func (r *rebuild) made(v *string) loaded {
+	out := loaded{value: v, ttl: unset}
+	r.encode(context.Background(), &out)
+	return out
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cacheguard/go/internal/cache/intent"
 	"github.com/cacheguard/go/internal/cache/update"
+	"github.com/cacheguard/go/internal/run/errs"
 )
 
 // Intent is a dead man's switch around a transaction, see Guard.Intend. It is safe for concurrent use.
@@ -69,7 +70,8 @@ func (g *Guard) Intend(ctx context.Context, c Changes) (*Intent, error) {
 }
 
 // Also adds what the transaction turned out to change. It is called before the commit: an error says that Redis does not know of the names,
-// and that the transaction must not commit. Done invalidates them all the same. After Done it is an error. It takes one round trip.
+// and that the transaction must not commit. Done invalidates them all the same. After Done it is an error. It takes one round trip, and none for
+// names that Redis knows of: a call with names of one that failed, or is under way, asks Redis itself.
 func (in *Intent) Also(ctx context.Context, c Changes) error {
 	if in == nil {
 		return errNilIntent
@@ -85,9 +87,10 @@ func (in *Intent) Also(ctx context.Context, c Changes) error {
 }
 
 // Done invalidates what was named, and ends the intent. It is called after the commit, or the rollback, and may be called again: then it
-// does nothing, and returns what the first call did. As with Invalidate, the requests are sent even if ctx has ended, and the error joins a
-// *RedisError, whose Op is invalidate, for each key and tag that is pending; the intent then expires as if the process had died. After
-// Close, it returns ErrClosed, and the intent expires. It takes one round trip.
+// does nothing, and returns what the first call did. As with Invalidate, it does so, and waits for the answer, even if ctx has ended, as that of a
+// request has when its client has left. The error joins a *RedisError, whose Op is invalidate, for each key and tag that is pending; the intent then
+// expires as if the process had died. After Close, it returns ErrClosed, and the intent expires. No error says that the transaction is not
+// committed. It takes one round trip.
 func (in *Intent) Done(ctx context.Context) error {
 	if in == nil {
 		return errNilIntent
@@ -95,9 +98,11 @@ func (in *Intent) Done(ctx context.Context) error {
 	return wasCalled(in.kept.Done(ctx))
 }
 
-// Context returns a context for reads within the transaction: a Get of a key that is named, or of a value that has a tag that is named, reads
-// past the cache, shares its load with no other transaction, and stores nothing. Without it, a loader that reads in the transaction could
-// store what is never committed. It ends with ctx.
+// Context returns a context for reads within the transaction. What a Get loads with it, or with the context of a loader below it, is this
+// transaction's alone, whatever the key, also after UpdateTimeout and after Done: the load joins no Batch, is shared with nobody outside, and
+// stores nothing, because a loader that reads in the transaction sees rows that may never be committed. Until Done, a Get of a key that is
+// named, or of a value that has a tag that is named, also reads past what is cached. Without this context, a loader that reads in the
+// transaction could store what is never committed. It ends with ctx.
 func (in *Intent) Context(ctx context.Context) context.Context {
 	if in == nil {
 		return ctx
@@ -164,5 +169,5 @@ func (c Changes) check() error {
 	for _, tag := range c.Tags {
 		refused = append(refused, checkTag(tag))
 	}
-	return errors.Join(refused...)
+	return errs.Join(refused...)
 }

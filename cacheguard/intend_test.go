@@ -355,7 +355,7 @@ func (p *pipelines) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 
 func TestAnIntentThatNobodyEndsIsDoneByItself(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 1, Config{RedisTimeout: bearing, LeaseTTL: 100 * time.Millisecond, UpdateTimeout: 300 * time.Millisecond})
+	f := newFleet(t, standalone(t), 1, Config{LeaseTTL: brisk, UpdateTimeout: brisk})
 	g, ctx := f.guards[0], context.Background()
 	in := mustIntend(t, g, Changes{Keys: []string{"k"}})
 	redistest.Await(t, "it is over", func() bool { n, _ := g.intents.Count(); return n == 0 && !f.exists(f.intents("k")) })

@@ -12,7 +12,7 @@ import (
 // The server's clock is set back by an hour when the writer has died: its intent seems to last an hour longer.
 func TestADeadWritersIntentEndsThoughTheClockWasSetBack(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 1, Config{LeaseTTL: 100 * time.Millisecond, WaitTimeout: time.Minute})
+	f := newFleet(t, standalone(t), 1, Config{LeaseTTL: 100 * time.Millisecond, WaitTimeout: time.Minute}) // one load is in time
 	ctx, db := context.Background(), newRow("v")
 	now, err := f.redis.Time(ctx).Result()
 	if err != nil {

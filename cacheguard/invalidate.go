@@ -2,19 +2,19 @@ package cacheguard
 
 import (
 	"context"
-	"errors"
 
 	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/invalidate"
 	"github.com/cacheguard/go/internal/cache/tier"
+	"github.com/cacheguard/go/internal/run/errs"
 )
 
 // Invalidate removes the keys from the cache, and keeps every running load, on every instance, from storing what it
 // has read. Call it after you have written to the source. A Get that begins after Invalidate returned nil, in any
 // process, never returns a value that was loaded before.
 //
-// Invalidate sends the invalidations even if ctx has ended, because the source has been written by then. The end of ctx only
-// ends the caller's wait, with an error that matches its cause.
+// Invalidate sends the invalidations, and waits for the answer, even if ctx has ended, because the source has been written by then. RedisTimeout
+// bounds the wait.
 //
 // The error joins a *RedisError for each key that Redis may not have removed: after RedisTimeout, or at once while the circuit breaker is
 // open (Config.RedisTimeout). The invalidations of such keys are pending, up to
@@ -47,7 +47,7 @@ func (g *Guard) Invalidate(ctx context.Context, keys ...string) error {
 	}
 	defer g.life.Done()
 	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskInvalidate, named)
-	err := errors.Join(refused, g.send(ctx, &g.invalidations, named))
+	err := errs.Join(refused, g.send(ctx, &g.invalidations, named))
 	end(End{Err: err})
 	return err
 }
@@ -78,7 +78,7 @@ func (g *Guard) openInvalidations() {
 // there are.
 //
 // A Get that begins after InvalidateTags returned nil, in any process, never returns a value with one of the tags that was loaded
-// before. As with Invalidate, the request is sent even if ctx has ended. If it fails, it is pending, and until it succeeds the
+// before. As with Invalidate, the request is sent, and answered, even if ctx has ended. If it fails, it is pending, and until it succeeds the
 // Guard does not serve entries with the tag. The Key of the *RedisError is the tag.
 //
 // An empty tag, and one of more than 512 bytes, is an error; the others are invalidated all the same.
@@ -90,7 +90,7 @@ func (g *Guard) InvalidateTags(ctx context.Context, tags ...string) error {
 	var refused error
 	for _, tag := range tags {
 		if err := checkTag(tag); err != nil {
-			refused = errors.Join(refused, err)
+			refused = errs.Join(refused, err)
 		} else {
 			names = append(names, epoch.OfTag(tag))
 		}
@@ -98,7 +98,7 @@ func (g *Guard) InvalidateTags(ctx context.Context, tags ...string) error {
 	if len(names) == 0 {
 		return refused
 	}
-	return errors.Join(refused, g.invalidateNames(ctx, names))
+	return errs.Join(refused, g.invalidateNames(ctx, names))
 }
 
 // InvalidateAll is Invalidate for all keys under the Prefix, of all Guards. It takes a round trip, however many there are. The Key of the

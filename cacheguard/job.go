@@ -15,6 +15,7 @@ type job struct {
 	shape     protocol.Shape
 	load      func(context.Context) (any, error) // returns a *V
 	anew      func(context.Context) (any, error) // load without the value to be replaced; nil if it has none
+	encode    func(context.Context, *loaded)     // what was loaded, before its callers have it; nil: it is not stored
 	scope     scope
 	unlimited bool   // it does not count for MaxLoads
 	spare     bool   // it takes slots that no other load waits for
@@ -70,8 +71,7 @@ const (
 )
 
 // flightKey tells flights apart. Calls that want different types, or kinds, cannot share a value. Flights of different scopes are
-// separate: those for a loader take no slot, so they must not wait for one that needs a slot, and those for a writer must
-// not wait for the end of the update.
+// separate: those for a loader take no slot, so they must not wait for one that needs a slot, and those for a transaction are its own.
 type flightKey struct {
 	key   string
 	kind  string

@@ -28,9 +28,9 @@ func TestAnOutageUnderLoadIsAHandfulOfLines(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	cfg, text := logged()
-	cfg.Prefix, cfg.Instance, cfg.RedisTimeout = "shop", "shop-1", 50*time.Millisecond
+	cfg.Prefix, cfg.Instance, cfg.RedisTimeout = "shop", "shop-1", brisk
 	cfg.Local = LocalConfig{MaxEntries: 2000}
-	g := newGuard(t, server.Client(t, func(o *redis.Options) { o.ReadTimeout = 200 * time.Millisecond }), cfg)
+	g := newGuard(t, server.Client(t, func(o *redis.Options) { o.ReadTimeout = time.Second }), cfg)
 	keys := numbered(0, 1000)
 	getAll := func() {
 		var all sync.WaitGroup

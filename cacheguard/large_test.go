@@ -51,7 +51,7 @@ func TestAValueOfMaxValueBytesWithManyTagsIsRead(t *testing.T) {
 func TestAValueThatIsTooLargeToBeReadInTimeIsRemoved(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.StartProxy(t, shared.Addr())
-	f := newFleetOn(t, shared.Client(t), Config{MaxValueBytes: little, RedisTimeout: 200 * time.Millisecond}, proxy.Client(t))
+	f := newFleetOn(t, shared.Client(t), Config{MaxValueBytes: little, RedisTimeout: brisk}, proxy.Client(t))
 	g := f.guards[0]
 	for _, command := range []string{"get", "mget"} {
 		proxy.On(redistest.Command(command), redistest.SwallowReply)

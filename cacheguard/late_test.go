@@ -17,7 +17,7 @@ import (
 
 func TestALeaseThatIsGrantedLateIsGivenBack(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{RedisTimeout: time.Second, LeaseTTL: time.Minute})
+	f, proxy := broken(t, shared, Config{RedisTimeout: brisk, LeaseTTL: time.Minute})
 	before := proxy.Commands()["evalsha"]
 	rule := proxy.On(steps["acquire"], redistest.Hold)
 	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", returns("v")), "v") // without Redis
@@ -36,7 +36,7 @@ func TestALeaseThatIsGrantedLateIsGivenBack(t *testing.T) {
 func TestAFillThatArrivesLateStoresNothingOverNewerData(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	f, proxy := broken(t, server, Config{RedisTimeout: time.Second, LeaseTTL: time.Minute})
+	f, proxy := broken(t, server, Config{RedisTimeout: brisk, LeaseTTL: time.Minute})
 	rule := proxy.On(steps["fill"], redistest.Hold)
 	expect.Equal(t, "value", mustGet(t, f.guards[0], "k", returns("old")), "old")
 	mustInvalidate(t, f.guards[1], "k")
@@ -91,7 +91,7 @@ func TestAPushedValueIsNotForThoseWhoAskedAfterAnInvalidate(t *testing.T) {
 func TestACopyOfAcquireThatArrivesLateDoesNotReviveALoadThatWasInvalidated(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.StartProxy(t, shared.Addr())
-	slow := proxy.Client(t, func(o *redis.Options) { o.ReadTimeout = 150 * time.Millisecond })
+	slow := proxy.Client(t, func(o *redis.Options) { o.ReadTimeout = time.Second })
 	f := newFleetOn(t, shared.Client(t), Config{RedisTimeout: 10 * time.Second, LeaseTTL: time.Minute}, slow, shared.Client(t))
 	warm(t, f)
 	rule := proxy.On(steps["acquire"], redistest.Hold).Times(1)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/epoch"
+	"github.com/cacheguard/go/internal/cache/fidelity"
 	"github.com/cacheguard/go/internal/cache/flight"
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/redis/lease"
@@ -36,7 +37,7 @@ func (r *rebuild) lead(ctx context.Context, got protocol.Acquired) answer {
 	if epochs.Ready(ctx); !r.mayShowOld(epochs) {
 		r.job.forgetOld()
 	}
-	r.joined = flight.Entered(ctx)
+	r.joined, r.job.encode = flight.Entered(ctx), r.encode
 	began := r.guard.clock.Tick()
 	out := r.guard.loaders.run(ctx, r.job, r.slot)
 	a := answer{
@@ -150,6 +151,27 @@ func (r *rebuild) proof(ctx context.Context, epochs *epoch.Reading, stamp protoc
 	}
 }
 
+// encode encodes what was loaded, before its callers have it, who may change it. Some values are decoded again, and compared.
+func (r *rebuild) encode(ctx context.Context, out *loaded) {
+	p := r.job.policy
+	out.what, out.payload, out.refused = r.job.shape.Encode(p.codec, out.value)
+	if limit := r.guard.cfg.MaxValueBytes; out.refused == nil && limit > 0 && len(out.payload) > limit {
+		out.refused = fmt.Errorf("its %d bytes are more than MaxValueBytes (%d)", len(out.payload), limit)
+	}
+	if out.refused != nil || out.what == protocol.Raw || !p.fidelity.Due() {
+		return
+	}
+	back, err := r.job.shape.Decode(p.codec, protocol.Entry{Kind: out.what, Payload: out.payload})
+	if err != nil {
+		p.fidelity.Doubt()
+		out.refused = fmt.Errorf("it cannot be decoded: %w", err)
+		return
+	}
+	if path, what := fidelity.Difference(out.value, back, p.codec.Marshal); what != "" {
+		r.guard.journal.Altered(ctx, p.fidelity.Tell(), r.job.key, p.logAttrs("field", path, "problem", what)...)
+	}
+}
+
 // prepare makes the entry. A value that cannot be stored makes none.
 func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, stamp protocol.Stamp, refused error) protocol.Filling {
 	f, p := protocol.Filling{Token: r.token, Generation: generation}, r.job.policy
@@ -158,17 +180,12 @@ func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, st
 		return f
 	}
 	what, ttl, staleFor := protocol.Absent, min(p.negativeTTL, time.Duration(out.ttl)), time.Duration(0)
-	var payload []byte
 	if out.err == nil {
-		var err error
-		what, payload, err = r.job.shape.Encode(p.codec, out.value)
-		if limit := r.guard.cfg.MaxValueBytes; err == nil && limit > 0 && len(payload) > limit {
-			err = fmt.Errorf("its %d bytes are more than MaxValueBytes (%d)", len(payload), limit)
-		}
-		if err != nil {
-			r.guard.onUnstorable(ctx, r.job, err)
+		if out.refused != nil {
+			r.guard.onUnstorable(ctx, r.job, out.refused)
 			return f
 		}
+		what = out.what
 		ttl, staleFor = p.ttl, p.staleFor
 		if out.ttl != unset {
 			ttl = time.Duration(out.ttl)
@@ -182,7 +199,7 @@ func (r *rebuild) prepare(ctx context.Context, out loaded, generation string, st
 	if staleFor == 0 && p.earlyRefresh == 0 && r.guard.local == nil {
 		freshFor = 0
 	}
-	f.Head, f.Tail = protocol.EncodeEntry(r.job.key, r.pack(ctx, protocol.Entry{Kind: what, Fresh: freshFor, Took: out.took, Version: p.slot.version, Stamp: stamp, Payload: payload}), r.token)
+	f.Head, f.Tail = protocol.EncodeEntry(r.job.key, r.pack(ctx, protocol.Entry{Kind: what, Fresh: freshFor, Took: out.took, Version: p.slot.version, Stamp: stamp, Payload: out.payload}), r.token)
 	return f
 }
 

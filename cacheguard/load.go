@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/limit"
+	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 	"github.com/cacheguard/go/internal/run/observe"
@@ -32,6 +33,15 @@ type loaded struct {
 	took   time.Duration
 	ttl    int64    // as set by SetTTL, or unset
 	tags   []string // as set by SetTags, and those of the value
+
+	encoded
+}
+
+// encoded is a value as it is stored.
+type encoded struct {
+	what    protocol.Kind
+	payload []byte
+	refused error // why it cannot be
 }
 
 // need says what limits hold for a load. One that a loader asked for shares that loader's slot: if it needed one of its own, loaders that
@@ -159,6 +169,9 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 	l.protect(ctx, j.key, func() (err error) {
 		if out.value, err = j.load(within); err == nil && j.tags != nil {
 			tags = j.tags(out.value)
+		}
+		if err == nil && j.encode != nil && load.ttl.Load() > 0 {
+			j.encode(ctx, &out)
 		}
 		if err != nil { // asked here, because the loader's own error type may panic too
 			_, panicked := errors.AsType[*PanicError](err)

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/cache/tier"
+	"github.com/cacheguard/go/internal/redis/goredis"
 )
 
 // checkLocal refuses a client whose scripts' messages do not reach every subscriber.
 func checkLocal(rdb Redis, cfg *Config) error {
-	if _, ring := rdb.(*redis.Ring); ring && cfg.Local.on() {
+	if goredis.IsRing(rdb) && cfg.Local.on() {
 		return errors.New("Config.Local: rdb is a Ring, on which messages of invalidations do not reach every instance")
 	}
 	return nil

@@ -10,14 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-var withLocal = Config{Local: LocalConfig{MaxEntries: 1000, TTL: time.Hour}, RedisTimeout: 300 * time.Millisecond}
+var withLocal = Config{Local: LocalConfig{MaxEntries: 1000, TTL: time.Hour}}
 
 // keptBy waits until guard i answers from its tier, after the tier has been filled.
 func (f *fleet) keptBy(i int, key, value string) {
@@ -242,15 +240,6 @@ func TestOneReadsItsOwnWritesThroughTheTier(t *testing.T) {
 	expect.Equal(t, "some were local", f.events.count(Local) > 0, true)
 	f.heard(1)
 	expect.Equal(t, "at rest", mustGet(t, f.guards[1], "k", load), version.Load())
-}
-
-func TestLocalTierIsRefusedOnARing(t *testing.T) {
-	t.Parallel()
-	rdb := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": shared.Addr()}})
-	defer func() { _ = rdb.Close() }()
-	if _, err := New(rdb, withLocal); err == nil {
-		t.Error("not refused")
-	}
 }
 
 // Two keys share a request, in which the tag of one is known, so its epoch is read. The other one has the tag, too, which only shows in the answer.

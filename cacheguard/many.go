@@ -9,6 +9,7 @@ import (
 	"github.com/cacheguard/go/internal/cache/flight"
 	"github.com/cacheguard/go/internal/cache/gather"
 	"github.com/cacheguard/go/internal/cache/limit"
+	"github.com/cacheguard/go/internal/run/errs"
 )
 
 // GetMany returns the values of the keys. It takes what it can from the cache, and calls load once for the keys that
@@ -144,7 +145,7 @@ func (m *many[V]) flight(j *job, w wanted) flight.Run[answer] {
 }
 
 func (m *many[V]) job(ctx context.Context, b *batch, w wanted, nested bool) *job {
-	of := scopeOf(ctx, m.guard, w.key)
+	of := scopeOf(ctx, m.guard)
 	of.nested = nested
 	j := m.spec.jobOf(m.guard, w.key, of, func(ctx context.Context) (any, error) { return b.obtain(ctx, gather.Member{Key: w.key}) })
 	j.aged, j.batch, j.epochs = w.aged, b, w.epochs
@@ -262,7 +263,7 @@ func getMany[V any](ctx context.Context, g *Guard, keys []string, spec loadSpec[
 	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskGetMany, keys)
 	m := &many[V]{guard: g, spec: spec, start: time.Now(), found: make(map[string]V, len(keys))}
 	m.run(ctx, keys)
-	err := errors.Join(m.errs...)
+	err := errs.Join(m.errs...)
 	end(End{Err: err})
 	return m.found, err
 }

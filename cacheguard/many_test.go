@@ -270,7 +270,7 @@ func TestStaleKeysOfAGetManyAreReplacedByOneCall(t *testing.T) {
 
 func TestWithoutRedisAGetManyIsOneCall(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond})
+	f, proxy := broken(t, shared, Config{})
 	proxy.Refuse(true)
 	db := openShelf()
 	wantMany(t, asyncMany(f.guards[0], numbered(0, 20), db.load), shelved("v:", numbered(0, 20)))

@@ -40,6 +40,9 @@ func NewCache[K comparable, V any](g *Guard, cfg CacheConfig[K, V]) (*Cache[K, V
 	if err := errors.Join(cfg.check(), noKey); err != nil {
 		return nil, fmt.Errorf("cacheguard: %w", err)
 	}
+	if err := cfg.encodable(g); err != nil {
+		return nil, fmt.Errorf("cacheguard: %w", err)
+	}
 	k, err := cfg.kind(g)
 	if err != nil {
 		return nil, fmt.Errorf("cacheguard: %w", err)
@@ -51,7 +54,7 @@ func NewCache[K comparable, V any](g *Guard, cfg CacheConfig[K, V]) (*Cache[K, V
 // open makes the Cache one of the kind.
 func (c *Cache[K, V]) open(k *kind) {
 	c.policy = c.cfg.policy(c.guard)
-	c.policy.kind = k
+	c.policy.kind, c.policy.fidelity = k, &k.fidelity
 	c.before = strings.TrimSuffix(c.guard.keys.ValueKey(k.name+":"), "}")
 	c.prefix = len(c.before) - len(k.name) - 1
 	if c.cfg.NotFound == nil {
@@ -126,12 +129,35 @@ func (c *Cache[K, V]) loadGathered(ctx context.Context, of []gather.Member) (map
 	}
 	loaded, err := c.cfg.LoadMany(ctx, ks)
 	values := make(map[string]any, len(loaded))
+	row := c.rowsOf(loaded)
 	for i, m := range of {
-		if v, ok := loaded[ks[i]]; ok {
+		if v, ok := row(ks[i], m.Key); ok {
 			values[m.Key] = &v
 		}
 	}
 	return values, c.absent(err)
+}
+
+// rowsOf returns a function that finds what LoadMany returned for a key: under the key, or under another one of the same text, as one in another
+// case if Key ignores case.
+func (c *Cache[K, V]) rowsOf(loaded map[K]V) func(k K, key string) (V, bool) {
+	var byText map[string]K // nil: not made yet
+	return func(k K, key string) (V, bool) {
+		if v, ok := loaded[k]; ok || len(loaded) == 0 {
+			return v, ok
+		}
+		if byText == nil {
+			byText = make(map[string]K, len(loaded))
+			for other := range loaded {
+				byText[c.Key(other)] = other
+			}
+		}
+		if other, ok := byText[key]; ok {
+			k = other
+		}
+		v, ok := loaded[k]
+		return v, ok
+	}
 }
 
 // loadMember loads one of them on its own.

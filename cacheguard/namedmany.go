@@ -2,7 +2,8 @@ package cacheguard
 
 import (
 	"context"
-	"errors"
+
+	"github.com/cacheguard/go/internal/run/errs"
 )
 
 // GetMany returns the things with the keys. It makes one call of LoadMany for those that nobody is loading, or calls Load for each
@@ -20,7 +21,7 @@ func (c *Cache[K, V]) GetMany(ctx context.Context, ks []K) (map[K]V, error) {
 			values[k] = v
 		}
 	}
-	return values, errors.Join(append(keys.refused, err)...)
+	return values, errs.Join(append(keys.refused, err)...)
 }
 
 // manyKeys are the keys of a GetMany.
@@ -62,8 +63,9 @@ func (c *Cache[K, V]) loaderOf(byKey map[string]K) func(context.Context, []strin
 		}
 		loaded, err := c.cfg.LoadMany(ctx, ks)
 		values := make(map[string]V, len(loaded))
+		row := c.rowsOf(loaded)
 		for i, key := range missing {
-			if v, ok := loaded[ks[i]]; ok {
+			if v, ok := row(ks[i], key); ok {
 				values[key] = v
 			}
 		}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/inprocess"
 	"github.com/cacheguard/go/internal/cache/limit"
@@ -16,11 +14,11 @@ import (
 	"github.com/cacheguard/go/internal/cache/testenv"
 	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/redis/lease"
 	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/redis/wake"
-	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 	"github.com/cacheguard/go/semaphore"
 )
@@ -39,7 +37,7 @@ func New(rdb Redis, cfg Config) (*Guard, error) {
 	cfg = cfg.rehearsed(env).withDefaults()
 	closeOwn := func() error { return nil }
 	if cfg.Disabled {
-		none := inprocess.NewClient()
+		none := goredis.Refusing(inprocess.ErrDisabled)
 		rdb, cfg, closeOwn = none, cfg.disabled(), none.Close
 	}
 	g := &Guard{rdb: rdb, cfg: cfg, life: lifecycle.New()}
@@ -61,12 +59,12 @@ func checkClient(rdb Redis, cfg *Config) error {
 	if cfg.Disabled {
 		return nil
 	}
-	return errors.Join(config.CheckPrimary(rdb), checkLocal(rdb, cfg), link.CheckReplicas(rdb, cfg.Replicas))
+	return errors.Join(goredis.CheckPrimary(rdb), checkLocal(rdb, cfg), link.CheckReplicas(rdb, cfg.Replicas))
 }
 
 // connect makes what carries requests to Redis, and messages back.
 func (g *Guard) connect(closeOwn func() error) {
-	_, g.plain = g.rdb.(*redis.Client)
+	g.plain = goredis.IsSingle(g.rdb)
 	g.breakers = breaker.New(g.rdb, g.cfg.Prefix, g.cfg.RedisTimeout, g.onBreaker)
 	g.serverClocks = serverclock.New(serverclock.Servers{
 		Parts: g.breakers.Len(), PartOf: g.partOf, Time: g.serverTime, Background: g.life.Try, Clock: g.cfg.clock, Stepped: g.journal.Stepped,
@@ -98,7 +96,7 @@ func (g *Guard) assemble() {
 	}
 	g.loaders.cfg, g.loaders.tasks, g.loaders.journal = &g.cfg, g.life, &g.journal
 	g.notices = tier.NewNotices(g.cfg.Prefix+keys.Notices, g.breakers.Len())
-	if _, ring := g.rdb.(*redis.Ring); !ring { // it has no local tiers
+	if !goredis.IsRing(g.rdb) { // it has no local tiers
 		g.repeat()
 	}
 	g.keys = protocol.Keyspace{
@@ -162,7 +160,7 @@ func (g *Guard) limits() (*limit.Loads, error) {
 			Prefix: cfg.Prefix, Instance: cfg.Instance, Permits: cfg.FleetLoads, TTL: cfg.LeaseTTL, RedisTimeout: cfg.RedisTimeout,
 		})
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("Config.FleetLoads: %w", err)
 		}
 		l.Permits = permits{all}
 	}

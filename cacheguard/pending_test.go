@@ -15,7 +15,7 @@ import (
 
 func TestAnInvalidationThatFailedIsSentAgain(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond})
+	f, proxy := broken(t, shared, Config{})
 	keys := numbered(0, 300)
 	for _, k := range keys[:3] {
 		mustGet(t, f.guards[1], k, returns("old"))
@@ -34,7 +34,7 @@ func TestAnInvalidationThatFailedIsSentAgain(t *testing.T) {
 
 func TestWhatIsOwedIsNotServed(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond})
+	f, proxy := broken(t, shared, Config{})
 	mustGet(t, f.guards[0], "k", returns("old"))
 	rule := proxy.On(scriptOf("invalidate"), redistest.ReplyError("READONLY for a while"))
 	if err := f.guards[0].Invalidate(context.Background(), "k"); err == nil {
@@ -79,7 +79,7 @@ func TestWhatWasReadWhileItWasOwedIsNotServed(t *testing.T) {
 
 func TestCloseTriesOnceMoreToSendWhatIsOwed(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond})
+	f, proxy := broken(t, shared, Config{})
 	mustGet(t, f.guards[1], "k", returns("old"))
 	rule := proxy.On(scriptOf("invalidate"), redistest.ReplyError("ERR not now")).Times(1)
 	if err := f.guards[0].Invalidate(context.Background(), "k"); err == nil {

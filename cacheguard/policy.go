@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/failure"
+	"github.com/cacheguard/go/internal/cache/fidelity"
 	"github.com/cacheguard/go/internal/cache/guess"
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/report"
@@ -28,6 +29,7 @@ type policy struct {
 	codec                      Codec
 	names                      failure.Names
 	kind                       *kind // nil: the entries belong to no Cache
+	fidelity                   *fidelity.Sampler
 	slot                       versionSlot
 }
 
@@ -35,7 +37,7 @@ type policy struct {
 func ordinaryPolicy(cfg *Config) policy {
 	return policy{
 		ttl: cfg.TTL, staleFor: cfg.StaleFor, negativeTTL: cfg.NegativeTTL,
-		jitter: cfg.Jitter, earlyRefresh: cfg.EarlyRefresh, codec: cfg.Codec,
+		jitter: cfg.Jitter, earlyRefresh: cfg.EarlyRefresh, codec: cfg.Codec, fidelity: new(fidelity.Sampler),
 	}
 }
 
@@ -50,6 +52,7 @@ type kind struct {
 	tally     observe.Tally
 	aliens    guess.Aliens
 	unread    report.Throttle // what is logged
+	fidelity  fidelity.Sampler
 }
 
 // kinds are the kinds of a Guard, by name.

@@ -38,7 +38,7 @@ func loaderProcess(t *testing.T) {
 
 // parent starts a child and a fleet in this process.
 func parent(t *testing.T, n int, leaseTTL time.Duration) (*fleet, *redistest.Process) {
-	f := newFleet(t, standalone(t), n, Config{LeaseTTL: leaseTTL})
+	f := newFleet(t, standalone(t), n, Config{})
 	child := redistest.Child(t, t.Name(), "ADDR="+shared.Addr(), "LEASE="+leaseTTL.String(),
 		"PREFIX="+f.guards[0].cfg.Prefix)
 	return f, child
@@ -50,7 +50,7 @@ func TestAHolderThatIsKilledIsReplacedByExactlyOneOther(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	f, child := parent(t, 4, 500*time.Millisecond)
+	f, child := parent(t, 4, brisk)
 	f.listening()
 	child.WriteLine("k dead")
 	child.Expect("begun")

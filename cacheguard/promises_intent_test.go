@@ -88,7 +88,7 @@ func promiseIntentDuringLoad(t *testing.T, a arena) {
 
 // The intent of a process that dies without a word: it is not renewed, and nobody ends it.
 func promiseIntentExpires(t *testing.T, a arena) {
-	f := newFleet(t, a, 2, Config{RedisTimeout: bearing, LeaseTTL: time.Second})
+	f := newFleet(t, a, 2, Config{LeaseTTL: brisk})
 	ctx := context.Background()
 	mustGet(t, f.guards[1], "list", tagged("old", "shoes"))
 	mustGet(t, f.guards[1], "cached", returns("old"))

@@ -55,7 +55,7 @@ func TestPromises(t *testing.T) {
 	t.Parallel()
 	for name, build := range map[string]func(*testing.T) arena{
 		"cache standalone": named(standalone), "cache cluster": named(onCluster),
-		"standalone": standalone, "cluster": onCluster, "ring": onRing, "sentinel": onSentinel, "miniredis": onMiniredis,
+		"standalone": standalone, "cluster": onCluster, "sentinel": onSentinel, "miniredis": onMiniredis,
 		"few rights": withFewRights, "cache with few rights": named(withFewRights),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -95,15 +95,6 @@ func withFewRights(t *testing.T) arena {
 func onCluster(t *testing.T) arena {
 	cluster := redistest.StartCluster(t, 0)
 	return arena{client: func(tb testing.TB) client { return cluster.Client(tb) }}
-}
-
-func onRing(t *testing.T) arena {
-	addrs := map[string]string{"a": redistest.Start(t).Addr(), "b": redistest.Start(t).Addr()}
-	return arena{client: func(tb testing.TB) client {
-		ring := redis.NewRing(&redis.RingOptions{Addrs: addrs})
-		tb.Cleanup(func() { _ = ring.Close() })
-		return ring
-	}}
 }
 
 func onSentinel(t *testing.T) arena {

@@ -10,7 +10,7 @@ import (
 
 func TestWhoseSubscriptionIsDeadLearnsOfTheValueWhenTheLeaseEnds(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{LeaseTTL: time.Second})
+	f, proxy := broken(t, shared, Config{LeaseTTL: brisk})
 	f.listening()
 	db := newSource("v")
 	first := async(f.guards[1], "k", db.load)
@@ -73,7 +73,7 @@ func TestLoadsSlowerThanALeaseThatCannotBeRenewedAreStored(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.StartProxy(t, shared.Addr())
 	proxy.On(scriptOf("renew"), redistest.ReplyError("ERR not today"))
-	f := newFleetOn(t, shared.Client(t), Config{LeaseTTL: 100 * time.Millisecond}, proxy.Client(t), proxy.Client(t))
+	f := newFleetOn(t, shared.Client(t), Config{LeaseTTL: 100 * time.Millisecond}, proxy.Client(t), proxy.Client(t)) // it is to end
 	warm(t, f)
 	db := newSource("v")
 	first := async(f.guards[0], "k", db.load)

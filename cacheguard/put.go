@@ -16,7 +16,8 @@ import (
 //
 // Everything said of Update holds, also for the error. Nothing is stored, and the key is merely invalidated, if write or
 // Put fails, the lock is lost, write takes longer than UpdateTimeout, something else invalidates the key while write runs,
-// or Redis refuses the value. With UpdateAnyway and without Redis, nothing is stored either.
+// or Redis refuses the value. With UpdateAnyway and without Redis, nothing is stored either, and neither with the context of an Intent or of
+// another write, whose transaction may still be rolled back.
 func (c *Cache[K, V]) Put(ctx context.Context, k K, write func(context.Context) (V, error)) error {
 	if c == nil {
 		return notCalled(errNilCache)
@@ -32,16 +33,18 @@ func (c *Cache[K, V]) Put(ctx context.Context, k K, write func(context.Context) 
 	if c.hasTags() {
 		spec.tags = c.tagger(k)
 	}
+	mayStore := !scopeOf(ctx, c.guard).isTransactions() // one around this write, which may be rolled back
 	p := &putting{rebuild: c.guard.newRebuild(spec.job(c.guard, key, scope{}, nil), nil, nil)}
 	return c.guard.update(ctx, []string{key}, p, func(ctx context.Context) error {
 		start := time.Now()
 		made := newLoading(ctx, nil)
 		v, err := write(context.WithValue(ctx, loadingKey{}, made))
-		if err == nil {
+		if err == nil && mayStore {
 			p.written = &loaded{value: &v, took: time.Since(start), ttl: made.ttl.Load(), tags: made.allTags()}
 			if p.job.tags != nil {
 				p.written.tags = append(p.written.tags, p.job.tags(&v)...)
 			}
+			p.encode(ctx, p.written)
 		}
 		return err
 	})

@@ -167,7 +167,7 @@ func (s *putStage) put(step int, bad trouble) error {
 			value := "new"
 			r := g.newRebuild(loadSpec[string]{load: returns("")}.job(g, s.key, scope{}, nil), nil, nil)
 			r.token = s.token
-			f := r.prepare(ctx, loaded{value: &value, ttl: unset}, s.generation, protocol.Stamp{}, nil)
+			f := r.prepare(ctx, r.made(&value), s.generation, protocol.Stamp{}, nil)
 			if s.together {
 				call := g.keys.UnlockPut(s.release(), s.value(s.key)+s.putSlot, s.token, g.invalidations.Notice(s.key), time.Millisecond, f)
 				err = call.Run(ctx, s.redis).Err()

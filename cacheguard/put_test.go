@@ -105,7 +105,7 @@ func TestAPutThatMayNotStoreInvalidatesAllTheSame(t *testing.T) {
 		"invalidated in between": {do: func(f *fleet, _ func()) error { mustInvalidate(f.t, f.guards[1], rowKey); return nil }},
 		"the intent is lost":     {do: func(f *fleet, _ func()) error { return f.redis.Del(context.Background(), f.intent(rowKey)).Err() }},
 		"the generation is lost": {do: func(f *fleet, _ func()) error { return f.redis.Del(context.Background(), f.lease(rowKey)).Err() }},
-		"another writer's intent stands": {do: func(f *fleet, _ func()) error {
+		"another writer's intent stands": {cfg: Config{WaitTimeout: time.Millisecond}, do: func(f *fleet, _ func()) error {
 			g := f.guards[1]
 			return g.keys.BeginUpdate(g.keys.ValueKey(rowKey), "another", g.invalidations.Notice(rowKey)).
 				Run(context.Background(), f.redis).Err()
@@ -161,7 +161,7 @@ func TestAPutThatPanicsStoresNothingAndEnds(t *testing.T) {
 func TestAPutThatLostItsLockStoresNothing(t *testing.T) {
 	t.Parallel()
 	a := standalone(t)
-	f := newFleet(t, a, 1, Config{LeaseTTL: 500 * time.Millisecond, UpdateTimeout: 500 * time.Millisecond})
+	f := newFleet(t, a, 1, Config{LeaseTTL: brisk, UpdateTimeout: brisk})
 	f.guards = append(f.guards, newGuard(t, a.client(t), Config{Prefix: f.guards[0].cfg.Prefix})) // whose Put has all the time it needs
 	db := newRow("old")
 	caches := rows(t, f, db)

@@ -113,7 +113,7 @@ func (m *many[V]) act(ctx context.Context, b *beingRead[V], w *wanted) bool {
 	d := m.spec.decide(m.guard, w.key, b.result, b.redisErr)
 	w.unfit, w.aged, w.took, w.epochs = b.read.Raw, d.aged, b.result.entry.Took, &b.epochs
 	within := pastOf(ctx, m.guard, w.key)
-	if mustPass(&within, d.action, b.result.entry.Stamp) {
+	if within.Must(b.result.state != unreachable, b.result.entry.Stamp) {
 		w.mode, w.how = direct, Loaded
 		return true
 	}

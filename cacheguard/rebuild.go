@@ -12,9 +12,12 @@ import (
 )
 
 // run asks for the value or the lease until it has an answer. The watch begins before the first request, so that no
-// wake-up is missed.
+// wake-up is missed. A transaction has only its own loads.
 func (r *rebuild) run(ctx context.Context) (a answer) {
 	g := r.guard
+	if r.job.scope.isTransactions() {
+		return r.loadAlone(ctx)
+	}
 	r.identify(ctx)
 	defer r.finishWait(&a)
 	waiter := g.inbox.Watch(protocol.LeaseKey(r.job.valueKey))
@@ -79,8 +82,6 @@ func (r *rebuild) attempt(ctx context.Context, waiter *wake.Waiter, polls int) (
 	case got.Status == protocol.Failed:
 		r.origin = got.Origin()
 		return answer{err: r.failure(got), outcome: Shared, origin: r.origin}, true
-	case got.Status == protocol.Writing && r.job.scope.writing:
-		return g.loadDirectly(ctx, r.job, Loaded), true
 	case got.Status == protocol.Free:
 		if r.slot, err = g.loaders.takeSlot(ctx, r.job); errors.Is(err, errNoSpareSlot) {
 			return answer{}, true // nobody waits any more; callers that come now ask again

@@ -12,7 +12,7 @@ import (
 
 func TestALoadThatWaitedForItsSlotUntilRedisIsBackIsStored(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{MaxLoads: 1, RedisTimeout: 200 * time.Millisecond})
+	f, proxy := broken(t, shared, Config{MaxLoads: 1})
 	g := f.guards[0]
 	proxy.Refuse(true)
 	busy, late := newSource("busy"), newSource("late")
@@ -37,7 +37,7 @@ func TestALoadThatWaitedForItsSlotUntilRedisIsBackIsStored(t *testing.T) {
 
 func TestAnOwedKeyIsNotAskedForWhenRedisIsBack(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{MaxLoads: 1, RedisTimeout: 200 * time.Millisecond})
+	f, proxy := broken(t, shared, Config{MaxLoads: 1})
 	g := f.guards[0]
 	mustGet(t, f.guards[1], "k", returns("old"))
 	proxy.Refuse(true)

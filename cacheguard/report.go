@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/report"
@@ -145,7 +147,7 @@ func (g *Guard) observed() observe.Guard {
 		return observe.Guard{}
 	}
 	o := g.journal.Observe()
-	return observe.Guard{
+	seen := observe.Guard{
 		Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, Words: words, Loads: &o.Loads, Hot: o.Hot,
 		Caches: func() []observe.Tallied { // first keys without a Cache, then each Cache, by name
 			all := []observe.Tallied{o.Others.Read("")}
@@ -162,4 +164,12 @@ func (g *Guard) observed() observe.Guard {
 			return g.invalidateNames(ctx, []string{epoch.OfKind(name)})
 		},
 	}
+	if !g.cfg.Disabled {
+		seen.Redis = func(ctx context.Context, args ...any) (any, error) {
+			cmd := redis.NewCmd(ctx, args...)
+			err := g.rdb.Process(ctx, cmd)
+			return cmd.Val(), err
+		}
+	}
+	return seen
 }

@@ -49,7 +49,7 @@ func TestNothingStaleIsReadWhileSlotsMoveKeyByKey(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cluster := redistest.StartCluster(t, 0)
-			cfg.LeaseTTL = 500 * time.Millisecond
+			cfg.LeaseTTL = 500 * time.Millisecond // what has lost it is not stored, and nothing counts that
 			f := newFleetOn(t, cluster.Client(t), cfg, cluster.Client(t), cluster.Client(t))
 			f.events.quiet = true
 			db := newTable(24)

@@ -264,7 +264,7 @@ func (s *stage) read(step int) (err error) {
 			return nil
 		}
 		value := s.loaded
-		f := s.m.prepare(ctx, loaded{value: &value, ttl: unset}, s.got.Generation, protocol.Stamp{}, nil)
+		f := s.m.prepare(ctx, s.m.made(&value), s.got.Generation, protocol.Stamp{}, nil)
 		status, err := s.guards[0].keys.Fill(s.m.job.valueKey, f).Run(ctx, g.rdb).Text()
 		s.refused = status == "refused"
 		return err

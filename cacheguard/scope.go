@@ -13,17 +13,24 @@ import (
 	"github.com/cacheguard/go/internal/cache/update"
 )
 
-// scope says within which loads and updates of the same Guard a call is made, according to its context.
+// scope says within what a call is made, according to its context.
 type scope struct {
-	nested  bool           // a loader makes the call
-	writing bool           // the write of an update of the key makes it
-	intent  *intent.Intent // within whose transaction it reads past the cache; nil: it does not have to
+	nested bool           // a loader of the same Guard makes the call
+	intent *intent.Intent // the innermost one with whose context it is made, of any Guard and also after its end; nil: none
+	write  *update.Update // in whose write it is made, as above
 }
 
-func scopeOf(ctx context.Context, g *Guard, key string) scope {
-	p := pastOf(ctx, g, key)
-	return scope{nested: loadingOf(ctx).within(g), writing: update.Of(ctx).Includes(&g.updates, key), intent: p.Intent()}
+func scopeOf(ctx context.Context, g *Guard) scope {
+	s := scope{nested: loadingOf(ctx).within(g), write: update.Of(ctx)}
+	if of, _ := ctx.Value(intentKey{}).(*intentScope); of != nil {
+		s.intent = of.Intent
+	}
+	return s
 }
+
+// isTransactions reports whether a transaction makes the call: its loader may see rows that nobody else does. What it loads is for this
+// transaction alone: it shares no flight and no batch with others, and is not stored.
+func (s scope) isTransactions() bool { return s.intent != nil || s.write != nil }
 
 type intentKey struct{}
 

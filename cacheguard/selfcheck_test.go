@@ -18,7 +18,7 @@ import (
 
 func TestSelfCheckSucceedsOnOtherKindsOfRedis(t *testing.T) {
 	t.Parallel()
-	for name, build := range map[string]func(*testing.T) arena{"ring": onRing, "sentinel": onSentinel, "miniredis": onMiniredis} {
+	for name, build := range map[string]func(*testing.T) arena{"sentinel": onSentinel, "miniredis": onMiniredis} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			expect.Equal(t, "SelfCheck", newFleet(t, build(t), 1, Config{}).guards[0].SelfCheck(t.Context()), nil)

@@ -13,9 +13,8 @@ import (
 func shadow[V any](ctx context.Context, g *Guard, spec loadSpec[V], key string, loaded V, err error) {
 	s := &g.serving
 	absent := err != nil && absentAlone(err)
-	within := pastOf(ctx, g, key)
 	switch load := spec.loadOne(key); {
-	case load == nil, err != nil && !absent, within.Any(), g.detours.has(bypassing), g.serves(key), rand.Float64() >= g.cfg.Shadow:
+	case load == nil, err != nil && !absent, g.detours.has(bypassing), g.serves(key), rand.Float64() >= g.cfg.Shadow:
 		return
 	case spec.tagsEach != nil:
 		each := spec.tagsEach
@@ -69,15 +68,18 @@ func (a *asker[V]) run(ctx context.Context) {
 	}
 	s.hits.Add(1)
 	s.took.Add(uint64(time.Since(begun)))
-	j := a.spec.job(g, a.key, scopeOf(ctx, g, a.key), nil)
+	j := a.spec.job(g, a.key, scopeOf(ctx, g), nil)
 	if c := (&comparison{guard: g, job: j, served: served}); !c.isServed(a.loaded) {
 		s.differed.Add(1)
 		s.verifier.Compare(ctx, c.closely())
 	}
 }
 
-// sample lets one in OneIn hits be compared.
+// sample lets one in OneIn hits be compared, but none with what only a transaction sees.
 func sample[V any](ctx context.Context, g *Guard, spec loadSpec[V], key string, served V, how Outcome, err error) {
+	if scopeOf(ctx, g).isTransactions() {
+		return
+	}
 	if how == Bypassed && g.cfg.Shadow > 0 {
 		shadow(ctx, g, spec, key, served, err)
 		return
@@ -89,7 +91,7 @@ func sample[V any](ctx context.Context, g *Guard, spec loadSpec[V], key string, 
 		return
 	}
 	ctx = outsideLoads(context.WithoutCancel(ctx))
-	j := spec.job(g, key, scopeOf(ctx, g, key), nil)
+	j := spec.job(g, key, scopeOf(ctx, g), nil)
 	j.spare = true
 	c := &comparison{guard: g, job: j, served: &served}
 	g.verifier.Compare(ctx, c.closely())

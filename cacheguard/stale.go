@@ -14,8 +14,12 @@ import (
 const shortestStay = 20 * time.Millisecond
 
 // refresh replaces the entry in the background, unless this instance is doing so already. If a loader asked for the entry, the
-// refresh is no part of that load.
+// refresh is no part of that load. A transaction, whose loads are not stored, replaces nothing.
 func (g *Guard) refresh(ctx context.Context, j *job, raw []byte, took time.Duration) {
+	if j.scope.isTransactions() {
+		j.skip()
+		return
+	}
 	j.scope.nested, j.spare = false, true
 	started := g.flights.Start(outsideLoads(ctx), j.flight(background), func(ctx context.Context, publish func(answer)) answer {
 		defer j.skip()
@@ -67,6 +71,9 @@ func (s loadSpec[V]) isPatient(g *Guard) bool {
 // nobody, so it goes on. It takes a slot that no other load waits for: those have callers with nothing.
 func (q *query[V]) awaitFresh(ctx context.Context, j *job, old *readResult[V], raw []byte) (v V, how Outcome, err error) {
 	g := q.guard
+	if j.scope.isTransactions() {
+		return q.bypass(ctx, nil)
+	}
 	j.scope.nested, j.spare, j.free = false, true, true
 	within, cancel := context.WithTimeout(ctx, j.policy.patience)
 	defer cancel()

@@ -22,6 +22,8 @@ type Stats struct {
 
 	FailedRefreshes uint64 // loads in the background that failed, so far; no caller had their errors
 
+	Altered uint64 // values, of those that were looked at, that did not come back from the Codec as they were: see Codec
+
 	Breakers     int  // circuit breakers: one, or those of the parts of a cluster; a disabled Guard has none
 	BreakersOpen int  // how many are open: Redis, or that part of it, is not asked
 	Closed       bool // see Close
@@ -48,8 +50,8 @@ func (g *Guard) Stats() Stats {
 		Loading: int(g.loaders.running.Load()), MaxLoads: max(g.cfg.MaxLoads, 0),
 		Owed: g.pending(), OwedFor: g.journal.PendingFor(),
 		Bypassed: g.detours.has(bypassing), Subscribed: g.inbox.Up(),
-		FailedRefreshes: g.journal.FailedRefreshes.Load(),
-		BytesRead:       g.link.BytesRead(), BytesWritten: g.written.Load(),
+		FailedRefreshes: g.journal.FailedRefreshes.Load(), Altered: g.journal.AlteredValues.Load(),
+		BytesRead: g.link.BytesRead(), BytesWritten: g.written.Load(),
 	}
 	_, s.Waiting = g.flights.Count(func(flightKey) bool { return true })
 	s.Breakers, s.BreakersOpen = g.countBreakers()

@@ -15,8 +15,11 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// bearing is a RedisTimeout that a busy machine keeps.
-const bearing = 20 * time.Second
+// The RedisTimeout and the LeaseTTL of tests that are about other things, and of those in which the time has to be up.
+const (
+	bearing = redistest.Patience
+	brisk   = redistest.Brisk
+)
 
 // tagged is a loader whose value has tags.
 func tagged[V any](v V, tags ...string) func(context.Context) (V, error) {

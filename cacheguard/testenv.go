@@ -19,7 +19,11 @@ func (c Config) rehearsed(env *testenv.Env) Config {
 	c.Replicas = 0 // the Redis of a test has none
 	config.SetDefault(&c.Jitter, off)
 	config.SetDefault(&c.RedisTimeout, 20*time.Second)
-	config.SetDefault(&c.LeaseTTL, time.Minute)
+	lease := time.Minute
+	if c.UpdateTimeout > 0 { // which may not be shorter
+		lease = max(min(lease, c.UpdateTimeout), defaultLeaseTTL)
+	}
+	config.SetDefault(&c.LeaseTTL, lease)
 	c.clock = env.Clock.Clock()
 	told := c.Hooks.OnLoad
 	c.Hooks.OnLoad = func(key string, took time.Duration, err error) {

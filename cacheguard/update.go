@@ -7,6 +7,8 @@ import (
 
 	"github.com/cacheguard/go/internal/cache/update"
 	"github.com/cacheguard/go/internal/lock/locker"
+	"github.com/cacheguard/go/internal/redis/goredis"
+	"github.com/cacheguard/go/internal/run/errs"
 	"github.com/cacheguard/go/rwlock"
 )
 
@@ -22,11 +24,13 @@ import (
 //
 // The context given to write ends when ctx does and when the lock is lost. It carries a fencing token (rwlock.FenceFrom): a
 // write that checks the token in the source cannot overwrite a later one, even if this process was paused. With this context,
-// a Get of the key does not wait, and an Update of it returns ErrReentrant. Updates of other keys within write can wait for
-// each other in a circle; use UpdateMany instead.
+// a Get of the key does not wait, and an Update of it returns ErrReentrant. What a Get of any key loads with it is for write alone, as with
+// Intent.Context, because it may not be committed yet. Updates of other keys within write can wait for each other in a circle; use UpdateMany
+// instead.
 //
 // Update returns write's error, joined with what went wrong around it. Written tells whether write was called:
 //
+//   - Write was not called on a *redis.Ring without Config.WriteLock: two could hold the lock.
 //   - Write was not called when the error matches rwlock.ErrNotAcquired (ctx ended, or a lock was lost before that) or
 //     ErrClosed, or is a *RedisError whose Op is update (but see Config.UpdateAnyway). The latter comes at once while the circuit breaker is
 //     open (Config.RedisTimeout).
@@ -81,11 +85,14 @@ func (g *Guard) update(ctx context.Context, keys []string, v update.Value, write
 func checkUpdate(ctx context.Context, g *Guard, keys []string, write func(context.Context) error) error {
 	switch {
 	case write == nil:
-		return fmt.Errorf("cacheguard: update %q: write is nil", keys)
+		return fmt.Errorf("cacheguard: update %v: write is nil", errs.Names(keys))
 	case len(keys) == 0:
 		return errNoKeys
 	case ctx.Err() != nil:
-		return fmt.Errorf("cacheguard: update %q: %w", keys, update.NotWritten(ctx))
+		return fmt.Errorf("cacheguard: update %v: %w", errs.Names(keys), update.NotWritten(ctx))
+	}
+	if err := goredis.CheckOnePlace(g.rdb); err != nil && g.cfg.WriteLock == nil {
+		return fmt.Errorf("cacheguard: update %v: %w, or set Config.WriteLock", errs.Names(keys), err)
 	}
 	for _, key := range keys {
 		if key == "" {
@@ -104,8 +111,10 @@ func (g *Guard) openUpdates() (err error) {
 		Prefix: g.cfg.Prefix, Instance: g.cfg.Instance, TTL: g.cfg.LeaseTTL, MaxHold: g.cfg.UpdateTimeout, RedisTimeout: g.cfg.RedisTimeout,
 		Replicas: g.cfg.Replicas,
 	}
-	if g.locks, err = rwlock.New(g.rdb, lock); err != nil {
-		return err
+	if goredis.CheckOnePlace(g.rdb) == nil { // else Update refuses
+		if g.locks, err = rwlock.New(g.rdb, lock); err != nil {
+			return err
+		}
 	}
 	g.updates.Intents, g.updates.Config = &g.intents, update.Config{
 		Prefix: g.cfg.Prefix, StepByStep: g.cfg.Replicas > 0, Together: locker.TogetherOf(g.locks), WriteLock: g.cfg.WriteLock, CutOff: g.isCutOff,

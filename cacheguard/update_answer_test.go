@@ -22,7 +22,7 @@ func TestUpdateAnywayInvalidatesWhateverWriteDoes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond, UpdateAnyway: true})
+			f, proxy := broken(t, shared, Config{RedisTimeout: brisk, UpdateAnyway: true})
 			db := newRow("old")
 			f.expectUntouched("k", "old", db)
 			proxy.On(scriptOf("begin_update"), redistest.ReplyError("READONLY for a while"))
@@ -94,12 +94,12 @@ func TestAnUpdateWhoseContextEndedBeforeItsWriteSaysSo(t *testing.T) {
 // Redis is well: UpdateAnyway is not for this.
 func TestAnUpdateThatLostItsLockBeforeItsWriteDoesNotWrite(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{UpdateAnyway: true, LeaseTTL: 500 * time.Millisecond, RedisTimeout: time.Minute})
+	f, proxy := broken(t, shared, Config{UpdateAnyway: true, LeaseTTL: time.Second})
 	rule := proxy.On(scriptOf("begin_update"), redistest.HoldReply) // also of a second copy, sent as the first has no answer
 	go func() {                                                     // owner: the test; ends with the rule
 		<-rule.Hit()
 		_, _ = f.guards[1].locks.Revoke(context.Background(), "k") // the error of Update tells
-		<-time.After(1500 * time.Millisecond)                      // three leases
+		<-time.After(3 * time.Second)                              // three leases
 		rule.Release()
 	}()
 	err := f.guards[0].Update(context.Background(), "k", func(context.Context) error { panic("written") })
@@ -120,7 +120,7 @@ func TestAnUpdateThatWritesWithoutTheLockReportsWhy(t *testing.T) {
 
 func TestAnUpdateWhoseLockCannotBeGivenBackIsDone(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond, LeaseTTL: 300 * time.Millisecond})
+	f, proxy := broken(t, shared, Config{LeaseTTL: brisk})
 	db, ends := newRow("old"), scriptOf("end_update")
 	f.expectUntouched("k", "old", db)
 	g := f.guards[1]

@@ -32,7 +32,7 @@ func TestWhateverWriteDoesTheUpdateEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFleet(t, standalone(t), 2, Config{LeaseTTL: 500 * time.Millisecond})
+			f := newFleet(t, standalone(t), 2, Config{LeaseTTL: 500 * time.Millisecond}) // one write is slower
 			db := newRow("old")
 			f.expectUntouched("k", "old", db)
 			ctx, cancel := context.WithCancel(context.Background())
@@ -72,7 +72,7 @@ func TestUpdateThatCannotReachRedisDoesNotWrite(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond, LeaseTTL: 200 * time.Millisecond})
+			f, proxy := broken(t, shared, Config{RedisTimeout: brisk, LeaseTTL: brisk})
 			db := newRow("old")
 			f.expectUntouched("k", "old", db)
 			rule := proxy.On(match, redistest.ReplyError("READONLY for a while"))
@@ -95,7 +95,7 @@ func TestUpdateThatCannotReachRedisDoesNotWrite(t *testing.T) {
 
 func TestUpdateAnywayWritesAndLeavesAnInvalidationPending(t *testing.T) {
 	t.Parallel()
-	f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond, UpdateAnyway: true})
+	f, proxy := broken(t, shared, Config{UpdateAnyway: true})
 	db := newRow("old")
 	f.expectUntouched("k", "old", db)
 	proxy.Refuse(true)
@@ -119,7 +119,7 @@ func TestUpdateSurvivesFaultsAtItsEnd(t *testing.T) {
 	} {
 		t.Run(string(fault), func(t *testing.T) {
 			t.Parallel()
-			f, proxy := broken(t, shared, Config{RedisTimeout: 200 * time.Millisecond, LeaseTTL: 300 * time.Millisecond})
+			f, proxy := broken(t, shared, Config{RedisTimeout: patienceFor(fault), LeaseTTL: 2 * brisk})
 			db := newRow("old")
 			f.expectUntouched("k", "old", db)
 			rule := proxy.On(scriptOf("end_update"), fault).Times(1)

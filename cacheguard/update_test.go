@@ -16,7 +16,10 @@ import (
 )
 
 // row is a database with one row.
-type row struct{ value atomic.Value }
+type row struct {
+	value atomic.Value
+	then  func() // is called when it has been written; nil: nothing is
+}
 
 func newRow(value string) *row {
 	r := new(row)
@@ -29,6 +32,9 @@ func (r *row) load(context.Context) (string, error) { return r.value.Load().(str
 func (r *row) write(value string) func(context.Context) error {
 	return func(context.Context) error {
 		r.value.Store(value)
+		if r.then != nil {
+			r.then()
+		}
 		return nil
 	}
 }

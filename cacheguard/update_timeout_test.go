@@ -14,7 +14,7 @@ import (
 
 func TestAWriteThatIgnoresItsContextDoesNotHoldOthersUpForEver(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 2, Config{LeaseTTL: 500 * time.Millisecond, UpdateTimeout: 600 * time.Millisecond})
+	f := newFleet(t, standalone(t), 2, Config{LeaseTTL: brisk, UpdateTimeout: brisk})
 	db := newRow("old")
 	begun, release, first := make(chan context.Context, 1), make(chan struct{}), make(chan error, 1)
 	go func() { // owner: the test; ends with Update; joined by receiving
@@ -36,7 +36,7 @@ func TestAWriteThatIgnoresItsContextDoesNotHoldOthersUpForEver(t *testing.T) {
 	})
 	close(release)
 	err := <-first
-	if !errors.Is(err, rwlock.ErrLeaseLost) || !strings.Contains(err.Error(), "UpdateTimeout (600ms)") {
+	if !errors.Is(err, rwlock.ErrLeaseLost) || !strings.Contains(err.Error(), "UpdateTimeout (2s)") {
 		t.Error(err)
 	}
 	f.expectUntouched("k", "new", db) // what write may have written is not served from before
@@ -47,9 +47,9 @@ func TestAWriteWithinUpdateTimeoutHoldsItsLockHoweverLongTheLeaseIs(t *testing.T
 	for name, limit := range map[string]time.Duration{"a minute": time.Minute, "no limit": off} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFleet(t, standalone(t), 1, Config{LeaseTTL: time.Second, UpdateTimeout: limit})
+			f := newFleet(t, standalone(t), 1, Config{LeaseTTL: brisk, UpdateTimeout: limit})
 			err := f.guards[0].Update(context.Background(), "k", func(ctx context.Context) error {
-				hold(t, 2500*time.Millisecond) // more than two leases
+				hold(t, 5*brisk/2) // more than two leases
 				expect.Equal(t, "intent", f.exists(f.intent("k")), true)
 				return ctx.Err()
 			})

@@ -32,6 +32,8 @@ const (
 	warmShare        = 4 // of MaxLoads
 )
 
+var errWarmWithin = errors.New("cacheguard: warm: the context is a transaction's, and nothing that it reads is stored")
+
 // Warmed counts what Warm has looked at.
 type Warmed struct {
 	Loaded  int // by this call, also those that turned out not to exist
@@ -47,13 +49,16 @@ type Warmed struct {
 // their TTL with Jitter, so they do not end together. Hooks.OnGet is not called.
 //
 // Warm ends when ids do, and when ctx ends: then the error is its cause. It goes on if a load fails: the error is then a *KeyError, of the first
-// one. A thing that cannot be cached (Redis does not answer, Bypass is on, Config.Serve says no) is not loaded, and counts as failed.
+// one. With the context of an Intent, or of a write, it is an error, as nothing may be stored. A thing that cannot be cached (Redis does not answer, Bypass is on, Config.Serve says no) is not loaded, and counts as failed.
 func (c *Cache[K, V]) Warm(ctx context.Context, ids iter.Seq[K], cfg WarmConfig) (Warmed, error) {
 	if c == nil {
 		return Warmed{}, errNilCache
 	}
 	if err := cfg.check(); err != nil {
 		return Warmed{}, fmt.Errorf("cacheguard: %w", err)
+	}
+	if scopeOf(ctx, c.guard).isTransactions() {
+		return Warmed{}, errWarmWithin
 	}
 	cfg = cfg.withDefaults(c.cfg.LoadMany != nil, c.guard.cfg.MaxLoads)
 	c.guard.warming.Add(1)

@@ -94,7 +94,7 @@ func TestUpdateAnywayWritesUnderTheWriteLock(t *testing.T) {
 	t.Parallel()
 	f, lockServer := newWriteLocked(t, Config{UpdateAnyway: true}, mutex.Config{Prefix: "locks"})
 	cache := redistest.Start(t)
-	g := newGuard(t, cache.Client(t), Config{WriteLock: f.guards[0].cfg.WriteLock, UpdateAnyway: true, Prefix: "shop"})
+	g := newGuard(t, cache.Client(t), Config{RedisTimeout: brisk, WriteLock: f.guards[0].cfg.WriteLock, UpdateAnyway: true, Prefix: "shop"})
 	cache.Pause()
 	defer cache.Resume()
 	written := false
@@ -131,7 +131,7 @@ func TestCloseEndsWaitsForAWriteLock(t *testing.T) {
 
 func TestAWriteEndsAfterUpdateTimeoutUnderAnyLock(t *testing.T) {
 	t.Parallel()
-	f, _ := newWriteLocked(t, Config{LeaseTTL: 100 * time.Millisecond, UpdateTimeout: 100 * time.Millisecond}, mutex.Config{})
+	f, _ := newWriteLocked(t, Config{LeaseTTL: brisk, UpdateTimeout: brisk}, mutex.Config{})
 	err := f.guards[0].Update(t.Context(), "k", func(ctx context.Context) error {
 		<-ctx.Done()
 		return nil

@@ -3,7 +3,6 @@ package cas
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -155,7 +154,7 @@ func TestACallerWhoseContextEndsLearnsThatTheOutcomeIsUnknown(t *testing.T) {
 
 func TestARedisThatDoesNotAnswerIsGivenUpAfterRedisTimeout(t *testing.T) {
 	t.Parallel()
-	p := newPair(t, shared, 50*time.Millisecond)
+	p := newPair(t, shared, redistest.Brisk)
 	p.proxy.BlackHole(true)
 	_, err := Swap(t.Context(), p.near, "k", "", "v")
 	expect.ErrorIs(t, err, ErrUncertain, context.DeadlineExceeded)

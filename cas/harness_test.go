@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -17,6 +18,7 @@ func newStore(tb testing.TB, rdb Redis, cfg Config) *Store {
 	if cfg.Prefix == "" {
 		cfg.Prefix = "test-" + rand.Text()
 	}
+	config.SetDefault(&cfg.RedisTimeout, patient)
 	s, err := New(rdb, cfg)
 	if err != nil {
 		tb.Fatal(err)
@@ -26,7 +28,7 @@ func newStore(tb testing.TB, rdb Redis, cfg Config) *Store {
 }
 
 // patient is a time-out that no test waits for.
-const patient = 15 * time.Second
+const patient = redistest.Patience
 
 // pair is a Store behind a proxy, and another one that is not.
 type pair struct {

@@ -7,15 +7,16 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/redis/script"
-	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
-// Redis is what a Store needs of a client: *redis.Client (also a Sentinel failover client), *redis.ClusterClient and
-// *redis.Ring have it. The Store never configures or closes the client.
+// Redis is what a Store needs of a client: *redis.Client (also a Sentinel failover client) and *redis.ClusterClient have
+// it. A *redis.Ring is refused: a key could have two values when one process does not reach a shard. The Store never
+// configures or closes the client.
 type Redis interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
@@ -33,7 +34,7 @@ type Store struct {
 // It refuses clients with a client-side cache, and cluster clients that may read from replicas: they would read
 // replaced values.
 func New(rdb Redis, cfg Config) (*Store, error) {
-	if err := errors.Join(config.CheckPrimary(rdb), cfg.check()); err != nil {
+	if err := errors.Join(goredis.CheckPrimary(rdb), goredis.CheckOnePlace(rdb), cfg.check()); err != nil {
 		return nil, fmt.Errorf("cas: %w", err)
 	}
 	cfg = cfg.withDefaults()

@@ -28,11 +28,11 @@ var errForeign = errors.New("it is not a value of this package")
 func encode[V any](c Codec, version Version, value V) ([]byte, error) {
 	var payload []byte
 	kind := byte(raw)
-	switch v := any(value).(type) {
-	case []byte:
-		payload = v
-	case string:
-		payload = []byte(v)
+	switch v := any(&value).(type) { // of V: an interface may have anything in it, of which decode does not know
+	case *[]byte:
+		payload = *v
+	case *string:
+		payload = []byte(*v)
 	default:
 		var err error
 		if payload, err = c.Marshal(value); err != nil {

@@ -25,6 +25,18 @@ func TestValuesComeBackAsTheyWere(t *testing.T) {
 	}
 }
 
+func TestAValueOfAnInterfaceTypeComesBackWhateverIsInIt(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, shared.Client(t), Config{})
+	for key, value := range map[string]any{"text": "a", "number": 1.5, "nothing": nil} {
+		wantValue(t, s, key, value, create(t, s, key, value))
+	}
+	create[any](t, s, "bytes", []byte("b"))
+	if got, _, err := Get[any](t.Context(), s, "bytes"); got != "Yg==" || err != nil { // as the Codec has it
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
 func TestAValueOfAnotherTypeOrOriginIsAnError(t *testing.T) {
 	t.Parallel()
 	rdb := shared.Client(t)

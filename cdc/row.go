@@ -20,8 +20,8 @@ var (
 // Row is a row of a table as the log has it: before a change or after it. The zero Row is one that is not there: there is no old row
 // of an INSERT, and no new row of a DELETE.
 //
-// The first error of a row's methods stops the feed, even if Table.Changed ignores it: if a row's keys are not known, its entries would stay
-// old. Has and IsNull have no errors, so ask them first where a value may be missing.
+// After an error of a row's methods, even one that Table.Changed ignores, the row's keys are not known, and the Kinds of the table are invalidated whole. Has
+// and IsNull have no errors, so ask them first where a value may be missing.
 type Row struct {
 	columns []string
 	value   func(i int) (any, error)
@@ -197,8 +197,8 @@ func (e *ColumnError) Error() string { return fmt.Sprintf("column %s: %v", e.Col
 
 func (e *ColumnError) Unwrap() error { return e.Err }
 
-// RowError says that the keys and tags of a changed row are not known. The feed does not go past that row: it tries again, and holds the
-// log back meanwhile, as far as MaxRetained allows. The column is in the text, and in a *ColumnError where a column is the reason.
+// RowError says that the keys and tags of a changed row are not known. The feed logs it, and invalidates the Kinds of the table whole. SelfCheck returns it where
+// that can be known before. The column is in the text, and in a *ColumnError where a column is the reason.
 type RowError struct {
 	Table string
 	Err   error

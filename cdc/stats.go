@@ -16,10 +16,16 @@ type Stats struct {
 	// every few seconds, also while it stands by. 0 for databases that do not say.
 	BehindBytes, Retained int64
 
+	// HeldBy says who keeps the database from forgetting its log, if that is not the feed: a transaction that somebody has left open. The feed is not
+	// behind then, and the log grows all the same. HeldFor is how long that transaction has been open; 0: the role may not see it. Empty: nobody.
+	HeldBy  string
+	HeldFor time.Duration
+
 	Rows          uint64 // of mapped tables that have changed
 	Transactions  uint64 // with such rows
 	Invalidations uint64 // keys and tags, each once in a batch
 	Whole         uint64 // how often kinds were invalidated whole: after a TRUNCATE, or when the position was lost
+	Unmapped      uint64 // rows whose keys were not known, so that the kinds of their tables were invalidated whole: see Table.Changed
 	Reconnects    uint64 // how often reading ended with an error
 
 	// Err is the trouble that the feed has now. It goes on trying. nil: none.

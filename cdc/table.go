@@ -14,8 +14,10 @@ type Table struct {
 	Name string
 
 	// Changed returns the keys and tags that a change of a row makes old: those of the old row and of the new one. It is called for each row,
-	// by one goroutine, so it must be quick. It may return nothing. Required. A key or a tag that is empty is an error of the feed, and so
-	// is a panic, and any error of a method of Row.
+	// by one goroutine, so it must be quick. It may return nothing. Required. If a key or a tag is empty, if it panics, or a method of Row returns an error,
+	// the keys are not known: Kinds are invalidated whole, the log says for which column, and Stats.Unmapped counts the row.
+	//
+	// SelfCheck calls it, too, with rows that do not exist and whose Change has no time, to see which columns it asks for.
 	Changed func(Change) cacheguard.Changes
 
 	// Kinds are the Caches with entries that Changed names, by key or by tag. They are invalidated whole when the log cannot say which rows

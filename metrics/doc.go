@@ -52,6 +52,7 @@
 //	cacheguard_bypassed{cache}                        1 if the cache is bypassed: Guard.Bypass (Watch)
 //	cacheguard_warming{cache}                         calls of Cache.Warm under way (Watch)
 //	cacheguard_failed_refreshes_total{cache}          loads in the background that failed; no caller had their errors (Watch)
+//	cacheguard_altered_values_total{cache}            values, of those looked at, that do not come back from the Codec as they were (Watch)
 //	cacheguard_shadow_hits_total{cache}               Gets that the cache would have answered (Config.Shadow, Watch; as what follows)
 //	cacheguard_shadow_hit_seconds_total{cache}        how long these would have taken, together
 //	cacheguard_shadow_misses_total{cache}             Gets that it would not have answered
@@ -79,6 +80,8 @@
 //	cacheguard_feed_retained_bytes{feed}              what the database keeps of its log for the feed (Feed)
 //	cacheguard_feed_rows_total{feed}                  rows of mapped tables that have changed (Feed)
 //	cacheguard_feed_invalidations_total{feed}         keys and tags that were invalidated (Feed)
+//	cacheguard_feed_held{feed}                        1 if a transaction left open keeps the database from forgetting its log (Feed)
+//	cacheguard_feed_unmapped_total{feed}              rows without keys, so that kinds were invalidated whole (Feed)
 //	cacheguard_feed_whole_total{feed}                 how often kinds were invalidated whole (Feed)
 //	cacheguard_feed_reconnects_total{feed}            how often reading ended with an error (Feed)
 package metrics

@@ -47,6 +47,9 @@ var fromFeeds = []fed{
 	feedGauge("retained_bytes", "What the database keeps of its log for the feed.", func(s *cdc.Stats) float64 { return float64(s.Retained) }),
 	feedTotal("rows", "Rows of mapped tables that have changed.", func(s *cdc.Stats) uint64 { return s.Rows }),
 	feedTotal("invalidations", "Keys and tags that were invalidated.", func(s *cdc.Stats) uint64 { return s.Invalidations }),
+	feedGauge("held", "1 if a transaction that somebody has left open keeps the database from forgetting its log, although the feed is not behind.",
+		func(s *cdc.Stats) float64 { return number(s.HeldBy != "") }),
+	feedTotal("unmapped", "Rows whose keys were not known, so that kinds were invalidated whole.", func(s *cdc.Stats) uint64 { return s.Unmapped }),
 	feedTotal("whole", "How often kinds were invalidated whole.", func(s *cdc.Stats) uint64 { return s.Whole }),
 	feedTotal("reconnects", "How often reading ended with an error.", func(s *cdc.Stats) uint64 { return s.Reconnects }),
 }

@@ -39,7 +39,8 @@ func newEverything(t *testing.T) *everything {
 		t.Fatal(err)
 	}
 	e.guard, err = cacheguard.New(shared.Client(t), cacheguard.Config{
-		Prefix: e.cfg, Hooks: e.m.Guard("shop"), MaxValueBytes: 100, StaleFor: time.Hour,
+		RedisTimeout: redistest.Patience,
+		Prefix:       e.cfg, Hooks: e.m.Guard("shop"), MaxValueBytes: 100, StaleFor: time.Hour,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -207,12 +208,12 @@ func TestLoadsInFlightAreThoseThatRun(t *testing.T) {
 func TestLocksAreCounted(t *testing.T) {
 	t.Parallel()
 	e := newEverything(t)
-	locks, err := mutex.New(shared.Client(t), mutex.Config{Prefix: e.cfg, Hooks: e.m.Lock("jobs")})
+	locks, err := mutex.New(shared.Client(t), mutex.Config{RedisTimeout: redistest.Patience, Prefix: e.cfg, Hooks: e.m.Lock("jobs")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = locks.Close() }) // always nil
-	rw, err := rwlock.New(shared.Client(t), rwlock.Config{Prefix: e.cfg, Hooks: e.m.Lock("files")})
+	rw, err := rwlock.New(shared.Client(t), rwlock.Config{RedisTimeout: redistest.Patience, Prefix: e.cfg, Hooks: e.m.Lock("files")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +229,7 @@ func TestLocksAreCounted(t *testing.T) {
 	if err := rw.RDo(t.Context(), "k", func(context.Context, *rwlock.Lease) error { return nil }); err != nil {
 		t.Error(err)
 	}
-	permits, err := semaphore.New(shared.Client(t), semaphore.Config{Prefix: e.cfg, Permits: 1, Hooks: e.m.Lock("reports")})
+	permits, err := semaphore.New(shared.Client(t), semaphore.Config{RedisTimeout: redistest.Patience, Prefix: e.cfg, Permits: 1, Hooks: e.m.Lock("reports")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +280,7 @@ func TestRequestsAreCountedByRoute(t *testing.T) {
 func TestRequestsOfPagesAreCountedOnceAndNotAsTheGuards(t *testing.T) {
 	t.Parallel()
 	e := newEverything(t)
-	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{Prefix: e.cfg, Hooks: e.m.Guard("roomy")})
+	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, Prefix: e.cfg, Hooks: e.m.Guard("roomy")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +314,7 @@ func TestRequestsOfPagesAreCountedOnceAndNotAsTheGuards(t *testing.T) {
 func TestLoadsThatWaitForTheFleetAreSeen(t *testing.T) {
 	t.Parallel()
 	e := newEverything(t)
-	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{Prefix: e.cfg, FleetLoads: 1})
+	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, Prefix: e.cfg, FleetLoads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/cdc"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // seriesOf is how many series Prometheus keeps of a service with so many kinds, and one Guard, cache of pages with a route, lock and feed.
@@ -25,7 +26,7 @@ func seriesOf(t *testing.T, cfg Config, kinds int) int {
 		t.Fatal(err)
 	}
 	hooks := m.Guard("shop")
-	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{Prefix: "series", Hooks: hooks})
+	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, Prefix: "series", Hooks: hooks})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,6 +65,8 @@ var fromStats = []read{
 		func(s *cacheguard.Stats) float64 { return s.OldestIntent.Seconds() }),
 	gauge("warming", "Calls of Warm under way.", func(s *cacheguard.Stats) float64 { return float64(s.Warming) }),
 	total("failed_refreshes", "Loads in the background that failed.", func(s *cacheguard.Stats) float64 { return float64(s.FailedRefreshes) }),
+	total("altered_values", "Values, of those looked at, that do not come back from the Codec as they were.",
+		func(s *cacheguard.Stats) float64 { return float64(s.Altered) }),
 	total("shadow_hits", "Gets that the cache would have answered.", func(s *cacheguard.Stats) float64 { return float64(s.Shadowed.Hits) }),
 	total("shadow_hit_seconds", "How long these would have taken, together.",
 		func(s *cacheguard.Stats) float64 { return s.Shadowed.Took.Seconds() }),

@@ -111,7 +111,7 @@ func (x *exchange) wantsRange() bool {
 
 // setHead sets the fields of a stored response, and those that its handler meant for this client alone.
 func (x *exchange) setHead(h http.Header, got found) {
-	writer.SetHeader(h, got.rec.Fields())
+	writer.SetHeader(h, got.rec)
 	if got.own != nil {
 		got.own.addUnstored(h)
 	}
@@ -127,7 +127,8 @@ func (b *build) addUnstored(h http.Header) {
 	}
 	trailer := rules.Trailers(b.w.Sent)
 	skip := rules.Unstorable(b.w.Sent, b.assessed.Without)
-	for name, values := range b.w.Sent {
+	own, _ := writer.Own(b.lookup.x.front, b.w.Sent)
+	for name, values := range own {
 		switch name {
 		case "Content-Length", "Transfer-Encoding", "Trailer":
 			continue // they describe only how the handler sent it

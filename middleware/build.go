@@ -45,7 +45,9 @@ type build struct {
 	assessed rules.Assessment
 	asked    *http.Request
 	route    string
-	unheard  bool // nobody is there to get a response that cannot be stored
+	refused  string // why Config.Limits forbid to store the response
+	moved    bool   // the page is to be looked for by its No-Vary-Search
+	unheard  bool   // nobody is there to get a response that cannot be stored
 
 	confirmed   bool // the handler said that the stale record is good
 	standsIn    bool // the handler failed, and the stale record is served
@@ -67,7 +69,7 @@ func (b *build) recorder() *writer.Recorder {
 	if !b.unheard {
 		client = x.w
 	}
-	w := writer.NewRecorder(client, x.r, x.cache.cfg.MaxBody)
+	w := writer.NewRecorder(client, x.r, x.front, x.cache.cfg.MaxBody)
 	w.Decide, w.Hidden = b.decide, x.cache.hidden
 	w.Before = func(status int) { x.setStatus(cachestatus.Forward{Why: b.lookup.why, Status: status, Detail: w.Unfit}) }
 	return w
@@ -116,6 +118,7 @@ func (b *build) recovered(r *http.Request, panicked any) {
 // decide reports whether the response is held back to be stored. It is called once its header is known.
 func (b *build) decide(status int, h http.Header) writer.Decision {
 	b.received, b.confirmed = b.lookup.x.now(), false
+	b.lookup.x.cache.rules.Correct(b.lookup.x.r, h)
 	switch {
 	case status == http.StatusNotModified && b.validate != nil:
 		b.confirmed = true
@@ -138,13 +141,13 @@ func (b *build) decide(status int, h http.Header) writer.Decision {
 	case method == http.MethodHead && (status != http.StatusOK || !b.assessed.Explicit):
 		unfit = wrongMethod // a router in front may have chosen this handler for HEAD, and refuse other requests with it
 	default:
-		unfit = b.limited(status)
+		unfit, b.refused = b.limited(status)
 	}
 	return writer.Decision{Unfit: unfit, Explicit: b.assessed.Explicit}
 }
 
 func (b *build) reply(status int, h http.Header) rules.Reply {
-	return rules.Reply{Status: status, Header: h, Sent: b.began, Received: b.received}
+	return rules.Reply{Status: status, Header: h, Front: b.lookup.x.front, Sent: b.began, Received: b.received}
 }
 
 // wasCutOff reports whether the handler ended before its response was complete: its context ended, or it aborted, as ReverseProxy does

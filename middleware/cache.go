@@ -13,7 +13,7 @@ import (
 	"github.com/cacheguard/go/internal/run/clock"
 	"github.com/cacheguard/go/internal/run/observe"
 	"github.com/cacheguard/go/middleware/internal/cachestatus"
-	"github.com/cacheguard/go/middleware/internal/identity"
+	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
 	"github.com/cacheguard/go/middleware/internal/sliced"
@@ -24,7 +24,7 @@ import (
 type Cache struct {
 	cfg     Config
 	guard   *cacheguard.Guard
-	names   *identity.Namer
+	names   *canonical.Namer
 	rules   *rules.Settings
 	slices  *sliced.Store
 	limits  *limits
@@ -53,7 +53,7 @@ func New(guard *cacheguard.Guard, cfg Config) (*Cache, error) {
 		return nil, fmt.Errorf("middleware: %w", err)
 	}
 	cfg = cfg.withDefaults()
-	c := &Cache{cfg: cfg, guard: guard, names: identity.New(cfg.identity()), rules: cfg.rules(), limits: newLimits(cfg.Limits), search: new(searches), decoded: record.NewRecent(), clock: testenv.ClockOf(guard), hidden: rules.Names(cfg.HideFields), hits: cachestatus.NewHits(cfg.Name)}
+	c := &Cache{cfg: cfg, guard: guard, names: canonical.New(cfg.identity()), rules: cfg.rules(), limits: newLimits(cfg.Limits), search: new(searches), decoded: record.NewRecent(), clock: testenv.ClockOf(guard), hidden: rules.Names(cfg.HideFields), hits: cachestatus.NewHits(cfg.Name)}
 	c.slices = &sliced.Store{
 		Guard: guard, Names: c.names, Rules: c.rules, Size: cfg.SliceBytes, Unlimited: !cfg.LimitLoads, LogPanic: c.logPanic,
 		Clock: c.clock,

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	configs "github.com/cacheguard/go/internal/run/config"
-	"github.com/cacheguard/go/middleware/internal/identity"
+	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/rules"
 )
 
@@ -59,6 +59,16 @@ type Config struct {
 	// than LoadTimeout) and the page has no stale-if-error. A page with must-revalidate, proxy-revalidate, s-maxage or no-cache stands in only
 	// if it says so itself. Default: 10 seconds, for pages that were fresh when they were made. -1: off.
 	StaleIfError time.Duration
+
+	// StaleWhile is how long a page that was fresh when it was made may be served stale while one request has it rebuilt, if it has no
+	// stale-while-revalidate. A page with must-revalidate, proxy-revalidate, s-maxage or no-cache is served stale only if it says so itself.
+	// It also bounds what Soft invalidations leave. Default: 0, off.
+	StaleWhile time.Duration
+
+	// Override corrects the header of a response before it is judged: a Vary: Cookie or a no-cache that a framework sets for no reason. The
+	// client gets the corrected header. Then Key has to say what tells pages apart. It must be quick, must not panic and must not change the
+	// request. Default: none.
+	Override func(r *http.Request, header http.Header)
 
 	// PassFor is how long the Cache remembers that a response could not be stored. Requests for it go straight to the handler then,
 	// instead of waiting for one another. Errors are not remembered. Default: 10 seconds. -1: not at all.
@@ -150,6 +160,7 @@ func (c *Config) check() error {
 	duration("KeepFor", c.KeepFor)
 	duration("StaleIfError", c.StaleIfError)
 	duration("PassFor", c.PassFor)
+	duration("StaleWhile", c.StaleWhile)
 	if !token(c.Name) {
 		bad("Name", "%q is no token", c.Name)
 	}
@@ -231,15 +242,15 @@ func (c Config) withDefaults() Config {
 	configs.SetDefault(&c.MaxBody, defaultMaxBody)
 	configs.SetDefault(&c.Limits.URL, defaultMaxURL)
 	c.DefaultTTL, c.KeepFor, c.PassFor = max(c.DefaultTTL, 0), max(c.KeepFor, 0), max(c.PassFor, 0)
-	c.Heuristic = max(c.Heuristic, 0)
+	c.Heuristic, c.StaleWhile = max(c.Heuristic, 0), max(c.StaleWhile, 0)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c
 }
 
-func (c *Config) identity() identity.Settings {
-	return identity.Settings{
+func (c *Config) identity() canonical.Settings {
+	return canonical.Settings{
 		Space: c.Space, SortQuery: c.SortQuery, SortAccept: c.SortAccept, KeyFields: c.KeyFields, NotKeyFields: c.NotKeyFields,
 		Guesses:     c.DefaultTTL > 0 || c.Heuristic > 0 || len(c.StatusTTL)+len(c.StoreErrors) > 0,
 		IgnoreQuery: c.Key.IgnoreQuery, OnlyQuery: c.Key.OnlyQuery, Cookies: c.Key.Cookies, Claim: c.Key.Claim, MaxURL: c.Limits.URL,
@@ -257,6 +268,7 @@ func (c *Config) rules() *rules.Settings {
 	}
 	return &rules.Settings{
 		DefaultTTL: c.DefaultTTL, Heuristic: c.Heuristic, KeepFor: c.KeepFor, StaleIfError: max(c.StaleIfError, 0), Grace: grace,
+		StaleWhile: max(c.StaleWhile, 0), Override: c.Override,
 		StatusTTL: c.StatusTTL, StoreErrors: c.StoreErrors, StoreSetCookie: c.StoreSetCookie, Targets: targets,
 	}
 }

@@ -14,9 +14,13 @@ func (l *lookup) evaluate(raw []byte) cacheguard.Verdict {
 	if err != nil || rec.Location != l.x.location {
 		return cacheguard.Replace
 	}
-	l.seen, l.seenMine = rec, l.x.cache.names.Selects(rec, l.x.r, l.x.unnamed)
-	if l.variant.page == "" && !l.seenMine {
+	l.seen, l.seenMine = rec, l.x.selects(rec)
+	if l.variant.page == "" && !l.seenMine || rec.Kind == record.Moved {
 		return cacheguard.Serve // it says where the variants are
+	}
+	if v := l.variant; v.old != "" && rec.Page == v.old {
+		rec = l.x.cache.softened(rec, v.softened)
+		rec.Page, l.seen = v.page, rec
 	}
 	l.previous = rec
 	l.revoked = rec.Page != l.variant.page || !l.seenMine
@@ -41,7 +45,7 @@ func (l *lookup) evaluate(raw []byte) cacheguard.Verdict {
 // leadsToVariants reports whether a record is only asked where the variants of its page are.
 func (l *lookup) leadsToVariants(raw []byte) bool {
 	rec, err := l.x.cache.decoded.Decode(l.key, raw)
-	return err == nil && l.variant.page == "" && !l.x.cache.names.Selects(rec, l.x.r, l.x.unnamed)
+	return err == nil && l.variant.page == "" && !l.x.selects(rec)
 }
 
 // freshness compares the age of a record with what its response and the request say (RFC 9111 sections 4.2 and 5.2, RFC 5861).

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/middleware/internal/cachestatus"
-	"github.com/cacheguard/go/middleware/internal/identity"
+	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
 	"github.com/cacheguard/go/middleware/internal/writer"
@@ -16,15 +16,18 @@ import (
 // exchange is one request and its response.
 type exchange struct {
 	// These do not change once a lookup has begun, so a load that outlives the request may read them.
-	cache    *Cache
-	r        *http.Request
-	next     http.Handler
-	warming  bool             // for Cache.Warm, not for a client
-	want     rules.Directives // of the request
-	key      string           // of the page
-	location string           // of the page
-	unnamed  []record.Pair    // what selects a variant although no Vary names it
-	search   *identity.Search // the rule that found the page; nil: its whole query
+	cache     *Cache
+	r         *http.Request
+	next      http.Handler
+	warming   bool              // for Cache.Warm, not for a client
+	want      rules.Directives  // of the request
+	key       string            // of the page
+	location  string            // of the page
+	unnamed   []record.Pair     // what selects a variant although no Vary names it
+	front     http.Header       // what was set in front: each client has its own
+	varies    []string          // the fields that a Vary in it names
+	forbidden bool              // it says that the response is for this client alone, unless the handler says otherwise
+	search    *canonical.Search // the rule that found the page; nil: its whole query
 
 	// These belong to the request's goroutine.
 	w       http.ResponseWriter
@@ -54,7 +57,7 @@ func (x *exchange) serve() {
 	case method != http.MethodGet && method != http.MethodHead:
 		x.passThrough("method")
 	case x.cache.names.TooLong(x.r):
-		x.bypass(writer.Limited)
+		x.bypass(limited)
 	case x.personal(), x.cache.cfg.Bypass != nil && x.cache.cfg.Bypass(x.r):
 		x.bypass("")
 	case x.want.NoStore && !x.want.OnlyIfCached:
@@ -94,6 +97,12 @@ func dropsFields(h http.Header) bool {
 	})
 }
 
+// selects reports whether the request may have what a record says. What was set in front counts as if the handler had set it for this request.
+func (x *exchange) selects(rec *record.Record) bool {
+	return x.cache.names.Selects(rec, x.r, x.unnamed, x.varies) &&
+		!(x.forbidden && rec.IsResponse() && x.cache.rules.Forbids(writer.Final(x.front, rec, rec.HTTPHeader())))
+}
+
 // now returns the time by which pages age.
 func (x *exchange) now() time.Time { return x.cache.clock.Now() }
 
@@ -124,16 +133,19 @@ func (x *exchange) passThroughAs(f cachestatus.Forward) {
 func (x *exchange) serveUnsafe() {
 	base, keys := x.cache.names.Base(x.r), x.cache.names.Keys(x.r)
 	x.callHandler(Passed, func(status int) {
+		f := cachestatus.Forward{Why: "method"}
 		if status >= 200 && status < 400 && x.cache.invalidates(x.r.Method) {
-			x.invalidateAfter(base, keys, x.w.Header())
+			if x.res.NotInvalidated = x.invalidateAfter(base, keys, x.w.Header()); x.res.NotInvalidated != nil {
+				f.Detail = "not-invalidated"
+			}
 		}
-		x.setStatus(cachestatus.Forward{Why: "method"})
+		x.setStatus(f)
 	})
 }
 
 // passedFor is how a request was answered whose response is not stored for that reason.
 func passedFor(detail string) Result {
-	if detail == writer.Limited || detail == writer.First {
+	if detail == limited {
 		return Refused
 	}
 	return Passed
@@ -148,13 +160,22 @@ func (x *exchange) callHandler(how Result, before func(status int)) {
 	x.res.Status, x.res.Route = w.Status, route(x.r)
 }
 
-// serveCached answers from the cache, or with a page that is made for it.
-func (x *exchange) serveCached() {
-	x.r = x.cache.names.Trimmed(x.r)
+// identify computes what tells pages apart for this request.
+func (x *exchange) identify() {
+	if h := x.w.Header(); len(h) > 0 {
+		x.front = writer.Canonical(h)
+		x.varies, x.forbidden = canonical.VaryFields(nil, x.front), x.cache.rules.Forbids(x.front)
+	}
+	x.r = x.cache.names.Request(x.r)
 	x.key, x.location = x.cache.names.Page(x.r)
 	x.unnamed = x.cache.names.Unnamed(x.r)
 	x.searchPath()
-	if identity.OverridesMethod(x.r, x.unnamed) { // what changes something must reach the handler each time
+}
+
+// serveCached answers from the cache, or with a page that is made for it.
+func (x *exchange) serveCached() {
+	x.identify()
+	if canonical.OverridesMethod(x.r, x.unnamed) { // what changes something must reach the handler each time
 		x.bypass("")
 		return
 	}

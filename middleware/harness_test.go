@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/cacheguard/go/cacheguard"
 	configs "github.com/cacheguard/go/internal/run/config"
@@ -41,7 +40,7 @@ func newFleet(t *testing.T, n int, cfg Config, handler http.Handler) *fleet {
 // newHurried starts an instance whose handler has little time.
 func newHurried(t *testing.T, cfg Config, handler http.Handler) *fleet {
 	t.Helper()
-	return newFleetOn(t, shared, 1, cfg, cacheguard.Config{LoadTimeout: 50 * time.Millisecond}, handler)
+	return newFleetOn(t, shared, 1, cfg, cacheguard.Config{LoadTimeout: redistest.Brisk}, handler)
 }
 
 // newFleetOn starts n instances on a server, with Guards of their own settings.
@@ -51,8 +50,8 @@ func newFleetOn(t *testing.T, redis *redistest.Server, n int, cfg Config, guardi
 	guarding.Prefix = f.prefix
 	// On a busy machine, Redis may take more than 500 ms to answer 1024 requests at once, and a request that Redis does not answer calls
 	// the handler. Tests that count calls must not depend on that.
-	configs.SetDefault(&guarding.RedisTimeout, time.Minute)
-	configs.SetDefault(&guarding.LeaseTTL, time.Minute)
+	configs.SetDefault(&guarding.RedisTimeout, redistest.Patience)
+	configs.SetDefault(&guarding.LeaseTTL, redistest.Patience)
 	guarding.Hooks.OnJoin = func(string) { f.joined.Add(1) }
 	cfg.OnResponse = func(_ *http.Request, res Response) {
 		f.mu.Lock()

@@ -18,7 +18,7 @@ func TestAPostAsksNothingOfARedisThatHangs(t *testing.T) {
 	proxy := redistest.StartProxy(t, shared.Addr())
 	open := make(chan bool, 100)
 	guard, err := cacheguard.New(proxy.Client(t), cacheguard.Config{
-		Prefix: "test-" + rand.Text(), RedisTimeout: 50 * time.Millisecond, Hooks: cacheguard.Hooks{OnBreaker: func(is bool) { open <- is }},
+		Prefix: "test-" + rand.Text(), RedisTimeout: 50 * time.Millisecond, Hooks: cacheguard.Hooks{OnBreaker: func(is bool) { open <- is }}, // it hangs
 	})
 	expect.Equal(t, "error", err, nil)
 	defer guard.Close()

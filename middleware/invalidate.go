@@ -23,7 +23,11 @@ func (c *Cache) Invalidate(ctx context.Context, r *http.Request) error {
 	if r == nil || r.URL == nil || r.Host == "" && r.URL.Host == "" {
 		return errors.New("middleware: the request to invalidate names no host")
 	}
-	return c.guard.Invalidate(ctx, c.names.AllKeys(r)...)
+	keys := c.names.AllKeys(r)
+	if c.cfg.StaleWhile > 0 && ctx.Value(soft{}) != nil {
+		return c.soften(ctx, r, keys)
+	}
+	return c.guard.Invalidate(ctx, keys...)
 }
 
 // InvalidatePrefix is Invalidate for all pages, of all hosts, whose path begins with the prefix, which must be one of Config.Prefixes. Its
@@ -52,8 +56,8 @@ func (c *Cache) invalidates(method string) bool {
 
 // invalidateAfter invalidates what a successful unsafe request may have changed (RFC 9111 section 4.4): the page with these keys, which is
 // the page of the request; the pages of the same origin that Location and Content-Location name, relative to base; and those of the groups
-// that the response names (RFC 9875). The Guard retries and reports what it cannot send.
-func (x *exchange) invalidateAfter(base url.URL, keys []string, h http.Header) {
+// that the response names (RFC 9875). The Guard retries what it cannot send.
+func (x *exchange) invalidateAfter(base url.URL, keys []string, h http.Header) error {
 	for _, name := range []string{"Location", "Content-Location"} {
 		u, err := url.Parse(h.Get(name))
 		if h.Get(name) == "" || err != nil {
@@ -64,8 +68,9 @@ func (x *exchange) invalidateAfter(base url.URL, keys []string, h http.Header) {
 			keys = append(keys, x.cache.names.Keys(&http.Request{URL: target})...)
 		}
 	}
+	var unsent error
 	if groups := rules.Groups(h[rules.CacheGroupInvalidation]); len(groups) > 0 {
-		_ = x.cache.guard.InvalidateTags(x.r.Context(), x.cache.groupNames(base.Scheme+"://"+base.Host, groups)...)
+		unsent = x.cache.guard.InvalidateTags(x.r.Context(), x.cache.groupNames(base.Scheme+"://"+base.Host, groups)...)
 	}
-	_ = x.cache.guard.Invalidate(x.r.Context(), keys...)
+	return errors.Join(unsent, x.cache.guard.Invalidate(x.r.Context(), keys...))
 }

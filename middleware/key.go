@@ -24,20 +24,20 @@ type Key struct {
 	Claim func(r *http.Request) string
 }
 
-// Limits bound what clients can make the cache store by asking for ever more URLs or variants. The handler answers requests beyond them for
-// their clients alone, with detail=limit in Cache-Status. Each instance counts for itself, in a bounded memory, so the numbers of a fleet are larger.
+// Limits bound what clients can make the cache store by asking for ever more URLs or variants. What the handler makes
+// beyond them answers all who wait for it, with detail=limit in Cache-Status, and is not stored. Each instance counts for itself, in a bounded memory, so the numbers of a fleet are larger.
 type Limits struct {
 	// URL is the length of the longest URL that has a page, with its host, in bytes. Default: 8192.
 	URL int
 
-	// Variants is how many variants a page gets within an hour or two, beside the first: a Vary with User-Agent makes thousands. Default:
-	// 0, no limit.
+	// Variants is how many variants a page gets within an hour or two, beside the first: a Vary with User-Agent makes thousands. One that is
+	// asked for twice as often as the least wanted of them takes its place. Default: 0, no limit.
 	Variants int
 
-	// Pages is how many pages with different queries a path gets within an hour or two. Default: 0, no limit.
+	// Pages is how many pages with different queries a path gets within an hour or two, in the same way. Default: 0, no limit.
 	Pages int
 
-	// Admit stores a page only when it is made for the second time within this time, so that URLs that nobody asks for again cost Redis
+	// Admit stores a page only when it has been asked for twice within this time, so that URLs that nobody asks for again cost Redis
 	// nothing. Routes of chi and http.ServeMux without wildcards are exempt, as long as there is no query. Default: 0, off.
 	Admit time.Duration
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/cacheguard/go/internal/testing/expect"
-	"github.com/cacheguard/go/middleware/internal/identity"
+	"github.com/cacheguard/go/middleware/internal/canonical"
 )
 
 // asked is the request that net/http makes of a request line.
@@ -43,7 +43,7 @@ func TestRequestsThatAHandlerCanTellApartAreDifferentPages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a, b := asked(t, pair[0].target, pair[0].secure), asked(t, pair[1].target, pair[1].secure)
-			names := identity.New(identity.Settings{MaxURL: 8 << 10})
+			names := canonical.New(canonical.Settings{MaxURL: 8 << 10})
 			if !names.Odd(a) && !names.Odd(b) && names.Location(a) == names.Location(b) {
 				t.Errorf("both are %q", names.Location(a))
 			}

@@ -2,92 +2,165 @@ package middleware
 
 import (
 	"hash/maphash"
+	"math/bits"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/cacheguard/go/middleware/internal/writer"
+	"github.com/cacheguard/go/middleware/internal/canonical"
 )
 
-// limits count what this instance has stored, for Config.Limits.
+// Why Limits refuse to store a response. While that is decided, one build answers all who wait, stored or not.
+const (
+	limited = "limit" // clients have made too many like it
+	first   = "first" // nobody else has asked for it
+)
+
+// limits count what this instance is asked for, for Config.Limits.
 type limits struct {
 	Limits
 
 	variants, pages census // of a page, of a path
-	admitted        census // pages that were made once
+	asked           census // records, for Admit
+}
+
+func newLimits(set Limits) *limits {
+	return &limits{Limits: set, variants: newCensus(limitPeriod), pages: newCensus(limitPeriod), asked: newCensus(set.Admit)}
 }
 
 const (
 	limitPeriod = time.Hour
-	maxCounted  = 1 << 16 // names, in each of two generations
+	maxCounted  = 1 << 16 // members that were used, in each of two generations
 )
 
-// census counts the different members of groups, in a bounded memory. It forgets what was not seen for one to two periods, or sooner if
-// there is too much.
+// census counts the uses of the members of groups, in a bounded memory, and admits some to each group: the first ones, and later those that
+// are used at least twice as often as the least used of these, whose place they take. It forgets what was not used for one to two periods,
+// or sooner if there is too much.
 type census struct {
+	period time.Duration
+	seed   maphash.Seed
+
 	mu         sync.Mutex
-	seed       maphash.Seed
 	began      time.Time
-	young, old generation
+	young, old map[uint64]int      // uses of members
+	groups     map[uint64][]uint64 // the members that were admitted
 }
 
-type generation struct {
-	members map[uint64]struct{}
-	counts  map[uint64]int // of members, by group
+func newCensus(period time.Duration) census { return census{period: period, seed: maphash.MakeSeed()} }
+
+func (c *census) hash(group, member string) (g, m uint64) {
+	g = maphash.String(c.seed, group)
+	return g, g ^ bits.RotateLeft64(maphash.String(c.seed, member), 1)
 }
 
-func newLimits(set Limits) *limits {
-	seed := maphash.MakeSeed()
-	return &limits{Limits: set, variants: census{seed: seed}, pages: census{seed: seed}, admitted: census{seed: seed}}
-}
-
-// count notes the member, and reports whether it was known, or is one of the first ones of its group. A member beyond them is not noted.
-func (c *census) count(now time.Time, period time.Duration, group, member string, most int) (known, within bool) {
+// use notes that a member is used.
+func (c *census) use(now time.Time, group, member string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now.Sub(c.began) >= period || len(c.young.members) >= maxCounted {
-		c.old, c.young, c.began = c.young, generation{members: make(map[uint64]struct{}), counts: make(map[uint64]int)}, now
+	if now.Sub(c.began) >= c.period || len(c.young) >= maxCounted {
+		c.turn(now)
 	}
-	g, m := maphash.String(c.seed, group), maphash.String(c.seed, group+"\n"+member)
-	if _, known = c.young.members[m]; known {
-		return true, true
+	_, m := c.hash(group, member)
+	c.young[m]++
+}
+
+// uses is how often a member was used.
+func (c *census) uses(group, member string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, m := c.hash(group, member)
+	return c.young[m] + c.old[m]
+}
+
+// turn begins a generation, and takes their places from the members that were not used in the last one.
+func (c *census) turn(now time.Time) {
+	if now.Sub(c.began) >= 2*c.period {
+		c.young = nil
 	}
-	_, known = c.old.members[m]
-	if !known && max(c.young.counts[g], c.old.counts[g]) >= most {
-		return false, false
+	c.old, c.young, c.began = c.young, make(map[uint64]int), now
+	groups := make(map[uint64][]uint64)
+	for g, members := range c.groups {
+		if members = slices.DeleteFunc(members, func(m uint64) bool { return c.old[m] == 0 }); len(members) > 0 {
+			groups[g] = members
+		}
 	}
-	c.young.members[m] = struct{}{}
-	c.young.counts[g]++
-	return known, true
+	c.groups = groups
+}
+
+// admits reports whether a member that has been used belongs to the group, which has so many members at most.
+func (c *census) admits(group, member string, most int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g, m := c.hash(group, member)
+	members := c.groups[g]
+	uses := func(m uint64) int { return c.young[m] + c.old[m] }
+	switch {
+	case slices.Contains(members, m):
+		return true
+	case len(members) < most:
+		c.groups[g] = append(members, m)
+		return true
+	}
+	least := 0
+	for i := range members {
+		if uses(members[i]) < uses(members[least]) {
+			least = i
+		}
+	}
+	if uses(m) < 2*uses(members[least]) {
+		return false
+	}
+	members[least] = m
+	return true
+}
+
+// counted is how a lookup counts: among the pages of its path, and among the variants of its page. No member: not at all.
+func (l *lookup) counted() (path, query, page, variant string, most int) {
+	path, query = canonical.Split(l.x.r)
+	page, most = l.x.location, l.x.cache.limits.Variants
+	if l.x.search != nil {
+		query, most = l.x.searched(), most+1 // the first of a query may be a variant, too
+		page += query
+	}
+	if l.variant.page != "" {
+		variant = l.key
+	}
+	return path, query, page, variant, most
+}
+
+// use counts the lookup as one use of what it looks for.
+func (l *lookup) use() {
+	set, now := l.x.cache.limits, l.x.now()
+	if set.Pages+set.Variants == 0 && set.Admit == 0 || l.x.warming {
+		return
+	}
+	path, query, page, variant, _ := l.counted()
+	if set.Variants > 0 && variant != "" {
+		set.variants.use(now, page, variant)
+	}
+	if set.Pages > 0 && query != "" && variant == "" {
+		set.pages.use(now, path, query)
+	}
+	if set.Admit > 0 {
+		set.asked.use(now, "", l.key)
+	}
 }
 
 // admits says why a response may not be stored, by Config.Limits; empty: it may.
-func (b *build) admits() (unfit string) {
+func (b *build) admits() (refused string) {
 	l, set := b.lookup, b.lookup.x.cache.limits
 	if l.x.warming {
 		return "" // somebody has named it
 	}
-	now, page, variants := l.x.now(), l.x.location, set.Variants
-	path, query := l.x.cache.names.Split(l.x.r)
-	if l.x.search != nil {
-		query, variants = l.x.searched(), variants+1 // the first of a query may be a variant, too
-		page += query
-	}
-	if l.variant.page != "" && set.Variants > 0 {
-		if _, within := set.variants.count(now, limitPeriod, page, l.key, variants); !within {
-			return writer.Limited
-		}
-	}
-	if query != "" && set.Pages > 0 {
-		if _, within := set.pages.count(now, limitPeriod, path, query, set.Pages); !within {
-			return writer.Limited
-		}
-	}
-	if set.Admit > 0 && (query != "" || !isFixed(route(b.asked))) {
-		if known, _ := set.admitted.count(now, set.Admit, "", l.key, maxCounted+1); !known {
-			return writer.First
-		}
+	path, query, page, variant, most := l.counted()
+	switch {
+	case set.Variants > 0 && variant != "" && !set.variants.admits(page, variant, most),
+		set.Pages > 0 && query != "" && !set.pages.admits(path, query, set.Pages):
+		return limited
+	case set.Admit > 0 && set.asked.uses("", l.key) < 2 && (query != "" || !isFixed(route(b.asked))):
+		return first
 	}
 	return ""
 }
@@ -97,13 +170,13 @@ func isFixed(pattern string) bool {
 	return pattern != "" && !strings.ContainsAny(pattern, "{*") && !strings.HasSuffix(pattern, "/")
 }
 
-// limited is why a response that may be stored is not; empty: it is.
-func (b *build) limited(status int) string {
+// limited is why a response that may be stored is not. Unfit: it is for its client alone; refused: it answers all who wait.
+func (b *build) limited(status int) (unfit, refused string) {
 	switch previous := b.lookup.usable(); {
 	case status >= http.StatusInternalServerError && previous != nil && previous.Servable(b.received):
-		return "status" // the page must not be lost to a failure
+		return "status", "" // the page must not be lost to a failure
 	case previous == nil:
-		return b.admits()
+		return "", b.admits()
 	}
-	return ""
+	return "", ""
 }

@@ -8,7 +8,9 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/rules"
+	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
 // load lets the handler make the response, and returns its record. The Guard calls it, once for all
@@ -26,10 +28,15 @@ func (l *lookup) load(ctx context.Context, old *[]byte) ([]byte, error) {
 		return nil, fmt.Errorf("middleware: %w: %w", ctx.Err(), context.Cause(ctx))
 	}
 	rec, keep := b.result()
-	if rec.IsResponse() {
-		cacheguard.SetTags(ctx, l.x.cache.tagsOf(rec)...)
+	if b.stored.Store(rec.IsResponse() && keep > 0); b.stored.Load() {
+		l.holds(ctx, keep)
 	}
-	b.stored.Store(rec.IsResponse() && keep > 0)
+	if l.variant.page == "" && rec.Variants > 0 {
+		keep = max(keep, l.x.left(rec))
+	}
+	if rec.IsResponse() {
+		cacheguard.SetTags(ctx, l.x.cache.tagsOf(rec.Location, writer.Final(l.x.front, rec, rec.HTTPHeader()))...)
+	}
 	cacheguard.SetTTL(ctx, keep)
 	return rec.Encode(), nil
 }
@@ -62,7 +69,9 @@ func (b *build) run(ctx context.Context) {
 // the previous one.
 func (l *lookup) request(ctx context.Context) *http.Request {
 	r := l.x.r.Clone(ctx) // handlers change its URL, form and path values in place, and may run twice, or beside those in front
-	r.Method = http.MethodGet
+	r.Header = l.x.cache.names.Header(r.Header)
+	r.Method, r.Close = http.MethodGet, false
+	canonical.Form(r)
 	rules.DropConditions(r.Header)
 	for _, name := range []string{"If-Range", "Range"} {
 		r.Header.Del(name)

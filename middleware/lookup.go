@@ -2,16 +2,16 @@ package middleware
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/go-chi/chi/v5"
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/cache/pages"
-	"github.com/cacheguard/go/middleware/internal/identity"
+	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/sliced"
-	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
 // lookup asks the Guard for the record of a page or of a variant. A load of it may outlive the request.
@@ -48,19 +48,26 @@ type found struct {
 
 // variant is one of the variants of a page, or, if page is empty, the page itself.
 type variant struct {
-	page   string        // the ID of the page
-	fields []string      // that tell its variants apart
-	values []record.Pair // of the fields, in the request
+	page     string        // the ID of the page
+	old      string        // the ID that the page had before a soft invalidation
+	softened time.Time     // when that was
+	left     time.Duration // for how long the page's own record is there
+	fields   []string      // that tell its variants apart
+	values   []record.Pair // of the fields, in the request
 }
 
 // find gets the record that the request selects. The page's own record is the variant that was made first, and names the fields that
 // tell variants apart. If it does not suit the request, the lookup goes on under the key of these fields' values.
 func (x *exchange) find() (*lookup, found) {
 	l, got := x.retrieve(variant{}, "uri-miss")
+	if got.err == nil && got.rec.Kind == record.Moved && (got.own == nil || got.own.unheard || x.warming) {
+		x.searchBy(canonical.SearchOf(got.rec.HTTPHeader()))
+		l, got = x.retrieve(variant{}, "uri-miss")
+	}
 	if got.err == nil && got.own == nil && !got.mine {
-		fields := identity.NamedFields(got.rec)
+		fields := slices.Compact(slices.Sorted(slices.Values(append(canonical.NamedFields(got.rec), x.varies...))))
 		values := x.cache.names.Selection(x.r, fields, x.unnamed)
-		l, got = x.retrieve(variant{page: got.rec.ID, fields: fields, values: values}, "vary-miss")
+		l, got = x.retrieve(variant{page: got.rec.ID, old: got.rec.Old, softened: got.rec.Softened, left: x.left(got.rec), fields: fields, values: values}, "vary-miss")
 	}
 	return l, got
 }
@@ -70,8 +77,10 @@ const maxTries = 3
 
 // retrieve gets the record of a page or of a variant, and makes sure that no invalidation has overtaken it.
 func (x *exchange) retrieve(v variant, why string) (l *lookup, got found) {
-	for range maxTries {
-		l = newLookup(x, v, why)
+	for i := range maxTries {
+		if l = newLookup(x, v, why); i == 0 {
+			l.use()
+		}
 		if got = l.ask(); got.err != nil || got.own != nil || !l.overtaken(got) {
 			return l, got
 		}
@@ -120,7 +129,7 @@ func (l *lookup) ask() found {
 		}
 	default:
 		if got.rec, got.err = record.Decode(raw); got.err == nil {
-			got.mine = l.x.cache.names.Selects(got.rec, l.x.r, l.x.unnamed)
+			got.mine = l.x.selects(got.rec)
 		}
 	}
 	if got.err == nil && (got.rec.Location != l.x.location || l.refusesLeftover(got)) {
@@ -137,7 +146,7 @@ func (l *lookup) refusesLeftover(got found) bool {
 }
 
 // overtaken reports whether the request must not have the result of the load that it joined: a stale page in place of a failure, which
-// this request does not accept, a page that was not stored because nobody had asked for it before, or a page that an invalidation has overtaken. The Guard notices only invalidations of the record's own
+// this request does not accept, or a page that an invalidation has overtaken. The Guard notices only invalidations of the record's own
 // key. Those of its page, a tag or a prefix show in their current values, unless Redis does not answer.
 func (l *lookup) overtaken(got found) bool {
 	switch rec := got.rec; {
@@ -147,8 +156,6 @@ func (l *lookup) overtaken(got found) bool {
 		return true
 	case got.how == cacheguard.Bypassed:
 		return false
-	case rec.Kind == record.PassThrough && rec.Why() == writer.First:
-		return true
 	default:
 		return rec.Page != l.variant.page
 	}
@@ -170,7 +177,7 @@ func (l *lookup) wantsPart() bool {
 // slices is the page in slices that has the record as its header.
 func (l *lookup) slices(head *record.Record) *sliced.Page {
 	return &sliced.Page{
-		Store: l.x.cache.slices, Head: head, Key: l.key, Client: l.x.r, Handler: l.x.next, Ask: l.backgroundRequest,
+		Store: l.x.cache.slices, Head: head, Key: l.key, Client: l.x.r, Front: l.x.front, Handler: l.x.next, Ask: l.backgroundRequest,
 	}
 }
 
@@ -189,6 +196,8 @@ func (f *found) result() Result {
 		return Failed
 	case !f.rec.IsResponse():
 		return passedFor(f.rec.Why())
+	case f.own != nil && f.own.refused != "":
+		return Refused
 	case f.rec.StandsIn:
 		return Stale
 	}

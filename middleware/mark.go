@@ -30,6 +30,7 @@ func freshnessOfMark(rec *record.Record, now time.Time) cacheguard.Verdict {
 // checkMark learns from a response that passed through whether the mark still holds. A partial response shows how large the page is.
 func (l *lookup) checkMark(status int, h http.Header, began time.Time) {
 	cache, h := l.x.cache, writer.Canonical(h)
+	cache.rules.Correct(l.x.r, h)
 	holds := rules.DeclaredSize(status, h) > int64(cache.cfg.MaxBody)
 	switch {
 	case status >= 400, status == http.StatusNotModified, status == http.StatusPartialContent && !holds:
@@ -50,7 +51,7 @@ func (l *lookup) checkMark(status int, h http.Header, began time.Time) {
 // assess assesses a response that has just been received.
 func (l *lookup) assess(status int, h http.Header, began time.Time) (rules.Assessment, time.Time) {
 	now := l.x.now()
-	return l.x.cache.rules.Assess(l.x.r, rules.Reply{Status: status, Header: h, Sent: began, Received: now}), now
+	return l.x.cache.rules.Assess(l.x.r, rules.Reply{Status: status, Header: h, Front: l.x.front, Sent: began, Received: now}), now
 }
 
 // renewMark keeps a mark whose time is up, if the response of the request that found it could not be stored either.

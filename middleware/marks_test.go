@@ -13,7 +13,6 @@ import (
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/middleware/internal/record"
-	"github.com/cacheguard/go/middleware/internal/writer"
 )
 
 // expiredMark is a mark whose time is up.
@@ -141,7 +140,7 @@ func TestAMarkIsNotRenewedByAResponseThatDoesNotShowTheSizeOfThePage(t *testing.
 			t.Parallel()
 			status, header, body := parseReply(reply)
 			f := newFleet(t, 1, Config{MaxBody: 100}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				writer.SetHeader(w.Header(), maps.All(header))
+				maps.Copy(w.Header(), header)
 				w.WriteHeader(status)
 				says(body)(w, nil)
 			}))

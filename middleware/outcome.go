@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cacheguard/go/middleware/internal/identity"
+	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
 	"github.com/cacheguard/go/middleware/internal/sliced"
@@ -40,7 +40,7 @@ func (b *build) outcome() (*record.Record, time.Duration) {
 	case b.standsIn:
 		rec := *b.validate
 		rec.StandsIn = true
-		return &rec, settings.Remaining(b.validate)
+		return &rec, settings.Remaining(b.validate, b.received)
 	case b.confirmed:
 		rec, assessed := b.renewed()
 		b.assessed = assessed
@@ -59,6 +59,9 @@ func (b *build) outcome() (*record.Record, time.Duration) {
 	}
 	rec := b.record()
 	rec.Trailer = stored
+	if b.refused != "" {
+		return rec, 0
+	}
 	return rec, settings.Keep(&b.assessed.Terms, b.w.Sent)
 }
 
@@ -72,15 +75,20 @@ func (b *build) headAlone() (*record.Record, time.Duration) {
 // nor does a response to anything but GET.
 func (b *build) instead(kind record.Kind) (*record.Record, time.Duration) {
 	l, status, now := b.lookup, b.w.Status, b.lookup.x.now()
+	if b.moved && b.w.Unfit == otherSearch {
+		rec, _ := b.mark(record.Moved, 0)
+		rec.Header = append(rec.Header, record.Pairs(b.w.Sent, func(name string) bool { return name != "No-Vary-Search" })...)
+		return rec, l.x.cache.rules.Keep(&b.assessed.Terms, b.w.Sent)
+	}
 	failed := kind == record.Failed || status >= 400 || status == 0 && !b.w.Hijacked
 	if previous := l.usable(); previous != nil && (failed || previous.Servable(now)) {
-		if keep := l.x.cache.rules.Remaining(previous); keep > 0 {
+		if keep := l.x.cache.rules.Remaining(previous, now); keep > 0 {
 			rec := *previous
 			rec.Leftover, rec.StandsIn = true, kind == record.Failed && l.mayStandIn(previous, now)
 			return &rec, keep
 		}
 	}
-	if failed || b.w.Unfit == wrongMethod || b.w.Unfit == otherSearch || b.w.Unfit == writer.Incomplete || b.w.Unfit == writer.Limited || b.w.Unfit == writer.First {
+	if failed || b.w.Unfit == wrongMethod || b.w.Unfit == otherSearch || b.w.Unfit == writer.Incomplete {
 		return b.mark(kind, 0)
 	}
 	return b.mark(kind, l.x.cache.cfg.PassFor)
@@ -92,9 +100,9 @@ func (b *build) mark(kind record.Kind, until time.Duration) (*record.Record, tim
 	l := b.lookup
 	fields := l.variant.fields
 	if l.variant.page == "" {
-		fields = identity.VaryFields(b.w.Sent)
+		fields = canonical.VaryFields(b.w.Sent, l.x.front)
 		if l.previous != nil && !l.revoked {
-			fields = append(fields, identity.NamedFields(l.previous)...)
+			fields = append(fields, canonical.NamedFields(l.previous)...)
 		}
 		slices.Sort(fields)
 		fields = slices.DeleteFunc(slices.Compact(fields), func(name string) bool { return name == "*" })
@@ -128,20 +136,23 @@ func (b *build) recordOfHeader(kind record.Kind, h http.Header) *record.Record {
 		Kind: kind, ID: rand.Text(), Page: b.lookup.variant.page, Location: x.location, Route: b.route,
 		Status: b.w.Status, Received: b.received, Terms: b.assessed.Terms,
 	}
-	rec.Vary = x.cache.names.VaryOf(rec, x.r, identity.VaryFields(h), x.unnamed)
+	rec.Vary = x.cache.names.VaryOf(rec, x.r, canonical.VaryFields(h, x.front), x.unnamed)
 	if _, ok := rules.ParseDate(h.Get("Date"), b.received); !ok {
 		h.Set("Date", b.received.UTC().Format(http.TimeFormat))
 	}
 	skip, trailer := rules.Unstorable(h, b.assessed.Without), rules.Trailers(h)
-	rec.Header = record.Pairs(h, func(name string) bool { return skip(name) || trailer(name) })
+	own, did := writer.Own(x.front, h)
+	rec.Front = did
+	rec.Header = record.Pairs(own, func(name string) bool { return skip(name) || trailer(name) })
 	b.keepID(rec)
 	return rec
 }
 
-// keepID gives the record the ID of the one it replaces if the same fields tell their variants apart. The variants know the page by it.
+// keepID gives the record the ID of the one it replaces if the same fields tell their variants apart. The variants know the page by it, as
+// long as they need it.
 func (b *build) keepID(rec *record.Record) {
-	if previous := b.lookup.previous; previous != nil && slices.Equal(identity.NamedFields(previous), identity.NamedFields(rec)) {
-		rec.ID = previous.ID
+	if previous := b.lookup.previous; previous != nil && slices.Equal(canonical.NamedFields(previous), canonical.NamedFields(rec)) {
+		rec.ID, rec.Old, rec.Softened, rec.Variants = previous.ID, previous.Old, previous.Softened, max(0, previous.Variants-rec.Received.Sub(previous.Received))
 	}
 }
 
@@ -158,9 +169,11 @@ func (b *build) mayConfirm() bool {
 // renewed is the stale record that a 304 has confirmed, and the assessment of what the response is now.
 func (b *build) renewed() (*record.Record, rules.Assessment) {
 	x, rec := b.lookup.x, *b.validate
-	h := rules.Updated(b.validate, b.w.Sent, b.assessed.Without, b.received)
+	own, _ := writer.Own(x.front, b.w.Sent)
+	h := rules.Updated(b.validate, own, b.assessed.Without, b.received)
+	final := writer.Final(x.front, b.validate, h)
 	rec.Received, rec.Page, rec.StandsIn, rec.Leftover = b.received, b.lookup.variant.page, false, false
-	assessed := x.cache.rules.Assess(x.r, b.reply(rec.Status, h))
+	assessed := x.cache.rules.Assess(x.r, b.reply(rec.Status, final))
 	if rec.Kind == record.Sliced && !rules.SameValidator(b.validate.Get, h.Get) {
 		assessed.Unfit = string(sliced.Changed) // its slices are known by the other validator
 	}
@@ -169,7 +182,7 @@ func (b *build) renewed() (*record.Record, rules.Assessment) {
 	}
 	rec.Terms = assessed.Terms
 	rec.Header = record.Pairs(h, rules.Unstorable(h, assessed.Without))
-	rec.Vary = x.cache.names.VaryOf(&rec, x.r, identity.VaryFields(h), x.unnamed)
+	rec.Vary = x.cache.names.VaryOf(&rec, x.r, canonical.VaryFields(final, x.front), x.unnamed)
 	b.keepID(&rec)
 	return &rec, assessed
 }

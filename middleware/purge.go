@@ -8,7 +8,7 @@ import (
 )
 
 // PurgeHandler invalidates over HTTP: PURGE of a URL its page with all variants, as Invalidate does; PURGE with Cache-Tag or
-// Surrogate-Key the pages with these tags instead. It answers 204 when no instance serves them any more (a local tier does until a message
+// Surrogate-Key the pages with these tags instead. A field Soft, as in Soft: 1, makes the invalidation of a page a soft one. It answers 204 when no instance serves them any more (a local tier does until a message
 // has reached it), 400 to a tag that no response can have, 403 to requests that allow refuses, 405 to other methods, and 502 when Redis
 // does not answer: then instances may go on serving them, until the Guard has sent the invalidation again.
 //
@@ -38,7 +38,11 @@ func (c *Cache) purge(r *http.Request) int {
 	if named {
 		purge = func(ctx context.Context, _ *http.Request) error { return c.InvalidateTags(ctx, tags...) }
 	}
-	if purge(context.WithoutCancel(r.Context()), r) != nil {
+	ctx := context.WithoutCancel(r.Context())
+	if len(r.Header["Soft"]) > 0 {
+		ctx = Soft(ctx)
+	}
+	if purge(ctx, r) != nil {
 		return http.StatusBadGateway
 	}
 	return http.StatusNoContent

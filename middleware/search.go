@@ -5,12 +5,12 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/cacheguard/go/middleware/internal/identity"
+	"github.com/cacheguard/go/middleware/internal/canonical"
 )
 
-// A response with No-Vary-Search may answer requests for other queries of its path. The cache learns that from the first response of a
-// path that an instance makes. From then on, the pages of the path are variants of one page, selected by what counts of their queries, so
-// that an invalidation of one of them needs to know nothing of the field. The first page of a path itself stays under its own URL.
+// A response with No-Vary-Search may answer requests for other queries of its path. So the pages of such a path are variants of one page,
+// selected by what counts of their queries, and an invalidation of one of them needs to know nothing of the field. The cache learns of it from
+// the first response of a path that an instance makes, which it does not store. Under its URL, a mark leads other instances to the page.
 
 // otherSearch is why a response is not stored: it was asked for as one of a path whose queries differ in another way than it says.
 const otherSearch = "search"
@@ -19,13 +19,13 @@ const otherSearch = "search"
 type searches struct {
 	any        atomic.Bool
 	mu         sync.Mutex
-	young, old map[string]*identity.Search
+	young, old map[string]*canonical.Search
 }
 
 // maxSearches is how many paths are remembered, in each of two generations.
 const maxSearches = 1 << 12
 
-func (s *searches) of(path string) *identity.Search {
+func (s *searches) of(path string) *canonical.Search {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if said, found := s.young[path]; found {
@@ -35,7 +35,7 @@ func (s *searches) of(path string) *identity.Search {
 }
 
 // learn notes what a response of the path said; nil: nothing.
-func (s *searches) learn(path string, said *identity.Search) {
+func (s *searches) learn(path string, said *canonical.Search) {
 	if path == "" || said == nil && !s.any.Load() {
 		return
 	}
@@ -47,7 +47,7 @@ func (s *searches) learn(path string, said *identity.Search) {
 		return
 	}
 	if s.young == nil || len(s.young) >= maxSearches {
-		s.young, s.old = make(map[string]*identity.Search), s.young
+		s.young, s.old = make(map[string]*canonical.Search), s.young
 	}
 	s.young[path] = said
 	s.any.Store(true)
@@ -55,14 +55,18 @@ func (s *searches) learn(path string, said *identity.Search) {
 
 // searchPath makes the request ask for one of the pages of its path, if their queries differ in ways that do not matter.
 func (x *exchange) searchPath() {
-	if !x.cache.search.any.Load() {
+	if x.cache.search.any.Load() {
+		x.searchBy(x.cache.search.of(canonical.Path(x.location)))
+	}
+}
+
+func (x *exchange) searchBy(said *canonical.Search) {
+	if said == nil || x.search != nil {
 		return
 	}
-	if x.search = x.cache.search.of(identity.Path(x.location)); x.search == nil {
-		return
-	}
-	key, location, selects := x.cache.names.Searched(x.r, x.search)
-	x.key, x.location, x.unnamed = key, location, append(x.unnamed, selects)
+	x.cache.search.learn(canonical.Path(x.location), said)
+	key, location, selects := x.cache.names.Searched(x.r, said)
+	x.search, x.key, x.location, x.unnamed = said, key, location, append(x.unnamed, selects)
 }
 
 // searched is what counts of the request's query.
@@ -70,7 +74,17 @@ func (x *exchange) searched() string { return x.unnamed[len(x.unnamed)-1].Value 
 
 // learnSearch notes what a response that may be stored says, and reports whether it can be stored where it was looked for.
 func (b *build) learnSearch(h http.Header) bool {
-	x, said := b.lookup.x, identity.SearchOf(h)
-	x.cache.search.learn(identity.Path(x.cache.names.Location(x.r)), said)
-	return x.search == nil || x.search.Same(said)
+	x, said := b.lookup.x, canonical.SearchOf(h)
+	key, location := x.cache.names.Page(x.r)
+	path := canonical.Path(location)
+	x.cache.search.learn(path, said)
+	if x.search == nil {
+		b.moved = said != nil && path != ""
+		return !b.moved
+	}
+	if !x.search.Same(said) {
+		_ = x.cache.guard.Invalidate(b.asked.Context(), key) // a mark there would go on saying it; the Guard retries
+		return false
+	}
+	return true
 }

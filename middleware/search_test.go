@@ -89,6 +89,33 @@ func (f *fleet) invalidateOn(i int, path string) error {
 	return f.caches[i].Invalidate(f.t.Context(), r)
 }
 
+// The first response of a path that an instance makes belongs to no single URL either.
+func TestWhatAnInstanceThatHasLearntNothingServesIsInvalidatedByAnyOfItsURLs(t *testing.T) {
+	t.Parallel()
+	for name, by := range map[string]func(f *fleet) error{
+		"Invalidate": func(f *fleet) error { return f.invalidateOn(0, "/p?id=1") },
+		"POST":       func(f *fleet) error { _, err := f.try(0, http.MethodPost, "/p?id=1"); return err },
+	} {
+		p := listing(`params=("utm_source")`)
+		f := newFleet(t, 3, Config{}, p)
+		f.warm("/p?id=1&utm_source=mail")
+		f.warm("/p?id=1&utm_source=mail")
+		before := p.calls.Load()
+		a := f.do(1, http.MethodGet, "/p?id=1&utm_source=mail") // it learns from what the other left
+		expect.Equal(t, name+": a hit", isHit(a), true)
+		expect.Equal(t, name+": calls", p.calls.Load(), before)
+		if err := by(f); err != nil {
+			t.Fatal(err)
+		}
+		before = p.calls.Load()
+		for i := range 3 {
+			a := f.do(i, http.MethodGet, "/p?id=1&utm_source=mail")
+			expect.Equal(t, fmt.Sprint(name, ", instance ", i, ": made anew"), strings.HasSuffix(a.body, fmt.Sprint(" ", before+1)), true)
+			f.stored()
+		}
+	}
+}
+
 // What the path says changes: no page is served under a rule that it did not state.
 func TestAPageThatSaysSomethingElseIsNotServedByTheOldRule(t *testing.T) {
 	t.Parallel()
@@ -172,7 +199,7 @@ func TestLimitsCountWhatMattersOfAQuery(t *testing.T) {
 		f.warm(path + "&utm=1")
 		before := p.calls.Load()
 		f.get(path + "&utm=2")
-		expect.Equal(t, path, p.calls.Load() == before, i < 2) // and the first page, which has the whole query
+		expect.Equal(t, path, p.calls.Load() == before, i < 3)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/testing/expect"
@@ -165,7 +164,7 @@ func TestAnInstanceWithoutSlicesPassesASlicedPageThrough(t *testing.T) {
 func TestASliceThatTakesTooLongIsAnsweredWith504(t *testing.T) {
 	t.Parallel()
 	p := newFilm()
-	f := newFleetOn(t, shared, 1, inSlices, cacheguard.Config{LoadTimeout: 200 * time.Millisecond}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	f := newFleetOn(t, shared, 1, inSlices, cacheguard.Config{LoadTimeout: redistest.Brisk}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Range") == "bytes=0-99" {
 			<-r.Context().Done()
 			return

@@ -29,6 +29,10 @@ type Response struct {
 	Status int           // 0: none was sent
 	Route  string        // pattern of the route that made the response, if the router is chi or http.ServeMux
 	Took   time.Duration // until the response was sent, or the client left
+
+	// NotInvalidated is why other instances may go on serving what the request has changed: the invalidation could not be sent. The Guard
+	// sends it again.
+	NotInvalidated error
 }
 
 // report counts the request and calls Config.OnResponse, also when the handler panics.
@@ -66,7 +70,7 @@ func (x *exchange) describe(l *lookup, got found, now time.Time) string {
 	f := cachestatus.Forward{Why: l.why, TTL: left, HasTTL: true}
 	switch own := got.own; {
 	case own != nil:
-		f.Status, f.Stored = own.w.Status, own.stored.Load()
+		f.Status, f.Stored, f.Detail, f.HasTTL = own.w.Status, own.stored.Load(), own.refused, own.refused == ""
 		if got.result() == Bypassed {
 			f.Stored, f.Detail = false, "redis"
 		}

@@ -9,8 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cacheguard/go/middleware/internal/identity"
-	"github.com/cacheguard/go/middleware/internal/record"
+	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/rules"
 )
 
@@ -22,16 +21,15 @@ const (
 )
 
 // tagsOf are the Guard's tags of a response, besides prefixTags.
-func (c *Cache) tagsOf(rec *record.Record) []string {
-	h := rec.HTTPHeader()
-	return append(c.tagNames(rules.Tags(h)), c.groupNames(identity.Origin(rec.Location), rules.Groups(h[rules.CacheGroups]))...)
+func (c *Cache) tagsOf(location string, h http.Header) []string {
+	return append(c.tagNames(rules.Tags(h)), c.groupNames(canonical.Origin(location), rules.Groups(h[rules.CacheGroups]))...)
 }
 
 func (c *Cache) tagNames(tags []string) []string { return c.namesOf(tagName, "", tags) }
 
 // groupNames are the tags of the groups of an origin.
 func (c *Cache) groupNames(origin string, groups []string) []string {
-	return c.namesOf(groupName, origin+identity.Separator, groups)
+	return c.namesOf(groupName, origin+canonical.Separator, groups)
 }
 
 func (c *Cache) namesOf(what, within string, tags []string) []string {

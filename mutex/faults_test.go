@@ -3,6 +3,7 @@ package mutex
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,7 +34,7 @@ func TestALostReplyDoesNotMakeTheHolderWaitForItself(t *testing.T) {
 	for _, fault := range []redistest.Fault{redistest.DropReply, redistest.SwallowReply} {
 		t.Run(string(fault), func(t *testing.T) {
 			t.Parallel()
-			f, p := behind(t, Config{TTL: time.Hour, RedisTimeout: 5 * time.Second})
+			f, p := behind(t, Config{TTL: time.Hour})
 			lost := p.On(lockCommand, fault).Times(2)
 			l := f.lock(0, "k")
 			expect.Equal(t, "replies lost", lost.Count(), 2)
@@ -53,7 +54,7 @@ func TestALockThatIsGrantedTooLateIsGivenBack(t *testing.T) {
 		for _, fault := range []redistest.Fault{redistest.HoldReply, redistest.SwallowReply, redistest.DropReply} {
 			t.Run(name+", "+string(fault), func(t *testing.T) {
 				t.Parallel()
-				f, p := behind(t, Config{TTL: time.Hour, RedisTimeout: 100 * time.Millisecond})
+				f, p := behind(t, Config{TTL: time.Hour, RedisTimeout: brisk})
 				f.unlock(f.lock(1, "k")) // the server knows the script now
 				lost := p.On(lockCommand, fault)
 				_, err := ask(f.lockers[0], patient(t), "k")
@@ -140,13 +141,32 @@ func TestARestartOfRedisInterruptsNobodyForLong(t *testing.T) {
 func TestWithoutRedisLockFailsWithItsErrorInTime(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	f := newFleetOn(t, s.Client(t), Config{RedisTimeout: 100 * time.Millisecond}, s.Client(t))
+	f := newFleetOn(t, s.Client(t), Config{RedisTimeout: brisk}, s.Client(t))
 	l := f.lock(0, "k")
 	s.Pause()
 	_, err := f.lockers[0].TryLock(t.Context(), "other")
 	expect.ErrorIs(t, err, context.DeadlineExceeded)
 	expect.ErrorIs(t, l.Unlock(t.Context()), context.DeadlineExceeded)
 	s.Resume()
+}
+
+func TestAnUnlockThatIsRefusedForAWhileSaysWhyAndGoesOn(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	f := newFleetOn(t, s.Client(t), Config{RedisTimeout: 300 * time.Millisecond, TTL: time.Minute}, s.Client(t))
+	replicas := func(n string) {
+		t.Helper()
+		if err := f.redis.ConfigSet(t.Context(), "min-replicas-to-write", n).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := f.lock(0, "k")
+	replicas("1")
+	if err := l.Unlock(t.Context()); err == nil || !strings.Contains(err.Error(), "NOREPLICAS") {
+		t.Errorf("error: %v", err)
+	}
+	replicas("0")
+	f.awaitFree("k")
 }
 
 func TestUnlockWorksWhenRedisIsOutOfMemory(t *testing.T) {

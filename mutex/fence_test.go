@@ -58,7 +58,7 @@ func TestAFenceHoldsOffAHolderThatWasPaused(t *testing.T) {
 	}
 	t.Parallel()
 	for _, verb := range []string{"fenced", "plain"} {
-		f := newFleet(t, 1, Config{TTL: 1500 * time.Millisecond})
+		f := newFleet(t, 1, Config{TTL: brisk})
 		child := f.child(verb + " k")
 		child.Expect("read")
 		child.Pause() // with the value it has read

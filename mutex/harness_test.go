@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -20,8 +19,11 @@ type client interface {
 	redis.Cmdable
 }
 
-// redisTimeout is for tests of other things: a machine whose tests share two processors may stall for longer than the default.
-const redisTimeout = 5 * time.Second
+// The RedisTimeout of tests that are about other things, and that and the TTL of those in which the time has to be up.
+const (
+	redisTimeout = redistest.Patience
+	brisk        = redistest.Brisk
+)
 
 // fleet is some instances of a service: lockers with clients of their own and a common prefix.
 type fleet struct {
@@ -98,7 +100,7 @@ func must(t *testing.T) func(*Lease, error) *Lease {
 
 // patient is a context whose end only a failing test sees.
 func patient(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), redistest.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -157,7 +157,7 @@ func TestANilLeaseSaysSo(t *testing.T) {
 func TestAQuorumThatStopsDuringAWaitIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	c := newCouncil(t)
-	q := c.quorum(Config{TTL: time.Hour, RedisTimeout: 200 * time.Millisecond})
+	q := c.quorum(Config{TTL: time.Hour, RedisTimeout: time.Second})
 	l := must(t)(q.Lock(patient(t), "k"))
 	ctx, cancel := context.WithCancel(patient(t))
 	done := make(chan error, 1)
@@ -172,7 +172,7 @@ func TestAQuorumThatStopsDuringAWaitIsWaitedFor(t *testing.T) {
 	select {
 	case err := <-done:
 		t.Errorf("it did not wait: %v", err)
-	case <-time.After(600 * time.Millisecond): // longer than a round without a majority takes
+	case <-time.After(3 * time.Second): // longer than a round without a majority takes
 	}
 	cancel()
 	expect.ErrorIs(t, <-done, ErrNotAcquired, context.Canceled)

@@ -23,10 +23,10 @@ func TestALeaseLivesAsLongAsItIsRenewed(t *testing.T) {
 
 func TestAFixedLeaseEndsUnlessItIsExtended(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 2, Config{TTL: 400 * time.Millisecond, FixedLease: true})
+	f := newFleet(t, 2, Config{TTL: 3 * time.Second, FixedLease: true})
 	l := f.lock(0, "k")
 	first := l.TrustedUntil()
-	redistest.Await(t, "some time", func() bool { return time.Until(first) < 300*time.Millisecond })
+	redistest.Await(t, "some time", func() bool { return time.Until(first) < 2500*time.Millisecond })
 	if err := l.Extend(t.Context()); err != nil || !l.TrustedUntil().After(first) {
 		t.Errorf("not extended: %v", err)
 	}
@@ -39,7 +39,7 @@ func TestAFixedLeaseEndsUnlessItIsExtended(t *testing.T) {
 
 func TestMaxHoldEndsALeaseThatIsRenewed(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, 2, Config{TTL: 200 * time.Millisecond, MaxHold: 500 * time.Millisecond})
+	f := newFleet(t, 2, Config{TTL: brisk, MaxHold: 3 * time.Second})
 	l := f.lock(0, "k")
 	a := f.ask(t.Context(), 1, "k")
 	cause(t, l, ErrLeaseLost)

@@ -183,7 +183,7 @@ var mistakes = map[string]model.Mistake{
 	"unlock does not remember the last holder": {
 		"if more[1] == id then", "if false then"},
 	"one hold of an owner ends all": {
-		"  if s.holds ~= '' then\n    redis", "  if false then\n    redis"},
+		"  if s.holds ~= '' then\n    although", "  if false then\n    although"},
 	"another hold of an owner ends the first": {
 		"s.holds .. id .. ' ')", "id .. ' ')"},
 	"another hold is trusted for too long": {
@@ -203,7 +203,7 @@ var mistakes = map[string]model.Mistake{
 	"a parked lock stays its holder's": {
 		"'token', parked)", "'token', id)"},
 	"a parked lock ends with the lease that it had": {
-		"return extend(key, '', tonumber(ARGV[2])) or 1", "return 1"},
+		"extend(key, '', tonumber(ARGV[2]))\n", ""},
 	"park does not look at the token": {
 		"if not holds(id, id) then", "if s.token == '' then"},
 	"a second request to park finds the lock gone": {

@@ -18,7 +18,7 @@ func holderProcess(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("ADDR")})
 	defer rdb.Close()
 	ttl, _ := time.ParseDuration(os.Getenv("TTL"))
-	k, err := New(rdb, Config{Prefix: os.Getenv("PREFIX"), TTL: ttl, Fair: os.Getenv("FAIR") == "true"})
+	k, err := New(rdb, Config{Prefix: os.Getenv("PREFIX"), TTL: ttl, RedisTimeout: redisTimeout, Fair: os.Getenv("FAIR") == "true"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cacheguard/go/internal/lock/hold"
 	"github.com/cacheguard/go/internal/lock/queue"
+	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/run/lifecycle"
@@ -42,7 +43,7 @@ func NewQuorum(clients []Redis, cfg Config) (*Quorum, error) {
 		problems = append(problems, errors.New("no clients"))
 	}
 	for i, rdb := range clients {
-		if err := config.CheckClient(rdb); err != nil {
+		if err := errors.Join(config.CheckClient(rdb), goredis.CheckOnePlace(rdb)); err != nil {
 			problems = append(problems, fmt.Errorf("client %d: %w", i, err))
 		} else if reflect.TypeOf(rdb).Comparable() && slices.Contains(clients[:i], rdb) {
 			problems = append(problems, fmt.Errorf("client %d: is one of those before it", i))

@@ -65,6 +65,8 @@
 //	cacheguard.feed.retained.bytes    {cacheguard.feed}  what the database keeps of its log for the feed
 //	cacheguard.feed.rows              {cacheguard.feed}  rows of mapped tables that have changed
 //	cacheguard.feed.invalidations     {cacheguard.feed}  keys and tags that were invalidated
+//	cacheguard.feed.held              {cacheguard.feed}  1 if a transaction left open keeps the database from forgetting its log
+//	cacheguard.feed.unmapped          {cacheguard.feed}  rows without keys, so that kinds were invalidated whole
 //	cacheguard.feed.whole             {cacheguard.feed}  how often kinds were invalidated whole
 //	cacheguard.feed.reconnects        {cacheguard.feed}  how often reading ended with an error
 //

@@ -60,6 +60,9 @@ func (f *feeds) make(m metric.Meter) (all []metric.Observable, err error) {
 	gauge("retained.bytes", "By", "What the database keeps of its log for the feed.", func(s *cdc.Stats) float64 { return float64(s.Retained) })
 	total("rows", "{row}", "Rows of mapped tables that have changed.", func(s *cdc.Stats) uint64 { return s.Rows })
 	total("invalidations", "{name}", "Keys and tags that were invalidated.", func(s *cdc.Stats) uint64 { return s.Invalidations })
+	gauge("held", "1", "1 if a transaction that somebody has left open keeps the database from forgetting its log, although the feed is not behind.",
+		func(s *cdc.Stats) float64 { return number(s.HeldBy != "") })
+	total("unmapped", "{row}", "Rows whose keys were not known, so that kinds were invalidated whole.", func(s *cdc.Stats) uint64 { return s.Unmapped })
 	total("whole", "{time}", "How often kinds were invalidated whole.", func(s *cdc.Stats) uint64 { return s.Whole })
 	total("reconnects", "{time}", "How often reading ended with an error.", func(s *cdc.Stats) uint64 { return s.Reconnects })
 	if err != nil {

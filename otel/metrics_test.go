@@ -9,6 +9,7 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/mutex"
 	"github.com/cacheguard/go/rwlock"
 	"github.com/cacheguard/go/semaphore"
@@ -54,17 +55,17 @@ func TestMetricsCountWhatHappened(t *testing.T) {
 func TestLocksHaveSpansAndMetrics(t *testing.T) {
 	t.Parallel()
 	o := observe(t, 0, Config{Keys: true})
-	one, err := mutex.New(o.redis, mutex.Config{Prefix: o.prefix, Hooks: o.telemetry.Lock("jobs")})
+	one, err := mutex.New(o.redis, mutex.Config{RedisTimeout: redistest.Patience, Prefix: o.prefix, Hooks: o.telemetry.Lock("jobs")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = one.Close() }) // always nil
-	many, err := rwlock.New(o.redis, rwlock.Config{Prefix: o.prefix + "-rw", Hooks: o.telemetry.Lock("files")})
+	many, err := rwlock.New(o.redis, rwlock.Config{RedisTimeout: redistest.Patience, Prefix: o.prefix + "-rw", Hooks: o.telemetry.Lock("files")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = many.Close() }) // always nil
-	few, err := semaphore.New(o.redis, semaphore.Config{Prefix: o.prefix, Permits: 2, Hooks: o.telemetry.Lock("reports")})
+	few, err := semaphore.New(o.redis, semaphore.Config{RedisTimeout: redistest.Patience, Prefix: o.prefix, Permits: 2, Hooks: o.telemetry.Lock("reports")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/cacheguard/go/internal/testing/expect"
 )
@@ -62,7 +61,7 @@ func TestOnlyTheOnlyReaderIsUpgradedAndNotPastAWriter(t *testing.T) {
 
 func TestRevokedHoldersLearnOfItAndTheNextGoesAhead(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 2, Config{TTL: 300 * time.Millisecond}).listening()
+	f := newFleet(t, standalone(t), 2, Config{TTL: brisk}).listening()
 	for _, how := range []take{(*Locker).Lock, (*Locker).RLock} {
 		l := must(t, f.lockers[0], how, "a")
 		next := wait(t, f.lockers[1], (*Locker).Lock, "a")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	mrand "math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -115,7 +114,7 @@ func TestWithoutTheRightToEXISTSLocksWork(t *testing.T) {
 // Nobody else has worked in the meantime, so there is nothing to report, whichever way the script takes.
 func TestAnUnlockAfterTheLeaseIsNoErrorIfNobodyHasHadTheLockSince(t *testing.T) {
 	t.Parallel()
-	const ttl = 500 * time.Millisecond
+	const ttl = brisk / 2
 	f := newFleet(t, standalone(t), 2, Config{TTL: ttl, Watchdog: -1})
 	for range 3 {
 		l := must(t, f.lockers[0], (*Locker).Lock, "a")

@@ -108,7 +108,7 @@ func TestATryLockWhoseAnswerIsLostGivesTheLockBack(t *testing.T) {
 				p := redistest.StartProxy(t, shared.Addr())
 				k := f.join(p.Client(t, func(o *redis.Options) {
 					o.ReadTimeout = 300 * time.Millisecond // so that what is given up ends soon
-				}), Config{TTL: time.Hour, RedisTimeout: 100 * time.Millisecond})
+				}), Config{TTL: time.Hour, RedisTimeout: brisk})
 				known(t, f.lockers[0])
 				lost := p.On(acquireCommand, fault)
 				_, err := how(k, t.Context(), "a")
@@ -179,7 +179,7 @@ func TestAWriterBehindACrashedReaderLearnsThatItsLeaseIsTheLast(t *testing.T) {
 	t.Parallel()
 	f, k, p := behind(t, Config{TTL: time.Minute})
 	f.listening()
-	short := f.join(shared.Client(t), Config{TTL: 900 * time.Millisecond, Watchdog: -1})
+	short := f.join(shared.Client(t), Config{TTL: 900 * time.Millisecond, Watchdog: -1}) // less than a waiter without a heartbeat counts as alive
 	long := must(t, f.lockers[0], (*Locker).RLock, "a")
 	must(t, short, (*Locker).RLock, "a") // crashes
 	p.On(heartbeatCommand, redistest.ReplyError("ERR no heartbeat"))
@@ -191,7 +191,7 @@ func TestAWriterBehindACrashedReaderLearnsThatItsLeaseIsTheLast(t *testing.T) {
 
 func TestLeaseEndsByItselfWhenRedisCannotBeReached(t *testing.T) {
 	t.Parallel()
-	f, k, p := behind(t, Config{TTL: time.Second, RedisTimeout: 300 * time.Millisecond})
+	f, k, p := behind(t, Config{TTL: 3 * time.Second, RedisTimeout: brisk})
 	f.listening()
 	for _, how := range []take{(*Locker).Lock, (*Locker).RLock} {
 		l := must(t, k, how, "a")
@@ -232,7 +232,7 @@ func TestUnlockHandsOnWhenRedisIsOutOfMemory(t *testing.T) {
 func TestCallsOnAServerThatIsDownReturnItsErrorAndDoNotHang(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 1, Config{RedisTimeout: 100 * time.Millisecond})
+	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 1, Config{RedisTimeout: brisk})
 	l := must(t, f.lockers[0], (*Locker).Lock, "a")
 	s.Pause()
 	t.Cleanup(s.Resume)
@@ -250,7 +250,7 @@ func TestCallsOnAServerThatIsDownReturnItsErrorAndDoNotHang(t *testing.T) {
 func TestFlushEndsLeasesAndQueuesWaitersAnew(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 3, Config{TTL: time.Second}).listening()
+	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 3, Config{TTL: brisk}).listening()
 	l := must(t, f.lockers[0], (*Locker).Lock, "a")
 	w, r := wait(t, f.lockers[1], (*Locker).Lock, "a"), wait(t, f.lockers[2], (*Locker).RLock, "a")
 	f.awaitWaiting("a", 1, 1)

@@ -49,8 +49,11 @@ func everywhere(t *testing.T, test func(t *testing.T, a arena)) {
 	}
 }
 
-// redisTimeout is for tests of other things: a machine whose tests share two processors may stall for longer than the default.
-const redisTimeout = 5 * time.Second
+// The RedisTimeout of tests that are about other things, and that and the TTL of those in which the time has to be up.
+const (
+	redisTimeout = redistest.Patience
+	brisk        = redistest.Brisk
+)
 
 // fleet is some instances of a service: lockers with clients of their own and a common prefix.
 type fleet struct {

@@ -135,7 +135,7 @@ func TestAReaderThatWaitsNoLongerInRedisTakesNoGrantOfOthers(t *testing.T) {
 		unlock(t, must(t, far, (*Locker).RLock, "other"))
 	}
 	writer := must(t, f.lockers[0], (*Locker).Lock, "k")
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*brisk)
 	defer cancel()
 	patient := wait(t, far, (*Locker).RLock, "k")
 	got := make(chan error, 1)

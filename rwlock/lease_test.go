@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -12,13 +11,13 @@ import (
 
 func TestWatchdogKeepsALeaseAndAFixedLeaseEnds(t *testing.T) {
 	t.Parallel()
-	kept := newFleet(t, standalone(t), 2, Config{TTL: 200 * time.Millisecond}).listening()
-	fixed := newFleet(t, standalone(t), 2, Config{TTL: 200 * time.Millisecond, FixedLease: true}).listening()
+	kept := newFleet(t, standalone(t), 2, Config{TTL: brisk}).listening()
+	fixed := newFleet(t, standalone(t), 2, Config{TTL: brisk, FixedLease: true}).listening()
 	for _, how := range []take{(*Locker).Lock, (*Locker).RLock} {
 		l := must(t, kept.lockers[0], how, "a")
 		began := l.TrustedUntil()
 		redistest.Await(t, "the lease was renewed more than once", func() bool {
-			return l.TrustedUntil().After(began.Add(300 * time.Millisecond))
+			return l.TrustedUntil().After(began.Add(brisk / 2))
 		})
 		unlock(t, l)
 
@@ -32,7 +31,7 @@ func TestWatchdogKeepsALeaseAndAFixedLeaseEnds(t *testing.T) {
 
 func TestMaxHoldEndsALeaseThatIsRenewed(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 2, Config{TTL: 200 * time.Millisecond, MaxHold: 400 * time.Millisecond}).listening()
+	f := newFleet(t, standalone(t), 2, Config{TTL: brisk, MaxHold: 3 * brisk / 2}).listening()
 	l := must(t, f.lockers[0], (*Locker).RLock, "a")
 	next := wait(t, f.lockers[1], (*Locker).Lock, "a")
 	<-l.Context().Done()
@@ -42,7 +41,7 @@ func TestMaxHoldEndsALeaseThatIsRenewed(t *testing.T) {
 
 func TestLostLeasesAreNotKeptThoughNobodyUnlocksThem(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone(t), 1, Config{TTL: 100 * time.Millisecond, Watchdog: -1})
+	f := newFleet(t, standalone(t), 1, Config{TTL: brisk, Watchdog: -1})
 	<-must(t, f.lockers[0], (*Locker).Lock, "a").Context().Done()
 	redistest.Await(t, "it is forgotten", func() bool { return len(f.lockers[0].life.Held()) == 0 })
 }

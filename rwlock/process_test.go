@@ -21,7 +21,7 @@ func lockProcess(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("ADDR")})
 	defer rdb.Close()
 	ttl, _ := time.ParseDuration(os.Getenv("TTL"))
-	k, err := New(rdb, Config{Prefix: os.Getenv("PREFIX"), TTL: ttl})
+	k, err := New(rdb, Config{Prefix: os.Getenv("PREFIX"), TTL: ttl, RedisTimeout: redisTimeout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestHolderThatIsKilledCostsItsLease(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	f, children := family(t, 500*time.Millisecond, 2)
+	f, children := family(t, brisk, 2)
 	for i, how := range []string{"Lock", "RLock"} {
 		takes(t, children[i], how)
 		w := wait(t, f.lockers[0], (*Locker).Lock, "a")
@@ -91,7 +91,7 @@ func TestReaderThatIsKilledLeavesOtherReadersTheirs(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	f, children := family(t, 500*time.Millisecond, 1)
+	f, children := family(t, brisk, 1)
 	long := must(t, f.join(shared.Client(t), Config{TTL: time.Minute, Watchdog: -1}), (*Locker).RLock, "a")
 	takes(t, children[0], "RLock")
 	expect.Equal(t, "readers", f.info("a").Readers, 2)
@@ -130,7 +130,7 @@ func TestHolderThatWasPausedFindsItsLeaseLost(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	f, children := family(t, 300*time.Millisecond, 1)
+	f, children := family(t, brisk, 1)
 	for _, how := range []string{"Lock", "RLock"} {
 		takes(t, children[0], how)
 		w := wait(t, f.lockers[0], (*Locker).Lock, "a")

@@ -7,14 +7,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/redis/script"
-	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
-// Redis is what a Counter needs of a client: *redis.Client (also a Sentinel failover client), *redis.ClusterClient and
-// *redis.Ring have it. The Counter never configures or closes the client.
+// Redis is what a Counter needs of a client: *redis.Client (also a Sentinel failover client) and *redis.ClusterClient have
+// it. A *redis.Ring is refused: units could be taken twice when one process does not reach a shard. The Counter never configures or closes the client.
 type Redis interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 	Pipeline() redis.Pipeliner
@@ -33,7 +33,7 @@ type Counter struct {
 // It refuses clients with a client-side cache, and cluster clients that may read from replicas: they would count units
 // that have been taken.
 func New(rdb Redis, cfg Config) (*Counter, error) {
-	if err := errors.Join(config.CheckPrimary(rdb), cfg.check()); err != nil {
+	if err := errors.Join(goredis.CheckPrimary(rdb), goredis.CheckOnePlace(rdb), cfg.check()); err != nil {
 		return nil, fmt.Errorf("segment: %w", err)
 	}
 	cfg = cfg.withDefaults()

@@ -3,7 +3,6 @@ package segment
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -84,7 +83,7 @@ func TestCloseTriesOnceMoreToGiveBack(t *testing.T) {
 	t.Parallel()
 	c := newStock(t, shared.Client(t), 1, 10)
 	cfg := c.cfg
-	cfg.RedisTimeout = 100 * time.Millisecond
+	cfg.RedisTimeout = redistest.Brisk
 	p := redistest.StartProxy(t, shared.Addr())
 	near := newCounter(t, p.Client(t), cfg)
 	p.On(scripts["take"], redistest.SwallowReply)
@@ -100,7 +99,7 @@ func TestCloseTriesOnceMoreToGiveBack(t *testing.T) {
 func TestARedisThatDoesNotAnswerIsGivenUpAfterRedisTimeout(t *testing.T) {
 	t.Parallel()
 	p := redistest.StartProxy(t, shared.Addr())
-	c := newCounter(t, p.Client(t), Config{RedisTimeout: 50 * time.Millisecond})
+	c := newCounter(t, p.Client(t), Config{RedisTimeout: redistest.Brisk})
 	p.BlackHole(true)
 	expect.ErrorIs(t, c.Create(t.Context(), name, 1), ErrUncertain, context.DeadlineExceeded)
 	expect.ErrorIs(t, c.Take(t.Context(), name, 1), context.DeadlineExceeded)

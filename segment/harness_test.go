@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"testing"
-	"time"
 
 	"github.com/cacheguard/go/internal/run/config"
 	"github.com/cacheguard/go/internal/testing/redistest"
@@ -13,7 +12,7 @@ import (
 const name = "sale"
 
 // patient is a time-out that no test waits for.
-const patient = 15 * time.Second
+const patient = redistest.Patience
 
 // newCounter returns a Counter with a prefix of its own, unless the Config has one.
 func newCounter(tb testing.TB, rdb Redis, cfg Config) *Counter {

@@ -100,7 +100,7 @@ func TestATryLockWhoseAnswerIsLostGivesThePermitBack(t *testing.T) {
 	p := redistest.StartProxy(t, shared.Addr())
 	k := f.join(p.Client(t, func(o *redis.Options) {
 		o.ReadTimeout = 300 * time.Millisecond // so that what is given up ends soon
-	}), Config{TTL: time.Hour, RedisTimeout: 100 * time.Millisecond})
+	}), Config{TTL: time.Hour, RedisTimeout: brisk})
 	known(t, f.lockers[0])
 	for _, fault := range []redistest.Fault{redistest.SwallowReply, redistest.HoldReply} {
 		lost := p.On(acquireCommand, fault)
@@ -111,6 +111,10 @@ func TestATryLockWhoseAnswerIsLostGivesThePermitBack(t *testing.T) {
 		redistest.Await(t, "Redis has granted one", func() bool { return lost.Count() > 0 })
 		lost.Remove()
 		f.awaitHolders(0)
+		redistest.Await(t, "Redis is asked again", func() bool {
+			l, err := k.TryLock(t.Context(), "b")
+			return err == nil && l.Unlock(t.Context()) == nil
+		})
 	}
 }
 
@@ -165,7 +169,7 @@ func TestTheFirstInTheQueueReplacesACrashedHolderWithoutAHeartbeat(t *testing.T)
 	f, k, p := behind(t, Config{TTL: time.Minute})
 	f.listening()
 	long := take(t, f.lockers[0])
-	crashes := f.join(shared.Client(t), Config{TTL: 900 * time.Millisecond, Watchdog: -1})
+	crashes := f.join(shared.Client(t), Config{TTL: 900 * time.Millisecond, Watchdog: -1}) // less than a waiter without a heartbeat counts as alive
 	take(t, crashes)
 	p.On(heartbeatCommand, redistest.ReplyError("ERR no heartbeat"))
 	w := wait(t, k)
@@ -174,10 +178,10 @@ func TestTheFirstInTheQueueReplacesACrashedHolderWithoutAHeartbeat(t *testing.T)
 
 func TestALeaseEndsByItselfWhenRedisCannotBeReached(t *testing.T) {
 	t.Parallel()
-	f, k, p := behind(t, Config{TTL: time.Second, RedisTimeout: 300 * time.Millisecond, Permits: 1})
+	f, k, p := behind(t, Config{TTL: 3 * time.Second, RedisTimeout: brisk, Permits: 1})
 	f.listening()
 	l := take(t, k)
-	next := wait(t, f.join(shared.Client(t), Config{TTL: time.Second, Permits: 1}))
+	next := wait(t, f.join(shared.Client(t), Config{TTL: 3 * time.Second, Permits: 1}))
 	f.awaitWaiters(1)
 	p.BlackHole(true)
 	<-l.Context().Done()
@@ -211,7 +215,7 @@ func TestUnlockHandsOnWhenRedisIsOutOfMemory(t *testing.T) {
 func TestCallsOnAServerThatHangsReturnItsErrorAndDoNotHang(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 1, Config{RedisTimeout: 100 * time.Millisecond})
+	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 1, Config{RedisTimeout: brisk})
 	l := take(t, f.lockers[0])
 	s.Pause()
 	t.Cleanup(s.Resume)
@@ -229,7 +233,7 @@ func TestCallsOnAServerThatHangsReturnItsErrorAndDoNotHang(t *testing.T) {
 func TestAFlushEndsLeasesAndQueuesWaitersAnew(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 2, Config{TTL: time.Second, Permits: 1}).listening()
+	f := newFleet(t, func(tb testing.TB) client { return s.Client(tb) }, 2, Config{TTL: brisk, Permits: 1}).listening()
 	l := take(t, f.lockers[0])
 	w := wait(t, f.lockers[1])
 	f.awaitWaiters(1)
@@ -260,16 +264,16 @@ func TestARestartThatForgetsPermitsIsFoundOutAndThoseThatWaitGoOn(t *testing.T) 
 
 func TestWatchdogKeepsALeaseAndAFixedLeaseEnds(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, standalone, 1, Config{TTL: time.Second, Permits: 1}).listening()
+	f := newFleet(t, standalone, 1, Config{TTL: brisk, Permits: 1}).listening()
 	l := take(t, f.lockers[0])
 	began := l.TrustedUntil()
 	redistest.Await(t, "the lease was renewed more than once", func() bool {
-		return l.TrustedUntil().After(began.Add(500*time.Millisecond)) || l.Context().Err() != nil
+		return l.TrustedUntil().After(began.Add(brisk/2)) || l.Context().Err() != nil
 	})
 	_ = l.Unlock(t.Context()) // a machine that stands still may have lost it
 
-	fixed := f.join(shared.Client(t), Config{TTL: time.Second, FixedLease: true, Permits: 1})
-	capped := f.join(shared.Client(t), Config{TTL: time.Second, MaxHold: time.Second, Permits: 1})
+	fixed := f.join(shared.Client(t), Config{TTL: brisk, FixedLease: true, Permits: 1})
+	capped := f.join(shared.Client(t), Config{TTL: brisk, MaxHold: brisk, Permits: 1})
 	f.listening()
 	for _, k := range []*Locker{fixed, capped} {
 		held := take(t, k)

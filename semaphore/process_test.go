@@ -23,7 +23,7 @@ func ofParent(t *testing.T) *Locker {
 	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("ADDR")})
 	t.Cleanup(func() { _ = rdb.Close() })
 	ttl, _ := time.ParseDuration(os.Getenv("TTL"))
-	k, err := New(rdb, Config{Prefix: os.Getenv("PREFIX"), TTL: ttl, Permits: 2})
+	k, err := New(rdb, Config{Prefix: os.Getenv("PREFIX"), TTL: ttl, RedisTimeout: redisTimeout, Permits: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestAPermitOfAKilledHolderIsFreeWhenItsLeaseEnds(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone, 1, Config{TTL: time.Minute}).listening()
 	held := take(t, f.lockers[0])
-	child := f.child(time.Second)
+	child := f.child(brisk)
 	child.WriteLine("Lock")
 	child.Expect("asks")
 	child.Expect("holds")
@@ -81,7 +81,7 @@ func TestAKilledWaiterIsPassedOver(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone, 1, Config{}).listening()
 	held := []*Lease{take(t, f.lockers[0]), take(t, f.lockers[0])}
-	child := f.child(time.Second)
+	child := f.child(brisk)
 	child.WriteLine("Lock")
 	child.Expect("asks")
 	f.awaitWaiters(1)
@@ -100,7 +100,7 @@ func TestAPausedHolderFindsItsLeaseLost(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, standalone, 1, Config{}).listening()
 	held := take(t, f.lockers[0])
-	child := f.child(time.Second)
+	child := f.child(brisk)
 	child.WriteLine("Lock")
 	child.Expect("asks")
 	child.Expect("holds")

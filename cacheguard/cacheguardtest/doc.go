@@ -19,7 +19,7 @@
 //
 // # What differs from production
 //
-// Jitter is off, LeaseTTL is a minute and RedisTimeout 20 seconds, unless the Config sets them. miniredis has no eviction, ACL,
+// Jitter is off, LeaseTTL is a minute (or UpdateTimeout, if that is shorter) and RedisTimeout 20 seconds, unless the Config sets them. miniredis has no eviction, ACL,
 // cluster or replication.
 //
 // Each test has its own environment, so tests can run in parallel, and everything that New starts ends with the

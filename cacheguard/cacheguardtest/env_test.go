@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
 	"github.com/cacheguard/go/cacheguard"
@@ -316,4 +317,26 @@ func TestAdvanceDoesNotGoBack(t *testing.T) {
 	server, err := env.Redis.Time(t.Context()).Result()
 	expect.ErrorIs(t, err, nil)
 	expect.Equal(t, "the server's clock", server.Equal(env.Now()), true)
+}
+
+// A test may have the Config of production.
+func TestNewTakesEveryConfigThatCacheguardTakes(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]cacheguard.Config{
+		"a short UpdateTimeout": {UpdateTimeout: 10 * time.Second}, "the shortest": {UpdateTimeout: 5 * time.Second}, "none": {UpdateTimeout: -1},
+		"a long one": {UpdateTimeout: time.Hour}, "and a short LeaseTTL": {UpdateTimeout: time.Second, LeaseTTL: time.Second},
+		"a long LeaseTTL": {LeaseTTL: time.Hour}, "a short WaitTimeout": {WaitTimeout: time.Millisecond}, "a short RedisTimeout": {RedisTimeout: time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env := cacheguardtest.New(t, cfg)
+			rdb := redis.NewClient(&redis.Options{Addr: env.Redis.Options().Addr}) // none of the environment
+			defer rdb.Close()
+			g, err := cacheguard.New(rdb, cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = g.Close() // always nil
+		})
+	}
 }

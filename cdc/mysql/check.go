@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/cacheguard/go/cdc/internal/engine"
@@ -26,8 +28,21 @@ func (f *Feed) SelfCheck(ctx context.Context) error {
 		return ready
 	}
 	_, snapshot := f.snapshot(ctx, db)
-	_, _, stored := f.stored(ctx)
-	return errors.Join(ready, f.rights(ctx, db), snapshot, stored)
+	return errors.Join(ready, f.rights(ctx, db), snapshot, f.checkRows(ctx, db), f.stranger(ctx))
+}
+
+// checkRows checks that the values are known that Changed asks for.
+func (f *Feed) checkRows(ctx context.Context, db *sql.DB) error {
+	var problems []error
+	for _, table := range f.engine.Tables.All() {
+		database, name, _ := strings.Cut(table.Name, ".")
+		known, err := schemaOf(ctx, db, database, name)
+		if err == nil && len(known) > 0 { // else ready says so
+			err = try(table, known)
+		}
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
 }
 
 // ready returns why changes would be missed.
@@ -63,35 +78,49 @@ func (f *Feed) ready(ctx context.Context, db *sql.DB) error {
 			add("%s is %s (mend with: SET GLOBAL %s = '%s', and new connections)", s[0], s[1], s[0], s[2])
 		}
 	}
+	return errors.Join(append(problems, f.checkTables(ctx, db))...)
+}
+
+// checkTables returns which tables have no rows in the log.
+func (f *Feed) checkTables(ctx context.Context, db *sql.DB) error {
 	there, err := tablesOf(ctx, db)
 	if err != nil {
 		return err
 	}
+	var problems []error
 	for _, name := range f.engine.Tables.Names() {
 		if kind, ok := there[name]; !ok {
-			var names []string
-			for other := range there {
-				names = append(names, other)
-			}
-			add("there is no table %s, or the user may not see it%s", name, engine.Near(name, names))
+			problems = append(problems, fmt.Errorf("cdc/mysql: there is no table %s, or the user may not see it%s", name, engine.Near(name, slices.Collect(maps.Keys(there)))))
 		} else if kind != "BASE TABLE" {
-			add("%s is no table", name)
+			problems = append(problems, fmt.Errorf("cdc/mysql: %s is no table, but a %s", name, strings.ToLower(kind)))
 		}
 	}
 	return errors.Join(problems...)
 }
 
+// engines are those whose tables have their rows, and only they change them; others are a view of other tables, of files or of another server.
+var (
+	engines        = strings.Fields("innodb aria myisam memory archive csv rocksdb")
+	refusedEngines = strings.Fields("mrg_myisam federated connect spider sequence blackhole performance_schema oqgraph sphinx s3 columnstore mroonga")
+)
+
 func tablesOf(ctx context.Context, db *sql.DB) (map[string]string, error) {
-	rows, err := db.QueryContext(ctx, "SELECT table_schema, table_name, table_type FROM information_schema.tables")
+	rows, err := db.QueryContext(ctx, "SELECT table_schema, table_name, table_type, lower(coalesce(engine, '')) FROM information_schema.tables")
 	if err != nil {
 		return nil, fmt.Errorf("cdc/mysql: %w", err)
 	}
 	defer func() { _ = rows.Close() }() // Err says what matters
 	there := make(map[string]string)
 	for rows.Next() {
-		var schema, name, kind string
-		if err := rows.Scan(&schema, &name, &kind); err != nil {
+		var schema, name, kind, of string
+		if err := rows.Scan(&schema, &name, &kind, &of); err != nil {
 			return nil, fmt.Errorf("cdc/mysql: %w", err)
+		}
+		if kind == "BASE TABLE" && !slices.Contains(engines, of) {
+			kind = "table of engine " + of
+		}
+		if _, twice := there[schema+"."+name]; twice {
+			kind = "name of two tables, as there are dots in the names of their databases"
 		}
 		there[schema+"."+name] = kind
 	}

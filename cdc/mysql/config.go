@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-mysql-org/go-mysql/replication"
 	driver "github.com/go-sql-driver/mysql"
 	"github.com/redis/go-redis/v9"
 
@@ -51,6 +52,11 @@ type Feed struct {
 	engine *engine.Engine
 	conn   *driver.Config
 	key    string // of the position
+	notes  engine.Notes
+	decode func(*replication.RowsEvent, []byte) error
+
+	stuck    place // where the log could not be read
+	attempts int   // to read it there
 }
 
 // New returns a Feed. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range.
@@ -82,10 +88,12 @@ func New(cfg Config) (*Feed, error) {
 	if conn.Timeout == 0 {
 		conn.Timeout = timeout
 	}
-	return &Feed{
-		cfg: cfg, conn: conn, key: "cacheguard:cdc:{" + cfg.Name + "}",
+	f := &Feed{
+		cfg: cfg, conn: conn, key: "cacheguard:cdc:{" + cfg.Name + "}", notes: engine.Notes{Guards: cfg.Guards, Name: cfg.Name},
 		engine: &engine.Engine{Tables: tables, Guards: cfg.Guards, Log: cfg.Logger},
-	}, nil
+	}
+	f.decode = f.decodeRows
+	return f, nil
 }
 
 // Stats are the figures of now. BehindBytes and Retained are 0.

@@ -16,13 +16,16 @@ import (
 // decoder turns the events of the log into parts. The server writes a transaction into the log when it commits, so a part may be invalidated
 // before its end is read.
 type decoder struct {
-	tables engine.Tables
-	put    func(context.Context, *engine.Part[place]) error
+	engine  *engine.Engine
+	columns func(ctx context.Context, database, table string) (schema, error) // of a table, as of now
+	put     func(context.Context, *engine.Part[place]) error
 
 	at     place               // after the last event
 	part   *engine.Part[place] // of the transaction that is read; nil: between transactions
 	single bool                // it has one event, which ends it
 	rows   int                 // of the transaction
+
+	schemas map[*engine.Table]schema // which no statement has changed since they were asked for
 }
 
 func (d *decoder) event(ctx context.Context, e *replication.BinlogEvent) error {
@@ -48,7 +51,7 @@ func (d *decoder) event(ctx context.Context, e *replication.BinlogEvent) error {
 	}
 	switch e.Header.EventType {
 	case replication.EXECUTE_LOAD_QUERY_EVENT, replication.LOAD_EVENT:
-		return d.whole(ctx, d.tables.All(), committed)
+		return d.whole(ctx, d.engine.Tables.All(), committed)
 	case replication.XA_PREPARE_LOG_EVENT:
 		return d.commit(ctx, committed)
 	case replication.HEARTBEAT_EVENT: // there is nothing more
@@ -83,7 +86,7 @@ func (d *decoder) commit(ctx context.Context, committed time.Time) error {
 
 // changes adds the changes of rows.
 func (d *decoder) changes(ctx context.Context, e *replication.RowsEvent, committed time.Time) error {
-	table := d.tables[string(e.Table.Schema)+"."+string(e.Table.Table)]
+	table := d.engine.Tables[nameOf(e)]
 	if table == nil {
 		return nil
 	}
@@ -92,10 +95,19 @@ func (d *decoder) changes(ctx context.Context, e *replication.RowsEvent, committ
 	}
 	columns := e.Table.ColumnNameString()
 	if len(columns) == 0 { // without binlog_row_metadata = FULL
-		d.part.Whole = append(d.part.Whole, table)
+		d.part.AddWhole(table)
 		return nil
 	}
-	rows := rowsOf(e, columns)
+	known, err := d.schema(ctx, table, e)
+	if err != nil {
+		return err
+	}
+	if err := known.fits(e, columns); err != nil {
+		d.engine.Unmappable(cdc.Op(e.Type().String()), &cdc.RowError{Table: table.Name, Err: err})
+		d.part.AddWhole(table)
+		return nil
+	}
+	rows := rowsOf(e, columns, known)
 	for i := 0; i < len(rows); i++ {
 		change := cdc.Change{Op: cdc.Op(e.Type().String()), Committed: committed}
 		switch change.Op {
@@ -107,14 +119,8 @@ func (d *decoder) changes(ctx context.Context, e *replication.RowsEvent, committ
 			change.Old, change.New = rows[i], rows[i+1]
 			i++
 		}
-		names, err := table.Changes(change)
-		if err != nil {
-			return err
-		}
+		d.part.Change(d.engine, table, change)
 		d.rows++
-		d.part.Rows++
-		d.part.Names.Keys = append(d.part.Names.Keys, names.Keys...)
-		d.part.Names.Tags = append(d.part.Names.Tags, names.Tags...)
 	}
 	if d.part.Len() < engine.MaxNames {
 		return nil
@@ -123,6 +129,22 @@ func (d *decoder) changes(ctx context.Context, e *replication.RowsEvent, committ
 	part.Marks = []uint64{d.at.number()} // a snapshot behind it is behind its transaction
 	d.part = new(engine.Part[place])
 	return d.put(ctx, part)
+}
+
+// schema returns the columns of a table. They may be those of later than the event; then a statement that changes them follows in the log, and invalidates whole.
+func (d *decoder) schema(ctx context.Context, table *engine.Table, e *replication.RowsEvent) (schema, error) {
+	if known, there := d.schemas[table]; there {
+		return known, nil
+	}
+	known, err := d.columns(ctx, string(e.Table.Schema), string(e.Table.Table))
+	if err != nil {
+		return nil, err
+	}
+	if d.schemas == nil {
+		d.schemas = make(map[*engine.Table]schema)
+	}
+	d.schemas[table] = known
+	return known, nil
 }
 
 var (
@@ -143,12 +165,12 @@ func (d *decoder) query(ctx context.Context, e *replication.QueryEvent, committe
 	case definition.MatchString(text):
 		return d.whole(ctx, d.mentioned(strings.ToLower(text), strings.ToLower(string(e.Schema))), committed)
 	}
-	return d.whole(ctx, d.tables.All(), committed)
+	return d.whole(ctx, d.engine.Tables.All(), committed)
 }
 
 // mentioned returns the tables that a statement may be about: those whose database and whose name it mentions, and all of a database that it is about.
 func (d *decoder) mentioned(text, schema string) (tables []*engine.Table) {
-	for _, table := range d.tables.All() {
+	for _, table := range d.engine.Tables.All() {
 		database, name, _ := strings.Cut(strings.ToLower(table.Name), ".")
 		here := schema == database || strings.Contains(text, database)
 		if here && (strings.Contains(text, name) || strings.Contains(text, "database") || strings.Contains(text, "schema")) {
@@ -163,7 +185,10 @@ func (d *decoder) whole(ctx context.Context, tables []*engine.Table, committed t
 	if d.part == nil {
 		d.part, d.single = new(engine.Part[place]), true
 	}
-	d.part.Whole = append(d.part.Whole, tables...)
+	for _, table := range tables {
+		delete(d.schemas, table)
+	}
+	d.part.AddWhole(tables...)
 	if !d.single {
 		return nil
 	}

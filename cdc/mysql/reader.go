@@ -30,19 +30,28 @@ func lost(err error) bool {
 	return ok && e.Code == purged
 }
 
+// unreadable reports whether what the server has sent is not understood.
+func unreadable(err error) bool {
+	_, is := errors.AsType[*replication.EventError](err)
+	return is
+}
+
 // reader reads the log on one connection, with two goroutines: one receives, one invalidates (the applier).
 type reader struct {
 	feed    *Feed
 	db      *sql.DB
 	fence   int64
-	from    place // which is stored
+	from    place     // which is stored
+	noted   time.Time // the position was, in the Redis of the Guards
 	applier *engine.Applier[place]
 	decoder decoder
 }
 
 func newReader(f *Feed, db *sql.DB, fence int64, from place) *reader {
 	r := &reader{feed: f, db: db, fence: fence, from: from}
-	r.decoder = decoder{tables: f.engine.Tables, at: from}
+	r.decoder = decoder{engine: f.engine, at: from, columns: func(ctx context.Context, database, table string) (schema, error) {
+		return schemaOf(ctx, db, database, table)
+	}}
 	return r
 }
 
@@ -51,14 +60,8 @@ func (r *reader) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r.applier = engine.NewApplier(r.feed.engine, engine.Steps[place]{
-		Settle: r.settle,
-		Confirm: func(p place) error {
-			if p == r.from {
-				return nil // as it is stored
-			}
-			r.from = p
-			return r.feed.store(ctx, r.fence, p)
-		},
+		Settle:  r.settle,
+		Confirm: r.confirm,
 	})
 	r.decoder.put = r.applier.Put
 	var all sync.WaitGroup
@@ -67,6 +70,22 @@ func (r *reader) run(ctx context.Context) error {
 	}
 	all.Wait()
 	return context.Cause(ctx)
+}
+
+// confirm notes that everything before the place is invalidated, first beside the caches.
+func (r *reader) confirm(ctx context.Context, p place) error {
+	if p == r.from && time.Since(r.noted) < time.Second {
+		return nil // as it is stored
+	}
+	if err := r.feed.engine.Persist(ctx, &r.feed.notes, p.server, p.number()); err != nil {
+		return err
+	}
+	r.noted = time.Now()
+	if p == r.from {
+		return nil
+	}
+	r.from = p
+	return r.feed.store(ctx, r.fence, p)
 }
 
 func (r *reader) receive(ctx context.Context) error {
@@ -103,7 +122,7 @@ func (f *Feed) syncer() replication.BinlogSyncerConfig {
 	cfg := replication.BinlogSyncerConfig{
 		ServerID: f.cfg.ServerID, Flavor: mysql.MariaDBFlavor, Host: f.conn.Addr, User: f.conn.User, Password: f.conn.Passwd, TLSConfig: f.conn.TLS,
 		Localhost: "cacheguard", DisableRetrySync: true, HeartbeatPeriod: time.Second, ReadTimeout: silence, TimestampStringLocation: time.UTC,
-		Logger: slog.New(slog.DiscardHandler), Dialer: (&net.Dialer{}).DialContext,
+		Logger: slog.New(slog.DiscardHandler), Dialer: (&net.Dialer{}).DialContext, RowsEventDecodeFunc: f.decode,
 	}
 	if f.conn.Net == "tcp" {
 		host, port, _ := net.SplitHostPort(f.conn.Addr) // ParseDSN has made it

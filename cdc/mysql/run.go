@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
@@ -14,8 +15,9 @@ import (
 
 const (
 	lease      = 5 * time.Second // after a reader that is silent
+	lookEvery  = time.Second     // at the position, while another instance reads
 	firstPause = 100 * time.Millisecond
-	maxPause   = 5 * time.Second
+	maxPause   = time.Second // so that a trouble which is over is seen to be
 )
 
 // Run invalidates what changes, until ctx ends; the error is its cause then. Run it on every instance: one of them reads the log, the others stand by
@@ -42,7 +44,7 @@ func (f *Feed) Run(ctx context.Context) error {
 	defer func() { _ = db.Close() }() // whatever it says, the connection is gone
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		began := time.Now()
-		err := locks.Do(ctx, f.cfg.Name, func(ctx context.Context, l *mutex.Lease) error { return f.read(ctx, db, l.Fence()) })
+		err := f.turn(ctx, locks, db)
 		f.engine.Reading(false, time.Time{})
 		switch {
 		case ctx.Err() != nil:
@@ -57,6 +59,29 @@ func (f *Feed) Run(ctx context.Context) error {
 		}
 		if err := engine.Sleep(ctx, pause); err != nil {
 			return err
+		}
+	}
+}
+
+// turn waits for the lock, and reads.
+func (f *Feed) turn(ctx context.Context, locks *mutex.Locker, db *sql.DB) error {
+	waiting, end := context.WithCancel(ctx)
+	var others sync.WaitGroup
+	defer others.Wait()
+	defer end()
+	others.Go(func() { f.standBy(waiting) }) // owner: this call; stop: end; joined here and above
+	return locks.Do(ctx, f.cfg.Name, func(ctx context.Context, l *mutex.Lease) error {
+		end()
+		others.Wait()
+		return f.read(ctx, db, l.Fence())
+	})
+}
+
+// standBy looks whether all is well with the position that another instance stores.
+func (f *Feed) standBy(ctx context.Context) {
+	for engine.Sleep(ctx, lookEvery) == nil {
+		if err := f.stranger(ctx); ctx.Err() == nil {
+			f.engine.Trouble(err)
 		}
 	}
 }
@@ -83,26 +108,52 @@ func (f *Feed) read(ctx context.Context, db *sql.DB, fence int64) error {
 	case from.number() > now.number():
 		why = "the log is shorter than it was"
 	}
-	if why != "" {
-		if from, err = f.begin(ctx, fence, now, why); err != nil {
-			return err
-		}
+	if why == "" {
+		err = f.engine.GoOn(ctx, &f.notes, from.server, from.number())
+	} else {
+		from, err = f.begin(ctx, fence, now, why)
+	}
+	if err != nil {
+		return err
 	}
 	r := newReader(f, db, fence, from)
 	err = r.run(ctx)
-	if !lost(err) {
+	if why = f.givesUp(r.from, err); why == "" {
 		return err
 	}
 	if now, err = f.snapshot(ctx, db); err != nil {
 		return err
 	}
-	_, err = f.begin(ctx, fence, now, "the server has purged the log")
-	return errors.Join(errors.New("cdc/mysql: the position is lost"), err)
+	_, err = f.begin(ctx, fence, now, why)
+	return errors.Join(errors.New("cdc/mysql: the position is given up, as "+why), err)
+}
+
+// attempts to read the log at a place that it cannot be read at.
+const attempts = 3
+
+// givesUp says why a position is not read on from; empty: it is.
+func (f *Feed) givesUp(at place, err error) string {
+	switch {
+	case lost(err):
+		return "the server has purged the log"
+	case !unreadable(err):
+		return ""
+	case f.stuck != at:
+		f.stuck, f.attempts = at, 0
+	}
+	if f.attempts++; f.attempts < attempts {
+		return ""
+	}
+	f.cfg.Logger.Error("cdc: the position is given up", "place", at, "why", err)
+	return "the log cannot be read on from there"
 }
 
 // begin invalidates everything, and stores a place before which nothing is left to invalidate.
 func (f *Feed) begin(ctx context.Context, fence int64, at place, why string) (place, error) {
 	if err := f.engine.Whole(ctx, why); err != nil {
+		return at, err
+	}
+	if err := f.engine.Persist(ctx, &f.notes, at.server, at.number()); err != nil {
 		return at, err
 	}
 	return at, f.store(ctx, fence, at)

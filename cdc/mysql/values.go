@@ -15,8 +15,12 @@ import (
 var errNotLogged = fmt.Errorf("%w (mend with: SET GLOBAL binlog_row_image = 'FULL')", cdc.ErrNotLogged)
 
 // rowsOf are the rows of an event: of an update, each old row is before its new one.
-func rowsOf(e *replication.RowsEvent, columns []string) (rows []cdc.Row) {
-	unsigned, enums := e.Table.UnsignedMap(), e.Table.EnumStrValueMap()
+func rowsOf(e *replication.RowsEvent, columns []string, s schema) (rows []cdc.Row) {
+	unsigned, enums, sets := e.Table.UnsignedMap(), e.Table.EnumStrValueMap(), e.Table.SetStrValueMap()
+	all := make([]column, len(columns))
+	for i, name := range columns {
+		all[i] = s[name]
+	}
 	for n, values := range e.Rows {
 		var skipped []int
 		if n < len(e.SkippedColumns) {
@@ -28,20 +32,11 @@ func rowsOf(e *replication.RowsEvent, columns []string) (rows []cdc.Row) {
 				return nil, errNotLogged
 			case values[i] == nil:
 				return nil, nil // that is NULL
-			case e.Table.IsEnumColumn(i):
-				return enumOf(values[i], enums[i]), nil
 			}
-			return valueOf(values[i], e.Table.ColumnType[i], unsigned[i]), nil
+			return all[i].value(values[i], e.Table.ColumnType[i], unsigned[i], slices.Concat(enums[i], sets[i]))
 		}))
 	}
 	return rows
-}
-
-func enumOf(v any, texts []string) any {
-	if n, ok := v.(int64); ok && n >= 1 && int(n) <= len(texts) {
-		return texts[n-1]
-	}
-	return v
 }
 
 // valueOf makes one of the types of cdc.Row.Value. The log has numbers without their sign, as numbers with one.

@@ -29,7 +29,13 @@ func FuzzValueOf(f *testing.F) {
 		if v := valueOf(s, kind, false); v == nil {
 			t.Errorf("%q of type %d is NULL", s, kind)
 		}
-		_ = enumOf(n, []string{"a", "b"}) // whatever it is, it is read without a panic
+		for _, of := range kinds { // whatever it is, it is read without a panic
+			for _, charset := range charsets {
+				for _, v := range []any{n, s, []byte(s), int32(n)} {
+					_, _ = column{kind: of, charset: charset, length: 20}.value(v, kind, true, []string{"a", s})
+				}
+			}
+		}
 	})
 }
 
@@ -38,9 +44,9 @@ func FuzzMentioned(f *testing.F) {
 		f.Add(text, "shop")
 		f.Add(text, "")
 	}
-	d := &decoder{tables: engine.Tables{
+	d := &decoder{engine: &engine.Engine{Tables: engine.Tables{
 		"shop.products": {Table: cdc.Table{Name: "shop.products"}}, "shop.orders": {Table: cdc.Table{Name: "shop.orders"}},
-	}}
+	}}}
 	f.Fuzz(func(t *testing.T, text, schema string) {
 		_ = d.mentioned(text, schema)                                        // whatever it is, it is read without a panic
 		if found := d.mentioned(text+" products", "shop"); len(found) == 0 { // what is named is found

@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/cacheguard/go/cdc"
+	"github.com/cacheguard/go/cdc/internal/engine"
 )
 
-// SelfCheck returns what keeps the feed from working, joined, each with what mends it: a missing outbox, missing triggers, rows of tables that
-// are not mapped. It changes nothing. nil: the feed can work.
+// SelfCheck returns what keeps the feed from working, joined, each with what mends it: a missing outbox, missing triggers, columns that the triggers do not note
+// or whose values the outbox does not have as they are, rows of tables that are not mapped. It changes nothing. nil: the feed can work.
 func (f *Feed) SelfCheck(ctx context.Context) error {
 	if f == nil {
 		return errNilFeed
@@ -18,48 +23,200 @@ func (f *Feed) SelfCheck(ctx context.Context) error {
 		return fmt.Errorf("cdc/outbox: read the outbox (if it is not there, mend with: %s): %w", strings.Join(CreateTable(f.cfg.Dialect), "; "), err)
 	}
 	var problems []error
-	for _, table := range unmapped {
-		problems = append(problems, fmt.Errorf("cdc/outbox: the outbox has rows of table %s, which is not among Tables here (another version of the program may map it)", table))
+	for _, row := range unmapped {
+		problems = append(problems, fmt.Errorf("cdc/outbox: the outbox has rows of table %s, which is not among Tables here (another version of the program may map it)", row[0]))
 	}
-	there, err := f.texts(ctx, map[Dialect]string{
-		PostgreSQL: "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal AND tgenabled <> 'D'",
-		MySQL:      "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = DATABASE()",
-		SQLite:     "SELECT name FROM sqlite_master WHERE type = 'trigger'",
-	}[f.cfg.Dialect])
+	noted, err := f.look(ctx)
 	if err != nil {
-		return errors.Join(append(problems, fmt.Errorf("cdc/outbox: look for triggers: %w", err))...)
+		return errors.Join(append(problems, err)...)
 	}
-	has := make(map[string]bool)
-	for _, name := range there {
-		has[name] = true
-	}
-	events := []string{"INSERT", "UPDATE", "DELETE"}
-	if f.cfg.Dialect == PostgreSQL {
-		events = []string{"row", "truncate"}
-	}
-	for _, table := range f.engine.Tables.Names() {
-		for _, event := range events {
-			if name := trigger(table, event); !has[name] {
-				problems = append(problems, fmt.Errorf("cdc/outbox: table %s has no trigger %s (mend with the statements of outbox.Triggers)", table, name))
-			}
+	for _, table := range f.engine.Tables.All() {
+		n := noted[table.Name]
+		problems = append(problems, n.missing(table.Name))
+		if len(n.columns) > 0 {
+			problems = append(problems, n.try(table))
 		}
 	}
 	return errors.Join(problems...)
 }
 
+// noted is what the outbox gets of a table.
+type noted struct {
+	lacking []string          // triggers, with their tables
+	columns []string          // that the triggers note
+	refused map[string]string // of them, those whose values are not what a query returns, with their types
+}
+
+// missing says which triggers are missing.
+func (n *noted) missing(table string) error {
+	if len(n.lacking) == 0 {
+		return nil
+	}
+	return fmt.Errorf("cdc/outbox: table %s has no trigger %s (mend with the statements of outbox.Triggers)", table, strings.Join(n.lacking, ", "))
+}
+
+// try returns which columns Changed asks for that the triggers do not note, or not as they are.
+func (n *noted) try(table *engine.Table) error {
+	row := func() cdc.Row {
+		return cdc.NewRow(n.columns, func(i int) (any, error) { return n.value(n.columns[i], "1") })
+	}
+	if err := table.Try(row, row); err != nil {
+		return fmt.Errorf("cdc/outbox: changes of %s would invalidate its kinds whole: %w", table.Name, err)
+	}
+	return nil
+}
+
+// value is a value of a column, unless it is not known for certain.
+func (n *noted) value(column string, v any) (any, error) {
+	if n != nil && n.refused[column] != "" {
+		return nil, errors.New("the outbox does not have values of type " + n.refused[column] + " as a query returns them")
+	}
+	return valueOf(v)
+}
+
+// exact are the types whose values the triggers' JSON has as a query returns them.
+var exact = map[Dialect][]string{
+	PostgreSQL: strings.Fields("int2 int4 int8 text varchar name uuid bool numeric citext enum"),
+	MySQL:      strings.Fields("tinyint smallint mediumint int bigint decimal char varchar tinytext text mediumtext longtext enum set uuid inet4 inet6"),
+}
+
+// look asks for the triggers, and for the types of the columns that they note.
+func (f *Feed) look(ctx context.Context) (map[string]*noted, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	all := make(map[string]*noted)
+	for _, name := range f.engine.Tables.Names() {
+		all[name] = &noted{refused: make(map[string]string)}
+	}
+	triggers, types := eachTriggers[f.cfg.Dialect], "SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = DATABASE()"
+	if f.cfg.Dialect == PostgreSQL {
+		triggers, types = treeOf(f.engine.Tables.Names()), typesOf(f.engine.Tables.Names())
+	}
+	rows, err := f.texts(ctx, triggers)
+	if err != nil {
+		return nil, fmt.Errorf("cdc/outbox: look for triggers: %w", err)
+	}
+	for name, n := range all {
+		if f.cfg.Dialect == PostgreSQL {
+			n.takeTree(name, rows)
+		} else {
+			n.takeEach(name, rows)
+		}
+	}
+	if f.cfg.Dialect == SQLite {
+		return all, nil // its values have types, and its columns have none
+	}
+	if rows, err = f.texts(ctx, types); err != nil {
+		return nil, fmt.Errorf("cdc/outbox: look for the types of columns: %w", err)
+	}
+	for _, row := range rows {
+		if n := all[row[0]]; n != nil && !slices.Contains(exact[f.cfg.Dialect], row[2]) {
+			n.refused[row[1]] = row[2]
+		}
+	}
+	return all, nil
+}
+
+// eachTriggers has the triggers of a database: their names, tables and texts.
+var eachTriggers = map[Dialect]string{
+	MySQL:  "SELECT trigger_name, event_object_table, action_statement FROM information_schema.triggers WHERE trigger_schema = DATABASE()",
+	SQLite: "SELECT name, tbl_name, sql FROM sqlite_master WHERE type = 'trigger'",
+}
+
+// takeEach notes which triggers a table has: of a table that was renamed, they go with it.
+func (n *noted) takeEach(table string, rows [][]string) {
+	for _, event := range events {
+		name := trigger(table, event)
+		i := slices.IndexFunc(rows, func(row []string) bool { return row[0] == name && strings.EqualFold(row[1], table) })
+		if i < 0 {
+			n.lacking = append(n.lacking, name)
+			continue
+		}
+		n.take(rows[i][2])
+	}
+}
+
+// treeOf asks for the tables of names, their partitions and children at any depth, and whether each has both triggers, which always fire.
+func treeOf(tables []string) string {
+	var wanted []string
+	for _, name := range tables {
+		wanted = append(wanted, fmt.Sprintf("(%s, %s, %s, %s)", text(name), text(PostgreSQL.quote(name)), text(trigger(name, "row")), text(trigger(name, "truncate"))))
+	}
+	return join(`WITH RECURSIVE tree AS (SELECT name, to_regclass(quoted)::oid AS id, row_trigger, truncate_trigger
+			FROM (VALUES `, strings.Join(wanted, ", "), `) AS wanted(name, quoted, row_trigger, truncate_trigger)
+		UNION SELECT t.name, i.inhrelid, t.row_trigger, t.truncate_trigger FROM tree t JOIN pg_inherits i ON i.inhparent = t.id)
+		SELECT t.name, c.oid::regclass::text, c.relkind::text, coalesce(max(p.prosrc), ''),
+			(bool_or(g.tgname = t.row_trigger) IS TRUE)::text, (bool_or(g.tgname = t.truncate_trigger) IS TRUE)::text
+		FROM tree t JOIN pg_class c ON c.oid = t.id
+		LEFT JOIN (pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid) ON g.tgrelid = c.oid AND g.tgenabled = 'A' AND g.tgname IN (t.row_trigger, t.truncate_trigger)
+		GROUP BY t.name, c.oid, c.relkind ORDER BY 1, 2`)
+}
+
+// takeTree notes which triggers a table and its partitions and children have.
+func (n *noted) takeTree(table string, rows [][]string) {
+	found := false
+	for _, row := range rows {
+		if row[0] != table {
+			continue
+		}
+		found = true
+		if row[4] != "true" {
+			n.lacking = append(n.lacking, trigger(table, "row")+" on "+row[1])
+		}
+		if row[5] != "true" {
+			n.lacking = append(n.lacking, trigger(table, "truncate")+" on "+row[1])
+		}
+		n.take(row[3])
+	}
+	if !found {
+		n.lacking = append(n.lacking, trigger(table, "row"))
+	}
+}
+
+// typesOf asks for the types of the columns of tables: of domains their bases, and of enums the word.
+func typesOf(tables []string) string {
+	var wanted []string
+	for _, name := range tables {
+		wanted = append(wanted, fmt.Sprintf("(%s, %s)", text(name), text(PostgreSQL.quote(name))))
+	}
+	return join(`WITH RECURSIVE columns AS (SELECT w.name, a.attname, a.atttypid AS type
+			FROM (VALUES `, strings.Join(wanted, ", "), `) AS w(name, quoted) JOIN pg_attribute a ON a.attrelid = to_regclass(w.quoted) AND a.attnum > 0 AND NOT a.attisdropped
+		UNION SELECT c.name, c.attname, t.typbasetype FROM columns c JOIN pg_type t ON t.oid = c.type AND t.typtype = 'd')
+		SELECT c.name, c.attname::text, CASE t.typtype WHEN 'e' THEN 'enum' ELSE t.typname::text END FROM columns c JOIN pg_type t ON t.oid = c.type WHERE t.typtype <> 'd'`)
+}
+
+// pair is a column in the JSON of a trigger.
+var pair = regexp.MustCompile(`'((?:[^']|'')+)', (?:CASE typeof\()?(?:OLD|NEW)\.`)
+
+// take notes the columns that the text of a trigger names.
+func (n *noted) take(source string) {
+	for _, found := range pair.FindAllStringSubmatch(source, -1) {
+		if column := strings.ReplaceAll(found[1], "''", "'"); !slices.Contains(n.columns, column) {
+			n.columns = append(n.columns, column)
+		}
+	}
+}
+
 // texts are the texts of a query.
-func (f *Feed) texts(ctx context.Context, query string) (all []string, err error) {
+func (f *Feed) texts(ctx context.Context, query string) (all [][]string, err error) {
 	rows, err := f.db.QueryContext(ctx, query)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
 	for rows.Next() {
-		var text string
-		if err := rows.Scan(&text); err != nil {
+		row, into := make([]string, len(columns)), make([]any, len(columns))
+		for i := range row {
+			into[i] = &row[i]
+		}
+		if err := rows.Scan(into...); err != nil {
 			return nil, err
 		}
-		all = append(all, text)
+		all = append(all, row)
 	}
 	return all, rows.Err()
 }

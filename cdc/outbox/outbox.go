@@ -39,7 +39,7 @@ const (
 	batch      = 1000
 	smallest   = 50 // batch, of a Redis that did not manage a larger one in time
 	firstPause = 100 * time.Millisecond
-	maxPause   = 5 * time.Second
+	maxPause   = time.Second      // so that a trouble which is over is seen to be
 	timeout    = 10 * time.Second // of a look into the outbox
 	countEvery = 5 * time.Second
 )
@@ -52,6 +52,8 @@ type Feed struct {
 	of     string // the SQL condition for rows about mapped tables
 	warned bool
 	size   int // of the next batch, for Run
+
+	noted map[string]*noted // of each table, for Run
 }
 
 // New returns a Feed. It does no I/O and starts no goroutine. The error names every field of cfg that is out of range. The Feed uses up to
@@ -127,6 +129,9 @@ func (f *Feed) Run(ctx context.Context) error {
 // round invalidates a batch, and reports whether there may be more.
 func (f *Feed) round(ctx context.Context, counted *time.Time) (more bool, err error) {
 	if time.Since(*counted) > countEvery {
+		if err := f.watch(ctx); err != nil {
+			return false, err
+		}
 		if err := f.bound(ctx); err != nil {
 			return false, err
 		}
@@ -144,10 +149,22 @@ func (f *Feed) Stats() cdc.Stats {
 }
 
 // CatchUp returns when everything that was committed before the call is invalidated in Redis: after a migration, in a test, as the last step of a
-// deployment. Some instance must Run. If ctx ends before, the error matches its cause, and the trouble that the Feed has.
+// deployment. Some instance must Run. If ctx ends before, the error matches its cause, and the trouble that the Feed has. It returns an error at once if a table has
+// no triggers.
 func (f *Feed) CatchUp(ctx context.Context) error {
 	if f == nil {
 		return errNilFeed
+	}
+	noted, err := f.look(ctx)
+	if err != nil {
+		return err
+	}
+	var problems []error
+	for name, n := range noted {
+		problems = append(problems, n.missing(name))
+	}
+	if err := errors.Join(problems...); err != nil { // an empty outbox says nothing
+		return err
 	}
 	var last sql.NullInt64
 	if err := f.db.QueryRowContext(ctx, join("SELECT max(id) FROM ", defaultTable, " WHERE ", f.of)).Scan(&last); err != nil {

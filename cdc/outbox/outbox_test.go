@@ -358,19 +358,25 @@ func TestRowsOfATableThatIsNotMappedStayForOneThatMapsIt(t *testing.T) {
 	feedtest.Says(t, f.SelfCheck(t.Context()), "rows of table notes")
 }
 
-func TestAColumnThatTheTriggersDoNotNoteIsAnError(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, SQLite, shared.Client(t))
-	cfg := w.config()
-	cfg.Tables = []cdc.Table{{Name: "products", Kinds: []cdc.Kind{w.Products}, Changed: func(c cdc.Change) cacheguard.Changes {
-		name, _ := c.New.String("name") // the feed has the error
-		return cacheguard.Changes{Tags: []string{name}}
-	}}}
-	f, _ := w.run(cfg)
-	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
-	w.Await("the feed says so", func() bool { return f.Stats().Err != nil })
-	feedtest.Says(t, f.Stats().Err, "table products", "column name")
-	expect.Equal(t, "rows that are left", w.left(), 1)
+func TestAColumnThatTheTriggersDoNotNoteInvalidatesTheKindWhole(t *testing.T) {
+	everywhere(t, func(w *world) {
+		cfg := w.config()
+		cfg.Tables = []cdc.Table{{Name: "products", Kinds: []cdc.Kind{w.Products}, Changed: func(c cdc.Change) cacheguard.Changes {
+			name, _ := c.New.String("name") // the feed has the error
+			return cacheguard.Changes{Tags: []string{name}}
+		}}}
+		f, _ := w.run(cfg)
+		feedtest.Says(w, f.SelfCheck(w.Context()), "products", "column name")
+		w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
+		w.CatchUp(f)
+		w.Reads(1, "one")
+		w.exec("UPDATE products SET name = 'uno'")
+		w.CatchUp(f)
+		w.Reads(1, "uno")
+		w.Logs("column name")
+		expect.Equal(w, "rows without keys", f.Stats().Unmapped, 2)
+		expect.Equal(w, "rows that are left", w.left(), 0)
+	})
 }
 
 func TestNewAndSelfCheckNameWhatIsWrong(t *testing.T) {

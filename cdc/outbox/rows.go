@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -91,9 +93,7 @@ func (f *Feed) read(ctx context.Context, db querier, lock string) (*engine.Part[
 		}
 		ids = append(ids, number(id))
 		part.Committed = time.UnixMilli(at)
-		if err := f.add(part, table, op, before, after, part.Committed); err != nil {
-			return nil, nil, err
-		}
+		f.add(part, table, op, before, after, part.Committed)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, nil, fmt.Errorf("cdc/outbox: read the outbox: %w", err)
@@ -102,36 +102,34 @@ func (f *Feed) read(ctx context.Context, db querier, lock string) (*engine.Part[
 }
 
 // add adds what a row of the outbox says.
-func (f *Feed) add(part *engine.Part[int64], name, op string, before, after sql.NullString, at time.Time) error {
-	part.Rows++
+func (f *Feed) add(part *engine.Part[int64], name, op string, before, after sql.NullString, at time.Time) {
 	if name == everything {
-		part.Whole = append(part.Whole, f.engine.Tables.All()...)
-		return nil
+		part.Rows++
+		part.AddWhole(f.engine.Tables.All()...)
+		return
 	}
 	table := f.engine.Tables[name]
 	if op == "truncate" {
-		part.Whole = append(part.Whole, table)
-		return nil
+		part.Rows++
+		part.AddWhole(table)
+		return
 	}
 	change := cdc.Change{Op: cdc.Op(op), Committed: at}
 	var err error
-	if change.Old, err = rowOf(before); err == nil {
-		change.New, err = rowOf(after)
+	if change.Old, err = rowOf(before, f.noted[name]); err == nil {
+		change.New, err = rowOf(after, f.noted[name])
 	}
 	if err != nil {
-		return &cdc.RowError{Table: name, Err: err}
+		f.engine.Unmappable(change.Op, &cdc.RowError{Table: name, Err: err})
+		part.Rows++
+		part.AddWhole(table)
+		return
 	}
-	names, err := table.Changes(change)
-	if err != nil {
-		return err
-	}
-	part.Names.Keys = append(part.Names.Keys, names.Keys...)
-	part.Names.Tags = append(part.Names.Tags, names.Tags...)
-	return nil
+	part.Change(f.engine, table, change)
 }
 
 // rowOf reads a row. NULL is one that is not there.
-func rowOf(text sql.NullString) (cdc.Row, error) {
+func rowOf(text sql.NullString, n *noted) (cdc.Row, error) {
 	if !text.Valid {
 		return cdc.Row{}, nil
 	}
@@ -142,7 +140,7 @@ func rowOf(text sql.NullString) (cdc.Row, error) {
 		return cdc.Row{}, fmt.Errorf("the outbox has no row: %w", err)
 	}
 	columns := slices.Sorted(maps.Keys(values))
-	return cdc.NewRow(columns, func(i int) (any, error) { return valueOf(values[columns[i]]) }), nil
+	return cdc.NewRow(columns, func(i int) (any, error) { return n.value(columns[i], values[columns[i]]) }), nil
 }
 
 func valueOf(v any) (any, error) {
@@ -158,8 +156,34 @@ func valueOf(v any) (any, error) {
 		}
 		return v.String(), nil
 	}
+	if object, is := v.(map[string]any); is && len(object) == 1 {
+		if digits, is := object["hex"].(string); is { // SQLite's triggers write bytes so
+			return hex.DecodeString(digits)
+		}
+	}
 	text, err := json.Marshal(v)
 	return string(text), err
+}
+
+// watch looks at the triggers. A table without them changes and nobody says so: its kinds are invalidated whole at each look, until it has them again.
+func (f *Feed) watch(ctx context.Context) error {
+	noted, err := f.look(ctx)
+	if err != nil {
+		return err
+	}
+	var problems []error
+	var tables []*engine.Table
+	for _, table := range f.engine.Tables.All() {
+		if err := noted[table.Name].missing(table.Name); err != nil {
+			problems, tables = append(problems, err), append(tables, table)
+		}
+	}
+	f.noted, err = noted, errors.Join(problems...)
+	f.engine.Stands(err)
+	if err == nil {
+		return nil
+	}
+	return f.engine.WholeOf(ctx, err.Error(), tables)
 }
 
 // bound gives up an outbox that has too many rows.

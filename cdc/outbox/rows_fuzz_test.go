@@ -10,7 +10,7 @@ func FuzzRowOf(f *testing.F) {
 		f.Add(row)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		row, err := rowOf(sql.NullString{String: text, Valid: true})
+		row, err := rowOf(sql.NullString{String: text, Valid: true}, nil)
 		if err != nil {
 			return
 		}

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"fmt"
+	"hash/fnv"
 	"strings"
 )
 
@@ -34,16 +35,17 @@ func CreateTable(d Dialect) []string {
 }
 
 // Triggers returns the statements that make the triggers of a table, in place of earlier ones. Name the columns that Table.Changed asks for: the
-// triggers note those. In PostgreSQL, name the table with its schema if that is not in the search path of those who write; the feed's
-// Table has the same name.
+// triggers note those. In PostgreSQL, run them where the search path leads to the outbox and to the table, unless that is named with its schema, and again
+// after a partition or a child was added; the feed's Table has the same name. Writers need no rights to the outbox, and no search path.
 func Triggers(d Dialect, table string, columns ...string) []string {
 	switch d {
 	case PostgreSQL:
 		return postgresTriggers(table, columns)
 	case MySQL:
 		return eachTrigger(d, table, columns, "DROP TRIGGER IF EXISTS %[1]s",
-			"CREATE TRIGGER %[1]s AFTER %[2]s ON %[3]s FOR EACH ROW INSERT INTO cacheguard_outbox (tbl, op, old_row, new_row, at_ms) VALUES (%[4]s, %[5]s, %[6]s, %[7]s, "+
-				"CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED))")
+			"CREATE TRIGGER %[1]s AFTER %[2]s ON %[3]s FOR EACH ROW BEGIN\n"+
+				"	DECLARE EXIT HANDLER FOR SQLEXCEPTION INSERT INTO cacheguard_outbox (tbl, op, at_ms) VALUES (%[4]s, 'truncate', 0);\n"+
+				"	INSERT INTO cacheguard_outbox (tbl, op, old_row, new_row, at_ms) VALUES (%[4]s, %[5]s, %[6]s, %[7]s, CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)); END")
 	case SQLite:
 		return eachTrigger(d, table, columns, "DROP TRIGGER IF EXISTS %[1]s",
 			"CREATE TRIGGER %[1]s AFTER %[2]s ON %[3]s BEGIN INSERT INTO cacheguard_outbox (tbl, op, old_row, new_row, at_ms) VALUES (%[4]s, %[5]s, %[6]s, %[7]s, "+
@@ -52,9 +54,12 @@ func Triggers(d Dialect, table string, columns ...string) []string {
 	return nil
 }
 
+// events have a trigger each, where there is none for several.
+var events = []string{"INSERT", "UPDATE", "DELETE"}
+
 // eachTrigger makes three triggers: the place in a format of the trigger's name, its event, the table, and the values of the outbox.
 func eachTrigger(d Dialect, table string, columns []string, drop, create string) (statements []string) {
-	for _, event := range []string{"INSERT", "UPDATE", "DELETE"} {
+	for _, event := range events {
 		before, after := jsonOf(d, "OLD", columns), jsonOf(d, "NEW", columns)
 		switch event {
 		case "INSERT":
@@ -70,36 +75,64 @@ func eachTrigger(d Dialect, table string, columns []string, drop, create string)
 	return statements
 }
 
+// postgresTriggers makes a function with the rights of who makes it, and no search path: it finds the outbox by its schema. The triggers fire for rows that are
+// replicated, too. Partitions have the triggers for rows of their table, but not that for TRUNCATE; and children have none.
 func postgresTriggers(table string, columns []string) []string {
 	d := PostgreSQL
-	function := d.quote(trigger(table, "row"))
-	body := fmt.Sprintf(`CREATE OR REPLACE FUNCTION %[1]s() RETURNS trigger LANGUAGE plpgsql AS $cacheguard$ DECLARE old_row text; new_row text; BEGIN
-	IF TG_OP IN ('UPDATE', 'DELETE') THEN old_row := %[2]s; END IF;
-	IF TG_OP IN ('UPDATE', 'INSERT') THEN new_row := %[3]s; END IF;
-	INSERT INTO cacheguard_outbox (tbl, op, old_row, new_row) VALUES (%[4]s, lower(TG_OP), old_row, new_row);
+	name := trigger(table, "row")
+	function := fmt.Sprintf(`CREATE OR REPLACE FUNCTION %%s.%s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $cacheguard_body$
+DECLARE old_row text; new_row text; BEGIN
+	IF TG_OP IN ('UPDATE', 'DELETE') THEN old_row := %s; END IF;
+	IF TG_OP IN ('UPDATE', 'INSERT') THEN new_row := %s; END IF;
+	INSERT INTO %%s.cacheguard_outbox (tbl, op, old_row, new_row) VALUES (%s, lower(TG_OP), old_row, new_row);
 	RETURN NULL;
-END $cacheguard$`, function, jsonOf(d, "OLD", columns), jsonOf(d, "NEW", columns), text(table))
-	statements := []string{body}
-	for _, t := range [][3]string{{"row", "INSERT OR UPDATE OR DELETE", "ROW"}, {"truncate", "TRUNCATE", "STATEMENT"}} {
-		name, when, each := t[0], t[1], t[2]
-		statements = append(statements,
-			fmt.Sprintf("DROP TRIGGER IF EXISTS %s ON %s", d.quote(trigger(table, name)), d.quote(table)),
-			fmt.Sprintf("CREATE TRIGGER %s AFTER %s ON %s FOR EACH %s EXECUTE FUNCTION %s()", d.quote(trigger(table, name)), when, d.quote(table), each, function))
-	}
-	return statements
+END $cacheguard_body$`, percents(d.quote(name)), percents(jsonOf(d, "OLD", columns)), percents(jsonOf(d, "NEW", columns)), percents(text(table)))
+	return []string{fmt.Sprintf(`DO $cacheguard$
+DECLARE place text; member record; BEGIN
+	SELECT quote_ident(n.nspname) INTO STRICT place FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = 'cacheguard_outbox'::regclass;
+	EXECUTE format(%[1]s, place, place);
+	FOR member IN WITH RECURSIVE tree AS (SELECT %[2]s::regclass::oid AS id UNION SELECT inhrelid FROM tree JOIN pg_inherits ON inhparent = tree.id)
+		SELECT c.oid::regclass::text AS name, c.relispartition AND c.oid <> %[2]s::regclass AS part FROM tree JOIN pg_class c ON c.oid = tree.id
+		WHERE c.relkind IN ('r', 'p') ORDER BY c.oid LOOP
+		IF NOT member.part THEN
+			EXECUTE format('DROP TRIGGER IF EXISTS %%I ON %%s', %[3]s, member.name);
+			EXECUTE format('CREATE TRIGGER %%I AFTER INSERT OR UPDATE OR DELETE ON %%s FOR EACH ROW EXECUTE FUNCTION %%s.%%I()', %[3]s, member.name, place, %[3]s);
+		END IF;
+		EXECUTE format('DROP TRIGGER IF EXISTS %%I ON %%s', %[4]s, member.name);
+		EXECUTE format('CREATE TRIGGER %%I AFTER TRUNCATE ON %%s FOR EACH STATEMENT EXECUTE FUNCTION %%s.%%I()', %[4]s, member.name, place, %[3]s);
+		EXECUTE format('ALTER TABLE %%s ENABLE ALWAYS TRIGGER %%I', member.name, %[3]s);
+		EXECUTE format('ALTER TABLE %%s ENABLE ALWAYS TRIGGER %%I', member.name, %[4]s);
+	END LOOP;
+END $cacheguard$`, text(function), text(d.quote(table)), text(name), text(trigger(table, "truncate")))}
 }
 
-// trigger is the name of a trigger.
+// percents keeps what stands for itself from being a place in a format.
+func percents(s string) string { return strings.ReplaceAll(s, "%", "%%") }
+
+// trigger is the name of a trigger, which databases cut or refuse if it is long. No two tables have the same.
 func trigger(table, event string) string {
-	return "cacheguard_" + strings.ReplaceAll(table, ".", "_") + "_" + strings.ToLower(event)
+	name := strings.ReplaceAll(table, ".", "_")
+	if name != table || len(name) > longestName {
+		sum := fnv.New32a()
+		_, _ = sum.Write([]byte(table)) // it never fails
+		name = fmt.Sprintf("%s_%08x", strings.ToValidUTF8(name[:min(len(name), longestName)], ""), sum.Sum32())
+	}
+	return "cacheguard_" + name + "_" + strings.ToLower(event)
 }
+
+// longestName is how many bytes of a table's name the names of its triggers have.
+const longestName = 32
 
 // jsonOf is an expression for columns of a row.
 func jsonOf(d Dialect, row string, columns []string) string {
 	function := map[Dialect]string{PostgreSQL: "jsonb_build_object", MySQL: "JSON_OBJECT", SQLite: "json_object"}[d]
 	var pairs []string
 	for _, column := range columns {
-		pairs = append(pairs, text(column)+", "+row+"."+d.quote(column))
+		value := row + "." + d.quote1(column)
+		if d == SQLite { // whose JSON has no bytes
+			value = "CASE typeof(" + value + ") WHEN 'blob' THEN json_object('hex', hex(" + value + ")) ELSE " + value + " END"
+		}
+		pairs = append(pairs, text(column)+", "+value)
 	}
 	call := function + "(" + strings.Join(pairs, ", ") + ")"
 	if d == PostgreSQL {
@@ -110,15 +143,20 @@ func jsonOf(d Dialect, row string, columns []string) string {
 
 // quote quotes a name, whose parts may be separated by dots.
 func (d Dialect) quote(name string) string {
+	parts := strings.Split(name, ".")
+	for i, part := range parts {
+		parts[i] = d.quote1(part)
+	}
+	return strings.Join(parts, ".")
+}
+
+// quote1 quotes a name that may have dots.
+func (d Dialect) quote1(name string) string {
 	mark := `"`
 	if d == MySQL {
 		mark = "`"
 	}
-	parts := strings.Split(name, ".")
-	for i, part := range parts {
-		parts[i] = mark + strings.ReplaceAll(part, mark, mark+mark) + mark
-	}
-	return strings.Join(parts, ".")
+	return mark + strings.ReplaceAll(name, mark, mark+mark) + mark
 }
 
 // text quotes a text.

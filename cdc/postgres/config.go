@@ -51,13 +51,17 @@ const (
 	defaultRetained = 1 << 30
 )
 
-var slotName = regexp.MustCompile(`^[a-z0-9_]{1,59}$`)
+var (
+	slotName  = regexp.MustCompile(`^[a-z0-9_]{1,59}$`)
+	plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+)
 
 // Feed reads the log of a database. It is safe for concurrent use.
 type Feed struct {
 	cfg    Config
 	engine *engine.Engine
 	conn   *pgx.ConnConfig
+	notes  engine.Notes
 	why    string // the next slot is new
 	warned bool   // that the slot holds back much; sessions run one after the other
 }
@@ -88,7 +92,8 @@ func New(cfg Config) (*Feed, error) {
 	config.SetDefault(&cfg.MaxRetained, defaultRetained)
 	config.SetDefault(&cfg.Logger, slog.New(slog.DiscardHandler))
 	cfg.Logger = cfg.Logger.With("slot", cfg.Slot)
-	return &Feed{cfg: cfg, conn: conn, engine: &engine.Engine{Tables: tables, Guards: cfg.Guards, Log: cfg.Logger}}, nil
+	notes := engine.Notes{Guards: cfg.Guards, Name: cfg.Slot}
+	return &Feed{cfg: cfg, conn: conn, notes: notes, engine: &engine.Engine{Tables: tables, Guards: cfg.Guards, Log: cfg.Logger}}, nil
 }
 
 // Stats are the figures of now.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pglogrepl"
@@ -12,12 +13,17 @@ import (
 	"github.com/cacheguard/go/cdc/internal/engine"
 )
 
+// mark is the prefix of the messages that CatchUp writes into the log.
+const mark = "cacheguard"
+
 // decoder turns the messages of pgoutput into parts. The database sends a transaction only after its commit, so a part may be invalidated before the
 // end of its transaction is read.
 type decoder struct {
-	tables    engine.Tables
-	ids       map[uint32]*engine.Table // mapped tables by object id; those that are not mapped have nil
+	engine    *engine.Engine
+	ids       map[uint32]*engine.Table // mapped tables by object id
 	ancestors func(ctx context.Context, id uint32) (map[uint32]string, error)
+	kinds     func(ctx context.Context, types []uint32) ([]kind, error)
+	look      func(ctx context.Context) error // at what is published by now
 	put       func(context.Context, *engine.Part[pglogrepl.LSN]) error
 
 	relations map[uint32]*relation
@@ -56,6 +62,10 @@ func (d *decoder) message(ctx context.Context, data []byte) error {
 		})
 	case *pglogrepl.TruncateMessage:
 		return d.truncate(ctx, m.RelationIDs)
+	case *pglogrepl.LogicalDecodingMessage:
+		if m.Prefix == mark { // somebody waits for what was committed before
+			return d.look(ctx)
+		}
 	case *pglogrepl.CommitMessage:
 		return d.commit(ctx, m.TransactionEndLSN)
 	}
@@ -96,7 +106,7 @@ func (d *decoder) of(id uint32) (*relation, error) {
 	if !known || d.part == nil {
 		return nil, fmt.Errorf("cdc/postgres: the log has a change of relation %d before it says what that is", id)
 	}
-	if r.table == nil {
+	if len(r.tables) == 0 {
 		return nil, nil // most relations of a database are not mapped
 	}
 	return r, nil
@@ -107,16 +117,12 @@ func (d *decoder) row(ctx context.Context, id uint32, change func(*relation) cdc
 	if r == nil {
 		return err
 	}
-	c := change(r)
-	c.Committed = d.committed
-	names, err := r.table.Changes(c)
-	if err != nil {
-		return err
+	for _, table := range r.tables {
+		c := change(r) // each has errors of its own
+		c.Committed = d.committed
+		d.part.Change(d.engine, table, c)
 	}
 	d.rows++
-	d.part.Rows++
-	d.part.Names.Keys = append(d.part.Names.Keys, names.Keys...)
-	d.part.Names.Tags = append(d.part.Names.Tags, names.Tags...)
 	return d.cut(ctx)
 }
 
@@ -128,7 +134,7 @@ func (d *decoder) truncate(ctx context.Context, ids []uint32) error {
 		}
 		if r != nil {
 			d.rows++
-			d.part.Whole = append(d.part.Whole, r.table)
+			d.part.AddWhole(r.tables...)
 		}
 	}
 	return d.cut(ctx)
@@ -144,30 +150,33 @@ func (d *decoder) cut(ctx context.Context) error {
 	return d.put(ctx, part)
 }
 
-// relation notes the columns that a table has from here on. A table is known by its object id, so it may be renamed; or else by its name,
-// because it may be a new table in place of an old one. Partitions count as their tables.
+// relation notes the columns that a table has from here on, and which mapped tables it is, or is a partition or a child of: there may be several. The database sends
+// a relation anew when that may have changed, so all of it is asked for again. A table is known by its object id, as it may be renamed; or else by its name,
+// because it may be a new table in place of an old one.
 func (d *decoder) relation(ctx context.Context, m *pglogrepl.RelationMessage) error {
-	table, known := d.ids[m.RelationID]
-	if table == nil {
-		table = d.tables[m.Namespace+"."+m.RelationName]
+	family, err := d.ancestors(ctx, m.RelationID)
+	if err != nil {
+		return err
 	}
-	if table == nil && !known {
-		ancestors, err := d.ancestors(ctx, m.RelationID)
-		if err != nil {
+	family[m.RelationID] = m.Namespace + "." + m.RelationName
+	r := newRelation(m)
+	for id, name := range family {
+		table := d.ids[id]
+		if table == nil {
+			table = d.engine.Tables[name]
+		}
+		if table != nil && !slices.Contains(r.tables, table) {
+			r.tables = append(r.tables, table)
+		}
+	}
+	if len(r.tables) > 0 {
+		if r.kinds, err = d.kinds(ctx, r.types); err != nil {
 			return err
 		}
-		for id, name := range ancestors {
-			if d.ids[id] != nil {
-				table = d.ids[id]
-			} else if table == nil {
-				table = d.tables[name]
-			}
-		}
 	}
-	d.ids[m.RelationID] = table
 	if d.relations == nil {
 		d.relations = make(map[uint32]*relation)
 	}
-	d.relations[m.RelationID] = newRelation(table, m)
+	d.relations[m.RelationID] = r
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/cdc"
 	"github.com/cacheguard/go/internal/testing/distance"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/feedtest"
@@ -192,26 +191,49 @@ func TestASlotThatHoldsBackTooMuchIsGivenUp(t *testing.T) {
 	w.Logs("it held back more than MaxRetained")
 }
 
-func TestASlotThatARowHoldsBackIsGivenUp(t *testing.T) {
+func TestATransactionThatWasLeftOpenIsToldFromAFeedThatIsBehind(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, startServer(t).Address)
-	cfg := w.config(cdc.Table{Name: "public.products", Kinds: []cdc.Kind{w.Products}, Changed: func(c cdc.Change) cacheguard.Changes {
-		_, _ = c.New.Int64("name") // which is no number: the feed has the error
-		return cacheguard.Changes{}
-	}})
-	cfg.MaxRetained = minRetained
+	cfg := w.config()
+	cfg.MaxRetained = 3 * minRetained
 	f, _ := w.run(cfg)
-	w.CatchUp(f)
+	w.exec("CREATE TABLE other (n int)")
 	w.exec("INSERT INTO products VALUES (1, 'a', 'one')")
-	w.Await("the feed has noticed", func() bool { return f.Stats().Err != nil })
-	for range 3 { // a segment has 16 MiB, and the first one had some already
-		w.exec("SELECT pg_switch_wal()")
-		w.exec("CREATE TABLE IF NOT EXISTS other (n int)")
-		w.exec("INSERT INTO other VALUES (1)")
-	}
-	w.Logs("the slot is given up")
 	w.CatchUp(f)
-	expect.Equal(t, "whole kinds, and at the first start", f.Stats().Whole, 2)
+	w.Reads(1, "one")
+	open, err := w.pool.Begin(t.Context())
+	expect.ErrorIs(t, err)
+	defer func() { _ = open.Rollback(context.Background()) }() // after the end of it, it does nothing
+	if _, err := open.Exec(t.Context(), "SET application_name = 'forgotten'; INSERT INTO other VALUES (0)"); err != nil {
+		t.Fatal(err)
+	}
+	grow := func(segments int) {
+		for range segments {
+			w.exec("SELECT pg_switch_wal()")
+			w.exec("INSERT INTO other VALUES (1)")
+			w.exec("CHECKPOINT") // which notes the transactions that run
+		}
+	}
+	grow(4)
+	w.Await("the transaction is named", func() bool {
+		s := f.Stats()
+		return strings.Contains(s.HeldBy, "forgotten") && s.HeldFor > 0 && s.Retained > minRetained && s.BehindBytes < 1<<20 && s.Err == nil
+	})
+	w.Logs("more than half of MaxRetained")
+	grow(4)
+	w.Logs("the slot is given up")
+	w.Logs("the rest was held by a transaction")
+	whole := f.Stats().Whole
+	w.exec("UPDATE products SET name = 'uno'")
+	w.Await("kinds are invalidated whole, although no slot can be made", func() bool { return f.Stats().Whole > whole && f.Stats().Err != nil })
+	w.Reads(1, "uno")
+	w.Logs("none can be made before the end of a transaction")
+	expect.ErrorIs(t, open.Rollback(t.Context()))
+	w.CatchUp(f)
+	w.exec("UPDATE products SET name = 'eins'")
+	w.CatchUp(f)
+	w.Reads(1, "eins")
+	w.Await("nobody holds the log back", func() bool { return f.Stats().HeldBy == "" })
 }
 
 func TestASlotThatTheDatabaseHasGivenUpIsMadeAgain(t *testing.T) {

@@ -16,6 +16,9 @@ import (
 	"github.com/cacheguard/go/cdc/internal/engine"
 )
 
+// restOfLooks is how much longer than a look at the catalogue nobody looks again, which counts for thousands of mapped tables.
+const restOfLooks = 20
+
 // reader reads the log on one connection, with three goroutines: one receives, one invalidates (the applier), one confirms.
 type reader struct {
 	feed    *Feed
@@ -23,24 +26,28 @@ type reader struct {
 	applier *engine.Applier[pglogrepl.LSN]
 	decoder decoder
 
-	sideMu sync.Mutex
-	side   *pgx.Conn // for statements
+	sideMu   sync.Mutex
+	side     *pgx.Conn // for statements
+	tree     *tree     // as of the last look
+	lookNext time.Time // at it, after that
+	due      []string  // mapped tables to invalidate whole
 
 	confirmed atomic.Uint64 // everything before this position is invalidated
 	changed   chan struct{} // has one if confirmed has moved
 	awaiting  atomic.Int64  // since when receive waits for the database, in ns since 1970; 0: it does not
-	published string        // the fingerprint of the publication
+	log       string        // which, for notes
+	noted     time.Time     // the position was, in Redis
 
 	markMu sync.Mutex
 	end    pglogrepl.LSN // of the log, at
 	when   time.Time
 }
 
-func newReader(f *Feed, conn *pgconn.PgConn, side *pgx.Conn, ids map[uint32]*engine.Table, at slot) *reader {
-	r := &reader{feed: f, conn: conn, side: side, changed: make(chan struct{}, 1), end: at.end, when: at.when}
+func newReader(f *Feed, conn *pgconn.PgConn, side *pgx.Conn, tables *tree, at slot) *reader {
+	r := &reader{feed: f, conn: conn, side: side, changed: make(chan struct{}, 1), end: at.end, when: at.when, tree: tables}
 	r.confirmed.Store(uint64(at.confirmed))
 	r.applier = engine.NewApplier(f.engine, engine.Steps[pglogrepl.LSN]{Settle: r.settle, Confirm: r.confirm})
-	r.decoder = decoder{tables: f.engine.Tables, ids: ids, ancestors: r.ancestors, put: r.applier.Put}
+	r.decoder = decoder{engine: f.engine, ids: tables.tables(f.engine.Tables), ancestors: r.ancestors, kinds: r.kinds, look: r.asked, put: r.applier.Put}
 	return r
 }
 
@@ -72,7 +79,11 @@ func (r *reader) receive(ctx context.Context) error {
 				return err
 			}
 		case *pgproto3.ErrorResponse:
-			return fmt.Errorf("cdc/postgres: read the log: %w", pgconn.ErrorResponseToPgError(message))
+			err := pgconn.ErrorResponseToPgError(message)
+			if err.Code == "42704" { // the database looks into its catalogue as of when it logged the change
+				return givenUp("there was no publication of the name when changes were logged")
+			}
+			return fmt.Errorf("cdc/postgres: read the log: %w", err)
 		case *pgproto3.CopyDone:
 			return errors.New("cdc/postgres: the database has ended the reading of the log")
 		}
@@ -82,6 +93,9 @@ func (r *reader) receive(ctx context.Context) error {
 func (r *reader) data(ctx context.Context, data []byte) error {
 	if len(data) == 0 {
 		return errors.New("cdc/postgres: an empty message")
+	}
+	if err := r.flush(ctx); err != nil {
+		return err
 	}
 	switch data[0] {
 	case pglogrepl.XLogDataByteID:
@@ -103,9 +117,15 @@ func (r *reader) data(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// confirm notes that everything before the position is invalidated.
-func (r *reader) confirm(position pglogrepl.LSN) error {
-	if uint64(position) > r.confirmed.Load() {
+// confirm notes that everything before the position is invalidated, in Redis first.
+func (r *reader) confirm(ctx context.Context, position pglogrepl.LSN) error {
+	moved := uint64(position) > r.confirmed.Load()
+	if moved || time.Since(r.noted) > lookEvery { // Redis may have lost it
+		if err := r.persist(ctx, max(uint64(position), r.confirmed.Load())); err != nil {
+			return err
+		}
+	}
+	if moved {
 		r.confirmed.Store(uint64(position))
 		r.poke()
 	}
@@ -140,7 +160,7 @@ func (r *reader) attend(ctx context.Context) error {
 			if since := r.awaiting.Load(); since != 0 && time.Now().UnixNano()-since > int64(silence) {
 				return errors.New("cdc/postgres: the database is silent")
 			}
-			if err := r.watch(ctx); err != nil {
+			if err := r.watch(ctx, false); err != nil {
 				return err
 			}
 		}
@@ -152,31 +172,73 @@ func (r *reader) attend(ctx context.Context) error {
 	}
 }
 
-// watch looks at what the slot holds back.
-func (r *reader) watch(ctx context.Context) error {
-	s, published, err := r.ask(ctx)
+// watch looks at what the slot holds back, and at what is published: now, or unless that takes long and was done not long ago.
+func (r *reader) watch(ctx context.Context, now bool) error {
+	r.sideMu.Lock()
+	defer r.sideMu.Unlock()
+	s, err := r.feed.look(ctx, r.side)
 	if err != nil {
 		return err
 	}
-	if published != r.published {
-		return givenUp("the publication, or a table of it, is another one, so changes may have been left out")
+	if now || time.Now().After(r.lookNext) {
+		if err := r.compare(ctx); err != nil {
+			return err
+		}
 	}
 	r.markMu.Lock()
 	if pglogrepl.LSN(r.confirmed.Load()) >= r.end {
 		r.end, r.when = s.end, s.when
 	}
 	r.markMu.Unlock()
-	return r.feed.bound(s)
+	return r.feed.bound(ctx, r.side, s)
 }
 
-func (r *reader) ask(ctx context.Context) (s slot, published string, err error) {
+// compare compares the tree with what it was. The caller holds sideMu.
+func (r *reader) compare(ctx context.Context) error {
+	began := time.Now()
+	var p problems
+	now, err := r.feed.tree(ctx, r.side, &p)
+	if err != nil {
+		return err
+	}
+	whole, err := now.since(r.tree, errors.Join(p...))
+	if err != nil {
+		return err // whoever looks next sees it, too, so that nobody confirms what comes after it
+	}
+	r.due = append(r.due, whole...)
+	r.tree, r.lookNext = now, time.Now().Add(restOfLooks*time.Since(began))
+	return nil
+}
+
+// flush has the tables invalidated whole whose partitions or children are others than they were.
+func (r *reader) flush(ctx context.Context) error {
+	r.sideMu.Lock()
+	due := r.due
+	r.due = nil
+	r.sideMu.Unlock()
+	if len(due) == 0 {
+		return nil
+	}
+	part := new(engine.Part[pglogrepl.LSN])
+	for _, name := range due {
+		part.AddWhole(r.feed.engine.Tables[name])
+	}
+	return r.applier.Put(ctx, part)
+}
+
+// asked looks for one who waits for what was committed before.
+func (r *reader) asked(ctx context.Context) error {
+	if err := r.watch(ctx, true); err != nil {
+		return err
+	}
+	return r.flush(ctx)
+}
+
+// kinds asks on the reader's own connection.
+func (r *reader) kinds(ctx context.Context, types []uint32) ([]kind, error) {
 	r.sideMu.Lock()
 	defer r.sideMu.Unlock()
-	if s, err = r.feed.look(ctx, r.side); err != nil {
-		return s, "", err
-	}
-	published, err = r.feed.fingerprint(ctx, r.side)
-	return s, published, err
+	return kindsOf(ctx, r.side, types)
 }
 
 func (r *reader) settle(ctx context.Context, xids []uint64) error {

@@ -20,7 +20,7 @@ const (
 	silence    = 15 * time.Second       // of the database, which answers once a second
 	timeout    = 10 * time.Second       // of a statement
 	firstPause = 100 * time.Millisecond // after an error
-	maxPause   = 5 * time.Second
+	maxPause   = time.Second            // so that a trouble which is over is seen to be
 )
 
 // errStandBy says that another instance reads, which is no trouble.
@@ -71,25 +71,15 @@ func (f *Feed) session(ctx context.Context) error {
 		return err
 	}
 	defer hangUp(side)
-	published, err := f.fingerprint(ctx, side)
+	tables, err := f.ready(ctx, side)
 	if err != nil {
 		return err
 	}
-	ids, err := f.ready(ctx, side)
+	slot, err := f.standBy(ctx, side)
 	if err != nil {
 		return err
 	}
-	slot, err := f.look(ctx, side)
-	for ; err == nil && slot.there && slot.active; slot, err = f.look(ctx, side) {
-		f.engine.Trouble(nil)
-		if err := engine.Sleep(ctx, lookEvery); err != nil {
-			return err
-		}
-	}
-	if err != nil {
-		return err
-	}
-	if why, tooMuch := errors.AsType[givenUp](f.bound(slot)); tooMuch { // a row that cannot be mapped ends each session before watch looks
+	if why, tooMuch := errors.AsType[givenUp](f.bound(ctx, side, slot)); tooMuch { // what ends each session may do so before watch looks
 		return f.giveUp(ctx, side, why)
 	}
 	conn, err := f.dialReplication(ctx)
@@ -97,7 +87,8 @@ func (f *Feed) session(ctx context.Context) error {
 		return err
 	}
 	defer hangUpReplication(conn)
-	if !slot.there || slot.lost {
+	fresh := !slot.there || slot.lost
+	if fresh {
 		if err := f.create(ctx, conn, side, slot); err != nil {
 			return err
 		}
@@ -105,23 +96,44 @@ func (f *Feed) session(ctx context.Context) error {
 			return err
 		}
 	}
-	err = pglogrepl.StartReplication(ctx, conn, f.cfg.Slot, 0, pglogrepl.StartReplicationOptions{
-		PluginArgs: []string{"proto_version '1'", "publication_names " + literal(identifier(f.cfg.Publication))},
-	})
+	options := []string{"proto_version '1'", "publication_names " + literal(identifier(f.cfg.Publication))}
+	if version(side) >= 14 {
+		options = append(options, "messages 'true'")
+	}
+	err = pglogrepl.StartReplication(ctx, conn, f.cfg.Slot, 0, pglogrepl.StartReplicationOptions{PluginArgs: options})
 	switch {
 	case is(err, "55006"): // it is in use
 		return errStandBy
 	case err != nil:
 		return fmt.Errorf("read slot %s: %w", f.cfg.Slot, err)
 	}
-	r := newReader(f, conn, side, ids, slot)
-	r.published = published
+	r := newReader(f, conn, side, tables, slot)
+	if err := r.own(ctx, slot, fresh); err != nil {
+		return err
+	}
 	err = r.run(ctx)
 	if why, ok := errors.AsType[givenUp](err); ok {
 		hangUpReplication(conn)
 		return f.giveUp(ctx, side, why)
 	}
 	return err
+}
+
+// standBy returns when nobody reads the slot.
+func (f *Feed) standBy(ctx context.Context, side *pgx.Conn) (slot, error) {
+	for {
+		at, err := f.look(ctx, side)
+		if err != nil || !at.there || !at.active {
+			return at, err
+		}
+		f.engine.Trouble(f.stranger(ctx, side))
+		if _, err := f.holder(ctx, side, at); err != nil {
+			return at, err
+		}
+		if err := engine.Sleep(ctx, lookEvery); err != nil {
+			return at, err
+		}
+	}
 }
 
 // dial opens a connection for statements.
@@ -160,6 +172,16 @@ func name(params map[string]string, slot string) {
 	params["datestyle"] = "ISO"
 	params["timezone"] = "UTC"
 	params["bytea_output"] = "hex"
+	params["intervalstyle"] = "postgres"
+	params["extra_float_digits"] = "1"
+	params["client_encoding"] = "UTF8"
+	params["jit"] = "off" // it would take seconds for a query of the catalogue
+}
+
+// version is the server's, as in 15.
+func version(side *pgx.Conn) (major int) {
+	_, _ = fmt.Sscan(side.PgConn().ParameterStatus("server_version"), &major) // it begins with that
+	return major
 }
 
 func hangUp(conn *pgx.Conn) {

@@ -85,7 +85,7 @@ func (f *Feed) create(ctx context.Context, conn *pgconn.PgConn, side *pgx.Conn, 
 		}
 	}
 	fresh := literal(f.cfg.Slot + "_new")
-	if _, err := f.ask(ctx, conn, "SELECT slot_name FROM pg_create_logical_replication_slot("+fresh+", 'pgoutput', true)"); err != nil {
+	if err := f.createTemporary(ctx, conn, side, fresh); err != nil {
 		return err
 	}
 	if err := settled(ctx, nil, func() (snapshot, error) { return takeSnapshot(ctx, side) }); err != nil {
@@ -103,21 +103,85 @@ func (f *Feed) create(ctx context.Context, conn *pgconn.PgConn, side *pgx.Conn, 
 	return err
 }
 
+// createTemporary makes the slot that is copied. The database does so when the transactions that run have ended. If somebody has left one open, nothing can be
+// read meanwhile: the kinds are invalidated whole at each attempt, so that values are old for about as long as one takes, and no longer.
+func (f *Feed) createTemporary(ctx context.Context, conn *pgconn.PgConn, side *pgx.Conn, name string) error {
+	waiting, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	_, err := f.ask(waiting, conn, "SELECT slot_name FROM pg_create_logical_replication_slot("+name+", 'pgoutput', true)")
+	if waiting.Err() == nil || ctx.Err() != nil {
+		return err
+	}
+	by, age, asked := openTransaction(ctx, side)
+	if asked != nil || by == "" {
+		return errors.Join(err, asked)
+	}
+	f.engine.Held(by, age)
+	return errors.Join(fmt.Errorf("cdc/postgres: no slot can be made before the end of %s", by), f.engine.Whole(ctx, "there is no slot, and none can be made before the end of "+by))
+}
+
+// openTransaction says which transaction is the oldest that runs and has changed something. The database keeps its log from there on for each slot.
+func openTransaction(ctx context.Context, side *pgx.Conn) (by string, age time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var seconds float64
+	err = side.QueryRow(ctx, `SELECT said, seconds FROM (
+		SELECT format('a transaction of pid %s (role %s, application %s, database %s, %s)', pid, usename, application_name, datname, state) AS said,
+			extract(epoch FROM clock_timestamp() - xact_start)::float8 AS seconds, age(backend_xid) AS age
+		FROM pg_stat_activity WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid()
+		UNION ALL SELECT format('the prepared transaction %s (role %s, database %s)', gid, owner, database), extract(epoch FROM clock_timestamp() - prepared)::float8, age(transaction)
+		FROM pg_prepared_xacts
+		UNION ALL SELECT 'a transaction that this role may not see (see it with: GRANT pg_read_all_stats TO ' || quote_ident(current_user) || ')', 0, 0
+		WHERE txid_snapshot_xmin(txid_current_snapshot()) < txid_snapshot_xmax(txid_current_snapshot())) t
+		ORDER BY age DESC LIMIT 1`).Scan(&by, &seconds)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", 0, nil
+	}
+	if err != nil {
+		return "", 0, fmt.Errorf("cdc/postgres: ask which transactions are open: %w", err)
+	}
+	return by, time.Duration(seconds * float64(time.Second)), nil
+}
+
+// holder asks who holds the log back, if it is not the feed: most of what the slot holds back is before what the feed has confirmed.
+func (f *Feed) holder(ctx context.Context, side *pgx.Conn, s slot) (by string, err error) {
+	var age time.Duration
+	if s.retained-s.behind > s.retained/2 && s.retained > segment {
+		if by, age, err = openTransaction(ctx, side); err != nil {
+			return "", err
+		}
+	}
+	f.engine.Held(by, age)
+	return by, nil
+}
+
+// segment is the size of a file of the log, as a rule. Less than some of them say nothing.
+const segment = 16 << 20
+
 // givenUp is why a slot is not read any more.
 type givenUp string
 
 func (why givenUp) Error() string { return "cdc/postgres: the slot is given up: " + string(why) }
 
-// bound returns a givenUp if the slot holds back too much, and warns at half of that.
-func (f *Feed) bound(s slot) error {
+// bound returns a givenUp if the slot holds back too much, and warns at half of that. A transaction that was left open holds it back, too, although the feed is not
+// behind: then the lines say whose it is.
+func (f *Feed) bound(ctx context.Context, side *pgx.Conn, s slot) error {
+	by, err := f.holder(ctx, side, s)
+	if err != nil {
+		return err
+	}
 	limit := f.cfg.MaxRetained
 	half := limit > 0 && s.retained > limit/2
 	if half && !f.warned {
-		f.cfg.Logger.Warn("cdc: the slot holds back more than half of MaxRetained", "bytes", s.retained, "MaxRetained", limit)
+		f.cfg.Logger.Warn("cdc: the slot holds back more than half of MaxRetained", "bytes", s.retained, "behind", s.behind, "MaxRetained", limit, "held by", by)
 	}
 	f.warned = half
 	if limit > 0 && s.retained > limit {
-		return givenUp(fmt.Sprintf("it held back more than MaxRetained (%d bytes)", limit))
+		why := fmt.Sprintf("it held back more than MaxRetained (%d bytes)", limit)
+		if by != "" {
+			why += fmt.Sprintf(", of which the feed was %d behind: the rest was held by %s", s.behind, by)
+		}
+		return givenUp(why)
 	}
 	return nil
 }

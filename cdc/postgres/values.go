@@ -1,15 +1,11 @@
 package postgres
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pglogrepl"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/cacheguard/go/cdc"
 	"github.com/cacheguard/go/cdc/internal/engine"
@@ -17,14 +13,15 @@ import (
 
 // relation is a table, as the log has it.
 type relation struct {
-	table    *engine.Table // nil: it is not mapped
+	tables   []*engine.Table // mapped ones that it is, or belongs to
 	columns  []string
 	types    []uint32
+	kinds    []kind // of the types, if it is mapped
 	identity []bool // whether the log has the old value of the column
 }
 
-func newRelation(table *engine.Table, m *pglogrepl.RelationMessage) *relation {
-	r := &relation{table: table}
+func newRelation(m *pglogrepl.RelationMessage) *relation {
+	r := new(relation)
 	for _, c := range m.Columns {
 		r.columns = append(r.columns, c.Name)
 		r.types = append(r.types, c.DataType)
@@ -79,30 +76,7 @@ func (r *relation) value(i int, c *pglogrepl.TupleDataColumn, err error) (any, e
 	case c.DataType != pglogrepl.TupleDataTypeText:
 		return nil, errors.New("the log has it in a format that was not asked for")
 	}
-	return parse(r.types[i], string(c.Data))
-}
-
-// parse makes a value of its text.
-func parse(kind uint32, text string) (any, error) {
-	switch kind {
-	case pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.OIDOID:
-		return strconv.ParseInt(text, 10, 64)
-	case pgtype.Float4OID, pgtype.Float8OID:
-		return strconv.ParseFloat(text, 64)
-	case pgtype.BoolOID:
-		return text == "t", nil
-	case pgtype.ByteaOID:
-		return hex.DecodeString(strings.TrimPrefix(text, `\x`))
-	case pgtype.BPCharOID:
-		return strings.TrimRight(text, " "), nil // as comparisons have it
-	case pgtype.DateOID:
-		return moment(time.DateOnly, text)
-	case pgtype.TimestampOID:
-		return moment("2006-01-02 15:04:05.999999", text)
-	case pgtype.TimestamptzOID:
-		return moment("2006-01-02 15:04:05.999999Z07", text)
-	}
-	return text, nil
+	return r.kinds[i].parse(string(c.Data))
 }
 
 // moment keeps the text of what Go has no time for: infinity, and years before Christ.

@@ -57,6 +57,11 @@ func (g *pagedGuard) findings() (all []finding) {
 			Result: warning, Detail: fmt.Sprintf("%d of %d hits of the shadow were old values: some writes do not invalidate", s.Old, s.Hits),
 		})
 	}
+	if g.Altered > 0 {
+		all = append(all, finding{
+			Result: warning, Detail: fmt.Sprintf("%d values do not come back from the codec as they were: its log names a field", g.Altered),
+		})
+	}
 	if len(g.Running) > 0 && g.Running[0].Took >= longLoad { // it is the longest
 		load := g.Running[0]
 		all = append(all, finding{Result: warning, Detail: fmt.Sprintf("a load of %q has run for %s", load.Key, seconds(load.Took))})
@@ -129,6 +134,8 @@ func (p *paged) feedFindings() (all []finding) {
 		switch {
 		case f.Problem != "":
 			all = append(all, finding{Result: wrong, Detail: fmt.Sprintf("feed %s: changes wait to be invalidated: %s", f.Name, f.Problem)})
+		case f.HeldBy != "":
+			all = append(all, finding{Result: warning, Detail: fmt.Sprintf("feed %s: %s", f.Name, f.trouble())})
 		case f.Behind >= longBehind:
 			all = append(all, finding{Result: warning, Detail: fmt.Sprintf("feed %s is behind for %s", f.Name, seconds(f.Behind))})
 		}

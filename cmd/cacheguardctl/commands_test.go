@@ -64,7 +64,7 @@ func TestCheckAndInvalidateKnowClusters(t *testing.T) {
 
 func newGuard(t *testing.T, rdb cacheguard.Redis, prefix string) *cacheguard.Guard {
 	t.Helper()
-	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: prefix})
+	guard, err := cacheguard.New(rdb, cacheguard.Config{RedisTimeout: redistest.Patience, Prefix: prefix})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestInvalidateRemovesACacheAndLeavesTheOthers(t *testing.T) {
 func TestInspectShowsAnEntryAndWhoLoadsAKey(t *testing.T) {
 	t.Parallel()
 	prefix := "test-" + rand.Text()
-	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{Prefix: prefix, Instance: "shop-1"})
+	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, Prefix: prefix, Instance: "shop-1"})
 	expect.ErrorIs(t, err, nil)
 	t.Cleanup(func() { _ = guard.Close() }) // always nil
 	keep(t, guard, "a")
@@ -202,12 +202,12 @@ func TestBypassReachesEveryInstanceAndEnds(t *testing.T) {
 func TestLocksAreShownAndRevoked(t *testing.T) {
 	t.Parallel()
 	prefix := "test-" + rand.Text()
-	one, err := mutex.New(shared.Client(t), mutex.Config{Prefix: prefix})
+	one, err := mutex.New(shared.Client(t), mutex.Config{RedisTimeout: redistest.Patience, Prefix: prefix})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = one.Close() }) // always nil
-	many, err := rwlock.New(shared.Client(t), rwlock.Config{Prefix: prefix})
+	many, err := rwlock.New(shared.Client(t), rwlock.Config{RedisTimeout: redistest.Patience, Prefix: prefix})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func TestLocksAreShownAndRevoked(t *testing.T) {
 func TestASemaphoreIsShownWithEachOfItsHoldersAndRevoked(t *testing.T) {
 	t.Parallel()
 	prefix := "test-" + rand.Text()
-	reports, err := semaphore.New(shared.Client(t), semaphore.Config{Prefix: prefix, Permits: 2, Instance: "shop-1"})
+	reports, err := semaphore.New(shared.Client(t), semaphore.Config{RedisTimeout: redistest.Patience, Prefix: prefix, Permits: 2, Instance: "shop-1"})
 	expect.ErrorIs(t, err)
 	t.Cleanup(func() { _ = reports.Close() }) // always nil
 	first, err := reports.Lock(t.Context(), "reports")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/mutex"
 )
 
@@ -32,7 +33,7 @@ func TestWhatManyNoticeIsDoneOnlyWhenSomebodySaysYes(t *testing.T) {
 	t.Parallel()
 	prefix := "test-" + rand.Text()
 	guard := newGuard(t, shared.Client(t), prefix)
-	locks, err := mutex.New(shared.Client(t), mutex.Config{Prefix: prefix})
+	locks, err := mutex.New(shared.Client(t), mutex.Config{RedisTimeout: redistest.Patience, Prefix: prefix})
 	expect.ErrorIs(t, err)
 	t.Cleanup(func() { _ = locks.Close() }) // always nil
 	keep(t, guard, "a")

@@ -60,9 +60,12 @@ type feed struct {
 	Behind        float64 `json:"behind"`
 	BehindBytes   int64   `json:"behind_bytes"`
 	Retained      int64   `json:"retained_bytes"`
+	HeldBy        string  `json:"held_by"` // although the feed is not behind; empty: nobody
+	HeldFor       float64 `json:"held_for"`
 	Rows          uint64  `json:"rows"`
 	Invalidations uint64  `json:"invalidations"`
 	Whole         uint64  `json:"whole"`
+	Unmapped      uint64  `json:"unmapped"`
 	Reconnects    uint64  `json:"reconnects"`
 	Problem       string  `json:"problem"`
 }
@@ -75,17 +78,25 @@ type shownFeeds struct {
 }
 
 func (s shownFeeds) rows() [][]string {
-	rows := [][]string{{"FEED", "INSTANCE", "STATE", "BEHIND", "NOT INVALIDATED", "KEPT", "ROWS", "INVALIDATIONS", "WHOLE", "RECONNECTS", "PROBLEM"}}
+	rows := [][]string{{"FEED", "INSTANCE", "STATE", "BEHIND", "NOT INVALIDATED", "KEPT", "ROWS", "INVALIDATIONS", "WHOLE", "WITHOUT KEYS", "RECONNECTS", "PROBLEM"}}
 	for _, f := range s.Feeds {
 		state, behind := "stands by", "-"
 		if f.Reading {
 			state, behind = "reads", short(f.Behind)
 		}
 		rows = append(rows, []string{
-			f.Name, f.Instance, state, behind, mib(f.BehindBytes), mib(f.Retained), count(f.Rows), count(f.Invalidations), count(f.Whole), count(f.Reconnects), f.Problem,
+			f.Name, f.Instance, state, behind, mib(f.BehindBytes), mib(f.Retained), count(f.Rows), count(f.Invalidations), count(f.Whole), count(f.Unmapped), count(f.Reconnects), f.trouble(),
 		})
 	}
 	return rows
+}
+
+// trouble is what is wrong, or else who holds the log back.
+func (f *feed) trouble() string {
+	if f.Problem != "" || f.HeldBy == "" {
+		return f.Problem
+	}
+	return "the log is held back by " + f.HeldBy + map[bool]string{true: ", open for " + seconds(f.HeldFor)}[f.HeldFor > 0]
 }
 
 func count(n uint64) string { return strconv.FormatUint(n, 10) }
@@ -101,6 +112,9 @@ func (c *feedStatus) Run(e *env) error {
 	})
 	if errors.Is(err, errNoPage) {
 		return err
+	}
+	if len(s.Feeds) == 0 && err == nil {
+		err = errors.New("there is no feed on these instances (admin.Config.Feeds)")
 	}
 	reading := make(map[string]bool)
 	for _, f := range s.Feeds {

@@ -13,6 +13,7 @@ import (
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/cdc"
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 // made is a feed that the test has made up.
@@ -31,14 +32,16 @@ const noRedis = "redis://127.0.0.1:1"
 // instanceWith is the page of an instance that has the feed.
 func instanceWith(t *testing.T, name string, f admin.Feed) string {
 	t.Helper()
-	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{Prefix: "feeds", Instance: name})
+	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, Prefix: "feeds", Instance: name})
 	expect.ErrorIs(t, err)
 	t.Cleanup(func() { _ = guard.Close() }) // always nil
 	report, err := cdc.NewReport(cdc.ReportConfig{})
 	expect.ErrorIs(t, err)
-	page := httptest.NewServer(admin.NewHandler(admin.Config{
-		Guards: []*cacheguard.Guard{guard}, Feeds: map[string]admin.Feed{"shop": f}, Reports: map[string]*cdc.Report{"shop": report},
-	}))
+	cfg := admin.Config{Guards: []*cacheguard.Guard{guard}}
+	if f != nil {
+		cfg.Feeds, cfg.Reports = map[string]admin.Feed{"shop": f}, map[string]*cdc.Report{"shop": report}
+	}
+	page := httptest.NewServer(admin.NewHandler(cfg))
 	t.Cleanup(page.Close)
 	return page.URL
 }
@@ -73,6 +76,9 @@ func TestReportsOfAllInstancesAreShown(t *testing.T) {
 	page := instanceWith(t, "shop-1", made{})
 	ctl(t, noRedis, "cdc", "report", "--page", page).want(t, done, "shop on shop-1: 0 rows were looked at")
 	ctl(t, noRedis, "cdc", "report").want(t, misused, "CACHEGUARD_PAGES")
+	without := instanceWith(t, "shop-2", nil)
+	ctl(t, noRedis, "cdc", "report", "--page", page+","+without).want(t, failed, "shop on shop-1", "there is no report on shop-2")
+	ctl(t, noRedis, "cdc", "status", "--page", without).want(t, failed, "there is no feed")
 }
 
 func TestTriggersArePrintedForAMigration(t *testing.T) {

@@ -29,7 +29,7 @@ import (
 func everyCommand(t *testing.T, env []string, url string, rdb cacheguard.Redis) {
 	t.Helper()
 	g := newGuard(t, rdb, "shop")
-	locks, err := mutex.New(rdb, mutex.Config{Prefix: "jobs", Instance: "shop-1"})
+	locks, err := mutex.New(rdb, mutex.Config{RedisTimeout: redistest.Patience, Prefix: "jobs", Instance: "shop-1"})
 	expect.ErrorIs(t, err)
 	t.Cleanup(func() { _ = locks.Close() }) // always nil
 	run := func(want string, args ...string) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -62,7 +63,11 @@ func (s shownReports) rows() (rows [][]string) {
 // Run is called by kong.
 func (c *feedReport) Run(e *env) error {
 	s := shownReports{Reports: []report{}}
+	var without []error
 	err := c.each(e, func(p *paged) {
+		if len(p.Reports) == 0 {
+			without = append(without, fmt.Errorf("there is no report on %s (admin.Config.Reports)", p.instance()))
+		}
 		for _, r := range p.Reports {
 			r.Instance = p.instance()
 			s.Reports = append(s.Reports, r)
@@ -74,7 +79,7 @@ func (c *feedReport) Run(e *env) error {
 	if printErr := e.out.print(s); printErr != nil {
 		return printErr
 	}
-	return err
+	return errors.Join(append(without, err)...)
 }
 
 // short is a short duration, for people.

@@ -83,6 +83,7 @@ type pagedGuard struct {
 	Intents                   int
 	Warming                   int
 	Refreshes                 uint64 `json:"failed_refreshes"`
+	Altered                   uint64
 	Shadow                    *pagedShadow
 	Running                   []struct {
 		Key  string

@@ -15,12 +15,13 @@ import (
 	"github.com/cacheguard/go/admin"
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
 func TestWatchSamplesWhatTheCachesOfAnInstanceDo(t *testing.T) {
 	t.Parallel()
 	prefix := "test-" + rand.Text()
-	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{Prefix: prefix, Instance: "shop-1"})
+	guard, err := cacheguard.New(shared.Client(t), cacheguard.Config{RedisTimeout: redistest.Patience, Prefix: prefix, Instance: "shop-1"})
 	expect.ErrorIs(t, err)
 	t.Cleanup(func() { _ = guard.Close() }) // always nil
 	products, err := cacheguard.NewCache(guard, cacheguard.CacheConfig[int, string]{

@@ -12,7 +12,8 @@
 // A Locker has one lease in etcd, its session, which it keeps alive every third of TTL while it lives. Each caller puts its own key
 // under the lock's, Prefix:name/, with that lease. The keys' create revisions are the order of the queue. The first has the lock; each
 // other caller watches the key before its own, and looks again when that is gone: one is woken, not all. The fence is the key's create
-// revision, which grows with every change in etcd. Unlock deletes the key. TryLock puts a key only where none is.
+// revision, which grows with every change in etcd. Unlock deletes the key. TryLock puts a key only where none is. A user of etcd needs the right to
+// read and write the keys that begin with the Prefix, as it is in a URL's path, and no others.
 //
 // A lease is trusted for TTL from before the sending of the last request that the leader answered for the session; etcd counts
 // from a later moment. A grant checks in one transaction that the caller's key, and so the session, is still there.

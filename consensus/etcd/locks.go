@@ -41,11 +41,11 @@ type place struct {
 	holder   store.Holder
 }
 
-// newcomer is a place that is not in etcd yet. Names are escaped, so that no queue is part of another.
+// newcomer is a place that is not in etcd yet. Names are escaped, so that no queue is part of another, and none has an exclamation mark.
 func (s *locks) newcomer(c *session, name string) *place {
-	queue := url.PathEscape(name) + "/"
-	id := rand.Text()
-	return &place{locks: s, session: c, queue: queue, key: queue + id, gone: "gone/" + queue + id, memory: newLease()}
+	escaped, id := url.PathEscape(name), rand.Text()
+	queue := escaped + "/"
+	return &place{locks: s, session: c, queue: queue, key: queue + id, gone: escaped + "!" + id, memory: newLease()}
 }
 
 // Acquire queues, and waits for the key before its own, and that one alone, to go.

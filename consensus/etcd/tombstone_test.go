@@ -25,7 +25,7 @@ func (l *losses) intercept(
 	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
 ) error {
 	lost := status.Error(codes.Unavailable, "lost")
-	if txn, is := req.(*etcdserverpb.TxnRequest); is && strings.Contains(txn.String(), "gone/") && len(txn.Success) == 2 && l.tombstones.Add(-1) >= 0 {
+	if txn, is := req.(*etcdserverpb.TxnRequest); is && strings.Contains(txn.String(), "lock:x!") && len(txn.Success) == 2 && l.tombstones.Add(-1) >= 0 {
 		return lost
 	}
 	err := invoke(ctx, method, req, reply, cc, opts...)

@@ -118,7 +118,7 @@ func TestAConnectionServesNobodyElseBeforeTheRequestToCancelItsWaitHasEnded(t *t
 }
 
 func TestWaitsThatAreGivenUpCancelNoStatementOfOthers(t *testing.T) {
-	for name, addr := range map[string]string{"PostgreSQL": examples.Addr(), "PgBouncer": servers.StartPgBouncer(t, examples.Addr(), answers)} {
+	for name, addr := range map[string]string{"PostgreSQL": examples.Addr(), "PgBouncer": servers.StartPgBouncer(t, "session", examples.Addr(), answers)} {
 		t.Run(name, func(t *testing.T) {
 			k, err := New(newPool(t, addr), Config{Prefix: t.Name(), Timeout: 10 * time.Second, TTL: time.Minute})
 			if err != nil {

@@ -18,8 +18,8 @@
 //
 // A process that has the advisory lock and finds another's lease_ms in the row knows that the last holder has not unlocked. It
 // waits for that long before it takes the lock, on the connection, so that it keeps its turn. The row notes when the wait
-// began (free_at), so that others need not start over. The holder asks its connection for a sign of life every third of TTL,
-// and trusts the lock for TTL from then. So its context has ended when another caller takes the lock: after a crash of the
+// began (free_at), so that others need not start over. The holder asks its session for a sign of life every third of TTL, which is that
+// it has the advisory lock, and trusts the lock for TTL from then. So its context has ended when another caller takes the lock: after a crash of the
 // database, a connection that was cut on either side, or a pg_terminate_backend.
 //
 // Anyone may crash, be paused, be cancelled or lose a reply at any point:
@@ -47,7 +47,8 @@
 //     tcp_keepalives_idle and tcp_user_timeout on the server.
 //   - The order is that in which processes began to wait in the database, as PostgreSQL grants advisory locks in the order of
 //     asking. Callers of one process take turns with those of others.
-//   - A pooler between must keep sessions: PgBouncer in session mode, or none.
+//   - A pooler between must keep sessions: PgBouncer in session mode, or none. SelfCheck finds one that does not. Behind it locks are refused, or lost at
+//     the next sign of life.
 //   - PostgreSQL does not see a deadlock among locks that callers take one by one, as each has its own connection.
 //   - A wait is a statement that runs. It holds back vacuum for as long as it takes, and shows in pg_stat_activity.
 //   - The database's clock, if it is set forward: PostgreSQL takes that for time that sessions were idle, and may end them. Leases are lost

@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -51,6 +53,57 @@ func CreateTable(ctx context.Context, pool *pgxpool.Pool) error {
 		return fmt.Errorf("postgres: create the table of locks: %w", err)
 	}
 	return nil
+}
+
+// SelfCheck checks whether locks work on the pool: the table is there, its user may change it, and connections keep their sessions. A pooler
+// between, such as PgBouncer in transaction mode, may not keep them; then locks are refused, or lost again. Call it when a service starts. It takes
+// two connections, and ends with ctx. The error says what is wrong.
+func SelfCheck(ctx context.Context, pool *pgxpool.Pool) error {
+	if err := selfCheck(ctx, pool); err != nil {
+		return fmt.Errorf("postgres: self-check: %w", err)
+	}
+	return nil
+}
+
+func selfCheck(ctx context.Context, pool *pgxpool.Pool) error {
+	if pool.Config().MaxConns < 2 {
+		return errors.New("the pool has one connection")
+	}
+	one, err := pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer one.Release()
+	if _, err := one.Exec(ctx, `UPDATE cacheguard_locks SET lease_ms = 0 WHERE false`); err != nil {
+		return err
+	}
+	if _, err := one.Exec(ctx, `INSERT INTO cacheguard_locks (name) SELECT '' WHERE false`); err != nil {
+		return err
+	}
+	key := rand.Int32()
+	if _, err := one.Exec(ctx, `SELECT pg_advisory_lock(0, $1)`, key); err != nil {
+		return err
+	}
+	other, err := pool.Begin(ctx) // a pooler gives it a session for as long as it lasts: if it is one's, that gets another one
+	if err != nil {
+		return err
+	}
+	defer func() { _ = other.Rollback(ctx) }() // it has changed nothing
+	var shared, kept bool
+	const free = `SELECT pg_advisory_unlock(0, $1)`
+	err = other.QueryRow(ctx, `SELECT `+hasLock("0", "$1"), key).Scan(&shared)
+	if err == nil {
+		err = one.QueryRow(ctx, `SELECT `+hasLock("0", "$1"), key).Scan(&kept)
+	}
+	if err == nil && shared {
+		_, err = other.Exec(ctx, free, key)
+	} else if err == nil && kept {
+		_, err = one.Exec(ctx, free, key)
+	}
+	if err == nil && (shared || !kept) {
+		err = errNoSession
+	}
+	return err
 }
 
 // createTable lets one process at a time create the table: IF NOT EXISTS alone can fail when two do so at once.

@@ -42,7 +42,17 @@ type session struct {
 	conn  *pgxpool.Conn
 	class int32 // the table's oid
 	id    int32 // of the row
+	fence int64 // that it was claimed with
 }
+
+// hasLock is whether this session has the advisory lock of a class and an id. The connection alone does not say so: a pooler may have put
+// another session behind it.
+func hasLock(class, id string) string {
+	return `EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND pid = pg_backend_pid()
+		AND classid::int = ` + class + ` AND objid::int = ` + id + ` AND objsubid = 2)`
+}
+
+var errNoSession = errors.New("the session is not this connection's own: a pooler between must keep sessions, as PgBouncer does in session mode")
 
 // patience lifts the time-outs of statements for one transaction: a wait ends with its context.
 const patience = `SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)`
@@ -58,9 +68,17 @@ const settings = `SELECT
 
 const reset = `RESET idle_session_timeout; RESET client_connection_check_interval`
 
+// A session that has the advisory lock already gets it once more: then it is another's.
+var (
+	wait = asks(`pg_advisory_lock(tableoid::int, id) IS NOT NULL`)
+	try  = asks(`pg_try_advisory_lock(tableoid::int, id)`)
+)
+
+func asks(how string) string {
+	return `SELECT tableoid::int, id, CASE WHEN ` + hasLock("tableoid::int", "id") + ` THEN NULL ELSE ` + how + ` END FROM cacheguard_locks WHERE name = $1`
+}
+
 const (
-	wait    = `SELECT tableoid::int, id, pg_advisory_lock(tableoid::int, id) IS NOT NULL FROM cacheguard_locks WHERE name = $1`
-	try     = `SELECT tableoid::int, id, pg_try_advisory_lock(tableoid::int, id) FROM cacheguard_locks WHERE name = $1`
 	free    = `SELECT pg_advisory_unlock(tableoid::int, id) FROM cacheguard_locks WHERE name = $1`
 	addName = `INSERT INTO cacheguard_locks (name) VALUES ($1) ON CONFLICT (name) DO NOTHING`
 )
@@ -71,15 +89,21 @@ func (s *session) Queue(giveUp context.Context, name string, waits bool) (taken 
 		return false, fmt.Errorf("no text of PostgreSQL has a zero byte, as %q", name)
 	}
 	for range 2 {
+		var answer *bool // nil: see asks
 		if waits {
-			taken, err = s.wait(giveUp, name)
+			answer, err = s.wait(giveUp, name)
 		} else {
 			err = s.bounded(giveUp, func(ctx context.Context) error {
-				return s.conn.QueryRow(ctx, try, name).Scan(&s.class, &s.id, &taken)
+				return s.conn.QueryRow(ctx, try, name).Scan(&s.class, &s.id, &answer)
 			})
 		}
-		if !errors.Is(err, pgx.ErrNoRows) {
-			return taken, err
+		switch {
+		case err == nil && answer == nil:
+			return false, errNoSession
+		case err == nil:
+			return *answer, nil
+		case !errors.Is(err, pgx.ErrNoRows):
+			return false, err
 		}
 		err = s.bounded(giveUp, func(ctx context.Context) error {
 			_, err := s.conn.Exec(ctx, addName, name)
@@ -98,7 +122,7 @@ func (s *session) bounded(giveUp context.Context, request func(context.Context) 
 }
 
 // wait does not end with giveUp either. It cancels the statement.
-func (s *session) wait(giveUp context.Context, name string) (taken bool, err error) {
+func (s *session) wait(giveUp context.Context, name string) (taken *bool, err error) {
 	ctx, cut := context.WithCancel(context.WithoutCancel(giveUp))
 	defer cut()
 	requested := make(chan error, 1)
@@ -117,9 +141,9 @@ func (s *session) wait(giveUp context.Context, name string) (taken bool, err err
 	// A request to cancel that was given up may arrive later and hit the next statement, and so may one that met an answer, so the
 	// connection is not used again.
 	if code, ok := errors.AsType[*pgconn.PgError](err); ok && code.Code == queryCanceled && failed == nil {
-		return false, s.undo(giveUp, name)
+		return nil, s.undo(giveUp, name)
 	}
-	return false, fmt.Errorf("the wait was cancelled: %v, %v", failed, err) //nolint:errorlint // they may be those of other contexts
+	return nil, fmt.Errorf("the wait was cancelled: %v, %v", failed, err) //nolint:errorlint // they may be those of other contexts
 }
 
 // undo frees the advisory lock that a statement may have got just before it was cancelled: it outlives the transaction.
@@ -182,6 +206,7 @@ func (s *session) Claim(ctx context.Context, waited bool) (fence int64, left tim
 	batch.Queue(claim, s.id, s.ttl.Milliseconds(), waited)
 	var ms int64
 	err = s.last(ctx, &batch, &fence, &ms)
+	s.fence = fence
 	return fence, time.Duration(ms) * time.Millisecond, err
 }
 
@@ -199,16 +224,27 @@ func (s *session) Idle(ctx context.Context) error {
 	}
 }
 
-func (s *session) Ping(ctx context.Context) error { return s.conn.Ping(ctx) }
+// Ping makes sure that the session still has the advisory lock.
+func (s *session) Ping(ctx context.Context) (err error) {
+	var mine bool
+	if err = s.conn.QueryRow(ctx, `SELECT `+hasLock("$1", "$2"), s.class, s.id).Scan(&mine); err == nil && !mine {
+		err = errNoSession
+	}
+	return err
+}
 
 // Leave commits that the lock is given up before the next in the queue can see the row.
 func (s *session) Leave(ctx context.Context, holder bool) error {
 	id := strconv.Itoa(int(s.id)) // numbers, so nothing needs quoting
 	statements := `SELECT pg_advisory_unlock(` + strconv.Itoa(int(s.class)) + `, ` + id + `); ` + reset
 	if holder {
-		statements = `BEGIN; UPDATE cacheguard_locks SET lease_ms = 0, free_at = 0 WHERE id = ` + id + `; COMMIT; ` + statements
+		statements = `BEGIN; UPDATE cacheguard_locks SET lease_ms = 0, free_at = 0 WHERE id = ` + id + ` AND fence = ` +
+			strconv.FormatInt(s.fence, 10) + `; COMMIT; ` + statements
 	}
-	_, err := s.conn.Conn().PgConn().Exec(ctx, statements).ReadAll()
+	results, err := s.conn.Conn().PgConn().Exec(ctx, statements).ReadAll()
+	if err == nil && string(results[len(results)-3].Rows[0][0]) != "t" { // before the two of reset
+		err = errNoSession
+	}
 	return err
 }
 

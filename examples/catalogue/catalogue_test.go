@@ -19,7 +19,7 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/cacheguard/cacheguardtest"
-	"github.com/cacheguard/go/examples/internal/backends"
+	"github.com/cacheguard/go/examples/internal/backends/sqldb"
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
@@ -45,7 +45,7 @@ func (q *queries) Handle(ctx context.Context, r slog.Record) error {
 // openProducts opens a database for one test.
 func openProducts(t *testing.T) (*store, *queries) {
 	t.Helper()
-	db, err := backends.Open(t.Context())
+	db, err := sqldb.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/examples/internal/backends"
+	"github.com/cacheguard/go/examples/internal/backends/sqldb"
 	"github.com/cacheguard/go/examples/internal/program"
 )
 
@@ -55,13 +56,13 @@ func (s *settings) program() program.Program {
 			return nil
 		},
 		Run: func(ctx context.Context, out io.Writer) error {
-			return backends.With(ctx, func(server *backends.RedisServer, db *backends.DB) error { return s.run(ctx, out, server, db) })
+			return sqldb.With(ctx, func(server *backends.RedisServer, db *sqldb.DB) error { return s.run(ctx, out, server, db) })
 		},
 	}
 }
 
 // run runs the service until ctx ends. It closes first what it opened last.
-func (s *settings) run(ctx context.Context, out io.Writer, server *backends.RedisServer, db *backends.DB) (err error) {
+func (s *settings) run(ctx context.Context, out io.Writer, server *backends.RedisServer, db *sqldb.DB) (err error) {
 	log := slog.New(slog.NewTextHandler(out, nil))
 	database, err := openStore(ctx, db, s.query, log)
 	if err != nil {

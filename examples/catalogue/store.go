@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cacheguard/go/examples/internal/backends"
+	"github.com/cacheguard/go/examples/internal/backends/sqldb"
 	"github.com/cacheguard/go/examples/internal/program"
 )
 
@@ -25,13 +25,13 @@ type Product struct {
 
 // store is the database. Nothing in this file knows of a cache.
 type store struct {
-	db    *backends.DB
+	db    *sqldb.DB
 	table string
 	takes time.Duration // what a query takes, beside the database's own time
 	log   *slog.Logger  // gets a line for each query
 }
 
-func openStore(ctx context.Context, db *backends.DB, takes time.Duration, log *slog.Logger) (*store, error) {
+func openStore(ctx context.Context, db *sqldb.DB, takes time.Duration, log *slog.Logger) (*store, error) {
 	table, err := db.Create(ctx, "products",
 		`id BIGINT PRIMARY KEY, name TEXT NOT NULL, category TEXT NOT NULL, cents INTEGER NOT NULL`,
 		`i,

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/examples/internal/backends"
+	"github.com/cacheguard/go/examples/internal/backends/sqldb"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -28,7 +29,7 @@ func startFleet(t *testing.T, query time.Duration, cached bool) *fleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := backends.Open(t.Context())
+	db, err := sqldb.Open(t.Context())
 	if err != nil {
 		t.Fatal(errors.Join(err, server.Close()))
 	}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cacheguard/go/examples/internal/backends"
+	"github.com/cacheguard/go/examples/internal/backends/sqldb"
 )
 
 const instances = 3
@@ -18,7 +19,7 @@ const instances = 3
 // stage is what the fleets share.
 type stage struct {
 	redis *backends.RedisServer
-	db    *backends.DB
+	db    *sqldb.DB
 	shop  *shop
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/examples/internal/backends"
+	"github.com/cacheguard/go/examples/internal/backends/sqldb"
 	"github.com/cacheguard/go/examples/internal/program"
 )
 
@@ -39,7 +40,7 @@ func (s *settings) program() program.Program {
 		Short: map[string]string{"attack": "true", "rate": "200", "duration": "1500ms"},
 		Check: s.check,
 		Run: func(ctx context.Context, out io.Writer) error {
-			return backends.With(ctx, func(server *backends.RedisServer, db *backends.DB) error {
+			return sqldb.With(ctx, func(server *backends.RedisServer, db *sqldb.DB) error {
 				shop, err := openShop(ctx, db, s.query)
 				if err != nil {
 					return err

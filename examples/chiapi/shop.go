@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cacheguard/go/examples/internal/backends"
+	"github.com/cacheguard/go/examples/internal/backends/sqldb"
 	"github.com/cacheguard/go/examples/internal/program"
 )
 
@@ -28,13 +28,13 @@ type Product struct {
 
 // shop is the database. It knows of no cache.
 type shop struct {
-	db        *backends.DB
+	db        *sqldb.DB
 	table     string
 	queryTime time.Duration
 	queries   atomic.Int64
 }
 
-func openShop(ctx context.Context, db *backends.DB, queryTime time.Duration) (*shop, error) {
+func openShop(ctx context.Context, db *sqldb.DB, queryTime time.Duration) (*shop, error) {
 	table, err := db.Create(ctx, "products",
 		`id INTEGER PRIMARY KEY, name TEXT NOT NULL, category INTEGER NOT NULL, cents INTEGER NOT NULL`,
 		fmt.Sprintf(`i, 'Product ' || i, 1 + i %% %d, 100 + i * 37 %% 9900`, categories), products)

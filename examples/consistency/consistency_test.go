@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cacheguard/go/examples/internal/backends"
+	"github.com/cacheguard/go/examples/internal/backends/sqldb"
 	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/rwlock"
 )
@@ -17,9 +17,9 @@ var shared *redistest.Server
 
 func TestMain(m *testing.M) { redistest.Main(m, &shared) }
 
-func newDB(t *testing.T) *backends.DB {
+func newDB(t *testing.T) *sqldb.DB {
 	t.Helper()
-	db, err := backends.Open(t.Context())
+	db, err := sqldb.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestAReaderBeforeTheCommitStoresTheOldPriceUnlessAnIntentStands(t *testing.
 func TestAReadLockHoldsOffTheWriter(t *testing.T) {
 	t.Parallel()
 	d := newDuel(t, pattern{open: openReadLocking})
-	locks, err := rwlock.New(shared.Client(t), rwlock.Config{Prefix: d.prefix})
+	locks, err := rwlock.New(shared.Client(t), rwlock.Config{RedisTimeout: redistest.Patience, Prefix: d.prefix})
 	if err != nil {
 		t.Fatal(err)
 	}

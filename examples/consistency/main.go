@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/examples/internal/backends"
+	"github.com/cacheguard/go/examples/internal/backends/sqldb"
 	"github.com/cacheguard/go/examples/internal/program"
 	"github.com/cacheguard/go/examples/internal/table"
 )
@@ -39,7 +40,7 @@ func (s *settings) program() program.Program {
 		Short: map[string]string{"duration": "400ms"},
 		Check: s.check,
 		Run: func(ctx context.Context, out io.Writer) error {
-			return backends.With(ctx, func(server *backends.RedisServer, db *backends.DB) error { return s.compare(ctx, out, server, db) })
+			return sqldb.With(ctx, func(server *backends.RedisServer, db *sqldb.DB) error { return s.compare(ctx, out, server, db) })
 		},
 	}
 }
@@ -59,7 +60,7 @@ func (s *settings) check() error {
 }
 
 // compare runs one pattern after the other.
-func (s *settings) compare(ctx context.Context, out io.Writer, server *backends.RedisServer, db *backends.DB) error {
+func (s *settings) compare(ctx context.Context, out io.Writer, server *backends.RedisServer, db *sqldb.DB) error {
 	_, _ = fmt.Fprintf(out, "%d instances x %d readers read the prices of %d products, and %d writers raise them.\n"+
 		"The database is %s, %v a query, and ten times as much for one read in %d; the cache is %s.\n"+
 		"A read is stale if it began after an update had returned, in any instance, and shows an older price.\n\n",

@@ -7,20 +7,20 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/cacheguard/go/examples/internal/backends"
+	"github.com/cacheguard/go/examples/internal/backends/sqldb"
 	"github.com/cacheguard/go/examples/internal/program"
 )
 
 // prices is a table of prices that only rise, so that of two prices the older one is known.
 type prices struct {
-	db        *backends.DB
+	db        *sqldb.DB
 	table     string
 	queryTime time.Duration
 	hasRead   func() // for tests: a reader has the row, and has not been told
 	commits   func() // for tests: a transaction is about to commit
 }
 
-func openPrices(ctx context.Context, db *backends.DB, products int, queryTime time.Duration) (*prices, error) {
+func openPrices(ctx context.Context, db *sqldb.DB, products int, queryTime time.Duration) (*prices, error) {
 	table, err := db.Create(ctx, "prices", `id INTEGER PRIMARY KEY, cents INTEGER NOT NULL`, `i, 1000`, products)
 	return &prices{db, table, queryTime, func() {}, func() {}}, err
 }

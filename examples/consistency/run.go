@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/examples/internal/backends"
+	"github.com/cacheguard/go/examples/internal/backends/sqldb"
 	"github.com/cacheguard/go/examples/internal/program"
 )
 
@@ -31,7 +32,7 @@ type result struct {
 // stage is where the runs take place.
 type stage struct {
 	redis *backends.RedisServer
-	db    *backends.DB
+	db    *sqldb.DB
 	settings
 }
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/examples/internal/backends"
+	"github.com/cacheguard/go/examples/internal/backends/sqldb"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { redistest.Main(m, &shared) }
 
 func newRepository(t *testing.T) *Repository {
 	t.Helper()
-	db, err := backends.Open(t.Context())
+	db, err := sqldb.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

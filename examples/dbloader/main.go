@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/examples/internal/backends"
+	"github.com/cacheguard/go/examples/internal/backends/sqldb"
 	"github.com/cacheguard/go/examples/internal/program"
 	"github.com/cacheguard/go/examples/internal/table"
 )
@@ -39,7 +40,7 @@ func (s *settings) program() program.Program {
 		Short: map[string]string{"pages": "100"},
 		Check: s.check,
 		Run: func(ctx context.Context, out io.Writer) error {
-			return backends.With(ctx, func(server *backends.RedisServer, db *backends.DB) error { return s.compare(ctx, out, server, db) })
+			return sqldb.With(ctx, func(server *backends.RedisServer, db *sqldb.DB) error { return s.compare(ctx, out, server, db) })
 		},
 	}
 }
@@ -59,7 +60,7 @@ func (s *settings) check() error {
 }
 
 // compare measures both repositories one after the other.
-func (s *settings) compare(ctx context.Context, out io.Writer, server *backends.RedisServer, db *backends.DB) error {
+func (s *settings) compare(ctx context.Context, out io.Writer, server *backends.RedisServer, db *sqldb.DB) error {
 	_, _ = fmt.Fprintf(out, "2 instances of a shop x %d visitors x %d pages: a user's name, with a product or a list of some.\n"+
 		"Every %dth page or so somebody changes something, and looks whether the other instance shows it.\n"+
 		"The database is %s, %v a query; the cache is %s.\n"+

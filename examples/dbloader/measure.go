@@ -10,6 +10,7 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/examples/internal/backends"
+	"github.com/cacheguard/go/examples/internal/backends/sqldb"
 )
 
 // measured is what came of a run.
@@ -19,7 +20,7 @@ type measured struct {
 }
 
 // measure lets the visitors loose on two instances of the service, which share the database and Redis, and nothing else.
-func (s *settings) measure(ctx context.Context, db *backends.DB, server *backends.RedisServer, wrap bool) (m measured, err error) {
+func (s *settings) measure(ctx context.Context, db *sqldb.DB, server *backends.RedisServer, wrap bool) (m measured, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	repository, err := openRepository(ctx, db, s.query)

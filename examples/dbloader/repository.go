@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cacheguard/go/examples/internal/backends"
+	"github.com/cacheguard/go/examples/internal/backends/sqldb"
 	"github.com/cacheguard/go/examples/internal/program"
 )
 
@@ -37,13 +37,13 @@ type Product struct {
 // Repository is what the service had before it had a cache: methods that read and write the database. Nothing in this
 // file knows of a cache.
 type Repository struct {
-	db              *backends.DB
+	db              *sqldb.DB
 	users, products string        // tables
 	queryTime       time.Duration // what the way to the database and back takes
 	queries         atomic.Int64
 }
 
-func openRepository(ctx context.Context, db *backends.DB, queryTime time.Duration) (*Repository, error) {
+func openRepository(ctx context.Context, db *sqldb.DB, queryTime time.Duration) (*Repository, error) {
 	r := &Repository{db: db, queryTime: queryTime}
 	var err error
 	if r.users, err = db.Create(ctx, "users", `id INTEGER PRIMARY KEY, name TEXT NOT NULL`, `i, 'User ' || i`, users); err != nil {

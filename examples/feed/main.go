@@ -17,6 +17,7 @@ import (
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/cdc"
 	"github.com/cacheguard/go/examples/internal/backends"
+	"github.com/cacheguard/go/examples/internal/backends/sqldb"
 	"github.com/cacheguard/go/examples/internal/program"
 )
 
@@ -37,7 +38,7 @@ func (s *settings) program() program.Program {
 			return nil
 		},
 		Run: func(ctx context.Context, out io.Writer) error {
-			return backends.With(ctx, func(server *backends.RedisServer, db *backends.DB) error { return s.run(ctx, out, server, db) })
+			return sqldb.With(ctx, func(server *backends.RedisServer, db *sqldb.DB) error { return s.run(ctx, out, server, db) })
 		},
 	}
 }
@@ -52,14 +53,14 @@ type feed interface {
 
 // shop is a cache of products.
 type shop struct {
-	db       *backends.DB
+	db       *sqldb.DB
 	table    string
 	guard    *cacheguard.Guard
 	products *cacheguard.Cache[int64, int64] // ids and prices in cents
 	count    int
 }
 
-func (s *settings) run(ctx context.Context, out io.Writer, server *backends.RedisServer, db *backends.DB) (err error) {
+func (s *settings) run(ctx context.Context, out io.Writer, server *backends.RedisServer, db *sqldb.DB) (err error) {
 	table, err := db.Create(ctx, "products", `id bigint PRIMARY KEY, cents bigint NOT NULL`, `i, 100`, s.products)
 	if err != nil {
 		return err

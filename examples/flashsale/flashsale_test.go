@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/examples/internal/backends"
+	"github.com/cacheguard/go/examples/internal/backends/sqldb"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
@@ -26,7 +27,7 @@ func newStage(t *testing.T, s settings) stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := backends.Open(t.Context())
+	db, err := sqldb.Open(t.Context())
 	if err != nil {
 		t.Fatal(errors.Join(err, server.Close()))
 	}

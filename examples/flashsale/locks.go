@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/examples/internal/backends"
+	"github.com/cacheguard/go/examples/internal/backends/sqldb"
 	"github.com/cacheguard/go/examples/internal/table"
 	"github.com/cacheguard/go/internal/testing/rungs"
 )
@@ -63,7 +64,7 @@ func rungWay(r rungs.Rung) (w way, end func(), err error) {
 }
 
 // compareLocks holds a sale under each chosen lock, and says what each survives. One whose server is missing is left out.
-func (s *settings) compareLocks(ctx context.Context, out io.Writer, server *backends.RedisServer, db *backends.DB) (broken error) {
+func (s *settings) compareLocks(ctx context.Context, out io.Writer, server *backends.RedisServer, db *sqldb.DB) (broken error) {
 	rows := [][]string{{"", "sold", "oversold", "orders/s", "p50", "p99", "it survives"}}
 	var round []lockRow
 	sell := func(w way, survives string) error {

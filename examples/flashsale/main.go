@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/cacheguard/go/examples/internal/backends"
+	"github.com/cacheguard/go/examples/internal/backends/sqldb"
 	"github.com/cacheguard/go/examples/internal/program"
 	"github.com/cacheguard/go/examples/internal/table"
 )
@@ -44,7 +45,7 @@ func (s *settings) program() program.Program {
 		Short: map[string]string{"stock": "150", "clients": "20", "each": "10"},
 		Check: s.check,
 		Run: func(ctx context.Context, out io.Writer) error {
-			return backends.With(ctx, func(server *backends.RedisServer, db *backends.DB) error { return s.compare(ctx, out, server, db) })
+			return sqldb.With(ctx, func(server *backends.RedisServer, db *sqldb.DB) error { return s.compare(ctx, out, server, db) })
 		},
 	}
 }
@@ -65,7 +66,7 @@ func (s *settings) check() error {
 }
 
 // compare holds one sale after the other.
-func (s *settings) compare(ctx context.Context, out io.Writer, server *backends.RedisServer, db *backends.DB) error {
+func (s *settings) compare(ctx context.Context, out io.Writer, server *backends.RedisServer, db *sqldb.DB) error {
 	_, _ = fmt.Fprintf(out, "%d instances of a shop sell %s units to %s users, %d at a time. Each may have one;\nbut one user in four clicks twice, at two instances at once.\n"+
 		"The stock is in %s, the orders go to %s.\n",
 		instances, table.Count(s.stock), table.Count(s.clients*s.each), s.clients, server, db)

@@ -3,16 +3,16 @@ package main
 import (
 	"context"
 
-	"github.com/cacheguard/go/examples/internal/backends"
+	"github.com/cacheguard/go/examples/internal/backends/sqldb"
 )
 
 // orders is a table of what was sold. It has no unique index: it is the witness, and does not help.
 type orders struct {
-	db    *backends.DB
+	db    *sqldb.DB
 	table string
 }
 
-func openOrders(ctx context.Context, db *backends.DB) (*orders, error) {
+func openOrders(ctx context.Context, db *sqldb.DB) (*orders, error) {
 	table, err := db.Create(ctx, "orders", `buyer INTEGER NOT NULL`, "", 0)
 	return &orders{db, table}, err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/examples/internal/backends"
+	"github.com/cacheguard/go/examples/internal/backends/sqldb"
 	"github.com/cacheguard/go/examples/internal/program"
 )
 
@@ -18,7 +19,7 @@ const instances = 3
 // stage is where the sales take place.
 type stage struct {
 	redis *backends.RedisServer
-	db    *backends.DB
+	db    *sqldb.DB
 	settings
 }
 

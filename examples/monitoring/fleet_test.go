@@ -82,7 +82,8 @@ func (f *fleet) instance(name string) *shopped {
 	f.urls = append(f.urls, exporter.URL)
 	s := new(shopped)
 	s.guard, err = cacheguard.New(rdb, cacheguard.Config{
-		Prefix: "shop", Instance: name, TTL: 4 * time.Second, StaleFor: 4 * time.Second, LeaseTTL: 2 * time.Second, MaxLoads: 8, FleetLoads: 12,
+		RedisTimeout: redistest.Patience,
+		Prefix:       "shop", Instance: name, TTL: 4 * time.Second, StaleFor: 4 * time.Second, LeaseTTL: 2 * time.Second, MaxLoads: 8, FleetLoads: 12,
 		Verify: cacheguard.VerifyConfig{OneIn: 20}, MaxValueBytes: 1000, Local: cacheguard.LocalConfig{MaxBytes: 30_000, TTL: time.Second}, Hooks: m.Guard("shop"),
 	})
 	f.must(err)
@@ -98,10 +99,10 @@ func (f *fleet) instance(name string) *shopped {
 		}
 		_, _ = w.Write([]byte("page")) // nobody reads it
 	}))
-	s.jobs, err = mutex.New(rdb, mutex.Config{Prefix: "jobs", Instance: name, Hooks: m.Lock("jobs")})
+	s.jobs, err = mutex.New(rdb, mutex.Config{RedisTimeout: redistest.Patience, Prefix: "jobs", Instance: name, Hooks: m.Lock("jobs")})
 	f.must(err)
 	f.jobs = s.jobs
-	s.reports, err = semaphore.New(rdb, semaphore.Config{Prefix: "jobs", Instance: name, Permits: 2, Hooks: m.Lock("reports")})
+	s.reports, err = semaphore.New(rdb, semaphore.Config{RedisTimeout: redistest.Patience, Prefix: "jobs", Instance: name, Permits: 2, Hooks: m.Lock("reports")})
 	f.must(err)
 	f.Cleanup(func() { _ = errors.Join(s.guard.Close(), s.jobs.Close(), s.reports.Close()) }) // always nil
 	return s

@@ -18,6 +18,7 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/cdc"
+	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/metrics"
 )
 
@@ -72,7 +73,7 @@ func exported(t *testing.T) map[string][]string {
 	}
 	client := redis.NewClient(&redis.Options{}) // is not asked
 	defer client.Close()
-	guard, err := cacheguard.New(client, cacheguard.Config{Hooks: m.Guard("shop")})
+	guard, err := cacheguard.New(client, cacheguard.Config{RedisTimeout: redistest.Patience, Hooks: m.Guard("shop")})
 	if err != nil {
 		t.Fatal(err)
 	}

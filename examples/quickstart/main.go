@@ -1,107 +1,118 @@
 // Quickstart lets a crowd of callers hammer one product whose cache entry keeps expiring, with three caches one after
 // another: GET and SET by hand, the same behind a singleflight in each instance, and cacheguard. It compares the load on
-// the database.
+// the database. The three caches are in internal/crowd/main.go.
 //
-// It needs nothing but Go. REDIS_URL and DATABASE_URL name a real Redis and a real PostgreSQL to use instead. The crowd is in
-// ../internal/stampede.
+// It needs nothing but Go. REDIS_URL names a real Redis to use instead of the embedded one.
+//
+// This program only compiles and runs the other, because go run says nothing while it compiles, and the first time that takes
+// a minute. It imports the standard library alone, so it is there within seconds.
 package main
 
 import (
+	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
 	"time"
-
-	"github.com/redis/go-redis/v9"
-	"golang.org/x/sync/singleflight"
-
-	"github.com/cacheguard/go/cacheguard"
-	"github.com/cacheguard/go/examples/internal/backends"
-	"github.com/cacheguard/go/examples/internal/program"
-	"github.com/cacheguard/go/examples/internal/stampede"
 )
 
-func main() { newProgram().Main() }
+const crowd = "github.com/cacheguard/go/examples/quickstart/internal/crowd"
 
-func newProgram() program.Program {
-	return stampede.Quickstart(
-		stampede.Contestant{Name: "by hand", Open: openByHand},
-		stampede.Contestant{Name: "singleflight", Open: openShared},
-		stampede.Contestant{Name: "cacheguard", Open: openGuarded},
-	)
-}
-
-func key(id int) string { return fmt.Sprintf("product:%d", id) }
-
-// guarded is all it takes: one Guard for each process, and the query in the place where a cache would miss.
-type guarded struct {
-	guard *cacheguard.Guard
-	db    *backends.ProductDB
-}
-
-func openGuarded(rdb *redis.Client, db *backends.ProductDB, prefix string, ttl time.Duration) (stampede.Shop, error) {
-	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: prefix, TTL: ttl})
-	return guarded{guard, db}, err
-}
-
-func (s guarded) Product(ctx context.Context, id int) (backends.Product, error) {
-	return cacheguard.Get(ctx, s.guard, key(id), func(ctx context.Context) (backends.Product, error) {
-		return s.db.Product(ctx, id) // runs once, however many instances and callers ask
-	})
-}
-
-func (s guarded) Close() error { return s.guard.Close() }
-
-// byHand has the cache that is usually written: ask Redis, on a miss ask the database and store what it said. When the entry
-// expires, everybody who asks misses it, and everybody goes to the database.
-type byHand struct {
-	rdb    *redis.Client
-	db     *backends.ProductDB
-	prefix string
-	ttl    time.Duration
-}
-
-func openByHand(rdb *redis.Client, db *backends.ProductDB, prefix string, ttl time.Duration) (stampede.Shop, error) {
-	return byHand{rdb, db, prefix, ttl}, nil
-}
-
-func (s byHand) Product(ctx context.Context, id int) (p backends.Product, err error) {
-	entry := s.prefix + ":{" + key(id) + "}" // where a Guard has it too
-	cached, err := s.rdb.Get(ctx, entry).Bytes()
-	if err == nil {
-		return p, json.Unmarshal(cached, &p)
-	}
-	if !errors.Is(err, redis.Nil) {
-		return p, err
-	}
-	if p, err = s.db.Product(ctx, id); err != nil {
-		return p, err
-	}
-	encoded, err := json.Marshal(p)
+func main() {
+	signal.Notify(make(chan os.Signal, 1), os.Interrupt) // Ctrl-C reaches the other program, too, which tidies up
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	code, err := start(ctx, os.Args[1:])
+	stop()
 	if err != nil {
-		return p, err
+		_, _ = fmt.Fprintf(os.Stderr, "quickstart: %v\n", err)
+		code = 1
 	}
-	return p, s.rdb.Set(ctx, entry, encoded, s.ttl).Err()
+	os.Exit(code)
 }
 
-func (byHand) Close() error { return nil }
-
-// shared is byHand with the calls of an instance shared. Each instance still asks the database, and a caller shares the fate of
-// the one that came first: if that is cancelled, so are all.
-type shared struct {
-	byHand
-	group *singleflight.Group
-}
-
-func openShared(rdb *redis.Client, db *backends.ProductDB, prefix string, ttl time.Duration) (stampede.Shop, error) {
-	return shared{byHand{rdb, db, prefix, ttl}, new(singleflight.Group)}, nil
-}
-
-func (s shared) Product(ctx context.Context, id int) (backends.Product, error) {
-	p, err, _ := s.group.Do(key(id), func() (any, error) { return s.byHand.Product(ctx, id) })
+// start compiles and runs the program, and returns its exit code. An error says why there is none.
+func start(ctx context.Context, args []string) (code int, err error) {
+	folder, err := os.MkdirTemp("", "cacheguard-quickstart-")
 	if err != nil {
-		return backends.Product{}, err
+		return 0, err
 	}
-	return p.(backends.Product), nil
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	binary := filepath.Join(folder, "quickstart.exe") // the ending matters to Windows alone
+
+	if err := build(ctx, binary); err != nil {
+		return 0, err
+	}
+	run := exec.CommandContext(ctx, binary, args...)
+	run.Stdout, run.Stderr = os.Stdout, os.Stderr
+	run.Cancel = func() error { return run.Process.Signal(os.Interrupt) }
+	err = run.Run()
+	if ended := new(exec.ExitError); errors.As(err, &ended) {
+		return max(ended.ExitCode(), 1), nil // it said why
+	}
+	return 0, err
+}
+
+// build compiles the program, and shows how far that is.
+func build(ctx context.Context, binary string) error {
+	compile := exec.CommandContext(ctx, "go", "build", "-v", "-o", binary, crowd)
+	said, err := compile.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := compile.Start(); err != nil {
+		return err
+	}
+	info, err := os.Stdout.Stat()
+	every := 10 * time.Second
+	if err == nil && info.Mode()&os.ModeCharDevice != 0 {
+		every = 0 // a line that changes
+	}
+	problems := follow(said, os.Stdout, every)
+	if err := compile.Wait(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, problems)
+	}
+	return nil
+}
+
+// follow shows what go build -v says: a package, on a line, when it begins to compile it. It returns what else is said. With every
+// 0 it writes one line again and again, otherwise a line in so much time.
+func follow(said io.Reader, out io.Writer, every time.Duration) (problems string) {
+	began, packages := time.Now(), 0
+	shown := began
+	for lines := bufio.NewScanner(said); lines.Scan(); {
+		line := lines.Text()
+		if strings.ContainsAny(line, " :#") {
+			problems += line + "\n"
+			continue
+		}
+		if packages++; packages == 1 {
+			_, _ = fmt.Fprintln(out, "Compiling cacheguard, go-redis, an embedded Redis and a small database. It takes about a minute, this once.")
+		}
+		if every == 0 || time.Since(shown) >= every {
+			shown = time.Now()
+			progress := fmt.Sprintf("  %3d packages, now %s", packages, line)
+			if every == 0 {
+				progress = fmt.Sprintf("\r%-78.78s", progress)
+			} else {
+				progress += "\n"
+			}
+			_, _ = io.WriteString(out, progress)
+		}
+	}
+	if packages > 0 {
+		end := "\n\n"
+		if every == 0 {
+			end = fmt.Sprintf("%62s", "") + end // over what is left of a longer line
+			_, _ = io.WriteString(out, "\r")
+		}
+		_, _ = fmt.Fprintf(out, "  %3d packages in %.0f s%s", packages, time.Since(began).Seconds(), end)
+	}
+	return problems
 }

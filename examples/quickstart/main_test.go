@@ -1,32 +1,38 @@
 package main
 
 import (
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
-
-	"go.uber.org/goleak"
+	"time"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestWhatIsCompiledIsShownAndWhatFailsIsKept(t *testing.T) {
+	t.Parallel()
+	said := "internal/cpu\ngithub.com/redis/go-redis/v9\n# example.com/broken\nbroken.go:1:1: expected 'package'\n"
+	for name, c := range map[string]struct {
+		every time.Duration
+		want  []string
+	}{
+		"a terminal": {0, []string{"Compiling cacheguard", "\r    1 packages, now internal/cpu", "\r    2 packages, now github.com/redis/go-redis/v9", "2 packages in"}},
+		"a file":     {time.Nanosecond, []string{"Compiling cacheguard", "\n    1 packages, now internal/cpu\n", "2 packages in"}},
+	} {
+		var out strings.Builder
+		problems := follow(strings.NewReader(said), &out, c.every)
+		for _, want := range c.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s: no %q in %q", name, want, out.String())
+			}
+		}
+		if want := "# example.com/broken\nbroken.go:1:1: expected 'package'\n"; problems != want {
+			t.Errorf("%s: problems %q, want %q", name, problems, want)
+		}
+	}
+}
 
-// It uses the real Redis and database that REDIS_URL and DATABASE_URL name, if they do.
-func TestEachExpiryCostsManyQueriesByHandAndOneWithTheGuard(t *testing.T) {
-	var out, problems strings.Builder
-	args := strings.Fields("-instances 3 -callers 5 -duration 1500ms -ttl 150ms -query 100ms")
-	if code := newProgram().Execute(t.Context(), args, &out, &problems); code != 0 {
-		t.Errorf("exit code %d: %s", code, problems.String())
-	}
-	row := regexp.MustCompile(`queries per expiry +(\S+) +(\S+) +(\S+)`).FindStringSubmatch(out.String())
-	if row == nil {
-		t.Fatalf("the output has no queries per expiry:\n%s", out.String())
-	}
-	var each [3]float64
-	for i, cell := range row[1:] {
-		each[i], _ = strconv.ParseFloat(cell, 64) // 0: it fails below
-	}
-	if each[0] <= each[1] || each[1] <= 1 || each[2] != 1 {
-		t.Errorf("queries per expiry: %v by hand, %v with a singleflight in each of 3 instances, %v with cacheguard", each[0], each[1], each[2])
+func TestWhatIsCompiledAlreadySaysNothing(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	if problems := follow(strings.NewReader(""), &out, 0); problems != "" || out.Len() > 0 {
+		t.Errorf("%q, %q", problems, out.String())
 	}
 }

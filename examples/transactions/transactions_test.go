@@ -7,6 +7,7 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/examples/transactions/shop"
+	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/testing/expect"
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
@@ -69,6 +70,32 @@ func TestAReaderDuringTheTransactionDoesNotBringTheOldRowBack(t *testing.T) {
 		commit()
 		must(w, <-sold)
 		w.see("after Done", afterSale)
+	})
+}
+
+// With the documented `defer in.Done(ctx)`, ctx is the request's, and that may end before Done has its answer.
+func TestAPOSTWhoseClientLeavesAfterTheCommitIsCreated(t *testing.T) {
+	forEach(t, func(w *world) {
+		w.see("before", before)
+		want := afterSale
+		for _, fails := range []bool{false, true} {
+			ctx, leave := context.WithCancel(w.Context())
+			done := w.proxy.On(redistest.Script(protocol.Source("done")), redistest.Hold).Times(1)
+			if fails {
+				want = `8 at 10000, 10 at 5000, ["1 Boot at 10000" "1 Boot at 10000"]`
+			}
+			sold := make(chan error, 1)
+			go func() { sold <- w.all[0].Buy(ctx, customer, boot, 1) }() // owner: the test; joined below
+			<-done.Hit()                                                 // it is committed
+			leave()
+			w.proxy.Refuse(fails)
+			done.Release()
+			err := <-sold
+			w.proxy.Refuse(false)
+			expect.Equal(w, "what the POST answers", shop.Status(err), http.StatusCreated)
+			expect.Equal(w, "Redis failed", err != nil, fails)
+			redistest.Await(w, "Redis has been told", func() bool { return w.sees(w.all[1]) == want })
+		}
 	})
 }
 

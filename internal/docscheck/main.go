@@ -29,7 +29,8 @@ type problem struct {
 
 func (p problem) String() string { return fmt.Sprintf("%s:%d: %s", p.file, p.line, p.text) }
 
-var checks = []func(tree) ([]problem, error){checkSnippets, checkLinks, checkMentions, checkIdentifiers, checkPackageComments, checkPaths, checkTests, checkWords}
+var checks = []func(tree) ([]problem, error){checkSnippets, checkLinks, checkMentions, checkIdentifiers, checkPackageComments,
+	checkPaths, checkTests, checkPatience, checkWords}
 
 func main() {
 	found, err := run(context.Background(), ".")

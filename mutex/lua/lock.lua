@@ -33,7 +33,8 @@ if again or held and s.token == token then
     leave(key, queue, id) -- it was given the lock out of turn
   end
   if again then
-    return extend(key, inbox, length) or tonumber(s.fence)
+    extend(key, inbox, length)
+    return tonumber(s.fence)
   end
   redis.call('HSET', key, 'holds', s.holds .. id .. ' ') -- another hold for the owner: it does not prolong the lease
   return {1, left, tonumber(s.fence), micros}
@@ -43,7 +44,14 @@ if grace > 0 and patience > 0 then
   local waiter = now + math.min(grace, patience) .. ' ' .. grace .. ' ' .. inbox .. ' ' .. token
   local ticket, came = s.ticket + math.max(micros - s.asked, 1), tonumber(ARGV[6])
   local waited = came > 0 and math.max(micros - came, 0) or 0
-  if redis.call('ZADD', queue, 'NX', whole(ticket - waited), id) == 1 then
+  local added = redis.pcall('ZADD', queue, 'NX', whole(ticket - waited), id)
+  if type(added) == 'table' then
+    if not redis.call('ZSCORE', queue, id) then
+      return added
+    end
+    although_full(key)
+  end
+  if added == 1 or s.ticket == 0 then -- or the lock was deleted, and the queue was not
     s.ticket = ticket
     redis.call('HSET', key, 'waiter:' .. id, waiter, 'ticket', whole(ticket), 'asked', whole(micros))
   else
@@ -60,7 +68,8 @@ local first, fence, err = promote(key, queue)
 if err then
   return err
 elseif first == id then
-  return extend(key, inbox, length) or fence
+  extend(key, inbox, length)
+  return fence
 elseif not first then
   fence, err = give(key, id, token, inbox, length)
   return err or fence

@@ -16,5 +16,6 @@ end
 if not holds(id, id) then
   return redis.call('HGET', key, 'revoked') == id and -1 or 0
 end
+extend(key, '', tonumber(ARGV[2]))
 redis.call('HSET', key, 'token', parked)
-return extend(key, '', tonumber(ARGV[2])) or 1
+return 1

@@ -56,17 +56,21 @@ local function keep(key, length)
   redis.call('HSET', key, 'kept', now + length + 2 * MEMORY)
 end
 
--- Sets the holder's lease, and repairs the key's TTL if somebody else has changed it. Returns an error if Redis refuses.
+-- Lets a script write though memory is full: Redis refuses only what is the first write of a script. For those that keep, or give up,
+-- what they have.
+local function although_full(key)
+  redis.call('HDEL', key, '')
+end
+
+-- Sets the holder's lease, and repairs the key's TTL if somebody else has changed it. The TTL comes first: see although_full.
 local function extend(key, inbox, length)
   if s.holds ~= '' then -- one of an owner's holds: another may have a longer lease, and trusts it
     local deadline, was = parse(s.lease)
     length = math.max(length, math.min(deadline - now, was))
   end
-  redis.call('HSET', key, 'lease', lease(length, inbox))
-  if redis.call('PTTL', key) < length + MEMORY then
-    s.kept = 0
-  end
-  return keep(key, length)
+  redis.call('PEXPIRE', key, length + 2 * MEMORY)
+  s.kept = now + length + 2 * MEMORY
+  redis.call('HSET', key, 'lease', lease(length, inbox), 'kept', s.kept)
 end
 
 -- Gives the lock to an id. If another id has just given it up, s.last is that. Returns the fence, and an error if Redis refuses.

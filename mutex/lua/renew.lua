@@ -8,8 +8,9 @@ local key, id, token = KEYS[1], ARGV[1], ARGV[2]
 if not holds(id, token) then
   return redis.call('HGET', key, 'revoked') == token and -1 or 0
 end
+local _, _, inbox = parse(s.lease)
+extend(key, inbox, tonumber(ARGV[3]))
 if tonumber(ARGV[4]) > tonumber(s.fence) then
   redis.call('HSET', key, 'fence', ARGV[4])
 end
-local _, _, inbox = parse(s.lease)
-return extend(key, inbox, tonumber(ARGV[3])) or 1
+return 1

@@ -9,6 +9,7 @@ local deadline, _, inbox = parse(s.lease)
 if s.token == '' or deadline <= now then
   return 0
 end
+although_full(key)
 redis.call('HSET', key, 'token', '', 'holds', '', 'revoked', s.token)
 if inbox ~= '' then
   redis.pcall('PUBLISH', inbox, #ARGV[1] .. ':' .. ARGV[1] .. s.token) -- if Redis refuses, the next renewal finds out

@@ -32,6 +32,7 @@ if token ~= id then
   local at, to = string.find(' ' .. s.holds, ' ' .. id .. ' ', 1, true)
   s.holds = string.sub(s.holds, 1, at - 1) .. string.sub(s.holds, to)
   if s.holds ~= '' then
+    although_full(key)
     redis.call('HSET', key, 'holds', s.holds, 'last', id)
     return 1
   end
@@ -54,6 +55,7 @@ if s.ticket ~= 0 or successor then
   end
 end
 if type(redis.pcall('HSET', key, 'token', '', 'holds', '', 'last', id)) == 'table' then
-  redis.call('HDEL', key, 'token') -- out of memory
+  redis.call('HDEL', key, 'token', 'holds') -- out of memory: as although_full
+  redis.call('HSET', key, 'last', id)
 end
 return 1

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/testing/redistest"
 	"github.com/cacheguard/go/mutex"
 	"github.com/cacheguard/go/rwlock"
 )
@@ -60,13 +61,13 @@ func openLocks(t *testing.T) (locks, *redis.Client) {
 	prefix, kind := os.Getenv("PREFIX"), os.Getenv("KIND")
 	var l locks
 	if kind == "rwlock" {
-		k, err := rwlock.New(rdb, rwlock.Config{Prefix: prefix, TTL: ttl})
+		k, err := rwlock.New(rdb, rwlock.Config{RedisTimeout: redistest.Patience, Prefix: prefix, TTL: ttl})
 		if err != nil {
 			t.Fatal(err)
 		}
 		l = rwlocks{k}
 	} else {
-		k, err := mutex.New(rdb, mutex.Config{Prefix: prefix, TTL: ttl, Fair: kind == "fair mutex"})
+		k, err := mutex.New(rdb, mutex.Config{RedisTimeout: redistest.Patience, Prefix: prefix, TTL: ttl, Fair: kind == "fair mutex"})
 		if err != nil {
 			t.Fatal(err)
 		}

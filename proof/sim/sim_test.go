@@ -9,6 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/cacheguard/go/internal/testing/expect"
 )
 
 func TestMain(m *testing.M) {
@@ -16,11 +18,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// few are for every run of the tests, with the race detector; `make sim` runs a thousand without it.
-const few = 50
+// few are for every run of the tests; `make sim` runs a thousand.
+func few() uint64 { return uint64(expect.Samples(10, 50)) }
 
 func TestNoSeedBreaksAPromise(t *testing.T) {
-	for seed := range uint64(few) {
+	for seed := range few() {
 		if r := Run(t, seed); len(r.Wrong) > 0 {
 			t.Fatalf("seed %d: %q\n%s", seed, r.Wrong, r.Journal)
 		}
@@ -94,7 +96,7 @@ func (h byHand) serve(bool) {}
 func (h byHand) close() error { return nil }
 
 func TestACacheByHandIsFoundWrong(t *testing.T) {
-	for seed := range uint64(few) {
+	for seed := range uint64(50) {
 		r := run(t, seed, func(rdb *redis.Client, _ plan, _ string, load load) (store, error) { return byHand{rdb, load}, nil })
 		if len(r.Wrong) > 0 {
 			t.Logf("seed %d: %q", seed, r.Wrong)

@@ -10,5 +10,6 @@ local ticket, leaves = ticket_of(token)
 if ticket ~= ARGV[2] or not redis.call('ZSCORE', queue, token) then
   return 0
 end
+although_full()
 stay(queue, token, math.min(now + ARGV[3], leaves))
 return soonest(token)

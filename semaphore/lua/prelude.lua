@@ -53,6 +53,7 @@ end
 local function renew(token, length)
   local till = held > 0 and redis.call('ZSCORE', holders, token)
   if till then
+    although_full()
     hold(token, math.max(tonumber(till), lease(length)))
   end
   return till

@@ -31,7 +31,7 @@ func page(results []tested, missing string, now time.Time) string {
 	w("# Compatibility")
 	w("")
 	w("What `make compat` found on %s. It runs tests of the library on each server that it can have here, and writes this page; a cell is how many", now.Format("2 January 2006"))
-	w("tests passed: on a single server, under Sentinel, on a cluster of three, on a `redis.Ring` of two. A test that fails runs again alone, up to three")
+	w("tests passed: on a single server, under Sentinel and on a cluster of three. A test that fails runs again alone, up to three")
 	w("times, as a busy machine makes tests late; %d of all did. The tests that count here are not all: the others run on Redis alone.", again(results))
 	w("")
 	w("| server | package |"+strings.Repeat(" %s |", len(suites)), names()...)
@@ -73,7 +73,7 @@ func (c counts) cell() string {
 	var words []string
 	for kind, n := range c.passed {
 		if n > 0 {
-			words = append(words, fmt.Sprint([]string{"single ", "Sentinel ", "cluster ", "ring "}[kind], n))
+			words = append(words, fmt.Sprint([]string{"single ", "Sentinel ", "cluster "}[kind], n))
 		}
 	}
 	if len(words) == 0 && len(c.skipped) > 0 {

@@ -33,11 +33,10 @@ const (
 	single = iota
 	sentinel
 	cluster
-	ring
 	kinds
 )
 
-var kindWords = map[int]*regexp.Regexp{sentinel: regexp.MustCompile(`(?i)sentinel`), cluster: regexp.MustCompile(`(?i)cluster`), ring: regexp.MustCompile(`(?i)/ring`)}
+var kindWords = map[int]*regexp.Regexp{sentinel: regexp.MustCompile(`(?i)sentinel`), cluster: regexp.MustCompile(`(?i)cluster`)}
 
 // kindOf is where a test ran.
 func kindOf(test string) int {
@@ -58,7 +57,7 @@ type counts struct {
 }
 
 func (c counts) String() string {
-	return fmt.Sprintf("%d passed, %d failed, %d skipped, %d only when they ran again", c.passed[single]+c.passed[sentinel]+c.passed[cluster]+c.passed[ring], len(c.failed), len(c.skipped), c.again)
+	return fmt.Sprintf("%d passed, %d failed, %d skipped, %d only when they ran again", c.passed[single]+c.passed[sentinel]+c.passed[cluster], len(c.failed), len(c.skipped), c.again)
 }
 
 var outcome = regexp.MustCompile(`^\s*--- (PASS|FAIL|SKIP): (\S+)`)

@@ -35,6 +35,10 @@ type Engine struct {
 	trouble time.Time // began; zero: there is none
 	said    time.Time // in the log
 	running bool
+
+	standing     error     // a trouble that lasts although changes are invalidated
+	unmapped     int       // rows since
+	unmappedSaid time.Time // the log had a line about one
 }
 
 // errRunning is returned by a second Run.
@@ -97,6 +101,13 @@ func (e *Engine) Lag(behind, retained int64) {
 	e.stats.BehindBytes, e.stats.Retained = max(behind, 0), max(retained, 0)
 }
 
+// Held notes who keeps the database from forgetting its log, and for how long; empty: nobody but the feed.
+func (e *Engine) Held(by string, since time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stats.HeldBy, e.stats.HeldFor = by, since
+}
+
 // Reconnected notes that reading has ended with an error.
 func (e *Engine) Reconnected() {
 	e.mu.Lock()
@@ -108,6 +119,9 @@ func (e *Engine) Reconnected() {
 // one when it is over.
 func (e *Engine) Trouble(err error) {
 	e.mu.Lock()
+	if err == nil {
+		err = e.standing
+	}
 	now, since := time.Now(), e.trouble
 	e.stats.Err = err
 	over := err == nil && !since.IsZero()
@@ -130,12 +144,29 @@ func (e *Engine) Trouble(err error) {
 	}
 }
 
+// Stands notes a trouble that lasts although changes are invalidated, and nil its end.
+func (e *Engine) Stands(err error) {
+	e.mu.Lock()
+	e.standing = err
+	e.mu.Unlock()
+	e.Trouble(nil)
+}
+
 // Whole invalidates the kinds of all tables, because the position in the log is lost. It tries once, so the caller can release its
 // slot or lock between two attempts.
 func (e *Engine) Whole(ctx context.Context, why string) error {
-	e.Log.Warn("cdc: all mapped kinds are invalidated whole", "why", why)
-	if err := invalidate(ctx, e.Guards, nil, nil, e.Tables.All()); err != nil {
-		return fmt.Errorf("cdc: invalidate all mapped kinds, because %s: %w", why, err)
+	return e.WholeOf(ctx, why, e.Tables.All())
+}
+
+// WholeOf is Whole for some tables.
+func (e *Engine) WholeOf(ctx context.Context, why string, tables []*Table) error {
+	what := "all mapped kinds"
+	if len(tables) < len(e.Tables) {
+		what = "kinds"
+	}
+	e.Log.Warn("cdc: "+what+" are invalidated whole", "why", why)
+	if err := invalidate(ctx, e.Guards, nil, nil, tables); err != nil {
+		return fmt.Errorf("cdc: invalidate %s, because %s: %w", what, why, err)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -148,7 +179,7 @@ type Steps[P any] struct {
 	// Settle returns when every new read of the database sees the transactions with the marks. nil: they all do.
 	Settle func(ctx context.Context, marks []uint64) error
 	// Confirm notes that everything before the position is invalidated.
-	Confirm func(P) error
+	Confirm func(ctx context.Context, until P) error
 }
 
 // Applier invalidates what is put into it, in the order of putting.
@@ -196,7 +227,7 @@ func (a *Applier[P]) apply(ctx context.Context, part *Part[P]) error {
 	if !part.Ends {
 		return nil
 	}
-	return a.steps.Confirm(part.Until)
+	return a.steps.Confirm(ctx, part.Until)
 }
 
 // persist invalidates until Redis has acknowledged all of a part. A Redis that is slow or far away may not manage thousands of names in one RedisTimeout, so
@@ -236,14 +267,11 @@ func (e *Engine) Invalidate(ctx context.Context, names cacheguard.Changes, whole
 	return invalidate(ctx, e.Guards, names.Keys, names.Tags, whole)
 }
 
-// Applied notes what was invalidated; everything committed before until is. That ends a trouble, but trouble with a row only if names were invalidated:
-// an idle position before that row proves nothing.
+// Applied notes what was invalidated; everything committed before until is. That ends a trouble.
 func (e *Engine) Applied(rows, transactions, names, whole int, until time.Time) {
-	if _, row := errors.AsType[*cdc.RowError](e.Stats().Err); !row || names+whole > 0 {
-		e.Trouble(nil)
-	}
+	e.Trouble(nil)
 	if whole > 0 {
-		e.Log.Warn("cdc: kinds are invalidated whole", "why", "the log does not say which rows have changed, as after a TRUNCATE")
+		e.Log.Warn("cdc: kinds are invalidated whole", "why", "it is not known which rows have changed, as after a TRUNCATE, or when a key cannot be made")
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { redistest.Main(m, &shared) }
 
 func newGuard(t *testing.T, rdb *redis.Client) (*cacheguard.Guard, *cacheguard.Cache[string, string]) {
 	t.Helper()
-	guard, err := cacheguard.New(rdb, cacheguard.Config{Prefix: fmt.Sprintf("%s%p", t.Name(), rdb)})
+	guard, err := cacheguard.New(rdb, cacheguard.Config{RedisTimeout: redistest.Patience, Prefix: fmt.Sprintf("%s%p", t.Name(), rdb)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestAPositionIsConfirmedWhenRedisHasAcknowledgedAndNotBefore(t *testing.T) 
 	confirmed, settled := make(chan int, 1), make(chan struct{}, 1)
 	a := NewApplier(e, Steps[int]{
 		Settle:  func(context.Context, []uint64) error { settled <- struct{}{}; return nil },
-		Confirm: func(position int) error { confirmed <- position; return nil },
+		Confirm: func(_ context.Context, position int) error { confirmed <- position; return nil },
 	})
 	why := errors.New("the end")
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -118,7 +118,7 @@ func TestABatchThatRedisDoesNotManageInTimeIsInvalidatedInPieces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &Engine{Log: slog.New(slog.DiscardHandler)}
 		confirmed := 0
-		a := NewApplier(e, Steps[int]{Confirm: func(until int) error { confirmed = until; return nil }})
+		a := NewApplier(e, Steps[int]{Confirm: func(_ context.Context, until int) error { confirmed = until; return nil }})
 		late := errors.New("no answer in time")
 		var keys, tags []string
 		a.invalidate = func(_ context.Context, names cacheguard.Changes, whole []*Table) error {
@@ -149,7 +149,7 @@ func TestAClosedGuardEndsIt(t *testing.T) {
 	guard, _ := newGuard(t, shared.Client(t))
 	e := newEngine(t, []*cacheguard.Guard{guard}, cdc.Table{Name: "x", Changed: nothing})
 	expect.ErrorIs(t, guard.Close())
-	a := NewApplier(e, Steps[int]{Confirm: func(int) error { return nil }})
+	a := NewApplier(e, Steps[int]{Confirm: func(context.Context, int) error { return nil }})
 	expect.ErrorIs(t, a.Put(t.Context(), &Part[int]{Names: cacheguard.Changes{Tags: []string{"t"}}}))
 	expect.ErrorIs(t, a.Run(t.Context()), cacheguard.ErrClosed)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/cdc"
 )
 
 // MaxNames is how many keys and tags a part of a large transaction has, and how many are read ahead of Redis.
@@ -29,14 +30,39 @@ type Part[P any] struct {
 // Len is how many names it has.
 func (p *Part[P]) Len() int { return len(p.Names.Keys) + len(p.Names.Tags) + len(p.Whole) }
 
+// Change adds the keys and tags that a change of a row makes old. If they are not known, the kinds of the table are invalidated whole instead: the row
+// in the log stays as it is, so whoever waited for it to be mended would wait for good.
+func (p *Part[P]) Change(e *Engine, t *Table, c cdc.Change) {
+	p.Rows++
+	names, err := t.Changes(c)
+	if err != nil {
+		e.Unmappable(c.Op, err)
+		p.AddWhole(t)
+		return
+	}
+	p.Names.Keys = append(p.Names.Keys, names.Keys...)
+	p.Names.Tags = append(p.Names.Tags, names.Tags...)
+}
+
+// AddWhole adds tables whose changed rows are not known.
+func (p *Part[P]) AddWhole(tables ...*Table) {
+	for _, t := range tables {
+		if !slices.Contains(p.Whole, t) {
+			p.Whole = append(p.Whole, t)
+		}
+	}
+}
+
 func (p *Part[P]) add(next *Part[P]) {
 	p.Names.Keys = append(p.Names.Keys, next.Names.Keys...)
 	p.Names.Tags = append(p.Names.Tags, next.Names.Tags...)
-	p.Whole = append(p.Whole, next.Whole...)
+	p.AddWhole(next.Whole...)
 	p.Rows += next.Rows
 	p.Transactions += next.Transactions
 	p.Marks = append(p.Marks, next.Marks...)
-	p.Committed = next.Committed
+	if next.Committed.After(p.Committed) {
+		p.Committed = next.Committed
+	}
 	if next.Ends {
 		p.Until, p.Ends = next.Until, true
 	}
@@ -47,13 +73,6 @@ func (p *Part[P]) Dedupe() {
 	slices.Sort(p.Names.Keys)
 	slices.Sort(p.Names.Tags)
 	p.Names.Keys, p.Names.Tags = slices.Compact(p.Names.Keys), slices.Compact(p.Names.Tags)
-	var whole []*Table
-	for _, t := range p.Whole {
-		if !slices.Contains(whole, t) {
-			whole = append(whole, t)
-		}
-	}
-	p.Whole = whole
 }
 
 // queue holds what was read and is not yet invalidated. Transactions that arrive while Redis is asked go together into the next

@@ -1,5 +1,5 @@
-// Package backends opens what the examples talk to: a Redis and a database of products. Both are embedded, so that an
-// example needs nothing but Go, unless REDIS_URL and DATABASE_URL name real ones.
+// Package backends opens the Redis that the examples talk to. It is embedded, so that an example needs nothing but Go, unless
+// REDIS_URL names a real one. Package sqldb has the database.
 package backends
 
 import (

@@ -2,6 +2,7 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -25,10 +26,12 @@ const (
 type Program struct {
 	Name  string
 	About string // one sentence for -h
-	Flags func(*flag.FlagSet)
-	Short map[string]string // the flags as -short sets them, where they are not given
-	Check func() error      // of the flags; its error names the flag that is wrong
-	Run   func(ctx context.Context, out io.Writer) error
+	// Backends says which variables replace what is embedded; by default, both.
+	Backends string
+	Flags    func(*flag.FlagSet)
+	Short    map[string]string // the flags as -short sets them, where they are not given
+	Check    func() error      // of the flags; its error names the flag that is wrong
+	Run      func(ctx context.Context, out io.Writer) error
 }
 
 // Main runs the program and exits.
@@ -67,8 +70,8 @@ func (p Program) parse(args []string, help io.Writer) error {
 	short := flags.Bool("short", false, "as briefly as makes sense")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			_, _ = fmt.Fprint(help, p.About,
-				"\nREDIS_URL and DATABASE_URL (PostgreSQL) replace the embedded Redis and SQLite.\n\n")
+			backends := cmp.Or(p.Backends, "REDIS_URL and DATABASE_URL (PostgreSQL) replace the embedded Redis and SQLite.")
+			_, _ = fmt.Fprintf(help, "%s\n%s\n\n", p.About, backends)
 			flags.SetOutput(help)
 			flags.PrintDefaults()
 		}

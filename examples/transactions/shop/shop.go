@@ -74,13 +74,27 @@ func (c Caches) Sale(customer, product int64) cacheguard.Changes {
 	return changes
 }
 
+// Committed is an error of Done after a commit.
+type Committed struct{ error }
+
+func (c Committed) Unwrap() error { return c.error }
+
+// Ended is the error of a transaction that returned one, and after which Done returned another.
+func Ended(transaction, done error) error {
+	if transaction != nil || done == nil {
+		return transaction
+	}
+	return Committed{done}
+}
+
 // Status is what a POST answers after a transaction.
 func Status(err error) int {
-	redis, is := errors.AsType[*cacheguard.RedisError](err)
+	_, committed := errors.AsType[Committed](err)
+	_, ofRedis := errors.AsType[*cacheguard.RedisError](err)
 	switch {
-	case err == nil, is && redis.Op == "invalidate": // it is committed, and the Guard goes on telling Redis: to repeat it would be wrong
+	case err == nil, committed: // the Guard goes on telling Redis: to repeat the transaction would be wrong
 		return http.StatusCreated
-	case !cacheguard.Written(err), is: // nothing was written, or it was rolled back because of Redis: try again
+	case !cacheguard.Written(err), ofRedis: // nothing was written, or it was rolled back because of Redis: try again
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError

@@ -30,11 +30,8 @@ func (s *Shop) transact(ctx context.Context, c cacheguard.Changes, write func(*s
 	if err != nil {
 		return err // nothing was written
 	}
-	defer func() { // after the commit, a rollback or a panic
-		if done := in.Done(ctx); err == nil {
-			err = done
-		}
-	}()
+	// After the commit, a rollback or a panic.
+	defer func() { err = shop.Ended(err, in.Done(ctx)) }()
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err

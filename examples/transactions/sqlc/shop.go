@@ -35,11 +35,8 @@ func (s *Shop) transact(ctx context.Context, c cacheguard.Changes, write func(*d
 	if err != nil {
 		return err // nothing was written
 	}
-	defer func() { // after the commit, a rollback or a panic
-		if done := in.Done(ctx); err == nil {
-			err = done
-		}
-	}()
+	// After the commit, a rollback or a panic.
+	defer func() { err = shop.Ended(err, in.Done(ctx)) }()
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return write(s.queries.WithTx(tx), in) }) // commits
 }
 

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
@@ -59,7 +57,7 @@ func (b *Switch) Fleet(ctx context.Context, d time.Duration) error {
 	}
 	asked := time.Now()
 	_, err := lifecycle.Bounded(context.WithoutCancel(ctx), b.Life, b.Timeout, func(ctx context.Context) (any, error) {
-		return nil, b.Redis.Process(ctx, redis.NewCmd(ctx, args...))
+		return nil, script.Send(ctx, b.Redis, args...).Err()
 	}, nil)
 	if err == nil {
 		b.Learn(asked, d)
@@ -125,9 +123,7 @@ func (b *Switch) LookLater() {
 func (b *Switch) ask() {
 	asked := time.Now()
 	left, err := lifecycle.Bounded(context.Background(), b.Life, b.Timeout, func(ctx context.Context) (int64, error) {
-		cmd := redis.NewCmd(ctx, "pttl", b.Key())
-		_ = b.Redis.Process(ctx, cmd) // the command keeps its error
-		return cmd.Int64()
+		return script.Send(ctx, b.Redis, "pttl", b.Key()).Int64()
 	}, nil)
 	if err == nil {
 		b.Learn(asked, time.Duration(left)*time.Millisecond) // below 0: it is not there

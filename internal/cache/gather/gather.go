@@ -32,8 +32,9 @@ type Config struct {
 	// Take waits for the right to run, and returns how to give it back. Not ok: the context has ended.
 	Take func(ctx context.Context) (free func(), ok bool)
 
-	// Run runs the loader. It may not panic. If it outlasts the context, the members do not wait for it.
-	Run func(ctx context.Context, members []Member) (map[string]any, error)
+	// Run runs the loader, and calls finish with the result, also if the loader panics or ends its goroutine. It may not panic itself. If it outlasts
+	// the context, the members do not wait for it.
+	Run func(ctx context.Context, members []Member, finish func(map[string]any, error))
 
 	// Limit bounds the time of Run.
 	Limit func(ctx context.Context, members []Member) (context.Context, context.CancelFunc)
@@ -219,7 +220,7 @@ func (c *Call) run() {
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { c.finish(nil, context.Cause(ctx)) })
 	defer stop()
-	c.finish(c.cfg.Run(ctx, members))
+	c.cfg.Run(ctx, members, c.finish)
 }
 
 // awaitOthers seals the Call, and waits for those who are on their way; in one that others could join, no longer than given.

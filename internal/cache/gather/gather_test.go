@@ -49,7 +49,7 @@ func (s *stage) call(most int, keys ...string) *Call {
 		Limit: func(ctx context.Context, _ []Member) (context.Context, context.CancelFunc) {
 			return context.WithCancel(ctx)
 		},
-		Run: func(_ context.Context, of []Member) (map[string]any, error) {
+		Run: func(_ context.Context, of []Member, finish func(map[string]any, error)) {
 			var keys []string
 			values := make(map[string]any)
 			for _, m := range of {
@@ -58,7 +58,7 @@ func (s *stage) call(most int, keys ...string) *Call {
 			}
 			slices.Sort(keys)
 			s.calls <- keys
-			return values, <-s.release
+			finish(values, <-s.release)
 		},
 	}, keys...)
 }

@@ -14,8 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/lifecycle"
@@ -139,8 +137,8 @@ func (k *Keys) set(at time.Time) string {
 	return keys.Tagged(k.Prefix, name) + ":hottest:" + strconv.FormatInt(at.UnixNano()/int64(period), 10)
 }
 
-func (k *Keys) run(ctx context.Context, call script.Call) (*redis.Cmd, error) {
-	return lifecycle.Bounded(ctx, k.Life, k.Timeout, func(ctx context.Context) (*redis.Cmd, error) {
+func (k *Keys) run(ctx context.Context, call script.Call) (*script.Reply, error) {
+	return lifecycle.Bounded(ctx, k.Life, k.Timeout, func(ctx context.Context) (*script.Reply, error) {
 		cmd := call.Run(ctx, k.Redis)
 		return cmd, cmd.Err()
 	}, nil)

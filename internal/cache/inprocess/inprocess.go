@@ -5,29 +5,11 @@ import (
 	"errors"
 	"sync/atomic"
 
-	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
-
 	"github.com/cacheguard/go/internal/cache/flight"
 )
 
 // ErrDisabled is why a disabled Guard does not ask Redis.
 var ErrDisabled = errors.New("the guard is disabled")
-
-// refusing is the Limiter of a client that sends nothing.
-type refusing struct{}
-
-func (refusing) Allow() error       { return ErrDisabled }
-func (refusing) ReportResult(error) {}
-
-// NewClient returns the client of a disabled Guard. It opens no connection and starts no goroutine, and each request
-// fails.
-func NewClient() *redis.Client {
-	return redis.NewClient(&redis.Options{
-		Limiter: refusing{}, MaxRetries: -1,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
-}
 
 // Process is what a disabled Guard has in place of Redis.
 type Process struct {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/epoch"
+	"github.com/cacheguard/go/internal/run/errs"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
@@ -44,7 +45,7 @@ func (in *Intent) Announce(ctx context.Context, keys, tags []string) error {
 		if of.Anyway {
 			err = nil // it was reported, and is tried again until Done
 		}
-		placed <- errors.Join(err, in.ended())
+		placed <- errs.Join(err, in.ended())
 	})
 	select {
 	case err := <-placed:
@@ -54,7 +55,8 @@ func (in *Intent) Announce(ctx context.Context, keys, tags []string) error {
 	}
 }
 
-// add notes what is named, so that Done invalidates it, and returns what is new.
+// add notes what is named, so that Done invalidates it, and returns what Redis is not known to have: what is new, and what was named by a call
+// that failed, or has no answer yet.
 func (in *Intent) add(keys, tags []string) (added []*stand, err error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -74,9 +76,12 @@ func (in *Intent) addLocked(added []*stand, on *standing, ids []string) []*stand
 		in.stands[on] = make(map[string]*stand)
 	}
 	for _, id := range ids {
-		if in.stands[on][id] == nil {
-			s := &stand{intent: in, on: on, id: id}
+		s := in.stands[on][id]
+		if s == nil {
+			s = &stand{intent: in, on: on, id: id}
 			in.stands[on][id] = s
+		}
+		if !s.placed {
 			added = append(added, s)
 		}
 	}
@@ -104,7 +109,7 @@ func (in *Intent) overdue() error {
 	return fmt.Errorf("cacheguard: intent stood for longer than UpdateTimeout (%v): %w", in.of.Timeout, lifecycle.ErrLeaseLost)
 }
 
-// Done invalidates what was named, and ends the intent. A second one returns what the first did.
+// Done invalidates what was named, and ends the intent, even if ctx has ended. A second one returns what the first did.
 func (in *Intent) Done(ctx context.Context) error {
 	in.mu.Lock()
 	first, overdue := !in.called, in.over
@@ -113,32 +118,21 @@ func (in *Intent) Done(ctx context.Context) error {
 	if first {
 		in.finish(ctx, overdue)
 	}
-	select {
-	case <-in.done:
-		return in.err
-	default:
-	}
-	select {
-	case <-in.done:
-		return in.err
-	case <-ctx.Done():
-		return fmt.Errorf("cacheguard: intent: its end is still under way: %w", context.Cause(ctx))
-	}
+	<-in.done // RedisTimeout bounds the wait
+	return in.err
 }
 
-// finish ends the intent in the background.
 func (in *Intent) finish(ctx context.Context, overdue bool) {
 	in.Stop()
-	ok := in.of.Life.Try(func() { // stop: RedisTimeout for each batch
-		in.err = in.invalidate(ctx)
-		if overdue {
-			in.err = errors.Join(in.err, in.overdue())
-		}
-		close(in.done)
-	})
-	if !ok {
+	defer close(in.done)
+	if !in.of.Life.Begin() {
 		in.err = in.of.Closed
-		close(in.done)
+		return
+	}
+	defer in.of.Life.Done()
+	in.err = in.invalidate(ctx)
+	if overdue {
+		in.err = errs.Join(in.err, in.overdue())
 	}
 }
 
@@ -147,7 +141,13 @@ func (in *Intent) expire() {
 	in.mu.Lock()
 	called := in.called
 	in.mu.Unlock()
-	if called || !in.Stop() {
+	if called {
+		return
+	}
+	in.of.mu.Lock()
+	in.of.late = true
+	in.of.mu.Unlock()
+	if !in.Stop() {
 		return
 	}
 	in.of.Life.Try(func() { // stop: RedisTimeout for each batch

@@ -32,7 +32,7 @@ type Config struct {
 	Keeper    *lease.Keeper
 	Life      *lifecycle.Life
 	InProcess *inprocess.Process // of a disabled Guard; else nil
-	AreAny    func(bool)         // notes whether there are any
+	AreAny    func(bool)         // notes whether there may be names that reads within a transaction go past the cache for
 }
 
 // Intents has the intents of a Guard that have not ended. Use Open.
@@ -44,6 +44,7 @@ type Intents struct {
 	mu     sync.Mutex
 	closed bool
 	all    map[*Intent]struct{}
+	late   bool // one was over before its Done, so its transaction may go on: AreAny remains true
 }
 
 // standing is how intents stand on keys, or on the epochs of tags: what is invalidated, and the calls.
@@ -109,7 +110,7 @@ func (i *Intents) remove(in *Intent) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	delete(i.all, in)
-	i.AreAny(len(i.all) > 0)
+	i.AreAny(i.late || len(i.all) > 0)
 }
 
 // Count is how many there are, and since when the oldest is.

@@ -25,18 +25,10 @@ func (p *Past) Add(of *Intents, in *Intent, key string) {
 // Any reports whether there are such intents.
 func (p *Past) Any() bool { return p.Named != nil || len(p.tagged) > 0 }
 
-// Intent tells the flights of a transaction from others; nil: none need be told apart.
-func (p *Past) Intent() *Intent {
-	if p.Named == nil && len(p.tagged) > 0 {
-		return p.tagged[0]
-	}
-	return p.Named
-}
-
-// Must reports whether the call has to go past the cache after all, once that has been read: there is a value that has a tag that is named,
-// or none (not found), and nobody knows which tags the one to be loaded will have.
-func (p *Past) Must(found bool, stamp protocol.Stamp) bool {
-	if p.Named != nil {
+// Must reports whether the call has to go past the cache after all, once that has been read: what it found has a tag that is named, or Redis
+// did not say what tags there are (not known).
+func (p *Past) Must(known bool, stamp protocol.Stamp) bool {
+	if p.Named != nil || p.Any() && !known {
 		return true
 	}
 	for _, in := range p.tagged {
@@ -44,10 +36,10 @@ func (p *Past) Must(found bool, stamp protocol.Stamp) bool {
 			return true
 		}
 	}
-	return len(p.tagged) > 0 && !found
+	return false
 }
 
-// names reports whether the key is named, and whether tags are. After its end, an intent names nothing.
+// names reports whether the key is named, and whether tags are. An intent names nothing after Done: only then is the transaction over.
 func (in *Intent) names(key string) (named, tags bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -2,7 +2,6 @@ package intent
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/cacheguard/go/internal/redis/lease"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/run/errs"
 )
 
 // stand is an intent on one key, or on one epoch, as its keeper sees it.
@@ -17,7 +17,8 @@ type stand struct {
 	intent  *Intent
 	on      *standing
 	id      string
-	renewal *lease.Renewal // nil: it is not renewed; guarded by the intent's mutex
+	placed  bool           // Redis has said that it stands; guarded by the intent's mutex, as what follows
+	renewal *lease.Renewal // nil: it is not renewed
 }
 
 func (s *stand) Due() script.Call    { return s.on.renew(s.id, s.intent.text) }
@@ -26,6 +27,9 @@ func (s *stand) Kept(time.Time, int) {}
 // Lost lets it stand again: it was evicted, or this process has been paused.
 func (s *stand) Lost(int) {
 	s.intent.of.Life.Try(func() { // stop: RedisTimeout
+		s.intent.mu.Lock()
+		s.placed, s.renewal = false, nil
+		s.intent.mu.Unlock()
 		if s.intent.ended() == nil {
 			_ = s.intent.place(context.Background(), []*stand{s}, true) // if it fails, the next renewal tries again
 		}
@@ -34,29 +38,25 @@ func (s *stand) Lost(int) {
 
 // place lets the intent stand, and has it renewed where it does, or in any case.
 func (in *Intent) place(ctx context.Context, stands []*stand, anyway bool) error {
-	errs, kept := in.send(ctx, "intend", stands, func(on *standing, id, notice string) *script.Call {
+	failed := in.send(ctx, "intend", stands, func(on *standing, id, notice string) *script.Call {
 		return on.intend(id, in.text, notice)
-	}), stands
-	if len(errs) > 0 && !anyway {
-		kept = nil
-		for _, s := range stands {
-			if errs[s] == nil {
-				kept = append(kept, s)
-			}
-		}
-	}
-	in.keep(kept)
-	return errors.Join(slices.Collect(maps.Values(errs))...)
+	})
+	in.keep(stands, failed, anyway)
+	return errs.Join(slices.Collect(maps.Values(failed))...)
 }
 
-// keep has them renewed, unless the intent has ended.
-func (in *Intent) keep(stands []*stand) {
+// keep has those renewed that have not failed, or all of them, unless the intent has ended.
+func (in *Intent) keep(stands []*stand, failed map[*stand]error, anyway bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.over || in.called {
 		return
 	}
 	for _, s := range stands {
+		s.placed = s.placed || failed[s] == nil
+		if s.renewal != nil || !s.placed && !anyway {
+			continue
+		}
 		s.renewal = &lease.Renewal{Lease: s, TTL: in.of.Keys.IntentTTL()}
 		in.of.Keeper.Keep(s.renewal)
 	}
@@ -80,7 +80,7 @@ func (in *Intent) invalidate(ctx context.Context) error {
 	for s := range failed {
 		s.on.Enqueue([]string{s.id})
 	}
-	return errors.Join(slices.Collect(maps.Values(failed))...)
+	return errs.Join(slices.Collect(maps.Values(failed))...)
 }
 
 // send makes a call for each of them, those on keys beside those on tags.

@@ -3,7 +3,6 @@ package invalidate
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/run/errs"
 )
 
 // most bounds one pipeline. Redis takes some 10 µs for each, and other clients come in between.
@@ -62,33 +62,19 @@ func (o ofKeys) Notice(key string) string { return o.Notices.Next(o.Part(key)) }
 
 func (o ofKeys) ForgetLocal(keys []string) { o.Local().Forget(keys...) }
 
-// Send sends the invalidations, but does not hold the caller beyond its context.
+// Send sends the invalidations of each part of the keyspace separately, as parts fail separately, and waits for all of them, even if ctx has ended:
+// the source has been written, and whether that was told must not depend on the patience of somebody's client. RedisTimeout bounds the wait.
 func (s *Sender) Send(ctx context.Context, keys []string) error {
-	done := make(chan error, 1)
-	s.Life.Go(func() { // owner: the Guard; stop: RedisTimeout for each chunk; joined by Close
-		done <- errors.Join(s.sendAll(ctx, keys)...)
-	})
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("cacheguard: invalidate: still under way: %w", context.Cause(ctx))
-	}
-}
-
-// sendAll sends the invalidations of each part of the keyspace separately, as parts fail separately.
-func (s *Sender) sendAll(ctx context.Context, keys []string) (errs []error) {
 	failed := s.inParts(keys, func(part []string) map[string]error {
 		some := s.forgetPart(ctx, "invalidate", part, s.Notice, s.Call)
 		s.EnqueueFailed(part, some)
 		return some
 	})
-	for _, key := range keys {
-		if err := failed[key]; err != nil {
-			errs = append(errs, err)
-		}
+	all := make([]error, len(keys))
+	for i, key := range keys {
+		all[i] = failed[key]
 	}
-	return errs
+	return errs.Join(all...)
 }
 
 // byPart groups the keys by their part of the keyspace, without empty parts.
@@ -213,7 +199,7 @@ func (s *Sender) despiteMove(ctx context.Context, key, notice string) error {
 	for _, step := range s.Steps(key, notice) {
 		cmds, err := s.write(ctx, step...)
 		for _, cmd := range cmds {
-			err = errors.Join(err, cmd.Err())
+			err = errs.Join(err, cmd.Err())
 		}
 		if err != nil {
 			return err

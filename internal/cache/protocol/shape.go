@@ -1,6 +1,9 @@
 package protocol
 
-import "fmt"
+import (
+	"bytes"
+	"fmt"
+)
 
 // Codec is the Codec of package cacheguard.
 type Codec interface {
@@ -18,12 +21,12 @@ type Shape interface {
 // ShapeOf is the shape of V.
 type ShapeOf[V any] struct{}
 
-// Encode returns what the payload of an entry is, and the payload.
+// Encode returns what the payload of an entry is, and the payload, which is no part of the value.
 func (ShapeOf[V]) Encode(c Codec, value any) (k Kind, payload []byte, err error) {
 	defer recoverCodec(&err)
 	switch v := value.(type) {
 	case *[]byte:
-		return Raw, *v, nil
+		return Raw, bytes.Clone(*v), nil
 	case *string:
 		return Raw, []byte(*v), nil
 	case *V:

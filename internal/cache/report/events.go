@@ -26,6 +26,14 @@ func (j *Journal) Unstorable(ctx context.Context, key string, attrs ...any) {
 	j.warn(ctx, &j.unstored, "value cannot be stored", key, attrs...)
 }
 
+// Altered notes that a value comes back from its Codec otherwise than it was, and says so if that is news.
+func (j *Journal) Altered(ctx context.Context, isNews bool, key string, attrs ...any) {
+	j.AlteredValues.Add(1)
+	if isNews {
+		j.warn(ctx, &j.altered, "value does not come back from its Codec as it was: callers get different values", key, attrs...)
+	}
+}
+
 // Uncompressed notes that a value is stored as it is.
 func (j *Journal) Uncompressed(ctx context.Context, key string, err error) {
 	j.unstored.Log(ctx, j.cfg.Logger, slog.LevelError, "value is stored without compression", key, "error", err)

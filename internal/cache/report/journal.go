@@ -8,9 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/redis/breaker"
+	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/observe"
 )
 
@@ -38,11 +37,12 @@ type Journal struct {
 	Observer             atomic.Pointer[Observer] // of package admin; nil: nobody looks
 
 	FailedRefreshes atomic.Uint64 // loads in the background
+	AlteredValues   atomic.Uint64 // that come back from their Codec otherwise
 
 	cfg                           Config
 	outage, pending, deaf, bypass episode
 
-	taken, lost, slow, still, damaged, voided, step, gone, failing, unstored, unrefreshed, outdated, panicked Throttle
+	taken, lost, slow, still, damaged, voided, step, gone, failing, unstored, unrefreshed, outdated, panicked, altered Throttle
 
 	cuts       atomic.Int64 // breakers that are open
 	failed     atomic.Int64 // requests to Redis that failed or were not made, so far
@@ -115,8 +115,8 @@ func (j *Journal) RedisFailed(op, key string, err error) (news bool) {
 	if errors.Is(err, breaker.ErrOpen) {
 		return false
 	}
-	if answer, answered := errors.AsType[redis.Error](err); answered {
-		j.refused.Store(&refusal{time.Now(), op + ": " + answer.Error()})
+	if answer, answered := script.Answer(err); answered {
+		j.refused.Store(&refusal{time.Now(), op + ": " + answer})
 	}
 	if !j.outage.on() { // which is logged
 		j.warn(context.Background(), &j.failing, "redis failed", key, "op", op, "error", err)

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/tier"
@@ -22,7 +20,7 @@ import (
 
 // Checks are what a Guard works with.
 type Checks struct {
-	Redis    acl.Subscriber
+	Redis    script.Processor
 	Timeout  time.Duration // of an operation
 	Life     *lifecycle.Life
 	Keys     protocol.Keyspace
@@ -123,8 +121,7 @@ func (c *Checks) Messages(ctx context.Context) error {
 
 func (c *Checks) publish(ctx context.Context, frame string) error {
 	_, err := lifecycle.Bounded(ctx, c.Life, c.Timeout, func(ctx context.Context) (struct{}, error) {
-		cmd := redis.NewIntCmd(ctx, "publish", c.Inbox.Address(), frame)
-		return struct{}{}, c.Redis.Process(ctx, cmd)
+		return struct{}{}, script.Send(ctx, c.Redis, "publish", c.Inbox.Address(), frame).Err()
 	}, nil)
 	return err
 }

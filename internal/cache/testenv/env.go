@@ -11,8 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
+	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/lease"
 	"github.com/cacheguard/go/internal/run/clock"
 )
@@ -43,11 +42,7 @@ func New(now time.Time) *Env {
 
 // Of is the environment of a client; nil if it is not that of a test.
 func Of(rdb any) *Env {
-	client, ok := rdb.(*redis.Client)
-	if !ok || client == nil {
-		return nil
-	}
-	env, _ := client.Options().Limiter.(*Env)
+	env, _ := goredis.Limiter(rdb).(*Env)
 	return env
 }
 

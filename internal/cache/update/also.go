@@ -56,7 +56,7 @@ func (a *also) end(ctx context.Context) error {
 	a.over = true
 	a.mu.Unlock()
 	if in := a.Load(); in != nil {
-		return in.Done(context.WithoutCancel(ctx))
+		return in.Done(ctx)
 	}
 	return nil
 }

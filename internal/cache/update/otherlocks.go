@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/cacheguard/go/internal/lock/locker"
+	"github.com/cacheguard/go/internal/run/errs"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
@@ -25,7 +26,7 @@ func (u *Update) underWriteLock(ctx context.Context, f func(context.Context) err
 		}
 		err := f(ctx)
 		if u.began && errors.Is(context.Cause(ctx), errOverdue) {
-			err = errors.Join(err, fmt.Errorf("cacheguard: update %q: %w", u.keys, errOverdue))
+			err = errors.Join(err, fmt.Errorf("cacheguard: update %v: %w", errs.Names(u.keys), errOverdue))
 		}
 		if u.of.IsRedis(err) && !u.began && u.of.Anyway {
 			u.began = true
@@ -60,7 +61,7 @@ func (u *Update) runInProcess(ctx context.Context) (err error) {
 	case u.of.Life.Ending.Err() != nil:
 		return u.of.Closed
 	default:
-		return fmt.Errorf("cacheguard: update %q: %w", u.keys, NotWritten(ctx))
+		return fmt.Errorf("cacheguard: update %v: %w", errs.Names(u.keys), NotWritten(ctx))
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

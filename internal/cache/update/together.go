@@ -12,6 +12,7 @@ import (
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/lock/locker"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/run/errs"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
@@ -71,9 +72,9 @@ func (u *Update) runHeld(ctx context.Context, held []locker.Held) (err error) {
 		u.failed(err)
 		failed, unlocked := u.endTogether(ctx, held)
 		if u.began {
-			err = errors.Join(append([]error{err}, u.of.OfKeys.EnqueueFailed(u.keys, failed)...)...)
+			err = errs.Join(append([]error{err}, u.of.OfKeys.EnqueueFailed(u.keys, failed)...)...)
 		}
-		err = errors.Join(err, unlocked)
+		err = errs.Join(err, unlocked)
 	}()
 	return u.announced(ctx)
 }
@@ -100,7 +101,7 @@ func (u *Update) endTogether(ctx context.Context, held []locker.Held) (failed ma
 	}
 	failed = make(map[string]error)
 	for i, one := range u.of.Together.Unlock(held, give, read) {
-		unlocked = errors.Join(unlocked, one.Lock)
+		unlocked = errs.Join(unlocked, one.Lock)
 		switch key := u.keys[i]; {
 		case !one.Sent:
 			notYet = append(notYet, key)

@@ -15,6 +15,7 @@ import (
 	"github.com/cacheguard/go/internal/lock/locker"
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/run/errs"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
@@ -123,7 +124,7 @@ func (u *Update) run(ctx context.Context) (err error) {
 	defer func() {
 		u.failed(err)
 		if endErr := u.end(ctx); u.began {
-			err = errors.Join(err, endErr)
+			err = errs.Join(err, endErr)
 		}
 	}()
 	if err := u.begin(ctx); err != nil {
@@ -147,14 +148,14 @@ func (u *Update) announced(ctx context.Context) (err error) {
 		return NotWritten(ctx)
 	}
 	u.began = true
-	defer func() { err = errors.Join(err, overdue()) }()
+	defer func() { err = errs.Join(err, overdue()) }()
 	return u.callWrite(ctx)
 }
 
 // callWrite calls write, and ends what that has named, even if it fails or panics.
 func (u *Update) callWrite(ctx context.Context) (err error) {
 	u.called = true
-	defer func() { err = errors.Join(err, u.also.end(ctx)) }()
+	defer func() { err = errs.Join(err, u.also.end(ctx)) }()
 	return u.write(context.WithValue(ctx, key{}, u))
 }
 
@@ -166,7 +167,7 @@ func (u *Update) begin(ctx context.Context) error {
 	failed := u.of.OfKeys.Forget(ctx, "update", u.keys, func(key, notice string) *script.Call {
 		return u.of.Keys.BeginUpdate(u.of.Keys.ValueKey(key), u.token, notice)
 	})
-	return errors.Join(slices.Collect(maps.Values(failed))...)
+	return errs.Join(slices.Collect(maps.Values(failed))...)
 }
 
 // end ends the update, even if ctx has ended. If write was called, what fails is pending from now on.
@@ -180,7 +181,7 @@ func (u *Update) end(ctx context.Context) error {
 	if !u.began {
 		return nil // the intent, if there is one, expires
 	}
-	return errors.Join(u.of.OfKeys.EnqueueFailed(u.keys, failed)...)
+	return errs.Join(u.of.OfKeys.EnqueueFailed(u.keys, failed)...)
 }
 
 // sendEnd sends the end of the update of keys.
@@ -201,14 +202,14 @@ func (u *Update) refused(ctx context.Context, err error) error {
 		return u.of.Closed
 	}
 	if errors.Is(err, lifecycle.ErrNotAcquired) {
-		return fmt.Errorf("cacheguard: update %q: %w", u.keys, err)
+		return fmt.Errorf("cacheguard: update %v: %w", errs.Names(u.keys), err)
 	}
 	if errors.Is(err, lifecycle.ErrLeaseLost) || errors.Is(err, lifecycle.ErrRevoked) { // before the answer came: Redis has not failed
-		return fmt.Errorf("cacheguard: update %q: %w: %w", u.keys, lifecycle.ErrNotAcquired, err)
+		return fmt.Errorf("cacheguard: update %v: %w: %w", errs.Names(u.keys), lifecycle.ErrNotAcquired, err)
 	}
 	is := u.of.IsRedis(err)
 	if !is && u.of.WriteLock != nil { // the lock's: a Redis of the Guard's has not failed
-		return fmt.Errorf("cacheguard: update %q: %w", u.keys, err)
+		return fmt.Errorf("cacheguard: update %v: %w", errs.Names(u.keys), err)
 	}
 	if !is {
 		u.of.OfKeys.Breakers.Of(u.of.Keys.ValueKey(u.keys[0])).Record(err) // a process that only updates asks for nothing but locks
@@ -222,6 +223,6 @@ func (u *Update) refused(ctx context.Context, err error) error {
 
 // unlocked calls write without the lock, and then invalidates, even if write fails or panics.
 func (u *Update) unlocked(ctx context.Context) (err error) {
-	defer func() { err = errors.Join(err, u.of.OfKeys.Send(context.WithoutCancel(ctx), u.keys)) }()
+	defer func() { err = errs.Join(err, u.of.OfKeys.Send(ctx, u.keys)) }()
 	return u.callWrite(ctx)
 }

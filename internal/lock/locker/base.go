@@ -8,11 +8,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/lock/hold"
 	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/redis/acl"
+	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/redis/lease"
 	"github.com/cacheguard/go/internal/redis/link"
@@ -22,11 +21,10 @@ import (
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
-// Redis is what a Locker needs of a client.
+// Redis is what a Locker needs of a client, which can also subscribe (package goredis).
 type Redis interface {
-	Process(ctx context.Context, cmd redis.Cmder) error
-	Pipeline() redis.Pipeliner
-	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
+	script.Processor
+	script.Pipeliner
 }
 
 // Base is what a Locker asks, waits and holds with.
@@ -45,7 +43,7 @@ type Base struct {
 // is over. The error names the package and every field that is out of range; more are the problems of those that only this kind of
 // lock has.
 func Open(pkg string, rdb Redis, cfg config.Lock, more error, life *lifecycle.Life) (*Base, error) {
-	if err := errors.Join(config.CheckClient(rdb), cfg.Check(), more, link.CheckReplicas(rdb, cfg.Replicas)); err != nil {
+	if err := errors.Join(config.CheckClient(rdb), goredis.CheckOnePlace(rdb), cfg.Check(), more, link.CheckReplicas(rdb, cfg.Replicas)); err != nil {
 		return nil, fmt.Errorf("%s: %w", pkg, err)
 	}
 	cfg = cfg.WithDefaults()

@@ -4,30 +4,23 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/redis/go-redis/v9"
-
+	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
-// Subscriber is a client that can subscribe.
-type Subscriber interface {
-	script.Processor
-	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
-}
-
 // CheckChannel subscribes to the channel with a connection of its own, and publishes an empty message to it.
-func CheckChannel(ctx context.Context, tasks lifecycle.Tasks, rdb Subscriber, channel string) error {
+func CheckChannel(ctx context.Context, tasks lifecycle.Tasks, rdb script.Processor, channel string) error {
 	_, err := lifecycle.Bounded(ctx, tasks, Patience, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, tryChannel(ctx, rdb, channel)
 	}, nil)
 	return err
 }
 
-func tryChannel(ctx context.Context, rdb Subscriber, channel string) error {
-	sub := rdb.Subscribe(ctx, channel)
-	defer func() { _ = sub.Close() }()
-	if _, err := sub.ReceiveTimeout(ctx, Patience); err != nil {
+func tryChannel(ctx context.Context, rdb script.Processor, channel string) error {
+	sub := goredis.Subscribe(ctx, rdb, channel)
+	defer sub.Close()
+	if _, err := sub.Receive(ctx, Patience); err != nil {
 		return refusedOn("SUBSCRIBE", channel, err)
 	}
 	if err := send(ctx, rdb, "PUBLISH", channel, ""); err != nil {

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/lifecycle"
@@ -84,28 +82,20 @@ func (s Set) try(ctx context.Context, rdb script.Processor, key string) error {
 }
 
 func send(ctx context.Context, rdb script.Processor, args ...any) error {
-	cmd := redis.NewCmd(ctx, args...)
-	_ = script.Once(rdb).Process(ctx, cmd) // the command keeps its error
-	return cmd.Err()
+	return script.Send(ctx, script.Once(rdb), args...).Err()
 }
 
 // isAnswer reports whether a command was let through: what is tried is often wrong on purpose, so that nothing is written.
 func isAnswer(err error) bool {
-	return err == nil || errors.Is(err, redis.Nil) || says(err, "ERR ") || says(err, "WRONGTYPE ") || says(err, "NOSCRIPT ")
+	return err == nil || script.IsNil(err) || script.Says(err, "ERR ", "WRONGTYPE ", "NOSCRIPT ")
 }
 
 // isRefusal reports whether Redis does not let the user do that, or has no such command.
-func isRefusal(err error) bool { return says(err, "NOPERM ") || says(err, "ERR unknown command") }
+func isRefusal(err error) bool { return script.Says(err, "NOPERM ", "ERR unknown command") }
 
 // isAboutKeys reports whether a refusal is not about the command, but about its keys.
 func isAboutKeys(err error) bool {
 	return strings.Contains(err.Error(), "access") && strings.Contains(err.Error(), "key")
-}
-
-// says reports whether that is how Redis' error begins.
-func says(err error, words string) bool {
-	answer, ok := errors.AsType[redis.Error](err)
-	return ok && strings.HasPrefix(answer.Error(), words)
 }
 
 // attempt is the command on a key that does not exist, with as many arguments as Redis wants before it looks at rights, and

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
@@ -15,9 +13,7 @@ import (
 // cluster it looks at one node.
 func checkEviction(ctx context.Context, tasks lifecycle.Tasks, rdb script.Processor) error {
 	_, err := lifecycle.Bounded(ctx, tasks, Patience, func(ctx context.Context) (struct{}, error) {
-		cmd := redis.NewCmd(ctx, "INFO", "memory")
-		_ = rdb.Process(ctx, cmd) // the command keeps its error
-		info, err := cmd.Text()
+		info, err := script.Send(ctx, rdb, "INFO", "memory").Text()
 		if err != nil {
 			return struct{}{}, nil //nolint:nilerr // nobody knows
 		}

@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/sony/gobreaker/v2"
 
+	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
@@ -194,16 +194,11 @@ func (b *Breaker) tell() {
 // Unavailable reports whether the error of an operation says that Redis cannot serve: there was no answer, or it was
 // one that has nothing to do with the operation. Other answers, such as OOM to a write, are about what was asked.
 func Unavailable(err error) bool {
-	if err == nil || errors.Is(err, redis.Nil) {
+	if err == nil {
 		return false
 	}
-	if _, answered := errors.AsType[redis.Error](err); !answered {
+	if _, answered := script.Answer(err); !answered {
 		return true
 	}
-	for _, prefix := range []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "BUSY", "max number of clients"} {
-		if redis.HasErrorPrefix(err, prefix) {
-			return true
-		}
-	}
-	return false
+	return script.Says(err, "LOADING", "MASTERDOWN", "CLUSTERDOWN", "BUSY", "max number of clients")
 }

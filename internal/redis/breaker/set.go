@@ -18,8 +18,7 @@ import (
 	"crypto/rand"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
+	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/lifecycle"
@@ -36,15 +35,15 @@ type Set struct {
 	timeout time.Duration
 	life    *lifecycle.Life
 	parts   []*Breaker
-	cluster *redis.ClusterClient // nil: it is none
+	reload  func() // makes a cluster's client ask who serves what; nil: it is none
 }
 
 // New returns the breakers of a client, whose probes read keys with the prefix and wait for the timeout. OnChange, which may be nil, is
 // called when a breaker has opened or closed.
 func New(rdb script.Processor, prefix string, timeout time.Duration, onChange func(open bool)) *Set {
 	s, n := &Set{rdb: script.Once(rdb), prefix: prefix, timeout: timeout, life: lifecycle.New()}, 1
-	if cluster, ok := rdb.(*redis.ClusterClient); ok {
-		s.cluster, n = cluster, Parts
+	if s.reload = goredis.Reload(rdb); s.reload != nil {
+		n = Parts
 	}
 	for part := range n {
 		s.parts = append(s.parts, newBreaker(s.life, func() error { return s.probe(part) }, onChange, s.askWhoServes))
@@ -67,7 +66,7 @@ func (s *Set) Key(part int) string {
 func (s *Set) probe(part int) error {
 	key := s.Key(part)
 	_, err := lifecycle.Bounded(s.life.Ending, s.life, s.timeout, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, s.rdb.Process(ctx, redis.NewCmd(ctx, "get", key))
+		return struct{}{}, script.Send(ctx, s.rdb, "get", key).Err()
 	}, nil)
 	if Unavailable(err) {
 		s.askWhoServes()
@@ -84,8 +83,8 @@ func (s *Set) Failed(err error) {
 
 // askWhoServes returns at once. The client asks five times a second at most, while there is anything to ask for.
 func (s *Set) askWhoServes() {
-	if s.cluster != nil {
-		s.cluster.ReloadState(context.Background()) // the context is not used
+	if s.reload != nil {
+		s.reload()
 	}
 }
 

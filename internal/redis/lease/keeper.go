@@ -2,8 +2,10 @@
 //
 // A renewal is a script that extends the lease if its token is still there, and then returns a number above 0; any other number
 // means that the lease is lost. It is sent every third of the lease, together with others that are due soon. An error says nothing
-// about the lease, so the renewal is tried again a tenth of the lease later. No reply within the timeout is an error too: a
-// hanging server holds up its own leases, not those on other nodes.
+// about the lease, so the renewal is tried again a tenth of the lease later. No reply within the timeout is an error too.
+//
+// Each node of a cluster gets pipelines of its own. go-redis answers none of a pipeline's commands before all nodes have answered, and
+// when its context ends each of them fails: a node that is away would end the leases on the others.
 package lease
 
 import (
@@ -162,14 +164,30 @@ func (k *Keeper) collect(now time.Time) (due []*Renewal, next time.Time) {
 	return due, next
 }
 
+// part is the renewals of a batch whose leases are on one node.
+type part struct {
+	batch []*Renewal
+	calls []*script.Call
+}
+
 func (k *Keeper) renew(batch []*Renewal) {
 	ctx, cancel := context.WithTimeout(k.ctx, k.timeout)
 	defer cancel()
-	calls := make([]*script.Call, len(batch))
-	for i, r := range batch {
+	parts := make(map[*redis.Client]part)
+	for _, r := range batch {
 		call := r.Lease.Due()
-		calls[i] = &call
+		node, _ := k.link.NodeOf(ctx, call.Keys[0]) // if none is known, the client says why
+		p := parts[node]
+		parts[node] = part{append(p.batch, r), append(p.calls, &call)}
 	}
+	var renewing sync.WaitGroup
+	for _, p := range parts {
+		renewing.Go(func() { k.renewPart(ctx, p.batch, p.calls) }) // owner: this call; stop: its time-out, or the client's; joined below
+	}
+	renewing.Wait()
+}
+
+func (k *Keeper) renewPart(ctx context.Context, batch []*Renewal, calls []*script.Call) {
 	sent := time.Now()
 	replies := k.send(ctx, batch, calls)
 	for i, r := range batch {

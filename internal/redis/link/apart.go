@@ -34,7 +34,7 @@ func (l *Link) apart(ctx context.Context, key string, replicas int) (*lane, erro
 	r := route{part: l.breakers.Part(key), replicas: replicas}
 	if replicas > 0 {
 		var err error
-		if r.node, err = l.nodeOf(ctx, key); err != nil {
+		if r.node, err = l.NodeOf(ctx, key); err != nil {
 			return nil, err
 		}
 	}
@@ -52,8 +52,8 @@ func (l *Link) apart(ctx context.Context, key string, replicas int) (*lane, erro
 	return own, nil
 }
 
-// nodeOf is the node that serves the key; nil: the client itself.
-func (l *Link) nodeOf(ctx context.Context, key string) (*redis.Client, error) {
+// NodeOf is the node that serves the key; nil: the client itself.
+func (l *Link) NodeOf(ctx context.Context, key string) (*redis.Client, error) {
 	switch rdb := l.rdb.(type) {
 	case cluster: // it may have to ask for its nodes first
 		return lifecycle.Bounded(ctx, &l.running, l.timeout, func(ctx context.Context) (*redis.Client, error) { return rdb.MasterForKey(ctx, key) }, nil)

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	patient = 30 * time.Second // a timeout that no test reaches
-	hasty   = time.Second      // one that tests do
+	patient = redistest.Patience // a timeout that no test reaches
+	hasty   = redistest.Brisk    // one that tests do
 )
 
 // newLink makes a link that is closed at the end of the test, before the client and the proxy are.
@@ -82,7 +82,7 @@ func begin[T any](t *testing.T, request func(context.Context) (T, error)) *pendi
 	select {
 	case <-waits:
 	case <-p.done: // refused at once
-	case <-time.After(20 * time.Second):
+	case <-time.After(patient):
 		t.Fatal("the request neither waits nor ends")
 	}
 	return p
@@ -178,7 +178,7 @@ func receive(t *testing.T, c <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-c:
-	case <-time.After(20 * time.Second):
+	case <-time.After(patient):
 		t.Fatal("nothing happens")
 	}
 }

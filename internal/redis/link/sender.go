@@ -3,6 +3,7 @@ package link
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -59,7 +60,8 @@ func (s *Sender) ask(ctx context.Context, c Call) (Reply, error) {
 	began := time.Now()
 	for attempts := 0; ; attempts++ {
 		reply, err := s.lane(c.Script.Keys[0]).call(ctx, c)
-		if !again(err) || time.Since(began) > s.link.timeout ||
+		more := again(err) || c.Rank == EndsWork && said(err) && !settled(err)
+		if !more || time.Since(began) > s.link.timeout ||
 			!s.life.Sleep(ctx, min(firstPause<<min(attempts, 10), longestPause)) {
 			return reply, err
 		}
@@ -127,7 +129,7 @@ func (s *Sender) Release(call script.Call, worth time.Duration) (reply Reply, er
 	if err = breaker.ErrOpen; !s.Refused(call.Keys[0]) {
 		reply, err = s.ask(context.Background(), Call{Script: &call, Rank: EndsWork})
 	}
-	if !known(err) {
+	if !settled(err) {
 		s.release(call, worth)
 	}
 	return reply, err
@@ -138,7 +140,7 @@ func (s *Sender) release(call script.Call, worth time.Duration) {
 	until := time.Now().Add(worth)
 	attempt := func() bool {
 		_, err := s.lane(call.Keys[0]).call(context.Background(), Call{Script: &call, Rank: EndsWork})
-		return known(err) || errors.Is(err, ErrClosed) || !time.Now().Before(until)
+		return settled(err) || errors.Is(err, ErrClosed) || !time.Now().Before(until)
 	}
 	s.life.Go(func() { // owner: the Sender's; stop: as Until; joined by its life
 		if !attempt() {
@@ -149,6 +151,12 @@ func (s *Sender) release(call script.Call, worth time.Duration) {
 
 // known reports whether a call with this error is known to have run, or to be refused for good.
 func known(err error) bool { return err == nil || said(err) && !passing(err) }
+
+// settled is known for a call that gives something up. Redis does not refuse it for good when it takes no writes: a caller that asks for
+// something wants to hear of that, and one that gives it up has it until it can.
+func settled(err error) bool {
+	return known(err) && !anyPrefix(err, "OOM", "NOREPLICAS", "MISCONF")
+}
 
 // again reports whether a call with this error is worth asking again soon. One without any answer in time is not.
 func again(err error) bool {
@@ -162,10 +170,9 @@ func again(err error) bool {
 
 // passing reports whether Redis says that it cannot answer now.
 func passing(err error) bool {
-	for _, prefix := range []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "READONLY", "BUSY "} {
-		if redis.HasErrorPrefix(err, prefix) {
-			return true
-		}
-	}
-	return false
+	return anyPrefix(err, "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "READONLY", "BUSY ")
+}
+
+func anyPrefix(err error, prefixes ...string) bool {
+	return err != nil && slices.ContainsFunc(prefixes, func(p string) bool { return redis.HasErrorPrefix(err, p) })
 }

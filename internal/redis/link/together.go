@@ -44,7 +44,7 @@ func (s *Sender) ReleaseTogether(calls []script.Call, worth time.Duration) ([]Re
 	defer cancel()
 	for i, c := range s.enqueueTogether(ctx, EndsWork, calls, make([]*Trail, len(calls))) {
 		replies[i], errs[i] = c.wait()
-		if !known(errs[i]) {
+		if !settled(errs[i]) {
 			s.release(calls[i], worth)
 		}
 	}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/cacheguard/go/internal/redis/script"
 )
 
@@ -49,15 +47,12 @@ func (n Name) TooOld() error {
 
 // Ask asks for INFO, and, if the user may not know that, for HELLO, which nobody can be refused and which changes nothing without arguments.
 func Ask(ctx context.Context, rdb script.Processor) Name {
-	info := redis.NewCmd(ctx, "info", "server")
-	_ = script.Once(rdb).Process(ctx, info) // the command keeps its error
-	text, err := info.Text()
+	rdb = script.Once(rdb)
+	text, err := script.Send(ctx, rdb, "info", "server").Text()
 	if err == nil {
 		return OfInfo(text)
 	}
-	hello := redis.NewCmd(ctx, "hello")
-	_ = script.Once(rdb).Process(ctx, hello) // as above
-	if name := ofHello(hello.Val()); name.Version != "" {
+	if name := ofHello(script.Send(ctx, rdb, "hello").Val()); name.Version != "" {
 		return name
 	}
 	why := err.Error()

@@ -62,7 +62,7 @@ func expect(t *testing.T, w *wake.Waiter, want wake.Message) {
 		if got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(redistest.Patience):
 		t.Fatalf("nothing came, want %+v", want)
 	}
 }

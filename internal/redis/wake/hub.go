@@ -10,16 +10,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
+	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/keys"
+	"github.com/cacheguard/go/internal/redis/script"
 )
 
-// Redis is what an inbox needs of a client.
-type Redis interface {
-	Process(ctx context.Context, cmd redis.Cmder) error
-	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
-}
+// Redis is what an inbox needs of a client, which can also subscribe (package goredis).
+type Redis = script.Processor
 
 // hub is a process's one subscription on a Redis client, which all its inboxes share.
 type hub struct {
@@ -89,7 +86,7 @@ func (in *hub) run() {
 // syncLinks starts and stops links. Listeners learn of a new link before it may be confirmed: else it would seem to have been
 // there all the time, and nobody would ask again.
 func (in *hub) syncLinks() {
-	current := nodes(in.ctx, in.rdb)
+	current := goredis.Shards(in.ctx, in.rdb)
 	var started []*link
 	in.mu.Lock()
 	for node, l := range in.links {
@@ -112,23 +109,6 @@ func (in *hub) syncLinks() {
 		in.running.Go(l.receive) // owner: the hub; stop: l.stop or in.stop; joined by close
 		in.running.Go(l.watch)   // as above
 	}
-}
-
-// nodes returns the clients to subscribe on.
-func nodes(ctx context.Context, rdb Redis) map[Redis]struct{} {
-	ring, ok := rdb.(*redis.Ring)
-	if !ok {
-		return map[Redis]struct{}{rdb: {}}
-	}
-	var mu sync.Mutex
-	shards := make(map[Redis]struct{})
-	_ = ring.ForEachShard(ctx, func(_ context.Context, shard *redis.Client) error { // fails only if the func does
-		mu.Lock()
-		defer mu.Unlock()
-		shards[shard] = struct{}{}
-		return nil
-	})
-	return shards
 }
 
 // changed recomputes whether the inbox is live, and tells every waiter to ask again when that changed. why is the reason if it is not.

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
+	"github.com/cacheguard/go/internal/redis/goredis"
+	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
@@ -38,7 +37,7 @@ type link struct {
 	hearing   chan struct{} // signalled when heard changes; size 1
 
 	mu  sync.Mutex
-	sub *redis.PubSub // the current subscription, to be closed by the watchdog
+	sub goredis.Subscription // the current subscription, to be closed by the watchdog
 }
 
 // errSilent is why a subscription is replaced that does not bring what is published.
@@ -76,30 +75,30 @@ func (l *link) receive() {
 // own loop, because the channel of go-redis drops messages, and its reconnect is not seen.
 func (l *link) serve() (stood bool, why error) {
 	channels, version := l.in.channels()
-	sub := l.node.Subscribe(l.ctx, channels...)
+	sub := goredis.Subscribe(l.ctx, l.node, channels...)
 	l.mu.Lock()
 	l.sub = sub
 	l.mu.Unlock()
 	if _, now := l.in.channels(); now != version {
-		_ = sub.Close() // there is one more channel, and renew may have come before this subscription
+		sub.Close() // there is one more channel, and renew may have come before this subscription
 		return false, nil
 	}
 	awaited := len(channels)
-	unhook := context.AfterFunc(l.ctx, func() { _ = sub.Close() }) // twice closed says so and does nothing
+	unhook := context.AfterFunc(l.ctx, sub.Close)
 	defer unhook()
-	defer func() { _ = sub.Close() }()
+	defer sub.Close()
 	patience := confirmDeadline
 	for {
-		got, err := sub.ReceiveTimeout(l.ctx, patience)
+		got, err := sub.Receive(l.ctx, patience)
 		switch {
-		case errors.Is(err, redis.ErrClosed), errors.Is(err, net.ErrClosed):
+		case errors.Is(err, goredis.ErrClosed):
 			return stood, nil
 		case err != nil:
 			return stood, fmt.Errorf("subscribe to %s: %w", strings.Join(channels, ", "), err)
 		}
 		l.hear()
-		switch m := got.(type) {
-		case *redis.Subscription:
+		switch {
+		case got.Confirmed:
 			if awaited--; awaited > 0 {
 				continue
 			}
@@ -109,8 +108,8 @@ func (l *link) serve() (stood bool, why error) {
 			stood = true
 			patience = 0 // silence is for the watchdog now
 			l.confirm()
-		case *redis.Message:
-			l.in.dispatch(m.Channel, m.Payload)
+		case got.Message:
+			l.in.dispatch(got.Channel, got.Payload)
 		}
 	}
 }
@@ -159,7 +158,7 @@ func (l *link) renew() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.sub != nil {
-		_ = l.sub.Close() // already closed is as good
+		l.sub.Close() // already closed is as good
 	}
 }
 
@@ -190,7 +189,7 @@ func (l *link) probe() (heard bool) {
 			return true
 		case err := <-published:
 			if err != nil {
-				_, refused := errors.AsType[redis.Error](err)
+				_, refused := script.Answer(err)
 				return refused
 			}
 			deadline = time.After(probeDeadline)
@@ -206,7 +205,7 @@ func (l *link) publish() <-chan error {
 	l.in.running.Go(func() { // owner: the hub; stop: probeDeadline, or the client's time-outs; joined by close
 		ctx, cancel := context.WithTimeout(l.ctx, probeDeadline)
 		defer cancel()
-		done <- l.node.Process(ctx, redis.NewIntCmd(ctx, "publish", l.in.anyInbox(), Frame("", "")))
+		done <- script.Send(ctx, l.node, "publish", l.in.anyInbox(), Frame("", "")).Err()
 	})
 	return done
 }

@@ -1,4 +1,5 @@
-// Package observe is the interface through which guards, locks and caches of pages report to package admin, and to nobody else.
+// Package observe is the interface through which guards, locks and caches of pages report to package admin. The feeds of package cdc use it to note beside
+// a cache up to where they have invalidated it.
 package observe
 
 import (
@@ -17,6 +18,9 @@ type Guard struct {
 
 	// InvalidateCache is Cache.InvalidateAll for the Cache of the name, if there is one.
 	InvalidateCache func(ctx context.Context, name string) error
+
+	// Redis runs a command, for notes under the Prefix; nil: the Guard is disabled, and has none.
+	Redis func(ctx context.Context, args ...any) (any, error)
 }
 
 // Troubles are for how long each has lasted, 0: there is none; and the last error that Redis answered with.

@@ -11,8 +11,15 @@ import (
 )
 
 const (
+	// Patience is how long a test waits for a fact, and the RedisTimeout and the lease of what is no test of them: a machine may be busy,
+	// and only a test that fails waits for all of it.
+	Patience = time.Minute
+
+	// Brisk is for tests in which the time has to be up. A machine that is busy, or stands still for some 100 ms, keeps it all the same.
+	Brisk = 2 * time.Second
+
 	pollInterval = 10 * time.Millisecond
-	awaitTimeout = 20 * time.Second // long, as only a test that fails waits for all of it
+	awaitTimeout = Patience
 )
 
 // Await returns when cond is true, and fails the test if that takes too long. what says what was awaited.

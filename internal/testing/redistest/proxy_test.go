@@ -13,7 +13,7 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-const awaitTimeout = 20 * time.Second
+const awaitTimeout = redistest.Patience
 
 // both runs a test for each version of the protocol.
 func both(t *testing.T, test func(t *testing.T, protocol func(*redis.Options))) {
@@ -27,7 +27,7 @@ func both(t *testing.T, test func(t *testing.T, protocol func(*redis.Options))) 
 }
 
 // hasty makes a client that soon gives up on a reply.
-func hasty(o *redis.Options) { o.MaxRetries, o.ReadTimeout = -1, 200*time.Millisecond }
+func hasty(o *redis.Options) { o.MaxRetries, o.ReadTimeout = -1, time.Second }
 
 func TestProxyPassesEveryKindOfReply(t *testing.T) {
 	both(t, func(t *testing.T, protocol func(*redis.Options)) {

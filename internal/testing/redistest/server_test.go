@@ -67,7 +67,7 @@ func TestServerRestartEndsARunningServer(t *testing.T) {
 func TestServerIsSilentWhilePausedAndGoesOnAfterResume(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	hasty := s.Client(t, once, func(o *redis.Options) { o.ReadTimeout = 100 * time.Millisecond })
+	hasty := s.Client(t, once, func(o *redis.Options) { o.ReadTimeout = time.Second })
 	set(t, hasty, "k")
 	s.Pause()
 	if err := hasty.Get(t.Context(), "k").Err(); !isTimeout(err) {

@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// StartPgBouncer starts a PgBouncer in session mode before a PostgreSQL, and returns how to connect to it, by a socket, when ready
-// says that it answers.
-func StartPgBouncer(tb testing.TB, postgres string, ready func(address string) bool) (address string) {
+// StartPgBouncer starts a PgBouncer in that mode, session or transaction, before a PostgreSQL, and returns how to connect to it, by a socket,
+// when ready says that it answers.
+func StartPgBouncer(tb testing.TB, mode, postgres string, ready func(address string) bool) (address string) {
 	tb.Helper()
 	dir := directory(tb)
 	settings := filepath.Join(dir, "settings")
-	err := os.WriteFile(settings, []byte("[databases]\npostgres = "+postgres+"\n[pgbouncer]\npool_mode = session\nauth_type = any\n"+
+	err := os.WriteFile(settings, []byte("[databases]\npostgres = "+postgres+"\n[pgbouncer]\npool_mode = "+mode+"\nauth_type = any\n"+
 		"listen_addr =\nunix_socket_dir = "+dir+"\n"), 0o644)
 	if err != nil {
 		tb.Fatal(err)

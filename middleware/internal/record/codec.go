@@ -10,7 +10,7 @@ import (
 )
 
 // version is the first bytes of every record.
-const version = "h3"
+const version = "h4"
 
 // errNone says that a value in the cache is no record.
 var errNone = errors.New("middleware: no record of this version")
@@ -21,16 +21,16 @@ func (e *Record) Encode() []byte {
 	b = append(b, version...)
 	var text []byte
 	text = append(text, byte(e.Kind), e.flags())
-	for _, s := range []string{e.ID, e.Page, e.Location, e.Route} {
+	for _, s := range []string{e.ID, e.Old, e.Page, e.Location, e.Route} {
 		text = appendString(text, s)
 	}
 	for _, n := range []int64{
-		int64(e.Status), e.Received.UnixMilli(), int64(e.Until), int64(e.Terms.Lifetime), int64(e.Terms.Age),
+		int64(e.Status), e.Received.UnixMilli(), e.softened(), int64(e.Until), int64(e.Variants), int64(e.Terms.Lifetime), int64(e.Terms.Age),
 		int64(e.Terms.SWR), int64(e.Terms.SIE),
 	} {
 		text = binary.AppendVarint(text, n)
 	}
-	for _, pairs := range [][]Pair{e.Vary, e.Header, e.Trailer} {
+	for _, pairs := range [][]Pair{e.Vary, e.Front, e.Header, e.Trailer} {
 		text = binary.AppendVarint(text, int64(len(pairs)))
 		for _, p := range pairs {
 			text = appendString(appendString(text, p.Name), p.Value)
@@ -41,6 +41,13 @@ func (e *Record) Encode() []byte {
 	}
 	b = binary.AppendUvarint(b, uint64(len(text)))
 	return append(append(b, text...), e.Body...)
+}
+
+func (e *Record) softened() int64 {
+	if e.Softened.IsZero() {
+		return 0
+	}
+	return e.Softened.UnixMilli()
 }
 
 func appendString(b []byte, s string) []byte {
@@ -79,12 +86,15 @@ func Decode(b []byte) (*Record, error) {
 		*set = t.rest[1]&(1<<i) > 0
 	}
 	t.rest = t.rest[2:]
-	e.ID, e.Page, e.Location, e.Route = t.string(), t.string(), t.string(), t.string()
+	e.ID, e.Old, e.Page, e.Location, e.Route = t.string(), t.string(), t.string(), t.string(), t.string()
 	e.Status, e.Received = int(t.int()), time.UnixMilli(t.int())
-	e.Until = time.Duration(t.int())
+	if softened := t.int(); softened != 0 {
+		e.Softened = time.UnixMilli(softened)
+	}
+	e.Until, e.Variants = time.Duration(t.int()), time.Duration(t.int())
 	e.Terms.Lifetime, e.Terms.Age = time.Duration(t.int()), time.Duration(t.int())
 	e.Terms.SWR, e.Terms.SIE = time.Duration(t.int()), time.Duration(t.int())
-	e.Vary, e.Header, e.Trailer = t.pairs(), t.pairs(), t.pairs()
+	e.Vary, e.Front, e.Header, e.Trailer = t.pairs(), t.pairs(), t.pairs(), t.pairs()
 	if e.Kind == Sliced {
 		e.Length, e.Parts = t.int(), t.string()
 	}
@@ -97,7 +107,7 @@ func Decode(b []byte) (*Record, error) {
 // valid reports whether a record may be sent.
 func (e *Record) valid() bool {
 	switch e.Kind {
-	case PassThrough, Failed:
+	case PassThrough, Moved, Failed:
 	case Stored:
 		if e.Status < 200 || e.Status > 999 {
 			return false

@@ -16,11 +16,12 @@ import (
 // Kind says what a record is.
 type Kind byte
 
-// The kinds. PassThrough and Failed are marks: records without a response.
+// The kinds. PassThrough, Moved and Failed are marks: records without a response.
 const (
 	Stored      Kind = 'r' // a response
 	Sliced      Kind = 's' // a response without its body, which is stored in slices
 	PassThrough Kind = 'p' // the response could not be stored, and requests go straight to the handler
+	Moved       Kind = 'm' // the page is to be looked for by what its No-Vary-Search says
 	Failed      Kind = 'f' // the handler panicked, and the requests that waited for it get an error
 )
 
@@ -28,6 +29,7 @@ const (
 type Record struct {
 	Kind     Kind
 	ID       string // identifies a page to its variants
+	Old      string // of a page: the ID that it had before Softened
 	Page     string // of a variant: the ID of its page; of a slice: the Parts of its page
 	Location string // the URL that was asked for, in full, as keys are shortened
 	Route    string // pattern of the route that made the response
@@ -35,10 +37,13 @@ type Record struct {
 	Received time.Time
 	Terms    Terms         // as they were at Received
 	Until    time.Duration // PassThrough: how long the mark holds, from Received on
+	Variants time.Duration // how long the variants of the page need it, from Received on
+	Softened time.Time     // when a soft invalidation made it stale; zero: none did
 	StandsIn bool          // it is stale, and served because the handler failed
 	Leftover bool          // it was there before, and the response that should have replaced it could not be stored
 	Vary     []Pair        // the fields that select it, with their values in the request
-	Header   []Pair
+	Front    []Pair        // what its handler did to fields that had been set in front of the cache
+	Header   []Pair        // of its handler alone
 	Trailer  []Pair
 	Body     []byte
 	Length   int64  // Sliced: of the whole body

@@ -22,19 +22,22 @@ const LongestError = 10 * time.Second
 // Settings decide what may be stored, and for how long. The Config of package middleware documents them.
 type Settings struct {
 	DefaultTTL, KeepFor, StaleIfError time.Duration
+	StaleWhile                        time.Duration // stale-while-revalidate of responses that are fresh when they come
 	Grace                             time.Duration // StaleIfError of responses that are fresh when they come
 	Heuristic                         float64
 	StatusTTL                         map[int]time.Duration // instead of DefaultTTL
 	StoreErrors                       map[int]time.Duration // which, and for how long at most; nil: see LongestError
 	StoreSetCookie                    bool
-	Targets                           []string // response fields that count before Cache-Control
+	Override                          func(*http.Request, http.Header) // nil: none
+	Targets                           []string                         // response fields that count before Cache-Control
 }
 
 // Reply is a response as the handler made it.
 type Reply struct {
 	Status   int
 	Header   http.Header
-	Sent     time.Time // when the handler was called
+	Front    http.Header // what of it was set in front of the cache: its cookies are the client's own
+	Sent     time.Time   // when the handler was called
 	Received time.Time
 }
 
@@ -48,10 +51,7 @@ type Assessment struct {
 // Assess decides whether a response may be stored, and how long it is fresh (RFC 9111 sections 3 and 4.2). A response whose freshness
 // information is contradictory or unparsable is treated as stale (section 4.2.1).
 func (s *Settings) Assess(r *http.Request, a Reply) Assessment {
-	d, isTargeted := targeted(a.Header, s.Targets)
-	if !isTargeted {
-		d = Parse(a.Header.Values("Cache-Control"))
-	}
+	d, isTargeted := s.directives(a.Header)
 	t := record.Terms{
 		NoCache: d.NoCache, Strict: d.MustRevalidate || d.ProxyRevalidate, NoStale: d.SMaxAge.Given,
 		Shared: d.Public || d.SMaxAge.Given || d.MustRevalidate,
@@ -67,6 +67,9 @@ func (s *Settings) Assess(r *http.Request, a Reply) Assessment {
 			t.SIE = max(t.SIE, s.Grace)
 		}
 	}
+	if !d.StaleWhileRevalidate.Given && !t.Strict && !t.NoStale && !t.NoCache && t.Lifetime > t.Age {
+		t.SWR = s.StaleWhile
+	}
 	if d.Malformed {
 		t.Lifetime, t.SWR, t.SIE, t.Strict = 0, 0, 0, true
 	}
@@ -78,6 +81,26 @@ func (s *Settings) Assess(r *http.Request, a Reply) Assessment {
 		out.Unfit = s.whyNot(r, a, &d, &out)
 	}
 	return out
+}
+
+func (s *Settings) directives(h http.Header) (d Directives, isTargeted bool) {
+	if d, isTargeted = targeted(h, s.Targets); !isTargeted {
+		d = Parse(h.Values("Cache-Control"))
+	}
+	return d, isTargeted
+}
+
+// Forbids reports whether a header says that nobody else may have the response.
+func (s *Settings) Forbids(h http.Header) bool {
+	d, _ := s.directives(h)
+	return d.Private || d.NoStore && !d.MustUnderstand
+}
+
+// Correct lets Override correct a header.
+func (s *Settings) Correct(r *http.Request, h http.Header) {
+	if s.Override != nil {
+		s.Override(r, h)
+	}
 }
 
 // lifetime is how long the response says it is fresh, and whether it says so. An unparsable Expires counts as 0.
@@ -169,7 +192,7 @@ func (s *Settings) whyNot(r *http.Request, a Reply, d *Directives, out *Assessme
 		return "private"
 	case len(r.Header["Authorization"]) > 0 && !out.Shared:
 		return "authorization"
-	case len(a.Header["Set-Cookie"]) > 0 && !s.StoreSetCookie && !slices.Contains(out.Without, "Set-Cookie"):
+	case slices.ContainsFunc(a.Header["Set-Cookie"], func(c string) bool { return !slices.Contains(a.Front["Set-Cookie"], c) }) && !s.StoreSetCookie && !slices.Contains(out.Without, "Set-Cookie"):
 		return setCookie
 	case slices.ContainsFunc(List(a.Header["Vary"]), notAField):
 		return "vary"
@@ -202,8 +225,8 @@ func (s *Settings) Keep(t *record.Terms, h http.Header) time.Duration {
 }
 
 // Remaining is how long a stored record may still be of use.
-func (s *Settings) Remaining(rec *record.Record) time.Duration {
-	return record.Plus(s.Keep(&rec.Terms, rec.HTTPHeader()), -time.Since(rec.Received))
+func (s *Settings) Remaining(rec *record.Record, now time.Time) time.Duration {
+	return record.Plus(s.Keep(&rec.Terms, rec.HTTPHeader()), -now.Sub(rec.Received))
 }
 
 // age is corrected_initial_age of RFC 9111 section 4.2.3. The first member of an Age field counts; an unparsable one is ignored

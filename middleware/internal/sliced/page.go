@@ -17,7 +17,7 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/run/clock"
-	"github.com/cacheguard/go/middleware/internal/identity"
+	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
 )
@@ -25,7 +25,7 @@ import (
 // Store is where the pages of a cache have their slices.
 type Store struct {
 	Guard     *cacheguard.Guard
-	Names     *identity.Namer
+	Names     *canonical.Namer
 	Rules     *rules.Settings
 	Size      int // of a slice; 0: there are none
 	Unlimited bool
@@ -39,6 +39,7 @@ type Page struct {
 	Head    *record.Record
 	Key     string        // of Head
 	Client  *http.Request // the request that reads the page
+	Front   http.Header   // what was set in front of it
 	Handler http.Handler
 	Ask     func(ctx context.Context) *http.Request // a request for the handler, without the client's Range
 }

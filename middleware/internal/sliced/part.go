@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cacheguard/go/middleware/internal/identity"
+	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
 	"github.com/cacheguard/go/middleware/internal/writer"
@@ -28,7 +28,8 @@ type asking struct {
 func (s *slice) ask(ctx context.Context) (*record.Record, time.Duration) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	a := asking{slice: s, w: writer.NewRecorder(nil, nil, s.length()), began: s.page.Store.Clock.Now()}
+	page := s.page
+	a := asking{slice: s, w: writer.NewRecorder(nil, nil, page.Front, s.length()), began: page.Store.Clock.Now()}
 	a.w.Decide = a.decide
 	a.w.Leaving = func() bool {
 		cancel(writer.ErrUnheard)
@@ -66,11 +67,13 @@ func (a *asking) call(r *http.Request) (returned bool) {
 func (a *asking) decide(status int, h http.Header) writer.Decision {
 	s, page := a.slice, a.slice.page
 	a.received = page.Store.Clock.Now()
+	page.Store.Rules.Correct(page.Client, h)
 	if refusal := s.mismatch(status, h); refusal != "" {
 		return writer.Decision{Unfit: string(refusal), Explicit: true}
 	}
-	head := rules.Updated(page.Head, h, nil, a.received)
-	a.assessed = page.Store.Rules.Assess(page.Client, rules.Reply{Status: http.StatusOK, Header: head, Sent: a.began, Received: a.received})
+	own, _ := writer.Own(page.Front, h)
+	head := writer.Final(page.Front, page.Head, rules.Updated(page.Head, own, nil, a.received))
+	a.assessed = page.Store.Rules.Assess(page.Client, rules.Reply{Status: http.StatusOK, Header: head, Front: page.Front, Sent: a.began, Received: a.received})
 	a.keep = page.Store.Rules.Keep(&a.assessed.Terms, head)
 	if a.assessed.Unfit != "" || !s.agrees(&a.assessed.Terms, head) {
 		// The page may be like this now. If it is not, it is not loaded a second time.
@@ -117,5 +120,5 @@ func (s *slice) isContentLength(lines []string) bool {
 func (s *slice) agrees(terms *record.Terms, h http.Header) bool {
 	page := &s.page.Head.Terms
 	return terms.NoCache == page.NoCache && terms.Strict == page.Strict && terms.NoStale == page.NoStale && terms.Shared == page.Shared &&
-		slices.Equal(identity.VaryFields(h), identity.NamedFields(s.page.Head))
+		slices.Equal(canonical.VaryFields(h, s.page.Front), canonical.NamedFields(s.page.Head))
 }

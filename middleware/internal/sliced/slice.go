@@ -9,7 +9,7 @@ import (
 
 	"github.com/cacheguard/go/cacheguard"
 	"github.com/cacheguard/go/internal/cache/pages"
-	"github.com/cacheguard/go/middleware/internal/identity"
+	"github.com/cacheguard/go/middleware/internal/canonical"
 	"github.com/cacheguard/go/middleware/internal/record"
 	"github.com/cacheguard/go/middleware/internal/rules"
 )
@@ -32,7 +32,7 @@ func (s *slice) length() int { return int(s.last - s.first + 1) }
 // key does not name the response, so that slices of a page that has changed replace the old ones.
 func (s *slice) key() string {
 	p := s.page
-	return p.Store.Names.Key("slice", strconv.FormatInt(s.first, 10)+"/"+strconv.Itoa(p.Store.Size)+identity.Separator+p.Key)
+	return p.Store.Names.Key("slice", strconv.FormatInt(s.first, 10)+"/"+strconv.Itoa(p.Store.Size)+canonical.Separator+p.Key)
 }
 
 // contentRange is the Content-Range of a response that is this slice.
@@ -102,7 +102,7 @@ func (s *slice) load(ctx context.Context, old *[]byte) ([]byte, error) {
 	if old != nil {
 		if rec, err := record.Decode(*old); err == nil && s.is(rec) && s.vouched(rec, s.page.Store.Clock.Now()) {
 			rec.Received, rec.Terms = s.page.Head.Received, s.page.Head.Terms
-			cacheguard.SetTTL(ctx, s.page.Store.Rules.Remaining(s.page.Head))
+			cacheguard.SetTTL(ctx, s.page.Store.Rules.Remaining(s.page.Head, s.page.Store.Clock.Now()))
 			return rec.Encode(), nil
 		}
 	}

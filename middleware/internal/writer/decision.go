@@ -4,8 +4,6 @@ package writer
 const (
 	TooLarge   = "too-large"  // the body is larger than the Recorder's limit
 	Incomplete = "incomplete" // the handler failed when it had begun the response, or wrote less than it announced
-	Limited    = "limit"      // clients have made too many like it
-	First      = "first"      // nobody has asked for it before
 	flushed    = "flush"      // the handler flushed a response that did not say that it may be stored
 )
 

@@ -1,11 +1,12 @@
 package writer
 
 import (
-	"iter"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/cacheguard/go/middleware/internal/record"
 )
 
 // Canonical returns a copy of a header, with the canonical name of every field.
@@ -18,10 +19,50 @@ func Canonical(h http.Header) http.Header {
 	return sent
 }
 
-// SetHeader sets fields in the header of a response. Vary and Set-Cookie that other middlewares have set before are kept.
-func SetHeader(h http.Header, fields iter.Seq2[string, []string]) {
-	for name, values := range fields {
-		if before := h[name]; len(before) > 0 && (name == "Vary" || name == "Set-Cookie") {
+// What a handler did to fields that were set in front of the cache, as a record says it. Other fields of its own replace them.
+const (
+	added   = "+"
+	removed = "-"
+)
+
+// Own is what is the handler's of a header, and what it did to the fields in front: no line of those is its own.
+func Own(front, sent http.Header) (own http.Header, did []record.Pair) {
+	if len(front) == 0 {
+		return sent, nil
+	}
+	own = make(http.Header, len(sent))
+	for name, lines := range sent {
+		before := front[name]
+		kept := !slices.ContainsFunc(before, func(line string) bool { return !slices.Contains(lines, line) })
+		lines = slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return slices.Contains(before, line) })
+		if len(lines) > 0 {
+			own[name] = lines
+		}
+		switch {
+		case len(before) > 0 && kept && len(lines) > 0:
+			did = append(did, record.Pair{Name: name, Value: added})
+		case !kept && len(lines) == 0:
+			did = append(did, record.Pair{Name: name, Value: removed})
+		}
+	}
+	for name := range front {
+		if _, there := sent[name]; !there {
+			did = append(did, record.Pair{Name: name, Value: removed})
+		}
+	}
+	slices.SortFunc(did, func(a, b record.Pair) int { return strings.Compare(a.Name, b.Name) })
+	return own, did
+}
+
+// SetHeader does to a header what the handler of a stored response did. Vary and Set-Cookie in front are kept in any case.
+func SetHeader(h http.Header, rec *record.Record) {
+	for _, p := range rec.Front {
+		if p.Value == removed {
+			delete(h, p.Name)
+		}
+	}
+	for name, values := range rec.Fields() {
+		if before := h[name]; len(before) > 0 && (name == "Vary" || name == "Set-Cookie" || slices.Contains(rec.Front, record.Pair{Name: name, Value: added})) {
 			for _, v := range values {
 				if !slices.Contains(before, v) {
 					before = append(before, v)
@@ -31,6 +72,14 @@ func SetHeader(h http.Header, fields iter.Seq2[string, []string]) {
 		}
 		h[name] = values
 	}
+}
+
+// Final is what a client gets with that in front, of a record with another header of its own.
+func Final(front http.Header, rec *record.Record, own http.Header) http.Header {
+	h, all := Canonical(front), *rec
+	all.Header = record.Pairs(own, func(string) bool { return false })
+	SetHeader(h, &all)
+	return h
 }
 
 // Hide removes fields, given by their canonical names, from a header and the trailer in it.
@@ -45,11 +94,14 @@ func Hide(h http.Header, names []string) {
 
 // inform sends an informational response without the hidden fields, and then restores the header.
 func inform(client http.ResponseWriter, before http.Header, status int, hidden []string) {
-	h := client.Header()
-	Hide(h, hidden)
+	Hide(client.Header(), hidden)
 	client.WriteHeader(status)
+	replace(client.Header(), before)
+}
+
+func replace(h, by http.Header) {
 	clear(h)
-	maps.Copy(h, before)
+	maps.Copy(h, by)
 }
 
 // NotModified answers with a 304. It has the fields of the response in w that do not describe the body.

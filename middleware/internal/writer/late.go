@@ -1,9 +1,6 @@
 package writer
 
-import (
-	"maps"
-	"net/http"
-)
+import "net/http"
 
 // Late sends the header together with the first byte of the body. Before that, the answer can still be replaced by another one.
 type Late struct {
@@ -33,9 +30,7 @@ func (w *Late) Begin() {
 		return
 	}
 	w.Begun = true
-	h := w.Client.Header()
-	clear(h)
-	maps.Copy(h, w.Fields)
+	replace(w.Client.Header(), w.Fields)
 	w.Before(w.status)
 	w.Client.WriteHeader(w.status)
 }

@@ -36,6 +36,7 @@ type Recorder struct {
 	Unfit    string // why the response cannot be stored, if that was said
 	Hijacked bool
 
+	front    http.Header         // what was set in front
 	client   http.ResponseWriter // nil: nobody is there to get what cannot be stored
 	request  *http.Request       // of the client
 	limit    int
@@ -47,9 +48,10 @@ type Recorder struct {
 	excess   bool // the handler has written more than it announced
 }
 
-// NewRecorder returns a Recorder of bodies of at most limit bytes, for a client and its request; nil: for nobody.
-func NewRecorder(client http.ResponseWriter, r *http.Request, limit int) *Recorder {
-	return &Recorder{client: client, request: r, limit: limit, released: make(chan struct{}), header: make(http.Header)}
+// NewRecorder returns a Recorder of bodies of at most limit bytes, for a client and its request; nil: for nobody. The handler finds the
+// header that was set in front.
+func NewRecorder(client http.ResponseWriter, r *http.Request, front http.Header, limit int) *Recorder {
+	return &Recorder{client: client, request: r, front: front, limit: limit, released: make(chan struct{}), header: Canonical(front)}
 }
 
 // Released is closed when the response turns out not to be storable.
@@ -63,7 +65,7 @@ func (w *Recorder) Reached() bool { return w.Hijacked || w.open && w.client != n
 
 // Reset forgets a response that was held back.
 func (w *Recorder) Reset() {
-	w.header, w.Sent, w.Status, w.Body, w.explicit, w.discard, w.excess = make(http.Header), nil, 0, nil, false, false, false
+	w.header, w.Sent, w.Status, w.Body, w.explicit, w.discard, w.excess = Canonical(w.front), nil, 0, nil, false, false, false
 }
 
 // Header implements http.ResponseWriter.
@@ -103,7 +105,7 @@ func (w *Recorder) inform(status int) {
 		return
 	}
 	before := w.client.Header().Clone()
-	SetHeader(w.client.Header(), maps.All(w.header))
+	replace(w.client.Header(), w.header)
 	inform(w.client, before, status, w.Hidden)
 }
 
@@ -165,7 +167,7 @@ func (w *Recorder) Release() {
 	}
 	h, trailer := maps.Clone(w.Sent), rules.Trailers(w.Sent)
 	maps.DeleteFunc(h, func(name string, _ []string) bool { return trailer(name) })
-	SetHeader(w.client.Header(), maps.All(h))
+	replace(w.client.Header(), h)
 	w.Before(w.Status)
 	if w.Status == http.StatusOK && w.unchanged() {
 		w.discard, w.Body = true, nil

@@ -12,6 +12,9 @@ for i = 1, names do
     return 0
   end
 end
+if not ARGV[4] then
+  redis.call('ZREM', KEYS[names + 1], '') -- a script that has written something may write more though memory is full
+end
 for i = names + 1, #KEYS do
   local untils = KEYS[i]
   local ends = string.format('%.0f', now + ARGV[2])

@@ -8,6 +8,7 @@ clear_expired(untils, now)
 if not redis.pcall('ZSCORE', untils, ARGV[1]) then
   return 0
 end
+redis.call('ZREM', untils, '') -- a script that has written something may write more though memory is full
 local reply = redis.pcall('ZADD', untils, string.format('%.0f', now + ARGV[2]), ARGV[1])
 if type(reply) == 'table' then
   return reply

@@ -6,6 +6,7 @@
 if redis.call('HEXISTS', KEYS[1], 'writer:' .. ARGV[1]) == 0 then
   return 0
 end
+redis.call('HDEL', KEYS[1], '') -- a script that has written something may write more though memory is full
 local reply = set_intent(KEYS[1], ARGV[1], ARGV[2])
 if type(reply) == 'table' then
   return reply

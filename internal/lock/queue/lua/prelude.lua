@@ -39,6 +39,12 @@ local left = false -- somebody has left the queue in this run
 
 local function whole(n) return string.format('%.0f', n) end
 
+-- Lets a script write though memory is full: Redis refuses only what is the first write of a script. For those that keep, or give up,
+-- what they have.
+local function although_full()
+  redis.call('HDEL', lock, '')
+end
+
 -- Gives a key a TTL that ends no sooner than what the key is about. No key may be left without one; a new key has none.
 local function keep(key, new)
   local least, left = memory + longest, new and -1 or redis.call('PTTL', key)
@@ -71,6 +77,7 @@ end
 
 -- Lowers the deadlines above the limit, which exist only if the clock was set back.
 local function cut(key, limit)
+  although_full()
   for _, token in ipairs(redis.call('ZRANGEBYSCORE', key, '(' .. whole(limit), '+inf')) do
     redis.call('ZADD', key, whole(limit), token)
   end

@@ -138,6 +138,7 @@ end
 local function expire()
   if writer and deadline > now + longest then -- the clock was set back
     deadline = now + longest
+    although_full()
     redis.call('HSET', lock, 'deadline', whole(deadline))
   end
   read_readers()
@@ -162,6 +163,7 @@ end
 -- whatever the clock and the length.
 local function renew(token, length)
   if writer == token then
+    although_full()
     deadline = math.max(deadline, lease(length))
     redis.call('HSET', lock, 'deadline', whole(deadline))
     keep(lock)
@@ -169,6 +171,7 @@ local function renew(token, length)
   end
   local till = read_until > 0 and redis.call('ZSCORE', readers, token)
   if till then
+    although_full()
     till = math.max(tonumber(till), lease(length))
     hold_read(token, till)
     return 'r', till

@@ -1,0 +1,158 @@
+package cacheguard
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+)
+
+// exits are the ways in which a function of the user's does not return.
+var exits = map[string]func(){"panics": func() { panic("boom") }, "calls Goexit": runtime.Goexit}
+
+// exitCodec is JSON, and fails in a way that it may not when it encodes, or decodes, this value.
+type exitCodec struct {
+	jsonCodec
+
+	marshal, unmarshal func()
+}
+
+func (c exitCodec) Marshal(v any) ([]byte, error) {
+	if c.marshal != nil {
+		c.marshal()
+	}
+	return c.jsonCodec.Marshal(v)
+}
+
+func (c exitCodec) Unmarshal(data []byte, v any) error {
+	if c.unmarshal != nil {
+		c.unmarshal()
+	}
+	return c.jsonCodec.Unmarshal(data, v)
+}
+
+// exitPlaces are where the functions of a Cache run that may not take others along. Each makes a Config in which exit is called, and reads.
+var exitPlaces = map[string]func(exit func()) (CacheConfig[int, thing], func(context.Context, *Cache[int, thing]) error){
+	"Load": func(exit func()) (cfg CacheConfig[int, thing], read func(context.Context, *Cache[int, thing]) error) {
+		cfg.Load = func(context.Context, int) (thing, error) { exit(); return thing{}, nil }
+		return cfg, readOne
+	},
+	"Load, for GetMany": func(exit func()) (cfg CacheConfig[int, thing], read func(context.Context, *Cache[int, thing]) error) {
+		cfg.Load = func(context.Context, int) (thing, error) { exit(); return thing{}, nil }
+		return cfg, readMany
+	},
+	"LoadMany": func(exit func()) (cfg CacheConfig[int, thing], read func(context.Context, *Cache[int, thing]) error) {
+		cfg.LoadMany = func(context.Context, []int) (map[int]thing, error) { exit(); return map[int]thing{1: {}}, nil }
+		return cfg, readMany
+	},
+	"Load, with Batch": func(exit func()) (cfg CacheConfig[int, thing], read func(context.Context, *Cache[int, thing]) error) {
+		cfg.Batch, cfg.LoadMany = 10, func(context.Context, []int) (map[int]thing, error) { exit(); return map[int]thing{}, nil }
+		cfg.Load = func(context.Context, int) (thing, error) { exit(); return thing{}, nil }
+		return cfg, readOne
+	},
+	"Load, for Warm": func(exit func()) (cfg CacheConfig[int, thing], read func(context.Context, *Cache[int, thing]) error) {
+		cfg.Load = func(context.Context, int) (thing, error) { exit(); return thing{}, nil }
+		return cfg, func(ctx context.Context, c *Cache[int, thing]) error {
+			_, err := c.Warm(ctx, func(yield func(int) bool) { yield(1) }, WarmConfig{})
+			return err
+		}
+	},
+	"Tags": func(exit func()) (cfg CacheConfig[int, thing], read func(context.Context, *Cache[int, thing]) error) {
+		cfg.Tags = func(int, thing) []string { exit(); return nil }
+		return cfg, readOne
+	},
+	"Tags, for GetMany": func(exit func()) (cfg CacheConfig[int, thing], read func(context.Context, *Cache[int, thing]) error) {
+		cfg.Tags = func(int, thing) []string { exit(); return nil }
+		cfg.LoadMany = func(context.Context, []int) (map[int]thing, error) { return map[int]thing{1: {ID: 1}}, nil }
+		return cfg, readMany
+	},
+	"AbsentTags": func(exit func()) (cfg CacheConfig[int, thing], read func(context.Context, *Cache[int, thing]) error) {
+		cfg.AbsentTags = func(int) []string { exit(); return nil }
+		cfg.Load = func(context.Context, int) (thing, error) { return thing{}, ErrNotFound }
+		return cfg, readOne
+	},
+	"IsNotFound": func(exit func()) (cfg CacheConfig[int, thing], read func(context.Context, *Cache[int, thing]) error) {
+		cfg.IsNotFound = func(error) bool { exit(); return false }
+		cfg.Load = func(context.Context, int) (thing, error) { return thing{}, errors.New("no") }
+		return cfg, readOne
+	},
+	"IsNotFound, for GetMany": func(exit func()) (cfg CacheConfig[int, thing], read func(context.Context, *Cache[int, thing]) error) {
+		cfg.IsNotFound = func(error) bool { exit(); return false }
+		cfg.LoadMany = func(context.Context, []int) (map[int]thing, error) { return nil, errors.New("no") }
+		return cfg, readMany
+	},
+}
+
+func readOne(ctx context.Context, c *Cache[int, thing]) error {
+	_, err := c.Get(ctx, 1)
+	return err
+}
+
+func readMany(ctx context.Context, c *Cache[int, thing]) error {
+	_, err := c.GetMany(ctx, []int{1})
+	return err
+}
+
+// It is an error of those who wait, here as well as for another instance, and neither hangs nor holds up those who come later.
+func TestWhereverUsersCodeExitsItsCallersGetAPanicError(t *testing.T) {
+	t.Parallel()
+	for place, in := range exitPlaces {
+		for name, exit := range exits {
+			t.Run(place+" "+name, func(t *testing.T) {
+				t.Parallel()
+				f := newFleet(t, standalone(t), 2, Config{RedisTimeout: bearing, LeaseTTL: time.Minute, LoadTimeout: -1, WaitTimeout: -1}).listening()
+				cfg, read := in(exit)
+				if cfg.Load == nil {
+					cfg.Load = func(_ context.Context, id int) (thing, error) { return thing{ID: id}, nil }
+				}
+				cfg.Name = "thing"
+				c := newCaches(t, f, cfg)[0]
+				err := read(t.Context(), c)
+				if _, is := errors.AsType[*PanicError](err); !is {
+					t.Errorf("error %v", err)
+				}
+				cfg.Load = func(_ context.Context, id int) (thing, error) { return thing{ID: id}, nil }
+				cfg.LoadMany, cfg.Tags, cfg.AbsentTags, cfg.IsNotFound, cfg.Batch = nil, nil, nil, nil, 0
+				mustInvalidate(t, f.guards[1], "thing:1") // the failure is remembered for a moment
+				after, err := newCaches(t, f, cfg)[1].Get(t.Context(), 1)
+				expect.Equal(t, "afterwards, elsewhere", after, thing{ID: 1})
+				expect.Equal(t, "error", err, nil)
+			})
+		}
+	}
+}
+
+// What a Codec does not encode is not stored, and what it does not decode is loaded.
+func TestACodecThatExitsKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	for name, exit := range exits {
+		for of, codec := range map[string]exitCodec{"encoding": {marshal: exit}, "decoding": {unmarshal: exit}} {
+			t.Run(name+", "+of, func(t *testing.T) {
+				t.Parallel()
+				f := newFleet(t, standalone(t), 2, Config{RedisTimeout: bearing, LeaseTTL: time.Minute, WaitTimeout: -1}).listening()
+				cfg := CacheConfig[int, thing]{Name: "thing", Load: func(_ context.Context, id int) (thing, error) { return thing{ID: id}, nil }}
+				right := newCaches(t, f, cfg)
+				cfg.Codec = codec
+				exits := newCaches(t, f, cfg)
+				for i, c := range []*Cache[int, thing]{exits[0], exits[1], right[0], exits[0], exits[1], right[1]} {
+					done := make(chan reply[thing], 1)
+					go func() { // owner: the test; ends with the Get, or by Goexit in it; joined below
+						r := reply[thing]{err: &PanicError{}}
+						defer func() { done <- r }()
+						r.value, r.err = c.Get(t.Context(), 1)
+					}()
+					r := <-done
+					if r.value.ID != 1 && (r.err == nil || c == right[0] || c == right[1]) {
+						t.Errorf("Get %d: %v, %v", i, r.value, r.err)
+					}
+					if i == 1 {
+						mustInvalidate(t, f.guards[0], "thing:1") // the failure is remembered for a moment
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package cacheguard
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+)
+
+// slowCodec lets others run before it encodes.
+type slowCodec struct{ jsonCodec }
+
+func (c slowCodec) Marshal(v any) ([]byte, error) {
+	for range 1000 {
+		runtime.Gosched()
+	}
+	return c.jsonCodec.Marshal(v)
+}
+
+// Values are read-only, but the only caller of a load has nobody to notice.
+func TestWhatACallerDoesToItsValueIsNotStored(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 2, Config{RedisTimeout: bearing, Codec: slowCodec{}})
+	made := func(context.Context) (map[string]string, error) { return map[string]string{"is": "right"}, nil }
+	bytes := func(context.Context) ([]byte, error) { return []byte("right"), nil }
+	c := newCaches(t, f, CacheConfig[string, map[string]string]{
+		Name: "batched", Batch: 10, Load: func(ctx context.Context, _ string) (map[string]string, error) { return made(ctx) },
+		LoadMany: func(ctx context.Context, keys []string) (map[string]map[string]string, error) {
+			v, err := made(ctx)
+			return map[string]map[string]string{keys[0]: v}, err
+		},
+	})
+	ctx := t.Context()
+	spoil := func(v map[string]string, err error) {
+		expect.Equal(t, "error", err, nil)
+		v["is"] = "spoilt"
+	}
+	spoil(Get(ctx, f.guards[0], "k", made))
+	many, err := GetMany(ctx, f.guards[0], []string{"many"}, func(ctx context.Context, keys []string) (map[string]map[string]string, error) {
+		v, err := made(ctx)
+		return map[string]map[string]string{keys[0]: v}, err
+	})
+	spoil(many["many"], err)
+	spoil(c[0].Get(ctx, "k"))
+	text, err := Get(ctx, f.guards[0], "bytes", bytes)
+	expect.Equal(t, "error", err, nil)
+	copy(text, "spoil")
+	f.stored()
+
+	for _, key := range []string{"k", "many"} {
+		v, err := Get(ctx, f.guards[1], key, unwanted[map[string]string](t))
+		expect.Equal(t, key, fmt.Sprint(v, err), "map[is:right] <nil>")
+	}
+	v, err := c[1].Get(ctx, "k")
+	expect.Equal(t, "of a Cache", fmt.Sprint(v, err), "map[is:right] <nil>")
+	raw, err := Get(ctx, f.guards[1], "bytes", unwanted[[]byte](t))
+	expect.Equal(t, "bytes", fmt.Sprint(string(raw), err), "right<nil>")
+}

@@ -1,0 +1,275 @@
+package cacheguard
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/internal/testing/expect"
+	"github.com/cacheguard/go/internal/testing/redistest"
+	"github.com/cacheguard/go/rwlock"
+)
+
+type seesKey struct{}
+
+// seeing is the context of somebody who sees rows in this state.
+func seeing(ctx context.Context, rows string) context.Context {
+	return context.WithValue(ctx, seesKey{}, rows)
+}
+
+// ledger is a source that shows each transaction rows of its own, and holds up the first one who asks.
+type ledger struct {
+	begun, release chan struct{} // nil: nobody is held up
+	asked          atomic.Int64
+}
+
+func (l *ledger) row(ctx context.Context) (string, error) {
+	l.asked.Add(1)
+	if l.begun != nil {
+		select {
+		case l.begun <- struct{}{}:
+			<-l.release
+		default:
+		}
+	}
+	return ctx.Value(seesKey{}).(string), nil
+}
+
+// transactions are the contexts that belong to one, whatever they are used for. The keys that they name are not those that are read.
+var transactions = map[string]func(t *testing.T, f *fleet, read func(context.Context)){
+	"an intent": func(t *testing.T, f *fleet, read func(context.Context)) {
+		in := mustIntend(t, f.guards[0], Changes{Keys: []string{"named"}, Tags: []string{"named"}})
+		defer mustDone(t, in)
+		read(in.Context(t.Context()))
+	},
+	"an intent that has taken too long": func(t *testing.T, f *fleet, read func(context.Context)) {
+		in := mustIntend(t, f.guards[0], Changes{Keys: []string{"named"}})
+		redistest.Await(t, "it is over", func() bool { n, _ := f.guards[0].intents.Count(); return n == 0 })
+		read(in.Context(t.Context()))
+	},
+	"an intent that is done": func(t *testing.T, f *fleet, read func(context.Context)) {
+		in := mustIntend(t, f.guards[0], Changes{Keys: []string{"named"}})
+		mustDone(t, in)
+		read(in.Context(t.Context()))
+	},
+	"an intent of another Guard": func(t *testing.T, f *fleet, read func(context.Context)) {
+		in := mustIntend(t, f.guards[1], Changes{})
+		defer mustDone(t, in)
+		read(in.Context(t.Context()))
+	},
+	"an update": func(t *testing.T, f *fleet, read func(context.Context)) {
+		expect.Equal(t, "Update", f.guards[0].Update(t.Context(), "named", func(ctx context.Context) error { read(ctx); return nil }), nil)
+	},
+	"a put": func(t *testing.T, f *fleet, read func(context.Context)) {
+		c := newCaches(t, f, CacheConfig[string, string]{Name: "put", Load: func(context.Context, string) (string, error) { return "", nil }})[0]
+		expect.Equal(t, "Put", c.Put(t.Context(), "named", func(ctx context.Context) (string, error) { read(ctx); return "", nil }), nil)
+	},
+	"a loader within an update": func(t *testing.T, f *fleet, read func(context.Context)) {
+		err := f.guards[0].Update(t.Context(), "named", func(ctx context.Context) error {
+			_, err := Get(ctx, f.guards[1], "outer", func(ctx context.Context) (string, error) { read(ctx); return "", nil })
+			return err
+		})
+		expect.Equal(t, "Update", err, nil)
+	},
+}
+
+// readings are the ways to read a key.
+func readings(t *testing.T, f *fleet, from *ledger) map[string]func(ctx context.Context, key string) (string, error) {
+	one := func(ctx context.Context, _ string) (string, error) { return from.row(ctx) }
+	many := func(ctx context.Context, keys []string) (map[string]string, error) {
+		v, err := from.row(ctx)
+		return map[string]string{keys[0]: v}, err
+	}
+	g := f.guards[0]
+	c := newCaches(t, f, CacheConfig[string, string]{Name: "row", Load: one, LoadMany: many, Batch: 10})[0]
+	each := newCaches(t, f, CacheConfig[string, string]{Name: "each", Load: one})[0]
+	return map[string]func(context.Context, string) (string, error){
+		"Get": func(ctx context.Context, key string) (string, error) { return Get(ctx, g, key, from.row) },
+		"GetMany": func(ctx context.Context, key string) (string, error) {
+			found, err := GetMany(ctx, g, []string{key}, many)
+			return found[key], err
+		},
+		"Fetch": func(ctx context.Context, key string) (string, error) {
+			v, _, err := Fetch(ctx, g, key, Source[string]{Load: func(ctx context.Context, _ *string) (string, error) { return from.row(ctx) }})
+			return v, err
+		},
+		"Get of a Cache, with Batch": c.Get,
+		"GetMany of a Cache": func(ctx context.Context, key string) (string, error) {
+			found, err := c.GetMany(ctx, []string{key})
+			return found[key], err
+		},
+		"GetMany with Load": func(ctx context.Context, key string) (string, error) {
+			found, err := each.GetMany(ctx, []string{key})
+			return found[key], err
+		},
+	}
+}
+
+func TestWhatATransactionReadsIsStoredForNobody(t *testing.T) {
+	t.Parallel()
+	for name, within := range transactions {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, standalone(t), 2, transactionConfig(name))
+			for how, read := range readings(t, f, new(ledger)) {
+				within(t, f, func(ctx context.Context) {
+					v, err := read(seeing(ctx, "uncommitted"), how)
+					expect.Equal(t, how, fmt.Sprint(v, err), "uncommitted<nil>")
+				})
+				f.stored()
+				v, err := read(seeing(t.Context(), "committed"), how)
+				expect.Equal(t, how+", for others", fmt.Sprint(v, err), "committed<nil>")
+			}
+		})
+	}
+}
+
+// One of them is held up in its loader while the other one reads the same key.
+func TestATransactionSharesNoLoadWithOthers(t *testing.T) {
+	t.Parallel()
+	for name, within := range transactions {
+		for first, second := range map[string]string{"committed": "uncommitted", "uncommitted": "committed"} {
+			t.Run(name+", "+first+" first", func(t *testing.T) {
+				t.Parallel()
+				f := newFleet(t, standalone(t), 2, transactionConfig(name))
+				from := &ledger{begun: make(chan struct{}), release: make(chan struct{})}
+				for how, read := range readings(t, f, from) {
+					within(t, f, func(ctx context.Context) {
+						of := map[string]context.Context{"committed": seeing(t.Context(), "committed"), "uncommitted": seeing(ctx, "uncommitted")}
+						ask := func(who string) <-chan reply[string] {
+							c := make(chan reply[string], 1)
+							go func() { // owner: the test; ends with the read; joined by receiving
+								v, err := read(of[who], how)
+								c <- reply[string]{v, err}
+							}()
+							return c
+						}
+						early := ask(first)
+						<-from.begun
+						late := ask(second)
+						redistest.Await(t, how+": the second one has its answer, or waits for that of the first", func() bool {
+							runs, callers := f.guards[0].flights.Count(func(flightKey) bool { return true })
+							return len(late) == 1 || callers > runs
+						})
+						from.release <- struct{}{}
+						want(t, early, first)
+						want(t, late, second)
+					})
+				}
+			})
+		}
+	}
+}
+
+// What a transaction rolls back fails nobody else, and no Batch takes its context.
+func TestNoBatchHasTheContextOfATransaction(t *testing.T) {
+	t.Parallel()
+	f := farFleet(t, Config{MaxLoads: 1})
+	g, from, other := f.guards[0], new(ledger), newSource("other")
+	c := newCaches(t, f, CacheConfig[int, string]{
+		Name: "row", Batch: 100,
+		Load: func(ctx context.Context, _ int) (string, error) { return from.row(ctx) },
+		LoadMany: func(ctx context.Context, ids []int) (map[int]string, error) {
+			all := make(map[int]string)
+			for _, id := range ids {
+				all[id], _ = from.row(ctx)
+			}
+			return all, nil
+		},
+	})[0]
+	in := mustIntend(t, g, Changes{Keys: []string{c.Key(1)}})
+	only := async(g, "only", other.load)
+	<-other.begun
+	ask := func(ctx context.Context, id int) <-chan reply[string] {
+		r := make(chan reply[string], 1)
+		go func() { // owner: the test; ends with the Get; joined by receiving
+			v, err := c.Get(ctx, id)
+			r <- reply[string]{v, err}
+		}()
+		return r
+	}
+	within := ask(seeing(in.Context(t.Context()), "uncommitted"), 5)
+	f.awaitWaiting(0, 2)
+	outside := ask(seeing(t.Context(), "committed"), 1)
+	f.awaitWaiting(0, 3)
+	other.release <- struct{}{}
+	want(t, only, "other")
+	want(t, within, "uncommitted")
+	want(t, outside, "committed")
+	mustDone(t, in)
+}
+
+func TestATransactionReplacesNothingInTheBackground(t *testing.T) {
+	t.Parallel()
+	for name, within := range transactions {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := transactionConfig(name)
+			cfg.TTL, cfg.StaleFor, cfg.Jitter = brief.TTL, brief.StaleFor, brief.Jitter
+			f := newFleet(t, standalone(t), 2, cfg).knowClock()
+			f.makeStale("Get", "old")
+			f.makeStale("GetMany", "old")
+			from := new(ledger)
+			within(t, f, func(ctx context.Context) {
+				for how, read := range readings(t, f, from) {
+					if f.exists(f.value(how)) {
+						v, err := read(seeing(ctx, "uncommitted"), how)
+						expect.Equal(t, how, fmt.Sprint(v, err), "old<nil>")
+					}
+				}
+			})
+			redistest.Await(t, "nothing is loaded", func() bool { return f.guards[0].flights.Len() == 0 })
+			expect.Equal(t, "loads", from.asked.Load(), 0)
+		})
+	}
+}
+
+func TestATransactionThatHasTakenTooLongStillReadsPastTheCache(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, standalone(t), 1, transactionConfig("too long"))
+	g, ctx := f.guards[0], context.Background()
+	in := mustIntend(t, g, Changes{Keys: []string{"row"}, Tags: []string{"shoes"}})
+	redistest.Await(t, "it is over", func() bool { n, _ := g.intents.Count(); return n == 0 && !f.exists(f.intents("row")) })
+	for _, key := range []string{"row", "list"} {
+		mustGet(t, g, key, tagged("old", "shoes"))
+		v, err := Get(in.Context(ctx), g, key, returns("uncommitted"))
+		expect.Equal(t, key, fmt.Sprint(v, err), "uncommitted<nil>")
+	}
+	expect.ErrorIs(t, in.Done(ctx), rwlock.ErrLeaseLost)
+	mustGet(t, g, "row", returns("new"))
+	v, err := Get(in.Context(ctx), g, "row", unwanted[string](t))
+	expect.Equal(t, "after Done", fmt.Sprint(v, err), "new<nil>")
+}
+
+func TestAPutWithinATransactionStoresNothing(t *testing.T) {
+	t.Parallel()
+	for name, within := range transactions {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, standalone(t), 2, transactionConfig(name))
+			c := newCaches(t, f, CacheConfig[string, string]{
+				Name: "row", Load: func(context.Context, string) (string, error) { return "committed", nil },
+			})[0]
+			within(t, f, func(ctx context.Context) {
+				expect.Equal(t, "Put", c.Put(ctx, "k", func(context.Context) (string, error) { return "uncommitted", nil }), nil)
+				n, err := c.Warm(ctx, slices.Values([]string{"w"}), WarmConfig{})
+				expect.Equal(t, "Warm", fmt.Sprint(n, err), fmt.Sprint(Warmed{}, errWarmWithin))
+			})
+			v, err := c.Get(t.Context(), "k")
+			expect.Equal(t, "afterwards", fmt.Sprint(v, err), "committed<nil>")
+		})
+	}
+}
+
+// transactionConfig is the Config for one of transactions.
+func transactionConfig(name string) Config {
+	cfg := Config{RedisTimeout: bearing}
+	if strings.Contains(name, "too long") {
+		cfg.LeaseTTL, cfg.UpdateTimeout = 100*time.Millisecond, 300*time.Millisecond
+	}
+	return cfg
+}

@@ -1,0 +1,160 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/redis/keys"
+	"github.com/cacheguard/go/internal/run/observe"
+)
+
+// Note is what the Redis of a cache knows, under its Prefix, of the feed that invalidates it: for which tables, in which log, and up to where. A
+// database's own position does not say whose cache was invalidated before it. The note is written before the database is told, so a position that is beyond it
+// was confirmed by somebody else, or Redis has lost the note.
+type Note struct {
+	Log      string   // which the position is in
+	Position uint64   // everything before it is invalidated
+	Tables   []string // of which changes are invalidated
+}
+
+// Notes are notes about a feed in the Redis of each of its Guards.
+type Notes struct {
+	Guards []*cacheguard.Guard
+	Name   string // of the feed
+}
+
+// noteTimeout bounds a command.
+const noteTimeout = 10 * time.Second
+
+// Write writes a note: all of it, as Redis may have lost the last one.
+func (n *Notes) Write(ctx context.Context, note Note) error {
+	tables, err := json.Marshal(note.Tables)
+	if err != nil {
+		return err
+	}
+	return n.each(func(key string, run func(ctx context.Context, args ...any) (any, error)) error {
+		ctx, cancel := context.WithTimeout(ctx, noteTimeout)
+		defer cancel()
+		_, err := run(ctx, "HSET", key, "position", strconv.FormatUint(note.Position, 10), "log", note.Log, "tables", tables)
+		return err
+	})
+}
+
+// Read returns the note of each Guard that has a Redis.
+func (n *Notes) Read(ctx context.Context) (all []Note, err error) {
+	err = n.each(func(key string, run func(ctx context.Context, args ...any) (any, error)) error {
+		ctx, cancel := context.WithTimeout(ctx, noteTimeout)
+		defer cancel()
+		reply, err := run(ctx, "HMGET", key, "position", "log", "tables")
+		if err != nil {
+			return err
+		}
+		fields, _ := reply.([]any) // else there is none
+		text := make([]string, 3)
+		for i, field := range fields[:min(len(fields), len(text))] {
+			text[i], _ = field.(string) // the same
+		}
+		note := Note{Log: text[1]}
+		note.Position, _ = strconv.ParseUint(text[0], 10, 64) // the same
+		_ = json.Unmarshal([]byte(text[2]), &note.Tables)     // the same
+		all = append(all, note)
+		return nil
+	})
+	return all, err
+}
+
+func (n *Notes) each(do func(key string, run func(ctx context.Context, args ...any) (any, error)) error) error {
+	var errs []error
+	for _, g := range n.Guards {
+		seen, _ := observe.Look[observe.Guard](g)
+		if seen.Redis == nil {
+			continue // it caches nothing
+		}
+		if err := do(keys.Tagged(seen.Prefix+":cdc", n.Name), seen.Redis); err != nil {
+			errs = append(errs, fmt.Errorf("cdc: the note about the feed in Redis: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ErrAnother says that a position was confirmed by a feed that does not invalidate this cache.
+var ErrAnother = errors.New("another feed has confirmed its position, of another Redis, Prefix, database or publication, or Redis has lost what this one noted")
+
+// Own compares a position that the feed has confirmed, of a log, with the notes. The error matches ErrAnother if somebody else has confirmed it. lacking are
+// tables that the feed which has confirmed it does not map. The position was asked for before, or the notes may be older.
+func (n *Notes) Own(ctx context.Context, log string, position uint64, tables Tables) (lacking []string, err error) {
+	notes, err := n.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, note := range notes {
+		if note.Log != log || note.Position < position {
+			return nil, ErrAnother
+		}
+		for _, name := range tables.Names() {
+			if !slices.Contains(note.Tables, name) {
+				lacking = append(lacking, name)
+			}
+		}
+	}
+	return lacking, nil
+}
+
+// GoOn invalidates what may be old although a position was confirmed, before a feed goes on from there.
+func (e *Engine) GoOn(ctx context.Context, n *Notes, log string, position uint64) error {
+	lacking, err := n.Own(ctx, log, position, e.Tables)
+	switch {
+	case errors.Is(err, ErrAnother):
+		return e.Whole(ctx, ErrAnother.Error())
+	case err != nil || len(lacking) == 0:
+		return err
+	}
+	var tables []*Table
+	for _, name := range lacking {
+		tables = append(tables, e.Tables[name])
+	}
+	return e.WholeOf(ctx, "the feed that read before does not map their tables: "+strings.Join(lacking, ", "), tables)
+}
+
+// Persist writes a note, and tries again until Redis has it.
+func (e *Engine) Persist(ctx context.Context, n *Notes, log string, position uint64) error {
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+		err := n.Write(ctx, Note{Log: log, Position: position, Tables: e.Tables.Names()})
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() == nil {
+			e.Trouble(err)
+		}
+		if err := Sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// Awaited tells a position that somebody else has confirmed from a note that Redis does not have yet, or has lost for a moment: the feed writes it once a second.
+type Awaited struct{ since time.Time }
+
+// settleNote is for how long.
+const settleNote = 3 * time.Second
+
+// Judge returns nil for an error that matches ErrAnother, until it has lasted.
+func (a *Awaited) Judge(err error) error {
+	switch {
+	case !errors.Is(err, ErrAnother):
+		a.since = time.Time{}
+	case a.since.IsZero():
+		a.since = time.Now()
+		return nil
+	case time.Since(a.since) < settleNote:
+		return nil
+	}
+	return err
+}

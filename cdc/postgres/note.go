@@ -1,0 +1,72 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/cacheguard/go/cdc/internal/engine"
+)
+
+// log says which positions can be compared: those of a server, a database and a publication.
+func (f *Feed) log(ctx context.Context, side *pgx.Conn) (name string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err = side.QueryRow(ctx, "SELECT format('%s/%s', (SELECT system_identifier FROM pg_control_system()), current_database())").Scan(&name)
+	if err != nil {
+		return "", fmt.Errorf("cdc/postgres: %w", err)
+	}
+	return name + "/" + f.cfg.Publication, nil
+}
+
+// owns compares the slot, as it was looked at before, with the notes in Redis.
+func (f *Feed) owns(ctx context.Context, side *pgx.Conn, at slot) (lacking []string, err error) {
+	name, err := f.log(ctx, side)
+	if err != nil {
+		return nil, err
+	}
+	if lacking, err = f.notes.Own(ctx, name, uint64(at.confirmed), f.engine.Tables); err != nil {
+		return nil, fmt.Errorf("cdc/postgres: slot %s: %w", f.cfg.Slot, err)
+	}
+	return lacking, nil
+}
+
+// stranger returns an error if somebody else reads the slot, or has read it.
+func (f *Feed) stranger(ctx context.Context, side *pgx.Conn) error {
+	for awaited := new(engine.Awaited); ; {
+		at, err := f.look(ctx, side)
+		if err != nil || !at.there {
+			return err
+		}
+		_, owns := f.owns(ctx, side, at)
+		if err = awaited.Judge(owns); err != nil || !errors.Is(owns, engine.ErrAnother) {
+			return err
+		}
+		if err := engine.Sleep(ctx, firstPause); err != nil {
+			return err
+		}
+	}
+}
+
+// own invalidates what may be old although the slot's position is behind it, unless the slot is fresh, and notes that everything before it is invalidated.
+func (r *reader) own(ctx context.Context, at slot, fresh bool) (err error) {
+	if r.log, err = r.feed.log(ctx, r.side); err != nil {
+		return err
+	}
+	if !fresh {
+		if err := r.feed.engine.GoOn(ctx, &r.feed.notes, r.log, uint64(at.confirmed)); err != nil {
+			return err
+		}
+	}
+	return r.persist(ctx, uint64(at.confirmed))
+}
+
+// persist notes in Redis that everything before the position is invalidated.
+func (r *reader) persist(ctx context.Context, position uint64) error {
+	err := r.feed.engine.Persist(ctx, &r.feed.notes, r.log, position)
+	r.noted = time.Now()
+	return err
+}

@@ -1,0 +1,106 @@
+// Package sqldb opens the database of those examples that are about SQL: an embedded SQLite, unless DATABASE_URL names a real
+// PostgreSQL. It is apart from the Redis because the two drivers take longer to compile than go-redis.
+package sqldb
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// Connections is how many queries the database runs at a time. Further ones queue for a connection, as with any database:
+// eight services with five connections each would come to the same.
+const Connections = 40
+
+// DB is the database of an example: the one that DATABASE_URL names, or an embedded one. Its tables are the example's own.
+type DB struct {
+	*sql.DB
+	// Writer runs the statements that write. SQLite lets one in at a time: this is a queue for them. SQLite itself would
+	// let them sleep and try again. With PostgreSQL it is the same as DB.
+	Writer *sql.DB
+
+	name    string
+	prefix  string // of the tables
+	tables  []string
+	cleanUp func() error
+}
+
+// Open opens the database and makes sure that it answers.
+func Open(ctx context.Context) (*DB, error) {
+	d := &DB{prefix: "cacheguard_example_" + strings.ToLower(rand.Text()[:10])}
+	if err := d.open(); err != nil {
+		return nil, err
+	}
+	d.SetMaxOpenConns(Connections)
+	d.SetMaxIdleConns(Connections)
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if err := d.PingContext(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", d.name, err), d.Close())
+	}
+	return d, nil
+}
+
+func (d *DB) open() (err error) {
+	if raw := os.Getenv("DATABASE_URL"); raw != "" {
+		d.name, d.cleanUp = "PostgreSQL of DATABASE_URL", func() error { return nil }
+		d.DB, err = openPostgres(raw)
+		d.Writer = d.DB
+		return err
+	}
+	d.name = "embedded SQLite"
+	d.DB, d.Writer, d.cleanUp, err = openSQLite()
+	return err
+}
+
+// Create makes a table, and fills it with what the statement `SELECT … FROM n` says, where n is a table with a column i
+// of the numbers from 1 to rows. It returns the table's name. Both databases understand these statements.
+func (d *DB) Create(ctx context.Context, name, columns, each string, rows int) (table string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	table = d.prefix + "_" + name
+	if _, err := d.Writer.ExecContext(ctx, `CREATE TABLE `+table+` (`+columns+`)`); err != nil {
+		return "", fmt.Errorf("%s: create table %s: %w", d.name, table, err)
+	}
+	d.tables = append(d.tables, table)
+	if rows == 0 {
+		return table, nil
+	}
+	insert := `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
+		INSERT INTO ` + table + ` SELECT ` + each + ` FROM n`
+	if _, err := d.Writer.ExecContext(ctx, insert, rows); err != nil {
+		return "", fmt.Errorf("%s: fill table %s: %w", d.name, table, err)
+	}
+	return table, nil
+}
+
+// String names the database.
+func (d *DB) String() string { return d.name }
+
+// Drop drops the tables, and nothing else.
+func (d *DB) Drop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	var errs []error
+	for _, table := range d.tables {
+		if _, err := d.Writer.ExecContext(ctx, `DROP TABLE `+table); err != nil {
+			errs = append(errs, fmt.Errorf("drop table %s: %w", table, err))
+		}
+	}
+	d.tables = nil
+	return errors.Join(errs...)
+}
+
+// Close drops the tables that are left.
+func (d *DB) Close() error {
+	errs := []error{d.Drop(context.Background())}
+	if d.Writer != d.DB {
+		errs = append(errs, d.Writer.Close())
+	}
+	return errors.Join(append(errs, d.DB.Close(), d.cleanUp())...)
+}

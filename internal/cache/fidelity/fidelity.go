@@ -1,0 +1,156 @@
+// Package fidelity finds values that do not come back from a Codec as they were, and types whose values never can. It knows nothing of what is in
+// them: it says where they differ, not how.
+package fidelity
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"sync/atomic"
+)
+
+const (
+	first = 8    // values of a kind are looked at
+	oneIn = 4096 // of those that follow
+
+	deepest = 100 // a difference further down is not looked for
+)
+
+// Sampler chooses the values of a kind that are looked at: the first ones, and some of the others. The zero Sampler is ready.
+type Sampler struct {
+	seen atomic.Uint64
+	told atomic.Bool
+}
+
+// Due reports whether the next value is one of them.
+func (s *Sampler) Due() bool {
+	n := s.seen.Add(1)
+	return n <= first || n%oneIn == 0
+}
+
+// Doubt has the next values looked at, too: this one did not come back at all.
+func (s *Sampler) Doubt() { s.seen.Store(0) }
+
+// Tell reports whether a difference has not been told yet.
+func (s *Sampler) Tell() bool { return s.told.CompareAndSwap(false, true) }
+
+// Difference says where what came back is not what it was: the path of a field, below the type, and what is wrong with it; nothing, if nothing is. Both are
+// *V. An empty slice or map is as good as nil. What encodes itself is compared by its method Equal or, without one, by its encoding.
+func Difference(was, is any, encode func(any) ([]byte, error)) (path, what string) {
+	defer func() {
+		if recover() != nil { // a method of the user's
+			path, what = "", ""
+		}
+	}()
+	a, b := reflect.ValueOf(was).Elem(), reflect.ValueOf(is).Elem()
+	c := comparison{encode}
+	return c.differ(a.Type().String(), a, b, 0)
+}
+
+type comparison struct{ encode func(any) ([]byte, error) }
+
+const (
+	lost    = "it does not come back"
+	changed = "it comes back otherwise"
+)
+
+func (c comparison) differ(path string, a, b reflect.Value, depth int) (string, string) {
+	switch {
+	case depth > deepest:
+		return "", ""
+	case encodesItself(a.Type()):
+		return where(path, changed, c.same(a, b))
+	}
+	switch a.Kind() {
+	case reflect.Struct:
+		for i := range a.NumField() {
+			if at, what := c.differ(path+"."+a.Type().Field(i).Name, a.Field(i), b.Field(i), depth+1); what != "" {
+				return at, what
+			}
+		}
+	case reflect.Pointer, reflect.Interface:
+		switch {
+		case a.IsNil() || b.IsNil():
+			return where(path, lost, a.IsNil() && b.IsNil())
+		case a.Elem().Type() != b.Elem().Type():
+			return path, fmt.Sprintf("a %v comes back as a %v", a.Elem().Type(), b.Elem().Type())
+		}
+		return c.differ(path, a.Elem(), b.Elem(), depth+1)
+	case reflect.Slice, reflect.Array:
+		if a.Len() != b.Len() {
+			return path, lost
+		}
+		if a.Kind() == reflect.Slice && a.Type().Elem().Kind() == reflect.Uint8 {
+			return where(path, changed, bytes.Equal(a.Bytes(), b.Bytes()))
+		}
+		for i := range a.Len() {
+			if at, what := c.differ(fmt.Sprintf("%s[%d]", path, i), a.Index(i), b.Index(i), depth+1); what != "" {
+				return at, what
+			}
+		}
+	case reflect.Map:
+		return c.differInMap(path, a, b, depth)
+	case reflect.Func, reflect.Chan, reflect.UnsafePointer:
+		return where(path, lost, a.IsNil() == b.IsNil())
+	default:
+		return where(path, changed, a.Equal(b) || a.CanFloat() && a.Float() != a.Float() && b.Float() != b.Float()) // also one that is not a number
+	}
+	return "", ""
+}
+
+func (c comparison) differInMap(path string, a, b reflect.Value, depth int) (string, string) {
+	if a.Len() != b.Len() {
+		return path, lost
+	}
+	for _, key := range a.MapKeys() {
+		other := b.MapIndex(key)
+		if !other.IsValid() {
+			return path, "a key of it does not come back"
+		}
+		if at, what := c.differ(path+"[…]", a.MapIndex(key), other, depth+1); what != "" {
+			return at, what
+		}
+	}
+	return "", ""
+}
+
+func where(path, what string, same bool) (string, string) {
+	if same {
+		return "", ""
+	}
+	return path, what
+}
+
+// same compares what encodes itself. What is in a field that nobody else sees cannot be asked.
+func (c comparison) same(a, b reflect.Value) bool {
+	if !a.CanInterface() {
+		return true
+	}
+	if a.Kind() == reflect.Pointer && (a.IsNil() || b.IsNil()) {
+		return a.IsNil() && b.IsNil()
+	}
+	if equal := a.MethodByName("Equal"); equal.IsValid() {
+		if t := equal.Type(); t.NumIn() == 1 && t.In(0) == b.Type() && t.NumOut() == 1 && t.Out(0).Kind() == reflect.Bool {
+			return equal.Call([]reflect.Value{b})[0].Bool()
+		}
+	}
+	x, err1 := c.encode(a.Interface())
+	y, err2 := c.encode(b.Interface())
+	return err1 == nil && err2 == nil && bytes.Equal(x, y)
+}
+
+// encodesItself reports whether values of the type, or pointers to them, have a method by which codecs encode them, so that their fields mean nothing.
+func encodesItself(t reflect.Type) bool {
+	if t.Kind() == reflect.Interface {
+		return false
+	}
+	for _, method := range []string{"MarshalJSON", "MarshalText", "EncodeMsgpack", "MarshalMsgpack", "ProtoReflect"} {
+		if _, has := t.MethodByName(method); has {
+			return true
+		}
+		if _, has := reflect.PointerTo(t).MethodByName(method); has {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,131 @@
+// Package goredis is where the core knows go-redis' clients: which kind one is, what its options say, the nodes behind it, and its
+// subscriptions. What all else needs of a client are commands and pipelines (package script).
+//
+// It is one package because of what compiling costs. A package that names a type which leads to redis.Options, as every kind of client and
+// redis.PubSub do, compiles generic types of go-redis anew: 1.1 s instead of 0.1 s with go-redis 9.23. Only the public packages pay that,
+// too, for the interface that a client satisfies. So the functions here are not inlined, and structs with such fields are not exported.
+package goredis
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/cacheguard/go/internal/redis/script"
+	"github.com/cacheguard/go/internal/run/config"
+)
+
+// CheckPrimary refuses a client that is nil, and one that may read from a replica, because it can return values that the primary has
+// replaced. It cannot recognize a failover client that is ReplicaOnly.
+//
+//go:noinline
+func CheckPrimary(rdb any) error {
+	if err := config.CheckClient(rdb); err != nil {
+		return err
+	}
+	switch client := rdb.(type) {
+	case *redis.Client:
+		if o := client.Options(); o.ClientSideCache != nil || o.ClientSideCacheConfig != nil {
+			return errors.New("rdb has a client-side cache, which learns of changes too late: use a client without")
+		}
+	case *redis.ClusterClient:
+		if client.Options().ReadOnly {
+			return errors.New("rdb may read from replicas (ReadOnly, RouteByLatency or RouteRandomly), where old " +
+				"values linger: use a client that reads from the primaries")
+		}
+	}
+	return nil
+}
+
+// IsSingle reports whether the client has one server, also one that a Sentinel names: it sends any command as it is.
+//
+//go:noinline
+func IsSingle(rdb any) bool {
+	_, ok := rdb.(*redis.Client)
+	return ok
+}
+
+// IsRing reports whether the client spreads keys over servers that know nothing of each other.
+//
+//go:noinline
+func IsRing(rdb any) bool {
+	_, ok := rdb.(ring)
+	return ok
+}
+
+// ring is what a *redis.Ring has, and what embeds one.
+type ring interface {
+	GetShardClientForKey(key string) (*redis.Client, error)
+	ForEachShard(ctx context.Context, fn func(ctx context.Context, shard *redis.Client) error) error
+}
+
+// CheckOnePlace refuses a Ring, for what needs one place for each key. When a process does not reach a shard, its Ring uses another one for the
+// shard's keys, while others go on with the first.
+func CheckOnePlace(rdb any) error {
+	if IsRing(rdb) {
+		return errors.New("rdb is a *redis.Ring, which uses another shard for a key when it does not reach the first, while other processes still do: " +
+			"use Redis Cluster, Sentinel or a single server")
+	}
+	return nil
+}
+
+// Reload returns what makes a cluster's client ask anew which node serves which slot: it returns at once, and the client asks five times a
+// second at most. For other clients it returns nil.
+//
+//go:noinline
+func Reload(rdb any) func() {
+	cluster, ok := rdb.(*redis.ClusterClient)
+	if !ok {
+		return nil
+	}
+	return func() { cluster.ReloadState(context.Background()) } // the context is not used
+}
+
+// Limiter is the Limiter in the options of a client with one server; nil if there is none.
+//
+//go:noinline
+func Limiter(rdb any) any {
+	client, ok := rdb.(*redis.Client)
+	if !ok || client == nil {
+		return nil
+	}
+	return client.Options().Limiter
+}
+
+// Refusing returns a client that fails each request with the error. It opens no connection and starts no goroutine.
+//
+//go:noinline
+func Refusing(err error) *redis.Client {
+	return redis.NewClient(&redis.Options{
+		Limiter: refusing{err}, MaxRetries: -1,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+}
+
+// refusing is the Limiter of a client that sends nothing.
+type refusing struct{ err error }
+
+func (r refusing) Allow() error     { return r.err }
+func (refusing) ReportResult(error) {}
+
+// Shards are the clients that together hear all that is published: those of a Ring's shards, which may change; else the client itself.
+//
+//go:noinline
+func Shards(ctx context.Context, rdb script.Processor) map[script.Processor]struct{} {
+	ring, ok := rdb.(ring)
+	if !ok {
+		return map[script.Processor]struct{}{rdb: {}}
+	}
+	var mu sync.Mutex
+	shards := make(map[script.Processor]struct{})
+	_ = ring.ForEachShard(ctx, func(_ context.Context, shard *redis.Client) error { // fails only if the func does
+		mu.Lock()
+		defer mu.Unlock()
+		shards[shard] = struct{}{}
+		return nil
+	})
+	return shards
+}

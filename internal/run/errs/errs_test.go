@@ -1,0 +1,59 @@
+package errs_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/cacheguard/go/internal/run/errs"
+)
+
+func many(n int) (all []error) {
+	for i := range n {
+		all = append(all, fmt.Errorf("key %d: %w", i, io.EOF))
+	}
+	return all
+}
+
+func TestManyErrorsFitALogLineAndAllAreFound(t *testing.T) {
+	t.Parallel()
+	last := errors.New("the last")
+	err := errs.Join(append(many(2000), last)...)
+	if lines := strings.Split(err.Error(), "\n"); len(lines) != 11 || lines[10] != "and 1991 more errors" || lines[0] != "key 0: EOF" {
+		t.Errorf("%q", lines)
+	}
+	if !errors.Is(err, last) || !errors.Is(err, io.EOF) {
+		t.Error("an error is not found")
+	}
+}
+
+func TestWhatIsJoinedAgainIsOneList(t *testing.T) {
+	t.Parallel()
+	err := errs.Join(errs.Join(many(8)...), nil, errs.Join(many(9)...))
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok || len(joined.Unwrap()) != 17 {
+		t.Errorf("%v", err)
+	}
+	if n := strings.Count(err.Error(), "\n") + 1; n != 9 {
+		t.Errorf("%d lines; want each text once: %v", n, err)
+	}
+}
+
+func TestNoErrorsAreNil(t *testing.T) {
+	t.Parallel()
+	if err := errs.Join(nil, nil, errs.Join()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestManyNamesAreCounted(t *testing.T) {
+	t.Parallel()
+	if got := errs.Names([]string{"a", "b"}).String(); got != `["a" "b"]` {
+		t.Error(got)
+	}
+	if got := errs.Names(make([]string, 2000)).String(); !strings.HasSuffix(got, " and 1990 more") || len(got) > 100 {
+		t.Error(got)
+	}
+}

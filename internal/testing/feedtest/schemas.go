@@ -1,0 +1,182 @@
+package feedtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/cdc"
+)
+
+// Schemas draws tables, has their rows and their schemas changed, and compares the key of each row as a feed sees it with the text that the service's own query has
+// for it: a key that was not seen is a fault, unless the kinds of its table were invalidated whole.
+type Schemas struct {
+	*Shop
+
+	Draw func(r *rand.Rand, n int) Drawn
+	Exec func(sql string) error // a transaction, which may fail
+	Keys func(query string) ([]string, error)
+	Open func(tables []cdc.Table) (Feed, error)
+}
+
+// Drawn is a table with the columns id, which its rows get by themselves, n, and k, the key.
+type Drawn struct {
+	Name   string   // as it is mapped
+	SQL    string   // as statements have it
+	Make   []string // it
+	Values []string // of k, as SQL
+	Text   string   // of k, as SQL
+	Go     func(v any) string
+	Change []string // statements about it or what is published of it, each of which may be run at any time, and may fail
+}
+
+// seen is what a feed has seen of a table.
+type seen struct {
+	guard *cacheguard.Guard
+
+	mu    sync.Mutex
+	keys  map[string]bool
+	whole int
+}
+
+// InvalidateAll is part of cdc.Kind.
+func (s *seen) InvalidateAll(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.whole++
+	return nil
+}
+
+// Guard is part of cdc.Kind.
+func (s *seen) Guard() *cacheguard.Guard { return s.guard }
+
+func (s *seen) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keys, s.whole = make(map[string]bool), 0
+}
+
+// has reports whether a key was seen, or everything was invalidated.
+func (s *seen) has(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.whole > 0 || s.keys[key]
+}
+
+func (s *seen) table(d Drawn) cdc.Table {
+	return cdc.Table{Name: d.Name, Kinds: []cdc.Kind{s}, Changed: func(c cdc.Change) cacheguard.Changes {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, row := range []cdc.Row{c.Old, c.New} {
+			if row.IsZero() {
+				continue
+			}
+			if v, err := row.Value("k"); err == nil && v != nil { // the feed has the error
+				s.keys[d.Go(v)] = true
+			}
+		}
+		return cacheguard.Changes{}
+	}}
+}
+
+const (
+	drawnTables = 6 // of a round
+	drawnSteps  = 4
+)
+
+// Run draws so many schemas.
+func (s *Schemas) Run(rounds int) {
+	s.Helper()
+	for round := range rounds {
+		s.round(rand.New(rand.NewPCG(uint64(round), 7)), round)
+		if s.Failed() {
+			return
+		}
+	}
+}
+
+func (s *Schemas) round(r *rand.Rand, round int) {
+	s.Helper()
+	var drawn []Drawn
+	var all []*seen
+	var tables []cdc.Table
+	for n := range drawnTables {
+		d := s.Draw(r, round*drawnTables+n)
+		for _, statement := range d.Make {
+			if err := s.Exec(statement); err != nil {
+				s.Fatalf("%s: %v", statement, err)
+			}
+		}
+		one := &seen{guard: s.Guard}
+		one.forget()
+		drawn, all, tables = append(drawn, d), append(all, one), append(tables, one.table(d))
+	}
+	f, err := s.Open(tables)
+	if err != nil {
+		s.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(s.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }() // owner: this call; stop: cancel; joined below
+	defer func() {
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			s.Errorf("Run returned %v", err)
+		}
+	}()
+	s.CatchUp(f)
+	for step := range drawnSteps {
+		keys, said := make([]map[string]bool, len(drawn)), make([]string, len(drawn))
+		for i, d := range drawn {
+			all[i].forget()
+			keys[i], said[i] = s.step(r, d, step)
+		}
+		s.CatchUpInTheEnd(f)
+		for i, d := range drawn {
+			for key := range keys[i] {
+				if !all[i].has(key) {
+					s.Errorf("round %d, step %d: table %s (%s): key %q was not seen, after %s", round, step, d.Name, d.Make[0], key, said[i])
+				}
+			}
+		}
+	}
+}
+
+// step changes a table, and returns the keys of all rows that were in it meanwhile, and what changed beside them.
+func (s *Schemas) step(r *rand.Rand, d Drawn, step int) (keys map[string]bool, said string) {
+	s.Helper()
+	keys = make(map[string]bool)
+	value := func() string { return d.Values[r.IntN(len(d.Values))] }
+	look := func() {
+		now, err := s.Keys("SELECT " + d.Text + " FROM " + d.SQL + " WHERE k IS NOT NULL")
+		if err != nil {
+			s.Fatal(err)
+		}
+		for _, key := range now {
+			keys[key] = true
+		}
+	}
+	try := func(sql string) { _ = s.Exec(sql) } // what fails is rolled back
+	for _, v := range d.Values {
+		try("INSERT INTO " + d.SQL + " (n, k) VALUES (0, " + v + ")")
+	}
+	look()
+	if step > 0 && len(d.Change) > 0 {
+		said = d.Change[r.IntN(len(d.Change))]
+		if err := s.Exec(said); err != nil {
+			said += fmt.Sprintf(" (which failed: %v)", err)
+		}
+		look()
+	}
+	try("UPDATE " + d.SQL + " SET n = n + 1")
+	try("UPDATE " + d.SQL + " SET k = " + value() + " WHERE n % 2 = 1")
+	look()
+	try("DELETE FROM " + d.SQL + " WHERE k = " + value())
+	if step%2 == 1 {
+		try("DELETE FROM " + d.SQL)
+	}
+	return keys, said
+}

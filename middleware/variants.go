@@ -1,0 +1,65 @@
+package middleware
+
+import (
+	"context"
+	"time"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/middleware/internal/record"
+	"github.com/cacheguard/go/middleware/internal/writer"
+)
+
+// The variant that was made first is the page's own record, and the others are valid only while that is there. So it is kept for as long as
+// they are, even if nobody may be served with it any more: otherwise, all variants would end with the first.
+
+// holds makes the page's own record last as long as a variant that is kept for so long. One that a tag has made invalid stays so.
+func (l *lookup) holds(ctx context.Context, keep time.Duration) {
+	x := l.x
+	if l.variant.page == "" || keep <= 0 || l.variant.left >= keep {
+		return
+	}
+	ends := func(raw []byte) *record.Record {
+		rec, err := record.Decode(raw)
+		if err != nil || rec.ID != l.variant.page || rec.Location != x.location || x.left(rec) >= keep {
+			return nil
+		}
+		return rec
+	}
+	source := cacheguard.Source[[]byte]{Unlimited: true, Tags: x.cache.prefixTags(x.r)}
+	if raw, _, err := cacheguard.Fetch(ctx, x.cache.guard, x.key, source); err != nil || ends(raw) == nil {
+		return
+	}
+	source.Judge = func(raw []byte) cacheguard.Verdict {
+		if ends(raw) == nil {
+			return cacheguard.Serve
+		}
+		return cacheguard.Refresh
+	}
+	source.Load = func(ctx context.Context, old *[]byte) ([]byte, error) {
+		cacheguard.SetTTL(ctx, 0)
+		if old == nil {
+			return nil, nil // it was invalidated
+		}
+		rec, err := record.Decode(*old)
+		if err == nil {
+			rec.Leftover = true                                           // those who join have to look at its age
+			rec.Variants = record.Plus(x.now().Sub(rec.Received), 2*keep) // the next ones end a little later
+			cacheguard.SetTags(ctx, x.cache.tagsOf(rec.Location, writer.Final(x.front, rec, rec.HTTPHeader()))...)
+			cacheguard.SetTTL(ctx, x.left(rec))
+			return rec.Encode(), nil
+		}
+		return nil, err
+	}
+	_, _, _ = cacheguard.Fetch(ctx, x.cache.guard, x.key, source) // if it fails, the variants end with the page
+}
+
+// left is how long a record is still kept.
+func (x *exchange) left(rec *record.Record) time.Duration {
+	now := x.now()
+	age := now.Sub(rec.Received)
+	left := max(rec.Variants, 2*rec.Until) - age
+	if rec.IsResponse() {
+		left = max(left, x.cache.rules.Remaining(rec, now))
+	}
+	return left
+}
