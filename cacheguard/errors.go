@@ -7,7 +7,6 @@ import (
 
 	"github.com/cacheguard/go/internal/cache/flight"
 	"github.com/cacheguard/go/internal/redis/link"
-	"github.com/cacheguard/go/internal/redis/replicas"
 )
 
 var (
@@ -164,4 +163,4 @@ func failed(err error) bool {
 
 // ErrNotReplicated is matched by the *RedisError of an Invalidate, Update or Put that reached the primary, but that fewer replicas
 // than Config.Replicas acknowledged in time. It is the same error in all packages of the library.
-var ErrNotReplicated = replicas.ErrNotReplicated
+var ErrNotReplicated = link.ErrNotReplicated

@@ -6,7 +6,6 @@ import (
 	"github.com/cacheguard/go/internal/cache/epoch"
 	"github.com/cacheguard/go/internal/cache/invalidate"
 	"github.com/cacheguard/go/internal/cache/tier"
-	"github.com/cacheguard/go/internal/redis/replicas"
 	"github.com/cacheguard/go/internal/run/errs"
 )
 
@@ -65,7 +64,7 @@ func (g *Guard) send(ctx context.Context, s *invalidate.Sender, keys []string) e
 // openInvalidations makes what sends them.
 func (g *Guard) openInvalidations() {
 	w := &invalidate.Writer{
-		Redis: g.rdb, Timeout: g.cfg.RedisTimeout, Replicas: replicas.New(g.rdb, g.cfg.Replicas, g.cfg.RedisTimeout, g.life), Breakers: g.breakers,
+		Link: g.link, Replicas: g.cfg.Replicas, Breakers: g.breakers,
 		Life: g.life, Journal: &g.journal, Notices: g.notices, Local: func() *tier.Local { return g.local },
 		Failed: func(op, key string, err error) error { return g.redisError(op, key, err) },
 		Untold: func(op, key string, err error) error { return &RedisError{Op: op, Key: key, Err: err} },

@@ -18,7 +18,6 @@ import (
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/redis/lease"
 	"github.com/cacheguard/go/internal/redis/link"
-	"github.com/cacheguard/go/internal/redis/replicas"
 	"github.com/cacheguard/go/internal/redis/wake"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 	"github.com/cacheguard/go/semaphore"
@@ -60,7 +59,7 @@ func checkClient(rdb Redis, cfg *Config) error {
 	if cfg.Disabled {
 		return nil
 	}
-	return errors.Join(goredis.CheckPrimary(rdb), checkLocal(rdb, cfg), replicas.Check(rdb, cfg.Replicas))
+	return errors.Join(goredis.CheckPrimary(rdb), checkLocal(rdb, cfg), link.CheckReplicas(rdb, cfg.Replicas))
 }
 
 // connect makes what carries requests to Redis, and messages back.

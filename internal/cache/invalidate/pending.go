@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/internal/cache/report"
-	"github.com/cacheguard/go/internal/redis/wake"
 )
 
 const (
@@ -166,32 +165,25 @@ func (s *Sender) Enqueue(keys []string) {
 }
 
 // replay sends what is pending until nothing is. When the Guard is closed, it tries once more.
-func (s *Sender) replay() {
-	pause := firstReplayPause
-	for closed := false; !closed; {
-		select {
-		case <-time.After(wake.Jittered(pause)):
-		case <-s.Life.Ending.Done():
-			closed = true
+func (s *Sender) replay() { s.Life.Until(firstReplayPause, maxReplayPause, s.replayed) }
+
+// replayed sends what is pending, and reports whether nothing is left.
+func (s *Sender) replayed() bool {
+	for {
+		keys, upTo := s.Pending.batch()
+		if len(keys) == 0 {
+			return true
 		}
-		for {
-			keys, upTo := s.Pending.batch()
-			if len(keys) == 0 {
-				return
+		failed := s.inParts(keys, func(part []string) map[string]error {
+			return s.forgetPart(context.Background(), "invalidate", part, s.noticeOf, s.Call)
+		})
+		for _, key := range keys {
+			if failed[key] == nil {
+				s.Pending.resolve(key, upTo)
 			}
-			failed := s.inParts(keys, func(part []string) map[string]error {
-				return s.forgetPart(context.Background(), "invalidate", part, s.noticeOf, s.Call)
-			})
-			for _, key := range keys {
-				if failed[key] == nil {
-					s.Pending.resolve(key, upTo)
-				}
-			}
-			if len(failed) > 0 {
-				break
-			}
-			pause = firstReplayPause
 		}
-		pause = min(2*pause, maxReplayPause)
+		if len(failed) > 0 {
+			return false
+		}
 	}
 }

@@ -156,7 +156,7 @@ func (s *Sender) forgetBatch(
 		calls[n] = call(key, notices[n])
 	}
 	defer s.ForgetLocal(keys) // also after an error, as Redis may have removed the key
-	cmds, err := s.write(ctx, calls)
+	cmds, err := s.write(ctx, calls...)
 	failed := make(map[string]error)
 	for n, key := range keys {
 		reason := err
@@ -177,12 +177,15 @@ func (s *Sender) forgetBatch(
 // ForgetOne is Forget for one call, and returns its reply.
 func (s *Sender) ForgetOne(ctx context.Context, op, key string, call *script.Call) (*redis.Cmd, error) {
 	defer s.ForgetLocal([]string{key}) // also after an error, as Redis may have removed the key
-	cmd, err := s.writeOne(ctx, call)
+	cmds, err := s.write(ctx, call)
+	if err == nil {
+		err = cmds[0].Err()
+	}
 	if err != nil {
 		s.Breakers.Failed(err)
 		return nil, s.Failed(op, key, err)
 	}
-	return cmd, nil
+	return cmds[0], nil
 }
 
 func (s *Sender) shown(key string) string {
@@ -194,7 +197,7 @@ func (s *Sender) shown(key string) string {
 // there. It goes in steps of one key each. An intent that the call should have ended expires.
 func (s *Sender) despiteMove(ctx context.Context, key, notice string) error {
 	for _, step := range s.Steps(key, notice) {
-		cmds, err := s.write(ctx, step)
+		cmds, err := s.write(ctx, step...)
 		for _, cmd := range cmds {
 			err = errs.Join(err, cmd.Err())
 		}

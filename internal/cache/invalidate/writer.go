@@ -3,26 +3,21 @@ package invalidate
 
 import (
 	"context"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/redis/breaker"
-	"github.com/cacheguard/go/internal/redis/replicas"
+	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/lifecycle"
 )
 
 // Writer sends what must not be forgotten.
 type Writer struct {
-	Redis interface {
-		script.Processor
-		script.Pipeliner
-	}
-	Timeout  time.Duration    // of an operation on Redis
-	Replicas *replicas.Sender // nil: no replica has to acknowledge anything
+	Link     *link.Link
+	Replicas int // have to acknowledge what is written
 	Breakers *breaker.Set
 	Life     *lifecycle.Life
 	Journal  *report.Journal
@@ -34,45 +29,15 @@ type Writer struct {
 }
 
 // write runs calls that must not be forgotten, all for one part of the keyspace, under RedisTimeout. Each command has its own error; if
-// write itself returns an error, there are no commands: while the breaker is open, it is breaker.ErrOpen, at once. Only tasks may call it.
-func (w *Writer) write(ctx context.Context, calls []*script.Call) ([]*redis.Cmd, error) {
-	return w.tell(ctx, calls, func(ctx context.Context) []*redis.Cmd { return script.RunAll(ctx, w.Redis, calls) })
-}
-
-// writeOne is write for one call.
-func (w *Writer) writeOne(ctx context.Context, call *script.Call) (*redis.Cmd, error) {
-	cmds, err := w.tell(ctx, []*script.Call{call}, func(ctx context.Context) []*redis.Cmd {
-		return []*redis.Cmd{call.Run(ctx, w.Redis)}
-	})
-	if err != nil {
-		return nil, err
+// write itself returns an error, there are no commands: while the breaker is open, it is breaker.ErrOpen, at once, but for the last attempt of
+// a Guard that is closed, which is always made. Only tasks may call it.
+func (w *Writer) write(ctx context.Context, calls ...*script.Call) ([]*redis.Cmd, error) {
+	if w.Breakers.Of(calls[0].Keys[0]).IsOpen() && w.Life.Ending.Err() == nil {
+		return nil, breaker.ErrOpen
 	}
-	return cmds[0], cmds[0].Err()
-}
-
-// tell runs calls with run, or through acks, if the breaker allows it. The last attempt of a Guard that is closed is always made.
-func (w *Writer) tell(
-	ctx context.Context, calls []*script.Call, run func(context.Context) []*redis.Cmd,
-) (cmds []*redis.Cmd, err error) {
-	permit, refused := w.Breakers.Of(calls[0].Keys[0]).Allow()
-	if refused == nil {
-		defer func() { permit.Done(availability(cmds, err)) }()
-	} else if w.Life.Ending.Err() == nil {
-		return nil, refused
+	cmds := make([]*redis.Cmd, len(calls))
+	for i, reply := range w.Link.RunApart(context.WithoutCancel(ctx), calls, w.Replicas) {
+		cmds[i] = reply.Cmd
 	}
-	if w.Replicas != nil {
-		cmds, _ = w.Replicas.Run(context.WithoutCancel(ctx), calls)
-		return cmds, nil
-	}
-	return lifecycle.Bounded(context.WithoutCancel(ctx), w.Life, w.Timeout, func(ctx context.Context) ([]*redis.Cmd, error) { return run(ctx), nil }, nil)
-}
-
-// availability is what the outcome of a write says of Redis: any answer says that it can serve.
-func availability(cmds []*redis.Cmd, err error) error {
-	for _, cmd := range cmds {
-		if err = cmd.Err(); !breaker.Unavailable(err) {
-			return nil
-		}
-	}
-	return err
+	return cmds, nil
 }

@@ -11,12 +11,10 @@ import (
 	"github.com/cacheguard/go/internal/lock/hold"
 	"github.com/cacheguard/go/internal/lock/queue"
 	"github.com/cacheguard/go/internal/redis/acl"
-	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/goredis"
 	"github.com/cacheguard/go/internal/redis/keys"
 	"github.com/cacheguard/go/internal/redis/lease"
 	"github.com/cacheguard/go/internal/redis/link"
-	"github.com/cacheguard/go/internal/redis/replicas"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/redis/wake"
 	"github.com/cacheguard/go/internal/run/config"
@@ -38,20 +36,18 @@ type Base struct {
 
 	rdb    Redis
 	life   *lifecycle.Life
-	acks   *replicas.Sender // nil: no replica has to acknowledge anything
-	leaves [2]func()        // give up the inbox and the keeper
+	leaves [2]func() // give up the inbox and the keeper
 }
 
 // Open returns the Base of a Locker with that life. It does no I/O and starts no goroutine. The caller calls Close when the life
 // is over. The error names the package and every field that is out of range; more are the problems of those that only this kind of
 // lock has.
 func Open(pkg string, rdb Redis, cfg config.Lock, more error, life *lifecycle.Life) (*Base, error) {
-	if err := errors.Join(config.CheckClient(rdb), goredis.CheckOnePlace(rdb), cfg.Check(), more, replicas.Check(rdb, cfg.Replicas)); err != nil {
+	if err := errors.Join(config.CheckClient(rdb), goredis.CheckOnePlace(rdb), cfg.Check(), more, link.CheckReplicas(rdb, cfg.Replicas)); err != nil {
 		return nil, fmt.Errorf("%s: %w", pkg, err)
 	}
 	cfg = cfg.WithDefaults()
 	b := &Base{rdb: rdb, Config: cfg, life: life, Redis: link.NewSender(rdb, cfg.RedisTimeout, life)}
-	b.acks = replicas.New(rdb, cfg.Replicas, cfg.RedisTimeout, life)
 	b.Inbox, b.leaves[0] = wake.Open(rdb, cfg.Prefix)
 	b.Keeper, b.leaves[1] = lease.Open(rdb, cfg.RedisTimeout)
 	return b, nil
@@ -109,22 +105,22 @@ func (b *Base) Run(ctx context.Context, call script.Call) (reply int64, sent tim
 
 // Renew runs the call that renews a lease. Replicas acknowledge it, if they have to.
 func (b *Base) Renew(ctx context.Context, call script.Call) (reply int, sent time.Time, err error) {
-	if b.acks == nil {
+	if b.Config.Replicas <= 0 {
 		reply, sent, err := b.Run(ctx, call)
 		return int(reply), sent, err
 	}
-	if b.Redis.Refused(call.Keys[0]) {
-		return 0, sent, breaker.ErrOpen
+	answer, err := b.Redis.Acknowledged(ctx, call, b.Config.Replicas)
+	if err != nil {
+		return 0, sent, err
 	}
-	cmds, sent := b.acks.Run(ctx, []*script.Call{&call})
-	reply, err = cmds[0].Int()
-	return reply, sent, err
+	reply, err = answer.Int()
+	return reply, answer.Sent, err
 }
 
 // Confirm makes replicas acknowledge a grant, whichever connection it came by: it renews the lease, and counts the replicas
 // that have the renewal. So it also notices if a failover has forgotten the grant.
 func (b *Base) Confirm(ctx context.Context, renewal func() script.Call, g *queue.Grant) error {
-	if b.acks == nil {
+	if b.Config.Replicas <= 0 {
 		return nil
 	}
 	reply, sent, err := b.Renew(ctx, renewal())

@@ -17,15 +17,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/cacheguard/go/internal/redis/link"
 	"github.com/cacheguard/go/internal/redis/perclient"
-	"github.com/cacheguard/go/internal/redis/replicas"
 	"github.com/cacheguard/go/internal/redis/script"
 )
-
-// Redis is what a keeper needs of a client.
-type Redis interface {
-	Pipeline() redis.Pipeliner
-}
 
 // keepers holds the process's keeper of each client; see package perclient.
 var keepers perclient.Shared[*Keeper]
@@ -57,28 +52,28 @@ type Renewal struct {
 
 // Keeper renews leases.
 type Keeper struct {
-	rdb     Redis
+	rdb     link.Redis
 	timeout time.Duration
 	kick    chan struct{}
 	start   sync.Once
 	stop    context.CancelFunc
 	ctx     context.Context //nolint:containedctx // the life of the goroutine, ended by stop
 	running sync.WaitGroup
+	link    *link.Link // for renewals that replicas have to acknowledge
 
 	mu    sync.Mutex
-	acks  map[int]*replicas.Sender // by how many replicas it wants
 	held  map[*Renewal]struct{}
 	sleep time.Time // when the goroutine wakes by itself; zero: never
 }
 
 // Open returns the process's keeper for the client. The caller calls release when it holds no lease any more; the
 // last one joins the goroutine. An operation of the first opener's timeout bounds each pipeline.
-func Open(rdb Redis, timeout time.Duration) (k *Keeper, release func()) {
+func Open(rdb link.Redis, timeout time.Duration) (k *Keeper, release func()) {
 	return keepers.Open(rdb, func() *Keeper { return newKeeper(rdb, timeout) }, (*Keeper).close)
 }
 
-func newKeeper(rdb Redis, timeout time.Duration) *Keeper {
-	k := &Keeper{rdb: rdb, timeout: timeout, kick: make(chan struct{}, 1), held: make(map[*Renewal]struct{})}
+func newKeeper(rdb link.Redis, timeout time.Duration) *Keeper {
+	k := &Keeper{rdb: rdb, timeout: timeout, kick: make(chan struct{}, 1), held: make(map[*Renewal]struct{}), link: link.NewOnce(rdb, timeout)}
 	k.ctx, k.stop = context.WithCancel(context.Background())
 	return k
 }
@@ -87,6 +82,7 @@ func (k *Keeper) close() {
 	k.start.Do(func() {}) // never started: now it never will be
 	k.stop()
 	k.running.Wait()
+	k.link.Close()
 }
 
 // Keep renews the lease until Drop is called or the lease is lost. A renewal under way when Drop is called may still
@@ -180,7 +176,7 @@ func (k *Keeper) renew(batch []*Renewal) {
 	parts := make(map[*redis.Client]part)
 	for _, r := range batch {
 		call := r.Lease.Due()
-		node, _ := replicas.NodeOf(ctx, k.rdb, call.Keys[0]) // if none is known, the client says why
+		node, _ := k.link.NodeOf(ctx, call.Keys[0]) // if none is known, the client says why
 		p := parts[node]
 		parts[node] = part{append(p.batch, r), append(p.calls, &call)}
 	}
@@ -227,26 +223,15 @@ func (k *Keeper) send(ctx context.Context, batch []*Renewal, calls []*script.Cal
 		if n == 0 {
 			answers = script.RunAll(ctx, k.rdb, some)
 		} else {
-			answers, _ = k.acknowledged(n).Run(ctx, some)
+			for _, reply := range k.link.RunApart(ctx, some, n) {
+				answers = append(answers, reply.Cmd)
+			}
 		}
 		for j, i := range of[n] {
 			replies[i] = answers[j]
 		}
 	}
 	return replies
-}
-
-// acknowledged is what sends renewals that need the acknowledgement of that many replicas.
-func (k *Keeper) acknowledged(n int) *replicas.Sender {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.acks == nil {
-		k.acks = make(map[int]*replicas.Sender)
-	}
-	if k.acks[n] == nil {
-		k.acks[n] = replicas.New(k.rdb, n, k.timeout, &k.running)
-	}
-	return k.acks[n]
 }
 
 // schedule sets when a lease is renewed next, and wakes the goroutine if it would sleep longer than that.

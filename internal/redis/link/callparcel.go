@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -37,14 +38,15 @@ func (p *calls) values() context.Context { return p.all[0].ctx }
 
 func (p *calls) carry(ctx context.Context) error {
 	l := p.all[0].lane.link
-	if len(p.all) == 1 {
+	switch lane := p.all[0].lane; {
+	case lane.replicas > 0:
+		p.cmds = lane.acknowledged(ctx, p.scripts())
+	case lane.apart && len(p.all) == 1: // a cluster client does not follow a DEL by itself to where its key has moved
+		p.cmds = script.RunAll(ctx, l.rdb, p.scripts())
+	case len(p.all) == 1:
 		p.cmds = append(p.room.cmds[:0], p.all[0].Script.Run(ctx, l.alone))
-	} else {
-		scripts := make([]*script.Call, len(p.all))
-		for i, c := range p.all {
-			scripts[i] = c.Script
-		}
-		p.cmds = script.RunAll(ctx, l.piped, scripts)
+	default:
+		p.cmds = script.RunAll(ctx, l.piped, p.scripts())
 	}
 	outcome := context.Canceled // which the breaker does not count: all of it is sent again
 	for _, cmd := range p.cmds {
@@ -58,6 +60,14 @@ func (p *calls) carry(ctx context.Context) error {
 		}
 	}
 	return outcome
+}
+
+func (p *calls) scripts() []*script.Call {
+	all := make([]*script.Call, len(p.all))
+	for i, c := range p.all {
+		all[i] = c.Script
+	}
+	return all
 }
 
 // broken reports whether a pipeline ended with its connection, and the client, which sends no pipeline twice, has left it so.
@@ -98,10 +108,11 @@ func (c *queuedCall) again(tried bool) {
 }
 
 // sentAgain reports whether the client sends a command again after this error, but no pipeline: of a slot that
-// moves, or that nobody serves for a moment, or of a primary that is one no more, or has no replicas yet.
+// moves or has moved, or that nobody serves for a moment, or of a primary that is one no more, or has no replicas yet.
 func sentAgain(err error) bool {
-	return redis.HasErrorPrefix(err, "TRYAGAIN") || redis.HasErrorPrefix(err, "CLUSTERDOWN") ||
-		redis.HasErrorPrefix(err, "READONLY") || redis.HasErrorPrefix(err, "NOREPLICAS")
+	return slices.ContainsFunc([]string{"TRYAGAIN", "CLUSTERDOWN", "READONLY", "NOREPLICAS", "MOVED ", "ASK "}, func(prefix string) bool {
+		return redis.HasErrorPrefix(err, prefix)
+	})
 }
 
 // brokenConnection reports whether a connection ended, or could not be made, before its replies came.

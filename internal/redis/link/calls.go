@@ -57,12 +57,18 @@ type Reply struct {
 
 // call makes a worker run the call.
 func (l *lane) call(ctx context.Context, c Call) (Reply, error) {
-	q := &queuedCall{Call: c, lane: l, ctx: ctx, done: make(chan struct{}), waited: true}
-	q.leaves, _ = ctx.Deadline()
+	q := newCall(ctx, l, c)
 	if err := l.enqueue(q); err != nil {
 		return Reply{}, err
 	}
 	return q.wait()
+}
+
+// newCall is a call that its caller will wait for.
+func newCall(ctx context.Context, l *lane, c Call) *queuedCall {
+	q := &queuedCall{Call: c, lane: l, ctx: ctx, done: make(chan struct{}), waited: true}
+	q.leaves, _ = ctx.Deadline()
+	return q
 }
 
 // wait waits for the answer.
@@ -84,8 +90,7 @@ type queuedCall struct {
 	lane   *lane
 	ctx    context.Context //nolint:containedctx // of its caller
 	leaves time.Time       // its caller, at the latest; zero: it does not say
-	then   func(Reply, error)
-	with   []*queuedCall // that go in its request, and are not queued themselves
+	with   []*queuedCall   // that go in its request, and are not queued themselves
 
 	// Guarded by the lane's mutex.
 	tried    bool // it may have been sent before, without an answer, and Late is to be called if it is not sent again
@@ -98,7 +103,7 @@ type queuedCall struct {
 	began time.Time // before it was sent last
 	reply Reply     // when done is closed
 	err   error
-	done  chan struct{} // nil: then is called instead
+	done  chan struct{}
 }
 
 // enqueue queues calls of the lane.
@@ -149,12 +154,8 @@ func (c *queuedCall) unanswered(err error) {
 // answer hands the answer to the caller, and reports whether it waits for it.
 func (c *queuedCall) answer(cmd *redis.Cmd, err error) bool {
 	c.lane.mu.Lock()
-	first := c.answerLocked(cmd, err)
-	c.lane.mu.Unlock()
-	if first && c.then != nil {
-		c.then(c.reply, c.err)
-	}
-	return first
+	defer c.lane.mu.Unlock()
+	return c.answerLocked(cmd, err)
 }
 
 func (c *queuedCall) answerLocked(cmd *redis.Cmd, err error) bool {
@@ -163,9 +164,7 @@ func (c *queuedCall) answerLocked(cmd *redis.Cmd, err error) bool {
 	}
 	c.answered = true
 	c.reply, c.err = Reply{cmd, c.began}, err
-	if c.done != nil {
-		close(c.done)
-	}
+	close(c.done)
 	return true
 }
 

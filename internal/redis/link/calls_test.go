@@ -137,6 +137,7 @@ func TestCallThatIsRefusedForAMomentIsSentAgain(t *testing.T) {
 	t.Parallel()
 	for _, message := range []string{
 		"TRYAGAIN keys are moving", "CLUSTERDOWN Hash slot not served", "READONLY You can't write", "NOREPLICAS Not enough",
+		"MOVED 1 127.0.0.1:1", "ASK 1 127.0.0.1:1",
 	} {
 		s := newStage(t, patient)
 		refused := s.proxy.On(func(args []string) bool { return args[0] == "evalsha" && args[len(args)-1] == "1" },

@@ -24,10 +24,27 @@
 // lost one is one failure. While the breaker is open, only calls of the first rank are sent, and queued requests fail at
 // once.
 //
+// # What goes apart
+//
+// A Guard's invalidations must wait neither behind what the breaker drains nor for a credit. So RunApart has lanes of their own for them, with
+// as many parcels in flight as there have to be, also while the breaker is open.
+//
+// The same goes for calls that count only when replicas have what they wrote. Their parcels have a tail: a write of their own (mark.lua), then
+// WAIT, all on one connection. WAIT counts the replicas that have all that its connection has written. Each of their lanes goes to one node, because WAIT
+// has no key that a client could route it by, and has at most a few parcels in flight, since each holds a connection until the replicas have
+// answered. The mark is there because a script that runs twice may find nothing to write the second time. Without it WAIT would count the replicas
+// that have an earlier write of the connection, and say nothing of the first run, which another connection sent. When too few replicas have answered,
+// each call of the parcel has failed with a NotReplicated, whatever its script returned.
+//
+// The client may send such a parcel again whose connection broke: all of it, so the second copy has a WAIT of its own. So has a call that its
+// caller sends again. When the server has forgotten a script, all scripts of the parcel run again by their sources, as all are safe to run
+// twice. When a cluster has moved a key, its calls go to its new node. WAIT does not make Redis strongly consistent. It says that some replicas had
+// the write in memory. See docs/locks.md.
+//
 // # Locks, cas and segment
 //
 // A Sender has a link whose client sends nothing twice: the Sender repeats requests itself, as it knows which may run twice. All
 // Senders on the client share breakers. It sends releases ahead of the rest, until they are known to have run. See its comment.
 //
-// A lane serves one part of the keyspace that fails by itself (package breaker), and carries either reads or calls.
+// A lane serves one part of the keyspace that fails by itself (package breaker), or a node, and carries either reads or calls.
 package link

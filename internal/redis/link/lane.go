@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/cacheguard/go/internal/redis/breaker"
 )
 
@@ -58,8 +60,12 @@ type flight struct {
 
 // lane carries the reads, or the calls, of one part of the keyspace.
 type lane struct {
-	link    *Link
-	breaker *breaker.Breaker
+	link     *Link
+	breaker  *breaker.Breaker
+	apart    bool          // see RunApart
+	node     *redis.Client // that all of it goes to; nil: the client finds it
+	replicas int           // that have to acknowledge what is written
+	most     int           // parcels in flight
 
 	mu        sync.Mutex
 	closed    bool
@@ -77,12 +83,12 @@ type lane struct {
 }
 
 func newLane(l *Link, b *breaker.Breaker, q queue) *lane {
-	return &lane{link: l, breaker: b, queue: q}
+	return &lane{link: l, breaker: b, queue: q, most: maxFlying}
 }
 
 // mayFlyLocked reports whether there is a credit.
 func (l *lane) mayFlyLocked() bool {
-	return l.credits < l.trip.credits()+l.spare && len(l.flying) < maxFlying
+	return l.credits < l.trip.credits()+l.spare && len(l.flying) < l.most
 }
 
 // dispatchLocked makes a worker take the next parcel, if there is one and a credit for it. While the breaker is open no credit is
@@ -212,11 +218,9 @@ func (l *lane) report(f *flight, err error) {
 
 // failQueued answers what waits for a breaker's part of the keyspace.
 func (l *Link) failQueued(b *breaker.Breaker) {
-	for _, lanes := range [][]*lane{l.reads, l.calls} {
-		for _, lane := range lanes {
-			if lane.breaker == b {
-				lane.drain(false, breaker.ErrOpen)
-			}
+	for _, lane := range slices.Concat(l.reads, l.calls) { // what goes apart is sent all the same
+		if lane.breaker == b {
+			lane.drain(false, breaker.ErrOpen)
 		}
 	}
 }

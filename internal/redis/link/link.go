@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -39,12 +40,17 @@ type Link struct {
 	reads    []*lane     // one for each part of the keyspace
 	calls    []*lane     // as above
 	running  sync.WaitGroup
-	release  func() // ends the breakers, or gives up those that are shared
+
+	mu     sync.Mutex
+	closed bool
+	aparts map[route]*lane // see RunApart
+
+	release func() // ends the breakers, or gives up those that are shared
 }
 
 // New returns a Link. It does no I/O and starts no goroutine. The timeout bounds a request from the moment it is sent.
 func New(rdb Redis, timeout time.Duration, h *breaker.Set) *Link {
-	l := &Link{rdb: rdb, alone: rdb, piped: rdb, timeout: timeout, breakers: h, release: h.Close}
+	l := &Link{rdb: rdb, alone: rdb, piped: rdb, timeout: timeout, breakers: h, aparts: make(map[route]*lane), release: h.Close}
 	if _, cluster := rdb.(interface{ ReloadState(ctx context.Context) }); cluster {
 		// A cluster client sends a whole pipeline again when its first command fails, beside those of its commands that it has sent to
 		// other nodes already: two goroutines then write into one command.
@@ -61,8 +67,8 @@ func New(rdb Redis, timeout time.Duration, h *breaker.Set) *Link {
 	return l
 }
 
-// newOnce returns a Link that makes the client send nothing twice. What cannot make pipelines gets one call at a time.
-func newOnce(rdb script.Processor, timeout time.Duration) *Link {
+// NewOnce returns a Link that makes the client send nothing twice. What cannot make pipelines gets one call at a time.
+func NewOnce(rdb script.Processor, timeout time.Duration) *Link {
 	all, pipes := rdb.(Redis)
 	if !pipes {
 		all = lone{rdb}
@@ -126,11 +132,15 @@ func (l *Link) StopReading() {
 // time-outs.
 func (l *Link) Close() {
 	l.StopReading()
-	for _, lane := range l.calls {
+	l.mu.Lock()
+	l.closed = true
+	calls := slices.AppendSeq(slices.Clone(l.calls), maps.Values(l.aparts))
+	l.mu.Unlock()
+	for _, lane := range calls {
 		lane.close()
 	}
 	l.running.Wait()
-	for _, lane := range slices.Concat(l.reads, l.calls) {
+	for _, lane := range slices.Concat(l.reads, calls) {
 		lane.stopAlarm()
 	}
 	l.release()

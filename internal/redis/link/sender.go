@@ -11,7 +11,6 @@ import (
 	"github.com/cacheguard/go/internal/redis/breaker"
 	"github.com/cacheguard/go/internal/redis/script"
 	"github.com/cacheguard/go/internal/run/lifecycle"
-	"github.com/cacheguard/go/internal/run/yield"
 )
 
 const (
@@ -28,15 +27,13 @@ const (
 // has ended by itself, ahead of those that are asked for. A call without a reply is not lost to Redis: it may still arrive. Its
 // Trail remembers that, so that a caller that gives up can make Redis refuse it from then on.
 type Sender struct {
-	link    *Link
-	life    *lifecycle.Life // of its owner, which counts callers
-	resends []resender      // one for each part of the keyspace
+	link *Link
+	life *lifecycle.Life // of its owner, which counts callers
 }
 
 // NewSender returns a Sender. Its owner's life counts releases as tasks; when that ends, each is tried once more.
 func NewSender(rdb script.Processor, timeout time.Duration, life *lifecycle.Life) *Sender {
-	l := newOnce(rdb, timeout)
-	return &Sender{link: l, life: life, resends: make([]resender, len(l.calls))}
+	return &Sender{link: NewOnce(rdb, timeout), life: life}
 }
 
 // Close waits for what is in flight, after the end of the owner's life: when Redis hangs, for the client's own time-outs.
@@ -56,13 +53,28 @@ func (s *Sender) Ask(ctx context.Context, call script.Call, trail *Trail) (Reply
 	if ctx.Err() != nil {
 		return Reply{}, context.Cause(ctx)
 	}
+	return s.ask(ctx, Call{Script: &call, Trail: trail, Rank: Ordinary})
+}
+
+func (s *Sender) ask(ctx context.Context, c Call) (Reply, error) {
 	began := time.Now()
 	for attempts := 0; ; attempts++ {
-		reply, err := s.lane(call.Keys[0]).call(ctx, Call{Script: &call, Trail: trail, Rank: Ordinary})
-		if !again(err) || time.Since(began) > s.link.timeout || !s.pause(ctx, attempts) {
+		reply, err := s.lane(c.Script.Keys[0]).call(ctx, c)
+		more := again(err) || c.Rank == EndsWork && said(err) && !settled(err)
+		if !more || time.Since(began) > s.link.timeout ||
+			!s.life.Sleep(ctx, min(firstPause<<min(attempts, 10), longestPause)) {
 			return reply, err
 		}
 	}
+}
+
+// Acknowledged runs the call until that many replicas have what it wrote. While the breaker is open, it fails at once.
+func (s *Sender) Acknowledged(ctx context.Context, call script.Call, replicas int) (Reply, error) {
+	if s.Refused(call.Keys[0]) {
+		return Reply{}, breaker.ErrOpen
+	}
+	reply := s.link.RunApart(ctx, []*script.Call{&call}, replicas)[0]
+	return reply, reply.Err()
 }
 
 // AskOnce sends the call once: with any error but an answer of Redis' it may have run, or may yet.
@@ -76,9 +88,7 @@ func (s *Sender) AskAll(ctx context.Context, calls []script.Call) ([]*redis.Cmd,
 	all := make([]*queuedCall, len(calls))
 	for i := range calls {
 		l := s.lane(calls[i].Keys[0])
-		all[i] = &queuedCall{
-			Call: Call{Script: &calls[i], Rank: Ordinary}, lane: l, ctx: ctx, done: make(chan struct{}), waited: true,
-		}
+		all[i] = newCall(ctx, l, Call{Script: &calls[i], Rank: Ordinary})
 		byLane[l] = append(byLane[l], all[i])
 	}
 	for l, those := range byLane {
@@ -107,41 +117,36 @@ func (s *Sender) Leave(trail *Trail, release func(lost bool) script.Call, worth 
 	}
 	trail.Leave(func(sent, lost bool) {
 		if sent {
-			s.start(release(lost), worth)
+			s.release(release(lost), worth)
 		}
 		s.life.Leave()
 	})
 }
 
-// Release runs a call that gives something up until it is known to have run, or so much time has passed that it need not be.
-// It returns after the time-out at the latest; then the rest is done in the background.
-func (s *Sender) Release(call script.Call, worth time.Duration) (Reply, error) {
-	r := s.start(call, worth)
-	timer := time.NewTimer(s.link.timeout)
-	defer timer.Stop()
-	for reprieves := yield.Reprieves; ; reprieves-- {
-		select {
-		case <-r.done:
-			return r.reply, r.reply.Err()
-		case <-s.link.breakers.Of(call.Keys[0]).Opened():
-			select {
-			case <-r.done:
-				continue
-			default:
-				return Reply{}, breaker.ErrOpen
-			}
-		case <-timer.C:
-		}
-		if reprieves == 0 || !yield.Starved() { // a busy process may have the answer, and no time to say so
-			return Reply{}, s.overdue(r)
-		}
-		timer.Reset(s.link.timeout / yield.Reprieves)
+// Release runs a call that gives something up until it is known to have run, or so much time has passed that it need not be. It returns once
+// Redis has let the time-out pass, at once while the breaker is open; then the rest is done in the background.
+func (s *Sender) Release(call script.Call, worth time.Duration) (reply Reply, err error) {
+	if err = breaker.ErrOpen; !s.Refused(call.Keys[0]) {
+		reply, err = s.ask(context.Background(), Call{Script: &call, Rank: EndsWork})
 	}
+	if !settled(err) {
+		s.release(call, worth)
+	}
+	return reply, err
 }
 
-// pause waits a little before another attempt, and reports whether there may be one.
-func (s *Sender) pause(ctx context.Context, attempts int) bool {
-	return s.life.Sleep(ctx, min(firstPause<<min(attempts, 10), longestPause))
+// release runs such a call in the background. Only what is counted in the life may call it.
+func (s *Sender) release(call script.Call, worth time.Duration) {
+	until := time.Now().Add(worth)
+	attempt := func() bool {
+		_, err := s.lane(call.Keys[0]).call(context.Background(), Call{Script: &call, Rank: EndsWork})
+		return settled(err) || errors.Is(err, ErrClosed) || !time.Now().Before(until)
+	}
+	s.life.Go(func() { // owner: the Sender's; stop: as Until; joined by its life
+		if !attempt() {
+			s.life.Until(firstPause, longestPause, attempt)
+		}
+	})
 }
 
 // known reports whether a call with this error is known to have run, or to be refused for good.

@@ -44,8 +44,8 @@ func (s *Sender) ReleaseTogether(calls []script.Call, worth time.Duration) ([]Re
 	defer cancel()
 	for i, c := range s.enqueueTogether(ctx, EndsWork, calls, make([]*Trail, len(calls))) {
 		replies[i], errs[i] = c.wait()
-		if !known(errs[i]) {
-			s.start(calls[i], worth) // in the background
+		if !settled(errs[i]) {
+			s.release(calls[i], worth)
 		}
 	}
 	return replies, errs
@@ -53,14 +53,21 @@ func (s *Sender) ReleaseTogether(calls []script.Call, worth time.Duration) ([]Re
 
 // enqueueTogether queues the calls, so that those of one part of the keyspace share requests.
 func (s *Sender) enqueueTogether(ctx context.Context, rank Rank, calls []script.Call, trails []*Trail) []*queuedCall {
-	all, byLane := make([]*queuedCall, len(calls)), make(map[*lane][]*queuedCall)
+	all := make([]*queuedCall, len(calls))
 	for i := range calls {
-		l := s.lane(calls[i].Keys[0])
-		all[i] = &queuedCall{
-			Call: Call{Script: &calls[i], Rank: rank, Trail: trails[i]}, lane: l, ctx: ctx, done: make(chan struct{}), waited: true,
+		all[i] = newCall(ctx, s.lane(calls[i].Keys[0]), Call{Script: &calls[i], Rank: rank, Trail: trails[i]})
+	}
+	enqueueTogether(all)
+	return all
+}
+
+// enqueueTogether queues the calls, but for those that are nil, so that those of one lane share requests.
+func enqueueTogether(all []*queuedCall) {
+	byLane := make(map[*lane][]*queuedCall)
+	for _, c := range all {
+		if c != nil {
+			byLane[c.lane] = append(byLane[c.lane], c)
 		}
-		all[i].leaves, _ = ctx.Deadline()
-		byLane[l] = append(byLane[l], all[i])
 	}
 	for l, those := range byLane {
 		for some := range slices.Chunk(those, l.together()) {
@@ -72,7 +79,6 @@ func (s *Sender) enqueueTogether(ctx context.Context, rank Rank, calls []script.
 			}
 		}
 	}
-	return all
 }
 
 // together is how many calls share a request: one, if the client has no pipelines.

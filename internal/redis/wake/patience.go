@@ -22,8 +22,8 @@ func Patience(left time.Duration, registered bool, polls int) time.Duration {
 		return left
 	}
 	pause := min(firstPoll<<min(polls, 10), longestPoll)
-	return min(left, Jittered(pause))
+	return min(left, jittered(pause))
 }
 
-// Jittered is half to one and a half of the pause.
-func Jittered(pause time.Duration) time.Duration { return pause/2 + rand.N(pause) }
+// jittered is half to one and a half of the pause.
+func jittered(pause time.Duration) time.Duration { return pause/2 + rand.N(pause) }

@@ -1,4 +1,4 @@
-package replicas
+package link
 
 import (
 	"context"
@@ -15,9 +15,6 @@ import (
 	"github.com/cacheguard/go/internal/testing/redistest"
 )
 
-// patience is how long Redis may take to answer at all.
-const patience = 20 * time.Second
-
 // impatient makes WAIT end soon.
 func impatient(o *redis.Options) { o.ReadTimeout = time.Second }
 
@@ -30,12 +27,9 @@ func deletions(keys ...string) (calls []*script.Call) {
 	return calls
 }
 
-// newSender returns a Sender for one replica.
-func newSender(t *testing.T, rdb script.Pipeliner, timeout time.Duration) *Sender {
-	t.Helper()
-	tasks := new(sync.WaitGroup)
-	t.Cleanup(tasks.Wait)
-	return New(rdb, 1, timeout, tasks)
+// acknowledge runs the calls until one replica has what they wrote.
+func (l *Link) acknowledge(ctx context.Context, calls []*script.Call) []Reply {
+	return l.RunApart(ctx, calls, 1)
 }
 
 // pair is a primary and its replica, and a key that both have.
@@ -67,11 +61,11 @@ func exists(t *testing.T, rdb redis.Cmdable, key string) int64 {
 func TestWhatIsAcknowledgedIsOnTheReplica(t *testing.T) {
 	t.Parallel()
 	_, replica, rdb := pair(t)
-	cmds, sent := newSender(t, rdb, patience).Run(t.Context(), deletions("{k}"))
+	cmds := newLink(t, rdb, patient).acknowledge(t.Context(), deletions("{k}"))
 	n, err := cmds[0].Int()
 	expect.ErrorIs(t, err, nil)
 	expect.Equal(t, "removed", n, 1)
-	expect.Equal(t, "there is a time before it was sent", sent.IsZero(), false)
+	expect.Equal(t, "there is a time before it was sent", cmds[0].Sent.IsZero(), false)
 	expect.Equal(t, "the replica has it still", exists(t, replica.Client(t), "{k}"), 0)
 }
 
@@ -79,22 +73,22 @@ func TestWhatIsAcknowledgedIsOnTheReplica(t *testing.T) {
 func TestASecondCopyThatWritesNothingIsNotAcknowledgedEither(t *testing.T) {
 	t.Parallel()
 	primary, replica, _ := pair(t)
-	s := newSender(t, primary.Client(t, impatient), patience)
+	s := newLink(t, primary.Client(t, impatient), patient)
 	primary.CutOff(replica)
 	for call := range 2 {
-		cmds, _ := s.Run(t.Context(), deletions("{k}"))
+		cmds := s.acknowledge(t.Context(), deletions("{k}"))
 		expect.ErrorIs(t, cmds[0].Err(), ErrNotReplicated)
 		expect.Equal(t, "the primary has it still", exists(t, primary.Client(t), "{k}"), 0)
 		if call == 1 { // go-redis may have sent the first twice
 			expect.Equal(t, "the second call has removed", cmds[0].Val(), any(int64(0)))
 		}
-		if e, is := errors.AsType[*Error](cmds[0].Err()); !is || e.Want != 1 || e.Have != 0 {
+		if e, is := errors.AsType[*NotReplicated](cmds[0].Err()); !is || e.Want != 1 || e.Have != 0 {
 			t.Errorf("%v", cmds[0].Err())
 		}
 	}
 	replica.Resume()
 	redistest.Await(t, "the replica acknowledges again", func() bool {
-		cmds, _ := s.Run(t.Context(), deletions("{k}"))
+		cmds := s.acknowledge(t.Context(), deletions("{k}"))
 		return cmds[0].Err() == nil
 	})
 	expect.Equal(t, "the replica has it still", exists(t, replica.Client(t), "{k}"), 0)
@@ -103,13 +97,13 @@ func TestASecondCopyThatWritesNothingIsNotAcknowledgedEither(t *testing.T) {
 func TestAServerThatHasForgottenAScriptGetsItsSource(t *testing.T) {
 	t.Parallel()
 	primary, replica, rdb := pair(t)
-	s := newSender(t, rdb, patience)
+	s := newLink(t, rdb, patient)
 	for range 2 {
 		set(t, rdb, "{k}")
 		if err := primary.Client(t).ScriptFlush(t.Context()).Err(); err != nil {
 			t.Fatal(err)
 		}
-		cmds, _ := s.Run(t.Context(), deletions("{k}", "{other}"))
+		cmds := s.acknowledge(t.Context(), deletions("{k}", "{other}"))
 		expect.ErrorIs(t, errors.Join(cmds[0].Err(), cmds[1].Err()), nil)
 		expect.Equal(t, "the replica has it still", exists(t, replica.Client(t), "{k}"), 0)
 	}
@@ -121,7 +115,7 @@ func TestWhatIsRemovedIsAcknowledgedThoughMemoryIsFull(t *testing.T) {
 	if err := rdb.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
-	cmds, _ := newSender(t, rdb, patience).Run(t.Context(), deletions("{k}"))
+	cmds := newLink(t, rdb, patient).acknowledge(t.Context(), deletions("{k}"))
 	expect.ErrorIs(t, cmds[0].Err(), nil)
 }
 
@@ -129,43 +123,52 @@ func TestWhatIsRemovedIsAcknowledgedThoughMemoryIsFull(t *testing.T) {
 func TestWhileReplicasDoNotAnswerFewConnectionsWait(t *testing.T) {
 	t.Parallel()
 	primary, replica, rdb := pair(t)
-	s := newSender(t, rdb, patience)
+	s := newLink(t, rdb, patient)
 	primary.CutOff(replica)
 	var callers sync.WaitGroup
 	ctx, leave := context.WithCancel(t.Context())
 	for i := range 100 {
 		callers.Go(func() {
-			cmds, _ := s.Run(ctx, deletions(fmt.Sprint("{left", i, "}")))
+			cmds := s.acknowledge(ctx, deletions(fmt.Sprint("{left", i, "}")))
 			expect.ErrorIs(t, cmds[0].Err(), context.Canceled)
 		})
 		redistest.Await(t, "it is on its way, or waits", func() bool {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			l := s.lanes[nil]
-			return l != nil && l.flying == min(i+1, maxFlying) && len(l.queue) == max(i+1-maxFlying, 0)
+			flying, waiting := s.apartAt(t)
+			return flying == min(i+1, maxAcknowledged) && waiting == max(i+1-maxAcknowledged, 0)
 		})
 	}
 	leave()
 	callers.Wait()
 	replica.Resume()
 	redistest.Await(t, "nothing is under way", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return len(s.lanes) == 0
+		flying, _ := s.apartAt(t)
+		return flying == 0
 	})
-	expect.Equal(t, "deletions", primary.Commands()["del"], int64(maxFlying))
+	expect.Equal(t, "deletions", primary.Commands()["del"], int64(maxAcknowledged))
+}
+
+// apartAt is how many parcels for one replica are in flight, and how many calls wait.
+func (l *Link) apartAt(t *testing.T) (flying, waiting int) {
+	t.Helper()
+	lane, err := l.apart(t.Context(), "{k}", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lane.mu.Lock()
+	defer lane.mu.Unlock()
+	return len(lane.flying), lane.queue.(*callQueue).len()
 }
 
 func TestOnAClusterTheReplicasOfEachNodeCount(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, 1)
 	rdb := c.Client(t)
-	s := newSender(t, rdb, patience)
+	s := newLink(t, rdb, patient)
 	keys := []string{"{a}", "{b}", "{c}", "{d}", "{e}", "{f}"} // on all nodes
 	for _, key := range keys {
 		set(t, rdb, key)
 	}
-	cmds, _ := s.Run(t.Context(), deletions(keys...))
+	cmds := s.acknowledge(t.Context(), deletions(keys...))
 	nodes := make(map[*redis.Client]bool)
 	for i, key := range keys {
 		n, err := cmds[i].Int()
@@ -177,10 +180,10 @@ func TestOnAClusterTheReplicasOfEachNodeCount(t *testing.T) {
 	}
 	expect.Equal(t, "nodes", len(nodes), 3)
 
-	impatient := newSender(t, c.Client(t, func(o *redis.ClusterOptions) { o.ReadTimeout = time.Second }), patience)
+	impatient := newLink(t, c.Client(t, func(o *redis.ClusterOptions) { o.ReadTimeout = time.Second }), patient)
 	c.Node(0).CutOff(c.Node(3))
 	defer c.Node(3).Resume()
-	cmds, _ = impatient.Run(t.Context(), deletions(keys...))
+	cmds = impatient.acknowledge(t.Context(), deletions(keys...))
 	for i, key := range keys {
 		if at := slotOf(t, rdb, key); at < 16384/3 {
 			expect.ErrorIs(t, cmds[i].Err(), ErrNotReplicated)
@@ -203,8 +206,8 @@ func TestAClientWhoseNodesAreNotKnownIsRefused(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{})
 	t.Cleanup(func() { _ = rdb.Close() }) // it was never used
-	if err := Check(struct{ script.Pipeliner }{rdb}, 1); err == nil {
+	if err := CheckReplicas(struct{ script.Pipeliner }{rdb}, 1); err == nil {
 		t.Error("a pipeline that may go anywhere is accepted")
 	}
-	expect.ErrorIs(t, Check(struct{ *redis.Client }{rdb}, 1), nil)
+	expect.ErrorIs(t, CheckReplicas(struct{ *redis.Client }{rdb}, 1), nil)
 }
