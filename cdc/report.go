@@ -139,9 +139,6 @@ func (r *Report) due() bool {
 
 // take hands a sample to Run.
 func (r *Report) take(s sample) {
-	if s.committed.IsZero() {
-		s.committed = time.Now()
-	}
 	select {
 	case r.samples <- s:
 	default:
