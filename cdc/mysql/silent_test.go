@@ -95,7 +95,7 @@ func TestValuesAreWhatAQueryReturns(t *testing.T) {
 				w.exec("INSERT INTO t_" + name + " (v) VALUES (" + value + ")")
 			}
 			w.CatchUp(f)
-			rows, err := w.db.QueryContext(t.Context(), fmt.Sprintf("SELECT id, v FROM t_%s", name)) //nolint:gosec // a name of this file
+			rows, err := w.db.QueryContext(t.Context(), fmt.Sprintf("SELECT id, v FROM t_%s", name))
 			expect.ErrorIs(t, err)
 			defer rows.Close()
 			n := 0
