@@ -60,7 +60,7 @@ func CheckNodes(rdb any) error {
 	return errors.New("rdb is neither a *redis.Client, a *redis.ClusterClient nor a *redis.Ring, nor embeds one: it is not known which node has a write")
 }
 
-// ReadTimeout is that of a client with one server; 0: it has none, or is another kind of client.
+// ReadTimeout is how long a client with one server waits for a reply; 0: it has no limit, or is another kind of client.
 //
 //go:noinline
 func ReadTimeout(rdb any) time.Duration {
