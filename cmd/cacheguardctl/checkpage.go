@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -47,9 +48,18 @@ func (c *check) pageFindings(e *env) (all []finding) {
 	return append(all, busiest(rates)...)
 }
 
+// causes are the troubles that bring others with them, the first of all first.
+var causes = []string{"outage", "refused", "owing"}
+
+// byCause has causes before what follows from them, and the rest by name.
+func byCause(a, b string) int {
+	rank := func(name string) uint { return uint(slices.Index(causes, name)) } // of others: the largest
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a, b))
+}
+
 // findings says what one Guard's page shows.
 func (g *pagedGuard) findings() (all []finding) {
-	for _, name := range slices.Sorted(maps.Keys(g.Troubles)) {
+	for _, name := range slices.SortedFunc(maps.Keys(g.Troubles), byCause) {
 		all = append(all, g.trouble(name))
 	}
 	if s := g.Shadow; s != nil && s.Old > 0 {
