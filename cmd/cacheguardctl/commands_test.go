@@ -382,7 +382,7 @@ func TestFieldsOfJSONStay(t *testing.T) {
 	prefix := "test-" + rand.Text()
 	for _, test := range []struct{ args, want []string }{
 		{[]string{"check"}, []string{"findings", "findings.check", "findings.detail", "findings.node", "findings.result", "lock_prefix", "ok", "prefix"}},
-		{[]string{"invalidate", "a"}, []string{"all", "caches", "keys", "prefix", "tags"}},
+		{[]string{"invalidate", "a"}, []string{"all", "caches", "keys", "missing", "prefix", "tags"}},
 		{[]string{"locks", "show", "a"}, []string{
 			"locks", "locks.fence", "locks.holders", "locks.instance", "locks.kind", "locks.left_ms", "locks.name", "locks.token", "locks.waiting",
 			"locks.waiting_readers", "prefix",
