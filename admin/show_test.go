@@ -226,6 +226,11 @@ func TestWhatIsWrongIsShown(t *testing.T) {
 		expect.ErrorIs(t, err)
 		return look(t, h).Guards[0].Troubles["outage"] > 0
 	})
+	g.Bypass(true)
+	if one := look(t, h).Guards[0]; len(one.Order) != len(one.Troubles) || one.Order[0] != "outage" || !slices.Contains(one.Order, "bypassed") {
+		t.Errorf("causes do not come first: %q of %v", one.Order, one.Troubles)
+	}
+	g.Bypass(false)
 	var found foundKey
 	parse(t, get(t, h, "/?view=key&guard=0&key=a", http.StatusOK), &found)
 	if found.Problem == "" || found.State != "unknown" {

@@ -34,6 +34,7 @@ type guardState struct {
 	Prefix     string             `json:"prefix"`
 	Instance   string             `json:"instance"`
 	Troubles   map[string]float64 `json:"troubles"` // what is wrong, and for how long; refused: how long ago
+	Order      []string           `json:"order"`    // their names, causes first
 	Refused    string             `json:"refused"`  // the last error that Redis answered with
 	Loading    int                `json:"loading"`
 	MaxLoads   int                `json:"max_loads"` // 0: no limit

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/cacheguard/go/internal/run/observe"
 )
 
 const (
@@ -48,18 +49,9 @@ func (c *check) pageFindings(e *env) (all []finding) {
 	return append(all, busiest(rates)...)
 }
 
-// causes are the troubles that bring others with them, the first of all first.
-var causes = []string{"outage", "refused", "owing"}
-
-// byCause has causes before what follows from them, and the rest by name.
-func byCause(a, b string) int {
-	rank := func(name string) uint { return uint(slices.Index(causes, name)) } // of others: the largest
-	return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a, b))
-}
-
 // findings says what one Guard's page shows.
 func (g *pagedGuard) findings() (all []finding) {
-	for _, name := range slices.SortedFunc(maps.Keys(g.Troubles), byCause) {
+	for _, name := range slices.SortedFunc(maps.Keys(g.Troubles), observe.ByCause) {
 		all = append(all, g.trouble(name))
 	}
 	if s := g.Shadow; s != nil && s.Old > 0 {

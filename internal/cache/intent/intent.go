@@ -152,7 +152,7 @@ func (in *Intent) expire() {
 	}
 	in.of.Life.Try(func() { // stop: RedisTimeout for each batch
 		in.of.Logger.LogAttrs(context.Background(), slog.LevelWarn, "cacheguard: intent stood for longer than UpdateTimeout, its changes are invalidated now",
-			slog.Duration("for", time.Since(in.since)))
+			slog.String("for", time.Since(in.since).Round(time.Millisecond).String()))
 		_ = in.invalidate(context.Background()) // what fails is pending, and Done invalidates once more
 	})
 }

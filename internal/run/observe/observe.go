@@ -3,7 +3,9 @@
 package observe
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 )
 
@@ -33,6 +35,15 @@ type Troubles struct {
 
 	Refused   time.Time // when Redis last answered with an error; zero: never
 	RefusedAs string    // the operation, and what Redis said
+}
+
+// causes are the names of troubles that bring others with them, the first of all first.
+var causes = []string{"outage", "refused", "owing"}
+
+// ByCause orders the names of troubles: causes before what follows from them, and the rest by name.
+func ByCause(a, b string) int {
+	rank := func(name string) uint { return uint(slices.Index(causes, name)) } // of others: the largest
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
 }
 
 // Locker is what a Locker or a Quorum shows.
