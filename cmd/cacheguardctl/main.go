@@ -184,7 +184,7 @@ func run(ctx context.Context, args []string, url string, terminal io.Reader, std
 	return finish(command, e, stderr)
 }
 
-// version is that of the module, as it was installed, and of Go.
+// version names the module's version, as it was installed, and Go's.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

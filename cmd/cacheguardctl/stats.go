@@ -39,7 +39,7 @@ var counted = []string{"hit", "local", "stale", "negative", "loaded", "shared", 
 
 const hits = 4 // of counted
 
-// hitRatio is that of all caches together.
+// hitRatio counts all caches together; -1: nobody asked.
 func (g *pagedGuard) hitRatio() float64 {
 	var served, all float64
 	for _, c := range g.Caches {
