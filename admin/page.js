@@ -126,6 +126,11 @@
         heard.push(g.prefix + ': ' + brief[name]);
         all.push([state, g.prefix + ': ' + say(g, seconds(lasts), lasts)]);
       }
+      for (const [what, of] of [['tags', g.unknown_tags], ['keys', g.unknown_keys]]) {
+        for (const [kind, n] of Object.entries(of || {})) {
+          all.push(['warn', g.prefix + ': ' + what + ' like “' + kind + '” were invalidated ' + number(n) + (n === 1 ? ' time' : ' times') + ', and no load of this process has had one. Is it mistyped?']);
+        }
+      }
       for (const c of g.caches) {
         const name = c.name ? g.prefix + ', ' + c.name : g.prefix;
         if (c.lately.damaged > 0) all.push(['warn', name + ': entries could not be decoded, ' + c.lately.damaged + ' lately. Do two types, Codecs or versions share the keys?']);

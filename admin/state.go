@@ -48,6 +48,10 @@ type guardState struct {
 	Warming    int                `json:"warming"`       // calls of Warm under way
 	Refreshes  uint64             `json:"failed_refreshes"`
 	Altered    uint64             `json:"altered"`          // values
+	Tags       []string           `json:"tags"`             // kinds of those that loads have had; null: not known
+	Keys       []string           `json:"keys"`             // the same, of keys of no Cache
+	NoTags     map[string]uint64  `json:"unknown_tags"`     // kinds that no load has had: how often they were invalidated
+	NoKeys     map[string]uint64  `json:"unknown_keys"`     // the same, and no Cache has
 	Shadow     *shadowState       `json:"shadow,omitempty"` // nil: no Get has asked for one
 	Local      int                `json:"local_entries"`
 	LocalBytes uint64             `json:"local_bytes"`

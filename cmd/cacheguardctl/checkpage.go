@@ -22,6 +22,7 @@ const (
 // pageFindings says what the pages of instances show that could be wrong. An instance that does not answer is in trouble itself.
 func (c *check) pageFindings(e *env) (all []finding) {
 	var rates []rate
+	var guards []*pagedGuard
 	for _, page := range c.Page {
 		p, err := lookAt(e.ctx, page)
 		if err != nil {
@@ -29,6 +30,7 @@ func (c *check) pageFindings(e *env) (all []finding) {
 			continue
 		}
 		own := p.of(e.all.Prefix)
+		guards = append(guards, own...)
 		if len(own) == 0 {
 			all = append(all, finding{
 				Check: "instance", Result: warning, Detail: fmt.Sprintf("its page shows no Guard with the Prefix %q", e.all.Prefix),
@@ -46,7 +48,7 @@ func (c *check) pageFindings(e *env) (all []finding) {
 			}
 		}
 	}
-	return append(all, busiest(rates)...)
+	return slices.Concat(all, mistyped(guards), busiest(rates))
 }
 
 // findings says what one Guard's page shows.

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/cacheguard/go/cacheguard"
+	journal "github.com/cacheguard/go/internal/cache/report" // report is a result here
 )
 
 // unknown says what of a command no page of the instances knows: a name that is mistyped looks like success otherwise. Without pages it
@@ -56,23 +58,40 @@ func (g *pagedGuard) has(name string) bool {
 	return slices.ContainsFunc(g.Caches, func(c pagedCache) bool { return c.Name == name })
 }
 
-// asksFor reports whether a Cache may have the key, or something that is in no Cache.
+// asksFor reports whether a Cache has the key, or a load has had one of the same kind. A page of an earlier version does not say.
 func (g *pagedGuard) asksFor(key string) bool {
 	name, _, named := strings.Cut(key, ":")
-	return named && g.has(name) || slices.ContainsFunc(g.Caches, func(c pagedCache) bool {
-		for _, n := range c.Answers {
-			if c.Name == "" && n > 0 {
-				return true
-			}
-		}
-		return false
-	})
+	return named && g.has(name) || g.asksForKind(journal.KindOf(key))
+}
+
+// asksForKind is asksFor for a kind of keys, which may be the name of a Cache.
+func (g *pagedGuard) asksForKind(kind string) bool {
+	return g.has(kind) || g.Keys == nil || slices.Contains(g.Keys, kind)
 }
 
 // loads reports whether a load has had the tag, or one of the same kind. A page of an earlier version does not say.
 func (g *pagedGuard) loads(tag string) bool {
-	kind, _, _ := strings.Cut(tag, ":")
-	return g.Tags == nil || slices.Contains(g.Tags, kind)
+	return g.Tags == nil || slices.Contains(g.Tags, journal.KindOf(tag))
+}
+
+// mistyped says which tags and keys were invalidated that none of the Guards has.
+func mistyped(guards []*pagedGuard) (all []finding) {
+	for _, g := range guards {
+		for what, of := range map[string]struct {
+			unknown map[string]uint64
+			has     func(*pagedGuard, string) bool
+		}{"tags": {g.NoTags, (*pagedGuard).loads}, "keys": {g.NoKeys, (*pagedGuard).asksForKind}} {
+			for kind, n := range of.unknown {
+				if !slices.ContainsFunc(guards, func(g *pagedGuard) bool { return of.has(g, kind) }) {
+					all = append(all, finding{Check: "instance", Node: g.Instance, Result: warning, Detail: fmt.Sprintf(
+						"%s like %q were invalidated (%d), and no load of these instances has had one: mistyped?", what, kind, n,
+					)})
+				}
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b finding) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Detail, b.Detail)) })
+	return all
 }
 
 // missing returns those of the keys that Redis has nothing of.

@@ -8,12 +8,22 @@ import (
 	"github.com/cacheguard/go/internal/testing/expect"
 )
 
+func TestCheckNamesWhatIsInvalidatedAndNoInstanceHas(t *testing.T) {
+	t.Parallel()
+	first := pageOf(t, `{"guards":[{"prefix":"shop","instance":"shop-1","tags":["category"],"keys":["price"],
+		"unknown_tags":{"categroy":2,"list":1},"unknown_keys":{"prodcut":3,"product":1},"caches":[{"name":""}]}]}`)
+	second := pageOf(t, `{"guards":[{"prefix":"shop","instance":"shop-2","tags":["list"],"keys":[],"unknown_keys":{"price":1},"caches":[{"name":"product"}]}]}`)
+	r := ctl(t, at(shared), "--prefix", "shop", "check", "--page", first+","+second)
+	r.want(t, done, `tags like "categroy" were invalidated (2), and no load of these instances has had one`, `keys like "prodcut" were invalidated (3)`)
+	expect.Equal(t, "findings", strings.Count(r.out, "were invalidated"), 2)
+}
+
 func TestWhatIsMistypedDoesNotLookLikeSuccess(t *testing.T) {
 	t.Parallel()
 	prefix := "test-" + rand.Text()
 	guard := newGuard(t, shared.Client(t), prefix)
-	page := pageOf(t, `{"guards":[{"prefix":"`+prefix+`","tags":["category","all"],"caches":[{"name":"","answers":{}},{"name":"product"}]},
-		{"prefix":"other","tags":["categroy"],"caches":[{"name":"","answers":{"hit":1}},{"name":"prodcut"}]}]}`)
+	page := pageOf(t, `{"guards":[{"prefix":"`+prefix+`","tags":["category","all"],"keys":[],"caches":[{"name":"","answers":{}},{"name":"product"}]},
+		{"prefix":"other","tags":["categroy"],"keys":["prodcut"],"caches":[{"name":"","answers":{"hit":1}},{"name":"prodcut"}]}]}`)
 	old := pageOf(t, `{"guards":[{"prefix":"old","caches":[{"name":"","answers":{"hit":1}}]}]}`)
 	for _, test := range []struct {
 		prefix string

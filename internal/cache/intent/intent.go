@@ -35,6 +35,7 @@ type Intent struct {
 // Announce lets the intent stand on what is named.
 func (in *Intent) Announce(ctx context.Context, keys, tags []string) error {
 	of := in.of
+	of.Named(keys, tags)
 	added, err := in.add(keys, tags)
 	if err != nil || len(added) == 0 || of.InProcess != nil {
 		return err

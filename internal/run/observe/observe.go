@@ -15,6 +15,7 @@ type Guard struct {
 	Words            []string // for what Tallied.Answers counts
 	Caches           func() []Tallied
 	Troubles         func() Troubles
+	Tags, Keys       Known
 	Loads            *Loads
 	Hot              func() []HotKey // those asked for most, first
 
@@ -23,6 +24,12 @@ type Guard struct {
 
 	// Redis runs a command, for notes under the Prefix; nil: the Guard is disabled, and has none.
 	Redis func(ctx context.Context, args ...any) (any, error)
+}
+
+// Known says which kinds of tags or keys loads have had, nil: that is not known, and how often others were invalidated.
+type Known interface {
+	Kinds() []string
+	Unknown() map[string]uint64
 }
 
 // Troubles are for how long each has lasted, 0: there is none; and the last error that Redis answered with.
