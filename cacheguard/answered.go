@@ -48,7 +48,7 @@ func ask[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]) (V,
 		v, how, err := retrieve(ctx, g, key, &spec)
 		g.countAnswer(spec.policy, key, how, err)
 		if g.rehearsal != nil {
-			v = handOut(g, spec.policy, key, v, err)
+			v = handOut(g, &spec, key, v, err)
 		}
 		return v, how, err
 	}
@@ -56,7 +56,7 @@ func ask[V any](ctx context.Context, g *Guard, key string, spec loadSpec[V]) (V,
 	v, how, err := retrieve(a.inner, g, key, &spec)
 	answered(&a, g, key, &spec, v, how, err)
 	if g.rehearsal != nil {
-		v = handOut(g, spec.policy, key, v, err)
+		v = handOut(g, &spec, key, v, err)
 	}
 	return v, how, err
 }
