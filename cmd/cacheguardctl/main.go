@@ -50,6 +50,9 @@
 //
 // # Pages
 //
+// With pages, invalidate, bypass and stats say what no instance knows, which may be mistyped: the prefix, a Cache, a key or a tag. What comes before the
+// colon or the number of a key or tag is compared. The exit code stays 0: it was done.
+//
 // The URLs of --page may have a user and a password, for basic authentication. Give them in CACHEGUARD_PAGES, with commas between them, and not
 // as arguments, which other users can see.
 //
