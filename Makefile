@@ -41,13 +41,13 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/lint-cache
 
-.PHONY: help coverage test test-all test-consensus test-examples race busy lint licences vulncheck reproducible api-check bench compare-smoke conformance compat examples docs model sim exact fuzz chaos drill tidy-check clone-check release-check ci
+.PHONY: help coverage test test-all test-consensus test-examples race race-rest busy lint licences vulncheck reproducible api-check bench compare-smoke conformance compat examples docs model sim exact fuzz chaos drill tidy-check clone-check release-check ci
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: ## run the tests of the library, in some minutes, the first time most of them for compiling; installs Redis where it is missing. RACE=-race adds the race detector
-	@scripts/need $(REDIS) $(if $(RACE),cc)
+	@scripts/need $(REDIS) $(if $(RACE),cc) $(if $(findstring twemproxy,$(TAGS)),nutcracker)
 	$(call test,$(LIBRARY),-p=3)
 
 test-all: ## run the tests that make test leaves out: cdc, consensus, metrics, otel, commands, examples, bench, tools; installs their servers where they are missing
@@ -59,11 +59,15 @@ test-consensus: ## run those on etcd, ZooKeeper, PostgreSQL and MySQL alone; ins
 	@scripts/need $(REDIS) $(SERVERS) cc
 	$(call test,$(call tested,$(CONSENSUS)),-p=2)
 
-race: RACE := -race
-race: TAGS := nomsgpack,twemproxy
+race race-rest: RACE := -race
+race race-rest: TAGS := nomsgpack,twemproxy
 race: ## run all tests but those of examples and bench with the race detector; COUNT=3 finds what one run misses
 	@scripts/need $(REDIS) $(SERVERS) nutcracker cc git
 	$(call test,$(RACED),-p=2 -count=$(COUNT))
+
+race-rest: ## run those of them that make test leaves out
+	@scripts/need $(REDIS) $(SERVERS) nutcracker cc git
+	$(call test,$(filter-out $(LIBRARY),$(RACED)),-p=2)
 
 busy: ## run tests as on a busy machine: all, for hours, or some as BUSY has it (scripts/busy); BUSY="-changed -for 45" as in .ci/run
 	@scripts/need $(REDIS) $(SERVERS) nutcracker cc git
