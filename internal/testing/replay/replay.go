@@ -52,20 +52,23 @@ func Run(run []Step, w World) string {
 	return ""
 }
 
+// Archive is the file of testdata that has the runs which were drawn under that name, in the format of txtar.
+func Archive(name string) string { return filepath.Join("testdata", name+".txtar") }
+
 // Drawn are the runs of testdata that were drawn under that name.
 func Drawn(t *testing.T, name string) map[string][]Step {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join("testdata", name+"-[0-9][0-9].txt"))
-	if err != nil || len(found) < 10 {
-		t.Fatalf("%d runs of %s: %v", len(found), name, err)
+	archive, err := os.ReadFile(Archive(name))
+	if err != nil {
+		t.Fatal(err)
 	}
-	runs := make(map[string][]Step, len(found))
-	for _, file := range found {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		runs[filepath.Base(file)] = Read(string(text))
+	runs := map[string][]Step{}
+	for _, file := range strings.Split("\n"+string(archive), "\n-- ")[1:] {
+		called, run, _ := strings.Cut(file, " --\n")
+		runs[called] = Read(run)
+	}
+	if len(runs) < 10 {
+		t.Fatalf("%d runs of %s", len(runs), name)
 	}
 	return runs
 }
