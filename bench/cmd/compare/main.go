@@ -1,6 +1,6 @@
 // Command compare measures cacheguard beside other libraries on a real redis-server, and writes down what it finds:
 //
-//	go run ./bench/cmd/compare -out bench/results/compare
+//	go run ./bench/cmd/compare -out bench/results/run
 //
 // It starts a redis-server of its own, or uses the one at REDIS_URL, on which nobody else should work during the run.
 // There it removes its own keys at the end, and touches no others. It ends by itself; Ctrl-C ends it with what it has so
