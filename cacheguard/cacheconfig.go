@@ -48,11 +48,11 @@ type CacheConfig[K comparable, V any] struct {
 	// wraps what it decodes, so that errors.As, and what is built on it, finds the same on every instance. Default: none.
 	ErrorCodec ErrorCodec
 
-	// Tags returns the tags by which Guard.InvalidateTags finds a thing, in addition to those that Load sets with SetTags; see
+	// Tags returns the tags by which Guard.InvalidateTags finds a thing, in addition to the tags that Load sets with SetTags; see
 	// there. It is called with each thing that was loaded or put. Default: none.
 	Tags func(K, V) []string
 
-	// AbsentTags returns the tags by which Guard.InvalidateTags finds the memory that there is no such thing, in addition to those that
+	// AbsentTags returns the tags by which Guard.InvalidateTags finds the memory that there is no such thing, in addition to the tags that
 	// Load sets with SetTags: what an insert invalidates. Default: none, so that only Invalidate, InvalidateAll and NegativeTTL end it.
 	AbsentTags func(K) []string
 

@@ -77,7 +77,7 @@ type Config struct {
 	// If Redis does not answer, loads run under MaxLoads alone: new ones after RedisTimeout, waiting ones after LeaseTTL. One
 	// second after Redis answers again, the permits count. On a Redis Cluster all permits are in one slot: if its primary fails,
 	// loads run under MaxLoads alone until the replica has taken over. The failover may forget permits, because replication is
-	// asynchronous. Then that many more loads run until those that had the forgotten permits end.
+	// asynchronous. Then that many more loads run until the loads with the forgotten permits end.
 	FleetLoads int
 
 	// Writes.
@@ -183,7 +183,7 @@ type Config struct {
 	// encodes. Default: err.Error().
 	RedactError func(err error) string
 
-	clock clock.Clock // entries grow old by it: the machine's, or that of a test's environment (internal/cache/testenv)
+	clock clock.Clock // entries grow old by it: the machine's, or a test environment's (internal/cache/testenv)
 }
 
 const (

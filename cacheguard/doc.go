@@ -15,7 +15,7 @@
 //   - NewCache makes a Cache, a typed view of a Guard for one kind of thing, with Get, GetMany, Invalidate, Update and Put.
 //   - Call Guard.Invalidate after a write, or let Guard.Update or Guard.UpdateMany make the write.
 //   - SetTTL, SetTags and ErrNotFound are for loaders. Hooks and Guard.Stats are for monitoring.
-//   - Guard.Inspect shows what there is of a key. Guard.Bypass and Guard.BypassFleet turn the cache off
+//   - Guard.Inspect shows the state of a key. Guard.Bypass and Guard.BypassFleet turn the cache off
 //     for a while.
 //
 // # Guarantees
@@ -38,7 +38,7 @@
 //   - A loader can get a row from before the write, although it runs after the invalidation: from a lagging database replica,
 //     or in a transaction whose snapshot is older than the write. Its value is stored, and served until its TTL. So a loader
 //     should begin its own transaction, or read outside any.
-//   - A Redis that restarts from an older RDB or AOF file has the entries of that time again, also those that were invalidated since.
+//   - A Redis that restarts from an older RDB or AOF file has the entries of that time again, also entries that were invalidated since.
 //   - If a writer does not call Invalidate, only the TTL bounds how long the old value lives. The feeds of package cdc invalidate what
 //     such writers change.
 //   - With a local tier (Config.Local), an Invalidate reaches other instances by a message. Until it arrives, they may

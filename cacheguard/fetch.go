@@ -46,7 +46,7 @@ type Source[V any] struct {
 // Fetch is Get for values that carry their own freshness, as HTTP responses do. Everything said of Get holds.
 // SetTTL sets how long the value stays in the cache. The Outcome says how Fetch came by the value.
 //
-// While Redis does not answer and StaleFor is set, Fetch serves values of the local tier, except those that Judge wants
+// While Redis does not answer and StaleFor is set, Fetch serves values of the local tier, unless Judge wants them
 // replaced.
 func Fetch[V any](ctx context.Context, g *Guard, key string, s Source[V]) (V, Outcome, error) {
 	if g == nil {

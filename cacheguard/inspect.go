@@ -25,7 +25,7 @@ const (
 	EntryDamaged EntryState = "damaged" // something that is no entry of this version, or is truncated or changed. Behind its first 64 KiB nobody looks
 )
 
-// Inspection is what there is of a key, in Redis and on this instance. Durations are measured by the clock of the key's
+// Inspection is the state of a key, in Redis and on this instance. Durations are measured by the clock of the key's
 // server, to the millisecond. It does not contain the value itself.
 type Inspection struct {
 	Key   string
@@ -86,7 +86,7 @@ type Here struct {
 	Cut      bool // the circuit breaker is open: Redis does not answer
 }
 
-// Inspect shows the person on call what there is of a key, and changes nothing. It makes one request, with a script that only reads,
+// Inspect shows the person on call the state of a key, and changes nothing. It makes one request, with a script that only reads,
 // and another one for an entry with tags. It asks Redis even while a circuit breaker is open.
 //
 // When Redis fails, the error is a *RedisError, and the Inspection has only Here, what this instance knows. A disabled Guard knows

@@ -8,7 +8,7 @@ import (
 )
 
 // Every order of the steps of loads, of a reader with a local tier, of a transaction that intends, commits, and is done or dies, and of an
-// eviction, on a model of what there is of a key. intend_stage_test.go runs orders on the scripts. The epochs of tags have a model in
+// eviction, on a model of a key. intend_stage_test.go runs orders on the scripts. The epochs of tags have a model in
 // intend_tag_schedule_test.go.
 
 // intentRules are the parts of the mechanism that a mutation takes out.
@@ -139,7 +139,7 @@ func (w *intentWorld) write(step int, c intentCase, rule intentRules) {
 		if w.ends {
 			w.value, w.ends = nothing, false
 		}
-		// A marked lease is gone, too, but for one that began since.
+		// A marked lease is gone, too, unless it began since.
 		if w.intent == intentOver {
 			w.limited(rule)
 		}

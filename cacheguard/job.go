@@ -71,7 +71,7 @@ const (
 )
 
 // flightKey tells flights apart. Calls that want different types, or kinds, cannot share a value. Flights of different scopes are
-// separate: those for a loader take no slot, so they must not wait for one that needs a slot, and those for a transaction are its own.
+// separate: flights for a loader take no slot, so they must not wait for a flight that needs one, and a transaction has its own.
 type flightKey struct {
 	key   string
 	kind  string

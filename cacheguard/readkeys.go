@@ -9,7 +9,7 @@ import (
 	"github.com/cacheguard/go/internal/redis/slab"
 )
 
-// readKeys reads the keys, and returns those that must be loaded. It refreshes stale ones in the background.
+// readKeys reads the keys, and returns the keys that must be loaded. It refreshes stale ones in the background.
 func (m *many[V]) readKeys(ctx context.Context, keys []string) (toLoad []wanted) {
 	keys, toLoad = m.readable(ctx, keys)
 	keys = m.takeLocal(ctx, keys)

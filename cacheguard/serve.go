@@ -33,7 +33,7 @@ type Shadowed struct {
 	Missed   uint64        // that it would not
 	Failed   uint64        // that Redis or the second load did not answer, or whose value cannot be cached
 	Differed uint64        // hits that were not what the source had: perhaps it was being written
-	Old      uint64        // of these, those that were old and stayed so: the Logger has the key. It is found out as for Verified.Stale, for 4 at a time
+	Old      uint64        // how many of these were old and stayed so: the Logger has the key. It is found out as for Verified.Stale, for 4 at a time
 	Took     time.Duration // how long the hits took, together
 }
 

@@ -33,7 +33,7 @@ type LocalConfig struct {
 	// seconds.
 	TTL time.Duration
 
-	// HotKeys limits the tier to that many keys: those that this process asked for most in the last seconds, if it asked for
+	// HotKeys limits the tier to that many keys: the ones this process asked for most in the last seconds, if it asked for
 	// them about thirty times or more. Default: 0, all keys.
 	HotKeys int
 }
@@ -94,7 +94,7 @@ const defaultVerifyDelay = time.Second
 // consensus/zookeeper, consensus/postgres and consensus/mysql.
 type WriteLock interface {
 	// DoFenced waits for the lock of the name until ctx ends, and calls f while it holds it. The context of f ends when ctx does,
-	// and when the lock is lost. The fence is greater than that of each earlier holder. It returns f's error, joined with any
+	// and when the lock is lost. The fence is greater than each earlier holder's. It returns f's error, joined with any
 	// error of the lock, as package mutex returns them.
 	DoFenced(ctx context.Context, name string, f func(ctx context.Context, fence int64) error) error
 }

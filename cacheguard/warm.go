@@ -36,7 +36,7 @@ var errWarmWithin = errors.New("cacheguard: warm: the context is a transaction's
 
 // Warmed counts what Warm has looked at.
 type Warmed struct {
-	Loaded  int // by this call, also those that turned out not to exist
+	Loaded  int // by this call, also things that turned out not to exist
 	Present int // in the cache already, or loaded by somebody else in the meantime
 	Failed  int
 }

@@ -68,7 +68,7 @@ func NewQuorum(clients []Redis, cfg Config) (*Quorum, error) {
 	return q, nil
 }
 
-// Close is like that of a Locker.
+// Close is like Locker.Close.
 func (q *Quorum) Close() error {
 	if q == nil {
 		return nil // NewQuorum failed: there is nothing to close
@@ -87,7 +87,7 @@ func (q *Quorum) begin(name string) error {
 	return lockErrors.Begin(q.life.Life, name)
 }
 
-// Lock is like that of a Locker. It returns an error of Redis at once if no majority can be reached at all, or when none can
+// Lock is like Locker.Lock. It returns an error of Redis at once if no majority can be reached at all, or when none can
 // be reached for longer than TTL during the wait.
 func (q *Quorum) Lock(ctx context.Context, name string) (*Lease, error) {
 	if q == nil {
@@ -114,7 +114,7 @@ func (q *Quorum) lock(ctx context.Context, name string) (l *Lease, err error) {
 	}
 }
 
-// TryLock is like that of a Locker. But if several callers ask at the same time, each may get some of the servers and none
+// TryLock is like Locker.TryLock. But if several callers ask at the same time, each may get some of the servers and none
 // a majority: then all are refused.
 func (q *Quorum) TryLock(ctx context.Context, name string) (*Lease, error) {
 	if q == nil {
@@ -156,7 +156,7 @@ func (q *Quorum) try(ctx context.Context, name string) (*Lease, error) {
 	return nil, lockErrors.Refused(ctx, name, err)
 }
 
-// Do is like that of a Locker.
+// Do is like Locker.Do.
 func (q *Quorum) Do(ctx context.Context, name string, f func(context.Context, *Lease) error) error {
 	if f == nil {
 		return nothingToDo(name)
@@ -168,7 +168,7 @@ func (q *Quorum) Do(ctx context.Context, name string, f func(context.Context, *L
 	return l.do(ctx, f)
 }
 
-// DoFenced is like that of a Locker: Do for a function that needs only the fence of the lease. Config.WriteLock of a Guard uses it.
+// DoFenced is like Locker.DoFenced: Do for a function that needs only the fence of the lease. Config.WriteLock of a Guard uses it.
 func (q *Quorum) DoFenced(ctx context.Context, name string, f func(ctx context.Context, fence int64) error) error {
 	if f == nil {
 		return nothingToDo(name)

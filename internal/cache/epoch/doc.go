@@ -8,7 +8,7 @@
 // An entry carries its Stamp: the epochs that its names had before its load began. It may be returned to a call if they are the current
 // ones, as read after the call began. That is all:
 //
-//	before the load:    read the epochs, make those that are missing    Begin, Ask, Prepare, Ready
+//	before the load:    read the epochs, make missing ones              Begin, Ask, Prepare, Ready
 //	after the load:     store the entry with them                       Stamp
 //	in a call:          read the entry and the epochs, compare          Begin, Take, Compare, Holds
 //
@@ -19,7 +19,7 @@
 //
 // # What a read asks for
 //
-// The value, the epoch of the Prefix, that of the kind, and those of the tags that the key had last, in one request. The tags are
+// A read asks for the value, and for the epochs of the Prefix, the kind and the tags that the key had last, in one request. The tags are
 // guessed from a bounded memory. If the entry has others, their epochs are asked for then, which costs a round trip.
 //
 // On a cluster, each part of the keyspace (package breaker) has an epoch of its own for each name, and all epochs of a part are in one slot

@@ -16,7 +16,7 @@ var ErrUnproven = errors.New("a tag may have been invalidated")
 
 // loading is what a Reading keeps for a load.
 type loading struct {
-	made     map[string]protocol.Epoch // by key: those that Redis did not have at first
+	made     map[string]protocol.Epoch // by key: epochs that Redis did not have at first
 	askedAny *link.Read
 	anyTag   protocol.Epoch // of all tags together, as it was before the load; zero: not known
 }
@@ -117,7 +117,7 @@ func (r *Reading) Confirms(stamp protocol.Stamp) bool {
 	return true
 }
 
-// Stamp returns the stamp of what was loaded after Ready. The error is ErrUnproven, or that of Redis.
+// Stamp returns the stamp of what was loaded after Ready. The error is ErrUnproven, or Redis'.
 func (r *Reading) Stamp(ctx context.Context, tags []string) (s protocol.Stamp, err error) {
 	keys := r.common.keys
 	if s.Prefix = r.before(keys[0]); r.kind != "" {

@@ -149,7 +149,7 @@ func (r *Reading) compare(name, key string, was protocol.Epoch) {
 	}
 }
 
-// compareTags does so with the tags. It asks for the epochs of those that were not guessed.
+// compareTags does so with the tags. It asks for the epochs of tags that were not guessed.
 func (r *Reading) compareTags(ctx context.Context) {
 	guessed, i := true, 0
 	var names, keys []string

@@ -25,7 +25,7 @@ var (
 // ttl is how long an epoch stays after it was last asked for by make. When it goes, its entries are invalid.
 const ttl = 30 * 24 * time.Hour
 
-// make returns the epochs at the keys, which are of one part, as they are at one moment. It makes those that are not there.
+// make returns the epochs at the keys, which are of one part, as they are at one moment. It makes missing ones.
 func (e *Epochs) make(ctx context.Context, keys []string) ([]protocol.Epoch, error) {
 	call := &script.Call{Script: makeScript, Keys: withUntils(keys), Args: []any{rand.Text(), script.Millis(ttl)}}
 	cmd, err := e.link.Do(ctx, keys[0], &link.Call{Script: call, Rank: link.HoldsSlot})

@@ -172,7 +172,7 @@ func CallersOf(ctx context.Context) func() int {
 	return func() int { return 1 }
 }
 
-// Entered is how many callers have entered the run with this context so far, with those that left; always one, if it is not the context
+// Entered is how many callers have entered the run with this context so far, also callers that left; always one, if it is not the context
 // of a run.
 func Entered(ctx context.Context) int {
 	if c, ok := ctx.Value(countsKey{}).(*counts); ok {

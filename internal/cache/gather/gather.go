@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// How long a Call that others may join waits for members on their way: in times of that of the first member, and at least.
+// How long a Call that others may join waits for members on their way: in times of the first member's way, and at least.
 const (
 	longestWay   = 4
 	shortestWait = 10 * time.Millisecond

@@ -5,7 +5,7 @@ import "github.com/cacheguard/go/internal/cache/protocol"
 // Past says which intents a call must read past the cache for, according to its context.
 type Past struct {
 	Named  *Intent   // the innermost that names the key; nil: none does
-	tagged []*Intent // those that name tags, which a value may have
+	tagged []*Intent // intents that name tags, which a value may have
 }
 
 // Add adds an intent of the Guard, if it names the key, or tags. Nil adds nothing.

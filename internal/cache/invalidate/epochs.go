@@ -16,7 +16,7 @@ type OfEpochs struct {
 	epochs *epoch.Epochs
 }
 
-// OpenEpochs makes the Sender that of the epochs.
+// OpenEpochs has the Sender send invalidations of epochs.
 func (o *OfEpochs) OpenEpochs(w *Writer, epochs *epoch.Epochs) {
 	o.epochs = epochs
 	o.open(w, ofEpochs{w, epochs})

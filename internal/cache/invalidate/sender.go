@@ -16,7 +16,7 @@ import (
 // most bounds one pipeline. Redis takes some 10 µs for each, and other clients come in between.
 const most = 1024
 
-// Sender sends invalidations of one sort, of keys or of epochs, and repeats those that failed.
+// Sender sends invalidations of one sort, of keys or of epochs, and repeats failed ones.
 type Sender struct {
 	*Writer
 	Pending
@@ -34,7 +34,7 @@ type Sort interface {
 
 func (s *Sender) open(w *Writer, of Sort) { s.Writer, s.journal, s.Sort = w, w.Journal, of }
 
-// OpenKeys makes the Sender that of keys. Until then, nothing is pending.
+// OpenKeys has the Sender send invalidations of keys. Until then, nothing is pending.
 func (s *Sender) OpenKeys(w *Writer, keys *protocol.Keyspace) { s.open(w, ofKeys{w, keys}) }
 
 // ofKeys are invalidations of keys.

@@ -1,4 +1,4 @@
-// Package invalidate sends the invalidations of a Guard, and repeats those that failed until they succeed.
+// Package invalidate sends the invalidations of a Guard, and repeats failed ones until they succeed.
 package invalidate
 
 import (

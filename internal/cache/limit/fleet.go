@@ -161,7 +161,7 @@ func (f *Fleet) askForMore() {
 }
 
 // wantedLocked returns how many permits the instance should ask for. One in the queue of the fleet for each load would cost Redis a heartbeat
-// each, and those that come first would give one instance all permits at once.
+// each, and the first requests would give one instance all permits at once.
 func (f *Fleet) wantedLocked() int {
 	wanted := f.waiting
 	if f.scarce {

@@ -118,7 +118,7 @@ type right int
 
 const (
 	none    right = iota
-	ofOther       // that of another load, which this one is part of; or there is no limit
+	ofOther       // the right of another load, which this one is part of; or there is no limit
 	ofOwn         // one of MaxLoads
 )
 

@@ -35,7 +35,7 @@ func (f *Fleet) probe() {
 	}
 }
 
-// pass lets the loads go that wait, without permits, and for a while those that come. It returns one more such permit.
+// pass lets waiting loads go without permits, and for a while new ones. It returns one more such permit.
 func (f *Fleet) pass(why error) *permit {
 	if why != nil {
 		f.Failed(why)

@@ -105,7 +105,7 @@ func (k *Keyspace) DropLarge(valueKey string, bytes int) *script.Call {
 
 // InvalidateInSteps does what Invalidate does, with commands of one key each, for the time in which the slot of the keys is moved
 // to another node. The steps are to be taken one after the other: no load that began before may store once the leases are gone, and values
-// are removed after them. Those that wait for a load are not woken, but ask again by themselves.
+// are removed after them. Callers that wait for a load are not woken, but ask again by themselves.
 func (k *Keyspace) InvalidateInSteps(valueKey, notice string) [][]*script.Call {
 	var leases, values []*script.Call
 	for _, key := range AllVersionSlots(valueKey) {

@@ -15,7 +15,7 @@ import (
 type Inspected struct {
 	Now     time.Time
 	Value   []byte        // the entry, or its beginning; nil: there is none
-	Size    int           // of the entry; no more than that of Value if the user may not ask
+	Size    int           // of the entry; no more than len(Value) if the user may not ask
 	whole   bool          // Value is all of the entry
 	Expires time.Duration // until Redis drops the value; below 0: never
 

@@ -32,7 +32,7 @@ func (k *Keyspace) UnlockPut(release script.Call, valueKey, token, notice string
 		f.Generation, script.Millis(f.TTL), f.Head, f.Tail, idOf(f.Token), idAt, held.Milliseconds())
 }
 
-// ParseUnlocked returns the release's part of the reply to UnlockPut, and that of Put.
+// ParseUnlocked returns the release's part of the reply to UnlockPut, and Put's part.
 func ParseUnlocked(cmd *script.Reply) (released int, status string, err error) {
 	reply, err := cmd.Slice()
 	if err == nil && len(reply) == 2 {

@@ -12,7 +12,7 @@
 //   - Each process numbers its notices. While one is missing, the tier does not serve; if it has not come after a
 //     second (notices of one process may overtake each other), everything kept is void. A notice can get lost without a broken
 //     connection, as between two nodes of a cluster, and be its source's last. So each process repeats its last number after about 1
-//     and 4 seconds, with the first one of those that it made lately: the source may be one of which nothing was heard.
+//     and 4 seconds, with the first of its recent ones: the source may be one of which nothing was heard.
 //
 // So the tier may serve a value after its invalidation for as long as the notice takes, or a dead connection or a lost notice goes
 // unnoticed, but never longer than its TTL.

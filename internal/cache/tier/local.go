@@ -2,7 +2,7 @@ package tier
 
 import "github.com/cacheguard/go/internal/redis/wake"
 
-// Local is the tier of a Guard, with its subscription to notices. The methods of a nil Local do nothing; those that it has from Tier need one.
+// Local is the tier of a Guard, with its subscription to notices. The methods of a nil Local do nothing; its methods of Tier need one.
 type Local struct {
 	*Tier
 	Probes Probes

@@ -40,7 +40,7 @@ type Base struct {
 }
 
 // Open returns the Base of a Locker with that life. It does no I/O and starts no goroutine. The caller calls Close when the life
-// is over. The error names the package and every field that is out of range; more are the problems of those that only this kind of
+// is over. The error names the package and every field that is out of range; more has the problems of fields that only this kind of
 // lock has.
 func Open(pkg string, rdb Redis, cfg config.Lock, more error, life *lifecycle.Life) (*Base, error) {
 	if err := errors.Join(config.CheckClient(rdb), goredis.CheckOnePlace(rdb), cfg.Check(), more, link.CheckReplicas(rdb, cfg.Replicas)); err != nil {

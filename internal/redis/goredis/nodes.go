@@ -19,7 +19,7 @@ type (
 		reloading
 	}
 	reloading interface{ ReloadState(ctx context.Context) }
-	ring interface {
+	ring      interface {
 		GetShardClientForKey(key string) (*redis.Client, error)
 		ForEachShard(ctx context.Context, fn func(ctx context.Context, shard *redis.Client) error) error
 	}

@@ -2,7 +2,7 @@
 package keys
 
 // Behind a prefix, the channels that scripts publish on: notices of invalidations for local tiers, and before a random text, messages
-// for those that wait in a process.
+// for the waiters of a process.
 const (
 	Notices = ":invalidated"
 	Inboxes = ":inbox:"

@@ -133,7 +133,7 @@ func (k *Keeper) run() {
 	}
 }
 
-// collect returns a batch of the renewals that are due, with those that will be within a tenth of their lease, or
+// collect returns a batch of the renewals that are due, with any that will be due within a tenth of their lease, or
 // none and the time to look again. Until the batch has its replies, its renewals are due when it times out.
 func (k *Keeper) collect(now time.Time) (due []*Renewal, next time.Time) {
 	k.mu.Lock()
@@ -203,7 +203,7 @@ func (k *Keeper) renewPart(ctx context.Context, batch []*Renewal, calls []*scrip
 	}
 }
 
-// send sends the renewals: those that need none first, and then, for each number of replicas, those that do.
+// send sends the renewals: first the renewals that need no replicas, then the others by their number of replicas.
 func (k *Keeper) send(ctx context.Context, batch []*Renewal, calls []*script.Call) []*script.Reply {
 	of := make(map[int][]int)
 	for i, r := range batch {

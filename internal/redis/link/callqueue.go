@@ -98,7 +98,7 @@ func (q *callQueue) keep(rank int, kept []*queuedCall, n int) {
 	}
 }
 
-// send takes a call out of the queue, into the parcel if it is still to be sent, and those that come with it.
+// send takes a call out of the queue, into the parcel if it is still to be sent, and the calls that come with it.
 func (q *callQueue) send(p *calls, c *queuedCall) {
 	c.queued = false
 	if !c.waited {

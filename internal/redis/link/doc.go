@@ -14,7 +14,7 @@
 //     it has been sent already, its reply is dropped; the Late function of a script says what to do about its reply.
 //
 // A read is shared by the callers that asked for the key before it was sent, never with later ones: a caller never gets a
-// value that was read before it asked. Calls are sent by rank: those that end a load go ahead of those that begin one.
+// value that was read before it asked. Calls are sent by rank: the end of a load goes ahead of the beginning of one.
 //
 // # Time-outs
 //

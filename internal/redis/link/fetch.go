@@ -63,7 +63,7 @@ func getCmd(ctx context.Context, key string) *redis.StringCmd {
 	return redis.NewStringCmd(ctx, "get", key)
 }
 
-// key is the i-th of those that the parcel reads.
+// key is the i-th key that the parcel reads.
 func (g *reads) key(i int) string {
 	if i < len(g.all) {
 		return g.all[i].key

@@ -10,7 +10,7 @@ import (
 	"github.com/cacheguard/go/internal/redis/goredis"
 )
 
-// maxFlying bounds the parcels of a lane that are in flight, with those that take long and have given their credit back.
+// maxFlying bounds the parcels of a lane that are in flight, also slow ones that have given their credit back.
 const maxFlying = 32
 
 // queue is what waits to be sent. Its methods are called with the lane's mutex held.

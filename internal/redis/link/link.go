@@ -46,7 +46,7 @@ type Link struct {
 	closed bool
 	aparts map[route]*lane // see RunApart
 
-	release func() // ends the breakers, or gives up those that are shared
+	release func() // ends the breakers, or gives up shared ones
 }
 
 // New returns a Link. It does no I/O and starts no goroutine. The timeout bounds a request from the moment it is sent.
@@ -121,7 +121,7 @@ func (l *Link) BytesRead() (n uint64) {
 	return n
 }
 
-// StopReading refuses new reads with ErrClosed, and answers those that are not sent yet with it.
+// StopReading refuses new reads with ErrClosed, and answers reads that are not sent yet with it.
 func (l *Link) StopReading() {
 	for _, lane := range l.reads {
 		lane.close()

@@ -89,7 +89,7 @@ func (r *Read) Wait(ctx context.Context) error {
 		return nil
 	}
 	select {
-	case <-r.group.done: // as that of others of a GetMany
+	case <-r.group.done: // as for other keys of a GetMany
 	default:
 		select {
 		case <-r.group.done:

@@ -19,12 +19,12 @@ const (
 )
 
 // Sender sends the scripts of locks, cas and segment through a Link of its own, which makes the client send nothing twice. All on one
-// client share its breakers. While one is open, all calls fail at once with breaker.ErrOpen, but for one that finds out; those that release
+// client share its breakers. While one is open, all calls fail at once with breaker.ErrOpen, except the one that probes; calls that release
 // something go on in the background.
 //
 // A lock is asked for by callers who may leave at any time, and given up by callers who have left already. So there are two
 // kinds of calls. Ask sends one as long as its caller waits. Release sends one until it is known to have run, or what it gives up
-// has ended by itself, ahead of those that are asked for. A call without a reply is not lost to Redis: it may still arrive. Its
+// has ended by itself. Releases go first. A call without a reply is not lost to Redis: it may still arrive. Its
 // Trail remembers that, so that a caller that gives up can make Redis refuse it from then on.
 type Sender struct {
 	link *Link
@@ -112,7 +112,7 @@ func (s *Sender) AskAll(ctx context.Context, calls []script.Call) ([]*redis.Cmd,
 	return cmds, failed
 }
 
-// Leave has what an id may have taken given up, in the background: once none of its calls is in flight, if any was sent. Only
+// Leave releases what an id may have taken, in the background: once none of its calls is in flight, if any was sent. Only
 // what is counted in the life may call it.
 func (s *Sender) Leave(trail *Trail, release func(lost bool) script.Call, worth time.Duration) {
 	if !s.life.Enter() {

@@ -61,7 +61,7 @@ func (s *Sender) enqueueTogether(ctx context.Context, rank Rank, calls []script.
 	return all
 }
 
-// enqueueTogether queues the calls, but for those that are nil, so that those of one lane share requests.
+// enqueueTogether queues the calls that are not nil, so that the calls of one lane share requests.
 func enqueueTogether(all []*queuedCall) {
 	byLane := make(map[*lane][]*queuedCall)
 	for _, c := range all {

@@ -57,7 +57,7 @@ func (in *Inbox) Address() string {
 // Up reports whether messages arrive, or nobody has needed them yet.
 func (in *Inbox) Up() bool { return !in.started.Load() || in.live.Load() }
 
-// join adds the inbox's channel to those that are subscribed, and reports whether it is a new one.
+// join adds the inbox's channel to the subscribed channels, and reports whether it is a new one.
 func (in *Inbox) join() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()

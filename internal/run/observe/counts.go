@@ -34,7 +34,7 @@ func (c *Counts) Sum() (all [Words]uint64) {
 // Tally is what is counted of a Cache. The zero Tally is ready.
 type Tally struct {
 	Answers                                    Counts
-	Loads, Failed, Nanos                       atomic.Uint64 // of loaders: runs, those that failed, and how long they took together
+	Loads, Failed, Nanos                       atomic.Uint64 // of loaders: runs, failed runs, and how long they took together
 	Takeovers, LeasesLost, Damaged, Unstorable atomic.Uint64
 }
 

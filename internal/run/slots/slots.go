@@ -91,7 +91,7 @@ func (s *Slots) Release() {
 	s.queue = slices.Delete(s.queue, i, i+1)
 }
 
-// mostWantedLocked is the load with the most callers of those that are searched now, and of equals the oldest.
+// mostWantedLocked is the load with the most callers of the Searched first ones, and of equals the oldest.
 func (s *Slots) mostWantedLocked() int {
 	best, most := 0, -1
 	for range min(Searched, len(s.queue)) {

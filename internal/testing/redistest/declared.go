@@ -33,7 +33,7 @@ func DeclaredKeys[C interface{ AddHook(hook redis.Hook) }](tb testing.TB, rdb C)
 // declaring puts declared.lua before the sources of scripts. It learns them when they are sent.
 type declaring struct {
 	mu      sync.Mutex
-	hashes  map[string]string // of what is sent, by that of the source
+	hashes  map[string]string // of what is sent, by the source's
 	refused []string
 }
 

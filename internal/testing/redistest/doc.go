@@ -23,7 +23,7 @@
 // other faults are for all commands. Rule.Hit tells a test when a fault has taken hold, so that no test has to sleep.
 //
 // The proxy counts one reply for each command. It does not understand CLIENT REPLY, MONITOR and replication, and in
-// a cluster it sees only the connections that were made to it, not those that a redirection makes.
+// a cluster it sees only the connections that were made to it, not connections that a redirection makes.
 //
 // # Trace
 //

@@ -16,7 +16,7 @@ func (s *Server) Info(section string) map[string]string {
 	return info
 }
 
-// Commands is how often the server has run each command, by its lower-case name, those that scripts ran included. A
+// Commands is how often the server has run each command, by its lower-case name, also inside scripts. A
 // subcommand is named as in "client|setinfo". INFO is left out, so that asking changes nothing.
 func (s *Server) Commands() map[string]int64 {
 	stats, err := s.node.current().info(context.Background(), "commandstats")

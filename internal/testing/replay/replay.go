@@ -17,7 +17,7 @@ import (
 // World is what a run is replayed on.
 type World interface {
 	Do(step Step)
-	State() map[string]string // what there is of the state, under the model's names
+	State() map[string]string // what the World knows of it, under the model's names
 	Problem() string          // the first thing that was wrong; empty: nothing
 }
 

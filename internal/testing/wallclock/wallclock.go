@@ -17,7 +17,7 @@ var errBusy = errors.New("a thread is asking for the time")
 // attempts is how often a process is stopped before it counts as one that always asks for the time.
 const attempts = 1000
 
-// Set sets the clock of processes to so much after that of the machine, or before it, in whole seconds. stop stops the processes, and goOn
+// Set sets the clock of processes to so much after the machine's, or before it, in whole seconds. stop stops the processes, and goOn
 // lets them go on. Children that they fork later have their clock.
 func Set(ahead time.Duration, stop func() (pids []int), goOn func()) error {
 	err := errBusy
