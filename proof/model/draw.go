@@ -11,7 +11,8 @@ import (
 	"github.com/cacheguard/go/internal/testing/replay"
 )
 
-// Drawing is a kind of run that is drawn to be replayed: of which model, within which bounds, and where the tests are that replay it.
+// Drawing is a kind of run that is drawn to be replayed: of which model, within which bounds, and where the tests are
+// that replay it.
 type Drawing struct {
 	Name, Model, Folder string
 	Defines             []string
@@ -41,7 +42,8 @@ var Drawn = []Drawing{
 	{"semaphore", "semaphore", "semaphore", []string{"-DCALLERS=4", "-DFEWER=1", "-DLEAVES=1", "-DPAUSES=2", "-DDEATHS=1", "-DCOPIES=2"}},
 }
 
-// DrawAll draws so many runs of each kind, or of those of that name, and writes them into an archive in the testdata of their tests.
+// DrawAll draws so many runs of each kind, or of those of that name, and writes them into an archive in the testdata of
+// their tests.
 func (s *Searcher) DrawAll(ctx context.Context, root, name string, runs int) error {
 	for _, d := range Drawn {
 		if name != "" && name != d.Name {

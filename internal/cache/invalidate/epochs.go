@@ -8,8 +8,8 @@ import (
 	"github.com/cacheguard/go/internal/redis/script"
 )
 
-// OfEpochs sends the invalidations of names: a tag, a kind, everything. A name has an epoch in each part of the keyspace, and each part is sent,
-// and may fail, for itself.
+// OfEpochs sends the invalidations of names: a tag, a kind, everything. A name has an epoch in each part of the
+// keyspace, and each part is sent, and may fail, for itself.
 type OfEpochs struct {
 	Sender
 

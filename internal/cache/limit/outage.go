@@ -20,8 +20,8 @@ func (f *Fleet) Suspended() bool {
 	return true
 }
 
-// probe finds out whether Redis answers again, in the background. On a cluster, the breaker is for a part of the slots, where the
-// Guard may have no key that anybody asks for.
+// probe finds out whether Redis answers again, in the background. On a cluster, the breaker is for a part of the slots,
+// where the Guard may have no key that anybody asks for.
 func (f *Fleet) probe() {
 	try, err := f.Breaker.Allow()
 	if err != nil {

@@ -53,8 +53,8 @@ type Link struct {
 func New(rdb Redis, timeout time.Duration, h *breaker.Set) *Link {
 	l := &Link{rdb: rdb, alone: rdb, piped: rdb, timeout: timeout, breakers: h, aparts: make(map[route]*lane), release: h.Close}
 	if goredis.IsCluster(rdb) {
-		// A cluster client sends a whole pipeline again when its first command fails, beside those of its commands that it has sent to
-		// other nodes already: two goroutines then write into one command.
+		// A cluster client sends a whole pipeline again when its first command fails, beside those of its commands that
+		// it has sent to other nodes already: two goroutines then write into one command.
 		l.piped, l.once = script.OncePipeliner(rdb), true
 	}
 	l.mget.Store(goredis.IsSingle(rdb))
@@ -128,8 +128,8 @@ func (l *Link) StopReading() {
 	}
 }
 
-// Close does so for calls too, ends the probes of the breakers, and waits for what is in flight: when Redis hangs, for the client's own
-// time-outs.
+// Close does so for calls too, ends the probes of the breakers, and waits for what is in flight: when Redis hangs, for
+// the client's own time-outs.
 func (l *Link) Close() {
 	l.StopReading()
 	l.mu.Lock()

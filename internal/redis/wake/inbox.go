@@ -20,8 +20,8 @@ type Inbox struct {
 	left, joined bool // guarded by the hub's mutex
 }
 
-// Open returns an inbox on the client, for the keys with the prefix. It does no I/O: Start does. The caller calls release
-// when it no longer waits for anything; the client's last one ends the subscription and joins its goroutines.
+// Open returns an inbox on the client, for the keys with the prefix. It does no I/O: Start does. The caller calls
+// release when it no longer waits for anything; the client's last one ends the subscription and joins its goroutines.
 func Open(rdb Redis, prefix string) (in *Inbox, release func()) {
 	h, leave := hubs.Open(rdb, func() *hub { return newHub(rdb) }, (*hub).close)
 	in = &Inbox{hub: h, channel: prefix + h.suffix}

@@ -12,8 +12,8 @@ const (
 	stripes = 8
 )
 
-// Counts counts what happens on all processors at once, so each has a few places to count in, a cache line or two each. The zero
-// Counts is ready.
+// Counts counts what happens on all processors at once, so each has a few places to count in, a cache line or two each.
+// The zero Counts is ready.
 type Counts struct {
 	stripes [stripes][Words]atomic.Uint64
 }

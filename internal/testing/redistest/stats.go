@@ -45,8 +45,8 @@ func (s *Server) Reads() int64 {
 	return reads - run.looks.Load()
 }
 
-// FewestReads is the fewest Reads of five runs of f, which says what f needs: on a machine that stands still for a moment, a caller may send
-// a request again.
+// FewestReads is the fewest Reads of five runs of f, which says what f needs: on a machine that stands still for a
+// moment, a caller may send a request again.
 func (s *Server) FewestReads(f func()) int64 {
 	fewest := int64(math.MaxInt64)
 	for range 5 {

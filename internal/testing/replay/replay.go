@@ -1,5 +1,5 @@
-// Package replay takes the steps of runs that were drawn from the models of proof/model on what they are models of: real scripts in a real
-// Redis, and the code that sends them. The states are compared after each step.
+// Package replay takes the steps of runs that were drawn from the models of proof/model on what they are models of:
+// real scripts in a real Redis, and the code that sends them. The states are compared after each step.
 package replay
 
 import (
@@ -34,7 +34,8 @@ func (v *Verdict) Wrong(format string, args ...any) {
 // Problem is the first thing that was wrong; empty: nothing.
 func (v *Verdict) Problem() string { return v.problem }
 
-// Run takes the steps of a run, and compares the states after each. It returns what is not as in the model; empty: nothing.
+// Run takes the steps of a run, and compares the states after each. It returns what is not as in the model; empty:
+// nothing.
 func Run(run []Step, w World) string {
 	for i, step := range run {
 		w.Do(step)
@@ -89,7 +90,8 @@ func Agrees(t *testing.T, name string, world func(run []Step, edit Edit) World) 
 	}
 }
 
-// FindsEvery fails the test if a mistake in the scripts changes none of the runs. A replay that finds nothing proves nothing.
+// FindsEvery fails the test if a mistake in the scripts changes none of the runs. A replay that finds nothing proves
+// nothing.
 func FindsEvery(t *testing.T, name string, mistakes map[string]model.Mistake, world func(run []Step, edit Edit) World) {
 	t.Helper()
 	for what, mistake := range mistakes {
@@ -126,7 +128,8 @@ func Bit(set bool) string {
 	return "0"
 }
 
-// Names tells which number of a model a name in Redis has, such as a generation or an epoch: each has one, and the same one every time.
+// Names tells which number of a model a name in Redis has, such as a generation or an epoch: each has one, and the same
+// one every time.
 type Names map[string]string
 
 // Call says that the model calls it by that number, and returns whether that can be.

@@ -1,5 +1,5 @@
-// Package servers starts servers other than Redis for tests: on free ports of 127.0.0.1 or on sockets, with their data in
-// directories of their own. They end with the test. A missing server fails the test.
+// Package servers starts servers other than Redis for tests: on free ports of 127.0.0.1 or on sockets, with their data
+// in directories of their own. They end with the test. A missing server fails the test.
 package servers
 
 import (
