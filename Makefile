@@ -138,7 +138,7 @@ chaos: ## disturb processes and their Redis for CHAOS (5m, six kinds of harm in 
 	@scripts/need $(REDIS)
 	CHAOS=$(CHAOS) nice go test -count=1 -v -parallel=1 -timeout=24h -run=. ./proof/chaos
 
-drill: ## make one of the troubles of docs/at-3am.md on a fleet of three, and leave you DRILL (5m) to find which
+drill: ## make one of the troubles of docs/at-3am.md on a fleet of three, and leave you DRILL (5m) to find and answer which
 	@scripts/need $(REDIS) $(POSTGRES)
 	@DRILL=$${DRILL:-5m} go test -count=1 -v -timeout=2h -run='^TestDrill$$' ./examples/troubles
 

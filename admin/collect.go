@@ -2,6 +2,7 @@ package admin
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -83,6 +84,9 @@ func guardOf(g *guard) guardState {
 		Read: stats.BytesRead, Written: stats.BytesWritten, Caches: []cacheState{},
 		Running: loadsOf(running), Slowest: loadsOf(g.seen.Loads.Slowest()), Hot: []hotState{},
 	}
+	one.Tags, one.NoTags = g.seen.Tags.Kinds(), g.seen.Tags.Unknown()
+	one.Keys, one.NoKeys = g.seen.Keys.Kinds(), g.seen.Keys.Unknown()
+	one.Order = append([]string{}, slices.SortedFunc(maps.Keys(one.Troubles), observe.ByCause)...)
 	for _, hot := range g.seen.Hot() {
 		key, cut := shorten(hot.Key, longestShown)
 		one.Hot = append(one.Hot, hotState{key, cut, hot.PerSecond})

@@ -105,7 +105,7 @@
   const wrongs = {
     outage: ['bad', (g, s) => 'Redis does not answer for ' + s + ': each process loads for itself. Bring Redis back; nothing else is needed.'],
     owing: ['bad', (g, s) => g.owed + ' invalidations are pending for ' + s + ': other processes may serve old values.'],
-    deaf: ['warn', (g, s, for_) => (for_ > 0 ? 'Messages do not arrive for ' + s : 'Messages have not arrived yet') + ': calls that wait poll, and the local tier is not used. See the user’s rights to channels.'],
+    deaf: ['warn', (g, s, for_) => (for_ > 0 ? 'Messages do not arrive for ' + s : 'Messages have not arrived yet') + ': calls that wait poll, and the local tier is not used.' + (g.troubles.outage ? '' : ' See the user’s rights to channels.')],
     saturated: ['warn', (g, s) => g.queued + ' loads wait for ' + s + ', as ' + g.loading + ' of ' + g.max_loads + ' run. Is the database slow?'],
     refused: ['bad', (g, s) => 'Redis answers with an error, ' + s + ' ago: ' + g.refused + '. Is it full, or does the user lack a right?'],
     intent: ['warn', (g, s) => g.intents + ' intents stand, the oldest for ' + s + ': its transaction takes long, or nobody calls Done.'],
@@ -118,12 +118,18 @@
   };
 
   function troubles() {
-    const all = [], heard = [];
+    const all = [], heard = [], outage = data.guards.some((g) => g.troubles.outage);
     for (const g of data.guards) {
-      for (const [name, lasts] of Object.entries(g.troubles)) {
+      for (const name of g.order) {
+        const lasts = g.troubles[name];
         const [state, say] = wrongs[name];
         heard.push(g.prefix + ': ' + brief[name]);
         all.push([state, g.prefix + ': ' + say(g, seconds(lasts), lasts)]);
+      }
+      for (const [what, of] of [['tags', g.unknown_tags], ['keys', g.unknown_keys]]) {
+        for (const [kind, n] of Object.entries(of || {})) {
+          all.push(['warn', g.prefix + ': ' + what + ' like “' + kind + '” were invalidated ' + number(n) + (n === 1 ? ' time' : ' times') + ', and no load of this process has had one. Is it mistyped?']);
+        }
       }
       for (const c of g.caches) {
         const name = c.name ? g.prefix + ', ' + c.name : g.prefix;
@@ -135,7 +141,7 @@
     for (const l of data.lockers) {
       if (!l.deaf) continue;
       heard.push(l.prefix + ': ' + brief.deaf);
-      all.push(['warn', locker(l) + ': messages do not arrive: calls that wait for locks poll. See the user’s rights to channels.']);
+      all.push(['warn', locker(l) + ': messages do not arrive: calls that wait for locks poll.' + (outage ? '' : ' See the user’s rights to channels.')]);
     }
     for (const f of data.feeds) {
       if (f.problem) {

@@ -51,6 +51,21 @@ func TestEachCacheHasItsHitRatioAndALineOfIt(t *testing.T) {
 	expect.Equal(t, "nobody asks: ratio", look(t, h).Guards[0].Caches[0].Ratio, -1)
 }
 
+func TestWhatIsInvalidatedAndNoLoadHasHadIsShown(t *testing.T) {
+	t.Parallel()
+	g := newGuard(t, cacheguard.Config{})
+	h := New(g)
+	expect.Equal(t, "kinds before there was a load", look(t, h).Guards[0].Tags == nil, true)
+	keep(t, g, "price:1")
+	expect.ErrorIs(t, g.InvalidateTags(t.Context(), "categroy:shoes"))
+	expect.ErrorIs(t, g.Invalidate(t.Context(), "pirce:1", "price:2"))
+	s := look(t, h).Guards[0]
+	expect.Equal(t, "tags", s.NoTags["categroy"], 1)
+	expect.Equal(t, "keys", s.NoKeys["pirce"], 1)
+	expect.Equal(t, "all of them", len(s.NoTags)+len(s.NoKeys), 2)
+	expect.Equal(t, "kinds of keys", strings.Join(s.Keys, " "), "price")
+}
+
 func TestSamplesAreBounded(t *testing.T) {
 	t.Parallel()
 	h := New(newGuard(t, cacheguard.Config{}))
@@ -226,6 +241,11 @@ func TestWhatIsWrongIsShown(t *testing.T) {
 		expect.ErrorIs(t, err)
 		return look(t, h).Guards[0].Troubles["outage"] > 0
 	})
+	g.Bypass(true)
+	if one := look(t, h).Guards[0]; len(one.Order) != len(one.Troubles) || one.Order[0] != "outage" || !slices.Contains(one.Order, "bypassed") {
+		t.Errorf("causes do not come first: %q of %v", one.Order, one.Troubles)
+	}
+	g.Bypass(false)
 	var found foundKey
 	parse(t, get(t, h, "/?view=key&guard=0&key=a", http.StatusOK), &found)
 	if found.Problem == "" || found.State != "unknown" {

@@ -34,6 +34,7 @@ type guardState struct {
 	Prefix     string             `json:"prefix"`
 	Instance   string             `json:"instance"`
 	Troubles   map[string]float64 `json:"troubles"` // what is wrong, and for how long; refused: how long ago
+	Order      []string           `json:"order"`    // their names, causes first
 	Refused    string             `json:"refused"`  // the last error that Redis answered with
 	Loading    int                `json:"loading"`
 	MaxLoads   int                `json:"max_loads"` // 0: no limit
@@ -47,6 +48,10 @@ type guardState struct {
 	Warming    int                `json:"warming"`       // calls of Warm under way
 	Refreshes  uint64             `json:"failed_refreshes"`
 	Altered    uint64             `json:"altered"`          // values
+	Tags       []string           `json:"tags"`             // kinds of those that loads have had; null: not known
+	Keys       []string           `json:"keys"`             // the same, of keys of no Cache
+	NoTags     map[string]uint64  `json:"unknown_tags"`     // kinds that no load has had: how often they were invalidated
+	NoKeys     map[string]uint64  `json:"unknown_keys"`     // the same, and no Cache has
 	Shadow     *shadowState       `json:"shadow,omitempty"` // nil: no Get has asked for one
 	Local      int                `json:"local_entries"`
 	LocalBytes uint64             `json:"local_bytes"`

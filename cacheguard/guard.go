@@ -20,6 +20,7 @@ import (
 	"github.com/cacheguard/go/internal/cache/protocol"
 	"github.com/cacheguard/go/internal/cache/report"
 	"github.com/cacheguard/go/internal/cache/serverclock"
+	"github.com/cacheguard/go/internal/cache/testenv"
 	"github.com/cacheguard/go/internal/cache/tier"
 	"github.com/cacheguard/go/internal/cache/update"
 	"github.com/cacheguard/go/internal/cache/verify"
@@ -82,6 +83,8 @@ type Guard struct {
 	keeper        *lease.Keeper
 	breakers      *breaker.Set
 	serverClocks  *serverclock.Clocks
+
+	rehearsal *testenv.Env // nil: this is no test's
 
 	// The end.
 	life    *lifecycle.Life // calls, loaders, and operations that may outlast the call that started them

@@ -116,7 +116,7 @@ func (g *Guard) openIntents() {
 	cfg := intent.Config{
 		Instance: g.cfg.Instance, Timeout: g.cfg.UpdateTimeout, Anyway: g.cfg.UpdateAnyway, Logger: g.cfg.Logger, Closed: ErrClosed,
 		Keys: &g.keys, Epochs: g.epochs, OfKeys: &g.invalidations, OfEpochs: &g.ofEpochs, Keeper: g.keeper, Life: g.life,
-		AreAny: func(some bool) { g.detours.put(intending, some) },
+		Named: g.named, AreAny: func(some bool) { g.detours.put(intending, some) },
 	}
 	if g.cfg.Disabled {
 		cfg.InProcess = &g.process

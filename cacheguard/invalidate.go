@@ -46,6 +46,7 @@ func (g *Guard) Invalidate(ctx context.Context, keys ...string) error {
 		return ErrClosed
 	}
 	defer g.life.Done()
+	g.named(named, nil)
 	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskInvalidate, named)
 	err := errs.Join(refused, g.send(ctx, &g.invalidations, named))
 	end(End{Err: err})
@@ -98,6 +99,7 @@ func (g *Guard) InvalidateTags(ctx context.Context, tags ...string) error {
 	if len(names) == 0 {
 		return refused
 	}
+	g.named(nil, tags)
 	return errs.Join(refused, g.invalidateNames(ctx, names))
 }
 

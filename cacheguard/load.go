@@ -191,6 +191,7 @@ func (l *loaders) runProtected(ctx context.Context, j *job, load *loading, done 
 		j.policy.countRunning(-running)
 		end(End{Err: out.err})
 		l.journal.Observer.Load().LoadEnds(shown, failed(out.err))
+		l.learn(j, out.tags)
 		l.onLoad(j, out.took, out.err)
 		done <- out
 	})

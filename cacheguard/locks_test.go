@@ -309,15 +309,20 @@ func TestOneThatWaitsGetsItsTurnThoughTheKeyOfTheLockIsDeleted(t *testing.T) {
 				}
 			}
 			_ = l.Unlock(t.Context()) // it was lost
-			l = take(lock)
-			queued() // it has asked again
-			expect.Equal(t, "Unlock", l.Unlock(t.Context()), nil)
 			again := make(chan held, 1)
-			go func() { again <- take(lock) }() // as above
+			takeAgain := func() { again <- take(lock) }
+			go takeAgain() // owner: the test; ends with the Lock; joined below
 			select {
-			case l = <-next:
+			case l = <-next: // it has asked again already
 			case l = <-again:
-				t.Error("the first had the lock again before the one that waited")
+				queued()
+				expect.Equal(t, "Unlock", l.Unlock(t.Context()), nil)
+				go takeAgain() // as above
+				select {
+				case l = <-next:
+				case l = <-again:
+					t.Error("the first had the lock again before the one that waited")
+				}
 			}
 			_ = l.Unlock(t.Context()) // two may hold what was deleted
 			select {

@@ -227,6 +227,9 @@ func (m *many[V]) take(ctx context.Context, key string, v V, how Outcome, err er
 	}
 	if err == nil && m.found != nil {
 		m.found[key] = v
+		if m.guard.rehearsal != nil {
+			m.found[key] = handOut(m.guard, &m.spec, key, v, nil)
+		}
 	}
 	if m.guard.samples && m.counts == nil {
 		sample(ctx, m.guard, m.spec, key, v, how, err)

@@ -94,6 +94,9 @@ func (c *Cache[K, V]) ask(ctx context.Context, k K) (v V, how Outcome, err error
 		}
 	}
 	answered(&a, g, key, &spec, v, how, err)
+	if g.rehearsal != nil {
+		v = handOut(g, &spec, key, v, err)
+	}
 	return v, how, err
 }
 

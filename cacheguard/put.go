@@ -44,6 +44,7 @@ func (c *Cache[K, V]) Put(ctx context.Context, k K, write func(context.Context) 
 			if p.job.tags != nil {
 				p.written.tags = append(p.written.tags, p.job.tags(&v)...)
 			}
+			c.guard.journal.Tags.Had(p.written.tags...)
 			p.encode(ctx, p.written)
 		}
 		return err

@@ -117,6 +117,25 @@ func (g *Guard) count(key string, add func(*observe.Tally)) {
 	add(&o.Others)
 }
 
+// learn notes what a load had: its tags, and its key, unless that is of a Cache, which is known.
+func (l *loaders) learn(j *job, tags []string) {
+	l.journal.Tags.Had(tags...)
+	if j.policy == nil || j.policy.kind == nil {
+		l.journal.Keys.Had(j.key)
+	} else {
+		l.journal.Keys.Had()
+	}
+}
+
+// named counts what is invalidated, or announced to be, and that no Cache or load has.
+func (g *Guard) named(keys, tags []string) {
+	g.journal.Tags.Invalidated(tags, nil)
+	g.journal.Keys.Invalidated(keys, func(key string) bool {
+		name, _, _ := strings.Cut(key, ":")
+		return g.kinds.byName(name) != nil
+	})
+}
+
 // words are what answers are counted as.
 var words = []string{
 	string(Hit), string(Local), string(Stale), string(Negative), string(Loaded), string(Shared), string(Bypassed), "missed", "left", "error",
@@ -156,7 +175,7 @@ func (g *Guard) observed() observe.Guard {
 			}
 			return all
 		},
-		Troubles: g.journal.Troubles,
+		Troubles: g.journal.Troubles, Tags: &g.journal.Tags, Keys: &g.journal.Keys,
 		InvalidateCache: func(ctx context.Context, name string) error {
 			if g.kinds.byName(name) == nil {
 				return fmt.Errorf("cacheguard: there is no Cache %q", name)

@@ -24,6 +24,8 @@ type Stats struct {
 
 	Altered uint64 // values that the Guard checked, and that did not come back from the Codec as they were: see Codec
 
+	UnknownTags, UnknownKeys uint64 // invalidated, so far, and of a kind that no load of this Guard has had, and no Cache has
+
 	Breakers     int  // circuit breakers: one, or those of the parts of a cluster; a disabled Guard has none
 	BreakersOpen int  // how many are open: Redis, or that part of it, is not asked
 	Closed       bool // see Close
@@ -51,6 +53,7 @@ func (g *Guard) Stats() Stats {
 		Owed: g.pending(), OwedFor: g.journal.PendingFor(),
 		Bypassed: g.detours.has(bypassing), Subscribed: g.inbox.Up(),
 		FailedRefreshes: g.journal.FailedRefreshes.Load(), Altered: g.journal.AlteredValues.Load(),
+		UnknownTags: g.journal.Tags.Count(), UnknownKeys: g.journal.Keys.Count(),
 		BytesRead: g.link.BytesRead(), BytesWritten: g.written.Load(),
 	}
 	_, s.Waiting = g.flights.Count(func(flightKey) bool { return true })

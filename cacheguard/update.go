@@ -76,6 +76,7 @@ func (g *Guard) update(ctx context.Context, keys []string, v update.Value, write
 		return ErrClosed
 	}
 	defer g.life.Done()
+	g.named(keys, nil)
 	ctx, end := g.cfg.Hooks.beginMany(ctx, TaskUpdate, keys)
 	defer func() { end(End{Err: err}) }()
 	called, err = g.updates.Run(ctx, union(keys), v, write)

@@ -70,7 +70,7 @@ func (r *Report) looked(ctx context.Context, s *sample, moment int, same bool, e
 		return
 	}
 	old := s.old(ctx, moments[moment])
-	r.cfg.Logger.Warn("cdc: the cache served an old value", "table", old.Table, "key", old.Key, "after", old.After, "why", old.Why)
+	r.cfg.Logger.Warn("cdc: the cache served an old value", "table", old.Table, "key", old.Key, "after", old.After.String(), "why", old.Why)
 	r.count(func(c *Consistency) {
 		c.After[moment].Reads++
 		c.After[moment].Old++

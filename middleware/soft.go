@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/cache/pages"
 	"github.com/cacheguard/go/middleware/internal/record"
 )
 
@@ -24,7 +25,7 @@ type soft struct{}
 func (c *Cache) soften(ctx context.Context, r *http.Request, keys []string) error {
 	old := make(map[string]*record.Record)
 	for _, key := range keys {
-		raw, _, err := cacheguard.Fetch(ctx, c.guard, key, cacheguard.Source[[]byte]{SkipLocal: true})
+		raw, _, err := cacheguard.Fetch(&pages.Read{Context: ctx, Key: key}, c.guard, key, cacheguard.Source[[]byte]{SkipLocal: true})
 		if err != nil {
 			continue // there is none, or Invalidate says why not
 		}
@@ -38,7 +39,7 @@ func (c *Cache) soften(ctx context.Context, r *http.Request, keys []string) erro
 	for key, rec := range old {
 		rec = c.softened(rec, c.clock.Now())
 		rec.Old, rec.ID = rec.ID, rand.Text()
-		_, _, _ = cacheguard.Fetch(ctx, c.guard, key, cacheguard.Source[[]byte]{Unlimited: true, Tags: c.prefixTags(r), Load: func(ctx context.Context, _ *[]byte) ([]byte, error) {
+		_, _, _ = cacheguard.Fetch(&pages.Read{Context: ctx, Key: key}, c.guard, key, cacheguard.Source[[]byte]{Unlimited: true, Tags: c.prefixTags(r), Load: func(ctx context.Context, _ *[]byte) ([]byte, error) {
 			cacheguard.SetTags(ctx, c.tagsOf(rec)...)
 			cacheguard.SetTTL(ctx, c.rules.Remaining(rec, c.clock.Now()))
 			return rec.Encode(), nil

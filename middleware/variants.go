@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/cache/pages"
 	"github.com/cacheguard/go/middleware/internal/record"
 )
 
@@ -25,6 +26,7 @@ func (l *lookup) holds(ctx context.Context, keep time.Duration) {
 		return rec
 	}
 	source := cacheguard.Source[[]byte]{Unlimited: true, Tags: x.cache.prefixTags(x.r)}
+	ctx = &pages.Read{Context: ctx, Key: x.key}
 	if raw, _, err := cacheguard.Fetch(ctx, x.cache.guard, x.key, source); err != nil || ends(raw) == nil {
 		return
 	}

@@ -35,9 +35,8 @@ func Example_cacheguard() {
 	})
 	fmt.Println(p.Price, err)
 
-	p.Price = 1499
 	err = guard.Update(ctx, "product:42", func(ctx context.Context) error {
-		return db.Save(ctx, p)
+		return db.SetPrice(ctx, 42, 1499)
 	})
 	fmt.Println(err)
 	// Output:
@@ -58,8 +57,7 @@ func Example_goRedisCache() {
 	})
 	fmt.Println(p.Price, err)
 
-	p.Price = 1499
-	if err := db.Save(ctx, p); err != nil {
+	if err := db.SetPrice(ctx, 42, 1499); err != nil {
 		log.Fatal(err)
 	}
 	err = products.Delete(ctx, "go-redis-cache:product:42")
@@ -90,8 +88,7 @@ func Example_rockscache() {
 	err = json.Unmarshal([]byte(text), &p)
 	fmt.Println(p.Price, err)
 
-	p.Price = 1499
-	if err := db.Save(ctx, p); err != nil {
+	if err := db.SetPrice(ctx, 42, 1499); err != nil {
 		log.Fatal(err)
 	}
 	err = products.TagAsDeleted2(ctx, "rockscache:product:42")
@@ -124,8 +121,7 @@ func Example_gocache() {
 	err = json.Unmarshal([]byte(text), &p)
 	fmt.Println(p.Price, err)
 
-	p.Price = 1499
-	if err := db.Save(ctx, p); err != nil {
+	if err := db.SetPrice(ctx, 42, 1499); err != nil {
 		log.Fatal(err)
 	}
 	err = products.Delete(ctx, "gocache:product:42")
@@ -165,8 +161,7 @@ func Example_singleflight() {
 	p := got.(Product)
 	fmt.Println(p.Price)
 
-	p.Price = 1499
-	if err := db.Save(ctx, p); err != nil {
+	if err := db.SetPrice(ctx, 42, 1499); err != nil {
 		log.Fatal(err)
 	}
 	err = rdb.Del(ctx, "singleflight:product:42").Err()

@@ -37,9 +37,9 @@ func (d *database) Product(_ context.Context, id int) (Product, error) {
 	return d.products[id], nil
 }
 
-func (d *database) Save(_ context.Context, p Product) error {
+func (d *database) SetPrice(_ context.Context, id, price int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.products[p.ID] = p
+	d.products[id] = Product{id, price}
 	return nil
 }

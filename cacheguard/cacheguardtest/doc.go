@@ -17,6 +17,11 @@
 // Time-outs are about the machine and follow its clock: LoadTimeout, WaitTimeout, UpdateTimeout and RedisTimeout. So does anything that
 // a handler takes from time.Now, such as an Expires.
 //
+// # Values
+//
+// Callers may share what they get, so each has a copy here, and the test fails at its end if a caller has changed slices, maps or what pointers lead to.
+// Survives says whether values of a type come back from their Codec as they were.
+//
 // # What differs from production
 //
 // Jitter is off, LeaseTTL is a minute (or UpdateTimeout, if that is shorter) and RedisTimeout 20 seconds, unless the Config sets them. miniredis has no eviction, ACL,

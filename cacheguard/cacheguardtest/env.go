@@ -40,6 +40,12 @@ func New(t testing.TB, cfg cacheguard.Config) *Env {
 	t.Helper()
 	now := time.Now().Truncate(time.Millisecond) // as exact as Redis
 	e := &Env{t: t, server: miniredis.RunT(t), inner: testenv.New(now)}
+	t.Cleanup(func() { // the last one: nobody uses a value any more
+		t.Helper()
+		e.inner.Changed(func(key, path string) {
+			t.Errorf("cacheguardtest: a value of the key %q was changed after a Get returned it, at %s: callers share values, so copy it before", key, path)
+		})
+	})
 	e.server.SetTime(now)
 	e.server.ClockTTL(true)
 	e.Redis = redis.NewClient(&redis.Options{

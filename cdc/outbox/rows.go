@@ -63,13 +63,14 @@ func (f *Feed) emptyIn(ctx context.Context, db querier, lock string) (more bool,
 			return false, fmt.Errorf("cdc/outbox: invalidate: %w", err)
 		}
 	}
+	// They are counted before they are gone: then CatchUp may return.
+	f.engine.Reading(true, part.Committed)
+	f.engine.Applied(part.Rows, 0, len(part.Names.Keys)+len(part.Names.Tags), len(part.Whole), part.Committed)
 	if len(ids) > 0 {
 		if _, err := db.ExecContext(ctx, join("DELETE FROM ", defaultTable, " WHERE id IN (", strings.Join(ids, ","), ")")); err != nil {
 			return false, fmt.Errorf("cdc/outbox: delete what is invalidated: %w", err)
 		}
 	}
-	f.engine.Reading(true, part.Committed)
-	f.engine.Applied(part.Rows, 0, len(part.Names.Keys)+len(part.Names.Tags), len(part.Whole), part.Committed)
 	return more, nil
 }
 

@@ -7,6 +7,7 @@ import (
 // bypass turns the cache off for a while.
 type bypass struct {
 	sure
+	asked
 
 	For time.Duration `arg:"" help:"How long, at most 24h; 0 turns the cache on again."`
 }
@@ -15,13 +16,15 @@ type bypass struct {
 type bypassed struct {
 	Prefix  string  `json:"prefix"`
 	Seconds float64 `json:"seconds"` // 0: the bypass is over
+
+	Notes []string `json:"notes,omitempty"` // that no page knows the prefix
 }
 
 func (r bypassed) rows() [][]string {
 	if r.Seconds == 0 {
-		return [][]string{{"the cache is on", r.Prefix}}
+		return append([][]string{{"the cache is on", r.Prefix}}, noted(r.Notes)...)
 	}
-	return [][]string{{"bypassed", r.Prefix, "for " + time.Duration(r.Seconds*float64(time.Second)).String()}}
+	return append([][]string{{"bypassed", r.Prefix, "for " + time.Duration(r.Seconds*float64(time.Second)).String()}}, noted(r.Notes)...)
 }
 
 // Run is called by kong.
@@ -39,5 +42,5 @@ func (c *bypass) Run(e *env) error {
 	if err := guard.BypassFleet(e.ctx, c.For); err != nil {
 		return err
 	}
-	return e.out.print(bypassed{Prefix: e.all.Prefix, Seconds: c.For.Seconds()})
+	return e.out.print(bypassed{Prefix: e.all.Prefix, Seconds: c.For.Seconds(), Notes: c.unknown(e, nil, nil, nil)})
 }

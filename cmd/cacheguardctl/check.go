@@ -89,6 +89,12 @@ func (c *check) Run(e *env) error {
 	return errors.New("a check failed")
 }
 
+// withoutRedis prints what can be known while Redis does not answer: that, and what the pages of instances show.
+func (c *check) withoutRedis(e *env, why error) error {
+	cause := finding{Check: "redis", Result: wrong, Detail: "Redis cannot be reached from here: " + why.Error()}
+	return e.out.print(checked{Prefix: e.all.Prefix, LockPrefix: e.all.LockPrefix, Findings: append([]finding{cause}, c.pageFindings(e)...)})
+}
+
 func (c *check) guard(e *env) error {
 	guard, err := e.guard()
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/cacheguard/go/internal/run/observe"
 )
 
 const (
@@ -20,6 +22,7 @@ const (
 // pageFindings says what the pages of instances show that could be wrong. An instance that does not answer is in trouble itself.
 func (c *check) pageFindings(e *env) (all []finding) {
 	var rates []rate
+	var guards []*pagedGuard
 	for _, page := range c.Page {
 		p, err := lookAt(e.ctx, page)
 		if err != nil {
@@ -27,6 +30,7 @@ func (c *check) pageFindings(e *env) (all []finding) {
 			continue
 		}
 		own := p.of(e.all.Prefix)
+		guards = append(guards, own...)
 		if len(own) == 0 {
 			all = append(all, finding{
 				Check: "instance", Result: warning, Detail: fmt.Sprintf("its page shows no Guard with the Prefix %q", e.all.Prefix),
@@ -44,12 +48,12 @@ func (c *check) pageFindings(e *env) (all []finding) {
 			}
 		}
 	}
-	return append(all, busiest(rates)...)
+	return slices.Concat(all, mistyped(guards), busiest(rates))
 }
 
 // findings says what one Guard's page shows.
 func (g *pagedGuard) findings() (all []finding) {
-	for _, name := range slices.Sorted(maps.Keys(g.Troubles)) {
+	for _, name := range slices.SortedFunc(maps.Keys(g.Troubles), observe.ByCause) {
 		all = append(all, g.trouble(name))
 	}
 	if s := g.Shadow; s != nil && s.Old > 0 {

@@ -46,12 +46,12 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 	}
 	found = slices.DeleteFunc(found, func(f string) bool { return strings.HasSuffix(f, "connection refused") })
 	expect.Equal(t, "findings", strings.Join(found, "\n"), strings.Join([]string{
+		"failed shop-1: Redis does not answer, for 2.5s",
+		"failed shop-1: Redis answers with an error: fill: OOM",
+		"failed shop-1: invalidations are pending, for 1s",
 		"warning shop-1: the cache is bypassed, for 1s",
 		"warning shop-1: messages do not arrive, for 1m0s",
 		"warning shop-1: 2 intents stand, the oldest for 12s",
-		"failed shop-1: Redis does not answer, for 2.5s",
-		"failed shop-1: invalidations are pending, for 1s",
-		"failed shop-1: Redis answers with an error: fill: OOM",
 		"warning shop-1: 7 loads wait for MaxLoads, which is 4, for 9s",
 		"warning shop-1: 5 values do not come back from the codec as they were: its log names a field",
 		`warning shop-1: a load of "report" has run for 12.3s`,
@@ -67,4 +67,21 @@ func TestCheckSaysWhatThePagesOfInstancesShow(t *testing.T) {
 		`warning shop-1: it has 1000 gets/s, the next one has 9; its hottest key is "home"`,
 	}, "\n"))
 	expect.Equal(t, "dead instances", strings.Count(r.out, "connection refused"), 1)
+}
+
+func TestCheckAsksThePagesWhileRedisIsDown(t *testing.T) {
+	t.Parallel()
+	page := pageOf(t, `{"guards":[{"prefix":"shop","instance":"shop-1","troubles":{"deaf":2,"outage":2.5}}]}`)
+	r := ctl(t, "redis://127.0.0.1:1", "--prefix", "shop", "--json", "check", "--page", page)
+	r.want(t, unreachable, "cacheguardctl: ")
+	var said checked
+	expect.ErrorIs(t, json.Unmarshal([]byte(r.out), &said), nil)
+	var found []string
+	for _, f := range said.Findings {
+		detail, _, _ := strings.Cut(f.Detail, ":")
+		found = append(found, strings.Join([]string{f.Result, f.Check, f.Node, detail}, "|"))
+	}
+	expect.Equal(t, "findings", strings.Join(found, "\n"), "failed|redis||Redis cannot be reached from here\n"+
+		"failed|instance|shop-1|Redis does not answer, for 2.5s\nwarning|instance|shop-1|messages do not arrive, for 2s")
+	expect.Equal(t, "well", said.OK, false)
 }

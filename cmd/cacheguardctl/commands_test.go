@@ -382,7 +382,7 @@ func TestFieldsOfJSONStay(t *testing.T) {
 	prefix := "test-" + rand.Text()
 	for _, test := range []struct{ args, want []string }{
 		{[]string{"check"}, []string{"findings", "findings.check", "findings.detail", "findings.node", "findings.result", "lock_prefix", "ok", "prefix"}},
-		{[]string{"invalidate", "a"}, []string{"all", "caches", "keys", "prefix", "tags"}},
+		{[]string{"invalidate", "a"}, []string{"all", "caches", "keys", "missing", "prefix", "tags"}},
 		{[]string{"locks", "show", "a"}, []string{
 			"locks", "locks.fence", "locks.holders", "locks.instance", "locks.kind", "locks.left_ms", "locks.name", "locks.token", "locks.waiting",
 			"locks.waiting_readers", "prefix",
@@ -414,6 +414,8 @@ func TestExitCodesSayWhatWasWrong(t *testing.T) {
 		{at(shared), []string{"--prefix", "a{b", "invalidate", "a"}, failed, "Prefix"},
 		{at(shared), []string{"flush"}, misused, "flush"},
 		{"", []string{"check"}, misused, "REDIS_URL is not set"},
+		{"u:hidden@localhost:6379", []string{"check"}, misused, "redis://localhost:6379"},
+		{"", []string{"--version"}, done, "cacheguardctl "},
 		{"http://x", []string{"check"}, misused, "unknown scheme"},
 		{"redis+sentinel://127.0.0.1:1", []string{"check"}, misused, "name of the primary"},
 		{"redis://u:hidden@127.0.0.1:x", []string{"check"}, misused, "REDIS_URL"},

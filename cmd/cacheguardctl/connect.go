@@ -16,9 +16,14 @@ var errUnreadable = errors.New("REDIS_URL cannot be read: see cacheguardctl's do
 
 var errNoURL = errors.New("REDIS_URL is not set: redis://host:6379, rediss://…, redis://host1:6379,host2:6379 (a cluster) or redis+sentinel://host:26379/name")
 
+var errNoScheme = errors.New("REDIS_URL has no scheme: write redis:// before HOST:PORT, as in redis://localhost:6379, or rediss:// for TLS")
+
 // connect returns the client that the URL is about. Errors do not repeat the URL, which may have a password.
 func connect(raw string, cluster bool) (redis.UniversalClient, error) {
 	scheme, rest, ok := strings.Cut(raw, "://")
+	if !ok && raw != "" {
+		return nil, errNoScheme
+	}
 	if !ok {
 		return nil, errNoURL
 	}

@@ -19,13 +19,13 @@ var outputs = map[string]result{
 		{"maxmemory-policy", "a:6379", warning, "allkeys-lru, maxmemory 1.00G: locks may be evicted"},
 		{"guard", "", wrong, "NOPERM this user has no permissions to run the 'evalsha' command"},
 	}},
-	"invalidate": invalidated{Prefix: "shop", Keys: []string{"price:42", "tab\t"}, Tags: []string{"category:shoes"}, All: true},
+	"invalidate": invalidated{Prefix: "shop", Keys: []string{"price:42", "tab\t"}, Tags: []string{"category:shoes"}, All: true, Missing: []string{"tab\t"}, Notes: []string{"no page shows it"}},
 	"inspect": inspected{
 		Prefix: "shop", Key: "price:42", State: "stale", Age: 62, KeptFor: 298, LoadTook: 0.031, Kind: "coded", Tags: []string{"category:shoes"}, Versions: []string{"5f0c"},
 		Size: 99, Load: &shownHolder{"shop-1", 12, 4.2}, Waiting: 2, Writers: []shownHolder{}, Failure: &shownFailure{"no such table", 3, 0.4},
 		text: "\"price:42\": stale\n  stored 1m2s ago, fresh for 0s, in Redis for 4m58s\n",
 	},
-	"bypass":  bypassed{Prefix: "shop", Seconds: 600},
+	"bypass":  bypassed{Prefix: "shop", Seconds: 600, Notes: []string{"no page shows it"}},
 	"bypass0": bypassed{Prefix: "shop"},
 	"locks": shownLocks{Prefix: "jobs", Locks: []shownLock{
 		{"import", "mutex", "shop-1", "ABC@shop-1", 1, 1795368776180281, 9500, 3, 0, nil},

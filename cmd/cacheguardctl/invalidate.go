@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cacheguard/go/cacheguard"
 )
@@ -11,6 +12,7 @@ import (
 // invalidate removes entries.
 type invalidate struct {
 	sure
+	asked
 
 	Keys  []string `arg:"" help:"Keys, as the service names them: without the prefix." optional:""`
 	Tag   []string `help:"Remove what carries the tag." placeholder:"TAG" sep:"none"`
@@ -25,11 +27,18 @@ type invalidated struct {
 	Tags   []string `json:"tags"`
 	Caches []string `json:"caches"`
 	All    bool     `json:"all"`
+
+	Missing []string `json:"missing,omitempty"` // keys that Redis had nothing of
+	Notes   []string `json:"notes,omitempty"`   // what of all this no page knows
 }
 
 func (r invalidated) rows() (rows [][]string) {
 	for _, key := range r.Keys {
-		rows = append(rows, []string{"invalidated", key})
+		row := []string{"invalidated", key}
+		if slices.Contains(r.Missing, key) {
+			row = append(row, "nothing was there")
+		}
+		rows = append(rows, row)
 	}
 	for _, tag := range r.Tags {
 		rows = append(rows, []string{"invalidated tag", tag})
@@ -40,7 +49,7 @@ func (r invalidated) rows() (rows [][]string) {
 	if r.All {
 		rows = append(rows, []string{"invalidated all of", r.Prefix})
 	}
-	return rows
+	return append(rows, noted(r.Notes)...)
 }
 
 // Validate is called by kong.
@@ -63,6 +72,7 @@ func (c *invalidate) Run(e *env) error {
 		return err
 	}
 	defer guard.Close()
+	none, unseen := missing(e, guard, c.Keys)
 	if len(c.Keys) > 0 {
 		err = guard.Invalidate(e.ctx, c.Keys...)
 	}
@@ -78,7 +88,12 @@ func (c *invalidate) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	notes := c.unknown(e, c.Keys, c.Cache, c.Tag)
+	if unseen != nil {
+		notes = append(notes, "whether anything was there is not known: "+unseen.Error())
+	}
 	return e.out.print(invalidated{
+		Missing: none, Notes: notes,
 		Prefix: e.all.Prefix, Keys: append([]string{}, c.Keys...), Tags: append([]string{}, c.Tag...),
 		Caches: append([]string{}, c.Cache...), All: c.All,
 	})

@@ -21,6 +21,7 @@
 //	cacheguardctl cdc report                          old values after changes, by the pages' reports
 //	cacheguardctl cdc triggers --dialect sqlite products id category   the SQL of an outbox and its triggers, for a migration
 //	cacheguardctl --prefix shop stats                 memory, evictions, hits, instances that listen
+//	cacheguardctl --version
 //	cacheguardctl size                                bytes of an entry by payload, tags and version; connections of a fleet
 //
 // The prefix is Prefix of cacheguard.Config, the lock prefix that of mutex.Config, rwlock.Config or semaphore.Config. The permits of
@@ -49,6 +50,9 @@
 //
 // # Pages
 //
+// With pages, invalidate, bypass and stats say what no instance knows, which may be mistyped: the prefix, a Cache, a key or a tag. What comes before the
+// colon or the number of a key or tag is compared. The exit code stays 0: it was done.
+//
 // The URLs of --page may have a user and a password, for basic authentication. Give them in CACHEGUARD_PAGES, with commas between them, and not
 // as arguments, which other users can see.
 //
@@ -57,7 +61,7 @@
 //	0   done; of check: all is well
 //	1   a check failed, or not all was done; standard error says why
 //	2   the command, a flag or REDIS_URL is wrong, or nobody said yes
-//	3   Redis cannot be reached
+//	3   Redis cannot be reached; check prints what the pages of instances show all the same
 package main
 
 import (
@@ -66,6 +70,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -94,10 +99,12 @@ func main() {
 
 // commands are what can be asked for.
 type commands struct {
-	Prefix     string `default:"cacheguard" help:"Prefix of the cache."`
-	LockPrefix string `default:"lock" help:"Prefix of the locks."`
-	Cluster    bool   `help:"REDIS_URL is a node of a cluster."`
-	JSON       bool   `help:"Print JSON." name:"json"`
+	Prefix     string           `default:"cacheguard" help:"Prefix of the cache."`
+	LockPrefix string           `default:"lock" help:"Prefix of the locks."`
+	Version    kong.VersionFlag `help:"Print the version, and that of Go."`
+
+	Cluster bool `help:"REDIS_URL is a node of a cluster."`
+	JSON    bool `help:"Print JSON." name:"json"`
 
 	Check      check      `cmd:"" help:"Check Redis, its settings, the user's rights, the latency and the clock."`
 	Inspect    inspect    `cmd:"" help:"Look a key up: its entry, who loads or updates it, who waits, what failed."`
@@ -150,14 +157,14 @@ func run(ctx context.Context, args []string, url string, terminal io.Reader, std
 	logging.Disable() // what matters is in the error
 	var all commands
 	exited := -1
-	parser, err := kong.New(&all, kong.Name("cacheguardctl"), kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }),
+	parser, err := kong.New(&all, kong.Name("cacheguardctl"), kong.Vars{"version": version()}, kong.Writers(stdout, stderr), kong.Exit(func(code int) { exited = code }),
 		kong.Description("Looks at what guards and locks have in Redis, and acts on it. REDIS_URL says where that is."))
 	if err != nil {
 		return complain(stderr, err, misused)
 	}
 	command, err := parser.Parse(args)
 	if exited >= 0 {
-		return exited // --help
+		return exited // --help or --version
 	}
 	if err != nil {
 		return complain(stderr, err, misused)
@@ -170,11 +177,23 @@ func run(ctx context.Context, args []string, url string, terminal io.Reader, std
 		return complain(stderr, err, misused)
 	}
 	defer rdb.Close()
-	if err := reach(ctx, rdb); err != nil && isUnreachable(err) {
+	e := &env{ctx: ctx, rdb: rdb, all: &all, out: &printer{to: stdout, json: all.JSON}, terminal: terminal, asks: stderr}
+	if err := reach(ctx, rdb); isUnreachable(err) {
+		if command.Command() == "check" {
+			err = errors.Join(err, all.Check.withoutRedis(e, err))
+		}
 		return complain(stderr, err, unreachable)
 	}
-	e := &env{ctx: ctx, rdb: rdb, all: &all, out: &printer{to: stdout, json: all.JSON}, terminal: terminal, asks: stderr}
 	return finish(command, e, stderr)
+}
+
+// version names the module's version, as it was installed, and Go's.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "cacheguardctl of an unknown version"
+	}
+	return "cacheguardctl " + info.Main.Version + " " + info.GoVersion
 }
 
 // finish runs the command, and returns the code.

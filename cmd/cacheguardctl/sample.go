@@ -51,11 +51,7 @@ func (r sampled) rows() [][]string {
 	if r.Instance == "" {
 		return [][]string{row}
 	}
-	ratio := "-"
-	if r.Ratio >= 0 {
-		ratio = fmt.Sprintf("%.1f%%", r.Ratio*100)
-	}
-	return [][]string{append(row, r.Instance, fmt.Sprintf("gets/s %.1f", r.Gets), "hits "+ratio, fmt.Sprintf("loads/s %.1f", r.Loads),
+	return [][]string{append(row, r.Instance, fmt.Sprintf("gets/s %.1f", r.Gets), "hits "+percent(r.Ratio), fmt.Sprintf("loads/s %.1f", r.Loads),
 		fmt.Sprintf("loading %d", r.Loading), fmt.Sprintf("queued %d", r.Queued), fmt.Sprintf("waiting %d", r.Waiting),
 		fmt.Sprintf("takeovers %d", r.Takeovers))}
 }
@@ -84,6 +80,9 @@ type pagedGuard struct {
 	Warming                   int
 	Refreshes                 uint64 `json:"failed_refreshes"`
 	Altered                   uint64
+	Tags, Keys                []string          // kinds of those that loads have had; nil: it does not say
+	NoTags                    map[string]uint64 `json:"unknown_tags"`
+	NoKeys                    map[string]uint64 `json:"unknown_keys"`
 	Shadow                    *pagedShadow
 	Running                   []struct {
 		Key  string
@@ -100,6 +99,7 @@ type pagedCache struct {
 	Name               string
 	Rate, Ratio, Loads float64
 	Takeovers          uint64
+	Answers            map[string]uint64
 	Lately             struct{ Damaged, Unstorable, Takeovers uint64 }
 }
 

@@ -30,6 +30,30 @@ type instanceStats struct {
 	ShadowFailures  uint64 `json:"shadow_failures"`
 	ShadowDifferent uint64 `json:"shadow_differences"`
 	ShadowOld       uint64 `json:"shadow_old_values"`
+
+	HitRatio float64 `json:"hit_ratio"` // of Gets, since its page is there; -1: nobody asked
+}
+
+// counted are the answers that a hit ratio is of; the first ones are hits.
+var counted = []string{"hit", "local", "stale", "negative", "loaded", "shared", "bypassed"}
+
+const hits = 4 // of counted
+
+// hitRatio counts all caches together; -1: nobody asked.
+func (g *pagedGuard) hitRatio() float64 {
+	var served, all float64
+	for _, c := range g.Caches {
+		for i, name := range counted {
+			all += float64(c.Answers[name])
+			if i < hits {
+				served += float64(c.Answers[name])
+			}
+		}
+	}
+	if all == 0 {
+		return -1
+	}
+	return served / all
 }
 
 // instances asks the pages.
@@ -42,6 +66,7 @@ func (c *stats) instances(e *env) (all []instanceStats, err error) {
 		for _, g := range p.of(e.all.Prefix) {
 			one := instanceStats{
 				Instance: g.Instance, Loading: g.Loading, Queued: g.Queued, BreakersOpen: g.BreakersOpen, Warming: g.Warming, FailedRefreshes: g.Refreshes,
+				HitRatio: g.hitRatio(),
 			}
 			if s := g.Shadow; s != nil {
 				one.ShadowHits, one.ShadowMisses, one.ShadowFailures = s.Hits, s.Missed, s.Failed
@@ -75,13 +100,14 @@ type shownStats struct {
 	Nodes     []nodeStats `json:"nodes"`
 
 	Instances []instanceStats `json:"instances,omitempty"` // with --page
+	Notes     []string        `json:"notes,omitempty"`     // that no page knows the prefix
 }
 
 func (r shownStats) rows() [][]string {
 	rows := [][]string{
 		{"listeners", strconv.FormatInt(r.Listeners, 10), "processes with a local tier under the prefix " + r.Prefix},
 		{""},
-		{"NODE", "VERSION", "MEMORY", "OF", "POLICY", "EVICTED", "HITS", "MISSES", "CLIENTS", "OPS/S"},
+		{"NODE", "VERSION", "MEMORY", "OF", "POLICY", "EVICTED", "KEYSPACE HITS", "MISSES", "CLIENTS", "OPS/S"},
 	}
 	var problems [][]string
 	for _, n := range r.Nodes {
@@ -97,12 +123,14 @@ func (r shownStats) rows() [][]string {
 	if len(problems) > 0 {
 		rows = append(append(rows, []string{""}), problems...)
 	}
+	rows = append(rows, []string{""}, []string{"KEYSPACE HITS and MISSES are of all commands of all who use a node, those of scripts and locks too: no hit ratio of the cache." +
+		map[bool]string{true: " CACHEGUARD_PAGES shows that."}[len(r.Instances) == 0]})
 	if len(r.Instances) > 0 {
 		rows = append(rows, []string{""},
-			[]string{"INSTANCE", "LOADING", "QUEUED", "BREAKERS OPEN", "WARMING", "FAILED REFRESHES", "SHADOW HITS", "MISSES", "FAILURES", "DIFFERENT", "OLD"})
+			[]string{"INSTANCE", "HIT RATIO", "LOADING", "QUEUED", "BREAKERS OPEN", "WARMING", "FAILED REFRESHES", "SHADOW HITS", "MISSES", "FAILURES", "DIFFERENT", "OLD"})
 	}
 	for _, i := range r.Instances {
-		row := []string{i.Instance}
+		row := []string{i.Instance, percent(i.HitRatio)}
 		for _, n := range []uint64{
 			uint64(i.Loading), uint64(i.Queued), uint64(i.BreakersOpen), uint64(i.Warming), i.FailedRefreshes, i.ShadowHits, i.ShadowMisses, i.ShadowFailures,
 			i.ShadowDifferent, i.ShadowOld,
@@ -111,7 +139,15 @@ func (r shownStats) rows() [][]string {
 		}
 		rows = append(rows, row)
 	}
-	return rows
+	return append(rows, noted(r.Notes)...)
+}
+
+// percent shows a ratio; -1: there is none.
+func percent(ratio float64) string {
+	if ratio < 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f%%", ratio*100)
 }
 
 func mib(n int64) string {
@@ -149,7 +185,9 @@ func (c *stats) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	r.Instances, err = c.instances(e)
+	if r.Instances, err = c.instances(e); len(c.Page) > 0 && len(r.Instances) == 0 {
+		r.Notes = append(r.Notes, noGuard(e))
+	}
 	slices.SortFunc(r.Nodes, func(a, b nodeStats) int { return strings.Compare(a.Node, b.Node) })
 	if err = errors.Join(err, e.out.print(r)); err != nil {
 		return err

@@ -155,11 +155,38 @@ func TestPromtoolAcceptsRulesAndExpressions(t *testing.T) {
 	}
 }
 
-func TestAnIntentThatNobodyEndsIsAnAlert(t *testing.T) {
+func TestAnIntentThatNobodyEndsAndAnOldValueInTheShadowAreAlerts(t *testing.T) {
 	t.Parallel()
-	said, err := exec.CommandContext(t.Context(), "promtool", "test", "rules", filepath.Join("testdata", "intents.yml")).CombinedOutput()
-	if err != nil {
-		t.Errorf("%v\n%s", err, said)
+	for _, file := range []string{"intents.yml", "shadow.yml"} {
+		said, err := exec.CommandContext(t.Context(), "promtool", "test", "rules", filepath.Join("testdata", file)).CombinedOutput()
+		if err != nil {
+			t.Errorf("%v\n%s", err, said)
+		}
+	}
+}
+
+var (
+	alert   = regexp.MustCompile(`(?m)^ +- alert: (\w+)`)
+	runbook = regexp.MustCompile(`(?m)^ +runbook_url: https://github.com/cacheguard/go/blob/main/docs/at-3am.md#([a-z0-9-]+)$`)
+	heading = regexp.MustCompile(`(?m)^##+ (.+)$`)
+)
+
+func TestEachAlertNamesWhereToReadOnAndIsNamedThere(t *testing.T) {
+	t.Parallel()
+	alerts, guide := string(read(t, "alerts.yml")), string(read(t, "../../docs/at-3am.md"))
+	anchors := make(map[string]bool)
+	for _, title := range heading.FindAllStringSubmatch(guide, -1) {
+		anchors[strings.ReplaceAll(strings.ReplaceAll(strings.ToLower(title[1]), " ", "-"), ",", "")] = true
+	}
+	names := alert.FindAllStringSubmatch(alerts, -1)
+	for i, rule := range alert.Split(alerts, -1)[1:] {
+		found := runbook.FindAllStringSubmatch(rule, -1)
+		if len(found) != 1 || !anchors[found[0][1]] {
+			t.Errorf("%s: %v is no section of docs/at-3am.md", names[i][1], found)
+		}
+		if !strings.Contains(guide, names[i][1]) {
+			t.Errorf("docs/at-3am.md does not name %s", names[i][1])
+		}
 	}
 }
 

@@ -57,6 +57,18 @@ func want(t *testing.T, prices *Prices, price int) {
 	}
 }
 
+// Offer is what another Cache of this shop has.
+type Offer struct {
+	ID    string
+	Teas  []string
+	Until time.Time
+}
+
+func TestAnOfferComesBackFromTheCacheAsItWas(t *testing.T) {
+	t.Parallel()
+	cacheguardtest.Survives[Offer](t, nil) // an Offer with something in each field, and encoding/json
+}
+
 func TestManyCallersMakeOneQuery(t *testing.T) {
 	t.Parallel()
 	env := cacheguardtest.New(t, cacheguard.Config{})

@@ -1,10 +1,14 @@
 package troubles
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"strconv"
@@ -60,8 +64,50 @@ func TestDrill(t *testing.T) {
 	defer stop()
 	f.secret = true
 	trouble.make(f)
-	f.rehearse(length, trouble)
+	f.rehearse(length, number)
 	t.Logf("It was: %s (docs/at-3am.md)", trouble.section)
+}
+
+func TestTheDrillEndsWhenSomebodyNamesTheTrouble(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	drill := exec.CommandContext(ctx, os.Args[0], "-test.v", "-test.run=^TestDrill$")
+	drill.Env = append(os.Environ(), "DRILL=1h", "TROUBLE=10")
+	out, err := drill.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := drill.Start(); err != nil {
+		t.Fatal(err)
+	}
+	desk, end := "", ""
+	answer := func(it string) string {
+		r, err := client.PostForm(desk, url.Values{"it": {it}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Body.Close()
+		said, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(said)
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); end += lines.Text() + "\n" {
+		if _, rest, found := strings.Cut(lines.Text(), "answer() { curl -s --data-urlencode \"it=$*\" "); found {
+			desk, _, _ = strings.Cut(rest, ";")
+			if said := answer("Redis is full"); !strings.HasPrefix(said, "No.") {
+				t.Errorf("a wrong answer: %q", said)
+			}
+			if said := answer("10"); said != "Yes: A lock is not given up\n" {
+				t.Errorf("the answer: %q", said)
+			}
+		}
+	}
+	if err := drill.Wait(); err != nil || desk == "" || !strings.Contains(end, "It was: A lock is not given up") {
+		t.Errorf("%v: %s", err, end)
+	}
 }
 
 func TestTheDrillGivesNothingAway(t *testing.T) {
@@ -80,18 +126,42 @@ func TestTheDrillGivesNothingAway(t *testing.T) {
 	}
 }
 
-// rehearse says how to look at the fleet, and keeps it in trouble.
-func (f *fleet) rehearse(length time.Duration, t trouble) {
+// judge answers answers: whoever names the trouble, by number or title, or gives up with an empty answer, ends the drill.
+func judge(number int, ended func()) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch it := r.FormValue("it"); {
+		case it == "":
+			ended()
+			fmt.Fprintf(w, "It was: %s\n", troubles[number-1].section)
+		case it == strconv.Itoa(number) || strings.EqualFold(it, troubles[number-1].section):
+			ended()
+			fmt.Fprintf(w, "Yes: %s\n", troubles[number-1].section)
+		default:
+			fmt.Fprintln(w, "No. Look again.")
+		}
+	})
+}
+
+// rehearse says how to look at the fleet, and keeps it in trouble until somebody has answered.
+func (f *fleet) rehearse(length time.Duration, number int) {
 	if length <= 0 {
 		return
 	}
-	ctl := command(f.T)
+	t, ctl := troubles[number-1], command(f.T)
+	answered, ended := context.WithCancel(f.Context())
+	defer ended()
+	desk := httptest.NewServer(judge(number, ended))
+	defer desk.Close()
 	var card strings.Builder
 	fmt.Fprintf(&card, "Something is wrong with a fleet of %d instances, Prefix shop, locks' Prefix jobs. You have %s to find out what.\n\n", processes, length)
 	for i, url := range f.urls {
 		fmt.Fprintf(&card, "shop-%d   %s/log   %s/metrics   %s/admin\n", i+1, url, url, url)
 	}
 	fmt.Fprintf(&card, "\nexport REDIS_URL=redis://app:secret@%s CACHEGUARD_PAGES=%s\ncacheguardctl() { %s \"$@\"; }\n", f.server.Addr(), f.pages(), ctl)
+	fmt.Fprintf(&card, "answer() { curl -s --data-urlencode \"it=$*\" %s; } # by its number below or its title; without one, you give up\n\n", desk.URL)
+	for i, one := range troubles {
+		fmt.Fprintf(&card, "%2d  %s\n", i+1, one.section)
+	}
 	fmt.Println(card.String())
 	for over := time.After(length); ; {
 		select {
@@ -101,7 +171,7 @@ func (f *fleet) rehearse(length time.Duration, t trouble) {
 			}
 		case <-over:
 			return
-		case <-f.Context().Done():
+		case <-answered.Done():
 			return
 		}
 	}

@@ -1,6 +1,6 @@
 // Command docscheck finds what rots in documentation: Go code in Markdown that is no longer the Example it was copied
 // from, links and paths that lead nowhere, identifiers that only tests have, packages without a comment, paths of the machine somebody
-// wrote on, and turns of phrase that were swept out (words.go).
+// wrote on, turns of phrase that were swept out (words.go), and figures that were measured once (figures.go).
 //
 // It checks the files of the repository in the current directory, prints one line per problem, and exits with 1 when
 // there is one. Code in Markdown is tied to an Example by a comment before its fence, which names the directory and the
@@ -30,7 +30,7 @@ type problem struct {
 func (p problem) String() string { return fmt.Sprintf("%s:%d: %s", p.file, p.line, p.text) }
 
 var checks = []func(tree) ([]problem, error){checkSnippets, checkLinks, checkMentions, checkIdentifiers, checkPackageComments,
-	checkPaths, checkTests, checkPatience, checkWords}
+	checkPaths, checkTests, checkPatience, checkWords, checkFigures}
 
 func main() {
 	found, err := run(context.Background(), ".")

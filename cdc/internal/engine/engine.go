@@ -137,7 +137,7 @@ func (e *Engine) Trouble(err error) {
 	}
 	e.mu.Unlock()
 	if over {
-		e.Log.Info("cdc: changes are invalidated again", "lasted", now.Sub(since))
+		e.Log.Info("cdc: changes are invalidated again", "lasted", now.Sub(since).Round(time.Millisecond).String())
 	}
 	if says {
 		e.Log.Error("cdc: changes wait to be invalidated", "error", err)

@@ -58,7 +58,7 @@ func (c comparison) differ(path string, a, b reflect.Value, depth int) (string, 
 	switch {
 	case depth > deepest:
 		return "", ""
-	case encodesItself(a.Type()):
+	case EncodesItself(a.Type()):
 		return where(path, changed, c.same(a, b))
 	}
 	switch a.Kind() {
@@ -139,8 +139,8 @@ func (c comparison) same(a, b reflect.Value) bool {
 	return err1 == nil && err2 == nil && bytes.Equal(x, y)
 }
 
-// encodesItself reports whether values of the type, or pointers to them, have a method by which codecs encode them, so that their fields mean nothing.
-func encodesItself(t reflect.Type) bool {
+// EncodesItself reports whether values of the type, or pointers to them, have a method by which codecs encode them, so that their fields mean nothing.
+func EncodesItself(t reflect.Type) bool {
 	if t.Kind() == reflect.Interface {
 		return false
 	}

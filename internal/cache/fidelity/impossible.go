@@ -10,7 +10,7 @@ import (
 func Impossible(t reflect.Type) (path, what string) {
 	path = t.String()
 	for range deepest { // the value itself, or what it consists of
-		if encodesItself(t) {
+		if EncodesItself(t) {
 			return "", ""
 		}
 		switch t.Kind() {
@@ -29,7 +29,7 @@ func Impossible(t reflect.Type) (path, what string) {
 }
 
 func impossible(path string, t reflect.Type) (string, string) {
-	if encodesItself(t) {
+	if EncodesItself(t) {
 		return "", ""
 	}
 	switch t.Kind() {

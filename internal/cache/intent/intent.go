@@ -35,6 +35,7 @@ type Intent struct {
 // Announce lets the intent stand on what is named.
 func (in *Intent) Announce(ctx context.Context, keys, tags []string) error {
 	of := in.of
+	of.Named(keys, tags)
 	added, err := in.add(keys, tags)
 	if err != nil || len(added) == 0 || of.InProcess != nil {
 		return err
@@ -152,7 +153,7 @@ func (in *Intent) expire() {
 	}
 	in.of.Life.Try(func() { // stop: RedisTimeout for each batch
 		in.of.Logger.LogAttrs(context.Background(), slog.LevelWarn, "cacheguard: intent stood for longer than UpdateTimeout, its changes are invalidated now",
-			slog.Duration("for", time.Since(in.since)))
+			slog.String("for", time.Since(in.since).Round(time.Millisecond).String()))
 		_ = in.invalidate(context.Background()) // what fails is pending, and Done invalidates once more
 	})
 }

@@ -31,8 +31,9 @@ type Config struct {
 	OfEpochs  *invalidate.OfEpochs
 	Keeper    *lease.Keeper
 	Life      *lifecycle.Life
-	InProcess *inprocess.Process // of a disabled Guard; else nil
-	AreAny    func(bool)         // notes whether there may be names that reads within a transaction go past the cache for
+	InProcess *inprocess.Process        // of a disabled Guard; else nil
+	Named     func(keys, tags []string) // notes what is to be invalidated
+	AreAny    func(bool)                // notes whether there may be names that reads within a transaction go past the cache for
 }
 
 // Intents has the intents of a Guard that have not ended. Use Open.

@@ -7,9 +7,12 @@ import (
 	"time"
 )
 
+// flapping is how long a trouble must last that comes back within ten seconds to be worth a line.
+const flapping = time.Second
+
 // episode logs a lasting trouble: one line when it begins, and one when it is over, with its length and cost. A trouble that comes
-// and goes is not logged each time: until it has lasted for delay, and until ten seconds after the last logged one, it is only
-// counted.
+// and goes is not logged each time: until it has lasted for delay, it is only counted, and one that begins within ten seconds of the last logged one
+// has to last a second first, the next such one two, and so on up to the ten seconds. A line that comes late says for how long there has been trouble.
 type episode struct {
 	logger      *slog.Logger
 	begun, over string        // what to log
@@ -20,6 +23,7 @@ type episode struct {
 	since  time.Time   // zero: all is well
 	logged bool        // its beginning was
 	last   time.Time   // when a beginning was last logged
+	again  int         // how many were, each within ten seconds of the one before
 	more   int         // that began since, and were not
 	timer  *time.Timer // logs the beginning; owner: the episode; stop: end, close
 	args   []any       // for the beginning
@@ -45,8 +49,8 @@ func (e *episode) begin(args ...any) {
 	now := time.Now()
 	e.since, e.args = now, args
 	wait := e.delay
-	if !e.last.IsZero() {
-		wait = max(wait, logEvery-now.Sub(e.last))
+	if quiet := now.Sub(e.last); quiet < logEvery {
+		wait = max(wait, min(flapping<<min(e.again, 4), logEvery-quiet))
 	}
 	if wait <= 0 {
 		e.logLocked()
@@ -65,8 +69,15 @@ func (e *episode) lasts() {
 }
 
 func (e *episode) logLocked() {
-	e.logged, e.last = true, time.Now()
+	now := time.Now()
+	if e.again++; now.Sub(e.last) > logEvery {
+		e.again = 0
+	}
+	e.logged, e.last = true, now
 	args := e.args
+	if lasts := now.Sub(e.since).Round(time.Millisecond); lasts > 0 {
+		args = append(args, "for", lasts.String())
+	}
 	if e.more > 0 {
 		args = append(args, "more", e.more)
 		e.more = 0
@@ -86,7 +97,7 @@ func (e *episode) end(cost func() []any) {
 		e.timer = nil
 	}
 	if e.logged {
-		args := []any{"lasted", time.Since(e.since).Round(time.Millisecond)}
+		args := []any{"lasted", time.Since(e.since).Round(time.Millisecond).String()}
 		if cost != nil {
 			args = append(args, cost()...)
 		}

@@ -58,18 +58,18 @@ func (j *Journal) Panicked(ctx context.Context, key string, stack []byte) {
 // Loaded notes how long a load took, if that was long.
 func (j *Journal) Loaded(key string, took time.Duration, err error) {
 	if limit := j.cfg.SlowLoad; limit > 0 && took >= limit {
-		j.warn(context.Background(), &j.slow, "slow load", key, "took", took.Round(time.Millisecond), "error", err)
+		j.warn(context.Background(), &j.slow, "slow load", key, "took", took.Round(time.Millisecond).String(), "error", err)
 	}
 }
 
 // StillRuns notes that a load has taken SlowLoad and goes on.
 func (j *Journal) StillRuns(key string) {
-	j.warn(context.Background(), &j.still, "slow load, it still runs", key, "after", j.cfg.SlowLoad)
+	j.warn(context.Background(), &j.still, "slow load, it still runs", key, "after", j.cfg.SlowLoad.String())
 }
 
 // Stepped notes that a server's clock has stepped by that much.
 func (j *Journal) Stepped(key string, by time.Duration) {
-	j.warn(context.Background(), &j.step, "clock of redis stepped, or another server answers", key, "by", by.Round(time.Millisecond))
+	j.warn(context.Background(), &j.step, "clock of redis stepped, or another server answers", key, "by", by.Round(time.Millisecond).String())
 }
 
 // Dropped notes that the local tier was emptied of that many entries. It does not hold up the subscription.

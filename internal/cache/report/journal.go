@@ -36,6 +36,8 @@ type Journal struct {
 	MaxLoads, FleetLoads Saturation
 	Observer             atomic.Pointer[Observer] // of package admin; nil: nobody looks
 
+	Tags, Keys Known // what loads have had; a key that a Cache has counts as had
+
 	FailedRefreshes atomic.Uint64 // loads in the background
 	AlteredValues   atomic.Uint64 // that come back from their Codec otherwise
 

@@ -57,13 +57,49 @@ func TestATroubleThatComesAndGoesIsLoggedOnceInTenSeconds(t *testing.T) {
 		expect.Equal(t, "begun", lines(text(), "trouble"), 1)
 		expect.Equal(t, "over", lines(text(), "all well"), 1)
 		e.begin("key", "k")
-		time.Sleep(5*time.Second - 1)
-		expect.Equal(t, "within ten seconds", lines(text(), "trouble"), 1)
-		time.Sleep(5*time.Second + 1)
-		expect.Equal(t, "one that goes on", lines(text(), "trouble"), 2)
+		time.Sleep(time.Second - 1)
+		expect.Equal(t, "too short", lines(text(), "trouble"), 1)
+		time.Sleep(9*time.Second + 1)
+		expect.Equal(t, "one that goes on, after a second", lines(text(), `trouble" key=k for=1s more=49`), 1)
 		e.end(func() []any { return []any{"cost", 7} })
 		if !strings.Contains(text(), "more=49") || !strings.Contains(text(), "lasted=10s cost=7") || !strings.Contains(text(), "key=k") {
 			t.Error(text())
+		}
+	})
+}
+
+func TestATroubleThatComesBackAgainAndAgainIsAHandfulOfLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logger, text := logged()
+		e := episode{logger: logger, begun: "trouble", over: "all well"}
+		defer e.close()
+		began := time.Now()
+		for time.Since(began) < time.Minute {
+			e.begin()
+			time.Sleep(1500 * time.Millisecond)
+			e.end(nil)
+			time.Sleep(500 * time.Millisecond)
+		}
+		if n := lines(text(), "trouble"); n < 6 || n > 9 {
+			t.Errorf("%d lines in a minute: %s", n, text())
+		}
+	})
+}
+
+func TestDurationsInAJSONLogAreText(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		var j Journal
+		j.Open(Config{Logger: slog.New(slog.NewJSONHandler(&log, nil)), SlowLoad: 2 * time.Second, Pending: func() int { return 0 }})
+		defer j.Close()
+		j.Breaker(true)
+		time.Sleep(90 * time.Second)
+		j.Breaker(false)
+		j.Loaded("k", 3*time.Second, nil)
+		j.StillRuns("k")
+		j.Stepped("k", time.Minute)
+		for _, want := range []string{`"lasted":"1m30s"`, `"took":"3s"`, `"after":"2s"`, `"by":"1m0s"`} {
+			expect.Equal(t, want, strings.Count(log.String(), want), 1)
 		}
 	})
 }

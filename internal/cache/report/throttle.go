@@ -16,6 +16,8 @@ type Throttle struct {
 	held atomic.Int64 // how many were not, since then
 }
 
+// Durations are logged as text, because a JSON log has them in nanoseconds otherwise.
+
 // Log logs what happened to the key, if there is one.
 func (t *Throttle) Log(ctx context.Context, logger *slog.Logger, level slog.Level, what, key string, args ...any) {
 	now, last := time.Now().UnixNano(), t.last.Load()

@@ -24,6 +24,39 @@ type Env struct {
 	outage error
 	loads  map[string]int
 	guards map[*Guard]struct{}
+	handed []handed
+}
+
+// mostHanded is how many values are kept to be looked at again.
+const mostHanded = 10_000
+
+// handed is a value that a caller got.
+type handed struct {
+	key     string
+	changed func() (path, what string) // how it differs from what it was; empty: it does not
+}
+
+// HandedOut notes a value that a caller gets, for Changed.
+func (e *Env) HandedOut(key string, changed func() (path, what string)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.handed) < mostHanded {
+		e.handed = append(e.handed, handed{key, changed})
+	}
+}
+
+// Changed calls tell for the keys, each once, of values that were changed after a caller got them, with the path of what is changed. Nobody may use the
+// values any more.
+func (e *Env) Changed(tell func(key, path string)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	told := make(map[string]bool)
+	for _, h := range e.handed {
+		if path, what := h.changed(); what != "" && !told[h.key] {
+			told[h.key] = true
+			tell(h.key, path)
+		}
+	}
 }
 
 // Guard is what an environment needs of a Guard.

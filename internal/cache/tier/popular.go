@@ -24,7 +24,11 @@ func (h *HotKeys) Note(key string) {
 	}
 }
 
-// Top returns the hottest keys, the hottest one first. Keys that were asked for once or twice are not among them.
+// shownCount is how often a key must have been counted to be shown: of fewer, one more or less by chance makes another key the hottest. That is about
+// 64 to 128 Gets a second.
+const shownCount = 8
+
+// Top returns the hottest keys, the hottest one first. Keys that only chance makes look hot are not among them.
 func (h *HotKeys) Top() []observe.HotKey { return h.keys.rates() }
 
 // forgotten is after how many halvings no count is left.
@@ -46,7 +50,7 @@ func (h *hotKeys) rates() []observe.HotKey {
 	counted := 1 + (rankEvery-h.next.Sub(now)).Seconds()/rankEvery.Seconds()
 	var hottest []observe.HotKey
 	for _, c := range h.least {
-		if n := c.count - c.foreign; n >= minCount {
+		if n := c.count - c.foreign; n >= shownCount {
 			hottest = append(hottest, observe.HotKey{Key: c.key, PerSecond: float64(n) * sampled / counted})
 		}
 	}

@@ -41,6 +41,23 @@ func TestHotKeysSayAboutHowOftenTheyAreAskedFor(t *testing.T) {
 	}
 }
 
+func TestKeysThatChanceMakesLookHotAreNotShown(t *testing.T) {
+	t.Parallel()
+	manual := clock.NewManual(time.Unix(0, 0))
+	h := NewHotKeys(16, manual.Clock())
+	h.keys.mu.Lock()
+	for range 3 { // 50 Gets a second, at ordinary load
+		h.keys.countLocked("twice")
+	}
+	for range shownCount {
+		h.keys.countLocked("hot")
+	}
+	h.keys.mu.Unlock()
+	if top := h.Top(); len(top) != 1 || top[0].Key != "hot" {
+		t.Errorf("%+v", top)
+	}
+}
+
 func TestAKeyOfAnyLengthIsNotKeptForItsCount(t *testing.T) {
 	t.Parallel()
 	h := NewHotKeys(2, clock.Clock{})

@@ -3,7 +3,9 @@
 package observe
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 )
 
@@ -13,6 +15,7 @@ type Guard struct {
 	Words            []string // for what Tallied.Answers counts
 	Caches           func() []Tallied
 	Troubles         func() Troubles
+	Tags, Keys       Known
 	Loads            *Loads
 	Hot              func() []HotKey // those asked for most, first
 
@@ -21,6 +24,12 @@ type Guard struct {
 
 	// Redis runs a command, for notes under the Prefix; nil: the Guard is disabled, and has none.
 	Redis func(ctx context.Context, args ...any) (any, error)
+}
+
+// Known says which kinds of tags or keys loads have had, nil: that is not known, and how often others were invalidated.
+type Known interface {
+	Kinds() []string
+	Unknown() map[string]uint64
 }
 
 // Troubles are for how long each has lasted, 0: there is none; and the last error that Redis answered with.
@@ -33,6 +42,15 @@ type Troubles struct {
 
 	Refused   time.Time // when Redis last answered with an error; zero: never
 	RefusedAs string    // the operation, and what Redis said
+}
+
+// causes are the names of troubles that bring others with them, the first of all first.
+var causes = []string{"outage", "refused", "owing"}
+
+// ByCause orders the names of troubles: causes before what follows from them, and the rest by name.
+func ByCause(a, b string) int {
+	rank := func(name string) uint { return uint(slices.Index(causes, name)) } // of others: the largest
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
 }
 
 // Locker is what a Locker or a Quorum shows.

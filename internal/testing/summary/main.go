@@ -1,6 +1,9 @@
 // Summary reads what go test -json says, and says it on a screen: the output of what failed and nothing of the rest, and at the end the
 // counts, the seconds and what was slowest. It fails when a test or a package did, when none ran, and when a line that is no JSON, or an
 // action "broken", says that go test did not get to its end.
+//
+// AGAIN=4, as in .ci/run, has up to four tests that failed run a second time, alone, and lists them: each is a defect, but one among
+// thousands does not hide what the others say. A data race, a panic, a time-out or more failures fail at once. Without AGAIN every failure does.
 package main
 
 import (
@@ -10,7 +13,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -41,6 +46,8 @@ type summary struct {
 	done    int             // packages
 	slow    []slow          // tests without a parent
 	broken  bool
+	failed  []place // tests without a parent
+	fatal   bool    // something else failed, too, or in another way than a test that fails by itself
 }
 
 const slowest = 5
@@ -56,9 +63,25 @@ func main() {
 		_, _ = fmt.Fprintln(os.Stderr, "summary:", err)
 		os.Exit(1)
 	}
-	if !s.close(time.Since(began)) {
+	if !s.close(time.Since(began)) && !s.again() {
 		os.Exit(1)
 	}
+}
+
+// again runs tests that failed once more, and reports whether nothing else is wrong.
+func (s *summary) again() bool {
+	most, _ := strconv.Atoi(os.Getenv("AGAIN")) // 0: none
+	if s.fatal || len(s.failed) == 0 || len(s.failed) > most {
+		return false
+	}
+	passed := true
+	for _, f := range s.failed {
+		_, _ = fmt.Fprintf(s.out, "\na second run, as it failed, which is a defect: %s %s\n", f.Package, f.Test)
+		second := exec.Command("go", "test", "-vet=off", "-count=1", "-timeout=10m", "-run=^"+f.Test+"$", f.Package) //nolint:gosec,noctx // names of tests; ends by itself
+		second.Stdout, second.Stderr = s.out, s.out
+		passed = second.Run() == nil && passed
+	}
+	return passed
 }
 
 func (s *summary) read(in io.Reader) error {
@@ -79,7 +102,7 @@ func (s *summary) read(in io.Reader) error {
 func (s *summary) line(line string) {
 	var e event
 	if json.Unmarshal([]byte(line), &e) != nil {
-		s.broken = true
+		s.broken, s.fatal = true, true
 		s.say(line)
 		return
 	}
@@ -90,10 +113,13 @@ func (s *summary) line(line string) {
 	case "build-output":
 		s.say(e.Output)
 	case "output":
+		s.fatal = s.fatal || strings.HasPrefix(e.Output, "panic: ") || strings.Contains(e.Output, "WARNING: DATA RACE")
 		if !strings.HasPrefix(e.Output, "=== ") { // RUN, PAUSE, CONT
 			s.output[at] = append(s.output[at], e.Output)
 		}
-	case "build-fail", "broken":
+	case "build-fail":
+		s.broken, s.fatal = true, true
+	case "broken":
 		s.broken = true
 	case "pass", "fail", "skip":
 		s.ended(at, e)
@@ -108,13 +134,19 @@ func (s *summary) ended(at place, e event) {
 	if e.Test != "" {
 		s.tests[e.Action]++
 		if !strings.Contains(e.Test, "/") {
+			if e.Action == "fail" {
+				s.failed = append(s.failed, at)
+			}
 			s.slow = append(s.slow, slow{at, e.Elapsed})
 			slices.SortFunc(s.slow, func(a, b slow) int { return cmp.Compare(b.seconds, a.seconds) })
 			s.slow = s.slow[:min(len(s.slow), slowest)]
 		}
 		return
 	}
-	s.broken = s.broken || e.Action == "fail"
+	if e.Action == "fail" {
+		s.broken = true
+		s.fatal = s.fatal || !slices.ContainsFunc(s.failed, func(f place) bool { return f.Package == at.Package })
+	}
 	s.done++
 	delete(s.running, e.Package)
 	if s.live {
@@ -132,7 +164,7 @@ func (s *summary) say(text string) {
 // close says what came of all, and reports whether all is well.
 func (s *summary) close(took time.Duration) bool {
 	for name := range s.running {
-		s.broken = true
+		s.broken, s.fatal = true, true
 		s.say(name + " did not end\n")
 	}
 	_, _ = fmt.Fprintf(s.out, "\n%d packages in %.0f s; the slowest tests:\n", s.done, took.Seconds())

@@ -46,6 +46,9 @@ func TestSummary(t *testing.T) {
 		if well := s.close(7 * time.Second); well != c.well {
 			t.Errorf("%s: well is %t:\n%s", c.name, well, out.String())
 		}
+		if mayRunAgain := !s.fatal && len(s.failed) > 0; mayRunAgain != (c.name == "a test failed") {
+			t.Errorf("%s: it may run again: %t", c.name, mayRunAgain)
+		}
 		for _, want := range c.want {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%s: no %q in\n%s", c.name, want, out.String())

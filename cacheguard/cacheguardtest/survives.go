@@ -1,0 +1,96 @@
+package cacheguardtest
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/cacheguard/go/cacheguard"
+	"github.com/cacheguard/go/internal/cache/fidelity"
+)
+
+// Survives fails the test if a value of the type does not come back from the Codec as it was, and names the first field that does not: one without an
+// exported name, with the tag json:"-", or behind an interface. Callers that load get such a field, and those that hit do not. An empty slice or map counts as nil.
+//
+// Without values it makes one, with something in each exported field; interfaces stay nil, and what encodes itself, but for time.Time, stays zero. A nil Codec is the default, encoding/json.
+func Survives[V any](t testing.TB, codec cacheguard.Codec, values ...V) {
+	t.Helper()
+	if codec == nil {
+		codec = jsonCodec{}
+		if path, why := fidelity.Impossible(reflect.TypeFor[V]()); why != "" {
+			t.Errorf("cacheguardtest: a %v never survives encoding/json: %s: %s", reflect.TypeFor[V](), path, why)
+			return
+		}
+	}
+	if len(values) == 0 {
+		values = make([]V, 1)
+		fill(reflect.ValueOf(&values[0]).Elem(), 0)
+	}
+	for i := range values {
+		back := new(V)
+		raw, err := codec.Marshal(values[i])
+		if err == nil {
+			err = codec.Unmarshal(raw, back)
+		}
+		if err != nil {
+			t.Errorf("cacheguardtest: a %v does not survive its Codec: %v", reflect.TypeFor[V](), err)
+		} else if path, what := fidelity.Difference(&values[i], back, codec.Marshal); what != "" {
+			t.Errorf("cacheguardtest: a %v does not survive its Codec: %s: %s", reflect.TypeFor[V](), path, what)
+		}
+	}
+}
+
+type jsonCodec struct{}
+
+func (jsonCodec) Marshal(v any) ([]byte, error)      { return json.Marshal(v) }
+func (jsonCodec) Unmarshal(data []byte, v any) error { return json.Unmarshal(data, v) }
+
+// deepest is how far down there is something in fields: a type may contain itself.
+const deepest = 6
+
+// fill puts something into what can be set.
+func fill(v reflect.Value, depth int) {
+	if !v.CanSet() || depth > deepest {
+		return
+	}
+	if v.Type() == reflect.TypeFor[time.Time]() {
+		v.Set(reflect.ValueOf(time.Date(2026, 11, 22, 3, 4, 5, 678_000_000, time.UTC)))
+	}
+	if fidelity.EncodesItself(v.Type()) { // what it may hold is not known
+		return
+	}
+	switch v.Kind() {
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		v.SetInt(7)
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		v.SetUint(7)
+	case reflect.Float32, reflect.Float64:
+		v.SetFloat(1.5)
+	case reflect.String:
+		v.SetString("7")
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i), depth+1)
+		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), depth+1)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0), depth+1)
+	case reflect.Array:
+		for i := range v.Len() {
+			fill(v.Index(i), depth+1)
+		}
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fill(key, depth+1)
+		fill(value, depth+1)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
+	default: // an interface, a function or a channel
+	}
+}

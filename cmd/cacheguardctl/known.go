@@ -1,0 +1,110 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cacheguard/go/cacheguard"
+	journal "github.com/cacheguard/go/internal/cache/report" // report is a result here
+)
+
+// unknown says what of a command no page of the instances knows: a name that is mistyped looks like success otherwise. Without pages it
+// knows nothing, and says nothing. A page that does not answer may know what the others do not.
+func (a *asked) unknown(e *env, keys, caches, tags []string) (notes []string) {
+	if len(a.Page) == 0 {
+		return nil
+	}
+	var guards []*pagedGuard
+	if err := a.each(e, func(p *paged) { guards = append(guards, p.of(e.all.Prefix)...) }); err != nil {
+		notes = append(notes, "not all instances were asked: "+strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	if len(guards) == 0 {
+		return append(notes, noGuard(e))
+	}
+	for _, key := range keys {
+		if !slices.ContainsFunc(guards, func(g *pagedGuard) bool { return g.asksFor(key) }) {
+			notes = append(notes, fmt.Sprintf("no page shows a Cache that the key %q could be of", key))
+		}
+	}
+	for _, name := range caches {
+		if !slices.ContainsFunc(guards, func(g *pagedGuard) bool { return g.has(name) }) {
+			notes = append(notes, fmt.Sprintf("no page shows a Cache with the Name %q", name))
+		}
+	}
+	for _, tag := range tags {
+		if !slices.ContainsFunc(guards, func(g *pagedGuard) bool { return g.loads(tag) }) {
+			notes = append(notes, fmt.Sprintf("no load of these instances has had the tag %q, or one like it", tag))
+		}
+	}
+	return notes
+}
+
+func noGuard(e *env) string {
+	return fmt.Sprintf("no page shows a Guard with the Prefix %q: is --prefix right?", e.all.Prefix)
+}
+
+// noted are the lines of what is to be said of a result.
+func noted(notes []string) (rows [][]string) {
+	for _, note := range notes {
+		rows = append(rows, []string{"note: " + note})
+	}
+	return rows
+}
+
+// has reports whether the Guard has a Cache of the name.
+func (g *pagedGuard) has(name string) bool {
+	return slices.ContainsFunc(g.Caches, func(c pagedCache) bool { return c.Name == name })
+}
+
+// asksFor reports whether a Cache has the key, or a load has had one of the same kind. A page of an earlier version does not say.
+func (g *pagedGuard) asksFor(key string) bool {
+	name, _, named := strings.Cut(key, ":")
+	return named && g.has(name) || g.asksForKind(journal.KindOf(key))
+}
+
+// asksForKind is asksFor for a kind of keys, which may be the name of a Cache.
+func (g *pagedGuard) asksForKind(kind string) bool {
+	return g.has(kind) || g.Keys == nil || slices.Contains(g.Keys, kind)
+}
+
+// loads reports whether a load has had the tag, or one of the same kind. A page of an earlier version does not say.
+func (g *pagedGuard) loads(tag string) bool {
+	return g.Tags == nil || slices.Contains(g.Tags, journal.KindOf(tag))
+}
+
+// mistyped says which tags and keys were invalidated that none of the Guards has.
+func mistyped(guards []*pagedGuard) (all []finding) {
+	for _, g := range guards {
+		for what, of := range map[string]struct {
+			unknown map[string]uint64
+			has     func(*pagedGuard, string) bool
+		}{"tags": {g.NoTags, (*pagedGuard).loads}, "keys": {g.NoKeys, (*pagedGuard).asksForKind}} {
+			for kind, n := range of.unknown {
+				if !slices.ContainsFunc(guards, func(g *pagedGuard) bool { return of.has(g, kind) }) {
+					all = append(all, finding{Check: "instance", Node: g.Instance, Result: warning, Detail: fmt.Sprintf(
+						"%s like %q were invalidated (%d), and no load of these instances has had one: mistyped?", what, kind, n,
+					)})
+				}
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b finding) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Detail, b.Detail)) })
+	return all
+}
+
+// missing returns those of the keys that Redis has nothing of.
+func missing(e *env, guard *cacheguard.Guard, names []string) (none []string, err error) {
+	for _, key := range names {
+		found, err := guard.Inspect(e.ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		empty := func(i cacheguard.Inspection) bool { return i.State == cacheguard.EntryMissing && i.Load == nil }
+		if empty(found) && !slices.ContainsFunc(found.Versions, func(i cacheguard.Inspection) bool { return !empty(i) }) {
+			none = append(none, key)
+		}
+	}
+	return none, nil
+}
